@@ -1,0 +1,141 @@
+/*
+ * Compiler kinds: everything that stoker knows about one compiler's cache and
+ * its log, as one row of functions. A new kind is one row in kind.c and one
+ * file; nothing else in stoker asks which kind it has.
+ *
+ * Rows and their sources of truth: `none` (nothing is compiled ahead) and
+ * `jax` (jax.c: JAX's persistent compilation cache).
+ */
+#ifndef STK_CACHE_KIND_H
+#define STK_CACHE_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+#include "jobs/base/json.h"
+
+/* Longest graph key and module name that is believed; longer ones are noise. */
+#define GRAPH_KEY_MAX  512
+#define GRAPH_NAME_MAX 1024
+
+/* A piece of somebody else's text: bytes, not a string. */
+struct words {
+	const char *text; /* NULL: not said */
+	size_t len;
+};
+
+/* What one message in a job's log says about one graph. */
+enum note_kind {
+	NOTE_HIT,         /* key, name: found in the cache */
+	NOTE_MISS,        /* key, name: not there; its compilation starts now */
+	NOTE_STORED,      /* key, name: about to be written; no proof that it was */
+	NOTE_NOT_STORED,  /* key or name or neither, why: will not be written */
+	NOTE_COMPILED,    /* name, seconds: ready; kinds may say this of hits too */
+	NOTE_READ_ERROR,  /* name, why: an entry was there and could not be used */
+	NOTE_WRITE_ERROR, /* name, why: writing the entry failed */
+	NOTE_BYPASS,      /* why: one graph went past the cache, nameless */
+	NOTE_KINDS
+};
+
+struct graph_note {
+	enum note_kind kind;
+	struct words key, name, why; /* spans of the scanned text */
+	double seconds;              /* NOTE_COMPILED; else 0 */
+};
+
+/* The condition of a graph in a cache. */
+enum entry_state {
+	ENTRY_DONE,    /* compiled, usable as far as one can see */
+	ENTRY_EMPTY,   /* there, with zero bytes */
+	ENTRY_PARTIAL, /* there, cut off or damaged */
+	ENTRY_FAILED,  /* a stored failure of the compiler */
+	ENTRY_LOCKED,  /* somebody compiles it, or died while doing so */
+	ENTRY_TODO,    /* known to the cache, not compiled */
+	ENTRY_MISSING, /* nothing there */
+	ENTRY_STATES
+};
+
+const char *entry_state_name(enum entry_state state); /* "done", "empty", … */
+
+/* What one object of a listing is. A graph may consist of several. */
+enum entry_role {
+	ROLE_COMPILED = 1 << 0, /* the compiled graph: the object that a lock pins */
+	ROLE_INPUT = 1 << 1,    /* what is to be compiled */
+	ROLE_MARKER = 1 << 2,   /* says that the compiled graph is good */
+	ROLE_LOG = 1 << 3,      /* a stored failure */
+	ROLE_LOCK = 1 << 4,     /* being compiled */
+};
+
+struct entry_object {
+	struct words graph; /* its graph key: a span of the object's key */
+	unsigned role;
+};
+
+/* Where a spec's program is to be looked for: as the job will see it. Strings
+ * may be NULL where there is none, except program. */
+struct program_place {
+	const char *program;     /* command[0] */
+	const char *cwd;         /* the source folder */
+	const char *path;        /* PATH of the job */
+	const char *home;        /* HOME of the job */
+	const char *python_path; /* PYTHONPATH of the job */
+};
+
+typedef void (*kind_variable_fn)(void *arg, const char *name, const char *value);
+
+struct compile_kind {
+	const char *name;
+
+	/* Has a cache at all; false only for `none`, whose functions say nothing. */
+	bool caches;
+
+	/* Variables that must be set alike in both phases, whatever the spec's
+	 * env says: where the cache is, that everything is stored, and that the
+	 * messages which scan() reads are printed. `cache` is an absolute path. */
+	void (*environment)(const char *cache, kind_variable_fn fn, void *arg);
+
+	/* A variable of the job that cannot change a graph of this kind. */
+	bool (*neutral)(const char *variable);
+
+	/* The next message at or after `*at` in a piece of log, which is usually
+	 * one line but may be cut or hold several merged ones; advances `*at`
+	 * behind it. Anything may stand before a message. Bytes in, spans out;
+	 * no allocation, time linear in `len`. A message that is cut before its
+	 * key ends is none. */
+	bool (*scan)(const char *text, size_t len, size_t *at, struct graph_note *ret);
+
+	/* Whether an object of the cache, by its key, is part of a graph. */
+	bool (*object)(const char *key, struct entry_object *ret);
+
+	/* State of a graph from the roles seen and the size of ROLE_COMPILED. */
+	enum entry_state (*state)(unsigned roles, uint64_t compiled_size);
+
+	/* Key of the only object of a graph, where it follows from the graph's
+	 * key (yours to free). NULL function: only a listing can tell. */
+	char *(*path)(const char *graph);
+
+	/* Read a compiled graph to its end and judge its form: ENTRY_DONE,
+	 * ENTRY_EMPTY or ENTRY_PARTIAL with a reason (static text). -1 only if it
+	 * cannot be read. NULL function: nothing can be told from the form. */
+	int (*inspect)(int fd, enum entry_state *ret_state, const char **ret_why);
+
+	/* Versions of compiler and framework, and what else decides about the
+	 * code they make, as a flat object of strings: {"jax":"0.7.2", …}. Looks
+	 * at files; runs nothing, except a version manager's `python` shim. A
+	 * program that is not there gives {"program":…, "found":false}: the run
+	 * will say so in its phase. Errors are failed reads only. */
+	int (*fingerprint)(const struct program_place *place, json_t **ret, struct err **err);
+};
+
+/* The row of a name ("none", "jax"); NULL if this version has no such kind. */
+const struct compile_kind *compile_kind_find(const char *name);
+/* The n-th row from 0, NULL behind the last. */
+const struct compile_kind *compile_kind_at(size_t n);
+
+/* True for a variable of the job that changes no graph of any kind (log
+ * levels, tracking services…) or none of this kind: not part of a graph key. */
+bool compile_kind_neutral(const struct compile_kind *kind, const char *variable);
+
+#endif

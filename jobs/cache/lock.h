@@ -1,0 +1,130 @@
+/*
+ * The compile lock: the list of graphs that a verified precompile produced for
+ * a graph key, written beside the cache as `stoker/<graph key>.json`:
+ *
+ *     {"v":1,"graph_key","name","kind","created","run","compiler":{…},
+ *      "ingredients":{…},
+ *      "graphs":[{"key","path","size","sha256"|"etag","late"}]}
+ *
+ * A later run is warm only if every graph of it is still there and unchanged.
+ * Directories are judged by size and SHA-256, other stores by size and tag.
+ *
+ * The cache is shared with other programs, so a lock is outside text too: one
+ * that does not parse, names another key, or names a path that is no entry of
+ * its graph is treated as absent, and named. Nothing but `stoker/` is ever
+ * written; entries are only deleted, by lock_repair.
+ */
+#ifndef STK_CACHE_LOCK_H
+#define STK_CACHE_LOCK_H
+
+#include "jobs/base/clock.h"
+#include "jobs/base/hash.h"
+#include "jobs/cache/book.h"
+#include "jobs/cache/graph_key.h"
+#include "jobs/cache/kind.h"
+#include "jobs/store/store.h"
+
+#define LOCK_PREFIX "stoker/"
+
+struct lock_graph {
+	char *key, *path;
+	uint64_t size;
+	char digest[STORE_TAG]; /* SHA-256, or the store's tag */
+	bool tagged;            /* digest is a tag ("etag") */
+	bool late;              /* a training run had to compile it */
+};
+
+struct compile_lock {
+	char graph_key[SHA256_HEX];
+	char *name; /* of the spec */
+	const struct compile_kind *kind;
+	struct utc created;
+	char *run;
+	json_t *compiler;    /* the kind's fingerprint */
+	json_t *ingredients; /* of the graph key, secrets hidden */
+	struct lock_graph *graphs;
+	size_t count;
+};
+
+void compile_lock_freep(struct compile_lock **lock);
+json_t *compile_lock_json(const struct compile_lock *lock);
+
+/* What a new lock is made from. The graph key is that of the ingredients. */
+struct lock_facts {
+	const struct compile_kind *kind;
+	struct store *store; /* the cache */
+	const char *name, *run;
+	struct utc now;
+	const json_t *compiler, *ingredients; /* borrowed */
+};
+
+/* After a complete verdict: pin every graph that the book names, and write the
+ * lock. Late graphs of an older lock for this key are kept where they are still
+ * unchanged. `ret` may be NULL. */
+int lock_write(const struct lock_facts *facts, const struct graph_book *book,
+	       struct compile_lock **ret, struct err **err);
+
+/* 1 loaded; 0 absent, and if a file is there that cannot be trusted, the reason
+ * in `ret_damage` (yours to free, else NULL); -1 the store failed. */
+int lock_load(struct store *store, const char *graph_key, struct compile_lock **ret,
+	      char **ret_damage, struct err **err);
+
+/* One graph of a lock that is not as the lock says. */
+enum lock_fault {
+	LOCK_SAME,
+	LOCK_MISSING,
+	LOCK_TRUNCATED, /* another size */
+	LOCK_CHANGED,   /* same size, other content */
+};
+const char *lock_fault_name(enum lock_fault fault); /* "ok", "missing", … */
+
+struct lock_problem {
+	size_t graph; /* index into lock->graphs */
+	enum lock_fault fault;
+	uint64_t size; /* found */
+};
+
+struct lock_report {
+	bool warm; /* every graph is there and unchanged */
+	struct lock_problem *problems;
+	size_t count;
+};
+void lock_report_clear(struct lock_report *report); /* for AUTO() */
+
+/* Compare a lock with the cache, reading every entry that it names. */
+int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
+	       struct err **err);
+/* One graph, for callers that go through several locks. */
+int lock_check_graph(struct store *store, const struct lock_graph *graph, enum lock_fault *ret,
+		     uint64_t *ret_size, struct err **err);
+/* [{"graph","path","state","what"}] */
+json_t *lock_problems_json(const struct compile_lock *lock, const struct lock_report *report);
+
+/* Delete the truncated and changed entries that this lock names: compilers do
+ * not replace what is there, so a bad entry stays bad until it is removed.
+ * `ret_removed` gets [{"graph","path","state"}]. */
+int lock_repair(struct store *store, const struct compile_lock *lock,
+		const struct lock_report *report, json_t **ret_removed, struct err **err);
+
+/* After a successful training run: graphs that it had to compile and that are
+ * now done in the cache join the lock, marked late. Safe against others doing
+ * the same. `ret_joined` gets how many; 0 also if there is no such lock. */
+int lock_join_late(struct store *store, const struct compile_kind *kind, const char *graph_key,
+		   const struct graph_book *book, int64_t *ret_joined, struct err **err);
+
+/* The lock that explains a cold start best: of the same spec name if there is
+ * one, with the fewest changed ingredients, the newest of these. 1 found, 0 no
+ * lock at all. */
+int lock_find_nearest(struct store *store, const char *name, const json_t *ingredients,
+		      struct compile_lock **ret, struct err **err);
+
+/* Every usable lock of a cache, and the names of those that are not. */
+struct lock_set {
+	struct compile_lock **locks; /* by graph key */
+	size_t count;
+	json_t *damaged; /* [{"lock","what"}] */
+};
+int lock_set_load(struct store *store, struct lock_set *ret, struct err **err);
+void lock_set_clear(struct lock_set *set); /* for AUTO() */
+
+#endif
