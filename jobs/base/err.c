@@ -1,0 +1,125 @@
+/* Errors as values: see err.h. */
+#include "jobs/base/err.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/sb.h"
+
+static STK_PRINTF(1, 0) char *format_v(const char *fmt, va_list args)
+{
+	struct sb text = SB_INIT;
+
+	sb_addv(&text, fmt, args);
+	return sb_take(&text);
+}
+
+int err_set(struct err **err, enum exit_code code, const char *fmt, ...)
+{
+	va_list args;
+
+	/* A second error on top of the first would lose one of them. */
+	if (*err)
+		abort();
+	*err = mem_zero(1, sizeof **err);
+	(*err)->code = code;
+	va_start(args, fmt);
+	(*err)->message = format_v(fmt, args);
+	va_end(args);
+	return -1;
+}
+
+int err_system(struct err **err, enum exit_code code, int os_errno, const char *fmt, ...)
+{
+	AUTO(auto_free) char *what = NULL;
+	va_list args;
+
+	va_start(args, fmt);
+	what = format_v(fmt, args);
+	va_end(args);
+	err_set(err, code, "%s: %s", what, strerror(os_errno));
+	(*err)->os_errno = os_errno;
+	return -1;
+}
+
+int err_wrap(struct err **err, const char *fmt, ...)
+{
+	AUTO(auto_free) char *context = NULL;
+	char *joined;
+	va_list args;
+
+	va_start(args, fmt);
+	context = format_v(fmt, args);
+	va_end(args);
+	joined = mem_format("%s: %s", context, (*err)->message);
+	free((*err)->message);
+	(*err)->message = joined;
+	return -1;
+}
+
+int err_hint(struct err **err, const char *fmt, ...)
+{
+	va_list args;
+
+	free((*err)->hint);
+	va_start(args, fmt);
+	(*err)->hint = format_v(fmt, args);
+	va_end(args);
+	return -1;
+}
+
+int err_at(struct err **err, const char *file, int line, int column)
+{
+	free((*err)->file);
+	(*err)->file = file ? mem_copy(file) : NULL;
+	(*err)->line = line;
+	(*err)->column = column;
+	return -1;
+}
+
+int err_field(struct err **err, const char *field)
+{
+	free((*err)->field);
+	(*err)->field = field ? mem_copy(field) : NULL;
+	return -1;
+}
+
+int err_code(struct err **err, enum exit_code code)
+{
+	(*err)->code = code;
+	return -1;
+}
+
+void err_free(struct err *err)
+{
+	if (!err)
+		return;
+	free(err->message);
+	free(err->hint);
+	free(err->file);
+	free(err->field);
+	free(err);
+}
+
+void err_freep(struct err **err)
+{
+	err_free(*err);
+	*err = NULL;
+}
+
+char *err_format(const struct err *err)
+{
+	struct sb text = SB_INIT;
+
+	if (err->file) {
+		sb_adds(&text, err->file);
+		if (err->line > 0)
+			sb_addf(&text, ":%d", err->line);
+		if (err->line > 0 && err->column > 0)
+			sb_addf(&text, ":%d", err->column);
+		sb_adds(&text, ": ");
+	}
+	sb_adds(&text, err->message);
+	return sb_take(&text);
+}

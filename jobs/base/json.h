@@ -1,0 +1,51 @@
+/*
+ * JSON by Jansson (whose one home this header is), plus what we do often.
+ *
+ * Numbers: integers are 64-bit (a larger one is an error, not a rounded one); a
+ * real is written with 17 significant digits, trimmed; nan and infinity have no
+ * JSON, so that json_real() of them is NULL and js_put() leaves them out.
+ * Parsing is strict, limited in depth by Jansson (2048), rejects duplicate keys
+ * and takes any value at the top. Errors carry EXIT_REFUSED and never an excerpt
+ * of the text. json_auto_t releases a reference at the end of its scope.
+ */
+#ifndef STK_BASE_JSON_H
+#define STK_BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+
+/* Parse `len` bytes. `what` names the text in errors ("the reply of s3"). */
+int js_parse(const char *text, size_t len, const char *what, json_t **ret, struct err **err);
+int js_load(const char *path, size_t max, json_t **ret, struct err **err);
+
+/* One line, insertion order: for output and the journal. Characters that could
+ * steer a terminal are written as \uXXXX: the same value. Yours to free. */
+char *js_line(const json_t *value);
+/* One line, keys sorted, no spaces: equal values give equal bytes. Yours to free. */
+char *js_canonical(const json_t *value);
+/* SHA-256 over the canonical form. */
+void js_digest(const json_t *value, char hex[65]);
+
+/* Members of an object, with a fallback where absent or of another type. */
+const char *js_str(const json_t *object, const char *key); /* NULL */
+int64_t js_int(const json_t *object, const char *key, int64_t fallback);
+double js_real(const json_t *object, const char *key, double fallback);
+bool js_bool(const json_t *object, const char *key, bool fallback);
+
+/* "a.b.c" through nested objects; borrowed, NULL if any part is absent. */
+json_t *js_path(const json_t *object, const char *dotted);
+/* Set it, making the objects on the way (what stands there and is no object is
+ * replaced). Steals `value`; NULL changes nothing but the objects on the way. */
+void js_path_set(json_t *object, const char *dotted, json_t *value);
+
+/* Set a member, stealing the value; a NULL string or value leaves it out.
+ * Text that is not UTF-8 is repaired (U+FFFD, also for NUL, where js_str() would
+ * end) before it becomes a string. */
+void js_put(json_t *object, const char *key, json_t *value);
+void js_put_str(json_t *object, const char *key, const char *text);
+json_t *js_text(const char *bytes, size_t len);
+
+#endif

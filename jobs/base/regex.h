@@ -1,0 +1,36 @@
+/*
+ * Regular expressions by PCRE2 (whose one home is regex.c), with bounds: a
+ * pattern is compiled once (and just-in-time compiled where the machine can),
+ * a match may take only so many steps, so no pattern from a spec can hang us.
+ */
+#ifndef STK_BASE_REGEX_H
+#define STK_BASE_REGEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "jobs/base/err.h"
+
+#define REGEX_PATTERN_MAX 4096 /* bytes */
+#define REGEX_GROUPS_MAX  16
+
+struct regex;
+
+struct span { /* offsets into the subject; from > to never */
+	size_t from, to;
+	bool set; /* the group took part in the match */
+};
+
+/* Errors (EXIT_SPEC) quote PCRE2's words and the offset in the pattern. */
+int regex_compile(const char *pattern, struct regex **ret, struct err **err);
+void regex_freep(struct regex **re);
+
+/* How many capturing groups the pattern has. */
+size_t regex_groups(const struct regex *re);
+
+/* First match at or after `start`. Bytes, not UTF-8. `spans[0]` is the whole
+ * match. No match and "too many steps" are both false. */
+bool regex_find(const struct regex *re, const char *text, size_t len, size_t start,
+		struct span spans[REGEX_GROUPS_MAX + 1]);
+
+#endif
