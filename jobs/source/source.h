@@ -1,0 +1,61 @@
+/*
+ * What exactly will run: the user's source, pinned by content.
+ *
+ * A pin names every file that is included, with mode, size and SHA-256, and
+ * one digest over that list. Making one changes nothing anywhere. Publishing
+ * it packs the same files into the workspace under that digest, once.
+ *
+ * Which files: in a git work tree those that git tracks and those that it
+ * would show as untracked; in a plain folder all that no `.gitignore` in it
+ * excludes; never `.git`. A checked-out submodule counts with its own files,
+ * judged by its own repository. `include` narrows the choice, `link` takes
+ * paths out of it. Empty folders are not kept.
+ *
+ * No hook and no filter of the repository runs, so a file counts as it lies
+ * in the work tree (Git LFS: the real content, if it is checked out).
+ *
+ * Errors: EXIT_SPEC for what the spec says wrongly (with the field's name),
+ * EXIT_REFUSED for what is in the way on this machine.
+ */
+#ifndef STK_SOURCE_SOURCE_H
+#define STK_SOURCE_SOURCE_H
+
+#include <stdbool.h>
+
+#include "jobs/base/err.h"
+#include "jobs/base/json.h"
+#include "jobs/store/store.h"
+
+struct source_request {
+	const char *root;     /* absolute path of the folder that source.path names */
+	const char *rev;      /* NULL or "HEAD": the work tree; else that commit's files */
+	bool allow_dirty;     /* take a work tree that differs from its commit */
+	char *const *include; /* globs (pattern.h), NULL-terminated; NULL or none: everything */
+	char *const *link;    /* paths below root that are brought along otherwise; may be NULL */
+};
+
+struct source_pin {
+	char kind[8];      /* "git" or "dir" */
+	char commit[65];   /* full id; "" for a plain folder and before the first commit */
+	bool dirty;        /* something included differs from that commit */
+	char *dirty_files; /* the first few and how, for messages; NULL if clean */
+	char *patch;       /* the difference as text, cut at 8 MiB; NULL if clean */
+	json_t *files;   /* path → {"sha256", "mode": "100644|100755|120000", "size"}, by path */
+	char digest[65]; /* SHA-256 over that list: the name of the bundle */
+};
+
+/* Reads the included files once, on all cores; the cost is that of hashing
+ * them, so an unchanged tree of thousands of files takes tens of ms. */
+int source_pin(const struct source_request *request, struct source_pin **ret, struct err **err);
+void source_pin_freep(struct source_pin **pin);
+
+/* Pack the files of `pin` (and no others) as `sources/<digest>.tar.gz`, and its
+ * patch as `sources/<digest>.patch`, unless they are there. A file that is no
+ * longer what was pinned is an error: "changed while packing". */
+int source_publish(const struct source_request *request, const struct source_pin *pin,
+		   struct store *workspace, struct err **err);
+
+/* "sources/<digest>.tar.gz". Yours to free. */
+char *source_bundle_key(const char *digest);
+
+#endif

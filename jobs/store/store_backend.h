@@ -1,0 +1,44 @@
+/*
+ * What one kind of store must implement: a row of functions with the meaning
+ * of their namesakes in store.h. Keys and prefixes arrive checked. A new kind
+ * is one file that offers such a row, and one line in store.c.
+ */
+#ifndef STK_STORE_STORE_BACKEND_H
+#define STK_STORE_STORE_BACKEND_H
+
+#include "jobs/base/fs.h"
+#include "jobs/store/store.h"
+
+struct store_backend {
+	void (*free)(struct store *store);
+	int (*list)(struct store *store, const char *prefix, store_list_fn fn, void *arg,
+		    struct err **err);
+	int (*get)(struct store *store, const char *key, size_t max, struct sb *ret,
+		   char ret_tag[STORE_TAG], struct err **err);
+	int (*stat)(struct store *store, const char *key, struct store_object *ret_object,
+		    struct err **err);
+	int (*put)(struct store *store, const char *key, const void *bytes, size_t len,
+		   struct err **err);
+	int (*put_if_absent)(struct store *store, const char *key, const void *bytes, size_t len,
+			     struct err **err);
+	int (*replace_if_same)(struct store *store, const char *key, const char *tag,
+			       const void *bytes, size_t len, struct err **err);
+	int (*delete)(struct store *store, const char *key, struct err **err);
+	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
+	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
+};
+
+/* Every kind of store begins with this. */
+struct store {
+	const struct store_backend *backend;
+	char *url; /* owned by the backend's struct, freed by its `free` */
+};
+
+/* `where` is the URL as the user wrote it. */
+int store_dir_open(const char *where, struct store **ret, struct err **err);
+
+/* Names beginning so are temporary files of a backend (or of fs.h) and its locks:
+ * never keys, never listed. */
+#define STORE_RESERVED FS_TEMP_PREFIX
+
+#endif
