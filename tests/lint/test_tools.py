@@ -1,0 +1,60 @@
+"""What the usual tools say about the sources: nothing."""
+
+import json
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import tree
+
+BUILD = tree.ROOT / os.environ.get("STOKER_BUILD", "build/clang")
+
+
+def said(command, **options):
+    done = subprocess.run(command, cwd=tree.ROOT, capture_output=True, text=True, **options)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_clang_format_would_change_nothing():
+    names = [name for name in tree.c_files("jobs", "cmd", "aws", "tests") if not name.endswith(".def")]
+    code, output = said(["clang-format", "--dry-run", "-Werror", "--ferror-limit=3", *names])
+    if code:
+        pytest.fail(f"{output}\nrun 'clang-format -i FILE…' on these files", pytrace=False)
+
+
+def test_clang_tidy_finds_nothing():
+    database = BUILD / "compile_commands.json"
+    if not database.exists():
+        pytest.fail("no compile_commands.json: run 'cmake --preset clang'", pytrace=False)
+    compiled = {entry["file"] for entry in json.loads(database.read_text())}
+    names = [name for name in tree.c_files() if str(tree.ROOT / name) in compiled]
+
+    def check(name):
+        code, output = said(["clang-tidy", "--quiet", "-p", str(BUILD), name])
+        return output if code or "warning:" in output else ""
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = [finding for finding in pool.map(check, names) if finding]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def test_cppcheck_finds_nothing():
+    code, output = said(
+        ["cppcheck", "--enable=warning,performance,portability", "--std=c11", "--quiet",
+         "--error-exitcode=1", "--inline-suppr", f"-j{os.cpu_count()}", "-D_GNU_SOURCE", "-I.",
+         # It takes the NULL that TAKE leaves behind for what TAKE yields.
+         "--suppress=nullPointerArithmetic",
+         f"--library={tree.ROOT / 'tests/lint/cppcheck.cfg'}", *[folder for folder in ("jobs", "cmd", "aws")
+                                                  if (tree.ROOT / folder).is_dir()]])
+    if code:
+        pytest.fail(output, pytrace=False)
+
+
+def test_shellcheck_finds_nothing():
+    scripts = [name for name in tree.files() if not tree.is_golden(name) and (
+        name.endswith(".sh") or tree.text(name).startswith(("#!/usr/bin/env bash", "#!/bin/sh")))]
+    code, output = said(["shellcheck", "--shell=bash", "--external-sources", *scripts])
+    if code:
+        pytest.fail(output, pytrace=False)
