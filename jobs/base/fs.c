@@ -1,12 +1,9 @@
 /* Files: limited reads, writes that a crash cannot tear, trees: see fs.h. */
 #include "jobs/base/fs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

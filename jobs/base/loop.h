@@ -4,7 +4,9 @@
  *
  * Order in one turn: signals, ends of processes and descriptors as epoll
  * reports them, then due timers: every sign of life is read before a deadline
- * judges. A callback may add and remove anything, itself included.
+ * judges. A callback may add and remove anything, itself included; none is called
+ * once its watch has been removed. Times are to the millisecond and go on while
+ * the machine sleeps.
  */
 #ifndef STK_BASE_LOOP_H
 #define STK_BASE_LOOP_H
@@ -22,21 +24,28 @@ typedef void (*watch_fn)(void *arg);
 int loop_new(struct loop **ret, struct err **err);
 void loop_freep(struct loop **loop);
 
-/* Until loop_quit(); the error of a failed wait is the only one. */
+/* Until loop_quit(), after which no further callback is called; what was ready is
+ * reported by the next run. The error of a failed wait is the only one. */
 int loop_run(struct loop *loop, struct err **err);
 void loop_quit(struct loop *loop);
 
-/* Call `fn` while `fd` is readable (or hung up). The fd stays the caller's. */
+/* Call `fn` while `fd` is readable (or hung up). The fd stays the caller's, who
+ * removes the watch before closing it. NULL with errno: EPERM for a regular file
+ * or folder, which is always readable; EEXIST if it is watched already. */
 struct watch *loop_on_readable(struct loop *loop, int fd, watch_fn fn, void *arg);
-/* Call `fn` once, `delay_ms` from now. The watch is gone when fn runs. */
+/* Call `fn` once, `delay_ms` from now; timers due at the same time run in the
+ * order they were made. The watch is gone when fn runs. */
 struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void *arg);
-/* Call `fn` each time the signal arrives (it is blocked otherwise). */
+/* Call `fn` each time the signal arrives. It is blocked until loop_freep(), also
+ * after the watch is removed; then one that is pending takes its usual effect.
+ * NULL with errno EINVAL if there is no such signal. */
 struct watch *loop_on_signal(struct loop *loop, int signo, watch_fn fn, void *arg);
 /* Call `fn` once when the process has ended, child of ours or not. The watch
  * is gone when fn runs. NULL with errno ESRCH if there is no such process. */
 struct watch *loop_on_exit(struct loop *loop, pid_t pid, watch_fn fn, void *arg);
 
-/* Stop waiting and forget; NULL is fine. */
+/* Stop waiting and forget; NULL is fine. A watch that is gone may be removed again
+ * only until the callback that learns of it returns. */
 void loop_remove(struct loop *loop, struct watch *watch);
 
 #endif

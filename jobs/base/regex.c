@@ -1,0 +1,177 @@
+/* Regular expressions by PCRE2, bounded in time and memory: see regex.h. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "jobs/base/regex.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/clock.h"
+
+/* Steps that PCRE2 may take from one starting point, how deep it may nest and how
+ * much memory it may take meanwhile (KiB). */
+#define STEPS_MAX    100000u
+#define DEPTH_MAX    10000u
+#define HEAP_KIB_MAX 8192u
+#define STACK_START  ((size_t)32 << 10)
+#define STACK_MAX    ((size_t)1 << 20)
+
+/* PCRE2 counts steps anew at each starting point. So a long text is searched from
+ * this many starting points at a time, with a look at the clock in between. */
+#define STARTS_AT_ONCE ((size_t)1024)
+#define SEARCH_MS_MAX  250
+
+/* What a search writes to. */
+struct scratch {
+	pcre2_match_data *data;
+	pcre2_match_context *context;
+	pcre2_jit_stack *stack;
+	size_t given_up;
+};
+
+struct regex {
+	pcre2_code *code;
+	size_t groups;
+	struct scratch *scratch;
+};
+
+static int compile_failed(int cause, size_t offset, struct err **err)
+{
+	char words[256];
+
+	if (pcre2_get_error_message(cause, (PCRE2_UCHAR *)words, sizeof words) < 0)
+		snprintf(words, sizeof words, "PCRE2 error %d", cause);
+	return err_set(err, EXIT_SPEC, "invalid regular expression: %s (at offset %zu)", words,
+		       offset);
+}
+
+/* Set the limits and compile just in time, which is for speed only. */
+static struct scratch *scratch_new(pcre2_code *code)
+{
+	struct scratch *scratch = mem_zero(1, sizeof *scratch);
+
+	scratch->data = pcre2_match_data_create(REGEX_GROUPS_MAX + 1, NULL);
+	scratch->context = pcre2_match_context_create(NULL);
+	if (!scratch->data || !scratch->context)
+		abort();
+	pcre2_set_match_limit(scratch->context, STEPS_MAX);
+	pcre2_set_depth_limit(scratch->context, DEPTH_MAX);
+	pcre2_set_heap_limit(scratch->context, HEAP_KIB_MAX);
+	if (pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0)
+		scratch->stack = pcre2_jit_stack_create(STACK_START, STACK_MAX, NULL);
+	if (scratch->stack)
+		pcre2_jit_stack_assign(scratch->context, NULL, scratch->stack);
+	return scratch;
+}
+
+int regex_compile(const char *pattern, struct regex **ret, struct err **err)
+{
+	const uint32_t options = PCRE2_NEVER_BACKSLASH_C | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP |
+				 PCRE2_USE_OFFSET_LIMIT;
+	AUTO(regex_freep) struct regex *re = mem_zero(1, sizeof *re);
+	size_t len = strlen(pattern), offset = 0;
+	uint32_t groups = 0;
+	int cause = 0;
+
+	if (len > REGEX_PATTERN_MAX)
+		return err_set(err, EXIT_SPEC,
+			       "invalid regular expression: %zu bytes long, at most %d are allowed",
+			       len, REGEX_PATTERN_MAX);
+	re->code = pcre2_compile((PCRE2_SPTR)pattern, len, options, &cause, &offset, NULL);
+	if (!re->code)
+		return compile_failed(cause, offset, err);
+	pcre2_pattern_info(re->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+	if (groups > REGEX_GROUPS_MAX) {
+		err_set(err, EXIT_SPEC,
+			"invalid regular expression: %u groups, at most %d are allowed", groups,
+			REGEX_GROUPS_MAX);
+		return err_hint(err, "write (?:...) for a group whose text is not needed");
+	}
+	re->groups = groups;
+	re->scratch = scratch_new(re->code);
+	*ret = TAKE(re);
+	return 0;
+}
+
+void regex_freep(struct regex **re)
+{
+	if (!*re)
+		return;
+	if ((*re)->scratch) {
+		pcre2_match_data_free((*re)->scratch->data);
+		pcre2_match_context_free((*re)->scratch->context);
+		pcre2_jit_stack_free((*re)->scratch->stack);
+		free((*re)->scratch);
+	}
+	pcre2_code_free((*re)->code);
+	free(*re);
+	*re = NULL;
+}
+
+size_t regex_groups(const struct regex *re)
+{
+	return re->groups;
+}
+
+size_t regex_given_up(const struct regex *re)
+{
+	return re->scratch->given_up;
+}
+
+/* Search from the starting points `start` to `last`: PCRE2's return code. */
+static int search_some(const struct regex *re, const char *text, size_t len, size_t start,
+		       size_t last)
+{
+	struct scratch *s = re->scratch;
+	PCRE2_SPTR bytes = (PCRE2_SPTR)text;
+	int found;
+
+	pcre2_set_offset_limit(s->context, last);
+	found = pcre2_match(re->code, bytes, len, start, 0, s->data, s->context);
+	/* Compiled code has its own small stack; the interpreter may still find it. */
+	if (found == PCRE2_ERROR_JIT_STACKLIMIT)
+		found = pcre2_match(re->code, bytes, len, start, PCRE2_NO_JIT, s->data, s->context);
+	return found;
+}
+
+static int search(const struct regex *re, const char *text, size_t len, size_t start)
+{
+	struct mono began = { 0 };
+
+	for (;;) {
+		bool is_end = len - start <= STARTS_AT_ONCE;
+		size_t last = is_end ? len : start + STARTS_AT_ONCE - 1;
+		int found = search_some(re, text, len, start, last);
+
+		if (found != PCRE2_ERROR_NOMATCH || is_end)
+			return found;
+		if (began.ms == 0)
+			began = mono_now();
+		else if (mono_now().ms - began.ms > SEARCH_MS_MAX)
+			return PCRE2_ERROR_MATCHLIMIT;
+		start = last + 1;
+	}
+}
+
+bool regex_find(const struct regex *re, const char *text, size_t len, size_t start,
+		struct span spans[REGEX_GROUPS_MAX + 1])
+{
+	const PCRE2_SIZE *ends;
+	int found;
+
+	if (start > len)
+		return false;
+	found = search(re, text, len, start);
+	if (found < 0 && found != PCRE2_ERROR_NOMATCH)
+		re->scratch->given_up++;
+	if (found <= 0)
+		return false;
+	ends = pcre2_get_ovector_pointer(re->scratch->data);
+	for (size_t i = 0; i <= re->groups; i++) {
+		bool set = i < (size_t)found && ends[2 * i] != PCRE2_UNSET;
+
+		spans[i] = set ? (struct span){ ends[2 * i], ends[2 * i + 1], true }
+			       : (struct span){ 0 };
+	}
+	return true;
+}
