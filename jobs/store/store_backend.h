@@ -23,7 +23,7 @@ struct store_backend {
 			     struct err **err);
 	int (*replace_if_same)(struct store *store, const char *key, const char *tag,
 			       const void *bytes, size_t len, struct err **err);
-	int (*delete)(struct store *store, const char *key, struct err **err);
+	int (*remove)(struct store *store, const char *key, struct err **err);
 	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
 };

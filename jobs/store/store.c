@@ -1,0 +1,149 @@
+/* The door to every store: picks the kind by URL and checks keys. See store.h. */
+#include "jobs/store/store.h"
+
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/store/store_backend.h"
+
+/* S3 allows keys of 1,024 bytes; directories allow parts of 255. A key that
+ * one kind accepts must be good on the other. */
+#define KEY_BYTES_MAX  1024
+#define PART_BYTES_MAX 255
+
+/* Kinds by what their URLs begin with; what matches none is a directory. */
+static const struct {
+	const char *scheme;
+	int (*open)(const char *where, struct store **ret, struct err **err);
+} kinds[] = {
+	{ "dir:", store_dir_open },
+};
+
+int store_open(const char *url, struct store **ret, struct err **err)
+{
+	const char *colon = strstr(url, "://");
+
+	for (size_t i = 0; i < STK_LENGTH(kinds); i++)
+		if (text_starts(url, kinds[i].scheme))
+			return kinds[i].open(url, ret, err);
+	if (colon) {
+		err_set(err, EXIT_REFUSED, "no store can be opened at '%s'", url);
+		return err_hint(err, "use a directory: this version has no '%.*s' store",
+				(int)(colon - url), url);
+	}
+	return store_dir_open(url, ret, err);
+}
+
+void store_freep(struct store **store)
+{
+	if (*store)
+		(*store)->backend->free(*store);
+	*store = NULL;
+}
+
+const char *store_url(const struct store *store)
+{
+	return store->url;
+}
+
+static bool part_is_good(const char *part, size_t len)
+{
+	if (len == 0 || len > PART_BYTES_MAX)
+		return false;
+	if ((len == 1 && part[0] == '.') || (len == 2 && part[0] == '.' && part[1] == '.'))
+		return false;
+	return strncmp(part, STORE_RESERVED, strlen(STORE_RESERVED)) != 0;
+}
+
+/* Every part that a slash ends must be good; the last one only in a key, as a
+ * prefix may stop anywhere. */
+static bool key_is_good(const char *key, bool is_prefix)
+{
+	if (strlen(key) > KEY_BYTES_MAX)
+		return false;
+	for (;;) {
+		size_t len = strcspn(key, "/");
+
+		if (key[len] == '\0')
+			return is_prefix || part_is_good(key, len);
+		if (!part_is_good(key, len))
+			return false;
+		key += len + 1;
+	}
+}
+
+static int check_key(const struct store *store, const char *key, struct err **err)
+{
+	if (key_is_good(key, false))
+		return 0;
+	return err_set(err, EXIT_DEFECT, "'%s' is no name for an object in '%s'", key, store->url);
+}
+
+int store_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
+	       struct err **err)
+{
+	if (!key_is_good(prefix, true))
+		return err_set(err, EXIT_DEFECT, "'%s' is no prefix of objects in '%s'", prefix,
+			       store->url);
+	return store->backend->list(store, prefix, fn, arg, err);
+}
+
+int store_get(struct store *store, const char *key, size_t max, struct sb *ret,
+	      char ret_tag[STORE_TAG], struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->get(store, key, max, ret, ret_tag, err);
+}
+
+int store_stat(struct store *store, const char *key, struct store_object *ret_object,
+	       struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->stat(store, key, ret_object, err);
+}
+
+int store_put(struct store *store, const char *key, const void *bytes, size_t len, struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->put(store, key, bytes, len, err);
+}
+
+int store_put_if_absent(struct store *store, const char *key, const void *bytes, size_t len,
+			struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->put_if_absent(store, key, bytes, len, err);
+}
+
+int store_replace_if_same(struct store *store, const char *key, const char *tag, const void *bytes,
+			  size_t len, struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->replace_if_same(store, key, tag, bytes, len, err);
+}
+
+int store_delete(struct store *store, const char *key, struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->remove(store, key, err);
+}
+
+int store_upload(struct store *store, const char *path, const char *key, struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->upload(store, path, key, err);
+}
+
+int store_download(struct store *store, const char *key, const char *path, struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->download(store, key, path, err);
+}

@@ -1,0 +1,481 @@
+/* Objects as files beneath a directory: the first kind of store. See store_dir.h. */
+#include "jobs/store/store_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+
+#define READ_BYTES ((size_t)64 << 10)
+
+/* Held for two system calls at a time, so whoever has it for this long is
+ * stopped, dead on another machine, or the file system does not lock. */
+#define LOCK_WAIT_MS 10000
+#define LOCK_FILE    STORE_RESERVED "lock"
+
+static struct store_dir *as_dir(struct store *store)
+{
+	return (struct store_dir *)store;
+}
+
+int dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct err **err)
+{
+	int fd = open(store->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && !make)
+		return 0;
+	if (fd < 0 && errno == ENOENT) {
+		if (fs_mkdirs(store->root, err) < 0)
+			return -1;
+		fd = open(store->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return fs_error(err, errno, "cannot open the store '%s'", store->root);
+	*ret_fd = fd;
+	return 1;
+}
+
+/* One step down, never through a link: 1, 0 absent, -1 with errno. */
+static int step_down(int dir, const char *part, bool make, int *ret_fd)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, part, flags);
+
+	if (fd < 0 && errno == ENOENT && make) {
+		if (mkdirat(dir, part, 0700) < 0 && errno != EEXIST)
+			return -1;
+		if (fsync(dir) < 0 && errno != EINVAL && errno != ENOTSUP)
+			return -1;
+		fd = openat(dir, part, flags);
+	}
+	if (fd < 0) {
+		/* A file or a link in the way: nothing of this store lies behind it. */
+		bool nothing = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+
+		return nothing && !make ? 0 : -1;
+	}
+	*ret_fd = fd;
+	return 1;
+}
+
+int dir_place_open(struct store_dir *store, const char *key, bool make, struct dir_place *ret,
+		   struct err **err)
+{
+	AUTO(auto_close) int fd = -1;
+	const char *part = key, *slash;
+	int found = dir_root_open(store, make, &fd, err);
+
+	if (found <= 0)
+		return found;
+	while ((slash = strchr(part, '/'))) {
+		char name[NAME_MAX + 1];
+		int next = -1;
+
+		snprintf(name, sizeof name, "%.*s", (int)(slash - part), part);
+		found = step_down(fd, name, make, &next);
+		if (found < 0)
+			return fs_error(err, errno == ELOOP ? ENOTDIR : errno,
+					"cannot open the folder '%.*s' of the store '%s'",
+					(int)(slash - key), key, store->root);
+		if (found == 0)
+			return 0;
+		close(fd);
+		fd = next;
+		part = slash + 1;
+	}
+	*ret = (struct dir_place){ fd, part, key };
+	fd = -1;
+	return 1;
+}
+
+void dir_place_close(struct dir_place *place)
+{
+	auto_close(&place->fd);
+	place->fd = -1;
+}
+
+int dir_place_sync(struct store_dir *store, const struct dir_place *place, struct err **err)
+{
+	/* Some network and FUSE file systems do not know fsync on folders. */
+	if (fsync(place->fd) == 0 || errno == EINVAL || errno == ENOTSUP)
+		return 0;
+	return fs_error(err, errno, "cannot make '%s' durable in '%s'", place->key, store->root);
+}
+
+static int write_error(struct store_dir *store, const char *key, int os_errno, struct err **err)
+{
+	return fs_error(err, os_errno, "cannot write '%s' in the store '%s'", key, store->root);
+}
+
+int dir_temp_new(struct store_dir *store, const struct dir_place *place, struct dir_temp *ret,
+		 struct err **err)
+{
+	uint64_t chance;
+
+	random_bytes(&chance, sizeof chance);
+	ret->place = place;
+	snprintf(ret->name, sizeof ret->name, STORE_RESERVED "%016" PRIx64, chance);
+	ret->fd = openat(place->fd, ret->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			 0600);
+	return ret->fd < 0 ? write_error(store, place->key, errno, err) : 0;
+}
+
+void dir_temp_drop(struct dir_temp *temp)
+{
+	if (temp->fd < 0)
+		return;
+	close(temp->fd);
+	temp->fd = -1;
+	if (temp->name[0])
+		unlinkat(temp->place->fd, temp->name, 0);
+}
+
+int dir_temp_sync(struct store_dir *store, struct dir_temp *temp, struct err **err)
+{
+	struct timespec times[2];
+
+	/* The kernel stamps by its tick of some ms, and inode numbers are reused at
+	 * once: two objects written in one tick could get the same tag. The exact
+	 * time keeps them apart. */
+	clock_gettime(CLOCK_REALTIME, &times[0]);
+	times[1] = times[0];
+	if (futimens(temp->fd, times) < 0 || fsync(temp->fd) < 0)
+		return write_error(store, temp->place->key, errno, err);
+	return 0;
+}
+
+int dir_temp_link(struct store_dir *store, struct dir_temp *temp, struct err **err)
+{
+	const struct dir_place *place = temp->place;
+	struct stat st;
+	int failed = 0;
+
+	if (linkat(place->fd, temp->name, place->fd, place->name, 0) < 0) {
+		failed = errno;
+		/* Over NFS a link whose reply was lost fails when it is repeated,
+		 * although it was made: then the file has two names. */
+		if (fstat(temp->fd, &st) == 0 && st.st_nlink == 2)
+			failed = 0;
+	}
+	/* File systems without links mostly know the exclusive rename. */
+	if ((failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS || failed == EMLINK)) {
+		failed = 0;
+		if (renameat2(place->fd, temp->name, place->fd, place->name, RENAME_NOREPLACE) < 0)
+			failed = errno;
+		else
+			temp->name[0] = '\0';
+	}
+	if (failed == EEXIST)
+		return 0;
+	if (failed)
+		return write_error(store, place->key, failed, err);
+	dir_temp_drop(temp);
+	return dir_place_sync(store, place, err) < 0 ? -1 : 1;
+}
+
+/* No change time: giving a file its name, and taking the temporary one away,
+ * changes that, though not the content. */
+void dir_tag(const struct stat *st, char tag[STORE_TAG])
+{
+	int64_t ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+
+	snprintf(tag, STORE_TAG, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)st->st_size,
+		 (uint64_t)st->st_ino, (uint64_t)ns);
+}
+
+void dir_object(const struct stat *st, const char *key, struct store_object *ret)
+{
+	ret->key = key;
+	ret->size = (uint64_t)st->st_size;
+	ret->modified.ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+	dir_tag(st, ret->tag);
+}
+
+int dir_object_open(struct store_dir *store, const char *key, int *ret_fd, struct stat *ret_st,
+		    struct err **err)
+{
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(auto_close) int fd = -1;
+	int found = dir_place_open(store, key, false, &place, err);
+
+	if (found <= 0)
+		return found;
+	/* Opening a pipe would wait for its other end. */
+	fd = openat(place.fd, place.name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == ENODEV))
+		return 0;
+	if (fd < 0 || fstat(fd, ret_st) < 0)
+		return fs_error(err, errno, "cannot read '%s' in the store '%s'", key, store->root);
+	if (!S_ISREG(ret_st->st_mode))
+		return 0;
+	*ret_fd = fd;
+	fd = -1;
+	return 1;
+}
+
+static int dir_get(struct store *base, const char *key, size_t max, struct sb *ret,
+		   char ret_tag[STORE_TAG], struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(auto_free) char *buffer = NULL;
+	AUTO(auto_close) int fd = -1;
+	size_t before = ret->len;
+	struct stat st;
+	ssize_t got;
+	int found = dir_object_open(store, key, &fd, &st, err);
+
+	if (found <= 0)
+		return found;
+	buffer = mem_alloc(READ_BYTES);
+	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fs_error(err, errno, "cannot read '%s' in the store '%s'", key,
+					store->root);
+		if (ret->len - before + (size_t)got > max || ret->len + (size_t)got > ret->max)
+			return err_set(err, EXIT_REFUSED,
+				       "'%s' in the store '%s' is larger than %zu bytes", key,
+				       store->root, max);
+		sb_add(ret, buffer, (size_t)got);
+	}
+	if (ret_tag)
+		dir_tag(&st, ret_tag);
+	return 1;
+}
+
+static int dir_stat(struct store *base, const char *key, struct store_object *ret, struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	struct stat st;
+	int found = dir_place_open(store, key, false, &place, err);
+
+	if (found <= 0)
+		return found;
+	if (fstatat(place.fd, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		return fs_error(err, errno, "cannot look at '%s' in the store '%s'", key,
+				store->root);
+	}
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	dir_object(&st, key, ret);
+	return 1;
+}
+
+static int fill_temp(struct store_dir *store, struct dir_temp *temp, const char *bytes, size_t len,
+		     struct err **err)
+{
+	while (len > 0) {
+		ssize_t put = write(temp->fd, bytes, len);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return write_error(store, temp->place->key, errno, err);
+		bytes += put;
+		len -= (size_t)put;
+	}
+	return dir_temp_sync(store, temp, err);
+}
+
+/* The lock of a folder for replace_if_same, and for whoever would interfere
+ * with it. An open file description lock: it belongs to `fd`, ends with it, and
+ * works between threads, processes and, where the file system locks over the
+ * network (NFS 4, Lustre mounted with -o flock), machines. The file stays: to
+ * remove it would let two hold it at once. Without `make` and without the file
+ * there is nobody to keep out. 0 with *ret_fd (maybe -1), -1. */
+static int lock_folder(struct store_dir *store, const struct dir_place *place, bool make,
+		       int *ret_fd, struct err **err)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (make ? O_CREAT : 0);
+	AUTO(auto_close) int fd = openat(place->fd, LOCK_FILE, flags, 0600);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct mono start = mono_now();
+	struct timespec pause = { 0, 100000 };
+
+	if (fd < 0)
+		return errno == ENOENT && !make ? 0 : write_error(store, place->key, errno, err);
+	while (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+			fs_error(err, errno, "cannot lock a folder of the store '%s'", store->root);
+			return err_hint(err, "use a file system with working locks");
+		}
+		if (mono_now().ms - start.ms > LOCK_WAIT_MS) {
+			err_set(err, EXIT_REFUSED,
+				"cannot lock the folder of '%s' in the store '%s'", place->key,
+				store->root);
+			return err_hint(err, "look for a stopped process that holds its lock");
+		}
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 10000000)
+			pause.tv_nsec *= 2;
+	}
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+static int put_named(struct store_dir *store, struct dir_temp *temp, struct err **err)
+{
+	const struct dir_place *place = temp->place;
+
+	if (renameat(place->fd, temp->name, place->fd, place->name) < 0)
+		return write_error(store, place->key, errno, err);
+	temp->name[0] = '\0';
+	return 0;
+}
+
+static int dir_put(struct store *base, const char *key, const void *bytes, size_t len,
+		   struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+
+	if (dir_place_open(store, key, true, &place, err) < 0 ||
+	    dir_temp_new(store, &place, &temp, err) < 0 ||
+	    fill_temp(store, &temp, bytes, len, err) < 0)
+		return -1;
+	{
+		AUTO(auto_close) int lock = -1;
+
+		if (lock_folder(store, &place, false, &lock, err) < 0 ||
+		    put_named(store, &temp, err) < 0)
+			return -1;
+	}
+	return dir_place_sync(store, &place, err);
+}
+
+static int dir_put_if_absent(struct store *base, const char *key, const void *bytes, size_t len,
+			     struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+
+	if (dir_place_open(store, key, true, &place, err) < 0)
+		return -1;
+	/* Spares a write; the link is what decides. */
+	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (dir_temp_new(store, &place, &temp, err) < 0 ||
+	    fill_temp(store, &temp, bytes, len, err) < 0)
+		return -1;
+	return dir_temp_link(store, &temp, err);
+}
+
+/* Whether the object in this place has this tag: 1, 0, -1. */
+static int has_tag(struct store_dir *store, const struct dir_place *place, const char *tag,
+		   struct err **err)
+{
+	char now[STORE_TAG];
+	struct stat st;
+
+	if (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : write_error(store, place->key, errno, err);
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	dir_tag(&st, now);
+	return strcmp(now, tag) == 0;
+}
+
+static int dir_replace_if_same(struct store *base, const char *key, const char *tag,
+			       const void *bytes, size_t len, struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	int same = dir_place_open(store, key, false, &place, err);
+
+	if (same > 0)
+		same = has_tag(store, &place, tag, err);
+	if (same <= 0)
+		return same;
+	if (dir_temp_new(store, &place, &temp, err) < 0 ||
+	    fill_temp(store, &temp, bytes, len, err) < 0)
+		return -1;
+	{
+		AUTO(auto_close) int lock = -1;
+
+		if (lock_folder(store, &place, true, &lock, err) < 0)
+			return -1;
+		same = has_tag(store, &place, tag, err);
+		if (same <= 0)
+			return same;
+		if (put_named(store, &temp, err) < 0)
+			return -1;
+	}
+	return dir_place_sync(store, &place, err) < 0 ? -1 : 1;
+}
+
+static int dir_delete(struct store *base, const char *key, struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(auto_close) int lock = -1;
+	int found = dir_place_open(store, key, false, &place, err);
+
+	if (found <= 0)
+		return found;
+	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
+	if (lock_folder(store, &place, false, &lock, err) < 0)
+		return -1;
+	if (unlinkat(place.fd, place.name, 0) < 0) {
+		if (errno == ENOENT || errno == EISDIR)
+			return 0; /* a folder is no object */
+		return fs_error(err, errno, "cannot delete '%s' in the store '%s'", key,
+				store->root);
+	}
+	return dir_place_sync(store, &place, err);
+}
+
+static void dir_free(struct store *base)
+{
+	struct store_dir *store = as_dir(base);
+
+	free(store->root);
+	free(store);
+}
+
+static const struct store_backend backend = {
+	.free = dir_free,
+	.list = dir_list,
+	.get = dir_get,
+	.stat = dir_stat,
+	.put = dir_put,
+	.put_if_absent = dir_put_if_absent,
+	.replace_if_same = dir_replace_if_same,
+	.remove = dir_delete,
+	.upload = dir_upload,
+	.download = dir_download,
+};
+
+int store_dir_open(const char *where, struct store **ret, struct err **err)
+{
+	const char *path = text_starts(where, "dir:") ? where + strlen("dir:") : where;
+	struct store_dir *store;
+
+	if (path[0] == '\0') {
+		err_set(err, EXIT_REFUSED, "no store can be opened at '%s'", where);
+		return err_hint(err, "name a directory");
+	}
+	store = mem_zero(1, sizeof *store);
+	store->root = fs_absolute(path);
+	store->base.backend = &backend;
+	store->base.url = store->root;
+	*ret = &store->base;
+	return 0;
+}

@@ -1,0 +1,121 @@
+/* Whole files in and out of a directory store, without passing through memory
+ * where the file system can share or copy them itself. See store_dir.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "jobs/store/store_dir.h"
+
+#define COPY_BYTES   ((size_t)1 << 20)
+#define KERNEL_BYTES ((size_t)1 << 30) /* asked of the kernel at a time */
+
+/* Through our memory: works everywhere. From where the files stand; 0 or errno. */
+static int copy_by_hand(int from, int to)
+{
+	AUTO(auto_free) char *buffer = mem_alloc(COPY_BYTES);
+	ssize_t got;
+
+	while ((got = read(from, buffer, COPY_BYTES)) != 0) {
+		ssize_t done = 0;
+
+		if (got < 0 && errno != EINTR)
+			return errno;
+		while (done < got) {
+			ssize_t put = write(to, buffer + done, (size_t)(got - done));
+
+			if (put < 0 && errno != EINTR)
+				return errno;
+			done += put > 0 ? put : 0;
+		}
+	}
+	return 0;
+}
+
+/* The whole of `from` into the empty `to`; 0 or errno. */
+static int copy_file(int from, int to)
+{
+	ssize_t put;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return 0;
+	while ((put = copy_file_range(from, NULL, to, NULL, KERNEL_BYTES, 0)) > 0)
+		;
+	if (put < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG))
+		return errno;
+	/* Not between these file systems, or not by this kernel. Both offsets stand
+	 * where it stopped; at the end of the file this reads nothing. */
+	return copy_by_hand(from, to);
+}
+
+/* Someone wrote to the file while it was copied. */
+static bool has_changed(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
+	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
+int dir_upload(struct store *base, const char *path, const char *key, struct err **err)
+{
+	struct store_dir *store = (struct store_dir *)base;
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(auto_close) int from = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int failed;
+
+	if (from < 0 || fstat(from, &st) < 0)
+		return fs_error(err, errno, "cannot read '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
+	if (dir_place_open(store, key, true, &place, err) < 0)
+		return -1;
+	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (dir_temp_new(store, &place, &temp, err) < 0)
+		return -1;
+	failed = copy_file(from, temp.fd);
+	if (failed)
+		return fs_error(err, failed, "cannot copy '%s' to '%s' in the store '%s'", path,
+				key, store->root);
+	if (has_changed(from, &st))
+		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
+	if (dir_temp_sync(store, &temp, err) < 0)
+		return -1;
+	return dir_temp_link(store, &temp, err);
+}
+
+int dir_download(struct store *base, const char *key, const char *path, struct err **err)
+{
+	struct store_dir *store = (struct store_dir *)base;
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1, .key = path };
+	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(auto_free) char *dir = fs_dirname(path);
+	AUTO(auto_close) int from = -1;
+	struct stat st;
+	int found = dir_object_open(store, key, &from, &st, err);
+	int failed;
+
+	if (found <= 0)
+		return found;
+	place.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (place.fd < 0)
+		return fs_error(err, errno, "cannot write '%s'", path);
+	place.name = fs_basename(path);
+	if (dir_temp_new(store, &place, &temp, err) < 0)
+		return -1;
+	failed = copy_file(from, temp.fd);
+	if (!failed && fsync(temp.fd) < 0)
+		failed = errno;
+	if (!failed && renameat(place.fd, temp.name, place.fd, place.name) < 0)
+		failed = errno;
+	if (failed)
+		return fs_error(err, failed, "cannot write '%s'", path);
+	temp.name[0] = '\0';
+	return dir_place_sync(store, &place, err) < 0 ? -1 : 1;
+}
