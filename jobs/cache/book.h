@@ -21,7 +21,9 @@ struct book_graph {
 	const char *key, *name; /* the name may be "" */
 	bool hit, missed;       /* on any node, any time */
 	bool stored;            /* the log announced that it would be written */
-	bool unreadable;        /* an entry was there, could not be used, and stays */
+	bool unreadable;        /* an entry was there that the framework cannot use,
+				 * whatever its form; it stays until removed */
+	bool never_stored;      /* it will not be written in any run */
 	double seconds;         /* longest compilation of it; 0: not measured */
 	char *not_stored;       /* why it was not written, in the log's words; or NULL */
 	char *failed;           /* what reading or writing it ran into; or NULL */
@@ -39,7 +41,8 @@ struct book_counts {
 	 * their names. Evidence that somebody switched the cache off. */
 	int64_t bypassed;
 	double bypassed_seconds;
-	int64_t dropped; /* notes beyond BOOK_GRAPHS_MAX */
+	const char *bypass_why; /* borrowed; the first reason given, or NULL */
+	int64_t dropped;        /* notes beyond BOOK_GRAPHS_MAX */
 };
 
 struct graph_book *book_new(void);

@@ -43,6 +43,11 @@ struct graph_note {
 	enum note_kind kind;
 	struct words key, name, why; /* spans of the scanned text */
 	double seconds;              /* NOTE_COMPILED; else 0 */
+	/* NOTE_READ_ERROR: the entry's form was bad, which inspect() can see too,
+	 * and which passes if it was only read while another rank wrote it. */
+	bool bad_form;
+	/* NOTE_NOT_STORED: for a reason that will be the same in every run. */
+	bool lasting;
 };
 
 /* The condition of a graph in a cache. */
@@ -90,6 +95,8 @@ struct compile_kind {
 
 	/* Has a cache at all; false only for `none`, whose functions say nothing. */
 	bool caches;
+	/* What to do about graphs that are never stored (`lasting`); may be NULL. */
+	const char *lasting_hint;
 
 	/* Variables that must be set alike in both phases, whatever the spec's
 	 * env says: where the cache is, that everything is stored, and that the

@@ -97,6 +97,8 @@ int lock_check(struct store *store, const struct compile_lock *lock, struct lock
 /* One graph, for callers that go through several locks. */
 int lock_check_graph(struct store *store, const struct lock_graph *graph, enum lock_fault *ret,
 		     uint64_t *ret_size, struct err **err);
+/* What is wrong with one graph, in words; yours to free. */
+char *lock_fault_words(const struct lock_graph *graph, enum lock_fault fault, uint64_t size);
 /* [{"graph","path","state","what"}] */
 json_t *lock_problems_json(const struct compile_lock *lock, const struct lock_report *report);
 

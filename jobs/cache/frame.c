@@ -1,0 +1,162 @@
+/*
+ * Whole or cut: see frame.h. Formats: RFC 1950 (zlib, read by the library) and
+ * RFC 8878 (zstd: magic, frame header, blocks with a 3-byte header each, an
+ * optional 4-byte checksum).
+ */
+#include "jobs/cache/frame.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CHUNK 65536
+
+struct reader {
+	int fd;
+	unsigned char bytes[CHUNK];
+	size_t at, have;
+	bool failed; /* errno says why */
+};
+
+/* False at the end of the file. */
+static bool refill(struct reader *in)
+{
+	ssize_t got;
+
+	do
+		got = read(in->fd, in->bytes, sizeof in->bytes);
+	while (got < 0 && errno == EINTR);
+	in->failed = got < 0;
+	in->at = 0;
+	in->have = got > 0 ? (size_t)got : 0;
+	return got > 0;
+}
+
+static bool take(struct reader *in, unsigned char *to, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (in->at == in->have && !refill(in))
+			return false;
+		to[i] = in->bytes[in->at++];
+	}
+	return true;
+}
+
+static bool skip(struct reader *in, uint64_t len)
+{
+	while (len > 0) {
+		size_t step;
+
+		if (in->at == in->have && !refill(in))
+			return false;
+		step = in->have - in->at;
+		if (step > len)
+			step = (size_t)len;
+		in->at += step;
+		len -= step;
+	}
+	return true;
+}
+
+/* NULL if the zlib stream is whole, else what is wrong. */
+static const char *zlib_fault(struct reader *in)
+{
+	unsigned char out[CHUNK];
+	z_stream z = { 0 };
+	int rc = Z_OK;
+
+	if (inflateInit(&z) != Z_OK)
+		return "the decompressor could not start";
+	do {
+		if (in->at == in->have && !refill(in))
+			break;
+		z.next_in = in->bytes + in->at;
+		z.avail_in = (uInt)(in->have - in->at);
+		z.avail_out = 1; /* anything but full */
+		while (rc == Z_OK && (z.avail_in > 0 || z.avail_out == 0)) {
+			z.next_out = out;
+			z.avail_out = sizeof out;
+			rc = inflate(&z, Z_NO_FLUSH);
+			if (rc == Z_BUF_ERROR)
+				rc = Z_OK; /* it only wants more input */
+		}
+		in->at = in->have;
+	} while (rc == Z_OK);
+	inflateEnd(&z);
+	if (rc == Z_STREAM_END)
+		return NULL;
+	return rc == Z_OK ? "cut off before its end" : "its bytes are damaged";
+}
+
+static const char *zstd_header(struct reader *in, bool *ret_checksum)
+{
+	static const unsigned dictionary_bytes[] = { 0, 1, 2, 4 };
+	static const unsigned size_bytes[] = { 0, 2, 4, 8 };
+	unsigned char descriptor;
+	unsigned skipped;
+
+	if (!take(in, &descriptor, 1))
+		return "cut off in its header";
+	if (descriptor & 0x08)
+		return "its header is damaged";
+	*ret_checksum = descriptor & 0x04;
+	skipped = dictionary_bytes[descriptor & 3] + size_bytes[descriptor >> 6];
+	if (!(descriptor & 0x20))
+		skipped++; /* window descriptor */
+	else if (descriptor >> 6 == 0)
+		skipped++; /* single segment: a size of one byte */
+	return skip(in, skipped) ? NULL : "cut off in its header";
+}
+
+/* The same for a zstd frame; `in` is behind the magic. */
+static const char *zstd_fault(struct reader *in)
+{
+	bool checksum = false, last = false;
+	const char *fault = zstd_header(in, &checksum);
+
+	while (!fault && !last) {
+		unsigned char head[3];
+		uint32_t block, type, size;
+
+		if (!take(in, head, sizeof head))
+			return "cut off before its end";
+		block = head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16;
+		last = block & 1;
+		type = block >> 1 & 3;
+		size = type == 1 ? 1 : block >> 3; /* 1: one byte, repeated */
+		if (type == 3)
+			return "its bytes are damaged";
+		if (!skip(in, size))
+			return "cut off before its end";
+	}
+	if (!fault && checksum && !skip(in, 4))
+		return "cut off before its end";
+	return fault;
+}
+
+int frame_inspect(int fd, enum entry_state *ret_state, const char **ret_why)
+{
+	struct reader in = { .fd = fd };
+	const char *fault;
+
+	*ret_why = NULL;
+	if (!refill(&in)) {
+		*ret_state = ENTRY_EMPTY;
+		*ret_why = "it has no bytes";
+		return in.failed ? -1 : 0;
+	}
+	if (in.have >= 4 && memcmp(in.bytes, "\x28\xb5\x2f\xfd", 4) == 0) {
+		in.at = 4;
+		fault = zstd_fault(&in);
+	} else if (in.bytes[0] == 0x78) {
+		fault = zlib_fault(&in);
+	} else {
+		fault = "it is neither a zlib nor a zstd stream";
+	}
+	if (in.failed)
+		return -1;
+	*ret_state = fault ? ENTRY_PARTIAL : ENTRY_DONE;
+	*ret_why = fault;
+	return 0;
+}

@@ -1,0 +1,178 @@
+/*
+ * The kind `jax`. Facts about JAX's persistent compilation cache, as its source
+ * (jax/_src/lru_cache.py, compilation_cache.py, config.py; 0.10) has them and
+ * runs have shown:
+ *
+ * - An entry is one file `<module>-<64 hex>-cache` in the cache folder, written
+ *   in place. An existing file is never replaced, so a cut one stays cut: it is
+ *   recompiled in every run. `-atime` and `.lockfile` appear only with a size
+ *   limit and are no entries.
+ * - By default only graphs that took a second or more are stored.
+ * - The folder's path is part of the key unless XLA's own caches are off.
+ * - Its messages are Python warnings, hidden by default.
+ */
+#include "jobs/cache/jax.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+#include "jobs/cache/frame.h"
+#include "jobs/cache/machine.h"
+#include "jobs/cache/python.h"
+
+#define ENTRY_SUFFIX "-cache"
+
+/* Set in both phases. NULL stands for the cache folder. */
+static const struct variable {
+	const char *name, *value;
+} variables[] = {
+	{ "JAX_COMPILATION_CACHE_DIR", NULL },
+	{ "JAX_ENABLE_COMPILATION_CACHE", "true" },
+	/* Store every graph, however quickly compiled and however small. */
+	{ "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0" },
+	{ "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1" },
+	/* Never evict what was verified. */
+	{ "JAX_COMPILATION_CACHE_MAX_SIZE", "-1" },
+	/* Keys that do not depend on where the cache lies or on line numbers. */
+	{ "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none" },
+	{ "JAX_COMPILATION_CACHE_INCLUDE_METADATA_IN_KEY", "false" },
+	/* Would compile everything again, or end the job over one bad entry. */
+	{ "JAX_COMPILATION_CACHE_CHECK_CONTENTS", "false" },
+	{ "JAX_RAISE_PERSISTENT_CACHE_ERRORS", "false" },
+	/* Speak, also where the script configures logging otherwise. */
+	{ "JAX_LOG_COMPILES", "true" },
+	{ "JAX_EXPLAIN_CACHE_MISSES", "true" },
+	{ "JAX_LOGGING_LEVEL", "WARNING" },
+	{ "JAX_DEBUG_LOG_MODULES", "" },
+	{ "PYTHONUNBUFFERED", "1" },
+};
+
+static void jax_environment(const char *cache, kind_variable_fn fn, void *arg)
+{
+	for (size_t i = 0; i < STK_LENGTH(variables); i++)
+		fn(arg, variables[i].name, variables[i].value ? variables[i].value : cache);
+}
+
+/* Beyond those that environment() overrides: seen to leave the key alone. */
+static bool jax_neutral(const char *variable)
+{
+	static const char *const others[] = { "OMP_NUM_THREADS", "TF_CPP_MAX_VLOG_LEVEL",
+					      "TF_CPP_MIN_LOG_LEVEL", "TF_CPP_MIN_VLOG_LEVEL" };
+
+	for (size_t i = 0; i < STK_LENGTH(variables); i++)
+		if (strcmp(variables[i].name, variable) == 0)
+			return true;
+	for (size_t i = 0; i < STK_LENGTH(others); i++)
+		if (strcmp(others[i], variable) == 0)
+			return true;
+	return false;
+}
+
+static bool jax_object(const char *key, struct entry_object *ret)
+{
+	size_t len = strlen(key), suffix = strlen(ENTRY_SUFFIX);
+
+	if (len <= suffix || strcmp(key + len - suffix, ENTRY_SUFFIX) != 0 ||
+	    !jax_is_graph_key(key, len - suffix))
+		return false;
+	*ret = (struct entry_object){ { key, len - suffix }, ROLE_COMPILED };
+	return true;
+}
+
+static enum entry_state jax_state(unsigned roles, uint64_t compiled_size)
+{
+	if (!(roles & ROLE_COMPILED))
+		return ENTRY_MISSING;
+	return compiled_size == 0 ? ENTRY_EMPTY : ENTRY_DONE;
+}
+
+static char *jax_path(const char *graph)
+{
+	return mem_format("%s" ENTRY_SUFFIX, graph);
+}
+
+/* Packages whose version decides what is traced or compiled, or, like zstandard,
+ * is hashed into JAX's keys by being there. By name or by prefix (ending in *). */
+static const char *const packages[] = {
+	"chex",  "dm-haiku", "einops",    "equinox", "flax",    "jax",   "jax-*",  "jaxlib",
+	"keras", "libtpu*",  "ml-dtypes", "numpy",   "numpyro", "optax", "penzai", "zstandard",
+};
+
+static bool is_relevant(const char *name)
+{
+	for (size_t i = 0; i < STK_LENGTH(packages); i++) {
+		size_t len = strlen(packages[i]);
+		bool prefix = packages[i][len - 1] == '*';
+
+		if (prefix ? strncmp(name, packages[i], len - 1) == 0
+			   : strcmp(name, packages[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_package(void *arg, const char *name, const char *version)
+{
+	json_t *fingerprint = arg;
+
+	if (is_relevant(name) && !json_object_get(fingerprint, name))
+		js_put_str(fingerprint, name, version);
+}
+
+/* A program that is not known to be Python: its content stands for it. */
+static int add_program(json_t *fingerprint, const char *program, struct err **err)
+{
+	char hex[SHA256_HEX];
+	uint64_t size = 0;
+
+	if (sha256_file(program, hex, &size, err) < 0)
+		return err_wrap(err, "cannot tell the version of '%s'", program);
+	js_put_str(fingerprint, "program", program);
+	js_put(fingerprint, "size", json_integer((json_int_t)size));
+	js_put_str(fingerprint, "sha256", hex);
+	return 0;
+}
+
+static int jax_fingerprint(const struct program_place *place, json_t **ret, struct err **err)
+{
+	AUTO(python_clear) struct python python = { 0 };
+	AUTO(auto_free) char *cpu = NULL;
+	json_auto_t *fingerprint = json_object();
+
+	if (python_find(place, &python, err) < 0)
+		return -1;
+	if (!python.program) {
+		js_put_str(fingerprint, "program", place->program);
+		js_put(fingerprint, "found", json_false());
+		*ret = TAKE(fingerprint);
+		return 0;
+	}
+	if (python.version) {
+		js_put_str(fingerprint, "python", python.version);
+		python_packages(&python, add_package, fingerprint);
+	} else if (add_program(fingerprint, python.program, err) < 0) {
+		return -1;
+	}
+	cpu = machine_cpu();
+	js_put_str(fingerprint, "cpu", cpu);
+	*ret = TAKE(fingerprint);
+	return 0;
+}
+
+const struct compile_kind jax_kind = {
+	.name = "jax",
+	.caches = true,
+	.lasting_hint = "take host callbacks (jax.debug.print, io_callback) out of the compiled "
+			"functions: JAX never stores graphs that have them",
+	.environment = jax_environment,
+	.neutral = jax_neutral,
+	.scan = jax_scan,
+	.object = jax_object,
+	.state = jax_state,
+	.path = jax_path,
+	.inspect = frame_inspect,
+	.fingerprint = jax_fingerprint,
+};

@@ -1,0 +1,167 @@
+/* What a cache holds: see listing.h. */
+#include "jobs/cache/listing.h"
+
+#include <string.h>
+
+#define PART_BYTES_MAX 255 /* the longest file name; longer keys name nothing */
+
+/* A listing in progress: the objects of one graph follow each other in key
+ * order, so only one graph is in memory. */
+struct walk {
+	const struct compile_kind *kind; /* wanted; NULL: any */
+	listing_fn fn;
+	void *arg;
+	struct listing_graph graph; /* its strings are in the two below */
+	struct sb key, path;
+	char tag[STORE_TAG];
+	bool open;
+};
+
+static int finish_graph(struct walk *walk, struct err **err)
+{
+	struct listing_graph *graph = &walk->graph;
+
+	if (!walk->open)
+		return 0;
+	walk->open = false;
+	graph->key = walk->key.text;
+	graph->path = walk->path.text;
+	graph->tag = walk->tag;
+	graph->state = graph->kind->state(graph->roles, graph->size);
+	return walk->fn(walk->arg, graph, err);
+}
+
+static const struct compile_kind *classify(const struct compile_kind *wanted, const char *key,
+					   struct entry_object *ret)
+{
+	const struct compile_kind *kind = wanted;
+
+	for (size_t n = 0; wanted ? n == 0 : (kind = compile_kind_at(n)) != NULL; n++)
+		if (kind->object(key, ret))
+			return kind;
+	return NULL;
+}
+
+static int walk_object(void *arg, const struct store_object *object, struct err **err)
+{
+	struct walk *walk = arg;
+	struct listing_graph *graph = &walk->graph;
+	struct entry_object entry;
+	const struct compile_kind *kind = NULL;
+	int done;
+
+	if (strncmp(object->key, LOCK_PREFIX, strlen(LOCK_PREFIX)) != 0)
+		kind = classify(walk->kind, object->key, &entry);
+	if (!kind)
+		return 0;
+	if (!walk->open || graph->kind != kind || walk->key.len != entry.graph.len ||
+	    memcmp(walk->key.text, entry.graph.text, entry.graph.len) != 0) {
+		done = finish_graph(walk, err);
+		if (done != 0)
+			return done;
+		*graph = (struct listing_graph){ .kind = kind };
+		walk->open = true;
+		walk->tag[0] = '\0';
+		sb_clear(&walk->key);
+		sb_add(&walk->key, entry.graph.text, entry.graph.len);
+		sb_clear(&walk->path);
+		sb_adds(&walk->path, object->key);
+	}
+	graph->roles |= entry.role;
+	graph->bytes += object->size;
+	if (graph->modified.ms < object->modified.ms)
+		graph->modified = object->modified;
+	if (entry.role == ROLE_COMPILED) {
+		graph->size = object->size;
+		memcpy(walk->tag, object->tag, sizeof walk->tag);
+		sb_clear(&walk->path);
+		sb_adds(&walk->path, object->key);
+	}
+	return 0;
+}
+
+int listing_each(struct store *store, const struct compile_kind *kind, listing_fn fn, void *arg,
+		 struct err **err)
+{
+	struct walk walk = { .kind = kind, .fn = fn, .arg = arg, .key = SB_INIT, .path = SB_INIT };
+	int done = store_list(store, "", walk_object, &walk, err);
+
+	/* A stopped listing has nothing open: its last graph was just finished. */
+	if (done >= 0)
+		done = finish_graph(&walk, err);
+	sb_release(&walk.key);
+	sb_release(&walk.path);
+	return done < 0 ? -1 : 0;
+}
+
+/* A search for one graph by listing. */
+struct search {
+	const char *graph;
+	struct listing_graph *ret;
+	struct sb *hold;
+	bool found;
+};
+
+/* Key, path and tag behind each other, each with its NUL. */
+static void hold_strings(struct listing_graph *ret, struct sb *hold)
+{
+	const char *const parts[] = { ret->key, ret->path, ret->tag };
+	size_t path, tag;
+
+	sb_clear(hold);
+	sb_add(hold, parts[0], strlen(parts[0]) + 1);
+	path = hold->len;
+	sb_add(hold, parts[1], strlen(parts[1]) + 1);
+	tag = hold->len;
+	sb_add(hold, parts[2], strlen(parts[2]) + 1);
+	ret->key = hold->text;
+	ret->path = hold->text + path;
+	ret->tag = hold->text + tag;
+}
+
+static int compare_graph(void *arg, const struct listing_graph *graph, struct err **err)
+{
+	struct search *search = arg;
+
+	(void)err;
+	if (strcmp(graph->key, search->graph) != 0)
+		return 0;
+	*search->ret = *graph;
+	hold_strings(search->ret, search->hold);
+	search->found = true;
+	return 1;
+}
+
+int listing_find(struct store *store, const struct compile_kind *kind, const char *graph,
+		 struct listing_graph *ret, struct sb *ret_hold, struct err **err)
+{
+	struct search search = { graph, ret, ret_hold, false };
+	AUTO(auto_free) char *path = NULL;
+	struct store_object object;
+	int found;
+
+	if (!kind->path) {
+		if (listing_each(store, kind, compare_graph, &search, err) < 0)
+			return -1;
+		return search.found;
+	}
+	path = kind->path(graph);
+	if (strlen(path) > PART_BYTES_MAX)
+		return 0;
+	found = store_stat(store, path, &object, err);
+	if (found <= 0)
+		return found;
+	*ret = (struct listing_graph){
+		.kind = kind,
+		.key = graph,
+		.path = path,
+		.size = object.size,
+		.bytes = object.size,
+		.modified = object.modified,
+		.tag = object.tag,
+		.roles = ROLE_COMPILED,
+		.state = kind->state(ROLE_COMPILED, object.size),
+	};
+	hold_strings(ret, ret_hold);
+	return 1;
+}

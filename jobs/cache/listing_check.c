@@ -1,0 +1,200 @@
+/* `cache ls` and `cache verify URL`: a cache beside its locks. See listing.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/content.h"
+#include "jobs/cache/listing.h"
+
+/* Which locks name a path: {path: [{"graph_key","name"}, …]}. */
+static json_t *index_locks(const struct lock_set *set, const char *only)
+{
+	json_t *index = json_object();
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct compile_lock *lock = set->locks[i];
+
+		if (only && strcmp(only, lock->graph_key) != 0)
+			continue;
+		for (size_t n = 0; n < lock->count; n++) {
+			const char *path = lock->graphs[n].path;
+			json_t *locks = json_object_get(index, path);
+			json_t *label = json_object();
+
+			if (!locks) {
+				locks = json_array();
+				json_object_set_new_nocheck(index, path, locks);
+			}
+			js_put_str(label, "graph_key", lock->graph_key);
+			js_put(label, "name", js_text(lock->name, strlen(lock->name)));
+			json_array_append_new(locks, label);
+		}
+	}
+	return index;
+}
+
+static json_t *locks_of(const json_t *index, const char *path)
+{
+	json_t *locks = json_object_get(index, path);
+
+	return locks ? json_incref(locks) : json_array();
+}
+
+static json_t *graph_row(const char *graph, const char *path, const char *state, json_t *locks)
+{
+	json_t *row = json_object();
+
+	js_put(row, "graph", js_text(graph, strlen(graph)));
+	js_put(row, "path", js_text(path, strlen(path)));
+	js_put_str(row, "state", state);
+	js_put(row, "locks", locks);
+	return row;
+}
+
+struct list {
+	json_t *index;
+	listing_row_fn fn;
+	void *arg;
+};
+
+static int list_graph(void *arg, const struct listing_graph *graph, struct err **err)
+{
+	struct list *list = arg;
+	char modified[UTC_TEXT];
+	json_t *row = graph_row(graph->key, graph->path, entry_state_name(graph->state),
+				locks_of(list->index, graph->path));
+
+	js_put_str(row, "kind", graph->kind->name);
+	js_put(row, "size", json_integer((json_int_t)graph->bytes));
+	js_put_str(row, "modified", utc_format(graph->modified, modified));
+	return list->fn(list->arg, row, err);
+}
+
+int cache_list(struct store *store, listing_row_fn fn, void *arg, struct err **err)
+{
+	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	json_auto_t *index = NULL;
+	struct list list = { .fn = fn, .arg = arg };
+
+	if (lock_set_load(store, &set, err) < 0)
+		return -1;
+	index = index_locks(&set, NULL);
+	list.index = index;
+	return listing_each(store, NULL, list_graph, &list, err);
+}
+
+/* A check in progress. */
+struct check {
+	struct store *store;
+	const struct cache_check_options *options;
+	json_t *index;  /* path → locks, of the locks that are checked */
+	json_t *judged; /* "path size digest", so that no file is read twice */
+	listing_row_fn fn;
+	void *arg;
+	struct cache_check sum;
+};
+
+static int check_locked(struct check *check, const struct lock_graph *graph, struct err **err)
+{
+	AUTO(auto_free)
+	char *pin = mem_format("%s %llu %s", graph->path, (unsigned long long)graph->size,
+			       graph->digest);
+	AUTO(auto_free) char *what = NULL;
+	enum lock_fault fault;
+	uint64_t size;
+	json_t *row;
+
+	if (json_object_get(check->judged, pin))
+		return 0;
+	json_object_set_new_nocheck(check->judged, pin, json_true());
+	if (lock_check_graph(check->store, graph, &fault, &size, err) < 0)
+		return -1;
+	check->sum.graphs++;
+	check->sum.ok += fault == LOCK_SAME;
+	check->sum.missing += fault == LOCK_MISSING;
+	check->sum.truncated += fault == LOCK_TRUNCATED;
+	check->sum.changed += fault == LOCK_CHANGED;
+	if (fault == LOCK_SAME && !check->options->all)
+		return 0;
+	row = graph_row(graph->key, graph->path, lock_fault_name(fault),
+			locks_of(check->index, graph->path));
+	what = lock_fault_words(graph, fault, size);
+	js_put_str(row, "what", what);
+	return check->fn(check->arg, row, err);
+}
+
+/* An entry that may be in no lock. */
+static int check_other(void *arg, const struct listing_graph *graph, struct err **err)
+{
+	struct check *check = arg;
+	enum entry_state state = graph->state;
+	const char *why = state == ENTRY_EMPTY ? "it has no bytes" : NULL;
+	json_t *row;
+
+	if (json_object_get(check->index, graph->path))
+		return 0;
+	check->sum.others++;
+	if (check->options->deep && state == ENTRY_DONE &&
+	    content_inspect(check->store, graph->kind, graph->path, &state, &why, err) < 0)
+		return -1;
+	check->sum.others_bad += state != ENTRY_DONE;
+	if (state == ENTRY_DONE && !check->options->all)
+		return 0;
+	row = graph_row(graph->key, graph->path,
+			state == ENTRY_DONE ? "ok" : entry_state_name(state), json_array());
+	js_put_str(row, "what", why ? why : "no lock names it");
+	return check->fn(check->arg, row, err);
+}
+
+static int report_damaged(struct check *check, const json_t *damaged, struct err **err)
+{
+	for (size_t i = 0; i < json_array_size(damaged); i++) {
+		json_t *row = json_deep_copy(json_array_get(damaged, i));
+		int done;
+
+		check->sum.damaged_locks++;
+		js_put_str(row, "state", "damaged");
+		done = check->fn(check->arg, row, err);
+		if (done != 0)
+			return done;
+	}
+	return 0;
+}
+
+static int check_all(struct check *check, const struct lock_set *set, struct err **err)
+{
+	const char *only = check->options->only;
+	int done = report_damaged(check, set->damaged, err);
+
+	for (size_t i = 0; done == 0 && i < set->count; i++) {
+		const struct compile_lock *lock = set->locks[i];
+
+		if (only && strcmp(only, lock->graph_key) != 0)
+			continue;
+		check->sum.locks++;
+		for (size_t n = 0; done == 0 && n < lock->count; n++)
+			done = check_locked(check, &lock->graphs[n], err);
+	}
+	if (done == 0 && !only)
+		done = listing_each(check->store, NULL, check_other, check, err);
+	return done < 0 ? -1 : 0;
+}
+
+int cache_check(struct store *store, const struct cache_check_options *options, listing_row_fn fn,
+		void *arg, struct cache_check *ret, struct err **err)
+{
+	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	json_auto_t *index = NULL;
+	json_auto_t *judged = json_object();
+	struct check check = {
+		.store = store, .options = options, .judged = judged, .fn = fn, .arg = arg
+	};
+
+	if (lock_set_load(store, &set, err) < 0)
+		return -1;
+	index = index_locks(&set, options->only);
+	check.index = index;
+	if (check_all(&check, &set, err) < 0)
+		return -1;
+	*ret = check.sum;
+	return 0;
+}

@@ -1,0 +1,323 @@
+/* The compile lock as a file: see lock.h. */
+#include "jobs/cache/lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/content.h"
+#include "jobs/cache/listing.h"
+#include "jobs/cache/lock_file.h"
+
+#define LOCK_SUFFIX ".json"
+
+void compile_lock_freep(struct compile_lock **lock)
+{
+	struct compile_lock *old = *lock;
+
+	if (!old)
+		return;
+	for (size_t i = 0; i < old->count; i++) {
+		free(old->graphs[i].key);
+		free(old->graphs[i].path);
+	}
+	free(old->graphs);
+	free(old->name);
+	free(old->run);
+	json_decref(old->compiler);
+	json_decref(old->ingredients);
+	free(old);
+	*lock = NULL;
+}
+
+static json_t *graph_json(const struct lock_graph *graph)
+{
+	json_t *row = json_object();
+
+	js_put(row, "key", js_text(graph->key, strlen(graph->key)));
+	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
+	js_put(row, "size", json_integer((json_int_t)graph->size));
+	js_put_str(row, graph->tagged ? "etag" : "sha256", graph->digest);
+	if (graph->late)
+		js_put(row, "late", json_true());
+	return row;
+}
+
+json_t *compile_lock_json(const struct compile_lock *lock)
+{
+	json_t *ret = json_object(), *graphs = json_array();
+	char created[UTC_TEXT];
+
+	js_put(ret, "v", json_integer(1));
+	js_put_str(ret, "graph_key", lock->graph_key);
+	js_put_str(ret, "name", lock->name);
+	js_put_str(ret, "kind", lock->kind->name);
+	js_put_str(ret, "created", utc_format(lock->created, created));
+	js_put_str(ret, "run", lock->run);
+	js_put(ret, "compiler", json_incref(lock->compiler));
+	js_put(ret, "ingredients", json_incref(lock->ingredients));
+	for (size_t i = 0; i < lock->count; i++)
+		json_array_append_new(graphs, graph_json(&lock->graphs[i]));
+	js_put(ret, "graphs", graphs);
+	return ret;
+}
+
+bool lock_key_is_good(const char *graph_key)
+{
+	return strlen(graph_key) == SHA256_HEX - 1 &&
+	       strspn(graph_key, "0123456789abcdef") == SHA256_HEX - 1;
+}
+
+char *lock_object_key(const char *graph_key)
+{
+	return mem_format(LOCK_PREFIX "%s" LOCK_SUFFIX, graph_key);
+}
+
+char *lock_key_of_object(const char *object)
+{
+	AUTO(auto_free) char *key = NULL;
+	size_t len = strlen(object), prefix = strlen(LOCK_PREFIX), suffix = strlen(LOCK_SUFFIX);
+
+	if (len <= prefix + suffix || strncmp(object, LOCK_PREFIX, prefix) != 0 ||
+	    strcmp(object + len - suffix, LOCK_SUFFIX) != 0)
+		return NULL;
+	key = mem_copy_n(object + prefix, len - prefix - suffix);
+	return lock_key_is_good(key) ? TAKE(key) : NULL;
+}
+
+/* A string member without NUL bytes; NULL if it is anything else. */
+static const char *text_member(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	const char *text = json_string_value(value);
+
+	return text && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
+static bool digest_is_good(const char *digest, bool tagged)
+{
+	if (tagged)
+		return digest[0] && strlen(digest) < STORE_TAG;
+	return lock_key_is_good(digest);
+}
+
+/* NULL if the graph is as it should be, else what is wrong. A path is believed
+ * only if it is that of the graph's own compiled object: a lock may make us
+ * delete what it names. */
+static const char *read_graph(const json_t *row, const struct compile_kind *kind,
+			      struct lock_graph *ret)
+{
+	const char *key = text_member(row, "key"), *path = text_member(row, "path");
+	const char *sha256 = text_member(row, "sha256"), *etag = text_member(row, "etag");
+	const char *digest = sha256 ? sha256 : etag;
+	int64_t size = js_int(row, "size", -1);
+	struct entry_object object;
+
+	if (!key || !path || !digest || size < 0)
+		return "a graph in it lacks key, path, size or digest";
+	if (!digest_is_good(digest, !sha256))
+		return "a digest in it is none";
+	if (!kind->object(path, &object) || object.role != ROLE_COMPILED ||
+	    object.graph.len != strlen(key) || memcmp(object.graph.text, key, object.graph.len))
+		return "a path in it is not that of its graph";
+	*ret = (struct lock_graph){
+		.key = mem_copy(key),
+		.path = mem_copy(path),
+		.size = (uint64_t)size,
+		.tagged = !sha256,
+		.late = js_bool(row, "late", false),
+	};
+	strcpy(ret->digest, digest);
+	return NULL;
+}
+
+static const char *read_graphs(const json_t *rows, struct compile_lock *lock)
+{
+	const char *fault;
+
+	if (!json_is_array(rows) || json_array_size(rows) == 0)
+		return "it names no graph";
+	if (json_array_size(rows) > BOOK_GRAPHS_MAX)
+		return "it names too many graphs";
+	lock->graphs = mem_zero(json_array_size(rows), sizeof *lock->graphs);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		fault = read_graph(json_array_get(rows, i), lock->kind, &lock->graphs[i]);
+		if (fault)
+			return fault;
+		lock->count++;
+	}
+	return NULL;
+}
+
+/* NULL, or what is wrong with the document. */
+static const char *read_document(const json_t *document, const char *graph_key,
+				 struct compile_lock *lock)
+{
+	const char *own_key = text_member(document, "graph_key");
+	const char *name = text_member(document, "name"), *run = text_member(document, "run");
+	const char *kind = text_member(document, "kind");
+	const char *created = text_member(document, "created");
+	char hex[SHA256_HEX];
+
+	if (js_int(document, "v", 0) != 1)
+		return "it has another version than 1";
+	if (!own_key || strcmp(own_key, graph_key) != 0)
+		return "it is the lock of another graph key";
+	lock->kind = kind ? compile_kind_find(kind) : NULL;
+	if (!lock->kind)
+		return "its compiler kind is not known";
+	if (!created || !utc_parse(created, &lock->created))
+		return "its date is none";
+	if (!json_is_object(json_object_get(document, "ingredients")) ||
+	    !json_is_object(json_object_get(document, "compiler")))
+		return "it lacks its ingredients";
+	strcpy(lock->graph_key, graph_key);
+	lock->name = mem_copy(name ? name : "");
+	lock->run = mem_copy(run ? run : "");
+	lock->compiler = json_deep_copy(json_object_get(document, "compiler"));
+	lock->ingredients = json_deep_copy(json_object_get(document, "ingredients"));
+	graph_key_of(lock->ingredients, hex);
+	if (strcmp(hex, graph_key) != 0)
+		return "its ingredients do not give its graph key";
+	ingredients_hide_secrets(lock->ingredients);
+	return read_graphs(json_object_get(document, "graphs"), lock);
+}
+
+int lock_file_get(struct store *store, const char *graph_key, struct compile_lock **ret,
+		  char ret_tag[STORE_TAG], char **ret_damage, struct err **err)
+{
+	AUTO(auto_free) char *object = lock_object_key(graph_key);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOCK_BYTES_MAX);
+	AUTO(compile_lock_freep) struct compile_lock *lock = mem_zero(1, sizeof *lock);
+	AUTO(err_freep) struct err *cause = NULL;
+	json_auto_t *document = NULL;
+	struct store_object there;
+	const char *fault;
+	int found = store_stat(store, object, &there, err);
+
+	*ret_damage = NULL;
+	if (found <= 0)
+		return found;
+	if (there.size > LOCK_BYTES_MAX) {
+		*ret_damage = mem_copy("it is too large");
+		return 0;
+	}
+	found = store_get(store, object, LOCK_BYTES_MAX, &text, ret_tag, err);
+	if (found <= 0)
+		return found;
+	if (js_parse(text.text, text.len, "it", &document, &cause) < 0) {
+		*ret_damage = mem_copy(cause->message);
+		return 0;
+	}
+	fault = read_document(document, graph_key, lock);
+	if (fault) {
+		*ret_damage = mem_copy(fault);
+		return 0;
+	}
+	*ret = TAKE(lock);
+	return 1;
+}
+
+int lock_load(struct store *store, const char *graph_key, struct compile_lock **ret,
+	      char **ret_damage, struct err **err)
+{
+	char tag[STORE_TAG];
+	int found;
+
+	*ret_damage = NULL;
+	if (!lock_key_is_good(graph_key))
+		return err_set(err, EXIT_DEFECT, "'%s' is no graph key", graph_key);
+	found = lock_file_get(store, graph_key, ret, tag, ret_damage, err);
+	return found < 0 ? err_wrap(err, "cannot read the compile lock") : found;
+}
+
+void lock_set_clear(struct lock_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		compile_lock_freep(&set->locks[i]);
+	free(set->locks);
+	json_decref(set->damaged);
+	*set = (struct lock_set){ 0 };
+}
+
+static void add_damaged(json_t *damaged, const char *object, const char *what)
+{
+	json_t *row = json_object();
+
+	js_put_str(row, "lock", object);
+	js_put_str(row, "what", what);
+	json_array_append_new(damaged, row);
+}
+
+/* The objects below LOCK_PREFIX; names only, so that the listing stays short. */
+static int collect(void *arg, const struct store_object *object, struct err **err)
+{
+	json_t *names = arg;
+
+	(void)err;
+	if (json_array_size(names) == LOCKS_MAX)
+		return 1;
+	json_array_append_new(names, js_text(object->key, strlen(object->key)));
+	return 0;
+}
+
+int lock_set_load(struct store *store, struct lock_set *ret, struct err **err)
+{
+	AUTO(lock_set_clear) struct lock_set set = { .damaged = json_array() };
+	json_auto_t *names = json_array();
+
+	if (store_list(store, LOCK_PREFIX, collect, names, err) < 0)
+		return err_wrap(err, "cannot list the compile locks");
+	set.locks = mem_zero(json_array_size(names), sizeof(struct compile_lock *));
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		const char *object = json_string_value(json_array_get(names, i));
+		AUTO(auto_free) char *key = lock_key_of_object(object);
+		AUTO(auto_free) char *damage = NULL;
+		int found;
+
+		if (!key) {
+			add_damaged(set.damaged, object, "its name is not that of a lock");
+			continue;
+		}
+		found = lock_load(store, key, &set.locks[set.count], &damage, err);
+		if (found < 0)
+			return -1;
+		if (damage)
+			add_damaged(set.damaged, object, damage);
+		set.count += found > 0;
+	}
+	*ret = set;
+	set = (struct lock_set){ 0 };
+	return 0;
+}
+
+int lock_find_nearest(struct store *store, const char *name, const json_t *ingredients,
+		      struct compile_lock **ret, struct err **err)
+{
+	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	size_t best = 0, best_changes = 0;
+	bool best_same = false;
+
+	if (lock_set_load(store, &set, err) < 0)
+		return -1;
+	for (size_t i = 0; i < set.count; i++) {
+		const struct compile_lock *lock = set.locks[i];
+		json_auto_t *diff = ingredients_diff(lock->ingredients, ingredients);
+		size_t changes = json_array_size(diff);
+		bool same = strcmp(lock->name, name) == 0;
+		bool better = i == 0 || same > best_same;
+
+		if (!better && same == best_same)
+			better = changes < best_changes ||
+				 (changes == best_changes &&
+				  lock->created.ms > set.locks[best]->created.ms);
+		if (!better)
+			continue;
+		best = i;
+		best_same = same;
+		best_changes = changes;
+	}
+	if (set.count == 0)
+		return 0;
+	*ret = TAKE(set.locks[best]);
+	return 1;
+}
