@@ -1,0 +1,169 @@
+"""Wrong command lines, one row each: exit 2, a message that names what is
+wrong, a hint that says what to do; nothing on stdout, nothing done."""
+
+import pytest
+import stoker as cli
+
+# argv ("SPEC": a good spec), words of the message, words of the hint
+WRONG = [
+    ([], ["command"], ["help"]),
+    (["rnu", "SPEC"], ["unknown command 'rnu'"], ["run"]),
+    (["statsu"], ["unknown command 'statsu'"], ["status"]),
+    (["xyzzy"], ["unknown command 'xyzzy'"], ["help"]),
+    ([""], ["command"], ["help"]),
+    (["Run", "SPEC"], ["unknown command 'Run'"], ["run"]),
+    (["--jsn", "status"], ["--jsn"], ["--json"]),
+    (["run", "--detatch", "SPEC"], ["--detatch"], []),
+    (["run", "--dryrun", "SPEC"], ["--dryrun"], ["--dry-run"]),
+    (["plan", "-x", "SPEC"], ["-x"], []),
+    (["run"], ["SPEC"], ["run"]),
+    (["plan"], ["SPEC"], []),
+    (["validate"], ["SPEC"], []),
+    (["run", "SPEC", "SPEC"], ["one"], []),
+    (["plan", "SPEC", "other.yaml"], ["other.yaml"], []),
+    (["run", "SPEC", "--id"], ["--id"], []),
+    (["run", "SPEC", "--id", ""], ["--id"], []),
+    (["run", "SPEC", "--id", "../evil"], ["../evil"], []),
+    (["run", "SPEC", "--id", "a" * 100], ["--id"], []),
+    (["run", "SPEC", "--set"], ["--set"], []),
+    (["run", "SPEC", "--set", "resources.nodes"], ["resources.nodes"], ["="]),
+    (["run", "SPEC", "--set", ""], ["--set"], []),
+    (["run", "SPEC", "--set", "=1"], ["--set"], []),
+    (["run", "SPEC", "--on-interrupt", "explode"], ["explode"], ["detach"]),
+    (["--color", "sometimes", "list"], ["sometimes"], ["always"]),
+    (["--color", "list"], ["--color"], []),
+    (["--color=", "list"], ["--color"], []),
+    (["--json=yes", "list"], ["--json"], []),
+    (["\u2013-json", "list"], ["\u2013"], ["--json"]),
+    (["run", "SPEC", "\u2014set", "name=x"], ["\u2014"], ["--set"]),
+    (["status", "no-such-run"], ["no-such-run"], ["list"]),
+    (["events", "no-such-run"], ["no-such-run"], ["list"]),
+    (["logs", "no-such-run"], ["no-such-run"], ["list"]),
+    (["events"], ["RUN"], []),
+    (["logs"], ["RUN"], []),
+    (["status", "a", "b"], ["b"], []),
+    (["logs", "@last", "--phase", "trian"], ["trian"], ["train"]),
+    (["logs", "@last", "--attempt", "zero"], ["zero"], []),
+    (["logs", "@last", "--attempt", "0"], ["0"], []),
+    (["logs", "@last", "--node", "-1"], ["-1"], []),
+    (["cache"], ["cache"], ["verify"]),
+    (["cache", "vrify", "/tmp"], ["vrify"], ["verify"]),
+    (["cache", "why"], ["SPEC"], []),
+    (["cache", "ls"], ["URL"], []),
+    (["init", "--template", "nosuch", "x.yaml"], ["nosuch"], ["--list"]),
+    (["init", "--template"], ["--template"], []),
+    (["help", "nosuch"], ["nosuch"], []),
+    (["version", "1"], ["1"], []),
+    (["list", "extra"], ["extra"], []),
+    (["--state"], ["--state"], []),
+    (["--state", "", "list"], ["--state"], []),
+    (["--json", "--quiet", "--verbos", "list"], ["--verbos"], []),
+]
+
+
+@pytest.mark.parametrize("argv, message, hint", WRONG,
+                         ids=[" ".join(map(ascii, argv)) or "nothing" for argv, _, _ in WRONG])
+def test_a_wrong_command_line(project, argv, message, hint):
+    argv = [str(project.spec_path) if word == "SPEC" else word for word in argv]
+    result = project.stoker(*argv)
+    assert result.code == 2, str(result)
+    assert result.out == ""
+    assert "error:" in result.err and "hint:" in result.err, str(result)
+    said, cure = result.err.split("hint:", 1)
+    for word in message:
+        assert word in said, str(result)
+    for word in hint:
+        assert word in cure, str(result)
+    assert not project.state.exists()
+
+
+def test_there_are_enough_wrong_command_lines():
+    assert len(WRONG) >= 25
+
+
+def test_an_argument_that_is_not_utf8_is_shown_escaped(project):
+    result = project.stoker(b"st\xffatus")
+    assert result.code == 2
+    assert "\udcff" not in result.err and not cli.CONTROL.search(result.err)
+
+
+def test_an_argument_with_control_bytes_is_shown_escaped(project):
+    result = project.stoker("st\x1b[31matus", "\u202eabc")
+    assert result.code == 2
+    assert not cli.CONTROL.search(result.err), ascii(result.err)
+
+
+def test_an_ambiguous_prefix_names_the_candidates(project):
+    project.write(compile=None)
+    project.run("--id", "night-1")
+    project.run("--id", "night-2")
+    result = project.stoker("status", "night")
+    assert result.code == 2
+    assert "night-1" in result.err and "night-2" in result.err
+    assert project.status("night-1")["run"] == "night-1"
+
+
+def test_a_unique_prefix_is_enough(project):
+    project.write(compile=None)
+    project.run("--id", "morning")
+    assert project.status("mor")["run"] == "morning"
+
+
+def test_last_without_any_run_says_so(project):
+    result = project.stoker("status", "@last")
+    assert result.code == 2
+    assert "hint:" in result.err
+
+
+def test_options_may_stand_before_and_after_the_command(project):
+    project.write(compile=None)
+    project.run("--id", "one")
+    assert project.stoker("status", "--json", "one").lines == project.ok("--json", "status", "one").lines
+
+
+def test_two_dashes_end_the_options(project):
+    odd = project.source / "-odd.yaml"
+    odd.write_bytes(project.spec_path.read_bytes())
+    project.ok("validate", "--", "-odd.yaml")
+
+
+def test_help_names_every_command_and_every_exit_code(project):
+    general = project.ok("help").out
+    assert general == project.ok("--help").out
+    for command in ("init", "validate", "plan", "run", "status", "list", "events", "logs", "cache",
+                    "schema", "version", "help"):
+        assert command in general
+        assert command in project.ok("help", command).out
+        assert project.ok(command, "--help").out == project.ok("help", command).out
+    codes = project.ok("help", "exit-codes").out
+    for code in (0, 1, 2, 3, 4, 5, 6, 7, 8, 70, 75):
+        assert any(line.split()[:1] == [str(code)] for line in codes.splitlines()), codes
+
+
+def test_help_explains_a_field(project):
+    said = project.ok("help", "retry.backoff.first").out
+    assert "30s" in said
+
+
+def test_version_names_what_is_linked(project):
+    said = project.ok("version").out
+    assert said.startswith("stoker 0.1.0")
+    for library in ("sqlite", "yaml", "jansson", "pcre2", "archive", "git2"):
+        assert library in said.lower(), said
+
+
+def test_color_follows_the_option_and_no_color(project):
+    project.write(compile=None)
+    project.run("--id", "one")
+    colored = project.ok("--color", "always", "status", "one")
+    assert "\x1b[" in colored.out + colored.err
+    for argv, env in (([], {}), (["--color", "never"], {}), (["--color=auto"], {"NO_COLOR": "1"})):
+        plain = project.ok(*argv, "status", "one", env=env)
+        assert "\x1b" not in plain.out + plain.err
+
+
+def test_a_closed_stdout_is_an_error_not_silence(project):
+    with open("/dev/full", "w") as full:
+        result = project.stoker("schema", stdout=full)
+    assert result.code != 0
+    assert "space" in result.err or "write" in result.err

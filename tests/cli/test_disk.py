@@ -1,0 +1,118 @@
+"""Disks that are full or must not be written: a clear word, nothing lost."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.fixture
+def small_disk(project):
+    """mount(size): the state directory on a disk of its own, of that size."""
+    mounted = []
+
+    def mount(size, options="rw"):
+        project.state.mkdir(exist_ok=True)
+        how = ["-o", f"remount,{options},size={size}"] if mounted else ["-o", f"{options},size={size}"]
+        done = subprocess.run(["mount", "-t", "tmpfs", *how, "tmpfs", str(project.state)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"cannot mount here: {done.stderr.strip()}")
+        mounted.append(project.state)
+
+    yield mount
+    for _ in range(50):
+        if not mounted or subprocess.run(["umount", str(project.state)], capture_output=True).returncode == 0:
+            break
+        time.sleep(0.1)
+
+
+def refused(result, *words):
+    assert result.code == 4, str(result)
+    assert "error:" in result.err and "hint:" in result.err
+    for word in words:
+        assert word in result.err, str(result)
+    assert "Traceback" not in result.err
+
+
+def test_a_state_directory_on_a_full_disk_is_refused_with_a_clear_word(project, small_disk):
+    small_disk("256k")
+    with open(project.state / "ballast", "wb") as ballast:
+        try:
+            while True:
+                ballast.write(b"x" * 4096)
+                ballast.flush()
+        except OSError:
+            pass
+    result = project.run("--id", "a", code=4)
+    refused(result, "space", str(project.state))
+    (project.state / "ballast").unlink()
+    small_disk("512m")
+    project.run("--id", "a")
+    assert project.status("a")["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("size", ["200k", "2m", "6m"])
+def test_a_disk_that_fills_up_on_the_way_loses_nothing(project, small_disk, size):
+    small_disk(size)
+    result = project.run("--id", "a", code=None)
+    assert result.code == 4, str(result)
+    refused(result, "space")
+    small_disk("512m")
+    project.run("--id", "a")
+    assert project.status("a")["state"] == "succeeded"
+    seqs = [row["seq"] for row in project.events("a")]
+    assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+
+
+def test_a_read_only_state_directory_is_refused_by_run_and_read_by_the_rest(project, small_disk):
+    small_disk("512m")
+    project.run("--id", "before")
+    events = project.events("before")
+    small_disk("512m", "ro")
+    result = project.run("--id", "after", code=4)
+    refused(result, str(project.state))
+    assert "read-only" in result.err.lower() or "read only" in result.err.lower()
+    assert project.events("before") == events
+    assert project.status("before")["state"] == "succeeded"
+    assert len(project.ok("--json", "list").lines) == 1
+    assert "step: 20" in project.ok("logs", "before").out
+    assert project.plan()["cache"]["verdict"] == "warm"
+    project.ok("validate", project.spec_path)
+    small_disk("512m")
+    project.run("--id", "after")
+    assert project.events("before") == events
+
+
+def test_a_state_directory_that_is_a_file_is_refused(project):
+    project.state.write_text("")
+    result = project.run(code=4)
+    refused(result, str(project.state))
+
+
+def test_a_state_directory_of_somebody_else_is_refused(project):
+    if os.geteuid() != 0:
+        project.state.mkdir(mode=0o500)
+        refused(project.run(code=4), str(project.state))
+        return
+    result = project.run("--id", "x", code=4, env={"XDG_STATE_HOME": "/proc/nowhere"})
+    refused(result, "/proc/nowhere")
+
+
+def test_a_cache_that_cannot_be_written_ends_in_a_clear_word(project, small_disk):
+    project.cache.write_text("a file in the way\n")
+    result = project.run(code=None)
+    assert result.code in (1, 4, 5), str(result)
+    assert str(project.cache) in result.err and "hint:" in result.err
+
+
+def test_state_may_be_named_in_three_ways(project):
+    project.write(compile=None)
+    project.ok("--state", project.root / "one", "run", project.spec_path, "--id", "a")
+    project.ok("run", project.spec_path, "--id", "b", env={"STOKER_STATE": str(project.root / "two")})
+    project.run("--id", "c")
+    assert [row["run"] for row in project.ok("--state", project.root / "one", "--json", "list").lines] == ["a"]
+    assert [row["run"] for row in
+            project.ok("--json", "list", env={"STOKER_STATE": str(project.root / "two")}).lines] == ["b"]
+    assert [row["run"] for row in project.ok("--json", "list").lines] == ["c"]

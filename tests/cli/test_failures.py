@@ -1,0 +1,227 @@
+"""Jobs that fail: the right phase, the last lines of what the job said, the
+cure, the exit code, and the same in `status`."""
+
+import json
+import signal
+import time
+
+import pytest
+
+BOOM = """
+import os
+
+
+def start(args):
+    if os.environ["STOKER_PHASE"] == "{phase}":
+        helper()
+
+
+def helper():
+    raise ValueError("expected 10 classes, data has 11")
+"""
+
+
+def fails(project, phase, code=1):
+    """Runs it; everything a person must learn is said and kept."""
+    result = project.run(code=code)
+    status = project.status()
+    assert status["state"] == ("failed" if code == 1 else "refused")
+    assert status["exit_code"] == code
+    assert status["phase"] == phase
+    last = status["attempts"][-1]
+    assert last["phase"] == phase and last["state"] == "ended"
+    said = project.ok("status", "@last").out
+    assert phase in said
+    return result, status, last
+
+
+@pytest.mark.parametrize("phase", ["precompile", "train"])
+def test_a_script_that_raises_fails_in_its_phase_with_its_traceback(project, phase):
+    project.extra(BOOM.format(phase=phase))
+    result, status, last = fails(project, phase)
+    assert "ValueError: expected 10 classes, data has 11" in result.err
+    assert "extra.py" in result.err and "in helper" in result.err
+    assert phase in result.err
+    assert "hint:" in result.err
+    assert last["class"] == "user_code" or last["class"] == "user-code"
+    assert last["exit"] == 1
+    assert "ValueError: expected 10 classes" in last["evidence"]
+    assert last["action"] == "stop"
+    assert "ValueError: expected 10 classes" in project.ok("status", "@last").out
+
+
+@pytest.mark.parametrize("phase", ["precompile", "train"])
+def test_user_code_is_not_retried(project, phase):
+    project.extra(BOOM.format(phase=phase))
+    project.run(code=1)
+    assert [number for name, number in project.attempts() if name == phase] == [1]
+
+
+def test_a_phase_one_that_fails_is_never_followed_by_training(project):
+    project.extra(BOOM.format(phase="precompile"))
+    project.run(code=1)
+    assert project.attempts() == [("precompile", 1)]
+
+
+def test_a_missing_program_is_named_with_the_cure(project):
+    project.write(command=["no-such-trainer", "train.py"])
+    result, status, last = fails(project, "precompile")
+    assert "no-such-trainer" in result.err and "hint:" in result.err
+    assert last["exit"] == 127
+
+
+def test_a_missing_script_is_named(project):
+    project.write(command=["/usr/bin/python3", "trian.py"])
+    result, status, last = fails(project, "precompile")
+    assert "trian.py" in result.err and "hint:" in result.err
+
+
+def test_a_missing_module_is_named_with_the_cure(project):
+    project.extra("import no_such_module\n")
+    result, status, last = fails(project, "precompile")
+    assert "No module named 'no_such_module'" in result.err
+    assert "hint:" in result.err and "no_such_module" in result.err.split("hint:", 1)[1]
+    assert last["class"].replace("-", "_") in ("user_config", "user_code")
+
+
+def test_a_program_that_may_not_be_executed_says_so(project):
+    (project.source / "tool").write_text("#!/bin/sh\n")
+    (project.source / "tool").chmod(0o644)
+    project.write(command=["./tool"])
+    result, status, last = fails(project, "precompile")
+    assert last["exit"] == 126
+    assert "./tool" in result.err and "hint:" in result.err
+
+
+def test_a_wrong_argument_shows_what_argparse_said(project):
+    project.spec["hyperparameters"]["momentum"] = 0.9
+    project.write()
+    result, status, last = fails(project, "precompile")
+    assert "unrecognized arguments: --momentum 0.9" in result.err
+    assert last["exit"] == 2
+
+
+def test_a_script_killed_by_a_signal_is_told_apart(project):
+    project.extra("import os\n\n\ndef end(args):\n    os.kill(os.getpid(), 11)\n")
+    result = project.run(code=1)
+    assert "SIGSEGV" in result.err or "signal 11" in result.err
+    assert project.status()["attempts"][0]["exit"] == 139
+
+
+def test_a_job_that_names_no_graph_never_reaches_training(project):
+    """None named is incomplete: the gate says no."""
+    (project.source / "train.py").write_text('"""Says nothing."""\n')
+    result = project.run(code=5)
+    assert "hint:" in result.err
+    assert {phase for phase, _ in project.attempts()} == {"precompile"}
+    status = project.status()
+    assert status["state"] == "refused" and status["exit_code"] == 5
+
+
+def test_on_incomplete_train_trains_all_the_same(project):
+    (project.source / "train.py").write_text('"""Says nothing."""\n')
+    project.spec["compile"]["on_incomplete"] = "train"
+    project.write()
+    project.run()
+    assert project.attempts()[-1][0] == "train"
+
+
+def test_a_failed_write_to_the_cache_is_incomplete_not_success(project):
+    project.extra("""
+import __main__
+import os
+
+
+def end(args):
+    if os.environ["STOKER_PHASE"] == "precompile":
+        for name in os.listdir(os.environ["JAX_COMPILATION_CACHE_DIR"]):
+            path = os.path.join(os.environ["JAX_COMPILATION_CACHE_DIR"], name)
+            if name.startswith("jit_eval_step"):
+                os.truncate(path, 0)
+""")
+    result = project.run(code=5)
+    assert "eval_step" in result.err
+    assert {phase for phase, _ in project.attempts()} == {"precompile"}
+
+
+SLOW = """
+import os
+import time
+
+
+def step(number, args):
+    if os.environ["STOKER_PHASE"] == "train" and number == 5:
+        print("half way", flush=True)
+        for _ in range(600):
+            if os.path.exists({gate!r}):
+                return
+            time.sleep(0.1)
+"""
+
+
+def start_slow(project, *argv):
+    gate = project.root / "go"
+    project.extra(SLOW.format(gate=str(gate)))
+    process = project.start("run", project.spec_path, "--id", "slow", *argv)
+    for _ in range(600):
+        if process.poll() is not None:
+            break
+        logs = project.stoker("logs", "slow", "--phase", "train")
+        if logs.code == 0 and "half way" in logs.out:
+            return process, gate
+        time.sleep(0.1)
+    out, err = process.communicate()
+    raise AssertionError(f"training never started\n{err.decode()}")
+
+
+def test_an_interrupt_detaches_and_the_job_runs_on(project):
+    process, gate = start_slow(project)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 8, err.decode()
+    assert b"slow" in err and b"hint:" in err
+    assert project.status("slow")["state"] in ("running", "waiting")
+    gate.touch()
+    project.run("--id", "slow")
+    assert project.attempts("slow") == [("precompile", 1), ("train", 1)]
+
+
+def test_an_interrupt_stops_the_job_where_that_was_asked_for(project):
+    process, gate = start_slow(project, "--on-interrupt", "stop")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 6, err.decode()
+    assert project.status("slow")["state"] == "stopped"
+
+
+def test_a_second_driver_is_told_that_the_run_is_driven(project):
+    process, gate = start_slow(project)
+    result = project.run("--id", "slow", code=7)
+    assert "slow" in result.err and str(process.pid) in result.err
+    driver = project.status("slow")["driver"]
+    assert driver["pid"] == process.pid
+    gate.touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_logs_follow_until_the_run_has_ended(project):
+    process, gate = start_slow(project)
+    follower = project.start("logs", "slow", "-f", "--phase", "train")
+    time.sleep(0.5)
+    assert follower.poll() is None
+    gate.touch()
+    process.communicate(timeout=60)
+    out, err = follower.communicate(timeout=60)
+    assert follower.returncode == 0
+    assert b"half way" in out and b"step: 20 " in out
+
+
+def test_a_killed_driver_leaves_a_run_that_goes_on(project):
+    process, gate = start_slow(project)
+    process.kill()
+    process.communicate(timeout=60)
+    gate.touch()
+    project.run("--id", "slow")
+    assert project.attempts("slow") == [("precompile", 1), ("train", 1)]
+    assert json.dumps(project.status("slow")["state"]) == '"succeeded"'

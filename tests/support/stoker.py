@@ -1,0 +1,78 @@
+"""The stoker binary from the outside: started as a user would, with an
+environment that holds nothing by accident."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = (ROOT / os.environ.get("STOKER", "build/asan/stoker")).resolve()
+SECONDS = 120
+
+# Anything that moves a cursor, changes a colour or reorders text: C0 without
+# tab and newline, DEL, C1, and the bidirectional controls.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+    argv: list
+
+    @property
+    def lines(self) -> list:
+        """stdout as JSON: one object a line and nothing else."""
+        found = []
+        for line in self.out.splitlines():
+            value = json.loads(line)
+            assert isinstance(value, dict), f"not an object: {line}"
+            found.append(value)
+        return found
+
+    def __str__(self) -> str:
+        return f"$ stoker {' '.join(map(str, self.argv))}\n[{self.code}]\n{self.out}--- stderr\n{self.err}"
+
+
+def environment(**more: str) -> dict:
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "USER": "tester"}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            env[name] = os.environ[name]
+    env.update(more)
+    return env
+
+
+def start(*argv: object, env: dict | None = None, binary: Path = BINARY, prefix: tuple = (),
+          **options) -> subprocess.Popen:
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([*prefix, str(binary), *map(os.fspath, map(as_argument, argv))],
+                            env=env if env is not None else environment(), **options)
+
+
+def as_argument(value: object) -> object:
+    return value if isinstance(value, (str, bytes, Path)) else str(value)
+
+
+def finish(process: subprocess.Popen, argv: tuple = (), seconds: float = SECONDS) -> Result:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        out, err = process.communicate(timeout=20)
+        raise AssertionError(f"stoker {argv} did not end in {seconds} s\n{err.decode(errors='replace')}")
+    result = Result(process.returncode, (out or b"").decode(errors="surrogateescape"),
+                    (err or b"").decode(errors="surrogateescape"), list(argv))
+    assert "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
+    return result
+
+
+def stoker(*argv: object, **options) -> Result:
+    return finish(start(*argv, **options), argv)
