@@ -4,7 +4,7 @@ cache and a private state directory."""
 import shutil
 from pathlib import Path
 
-import stoker
+import stoker as cli
 import yaml
 
 SUPPORT = Path(__file__).resolve().parent
@@ -44,22 +44,22 @@ class Project:
         (self.source / "extra.py").write_text(f'"""What this test adds."""\n{code}')
 
     def env(self, **more: str) -> dict:
-        return stoker.environment(XDG_STATE_HOME=str(self.state), **more)
+        return cli.environment(XDG_STATE_HOME=str(self.state), **more)
 
-    def stoker(self, *argv, env: dict | None = None, **options) -> stoker.Result:
+    def stoker(self, *argv, env: dict | None = None, **options) -> cli.Result:
         options.setdefault("cwd", self.source)
-        return stoker.stoker(*argv, env=self.env(**(env or {})), **options)
+        return cli.stoker(*argv, env=self.env(**(env or {})), **options)
 
     def start(self, *argv, env: dict | None = None, **options):
         options.setdefault("cwd", self.source)
-        return stoker.start(*argv, env=self.env(**(env or {})), **options)
+        return cli.start(*argv, env=self.env(**(env or {})), **options)
 
-    def run(self, *argv, code: int | None = 0, **options) -> stoker.Result:
+    def run(self, *argv, code: int | None = 0, **options) -> cli.Result:
         result = self.stoker("run", self.spec_path, *argv, **options)
         assert code is None or result.code == code, str(result)
         return result
 
-    def ok(self, *argv, **options) -> stoker.Result:
+    def ok(self, *argv, **options) -> cli.Result:
         result = self.stoker(*argv, **options)
         assert result.code == 0, str(result)
         return result
