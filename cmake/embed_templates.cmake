@@ -1,0 +1,21 @@
+# Writes the starter specs as C: name, first comment line, text.
+file(GLOB files ${DIR}/*.yaml)
+list(SORT files)
+set(code "/* Generated from templates/. */\n#include \"jobs/spec/template.h\"\n\n")
+set(rows "")
+set(count 0)
+foreach(file ${files})
+	get_filename_component(name ${file} NAME_WE)
+	file(READ ${file} hex HEX)
+	file(STRINGS ${file} lines LIMIT_COUNT 1)
+	string(REGEX REPLACE "^# *" "" summary "${lines}")
+	string(REPLACE "\"" "\\\"" summary "${summary}")
+	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
+	string(APPEND code "static const char text_${count}[] = { ${bytes} 0 };\n")
+	string(APPEND rows
+		"\t{ \"${name}\", \"${summary}\", text_${count}, sizeof text_${count} - 1 },\n")
+	math(EXPR count "${count} + 1")
+endforeach()
+string(APPEND code "\nconst struct template_file template_files[] = {\n${rows}};\n"
+	"const size_t template_file_count = ${count};\n")
+file(WRITE ${OUT} "${code}")

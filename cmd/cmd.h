@@ -1,0 +1,86 @@
+/*
+ * Commands: one row each in cmd_table.c, one function each in a cmd_*.c of its
+ * own or of its family. This folder is the only code of stoker that prints.
+ */
+#ifndef STK_CMD_CMD_H
+#define STK_CMD_CMD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+
+enum opt_id {
+#define OPTION(id, ...) OPT_##id,
+#include "cmd/options.def"
+#undef OPTION
+	OPT_COUNT
+};
+
+enum opt_kind { OPT_KIND_FLAG, OPT_KIND_TEXT, OPT_KIND_LIST, OPT_KIND_CHOICE };
+
+struct opt_row {
+	const char *name;
+	char letter; /* 0: none */
+	enum opt_kind kind;
+	const char *argument;
+	const char *help;
+};
+extern const struct opt_row opt_rows[OPT_COUNT];
+
+#define OPT_BIT(id) (UINT64_C(1) << OPT_##id)
+/* What every command takes. */
+#define OPTS_GLOBAL                                                                                \
+	(OPT_BIT(STATE) | OPT_BIT(JSON) | OPT_BIT(QUIET) | OPT_BIT(VERBOSE) | OPT_BIT(COLOR) |     \
+	 OPT_BIT(HELP))
+
+/* A parsed command line. Strings are borrowed from argv; `sets` is owned. */
+struct args {
+	const struct cmd *cmd;
+	bool given[OPT_COUNT];
+	const char *value[OPT_COUNT]; /* the last one */
+	char **sets;                  /* --set and --engine, in order; NULL-terminated */
+	char **operands;              /* a part of argv, behind the command's name */
+	int operand_count;
+};
+
+struct cmd {
+	const char *name;     /* one word, or two: "cache ls" */
+	const char *operands; /* as help shows them */
+	int least, most;      /* how many; most -1: any number */
+	uint64_t options;     /* beyond OPTS_GLOBAL */
+	const char *summary;  /* one line */
+	const char *detail;   /* paragraphs for `help NAME`; may be NULL */
+	/* The exit code, or -1 with err set. */
+	int (*run)(const struct args *args, struct err **err);
+};
+
+/* All commands in the order of the help; the row behind the last has no name. */
+extern const struct cmd cmd_table[];
+const struct cmd *cmd_find(const char *name);
+
+/* Parse a command line; errors are EXIT_USAGE with a hint. An empty command
+ * line or --help alone gives the row of `help`. */
+int args_parse(int argc, char **argv, struct args *ret, struct err **err);
+void args_release(struct args *args); /* for AUTO() */
+/* A whole number from 0; EXIT_USAGE names the option. */
+int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
+		struct err **err);
+
+/* One function a row; cmd_<family>.c. */
+int cmd_init(const struct args *args, struct err **err);
+int cmd_validate(const struct args *args, struct err **err);
+int cmd_plan(const struct args *args, struct err **err);
+int cmd_run(const struct args *args, struct err **err);
+int cmd_status(const struct args *args, struct err **err);
+int cmd_list(const struct args *args, struct err **err);
+int cmd_events(const struct args *args, struct err **err);
+int cmd_logs(const struct args *args, struct err **err);
+int cmd_cache_ls(const struct args *args, struct err **err);
+int cmd_cache_verify(const struct args *args, struct err **err);
+int cmd_cache_why(const struct args *args, struct err **err);
+int cmd_schema(const struct args *args, struct err **err);
+int cmd_version(const struct args *args, struct err **err);
+int cmd_help(const struct args *args, struct err **err);
+
+#endif

@@ -1,0 +1,166 @@
+/* cache ls, verify, why: looking after a compile cache. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cmd/out.h"
+#include "cmd/plan_text.h"
+#include "cmd/spec_args.h"
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/cache/listing.h"
+#include "jobs/run/journal.h"
+
+static int open_cache(const char *url, struct store **ret, struct err **err)
+{
+	const char *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
+
+	if (strstr(url, "://")) {
+		err_set(err, EXIT_REFUSED,
+			"this version reads caches in directories only, not '%s'", url);
+		return err_hint(err, "name a directory");
+	}
+	if (!fs_is_dir(path)) {
+		err_set(err, EXIT_REFUSED, "no cache directory '%s'", path);
+		return err_hint(err, "name the directory that compile.cache_url names");
+	}
+	return store_open(url, ret, err);
+}
+
+static int print_listing_row(void *arg, json_t *row, struct err **err)
+{
+	json_auto_t *owned = row;
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(row, "size", 0));
+
+	(void)arg;
+	(void)err;
+	if (out_is_json())
+		out_json(owned);
+	out_line("%-8s %10s  %zu locks  %s", js_str(row, "state"), size,
+		 json_array_size(json_object_get(row, "locks")), js_str(row, "graph"));
+	return 0;
+}
+
+int cmd_cache_ls(const struct args *args, struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+
+	if (open_cache(args->operands[0], &store, err) < 0 ||
+	    cache_list(store, print_listing_row, NULL, err) < 0)
+		return -1;
+	return EXIT_DONE;
+}
+
+static int print_fault(void *arg, json_t *row, struct err **err)
+{
+	json_auto_t *owned = row;
+	const char *graph = js_str(row, "graph"), *what = js_str(row, "what");
+
+	(void)arg;
+	(void)err;
+	if (out_is_json())
+		out_json(owned);
+	out_line("%-9s %s%s%s", js_str(row, "state"), graph ? graph : js_str(row, "lock"),
+		 what ? ": " : "", what ? what : "");
+	return 0;
+}
+
+static bool names_a_cache(const char *operand)
+{
+	return fs_is_dir(operand) || strncmp(operand, "dir:", 4) == 0 || strstr(operand, "://");
+}
+
+/* The plan of the spec that the command line names, and what its cache says. */
+static int view_of_spec(const struct args *args, struct plan **ret_plan, struct cache_view *ret,
+			struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(spec_freep) struct spec *spec = NULL;
+	int code;
+
+	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	code = plan_from_args(args, journal_dir(journal), &spec, ret_plan, err);
+	if (code != 0)
+		return code;
+	return cache_view_make((*ret_plan)->json, ret, err);
+}
+
+int cmd_cache_verify(const struct args *args, struct err **err)
+{
+	AUTO(plan_freep) struct plan *plan = NULL;
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	AUTO(store_freep) struct store *store = NULL;
+	struct cache_check_options options = { .deep = true };
+	struct cache_check check;
+	bool well;
+
+	if (names_a_cache(args->operands[0])) {
+		if (open_cache(args->operands[0], &store, err) < 0)
+			return -1;
+	} else {
+		int code = view_of_spec(args, &plan, &view, err);
+
+		if (code != 0)
+			return code;
+		if (view.verdict == CACHE_NONE)
+			return err_set(err, EXIT_REFUSED,
+				       "'%s' compiles nothing ahead: it has no cache",
+				       args->operands[0]);
+		if (!view.lock) {
+			err_set(err, EXIT_GATE, "no compile lock to verify against: %s",
+				view.reason);
+			return err_hint(err, "'stoker run %s' precompiles and writes one",
+					args->operands[0]);
+		}
+		options.only = view.lock->graph_key;
+		if (store_open(js_str(js_path(plan->json, "compile"), "cache"), &store, err) < 0)
+			return -1;
+	}
+	if (cache_check(store, &options, print_fault, NULL, &check, err) < 0)
+		return -1;
+	well = check.missing + check.truncated + check.changed + check.damaged_locks +
+		       check.others_bad ==
+	       0;
+	if (out_is_json()) {
+		json_auto_t *total = json_pack(
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "complete", well, "locks",
+			(json_int_t)check.locks, "graphs", (json_int_t)check.graphs, "ok",
+			(json_int_t)check.ok, "missing", (json_int_t)check.missing, "truncated",
+			(json_int_t)check.truncated, "changed", (json_int_t)check.changed, "others",
+			(json_int_t)check.others);
+
+		out_json(total);
+	}
+	out_line("%" PRId64 " of %" PRId64 " graphs in %" PRId64 " locks are as they were; %" PRId64
+		 " entries are in no lock",
+		 check.ok, check.graphs, check.locks, check.others);
+	return well ? EXIT_DONE : EXIT_GATE;
+}
+
+int cmd_cache_why(const struct args *args, struct err **err)
+{
+	AUTO(plan_freep) struct plan *plan = NULL;
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	int code = view_of_spec(args, &plan, &view, err);
+	json_t *change;
+	size_t i;
+
+	if (code != 0)
+		return code;
+	if (out_is_json()) {
+		const char *key = js_str(js_path(plan->json, "compile"), "graph_key");
+		json_auto_t *object = json_object();
+
+		js_put_str(object, "verdict", cache_state_names[view.verdict]);
+		js_put_str(object, "graph_key", key);
+		if (view.lock)
+			js_put(object, "graphs", json_integer(view.graphs));
+		js_put(object, "changed", json_incref(view.changed));
+		js_put_str(object, "reason", view.reason);
+		out_json(object);
+	}
+	out_line("%s: %s", cache_state_names[view.verdict], view.reason);
+	json_array_foreach (view.changed, i, change)
+		print_change(change);
+	return EXIT_DONE;
+}

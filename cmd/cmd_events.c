@@ -1,0 +1,227 @@
+/* events, logs: what a run's journal and its jobs said. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/out.h"
+#include "cmd/run_view.h"
+#include "jobs/base/fs.h"
+#include "jobs/base/loop.h"
+#include "jobs/engine/engine.h"
+#include "jobs/run/plan.h"
+#include "jobs/run/tail.h"
+
+#define FOLLOW_MS 200
+#define LOG_PIECE ((size_t)1 << 20)
+
+struct follow {
+	struct journal *journal;
+	const char *run;
+	struct loop *loop;
+	int64_t next; /* sequence number */
+	bool ended;
+	struct err **err;
+	int result;
+	int (*turn)(struct follow *follow); /* print what is new; -1 with *err set */
+};
+
+static void on_turn(void *arg)
+{
+	struct follow *follow = arg;
+
+	/* Whether it had ended is read before the turn: what it wrote is all there. */
+	bool ended = follow->ended;
+
+	follow->result = follow->turn(follow);
+	if (follow->result < 0 || ended)
+		loop_quit(follow->loop);
+	else
+		loop_after(follow->loop, FOLLOW_MS, on_turn, follow);
+}
+
+/* Turn after turn until the run has ended. */
+static int follow_run(struct follow *follow, struct err **err)
+{
+	AUTO(loop_freep) struct loop *loop = NULL;
+
+	if (loop_new(&loop, err) < 0)
+		return -1;
+	follow->loop = loop;
+	follow->err = err;
+	loop_after(loop, 0, on_turn, follow);
+	if (loop_run(loop, err) < 0)
+		return -1;
+	return follow->result;
+}
+
+static int print_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct follow *follow = arg;
+
+	(void)err;
+	follow->next = js_int(row, "seq", follow->next) + 1;
+	if (ev && ev->kind == EV_RUN_ENDED)
+		follow->ended = true;
+	out_json(row);
+	return 0;
+}
+
+static int events_turn(struct follow *follow)
+{
+	return journal_read(follow->journal, follow->run, follow->next, print_event, follow,
+			    follow->err);
+}
+
+int cmd_events(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	char run[JOURNAL_RUN_MAX];
+	struct follow follow = { .run = run, .next = 1, .err = err, .turn = events_turn };
+
+	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
+	    journal_resolve(journal, args->operands[0], run, err) < 0)
+		return -1;
+	follow.journal = journal;
+	return args->given[OPT_FOLLOW] ? follow_run(&follow, err) : events_turn(&follow);
+}
+
+struct log_view {
+	struct follow follow; /* first: the turn gets this */
+	const struct args *args;
+	json_t *plan;
+	struct engine *engine;
+	enum phase phase;
+	int64_t attempt, node;
+	char job[128];
+	struct tail tail;
+};
+
+/* Follow the newest attempt, or the one asked for. */
+static int find_attempt(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct log_view *view = arg;
+	const char *phase = view->args->value[OPT_PHASE];
+
+	(void)err;
+	view->follow.next = js_int(row, "seq", view->follow.next) + 1;
+	if (!ev)
+		return 0;
+	if (ev->kind == EV_RUN_CREATED)
+		view->plan = json_incref(ev->plan);
+	if (ev->kind == EV_RUN_ENDED)
+		view->follow.ended = true;
+	if (ev->kind != EV_ATTEMPT_INTENDED ||
+	    (phase && strcmp(phase, phase_names[ev->phase]) != 0))
+		return 0;
+	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->attempt)
+		return 0;
+	view->phase = ev->phase;
+	view->attempt = ev->attempt;
+	snprintf(view->job, sizeof view->job, "%s", ev->job);
+	view->tail.offset = 0;
+	return 0;
+}
+
+static void print_log_line(void *arg, const char *line, size_t len)
+{
+	const struct log_view *view = arg;
+	json_auto_t *object = json_object();
+
+	js_put_str(object, "run", view->follow.run);
+	js_put_str(object, "phase", phase_names[view->phase]);
+	js_put(object, "attempt", json_integer(view->attempt));
+	js_put(object, "node", json_integer(view->node));
+	js_put(object, "line", js_text(line, len));
+	out_json(object);
+}
+
+/* Everything of the current attempt that was not printed yet. */
+static int print_log(struct log_view *view, struct err **err)
+{
+	AUTO(sb_release) struct sb piece = SB_INIT_MAX(LOG_PIECE);
+	AUTO(auto_free) char *prefix = NULL;
+
+	if (!view->job[0])
+		return 0;
+	prefix = mem_format("runs/%s/%s-%lld/", view->follow.run, phase_names[view->phase],
+			    (long long)view->attempt);
+	do {
+		sb_clear(&piece);
+		if (view->engine->ops->logs(view->engine, view->job, prefix, (int)view->node,
+					    &view->tail.offset, LOG_PIECE, &piece, err) < 0)
+			return -1;
+		if (out_is_json())
+			tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
+		else
+			out_text(piece.text, piece.len);
+	} while (piece.len == LOG_PIECE);
+	return 0;
+}
+
+static int logs_turn(struct follow *follow)
+{
+	struct log_view *view = (struct log_view *)(void *)follow;
+
+	/* The rest of an attempt comes before the next one begins. */
+	if (print_log(view, follow->err) < 0 ||
+	    journal_read(follow->journal, follow->run, follow->next, find_attempt, view,
+			 follow->err) < 0)
+		return -1;
+	return print_log(view, follow->err);
+}
+
+static int open_log_view(struct log_view *view, struct err **err)
+{
+	const struct engine_ops *ops;
+
+	if (journal_read(view->follow.journal, view->follow.run, 1, find_attempt, view, err) < 0)
+		return -1;
+	if (!view->job[0] && !view->args->given[OPT_FOLLOW]) {
+		err_set(err, EXIT_USAGE, "run %s has no such attempt", view->follow.run);
+		return err_hint(err, "'stoker status %s' shows its attempts", view->follow.run);
+	}
+	ops = engine_find(js_str(view->plan, "engine"));
+	if (!ops)
+		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
+			       js_str(view->plan, "engine"));
+	if (view->node >= js_int(view->plan, "nodes", 1)) {
+		err_set(err, EXIT_USAGE, "run %s has no node %lld", view->follow.run,
+			(long long)view->node);
+		return err_hint(err, "nodes are counted from 0");
+	}
+	return ops->open(js_str(view->plan, "workspace"), &view->engine, err);
+}
+
+static void log_view_release(struct log_view *view)
+{
+	if (view->engine)
+		view->engine->ops->close(view->engine);
+	json_decref(view->plan);
+	tail_release(&view->tail);
+}
+
+int cmd_logs(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	char run[JOURNAL_RUN_MAX];
+	AUTO(log_view_release)
+	struct log_view view = { .follow = { .run = run, .next = 1, .err = err, .turn = logs_turn },
+				 .args = args };
+
+	tail_init(&view.tail);
+	if (args_number(args, OPT_ATTEMPT, 0, &view.attempt, err) < 0 ||
+	    args_number(args, OPT_NODE, 0, &view.node, err) < 0 ||
+	    journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
+	    journal_resolve(journal, args->operands[0], run, err) < 0)
+		return -1;
+	view.follow.journal = journal;
+	if (open_log_view(&view, err) < 0)
+		return -1;
+	if (args->given[OPT_FOLLOW])
+		return follow_run(&view.follow, err);
+	if (print_log(&view, err) < 0)
+		return -1;
+	if (out_is_json())
+		tail_end(&view.tail, print_log_line, &view);
+	return EXIT_DONE;
+}

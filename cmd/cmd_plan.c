@@ -1,0 +1,126 @@
+/* plan: what would happen and why. Changes nothing anywhere. */
+#include "cmd/plan_text.h"
+
+#include <string.h>
+
+#include "cmd/out.h"
+#include "cmd/spec_args.h"
+#include "jobs/run/journal.h"
+
+static json_t *cost_json(const json_t *plan)
+{
+	double price = js_real(js_path(plan, "spec.resources"), "price", 0);
+	json_t *cost = json_object();
+
+	if (price > 0)
+		js_put(cost, "per_hour", json_real(price * (double)js_int(plan, "nodes", 1)));
+	return cost;
+}
+
+static json_t *cache_json(const json_t *plan, const struct cache_view *view)
+{
+	json_t *cache = json_object();
+
+	js_put_str(cache, "verdict", cache_state_names[view->verdict]);
+	js_put_str(cache, "graph_key", js_str(json_object_get(plan, "compile"), "graph_key"));
+	if (view->lock)
+		js_put(cache, "graphs", json_integer(view->graphs));
+	js_put(cache, "changed", json_incref(view->changed));
+	js_put_str(cache, "reason", view->reason);
+	if (view->problems)
+		js_put(cache, "problems", json_incref(view->problems));
+	return cache;
+}
+
+/* Only the phases that would run: a warm cache needs no phase 1. */
+static json_t *phases_json(const json_t *plan, enum cache_state verdict)
+{
+	json_t *phases = json_array(), *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, phase)
+		if (verdict != CACHE_WARM || strcmp(js_str(phase, "phase"), "train") == 0)
+			json_array_append(phases, phase);
+	return phases;
+}
+
+/* What the engine would be asked for, phase by phase. */
+static json_t *requests_json(const json_t *plan)
+{
+	json_t *requests = json_array(), *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
+		json_t *request;
+
+		if (!json_object_get(phase, "command"))
+			continue;
+		request = json_deep_copy(phase);
+		js_put(request, "nodes", json_integer(js_int(plan, "nodes", 1)));
+		js_put_str(request, "source", js_str(json_object_get(plan, "source"), "bundle"));
+		js_put_str(request, "workspace", js_str(plan, "workspace"));
+		json_array_append_new(requests, request);
+	}
+	return requests;
+}
+
+static void print_plan(const struct args *args, const json_t *plan, const struct cache_view *view)
+{
+	const json_t *source = json_object_get(plan, "source");
+	const char *commit = js_str(source, "commit");
+	json_t *change, *phase;
+	size_t i;
+
+	out_line("%s on %s", js_str(plan, "name"), js_str(plan, "engine"));
+	out_line("source:  %s%s%.12s%s, %lld files, %.12s", js_str(source, "kind"),
+		 commit ? " " : "", commit ? commit : "",
+		 js_bool(source, "dirty", false) ? " with uncommitted changes" : "",
+		 (long long)js_int(source, "files", 0), js_str(source, "digest"));
+	out_line("cache:   %s: %s", cache_state_names[view->verdict], view->reason);
+	json_array_foreach (view->changed, i, change)
+		print_change(change);
+	out_line("phases:  %s",
+		 view->verdict == CACHE_COLD ? "precompile, verify, train" : "train");
+	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
+		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
+
+		if (line &&
+		    (view->verdict == CACHE_COLD || strcmp(js_str(phase, "phase"), "train") == 0))
+			out_line("  %-10s %s", js_str(phase, "phase"), line);
+	}
+	if (args->given[OPT_REQUESTS])
+		print_requests(plan);
+}
+
+int cmd_plan(const struct args *args, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(spec_freep) struct spec *spec = NULL;
+	AUTO(plan_freep) struct plan *plan = NULL;
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	json_auto_t *result = NULL;
+	int code;
+
+	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	code = plan_from_args(args, journal_dir(journal), &spec, &plan, err);
+	if (code != 0)
+		return code;
+	if (cache_view_make(plan->json, &view, err) < 0)
+		return -1;
+	if (!out_is_json()) {
+		print_plan(args, plan->json, &view);
+		return EXIT_DONE;
+	}
+	result = json_object();
+	js_put(result, "spec", json_incref(json_object_get(plan->json, "spec")));
+	js_put_str(result, "engine", js_str(plan->json, "engine"));
+	js_put(result, "cache", cache_json(plan->json, &view));
+	js_put(result, "phases", phases_json(plan->json, view.verdict));
+	js_put(result, "cost", cost_json(plan->json));
+	js_put(result, "requests", requests_json(plan->json));
+	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
+	js_put_str(result, "plan_digest", plan->digest);
+	out_json(result);
+	return EXIT_DONE;
+}

@@ -1,0 +1,122 @@
+/* init, validate, schema: the spec before it is run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/out.h"
+#include "cmd/spec_args.h"
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/spec/template.h"
+
+static int list_templates(void)
+{
+	for (size_t i = 0; i < template_file_count; i++) {
+		const struct template_file *file = &template_files[i];
+
+		if (out_is_json()) {
+			json_auto_t *object = json_pack("{s:s, s:s}", "template", file->name,
+							"summary", file->summary);
+
+			out_json(object);
+		}
+		out_line("%-18s %s", file->name, file->summary);
+	}
+	return EXIT_DONE;
+}
+
+static const struct template_file *find_template(const char *name, struct err **err)
+{
+	const char *near = NULL;
+
+	for (size_t i = 0; i < template_file_count; i++) {
+		if (strcmp(template_files[i].name, name) == 0)
+			return &template_files[i];
+		if (text_distance(name, template_files[i].name, 3) <= 3)
+			near = template_files[i].name;
+	}
+	err_set(err, EXIT_USAGE, "no starter spec is called '%s'", name);
+	if (near)
+		err_hint(err, "did you mean '%s'?", near);
+	else
+		err_hint(err, "'stoker init --list' shows them");
+	return NULL;
+}
+
+int cmd_init(const struct args *args, struct err **err)
+{
+	const char *path = args->operand_count ? args->operands[0] : "stoker.yaml";
+	const struct template_file *file;
+	AUTO(auto_close) int fd = -1;
+
+	if (args->given[OPT_LIST])
+		return list_templates();
+	file = find_template(args->given[OPT_TEMPLATE] ? args->value[OPT_TEMPLATE] : "quickstart",
+			     err);
+	if (!file)
+		return -1;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST) {
+		err_set(err, EXIT_REFUSED, "'%s' is there already", path);
+		return err_hint(err, "name another file, or remove it first");
+	}
+	if (fd < 0)
+		return fs_error(err, errno, "cannot create '%s'", path);
+	if (write(fd, file->text, file->len) != (ssize_t)file->len || fsync(fd) < 0) {
+		fs_error(err, errno, "cannot write '%s'", path);
+		unlink(path);
+		return -1;
+	}
+	if (out_is_json()) {
+		json_auto_t *object = json_pack("{s:s, s:s}", "file", path, "template", file->name);
+
+		out_json(object);
+	}
+	out_note("wrote %s from the starter spec '%s'; next: stoker validate %s", path, file->name,
+		 path);
+	return EXIT_DONE;
+}
+
+int cmd_validate(const struct args *args, struct err **err)
+{
+	int code = EXIT_DONE;
+
+	for (int i = 0; i < args->operand_count; i++) {
+		AUTO(spec_freep) struct spec *spec = NULL;
+		AUTO(err_freep) struct err *unreadable = NULL;
+		int one = spec_from_args(args, args->operands[i], true, &spec, &unreadable);
+
+		/* A file that cannot be read is a problem among the others. */
+		if (one < 0 && out_is_json()) {
+			json_auto_t *object = json_object();
+
+			js_put_str(object, "file", args->operands[i]);
+			js_put(object, "line", json_integer(0));
+			js_put(object, "column", json_integer(0));
+			js_put_str(object, "message", unreadable->message);
+			js_put_str(object, "hint", unreadable->hint);
+			out_json(object);
+		} else if (one < 0) {
+			out_error(unreadable);
+		}
+		if (one < 0)
+			one = (int)unreadable->code;
+		if (one == 0)
+			out_line("%s is valid", args->operands[i]);
+		else
+			code = one;
+	}
+	(void)err;
+	return code;
+}
+
+int cmd_schema(const struct args *args, struct err **err)
+{
+	json_auto_t *schema = spec_schema();
+
+	(void)args;
+	(void)err;
+	out_json(schema);
+	return EXIT_DONE;
+}

@@ -1,0 +1,59 @@
+/* The commands, one row each: help, parsing and suggestions come from here. */
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+#define SPEC_OPTS (OPT_BIT(SET) | OPT_BIT(ENGINE))
+
+const struct cmd cmd_table[] = {
+	{ "init", "[FILE]", 0, 1, OPT_BIT(TEMPLATE) | OPT_BIT(LIST),
+	  "write a commented starter spec",
+	  "Writes stoker.yaml, or FILE, which must not exist yet.", cmd_init },
+	{ "validate", "SPEC…", 1, -1, SPEC_OPTS, "check specs, reporting every problem in one go",
+	  "Reads nothing but the specs. Exit code 0: valid (there may be warnings); 3: not.",
+	  cmd_validate },
+	{ "plan", "SPEC", 1, 1, SPEC_OPTS | OPT_BIT(REQUESTS),
+	  "show what would happen and why; change nothing",
+	  "Phases, warm or cold and which ingredient made it so, and the arguments as the script\n"
+	  "will see them.",
+	  cmd_plan },
+	{ "run", "SPEC", 1, 1,
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) | OPT_BIT(REQUESTS),
+	  "carry a job through: precompile, prove the cache, train",
+	  "With --id the command can be repeated: it creates the run, or goes on with it, or "
+	  "gives\n"
+	  "its exit code again if it has ended. SIGINT and SIGTERM leave the job running and exit\n"
+	  "with 8; the same command with --id goes on with it.",
+	  cmd_run },
+	{ "status", "[RUN]", 0, 1, 0, "the state of a run, with its attempts",
+	  "RUN is an id, a unique prefix of one, or @last (the default).", cmd_status },
+	{ "list", "", 0, 0, 0, "all runs, newest first", NULL, cmd_list },
+	{ "events", "RUN", 1, 1, OPT_BIT(FOLLOW), "the journal of a run, one JSON object a line",
+	  NULL, cmd_events },
+	{ "logs", "RUN", 1, 1, OPT_BIT(FOLLOW) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),
+	  "what the command of an attempt printed",
+	  "Control characters are shown as escapes such as \\x1b.", cmd_logs },
+	{ "cache ls", "URL", 1, 1, 0, "list the graphs of a compile cache", NULL, cmd_cache_ls },
+	{ "cache verify", "URL|SPEC", 1, 1, SPEC_OPTS, "check a cache against its compile locks",
+	  "Reads every entry that a lock names (with a spec: that its own lock names) and "
+	  "compares\n"
+	  "size and SHA-256. Exit code 0: all well; 5: something is missing or damaged.",
+	  cmd_cache_verify },
+	{ "cache why", "SPEC", 1, 1, SPEC_OPTS,
+	  "explain warm or cold: which ingredient changed, old value and new", NULL,
+	  cmd_cache_why },
+	{ "schema", "", 0, 0, 0, "the JSON Schema of the spec", NULL, cmd_schema },
+	{ "version", "", 0, 0, 0, "the versions of stoker and of everything linked", NULL,
+	  cmd_version },
+	{ "help", "[COMMAND|FIELD]", 0, 2, 0, "help on a command or a field of the spec", NULL,
+	  cmd_help },
+	{ 0 },
+};
+
+const struct cmd *cmd_find(const char *name)
+{
+	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
+		if (strcmp(cmd->name, name) == 0)
+			return cmd;
+	return NULL;
+}

@@ -1,0 +1,53 @@
+/* stoker: argv → command row → exit code. Prints the final error. */
+#include <signal.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/out.h"
+
+/* --json must hold in errors of the command line too, so it is looked for
+ * before that is parsed. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+static int finish(int code, struct err *err)
+{
+	AUTO(err_freep) struct err *last = NULL;
+
+	if (code < 0) {
+		out_error(err);
+		code = (int)err->code;
+	}
+	if (out_finish(&last) < 0) {
+		out_error(last);
+		if (code == 0)
+			code = (int)last->code;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(args_release) struct args args = { 0 };
+	struct out_options options = { .json = wants_json(argc, argv) };
+	int code;
+
+	/* A reader that leaves must not kill a driver. */
+	signal(SIGPIPE, SIG_IGN);
+	out_init(&options);
+	if (args_parse(argc, argv, &args, &err) < 0)
+		return finish(-1, err);
+	options.json = args.given[OPT_JSON];
+	options.quiet = args.given[OPT_QUIET];
+	options.verbose = args.given[OPT_VERBOSE];
+	options.color = args.value[OPT_COLOR];
+	out_init(&options);
+	code = args.given[OPT_HELP] ? cmd_help(&args, &err) : args.cmd->run(&args, &err);
+	return finish(code, err);
+}

@@ -1,0 +1,95 @@
+/* Plans in words: see plan_text.h. */
+#include "cmd/plan_text.h"
+
+#include <string.h>
+
+#include "cmd/out.h"
+#include "jobs/base/sb.h"
+#include "jobs/run/plan.h"
+
+static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+			    "_-./=:,@%+";
+
+char *command_text(const json_t *command)
+{
+	struct sb text = SB_INIT;
+	json_t *word;
+	size_t i;
+
+	if (!command)
+		return NULL;
+	json_array_foreach (command, i, word) {
+		const char *at = json_string_value(word);
+
+		if (i > 0)
+			sb_addc(&text, ' ');
+		if (at[0] && strspn(at, plain) == strlen(at)) {
+			sb_adds(&text, at);
+			continue;
+		}
+		sb_addc(&text, '\'');
+		for (; *at; at++)
+			sb_adds(&text, *at == '\'' ? "'\\''" : (char[]){ *at, '\0' });
+		sb_addc(&text, '\'');
+	}
+	return sb_take(&text);
+}
+
+static char *side_text(const json_t *value)
+{
+	if (!value || json_is_null(value))
+		return mem_copy("(none)");
+	return json_is_string(value) ? mem_copy(json_string_value(value)) : js_line(value);
+}
+
+void print_change(const json_t *change)
+{
+	AUTO(auto_free) char *old = side_text(json_object_get(change, "old"));
+	AUTO(auto_free) char *new = side_text(json_object_get(change, "new"));
+
+	out_line("  %s: %s → %s", js_str(change, "field"), old, new);
+}
+
+static void print_request(const json_t *plan, const json_t *phase)
+{
+	AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
+	json_t *env = json_object_get(phase, "env"), *value;
+	const char *name;
+
+	out_line("%s: %lld node(s), source %s", js_str(phase, "phase"),
+		 (long long)js_int(plan, "nodes", 1),
+		 js_str(json_object_get(plan, "source"), "bundle"));
+	out_line("  %s", line);
+	json_object_foreach (env, name, value)
+		out_line("  %s=%s", name, json_string_value(value));
+}
+
+static void print_difference(const json_t *first, const json_t *second)
+{
+	AUTO(auto_free) char *one = command_text(json_object_get(first, "command"));
+	AUTO(auto_free) char *two = command_text(json_object_get(second, "command"));
+	json_auto_t *changes =
+		ingredients_diff(json_object_get(first, "env"), json_object_get(second, "env"));
+	json_t *change;
+	size_t i;
+
+	out_line("difference: precompile → train");
+	if (strcmp(one, two) != 0) {
+		out_line("  - %s", one);
+		out_line("  + %s", two);
+	}
+	json_array_foreach (changes, i, change)
+		print_change(change);
+}
+
+void print_requests(const json_t *plan)
+{
+	const json_t *first = plan_phase(plan, "precompile"), *second = plan_phase(plan, "train");
+
+	out_line("requests to the engine '%s':", js_str(plan, "engine"));
+	if (first)
+		print_request(plan, first);
+	print_request(plan, second);
+	if (first)
+		print_difference(first, second);
+}

@@ -1,0 +1,12 @@
+/* The state of a run as its journal tells it. */
+#ifndef STK_CMD_RUN_VIEW_H
+#define STK_CMD_RUN_VIEW_H
+
+#include "jobs/report/status.h"
+#include "jobs/run/journal.h"
+
+/* Fold the journal of a run. A new reference. */
+int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+	     struct err **err);
+
+#endif

@@ -1,0 +1,70 @@
+/* Specs and plans from a command line: see spec_args.h. */
+#include "cmd/spec_args.h"
+
+#include "cmd/out.h"
+
+static void print_problem(const struct problem *problem)
+{
+	AUTO(auto_free) char *line = NULL;
+
+	if (out_is_json()) {
+		json_auto_t *object = json_object();
+
+		js_put_str(object, "file", problem->file);
+		js_put(object, "line", json_integer(problem->line));
+		js_put(object, "column", json_integer(problem->column));
+		js_put_str(object, "field", problem->field);
+		js_put_str(object, "message", problem->message);
+		js_put_str(object, "hint", problem->hint);
+		if (problem->lint)
+			js_put(object, "lint", json_true());
+		out_json(object);
+		return;
+	}
+	line = problem_format(problem);
+	if (problem->lint)
+		out_note("%s", line);
+	else
+		out_error_line(line);
+	if (problem->hint && problem->lint)
+		out_note("hint: %s", problem->hint);
+	else if (problem->hint)
+		out_hint("%s", problem->hint);
+}
+
+static void print_problems(const struct problems *problems, bool with_lints)
+{
+	for (size_t i = 0; i < problems->count; i++)
+		if (with_lints || !problems->list[i].lint)
+			print_problem(&problems->list[i]);
+	if (problems->dropped)
+		out_note("and %zu more", problems->dropped);
+}
+
+int spec_from_args(const struct args *args, const char *path, bool with_lints, struct spec **ret,
+		   struct err **err)
+{
+	AUTO(problems_release) struct problems problems = { 0 };
+	int result = spec_load(path, args->sets, NULL, ret, &problems, err);
+
+	if (result < 0 && *err)
+		return -1;
+	print_problems(&problems, with_lints || result < 0);
+	return result < 0 ? (int)EXIT_SPEC : 0;
+}
+
+int plan_from_args(const struct args *args, const char *state_dir, struct spec **ret_spec,
+		   struct plan **ret, struct err **err)
+{
+	AUTO(problems_release) struct problems unready = { 0 };
+	/* Only validate and plan speak of warnings on stdout with --json. */
+	int code = spec_from_args(args, args->operands[0], !out_is_json(), ret_spec, err);
+
+	if (code != 0)
+		return code;
+	if (spec_unready(*ret_spec, &unready) > 0) {
+		print_problems(&unready, true);
+		return EXIT_REFUSED;
+	}
+	return plan_make(*ret_spec, state_dir, ret, err);
+}

@@ -1,0 +1,181 @@
+/* The state of a run for people: see status_text.h. */
+#include "cmd/status_text.h"
+
+#include <string.h>
+
+#include "cmd/out.h"
+#include "jobs/base/sb.h"
+#include "jobs/base/text.h"
+
+static const char *or_dash(const char *text)
+{
+	return text ? text : "-";
+}
+
+static void print_evidence(const char *evidence)
+{
+	const char *line = evidence;
+
+	while (line && *line) {
+		size_t len = strcspn(line, "\n");
+
+		out_line("      | %.*s", (int)len, line);
+		line += len + (line[len] == '\n');
+	}
+}
+
+static void print_attempt(const json_t *attempt)
+{
+	const char *class = js_str(attempt, "class");
+	struct sb text = SB_INIT;
+
+	sb_addf(&text, "  %s %lld  %s", js_str(attempt, "phase"),
+		(long long)js_int(attempt, "attempt", 0), js_str(attempt, "state"));
+	if (json_object_get(attempt, "seconds")) {
+		AUTO(auto_free)
+		char *time = text_format_duration((int64_t)(js_real(attempt, "seconds", 0) * 1000));
+
+		sb_addf(&text, " after %s", time);
+	}
+	if (json_object_get(attempt, "exit"))
+		sb_addf(&text, ", exit %lld", (long long)js_int(attempt, "exit", 0));
+	if (class && strcmp(class, "none") != 0)
+		sb_addf(&text, ", %s", class);
+	if (js_str(attempt, "action"))
+		sb_addf(&text, " → %s", js_str(attempt, "action"));
+	out_line("%s", text.text);
+	sb_release(&text);
+	print_evidence(js_str(attempt, "evidence"));
+	if (js_str(attempt, "hint"))
+		out_line("      cure: %s", js_str(attempt, "hint"));
+}
+
+/* "step 120 of 300, 45.1/s" and "loss 0.1234  accuracy 0.98". */
+static void print_progress(const json_t *status)
+{
+	const json_t *progress = json_object_get(status, "progress");
+	json_t *metrics = json_object_get(status, "metrics"), *value;
+	struct sb text = SB_INIT;
+	const char *name;
+
+	if (json_object_get(progress, "step")) {
+		sb_addf(&text, "step %lld", (long long)js_int(progress, "step", 0));
+		if (json_object_get(progress, "of"))
+			sb_addf(&text, " of %lld", (long long)js_int(progress, "of", 0));
+		if (json_object_get(progress, "rate"))
+			sb_addf(&text, ", %.1f/s", js_real(progress, "rate", 0));
+		out_line("progress:   %s", text.text);
+		sb_clear(&text);
+	}
+	json_object_foreach (metrics, name, value) {
+		if (strcmp(name, "step") == 0)
+			continue;
+		if (json_is_string(value))
+			sb_addf(&text, "%s%s %s", text.len ? "  " : "", name,
+				json_string_value(value));
+		else
+			sb_addf(&text, "%s%s %.6g", text.len ? "  " : "", name,
+				json_number_value(value));
+	}
+	if (text.len)
+		out_line("metrics:    %s", text.text);
+	sb_release(&text);
+}
+
+static void print_graphs(const json_t *status)
+{
+	const json_t *graphs = json_object_get(status, "graphs");
+	const json_t *jit = json_object_get(status, "jit");
+
+	if (graphs)
+		out_line("phase 1:    %lld graphs compiled, %lld found in the cache",
+			 (long long)js_int(graphs, "compiled", 0),
+			 (long long)js_int(graphs, "hits", 0));
+	if (jit)
+		out_line("phase 2:    %lld graphs compiled", (long long)js_int(jit, "graphs", 0));
+}
+
+static void print_cache(const json_t *status)
+{
+	const json_t *cache = json_object_get(status, "cache");
+	const char *reason = js_str(cache, "reason");
+
+	if (!cache)
+		return;
+	out_line("cache:      %s%s%s", or_dash(js_str(cache, "verdict")), reason ? ": " : "",
+		 reason ? reason : "");
+}
+
+static void print_end(const json_t *status)
+{
+	const char *reason = js_str(status, "reason"), *hint = js_str(status, "hint");
+
+	if (js_str(status, "waiting_for"))
+		out_line("waits for:  %s", js_str(status, "waiting_for"));
+	if (reason)
+		out_line("reason:     %s", reason);
+	if (hint)
+		out_line("cure:       %s", hint);
+	if (json_object_get(status, "exit_code"))
+		out_line("exit code:  %lld", (long long)js_int(status, "exit_code", 0));
+}
+
+void print_status(const json_t *status)
+{
+	json_t *attempt;
+	size_t i;
+
+	out_line("run:        %s (%s on %s)", js_str(status, "run"),
+		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")));
+	out_line("state:      %s, phase %s", or_dash(js_str(status, "state")),
+		 or_dash(js_str(status, "phase")));
+	print_cache(status);
+	print_graphs(status);
+	print_progress(status);
+	if (json_array_size(json_object_get(status, "attempts")))
+		out_line("attempts:");
+	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
+		print_attempt(attempt);
+	print_end(status);
+}
+
+static void print_phase_time(const json_t *status, const char *phase)
+{
+	AUTO(auto_free) char *time = NULL;
+	json_t *attempt;
+	double seconds = 0;
+	size_t i, count = 0;
+
+	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
+		if (strcmp(js_str(attempt, "phase"), phase) == 0) {
+			seconds += js_real(attempt, "seconds", 0);
+			count++;
+		}
+	time = text_format_duration((int64_t)(seconds * 1000));
+	if (count == 1)
+		out_line("%-11s %s", phase, time);
+	else if (count > 1)
+		out_line("%-11s %s in %zu attempts", phase, time, count);
+	else
+		out_line("%-11s not needed", phase);
+}
+
+void print_summary(const json_t *status)
+{
+	const char *state = js_str(status, "state");
+
+	out_line("run:        %s %s", js_str(status, "run"), or_dash(state));
+	print_cache(status);
+	print_graphs(status);
+	print_progress(status);
+	if (json_object_get(status, "graphs") || json_object_get(status, "cache"))
+		print_phase_time(status, "precompile");
+	print_phase_time(status, "train");
+	if (state && strcmp(state, "succeeded") != 0) {
+		json_t *attempts = json_object_get(status, "attempts");
+
+		if (json_array_size(attempts))
+			print_attempt(json_array_get(attempts, json_array_size(attempts) - 1));
+		print_end(status);
+	}
+}

@@ -1,0 +1,383 @@
+/* Events in, the state of a run out: see status.h. */
+#include "jobs/report/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct status {
+	json_t *root;     /* the fields that events set directly */
+	json_t *attempts; /* array, newest last */
+	bool begun, ended, left, stop_requested;
+	enum phase phase;
+	struct utc until; /* of a backoff; ms 0: none */
+	double price_per_hour; /* all nodes; 0: unknown */
+	int64_t paid_ms;       /* of attempts that have ended */
+	struct utc running_since;
+};
+
+struct status *status_new(const char *run)
+{
+	struct status *status = mem_zero(1, sizeof *status);
+
+	status->root = json_object();
+	status->attempts = json_array();
+	js_put_str(status->root, "run", run);
+	return status;
+}
+
+void status_freep(struct status **status)
+{
+	if (!*status)
+		return;
+	json_decref((*status)->root);
+	json_decref((*status)->attempts);
+	free(*status);
+	*status = NULL;
+}
+
+static json_t *utc_json(struct utc at)
+{
+	char text[UTC_TEXT];
+
+	return json_string(utc_format(at, text));
+}
+
+/* The named member object, made if need be. */
+static json_t *section(struct status *status, const char *key)
+{
+	json_t *object = json_object_get(status->root, key);
+
+	if (!object) {
+		object = json_object();
+		json_object_set_new(status->root, key, object);
+	}
+	return object;
+}
+
+/* The attempt an event speaks of, NULL if the journal never intended it. */
+static json_t *attempt_of(struct status *status, const struct event *ev)
+{
+	size_t i = json_array_size(status->attempts);
+
+	while (i-- > 0) {
+		json_t *attempt = json_array_get(status->attempts, i);
+
+		if (js_int(attempt, "attempt", 0) == ev->attempt &&
+		    strcmp(js_str(attempt, "phase"), phase_names[ev->phase]) == 0)
+			return attempt;
+	}
+	return NULL;
+}
+
+static void put_int(json_t *object, const struct event *ev, enum event_field_id id, const char *key)
+{
+	const struct event_field_row *row = &event_fields[id];
+	const char *at = (const char *)ev + row->offset;
+
+	if (ev->present >> id & 1)
+		js_put(object, key, json_integer(*(const int64_t *)(const void *)at));
+}
+
+static void put_text(json_t *object, const struct event *ev, enum event_field_id id)
+{
+	const struct event_field_row *row = &event_fields[id];
+	const char *at = (const char *)ev + row->offset;
+
+	if (ev->present >> id & 1)
+		js_put_str(object, row->name, *(const char *const *)(const void *)at);
+}
+
+static void set_attempt_state(struct status *status, const struct event *ev, const char *state)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (attempt)
+		js_put_str(attempt, "state", state);
+}
+
+static void on_created(struct status *status, const struct event *ev)
+{
+	json_t *resources = js_path(ev->plan, "spec.resources");
+	double price = js_real(resources, "price", 0);
+
+	js_put_str(status->root, "name", ev->name);
+	js_put_str(status->root, "engine", ev->engine);
+	js_put(status->root, "created", utc_json(ev->at));
+	status->begun = true;
+	status->price_per_hour = price * (double)js_int(resources, "nodes", 1);
+}
+
+static void on_intended(struct status *status, const struct event *ev)
+{
+	json_t *attempt = json_object();
+
+	status->phase = ev->phase;
+	status->until.ms = 0;
+	js_put_str(attempt, "phase", phase_names[ev->phase]);
+	js_put(attempt, "attempt", json_integer(ev->attempt));
+	js_put_str(attempt, "job", ev->job);
+	js_put_str(attempt, "state", "intended");
+	put_int(attempt, ev, EVF_nodes, "nodes");
+	put_text(attempt, ev, EVF_resumed_from);
+	json_array_append_new(status->attempts, attempt);
+}
+
+static void on_claimed(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (!attempt)
+		return;
+	js_put_str(attempt, "state", "running");
+	if (!json_object_get(attempt, "started"))
+		js_put(attempt, "started", utc_json(ev->at));
+	status->running_since = ev->at;
+}
+
+static void on_attempt_ended(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+	struct utc started;
+	const char *text;
+
+	if (!attempt)
+		return;
+	js_put_str(attempt, "state", "ended");
+	js_put(attempt, "ended", utc_json(ev->at));
+	put_int(attempt, ev, EVF_exit, "exit");
+	js_put_str(attempt, "class", class_names[ev->class]);
+	put_text(attempt, ev, EVF_evidence);
+	put_text(attempt, ev, EVF_hint);
+	text = js_str(attempt, "started");
+	if (text && utc_parse(text, &started)) {
+		js_put(attempt, "seconds", json_real((double)(ev->at.ms - started.ms) / 1000));
+		status->paid_ms += ev->at.ms - started.ms;
+	}
+	status->running_since.ms = 0;
+}
+
+static void on_retry(struct status *status, const struct event *ev)
+{
+	json_t *attempt = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+
+	if (attempt)
+		js_put_str(attempt, "action", action_names[ev->action]);
+	status->until.ms = ev->until;
+}
+
+/* The first step after a resume is what continuity is judged by. */
+static void on_progress(struct status *status, const struct event *ev)
+{
+	json_t *progress = section(status, "progress"), *attempt = NULL;
+	struct event train = *ev;
+
+	put_int(progress, ev, EVF_step, "step");
+	put_int(progress, ev, EVF_of, "of");
+	if (EVENT_HAS(ev, rate))
+		js_put(progress, "rate", json_real(ev->rate));
+	if (EVENT_HAS(ev, eta))
+		js_put(progress, "eta", json_real(ev->eta));
+	if (EVENT_HAS(ev, metrics))
+		json_object_update(section(status, "metrics"), ev->metrics);
+	train.phase = PHASE_TRAIN;
+	attempt = attempt_of(status, &train);
+	if (attempt && EVENT_HAS(ev, step) && !json_object_get(attempt, "first_step"))
+		put_int(attempt, ev, EVF_step, "first_step");
+}
+
+static void on_cache_checked(struct status *status, const struct event *ev)
+{
+	json_t *cache = section(status, "cache");
+
+	js_put_str(cache, "verdict", cache_state_names[ev->verdict]);
+	put_text(cache, ev, EVF_graph_key);
+	put_int(cache, ev, EVF_graphs, "graphs");
+	put_text(cache, ev, EVF_reason);
+	if (ev->verdict == CACHE_WARM)
+		put_int(cache, ev, EVF_graphs, "done");
+}
+
+static void on_verified(struct status *status, const struct event *ev)
+{
+	json_t *cache = section(status, "cache");
+
+	status->phase = PHASE_VERIFY;
+	js_put(cache, "complete", json_boolean(ev->complete));
+	put_text(cache, ev, EVF_graph_key);
+	put_int(cache, ev, EVF_graphs, "graphs");
+	put_int(cache, ev, EVF_done, "done");
+	put_int(cache, ev, EVF_failed, "failed");
+	put_int(cache, ev, EVF_locked, "locked");
+	put_int(cache, ev, EVF_missing, "missing");
+	put_text(cache, ev, EVF_reason);
+	if (EVENT_HAS(ev, sources))
+		js_put(cache, "sources", json_incref(ev->sources));
+}
+
+static void on_compile_progress(struct status *status, const struct event *ev)
+{
+	json_t *graphs = section(status, "graphs");
+
+	put_int(graphs, ev, EVF_graphs, "named");
+	put_int(graphs, ev, EVF_hits, "hits");
+	put_int(graphs, ev, EVF_compiled, "compiled");
+	if (EVENT_HAS(ev, seconds))
+		js_put(graphs, "seconds", json_real(ev->seconds));
+}
+
+static void on_jit(struct status *status, const struct event *ev)
+{
+	json_t *jit = section(status, "jit");
+
+	put_int(jit, ev, EVF_graphs, "graphs");
+	if (EVENT_HAS(ev, seconds))
+		js_put(jit, "seconds", json_real(ev->seconds));
+	if (EVENT_HAS(ev, names))
+		js_put(jit, "names", json_incref(ev->names));
+}
+
+static void on_run_ended(struct status *status, const struct event *ev)
+{
+	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+
+	status->ended = true;
+	js_put_str(status->root, "state", outcome_names[ev->state]);
+	js_put(status->root, "exit_code", json_integer(ev->exit_code));
+	js_put(status->root, "ended", utc_json(ev->at));
+	put_text(status->root, ev, EVF_reason);
+	put_text(status->root, ev, EVF_evidence);
+	put_text(status->root, ev, EVF_hint);
+	if (EVENT_HAS(ev, phase))
+		status->phase = ev->phase;
+	if (last && ev->state != OUTCOME_SUCCEEDED)
+		js_put_str(last, "action", action_names[ACTION_STOP]);
+	js_put(status->root, "driver", json_null());
+}
+
+static void on_took_over(struct status *status, const struct event *ev)
+{
+	json_t *driver = json_object();
+
+	status->left = false;
+	js_put_str(driver, "host", ev->host);
+	put_int(driver, ev, EVF_pid, "pid");
+	put_int(driver, ev, EVF_epoch, "epoch");
+	js_put(status->root, "driver", driver);
+}
+
+static void on_checkpoint(struct status *status, const struct event *ev)
+{
+	json_t *checkpoint = section(status, "checkpoint");
+
+	put_int(checkpoint, ev, EVF_step, "step");
+	put_text(checkpoint, ev, EVF_url);
+}
+
+void status_add(struct status *status, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_RUN_CREATED:
+		on_created(status, ev);
+		break;
+	case EV_DRIVER_TOOK_OVER:
+		on_took_over(status, ev);
+		break;
+	case EV_DRIVER_LEFT:
+		status->left = true;
+		js_put(status->root, "driver", json_null());
+		break;
+	case EV_CACHE_CHECKED:
+		on_cache_checked(status, ev);
+		break;
+	case EV_ATTEMPT_INTENDED:
+		on_intended(status, ev);
+		break;
+	case EV_ATTEMPT_SUBMITTED:
+		set_attempt_state(status, ev, "starting");
+		break;
+	case EV_ATTEMPT_CLAIMED:
+	case EV_ATTEMPT_FOUND:
+		on_claimed(status, ev);
+		break;
+	case EV_ATTEMPT_LOST:
+		set_attempt_state(status, ev, "lost");
+		break;
+	case EV_ATTEMPT_ENDED:
+		on_attempt_ended(status, ev);
+		break;
+	case EV_COMPILE_PROGRESS:
+		on_compile_progress(status, ev);
+		break;
+	case EV_CACHE_VERIFIED:
+		on_verified(status, ev);
+		break;
+	case EV_JIT_COMPILED:
+		on_jit(status, ev);
+		break;
+	case EV_TRAIN_PROGRESS:
+		on_progress(status, ev);
+		break;
+	case EV_CHECKPOINT_COMPLETE:
+		on_checkpoint(status, ev);
+		break;
+	case EV_RETRY_SCHEDULED:
+		on_retry(status, ev);
+		break;
+	case EV_REQUEST_STOP:
+		status->stop_requested = true;
+		break;
+	case EV_RUN_ENDED:
+		on_run_ended(status, ev);
+		break;
+	case EV_CACHE_REPAIRED:
+	case EV_ATTEMPT_UNCERTAIN:
+	case EV_ATTEMPT_MISSING:
+	case EV_COUNT:
+		break;
+	}
+}
+
+/* What a run that has not ended waits for, NULL while its command runs. */
+static const char *waiting_for(const struct status *status, struct utc now)
+{
+	const json_t *last =
+		json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	const char *state = last ? js_str(last, "state") : NULL;
+
+	if (status->left)
+		return "a driver: 'stoker run --id' takes it up";
+	if (status->until.ms > now.ms)
+		return "the next attempt";
+	if (state && strcmp(state, "lost") == 0)
+		return "the engine to show its job again";
+	if (state && strcmp(state, "starting") == 0)
+		return "the engine to start its job";
+	return NULL;
+}
+
+json_t *status_json(const struct status *status, struct utc now, bool with_attempts)
+{
+	json_t *result = json_deep_copy(status->root);
+	int64_t paid_ms = status->paid_ms;
+
+	if (status->begun)
+		js_put_str(result, "phase", phase_names[status->phase]);
+	if (!status->ended) {
+		const char *what = waiting_for(status, now);
+
+		js_put_str(result, "state", what ? "waiting" : "running");
+		js_put_str(result, "waiting_for", what);
+	}
+	if (status->running_since.ms > 0 && now.ms > status->running_since.ms)
+		paid_ms += now.ms - status->running_since.ms;
+	if (status->price_per_hour > 0) {
+		json_t *cost = json_object();
+
+		js_put(cost, "accrued",
+		       json_real(status->price_per_hour * (double)paid_ms / 3600000));
+		js_put(result, "cost", cost);
+	}
+	if (with_attempts)
+		js_put(result, "attempts", json_deep_copy(status->attempts));
+	return result;
+}

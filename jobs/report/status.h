@@ -1,0 +1,28 @@
+/*
+ * The state of a run, folded from its events: what `status`, `list` and the
+ * summary after `run` show. One JSON object in the shape that programs rely on
+ * (fields may be added, never renamed; absent means not known yet):
+ *
+ *   run, name, engine, state, phase, waiting_for, driver, cache, jit, progress,
+ *   metrics, attempts, checkpoint, cost, exit_code, and beyond those: created,
+ *   ended, reason, evidence, hint, graphs (named, hits and compiled by phase).
+ */
+#ifndef STK_REPORT_STATUS_H
+#define STK_REPORT_STATUS_H
+
+#include "jobs/base/json.h"
+#include "jobs/flow/event.h"
+
+struct status;
+
+struct status *status_new(const char *run);
+void status_freep(struct status **status);
+
+/* Take in the next event, in order of seq. */
+void status_add(struct status *status, const struct event *ev);
+
+/* The state after the events so far; `now` closes what is still open. A new
+ * reference. `with_attempts` false leaves the attempts out, as a list wants. */
+json_t *status_json(const struct status *status, struct utc now, bool with_attempts);
+
+#endif

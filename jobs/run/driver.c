@@ -1,0 +1,353 @@
+/* The driver's life: lease, replay, journal, wishes. See driver.h. */
+#include "jobs/run/driver.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/run/driver_inside.h"
+#include "jobs/run/lease.h"
+
+/* The run has begun: from its plan come the rules that the flow decides by. */
+static void adopt_plan(struct driver *driver, json_t *plan)
+{
+	struct flow_policy policy;
+
+	json_incref(plan);
+	json_decref(driver->plan);
+	driver->plan = plan;
+	plan_policy(plan, driver->run, &policy);
+	flow_init(&driver->flow, &policy);
+}
+
+static int replay_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct driver *driver = arg;
+
+	(void)err;
+	driver->seq = (int64_t)js_int(row, "seq", driver->seq);
+	if (!ev)
+		return 0;
+	if (ev->kind == EV_RUN_CREATED)
+		adopt_plan(driver, ev->plan);
+	/* Another driver took over while we thought that we drive. */
+	if (ev->kind == EV_DRIVER_TOOK_OVER && driver->flow.epoch > 0 && driver->loop &&
+	    ev->epoch > driver->flow.epoch)
+		driver->stood_down = true;
+	flow_apply(&driver->flow, ev);
+	return 0;
+}
+
+static void show(struct driver *driver, const struct event *ev)
+{
+	if (driver->options->on_event) {
+		json_auto_t *row = event_encode(driver->run, ev);
+
+		driver->options->on_event(driver->options->arg, ev, row);
+	}
+}
+
+int driver_record(struct driver *driver, struct event *ev, struct err **err)
+{
+	for (;;) {
+		int appended;
+
+		ev->seq = driver->seq + 1;
+		ev->at = utc_now();
+		if (ev->at.ms < driver->flow.at.ms)
+			ev->at = driver->flow.at;
+		appended = journal_append(driver->journal, driver->run, ev, err);
+		if (appended < 0)
+			return -1;
+		if (appended > 0)
+			break;
+		/* Someone appended a request: read what came between, then again. */
+		if (journal_read(driver->journal, driver->run, ev->seq, replay_event, driver, err) <
+		    0)
+			return -1;
+		if (driver->stood_down)
+			return err_set(err, EXIT_BUSY, "another driver took run %s over",
+				       driver->run);
+	}
+	driver->seq = ev->seq;
+	if (ev->kind == EV_RUN_CREATED)
+		adopt_plan(driver, ev->plan);
+	flow_apply(&driver->flow, ev);
+	show(driver, ev);
+	return 0;
+}
+
+static int record_wish(struct driver *driver, const struct wish *wish, struct err **err)
+{
+	struct event ev = wish->event;
+
+	return driver_record(driver, &ev, err);
+}
+
+static void on_timer(void *arg);
+
+static void wake_in(struct driver *driver, int64_t delay_ms)
+{
+	loop_remove(driver->loop, driver->timer);
+	driver->timer = loop_after(driver->loop, delay_ms < 1 ? 1 : delay_ms, on_timer, driver);
+}
+
+static int carry_out_watch(struct driver *driver, const struct wish *wish, struct err **err)
+{
+	if (!watch_is(driver, wish->phase, wish->attempt) &&
+	    watch_open(driver, wish->phase, wish->attempt, wish->job, err) < 0)
+		return -1;
+	wake_in(driver, TICK_MS);
+	return watch_tick(driver, err);
+}
+
+static int carry_out_stop(struct driver *driver, const struct wish *wish, struct err **err)
+{
+	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, wish->phase, wish->attempt);
+
+	return driver->engine->ops->stop(driver->engine, wish->job, prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
+}
+
+static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
+{
+	int64_t wait_ms = 0;
+
+	switch (wish->kind) {
+	case WISH_RECORD:
+		return record_wish(driver, wish, err);
+	case WISH_CHECK_CACHE:
+		return driver_check_cache(driver, err);
+	case WISH_FIND:
+		return driver_find(driver, wish, err);
+	case WISH_SUBMIT:
+		return driver_submit(driver, wish, err);
+	case WISH_WATCH:
+		return carry_out_watch(driver, wish, err);
+	case WISH_STOP:
+		return carry_out_stop(driver, wish, err);
+	case WISH_VERIFY:
+		if (driver_verify(driver, &wait_ms, err) < 0)
+			return -1;
+		if (wait_ms > 0)
+			wake_in(driver, wait_ms);
+		return 0;
+	case WISH_WAIT:
+		wake_in(driver, wish->until.ms - utc_now().ms);
+		return 0;
+	case WISH_DONE:
+		driver->exit_code = (enum exit_code)driver->flow.exit_code;
+		loop_quit(driver->loop);
+		return 0;
+	case WISH_KIND_COUNT:
+		break;
+	}
+	return err_set(err, EXIT_DEFECT, "the flow asked for something unknown");
+}
+
+/* Carry out wishes until they need time or news from outside: each recorded
+ * event can change what is wished for. */
+static void pump(struct driver *driver)
+{
+	int64_t before;
+
+	do {
+		struct wishes wishes;
+
+		before = driver->seq;
+		flow_wishes(&driver->flow, utc_now(), &wishes);
+		for (int i = 0; i < wishes.count && driver->seq == before; i++) {
+			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
+				continue;
+			loop_quit(driver->loop);
+			return;
+		}
+	} while (driver->seq != before);
+}
+
+static void on_timer(void *arg)
+{
+	struct driver *driver = arg;
+
+	driver->timer = NULL;
+	if (!driver->failure && !driver->interrupted)
+		pump(driver);
+}
+
+void driver_wake(struct driver *driver)
+{
+	wake_in(driver, 0);
+}
+
+static void record_left(struct driver *driver, const char *reason)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct event left = { .kind = EV_DRIVER_LEFT };
+
+	EVENT_SET(&left, epoch, driver->flow.epoch);
+	EVENT_SET_STR(&left, reason, reason);
+	/* Whether it can be said or not, the driver leaves. */
+	if (driver_record(driver, &left, &err) < 0)
+		return;
+}
+
+static void on_interrupt(void *arg)
+{
+	struct driver *driver = arg;
+	struct event ev = { .kind = EV_REQUEST_STOP };
+
+	if (!driver->options->stop_on_interrupt) {
+		driver->interrupted = true;
+		driver->exit_code = EXIT_DETACHED;
+		record_left(driver, "interrupted: the job runs on");
+		loop_quit(driver->loop);
+		return;
+	}
+	if (driver->flow.stop_requested)
+		return;
+	EVENT_SET_STR(&ev, reason, "interrupted");
+	EVENT_SET(&ev, pid, (int64_t)getpid());
+	if (driver_record(driver, &ev, &driver->failure) < 0)
+		loop_quit(driver->loop);
+	else
+		pump(driver);
+}
+
+static int open_outside(struct driver *driver, struct err **err)
+{
+	const struct engine_ops *ops = engine_find(js_str(driver->plan, "engine"));
+	const json_t *compile = json_object_get(driver->plan, "compile");
+	const char *workspace = js_str(driver->plan, "workspace");
+
+	if (!ops)
+		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
+			       js_str(driver->plan, "engine"));
+	driver->kind = compile_kind_find(compile ? js_str(compile, "kind") : "none");
+	if (!driver->kind)
+		return err_set(err, EXIT_REFUSED, "this version has no compiler kind '%s'",
+			       js_str(compile, "kind"));
+	if (compile && store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
+		return -1;
+	if (store_open(workspace, &driver->workspace, err) < 0 ||
+	    ops->open(workspace, &driver->engine, err) < 0 ||
+	    driver->engine->ops->check(driver->engine, err) < 0 ||
+	    job_env_make(driver->plan, &driver->job_env, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int begin_run(struct driver *driver, struct err **err)
+{
+	const struct plan *plan = driver->options->plan;
+	struct event ev = { .kind = EV_RUN_CREATED };
+	int64_t seed;
+
+	random_bytes(&seed, sizeof seed);
+	seed &= INT64_MAX;
+	EVENT_SET_STR(&ev, name, js_str(plan->json, "name"));
+	EVENT_SET_STR(&ev, engine, js_str(plan->json, "engine"));
+	EVENT_SET_STR(&ev, spec, js_str(plan->json, "spec_file"));
+	EVENT_SET(&ev, plan, plan->json);
+	EVENT_SET_STR(&ev, plan_digest, plan->digest);
+	EVENT_SET(&ev, seed, seed);
+	return driver_record(driver, &ev, err);
+}
+
+static int take_over(struct driver *driver, struct err **err)
+{
+	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };
+	char host[256] = "?";
+
+	gethostname(host, sizeof host - 1);
+	EVENT_SET_STR(&ev, host, host);
+	EVENT_SET(&ev, pid, (int64_t)getpid());
+	EVENT_SET(&ev, epoch, driver->flow.epoch + 1);
+	return driver_record(driver, &ev, err);
+}
+
+/* The journal's plan and the one in hand must be the same. */
+static int check_same_plan(const struct driver *driver, struct err **err)
+{
+	char digest[SHA256_HEX];
+
+	js_digest(driver->plan, digest);
+	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
+		return 0;
+	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);
+	return err_hint(err, "the spec or its source has changed since: choose another --id");
+}
+
+static int drive(struct driver *driver, struct err **err)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+	if (loop_new(&driver->loop, err) < 0)
+		return -1;
+	for (size_t i = 0; i < STK_LENGTH(signals); i++)
+		loop_on_signal(driver->loop, signals[i], on_interrupt, driver);
+	if (take_over(driver, err) < 0)
+		return -1;
+	wake_in(driver, 0);
+	if (loop_run(driver->loop, err) < 0)
+		return -1;
+	if (driver->failure) {
+		*err = TAKE(driver->failure);
+		if (!driver->stood_down)
+			record_left(driver, (*err)->message);
+		return err_hint(err, "%s%srun %s is safe: 'stoker run --id %s' goes on with it",
+				(*err)->hint ? (*err)->hint : "", (*err)->hint ? "; " : "",
+				driver->run, driver->run);
+	}
+	return 0;
+}
+
+static void driver_release(struct driver *driver)
+{
+	watch_close(driver);
+	if (driver->engine)
+		driver->engine->ops->close(driver->engine);
+	store_freep(&driver->workspace);
+	store_freep(&driver->cache);
+	loop_freep(&driver->loop);
+	auto_strv(&driver->job_env);
+	free(driver->agent_prefix);
+	json_decref(driver->plan);
+	err_free(driver->failure);
+	auto_close(&driver->lease);
+}
+
+int driver_run(struct journal *journal, const struct driver_options *options,
+	       enum exit_code *ret_exit, struct err **err)
+{
+	AUTO(driver_release)
+	struct driver driver = {
+		.journal = journal, .options = options, .run = options->run, .lease = -1
+	};
+
+	if (lease_take(journal_dir(journal), options->run, &driver.lease, err) < 0 ||
+	    journal_read(journal, options->run, 1, replay_event, &driver, err) < 0)
+		return -1;
+	if (driver.seq == 0) {
+		/* Nothing is journalled before all that a run needs is in place. */
+		driver.plan = json_incref(options->plan->json);
+		if (open_outside(&driver, err) < 0 || plan_publish(options->plan, err) < 0 ||
+		    begin_run(&driver, err) < 0)
+			return -1;
+	} else if (!driver.plan) {
+		return err_set(err, EXIT_DEFECT, "the journal of run %s does not begin with a plan",
+			       options->run);
+	} else if (check_same_plan(&driver, err) < 0) {
+		return -1;
+	}
+	if (driver.flow.state == FLOW_ENDED) {
+		*ret_exit = (enum exit_code)driver.flow.exit_code;
+		return 0;
+	}
+	if ((!driver.workspace && open_outside(&driver, err) < 0) || drive(&driver, err) < 0)
+		return -1;
+	*ret_exit = driver.exit_code;
+	return 0;
+}

@@ -1,0 +1,83 @@
+/*
+ * What the parts of the driver share: driver.c (life, journal, wishes),
+ * submit.c (a wish becomes a job), watch.c (a job becomes events), proof.c (the
+ * cache). Included by these alone.
+ */
+#ifndef STK_RUN_DRIVER_INSIDE_H
+#define STK_RUN_DRIVER_INSIDE_H
+
+#include "jobs/base/loop.h"
+#include "jobs/cache/book.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/flow.h"
+#include "jobs/run/driver.h"
+#include "jobs/run/metrics.h"
+#include "jobs/run/tail.h"
+
+#define TICK_MS             100   /* how often a running attempt is looked at */
+#define PROGRESS_MS         10000 /* least time between two train.progress */
+#define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
+#define LAST_LINES          60    /* of the log, kept as evidence */
+
+struct attempt_watch;
+
+struct driver {
+	struct journal *journal;
+	const struct driver_options *options;
+	const char *run;
+	json_t *plan; /* of the journal */
+	const struct compile_kind *kind;
+	struct flow flow;
+	int64_t seq; /* of the newest event */
+	struct loop *loop;
+	struct watch *timer;
+	struct engine *engine;
+	struct store *workspace, *cache; /* cache: NULL without a compile phase */
+	char *agent_prefix;
+	char **job_env; /* what an agent gets, secrets included */
+	struct attempt_watch *watch;
+	/* an unfinished verification: what the last look saw, and when */
+	char seen[65];
+	struct mono seen_at;
+	bool looked;
+	int lease;
+	bool interrupted, stood_down;
+	enum exit_code exit_code;
+	struct err *failure; /* why this driver cannot go on */
+};
+
+/* Append the event (numbered and dated here), apply it to the flow, show it.
+ * -1: it could not be made durable. */
+int driver_record(struct driver *driver, struct event *ev, struct err **err);
+
+/* Look at the wishes again as soon as the loop turns. */
+void driver_wake(struct driver *driver);
+
+/* submit.c: carry out WISH_SUBMIT and WISH_FIND; each records its outcome. */
+int driver_submit(struct driver *driver, const struct wish *wish, struct err **err);
+int driver_find(struct driver *driver, const struct wish *wish, struct err **err);
+/* What every agent of this run gets: PATH, HOME, USER, LANG, TMPDIR and the
+ * values of the secrets. EXIT_REFUSED names a secret that is not there. */
+int job_env_make(const json_t *plan, char ***ret, struct err **err);
+/* "runs/<run>/<phase>-<attempt>/". Yours to free. */
+char *attempt_prefix(const char *run, enum phase phase, int64_t attempt);
+
+/* watch.c: follow an attempt; a tick records what is new. */
+int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
+	       struct err **err);
+bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt);
+int watch_tick(struct driver *driver, struct err **err);
+/* Read what the log has, without asking the engine: for a verification after a
+ * takeover. */
+int watch_read_log(struct driver *driver, struct err **err);
+const struct graph_book *watch_book(const struct driver *driver);
+void watch_close(struct driver *driver);
+
+/* proof.c: carry out WISH_CHECK_CACHE and WISH_VERIFY. `ret_wait_ms` > 0: look
+ * again then, nothing was recorded. */
+int driver_check_cache(struct driver *driver, struct err **err);
+int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
+/* A training that succeeded: graphs it compiled late join the lock. */
+int driver_join_late(struct driver *driver, struct err **err);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * The journal: the append-only list of each run's events, from which all other
+ * state is derived.
+ *
+ * (run, seq) is unique: an append with a taken number does not happen. An
+ * append that returned is durable, also through a power cut. Readers never
+ * block writers. One store is one row of ops and one file; all pass the same
+ * tests.
+ */
+#ifndef STK_RUN_JOURNAL_H
+#define STK_RUN_JOURNAL_H
+
+#include "jobs/run/event_json.h"
+
+struct journal;
+
+#define JOURNAL_RUN_MAX 41 /* bytes of a run id with its NUL */
+
+enum journal_mode {
+	JOURNAL_READ,  /* nothing is created or changed; an absent store reads as empty */
+	JOURNAL_WRITE, /* created if need be (0700) */
+};
+
+/* `url` is the state directory: a path or `sqlite:PATH`. NULL means the
+ * default, $XDG_STATE_HOME/stoker or ~/.local/state/stoker. */
+int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
+void journal_freep(struct journal **journal);
+
+/* The state directory, absolute. */
+const char *journal_dir(const struct journal *journal);
+
+/* Append ev with the number ev->seq: 1 appended, 0 the number is taken. */
+int journal_append(struct journal *journal, const char *run, const struct event *ev,
+		   struct err **err);
+
+/* Events of a run from `from` on, in order. `row` is the event as JSON, with
+ * the kinds of later versions too (`ev` is NULL then). Both are borrowed until
+ * fn returns; fn returns 0 to go on, 1 to stop, -1 to fail. */
+typedef int (*journal_fn)(void *arg, const struct event *ev, json_t *row, struct err **err);
+int journal_read(struct journal *journal, const char *run, int64_t from, journal_fn fn, void *arg,
+		 struct err **err);
+
+/* Ids of all runs, oldest first. */
+typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
+int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
+
+/* What a person wrote (an id, a unique prefix of one, or @last) → id. An
+ * unknown or ambiguous one is an error (EXIT_USAGE) that names candidates. */
+int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],
+		    struct err **err);
+
+/* What a store implements. `rows` hands out the bodies as text. */
+struct journal_ops {
+	const char *scheme;
+	int (*open)(const char *dir, enum journal_mode mode, void **ret, struct err **err);
+	void (*close)(void *store);
+	int (*append)(void *store, const char *run, int64_t seq, const char *body,
+		      struct err **err);
+	int (*rows)(void *store, const char *run, int64_t from,
+		    int (*fn)(void *arg, const char *body, size_t len, struct err **err), void *arg,
+		    struct err **err);
+	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
+};
+
+extern const struct journal_ops journal_sqlite;
+
+#endif

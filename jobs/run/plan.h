@@ -1,0 +1,66 @@
+/*
+ * The plan: a spec with every default resolved, the source pinned, the graph
+ * key computed and each phase's command as the script will see it. Making one
+ * changes nothing anywhere.
+ *
+ * A plan is one JSON object, journalled in run.created, from which any driver
+ * on any machine carries the run on without the spec file:
+ *
+ *   {"v":1, "name", "engine", "spec_file", "nodes", "grace_ms",
+ *    "spec": {the resolved spec},
+ *    "workspace": absolute path,
+ *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root",
+ *               "bundle": key in the workspace, "links": [[name, target]…]},
+ *    "compile": {"kind", "cache", "graph_key", "ingredients", "compiler",
+ *                "quiet_ms", "timeout_ms", "on_incomplete"}   (absent: none)
+ *    "phases": [{"phase", "command": […], "env": {…}}…],
+ *    "secrets": {name: where its value comes from},
+ *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
+ *    "retry": {…}}
+ *
+ * Values of secrets are never in it.
+ */
+#ifndef STK_RUN_PLAN_H
+#define STK_RUN_PLAN_H
+
+#include "jobs/base/json.h"
+#include "jobs/cache/lock.h"
+#include "jobs/flow/flow.h"
+#include "jobs/source/source.h"
+#include "jobs/spec/spec.h"
+
+struct plan {
+	json_t *json;
+	char digest[SHA256_HEX]; /* of its canonical form: the identity of the plan */
+	struct source_pin *pin;  /* what `json.source` was made from; NULL after a reload */
+	char **include, **link;  /* the request that made the pin */
+	char *root;
+};
+
+/* `state_dir` gives the default workspace. The spec must be ready to run (see
+ * spec_unready). */
+int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret, struct err **err);
+void plan_freep(struct plan **plan);
+
+/* Bring the source bundle into the workspace, where it is not there yet. */
+int plan_publish(const struct plan *plan, struct err **err);
+
+/* The phase's part of a plan, NULL if it has no such phase. */
+json_t *plan_phase(const json_t *plan, const char *phase);
+
+void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret);
+
+/* What the cache says to a plan right now. */
+struct cache_view {
+	enum cache_state verdict;
+	int64_t graphs;            /* that the lock names */
+	json_t *changed;           /* [{"field","old","new"}]: why it is cold */
+	json_t *problems;          /* entries of the lock that are not as it says; may be NULL */
+	char *reason;              /* one line for people */
+	struct compile_lock *lock; /* for this graph key; NULL if there is none */
+	struct lock_report report; /* of that lock */
+};
+int cache_view_make(const json_t *plan, struct cache_view *ret, struct err **err);
+void cache_view_clear(struct cache_view *view); /* for AUTO() */
+
+#endif

@@ -1,0 +1,145 @@
+/* The cache before, after and during training: is it warm, is it complete, what
+ * was compiled late. The judging is done by jobs/cache; this records it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/verdict.h"
+#include "jobs/run/driver_inside.h"
+
+static int record_removed(struct driver *driver, json_t *removed, const char *reason,
+			  struct err **err)
+{
+	struct event ev = { .kind = EV_CACHE_REPAIRED };
+
+	if (json_array_size(removed) == 0)
+		return 0;
+	EVENT_SET(&ev, removed, removed);
+	EVENT_SET_STR(&ev, graph_key,
+		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	EVENT_SET_STR(&ev, reason, reason);
+	return driver_record(driver, &ev, err);
+}
+
+int driver_check_cache(struct driver *driver, struct err **err)
+{
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	struct event ev = { .kind = EV_CACHE_CHECKED };
+
+	if (cache_view_make(driver->plan, &view, err) < 0)
+		return -1;
+	/* A compiler does not replace what is there: a bad entry of our lock would
+	 * stay bad through phase 1. */
+	if (view.verdict == CACHE_COLD && view.lock && view.report.count > 0) {
+		json_auto_t *removed = NULL;
+
+		if (lock_repair(driver->cache, view.lock, &view.report, &removed, err) < 0 ||
+		    record_removed(driver, removed, "entries of its lock had been damaged", err) <
+			    0)
+			return -1;
+	}
+	EVENT_SET(&ev, verdict, view.verdict);
+	EVENT_SET_STR(&ev, graph_key,
+		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	if (view.lock)
+		EVENT_SET(&ev, graphs, view.graphs);
+	if (json_array_size(view.changed))
+		EVENT_SET(&ev, changed, view.changed);
+	EVENT_SET_STR(&ev, reason, view.reason);
+	return driver_record(driver, &ev, err);
+}
+
+static int write_lock(struct driver *driver, struct err **err)
+{
+	const json_t *compile = json_object_get(driver->plan, "compile");
+	struct lock_facts facts = {
+		.kind = driver->kind,
+		.store = driver->cache,
+		.name = js_str(driver->plan, "name"),
+		.run = driver->run,
+		.now = utc_now(),
+		.compiler = json_object_get(compile, "compiler"),
+		.ingredients = json_object_get(compile, "ingredients"),
+	};
+
+	return lock_write(&facts, watch_book(driver), NULL, err);
+}
+
+static int record_verdict(struct driver *driver, const struct cache_verdict *verdict,
+			  struct err **err)
+{
+	struct event ev = { .kind = EV_CACHE_VERIFIED };
+	struct book_counts counts;
+	AUTO(auto_free) char *summary = NULL;
+
+	book_counts(watch_book(driver), &counts);
+	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
+	EVENT_SET(&ev, complete, verdict->complete);
+	EVENT_SET_STR(&ev, graph_key,
+		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	EVENT_SET(&ev, graphs, verdict->graphs);
+	EVENT_SET(&ev, done, verdict->done);
+	EVENT_SET(&ev, failed, verdict->failed);
+	EVENT_SET(&ev, locked, verdict->locked);
+	EVENT_SET(&ev, missing, verdict->missing);
+	EVENT_SET(&ev, hits, counts.hits);
+	EVENT_SET(&ev, compiled, counts.misses);
+	EVENT_SET_STR(&ev, sources, verdict->evidence);
+	summary = verdict->complete ? mem_format("%lld compiled now, %lld were there before",
+						 (long long)counts.misses, (long long)counts.hits)
+				    : mem_copy(verdict->reason);
+	EVENT_SET_STR(&ev, reason, summary);
+	EVENT_SET_STR(&ev, hint, verdict->hint);
+	return driver_record(driver, &ev, err);
+}
+
+int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
+{
+	const json_t *compile = json_object_get(driver->plan, "compile");
+	int64_t attempt = driver->flow.attempts[PHASE_PRECOMPILE];
+	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 };
+	json_auto_t *removed = NULL;
+	struct verify_request request = {
+		.kind = driver->kind,
+		.store = driver->cache,
+		.job_ok = true, /* the flow verifies only what ended well */
+		.job_words = "exit 0",
+		.quiet_ms = js_int(compile, "quiet_ms", 0),
+		.seen_before = driver->looked ? driver->seen : NULL,
+		.seen_ago_ms = driver->looked ? mono_now().ms - driver->seen_at.ms : 0,
+	};
+
+	if (!watch_is(driver, PHASE_PRECOMPILE, attempt) &&
+	    (watch_open(driver, PHASE_PRECOMPILE, attempt, driver->flow.job, err) < 0 ||
+	     watch_read_log(driver, err) < 0))
+		return -1;
+	request.book = watch_book(driver);
+	if (cache_verify(&request, &verdict, err) < 0)
+		return err_wrap(err, "cannot verify the compile cache");
+	*ret_wait_ms = verdict.settle_ms;
+	if (verdict.settle_ms > 0) {
+		if (!driver->looked || strcmp(driver->seen, verdict.seen) != 0)
+			driver->seen_at = mono_now();
+		memcpy(driver->seen, verdict.seen, sizeof driver->seen);
+		driver->looked = true;
+		return 0;
+	}
+	driver->looked = false;
+	if (verdict.complete && write_lock(driver, err) < 0)
+		return err_wrap(err, "cannot write the compile lock");
+	if (!verdict.complete &&
+	    (cache_repair(&request, &removed, err) < 0 ||
+	     record_removed(driver, removed, "entries of this run were damaged", err) < 0))
+		return -1;
+	return record_verdict(driver, &verdict, err);
+}
+
+int driver_join_late(struct driver *driver, struct err **err)
+{
+	const json_t *compile = json_object_get(driver->plan, "compile");
+	int64_t joined;
+
+	if (!compile)
+		return 0;
+	return lock_join_late(driver->cache, driver->kind, js_str(compile, "graph_key"),
+			      watch_book(driver), &joined, err);
+}

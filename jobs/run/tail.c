@@ -1,0 +1,60 @@
+/* A log as lines: see tail.h. */
+#include "jobs/run/tail.h"
+
+#include <string.h>
+
+void tail_init(struct tail *tail)
+{
+	*tail = (struct tail){ .line = SB_INIT_MAX(TAIL_LINE_MAX) };
+}
+
+void tail_release(struct tail *tail)
+{
+	sb_release(&tail->line);
+}
+
+/* Offset of the next line end, `len` if there is none. */
+static size_t line_end(const char *bytes, size_t len)
+{
+	const char *newline = memchr(bytes, '\n', len);
+	size_t end = newline ? (size_t)(newline - bytes) : len;
+	const char *redraw = memchr(bytes, '\r', end);
+
+	return redraw ? (size_t)(redraw - bytes) : end;
+}
+
+void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, void *arg)
+{
+	while (len > 0) {
+		size_t end = line_end(bytes, len);
+
+		if (!tail->dropping) {
+			/* A whole line in hand needs no copy. */
+			if (tail->line.len == 0 && end < len && end <= TAIL_LINE_MAX) {
+				if (end > 0)
+					fn(arg, bytes, end);
+				bytes += end + 1;
+				len -= end + 1;
+				continue;
+			}
+			sb_add(&tail->line, bytes, end);
+			tail->dropping = tail->line.truncated;
+		}
+		if (end == len)
+			return;
+		if (tail->line.len > 0)
+			fn(arg, tail->line.text, tail->line.len);
+		sb_clear(&tail->line);
+		tail->dropping = false;
+		bytes += end + 1;
+		len -= end + 1;
+	}
+}
+
+void tail_end(struct tail *tail, tail_fn fn, void *arg)
+{
+	if (tail->line.len > 0)
+		fn(arg, tail->line.text, tail->line.len);
+	sb_clear(&tail->line);
+	tail->dropping = false;
+}

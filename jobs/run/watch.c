@@ -1,0 +1,435 @@
+/*
+ * An attempt under watch: its logs line by line (numbers, graphs, last words),
+ * what the engine says of it, and the events that follow.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/flow/failure.h"
+#include "jobs/run/driver_inside.h"
+#include "jobs/store/order.h"
+
+#define LOG_PIECE ((size_t)1 << 20) /* bytes read at once */
+
+struct node_log {
+	struct attempt_watch *watch;
+	int node;
+	struct tail tail;
+	char *last[LAST_LINES]; /* a ring of the newest lines */
+	size_t last_len[LAST_LINES];
+	size_t lines; /* ever */
+};
+
+struct attempt_watch {
+	struct driver *driver;
+	enum phase phase;
+	int64_t attempt;
+	char *job, *prefix;
+	int nodes;
+	struct node_log *logs; /* one a node */
+	struct graph_book *book;
+	struct metrics *metrics;
+	struct watch *wake;                   /* until a process of the job ends */
+	bool graphs_changed, numbers_changed; /* since they were last recorded */
+	int64_t recorded_step;
+	struct mono graphs_at, numbers_at; /* when they were last recorded; ms 0: never */
+	struct mono running_since;         /* as this driver saw it; ms 0: not yet */
+	bool timed_out;
+};
+
+bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt)
+{
+	return driver->watch && driver->watch->phase == phase && driver->watch->attempt == attempt;
+}
+
+const struct graph_book *watch_book(const struct driver *driver)
+{
+	return driver->watch->book;
+}
+
+void watch_close(struct driver *driver)
+{
+	struct attempt_watch *watch = driver->watch;
+
+	if (!watch)
+		return;
+	loop_remove(driver->loop, watch->wake);
+	for (int node = 0; node < watch->nodes; node++) {
+		tail_release(&watch->logs[node].tail);
+		for (int i = 0; i < LAST_LINES; i++)
+			free(watch->logs[node].last[i]);
+	}
+	free(watch->logs);
+	book_freep(&watch->book);
+	metrics_freep(&watch->metrics);
+	free(watch->job);
+	free(watch->prefix);
+	free(watch);
+	driver->watch = NULL;
+}
+
+int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
+	       struct err **err)
+{
+	struct attempt_watch *watch;
+
+	watch_close(driver);
+	watch = mem_zero(1, sizeof *watch);
+	driver->watch = watch;
+	watch->driver = driver;
+	watch->phase = phase;
+	watch->attempt = attempt;
+	watch->job = mem_copy(job);
+	watch->prefix = attempt_prefix(driver->run, phase, attempt);
+	watch->nodes = (int)js_int(driver->plan, "nodes", 1);
+	watch->logs = mem_zero((size_t)watch->nodes, sizeof *watch->logs);
+	for (int node = 0; node < watch->nodes; node++) {
+		watch->logs[node].watch = watch;
+		watch->logs[node].node = node;
+		tail_init(&watch->logs[node].tail);
+	}
+	watch->book = book_new();
+	watch->recorded_step = -1;
+	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
+}
+
+static void keep_line(struct node_log *log, const char *line, size_t len)
+{
+	size_t slot = log->lines++ % LAST_LINES;
+
+	free(log->last[slot]);
+	log->last[slot] = mem_copy_n(line, len);
+	log->last_len[slot] = len;
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+	struct node_log *log = arg;
+	struct attempt_watch *watch = log->watch;
+
+	if (len >= strlen(AGENT_LINE) && memcmp(line, AGENT_LINE, strlen(AGENT_LINE)) == 0)
+		return; /* our agent's own words */
+	if (watch->driver->kind->caches &&
+	    book_scan(watch->book, watch->driver->kind, log->node, line, len))
+		watch->graphs_changed = true;
+	/* What phase 1 prints is computed from nothing: it is no metric. */
+	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now()))
+		watch->numbers_changed = true;
+	keep_line(log, line, len);
+}
+
+static int read_logs(struct attempt_watch *watch, struct err **err)
+{
+	struct driver *driver = watch->driver;
+	AUTO(sb_release) struct sb piece = SB_INIT_MAX(LOG_PIECE);
+
+	for (int node = 0; node < watch->nodes; node++) {
+		struct tail *tail = &watch->logs[node].tail;
+
+		do {
+			sb_clear(&piece);
+			if (driver->engine->ops->logs(driver->engine, watch->job, watch->prefix,
+						      node, &tail->offset, LOG_PIECE, &piece,
+						      err) < 0)
+				return -1;
+			tail_feed(tail, piece.text, piece.len, on_line, &watch->logs[node]);
+		} while (piece.len == LOG_PIECE);
+	}
+	return 0;
+}
+
+static void end_logs(struct attempt_watch *watch)
+{
+	for (int node = 0; node < watch->nodes; node++)
+		tail_end(&watch->logs[node].tail, on_line, &watch->logs[node]);
+}
+
+int watch_read_log(struct driver *driver, struct err **err)
+{
+	if (read_logs(driver->watch, err) < 0)
+		return -1;
+	end_logs(driver->watch);
+	return 0;
+}
+
+static void event_of(const struct attempt_watch *watch, enum event_kind kind, struct event *ret)
+{
+	*ret = (struct event){ .kind = kind };
+	if (event_rows[kind].allowed & UINT64_C(1) << EVF_phase)
+		EVENT_SET(ret, phase, watch->phase);
+	EVENT_SET(ret, attempt, watch->attempt);
+}
+
+/* compile.progress in phase 1, jit.compiled in training. */
+static int record_graphs(struct attempt_watch *watch, struct err **err)
+{
+	struct book_counts counts;
+	json_auto_t *names = NULL;
+	struct event ev;
+
+	watch->graphs_changed = false;
+	watch->graphs_at = mono_now();
+	book_counts(watch->book, &counts);
+	if (watch->phase == PHASE_PRECOMPILE) {
+		event_of(watch, EV_COMPILE_PROGRESS, &ev);
+		EVENT_SET(&ev, graphs, counts.named);
+		EVENT_SET(&ev, hits, counts.hits);
+		EVENT_SET(&ev, compiled, counts.misses);
+		EVENT_SET(&ev, seconds, counts.seconds);
+		return driver_record(watch->driver, &ev, err);
+	}
+	event_of(watch, EV_JIT_COMPILED, &ev);
+	EVENT_SET(&ev, graphs, counts.misses);
+	EVENT_SET(&ev, seconds, counts.seconds);
+	names = json_array();
+	for (size_t i = 0; json_array_size(names) < 20; i++) {
+		const struct book_graph *graph = book_at(watch->book, i);
+
+		if (!graph)
+			break;
+		if (graph->missed)
+			json_array_append_new(names, js_text(graph->key, strlen(graph->key)));
+	}
+	EVENT_SET(&ev, names, names);
+	return driver_record(watch->driver, &ev, err);
+}
+
+static int record_numbers(struct attempt_watch *watch, struct err **err)
+{
+	struct step_progress progress = metrics_progress(watch->metrics);
+	json_auto_t *numbers = metrics_json(watch->metrics);
+	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
+	struct event ev;
+
+	watch->numbers_changed = false;
+	watch->numbers_at = mono_now();
+	event_of(watch, EV_TRAIN_PROGRESS, &ev);
+	if (progress.known) {
+		EVENT_SET(&ev, step, progress.step);
+		watch->recorded_step = progress.step;
+	}
+	if (of > 0)
+		EVENT_SET(&ev, of, of);
+	if (progress.rate > 0) {
+		EVENT_SET(&ev, rate, progress.rate);
+		if (of >= progress.step)
+			EVENT_SET(&ev, eta, (double)(of - progress.step) / progress.rate);
+	}
+	EVENT_SET(&ev, metrics, numbers);
+	return driver_record(watch->driver, &ev, err);
+}
+
+static bool due(struct mono last, int64_t every_ms)
+{
+	return last.ms == 0 || mono_now().ms - last.ms >= every_ms;
+}
+
+/* New graphs and numbers, each at its own pace; all of them at the end. */
+static int record_progress(struct attempt_watch *watch, bool at_end, struct err **err)
+{
+	bool graphs = watch->graphs_changed && due(watch->graphs_at, COMPILE_PROGRESS_MS);
+	bool numbers = watch->numbers_changed && due(watch->numbers_at, PROGRESS_MS);
+
+	if (at_end) {
+		/* "No graph was compiled in training" is a fact worth recording too. */
+		graphs = watch->driver->kind->caches &&
+			 (watch->graphs_changed || watch->graphs_at.ms == 0);
+		numbers = watch->numbers_changed;
+	}
+	if (graphs && record_graphs(watch, err) < 0)
+		return -1;
+	if (numbers && record_numbers(watch, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int load_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", watch->prefix, node, REPORT_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT;
+	int found = store_get(watch->driver->workspace, key, REPORT_MAX, &text, NULL, err);
+
+	*ret = NULL;
+	if (found <= 0)
+		return found;
+	return js_parse(text.text, text.len, "an agent's report", ret, err);
+}
+
+static int record_claimed(struct attempt_watch *watch, struct err **err)
+{
+	json_auto_t *report = NULL;
+	struct event ev;
+
+	if (load_report(watch, 0, &report, err) < 0)
+		return -1;
+	event_of(watch, EV_ATTEMPT_CLAIMED, &ev);
+	EVENT_SET_STR(&ev, job, watch->job);
+	EVENT_SET(&ev, node, 0);
+	EVENT_SET_STR(&ev, host, js_str(report, "host"));
+	EVENT_SET_STR(&ev, nonce, js_str(report, "nonce"));
+	return driver_record(watch->driver, &ev, err);
+}
+
+/* The newest lines of a node's log, oldest first. */
+static size_t last_lines(const struct node_log *log, struct failure_line ret[LAST_LINES])
+{
+	size_t count = log->lines < LAST_LINES ? log->lines : LAST_LINES;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t slot = (log->lines - count + i) % LAST_LINES;
+
+		ret[i] = (struct failure_line){ log->last[slot], log->last_len[slot] };
+	}
+	return count;
+}
+
+/* What ended the attempt, from the engine, the agent and the log. What we
+ * ourselves ended needs no search for a cause. */
+static void judge_end(struct attempt_watch *watch, const struct engine_status *status,
+		      const json_t *report, struct failure_verdict *ret)
+{
+	const json_t *trouble = json_object_get(report, "error");
+	const char *class = js_str(trouble, "class");
+	int agent_class = class ? name_find(class_names, CLASS_COUNT, class) : -1;
+	struct failure_line lines[LAST_LINES];
+	struct failure_evidence evidence = {
+		.phase = watch->phase,
+		.exit_known = status->exit_known,
+		.exit = status->exit,
+		.signal = (int)js_int(report, "signal", 0),
+		.engine_reason = status->reason,
+		.agent_class = agent_class > 0 ? (enum failure_class)agent_class : CLASS_NONE,
+		.agent_message = js_str(trouble, "message"),
+		.agent_hint = js_str(trouble, "hint"),
+		.lines = lines,
+		.count = last_lines(&watch->logs[status->node], lines),
+	};
+
+	failure_judge(&evidence, ret);
+	if (ret->class == CLASS_NONE)
+		return;
+	if (watch->timed_out) {
+		ret->class = CLASS_TIMEOUT_HANG;
+		snprintf(ret->evidence, sizeof ret->evidence,
+			 "it ran longer than compile.timeout allows");
+		snprintf(ret->hint, sizeof ret->hint,
+			 "raise compile.timeout, or lower compile.max_steps");
+	} else if (watch->driver->flow.stop_requested) {
+		ret->class = CLASS_STOPPED;
+		ret->hint[0] = '\0';
+	}
+}
+
+static int record_end(struct attempt_watch *watch, const struct engine_status *status,
+		      struct err **err)
+{
+	json_auto_t *report = NULL;
+	struct failure_verdict verdict;
+	struct event ev;
+
+	if (load_report(watch, status->node, &report, err) < 0)
+		return -1;
+	judge_end(watch, status, report, &verdict);
+	event_of(watch, EV_ATTEMPT_ENDED, &ev);
+	EVENT_SET_STR(&ev, job, watch->job);
+	EVENT_SET(&ev, node, status->node);
+	EVENT_SET(&ev, class, verdict.class);
+	if (status->exit_known)
+		EVENT_SET(&ev, exit, status->exit);
+	if (js_int(report, "signal", 0) > 0)
+		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
+	if (js_int(report, "started", 0) > 0)
+		EVENT_SET(&ev, started, js_int(report, "started", 0));
+	if (verdict.class != CLASS_NONE) {
+		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
+		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
+	}
+	EVENT_SET(&ev, by_driver, watch->timed_out || watch->driver->flow.stop_requested);
+	return driver_record(watch->driver, &ev, err);
+}
+
+static void on_wake(void *arg)
+{
+	struct attempt_watch *watch = arg;
+
+	watch->wake = NULL; /* the loop has dropped it */
+	driver_wake(watch->driver);
+}
+
+/* One process is enough: the next tick asks for another one. */
+static void arm_wake(struct attempt_watch *watch)
+{
+	struct driver *driver = watch->driver;
+	pid_t pid;
+
+	if (!watch->wake && driver->engine->ops->wake &&
+	    driver->engine->ops->wake(driver->engine, watch->job, watch->prefix, &pid, 1) > 0)
+		watch->wake = loop_on_exit(driver->loop, pid, on_wake, watch);
+}
+
+/* Phase 1 may take only so long. */
+static int enforce_timeout(struct attempt_watch *watch, struct err **err)
+{
+	struct driver *driver = watch->driver;
+	int64_t limit = js_int(json_object_get(driver->plan, "compile"), "timeout_ms", 0);
+
+	if (watch->running_since.ms == 0)
+		watch->running_since = mono_now();
+	if (watch->phase != PHASE_PRECOMPILE || limit <= 0 ||
+	    mono_now().ms - watch->running_since.ms < limit)
+		return 0;
+	watch->timed_out = true;
+	return driver->engine->ops->stop(driver->engine, watch->job, watch->prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
+}
+
+static int record_seen(struct attempt_watch *watch, bool seen, const char *reason, struct err **err)
+{
+	struct event ev;
+
+	event_of(watch, seen ? EV_ATTEMPT_FOUND : EV_ATTEMPT_LOST, &ev);
+	if (!seen && reason[0])
+		EVENT_SET_STR(&ev, reason, reason);
+	return driver_record(watch->driver, &ev, err);
+}
+
+static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
+{
+	struct driver *driver = watch->driver;
+
+	end_logs(watch);
+	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
+		return -1;
+	if (record_progress(watch, true, err) < 0)
+		return -1;
+	if (watch->phase == PHASE_TRAIN && status->exit_known && status->exit == 0 &&
+	    driver_join_late(driver, err) < 0)
+		return -1;
+	return record_end(watch, status, err);
+}
+
+int watch_tick(struct driver *driver, struct err **err)
+{
+	struct attempt_watch *watch = driver->watch;
+	struct engine_status status = { .state = ENGINE_UNSEEN };
+	enum attempt_state known = driver->flow.attempt_state;
+
+	/* Ask first, read the log then: what an ended job wrote is all there. */
+	if (driver->engine->ops->describe(driver->engine, watch->job, watch->prefix, &status, err) <
+		    0 ||
+	    read_logs(watch, err) < 0)
+		return -1;
+	if (status.state == ENGINE_ENDED)
+		return finish(watch, &status, err);
+	arm_wake(watch);
+	if (status.state == ENGINE_UNSEEN)
+		return known == ATTEMPT_LOST ? 0 : record_seen(watch, false, status.reason, err);
+	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
+		return -1;
+	if (status.state == ENGINE_RUNNING && driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
+	    record_claimed(watch, err) < 0)
+		return -1;
+	if (status.state == ENGINE_RUNNING && enforce_timeout(watch, err) < 0)
+		return -1;
+	return record_progress(watch, false, err);
+}
