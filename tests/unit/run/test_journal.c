@@ -1,0 +1,258 @@
+/* The promises of jobs/run/journal.h and event_json.h, on a real store. */
+#include "jobs/run/journal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "jobs/base/fs.h"
+
+static char dir[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stoker-journal-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	return fs_remove_tree(dir, &err);
+}
+
+static struct journal *open_journal(enum journal_mode mode)
+{
+	struct journal *journal = NULL;
+	struct err *err = NULL;
+
+	assert_int_equal(journal_open(dir, mode, &journal, &err), 0);
+	return journal;
+}
+
+/* An event of the kind with every field it allows. */
+static struct event full_event(enum event_kind kind, json_t *json)
+{
+	struct event ev = { .kind = kind, .seq = 1, .at = { 1795000000123 } };
+
+	for (int id = 0; id < EVF_COUNT; id++) {
+		char *at = (char *)&ev + event_fields[id].offset;
+
+		if (!(event_rows[kind].allowed >> id & 1))
+			continue;
+		ev.present |= UINT64_C(1) << id;
+		switch (event_fields[id].type) {
+		case EVT_INT:
+			*(int64_t *)(void *)at = 1000 + id;
+			break;
+		case EVT_REAL:
+			*(double *)(void *)at = 0.5 + id;
+			break;
+		case EVT_BOOL:
+			*(bool *)(void *)at = true;
+			break;
+		case EVT_STR:
+			*(const char **)(void *)at = "text with \"quotes\" and ü";
+			break;
+		case EVT_JSON:
+			*(json_t **)(void *)at = json;
+			break;
+		case EVT_ENUM:
+			*(int *)(void *)at = event_fields[id].name_count - 1;
+			break;
+		}
+	}
+	return ev;
+}
+
+static void every_event_comes_back_from_json_as_it_was(void **state)
+{
+	json_auto_t *json = json_pack("{s:[i,i]}", "list", 1, 2);
+
+	(void)state;
+	for (int kind = 0; kind < EV_COUNT; kind++) {
+		struct event ev = full_event((enum event_kind)kind, json), back;
+		json_auto_t *row = event_encode("r1", &ev);
+		json_auto_t *again = NULL;
+		struct err *err = NULL;
+
+		assert_int_equal(event_decode(row, &back, &err), 1);
+		assert_int_equal(back.kind, ev.kind);
+		assert_true(back.present == ev.present);
+		assert_int_equal(back.at.ms, ev.at.ms);
+		again = event_encode("r1", &back);
+		assert_true(json_equal(row, again));
+	}
+}
+
+static void an_event_of_a_later_version_is_skipped_and_a_damaged_one_is_an_error(void **state)
+{
+	json_auto_t *later = json_pack("{s:i,s:s,s:i,s:s,s:s}", "v", 1, "run", "r", "seq", 1, "at",
+				       "2026-11-21T11:36:00.123Z", "event", "moon.landed");
+	json_auto_t *damaged = json_pack("{s:i,s:s,s:i,s:s,s:s}", "v", 1, "run", "r", "seq", 1,
+					 "at", "2026-11-21T11:36:00.123Z", "event", "run.ended");
+	AUTO(err_freep) struct err *err = NULL;
+	struct event ev;
+
+	(void)state;
+	assert_int_equal(event_decode(later, &ev, &err), 0);
+	assert_int_equal(event_decode(damaged, &ev, &err), -1);
+	assert_non_null(err);
+}
+
+static void an_append_with_a_taken_number_does_not_happen(void **state)
+{
+	AUTO(journal_freep) struct journal *one = open_journal(JOURNAL_WRITE);
+	AUTO(journal_freep) struct journal *two = open_journal(JOURNAL_WRITE);
+	struct event ev = { .kind = EV_REQUEST_STOP, .seq = 1, .at = { 1 } };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(journal_append(one, "r1", &ev, &err), 1);
+	assert_int_equal(journal_append(two, "r1", &ev, &err), 0);
+	assert_int_equal(journal_append(two, "r2", &ev, &err), 1);
+	ev.seq = 2;
+	assert_int_equal(journal_append(two, "r1", &ev, &err), 1);
+	assert_null(err);
+}
+
+struct seen {
+	int64_t last, count;
+};
+
+static int note_event(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct seen *seen = arg;
+
+	(void)err;
+	assert_non_null(ev);
+	assert_int_equal(js_int(row, "seq", 0), seen->last + 1);
+	seen->last = ev->seq;
+	seen->count++;
+	return 0;
+}
+
+/* Eight processes append to one run; each number is taken by exactly one. */
+static void racing_writers_leave_one_gapless_sequence(void **state)
+{
+	enum { WRITERS = 8, EACH = 20 };
+	pid_t pids[WRITERS];
+	struct seen seen = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	for (int i = 0; i < WRITERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			struct journal *journal = open_journal(JOURNAL_WRITE);
+			struct event ev = { .kind = EV_REQUEST_STOP, .seq = 1, .at = { 1 } };
+			struct err *failed = NULL;
+
+			for (int done = 0; done < EACH; ev.seq++) {
+				int result = journal_append(journal, "race", &ev, &failed);
+
+				if (result < 0)
+					_exit(1);
+				done += result;
+			}
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < WRITERS; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_READ);
+	assert_int_equal(journal_read(journal, "race", 1, note_event, &seen, &err), 0);
+	assert_int_equal(seen.count, WRITERS * EACH);
+}
+
+static void reading_creates_nothing_and_an_absent_store_is_empty(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_READ);
+	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
+	AUTO(err_freep) struct err *err = NULL;
+	char run[JOURNAL_RUN_MAX];
+
+	(void)state;
+	assert_int_equal(journal_resolve(journal, "@last", run, &err), -1);
+	assert_int_equal(err->code, EXIT_USAGE);
+	assert_false(fs_exists(file));
+}
+
+static void a_run_is_found_by_id_prefix_or_last(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	struct event ev = { .kind = EV_REQUEST_STOP, .seq = 1, .at = { 1 } };
+	static const char *const runs[] = { "zeta", "alpha", "alphabet" };
+	AUTO(err_freep) struct err *err = NULL;
+	char run[JOURNAL_RUN_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(runs); i++) {
+		ev.at.ms += 1000;
+		assert_int_equal(journal_append(journal, runs[i], &ev, &err), 1);
+	}
+	assert_int_equal(journal_resolve(journal, "@last", run, &err), 0);
+	assert_string_equal(run, "alphabet");
+	assert_int_equal(journal_resolve(journal, "ze", run, &err), 0);
+	assert_string_equal(run, "zeta");
+	assert_int_equal(journal_resolve(journal, "alpha", run, &err), 0);
+	assert_string_equal(run, "alpha");
+	assert_int_equal(journal_resolve(journal, "al", run, &err), -1);
+	assert_non_null(strstr(err->message, "2 runs"));
+}
+
+static void the_files_are_private(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void a_newer_format_and_a_file_that_is_no_journal_are_refused(void **state)
+{
+	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
+	AUTO(err_freep) struct err *err = NULL;
+	struct journal *journal = NULL;
+
+	(void)state;
+	assert_int_equal(fs_write_atomic(file, "not a database, surely\n", 23, 0600, &err), 0);
+	assert_int_equal(journal_open(dir, JOURNAL_READ, &journal, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(err->hint);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_event_comes_back_from_json_as_it_was),
+		TEST(an_event_of_a_later_version_is_skipped_and_a_damaged_one_is_an_error),
+		TEST(an_append_with_a_taken_number_does_not_happen),
+		TEST(racing_writers_leave_one_gapless_sequence),
+		TEST(reading_creates_nothing_and_an_absent_store_is_empty),
+		TEST(a_run_is_found_by_id_prefix_or_last),
+		TEST(the_files_are_private),
+		TEST(a_newer_format_and_a_file_that_is_no_journal_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

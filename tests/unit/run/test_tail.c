@@ -1,0 +1,70 @@
+/* The promises of jobs/run/tail.h: bytes in any pieces, the same lines out. */
+#include "jobs/run/tail.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void note_line(void *arg, const char *line, size_t len)
+{
+	sb_add(arg, line, len);
+	sb_addc(arg, '|');
+}
+
+static char *lines_of(const char *text, size_t len, size_t piece)
+{
+	struct sb lines = SB_INIT;
+	struct tail tail;
+
+	tail_init(&tail);
+	for (size_t at = 0; at < len; at += piece)
+		tail_feed(&tail, text + at, len - at < piece ? len - at : piece, note_line, &lines);
+	tail_end(&tail, note_line, &lines);
+	tail_release(&tail);
+	return sb_take(&lines);
+}
+
+static void lines_do_not_depend_on_how_the_bytes_arrive(void **state)
+{
+	static const char text[] = "one\ntwo\r10%\r20%\r\n\nlast";
+
+	(void)state;
+	for (size_t piece = 1; piece <= sizeof text; piece++) {
+		AUTO(auto_free) char *lines = lines_of(text, sizeof text - 1, piece);
+
+		assert_string_equal(lines, "one|two|10%|20%|last|");
+	}
+}
+
+static void a_line_that_is_too_long_is_cut_and_the_next_one_is_whole(void **state)
+{
+	struct sb text = SB_INIT;
+	size_t first;
+
+	(void)state;
+	for (size_t i = 0; i < 3 * TAIL_LINE_MAX; i++)
+		sb_addc(&text, 'x');
+	sb_adds(&text, "\nnext\n");
+	for (size_t piece = 1000; piece <= text.len; piece = piece * 3 + 1) {
+		AUTO(auto_free) char *lines = lines_of(text.text, text.len, piece);
+
+		first = strcspn(lines, "|");
+		assert_int_equal(first, TAIL_LINE_MAX);
+		assert_string_equal(lines + first, "|next|");
+	}
+	sb_release(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_do_not_depend_on_how_the_bytes_arrive),
+		cmocka_unit_test(a_line_that_is_too_long_is_cut_and_the_next_one_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
