@@ -1,0 +1,77 @@
+/* The tables behind events: see event.h and events.def. */
+#include "jobs/flow/event.h"
+
+#include <string.h>
+
+const char *const phase_names[PHASE_COUNT] = { "precompile", "verify", "train", "evaluate",
+					       "infer" };
+const char *const class_names[CLASS_COUNT] = {
+	"none",      "transient-infra", "capacity",         "spot", "hardware-node", "comm",
+	"user-code", "user-config",     "quota-permission", "data", "compile",       "timeout-hang",
+	"stopped",   "unknown",
+};
+const char *const action_names[ACTION_COUNT] = { "retry", "wait", "exclude", "fall_back", "stop" };
+const char *const cache_state_names[CACHE_STATE_COUNT] = { "warm", "cold", "none" };
+const char *const outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "refused", "stopped" };
+
+#define NAMES_INT     EVT_INT, NULL, 0
+#define NAMES_REAL    EVT_REAL, NULL, 0
+#define NAMES_BOOL    EVT_BOOL, NULL, 0
+#define NAMES_STR     EVT_STR, NULL, 0
+#define NAMES_JSON    EVT_JSON, NULL, 0
+#define NAMES_PHASE   EVT_ENUM, phase_names, PHASE_COUNT
+#define NAMES_CLASS   EVT_ENUM, class_names, CLASS_COUNT
+#define NAMES_ACTION  EVT_ENUM, action_names, ACTION_COUNT
+#define NAMES_VERDICT EVT_ENUM, cache_state_names, CACHE_STATE_COUNT
+#define NAMES_OUTCOME EVT_ENUM, outcome_names, OUTCOME_COUNT
+
+#define EXPAND(macro, ...) macro(__VA_ARGS__)
+
+const struct event_field_row event_fields[EVF_COUNT] = {
+#define ROW(id, t, n, c)                                                                           \
+	[EVF_##id] = { .name = #id,                                                                \
+		       .type = (t),                                                                \
+		       .offset = offsetof(struct event, id),                                       \
+		       .names = (n),                                                               \
+		       .name_count = (c) },
+#define FIELD(type, id) EXPAND(ROW, id, NAMES_##type)
+#include "jobs/flow/events.def"
+#undef FIELD
+};
+
+#define F(field) | UINT64_C(1) << EVF_##field
+const struct event_row event_rows[EV_COUNT] = {
+#define EVENT(id, dotted, needed, optional, text)                                                  \
+	[EV_##id] = { .name = (dotted),                                                            \
+		      .required = 0 needed,                                                        \
+		      .allowed = 0 needed optional,                                                \
+		      .sentence = (text) },
+#include "jobs/flow/events.def"
+#undef EVENT
+};
+
+_Static_assert(EVF_COUNT <= 64, "the set of present fields is one 64-bit word");
+
+enum event_kind event_kind_find(const char *name)
+{
+	int kind = 0;
+
+	while (kind < EV_COUNT && strcmp(event_rows[kind].name, name) != 0)
+		kind++;
+	return (enum event_kind)kind;
+}
+
+int name_find(const char *const *names, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+bool event_well_formed(const struct event *ev)
+{
+	const struct event_row *row = &event_rows[ev->kind];
+
+	return (ev->present & row->required) == row->required && (ev->present & ~row->allowed) == 0;
+}

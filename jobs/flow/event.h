@@ -1,0 +1,145 @@
+/*
+ * Events: what happened in a run, in the order in which the journal holds it.
+ * The journal is the truth; all other state is derived from it.
+ *
+ * An event is plain data. Its strings and JSON values are borrowed from
+ * whoever made it (a decoded journal row, a driver's buffers) and live as long
+ * as that. Fields that are set are marked in `present`; use EVENT_HAS.
+ */
+#ifndef STK_FLOW_EVENT_H
+#define STK_FLOW_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/clock.h"
+
+struct json_t; /* opaque here: the flow carries values and never looks inside */
+
+/* Enums that events hold by name. Each has a table of names; the rows are in
+ * enum order, and the journal uses these words. */
+enum phase {
+	PHASE_PRECOMPILE,
+	PHASE_VERIFY,
+	PHASE_TRAIN,
+	PHASE_EVALUATE,
+	PHASE_INFER,
+	PHASE_COUNT
+};
+
+/* What kind of failure ended an attempt; CLASS_NONE: it succeeded. */
+enum failure_class {
+	CLASS_NONE,
+	CLASS_TRANSIENT_INFRA,
+	CLASS_CAPACITY,
+	CLASS_SPOT,
+	CLASS_HARDWARE_NODE,
+	CLASS_COMM,
+	CLASS_USER_CODE,
+	CLASS_USER_CONFIG,
+	CLASS_QUOTA_PERMISSION,
+	CLASS_DATA,
+	CLASS_COMPILE,
+	CLASS_TIMEOUT_HANG,
+	CLASS_STOPPED, /* by request */
+	CLASS_UNKNOWN,
+	CLASS_COUNT
+};
+
+enum action {
+	ACTION_RETRY,
+	ACTION_WAIT,
+	ACTION_EXCLUDE,
+	ACTION_FALL_BACK,
+	ACTION_STOP,
+	ACTION_COUNT
+};
+
+enum cache_state { CACHE_WARM, CACHE_COLD, CACHE_NONE, CACHE_STATE_COUNT };
+
+enum outcome {
+	OUTCOME_SUCCEEDED,
+	OUTCOME_FAILED,
+	OUTCOME_REFUSED, /* by the environment or a gate */
+	OUTCOME_STOPPED,
+	OUTCOME_COUNT
+};
+
+extern const char *const phase_names[PHASE_COUNT];
+extern const char *const class_names[CLASS_COUNT];
+extern const char *const action_names[ACTION_COUNT];
+extern const char *const cache_state_names[CACHE_STATE_COUNT];
+extern const char *const outcome_names[OUTCOME_COUNT];
+
+enum event_kind {
+#define EVENT(kind, name, required, optional, sentence) EV_##kind,
+#include "jobs/flow/events.def"
+#undef EVENT
+	EV_COUNT
+};
+
+enum event_field_id {
+#define FIELD(type, name) EVF_##name,
+#include "jobs/flow/events.def"
+#undef FIELD
+	EVF_COUNT
+};
+
+enum event_type { EVT_INT, EVT_REAL, EVT_BOOL, EVT_STR, EVT_JSON, EVT_ENUM };
+
+struct event {
+	enum event_kind kind;
+	int64_t seq;      /* from 1, without gaps; set by the journal */
+	struct utc at;    /* never runs backwards within a run */
+	uint64_t present; /* bit EVF_x: the field is set */
+#define EVENT_C_INT       int64_t
+#define EVENT_C_REAL      double
+#define EVENT_C_BOOL      bool
+#define EVENT_C_STR       const char *
+#define EVENT_C_JSON      struct json_t *
+#define EVENT_C_PHASE     enum phase
+#define EVENT_C_CLASS     enum failure_class
+#define EVENT_C_ACTION    enum action
+#define EVENT_C_VERDICT   enum cache_state
+#define EVENT_C_OUTCOME   enum outcome
+#define FIELD(type, name) EVENT_C_##type name;
+#include "jobs/flow/events.def"
+#undef FIELD
+};
+
+/* Read: EVENT_HAS(&ev, step). Write: EVENT_SET(&ev, step, 42). A string or JSON
+ * value that is NULL stays absent. */
+#define EVENT_HAS(ev, field) (((ev)->present >> EVF_##field & 1) != 0)
+#define EVENT_SET(ev, field, value)                                                                \
+	((ev)->field = (value), (ev)->present |= UINT64_C(1) << EVF_##field)
+#define EVENT_SET_STR(ev, field, text)                                                             \
+	((ev)->field = (text), (ev)->present |= (uint64_t)((ev)->field != NULL) << EVF_##field)
+
+struct event_field_row {
+	const char *name;
+	enum event_type type;
+	size_t offset;            /* in struct event */
+	const char *const *names; /* of an enum */
+	int name_count;
+};
+
+struct event_row {
+	const char *name;           /* dotted */
+	uint64_t required, allowed; /* sets of fields; allowed includes required */
+	const char *sentence;
+};
+
+extern const struct event_field_row event_fields[EVF_COUNT];
+extern const struct event_row event_rows[EV_COUNT];
+
+/* EV_COUNT if there is none of that name. */
+enum event_kind event_kind_find(const char *name);
+
+/* Index of `name` in a table of names, -1 if it is not there. */
+int name_find(const char *const *names, int count, const char *name);
+
+/* The fields that the kind requires are set, and none that it does not know. */
+bool event_well_formed(const struct event *ev);
+
+#endif

@@ -1,0 +1,262 @@
+/* The verdict on a failed attempt: the order of who is believed. See failure.h. */
+#include "jobs/flow/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/flow/failure_inside.h"
+
+/* What is quoted of a log in which nothing is known. */
+#define QUOTE_LAST 5
+
+/* Signals by their number on Linux, which is what exit statuses hold. */
+struct signal_row {
+	int number;
+	const char *name;
+	bool own; /* raised by the program's own doing */
+};
+static const struct signal_row signals[] = {
+	{ 1, "SIGHUP", false },  { 2, "SIGINT", false },   { 3, "SIGQUIT", false },
+	{ 4, "SIGILL", true },   { 5, "SIGTRAP", true },   { 6, "SIGABRT", true },
+	{ 7, "SIGBUS", true },   { 8, "SIGFPE", true },    { 9, "SIGKILL", false },
+	{ 11, "SIGSEGV", true }, { 13, "SIGPIPE", false }, { 15, "SIGTERM", false },
+	{ 24, "SIGXCPU", true }, { 25, "SIGXFSZ", true },  { 31, "SIGSYS", true },
+};
+
+static const struct signal_row *signal_find(int number)
+{
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+		if (signals[i].number == number)
+			return &signals[i];
+	return NULL;
+}
+
+static struct failure_line line_of(const char *text)
+{
+	return (struct failure_line){ text, strlen(text) };
+}
+
+struct judge {
+	const struct failure_evidence *e;
+	struct failure_verdict *ret;
+	struct slip evidence, hint;
+	int signal; /* 0: not ended by one, as far as is known */
+};
+
+static enum failure_class class_of(const struct failure_row *row, enum phase phase)
+{
+	bool early = phase == PHASE_PRECOMPILE && row->in_precompile != CLASS_NONE;
+
+	return early ? row->in_precompile : row->class;
+}
+
+/* The first word of a captured text without its dashes: "--lr 3" → "lr". */
+static struct failure_line option_of(struct failure_line text)
+{
+	while (text.len > 0 && (text.text[0] == '-' || text.text[0] == ' ')) {
+		text.text++;
+		text.len--;
+	}
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.text[i];
+
+		if (c == ' ' || c == '=' || c == ',' || c == '\t')
+			text.len = i;
+	}
+	return text;
+}
+
+static void fill_hint(struct slip *slip, const char *hint, struct failure_line capture)
+{
+	while (*hint) {
+		const char *brace = strchr(hint, '{');
+
+		if (!brace) {
+			slip_adds(slip, hint);
+			return;
+		}
+		slip_add(slip, hint, (size_t)(brace - hint));
+		if (strncmp(brace, "{option}", 8) == 0) {
+			struct failure_line option = option_of(capture);
+
+			slip_add(slip, option.text, option.len);
+			hint = brace + 8;
+		} else {
+			slip_add(slip, capture.text, capture.len);
+			hint = brace + 2;
+		}
+	}
+}
+
+static void decide(struct judge *j, enum failure_class class, const char *rule)
+{
+	j->ret->class = class;
+	j->ret->rule = rule;
+}
+
+static void decide_by_row(struct judge *j, const struct failure_row *row,
+			  struct failure_line capture)
+{
+	decide(j, class_of(row, j->e->phase), row->id);
+	if (j->hint.len == 0)
+		fill_hint(&j->hint, row->hint, capture);
+}
+
+static void decide_by_finding(struct judge *j, const struct failure_finding *finding)
+{
+	failure_quote(j->e, finding, &j->evidence);
+	if (finding->row)
+		decide_by_row(j, finding->row, finding->capture);
+	else
+		decide(j, CLASS_USER_CODE, "py-traceback");
+}
+
+/* What ended it, in words, and the end of the log. */
+static void quote_end(struct judge *j)
+{
+	char text[96];
+	const struct signal_row *row = signal_find(j->signal);
+	size_t first = j->e->count, kept = 0;
+
+	if (j->signal > 0)
+		snprintf(text, sizeof text, "killed by signal %d (%s)", j->signal,
+			 row ? row->name : "unnamed");
+	else
+		snprintf(text, sizeof text, "exit status %d", j->e->exit);
+	if (j->signal == 0 && !j->e->exit_known)
+		slip_add_line(&j->evidence, line_of("no exit status is known"));
+	else
+		slip_add_line(&j->evidence, line_of(text));
+	if (j->e->engine_reason && j->e->engine_reason[0])
+		slip_add_line(&j->evidence, line_of(j->e->engine_reason));
+	while (first > 0 && kept < QUOTE_LAST)
+		if (failure_line_trim(j->e->lines[--first]).len > 0)
+			kept++;
+	for (size_t i = first; i < j->e->count; i++)
+		if (failure_line_trim(j->e->lines[i]).len > 0)
+			slip_add_line(&j->evidence, failure_line_trim(j->e->lines[i]));
+}
+
+static bool by_agent(struct judge *j)
+{
+	struct failure_line message, capture = { 0 };
+	const struct failure_row *row;
+
+	if (j->e->agent_class == CLASS_NONE)
+		return false;
+	decide(j, j->e->agent_class, "agent");
+	if (!j->e->agent_message || !j->e->agent_message[0]) {
+		quote_end(j);
+	} else {
+		message = line_of(j->e->agent_message);
+		slip_add_line(&j->evidence, message);
+		row = failure_row_find(FAILURE_LOG, message, &capture);
+		if (row && !j->e->agent_hint && class_of(row, j->e->phase) == j->ret->class)
+			fill_hint(&j->hint, row->hint, capture);
+	}
+	if (j->e->agent_hint)
+		slip_adds(&j->hint, j->e->agent_hint);
+	return true;
+}
+
+static bool by_engine(struct judge *j)
+{
+	struct failure_line reason, capture = { 0 };
+	const struct failure_row *row;
+
+	if (!j->e->engine_reason || !j->e->engine_reason[0])
+		return false;
+	reason = line_of(j->e->engine_reason);
+	row = failure_row_find(FAILURE_ENGINE, reason, &capture);
+	if (!row)
+		return false;
+	slip_add_line(&j->evidence, reason);
+	decide_by_row(j, row, capture);
+	return true;
+}
+
+/* Statuses that say it by themselves. */
+static bool by_exit(struct judge *j)
+{
+	if (!j->e->exit_known || j->signal > 0)
+		return false;
+	switch (j->e->exit) {
+	case 75: /* EX_TEMPFAIL of sysexits.h: "try me again" */
+		decide(j, CLASS_TRANSIENT_INFRA, "exit-75");
+		break;
+	case 126:
+		decide(j, CLASS_USER_CONFIG, "exit-126");
+		slip_adds(&j->hint, "a program of `command` cannot be executed: check its rights "
+				    "and what it was built for");
+		break;
+	case 127:
+		decide(j, CLASS_USER_CONFIG, "exit-127");
+		slip_adds(&j->hint, "a program of `command` is not there: install it where the "
+				    "job runs, or correct its name");
+		break;
+	default:
+		return false;
+	}
+	quote_end(j);
+	return true;
+}
+
+static void by_signal(struct judge *j)
+{
+	const struct signal_row *row = signal_find(j->signal);
+
+	quote_end(j);
+	if (row && row->own) {
+		decide(j, CLASS_USER_CODE, "crash");
+		slip_adds(&j->hint, "the program crashed: run it under a debugger, or with "
+				    "PYTHONFAULTHANDLER=1 in `env`");
+		return;
+	}
+	decide(j, CLASS_UNKNOWN, j->signal == 9 ? "sigkill" : "killed");
+	if (j->signal == 9)
+		slip_adds(&j->hint, "something killed it; where memory is short, that is the "
+				    "first suspect");
+}
+
+static void judge(struct judge *j)
+{
+	struct failure_finding finding;
+	const struct signal_row *row = signal_find(j->signal);
+	bool killed = j->signal > 0 && !(row && row->own);
+
+	if (by_agent(j) || by_engine(j) || by_exit(j))
+		return;
+	failure_scan(j->e, killed, &finding);
+	if (finding.found && !finding.symptom) {
+		decide_by_finding(j, &finding);
+	} else if (j->signal > 0 && !(killed && finding.found)) {
+		by_signal(j);
+	} else if (finding.found) {
+		decide_by_finding(j, &finding);
+	} else {
+		quote_end(j);
+		if (j->e->exit_known && (j->e->exit == 1 || j->e->exit == 2))
+			decide(j, CLASS_USER_CODE, "exit-1");
+		else
+			decide(j, CLASS_UNKNOWN, "nothing-known");
+	}
+}
+
+void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret)
+{
+	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
+
+	ret->class = CLASS_NONE;
+	ret->rule = "success";
+	slip_start(&j.evidence, ret->evidence, sizeof ret->evidence);
+	slip_start(&j.hint, ret->hint, sizeof ret->hint);
+	/* Shells report signal n as 128 + n; Python's launchers as -n. */
+	if (j.signal == 0 && evidence->exit_known && evidence->exit > 128 && evidence->exit < 160)
+		j.signal = evidence->exit - 128;
+	if (j.signal == 0 && evidence->exit_known && evidence->exit < 0 && evidence->exit > -65)
+		j.signal = -evidence->exit;
+	if (evidence->agent_class == CLASS_NONE && evidence->exit_known && evidence->exit == 0 &&
+	    j.signal == 0)
+		return;
+	judge(&j);
+}

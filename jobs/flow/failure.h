@@ -1,0 +1,87 @@
+/*
+ * Why did an attempt fail? Evidence in, verdict out; pure.
+ *
+ * What decides, in this order: the node agent's own word, the engine's own
+ * word, an exit status that says it by itself, the first root cause in the log,
+ * a signal, symptoms in the log (a lost peer), any other exit status. Log text
+ * is written by whoever runs in the job: it may make an unknown failure a known
+ * one, and never a success, and it never chooses a command.
+ *
+ * - The first cause wins: what follows it is mostly others hearing of it.
+ * - Advice is no evidence: "may be caused by", "please set" and warnings never
+ *   decide.
+ * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
+ *   traceback in its log: then only rows that say so count.
+ *
+ * The patterns are rows of failure_table.c; a new one is a row there and a line
+ * in its test. Their sources are the notes of the projects named there.
+ */
+#ifndef STK_FLOW_FAILURE_H
+#define STK_FLOW_FAILURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "jobs/flow/event.h"
+
+/* Only so many bytes of a line are looked at. */
+#define FAILURE_LINE_MAX ((size_t)16 << 10)
+
+struct failure_line {
+	const char *text; /* bytes, untrusted; no terminator needed */
+	size_t len;
+};
+
+/* All pointers are borrowed for the call; those that are NULL say nothing. */
+struct failure_evidence {
+	enum phase phase;
+	bool exit_known;
+	int exit;                       /* as a shell gives it: 128 + n for signal n */
+	int signal;                     /* that ended the command, 0: none or not known */
+	const char *engine_reason;      /* the engine's own words */
+	enum failure_class agent_class; /* CLASS_NONE: the node agent had no complaint */
+	const char *agent_message;
+	const char *agent_hint;
+	const struct failure_line *lines; /* the end of the log, oldest first */
+	size_t count;
+};
+
+/* Texts are valid UTF-8 without control characters but newline and tab. */
+struct failure_verdict {
+	enum failure_class class; /* CLASS_NONE: it succeeded */
+	const char *rule;         /* id of the row that decided, or what stands for one */
+	char evidence[2048];      /* what it rests on: root lines, the end of a traceback */
+	char hint[512];           /* the cure; may be empty */
+};
+
+void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret);
+
+/* ---- the table -------------------------------------------------------------- */
+
+enum failure_role {
+	FAILURE_ROOT,   /* a cause */
+	FAILURE_SYMPTOM /* counts where no cause was found */
+};
+
+enum failure_source {
+	FAILURE_LOG,   /* lines of the log, and the agent's words */
+	FAILURE_ENGINE /* the engine's words */
+};
+
+struct failure_row {
+	const char *id; /* unique, stable: people will ask about it */
+	enum failure_source source;
+	/* Literal text, found anywhere in the line ('^': at its beginning); each
+	 * '*' stands for any text, the first one is what {} in the hint names. */
+	const char *pattern;
+	enum failure_role role;
+	enum failure_class class;
+	enum failure_class in_precompile; /* CLASS_NONE: the same there */
+	bool if_killed;                   /* counts although the process was killed from outside */
+	const char *hint; /* {}: the text for '*'; {option}: its first word, without dashes */
+};
+
+extern const struct failure_row failure_rows[];
+extern const size_t failure_row_count;
+
+#endif

@@ -1,0 +1,50 @@
+/* What the files of the classification share: bounded text, matching, the log scan. */
+#ifndef STK_FLOW_FAILURE_INSIDE_H
+#define STK_FLOW_FAILURE_INSIDE_H
+
+#include "jobs/flow/failure.h"
+
+/* A text being built in a fixed place; always terminated, cut when it is full. */
+struct slip {
+	char *text;
+	size_t size, len;
+};
+
+void slip_start(struct slip *slip, char *text, size_t size);
+/* As data: bytes that are not UTF-8 or that control a terminal become '?'. */
+void slip_add(struct slip *slip, const char *text, size_t len);
+void slip_adds(struct slip *slip, const char *text);
+/* A line of evidence, with a newline before it unless it is the first; of a long
+ * one only the beginning. */
+void slip_add_line(struct slip *slip, struct failure_line line);
+
+/* Does the row's pattern match? `ret_found` (may be NULL) is what '*' stands for. */
+bool failure_matches(const char *pattern, struct failure_line line, struct failure_line *ret_found);
+
+/* The first row of that source that matches and may decide here, or NULL. */
+const struct failure_row *failure_row_find(enum failure_source source, struct failure_line line,
+					   struct failure_line *ret_found);
+
+/* What a terminal would have shown of it: what follows the last carriage return,
+ * without a rank's prefix ("[rank0]: "), bounded by FAILURE_LINE_MAX. */
+struct failure_line failure_line_trim(struct failure_line line);
+
+/* The first root cause in the log, or the first symptom where there is none.
+ * `killed`: only rows count that are good for a killed process. */
+struct failure_finding {
+	bool found;
+	bool symptom;
+	const struct failure_row *row; /* NULL: a Python traceback that no row knows */
+	struct failure_line capture;   /* what '*' stands for */
+	size_t line;                   /* where it was said; of a traceback, its last line */
+	size_t traceback;              /* where the traceback began, else `line` */
+};
+void failure_scan(const struct failure_evidence *evidence, bool killed,
+		  struct failure_finding *ret);
+
+/* The lines of a finding: the last frames of a traceback and its exception, the
+ * last one of the chain where there is one. */
+void failure_quote(const struct failure_evidence *evidence, const struct failure_finding *finding,
+		   struct slip *slip);
+
+#endif

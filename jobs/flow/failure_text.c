@@ -1,0 +1,178 @@
+/* Bounded text and pattern matching for outside bytes: see failure_inside.h. */
+#include "jobs/flow/failure_inside.h"
+
+#include <string.h>
+
+/* Of one line that goes into evidence. */
+#define QUOTE_MAX 400
+
+void slip_start(struct slip *slip, char *text, size_t size)
+{
+	*slip = (struct slip){ .text = text, .size = size };
+	text[0] = '\0';
+}
+
+/* Length of the UTF-8 character at `text`, 0 if there is none that may be shown. */
+static size_t character(const char *text, size_t len)
+{
+	const unsigned char *b = (const unsigned char *)text;
+	size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
+
+	if (n == 1)
+		return (b[0] >= 0x20 && b[0] != 0x7f) || b[0] == '\t' || b[0] == '\n';
+	if (n == 0 || n > len || b[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((b[i] & 0xc0) != 0x80)
+			return 0;
+	/* C1 controls, overlong forms, surrogates, beyond the last character */
+	if ((b[0] == 0xc2 && b[1] < 0xa0) || (b[0] == 0xe0 && b[1] < 0xa0) ||
+	    (b[0] == 0xed && b[1] >= 0xa0) || (b[0] == 0xf0 && b[1] < 0x90) ||
+	    (b[0] == 0xf4 && b[1] >= 0x90))
+		return 0;
+	return n;
+}
+
+void slip_add(struct slip *slip, const char *text, size_t len)
+{
+	while (len > 0) {
+		size_t n = character(text, len);
+		size_t used = n > 0 ? n : 1;
+
+		if (slip->len + used >= slip->size)
+			break;
+		if (n > 0)
+			memcpy(slip->text + slip->len, text, n);
+		else
+			slip->text[slip->len] = '?';
+		slip->len += used;
+		text += used;
+		len -= used;
+	}
+	slip->text[slip->len] = '\0';
+}
+
+void slip_adds(struct slip *slip, const char *text)
+{
+	slip_add(slip, text, strlen(text));
+}
+
+void slip_add_line(struct slip *slip, struct failure_line line)
+{
+	bool cut = line.len > QUOTE_MAX;
+
+	if (slip->len > 0)
+		slip_add(slip, "\n", 1);
+	if (cut) {
+		line.len = QUOTE_MAX;
+		while (line.len > 0 && ((unsigned char)line.text[line.len] & 0xc0) == 0x80)
+			line.len--;
+	}
+	slip_add(slip, line.text, line.len);
+	if (cut)
+		slip_adds(slip, " ...");
+}
+
+/* Where `needle` begins in the line at or after `from`; the line's length if nowhere. */
+static size_t find(struct failure_line line, size_t from, const char *needle, size_t len)
+{
+	for (size_t at = from; at + len <= line.len; at++)
+		if (line.text[at] == needle[0] && strncmp(line.text + at, needle, len) == 0)
+			return at;
+	return line.len;
+}
+
+/* The same for a part of a pattern. An empty part is what follows a closing '*':
+ * it matches at the end of the line. */
+static size_t find_part(struct failure_line line, size_t from, const char *part, size_t len,
+			bool anchored)
+{
+	if (len == 0)
+		return line.len;
+	if (anchored)
+		return len <= line.len && strncmp(line.text, part, len) == 0 ? 0 : line.len;
+	return find(line, from, part, len);
+}
+
+bool failure_matches(const char *pattern, struct failure_line line, struct failure_line *ret_found)
+{
+	bool anchored = *pattern == '^', captured = false;
+	size_t at = 0;
+	size_t open = 0; /* where the text for '*' begins */
+
+	if (anchored)
+		pattern++;
+	for (bool first = true;; first = false) {
+		const char *star = strchr(pattern, '*');
+		size_t len = star ? (size_t)(star - pattern) : strlen(pattern);
+		size_t begin = find_part(line, at, pattern, len, first && anchored);
+
+		if (len > 0 && begin == line.len)
+			return false;
+		if (!first && !captured) {
+			captured = true;
+			if (ret_found)
+				*ret_found =
+					(struct failure_line){ line.text + open, begin - open };
+		}
+		at = begin + len;
+		if (!star)
+			return true;
+		open = at;
+		pattern = star + 1;
+	}
+}
+
+static struct failure_line trim_blanks(struct failure_line line)
+{
+	while (line.len > 0 && (line.text[line.len - 1] == '\r' ||
+				line.text[line.len - 1] == '\n' || line.text[line.len - 1] == ' '))
+		line.len--;
+	return line;
+}
+
+/* "[rank0]: ", "[3]: ", "3: ": launchers put the rank in front of each line. */
+static size_t prefix_length(struct failure_line line)
+{
+	size_t end = 0;
+
+	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
+		end++;
+	if (end > 0)
+		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0 ? end + 2 : 0;
+	if (line.len == 0 || line.text[0] != '[')
+		return 0;
+	end = find(line, 0, "]:", 2);
+	if (end == line.len || end > 32)
+		return 0;
+	end += 2;
+	return end < line.len && line.text[end] == ' ' ? end + 1 : end;
+}
+
+struct failure_line failure_line_trim(struct failure_line line)
+{
+	size_t skip = 0;
+
+	if (line.len > FAILURE_LINE_MAX)
+		line.len = FAILURE_LINE_MAX;
+	line = trim_blanks(line);
+	for (size_t at = 0; at < line.len; at++)
+		if (line.text[at] == '\r')
+			skip = at + 1;
+	line.text += skip;
+	line.len -= skip;
+	skip = prefix_length(line);
+	line.text += skip;
+	line.len -= skip;
+	return line;
+}
+
+const struct failure_row *failure_row_find(enum failure_source source, struct failure_line line,
+					   struct failure_line *ret_found)
+{
+	for (size_t i = 0; i < failure_row_count; i++)
+		if (failure_rows[i].source == source &&
+		    failure_matches(failure_rows[i].pattern, line, ret_found))
+			return &failure_rows[i];
+	return NULL;
+}

@@ -1,0 +1,91 @@
+/* A flow's birth and the small tools that its files share: see flow.h and inside.h. */
+#include "jobs/flow/flow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/flow/inside.h"
+
+const char *const flow_state_names[FLOW_STATE_COUNT] = {
+	"new", "planned", "precompile", "verify", "train", "ending", "ended",
+};
+const char *const attempt_state_names[ATTEMPT_STATE_COUNT] = {
+	"none", "intended", "uncertain", "submitted", "running", "lost", "failed", "backoff",
+};
+
+void flow_init(struct flow *flow, const struct flow_policy *policy)
+{
+	/* Padding is cleared too: two flows that lived the same are the same bytes. */
+	memset(flow, 0, sizeof *flow);
+	flow->policy = *policy;
+	flow->policy.run[FLOW_ID_MAX - 1] = '\0';
+	flow->cache = CACHE_NONE;
+	flow->checkpoint_step = -1;
+	flow->previous_step = -1;
+}
+
+void flow_copy(char *to, size_t size, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len >= size) {
+		len = size - 1;
+		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	if (len > 0)
+		memmove(to, text, len);
+	to[len] = '\0';
+}
+
+bool flow_copy_whole(char *to, size_t size, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len >= size)
+		return false;
+	memmove(to, text, len + 1);
+	return true;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): every input bit moves every output bit. */
+static uint64_t mix64(uint64_t x)
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+uint64_t flow_mix(int64_t seed, uint64_t a, uint64_t b)
+{
+	return mix64(mix64(mix64((uint64_t)seed) ^ a) ^ b);
+}
+
+void flow_job_name(const struct flow *flow, enum phase phase, int64_t attempt,
+		   char ret_name[FLOW_ID_MAX])
+{
+	int len = snprintf(ret_name, FLOW_ID_MAX, "stk-%s-%s-%lld", flow->policy.run,
+			   phase_names[phase], (long long)attempt);
+
+	/* Run ids are at most 40 characters, so this always fits. */
+	if (len < 0 || len >= FLOW_ID_MAX)
+		ret_name[0] = '\0';
+}
+
+void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
+		char ret_nonce[FLOW_ID_MAX])
+{
+	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	uint64_t bits[2];
+
+	for (unsigned half = 0; half < 2; half++)
+		bits[half] = flow_mix(flow->seed, (uint64_t)phase * 2 + half, (uint64_t)attempt);
+	/* 128 bits are 25 digits of 5 bits and one of 3. */
+	for (int i = 0; i < 26; i++) {
+		ret_nonce[i] = digits[bits[1] & 31];
+		bits[1] = bits[1] >> 5 | bits[0] << 59;
+		bits[0] >>= 5;
+	}
+	ret_nonce[26] = '\0';
+}

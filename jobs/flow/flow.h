@@ -1,0 +1,178 @@
+/*
+ * The workflow: one pure state machine. Events in, wishes out.
+ *
+ *     flow_step(flow, event, wishes)
+ *
+ * changes the state by one journalled event and says what the world should now
+ * do. It does no I/O, reads no clock, takes no chances and allocates nothing:
+ * time comes in with the event, chance from the run's journalled seed. The real
+ * driver, the simulator and the tests drive this same machine.
+ *
+ * Wishes are *levels*, not edges: they follow from the state alone (and the
+ * time), so a driver that died and replayed the journal gets the same wishes as
+ * one that lived. Who carries them out remembers what is already under way.
+ *
+ * The order that keeps promises:
+ *   1. append the event to the journal (durable), 2. flow_step() with it,
+ *   3. carry out the wishes; what came of each is the next event.
+ * A decision with consequences outside (a submission, the end of the run) is
+ * itself an event: WISH_RECORD asks for it to be appended first. So intent is
+ * durable before any effect, and what the journal says happened, happened.
+ *
+ * What whoever drives it has to keep to:
+ * - A WISH_RECORD is good only for the state it was made from. Where the append
+ *   finds its number taken, absorb what came between and ask again for wishes;
+ *   an outcome already seen outside (submitted, ended) is appended after that.
+ * - No WISH_FIND while a submission of one's own is still in flight.
+ * - `now` is the wall clock, but never behind the newest event plus the time
+ *   measured since on the monotonic clock: else a clock that is set back would
+ *   hold a retry for as long as it was set back.
+ * - Everything that an attempt reported is journalled before its end.
+ */
+#ifndef STK_FLOW_FLOW_H
+#define STK_FLOW_FLOW_H
+
+#include "jobs/flow/event.h"
+
+#define FLOW_ID_MAX  64
+#define FLOW_URL_MAX 1024
+
+/* What the plan says, as far as the workflow decides by it. */
+struct flow_policy {
+	char run[FLOW_ID_MAX];
+	bool compiles;            /* the spec has a compile phase (kind is not none, mode aot) */
+	bool train_on_incomplete; /* compile.on_incomplete: train */
+	int nodes;
+	int64_t retry_attempts;         /* failures of a phase that count before the run fails */
+	int64_t retry_without_progress; /* the same, in a row without a new checkpoint */
+	int64_t backoff_first_ms, backoff_max_ms;
+};
+
+enum flow_state {
+	FLOW_NEW,        /* no run.created yet */
+	FLOW_PLANNED,    /* is the cache warm? */
+	FLOW_PRECOMPILE, /* an attempt of phase 1, in the state below */
+	FLOW_VERIFY,     /* phase 1 ended well: is the cache complete? */
+	FLOW_TRAIN,      /* an attempt of the training */
+	FLOW_ENDING,     /* the outcome is decided, not yet recorded */
+	FLOW_ENDED,
+	FLOW_STATE_COUNT
+};
+
+/* Of the current attempt; meaningful in PRECOMPILE and TRAIN. */
+enum attempt_state {
+	ATTEMPT_NONE,      /* the next one is to be intended */
+	ATTEMPT_INTENDED,  /* journalled; not known to be submitted */
+	ATTEMPT_UNCERTAIN, /* it may have been submitted: find it before anything else */
+	ATTEMPT_SUBMITTED, /* the engine has it */
+	ATTEMPT_RUNNING,   /* it holds the claim */
+	ATTEMPT_LOST,      /* cannot be seen; unknown is not failed */
+	ATTEMPT_FAILED,    /* ended badly; its retry is not scheduled yet */
+	ATTEMPT_BACKOFF,   /* ended; the next one waits for `until` */
+	ATTEMPT_STATE_COUNT
+};
+
+extern const char *const flow_state_names[FLOW_STATE_COUNT];
+extern const char *const attempt_state_names[ATTEMPT_STATE_COUNT];
+
+struct flow {
+	struct flow_policy policy;
+	enum flow_state state;
+	enum attempt_state attempt_state;
+	enum phase phase;              /* of the current attempt */
+	int64_t attempt;               /* its number; 0 before the first of the phase */
+	bool claimed;                  /* it held the claim at some time */
+	int64_t attempts[PHASE_COUNT]; /* made so far */
+	int64_t failures[PHASE_COUNT]; /* that count against retry_attempts */
+	int64_t fruitless;             /* those in a row without a new complete checkpoint */
+	int64_t setbacks;              /* the same with those that do not count: for the backoff */
+	int64_t of_class[CLASS_COUNT]; /* failures of this phase by class */
+	enum failure_class last_class; /* FAILED: what ended the attempt */
+	char job[FLOW_ID_MAX];
+	char nonce[FLOW_ID_MAX];
+	char resumed_from[FLOW_URL_MAX]; /* what the attempt was intended with; empty: scratch */
+	struct utc at;                   /* of the newest event; never runs backwards */
+	struct utc until;                /* BACKOFF: when the next attempt may be intended */
+	int64_t seed, epoch;
+	enum cache_state cache;
+	bool cache_proved; /* verified complete in this run, or found warm */
+	bool incomplete_retried;
+	bool stop_requested;
+	char stop_reason[256];
+	/* newest complete checkpoint of this run's training, and the one before it
+	 * for a recorded fall back; step -1: none */
+	int64_t checkpoint_step, previous_step;
+	char checkpoint_url[FLOW_URL_MAX], previous_url[FLOW_URL_MAX];
+	/* the decided end, from ENDING on */
+	enum outcome outcome;
+	int exit_code;
+	enum failure_class end_class;
+	enum phase end_phase;
+	bool end_has_phase; /* false: it ended before its first phase */
+	char end_reason[512];
+	char end_hint[512];
+	char end_evidence[2048];
+};
+
+enum wish_kind {
+	WISH_RECORD,      /* append `event`, then step with it */
+	WISH_CHECK_CACHE, /* → cache.checked */
+	WISH_FIND,        /* does the engine know `job`? → attempt.submitted | attempt.missing */
+	WISH_SUBMIT, /* → attempt.submitted | attempt.uncertain | attempt.ended (definite no) */
+	WISH_WATCH, /* → attempt.claimed | attempt.lost | attempt.found | attempt.ended, progress */
+	WISH_STOP,   /* stop `job` on the engine; its end comes by WISH_WATCH */
+	WISH_VERIFY, /* → cache.verified */
+	WISH_WAIT,   /* come back with flow_wishes() at `until` */
+	WISH_DONE,   /* nothing is left to do */
+	WISH_KIND_COUNT
+};
+
+struct wish {
+	enum wish_kind kind;
+	enum phase phase;
+	int64_t attempt;
+	const char *job;          /* borrowed from the flow */
+	const char *resumed_from; /* SUBMIT: URL of a checkpoint, or NULL */
+	struct utc until;
+	/* RECORD; its strings are borrowed from the flow and from `text` here, so
+	 * a wish is not copied, and is gone with the next flow_wishes(). */
+	struct event event;
+	char text[2][FLOW_ID_MAX];
+};
+
+#define FLOW_WISHES_MAX 4
+struct wishes {
+	struct wish list[FLOW_WISHES_MAX];
+	int count;
+};
+
+void flow_init(struct flow *flow, const struct flow_policy *policy);
+
+/* Apply one journalled event. Late news (of another attempt or phase than the
+ * current one) and events that mean nothing in this state change nothing but
+ * the time. */
+void flow_apply(struct flow *flow, const struct event *ev);
+
+/* What should be done now, at `now`. */
+void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret);
+
+/* Both, with the event's own time as now. */
+void flow_step(struct flow *flow, const struct event *ev, struct wishes *ret);
+
+/* The row of the rule table that the event would fire, -1 where it means nothing;
+ * and the sentence of a row. For tests and for reading a journal aloud. */
+int flow_rule_find(const struct flow *flow, const struct event *ev);
+int flow_rule_count(void);
+const char *flow_rule_name(int rule);
+
+/* Pure helpers, also used where things are shown.
+ * retry_action: what a class of failure calls for, before budgets.
+ * retry_limit: retries that this class gets by itself, -1: as the budgets say.
+ * retry_delay_ms: full jitter below min(max, first * 2^n), from the seed; n is the
+ * number of failures before this one. */
+enum action retry_action(enum failure_class class);
+bool retry_counts(enum failure_class class); /* against the budgets: Spot and capacity do not */
+int64_t retry_limit(enum failure_class class);
+int64_t retry_delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures);
+
+#endif

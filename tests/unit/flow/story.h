@@ -1,0 +1,323 @@
+/*
+ * A run told as a story: a test says what happens and when, the machine's own
+ * records are appended for it, and what comes out is read as text.
+ *
+ *     struct story s;
+ *
+ *     story_begin(&s, &policy);
+ *     story_at(&s, MIN(1), checked(CACHE_WARM));
+ *     STORY(&s, "00:00 new -> planned\n"
+ *               "00:00   check the cache\n"
+ *               ...);
+ *
+ * A line of the text is a change of state, or (indented) what the machine now
+ * wishes for. Wishes that stay the same are not repeated.
+ */
+#ifndef STK_TESTS_FLOW_STORY_H
+#define STK_TESTS_FLOW_STORY_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "jobs/flow/flow.h"
+
+#define MIN(minutes) ((int64_t)(minutes)*60000)
+
+struct story {
+	struct flow flow;
+	struct wishes wishes;
+	char text[16384];
+	size_t len;
+	char last[512]; /* the wishes last told */
+	struct event journal[256];
+	int journalled;
+	char strings[65536]; /* of journalled events */
+	size_t strings_len;
+};
+
+static inline void story_tell(struct story *s, int64_t ms, const char *line)
+{
+	int n = snprintf(s->text + s->len, sizeof s->text - s->len, "%02d:%02d %s\n",
+			 (int)(ms / 3600000), (int)(ms / 60000 % 60), line);
+
+	assert_true(n > 0 && (size_t)n < sizeof s->text - s->len);
+	s->len += (size_t)n;
+}
+
+static inline const char *story_keep(struct story *s, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	char *at = s->strings + s->strings_len;
+
+	assert_true(s->strings_len + len <= sizeof s->strings);
+	memcpy(at, text, len);
+	s->strings_len += len;
+	return at;
+}
+
+/* The journal owns what it holds, as a real one does. */
+static inline const struct event *story_journal(struct story *s, const struct event *ev)
+{
+	struct event *copy = &s->journal[s->journalled++];
+
+	assert_true(s->journalled <= 256);
+	*copy = *ev;
+	copy->seq = s->journalled;
+	for (int id = 0; id < EVF_COUNT; id++)
+		if (event_fields[id].type == EVT_STR && (ev->present >> id & 1) != 0) {
+			const char **text = (const char **)((char *)copy + event_fields[id].offset);
+
+			*text = story_keep(s, *text);
+		}
+	return copy;
+}
+
+static inline void story_wish(const struct wish *w, char *text, size_t size)
+{
+	const struct event *ev = &w->event;
+	const char *phase = phase_names[w->phase];
+	int attempt = (int)w->attempt;
+
+	switch (w->kind) {
+	case WISH_RECORD:
+		if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
+			snprintf(text, size, "record %s %s %d resume=%s", event_rows[ev->kind].name,
+				 phase, attempt, ev->resumed_from);
+		else if (ev->kind == EV_ATTEMPT_INTENDED)
+			snprintf(text, size, "record %s %s %d", event_rows[ev->kind].name, phase,
+				 attempt);
+		else if (ev->kind == EV_RETRY_SCHEDULED)
+			snprintf(text, size, "record %s %s %s (%s)", event_rows[ev->kind].name,
+				 phase, action_names[ev->action], ev->reason);
+		else
+			snprintf(text, size, "record %s %s %d: %s", event_rows[ev->kind].name,
+				 outcome_names[ev->state], (int)ev->exit_code, ev->reason);
+		break;
+	case WISH_CHECK_CACHE:
+		snprintf(text, size, "check the cache");
+		break;
+	case WISH_FIND:
+		snprintf(text, size, "find %s %d", phase, attempt);
+		break;
+	case WISH_SUBMIT:
+		snprintf(text, size, "submit %s%s%s", w->job, w->resumed_from ? " resume=" : "",
+			 w->resumed_from ? w->resumed_from : "");
+		break;
+	case WISH_WATCH:
+		snprintf(text, size, "watch %s %d", phase, attempt);
+		break;
+	case WISH_STOP:
+		snprintf(text, size, "stop %s %d", phase, attempt);
+		break;
+	case WISH_VERIFY:
+		snprintf(text, size, "verify the cache");
+		break;
+	case WISH_WAIT:
+		snprintf(text, size, "wait");
+		break;
+	case WISH_DONE:
+		snprintf(text, size, "done");
+		break;
+	case WISH_KIND_COUNT:
+		break;
+	}
+}
+
+static inline void story_tell_wishes(struct story *s, int64_t ms)
+{
+	char all[512] = "", one[200], line[256];
+	size_t len = 0;
+
+	for (int i = 0; i < s->wishes.count; i++) {
+		story_wish(&s->wishes.list[i], one, sizeof one);
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s;", one);
+	}
+	if (strcmp(all, s->last) == 0)
+		return;
+	snprintf(s->last, sizeof s->last, "%s", all);
+	for (int i = 0; i < s->wishes.count; i++) {
+		story_wish(&s->wishes.list[i], one, sizeof one);
+		snprintf(line, sizeof line, "  %s", one);
+		story_tell(s, ms, line);
+	}
+}
+
+static inline void story_apply(struct story *s, const struct event *ev)
+{
+	enum flow_state from = s->flow.state;
+	enum attempt_state was = s->flow.attempt_state;
+	const struct event *kept = story_journal(s, ev);
+	char line[100];
+
+	flow_step(&s->flow, kept, &s->wishes);
+	if (s->flow.state != from) {
+		snprintf(line, sizeof line, "%s -> %s", flow_state_names[from],
+			 flow_state_names[s->flow.state]);
+		story_tell(s, kept->at.ms, line);
+	} else if (s->flow.attempt_state != was) {
+		snprintf(line, sizeof line, "%s %d %s", phase_names[s->flow.phase],
+			 (int)s->flow.attempt, attempt_state_names[s->flow.attempt_state]);
+		story_tell(s, kept->at.ms, line);
+	}
+	story_tell_wishes(s, kept->at.ms);
+}
+
+/* Append what the machine wants recorded, until it wants something else. */
+static inline void story_settle(struct story *s)
+{
+	while (s->wishes.count > 0 && s->wishes.list[0].kind == WISH_RECORD)
+		story_apply(s, &s->wishes.list[0].event);
+}
+
+static inline void story_at(struct story *s, int64_t ms, struct event ev)
+{
+	ev.at.ms = ms;
+	story_apply(s, &ev);
+	story_settle(s);
+}
+
+/* Time passes and nothing happens. */
+static inline void story_wait(struct story *s, int64_t ms)
+{
+	flow_wishes(&s->flow, (struct utc){ ms }, &s->wishes);
+	story_tell_wishes(s, ms);
+	story_settle(s);
+}
+
+static inline struct event event_of(enum event_kind kind)
+{
+	return (struct event){ .kind = kind };
+}
+
+static inline struct event created(void)
+{
+	struct event ev = event_of(EV_RUN_CREATED);
+
+	EVENT_SET_STR(&ev, name, "m5");
+	EVENT_SET_STR(&ev, engine, "fake");
+	EVENT_SET(&ev, plan, NULL);
+	EVENT_SET_STR(&ev, plan_digest, "00");
+	EVENT_SET(&ev, seed, 42);
+	return ev;
+}
+
+static inline struct event checked(enum cache_state verdict)
+{
+	struct event ev = event_of(EV_CACHE_CHECKED);
+
+	EVENT_SET(&ev, verdict, verdict);
+	return ev;
+}
+
+static inline struct event about(enum event_kind kind, enum phase phase, int64_t attempt)
+{
+	struct event ev = event_of(kind);
+
+	EVENT_SET(&ev, phase, phase);
+	EVENT_SET(&ev, attempt, attempt);
+	if ((event_rows[kind].required >> EVF_job & 1) != 0)
+		EVENT_SET_STR(&ev, job, "as-it-was-called");
+	if (kind == EV_ATTEMPT_INTENDED)
+		EVENT_SET_STR(&ev, nonce, "0123456789abcdefghjkmnpqrs");
+	return ev;
+}
+
+static inline struct event ended(enum phase phase, int64_t attempt, enum failure_class class)
+{
+	struct event ev = about(EV_ATTEMPT_ENDED, phase, attempt);
+
+	EVENT_SET(&ev, class, class);
+	return ev;
+}
+
+static inline struct event verified(int64_t attempt, bool complete, const char *reason)
+{
+	struct event ev = event_of(EV_CACHE_VERIFIED);
+
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, complete, complete);
+	EVENT_SET_STR(&ev, reason, reason);
+	return ev;
+}
+
+static inline struct event checkpoint(int64_t attempt, int64_t step, const char *url)
+{
+	struct event ev = event_of(EV_CHECKPOINT_COMPLETE);
+
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, step, step);
+	EVENT_SET_STR(&ev, url, url);
+	return ev;
+}
+
+static inline struct event took_over(int64_t epoch)
+{
+	struct event ev = event_of(EV_DRIVER_TOOK_OVER);
+
+	EVENT_SET_STR(&ev, host, "here");
+	EVENT_SET(&ev, pid, 1);
+	EVENT_SET(&ev, epoch, epoch);
+	return ev;
+}
+
+static inline struct event stop(const char *reason)
+{
+	struct event ev = event_of(EV_REQUEST_STOP);
+
+	EVENT_SET_STR(&ev, reason, reason);
+	return ev;
+}
+
+static inline struct flow_policy story_policy(void)
+{
+	return (struct flow_policy){ .run = "r1",
+				     .compiles = true,
+				     .nodes = 1,
+				     .retry_attempts = 20,
+				     .retry_without_progress = 5,
+				     .backoff_first_ms = MIN(1),
+				     .backoff_max_ms = MIN(4) };
+}
+
+static inline void story_begin(struct story *s, const struct flow_policy *policy)
+{
+	memset(s, 0, sizeof *s);
+	flow_init(&s->flow, policy);
+	story_at(s, 0, created());
+}
+
+/* The usual way to a running training, told elsewhere. */
+static inline void story_begin_training(struct story *s, const struct flow_policy *policy)
+{
+	story_begin(s, policy);
+	story_at(s, 0, checked(CACHE_WARM));
+	story_at(s, 0, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_at(s, 0, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	s->len = 0;
+	s->text[0] = '\0';
+}
+
+/* The story so far is exactly this; and the journal alone tells the same. */
+#define STORY(s, expected)                                                                         \
+	do {                                                                                       \
+		assert_string_equal((s)->text, expected);                                          \
+		story_replays(s);                                                                  \
+	} while (0)
+
+static inline void story_replays(const struct story *s)
+{
+	struct flow again;
+
+	flow_init(&again, &s->flow.policy);
+	for (int i = 0; i < s->journalled; i++)
+		flow_apply(&again, &s->journal[i]);
+	assert_memory_equal(&again, &s->flow, sizeof again);
+}
+
+#endif

@@ -1,0 +1,298 @@
+/* Budgets, classes and backoff: what follows a failure, and when it is the last. */
+#include "tests/unit/flow/story.h"
+
+static void lose(struct story *s, int64_t attempt, enum failure_class class)
+{
+	int64_t now = s->flow.at.ms;
+
+	story_at(s, now, ended(PHASE_TRAIN, attempt, class));
+	if (s->flow.state != FLOW_TRAIN)
+		return;
+	story_wait(s, s->flow.until.ms);
+	assert_int_equal(s->flow.attempt, attempt + 1);
+	story_at(s, s->flow.at.ms, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, attempt + 1));
+}
+
+struct class_case {
+	enum failure_class class;
+	enum action action;
+	bool counts;
+	enum flow_state after; /* one failure */
+	int exit_code;
+};
+
+static const struct class_case classes[] = {
+	{ CLASS_TRANSIENT_INFRA, ACTION_RETRY, true, FLOW_TRAIN, 0 },
+	{ CLASS_CAPACITY, ACTION_WAIT, false, FLOW_TRAIN, 0 },
+	{ CLASS_SPOT, ACTION_RETRY, false, FLOW_TRAIN, 0 },
+	{ CLASS_HARDWARE_NODE, ACTION_EXCLUDE, true, FLOW_TRAIN, 0 },
+	{ CLASS_COMM, ACTION_RETRY, true, FLOW_TRAIN, 0 },
+	{ CLASS_USER_CODE, ACTION_STOP, true, FLOW_ENDED, 1 },
+	{ CLASS_USER_CONFIG, ACTION_STOP, true, FLOW_ENDED, 1 },
+	{ CLASS_QUOTA_PERMISSION, ACTION_STOP, true, FLOW_ENDED, 4 },
+	{ CLASS_DATA, ACTION_FALL_BACK, true, FLOW_TRAIN, 0 },
+	{ CLASS_COMPILE, ACTION_RETRY, true, FLOW_TRAIN, 0 },
+	{ CLASS_TIMEOUT_HANG, ACTION_RETRY, true, FLOW_TRAIN, 0 },
+	{ CLASS_STOPPED, ACTION_STOP, false, FLOW_ENDED, 6 },
+	{ CLASS_UNKNOWN, ACTION_RETRY, true, FLOW_TRAIN, 0 },
+};
+
+static void each_class_has_its_action(void **state)
+{
+	struct flow_policy policy = story_policy();
+
+	(void)state;
+	assert_int_equal(sizeof classes / sizeof classes[0], CLASS_COUNT - 1);
+	for (size_t i = 0; i < CLASS_COUNT - 1; i++) {
+		const struct class_case *c = &classes[i];
+		struct story s;
+
+		assert_int_equal(c->class, i + 1);
+		assert_int_equal(retry_action(c->class), c->action);
+		assert_int_equal(retry_counts(c->class), c->counts);
+		story_begin_training(&s, &policy);
+		story_at(&s, MIN(1), ended(PHASE_TRAIN, 1, c->class));
+		assert_int_equal(s.flow.state, c->after);
+		assert_int_equal(s.flow.exit_code, c->exit_code);
+		if (c->after == FLOW_TRAIN)
+			assert_int_equal(s.journal[s.journalled - 1].kind,
+					 s.flow.attempt_state == ATTEMPT_BACKOFF
+						 ? EV_RETRY_SCHEDULED
+						 : EV_ATTEMPT_INTENDED);
+	}
+}
+
+static void the_attempts_of_the_spec_are_used_and_no_more(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	policy.retry_attempts = 3;
+	story_begin_training(&s, &policy);
+	lose(&s, 1, CLASS_UNKNOWN);
+	lose(&s, 2, CLASS_COMM);
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+	lose(&s, 3, CLASS_TRANSIENT_INFRA);
+	assert_int_equal(s.flow.state, FLOW_ENDED);
+	assert_int_equal(s.flow.outcome, OUTCOME_FAILED);
+	assert_string_equal(
+		s.flow.end_reason,
+		"train failed 3 times (transient-infra last): retry.attempts is used up");
+}
+
+static void failures_without_a_new_checkpoint_in_a_row_end_the_run(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	policy.retry_without_progress = 2;
+	story_begin_training(&s, &policy);
+	lose(&s, 1, CLASS_UNKNOWN);
+	story_at(&s, s.flow.at.ms, checkpoint(2, 100, "ckpt/100"));
+	lose(&s, 2, CLASS_UNKNOWN);
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+	lose(&s, 3, CLASS_UNKNOWN);
+	assert_int_equal(s.flow.state, FLOW_ENDED);
+	assert_string_equal(s.flow.end_reason,
+			    "train failed 2 times in a row (unknown last) without a new "
+			    "checkpoint: retry.without_progress is used up");
+}
+
+static void spot_and_capacity_use_up_no_budget(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	policy.retry_attempts = 2;
+	policy.retry_without_progress = 2;
+	story_begin_training(&s, &policy);
+	for (int attempt = 1; attempt <= 12; attempt++)
+		lose(&s, attempt, attempt % 2 ? CLASS_SPOT : CLASS_CAPACITY);
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+	assert_int_equal(s.flow.failures[PHASE_TRAIN], 0);
+	lose(&s, 13, CLASS_UNKNOWN);
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+}
+
+static void a_reclaimed_machine_is_replaced_at_once_the_first_time(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	story_begin_training(&s, &policy);
+	story_at(&s, MIN(1), ended(PHASE_TRAIN, 1, CLASS_SPOT));
+	assert_int_equal(s.flow.attempt_state, ATTEMPT_INTENDED);
+	assert_int_equal(s.flow.attempt, 2);
+}
+
+static void a_compile_failure_gets_one_retry(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	story_begin(&s, &policy);
+	story_at(&s, 0, checked(CACHE_COLD));
+	story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
+	story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
+	assert_int_equal(s.flow.attempt_state, ATTEMPT_BACKOFF);
+	story_wait(&s, MIN(60));
+	story_at(&s, MIN(60), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 2));
+	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_COMPILE));
+	assert_int_equal(s.flow.state, FLOW_ENDED);
+	assert_int_equal(s.flow.exit_code, 1);
+	assert_int_equal(s.flow.end_class, CLASS_COMPILE);
+	assert_int_equal(s.flow.end_phase, PHASE_PRECOMPILE);
+}
+
+static void failures_of_phase_1_do_not_count_in_training(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	story_begin(&s, &policy);
+	story_at(&s, 0, checked(CACHE_COLD));
+	story_at(&s, MIN(1), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
+	story_wait(&s, MIN(60));
+	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_NONE));
+	story_at(&s, MIN(62), verified(2, true, NULL));
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+	assert_int_equal(s.flow.fruitless, 0);
+	assert_int_equal(s.flow.of_class[CLASS_COMPILE], 0);
+	assert_int_equal(s.flow.failures[PHASE_TRAIN], 0);
+	assert_int_equal(s.flow.attempts[PHASE_PRECOMPILE], 2);
+	assert_int_equal(s.flow.attempt, 1);
+}
+
+static void the_end_carries_evidence_and_cure(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+	struct event ev = ended(PHASE_TRAIN, 1, CLASS_USER_CONFIG);
+	const struct event *end;
+
+	(void)state;
+	EVENT_SET_STR(&ev, evidence, "No module named 'x'");
+	EVENT_SET_STR(&ev, hint, "install 'x'");
+	story_begin_training(&s, &policy);
+	story_at(&s, MIN(1), ev);
+	end = &s.journal[s.journalled - 1];
+	assert_int_equal(end->kind, EV_RUN_ENDED);
+	assert_true(event_well_formed(end));
+	assert_string_equal(end->evidence, "No module named 'x'");
+	assert_string_equal(end->hint, "install 'x'");
+	assert_int_equal(end->class, CLASS_USER_CONFIG);
+	assert_int_equal(end->phase, PHASE_TRAIN);
+	assert_string_equal(end->reason,
+			    "train failed in attempt 1: user-config, which a retry does not cure");
+}
+
+static void the_backoff_is_jittered_and_bounded(void **state)
+{
+	struct flow_policy policy = story_policy();
+	int64_t ceiling = policy.backoff_first_ms, highest = 0;
+	int distinct = 0;
+
+	(void)state;
+	for (int64_t failures = 0; failures < 70; failures++) {
+		int64_t last = -1;
+
+		for (int64_t seed = 0; seed < 200; seed++) {
+			int64_t delay = retry_delay_ms(&policy, seed, failures);
+
+			assert_true(delay >= 0 && delay <= ceiling);
+			assert_int_equal(delay, retry_delay_ms(&policy, seed, failures));
+			distinct += delay != last;
+			highest = delay > highest ? delay : highest;
+			last = delay;
+		}
+		ceiling = ceiling * 2 > policy.backoff_max_ms ? policy.backoff_max_ms : ceiling * 2;
+	}
+	assert_true(distinct > 13000);
+	assert_true(highest > policy.backoff_max_ms * 9 / 10);
+}
+
+static void odd_backoffs_neither_overflow_nor_wait(void **state)
+{
+	struct flow_policy policy = story_policy();
+
+	(void)state;
+	policy.backoff_first_ms = 0;
+	assert_int_equal(retry_delay_ms(&policy, 1, 50), 0);
+	policy.backoff_first_ms = INT64_MAX / 2;
+	policy.backoff_max_ms = INT64_MAX;
+	assert_true(retry_delay_ms(&policy, 1, 50) >= 0);
+	policy.backoff_max_ms = 10; /* less than the first */
+	assert_true(retry_delay_ms(&policy, 1, 50) <= 10);
+	policy.backoff_max_ms = -1;
+	assert_int_equal(retry_delay_ms(&policy, 1, 50), 0);
+}
+
+static void nonces_differ_by_seed_phase_and_attempt(void **state)
+{
+	struct flow_policy policy = story_policy();
+	char seen[24][FLOW_ID_MAX];
+	int count = 0;
+
+	(void)state;
+	for (int seed = 1; seed <= 3; seed++) {
+		struct story s;
+
+		story_begin(&s, &policy);
+		s.flow.seed = seed;
+		s.flow.state = FLOW_TRAIN;
+		for (int phase = 0; phase < 2; phase++) {
+			s.flow.phase = phase ? PHASE_TRAIN : PHASE_PRECOMPILE;
+			for (int attempt = 0; attempt < 4; attempt++) {
+				s.flow.attempts[s.flow.phase] = attempt;
+				flow_wishes(&s.flow, s.flow.at, &s.wishes);
+				assert_int_equal(s.wishes.list[0].kind, WISH_RECORD);
+				strcpy(seen[count++], s.wishes.list[0].event.nonce);
+			}
+		}
+	}
+	for (int i = 0; i < count; i++) {
+		assert_int_equal(strlen(seen[i]), 26);
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(seen[i], seen[j]);
+	}
+}
+
+static void a_long_run_id_still_makes_a_whole_job_name(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	memset(policy.run, 'r', 40);
+	policy.run[40] = '\0';
+	story_begin(&s, &policy);
+	story_at(&s, 0, checked(CACHE_COLD));
+	assert_string_equal(s.flow.job,
+			    "stk-rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr-precompile-1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_class_has_its_action),
+		cmocka_unit_test(the_attempts_of_the_spec_are_used_and_no_more),
+		cmocka_unit_test(failures_without_a_new_checkpoint_in_a_row_end_the_run),
+		cmocka_unit_test(spot_and_capacity_use_up_no_budget),
+		cmocka_unit_test(a_reclaimed_machine_is_replaced_at_once_the_first_time),
+		cmocka_unit_test(a_compile_failure_gets_one_retry),
+		cmocka_unit_test(failures_of_phase_1_do_not_count_in_training),
+		cmocka_unit_test(the_end_carries_evidence_and_cure),
+		cmocka_unit_test(the_backoff_is_jittered_and_bounded),
+		cmocka_unit_test(odd_backoffs_neither_overflow_nor_wait),
+		cmocka_unit_test(nonces_differ_by_seed_phase_and_attempt),
+		cmocka_unit_test(a_long_run_id_still_makes_a_whole_job_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
