@@ -1,0 +1,107 @@
+/* Whole and damaged entries, as JAX wrote them with zlib and with zstandard. */
+#include "tests/unit/cache/support.h"
+
+#include <fcntl.h>
+
+#include "jobs/cache/frame.h"
+
+static enum entry_state state_of(const char *dir, const void *bytes, size_t len)
+{
+	AUTO(auto_free) char *path = fs_join(dir, "x");
+	enum entry_state state = ENTRY_STATES;
+	const char *why = NULL;
+	int fd;
+
+	write_file(dir, "x", bytes, len);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(frame_inspect(fd, &state, &why), 0);
+	close(fd);
+	assert_int_equal(state == ENTRY_DONE, why == NULL);
+	return state;
+}
+
+static void real_entries_are_whole(void **state)
+{
+	AUTO(sb_release) struct sb zlib = data("entry.zlib");
+	AUTO(sb_release) struct sb zstd = data("entry.zstd");
+
+	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
+	assert_int_equal(state_of(*state, zstd.text, zstd.len), ENTRY_DONE);
+}
+
+static void an_entry_cut_at_any_byte_is_not_whole(void **state)
+{
+	static const char *const names[] = { "entry.zlib", "entry.zstd" };
+
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		AUTO(sb_release) struct sb whole = data(names[i]);
+
+		for (size_t len = 1; len < whole.len; len += len < 32 ? 1 : 61)
+			assert_int_equal(state_of(*state, whole.text, len), ENTRY_PARTIAL);
+		assert_int_equal(state_of(*state, whole.text, whole.len - 1), ENTRY_PARTIAL);
+	}
+	assert_int_equal(state_of(*state, "", 0), ENTRY_EMPTY);
+}
+
+static void a_flipped_bit_in_a_zlib_entry_is_found(void **state)
+{
+	AUTO(sb_release) struct sb zlib = data("entry.zlib");
+
+	for (size_t at = 0; at < zlib.len; at += 97) {
+		zlib.text[at] = (char)(zlib.text[at] ^ 4);
+		assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_PARTIAL);
+		zlib.text[at] = (char)(zlib.text[at] ^ 4);
+	}
+}
+
+static void bytes_behind_a_zlib_stream_do_no_harm(void **state)
+{
+	AUTO(sb_release) struct sb zlib = data("entry.zlib");
+
+	sb_adds(&zlib, "junk");
+	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
+}
+
+static void what_is_no_stream_is_damaged(void **state)
+{
+	static const char zeros[70000];
+
+	assert_int_equal(state_of(*state, "hello", 5), ENTRY_PARTIAL);
+	assert_int_equal(state_of(*state, zeros, sizeof zeros), ENTRY_PARTIAL);
+	assert_int_equal(state_of(*state, "\x28\xb5\x2f\xfd", 4), ENTRY_PARTIAL);
+	assert_int_equal(state_of(*state, "\x28\xb5\x2f\xfd\x20\x01\x07\x00\x00", 9),
+			 ENTRY_PARTIAL);
+}
+
+/* A frame of one raw block: longer than the reader's buffer, and with the
+ * optional checksum. */
+static void long_zstd_blocks_are_followed_to_the_checksum(void **state)
+{
+	AUTO(sb_release) struct sb frame = SB_INIT;
+	const unsigned size = 100000, head = size << 3 | 1;
+	const char block[3] = { (char)(head & 255), (char)(head >> 8 & 255), (char)(head >> 16) };
+
+	sb_add(&frame, "\x28\xb5\x2f\xfd\x04\x58", 6);
+	sb_add(&frame, block, 3);
+	for (unsigned i = 0; i < size; i++)
+		sb_addc(&frame, 'x');
+	assert_int_equal(state_of(*state, frame.text, frame.len), ENTRY_PARTIAL);
+	sb_add(&frame, "sum!", 4);
+	assert_int_equal(state_of(*state, frame.text, frame.len), ENTRY_DONE);
+	assert_int_equal(state_of(*state, frame.text, frame.len - 1), ENTRY_PARTIAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_in_scratch(real_entries_are_whole),
+		test_in_scratch(an_entry_cut_at_any_byte_is_not_whole),
+		test_in_scratch(a_flipped_bit_in_a_zlib_entry_is_found),
+		test_in_scratch(bytes_behind_a_zlib_stream_do_no_harm),
+		test_in_scratch(what_is_no_stream_is_damaged),
+		test_in_scratch(long_zstd_blocks_are_followed_to_the_checksum),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
