@@ -35,6 +35,18 @@ class Result:
             found.append(value)
         return found
 
+    @property
+    def text(self) -> str:
+        """What a person at a terminal sees."""
+        return self.out + self.err
+
+    @property
+    def cure(self) -> str:
+        """What it says to do about it."""
+        found = re.findall(r"(?:hint|cure): *(.*)", self.text)
+        assert found, f"no cure is named:\n{self}"
+        return "\n".join(found)
+
     def __str__(self) -> str:
         return f"$ stoker {' '.join(map(str, self.argv))}\n[{self.code}]\n{self.out}--- stderr\n{self.err}"
 
