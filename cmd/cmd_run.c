@@ -76,9 +76,9 @@ int cmd_run(const struct args *args, struct err **err)
 		out_note("detached: the job runs on; 'stoker run %s --id %s' goes on with it",
 			 args->operands[0], id);
 	if (out_is_json() || exit_code == EXIT_DETACHED)
-		return exit_code;
+		return (int)exit_code;
 	if (run_view(journal, id, true, &status, err) < 0)
 		return -1;
 	print_summary(status);
-	return exit_code;
+	return (int)exit_code;
 }

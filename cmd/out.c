@@ -47,6 +47,8 @@ static void put(const char *text, size_t len)
 }
 
 static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
+	STK_PRINTF(3, 0);
+static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
 {
 	AUTO(sb_release) struct sb raw = SB_INIT, safe = SB_INIT;
 

@@ -25,6 +25,14 @@
 		taken_;                                                                            \
 	})
 
+/* The same for a descriptor: -1 stays behind. */
+#define TAKE_FD(fd)                                                                                \
+	__extension__({                                                                            \
+		int taken_ = (fd);                                                                 \
+		(fd) = -1;                                                                         \
+		taken_;                                                                            \
+	})
+
 #define STK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define STK_MUST_CHECK        __attribute__((warn_unused_result))
 #define STK_LENGTH(array)     (sizeof(array) / sizeof((array)[0]))

@@ -38,7 +38,6 @@ int lease_take(const char *state_dir, const char *run, int *ret_fd, struct err *
 	/* Only for people: a full disk must not keep a run from being driven. */
 	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) < 0)
 		errno = 0;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
