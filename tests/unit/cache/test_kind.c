@@ -1,0 +1,105 @@
+/* The rows of compiler kinds, and what each of them must answer. */
+#include "tests/unit/cache/support.h"
+
+static void every_row_is_found_by_its_name_and_has_its_functions(void **state)
+{
+	const struct compile_kind *kind;
+	size_t n = 0;
+
+	(void)state;
+	for (; (kind = compile_kind_at(n)); n++) {
+		assert_ptr_equal(compile_kind_find(kind->name), kind);
+		assert_non_null(kind->environment);
+		assert_non_null(kind->neutral);
+		assert_non_null(kind->scan);
+		assert_non_null(kind->object);
+		assert_non_null(kind->state);
+		assert_non_null(kind->fingerprint);
+	}
+	assert_int_equal(n, 2);
+	assert_null(compile_kind_find("torchneuron"));
+	assert_null(compile_kind_find(""));
+}
+
+static void every_state_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ENTRY_STATES; i++)
+		assert_non_null(entry_state_name((enum entry_state)i));
+}
+
+static void note_variable(void *arg, const char *name, const char *value)
+{
+	js_put_str(arg, name, value);
+}
+
+static void jax_is_told_to_store_everything_and_to_speak(void **state)
+{
+	json_auto_t *set = json_object();
+
+	(void)state;
+	jax()->environment("/cache here", note_variable, set);
+	assert_string_equal(js_str(set, "JAX_COMPILATION_CACHE_DIR"), "/cache here");
+	assert_string_equal(js_str(set, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"), "0");
+	assert_string_equal(js_str(set, "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"), "-1");
+	assert_string_equal(js_str(set, "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"), "none");
+	assert_string_equal(js_str(set, "JAX_LOG_COMPILES"), "true");
+	assert_string_equal(js_str(set, "JAX_EXPLAIN_CACHE_MISSES"), "true");
+}
+
+static void the_kind_none_sets_reads_and_finds_nothing(void **state)
+{
+	const struct compile_kind *none = compile_kind_find("none");
+	AUTO(book_freep) struct graph_book *book = book_new();
+	json_auto_t *set = json_object();
+	json_auto_t *fingerprint = NULL;
+	struct program_place place = { .program = "x" };
+	struct book_counts counts;
+	struct err *err = NULL;
+
+	(void)state;
+	none->environment("/cache", note_variable, set);
+	assert_int_equal(json_object_size(set), 0);
+	assert_false(none->caches);
+	assert_false(book_scan(book, none, 0, HIT("jit_f", KEY_F), strlen(HIT("jit_f", KEY_F))));
+	book_counts(book, &counts);
+	assert_int_equal(counts.named, 0);
+	assert_int_equal(none->fingerprint(&place, &fingerprint, &err), 0);
+	assert_int_equal(json_object_size(fingerprint), 0);
+}
+
+static void variables_that_cannot_change_a_graph_are_neutral(void **state)
+{
+	static const char *const neutral[] = {
+		"WANDB_PROJECT",        "LOG_LEVEL",        "LC_ALL",
+		"MASTER_PORT",          "JAX_LOG_COMPILES", "JAX_COMPILATION_CACHE_DIR",
+		"TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"
+	};
+	static const char *const deciding[] = {
+		"XLA_FLAGS",       "JAX_ENABLE_X64", "JAX_PLATFORMS",
+		"NEURON_CC_FLAGS", "PYTHONHASHSEED", "LD_PRELOAD",
+		"WANDB",           "LOG_LEVELS",     "JAX_DEFAULT_MATMUL_PRECISION"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(neutral); i++)
+		if (!compile_kind_neutral(jax(), neutral[i]))
+			fail_msg("'%s' should be neutral", neutral[i]);
+	for (size_t i = 0; i < STK_LENGTH(deciding); i++)
+		if (compile_kind_neutral(jax(), deciding[i]))
+			fail_msg("'%s' decides about graphs", deciding[i]);
+	assert_false(compile_kind_neutral(compile_kind_find("none"), "JAX_LOG_COMPILES"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_is_found_by_its_name_and_has_its_functions),
+		cmocka_unit_test(every_state_has_a_name),
+		cmocka_unit_test(jax_is_told_to_store_everything_and_to_speak),
+		cmocka_unit_test(the_kind_none_sets_reads_and_finds_nothing),
+		cmocka_unit_test(variables_that_cannot_change_a_graph_are_neutral),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
