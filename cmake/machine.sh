@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What ./quickstart and ./test ask of the machine, in one place: which tools and
 # libraries must be there, how to get those that are missing, and how to make a
 # Python virtual environment. What is there already is used as it is; when
