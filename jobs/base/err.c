@@ -15,7 +15,8 @@ static STK_PRINTF(1, 0) char *format_v(const char *fmt, va_list args)
 	return sb_take(&text);
 }
 
-int err_set(struct err **err, enum exit_code code, const char *fmt, ...)
+/* Names in brackets: err.h makes macros of them for the analyzer. */
+int(err_set)(struct err **err, enum exit_code code, const char *fmt, ...)
 {
 	va_list args;
 
@@ -30,7 +31,7 @@ int err_set(struct err **err, enum exit_code code, const char *fmt, ...)
 	return -1;
 }
 
-int err_system(struct err **err, enum exit_code code, int os_errno, const char *fmt, ...)
+int(err_system)(struct err **err, enum exit_code code, int os_errno, const char *fmt, ...)
 {
 	AUTO(auto_free) char *what = NULL;
 	va_list args;
@@ -43,7 +44,7 @@ int err_system(struct err **err, enum exit_code code, int os_errno, const char *
 	return -1;
 }
 
-int err_wrap(struct err **err, const char *fmt, ...)
+int(err_wrap)(struct err **err, const char *fmt, ...)
 {
 	AUTO(auto_free) char *context = NULL;
 	char *joined;
@@ -58,7 +59,7 @@ int err_wrap(struct err **err, const char *fmt, ...)
 	return -1;
 }
 
-int err_hint(struct err **err, const char *fmt, ...)
+int(err_hint)(struct err **err, const char *fmt, ...)
 {
 	va_list args;
 
@@ -69,7 +70,7 @@ int err_hint(struct err **err, const char *fmt, ...)
 	return -1;
 }
 
-int err_at(struct err **err, const char *file, int line, int column)
+int(err_at)(struct err **err, const char *file, int line, int column)
 {
 	free((*err)->file);
 	(*err)->file = file ? mem_copy(file) : NULL;
@@ -78,14 +79,14 @@ int err_at(struct err **err, const char *file, int line, int column)
 	return -1;
 }
 
-int err_field(struct err **err, const char *field)
+int(err_field)(struct err **err, const char *field)
 {
 	free((*err)->field);
 	(*err)->field = field ? mem_copy(field) : NULL;
 	return -1;
 }
 
-int err_code(struct err **err, enum exit_code code)
+int(err_code)(struct err **err, enum exit_code code)
 {
 	(*err)->code = code;
 	return -1;

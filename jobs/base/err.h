@@ -41,6 +41,17 @@ int err_at(struct err **err, const char *file, int line, int column);
 int err_field(struct err **err, const char *field);
 int err_code(struct err **err, enum exit_code code); /* a caller knows better */
 
+/* The static analyzer sees one file at a time: tell it what these return. */
+#ifdef __clang_analyzer__
+#define err_set(...)    (err_set(__VA_ARGS__), -1)
+#define err_system(...) (err_system(__VA_ARGS__), -1)
+#define err_wrap(...)   (err_wrap(__VA_ARGS__), -1)
+#define err_hint(...)   (err_hint(__VA_ARGS__), -1)
+#define err_at(...)     (err_at(__VA_ARGS__), -1)
+#define err_field(...)  (err_field(__VA_ARGS__), -1)
+#define err_code(...)   (err_code(__VA_ARGS__), -1)
+#endif
+
 void err_free(struct err *err);
 void err_freep(struct err **err); /* for AUTO(); also forgets a handled error */
 

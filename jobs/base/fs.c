@@ -11,7 +11,8 @@
 
 #define READ_SIZE ((size_t)64 << 10)
 
-int fs_error(struct err **err, int os_errno, const char *fmt, ...)
+/* In brackets as in err.c. */
+int(fs_error)(struct err **err, int os_errno, const char *fmt, ...)
 {
 	AUTO(sb_release) struct sb what = SB_INIT;
 	va_list args;

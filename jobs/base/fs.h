@@ -61,5 +61,8 @@ char *fs_absolute(const char *path);
 /* Turn errno into an error on `what` ("cannot write '…'"), with the hint for a
  * full disk or quota, a read-only file system or missing rights. */
 int fs_error(struct err **err, int os_errno, const char *fmt, ...) STK_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* as in err.h */
+#define fs_error(...) (fs_error(__VA_ARGS__), -1)
+#endif
 
 #endif

@@ -64,10 +64,10 @@ static void list_take(struct list *list, struct watch *watch)
 
 static void list_free(struct list *list)
 {
-	while (list->first) {
-		struct watch *watch = list->first;
+	struct watch *next;
 
-		list_take(list, watch);
+	for (struct watch *watch = list->first; watch; watch = next) {
+		next = watch->next;
 		if (watch->kind == ON_EXIT)
 			auto_close(&watch->fd);
 		free(watch);
@@ -201,25 +201,37 @@ struct watch *loop_on_exit(struct loop *loop, pid_t pid, watch_fn fn, void *arg)
 	return TAKE(watch);
 }
 
-void loop_remove(struct loop *loop, struct watch *watch)
+static void stop_polling(struct loop *loop, struct watch *watch)
 {
-	if (!watch || watch->dead)
-		return;
 	if (watch->kind == ON_READABLE || watch->kind == ON_EXIT)
 		poll_remove(loop, watch->fd);
 	if (watch->kind == ON_EXIT)
 		auto_close(&watch->fd);
-	if (!loop->in_turn) {
-		list_take(watch->kind == ON_TIME ? &loop->timers : &loop->others, watch);
-		free(watch);
-		return;
-	}
+}
+
+/* Remove a watch within a turn: it is freed when the turn is over. */
+static void lay_out(struct loop *loop, struct watch *watch)
+{
+	stop_polling(loop, watch);
 	watch->dead = true;
 	loop->has_dead = true;
 	if (watch->kind == ON_TIME) {
 		list_take(&loop->timers, watch);
 		list_insert(&loop->others, loop->others.first, watch);
 	}
+}
+
+void loop_remove(struct loop *loop, struct watch *watch)
+{
+	if (!watch || watch->dead)
+		return;
+	if (loop->in_turn) {
+		lay_out(loop, watch);
+		return;
+	}
+	stop_polling(loop, watch);
+	list_take(watch->kind == ON_TIME ? &loop->timers : &loop->others, watch);
+	free(watch);
 }
 
 /* Free what was removed in this turn, now that nothing points at it any more. */
@@ -265,7 +277,7 @@ static void dispatch(struct loop *loop, void *tag)
 	fn = watch->fn;
 	arg = watch->arg;
 	if (watch->kind == ON_EXIT)
-		loop_remove(loop, watch);
+		lay_out(loop, watch);
 	fn(arg);
 }
 
@@ -277,8 +289,11 @@ static void dispatch_timers(struct loop *loop, int64_t now, uint64_t age_end)
 
 	while (!loop->quit && (watch = loop->timers.first) && watch->due <= now &&
 	       watch->age < age_end) {
-		loop_remove(loop, watch);
-		watch->fn(watch->arg);
+		watch_fn fn = watch->fn;
+		void *arg = watch->arg;
+
+		lay_out(loop, watch);
+		fn(arg);
 	}
 }
 

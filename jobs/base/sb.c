@@ -151,10 +151,11 @@ void sb_addv(struct sb *sb, const char *fmt, va_list args)
 	if (len >= 0 && (size_t)len < sizeof small) {
 		sb_add(sb, small, (size_t)len);
 	} else if (len >= 0) {
-		AUTO(auto_free) char *big = mem_alloc((size_t)len + 1);
+		char *big = mem_alloc((size_t)len + 1);
 
 		vsnprintf(big, (size_t)len + 1, fmt, again);
 		sb_add(sb, big, (size_t)len);
+		free(big);
 	}
 	va_end(again);
 }

@@ -1,0 +1,132 @@
+/* The promises of hash.h, by the vectors of FIPS 180-4 and NIST's examples. */
+#include "jobs/base/hash.h"
+
+#include <errno.h>
+
+#include "tests/unit/base/unit.h"
+
+#define EMPTY   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define ABC     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#define MILLION "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+
+static void published_vectors_hold(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "", EMPTY },
+		{ "abc", ABC },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+		{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmno"
+		  "ijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+		  "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
+	};
+	char hex[SHA256_HEX];
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		sha256_hex(rows[i].text, strlen(rows[i].text), hex);
+		assert_string_equal(hex, rows[i].want);
+	}
+}
+
+static void pieces_of_any_size_make_the_same_digest(void **state)
+{
+	AUTO(auto_free) char *text = mem_alloc(1000000);
+	char hex[SHA256_HEX];
+
+	(void)state;
+	memset(text, 'a', 1000000);
+	for (size_t piece = 1; piece <= 1000000; piece = piece * 7 + 1) {
+		struct sha256 *sha = sha256_new();
+
+		for (size_t at = 0; at < 1000000; at += piece)
+			sha256_add(sha, text + at, piece < 1000000 - at ? piece : 1000000 - at);
+		sha256_add(sha, NULL, 0);
+		sha256_end(sha, hex);
+		assert_string_equal(hex, MILLION);
+	}
+}
+
+static void a_digest_may_be_abandoned(void **state)
+{
+	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	struct sha256 *none = NULL;
+
+	(void)state;
+	sha256_add(sha, "abc", 3);
+	sha256_freep(&none);
+}
+
+static void a_file_has_digest_and_size(void **state)
+{
+	AUTO(auto_free) char *path = fs_join(*state, "f");
+	AUTO(auto_free) char *text = mem_alloc(1000000);
+	AUTO(err_freep) struct err *err = NULL;
+	char hex[SHA256_HEX];
+	uint64_t size = 42;
+
+	memset(text, 'a', 1000000);
+	fs_write_atomic(path, text, 1000000, 0600, &err);
+	assert_no_error(err);
+	assert_int_equal(sha256_file(path, hex, &size, &err), 0);
+	assert_string_equal(hex, MILLION);
+	assert_int_equal(size, 1000000);
+	fs_write_atomic(path, "", 0, 0600, &err);
+	assert_int_equal(sha256_file(path, hex, &size, &err), 0);
+	assert_string_equal(hex, EMPTY);
+	assert_int_equal(size, 0);
+}
+
+static void what_is_no_file_has_no_digest(void **state)
+{
+	AUTO(auto_free) char *fifo = fs_join(*state, "fifo");
+	AUTO(auto_free) char *absent = fs_join(*state, "absent");
+	const char *const paths[] = { *state, fifo, absent, "/dev/zero" };
+	char hex[SHA256_HEX];
+	uint64_t size;
+
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	for (size_t i = 0; i < STK_LENGTH(paths); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(sha256_file(paths[i], hex, &size, &err), -1);
+		assert_contains(err->message, paths[i]);
+		assert_int_equal(err->code, EXIT_REFUSED);
+	}
+}
+
+static void chance_differs_and_fills_every_byte(void **state)
+{
+	unsigned char a[32], b[32], seen[300] = { 0 };
+
+	(void)state;
+	random_bytes(a, sizeof a);
+	random_bytes(b, sizeof b);
+	assert_memory_not_equal(a, b, sizeof a);
+	for (int turn = 0; turn < 64; turn++) {
+		unsigned char bytes[300];
+
+		random_bytes(bytes, sizeof bytes);
+		for (size_t i = 0; i < sizeof bytes; i++)
+			seen[i] |= bytes[i];
+	}
+	for (size_t i = 0; i < sizeof seen; i++)
+		assert_int_not_equal(seen[i], 0);
+	random_bytes(a, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_vectors_hold),
+		cmocka_unit_test(pieces_of_any_size_make_the_same_digest),
+		cmocka_unit_test(a_digest_may_be_abandoned),
+		test_in_scratch(a_file_has_digest_and_size),
+		test_in_scratch(what_is_no_file_has_no_digest),
+		cmocka_unit_test(chance_differs_and_fills_every_byte),
+	};
+
+	return cmocka_run_group_tests_name("base/hash", tests, NULL, NULL);
+}

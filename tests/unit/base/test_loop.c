@@ -1,0 +1,624 @@
+/* The promises of loop.h: order, removal at any moment, nothing lost, nothing left. */
+#include "jobs/base/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "jobs/base/clock.h"
+#include "tests/unit/base/unit.h"
+
+/* What the callbacks of a test share. */
+struct scene {
+	struct loop *loop;
+	struct watch *watches[300];
+	int fds[300][2];
+	int count;
+	struct sb trace; /* what happened, a word each */
+	int64_t at_ms;
+};
+
+static int scene_setup(void **state)
+{
+	struct scene *s = mem_zero(1, sizeof *s);
+	struct err *err = NULL;
+
+	s->trace = SB_INIT;
+	*state = s;
+	return loop_new(&s->loop, &err);
+}
+
+static int scene_teardown(void **state)
+{
+	struct scene *s = *state;
+
+	loop_freep(&s->loop);
+	sb_release(&s->trace);
+	free(s);
+	return 0;
+}
+
+#define test_scene(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
+
+static void run(struct scene *s)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(loop_run(s->loop, &err), 0);
+	assert_no_error(err);
+}
+
+static void quit(void *arg)
+{
+	struct scene *s = arg;
+
+	loop_quit(s->loop);
+}
+
+#define TRACER(name, word)                                                                         \
+	static void name(void *arg)                                                                \
+	{                                                                                          \
+		struct scene *s = arg;                                                             \
+                                                                                                   \
+		sb_adds(&s->trace, word " ");                                                      \
+	}
+
+TRACER(say_a, "a")
+TRACER(say_b, "b")
+TRACER(say_c, "c")
+TRACER(say_signal, "signal")
+TRACER(say_exit, "exit")
+
+static void open_pipes(struct scene *s, int count)
+{
+	s->count = count;
+	for (int i = 0; i < count; i++)
+		assert_int_equal(pipe2(s->fds[i], O_CLOEXEC | O_NONBLOCK), 0);
+}
+
+static void close_pipes(struct scene *s)
+{
+	for (int i = 0; i < s->count; i++) {
+		close(s->fds[i][0]);
+		close(s->fds[i][1]);
+	}
+}
+
+static void timers_run_in_order_of_time_then_age(void **state)
+{
+	struct scene *s = *state;
+
+	loop_after(s->loop, 30, quit, s);
+	loop_after(s->loop, 20, say_c, s);
+	loop_after(s->loop, 0, say_a, s);
+	loop_after(s->loop, 10, say_b, s);
+	loop_after(s->loop, -5, say_c, s);
+	loop_after(s->loop, 10, say_a, s);
+	run(s);
+	assert_string_equal(s->trace.text, "a c b a c ");
+}
+
+static void a_timer_is_not_early(void **state)
+{
+	struct scene *s = *state;
+
+	for (int delay = 0; delay < 20; delay++) {
+		struct mono began = mono_now();
+
+		loop_after(s->loop, delay, quit, s);
+		run(s);
+		assert_true(mono_now().ms - began.ms >= delay);
+	}
+}
+
+static void a_far_timer_never_comes(void **state)
+{
+	struct scene *s = *state;
+
+	loop_after(s->loop, INT64_MAX, say_a, s);
+	loop_after(s->loop, INT64_MAX / 2, say_a, s);
+	loop_after(s->loop, 10, quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "");
+}
+
+static void a_removed_timer_does_not_run(void **state)
+{
+	struct scene *s = *state;
+	struct watch *first = loop_after(s->loop, 5, say_a, s);
+	struct watch *second = loop_after(s->loop, 5, say_b, s);
+
+	loop_after(s->loop, 5, say_c, s);
+	loop_after(s->loop, 20, quit, s);
+	loop_remove(s->loop, first);
+	loop_remove(s->loop, second);
+	loop_remove(s->loop, NULL);
+	run(s);
+	assert_string_equal(s->trace.text, "c ");
+}
+
+static void again_at_once(void *arg)
+{
+	struct scene *s = arg;
+
+	s->count++;
+	loop_after(s->loop, 0, again_at_once, s);
+}
+
+static void read_and_quit(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "read ");
+	loop_quit(s->loop);
+}
+
+static void a_timer_that_repeats_at_once_starves_nobody(void **state)
+{
+	struct scene *s = *state;
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	again_at_once(s);
+	s->watches[0] = loop_on_readable(s->loop, fds[0], read_and_quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "read ");
+	assert_true(s->count < 5);
+	loop_remove(s->loop, s->watches[0]);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A deadline that is due, and a sign of life that came before it was judged. */
+static void take_sign_of_life(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "life ");
+	loop_remove(s->loop, s->watches[0]); /* the deadline */
+	loop_remove(s->loop, s->watches[1]); /* itself */
+	loop_after(s->loop, 0, quit, s);
+}
+
+/* While this runs, the sign of life comes and then the deadline passes. */
+static void spend_the_time(void *arg)
+{
+	struct scene *s = arg;
+
+	loop_remove(s->loop, s->watches[2]); /* itself */
+	assert_int_equal(write(s->fds[0][1], "x", 1), 1);
+	while (mono_now().ms <= s->at_ms)
+		usleep(1000);
+}
+
+static void every_sign_of_life_is_read_before_a_deadline_judges(void **state)
+{
+	struct scene *s = *state;
+
+	open_pipes(s, 2);
+	s->watches[1] = loop_on_readable(s->loop, s->fds[0][0], take_sign_of_life, s);
+	s->watches[2] = loop_on_readable(s->loop, s->fds[1][0], spend_the_time, s);
+	assert_int_equal(write(s->fds[1][1], "x", 1), 1);
+	s->watches[0] = loop_after(s->loop, 400, say_a, s);
+	s->at_ms = mono_now().ms + 400;
+	run(s);
+	assert_string_equal(s->trace.text, "life ");
+	close_pipes(s);
+}
+
+static void count_and_drop(void *arg)
+{
+	struct scene *s = arg;
+
+	s->at_ms++;
+}
+
+static void many_ready_descriptors_come_before_a_due_timer(void **state)
+{
+	struct scene *s = *state;
+
+	open_pipes(s, 300);
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(write(s->fds[i][1], "x", 1), 1);
+		s->watches[i] = loop_on_readable(s->loop, s->fds[i][0], count_and_drop, s);
+		assert_non_null(s->watches[i]);
+	}
+	loop_after(s->loop, 0, quit, s);
+	usleep(2000);
+	run(s);
+	assert_int_equal(s->at_ms, 300);
+	close_pipes(s);
+}
+
+/* Whoever is called first removes all, itself included. */
+static void remove_all(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "first ");
+	for (int i = 0; i < s->count; i++) {
+		loop_remove(s->loop, s->watches[i]);
+		loop_remove(s->loop, s->watches[i]); /* within the turn this is harmless */
+	}
+	loop_after(s->loop, 5, quit, s);
+}
+
+static void the_first_callback_may_remove_all_that_are_ready(void **state)
+{
+	struct scene *s = *state;
+
+	open_pipes(s, 100);
+	for (int i = 0; i < s->count; i++) {
+		assert_int_equal(write(s->fds[i][1], "x", 1), 1);
+		s->watches[i] = loop_on_readable(s->loop, s->fds[i][0], remove_all, s);
+	}
+	run(s);
+	assert_string_equal(s->trace.text, "first ");
+	close_pipes(s);
+}
+
+/* Removes its neighbour, closes that one's pipe and opens another, which gets the
+ * same descriptor: the neighbour's event must not reach the newcomer. */
+static void replace_neighbour(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "first ");
+	for (int i = 0; i < 2; i++)
+		loop_remove(s->loop, s->watches[i]);
+	close_pipes(s);
+	open_pipes(s, 2);
+	s->watches[0] = loop_on_readable(s->loop, s->fds[0][0], say_a, s);
+	s->watches[1] = loop_on_readable(s->loop, s->fds[1][0], say_b, s);
+	loop_after(s->loop, 10, quit, s);
+}
+
+static void a_reused_descriptor_gets_no_event_of_the_old_one(void **state)
+{
+	struct scene *s = *state;
+
+	open_pipes(s, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(write(s->fds[i][1], "x", 1), 1);
+		s->watches[i] = loop_on_readable(s->loop, s->fds[i][0], replace_neighbour, s);
+	}
+	run(s);
+	assert_string_equal(s->trace.text, "first ");
+	close_pipes(s);
+}
+
+static void remove_other_timer(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "first ");
+	loop_remove(s->loop, s->watches[0]); /* itself: gone already */
+	loop_remove(s->loop, s->watches[1]);
+}
+
+static void a_timer_may_remove_one_that_is_due_with_it(void **state)
+{
+	struct scene *s = *state;
+
+	s->watches[0] = loop_after(s->loop, 1, remove_other_timer, s);
+	s->watches[1] = loop_after(s->loop, 1, say_b, s);
+	loop_after(s->loop, 10, quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "first ");
+}
+
+static void a_hang_up_is_readable(void **state)
+{
+	struct scene *s = *state;
+
+	open_pipes(s, 1);
+	loop_on_readable(s->loop, s->fds[0][0], read_and_quit, s);
+	close(s->fds[0][1]);
+	run(s);
+	assert_string_equal(s->trace.text, "read ");
+	close(s->fds[0][0]);
+}
+
+static void descriptors_that_cannot_be_watched_are_refused(void **state)
+{
+	struct scene *s = *state;
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	open_pipes(s, 1);
+	assert_null(loop_on_readable(s->loop, file, say_a, s));
+	assert_int_equal(errno, EPERM);
+	assert_null(loop_on_readable(s->loop, -1, say_a, s));
+	assert_int_equal(errno, EBADF);
+	assert_non_null(loop_on_readable(s->loop, s->fds[0][0], say_a, s));
+	assert_null(loop_on_readable(s->loop, s->fds[0][0], say_a, s));
+	assert_int_equal(errno, EEXIST);
+	close(file);
+	loop_freep(&s->loop);
+	close_pipes(s);
+}
+
+static void quitting_leaves_the_rest_for_the_next_run(void **state)
+{
+	struct scene *s = *state;
+
+	loop_on_signal(s->loop, SIGUSR1, read_and_quit, s);
+	loop_on_signal(s->loop, SIGUSR2, read_and_quit, s);
+	loop_after(s->loop, 0, say_a, s);
+	loop_after(s->loop, 0, quit, s);
+	loop_after(s->loop, 0, say_b, s);
+	raise(SIGUSR1);
+	raise(SIGUSR2);
+	run(s);
+	assert_string_equal(s->trace.text, "read ");
+	run(s);
+	assert_string_equal(s->trace.text, "read read ");
+	run(s);
+	assert_string_equal(s->trace.text, "read read a ");
+	loop_after(s->loop, 0, quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "read read a b ");
+}
+
+static void quitting_before_the_run_ends_it_at_once(void **state)
+{
+	struct scene *s = *state;
+
+	loop_after(s->loop, 0, say_a, s);
+	loop_quit(s->loop);
+	run(s);
+	assert_string_equal(s->trace.text, "");
+}
+
+static void signals_reach_all_who_watch_them(void **state)
+{
+	struct scene *s = *state;
+
+	loop_on_signal(s->loop, SIGUSR1, say_signal, s);
+	loop_on_signal(s->loop, SIGUSR1, say_signal, s);
+	loop_on_signal(s->loop, SIGUSR2, say_a, s);
+	loop_after(s->loop, 5, quit, s);
+	raise(SIGUSR1);
+	run(s);
+	assert_string_equal(s->trace.text, "signal signal ");
+	loop_after(s->loop, 5, quit, s);
+	raise(SIGUSR1);
+	run(s);
+	assert_string_equal(s->trace.text, "signal signal signal signal ");
+}
+
+static void swap_signal_watches(void *arg)
+{
+	struct scene *s = arg;
+
+	sb_adds(&s->trace, "swap ");
+	for (int i = 0; i < 3; i++)
+		loop_remove(s->loop, s->watches[i]);
+	s->watches[0] = loop_on_signal(s->loop, SIGUSR1, say_a, s);
+}
+
+static void signal_watches_may_be_removed_and_made_inside_one(void **state)
+{
+	struct scene *s = *state;
+
+	for (int i = 0; i < 3; i++)
+		s->watches[i] = loop_on_signal(s->loop, SIGUSR1, swap_signal_watches, s);
+	loop_after(s->loop, 5, quit, s);
+	raise(SIGUSR1);
+	run(s);
+	assert_string_equal(s->trace.text, "swap ");
+	loop_after(s->loop, 5, quit, s);
+	raise(SIGUSR1);
+	run(s);
+	assert_string_equal(s->trace.text, "swap a ");
+}
+
+static void no_such_signal_is_refused(void **state)
+{
+	struct scene *s = *state;
+
+	assert_null(loop_on_signal(s->loop, 0, say_a, s));
+	assert_null(loop_on_signal(s->loop, 1000, say_a, s));
+}
+
+static void the_signal_mask_is_as_before_when_the_loop_is_gone(void **state)
+{
+	struct scene *s = *state;
+	sigset_t before, during, after, one;
+
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	loop_on_signal(s->loop, SIGUSR1, say_a, s);
+	loop_on_signal(s->loop, SIGUSR1, say_a, s);
+	loop_on_signal(s->loop, SIGUSR2, say_a, s);
+	sigprocmask(SIG_BLOCK, NULL, &during);
+	loop_freep(&s->loop);
+	sigprocmask(SIG_BLOCK, NULL, &after);
+	assert_true(sigismember(&during, SIGUSR1));
+	for (int i = 1; i < 32; i++)
+		assert_int_equal(sigismember(&after, i), sigismember(&before, i));
+	assert_true(sigismember(&after, SIGUSR2));
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+static pid_t start_child(int exit_code)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(exit_code);
+	return pid;
+}
+
+static void exit_and_quit(void *arg)
+{
+	struct scene *s = arg;
+
+	say_exit(s);
+	loop_quit(s->loop);
+}
+
+static void the_end_of_a_child_is_reported_once(void **state)
+{
+	struct scene *s = *state;
+	pid_t pid = start_child(3);
+	int status;
+
+	assert_non_null(loop_on_exit(s->loop, pid, exit_and_quit, s));
+	run(s);
+	loop_after(s->loop, 10, quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "exit ");
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 3);
+	assert_null(loop_on_exit(s->loop, pid, exit_and_quit, s));
+	assert_int_equal(errno, ESRCH);
+}
+
+/* A grandchild: its parent ends first, so that it is no child of ours. */
+static void the_end_of_a_stranger_is_reported_too(void **state)
+{
+	struct scene *s = *state;
+	int pids[2], hold[2];
+	pid_t parent, stranger = -1;
+
+	assert_int_equal(pipe2(pids, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	parent = fork();
+	if (parent == 0) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			char c;
+
+			close(hold[1]);
+			_exit((int)read(hold[0], &c, 1));
+		}
+		_exit(write(pids[1], &child, sizeof child) != sizeof child);
+	}
+	assert_int_equal(read(pids[0], &stranger, sizeof stranger), sizeof stranger);
+	waitpid(parent, NULL, 0);
+	assert_non_null(loop_on_exit(s->loop, stranger, exit_and_quit, s));
+	close(hold[1]); /* ends it */
+	run(s);
+	assert_string_equal(s->trace.text, "exit ");
+	close(hold[0]);
+	close(pids[0]);
+	close(pids[1]);
+}
+
+static void a_removed_exit_watch_is_silent(void **state)
+{
+	struct scene *s = *state;
+	pid_t pid = start_child(0);
+	struct watch *watch = loop_on_exit(s->loop, pid, say_exit, s);
+
+	loop_remove(s->loop, watch);
+	loop_on_exit(s->loop, pid, exit_and_quit, s);
+	run(s);
+	assert_string_equal(s->trace.text, "exit ");
+	waitpid(pid, NULL, 0);
+}
+
+static int highest_fd(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void a_loop_that_is_freed_leaves_no_descriptor(void **state)
+{
+	struct scene *s = *state;
+	int before = highest_fd();
+
+	for (int i = 0; i < 20; i++) {
+		AUTO(loop_freep) struct loop *loop = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(loop_new(&loop, &err), 0);
+		loop_after(loop, 1000, say_a, s);
+		loop_on_signal(loop, SIGUSR1, say_a, s);
+		assert_non_null(loop_on_exit(loop, getpid(), say_a, s));
+	}
+	assert_int_equal(highest_fd(), before);
+}
+
+/* Random adding and removing of everything by everything, for the sanitizers. */
+static void churn(void *arg)
+{
+	struct scene *s = arg;
+	static const watch_fn again = churn;
+
+	if (++s->at_ms > 20000) {
+		loop_quit(s->loop);
+		return;
+	}
+	for (int i = 0; i < 4; i++) {
+		int slot = rand() % 64;
+		char c = 'x';
+
+		/* Timers forget their slot when they run; only readable ones are kept. */
+		loop_remove(s->loop, s->watches[slot]);
+		s->watches[slot] = NULL;
+		if (rand() % 3)
+			s->watches[slot] = loop_on_readable(s->loop, s->fds[slot][0], again, s);
+		assert_true(write(s->fds[slot][1], &c, 1) <= 1);
+		if (rand() % 2)
+			(void)!read(s->fds[rand() % 64][0], &c, 1);
+	}
+	if (rand() % 8 == 0)
+		loop_after(s->loop, rand() % 2, again, s);
+	if (rand() % 16 == 0)
+		raise(SIGUSR1);
+}
+
+static void anything_may_be_added_and_removed_at_any_time(void **state)
+{
+	struct scene *s = *state;
+
+	srand(1);
+	open_pipes(s, 64);
+	loop_on_signal(s->loop, SIGUSR1, churn, s);
+	for (int i = 0; i < 4; i++)
+		loop_after(s->loop, 0, churn, s);
+	run(s);
+	assert_true(s->at_ms > 20000);
+	loop_freep(&s->loop);
+	close_pipes(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_scene(timers_run_in_order_of_time_then_age),
+		test_scene(a_timer_is_not_early),
+		test_scene(a_far_timer_never_comes),
+		test_scene(a_removed_timer_does_not_run),
+		test_scene(a_timer_that_repeats_at_once_starves_nobody),
+		test_scene(every_sign_of_life_is_read_before_a_deadline_judges),
+		test_scene(many_ready_descriptors_come_before_a_due_timer),
+		test_scene(the_first_callback_may_remove_all_that_are_ready),
+		test_scene(a_reused_descriptor_gets_no_event_of_the_old_one),
+		test_scene(a_timer_may_remove_one_that_is_due_with_it),
+		test_scene(a_hang_up_is_readable),
+		test_scene(descriptors_that_cannot_be_watched_are_refused),
+		test_scene(quitting_leaves_the_rest_for_the_next_run),
+		test_scene(quitting_before_the_run_ends_it_at_once),
+		test_scene(signals_reach_all_who_watch_them),
+		test_scene(signal_watches_may_be_removed_and_made_inside_one),
+		test_scene(no_such_signal_is_refused),
+		test_scene(the_signal_mask_is_as_before_when_the_loop_is_gone),
+		test_scene(the_end_of_a_child_is_reported_once),
+		test_scene(the_end_of_a_stranger_is_reported_too),
+		test_scene(a_removed_exit_watch_is_silent),
+		test_scene(a_loop_that_is_freed_leaves_no_descriptor),
+		test_scene(anything_may_be_added_and_removed_at_any_time),
+	};
+
+	return cmocka_run_group_tests_name("base/loop", tests, NULL, NULL);
+}
