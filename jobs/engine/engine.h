@@ -1,0 +1,90 @@
+/*
+ * What the workflow may ask of any engine, whatever executes the attempts.
+ *
+ * One engine is one row in registry.c and one file. An engine knows attempts
+ * by their job name (stk-<run>-<phase>-<attempt>); a repeated submit of a name
+ * finds the job and does not start a second one. Calls return at once or after
+ * a bounded time; none of them retries or sleeps. Status comes from describe,
+ * which may be called as often as the driver likes, and `wake` says when it is
+ * worth calling early.
+ */
+#ifndef STK_ENGINE_ENGINE_H
+#define STK_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/err.h"
+#include "jobs/base/sb.h"
+#include "jobs/store/store.h"
+
+/* One attempt, as an engine needs it. All strings are borrowed for the call. */
+struct engine_job {
+	const char *name; /* stk-<run>-<phase>-<attempt> */
+	const char *run, *phase;
+	int64_t attempt;
+	int nodes;
+	const char *prefix;    /* key prefix of the attempt in the workspace, ends with '/' */
+	const char *agent_key; /* key prefix of the agent directory in the workspace */
+	char *const *env;      /* NAME=VALUE; holds secrets: never written down by an engine */
+};
+
+enum engine_state {
+	ENGINE_QUEUED,
+	ENGINE_STARTING,
+	ENGINE_RUNNING,
+	ENGINE_STOPPING,
+	ENGINE_ENDED,  /* on evidence: nothing of it runs any more */
+	ENGINE_UNSEEN, /* cannot be seen; unknown is not ended */
+};
+
+struct engine_status {
+	enum engine_state state;
+	bool exit_known;
+	int exit;         /* as a shell gives it: 128 + n for signal n; of the first node to fail */
+	int node;         /* that node's rank, 0 if all ended well */
+	char reason[256]; /* the engine's own words, may be empty */
+	struct utc started; /* ms 0: not known */
+};
+
+struct engine; /* an opened engine; each begins with its ops */
+
+struct engine_ops {
+	const char *name; /* as the spec spells it */
+	/* Open on a workspace. */
+	int (*open)(const char *workspace, struct engine **ret, struct err **err);
+	void (*close)(struct engine *engine);
+	/* Is everything there that submitting needs? Changes nothing. */
+	int (*check)(struct engine *engine, struct err **err);
+	/* 0: the engine has it. -1: it definitely does not (err->code says why).
+	 * 1: unknown; err is set all the same and says what happened. */
+	int (*submit)(struct engine *engine, const struct engine_job *job, struct err **err);
+	/* 1: there is (or was) a job of that name, 0: certainly never, -1: unknown. */
+	int (*find)(struct engine *engine, const char *name, const char *prefix, struct err **err);
+	int (*describe)(struct engine *engine, const char *name, const char *prefix,
+			struct engine_status *ret, struct err **err);
+	/* Ask it to end: SIGTERM, after `grace_ms` SIGKILL. Gone already is fine. */
+	int (*stop)(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
+		    struct err **err);
+	/* Append log bytes of a node from `*offset` on, at most `max`, and move the
+	 * offset. 0 bytes: nothing new (a log that is not there yet is empty). */
+	int (*logs)(struct engine *engine, const char *name, const char *prefix, int node,
+		    uint64_t *offset, size_t max, struct sb *ret, struct err **err);
+	/* Process ids whose end makes describe worth calling, at most `max`; the
+	 * count. NULL where there is none. */
+	int (*wake)(struct engine *engine, const char *name, const char *prefix, pid_t *ret,
+		    int max);
+};
+
+struct engine {
+	const struct engine_ops *ops;
+};
+
+/* NULL if this version has no engine of that name. */
+const struct engine_ops *engine_find(const char *name);
+/* Names of all engines of this version, in order; NULL-terminated. */
+extern const char *const engine_names[];
+
+#endif

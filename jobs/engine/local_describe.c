@@ -1,0 +1,242 @@
+/* From what can be seen of an attempt to the engine's word on it: see local.h. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/engine/local_inside.h"
+#include "jobs/store/order.h"
+
+#define LAST_LINE_MAX 160
+
+static void say(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
+
+static void say(struct engine_status *ret, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(ret->reason, sizeof ret->reason, fmt, args);
+	va_end(args);
+}
+
+/* How long the agents give a command between SIGTERM and SIGKILL. */
+static int64_t grace_of(const struct view *view)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *order = NULL;
+
+	if (js_load(view->order_path, ORDER_MAX, &order, &ignored) < 0)
+		return ORDER_GRACE_MS;
+	return js_int(order, "grace_ms", ORDER_GRACE_MS);
+}
+
+static bool in_state(const struct node_view *node, const char *state)
+{
+	const char *now = js_str(node->report, "state");
+
+	return now && strcmp(now, state) == 0;
+}
+
+/* Over, and not well: its agent died or its command failed. */
+static bool failed(const struct node_view *node)
+{
+	return !node->alive &&
+	       (!report_is_final(node->report) || js_int(node->report, "exit", 0) != 0);
+}
+
+/* Failed by itself, and not because it was told to stop. */
+static bool is_root(const struct node_view *node)
+{
+	const char *stopped = js_str(node->report, "stopped");
+
+	return failed(node) && report_is_final(node->report) &&
+	       (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
+}
+
+static void describe_alive(const struct local *local, const char *prefix, struct view *view,
+			   struct engine_status *ret)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	bool running = false, any_failed = false;
+
+	for (int i = 0; i < view->record.nodes; i++) {
+		running |= in_state(&view->nodes[i], REPORT_RUNNING);
+		any_failed |= failed(&view->nodes[i]);
+	}
+	if (any_failed) {
+		/* The attempt is lost as a whole: what is left of it holds devices for
+		 * nothing. A note that cannot be written now is written next time. */
+		view_kill_orphans(view);
+		(void)!view_stop(local, prefix, view, STOP_PEER, grace_of(view), &ignored);
+	}
+	ret->state = view->record.stop != STOP_NONE ? ENGINE_STOPPING
+		     : running                      ? ENGINE_RUNNING
+						    : ENGINE_STARTING;
+}
+
+/* Append the last line of a node's log, where an agent that could not report may
+ * have said why. */
+static void add_last_line(const struct local *local, const char *prefix, int node, struct sb *out)
+{
+	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
+	FILE *file = fopen(path, "re");
+	char text[LAST_LINE_MAX + 1];
+	size_t len, from;
+
+	if (!file)
+		return;
+	if (fseek(file, -LAST_LINE_MAX, SEEK_END) != 0)
+		rewind(file);
+	len = fread(text, 1, LAST_LINE_MAX, file);
+	fclose(file);
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	for (from = len; from > 0 && text[from - 1] != '\n'; from--)
+		;
+	/* The agent's own lines say nothing that its report does not. */
+	if (len - from >= strlen(AGENT_LINE) &&
+	    memcmp(text + from, AGENT_LINE, strlen(AGENT_LINE)) == 0)
+		return;
+	if (len > from) {
+		sb_adds(out, "; last line: ");
+		text_escape(out, text + from, len - from, false);
+	}
+}
+
+/* The agent of this node is gone and has left no final report. */
+static void describe_death(const struct local *local, const char *prefix, const struct view *view,
+			   int node, struct engine_status *ret)
+{
+	const struct node_view *dead = &view->nodes[node];
+	AUTO(sb_release) struct sb how = SB_INIT;
+
+	ret->node = node;
+	ret->exit_known = false;
+	if (view->sight == SIGHT_GONE && strcmp(view->record.boot, local->boot) != 0) {
+		say(ret, "the machine '%s' was restarted", view->record.host);
+		return;
+	}
+	if (!dead->report && dead->id.pid == 0) {
+		say(ret, "the agent of node %d was never started", node);
+		return;
+	}
+	if (dead->reaped && WIFSIGNALED(dead->status))
+		sb_addf(&how, " (signal %d)", WTERMSIG(dead->status));
+	else if (dead->reaped)
+		sb_addf(&how, " (exit %d)", WEXITSTATUS(dead->status));
+	add_last_line(local, prefix, node, &how);
+	say(ret, "the agent of node %d died without a report%s", node, how.text);
+}
+
+/* A node whose final report decides the attempt. */
+static void describe_end(const struct view *view, int node, struct engine_status *ret)
+{
+	const json_t *report = view->nodes[node].report;
+	const char *message = js_str(json_object_get(report, "error"), "message");
+
+	ret->node = node;
+	ret->exit_known = true;
+	ret->exit = (int)js_int(report, "exit", 0);
+	if (in_state(&view->nodes[node], REPORT_NOT_MINE))
+		say(ret, "another attempt holds the claim");
+	else if (message)
+		say(ret, "%s", message);
+}
+
+/* The node that the nodes themselves agreed on as the first to fail; -1: none. */
+static int first_to_fail(const struct local *local, const char *prefix, const struct view *view)
+{
+	AUTO(auto_free) char *path = local_path(local, prefix, FAILED_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *body = NULL;
+	int64_t node = -1;
+
+	if (view->record.nodes > 1 && js_load(path, REPORT_MAX, &body, &ignored) == 0)
+		node = js_int(body, "node", -1);
+	return node >= 0 && node < view->record.nodes && report_is_final(view->nodes[node].report)
+		       ? (int)node
+		       : -1;
+}
+
+/* Which node's end is the attempt's: an agent that died although nobody stopped
+ * it, the first command to fail by itself, else whichever failed. */
+static int deciding_node(const struct local *local, const char *prefix, const struct view *view)
+{
+	int first = first_to_fail(local, prefix, view), any = -1;
+
+	for (int i = 0; i < view->record.nodes; i++)
+		if (!report_is_final(view->nodes[i].report) && view->record.stop != STOP_REQUEST &&
+		    first < 0)
+			return i;
+	if (first >= 0)
+		return first;
+	for (int i = 0; i < view->record.nodes; i++) {
+		const struct node_view *node = &view->nodes[i];
+
+		if (is_root(node) &&
+		    (first < 0 || js_int(node->report, "ended", 0) <
+					  js_int(view->nodes[first].report, "ended", 0)))
+			first = i;
+		if (any < 0 && failed(node))
+			any = i;
+	}
+	return first >= 0 ? first : any >= 0 ? any : 0;
+}
+
+static void describe_over(const struct local *local, const char *prefix, const struct view *view,
+			  struct engine_status *ret)
+{
+	int node;
+
+	if (view_kill_orphans(view) > 0) {
+		ret->state = ENGINE_STOPPING;
+		say(ret, "processes that outlived their agent are being killed");
+		return;
+	}
+	ret->state = ENGINE_ENDED;
+	node = deciding_node(local, prefix, view);
+	if (report_is_final(view->nodes[node].report))
+		describe_end(view, node, ret);
+	else
+		describe_death(local, prefix, view, node, ret);
+}
+
+int local_describe(struct engine *engine, const char *name, const char *prefix,
+		   struct engine_status *ret, struct err **err)
+{
+	const struct local *local = (const struct local *)engine;
+	AUTO(view_release) struct view view = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+	int there = view_load(local, prefix, &view, &why);
+
+	(void)err;
+	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
+	if (there < 0) {
+		say(ret, "%s", why->message);
+		return 0;
+	}
+	if (there == 0) {
+		say(ret, "the engine's record of '%s' is not there", name);
+		return 0;
+	}
+	for (int i = view.record.nodes - 1; i >= 0; i--) {
+		struct node_view *node = &view.nodes[i];
+		int64_t started = js_int(node->report, "started", 0);
+
+		if (started > 0)
+			ret->started.ms = started;
+		if (view.sight == SIGHT_PIDS && !node->alive)
+			node->reaped = reap_child(&node->id, &node->status);
+	}
+	if (view.sight == SIGHT_NONE)
+		say(ret, "it was started on '%s', whose processes cannot be seen from here",
+		    view.record.host);
+	else if (view.alive > 0)
+		describe_alive(local, prefix, &view, ret);
+	else
+		describe_over(local, prefix, &view, ret);
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* Finds processes of an attempt that no record names, and signals or reaps
+ * exactly the process that was meant: see local_inside.h. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/engine/local_inside.h"
+#include "jobs/store/order.h"
+
+/* Of one process's arguments or environment; the kernel's own limit for both is
+ * a quarter of the stack limit, usually 2 MiB. */
+#define TEXT_MAX ((size_t)4 << 20)
+
+/* NUL-separated texts from /proc; a NUL is put in front, so that every text is
+ * found between two. False if it cannot be read, or is empty. */
+static bool read_texts(const char *pid, const char *file, struct sb *ret)
+{
+	AUTO(auto_free) char *path = mem_format("/proc/%s/%s", pid, file);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char buffer[4096];
+	ssize_t len;
+
+	if (fd < 0)
+		return false;
+	sb_addc(ret, '\0');
+	while ((len = read(fd, buffer, sizeof buffer)) > 0)
+		sb_add(ret, buffer, (size_t)len);
+	sb_addc(ret, '\0');
+	return ret->len > 2;
+}
+
+/* Where `text` stands as a whole; NULL if it does not. */
+static const char *find_text(const struct sb *texts, const char *text)
+{
+	size_t len = strlen(text) + 2;
+	AUTO(auto_free) char *framed = mem_zero(1, len);
+	const char *at;
+
+	memcpy(framed + 1, text, len - 2);
+	at = memmem(texts->text, texts->len, framed, len);
+	return at ? at + 1 : NULL;
+}
+
+/* The rank of an agent of this order, -1 if it is none: `… ORDER RANK`. */
+static int agent_rank(const char *pid, const char *order_path)
+{
+	AUTO(sb_release) struct sb argv = SB_INIT_MAX(TEXT_MAX);
+	const char *at, *rank;
+
+	if (!read_texts(pid, "cmdline", &argv))
+		return -1;
+	at = find_text(&argv, order_path);
+	rank = at ? at + strlen(at) + 1 : NULL;
+	if (!rank || !isdigit((unsigned char)*rank) ||
+	    !memmem(argv.text, argv.len, "stoker-node", 11))
+		return -1;
+	return (int)strtol(rank, NULL, 10);
+}
+
+static bool carries(const char *pid, const char *token)
+{
+	AUTO(sb_release) struct sb env = SB_INIT_MAX(TEXT_MAX);
+	AUTO(auto_free) char *variable = mem_format(ORDER_TOKEN "=%s", token);
+
+	return read_texts(pid, "environ", &env) && find_text(&env, variable) != NULL;
+}
+
+static bool is_ours(const char *pid)
+{
+	AUTO(auto_free) char *path = mem_format("/proc/%s", pid);
+	struct stat st;
+
+	return isdigit((unsigned char)pid[0]) && stat(path, &st) == 0 && st.st_uid == geteuid() &&
+	       strtol(pid, NULL, 10) != getpid();
+}
+
+size_t scan_processes(const char *token, const char *order_path, struct found *ret, size_t max)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	size_t count = 0;
+
+	while (proc && count < max && (entry = readdir(proc))) {
+		const char *pid = entry->d_name;
+		struct found found = { .rank = -1 };
+
+		if (!is_ours(pid) || proc_identify((pid_t)strtol(pid, NULL, 10), &found.id) < 0)
+			continue;
+		found.rank = agent_rank(pid, order_path);
+		if ((found.rank >= 0 || (token && carries(pid, token))) && proc_alive(&found.id))
+			ret[count++] = found;
+	}
+	if (proc)
+		closedir(proc);
+	return count;
+}
+
+bool signal_process(const struct proc_id *id, int signo)
+{
+	AUTO(auto_close) int pidfd = -1;
+	struct proc_id now;
+
+	if (id->pid <= 1)
+		return false;
+	/* Opened before the check: what is checked is what is signalled. */
+	pidfd = (int)syscall(SYS_pidfd_open, id->pid, 0);
+	if (pidfd < 0 || proc_identify(id->pid, &now) < 0 || now.start_ticks != id->start_ticks ||
+	    strcmp(now.boot_id, id->boot_id) != 0)
+		return false;
+	return syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0) == 0;
+}
+
+bool reap_child(const struct proc_id *id, int *ret_status)
+{
+	struct proc_id now;
+
+	/* A zombie keeps its pid and start time until it is reaped; another child of
+	 * ours under that pid is not to be touched. */
+	if (id->pid <= 1 || proc_identify(id->pid, &now) < 0 ||
+	    now.start_ticks != id->start_ticks || strcmp(now.boot_id, id->boot_id) != 0)
+		return false;
+	return waitpid(id->pid, ret_status, WNOHANG) == id->pid;
+}

@@ -1,0 +1,234 @@
+/* The steps of stoker-node from the order to the last report: see agent.h. */
+#include "jobs/node/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/node/prepare.h"
+
+#define CLAIM_POLL_MS 200
+
+void agent_finish(struct agent *agent, const char *state, int exit_status)
+{
+	agent->state = state;
+	agent->exit = exit_status;
+	loop_quit(agent->loop);
+}
+
+void agent_fail(struct agent *agent, struct err **why, const char *class)
+{
+	report_error(&agent->report, *why, class);
+	err_freep(why);
+	agent_finish(agent, REPORT_FAILED, AGENT_EXIT_FAILED);
+}
+
+/* One agent a folder: two would unpack over one another. The lock also tells
+ * observers that cannot see our pid whether we live. */
+static int take_lock(struct agent *agent, struct err **err)
+{
+	AUTO(auto_free) char *path = fs_join(agent->task.dir, LOCK_FILE);
+
+	if (fs_mkdirs(agent->task.dir, err) < 0)
+		return -1;
+	agent->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (agent->lock_fd < 0)
+		return fs_error(err, errno, "cannot open '%s'", path);
+	if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return 1;
+	return 0;
+}
+
+static void on_stop(void *arg)
+{
+	supervise_stop(arg, STOPPED_SIGNAL);
+}
+
+/* Each step is a turn of the loop, so that a signal that came during the one
+ * before is heard first. */
+static void step_start(void *arg)
+{
+	struct agent *agent = arg;
+
+	/* Unpacking takes its time; the claim may have passed on. */
+	if (agent->state)
+		return;
+	if (claim_holds(&agent->claim, &agent->task, agent->store))
+		supervise_start(agent);
+	else
+		supervise_stop(agent, STOPPED_SUPERSEDED);
+}
+
+static void step_prepare(void *arg)
+{
+	struct agent *agent = arg;
+	AUTO(auto_free) char *failed = task_key(&agent->task, FAILED_FILE);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (agent->state)
+		return;
+	/* Of an earlier start of this job. The other nodes wait for our claim. */
+	if (agent->task.node == 0 && agent->task.restart > 0 &&
+	    store_delete(agent->store, failed, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
+	if (prepare_folders(&agent->task, agent->store, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
+	loop_after(agent->loop, 0, step_start, agent);
+}
+
+static void step_claim(void *arg)
+{
+	struct agent *agent = arg;
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *master = NULL;
+	enum claim_state state;
+
+	if (agent->state)
+		return;
+	if (claim_take(&agent->claim, &agent->task, agent->store, &state, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
+	switch (state) {
+	case CLAIM_OTHERS:
+		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
+		return;
+	case CLAIM_NOT_YET:
+		if (mono_now().ms < agent->claim_deadline_ms) {
+			loop_after(agent->loop, CLAIM_POLL_MS, step_claim, agent);
+			return;
+		}
+		err_set(&why, EXIT_REFUSED, "node 0 has not claimed the phase within %lld s",
+			(long long)(agent->task.claim_wait_ms / 1000));
+		agent_fail(agent, &why, "transient-infra");
+		return;
+	case CLAIM_OURS:
+		break;
+	}
+	master = mem_format("%s:%lld", agent->claim.master_addr,
+			    (long long)agent->claim.master_port);
+	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
+	js_put_str(agent->report.body, "master", master);
+	loop_after(agent->loop, 0, step_prepare, agent);
+}
+
+/* Tell the other nodes; the first one to fail stands for the attempt. */
+static void tell_peers(struct agent *agent)
+{
+	AUTO(auto_free) char *key = task_key(&agent->task, FAILED_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *body = NULL;
+
+	if (agent->task.nodes == 1 || agent->exit == 0 ||
+	    strcmp(agent->state, REPORT_NOT_MINE) == 0 ||
+	    (agent->stopped && strcmp(agent->stopped, STOPPED_LOG) != 0))
+		return;
+	body = json_object();
+	js_put(body, "v", json_integer(1));
+	js_put(body, "node", json_integer(agent->task.node));
+	js_put(body, "exit", json_integer(agent->exit));
+	js_put(body, "at", json_integer(utc_now().ms));
+	text = js_line(body);
+	(void)!store_put_if_absent(agent->store, key, text, strlen(text), &ignored);
+}
+
+static void conclude(struct agent *agent)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	json_t *body = agent->report.body;
+
+	prepare_discard(&agent->task);
+	tell_peers(agent);
+	if (!json_object_get(body, "ended"))
+		js_put(body, "ended", json_integer(utc_now().ms));
+	js_put(body, "exit", json_integer(agent->exit));
+	js_put_str(body, "stopped", agent->stopped);
+	if (agent->relay.failed)
+		js_put(body, "log_lost", json_true());
+	/* Without a report our exit status is all there is to go by; it stands. */
+	if (report_write(&agent->report, agent->state, &why) < 0)
+		fprintf(stderr, "stoker-node: %s\n", why->message);
+}
+
+static int set_up(struct agent *agent, struct err **err)
+{
+	const struct task *task = &agent->task;
+
+	/* Whoever started us may have left SIGCHLD ignored, and then nothing could be
+	 * waited for; a reader of our log that is gone must not kill us. */
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot become a subreaper");
+	if (loop_new(&agent->loop, err) < 0)
+		return -1;
+	loop_on_signal(agent->loop, SIGTERM, on_stop, agent);
+	loop_on_signal(agent->loop, SIGINT, on_stop, agent);
+	loop_on_signal(agent->loop, SIGHUP, on_stop, agent);
+	if (store_open(task->workspace, &agent->store, err) < 0)
+		return -1;
+	relay_init(&agent->relay, STDOUT_FILENO);
+	report_init(&agent->report, task, agent->store, &agent->relay);
+	js_put_str(agent->report.body, "src", task->src);
+	js_put_str(agent->report.body, "checkpoint_dir", task->checkpoint);
+	js_put_str(agent->report.body, "output_dir", task->output);
+	claim_init(&agent->claim, task);
+	agent->claim_deadline_ms = mono_now().ms + task->claim_wait_ms;
+	return report_write(&agent->report, REPORT_STARTING, err);
+}
+
+static void release(struct agent *agent)
+{
+	auto_close(&agent->pipe_fd);
+	err_freep(&agent->trouble);
+	envlist_release(&agent->env);
+	claim_release(&agent->claim);
+	report_release(&agent->report);
+	relay_release(&agent->relay);
+	loop_freep(&agent->loop);
+	store_freep(&agent->store);
+	task_release(&agent->task);
+	auto_close(&agent->lock_fd);
+}
+
+/* Before there is a report, stderr is the only place to say it. */
+static int complain(const struct err *why)
+{
+	AUTO(auto_free) char *text = err_format(why);
+
+	fprintf(stderr, "stoker-node: %s\n", text);
+	return AGENT_EXIT_FAILED;
+}
+
+int agent_main(const char *order_path, const char *rank)
+{
+	AUTO(release) struct agent agent = { .lock_fd = -1, .pipe_fd = -1, .relay.out = SB_INIT };
+	AUTO(err_freep) struct err *why = NULL;
+	int locked;
+
+	if (task_load(order_path, rank, &agent.task, &why) < 0)
+		return complain(why);
+	locked = take_lock(&agent, &why);
+	if (locked < 0)
+		return complain(why);
+	if (locked > 0) /* the report is the other one's */
+		return AGENT_EXIT_NOT_MINE;
+	if (set_up(&agent, &why) < 0)
+		return complain(why);
+	loop_after(agent.loop, 0, step_claim, &agent);
+	if (loop_run(agent.loop, &why) < 0)
+		agent_fail(&agent, &why, NULL);
+	conclude(&agent);
+	return agent.exit;
+}

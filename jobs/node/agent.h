@@ -1,0 +1,71 @@
+/*
+ * stoker-node: what happens on one node of one attempt, in order.
+ *
+ *   read the order → report "starting" → claim the phase (node 0) or wait for
+ *   the claim of our job (the others) → fresh source, folders, environment →
+ *   start the command in its own process group → report "running" → pass its
+ *   output on, look at the claim, forward signals → see that nothing of it is
+ *   left → report how it ended, exit with its status.
+ *
+ * Whatever ends it early goes the same way out: SIGTERM to the command's group,
+ * after the grace SIGKILL to everything that descends from it, then the report.
+ */
+#ifndef STK_NODE_AGENT_H
+#define STK_NODE_AGENT_H
+
+#include <stdbool.h>
+
+#include "jobs/base/loop.h"
+#include "jobs/node/claim.h"
+#include "jobs/node/envlist.h"
+#include "jobs/node/relay.h"
+#include "jobs/node/report.h"
+#include "jobs/node/task.h"
+
+struct agent {
+	struct task task;
+	struct store *store;
+	struct loop *loop;
+	struct relay relay;
+	struct report report;
+	struct claim claim;
+	struct envlist env;
+	int lock_fd; /* node-<k>/lock */
+
+	/* the command */
+	pid_t command; /* leads its own session and group; 0: not started */
+	int pipe_fd;   /* its stdout and stderr; -1: not open */
+	struct watch *pipe_watch, *kill_timer;
+	bool over;      /* it has ended and is reaped */
+	bool childless; /* nothing that descends from it is left */
+	int status;     /* of waitpid, once over */
+	int kill_rounds;
+	size_t leftovers;
+
+	/* how it goes out */
+	struct err *trouble;       /* why we could not go on, where it is our failure */
+	const char *stopped;       /* STOPPED_*, once we stop it ourselves */
+	const char *state;         /* REPORT_*, once decided */
+	int exit;                  /* of the agent */
+	int64_t claim_deadline_ms; /* mono */
+};
+
+/* The whole of it; the exit status. Prints only report lines to stdout, and to
+ * stderr why there can be none. */
+int agent_main(const char *order_path, const char *rank);
+
+/* Between agent.c and supervise.c. */
+
+/* Start the command and watch it until nothing of it is left; then the loop
+ * quits with state and exit set. Called from the loop. */
+void supervise_start(struct agent *agent);
+/* Stop it for this reason (STOPPED_*), the first one that counts. Also before it
+ * was started: then it never is. */
+void supervise_stop(struct agent *agent, const char *why);
+
+/* Decide how it went and leave the loop. */
+void agent_finish(struct agent *agent, const char *state, int exit_status);
+/* The same for the agent's own failure; takes the error. */
+void agent_fail(struct agent *agent, struct err **why, const char *class);
+
+#endif

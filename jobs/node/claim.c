@@ -1,0 +1,200 @@
+/* Claim and fence over one object of the workspace: see claim.h. */
+#include "jobs/node/claim.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/hash.h"
+
+/* A contender can win each round only once, so this is plenty. */
+#define CLAIM_ROUNDS 20
+
+/* Below the ports that the kernel hands out to clients by itself (from 32768
+ * on, ip(7)), so that no passing connection takes the port before the master
+ * of the training binds it. */
+#define PORT_FIRST 20000
+#define PORT_COUNT 12000
+#define PORT_TRIES 64
+
+void claim_init(struct claim *claim, const struct task *task)
+{
+	unsigned char bytes[(CLAIM_HOLDER - 1) / 2];
+
+	*claim = (struct claim){ 0 };
+	claim->key = mem_format("%s" CLAIM_DIR "%s", task->run_prefix, task->phase);
+	random_bytes(bytes, sizeof bytes);
+	for (size_t i = 0; i < sizeof bytes; i++) {
+		claim->holder[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+		claim->holder[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+	}
+}
+
+void claim_release(struct claim *claim)
+{
+	free(claim->key);
+	free(claim->master_addr);
+	*claim = (struct claim){ 0 };
+}
+
+/* A port that nothing on this machine uses right now. It is not kept open: the
+ * command's own master is to bind it. */
+static int64_t free_port(void)
+{
+	for (int i = 0; i < PORT_TRIES; i++) {
+		struct sockaddr_in at = { .sin_family = AF_INET };
+		AUTO(auto_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		uint16_t chance;
+
+		random_bytes(&chance, sizeof chance);
+		at.sin_port = htons((uint16_t)(PORT_FIRST + chance % PORT_COUNT));
+		if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0)
+			return ntohs(at.sin_port);
+	}
+	return PORT_FIRST;
+}
+
+static json_t *claim_body(const struct claim *claim, const struct task *task)
+{
+	const char *addr = js_str(task->order, "master_addr");
+	json_t *body = json_object();
+	char host[256] = "";
+
+	gethostname(host, sizeof host - 1);
+	js_put(body, "v", json_integer(1));
+	js_put(body, "attempt", json_integer(task->attempt));
+	js_put_str(body, "job", task->job);
+	js_put(body, "restart", json_integer(task->restart));
+	js_put_str(body, "nonce", task->nonce);
+	js_put_str(body, "token", task->token);
+	js_put_str(body, "holder", claim->holder);
+	js_put_str(body, "host", host);
+	js_put(body, "at", json_integer(utc_now().ms));
+	js_put_str(body, "master_addr", addr ? addr : "127.0.0.1");
+	js_put(body, "master_port", json_integer(free_port()));
+	return body;
+}
+
+/* Does the claim in the store name our job, in its present run? */
+static bool names_our_job(const json_t *theirs, const struct task *task)
+{
+	const char *job = js_str(theirs, "job"), *token = js_str(theirs, "token");
+
+	return js_int(theirs, "attempt", 0) == task->attempt && job &&
+	       strcmp(job, task->job) == 0 && js_int(theirs, "restart", 0) == task->restart &&
+	       strcmp(token ? token : "", task->token) == 0;
+}
+
+static bool is_ours(const struct claim *claim, const json_t *theirs, const struct task *task)
+{
+	const char *holder = js_str(theirs, "holder");
+
+	if (task->node > 0)
+		return names_our_job(theirs, task);
+	return holder && strcmp(holder, claim->holder) == 0;
+}
+
+/* May our job take over from the one that holds it? */
+static bool may_supersede(const json_t *theirs, const struct task *task)
+{
+	int64_t attempt = js_int(theirs, "attempt", 0);
+	const char *job = js_str(theirs, "job");
+
+	if (task->attempt != attempt)
+		return task->attempt > attempt;
+	return job && strcmp(job, task->job) == 0 && task->restart > js_int(theirs, "restart", 0);
+}
+
+static void adopt(struct claim *claim, const json_t *body)
+{
+	const char *addr = js_str(body, "master_addr");
+
+	free(claim->master_addr);
+	claim->master_addr = mem_copy(addr ? addr : "127.0.0.1");
+	claim->master_port = js_int(body, "master_port", 0);
+	claim->taken_ms = utc_now().ms;
+}
+
+/* 1 and the claim, 0 none, -1 error. */
+static int read_claim(const struct claim *claim, struct store *store, json_t **ret,
+		      char tag[STORE_TAG], struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(CLAIM_MAX);
+	int there = store_get(store, claim->key, CLAIM_MAX, &text, tag, err);
+
+	if (there <= 0)
+		return there;
+	return js_parse(text.text, text.len, claim->key, ret, err) < 0 ? -1 : 1;
+}
+
+/* Write ours over `tag` (NULL: where there is none). An error leaves the
+ * outcome unknown, so it counts only if a look shows that we do not have it. */
+static int write_claim(struct claim *claim, struct store *store, const json_t *body,
+		       const char *tag, struct err **err)
+{
+	AUTO(auto_free) char *line = js_line(body);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *now = NULL;
+	const char *holder;
+	int done = tag ? store_replace_if_same(store, claim->key, tag, line, strlen(line), err)
+		       : store_put_if_absent(store, claim->key, line, strlen(line), err);
+
+	if (done >= 0)
+		return done;
+	if (read_claim(claim, store, &now, NULL, &ignored) <= 0)
+		return -1;
+	holder = js_str(now, "holder");
+	if (!holder || strcmp(holder, claim->holder) != 0)
+		return -1;
+	err_freep(err);
+	return 1;
+}
+
+int claim_take(struct claim *claim, const struct task *task, struct store *store,
+	       enum claim_state *ret, struct err **err)
+{
+	for (int i = 0; i < CLAIM_ROUNDS; i++) {
+		json_auto_t *theirs = NULL, *body = NULL;
+		char tag[STORE_TAG];
+		int done = read_claim(claim, store, &theirs, tag, err);
+
+		if (done < 0)
+			return err_wrap(err, "cannot read the claim");
+		if (done > 0 && is_ours(claim, theirs, task)) {
+			adopt(claim, theirs);
+			*ret = CLAIM_OURS;
+			return 0;
+		}
+		if (done > 0 && !may_supersede(theirs, task)) {
+			*ret = CLAIM_OTHERS;
+			return 0;
+		}
+		if (task->node > 0) {
+			*ret = CLAIM_NOT_YET;
+			return 0;
+		}
+		body = claim_body(claim, task);
+		done = write_claim(claim, store, body, done > 0 ? tag : NULL, err);
+		if (done < 0)
+			return err_wrap(err, "cannot write the claim");
+		if (done > 0) {
+			adopt(claim, body);
+			*ret = CLAIM_OURS;
+			return 0;
+		}
+	}
+	return err_set(err, EXIT_REFUSED, "cannot settle the claim '%s': it keeps changing",
+		       claim->key);
+}
+
+bool claim_holds(const struct claim *claim, const struct task *task, struct store *store)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *theirs = NULL;
+
+	return read_claim(claim, store, &theirs, NULL, &ignored) <= 0 ||
+	       is_ours(claim, theirs, task);
+}

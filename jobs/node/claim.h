@@ -1,0 +1,48 @@
+/*
+ * Claim and fence: of all processes that believe they are to run a phase, one
+ * attempt does. Engines start jobs at least once at best (a reply is lost, a
+ * node cut off goes on computing), so the decision falls here, in one object of
+ * the workspace that is only ever created if absent or replaced if unchanged.
+ *
+ * Node 0 of an attempt takes the claim; other nodes wait for one that names
+ * their own job. Every holder looks again with each heartbeat: once another
+ * attempt holds it, the command must stop.
+ */
+#ifndef STK_NODE_CLAIM_H
+#define STK_NODE_CLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+#include "jobs/node/task.h"
+#include "jobs/store/store.h"
+
+#define CLAIM_HOLDER 33 /* hex digits and a NUL */
+
+struct claim {
+	char *key;
+	char holder[CLAIM_HOLDER]; /* this agent process, unlike any other */
+	char *master_addr;         /* where node 0 is reached, from the claim */
+	int64_t master_port;
+	int64_t taken_ms; /* utc; when this node knew that it may run */
+};
+
+enum claim_state {
+	CLAIM_OURS,    /* we, or node 0 of our own job, may run */
+	CLAIM_NOT_YET, /* other nodes: node 0 has not claimed yet */
+	CLAIM_OTHERS,  /* another attempt, job or process has it */
+};
+
+void claim_init(struct claim *claim, const struct task *task);
+void claim_release(struct claim *claim); /* for AUTO(); { 0 } is fine */
+
+/* Node 0: take it. Other nodes: look whether node 0 has. -1: the workspace
+ * cannot be used. */
+int claim_take(struct claim *claim, const struct task *task, struct store *store,
+	       enum claim_state *ret, struct err **err);
+
+/* Is it still ours? True also while it cannot be read: unknown is not lost. */
+bool claim_holds(const struct claim *claim, const struct task *task, struct store *store);
+
+#endif

@@ -1,0 +1,236 @@
+/* Builds the command's environment and expands what refers to it: see envlist.h. */
+#include "jobs/node/envlist.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+
+#define REFERENCE "${STOKER_"
+
+/* What a command gets of the agent's own environment. */
+static const char *const passed_on[] = { "PATH", "HOME", "USER", "LANG", "TMPDIR" };
+
+static char **find(const struct envlist *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->list[i], name, len) == 0 && env->list[i][len] == '=')
+			return &env->list[i];
+	return NULL;
+}
+
+void envlist_put(struct envlist *env, const char *name, const char *value)
+{
+	char **there = find(env, name);
+
+	if (there) {
+		free(*there);
+		*there = mem_format("%s=%s", name, value);
+		return;
+	}
+	env->list = mem_grow(env->list, env->count + 2, sizeof *env->list);
+	env->list[env->count++] = mem_format("%s=%s", name, value);
+	env->list[env->count] = NULL;
+}
+
+const char *envlist_get(const struct envlist *env, const char *name)
+{
+	char **there = find(env, name);
+
+	return there ? strchr(*there, '=') + 1 : NULL;
+}
+
+void envlist_release(struct envlist *env)
+{
+	auto_strv(&env->list);
+	*env = (struct envlist){ 0 };
+}
+
+static void put_number(struct envlist *env, const char *name, int64_t value)
+{
+	AUTO(auto_free) char *text = mem_format("%lld", (long long)value);
+
+	envlist_put(env, name, text);
+}
+
+static void put_if(struct envlist *env, const char *name, const char *value)
+{
+	if (value)
+		envlist_put(env, name, value);
+}
+
+/* Cores of an accelerator, or where the order knows of none, the CPUs that we
+ * may use. */
+static int64_t cores(const struct task *task)
+{
+	int64_t ordered = js_int(task->order, "cores", 0);
+	cpu_set_t cpus;
+
+	if (ordered > 0)
+		return ordered;
+	return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
+
+/* What authors of training scripts may rely on. */
+static void put_stoker(struct envlist *env, const struct task *task, const struct claim *claim)
+{
+	const json_t *order = task->order;
+
+	envlist_put(env, "STOKER_PHASE", task->phase);
+	envlist_put(env, "STOKER_RUN", task->run);
+	put_number(env, "STOKER_ATTEMPT", task->attempt);
+	put_if(env, "STOKER_INIT_FROM", js_str(order, "init_from"));
+	put_if(env, "STOKER_RESUME_FROM", js_str(order, "resume_from"));
+	envlist_put(env, "STOKER_CHECKPOINT_DIR", task->checkpoint);
+	envlist_put(env, "STOKER_OUTPUT_DIR", task->output);
+	put_if(env, "STOKER_DATA_MANIFEST", js_str(order, "data_manifest"));
+	put_number(env, "STOKER_NODES", task->nodes);
+	put_number(env, "STOKER_NODE_RANK", task->node);
+	put_number(env, "STOKER_CORES", cores(task));
+	envlist_put(env, "STOKER_MASTER_ADDR", claim->master_addr);
+	put_number(env, "STOKER_MASTER_PORT", claim->master_port);
+	if (*task->token)
+		envlist_put(env, ORDER_TOKEN, task->token);
+}
+
+/* The same for launchers. torchrun takes each of its options from PET_ and the
+ * option's name in capitals (torch/distributed/argparse_util.py). How many
+ * processes it starts on a node stays its own affair. */
+static void put_launcher(struct envlist *env, const struct task *task, const struct claim *claim)
+{
+	envlist_put(env, "MASTER_ADDR", claim->master_addr);
+	put_number(env, "MASTER_PORT", claim->master_port);
+	put_number(env, "PET_NNODES", task->nodes);
+	put_number(env, "PET_NODE_RANK", task->node);
+	envlist_put(env, "PET_MASTER_ADDR", claim->master_addr);
+	put_number(env, "PET_MASTER_PORT", claim->master_port);
+}
+
+/* `env` holds the STOKER_* already: the values refer to them. */
+static int put_ordered(struct envlist *env, const struct task *task, struct err **err)
+{
+	AUTO(envlist_release) struct envlist known = { 0 };
+	const char *name;
+	json_t *value;
+
+	for (size_t i = 0; i < env->count; i++) {
+		AUTO(auto_free) char *ours = mem_copy(env->list[i]);
+		char *equals = strchr(ours, '=');
+
+		*equals = '\0';
+		envlist_put(&known, ours, equals + 1);
+	}
+	json_object_foreach (json_object_get(task->order, "env"), name, value)
+		if (text_starts(name, "STOKER_HP_"))
+			envlist_put(&known, name, json_string_value(value));
+	json_object_foreach (json_object_get(task->order, "env"), name, value) {
+		AUTO(auto_free) char *where = mem_format("env.%s", name);
+		AUTO(auto_free) char *expanded = NULL;
+
+		if (envlist_expand(&known, json_string_value(value), where, &expanded, err) < 0)
+			return -1;
+		envlist_put(env, name, expanded);
+	}
+	return 0;
+}
+
+static int put_secrets(struct envlist *env, const struct task *task, struct err **err)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (json_object_get(task->order, "secrets"), i, name) {
+		const char *value = getenv(json_string_value(name));
+
+		if (!value)
+			return err_set(err, EXIT_REFUSED, "the secret '%s' did not reach the node",
+				       json_string_value(name));
+		envlist_put(env, json_string_value(name), value);
+	}
+	return 0;
+}
+
+int envlist_build(const struct task *task, const struct claim *claim, struct envlist *ret,
+		  struct err **err)
+{
+	AUTO(envlist_release) struct envlist env = { 0 };
+
+	for (size_t i = 0; i < STK_LENGTH(passed_on); i++)
+		put_if(&env, passed_on[i], getenv(passed_on[i]));
+	put_launcher(&env, task, claim);
+	put_stoker(&env, task, claim);
+	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)
+		return -1;
+	/* Once more: what we promise to scripts is nothing to override. */
+	put_stoker(&env, task, claim);
+	*ret = env;
+	env = (struct envlist){ 0 };
+	return 0;
+}
+
+int envlist_command(const struct task *task, const struct envlist *env, char ***ret,
+		    struct err **err)
+{
+	const json_t *command = json_object_get(task->order, "command"), *text;
+	AUTO(auto_strv) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
+	size_t i;
+
+	json_array_foreach (command, i, text)
+		if (envlist_expand(env, json_string_value(text), "the command", &argv[i], err) < 0)
+			return -1;
+	*ret = TAKE(argv);
+	return 0;
+}
+
+/* The reference at `text` (which begins with REFERENCE): its name, its fallback
+ * or NULL, and its length. False if it is no whole reference. */
+static bool parse_reference(const char *text, char **ret_name, char **ret_fallback, size_t *ret_len)
+{
+	const char *name = text + 2, *end, *close;
+
+	end = name + strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	close = strchr(end, '}');
+	if (!close || (close != end && strncmp(end, ":-", 2) != 0))
+		return false;
+	*ret_name = mem_copy_n(name, (size_t)(end - name));
+	*ret_fallback = close == end ? NULL : mem_copy_n(end + 2, (size_t)(close - end - 2));
+	*ret_len = (size_t)(close - text) + 1;
+	return true;
+}
+
+int envlist_expand(const struct envlist *env, const char *text, const char *where, char **ret,
+		   struct err **err)
+{
+	AUTO(sb_release) struct sb out = SB_INIT;
+	const char *at;
+
+	while ((at = strstr(text, REFERENCE))) {
+		AUTO(auto_free) char *name = NULL;
+		AUTO(auto_free) char *fallback = NULL;
+		const char *value;
+		size_t len;
+
+		sb_add(&out, text, (size_t)(at - text));
+		if (!parse_reference(at, &name, &fallback, &len)) {
+			sb_adds(&out, REFERENCE);
+			text = at + strlen(REFERENCE);
+			continue;
+		}
+		value = envlist_get(env, name);
+		if (fallback && (!value || !*value))
+			value = fallback;
+		if (!value) {
+			err_set(err, EXIT_SPEC, "'%s' is not set here, but %s refers to it", name,
+				where);
+			return err_hint(err, "write ${%s:-text} where it may be absent", name);
+		}
+		sb_adds(&out, value);
+		text = at + len;
+	}
+	sb_adds(&out, text);
+	*ret = sb_take(&out);
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* stoker-node ORDER RANK: the small program that runs first on every node of an
+ * attempt. An engine starts it, never a person; see agent.h for what it does. */
+#include <stdio.h>
+
+#include "jobs/node/agent.h"
+#include "jobs/store/order.h"
+
+int main(int argc, char **argv)
+{
+	if (argc != 3) {
+		fputs("usage: stoker-node ORDER RANK (started by an engine of stoker)\n", stderr);
+		return AGENT_EXIT_FAILED;
+	}
+	return agent_main(argv[1], argv[2]);
+}

@@ -1,0 +1,125 @@
+/* Builds and writes the agent's report: see report.h. */
+#include "jobs/node/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+
+/* Enough for any report and the folder entry it needs. */
+#define RESERVE_BYTES ((off_t)64 << 10)
+
+/* What the trouble of the operating system says about who can cure it. */
+static const struct {
+	int os_errno;
+	const char *class;
+} causes[] = {
+	{ ENOSPC, "user-config" },     { EDQUOT, "user-config" },
+	{ EFBIG, "user-config" },      { ENOENT, "user-config" },
+	{ ENOTDIR, "user-config" },    { EISDIR, "user-config" },
+	{ ELOOP, "user-config" },      { ENAMETOOLONG, "user-config" },
+	{ E2BIG, "user-config" },      { EACCES, "quota-permission" },
+	{ EPERM, "quota-permission" }, { EIO, "hardware-node" },
+	{ EROFS, "hardware-node" },    { ESTALE, "hardware-node" },
+	{ EAGAIN, "transient-infra" }, { ENOMEM, "transient-infra" },
+	{ EMFILE, "transient-infra" }, { ENFILE, "transient-infra" },
+};
+
+static const char *class_of(const struct err *why)
+{
+	for (size_t i = 0; i < STK_LENGTH(causes); i++)
+		if (causes[i].os_errno == why->os_errno)
+			return causes[i].class;
+	return "unknown";
+}
+
+/* A full disk must not swallow the news that it is full. Not having the reserve
+ * is no reason to stop. */
+static void make_reserve(const char *path)
+{
+	AUTO(auto_close) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd >= 0)
+		(void)!posix_fallocate(fd, 0, RESERVE_BYTES);
+}
+
+void report_init(struct report *report, const struct task *task, struct store *store,
+		 struct relay *relay)
+{
+	char host[256] = "";
+	struct proc_id id;
+
+	*report = (struct report){ .task = task, .store = store, .relay = relay };
+	report->body = json_object();
+	report->key = task_node_key(task, REPORT_FILE);
+	report->reserve = fs_join(task->dir, "reserve");
+	make_reserve(report->reserve);
+	gethostname(host, sizeof host - 1);
+	js_put(report->body, "v", json_integer(1));
+	js_put_str(report->body, "run", task->run);
+	js_put_str(report->body, "phase", task->phase);
+	js_put(report->body, "attempt", json_integer(task->attempt));
+	js_put(report->body, "node", json_integer(task->node));
+	js_put_str(report->body, "job", task->job);
+	js_put_str(report->body, "nonce", task->nonce);
+	js_put_str(report->body, "token", task->token);
+	js_put_str(report->body, "state", REPORT_STARTING);
+	js_put_str(report->body, "host", host);
+	if (proc_identify(getpid(), &id) == 0)
+		report_process(report, "agent", &id);
+}
+
+void report_release(struct report *report)
+{
+	if (report->reserve)
+		unlink(report->reserve);
+	json_decref(report->body);
+	free(report->key);
+	free(report->reserve);
+	*report = (struct report){ 0 };
+}
+
+void report_process(struct report *report, const char *name, const struct proc_id *id)
+{
+	json_t *process = json_object();
+
+	js_put(process, "pid", json_integer(id->pid));
+	js_put(process, "start", json_integer((json_int_t)id->start_ticks));
+	js_put_str(process, "boot", id->boot_id);
+	js_put(report->body, name, process);
+}
+
+void report_error(struct report *report, const struct err *why, const char *class)
+{
+	AUTO(auto_free) char *message = err_format(why);
+	json_t *error = json_object();
+
+	js_put_str(error, "message", message);
+	js_put_str(error, "hint", why->hint);
+	js_put_str(error, "class", class ? class : class_of(why));
+	js_put(report->body, "error", error);
+}
+
+int report_write(struct report *report, const char *state, struct err **err)
+{
+	AUTO(auto_free) char *text = NULL;
+	AUTO(auto_free) char *line = NULL;
+	AUTO(err_freep) struct err *first = NULL;
+	size_t len;
+
+	js_put_str(report->body, "state", state);
+	text = js_line(report->body);
+	len = strlen(text);
+	if (store_put(report->store, report->key, text, len, &first) < 0) {
+		/* Whatever it was, the space may be it; and once more harms nothing. */
+		unlink(report->reserve);
+		if (store_put(report->store, report->key, text, len, err) < 0)
+			return err_wrap(err, "cannot write the report");
+	}
+	line = mem_format(AGENT_LINE "%s:: %s", report->task->nonce, text);
+	relay_say(report->relay, line);
+	return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * The agent's report: report.json, on which verdicts rest, and the same as a
+ * line on stdout for whoever reads the log. The durable one always comes first.
+ */
+#ifndef STK_NODE_REPORT_H
+#define STK_NODE_REPORT_H
+
+#include "jobs/base/err.h"
+#include "jobs/base/json.h"
+#include "jobs/base/proc.h"
+#include "jobs/node/relay.h"
+#include "jobs/node/task.h"
+#include "jobs/store/store.h"
+
+struct report {
+	json_t *body; /* callers put members of order.h's report here */
+	char *key;
+	char *reserve; /* a file whose space is given up when the disk is full */
+	const struct task *task;
+	struct store *store;
+	struct relay *relay;
+};
+
+/* Say who we are; nothing is written yet but the reserve. Task, store and relay
+ * stay the caller's and must outlive the report. */
+void report_init(struct report *report, const struct task *task, struct store *store,
+		 struct relay *relay);
+void report_release(struct report *report);
+
+/* The identity of a process as member `name`. */
+void report_process(struct report *report, const char *name, const struct proc_id *id);
+/* The agent's own trouble as member "error". `class` is one of the failure
+ * classes by name, or NULL: derived from the error. */
+void report_error(struct report *report, const struct err *why, const char *class);
+
+/* Write it with this state (REPORT_*). */
+int report_write(struct report *report, const char *state, struct err **err);
+
+#endif

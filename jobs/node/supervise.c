@@ -1,0 +1,303 @@
+/* Runs the command and sees that nothing of it is left: see agent.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/fs.h"
+#include "jobs/node/agent.h"
+#include "jobs/node/children.h"
+#include "jobs/node/prepare.h"
+
+#define READ_SIZE ((size_t)64 << 10)
+/* Per turn of the loop, so that a flood does not keep signals waiting. */
+#define READS_PER_TURN 16
+/* What the command's own children have to finish when it ended by itself, and
+ * then after a SIGTERM. */
+#define LINGER_MS     1000
+#define KILL_EVERY_MS 50
+#define KILL_ROUNDS   100 /* at that pace, then slower */
+#define DRAIN_READS   64  /* of a pipe that no process of ours holds any more */
+
+static void check_done(struct agent *agent);
+
+/* Read what is there; false once the pipe has ended. */
+static bool read_pipe(struct agent *agent, int reads)
+{
+	char buffer[READ_SIZE];
+
+	while (reads-- > 0) {
+		ssize_t len = read(agent->pipe_fd, buffer, sizeof buffer);
+
+		if (len > 0)
+			relay_pass(&agent->relay, buffer, (size_t)len);
+		else if (len == 0)
+			return false;
+		else if (errno != EINTR)
+			return errno == EAGAIN;
+	}
+	return true;
+}
+
+static void close_pipe(struct agent *agent)
+{
+	loop_remove(agent->loop, agent->pipe_watch);
+	agent->pipe_watch = NULL;
+	auto_close(&agent->pipe_fd);
+	agent->pipe_fd = -1;
+	relay_flush(&agent->relay);
+}
+
+static void on_output(void *arg)
+{
+	struct agent *agent = arg;
+	bool more = read_pipe(agent, READS_PER_TURN);
+
+	/* A reader that is gone is no reason to lose a training; a full disk is: the
+	 * training would go on blindly and could not save anything either. */
+	if (agent->relay.failed && agent->relay.failed != EPIPE && !agent->trouble) {
+		fs_error(&agent->trouble, agent->relay.failed, "cannot keep the command's output");
+		supervise_stop(agent, STOPPED_LOG);
+	}
+	if (!more) {
+		close_pipe(agent);
+		check_done(agent);
+	}
+}
+
+/* Again and again until nothing is left: the children of what dies come to us.
+ * What the kernel does not let go of is waited for; it has not ended. */
+static void on_kill(void *arg)
+{
+	struct agent *agent = arg;
+	bool often = agent->kill_rounds++ < KILL_ROUNDS;
+
+	if (!agent->over)
+		kill(-agent->command, SIGKILL);
+	children_signal(SIGKILL);
+	agent->kill_timer =
+		loop_after(agent->loop, often ? KILL_EVERY_MS : LINGER_MS, on_kill, agent);
+}
+
+static void kill_after(struct agent *agent, int64_t delay_ms, watch_fn fn)
+{
+	loop_remove(agent->loop, agent->kill_timer);
+	agent->kill_timer = loop_after(agent->loop, delay_ms, fn, agent);
+}
+
+/* The command ended by itself and left something behind. */
+static void on_linger(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->kill_timer = NULL;
+	agent->leftovers = children_signal(SIGTERM);
+	children_signal(SIGCONT);
+	kill_after(agent, LINGER_MS, on_kill);
+}
+
+void supervise_stop(struct agent *agent, const char *why)
+{
+	bool first = !agent->stopped;
+
+	if (agent->state)
+		return;
+	if (first || strcmp(why, STOPPED_SUPERSEDED) == 0)
+		agent->stopped = why;
+	if (!first)
+		return;
+	if (!agent->command) {
+		if (strcmp(why, STOPPED_SUPERSEDED) == 0)
+			agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
+		else
+			agent_finish(agent, REPORT_ENDED, 128 + SIGTERM);
+		return;
+	}
+	/* SIGCONT: what is stopped could not hear the SIGTERM. */
+	if (!agent->over) {
+		kill(-agent->command, SIGTERM);
+		kill(-agent->command, SIGCONT);
+	} else {
+		children_signal(SIGTERM);
+		children_signal(SIGCONT);
+	}
+	kill_after(agent, agent->task.grace_ms, on_kill);
+}
+
+static int exit_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void finish_command(struct agent *agent)
+{
+	if (WIFSIGNALED(agent->status))
+		js_put(agent->report.body, "signal", json_integer(WTERMSIG(agent->status)));
+	if (agent->leftovers > 0)
+		js_put(agent->report.body, "leftovers", json_integer((json_int_t)agent->leftovers));
+	if (agent->stopped && strcmp(agent->stopped, STOPPED_SUPERSEDED) == 0) {
+		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
+		return;
+	}
+	if (agent->trouble) {
+		agent_fail(agent, &agent->trouble, NULL);
+		return;
+	}
+	agent_finish(agent, REPORT_ENDED, exit_of(agent->status));
+}
+
+static void check_done(struct agent *agent)
+{
+	if (agent->state || !agent->over || !agent->childless)
+		return;
+	if (agent->pipe_fd >= 0) {
+		/* Nothing that descends from the command lives: all it wrote is there. */
+		read_pipe(agent, DRAIN_READS);
+		close_pipe(agent);
+	}
+	finish_command(agent);
+}
+
+static void command_over(struct agent *agent, int status)
+{
+	agent->over = true;
+	agent->status = status;
+	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
+	if (!agent->stopped) {
+		kill_after(agent, LINGER_MS, on_linger);
+		return;
+	}
+	/* Its group was told already; what left the group is told now, and has what
+	 * remains of the grace. */
+	children_signal(SIGTERM);
+}
+
+static void on_child(void *arg)
+{
+	struct agent *agent = arg;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == agent->command && !agent->over)
+			command_over(agent, status);
+	if (pid < 0 && errno == ECHILD)
+		agent->childless = true;
+	check_done(agent);
+}
+
+/* Has another node of this job failed? */
+static bool peer_failed(struct agent *agent)
+{
+	AUTO(auto_free) char *key = task_key(&agent->task, FAILED_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct store_object object;
+
+	return agent->task.nodes > 1 && store_stat(agent->store, key, &object, &ignored) > 0;
+}
+
+static void on_heartbeat(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (!claim_holds(&agent->claim, &agent->task, agent->store))
+		supervise_stop(agent, STOPPED_SUPERSEDED);
+	else if (peer_failed(agent))
+		supervise_stop(agent, STOPPED_PEER);
+	if (!agent->state)
+		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+}
+
+/* A pipe whose other end the command will hold as stdout and stderr. */
+static int open_pipe(struct agent *agent, int *ret_write_fd, struct err **err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	/* Only our end: the command must not meet EAGAIN on its stdout. */
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	agent->pipe_fd = fds[0];
+	*ret_write_fd = fds[1];
+	agent->pipe_watch = loop_on_readable(agent->loop, fds[0], on_output, agent);
+	return 0;
+}
+
+/* The command could not be executed: its end, told as a shell would. */
+static void no_command(struct agent *agent, int exit_status, struct err **why)
+{
+	report_error(&agent->report, *why, "user-config");
+	err_freep(why);
+	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
+	agent_finish(agent, REPORT_ENDED, exit_status);
+}
+
+static int spawn(struct agent *agent, const char *program, char **argv, struct err **err)
+{
+	AUTO(auto_close) int write_fd = -1;
+	struct proc_start start = {
+		.program = program,
+		.argv = argv,
+		.envp = agent->env.list,
+		.cwd = agent->task.src,
+		.in = -1,
+	};
+	struct proc_id id;
+
+	if (open_pipe(agent, &write_fd, err) < 0)
+		return -1;
+	start.out = start.err = write_fd;
+	if (proc_spawn(&start, &agent->command, err) < 0) {
+		agent->command = 0;
+		close_pipe(agent);
+		return -1;
+	}
+	js_put(agent->report.body, "started", json_integer(utc_now().ms));
+	if (proc_identify(agent->command, &id) == 0)
+		report_process(&agent->report, "command", &id);
+	return 0;
+}
+
+static bool is_about_the_program(int os_errno)
+{
+	return os_errno == ENOENT || os_errno == EACCES || os_errno == ENOEXEC ||
+	       os_errno == ENOTDIR || os_errno == ELOOP || os_errno == ETXTBSY;
+}
+
+void supervise_start(struct agent *agent)
+{
+	AUTO(auto_strv) char **argv = NULL;
+	AUTO(auto_free) char *program = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	int no = 0;
+
+	if (envlist_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
+	    envlist_command(&agent->task, &agent->env, &argv, &why) < 0) {
+		agent_fail(agent, &why, "user-config");
+		return;
+	}
+	if (prepare_program(&agent->task, argv[0], envlist_get(&agent->env, "PATH"), &program, &no,
+			    &why) < 0) {
+		no_command(agent, no, &why);
+		return;
+	}
+	if (spawn(agent, program, argv, &why) < 0) {
+		if (is_about_the_program(why->os_errno))
+			no_command(agent,
+				   why->os_errno == ENOENT ? AGENT_EXIT_NO_FILE
+							   : AGENT_EXIT_NO_EXEC,
+				   &why);
+		else
+			agent_fail(agent, &why, NULL);
+		return;
+	}
+	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
+	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+	/* Nobody could see how it goes: as with a log that cannot be kept. */
+	if (report_write(&agent->report, REPORT_RUNNING, &agent->trouble) < 0)
+		supervise_stop(agent, STOPPED_LOG);
+	on_child(agent); /* it may have ended before we asked for the signal */
+}

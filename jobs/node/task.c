@@ -1,0 +1,214 @@
+/* Reads and checks the order: see task.h. */
+#include "jobs/node/task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+
+#define NODES_MAX 100000
+
+static int bad(struct err **err, const char *member, const char *what)
+{
+	return err_set(err, EXIT_DEFECT, "the order's '%s' %s", member, what);
+}
+
+/* A text without NUL bytes: it becomes an argument, a variable or a path. */
+static bool is_text(const json_t *value)
+{
+	return json_is_string(value) &&
+	       strlen(json_string_value(value)) == json_string_length(value);
+}
+
+static int need_text(const json_t *order, const char *member, const char **ret, struct err **err)
+{
+	const json_t *value = json_object_get(order, member);
+
+	if (!is_text(value) || json_string_length(value) == 0)
+		return bad(err, member, "is missing or no text");
+	*ret = json_string_value(value);
+	return 0;
+}
+
+static int check_texts(const json_t *list, const char *member, struct err **err)
+{
+	const json_t *value;
+	size_t i;
+
+	if (list && !json_is_array(list))
+		return bad(err, member, "is no list");
+	json_array_foreach (list, i, value)
+		if (!is_text(value))
+			return bad(err, member, "holds something that is no text");
+	return 0;
+}
+
+static int check_links(const json_t *links, struct err **err)
+{
+	const json_t *pair;
+	size_t i;
+
+	if (links && !json_is_array(links))
+		return bad(err, "links", "is no list");
+	json_array_foreach (links, i, pair)
+		if (json_array_size(pair) != 2 || !is_text(json_array_get(pair, 0)) ||
+		    !is_text(json_array_get(pair, 1)))
+			return bad(err, "links", "holds something other than [name, target]");
+	return 0;
+}
+
+static int check_env(json_t *env, struct err **err)
+{
+	const char *name;
+	json_t *value;
+
+	if (env && !json_is_object(env))
+		return bad(err, "env", "is no object");
+	json_object_foreach (env, name, value)
+		if (!*name || strchr(name, '=') || !is_text(value))
+			return bad(err, "env", "holds something that cannot be a variable");
+	return 0;
+}
+
+/* The nonce stands in log lines that readers take apart. */
+static bool is_word(const char *text)
+{
+	return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					  "0123456789-_")] == '\0';
+}
+
+static int parse_rank(const char *text, int nodes, int *ret, struct err **err)
+{
+	char *end;
+	long rank;
+
+	errno = 0;
+	rank = strtol(text, &end, 10);
+	if (errno || end == text || *end || rank < 0 || rank >= nodes)
+		return err_set(err, EXIT_DEFECT, "node rank '%s' is not one of 0 to %d", text,
+			       nodes - 1);
+	*ret = (int)rank;
+	return 0;
+}
+
+static int check_shape(const json_t *order, struct err **err)
+{
+	if (!json_is_object(order) || js_int(order, "v", 0) != 1)
+		return err_set(err, EXIT_DEFECT, "this agent does not know orders of version %lld",
+			       (long long)js_int(order, "v", 0));
+	if (check_texts(json_object_get(order, "command"), "command", err) < 0 ||
+	    check_texts(json_object_get(order, "secrets"), "secrets", err) < 0 ||
+	    check_links(json_object_get(order, "links"), err) < 0 ||
+	    check_env(json_object_get(order, "env"), err) < 0)
+		return -1;
+	if (json_array_size(json_object_get(order, "command")) == 0)
+		return bad(err, "command", "is empty");
+	return 0;
+}
+
+static int read_texts(struct task *task, struct err **err)
+{
+	const json_t *order = task->order;
+	size_t len;
+
+	if (need_text(order, "run", &task->run, err) < 0 ||
+	    need_text(order, "phase", &task->phase, err) < 0 ||
+	    need_text(order, "job", &task->job, err) < 0 ||
+	    need_text(order, "nonce", &task->nonce, err) < 0 ||
+	    need_text(order, "workspace", &task->workspace, err) < 0 ||
+	    need_text(order, "prefix", &task->prefix, err) < 0 ||
+	    need_text(order, "run_prefix", &task->run_prefix, err) < 0)
+		return -1;
+	if (!is_word(task->nonce))
+		return bad(err, "nonce", "is no plain word");
+	len = strlen(task->prefix);
+	if (task->prefix[len - 1] != '/')
+		return bad(err, "prefix", "does not end in a slash");
+	len = strlen(task->run_prefix);
+	if (task->run_prefix[len - 1] != '/')
+		return bad(err, "run_prefix", "does not end in a slash");
+	task->source = js_str(order, "source");
+	return 0;
+}
+
+static int read_numbers(struct task *task, struct err **err)
+{
+	const json_t *order = task->order;
+	const char *restart = getenv(ORDER_RESTART);
+	int64_t nodes = js_int(order, "nodes", 1);
+
+	task->attempt = js_int(order, "attempt", 0);
+	if (task->attempt < 1)
+		return bad(err, "attempt", "is not a number from 1 on");
+	if (nodes < 1 || nodes > NODES_MAX)
+		return bad(err, "nodes", "is out of range");
+	task->nodes = (int)nodes;
+	task->restart = restart ? strtoll(restart, NULL, 10) : 0;
+	task->scratch = js_bool(order, "scratch", false);
+	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
+	task->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
+	task->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
+	if (task->grace_ms < 0)
+		return bad(err, "grace_ms", "is negative");
+	if (task->heartbeat_ms < 1)
+		return bad(err, "heartbeat_ms", "is not positive");
+	return 0;
+}
+
+/* Where this node works: beside the order, or for what the command leaves
+ * behind, where the order says. */
+static void set_folders(struct task *task, const char *order_path)
+{
+	AUTO(auto_free) char *absolute = fs_absolute(order_path);
+	AUTO(auto_free) char *folder = fs_dirname(absolute);
+	const char *checkpoint = js_str(task->order, "checkpoint_dir");
+	const char *output = js_str(task->order, "output_dir");
+
+	task->dir = mem_format("%s/node-%d", folder, task->node);
+	task->src = fs_join(task->dir, "src");
+	if (task->scratch || !checkpoint)
+		checkpoint = task->scratch ? "scratch/checkpoints" : "checkpoints";
+	if (task->scratch || !output)
+		output = task->scratch ? "scratch/output" : "output";
+	task->checkpoint = fs_join(task->dir, checkpoint);
+	task->output = fs_join(task->dir, output);
+}
+
+int task_load(const char *order_path, const char *rank, struct task *ret, struct err **err)
+{
+	AUTO(task_release) struct task task = { 0 };
+	const char *token = getenv(ORDER_TOKEN);
+
+	if (js_load(order_path, ORDER_MAX, &task.order, err) < 0)
+		return err_wrap(err, "cannot read the order '%s'", order_path);
+	if (check_shape(task.order, err) < 0 || read_texts(&task, err) < 0 ||
+	    read_numbers(&task, err) < 0 || parse_rank(rank, task.nodes, &task.node, err) < 0)
+		return -1;
+	task.token = token ? token : "";
+	set_folders(&task, order_path);
+	*ret = task;
+	task = (struct task){ 0 };
+	return 0;
+}
+
+void task_release(struct task *task)
+{
+	json_decref(task->order);
+	free(task->dir);
+	free(task->src);
+	free(task->checkpoint);
+	free(task->output);
+	*task = (struct task){ 0 };
+}
+
+char *task_key(const struct task *task, const char *name)
+{
+	return mem_format("%s%s", task->prefix, name);
+}
+
+char *task_node_key(const struct task *task, const char *name)
+{
+	return mem_format("%snode-%d/%s", task->prefix, task->node, name);
+}

@@ -1,0 +1,39 @@
+/*
+ * The order as one agent understands it: order.json, checked, with the rank and
+ * the folders of this node. Read once at the start; nothing of it changes.
+ */
+#ifndef STK_NODE_TASK_H
+#define STK_NODE_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+#include "jobs/base/json.h"
+#include "jobs/store/order.h"
+
+/* Strings are borrowed from `order`, except those marked as owned. */
+struct task {
+	json_t *order;
+	const char *run, *phase, *job, *nonce, *workspace, *prefix, *run_prefix;
+	const char *source; /* key of the bundle, or NULL */
+	int64_t attempt, restart;
+	int nodes, node;
+	const char *token; /* from the environment; "" where the engine has none */
+	bool scratch;
+	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
+	char *dir;        /* owned: node-<k>, absolute, beside order.json */
+	char *src;        /* owned: working directory of the command */
+	char *checkpoint; /* owned: absolute */
+	char *output;     /* owned: absolute */
+};
+
+/* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
+int task_load(const char *order_path, const char *rank, struct task *ret, struct err **err);
+void task_release(struct task *task); /* for AUTO(); { 0 } is fine */
+
+/* A key beneath the attempt's prefix or this node's folder. Yours to free. */
+char *task_key(const struct task *task, const char *name);
+char *task_node_key(const struct task *task, const char *name);
+
+#endif
