@@ -1,0 +1,173 @@
+/*
+ * What the job is given: command line, environment and hyperparameters as
+ * text, for training and for phase 1.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/sb.h"
+#include "jobs/spec/resolved.h"
+#include "jobs/spec/scalar.h"
+
+/* A number as JSON has it: as written where that is JSON. */
+static void json_number_text(struct sb *out, const char *text)
+{
+	int64_t whole;
+
+	if (scalar_is_json_number(text))
+		sb_adds(out, text);
+	else if (scalar_kind(text) == SCALAR_INT && scalar_int(text, &whole))
+		sb_addf(out, "%lld", (long long)whole);
+	else if (isfinite(scalar_real(text)))
+		sb_addf(out, "%.17g", scalar_real(text));
+	else
+		sb_addf(out, "\"%s\"", text);
+}
+
+static void json_text(struct sb *out, const struct node *node)
+{
+	enum scalar_kind kind =
+		node->kind == NODE_SCALAR && !node->quoted ? scalar_kind(node->text) : SCALAR_TEXT;
+
+	if (node->kind == NODE_LIST) {
+		sb_addc(out, '[');
+		for (size_t i = 0; i < node->count; i++) {
+			sb_adds(out, i > 0 ? ", " : "");
+			json_text(out, node->entries[i].value);
+		}
+		sb_addc(out, ']');
+	} else if (kind == SCALAR_NULL && !node->expanded) {
+		sb_adds(out, "null");
+	} else if (kind == SCALAR_BOOL) {
+		sb_adds(out, scalar_true(node->text) ? "true" : "false");
+	} else if (kind == SCALAR_INT || kind == SCALAR_REAL) {
+		json_number_text(out, node->text);
+	} else {
+		json_auto_t *text = json_string_nocheck(node->text);
+		char *quoted = json_dumps(text, JSON_ENCODE_ANY);
+
+		sb_adds(out, quoted ? quoted : "\"\"");
+		free(quoted);
+	}
+}
+
+char *render_value(const struct node *node)
+{
+	struct sb out = SB_INIT;
+
+	if (node_is_null(node))
+		return NULL;
+	if (node->kind == NODE_SCALAR) {
+		if (!node->quoted && scalar_kind(node->text) == SCALAR_BOOL)
+			return mem_copy(scalar_true(node->text) ? "True" : "False");
+		return mem_copy(node->text);
+	}
+	json_text(&out, node);
+	return sb_take(&out);
+}
+
+size_t overlay(const struct node *map, const struct node *over, struct entry **ret_entries)
+{
+	size_t below = map && map->kind == NODE_MAP ? map->count : 0;
+	size_t above = over && over->kind == NODE_MAP ? over->count : 0;
+	struct entry *entries = mem_grow(NULL, below + above + 1, sizeof *entries);
+	size_t count = below;
+
+	if (below > 0)
+		memcpy(entries, map->entries, below * sizeof *entries);
+	for (size_t i = 0; i < above; i++) {
+		struct entry *same = below > 0 ? node_entry(map, over->entries[i].key) : NULL;
+
+		if (same)
+			entries[same - map->entries].value = over->entries[i].value;
+		else
+			entries[count++] = over->entries[i];
+	}
+	*ret_entries = entries;
+	return count;
+}
+
+struct step_limit { /* compile.max_steps as a hyperparameter */
+	struct node node;
+	char text[24];
+};
+
+/* The hyperparameters of a phase. `steps` is room that must outlive the
+ * entries. */
+static size_t hyperparameters(const struct spec *spec, bool with_overrides,
+			      struct step_limit *steps, struct entry **ret_entries)
+{
+	AUTO(auto_free) struct entry *entries = NULL;
+	struct entry extra = { .key = "max_steps", .value = &steps->node };
+	struct node short_form = { .kind = NODE_MAP, .entries = &extra, .count = 1 };
+	struct node merged = { .kind = NODE_MAP };
+	const struct node *base = node_of_field(spec, SPEC_HYPERPARAMETERS);
+
+	if (!with_overrides)
+		return overlay(base, NULL, ret_entries);
+	merged.count = overlay(base, node_of_field(spec, SPEC_COMPILE_OVERRIDES_HYPERPARAMETERS),
+			       &entries);
+	merged.entries = entries;
+	if (!spec_is_set(spec, SPEC_COMPILE_MAX_STEPS))
+		return overlay(&merged, NULL, ret_entries);
+	snprintf(steps->text, sizeof steps->text, "%lld",
+		 (long long)spec_int(spec, SPEC_COMPILE_MAX_STEPS));
+	steps->node = (struct node){ .kind = NODE_SCALAR, .text = steps->text };
+	return overlay(&merged, &short_form, ret_entries);
+}
+
+char **spec_arguments(const struct spec *spec, bool with_overrides)
+{
+	const json_t *command = spec_get(spec, SPEC_COMMAND);
+	AUTO(auto_free) struct entry *entries = NULL;
+	struct step_limit steps;
+	size_t count = hyperparameters(spec, with_overrides, &steps, &entries);
+	char **argv = mem_zero(json_array_size(command) + 2 * count + 1, sizeof *argv);
+	size_t argc = 0, i;
+	const json_t *item;
+
+	json_array_foreach (command, i, item)
+		argv[argc++] = mem_copy(json_string_value(item));
+	for (i = 0; i < count; i++) {
+		char *value = render_value(entries[i].value);
+
+		if (!value)
+			continue;
+		argv[argc++] = mem_format("--%s", entries[i].key);
+		argv[argc++] = value;
+	}
+	return argv;
+}
+
+json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides)
+{
+	AUTO(auto_free) struct entry *entries = NULL;
+	struct step_limit steps;
+	size_t count = hyperparameters(spec, with_overrides, &steps, &entries);
+	json_t *texts = json_object();
+
+	for (size_t i = 0; i < count; i++) {
+		AUTO(auto_free) char *value = render_value(entries[i].value);
+
+		if (value)
+			json_object_set_new_nocheck(texts, entries[i].key,
+						    json_string_nocheck(value));
+	}
+	return texts;
+}
+
+json_t *spec_env(const struct spec *spec, bool with_overrides)
+{
+	json_t *env = json_object(), *value;
+	const char *name;
+
+	json_object_foreach ((json_t *)(uintptr_t)spec_get(spec, SPEC_ENV), name, value)
+		json_object_set_nocheck(env, name, value);
+	if (!with_overrides)
+		return env;
+	json_object_foreach ((json_t *)(uintptr_t)spec_get(spec, SPEC_COMPILE_OVERRIDES_ENV), name,
+			     value)
+		json_object_set_nocheck(env, name, value);
+	return env;
+}

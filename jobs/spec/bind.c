@@ -1,0 +1,317 @@
+/*
+ * The tree against the field table: every value gets its type or a problem,
+ * every name its row or a suggestion, every absent field its default.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/sb.h"
+#include "jobs/spec/resolved.h"
+#include "jobs/spec/scalar.h"
+#include "jobs/spec/suggest.h"
+#include "jobs/spec/yaml.h"
+
+static json_t *bind_value(struct binder *binder, field_id field, const struct entry *entry,
+			  const struct path *path);
+static json_t *defaults_of(field_id section, unsigned engine);
+
+static void unknown_name(struct binder *binder, field_id section, const struct entry *entry,
+			 const struct path *path)
+{
+	struct path at = { path, entry->key, 0 };
+	AUTO(auto_free) char *where = path_text(path);
+	AUTO(auto_free) char *field = path_text(&at);
+	AUTO(auto_free) char *hint = NULL;
+	struct problem *problem;
+
+	problem = problem_error(&binder->reporter, entry->at, field,
+				where ? "unknown field '%.80s' in '%s'" : "unknown field '%.80s'",
+				entry->key, where);
+	if (!problem)
+		return; /* past the bound: spare the search */
+	hint = suggest_field(section, entry->key);
+	problem_hint(problem, "%s", hint);
+}
+
+/* "python3 train.py" for a list: show it as one. */
+static char *list_cure(const struct field *row, const struct node *node)
+{
+	AUTO(auto_free) char *copy = NULL;
+	AUTO(sb_release) struct sb list = SB_INIT_MAX(200);
+	char *rest = NULL;
+
+	if (node->kind != NODE_SCALAR || !*node->text || strpbrk(node->text, "\"'\\|&;<>$*#`"))
+		return mem_format("for example: %s: %s", row->path,
+				  row->example ? row->example : "[…]");
+	copy = mem_copy(node->text);
+	for (char *word = strtok_r(copy, " \t\n", &rest); word;
+	     word = strtok_r(NULL, " \t\n", &rest))
+		sb_addf(&list, "%s%s", list.len > 0 ? ", " : "", word);
+	return mem_format("write [%s]", list.text);
+}
+
+static json_t *wrong_kind(struct binder *binder, field_id field, const struct node *node,
+			  const struct path *path)
+{
+	const struct field *row = &fields[field];
+	AUTO(auto_free) char *name = path_text(path);
+	AUTO(auto_free) char *hint = NULL;
+	bool empty = node_is_null(node);
+	struct problem *problem =
+		problem_error(&binder->reporter, node->at, name,
+			      empty ? "'%s' has no value" : "'%s' must be %s, not %s", name,
+			      field_type_text(row->type), node_kind_text(node));
+
+	if (!problem)
+		return NULL;
+	if (empty && row->fallback)
+		hint = mem_format("write one, or remove the line (default: %s)", row->fallback);
+	else if (empty && !row->required)
+		hint = mem_format("write one, or remove the line");
+	else if (row->type == FIELD_LIST)
+		hint = list_cure(row, node);
+	else if (row->type == FIELD_SECTION || row->type == FIELD_FREE)
+		hint = mem_format("put its members below it, one 'name: value' a line, indented");
+	else
+		hint = mem_format("for example: %s", row->example ? row->example : "");
+	problem_hint(problem, "%s", hint);
+	return NULL;
+}
+
+static unsigned engine_bit(const char *engine)
+{
+	const char *words = fields[SPEC_ENGINE].words;
+	size_t len = strlen(engine);
+
+	for (unsigned bit = 1; *words; bit <<= 1) {
+		size_t n = strcspn(words, " ");
+
+		if (n == len && strncmp(words, engine, n) == 0)
+			return bit;
+		words += n + (words[n] == ' ');
+	}
+	return 0;
+}
+
+/* Required members that are missing are reported; absent ones get defaults. */
+static void fill_section(struct binder *binder, field_id section, json_t *object,
+			 const struct node *map, struct mark at, const struct path *path)
+{
+	const char *engine = json_string_value(json_object_get(binder->spec->root, "engine"));
+	unsigned bit = engine_bit(engine ? engine : fields[SPEC_ENGINE].fallback);
+
+	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++) {
+		const struct field *row = &fields[id];
+		struct path missing = { path, field_leaf(id), 0 };
+		json_t *value;
+
+		if (field_parent(id) != section || node_entry(map, missing.name))
+			continue;
+		if (row->required) {
+			AUTO(auto_free) char *name = path_text(&missing);
+
+			problem_hint(
+				problem_error(&binder->reporter, at, name, "'%s' is missing", name),
+				"%s; for example %s: %s", row->help, missing.name, row->example);
+			continue;
+		}
+		if (row->optional ||
+		    (row->type == FIELD_SECTION && row->engines != 0 && (row->engines & bit) == 0))
+			continue;
+		value = row->type == FIELD_SECTION ? defaults_of(id, bit) : bind_default(id);
+		if (value)
+			json_object_set_new_nocheck(object, missing.name, value);
+	}
+}
+
+/* An absent section: what its members default to; NULL if nothing. */
+static json_t *defaults_of(field_id section, unsigned engine)
+{
+	json_t *object = json_object();
+
+	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++) {
+		json_t *value;
+
+		if (field_parent(id) != section)
+			continue;
+		value = fields[id].type == FIELD_SECTION ? defaults_of(id, engine)
+							 : bind_default(id);
+		if (value)
+			json_object_set_new_nocheck(object, field_leaf(id), value);
+	}
+	if (json_object_size(object) > 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *bind_section(struct binder *binder, field_id section, const struct node *map,
+			    json_t *object, struct mark at, const struct path *path)
+{
+	for (size_t i = 0; i < map->count; i++) {
+		const struct entry *entry = &map->entries[i];
+		field_id id = field_child(section, entry->key);
+		struct path below = { path, entry->key, 0 };
+		json_t *value;
+
+		if (id == FIELD_NONE) {
+			unknown_name(binder, section, entry, path);
+			continue;
+		}
+		value = bind_value(binder, id, entry, &below);
+		if (value)
+			json_object_set_new_nocheck(object, entry->key, value);
+	}
+	fill_section(binder, section, object, map, at, path);
+	return object;
+}
+
+static json_t *bind_list(struct binder *binder, field_id list, const struct node *node,
+			 const struct path *path)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < node->count; i++) {
+		struct path below = { path, NULL, i };
+		json_t *value = bind_value(binder, field_item(list), &node->entries[i], &below);
+
+		if (value)
+			json_array_append_new(array, value);
+	}
+	if (node->count < fields[list].min_items) {
+		AUTO(auto_free) char *name = path_text(path);
+
+		problem_hint(
+			problem_error(&binder->reporter, node->at, name, "'%s' is empty", name),
+			"for example: %s", fields[list].example);
+	}
+	return array;
+}
+
+static json_t *bind_free(struct binder *binder, field_id map, const struct node *node,
+			 const struct path *path)
+{
+	const struct shape_row *shape = &shape_rows[fields[map].key_shape];
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < node->count; i++) {
+		const struct entry *entry = &node->entries[i];
+		struct path below = { path, entry->key, 0 };
+		json_t *value;
+
+		if (!value_has_shape(binder, fields[map].key_shape, entry->key)) {
+			AUTO(auto_free) char *name = path_text(&below);
+			struct problem *problem = problem_error(
+				&binder->reporter, entry->at, name, "'%.80s' in '%s' must be %s",
+				entry->key, fields[map].path, shape->what);
+
+			if (shape->hint)
+				problem_hint(problem, "%s", shape->hint);
+		}
+		value = bind_value(binder, field_item(map), entry, &below);
+		if (value)
+			json_object_set_new_nocheck(object, entry->key, value);
+	}
+	return object;
+}
+
+static json_t *bind_value(struct binder *binder, field_id field, const struct entry *entry,
+			  const struct path *path)
+{
+	const struct node *node = entry->value;
+	enum field_type type = fields[field].type;
+	bool empty = node_is_null(node);
+
+	if (!binder->spec->written[field])
+		binder->spec->written[field] = entry;
+	switch (type) {
+	case FIELD_SECTION:
+		if (node->kind == NODE_MAP || empty)
+			return bind_section(binder, field, node, json_object(), entry->at, path);
+		break;
+	case FIELD_LIST:
+		if (node->kind == NODE_LIST || (empty && fields[field].min_items == 0))
+			return bind_list(binder, field, node, path);
+		break;
+	case FIELD_FREE:
+		if (node->kind == NODE_MAP || empty)
+			return bind_free(binder, field, node, path);
+		break;
+	case FIELD_ANY:
+		return value_any(binder, node, path);
+	default:
+		if (node->kind == NODE_SCALAR && !empty)
+			return value_convert(binder, field, node, path);
+		break;
+	}
+	return wrong_kind(binder, field, node, path);
+}
+
+void bind_spec(struct binder *binder)
+{
+	struct spec *spec = binder->spec;
+	struct mark at = spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
+
+	spec->root = json_object();
+	bind_section(binder, FIELD_NONE, spec->tree, spec->root, at, NULL);
+}
+
+/* Defaults are constant and a test reads each with all checks: no problem can
+ * come of them, and texts need no second look. */
+json_t *bind_default(field_id field)
+{
+	const struct field *row = &fields[field];
+	struct problems problems = { 0 };
+	struct spec spec = { 0 };
+	struct binder binder = { .spec = &spec, .reporter = { row->path, &problems } };
+	AUTO(arena_freep) struct arena *arena = NULL;
+	struct node scalar = { .text = row->fallback, .written = row->fallback };
+	struct entry entry = { .value = &scalar };
+	json_t *value;
+
+	if (row->type == FIELD_FREE)
+		return json_object();
+	if (!row->fallback)
+		return NULL;
+	if (row->type == FIELD_STRING || row->type == FIELD_CHOICE || row->type == FIELD_DURATION)
+		return json_string_nocheck(row->fallback);
+	if (row->type != FIELD_LIST)
+		return value_convert(&binder, field, &scalar, NULL);
+	if (strcmp(row->fallback, "[]") == 0)
+		return json_array();
+	arena = arena_new();
+	entry.value = bind_text(arena, &binder.reporter, field, row->fallback, NULL);
+	value = json_array();
+	for (size_t i = 0; i < entry.value->count; i++)
+		json_array_append_new(value,
+				      json_string_nocheck(entry.value->entries[i].value->text));
+	return value;
+}
+
+struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id field,
+		       const char *text, const char *set)
+{
+	enum field_type type = fields[field].type;
+	struct mark at = { set ? 0 : 1, set ? 0 : 1, set };
+	struct node *node = NULL;
+
+	switch (type) {
+	case FIELD_SECTION:
+	case FIELD_LIST:
+	case FIELD_FREE:
+	case FIELD_ANY:
+		if (tree_parse(arena, reporter, text, strlen(text), set, &node) < 0)
+			return NULL;
+		return node ? node : node_scalar(arena, "", false, at);
+	case FIELD_STRING:
+		return node_scalar(arena, text, true, at);
+	default:
+		return node_scalar(arena, text, false, at);
+	}
+}
+
+void binder_release(struct binder *binder)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++)
+		regex_freep(&binder->shapes[i]);
+}

@@ -1,0 +1,21 @@
+/*
+ * Lints: what is legal and costs evenings. One file per family; each adds
+ * warnings and none of them makes a spec invalid.
+ */
+#ifndef STK_SPEC_LINT_H
+#define STK_SPEC_LINT_H
+
+#include "jobs/spec/resolved.h"
+
+void lint_text(struct binder *binder);     /* typographic signs, secrets in the open */
+void lint_flags(struct binder *binder);    /* compiler flags, redirects */
+void lint_phases(struct binder *binder);   /* steps, checkpoints, topologies */
+void lint_services(struct binder *binder); /* limits of AWS services */
+void lint_metrics(struct binder *binder);  /* patterns that cut numbers short */
+
+/* Visit every text of an entry list: `fn` gets the dotted path and the scalar.
+ * `map` may be NULL; lists inside are entered. */
+typedef void lint_text_fn(struct binder *binder, const char *field, const struct node *text);
+void lint_each_text(struct binder *binder, enum spec_field map, lint_text_fn *fn);
+
+#endif

@@ -1,0 +1,172 @@
+/* Overrides from the command line: see set.h. */
+#include "jobs/spec/set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/auto.h"
+#include "jobs/spec/resolved.h"
+#include "jobs/spec/suggest.h"
+
+#define SET_INDEX_MAX 10000
+
+struct setter {
+	struct arena *arena;
+	struct reporter *reporter;
+	const char *set; /* the whole "path=value" */
+	struct mark at;
+};
+
+static void bad_path(struct setter *setter, field_id section, const char *name)
+{
+	AUTO(auto_free) char *hint = suggest_field(section, name);
+	struct problem *problem;
+
+	if (section == FIELD_NONE)
+		problem = problem_error(setter->reporter, setter->at, name, "unknown field '%s'",
+					name);
+	else
+		problem = problem_error(setter->reporter, setter->at, name,
+					"unknown field '%s' in '%s'", name, fields[section].path);
+	problem_hint(problem, "%s", hint);
+}
+
+static struct entry *entry_make(struct setter *setter, struct node *map, const char *key)
+{
+	struct entry *entry = node_entry(map, key);
+
+	if (!entry) {
+		node_add(setter->arena, map, arena_text(setter->arena, key, strlen(key)),
+			 setter->at, node_new(setter->arena, NODE_SCALAR, setter->at));
+		entry = &map->entries[map->count - 1];
+		entry->value->text = entry->value->written = "";
+	}
+	return entry;
+}
+
+/* Make what an entry holds a container of our own: an empty value becomes
+ * one, an anchored one is copied, so no alias changes with it. Another kind
+ * stays and is reported when the tree is checked. */
+static struct node *own_container(struct setter *setter, struct entry *entry, enum node_kind kind)
+{
+	if (node_is_null(entry->value))
+		entry->value = node_new(setter->arena, kind, setter->at);
+	else if (entry->value->shared && entry->value->kind == kind)
+		entry->value = node_own(setter->arena, entry->value);
+	return entry->value->kind == kind ? entry->value : NULL;
+}
+
+/* "[2]" of a list: one past its end appends. */
+static struct entry *item_entry(struct setter *setter, struct node *list, size_t index)
+{
+	if (index > list->count || index > SET_INDEX_MAX) {
+		problem_hint(problem_error(setter->reporter, setter->at, NULL,
+					   "the list has %zu items, there is no [%zu]", list->count,
+					   index),
+			     "items count from 0; [%zu] appends one", list->count);
+		return NULL;
+	}
+	if (index == list->count) {
+		struct node *empty = node_new(setter->arena, NODE_SCALAR, setter->at);
+
+		empty->text = empty->written = "";
+		node_add(setter->arena, list, NULL, setter->at, empty);
+	}
+	return &list->entries[index];
+}
+
+/* One step of the path below `*field`, whose container is `node`: moves on
+ * both and returns the rest of the path, NULL after a problem. */
+static const char *step(struct setter *setter, field_id *field, struct node *node, const char *path,
+			struct entry **ret_entry)
+{
+	enum field_type type = *field == FIELD_NONE ? FIELD_SECTION : fields[*field].type;
+	size_t len = strcspn(path, ".[");
+	AUTO(auto_free) char *name = NULL;
+	field_id child;
+	char *end;
+	unsigned long index;
+
+	if (type == FIELD_FREE) { /* names may hold dots: all the rest is one */
+		*ret_entry = entry_make(setter, node, path);
+		*field = field_item(*field);
+		return path + strlen(path);
+	}
+	if (type == FIELD_LIST) {
+		path += *path == '[';
+		index = strtoul(path, &end, 10);
+		if (end == path) {
+			problem_hint(problem_error(setter->reporter, setter->at, NULL,
+						   "'%s' is a list", fields[*field].path),
+				     "name the item: %s[0]", fields[*field].path);
+			return NULL;
+		}
+		*ret_entry = item_entry(setter, node, index);
+		*field = field_item(*field);
+		end += *end == ']';
+		return *ret_entry ? end + (*end == '.') : NULL;
+	}
+	name = mem_copy_n(path, len);
+	child = field_child(*field, name);
+	if (child == FIELD_NONE) {
+		bad_path(setter, *field, name);
+		return NULL;
+	}
+	*field = child;
+	*ret_entry = entry_make(setter, node, name);
+	return path + len + (path[len] == '.');
+}
+
+static void apply_one(struct setter *setter, struct node *root)
+{
+	const char *equals = strchr(setter->set, '=');
+	AUTO(auto_free) char *whole = NULL;
+	struct node *node = root, *value;
+	struct entry *entry = NULL;
+	field_id field = FIELD_NONE;
+	const char *path;
+
+	if (!equals || equals == setter->set) {
+		problem_hint(problem_error(setter->reporter, setter->at, NULL, "no 'path=value'"),
+			     "for example: --set resources.nodes=8");
+		return;
+	}
+	path = whole = mem_copy_n(setter->set, (size_t)(equals - setter->set));
+	while (*path) {
+		path = step(setter, &field, node, path, &entry);
+		if (!path)
+			return;
+		if (!*path)
+			break;
+		switch (fields[field].type) {
+		case FIELD_SECTION:
+		case FIELD_FREE:
+			node = own_container(setter, entry, NODE_MAP);
+			break;
+		case FIELD_LIST:
+			node = own_container(setter, entry, NODE_LIST);
+			break;
+		default:
+			problem_error(setter->reporter, setter->at, fields[field].path,
+				      "'%s' has no members", fields[field].path);
+			return;
+		}
+		if (!node)
+			return;
+	}
+	value = bind_text(setter->arena, setter->reporter, field, equals + 1, setter->set);
+	if (!value)
+		return;
+	entry->value = value;
+	entry->at = setter->at;
+}
+
+void set_apply(struct arena *arena, struct reporter *reporter, struct node *root, char *const *sets)
+{
+	for (; sets && *sets; sets++) {
+		const char *set = arena_text(arena, *sets, strlen(*sets));
+		struct setter setter = { arena, reporter, set, { 0, 0, set } };
+
+		apply_one(&setter, root);
+	}
+}

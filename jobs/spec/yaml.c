@@ -1,0 +1,376 @@
+/* YAML events to nodes with places and bounds: see yaml.h. */
+#include "jobs/spec/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "jobs/base/auto.h"
+#include "jobs/base/sb.h"
+#include "jobs/base/text.h"
+#include "jobs/spec/bytes.h"
+#include "jobs/spec/field.h"
+#include "jobs/spec/keys.h"
+
+#define ANCHORS_MAX 1024
+
+struct anchor {
+	char *name;
+	struct node *node;
+	bool open; /* its value is still being read */
+};
+
+struct frame { /* an open list or map */
+	struct node *node;
+	const char *key; /* of the value that comes next; NULL: a key comes next */
+	struct mark key_at;
+	size_t anchor; /* index + 1 of the anchor that names it, or 0 */
+};
+
+struct reader {
+	struct arena *arena;
+	struct reporter *reporter;
+	const char *set;
+	struct frame frames[TREE_DEPTH_MAX];
+	size_t depth;
+	struct anchor *anchors;
+	size_t anchor_count;
+	size_t nodes, bytes;
+	struct node *root;
+	size_t documents;
+};
+
+static struct mark mark_of(const struct reader *reader, yaml_mark_t mark)
+{
+	return (struct mark){ (int)mark.line + 1, (int)mark.column + 1, reader->set };
+}
+
+/* Where the reader is, as "compile.overrides.env"; NULL at the top. Yours. */
+static char *path_of(const struct reader *reader)
+{
+	struct sb path = SB_INIT_MAX(1024);
+
+	for (size_t i = 0; i + 1 < reader->depth; i++) {
+		const struct frame *frame = &reader->frames[i];
+
+		if (frame->node->kind == NODE_LIST)
+			sb_addf(&path, "[%zu]", frame->node->count);
+		else if (frame->key)
+			sb_addf(&path, "%s%s", path.len > 0 ? "." : "", frame->key);
+	}
+	return path.len > 0 ? sb_take(&path) : NULL;
+}
+
+static int fatal(struct reader *reader, struct mark at, const char *hint, const char *message)
+{
+	problem_hint(problem_error(reader->reporter, at, NULL, "%s", message), "%s", hint);
+	return -1;
+}
+
+/* Put a finished or just opened value where it belongs. */
+static int place(struct reader *reader, struct node *node, struct mark at)
+{
+	struct frame *frame;
+
+	if (reader->depth == 0) {
+		reader->root = node;
+		return 0;
+	}
+	frame = &reader->frames[reader->depth - 1];
+	if (frame->node->kind == NODE_LIST) {
+		node_add(reader->arena, frame->node, NULL, at, node);
+	} else if (frame->key) {
+		node_add(reader->arena, frame->node, frame->key, frame->key_at, node);
+		frame->key = NULL;
+	} else if (node->kind == NODE_SCALAR) {
+		/* Unquoted << merges; mark it apart from a quoted key. */
+		frame->key =
+			strcmp(node->text, "<<") == 0 && !node->quoted ? keys_merge : node->text;
+		frame->key_at = at;
+	} else {
+		return fatal(reader, at, "write the key as one word",
+			     "a key must be a text, not a list or a map");
+	}
+	return 0;
+}
+
+static int count(struct reader *reader, struct mark at, size_t nodes, size_t bytes)
+{
+	reader->nodes += nodes;
+	reader->bytes += bytes;
+	if (reader->nodes <= TREE_NODES_MAX && reader->bytes <= TREE_TEXT_MAX)
+		return 0;
+	return fatal(reader, at, "use fewer aliases (*name), or split the spec",
+		     "the spec unfolds to too much: more than 200000 values or 8 MiB of text");
+}
+
+static int remember_anchor(struct reader *reader, const yaml_char_t *name, struct node *node,
+			   struct mark at, bool open)
+{
+	struct anchor *anchor;
+
+	if (!name)
+		return 0;
+	if (reader->anchor_count == ANCHORS_MAX)
+		return fatal(reader, at, "use fewer anchors", "more than 1024 anchors");
+	if (!reader->anchors)
+		reader->anchors = mem_zero(ANCHORS_MAX, sizeof *reader->anchors);
+	anchor = &reader->anchors[reader->anchor_count++];
+	*anchor = (struct anchor){ mem_copy((const char *)name), node, open };
+	node->shared = true;
+	return 0;
+}
+
+static int on_alias(struct reader *reader, const yaml_event_t *event, struct mark at)
+{
+	const char *name = (const char *)event->data.alias.anchor;
+
+	for (size_t i = reader->anchor_count; i > 0; i--) {
+		struct anchor *anchor = &reader->anchors[i - 1];
+
+		if (strcmp(anchor->name, name) != 0)
+			continue;
+		if (anchor->open)
+			return fatal(reader, at, "an alias cannot stand inside its own anchor",
+				     "an anchor contains itself");
+		if (count(reader, at, anchor->node->weight, anchor->node->bytes) < 0)
+			return -1;
+		return place(reader, anchor->node, at);
+	}
+	problem_hint(problem_error(reader->reporter, at, NULL, "no anchor '&%s' comes before '*%s'",
+				   name, name),
+		     "a text that begins with '*' needs quotes");
+	return -1;
+}
+
+/* A tag may say that a scalar is a text; the others must say the obvious. */
+static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark at, bool *text)
+{
+	static const char core[] = "tag:yaml.org,2002:";
+	const char *name = (const char *)tag;
+
+	if (!tag)
+		return 0;
+	if (strcmp(name, "!") == 0 || strcmp(name, "tag:yaml.org,2002:str") == 0) {
+		*text = true;
+		return 0;
+	}
+	if (text_starts(name, core) && word_in("int float bool null seq map", name + strlen(core)))
+		return 0;
+	problem_hint(
+		problem_error(reader->reporter, at, NULL, "tag '%s' has no meaning here", name),
+		"leave it out; a text that begins with '!' needs quotes");
+	return -1;
+}
+
+static int on_scalar(struct reader *reader, const yaml_event_t *event, struct mark at)
+{
+	const char *value = (const char *)event->data.scalar.value;
+	size_t len = event->data.scalar.length;
+	bool quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	struct node *node;
+
+	if (memchr(value, 0, len))
+		return fatal(reader, at, "no program can be given such a text; remove the \\0",
+			     "the text holds a NUL character");
+	if (read_tag(reader, event->data.scalar.tag, at, &quoted) < 0 ||
+	    count(reader, at, 1, len) < 0)
+		return -1;
+	node = node_scalar(reader->arena, value, quoted, at);
+	if (remember_anchor(reader, event->data.scalar.anchor, node, at, false) < 0)
+		return -1;
+	return place(reader, node, at);
+}
+
+/* Containers are placed when they end, with their weight. */
+static int on_open(struct reader *reader, enum node_kind kind, const yaml_char_t *anchor,
+		   const yaml_char_t *tag, struct mark at)
+{
+	bool text = false;
+	struct node *node;
+	struct frame *frame;
+
+	if (reader->depth == TREE_DEPTH_MAX)
+		return fatal(reader, at, "no field of a spec nests that deep",
+			     "nested more than 64 levels deep");
+	if (read_tag(reader, tag, at, &text) < 0 || count(reader, at, 1, 0) < 0)
+		return -1;
+	node = node_new(reader->arena, kind, at);
+	frame = &reader->frames[reader->depth++];
+	*frame = (struct frame){ .node = node };
+	if (remember_anchor(reader, anchor, node, at, true) < 0)
+		return -1;
+	frame->anchor = anchor ? reader->anchor_count : 0;
+	return 0;
+}
+
+static int on_close(struct reader *reader)
+{
+	struct frame *frame = &reader->frames[reader->depth - 1];
+	struct node *node = frame->node;
+
+	if (node->kind == NODE_MAP) {
+		AUTO(auto_free) char *path = path_of(reader);
+
+		keys_check(reader->reporter, node, path);
+		/* What is merged was counted where its alias stands. */
+		if (keys_resolve_merges(reader->arena, reader->reporter, node) < 0)
+			return -1;
+	}
+	if (frame->anchor > 0)
+		reader->anchors[frame->anchor - 1].open = false;
+	reader->depth--;
+	return place(reader, node, node->at);
+}
+
+static int on_document(struct reader *reader, struct mark at)
+{
+	if (++reader->documents < 2)
+		return 0;
+	return fatal(reader, at, "a spec is one document: remove the '---' or split the file",
+		     "a second document begins here");
+}
+
+static int on_event(struct reader *reader, const yaml_event_t *event)
+{
+	struct mark at = mark_of(reader, event->start_mark);
+
+	switch (event->type) {
+	case YAML_DOCUMENT_START_EVENT:
+		return on_document(reader, at);
+	case YAML_ALIAS_EVENT:
+		return on_alias(reader, event, at);
+	case YAML_SCALAR_EVENT:
+		return on_scalar(reader, event, at);
+	case YAML_SEQUENCE_START_EVENT:
+		return on_open(reader, NODE_LIST, event->data.sequence_start.anchor,
+			       event->data.sequence_start.tag, at);
+	case YAML_MAPPING_START_EVENT:
+		return on_open(reader, NODE_MAP, event->data.mapping_start.anchor,
+			       event->data.mapping_start.tag, at);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		return on_close(reader);
+	case YAML_NO_EVENT:
+	case YAML_STREAM_START_EVENT:
+	case YAML_STREAM_END_EVENT:
+	case YAML_DOCUMENT_END_EVENT:
+		break;
+	}
+	return 0;
+}
+
+/* libyaml's words, and what they mean to somebody who wrote a spec. `context`
+ * rows point to where the construct began, the others to where it broke. */
+static const struct syntax_row {
+	const char *problem, *message, *hint;
+	bool from_context;
+} syntax_rows[] = {
+	{ "mapping values are not allowed", "a second ':' in one line",
+	  "quote a text that holds ': ', and indent members below their section", false },
+	{ "found unexpected end of stream", "the quotes that open here are never closed",
+	  "close them; inside '…' write a quote as ''", true },
+	{ "found unexpected document indicator", "the quotes that open here are never closed",
+	  "close them; inside '…' write a quote as ''", true },
+	{ "could not find expected ':'", "a line that is neither 'name: value' nor '- item'",
+	  "put a ':' and a space after the name", true },
+	{ "did not find expected ',' or ']'", "the list that opens here with '[' goes wrong",
+	  "separate items by commas, close with ']', quote texts that hold , [ ] { } or ':'",
+	  true },
+	{ "did not find expected ',' or '}'", "the map that opens here with '{' goes wrong",
+	  "separate members by commas, close with '}', quote texts that hold , [ ] { } or ${…}",
+	  true },
+	{ "did not find expected key", "the indentation or the quoting goes wrong here",
+	  "line names of one section up exactly; quote a text that goes on after its quotes",
+	  false },
+	{ "did not find expected '-' indicator", "the list above goes on wrongly here",
+	  "line the '-' of all items up exactly", false },
+	{ "did not find expected <document start>", "something follows the end of the spec",
+	  "line all top-level fields up at the first column", false },
+	{ "found a tab character", "a tab in the indentation", "indent with spaces", false },
+	{ "block sequence entries are not allowed", "a '-' where no list item can stand",
+	  "put the '-' on a line of its own, below its name", false },
+	{ "found unknown escape character", "an unknown escape after '\\' inside \"…\"",
+	  "write '\\\\' for a backslash, or use '…', where a backslash is just that", false },
+	{ "found undefined tag handle", "a '!' begins a tag that does not exist",
+	  "quote a text that begins with '!'", false },
+	{ "unacceptable character", "a control character", "remove it", false },
+	{ "control characters are not allowed", "a control character", "remove it", false },
+};
+
+/* A character that no text may begin with unquoted. */
+static bool bad_start(struct reader *reader, struct mark at, char c)
+{
+	if (c == '\t')
+		problem_hint(problem_error(reader->reporter, at, NULL, "a tab in the indentation"),
+			     "indent with spaces");
+	else if (c > ' ' && c < 0x7f)
+		problem_hint(problem_error(reader->reporter, at, NULL,
+					   "an unquoted text cannot begin with '%c'", c),
+			     "put the whole text in quotes");
+	else
+		return false;
+	return true;
+}
+
+static void syntax_error(struct reader *reader, const yaml_parser_t *parser, const char *text,
+			 size_t len)
+{
+	const char *problem = parser->problem ? parser->problem : "no YAML";
+	struct mark at = mark_of(reader, parser->problem_mark);
+
+	if (parser->error == YAML_READER_ERROR)
+		at = bytes_mark(text, parser->problem_offset < len ? parser->problem_offset : len);
+	else if (strstr(problem, "cannot start any token") &&
+		 bad_start(reader, at, bytes_at(text, len, at)))
+		return;
+	for (size_t i = 0; i < STK_LENGTH(syntax_rows); i++) {
+		const struct syntax_row *row = &syntax_rows[i];
+
+		if (!strstr(problem, row->problem))
+			continue;
+		if (row->from_context && parser->context)
+			at = mark_of(reader, parser->context_mark);
+		problem_hint(problem_error(reader->reporter, at, NULL, "%s", row->message), "%s",
+			     row->hint);
+		return;
+	}
+	problem_hint(problem_error(reader->reporter, at, NULL, "%s", problem),
+		     "quote the text if it is meant as one");
+}
+
+int tree_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
+	       const char *set, struct node **ret)
+{
+	AUTO(auto_free) struct reader *reader = mem_zero(1, sizeof *reader);
+	yaml_parser_t parser;
+	int result = 0;
+	bool done = false;
+
+	reader->arena = arena;
+	reader->reporter = reporter;
+	reader->set = set;
+	if (!yaml_parser_initialize(&parser))
+		abort(); /* only for want of memory */
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	while (!done && result == 0) {
+		yaml_event_t event;
+
+		if (!yaml_parser_parse(&parser, &event)) {
+			syntax_error(reader, &parser, text, len);
+			result = -1;
+			break;
+		}
+		done = event.type == YAML_STREAM_END_EVENT;
+		result = on_event(reader, &event);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	for (size_t i = 0; i < reader->anchor_count; i++)
+		free(reader->anchors[i].name);
+	free(reader->anchors);
+	if (result == 0)
+		*ret = reader->root;
+	return result;
+}
