@@ -126,7 +126,7 @@ static const char *read_graph(const json_t *row, const struct compile_kind *kind
 		.tagged = !sha256,
 		.late = js_bool(row, "late", false),
 	};
-	strcpy(ret->digest, digest);
+	memcpy(ret->digest, digest, strlen(digest) + 1);
 	return NULL;
 }
 
@@ -170,7 +170,7 @@ static const char *read_document(const json_t *document, const char *graph_key,
 	if (!json_is_object(json_object_get(document, "ingredients")) ||
 	    !json_is_object(json_object_get(document, "compiler")))
 		return "it lacks its ingredients";
-	strcpy(lock->graph_key, graph_key);
+	memcpy(lock->graph_key, graph_key, SHA256_HEX);
 	lock->name = mem_copy(name ? name : "");
 	lock->run = mem_copy(run ? run : "");
 	lock->compiler = json_deep_copy(json_object_get(document, "compiler"));

@@ -44,8 +44,8 @@ static int look_at(const struct verify_request *request, const struct book_graph
 	ret->state = listed.state;
 	ret->bytes = listed.size;
 	if (strlen(listed.path) < sizeof ret->path)
-		strcpy(ret->path, listed.path);
-	strcpy(ret->tag, listed.tag);
+		memcpy(ret->path, listed.path, strlen(listed.path) + 1);
+	memcpy(ret->tag, listed.tag, strlen(listed.tag) + 1);
 	if (ret->state == ENTRY_DONE && content_inspect(request->store, request->kind, listed.path,
 							&ret->state, &ret->why, err) < 0)
 		return -1;
@@ -210,7 +210,8 @@ static void judge(const struct verify_request *request, struct cache_verdict *re
 					 "be",
 					 bad, all);
 		if (!ret->retry_helps && request->kind->lasting_hint)
-			ret->hint = mem_copy(request->kind->lasting_hint);
+			ret->hint = mem_format("%s, or set compile.on_incomplete: train",
+					       request->kind->lasting_hint);
 		return;
 	}
 	if (request->quiet_ms > 0) {

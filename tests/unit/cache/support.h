@@ -40,6 +40,31 @@ static inline struct sb data(const char *name)
 	return text;
 }
 
+static inline int hex_digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* The bytes of a file of hex digits; yours to release. */
+static inline struct sb data_hex(const char *name)
+{
+	AUTO(sb_release) struct sb text = data(name);
+	struct sb bytes = SB_INIT;
+
+	for (size_t i = 0; i + 1 < text.len; i++) {
+		int high = hex_digit(text.text[i]), low = hex_digit(text.text[i + 1]);
+
+		if (high < 0)
+			continue; /* the end of a line */
+		sb_addc(&bytes, (char)(high << 4 | low));
+		i++;
+	}
+	return bytes;
+}
+
 static inline const struct compile_kind *jax(void)
 {
 	return compile_kind_find("jax");
@@ -103,7 +128,7 @@ static inline char *entry_path(const char *dir, const char *key)
  * the stream, which JAX ignores. */
 static inline void write_entry(const char *dir, const char *key, const char *salt)
 {
-	AUTO(sb_release) struct sb bytes = data("entry.zlib");
+	AUTO(sb_release) struct sb bytes = data_hex("entry_zlib.hex");
 	AUTO(auto_free) char *name = mem_format("%s-cache", key);
 
 	sb_adds(&bytes, salt);

@@ -23,8 +23,8 @@ static enum entry_state state_of(const char *dir, const void *bytes, size_t len)
 
 static void real_entries_are_whole(void **state)
 {
-	AUTO(sb_release) struct sb zlib = data("entry.zlib");
-	AUTO(sb_release) struct sb zstd = data("entry.zstd");
+	AUTO(sb_release) struct sb zlib = data_hex("entry_zlib.hex");
+	AUTO(sb_release) struct sb zstd = data_hex("entry_zstd.hex");
 
 	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
 	assert_int_equal(state_of(*state, zstd.text, zstd.len), ENTRY_DONE);
@@ -32,10 +32,10 @@ static void real_entries_are_whole(void **state)
 
 static void an_entry_cut_at_any_byte_is_not_whole(void **state)
 {
-	static const char *const names[] = { "entry.zlib", "entry.zstd" };
+	static const char *const names[] = { "entry_zlib.hex", "entry_zstd.hex" };
 
 	for (size_t i = 0; i < STK_LENGTH(names); i++) {
-		AUTO(sb_release) struct sb whole = data(names[i]);
+		AUTO(sb_release) struct sb whole = data_hex(names[i]);
 
 		for (size_t len = 1; len < whole.len; len += len < 32 ? 1 : 61)
 			assert_int_equal(state_of(*state, whole.text, len), ENTRY_PARTIAL);
@@ -46,7 +46,7 @@ static void an_entry_cut_at_any_byte_is_not_whole(void **state)
 
 static void a_flipped_bit_in_a_zlib_entry_is_found(void **state)
 {
-	AUTO(sb_release) struct sb zlib = data("entry.zlib");
+	AUTO(sb_release) struct sb zlib = data_hex("entry_zlib.hex");
 
 	for (size_t at = 0; at < zlib.len; at += 97) {
 		zlib.text[at] = (char)(zlib.text[at] ^ 4);
@@ -57,7 +57,7 @@ static void a_flipped_bit_in_a_zlib_entry_is_found(void **state)
 
 static void bytes_behind_a_zlib_stream_do_no_harm(void **state)
 {
-	AUTO(sb_release) struct sb zlib = data("entry.zlib");
+	AUTO(sb_release) struct sb zlib = data_hex("entry_zlib.hex");
 
 	sb_adds(&zlib, "junk");
 	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);

@@ -181,7 +181,7 @@ static void what_only_looks_like_a_message_is_none(void **state)
 {
 	static const char *const lines[] = {
 		"",
-		"TRACING CACHE MISS at /home/u/toy.py:7:21 (<module>):",
+		"TRACING CACHE MISS at /src/toy.py:7:21 (<module>):",
 		"Compiling jit(f) with global shapes and types (ShapedArray(float32[8,8]),).",
 		"Finished tracing f for jit in 0.008895159 sec",
 		"Finished jaxpr to MLIR module conversion jit(f) in 0.018041849 sec",
