@@ -1,46 +1,15 @@
 /* The promises of fs.h, on real files: whole or absent, also when the disk is full. */
 #include "jobs/base/fs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
-#include "tests/unit/base/unit.h"
-
-static void put(const char *dir, const char *name, const char *text)
-{
-	AUTO(auto_free) char *path = fs_join(dir, name);
-	AUTO(err_freep) struct err *err = NULL;
-
-	fs_write_atomic(path, text, strlen(text), 0600, &err);
-	assert_no_error(err);
-}
-
-static void assert_content(const char *path, const char *want)
-{
-	AUTO(sb_release) struct sb text = SB_INIT;
-	AUTO(err_freep) struct err *err = NULL;
-
-	fs_read(path, 1 << 20, &text, &err);
-	assert_no_error(err);
-	assert_string_equal(text.text, want);
-}
-
-static int entry_count(const char *dir)
-{
-	DIR *names = opendir(dir);
-	int count = 0;
-
-	if (!names)
-		return -1;
-	while (readdir(names))
-		count++;
-	closedir(names);
-	return count - 2;
-}
+#include "tests/unit/base/files.h"
 
 static void paths_are_joined_and_split(void **state)
 {
@@ -265,14 +234,6 @@ static void of_many_creators_exactly_one_is_first(void **state)
 	assert_int_equal(entry_count(*state), RACES);
 }
 
-/* A file system of 64 KiB on `dir`, seen by this process alone. */
-static bool mount_tiny(const char *dir)
-{
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("tiny", dir, "tmpfs", 0, "size=64k,mode=0700") == 0;
-}
-
 static int fill_tiny_disk(const char *dir)
 {
 	AUTO(auto_free) char *kept = fs_join(dir, "kept");
@@ -317,32 +278,79 @@ static int write_on_read_only(const char *dir)
 	return 0;
 }
 
-static int remove_around_a_mount(const char *dir)
+/* From now on these system calls fail, as on file systems that lack them. */
+static bool forbid(const int *calls, size_t count, int os_errno)
 {
-	AUTO(auto_free) char *tree = fs_join(dir, "tree");
-	AUTO(auto_free) char *inner = fs_join(tree, "mounted");
-	AUTO(auto_free) char *file = fs_join(inner, "precious");
-	AUTO(err_freep) struct err *err = NULL;
+	struct sock_filter code[16] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, nr)) };
+	unsigned short len = 1;
+	struct sock_fprog program = { .filter = code };
 
-	child_check(fs_mkdirs(inner, &err) == 0);
-	if (!mount_tiny(inner))
-		return CHILD_SKIPS;
-	child_check(fs_write_atomic(file, "x", 1, 0600, &err) == 0);
-	child_check(fs_remove_tree(tree, &err) == -1);
-	child_check(strstr(err->message, "mounted") && err->os_errno == EBUSY);
-	child_check(fs_exists(file));
+	for (size_t i = 0; i < count; i++) {
+		code[len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+							   (unsigned)calls[i], 0, 1);
+		code[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+							   SECCOMP_RET_ERRNO | (unsigned)os_errno);
+	}
+	code[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	program.len = len;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static const int link_calls[] = {
+#ifdef SYS_link
+	SYS_link,
+#endif
+	SYS_linkat,
+};
+static const int rename_calls[] = { SYS_renameat2 };
+static const int sync_calls[] = { SYS_fsync };
+
+static int create_both_ways(const char *dir)
+{
+	AUTO(auto_free) char *path = fs_join(dir, "claim");
+	AUTO(sb_release) struct sb text = SB_INIT;
+	AUTO(err_freep) struct err *err = NULL;
+	struct stat st;
+
+	child_check(fs_create_atomic(path, "one", 3, 0640, &err) == 1);
+	child_check(stat(path, &st) == 0 && (st.st_mode & 07777) == 0640 && st.st_nlink == 1);
+	child_check(fs_create_atomic(path, "two", 3, 0600, &err) == 0);
+	child_check(fs_read(path, 10, &text, &err) == 0 && strcmp(text.text, "one") == 0);
+	child_check(entry_count(dir) == 1);
 	return 0;
 }
 
-static void run_with_rights(int (*fn)(const char *), void **state)
+static int create_without_links(const char *dir)
 {
-	int result = in_child(fn, *state);
+	if (!forbid(link_calls, STK_LENGTH(link_calls), EPERM))
+		return CHILD_SKIPS;
+	child_check(create_both_ways(dir) == 0);
+	return race(dir) == RACES ? 0 : 1;
+}
 
-	if (result == CHILD_SKIPS) {
-		print_message("SKIP: mounting is not allowed here\n");
-		skip();
-	}
-	assert_int_equal(result, 0);
+static int create_without_links_and_renames(const char *dir)
+{
+	if (!forbid(link_calls, STK_LENGTH(link_calls), ENOSYS) ||
+	    !forbid(rename_calls, STK_LENGTH(rename_calls), EINVAL))
+		return CHILD_SKIPS;
+	child_check(create_both_ways(dir) == 0);
+	return race(dir) == RACES ? 0 : 1;
+}
+
+static int fail_to_sync(const char *dir)
+{
+	AUTO(auto_free) char *path = fs_join(dir, "f");
+	AUTO(err_freep) struct err *err = NULL;
+
+	if (!forbid(sync_calls, STK_LENGTH(sync_calls), EIO))
+		return CHILD_SKIPS;
+	child_check(fs_write_atomic(path, "x", 1, 0600, &err) == -1 && err->os_errno == EIO);
+	err_freep(&err);
+	child_check(fs_create_atomic(path, "x", 1, 0600, &err) == -1 && err->os_errno == EIO);
+	child_check(entry_count(dir) == 0);
+	return 0;
 }
 
 static void a_full_disk_keeps_the_old_file_and_leaves_nothing(void **state)
@@ -355,18 +363,19 @@ static void a_read_only_file_system_has_its_hint(void **state)
 	run_with_rights(write_on_read_only, state);
 }
 
-static void another_file_system_inside_a_tree_stays_whole(void **state)
+static void without_links_a_name_is_created_once_too(void **state)
 {
-	run_with_rights(remove_around_a_mount, state);
+	run_with_rights(create_without_links, state);
 }
 
-/* Give up root's rights over files, if we have them. */
-static bool become_ordinary(const char *dir)
+static void without_links_and_renames_a_name_is_created_once_too(void **state)
 {
-	const uid_t nobody = 65534;
+	run_with_rights(create_without_links_and_renames, state);
+}
 
-	return geteuid() != 0 || (chown(dir, nobody, nobody) == 0 && setgroups(0, NULL) == 0 &&
-				  setegid(nobody) == 0 && seteuid(nobody) == 0);
+static void what_is_not_durable_is_not_there(void **state)
+{
+	run_with_rights(fail_to_sync, state);
 }
 
 static int work_without_rights(const char *dir)
@@ -397,33 +406,9 @@ static int work_without_rights(const char *dir)
 	return 0;
 }
 
-static int remove_locked_tree(const char *dir)
-{
-	AUTO(auto_free) char *tree = fs_join(dir, "tree");
-	AUTO(auto_free) char *a = fs_join(tree, "a");
-	AUTO(auto_free) char *b = fs_join(a, "b");
-	AUTO(auto_free) char *file = fs_join(b, "f");
-	AUTO(auto_free) char *empty = fs_join(b, "empty");
-	AUTO(err_freep) struct err *err = NULL;
-
-	child_check(become_ordinary(dir));
-	child_check(fs_mkdirs(empty, &err) == 0);
-	child_check(fs_write_atomic(file, "x", 1, 0600, &err) == 0);
-	child_check(chmod(empty, 0) == 0 && chmod(file, 0) == 0 && chmod(b, 0555) == 0);
-	child_check(chmod(a, 0) == 0 && chmod(tree, 0111) == 0);
-	child_check(fs_remove_tree(tree, &err) == 0);
-	child_check(!fs_exists(tree));
-	return 0;
-}
-
 static void missing_rights_are_named_with_a_hint(void **state)
 {
 	assert_int_equal(in_child(work_without_rights, *state), 0);
-}
-
-static void folders_without_rights_are_removed(void **state)
-{
-	assert_int_equal(in_child(remove_locked_tree, *state), 0);
 }
 
 static void folders_are_made_with_their_parents(void **state)
@@ -447,103 +432,6 @@ static void folders_are_made_with_their_parents(void **state)
 	assert_int_equal(fs_mkdirs(below_file, &err), -1);
 	err_freep(&err);
 	assert_int_equal(fs_mkdirs("", &err), -1);
-}
-
-static void a_tree_is_removed_and_links_are_not_followed(void **state)
-{
-	AUTO(auto_free) char *tree = fs_join(*state, "tree");
-	AUTO(auto_free) char *sub = fs_join(tree, "sub");
-	AUTO(auto_free) char *outside = fs_join(*state, "outside");
-	AUTO(auto_free) char *precious = fs_join(outside, "precious");
-	AUTO(auto_free) char *link_in = fs_join(sub, "link");
-	AUTO(auto_free) char *fifo = fs_join(sub, "fifo");
-	AUTO(auto_free) char *link_to = fs_join(*state, "link");
-	AUTO(err_freep) struct err *err = NULL;
-
-	fs_mkdirs(sub, &err);
-	fs_mkdirs(outside, &err);
-	put(outside, "precious", "x");
-	for (int i = 0; i < 500; i++) {
-		AUTO(auto_free) char *file = mem_format("%s/%d", sub, i);
-
-		close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-	}
-	assert_int_equal(symlink(outside, link_in), 0);
-	assert_int_equal(symlink(outside, link_to), 0);
-	assert_int_equal(mkfifo(fifo, 0600), 0);
-	fs_remove_tree(tree, &err);
-	assert_no_error(err);
-	assert_false(fs_exists(tree));
-	fs_remove_tree(link_to, &err);
-	assert_no_error(err);
-	assert_content(precious, "x");
-	assert_int_equal(entry_count(*state), 1);
-}
-
-static void absent_things_are_removed_already(void **state)
-{
-	AUTO(auto_free) char *absent = fs_join(*state, "absent");
-	AUTO(auto_free) char *deeper = fs_join(*state, "absent/x/y");
-	AUTO(auto_free) char *below_file = fs_join(*state, "f/x");
-	AUTO(err_freep) struct err *err = NULL;
-
-	put(*state, "f", "x");
-	assert_int_equal(fs_remove_tree(absent, &err), 0);
-	assert_int_equal(fs_remove_tree(deeper, &err), 0);
-	assert_int_equal(fs_remove_tree(below_file, &err), 0);
-}
-
-static void paths_without_a_name_are_not_removed(void **state)
-{
-	AUTO(auto_free) char *dot = fs_join(*state, ".");
-	AUTO(auto_free) char *dots = fs_join(*state, "x/..");
-	const char *const paths[] = { "/", "//", "", ".", "..", "../", dot, dots };
-
-	put(*state, "f", "x");
-	for (size_t i = 0; i < STK_LENGTH(paths); i++) {
-		AUTO(err_freep) struct err *err = NULL;
-
-		assert_int_equal(fs_remove_tree(paths[i], &err), -1);
-	}
-	assert_int_equal(entry_count(*state), 1);
-}
-
-static void a_trailing_slash_does_not_matter(void **state)
-{
-	AUTO(auto_free) char *tree = fs_join(*state, "tree///");
-	AUTO(err_freep) struct err *err = NULL;
-
-	fs_mkdirs(tree, &err);
-	assert_int_equal(fs_remove_tree(tree, &err), 0);
-	assert_int_equal(entry_count(*state), 0);
-}
-
-/* Longer than any path, deeper than any stack of open folders. */
-static void very_deep_trees_are_removed(void **state)
-{
-	AUTO(auto_free) char *tree = fs_join(*state, "tree");
-	AUTO(err_freep) struct err *err = NULL;
-	int dir;
-
-	assert_int_equal(fs_mkdirs(tree, &err), 0);
-	dir = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; i < 3000; i++) {
-		int file = openat(dir, "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-		int next;
-
-		assert_true(file >= 0);
-		close(file);
-		assert_int_equal(mkdirat(dir, "d", i % 100 == 7 ? 0500 : 0700), 0);
-		next = openat(dir, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		assert_true(next >= 0);
-		fchmod(next, 0700);
-		close(dir);
-		dir = next;
-	}
-	close(dir);
-	fs_remove_tree(tree, &err);
-	assert_no_error(err);
-	assert_false(fs_exists(tree));
 }
 
 static void existence_follows_links(void **state)
@@ -606,15 +494,11 @@ int main(void)
 		test_in_scratch(of_many_creators_exactly_one_is_first),
 		test_in_scratch(a_full_disk_keeps_the_old_file_and_leaves_nothing),
 		test_in_scratch(a_read_only_file_system_has_its_hint),
-		test_in_scratch(another_file_system_inside_a_tree_stays_whole),
+		test_in_scratch(without_links_a_name_is_created_once_too),
+		test_in_scratch(without_links_and_renames_a_name_is_created_once_too),
+		test_in_scratch(what_is_not_durable_is_not_there),
 		test_in_scratch(missing_rights_are_named_with_a_hint),
-		test_in_scratch(folders_without_rights_are_removed),
 		test_in_scratch(folders_are_made_with_their_parents),
-		test_in_scratch(a_tree_is_removed_and_links_are_not_followed),
-		test_in_scratch(absent_things_are_removed_already),
-		test_in_scratch(paths_without_a_name_are_not_removed),
-		test_in_scratch(a_trailing_slash_does_not_matter),
-		test_in_scratch(very_deep_trees_are_removed),
 		test_in_scratch(existence_follows_links),
 		test_in_scratch(descriptors_are_closed),
 	};
