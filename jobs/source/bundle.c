@@ -1,0 +1,235 @@
+/* Packing the pinned files and putting the bundle into the workspace. See
+ * bundle.h and source.h. */
+#include "jobs/source/bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/sb.h"
+#include "jobs/source/git.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct archive_member *)a)->path,
+		      ((const struct archive_member *)b)->path);
+}
+
+static bool is_packed_mode(unsigned long mode)
+{
+	return mode == 0100644 || mode == 0100755 || mode == 0120000;
+}
+
+int bundle_init(struct bundle *ret, const json_t *files, struct err **err)
+{
+	size_t count = json_object_size(files), at = 0;
+	AUTO(auto_free) struct archive_member *members = mem_zero(count + 1, sizeof *members);
+	const char *path;
+	json_t *row;
+
+	json_object_foreach ((json_t *)(uintptr_t)files, path, row) {
+		const char *mode = js_str(row, "mode"), *sha256 = js_str(row, "sha256");
+		int64_t size = js_int(row, "size", -1);
+		unsigned long bits = mode ? strtoul(mode, NULL, 8) : 0;
+
+		if (!is_packed_mode(bits) || !sha256 || strlen(sha256) != SHA256_HEX - 1 ||
+		    size < 0)
+			return err_set(err, EXIT_DEFECT, "the pinned file '%s' is not described",
+				       path);
+		members[at++] =
+			(struct archive_member){ path, (unsigned)bits, (uint64_t)size, sha256 };
+	}
+	if (count > 0)
+		qsort(members, count, sizeof *members, by_path);
+	ret->members = TAKE(members);
+	ret->count = count;
+	return 0;
+}
+
+void bundle_release(struct bundle *bundle)
+{
+	free(bundle->members);
+	*bundle = (struct bundle){ 0 };
+}
+
+void bundle_digest(const struct bundle *bundle, char hex[SHA256_HEX])
+{
+	AUTO(sb_release) struct sb line = SB_INIT;
+	struct sha256 *sha = sha256_new();
+
+	sb_adds(&line, "stoker source bundle 1\n");
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct archive_member *member = &bundle->members[i];
+
+		sb_addf(&line, "%06o %" PRIu64 " %s ", member->mode, member->size, member->sha256);
+		sb_add(&line, member->path, strlen(member->path) + 1); /* no name holds a NUL */
+		sha256_add(sha, line.text, line.len);
+		sb_clear(&line);
+	}
+	sha256_end(sha, hex);
+}
+
+/* --- contents --- */
+
+struct origin {
+	int root;          /* the work tree; -1 if the files come from a commit */
+	struct repo *repo; /* that of the commit */
+	const char *commit;
+};
+
+static int changed(const char *path, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "'%s' changed while packing", path);
+	return err_hint(err, "start again when nothing writes to the source any more");
+}
+
+static int read_work_tree(const struct origin *origin, const struct archive_member *member,
+			  struct archive_sink *sink, struct err **err)
+{
+	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
+	AUTO(auto_close) int fd = -1;
+	struct stat st;
+	ssize_t got;
+
+	if (S_ISLNK(member->mode)) {
+		got = readlinkat(origin->root, member->path, buffer, PATH_MAX);
+		if (got < 0)
+			return changed(member->path, err);
+		return archive_sink_add(sink, buffer, (size_t)got, err);
+	}
+	fd = openat(origin->root, member->path,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return changed(member->path, err);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fs_error(err, errno, "cannot read '%s'", member->path);
+	if (!S_ISREG(st.st_mode))
+		return changed(member->path, err);
+	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fs_error(err, errno, "cannot read '%s'", member->path);
+		if (archive_sink_add(sink, buffer, (size_t)got, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int push_blob(void *arg, const struct repo_blob *blob, struct err **err)
+{
+	return archive_sink_add(arg, blob->bytes, blob->len, err);
+}
+
+static int fill(void *arg, const struct archive_member *member, struct archive_sink *sink,
+		struct err **err)
+{
+	const struct origin *origin = arg;
+
+	if (!origin->repo)
+		return read_work_tree(origin, member, sink, err);
+	return repo_commit_file(origin->repo, origin->commit, member->path, push_blob, sink, err);
+}
+
+/* A file without a name, so that none is left behind when we are killed. */
+static int open_scratch(struct err **err)
+{
+	const char *set = getenv("TMPDIR");
+	const char *dir = set && set[0] == '/' ? set : "/tmp";
+	AUTO(auto_free) char *name = NULL;
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	/* Not every file system can do that. */
+	name = mem_format("%s/" FS_TEMP_PREFIX "XXXXXX", dir);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return fs_error(err, errno, "cannot make a temporary file in '%s'", dir);
+	unlink(name);
+	return fd;
+}
+
+/* --- publishing --- */
+
+char *source_bundle_key(const char *digest)
+{
+	return mem_format("sources/%s.tar.gz", digest);
+}
+
+static int pack(const struct bundle *bundle, struct origin *origin, struct store *workspace,
+		const char *key, struct err **err)
+{
+	AUTO(auto_close) int scratch = open_scratch(err);
+	AUTO(auto_free) char *path = NULL;
+
+	if (scratch < 0 ||
+	    archive_pack(scratch, bundle->members, bundle->count, fill, origin, err) < 0)
+		return -1;
+	path = mem_format("/proc/self/fd/%d", scratch);
+	return store_upload(workspace, path, key, err) < 0 ? -1 : 0;
+}
+
+static int pack_from(const struct source_request *request, const struct source_pin *pin,
+		     const struct bundle *bundle, struct store *workspace, const char *key,
+		     struct err **err)
+{
+	AUTO(repo_freep) struct repo *repo = NULL;
+	AUTO(auto_close) int root = open(request->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(auto_free) char *resolved = realpath(request->root, NULL);
+	struct origin origin = { root, NULL, pin->commit };
+	int found;
+
+	if (root < 0 || !resolved)
+		return fs_error(err, errno, "cannot open the source folder '%s'", request->root);
+	if (!source_is_commit(request))
+		return pack(bundle, &origin, workspace, key, err);
+	found = repo_open(resolved, false, &repo, err);
+	if (found == 0)
+		return err_set(err, EXIT_REFUSED, "'%s' is no git work tree any more",
+			       request->root);
+	if (found < 0)
+		return -1;
+	origin.repo = repo;
+	return pack(bundle, &origin, workspace, key, err);
+}
+
+static int publish_patch(const struct source_pin *pin, struct store *workspace, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("sources/%s.patch", pin->digest);
+
+	if (!pin->patch)
+		return 0;
+	return store_put_if_absent(workspace, key, pin->patch, strlen(pin->patch), err) < 0 ? -1
+											    : 0;
+}
+
+int source_publish(const struct source_request *request, const struct source_pin *pin,
+		   struct store *workspace, struct err **err)
+{
+	AUTO(bundle_release) struct bundle bundle = { 0 };
+	AUTO(auto_free) char *key = source_bundle_key(pin->digest);
+	struct store_object object;
+	char digest[SHA256_HEX];
+	int there = store_stat(workspace, key, &object, err);
+
+	if (there < 0 || publish_patch(pin, workspace, err) < 0)
+		return -1;
+	if (there)
+		return 0;
+	if (bundle_init(&bundle, pin->files, err) < 0)
+		return -1;
+	bundle_digest(&bundle, digest);
+	if (strcmp(digest, pin->digest) != 0)
+		return err_set(err, EXIT_DEFECT,
+			       "the digest of the source is not that of its files");
+	return pack_from(request, pin, &bundle, workspace, key, err);
+}

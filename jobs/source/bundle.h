@@ -1,0 +1,29 @@
+/*
+ * The list of pinned files as the packer needs it, and the digest over it.
+ */
+#ifndef STK_SOURCE_BUNDLE_H
+#define STK_SOURCE_BUNDLE_H
+
+#include "jobs/base/err.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/json.h"
+#include "jobs/source/archive.h"
+#include "jobs/source/source.h"
+
+struct bundle {
+	struct archive_member *members; /* by path; borrow from the list they were made of */
+	size_t count;
+};
+
+/* `files` is that of a pin, perhaps one that was stored and loaded again. */
+int bundle_init(struct bundle *ret, const json_t *files, struct err **err);
+void bundle_release(struct bundle *bundle);
+
+/* SHA-256 over a first line and, for each file in order of paths, mode, size,
+ * digest and path: what is packed, and nothing else. */
+void bundle_digest(const struct bundle *bundle, char hex[SHA256_HEX]);
+
+/* Whether the request names a commit instead of the work tree. */
+bool source_is_commit(const struct source_request *request);
+
+#endif

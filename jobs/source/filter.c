@@ -1,0 +1,142 @@
+/* Which files `source.include` and `source.link` leave. See tree.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/source/pattern.h"
+#include "jobs/source/tree.h"
+
+#define PATTERN_BYTES_MAX 4096
+
+/* Without "./" in front and slashes at the end; NULL if it is not a relative
+ * path of named parts. */
+static char *normal_path(const char *text)
+{
+	AUTO(auto_free) char *path = NULL;
+	size_t len;
+
+	while (strncmp(text, "./", 2) == 0)
+		text += 2;
+	path = mem_copy(text);
+	len = strlen(path);
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	for (const char *part = path;;) {
+		size_t part_len = strcspn(part, "/");
+
+		if (part_len == 0 || strncmp(part, ".", part_len) == 0 ||
+		    (part_len == 2 && strncmp(part, "..", 2) == 0))
+			return NULL;
+		if (part[part_len] == '\0')
+			return len > PATTERN_BYTES_MAX ? NULL : TAKE(path);
+		part += part_len + 1;
+	}
+}
+
+static size_t count_of(char *const *list)
+{
+	size_t count = 0;
+
+	while (list && list[count])
+		count++;
+	return count;
+}
+
+/* Copies of all, or NULL for an empty list. */
+static int normal_paths(char *const *list, const char *field, char ***ret, struct err **err)
+{
+	size_t count = count_of(list);
+	AUTO(auto_strv) char **copies = mem_zero(count + 1, sizeof *copies);
+
+	for (size_t i = 0; i < count; i++) {
+		copies[i] = normal_path(list[i]);
+		if (copies[i])
+			continue;
+		err_set(err, EXIT_SPEC, "'%s' is no path below the source folder", list[i]);
+		err_hint(err, "write it relative to source.path, without '..'");
+		return err_field(err, field);
+	}
+	if (count > 0)
+		*ret = TAKE(copies);
+	return 0;
+}
+
+int filter_init(struct filter *ret, const struct source_request *request, struct err **err)
+{
+	*ret = (struct filter){ 0 };
+	if (normal_paths(request->include, "source.include", &ret->include, err) < 0 ||
+	    normal_paths(request->link, "source.link", &ret->link, err) < 0)
+		return -1;
+	ret->used = mem_zero(count_of(ret->include) + 1, sizeof *ret->used);
+	for (size_t i = 0; ret->link && ret->link[i]; i++) {
+		AUTO(auto_free) char *path = fs_join(request->root, ret->link[i]);
+
+		if (fs_exists(path))
+			continue;
+		err_set(err, EXIT_SPEC, "'%s' is not there to be linked", path);
+		err_hint(err, "create it, or take it out of source.link");
+		return err_field(err, "source.link");
+	}
+	return 0;
+}
+
+void filter_release(struct filter *filter)
+{
+	auto_strv(&filter->include);
+	auto_strv(&filter->link);
+	free(filter->used);
+	*filter = (struct filter){ 0 };
+}
+
+/* It is brought along otherwise: itself, or a folder above it. */
+static bool is_linked(const struct filter *filter, const char *path)
+{
+	for (size_t i = 0; filter->link && filter->link[i]; i++) {
+		size_t len = strlen(filter->link[i]);
+
+		if (strncmp(path, filter->link[i], len) == 0 &&
+		    (path[len] == '\0' || path[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+bool filter_takes(const struct filter *filter, const char *path)
+{
+	if (is_linked(filter, path))
+		return false;
+	for (size_t i = 0; filter->include && filter->include[i]; i++)
+		if (pattern_match(filter->include[i], path, true))
+			return true;
+	return !filter->include;
+}
+
+bool filter_reaches(const struct filter *filter, const char *path)
+{
+	if (is_linked(filter, path))
+		return false;
+	for (size_t i = 0; filter->include && filter->include[i]; i++)
+		if (pattern_reaches(filter->include[i], path))
+			return true;
+	return !filter->include;
+}
+
+void filter_mark(struct filter *filter, const char *path)
+{
+	for (size_t i = 0; filter->include && filter->include[i]; i++)
+		if (!filter->used[i] && pattern_match(filter->include[i], path, true))
+			filter->used[i] = true;
+}
+
+int filter_check_used(const struct filter *filter, struct err **err)
+{
+	for (size_t i = 0; filter->include && filter->include[i]; i++) {
+		if (filter->used[i])
+			continue;
+		err_set(err, EXIT_SPEC, "'%s' matches no file of the source", filter->include[i]);
+		err_hint(err, "check the pattern; what .gitignore excludes is not packed, "
+			      "source.link can bring it along");
+		return err_field(err, "source.include");
+	}
+	return 0;
+}

@@ -1,0 +1,570 @@
+/* Git work trees through libgit2. See git.h. */
+#include "jobs/source/git.h"
+
+#include <errno.h>
+#include <git2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+
+struct repo {
+	git_repository *git;
+	git_index *index;
+	git_tree *tree; /* of HEAD; NULL before the first commit */
+	char *prefix;
+	char *info_dir;
+	char commit[65];
+	bool ignores_modes;
+	struct repo_entry *entries;
+	size_t count;
+	struct timespec index_written;
+};
+
+static int git_failed(struct err **err, const char *what, const char *on)
+{
+	const git_error *last = git_error_last();
+
+	return err_set(err, EXIT_REFUSED, "cannot %s '%s': %s", what, on,
+		       last && last->message ? last->message : "unknown error");
+}
+
+/* --- opening --- */
+
+static void start_library(void)
+{
+	/* Extensions that do not change how objects and index are read. */
+	static const char *const extensions[] = { "worktreeconfig", "partialclone" };
+
+	if (git_libgit2_init() > 1)
+		return;
+	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+	git_libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions, STK_LENGTH(extensions));
+}
+
+void repo_freep(struct repo **ref)
+{
+	struct repo *repo = *ref;
+
+	if (!repo)
+		return;
+	for (size_t i = 0; i < repo->count; i++)
+		free(repo->entries[i].path);
+	free(repo->entries);
+	free(repo->prefix);
+	free(repo->info_dir);
+	git_tree_free(repo->tree);
+	git_index_free(repo->index);
+	git_repository_free(repo->git);
+	free(repo);
+	git_libgit2_shutdown();
+	*ref = NULL;
+}
+
+static int read_config(struct repo *repo, const char *root, struct err **err)
+{
+	git_config *config = NULL;
+	int filemode = 1;
+
+	if (git_repository_config_snapshot(&config, repo->git) < 0)
+		return git_failed(err, "read the git configuration of", root);
+	if (git_config_get_bool(&filemode, config, "core.filemode") < 0)
+		filemode = 1;
+	repo->ignores_modes = !filemode;
+	git_config_free(config);
+	return 0;
+}
+
+/* How `root` lies in the work tree with this top: "" or "sub/folder/"; NULL if
+ * it does not. */
+static char *find_prefix(const char *root, const char *top)
+{
+	AUTO(auto_free) char *with_slash = mem_format("%s/", strcmp(root, "/") == 0 ? "" : root);
+
+	return top && text_starts(with_slash, top) ? mem_copy(with_slash + strlen(top)) : NULL;
+}
+
+static int describe(struct repo *repo, const char *root, struct err **err)
+{
+	git_buf info = GIT_BUF_INIT;
+	git_oid head;
+	int found;
+
+	repo->prefix = find_prefix(root, git_repository_workdir(repo->git));
+	if (!repo->prefix)
+		return err_set(err, EXIT_REFUSED,
+			       "'%s' belongs to a git repository, but is not in its work tree",
+			       root);
+	if (git_repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
+		repo->info_dir = mem_copy(info.ptr);
+	git_buf_dispose(&info);
+	found = git_reference_name_to_id(&head, repo->git, "HEAD");
+	if (found < 0 && found != GIT_ENOTFOUND && found != GIT_EUNBORNBRANCH)
+		return git_failed(err, "find the current commit of", root);
+	if (found == 0)
+		git_oid_tostr(repo->commit, sizeof repo->commit, &head);
+	return read_config(repo, root, err);
+}
+
+/* Starting libgit2 takes longer than pinning a small plain folder: look first. */
+static bool may_be_in_repo(const char *root)
+{
+	AUTO(auto_free) char *folder = mem_copy(root);
+
+	for (;;) {
+		AUTO(auto_free) char *git = fs_join(folder, ".git");
+		char *slash = strrchr(folder, '/');
+
+		if (fs_exists(git))
+			return true;
+		if (!slash || !folder[1])
+			return false;
+		slash[slash == folder] = '\0';
+	}
+}
+
+int repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
+{
+	AUTO(repo_freep) struct repo *repo = NULL;
+	int found;
+
+	if (!may_be_in_repo(root))
+		return 0;
+	repo = mem_zero(1, sizeof *repo);
+	start_library();
+	found = git_repository_open_ext(&repo->git, root, exact ? GIT_REPOSITORY_OPEN_NO_SEARCH : 0,
+					NULL);
+	if (found == GIT_ENOTFOUND)
+		return 0;
+	if (found < 0)
+		return git_failed(err, "open the git repository of", root);
+	if (describe(repo, root, err) < 0)
+		return -1;
+	*ret = TAKE(repo);
+	return 1;
+}
+
+const char *repo_prefix(const struct repo *repo)
+{
+	return repo->prefix;
+}
+
+const char *repo_top(const struct repo *repo)
+{
+	return git_repository_workdir(repo->git);
+}
+
+const char *repo_commit(const struct repo *repo)
+{
+	return repo->commit;
+}
+
+const char *repo_info_dir(const struct repo *repo)
+{
+	return repo->info_dir;
+}
+
+bool repo_ignores_modes(const struct repo *repo)
+{
+	return repo->ignores_modes;
+}
+
+char *repo_excludes(const struct repo *repo)
+{
+	git_config *config = NULL;
+	git_buf path = GIT_BUF_INIT;
+	char *result = NULL;
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	if (git_repository_config_snapshot(&config, repo->git) == 0 &&
+	    git_config_get_path(&path, config, "core.excludesfile") == 0)
+		result = mem_copy(path.ptr);
+	else if (base && base[0] == '/')
+		result = mem_format("%s/git/ignore", base);
+	else if (home && home[0] == '/')
+		result = mem_format("%s/.config/git/ignore", home);
+	git_buf_dispose(&path);
+	git_config_free(config);
+	return result;
+}
+
+/* --- what is known --- */
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct repo_entry *)a)->path, ((const struct repo_entry *)b)->path);
+}
+
+static struct repo_entry *add_entry(struct repo *repo, const char *path)
+{
+	struct repo_entry *entry;
+
+	if ((repo->count & (repo->count - 1)) == 0) /* full at every power of two */
+		repo->entries = mem_grow(repo->entries, repo->count ? repo->count * 2 : 1,
+					 sizeof *repo->entries);
+	entry = &repo->entries[repo->count++];
+	*entry = (struct repo_entry){ .path = mem_copy(path) };
+	return entry;
+}
+
+static void take_index_entry(struct repo *repo, const git_index_entry *from)
+{
+	struct repo_entry *last = repo->count ? &repo->entries[repo->count - 1] : NULL;
+	bool conflict = git_index_entry_is_conflict(from) != 0;
+	struct repo_entry *entry;
+
+	/* The sides of a conflict follow each other: one entry that equals nothing. */
+	if (conflict && last && strcmp(last->path, from->path) == 0)
+		return;
+	entry = add_entry(repo, from->path);
+	entry->in_index = true;
+	entry->in_commit = !conflict;
+	entry->mode = entry->commit_mode = from->mode;
+	entry->submodule = from->mode == GIT_FILEMODE_COMMIT;
+	entry->absent_is_ok = (from->flags_extended & GIT_INDEX_ENTRY_SKIP_WORKTREE) != 0;
+	memcpy(entry->id, from->id.id, REPO_ID);
+	memcpy(entry->commit_id, from->id.id, REPO_ID);
+	entry->mtime_s = from->mtime.seconds;
+	entry->mtime_ns = from->mtime.nanoseconds;
+	entry->ctime_s = from->ctime.seconds;
+	entry->ctime_ns = from->ctime.nanoseconds;
+	entry->ino = from->ino;
+	entry->size = from->file_size;
+}
+
+static int load_index(struct repo *repo, struct err **err)
+{
+	const char *top = repo_top(repo);
+	bool sorted = true;
+	struct stat st;
+
+	if (git_repository_index(&repo->index, repo->git) < 0)
+		return git_failed(err, "read the git index of", top);
+	if (git_index_path(repo->index) && stat(git_index_path(repo->index), &st) == 0)
+		repo->index_written = st.st_mtim;
+	for (size_t i = 0; i < git_index_entrycount(repo->index); i++) {
+		const git_index_entry *from = git_index_get_byindex(repo->index, i);
+
+		if (!text_starts(from->path, repo->prefix))
+			continue;
+		take_index_entry(repo, from);
+		if (repo->count > 1 && strcmp(repo->entries[repo->count - 2].path, from->path) > 0)
+			sorted = false; /* core.ignoreCase sorts otherwise */
+	}
+	if (!sorted)
+		qsort(repo->entries, repo->count, sizeof *repo->entries, by_path);
+	return 0;
+}
+
+struct repo_entry *repo_entries(struct repo *repo, size_t *ret_count)
+{
+	*ret_count = repo->count;
+	return repo->entries;
+}
+
+struct repo_entry *repo_find(struct repo *repo, const char *path)
+{
+	const struct repo_entry key = { .path = (char *)(uintptr_t)path };
+
+	if (repo->count == 0)
+		return NULL;
+	return bsearch(&key, repo->entries, repo->count, sizeof key, by_path);
+}
+
+bool repo_tracks_below(struct repo *repo, const char *folder)
+{
+	size_t low = 0, high = repo->count, len = strlen(folder);
+
+	/* The first path that is not before "folder/". */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const char *path = repo->entries[middle].path;
+		int order = strncmp(path, folder, len);
+
+		if (order < 0 || (order == 0 && (unsigned char)path[len] < '/'))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < repo->count; low++) {
+		const struct repo_entry *entry = &repo->entries[low];
+
+		if (strncmp(entry->path, folder, len) != 0 || entry->path[len] != '/')
+			return false;
+		if (entry->in_index)
+			return true;
+	}
+	return false;
+}
+
+/* Where the index differs from the commit, the entries learn what that has. */
+static void take_delta(struct repo *repo, const git_diff_delta *delta)
+{
+	const char *path = delta->old_file.path;
+	struct repo_entry *entry;
+
+	if (!text_starts(path, repo->prefix))
+		return;
+	entry = repo_find(repo, path);
+	if (entry)
+		entry->in_commit = false;
+	if (delta->status == GIT_DELTA_ADDED || delta->old_file.mode == 0)
+		return;
+	if (!entry)
+		return; /* taken later, when entries may be added */
+	entry->in_commit = delta->status != GIT_DELTA_CONFLICTED;
+	entry->commit_mode = delta->old_file.mode;
+	memcpy(entry->commit_id, delta->old_file.id.id, REPO_ID);
+}
+
+static void take_deleted(struct repo *repo, const git_diff_delta *delta)
+{
+	struct repo_entry *entry;
+
+	if (delta->status != GIT_DELTA_DELETED || !text_starts(delta->old_file.path, repo->prefix))
+		return;
+	entry = add_entry(repo, delta->old_file.path);
+	entry->in_commit = true;
+	entry->commit_mode = delta->old_file.mode;
+	entry->submodule = delta->old_file.mode == GIT_FILEMODE_COMMIT;
+	memcpy(entry->commit_id, delta->old_file.id.id, REPO_ID);
+}
+
+static int compare_index(struct repo *repo, struct err **err)
+{
+	git_diff *diff = NULL;
+	size_t deltas;
+
+	if (git_diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
+		return git_failed(err, "compare index and commit of", repo_top(repo));
+	deltas = git_diff_num_deltas(diff);
+	for (size_t i = 0; i < deltas; i++)
+		take_delta(repo, git_diff_get_delta(diff, i));
+	for (size_t i = 0; i < deltas; i++)
+		take_deleted(repo, git_diff_get_delta(diff, i));
+	if (deltas > 0 && repo->count > 0)
+		qsort(repo->entries, repo->count, sizeof *repo->entries, by_path);
+	git_diff_free(diff);
+	return 0;
+}
+
+int repo_load(struct repo *repo, struct err **err)
+{
+	git_object *object = NULL;
+
+	if (load_index(repo, err) < 0)
+		return -1;
+	if (repo->commit[0]) {
+		if (git_revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
+			return git_failed(err, "read the current commit of", repo_top(repo));
+		repo->tree = (git_tree *)object;
+	}
+	return compare_index(repo, err);
+}
+
+/* --- comparing files --- */
+
+/* The index remembers size and times of the file it last looked at: if they
+ * are the same, so is the content, unless the file was written in the moment
+ * the index was. */
+static bool is_as_remembered(const struct repo *repo, const struct repo_entry *entry,
+			     const struct stat *st)
+{
+	const struct timespec *written = &repo->index_written;
+
+	if (entry->size != (uint32_t)st->st_size || entry->ino != (uint32_t)st->st_ino ||
+	    entry->mtime_s != (int32_t)st->st_mtim.tv_sec ||
+	    entry->ctime_s != (int32_t)st->st_ctim.tv_sec)
+		return false;
+	if (entry->mtime_ns && entry->mtime_ns != (uint32_t)st->st_mtim.tv_nsec)
+		return false;
+	if (entry->ctime_ns && entry->ctime_ns != (uint32_t)st->st_ctim.tv_nsec)
+		return false;
+	if (st->st_mtim.tv_sec != written->tv_sec)
+		return st->st_mtim.tv_sec < written->tv_sec;
+	return entry->mtime_ns && st->st_mtim.tv_nsec < written->tv_nsec;
+}
+
+int repo_is_committed(struct repo *repo, const struct repo_entry *entry, const struct stat *st,
+		      unsigned mode, const char *target, struct err **err)
+{
+	git_oid id;
+	int failed;
+
+	if (!entry || !entry->in_commit)
+		return 0;
+	if (entry->commit_mode != mode && !(repo->ignores_modes && S_ISREG(mode)))
+		return 0;
+	if (entry->in_index && memcmp(entry->id, entry->commit_id, REPO_ID) == 0 &&
+	    entry->mode == entry->commit_mode && is_as_remembered(repo, entry, st))
+		return 1;
+	if (target)
+		failed = git_odb_hash(&id, target, strlen(target), GIT_OBJECT_BLOB);
+	else
+		failed =
+			git_repository_hashfile(&id, repo->git, entry->path, GIT_OBJECT_BLOB, NULL);
+	if (failed < 0)
+		return git_failed(err, "read", entry->path);
+	return memcmp(id.id, entry->commit_id, REPO_ID) == 0;
+}
+
+static int append_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
+		       const git_diff_line *line, void *arg)
+{
+	struct sb *out = arg;
+
+	(void)delta;
+	(void)hunk;
+	if (line->origin == GIT_DIFF_LINE_CONTEXT || line->origin == GIT_DIFF_LINE_ADDITION ||
+	    line->origin == GIT_DIFF_LINE_DELETION)
+		sb_addc(out, line->origin);
+	sb_add(out, line->content, line->content_len);
+	return out->truncated ? GIT_EUSER : 0;
+}
+
+int repo_patch(struct repo *repo, char *const *paths, const char *label, struct sb *out,
+	       struct err **err)
+{
+	git_diff_options options;
+	AUTO(auto_free) char *old_prefix = mem_format("a/%s", label);
+	AUTO(auto_free) char *new_prefix = mem_format("b/%s", label);
+	git_diff *diff = NULL;
+	int failed;
+
+	git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
+	options.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
+			GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_DISABLE_PATHSPEC_MATCH;
+	options.pathspec.strings = (char **)(uintptr_t)paths;
+	while (paths[options.pathspec.count])
+		options.pathspec.count++;
+	options.max_size = (git_off_t)out->max; /* larger ones only say that they differ */
+	options.old_prefix = old_prefix;
+	options.new_prefix = new_prefix;
+	if (git_diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
+		return git_failed(err, "compare files and commit of", repo_top(repo));
+	failed = git_diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
+	git_diff_free(diff);
+	return failed < 0 && failed != GIT_EUSER
+		       ? git_failed(err, "write the patch of", repo_top(repo))
+		       : 0;
+}
+
+/* --- files of a commit --- */
+
+int repo_resolve(struct repo *repo, const char *rev, char ret_commit[65], struct err **err)
+{
+	AUTO(auto_free) char *spec = mem_format("%s^{commit}", rev);
+	git_object *object = NULL;
+
+	if (git_revparse_single(&object, repo->git, spec) < 0) {
+		git_failed(err, "find the revision", rev);
+		err_code(err, EXIT_SPEC);
+		err_field(err, "source.rev");
+		return err_hint(err,
+				"name a commit, branch or tag that this clone has, or fetch it");
+	}
+	git_oid_tostr(ret_commit, 65, git_object_id(object));
+	git_object_free(object);
+	return 0;
+}
+
+struct commit_walk {
+	struct repo *repo;
+	const char *commit;
+	repo_want_fn want;
+	repo_blob_fn fn;
+	void *arg;
+	struct err **err;
+};
+
+static int give_blob(struct repo *repo, const git_tree_entry *entry, const char *path,
+		     repo_blob_fn fn, void *arg, struct err **err)
+{
+	git_blob *blob = NULL;
+	struct repo_blob give = { .path = path, .mode = git_tree_entry_filemode(entry) };
+	int result;
+
+	if (git_blob_lookup(&blob, repo->git, git_tree_entry_id(entry)) < 0)
+		return git_failed(err, "read from the commit", path);
+	give.bytes = git_blob_rawcontent(blob);
+	give.len = (size_t)git_blob_rawsize(blob);
+	result = fn(arg, &give, err);
+	git_blob_free(blob);
+	return result;
+}
+
+static int visit(const char *folder, const git_tree_entry *entry, void *arg)
+{
+	const struct commit_walk *w = arg;
+	AUTO(auto_free) char *path = mem_format("%s%s", folder, git_tree_entry_name(entry));
+
+	switch (git_tree_entry_type(entry)) {
+	case GIT_OBJECT_BLOB:
+		if (!w->want(w->arg, path))
+			return 0;
+		return give_blob(w->repo, entry, path, w->fn, w->arg, w->err) < 0 ? GIT_EUSER : 0;
+	case GIT_OBJECT_COMMIT:
+		if (!w->want(w->arg, path))
+			return 0;
+		err_set(w->err, EXIT_REFUSED, "'%s' is a submodule, whose files commit %.12s lacks",
+			path, w->commit);
+		err_hint(w->err, "check that commit out and use source.rev: HEAD, or leave the "
+				 "submodule out with source.include");
+		return GIT_EUSER;
+	default:
+		return 0; /* a folder: it is walked */
+	}
+}
+
+/* The tree below the prefix. */
+static int open_tree(struct repo *repo, const char *commit, git_tree **ret, struct err **err)
+{
+	size_t len = strlen(repo->prefix);
+	AUTO(auto_free)
+	char *spec = mem_format("%s:%.*s", commit, (int)(len ? len - 1 : 0), repo->prefix);
+	git_object *object = NULL;
+
+	if (git_revparse_single(&object, repo->git, spec) < 0 ||
+	    git_object_type(object) != GIT_OBJECT_TREE) {
+		git_object_free(object);
+		return err_set(err, EXIT_REFUSED, "commit %.12s has no folder '%s'", commit,
+			       repo->prefix);
+	}
+	*ret = (git_tree *)object;
+	return 0;
+}
+
+int repo_commit_files(struct repo *repo, const char *commit, repo_want_fn want, repo_blob_fn fn,
+		      void *arg, struct err **err)
+{
+	struct commit_walk walk = { repo, commit, want, fn, arg, err };
+	git_tree *tree = NULL;
+	int failed;
+
+	if (open_tree(repo, commit, &tree, err) < 0)
+		return -1;
+	failed = git_tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
+	git_tree_free(tree);
+	if (failed < 0 && failed != GIT_EUSER)
+		return git_failed(err, "read commit", commit);
+	return failed < 0 ? -1 : 0;
+}
+
+int repo_commit_file(struct repo *repo, const char *commit, const char *path, repo_blob_fn fn,
+		     void *arg, struct err **err)
+{
+	git_tree *tree = NULL;
+	git_tree_entry *entry = NULL;
+	int result = -1;
+
+	if (open_tree(repo, commit, &tree, err) < 0)
+		return -1;
+	if (git_tree_entry_bypath(&entry, tree, path) < 0)
+		git_failed(err, "read from the commit", path);
+	else
+		result = give_blob(repo, entry, path, fn, arg, err);
+	git_tree_entry_free(entry);
+	git_tree_free(tree);
+	return result;
+}

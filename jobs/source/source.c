@@ -1,0 +1,217 @@
+/* Pinning a source folder by content. See source.h. */
+#include "jobs/source/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+#include "jobs/source/archive.h"
+#include "jobs/source/bundle.h"
+#include "jobs/source/changes.h"
+#include "jobs/source/git.h"
+#include "jobs/source/tree.h"
+
+#define PATCH_BYTES_MAX ((size_t)8 << 20)
+
+void source_pin_freep(struct source_pin **ref)
+{
+	struct source_pin *pin = *ref;
+
+	if (!pin)
+		return;
+	free(pin->dirty_files);
+	free(pin->patch);
+	json_decref(pin->files);
+	free(pin);
+	*ref = NULL;
+}
+
+bool source_is_commit(const struct source_request *request)
+{
+	return request->rev && request->rev[0] && strcmp(request->rev, "HEAD") != 0;
+}
+
+/* --- a work tree or a plain folder --- */
+
+static int refuse_dirty(const struct tree *tree, const struct source_pin *pin, struct err **err)
+{
+	if (pin->commit[0])
+		err_set(err, EXIT_REFUSED, "the source '%s' differs from commit %.12s: %s",
+			tree->root, pin->commit, pin->dirty_files);
+	else
+		err_set(err, EXIT_REFUSED, "nothing of the source '%s' is committed yet: %s",
+			tree->root, pin->dirty_files);
+	err_field(err, "source.allow_dirty");
+	return err_hint(err, "commit it, or set source.allow_dirty: true to run it as it is (the "
+			     "difference is kept)");
+}
+
+/* core.fileMode is off where the file system has no modes: git's own count. */
+static void correct_modes(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_file *file = &tree->files[i];
+
+		if (!S_ISREG(file->mode) || !repo_ignores_modes(file->scope->repo))
+			continue;
+		file->mode = 0100644;
+		if (file->entry && file->entry->in_index && S_ISREG(file->entry->mode))
+			file->mode = file->entry->mode;
+	}
+}
+
+static int pin_work_tree(const struct source_request *request, struct tree *tree,
+			 struct filter *filter, struct repo *given, struct source_pin *pin,
+			 struct err **err)
+{
+	AUTO(repo_freep) struct repo *repo = given;
+	AUTO(changes_release) struct changes changes = { 0 };
+
+	if (repo && repo_load(repo, err) < 0)
+		return -1;
+	if (repo)
+		strcpy(pin->commit, repo_commit(repo));
+	if (tree_walk(tree, TAKE(repo), filter, err) < 0 || tree_hash(tree, err) < 0)
+		return -1;
+	strcpy(pin->kind, tree->scopes ? "git" : "dir");
+	if (!tree->scopes) {
+		pin->commit[0] = '\0';
+		return 0;
+	}
+	correct_modes(tree);
+	if (changes_find(tree, filter, &changes, err) < 0)
+		return -1;
+	pin->dirty = changes.count > 0;
+	if (!pin->dirty)
+		return 0;
+	pin->dirty_files = changes_summary(&changes);
+	if (!request->allow_dirty)
+		return refuse_dirty(tree, pin, err);
+	return changes_patch(tree, &changes, PATCH_BYTES_MAX, &pin->patch, err);
+}
+
+/* --- the files of a commit --- */
+
+struct commit_files {
+	struct tree *tree;
+	struct filter *filter;
+	uint64_t bytes;
+};
+
+static bool want_file(void *arg, const char *path)
+{
+	const struct commit_files *files = arg;
+
+	return filter_takes(files->filter, path);
+}
+
+static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
+{
+	struct commit_files *files = arg;
+	struct tree_file *file;
+
+	files->bytes += blob->len;
+	if (files->bytes > ARCHIVE_BYTES_MAX)
+		return tree_too_big(err, files->tree->root, "1 GiB");
+	if (files->tree->count == ARCHIVE_FILES_MAX)
+		return tree_too_big(err, files->tree->root, "200,000 files");
+	if (!text_is_utf8(blob->path, strlen(blob->path)))
+		return err_set(err, EXIT_REFUSED, "the name of '%s' is not UTF-8", blob->path);
+	file = tree_add(files->tree, blob->path);
+	file->mode = blob->mode;
+	file->size = blob->len;
+	sha256_hex(blob->bytes, blob->len, file->sha256);
+	filter_mark(files->filter, blob->path);
+	if (!S_ISLNK(blob->mode))
+		return 0;
+	file->target = mem_copy_n(blob->bytes, blob->len);
+	if (archive_link_inside(blob->path, file->target))
+		return 0;
+	return err_set(err, EXIT_REFUSED, "the link '%s' leads out of the source folder '%s'",
+		       blob->path, files->tree->root);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
+}
+
+static int pin_commit(const struct source_request *request, struct tree *tree,
+		      struct filter *filter, struct repo *given, struct source_pin *pin,
+		      struct err **err)
+{
+	AUTO(repo_freep) struct repo *repo = given;
+	struct commit_files files = { tree, filter, 0 };
+
+	if (!repo) {
+		err_set(err, EXIT_SPEC, "'%s' is no git work tree, so it has no revision '%s'",
+			tree->root, request->rev);
+		return err_field(err, "source.rev");
+	}
+	strcpy(pin->kind, "git");
+	if (repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
+	    repo_commit_files(repo, pin->commit, want_file, take_blob, &files, err) < 0)
+		return -1;
+	if (tree->count > 0)
+		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
+	return 0;
+}
+
+/* --- both --- */
+
+static json_t *describe(const struct tree_file *file)
+{
+	json_t *row = json_object();
+	char mode[8];
+
+	snprintf(mode, sizeof mode, "%06o", file->mode);
+	js_put(row, "sha256", json_string(file->sha256));
+	js_put(row, "mode", json_string(mode));
+	js_put(row, "size", json_integer((json_int_t)file->size));
+	return row;
+}
+
+static int finish(const struct tree *tree, const struct filter *filter, struct source_pin *pin,
+		  struct err **err)
+{
+	AUTO(bundle_release) struct bundle bundle = { 0 };
+
+	if (filter_check_used(filter, err) < 0)
+		return -1;
+	if (tree->count == 0) {
+		err_set(err, EXIT_REFUSED, "there is nothing to pack in the source folder '%s'",
+			tree->root);
+		err_hint(err, "check source.path, source.include and .gitignore");
+		return err_field(err, "source.path");
+	}
+	pin->files = json_object();
+	for (size_t i = 0; i < tree->count; i++)
+		js_put(pin->files, tree->files[i].path, describe(&tree->files[i]));
+	if (bundle_init(&bundle, pin->files, err) < 0)
+		return -1;
+	bundle_digest(&bundle, pin->digest);
+	return 0;
+}
+
+int source_pin(const struct source_request *request, struct source_pin **ret, struct err **err)
+{
+	AUTO(source_pin_freep) struct source_pin *pin = mem_zero(1, sizeof *pin);
+	AUTO(filter_release) struct filter filter = { 0 };
+	AUTO(tree_release) struct tree tree = { .fd = -1, .moved = SB_INIT };
+	struct repo *repo = NULL;
+	int result;
+
+	if (tree_open(&tree, request->root, err) < 0 || filter_init(&filter, request, err) < 0 ||
+	    repo_open(tree.root, false, &repo, err) < 0)
+		return -1;
+	if (source_is_commit(request))
+		result = pin_commit(request, &tree, &filter, repo, pin, err);
+	else
+		result = pin_work_tree(request, &tree, &filter, repo, pin, err);
+	if (result < 0 || finish(&tree, &filter, pin, err) < 0)
+		return -1;
+	*ret = TAKE(pin);
+	return 0;
+}

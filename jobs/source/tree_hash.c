@@ -1,0 +1,159 @@
+/* Reading the contents of a source folder, on all cores. See tree.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/source/archive.h"
+#include "jobs/source/tree.h"
+
+#define READ_BYTES   ((size_t)256 << 10)
+#define THREADS_MAX  8
+#define FILES_A_TURN 16 /* taken at a time, so threads seldom meet */
+#define FILES_ALONE  64 /* so few are faster without threads */
+
+/* What a file can be wrong with, beside errno. */
+enum { WRONG_TYPE = -1, LEAVES_TREE = -2 };
+
+struct hashing {
+	struct tree *tree;
+	atomic_size_t next;         /* file that nobody has taken */
+	atomic_uint_fast64_t bytes; /* of all files seen so far */
+	atomic_bool stop;           /* someone failed, or it is too much */
+	int *wrong;                 /* per file: errno, WRONG_* or 0 */
+};
+
+static int read_link(struct hashing *h, struct tree_file *file)
+{
+	char target[PATH_MAX];
+	ssize_t len = readlinkat(h->tree->fd, file->path, target, sizeof target - 1);
+
+	if (len < 0)
+		return errno == EINVAL ? WRONG_TYPE : errno;
+	target[len] = '\0';
+	if (fstatat(h->tree->fd, file->path, &file->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno;
+	if (!archive_link_inside(file->path, target))
+		return LEAVES_TREE;
+	file->mode = S_IFLNK;
+	file->size = (uint64_t)len;
+	file->target = mem_copy(target);
+	sha256_hex(target, (size_t)len, file->sha256);
+	return 0;
+}
+
+static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
+{
+	AUTO(auto_close)
+	int fd = openat(h->tree->fd, file->path,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	AUTO(sha256_freep) struct sha256 *sha = NULL;
+	ssize_t got;
+
+	if (fd < 0)
+		return errno == ELOOP ? WRONG_TYPE : errno;
+	if (fstat(fd, &file->st) < 0)
+		return errno;
+	if (!S_ISREG(file->st.st_mode))
+		return WRONG_TYPE;
+	file->mode = file->st.st_mode & 0100 ? 0100755 : 0100644;
+	if ((uint64_t)file->st.st_size > ARCHIVE_BYTES_MAX) {
+		atomic_fetch_add(&h->bytes, (uint64_t)file->st.st_size);
+		return 0; /* the sum says the rest */
+	}
+	sha = sha256_new();
+	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno;
+		sha256_add(sha, buffer, (size_t)got);
+		file->size += (uint64_t)got;
+		if (atomic_fetch_add(&h->bytes, (uint64_t)got) > ARCHIVE_BYTES_MAX)
+			return 0;
+	}
+	sha256_end(TAKE(sha), file->sha256);
+	return 0;
+}
+
+static void *hash_some(void *arg)
+{
+	struct hashing *h = arg;
+	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
+
+	while (!atomic_load(&h->stop)) {
+		size_t from = atomic_fetch_add(&h->next, FILES_A_TURN);
+
+		if (from >= h->tree->count)
+			break;
+		for (size_t i = from; i < from + FILES_A_TURN && i < h->tree->count; i++) {
+			struct tree_file *file = &h->tree->files[i];
+
+			h->wrong[i] = S_ISLNK(file->mode) ? read_link(h, file)
+							  : read_file(h, file, buffer);
+			if (h->wrong[i] || atomic_load(&h->bytes) > ARCHIVE_BYTES_MAX)
+				atomic_store(&h->stop, true);
+		}
+	}
+	return NULL;
+}
+
+static size_t thread_count(size_t files)
+{
+	cpu_set_t cpus;
+	int count;
+
+	if (files < FILES_ALONE || sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+		return 1;
+	count = CPU_COUNT(&cpus);
+	return count > THREADS_MAX ? THREADS_MAX : (size_t)count;
+}
+
+static int report(const struct hashing *h, struct err **err)
+{
+	const struct tree *tree = h->tree;
+
+	if (atomic_load(&h->bytes) > ARCHIVE_BYTES_MAX)
+		return tree_too_big(err, tree->root, "1 GiB");
+	for (size_t i = 0; i < tree->count; i++) {
+		const char *path = tree->files[i].path;
+
+		switch (h->wrong[i]) {
+		case 0:
+			continue;
+		case LEAVES_TREE:
+			err_set(err, EXIT_REFUSED,
+				"the link '%s' leads out of the source folder '%s'", path,
+				tree->root);
+			return err_hint(err, "link to something inside it by a relative path, "
+					     "or name it in source.link");
+		case WRONG_TYPE:
+			return err_set(err, EXIT_REFUSED, "'%s' changed while it was read", path);
+		default:
+			return fs_error(err, h->wrong[i],
+					"cannot read '%s' in the source folder '%s'", path,
+					tree->root);
+		}
+	}
+	return 0;
+}
+
+int tree_hash(struct tree *tree, struct err **err)
+{
+	AUTO(auto_free) int *wrong = mem_zero(tree->count + 1, sizeof *wrong);
+	struct hashing h = { .tree = tree, .wrong = wrong };
+	size_t wanted = thread_count(tree->count), started = 0;
+	pthread_t threads[THREADS_MAX];
+
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, hash_some, &h) == 0)
+		started++;
+	hash_some(&h); /* this thread is one of them */
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	return report(&h, err);
+}
