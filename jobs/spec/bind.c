@@ -34,13 +34,15 @@ static void unknown_name(struct binder *binder, field_id section, const struct e
 }
 
 /* "python3 train.py" for a list: show it as one. */
-static char *list_cure(const struct field *row, const struct node *node)
+static char *list_cure(field_id id, const struct node *node)
 {
+	const struct field *row = &fields[id];
 	AUTO(auto_free) char *copy = NULL;
 	AUTO(sb_release) struct sb list = SB_INIT_MAX(200);
 	char *rest = NULL;
 
-	if (node->kind != NODE_SCALAR || !*node->text || strpbrk(node->text, "\"'\\|&;<>$*#`"))
+	if (fields[field_item(id)].type == FIELD_SECTION || node->kind != NODE_SCALAR ||
+	    !*node->text || strpbrk(node->text, "\"'\\|&;<>$*#`"))
 		return mem_format("for example: %s: %s", row->path,
 				  row->example ? row->example : "[…]");
 	copy = mem_copy(node->text);
@@ -69,7 +71,7 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 	else if (empty && !row->required)
 		hint = mem_format("write one, or remove the line");
 	else if (row->type == FIELD_LIST)
-		hint = list_cure(row, node);
+		hint = list_cure(field, node);
 	else if (row->type == FIELD_SECTION || row->type == FIELD_FREE)
 		hint = mem_format("put its members below it, one 'name: value' a line, indented");
 	else
@@ -93,6 +95,25 @@ static unsigned engine_bit(const char *engine)
 	return 0;
 }
 
+/* Is a missing member there under a wrong name? That was reported already. */
+static bool mistyped(field_id section, field_id missing, const struct node *map)
+{
+	for (size_t i = 0; i < map->count && i < 100; i++)
+		if (field_child(section, map->entries[i].key) == FIELD_NONE &&
+		    suggest_member(section, map->entries[i].key) == missing)
+			return true;
+	return false;
+}
+
+static void report_missing(struct binder *binder, const struct field *row, struct mark at,
+			   const struct path *path)
+{
+	AUTO(auto_free) char *name = path_text(path);
+
+	problem_hint(problem_error(&binder->reporter, at, name, "'%s' is missing", name),
+		     "%s; for example %s: %s", row->help, path->name, row->example);
+}
+
 /* Required members that are missing are reported; absent ones get defaults. */
 static void fill_section(struct binder *binder, field_id section, json_t *object,
 			 const struct node *map, struct mark at, const struct path *path)
@@ -108,11 +129,8 @@ static void fill_section(struct binder *binder, field_id section, json_t *object
 		if (field_parent(id) != section || node_entry(map, missing.name))
 			continue;
 		if (row->required) {
-			AUTO(auto_free) char *name = path_text(&missing);
-
-			problem_hint(
-				problem_error(&binder->reporter, at, name, "'%s' is missing", name),
-				"%s; for example %s: %s", row->help, missing.name, row->example);
+			if (!mistyped(section, id, map))
+				report_missing(binder, row, at, &missing);
 			continue;
 		}
 		if (row->optional ||
@@ -205,8 +223,7 @@ static json_t *bind_free(struct binder *binder, field_id map, const struct node 
 				&binder->reporter, entry->at, name, "'%.80s' in '%s' must be %s",
 				entry->key, fields[map].path, shape->what);
 
-			if (shape->hint)
-				problem_hint(problem, "%s", shape->hint);
+			problem_hint(problem, "%s", shape->hint ? shape->hint : fields[map].help);
 		}
 		value = bind_value(binder, field_item(map), entry, &below);
 		if (value)

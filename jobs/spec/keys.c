@@ -72,9 +72,10 @@ void keys_check(struct reporter *reporter, struct node *map, const char *path)
 			continue;
 		}
 		field = mem_format("%s%s%s", path ? path : "", path ? "." : "", first->key);
-		problem_hint(problem_error(reporter, entry->at, field, "'%.80s' is there twice",
-					   first->key),
-			     "the first one is in line %d: keep one", first->at.line);
+		problem_hint(problem_error(reporter, entry->at, field,
+					   "'%.80s' is there twice, first in line %d", first->key,
+					   first->at.line),
+			     "keep one of them");
 	}
 	map->count = kept;
 }

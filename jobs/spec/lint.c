@@ -1,5 +1,5 @@
-/* Warnings about texts: typographic signs and secrets in the open. Also calls
- * the other families: see lint.h. */
+/* Texts: typographic signs and secrets in the open. Also calls the other
+ * families: see lint.h. */
 #include "jobs/spec/lint.h"
 
 #include <string.h>
@@ -12,44 +12,56 @@
 static const struct typographic {
 	uint32_t code;
 	const char *name, *plain;
+	bool dash; /* at the start of a word it was meant for a flag */
 } typographics[] = {
-	{ 0x00a0, "a no-break space", "a plain space" },
-	{ 0x00ad, "a soft hyphen", "'-' or nothing" },
-	{ 0x200b, "a zero-width space", "nothing" },
-	{ 0x2010, "a typographic hyphen", "'-'" },
-	{ 0x2011, "a no-break hyphen", "'-'" },
-	{ 0x2012, "a figure dash", "'-'" },
-	{ 0x2013, "an en dash", "'-' or '--'" },
-	{ 0x2014, "an em dash", "'--'" },
-	{ 0x2015, "a horizontal bar", "'--'" },
-	{ 0x2018, "a typographic quote", "a plain '" },
-	{ 0x2019, "a typographic quote", "a plain '" },
-	{ 0x201a, "a typographic quote", "a plain '" },
-	{ 0x201b, "a typographic quote", "a plain '" },
-	{ 0x201c, "a typographic quote", "a plain \"" },
-	{ 0x201d, "a typographic quote", "a plain \"" },
-	{ 0x201e, "a typographic quote", "a plain \"" },
-	{ 0x201f, "a typographic quote", "a plain \"" },
-	{ 0x2032, "a prime", "a plain '" },
-	{ 0x2033, "a double prime", "a plain \"" },
-	{ 0x2212, "a minus sign of mathematics", "'-'" },
-	{ 0xff0d, "a full-width hyphen", "'-'" },
+	{ 0x00a0, "a no-break space", "a plain space", false },
+	{ 0x00ad, "a soft hyphen", "'-' or nothing", false },
+	{ 0x200b, "a zero-width space", "nothing", false },
+	{ 0x2010, "a typographic hyphen", "'-'", true },
+	{ 0x2011, "a no-break hyphen", "'-'", true },
+	{ 0x2012, "a figure dash", "'-'", true },
+	{ 0x2013, "an en dash", "'-' or '--'", true },
+	{ 0x2014, "an em dash", "'--'", true },
+	{ 0x2015, "a horizontal bar", "'--'", true },
+	{ 0x2018, "a typographic quote", "a plain '", false },
+	{ 0x2019, "a typographic quote", "a plain '", false },
+	{ 0x201a, "a typographic quote", "a plain '", false },
+	{ 0x201b, "a typographic quote", "a plain '", false },
+	{ 0x201c, "a typographic quote", "a plain \"", false },
+	{ 0x201d, "a typographic quote", "a plain \"", false },
+	{ 0x201e, "a typographic quote", "a plain \"", false },
+	{ 0x201f, "a typographic quote", "a plain \"", false },
+	{ 0x2032, "a prime", "a plain '", false },
+	{ 0x2033, "a double prime", "a plain \"", false },
+	{ 0x2212, "a minus sign of mathematics", "'-'", true },
+	{ 0xff0d, "a full-width hyphen", "'-'", true },
 };
 
-static const struct typographic *typographic_in(const char *text)
+/* The first one in a text, one that begins a flag before all others. */
+static const struct typographic *typographic_in(const char *text, bool *ret_flag)
 {
+	const struct typographic *first = NULL;
 	size_t len = strlen(text), step;
+	bool word_start = true;
 	uint32_t code;
 
+	*ret_flag = false;
 	for (; len > 0; text += step, len -= step) {
 		step = text_utf8(text, len, &code);
 		if (step == 0)
-			return NULL;
-		for (size_t i = 0; step > 1 && i < STK_LENGTH(typographics); i++)
-			if (typographics[i].code == code)
+			break;
+		for (size_t i = 0; step > 1 && i < STK_LENGTH(typographics); i++) {
+			if (typographics[i].code != code)
+				continue;
+			first = first ? first : &typographics[i];
+			*ret_flag = word_start && typographics[i].dash && text[step] &&
+				    !strchr(" \t\n", text[step]);
+			if (*ret_flag)
 				return &typographics[i];
+		}
+		word_start = code == ' ' || code == '\t' || code == '\n';
 	}
-	return NULL;
+	return first;
 }
 
 static void visit(struct binder *binder, const struct path *path, const struct node *node,
@@ -77,16 +89,29 @@ void lint_each_text(struct binder *binder, enum spec_field map, lint_text_fn *fn
 		visit(binder, &path, node, fn);
 }
 
+/* No program knows a flag that begins with a typographic dash: an error.
+ * Anywhere else the sign may be meant. */
 static void look_typographic(struct binder *binder, const char *field, const struct node *text)
 {
-	const struct typographic *sign = typographic_in(text->text);
+	static const char because[] = "programs do not take it for the sign it looks like";
+	bool flag;
+	const struct typographic *sign = typographic_in(text->text, &flag);
+	AUTO(auto_free) char *shown = NULL;
 
-	if (sign)
+	if (!sign)
+		return;
+	if (!flag) {
 		problem_hint(problem_lint(&binder->reporter, text->at, field,
 					  "'%s' holds %s (U+%04X)", field, sign->name,
 					  (unsigned)sign->code),
-			     "programs do not take it for the sign it looks like: write %s",
-			     sign->plain);
+			     "%s: write %s", because, sign->plain);
+		return;
+	}
+	shown = value_shown(SPEC_COMMAND_ITEM, text);
+	problem_hint(problem_error(&binder->reporter, text->at, field,
+				   "a flag in '%s' begins with %s (U+%04X): '%s'", field,
+				   sign->name, (unsigned)sign->code, shown),
+		     "%s: write %s", because, sign->plain);
 }
 
 /* A name that looks secret with a value that could be one. */

@@ -1,6 +1,7 @@
 /*
  * Lints: what is legal and costs evenings. One file per family; each adds
- * warnings and none of them makes a spec invalid.
+ * warnings, which leave a spec valid. (A flag that begins with a typographic
+ * dash is found here too, and is an error.)
  */
 #ifndef STK_SPEC_LINT_H
 #define STK_SPEC_LINT_H

@@ -19,14 +19,15 @@ struct setter {
 
 static void bad_path(struct setter *setter, field_id section, const char *name)
 {
+	AUTO(auto_free) char *path = mem_copy_n(setter->set, strcspn(setter->set, "="));
 	AUTO(auto_free) char *hint = suggest_field(section, name);
 	struct problem *problem;
 
 	if (section == FIELD_NONE)
-		problem = problem_error(setter->reporter, setter->at, name, "unknown field '%s'",
+		problem = problem_error(setter->reporter, setter->at, path, "unknown field '%s'",
 					name);
 	else
-		problem = problem_error(setter->reporter, setter->at, name,
+		problem = problem_error(setter->reporter, setter->at, path,
 					"unknown field '%s' in '%s'", name, fields[section].path);
 	problem_hint(problem, "%s", hint);
 }
@@ -113,6 +114,13 @@ static const char *step(struct setter *setter, field_id *field, struct node *nod
 		return NULL;
 	}
 	*field = child;
+	if (path[len] && fields[child].type != FIELD_SECTION && fields[child].type != FIELD_FREE &&
+	    fields[child].type != FIELD_LIST) {
+		problem_hint(problem_error(setter->reporter, setter->at, fields[child].path,
+					   "'%s' has no members", fields[child].path),
+			     "for example: --set %s=%s", fields[child].path, fields[child].example);
+		return NULL;
+	}
 	*ret_entry = entry_make(setter, node, name);
 	return path + len + (path[len] == '.');
 }
@@ -147,8 +155,10 @@ static void apply_one(struct setter *setter, struct node *root)
 			node = own_container(setter, entry, NODE_LIST);
 			break;
 		default:
-			problem_error(setter->reporter, setter->at, fields[field].path,
-				      "'%s' has no members", fields[field].path);
+			problem_hint(problem_error(setter->reporter, setter->at, fields[field].path,
+						   "'%s' has no members", fields[field].path),
+				     "for example: --set %s=%s", fields[field].path,
+				     fields[field].example);
 			return;
 		}
 		if (!node)

@@ -85,7 +85,7 @@ static size_t distance(const char *name, const char *other, size_t limit)
 }
 
 /* The member of one section with the nearest name. */
-static field_id nearest_member(field_id section, const char *name)
+field_id suggest_member(field_id section, const char *name)
 {
 	size_t best = tolerance(name) + 1;
 	field_id found = FIELD_NONE;
@@ -134,6 +134,16 @@ static char *member_list(field_id section)
 	return sb_take(&list);
 }
 
+/* A path for somebody who stands in `section`: relative if it lies below. */
+static const char *seen_from(field_id section, const char *path)
+{
+	size_t len = section == FIELD_NONE ? 0 : strlen(fields[section].path);
+
+	if (len > 0 && strncmp(path, fields[section].path, len) == 0 && path[len] == '.')
+		return path + len + 1;
+	return path;
+}
+
 static char *all_members(field_id section)
 {
 	AUTO(auto_free) char *members = member_list(section);
@@ -145,7 +155,7 @@ static char *all_members(field_id section)
 
 char *suggest_field(field_id section, const char *name)
 {
-	field_id found = nearest_member(section, name);
+	field_id found = suggest_member(section, name);
 
 	if (strstr(name, "${"))
 		return mem_copy("variables expand in values only, never in names");
@@ -155,7 +165,8 @@ char *suggest_field(field_id section, const char *name)
 	for (size_t i = 0; i < STK_LENGTH(habits); i++)
 		if (distance(name, habits[i].name, 1) <= (strlen(name) > 5) &&
 		    (section == FIELD_NONE || found == FIELD_NONE))
-			return mem_format("did you mean '%s'?", habits[i].meant);
+			return mem_format("did you mean '%s'?",
+					  seen_from(section, habits[i].meant));
 	if (found == FIELD_NONE)
 		found = nearest_leaf(name, tolerance(name) - 1);
 	if (found != FIELD_NONE)

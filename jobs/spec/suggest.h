@@ -11,6 +11,9 @@
  * spec). Yours to free; never NULL. */
 char *suggest_field(field_id section, const char *name);
 
+/* The member with the nearest name, FIELD_NONE if none is near. */
+field_id suggest_member(field_id section, const char *name);
+
 /* The nearest of the space-separated words, or NULL. Yours to free. */
 char *suggest_word(const char *words, const char *word);
 

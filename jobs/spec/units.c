@@ -30,7 +30,7 @@ static const struct unit_habit {
 	{ FIELD_SIZE, "mi", "MiB" },       { FIELD_SIZE, "mb", "MiB" },
 	{ FIELD_SIZE, "mib", "MiB" },      { FIELD_SIZE, "g", "GiB" },
 	{ FIELD_SIZE, "gi", "GiB" },       { FIELD_SIZE, "gb", "GiB" },
-	{ FIELD_SIZE, "gig", "GiB" },      { FIELD_SIZE, "gib", "GiB" },
+	{ FIELD_SIZE, "gigs", "GiB" },     { FIELD_SIZE, "gib", "GiB" },
 	{ FIELD_SIZE, "t", "TiB" },        { FIELD_SIZE, "ti", "TiB" },
 	{ FIELD_SIZE, "tb", "TiB" },       { FIELD_SIZE, "tib", "TiB" },
 	{ FIELD_PERCENT, "percent", "%" }, { FIELD_PERCENT, "pct", "%" },

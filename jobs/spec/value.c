@@ -57,6 +57,8 @@ static json_t *wrong(const struct value *value, const char *must_be, const char 
 					"'%s' must be %s, not '%s'", field, must_be, shown);
 	if (hint)
 		problem_hint(problem, "%s", hint);
+	else
+		problem_hint(problem, "for example: %s", value->row->example);
 	return NULL;
 }
 
@@ -78,7 +80,7 @@ static bool in_range(const struct value *value, double number)
 		problem_hint(problem, "without a unit it counts bytes; write %sGiB or %sMiB", shown,
 			     shown);
 	else
-		problem_hint(problem, "%s; for example %s", row->help, row->example);
+		problem_hint(problem, "write a value %s, for example %s", range, row->example);
 	return false;
 }
 
@@ -115,7 +117,7 @@ static json_t *convert_int(const struct value *value)
 
 	if (value->plain && value->kind == SCALAR_INT && !scalar_is_octal_like(text)) {
 		if (!scalar_int(text, &number))
-			return wrong(value, "a whole number of at most 64 bits", NULL);
+			return wrong(value, "a whole number of at most 64 bits", value->row->help);
 		return in_range(value, (double)number) ? json_integer(number) : NULL;
 	}
 	better = plain_number(text);
@@ -156,7 +158,8 @@ static json_t *convert_bool(const struct value *value)
 	if (word_in(yes, text) || word_in(no, text))
 		return wrong(value, "true or false",
 			     word_in(yes, text) ? "write true" : "write false");
-	return wrong(value, value->row->words ? "true, false or auto" : "true or false", NULL);
+	return wrong(value, value->row->words ? "true, false or auto" : "true or false",
+		     "write true or false, without quotes");
 }
 
 static json_t *convert_choice(const struct value *value)
@@ -229,8 +232,10 @@ static bool good_regex(const struct value *value)
 	AUTO(auto_free) char *field = path_text(value->path);
 
 	if (strlen(value->node->text) > REGEX_PATTERN_MAX) {
-		problem_error(&value->binder->reporter, value->node->at, field,
-			      "'%s' is longer than %d bytes", field, REGEX_PATTERN_MAX);
+		problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
+					   "'%s' is longer than %d bytes", field,
+					   REGEX_PATTERN_MAX),
+			     "match less of the line");
 		return false;
 	}
 	if (regex_compile(value->node->text, &regex, &err) < 0) {
@@ -247,15 +252,24 @@ static bool good_regex(const struct value *value)
 	return false;
 }
 
+static json_t *unquoted(const struct value *value)
+{
+	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
+
+	problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
+				   "'%s' must be a text, but %s without quotes is %s", field, shown,
+				   node_kind_text(value->node)),
+		     "put it in quotes: \"%s\"", shown);
+	return NULL;
+}
+
 static json_t *convert_string(const struct value *value)
 {
 	const struct shape_row *shape = &shape_rows[value->row->shape];
-	AUTO(auto_free) char *hint = NULL;
 
-	if (ambiguous(value)) {
-		hint = mem_format("put it in quotes: \"%s\"", value->node->text);
-		return wrong(value, "a text", hint);
-	}
+	if (ambiguous(value))
+		return unquoted(value);
 	if (value->row->shape == SHAPE_REGEX && !good_regex(value))
 		return NULL;
 	if (!value_has_shape(value->binder, value->row->shape, value->node->text))

@@ -35,7 +35,7 @@ struct reader {
 	size_t depth;
 	struct anchor *anchors;
 	size_t anchor_count;
-	size_t nodes, bytes;
+	size_t nodes, bytes, aliases;
 	struct node *root;
 	size_t documents;
 };
@@ -100,8 +100,10 @@ static int count(struct reader *reader, struct mark at, size_t nodes, size_t byt
 	reader->bytes += bytes;
 	if (reader->nodes <= TREE_NODES_MAX && reader->bytes <= TREE_TEXT_MAX)
 		return 0;
-	return fatal(reader, at, "use fewer aliases (*name), or split the spec",
-		     "the spec unfolds to too much: more than 200000 values or 8 MiB of text");
+	return fatal(reader, at, "move long lists into files of the source",
+		     reader->aliases > 0
+			     ? "aliases unfold the spec to more than 200000 values or 8 MiB"
+			     : "the spec has more than 200000 values");
 }
 
 static int remember_anchor(struct reader *reader, const yaml_char_t *name, struct node *node,
@@ -125,6 +127,7 @@ static int on_alias(struct reader *reader, const yaml_event_t *event, struct mar
 {
 	const char *name = (const char *)event->data.alias.anchor;
 
+	reader->aliases++;
 	for (size_t i = reader->anchor_count; i > 0; i--) {
 		struct anchor *anchor = &reader->anchors[i - 1];
 
@@ -146,8 +149,9 @@ static int on_alias(struct reader *reader, const yaml_event_t *event, struct mar
 /* A tag may say that a scalar is a text; the others must say the obvious. */
 static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark at, bool *text)
 {
-	static const char core[] = "tag:yaml.org,2002:";
+	static const char standard[] = "tag:yaml.org,2002:";
 	const char *name = (const char *)tag;
+	bool known;
 
 	if (!tag)
 		return 0;
@@ -155,11 +159,13 @@ static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark a
 		*text = true;
 		return 0;
 	}
-	if (text_starts(name, core) && word_in("int float bool null seq map", name + strlen(core)))
+	if (text_starts(name, standard) &&
+	    word_in("int float bool null seq map", name + strlen(standard)))
 		return 0;
-	problem_hint(
-		problem_error(reader->reporter, at, NULL, "tag '%s' has no meaning here", name),
-		"leave it out; a text that begins with '!' needs quotes");
+	known = text_starts(name, standard);
+	problem_hint(problem_error(reader->reporter, at, NULL, "tag '%s%s' has no meaning here",
+				   known ? "!!" : "", known ? name + strlen(standard) : name),
+		     "leave it out; a text that begins with '!' needs quotes");
 	return -1;
 }
 
@@ -266,8 +272,10 @@ static const struct syntax_row {
 	const char *problem, *message, *hint;
 	bool from_context;
 } syntax_rows[] = {
-	{ "mapping values are not allowed", "a second ':' in one line",
-	  "quote a text that holds ': ', and indent members below their section", false },
+	{ "mapping values are not allowed", "a ':' where no name can stand",
+	  "quote a text that holds ': ', and line names of one section up exactly", false },
+	{ "did not find expected alphabetic or numeric character",
+	  "a '*' or '&' without a name behind it", "quote a text that begins with it", true },
 	{ "found unexpected end of stream", "the quotes that open here are never closed",
 	  "close them; inside '…' write a quote as ''", true },
 	{ "found unexpected document indicator", "the quotes that open here are never closed",
