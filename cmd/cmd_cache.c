@@ -53,13 +53,13 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 static int print_fault(void *arg, json_t *row, struct err **err)
 {
 	json_auto_t *owned = row;
-	const char *graph = js_str(row, "graph"), *what = js_str(row, "what");
+	const char *path = js_str(row, "path"), *what = js_str(row, "what");
 
 	(void)arg;
 	(void)err;
 	if (out_is_json())
 		out_json(owned);
-	out_line("%-9s %s%s%s", js_str(row, "state"), graph ? graph : js_str(row, "lock"),
+	out_line("%-9s %s%s%s", js_str(row, "state"), path ? path : js_str(row, "lock"),
 		 what ? ": " : "", what ? what : "");
 	return 0;
 }

@@ -5,14 +5,31 @@
 
 #include "jobs/base/sb.h"
 
+static void add_value(struct sb *out, const json_t *value);
+
+/* {"loss":0.25,"accuracy":0.98} as "loss 0.25, accuracy 0.98". */
+static void add_members(struct sb *out, const json_t *object)
+{
+	const char *name, *comma = "";
+	json_t *value;
+
+	json_object_foreach ((json_t *)object, name, value) {
+		sb_addf(out, "%s%s ", comma, name);
+		add_value(out, value);
+		comma = ", ";
+	}
+}
+
 static void add_value(struct sb *out, const json_t *value)
 {
 	if (json_is_string(value)) {
 		sb_adds(out, json_string_value(value));
 	} else if (json_is_real(value)) {
-		sb_addf(out, "%.3g", json_real_value(value));
+		sb_addf(out, "%.4g", json_real_value(value));
 	} else if (json_is_boolean(value)) {
 		sb_adds(out, json_is_true(value) ? "yes" : "no");
+	} else if (json_is_object(value)) {
+		add_members(out, value);
 	} else {
 		AUTO(auto_free) char *line = js_line(value);
 
@@ -20,28 +37,53 @@ static void add_value(struct sb *out, const json_t *value)
 	}
 }
 
-/* One clause with its fields filled in; false if one of them is absent. */
-static bool add_clause(struct sb *out, const char *clause, size_t len, const json_t *row)
+/* Says nothing: absent, null, empty or the word for no class and no verdict. */
+static bool says_nothing(const json_t *value)
 {
-	const char *end = clause + len;
+	return !value || json_is_null(value) ||
+	       (json_is_object(value) && json_object_size(value) == 0) ||
+	       (json_is_string(value) && strcmp(json_string_value(value), "none") == 0);
+}
 
-	while (clause < end) {
-		const char *open = memchr(clause, '{', (size_t)(end - clause));
+/* Text with its fields filled in; false if one of them says nothing. */
+static bool add_filled(struct sb *out, const char *text, size_t len, const json_t *row)
+{
+	const char *end = text + len;
+
+	while (text < end) {
+		const char *open = memchr(text, '{', (size_t)(end - text));
 		const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
 		const json_t *value;
 
 		if (!close) {
-			sb_add(out, clause, (size_t)(end - clause));
+			sb_add(out, text, (size_t)(end - text));
 			return true;
 		}
 		value = json_object_getn(row, open + 1, (size_t)(close - open - 1));
-		if (!value || json_is_null(value))
+		if (says_nothing(value))
 			return false;
-		sb_add(out, clause, (size_t)(open - clause));
+		sb_add(out, text, (size_t)(open - text));
 		add_value(out, value);
-		clause = close + 1;
+		text = close + 1;
 	}
 	return true;
+}
+
+/* The first alternative of a clause that can be filled in. */
+static bool add_clause(struct sb *out, const char *clause, size_t len, const json_t *row)
+{
+	const char *end = clause + len;
+
+	for (;;) {
+		const char *bar = memchr(clause, '|', (size_t)(end - clause));
+
+		sb_clear(out);
+		if (add_filled(out, clause, (size_t)((bar ? bar : end) - clause), row))
+			return true;
+		if (!bar)
+			return false;
+		clause = bar + 1;
+	}
 }
 
 char *event_sentence(const struct event *ev, const json_t *row)

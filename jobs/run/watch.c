@@ -31,9 +31,9 @@ struct attempt_watch {
 	struct metrics *metrics;
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
-	int64_t recorded_step;
-	struct mono graphs_at, numbers_at; /* when they were last recorded; ms 0: never */
-	struct mono running_since;         /* as this driver saw it; ms 0: not yet */
+	int64_t misses;                       /* as the book last counted them */
+	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
+	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
 	bool timed_out;
 };
 
@@ -89,7 +89,6 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 		tail_init(&watch->logs[node].tail);
 	}
 	watch->book = book_new();
-	watch->recorded_step = -1;
 	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
 }
 
@@ -102,6 +101,17 @@ static void keep_line(struct node_log *log, const char *line, size_t len)
 	log->last_len[slot] = len;
 }
 
+/* In training only what was compiled is news; what was found is as it should be. */
+static void note_graphs(struct attempt_watch *watch)
+{
+	struct book_counts counts;
+
+	book_counts(watch->book, &counts);
+	if (watch->phase == PHASE_PRECOMPILE || counts.misses > watch->misses)
+		watch->graphs_changed = true;
+	watch->misses = counts.misses;
+}
+
 static void on_line(void *arg, const char *line, size_t len)
 {
 	struct node_log *log = arg;
@@ -111,7 +121,7 @@ static void on_line(void *arg, const char *line, size_t len)
 		return; /* our agent's own words */
 	if (watch->driver->kind->caches &&
 	    book_scan(watch->book, watch->driver->kind, log->node, line, len))
-		watch->graphs_changed = true;
+		note_graphs(watch);
 	/* What phase 1 prints is computed from nothing: it is no metric. */
 	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now()))
 		watch->numbers_changed = true;
@@ -204,10 +214,8 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 	watch->numbers_changed = false;
 	watch->numbers_at = mono_now();
 	event_of(watch, EV_TRAIN_PROGRESS, &ev);
-	if (progress.known) {
+	if (progress.known)
 		EVENT_SET(&ev, step, progress.step);
-		watch->recorded_step = progress.step;
-	}
 	if (of > 0)
 		EVENT_SET(&ev, of, of);
 	if (progress.rate > 0) {
