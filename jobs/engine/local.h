@@ -9,7 +9,8 @@
  *
  *   engine.json (0600): {"v":1, "job", "token", "nodes", "state":
  *     "starting|started", "host", "boot", "pidns", "submitted": utc ms,
- *     "submitter": {"pid","start"}, "agents": [{"pid","start"}…] (by rank),
+ *     "submitter": {"pid","start"}, "agents": [{"pid","start","status"}…] (by rank;
+ *     status of waitpid, where this engine could collect it),
  *     "stop": {"at": mono ms, "why": "request|peer"}}
  *
  * It is written once before the first agent is started ("starting") and once

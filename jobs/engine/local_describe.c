@@ -9,7 +9,8 @@
 #include "jobs/engine/local_inside.h"
 #include "jobs/store/order.h"
 
-#define LAST_LINE_MAX 160
+#define LAST_LINE_MAX 160  /* bytes of it that are shown */
+#define LAST_BYTES    8192 /* that are looked at for it */
 
 static void say(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
 
@@ -83,14 +84,14 @@ static void add_last_line(const struct local *local, const char *prefix, int nod
 {
 	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
 	FILE *file = fopen(path, "re");
-	char text[LAST_LINE_MAX + 1];
+	char text[LAST_BYTES];
 	size_t len, from;
 
 	if (!file)
 		return;
-	if (fseek(file, -LAST_LINE_MAX, SEEK_END) != 0)
+	if (fseek(file, -LAST_BYTES, SEEK_END) != 0)
 		rewind(file);
-	len = fread(text, 1, LAST_LINE_MAX, file);
+	len = fread(text, 1, sizeof text, file);
 	fclose(file);
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
@@ -100,6 +101,8 @@ static void add_last_line(const struct local *local, const char *prefix, int nod
 	if (len - from >= strlen(AGENT_LINE) &&
 	    memcmp(text + from, AGENT_LINE, strlen(AGENT_LINE)) == 0)
 		return;
+	if (len - from > LAST_LINE_MAX)
+		from = len - LAST_LINE_MAX;
 	if (len > from) {
 		sb_adds(out, "; last line: ");
 		text_escape(out, text + from, len - from, false);
@@ -111,6 +114,7 @@ static void describe_death(const struct local *local, const char *prefix, const 
 			   int node, struct engine_status *ret)
 {
 	const struct node_view *dead = &view->nodes[node];
+	const struct agent_end *end = &view->record.ends[node];
 	AUTO(sb_release) struct sb how = SB_INIT;
 
 	ret->node = node;
@@ -123,10 +127,10 @@ static void describe_death(const struct local *local, const char *prefix, const 
 		say(ret, "the agent of node %d was never started", node);
 		return;
 	}
-	if (dead->reaped && WIFSIGNALED(dead->status))
-		sb_addf(&how, " (signal %d)", WTERMSIG(dead->status));
-	else if (dead->reaped)
-		sb_addf(&how, " (exit %d)", WEXITSTATUS(dead->status));
+	if (end->known && WIFSIGNALED(end->status))
+		sb_addf(&how, " (signal %d)", WTERMSIG(end->status));
+	else if (end->known)
+		sb_addf(&how, " (exit %d)", WEXITSTATUS(end->status));
 	add_last_line(local, prefix, node, &how);
 	say(ret, "the agent of node %d died without a report%s", node, how.text);
 }
@@ -204,6 +208,26 @@ static void describe_over(const struct local *local, const char *prefix, const s
 		describe_death(local, prefix, view, node, ret);
 }
 
+/* Collect agents that are our children. How they ended is worth a note: whoever
+ * asks later cannot find it out any more. */
+static void reap(const struct local *local, const char *prefix, struct view *view)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	bool news = false;
+
+	for (int i = 0; i < view->record.nodes && view->sight == SIGHT_PIDS; i++) {
+		struct agent_end *end = &view->record.ends[i];
+		const struct node_view *node = &view->nodes[i];
+
+		if (node->alive || !reap_child(&node->id, &end->status))
+			continue;
+		end->known = true;
+		news |= !report_is_final(node->report);
+	}
+	if (news)
+		(void)!record_save(local, prefix, &view->record, &ignored);
+}
+
 int local_describe(struct engine *engine, const char *name, const char *prefix,
 		   struct engine_status *ret, struct err **err)
 {
@@ -223,14 +247,12 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 		return 0;
 	}
 	for (int i = view.record.nodes - 1; i >= 0; i--) {
-		struct node_view *node = &view.nodes[i];
-		int64_t started = js_int(node->report, "started", 0);
+		int64_t started = js_int(view.nodes[i].report, "started", 0);
 
 		if (started > 0)
 			ret->started.ms = started;
-		if (view.sight == SIGHT_PIDS && !node->alive)
-			node->reaped = reap_child(&node->id, &node->status);
 	}
+	reap(local, prefix, &view);
 	if (view.sight == SIGHT_NONE)
 		say(ret, "it was started on '%s', whose processes cannot be seen from here",
 		    view.record.host);

@@ -20,6 +20,11 @@ struct local {
 
 /* --- local_record.c: engine.json --- */
 
+struct agent_end {
+	bool known;
+	int status; /* of waitpid */
+};
+
 enum stop_why { STOP_NONE, STOP_REQUEST, STOP_PEER };
 
 struct record {
@@ -27,6 +32,7 @@ struct record {
 	char boot[37], pidns[PIDNS_TEXT], host[HOST_TEXT];
 	int nodes;
 	bool started;           /* the identities of all agents stand in it */
+	struct agent_end *ends; /* by rank; what became of agents that we reaped */
 	struct proc_id *agents; /* by rank; pid 0: not known */
 	struct proc_id submitter;
 	int64_t submitted_ms; /* utc */
@@ -87,8 +93,6 @@ struct node_view {
 	bool alive;
 	struct proc_id id; /* of the agent; pid 0: not known */
 	json_t *report;    /* NULL: none */
-	bool reaped;
-	int status; /* of waitpid, once reaped */
 };
 
 struct view {

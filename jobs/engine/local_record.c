@@ -37,6 +37,7 @@ char *local_node_path(const struct local *local, const char *prefix, int node, c
 void record_release(struct record *record)
 {
 	free(record->agents);
+	free(record->ends);
 	*record = (struct record){ 0 };
 }
 
@@ -58,6 +59,7 @@ void record_init(struct record *record, const struct local *local, const char *j
 	copy_text(record->pidns, sizeof record->pidns, local->pidns);
 	copy_text(record->host, sizeof record->host, local->host);
 	record->agents = mem_zero((size_t)nodes, sizeof *record->agents);
+	record->ends = mem_zero((size_t)nodes, sizeof *record->ends);
 	proc_identify(getpid(), &record->submitter);
 }
 
@@ -92,8 +94,13 @@ static char *record_text(const struct record *record)
 	js_put_str(body, "pidns", record->pidns);
 	js_put(body, "submitted", json_integer(record->submitted_ms));
 	js_put(body, "submitter", process_json(&record->submitter));
-	for (int i = 0; i < record->nodes && record->started; i++)
-		json_array_append_new(agents, process_json(&record->agents[i]));
+	for (int i = 0; i < record->nodes && record->started; i++) {
+		json_t *agent = process_json(&record->agents[i]);
+
+		if (record->ends[i].known)
+			js_put(agent, "status", json_integer(record->ends[i].status));
+		json_array_append_new(agents, agent);
+	}
 	js_put(body, "agents", agents);
 	if (record->stop != STOP_NONE) {
 		json_t *stop = json_object();
@@ -133,8 +140,14 @@ static int record_read(struct record *record, const json_t *body, struct err **e
 	record->submitted_ms = js_int(body, "submitted", 0);
 	process_read(json_object_get(body, "submitter"), record->boot, &record->submitter);
 	record->agents = mem_zero((size_t)nodes, sizeof *record->agents);
-	for (int i = 0; i < record->nodes; i++)
-		process_read(json_array_get(agents, (size_t)i), record->boot, &record->agents[i]);
+	record->ends = mem_zero((size_t)nodes, sizeof *record->ends);
+	for (int i = 0; i < record->nodes; i++) {
+		const json_t *agent = json_array_get(agents, (size_t)i);
+
+		process_read(agent, record->boot, &record->agents[i]);
+		record->ends[i].known = json_object_get(agent, "status") != NULL;
+		record->ends[i].status = (int)js_int(agent, "status", 0);
+	}
 	read_stop(record, json_object_get(body, "stop"));
 	if (!*record->token)
 		return err_set(err, EXIT_REFUSED, "it holds no token");

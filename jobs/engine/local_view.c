@@ -96,6 +96,27 @@ static void find_agents(struct view *view)
 	free(found);
 }
 
+static int load_node(const struct local *local, const char *prefix, struct view *view, int rank,
+		     struct err **err)
+{
+	struct node_view *node = &view->nodes[rank];
+	const char *token = view->record.token;
+
+	if (node->id.pid == 0) {
+		/* Neither in the record nor found. Its report may name it. */
+		json_auto_t *report = NULL;
+
+		if (report_load(local, prefix, rank, token, &report, err) < 0)
+			return -1;
+		report_process_of(report, "agent", &node->id);
+	}
+	/* First whether it lives: if it does not, the report read after that is its
+	 * last. */
+	node->alive = view->sight == SIGHT_PIDS && proc_alive(&node->id);
+	view->alive += node->alive;
+	return report_load(local, prefix, rank, token, &node->report, err) < 0 ? -1 : 0;
+}
+
 int view_load(const struct local *local, const char *prefix, struct view *ret, struct err **err)
 {
 	AUTO(view_release) struct view view = { 0 };
@@ -107,16 +128,9 @@ int view_load(const struct local *local, const char *prefix, struct view *ret, s
 	view.nodes = mem_zero((size_t)view.record.nodes, sizeof *view.nodes);
 	view.sight = look(local, prefix, &view.record);
 	find_agents(&view);
-	for (int i = 0; i < view.record.nodes; i++) {
-		struct node_view *node = &view.nodes[i];
-
-		/* First whether it lives: then a report that is missing or not final can
-		 * not become final any more if it does not. */
-		node->alive = view.sight == SIGHT_PIDS && proc_alive(&node->id);
-		view.alive += node->alive;
-		if (report_load(local, prefix, i, view.record.token, &node->report, err) < 0)
+	for (int i = 0; i < view.record.nodes; i++)
+		if (load_node(local, prefix, &view, i, err) < 0)
 			return -1;
-	}
 	*ret = view;
 	view = (struct view){ 0 };
 	return 1;

@@ -1,0 +1,173 @@
+/* Of all who believe they are to run a phase, one does. */
+#include "tests/unit/node/place.h"
+
+#include "jobs/node/claim.h"
+
+struct actor {
+	struct task task;
+	struct claim claim;
+};
+
+static void actor_make(struct actor *actor, struct place *place, int64_t attempt, int64_t restart,
+		       int node, const char *token)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
+	AUTO(auto_free) char *job = mem_format("stk-r1-train-%lld", (long long)attempt);
+	json_t *order = order_for(place, "true");
+
+	js_put(order, "attempt", json_integer(attempt));
+	js_put(order, "nodes", json_integer(4));
+	js_put_str(order, "job", job);
+	order_write(place, order);
+	must(task_load(path, "0", &actor->task, &err), &err);
+	actor->task.restart = restart;
+	actor->task.node = node;
+	actor->task.token = token;
+	claim_init(&actor->claim, &actor->task);
+}
+
+static void actor_release(struct actor *actor)
+{
+	claim_release(&actor->claim);
+	task_release(&actor->task);
+}
+
+static enum claim_state take(struct actor *actor, struct store *store)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	enum claim_state state;
+
+	must(claim_take(&actor->claim, &actor->task, store, &state, &err), &err);
+	return state;
+}
+
+static bool holds(struct actor *actor, struct store *store)
+{
+	return claim_holds(&actor->claim, &actor->task, store);
+}
+
+static struct store *open_store(struct place *place)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct store *store;
+
+	must(store_open(place->root, &store, &err), &err);
+	return store;
+}
+
+static void only_a_higher_attempt_supersedes(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor one = { 0 }, two = { 0 }, twin = { 0 };
+
+	actor_make(&one, *state, 1, 0, 0, "t1");
+	actor_make(&twin, *state, 1, 0, 0, "t1");
+	actor_make(&two, *state, 2, 0, 0, "t2");
+	assert_int_equal(take(&one, store), CLAIM_OURS);
+	assert_int_equal(take(&one, store), CLAIM_OURS); /* a repeat changes nothing */
+	assert_int_equal(take(&twin, store), CLAIM_OTHERS);
+	assert_true(holds(&one, store));
+	assert_int_equal(take(&two, store), CLAIM_OURS);
+	assert_false(holds(&one, store));
+	assert_true(holds(&two, store));
+	assert_int_equal(take(&one, store), CLAIM_OTHERS);
+}
+
+static void only_a_higher_restart_of_the_same_job_supersedes(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor first = { 0 }, again = { 0 }, other = { 0 };
+
+	actor_make(&first, *state, 3, 0, 0, "t");
+	actor_make(&again, *state, 3, 1, 0, "t");
+	actor_make(&other, *state, 3, 2, 0, "t");
+	other.task.job = "stk-other-train-3";
+	assert_int_equal(take(&first, store), CLAIM_OURS);
+	assert_int_equal(take(&other, store), CLAIM_OTHERS);
+	assert_int_equal(take(&again, store), CLAIM_OURS);
+	assert_false(holds(&first, store));
+	assert_int_equal(take(&first, store), CLAIM_OTHERS);
+}
+
+static void other_nodes_wait_for_a_claim_that_names_their_own_job(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor old = { 0 }, head = { 0 }, peer = { 0 }, ghost = { 0 };
+
+	actor_make(&old, *state, 1, 0, 0, "t1");
+	actor_make(&head, *state, 2, 0, 0, "t2");
+	actor_make(&peer, *state, 2, 0, 3, "t2");
+	actor_make(&ghost, *state, 2, 0, 3, "t2-submitted-twice");
+	assert_int_equal(take(&peer, store), CLAIM_NOT_YET);
+	assert_int_equal(take(&old, store), CLAIM_OURS);
+	assert_int_equal(take(&peer, store), CLAIM_NOT_YET);
+	assert_int_equal(take(&head, store), CLAIM_OURS);
+	assert_int_equal(take(&peer, store), CLAIM_OURS);
+	assert_string_equal(peer.claim.master_addr, head.claim.master_addr);
+	assert_int_equal(peer.claim.master_port, head.claim.master_port);
+	assert_in_range(peer.claim.master_port, 1024, 65535);
+	assert_int_equal(take(&ghost, store), CLAIM_OTHERS);
+}
+
+static void a_claim_that_cannot_be_read_is_not_lost(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor one = { 0 };
+	AUTO(auto_free) char *path = place_path(*state, "runs/r1/claim/train");
+
+	actor_make(&one, *state, 1, 0, 0, "t");
+	assert_int_equal(take(&one, store), CLAIM_OURS);
+	write_file(path, "{", 0600);
+	assert_true(holds(&one, store));
+	unlink(path);
+	assert_true(holds(&one, store));
+}
+
+static void of_many_processes_at_once_one_takes_it(void **state)
+{
+	struct place *place = *state;
+	int winners = 0;
+
+	for (int i = 0; i < 16; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			struct store *store = open_store(place);
+			struct actor one = { 0 };
+			bool won;
+
+			actor_make(&one, place, 1, 0, 0, "t");
+			won = take(&one, store) == CLAIM_OURS;
+			_exit(won ? 1 : 0);
+		}
+		assert_true(pid > 0);
+	}
+	for (int i = 0; i < 16; i++) {
+		int status;
+
+		assert_true(wait(&status) > 0);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+		winners += WEXITSTATUS(status);
+	}
+	assert_int_equal(winners, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(only_a_higher_attempt_supersedes, place_make,
+						place_remove),
+		cmocka_unit_test_setup_teardown(only_a_higher_restart_of_the_same_job_supersedes,
+						place_make, place_remove),
+		cmocka_unit_test_setup_teardown(
+			other_nodes_wait_for_a_claim_that_names_their_own_job, place_make,
+			place_remove),
+		cmocka_unit_test_setup_teardown(a_claim_that_cannot_be_read_is_not_lost, place_make,
+						place_remove),
+		cmocka_unit_test_setup_teardown(of_many_processes_at_once_one_takes_it, place_make,
+						place_remove),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
