@@ -97,42 +97,55 @@ static void a_child_inherits_only_the_standard_streams(void **state)
 	assert_string_equal(text, "0\n1\n2\n/dev/null\n");
 }
 
-static void streams_may_be_given_in_any_order(void **state)
+/* Start a shell that writes to its streams 1 and 2, while our own 0 and 2 are the
+ * files `zero` (NULL: closed) and `two`. Returns its exit code. */
+static int start_with_streams(const char *zero, const char *two, int out, int error)
 {
-	AUTO(auto_free) char *path = fs_join(*state, "out");
-	AUTO(auto_free) char *other = fs_join(*state, "err");
 	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
 			 (char[]){ "echo to out; echo to err >&2; cat" }, NULL };
 	char *envp[] = { NULL };
-	int saved[3];
-	struct proc_start start = { .program = "/bin/sh", .argv = argv, .envp = envp };
+	struct proc_start start = { "/bin/sh", argv, envp, NULL, -1, out, error };
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(sb_release) struct sb out = SB_INIT, errors = SB_INIT;
-	int result;
-	pid_t pid;
+	int saved[] = { fcntl(0, F_DUPFD_CLOEXEC, 10), fcntl(2, F_DUPFD_CLOEXEC, 10) };
+	int second = open(two, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	pid_t pid = -1;
 
-	for (int i = 0; i < 3; i++)
-		saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
-	/* Our 0 is to be its 2, our 2 its 1: setting one up must not spoil the next. */
+	dup2(second, 2);
+	close(second);
 	close(0);
-	assert_int_equal(open(other, O_WRONLY | O_CREAT, 0600), 0);
-	close(2);
-	assert_int_equal(open(path, O_WRONLY | O_CREAT, 0600), 2);
-	start.in = -1;
-	start.out = 2;
-	start.err = 0;
-	result = proc_spawn(&start, &pid, &err);
-	for (int i = 0; i < 3; i++) {
-		dup2(saved[i], i);
-		close(saved[i]);
-	}
+	if (zero)
+		(void)!open(zero, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	proc_spawn(&start, &pid, &err);
+	dup2(saved[0], 0);
+	dup2(saved[1], 2);
+	close(saved[0]);
+	close(saved[1]);
 	assert_no_error(err);
-	assert_int_equal(result, 0);
-	assert_int_equal(wait_for(pid), 0);
-	fs_read(path, 100, &out, &err);
-	fs_read(other, 100, &errors, &err);
-	assert_string_equal(out.text, "to out\n");
-	assert_string_equal(errors.text, "to err\n");
+	return wait_for(pid);
+}
+
+/* Setting one stream up must not spoil the source of the next. */
+static void streams_may_be_given_in_any_order(void **state)
+{
+	AUTO(auto_free) char *a = fs_join(*state, "a");
+	AUTO(auto_free) char *b = fs_join(*state, "b");
+	AUTO(auto_close) int other = open(b, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	AUTO(sb_release) struct sb in_a = SB_INIT, in_b = SB_INIT;
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(start_with_streams(b, a, 2, 0), 0);
+	fs_read(a, 100, &in_a, &err);
+	fs_read(b, 100, &in_b, &err);
+	assert_string_equal(in_a.text, "to out\n");
+	assert_string_equal(in_b.text, "to err\n");
+	sb_clear(&in_a);
+	sb_clear(&in_b);
+	assert_int_equal(ftruncate(other, 0), 0);
+	assert_int_equal(start_with_streams(NULL, a, 2, other), 0);
+	fs_read(a, 100, &in_a, &err);
+	fs_read(b, 100, &in_b, &err);
+	assert_string_equal(in_a.text, "to out\n");
+	assert_string_equal(in_b.text, "to err\n");
 }
 
 static void a_child_leads_its_own_session(void **state)

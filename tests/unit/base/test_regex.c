@@ -225,6 +225,11 @@ static void giving_up_is_counted(void **state)
 	assert_int_equal(regex_given_up(re), 1);
 	assert_false(regex_find(re, "!", 1, 0, spans));
 	assert_int_equal(regex_given_up(re), 1);
+	/* A million steps are too many, a thousand are not. */
+	assert_false(regex_find(re, text + 19, 21, 0, spans));
+	assert_int_equal(regex_given_up(re), 2);
+	assert_false(regex_find(re, text + 30, 10, 0, spans));
+	assert_int_equal(regex_given_up(re), 2);
 }
 
 int main(void)
