@@ -136,7 +136,7 @@ static size_t normalise(struct words name, char ret[GRAPH_NAME_MAX + 1])
  * many of them. */
 static struct named *name_of(struct graph_book *book, int node, struct words name)
 {
-	char text[GRAPH_NAME_MAX + 1];
+	char text[GRAPH_NAME_MAX + 1] = "";
 	AUTO(auto_free) char *key = NULL;
 	size_t at, len;
 
@@ -223,7 +223,7 @@ static struct book_graph *meant(struct graph_book *book, int node, const struct 
 static bool note_compiled(struct graph_book *book, int node, const struct graph_note *note)
 {
 	struct named *named = name_of(book, node, note->name);
-	char name[GRAPH_NAME_MAX + 1];
+	char name[GRAPH_NAME_MAX + 1] = "";
 	const json_t *before;
 
 	if (!named)

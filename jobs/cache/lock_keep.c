@@ -40,7 +40,7 @@ static int pin(struct store *store, struct compile_lock *lock, const char *key, 
 	       struct err **err)
 {
 	AUTO(sb_release) struct sb hold = SB_INIT;
-	struct listing_graph listed;
+	struct listing_graph listed = { 0 };
 	struct content content;
 	struct lock_graph *graph;
 	enum entry_state state;

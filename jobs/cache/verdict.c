@@ -31,7 +31,7 @@ static int look_at(const struct verify_request *request, const struct book_graph
 		   struct look *ret, struct err **err)
 {
 	AUTO(sb_release) struct sb hold = SB_INIT;
-	struct listing_graph listed;
+	struct listing_graph listed = { 0 };
 	int found = listing_find(request->store, request->kind, graph->key, &listed, &hold, err);
 
 	*ret = (struct look){ .state = ENTRY_MISSING };

@@ -87,6 +87,18 @@ static void loading_time_of_a_hit_is_not_compile_time_of_an_earlier_miss(void **
 	assert_true(counts_of(book).seconds == 0.5);
 }
 
+static void a_second_graph_of_a_name_has_its_own_time(void **state)
+{
+	AUTO(book_freep)
+	struct graph_book *book =
+		book_of(MISS("jit_f", KEY_F) FINISHED("f", "0.5") MISS("jit_f", "jit_f-" HEX_B)
+				HIT("jit_f", "jit_f-" HEX_C) FINISHED("f", "2.0"));
+
+	(void)state;
+	assert_true(book_find(book, KEY_F)->seconds == 0.5);
+	assert_true(book_find(book, "jit_f-" HEX_B)->seconds == 2.0);
+}
+
 static void a_lambda_has_its_time_although_its_name_is_spelt_in_two_ways(void **state)
 {
 	AUTO(book_freep)
@@ -191,6 +203,7 @@ int main(void)
 		cmocka_unit_test(a_graph_missed_on_one_rank_and_found_by_others_is_one_miss),
 		cmocka_unit_test(thirty_two_ranks_that_compile_the_same_graph_wait_for_the_slowest),
 		cmocka_unit_test(loading_time_of_a_hit_is_not_compile_time_of_an_earlier_miss),
+		cmocka_unit_test(a_second_graph_of_a_name_has_its_own_time),
 		cmocka_unit_test(a_lambda_has_its_time_although_its_name_is_spelt_in_two_ways),
 		cmocka_unit_test(reasons_reach_the_graph_that_was_missed_last),
 		cmocka_unit_test(a_real_truncated_entry_is_one_miss_among_hits),

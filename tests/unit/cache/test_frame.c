@@ -92,6 +92,15 @@ static void long_zstd_blocks_are_followed_to_the_checksum(void **state)
 	assert_int_equal(state_of(*state, frame.text, frame.len - 1), ENTRY_PARTIAL);
 }
 
+/* A block of type 1 says how often one byte is repeated: its size is no length. */
+static void repeated_bytes_in_a_zstd_frame_take_one_byte(void **state)
+{
+	static const char frame[] = "\x28\xb5\x2f\xfd\x00\x58\x43\x1f\x00x";
+
+	assert_int_equal(state_of(*state, frame, sizeof frame - 1), ENTRY_DONE);
+	assert_int_equal(state_of(*state, frame, sizeof frame - 2), ENTRY_PARTIAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +110,7 @@ int main(void)
 		test_in_scratch(bytes_behind_a_zlib_stream_do_no_harm),
 		test_in_scratch(what_is_no_stream_is_damaged),
 		test_in_scratch(long_zstd_blocks_are_followed_to_the_checksum),
+		test_in_scratch(repeated_bytes_in_a_zstd_frame_take_one_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,7 +220,7 @@ static void the_quiet_period_needs_two_equal_looks(void **state)
 	AUTO(cache_verdict_clear) struct cache_verdict changed = { 0 };
 	AUTO(cache_verdict_clear) struct cache_verdict late = { 0 };
 
-	write_entry(*state, KEY_F, "");
+	write_entry(*state, KEY_F, "some");
 	world.request.quiet_ms = 30000;
 	first = verify(&world);
 	assert_false(first.complete);
