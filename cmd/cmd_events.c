@@ -177,7 +177,14 @@ static int open_log_view(struct log_view *view, struct err **err)
 	if (journal_read(view->follow.journal, view->follow.run, 1, find_attempt, view, err) < 0)
 		return -1;
 	if (!view->job[0] && !view->args->given[OPT_FOLLOW]) {
-		err_set(err, EXIT_USAGE, "run %s has no such attempt", view->follow.run);
+		const char *phase = view->args->value[OPT_PHASE];
+
+		if (view->args->given[OPT_ATTEMPT])
+			err_set(err, EXIT_USAGE, "run %s has no attempt %lld%s%s", view->follow.run,
+				(long long)view->attempt, phase ? " of " : "", phase ? phase : "");
+		else
+			err_set(err, EXIT_USAGE, "run %s has no attempt%s%s yet", view->follow.run,
+				phase ? " of " : "", phase ? phase : "");
 		return err_hint(err, "'stoker status %s' shows its attempts", view->follow.run);
 	}
 	ops = engine_find(js_str(view->plan, "engine"));

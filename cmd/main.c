@@ -5,14 +5,18 @@
 #include "cmd/cmd.h"
 #include "cmd/out.h"
 
-/* --json must hold in errors of the command line too, so it is looked for
- * before that is parsed. */
-static bool wants_json(int argc, char **argv)
+/* How to speak must be known in errors of the command line too, so it is
+ * looked for before that is parsed. */
+static void peek(int argc, char **argv, struct out_options *ret)
 {
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		if (strcmp(argv[i], "--json") == 0)
-			return true;
-	return false;
+			ret->json = true;
+		else if (strncmp(argv[i], "--color=", 8) == 0)
+			ret->color = argv[i] + 8;
+		else if (strcmp(argv[i], "--color") == 0 && i + 1 < argc)
+			ret->color = argv[i + 1];
+	}
 }
 
 static int finish(int code, struct err *err)
@@ -35,11 +39,12 @@ int main(int argc, char **argv)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(args_release) struct args args = { 0 };
-	struct out_options options = { .json = wants_json(argc, argv) };
+	struct out_options options = { 0 };
 	int code;
 
 	/* A reader that leaves must not kill a driver. */
 	signal(SIGPIPE, SIG_IGN);
+	peek(argc, argv, &options);
 	out_init(&options);
 	if (args_parse(argc, argv, &args, &err) < 0)
 		return finish(-1, err);

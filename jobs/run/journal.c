@@ -35,6 +35,12 @@ int journal_open(const char *url, enum journal_mode mode, struct journal **ret, 
 	const char *slash = url ? strchr(url, '/') : NULL;
 
 	journal->ops = stores[0];
+	if (!url)
+		url = getenv("STOKER_STATE");
+	if (url && url[0] == '\0') {
+		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
+		return err_hint(err, "name a directory, or leave --state out");
+	}
 	if (!url) {
 		journal->dir = default_dir(err);
 		if (!journal->dir)
@@ -53,8 +59,11 @@ int journal_open(const char *url, enum journal_mode mode, struct journal **ret, 
 	} else {
 		journal->dir = fs_absolute(url);
 	}
-	if (mode == JOURNAL_WRITE && fs_mkdirs(journal->dir, err) < 0)
+	if (mode == JOURNAL_WRITE && fs_mkdirs(journal->dir, err) < 0) {
+		if (!(*err)->hint)
+			err_hint(err, "choose another directory with --state");
 		return err_wrap(err, "cannot make the state directory");
+	}
 	if (journal->ops->open(journal->dir, mode, &journal->store, err) < 0)
 		return -1;
 	*ret = TAKE(journal);

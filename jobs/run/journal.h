@@ -21,8 +21,8 @@ enum journal_mode {
 	JOURNAL_WRITE, /* created if need be (0700) */
 };
 
-/* `url` is the state directory: a path or `sqlite:PATH`. NULL means the
- * default, $XDG_STATE_HOME/stoker or ~/.local/state/stoker. */
+/* `url` is the state directory: a path or `sqlite:PATH`. NULL means
+ * $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker. */
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
 void journal_freep(struct journal **journal);
 

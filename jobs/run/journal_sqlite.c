@@ -9,6 +9,7 @@
  */
 #include <sqlite3.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -180,6 +181,10 @@ static int sqlite_open(const char *dir, enum journal_mode mode, void **ret, stru
 		if (open_to_read(store, err) < 0)
 			return -1;
 	} else {
+		/* SQLite would only say that it cannot; the system says why. */
+		if (access(dir, W_OK | X_OK) < 0)
+			return fs_error(err, errno, "cannot write to the state directory '%s'",
+					dir);
 		if (sqlite3_open_v2(store->path, &store->db,
 				    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
 			return fail(err, store, "open");

@@ -172,13 +172,19 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
 	return 0;
 }
 
-static json_t *source_ingredient(const struct source_pin *pin)
+/* The content of what is packed. The spec file itself may lie among it: what
+ * it says is an ingredient already, less compile.ignore. */
+static json_t *source_ingredient(const struct plan *plan)
 {
 	json_t *files = json_object(), *file;
-	const char *path;
+	const char *spec_path = js_str(plan->json, "spec_file"), *path;
 
-	json_object_foreach (pin->files, path, file)
-		js_put_str(files, path, js_str(file, "sha256"));
+	json_object_foreach (plan->pin->files, path, file) {
+		AUTO(auto_free) char *absolute = fs_join(plan->root, path);
+
+		if (strcmp(absolute, spec_path) != 0)
+			js_put_str(files, path, js_str(file, "sha256"));
+	}
 	return files;
 }
 
@@ -200,7 +206,7 @@ static int compile_json(struct plan *plan, const struct spec *spec, const struct
 	int64_t quiet_ms = spec_ms(spec, SPEC_COMPILE_QUIET_PERIOD);
 	char key[SHA256_HEX];
 
-	js_put(ingredients, "source", source_ingredient(plan->pin));
+	js_put(ingredients, "source", source_ingredient(plan));
 	if (depends_on(spec, ingredients, err) < 0 || kind->fingerprint(&place, &compiler, err) < 0)
 		return -1;
 	js_put(ingredients, "compiler", json_incref(compiler));

@@ -64,6 +64,20 @@ static int write_lock(struct driver *driver, struct err **err)
 	return lock_write(&facts, watch_book(driver), NULL, err);
 }
 
+/* One line; names the first graph that is not as it should be. */
+static char *verdict_summary(const struct cache_verdict *verdict, const struct book_counts *counts)
+{
+	const json_t *first = json_array_get(verdict->problems, 0);
+
+	if (verdict->complete)
+		return mem_format("%lld compiled now, %lld were there before",
+				  (long long)counts->misses, (long long)counts->hits);
+	if (!first)
+		return mem_copy(verdict->reason);
+	return mem_format("%s: %s: %s", verdict->reason, js_str(first, "graph"),
+			  js_str(first, "what"));
+}
+
 static int record_verdict(struct driver *driver, const struct cache_verdict *verdict,
 			  struct err **err)
 {
@@ -83,10 +97,9 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	EVENT_SET(&ev, missing, verdict->missing);
 	EVENT_SET(&ev, hits, counts.hits);
 	EVENT_SET(&ev, compiled, counts.misses);
-	EVENT_SET_STR(&ev, sources, verdict->evidence);
-	summary = verdict->complete ? mem_format("%lld compiled now, %lld were there before",
-						 (long long)counts.misses, (long long)counts.hits)
-				    : mem_copy(verdict->reason);
+	json_object_set(verdict->evidence, "problems", verdict->problems);
+	EVENT_SET(&ev, sources, verdict->evidence);
+	summary = verdict_summary(verdict, &counts);
 	EVENT_SET_STR(&ev, reason, summary);
 	EVENT_SET_STR(&ev, hint, verdict->hint);
 	return driver_record(driver, &ev, err);

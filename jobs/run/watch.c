@@ -316,6 +316,9 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 	failure_judge(&evidence, ret);
 	if (ret->class == CLASS_NONE)
 		return;
+	if (!ret->hint[0])
+		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
+			 watch->driver->run);
 	if (watch->timed_out) {
 		ret->class = CLASS_TIMEOUT_HANG;
 		snprintf(ret->evidence, sizeof ret->evidence,
