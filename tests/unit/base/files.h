@@ -45,19 +45,26 @@ static inline int entry_count(const char *dir)
 	return count - 2;
 }
 
+static inline bool write_line(const char *path, const char *line)
+{
+	AUTO(auto_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, line, strlen(line)) > 0;
+}
+
 /* Let this process mount things that it alone sees; who is not root becomes root
  * of a world of its own. */
 static inline bool may_mount(void)
 {
-	AUTO(auto_free) char *map = mem_format("0 %ld 1", (long)geteuid());
-	AUTO(auto_close) int fd = -1;
+	AUTO(auto_free) char *user = mem_format("0 %ld 1", (long)geteuid());
+	AUTO(auto_free) char *group = mem_format("0 %ld 1", (long)getegid());
 
 	if (unshare(CLONE_NEWNS) == 0)
 		return true;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return false;
-	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, map, strlen(map)) > 0;
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+	       write_line("/proc/self/uid_map", user) &&
+	       write_line("/proc/self/setgroups", "deny") &&
+	       write_line("/proc/self/gid_map", group);
 }
 
 /* A file system of 64 KiB on `dir`, seen by this process alone. */
