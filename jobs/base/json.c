@@ -10,7 +10,7 @@
 
 /* JSON_ALLOW_NUL: one "\u0000" in a log line must not make a whole reply unreadable. */
 #define PARSE_FLAGS (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
-#define DUMP_FLAGS  (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
+#define DUMP_FLAGS  (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
 
 /* Append Jansson's reason without the excerpt after " near ": the text may be
  * a credentials file or a reply that holds a secret. */
