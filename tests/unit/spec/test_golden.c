@@ -170,7 +170,8 @@ static char *answer(const char *folder)
 		}
 		line = problem_format(problem);
 		text_escape(&said, line, strlen(line), false);
-		sb_addf(&said, "\n    field: %s\n    hint: ", problem->field ? problem->field : "-");
+		sb_addf(&said,
+			"\n    field: %s\n    hint: ", problem->field ? problem->field : "-");
 		assert_non_null(problem->hint);
 		text_escape(&said, problem->hint, strlen(problem->hint), false);
 		sb_addc(&said, '\n');
@@ -192,8 +193,7 @@ static void check_case(const char *folder)
 
 	if (bless) {
 		if (!want || strcmp(want, said) != 0)
-			assert_int_equal(
-				fs_write_atomic(path, said, strlen(said), 0644, &err), 0);
+			assert_int_equal(fs_write_atomic(path, said, strlen(said), 0644, &err), 0);
 		return;
 	}
 	if (!want)

@@ -1,0 +1,200 @@
+/*
+ * What this version cannot do yet is refused by name, field by field from the
+ * table; what it can do, and what a default says, is not.
+ */
+#include "tests/unit/spec/spec_fixture.h"
+
+#include "jobs/spec/field.h"
+
+/* How often `field` is refused; *ret_all counts all refusals. */
+static size_t refusals(const char *text, char *const *sets, const char *field, size_t *ret_all)
+{
+	AUTO(spec_freep) struct spec *spec = good_spec(text, sets);
+	AUTO(problems_release) struct problems problems = { 0 };
+	size_t found = 0;
+
+	*ret_all = spec_unready(spec, &problems);
+	assert_int_equal(*ret_all, problems.count);
+	for (size_t i = 0; i < problems.count; i++) {
+		assert_non_null(problems.list[i].hint);
+		assert_false(problems.list[i].lint);
+		found += strcmp(problems.list[i].field, field) == 0;
+	}
+	return found;
+}
+
+/* A value other than the default: the example, or another word. */
+static char *other_value(const struct field *row)
+{
+	if (!row->fallback || strcmp(row->example, row->fallback) != 0)
+		return mem_copy(row->example);
+	for (const char *word = row->words; word && *word;) {
+		size_t n = strcspn(word, " ");
+
+		if (strncmp(word, row->fallback, n) != 0 || row->fallback[n])
+			return mem_copy_n(word, n);
+		word += n + (word[n] == ' ');
+	}
+	return mem_copy(row->type == FIELD_BOOL ? "true" : "5");
+}
+
+/* "path=value" for a row and for what its section requires beside it. */
+static char **sets_for(field_id id, const char *value)
+{
+	char **sets = mem_zero(16, sizeof *sets);
+	field_id section = field_parent(id);
+	size_t count = 0;
+
+	sets[count++] = mem_format("%s=%s", fields[id].path, value);
+	for (field_id other = 0; section != FIELD_NONE && other < SPEC_FIELD_COUNT; other++)
+		if (other != id && fields[other].required && field_parent(other) == section)
+			sets[count++] =
+				mem_format("%s=%s", fields[other].path, fields[other].example);
+	if (id == SPEC_LIMITS_COST)
+		sets[count++] = mem_copy("resources.price=1");
+	return sets;
+}
+
+static bool is_leaf(field_id id)
+{
+	return fields[id].type != FIELD_SECTION && fields[id].type != FIELD_FREE &&
+	       !strpbrk(fields[id].path, "[*");
+}
+
+static void every_field_that_is_later_is_refused_by_name(void **state)
+{
+	size_t checked = 0;
+
+	(void)state;
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		field_id section = field_parent(id);
+		const char *name = section != FIELD_NONE && !fields[section].ready
+					   ? fields[section].path
+					   : fields[id].path;
+		AUTO(auto_free) char *value = NULL;
+		AUTO(auto_strv) char **sets = NULL;
+		size_t all;
+
+		if (!is_leaf(id) || fields[id].ready)
+			continue;
+		value = other_value(&fields[id]);
+		sets = sets_for(id, value);
+		if (refusals(HEAD, sets, name, &all) != 1)
+			fail_msg("%s is not refused", sets[0]);
+		checked++;
+	}
+	assert_true(checked > 40);
+}
+
+static void every_field_that_is_ready_is_accepted(void **state)
+{
+	size_t checked = 0;
+
+	(void)state;
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		const struct field *row = &fields[id];
+		const char *example = row->ready_max ? "1" : row->example;
+		AUTO(auto_strv) char **sets = NULL;
+		size_t all;
+
+		if (!is_leaf(id) || !row->ready)
+			continue;
+		if (row->local_only)
+			example = "./here";
+		sets = sets_for(id, example);
+		if (id == SPEC_COMPILE_KIND)
+			sets[1] = mem_copy("compile.cache_url=./c");
+		if (id == SPEC_COMPILE_CACHE_URL)
+			sets[1] = mem_copy("compile.kind=jax");
+		refusals(HEAD, sets, "", &all);
+		if (all != 0)
+			fail_msg("%s is refused", sets[0]);
+		checked++;
+	}
+	assert_true(checked > 20);
+}
+
+static void a_default_written_out_asks_for_nothing(void **state)
+{
+	(void)state;
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		field_id section = field_parent(id);
+		AUTO(auto_strv) char **sets = NULL;
+		size_t all;
+
+		/* Beside an optional section's defaults stand its required members. */
+		if (!is_leaf(id) || !fields[id].fallback ||
+		    (section != FIELD_NONE && fields[section].optional))
+			continue;
+		sets = sets_for(id, fields[id].fallback);
+		refusals(HEAD, sets, "", &all);
+		if (all != 0)
+			fail_msg("%s is refused", sets[0]);
+	}
+}
+
+static void words_and_values_are_refused_one_by_one(void **state)
+{
+	static const struct {
+		const char *text, *field;
+		size_t all;
+	} rows[] = {
+		{ HEAD "engine: slurm\nworkspace: /w\n", "engine", 1 },
+		{ HEAD "compile: {kind: neuron, cache_url: /c, max_steps: 5}\n", "compile.kind",
+		  1 },
+		{ HEAD "compile: {kind: jax, mode: jit, cache_url: /c}\n", "compile.mode", 1 },
+		{ HEAD "compile: {kind: jax, cache_url: s3://bucket/c}\n", "compile.cache_url", 1 },
+		{ HEAD "compile: {depends_on: [a, \"https://x/y\"]}\n", "compile.depends_on[1]",
+		  1 },
+		{ HEAD "source: {path: \"https://github.com/x/y\"}\n", "source.path", 1 },
+		{ HEAD "source: {path: \"git@github.com:x/y\"}\n", "source.path", 1 },
+		{ HEAD "workspace: s3://bucket/w\n", "workspace", 1 },
+		{ HEAD "resources: {nodes: 2}\n", "resources.nodes", 1 },
+		{ HEAD "resources: {efa: true}\n", "resources.efa", 1 },
+		{ HEAD "resources: {efa: false, price: 3}\n", "", 0 },
+		{ HEAD "health: {device: true}\n", "health.device", 1 },
+		{ HEAD "health: {device: false}\n", "", 0 },
+		{ HEAD "secrets: {A: \"ssm:/x\", B: \"env:B\", C: \"file:/c\"}\n", "secrets.A", 1 },
+		{ HEAD "limits: {unreachable: 1d, start: 1800s}\n", "", 0 },
+		{ HEAD "limits: {unreachable: 2d}\n", "limits.unreachable", 1 },
+		{ HEAD "data: {url: /d}\nslurm: {}\nnotify: []\nmounts:\n", "data", 1 },
+		{ HEAD "checkpoint: {kind: auto, keep: 3, signal: TERM}\n", "checkpoint.keep", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		size_t all, found = refusals(rows[i].text, NULL, rows[i].field, &all);
+
+		if (all != rows[i].all || found != (rows[i].all > 0))
+			fail_msg("%s: %zu refusals", rows[i].text, all);
+	}
+}
+
+static void refusals_have_places_and_keep_secrets(void **state)
+{
+	AUTO(spec_freep)
+	struct spec *spec = good_spec(HEAD "source: {path: \"https://me:hunter2@host/x\"}\n"
+					   "secrets: {A: \"ssm:/prod/hunter2\"}\n",
+				      NULL);
+	AUTO(problems_release) struct problems problems = { 0 };
+
+	(void)state;
+	assert_int_equal(spec_unready(spec, &problems), 2);
+	assert_true(problems.list[0].line == 4 && problems.list[0].column == 16);
+	assert_true(problems.list[1].line == 5 && problems.list[1].column == 14);
+	for (size_t i = 0; i < problems.count; i++)
+		assert_null(strstr(problems.list[i].message, "hunter2"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_field_that_is_later_is_refused_by_name),
+		cmocka_unit_test(every_field_that_is_ready_is_accepted),
+		cmocka_unit_test(a_default_written_out_asks_for_nothing),
+		cmocka_unit_test(words_and_values_are_refused_one_by_one),
+		cmocka_unit_test(refusals_have_places_and_keep_secrets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
