@@ -7,13 +7,16 @@
 
 static void add_value(struct sb *out, const json_t *value);
 
-/* {"loss":0.25,"accuracy":0.98} as "loss 0.25, accuracy 0.98". */
+/* {"loss":0.25,"accuracy":0.98} as "loss 0.25, accuracy 0.98". The step has a
+ * field of its own. */
 static void add_members(struct sb *out, const json_t *object)
 {
 	const char *name, *comma = "";
 	json_t *value;
 
 	json_object_foreach ((json_t *)object, name, value) {
+		if (strcmp(name, "step") == 0)
+			continue;
 		sb_addf(out, "%s%s ", comma, name);
 		add_value(out, value);
 		comma = ", ";
@@ -79,7 +82,7 @@ static bool add_clause(struct sb *out, const char *clause, size_t len, const jso
 
 		sb_clear(out);
 		if (add_filled(out, clause, (size_t)((bar ? bar : end) - clause), row))
-			return true;
+			return out->len > 0;
 		if (!bar)
 			return false;
 		clause = bar + 1;
