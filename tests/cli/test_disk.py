@@ -38,13 +38,12 @@ def refused(result, *words):
 
 def test_a_state_directory_on_a_full_disk_is_refused_with_a_clear_word(project, small_disk):
     small_disk("256k")
-    with open(project.state / "ballast", "wb") as ballast:
-        try:
-            while True:
-                ballast.write(b"x" * 4096)
-                ballast.flush()
-        except OSError:
-            pass
+    ballast = os.open(project.state / "ballast", os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(ballast, b"x" * 4096)
+    except OSError:
+        os.close(ballast)
     result = project.run("--id", "a", code=4)
     refused(result, "space", str(project.state))
     (project.state / "ballast").unlink()

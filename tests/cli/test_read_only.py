@@ -11,11 +11,16 @@ import stoker as cli
 def picture(*folders):
     """Every file with content, mode and times; not the atime, which looking changes."""
     found = {}
+    # SQLite's shared memory comes and goes in the journal's folder.
+    timeless = {folder / "state" / "stoker" for folder in folders}
     for folder in folders:
         for path in [folder, *sorted(folder.rglob("*"))]:
             stat = os.lstat(path)
             content = hashlib.sha256(path.read_bytes()).hexdigest() \
                 if path.is_file() and not path.is_symlink() else ""
+            if path in timeless:
+                found[str(path)] = (stat.st_mode,)
+                continue
             found[str(path)] = (stat.st_mode, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, content)
     return found
 

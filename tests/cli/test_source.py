@@ -41,7 +41,7 @@ def start(args):
 
 def listed(project, phase="train"):
     line = next(line for line in project.logs("--phase", phase).splitlines() if line.startswith("FILES "))
-    return line.split()[1:]
+    return [name for name in line.split()[1:] if "__pycache__" not in name]
 
 
 def test_a_dirty_work_tree_is_refused_with_the_cure(work_tree):

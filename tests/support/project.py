@@ -28,7 +28,7 @@ class Project:
             "metrics": [
                 {"name": "loss", "regex": "loss: ([0-9.eE+-]+)"},
                 {"name": "step", "regex": "^step: ([0-9]+)"},
-                {"name": "accuracy", "regex": "accuracy: ([0-9.]+)"},
+                {"name": "accuracy", "regex": "accuracy: ([0-9.eE+-]+)"},
             ],
         }
         self.write()
@@ -44,7 +44,7 @@ class Project:
         (self.source / "extra.py").write_text(f'"""What this test adds."""\n{code}')
 
     def env(self, **more: str) -> dict:
-        return cli.environment(XDG_STATE_HOME=str(self.state), **more)
+        return cli.environment(**{"XDG_STATE_HOME": str(self.state), **more})
 
     def stoker(self, *argv, env: dict | None = None, **options) -> cli.Result:
         options.setdefault("cwd", self.source)
