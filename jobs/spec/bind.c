@@ -187,22 +187,29 @@ static json_t *bind_section(struct binder *binder, field_id section, const struc
 static json_t *bind_list(struct binder *binder, field_id list, const struct node *node,
 			 const struct path *path)
 {
+	size_t most = fields[list].max_items ? fields[list].max_items : node->count;
+	AUTO(auto_free) char *name = NULL;
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < node->count; i++) {
+	for (size_t i = 0; i < node->count && i < most; i++) {
 		struct path below = { path, NULL, i };
 		json_t *value = bind_value(binder, field_item(list), &node->entries[i], &below);
 
 		if (value)
 			json_array_append_new(array, value);
 	}
-	if (node->count < fields[list].min_items) {
-		AUTO(auto_free) char *name = path_text(path);
-
+	if (node->count >= fields[list].min_items && node->count <= most)
+		return array;
+	name = path_text(path);
+	if (node->count > most)
+		problem_hint(problem_error(&binder->reporter, node->entries[most].at, name,
+					   "'%s' has %zu items, more than %zu", name, node->count,
+					   most),
+			     "keep the ones you look at");
+	else
 		problem_hint(
 			problem_error(&binder->reporter, node->at, name, "'%s' is empty", name),
 			"for example: %s", fields[list].example);
-	}
 	return array;
 }
 

@@ -60,7 +60,7 @@ struct field {
 	bool numbers;     /* unquoted numbers are taken as written */
 	int64_t min, max; /* both 0: no range */
 	int64_t ready_max;
-	size_t min_items;
+	size_t min_items, max_items;     /* max 0: as many as fit */
 	const char *words, *ready_words; /* separated by single spaces */
 	enum field_shape shape, key_shape;
 	unsigned engines; /* 0: all */

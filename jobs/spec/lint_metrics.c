@@ -75,7 +75,8 @@ void lint_metrics(struct binder *binder)
 {
 	const struct node *metrics = node_of_field(binder->spec, SPEC_METRICS);
 
-	for (size_t i = 0; metrics && metrics->kind == NODE_LIST && i < metrics->count && i < 100;
+	for (size_t i = 0; metrics && metrics->kind == NODE_LIST && i < metrics->count &&
+			   i < fields[SPEC_METRICS].max_items;
 	     i++) {
 		const struct node *metric = metrics->entries[i].value;
 		const struct entry *regex =

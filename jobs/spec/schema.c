@@ -125,6 +125,8 @@ static json_t *list_schema(field_id list)
 	json_t *schema = text_type("array");
 
 	put(schema, "items", schema_of(field_item(list)));
+	if (fields[list].max_items > 0)
+		put(schema, "maxItems", json_integer((json_int_t)fields[list].max_items));
 	if (fields[list].min_items > 0)
 		put(schema, "minItems", json_integer((json_int_t)fields[list].min_items));
 	else
