@@ -1,0 +1,466 @@
+/*
+ * A driver as the real one is: append an event, apply it, carry out what the
+ * machine wishes, and make an event of what came of it. Each of these is a step
+ * of its own, and between any two it may die, be paused, or find that someone
+ * else has written.
+ */
+#include "tests/sim/sim.h"
+
+#include <string.h>
+
+/* Wall clocks count from here, so that one that is set back is still after 1970. */
+#define WALL_BEGIN INT64_C(1700000000000)
+
+/* The host's wall clock, but never behind the newest event plus the time since. */
+static struct utc driver_now(const struct world *w, int who)
+{
+	const struct driver *d = &w->drivers[who];
+	int64_t wall = WALL_BEGIN + w->now + w->wall_offset[who];
+	int64_t least = d->flow.at.ms + (w->now - d->heard_at);
+
+	return (struct utc){ wall > least ? wall : least };
+}
+
+static void die(struct world *w, int who, const char *how)
+{
+	TRACE(w, driver_name(who), "%s", how);
+	w->drivers[who].alive = false;
+	for (int i = 0; i < DRIVERS; i++)
+		if (w->drivers[i].alive && w->drivers[i].paused_until == 0)
+			return;
+	w->start_at = w->now + some_time(w, 30 * SECOND);
+}
+
+static void apply(struct world *w, int who, const struct event *ev)
+{
+	struct driver *d = &w->drivers[who];
+
+	machine_apply(w, &d->flow, ev);
+	d->heard_at = w->now;
+	w->dirty = true;
+}
+
+/* ---- pending events --------------------------------------------------------------- */
+
+static struct event *pend(struct driver *d, enum event_kind kind)
+{
+	memset(&d->pending, 0, sizeof d->pending);
+	d->pending.kind = kind;
+	d->has_pending = true;
+	d->pending_is_record = false;
+	d->maybe_written = false;
+	return &d->pending;
+}
+
+static struct event *pend_about(struct driver *d, enum event_kind kind)
+{
+	struct event *ev = pend(d, kind);
+
+	EVENT_SET(ev, phase, d->flow.phase);
+	EVENT_SET(ev, attempt, d->flow.attempt);
+	if ((event_rows[kind].required >> EVF_job & 1) != 0)
+		EVENT_SET_STR(ev, job, d->flow.job);
+	return ev;
+}
+
+static void pend_creation(struct world *w, struct driver *d)
+{
+	struct event *ev = pend(d, EV_RUN_CREATED);
+
+	EVENT_SET_STR(ev, name, "simulated");
+	EVENT_SET_STR(ev, engine, "fake");
+	EVENT_SET(ev, plan, NULL);
+	EVENT_SET_STR(ev, plan_digest, "0");
+	EVENT_SET(ev, seed, rng_below(&w->rng, INT64_MAX));
+}
+
+static void pend_takeover(struct driver *d)
+{
+	struct event *ev = pend(d, EV_DRIVER_TOOK_OVER);
+
+	d->epoch = d->flow.epoch + 1;
+	EVENT_SET_STR(ev, host, "host");
+	EVENT_SET(ev, pid, 1);
+	EVENT_SET(ev, epoch, d->epoch);
+}
+
+/* ---- reading and appending ---------------------------------------------------------- */
+
+/* Is that the event that we were told was not written? */
+static bool is_own(const struct driver *d, const struct event *ev)
+{
+	return d->has_pending && d->maybe_written && ev->kind == d->pending.kind &&
+	       ev->at.ms == d->pending.at.ms && ev->present == d->pending.present &&
+	       ev->attempt == d->pending.attempt;
+}
+
+static void settle(struct driver *d)
+{
+	d->has_pending = false;
+	d->maybe_written = false;
+	if (d->pending.kind == EV_DRIVER_TOOK_OVER)
+		d->in_command = true;
+	if (d->pending.kind == EV_RUN_CREATED)
+		pend_takeover(d);
+}
+
+/* Read and apply what others have written. False: there is a newer driver. */
+static bool absorb(struct world *w, int who)
+{
+	struct driver *d = &w->drivers[who];
+	bool news = false;
+
+	while (d->seen < w->count) {
+		const struct event *ev = &w->events[d->seen];
+
+		if (is_own(d, ev)) {
+			apply(w, who, ev);
+			d->seen++;
+			settle(d);
+			continue;
+		}
+		if (d->in_command && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > d->epoch) {
+			counts.stood_down++;
+			die(w, who, "stands down");
+			return false;
+		}
+		apply(w, who, ev);
+		d->seen++;
+		news = true;
+	}
+	/* A decision is good only for the state that it was made from. */
+	if (news && d->has_pending && d->pending_is_record)
+		d->has_pending = false;
+	if (d->has_pending && d->pending.kind == EV_DRIVER_TOOK_OVER)
+		pend_takeover(d);
+	return true;
+}
+
+/* News that the journal may get twice, out of place. */
+static bool may_echo(enum event_kind kind)
+{
+	switch (kind) {
+	case EV_ATTEMPT_CLAIMED:
+	case EV_ATTEMPT_LOST:
+	case EV_ATTEMPT_FOUND:
+	case EV_ATTEMPT_ENDED:
+	case EV_CACHE_VERIFIED:
+	case EV_CHECKPOINT_COMPLETE:
+	case EV_TRAIN_PROGRESS:
+	case EV_COMPILE_PROGRESS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void append(struct world *w, int who)
+{
+	struct driver *d = &w->drivers[who];
+	bool first = w->plant && w->plant->applies_first && !d->maybe_written;
+
+	if (!d->maybe_written)
+		d->pending.at = driver_now(w, who);
+	if (w->plant && w->plant->event && !d->maybe_written)
+		w->plant->event(w, who, &d->pending);
+	if (first)
+		apply(w, who, &d->pending);
+	switch (journal_append(w, d->seen + 1, &d->pending, who)) {
+	case APPEND_DONE:
+		if (!first)
+			apply(w, who, &w->events[d->seen]);
+		d->seen++;
+		if (may_echo(d->pending.kind) && strikes(w, FAULT_REPORT_TWICE)) {
+			d->echo = w->events[d->seen - 1];
+			d->has_echo = true;
+		}
+		settle(d);
+		break;
+	case APPEND_TAKEN:
+		absorb(w, who);
+		break;
+	case APPEND_FAILED:
+		d->maybe_written = true;
+		break;
+	}
+}
+
+/* ---- carrying out wishes ------------------------------------------------------------- */
+
+static void check_cache(struct world *w, struct driver *d)
+{
+	struct event *ev;
+
+	/* Repairs decide nothing: the wish stays. */
+	if (w->policy.compiles && !w->cache_whole && rng_below(&w->rng, 8) == 0) {
+		ev = pend(d, EV_CACHE_REPAIRED);
+		EVENT_SET(ev, removed, NULL);
+		return;
+	}
+	ev = pend(d, EV_CACHE_CHECKED);
+	EVENT_SET(ev, verdict,
+		  !w->policy.compiles ? CACHE_NONE
+		  : w->cache_whole    ? CACHE_WARM
+				      : CACHE_COLD);
+}
+
+static int64_t step_of(const struct world *w, const char *url)
+{
+	for (int i = w->checkpoint_count - 1; url && i >= 0; i--)
+		if (strcmp(w->checkpoints[i].url, url) == 0)
+			return w->checkpoints[i].step;
+	return 0;
+}
+
+static void submit(struct world *w, struct driver *d, const struct wish *wish)
+{
+	enum failure_class class = CLASS_NONE;
+	struct event *ev;
+
+	switch (engine_submit(w, wish, step_of(w, wish->resumed_from), &class)) {
+	case SUBMIT_DONE:
+		pend_about(d, EV_ATTEMPT_SUBMITTED);
+		break;
+	case SUBMIT_UNKNOWN:
+		ev = pend_about(d, EV_ATTEMPT_UNCERTAIN);
+		EVENT_SET_STR(ev, reason, "no answer");
+		break;
+	case SUBMIT_REFUSED:
+		ev = pend_about(d, EV_ATTEMPT_ENDED);
+		EVENT_SET(ev, class, class);
+		EVENT_SET_STR(ev, evidence, "refused");
+		break;
+	}
+}
+
+static void find(struct world *w, struct driver *d, const struct wish *wish)
+{
+	int found = engine_find(w, wish->job);
+
+	if (found >= 0)
+		pend_about(d, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING);
+}
+
+/* The oldest checkpoint of the attempt that the journal does not know. */
+static const struct checkpoint *unreported(const struct world *w, const struct flow *flow)
+{
+	for (int i = 0; i < w->checkpoint_count; i++) {
+		const struct checkpoint *c = &w->checkpoints[i];
+
+		if (c->complete && c->phase == flow->phase && c->attempt == flow->attempt &&
+		    c->step > flow->checkpoint_step)
+			return c;
+	}
+	return NULL;
+}
+
+static bool tell_checkpoint(struct world *w, struct driver *d)
+{
+	const struct checkpoint *c = d->flow.phase == PHASE_TRAIN ? unreported(w, &d->flow) : NULL;
+	struct event *ev;
+
+	if (!c)
+		return false;
+	ev = pend(d, EV_CHECKPOINT_COMPLETE);
+	EVENT_SET(ev, attempt, c->attempt);
+	EVENT_SET(ev, step, c->step);
+	EVENT_SET_STR(ev, url, c->url);
+	return true;
+}
+
+static bool tell_progress(struct world *w, struct driver *d, struct job *job)
+{
+	struct event *ev;
+
+	if (!job->has_news || w->count > EVENTS_MAX / 2)
+		return false;
+	job->has_news = false;
+	if (job->phase == PHASE_TRAIN && !w->cache_whole && rng_below(&w->rng, 4) == 0) {
+		ev = pend(d, EV_JIT_COMPILED);
+		EVENT_SET(ev, graphs, 1);
+	} else {
+		ev = pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS : EV_COMPILE_PROGRESS);
+		if (job->phase == PHASE_TRAIN)
+			EVENT_SET(ev, step, job->step);
+		else
+			EVENT_SET(ev, graphs, job->graphs);
+	}
+	EVENT_SET(ev, attempt, job->attempt);
+	return true;
+}
+
+/* One piece of news, the oldest first; the end last of all. */
+static void watch(struct world *w, struct driver *d)
+{
+	struct sight sight;
+	struct event *ev;
+
+	engine_describe(w, d->flow.job, &sight);
+	if (!sight.seen) {
+		if (d->flow.attempt_state != ATTEMPT_LOST) {
+			ev = pend_about(d, EV_ATTEMPT_LOST);
+			EVENT_SET_STR(ev, reason, "the engine does not answer");
+		}
+		return;
+	}
+	/* The claim of an attempt that cannot be seen may be read all the same. */
+	if (d->flow.attempt_state == ATTEMPT_LOST && !(sight.claimed && rng_below(&w->rng, 4) == 0))
+		pend_about(d, EV_ATTEMPT_FOUND);
+	else if (sight.claimed && d->flow.attempt_state != ATTEMPT_RUNNING)
+		pend_about(d, EV_ATTEMPT_CLAIMED);
+	else if (!sight.ended && strikes(w, FAULT_REPORT_LATE))
+		return;
+	else if (tell_checkpoint(w, d) || tell_progress(w, d, sight.job))
+		return;
+	else if (sight.ended) {
+		ev = pend_about(d, EV_ATTEMPT_ENDED);
+		EVENT_SET(ev, class, sight.class);
+		EVENT_SET(ev, by_driver, d->flow.stop_requested);
+		EVENT_SET_STR(ev, evidence, "as the engine says");
+	}
+}
+
+static void verify(struct world *w, struct driver *d)
+{
+	struct event *ev;
+
+	if (strikes(w, FAULT_VERIFY_UNKNOWN))
+		return;
+	ev = pend(d, EV_CACHE_VERIFIED);
+	EVENT_SET(ev, attempt, d->flow.attempt);
+	EVENT_SET(ev, complete, w->cache_whole);
+	if (!w->cache_whole)
+		EVENT_SET_STR(ev, reason, "graphs are missing");
+}
+
+static void carry_out(struct world *w, int who, struct wish *wish)
+{
+	struct driver *d = &w->drivers[who];
+	int64_t left;
+
+	counts.wishes[wish->kind]++;
+	if (w->plant && w->plant->driver && w->plant->driver(w, who, wish))
+		return;
+	switch (wish->kind) {
+	case WISH_RECORD:
+		d->pending = wish->event;
+		d->has_pending = true;
+		d->pending_is_record = true;
+		d->maybe_written = false;
+		break;
+	case WISH_CHECK_CACHE:
+		check_cache(w, d);
+		break;
+	case WISH_FIND:
+		find(w, d, wish);
+		break;
+	case WISH_SUBMIT:
+		submit(w, d, wish);
+		break;
+	case WISH_WATCH:
+		watch(w, d);
+		break;
+	case WISH_STOP:
+		engine_stop(w, wish->job);
+		break;
+	case WISH_VERIFY:
+		verify(w, d);
+		break;
+	case WISH_WAIT:
+		left = wish->until.ms - driver_now(w, who).ms;
+		if (left < d->next_at - w->now || rng_below(&w->rng, 2) == 0)
+			d->next_at = w->now + (left > 0 ? left : 0);
+		break;
+	case WISH_DONE:
+		if (rng_below(&w->rng, 2) == 0) {
+			pend(d, EV_DRIVER_LEFT);
+			EVENT_SET(&d->pending, epoch, d->epoch);
+			append(w, who);
+		}
+		d->alive = false;
+		w->start_at = NEVER;
+		break;
+	case WISH_KIND_COUNT:
+		break;
+	}
+}
+
+/* ---- a driver's life ------------------------------------------------------------------ */
+
+void driver_start(struct world *w, int who)
+{
+	struct driver *d = &w->drivers[who];
+
+	/* Not the large buffers: they are written before they are read. */
+	d->alive = true;
+	d->paused_until = 0;
+	d->check_lease = false;
+	d->in_command = false;
+	d->epoch = 0;
+	d->has_pending = false;
+	d->has_echo = false;
+	d->seen = 0;
+	d->heard_at = w->now;
+	d->next_at = w->now + some_time(w, w->driver_pace);
+	flow_init(&d->flow, &w->policy);
+	while (d->seen < w->count)
+		machine_apply(w, &d->flow, &w->events[d->seen++]);
+	w->dirty = true;
+	if (w->count == 0)
+		pend_creation(w, d);
+	else
+		pend_takeover(d);
+}
+
+/* Whoever took over while this one stood still has the lease. */
+static bool has_lost_lease(const struct world *w, int who)
+{
+	for (int i = 0; i < DRIVERS; i++)
+		if (i != who && w->drivers[i].alive && w->drivers[i].paused_until == 0)
+			return true;
+	return false;
+}
+
+void driver_act(struct world *w, int who)
+{
+	struct driver *d = &w->drivers[who];
+
+	d->next_at = w->now + some_time(w, w->driver_pace);
+	if (d->paused_until != 0) {
+		d->paused_until = 0;
+		d->check_lease = true;
+		return;
+	}
+	if (strikes(w, FAULT_CRASH)) {
+		die(w, who, "crashes");
+		return;
+	}
+	if (d->check_lease && has_lost_lease(w, who)) {
+		counts.stood_down++;
+		die(w, who, "stands down");
+		return;
+	}
+	if (d->check_lease || (!d->has_pending && rng_below(&w->rng, 8) == 0)) {
+		d->check_lease = false;
+		absorb(w, who);
+		return;
+	}
+	if (d->has_pending) {
+		append(w, who);
+		return;
+	}
+	if (d->has_echo && rng_below(&w->rng, 16) == 0) {
+		d->pending = d->echo;
+		d->has_pending = true;
+		d->pending_is_record = false;
+		d->has_echo = false;
+		return;
+	}
+	flow_wishes(&d->flow, driver_now(w, who), &d->wishes);
+	if (d->wishes.count == 0)
+		return;
+	carry_out(w, who, &d->wishes.list[rng_below(&w->rng, d->wishes.count)]);
+	/* Nothing new: look again when something may have happened. */
+	if (d->alive && !d->has_pending && d->next_at < w->now + w->job_pace / 2)
+		d->next_at = w->now + some_time(w, w->job_pace);
+}

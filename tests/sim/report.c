@@ -1,0 +1,140 @@
+/* What was reached, as counts; and one schedule as a timeline. */
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct counts counts;
+
+static bool must_reach; /* a count of zero is a failure */
+static bool all_reached;
+
+static void line(uint64_t count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(uint64_t count, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("%14" PRIu64 "  ", count);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	if (count == 0 && must_reach) {
+		printf("   <-- never reached");
+		all_reached = false;
+	}
+	printf("\n");
+}
+
+/* Attempt states mean something only in these. */
+static bool has_attempt(int state)
+{
+	return state == FLOW_PRECOMPILE || state == FLOW_TRAIN;
+}
+
+static void print_states(void)
+{
+	printf("\nstates\n");
+	for (int s = 0; s < FLOW_STATE_COUNT; s++) {
+		if (s == FLOW_NEW) /* before the first event */
+			continue;
+		if (!has_attempt(s))
+			line(counts.states[s][ATTEMPT_NONE], "%s", flow_state_names[s]);
+		for (int a = 0; has_attempt(s) && a < ATTEMPT_STATE_COUNT; a++)
+			line(counts.states[s][a], "%s/%s", flow_state_names[s],
+			     attempt_state_names[a]);
+	}
+}
+
+static void print_rules(void)
+{
+	printf("\ntransitions: rows of the machine's table, with the attempt's state before\n");
+	for (int r = 0; r < flow_rule_count(); r++) {
+		uint64_t sum = 0;
+
+		for (int a = 0; a < ATTEMPT_STATE_COUNT; a++)
+			sum += counts.rules[r][a];
+		line(sum, "%s", flow_rule_name(r));
+		for (int a = 0; a < ATTEMPT_STATE_COUNT; a++)
+			if (counts.rules[r][a] > 0 && counts.rules[r][a] < sum)
+				printf("%30" PRIu64 "  %s\n", counts.rules[r][a],
+				       attempt_state_names[a]);
+	}
+}
+
+bool counts_print(bool must_reach_all)
+{
+	must_reach = must_reach_all;
+	all_reached = true;
+	print_states();
+	print_rules();
+	printf("\nevents\n");
+	for (int i = 0; i < EV_COUNT; i++)
+		line(counts.kinds[i], "%s", event_rows[i].name);
+	printf("\nwishes\n");
+	for (int i = 0; i < WISH_KIND_COUNT; i++) {
+		static const char *const names[WISH_KIND_COUNT] = {
+			"record", "check cache", "find", "submit", "watch",
+			"stop",   "verify",      "wait", "done"
+		};
+
+		line(counts.wishes[i], "%s", names[i]);
+	}
+	printf("\nfaults\n");
+	for (int i = 0; i < FAULT_COUNT; i++)
+		line(counts.faults[i], "%s", fault_names[i]);
+	line(counts.doubled, "jobs that found the claim taken");
+	line(counts.stood_down, "drivers that stood down");
+	printf("\nends\n");
+	line(counts.outcomes[OUTCOME_SUCCEEDED][0], "succeeded, exit 0");
+	line(counts.outcomes[OUTCOME_FAILED][1], "failed, exit 1");
+	line(counts.outcomes[OUTCOME_REFUSED][4], "refused, exit 4");
+	line(counts.outcomes[OUTCOME_REFUSED][5], "refused, exit 5");
+	line(counts.outcomes[OUTCOME_STOPPED][6], "stopped, exit 6");
+	printf("\nschedules %" PRIu64 "\nruns %" PRIu64 "\nevents %" PRIu64
+	       "\nevents a schedule, least %" PRIu64 ", mean %" PRIu64 ", most %" PRIu64
+	       "\nsteps, each checked against %d rules %" PRIu64 "\ndigest %016" PRIx64 "\n",
+	       counts.schedules, counts.runs, counts.events, counts.events_least,
+	       counts.schedules ? counts.events / counts.schedules : 0, counts.events_most, RULES,
+	       counts.steps, counts.digest);
+	return all_reached;
+}
+
+const char *driver_name(int who)
+{
+	return who < 0 ? "user" : who == 0 ? "driver 0" : "driver 1";
+}
+
+void trace_line(const struct world *w, const char *who, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("%3d:%02d:%02d.%03d  %-22s ", (int)(w->now / HOUR), (int)(w->now / 60000 % 60),
+	       (int)(w->now / SECOND % 60), (int)(w->now % SECOND), who);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+}
+
+void trace_event(const struct world *w, const char *who, const struct event *ev)
+{
+	char text[256];
+	int len = snprintf(text, sizeof text, "#%d %s", (int)ev->seq, event_rows[ev->kind].name);
+
+	if (EVENT_HAS(ev, phase))
+		len += snprintf(text + len, sizeof text - (size_t)len, " %s",
+				phase_names[ev->phase]);
+	if (EVENT_HAS(ev, attempt))
+		len += snprintf(text + len, sizeof text - (size_t)len, " %d", (int)ev->attempt);
+	if (EVENT_HAS(ev, class))
+		len += snprintf(text + len, sizeof text - (size_t)len, " class %s",
+				class_names[ev->class]);
+	if (EVENT_HAS(ev, step))
+		len += snprintf(text + len, sizeof text - (size_t)len, " step %d", (int)ev->step);
+	if (EVENT_HAS(ev, resumed_from))
+		snprintf(text + len, sizeof text - (size_t)len, " from %s", ev->resumed_from);
+	trace_line(w, who, "%s -> %s/%s", text, flow_state_names[w->shadow.state],
+		   attempt_state_names[w->shadow.attempt_state]);
+}

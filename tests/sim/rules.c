@@ -1,0 +1,408 @@
+/*
+ * The rules that hold under any schedule of faults, each one function that
+ * begins with the rule's own words. They look at what happened since they
+ * looked last, after every single step, and know nothing of how the machine
+ * decides.
+ */
+#include "tests/sim/sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The first rule that breaks is the one that is reported. */
+__attribute__((format(printf, 3, 4))) static void broken(struct world *w, int rule, const char *fmt,
+							 ...)
+{
+	va_list args;
+
+	if (w->broken != 0)
+		return;
+	w->broken = rule;
+	va_start(args, fmt);
+	vsnprintf(w->why, sizeof w->why, fmt, args);
+	va_end(args);
+}
+
+static bool is_ended(const struct world *w, const struct job *job)
+{
+	return job->end_seen_at <= w->now;
+}
+
+/* A job of that phase and attempt. */
+static bool is_of(const struct job *job, enum phase phase, int64_t attempt)
+{
+	return job->phase == phase && job->attempt == attempt;
+}
+
+/* The last submission of that attempt before `seq` events were written. */
+static const struct submit *submit_before(const struct world *w, enum phase phase, int64_t attempt,
+					  int64_t seq)
+{
+	for (int i = w->submit_count - 1; i >= 0; i--)
+		if (w->submits[i].phase == phase && w->submits[i].attempt == attempt &&
+		    w->submits[i].seq < seq)
+			return &w->submits[i];
+	return NULL;
+}
+
+/* What the engine knows of an attempt's end. */
+static bool has_evidence(const struct world *w, const struct event *ev)
+{
+	const struct submit *s = submit_before(w, ev->phase, ev->attempt, ev->seq);
+	bool any = false, like_it = false;
+
+	for (int i = 0; i < w->job_count; i++) {
+		if (!is_of(&w->jobs[i], ev->phase, ev->attempt))
+			continue;
+		if (!is_ended(w, &w->jobs[i]))
+			return false;
+		any = true;
+		like_it |= w->jobs[i].class == ev->class;
+	}
+	return any ? like_it : s && s->refused && ev->class != CLASS_NONE;
+}
+
+/* 1. At most one attempt of a phase is effective, that is, holds the claim,
+ * across drivers and machines. An attempt that the engine has not reported ended
+ * is never replaced. */
+static void rule1(struct world *w)
+{
+	int effective[PHASE_COUNT] = { 0 };
+
+	for (int i = 0; i < w->job_count; i++) {
+		const struct job *job = &w->jobs[i];
+
+		if (job->ran_without_claim && job_alive(job))
+			broken(w, 1, "job %d runs and has never held the claim", i);
+		if (job_effective(w, job) && ++effective[job->phase] > 1)
+			broken(w, 1, "two jobs of %s are effective", phase_names[job->phase]);
+	}
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+
+		if (ev->kind != EV_ATTEMPT_INTENDED)
+			continue;
+		for (int i = 0; i < w->job_count; i++)
+			if (!is_of(&w->jobs[i], ev->phase, ev->attempt) &&
+			    !is_ended(w, &w->jobs[i]))
+				broken(w, 1, "%s %d is intended while job %d (%s) is under way",
+				       phase_names[ev->phase], (int)ev->attempt, i,
+				       w->jobs[i].name);
+		if (ev->attempt > 1 &&
+		    journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, s) == 0)
+			broken(w, 1, "%s %d is intended and the one before has not ended",
+			       phase_names[ev->phase], (int)ev->attempt);
+	}
+	if (w->unclaimed_mark)
+		broken(w, 1, "%s was marked without the claim", w->unclaimed_mark);
+}
+
+/* 2. Every engine job belongs to a journalled intent; one found without an
+ * outcome is adopted or stopped, never doubled, never lost. */
+static void rule2(struct world *w)
+{
+	for (int i = w->submits_checked; i < w->submit_count; i++) {
+		const struct submit *s = &w->submits[i];
+		int64_t intended =
+			journal_find(w, EV_ATTEMPT_INTENDED, s->phase, s->attempt, s->seq);
+		int64_t missing = journal_find(w, EV_ATTEMPT_MISSING, s->phase, s->attempt, s->seq);
+
+		if (intended == 0 || strcmp(w->events[intended - 1].job, s->name) != 0)
+			broken(w, 2, "%s is submitted without an intent", s->name);
+		else if (journal_find(w, EV_ATTEMPT_SUBMITTED, s->phase, s->attempt, s->seq) >
+				 missing ||
+			 journal_find(w, EV_ATTEMPT_UNCERTAIN, s->phase, s->attempt, s->seq) >
+				 missing)
+			broken(w, 2, "%s is submitted again and was not missing", s->name);
+	}
+	for (int64_t s = w->checked; s < w->count; s++) {
+		if (w->events[s].kind != EV_RUN_ENDED)
+			continue;
+		for (int i = 0; i < w->job_count; i++)
+			if (!is_ended(w, &w->jobs[i]))
+				broken(w, 2, "the run ended and job %d (%s) is lost", i,
+				       w->jobs[i].name);
+	}
+}
+
+/* Is the cache proved at this place of the journal? */
+static bool is_proved(const struct world *w, int64_t seq)
+{
+	for (int64_t i = seq; i > 0; i--) {
+		const struct event *ev = &w->events[i - 1];
+
+		if (ev->kind == EV_CACHE_VERIFIED && ev->complete)
+			return true;
+		if (ev->kind == EV_CACHE_CHECKED && ev->verdict == CACHE_WARM)
+			return true;
+	}
+	return false;
+}
+
+/* 3. Training starts only on a cache verified complete for its graph key, or
+ * without a compile phase, or where the spec says `on_incomplete: train`. */
+static void rule3(struct world *w)
+{
+	if (!w->policy.compiles || w->policy.train_on_incomplete)
+		return;
+	for (int64_t s = w->checked; s < w->count; s++)
+		if (w->events[s].kind == EV_ATTEMPT_INTENDED && w->events[s].phase == PHASE_TRAIN &&
+		    !(is_proved(w, s) && w->cache_whole))
+			broken(w, 3, "training is intended and the cache is not proved");
+	for (int i = w->submits_checked; i < w->submit_count; i++)
+		if (w->submits[i].phase == PHASE_TRAIN && !is_proved(w, w->submits[i].seq))
+			broken(w, 3, "training is submitted and the cache is not proved");
+}
+
+/* The newest complete checkpoint that event `seq` may resume from, by the journal
+ * alone: -1 is none. A recorded fall back gives up the newest. */
+static int64_t newest_checkpoint(const struct world *w, int64_t seq, const char **ret_url)
+{
+	int64_t newest = -1, before = -1, attempt = 0;
+	const char *url = NULL, *url_before = NULL;
+
+	for (int64_t i = 0; i < seq - 1; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN) {
+			attempt = ev->attempt;
+		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && ev->attempt == attempt &&
+			   ev->step > newest) {
+			before = newest;
+			url_before = url;
+			newest = ev->step;
+			url = ev->url;
+		} else if (ev->kind == EV_RETRY_SCHEDULED && ev->phase == PHASE_TRAIN &&
+			   ev->action == ACTION_FALL_BACK) {
+			newest = before;
+			url = url_before;
+			before = -1;
+			url_before = NULL;
+		}
+	}
+	*ret_url = url;
+	return newest;
+}
+
+static const struct checkpoint *checkpoint_find(const struct world *w, const char *url)
+{
+	for (int i = 0; i < w->checkpoint_count; i++)
+		if (strcmp(w->checkpoints[i].url, url) == 0)
+			return &w->checkpoints[i];
+	return NULL;
+}
+
+static void check_resume(struct world *w, const struct event *ev)
+{
+	const struct checkpoint *c;
+	const char *url;
+	int64_t step = newest_checkpoint(w, ev->seq, &url);
+
+	if (!EVENT_HAS(ev, resumed_from)) {
+		if (step >= 0)
+			broken(w, 4, "train %d starts from scratch, not from step %d",
+			       (int)ev->attempt, (int)step);
+		return;
+	}
+	c = checkpoint_find(w, ev->resumed_from);
+	if (!c || !c->complete || c->phase != PHASE_TRAIN)
+		broken(w, 4, "train %d resumes from %s, which is not a complete checkpoint",
+		       (int)ev->attempt, ev->resumed_from);
+	else if (!url || strcmp(url, ev->resumed_from) != 0 || ev->step != step)
+		broken(w, 4, "train %d resumes from %s and not from %s", (int)ev->attempt,
+		       ev->resumed_from, url ? url : "scratch");
+}
+
+/* What an attempt saved and marked is in the journal before its end is. */
+static void check_all_reported(struct world *w, const struct event *ev)
+{
+	int64_t newest = -1;
+
+	for (int64_t i = 0; i < ev->seq; i++)
+		if (w->events[i].kind == EV_CHECKPOINT_COMPLETE && w->events[i].step > newest)
+			newest = w->events[i].step;
+	for (int i = 0; i < w->job_count; i++)
+		if (w->jobs[i].orphan) /* it saves on, and nobody is to know */
+			return;
+	for (int i = 0; i < w->checkpoint_count; i++) {
+		const struct checkpoint *c = &w->checkpoints[i];
+
+		if (c->complete && c->phase == PHASE_TRAIN && c->attempt == ev->attempt &&
+		    c->step > newest)
+			broken(w, 4, "train %d ended and %s is not reported", (int)ev->attempt,
+			       c->url);
+	}
+}
+
+/* 4. A retry starts from the newest *complete* checkpoint of this run, or from
+ * its parent or scratch where there is none; never from a partial one, never
+ * from one that phase 1 wrote. */
+static void rule4(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN)
+			check_resume(w, ev);
+		else if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
+			broken(w, 4, "phase 1 resumes from a checkpoint");
+		else if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN &&
+			 has_evidence(w, ev) &&
+			 journal_find(w, EV_ATTEMPT_ENDED, PHASE_TRAIN, ev->attempt, s) == 0)
+			check_all_reported(w, ev);
+	}
+}
+
+static bool is_cured_by_retry(enum failure_class class)
+{
+	return class != CLASS_USER_CODE && class != CLASS_USER_CONFIG &&
+	       class != CLASS_QUOTA_PERMISSION && class != CLASS_STOPPED;
+}
+
+/* Failures of a phase before event `seq`, as far as they use up the budget. */
+static int64_t failures_before(const struct world *w, enum phase phase, int64_t seq)
+{
+	int64_t failures = 0, last = 0;
+
+	for (int64_t i = 0; i < seq - 1; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev->kind != EV_ATTEMPT_ENDED || ev->phase != phase || ev->attempt <= last)
+			continue;
+		last = ev->attempt;
+		failures += ev->class != CLASS_NONE && ev->class != CLASS_SPOT &&
+			    ev->class != CLASS_CAPACITY;
+	}
+	return failures;
+}
+
+static void check_end(struct world *w, const struct event *ev)
+{
+	bool named = (ev->state == OUTCOME_SUCCEEDED && ev->exit_code == 0) ||
+		     (ev->state == OUTCOME_FAILED && ev->exit_code == 1) ||
+		     (ev->state == OUTCOME_REFUSED && (ev->exit_code == 4 || ev->exit_code == 5)) ||
+		     (ev->state == OUTCOME_STOPPED && ev->exit_code == 6);
+
+	if (!named)
+		broken(w, 5, "the run ended %s with exit code %d", outcome_names[ev->state],
+		       (int)ev->exit_code);
+	if (!EVENT_HAS(ev, reason) || ev->reason[0] == '\0')
+		broken(w, 5, "the run ended and nobody knows why");
+}
+
+/* 5. What retrying cannot cure (user code, spec, permission) is not retried;
+ * every path ends in a named state. */
+static void rule5(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+		int64_t ended;
+
+		if (ev->kind == EV_RUN_ENDED)
+			check_end(w, ev);
+		if (ev->kind != EV_ATTEMPT_INTENDED || ev->attempt == 1)
+			continue;
+		ended = journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, s);
+		if (ended > 0 && !is_cured_by_retry(w->events[ended - 1].class))
+			broken(w, 5, "%s is retried after %s", phase_names[ev->phase],
+			       class_names[w->events[ended - 1].class]);
+		if (failures_before(w, ev->phase, ev->seq) >= w->policy.retry_attempts &&
+		    w->policy.retry_attempts > 0)
+			broken(w, 5, "%s is retried beyond retry.attempts", phase_names[ev->phase]);
+	}
+}
+
+/* 6. Unknown is not failed: a job that cannot be seen is not relaunched; only
+ * evidence from the engine ends an attempt. */
+static void rule6(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++)
+		if (w->events[s].kind == EV_ATTEMPT_ENDED && !has_evidence(w, &w->events[s]))
+			broken(w, 6, "%s %d is said to have ended, and the engine has not said so",
+			       phase_names[w->events[s].phase], (int)w->events[s].attempt);
+}
+
+static bool is_true(const struct world *w, const struct event *ev)
+{
+	const struct checkpoint *c;
+	bool any = false, held = false;
+
+	for (int i = 0; i < w->job_count; i++)
+		if (is_of(&w->jobs[i], ev->phase, ev->attempt)) {
+			any = true;
+			held |= w->jobs[i].ever_held;
+		}
+	switch (ev->kind) {
+	case EV_ATTEMPT_SUBMITTED:
+		return any;
+	case EV_ATTEMPT_MISSING:
+		return !any;
+	case EV_ATTEMPT_CLAIMED:
+		return held;
+	case EV_CHECKPOINT_COMPLETE:
+		c = checkpoint_find(w, ev->url);
+		return c && c->complete && c->step == ev->step;
+	case EV_CACHE_VERIFIED:
+		return ev->complete == w->cache_whole;
+	case EV_CACHE_CHECKED:
+		return ev->verdict != CACHE_WARM || w->cache_whole;
+	default:
+		return true;
+	}
+}
+
+/* 7. What the journal says happened, happened; what it does not say can be found
+ * out again from the engine. So a driver's state is what the journal alone gives. */
+static void rule7(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+
+		if (ev->seq != s + 1)
+			broken(w, 7, "event %d has the number %d", (int)s + 1, (int)ev->seq);
+		/* A verdict that is told again may have been overtaken since. */
+		if (ev->kind == EV_CACHE_VERIFIED &&
+		    journal_find(w, EV_CACHE_VERIFIED, ev->phase, ev->attempt, s) != 0)
+			continue;
+		if (!is_true(w, ev))
+			broken(w, 7, "%s of %s %d is not true", event_rows[ev->kind].name,
+			       phase_names[ev->phase], (int)ev->attempt);
+	}
+	if (!w->dirty)
+		return;
+	w->dirty = false;
+	for (int i = 0; i < DRIVERS; i++) {
+		const struct driver *d = &w->drivers[i];
+
+		if (d->alive && d->seen == w->count &&
+		    memcmp(&d->flow, &w->shadow, sizeof d->flow) != 0)
+			broken(w, 7, "driver %d lives in %s/%s, the journal says %s/%s", i,
+			       flow_state_names[d->flow.state],
+			       attempt_state_names[d->flow.attempt_state],
+			       flow_state_names[w->shadow.state],
+			       attempt_state_names[w->shadow.attempt_state]);
+	}
+}
+
+static void (*const rules[RULES])(struct world *w) = { rule1, rule2, rule3, rule4,
+						       rule5, rule6, rule7 };
+
+void rules_check(struct world *w)
+{
+	for (int i = 0; i < RULES && w->broken == 0; i++)
+		rules[i](w);
+	w->checked = w->count;
+	w->submits_checked = w->submit_count;
+}
+
+void rules_check_end(struct world *w)
+{
+	static struct flow again;
+
+	flow_init(&again, &w->policy);
+	for (int64_t i = 0; i < w->count; i++)
+		machine_apply(w, &again, &w->events[i]);
+	if (memcmp(&again, &w->shadow, sizeof again) != 0)
+		broken(w, 7, "the journal played again gives another end");
+}

@@ -1,0 +1,293 @@
+/*
+ * The simulator: the real workflow machine of jobs/flow among fakes that are
+ * nasty but legal. Time, chance, journal, engine, jobs, claims, checkpoints and
+ * drivers are all in one process and follow from one seed, so any schedule can
+ * be played again exactly.
+ *
+ *   world.c    a schedule: who acts next, users, outages, clocks, takeovers
+ *   journal.c  append-only, numbered, with appends that fail or say nothing
+ *   engine.c   submit, find, describe, stop, all with lost words
+ *   job.c      what runs there: claim, steps, checkpoints, failures, orphans
+ *   driver.c   append, apply, carry out; crashes between any two of these
+ *   rules.c    the rules that must hold, looked at after every single step
+ *   plant.c    bugs put in on purpose, to see that the rules notice
+ */
+#ifndef STK_TESTS_SIM_SIM_H
+#define STK_TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/flow/flow.h"
+
+#define EVENTS_MAX      2048 /* of one run */
+#define ARENA_MAX       (512 * 1024)
+#define JOBS_MAX        256
+#define CHECKPOINTS_MAX 1024
+#define SUBMITS_MAX     1024
+#define DRIVERS         2
+#define RULES           7
+#define SECOND          INT64_C(1000)
+#define HOUR            (3600 * SECOND)
+#define NEVER           INT64_MAX
+
+/* ---- faults ------------------------------------------------------------------ */
+
+enum fault {
+	FAULT_SUBMIT_REFUSED,      /* a definite no */
+	FAULT_SUBMIT_REPLY_LOST,   /* accepted, but nobody hears it */
+	FAULT_SUBMIT_REQUEST_LOST, /* never arrived, and nobody hears that */
+	FAULT_SUBMIT_LATE,         /* accepted; shows up in listings only later */
+	FAULT_SUBMIT_DOUBLED,      /* one call, two engine jobs of one name */
+	FAULT_ENGINE_UNSEEN,       /* the engine cannot be reached, up to hours */
+	FAULT_STOP_LOST,           /* a stop that never arrives */
+	FAULT_REPORT_LATE,         /* news that comes later than it could */
+	FAULT_REPORT_TWICE,        /* news that is journalled again, whenever */
+	FAULT_END_LATE,            /* the engine takes its time to say that a job ended */
+	FAULT_CRASH,               /* of a driver, between any two steps */
+	FAULT_PAUSE,               /* of a driver, while another takes over */
+	FAULT_APPEND_FAILS,        /* disk full, service down: not written */
+	FAULT_APPEND_AMBIGUOUS,    /* written, but the writer is told it failed */
+	FAULT_JOB_FAILS,           /* with any class */
+	FAULT_SPOT,                /* the machine is taken away */
+	FAULT_CAPACITY,            /* there is no machine */
+	FAULT_ENGINE_RESTART,      /* the engine starts the same job again by itself */
+	FAULT_ORPHAN,              /* reported as ended, but it lives and writes */
+	FAULT_CANCELLED,           /* someone stops the job at the engine */
+	FAULT_CACHE_INCOMPLETE,    /* phase 1 says it went well; graphs are missing */
+	FAULT_EXIT_LIES,           /* phase 1 says it failed; the cache is whole */
+	FAULT_VERIFY_UNKNOWN,      /* the cache cannot be listed just now */
+	FAULT_CHECKPOINT_PARTIAL,  /* the job ends in the middle of saving */
+	FAULT_REQUEST_STOP,        /* a user stops the run, at any moment */
+	FAULT_CLOCK_JUMP,          /* of one host's wall clock */
+	FAULT_COUNT
+};
+
+extern const char *const fault_names[FAULT_COUNT];
+
+/* ---- who and what ------------------------------------------------------------- */
+
+struct rng {
+	uint64_t state;
+};
+
+enum job_state { JOB_QUEUED, JOB_STARTING, JOB_RUNNING, JOB_OVER };
+
+struct job {
+	char name[FLOW_ID_MAX];
+	enum phase phase;
+	int64_t attempt;
+	int restart;          /* the engine's own, of the same job */
+	enum job_state state; /* as it is */
+	int64_t visible_at;   /* in listings */
+	int64_t next_at;      /* when it acts again */
+	int64_t end_seen_at;  /* when the engine says that it ended; NEVER */
+	enum failure_class class;
+	bool lost_claim; /* it ended as "not mine" */
+	bool ever_held;  /* it held the claim at some time */
+	bool ran_without_claim;
+	bool stop_asked;
+	bool orphan;
+	bool resumed_right;
+	int64_t step, goal;
+	int saving; /* index of a checkpoint that is being written, or -1 */
+	int64_t graphs;
+	bool has_news; /* progress that no driver has journalled */
+};
+
+struct claim {
+	bool taken;
+	int job, restart;
+	int64_t attempt;
+};
+
+struct checkpoint {
+	char url[48];
+	enum phase phase;
+	int64_t attempt, step;
+	bool complete; /* marked by a manifest */
+};
+
+struct submit {
+	char name[FLOW_ID_MAX];
+	enum phase phase;
+	int64_t attempt;
+	int64_t seq; /* length of the journal at the time of the call */
+	bool refused;
+};
+
+/* What came of an append, as its writer sees it. */
+enum append { APPEND_DONE, APPEND_TAKEN, APPEND_FAILED };
+
+struct driver {
+	bool alive;
+	int64_t paused_until; /* 0: not paused */
+	bool check_lease;     /* it was paused: nothing before it has read the journal */
+	bool in_command;      /* its takeover is in the journal */
+	int64_t epoch, next_at;
+	int64_t seen;     /* events of the journal that it has applied */
+	int64_t heard_at; /* true time of the newest of them */
+	struct flow flow;
+	struct wishes wishes;
+	bool has_pending, pending_is_record, maybe_written;
+	struct event pending;
+	bool has_echo;
+	struct event echo;
+};
+
+struct world {
+	/* given */
+	uint64_t seed, schedule;
+	const struct plant *plant;
+	bool trace;
+	/* chance */
+	struct rng rng;
+	int rate[FAULT_COUNT]; /* of 1024 */
+	bool calm;             /* faults are over: now it has to end */
+	/* time */
+	int64_t now;                  /* true, since the schedule began */
+	int64_t wall_offset[DRIVERS]; /* of each driver's host */
+	int64_t driver_pace, job_pace;
+	/* the run */
+	struct flow_policy policy;
+	int run_number;
+	bool engine_dedupes; /* a submit of a known name finds it */
+	bool cache_whole;    /* the truth */
+	int64_t goal;        /* steps of the training */
+	int64_t unseen_until;
+	int64_t stop_at, pause_at, jump_at, unseen_at;
+	int64_t start_at; /* of the next driver */
+	int64_t steps;
+	/* the journal */
+	struct event events[EVENTS_MAX];
+	int64_t count;
+	char arena[ARENA_MAX];
+	size_t arena_len;
+	struct flow shadow; /* what replaying the journal gives */
+	/* the engine, the workspace */
+	struct job jobs[JOBS_MAX];
+	int job_count;
+	struct claim claims[PHASE_COUNT];
+	struct checkpoint checkpoints[CHECKPOINTS_MAX];
+	int checkpoint_count;
+	struct submit submits[SUBMITS_MAX];
+	int submit_count;
+	struct driver drivers[DRIVERS];
+	/* what the rules have looked at */
+	int64_t checked;
+	int submits_checked;
+	bool dirty;                 /* a driver has applied something since */
+	const char *unclaimed_mark; /* a checkpoint that was marked without the claim */
+	/* the first rule that is broken */
+	int broken; /* 1…7, 0: none */
+	char why[200];
+};
+
+/* ---- world.c -------------------------------------------------------------------- */
+
+uint64_t rng_next(struct rng *rng);
+/* 0 ≤ result < n; n > 0 */
+int64_t rng_below(struct rng *rng, int64_t n);
+/* Does this fault strike now? Counted when it does. */
+bool strikes(struct world *w, enum fault fault);
+/* A delay around `pace`: mostly near, sometimes far. */
+int64_t some_time(struct world *w, int64_t pace);
+/* Plays one schedule: runs one after the other until it has `events_min` events.
+ * Returns false if a rule was broken. */
+bool world_play(struct world *w, int64_t events_min);
+
+/* ---- journal.c ------------------------------------------------------------------ */
+
+/* Append as number `seq`, with the faults of appending for who != -1. */
+enum append journal_append(struct world *w, int64_t seq, const struct event *ev, int who);
+/* The machine under test, planted bugs included. */
+void machine_apply(const struct world *w, struct flow *flow, const struct event *ev);
+/* The journal has an event of that kind, phase and attempt up to `seq`: its number, 0. */
+int64_t journal_find(const struct world *w, enum event_kind kind, enum phase phase, int64_t attempt,
+		     int64_t seq);
+
+/* ---- engine.c ------------------------------------------------------------------- */
+
+enum submit_result { SUBMIT_DONE, SUBMIT_UNKNOWN, SUBMIT_REFUSED };
+enum submit_result engine_submit(struct world *w, const struct wish *wish, int64_t resumed_step,
+				 enum failure_class *ret_class);
+int engine_find(struct world *w, const char *name); /* 1, 0 certainly not, -1 unknown */
+void engine_stop(struct world *w, const char *name);
+bool engine_unseen(const struct world *w);
+
+struct sight {
+	bool seen, ended, claimed;
+	enum failure_class class; /* of the one that counts, where all have ended */
+	struct job *job;          /* one that counts */
+};
+void engine_describe(struct world *w, const char *name, struct sight *ret);
+
+/* ---- job.c ---------------------------------------------------------------------- */
+
+struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t attempt,
+		    int64_t resumed_step);
+void job_act(struct world *w, struct job *job);
+bool job_alive(const struct job *job);
+bool job_effective(const struct world *w, const struct job *job); /* it holds the claim */
+
+/* ---- driver.c ------------------------------------------------------------------- */
+
+void driver_start(struct world *w, int who);
+void driver_act(struct world *w, int who);
+
+/* ---- rules.c -------------------------------------------------------------------- */
+
+void rules_check(struct world *w);     /* after each step */
+void rules_check_end(struct world *w); /* of a run */
+
+/* ---- plant.c -------------------------------------------------------------------- */
+
+struct plant {
+	const char *name;
+	int rule; /* that has to notice */
+	const char *what;
+	/* the machine is wrong: after an event was applied */
+	void (*machine)(struct flow *flow, const struct event *ev);
+	/* the driver is wrong: instead of a wish; true: done */
+	bool (*driver)(struct world *w, int who, struct wish *wish);
+	/* an event is wrong before it is appended */
+	void (*event)(struct world *w, int who, struct event *ev);
+	bool claims_ignored, applies_first;
+};
+
+extern const struct plant plants[];
+extern const size_t plant_count;
+const struct plant *plant_find(const char *name);
+
+/* ---- report.c ------------------------------------------------------------------- */
+
+/* Counts over all schedules. */
+struct counts {
+	uint64_t schedules, runs, events, steps, events_least, events_most;
+	uint64_t kinds[EV_COUNT];
+	uint64_t states[FLOW_STATE_COUNT][ATTEMPT_STATE_COUNT];
+	uint64_t rules[64][ATTEMPT_STATE_COUNT]; /* rows of the machine, by attempt state before */
+	uint64_t wishes[WISH_KIND_COUNT];
+	uint64_t faults[FAULT_COUNT];
+	uint64_t outcomes[OUTCOME_COUNT][8]; /* by exit code */
+	uint64_t doubled;                    /* jobs that found the claim taken */
+	uint64_t stood_down;                 /* drivers */
+	uint64_t digest;                     /* of every event: the same on every machine */
+};
+extern struct counts counts;
+
+/* Prints all of them; false if something was never reached. */
+bool counts_print(bool must_reach_all);
+/* A line of the timeline, where it is wanted: TRACE(w, "job 3", "claims %s", …). */
+#define TRACE(w, ...)                                                                              \
+	do {                                                                                       \
+		if ((w)->trace)                                                                    \
+			trace_line(w, __VA_ARGS__);                                                \
+	} while (0)
+void trace_line(const struct world *w, const char *who, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+const char *driver_name(int who); /* -1: the user */
+void trace_event(const struct world *w, const char *who, const struct event *ev);
+
+#endif
