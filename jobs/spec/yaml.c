@@ -100,10 +100,11 @@ static int count(struct reader *reader, struct mark at, size_t nodes, size_t byt
 	reader->bytes += bytes;
 	if (reader->nodes <= TREE_NODES_MAX && reader->bytes <= TREE_TEXT_MAX)
 		return 0;
-	return fatal(reader, at, "move long lists into files of the source",
-		     reader->aliases > 0
-			     ? "aliases unfold the spec to more than 200000 values or 8 MiB"
-			     : "the spec has more than 200000 values");
+	return fatal(
+		reader, at, "move long lists into files of the source",
+		reader->aliases > 0
+			? "with its aliases the spec unfolds to more than 200000 values or 8 MiB"
+			: "the spec has more than 200000 values");
 }
 
 static int remember_anchor(struct reader *reader, const yaml_char_t *name, struct node *node,

@@ -195,6 +195,36 @@ static void an_override_cures_what_the_file_has_wrong(void **state)
 	assert_int_equal(spec_int(spec, SPEC_RESOURCES_NODES), 2);
 }
 
+static void norway_is_no_boolean(void **state)
+{
+	AUTO(spec_freep)
+	struct spec *spec = good_spec(
+		HEAD "env: {COUNTRY: no, ON: on}\nhyperparameters: {y: yes, on: off}\n", NULL);
+	const json_t *env = spec_get(spec, SPEC_ENV);
+	AUTO(auto_strv) char **argv = spec_arguments(spec, false);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(env, "COUNTRY")), "no");
+	assert_string_equal(json_string_value(json_object_get(env, "ON")), "on");
+	assert_string_equal(argv[2], "--y");
+	assert_string_equal(argv[3], "yes");
+	assert_string_equal(argv[5], "off");
+}
+
+static void an_override_without_path_or_value_is_refused(void **state)
+{
+	static const char *const sets[] = { "resources.nodes", "=5", "" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(sets); i++) {
+		AUTO(auto_free)
+		char *said = bad_spec(HEAD, (char *[]){ (char *)(uintptr_t)sets[i], NULL });
+
+		assert_non_null(strstr(said, "--set: "));
+		assert_non_null(strstr(said, "path=value"));
+	}
+}
+
 static void problems_are_bounded_and_errors_are_kept_before_lints(void **state)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
@@ -292,6 +322,8 @@ int main(void)
 		cmocka_unit_test(places_are_those_of_the_text),
 		cmocka_unit_test(later_overrides_win_and_anchors_stay_apart),
 		cmocka_unit_test(an_override_cures_what_the_file_has_wrong),
+		cmocka_unit_test(norway_is_no_boolean),
+		cmocka_unit_test(an_override_without_path_or_value_is_refused),
 		cmocka_unit_test(problems_are_bounded_and_errors_are_kept_before_lints),
 		cmocka_unit_test(ten_thousand_unknown_names_are_answered_at_once),
 		cmocka_unit_test(variables_cannot_fill_the_memory),
