@@ -5,7 +5,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 
-#include "jobs/engine/local.h"
+#include "jobs/engine/local_inside.h"
 
 struct bench {
 	struct place *place;
@@ -294,6 +294,10 @@ static void a_reused_pid_is_not_taken_for_the_agent(void **state)
 	assert_int_equal(status.exit, 0);
 	stop(bench);
 	stop(bench);
+	stranger.start_ticks--;
+	assert_false(signal_process(&stranger, SIGKILL));
+	assert_false(reap_child(&stranger, &status.exit));
+	stranger.start_ticks++;
 	assert_true(proc_alive(&stranger));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
