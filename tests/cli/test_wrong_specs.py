@@ -56,6 +56,8 @@ WRONG = {
     "absolute include": (HEAD + "source:\n  include: [«/etc/passwd]\n", "source.include[0]", ["/etc/passwd"], []),
     "include that leads out": (HEAD + "source:\n  include: [«../x]\n", "source.include[0]", ["../x"], []),
     "ignore of nothing known": (HEAD + "compile:\n  ignore: [«hyperparams.lr]\n", "compile.ignore[0]", ["hyperparams.lr"], ["hyperparameters"]),
+    "dash in a flag": ("version: 1\nname: x\ncommand: [python3, train.py, «\u2013\u2013lr=1]\n", "command[2]", ["en dash", "\u2013"], ["--"]),
+    "dash in a variable": (HEAD + "env: {NEURON_CC_FLAGS: «\"\u2013O1\"}\n", "env.NEURON_CC_FLAGS", ["en dash"], ["-"]),
     "bad cron": (HEAD + "schedule:\n  cron: «61 3 * * MON\n", "schedule.cron", [], []),
 }
 
@@ -150,7 +152,7 @@ def test_an_alias_bomb_is_refused_quickly_and_by_name(tmp_path):
     for level in range(1, 12):
         text += f"  B{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n"
     human, problems = check(tmp_path, text)
-    assert any("unfolds" in problem["message"] for problem in problems), problems
+    assert any("aliases unfold" in problem["message"] for problem in problems), problems
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
@@ -251,7 +253,6 @@ def test_neuron_and_jit_validate_and_are_refused(project):
 
 LINTS = {
     "a long phase 1": (HEAD + "compile: {kind: jax, cache_url: /c, max_steps: 100}\n", "100"),
-    "a dash in a flag": ("version: 1\nname: x\ncommand: [python3, train.py, \u2013\u2013lr=1]\n", "dash"),
     "a quote in a flag": (HEAD + "env: {NEURON_CC_FLAGS: '--model-type \u201ctransformer\u201d'}\n", "quot"),
     "an own cache": (HEAD + "env: {NEURON_CC_FLAGS: --cache_dir=/x}\n", "cache"),
     "optlevel in letters": (HEAD + "env: {NEURON_CC_FLAGS: --optlevel O1}\n", "optlevel"),

@@ -1,0 +1,140 @@
+/* The promises of jobs/report/status.h: the shape that programs rely on. */
+#include "jobs/report/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct event at(enum event_kind kind, int64_t second)
+{
+	return (struct event){ .kind = kind, .at = { 1795000000000 + second * 1000 } };
+}
+
+static void add_attempt(struct status *status, enum phase phase, int64_t attempt, int64_t from,
+			int64_t to, enum failure_class class)
+{
+	struct event ev = at(EV_ATTEMPT_INTENDED, from);
+
+	EVENT_SET(&ev, phase, phase);
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET_STR(&ev, job, "stk-r-train-1");
+	EVENT_SET_STR(&ev, nonce, "n");
+	status_add(status, &ev);
+	ev = at(EV_ATTEMPT_CLAIMED, from);
+	EVENT_SET(&ev, phase, phase);
+	EVENT_SET(&ev, attempt, attempt);
+	status_add(status, &ev);
+	ev = at(EV_ATTEMPT_ENDED, to);
+	EVENT_SET(&ev, phase, phase);
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, class, class);
+	EVENT_SET(&ev, exit, class == CLASS_NONE ? 0 : 1);
+	EVENT_SET_STR(&ev, evidence, "ValueError: no");
+	status_add(status, &ev);
+}
+
+static struct status *begun(json_t *plan)
+{
+	struct status *status = status_new("r1");
+	struct event ev = at(EV_RUN_CREATED, 0);
+
+	EVENT_SET_STR(&ev, name, "job");
+	EVENT_SET_STR(&ev, engine, "local");
+	EVENT_SET(&ev, plan, plan);
+	status_add(status, &ev);
+	return status;
+}
+
+static void a_fresh_run_is_running_and_knows_nothing_else(void **state)
+{
+	json_auto_t *plan = json_object(), *result = NULL;
+	AUTO(status_freep) struct status *status = begun(plan);
+
+	(void)state;
+	result = status_json(status, (struct utc){ 1795000001000 }, true);
+	assert_string_equal(js_str(result, "run"), "r1");
+	assert_string_equal(js_str(result, "state"), "running");
+	assert_int_equal(json_array_size(json_object_get(result, "attempts")), 0);
+	assert_null(json_object_get(result, "exit_code"));
+	assert_null(json_object_get(result, "jit"));
+	assert_null(json_object_get(result, "cost"));
+}
+
+static void a_failed_attempt_tells_its_class_evidence_and_what_followed(void **state)
+{
+	json_auto_t *plan = json_object(), *result = NULL;
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev = at(EV_RUN_ENDED, 40);
+	const json_t *attempt;
+
+	(void)state;
+	add_attempt(status, PHASE_TRAIN, 1, 10, 35, CLASS_USER_CODE);
+	EVENT_SET(&ev, state, OUTCOME_FAILED);
+	EVENT_SET(&ev, exit_code, 1);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET_STR(&ev, hint, "mend it");
+	status_add(status, &ev);
+	result = status_json(status, ev.at, true);
+	attempt = json_array_get(json_object_get(result, "attempts"), 0);
+	assert_string_equal(js_str(attempt, "state"), "ended");
+	assert_string_equal(js_str(attempt, "class"), "user-code");
+	assert_string_equal(js_str(attempt, "evidence"), "ValueError: no");
+	assert_string_equal(js_str(attempt, "action"), "stop");
+	assert_true(js_real(attempt, "seconds", 0) == 25.0);
+	assert_string_equal(js_str(result, "state"), "failed");
+	assert_string_equal(js_str(result, "phase"), "train");
+	assert_string_equal(js_str(result, "hint"), "mend it");
+	assert_int_equal(js_int(result, "exit_code", -1), 1);
+	assert_true(json_is_null(json_object_get(result, "driver")));
+}
+
+static void a_backoff_waits_and_a_list_has_no_attempts(void **state)
+{
+	json_auto_t *plan = json_object(), *waiting = NULL, *later = NULL;
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev = at(EV_RETRY_SCHEDULED, 36);
+
+	(void)state;
+	add_attempt(status, PHASE_TRAIN, 1, 10, 35, CLASS_UNKNOWN);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, until, ev.at.ms + 5000);
+	EVENT_SET(&ev, action, ACTION_RETRY);
+	status_add(status, &ev);
+	waiting = status_json(status, ev.at, false);
+	assert_string_equal(js_str(waiting, "state"), "waiting");
+	assert_string_equal(js_str(waiting, "waiting_for"), "the next attempt");
+	assert_null(json_object_get(waiting, "attempts"));
+	later = status_json(status, (struct utc){ ev.at.ms + 5001 }, true);
+	assert_string_equal(js_str(later, "state"), "running");
+}
+
+static void the_cost_is_that_of_the_time_attempts_ran(void **state)
+{
+	json_auto_t *plan =
+		json_pack("{s:{s:{s:f, s:i}}}", "spec", "resources", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+	json_auto_t *result = NULL;
+
+	(void)state;
+	add_attempt(status, PHASE_PRECOMPILE, 1, 0, 50, CLASS_NONE);
+	add_attempt(status, PHASE_TRAIN, 1, 100, 150, CLASS_NONE);
+	result = status_json(status, (struct utc){ 1795000999000 }, true);
+	/* 100 s at 72 USD an hour for both nodes */
+	assert_true(js_real(json_object_get(result, "cost"), "accrued", 0) == 2.0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fresh_run_is_running_and_knows_nothing_else),
+		cmocka_unit_test(a_failed_attempt_tells_its_class_evidence_and_what_followed),
+		cmocka_unit_test(a_backoff_waits_and_a_list_has_no_attempts),
+		cmocka_unit_test(the_cost_is_that_of_the_time_attempts_ran),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
