@@ -2,11 +2,11 @@
  * JSON by Jansson (whose one home this header is), plus what we do often.
  *
  * Numbers: integers are 64-bit (a larger one is an error, not a rounded one); a
- * real is written with 15 significant digits, so that 0.003 reads as 0.003; nan and infinity have no
- * JSON, so that json_real() of them is NULL and js_put() leaves them out.
- * Parsing is strict, limited in depth by Jansson (2048), rejects duplicate keys
- * and takes any value at the top. Errors carry EXIT_REFUSED and never an excerpt
- * of the text. json_auto_t releases a reference at the end of its scope.
+ * real is written with 15 significant digits, so that 0.003 reads as 0.003; nan and infinity have
+ * no JSON, so that json_real() of them is NULL and js_put() leaves them out. Parsing is strict,
+ * limited in depth by Jansson (2048), rejects duplicate keys and takes any value at the top. Errors
+ * carry EXIT_REFUSED and never an excerpt of the text. json_auto_t releases a reference at the end
+ * of its scope.
  */
 #ifndef STK_BASE_JSON_H
 #define STK_BASE_JSON_H

@@ -18,7 +18,7 @@ struct repo {
 	char commit[65];
 	bool ignores_modes;
 	struct repo_entry *entries;
-	size_t count;
+	size_t count, cap;
 	struct timespec index_written;
 };
 
@@ -200,9 +200,10 @@ static struct repo_entry *add_entry(struct repo *repo, const char *path)
 {
 	struct repo_entry *entry;
 
-	if ((repo->count & (repo->count - 1)) == 0) /* full at every power of two */
-		repo->entries = mem_grow(repo->entries, repo->count ? repo->count * 2 : 1,
-					 sizeof *repo->entries);
+	if (repo->count == repo->cap) {
+		repo->cap = repo->cap ? repo->cap * 2 : 64;
+		repo->entries = mem_grow(repo->entries, repo->cap, sizeof *repo->entries);
+	}
 	entry = &repo->entries[repo->count++];
 	*entry = (struct repo_entry){ .path = mem_copy(path) };
 	return entry;

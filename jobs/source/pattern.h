@@ -3,7 +3,7 @@
  * .gitignore use them. Bytes, not characters; letters count as they are.
  *
  *   *      any run within one part of the path     ?  one byte of a part
- *   [a-z]  one of a set, [!a-z] none of it, [[:alpha:]] classes
+ *   [a-z]  one of a set, [!a-z] none of it, [[:alpha:]] classes (within a part)
  *   \x     x itself
  *   **     as a whole part: any number of parts, none too; at the end: at
  *          least one, so "train/" and two stars means all that is in train

@@ -72,10 +72,10 @@ static int pin_work_tree(const struct source_request *request, struct tree *tree
 	if (repo && repo_load(repo, err) < 0)
 		return -1;
 	if (repo)
-		strcpy(pin->commit, repo_commit(repo));
+		snprintf(pin->commit, sizeof pin->commit, "%s", repo_commit(repo));
 	if (tree_walk(tree, TAKE(repo), filter, err) < 0 || tree_hash(tree, err) < 0)
 		return -1;
-	strcpy(pin->kind, tree->scopes ? "git" : "dir");
+	snprintf(pin->kind, sizeof pin->kind, "%s", tree->scopes ? "git" : "dir");
 	if (!tree->scopes) {
 		pin->commit[0] = '\0';
 		return 0;
@@ -150,7 +150,7 @@ static int pin_commit(const struct source_request *request, struct tree *tree,
 			tree->root, request->rev);
 		return err_field(err, "source.rev");
 	}
-	strcpy(pin->kind, "git");
+	snprintf(pin->kind, sizeof pin->kind, "git");
 	if (repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
 	    repo_commit_files(repo, pin->commit, want_file, take_blob, &files, err) < 0)
 		return -1;

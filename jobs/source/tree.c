@@ -70,9 +70,10 @@ struct tree_file *tree_add(struct tree *tree, const char *path)
 {
 	struct tree_file *file;
 
-	if ((tree->count & (tree->count - 1)) == 0) /* full at every power of two */
-		tree->files = mem_grow(tree->files, tree->count ? tree->count * 2 : 1,
-				       sizeof *tree->files);
+	if (tree->count == tree->cap) {
+		tree->cap = tree->cap ? tree->cap * 2 : 64;
+		tree->files = mem_grow(tree->files, tree->cap, sizeof *tree->files);
+	}
 	file = &tree->files[tree->count++];
 	memset(file, 0, sizeof *file);
 	file->path = mem_copy(path);

@@ -55,7 +55,7 @@ struct tree {
 	int fd;
 	struct scope *scopes; /* the outermost last; NULL: a plain folder */
 	struct tree_file *files;
-	size_t count;
+	size_t count, cap;
 	struct sb moved; /* submodules at another commit than recorded, each with its NUL */
 };
 

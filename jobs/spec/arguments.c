@@ -71,18 +71,20 @@ size_t overlay(const struct node *map, const struct node *over, struct entry **r
 {
 	size_t below = map && map->kind == NODE_MAP ? map->count : 0;
 	size_t above = over && over->kind == NODE_MAP ? over->count : 0;
+	const struct entry *changes = above > 0 ? over->entries : NULL;
 	struct entry *entries = mem_grow(NULL, below + above + 1, sizeof *entries);
 	size_t count = below;
 
 	if (below > 0)
 		memcpy(entries, map->entries, below * sizeof *entries);
 	for (size_t i = 0; i < above; i++) {
-		struct entry *same = below > 0 ? node_entry(map, over->entries[i].key) : NULL;
+		const struct entry *entry = &changes[i];
+		struct entry *same = below > 0 ? node_entry(map, entry->key) : NULL;
 
 		if (same)
-			entries[same - map->entries].value = over->entries[i].value;
+			entries[same - map->entries].value = entry->value;
 		else
-			entries[count++] = over->entries[i];
+			entries[count++] = *entry;
 	}
 	*ret_entries = entries;
 	return count;

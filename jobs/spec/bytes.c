@@ -10,6 +10,8 @@
 #include "jobs/base/auto.h"
 #include "jobs/base/text.h"
 
+static const struct mark file_start = { 1, 1, NULL };
+
 static const char *kind_of(mode_t mode)
 {
 	if (S_ISDIR(mode))
@@ -71,9 +73,9 @@ int bytes_read(struct reporter *reporter, const char *path, struct sb *text, str
 	if (n < 0)
 		return refuse(err, path, errno);
 	if (st.st_size > (off_t)SPEC_BYTES_MAX || text->len > SPEC_BYTES_MAX) {
-		problem_hint(problem_error(reporter, (struct mark){ 1, 1, NULL }, NULL,
-					   "the file is larger than 1 MiB"),
-			     "is it a spec? long lists belong in files of the source");
+		problem_hint(
+			problem_error(reporter, file_start, NULL, "the file is larger than 1 MiB"),
+			"is it a spec? long lists belong in files of the source");
 		return -1;
 	}
 	return 0;
@@ -119,8 +121,7 @@ static int bad_byte(struct reporter *reporter, const char *text, size_t len, siz
 	unsigned char byte = (unsigned char)text[offset];
 
 	if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
-		problem_hint(problem_error(reporter, (struct mark){ 1, 1, NULL }, NULL,
-					   "the file is UTF-16"),
+		problem_hint(problem_error(reporter, file_start, NULL, "the file is UTF-16"),
 			     "save it as UTF-8");
 	} else if (byte == 0) {
 		problem_hint(problem_error(reporter, at, NULL, "a NUL byte: this is no text"),

@@ -140,9 +140,9 @@ static void apply_one(struct setter *setter, struct node *root)
 		return;
 	}
 	path = whole = mem_copy_n(setter->set, (size_t)(equals - setter->set));
-	while (*path) {
+	for (;;) {
 		path = step(setter, &field, node, path, &entry);
-		if (!path)
+		if (!path || !entry)
 			return;
 		if (!*path)
 			break;
