@@ -61,12 +61,15 @@ int(err_wrap)(struct err **err, const char *fmt, ...)
 
 int(err_hint)(struct err **err, const char *fmt, ...)
 {
+	char *hint;
 	va_list args;
 
-	free((*err)->hint);
+	/* The arguments may quote the hint that this one replaces. */
 	va_start(args, fmt);
-	(*err)->hint = format_v(fmt, args);
+	hint = format_v(fmt, args);
 	va_end(args);
+	free((*err)->hint);
+	(*err)->hint = hint;
 	return -1;
 }
 

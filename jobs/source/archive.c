@@ -327,7 +327,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, const cha
 static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct err **err)
 {
 	AUTO(auto_close) int folder = -1;
-	const char *name = archive_entry_pathname(entry), *last = name, *target;
+	const char *name = archive_entry_pathname(entry), *last = NULL, *target;
 	mode_t mode = archive_entry_mode(entry);
 
 	if (!name || !text_is_utf8(name, strlen(name)))

@@ -222,6 +222,7 @@ static void the_files_are_private(void **state)
 	struct stat st;
 
 	(void)state;
+	assert_non_null(journal);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
