@@ -200,7 +200,7 @@ static struct repo_entry *add_entry(struct repo *repo, const char *path)
 {
 	struct repo_entry *entry;
 
-	if (repo->count == repo->cap) {
+	if (!repo->entries || repo->count == repo->cap) {
 		repo->cap = repo->cap ? repo->cap * 2 : 64;
 		repo->entries = mem_grow(repo->entries, repo->cap, sizeof *repo->entries);
 	}
