@@ -196,8 +196,10 @@ static void check_case(const char *folder)
 			assert_int_equal(fs_write_atomic(path, said, strlen(said), 0644, &err), 0);
 		return;
 	}
-	if (!want)
+	if (!want) {
 		fail_msg("%s is missing: run with --bless and read what it says", path);
+		return;
+	}
 	if (strcmp(want, said) != 0)
 		fail_msg("%s\n--- said ---\n%s--- wanted ---\n%s", folder, said, want);
 }
