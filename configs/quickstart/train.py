@@ -1,9 +1,8 @@
 """Quickstart training job: a small vision transformer on handwritten digits.
 
-Plain JAX on the digits bundled with scikit-learn, written so that a compile cache can
-serve it whole: shapes are static, and lr, max_steps, seed etc. are array arguments. It
-has three graphs, init_state, train_step and eval_step; one step reaches all, and only
-the batch size, the number of nodes or an edit of the model changes any.
+Plain JAX on scikit-learn's digits, made for a compile cache: static shapes, and lr,
+max_steps, seed etc. are array arguments. One step reaches all three graphs (init_state,
+train_step, eval_step); batch size, number of nodes and model edits alone change them.
 
 Environment: STOKER_CHECKPOINT_DIR (nodes share it, node 0 writes), STOKER_RESUME_FROM
 (one step-... directory), STOKER_NODES, STOKER_NODE_RANK, STOKER_MASTER_ADDR and _PORT.
@@ -142,8 +141,8 @@ def save_checkpoint(root: Path, state: Tree, step: int) -> None:
     # meta.json makes the checkpoint complete: first thing to go, last to come.
     (folder / "meta.json").unlink(missing_ok=True)
     write_durably(folder / "state.npz", lambda file: np.savez(file, **named(state)))
-    meta = {"step": step, "state_bytes": (folder / "state.npz").stat().st_size}
-    write_durably(folder / "meta.json", lambda file: file.write(json.dumps(meta).encode()))
+    meta = json.dumps({"step": step, "state_bytes": (folder / "state.npz").stat().st_size})
+    write_durably(folder / "meta.json", lambda file: file.write(meta.encode()))
 
 
 def is_complete(folder: Path) -> bool:
@@ -176,6 +175,7 @@ def load_checkpoint(folder: Path, template: Tree) -> Tree:
 def join_nodes() -> None:
     if (nodes := int(os.environ.get("STOKER_NODES") or 1)) > 1:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.config.update("jax_enable_preemption_service", False)  # it swallows SIGTERM
         address = f"{os.environ['STOKER_MASTER_ADDR']}:{os.environ['STOKER_MASTER_PORT']}"
         jax.distributed.initialize(address, nodes, int(os.environ["STOKER_NODE_RANK"]))
         if jax.default_backend() == "cpu":

@@ -26,15 +26,17 @@ void flow_init(struct flow *flow, const struct flow_policy *policy)
 
 void flow_copy(char *to, size_t size, const char *text)
 {
-	size_t len = text ? strlen(text) : 0;
+	size_t len;
 
+	if (!text)
+		text = "";
+	len = strlen(text);
 	if (len >= size) {
 		len = size - 1;
 		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
 			len--;
 	}
-	if (len > 0)
-		memmove(to, text, len);
+	memmove(to, text, len);
 	to[len] = '\0';
 }
 

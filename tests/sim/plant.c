@@ -20,7 +20,7 @@ static void stop_forgets_job(struct flow *flow, const struct event *ev)
 		flow->state = FLOW_ENDING;
 		flow->outcome = OUTCOME_STOPPED;
 		flow->exit_code = 6;
-		strcpy(flow->end_reason, "stopped");
+		memcpy(flow->end_reason, "stopped", sizeof "stopped");
 	}
 }
 
@@ -31,7 +31,7 @@ static void stop_ignores_intent(struct flow *flow, const struct event *ev)
 		flow->state = FLOW_ENDING;
 		flow->outcome = OUTCOME_STOPPED;
 		flow->exit_code = 6;
-		strcpy(flow->end_reason, "stopped");
+		memcpy(flow->end_reason, "stopped", sizeof "stopped");
 	}
 }
 

@@ -75,7 +75,7 @@ static void fields_lie_apart_and_enums_have_names(void **state)
 		for (int j = 0; j < i; j++)
 			assert_true(row->offset != event_fields[j].offset);
 		assert_int_equal(row->type == EVT_ENUM, row->names != NULL);
-		for (int n = 0; n < row->name_count; n++) {
+		for (int n = 0; row->names && n < row->name_count; n++) {
 			assert_non_null(row->names[n]);
 			assert_int_equal(name_find(row->names, row->name_count, row->names[n]), n);
 		}

@@ -252,7 +252,8 @@ static void nonces_differ_by_seed_phase_and_attempt(void **state)
 				s.flow.attempts[s.flow.phase] = attempt;
 				flow_wishes(&s.flow, s.flow.at, &s.wishes);
 				assert_int_equal(s.wishes.list[0].kind, WISH_RECORD);
-				strcpy(seen[count++], s.wishes.list[0].event.nonce);
+				snprintf(seen[count++], FLOW_ID_MAX, "%s",
+					 s.wishes.list[0].event.nonce);
 			}
 		}
 	}
