@@ -26,11 +26,8 @@ void flow_init(struct flow *flow, const struct flow_policy *policy)
 
 void flow_copy(char *to, size_t size, const char *text)
 {
-	size_t len;
+	size_t len = strlen(text);
 
-	if (!text)
-		text = "";
-	len = strlen(text);
 	if (len >= size) {
 		len = size - 1;
 		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)

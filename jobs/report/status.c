@@ -9,7 +9,7 @@ struct status {
 	json_t *attempts; /* array, newest last */
 	bool begun, ended, left, stop_requested;
 	enum phase phase;
-	struct utc until; /* of a backoff; ms 0: none */
+	struct utc until;      /* of a backoff; ms 0: none */
 	double price_per_hour; /* all nodes; 0: unknown */
 	int64_t paid_ms;       /* of attempts that have ended */
 	struct utc running_since;

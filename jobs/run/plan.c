@@ -17,9 +17,8 @@ void plan_freep(struct plan **plan)
 		return;
 	json_decref(p->json);
 	source_pin_freep(&p->pin);
-	auto_strv(&p->include);
-	auto_strv(&p->link);
 	free(p->root);
+	free(p->rev);
 	free(p);
 	*plan = NULL;
 }
@@ -56,18 +55,19 @@ static char *beside_spec(const struct spec *spec, const char *place)
 	return fs_absolute(joined);
 }
 
-static int pin_source(struct plan *plan, const struct spec *spec, struct err **err)
+static int pin_source(struct plan *plan, const struct spec *spec, char *const *own,
+		      struct err **err)
 {
-	struct source_request request = { .rev = spec_str(spec, SPEC_SOURCE_REV),
-					  .allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY) };
+	AUTO(auto_strv) char **include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
+	AUTO(auto_strv) char **link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
+	struct source_request request = { .include = include, .link = link, .own = own };
 	int line = 0, column = 0;
 
 	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
-	plan->include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
-	plan->link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
+	plan->rev = mem_copy(spec_str(spec, SPEC_SOURCE_REV));
 	request.root = plan->root;
-	request.include = plan->include;
-	request.link = plan->link;
+	request.rev = plan->rev;
+	request.allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY);
 	if (source_pin(&request, &plan->pin, err) == 0)
 		return 0;
 	if ((*err)->field && spec_place(spec, (*err)->field, &line, &column))
@@ -75,10 +75,12 @@ static int pin_source(struct plan *plan, const struct spec *spec, struct err **e
 	return -1;
 }
 
-static json_t *source_json(const struct plan *plan)
+static json_t *source_json(const struct plan *plan, const struct spec *spec)
 {
+	const json_t *paths = spec_get(spec, SPEC_SOURCE_LINK), *path;
 	AUTO(auto_free) char *bundle = source_bundle_key(plan->pin->digest);
 	json_t *source = json_object(), *links = json_array();
+	size_t i;
 
 	js_put_str(source, "kind", plan->pin->kind);
 	if (plan->pin->commit[0])
@@ -88,10 +90,11 @@ static json_t *source_json(const struct plan *plan)
 	js_put(source, "files", json_integer((json_int_t)json_object_size(plan->pin->files)));
 	js_put_str(source, "root", plan->root);
 	js_put_str(source, "bundle", bundle);
-	for (char **link = plan->link; *link; link++) {
-		AUTO(auto_free) char *target = fs_join(plan->root, *link);
+	json_array_foreach (paths, i, path) {
+		const char *link = json_string_value(path);
+		AUTO(auto_free) char *target = fs_join(plan->root, link);
 
-		json_array_append_new(links, json_pack("[s, s]", *link, target));
+		json_array_append_new(links, json_pack("[s, s]", link, target));
 	}
 	js_put(source, "links", links);
 	return source;
@@ -291,6 +294,7 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	const struct compile_kind *kind = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
 	AUTO(auto_free) char *workspace = workspace_of(spec, state_dir);
 	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
+	AUTO(auto_free) char *own_state = fs_absolute(state_dir);
 	AUTO(auto_free) char *cache = NULL;
 	json_t *json = json_object();
 
@@ -308,9 +312,9 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
 	js_put_str(json, "workspace", workspace);
-	if (pin_source(plan, spec, err) < 0)
+	if (pin_source(plan, spec, (char *const[]){ own_state, workspace, cache, NULL }, err) < 0)
 		return -1;
-	js_put(json, "source", source_json(plan));
+	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
 		return -1;
 	put_phases(plan, spec, kind, cache);
@@ -326,11 +330,7 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 int plan_publish(const struct plan *plan, struct err **err)
 {
 	AUTO(store_freep) struct store *workspace = NULL;
-	struct source_request request = { .root = plan->root,
-					  .rev = js_str(js_path(plan->json, "spec.source"), "rev"),
-					  .allow_dirty = true, /* judged when it was pinned */
-					  .include = plan->include,
-					  .link = plan->link };
+	struct source_request request = { .root = plan->root, .rev = plan->rev };
 
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
 	    source_publish(&request, plan->pin, workspace, err) < 0)

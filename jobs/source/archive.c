@@ -255,8 +255,7 @@ static int disk_error(const struct unpack *u, const char *name, int os_errno, st
 }
 
 /* Open the folder that `name` belongs in, making what is missing. */
-static int open_folder(const struct unpack *u, const char *name, int *ret_fd, const char **ret_last,
-		       struct err **err)
+static int open_folder(const struct unpack *u, const char *name, int *ret_fd, struct err **err)
 {
 	AUTO(auto_close) int fd = fcntl(u->dest, F_DUPFD_CLOEXEC, 0);
 	const char *part = name, *slash;
@@ -277,7 +276,6 @@ static int open_folder(const struct unpack *u, const char *name, int *ret_fd, co
 		part = slash + 1;
 	}
 	*ret_fd = fd;
-	*ret_last = part;
 	fd = -1;
 	return 0;
 }
@@ -295,13 +293,21 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-static int unpack_file(struct unpack *u, const char *name, int folder, const char *last,
-		       struct archive_entry *entry, struct err **err)
+static const char *last_part(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
+static int unpack_file(struct unpack *u, const char *name, int folder, struct archive_entry *entry,
+		       struct err **err)
 {
 	mode_t mode = archive_entry_mode(entry) & 0100 ? 0777 : 0666;
 	int64_t announced = archive_entry_size(entry);
 	AUTO(auto_close)
-	int fd = openat(folder, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int fd = openat(folder, last_part(name),
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	ssize_t got;
 
 	if (fd < 0)
@@ -327,7 +333,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, const cha
 static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct err **err)
 {
 	AUTO(auto_close) int folder = -1;
-	const char *name = archive_entry_pathname(entry), *last = NULL, *target;
+	const char *name = archive_entry_pathname(entry), *target;
 	mode_t mode = archive_entry_mode(entry);
 
 	if (!name || !text_is_utf8(name, strlen(name)))
@@ -342,14 +348,16 @@ static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct er
 		return refuse(u, name, "has set-id bits", err);
 	if (!S_ISREG(mode) && !S_ISLNK(mode))
 		return refuse(u, name, "is neither a file nor a link", err);
-	if (open_folder(u, name, &folder, &last, err) < 0)
+	if (open_folder(u, name, &folder, err) < 0)
 		return -1;
 	if (S_ISREG(mode))
-		return unpack_file(u, name, folder, last, entry, err);
+		return unpack_file(u, name, folder, entry, err);
 	target = archive_entry_symlink(entry);
 	if (!target || !archive_link_inside(name, target))
 		return refuse(u, name, "is a link that leads out of it", err);
-	return symlinkat(target, folder, last) < 0 ? disk_error(u, name, errno, err) : 0;
+	if (symlinkat(target, folder, last_part(name)) < 0)
+		return disk_error(u, name, errno, err);
+	return 0;
 }
 
 static int unpack_all(struct unpack *u, struct err **err)

@@ -1,4 +1,5 @@
-/* Which files `source.include` and `source.link` leave. See tree.h. */
+/* Which files are left by `source.include`, `source.link` and what we write
+ * ourselves. See tree.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,11 +62,47 @@ static int normal_paths(char *const *list, const char *field, char ***ret, struc
 	return 0;
 }
 
+/* Where the path leads, through all links; as it stands while nothing is there. */
+static char *resolved(const char *path)
+{
+	char *real = realpath(path, NULL);
+
+	return real ? real : fs_absolute(path);
+}
+
+/* State that is kept within the source changes while it is packed, and would
+ * make each run's source a new one. */
+static int own_paths(const struct source_request *request, char ***ret, struct err **err)
+{
+	size_t count = count_of(request->own), kept = 0;
+	AUTO(auto_strv) char **own = mem_zero(count + 1, sizeof *own);
+	AUTO(auto_free) char *root = resolved(request->root);
+	size_t root_len = strcmp(root, "/") == 0 ? 0 : strlen(root);
+
+	for (size_t i = 0; i < count; i++) {
+		AUTO(auto_free) char *path = resolved(request->own[i]);
+
+		if (strcmp(path, root) == 0) {
+			err_set(err, EXIT_REFUSED,
+				"'%s' is both the source folder and one that stoker "
+				"keeps its own files in",
+				path);
+			return err_hint(err, "give it a folder of its own, such as '%s/.stoker'",
+					path);
+		}
+		if (strncmp(path, root, root_len) == 0 && path[root_len] == '/')
+			own[kept++] = mem_copy(path + root_len + 1);
+	}
+	*ret = TAKE(own);
+	return 0;
+}
+
 int filter_init(struct filter *ret, const struct source_request *request, struct err **err)
 {
 	*ret = (struct filter){ 0 };
 	if (normal_paths(request->include, "source.include", &ret->include, err) < 0 ||
-	    normal_paths(request->link, "source.link", &ret->link, err) < 0)
+	    normal_paths(request->link, "source.link", &ret->link, err) < 0 ||
+	    own_paths(request, &ret->own, err) < 0)
 		return -1;
 	ret->used = mem_zero(count_of(ret->include) + 1, sizeof *ret->used);
 	for (size_t i = 0; ret->link && ret->link[i]; i++) {
@@ -84,26 +121,31 @@ void filter_release(struct filter *filter)
 {
 	auto_strv(&filter->include);
 	auto_strv(&filter->link);
+	auto_strv(&filter->own);
 	free(filter->used);
 	*filter = (struct filter){ 0 };
 }
 
-/* It is brought along otherwise: itself, or a folder above it. */
-static bool is_linked(const struct filter *filter, const char *path)
+/* One of these, or below one. */
+static bool is_within(char *const *paths, const char *path)
 {
-	for (size_t i = 0; filter->link && filter->link[i]; i++) {
-		size_t len = strlen(filter->link[i]);
+	for (size_t i = 0; paths && paths[i]; i++) {
+		size_t len = strlen(paths[i]);
 
-		if (strncmp(path, filter->link[i], len) == 0 &&
-		    (path[len] == '\0' || path[len] == '/'))
+		if (strncmp(path, paths[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
 			return true;
 	}
 	return false;
 }
 
+static bool is_left_out(const struct filter *filter, const char *path)
+{
+	return is_within(filter->link, path) || is_within(filter->own, path);
+}
+
 bool filter_takes(const struct filter *filter, const char *path)
 {
-	if (is_linked(filter, path))
+	if (is_left_out(filter, path))
 		return false;
 	for (size_t i = 0; filter->include && filter->include[i]; i++)
 		if (pattern_match(filter->include[i], path, true))
@@ -113,7 +155,7 @@ bool filter_takes(const struct filter *filter, const char *path)
 
 bool filter_reaches(const struct filter *filter, const char *path)
 {
-	if (is_linked(filter, path))
+	if (is_left_out(filter, path))
 		return false;
 	for (size_t i = 0; filter->include && filter->include[i]; i++)
 		if (pattern_reaches(filter->include[i], path))

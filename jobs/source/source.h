@@ -32,6 +32,8 @@ struct source_request {
 	bool allow_dirty;     /* take a work tree that differs from its commit */
 	char *const *include; /* globs (pattern.h), NULL-terminated; NULL or none: everything */
 	char *const *link;    /* paths below root that are brought along otherwise; may be NULL */
+	char *const *own;     /* absolute paths of what we ourselves write (state, workspace,
+			       * cache): never part of the source; may be NULL */
 };
 
 struct source_pin {
@@ -50,8 +52,9 @@ int source_pin(const struct source_request *request, struct source_pin **ret, st
 void source_pin_freep(struct source_pin **pin);
 
 /* Pack the files of `pin` (and no others) as `sources/<digest>.tar.gz`, and its
- * patch as `sources/<digest>.patch`, unless they are there. A file that is no
- * longer what was pinned is an error: "changed while packing". */
+ * patch as `sources/<digest>.patch`, unless they are there. Of the request only
+ * root and rev count. A file that is no longer what was pinned is an error:
+ * "changed while packing". */
 int source_publish(const struct source_request *request, const struct source_pin *pin,
 		   struct store *workspace, struct err **err);
 

@@ -20,6 +20,7 @@ struct filter {
 	char **include; /* NULL-terminated; NULL: everything */
 	bool *used;     /* a flag for each pattern: something matched */
 	char **link;    /* NULL-terminated, may be NULL */
+	char **own;     /* the same: what of our own lies below the root */
 };
 
 /* Checks the request's patterns and paths (EXIT_SPEC, with the field). */

@@ -90,9 +90,8 @@ static void loading_time_of_a_hit_is_not_compile_time_of_an_earlier_miss(void **
 static void a_second_graph_of_a_name_has_its_own_time(void **state)
 {
 	AUTO(book_freep)
-	struct graph_book *book =
-		book_of(MISS("jit_f", KEY_F) FINISHED("f", "0.5") MISS("jit_f", "jit_f-" HEX_B)
-				HIT("jit_f", "jit_f-" HEX_C) FINISHED("f", "2.0"));
+	struct graph_book *book = book_of(MISS("jit_f", KEY_F) FINISHED("f", "0.5") MISS(
+		"jit_f", "jit_f-" HEX_B) HIT("jit_f", "jit_f-" HEX_C) FINISHED("f", "2.0"));
 
 	(void)state;
 	assert_true(book_find(book, KEY_F)->seconds == 0.5);

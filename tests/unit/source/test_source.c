@@ -183,6 +183,28 @@ static void linked_paths_are_checked_and_not_packed(void **state)
 	assert_refused(&request, EXIT_SPEC, "a/../../x", "source.link");
 }
 
+static void what_we_write_ourselves_is_no_part_of_the_source(void **state)
+{
+	struct fixture *f = *state;
+	struct source_request request = request_of(f);
+	AUTO(auto_free) char *inside = fs_join(request.root, "runs/state");
+	AUTO(auto_free) char *beside = fs_join(f->scratch, "runs");
+	AUTO(auto_free) char *alias = fs_join(f->scratch, "alias");
+	AUTO(auto_free) char *behind_link = fs_join(alias, "cache");
+	char *own[] = { inside, beside, behind_link, NULL };
+	char *itself[] = { alias, NULL };
+
+	file(f, "train.py", "x");
+	file(f, "runs/state/journal.db", "x");
+	file(f, "runs/state.txt", "x");
+	file(f, "cache/entry", "x");
+	assert_int_equal(symlink(request.root, alias), 0);
+	request.own = own;
+	assert_pins(&request, "runs/state.txt train.py ");
+	request.own = itself;
+	assert_refused(&request, EXIT_REFUSED, "both the source folder", NULL);
+}
+
 static void nothing_to_pack_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -316,6 +338,7 @@ int main(void)
 		T(include_chooses_by_globs),
 		T(a_pattern_that_matches_nothing_is_named),
 		T(linked_paths_are_checked_and_not_packed),
+		T(what_we_write_ourselves_is_no_part_of_the_source),
 		T(nothing_to_pack_is_an_error),
 		T(too_much_is_an_error_with_a_cure_and_fast),
 		T(a_bundle_is_published_once_and_holds_what_was_pinned),
