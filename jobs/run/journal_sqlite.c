@@ -86,7 +86,7 @@ static int check_format(struct sqlite_store *store, struct err **err)
 	ask(store->db, "PRAGMA user_version", version, sizeof version);
 	if (version[0] == '\0')
 		return fail(err, store, "read");
-	if (atol(version) > FORMAT_VERSION) {
+	if (strtol(version, NULL, 10) > FORMAT_VERSION) {
 		err_set(err, EXIT_REFUSED, "'%s' was written by a newer stoker (format %s)",
 			store->path, version);
 		return err_hint(err, "use that version, or another folder with --state");

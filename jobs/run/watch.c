@@ -263,6 +263,7 @@ static int load_report(struct attempt_watch *watch, int node, json_t **ret, stru
 	return js_parse(text.text, text.len, "an agent's report", ret, err);
 }
 
+/* Of an attempt that ended before it held the claim there is nothing to say. */
 static int record_claimed(struct attempt_watch *watch, struct err **err)
 {
 	json_auto_t *report = NULL;
@@ -270,6 +271,8 @@ static int record_claimed(struct attempt_watch *watch, struct err **err)
 
 	if (load_report(watch, 0, &report, err) < 0)
 		return -1;
+	if (js_int(report, "claimed", 0) == 0)
+		return 0;
 	event_of(watch, EV_ATTEMPT_CLAIMED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, 0);
