@@ -62,6 +62,7 @@ libpcre2-dev        library libpcre2-8
 libarchive-dev      library libarchive
 libgit2-dev         library libgit2
 libssl-dev          library libcrypto
+zlib1g-dev          library zlib
 python3             have python3
 python3-venv        find_python
 '
