@@ -35,7 +35,7 @@ static int print_listing_row(void *arg, json_t *row, struct err **err)
 	(void)err;
 	if (out_is_json())
 		out_json(owned);
-	out_line("%-8s %10s  %zu locks  %s", js_str(row, "state"), size,
+	out_line("%-8s %10s  locks: %-3zu %s", js_str(row, "state"), size,
 		 json_array_size(json_object_get(row, "locks")), js_str(row, "graph"));
 	return 0;
 }
@@ -131,8 +131,8 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 
 		out_json(total);
 	}
-	out_line("%" PRId64 " of %" PRId64 " graphs in %" PRId64 " locks are as they were; %" PRId64
-		 " entries are in no lock",
+	out_line("%" PRId64 " of %" PRId64 " graphs are as their locks say; locks: %" PRId64
+		 ", entries in no lock: %" PRId64,
 		 check.ok, check.graphs, check.locks, check.others);
 	return well ? EXIT_DONE : EXIT_GATE;
 }

@@ -10,6 +10,7 @@
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan.h"
 #include "jobs/run/tail.h"
+#include "jobs/store/order.h"
 
 #define FOLLOW_MS 200
 #define LOG_PIECE ((size_t)1 << 20)
@@ -96,6 +97,25 @@ struct log_view {
 	struct tail tail;
 };
 
+static void print_log_line(void *arg, const char *line, size_t len)
+{
+	const struct log_view *view = arg;
+	json_auto_t *object = NULL;
+
+	if (is_agent_line(line, len))
+		return; /* not what the command said */
+	out_text(line, len);
+	if (!out_is_json())
+		return;
+	object = json_object();
+	js_put_str(object, "run", view->follow.run);
+	js_put_str(object, "phase", phase_names[view->phase]);
+	js_put(object, "attempt", json_integer(view->attempt));
+	js_put(object, "node", json_integer(view->node));
+	js_put(object, "line", js_text(line, len));
+	out_json(object);
+}
+
 /* Follow the newest attempt, or the one asked for. */
 static int find_attempt(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
@@ -115,24 +135,12 @@ static int find_attempt(void *arg, const struct event *ev, json_t *row, struct e
 		return 0;
 	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->attempt)
 		return 0;
+	tail_end(&view->tail, print_log_line, view);
 	view->phase = ev->phase;
 	view->attempt = ev->attempt;
 	snprintf(view->job, sizeof view->job, "%s", ev->job);
 	view->tail.offset = 0;
 	return 0;
-}
-
-static void print_log_line(void *arg, const char *line, size_t len)
-{
-	const struct log_view *view = arg;
-	json_auto_t *object = json_object();
-
-	js_put_str(object, "run", view->follow.run);
-	js_put_str(object, "phase", phase_names[view->phase]);
-	js_put(object, "attempt", json_integer(view->attempt));
-	js_put(object, "node", json_integer(view->node));
-	js_put(object, "line", js_text(line, len));
-	out_json(object);
 }
 
 /* Everything of the current attempt that was not printed yet. */
@@ -150,10 +158,7 @@ static int print_log(struct log_view *view, struct err **err)
 		if (view->engine->ops->logs(view->engine, view->job, prefix, (int)view->node,
 					    &view->tail.offset, LOG_PIECE, &piece, err) < 0)
 			return -1;
-		if (out_is_json())
-			tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
-		else
-			out_text(piece.text, piece.len);
+		tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
 	} while (piece.len == LOG_PIECE);
 	return 0;
 }
@@ -224,11 +229,8 @@ int cmd_logs(const struct args *args, struct err **err)
 	view.follow.journal = journal;
 	if (open_log_view(&view, err) < 0)
 		return -1;
-	if (args->given[OPT_FOLLOW])
-		return follow_run(&view.follow, err);
-	if (print_log(&view, err) < 0)
+	if (args->given[OPT_FOLLOW] ? follow_run(&view.follow, err) < 0 : print_log(&view, err) < 0)
 		return -1;
-	if (out_is_json())
-		tail_end(&view.tail, print_log_line, &view);
+	tail_end(&view.tail, print_log_line, &view);
 	return EXIT_DONE;
 }

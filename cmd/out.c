@@ -77,7 +77,10 @@ void out_text(const char *text, size_t len)
 {
 	AUTO(sb_release) struct sb safe = SB_INIT;
 
-	text_escape(&safe, text, len, true);
+	if (out.json)
+		return;
+	text_escape(&safe, text, len, false);
+	sb_addc(&safe, '\n');
 	put(safe.text, safe.len);
 }
 

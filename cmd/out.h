@@ -21,7 +21,7 @@ bool out_is_verbose(void);
 
 /* A line on stdout; nothing with --json. */
 void out_line(const char *fmt, ...) STK_PRINTF(1, 2);
-/* Outside text on stdout, line by line, made harmless; keeps its newlines. */
+/* A line of outside text on stdout, made harmless; nothing with --json. */
 void out_text(const char *text, size_t len);
 /* Text of our own on stdout, as it is. */
 void out_raw(const char *text, size_t len);

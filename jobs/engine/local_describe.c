@@ -98,8 +98,7 @@ static void add_last_line(const struct local *local, const char *prefix, int nod
 	for (from = len; from > 0 && text[from - 1] != '\n'; from--)
 		;
 	/* The agent's own lines say nothing that its report does not. */
-	if (len - from >= strlen(AGENT_LINE) &&
-	    memcmp(text + from, AGENT_LINE, strlen(AGENT_LINE)) == 0)
+	if (is_agent_line(text + from, len - from))
 		return;
 	if (len - from > LAST_LINE_MAX)
 		from = len - LAST_LINE_MAX;

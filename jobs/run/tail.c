@@ -23,29 +23,34 @@ static size_t line_end(const char *bytes, size_t len)
 	return redraw ? (size_t)(redraw - bytes) : end;
 }
 
+/* A line is whole; `end` is the byte after it. */
+static void hand_out(struct tail *tail, const char *line, size_t len, char end, tail_fn fn,
+		     void *arg)
+{
+	/* Of "\r\n" the second, and a bar that redraws nothing, are no lines. */
+	if (len > 0 || (end == '\n' && !tail->returned))
+		fn(arg, line, len);
+	tail->returned = end == '\r';
+}
+
 void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, void *arg)
 {
 	while (len > 0) {
 		size_t end = line_end(bytes, len);
 
-		if (!tail->dropping) {
-			/* A whole line in hand needs no copy. */
-			if (tail->line.len == 0 && end < len && end <= TAIL_LINE_MAX) {
-				if (end > 0)
-					fn(arg, bytes, end);
-				bytes += end + 1;
-				len -= end + 1;
-				continue;
-			}
-			sb_add(&tail->line, bytes, end);
+		/* A whole line in hand needs no copy. */
+		if (tail->line.len == 0 && !tail->dropping && end < len && end <= TAIL_LINE_MAX) {
+			hand_out(tail, bytes, end, bytes[end], fn, arg);
+		} else {
+			if (!tail->dropping)
+				sb_add(&tail->line, bytes, end);
 			tail->dropping = tail->line.truncated;
+			if (end == len)
+				return;
+			hand_out(tail, tail->line.text, tail->line.len, bytes[end], fn, arg);
+			sb_clear(&tail->line);
+			tail->dropping = false;
 		}
-		if (end == len)
-			return;
-		if (tail->line.len > 0)
-			fn(arg, tail->line.text, tail->line.len);
-		sb_clear(&tail->line);
-		tail->dropping = false;
 		bytes += end + 1;
 		len -= end + 1;
 	}

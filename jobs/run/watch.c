@@ -31,7 +31,7 @@ struct attempt_watch {
 	struct metrics *metrics;
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
-	int64_t misses;                       /* as the book last counted them */
+	int64_t hits, misses;                 /* as the book last counted them */
 	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
 	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
 	bool timed_out;
@@ -107,8 +107,10 @@ static void note_graphs(struct attempt_watch *watch)
 	struct book_counts counts;
 
 	book_counts(watch->book, &counts);
-	if (watch->phase == PHASE_PRECOMPILE || counts.misses > watch->misses)
+	if (counts.misses != watch->misses ||
+	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
 		watch->graphs_changed = true;
+	watch->hits = counts.hits;
 	watch->misses = counts.misses;
 }
 
@@ -117,8 +119,8 @@ static void on_line(void *arg, const char *line, size_t len)
 	struct node_log *log = arg;
 	struct attempt_watch *watch = log->watch;
 
-	if (len >= strlen(AGENT_LINE) && memcmp(line, AGENT_LINE, strlen(AGENT_LINE)) == 0)
-		return; /* our agent's own words */
+	if (len == 0 || is_agent_line(line, len))
+		return;
 	if (watch->driver->kind->caches &&
 	    book_scan(watch->book, watch->driver->kind, log->node, line, len))
 		note_graphs(watch);

@@ -75,6 +75,10 @@
 #ifndef STK_STORE_ORDER_H
 #define STK_STORE_ORDER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
 #define ORDER_FILE  "order.json"
 #define REPORT_FILE "report.json"
 #define ENGINE_FILE "engine.json"
@@ -95,6 +99,11 @@
  * lines that begin so are escaped with a leading backslash. What follows is the
  * report as one line of JSON. */
 #define AGENT_LINE "::stoker:"
+
+static inline bool is_agent_line(const char *line, size_t len)
+{
+	return len >= sizeof AGENT_LINE - 1 && memcmp(line, AGENT_LINE, sizeof AGENT_LINE - 1) == 0;
+}
 
 /* Values of "state" in a report. */
 #define REPORT_STARTING "starting"

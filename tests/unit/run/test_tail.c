@@ -30,13 +30,13 @@ static char *lines_of(const char *text, size_t len, size_t piece)
 
 static void lines_do_not_depend_on_how_the_bytes_arrive(void **state)
 {
-	static const char text[] = "one\ntwo\r10%\r20%\r\n\nlast";
+	static const char text[] = "one\ntwo\r10%\r\r20%\r\n\nlast";
 
 	(void)state;
 	for (size_t piece = 1; piece <= sizeof text; piece++) {
 		AUTO(auto_free) char *lines = lines_of(text, sizeof text - 1, piece);
 
-		assert_string_equal(lines, "one|two|10%|20%|last|");
+		assert_string_equal(lines, "one|two|10%|20%||last|");
 	}
 }
 
