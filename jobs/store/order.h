@@ -4,16 +4,23 @@
  *
  *   order.json          from the driver: what the agents are to do (ORDER_*)
  *   engine.json         from the engine: what it started (ENGINE_*; local only)
+ *   drain.json          from the driver: save and stop (DRAIN_FILE)
  *   failed.json         from the first node whose command failed (several nodes)
+ *   checkpoints/        what the command saves: one folder an attempt, which all
+ *                       of its nodes see; absent in precompile
  *   node-<k>/report.json  from the agent of node k: how it went (REPORT_*)
  *   node-<k>/log        stdout and stderr of the command and the agent's own
  *                       lines (local engine)
+ *   node-<k>/progress.json  from the agent of node k > 0, now and then: what
+ *                       node 0 needs to judge a stall of them all (PROGRESS_FILE)
  *   node-<k>/lock       held (flock) by the agent as long as it lives
  *   node-<k>/src/       the unpacked source, working directory of the command
- *   node-<k>/output/, checkpoints/ …  what the command writes
+ *   node-<k>/output/, …  what the command writes
  *   node-<k>/scratch/   the same in precompile; removed when the command is over
  * and beneath the run's prefix (`runs/<run>/`):
  *   claim/<phase>       who may run the command of this phase (CLAIM_*)
+ * and in the order's checkpoint.root, beside the checkpoints themselves:
+ *   <name>.stoker.json  from node 0: the checkpoint <name> is complete (MARK_*)
  *
  * Both sides are written by this project, but an agent may be older than the
  * driver that reads its report: members are only ever added; unknown ones are
@@ -30,7 +37,22 @@
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
  *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
  *             node-<k>/output (meaningless with "scratch"),
- *    "resume_from", "resume_step", "init_from", "data_manifest" (absent: none),
+ *    "resume_from": absolute path of one complete checkpoint, "resume_step",
+ *    "init_from", "data_manifest" (absent: none),
+ *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,
+ *             "root": absolute folder where this attempt's complete checkpoints
+ *                     are to be found; checkpoint_dir itself, or another one to
+ *                     which the agent copies them ("" with "scratch": none),
+ *             "sync": "agent" | "none" (nothing is copied; what the script or
+ *                     the engine brings to the root is still marked),
+ *             "keep": "all" | how many of this attempt's newest complete ones
+ *                     stay (from 1 on); the one resumed from always stays,
+ *             "signal": "USR1" … | "none", "grace_ms": of a drain}
+ *             (absent: nothing is marked),
+ *    "stall": {"mode": "auto" | "off" | "fixed", "limit_ms": if fixed}
+ *             (absent: off),
+ *    "metrics": [{"name", "regex"}…]: the one named METRIC_STEP tells the steps;
+ *             without it, any output is progress all along (absent: none),
  *    "cores": of an accelerator on each node; absent: the CPUs of the agent,
  *    "master_addr": where node 0 is reached; absent: 127.0.0.1,
  *    "grace_ms": between SIGTERM and SIGKILL (default 30000),
@@ -53,6 +75,16 @@
  *    "exit": as a shell gives it, "signal": n or absent,
  *    "stopped": why the agent stopped the command, one of STOPPED_*; absent:
  *             it ended by itself,
+ *    "stall": {"doing": start|compile|first_step|step|save, "silent_ms",
+ *             "limit_ms", "since": utc ms of the last progress}, if stopped for it,
+ *    "drain": {"at": utc ms when the agent saw the wish, "signalled": did the
+ *             command get checkpoint.signal, "marked": did a new mark follow},
+ *    "first_step", "last_step": the first and the largest that the log showed,
+ *    "checkpoint": {"step", "url"}: the newest that this agent marked,
+ *    "oom": true if the kernel killed a process of this node for want of memory,
+ *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
+ *             output_dir or the node's folder that has no space or no inodes
+ *             left at the end of a command that failed,
  *    "leftovers": processes of the command that outlived it and were killed,
  *    "log_lost": true when output could not be passed on any more,
  *    "error": {"message","hint","class"}: the agent's own failure, e.g. the
@@ -62,6 +94,23 @@
  *   "failed": the agent could not do its part; "exit" is then
  *   AGENT_EXIT_FAILED. "not_mine": AGENT_EXIT_NOT_MINE; the command did not run
  *   or was stopped because the claim passed on.
+ *
+ *   Of a node that another node's end took down, "stopped" is STOPPED_PEER: its
+ *   exit is no cause. With STOPPED_DRAIN the exit may be anything, also 0: a
+ *   command that saves and leaves when it gets the signal has not finished.
+ *
+ * drain.json: {"v":1, "reason", "at": utc ms}, written only if absent. The agents
+ *   look for it with each heartbeat, send checkpoint.signal to the command, wait
+ *   up to checkpoint.grace_ms for a new mark and then stop the command.
+ *
+ * <name>.stoker.json: {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
+ *   "url": absolute path of the checkpoint, "files": [{"path","size"}…],
+ *   "at": utc ms}, written last, only if absent, only by the holder of the claim
+ *   and never in precompile. Only a marked checkpoint counts for resuming. Its
+ *   reader and writer is jobs/checkpoint.
+ *
+ * progress.json: {"v":1, "step": largest seen or absent, "bytes": of output,
+ *   "compile": lines of the compiler}. Steps may be told by any rank's log.
  *
  * failed.json: {"v":1, "node", "exit", "at": utc ms}, written only if absent.
  *   The agents of the other nodes then stop their commands.
@@ -79,16 +128,20 @@
 #include <stddef.h>
 #include <string.h>
 
-#define ORDER_FILE  "order.json"
-#define REPORT_FILE "report.json"
-#define ENGINE_FILE "engine.json"
-#define FAILED_FILE "failed.json"
-#define LOG_FILE    "log"
-#define LOCK_FILE   "lock"
-#define CLAIM_DIR   "claim/"
-#define ORDER_MAX   ((size_t)8 << 20) /* bytes */
-#define REPORT_MAX  ((size_t)1 << 20)
-#define CLAIM_MAX   ((size_t)64 << 10)
+#define ORDER_FILE    "order.json"
+#define REPORT_FILE   "report.json"
+#define ENGINE_FILE   "engine.json"
+#define FAILED_FILE   "failed.json"
+#define DRAIN_FILE    "drain.json"
+#define PROGRESS_FILE "progress.json"
+#define LOG_FILE      "log"
+#define LOCK_FILE     "lock"
+#define CLAIM_DIR     "claim/"
+#define MARK_SUFFIX   ".stoker.json"
+#define METRIC_STEP   "step"
+#define ORDER_MAX     ((size_t)8 << 20) /* bytes */
+#define REPORT_MAX    ((size_t)1 << 20)
+#define CLAIM_MAX     ((size_t)64 << 10)
 
 /* Variables of the agent's own environment. The token passes on to the command
  * and all its processes. */
@@ -117,6 +170,8 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define STOPPED_SUPERSEDED "superseded" /* another attempt holds the claim now */
 #define STOPPED_PEER       "peer"       /* another node of the attempt failed */
 #define STOPPED_LOG        "log"        /* its output could not be kept (disk full) */
+#define STOPPED_STALL      "stall"      /* no progress for longer than its limit */
+#define STOPPED_DRAIN      "drain"      /* the driver asked to save and stop */
 
 #define AGENT_EXIT_FAILED   70 /* the agent's own failure, see "error" */
 #define AGENT_EXIT_NOT_MINE 86 /* another attempt holds the claim: no failure */
@@ -128,5 +183,6 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define ORDER_GRACE_MS      30000
 #define ORDER_HEARTBEAT_MS  2000
 #define ORDER_CLAIM_WAIT_MS 600000
+#define ORDER_DRAIN_MS      120000
 
 #endif
