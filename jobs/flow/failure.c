@@ -104,11 +104,22 @@ static void decide_by_row(struct judge *j, const struct failure_row *row,
 
 static void decide_by_finding(struct judge *j, const struct failure_finding *finding)
 {
-	failure_quote(j->e, finding, &j->evidence);
+	failure_quote(finding, &j->evidence);
+	j->ret->node = finding->log->node;
 	if (finding->row)
 		decide_by_row(j, finding->row, finding->capture);
 	else
 		decide(j, CLASS_USER_CODE, "py-traceback");
+}
+
+/* The log of the node whose exit and signal are known; the only one where there is
+ * one; NULL. */
+static const struct failure_log *own_log(const struct judge *j)
+{
+	for (size_t i = 0; i < j->e->log_count; i++)
+		if (j->e->logs[i].node == j->e->node)
+			return &j->e->logs[i];
+	return j->e->log_count == 1 ? &j->e->logs[0] : NULL;
 }
 
 /* What ended it, in words, and the end of the log. */
@@ -116,7 +127,8 @@ static void quote_end(struct judge *j)
 {
 	char text[96];
 	const struct signal_row *row = signal_find(j->signal);
-	size_t first = j->e->count, kept = 0;
+	const struct failure_log *log = own_log(j);
+	size_t count = log ? log->count : 0, first = count, kept = 0;
 
 	if (j->signal > 0)
 		snprintf(text, sizeof text, "killed by signal %d (%s)", j->signal,
@@ -129,12 +141,13 @@ static void quote_end(struct judge *j)
 		slip_add_line(&j->evidence, line_of(text));
 	if (j->e->engine_reason && j->e->engine_reason[0])
 		slip_add_line(&j->evidence, line_of(j->e->engine_reason));
+	j->ret->proof = j->evidence.len;
 	while (first > 0 && kept < QUOTE_LAST)
-		if (failure_line_trim(j->e->lines[--first]).len > 0)
+		if (failure_line_trim(log->lines[--first]).len > 0)
 			kept++;
-	for (size_t i = first; i < j->e->count; i++)
-		if (failure_line_trim(j->e->lines[i]).len > 0)
-			slip_add_line(&j->evidence, failure_line_trim(j->e->lines[i]));
+	for (size_t i = first; i < count; i++)
+		if (failure_line_trim(log->lines[i]).len > 0)
+			slip_add_line(&j->evidence, failure_line_trim(log->lines[i]));
 }
 
 static bool by_agent(struct judge *j)
@@ -218,15 +231,75 @@ static void by_signal(struct judge *j)
 				    "first suspect");
 }
 
+static bool is_outside(int signal)
+{
+	const struct signal_row *row = signal_find(signal);
+
+	return signal > 0 && !(row && row->own);
+}
+
+/* Was `a` there before `b`? False also where nothing tells. */
+static bool is_earlier(const struct failure_finding *a, const struct failure_finding *b)
+{
+	int64_t at = a->log->at_ms ? a->log->at_ms[a->traceback] : 0;
+	int64_t other = b->log->at_ms ? b->log->at_ms[b->traceback] : 0;
+
+	if (at == 0 || other == 0) {
+		at = a->log->ended_ms;
+		other = b->log->ended_ms;
+	}
+	return at > 0 && other > 0 && at < other;
+}
+
+/* The first cause over all nodes, else the first symptom. */
+static void scan_nodes(const struct judge *j, struct failure_finding *ret)
+{
+	*ret = (struct failure_finding){ 0 };
+	for (size_t i = 0; i < j->e->log_count; i++) {
+		const struct failure_log *log = &j->e->logs[i];
+		int signal = log == own_log(j) && j->signal > 0 ? j->signal : log->signal;
+		struct failure_finding finding;
+
+		failure_scan(log, is_outside(signal), &finding);
+		if (!finding.found)
+			continue;
+		if (!ret->found || (ret->symptom && !finding.symptom) ||
+		    (ret->symptom == finding.symptom && is_earlier(&finding, ret)))
+			*ret = finding;
+	}
+}
+
+/* The kernel's word: it killed a process for want of memory. A cause in the log
+ * that has nothing to do with it was there all the same. */
+static bool by_memory(struct judge *j, const struct failure_finding *finding)
+{
+	bool early = j->e->phase == PHASE_PRECOMPILE;
+	bool cause = finding->found && !finding->symptom;
+	enum failure_class class =
+		cause && finding->row ? class_of(finding->row, j->e->phase) : CLASS_USER_CODE;
+
+	if (!j->e->out_of_memory || (cause && j->signal != 9 && class != CLASS_COMPILE))
+		return false;
+	decide(j, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
+	slip_add_line(&j->evidence, line_of("the kernel killed a process for want of memory"));
+	quote_end(j);
+	slip_adds(&j->hint, early ? "the compiler ran out of memory: use fewer workers or a larger "
+				    "instance"
+				  : "the machine ran out of memory: use a smaller batch, fewer "
+				    "workers or a larger instance");
+	return true;
+}
+
 static void judge(struct judge *j)
 {
 	struct failure_finding finding;
-	const struct signal_row *row = signal_find(j->signal);
-	bool killed = j->signal > 0 && !(row && row->own);
+	bool killed = is_outside(j->signal);
 
 	if (by_agent(j) || by_engine(j) || by_exit(j))
 		return;
-	failure_scan(j->e, killed, &finding);
+	scan_nodes(j, &finding);
+	if (by_memory(j, &finding))
+		return;
 	if (finding.found && !finding.symptom) {
 		decide_by_finding(j, &finding);
 	} else if (j->signal > 0 && !(killed && finding.found)) {
@@ -242,12 +315,30 @@ static void judge(struct judge *j)
 	}
 }
 
+/* Where no space was left, the agent knows which file system it was. */
+static void name_mount(struct judge *j)
+{
+	static const char *const full[] = { "No space left on device", "Disk quota exceeded" };
+	const char *mount = j->e->agent_mount;
+	bool is_full = false;
+
+	if (!mount || !mount[0] || j->ret->class != CLASS_USER_CONFIG)
+		return;
+	for (size_t i = 0; i < sizeof full / sizeof full[0]; i++)
+		is_full = is_full || strstr(j->ret->evidence, full[i]);
+	if (!is_full)
+		return;
+	slip_start(&j->hint, j->ret->hint, sizeof j->ret->hint);
+	slip_adds(&j->hint, "no space is left on ");
+	slip_adds(&j->hint, mount);
+	slip_adds(&j->hint, ": free space there, or write to another file system");
+}
+
 void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
 
-	ret->class = CLASS_NONE;
-	ret->rule = "success";
+	*ret = (struct failure_verdict){ .rule = "success", .node = evidence->node };
 	slip_start(&j.evidence, ret->evidence, sizeof ret->evidence);
 	slip_start(&j.hint, ret->hint, sizeof ret->hint);
 	/* Shells report signal n as 128 + n; Python's launchers as -n. */
@@ -259,4 +350,8 @@ void failure_judge(const struct failure_evidence *evidence, struct failure_verdi
 	    j.signal == 0)
 		return;
 	judge(&j);
+	if (ret->proof == 0)
+		ret->proof = j.evidence.len;
+	name_mount(&j);
+	failure_sign(ret);
 }

@@ -7,7 +7,8 @@
  * is written by whoever runs in the job: it may make an unknown failure a known
  * one, and never a success, and it never chooses a command.
  *
- * - The first cause wins: what follows it is mostly others hearing of it.
+ * - The first cause over all nodes wins: what follows it is mostly others hearing
+ *   of it.
  * - Advice is no evidence: "may be caused by", "please set" and warnings never
  *   decide.
  * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
@@ -21,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "jobs/flow/event.h"
 
@@ -32,29 +34,54 @@ struct failure_line {
 	size_t len;
 };
 
+/* The end of what one node said. Nodes are compared by the time of the line, else
+ * by the time they ended, else by their place in the array: the first to end first,
+ * where that is known. */
+struct failure_log {
+	int node;
+	int signal;                       /* that ended its command, 0: none or not known */
+	int64_t ended_ms;                 /* when its command ended, UTC; 0: not known */
+	const struct failure_line *lines; /* oldest first */
+	const int64_t *at_ms;             /* of each line, UTC, 0: not known; may be NULL */
+	size_t count;
+};
+
 /* All pointers are borrowed for the call; those that are NULL say nothing. */
 struct failure_evidence {
 	enum phase phase;
+	int node; /* whose exit, signal, complaint and memory these are */
 	bool exit_known;
 	int exit;                       /* as a shell gives it: 128 + n for signal n */
 	int signal;                     /* that ended the command, 0: none or not known */
+	bool out_of_memory;             /* the kernel killed a process of it for want of memory */
 	const char *engine_reason;      /* the engine's own words */
 	enum failure_class agent_class; /* CLASS_NONE: the node agent had no complaint */
 	const char *agent_message;
 	const char *agent_hint;
-	const struct failure_line *lines; /* the end of the log, oldest first */
-	size_t count;
+	const char *agent_mount; /* mount point with no space left, as the agent found it */
+	const struct failure_log *logs;
+	size_t log_count;
 };
+
+#define FAILURE_SIGNATURE_SIZE 64
 
 /* Texts are valid UTF-8 without control characters but newline and tab. */
 struct failure_verdict {
 	enum failure_class class; /* CLASS_NONE: it succeeded */
 	const char *rule;         /* id of the row that decided, or what stands for one */
+	int node;                 /* where the cause was seen; evidence->node if nowhere */
 	char evidence[2048];      /* what it rests on: root lines, the end of a traceback */
+	size_t proof;             /* bytes of it that made the verdict; the rest is context */
 	char hint[512];           /* the cure; may be empty */
+	/* "class/rule/16 hex digits": equal in two attempts that failed in the same
+	 * way. Numbers, addresses, paths' folders, ranks and times do not count. */
+	char signature[FAILURE_SIGNATURE_SIZE];
 };
 
 void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret);
+
+/* Write ret->signature anew, after class, rule, evidence or proof were changed. */
+void failure_sign(struct failure_verdict *ret);
 
 /* ---- the table -------------------------------------------------------------- */
 

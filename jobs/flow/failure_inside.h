@@ -36,15 +36,14 @@ struct failure_finding {
 	bool symptom;
 	const struct failure_row *row; /* NULL: a Python traceback that no row knows */
 	struct failure_line capture;   /* what '*' stands for */
+	const struct failure_log *log; /* whose */
 	size_t line;                   /* where it was said; of a traceback, its last line */
 	size_t traceback;              /* where the traceback began, else `line` */
 };
-void failure_scan(const struct failure_evidence *evidence, bool killed,
-		  struct failure_finding *ret);
+void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret);
 
 /* The lines of a finding: the last frames of a traceback and its exception, the
  * last one of the chain where there is one. */
-void failure_quote(const struct failure_evidence *evidence, const struct failure_finding *finding,
-		   struct slip *slip);
+void failure_quote(const struct failure_finding *finding, struct slip *slip);
 
 #endif

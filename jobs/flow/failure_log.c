@@ -87,6 +87,7 @@ struct scan {
 	bool follows; /* it is chained to one that was no root cause */
 	bool passed;  /* the last traceback was none */
 	size_t begin, foreign;
+	const struct failure_log *log;
 	struct failure_finding *ret;
 };
 
@@ -100,7 +101,13 @@ static bool take(struct scan *scan, const struct failure_row *row, struct failur
 		return false;
 	if (symptom && scan->ret->found)
 		return false;
-	*scan->ret = (struct failure_finding){ true, symptom, row, capture, line, traceback };
+	*scan->ret = (struct failure_finding){ .found = true,
+					       .symptom = symptom,
+					       .row = row,
+					       .capture = capture,
+					       .log = scan->log,
+					       .line = line,
+					       .traceback = traceback };
 	return !symptom;
 }
 
@@ -150,43 +157,43 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 	return row && take(scan, row, capture, i, i);
 }
 
-void failure_scan(const struct failure_evidence *evidence, bool killed, struct failure_finding *ret)
+void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret)
 {
-	struct scan scan = { .killed = killed, .ret = ret };
+	struct scan scan = { .killed = killed, .log = log, .ret = ret };
 
 	*ret = (struct failure_finding){ 0 };
-	for (size_t i = 0; i < evidence->count; i++)
-		if (see_line(&scan, failure_line_trim(evidence->lines[i]), i))
+	for (size_t i = 0; i < log->count; i++)
+		if (see_line(&scan, failure_line_trim(log->lines[i]), i))
 			return;
 }
 
-static struct failure_line line_at(const struct failure_evidence *evidence, size_t i)
+static struct failure_line line_at(const struct failure_log *log, size_t i)
 {
-	return failure_line_trim(evidence->lines[i]);
+	return failure_line_trim(log->lines[i]);
 }
 
 /* The last indented lines before `end`, not before `begin`. */
-static void quote_frames(const struct failure_evidence *evidence, size_t begin, size_t end,
-			 size_t max, struct slip *slip)
+static void quote_frames(const struct failure_log *log, size_t begin, size_t end, size_t max,
+			 struct slip *slip)
 {
 	size_t first = end, kept = 0;
 
 	while (first > begin && kept < max)
-		if (is_indented(line_at(evidence, --first)))
+		if (is_indented(line_at(log, --first)))
 			kept++;
 	for (size_t i = first; i < end; i++)
-		if (is_indented(line_at(evidence, i)))
-			slip_add_line(slip, line_at(evidence, i));
+		if (is_indented(line_at(log, i)))
+			slip_add_line(slip, line_at(log, i));
 }
 
 /* The end of the chain that begins after line `from`: its last exception. */
-static void quote_chain(const struct failure_evidence *evidence, size_t from, struct slip *slip)
+static void quote_chain(const struct failure_log *log, size_t from, struct slip *slip)
 {
 	size_t sentence = 0, exception = 0;
 	bool inside = false;
 
-	for (size_t i = from + 1; i < evidence->count; i++) {
-		struct failure_line line = line_at(evidence, i);
+	for (size_t i = from + 1; i < log->count; i++) {
+		struct failure_line line = line_at(log, i);
 
 		if (line.len == 0 || (inside && is_indented(line)))
 			continue;
@@ -203,25 +210,25 @@ static void quote_chain(const struct failure_evidence *evidence, size_t from, st
 	}
 	if (exception == 0)
 		return;
-	slip_add_line(slip, line_at(evidence, sentence));
-	slip_add_line(slip, line_at(evidence, exception));
+	slip_add_line(slip, line_at(log, sentence));
+	slip_add_line(slip, line_at(log, exception));
 }
 
-void failure_quote(const struct failure_evidence *evidence, const struct failure_finding *finding,
-		   struct slip *slip)
+void failure_quote(const struct failure_finding *finding, struct slip *slip)
 {
+	const struct failure_log *log = finding->log;
 	size_t begin = finding->traceback;
 
 	if (begin == finding->line) {
 		/* A syntax error shows its line without a traceback. */
 		while (begin > 0 && finding->line - begin < QUOTE_BEFORE &&
-		       is_indented(line_at(evidence, begin - 1)))
+		       is_indented(line_at(log, begin - 1)))
 			begin--;
-		quote_frames(evidence, begin, finding->line, QUOTE_BEFORE, slip);
-		slip_add_line(slip, line_at(evidence, finding->line));
+		quote_frames(log, begin, finding->line, QUOTE_BEFORE, slip);
+		slip_add_line(slip, line_at(log, finding->line));
 		return;
 	}
-	quote_frames(evidence, begin, finding->line, QUOTE_FRAMES, slip);
-	slip_add_line(slip, line_at(evidence, finding->line));
-	quote_chain(evidence, finding->line, slip);
+	quote_frames(log, begin, finding->line, QUOTE_FRAMES, slip);
+	slip_add_line(slip, line_at(log, finding->line));
+	quote_chain(log, finding->line, slip);
 }

@@ -284,7 +284,7 @@ static int record_claimed(struct attempt_watch *watch, struct err **err)
 }
 
 /* The newest lines of a node's log, oldest first. */
-static size_t last_lines(const struct node_log *log, struct failure_line ret[LAST_LINES])
+static size_t last_lines(const struct node_log *log, struct failure_line *ret)
 {
 	size_t count = log->lines < LAST_LINES ? log->lines : LAST_LINES;
 
@@ -296,6 +296,18 @@ static size_t last_lines(const struct node_log *log, struct failure_line ret[LAS
 	return count;
 }
 
+/* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node). */
+static void last_words(const struct attempt_watch *watch, struct failure_log *ret,
+		       struct failure_line *lines)
+{
+	for (int node = 0; node < watch->nodes; node++) {
+		size_t count = last_lines(&watch->logs[node], lines);
+
+		ret[node] = (struct failure_log){ .node = node, .lines = lines, .count = count };
+		lines += LAST_LINES;
+	}
+}
+
 /* What ended the attempt, from the engine, the agent and the log. What we
  * ourselves ended needs no search for a cause. */
 static void judge_end(struct attempt_watch *watch, const struct engine_status *status,
@@ -304,9 +316,12 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 	const json_t *trouble = json_object_get(report, "error");
 	const char *class = js_str(trouble, "class");
 	int agent_class = class ? name_find(class_names, CLASS_COUNT, class) : -1;
-	struct failure_line lines[LAST_LINES];
+	size_t nodes = (size_t)watch->nodes;
+	AUTO(auto_free) struct failure_line *lines = mem_zero(nodes * LAST_LINES, sizeof *lines);
+	AUTO(auto_free) struct failure_log *logs = mem_zero(nodes, sizeof *logs);
 	struct failure_evidence evidence = {
 		.phase = watch->phase,
+		.node = status->node,
 		.exit_known = status->exit_known,
 		.exit = status->exit,
 		.signal = (int)js_int(report, "signal", 0),
@@ -314,10 +329,13 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 		.agent_class = agent_class > 0 ? (enum failure_class)agent_class : CLASS_NONE,
 		.agent_message = js_str(trouble, "message"),
 		.agent_hint = js_str(trouble, "hint"),
-		.lines = lines,
-		.count = last_lines(&watch->logs[status->node], lines),
+		.agent_mount = js_str(report, "mount"),
+		.out_of_memory = json_is_true(json_object_get(report, "oom")),
+		.logs = logs,
+		.log_count = nodes,
 	};
 
+	last_words(watch, logs, lines);
 	failure_judge(&evidence, ret);
 	if (ret->class == CLASS_NONE)
 		return;
@@ -328,12 +346,14 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 		ret->class = CLASS_TIMEOUT_HANG;
 		snprintf(ret->evidence, sizeof ret->evidence,
 			 "it ran longer than compile.timeout allows");
+		ret->proof = strlen(ret->evidence);
 		snprintf(ret->hint, sizeof ret->hint,
 			 "raise compile.timeout, or lower compile.max_steps");
 	} else if (watch->driver->flow.stop_requested) {
 		ret->class = CLASS_STOPPED;
 		ret->hint[0] = '\0';
 	}
+	failure_sign(ret);
 }
 
 static int record_end(struct attempt_watch *watch, const struct engine_status *status,
