@@ -1,0 +1,235 @@
+/*
+ * Checkpoints: which a directory holds, which of them are whole, which this run
+ * may resume from, and how they are brought to another directory.
+ *
+ * A *root* is the folder in which the checkpoints of one attempt lie side by
+ * side; a checkpoint is one entry of it, a folder or (kind `files` only) one
+ * file. Names that are links are never checkpoints: the one that an attempt
+ * resumed from is linked into its root and belongs to another attempt.
+ *
+ * Complete means proved so from listing and headers alone: sizes, the headers
+ * and directories that safetensors, zip (torch.save, npz) and npy files carry, JSON
+ * that parses, an index whose shards are all there, ranks without gaps, the
+ * marker or pointer that the format's writer leaves last. Nothing is ever
+ * unpickled. What a format does not tell about itself is compared with the older
+ * checkpoints beside it (same names, nothing cut off).
+ *
+ * A checkpoint counts for resuming only with a *mark*, a file beside it:
+ *
+ *   <root>/<name>.stoker.json   (0600, written last, only if there is none)
+ *   {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
+ *    "url": absolute path of the checkpoint, "at": utc ms,
+ *    "files": [{"path": relative to the checkpoint ("" if it is a single file),
+ *               "size": bytes, "ends": SHA-256 over its first and last
+ *               CKPT_ENDS bytes, over all of it if it is no longer than both}…]}
+ *
+ * so a marked checkpoint that was damaged later is found out by the mark even
+ * where its format would not tell.
+ *
+ * In an agent's loop (nothing here waits, sleeps or starts processes or threads):
+ *
+ *     ckpt_watch_look(watch, mono_now(), &err);            each heartbeat
+ *     while ((c = ckpt_watch_next(watch))) {               oldest first
+ *             with another root: ckpt_copy_start(c, root, …), ckpt_copy_step() until 1
+ *             claim still ours?  ckpt_mark(root, c, &owner, utc_now(), &err);
+ *             ckpt_watch_take(watch, c->name);
+ *     }
+ *
+ * Paths are absolute. Errors carry EXIT_REFUSED and mean that something could
+ * not be read or written, never that a checkpoint is bad: that is a `why`, one
+ * lower-case clause naming the file, which holds outside text (escape it before
+ * it reaches a terminal).
+ */
+#ifndef STK_CHECKPOINT_CHECKPOINT_H
+#define STK_CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/err.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/json.h"
+
+#define CKPT_MARK_SUFFIX ".stoker.json"
+#define CKPT_ENDS        ((size_t)16 << 10) /* bytes at each end of a file that a mark pins */
+
+/* ---- kinds: files, hf, nxd, dcp, orbax, megatron, deepspeed, auto ---- */
+
+struct ckpt_kind;
+
+const struct ckpt_kind *ckpt_kind_find(const char *name); /* NULL: no such kind */
+const struct ckpt_kind *ckpt_kind_at(size_t n);           /* NULL behind the last */
+const char *ckpt_kind_name(const struct ckpt_kind *kind);
+/* The file in a root by which scripts of this kind find the newest checkpoint
+ * ("latest", "latest_checkpointed_iteration.txt"); NULL if they need none. Who
+ * links a checkpoint into a new root writes it there: ckpt_point(). */
+const char *ckpt_kind_pointer(const struct ckpt_kind *kind);
+
+/* ---- what a root holds ---- */
+
+struct ckpt {
+	const struct ckpt_kind *kind; /* never `auto`: what it was recognized as */
+	char *name;                   /* owned: of the entry in its root */
+	char *path;                   /* owned: absolute */
+	int64_t step;                 /* from its name; never negative */
+	uint64_t files, bytes;
+	char tag[SHA256_HEX]; /* of names, sizes, times and pointer: differs after any change */
+	bool complete;
+	char *why; /* owned: why it is not; NULL if complete (or not looked at) */
+};
+
+struct ckpt_list {
+	struct ckpt *items; /* owned; the newest (highest step) first */
+	size_t count;
+};
+
+void ckpt_release(struct ckpt *ckpt);
+void ckpt_list_release(struct ckpt_list *list); /* for AUTO() */
+
+/* Every candidate in `root`, proved. A root that is not there has none. Entries
+ * whose names hold no step, temporary ones, links and marks are no candidates.
+ * Reads a header or two of each file: seconds for a checkpoint of 10^5 files. */
+int ckpt_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *ret,
+	      struct err **err);
+
+/* The one at `path`, looked at now; `kind` may be `auto`. One that is gone, or
+ * whose name cannot be a checkpoint's, is not complete. */
+int ckpt_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret, struct err **err);
+
+/* Write the pointer of this kind in `root` so that it names the checkpoint (its
+ * name, as linked or copied there); replaces an older one, never one that names a
+ * later step. Nothing to do for kinds without one. */
+int ckpt_point(const char *root, const struct ckpt *ckpt, struct err **err);
+
+/* ---- settling ---- */
+
+/* Looks at one root again and again. A checkpoint is settled when it is complete
+ * and nothing in it has changed for `settle_ms` of the caller's clock. */
+struct ckpt_watch;
+
+struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind,
+				  int64_t settle_ms);
+void ckpt_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
+
+/* List what is there and prove what has settled; proofs are made once for each
+ * state of a checkpoint, and at most one in a call, so that a call stays short
+ * (call again soon while ckpt_watch_busy()). After an error the watch goes on. */
+int ckpt_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err);
+/* More has settled than the last look could prove. */
+bool ckpt_watch_busy(const struct ckpt_watch *watch);
+/* The oldest settled one not taken yet, as of the last look; NULL if none.
+ * Borrowed until the next call with this watch. */
+const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch);
+/* Done with it: not offered again and no longer looked at. Of a name that has not
+ * been seen: remembered for when it is (an agent that starts anew takes what is
+ * marked already). */
+void ckpt_watch_take(struct ckpt_watch *watch, const char *name);
+/* Grows whenever a look finds that anything beneath the root has changed, also in
+ * temporary and partial checkpoints: sign of a script that is saving. */
+uint64_t ckpt_watch_changes(const struct ckpt_watch *watch);
+/* Candidates that have settled and were found not complete, newest first, with
+ * `why`; borrowed until the next call. For messages. */
+const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n);
+
+/* ---- bringing one to another root ---- */
+
+/* A copy in the making: files go to a hidden folder in the new root, each one
+ * whole and durable before it gets its name there; the folder gets its own name
+ * when all are there, so the checkpoint is in the new root as a whole or not at all.
+ * What an interrupted copy left is used by the next one. Links, special files and
+ * a source that changes meanwhile are refused; nothing outside the checkpoint is
+ * read, nothing is written through a link. */
+struct ckpt_copy;
+
+/* `to` is made if need be. An entry of the same name there is an error unless it
+ * is the same (names, sizes, ends): then the copy is done at once. */
+int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **ret,
+		    struct err **err);
+/* Go on for about `bytes` (1 MiB or more; small files count as 64 KiB): 1 all
+ * done and durable, 0 call again, -1 error: drop the copy, start over after the
+ * next look (the source may have changed: see the message). */
+int ckpt_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
+void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total);
+void ckpt_copy_freep(struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
+
+/* ---- marks ---- */
+
+struct ckpt_owner { /* whose checkpoint it is: as in the claim */
+	const char *run, *nonce;
+	int64_t attempt;
+};
+
+struct ckpt_mark {
+	char *run, *nonce, *name, *url; /* owned */
+	char *root;                     /* owned: where the mark lies */
+	const struct ckpt_kind *kind;   /* never `auto` */
+	int64_t attempt, step;
+	struct utc at;
+	json_t *files; /* owned: as in the file */
+};
+
+struct ckpt_marks {
+	struct ckpt_mark *items; /* owned; highest step first, then highest attempt */
+	size_t count;
+};
+
+void ckpt_mark_release(struct ckpt_mark *mark);
+void ckpt_marks_release(struct ckpt_marks *marks); /* for AUTO() */
+
+/* Mark the checkpoint of this name in `root` (where it lies or was copied to), if
+ * it proves complete there now: 1 marked, 0 it has a mark already (of whomever),
+ * -1 error, also if it is not complete. The caller has just seen that the claim
+ * is still his. */
+int ckpt_mark(const char *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
+	      struct utc at, struct err **err);
+
+/* The marks in one root. What looks like a mark and is none goes to `rejected`
+ * (may be NULL), an array, as {"url": path of the mark, "why"}. */
+int ckpt_mark_list(const char *root, struct ckpt_marks *ret, json_t *rejected, struct err **err);
+
+/* 1 and the mark of checkpoint `name`, 0 there is none or it is no mark, -1. */
+int ckpt_mark_read(const char *root, const char *name, struct ckpt_mark *ret, struct err **err);
+
+/* Is what was marked there now, unchanged (names, sizes, ends) and complete by
+ * the rules of its kind? 1 yes, 0 no and why (yours to free), -1 error. Pointers
+ * are not asked: they name the newest only. */
+int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
+
+/* ---- what to resume from ---- */
+
+struct ckpt_root {
+	const char *path;
+	int64_t attempt;   /* whose root it is: marks of another attempt are rejected */
+	const char *nonce; /* likewise; NULL: any */
+};
+
+struct ckpt_choice {
+	bool found;
+	struct ckpt_mark mark; /* if found: the newest that holds */
+	json_t *rejected;      /* owned: [{"url","why"}…] of newer ones passed over, in order */
+};
+
+void ckpt_choice_release(struct ckpt_choice *choice); /* for AUTO() */
+
+/* The newest checkpoint of `run` (highest step; of equal steps that of the latest
+ * attempt) in these roots that is marked and holds now. Not found is no error; a
+ * root that cannot be listed is one (nothing is chosen from half of the truth). */
+int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run,
+		struct ckpt_choice *ret, struct err **err);
+
+/* ---- keeping n ---- */
+
+/* Marked checkpoints of `run` that may be removed, oldest first, so that the `keep`
+ * newest which hold remain, and `in_use` (a path or NULL: what a live attempt
+ * resumed from). keep 0: all are kept. An error names nothing. */
+int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
+		 const char *in_use, struct ckpt_marks *ret, struct err **err);
+
+/* Remove a checkpoint with its mark: the mark first, then out of sight, then the
+ * files; absent is fine. A crash leaves at worst a hidden folder, which the next
+ * removal in that root clears away. */
+int ckpt_remove(const struct ckpt_mark *mark, struct err **err);
+
+#endif

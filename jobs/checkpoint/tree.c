@@ -1,0 +1,327 @@
+/* The files of one checkpoint, listed and read without following a link. See
+ * tree.h. */
+#include "jobs/checkpoint/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/checkpoint.h"
+
+/* Pipes do not hold the opener up, terminals do not become ours. */
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+struct walk {
+	struct tree *tree;
+	struct sb path; /* of the folder being listed, with its slash, or "" */
+	size_t cap;
+	struct err **err;
+};
+
+static int walk_error(const struct walk *w, int os_errno)
+{
+	return fs_error(w->err, os_errno, "cannot list '%s/%s'", w->tree->path, w->path.text);
+}
+
+/* 0 with the reason kept: listing goes on, the checkpoint is out. */
+static int walk_odd(struct walk *w, const char *what)
+{
+	if (!w->tree->odd)
+		w->tree->odd = mem_format("'%s' %s", w->path.text, what);
+	return 0;
+}
+
+static void add_file(struct walk *w, const struct stat *st)
+{
+	struct tree *tree = w->tree;
+	struct tree_file *file;
+
+	if (tree->count == w->cap) {
+		w->cap = w->cap ? w->cap * 2 : 64;
+		tree->files = mem_grow(tree->files, w->cap, sizeof *tree->files);
+	}
+	file = &tree->files[tree->count++];
+	/* The text moves while it grows: an offset for now. */
+	file->path = NULL;
+	file->size = (uint64_t)st->st_size;
+	file->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	tree->bytes += file->size;
+	sb_add(&tree->names, w->path.text, w->path.len + 1);
+}
+
+static int walk_folder(struct walk *w, int dir, unsigned depth);
+
+/* One name, which w->path ends with; 0 or -1. */
+static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
+{
+	AUTO(auto_close) int below = -1;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : walk_error(w, errno);
+	if (!text_is_utf8(name, strlen(name)))
+		return walk_odd(w, "has a name that is not UTF-8");
+	if (S_ISLNK(st.st_mode))
+		return walk_odd(w, "is a link");
+	if (w->tree->count >= TREE_FILES_MAX || w->tree->names.truncated)
+		return walk_odd(w, "comes after more files than are looked at");
+	if (S_ISREG(st.st_mode)) {
+		add_file(w, &st);
+		return 0;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return walk_odd(w, "is neither a file nor a folder");
+	if (depth >= TREE_DEPTH_MAX)
+		return walk_odd(w, "lies too deep");
+	below = openat(dir, name, READ_FLAGS | O_DIRECTORY);
+	if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return 0;
+	if (below < 0)
+		return walk_error(w, errno);
+	sb_addc(&w->path, '/');
+	return walk_folder(w, below, depth + 1);
+}
+
+static int walk_names(struct walk *w, int dir, DIR *names, unsigned depth)
+{
+	const struct dirent *entry;
+	size_t before = w->path.len;
+
+	while ((errno = 0, entry = readdir(names))) {
+		int done;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    text_starts(entry->d_name, FS_TEMP_PREFIX))
+			continue;
+		sb_adds(&w->path, entry->d_name);
+		done = walk_entry(w, dir, entry->d_name, depth);
+		w->path.len = before;
+		if (w->path.cap)
+			w->path.text[before] = '\0';
+		if (done < 0)
+			return -1;
+	}
+	return errno ? walk_error(w, errno) : 0;
+}
+
+static int walk_folder(struct walk *w, int dir, unsigned depth)
+{
+	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir closes what it was given */
+	DIR *names = own < 0 ? NULL : fdopendir(own);
+	int done;
+
+	if (!names) {
+		int failed = errno;
+
+		auto_close(&own);
+		return walk_error(w, failed);
+	}
+	done = walk_names(w, dir, names, depth);
+	closedir(names);
+	return done;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
+}
+
+static int list_all(struct tree *tree, const struct stat *st, struct err **err)
+{
+	struct walk w = { .tree = tree, .path = SB_INIT, .err = err };
+	const char *at;
+	int done = 0;
+
+	if (tree->single)
+		add_file(&w, st);
+	else
+		done = walk_folder(&w, tree->fd, 0);
+	sb_release(&w.path);
+	at = tree->names.text;
+	for (size_t i = 0; i < tree->count; i++, at += strlen(at) + 1)
+		tree->files[i].path = at;
+	if (tree->count)
+		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
+	return done;
+}
+
+int tree_read(const char *path, struct tree *ret, struct err **err)
+{
+	AUTO(tree_release) struct tree tree = TREE_INIT;
+	struct stat st;
+
+	tree.path = mem_copy(path);
+	tree.fd = open(path, READ_FLAGS);
+	/* ELOOP: a link; ENXIO: a socket. */
+	if (tree.fd < 0 &&
+	    (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO))
+		return 0;
+	if (tree.fd < 0 || fstat(tree.fd, &st) < 0)
+		return fs_error(err, errno, "cannot read '%s'", path);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	tree.single = S_ISREG(st.st_mode);
+	if (list_all(&tree, &st, err) < 0)
+		return -1;
+	*ret = tree;
+	tree = TREE_INIT;
+	return 1;
+}
+
+void tree_release(struct tree *tree)
+{
+	free(tree->path);
+	free(tree->files);
+	free(tree->odd);
+	sb_release(&tree->names);
+	auto_close(&tree->fd);
+	*tree = TREE_INIT;
+}
+
+/* The first file not before `path`. */
+static size_t lower_bound(const struct tree *tree, const char *path)
+{
+	size_t low = 0, high = tree->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(tree->files[middle].path, path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct tree_file *tree_find(const struct tree *tree, const char *path)
+{
+	size_t at = lower_bound(tree, path);
+
+	return at < tree->count && strcmp(tree->files[at].path, path) == 0 ? &tree->files[at]
+									   : NULL;
+}
+
+const struct tree_file *tree_first(const struct tree *tree, const char *prefix)
+{
+	size_t at = lower_bound(tree, prefix);
+
+	return at < tree->count && text_starts(tree->files[at].path, prefix) ? &tree->files[at]
+									     : NULL;
+}
+
+int tree_open(const struct tree *tree, const struct tree_file *file)
+{
+	AUTO(auto_free) char *path = mem_copy(file->path);
+	AUTO(auto_close) int dir = -1;
+	char *part = path, *slash;
+	struct stat st;
+	int fd;
+
+	if (tree->single) /* its own offset, and never another file of that name */
+		return fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);
+	for (; (slash = strchr(part, '/')); part = slash + 1) {
+		int below;
+
+		*slash = '\0';
+		below = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS | O_DIRECTORY);
+		if (below < 0)
+			return -1;
+		auto_close(&dir);
+		dir = below;
+	}
+	fd = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		auto_close(&fd);
+		errno = EINVAL;
+		return -1;
+	}
+	return fd;
+}
+
+int read_at(int fd, uint64_t offset, void *bytes, size_t len)
+{
+	char *at = bytes;
+
+	if (offset > INT64_MAX || len > INT64_MAX - offset) {
+		errno = 0;
+		return -1;
+	}
+	while (len > 0) {
+		ssize_t got = pread(fd, at, len, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0) {
+			errno = 0;
+			return -1;
+		}
+		at += got;
+		len -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return 0;
+}
+
+int tree_text(const struct tree *tree, const struct tree_file *file, size_t max, struct sb *ret)
+{
+	AUTO(auto_close) int fd = -1;
+	AUTO(auto_free) char *text = NULL;
+
+	if (file->size > max)
+		return -1;
+	fd = tree_open(tree, file);
+	if (fd < 0)
+		return -1;
+	text = mem_alloc((size_t)file->size + 1);
+	if (read_at(fd, 0, text, (size_t)file->size) < 0)
+		return -1;
+	sb_add(ret, text, (size_t)file->size);
+	return ret->truncated ? -1 : 0;
+}
+
+int tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX])
+{
+	AUTO(auto_close) int fd = tree_open(tree, file);
+	AUTO(auto_free) char *bytes = mem_alloc(2 * CKPT_ENDS);
+	size_t len = 2 * CKPT_ENDS;
+
+	if (fd < 0)
+		return -1;
+	if (file->size <= len) {
+		len = (size_t)file->size;
+		if (read_at(fd, 0, bytes, len) < 0)
+			return -1;
+	} else if (read_at(fd, 0, bytes, CKPT_ENDS) < 0 ||
+		   read_at(fd, file->size - CKPT_ENDS, bytes + CKPT_ENDS, CKPT_ENDS) < 0) {
+		return -1;
+	}
+	sha256_hex(bytes, len, hex);
+	return 0;
+}
+
+void tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX])
+{
+	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+
+	sha256_add(sha, more, strlen(more) + 1);
+	if (tree->odd)
+		sha256_add(sha, tree->odd, strlen(tree->odd));
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_file *file = &tree->files[i];
+
+		sha256_add(sha, file->path, strlen(file->path) + 1);
+		sha256_add(sha, &file->size, sizeof file->size);
+		sha256_add(sha, &file->mtime_ns, sizeof file->mtime_ns);
+	}
+	sha256_end(TAKE(sha), hex);
+}
