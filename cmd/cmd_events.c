@@ -3,57 +3,15 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/follow.h"
 #include "cmd/out.h"
-#include "cmd/run_view.h"
 #include "jobs/base/fs.h"
-#include "jobs/base/loop.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan.h"
 #include "jobs/run/tail.h"
 #include "jobs/store/order.h"
 
-#define FOLLOW_MS 200
 #define LOG_PIECE ((size_t)1 << 20)
-
-struct follow {
-	struct journal *journal;
-	const char *run;
-	struct loop *loop;
-	int64_t next; /* sequence number */
-	bool ended;
-	struct err **err;
-	int result;
-	int (*turn)(struct follow *follow); /* print what is new; -1 with *err set */
-};
-
-static void on_turn(void *arg)
-{
-	struct follow *follow = arg;
-
-	/* Whether it had ended is read before the turn: what it wrote is all there. */
-	bool ended = follow->ended;
-
-	follow->result = follow->turn(follow);
-	if (follow->result < 0 || ended)
-		loop_quit(follow->loop);
-	else
-		loop_after(follow->loop, FOLLOW_MS, on_turn, follow);
-}
-
-/* Turn after turn until the run has ended. */
-static int follow_run(struct follow *follow, struct err **err)
-{
-	AUTO(loop_freep) struct loop *loop = NULL;
-
-	if (loop_new(&loop, err) < 0)
-		return -1;
-	follow->loop = loop;
-	follow->err = err;
-	loop_after(loop, 0, on_turn, follow);
-	if (loop_run(loop, err) < 0)
-		return -1;
-	return follow->result;
-}
 
 static int print_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {

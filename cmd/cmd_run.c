@@ -1,29 +1,10 @@
-/* run: carry a job through, follow it, say how it ended. */
+/* run: from a spec to a run, driven here or in the background. */
 #include <string.h>
 
-#include "cmd/event_text.h"
+#include "cmd/drive.h"
 #include "cmd/out.h"
-#include "cmd/run_view.h"
 #include "cmd/spec_args.h"
-#include "cmd/status_text.h"
 #include "jobs/base/text.h"
-#include "jobs/run/driver.h"
-
-/* One plain line per change on stderr, or the event itself on stdout. */
-static void show_event(void *arg, const struct event *ev, json_t *row)
-{
-	AUTO(auto_free) char *sentence = NULL;
-	char at[UTC_TEXT];
-
-	(void)arg;
-	if (out_is_json()) {
-		out_json(row);
-		return;
-	}
-	sentence = event_sentence(ev, row);
-	if (sentence)
-		out_note("%.8s  %s", utc_format(ev->at, at) + 11, sentence);
-}
 
 static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err **err)
 {
@@ -44,20 +25,25 @@ static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err 
 	return 0;
 }
 
+static int run_detached(struct journal *journal, const char *run, const struct plan *plan,
+			struct err **err)
+{
+	struct driver_options options = { .run = run, .plan = plan, .on_event = drive_show_event };
+	int ended;
+
+	if (driver_begin(journal, &options, err) < 0)
+		return -1;
+	/* A repeated command on a run that has ended gives its exit code. */
+	ended = drive_outcome(journal, run, err);
+	return ended == EXIT_DETACHED ? drive_in_background(journal, run, err) : ended;
+}
+
 int cmd_run(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
-	json_auto_t *status = NULL;
 	char id[JOURNAL_RUN_MAX];
-	const char *on_interrupt = args->value[OPT_ON_INTERRUPT];
-	struct driver_options options = {
-		.run = id,
-		.stop_on_interrupt = on_interrupt && strcmp(on_interrupt, "stop") == 0,
-		.on_event = show_event,
-	};
-	enum exit_code exit_code = EXIT_DEFECT;
 	int code;
 
 	if (args->given[OPT_DRY_RUN])
@@ -68,17 +54,7 @@ int cmd_run(const struct args *args, struct err **err)
 	code = plan_from_args(args, journal_dir(journal), &spec, &plan, err);
 	if (code != 0)
 		return code;
-	options.plan = plan;
 	out_note("run %s of %s", id, js_str(plan->json, "name"));
-	if (driver_run(journal, &options, &exit_code, err) < 0)
-		return -1;
-	if (exit_code == EXIT_DETACHED)
-		out_note("detached: the job runs on; 'stoker run %s --id %s' goes on with it",
-			 args->operands[0], id);
-	if (out_is_json() || exit_code == EXIT_DETACHED)
-		return (int)exit_code;
-	if (run_view(journal, id, true, &status, err) < 0)
-		return -1;
-	print_summary(status);
-	return (int)exit_code;
+	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)
+				       : drive_run(args, journal, id, plan, err);
 }

@@ -26,6 +26,15 @@ int run_view(struct journal *journal, const char *run, bool with_attempts, json_
 	return 0;
 }
 
+int run_exit_code(struct journal *journal, const char *run, struct err **err)
+{
+	json_auto_t *status = NULL;
+
+	if (run_view(journal, run, false, &status, err) < 0)
+		return -1;
+	return (int)js_int(status, "exit_code", EXIT_DETACHED);
+}
+
 int cmd_status(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;

@@ -18,13 +18,25 @@ const struct cmd cmd_table[] = {
 	  "will see them.",
 	  cmd_plan },
 	{ "run", "SPEC", 1, 1,
-	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) | OPT_BIT(REQUESTS),
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) |
+		  OPT_BIT(REQUESTS),
 	  "carry a job through: precompile, prove the cache, train",
 	  "With --id the command can be repeated: it creates the run, or goes on with it, or "
 	  "gives\n"
-	  "its exit code again if it has ended. SIGINT and SIGTERM leave the job running and exit\n"
-	  "with 8; the same command with --id goes on with it.",
+	  "its exit code again if it has ended. SIGTERM, and Ctrl-C without a terminal, leave the\n"
+	  "job running and exit with 8; 'stoker resume' goes on with it.",
 	  cmd_run },
+	{ "attach", "RUN", 1, 1, 0, "follow a run that someone else drives",
+	  "Ends with the run, with its exit code. Ctrl-C ends the command, not the run.",
+	  cmd_attach },
+	{ "resume", "[RUN]", 0, 1, OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT),
+	  "take over a run whose driver has died or left",
+	  "Exit code 7: someone drives it. --all starts a driver in the background for every\n"
+	  "run that goes on and has none, and returns once they drive.",
+	  cmd_resume },
+	{ "stop", "RUN", 1, 1, OPT_BIT(REASON), "stop a run on its engine and record why",
+	  "Returns when it has ended. Its driver, if it has one, does it and exits with 6.",
+	  cmd_stop },
 	{ "status", "[RUN]", 0, 1, 0, "the state of a run, with its attempts",
 	  "RUN is an id, a unique prefix of one, or @last (the default).", cmd_status },
 	{ "list", "", 0, 0, 0, "all runs, newest first", NULL, cmd_list },

@@ -9,4 +9,7 @@
 int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 	     struct err **err);
 
+/* The exit code of a run that has ended, EXIT_DETACHED of one that goes on, -1. */
+int run_exit_code(struct journal *journal, const char *run, struct err **err);
+
 #endif

@@ -2,7 +2,6 @@
 #include "jobs/run/driver.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,57 +33,79 @@ static int replay_event(void *arg, const struct event *ev, json_t *row, struct e
 	if (ev->kind == EV_RUN_CREATED)
 		adopt_plan(driver, ev->plan);
 	/* Another driver took over while we thought that we drive. */
-	if (ev->kind == EV_DRIVER_TOOK_OVER && driver->flow.epoch > 0 && driver->loop &&
-	    ev->epoch > driver->flow.epoch)
+	if (ev->kind == EV_DRIVER_TOOK_OVER && driver->live)
 		driver->stood_down = true;
 	flow_apply(&driver->flow, ev);
+	driver->seq_at = mono_now();
+	if (driver->live && driver->options->on_event)
+		driver->options->on_event(driver->options->arg, ev, row);
 	return 0;
 }
 
-static void show(struct driver *driver, const struct event *ev)
+struct utc driver_now(const struct driver *driver)
 {
+	struct utc now = utc_now();
+	int64_t least = driver->flow.at.ms;
+
+	if (driver->live)
+		least += mono_now().ms - driver->seq_at.ms;
+	if (now.ms < least)
+		now.ms = least;
+	return now;
+}
+
+/* Read what others have appended: requests, or the word that we drive no more. */
+static int absorb(struct driver *driver, struct err **err)
+{
+	if (journal_read(driver->journal, driver->run, driver->seq + 1, replay_event, driver, err) <
+	    0)
+		return -1;
+	if (driver->stood_down)
+		return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
+	return 0;
+}
+
+/* 1 appended, 0 somebody else appended first and that is absorbed, -1 error. */
+static int try_record(struct driver *driver, struct event *ev, struct err **err)
+{
+	int appended;
+
+	ev->seq = driver->seq + 1;
+	ev->at = driver_now(driver);
+	appended = journal_append(driver->journal, driver->run, ev, err);
+	if (appended < 0)
+		return -1;
+	if (appended == 0)
+		return absorb(driver, err);
+	driver->seq = ev->seq;
+	driver->seq_at = mono_now();
+	if (ev->kind == EV_RUN_CREATED)
+		adopt_plan(driver, ev->plan);
+	flow_apply(&driver->flow, ev);
 	if (driver->options->on_event) {
 		json_auto_t *row = event_encode(driver->run, ev);
 
 		driver->options->on_event(driver->options->arg, ev, row);
 	}
+	return 1;
 }
 
 int driver_record(struct driver *driver, struct event *ev, struct err **err)
 {
-	for (;;) {
-		int appended;
+	int recorded;
 
-		ev->seq = driver->seq + 1;
-		ev->at = utc_now();
-		if (ev->at.ms < driver->flow.at.ms)
-			ev->at = driver->flow.at;
-		appended = journal_append(driver->journal, driver->run, ev, err);
-		if (appended < 0)
-			return -1;
-		if (appended > 0)
-			break;
-		/* Someone appended a request: read what came between, then again. */
-		if (journal_read(driver->journal, driver->run, ev->seq, replay_event, driver, err) <
-		    0)
-			return -1;
-		if (driver->stood_down)
-			return err_set(err, EXIT_BUSY, "another driver took run %s over",
-				       driver->run);
-	}
-	driver->seq = ev->seq;
-	if (ev->kind == EV_RUN_CREATED)
-		adopt_plan(driver, ev->plan);
-	flow_apply(&driver->flow, ev);
-	show(driver, ev);
-	return 0;
+	while ((recorded = try_record(driver, ev, err)) == 0)
+		;
+	return recorded < 0 ? -1 : 0;
 }
 
+/* A decision is good only for the state it was made from: if something came
+ * between, the flow is asked again. */
 static int record_wish(struct driver *driver, const struct wish *wish, struct err **err)
 {
 	struct event ev = wish->event;
 
-	return driver_record(driver, &ev, err);
+	return try_record(driver, &ev, err) < 0 ? -1 : 0;
 }
 
 static void on_timer(void *arg);
@@ -136,7 +157,7 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 			wake_in(driver, wait_ms);
 		return 0;
 	case WISH_WAIT:
-		wake_in(driver, wish->until.ms - utc_now().ms);
+		wake_in(driver, wish->until.ms - driver_now(driver).ms);
 		return 0;
 	case WISH_DONE:
 		driver->exit_code = (enum exit_code)driver->flow.exit_code;
@@ -158,7 +179,7 @@ static void pump(struct driver *driver)
 		struct wishes wishes;
 
 		before = driver->seq;
-		flow_wishes(&driver->flow, utc_now(), &wishes);
+		flow_wishes(&driver->flow, driver_now(driver), &wishes);
 		for (int i = 0; i < wishes.count && driver->seq == before; i++) {
 			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
 				continue;
@@ -173,8 +194,22 @@ static void on_timer(void *arg)
 	struct driver *driver = arg;
 
 	driver->timer = NULL;
-	if (!driver->failure && !driver->interrupted)
+	if (!driver->failure && !driver->left)
 		pump(driver);
+}
+
+static void on_poll(void *arg)
+{
+	struct driver *driver = arg;
+	int64_t before = driver->seq;
+
+	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
+	if (driver->failure || driver->left)
+		return;
+	if (absorb(driver, &driver->failure) < 0)
+		loop_quit(driver->loop);
+	else if (driver->seq != before)
+		driver_wake(driver);
 }
 
 void driver_wake(struct driver *driver)
@@ -194,26 +229,12 @@ static void record_left(struct driver *driver, const char *reason)
 		return;
 }
 
-static void on_interrupt(void *arg)
+void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code)
 {
-	struct driver *driver = arg;
-	struct event ev = { .kind = EV_REQUEST_STOP };
-
-	if (!driver->options->stop_on_interrupt) {
-		driver->interrupted = true;
-		driver->exit_code = EXIT_DETACHED;
-		record_left(driver, "interrupted: the job runs on");
-		loop_quit(driver->loop);
-		return;
-	}
-	if (driver->flow.stop_requested)
-		return;
-	EVENT_SET_STR(&ev, reason, "interrupted");
-	EVENT_SET(&ev, pid, (int64_t)getpid());
-	if (driver_record(driver, &ev, &driver->failure) < 0)
-		loop_quit(driver->loop);
-	else
-		pump(driver);
+	driver->left = true;
+	driver->exit_code = exit_code;
+	record_left(driver, reason);
+	loop_quit(driver->loop);
 }
 
 static int open_outside(struct driver *driver, struct err **err)
@@ -233,8 +254,7 @@ static int open_outside(struct driver *driver, struct err **err)
 		return -1;
 	if (store_open(workspace, &driver->workspace, err) < 0 ||
 	    ops->open(workspace, &driver->engine, err) < 0 ||
-	    driver->engine->ops->check(driver->engine, err) < 0 ||
-	    job_env_make(driver->plan, &driver->job_env, err) < 0)
+	    driver->engine->ops->check(driver->engine, err) < 0)
 		return -1;
 	return 0;
 }
@@ -282,14 +302,12 @@ static int check_same_plan(const struct driver *driver, struct err **err)
 
 static int drive(struct driver *driver, struct err **err)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
-	for (size_t i = 0; i < STK_LENGTH(signals); i++)
-		loop_on_signal(driver->loop, signals[i], on_interrupt, driver);
+	driver_watch_signals(driver);
 	if (take_over(driver, err) < 0)
 		return -1;
+	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
 	wake_in(driver, 0);
 	if (loop_run(driver->loop, err) < 0)
 		return -1;
@@ -297,7 +315,7 @@ static int drive(struct driver *driver, struct err **err)
 		*err = TAKE(driver->failure);
 		if (!driver->stood_down)
 			record_left(driver, (*err)->message);
-		return err_hint(err, "%s%srun %s is safe: 'stoker run --id %s' goes on with it",
+		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
 				(*err)->hint ? (*err)->hint : "", (*err)->hint ? "; " : "",
 				driver->run, driver->run);
 	}
@@ -319,6 +337,41 @@ static void driver_release(struct driver *driver)
 	auto_close(&driver->lease);
 }
 
+/* Take the lease, replay the journal, begin the run if it is new. */
+static int make_ready(struct driver *driver, struct err **err)
+{
+	const struct plan *plan = driver->options->plan;
+
+	if (lease_take(journal_dir(driver->journal), driver->run, &driver->lease, err) < 0 ||
+	    journal_read(driver->journal, driver->run, 1, replay_event, driver, err) < 0)
+		return -1;
+	driver->live = true;
+	if (driver->seq > 0) {
+		if (driver->plan)
+			return check_same_plan(driver, err);
+		return err_set(err, EXIT_DEFECT, "the journal of run %s does not begin with a plan",
+			       driver->run);
+	}
+	if (!plan)
+		return err_set(err, EXIT_USAGE, "no run '%s'", driver->run);
+	/* Nothing is journalled before all that a run needs is in place. */
+	driver->plan = json_incref(plan->json);
+	if (open_outside(driver, err) < 0 ||
+	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0)
+		return -1;
+	return begin_run(driver, err);
+}
+
+int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err)
+{
+	AUTO(driver_release)
+	struct driver driver = {
+		.journal = journal, .options = options, .run = options->run, .lease = -1
+	};
+
+	return make_ready(&driver, err);
+}
+
 int driver_run(struct journal *journal, const struct driver_options *options,
 	       enum exit_code *ret_exit, struct err **err)
 {
@@ -327,21 +380,8 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 		.journal = journal, .options = options, .run = options->run, .lease = -1
 	};
 
-	if (lease_take(journal_dir(journal), options->run, &driver.lease, err) < 0 ||
-	    journal_read(journal, options->run, 1, replay_event, &driver, err) < 0)
+	if (make_ready(&driver, err) < 0)
 		return -1;
-	if (driver.seq == 0) {
-		/* Nothing is journalled before all that a run needs is in place. */
-		driver.plan = json_incref(options->plan->json);
-		if (open_outside(&driver, err) < 0 || plan_publish(options->plan, err) < 0 ||
-		    begin_run(&driver, err) < 0)
-			return -1;
-	} else if (!driver.plan) {
-		return err_set(err, EXIT_DEFECT, "the journal of run %s does not begin with a plan",
-			       options->run);
-	} else if (check_same_plan(&driver, err) < 0) {
-		return -1;
-	}
 	if (driver.flow.state == FLOW_ENDED) {
 		*ret_exit = (enum exit_code)driver.flow.exit_code;
 		return 0;

@@ -11,15 +11,31 @@
 #include "jobs/run/journal.h"
 #include "jobs/run/plan.h"
 
+/* What SIGINT, SIGTERM and SIGHUP do to a run that is being driven. */
+enum interrupt {
+	INTERRUPT_DETACH, /* the driver leaves, the job runs on */
+	INTERRUPT_STOP,   /* the run is stopped, and driven until it is */
+	INTERRUPT_GO_ON,  /* nothing happens */
+	INTERRUPT_ASK,    /* a question has been put; on_answer has the answer */
+};
+
 struct driver_options {
-	const char *run;         /* the id, made or given */
-	const struct plan *plan; /* begins the run, or must equal that of the run there is */
-	bool stop_on_interrupt;  /* a signal stops the job instead of leaving it running */
-	/* Each event as it becomes durable (also what a driver before this one
-	 * journalled, if `replay`). */
+	const char *run; /* the id, made or given */
+	/* Begins the run, or must equal that of the run there is. NULL: the run is
+	 * there, whatever its plan. */
+	const struct plan *plan;
+	/* Each event as it becomes durable, those of others included. */
 	void (*on_event)(void *arg, const struct event *ev, json_t *row);
+	/* NULL: detach. After INTERRUPT_ASK on_answer is called whenever descriptor 0
+	 * is readable, until it gives another answer. */
+	enum interrupt (*on_interrupt)(void *arg, int signo);
+	enum interrupt (*on_answer)(void *arg);
 	void *arg;
 };
+
+/* Journal that the run begins, and publish what it needs, without driving it.
+ * A run that is there already must have this plan (EXIT_SPEC). */
+int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err);
 
 /* Drive the run until it has ended or an interrupt detaches it. `ret_exit` is
  * what the process should exit with. An error means that this driver could not

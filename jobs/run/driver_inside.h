@@ -15,6 +15,7 @@
 #include "jobs/run/tail.h"
 
 #define TICK_MS             100   /* how often a running attempt is looked at */
+#define POLL_MS             500   /* how often the journal is looked at for requests */
 #define PROGRESS_MS         10000 /* least time between two train.progress */
 #define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
 #define LAST_LINES          60    /* of the log, kept as evidence */
@@ -28,9 +29,11 @@ struct driver {
 	json_t *plan; /* of the journal */
 	const struct compile_kind *kind;
 	struct flow flow;
-	int64_t seq; /* of the newest event */
+	int64_t seq;        /* of the newest event */
+	struct mono seq_at; /* when this process came to know it */
 	struct loop *loop;
-	struct watch *timer;
+	struct watch *timer, *poll;
+	struct watch *answer; /* of a question after an interrupt; NULL: none is open */
 	struct engine *engine;
 	struct store *workspace, *cache; /* cache: NULL without a compile phase */
 	char *agent_prefix;
@@ -41,7 +44,9 @@ struct driver {
 	struct mono seen_at;
 	bool looked;
 	int lease;
-	bool interrupted, stood_down;
+	bool live; /* replay is over: an event of another driver now ends this one */
+	bool left; /* an interrupt detached it */
+	bool stood_down;
 	enum exit_code exit_code;
 	struct err *failure; /* why this driver cannot go on */
 };
@@ -50,8 +55,18 @@ struct driver {
  * -1: it could not be made durable. */
 int driver_record(struct driver *driver, struct event *ev, struct err **err);
 
+/* The wall clock, but never behind the newest event plus the time since: a
+ * clock that is set back must not hold what waits. */
+struct utc driver_now(const struct driver *driver);
+
 /* Look at the wishes again as soon as the loop turns. */
 void driver_wake(struct driver *driver);
+
+/* Journal that this driver leaves, and why; then leave the loop. */
+void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code);
+
+/* interrupt.c: ask what signals mean, and do it. */
+void driver_watch_signals(struct driver *driver);
 
 /* submit.c: carry out WISH_SUBMIT and WISH_FIND; each records its outcome. */
 int driver_submit(struct driver *driver, const struct wish *wish, struct err **err);

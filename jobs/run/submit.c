@@ -169,11 +169,13 @@ int driver_submit(struct driver *driver, const struct wish *wish, struct err **e
 		.attempt = wish->attempt,
 		.nodes = (int)js_int(driver->plan, "nodes", 1),
 		.prefix = prefix,
-		.env = driver->job_env,
 	};
 	struct event ev;
 	int outcome;
 
+	if (!driver->job_env && job_env_make(driver->plan, &driver->job_env, err) < 0)
+		return -1;
+	job.env = driver->job_env;
 	if (!driver->agent_prefix &&
 	    agent_publish(driver->workspace, &driver->agent_prefix, err) < 0)
 		return -1;

@@ -1,0 +1,124 @@
+/* Driving in the foreground: see drive.h. */
+#include "cmd/drive.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/event_text.h"
+#include "cmd/out.h"
+#include "cmd/run_view.h"
+#include "cmd/status_text.h"
+#include "jobs/run/background.h"
+
+void drive_show_event(void *arg, const struct event *ev, json_t *row)
+{
+	AUTO(auto_free) char *sentence = NULL;
+	char at[UTC_TEXT];
+
+	(void)arg;
+	if (out_is_json()) {
+		out_json(row);
+		return;
+	}
+	sentence = ev ? event_sentence(ev, row) : NULL;
+	if (sentence)
+		out_note("%.8s  %s", utc_format(ev->at, at) + 11, sentence);
+}
+
+/* --- interrupts --- */
+
+struct interrupts {
+	bool stop;   /* --on-interrupt stop */
+	bool asking; /* a question is on the screen */
+};
+
+static void ask(void)
+{
+	out_note("leave the job running, stop it, or go on? [l/s/g]");
+}
+
+static enum interrupt on_interrupt(void *arg, int signo)
+{
+	struct interrupts *interrupts = arg;
+	enum interrupt policy = interrupts->stop ? INTERRUPT_STOP : INTERRUPT_DETACH;
+
+	if (signo != SIGINT || out_is_json() || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return policy;
+	/* A second Ctrl-C is an answer too. */
+	if (interrupts->asking)
+		return policy;
+	interrupts->asking = true;
+	ask();
+	return INTERRUPT_ASK;
+}
+
+static enum interrupt on_answer(void *arg)
+{
+	struct interrupts *interrupts = arg;
+	char answer[64];
+	ssize_t len = read(STDIN_FILENO, answer, sizeof answer);
+	enum interrupt what = INTERRUPT_ASK;
+
+	if (len <= 0 || answer[0] == 'l' || answer[0] == 'L')
+		what = INTERRUPT_DETACH;
+	else if (answer[0] == 's' || answer[0] == 'S')
+		what = INTERRUPT_STOP;
+	else if (answer[0] == 'g' || answer[0] == 'G')
+		what = INTERRUPT_GO_ON;
+	else
+		ask();
+	interrupts->asking = what == INTERRUPT_ASK;
+	return what;
+}
+
+/* --- driving --- */
+
+int drive_outcome(struct journal *journal, const char *run, struct err **err)
+{
+	json_auto_t *status = NULL;
+	int code = run_exit_code(journal, run, err);
+
+	if (code < 0 || code == EXIT_DETACHED || out_is_json())
+		return code;
+	if (run_view(journal, run, true, &status, err) < 0)
+		return -1;
+	print_summary(status);
+	return code;
+}
+
+int drive_run(const struct args *args, struct journal *journal, const char *run,
+	      const struct plan *plan, struct err **err)
+{
+	const char *policy = args->value[OPT_ON_INTERRUPT];
+	struct interrupts interrupts = { .stop = policy && strcmp(policy, "stop") == 0 };
+	struct driver_options options = {
+		.run = run,
+		.plan = plan,
+		.on_event = drive_show_event,
+		.on_interrupt = on_interrupt,
+		.on_answer = on_answer,
+		.arg = &interrupts,
+	};
+	enum exit_code exit_code = EXIT_DEFECT;
+
+	if (driver_run(journal, &options, &exit_code, err) < 0)
+		return -1;
+	if (exit_code == EXIT_DETACHED) {
+		out_note("detached: the job runs on; 'stoker resume %s' takes the run up", run);
+		return EXIT_DETACHED;
+	}
+	return drive_outcome(journal, run, err) < 0 ? -1 : (int)exit_code;
+}
+
+int drive_in_background(struct journal *journal, const char *run, struct err **err)
+{
+	pid_t pid;
+
+	if (background_drive(journal, run, &pid, err) < 0)
+		return -1;
+	out_note("run %s goes on in the background (driver pid %ld); 'stoker attach %s' follows it",
+		 run, (long)pid, run);
+	out_line("%s", run);
+	return EXIT_DONE;
+}

@@ -1,0 +1,24 @@
+/* Driving a run in the foreground: what people see of it, and their Ctrl-C. */
+#ifndef STK_CMD_DRIVE_H
+#define STK_CMD_DRIVE_H
+
+#include "cmd/cmd.h"
+#include "jobs/run/driver.h"
+
+/* One plain line per change on stderr, or with --json the event on stdout. */
+void drive_show_event(void *arg, const struct event *ev, json_t *row);
+
+/* Drive the run until it ends or is detached, then print its summary. `plan` as
+ * in driver_options. The exit code, or -1. */
+int drive_run(const struct args *args, struct journal *journal, const char *run,
+	      const struct plan *plan, struct err **err);
+
+/* Have it driven in the background and say so; stdout gets its id, for scripts.
+ * The exit code, or -1. */
+int drive_in_background(struct journal *journal, const char *run, struct err **err);
+
+/* What came of a run that is not driven here any more: its summary on stdout,
+ * its own exit code; EXIT_DETACHED while it goes on. */
+int drive_outcome(struct journal *journal, const char *run, struct err **err);
+
+#endif

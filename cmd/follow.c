@@ -1,0 +1,34 @@
+/* Turn after turn: see follow.h. */
+#include "cmd/follow.h"
+
+#define FOLLOW_MS 200
+
+static void on_turn(void *arg)
+{
+	struct follow *follow = arg;
+
+	/* Whether it had ended is read before the turn: what it wrote is all there. */
+	bool ended = follow->ended;
+
+	follow->result = follow->turn(follow);
+	if (follow->result < 0 || ended)
+		loop_quit(follow->loop);
+	else
+		loop_after(follow->loop, FOLLOW_MS, on_turn, follow);
+}
+
+int follow_run(struct follow *follow, struct err **err)
+{
+	AUTO(loop_freep) struct loop *loop = NULL;
+
+	if (!follow->loop) {
+		if (loop_new(&loop, err) < 0)
+			return -1;
+		follow->loop = loop;
+	}
+	follow->err = err;
+	loop_after(follow->loop, 0, on_turn, follow);
+	if (loop_run(follow->loop, err) < 0)
+		return -1;
+	return follow->result;
+}

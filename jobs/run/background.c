@@ -1,0 +1,136 @@
+/* Starting a driver that outlives us: see background.h. */
+#include "jobs/run/background.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/loop.h"
+#include "jobs/base/proc.h"
+#include "jobs/base/text.h"
+
+#define LOOK_MS    20
+#define WORDS_MAX  ((size_t)4 << 10) /* of a log's end */
+#define EXIT_ERROR 128
+
+struct start {
+	struct journal *journal;
+	const char *run;
+	struct loop *loop;
+	pid_t pid;
+	int64_t seq;    /* of the newest event seen */
+	bool took_over; /* it drives, or did */
+	bool over;      /* it has ended */
+	struct err **err;
+	int result;
+};
+
+static int look(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	struct start *start = arg;
+
+	(void)err;
+	start->seq = js_int(row, "seq", start->seq);
+	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->pid == start->pid)
+		start->took_over = true;
+	return 0;
+}
+
+static void on_look(void *arg)
+{
+	struct start *start = arg;
+	bool over = start->over; /* before looking: what it journalled is all there */
+
+	start->result =
+		journal_read(start->journal, start->run, start->seq + 1, look, start, start->err);
+	if (start->result < 0 || start->took_over || over)
+		loop_quit(start->loop);
+	else
+		loop_after(start->loop, LOOK_MS, on_look, start);
+}
+
+static void on_over(void *arg)
+{
+	((struct start *)arg)->over = true;
+}
+
+/* What it said at its end, as the reason. */
+static int say_why(const struct start *start, const char *log, off_t from, struct err **err)
+{
+	AUTO(auto_close) int fd = open(log, O_RDONLY | O_CLOEXEC);
+	AUTO(sb_release) struct sb words = SB_INIT;
+	char text[WORDS_MAX];
+	ssize_t len = fd < 0 ? 0 : pread(fd, text, sizeof text, from);
+	int status = 0, code;
+
+	waitpid(start->pid, &status, 0);
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_ERROR + WTERMSIG(status);
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	text_escape(&words, text, len > 0 ? (size_t)len : 0, false);
+	err_set(err, code > 0 && code < EXIT_ERROR ? (enum exit_code)code : EXIT_DEFECT,
+		"the background driver of run %s ended at once: %s", start->run,
+		words.len ? words.text : "it said nothing");
+	return err_hint(err, "'%s' has all that it said", log);
+}
+
+static int spawn(struct start *start, const char *log, int out, struct err **err)
+{
+	AUTO(auto_free) char *program = mem_zero(1, 4096);
+	char *argv[] = { (char[]){ "stoker" },
+			 (char[]){ "--state" },
+			 mem_copy(journal_dir(start->journal)),
+			 (char[]){ "--quiet" },
+			 (char[]){ "resume" },
+			 mem_copy(start->run),
+			 NULL };
+	AUTO(auto_free) char *dir = argv[2];
+	AUTO(auto_free) char *run = argv[5];
+	struct proc_start how = { .program = program,
+				  .argv = argv,
+				  .envp = environ,
+				  .cwd = NULL,
+				  .in = -1,
+				  .out = out,
+				  .err = out };
+
+	(void)dir;
+	(void)run;
+	if (readlink("/proc/self/exe", program, 4095) < 0)
+		return fs_error(err, errno, "cannot find this program");
+	if (proc_spawn(&how, &start->pid, err) < 0)
+		return err_wrap(err, "cannot start a driver in the background ('%s')", log);
+	return 0;
+}
+
+int background_drive(struct journal *journal, const char *run, pid_t *ret_pid, struct err **err)
+{
+	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", journal_dir(journal), run);
+	AUTO(auto_free) char *log = fs_join(folder, "driver.log");
+	AUTO(auto_close) int out = -1;
+	AUTO(loop_freep) struct loop *loop = NULL;
+	struct start start = { .journal = journal, .run = run, .err = err };
+	off_t from;
+
+	if (fs_mkdirs(folder, err) < 0 || loop_new(&loop, err) < 0)
+		return -1;
+	out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (out < 0)
+		return fs_error(err, errno, "cannot open '%s'", log);
+	from = lseek(out, 0, SEEK_END);
+	if (spawn(&start, log, out, err) < 0)
+		return -1;
+	start.loop = loop;
+	if (!loop_on_exit(loop, start.pid, on_over, &start))
+		start.over = true;
+	loop_after(loop, 0, on_look, &start);
+	if (loop_run(loop, err) < 0 || start.result < 0)
+		return -1;
+	if (!start.took_over)
+		return say_why(&start, log, from < 0 ? 0 : from, err);
+	*ret_pid = start.pid;
+	return 0;
+}
