@@ -179,7 +179,7 @@ def test_an_interrupt_detaches_and_the_job_runs_on(project):
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 8, err.decode()
-    assert b"detached" in err and b"--id slow" in err
+    assert b"detached" in err and b"resume slow" in err
     assert project.status("slow")["state"] in ("running", "waiting")
     gate.touch()
     project.run("--id", "slow")
