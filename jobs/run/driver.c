@@ -169,6 +169,25 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 	return err_set(err, EXIT_DEFECT, "the flow asked for something unknown");
 }
 
+/* Before every effect: is this still the driver? If not, it stands down. */
+static bool may_act(struct driver *driver)
+{
+	if (lease_keep(driver->lease, &driver->failure) == 0)
+		return true;
+	driver->stood_down = true;
+	loop_quit(driver->loop);
+	return false;
+}
+
+/* Renews the lease while the driver has nothing else to do. */
+static void on_lease(void *arg)
+{
+	struct driver *driver = arg;
+
+	if (may_act(driver))
+		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
+}
+
 /* Carry out wishes until they need time or news from outside: each recorded
  * event can change what is wished for. */
 static void pump(struct driver *driver)
@@ -181,6 +200,8 @@ static void pump(struct driver *driver)
 		before = driver->seq;
 		flow_wishes(&driver->flow, driver_now(driver), &wishes);
 		for (int i = 0; i < wishes.count && driver->seq == before; i++) {
+			if (!may_act(driver))
+				return;
 			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
 				continue;
 			loop_quit(driver->loop);
@@ -308,6 +329,8 @@ static int drive(struct driver *driver, struct err **err)
 	if (take_over(driver, err) < 0)
 		return -1;
 	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
+	if (lease_due(driver->lease) >= 0)
+		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 	wake_in(driver, 0);
 	if (loop_run(driver->loop, err) < 0)
 		return -1;
@@ -334,7 +357,7 @@ static void driver_release(struct driver *driver)
 	free(driver->agent_prefix);
 	json_decref(driver->plan);
 	err_free(driver->failure);
-	auto_close(&driver->lease);
+	lease_freep(&driver->lease);
 }
 
 /* Take the lease, replay the journal, begin the run if it is new. */
@@ -342,7 +365,8 @@ static int make_ready(struct driver *driver, struct err **err)
 {
 	const struct plan *plan = driver->options->plan;
 
-	if (lease_take(journal_dir(driver->journal), driver->run, &driver->lease, err) < 0 ||
+	if (lease_take(driver->journal, driver->run, driver->options->lease,
+		       driver->options->on_wait, driver->options->arg, &driver->lease, err) < 0 ||
 	    journal_read(driver->journal, driver->run, 1, replay_event, driver, err) < 0)
 		return -1;
 	driver->live = true;
@@ -365,9 +389,7 @@ static int make_ready(struct driver *driver, struct err **err)
 int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err)
 {
 	AUTO(driver_release)
-	struct driver driver = {
-		.journal = journal, .options = options, .run = options->run, .lease = -1
-	};
+	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
 	return make_ready(&driver, err);
 }
@@ -376,9 +398,7 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 	       enum exit_code *ret_exit, struct err **err)
 {
 	AUTO(driver_release)
-	struct driver driver = {
-		.journal = journal, .options = options, .run = options->run, .lease = -1
-	};
+	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
 	if (make_ready(&driver, err) < 0)
 		return -1;

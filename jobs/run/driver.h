@@ -9,6 +9,7 @@
 #define STK_RUN_DRIVER_H
 
 #include "jobs/run/journal.h"
+#include "jobs/run/lease.h"
 #include "jobs/run/plan.h"
 
 /* What SIGINT, SIGTERM and SIGHUP do to a run that is being driven. */
@@ -30,7 +31,10 @@ struct driver_options {
 	 * is readable, until it gives another answer. */
 	enum interrupt (*on_interrupt)(void *arg, int signo);
 	enum interrupt (*on_answer)(void *arg);
+	/* Another driver may be dead: how long its lease is watched at most. */
+	lease_wait_fn on_wait;
 	void *arg;
+	const struct lease_rules *lease; /* NULL: LEASE_RULES */
 };
 
 /* Journal that the run begins, and publish what it needs, without driving it.

@@ -43,7 +43,7 @@ struct driver {
 	char seen[65];
 	struct mono seen_at;
 	bool looked;
-	int lease;
+	struct lease *lease;
 	bool live; /* replay is over: an event of another driver now ends this one */
 	bool left; /* an interrupt detached it */
 	bool stood_down;

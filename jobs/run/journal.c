@@ -88,6 +88,12 @@ const char *journal_dir(const struct journal *journal)
 	return journal->dir;
 }
 
+struct store *journal_store(const struct journal *journal)
+{
+	return journal->ops->objects && journal->store ? journal->ops->objects(journal->store)
+						       : NULL;
+}
+
 int journal_append(struct journal *journal, const char *run, const struct event *ev,
 		   struct err **err)
 {

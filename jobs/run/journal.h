@@ -29,6 +29,11 @@ void journal_freep(struct journal **journal);
 /* The state directory, absolute. */
 const char *journal_dir(const struct journal *journal);
 
+/* The object store beneath the journal, which is where its leases are kept too;
+ * NULL: it lies on a local disk. Borrowed. */
+struct store;
+struct store *journal_store(const struct journal *journal);
+
 /* Append ev with the number ev->seq: 1 appended, 0 the number is taken. */
 int journal_append(struct journal *journal, const char *run, const struct event *ev,
 		   struct err **err);
@@ -60,6 +65,7 @@ struct journal_ops {
 		    int (*fn)(void *arg, const char *body, size_t len, struct err **err), void *arg,
 		    struct err **err);
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
+	struct store *(*objects)(void *store); /* NULL: on no object store */
 };
 
 extern const struct journal_ops journal_sqlite;

@@ -1,16 +1,67 @@
 /*
- * Who drives a run: one process at a time, by a lock on
- * `<state>/runs/<run>/driver.lock`. The kernel drops the lock with its holder,
- * so a dead driver is replaced at once and a stopped one keeps the run. The
- * file says who holds it, for people.
+ * Who drives a run: one process at a time. One interface, two kinds, chosen by
+ * where the journal lies.
+ *
+ * On a local disk a lock on `<state>/runs/<run>/driver.lock`. The kernel drops
+ * it with its holder, so a dead driver is replaced at once and a stopped one
+ * keeps the run.
+ *
+ * On an object store the object `runs/<run>/lease.json`, changed only by
+ * compare-and-swap. Its holder writes it anew every `renew_ms`. Another process
+ * takes it when its holder gave it up, when it is a process of this machine
+ * that is dead, or when the object stayed unchanged for `valid_ms` on the clock
+ * of the one who wants it: clocks of different machines are never compared. The
+ * holder counts its own time from before each write and stops earlier than
+ * anybody may take over.
+ *
+ * A lease says who should act; what makes a late holder harmless is the journal,
+ * where its next append meets that of its successor.
  */
 #ifndef STK_RUN_LEASE_H
 #define STK_RUN_LEASE_H
 
-#include "jobs/base/err.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* An open descriptor is the lease; closing it gives it up. Held elsewhere:
- * EXIT_BUSY with host and pid of the holder. */
-int lease_take(const char *state_dir, const char *run, int *ret_fd, struct err **err);
+#include "jobs/run/journal.h"
+
+struct lease_rules {
+	int64_t valid_ms; /* this long without a renewal, and it may be taken */
+	int64_t renew_ms; /* how often it is renewed */
+};
+#define LEASE_RULES ((struct lease_rules){ .valid_ms = 60000, .renew_ms = 20000 })
+
+struct lease;
+
+/* One try, without waiting: 1 it is ours; 0 its holder may be dead: call again
+ * with the same `*lease` in `*ret_wait_ms`; -1 it is held (EXIT_BUSY names host
+ * and pid) or cannot be reached. `*lease` is NULL before the first try and is
+ * the caller's to free in every case. `rules` NULL means LEASE_RULES. */
+int lease_try(struct journal *journal, const char *run, const struct lease_rules *rules,
+	      struct lease **lease, int64_t *ret_wait_ms, struct err **err);
+
+/* "pid 17 on host", who held it at the last try; borrowed. */
+const char *lease_holder(const struct lease *lease);
+
+/* Try until it is ours (0) or held by someone alive (-1). Before each wait `on_wait`
+ * (may be NULL) is told who is waited for and how long it can take at most. */
+typedef void (*lease_wait_fn)(void *arg, const char *holder, int64_t at_most_ms);
+int lease_take(struct journal *journal, const char *run, const struct lease_rules *rules,
+	       lease_wait_fn on_wait, void *arg, struct lease **ret, struct err **err);
+
+/* Call it before every effect. 0: it is ours (renewed, if that was due; else
+ * nothing was done but to read a clock). -1: it is not, or that cannot be proved
+ * any more (EXIT_BUSY another has it, EXIT_UNREACHABLE its store could not be
+ * written in time): stand down, without any further effect. */
+int lease_keep(struct lease *lease, struct err **err);
+
+/* By the clock alone: may its holder still act? */
+bool lease_is_mine(const struct lease *lease);
+
+/* Milliseconds until lease_keep has to be called again; -1: it needs no renewal. */
+int64_t lease_due(const struct lease *lease);
+
+/* Give it up at once, so that a successor need not wait, and free it. */
+void lease_freep(struct lease **lease);
 
 #endif
