@@ -1,0 +1,234 @@
+/* Judges whether a command still gets on: see stall.h. */
+#include "jobs/node/stall.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MINUTES ((int64_t)60 * 1000)
+
+#define START_MS      (30 * MINUTES)
+#define COMPILE_MS    (120 * MINUTES)
+#define FIRST_STEP_MS (60 * MINUTES)
+#define SAVE_MS       (30 * MINUTES)
+#define SETTLING_MS   (45 * MINUTES) /* steps, before enough gaps are known */
+#define STEP_MS       (5 * MINUTES)
+#define EVALUATE_MS   (15 * MINUTES)
+#define OUTPUT_MS     (60 * MINUTES) /* where nothing tells steps */
+#define DRAWN_MS      (60 * MINUTES) /* by which a bar puts the verdict off */
+
+#define GAPS_SKIPPED 5
+#define GAPS_ENOUGH  5 /* besides those */
+#define GAP_FACTOR   5
+
+const char *const stall_doing_names[DOING_COUNT] = {
+	[DOING_START] = "start", [DOING_COMPILE] = "compile", [DOING_FIRST_STEP] = "first_step",
+	[DOING_STEP] = "step",   [DOING_SAVE] = "save",
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of a step or of a bar that is drawn meanwhile. */
+static int64_t last_sign(const struct stall *stall)
+{
+	return larger(stall->last.ms, stall->drawn.ms);
+}
+
+void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, bool tells_steps,
+		struct mono now)
+{
+	*stall = (struct stall){
+		.mode = mode,
+		.fixed_ms = mode == STALL_FIXED ? limit_ms : 0,
+		.tells_steps = tells_steps,
+		.last = now,
+		.drawn = now,
+		.looked = now,
+	};
+}
+
+/* What it does when it neither compiles nor saves. */
+static enum stall_doing usual(const struct stall *stall)
+{
+	return stall->stepped || !stall->tells_steps ? DOING_STEP : DOING_FIRST_STEP;
+}
+
+void stall_output(struct stall *stall, struct mono now, bool drawn)
+{
+	if (drawn) {
+		if (stall->stepped && stall->skipped == GAPS_SKIPPED)
+			stall->longest_gap = larger(stall->longest_gap, now.ms - last_sign(stall));
+		stall->drawn = now;
+	}
+	if (stall->stepped && stall->tells_steps)
+		return;
+	stall->last = now;
+	if (stall->doing == DOING_START)
+		stall->doing = usual(stall);
+}
+
+static void note_gap(struct stall *stall, int64_t gap_ms)
+{
+	if (stall->compiled)
+		return; /* has its own limit, and does not come again */
+	if (stall->saved)
+		return; /* likewise: see stall_bytes() */
+	if (stall->skipped < GAPS_SKIPPED) {
+		stall->skipped++;
+		return;
+	}
+	stall->gaps[stall->gap_count++ % STALL_GAPS] = gap_ms;
+	stall->longest_gap = larger(stall->longest_gap, gap_ms);
+}
+
+void stall_step(struct stall *stall, struct mono now, int64_t step)
+{
+	if (stall->stepped && step <= stall->step)
+		return;
+	if (stall->saved)
+		stall->longest_pause = larger(stall->longest_pause, now.ms - stall->last.ms);
+	if (stall->stepped)
+		note_gap(stall, now.ms - larger(stall->step_at.ms, stall->drawn.ms));
+	else
+		stall->first_step_at = now;
+	stall->stepped = true;
+	stall->step = step;
+	stall->step_at = stall->last = now;
+	stall->compiled = stall->saved = false;
+	stall->doing = DOING_STEP;
+}
+
+void stall_compile(struct stall *stall, struct mono now, bool going_on)
+{
+	stall->last = now;
+	stall->compiled = true;
+	stall->doing = going_on ? DOING_COMPILE : usual(stall);
+}
+
+void stall_cache(struct stall *stall, struct mono now)
+{
+	stall->last = now;
+	stall->compiled = true;
+}
+
+void stall_bytes(struct stall *stall, struct mono now)
+{
+	int64_t silent = now.ms - stall->last.ms;
+
+	if (stall->saved)
+		stall->longest_pause = larger(stall->longest_pause, silent);
+	else if (stall->stepped)
+		stall->longest_prelude = larger(stall->longest_prelude, silent);
+	stall->last = now;
+	stall->saved = true;
+	stall->doing = DOING_SAVE;
+}
+
+void stall_saved(struct stall *stall)
+{
+	if (stall->doing == DOING_SAVE)
+		stall->doing = usual(stall);
+}
+
+void stall_forget_steps(struct stall *stall)
+{
+	stall->tells_steps = false;
+	if (stall->doing == DOING_FIRST_STEP)
+		stall->doing = DOING_STEP;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x, y;
+
+	memcpy(&x, a, sizeof x);
+	memcpy(&y, b, sizeof y);
+	return (x > y) - (x < y);
+}
+
+/* The 99th percentile of the gaps in the ring; of fewer than a hundred, the
+ * largest. */
+static int64_t usual_gap(const struct stall *stall)
+{
+	size_t count = stall->gap_count < STALL_GAPS ? stall->gap_count : STALL_GAPS;
+	int64_t sorted[STALL_GAPS];
+
+	if (count == 0)
+		return 0;
+	memcpy(sorted, stall->gaps, count * sizeof *sorted);
+	qsort(sorted, count, sizeof *sorted, by_size);
+	return sorted[count - 1 - count / 100];
+}
+
+static int64_t step_limit(const struct stall *stall)
+{
+	int64_t limit, stepping;
+
+	if (stall->mode == STALL_FIXED)
+		return stall->fixed_ms;
+	if (!stall->tells_steps)
+		return OUTPUT_MS;
+	stepping = stall->step_at.ms - stall->first_step_at.ms;
+	limit = larger(STEP_MS, smaller(stepping, EVALUATE_MS));
+	limit += GAP_FACTOR * usual_gap(stall);
+	if (stall->gap_count < GAPS_ENOUGH)
+		limit = larger(limit, SETTLING_MS);
+	limit = larger(limit, 2 * stall->longest_gap);
+	return larger(limit, 2 * stall->longest_prelude);
+}
+
+int64_t stall_limit(const struct stall *stall)
+{
+	switch (stall->doing) {
+	case DOING_START:
+		return larger(stall->fixed_ms, START_MS);
+	case DOING_COMPILE:
+		return larger(stall->fixed_ms, COMPILE_MS);
+	case DOING_FIRST_STEP:
+		return larger(stall->fixed_ms, FIRST_STEP_MS);
+	case DOING_SAVE:
+		return larger(larger(SAVE_MS, 2 * stall->longest_pause), step_limit(stall));
+	case DOING_STEP:
+	case DOING_COUNT:
+		break;
+	}
+	return step_limit(stall);
+}
+
+/* Leave out a time in which nobody looked. */
+static void forgive(struct stall *stall, int64_t blind_ms)
+{
+	stall->last.ms += blind_ms;
+	stall->drawn.ms += blind_ms;
+}
+
+bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret)
+{
+	int64_t blind_ms = now.ms - stall->looked.ms, silent, limit;
+
+	stall->looked = now;
+	if (stall->mode == STALL_OFF)
+		return false;
+	if (blind_ms >= STALL_BLIND_MS)
+		forgive(stall, smaller(blind_ms, now.ms - stall->last.ms));
+	silent = now.ms - stall->last.ms;
+	if (silent <= (stall->mode == STALL_FIXED ? stall->fixed_ms : STEP_MS))
+		return false; /* no limit is lower: spare the look at all gaps */
+	limit = stall_limit(stall);
+	if (silent <= limit)
+		return false;
+	if (stall->drawn.ms > stall->last.ms && now.ms - stall->drawn.ms <= limit) {
+		limit += DRAWN_MS;
+		if (silent <= limit)
+			return false;
+	}
+	*ret = (struct stall_verdict){ stall->doing, silent, limit };
+	return true;
+}
