@@ -13,17 +13,22 @@ const char *const class_names[CLASS_COUNT] = {
 const char *const action_names[ACTION_COUNT] = { "retry", "wait", "exclude", "fall_back", "stop" };
 const char *const cache_state_names[CACHE_STATE_COUNT] = { "warm", "cold", "none" };
 const char *const outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "refused", "stopped" };
+const char *const limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
+					       "queue", "start",    "unreachable" };
+const char *const continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
 
-#define NAMES_INT     EVT_INT, NULL, 0
-#define NAMES_REAL    EVT_REAL, NULL, 0
-#define NAMES_BOOL    EVT_BOOL, NULL, 0
-#define NAMES_STR     EVT_STR, NULL, 0
-#define NAMES_JSON    EVT_JSON, NULL, 0
-#define NAMES_PHASE   EVT_ENUM, phase_names, PHASE_COUNT
-#define NAMES_CLASS   EVT_ENUM, class_names, CLASS_COUNT
-#define NAMES_ACTION  EVT_ENUM, action_names, ACTION_COUNT
-#define NAMES_VERDICT EVT_ENUM, cache_state_names, CACHE_STATE_COUNT
-#define NAMES_OUTCOME EVT_ENUM, outcome_names, OUTCOME_COUNT
+#define NAMES_INT        EVT_INT, NULL, 0
+#define NAMES_REAL       EVT_REAL, NULL, 0
+#define NAMES_BOOL       EVT_BOOL, NULL, 0
+#define NAMES_STR        EVT_STR, NULL, 0
+#define NAMES_JSON       EVT_JSON, NULL, 0
+#define NAMES_PHASE      EVT_ENUM, phase_names, PHASE_COUNT
+#define NAMES_CLASS      EVT_ENUM, class_names, CLASS_COUNT
+#define NAMES_ACTION     EVT_ENUM, action_names, ACTION_COUNT
+#define NAMES_VERDICT    EVT_ENUM, cache_state_names, CACHE_STATE_COUNT
+#define NAMES_OUTCOME    EVT_ENUM, outcome_names, OUTCOME_COUNT
+#define NAMES_LIMIT      EVT_ENUM, limit_names, LIMIT_COUNT
+#define NAMES_CONTINUITY EVT_ENUM, continuity_names, CONTINUITY_COUNT
 
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 

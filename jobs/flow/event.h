@@ -66,11 +66,32 @@ enum outcome {
 	OUTCOME_COUNT
 };
 
+/* Of the spec's `limits`; what follows one is in limits.c. */
+enum run_limit {
+	LIMIT_NONE,
+	LIMIT_DEADLINE,
+	LIMIT_COST,
+	LIMIT_QUEUE,
+	LIMIT_START,
+	LIMIT_UNREACHABLE,
+	LIMIT_COUNT
+};
+
+/* Did the first steps after a resume go on from its checkpoint? */
+enum continuity {
+	CONTINUITY_VERIFIED,
+	CONTINUITY_UNVERIFIED, /* there is no step to judge by */
+	CONTINUITY_FAILED,
+	CONTINUITY_COUNT
+};
+
 extern const char *const phase_names[PHASE_COUNT];
 extern const char *const class_names[CLASS_COUNT];
 extern const char *const action_names[ACTION_COUNT];
 extern const char *const cache_state_names[CACHE_STATE_COUNT];
 extern const char *const outcome_names[OUTCOME_COUNT];
+extern const char *const limit_names[LIMIT_COUNT];
+extern const char *const continuity_names[CONTINUITY_COUNT];
 
 enum event_kind {
 #define EVENT(kind, name, required, optional, sentence) EV_##kind,
@@ -93,17 +114,19 @@ struct event {
 	int64_t seq;      /* from 1, without gaps; set by the journal */
 	struct utc at;    /* never runs backwards within a run */
 	uint64_t present; /* bit EVF_x: the field is set */
-#define EVENT_C_INT       int64_t
-#define EVENT_C_REAL      double
-#define EVENT_C_BOOL      bool
-#define EVENT_C_STR       const char *
-#define EVENT_C_JSON      struct json_t *
-#define EVENT_C_PHASE     enum phase
-#define EVENT_C_CLASS     enum failure_class
-#define EVENT_C_ACTION    enum action
-#define EVENT_C_VERDICT   enum cache_state
-#define EVENT_C_OUTCOME   enum outcome
-#define FIELD(type, name) EVENT_C_##type name;
+#define EVENT_C_INT        int64_t
+#define EVENT_C_REAL       double
+#define EVENT_C_BOOL       bool
+#define EVENT_C_STR        const char *
+#define EVENT_C_JSON       struct json_t *
+#define EVENT_C_PHASE      enum phase
+#define EVENT_C_CLASS      enum failure_class
+#define EVENT_C_ACTION     enum action
+#define EVENT_C_VERDICT    enum cache_state
+#define EVENT_C_OUTCOME    enum outcome
+#define EVENT_C_LIMIT      enum run_limit
+#define EVENT_C_CONTINUITY enum continuity
+#define FIELD(type, name)  EVENT_C_##type name;
 #include "jobs/flow/events.def"
 #undef FIELD
 };

@@ -21,7 +21,7 @@ void flow_init(struct flow *flow, const struct flow_policy *policy)
 	flow->policy.run[FLOW_ID_MAX - 1] = '\0';
 	flow->cache = CACHE_NONE;
 	flow->checkpoint_step = -1;
-	flow->previous_step = -1;
+	flow->below = INT64_MAX;
 }
 
 void flow_copy(char *to, size_t size, const char *text)

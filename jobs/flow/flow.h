@@ -23,6 +23,8 @@
  * - A WISH_RECORD is good only for the state it was made from. Where the append
  *   finds its number taken, absorb what came between and ask again for wishes;
  *   an outcome already seen outside (submitted, ended) is appended after that.
+ * - Wishes are carried out in their order, and no further once one of them led to
+ *   an event: a limit is judged after the attempt was looked at, not before.
  * - No WISH_FIND while a submission of one's own is still in flight.
  * - `now` is the wall clock, but never behind the newest event plus the time
  *   measured since on the monotonic clock: else a clock that is set back would
@@ -46,6 +48,14 @@ struct flow_policy {
 	int64_t retry_attempts;         /* failures of a phase that count before the run fails */
 	int64_t retry_without_progress; /* the same, in a row without a new checkpoint */
 	int64_t backoff_first_ms, backoff_max_ms;
+	int64_t compile_workers; /* compile processes at once by default; 0: not known */
+	bool stop_on_mismatch;   /* checkpoint.on_mismatch: stop */
+	/* how long a drain may wait for a new checkpoint; 0: no drain, stop at once */
+	int64_t drain_ms;
+	/* limits; 0: none */
+	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
+	double cost_usd;
+	double price_per_ms; /* USD, of all nodes together; 0: not known */
 };
 
 enum flow_state {
@@ -85,7 +95,8 @@ struct flow {
 	int64_t attempts[PHASE_COUNT]; /* made so far */
 	int64_t failures[PHASE_COUNT]; /* that count against retry_attempts */
 	int64_t fruitless;             /* those in a row without a new complete checkpoint */
-	int64_t setbacks;              /* the same with those that do not count: for the backoff */
+	uint64_t signature; /* hash of the last one's, without a new checkpoint since; 0: none */
+	int64_t setbacks;   /* the same with those that do not count: for the backoff */
 	int64_t of_class[CLASS_COUNT]; /* failures of this phase by class */
 	enum failure_class last_class; /* FAILED: what ended the attempt */
 	char job[FLOW_ID_MAX];
@@ -97,12 +108,27 @@ struct flow {
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
 	bool incomplete_retried;
-	bool stop_requested;
+	bool fewer_workers; /* the next precompile runs with fewer compile processes */
+	int64_t workers;    /* of the current attempt; 0: as many as ever */
+	bool started;       /* its command began */
+	/* When the run was created; since when the engine has the current attempt, the
+	 * attempt holds the claim, it cannot be seen (by this driver). ms 0: not so. */
+	struct utc created, submitted_at, claimed_at, unseen_since;
+	int64_t held_ms;       /* jobs held machines for so long, the current one apart */
+	struct utc held_since; /* the current one does; ms 0: it does not */
+	/* It is to end: on request, at a limit, or because it ignored its checkpoint.
+	 * While `drain_until` is ahead the attempt may still save. */
+	bool stop_requested, mismatch;
+	bool leaving; /* this driver gives up looking; the run goes on with the next one */
+	enum run_limit limit;
+	struct utc drain_until;
 	char stop_reason[256];
-	/* newest complete checkpoint of this run's training, and the one before it
-	 * for a recorded fall back; step -1: none */
-	int64_t checkpoint_step, previous_step;
-	char checkpoint_url[FLOW_URL_MAX], previous_url[FLOW_URL_MAX];
+	/* Newest checkpoint of this run's training that is known to be complete; step -1:
+	 * none. `chosen`: it was proved for the attempt that comes next. Only those with
+	 * a step below `below` are trusted. */
+	bool chosen;
+	int64_t checkpoint_step, below;
+	char checkpoint_url[FLOW_URL_MAX];
 	/* the decided end, from ENDING on */
 	enum outcome outcome;
 	int exit_code;
@@ -120,7 +146,13 @@ enum wish_kind {
 	WISH_FIND,        /* does the engine know `job`? → attempt.submitted | attempt.missing */
 	WISH_SUBMIT, /* → attempt.submitted | attempt.uncertain | attempt.ended (definite no) */
 	WISH_WATCH, /* → attempt.claimed | attempt.lost | attempt.found | attempt.ended, progress */
+	WISH_CHOOSE_CHECKPOINT, /* → checkpoint.chosen: of this run's marked checkpoints with a
+				 * step less than `below` the newest that proves complete now
+				 * (highest step; of equal ones the highest attempt), or none.
+				 * Nothing is recorded while that cannot be found out. */
+	WISH_DRAIN,  /* tell the attempt to save and to end; repeating it changes nothing */
 	WISH_STOP,   /* stop `job` on the engine; its end comes by WISH_WATCH */
+	WISH_LEAVE,  /* record driver.left and exit with EXIT_UNREACHABLE; nothing is stopped */
 	WISH_VERIFY, /* → cache.verified */
 	WISH_WAIT,   /* come back with flow_wishes() at `until` */
 	WISH_DONE,   /* nothing is left to do */
@@ -133,11 +165,13 @@ struct wish {
 	int64_t attempt;
 	const char *job;          /* borrowed from the flow */
 	const char *resumed_from; /* SUBMIT: URL of a checkpoint, or NULL */
-	struct utc until;
+	int64_t workers;          /* SUBMIT: compile processes at once; 0: as many as ever */
+	int64_t below;            /* CHOOSE_CHECKPOINT: only steps less than this */
+	struct utc until;         /* WAIT; DRAIN: how long it may take */
 	/* RECORD; its strings are borrowed from the flow and from `text` here, so
 	 * a wish is not copied, and is gone with the next flow_wishes(). */
 	struct event event;
-	char text[2][FLOW_ID_MAX];
+	char text[2][128];
 };
 
 #define FLOW_WISHES_MAX 4
@@ -152,6 +186,11 @@ void flow_init(struct flow *flow, const struct flow_policy *policy);
  * current one) and events that mean nothing in this state change nothing but
  * the time. */
 void flow_apply(struct flow *flow, const struct event *ev);
+
+/* Milliseconds that the run's jobs have held their machines until `now`, each from
+ * its claim to its end; and what that has cost, USD (0 where the price is not known). */
+int64_t flow_held_ms(const struct flow *flow, struct utc now);
+double flow_cost(const struct flow *flow, struct utc now);
 
 /* What should be done now, at `now`. */
 void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret);

@@ -30,12 +30,26 @@ void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
 /* Why a failure of this class would be the last one of the current phase. */
 enum retry_end {
 	RETRY_GOES_ON,
-	RETRY_USELESS,    /* the class is not cured by retrying */
-	RETRY_OF_CLASS,   /* its own few retries are used up */
-	RETRY_ATTEMPTS,   /* retry.attempts */
-	RETRY_NO_PROGRESS /* retry.without_progress */
+	RETRY_USELESS,     /* the class is not cured by retrying */
+	RETRY_OF_CLASS,    /* its own few retries are used up */
+	RETRY_ATTEMPTS,    /* retry.attempts */
+	RETRY_NO_PROGRESS, /* retry.without_progress */
+	RETRY_SAME_CAUSE   /* the same signature again, without a new checkpoint between */
 };
-enum retry_end retry_end_after(const struct flow *flow, enum failure_class class);
+/* `ev` is the attempt.ended. */
+enum retry_end retry_end_after(const struct flow *flow, const struct event *ev);
+
+/* What of an attempt.ended is remembered to know its cause again; 0: nothing. */
+uint64_t retry_signature(const struct event *ev);
+
+/* The limit that is reached now, LIMIT_NONE: none; why, for people; and when the next
+ * one can be by time alone (INT64_MAX: never). */
+enum run_limit limit_reached(const struct flow *flow, struct utc now);
+void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
+int64_t limit_next_ms(const struct flow *flow);
+
+/* An agent's clock is its own: a moment told by it, held between two of the journal. */
+struct utc flow_between(int64_t told_ms, struct utc from, struct utc to);
 
 /* How long the retry that is due now waits. */
 int64_t retry_wait_ms(const struct flow *flow);

@@ -4,6 +4,8 @@
  */
 #include "jobs/flow/flow.h"
 
+#include <string.h>
+
 #include "jobs/flow/inside.h"
 
 struct retry_row {
@@ -67,14 +69,36 @@ int64_t retry_delay_ms(const struct flow_policy *policy, int64_t seed, int64_t f
 			 ((uint64_t)ceiling + 1));
 }
 
-enum retry_end retry_end_after(const struct flow *flow, enum failure_class class)
+uint64_t retry_signature(const struct event *ev)
 {
-	const struct retry_row *row = &rows[class];
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	if (!EVENT_HAS(ev, signature) || ev->signature[0] == '\0')
+		return 0;
+	for (const char *at = ev->signature; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return hash != 0 ? hash : 1;
+}
+
+/* A service that is down says the same each time; only the budgets judge it. */
+static bool is_same_cause(const struct flow *flow, const struct event *ev)
+{
+	uint64_t signature = retry_signature(ev);
+
+	return rows[ev->class].counts && ev->class != CLASS_TRANSIENT_INFRA && signature != 0 &&
+	       signature == flow->signature;
+}
+
+enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
+{
+	const struct retry_row *row = &rows[ev->class];
 
 	if (row->limit == 0)
 		return RETRY_USELESS;
-	if (row->limit > 0 && flow->of_class[class] >= row->limit)
+	if (row->limit > 0 && flow->of_class[ev->class] >= row->limit)
 		return RETRY_OF_CLASS;
+	if (is_same_cause(flow, ev))
+		return RETRY_SAME_CAUSE;
 	if (row->counts && flow->failures[flow->phase] + 1 >= flow->policy.retry_attempts)
 		return RETRY_ATTEMPTS;
 	if (row->counts && flow->fruitless + 1 >= flow->policy.retry_without_progress)

@@ -3,12 +3,11 @@
  * read from the top, first match wins; one door that changes the state. What no
  * row names changes nothing, and a test lists it.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "jobs/base/exitcode.h"
 #include "jobs/flow/flow.h"
 #include "jobs/flow/inside.h"
+#include "jobs/flow/rules.h"
 
 /* ---- guards: pure questions ------------------------------------------------ */
 
@@ -60,7 +59,7 @@ static bool was_stopped(const struct flow *f, const struct event *ev)
 
 static bool is_last(const struct flow *f, const struct event *ev)
 {
-	return current(f, ev) && retry_end_after(f, ev->class) != RETRY_GOES_ON;
+	return current(f, ev) && retry_end_after(f, ev) != RETRY_GOES_ON;
 }
 
 /* The verdict on what the newest precompile attempt left. */
@@ -90,193 +89,36 @@ static bool is_progress(const struct flow *f, const struct event *ev)
 	       strlen(ev->url) < FLOW_URL_MAX;
 }
 
-/* ---- actions: what is remembered -------------------------------------------- */
-
-static void note_creation(struct flow *f, const struct event *ev)
+static bool is_mismatch(const struct flow *f, const struct event *ev)
 {
-	f->seed = ev->seed;
+	return ev->attempt == f->attempt && ev->continuity == CONTINUITY_FAILED &&
+	       f->policy.stop_on_mismatch && !f->stop_requested;
 }
 
-static void note_driver(struct flow *f, const struct event *ev)
+/* A choice for the attempt that comes next; the first one has nothing to choose. */
+static bool is_choice(const struct flow *f, const struct event *ev)
 {
-	if (ev->epoch > f->epoch)
-		f->epoch = ev->epoch;
+	return EVENT_HAS(ev, url) == EVENT_HAS(ev, step) &&
+	       (!EVENT_HAS(ev, url) ||
+		(strlen(ev->url) < FLOW_URL_MAX && ev->step >= 0 && ev->step < f->below));
 }
 
-static void note_cache(struct flow *f, const struct event *ev)
+static bool is_unreachable(const struct flow *f, const struct event *ev)
 {
-	f->cache = ev->verdict;
-	f->cache_proved = ev->verdict == CACHE_WARM;
+	(void)f;
+	return ev->limit == LIMIT_UNREACHABLE;
 }
 
-static void note_verdict(struct flow *f, const struct event *ev)
+/* A limit that ends the run, where nothing else does already. */
+static bool ends_at_limit(const struct flow *f, const struct event *ev)
 {
-	f->cache_proved = ev->complete;
-	if (!ev->complete)
-		f->incomplete_retried = true;
+	return ev->limit != LIMIT_UNREACHABLE && ev->limit != LIMIT_NONE && !f->stop_requested;
 }
 
-static void note_intent(struct flow *f, const struct event *ev)
-{
-	f->attempt = ev->attempt;
-	f->attempts[f->phase] = ev->attempt;
-	f->claimed = false;
-	f->until = (struct utc){ 0 };
-	/* The engine will know it by the name that the journal holds. */
-	if (!flow_copy_whole(f->job, sizeof f->job, ev->job))
-		flow_job_name(f, f->phase, f->attempt, f->job);
-	if (!flow_copy_whole(f->nonce, sizeof f->nonce, ev->nonce))
-		flow_nonce(f, f->phase, f->attempt, f->nonce);
-	if (!EVENT_HAS(ev, resumed_from) ||
-	    !flow_copy_whole(f->resumed_from, sizeof f->resumed_from, ev->resumed_from))
-		f->resumed_from[0] = '\0';
-}
-
-static void note_claim(struct flow *f, const struct event *ev)
+static bool goes_on(const struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	f->claimed = true;
-}
-
-static void note_failure(struct flow *f, const struct event *ev)
-{
-	f->last_class = ev->class;
-	f->of_class[ev->class]++;
-	f->setbacks++;
-	if (retry_counts(ev->class)) {
-		f->failures[f->phase]++;
-		f->fruitless++;
-	}
-}
-
-/* `until` may come from a clock that was wrong: no wait is longer than the longest. */
-static void note_retry(struct flow *f, const struct event *ev)
-{
-	int64_t latest = f->at.ms + f->policy.backoff_max_ms;
-
-	f->until.ms = ev->until < latest ? ev->until : latest;
-	if (ev->action == ACTION_FALL_BACK && f->phase == PHASE_TRAIN) {
-		f->checkpoint_step = f->previous_step;
-		memcpy(f->checkpoint_url, f->previous_url, sizeof f->checkpoint_url);
-		f->previous_step = -1;
-		f->previous_url[0] = '\0';
-	}
-}
-
-static void note_checkpoint(struct flow *f, const struct event *ev)
-{
-	f->previous_step = f->checkpoint_step;
-	memcpy(f->previous_url, f->checkpoint_url, sizeof f->previous_url);
-	f->checkpoint_step = ev->step;
-	flow_copy(f->checkpoint_url, sizeof f->checkpoint_url, ev->url);
-	f->fruitless = 0;
-	f->setbacks = 0;
-}
-
-static void note_stop(struct flow *f, const struct event *ev)
-{
-	f->stop_requested = true;
-	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
-}
-
-/* ---- actions: how it ends ---------------------------------------------------- */
-
-static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
-		   enum failure_class class, const struct event *ev)
-{
-	f->outcome = outcome;
-	f->exit_code = (int)code;
-	f->end_class = class;
-	f->end_has_phase = f->state != FLOW_PLANNED;
-	f->end_phase = f->state == FLOW_VERIFY ? PHASE_VERIFY : f->phase;
-	flow_copy(f->end_evidence, sizeof f->end_evidence,
-		  EVENT_HAS(ev, evidence) ? ev->evidence : "");
-	flow_copy(f->end_hint, sizeof f->end_hint, EVENT_HAS(ev, hint) ? ev->hint : "");
-}
-
-static void reason(struct flow *f, const char *text, const char *more)
-{
-	size_t len = strlen(text);
-
-	flow_copy(f->end_reason, sizeof f->end_reason, text);
-	flow_copy(f->end_reason + len, sizeof f->end_reason - len, more);
-}
-
-static void succeed(struct flow *f, const struct event *ev)
-{
-	decide(f, OUTCOME_SUCCEEDED, EXIT_DONE, CLASS_NONE, ev);
-	reason(f, "training succeeded", "");
-}
-
-/* After the attempt has ended, or at once where none is under way. */
-static void end_stopped(struct flow *f, const struct event *ev)
-{
-	bool asked = f->stop_requested || ev->kind == EV_REQUEST_STOP;
-
-	if (ev->kind == EV_REQUEST_STOP)
-		note_stop(f, ev);
-	decide(f, OUTCOME_STOPPED, EXIT_STOPPED, CLASS_STOPPED, ev);
-	if (!asked)
-		reason(f, "the job was stopped on the engine, by someone else", "");
-	else if (f->stop_reason[0] == '\0')
-		reason(f, "stopped on request", "");
-	else
-		reason(f, "stopped on request: ", f->stop_reason);
-}
-
-static void end_failed(struct flow *f, const struct event *ev)
-{
-	enum retry_end why = retry_end_after(f, ev->class);
-	const char *phase = phase_names[f->phase], *class = class_names[ev->class];
-	long long count;
-
-	note_failure(f, ev);
-	if (ev->class == CLASS_QUOTA_PERMISSION)
-		decide(f, OUTCOME_REFUSED, EXIT_REFUSED, ev->class, ev);
-	else
-		decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, ev->class, ev);
-	switch (why) {
-	case RETRY_GOES_ON:
-	case RETRY_USELESS:
-		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed in attempt %lld: %s, which a retry does not cure", phase,
-			 (long long)f->attempt, class);
-		break;
-	case RETRY_OF_CLASS:
-		count = (long long)f->of_class[ev->class];
-		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times: %s, which gets %lld retry", phase, count, class,
-			 (long long)retry_limit(ev->class));
-		break;
-	case RETRY_ATTEMPTS:
-		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times (%s last): retry.attempts is used up", phase,
-			 (long long)f->failures[f->phase], class);
-		break;
-	case RETRY_NO_PROGRESS:
-		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times in a row (%s last) without a new checkpoint: "
-			 "retry.without_progress is used up",
-			 phase, (long long)f->fruitless, class);
-		break;
-	}
-}
-
-static void refuse_cache(struct flow *f, const struct event *ev)
-{
-	note_verdict(f, ev);
-	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
-	if (EVENT_HAS(ev, reason))
-		reason(f, "the cache is not complete: ", ev->reason);
-	else
-		reason(f, "the cache is not complete", "");
-}
-
-/* What the journal says happened, happened. */
-static void note_end(struct flow *f, const struct event *ev)
-{
-	f->outcome = ev->state;
-	f->exit_code = (int)ev->exit_code;
+	return !f->stop_requested;
 }
 
 /* ---- the table --------------------------------------------------------------- */
@@ -318,9 +160,9 @@ static const struct rule rules[] = {
 	  next, note_intent, NOW(INTENDED),
 	  "an attempt is intended before it is submitted" },
 	{ WORKING, WITH(INTENDED) | WITH(UNCERTAIN), EV_ATTEMPT_SUBMITTED,
-	  current, NULL, NOW(SUBMITTED),
+	  current, note_submission, NOW(SUBMITTED),
 	  "the engine has the job" },
-	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, NULL, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, note_unseen, NOW(UNCERTAIN),
 	  "a submission of unknown outcome is looked for" },
 	{ WORKING, WITH(INTENDED), EV_DRIVER_TOOK_OVER, NULL, note_driver, NOW(UNCERTAIN),
 	  "whether the driver before this one submitted is not known" },
@@ -334,7 +176,9 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(SUBMITTED) | WITH(LOST), EV_ATTEMPT_CLAIMED,
 	  current, note_claim, NOW(RUNNING),
 	  "the attempt holds the claim" },
-	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, NULL, NOW(LOST),
+	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_ATTEMPT_STARTED, was_claimed, note_start, STAY,
+	  "the command of the attempt has begun" },
+	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, note_unseen, NOW(LOST),
 	  "an attempt that cannot be seen is lost, not failed" },
 	{ WORKING, WITH(LOST), EV_ATTEMPT_FOUND, was_claimed, NULL, NOW(RUNNING),
 	  "a running attempt is seen again" },
@@ -343,16 +187,20 @@ static const struct rule rules[] = {
 	{ IN(TRAIN), ~(WITH(NONE) | WITH(INTENDED)), EV_CHECKPOINT_COMPLETE,
 	  is_progress, note_checkpoint, STAY,
 	  "a newer checkpoint is complete" },
+	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CHECKPOINT_CHOSEN, is_choice, note_choice, STAY,
+	  "a checkpoint is chosen before the attempt that goes on from it" },
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
+	  "a training that ignored its checkpoint is stopped" },
 
-	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, NULL, GO(VERIFY),
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, note_release, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, went_well, succeed, GO(ENDING),
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, went_well, end_well, GO(ENDING),
 	  "the training succeeded" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, is_last, end_failed, GO(ENDING),
 	  "the failure has no cure, or its budget is used up" },
-	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failure, NOW(FAILED),
+	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failed, NOW(FAILED),
 	  "the failure may be cured by another attempt" },
 	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, note_retry, NOW(BACKOFF),
 	  "the retry waits" },
@@ -363,12 +211,12 @@ static const struct rule rules[] = {
 	  "an incomplete cache gets one more precompile" },
 	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, note_verdict, GO(TRAIN),
 	  "the spec says to train on an incomplete cache" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, of_precompile, refuse_cache, GO(ENDING),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, of_precompile, end_unproved, GO(ENDING),
 	  "the cache never became complete" },
 
-	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_STOP, NULL, end_stopped, GO(ENDING),
+	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_STOP, NULL, end_on_request, GO(ENDING),
 	  "a stop between two phases ends the run" },
-	{ WORKING, BETWEEN, EV_REQUEST_STOP, NULL, end_stopped, GO(ENDING),
+	{ WORKING, BETWEEN, EV_REQUEST_STOP, NULL, end_on_request, GO(ENDING),
 	  "a stop between attempts ends the run" },
 	/* The request may come between a submission and its record, so an intent
 	 * is looked for before it is given up. */
@@ -376,6 +224,26 @@ static const struct rule rules[] = {
 	  "a stop looks for what may just have been submitted" },
 	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_STOP, NULL, note_stop, STAY,
 	  "a stop waits for the end of the attempt" },
+
+	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
+	  "a drain between two phases ends the run" },
+	{ WORKING, BETWEEN, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
+	  "a drain between attempts ends the run" },
+	{ WORKING, WITH(INTENDED), EV_REQUEST_DRAIN, goes_on, note_stop, NOW(UNCERTAIN),
+	  "a drain looks for what may just have been submitted" },
+	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_DRAIN, goes_on, note_stop, STAY,
+	  "a drain waits for the end of the attempt" },
+
+	{ WORKING, WITH(UNCERTAIN) | WITH(LOST), EV_LIMIT_REACHED, is_unreachable, note_leaving, STAY,
+	  "a driver leaves what it cannot see for too long, and stops nothing" },
+	{ IN(PLANNED) | IN(VERIFY), ANY, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
+	  "a limit reached between two phases ends the run" },
+	{ WORKING, BETWEEN, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
+	  "a limit reached between attempts ends the run" },
+	{ WORKING, WITH(INTENDED), EV_LIMIT_REACHED, ends_at_limit, note_limit, NOW(UNCERTAIN),
+	  "a limit looks for what may just have been submitted" },
+	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_LIMIT_REACHED, ends_at_limit, note_limit, STAY,
+	  "a limit lets the attempt save and end" },
 
 	{ IN(ENDING), ANY, EV_RUN_ENDED, NULL, note_end, GO(ENDED),
 	  "the end is recorded" },
@@ -393,7 +261,7 @@ static bool matches(const struct rule *rule, const struct flow *f, const struct 
 int flow_rule_find(const struct flow *flow, const struct event *ev)
 {
 	if ((unsigned)ev->kind >= EV_COUNT || (unsigned)ev->phase >= PHASE_COUNT ||
-	    (unsigned)ev->class >= CLASS_COUNT ||
+	    (unsigned)ev->class >= CLASS_COUNT || (unsigned)ev->limit >= LIMIT_COUNT ||
 	    (ev->present & event_rows[ev->kind].required) != event_rows[ev->kind].required)
 		return -1;
 	for (int i = 0; i < RULE_COUNT; i++)
@@ -430,6 +298,7 @@ static void enter(struct flow *f, const struct rule *rule)
 	if (f->attempt == 0) {
 		f->fruitless = 0;
 		f->setbacks = 0;
+		f->signature = 0;
 		memset(f->of_class, 0, sizeof f->of_class);
 	}
 }

@@ -30,6 +30,11 @@ static struct event *add_record(struct wishes *ret, const struct flow *flow, enu
 	return &wish->event;
 }
 
+static int64_t fewer(int64_t workers)
+{
+	return workers > 3 ? workers / 2 : 1;
+}
+
 static void wish_intent(const struct flow *flow, struct utc now, struct wishes *ret)
 {
 	struct event *ev = add_record(ret, flow, EV_ATTEMPT_INTENDED, now);
@@ -45,6 +50,8 @@ static void wish_intent(const struct flow *flow, struct utc now, struct wishes *
 	EVENT_SET_STR(ev, job, wish->text[0]);
 	EVENT_SET_STR(ev, nonce, wish->text[1]);
 	EVENT_SET(ev, nodes, flow->policy.nodes);
+	if (flow->phase == PHASE_PRECOMPILE && flow->fewer_workers)
+		EVENT_SET(ev, workers, fewer(flow->policy.compile_workers));
 	/* What phase 1 saves are zeros: only the training resumes. */
 	if (flow->phase == PHASE_TRAIN && flow->checkpoint_step >= 0) {
 		EVENT_SET_STR(ev, resumed_from, flow->checkpoint_url);
@@ -91,17 +98,58 @@ static void wish_end(const struct flow *flow, struct utc now, struct wishes *ret
 	EVENT_SET_STR(ev, hint, flow->end_hint[0] ? flow->end_hint : NULL);
 }
 
+static void wish_limit(const struct flow *flow, enum run_limit limit, struct utc now,
+		       struct wishes *ret)
+{
+	struct event *ev = add_record(ret, flow, EV_LIMIT_REACHED, now);
+	struct wish *wish = &ret->list[ret->count - 1];
+
+	limit_text(flow, limit, wish->text[0], sizeof wish->text[0]);
+	EVENT_SET(ev, limit, limit);
+	EVENT_SET_STR(ev, reason, wish->text[0]);
+}
+
+/* The next attempt: it goes on from a checkpoint that is proved just before. */
+static void wish_next(const struct flow *flow, struct utc now, struct wishes *ret)
+{
+	if (flow->phase == PHASE_TRAIN && flow->attempts[PHASE_TRAIN] > 0 && !flow->chosen)
+		add(ret, WISH_CHOOSE_CHECKPOINT, flow)->below = flow->below;
+	else
+		wish_intent(flow, now, ret);
+}
+
+/* Looked at first; then a limit may be judged. */
+static void wish_under_way(const struct flow *flow, struct utc now, struct wishes *ret)
+{
+	if (flow->stop_requested && now.ms < flow->drain_until.ms)
+		add(ret, WISH_DRAIN, flow)->until = flow->drain_until;
+	else if (flow->stop_requested)
+		add(ret, WISH_STOP, flow);
+	add(ret, WISH_WATCH, flow);
+}
+
+static void wish_wait(const struct flow *flow, struct wishes *ret)
+{
+	struct wish *wish = add(ret, WISH_WAIT, flow);
+	int64_t limit_ms = limit_next_ms(flow);
+
+	wish->until = flow->until;
+	if (limit_ms < wish->until.ms)
+		wish->until.ms = limit_ms;
+}
+
 static void wish_for_attempt(const struct flow *flow, struct utc now, struct wishes *ret)
 {
 	struct wish *wish;
 
 	switch (flow->attempt_state) {
 	case ATTEMPT_NONE:
-		wish_intent(flow, now, ret);
+		wish_next(flow, now, ret);
 		break;
 	case ATTEMPT_INTENDED:
 		wish = add(ret, WISH_SUBMIT, flow);
 		wish->resumed_from = flow->resumed_from[0] ? flow->resumed_from : NULL;
+		wish->workers = flow->workers;
 		break;
 	case ATTEMPT_UNCERTAIN:
 		add(ret, WISH_FIND, flow);
@@ -109,29 +157,41 @@ static void wish_for_attempt(const struct flow *flow, struct utc now, struct wis
 	case ATTEMPT_SUBMITTED:
 	case ATTEMPT_RUNNING:
 	case ATTEMPT_LOST:
-		if (flow->stop_requested)
-			add(ret, WISH_STOP, flow);
-		add(ret, WISH_WATCH, flow);
+		wish_under_way(flow, now, ret);
 		break;
 	case ATTEMPT_FAILED:
 		wish_retry(flow, now, ret);
 		break;
 	case ATTEMPT_BACKOFF:
 		if (now.ms >= flow->until.ms)
-			wish_intent(flow, now, ret);
+			wish_next(flow, now, ret);
 		else
-			add(ret, WISH_WAIT, flow)->until = flow->until;
+			wish_wait(flow, ret);
 		break;
 	case ATTEMPT_STATE_COUNT:
 		break;
 	}
 }
 
-void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret)
+/* An attempt that may be there, as far as the journal goes: no limit is judged before
+ * it was looked at. */
+static bool may_be_there(const struct flow *flow)
 {
-	if (now.ms < flow->at.ms)
-		now = flow->at;
-	ret->count = 0;
+	if (flow->state != FLOW_PRECOMPILE && flow->state != FLOW_TRAIN)
+		return false;
+	switch (flow->attempt_state) {
+	case ATTEMPT_UNCERTAIN:
+	case ATTEMPT_SUBMITTED:
+	case ATTEMPT_RUNNING:
+	case ATTEMPT_LOST:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void wish_for_state(const struct flow *flow, struct utc now, struct wishes *ret)
+{
 	switch (flow->state) {
 	case FLOW_PLANNED:
 		add(ret, WISH_CHECK_CACHE, flow);
@@ -153,4 +213,21 @@ void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret)
 	case FLOW_STATE_COUNT:
 		break;
 	}
+}
+
+void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret)
+{
+	enum run_limit limit = LIMIT_NONE;
+
+	if (now.ms < flow->at.ms)
+		now = flow->at;
+	ret->count = 0;
+	if (flow->state > FLOW_NEW && flow->state < FLOW_ENDING)
+		limit = limit_reached(flow, now);
+	if (flow->leaving && flow->state < FLOW_ENDING)
+		add(ret, WISH_LEAVE, flow);
+	else if (limit == LIMIT_NONE || may_be_there(flow))
+		wish_for_state(flow, now, ret);
+	if (limit != LIMIT_NONE && !flow->leaving)
+		wish_limit(flow, limit, now, ret);
 }

@@ -185,6 +185,19 @@ static void on_progress(struct status *status, const struct event *ev)
 		put_int(attempt, ev, EVF_step, "first_step");
 }
 
+static void on_continuity(struct status *status, const struct event *ev)
+{
+	struct event train = *ev;
+	json_t *attempt;
+
+	train.phase = PHASE_TRAIN;
+	attempt = attempt_of(status, &train);
+	if (!attempt)
+		return;
+	js_put_str(attempt, "continuity", continuity_names[ev->continuity]);
+	put_int(attempt, ev, EVF_first_step, "first_step");
+}
+
 static void on_cache_checked(struct status *status, const struct event *ev)
 {
 	json_t *cache = section(status, "cache");
@@ -320,10 +333,15 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_CHECKPOINT_COMPLETE:
 		on_checkpoint(status, ev);
 		break;
+	case EV_TRAIN_CONTINUITY:
+		on_continuity(status, ev);
+		break;
 	case EV_RETRY_SCHEDULED:
 		on_retry(status, ev);
 		break;
 	case EV_REQUEST_STOP:
+	case EV_REQUEST_DRAIN:
+	case EV_LIMIT_REACHED:
 		status->stop_requested = true;
 		break;
 	case EV_RUN_ENDED:
@@ -332,6 +350,8 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_CACHE_REPAIRED:
 	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_MISSING:
+	case EV_ATTEMPT_STARTED:
+	case EV_CHECKPOINT_CHOSEN:
 	case EV_COUNT:
 		break;
 	}

@@ -133,6 +133,24 @@ static int carry_out_stop(struct driver *driver, const struct wish *wish, struct
 					 js_int(driver->plan, "grace_ms", 60000), err);
 }
 
+/* Nothing is marked complete yet, so nothing can be proved. */
+static int carry_out_choice(struct driver *driver, struct err **err)
+{
+	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN };
+
+	EVENT_SET_STR(&ev, reason, "no checkpoint of this run is marked complete");
+	return driver_record(driver, &ev, err);
+}
+
+static void record_left(struct driver *driver, const char *reason);
+
+static void carry_out_leave(struct driver *driver)
+{
+	driver->exit_code = EXIT_UNREACHABLE;
+	record_left(driver, "the job could not be seen for limits.unreachable");
+	loop_quit(driver->loop);
+}
+
 static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
 {
 	int64_t wait_ms = 0;
@@ -148,8 +166,14 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 		return driver_submit(driver, wish, err);
 	case WISH_WATCH:
 		return carry_out_watch(driver, wish, err);
+	case WISH_CHOOSE_CHECKPOINT:
+		return carry_out_choice(driver, err);
+	case WISH_DRAIN:
 	case WISH_STOP:
 		return carry_out_stop(driver, wish, err);
+	case WISH_LEAVE:
+		carry_out_leave(driver);
+		return 0;
 	case WISH_VERIFY:
 		if (driver_verify(driver, &wait_ms, err) < 0)
 			return -1;

@@ -280,6 +280,18 @@ static int record_claimed(struct attempt_watch *watch, struct err **err)
 	EVENT_SET(&ev, node, 0);
 	EVENT_SET_STR(&ev, host, js_str(report, "host"));
 	EVENT_SET_STR(&ev, nonce, js_str(report, "nonce"));
+	EVENT_SET(&ev, since, js_int(report, "claimed", 0));
+	return driver_record(watch->driver, &ev, err);
+}
+
+static int record_started(struct attempt_watch *watch, struct utc started, struct err **err)
+{
+	struct event ev;
+
+	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
+		return 0;
+	event_of(watch, EV_ATTEMPT_STARTED, &ev);
+	EVENT_SET(&ev, started, started.ms);
 	return driver_record(watch->driver, &ev, err);
 }
 
@@ -376,6 +388,8 @@ static int record_end(struct attempt_watch *watch, const struct engine_status *s
 		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
 	if (js_int(report, "started", 0) > 0)
 		EVENT_SET(&ev, started, js_int(report, "started", 0));
+	if (js_int(report, "ended", 0) > 0)
+		EVENT_SET(&ev, finished, js_int(report, "ended", 0));
 	if (verdict.class != CLASS_NONE) {
 		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
@@ -436,7 +450,8 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	end_logs(watch);
 	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
-	if (record_progress(watch, true, err) < 0)
+	if (record_started(watch, status->started, err) < 0 ||
+	    record_progress(watch, true, err) < 0)
 		return -1;
 	if (watch->phase == PHASE_TRAIN && status->exit_known && status->exit == 0 &&
 	    driver_join_late(driver, err) < 0)
@@ -464,6 +479,8 @@ int watch_tick(struct driver *driver, struct err **err)
 		return -1;
 	if (status.state == ENGINE_RUNNING && driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
 	    record_claimed(watch, err) < 0)
+		return -1;
+	if (record_started(watch, status.started, err) < 0)
 		return -1;
 	if (status.state == ENGINE_RUNNING && enforce_timeout(watch, err) < 0)
 		return -1;

@@ -209,7 +209,7 @@ static int64_t step_of(const struct world *w, const char *url)
 	for (int i = w->checkpoint_count - 1; url && i >= 0; i--)
 		if (strcmp(w->checkpoints[i].url, url) == 0)
 			return w->checkpoints[i].step;
-	return 0;
+	return -1;
 }
 
 static void submit(struct world *w, struct driver *d, const struct wish *wish)
@@ -289,6 +289,31 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	return true;
 }
 
+static bool tell_start(struct driver *d, const struct sight *sight)
+{
+	if (!sight->job->started || d->flow.started || !d->flow.claimed)
+		return false;
+	pend_about(d, EV_ATTEMPT_STARTED);
+	return true;
+}
+
+/* After a resume: did its first step follow the checkpoint's? */
+static bool tell_continuity(struct driver *d, struct job *job)
+{
+	struct event *ev;
+
+	if (job->phase != PHASE_TRAIN || job->resumed_step < 0 || job->first_step < 0 ||
+	    job->told_first)
+		return false;
+	job->told_first = true;
+	ev = pend(d, EV_TRAIN_CONTINUITY);
+	EVENT_SET(ev, attempt, job->attempt);
+	EVENT_SET(ev, first_step, job->first_step);
+	EVENT_SET(ev, continuity,
+		  job->first_step > job->resumed_step ? CONTINUITY_VERIFIED : CONTINUITY_FAILED);
+	return true;
+}
+
 /* One piece of news, the oldest first; the end last of all. */
 static void watch(struct world *w, struct driver *d)
 {
@@ -310,13 +335,38 @@ static void watch(struct world *w, struct driver *d)
 		pend_about(d, EV_ATTEMPT_CLAIMED);
 	else if (!sight.ended && strikes(w, FAULT_REPORT_LATE))
 		return;
-	else if (tell_checkpoint(w, d) || tell_progress(w, d, sight.job))
+	else if (tell_start(d, &sight) || tell_continuity(d, sight.job) || tell_checkpoint(w, d) ||
+		 tell_progress(w, d, sight.job))
 		return;
 	else if (sight.ended) {
 		ev = pend_about(d, EV_ATTEMPT_ENDED);
 		EVENT_SET(ev, class, sight.class);
 		EVENT_SET(ev, by_driver, d->flow.stop_requested);
 		EVENT_SET_STR(ev, evidence, "as the engine says");
+	}
+}
+
+/* The newest of this run's training that is whole: highest step, then attempt. */
+static void choose(struct world *w, struct driver *d, int64_t below)
+{
+	const struct checkpoint *best = NULL;
+	struct event *ev;
+
+	if (strikes(w, FAULT_CHOICE_UNKNOWN))
+		return;
+	for (int i = 0; i < w->checkpoint_count; i++) {
+		const struct checkpoint *c = &w->checkpoints[i];
+
+		if (c->complete && c->phase == PHASE_TRAIN && c->step < below &&
+		    (!best || c->step > best->step ||
+		     (c->step == best->step && c->attempt > best->attempt)))
+			best = c;
+	}
+	w->chose_at = w->now;
+	ev = pend(d, EV_CHECKPOINT_CHOSEN);
+	if (best) {
+		EVENT_SET(ev, step, best->step);
+		EVENT_SET_STR(ev, url, best->url);
 	}
 }
 
@@ -331,6 +381,19 @@ static void verify(struct world *w, struct driver *d)
 	EVENT_SET(ev, complete, w->cache_whole);
 	if (!w->cache_whole)
 		EVENT_SET_STR(ev, reason, "graphs are missing");
+}
+
+/* Whether it can be said or not, the driver leaves. */
+static void leave(struct world *w, int who)
+{
+	struct driver *d = &w->drivers[who];
+
+	if (rng_below(&w->rng, 2) == 0) {
+		pend(d, EV_DRIVER_LEFT);
+		EVENT_SET(&d->pending, epoch, d->epoch);
+		append(w, who);
+	}
+	d->alive = false;
 }
 
 static void carry_out(struct world *w, int who, struct wish *wish)
@@ -360,8 +423,19 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 	case WISH_WATCH:
 		watch(w, d);
 		break;
+	case WISH_CHOOSE_CHECKPOINT:
+		choose(w, d, wish->below);
+		break;
+	case WISH_DRAIN:
+		engine_drain(w, wish->job);
+		break;
 	case WISH_STOP:
 		engine_stop(w, wish->job);
+		break;
+	case WISH_LEAVE:
+		leave(w, who);
+		counts.left++;
+		w->start_at = w->now + some_time(w, HOUR);
 		break;
 	case WISH_VERIFY:
 		verify(w, d);
@@ -372,12 +446,7 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 			d->next_at = w->now + (left > 0 ? left : 0);
 		break;
 	case WISH_DONE:
-		if (rng_below(&w->rng, 2) == 0) {
-			pend(d, EV_DRIVER_LEFT);
-			EVENT_SET(&d->pending, epoch, d->epoch);
-			append(w, who);
-		}
-		d->alive = false;
+		leave(w, who);
 		w->start_at = NEVER;
 		break;
 	case WISH_KIND_COUNT:
@@ -459,7 +528,8 @@ void driver_act(struct world *w, int who)
 	flow_wishes(&d->flow, driver_now(w, who), &d->wishes);
 	if (d->wishes.count == 0)
 		return;
-	carry_out(w, who, &d->wishes.list[rng_below(&w->rng, d->wishes.count)]);
+	for (int i = 0; i < d->wishes.count && d->alive && !d->has_pending; i++)
+		carry_out(w, who, &d->wishes.list[i]);
 	/* Nothing new: look again when something may have happened. */
 	if (d->alive && !d->has_pending && d->next_at < w->now + w->job_pace / 2)
 		d->next_at = w->now + some_time(w, w->job_pace);

@@ -107,6 +107,14 @@ void engine_stop(struct world *w, const char *name)
 			w->jobs[i].stop_asked = true;
 }
 
+/* By a file in the workspace: the engine has no part in it. */
+void engine_drain(struct world *w, const char *name)
+{
+	for (int i = 0; i < w->job_count; i++)
+		if (is_named(&w->jobs[i], name))
+			w->jobs[i].drain_asked = true;
+}
+
 /* Of several jobs of one name, the one with the claim counts. */
 static bool counts_more(const struct job *a, const struct job *b)
 {

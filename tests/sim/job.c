@@ -46,7 +46,13 @@ struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t
 	job->next_at = w->now + some_time(w, w->job_pace);
 	job->end_seen_at = NEVER;
 	job->saving = -1;
-	job->step = resumed_step > 0 ? resumed_step : 0;
+	job->first_step = -1;
+	job->resumed_step = resumed_step;
+	job->step = resumed_step > 0 && !strikes(w, FAULT_CHECKPOINT_IGNORED) ? resumed_step : 0;
+	job->drain_ignored = strikes(w, FAULT_DRAIN_IGNORED);
+	job->never_starts = strikes(w, FAULT_START_HANGS);
+	if (strikes(w, FAULT_QUEUE_LONG))
+		job->next_at = w->now + 30 * w->job_pace;
 	job->goal = phase == PHASE_TRAIN ? w->goal : 6 + rng_below(&w->rng, 10);
 	return job;
 }
@@ -157,9 +163,14 @@ static void mark(struct world *w, struct job *job)
 	if (c->phase != PHASE_TRAIN)
 		return;
 	c->complete = true;
+	c->marked_at = w->now;
 	if (!holds(w, job))
 		w->unclaimed_mark = c->url;
 	TRACE(w, job->name, "job %d marks the checkpoint of step %d", id_of(w, job), (int)c->step);
+	if (job->drain_asked && !job->drain_ignored) {
+		counts.drained++;
+		end(w, job, CLASS_STOPPED);
+	}
 }
 
 /* True if something happened that ended it, or sent it back. */
@@ -177,6 +188,7 @@ static bool suffers(struct world *w, struct job *job)
 		job->restart++;
 		job->state = JOB_STARTING;
 		job->saving = -1;
+		job->never_starts = false;
 		TRACE(w, job->name, "job %d is restarted by the engine", id_of(w, job));
 	} else if (strikes(w, FAULT_ORPHAN)) {
 		job->orphan = true;
@@ -223,9 +235,16 @@ static void work(struct world *w, struct job *job)
 		mark(w, job);
 		return;
 	}
-	if (suffers(w, job))
+	if (suffers(w, job) || (job->never_starts && !job->orphan && !w->calm))
 		return;
+	job->started = true;
+	if (job->drain_asked && !job->drain_ignored && job->phase == PHASE_TRAIN) {
+		job->saving = save(w, job);
+		return;
+	}
 	job->step += 1 + rng_below(&w->rng, 1 + job->goal / 8);
+	if (job->first_step < 0)
+		job->first_step = job->step;
 	job->graphs++;
 	job->has_news = true;
 	if (rng_below(&w->rng, 3) == 0)

@@ -53,6 +53,8 @@ static void count_event(const struct world *w, const struct event *ev)
 
 	counts.events++;
 	counts.kinds[ev->kind]++;
+	if (ev->kind == EV_LIMIT_REACHED)
+		counts.limits[ev->limit]++;
 	if (rule >= 0)
 		counts.rules[rule][w->shadow.attempt_state]++;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

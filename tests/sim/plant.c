@@ -69,7 +69,7 @@ static void exit_0_is_proof(struct flow *flow, const struct event *ev)
 
 static void forget_checkpoint(struct flow *flow, const struct event *ev)
 {
-	if (ev->kind == EV_ATTEMPT_ENDED)
+	if (ev->kind == EV_CHECKPOINT_CHOSEN)
 		flow->checkpoint_step = -1;
 }
 

@@ -75,8 +75,8 @@ bool counts_print(bool must_reach_all)
 	printf("\nwishes\n");
 	for (int i = 0; i < WISH_KIND_COUNT; i++) {
 		static const char *const names[WISH_KIND_COUNT] = {
-			"record", "check cache", "find", "submit", "watch",
-			"stop",   "verify",      "wait", "done"
+			"record", "check cache", "find",  "submit", "watch", "choose a checkpoint",
+			"drain",  "stop",        "leave", "verify", "wait",  "done"
 		};
 
 		line(counts.wishes[i], "%s", names[i]);
@@ -86,6 +86,10 @@ bool counts_print(bool must_reach_all)
 		line(counts.faults[i], "%s", fault_names[i]);
 	line(counts.doubled, "jobs that found the claim taken");
 	line(counts.stood_down, "drivers that stood down");
+	line(counts.left, "drivers that left what they could not see");
+	line(counts.drained, "attempts that saved before they were stopped");
+	for (int i = LIMIT_NONE + 1; i < LIMIT_COUNT; i++)
+		line(counts.limits[i], "limit: %s", limit_names[i]);
 	printf("\nends\n");
 	line(counts.outcomes[OUTCOME_SUCCEEDED][0], "succeeded, exit 0");
 	line(counts.outcomes[OUTCOME_FAILED][1], "failed, exit 1");

@@ -155,34 +155,30 @@ static void rule3(struct world *w)
 			broken(w, 3, "training is submitted and the cache is not proved");
 }
 
-/* The newest complete checkpoint that event `seq` may resume from, by the journal
- * alone: -1 is none. A recorded fall back gives up the newest. */
-static int64_t newest_checkpoint(const struct world *w, int64_t seq, const char **ret_url)
+/* Which steps a choice before event `seq` may trust, by the journal alone: a recorded
+ * fall back gives up the newest one known then, until there is one beyond it. */
+static int64_t trusted_below(const struct world *w, int64_t seq)
 {
-	int64_t newest = -1, before = -1, attempt = 0;
-	const char *url = NULL, *url_before = NULL;
+	int64_t known = -1, below = INT64_MAX, attempt = 0;
 
 	for (int64_t i = 0; i < seq - 1; i++) {
 		const struct event *ev = &w->events[i];
 
 		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN) {
 			attempt = ev->attempt;
+		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
+			known = EVENT_HAS(ev, step) ? ev->step : -1;
 		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && ev->attempt == attempt &&
-			   ev->step > newest) {
-			before = newest;
-			url_before = url;
-			newest = ev->step;
-			url = ev->url;
+			   ev->step > known) {
+			known = ev->step;
+			if (known >= below)
+				below = INT64_MAX;
 		} else if (ev->kind == EV_RETRY_SCHEDULED && ev->phase == PHASE_TRAIN &&
-			   ev->action == ACTION_FALL_BACK) {
-			newest = before;
-			url = url_before;
-			before = -1;
-			url_before = NULL;
+			   ev->action == ACTION_FALL_BACK && known >= 0) {
+			below = known;
 		}
 	}
-	*ret_url = url;
-	return newest;
+	return below;
 }
 
 static const struct checkpoint *checkpoint_find(const struct world *w, const char *url)
@@ -193,25 +189,49 @@ static const struct checkpoint *checkpoint_find(const struct world *w, const cha
 	return NULL;
 }
 
+/* Of what was there when the driver looked, the newest that may be trusted. */
+static void check_choice(struct world *w, const struct event *ev)
+{
+	int64_t below = trusted_below(w, ev->seq), newest = -1;
+	const struct checkpoint *c = NULL;
+
+	for (int i = 0; i < w->checkpoint_count; i++) {
+		c = &w->checkpoints[i];
+		if (c->complete && c->marked_at <= w->chose_at && c->phase == PHASE_TRAIN &&
+		    c->step < below && c->step > newest)
+			newest = c->step;
+	}
+	c = EVENT_HAS(ev, url) ? checkpoint_find(w, ev->url) : NULL;
+	if (!EVENT_HAS(ev, url) && newest >= 0)
+		broken(w, 4, "nothing is chosen, although step %d is complete", (int)newest);
+	else if (EVENT_HAS(ev, url) && (!c || !c->complete || c->phase != PHASE_TRAIN))
+		broken(w, 4, "%s is chosen, which is not a complete checkpoint", ev->url);
+	else if (EVENT_HAS(ev, url) && (c->step != ev->step || ev->step != newest))
+		broken(w, 4, "%s is chosen and not step %d", ev->url, (int)newest);
+}
+
+/* It goes on from what was chosen since the attempt before it was intended. */
 static void check_resume(struct world *w, const struct event *ev)
 {
-	const struct checkpoint *c;
-	const char *url;
-	int64_t step = newest_checkpoint(w, ev->seq, &url);
+	int64_t before =
+		journal_find(w, EV_ATTEMPT_INTENDED, PHASE_TRAIN, ev->attempt - 1, ev->seq - 1);
+	const struct event *chosen = NULL;
 
-	if (!EVENT_HAS(ev, resumed_from)) {
-		if (step >= 0)
-			broken(w, 4, "train %d starts from scratch, not from step %d",
-			       (int)ev->attempt, (int)step);
-		return;
-	}
-	c = checkpoint_find(w, ev->resumed_from);
-	if (!c || !c->complete || c->phase != PHASE_TRAIN)
-		broken(w, 4, "train %d resumes from %s, which is not a complete checkpoint",
-		       (int)ev->attempt, ev->resumed_from);
-	else if (!url || strcmp(url, ev->resumed_from) != 0 || ev->step != step)
+	for (int64_t i = ev->seq - 1; i > before && !chosen; i--)
+		if (w->events[i - 1].kind == EV_CHECKPOINT_CHOSEN)
+			chosen = &w->events[i - 1];
+	if (ev->attempt == 1) {
+		if (EVENT_HAS(ev, resumed_from))
+			broken(w, 4, "the first training resumes from %s", ev->resumed_from);
+	} else if (!chosen) {
+		broken(w, 4, "train %d begins and no checkpoint was chosen", (int)ev->attempt);
+	} else if (EVENT_HAS(chosen, url) != EVENT_HAS(ev, resumed_from)) {
+		broken(w, 4, "train %d does not begin with what was chosen", (int)ev->attempt);
+	} else if (EVENT_HAS(chosen, url) &&
+		   (strcmp(chosen->url, ev->resumed_from) != 0 || chosen->step != ev->step)) {
 		broken(w, 4, "train %d resumes from %s and not from %s", (int)ev->attempt,
-		       ev->resumed_from, url ? url : "scratch");
+		       ev->resumed_from, chosen->url);
+	}
 }
 
 /* What an attempt saved and marked is in the journal before its end is. */
@@ -245,6 +265,8 @@ static void rule4(struct world *w)
 
 		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN)
 			check_resume(w, ev);
+		else if (ev->kind == EV_CHECKPOINT_CHOSEN)
+			check_choice(w, ev);
 		else if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
 			broken(w, 4, "phase 1 resumes from a checkpoint");
 		else if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == PHASE_TRAIN &&

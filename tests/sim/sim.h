@@ -60,6 +60,12 @@ enum fault {
 	FAULT_VERIFY_UNKNOWN,      /* the cache cannot be listed just now */
 	FAULT_CHECKPOINT_PARTIAL,  /* the job ends in the middle of saving */
 	FAULT_REQUEST_STOP,        /* a user stops the run, at any moment */
+	FAULT_REQUEST_DRAIN,       /* the same, after a checkpoint */
+	FAULT_QUEUE_LONG,          /* the job waits for very long */
+	FAULT_START_HANGS,         /* it has its machine, and its command never begins */
+	FAULT_DRAIN_IGNORED,       /* the script does nothing about the signal */
+	FAULT_CHECKPOINT_IGNORED,  /* the script begins at step 0 */
+	FAULT_CHOICE_UNKNOWN,      /* the checkpoints cannot be listed just now */
 	FAULT_CLOCK_JUMP,          /* of one host's wall clock */
 	FAULT_COUNT
 };
@@ -87,9 +93,12 @@ struct job {
 	bool lost_claim; /* it ended as "not mine" */
 	bool ever_held;  /* it held the claim at some time */
 	bool ran_without_claim;
-	bool stop_asked;
+	bool stop_asked, drain_asked, drain_ignored;
 	bool orphan;
-	bool resumed_right;
+	bool started, never_starts; /* its command */
+	int64_t resumed_step;       /* -1: from scratch */
+	int64_t first_step;         /* -1: no step yet */
+	bool told_first;            /* a driver has journalled it */
 	int64_t step, goal;
 	int saving; /* index of a checkpoint that is being written, or -1 */
 	int64_t graphs;
@@ -107,6 +116,7 @@ struct checkpoint {
 	enum phase phase;
 	int64_t attempt, step;
 	bool complete; /* marked by a manifest */
+	int64_t marked_at;
 };
 
 struct submit {
@@ -156,7 +166,7 @@ struct world {
 	bool cache_whole;    /* the truth */
 	int64_t goal;        /* steps of the training */
 	int64_t unseen_until;
-	int64_t stop_at, pause_at, jump_at, unseen_at;
+	int64_t stop_at, drain_at, pause_at, jump_at, unseen_at;
 	int64_t start_at; /* of the next driver */
 	int64_t steps;
 	/* the journal */
@@ -178,6 +188,7 @@ struct world {
 	int64_t checked;
 	int submits_checked;
 	bool dirty;                 /* a driver has applied something since */
+	int64_t chose_at;           /* when a driver last looked for a checkpoint */
 	const char *unclaimed_mark; /* a checkpoint that was marked without the claim */
 	/* the first rule that is broken */
 	int broken; /* 1…7, 0: none */
@@ -214,6 +225,7 @@ enum submit_result engine_submit(struct world *w, const struct wish *wish, int64
 				 enum failure_class *ret_class);
 int engine_find(struct world *w, const char *name); /* 1, 0 certainly not, -1 unknown */
 void engine_stop(struct world *w, const char *name);
+void engine_drain(struct world *w, const char *name);
 bool engine_unseen(const struct world *w);
 
 struct sight {
@@ -272,8 +284,10 @@ struct counts {
 	uint64_t faults[FAULT_COUNT];
 	uint64_t outcomes[OUTCOME_COUNT][8]; /* by exit code */
 	uint64_t doubled;                    /* jobs that found the claim taken */
-	uint64_t stood_down;                 /* drivers */
-	uint64_t digest;                     /* of every event: the same on every machine */
+	uint64_t stood_down, left;           /* drivers */
+	uint64_t drained;                    /* attempts that saved before they ended */
+	uint64_t limits[LIMIT_COUNT];
+	uint64_t digest; /* of every event: the same on every machine */
 };
 extern struct counts counts;
 

@@ -38,6 +38,12 @@ const char *const fault_names[FAULT_COUNT] = {
 	"cache cannot be listed",
 	"checkpoint partial",
 	"stop requested",
+	"drain requested",
+	"queued for very long",
+	"command never begins",
+	"drain ignored by the script",
+	"checkpoint ignored by the script",
+	"checkpoints cannot be listed",
 	"clock jumps",
 };
 
@@ -91,6 +97,30 @@ static void draw_faults(struct world *w)
 	w->rate[FAULT_CANCELLED] /= 16;
 	w->rate[FAULT_ORPHAN] /= 8;
 	w->rate[FAULT_SUBMIT_REFUSED] /= 2;
+	w->rate[FAULT_START_HANGS] /= 4;
+}
+
+/* Mostly there is no limit, else one that may be reached or not. */
+static int64_t some_limit(struct world *w, int64_t span)
+{
+	return rng_below(&w->rng, 4) == 0 ? 1 + rng_below(&w->rng, span) : 0;
+}
+
+static void draw_limits(struct world *w)
+{
+	struct flow_policy *p = &w->policy;
+	int64_t pace = w->job_pace;
+
+	p->stop_on_mismatch = rng_below(&w->rng, 4) != 0;
+	p->compile_workers = rng_below(&w->rng, 9);
+	p->drain_ms = rng_below(&w->rng, 4) != 0 ? 1 + rng_below(&w->rng, 40 * pace) : 0;
+	p->deadline_ms = some_limit(w, 400 * pace);
+	p->queue_ms = some_limit(w, 40 * pace);
+	p->start_ms = some_limit(w, 40 * pace);
+	p->unreachable_ms = some_limit(w, 60 * pace);
+	p->price_per_ms = rng_below(&w->rng, 2) == 0 ? 0.001 : 0;
+	if (p->price_per_ms > 0)
+		p->cost_usd = p->price_per_ms * (double)some_limit(w, 200 * pace);
 }
 
 static void draw_policy(struct world *w)
@@ -112,6 +142,7 @@ static void draw_policy(struct world *w)
 	w->goal = 30 + rng_below(&w->rng, 100);
 	w->driver_pace = paces[rng_below(&w->rng, 3)];
 	w->job_pace = paces[1 + rng_below(&w->rng, 3)];
+	draw_limits(w);
 }
 
 /* When does it strike next? For faults that come from outside, by time. */
@@ -149,6 +180,7 @@ static void begin_run(struct world *w)
 		w->drivers[i].paused_until = 0;
 	}
 	w->stop_at = rng_below(&w->rng, 3) ? NEVER : draw_time(w, FAULT_REQUEST_STOP, span);
+	w->drain_at = rng_below(&w->rng, 3) ? NEVER : draw_time(w, FAULT_REQUEST_DRAIN, span);
 	w->pause_at = draw_time(w, FAULT_PAUSE, span);
 	w->jump_at = draw_time(w, FAULT_CLOCK_JUMP, span);
 	w->unseen_at = draw_time(w, FAULT_ENGINE_UNSEEN, span);
@@ -161,18 +193,29 @@ static void begin_run(struct world *w)
 
 /* ---- those who act from outside ----------------------------------------------------- */
 
-static void request_stop(struct world *w)
+static void request(struct world *w, enum event_kind kind, enum fault fault)
 {
-	struct event ev = { .kind = EV_REQUEST_STOP };
+	struct event ev = { .kind = kind };
 
-	w->stop_at = NEVER;
 	if (w->count == 0 || w->shadow.state == FLOW_ENDED)
 		return;
 	/* The user's clock is not the driver's. */
 	ev.at.ms = w->shadow.at.ms + rng_below(&w->rng, 2 * HOUR) - HOUR;
 	EVENT_SET_STR(&ev, reason, "because");
-	counts.faults[FAULT_REQUEST_STOP]++;
+	counts.faults[fault]++;
 	journal_append(w, w->count + 1, &ev, -1);
+}
+
+static void request_drain(struct world *w)
+{
+	w->drain_at = NEVER;
+	request(w, EV_REQUEST_DRAIN, FAULT_REQUEST_DRAIN);
+}
+
+static void request_stop(struct world *w)
+{
+	w->stop_at = NEVER;
+	request(w, EV_REQUEST_STOP, FAULT_REQUEST_STOP);
 	if (rng_below(&w->rng, 4) == 0)
 		w->stop_at = draw_time(w, FAULT_REQUEST_STOP, 20 * w->job_pace);
 }
@@ -232,7 +275,7 @@ static void become_calm(struct world *w)
 {
 	TRACE(w, "world", "the faults are over");
 	w->calm = true;
-	w->stop_at = w->pause_at = w->jump_at = w->unseen_at = NEVER;
+	w->stop_at = w->drain_at = w->pause_at = w->jump_at = w->unseen_at = NEVER;
 	if (w->unseen_until > w->now)
 		w->unseen_until = w->now;
 }
@@ -260,6 +303,7 @@ static bool act(struct world *w)
 
 	offer(&turn, w->start_at, NULL, -1, start_driver);
 	offer(&turn, w->stop_at, NULL, -1, request_stop);
+	offer(&turn, w->drain_at, NULL, -1, request_drain);
 	offer(&turn, w->pause_at, NULL, -1, pause_driver);
 	offer(&turn, w->jump_at, NULL, -1, jump_clock);
 	offer(&turn, w->unseen_at, NULL, -1, hide_engine);

@@ -39,6 +39,12 @@ struct story {
 	int journalled;
 	char strings[65536]; /* of journalled events */
 	size_t strings_len;
+	struct {
+		int64_t step;
+		const char *url;
+	} marked[32]; /* what the store holds, complete */
+	int marked_count;
+	struct utc now;
 };
 
 static inline void story_tell(struct story *s, int64_t ms, const char *line)
@@ -95,6 +101,9 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 		else if (ev->kind == EV_RETRY_SCHEDULED)
 			snprintf(text, size, "record %s %s %s (%s)", event_rows[ev->kind].name,
 				 phase, action_names[ev->action], ev->reason);
+		else if (ev->kind == EV_LIMIT_REACHED)
+			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
+				 limit_names[ev->limit], ev->reason);
 		else
 			snprintf(text, size, "record %s %s %d: %s", event_rows[ev->kind].name,
 				 outcome_names[ev->state], (int)ev->exit_code, ev->reason);
@@ -112,8 +121,17 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 	case WISH_WATCH:
 		snprintf(text, size, "watch %s %d", phase, attempt);
 		break;
+	case WISH_CHOOSE_CHECKPOINT:
+		snprintf(text, size, "choose a checkpoint");
+		break;
+	case WISH_DRAIN:
+		snprintf(text, size, "drain %s %d", phase, attempt);
+		break;
 	case WISH_STOP:
 		snprintf(text, size, "stop %s %d", phase, attempt);
+		break;
+	case WISH_LEAVE:
+		snprintf(text, size, "leave");
 		break;
 	case WISH_VERIFY:
 		snprintf(text, size, "verify the cache");
@@ -168,16 +186,52 @@ static inline void story_apply(struct story *s, const struct event *ev)
 	story_tell_wishes(s, kept->at.ms);
 }
 
-/* Append what the machine wants recorded, until it wants something else. */
+/* What the store holds, as the driver's answer. */
+static inline struct event story_choice(const struct story *s, int64_t below)
+{
+	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN, .at = s->flow.at };
+	int best = -1;
+
+	for (int i = 0; i < s->marked_count; i++)
+		if (s->marked[i].step < below &&
+		    (best < 0 || s->marked[i].step >= s->marked[best].step))
+			best = i;
+	if (best >= 0) {
+		EVENT_SET(&ev, step, s->marked[best].step);
+		EVENT_SET_STR(&ev, url, s->marked[best].url);
+	}
+	return ev;
+}
+
+/* Append what the machine wants recorded, until it wants something else. What is
+ * looked at on the way shows nothing new. */
 static inline void story_settle(struct story *s)
 {
-	while (s->wishes.count > 0 && s->wishes.list[0].kind == WISH_RECORD)
-		story_apply(s, &s->wishes.list[0].event);
+	for (int i = 0; i < s->wishes.count; i++) {
+		const struct wish *wish = &s->wishes.list[i];
+
+		if (wish->kind == WISH_CHOOSE_CHECKPOINT) {
+			struct event ev = story_choice(s, wish->below);
+
+			ev.at = s->now;
+			story_apply(s, &ev);
+		} else if (wish->kind == WISH_RECORD) {
+			story_apply(s, &wish->event);
+		} else {
+			continue;
+		}
+		i = -1;
+	}
 }
 
 static inline void story_at(struct story *s, int64_t ms, struct event ev)
 {
 	ev.at.ms = ms;
+	s->now.ms = ms;
+	if (ev.kind == EV_CHECKPOINT_COMPLETE && s->marked_count < 32) {
+		s->marked[s->marked_count].step = ev.step;
+		s->marked[s->marked_count++].url = story_keep(s, ev.url);
+	}
 	story_apply(s, &ev);
 	story_settle(s);
 }
@@ -185,7 +239,8 @@ static inline void story_at(struct story *s, int64_t ms, struct event ev)
 /* Time passes and nothing happens. */
 static inline void story_wait(struct story *s, int64_t ms)
 {
-	flow_wishes(&s->flow, (struct utc){ ms }, &s->wishes);
+	s->now.ms = ms;
+	flow_wishes(&s->flow, s->now, &s->wishes);
 	story_tell_wishes(s, ms);
 	story_settle(s);
 }

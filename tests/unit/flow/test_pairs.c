@@ -16,29 +16,41 @@ static const struct pair meant[] = {
 	{ "new", "run.created", "" },
 	{ "planned", "cache.checked", "" },
 	{ "planned", "request.stop", "" },
+	{ "planned", "request.drain", "" },
+	{ "planned", "limit.reached", "" },
 	{ "precompile", "attempt.intended", "nb" },
 	{ "precompile", "attempt.submitted", "iu" },
 	{ "precompile", "attempt.uncertain", "i" },
 	{ "precompile", "attempt.missing", "u" },
 	{ "precompile", "attempt.claimed", "sl" },
+	{ "precompile", "attempt.started", "rl" },
 	{ "precompile", "attempt.lost", "sr" },
 	{ "precompile", "attempt.found", "l" },
 	{ "precompile", "attempt.ended", "iusrl" },
 	{ "precompile", "retry.scheduled", "f" },
 	{ "precompile", "request.stop", "niusrlfb" },
+	{ "precompile", "request.drain", "niusrlfb" },
+	{ "precompile", "limit.reached", "niusrlfb" },
 	{ "verify", "cache.verified", "" },
 	{ "verify", "request.stop", "" },
+	{ "verify", "request.drain", "" },
+	{ "verify", "limit.reached", "" },
 	{ "train", "attempt.intended", "nb" },
 	{ "train", "attempt.submitted", "iu" },
 	{ "train", "attempt.uncertain", "i" },
 	{ "train", "attempt.missing", "u" },
 	{ "train", "attempt.claimed", "sl" },
+	{ "train", "attempt.started", "rl" },
 	{ "train", "attempt.lost", "sr" },
 	{ "train", "attempt.found", "l" },
 	{ "train", "attempt.ended", "iusrl" },
 	{ "train", "retry.scheduled", "f" },
 	{ "train", "checkpoint.complete", "usrlfb" },
+	{ "train", "checkpoint.chosen", "nb" },
+	{ "train", "train.continuity", "srl" },
 	{ "train", "request.stop", "niusrlfb" },
+	{ "train", "request.drain", "niusrlfb" },
+	{ "train", "limit.reached", "niusrlfb" },
 	{ "ending", "run.ended", "" },
 };
 
@@ -60,6 +72,7 @@ static void put(struct flow *flow, enum flow_state state, enum attempt_state att
 {
 	struct flow_policy policy = story_policy();
 
+	policy.stop_on_mismatch = true;
 	flow_init(flow, &policy);
 	flow->state = state;
 	flow->attempt_state = attempt;
@@ -68,6 +81,7 @@ static void put(struct flow *flow, enum flow_state state, enum attempt_state att
 	flow->attempts[flow->phase] = 2;
 	flow->at.ms = 1000;
 	flow->epoch = 1;
+	flow->claimed = true;
 }
 
 /* The event that means most: of the current attempt, all required fields set. */
@@ -86,6 +100,8 @@ static struct event most(const struct flow *flow, enum event_kind kind)
 	ev.attempt = kind == EV_ATTEMPT_INTENDED ? 3 : 2;
 	ev.class = CLASS_UNKNOWN;
 	ev.verdict = CACHE_COLD;
+	ev.continuity = CONTINUITY_FAILED;
+	ev.limit = LIMIT_COST;
 	ev.step = 100;
 	ev.epoch = 2;
 	ev.at.ms = 1000;

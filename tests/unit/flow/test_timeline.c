@@ -97,6 +97,7 @@ static void training_resumes_from_the_newest_checkpoint_after_node_loss(void **s
 		  "01:05   record retry.scheduled train exclude (hardware-node: failure 1 of 20)\n"
 		  "01:05 train 1 backoff\n"
 		  "01:05   wait\n"
+		  "01:07   choose a checkpoint\n"
 		  "01:07   record attempt.intended train 2 resume=ckpt/4000\n"
 		  "01:07 train 2 intended\n"
 		  "01:07   submit stk-r1-train-2 resume=ckpt/4000\n"

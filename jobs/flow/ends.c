@@ -1,0 +1,149 @@
+/* How a run ends: outcome, exit code and the words for it; the table in step.c
+ * says when. */
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/base/exitcode.h"
+#include "jobs/flow/inside.h"
+#include "jobs/flow/rules.h"
+
+static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
+		   enum failure_class class, const struct event *ev)
+{
+	f->outcome = outcome;
+	f->exit_code = (int)code;
+	f->end_class = class;
+	f->end_has_phase = f->state != FLOW_PLANNED;
+	f->end_phase = f->state == FLOW_VERIFY ? PHASE_VERIFY : f->phase;
+	flow_copy(f->end_evidence, sizeof f->end_evidence,
+		  EVENT_HAS(ev, evidence) ? ev->evidence : "");
+	flow_copy(f->end_hint, sizeof f->end_hint, EVENT_HAS(ev, hint) ? ev->hint : "");
+}
+
+static void reason(struct flow *f, const char *text, const char *more)
+{
+	size_t len = strlen(text);
+
+	flow_copy(f->end_reason, sizeof f->end_reason, text);
+	flow_copy(f->end_reason + len, sizeof f->end_reason - len, more);
+}
+
+void end_well(struct flow *f, const struct event *ev)
+{
+	note_release(f, ev);
+	decide(f, OUTCOME_SUCCEEDED, EXIT_DONE, CLASS_NONE, ev);
+	reason(f, "training succeeded", "");
+}
+
+static void end_at_limit(struct flow *f, const struct event *ev)
+{
+	char text[sizeof f->end_reason];
+
+	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
+	snprintf(text, sizeof text, "limits.%s is reached: %s", limit_names[f->limit],
+		 f->stop_reason);
+	reason(f, text, "");
+	f->end_hint[0] = '\0';
+}
+
+static void end_mismatched(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
+	reason(f, "the training did not go on from its checkpoint: ", f->stop_reason);
+	flow_copy(f->end_hint, sizeof f->end_hint,
+		  "let the script load what STOKER_RESUME_FROM names, or set "
+		  "checkpoint.on_mismatch: warn");
+}
+
+/* After the attempt has ended, or at once where none is under way. */
+void end_stopped(struct flow *f, const struct event *ev)
+{
+	note_release(f, ev);
+	if (f->limit != LIMIT_NONE) {
+		end_at_limit(f, ev);
+		return;
+	}
+	if (f->mismatch) {
+		end_mismatched(f, ev);
+		return;
+	}
+	decide(f, OUTCOME_STOPPED, EXIT_STOPPED, CLASS_STOPPED, ev);
+	if (!f->stop_requested)
+		reason(f, "the job was stopped on the engine, by someone else", "");
+	else if (f->stop_reason[0] == '\0')
+		reason(f, "stopped on request", "");
+	else
+		reason(f, "stopped on request: ", f->stop_reason);
+}
+
+void end_on_request(struct flow *f, const struct event *ev)
+{
+	note_stop(f, ev);
+	end_stopped(f, ev);
+}
+
+void end_limited(struct flow *f, const struct event *ev)
+{
+	note_limit(f, ev);
+	end_stopped(f, ev);
+}
+
+void end_failed(struct flow *f, const struct event *ev)
+{
+	enum retry_end why = retry_end_after(f, ev);
+	const char *phase = phase_names[f->phase], *class = class_names[ev->class];
+	long long count;
+
+	note_failed(f, ev);
+	if (ev->class == CLASS_QUOTA_PERMISSION)
+		decide(f, OUTCOME_REFUSED, EXIT_REFUSED, ev->class, ev);
+	else
+		decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, ev->class, ev);
+	switch (why) {
+	case RETRY_GOES_ON:
+	case RETRY_USELESS:
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%s failed in attempt %lld: %s, which a retry does not cure", phase,
+			 (long long)f->attempt, class);
+		break;
+	case RETRY_OF_CLASS:
+		count = (long long)f->of_class[ev->class];
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%s failed %lld times: %s, which gets %lld retry", phase, count, class,
+			 (long long)retry_limit(ev->class));
+		break;
+	case RETRY_ATTEMPTS:
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%s failed %lld times (%s last): retry.attempts is used up", phase,
+			 (long long)f->failures[f->phase], class);
+		break;
+	case RETRY_NO_PROGRESS:
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%s failed %lld times in a row (%s last) without a new checkpoint: "
+			 "retry.without_progress is used up",
+			 phase, (long long)f->fruitless, class);
+		break;
+	case RETRY_SAME_CAUSE:
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%s failed twice in the same way (%s), without a new checkpoint between",
+			 phase, class);
+		break;
+	}
+}
+
+void end_unproved(struct flow *f, const struct event *ev)
+{
+	note_verdict(f, ev);
+	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
+	if (EVENT_HAS(ev, reason))
+		reason(f, "the cache is not complete: ", ev->reason);
+	else
+		reason(f, "the cache is not complete", "");
+}
+
+/* What the journal says happened, happened. */
+void note_end(struct flow *f, const struct event *ev)
+{
+	f->outcome = ev->state;
+	f->exit_code = (int)ev->exit_code;
+}

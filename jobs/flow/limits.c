@@ -1,0 +1,163 @@
+/*
+ * The spec's limits: which one is reached, and how that is said. Deadline and cost
+ * count from the run's creation over all attempts; queue, start and unreachable
+ * are of one attempt. Without an observation that the attempt was looked at just
+ * now (see flow.h: the order of wishes) they would judge by old news.
+ */
+#include <stdio.h>
+
+#include "jobs/flow/flow.h"
+#include "jobs/flow/inside.h"
+
+struct utc flow_between(int64_t told_ms, struct utc from, struct utc to)
+{
+	if (told_ms > to.ms)
+		return to;
+	return (struct utc){ told_ms < from.ms ? from.ms : told_ms };
+}
+
+int64_t flow_held_ms(const struct flow *flow, struct utc now)
+{
+	int64_t open = flow->held_since.ms > 0 ? now.ms - flow->held_since.ms : 0;
+
+	return flow->held_ms + (open > 0 ? open : 0);
+}
+
+double flow_cost(const struct flow *flow, struct utc now)
+{
+	return (double)flow_held_ms(flow, now) * flow->policy.price_per_ms;
+}
+
+static bool has_attempt(const struct flow *flow)
+{
+	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN;
+}
+
+/* Since when a limit counts; ms 0: it does not count now. */
+static struct utc counts_since(const struct flow *flow, enum run_limit limit)
+{
+	static const struct utc never = { 0 };
+	enum attempt_state state = has_attempt(flow) ? flow->attempt_state : ATTEMPT_NONE;
+
+	switch (limit) {
+	case LIMIT_DEADLINE:
+		return flow->created;
+	case LIMIT_QUEUE:
+		return state == ATTEMPT_SUBMITTED ? flow->submitted_at : never;
+	case LIMIT_START:
+		return state == ATTEMPT_RUNNING && !flow->started ? flow->claimed_at : never;
+	case LIMIT_UNREACHABLE:
+		return state == ATTEMPT_LOST || state == ATTEMPT_UNCERTAIN ? flow->unseen_since
+									   : never;
+	case LIMIT_NONE:
+	case LIMIT_COST:
+	case LIMIT_COUNT:
+		break;
+	}
+	return never;
+}
+
+static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
+{
+	switch (limit) {
+	case LIMIT_DEADLINE:
+		return policy->deadline_ms;
+	case LIMIT_QUEUE:
+		return policy->queue_ms;
+	case LIMIT_START:
+		return policy->start_ms;
+	case LIMIT_UNREACHABLE:
+		return policy->unreachable_ms;
+	case LIMIT_NONE:
+	case LIMIT_COST:
+	case LIMIT_COUNT:
+		break;
+	}
+	return 0;
+}
+
+/* When the limit is reached by time alone, INT64_MAX: never. */
+static int64_t due_ms(const struct flow *flow, enum run_limit limit)
+{
+	int64_t since = counts_since(flow, limit).ms, length = length_ms(&flow->policy, limit);
+
+	if (since <= 0 || length <= 0 || length > INT64_MAX - since)
+		return INT64_MAX;
+	/* What is to end anyway needs no other reason to; but it may stay out of sight. */
+	if (flow->stop_requested && limit != LIMIT_UNREACHABLE)
+		return INT64_MAX;
+	return since + length;
+}
+
+enum run_limit limit_reached(const struct flow *flow, struct utc now)
+{
+	const struct flow_policy *policy = &flow->policy;
+
+	if (!flow->stop_requested && policy->cost_usd > 0 && policy->price_per_ms > 0 &&
+	    flow_cost(flow, now) >= policy->cost_usd)
+		return LIMIT_COST;
+	for (enum run_limit limit = LIMIT_NONE; limit < LIMIT_COUNT; limit++)
+		if (now.ms >= due_ms(flow, limit))
+			return limit;
+	return LIMIT_NONE;
+}
+
+int64_t limit_next_ms(const struct flow *flow)
+{
+	int64_t next = INT64_MAX;
+
+	for (enum run_limit limit = LIMIT_NONE; limit < LIMIT_COUNT; limit++) {
+		int64_t due = due_ms(flow, limit);
+
+		if (due < next)
+			next = due;
+	}
+	return next;
+}
+
+/* "7 d", "90 min": whole units, the largest that is exact. */
+static void say_length(int64_t ms, char *to, size_t size)
+{
+	static const struct {
+		int64_t ms;
+		const char *name;
+	} units[] = { { 86400000, "d" }, { 3600000, "h" }, { 60000, "min" }, { 1000, "s" } };
+
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+		if (ms % units[i].ms == 0) {
+			snprintf(to, size, "%lld %s", (long long)(ms / units[i].ms), units[i].name);
+			return;
+		}
+	snprintf(to, size, "%lld ms", (long long)ms);
+}
+
+void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size)
+{
+	char length[40];
+
+	say_length(length_ms(&flow->policy, limit), length, sizeof length);
+	switch (limit) {
+	case LIMIT_DEADLINE:
+		snprintf(to, size, "the run was created %s ago", length);
+		break;
+	case LIMIT_COST:
+		snprintf(to, size, "its machines have cost %.2f USD", flow->policy.cost_usd);
+		break;
+	case LIMIT_QUEUE:
+		snprintf(to, size, "%s %lld has waited for %s in the queue",
+			 phase_names[flow->phase], (long long)flow->attempt, length);
+		break;
+	case LIMIT_START:
+		snprintf(to, size, "%s %lld has its machines for %s and its command has not begun",
+			 phase_names[flow->phase], (long long)flow->attempt, length);
+		break;
+	case LIMIT_UNREACHABLE:
+		snprintf(to, size, "%s %lld could not be seen for %s", phase_names[flow->phase],
+			 (long long)flow->attempt, length);
+		break;
+	case LIMIT_NONE:
+	case LIMIT_COUNT:
+		to[0] = '\0';
+		break;
+	}
+}

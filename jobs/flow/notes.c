@@ -1,0 +1,183 @@
+/* What the machine remembers of each event; the table in step.c says when. */
+#include <string.h>
+
+#include "jobs/flow/inside.h"
+#include "jobs/flow/rules.h"
+
+void note_creation(struct flow *f, const struct event *ev)
+{
+	f->seed = ev->seed;
+	f->created = f->at;
+}
+
+/* A new driver has its own patience with what it cannot see. */
+void note_driver(struct flow *f, const struct event *ev)
+{
+	if (ev->epoch > f->epoch)
+		f->epoch = ev->epoch;
+	f->leaving = false;
+	if (f->state == FLOW_PRECOMPILE || f->state == FLOW_TRAIN)
+		f->unseen_since = f->at;
+}
+
+void note_cache(struct flow *f, const struct event *ev)
+{
+	f->cache = ev->verdict;
+	f->cache_proved = ev->verdict == CACHE_WARM;
+}
+
+void note_verdict(struct flow *f, const struct event *ev)
+{
+	f->cache_proved = ev->complete;
+	if (!ev->complete)
+		f->incomplete_retried = f->fewer_workers = true;
+}
+
+void note_intent(struct flow *f, const struct event *ev)
+{
+	f->attempt = ev->attempt;
+	f->attempts[f->phase] = ev->attempt;
+	f->claimed = f->started = f->chosen = false;
+	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
+	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
+	/* The engine will know it by the name that the journal holds. */
+	if (!flow_copy_whole(f->job, sizeof f->job, ev->job))
+		flow_job_name(f, f->phase, f->attempt, f->job);
+	if (!flow_copy_whole(f->nonce, sizeof f->nonce, ev->nonce))
+		flow_nonce(f, f->phase, f->attempt, f->nonce);
+	if (!EVENT_HAS(ev, resumed_from) ||
+	    !flow_copy_whole(f->resumed_from, sizeof f->resumed_from, ev->resumed_from))
+		f->resumed_from[0] = '\0';
+}
+
+void note_submission(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->submitted_at = f->at;
+}
+
+void note_unseen(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->unseen_since = f->at;
+}
+
+void note_claim(struct flow *f, const struct event *ev)
+{
+	if (f->claimed) /* it was lost, and is seen again by its claim */
+		return;
+	f->claimed = true;
+	f->claimed_at = f->at;
+	f->held_since = f->at;
+	if (EVENT_HAS(ev, since))
+		f->held_since = flow_between(ev->since, f->submitted_at, f->at);
+}
+
+void note_start(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->started = true;
+}
+
+/* Of every attempt, however it ended: its machines are free again. */
+void note_release(struct flow *f, const struct event *ev)
+{
+	struct utc until = f->at;
+
+	if (f->held_since.ms <= 0)
+		return;
+	if (EVENT_HAS(ev, finished))
+		until = flow_between(ev->finished, f->held_since, f->at);
+	f->held_ms += until.ms - f->held_since.ms;
+	f->held_since.ms = 0;
+}
+
+void note_failure(struct flow *f, const struct event *ev)
+{
+	f->last_class = ev->class;
+	f->of_class[ev->class]++;
+	f->setbacks++;
+	if (retry_counts(ev->class)) {
+		f->failures[f->phase]++;
+		f->fruitless++;
+		f->signature = retry_signature(ev);
+	}
+	/* Compilers in parallel run out of memory together, and seldom alone. */
+	if (f->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
+		f->fewer_workers = true;
+}
+
+void note_failed(struct flow *f, const struct event *ev)
+{
+	note_release(f, ev);
+	note_failure(f, ev);
+}
+
+/* `until` may come from a clock that was wrong: no wait is longer than the longest. */
+void note_retry(struct flow *f, const struct event *ev)
+{
+	int64_t latest = f->at.ms + f->policy.backoff_max_ms;
+
+	f->until.ms = ev->until < latest ? ev->until : latest;
+	if (ev->action == ACTION_FALL_BACK && f->phase == PHASE_TRAIN && f->checkpoint_step >= 0)
+		f->below = f->checkpoint_step;
+}
+
+void note_choice(struct flow *f, const struct event *ev)
+{
+	f->chosen = true;
+	f->checkpoint_step = EVENT_HAS(ev, step) ? ev->step : -1;
+	flow_copy(f->checkpoint_url, sizeof f->checkpoint_url, EVENT_HAS(ev, url) ? ev->url : "");
+}
+
+void note_checkpoint(struct flow *f, const struct event *ev)
+{
+	f->checkpoint_step = ev->step;
+	flow_copy(f->checkpoint_url, sizeof f->checkpoint_url, ev->url);
+	if (ev->step >= f->below)
+		f->below = INT64_MAX;
+	f->chosen = false;
+	f->fruitless = 0;
+	f->setbacks = 0;
+	f->signature = 0;
+}
+
+/* From now on the attempt is to end; a training may save before. Asked to stop a
+ * second time it may not. */
+static void begin_end(struct flow *f, bool may_save)
+{
+	f->drain_until = f->at;
+	if (may_save && !f->stop_requested && f->phase == PHASE_TRAIN && f->claimed &&
+	    f->policy.drain_ms > 0)
+		f->drain_until.ms += f->policy.drain_ms + FLOW_DRAIN_MARGIN_MS;
+	f->stop_requested = true;
+}
+
+void note_stop(struct flow *f, const struct event *ev)
+{
+	if (!f->stop_requested)
+		flow_copy(f->stop_reason, sizeof f->stop_reason,
+			  EVENT_HAS(ev, reason) ? ev->reason : "");
+	begin_end(f, true);
+}
+
+void note_limit(struct flow *f, const struct event *ev)
+{
+	f->limit = ev->limit;
+	flow_copy(f->stop_reason, sizeof f->stop_reason, ev->reason);
+	begin_end(f, true);
+}
+
+/* What such an attempt saves does not go on from what was there. */
+void note_mismatch(struct flow *f, const struct event *ev)
+{
+	f->mismatch = true;
+	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
+	begin_end(f, false);
+}
+
+void note_leaving(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->leaving = true;
+}
