@@ -6,6 +6,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
+#include "jobs/run/place.h"
 
 struct journal {
 	const struct journal_ops *ops;
@@ -13,7 +14,7 @@ struct journal {
 	char *dir;
 };
 
-static const struct journal_ops *const stores[] = { &journal_sqlite };
+static const struct journal_ops *const stores[] = { &journal_sqlite, &journal_objects };
 
 static char *default_dir(struct err **err)
 {
@@ -28,37 +29,79 @@ static char *default_dir(struct err **err)
 	return NULL;
 }
 
+/* The scheme of "scheme:PATH"; NULL: a plain path. Yours to free. */
+static char *scheme_of(const char *url)
+{
+	const char *colon = strchr(url, ':'), *slash = strchr(url, '/');
+
+	return colon && (!slash || colon < slash) ? mem_copy_n(url, (size_t)(colon - url)) : NULL;
+}
+
+static const struct journal_ops *find_kind(const char *scheme)
+{
+	for (size_t i = 0; i < STK_LENGTH(stores); i++)
+		if (strcmp(stores[i]->scheme, scheme) == 0)
+			return stores[i];
+	return NULL;
+}
+
+/* The kind of journal that lies in the folder; NULL: none yet. */
+static const struct journal_ops *kind_there(const char *dir)
+{
+	AUTO(auto_free) char *database = fs_join(dir, JOURNAL_SQLITE_FILE);
+	AUTO(auto_free) char *mark = fs_join(dir, JOURNAL_DIR_MARK);
+
+	/* A database first: it would be there before anybody wrote a mark beside it. */
+	if (fs_exists(database))
+		return &journal_sqlite;
+	return fs_exists(mark) ? &journal_objects : NULL;
+}
+
+/* Which kind a folder is to have; `scheme` NULL: it is free to be chosen. */
+static int choose_kind(struct journal *journal, const char *url, const char *scheme,
+		       struct err **err)
+{
+	const struct journal_ops *asked = scheme ? find_kind(scheme) : NULL;
+	const struct journal_ops *there;
+
+	if (scheme && (!asked || !strchr(url, ':')[1])) {
+		err_set(err, EXIT_USAGE, "no such kind of state: '%s'", url);
+		return err_hint(err, "give a directory, sqlite:DIRECTORY or dir:DIRECTORY");
+	}
+	there = kind_there(journal->dir);
+	if (asked && there && asked != there) {
+		err_set(err, EXIT_REFUSED, "'%s' holds a journal of the kind %s, not %s",
+			journal->dir, there->scheme, asked->scheme);
+		return err_hint(err, "leave '%s:' out, or give another directory", asked->scheme);
+	}
+	if (asked == &journal_sqlite && !there && place_on_network(journal->dir)) {
+		err_set(err, EXIT_REFUSED,
+			"'%s' is on a network file system, where SQLite is not "
+			"safe",
+			journal->dir);
+		return err_hint(err, "use dir:%s, or a directory on a local disk", journal->dir);
+	}
+	journal->ops = asked ? asked : there;
+	if (!journal->ops)
+		journal->ops = place_on_network(journal->dir) ? &journal_objects : &journal_sqlite;
+	return 0;
+}
+
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = mem_zero(1, sizeof *journal);
-	const char *colon = url ? strchr(url, ':') : NULL;
-	const char *slash = url ? strchr(url, '/') : NULL;
+	AUTO(auto_free) char *scheme = NULL;
 
-	journal->ops = stores[0];
 	if (!url)
 		url = getenv("STOKER_STATE");
 	if (url && url[0] == '\0') {
 		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
 		return err_hint(err, "name a directory, or leave --state out");
 	}
-	if (!url) {
-		journal->dir = default_dir(err);
-		if (!journal->dir)
-			return -1;
-	} else if (colon && (!slash || colon < slash)) {
-		journal->ops = NULL;
-		for (size_t i = 0; i < STK_LENGTH(stores); i++)
-			if (strlen(stores[i]->scheme) == (size_t)(colon - url) &&
-			    text_starts(url, stores[i]->scheme))
-				journal->ops = stores[i];
-		if (!journal->ops || !colon[1]) {
-			err_set(err, EXIT_USAGE, "no such kind of state: '%s'", url);
-			return err_hint(err, "give a directory, or sqlite:DIRECTORY");
-		}
-		journal->dir = fs_absolute(colon + 1);
-	} else {
-		journal->dir = fs_absolute(url);
-	}
+	scheme = url ? scheme_of(url) : NULL;
+	journal->dir = url ? fs_absolute(scheme ? strchr(url, ':') + 1 : url) : default_dir(err);
+	if (!journal->dir || choose_kind(journal, url, scheme, err) < 0)
+		return -1;
 	if (mode == JOURNAL_WRITE && fs_mkdirs(journal->dir, err) < 0) {
 		if (!(*err)->hint)
 			err_hint(err, "choose another directory with --state");
@@ -133,6 +176,11 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 	return journal->ops->rows(journal->store, run, from, read_row, &request, err);
 }
 
+int journal_forget(struct journal *journal, const char *run, struct err **err)
+{
+	return journal->store ? journal->ops->forget(journal->store, run, err) : 0;
+}
+
 int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err)
 {
 	if (!journal->store)
@@ -144,7 +192,7 @@ struct resolution {
 	const char *ref;
 	char found[JOURNAL_RUN_MAX], other[JOURNAL_RUN_MAX];
 	int matches;
-	bool exact;
+	bool exact; /* it was a whole id */
 };
 
 static int consider_run(void *arg, const char *run, struct err **err)
@@ -153,17 +201,31 @@ static int consider_run(void *arg, const char *run, struct err **err)
 	bool last = strcmp(r->ref, "@last") == 0;
 
 	(void)err;
-	if (r->exact || (!last && !text_starts(run, r->ref)))
+	if (!last && !text_starts(run, r->ref))
 		return 0;
 	if (!last)
 		memcpy(r->other, r->found, sizeof r->other);
 	snprintf(r->found, sizeof r->found, "%s", run);
 	r->matches = last ? 1 : r->matches + 1;
-	if (strcmp(run, r->ref) == 0) {
-		r->exact = true;
-		r->matches = 1;
-	}
 	return 0;
+}
+
+static int is_there(void *arg, const char *body, size_t len, struct err **err)
+{
+	(void)body;
+	(void)len;
+	(void)err;
+	*(bool *)arg = true;
+	return 1;
+}
+
+/* A whole id needs no look at the other runs. */
+static int find_exactly(struct journal *journal, const char *ref, bool *ret, struct err **err)
+{
+	*ret = false;
+	if (!journal->store || !run_id_valid(ref))
+		return 0;
+	return journal->ops->rows(journal->store, ref, 1, is_there, ret, err);
 }
 
 int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],
@@ -171,6 +233,12 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 {
 	struct resolution r = { .ref = ref };
 
+	if (find_exactly(journal, ref, &r.exact, err) < 0)
+		return -1;
+	if (r.exact) {
+		snprintf(run, JOURNAL_RUN_MAX, "%s", ref);
+		return 0;
+	}
 	if (journal_runs(journal, consider_run, &r, err) < 0)
 		return -1;
 	if (ref[0] == '\0' || r.matches == 0) {

@@ -21,8 +21,13 @@ enum journal_mode {
 	JOURNAL_WRITE, /* created if need be (0700) */
 };
 
-/* `url` is the state directory: a path or `sqlite:PATH`. NULL means
- * $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker. */
+/* `url` is the state directory: a path, `sqlite:PATH` or `dir:PATH`. NULL means
+ * $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker.
+ *
+ * sqlite keeps all runs in one database and must lie on a local disk; dir keeps
+ * one object an event and may be shared by machines. A plain path has the kind
+ * that is there already, else dir on a network file system, else sqlite. Asking
+ * for the kind that is not there is an error (EXIT_REFUSED). */
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
 void journal_freep(struct journal **journal);
 
@@ -54,6 +59,11 @@ int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct e
 int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],
 		    struct err **err);
 
+/* Take all events of a run out of the journal, which then knows no such run. The
+ * caller has its lease, and removes what else is left beneath `runs/<run>/` in
+ * journal_dir(). */
+int journal_forget(struct journal *journal, const char *run, struct err **err);
+
 /* What a store implements. `rows` hands out the bodies as text. */
 struct journal_ops {
 	const char *scheme;
@@ -65,9 +75,17 @@ struct journal_ops {
 		    int (*fn)(void *arg, const char *body, size_t len, struct err **err), void *arg,
 		    struct err **err);
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
+	int (*forget)(void *store, const char *run, struct err **err);
 	struct store *(*objects)(void *store); /* NULL: on no object store */
 };
 
-extern const struct journal_ops journal_sqlite;
+extern const struct journal_ops journal_sqlite, journal_objects;
+
+/* The files by which a folder is known to hold a journal of each kind. */
+#define JOURNAL_SQLITE_FILE "journal.db"
+#define JOURNAL_DIR_MARK    "journal.json"
+
+/* What journal_objects works on: over a store that is open, which it owns then. */
+void *journal_objects_on(struct store *store);
 
 #endif

@@ -172,7 +172,7 @@ static int sqlite_open(const char *dir, enum journal_mode mode, void **ret, stru
 {
 	AUTO(store_autoclose) struct sqlite_store *store = mem_zero(1, sizeof *store);
 
-	store->path = fs_join(dir, "journal.db");
+	store->path = fs_join(dir, JOURNAL_SQLITE_FILE);
 	if (mode == JOURNAL_READ) {
 		if (!fs_exists(store->path)) {
 			*ret = NULL;
@@ -263,6 +263,23 @@ static int sqlite_runs(void *opened, journal_run_fn fn, void *arg, struct err **
 	return result < 0 ? -1 : 0;
 }
 
+static int sqlite_forget(void *opened, const char *run, struct err **err)
+{
+	struct sqlite_store *store = opened;
+	sqlite3_stmt *stmt = NULL;
+	int code;
+
+	if (sqlite3_prepare_v2(store->db, "DELETE FROM event WHERE run=?1", -1, &stmt, NULL) !=
+	    SQLITE_OK)
+		return fail(err, store, "write to");
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	code = sqlite3_step(stmt);
+	if (code != SQLITE_DONE)
+		fail(err, store, "write to");
+	sqlite3_finalize(stmt);
+	return code == SQLITE_DONE ? 0 : -1;
+}
+
 const struct journal_ops journal_sqlite = {
 	.scheme = "sqlite",
 	.open = sqlite_open,
@@ -270,4 +287,5 @@ const struct journal_ops journal_sqlite = {
 	.append = sqlite_append,
 	.rows = sqlite_rows,
 	.runs = sqlite_runs,
+	.forget = sqlite_forget,
 };

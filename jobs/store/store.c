@@ -88,6 +88,17 @@ int store_list(struct store *store, const char *prefix, store_list_fn fn, void *
 	return store->backend->list(store, prefix, fn, arg, err);
 }
 
+int store_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+		  struct err **err)
+{
+	size_t len = strlen(prefix);
+
+	if (!key_is_good(prefix, true) || (len > 0 && prefix[len - 1] != '/'))
+		return err_set(err, EXIT_DEFECT, "'%s' is no folder of objects in '%s'", prefix,
+			       store->url);
+	return store->backend->folders(store, prefix, fn, arg, err);
+}
+
 int store_get(struct store *store, const char *key, size_t max, struct sb *ret,
 	      char ret_tag[STORE_TAG], struct err **err)
 {

@@ -44,6 +44,14 @@ typedef int (*store_list_fn)(void *arg, const struct store_object *object, struc
 int store_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 	       struct err **err);
 
+/* The names one level below `prefix` ("" or ending in a slash) that have more
+ * below them: what stands in keys between the prefix and the next slash, each
+ * once, in byte order. On a directory an empty folder is among them. Unlike
+ * store_list, this costs nothing for what lies deeper. `fn` as there. */
+typedef int (*store_folder_fn)(void *arg, const char *name, struct err **err);
+int store_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+		  struct err **err);
+
 /* 1 and the content appended to `ret`, 0 if there is no such object, -1 error
  * (also if it is larger than `max`). `ret_tag` may be NULL. */
 int store_get(struct store *store, const char *key, size_t max, struct sb *ret,

@@ -13,6 +13,8 @@ struct store_backend {
 	void (*free)(struct store *store);
 	int (*list)(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 		    struct err **err);
+	int (*folders)(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+		       struct err **err);
 	int (*get)(struct store *store, const char *key, size_t max, struct sb *ret,
 		   char ret_tag[STORE_TAG], struct err **err);
 	int (*stat)(struct store *store, const char *key, struct store_object *ret_object,

@@ -453,6 +453,7 @@ static void dir_free(struct store *base)
 static const struct store_backend backend = {
 	.free = dir_free,
 	.list = dir_list,
+	.folders = dir_folders,
 	.get = dir_get,
 	.stat = dir_stat,
 	.put = dir_put,

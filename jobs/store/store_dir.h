@@ -59,6 +59,8 @@ void dir_object(const struct stat *st, const char *key, struct store_object *ret
 
 int dir_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 	     struct err **err);
+int dir_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
+		struct err **err);
 int dir_upload(struct store *store, const char *path, const char *key, struct err **err);
 int dir_download(struct store *store, const char *key, const char *path, struct err **err);
 

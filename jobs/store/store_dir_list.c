@@ -164,3 +164,25 @@ int dir_list(struct store *base, const char *prefix, store_list_fn fn, void *arg
 	sb_release(&l.key);
 	return done < 0 ? -1 : 0;
 }
+
+int dir_folders(struct store *base, const char *prefix, store_folder_fn fn, void *arg,
+		struct err **err)
+{
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(names_release) struct names names = { .text = SB_INIT_MAX((size_t)1 << 30) };
+	struct listing l = { (struct store_dir *)base, NULL, arg, err, SB_INIT };
+	int done = dir_place_open(l.store, prefix, false, &place, err);
+
+	if (done > 0)
+		done = names_read(&l, place.fd, "", &names);
+	for (size_t i = 0; done == 0 && i < names.count; i++) {
+		size_t len = strlen(names.sorted[i]);
+
+		if (names.sorted[i][len - 1] == '/') {
+			AUTO(auto_free) char *bare = mem_copy_n(names.sorted[i], len - 1);
+
+			done = fn(arg, bare, err);
+		}
+	}
+	return done < 0 ? -1 : 0;
+}

@@ -1,4 +1,5 @@
-/* The promises of jobs/run/journal.h and event_json.h, on a real store. */
+/* The promises of jobs/run/journal.h and event_json.h, on every kind of store:
+ * each test runs once a kind. */
 #include "jobs/run/journal.h"
 
 #include <setjmp.h>
@@ -14,6 +15,8 @@
 
 #include "jobs/base/fs.h"
 
+static const struct journal_ops *const kinds[] = { &journal_sqlite, &journal_objects };
+static const struct journal_ops *now; /* the kind of this round */
 static char dir[64];
 
 static int set_up(void **state)
@@ -33,10 +36,12 @@ static int tear_down(void **state)
 
 static struct journal *open_journal(enum journal_mode mode)
 {
+	AUTO(auto_free) char *url = mem_format("%s:%s", now->scheme, dir);
 	struct journal *journal = NULL;
 	struct err *err = NULL;
 
-	assert_int_equal(journal_open(dir, mode, &journal, &err), 0);
+	if (journal_open(url, mode, &journal, &err) < 0)
+		fail_msg("%s", err->message);
 	return journal;
 }
 
@@ -182,14 +187,17 @@ static void racing_writers_leave_one_gapless_sequence(void **state)
 static void reading_creates_nothing_and_an_absent_store_is_empty(void **state)
 {
 	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_READ);
-	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
 	AUTO(err_freep) struct err *err = NULL;
 	char run[JOURNAL_RUN_MAX];
 
 	(void)state;
 	assert_int_equal(journal_resolve(journal, "@last", run, &err), -1);
 	assert_int_equal(err->code, EXIT_USAGE);
-	assert_false(fs_exists(file));
+	err_freep(&err);
+	assert_int_equal(journal_resolve(journal, "some-run", run, &err), -1);
+	assert_int_equal(err->code, EXIT_USAGE);
+	assert_int_equal(rmdir(dir), 0); /* it is empty */
+	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
 static void a_run_is_found_by_id_prefix_or_last(void **state)
@@ -215,29 +223,175 @@ static void a_run_is_found_by_id_prefix_or_last(void **state)
 	assert_non_null(strstr(err->message, "2 runs"));
 }
 
+/* Appends `count` events to a run. */
+static void fill(struct journal *journal, const char *run, int64_t from, int64_t to)
+{
+	struct event ev = { .kind = EV_REQUEST_STOP, .at = { 5000 } };
+	struct err *err = NULL;
+
+	for (ev.seq = from; ev.seq <= to; ev.seq++)
+		if (journal_append(journal, run, &ev, &err) != 1)
+			fail_msg("%s", err ? err->message : "taken");
+}
+
+static void any_part_of_a_long_run_is_read_in_order(void **state)
+{
+	static const int64_t starts[] = { 1, 2, 63, 64, 65, 66, 128, 129, 200, 300, 301, 999 };
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	fill(journal, "long", 1, 300);
+	for (size_t i = 0; i < STK_LENGTH(starts); i++) {
+		struct seen seen = { .last = starts[i] - 1 };
+
+		assert_int_equal(journal_read(journal, "long", starts[i], note_event, &seen, &err),
+				 0);
+		assert_int_equal(seen.count, starts[i] <= 300 ? 301 - starts[i] : 0);
+	}
+}
+
+static int stop_at(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	int64_t *last = arg;
+
+	(void)row;
+	if (ev->seq == 150)
+		return err_set(err, EXIT_GATE, "enough of it");
+	*last = ev->seq;
+	return ev->seq == 70;
+}
+
+static void a_reader_may_stop_and_may_fail(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t last = 0;
+
+	(void)state;
+	fill(journal, "long", 1, 200);
+	assert_int_equal(journal_read(journal, "long", 1, stop_at, &last, &err), 0);
+	assert_int_equal(last, 70);
+	assert_int_equal(journal_read(journal, "long", 71, stop_at, &last, &err), -1);
+	assert_int_equal(last, 149);
+	assert_int_equal(err->code, EXIT_GATE);
+	assert_string_equal(err->message, "enough of it");
+}
+
+static void what_one_appends_another_reads_at_once(void **state)
+{
+	AUTO(journal_freep) struct journal *writer = open_journal(JOURNAL_WRITE);
+	AUTO(journal_freep) struct journal *reader = open_journal(JOURNAL_READ);
+	AUTO(err_freep) struct err *err = NULL;
+	struct seen seen = { 0 };
+
+	(void)state;
+	for (int64_t seq = 1; seq <= 130; seq++) {
+		fill(writer, "r1", seq, seq);
+		assert_int_equal(journal_read(reader, "r1", seq, note_event, &seen, &err), 0);
+		assert_int_equal(seen.count, seq);
+	}
+}
+
+static int count_run(void *arg, const char *run, struct err **err)
+{
+	(void)run;
+	(void)err;
+	++*(int *)arg;
+	return 0;
+}
+
+static void a_run_that_is_forgotten_is_gone_and_its_id_is_free(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	AUTO(err_freep) struct err *err = NULL;
+	struct seen seen = { 0 };
+	char run[JOURNAL_RUN_MAX];
+	int count = 0;
+
+	(void)state;
+	fill(journal, "gone", 1, 150);
+	fill(journal, "stays", 1, 3);
+	assert_int_equal(journal_forget(journal, "gone", &err), 0);
+	assert_int_equal(journal_forget(journal, "gone", &err), 0); /* done is done */
+	assert_int_equal(journal_runs(journal, count_run, &count, &err), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(journal_read(journal, "gone", 1, note_event, &seen, &err), 0);
+	assert_int_equal(seen.count, 0);
+	assert_int_equal(journal_resolve(journal, "gone", run, &err), -1);
+	err_freep(&err);
+	/* Also when the rests beneath its folder are still there. */
+	fill(journal, "gone", 1, 5);
+	assert_int_equal(journal_read(journal, "gone", 1, note_event, &seen, &err), 0);
+	assert_int_equal(seen.count, 5);
+}
+
+static void check_private(const char *path)
+{
+	AUTO(auto_free) char *command = mem_format("find '%s' -mindepth 1 -perm /077", path);
+	FILE *find = popen(command, "r");
+	char line[256] = "";
+
+	assert_non_null(find);
+	if (fgets(line, sizeof line, find))
+		fail_msg("open to others: %s", line);
+	assert_int_equal(pclose(find), 0);
+}
+
 static void the_files_are_private(void **state)
 {
 	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
-	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
-	struct stat st;
+	mode_t before = umask(0);
 
 	(void)state;
-	assert_non_null(journal);
-	assert_int_equal(stat(file, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
+	fill(journal, "r1", 1, 70);
+	umask(before);
+	check_private(dir);
 }
 
-static void a_newer_format_and_a_file_that_is_no_journal_are_refused(void **state)
+static void what_is_no_journal_of_ours_is_refused(void **state)
 {
-	AUTO(auto_free) char *file = fs_join(dir, "journal.db");
+	const char *file = now == &journal_sqlite ? JOURNAL_SQLITE_FILE : JOURNAL_DIR_MARK;
+	const char *newer = "{\"v\":2,\"kind\":\"dir\"}\n", *text = "no journal, surely\n";
+	AUTO(auto_free) char *path = fs_join(dir, file);
 	AUTO(err_freep) struct err *err = NULL;
 	struct journal *journal = NULL;
 
 	(void)state;
-	assert_int_equal(fs_write_atomic(file, "not a database, surely\n", 23, 0600, &err), 0);
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
 	assert_int_equal(journal_open(dir, JOURNAL_READ, &journal, &err), -1);
 	assert_int_equal(err->code, EXIT_REFUSED);
+	if (now != &journal_objects)
+		return;
+	err_freep(&err);
+	assert_int_equal(fs_write_atomic(path, newer, strlen(newer), 0600, &err), 0);
+	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &journal, &err), -1);
+	assert_int_equal(err->code, EXIT_REFUSED);
 	assert_non_null(err->hint);
+}
+
+static void a_folder_keeps_the_kind_of_journal_it_has(void **state)
+{
+	const struct journal_ops *other = now == kinds[0] ? kinds[1] : kinds[0];
+	AUTO(auto_free) char *url = mem_format("%s:%s", other->scheme, dir);
+	AUTO(journal_freep) struct journal *one = open_journal(JOURNAL_WRITE);
+	AUTO(journal_freep) struct journal *two = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	struct journal *wrong = NULL;
+	char run[JOURNAL_RUN_MAX];
+
+	(void)state;
+	fill(one, "r1", 1, 1);
+	assert_int_equal(journal_open(dir, JOURNAL_READ, &two, &err), 0);
+	assert_int_equal(journal_resolve(two, "@last", run, &err), 0);
+	assert_true((journal_store(two) != NULL) == (now == &journal_objects));
+	for (int mode = JOURNAL_READ; mode <= JOURNAL_WRITE; mode++) {
+		assert_int_equal(journal_open(url, (enum journal_mode)mode, &wrong, &err), -1);
+		assert_int_equal(err->code, EXIT_REFUSED);
+		assert_non_null(strstr(err->message, now->scheme));
+		assert_non_null(err->hint);
+		err_freep(&err);
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -251,9 +405,19 @@ int main(void)
 		TEST(racing_writers_leave_one_gapless_sequence),
 		TEST(reading_creates_nothing_and_an_absent_store_is_empty),
 		TEST(a_run_is_found_by_id_prefix_or_last),
+		TEST(any_part_of_a_long_run_is_read_in_order),
+		TEST(a_reader_may_stop_and_may_fail),
+		TEST(what_one_appends_another_reads_at_once),
+		TEST(a_run_that_is_forgotten_is_gone_and_its_id_is_free),
 		TEST(the_files_are_private),
-		TEST(a_newer_format_and_a_file_that_is_no_journal_are_refused),
+		TEST(what_is_no_journal_of_ours_is_refused),
+		TEST(a_folder_keeps_the_kind_of_journal_it_has),
 	};
+	int failed = 0;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; i < STK_LENGTH(kinds); i++) {
+		now = kinds[i];
+		failed += cmocka_run_group_tests_name(now->scheme, tests, NULL, NULL);
+	}
+	return failed;
 }

@@ -243,6 +243,43 @@ static int fail_at_first(void *arg, const struct store_object *object, struct er
 	return err_set(err, EXIT_GATE, "not '%s'", object->key);
 }
 
+static int add_folder(void *arg, const char *name, struct err **err)
+{
+	(void)err;
+	sb_addf(arg, "%s ", name);
+	return strcmp(name, "stop") == 0;
+}
+
+static void folders_are_named_once_without_what_lies_in_them(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		const char *prefix, *want;
+	} cases[] = { /* "stop" ends it early */
+		      { "", "a stop " },
+		      { "a/", "b c " },
+		      { "a/b/", "" },
+		      { "none/", "" }
+	};
+	AUTO(err_freep) struct err *err = NULL;
+	struct sb unused = SB_INIT;
+
+	put(f, "a/b/1", "");
+	put(f, "a/b/2", "");
+	put(f, "a/c/d/e", "");
+	put(f, "a/object", "");
+	put(f, "object", "");
+	put(f, "z/1", "");
+	put(f, "stop/1", "");
+	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
+		AUTO(sb_release) struct sb names = SB_INIT;
+
+		must(store_folders(f->store, cases[i].prefix, add_folder, &names, &err), err);
+		assert_string_equal(names.text, cases[i].want);
+	}
+	assert_int_equal(store_folders(f->store, "a", add_folder, &unused, &err), -1);
+}
+
 static void listing_stops_when_told(void **state)
 {
 	struct fixture *f = *state;
@@ -515,6 +552,7 @@ int main(void)
 		T(replace_if_same_replaces_only_what_the_tag_names),
 		T(tags_never_return),
 		T(listing_is_in_byte_order_of_whole_keys),
+		T(folders_are_named_once_without_what_lies_in_them),
 		T(listing_stops_when_told),
 		T(hostile_keys_are_defects_and_touch_nothing),
 		T(hostile_prefixes_are_defects),

@@ -1,0 +1,143 @@
+/*
+ * A store over another one whose conditional writes fail on order, in the ways in
+ * which a network can lose them.
+ */
+#ifndef TEST_RUN_FAULTY_STORE_H
+#define TEST_RUN_FAULTY_STORE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/store/store_backend.h"
+
+enum fault {
+	FAULT_NONE,
+	FAULT_REQUEST_LOST, /* not written, and an error */
+	FAULT_REPLY_LOST,   /* written, and an error */
+	FAULT_REPEATED,     /* written by a first try inside, refused by the second */
+	FAULT_LATE,         /* an error; it arrives right before the next write */
+};
+
+struct faulty_store {
+	struct store base; /* first: a store is one of these */
+	struct store *real;
+	enum fault faults[8]; /* of the next conditional writes */
+	int next;
+	bool unreadable; /* gets fail too */
+	struct sb late;  /* on its way, with its key */
+	char *late_key;
+	int writes;
+};
+
+static struct faulty_store *faulty(struct store *store)
+{
+	return (struct faulty_store *)(void *)store;
+}
+
+static int faulty_error(struct err **err)
+{
+	return err_set(err, EXIT_REFUSED, "the network is gone");
+}
+
+static void faulty_arrive(struct faulty_store *f)
+{
+	struct err *err = NULL;
+
+	if (f->late_key &&
+	    store_put_if_absent(f->real, f->late_key, f->late.text, f->late.len, &err) < 0)
+		abort();
+	free(TAKE(f->late_key));
+	sb_clear(&f->late);
+}
+
+/* `tag` NULL: if absent. */
+static int faulty_write(struct store *base, const char *key, const char *tag, const void *bytes,
+			size_t len, struct err **err)
+{
+	struct faulty_store *f = faulty(base);
+	enum fault fault = f->next < (int)STK_LENGTH(f->faults) ? f->faults[f->next++] : FAULT_NONE;
+	int written;
+
+	f->writes++;
+	faulty_arrive(f);
+	if (fault == FAULT_REQUEST_LOST)
+		return faulty_error(err);
+	if (fault == FAULT_LATE) {
+		f->late_key = mem_copy(key);
+		sb_add(&f->late, bytes, len);
+		return faulty_error(err);
+	}
+	written = tag ? store_replace_if_same(f->real, key, tag, bytes, len, err)
+		      : store_put_if_absent(f->real, key, bytes, len, err);
+	if (fault == FAULT_REPLY_LOST && written >= 0)
+		return faulty_error(err);
+	return fault == FAULT_REPEATED ? 0 : written;
+}
+
+static int faulty_put_if_absent(struct store *store, const char *key, const void *bytes, size_t len,
+				struct err **err)
+{
+	return faulty_write(store, key, NULL, bytes, len, err);
+}
+
+static int faulty_replace(struct store *store, const char *key, const char *tag, const void *bytes,
+			  size_t len, struct err **err)
+{
+	return faulty_write(store, key, tag, bytes, len, err);
+}
+
+static int faulty_get(struct store *store, const char *key, size_t max, struct sb *ret,
+		      char ret_tag[STORE_TAG], struct err **err)
+{
+	if (faulty(store)->unreadable)
+		return faulty_error(err);
+	return store_get(faulty(store)->real, key, max, ret, ret_tag, err);
+}
+
+static int faulty_stat(struct store *store, const char *key, struct store_object *ret,
+		       struct err **err)
+{
+	return store_stat(faulty(store)->real, key, ret, err);
+}
+
+static int faulty_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
+		       struct err **err)
+{
+	return store_list(faulty(store)->real, prefix, fn, arg, err);
+}
+
+static void faulty_free(struct store *store)
+{
+	struct faulty_store *f = faulty(store);
+
+	store_freep(&f->real);
+	free(f->late_key);
+	sb_release(&f->late);
+	free(f->base.url);
+	free(f);
+}
+
+static const struct store_backend faulty_backend = {
+	.free = faulty_free,
+	.list = faulty_list,
+	.get = faulty_get,
+	.stat = faulty_stat,
+	.put_if_absent = faulty_put_if_absent,
+	.replace_if_same = faulty_replace,
+};
+
+/* Over the directory `dir`. */
+static struct faulty_store *faulty_new(const char *dir)
+{
+	struct faulty_store *f = mem_zero(1, sizeof *f);
+	struct err *err = NULL;
+
+	f->base.backend = &faulty_backend;
+	f->base.url = mem_copy(dir);
+	f->late = SB_INIT;
+	if (store_open(dir, &f->real, &err) < 0)
+		abort();
+	return f;
+}
+
+#endif
