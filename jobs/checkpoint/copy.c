@@ -1,0 +1,414 @@
+/*
+ * Bringing a checkpoint to another root, whole or not at all. See checkpoint.h.
+ *
+ * The hidden folder's name follows from the checkpoint's, so that a copy that was
+ * interrupted, even by a reboot, is found and gone on with. A file in it under its
+ * own name is whole and durable and carries the time of its source: with size and
+ * time equal it is not copied again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/proof.h"
+
+#define BLOCK      ((size_t)1 << 20)
+#define FILE_COST  ((uint64_t)64 << 10) /* what a file costs beside its bytes */
+#define PART_NAME  FS_TEMP_PREFIX "part"
+#define STAGE_NAME FS_TEMP_PREFIX "copy-"
+#define MADE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW)
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct ckpt_copy {
+	struct ckpt ckpt; /* kind, name, step of what is copied; owned */
+	struct tree source;
+	char *to, *stage; /* owned: the new root, the hidden folder in it */
+	int stage_fd, in, out;
+	size_t at;       /* the file being copied */
+	uint64_t offset; /* in it */
+	uint64_t done;   /* bytes */
+	char *buffer;
+	bool finished;
+};
+
+void ckpt_copy_freep(struct ckpt_copy **copy)
+{
+	struct ckpt_copy *c = *copy;
+
+	if (!c)
+		return;
+	ckpt_release(&c->ckpt);
+	tree_release(&c->source);
+	auto_close(&c->stage_fd);
+	auto_close(&c->in);
+	auto_close(&c->out);
+	free(c->to);
+	free(c->stage);
+	free(c->buffer);
+	free(c);
+	*copy = NULL;
+}
+
+void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total)
+{
+	*ret_done = copy->done;
+	*ret_total = copy->source.bytes;
+}
+
+static int failed_on(const struct ckpt_copy *c, int os_errno, const char *path, struct err **err)
+{
+	return fs_error(err, os_errno, "cannot copy '%s/%s' to '%s'", c->ckpt.path, path, c->to);
+}
+
+static int changed(const struct ckpt_copy *c, const char *path, struct err **err)
+{
+	return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' has changed meanwhile",
+		       c->ckpt.path, path);
+}
+
+/* What a file is called in the hidden folder: a single file has its own name. */
+static const char *name_of(const struct ckpt_copy *c, const struct tree_file *file)
+{
+	return *file->path ? file->path : c->ckpt.name;
+}
+
+/* What must be the same beside names and sizes. Times are compared with the source
+ * alone: not every file system keeps them to the nanosecond. */
+enum likeness { BY_SIZE, BY_TIME, BY_ENDS };
+
+static bool file_differs(const struct tree *a, const struct tree *b, size_t i, enum likeness like)
+{
+	const struct tree_file *x = &a->files[i], *y = &b->files[i];
+	char mine[SHA256_HEX], other[SHA256_HEX];
+
+	if (x->size != y->size)
+		return true;
+	if (like == BY_ENDS)
+		return tree_ends(a, x, mine) < 0 || tree_ends(b, y, other) < 0 ||
+		       strcmp(mine, other) != 0;
+	return like == BY_TIME && x->mtime_ns != y->mtime_ns;
+}
+
+/* The first file that differs, or NULL. A single file has a name only in the
+ * hidden folder. */
+static const char *difference(const struct tree *a, const struct tree *b, enum likeness like)
+{
+	size_t both = a->count < b->count ? a->count : b->count;
+
+	for (size_t i = 0; i < both; i++) {
+		if (a->single == b->single && strcmp(a->files[i].path, b->files[i].path) != 0)
+			return b->files[i].path;
+		if (file_differs(a, b, i, like))
+			return a->files[i].path;
+	}
+	if (a->count == b->count)
+		return NULL;
+	return a->count > both ? a->files[both].path : b->files[both].path;
+}
+
+/* Something of that name is in the new root: 1 the same, 0 nothing, -1. */
+static int already_there(struct ckpt_copy *c, struct err **err)
+{
+	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
+	AUTO(tree_release) struct tree there = TREE_INIT;
+	struct stat st;
+	int found;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot read '%s'", path);
+	found = tree_read(path, &there, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || there.odd || there.single != c->source.single ||
+	    difference(&c->source, &there, BY_ENDS))
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' is another checkpoint",
+			       c->ckpt.path, path);
+	return 1;
+}
+
+static int open_stage(struct ckpt_copy *c, struct err **err)
+{
+	AUTO(auto_free) char *name = NULL;
+	char hex[SHA256_HEX];
+
+	sha256_hex(c->ckpt.name, strlen(c->ckpt.name), hex);
+	name = mem_format(STAGE_NAME "%.24s", hex);
+	c->stage = fs_join(c->to, name);
+	if (mkdir(c->stage, 0700) < 0 && errno != EEXIST)
+		return fs_error(err, errno, "cannot make the folder '%s'", c->stage);
+	c->stage_fd = open(c->stage, DIR_FLAGS);
+	if (c->stage_fd < 0)
+		return fs_error(err, errno, "cannot open '%s'", c->stage);
+	return 0;
+}
+
+int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **ret,
+		    struct err **err)
+{
+	AUTO(ckpt_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
+	int there;
+
+	c->stage_fd = c->in = c->out = -1;
+	c->source = TREE_INIT;
+	c->to = mem_copy(to);
+	c->ckpt = (struct ckpt){ .kind = ckpt->kind,
+				 .name = mem_copy(ckpt->name),
+				 .path = mem_copy(ckpt->path),
+				 .step = ckpt->step };
+	c->buffer = mem_alloc(BLOCK);
+	there = tree_read(ckpt->path, &c->source, err);
+	if (there < 0)
+		return -1;
+	if (there == 0 || c->source.count == 0)
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': it is gone", ckpt->path);
+	if (c->source.odd)
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path,
+			       c->source.odd);
+	if (fs_mkdirs(to, err) < 0)
+		return -1;
+	there = already_there(c, err);
+	if (there < 0)
+		return -1;
+	c->finished = there > 0;
+	if (!c->finished && open_stage(c, err) < 0)
+		return -1;
+	*ret = TAKE(c);
+	return 0;
+}
+
+/* The folder in the stage that `path` lies in, made on the way; never through a
+ * link. -1 and errno. */
+static int open_folder(const struct ckpt_copy *c, const char *path)
+{
+	AUTO(auto_free) char *copy = mem_copy(path);
+	int dir = fcntl(c->stage_fd, F_DUPFD_CLOEXEC, 0);
+	char *part = copy, *slash;
+
+	for (; dir >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
+		int below = -1;
+
+		*slash = '\0';
+		if (mkdirat(dir, part, 0700) == 0 || errno == EEXIST)
+			below = openat(dir, part, DIR_FLAGS);
+		close(dir);
+		dir = below;
+	}
+	return dir;
+}
+
+static void times_of(const struct tree_file *file, struct timespec ret[2])
+{
+	ret[0] = ret[1] = (struct timespec){ .tv_sec = file->mtime_ns / 1000000000,
+					     .tv_nsec = file->mtime_ns % 1000000000 };
+	if (ret[0].tv_nsec < 0)
+		for (int i = 0; i < 2; i++) {
+			ret[i].tv_sec--;
+			ret[i].tv_nsec += 1000000000;
+		}
+}
+
+static bool is_same(const struct stat *st, const struct tree_file *file)
+{
+	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == file->size &&
+	       (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == file->mtime_ns;
+}
+
+/* Open source and part of the next file; 1 if an earlier copy of it is there. */
+static int begin_file(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+{
+	const char *name = name_of(c, file);
+	struct stat st;
+
+	if (fstatat(c->stage_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, file))
+		return 1;
+	c->in = tree_open(&c->source, file);
+	if (c->in < 0 || fstat(c->in, &st) < 0)
+		return failed_on(c, errno, file->path, err);
+	if (!is_same(&st, file))
+		return changed(c, file->path, err);
+	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
+		return failed_on(c, errno, file->path, err);
+	c->out = openat(c->stage_fd, PART_NAME, MADE_FLAGS, 0600);
+	if (c->out < 0)
+		return failed_on(c, errno, file->path, err);
+	c->offset = 0;
+	return 0;
+}
+
+/* The part is all there: make it durable, then give it its name. */
+static int end_file(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+{
+	const char *name = name_of(c, file);
+	AUTO(auto_close) int folder = open_folder(c, name);
+	struct timespec times[2];
+	int failed = 0;
+
+	times_of(file, times);
+	if (folder < 0 || fchmod(c->out, 0600) < 0 || futimens(c->out, times) < 0 ||
+	    fsync(c->out) < 0)
+		return failed_on(c, errno, file->path, err);
+	if (close(TAKE_FD(c->out)) < 0 && errno != EINTR)
+		failed = errno; /* network file systems report here */
+	auto_close(&c->in);
+	if (!failed && renameat(c->stage_fd, PART_NAME, folder, fs_basename(name)) < 0)
+		failed = errno;
+	return failed ? failed_on(c, failed, file->path, err) : 0;
+}
+
+/* The next block of the open file: its bytes, 0 at its end, -1. */
+static int64_t copy_block(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+{
+	uint64_t left = file->size - c->offset;
+	size_t len = left < BLOCK ? (size_t)left : BLOCK, put = 0;
+
+	if (len == 0)
+		return 0;
+	if (read_at(c->in, c->offset, c->buffer, len) < 0)
+		return errno ? failed_on(c, errno, file->path, err) : changed(c, file->path, err);
+	while (put < len) {
+		ssize_t now = write(c->out, c->buffer + put, len - put);
+
+		if (now < 0 && errno != EINTR)
+			return failed_on(c, errno, file->path, err);
+		put += now > 0 ? (size_t)now : 0;
+	}
+	/* Begin to write it out, so that the fsync at the end does not take long. */
+	(void)!sync_file_range(c->out, (off_t)c->offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	c->offset += len;
+	return (int64_t)len;
+}
+
+/* A folder of the stage and those above it, up to the stage: they hold its name. */
+static int sync_up(const struct ckpt_copy *c, const char *folder, struct err **err)
+{
+	AUTO(auto_free) char *at = mem_copy(folder);
+
+	while (strlen(at) >= strlen(c->stage)) {
+		char *above = fs_dirname(at);
+
+		if (fs_sync_dir(at, err) < 0) {
+			free(above);
+			return -1;
+		}
+		free(at);
+		at = above;
+	}
+	return 0;
+}
+
+static int sync_folders(const struct ckpt_copy *c, struct err **err)
+{
+	AUTO(auto_free) char *last = NULL;
+
+	for (size_t i = 0; i < c->source.count; i++) {
+		AUTO(auto_free) char *path = fs_join(c->stage, name_of(c, &c->source.files[i]));
+		AUTO(auto_free) char *folder = fs_dirname(path);
+
+		if (last && strcmp(last, folder) == 0)
+			continue;
+		if (sync_up(c, folder, err) < 0)
+			return -1;
+		free(last);
+		last = TAKE(folder);
+	}
+	return 0;
+}
+
+/* Nothing else is in the stage, nothing has changed at the source. */
+static int verify(struct ckpt_copy *c, struct err **err)
+{
+	AUTO(tree_release) struct tree now = TREE_INIT;
+	AUTO(tree_release) struct tree made = TREE_INIT;
+	const char *other;
+
+	if (tree_read(c->ckpt.path, &now, err) < 0)
+		return -1;
+	other = now.odd ? now.odd : difference(&c->source, &now, BY_TIME);
+	if (other)
+		return changed(c, other, err);
+	if (tree_read(c->stage, &made, err) < 0)
+		return -1;
+	if (!made.odd && !difference(&c->source, &made, BY_SIZE))
+		return 0;
+	auto_close(&c->stage_fd);
+	if (fs_remove_tree(c->stage, err) < 0)
+		return -1;
+	return err_set(err, EXIT_REFUSED,
+		       "cannot copy '%s': what an earlier copy left in '%s' "
+		       "was of another one and is removed now",
+		       c->ckpt.path, c->to);
+}
+
+static int give_name(const char *from, const char *to)
+{
+	struct stat st;
+
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	if (lstat(to, &st) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(from, to);
+}
+
+static int finish(struct ckpt_copy *c, struct err **err)
+{
+	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
+	AUTO(auto_free) char *single = fs_join(c->stage, c->ckpt.name);
+
+	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
+		return failed_on(c, errno, "", err);
+	if (verify(c, err) < 0 || sync_folders(c, err) < 0)
+		return -1;
+	if (give_name(c->source.single ? single : c->stage, path) < 0)
+		return failed_on(c, errno, "", err);
+	if (c->source.single && fs_remove_tree(c->stage, err) < 0)
+		return -1;
+	if (fs_sync_dir(c->to, err) < 0 || ckpt_point(c->to, &c->ckpt, err) < 0)
+		return -1;
+	c->finished = true;
+	return 0;
+}
+
+int ckpt_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
+{
+	uint64_t spent = 0;
+
+	while (!c->finished) {
+		const struct tree_file *file = &c->source.files[c->at];
+		int64_t moved;
+
+		if (c->at == c->source.count)
+			return finish(c, err) < 0 ? -1 : 1;
+		if (spent > 0 && spent >= bytes)
+			return 0;
+		if (c->out < 0) {
+			int there = begin_file(c, file, err);
+
+			if (there < 0)
+				return -1;
+			spent += FILE_COST;
+			if (there > 0) {
+				c->done += file->size;
+				c->at++;
+				continue;
+			}
+		}
+		moved = copy_block(c, file, err);
+		if (moved < 0 || (moved == 0 && end_file(c, file, err) < 0))
+			return -1;
+		spent += (uint64_t)moved;
+		c->done += (uint64_t)moved;
+		c->at += moved == 0;
+	}
+	c->done = c->source.bytes;
+	return 1;
+}

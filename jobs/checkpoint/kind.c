@@ -1,0 +1,237 @@
+/* The table of kinds, and what their files share. See kind.h. */
+#include "jobs/checkpoint/kind.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/format.h"
+
+#define TEXT_MAX    ((size_t)64 << 10)
+#define STEP_DIGITS 18 /* more do not fit into 63 bits for sure */
+
+static const struct ckpt_kind kind_auto = { .name = "auto", .named = name_any };
+
+/* The order in which `auto` asks: markers that belong to one writer alone come
+ * first; `files` takes the rest. */
+static const struct ckpt_kind *const kinds[] = {
+	&kind_orbax, &kind_megatron, &kind_deepspeed, &kind_nxd,
+	&kind_hf,    &kind_dcp,      &kind_files,     &kind_auto,
+};
+
+const struct ckpt_kind *ckpt_kind_at(size_t n)
+{
+	return n < STK_LENGTH(kinds) ? kinds[n] : NULL;
+}
+
+const struct ckpt_kind *ckpt_kind_find(const char *name)
+{
+	for (size_t i = 0; i < STK_LENGTH(kinds); i++)
+		if (strcmp(kinds[i]->name, name) == 0)
+			return kinds[i];
+	return NULL;
+}
+
+const char *ckpt_kind_name(const struct ckpt_kind *kind)
+{
+	return kind->name;
+}
+
+const char *ckpt_kind_pointer(const struct ckpt_kind *kind)
+{
+	return kind->pointer;
+}
+
+const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct look *look)
+{
+	if (kind->looks)
+		return kind;
+	for (size_t i = 0; i < STK_LENGTH(kinds) && !look->tree->single; i++)
+		if (kinds[i]->looks && kinds[i]->looks(look))
+			return kinds[i];
+	return &kind_files;
+}
+
+bool look_fail(struct look *look, const char *fmt, ...)
+{
+	AUTO(sb_release) struct sb why = SB_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	sb_addv(&why, fmt, args);
+	va_end(args);
+	if (!look->why)
+		look->why = sb_take(&why);
+	return false;
+}
+
+bool name_temporary(const char *name)
+{
+	static const char *const patterns[] = {
+		"*.tmp",        "*.tmp.*",  "*.tmp-*", "*.temp", "*.part",
+		"*.partial",    "*.crswap", "tmp*",    "*~",     "*.orbax-checkpoint-tmp*",
+		"*.incomplete",
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(patterns); i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+static bool read_step(const char *digits, size_t len, int64_t *ret_step)
+{
+	int64_t step = 0;
+
+	if (len == 0 || len > STEP_DIGITS)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		step = step * 10 + (digits[i] - '0');
+	*ret_step = step;
+	return true;
+}
+
+static size_t digits_at(const char *text)
+{
+	return strspn(text, "0123456789");
+}
+
+bool name_prefixed(const char *name, const char *prefix, int64_t *ret_step)
+{
+	const char *digits = name + strlen(prefix);
+
+	return text_starts(name, prefix) && digits[digits_at(digits)] == '\0' &&
+	       read_step(digits, strlen(digits), ret_step);
+}
+
+/* The number behind a word such as "step=", in any case. */
+static bool step_after(const char *name, const char *word, int64_t *ret_step)
+{
+	for (const char *at = name; (at = strcasestr(at, word)); at++) {
+		const char *digits = at + strlen(word);
+
+		digits += strspn(digits, "sS"); /* steps, iters */
+		digits += strspn(digits, "_-=. ");
+		if (read_step(digits, digits_at(digits), ret_step))
+			return true;
+	}
+	return false;
+}
+
+static bool last_number(const char *name, int64_t *ret_step)
+{
+	size_t end = strlen(name), begin;
+
+	while (end > 0 && !isdigit((unsigned char)name[end - 1]))
+		end--;
+	for (begin = end; begin > 0 && isdigit((unsigned char)name[begin - 1]); begin--)
+		;
+	return read_step(name + begin, end - begin, ret_step);
+}
+
+/* Length of a file's name without the ending of a checkpoint, 0 if it has none:
+ * logs and tables lie in such folders too. */
+static size_t without_ending(const char *name)
+{
+	static const char *const endings[] = {
+		".pt", ".pth", ".ckpt", ".bin",   ".safetensors", ".npz", ".npy",
+		".h5", ".tar", ".hdf5", ".keras", ".msgpack",     ".pkl", ".eqx",
+	};
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < STK_LENGTH(endings); i++) {
+		size_t ending = strlen(endings[i]);
+
+		if (len > ending && strcmp(name + len - ending, endings[i]) == 0)
+			return len - ending;
+	}
+	return 0;
+}
+
+bool name_any(const char *name, bool is_folder, int64_t *ret_step)
+{
+	AUTO(auto_free) char *stem = NULL;
+
+	if (name[0] == '.' || name_temporary(name))
+		return false;
+	stem = is_folder ? mem_copy(name) : mem_copy_n(name, without_ending(name));
+	return step_after(stem, "step", ret_step) || step_after(stem, "iter", ret_step) ||
+	       step_after(stem, "iteration", ret_step) || last_number(stem, ret_step);
+}
+
+bool pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])
+{
+	size_t count = 0;
+
+	for (; *pattern; pattern++) {
+		size_t len;
+		int64_t number;
+
+		if (*pattern != '%') {
+			if (*path++ != *pattern)
+				return false;
+			continue;
+		}
+		len = digits_at(path);
+		if (len > 9 || count == PATTERN_NUMBERS || !read_step(path, len, &number))
+			return false;
+		ret[count++] = (uint32_t)number;
+		path += len;
+	}
+	return *path == '\0';
+}
+
+bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTERN_NUMBERS])
+{
+	uint64_t found = 0, wanted = 1;
+
+	memset(ret_sides, 0, PATTERN_NUMBERS * sizeof *ret_sides);
+	for (size_t i = 0; i < look->tree->count; i++) {
+		uint32_t at[PATTERN_NUMBERS] = { 0 };
+
+		if (!pattern_match(pattern, look->tree->files[i].path, at))
+			continue;
+		found++;
+		for (size_t k = 0; k < PATTERN_NUMBERS; k++)
+			if (at[k] >= ret_sides[k])
+				ret_sides[k] = at[k] + 1;
+	}
+	if (found == 0)
+		return true;
+	for (size_t k = 0; k < PATTERN_NUMBERS; k++)
+		if (__builtin_mul_overflow(wanted, (uint64_t)ret_sides[k], &wanted))
+			wanted = UINT64_MAX;
+	if (found == wanted)
+		return true;
+	return look_fail(look, "ranks are missing: %llu of %llu files like '%s' are there",
+			 (unsigned long long)found, (unsigned long long)wanted, pattern);
+}
+
+char *look_text(const struct look *look, const char *path)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+	const struct tree_file *file = tree_find(look->tree, path);
+
+	if (!file || tree_text(look->tree, file, TEXT_MAX, &text) < 0)
+		return NULL;
+	return sb_take(&text);
+}
+
+json_t *look_json(const struct look *look, const char *path)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+	const struct tree_file *file = tree_find(look->tree, path);
+	json_t *value;
+
+	if (!file || tree_text(look->tree, file, FORMAT_JSON_MAX, &text) < 0)
+		return NULL;
+	value = format_json(text.text, text.len);
+	if (value && !json_is_object(value)) {
+		json_decref(value);
+		return NULL;
+	}
+	return value;
+}

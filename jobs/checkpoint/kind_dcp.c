@@ -1,0 +1,170 @@
+/*
+ * `dcp`: torch.distributed.checkpoint (torch/distributed/checkpoint/filesystem.py):
+ * __<rank>_<n>.distcp by every rank, then .metadata.tmp by one, which is renamed to
+ * .metadata. While one is written over in place there is no metadata; without
+ * collectives each rank writes __<rank>.metadata instead.
+ *
+ * The metadata are a pickle. They are not unpickled: the names of the files in them
+ * stand there as plain text, and are searched for as text.
+ */
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/kind.h"
+
+#define METADATA_MAX ((uint64_t)256 << 20)
+#define WINDOW       ((size_t)1 << 20)
+#define NAME_MAX_LEN 64
+
+static bool named_dcp(const char *name, bool is_folder, int64_t *ret_step)
+{
+	return is_folder && name_any(name, true, ret_step);
+}
+
+static const char *ending_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot : "";
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_part(const char *path)
+{
+	uint32_t number[PATTERN_NUMBERS];
+	const char *base = base_of(path);
+
+	return strcmp(ending_of(base), ".distcp") == 0 || strcmp(base, ".metadata") == 0 ||
+	       strcmp(base, ".metadata.tmp") == 0 || pattern_match("__%.metadata", base, number);
+}
+
+static bool looks_dcp(const struct look *look)
+{
+	for (size_t i = 0; i < look->tree->count; i++)
+		if (is_part(look->tree->files[i].path))
+			return true;
+	return false;
+}
+
+/* The names "__<n>_<m>.distcp" in a piece of metadata: each is in the folder. */
+static bool names_are_there(struct look *look, const char *folder, const char *text, size_t len,
+			    uint64_t *named)
+{
+	static const char ending[] = ".distcp";
+	const char *at = text, *stop = text + len;
+
+	while ((at = memmem(at, (size_t)(stop - at), ending, sizeof ending - 1))) {
+		const char *begin = at;
+		AUTO(auto_free) char *path = NULL;
+
+		at += sizeof ending - 1;
+		while (begin > text && at - begin < NAME_MAX_LEN &&
+		       strchr("0123456789_", begin[-1]) && begin[-1])
+			begin--;
+		if (at - begin < 12 || memcmp(begin, "__", 2) != 0)
+			continue;
+		path = mem_format("%s%.*s", folder, (int)(at - begin), begin);
+		if (!tree_find(look->tree, path))
+			return look_fail(look, "'%s' is missing, which the metadata name", path);
+		++*named;
+	}
+	return true;
+}
+
+static bool metadata_holds(struct look *look, const char *folder, const struct tree_file *file,
+			   uint64_t *named)
+{
+	AUTO(auto_close) int fd = tree_open(look->tree, file);
+	AUTO(auto_free) char *window = mem_alloc(WINDOW);
+	uint64_t at = 0;
+
+	if (fd < 0)
+		return look_fail(look, "'%s' cannot be read", file->path);
+	if (file->size > METADATA_MAX)
+		return look_fail(look, "'%s' is larger than is looked at", file->path);
+	/* Windows overlap, so that no name is cut in two. */
+	for (;;) {
+		size_t len = file->size - at < WINDOW ? (size_t)(file->size - at) : WINDOW;
+
+		if (read_at(fd, at, window, len) < 0)
+			return look_fail(look, "'%s' cannot be read", file->path);
+		if (!names_are_there(look, folder, window, len, named))
+			return false;
+		if (len < WINDOW)
+			return true;
+		at += WINDOW - NAME_MAX_LEN;
+	}
+}
+
+/* One folder ("" or with its slash), in which there is a part. */
+static bool folder_holds(struct look *look, const char *folder)
+{
+	AUTO(auto_free) char *pending = mem_format("%s.metadata.tmp", folder);
+	AUTO(auto_free) char *whole = mem_format("%s.metadata", folder);
+	AUTO(auto_free) char *ranks = mem_format("%s__%%.metadata", folder);
+	AUTO(auto_free) char *shards = mem_format("%s__", folder);
+	const struct tree_file *metadata = tree_find(look->tree, whole);
+	uint32_t sides[PATTERN_NUMBERS];
+	uint64_t named = 0;
+
+	if (tree_find(look->tree, pending))
+		return look_fail(look, "'%s' is still being written", pending);
+	if (metadata)
+		return metadata_holds(look, folder, metadata, &named) &&
+		       (named || tree_first(look->tree, shards) ||
+			look_fail(look, "'%s' has no shards beside it", whole));
+	if (!look_grid(look, ranks, sides))
+		return false;
+	if (sides[0] == 0)
+		return look_fail(look, "'%s' is missing, which is written last", whole);
+	for (uint32_t i = 0; i < sides[0]; i++) {
+		AUTO(auto_free) char *path = mem_format("%s__%u.metadata", folder, i);
+		const struct tree_file *file = tree_find(look->tree, path);
+
+		if (file && !metadata_holds(look, folder, file, &named))
+			return false;
+	}
+	return true;
+}
+
+bool look_dcp(struct look *look, size_t *ret_folders)
+{
+	AUTO(auto_free) char *last = NULL;
+
+	*ret_folders = 0;
+	for (size_t i = 0; i < look->tree->count; i++) {
+		const char *path = look->tree->files[i].path;
+		AUTO(auto_free) char *folder = NULL;
+
+		if (!is_part(path))
+			continue;
+		folder = mem_copy_n(path, (size_t)(base_of(path) - path));
+		if (last && strcmp(last, folder) == 0)
+			continue;
+		if (!folder_holds(look, folder))
+			return false;
+		auto_free(&last);
+		last = TAKE(folder);
+		++*ret_folders;
+	}
+	return true;
+}
+
+static bool prove_dcp(struct look *look)
+{
+	size_t folders;
+
+	if (!look_dcp(look, &folders))
+		return false;
+	return folders > 0 || look_fail(look, "'.metadata' is missing, which is written last");
+}
+
+const struct ckpt_kind kind_dcp = {
+	.name = "dcp", .named = named_dcp, .looks = looks_dcp, .prove = prove_dcp
+};

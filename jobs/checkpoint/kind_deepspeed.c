@@ -1,0 +1,66 @@
+/*
+ * `deepspeed`: global_step<N> (or a tag of one's own) with mp_rank_XX_model_states.pt
+ * and, with ZeRO, one file of optimizer state a rank; when all ranks are done, the
+ * file `latest` beside it names the tag (deepspeed/runtime/engine.py,
+ * save_checkpoint).
+ */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/kind.h"
+
+static bool named_deepspeed(const char *name, bool is_folder, int64_t *ret_step)
+{
+	return is_folder && name_any(name, true, ret_step);
+}
+
+static bool looks_deepspeed(const struct look *look)
+{
+	for (size_t i = 0; i < look->tree->count; i++) {
+		const char *path = look->tree->files[i].path;
+
+		if (strchr(path, '/'))
+			continue;
+		if (fnmatch("*_model_states.pt", path, 0) == 0 ||
+		    fnmatch("*_optim_states.pt", path, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool look_deepspeed(struct look *look, const char *prefix)
+{
+	static const struct {
+		const char *pattern;
+		bool model;
+	} table[] = {
+		{ "mp_rank_%_model_states.pt", true },
+		{ "zero_pp_rank_%_mp_rank_%_model_states.pt", true },
+		{ "zero_pp_rank_%_mp_rank_%_optim_states.pt", false },
+		{ "bf16_zero_pp_rank_%_mp_rank_%_optim_states.pt", false },
+	};
+	uint32_t models = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(table); i++) {
+		AUTO(auto_free) char *pattern = mem_format("%s%s", prefix, table[i].pattern);
+		uint32_t sides[PATTERN_NUMBERS];
+
+		if (!look_grid(look, pattern, sides))
+			return false;
+		models += table[i].model && sides[0] > 0;
+	}
+	return models > 0 || look_fail(look, "'%smp_rank_00_model_states.pt' is missing", prefix);
+}
+
+static bool prove_deepspeed(struct look *look)
+{
+	return look_deepspeed(look, "");
+}
+
+const struct ckpt_kind kind_deepspeed = { .name = "deepspeed",
+					  .pointer = "latest",
+					  .points_by_name = true,
+					  .named = named_deepspeed,
+					  .looks = looks_deepspeed,
+					  .prove = prove_deepspeed };

@@ -1,0 +1,68 @@
+/*
+ * `files`: whatever a script of one's own writes, a folder or a file a step.
+ *
+ * Nothing says when such a save is over; so what stands beside the state and
+ * describes it is believed: a JSON file with "<stem>_bytes" gives the size of
+ * <stem>.*, as configs/quickstart/train.py leaves it (meta.json, written last, with
+ * the bytes of state.npz). A folder with state.npz and without meta.json is one
+ * whose writer did not come to its end.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/kind.h"
+
+static bool looks_any(const struct look *look)
+{
+	(void)look;
+	return true;
+}
+
+/* The sizes that one JSON object names: each has a file of that size. */
+static bool sizes_agree(struct look *look, const char *path, json_t *object)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (object, key, value) {
+		size_t len = strlen(key), ending = strlen("_bytes");
+		AUTO(auto_free) char *stem = NULL;
+		const struct tree_file *file;
+
+		if (len <= ending || strcmp(key + len - ending, "_bytes") != 0 ||
+		    !json_is_number(value))
+			continue;
+		stem = mem_format("%.*s.", (int)(len - ending), key);
+		file = tree_first(look->tree, stem);
+		if (!file && strcmp(path, "meta.json") == 0)
+			return look_fail(look, "'%s*' is missing, which '%s' names", stem, path);
+		if (file && fabs(json_number_value(value) - (double)file->size) >= 1)
+			return look_fail(look, "'%s' has not the size that '%s' names", file->path,
+					 path);
+	}
+	return true;
+}
+
+static bool prove_files(struct look *look)
+{
+	for (size_t i = 0; i < look->tree->count; i++) {
+		const char *path = look->tree->files[i].path;
+		size_t len = strlen(path);
+		json_auto_t *object = NULL;
+
+		if (len < 5 || strcmp(path + len - 5, ".json") != 0 || strchr(path, '/') ||
+		    look->tree->files[i].size > ((size_t)1 << 20))
+			continue;
+		object = look_json(look, path);
+		if (object && !sizes_agree(look, path, object))
+			return false;
+	}
+	if (tree_find(look->tree, "state.npz") && !tree_find(look->tree, "meta.json"))
+		return look_fail(look, "'meta.json' is missing, which is written last");
+	return true;
+}
+
+const struct ckpt_kind kind_files = {
+	.name = "files", .named = name_any, .looks = looks_any, .prove = prove_files
+};

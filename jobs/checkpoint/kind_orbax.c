@@ -1,0 +1,107 @@
+/*
+ * `orbax`: a folder <step>, or <prefix>_<step>, that Orbax wrote elsewhere
+ * (<step>.orbax-checkpoint-tmp…) and renamed; where a store has no rename, the file
+ * commit_success.txt says the same. Its _CHECKPOINT_METADATA names the items saved
+ * and when they were committed. Seen in what orbax-checkpoint 0.12.8 writes.
+ */
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/checkpoint/kind.h"
+
+static bool named_orbax(const char *name, bool is_folder, int64_t *ret_step)
+{
+	return is_folder && name_any(name, true, ret_step);
+}
+
+static bool has_name(const struct look *look, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < look->tree->count; i++) {
+		const char *path = look->tree->files[i].path;
+		size_t own = strlen(path);
+
+		if (own >= len && strcmp(path + own - len, name) == 0 &&
+		    (own == len || path[own - len - 1] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static bool looks_orbax(const struct look *look)
+{
+	static const char *const markers[] = { "_CHECKPOINT_METADATA", "orbax.checkpoint",
+					       "manifest.ocdbt", "commit_success.txt",
+					       "_METADATA" };
+
+	for (size_t i = 0; i < STK_LENGTH(markers); i++)
+		if (has_name(look, markers[i]))
+			return true;
+	return false;
+}
+
+/* A manifest is nothing without the data beside it. */
+static bool prove_data(struct look *look)
+{
+	static const char manifest[] = "manifest.ocdbt";
+
+	for (size_t i = 0; i < look->tree->count; i++) {
+		const char *path = look->tree->files[i].path;
+		size_t len = strlen(path), tail = sizeof manifest - 1;
+		AUTO(auto_free) char *data = NULL;
+
+		if (len < tail || strcmp(path + len - tail, manifest) != 0)
+			continue;
+		data = mem_format("%.*sd/", (int)(len - tail), path);
+		if (!tree_first(look->tree, data))
+			return look_fail(look, "'%s' is missing, which '%s' needs", data, path);
+	}
+	return true;
+}
+
+/* Every item that was saved has its folder, and whoever uses the database its
+ * manifest. */
+static bool prove_items(struct look *look, const json_t *metadata)
+{
+	json_t *items = json_object_get(metadata, "item_handlers"), *handler;
+	const char *item;
+
+	if (!json_is_object(items))
+		return true;
+	json_object_foreach (items, item, handler) {
+		AUTO(auto_free) char *folder = mem_format("%s/", item);
+		AUTO(auto_free) char *tree = mem_format("%s/_METADATA", item);
+		AUTO(auto_free) char *manifest = mem_format("%s/manifest.ocdbt", item);
+		json_auto_t *about = look_json(look, tree);
+
+		if (!tree_first(look->tree, folder))
+			return look_fail(look, "'%s' is missing, which was saved", folder);
+		if (js_bool(about, "use_ocdbt", false) && !tree_find(look->tree, manifest))
+			return look_fail(look, "'%s' is missing", manifest);
+	}
+	return true;
+}
+
+static bool prove_orbax(struct look *look)
+{
+	static const char about[] = "_CHECKPOINT_METADATA";
+	json_auto_t *metadata = look_json(look, about);
+	bool marked = tree_find(look->tree, "commit_success.txt") ||
+		      tree_find(look->tree, "orbax.checkpoint");
+
+	if (metadata && !json_is_number(json_object_get(metadata, "commit_timestamp_nsecs")))
+		return look_fail(look, "'%s' says that it was not committed", about);
+	if (!metadata && !marked && !tree_find(look->tree, "_METADATA"))
+		return look_fail(look,
+				 "no marker of a finished save is there ('%s', "
+				 "'commit_success.txt', 'orbax.checkpoint')",
+				 about);
+	if (look->tree->count == 1)
+		return look_fail(look, "nothing but a marker is there");
+	return prove_items(look, metadata) && prove_data(look);
+}
+
+const struct ckpt_kind kind_orbax = {
+	.name = "orbax", .named = named_orbax, .looks = looks_orbax, .prove = prove_orbax
+};
