@@ -24,6 +24,17 @@ static void print_evidence(const char *evidence)
 	}
 }
 
+/* Where it went on from, and whether it did. */
+static void print_resume(const json_t *attempt)
+{
+	const char *from = js_str(attempt, "resumed_from");
+	const char *continuity = js_str(attempt, "continuity");
+
+	if (from)
+		out_line("      from %s%s%s", from, continuity ? ", continuity " : "",
+			 continuity ? continuity : "");
+}
+
 static void print_attempt(const json_t *attempt)
 {
 	const char *class = js_str(attempt, "class");
@@ -45,6 +56,7 @@ static void print_attempt(const json_t *attempt)
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
 	out_line("%s", text.text);
 	sb_release(&text);
+	print_resume(attempt);
 	print_evidence(js_str(attempt, "evidence"));
 	if (js_str(attempt, "hint"))
 		out_line("      cure: %s", js_str(attempt, "hint"));
@@ -106,6 +118,46 @@ static void print_cache(const json_t *status)
 		 reason ? reason : "");
 }
 
+/* "steps 41.2 s (80.1 %), setup 6.1 s (11.9 %)": the largest bins first. */
+static void print_ledger(const json_t *status)
+{
+	json_auto_t *rest = json_copy(json_object_get(status, "ledger"));
+	double total = js_real(rest, "total", 0);
+	struct sb text = SB_INIT;
+
+	json_object_del(rest, "total");
+	while (json_object_size(rest) > 0) {
+		const char *name, *largest = NULL;
+		double most = -1;
+		json_t *value;
+
+		json_object_foreach (rest, name, value)
+			if (json_number_value(value) > most) {
+				largest = name;
+				most = json_number_value(value);
+			}
+		if (most <= 0)
+			break;
+		sb_addf(&text, "%s%s %.1f s (%.1f %%)", text.len ? ", " : "", largest, most,
+			most / total * 100);
+		json_object_del(rest, largest);
+	}
+	if (text.len)
+		out_line("time:       %.1f s: %s", total, text.text);
+	sb_release(&text);
+}
+
+static void print_cost(const json_t *status)
+{
+	const json_t *cost = json_object_get(status, "cost");
+
+	if (json_object_get(cost, "estimated") && !json_object_get(status, "exit_code"))
+		out_line("cost:       %.2f USD so far, %.2f at the end",
+			 js_real(cost, "accrued", 0), js_real(cost, "estimated", 0));
+	else if (cost)
+		out_line("cost:       %.2f USD", js_real(cost, "accrued", 0));
+}
+
 static void print_end(const json_t *status)
 {
 	const char *reason = js_str(status, "reason"), *hint = js_str(status, "hint");
@@ -136,6 +188,8 @@ void print_status(const json_t *status)
 		out_line("attempts:");
 	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
 		print_attempt(attempt);
+	print_ledger(status);
+	print_cost(status);
 	print_end(status);
 }
 

@@ -30,7 +30,6 @@ static void reason(struct flow *f, const char *text, const char *more)
 
 void end_well(struct flow *f, const struct event *ev)
 {
-	note_release(f, ev);
 	decide(f, OUTCOME_SUCCEEDED, EXIT_DONE, CLASS_NONE, ev);
 	reason(f, "training succeeded", "");
 }
@@ -58,7 +57,6 @@ static void end_mismatched(struct flow *f, const struct event *ev)
 /* After the attempt has ended, or at once where none is under way. */
 void end_stopped(struct flow *f, const struct event *ev)
 {
-	note_release(f, ev);
 	if (f->limit != LIMIT_NONE) {
 		end_at_limit(f, ev);
 		return;
@@ -94,7 +92,7 @@ void end_failed(struct flow *f, const struct event *ev)
 	const char *phase = phase_names[f->phase], *class = class_names[ev->class];
 	long long count;
 
-	note_failed(f, ev);
+	note_failure(f, ev);
 	if (ev->class == CLASS_QUOTA_PERMISSION)
 		decide(f, OUTCOME_REFUSED, EXIT_REFUSED, ev->class, ev);
 	else

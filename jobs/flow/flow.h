@@ -35,6 +35,7 @@
 #define STK_FLOW_FLOW_H
 
 #include "jobs/flow/event.h"
+#include "jobs/flow/ledger.h"
 
 #define FLOW_ID_MAX  64
 #define FLOW_URL_MAX 1024
@@ -102,8 +103,9 @@ struct flow {
 	char job[FLOW_ID_MAX];
 	char nonce[FLOW_ID_MAX];
 	char resumed_from[FLOW_URL_MAX]; /* what the attempt was intended with; empty: scratch */
-	struct utc at;                   /* of the newest event; never runs backwards */
-	struct utc until;                /* BACKOFF: when the next attempt may be intended */
+	struct ledger ledger;
+	struct utc at;    /* of the newest event; never runs backwards */
+	struct utc until; /* BACKOFF: when the next attempt may be intended */
 	int64_t seed, epoch;
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
@@ -114,8 +116,6 @@ struct flow {
 	/* When the run was created; since when the engine has the current attempt, the
 	 * attempt holds the claim, it cannot be seen (by this driver). ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unseen_since;
-	int64_t held_ms;       /* jobs held machines for so long, the current one apart */
-	struct utc held_since; /* the current one does; ms 0: it does not */
 	/* It is to end: on request, at a limit, or because it ignored its checkpoint.
 	 * While `drain_until` is ahead the attempt may still save. */
 	bool stop_requested, mismatch;
@@ -187,9 +187,8 @@ void flow_init(struct flow *flow, const struct flow_policy *policy);
  * the time. */
 void flow_apply(struct flow *flow, const struct event *ev);
 
-/* Milliseconds that the run's jobs have held their machines until `now`, each from
- * its claim to its end; and what that has cost, USD (0 where the price is not known). */
-int64_t flow_held_ms(const struct flow *flow, struct utc now);
+/* What the machines held by the run's jobs have cost until `now`, USD; 0 where the price
+ * is not known. */
 double flow_cost(const struct flow *flow, struct utc now);
 
 /* What should be done now, at `now`. */

@@ -16,16 +16,14 @@ struct utc flow_between(int64_t told_ms, struct utc from, struct utc to)
 	return (struct utc){ told_ms < from.ms ? from.ms : told_ms };
 }
 
-int64_t flow_held_ms(const struct flow *flow, struct utc now)
-{
-	int64_t open = flow->held_since.ms > 0 ? now.ms - flow->held_since.ms : 0;
-
-	return flow->held_ms + (open > 0 ? open : 0);
-}
-
 double flow_cost(const struct flow *flow, struct utc now)
 {
-	return (double)flow_held_ms(flow, now) * flow->policy.price_per_ms;
+	struct ledger_view view;
+
+	if (flow->policy.price_per_ms <= 0)
+		return 0;
+	ledger_at(&flow->ledger, now, &view);
+	return (double)view.held_total_ms * flow->policy.price_per_ms;
 }
 
 static bool has_attempt(const struct flow *flow)

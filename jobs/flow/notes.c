@@ -64,32 +64,17 @@ void note_unseen(struct flow *f, const struct event *ev)
 
 void note_claim(struct flow *f, const struct event *ev)
 {
+	(void)ev;
 	if (f->claimed) /* it was lost, and is seen again by its claim */
 		return;
 	f->claimed = true;
 	f->claimed_at = f->at;
-	f->held_since = f->at;
-	if (EVENT_HAS(ev, since))
-		f->held_since = flow_between(ev->since, f->submitted_at, f->at);
 }
 
 void note_start(struct flow *f, const struct event *ev)
 {
 	(void)ev;
 	f->started = true;
-}
-
-/* Of every attempt, however it ended: its machines are free again. */
-void note_release(struct flow *f, const struct event *ev)
-{
-	struct utc until = f->at;
-
-	if (f->held_since.ms <= 0)
-		return;
-	if (EVENT_HAS(ev, finished))
-		until = flow_between(ev->finished, f->held_since, f->at);
-	f->held_ms += until.ms - f->held_since.ms;
-	f->held_since.ms = 0;
 }
 
 void note_failure(struct flow *f, const struct event *ev)
@@ -105,12 +90,6 @@ void note_failure(struct flow *f, const struct event *ev)
 	/* Compilers in parallel run out of memory together, and seldom alone. */
 	if (f->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
 		f->fewer_workers = true;
-}
-
-void note_failed(struct flow *f, const struct event *ev)
-{
-	note_release(f, ev);
-	note_failure(f, ev);
 }
 
 /* `until` may come from a clock that was wrong: no wait is longer than the longest. */

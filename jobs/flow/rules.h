@@ -21,8 +21,6 @@ void note_unseen(struct flow *f, const struct event *ev);
 void note_claim(struct flow *f, const struct event *ev);
 void note_start(struct flow *f, const struct event *ev);
 void note_failure(struct flow *f, const struct event *ev);
-void note_failed(struct flow *f, const struct event *ev);
-void note_release(struct flow *f, const struct event *ev);
 void note_retry(struct flow *f, const struct event *ev);
 void note_choice(struct flow *f, const struct event *ev);
 void note_checkpoint(struct flow *f, const struct event *ev);

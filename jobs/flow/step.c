@@ -192,7 +192,7 @@ static const struct rule rules[] = {
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
-	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, note_release, GO(VERIFY),
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, NULL, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, went_well, end_well, GO(ENDING),
 	  "the training succeeded" },
@@ -200,7 +200,7 @@ static const struct rule rules[] = {
 	  "the attempt was stopped" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, is_last, end_failed, GO(ENDING),
 	  "the failure has no cure, or its budget is used up" },
-	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failed, NOW(FAILED),
+	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failure, NOW(FAILED),
 	  "the failure may be cured by another attempt" },
 	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, note_retry, NOW(BACKOFF),
 	  "the retry waits" },
@@ -309,6 +309,9 @@ void flow_apply(struct flow *flow, const struct event *ev)
 
 	if (ev->at.ms > flow->at.ms)
 		flow->at = ev->at;
+	/* Time has been spent on what changes nothing else, too. */
+	if (found >= 0 || ev->kind != EV_RUN_CREATED)
+		ledger_add(&flow->ledger, ev);
 	if (found < 0)
 		return;
 	if (rules[found].act)

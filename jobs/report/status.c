@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/flow/ledger.h"
+
 struct status {
 	json_t *root;     /* the fields that events set directly */
 	json_t *attempts; /* array, newest last */
@@ -11,8 +13,7 @@ struct status {
 	enum phase phase;
 	struct utc until;      /* of a backoff; ms 0: none */
 	double price_per_hour; /* all nodes; 0: unknown */
-	int64_t paid_ms;       /* of attempts that have ended */
-	struct utc running_since;
+	struct ledger ledger;
 };
 
 struct status *status_new(const char *run)
@@ -119,6 +120,7 @@ static void on_intended(struct status *status, const struct event *ev)
 	js_put_str(attempt, "state", "intended");
 	put_int(attempt, ev, EVF_nodes, "nodes");
 	put_text(attempt, ev, EVF_resumed_from);
+	put_int(attempt, ev, EVF_workers, "workers");
 	json_array_append_new(status->attempts, attempt);
 }
 
@@ -131,7 +133,17 @@ static void on_claimed(struct status *status, const struct event *ev)
 	js_put_str(attempt, "state", "running");
 	if (!json_object_get(attempt, "started"))
 		js_put(attempt, "started", utc_json(ev->at));
-	status->running_since = ev->at;
+}
+
+/* It is asked to save and to end; its end comes later. */
+static void on_end_wanted(struct status *status)
+{
+	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	const char *state = last ? js_str(last, "state") : NULL;
+
+	status->stop_requested = true;
+	if (state && strcmp(state, "running") == 0)
+		js_put_str(last, "state", "stopping");
 }
 
 static void on_attempt_ended(struct status *status, const struct event *ev)
@@ -148,12 +160,14 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	js_put_str(attempt, "class", class_names[ev->class]);
 	put_text(attempt, ev, EVF_evidence);
 	put_text(attempt, ev, EVF_hint);
+	put_text(attempt, ev, EVF_signature);
+	put_text(attempt, ev, EVF_stopped);
+	put_text(attempt, ev, EVF_mount);
+	if (EVENT_HAS(ev, hang))
+		js_put(attempt, "hang", json_real((double)ev->hang / 1000));
 	text = js_str(attempt, "started");
-	if (text && utc_parse(text, &started)) {
+	if (text && utc_parse(text, &started))
 		js_put(attempt, "seconds", json_real((double)(ev->at.ms - started.ms) / 1000));
-		status->paid_ms += ev->at.ms - started.ms;
-	}
-	status->running_since.ms = 0;
 }
 
 static void on_retry(struct status *status, const struct event *ev)
@@ -288,6 +302,7 @@ static void on_checkpoint(struct status *status, const struct event *ev)
 
 void status_add(struct status *status, const struct event *ev)
 {
+	ledger_add(&status->ledger, ev);
 	switch (ev->kind) {
 	case EV_RUN_CREATED:
 		on_created(status, ev);
@@ -341,8 +356,11 @@ void status_add(struct status *status, const struct event *ev)
 		break;
 	case EV_REQUEST_STOP:
 	case EV_REQUEST_DRAIN:
+		on_end_wanted(status);
+		break;
 	case EV_LIMIT_REACHED:
-		status->stop_requested = true;
+		if (ev->limit != LIMIT_UNREACHABLE)
+			on_end_wanted(status);
 		break;
 	case EV_RUN_ENDED:
 		on_run_ended(status, ev);
@@ -365,7 +383,7 @@ static const char *waiting_for(const struct status *status, struct utc now)
 	const char *state = last ? js_str(last, "state") : NULL;
 
 	if (status->left)
-		return "a driver: 'stoker run --id' takes it up";
+		return "a driver: 'stoker resume' takes it up";
 	if (status->until.ms > now.ms)
 		return "the next attempt";
 	if (state && strcmp(state, "lost") == 0)
@@ -375,11 +393,42 @@ static const char *waiting_for(const struct status *status, struct utc now)
 	return NULL;
 }
 
+/* Seconds by bin, to the millisecond, and their sum. */
+static json_t *ledger_json(const struct ledger_view *view)
+{
+	json_t *object = json_object();
+
+	for (int bin = 0; bin < BIN_COUNT; bin++)
+		js_put(object, ledger_rows[bin].name, json_real((double)view->ms[bin] / 1000));
+	js_put(object, "total", json_real((double)view->total_ms / 1000));
+	return object;
+}
+
+/* What the machines have cost, and what they will have, as far as the time left is
+ * known. NULL where there is no price. */
+static json_t *cost_json(const struct status *status, const struct ledger_view *view)
+{
+	double accrued = status->price_per_hour * (double)view->held_total_ms / 3600000;
+	double eta = js_real(json_object_get(status->root, "progress"), "eta", -1);
+	json_t *cost;
+
+	if (status->price_per_hour <= 0)
+		return NULL;
+	cost = json_object();
+	if (status->ended)
+		js_put(cost, "estimated", json_real(accrued));
+	else if (eta >= 0)
+		js_put(cost, "estimated", json_real(accrued + status->price_per_hour * eta / 3600));
+	js_put(cost, "accrued", json_real(accrued));
+	return cost;
+}
+
 json_t *status_json(const struct status *status, struct utc now, bool with_attempts)
 {
-	json_t *result = json_deep_copy(status->root);
-	int64_t paid_ms = status->paid_ms;
+	json_t *result = json_deep_copy(status->root), *cost;
+	struct ledger_view view;
 
+	ledger_at(&status->ledger, now, &view);
 	if (status->begun)
 		js_put_str(result, "phase", phase_names[status->phase]);
 	if (!status->ended) {
@@ -388,15 +437,11 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 		js_put_str(result, "state", what ? "waiting" : "running");
 		js_put_str(result, "waiting_for", what);
 	}
-	if (status->running_since.ms > 0 && now.ms > status->running_since.ms)
-		paid_ms += now.ms - status->running_since.ms;
-	if (status->price_per_hour > 0) {
-		json_t *cost = json_object();
-
-		js_put(cost, "accrued",
-		       json_real(status->price_per_hour * (double)paid_ms / 3600000));
+	if (status->begun)
+		js_put(result, "ledger", ledger_json(&view));
+	cost = cost_json(status, &view);
+	if (cost)
 		js_put(result, "cost", cost);
-	}
 	if (with_attempts)
 		js_put(result, "attempts", json_deep_copy(status->attempts));
 	return result;

@@ -4,8 +4,10 @@
  * (fields may be added, never renamed; absent means not known yet):
  *
  *   run, name, engine, state, phase, waiting_for, driver, cache, jit, progress,
- *   metrics, attempts, checkpoint, cost, exit_code, and beyond those: created,
- *   ended, reason, evidence, hint, graphs (named, hits and compiled by phase).
+ *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
+ *   cost (accrued, and estimated where the time left is known; absent without a
+ *   price), exit_code, and beyond those: created, ended, reason, evidence, hint,
+ *   graphs (named, hits and compiled by phase).
  */
 #ifndef STK_REPORT_STATUS_H
 #define STK_REPORT_STATUS_H

@@ -1,0 +1,482 @@
+/* Time into bins: see ledger.h. */
+#include "jobs/flow/ledger.h"
+
+#include <string.h>
+
+#include "jobs/flow/inside.h"
+
+const struct ledger_row ledger_rows[BIN_COUNT] = {
+	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed" },
+	[BIN_PROVISION] = { "provision", "the engine's word before attempt.claimed" },
+	[BIN_PULL] = { "pull", "the engine's word before attempt.claimed" },
+	[BIN_SETUP] = { "setup", "attempt.claimed to the first step of a fresh training, "
+				 "or to attempt.started" },
+	[BIN_HEALTH] = { "health", "the agent's word before attempt.started" },
+	[BIN_PRECOMPILE] = { "precompile", "attempt.started to attempt.ended of precompile" },
+	[BIN_VERIFY] = { "verify", "before cache.checked; attempt.ended to cache.verified" },
+	[BIN_RESTORE] = { "restore", "before checkpoint.chosen; attempt.started to the first "
+				     "step of a resumed training" },
+	[BIN_STEPS] = { "steps", "train.progress with a larger step; a training that ended well" },
+	[BIN_JIT] = { "jit", "the seconds of jit.compiled" },
+	[BIN_CHECKPOINT] = { "checkpoint", "the seconds of checkpoint.complete; a request or "
+					   "limit.reached to attempt.ended of a training" },
+	[BIN_REPLAYED] = { "replayed",
+			   "train.progress of steps that an attempt before had reached" },
+	[BIN_HANG] = { "hang", "the hang of attempt.ended" },
+	[BIN_BACKOFF] = { "backoff", "attempt.ended to attempt.intended" },
+	[BIN_EVALUATE] = { "evaluate", "attempt.started to attempt.ended of evaluate" },
+	[BIN_INFER] = { "infer", "attempt.started to attempt.ended of infer" },
+	[BIN_IDLE] = { "idle", "driver.left, or the newest event, to driver.took_over, while no "
+			       "attempt was under way" },
+	[BIN_UNKNOWN] = { "unknown", "nothing tells" },
+};
+
+/* ---- spending ------------------------------------------------------------------ */
+
+/* The only function that moves the mark: what it passes is in one bin. */
+static void spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
+{
+	int64_t ms = to.ms - l->mark.ms;
+
+	if (ms <= 0)
+		return;
+	l->ms[bin] += ms;
+	if (l->held)
+		l->held_ms[bin] += ms;
+	l->mark = to;
+}
+
+static void spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bin bin)
+{
+	int64_t left = limit.ms - l->mark.ms;
+
+	spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
+}
+
+/* Of a stretch of training up to `to`: what compilers and saving took, then the rest. */
+static void spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
+{
+	spend(l, l->jit_ms, to, BIN_JIT);
+	spend(l, l->saving_ms, to, BIN_CHECKPOINT);
+	l->jit_ms = l->saving_ms = 0;
+	l->away_ms = 0;
+	spend_to(l, to, rest);
+}
+
+/* Steps up to `step`, of which an attempt before had made some. */
+static void spend_steps(struct ledger *l, struct utc to, int64_t step)
+{
+	int64_t made = step - l->step, again = l->reached - l->step, left;
+
+	spend(l, l->jit_ms, to, BIN_JIT);
+	spend(l, l->saving_ms, to, BIN_CHECKPOINT);
+	left = to.ms - l->mark.ms;
+	if (again > made)
+		again = made;
+	if (again > 0 && made > 0 && left > 0)
+		spend(l, (int64_t)((double)left * ((double)again / (double)made)), to,
+		      BIN_REPLAYED);
+	spend_training(l, to, BIN_STEPS);
+}
+
+/* Between two attempts: what a wait was for until its time was up, then `rest`. */
+static void spend_wait(struct ledger *l, struct utc to, enum ledger_bin rest)
+{
+	if (l->stage == STAGE_BACKOFF)
+		spend_to(l, l->until.ms < to.ms ? l->until : to, BIN_BACKOFF);
+	spend_to(l, to, rest);
+}
+
+static bool is_under_way(const struct ledger *l)
+{
+	return l->stage >= STAGE_QUEUE && l->stage <= STAGE_STEPS;
+}
+
+/* What an open stretch looks like. */
+static enum ledger_bin bin_of(const struct ledger *l)
+{
+	switch (l->stage) {
+	case STAGE_CHECK:
+	case STAGE_VERIFY:
+	case STAGE_DONE:
+		return BIN_VERIFY;
+	case STAGE_READY:
+	case STAGE_QUEUE:
+		return BIN_QUEUE;
+	case STAGE_SETUP:
+		return BIN_SETUP;
+	case STAGE_FIRST:
+	case STAGE_STEPS:
+		break;
+	case STAGE_BACKOFF:
+		return BIN_BACKOFF;
+	case STAGE_NONE:
+	case STAGE_OVER:
+		return BIN_UNKNOWN;
+	}
+	switch (l->phase) {
+	case PHASE_PRECOMPILE:
+		return BIN_PRECOMPILE;
+	case PHASE_EVALUATE:
+		return BIN_EVALUATE;
+	case PHASE_INFER:
+		return BIN_INFER;
+	default:
+		break;
+	}
+	if (l->ending)
+		return BIN_CHECKPOINT;
+	if (l->stage == STAGE_STEPS)
+		return BIN_STEPS;
+	return l->resumed ? BIN_RESTORE : BIN_SETUP;
+}
+
+/* ---- the run and its drivers ---------------------------------------------------- */
+
+static void on_created(struct ledger *l, const struct event *ev)
+{
+	if (l->stage != STAGE_NONE)
+		return;
+	l->begun = l->mark = l->at = ev->at;
+	l->stage = STAGE_CHECK;
+	l->reached = -1;
+	/* Nobody drives it before the first driver.took_over. */
+	l->away_since = ev->at;
+}
+
+static void on_left(struct ledger *l)
+{
+	if (!is_under_way(l))
+		spend_to(l, l->at, bin_of(l));
+	l->away_since = l->at;
+}
+
+/* `before` is the time of the event before: a driver that died said nothing later. */
+static void on_took_over(struct ledger *l, struct utc before)
+{
+	struct utc since = l->away_since.ms > 0 ? l->away_since : before;
+
+	l->away_since.ms = 0;
+	l->back_at = l->at;
+	if (!is_under_way(l)) {
+		spend_to(l, since, bin_of(l));
+		spend_wait(l, l->at, BIN_IDLE);
+		return;
+	}
+	if (since.ms < l->mark.ms)
+		since = l->mark;
+	l->away_ms += l->at.ms - since.ms;
+	if (l->unseen_since.ms == 0)
+		l->unseen_since = since;
+}
+
+static void on_ended_run(struct ledger *l)
+{
+	spend_to(l, l->at, bin_of(l));
+	l->stage = STAGE_OVER;
+	l->held = false;
+}
+
+/* ---- an attempt ------------------------------------------------------------------ */
+
+static void on_intended(struct ledger *l, const struct event *ev)
+{
+	if (is_under_way(l))
+		return;
+	spend_to(l, l->at, l->stage == STAGE_BACKOFF ? BIN_BACKOFF : BIN_QUEUE);
+	l->stage = STAGE_QUEUE;
+	l->phase = ev->phase;
+	l->attempt = ev->attempt;
+	l->resumed = EVENT_HAS(ev, resumed_from);
+	l->step = EVENT_HAS(ev, step) ? ev->step : 0;
+	l->saved = l->ending = false;
+	l->jit_told_ms = l->jit_ms = l->saving_ms = l->away_ms = 0;
+	l->unseen_since.ms = 0;
+}
+
+/* Nothing was there while nobody drove. */
+static void on_missing(struct ledger *l)
+{
+	if (l->stage != STAGE_QUEUE)
+		return;
+	spend(l, l->away_ms, l->at, BIN_IDLE);
+	spend_to(l, l->at, BIN_QUEUE);
+	l->away_ms = 0;
+}
+
+static void on_claimed(struct ledger *l, const struct event *ev)
+{
+	if (l->stage != STAGE_QUEUE)
+		return;
+	spend_to(l, EVENT_HAS(ev, since) ? flow_between(ev->since, l->mark, l->at) : l->at,
+		 BIN_QUEUE);
+	l->stage = STAGE_SETUP;
+	l->held = true;
+}
+
+static void on_started(struct ledger *l, const struct event *ev)
+{
+	if (l->stage != STAGE_SETUP)
+		return;
+	spend_to(l, EVENT_HAS(ev, started) ? flow_between(ev->started, l->mark, l->at) : l->at,
+		 BIN_SETUP);
+	l->stage = STAGE_FIRST;
+}
+
+/* What went on while no driver looked were steps; the rest before the first one seen
+ * was what comes before steps. */
+static void on_first_progress(struct ledger *l, const struct event *ev)
+{
+	struct utc unseen = { l->at.ms - l->away_ms };
+	enum ledger_bin bin = bin_of(l);
+
+	if (unseen.ms < l->mark.ms)
+		unseen = l->mark;
+	spend_training(l, unseen, bin);
+	if (EVENT_HAS(ev, step))
+		spend_steps(l, l->at, ev->step);
+	else
+		spend_training(l, l->at, BIN_STEPS);
+	l->stage = STAGE_STEPS;
+}
+
+static void on_progress(struct ledger *l, const struct event *ev)
+{
+	if (l->stage < STAGE_SETUP || l->stage > STAGE_STEPS)
+		return;
+	if (l->stage != STAGE_STEPS)
+		on_first_progress(l, ev);
+	else if (!EVENT_HAS(ev, step))
+		spend_training(l, l->at, BIN_STEPS);
+	else if (ev->step > l->step)
+		spend_steps(l, l->at, ev->step);
+	else
+		return; /* the same again is no progress: perhaps it hangs */
+	l->unseen_since.ms = 0;
+	if (EVENT_HAS(ev, step))
+		l->step = ev->step;
+}
+
+static void on_jit(struct ledger *l, const struct event *ev)
+{
+	int64_t ms = EVENT_HAS(ev, seconds) && ev->seconds > 0 && ev->seconds < 1e9
+			     ? (int64_t)(ev->seconds * 1000)
+			     : 0;
+
+	if (ms > l->jit_told_ms) {
+		l->jit_ms += ms - l->jit_told_ms;
+		l->jit_told_ms = ms;
+	}
+}
+
+static void on_checkpoint(struct ledger *l, const struct event *ev)
+{
+	if (EVENT_HAS(ev, seconds) && ev->seconds > 0 && ev->seconds < 1e9)
+		l->saving_ms += (int64_t)(ev->seconds * 1000);
+	l->saved = true;
+}
+
+/* A training that was told to end saves first. */
+static void on_end_wanted(struct ledger *l)
+{
+	if (l->ending || l->phase != PHASE_TRAIN ||
+	    (l->stage != STAGE_FIRST && l->stage != STAGE_STEPS))
+		return;
+	if (l->unseen_since.ms == 0)
+		spend_training(l, l->at, bin_of(l));
+	l->ending = true;
+}
+
+/* ---- the end of an attempt --------------------------------------------------------- */
+
+/* Up to when the machines of an attempt worked, as far as can be known: a driver that
+ * came later finds the end by the agent's word. */
+static struct utc end_of(const struct ledger *l, const struct event *ev)
+{
+	struct utc finished = l->at;
+
+	if (EVENT_HAS(ev, finished))
+		finished = flow_between(ev->finished, l->mark, l->at);
+	return finished.ms < l->back_at.ms ? finished : l->at;
+}
+
+static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
+{
+	struct utc seen = end;
+	enum ledger_bin bin = bin_of(l);
+
+	if (l->stage == STAGE_QUEUE) {
+		spend_to(l, end, BIN_QUEUE);
+		return;
+	}
+	if (l->stage == STAGE_FIRST && l->phase == PHASE_TRAIN && !l->ending)
+		bin = ev->class == CLASS_NONE || l->saved ? BIN_STEPS : BIN_UNKNOWN;
+	if (EVENT_HAS(ev, hang) && ev->hang > 0)
+		seen.ms = ev->hang < end.ms - l->mark.ms ? end.ms - ev->hang : l->mark.ms;
+	else if (!EVENT_HAS(ev, finished) && l->unseen_since.ms > 0)
+		seen = flow_between(l->unseen_since.ms, l->mark, end);
+	if (l->phase == PHASE_TRAIN)
+		spend_training(l, seen, bin);
+	spend_to(l, seen, bin);
+	spend_to(l, end, EVENT_HAS(ev, hang) && ev->hang > 0 ? BIN_HANG : BIN_UNKNOWN);
+}
+
+static void on_ended(struct ledger *l, const struct event *ev)
+{
+	if (!is_under_way(l))
+		return;
+	spend_tail(l, ev, end_of(l, ev));
+	l->held = false;
+	spend_to(l, l->at, BIN_IDLE);
+	if (l->phase == PHASE_TRAIN && l->step > l->reached)
+		l->reached = l->step;
+	l->until = l->at;
+	if (ev->class != CLASS_NONE)
+		l->stage = STAGE_BACKOFF;
+	else
+		l->stage = l->phase == PHASE_PRECOMPILE ? STAGE_VERIFY : STAGE_DONE;
+}
+
+static void on_retry(struct ledger *l, const struct event *ev)
+{
+	if (l->stage == STAGE_BACKOFF)
+		l->until.ms = ev->until;
+}
+
+static void on_cache(struct ledger *l)
+{
+	if (l->stage != STAGE_CHECK && l->stage != STAGE_VERIFY)
+		return;
+	spend_to(l, l->at, BIN_VERIFY);
+	l->stage = STAGE_READY;
+}
+
+/* ---- the door ---------------------------------------------------------------------- */
+
+/* News of another attempt than the current one is of no account. */
+static bool is_stale(const struct ledger *l, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_ATTEMPT_MISSING:
+	case EV_ATTEMPT_CLAIMED:
+	case EV_ATTEMPT_STARTED:
+	case EV_ATTEMPT_LOST:
+	case EV_ATTEMPT_FOUND:
+	case EV_ATTEMPT_ENDED:
+		return ev->phase != l->phase || ev->attempt != l->attempt;
+	case EV_TRAIN_PROGRESS:
+	case EV_JIT_COMPILED:
+	case EV_CHECKPOINT_COMPLETE:
+		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
+	case EV_RETRY_SCHEDULED:
+		return ev->phase != l->phase;
+	default:
+		return false;
+	}
+}
+
+void ledger_add(struct ledger *l, const struct event *ev)
+{
+	struct utc before = l->at;
+
+	if ((unsigned)ev->kind >= EV_COUNT ||
+	    (ev->present & event_rows[ev->kind].required) != event_rows[ev->kind].required)
+		return;
+	if (ev->kind == EV_RUN_CREATED)
+		on_created(l, ev);
+	if (l->stage == STAGE_NONE || l->stage == STAGE_OVER)
+		return;
+	if (ev->at.ms > l->at.ms)
+		l->at = ev->at;
+	if (is_stale(l, ev))
+		return;
+	switch (ev->kind) {
+	case EV_DRIVER_TOOK_OVER:
+		on_took_over(l, before);
+		break;
+	case EV_DRIVER_LEFT:
+		on_left(l);
+		break;
+	case EV_CACHE_CHECKED:
+	case EV_CACHE_VERIFIED:
+		on_cache(l);
+		break;
+	case EV_CHECKPOINT_CHOSEN:
+		if (!is_under_way(l))
+			spend_wait(l, l->at, BIN_RESTORE);
+		break;
+	case EV_ATTEMPT_INTENDED:
+		on_intended(l, ev);
+		break;
+	case EV_ATTEMPT_MISSING:
+		on_missing(l);
+		break;
+	case EV_ATTEMPT_CLAIMED:
+		on_claimed(l, ev);
+		break;
+	case EV_ATTEMPT_STARTED:
+		on_started(l, ev);
+		break;
+	case EV_ATTEMPT_LOST:
+		if (l->unseen_since.ms == 0)
+			l->unseen_since = l->at;
+		break;
+	case EV_ATTEMPT_FOUND:
+		l->unseen_since.ms = 0;
+		break;
+	case EV_ATTEMPT_ENDED:
+		on_ended(l, ev);
+		break;
+	case EV_TRAIN_PROGRESS:
+		on_progress(l, ev);
+		break;
+	case EV_COMPILE_PROGRESS:
+		if (l->phase == PHASE_PRECOMPILE && ev->attempt == l->attempt)
+			l->unseen_since.ms = 0;
+		break;
+	case EV_JIT_COMPILED:
+		on_jit(l, ev);
+		break;
+	case EV_CHECKPOINT_COMPLETE:
+		on_checkpoint(l, ev);
+		break;
+	case EV_RETRY_SCHEDULED:
+		on_retry(l, ev);
+		break;
+	case EV_REQUEST_STOP:
+	case EV_REQUEST_DRAIN:
+	case EV_LIMIT_REACHED:
+		if (ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE)
+			on_end_wanted(l);
+		break;
+	case EV_RUN_ENDED:
+		on_ended_run(l);
+		break;
+	default:
+		break;
+	}
+}
+
+void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret)
+{
+	struct ledger open = *ledger;
+
+	if (open.stage != STAGE_NONE && open.stage != STAGE_OVER) {
+		if (now.ms > open.at.ms)
+			open.at = now;
+		if (open.away_since.ms > 0 && !is_under_way(&open))
+			spend_wait(&open, open.at, BIN_IDLE);
+		else if (is_under_way(&open) && open.phase == PHASE_TRAIN &&
+			 open.stage != STAGE_QUEUE)
+			spend_training(&open, open.at, bin_of(&open));
+		else
+			spend_to(&open, open.at, bin_of(&open));
+	}
+	memset(ret, 0, sizeof *ret);
+	for (int bin = 0; bin < BIN_COUNT; bin++) {
+		ret->ms[bin] = open.ms[bin];
+		ret->held_ms[bin] = open.held_ms[bin];
+		ret->total_ms += open.ms[bin];
+		ret->held_total_ms += open.held_ms[bin];
+	}
+}

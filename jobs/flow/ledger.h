@@ -1,0 +1,92 @@
+/*
+ * The ledger: every millisecond of a run in exactly one bin, from run.created to
+ * run.ended (or to now). Folded from the events of the journal alone; pure.
+ *
+ * A stretch of time gets its bin when an event says what it was spent on; until
+ * then it is open, and ledger_at() closes it as what it looks like. So the bins
+ * add up to the wall clock at any moment, to the millisecond, and what nothing
+ * speaks for is `unknown`.
+ *
+ * Time in which a job held its machines (from its claim to its end) is counted a
+ * second time by the same bins: that is what costs.
+ */
+#ifndef STK_FLOW_LEDGER_H
+#define STK_FLOW_LEDGER_H
+
+#include "jobs/flow/event.h"
+
+enum ledger_bin {
+	BIN_QUEUE,
+	BIN_PROVISION, /* until an engine tells of it, part of queue */
+	BIN_PULL,      /* the same */
+	BIN_SETUP,
+	BIN_HEALTH,
+	BIN_PRECOMPILE,
+	BIN_VERIFY,
+	BIN_RESTORE,
+	BIN_STEPS,
+	BIN_JIT,
+	BIN_CHECKPOINT,
+	BIN_REPLAYED,
+	BIN_HANG,
+	BIN_BACKOFF,
+	BIN_EVALUATE,
+	BIN_INFER,
+	BIN_IDLE,
+	BIN_UNKNOWN,
+	BIN_COUNT
+};
+
+struct ledger_row {
+	const char *name;
+	const char *evidence; /* the events that time in this bin rests on */
+};
+extern const struct ledger_row ledger_rows[BIN_COUNT];
+
+/* What the run is at, as far as time is concerned. */
+enum ledger_stage {
+	STAGE_NONE,  /* no run.created yet */
+	STAGE_CHECK, /* is the cache warm? */
+	STAGE_READY, /* the next attempt is about to be intended */
+	STAGE_QUEUE, /* intended or submitted, not claimed */
+	STAGE_SETUP, /* claimed; its command has not begun as far as is known */
+	STAGE_FIRST, /* the command runs; a training has shown no step yet */
+	STAGE_STEPS, /* a training that has shown a step */
+	STAGE_VERIFY,
+	STAGE_BACKOFF, /* an attempt failed; the next one waits */
+	STAGE_DONE,    /* the last attempt ended well */
+	STAGE_OVER     /* run.ended */
+};
+
+/* All times are those of the journal: UTC, milliseconds. */
+struct ledger {
+	int64_t ms[BIN_COUNT];
+	int64_t held_ms[BIN_COUNT]; /* the part of it in which a job held its machines */
+	struct utc begun, mark, at; /* run.created; all before is in bins; newest event */
+	enum ledger_stage stage;
+	bool held;
+	enum phase phase; /* of the attempt */
+	int64_t attempt;
+	int64_t step, reached;       /* of the attempt; of any attempt before: -1 none */
+	int64_t jit_told_ms;         /* of the attempt's jit.compiled so far */
+	int64_t jit_ms, saving_ms;   /* known to lie in the open stretch */
+	struct utc until;            /* of a backoff */
+	struct utc away_since;       /* driver.left; ms 0: somebody drives */
+	struct utc back_at;          /* newest driver.took_over */
+	int64_t away_ms;             /* without a driver, in the open stretch */
+	struct utc unseen_since;     /* nothing was seen of the attempt since; ms 0: it was */
+	bool resumed, saved, ending; /* the attempt: from a checkpoint; made one; is to end */
+};
+
+/* Take in the next event, in order of seq. A zeroed ledger is an empty one. */
+void ledger_add(struct ledger *ledger, const struct event *ev);
+
+/* The bins at `now` (never before the newest event; ignored once the run has ended):
+ * their sum is `total_ms`. */
+struct ledger_view {
+	int64_t ms[BIN_COUNT], held_ms[BIN_COUNT];
+	int64_t total_ms, held_total_ms;
+};
+void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret);
+
+#endif
