@@ -45,6 +45,8 @@ static struct status *begun(json_t *plan)
 	EVENT_SET_STR(&ev, name, "job");
 	EVENT_SET_STR(&ev, engine, "local");
 	EVENT_SET(&ev, plan, plan);
+	EVENT_SET_STR(&ev, plan_digest, "0");
+	EVENT_SET(&ev, seed, 1);
 	status_add(status, &ev);
 	return status;
 }
