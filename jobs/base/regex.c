@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/text.h"
 
 /* Steps that PCRE2 may take from one starting point, how deep it may nest and how
  * much memory it may take meanwhile (KiB). */
@@ -174,4 +175,12 @@ bool regex_find(const struct regex *re, const char *text, size_t len, size_t sta
 			       : (struct span){ 0 };
 	}
 	return true;
+}
+
+bool regex_number(const struct regex *re, const char *text, size_t len, double *ret)
+{
+	struct span spans[REGEX_GROUPS_MAX + 1] = { 0 };
+
+	return regex_find(re, text, len, 0, spans) && spans[1].set &&
+	       text_float(text + spans[1].from, len - spans[1].from, ret) > 0;
 }

@@ -40,4 +40,9 @@ size_t regex_given_up(const struct regex *re);
 bool regex_find(const struct regex *re, const char *text, size_t len, size_t start,
 		struct span spans[REGEX_GROUPS_MAX + 1]);
 
+/* The number that begins where the first group of the first match does, read in
+ * full also where the pattern would cut `6.25e-05` to `6.25`. False if there is
+ * no match, or none. */
+bool regex_number(const struct regex *re, const char *text, size_t len, double *ret);
+
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "jobs/base/regex.h"
-#include "jobs/base/text.h"
 
 struct metric {
 	char *name;
@@ -79,11 +78,9 @@ bool metrics_line(struct metrics *metrics, const char *line, size_t len, struct 
 
 	for (size_t i = 0; i < metrics->count; i++) {
 		struct metric *metric = &metrics->list[i];
-		struct span spans[REGEX_GROUPS_MAX + 1];
 		double value;
 
-		if (!regex_find(metric->regex, line, len, 0, spans) || !spans[1].set ||
-		    text_float(line + spans[1].from, len - spans[1].from, &value) == 0)
+		if (!regex_number(metric->regex, line, len, &value))
 			continue;
 		metric->seen = found = true;
 		metric->value = value;
