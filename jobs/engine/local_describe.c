@@ -41,11 +41,17 @@ static bool in_state(const struct node_view *node, const char *state)
 	return now && strcmp(now, state) == 0;
 }
 
-/* Over, and not well: its agent died or its command failed. */
+/* Over, and not well: its agent died or its command failed. What ends while it is
+ * drained has done as it was told, and the other nodes may still be saving. */
 static bool failed(const struct node_view *node)
 {
-	return !node->alive &&
-	       (!report_is_final(node->report) || js_int(node->report, "exit", 0) != 0);
+	const char *stopped = js_str(node->report, "stopped");
+
+	if (node->alive)
+		return false;
+	return !report_is_final(node->report) ||
+	       (js_int(node->report, "exit", 0) != 0 &&
+		(!stopped || strcmp(stopped, STOPPED_DRAIN) != 0));
 }
 
 /* Failed by itself, and not because it was told to stop. */

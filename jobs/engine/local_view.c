@@ -90,9 +90,16 @@ static void find_agents(struct view *view)
 		return;
 	found = mem_zero(FOUND_MAX, sizeof *found);
 	count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
-	for (size_t i = 0; i < count; i++)
-		if (found[i].rank >= 0 && found[i].rank < view->record.nodes)
-			view->nodes[found[i].rank].id = found[i].id;
+	for (size_t i = 0; i < count; i++) {
+		struct proc_id *agent;
+
+		if (found[i].rank < 0 || found[i].rank >= view->record.nodes)
+			continue;
+		/* An agent's own child looks like it, but was started later. */
+		agent = &view->nodes[found[i].rank].id;
+		if (agent->pid == 0 || found[i].id.start_ticks < agent->start_ticks)
+			*agent = found[i].id;
+	}
 	free(found);
 }
 

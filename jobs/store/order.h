@@ -5,6 +5,7 @@
  *   order.json          from the driver: what the agents are to do (ORDER_*)
  *   engine.json         from the engine: what it started (ENGINE_*; local only)
  *   drain.json          from the driver: save and stop (DRAIN_FILE)
+ *   drained.json        from node 0: it is saved, stop now (several nodes)
  *   failed.json         from the first node whose command failed (several nodes)
  *   checkpoints/        what the command saves: one folder an attempt, which all
  *                       of its nodes see; absent in precompile
@@ -80,7 +81,9 @@
  *    "drain": {"at": utc ms when the agent saw the wish, "signalled": did the
  *             command get checkpoint.signal, "marked": did a new mark follow},
  *    "first_step", "last_step": the first and the largest that the log showed,
- *    "checkpoint": {"step", "url"}: the newest that this agent marked,
+ *    "checkpoint": {"step", "url": the newest that this agent marked,
+ *             "partial": [{"name","why"}…] that were not whole at the end,
+ *             "trouble": why looking after them last went wrong},
  *    "oom": true if the kernel killed a process of this node for want of memory,
  *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
  *             output_dir or the node's folder that has no space or no inodes
@@ -101,7 +104,8 @@
  *
  * drain.json: {"v":1, "reason", "at": utc ms}, written only if absent. The agents
  *   look for it with each heartbeat, send checkpoint.signal to the command, wait
- *   up to checkpoint.grace_ms for a new mark and then stop the command.
+ *   up to checkpoint.grace_ms for a new mark and then stop the command. The new
+ *   mark is only seen by node 0, which then writes drained.json ({"v":1}).
  *
  * <name>.stoker.json: {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
  *   "url": absolute path of the checkpoint, "files": [{"path","size"}…],
@@ -133,6 +137,7 @@
 #define ENGINE_FILE   "engine.json"
 #define FAILED_FILE   "failed.json"
 #define DRAIN_FILE    "drain.json"
+#define DRAINED_FILE  "drained.json"
 #define PROGRESS_FILE "progress.json"
 #define LOG_FILE      "log"
 #define LOCK_FILE     "lock"
