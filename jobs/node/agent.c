@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/node/evidence.h"
 #include "jobs/node/prepare.h"
 
 #define CLAIM_POLL_MS 200
@@ -69,13 +70,15 @@ static void step_prepare(void *arg)
 {
 	struct agent *agent = arg;
 	AUTO(auto_free) char *failed = task_key(&agent->task, FAILED_FILE);
+	AUTO(auto_free) char *drained = task_key(&agent->task, DRAINED_FILE);
 	AUTO(err_freep) struct err *why = NULL;
 
 	if (agent->state)
 		return;
 	/* Of an earlier start of this job. The other nodes wait for our claim. */
 	if (agent->task.node == 0 && agent->task.restart > 0 &&
-	    store_delete(agent->store, failed, &why) < 0) {
+	    (store_delete(agent->store, failed, &why) < 0 ||
+	     store_delete(agent->store, drained, &why) < 0)) {
 		agent_fail(agent, &why, NULL);
 		return;
 	}
@@ -122,25 +125,46 @@ static void step_claim(void *arg)
 	loop_after(agent->loop, 0, step_prepare, agent);
 }
 
-/* Tell the other nodes; the first one to fail stands for the attempt. */
-static void tell_peers(struct agent *agent)
+void agent_tell_peers(struct agent *agent, int exit_status)
 {
 	AUTO(auto_free) char *key = task_key(&agent->task, FAILED_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *body = NULL;
 
-	if (agent->task.nodes == 1 || agent->exit == 0 ||
-	    strcmp(agent->state, REPORT_NOT_MINE) == 0 ||
-	    (agent->stopped && strcmp(agent->stopped, STOPPED_LOG) != 0))
+	if (agent->task.nodes == 1 || exit_status == 0)
 		return;
 	body = json_object();
 	js_put(body, "v", json_integer(1));
 	js_put(body, "node", json_integer(agent->task.node));
-	js_put(body, "exit", json_integer(agent->exit));
+	js_put(body, "exit", json_integer(exit_status));
 	js_put(body, "at", json_integer(utc_now().ms));
 	text = js_line(body);
 	(void)!store_put_if_absent(agent->store, key, text, strlen(text), &ignored);
+}
+
+/* What the machine says about a bad end. */
+static void add_evidence(struct agent *agent)
+{
+	const char *places[] = { agent->task.checkpoint,
+				 js_str(json_object_get(agent->task.order, "checkpoint"), "root"),
+				 agent->task.output, agent->task.dir };
+	int64_t before = agent->oom_before, after;
+
+	if (agent->exit == 0 || !agent->command)
+		return;
+	after = oom_kills();
+	if (before >= 0 && after >= 0 ? after > before : oom_in_kernel_log(agent->start_at.ms))
+		js_put(agent->report.body, "oom", json_true());
+	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+		AUTO(auto_free)
+		char *mount = places[i] && *places[i] ? full_mount(places[i]) : NULL;
+
+		if (mount) {
+			js_put_str(agent->report.body, "mount", mount);
+			break;
+		}
+	}
 }
 
 static void conclude(struct agent *agent)
@@ -148,8 +172,14 @@ static void conclude(struct agent *agent)
 	AUTO(err_freep) struct err *why = NULL;
 	json_t *body = agent->report.body;
 
+	add_evidence(agent);
 	prepare_discard(&agent->task);
-	tell_peers(agent);
+	/* Our own failure; the command's was told when it ended. */
+	if (strcmp(agent->state, REPORT_NOT_MINE) != 0 && !agent->drain.at_ms &&
+	    (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0))
+		agent_tell_peers(agent, agent->exit);
+	watchdog_report(agent);
+	drain_report(agent);
 	if (!json_object_get(body, "ended"))
 		js_put(body, "ended", json_integer(utc_now().ms));
 	js_put(body, "exit", json_integer(agent->exit));
@@ -191,6 +221,9 @@ static int set_up(struct agent *agent, struct err **err)
 static void release(struct agent *agent)
 {
 	auto_close(&agent->pipe_fd);
+	keeper_kill(&agent->keeper);
+	keeper_release(&agent->keeper);
+	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
 	envlist_release(&agent->env);
 	claim_release(&agent->claim);

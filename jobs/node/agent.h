@@ -4,8 +4,10 @@
  *   read the order → report "starting" → claim the phase (node 0) or wait for
  *   the claim of our job (the others) → fresh source, folders, environment →
  *   start the command in its own process group → report "running" → pass its
- *   output on, look at the claim, forward signals → see that nothing of it is
- *   left → report how it ended, exit with its status.
+ *   output on, look at the claim, forward signals, watch for stalls (watchdog.h),
+ *   look after checkpoints (keeper.h), drain when asked (drain.h) → see that
+ *   nothing of it is left → a last look at its checkpoints → report how it ended,
+ *   exit with its status.
  *
  * Whatever ends it early goes the same way out: SIGTERM to the command's group,
  * after the grace SIGKILL to everything that descends from it, then the report.
@@ -17,10 +19,13 @@
 
 #include "jobs/base/loop.h"
 #include "jobs/node/claim.h"
+#include "jobs/node/drain.h"
 #include "jobs/node/envlist.h"
+#include "jobs/node/keeper.h"
 #include "jobs/node/relay.h"
 #include "jobs/node/report.h"
 #include "jobs/node/task.h"
+#include "jobs/node/watchdog.h"
 
 struct agent {
 	struct task task;
@@ -41,6 +46,15 @@ struct agent {
 	int status;     /* of waitpid, once over */
 	int kill_rounds;
 	size_t leftovers;
+	struct mono stop_at;  /* when we began to stop it */
+	struct mono start_at; /* of the command */
+	int64_t oom_before;   /* oom_kills() then */
+
+	struct watchdog watchdog;
+	struct drain drain;
+	struct keeper keeper;
+	struct watch *keeper_timer;
+	int keeper_starts;
 
 	/* how it goes out */
 	struct err *trouble;       /* why we could not go on, where it is our failure */
@@ -62,6 +76,13 @@ void supervise_start(struct agent *agent);
 /* Stop it for this reason (STOPPED_*), the first one that counts. Also before it
  * was started: then it never is. */
 void supervise_stop(struct agent *agent, const char *why);
+
+/* Tell the other nodes that this one has failed with this exit status; the first
+ * to say so stands for the attempt. */
+void agent_tell_peers(struct agent *agent, int exit_status);
+
+/* The keeper showed that it is at work: it may go on for a while. */
+void supervise_keeper_lives(struct agent *agent);
 
 /* Decide how it went and leave the loop. */
 void agent_finish(struct agent *agent, const char *state, int exit_status);

@@ -1,4 +1,4 @@
-/* Finds and signals our children through /proc: see children.h. */
+/* Finds and signals processes of ours through /proc: see children.h. */
 #include "jobs/node/children.h"
 
 #include <ctype.h>
@@ -13,9 +13,14 @@
 
 #include "jobs/base/auto.h"
 
-/* Is `pid` a living child of ours? Fields 3 and 4 of /proc/PID/stat, after the
- * name in brackets, which may hold anything itself: proc_pid_stat(5). */
-static bool is_child(const char *pid)
+/* A living process as far as it matters here. */
+struct process {
+	pid_t pid, parent;
+};
+
+/* Fields 3 and 4 of /proc/PID/stat, after the name in brackets, which may hold
+ * anything itself: proc_pid_stat(5). */
+static bool read_process(const char *pid, struct process *ret)
 {
 	char path[64], text[512], *at;
 	AUTO(auto_close) int fd = -1;
@@ -28,23 +33,77 @@ static bool is_child(const char *pid)
 		return false;
 	text[len] = '\0';
 	at = strrchr(text, ')');
-	if (!at || strlen(at) < 5)
+	if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X')
 		return false;
-	return strtol(at + 4, NULL, 10) == getpid() && at[2] != 'Z' && at[2] != 'X';
+	ret->pid = (pid_t)strtol(pid, NULL, 10);
+	ret->parent = (pid_t)strtol(at + 4, NULL, 10);
+	return true;
 }
 
-size_t children_signal(int signo)
+/* All living processes; the array is yours. */
+static size_t read_processes(struct process **ret)
 {
 	DIR *proc = opendir("/proc");
+	struct process *list = NULL;
 	struct dirent *entry;
-	size_t count = 0;
+	size_t count = 0, room = 0;
 
-	while (proc && (entry = readdir(proc)))
-		if (isdigit((unsigned char)entry->d_name[0]) && is_child(entry->d_name)) {
-			kill((pid_t)strtol(entry->d_name, NULL, 10), signo);
-			count++;
+	while (proc && (entry = readdir(proc))) {
+		if (count == room) {
+			room = room ? 2 * room : 256;
+			list = mem_grow(list, room, sizeof *list);
 		}
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    read_process(entry->d_name, &list[count]))
+			count++;
+	}
 	if (proc)
 		closedir(proc);
+	*ret = list;
 	return count;
+}
+
+size_t children_signal(int signo, pid_t except)
+{
+	AUTO(auto_free) struct process *list = NULL;
+	size_t count = read_processes(&list), ours = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (list[i].parent == getpid() && list[i].pid != except) {
+			kill(list[i].pid, signo);
+			ours++;
+		}
+	return ours;
+}
+
+/* Has it a handler of its own? `SigCgt:` in /proc/PID/status, a mask in hex. */
+static bool catches(pid_t pid, int signo)
+{
+	AUTO(auto_free) char *path = mem_format("/proc/%ld/status", (long)pid);
+	AUTO(auto_fclose) FILE *file = fopen(path, "re");
+	char line[256];
+
+	while (file && fgets(line, sizeof line, file))
+		if (strncmp(line, "SigCgt:", 7) == 0)
+			return (strtoull(line + 7, NULL, 16) >> (signo - 1)) & 1;
+	return false;
+}
+
+size_t children_notify(pid_t command, int signo)
+{
+	AUTO(auto_free) struct process *list = NULL;
+	size_t count = read_processes(&list), queued = 0, told = 0;
+	AUTO(auto_free) pid_t *queue = mem_zero(count + 1, sizeof *queue);
+
+	queue[queued++] = command;
+	for (size_t at = 0; at < queued; at++) {
+		if (catches(queue[at], signo)) {
+			told += kill(queue[at], signo) == 0;
+			continue;
+		}
+		for (size_t i = 0; i < count && queued <= count; i++)
+			if (list[i].parent == queue[at])
+				queue[queued++] = list[i].pid;
+	}
+	return told;
 }

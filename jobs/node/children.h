@@ -7,9 +7,16 @@
 #define STK_NODE_CHILDREN_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
-/* Send to every child that is not a zombie; how many those were. No child's pid
- * can be reused meanwhile: only we can reap it. */
-size_t children_signal(int signo);
+/* Send to every child that is not a zombie, except one (0: none), which is ours and
+ * not the command's; how many those were. No child's pid can be reused meanwhile:
+ * only we can reap it. Signal 0 only counts. */
+size_t children_signal(int signo, pid_t except);
+
+/* Send to the topmost processes of the command's tree that have a handler for this
+ * signal, and to none that would just die of it: a launcher or a shell passes
+ * nothing on, and what a handler's owner started is its own affair. How many. */
+size_t children_notify(pid_t command, int signo);
 
 #endif

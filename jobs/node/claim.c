@@ -190,11 +190,17 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 		       claim->key);
 }
 
-bool claim_holds(const struct claim *claim, const struct task *task, struct store *store)
+int claim_look(const struct claim *claim, const struct task *task, struct store *store)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
+	int there = read_claim(claim, store, &theirs, NULL, &ignored);
 
-	return read_claim(claim, store, &theirs, NULL, &ignored) <= 0 ||
-	       is_ours(claim, theirs, task);
+	/* Gone is not lost either: only another attempt's claim ends ours. */
+	return there > 0 ? is_ours(claim, theirs, task) : -1;
+}
+
+bool claim_holds(const struct claim *claim, const struct task *task, struct store *store)
+{
+	return claim_look(claim, task, store) != 0;
 }

@@ -42,7 +42,9 @@ void claim_release(struct claim *claim); /* for AUTO(); { 0 } is fine */
 int claim_take(struct claim *claim, const struct task *task, struct store *store,
 	       enum claim_state *ret, struct err **err);
 
-/* Is it still ours? True also while it cannot be read: unknown is not lost. */
+/* Is it still ours? 1 yes, 0 no, -1 it cannot be read now. */
+int claim_look(const struct claim *claim, const struct task *task, struct store *store);
+/* The same, true also while it cannot be read: unknown is not lost. */
 bool claim_holds(const struct claim *claim, const struct task *task, struct store *store);
 
 #endif

@@ -11,6 +11,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/proc.h"
 #include "jobs/base/text.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/source/archive.h"
 
 /* How far a name may be off to be what was meant. */
@@ -92,6 +93,23 @@ static int make_links(const struct task *task, struct err **err)
 	return 0;
 }
 
+/* Scripts of some kinds look for a file that names the newest checkpoint. */
+static int point_to_checkpoint(const struct task *task, const char *path, struct err **err)
+{
+	const char *name = js_str(json_object_get(task->order, "checkpoint"), "kind");
+	const struct ckpt_kind *kind = ckpt_kind_find(name ? name : "auto");
+	struct ckpt ckpt = { 0 };
+	int done;
+
+	if (!kind)
+		return 0;
+	if (ckpt_prove(path, kind, &ckpt, err) < 0)
+		return err_wrap(err, "cannot look at the checkpoint to resume from");
+	done = ckpt.complete ? ckpt_point(task->checkpoint, &ckpt, err) : 0;
+	ckpt_release(&ckpt);
+	return done;
+}
+
 static int link_checkpoint(const struct task *task, struct err **err)
 {
 	const char *from = js_str(task->order, "resume_from");
@@ -108,7 +126,7 @@ static int link_checkpoint(const struct task *task, struct err **err)
 	if (symlink(target, link) < 0 && errno != EEXIST)
 		return fs_error(err, errno, "cannot link the checkpoint '%s' into '%s'", target,
 				task->checkpoint);
-	return 0;
+	return point_to_checkpoint(task, target, err);
 }
 
 int prepare_folders(const struct task *task, struct store *store, struct err **err)

@@ -10,6 +10,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/children.h"
+#include "jobs/node/evidence.h"
 #include "jobs/node/prepare.h"
 
 #define READ_SIZE ((size_t)64 << 10)
@@ -21,6 +22,11 @@
 #define KILL_EVERY_MS 50
 #define KILL_ROUNDS   100 /* at that pace, then slower */
 #define DRAIN_READS   64  /* of a pipe that no process of ours holds any more */
+/* The keeper's last pass: how long it may go without a word, and what it has at
+ * least when we were told to stop and the grace is over. */
+#define KEEPER_SILENT_MS ((int64_t)5 * 60 * 1000)
+#define KEEPER_LEAST_MS  2000
+#define KEEPER_STARTS    5
 
 static void check_done(struct agent *agent);
 
@@ -32,12 +38,14 @@ static bool read_pipe(struct agent *agent, int reads)
 	while (reads-- > 0) {
 		ssize_t len = read(agent->pipe_fd, buffer, sizeof buffer);
 
-		if (len > 0)
+		if (len > 0) {
 			relay_pass(&agent->relay, buffer, (size_t)len);
-		else if (len == 0)
+			watchdog_pass(agent, buffer, (size_t)len);
+		} else if (len == 0) {
 			return false;
-		else if (errno != EINTR)
+		} else if (errno != EINTR) {
 			return errno == EAGAIN;
+		}
 	}
 	return true;
 }
@@ -77,7 +85,7 @@ static void on_kill(void *arg)
 
 	if (!agent->over)
 		kill(-agent->command, SIGKILL);
-	children_signal(SIGKILL);
+	children_signal(SIGKILL, agent->keeper.pid);
 	agent->kill_timer =
 		loop_after(agent->loop, often ? KILL_EVERY_MS : LINGER_MS, on_kill, agent);
 }
@@ -94,8 +102,8 @@ static void on_linger(void *arg)
 	struct agent *agent = arg;
 
 	agent->kill_timer = NULL;
-	agent->leftovers = children_signal(SIGTERM);
-	children_signal(SIGCONT);
+	agent->leftovers = children_signal(SIGTERM, agent->keeper.pid);
+	children_signal(SIGCONT, agent->keeper.pid);
 	kill_after(agent, LINGER_MS, on_kill);
 }
 
@@ -107,8 +115,11 @@ void supervise_stop(struct agent *agent, const char *why)
 		return;
 	if (first || strcmp(why, STOPPED_SUPERSEDED) == 0)
 		agent->stopped = why;
+	if (strcmp(why, STOPPED_SUPERSEDED) == 0)
+		keeper_kill(&agent->keeper);
 	if (!first)
 		return;
+	agent->stop_at = mono_now();
 	if (!agent->command) {
 		if (strcmp(why, STOPPED_SUPERSEDED) == 0)
 			agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
@@ -121,10 +132,11 @@ void supervise_stop(struct agent *agent, const char *why)
 		kill(-agent->command, SIGTERM);
 		kill(-agent->command, SIGCONT);
 	} else {
-		children_signal(SIGTERM);
-		children_signal(SIGCONT);
+		children_signal(SIGTERM, agent->keeper.pid);
+		children_signal(SIGCONT, agent->keeper.pid);
 	}
 	kill_after(agent, agent->task.grace_ms, on_kill);
+	supervise_keeper_lives(agent);
 }
 
 static int exit_of(int status)
@@ -132,8 +144,16 @@ static int exit_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Of our own accord, or another node's: what counts as its end. */
+static bool ended_by_itself(const struct agent *agent)
+{
+	return !agent->drain.at_ms && (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0);
+}
+
 static void finish_command(struct agent *agent)
 {
+	if (agent->drain.at_ms && !agent->stopped)
+		agent->stopped = STOPPED_DRAIN;
 	if (WIFSIGNALED(agent->status))
 		js_put(agent->report.body, "signal", json_integer(WTERMSIG(agent->status)));
 	if (agent->leftovers > 0)
@@ -149,6 +169,43 @@ static void finish_command(struct agent *agent)
 	agent_finish(agent, REPORT_ENDED, exit_of(agent->status));
 }
 
+static void on_keeper_stuck(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->keeper_timer = NULL;
+	keeper_kill(&agent->keeper);
+}
+
+/* Only its last pass is timed; until then it may wait on a slow disk as long as the
+ * command does. */
+void supervise_keeper_lives(struct agent *agent)
+{
+	int64_t wait = KEEPER_SILENT_MS, left;
+
+	if (!agent->keeper.last_pass || agent->keeper.pid == 0)
+		return;
+	if (agent->stopped && strcmp(agent->stopped, STOPPED_SIGNAL) == 0) {
+		left = agent->stop_at.ms + agent->task.grace_ms - mono_now().ms;
+		wait = left > KEEPER_LEAST_MS ? left : KEEPER_LEAST_MS;
+	}
+	loop_remove(agent->loop, agent->keeper_timer);
+	agent->keeper_timer = loop_after(agent->loop, wait, on_keeper_stuck, agent);
+}
+
+static void keep_checkpoints(struct agent *agent)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!keeper_needed(&agent->task) || agent->keeper.pid > 0 || agent->over ||
+	    agent->keeper_starts >= KEEPER_STARTS)
+		return;
+	agent->keeper_starts++;
+	keeper_release(&agent->keeper);
+	(void)!keeper_start(&agent->keeper, &agent->task, &agent->claim, agent->loop, drain_news,
+			    agent, &ignored);
+}
+
 static void check_done(struct agent *agent)
 {
 	if (agent->state || !agent->over || !agent->childless)
@@ -158,6 +215,16 @@ static void check_done(struct agent *agent)
 		read_pipe(agent, DRAIN_READS);
 		close_pipe(agent);
 	}
+	loop_remove(agent->loop, agent->kill_timer);
+	agent->kill_timer = NULL;
+	if (agent->keeper.pid > 0) {
+		bool first = !agent->keeper.last_pass;
+
+		keeper_finish(&agent->keeper);
+		if (first)
+			supervise_keeper_lives(agent);
+		return;
+	}
 	finish_command(agent);
 }
 
@@ -166,26 +233,59 @@ static void command_over(struct agent *agent, int status)
 	agent->over = true;
 	agent->status = status;
 	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
+	drain_look(agent); /* others may have heard of it before us, and left */
+	if (ended_by_itself(agent))
+		agent_tell_peers(agent, exit_of(status));
 	if (!agent->stopped) {
 		kill_after(agent, LINGER_MS, on_linger);
 		return;
 	}
 	/* Its group was told already; what left the group is told now, and has what
 	 * remains of the grace. */
-	children_signal(SIGTERM);
+	children_signal(SIGTERM, agent->keeper.pid);
+}
+
+/* Collect all that have ended; true if there were any. */
+static bool reap(struct agent *agent, bool *ret_any_left)
+{
+	bool any = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		any = true;
+		if (pid == agent->keeper.pid)
+			keeper_gone(&agent->keeper);
+		else if (pid == agent->command && !agent->over)
+			command_over(agent, status);
+	}
+	*ret_any_left = pid == 0;
+	return any;
+}
+
+/* Is the keeper, or nothing at all, our only child? A look at /proc must tell; what
+ * forks and dies during the look could hide from it, but not die without being
+ * collected: then we look again. */
+static bool is_childless(struct agent *agent)
+{
+	bool any_left;
+
+	reap(agent, &any_left);
+	while (any_left) {
+		if (!agent->over || agent->keeper.pid == 0 ||
+		    children_signal(0, agent->keeper.pid) > 0)
+			return false;
+		if (!reap(agent, &any_left))
+			return true;
+	}
+	return true;
 }
 
 static void on_child(void *arg)
 {
 	struct agent *agent = arg;
-	int status;
-	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == agent->command && !agent->over)
-			command_over(agent, status);
-	if (pid < 0 && errno == ECHILD)
-		agent->childless = true;
+	agent->childless = is_childless(agent);
 	check_done(agent);
 }
 
@@ -205,10 +305,13 @@ static void on_heartbeat(void *arg)
 
 	if (!claim_holds(&agent->claim, &agent->task, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
-	else if (peer_failed(agent))
+	else if (!drain_look(agent) && peer_failed(agent))
 		supervise_stop(agent, STOPPED_PEER);
+	keep_checkpoints(agent);
 	if (!agent->state)
-		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+		watchdog_start(agent);
+	keep_checkpoints(agent);
+	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 }
 
 /* A pipe whose other end the command will hold as stdout and stderr. */
@@ -255,6 +358,7 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		close_pipe(agent);
 		return -1;
 	}
+	agent->start_at = mono_now();
 	js_put(agent->report.body, "started", json_integer(utc_now().ms));
 	if (proc_identify(agent->command, &id) == 0)
 		report_process(&agent->report, "command", &id);
@@ -274,7 +378,9 @@ void supervise_start(struct agent *agent)
 	AUTO(err_freep) struct err *why = NULL;
 	int no = 0;
 
-	if (envlist_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
+	agent->oom_before = oom_kills();
+	if (watchdog_init(agent, &why) < 0 ||
+	    envlist_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
 	    envlist_command(&agent->task, &agent->env, &argv, &why) < 0) {
 		agent_fail(agent, &why, "user-config");
 		return;
@@ -295,6 +401,8 @@ void supervise_start(struct agent *agent)
 		return;
 	}
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
+	watchdog_start(agent);
+	keep_checkpoints(agent);
 	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 	/* Nobody could see how it goes: as with a log that cannot be kept. */
 	if (report_write(&agent->report, REPORT_RUNNING, &agent->trouble) < 0)

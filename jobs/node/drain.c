@@ -1,0 +1,146 @@
+/* Save and stop, as the driver wishes: see drain.h. */
+#include "jobs/node/drain.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "jobs/node/agent.h"
+#include "jobs/node/children.h"
+
+int signal_number(const char *name)
+{
+	if (strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (int i = 1; i < NSIG; i++) {
+		const char *known = sigabbrev_np(i);
+
+		if (known && strcmp(known, name) == 0)
+			return i;
+	}
+	return 0;
+}
+
+static bool is_there(struct agent *agent, const char *name)
+{
+	AUTO(auto_free) char *key = task_key(&agent->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct store_object object;
+
+	return store_stat(agent->store, key, &object, &ignored) > 0;
+}
+
+static void on_too_long(void *arg)
+{
+	supervise_stop(arg, STOPPED_DRAIN);
+}
+
+static void begin(struct agent *agent)
+{
+	const json_t *checkpoint = json_object_get(agent->task.order, "checkpoint");
+	const struct listen *listen = &agent->watchdog.listen;
+	const char *name = js_str(checkpoint, "signal");
+	int signo = name ? signal_number(name) : 0;
+	int64_t grace = js_int(checkpoint, "grace_ms", ORDER_DRAIN_MS);
+
+	agent->drain.at_ms = utc_now().ms;
+	agent->drain.step = listen->stepped ? listen->last_step : -1;
+	/* Nothing that it saves would count, or it is on its way out already. */
+	if (!js_str(checkpoint, "root") || agent->task.scratch || agent->over)
+		grace = 0;
+	else if (signo > 0)
+		agent->drain.signalled = children_notify(agent->command, signo) > 0;
+	loop_after(agent->loop, grace, on_too_long, agent);
+}
+
+bool drain_look(struct agent *agent)
+{
+	if (!agent->drain.at_ms) {
+		if (!is_there(agent, DRAIN_FILE))
+			return false;
+		begin(agent);
+	} else if (agent->task.node > 0 && is_there(agent, DRAINED_FILE)) {
+		supervise_stop(agent, STOPPED_DRAIN);
+	}
+	return true;
+}
+
+/* Node 0: it is saved. The others must not take our end for a failure. */
+static void saved(struct agent *agent)
+{
+	AUTO(auto_free) char *key = task_key(&agent->task, DRAINED_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	static const char text[] = "{\"v\":1}\n";
+
+	agent->drain.marked = true;
+	if (agent->task.nodes > 1)
+		(void)!store_put_if_absent(agent->store, key, text, sizeof text - 1, &ignored);
+	supervise_stop(agent, STOPPED_DRAIN);
+}
+
+/* The member "checkpoint" of the report, made if need be. */
+static json_t *checkpoint_of(struct agent *agent)
+{
+	json_t *there = json_object_get(agent->report.body, "checkpoint");
+
+	if (there)
+		return there;
+	js_put(agent->report.body, "checkpoint", json_object());
+	return json_object_get(agent->report.body, "checkpoint");
+}
+
+static void add_partial(struct agent *agent, const json_t *news)
+{
+	json_t *checkpoint = checkpoint_of(agent), *one = json_object();
+	json_t *list = json_object_get(checkpoint, "partial");
+
+	if (!list) {
+		list = json_array();
+		js_put(checkpoint, "partial", list);
+	}
+	js_put_str(one, "name", js_str(news, "name"));
+	js_put_str(one, "why", js_str(news, "why"));
+	json_array_append_new(list, one);
+}
+
+void drain_news(void *arg, enum keeper_news kind, const json_t *news)
+{
+	struct agent *agent = arg;
+	int64_t step = js_int(news, "step", -1);
+
+	switch (kind) {
+	case KEEPER_SAVING:
+		stall_bytes(&agent->watchdog.stall, mono_now());
+		break;
+	case KEEPER_SAVED:
+		stall_saved(&agent->watchdog.stall);
+		break;
+	case KEEPER_MARKED:
+		js_put(checkpoint_of(agent), "step", json_integer(step));
+		js_put_str(checkpoint_of(agent), "url", js_str(news, "url"));
+		if (agent->drain.at_ms && step >= agent->drain.step)
+			saved(agent);
+		break;
+	case KEEPER_PARTIAL:
+		add_partial(agent, news);
+		break;
+	case KEEPER_TROUBLE:
+		js_put_str(checkpoint_of(agent), "trouble", js_str(news, "why"));
+		break;
+	case KEEPER_COPYING:
+		break;
+	}
+	supervise_keeper_lives(agent);
+}
+
+void drain_report(struct agent *agent)
+{
+	json_t *drain;
+
+	if (!agent->drain.at_ms)
+		return;
+	drain = json_object();
+	js_put(drain, "at", json_integer(agent->drain.at_ms));
+	js_put(drain, "signalled", json_boolean(agent->drain.signalled));
+	js_put(drain, "marked", json_boolean(agent->drain.marked));
+	js_put(agent->report.body, "drain", drain);
+}

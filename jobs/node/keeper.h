@@ -1,0 +1,68 @@
+/*
+ * The keeper: a child process of the agent of node 0 that looks after checkpoints,
+ * so that listing, proving and copying them, which may take minutes on a slow
+ * file system, never keep the agent from its heartbeat.
+ *
+ * Each beat: see what changed beneath the checkpoint folder → whatever has settled
+ * and proves complete is copied to the root (if that is another folder) → the claim
+ * is read once more → marked → surplus ones are removed where `keep` says so.
+ * When the command is over there is one last pass in which nothing needs to settle
+ * any more. It ends by itself, and with its agent.
+ */
+#ifndef STK_NODE_KEEPER_H
+#define STK_NODE_KEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "jobs/base/err.h"
+#include "jobs/base/json.h"
+#include "jobs/base/loop.h"
+#include "jobs/base/sb.h"
+#include "jobs/node/claim.h"
+#include "jobs/node/task.h"
+
+enum keeper_news {
+	KEEPER_SAVING,  /* something beneath the checkpoint folder has changed */
+	KEEPER_SAVED,   /* nothing there is unfinished any more */
+	KEEPER_MARKED,  /* `news` holds "step" and "url" */
+	KEEPER_COPYING, /* still at it */
+	KEEPER_PARTIAL, /* after the last pass: "name" and "why" of one not marked */
+	KEEPER_TROUBLE, /* "why": it goes on all the same */
+};
+
+typedef void (*keeper_fn)(void *arg, enum keeper_news kind, const json_t *news);
+
+struct keeper {
+	pid_t pid; /* 0: there is none (any more) */
+	int news_fd, orders_fd;
+	bool last_pass; /* asked for */
+	struct loop *loop;
+	struct watch *watch;
+	struct sb text;
+	keeper_fn fn;
+	void *arg;
+};
+
+/* Does this task have checkpoints to look after? */
+bool keeper_needed(const struct task *task);
+
+/* Start it; `fn` is then called from the loop. Its end shows as SIGCHLD: the
+ * caller reaps it and says so with keeper_gone(). Store, claim and task must stay
+ * as they are. */
+int keeper_start(struct keeper *keeper, const struct task *task, const struct claim *claim,
+		 struct loop *loop, keeper_fn fn, void *arg, struct err **err);
+/* The command is over: one last pass, then end. */
+void keeper_finish(struct keeper *keeper);
+/* End at once, whatever it is doing. */
+void keeper_kill(struct keeper *keeper);
+/* It was reaped; what it still had to say is heard now. */
+void keeper_gone(struct keeper *keeper);
+void keeper_release(struct keeper *keeper); /* for AUTO(); { 0 } is fine */
+
+/* In the child: the whole of it. `news_fd` takes lines of JSON, `orders_fd` gives a
+ * byte for the last pass, or ends. In keeper_work.c. */
+int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd);
+
+#endif

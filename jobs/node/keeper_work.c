@@ -1,0 +1,283 @@
+/* Marks, copies and clears away checkpoints: the child's side of keeper.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/fs.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/keeper.h"
+#include "jobs/store/store.h"
+
+/* A checkpoint has settled when it did not change for so many beats. */
+#define SETTLE_BEATS 3
+#define COPY_AT_ONCE ((uint64_t)16 << 20) /* bytes */
+#define PARTIAL_MAX  16                   /* of which the reason is told */
+
+struct work {
+	const struct task *task;
+	const struct claim *claim;
+	struct store *store;
+	const struct ckpt_kind *kind;
+	const char *root;   /* where complete ones lie */
+	const char *source; /* where the command or the engine puts them */
+	int64_t keep;       /* 0: all */
+	struct ckpt_watch *watch;
+	uint64_t changes;
+	bool saving; /* said, and not yet taken back */
+	int quiet;   /* beats without a change */
+	int news_fd, orders_fd;
+	bool ended;    /* the agent wants no more of us */
+	char *trouble; /* said last */
+};
+
+static void say(const struct work *work, json_t *news)
+{
+	AUTO(auto_free) char *text = js_line(news);
+	AUTO(auto_free) char *line = mem_format("%s\n", text);
+	size_t left = strlen(line);
+	const char *at = line;
+
+	json_decref(news);
+	while (left > 0) {
+		ssize_t done = write(work->news_fd, at, left);
+
+		if (done < 0 && errno != EINTR)
+			_exit(1); /* nobody hears us */
+		if (done > 0) {
+			at += done;
+			left -= (size_t)done;
+		}
+	}
+}
+
+static json_t *news_of(const char *kind)
+{
+	json_t *news = json_object();
+
+	js_put_str(news, "news", kind);
+	return news;
+}
+
+/* Each trouble once, not with every beat. */
+static void say_trouble(struct work *work, const struct err *why)
+{
+	char *text = err_format(why);
+	json_t *news;
+
+	if (work->trouble && strcmp(work->trouble, text) == 0) {
+		free(text);
+		return;
+	}
+	free(work->trouble);
+	work->trouble = text;
+	news = news_of("trouble");
+	js_put_str(news, "why", text);
+	say(work, news);
+}
+
+/* ---- one checkpoint ---- */
+
+/* Bring it to the root: 1 it is there, 0 not now. */
+static int bring(struct work *work, const struct ckpt *ckpt)
+{
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	int done;
+
+	if (strcmp(work->root, work->source) == 0)
+		return 1;
+	done = ckpt_copy_start(ckpt, work->root, &copy, &why);
+	while (done >= 0 && (done = ckpt_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
+		say(work, news_of("copying"));
+	if (done < 0)
+		say_trouble(work, why);
+	return done > 0;
+}
+
+/* The oldest ones that `keep` leaves no room for, and what they were copied from. */
+static void clear_surplus(struct work *work)
+{
+	const struct task *task = work->task;
+	struct ckpt_root root = { work->root, task->attempt, task->nonce };
+	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (work->keep == 0)
+		return;
+	if (ckpt_surplus(&root, 1, task->run, work->keep, js_str(task->order, "resume_from"),
+			 &surplus, &why) < 0) {
+		say_trouble(work, why);
+		return;
+	}
+	for (size_t i = 0; i < surplus.count; i++) {
+		AUTO(auto_free) char *source = fs_join(work->source, surplus.items[i].name);
+
+		err_freep(&why);
+		if (ckpt_remove(&surplus.items[i], &why) < 0 ||
+		    (strcmp(work->root, work->source) != 0 && fs_remove_tree(source, &why) < 0))
+			say_trouble(work, why);
+	}
+}
+
+/* True if it is dealt with, false if it must wait for another beat. */
+static bool deal_with(struct work *work, const struct ckpt *ckpt)
+{
+	const struct task *task = work->task;
+	struct ckpt_owner owner = { task->run, task->nonce, task->attempt };
+	AUTO(err_freep) struct err *why = NULL;
+	int64_t step = ckpt->step;
+	json_t *news;
+	int held, done;
+
+	if (!bring(work, ckpt))
+		return false;
+	held = claim_look(work->claim, task, work->store);
+	if (held <= 0) {
+		/* Superseded: another attempt decides now what counts. */
+		work->ended |= held == 0;
+		return false;
+	}
+	done = ckpt_mark(work->root, ckpt, &owner, utc_now(), &why);
+	if (done < 0) {
+		say_trouble(work, why);
+		return false;
+	}
+	if (done > 0) {
+		AUTO(auto_free) char *url = fs_join(work->root, ckpt->name);
+
+		news = news_of("marked");
+		js_put(news, "step", json_integer(step));
+		js_put_str(news, "url", url);
+		say(work, news);
+	}
+	return true;
+}
+
+/* ---- one pass ---- */
+
+static void note_changes(struct work *work)
+{
+	uint64_t changes = ckpt_watch_changes(work->watch);
+
+	work->quiet++;
+	if (changes != work->changes) {
+		work->changes = changes;
+		work->quiet = 0;
+		work->saving = true;
+		say(work, news_of("saving"));
+	}
+}
+
+/* Everything there has settled and is dealt with. What was no checkpoint at all,
+ * a log for instance, settles like one. */
+static void note_saved(struct work *work)
+{
+	if (!work->saving || work->quiet <= SETTLE_BEATS || ckpt_watch_busy(work->watch) ||
+	    ckpt_watch_next(work->watch) || ckpt_watch_partial(work->watch, 0))
+		return;
+	work->saving = false;
+	say(work, news_of("saved"));
+}
+
+static void pass(struct work *work)
+{
+	const struct ckpt *ckpt;
+	bool marked = false;
+
+	do {
+		AUTO(err_freep) struct err *why = NULL;
+
+		if (ckpt_watch_look(work->watch, mono_now(), &why) < 0)
+			say_trouble(work, why);
+		note_changes(work);
+		while (!work->ended && (ckpt = ckpt_watch_next(work->watch))) {
+			AUTO(auto_free) char *name = mem_copy(ckpt->name);
+
+			if (!deal_with(work, ckpt))
+				return;
+			ckpt_watch_take(work->watch, name);
+			marked = true;
+		}
+	} while (!work->ended && ckpt_watch_busy(work->watch));
+	if (marked)
+		clear_surplus(work);
+	note_saved(work);
+}
+
+/* Nobody writes any more: what is whole now is whole. */
+static void last_pass(struct work *work)
+{
+	const struct ckpt *ckpt;
+
+	ckpt_watch_freep(&work->watch);
+	work->watch = ckpt_watch_new(work->source, work->kind, 0);
+	work->changes = ckpt_watch_changes(work->watch);
+	pass(work);
+	if (!work->ended)
+		pass(work); /* settled for no time at all takes two looks */
+	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = ckpt_watch_partial(work->watch, i)); i++) {
+		json_t *news = news_of("partial");
+
+		js_put_str(news, "name", ckpt->name);
+		js_put_str(news, "why", ckpt->why);
+		say(work, news);
+	}
+}
+
+/* Wait for a beat, or an order: false when it is time for the last pass. */
+static bool wait_for_beat(struct work *work)
+{
+	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
+	char byte;
+
+	if (poll(&order, 1, (int)work->task->heartbeat_ms) <= 0)
+		return true;
+	if (read(work->orders_fd, &byte, 1) != 1)
+		work->ended = true; /* without its agent nothing is marked */
+	return false;
+}
+
+static int64_t keep_of(const json_t *checkpoint)
+{
+	int64_t keep = js_int(checkpoint, "keep", 0);
+
+	return keep > 0 ? keep : 0;
+}
+
+int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+{
+	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
+	const char *kind = js_str(checkpoint, "kind"), *sync = js_str(checkpoint, "sync");
+	AUTO(err_freep) struct err *why = NULL;
+	struct work work = {
+		.task = task,
+		.claim = claim,
+		.kind = ckpt_kind_find(kind ? kind : "auto"),
+		.root = js_str(checkpoint, "root"),
+		.source = task->checkpoint,
+		.keep = keep_of(checkpoint),
+		.news_fd = news_fd,
+		.orders_fd = orders_fd,
+	};
+
+	if (!work.kind || store_open(task->workspace, &work.store, &why) < 0)
+		return 1;
+	if (sync && strcmp(sync, "none") == 0)
+		work.source = work.root;
+	work.watch = ckpt_watch_new(work.source, work.kind, SETTLE_BEATS * task->heartbeat_ms);
+	/* What is there already is no news. */
+	if (ckpt_watch_look(work.watch, mono_now(), &why) < 0)
+		say_trouble(&work, why);
+	work.changes = ckpt_watch_changes(work.watch);
+	while (!work.ended && wait_for_beat(&work))
+		pass(&work);
+	if (!work.ended)
+		last_pass(&work);
+	ckpt_watch_freep(&work.watch);
+	store_freep(&work.store);
+	free(work.trouble);
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* Hears steps and compilers in the command's output: see listen.h. */
+#include "jobs/node/listen.h"
+
+#include <string.h>
+
+#include "jobs/base/regex.h"
+#include "jobs/cache/kind.h"
+#include "jobs/store/order.h"
+
+/* A pattern that needed too many steps so often will do so again. */
+#define GIVEN_UP_MAX 3
+
+int listen_init(struct listen *listen, const json_t *metrics, const json_t *compile,
+		struct err **err)
+{
+	const char *kind = js_str(compile, "kind");
+	const json_t *metric;
+	size_t i;
+
+	*listen = (struct listen){ .line = SB_INIT_MAX(LISTEN_LINE) };
+	listen->kind = kind ? compile_kind_find(kind) : NULL;
+	json_array_foreach (metrics, i, metric) {
+		const char *name = js_str(metric, "name"), *regex = js_str(metric, "regex");
+
+		if (!name || !regex || strcmp(name, METRIC_STEP) != 0)
+			continue;
+		if (regex_compile(regex, &listen->step, err) < 0)
+			return err_wrap(err, "the metric '%s'", name);
+		break;
+	}
+	return 0;
+}
+
+void listen_release(struct listen *listen)
+{
+	regex_freep(&listen->step);
+	if (listen->line.text)
+		sb_release(&listen->line);
+}
+
+/* What ends a compilation is the beginning of something else; only a miss is
+ * followed by silence. */
+static bool hear_compiler(struct listen *listen, struct mono now)
+{
+	struct graph_note note;
+	size_t at = 0;
+	bool heard = false;
+
+	if (!listen->kind || !listen->kind->scan)
+		return false;
+	while (listen->kind->scan(listen->line.text, listen->line.len, &at, &note)) {
+		stall_compile(listen->stall, now, note.kind == NOTE_MISS);
+		listen->compiles++;
+		heard = true;
+	}
+	return heard;
+}
+
+static bool hear_step(struct listen *listen, struct mono now)
+{
+	double value;
+	int64_t step;
+	bool found;
+
+	if (!listen->step)
+		return false;
+	found = regex_number(listen->step, listen->line.text, listen->line.len, &value);
+	if (!found && regex_given_up(listen->step) >= GIVEN_UP_MAX) {
+		regex_freep(&listen->step);
+		stall_forget_steps(listen->stall);
+		return false;
+	}
+	if (!found || !(value >= 0 && value < 9e15))
+		return false;
+	step = (int64_t)value;
+	if (!listen->stepped)
+		listen->first_step = listen->last_step = step;
+	else if (step > listen->last_step)
+		listen->last_step = step;
+	listen->stepped = true;
+	stall_step(listen->stall, now, step);
+	return true;
+}
+
+static void end_line(struct listen *listen, struct mono now, bool drawn)
+{
+	bool heard = listen->line.len > 0 && hear_compiler(listen, now);
+
+	heard |= listen->line.len > 0 && hear_step(listen, now);
+	if (!heard || drawn)
+		stall_output(listen->stall, now, drawn);
+	sb_clear(&listen->line);
+	listen->line.truncated = false;
+}
+
+void listen_pass(struct listen *listen, struct mono now, const char *bytes, size_t len)
+{
+	listen->bytes += len;
+	while (len > 0) {
+		size_t i = 0;
+
+		/* Only now is it known whether the return drew a bar or ended a line. */
+		if (listen->returned) {
+			end_line(listen, now, *bytes != '\n');
+			listen->returned = false;
+			if (*bytes == '\n') {
+				bytes++;
+				len--;
+				continue;
+			}
+		}
+		while (i < len && bytes[i] != '\n' && bytes[i] != '\r')
+			i++;
+		sb_add(&listen->line, bytes, i);
+		if (i < len && bytes[i] == '\n')
+			end_line(listen, now, false);
+		else if (i < len)
+			listen->returned = true;
+		else
+			stall_output(listen->stall, now, false); /* half a line */
+		bytes += i + (i < len);
+		len -= i + (i < len);
+	}
+}

@@ -1,0 +1,262 @@
+/* Signs of life of an attempt, and what follows when there are none: see watchdog.h. */
+#include "jobs/node/watchdog.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/node/agent.h"
+
+#define LOOK_MS 1000
+/* Nodes tell and ask at most so often: every two beats and a half, more slowly
+ * where they are many. */
+#define PEERS_FAST 16
+/* A cache is looked at for so long; what is not seen by then is not known. */
+#define CACHE_LOOK_MS 250
+#define CACHE_DEPTH   6
+
+struct peer {
+	bool stepped;
+	int64_t step, bytes, compiles;
+};
+
+static int64_t exchange_ms(const struct agent *agent)
+{
+	int64_t ms = agent->task.heartbeat_ms * 5 / 2;
+	int nodes = agent->task.nodes;
+
+	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
+}
+
+int watchdog_init(struct agent *agent, struct err **err)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	const json_t *order = agent->task.order, *stall = json_object_get(order, "stall");
+	const char *mode = js_str(stall, "mode");
+	enum stall_mode how = STALL_OFF;
+	int64_t limit = js_int(stall, "limit_ms", 0);
+
+	if (mode && strcmp(mode, "auto") == 0)
+		how = STALL_AUTO;
+	if (mode && strcmp(mode, "fixed") == 0)
+		how = STALL_FIXED;
+	if (how == STALL_FIXED && limit < 1)
+		return err_set(err, EXIT_DEFECT, "the order's 'stall.limit_ms' is not positive");
+	if (listen_init(&watchdog->listen, json_object_get(order, "metrics"),
+			json_object_get(order, "compile"), err) < 0)
+		return -1;
+	/* What other nodes have to say comes late by so much. */
+	if (agent->task.nodes > 1)
+		limit += 2 * exchange_ms(agent);
+	watchdog->listen.stall = &watchdog->stall;
+	watchdog->peers = mem_zero((size_t)agent->task.nodes, sizeof *watchdog->peers);
+	stall_init(&watchdog->stall, how, limit, watchdog->listen.step != NULL, mono_now());
+	return 0;
+}
+
+void watchdog_release(struct watchdog *watchdog)
+{
+	listen_release(&watchdog->listen);
+	free(watchdog->peers);
+	*watchdog = (struct watchdog){ 0 };
+}
+
+void watchdog_pass(struct agent *agent, const char *bytes, size_t len)
+{
+	listen_pass(&agent->watchdog.listen, mono_now(), bytes, len);
+}
+
+void watchdog_report(struct agent *agent)
+{
+	const struct listen *listen = &agent->watchdog.listen;
+
+	if (!listen->stepped)
+		return;
+	js_put(agent->report.body, "first_step", json_integer(listen->first_step));
+	js_put(agent->report.body, "last_step", json_integer(listen->last_step));
+}
+
+/* ---- several nodes ---- */
+
+static void tell_progress(struct agent *agent)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	const struct listen *listen = &watchdog->listen;
+	AUTO(auto_free) char *key = task_node_key(&agent->task, PROGRESS_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *body = NULL;
+
+	if (listen->bytes == watchdog->told)
+		return;
+	body = json_object();
+	js_put(body, "v", json_integer(1));
+	if (listen->stepped)
+		js_put(body, "step", json_integer(listen->last_step));
+	js_put(body, "bytes", json_integer((json_int_t)listen->bytes));
+	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
+	text = js_line(body);
+	if (store_put(agent->store, key, text, strlen(text), &ignored) == 0)
+		watchdog->told = listen->bytes;
+}
+
+static void hear_peer(struct agent *agent, int node, struct mono now)
+{
+	AUTO(auto_free)
+	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->task.prefix, node);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct peer *peer = &agent->watchdog.peers[node];
+	struct stall *stall = &agent->watchdog.stall;
+	json_auto_t *body = NULL;
+	int64_t step, bytes, compiles;
+
+	if (store_get(agent->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
+	    js_parse(text.text, text.len, key, &body, &ignored) < 0)
+		return;
+	step = js_int(body, "step", -1);
+	bytes = js_int(body, "bytes", 0);
+	compiles = js_int(body, "compile", 0);
+	if (bytes != peer->bytes)
+		stall_output(stall, now, false);
+	if (compiles != peer->compiles)
+		stall_compile(stall, now, false);
+	if (step >= 0 && (!peer->stepped || step > peer->step))
+		stall_step(stall, now, step);
+	*peer = (struct peer){ step >= 0, step, bytes, compiles };
+}
+
+static void exchange(struct agent *agent, struct mono now)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+
+	if (agent->task.nodes == 1 || now.ms - watchdog->peers_at.ms < exchange_ms(agent))
+		return;
+	watchdog->peers_at = now;
+	if (agent->task.node > 0) {
+		tell_progress(agent);
+		return;
+	}
+	for (int i = 1; i < agent->task.nodes; i++)
+		hear_peer(agent, i, now);
+}
+
+/* ---- the compile cache ---- */
+
+/* Adds up names, sizes and times beneath a folder; false if it took too long. */
+static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
+{
+	DIR *folder = fdopendir(fd);
+	struct dirent *entry;
+	bool whole = true;
+
+	if (!folder) {
+		close(fd);
+		return true;
+	}
+	while (whole && (entry = readdir(folder))) {
+		struct stat st;
+		int inner;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		*sum += (uint64_t)st.st_size * 31 + (uint64_t)st.st_mtim.tv_sec * 7 +
+			(uint64_t)st.st_mtim.tv_nsec + 1;
+		if (!S_ISDIR(st.st_mode) || depth == 0)
+			continue;
+		whole = mono_now().ms < deadline_ms;
+		inner = openat(dirfd(folder), entry->d_name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (inner >= 0)
+			whole = sum_folder(inner, depth - 1, deadline_ms, sum) && whole;
+	}
+	closedir(folder);
+	return whole;
+}
+
+/* 0 stands for "not known". */
+static uint64_t look_at_cache(const struct agent *agent)
+{
+	const json_t *compile = json_object_get(agent->task.order, "compile");
+	const char *cache = js_str(compile, "cache");
+	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	uint64_t sum = 1;
+
+	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, mono_now().ms + CACHE_LOOK_MS, &sum))
+		return 0;
+	return sum;
+}
+
+/* Looked at only where it decides: half way through a silence, and at its end. */
+static void note_cache(struct agent *agent, struct mono now)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	const struct stall *stall = &watchdog->stall;
+
+	if (stall->mode == STALL_OFF || watchdog->cache_for.ms == stall->last.ms ||
+	    now.ms - stall->last.ms < stall_limit(stall) / 2)
+		return;
+	watchdog->cache_for = stall->last;
+	watchdog->cache_sum = look_at_cache(agent);
+}
+
+static bool cache_has_grown(struct agent *agent)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	uint64_t before =
+		watchdog->cache_for.ms == watchdog->stall.last.ms ? watchdog->cache_sum : 0;
+
+	return before != 0 && look_at_cache(agent) != before;
+}
+
+/* ---- judging ---- */
+
+static void stop_stalled(struct agent *agent, const struct stall_verdict *verdict)
+{
+	json_t *stall = json_object();
+
+	js_put_str(stall, "doing", stall_doing_names[verdict->doing]);
+	js_put(stall, "silent_ms", json_integer(verdict->silent_ms));
+	js_put(stall, "limit_ms", json_integer(verdict->limit_ms));
+	js_put(stall, "since", json_integer(utc_now().ms - verdict->silent_ms));
+	js_put(agent->report.body, "stall", stall);
+	/* The others hang as well: they need not wait until ours has gone. */
+	agent_tell_peers(agent, 128 + SIGTERM);
+	supervise_stop(agent, STOPPED_STALL);
+}
+
+static void on_look(void *arg)
+{
+	struct agent *agent = arg;
+	struct watchdog *watchdog = &agent->watchdog;
+	struct mono now = mono_now();
+	struct stall_verdict verdict;
+	int64_t beat = agent->task.heartbeat_ms;
+
+	if (agent->state || agent->over || agent->stopped)
+		return;
+	exchange(agent, now);
+	if (agent->task.node == 0) {
+		note_cache(agent, now);
+		if (stall_judge(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
+			if (cache_has_grown(agent))
+				stall_cache(&watchdog->stall, now);
+			else
+				stop_stalled(agent, &verdict);
+		}
+	}
+	loop_after(agent->loop, beat < LOOK_MS ? beat : LOOK_MS, on_look, agent);
+}
+
+void watchdog_start(struct agent *agent)
+{
+	struct stall *stall = &agent->watchdog.stall;
+
+	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, mono_now());
+	loop_after(agent->loop, 0, on_look, agent);
+}
