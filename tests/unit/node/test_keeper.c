@@ -283,6 +283,8 @@ static void a_keeper_that_dies_is_replaced(void **state)
 
 	order_write(place, order_with_checkpoints(place, script, NULL));
 	agent = start(place, PREFIX, 0, plain_env, NULL);
+	/* Before that the command, too, looks like the agent for a moment. */
+	assert_true(wait_for_state(place, PREFIX, 0, "running"));
 	for (int i = 0; i < 2000 && !(keeper = keeper_of(agent)); i++)
 		pause_ms(10);
 	assert_true(keeper > 0);

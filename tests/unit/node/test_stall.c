@@ -400,7 +400,7 @@ static void ten_thousand_healthy_runs_give_no_alarm(void **state)
 
 		make_run(&run, seed);
 		start_up(&run);
-		count = between(&run.chance, 100, 400);
+		count = between(&run.chance, 60, 240);
 		for (int i = 0; i < count; i++)
 			one_report(&run, i);
 		silent_for(&run, between(&run.chance, SECOND, 4 * MINUTE)); /* the end */
