@@ -35,7 +35,7 @@ static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed
 	for (int id = 0; id < OPT_COUNT; id++) {
 		size_t distance = text_distance(written, opt_rows[id].name, 2);
 
-		if ((allowed >> id & 1) && distance < best_distance) {
+		if ((allowed >> id & 1) && opt_rows[id].help && distance < best_distance) {
 			best = (enum opt_id)id;
 			best_distance = distance;
 		}

@@ -24,7 +24,7 @@ struct opt_row {
 	char letter; /* 0: none */
 	enum opt_kind kind;
 	const char *argument;
-	const char *help;
+	const char *help; /* NULL: hidden */
 };
 extern const struct opt_row opt_rows[OPT_COUNT];
 
@@ -76,6 +76,8 @@ int cmd_attach(const struct args *args, struct err **err);
 int cmd_resume(const struct args *args, struct err **err);
 int cmd_stop(const struct args *args, struct err **err);
 int cmd_status(const struct args *args, struct err **err);
+int cmd_rm(const struct args *args, struct err **err);
+int cmd_prune(const struct args *args, struct err **err); /* list --prune */
 int cmd_list(const struct args *args, struct err **err);
 int cmd_events(const struct args *args, struct err **err);
 int cmd_logs(const struct args *args, struct err **err);

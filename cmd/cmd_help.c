@@ -13,7 +13,7 @@ static void print_options(uint64_t options)
 		const struct opt_row *row = &opt_rows[id];
 		AUTO(auto_free) char *name = NULL;
 
-		if (!(options >> id & 1))
+		if (!(options >> id & 1) || !row->help)
 			continue;
 		name = mem_format("--%s%s%s", row->name, row->argument ? " " : "",
 				  row->argument ? row->argument : "");

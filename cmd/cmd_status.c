@@ -76,6 +76,8 @@ int cmd_list(const struct args *args, struct err **err)
 	json_t *run;
 	size_t i;
 
+	if (args->given[OPT_PRUNE])
+		return cmd_prune(args, err);
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
 	    journal_runs(journal, collect_run, runs, err) < 0)
 		return -1;

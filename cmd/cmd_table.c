@@ -19,7 +19,7 @@ const struct cmd cmd_table[] = {
 	  cmd_plan },
 	{ "run", "SPEC", 1, 1,
 	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) |
-		  OPT_BIT(REQUESTS),
+		  OPT_BIT(REQUESTS) | OPT_BIT(LEASE),
 	  "carry a job through: precompile, prove the cache, train",
 	  "With --id the command can be repeated: it creates the run, or goes on with it, or "
 	  "gives\n"
@@ -29,17 +29,27 @@ const struct cmd cmd_table[] = {
 	{ "attach", "RUN", 1, 1, 0, "follow a run that someone else drives",
 	  "Ends with the run, with its exit code. Ctrl-C ends the command, not the run.",
 	  cmd_attach },
-	{ "resume", "[RUN]", 0, 1, OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT),
+	{ "resume", "[RUN]", 0, 1,
+	  OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(LEASE),
 	  "take over a run whose driver has died or left",
 	  "Exit code 7: someone drives it. --all starts a driver in the background for every\n"
 	  "run that goes on and has none, and returns once they drive.",
 	  cmd_resume },
-	{ "stop", "RUN", 1, 1, OPT_BIT(REASON), "stop a run on its engine and record why",
+	{ "stop", "RUN", 1, 1, OPT_BIT(REASON) | OPT_BIT(LEASE),
+	  "stop a run on its engine and record why",
 	  "Returns when it has ended. Its driver, if it has one, does it and exits with 6.",
 	  cmd_stop },
 	{ "status", "[RUN]", 0, 1, 0, "the state of a run, with its attempts",
 	  "RUN is an id, a unique prefix of one, or @last (the default).", cmd_status },
-	{ "list", "", 0, 0, 0, "all runs, newest first", NULL, cmd_list },
+	{ "rm", "RUN…", 1, -1, OPT_BIT(LEASE), "forget finished runs",
+	  "Removes the events of each RUN and its folder in the state directory and in the\n"
+	  "workspace: logs, outputs and the checkpoints that are there. What is beneath\n"
+	  "checkpoint.url stays, and so does the compile cache. A run that goes on is refused.",
+	  cmd_rm },
+	{ "list", "", 0, 0, OPT_BIT(PRUNE) | OPT_BIT(LEASE), "all runs, newest first",
+	  "With --prune AGE it forgets the finished runs that ended longer ago, as rm does, and\n"
+	  "says which.",
+	  cmd_list },
 	{ "events", "RUN", 1, 1, OPT_BIT(FOLLOW), "the journal of a run, one JSON object a line",
 	  NULL, cmd_events },
 	{ "logs", "RUN", 1, 1, OPT_BIT(FOLLOW) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),

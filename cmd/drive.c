@@ -9,7 +9,10 @@
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
+#include "jobs/base/text.h"
 #include "jobs/run/background.h"
+
+#define LEASE_LEAST_MS 300
 
 void drive_show_event(void *arg, const struct event *ev, json_t *row)
 {
@@ -24,6 +27,30 @@ void drive_show_event(void *arg, const struct event *ev, json_t *row)
 	sentence = ev ? event_sentence(ev, row) : NULL;
 	if (sentence)
 		out_note("%.8s  %s", utc_format(ev->at, at) + 11, sentence);
+}
+
+void drive_show_wait(void *arg, const char *holder, int64_t at_most_ms)
+{
+	AUTO(auto_free) char *time = text_format_duration(at_most_ms);
+
+	(void)arg;
+	out_note("%s has the run; if it is dead, that is certain in %s at most",
+		 *holder ? holder : "another driver", time);
+}
+
+int drive_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err)
+{
+	const char *text = args->value[OPT_LEASE];
+
+	*ret = LEASE_RULES;
+	if (!text)
+		return 0;
+	if (!text_duration(text, &ret->valid_ms) || ret->valid_ms < LEASE_LEAST_MS) {
+		err_set(err, EXIT_USAGE, "--lease needs a longer time, not '%s'", text);
+		return err_hint(err, "leave it out");
+	}
+	ret->renew_ms = ret->valid_ms / 3;
+	return 0;
 }
 
 /* --- interrupts --- */
@@ -92,9 +119,12 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 {
 	const char *policy = args->value[OPT_ON_INTERRUPT];
 	struct interrupts interrupts = { .stop = policy && strcmp(policy, "stop") == 0 };
+	struct lease_rules rules;
 	struct driver_options options = {
 		.run = run,
 		.plan = plan,
+		.on_wait = drive_show_wait,
+		.lease = &rules,
 		.on_event = drive_show_event,
 		.on_interrupt = on_interrupt,
 		.on_answer = on_answer,
@@ -102,6 +132,8 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	};
 	enum exit_code exit_code = EXIT_DEFECT;
 
+	if (drive_lease_rules(args, &rules, err) < 0)
+		return -1;
 	if (driver_run(journal, &options, &exit_code, err) < 0)
 		return -1;
 	if (exit_code == EXIT_DETACHED) {

@@ -8,6 +8,12 @@
 /* One plain line per change on stderr, or with --json the event on stdout. */
 void drive_show_event(void *arg, const struct event *ev, json_t *row);
 
+/* A lease_wait_fn that tells people who is waited for. */
+void drive_show_wait(void *arg, const char *holder, int64_t at_most_ms);
+
+/* The rules of leases, as the command line has them. */
+int drive_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err);
+
 /* Drive the run until it ends or is detached, then print its summary. `plan` as
  * in driver_options. The exit code, or -1. */
 int drive_run(const struct args *args, struct journal *journal, const char *run,

@@ -58,7 +58,7 @@ static void write_holder(int fd)
 static int lock_try(struct lease *lease, const char *state_dir, struct err **err)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", state_dir, lease->run);
-	AUTO(auto_free) char *path = fs_join(folder, "driver.lock");
+	AUTO(auto_free) char *path = fs_join(folder, LEASE_LOCK);
 
 	for (;;) {
 		AUTO(auto_close) int fd = -1;
@@ -80,6 +80,7 @@ static int lock_try(struct lease *lease, const char *state_dir, struct err **err
 			continue;
 		write_holder(fd);
 		lease->fd = TAKE_FD(fd);
+		lease->path = TAKE(path);
 		lease->held = true;
 		return 1;
 	}
@@ -95,7 +96,7 @@ static struct lease *lease_new(struct journal *journal, const char *run,
 	lease->fd = -1;
 	lease->store = journal_store(journal);
 	lease->rules = rules ? *rules : LEASE_RULES;
-	lease->key = mem_format("runs/%s/lease.json", run);
+	lease->key = mem_format("runs/%s/" LEASE_OBJECT, run);
 	random_bytes(chance, sizeof chance);
 	for (size_t i = 0; i < sizeof chance; i++)
 		snprintf(lease->nonce + 2 * i, 3, "%02x", chance[i]);
@@ -176,6 +177,19 @@ int64_t lease_due(const struct lease *lease)
 	return due > 0 ? due : 0;
 }
 
+int lease_remove(struct lease *lease, struct err **err)
+{
+	if (lease_keep(lease, err) < 0)
+		return -1;
+	/* While it is held, so that nobody loses one that is his. */
+	if (lease->store && store_delete(lease->store, lease->key, err) < 0)
+		return -1;
+	if (!lease->store && unlink(lease->path) < 0 && errno != ENOENT)
+		return fs_error(err, errno, "cannot remove '%s'", lease->path);
+	lease->held = false;
+	return 0;
+}
+
 void lease_freep(struct lease **lease)
 {
 	struct lease *l = *lease;
@@ -186,6 +200,7 @@ void lease_freep(struct lease **lease)
 		lease_object_release(l);
 	auto_close(&l->fd);
 	free(l->holder);
+	free(l->path);
 	free(l->key);
 	free(l->seen);
 	free(l);

@@ -61,6 +61,9 @@ bool lease_is_mine(const struct lease *lease);
 /* Milliseconds until lease_keep has to be called again; -1: it needs no renewal. */
 int64_t lease_due(const struct lease *lease);
 
+/* The run is gone: take away what the lease itself consists of, as its last trace. */
+int lease_remove(struct lease *lease, struct err **err);
+
 /* Give it up at once, so that a successor need not wait, and free it. */
 void lease_freep(struct lease **lease);
 

@@ -9,12 +9,17 @@
 #include "jobs/run/lease.h"
 #include "jobs/store/store.h"
 
+/* In the folder of the run. */
+#define LEASE_LOCK   "driver.lock"
+#define LEASE_OBJECT "lease.json"
+
 struct lease {
 	char run[JOURNAL_RUN_MAX];
 	char *holder; /* for people; of the last try */
 	bool held;
 	/* a lock: the folder stays while the descriptor is open */
 	int fd;
+	char *path;
 	/* an object */
 	struct store *store; /* of the journal; NULL: a lock */
 	struct lease_rules rules;

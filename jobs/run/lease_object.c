@@ -8,6 +8,7 @@
 #include "jobs/run/lease_inside.h"
 
 #define OBJECT_BYTES_MAX ((size_t)64 << 10)
+#define PATIENCE_MAX_MS  600000 /* whatever an object says */
 
 /* Where process ids and the monotonic clock mean the same as here: one boot, one
  * namespace of each. "" where the system does not say. Yours to free. */
@@ -42,6 +43,7 @@ static char *our_object(const struct lease *lease, bool held, struct mono now)
 	js_put(object, "pid", json_integer(self.pid));
 	js_put(object, "started", json_integer((json_int_t)self.start_ticks));
 	js_put_str(object, "place", place);
+	js_put(object, "valid_ms", json_integer(lease->rules.valid_ms));
 	js_put(object, "clock", json_integer(now.ms));
 	js_put(object, "epoch", json_integer(lease->epoch));
 	js_put(object, "renewed", json_integer(lease->renewed));
@@ -144,10 +146,18 @@ static enum holder judge(const struct lease *lease, const json_t *object)
 	return age >= 0 && age < lease->rules.renew_ms ? HOLDER_ALIVE : HOLDER_UNKNOWN;
 }
 
+/* How long the object must stay unchanged: what its holder counts on, or we. */
+static int64_t patience(const struct lease *lease, const json_t *object)
+{
+	int64_t theirs = js_int(object, "valid_ms", 0), ours = lease->rules.valid_ms;
+
+	return theirs > ours && theirs <= PATIENCE_MAX_MS ? theirs : ours;
+}
+
 /* A foreign object of which nothing is known: has it stayed as it was for long
  * enough? `read_at` is from before it was read. */
-static enum holder watch(struct lease *lease, const char *text, struct mono read_at,
-			 int64_t *ret_wait_ms)
+static enum holder watch(struct lease *lease, const char *text, int64_t valid_ms,
+			 struct mono read_at, int64_t *ret_wait_ms)
 {
 	int64_t left, pause = lease->rules.renew_ms / 4;
 
@@ -157,7 +167,7 @@ static enum holder watch(struct lease *lease, const char *text, struct mono read
 		lease->seen = mem_copy(text);
 		lease->seen_at = mono_now();
 	}
-	left = lease->rules.valid_ms - (read_at.ms - lease->seen_at.ms);
+	left = valid_ms - (read_at.ms - lease->seen_at.ms);
 	if (left <= 0)
 		return HOLDER_GONE;
 	*ret_wait_ms = left < pause ? left : pause;
@@ -196,7 +206,7 @@ int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err
 	note_holder(lease, object);
 	holder = is_ours(lease, object) ? HOLDER_GONE : judge(lease, object);
 	if (holder == HOLDER_UNKNOWN)
-		holder = watch(lease, text.text, read_at, ret_wait_ms);
+		holder = watch(lease, text.text, patience(lease, object), read_at, ret_wait_ms);
 	switch (holder) {
 	case HOLDER_GONE:
 		return seize(lease, object, ret_wait_ms, err);

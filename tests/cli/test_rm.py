@@ -1,0 +1,220 @@
+"""rm and list --prune: finished runs are forgotten, and nothing else goes."""
+
+import json
+import os
+import time
+
+import pytest
+
+
+@pytest.fixture(params=["sqlite", "dir"])
+def state(project, request):
+    """The options for a state of this kind, and its folder."""
+    folder = project.root / "there"
+    return ("--state", f"{request.param}:{folder}"), folder
+
+
+def run(project, options, name, *argv, code=0):
+    result = project.stoker(*options, "run", project.spec_path, "--id", name, *argv)
+    assert result.code == code, str(result)
+
+
+def runs(project, options) -> set:
+    return {line["run"] for line in project.ok(*options, "--json", "list").lines}
+
+
+def listing(folder) -> list:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_finished_run_is_forgotten_with_its_folders_and_nothing_else(project, state):
+    options, folder = state
+    run(project, options, "stays")
+    before = listing(folder)
+    cache = listing(project.cache)
+    run(project, options, "goes", "--set", "hyperparameters.lr=0.5")
+    assert (folder / "workspace" / "runs" / "goes").is_dir()
+    assert (folder / "runs" / "goes").is_dir()
+    result = project.ok(*options, "rm", "goes")
+    assert "removed goes: fake, succeeded at 20" in result.out
+    assert runs(project, options) == {"stays"}
+    left = [name for name in listing(folder) if name not in before]
+    assert not [name for name in left if "goes" in name], left
+    assert [name for name in before if name not in listing(folder)] == []
+    assert set(cache) <= set(listing(project.cache))
+    assert project.stoker(*options, "status", "goes").code == 2
+
+
+def test_json_says_what_was_removed(project, state):
+    options, _ = state
+    for name in ("one", "two"):
+        run(project, options, name)
+    lines = project.ok(*options, "--json", "rm", "one", "tw", "one").lines
+    assert [line["run"] for line in lines] == ["one", "two"]
+    for line in lines:
+        assert line["removed"] is True and line["state"] == "succeeded"
+        assert line["name"] == "fake" and line["ended"].endswith("Z")
+    assert runs(project, options) == set()
+
+
+def test_the_id_is_free_again(project, state):
+    options, _ = state
+    run(project, options, "one")
+    project.ok(*options, "rm", "one")
+    run(project, options, "one", "--set", "hyperparameters.lr=0.25")  # another plan
+    rows = project.ok(*options, "events", "one").lines
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert rows[-1]["event"] == "run.ended"
+
+
+def test_one_wrong_name_and_none_is_removed(project, state):
+    options, _ = state
+    run(project, options, "one")
+    result = project.stoker(*options, "rm", "one", "nosuch")
+    assert result.code == 2 and "nosuch" in result.err and result.cure
+    assert runs(project, options) == {"one"}
+
+
+def wait_for_step(project, options, name):
+    for _ in range(600):
+        rows = project.stoker(*options, "events", name)
+        if rows.code == 0 and any(row["event"] == "train.progress" or
+                                  (row["event"], row.get("phase")) == ("attempt.claimed", "train")
+                                  for row in rows.lines):
+            return
+        time.sleep(0.05)
+    raise AssertionError("training never began")
+
+
+def test_a_run_that_goes_on_is_refused_and_untouched(project, state):
+    options, folder = state
+    project.extra("import time\ndef step(args, number):\n    time.sleep(0.1)\n")
+    process = project.start(*options, "run", project.spec_path, "--id", "busy",
+                            "--set", "hyperparameters.max_steps=600")
+    try:
+        wait_for_step(project, options, "busy")
+        result = project.stoker(*options, "rm", "busy")
+        assert result.code in (4, 7), str(result)
+        assert "stoker stop busy" in result.cure
+        assert (folder / "workspace" / "runs" / "busy").is_dir()
+        assert project.stoker(*options, "list", "--prune", "0s").code == 0
+        assert runs(project, options) == {"busy"}
+    finally:
+        project.stoker(*options, "stop", "busy")
+        process.communicate(timeout=60)
+    assert project.ok(*options, "rm", "busy").code == 0
+
+
+def test_no_link_is_followed(project, state):
+    options, folder = state
+    run(project, options, "one")
+    outside = project.root / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("kept")
+    inside = folder / "workspace" / "runs" / "one"
+    (inside / "link-to-folder").symlink_to(outside)
+    (inside / "link-to-file").symlink_to(outside / "precious")
+    project.ok(*options, "rm", "one")
+    assert not inside.exists()
+    assert (outside / "precious").read_text() == "kept"
+
+
+@pytest.mark.parametrize("where", ["state", "workspace"])
+def test_a_folder_that_is_a_link_is_refused(project, state, where):
+    options, folder = state
+    run(project, options, "one")
+    top = folder if where == "state" else folder / "workspace"
+    moved = project.root / "moved"
+    os.rename(top / "runs" / "one", moved)
+    (top / "runs" / "one").symlink_to(moved)
+    before = listing(moved)
+    result = project.stoker(*options, "rm", "one")
+    assert result.code == 4, str(result)
+    assert "link" in result.err and result.cure
+    assert [name for name in listing(moved) if "lock" not in name and "lease" not in name] == \
+        [name for name in before if "lock" not in name and "lease" not in name]
+
+
+def test_a_removal_that_was_cut_short_can_be_finished(project, state):
+    options, folder = state
+    run(project, options, "one")
+    project.ok(*options, "rm", "one")
+    rest = folder / "runs" / "one" / "events"
+    rest.mkdir(parents=True)
+    (rest / "000000000007.json").write_text("{}")
+    project.ok(*options, "rm", "one")
+    assert not (folder / "runs" / "one").exists()
+    # Or the id is used again.
+    rest.mkdir(parents=True)
+    (rest / "000000000002.json").write_text("{}")
+    run(project, options, "one")
+    assert runs(project, options) == {"one"}
+
+
+def test_checkpoints_beneath_checkpoint_url_stay(project, state):
+    options, _ = state
+    kept = project.root / "checkpoints"
+    project.write(checkpoint={"url": str(kept)})
+    result = project.stoker(*options, "run", project.spec_path, "--id", "one")
+    if result.code == 4:
+        pytest.skip("checkpoint.url is not there yet")
+    (kept / "one" / "attempt-1").mkdir(parents=True, exist_ok=True)
+    (kept / "one" / "attempt-1" / "model").write_text("weights")
+    project.ok(*options, "rm", "one")
+    assert (kept / "one" / "attempt-1" / "model").read_text() == "weights"
+
+
+def test_prune_takes_what_ended_long_enough_ago_and_says_which(project, state):
+    options, _ = state
+    for name in ("old", "young"):
+        run(project, options, name)
+    nothing = project.ok(*options, "list", "--prune", "30d")
+    assert "30d" in nothing.err and nothing.out == ""
+    assert runs(project, options) == {"old", "young"}
+    result = project.ok(*options, "--json", "list", "--prune", "0s")
+    assert {line["run"] for line in result.lines} == {"old", "young"}
+    assert runs(project, options) == set()
+
+
+def test_prune_by_age(project, state):
+    options, _ = state
+    run(project, options, "old")
+    time.sleep(2.1)
+    run(project, options, "young")
+    result = project.ok(*options, "list", "--prune", "2s")
+    assert "removed old" in result.out and "young" not in result.out
+    assert runs(project, options) == {"young"}
+
+
+@pytest.mark.parametrize("age", ["", "soon", "-1d", "30", "1y"])
+def test_an_age_that_is_none(project, age):
+    result = project.stoker("list", "--prune", age)
+    assert result.code == 2 and "30d" in result.cure
+    assert not project.state.exists()
+
+
+def test_failed_and_stopped_runs_are_finished_too(project, state):
+    options, _ = state
+    project.extra("def start(args):\n    raise SystemExit('no data')\n")
+    run(project, options, "failed", code=1)
+    line, = project.ok(*options, "--json", "rm", "failed").lines
+    assert line["state"] == "failed"
+
+
+def test_rm_where_nothing_is_creates_nothing(project):
+    assert project.stoker("rm", "one").code == 2
+    assert project.ok("list", "--prune", "1d").out == ""
+    assert not project.state.exists()
+
+
+def test_rm_of_a_workspace_of_its_own(project, state):
+    options, folder = state
+    workspace = project.root / "elsewhere"
+    project.write(workspace=str(workspace))
+    run(project, options, "one")
+    agents = listing(workspace / "agents")
+    project.ok(*options, "rm", "one")
+    assert not (workspace / "runs" / "one").exists()
+    assert listing(workspace / "agents") == agents
+    assert json.loads(project.ok(*options, "--json", "list").out or "{}") == {}
+    assert not (folder / "runs" / "one").exists()
