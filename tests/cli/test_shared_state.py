@@ -1,20 +1,195 @@
 """State on a shared file system: the journal as objects, the lease as one."""
 
 import json
+import os
+import signal
+import time
+
+import pytest
+import stoker as cli
+
+LEASE = "3s"  # in place of a minute
 
 
-def shared(project) -> tuple:
-    return "--state", f"dir:{project.root / 'shared'}"
+class Shared:
+    """A project whose state is a folder of objects."""
+
+    def __init__(self, project):
+        self.project = project
+        self.folder = project.root / "shared"
+        self.state = ("--state", f"dir:{self.folder}")
+
+    def slow(self, seconds: float):
+        self.project.extra(f"import time\ndef step(*args):\n    time.sleep({seconds})\n")
+
+    def start(self, *argv):
+        return self.project.start(*self.state, *argv)
+
+    def run(self, *argv):
+        return self.start("--json", "run", self.project.spec_path, "--id", "one", *argv)
+
+    def ok(self, *argv):
+        return self.project.ok(*self.state, *argv)
+
+    def events(self) -> list:
+        result = self.project.stoker(*self.state, "events", "one")
+        return result.lines if result.code == 0 else []
+
+    def wait(self, what, seconds=60):
+        """Until an event is there that `what` accepts; the event."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for row in self.events():
+                if what(row):
+                    return row
+            time.sleep(0.05)
+        raise AssertionError(f"it did not happen; only {[row['event'] for row in self.events()]}")
+
+    def training(self):
+        return self.wait(lambda row: (row["event"], row.get("phase")) == ("attempt.claimed", "train"))
+
+    def lease(self) -> dict:
+        return json.loads((self.folder / "runs" / "one" / "lease.json").read_text())
+
+    def trainings(self) -> int:
+        return len([row for row in self.events()
+                    if (row["event"], row["phase"] if "phase" in row else "") ==
+                    ("attempt.submitted", "train")])
 
 
-def test_a_run_on_dir_state_is_as_any_other(project):
-    state = shared(project)
+@pytest.fixture
+def shared(project):
+    made, started = Shared(project), []
+    start = made.start
+    made.start = lambda *argv: started.append(start(*argv)) or started[-1]
+    yield made
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def test_a_run_on_dir_state_is_as_any_other(shared):
+    state, project = shared.state, shared.project
     result = project.stoker(*state, "--json", "run", project.spec_path, "--id", "one")
     assert result.code == 0, str(result)
-    assert result.lines == project.ok(*state, "events", "one").lines
-    status, = project.ok(*state, "--json", "status", "@last").lines
+    assert result.lines == shared.events()
+    status, = shared.ok("--json", "status", "@last").lines
     assert (status["run"], status["state"]) == ("one", "succeeded")
     assert project.stoker(*state, "run", project.spec_path, "--id", "one").code == 0
-    assert project.ok(*state, "events", "one").lines == result.lines
-    lease = json.loads((project.root / "shared" / "runs" / "one" / "lease.json").read_text())
-    assert lease["held"] is False
+    assert shared.events() == result.lines
+    assert shared.lease()["held"] is False
+
+
+def test_a_stopped_driver_that_was_replaced_stands_down_without_an_effect(shared):
+    shared.slow(0.5)
+    first = shared.run("--lease", LEASE)
+    shared.training()
+    os.kill(first.pid, signal.SIGSTOP)
+    before = len(shared.events())
+    time.sleep(3)
+    second = shared.start("--json", "resume", "one", "--lease", LEASE)
+    taken = shared.wait(lambda row: row["event"] == "driver.took_over" and row["epoch"] == 2)
+    assert taken["pid"] == second.pid
+    assert taken["seq"] == before + 1
+    lease = shared.lease()
+    os.kill(first.pid, signal.SIGCONT)
+    result = cli.finish(first)
+    assert result.code == 7, str(result)
+    assert str(second.pid) in result.err or "took run one over" in result.err
+    assert shared.lease()["nonce"] == lease["nonce"]
+    assert cli.finish(second).code == 0
+    rows = shared.events()
+    assert [row["event"] for row in rows].count("driver.left") == 0
+    assert [row["event"] for row in rows].count("driver.took_over") == 2
+    assert rows[-1]["event"] == "run.ended" and rows[-1]["state"] == "succeeded"
+    # Its own words end where it was stopped; what it reads afterwards is another's.
+    assert result.lines == rows[:len(result.lines)]
+    assert shared.trainings() == 1
+
+
+def test_a_stopped_driver_that_nobody_replaced_goes_on(shared):
+    shared.slow(0.3)
+    driver = shared.run("--lease", "1s")
+    shared.training()
+    os.kill(driver.pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(driver.pid, signal.SIGCONT)
+    assert cli.finish(driver).code == 0
+    assert shared.trainings() == 1
+
+
+def test_a_driver_that_was_killed_here_is_replaced_at_once(shared):
+    shared.slow(0.2)
+    driver = shared.run()
+    shared.training()
+    driver.kill()
+    driver.wait()
+    start = time.monotonic()
+    second = shared.start("resume", "one")
+    shared.wait(lambda row: row["event"] == "driver.took_over" and row["epoch"] == 2)
+    assert time.monotonic() - start < 30  # half of what a lease is good for
+    assert cli.finish(second).code == 0
+    assert shared.trainings() == 1
+
+
+def test_a_driver_of_which_nothing_is_known_is_waited_for(shared):
+    """As one on another machine: its process cannot be asked."""
+    shared.slow(0.4)
+    driver = shared.run("--lease", LEASE)
+    shared.training()
+    driver.kill()
+    driver.wait()
+    path = shared.folder / "runs" / "one" / "lease.json"
+    path.write_text(json.dumps({**shared.lease(), "place": "elsewhere", "host": "far"}))
+    start = time.monotonic()
+    second = shared.start("resume", "one", "--lease", LEASE)
+    shared.wait(lambda row: row["event"] == "driver.took_over" and row["epoch"] == 2)
+    assert time.monotonic() - start >= 3
+    result = cli.finish(second)
+    assert result.code == 0, str(result)
+    assert "on far" in result.err
+    assert shared.trainings() == 1
+
+
+def test_of_two_that_resume_one_drives(shared):
+    shared.slow(0.3)
+    driver = shared.run()
+    shared.training()
+    driver.send_signal(signal.SIGTERM)
+    assert cli.finish(driver).code == 8
+    both = [shared.start("resume", "one") for _ in range(2)]
+    results = [cli.finish(process) for process in both]
+    assert sorted(result.code for result in results) == [0, 7], "\n".join(map(str, results))
+    busy, = [result for result in results if result.code == 7]
+    other, = [process for process in both if process.returncode == 0]
+    assert str(other.pid) in busy.err and busy.cure
+    assert shared.trainings() == 1
+
+
+def test_stop_reaches_the_driver_through_the_journal(shared):
+    shared.slow(0.2)
+    shared.project.write(checkpoint=None)
+    driver = shared.run("--set", "hyperparameters.max_steps=500")
+    shared.training()
+    assert shared.ok("stop", "one").code == 0
+    assert cli.finish(driver).code == 6
+    assert shared.events()[-1]["state"] == "stopped"
+
+
+def test_the_other_kind_of_state_is_refused_with_a_cure(shared):
+    project = shared.project
+    assert project.stoker(*shared.state, "run", project.spec_path, "--id", "one").code == 0
+    result = project.stoker("--state", f"sqlite:{shared.folder}", "list")
+    assert result.code == 4
+    assert "dir" in result.err and "sqlite" in result.cure
+    # By its path alone it is what it is.
+    assert project.ok("--state", shared.folder, "--json", "list").lines[0]["run"] == "one"
+    result = project.stoker("--state", "ftp:/x", "list")
+    assert result.code == 2 and "dir:DIRECTORY" in result.cure
+
+
+def test_help_does_not_speak_of_options_for_tests(project):
+    for words in (("help", "run"), ("help", "resume"), ("help", "rm"), ("help", "list")):
+        assert "--lease" not in project.ok(*words).out
+    assert "lease" not in project.stoker("run", "--leas", "1s", project.spec_path).err.split("hint")[1]

@@ -1,0 +1,482 @@
+/* The promises of jobs/run/lease.h: those of both kinds on both, and those of the
+ * object with lost writes and with holders that are dead, late or far away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "faulty_store.h"
+#include "jobs/base/fs.h"
+#include "jobs/run/lease_inside.h"
+
+/* Long enough that nothing expires by itself; short enough to wait for. */
+static const struct lease_rules slow = { .valid_ms = 60000, .renew_ms = 20000 };
+static const struct lease_rules fast = { .valid_ms = 300, .renew_ms = 100 };
+
+static char dir[64];
+static const char *scheme;
+static struct journal *journal;
+
+static int set_up(void **state)
+{
+	AUTO(auto_free) char *url = NULL;
+	struct err *err = NULL;
+
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/stoker-lease-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	url = mem_format("%s:%s", scheme, dir);
+	return journal_open(url, JOURNAL_WRITE, &journal, &err);
+}
+
+static int tear_down(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	journal_freep(&journal);
+	return fs_remove_tree(dir, &err);
+}
+
+static void pause_ms(int64_t ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+static struct lease *take(const struct lease_rules *rules)
+{
+	struct lease *lease = NULL;
+	struct err *err = NULL;
+
+	if (lease_take(journal, "r", rules, NULL, NULL, &lease, &err) < 0)
+		fail_msg("%s", err->message);
+	assert_true(lease_is_mine(lease));
+	return lease;
+}
+
+static void assert_busy(const struct lease_rules *rules, const char *words)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	assert_int_equal(lease_try(journal, "r", rules, &lease, &wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_BUSY);
+	assert_non_null(err->hint);
+	if (!strstr(err->message, words))
+		fail_msg("'%s' not in '%s'", words, err->message);
+}
+
+/* --- of both kinds --- */
+
+static void one_has_it_and_the_other_is_told_who(void **state)
+{
+	AUTO(lease_freep) struct lease *mine = take(&slow), *other = NULL;
+	AUTO(auto_free) char *us = mem_format("pid %ld on ", (long)getpid());
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	assert_busy(&slow, us);
+	assert_int_equal(lease_keep(mine, &err), 0);
+	/* Another run is another lease. */
+	assert_int_equal(lease_try(journal, "other", &slow, &other, &wait_ms, &err), 1);
+}
+
+static void what_is_given_up_can_be_had_at_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct lease *lease = take(&slow);
+
+		lease_freep(&lease);
+		assert_null(lease);
+	}
+}
+
+/* Its holder is a process that has ended, however it did. */
+static void what_a_dead_process_held_can_be_had_at_once(void **state)
+{
+	struct mono start = mono_now();
+	pid_t child = fork();
+	struct lease *lease;
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		take(&slow);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	lease = take(&slow);
+	assert_true(mono_now().ms - start.ms < slow.renew_ms);
+	lease_freep(&lease);
+}
+
+static void after_a_removal_nothing_is_left_and_it_can_be_had_again(void **state)
+{
+	AUTO(auto_free) char *lock = mem_format("%s/runs/r/" LEASE_LOCK, dir);
+	AUTO(auto_free) char *object = mem_format("%s/runs/r/" LEASE_OBJECT, dir);
+	AUTO(lease_freep) struct lease *lease = take(&slow);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	assert_int_equal(lease_remove(lease, &err), 0);
+	assert_false(fs_exists(lock));
+	assert_false(fs_exists(object));
+	assert_false(lease_is_mine(lease));
+	assert_int_equal(lease_keep(lease, &err), -1);
+	{
+		AUTO(lease_freep) struct lease *next = take(&slow);
+
+		/* The late end of the first takes nothing from the second. */
+		lease_freep(&lease);
+		assert_busy(&slow, "is driven by");
+		err_freep(&err);
+		assert_int_equal(lease_keep(next, &err), 0);
+	}
+}
+
+/* Many processes at once; one has it. */
+static void assert_one_of_many(const struct lease_rules *rules)
+{
+	enum { MANY = 8 };
+	pid_t pids[MANY];
+	int gate[2], winners = 0;
+
+	assert_int_equal(pipe(gate), 0);
+	for (int i = 0; i < MANY; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			struct lease *lease = NULL;
+			struct err *err = NULL;
+			char go;
+
+			close(gate[1]);
+			if (read(gate[0], &go, 1) != 0)
+				_exit(9);
+			if (lease_take(journal, "r", rules, NULL, NULL, &lease, &err) == 0)
+				pause_ms(2000); /* the others are done by then */
+			_exit(lease ? 1 : err->code == EXIT_BUSY ? 0 : 2);
+		}
+	}
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < MANY; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+		winners += WEXITSTATUS(status);
+	}
+	assert_int_equal(winners, 1);
+}
+
+static void of_many_one_has_it(void **state)
+{
+	(void)state;
+	assert_one_of_many(&slow);
+}
+
+/* --- of the object --- */
+
+static char *object_path(void)
+{
+	return mem_format("%s/runs/r/" LEASE_OBJECT, dir);
+}
+
+static json_t *read_object(void)
+{
+	AUTO(auto_free) char *path = object_path();
+	struct err *err = NULL;
+	json_t *object = NULL;
+
+	assert_int_equal(js_load(path, 65536, &object, &err), 0);
+	return object;
+}
+
+/* As somebody else would have written it: on another machine. */
+static void write_foreign(int64_t renewed)
+{
+	AUTO(auto_free) char *path = object_path();
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *object = json_object();
+	struct err *err = NULL;
+
+	js_put(object, "held", json_true());
+	js_put_str(object, "host", "far-away");
+	js_put(object, "pid", json_integer(getpid()));
+	js_put_str(object, "place", "another boot");
+	js_put(object, "epoch", json_integer(4));
+	js_put(object, "renewed", json_integer(renewed));
+	js_put_str(object, "nonce", "another");
+	text = js_line(object);
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+}
+
+static void make_folder(void)
+{
+	AUTO(auto_free) char *folder = mem_format("%s/runs/r", dir);
+	struct err *err = NULL;
+
+	assert_int_equal(fs_mkdirs(folder, &err), 0);
+}
+
+static void a_silent_holder_is_replaced_when_its_time_is_over(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	struct mono start = mono_now();
+	int64_t wait_ms, waited = 0;
+	json_auto_t *object = NULL;
+	int taken;
+
+	(void)state;
+	make_folder();
+	write_foreign(1);
+	while ((taken = lease_try(journal, "r", &fast, &lease, &wait_ms, &err)) == 0) {
+		assert_true(wait_ms > 0 && wait_ms <= fast.valid_ms);
+		assert_string_not_equal(lease_holder(lease), "");
+		assert_false(lease_is_mine(lease));
+		pause_ms(wait_ms);
+		waited += wait_ms;
+	}
+	assert_int_equal(taken, 1);
+	assert_true(mono_now().ms - start.ms >= fast.valid_ms);
+	object = read_object();
+	assert_int_equal(js_int(object, "epoch", 0), 5);
+	assert_int_equal(js_int(object, "pid", 0), getpid());
+}
+
+static void a_holder_that_renews_is_never_replaced(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t wait_ms;
+
+	(void)state;
+	make_folder();
+	write_foreign(1);
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
+	pause_ms(fast.valid_ms * 2);
+	write_foreign(2);
+	/* However long nobody looked. */
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), -1);
+	assert_int_equal(err->code, EXIT_BUSY);
+	assert_non_null(strstr(err->message, "far-away"));
+}
+
+static void the_time_that_its_holder_counts_on_is_respected(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *path = object_path();
+	const char *text = "{\"held\":true,\"nonce\":\"x\",\"place\":\"y\",\"valid_ms\":60000}";
+	int64_t wait_ms;
+
+	(void)state;
+	make_folder();
+	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
+	pause_ms(fast.valid_ms + 100);
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
+}
+
+static void garbage_is_somebody_silent(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *path = object_path();
+	int64_t wait_ms;
+
+	(void)state;
+	make_folder();
+	assert_int_equal(fs_write_atomic(path, "\"\xff", 2, 0600, &err), 0);
+	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
+	lease_freep(&lease);
+	lease = take(&fast);
+}
+
+static void it_is_renewed_when_due_and_not_before(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = take(&fast);
+	AUTO(err_freep) struct err *err = NULL;
+	int64_t last = 0;
+
+	(void)state;
+	assert_true(lease_due(lease) > 0 && lease_due(lease) <= fast.renew_ms);
+	for (int i = 0; i < 8; i++) {
+		json_auto_t *object = read_object();
+		int64_t renewed = js_int(object, "renewed", -1);
+
+		assert_int_equal(renewed, last);
+		assert_int_equal(lease_keep(lease, &err), 0); /* too early */
+		pause_ms(lease_due(lease) + 1);
+		assert_int_equal(lease_due(lease), 0);
+		assert_int_equal(lease_keep(lease, &err), 0);
+		last++;
+	}
+	assert_true(lease_is_mine(lease));
+}
+
+static void who_was_replaced_learns_it_before_the_next_effect(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = take(&fast);
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *object = NULL;
+
+	(void)state;
+	pause_ms(fast.valid_ms);
+	assert_false(lease_is_mine(lease));
+	write_foreign(7);
+	assert_int_equal(lease_keep(lease, &err), -1);
+	assert_int_equal(err->code, EXIT_BUSY);
+	assert_non_null(strstr(err->message, "far-away"));
+	err_freep(&err);
+	assert_int_equal(lease_keep(lease, &err), -1);
+	/* Nor does it take anything away when it leaves. */
+	lease_freep(&lease);
+	object = read_object();
+	assert_int_equal(js_int(object, "renewed", 0), 7);
+}
+
+static void who_was_late_and_not_replaced_has_it_anew(void **state)
+{
+	AUTO(lease_freep) struct lease *lease = take(&fast);
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	pause_ms(fast.valid_ms * 2);
+	assert_false(lease_is_mine(lease));
+	assert_int_equal(lease_keep(lease, &err), 0);
+	assert_true(lease_is_mine(lease));
+}
+
+/* Put faults between a lease and its store. */
+static struct faulty_store *put_faults(struct lease *lease)
+{
+	struct faulty_store *store = faulty_new(dir);
+
+	lease->store = &store->base;
+	return store;
+}
+
+static void a_renewal_whose_reply_is_lost_counts(void **state)
+{
+	static const enum fault faults[] = { FAULT_REPLY_LOST, FAULT_REPEATED, FAULT_REQUEST_LOST };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(faults); i++) {
+		struct lease *lease = take(&fast);
+		struct faulty_store *store = put_faults(lease);
+		AUTO(err_freep) struct err *err = NULL;
+
+		store->faults[0] = faults[i];
+		pause_ms(lease_due(lease) + 1);
+		assert_int_equal(lease_keep(lease, &err), 0);
+		assert_null(err);
+		assert_true(lease_is_mine(lease));
+		assert_true(lease_due(lease) > 0);
+		lease_freep(&lease);
+		faulty_free(&store->base);
+	}
+}
+
+static void taking_it_survives_a_lost_reply_too(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct lease *lease = take(&fast);
+	struct faulty_store *store = put_faults(lease);
+	int64_t wait_ms;
+
+	(void)state;
+	lease_object_release(lease);
+	lease->held = false;
+	store->faults[store->next] = FAULT_REPLY_LOST;
+	assert_int_equal(lease_object_try(lease, &wait_ms, &err), 1);
+	assert_true(lease_is_mine(lease));
+	lease_freep(&lease);
+	faulty_free(&store->base);
+}
+
+static void without_its_store_it_is_kept_for_a_while_and_then_given_up(void **state)
+{
+	struct lease *lease = take(&fast);
+	struct faulty_store *store = put_faults(lease);
+	AUTO(err_freep) struct err *err = NULL;
+	struct mono start = lease->since;
+	int kept;
+
+	(void)state;
+	store->unreadable = true;
+	for (;;) {
+		for (size_t i = 0; i < STK_LENGTH(store->faults); i++)
+			store->faults[i] = FAULT_REQUEST_LOST;
+		store->next = 0;
+		pause_ms(lease_due(lease) + 1);
+		kept = lease_keep(lease, &err);
+		if (kept < 0)
+			break;
+		assert_true(mono_now().ms - start.ms < fast.valid_ms);
+	}
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	/* Before anybody else may begin. */
+	assert_true(mono_now().ms - start.ms < fast.valid_ms + 100);
+	assert_false(lease_is_mine(lease));
+	lease_freep(&lease);
+	faulty_free(&store->base);
+}
+
+static void of_many_one_has_what_a_silent_holder_left(void **state)
+{
+	static const struct lease_rules rules = { .valid_ms = 900, .renew_ms = 300 };
+
+	(void)state;
+	make_folder();
+	write_foreign(1);
+	assert_one_of_many(&rules);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+#define OF_BOTH_KINDS                                                                              \
+	TEST(one_has_it_and_the_other_is_told_who), TEST(what_is_given_up_can_be_had_at_once),     \
+		TEST(what_a_dead_process_held_can_be_had_at_once),                                 \
+		TEST(after_a_removal_nothing_is_left_and_it_can_be_had_again),                     \
+		TEST(of_many_one_has_it)
+
+int main(void)
+{
+	const struct CMUnitTest lock[] = { OF_BOTH_KINDS };
+	const struct CMUnitTest object[] = {
+		OF_BOTH_KINDS,
+		TEST(a_silent_holder_is_replaced_when_its_time_is_over),
+		TEST(a_holder_that_renews_is_never_replaced),
+		TEST(the_time_that_its_holder_counts_on_is_respected),
+		TEST(garbage_is_somebody_silent),
+		TEST(it_is_renewed_when_due_and_not_before),
+		TEST(who_was_replaced_learns_it_before_the_next_effect),
+		TEST(who_was_late_and_not_replaced_has_it_anew),
+		TEST(a_renewal_whose_reply_is_lost_counts),
+		TEST(taking_it_survives_a_lost_reply_too),
+		TEST(without_its_store_it_is_kept_for_a_while_and_then_given_up),
+		TEST(of_many_one_has_what_a_silent_holder_left),
+	};
+	int failed;
+
+	scheme = "sqlite";
+	failed = cmocka_run_group_tests_name("lock", lock, NULL, NULL);
+	scheme = "dir";
+	return failed + cmocka_run_group_tests_name("object", object, NULL, NULL);
+}
