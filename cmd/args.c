@@ -164,7 +164,8 @@ static int unknown_command(const char *word, const char *second, struct err **er
 		size_t two = text_distance(both, cmd->name, 2);
 		size_t distance = one < two ? one : two;
 
-		if (distance < best_distance) {
+		/* A name of which no letter would stay is no suggestion. */
+		if (distance < best_distance && distance < strlen(cmd->name)) {
 			best = cmd;
 			best_distance = distance;
 		}
