@@ -4,7 +4,8 @@ stderr, the same files, the same flaws (an entry that exists is never written
 again, a damaged one is compiled again on every run).
 
 What a test wants it to do besides is in extra.py, beside it, if that is there:
-functions start(args), step(number, args) and end(args)."""
+functions start(args), which may say at which step to begin, step(number, args)
+and end(args)."""
 
 import argparse
 import hashlib
@@ -75,10 +76,9 @@ def look_up(folder: Path, key: str, name: str, compiles: bool, explains: bool) -
         entry.write_bytes(zlib.compress(b"\0\0\0\0" + key.encode() * 50))
 
 
-def call(name: str, *args: object) -> None:
+def call(name: str, *args: object) -> object:
     function = getattr(extra, name, None)
-    if function:
-        function(*args)
+    return function(*args) if function else None
 
 
 def main() -> None:
@@ -88,10 +88,10 @@ def main() -> None:
     parser.add_argument("--max_steps", type=int, default=20)
     args = parser.parse_args()
 
-    call("start", args)
+    first = call("start", args) or 1
     for graph in ("init_state", "train_step", "eval_step"):
         compile_graph(graph, f"float32[{args.batch_size},8]")
-    for step in range(1, args.max_steps + 1):
+    for step in range(first, args.max_steps + 1):
         call("step", step, args)
         if step % 5 == 0 or step == args.max_steps:
             print(f"step: {step} loss: {1 / step:.6f} samples/s: 1000.0", flush=True)

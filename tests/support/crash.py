@@ -1,0 +1,244 @@
+"""Runs that are killed on purpose, and what must hold of them afterwards: the
+one-second trainer, many runs over one state, a driver that dies at a moment
+drawn from a seed, and a successor for it."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import stoker as cli
+from project import SUPPORT, Project
+
+SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
+PATIENCE = 90  # seconds that a successor may take, on a busy machine
+
+
+def resume_exists() -> bool:
+    return re.search(r"^ *resume ", cli.stoker("--help").out, re.MULTILINE) is not None
+
+
+class Site(Project):
+    """One state, one workspace, one source; every run has its own cache."""
+
+    def __init__(self, root: Path, **changes: object):
+        super().__init__(root)
+        shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
+        self.write(**{"hyperparameters": {"max_steps": 25}, **changes})
+
+    def one(self, run: str, *sets: str) -> "Run":
+        return Run(self, run, *sets)
+
+
+class Run:
+    """One run of a site, and the drivers it has had."""
+
+    def __init__(self, site: Site, run: str, *sets: str):
+        self.site, self.id = site, run
+        self.notes = site.root / f"{run}.effects"
+        self.sets = [f"env.EFFECTS={self.notes}", f"compile.cache_url={site.root}/caches/{run}", *sets]
+        self.drivers: list[Driver] = []
+        self.epilogue: list[str] = []
+
+    def argv(self) -> list:
+        return ["--json", "run", self.site.spec_path, "--id", self.id,
+                *[word for each in self.sets for word in ("--set", each)]]
+
+    def drive(self, *argv: object, **options) -> "Driver":
+        """A driver: the command line given, or `run --id`."""
+        driver = Driver(self, argv or self.argv(), **options)
+        self.drivers.append(driver)
+        return driver
+
+    def successor(self, **options) -> "Driver":
+        """Whoever goes on with it: `resume` where a run is there to be resumed."""
+        if resume_exists() and self.is_created():
+            return self.drive("--json", "resume", self.id, **options)
+        return self.drive(**options)
+
+    def is_created(self) -> bool:
+        return self.site.stoker("events", self.id).code == 0 and bool(self.events())
+
+    def events(self, kind: str | None = None) -> list:
+        return self.site.events(self.id, kind)
+
+    def status(self) -> dict:
+        return self.site.status(self.id)
+
+    def effects(self, *what: str) -> list:
+        if not self.notes.exists():
+            return []
+        rows = [json.loads(line) for line in self.notes.read_text().splitlines()]
+        return [row for row in rows if not what or row["what"] in what]
+
+    def wait_for(self, seen, seconds: float = 30) -> object:
+        """What `seen()` gives as soon as it is true."""
+        limit = time.monotonic() + seconds
+        while not (value := seen()):
+            assert time.monotonic() < limit, f"not seen in {seconds} s\n{self.story()}"
+            time.sleep(0.02)
+        return value
+
+    def wait_for_effect(self, what: str, phase: str = "train", count: int = 1) -> dict:
+        return self.wait_for(lambda: [row for row in self.effects(what)
+                                      if row["phase"] == phase][count - 1:])[0]
+
+    def processes(self) -> dict:
+        """pid → command line of everything on this machine that carries a token
+        and belongs to this run."""
+        found = {}
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                environ = (folder / "environ").read_bytes()
+                words = (folder / "cmdline").read_bytes()
+                if b"STOKER_TOKEN=" in environ and f"/runs/{self.id}/".encode() in environ + words:
+                    found[int(folder.name)] = words.replace(b"\0", b" ").decode(errors="replace")
+        return found
+
+    def agents(self) -> list:
+        return sorted(pid for pid, words in self.processes().items() if "order.json" in words)
+
+    def story(self) -> str:
+        lines = [f"run {self.id} in {self.site.root}", *self.epilogue]
+        for driver in self.drivers:
+            lines.append(f"--- {' '.join(map(str, driver.argv))} [{driver.process.poll()}] {driver.fate}")
+            lines.append(driver.err()[-2000:])
+        lines += [json.dumps({key: value for key, value in row.items() if key != "plan"})[:400]
+                  for row in self.site.stoker("events", self.id).lines]
+        lines += [json.dumps(row) for row in self.effects()]
+        return "\n".join(lines)
+
+
+class Driver:
+    """A started stoker whose streams go to files, so that a kill loses nothing
+    and its end is not waited for."""
+
+    def __init__(self, run: Run, argv, env: dict | None = None, prefix: tuple = (), **options):
+        self.run, self.argv, self.fate = run, list(argv), ""
+        folder = run.site.root / "drivers"
+        folder.mkdir(exist_ok=True)
+        stem = folder / f"{run.id}-{len(run.drivers)}"
+        self.out_path, self.err_path = stem.with_suffix(".out"), stem.with_suffix(".err")
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.process = run.site.start(*argv, env=env, prefix=prefix, stdout=out, stderr=err, **options)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def err(self) -> str:
+        return self.err_path.read_text(errors="replace")
+
+    def count(self) -> int:
+        """Events it has made durable so far."""
+        return self.out_path.read_bytes().count(b"\n")
+
+    def last_event(self) -> str:
+        lines = self.out_path.read_text().splitlines()
+        row = json.loads(lines[-1]) if lines else {}
+        return f"{row.get('event', 'start')} {row.get('phase', '')}".strip()
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> bool:
+        """kill -9; False if it had ended by itself."""
+        self.process.send_signal(signal.SIGKILL)
+        code = self.process.wait()
+        if code == -signal.SIGKILL:
+            self.fate = f"killed after {self.last_event()}"
+        return code == -signal.SIGKILL
+
+    def wait(self, seconds: float = PATIENCE) -> int:
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            story = self.run.story()
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(30)
+            raise AssertionError(f"the driver did not end in {seconds} s\n{story}") from None
+        text = self.err()
+        assert "Sanitizer" not in text and "runtime error:" not in text, self.run.story()
+        return code
+
+
+def play(run: Run, seed: str, env: dict | None = None, kills_max: int = 4,
+         successor_env: dict | None = None) -> Counter:
+    """Kill driver after driver at moments drawn from the seed, then let one
+    finish. How often it died after which event."""
+    chance = random.Random(f"{SEED}/{seed}")
+    fates: Counter = Counter()
+    for number in range(chance.choice([1, 1, 1, 2, 2, 3, kills_max])):
+        if number == 0 or not run.is_created():
+            driver = run.drive(env=env)
+        else:
+            driver = run.successor(env=successor_env or env)
+        wait_for_moment(driver, chance)
+        if not driver.kill():
+            break
+        fates[driver.last_event()] += 1
+        if chance.random() < 0.4:
+            time.sleep(chance.uniform(0, 1.5))
+    last = run.successor(env=successor_env or env)
+    assert last.wait() == 0, run.story()
+    return fates
+
+
+def wait_for_moment(driver: Driver, chance: random.Random) -> None:
+    """Half of the moments are any; the others lie close behind an event, so that
+    the short phases are met as often as the long ones."""
+    if chance.random() < 0.5:
+        limit = time.monotonic() + chance.uniform(0, 2.2)
+        while time.monotonic() < limit and not driver.ended():
+            time.sleep(0.003)
+        return
+    events, delay = chance.randint(0, 13), chance.choice([0, chance.uniform(0, 0.08)])
+    while driver.count() < events and not driver.ended():
+        time.sleep(0.001)
+    time.sleep(delay)
+
+
+def check_once(run: Run) -> None:
+    """It has succeeded, each phase took effect once, nobody is left."""
+    story = run.story()
+    rows = run.events()
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1)), story
+    count = Counter(row["event"] for row in rows)
+    assert count["run.created"] == count["run.ended"] == 1, story
+    assert rows[-1]["event"] == "run.ended" and rows[-1]["state"] == "succeeded", story
+    for kind in ("attempt.intended", "attempt.submitted", "attempt.ended"):
+        made = [(row["phase"], row["attempt"]) for row in rows if row["event"] == kind]
+        assert made == [("precompile", 1), ("train", 1)], f"{kind}: {made}\n{story}"
+    epochs = [row["epoch"] for row in rows if row["event"] == "driver.took_over"]
+    assert epochs == list(range(1, len(epochs) + 1)), story
+    effects = [(row["phase"], row["attempt"], row["what"]) for row in run.effects("start", "end")]
+    assert effects == [("precompile", 1, "start"), ("precompile", 1, "end"),
+                       ("train", 1, "start"), ("train", 1, "end")], story
+    status = run.status()
+    assert status["state"] == "succeeded" and status["exit_code"] == 0, story
+    assert not status.get("driver"), story
+    check_nothing_left(run)
+
+
+def check_nothing_left(run: Run) -> None:
+    limit = time.monotonic() + 5
+    while (left := run.processes()) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not left, f"still running: {left}\n{run.story()}"
+
+
+def process_gone(pid: int) -> bool:
+    """Dead, or waiting to be collected."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
