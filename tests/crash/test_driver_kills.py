@@ -2,6 +2,7 @@
 several runs at a time, its successors too: the run is finished all the same,
 and every phase took effect exactly once."""
 
+import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,37 +11,67 @@ import pytest
 
 KILLED = 60
 AT_A_TIME = 6
+HOUR = 3600
+
+# Where a driver was when it died, by the newest event that it had journalled.
+PHASES = {
+    "planned": ("start", "run.created", "driver.took_over", "cache.checked"),
+    "precompile": ("attempt.intended precompile", "attempt.submitted precompile",
+                   "attempt.claimed precompile", "compile.progress"),
+    "verify": ("attempt.ended precompile", "cache.verified"),
+    "train": ("attempt.intended train", "attempt.submitted train", "attempt.claimed train",
+              "train.progress"),
+    "ending": ("attempt.ended train", "run.ended train"),
+}
 
 
-@pytest.fixture(scope="module")
-def stories(tmp_path_factory):
-    site = crash.Site(tmp_path_factory.mktemp("kills"))
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        runs = [site.one(f"killed-{seed}") for seed in range(KILLED)]
-        yield [(run, pool.submit(crash.play, run, run.id)) for run in runs]
+def one_clock(folder, number):
+    return None, None
 
 
-@pytest.mark.parametrize("seed", range(KILLED))
-def test_a_run_whose_driver_is_killed_is_finished_once(stories, seed):
-    run, fates = stories[seed]
-    fates.result()
-    crash.check_once(run)
+def two_clocks(folder, number):
+    """One of the two machines that drive it is an hour ahead or behind."""
+    wrong = crash.clock_env(folder / "other_clock.so", random.Random(number).choice([-HOUR, HOUR]))
+    return (wrong, None) if number % 4 == 0 else (None, wrong)
 
 
-def test_the_moments_lie_in_all_phases(stories, record_property):
-    met = sum((fates.result() for _, fates in stories), Counter())
-    print(f"{sum(met.values())} kills: {dict(met)}")
-    record_property("kills", dict(met))
-    assert sum(met.values()) >= KILLED * 0.8, met
-    for event in ("run.created", "attempt.intended precompile", "attempt.submitted precompile",
-                  "attempt.claimed precompile", "attempt.intended train",
-                  "attempt.submitted train", "attempt.claimed train"):
-        assert met[event] > 0, f"never killed after {event}: {met}"
+class Stories:
+    def __init__(self, folder, kind):
+        self.pool = ThreadPoolExecutor(AT_A_TIME)
+        site = crash.Site(folder)
+        clocks = one_clock
+        if kind == "clock":
+            crash.other_clock(folder)
+            clocks = two_clocks
+        self.runs = [site.one(f"{kind}-{number}") for number in range(KILLED)]
+        self.fates = [self.pool.submit(crash.play, run, number, *clocks(folder, number))
+                      for number, run in enumerate(self.runs)]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "clock"])
+def stories(request, tmp_path_factory):
+    stories = Stories(tmp_path_factory.mktemp(request.param), request.param)
+    with stories.pool:
+        yield stories
+
+
+@pytest.mark.parametrize("number", range(KILLED))
+def test_a_run_whose_driver_is_killed_is_finished_once(stories, number):
+    stories.fates[number].result()
+    crash.check_once(stories.runs[number])
+
+
+def test_the_moments_lie_in_all_phases(stories):
+    met = sum((fates.result() for fates in stories.fates), Counter())
+    print(f"{met.total()} kills: {dict(met)}")
+    assert met.total() >= KILLED * 0.8, met
+    for phase, events in PHASES.items():
+        assert sum(met[event] for event in events) > 0, f"never killed in {phase}: {met}"
 
 
 def test_the_same_id_again_adds_nothing(stories):
-    run, fates = stories[0]
-    fates.result()
+    run = stories.runs[0]
+    stories.fates[0].result()
     before = len(run.events())
     assert run.drive().wait() == 0
     assert len(run.events()) == before

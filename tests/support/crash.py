@@ -21,10 +21,6 @@ SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
 PATIENCE = 90  # seconds that a successor may take, on a busy machine
 
 
-def resume_exists() -> bool:
-    return re.search(r"^ *resume ", cli.stoker("--help").out, re.MULTILINE) is not None
-
-
 class Site(Project):
     """One state, one workspace, one source; every run has its own cache."""
 
@@ -57,11 +53,8 @@ class Run:
         self.drivers.append(driver)
         return driver
 
-    def successor(self, **options) -> "Driver":
-        """Whoever goes on with it: `resume` where a run is there to be resumed."""
-        if resume_exists() and self.is_created():
-            return self.drive("--json", "resume", self.id, **options)
-        return self.drive(**options)
+    def resume(self, **options) -> "Driver":
+        return self.drive("--json", "resume", self.id, **options)
 
     def is_created(self) -> bool:
         return self.site.stoker("events", self.id).code == 0 and bool(self.events())
@@ -171,37 +164,59 @@ class Driver:
         return code
 
 
-def play(run: Run, seed: str, env: dict | None = None, kills_max: int = 4,
-         successor_env: dict | None = None) -> Counter:
-    """Kill driver after driver at moments drawn from the seed, then let one
-    finish. How often it died after which event."""
-    chance = random.Random(f"{SEED}/{seed}")
+def other_clock(folder: Path) -> Path:
+    """The library of other_clock.c, built."""
+    library = folder / "other_clock.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
+                    SUPPORT / "other_clock.c"], check=True)
+    return library
+
+
+def clock_env(library: Path, seconds: int) -> dict:
+    """A driver whose clock is off. The run time of the address sanitizer wants to
+    be the first library; in a binary without it there is none to name."""
+    linked = subprocess.run(["ldd", cli.BINARY], capture_output=True, text=True, check=True).stdout
+    sanitizer = re.findall(r"=> (\S*libasan\S*)", linked)
+    return {"LD_PRELOAD": " ".join([*sanitizer, str(library)]), "OTHER_CLOCK_S": str(seconds)}
+
+
+def play(run: Run, number: int, env: dict | None = None, successor_env: dict | None = None,
+         kills_max: int = 4) -> Counter:
+    """Kill driver after driver at moments drawn from the run's own seed, then let
+    one finish. How often one died after which event."""
+    chance = random.Random(f"{SEED}/{run.id}")
     fates: Counter = Counter()
-    for number in range(chance.choice([1, 1, 1, 2, 2, 3, kills_max])):
-        if number == 0 or not run.is_created():
-            driver = run.drive(env=env)
-        else:
-            driver = run.successor(env=successor_env or env)
-        wait_for_moment(driver, chance)
+    for turn in range(chance.choice([1, 1, 1, 2, 2, 3, kills_max])):
+        driver = go_on(run, chance, env if turn == 0 else successor_env)
+        # Every other first kill lies close behind an event, each event in its turn,
+        # so that the short phases are met as surely as the long ones.
+        wait_for_moment(driver, chance, number // 2 if turn == 0 and number % 2 else None)
         if not driver.kill():
             break
         fates[driver.last_event()] += 1
         if chance.random() < 0.4:
             time.sleep(chance.uniform(0, 1.5))
-    last = run.successor(env=successor_env or env)
-    assert last.wait() == 0, run.story()
+    assert go_on(run, chance, successor_env).wait() == 0, run.story()
     return fates
 
 
-def wait_for_moment(driver: Driver, chance: random.Random) -> None:
-    """Half of the moments are any; the others lie close behind an event, so that
-    the short phases are met as often as the long ones."""
-    if chance.random() < 0.5:
+def go_on(run: Run, chance: random.Random, env: dict | None) -> Driver:
+    """Most take a run up by `resume`, some say the same as at first."""
+    by_id = chance.random() < 0.25
+    return run.drive(env=env) if by_id or not run.is_created() else run.resume(env=env)
+
+
+EVENTS = 16  # of a run that nothing happens to, about
+
+
+def wait_for_moment(driver: Driver, chance: random.Random, event: int | None) -> None:
+    if event is None and chance.random() < 0.6:
         limit = time.monotonic() + chance.uniform(0, 2.2)
         while time.monotonic() < limit and not driver.ended():
             time.sleep(0.003)
         return
-    events, delay = chance.randint(0, 13), chance.choice([0, chance.uniform(0, 0.08)])
+    events = chance.randrange(EVENTS) if event is None else event % EVENTS
+    delay = chance.choice([0, chance.uniform(0, 0.08)])
     while driver.count() < events and not driver.ended():
         time.sleep(0.001)
     time.sleep(delay)
@@ -218,6 +233,7 @@ def check_once(run: Run) -> None:
     for kind in ("attempt.intended", "attempt.submitted", "attempt.ended"):
         made = [(row["phase"], row["attempt"]) for row in rows if row["event"] == kind]
         assert made == [("precompile", 1), ("train", 1)], f"{kind}: {made}\n{story}"
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows), story
     epochs = [row["epoch"] for row in rows if row["event"] == "driver.took_over"]
     assert epochs == list(range(1, len(epochs) + 1)), story
     effects = [(row["phase"], row["attempt"], row["what"]) for row in run.effects("start", "end")]
