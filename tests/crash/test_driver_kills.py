@@ -38,7 +38,7 @@ def two_clocks(folder, number):
 class Stories:
     def __init__(self, folder, kind):
         self.pool = ThreadPoolExecutor(AT_A_TIME)
-        site = crash.Site(folder)
+        site = crash.Site(folder, state="dir" if kind == "dir" else "sqlite")
         clocks = one_clock
         if kind == "clock":
             crash.other_clock(folder)
@@ -48,7 +48,7 @@ class Stories:
                       for number, run in enumerate(self.runs)]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "clock"])
+@pytest.fixture(scope="module", params=["sqlite", "dir", "clock"])
 def stories(request, tmp_path_factory):
     stories = Stories(tmp_path_factory.mktemp(request.param), request.param)
     with stories.pool:

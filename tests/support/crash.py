@@ -21,6 +21,9 @@ SEED = int(os.environ.get("STOKER_TEST_SEED", "1"))
 PATIENCE = 90  # seconds that a successor may take, on a busy machine
 
 
+DULL = ("v", "run", "plan", "plan_digest", "seed", "sources", "token", "graph_key", "nonce", "spec")
+
+
 class Site(Project):
     """One state, one workspace, one source; every run has its own cache."""
 
@@ -105,9 +108,8 @@ class Run:
         for driver in self.drivers:
             lines.append(f"--- {' '.join(map(str, driver.argv))} [{driver.process.poll()}] {driver.fate}")
             lines.append(driver.err()[-2000:])
-        lines += [json.dumps({key: value for key, value in row.items() if key != "plan"})[:400]
-                  for row in self.site.stoker("events", self.id).lines]
-        lines += [json.dumps(row) for row in self.effects()]
+        lines += [" ".join(f"{key}={str(value)[:150]!r}" for key, value in row.items() if key not in DULL)
+                  for rows in (self.site.stoker("events", self.id).lines, self.effects()) for row in rows]
         return "\n".join(lines)
 
 
