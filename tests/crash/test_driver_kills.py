@@ -38,7 +38,7 @@ def two_clocks(folder, number):
 class Stories:
     def __init__(self, folder, kind):
         self.pool = ThreadPoolExecutor(AT_A_TIME)
-        site = crash.Site(folder, state="dir" if kind == "dir" else "sqlite")
+        site = crash.Site(folder, "dir" if kind == "dir" else "sqlite")
         clocks = one_clock
         if kind == "clock":
             crash.other_clock(folder)

@@ -27,10 +27,14 @@ DULL = ("v", "run", "plan", "plan_digest", "seed", "sources", "token", "graph_ke
 class Site(Project):
     """One state, one workspace, one source; every run has its own cache."""
 
-    def __init__(self, root: Path, **changes: object):
+    def __init__(self, root: Path, journal: str = "sqlite", **changes: object):
         super().__init__(root)
+        self.journal = journal
         shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
         self.write(**{"hyperparameters": {"max_steps": 25}, **changes})
+
+    def env(self, **more: str) -> dict:
+        return super().env(**{"STOKER_STATE": f"{self.journal}:{self.state}", **more})
 
     def one(self, run: str, *sets: str) -> "Run":
         return Run(self, run, *sets)
