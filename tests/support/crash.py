@@ -141,10 +141,14 @@ class Driver:
         """Events it has made durable so far."""
         return self.out_path.read_bytes().count(b"\n")
 
+    def seen(self) -> list:
+        """Events it has shown, with their phases."""
+        whole = self.out_path.read_bytes().rpartition(b"\n")[0].splitlines()
+        rows = [json.loads(line) for line in whole]
+        return ["start", *(f"{row['event']} {row.get('phase', '')}".strip() for row in rows)]
+
     def last_event(self) -> str:
-        lines = self.out_path.read_text().splitlines()
-        row = json.loads(lines[-1]) if lines else {}
-        return f"{row.get('event', 'start')} {row.get('phase', '')}".strip()
+        return self.seen()[-1]
 
     def ended(self) -> bool:
         return self.process.poll() is not None
@@ -186,17 +190,16 @@ def clock_env(library: Path, seconds: int) -> dict:
     return {"LD_PRELOAD": " ".join([*sanitizer, str(library)]), "OTHER_CLOCK_S": str(seconds)}
 
 
-def play(run: Run, number: int, env: dict | None = None, successor_env: dict | None = None,
+def play(run: Run, first: str | None = None, env: dict | None = None, successor_env: dict | None = None,
          kills_max: int = 4) -> Counter:
     """Kill driver after driver at moments drawn from the run's own seed, then let
-    one finish. How often one died after which event."""
+    one finish; the first is killed when it has journalled the event `first`, if
+    one is given. How often one died after which event."""
     chance = random.Random(f"{SEED}/{run.id}")
     fates: Counter = Counter()
     for turn in range(chance.choice([1, 1, 1, 2, 2, 3, kills_max])):
         driver = go_on(run, chance, env if turn == 0 else successor_env)
-        # Every other first kill lies close behind an event, each event in its turn,
-        # so that the short phases are met as surely as the long ones.
-        wait_for_moment(driver, chance, number // 2 if turn == 0 and number % 2 else None)
+        wait_for_moment(driver, chance, first if turn == 0 else None)
         if not driver.kill():
             break
         fates[driver.last_event()] += 1
@@ -212,20 +215,18 @@ def go_on(run: Run, chance: random.Random, env: dict | None) -> Driver:
     return run.drive(env=env) if by_id or not run.is_created() else run.resume(env=env)
 
 
-EVENTS = 16  # of a run that nothing happens to, about
-
-
-def wait_for_moment(driver: Driver, chance: random.Random, event: int | None) -> None:
-    if event is None and chance.random() < 0.6:
+def wait_for_moment(driver: Driver, chance: random.Random, first: str | None) -> None:
+    """Any moment, or one close behind an event."""
+    if first is None and chance.random() < 0.6:
         limit = time.monotonic() + chance.uniform(0, 2.2)
         while time.monotonic() < limit and not driver.ended():
             time.sleep(0.003)
         return
-    events = chance.randrange(EVENTS) if event is None else event % EVENTS
-    delay = chance.choice([0, chance.uniform(0, 0.08)])
-    while driver.count() < events and not driver.ended():
+    count = chance.randrange(20)
+    while not driver.ended() and (first not in driver.seen() if first else driver.count() < count):
         time.sleep(0.001)
-    time.sleep(delay)
+    if first is None:
+        time.sleep(chance.choice([0, chance.uniform(0, 0.08)]))
 
 
 def check_once(run: Run) -> None:
