@@ -76,6 +76,7 @@ clang-tidy          have clang-tidy
 cppcheck            have cppcheck
 shellcheck          have shellcheck
 libcmocka-dev       library cmocka
+bindfs              have bindfs
 strace              have strace
 tmux                have tmux
 util-linux          have setpriv

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import time
 
 import pytest
@@ -218,3 +219,23 @@ def test_rm_of_a_workspace_of_its_own(project, state):
     assert listing(workspace / "agents") == agents
     assert json.loads(project.ok(*options, "--json", "list").out or "{}") == {}
     assert not (folder / "runs" / "one").exists()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_removal_that_is_killed_leaves_the_run_or_nothing(project, state, seed):
+    options, folder = state
+    run(project, options, "one")
+    events = project.ok(*options, "events", "one").lines
+    delay = random.Random(seed).uniform(0.0, 0.12)
+    process = project.start(*options, "rm", "one")
+    time.sleep(delay)
+    process.kill()
+    process.communicate()
+    listed = runs(project, options)
+    if listed:
+        assert project.ok(*options, "events", "one").lines == events
+    again = project.stoker(*options, "rm", "one")
+    assert again.code == 0 or (again.code == 2 and not listed), str(again)
+    assert runs(project, options) == set()
+    for path in (folder / "runs" / "one", folder / "workspace" / "runs" / "one"):
+        assert not path.exists()

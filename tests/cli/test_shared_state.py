@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -187,6 +189,33 @@ def test_the_other_kind_of_state_is_refused_with_a_cure(shared):
     assert project.ok("--state", shared.folder, "--json", "list").lines[0]["run"] == "one"
     result = project.stoker("--state", "ftp:/x", "list")
     assert result.code == 2 and "dir:DIRECTORY" in result.cure
+
+
+@pytest.fixture
+def network_folder(project):
+    """A folder on a file system that counts as a network: FUSE, over a real one."""
+    real, mounted = project.root / "real", project.root / "mounted"
+    real.mkdir()
+    mounted.mkdir()
+    done = subprocess.run([shutil.which("bindfs") or "bindfs", real, mounted], capture_output=True) \
+        if shutil.which("bindfs") else None
+    if not done or done.returncode != 0:
+        pytest.skip(f"bindfs cannot mount here: {done.stderr.decode()[:200] if done else 'not installed'}")
+    yield mounted
+    subprocess.run(["umount", mounted], check=False) if os.geteuid() == 0 else \
+        subprocess.run(["fusermount", "-u", mounted], check=False)
+
+
+def test_on_a_network_file_system_the_state_is_objects_without_being_told(project, network_folder):
+    state = network_folder / "not" / "there" / "yet"
+    assert project.stoker("--state", state, "run", project.spec_path, "--id", "one").code == 0
+    assert (state / "journal.json").exists() and not (state / "journal.db").exists()
+    assert project.ok("--state", state, "--json", "list").lines[0]["state"] == "succeeded"
+    assert project.ok("--state", f"dir:{state}", "rm", "one").code == 0
+    result = project.stoker("--state", f"sqlite:{network_folder}", "run", project.spec_path)
+    assert result.code == 4
+    assert f"dir:{network_folder}" in result.cure
+    assert not (network_folder / "journal.db").exists()
 
 
 def test_help_does_not_speak_of_options_for_tests(project):
