@@ -93,14 +93,14 @@ class Run:
     def processes(self) -> dict:
         """pid → command line of everything on this machine that carries a token
         and belongs to this run."""
-        found = {}
+        found, ours = {}, re.compile(re.escape(f"{self.site.root}/") + r"[^\0]*" + f"/runs/{self.id}/")
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
                 environ = (folder / "environ").read_bytes()
                 words = (folder / "cmdline").read_bytes()
-                if b"STOKER_TOKEN=" in environ and f"/runs/{self.id}/".encode() in environ + words:
+                if b"STOKER_TOKEN=" in environ and ours.search((environ + words).decode(errors="replace")):
                     found[int(folder.name)] = words.replace(b"\0", b" ").decode(errors="replace")
         return found
 
