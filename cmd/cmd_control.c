@@ -6,16 +6,29 @@
 #include "cmd/follow.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
-#include "jobs/run/background.h"
+#include "jobs/run/lease.h"
 #include "jobs/run/request.h"
 
 /* --- attach --- */
 
+#define PROBE_MS 5000 /* how often we ask whether the driver lives */
+
 struct attachment {
 	struct follow follow; /* first: the turn gets this */
+	struct mono probed;   /* ms 0: never */
 	bool silent;          /* what is old news to a person */
 	bool left, interrupted;
 };
+
+/* A lease that can be had is a lease that nobody holds. */
+static bool is_driven(const struct follow *follow)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *busy = NULL;
+	int64_t wait_ms;
+
+	return lease_try(follow->journal, follow->run, NULL, &lease, &wait_ms, &busy) != 1;
+}
 
 static int show_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
@@ -40,7 +53,13 @@ static int attachment_turn(struct follow *follow)
 			 follow->err) < 0)
 		return -1;
 	attachment->silent = false;
-	if (attachment->left && !follow->ended)
+	if (follow->ended)
+		return 0;
+	if (attachment->probed.ms == 0 || mono_now().ms - attachment->probed.ms >= PROBE_MS) {
+		attachment->left = attachment->left || !is_driven(follow);
+		attachment->probed = mono_now();
+	}
+	if (attachment->left)
 		loop_quit(follow->loop);
 	return 0;
 }

@@ -223,7 +223,8 @@ def train(args: argparse.Namespace) -> None:
         if log or step == first:
             value = float(loss)  # waits for the devices, so the clock is read after the work
             rate = (step - done) * args.batch_size / (time.monotonic() - since)
-            say(f"step: {step} loss: {value:.6f} samples/s: {rate:.1f}")
+            # On every node: equal losses show that they train as one.
+            print(f"step: {step} loss: {value:.6f} samples/s: {rate:.1f}", flush=True)
         if evaluating:
             say(f"eval step: {step} accuracy: {float(evaluate(state['params'], *hold_out)):.4f}")
         if saving and jax.process_index() == 0:

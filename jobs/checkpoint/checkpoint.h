@@ -214,9 +214,10 @@ struct ckpt_choice {
 void ckpt_choice_release(struct ckpt_choice *choice); /* for AUTO() */
 
 /* The newest checkpoint of `run` (highest step; of equal steps that of the latest
- * attempt) in these roots that is marked and holds now. Not found is no error; a
- * root that cannot be listed is one (nothing is chosen from half of the truth). */
-int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run,
+ * attempt) in these roots that is marked, of a step less than `below` (INT64_MAX:
+ * any), and holds now. Not found is no error; a root that cannot be listed is one
+ * (nothing is chosen from half of the truth). */
+int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
 		struct ckpt_choice *ret, struct err **err);
 
 /* ---- keeping n ---- */

@@ -9,6 +9,7 @@
 #include "jobs/base/hash.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/lease.h"
+#include "jobs/store/order.h"
 
 /* The run has begun: from its plan come the rules that the flow decides by. */
 static void adopt_plan(struct driver *driver, json_t *plan)
@@ -20,6 +21,18 @@ static void adopt_plan(struct driver *driver, json_t *plan)
 	driver->plan = plan;
 	plan_policy(plan, driver->run, &policy);
 	flow_init(&driver->flow, &policy);
+}
+
+static void take_in(struct driver *driver, const struct event *ev)
+{
+	flow_apply(&driver->flow, ev);
+	driver->seq_at = mono_now();
+	if (ev->kind == EV_ATTEMPT_INTENDED) {
+		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
+		driver->continuity_known = false;
+	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
+		driver->continuity_known = true;
+	}
 }
 
 static int replay_event(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -35,8 +48,7 @@ static int replay_event(void *arg, const struct event *ev, json_t *row, struct e
 	/* Another driver took over while we thought that we drive. */
 	if (ev->kind == EV_DRIVER_TOOK_OVER && driver->live)
 		driver->stood_down = true;
-	flow_apply(&driver->flow, ev);
-	driver->seq_at = mono_now();
+	take_in(driver, ev);
 	if (driver->live && driver->options->on_event)
 		driver->options->on_event(driver->options->arg, ev, row);
 	return 0;
@@ -78,10 +90,9 @@ static int try_record(struct driver *driver, struct event *ev, struct err **err)
 	if (appended == 0)
 		return absorb(driver, err);
 	driver->seq = ev->seq;
-	driver->seq_at = mono_now();
 	if (ev->kind == EV_RUN_CREATED)
 		adopt_plan(driver, ev->plan);
-	flow_apply(&driver->flow, ev);
+	take_in(driver, ev);
 	if (driver->options->on_event) {
 		json_auto_t *row = event_encode(driver->run, ev);
 
@@ -133,22 +144,19 @@ static int carry_out_stop(struct driver *driver, const struct wish *wish, struct
 					 js_int(driver->plan, "grace_ms", 60000), err);
 }
 
-/* Nothing is marked complete yet, so nothing can be proved. */
-static int carry_out_choice(struct driver *driver, struct err **err)
+/* The agents look for this with each heartbeat. */
+static int carry_out_drain(struct driver *driver, const struct wish *wish, struct err **err)
 {
-	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN };
+	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, wish->phase, wish->attempt);
+	AUTO(auto_free) char *key = mem_format("%s%s", prefix, DRAIN_FILE);
+	json_auto_t *drain = json_object();
+	AUTO(auto_free) char *text = NULL;
 
-	EVENT_SET_STR(&ev, reason, "no checkpoint of this run is marked complete");
-	return driver_record(driver, &ev, err);
-}
-
-static void record_left(struct driver *driver, const char *reason);
-
-static void carry_out_leave(struct driver *driver)
-{
-	driver->exit_code = EXIT_UNREACHABLE;
-	record_left(driver, "the job could not be seen for limits.unreachable");
-	loop_quit(driver->loop);
+	js_put(drain, "v", json_integer(1));
+	js_put_str(drain, "reason", driver->flow.stop_reason);
+	js_put(drain, "at", json_integer(driver_now(driver).ms));
+	text = js_line(drain);
+	return store_put_if_absent(driver->workspace, key, text, strlen(text), err) < 0 ? -1 : 0;
 }
 
 static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
@@ -167,12 +175,14 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 	case WISH_WATCH:
 		return carry_out_watch(driver, wish, err);
 	case WISH_CHOOSE_CHECKPOINT:
-		return carry_out_choice(driver, err);
+		return driver_choose_checkpoint(driver, wish->below, err);
 	case WISH_DRAIN:
+		return carry_out_drain(driver, wish, err);
 	case WISH_STOP:
 		return carry_out_stop(driver, wish, err);
 	case WISH_LEAVE:
-		carry_out_leave(driver);
+		driver_leave(driver, "the job could not be seen for limits.unreachable",
+			     EXIT_UNREACHABLE);
 		return 0;
 	case WISH_VERIFY:
 		if (driver_verify(driver, &wait_ms, err) < 0)

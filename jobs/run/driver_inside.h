@@ -1,7 +1,7 @@
 /*
  * What the parts of the driver share: driver.c (life, journal, wishes),
- * submit.c (a wish becomes a job), watch.c (a job becomes events), proof.c (the
- * cache). Included by these alone.
+ * submit.c (a wish becomes a job), watch.c and ending.c (a job becomes events),
+ * checkpoints.c, proof.c (the cache), interrupt.c. Included by these alone.
  */
 #ifndef STK_RUN_DRIVER_INSIDE_H
 #define STK_RUN_DRIVER_INSIDE_H
@@ -15,6 +15,7 @@
 #include "jobs/run/tail.h"
 
 #define TICK_MS             100   /* how often a running attempt is looked at */
+#define MARKS_MS            1000  /* how often its checkpoints are */
 #define POLL_MS             500   /* how often the journal is looked at for requests */
 #define PROGRESS_MS         10000 /* least time between two train.progress */
 #define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
@@ -39,6 +40,10 @@ struct driver {
 	char *agent_prefix;
 	char **job_env; /* what an agent gets, secrets included */
 	struct attempt_watch *watch;
+	/* of the newest attempt: the step that it resumed from, -1 if from none; and
+	 * whether it was said if it really did */
+	int64_t resume_step;
+	bool continuity_known;
 	/* an unfinished verification: what the last look saw, and when */
 	char seen[65];
 	struct mono seen_at;
@@ -74,6 +79,9 @@ int driver_find(struct driver *driver, const struct wish *wish, struct err **err
 /* What every agent of this run gets: PATH, HOME, USER, LANG, TMPDIR and the
  * values of the secrets. EXIT_REFUSED names a secret that is not there. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err);
+/* Where the complete checkpoints of a training attempt are to be found. Yours to
+ * free. */
+char *checkpoint_root(const struct driver *driver, int64_t attempt);
 /* "runs/<run>/<phase>-<attempt>/". Yours to free. */
 char *attempt_prefix(const char *run, enum phase phase, int64_t attempt);
 
@@ -87,6 +95,11 @@ int watch_tick(struct driver *driver, struct err **err);
 int watch_read_log(struct driver *driver, struct err **err);
 const struct graph_book *watch_book(const struct driver *driver);
 void watch_close(struct driver *driver);
+
+/* checkpoints.c: marks of an attempt that have appeared → checkpoint.complete;
+ * carry out WISH_CHOOSE_CHECKPOINT. */
+int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err);
+int driver_choose_checkpoint(struct driver *driver, int64_t below, struct err **err);
 
 /* proof.c: carry out WISH_CHECK_CACHE and WISH_VERIFY. `ret_wait_ms` > 0: look
  * again then, nothing was recorded. */

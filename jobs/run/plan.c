@@ -7,6 +7,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/cache/kind.h"
+#include "jobs/store/order.h"
 #include "jobs/store/store.h"
 
 void plan_freep(struct plan **plan)
@@ -241,6 +242,63 @@ static json_t *retry_json(const struct spec *spec)
 	return retry;
 }
 
+/* A length of time of the spec; its words ("none", "auto") mean 0: no limit. */
+static json_t *limit_ms(const struct spec *spec, enum spec_field field)
+{
+	int64_t ms = spec_ms(spec, field);
+
+	return json_integer(ms == SPEC_WORD ? 0 : ms);
+}
+
+static json_t *limits_json(const struct spec *spec)
+{
+	json_t *limits = json_object();
+
+	js_put(limits, "deadline_ms", limit_ms(spec, SPEC_LIMITS_DEADLINE));
+	js_put(limits, "queue_ms", limit_ms(spec, SPEC_LIMITS_QUEUE));
+	js_put(limits, "start_ms", limit_ms(spec, SPEC_LIMITS_START));
+	js_put(limits, "unreachable_ms", limit_ms(spec, SPEC_LIMITS_UNREACHABLE));
+	if (json_is_number(spec_get(spec, SPEC_LIMITS_COST)))
+		js_put(limits, "cost", json_real(spec_real(spec, SPEC_LIMITS_COST)));
+	if (json_is_number(spec_get(spec, SPEC_RESOURCES_PRICE)))
+		js_put(limits, "price", json_real(spec_real(spec, SPEC_RESOURCES_PRICE)));
+	return limits;
+}
+
+static json_t *stall_json(const struct spec *spec)
+{
+	json_t *stall = json_object();
+
+	if (spec_ms(spec, SPEC_LIMITS_STALL) != SPEC_WORD) {
+		js_put_str(stall, "mode", "fixed");
+		js_put(stall, "limit_ms", limit_ms(spec, SPEC_LIMITS_STALL));
+	} else {
+		js_put_str(stall, "mode",
+			   spec_says(spec, SPEC_LIMITS_STALL, "none") ? "off" : "auto");
+	}
+	return stall;
+}
+
+static json_t *checkpoint_json(const struct spec *spec)
+{
+	const char *url = spec_str(spec, SPEC_CHECKPOINT_URL);
+	int64_t keep = spec_int(spec, SPEC_CHECKPOINT_KEEP);
+	json_t *checkpoint = json_object();
+
+	if (url) {
+		AUTO(auto_free) char *place = beside_spec(spec, url);
+
+		js_put_str(checkpoint, "url", place);
+	}
+	js_put_str(checkpoint, "kind", spec_str(spec, SPEC_CHECKPOINT_KIND));
+	js_put_str(checkpoint, "sync", spec_str(spec, SPEC_CHECKPOINT_SYNC));
+	js_put(checkpoint, "keep", keep > 0 ? json_integer(keep) : json_string("all"));
+	js_put_str(checkpoint, "signal", spec_str(spec, SPEC_CHECKPOINT_SIGNAL));
+	js_put(checkpoint, "grace_ms", limit_ms(spec, SPEC_CHECKPOINT_GRACE));
+	js_put_str(checkpoint, "on_mismatch", spec_str(spec, SPEC_CHECKPOINT_ON_MISMATCH));
+	return checkpoint;
+}
+
 /* How many steps each phase is asked for, where the usual name says it. */
 static json_t *steps_json(const struct spec *spec)
 {
@@ -322,6 +380,9 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
 	js_put(json, "steps", steps_json(spec));
 	js_put(json, "retry", retry_json(spec));
+	js_put(json, "limits", limits_json(spec));
+	js_put(json, "stall", stall_json(spec));
+	js_put(json, "checkpoint", checkpoint_json(spec));
 	js_digest(json, plan->digest);
 	*ret = TAKE(plan);
 	return 0;
@@ -353,16 +414,32 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 {
 	const json_t *compile = json_object_get(plan, "compile");
 	const json_t *retry = json_object_get(plan, "retry");
+	const json_t *limits = json_object_get(plan, "limits");
+	const json_t *checkpoint = json_object_get(plan, "checkpoint");
 	const char *on_incomplete = js_str(compile, "on_incomplete");
+	const char *on_mismatch = js_str(checkpoint, "on_mismatch");
+	int nodes = (int)js_int(plan, "nodes", 1);
+	double price = json_number_value(json_object_get(limits, "price"));
 
 	*ret = (struct flow_policy){
 		.compiles = compile != NULL,
 		.train_on_incomplete = on_incomplete && strcmp(on_incomplete, "train") == 0,
-		.nodes = (int)js_int(plan, "nodes", 1),
+		.nodes = nodes,
 		.retry_attempts = js_int(retry, "attempts", 1),
 		.retry_without_progress = js_int(retry, "without_progress", 1),
 		.backoff_first_ms = js_int(retry, "backoff_first_ms", 0),
 		.backoff_max_ms = js_int(retry, "backoff_max_ms", 0),
+		.stop_on_mismatch = on_mismatch && strcmp(on_mismatch, "stop") == 0,
+		.drain_ms = js_int(checkpoint, "grace_ms", 0),
+		.deadline_ms = js_int(limits, "deadline_ms", 0),
+		.queue_ms = js_int(limits, "queue_ms", 0),
+		.start_ms = js_int(limits, "start_ms", 0),
+		.unreachable_ms = js_int(limits, "unreachable_ms", 0),
+		.cost_usd = json_number_value(json_object_get(limits, "cost")),
+		.price_per_ms = price * nodes / (3600.0 * 1000.0),
 	};
+	/* The agent looks for a drain now and then only. */
+	if (ret->drain_ms > 0)
+		ret->drain_ms += 2 * ORDER_HEARTBEAT_MS;
 	snprintf(ret->run, sizeof ret->run, "%s", run);
 }

@@ -16,7 +16,11 @@
  *    "phases": [{"phase", "command": […], "env": {…}}…],
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
- *    "retry": {…}}
+ *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",
+ *     "unreachable_ms" (0: none), "cost", "price" (USD; absent: none, unknown)},
+ *    "stall": as in the order (jobs/store/order.h),
+ *    "checkpoint": {"url" (absolute; absent: where the command writes), "kind",
+ *     "sync", "keep", "signal", "grace_ms", "on_mismatch"}}
  *
  * Values of secrets are never in it.
  */

@@ -88,6 +88,39 @@ static json_t *names_of(json_t *object)
 	return names;
 }
 
+char *checkpoint_root(const struct driver *driver, int64_t attempt)
+{
+	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
+
+	if (url)
+		return mem_format("%s/%s/attempt-%lld", url, driver->run, (long long)attempt);
+	return mem_format("%s/runs/%s/%s-%lld/checkpoints", store_url(driver->workspace),
+			  driver->run, phase_names[PHASE_TRAIN], (long long)attempt);
+}
+
+/* Of the training alone: what phase 1 saves is computed from nothing. */
+static void put_checkpoint(json_t *order, const struct driver *driver, const struct wish *wish,
+			   const char *prefix)
+{
+	json_t *checkpoint = json_deep_copy(json_object_get(driver->plan, "checkpoint"));
+	const char *sync = js_str(checkpoint, "sync");
+	AUTO(auto_free) char *root = checkpoint_root(driver, wish->attempt);
+	AUTO(auto_free)
+	char *folder = mem_format("%s/%scheckpoints", store_url(driver->workspace), prefix);
+
+	js_put_str(order, "checkpoint_dir", folder);
+	js_put_str(checkpoint, "sync", strcmp(sync, "agent") == 0 ? "agent" : "none");
+	js_put_str(checkpoint, "root", root);
+	json_object_del(checkpoint, "url");
+	json_object_del(checkpoint, "on_mismatch");
+	js_put(order, "checkpoint", checkpoint);
+	js_put(order, "stall", json_incref(json_object_get(driver->plan, "stall")));
+	if (wish->resumed_from) {
+		js_put_str(order, "resume_from", wish->resumed_from);
+		js_put(order, "resume_step", json_integer(driver->flow.checkpoint_step));
+	}
+}
+
 /* See jobs/store/order.h for the members. */
 static json_t *order_json(const struct driver *driver, const struct wish *wish, const char *prefix)
 {
@@ -116,11 +149,10 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 		js_put(order, "compile",
 		       json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
 				 js_str(compile, "cache")));
+	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
 	js_put(order, "scratch", json_boolean(wish->phase == PHASE_PRECOMPILE));
-	if (wish->resumed_from) {
-		js_put_str(order, "resume_from", wish->resumed_from);
-		js_put(order, "resume_step", json_integer(driver->flow.checkpoint_step));
-	}
+	if (wish->phase == PHASE_TRAIN)
+		put_checkpoint(order, driver, wish, prefix);
 	js_put(order, "grace_ms", json_integer(js_int(plan, "grace_ms", 60000)));
 	return order;
 }

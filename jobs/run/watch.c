@@ -5,37 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/flow/failure.h"
-#include "jobs/run/driver_inside.h"
+#include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
 
 #define LOG_PIECE ((size_t)1 << 20) /* bytes read at once */
-
-struct node_log {
-	struct attempt_watch *watch;
-	int node;
-	struct tail tail;
-	char *last[LAST_LINES]; /* a ring of the newest lines */
-	size_t last_len[LAST_LINES];
-	size_t lines; /* ever */
-};
-
-struct attempt_watch {
-	struct driver *driver;
-	enum phase phase;
-	int64_t attempt;
-	char *job, *prefix;
-	int nodes;
-	struct node_log *logs; /* one a node */
-	struct graph_book *book;
-	struct metrics *metrics;
-	struct watch *wake;                   /* until a process of the job ends */
-	bool graphs_changed, numbers_changed; /* since they were last recorded */
-	int64_t hits, misses;                 /* as the book last counted them */
-	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
-	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
-	bool timed_out;
-};
 
 bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt)
 {
@@ -88,6 +61,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 		watch->logs[node].node = node;
 		tail_init(&watch->logs[node].tail);
 	}
+	watch->first_step = -1;
 	watch->book = book_new();
 	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
 }
@@ -125,8 +99,13 @@ static void on_line(void *arg, const char *line, size_t len)
 	    book_scan(watch->book, watch->driver->kind, log->node, line, len))
 		note_graphs(watch);
 	/* What phase 1 prints is computed from nothing: it is no metric. */
-	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now()))
+	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now())) {
+		struct step_progress progress = metrics_progress(watch->metrics);
+
 		watch->numbers_changed = true;
+		if (watch->first_step < 0 && progress.known)
+			watch->first_step = progress.step;
+	}
 	keep_line(log, line, len);
 }
 
@@ -164,7 +143,7 @@ int watch_read_log(struct driver *driver, struct err **err)
 	return 0;
 }
 
-static void event_of(const struct attempt_watch *watch, enum event_kind kind, struct event *ret)
+void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct event *ret)
 {
 	*ret = (struct event){ .kind = kind };
 	if (event_rows[kind].allowed & UINT64_C(1) << EVF_phase)
@@ -183,14 +162,14 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	watch->graphs_at = mono_now();
 	book_counts(watch->book, &counts);
 	if (watch->phase == PHASE_PRECOMPILE) {
-		event_of(watch, EV_COMPILE_PROGRESS, &ev);
+		watch_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
 		EVENT_SET(&ev, hits, counts.hits);
 		EVENT_SET(&ev, compiled, counts.misses);
 		EVENT_SET(&ev, seconds, counts.seconds);
 		return driver_record(watch->driver, &ev, err);
 	}
-	event_of(watch, EV_JIT_COMPILED, &ev);
+	watch_event(watch, EV_JIT_COMPILED, &ev);
 	EVENT_SET(&ev, graphs, counts.misses);
 	EVENT_SET(&ev, seconds, counts.seconds);
 	names = json_array();
@@ -215,7 +194,7 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 
 	watch->numbers_changed = false;
 	watch->numbers_at = mono_now();
-	event_of(watch, EV_TRAIN_PROGRESS, &ev);
+	watch_event(watch, EV_TRAIN_PROGRESS, &ev);
 	if (progress.known)
 		EVENT_SET(&ev, step, progress.step);
 	if (of > 0)
@@ -253,7 +232,7 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 	return 0;
 }
 
-static int load_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", watch->prefix, node, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT;
@@ -271,11 +250,11 @@ static int record_claimed(struct attempt_watch *watch, struct err **err)
 	json_auto_t *report = NULL;
 	struct event ev;
 
-	if (load_report(watch, 0, &report, err) < 0)
+	if (watch_report(watch, 0, &report, err) < 0)
 		return -1;
 	if (js_int(report, "claimed", 0) == 0)
 		return 0;
-	event_of(watch, EV_ATTEMPT_CLAIMED, &ev);
+	watch_event(watch, EV_ATTEMPT_CLAIMED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, 0);
 	EVENT_SET_STR(&ev, host, js_str(report, "host"));
@@ -290,111 +269,8 @@ static int record_started(struct attempt_watch *watch, struct utc started, struc
 
 	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
 		return 0;
-	event_of(watch, EV_ATTEMPT_STARTED, &ev);
+	watch_event(watch, EV_ATTEMPT_STARTED, &ev);
 	EVENT_SET(&ev, started, started.ms);
-	return driver_record(watch->driver, &ev, err);
-}
-
-/* The newest lines of a node's log, oldest first. */
-static size_t last_lines(const struct node_log *log, struct failure_line *ret)
-{
-	size_t count = log->lines < LAST_LINES ? log->lines : LAST_LINES;
-
-	for (size_t i = 0; i < count; i++) {
-		size_t slot = (log->lines - count + i) % LAST_LINES;
-
-		ret[i] = (struct failure_line){ log->last[slot], log->last_len[slot] };
-	}
-	return count;
-}
-
-/* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node). */
-static void last_words(const struct attempt_watch *watch, struct failure_log *ret,
-		       struct failure_line *lines)
-{
-	for (int node = 0; node < watch->nodes; node++) {
-		size_t count = last_lines(&watch->logs[node], lines);
-
-		ret[node] = (struct failure_log){ .node = node, .lines = lines, .count = count };
-		lines += LAST_LINES;
-	}
-}
-
-/* What ended the attempt, from the engine, the agent and the log. What we
- * ourselves ended needs no search for a cause. */
-static void judge_end(struct attempt_watch *watch, const struct engine_status *status,
-		      const json_t *report, struct failure_verdict *ret)
-{
-	const json_t *trouble = json_object_get(report, "error");
-	const char *class = js_str(trouble, "class");
-	int agent_class = class ? name_find(class_names, CLASS_COUNT, class) : -1;
-	size_t nodes = (size_t)watch->nodes;
-	AUTO(auto_free) struct failure_line *lines = mem_zero(nodes * LAST_LINES, sizeof *lines);
-	AUTO(auto_free) struct failure_log *logs = mem_zero(nodes, sizeof *logs);
-	struct failure_evidence evidence = {
-		.phase = watch->phase,
-		.node = status->node,
-		.exit_known = status->exit_known,
-		.exit = status->exit,
-		.signal = (int)js_int(report, "signal", 0),
-		.engine_reason = status->reason,
-		.agent_class = agent_class > 0 ? (enum failure_class)agent_class : CLASS_NONE,
-		.agent_message = js_str(trouble, "message"),
-		.agent_hint = js_str(trouble, "hint"),
-		.agent_mount = js_str(report, "mount"),
-		.out_of_memory = json_is_true(json_object_get(report, "oom")),
-		.logs = logs,
-		.log_count = nodes,
-	};
-
-	last_words(watch, logs, lines);
-	failure_judge(&evidence, ret);
-	if (ret->class == CLASS_NONE)
-		return;
-	if (!ret->hint[0])
-		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
-			 watch->driver->run);
-	if (watch->timed_out) {
-		ret->class = CLASS_TIMEOUT_HANG;
-		snprintf(ret->evidence, sizeof ret->evidence,
-			 "it ran longer than compile.timeout allows");
-		ret->proof = strlen(ret->evidence);
-		snprintf(ret->hint, sizeof ret->hint,
-			 "raise compile.timeout, or lower compile.max_steps");
-	} else if (watch->driver->flow.stop_requested) {
-		ret->class = CLASS_STOPPED;
-		ret->hint[0] = '\0';
-	}
-	failure_sign(ret);
-}
-
-static int record_end(struct attempt_watch *watch, const struct engine_status *status,
-		      struct err **err)
-{
-	json_auto_t *report = NULL;
-	struct failure_verdict verdict;
-	struct event ev;
-
-	if (load_report(watch, status->node, &report, err) < 0)
-		return -1;
-	judge_end(watch, status, report, &verdict);
-	event_of(watch, EV_ATTEMPT_ENDED, &ev);
-	EVENT_SET_STR(&ev, job, watch->job);
-	EVENT_SET(&ev, node, status->node);
-	EVENT_SET(&ev, class, verdict.class);
-	if (status->exit_known)
-		EVENT_SET(&ev, exit, status->exit);
-	if (js_int(report, "signal", 0) > 0)
-		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
-	if (js_int(report, "started", 0) > 0)
-		EVENT_SET(&ev, started, js_int(report, "started", 0));
-	if (js_int(report, "ended", 0) > 0)
-		EVENT_SET(&ev, finished, js_int(report, "ended", 0));
-	if (verdict.class != CLASS_NONE) {
-		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
-		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
-	}
-	EVENT_SET(&ev, by_driver, watch->timed_out || watch->driver->flow.stop_requested);
 	return driver_record(watch->driver, &ev, err);
 }
 
@@ -437,10 +313,19 @@ static int record_seen(struct attempt_watch *watch, bool seen, const char *reaso
 {
 	struct event ev;
 
-	event_of(watch, seen ? EV_ATTEMPT_FOUND : EV_ATTEMPT_LOST, &ev);
+	watch_event(watch, seen ? EV_ATTEMPT_FOUND : EV_ATTEMPT_LOST, &ev);
 	if (!seen && reason[0])
 		EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(watch->driver, &ev, err);
+}
+
+static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
+{
+	if (watch->phase != PHASE_TRAIN ||
+	    (!at_end && watch->marks_at.ms > 0 && mono_now().ms - watch->marks_at.ms < MARKS_MS))
+		return 0;
+	watch->marks_at = mono_now();
+	return checkpoints_look(watch->driver, watch->attempt, err);
 }
 
 static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
@@ -451,6 +336,7 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
 	if (record_started(watch, status->started, err) < 0 ||
+	    record_checkpoints(watch, true, err) < 0 || record_continuity(watch, true, err) < 0 ||
 	    record_progress(watch, true, err) < 0)
 		return -1;
 	if (watch->phase == PHASE_TRAIN && status->exit_known && status->exit == 0 &&
@@ -483,6 +369,8 @@ int watch_tick(struct driver *driver, struct err **err)
 	if (record_started(watch, status.started, err) < 0)
 		return -1;
 	if (status.state == ENGINE_RUNNING && enforce_timeout(watch, err) < 0)
+		return -1;
+	if (record_checkpoints(watch, false, err) < 0 || record_continuity(watch, false, err) < 0)
 		return -1;
 	return record_progress(watch, false, err);
 }

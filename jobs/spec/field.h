@@ -51,15 +51,14 @@ struct field {
 	enum field_type type;
 	const char *fallback; /* the default as text, or NULL */
 	const char *help, *example;
-	bool ready;       /* this version does it */
-	bool required;    /* in its section, once that is there */
-	bool optional;    /* a section whose defaults count only if it is there */
-	bool in_key;      /* part of the graph key */
-	bool local_only;  /* a URL here is not ready yet */
-	bool secret;      /* its text never appears in messages */
-	bool numbers;     /* unquoted numbers are taken as written */
-	int64_t min, max; /* both 0: no range */
-	int64_t ready_max;
+	bool ready;                      /* this version does it */
+	bool required;                   /* in its section, once that is there */
+	bool optional;                   /* a section whose defaults count only if it is there */
+	bool in_key;                     /* part of the graph key */
+	bool local_only;                 /* a URL here is not ready yet */
+	bool secret;                     /* its text never appears in messages */
+	bool numbers;                    /* unquoted numbers are taken as written */
+	int64_t min, max;                /* both 0: no range */
 	size_t min_items, max_items;     /* max 0: as many as fit */
 	const char *words, *ready_words; /* separated by single spaces */
 	enum field_shape shape, key_shape;

@@ -52,8 +52,6 @@ static void refuse(struct search *search, field_id field, const struct entry *en
 	if (value && row->ready_words) {
 		ready = words_list(row->ready_words, " and ");
 		problem_hint(problem, "ready are: %s", ready);
-	} else if (row->ready_max) {
-		problem_hint(problem, "ready is: up to %lld", (long long)row->ready_max);
 	} else if (row->local_only) {
 		problem_hint(problem, "ready are: paths on this machine");
 	} else if (row->secret) {
@@ -94,8 +92,6 @@ static void check_scalar(struct search *search, field_id field, const struct ent
 	}
 	if (row->local_only && text && is_url(text))
 		refuse(search, field, entry, path, kind);
-	else if (row->ready_max && json_integer_value(value) > row->ready_max)
-		refuse(search, field, entry, path, entry->value->text);
 	else if (row->ready_words && !json_is_number(value)) {
 		const char *word =
 			json_is_boolean(value) ? json_is_true(value) ? "true" : "false" : text;

@@ -1,0 +1,152 @@
+/* How an attempt ended: evidence from the engine, the agents and the logs. */
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/flow/failure.h"
+#include "jobs/run/watch_inside.h"
+#include "jobs/store/order.h"
+
+/* The newest lines of a node's log, oldest first. */
+static size_t last_lines(const struct node_log *log, struct failure_line *ret)
+{
+	size_t count = log->lines < LAST_LINES ? log->lines : LAST_LINES;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t slot = (log->lines - count + i) % LAST_LINES;
+
+		ret[i] = (struct failure_line){ log->last[slot], log->last_len[slot] };
+	}
+	return count;
+}
+
+/* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node). */
+static void last_words(const struct attempt_watch *watch, struct failure_log *ret,
+		       struct failure_line *lines)
+{
+	for (int node = 0; node < watch->nodes; node++) {
+		size_t count = last_lines(&watch->logs[node], lines);
+
+		ret[node] = (struct failure_log){ .node = node, .lines = lines, .count = count };
+		lines += LAST_LINES;
+	}
+}
+
+static bool stopped_for(const json_t *report, const char *why)
+{
+	const char *stopped = js_str(report, "stopped");
+
+	return stopped && strcmp(stopped, why) == 0;
+}
+
+/* We wanted it to end: on request, at a limit, or because it did not go on from
+ * its checkpoint. */
+static bool is_ours(const struct attempt_watch *watch)
+{
+	const struct flow *flow = &watch->driver->flow;
+
+	return watch->timed_out || flow->stop_requested || flow->mismatch ||
+	       flow->limit != LIMIT_NONE;
+}
+
+static void blame_hang(struct failure_verdict *ret, const char *evidence, const char *hint)
+{
+	ret->class = CLASS_TIMEOUT_HANG;
+	snprintf(ret->evidence, sizeof ret->evidence, "%s", evidence);
+	ret->proof = strlen(ret->evidence);
+	snprintf(ret->hint, sizeof ret->hint, "%s", hint);
+}
+
+/* The agent's words for a command that made no progress any more. */
+static void blame_stall(struct failure_verdict *ret, const json_t *stall)
+{
+	AUTO(auto_free) char *silent = text_format_duration(js_int(stall, "silent_ms", 0));
+	AUTO(auto_free) char *limit = text_format_duration(js_int(stall, "limit_ms", 0));
+	const char *doing = js_str(stall, "doing");
+	AUTO(auto_free)
+	char *words = mem_format("no progress for %s (limit %s), last seen at: %s", silent, limit,
+				 doing ? doing : "?");
+
+	blame_hang(ret, words,
+		   "if that was no hang, raise limits.stall, or print the step more often");
+}
+
+/* What ended the attempt, from the engine, the agent and the log. What we
+ * ourselves ended needs no search for a cause. */
+static void judge_end(struct attempt_watch *watch, const struct engine_status *status,
+		      const json_t *report, struct failure_verdict *ret)
+{
+	const json_t *trouble = json_object_get(report, "error");
+	const char *class = js_str(trouble, "class");
+	int agent_class = class ? name_find(class_names, CLASS_COUNT, class) : -1;
+	size_t nodes = (size_t)watch->nodes;
+	AUTO(auto_free) struct failure_line *lines = mem_zero(nodes * LAST_LINES, sizeof *lines);
+	AUTO(auto_free) struct failure_log *logs = mem_zero(nodes, sizeof *logs);
+	struct failure_evidence evidence = {
+		.phase = watch->phase,
+		.node = status->node,
+		.exit_known = status->exit_known,
+		.exit = status->exit,
+		.signal = (int)js_int(report, "signal", 0),
+		.engine_reason = status->reason,
+		.agent_class = agent_class > 0 ? (enum failure_class)agent_class : CLASS_NONE,
+		.agent_message = js_str(trouble, "message"),
+		.agent_hint = js_str(trouble, "hint"),
+		.agent_mount = js_str(report, "mount"),
+		.out_of_memory = json_is_true(json_object_get(report, "oom")),
+		.logs = logs,
+		.log_count = nodes,
+	};
+
+	last_words(watch, logs, lines);
+	failure_judge(&evidence, ret);
+	/* Who saves and leaves when asked to has not finished, whatever the exit. */
+	if (ret->class == CLASS_NONE && !stopped_for(report, STOPPED_DRAIN))
+		return;
+	if (!ret->hint[0])
+		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
+			 watch->driver->run);
+	if (watch->timed_out) {
+		blame_hang(ret, "it ran longer than compile.timeout allows",
+			   "raise compile.timeout, or lower compile.max_steps");
+	} else if (stopped_for(report, STOPPED_STALL)) {
+		blame_stall(ret, json_object_get(report, "stall"));
+	} else if (is_ours(watch) || stopped_for(report, STOPPED_DRAIN)) {
+		ret->class = CLASS_STOPPED;
+		ret->hint[0] = '\0';
+	}
+	failure_sign(ret);
+}
+
+int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
+{
+	json_auto_t *report = NULL;
+	struct failure_verdict verdict;
+	struct event ev;
+
+	if (watch_report(watch, status->node, &report, err) < 0)
+		return -1;
+	judge_end(watch, status, report, &verdict);
+	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
+	EVENT_SET_STR(&ev, job, watch->job);
+	EVENT_SET(&ev, node, status->node);
+	EVENT_SET(&ev, class, verdict.class);
+	if (status->exit_known)
+		EVENT_SET(&ev, exit, status->exit);
+	if (js_int(report, "signal", 0) > 0)
+		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
+	if (js_int(report, "started", 0) > 0)
+		EVENT_SET(&ev, started, js_int(report, "started", 0));
+	if (js_int(report, "ended", 0) > 0)
+		EVENT_SET(&ev, finished, js_int(report, "ended", 0));
+	EVENT_SET_STR(&ev, stopped, js_str(report, "stopped"));
+	EVENT_SET_STR(&ev, mount, js_str(report, "mount"));
+	if (stopped_for(report, STOPPED_STALL))
+		EVENT_SET(&ev, hang, js_int(json_object_get(report, "stall"), "silent_ms", 0));
+	if (verdict.class != CLASS_NONE) {
+		EVENT_SET_STR(&ev, signature, verdict.signature);
+		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
+		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
+	}
+	EVENT_SET(&ev, by_driver, is_ours(watch));
+	return driver_record(watch->driver, &ev, err);
+}

@@ -1,0 +1,52 @@
+/*
+ * An attempt under watch, shared by watch.c (what it says and does), ending.c
+ * (how it ended) and continuity.c (whether it went on where it should). Included
+ * by these alone.
+ */
+#ifndef STK_RUN_WATCH_INSIDE_H
+#define STK_RUN_WATCH_INSIDE_H
+
+#include "jobs/run/driver_inside.h"
+
+struct node_log {
+	struct attempt_watch *watch;
+	int node;
+	struct tail tail;
+	char *last[LAST_LINES]; /* a ring of the newest lines */
+	size_t last_len[LAST_LINES];
+	size_t lines; /* ever */
+};
+
+struct attempt_watch {
+	struct driver *driver;
+	enum phase phase;
+	int64_t attempt;
+	char *job, *prefix;
+	int nodes;
+	struct node_log *logs; /* one a node */
+	struct graph_book *book;
+	struct metrics *metrics;
+	struct watch *wake;                   /* until a process of the job ends */
+	bool graphs_changed, numbers_changed; /* since they were last recorded */
+	int64_t hits, misses;                 /* as the book last counted them */
+	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
+	struct mono marks_at;                 /* when checkpoints were last looked for */
+	int64_t first_step;                   /* that the log shows; -1: none yet */
+	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
+	bool timed_out;
+};
+
+/* An event of this kind about this attempt. */
+void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct event *ret);
+
+/* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
+int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
+
+/* ending.c: record what ended the attempt. */
+int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err);
+
+/* continuity.c: once the first step is known, or at the end: did a resumed attempt
+ * go on from its checkpoint? */
+int record_continuity(struct attempt_watch *watch, bool at_end, struct err **err);
+
+#endif
