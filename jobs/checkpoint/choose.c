@@ -64,7 +64,7 @@ static int marks_of(const struct ckpt_root *roots, size_t count, const char *run
 	return 0;
 }
 
-int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run,
+int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
 		struct ckpt_choice *ret, struct err **err)
 {
 	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
@@ -74,8 +74,14 @@ int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run,
 		return -1;
 	for (size_t i = 0; i < marks.count && !choice.found; i++) {
 		AUTO(auto_free) char *why = NULL;
-		int holds = ckpt_mark_holds(&marks.items[i], &why, err);
+		int holds;
 
+		if (marks.items[i].step >= below) {
+			mark_reject(choice.rejected, marks.items[i].url,
+				    "the training did not get on from it");
+			continue;
+		}
+		holds = ckpt_mark_holds(&marks.items[i], &why, err);
 		if (holds < 0)
 			return -1;
 		if (holds == 0) {

@@ -43,7 +43,7 @@ void ckpt_copy_freep(struct ckpt_copy **copy)
 	if (!c)
 		return;
 	ckpt_release(&c->ckpt);
-	tree_release(&c->source);
+	ckpt_tree_release(&c->source);
 	auto_close(&c->stage_fd);
 	auto_close(&c->in);
 	auto_close(&c->out);
@@ -89,7 +89,7 @@ static bool file_differs(const struct tree *a, const struct tree *b, size_t i, e
 	if (x->size != y->size)
 		return true;
 	if (like == BY_ENDS)
-		return tree_ends(a, x, mine) < 0 || tree_ends(b, y, other) < 0 ||
+		return ckpt_tree_ends(a, x, mine) < 0 || ckpt_tree_ends(b, y, other) < 0 ||
 		       strcmp(mine, other) != 0;
 	return like == BY_TIME && x->mtime_ns != y->mtime_ns;
 }
@@ -115,13 +115,13 @@ static const char *difference(const struct tree *a, const struct tree *b, enum l
 static int already_there(struct ckpt_copy *c, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
-	AUTO(tree_release) struct tree there = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree there = TREE_INIT;
 	struct stat st;
 	int found;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot read '%s'", path);
-	found = tree_read(path, &there, err);
+	found = ckpt_tree_read(path, &there, err);
 	if (found < 0)
 		return -1;
 	if (found == 0 || there.odd || there.single != c->source.single ||
@@ -161,7 +161,7 @@ int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **
 				 .path = mem_copy(ckpt->path),
 				 .step = ckpt->step };
 	c->buffer = mem_alloc(BLOCK);
-	there = tree_read(ckpt->path, &c->source, err);
+	there = ckpt_tree_read(ckpt->path, &c->source, err);
 	if (there < 0)
 		return -1;
 	if (there == 0 || c->source.count == 0)
@@ -226,7 +226,7 @@ static int begin_file(struct ckpt_copy *c, const struct tree_file *file, struct 
 
 	if (fstatat(c->stage_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, file))
 		return 1;
-	c->in = tree_open(&c->source, file);
+	c->in = ckpt_tree_open(&c->source, file);
 	if (c->in < 0 || fstat(c->in, &st) < 0)
 		return failed_on(c, errno, file->path, err);
 	if (!is_same(&st, file))
@@ -322,16 +322,16 @@ static int sync_folders(const struct ckpt_copy *c, struct err **err)
 /* Nothing else is in the stage, nothing has changed at the source. */
 static int verify(struct ckpt_copy *c, struct err **err)
 {
-	AUTO(tree_release) struct tree now = TREE_INIT;
-	AUTO(tree_release) struct tree made = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree now = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree made = TREE_INIT;
 	const char *other;
 
-	if (tree_read(c->ckpt.path, &now, err) < 0)
+	if (ckpt_tree_read(c->ckpt.path, &now, err) < 0)
 		return -1;
 	other = now.odd ? now.odd : difference(&c->source, &now, BY_TIME);
 	if (other)
 		return changed(c, other, err);
-	if (tree_read(c->stage, &made, err) < 0)
+	if (ckpt_tree_read(c->stage, &made, err) < 0)
 		return -1;
 	if (!made.odd && !difference(&c->source, &made, BY_SIZE))
 		return 0;

@@ -34,14 +34,14 @@ struct trail {
 static void trail_release(struct trail *trail)
 {
 	for (size_t i = 0; i < trail->count; i++)
-		tree_release(&trail->trees[i]);
+		ckpt_tree_release(&trail->trees[i]);
 	trail->count = 0;
 }
 
 static void trail_add(struct trail *trail, struct tree *tree)
 {
 	if (trail->count == NEIGHBOURS)
-		tree_release(&trail->trees[--trail->count]);
+		ckpt_tree_release(&trail->trees[--trail->count]);
 	memmove(&trail->trees[1], &trail->trees[0], trail->count * sizeof *trail->trees);
 	trail->trees[0] = *tree;
 	trail->count++;
@@ -52,7 +52,7 @@ static void trail_add(struct trail *trail, struct tree *tree)
 static int find_one(const char *root, const char *name, const struct ckpt_kind *kind,
 		    struct trail *trail, struct ckpt *ret, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	const struct tree *older[NEIGHBOURS];
 	int there = candidate_read(root, name, kind, &tree, ret, err);
 
@@ -99,7 +99,7 @@ int ckpt_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *
 
 int ckpt_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	AUTO(auto_free) char *root = fs_dirname(path);
 	struct ckpt ckpt = { 0 };
 	int there = candidate_read(root, fs_basename(path), kind, &tree, &ckpt, err);

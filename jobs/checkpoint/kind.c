@@ -162,7 +162,7 @@ bool name_any(const char *name, bool is_folder, int64_t *ret_step)
 	       step_after(stem, "iteration", ret_step) || last_number(stem, ret_step);
 }
 
-bool pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])
+bool ckpt_pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])
 {
 	size_t count = 0;
 
@@ -192,7 +192,7 @@ bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTER
 	for (size_t i = 0; i < look->tree->count; i++) {
 		uint32_t at[PATTERN_NUMBERS] = { 0 };
 
-		if (!pattern_match(pattern, look->tree->files[i].path, at))
+		if (!ckpt_pattern_match(pattern, look->tree->files[i].path, at))
 			continue;
 		found++;
 		for (size_t k = 0; k < PATTERN_NUMBERS; k++)
@@ -213,9 +213,9 @@ bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTER
 char *look_text(const struct look *look, const char *path)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const struct tree_file *file = tree_find(look->tree, path);
+	const struct tree_file *file = ckpt_tree_find(look->tree, path);
 
-	if (!file || tree_text(look->tree, file, TEXT_MAX, &text) < 0)
+	if (!file || ckpt_tree_text(look->tree, file, TEXT_MAX, &text) < 0)
 		return NULL;
 	return sb_take(&text);
 }
@@ -223,10 +223,10 @@ char *look_text(const struct look *look, const char *path)
 json_t *look_json(const struct look *look, const char *path)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const struct tree_file *file = tree_find(look->tree, path);
+	const struct tree_file *file = ckpt_tree_find(look->tree, path);
 	json_t *value;
 
-	if (!file || tree_text(look->tree, file, FORMAT_JSON_MAX, &text) < 0)
+	if (!file || ckpt_tree_text(look->tree, file, FORMAT_JSON_MAX, &text) < 0)
 		return NULL;
 	value = format_json(text.text, text.len);
 	if (value && !json_is_object(value)) {

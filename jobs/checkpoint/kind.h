@@ -57,7 +57,7 @@ bool name_temporary(const char *name);
 /* Whether `path` is `pattern`, in which each % stands for a number of up to nine digits;
  * the numbers go to `ret` (as many as there are %). */
 #define PATTERN_NUMBERS 4
-bool pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS]);
+bool ckpt_pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS]);
 
 /* All files that match: do their numbers fill a grid from 0 on? False with
  * look->why. `ret_sides` are the lengths of its sides, 0 if nothing matches. */

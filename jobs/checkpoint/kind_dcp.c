@@ -41,7 +41,8 @@ static bool is_part(const char *path)
 	const char *base = base_of(path);
 
 	return strcmp(ending_of(base), ".distcp") == 0 || strcmp(base, ".metadata") == 0 ||
-	       strcmp(base, ".metadata.tmp") == 0 || pattern_match("__%.metadata", base, number);
+	       strcmp(base, ".metadata.tmp") == 0 ||
+	       ckpt_pattern_match("__%.metadata", base, number);
 }
 
 static bool looks_dcp(const struct look *look)
@@ -70,7 +71,7 @@ static bool names_are_there(struct look *look, const char *folder, const char *t
 		if (at - begin < 12 || memcmp(begin, "__", 2) != 0)
 			continue;
 		path = mem_format("%s%.*s", folder, (int)(at - begin), begin);
-		if (!tree_find(look->tree, path))
+		if (!ckpt_tree_find(look->tree, path))
 			return look_fail(look, "'%s' is missing, which the metadata name", path);
 		++*named;
 	}
@@ -80,7 +81,7 @@ static bool names_are_there(struct look *look, const char *folder, const char *t
 static bool metadata_holds(struct look *look, const char *folder, const struct tree_file *file,
 			   uint64_t *named)
 {
-	AUTO(auto_close) int fd = tree_open(look->tree, file);
+	AUTO(auto_close) int fd = ckpt_tree_open(look->tree, file);
 	AUTO(auto_free) char *window = mem_alloc(WINDOW);
 	uint64_t at = 0;
 
@@ -109,15 +110,15 @@ static bool folder_holds(struct look *look, const char *folder)
 	AUTO(auto_free) char *whole = mem_format("%s.metadata", folder);
 	AUTO(auto_free) char *ranks = mem_format("%s__%%.metadata", folder);
 	AUTO(auto_free) char *shards = mem_format("%s__", folder);
-	const struct tree_file *metadata = tree_find(look->tree, whole);
+	const struct tree_file *metadata = ckpt_tree_find(look->tree, whole);
 	uint32_t sides[PATTERN_NUMBERS];
 	uint64_t named = 0;
 
-	if (tree_find(look->tree, pending))
+	if (ckpt_tree_find(look->tree, pending))
 		return look_fail(look, "'%s' is still being written", pending);
 	if (metadata)
 		return metadata_holds(look, folder, metadata, &named) &&
-		       (named || tree_first(look->tree, shards) ||
+		       (named || ckpt_tree_first(look->tree, shards) ||
 			look_fail(look, "'%s' has no shards beside it", whole));
 	if (!look_grid(look, ranks, sides))
 		return false;
@@ -125,7 +126,7 @@ static bool folder_holds(struct look *look, const char *folder)
 		return look_fail(look, "'%s' is missing, which is written last", whole);
 	for (uint32_t i = 0; i < sides[0]; i++) {
 		AUTO(auto_free) char *path = mem_format("%s__%u.metadata", folder, i);
-		const struct tree_file *file = tree_find(look->tree, path);
+		const struct tree_file *file = ckpt_tree_find(look->tree, path);
 
 		if (file && !metadata_holds(look, folder, file, &named))
 			return false;

@@ -34,7 +34,7 @@ static bool sizes_agree(struct look *look, const char *path, json_t *object)
 		    !json_is_number(value))
 			continue;
 		stem = mem_format("%.*s.", (int)(len - ending), key);
-		file = tree_first(look->tree, stem);
+		file = ckpt_tree_first(look->tree, stem);
 		if (!file && strcmp(path, "meta.json") == 0)
 			return look_fail(look, "'%s*' is missing, which '%s' names", stem, path);
 		if (file && fabs(json_number_value(value) - (double)file->size) >= 1)
@@ -58,7 +58,7 @@ static bool prove_files(struct look *look)
 		if (object && !sizes_agree(look, path, object))
 			return false;
 	}
-	if (tree_find(look->tree, "state.npz") && !tree_find(look->tree, "meta.json"))
+	if (ckpt_tree_find(look->tree, "state.npz") && !ckpt_tree_find(look->tree, "meta.json"))
 		return look_fail(look, "'meta.json' is missing, which is written last");
 	return true;
 }

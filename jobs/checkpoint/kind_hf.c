@@ -27,12 +27,13 @@ static bool looks_hf(const struct look *look)
 	if (!name_prefixed(look->name, "checkpoint-", &step))
 		return false;
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
-		if (tree_first(look->tree, own[i]))
+		if (ckpt_tree_first(look->tree, own[i]))
 			return true;
-	if (tree_find(look->tree, "optimizer.bin") || tree_first(look->tree, "random_states_"))
+	if (ckpt_tree_find(look->tree, "optimizer.bin") ||
+	    ckpt_tree_first(look->tree, "random_states_"))
 		return false;
 	for (size_t i = 0; i < STK_LENGTH(early); i++)
-		if (tree_first(look->tree, early[i]))
+		if (ckpt_tree_first(look->tree, early[i]))
 			return true;
 	return false;
 }
@@ -58,13 +59,13 @@ static bool prove_engine(struct look *look)
 	AUTO(auto_free) char *prefix = NULL;
 
 	if (!latest) {
-		if (tree_first(look->tree, "global_step"))
+		if (ckpt_tree_first(look->tree, "global_step"))
 			return look_fail(look, "'latest' is missing, which is written last");
 		return true;
 	}
 	latest[strcspn(latest, " \r\n\t")] = '\0';
 	prefix = mem_format("%s/", latest);
-	if (!tree_first(look->tree, prefix))
+	if (!ckpt_tree_first(look->tree, prefix))
 		return look_fail(look, "'%s' is missing, which 'latest' names", latest);
 	return look_deepspeed(look, prefix);
 }
@@ -76,7 +77,7 @@ static bool prove_hf(struct look *look)
 	uint32_t ranks[PATTERN_NUMBERS];
 	size_t folders;
 
-	if (!tree_find(look->tree, "trainer_state.json"))
+	if (!ckpt_tree_find(look->tree, "trainer_state.json"))
 		return look_fail(look, "'trainer_state.json' is missing, which is written last");
 	state = look_json(look, "trainer_state.json");
 	step = json_object_get(state, "global_step");

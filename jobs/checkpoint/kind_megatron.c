@@ -45,9 +45,9 @@ static bool prove_megatron(struct look *look)
 	json_auto_t *metadata = NULL;
 	size_t folders;
 
-	if (tree_first(look->tree, "mp_rank_"))
+	if (ckpt_tree_first(look->tree, "mp_rank_"))
 		return prove_ranks(look);
-	if (!tree_find(look->tree, "metadata.json"))
+	if (!ckpt_tree_find(look->tree, "metadata.json"))
 		return look_fail(look, "'metadata.json' is missing");
 	metadata = look_json(look, "metadata.json");
 	if (!js_str(metadata, "sharded_backend"))

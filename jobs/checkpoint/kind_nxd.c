@@ -19,10 +19,10 @@ static bool named_nxd(const char *name, bool is_folder, int64_t *ret_step)
 
 static bool looks_nxd(const struct look *look)
 {
-	const struct tree_file *first = tree_find(look->tree, "checkpoint");
+	const struct tree_file *first = ckpt_tree_find(look->tree, "checkpoint");
 
-	return (first && first->size == 1) || tree_first(look->tree, "model/dp_rank_") ||
-	       tree_first(look->tree, "optim/dp_rank_");
+	return (first && first->size == 1) || ckpt_tree_first(look->tree, "model/dp_rank_") ||
+	       ckpt_tree_first(look->tree, "optim/dp_rank_");
 }
 
 /* Tensors saved one by one are numbered from 0, and belong to a file of ranks. */
@@ -35,12 +35,12 @@ static bool prove_tensors(struct look *look)
 		uint32_t number[PATTERN_NUMBERS];
 
 		if (!folder ||
-		    !pattern_match("tensor_%.pt", folder + strlen(".pt.tensors/"), number))
+		    !ckpt_pattern_match("tensor_%.pt", folder + strlen(".pt.tensors/"), number))
 			continue;
 		other = number[0] == 0 ? mem_format("%.*s.pt", (int)(folder - path), path)
 				       : mem_format("%.*s.pt.tensors/tensor_%u.pt",
 						    (int)(folder - path), path, number[0] - 1);
-		if (!tree_find(look->tree, other))
+		if (!ckpt_tree_find(look->tree, other))
 			return look_fail(look, "'%s' is missing", other);
 	}
 	return true;
@@ -53,11 +53,11 @@ static bool prove_nxd(struct look *look)
 	AUTO(auto_free) char *optim = mem_format("optim/%s", ranks);
 	uint32_t of_model[PATTERN_NUMBERS], of_optim[PATTERN_NUMBERS];
 
-	if (!tree_find(look->tree, "done"))
+	if (!ckpt_tree_find(look->tree, "done"))
 		return look_fail(look, "'done' is missing, which is written last");
 	if (!look_grid(look, model, of_model) || !look_grid(look, optim, of_optim))
 		return false;
-	if (!tree_first(look->tree, "model/"))
+	if (!ckpt_tree_first(look->tree, "model/"))
 		return look_fail(look, "'model/' is missing");
 	if (of_model[0] && of_optim[0] &&
 	    (of_model[1] != of_optim[1] || of_model[2] != of_optim[2]))

@@ -54,7 +54,7 @@ static bool prove_data(struct look *look)
 		if (len < tail || strcmp(path + len - tail, manifest) != 0)
 			continue;
 		data = mem_format("%.*sd/", (int)(len - tail), path);
-		if (!tree_first(look->tree, data))
+		if (!ckpt_tree_first(look->tree, data))
 			return look_fail(look, "'%s' is missing, which '%s' needs", data, path);
 	}
 	return true;
@@ -75,9 +75,9 @@ static bool prove_items(struct look *look, const json_t *metadata)
 		AUTO(auto_free) char *manifest = mem_format("%s/manifest.ocdbt", item);
 		json_auto_t *about = look_json(look, tree);
 
-		if (!tree_first(look->tree, folder))
+		if (!ckpt_tree_first(look->tree, folder))
 			return look_fail(look, "'%s' is missing, which was saved", folder);
-		if (js_bool(about, "use_ocdbt", false) && !tree_find(look->tree, manifest))
+		if (js_bool(about, "use_ocdbt", false) && !ckpt_tree_find(look->tree, manifest))
 			return look_fail(look, "'%s' is missing", manifest);
 	}
 	return true;
@@ -87,12 +87,12 @@ static bool prove_orbax(struct look *look)
 {
 	static const char about[] = "_CHECKPOINT_METADATA";
 	json_auto_t *metadata = look_json(look, about);
-	bool marked = tree_find(look->tree, "commit_success.txt") ||
-		      tree_find(look->tree, "orbax.checkpoint");
+	bool marked = ckpt_tree_find(look->tree, "commit_success.txt") ||
+		      ckpt_tree_find(look->tree, "orbax.checkpoint");
 
 	if (metadata && !json_is_number(json_object_get(metadata, "commit_timestamp_nsecs")))
 		return look_fail(look, "'%s' says that it was not committed", about);
-	if (!metadata && !marked && !tree_find(look->tree, "_METADATA"))
+	if (!metadata && !marked && !ckpt_tree_find(look->tree, "_METADATA"))
 		return look_fail(look,
 				 "no marker of a finished save is there ('%s', "
 				 "'commit_success.txt', 'orbax.checkpoint')",

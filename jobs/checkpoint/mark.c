@@ -44,7 +44,7 @@ static int files_of(const struct tree *tree, json_t **ret, struct err **err)
 		char ends[SHA256_HEX];
 
 		json_array_append_new(files, one);
-		if (tree_ends(tree, &tree->files[i], ends) < 0)
+		if (ckpt_tree_ends(tree, &tree->files[i], ends) < 0)
 			return fs_error(err, errno ? errno : EIO, "cannot read '%s/%s'", tree->path,
 					tree->files[i].path);
 		js_put_str(one, "path", tree->files[i].path);
@@ -87,7 +87,7 @@ static int put_mark(const char *root, const char *name, const json_t *body, stru
 int ckpt_mark(const char *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
 	      struct utc at, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	AUTO(ckpt_release) struct ckpt now = { 0 };
 	json_auto_t *body = NULL;
 	json_t *files = NULL;
@@ -261,7 +261,7 @@ static char *files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 
 	json_array_foreach (mark->files, i, file) {
 		const char *path = js_str(file, "path");
-		const struct tree_file *now = tree_find(tree, path);
+		const struct tree_file *now = ckpt_tree_find(tree, path);
 		const char *shown = *path ? path : mark->name;
 		char ends[SHA256_HEX];
 
@@ -271,7 +271,7 @@ static char *files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 			return mem_format("'%s' has %" PRIu64 " bytes, not %" PRId64
 					  " as when it was marked",
 					  shown, now->size, js_int(file, "size", -1));
-		if (tree_ends(tree, now, ends) < 0)
+		if (ckpt_tree_ends(tree, now, ends) < 0)
 			return mem_format("'%s' cannot be read", shown);
 		if (strcmp(ends, js_str(file, "ends")) != 0)
 			return mem_format("'%s' is not what it was when it was marked", shown);
@@ -284,7 +284,7 @@ static char *files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 
 int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	AUTO(ckpt_release) struct ckpt now = { 0 };
 	int there = candidate_read(mark->root, mark->name, mark->kind, &tree, &now, err);
 

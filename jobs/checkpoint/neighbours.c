@@ -120,8 +120,8 @@ static bool names_agree(struct look *look, const struct tree *const older[NEIGHB
 static bool size_agrees(struct look *look, const struct tree_file *file,
 			const struct tree *const older[NEIGHBOURS], size_t older_count)
 {
-	const struct tree_file *near = tree_find(older[0], file->path);
-	const struct tree_file *far = older_count > 1 ? tree_find(older[1], file->path) : NULL;
+	const struct tree_file *near = ckpt_tree_find(older[0], file->path);
+	const struct tree_file *far = older_count > 1 ? ckpt_tree_find(older[1], file->path) : NULL;
 	uint64_t least;
 
 	if (!near || (older_count > 1 && !far))

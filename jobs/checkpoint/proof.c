@@ -16,15 +16,15 @@
 char *pointer_text(const char *root, const struct ckpt_kind *kind)
 {
 	AUTO(auto_free) char *path = NULL;
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(sb_release) struct sb text = SB_INIT;
 
 	if (!kind->pointer)
 		return NULL;
 	path = fs_join(root, kind->pointer);
-	if (tree_read(path, &tree, &ignored) <= 0 || !tree.single ||
-	    tree_text(&tree, &tree.files[0], POINTER_MAX, &text) < 0)
+	if (ckpt_tree_read(path, &tree, &ignored) <= 0 || !tree.single ||
+	    ckpt_tree_text(&tree, &tree.files[0], POINTER_MAX, &text) < 0)
 		return NULL;
 	while (text.len > 0 && strchr(" \r\n\t", text.text[text.len - 1]))
 		text.text[--text.len] = '\0';
@@ -37,7 +37,7 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 	AUTO(auto_free) char *path = fs_join(root, name);
 	AUTO(auto_free) char *pointer = NULL;
 	struct look look = { .tree = ret_tree, .name = name };
-	int there = tree_read(path, ret_tree, err);
+	int there = ckpt_tree_read(path, ret_tree, err);
 
 	if (there <= 0)
 		return there;
@@ -49,7 +49,7 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 	ret->name = mem_copy(name);
 	ret->path = TAKE(path);
 	pointer = pointer_text(root, ret->kind);
-	tree_tag(ret_tree, pointer ? pointer : "", ret->tag);
+	ckpt_tree_tag(ret_tree, pointer ? pointer : "", ret->tag);
 	return 1;
 }
 
@@ -69,7 +69,7 @@ static bool shard_has_siblings(struct look *look, const char *path)
 	{
 		AUTO(auto_free) char *middle = mem_copy_n(begin, (size_t)(end - begin));
 
-		if (!pattern_match("%-of-%", middle, numbers))
+		if (!ckpt_pattern_match("%-of-%", middle, numbers))
 			return true;
 	}
 	width = (int)(of - begin);
@@ -81,9 +81,9 @@ static bool shard_has_siblings(struct look *look, const char *path)
 		AUTO(auto_free)
 		char *zeroth = mem_format("%.*s%0*d%s", (int)(begin - path), path, width, 0, of);
 
-		if (other < 1 || other > numbers[1] || tree_find(look->tree, sibling))
+		if (other < 1 || other > numbers[1] || ckpt_tree_find(look->tree, sibling))
 			continue;
-		if (other == numbers[1] && tree_find(look->tree, zeroth))
+		if (other == numbers[1] && ckpt_tree_find(look->tree, zeroth))
 			continue;
 		return look_fail(look, "'%s' is missing", sibling);
 	}
@@ -112,7 +112,7 @@ static bool index_has_files(struct look *look, const char *path)
 			return look_fail(look, "'%s' does not name files", path);
 		beside = mem_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path,
 				    json_string_value(file));
-		if (!tree_find(look->tree, beside))
+		if (!ckpt_tree_find(look->tree, beside))
 			return look_fail(look, "'%s' is missing, which '%s' names", beside, path);
 	}
 	return true;
@@ -148,7 +148,7 @@ static bool files_are_sound(struct look *look, unsigned char *opaque)
 	for (size_t i = 0; i < look->tree->count; i++) {
 		const struct tree_file *file = &look->tree->files[i];
 		const char *path = *file->path ? file->path : look->name;
-		AUTO(auto_close) int fd = tree_open(look->tree, file);
+		AUTO(auto_close) int fd = ckpt_tree_open(look->tree, file);
 		AUTO(sb_release) struct sb why = SB_INIT;
 		int whole;
 

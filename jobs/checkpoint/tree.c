@@ -152,9 +152,9 @@ static int list_all(struct tree *tree, const struct stat *st, struct err **err)
 	return done;
 }
 
-int tree_read(const char *path, struct tree *ret, struct err **err)
+int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	struct stat st;
 
 	tree.path = mem_copy(path);
@@ -175,7 +175,7 @@ int tree_read(const char *path, struct tree *ret, struct err **err)
 	return 1;
 }
 
-void tree_release(struct tree *tree)
+void ckpt_tree_release(struct tree *tree)
 {
 	free(tree->path);
 	free(tree->files);
@@ -201,7 +201,7 @@ static size_t lower_bound(const struct tree *tree, const char *path)
 	return low;
 }
 
-const struct tree_file *tree_find(const struct tree *tree, const char *path)
+const struct tree_file *ckpt_tree_find(const struct tree *tree, const char *path)
 {
 	size_t at = lower_bound(tree, path);
 
@@ -209,7 +209,7 @@ const struct tree_file *tree_find(const struct tree *tree, const char *path)
 									   : NULL;
 }
 
-const struct tree_file *tree_first(const struct tree *tree, const char *prefix)
+const struct tree_file *ckpt_tree_first(const struct tree *tree, const char *prefix)
 {
 	size_t at = lower_bound(tree, prefix);
 
@@ -217,7 +217,7 @@ const struct tree_file *tree_first(const struct tree *tree, const char *prefix)
 									     : NULL;
 }
 
-int tree_open(const struct tree *tree, const struct tree_file *file)
+int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
 {
 	AUTO(auto_free) char *path = mem_copy(file->path);
 	AUTO(auto_close) int dir = -1;
@@ -272,14 +272,15 @@ int read_at(int fd, uint64_t offset, void *bytes, size_t len)
 	return 0;
 }
 
-int tree_text(const struct tree *tree, const struct tree_file *file, size_t max, struct sb *ret)
+int ckpt_tree_text(const struct tree *tree, const struct tree_file *file, size_t max,
+		   struct sb *ret)
 {
 	AUTO(auto_close) int fd = -1;
 	AUTO(auto_free) char *text = NULL;
 
 	if (file->size > max)
 		return -1;
-	fd = tree_open(tree, file);
+	fd = ckpt_tree_open(tree, file);
 	if (fd < 0)
 		return -1;
 	text = mem_alloc((size_t)file->size + 1);
@@ -289,9 +290,9 @@ int tree_text(const struct tree *tree, const struct tree_file *file, size_t max,
 	return ret->truncated ? -1 : 0;
 }
 
-int tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX])
+int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX])
 {
-	AUTO(auto_close) int fd = tree_open(tree, file);
+	AUTO(auto_close) int fd = ckpt_tree_open(tree, file);
 	AUTO(auto_free) char *bytes = mem_alloc(2 * CKPT_ENDS);
 	size_t len = 2 * CKPT_ENDS;
 
@@ -309,7 +310,7 @@ int tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SH
 	return 0;
 }
 
-void tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX])
+void ckpt_tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX])
 {
 	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
 

@@ -40,25 +40,26 @@ struct tree {
 
 /* 1, 0 there is no such file or folder (or it is a link), -1 error. Temporary files of this
  * project are left out. What vanishes while it is listed is not there. */
-int tree_read(const char *path, struct tree *ret, struct err **err);
-void tree_release(struct tree *tree); /* for AUTO() */
+int ckpt_tree_read(const char *path, struct tree *ret, struct err **err);
+void ckpt_tree_release(struct tree *tree); /* for AUTO() */
 
-const struct tree_file *tree_find(const struct tree *tree, const char *path);
+const struct tree_file *ckpt_tree_find(const struct tree *tree, const char *path);
 /* The first file whose path begins with `prefix`, or NULL. */
-const struct tree_file *tree_first(const struct tree *tree, const char *prefix);
+const struct tree_file *ckpt_tree_first(const struct tree *tree, const char *prefix);
 
 /* A descriptor of it, never through a link; -1 and errno. */
-int tree_open(const struct tree *tree, const struct tree_file *file);
+int ckpt_tree_open(const struct tree *tree, const struct tree_file *file);
 /* Append the whole of a small file: 0, or -1 if it cannot be read or is larger. */
-int tree_text(const struct tree *tree, const struct tree_file *file, size_t max, struct sb *ret);
+int ckpt_tree_text(const struct tree *tree, const struct tree_file *file, size_t max,
+		   struct sb *ret);
 
 /* Read exactly so many bytes there: 0, or -1 (errno; 0 if the file ends before). */
 int read_at(int fd, uint64_t offset, void *bytes, size_t len);
 
 /* SHA-256 over the first and last CKPT_ENDS bytes; 0 or -1 and errno. */
-int tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX]);
+int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX]);
 
 /* A digest of paths, sizes and times, and of `more`. */
-void tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX]);
+void ckpt_tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX]);
 
 #endif

@@ -87,7 +87,7 @@ uint64_t ckpt_watch_changes(const struct ckpt_watch *watch)
 static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uint64_t *moving,
 		   struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	struct watched *item = item_of(watch, entry->name);
 	struct ckpt fresh = { 0 };
 	int there;
@@ -119,12 +119,12 @@ static int look_aside(struct ckpt_watch *watch, const struct root_entry *entry,
 		      struct sha256 *digest, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(watch->root, entry->name);
-	AUTO(tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	char tag[SHA256_HEX];
-	int there = tree_read(path, &tree, err);
+	int there = ckpt_tree_read(path, &tree, err);
 
 	if (there > 0) {
-		tree_tag(&tree, entry->name, tag);
+		ckpt_tree_tag(&tree, entry->name, tag);
 		sha256_add(digest, tag, sizeof tag);
 	}
 	return there < 0 ? -1 : 0;
@@ -200,9 +200,9 @@ static const struct watched *neighbour_below(const struct ckpt_watch *watch, int
 
 static int prove(struct ckpt_watch *watch, struct watched *item, struct err **err)
 {
-	AUTO(tree_release) struct tree tree = TREE_INIT;
-	AUTO(tree_release) struct tree near = TREE_INIT;
-	AUTO(tree_release) struct tree far = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree near = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree far = TREE_INIT;
 	struct tree *const trees[NEIGHBOURS] = { &near, &far };
 	const struct tree *older[NEIGHBOURS] = { &near, &far };
 	int64_t step = item->ckpt.step;
@@ -224,7 +224,7 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 			break;
 		step = below->ckpt.step;
 		path = fs_join(watch->root, below->ckpt.name);
-		there = tree_read(path, trees[count], err);
+		there = ckpt_tree_read(path, trees[count], err);
 		if (there < 0)
 			return -1;
 		count += there > 0;
