@@ -218,9 +218,9 @@ def test_validate_reads_nothing_but_the_spec(project):
 UNREADY = {
     "engine": "slurm",
     "image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/x:1",
-    "resources": {"nodes": 2},
-    "checkpoint": {"url": "/somewhere"},
-    "limits": {"deadline": "7d"},
+    "resources": {"instance": "trn1.2xlarge"},
+    "checkpoint": {"url": "s3://bucket/c"},
+    "health": {"device": True},
     "schedule": {"cron": "0 3 * * MON"},
 }
 
