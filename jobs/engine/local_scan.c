@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 /* Of one process's arguments or environment; the kernel's own limit for both is
  * a quarter of the stack limit, usually 2 MiB. */
 #define TEXT_MAX ((size_t)4 << 20)
+
+/* At an environment that is empty. */
+#define EMPTY_LOOKS 20
 
 /* NUL-separated texts from /proc; a NUL is put in front, so that every text is
  * found between two. False if it cannot be read, or is empty. */
@@ -66,12 +70,31 @@ static int agent_rank(const char *pid, const char *order_path)
 	return (int)strtol(rank, NULL, 10);
 }
 
+/* A program, and not a thread of the kernel or a zombie. */
+static bool has_program(const char *pid)
+{
+	AUTO(auto_free) char *path = mem_format("/proc/%s/exe", pid);
+	char target[8];
+
+	return readlink(path, target, sizeof target) >= 0;
+}
+
+/* In the middle of execve() a process has neither arguments nor an environment for
+ * a moment: then we look again. */
 static bool carries(const char *pid, const char *token)
 {
 	AUTO(sb_release) struct sb env = SB_INIT_MAX(TEXT_MAX);
 	AUTO(auto_free) char *variable = mem_format(ORDER_TOKEN "=%s", token);
 
-	return read_texts(pid, "environ", &env) && find_text(&env, variable) != NULL;
+	for (int i = 0; i < EMPTY_LOOKS; i++) {
+		if (read_texts(pid, "environ", &env))
+			return find_text(&env, variable) != NULL;
+		if (!has_program(pid))
+			return false;
+		sb_clear(&env);
+		sched_yield();
+	}
+	return false;
 }
 
 static bool is_ours(const char *pid)

@@ -16,6 +16,9 @@
 
 /* More processes of one attempt are found by the next look. */
 #define FOUND_MAX 4096
+/* A process that is started during a scan, by one that ends during it, can be
+ * missed. Only several scans without a find say that nothing is left. */
+#define EMPTY_SCANS 3
 
 void view_release(struct view *view)
 {
@@ -173,9 +176,11 @@ size_t view_kill_orphans(const struct view *view)
 	if (view->alive > 0)
 		return killed;
 	found = mem_zero(FOUND_MAX, sizeof *found);
-	count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
-	for (size_t i = 0; i < count; i++)
-		killed += signal_process(&found[i].id, SIGKILL);
+	for (int i = 0; i < EMPTY_SCANS && killed == 0; i++) {
+		count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
+		for (size_t k = 0; k < count; k++)
+			killed += signal_process(&found[k].id, SIGKILL);
+	}
 	return killed;
 }
 

@@ -309,9 +309,7 @@ static void on_heartbeat(void *arg)
 		supervise_stop(agent, STOPPED_PEER);
 	keep_checkpoints(agent);
 	if (!agent->state)
-		watchdog_start(agent);
-	keep_checkpoints(agent);
-	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 }
 
 /* A pipe whose other end the command will hold as stdout and stderr. */
