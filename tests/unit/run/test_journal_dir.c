@@ -182,6 +182,12 @@ static void chunks_spare_reading_and_nothing_rests_on_them(void **state)
 	assert_int_equal(fs_read(two, 1 << 20, &text, &err), 0);
 	assert_int_equal(fs_write_atomic(two, text.text, text.len - 30, 0600, &err), 0);
 	assert_reads_all(journal, 150);
+	{
+		const char *line = strchr(text.text, '\n') + 1; /* whole lines, too few */
+
+		assert_int_equal(fs_write_atomic(two, line, strlen(line), 0600, &err), 0);
+		assert_reads_all(journal, 150);
+	}
 	memcpy(text.text + text.len / 2, "\n\n\n\n", 4);
 	assert_int_equal(fs_write_atomic(two, text.text, text.len, 0600, &err), 0);
 	assert_reads_all(journal, 150);
