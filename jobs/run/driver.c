@@ -203,12 +203,19 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 	return err_set(err, EXIT_DEFECT, "the flow asked for something unknown");
 }
 
+int driver_keep(struct driver *driver, struct err **err)
+{
+	if (lease_keep(driver->lease, err) == 0)
+		return 0;
+	driver->stood_down = true;
+	return -1;
+}
+
 /* Before every effect: is this still the driver? If not, it stands down. */
 static bool may_act(struct driver *driver)
 {
-	if (lease_keep(driver->lease, &driver->failure) == 0)
+	if (driver_keep(driver, &driver->failure) == 0)
 		return true;
-	driver->stood_down = true;
 	loop_quit(driver->loop);
 	return false;
 }

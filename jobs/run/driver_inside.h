@@ -64,6 +64,10 @@ int driver_record(struct driver *driver, struct event *ev, struct err **err);
  * clock that is set back must not hold what waits. */
 struct utc driver_now(const struct driver *driver);
 
+/* Is this still the driver? Asked before every wish, and once more where much time
+ * can have passed since. -1: it stands down, the wish must not be carried out. */
+int driver_keep(struct driver *driver, struct err **err);
+
 /* Look at the wishes again as soon as the loop turns. */
 void driver_wake(struct driver *driver);
 

@@ -214,6 +214,8 @@ int driver_submit(struct driver *driver, const struct wish *wish, struct err **e
 	job.agent_key = driver->agent_prefix;
 	if (write_order(driver, wish, prefix, err) < 0)
 		return err_wrap(err, "cannot write the order of %s", wish->job);
+	if (driver_keep(driver, err) < 0)
+		return -1;
 	outcome = driver->engine->ops->submit(driver->engine, &job, &why);
 	if (outcome < 0)
 		return record_refusal(driver, wish, why, err);
