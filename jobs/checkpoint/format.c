@@ -254,7 +254,11 @@ int format_prove(int fd, uint64_t size, const char *name, struct sb *why)
 		if (is != want)
 			return bad(why, "does not begin as its name says");
 		break;
-	case CHAIN:
+	case CHAIN: /* also one whose start alone is garbage */
+		if (is != ZIP && size >= 22 && read_at(fd, size - 22, head, 4) == 0 &&
+		    memcmp(head, "PK\5\6", 4) == 0)
+			return bad(why, "does not begin as torch.save begins a file");
+		break;
 	case ANY:
 		break;
 	}

@@ -22,22 +22,32 @@ static bool looks_megatron(const struct look *look)
 	return named_megatron(look->name, true, &step);
 }
 
+/* Pipeline and expert rank are in the names only where there is more than one. */
 static bool prove_ranks(struct look *look)
 {
-	static const char *const patterns[] = {
-		"mp_rank_%/model_optim_rng.pt",     "mp_rank_%_%/model_optim_rng.pt",
-		"mp_rank_%_%_%/model_optim_rng.pt", "mp_rank_%/distrib_optim.pt",
-		"mp_rank_%_%/distrib_optim.pt",     "mp_rank_%_%_%/distrib_optim.pt"
-	};
-	uint32_t sides[PATTERN_NUMBERS];
-	uint32_t found = 0;
+	static const struct {
+		const char *folder;
+		unsigned numbers;
+	} table[] = { { "mp_rank_%", 1 }, { "mp_rank_%_%", 2 }, { "mp_rank_%_%_%", 3 } };
+	static const char *const files[] = { "model_optim_rng.pt", "distrib_optim.pt" };
+	bool found = false;
 
-	for (size_t i = 0; i < STK_LENGTH(patterns); i++) {
-		if (!look_grid(look, patterns[i], sides))
+	for (size_t i = 0; i < STK_LENGTH(table) * STK_LENGTH(files); i++) {
+		unsigned numbers = table[i / STK_LENGTH(files)].numbers;
+		const char *file = files[i % STK_LENGTH(files)];
+		AUTO(auto_free)
+		char *pattern = mem_format("%s/%s", table[i / STK_LENGTH(files)].folder, file);
+		uint32_t sides[PATTERN_NUMBERS];
+
+		if (!look_grid(look, pattern, sides))
 			return false;
-		found |= i < 3 ? sides[0] : 0;
+		for (unsigned k = 1; sides[0] > 0 && k < numbers; k++)
+			if (sides[k] < 2)
+				return look_fail(look, "ranks are missing: '%s' are all of one",
+						 pattern);
+		found = found || (sides[0] > 0 && file == files[0]);
 	}
-	return found != 0 || look_fail(look, "no rank has written 'model_optim_rng.pt'");
+	return found || look_fail(look, "no rank has written '%s'", files[0]);
 }
 
 static bool prove_megatron(struct look *look)

@@ -1,0 +1,357 @@
+/* Copying a checkpoint to another root: whole or not at all, gone on with, and
+ * never out of its folders. */
+#include <dirent.h>
+
+#include "tests/unit/checkpoint/trees.h"
+
+struct place {
+	char *from, *to;
+};
+
+static struct place place_of(const char *dir)
+{
+	return (struct place){ fs_join(dir, "from"), fs_join(dir, "to/deep") };
+}
+
+static void place_release(struct place *place)
+{
+	free(place->from);
+	free(place->to);
+}
+
+static struct ckpt one_in(const char *root, const char *name)
+{
+	AUTO(auto_free) char *path = fs_join(root, name);
+	AUTO(err_freep) struct err *err = NULL;
+	struct ckpt ckpt = { 0 };
+
+	ckpt_prove(path, ckpt_kind_find("auto"), &ckpt, &err);
+	assert_no_error(err);
+	return ckpt;
+}
+
+/* Until it is done, so many bytes a call; the number of calls. */
+static int copy_all(const struct ckpt *ckpt, const char *to, uint64_t bytes)
+{
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int calls = 0, done = 0;
+
+	ckpt_copy_start(ckpt, to, &copy, &err);
+	assert_no_error(err);
+	while (done == 0) {
+		done = ckpt_copy_step(copy, bytes, &err);
+		assert_no_error(err);
+		calls++;
+	}
+	return calls;
+}
+
+static void assert_same(const char *from, const char *to, const char *name)
+{
+	AUTO(auto_free) char *a = fs_join(from, name);
+	AUTO(auto_free) char *b = fs_join(to, name);
+	AUTO(tree_release) struct tree mine = TREE_INIT;
+	AUTO(tree_release) struct tree other = TREE_INIT;
+	AUTO(err_freep) struct err *err = NULL;
+
+	assert_int_equal(tree_read(a, &mine, &err), 1);
+	assert_int_equal(tree_read(b, &other, &err), 1);
+	assert_int_equal(mine.count, other.count);
+	for (size_t i = 0; i < mine.count; i++) {
+		AUTO(sb_release) struct sb x = get_bytes(a, mine.files[i].path);
+		AUTO(sb_release) struct sb y = get_bytes(b, other.files[i].path);
+
+		assert_string_equal(mine.files[i].path, other.files[i].path);
+		assert_int_equal(x.len, y.len);
+		assert_memory_equal(x.text, y.text, x.len);
+	}
+}
+
+/* Names in a folder, the hidden ones too. */
+static int entries_in(const char *dir)
+{
+	DIR *names = opendir(dir);
+	int count = -2;
+
+	if (!names)
+		return -1;
+	while (readdir(names))
+		count++;
+	closedir(names);
+	return count;
+}
+
+static void each_kind_arrives_whole_and_complete(void **state)
+{
+	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
+		AUTO(auto_free) char *dir = mem_format("%s/%zu", (char *)*state, m);
+		AUTO(place_release) struct place at = place_of(dir);
+		AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+
+		make_all(&makers[m], at.from, 2);
+		list = found_in(at.from, "auto");
+		assert_true(copy_all(&list.items[1], at.to, 1) > 1);
+		assert_true(copy_all(&list.items[0], at.to, 1 << 20) >= 1);
+		assert_same(at.from, at.to, makers[m].names[0]);
+		assert_same(at.from, at.to, makers[m].names[1]);
+		assert_newest(at.to, "auto", makers[m].names[1]);
+		/* Nothing but the two and the pointer, where there is one. */
+		assert_int_equal(entries_in(at.to),
+				 2 + (ckpt_kind_pointer(list.items[0].kind) != NULL));
+	}
+}
+
+static void a_single_file_arrives_too(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+
+	put_sb(at.from, "step-10.pt", torch_file());
+	ckpt = one_in(at.from, "step-10.pt");
+	copy_all(&ckpt, at.to, 1);
+	assert_newest(at.to, "auto", "step-10.pt");
+	assert_same(at.from, at.to, "step-10.pt");
+	assert_int_equal(entries_in(at.to), 1);
+}
+
+static void before_the_end_nothing_is_to_be_seen(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	make_nxd(at.from, "step_10", 10);
+	ckpt = one_in(at.from, "step_10");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	while (ckpt_copy_step(copy, 1, &err) == 0) {
+		AUTO(ckpt_list_release) struct ckpt_list list = found_in(at.to, "auto");
+		uint64_t done, total;
+
+		ckpt_copy_progress(copy, &done, &total);
+		assert_true(done <= total);
+		assert_int_equal(total, ckpt.bytes);
+		assert_int_equal(list.count, 0);
+	}
+	assert_no_error(err);
+	assert_newest(at.to, "auto", "step_10");
+}
+
+static void an_interrupted_copy_is_gone_on_with(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	int whole;
+
+	make_nxd(at.from, "step_10", 10);
+	ckpt = one_in(at.from, "step_10");
+	{
+		AUTO(auto_free) char *elsewhere = fs_join(*state, "elsewhere");
+
+		whole = copy_all(&ckpt, elsewhere, 1);
+	}
+	/* Dropped after every number of calls there is: always the rest only. */
+	for (int stop = 1; stop < whole; stop++) {
+		AUTO(auto_free) char *to = mem_format("%s/to-%d", (char *)*state, stop);
+		AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		int rest;
+
+		assert_int_equal(ckpt_copy_start(&ckpt, to, &copy, &err), 0);
+		for (int i = 0; i < stop; i++)
+			assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+		ckpt_copy_freep(&copy);
+		rest = copy_all(&ckpt, to, 1);
+		assert_true(rest <= whole);
+		assert_same(at.from, to, "step_10");
+		assert_int_equal(entries_in(to), 1);
+	}
+}
+
+static void what_has_changed_at_the_source_is_copied_anew(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int done = 0;
+
+	make_nxd(at.from, "step_10", 10);
+	ckpt = one_in(at.from, "step_10");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+	make_nxd(at.from, "step_10", 10); /* the same again, with later times */
+	while (done == 0)
+		done = ckpt_copy_step(copy, 1, &err);
+	assert_int_equal(done, -1);
+	assert_contains(err->message, "has changed meanwhile");
+	assert_newest(at.to, "auto", NULL);
+	copy_all(&ckpt, at.to, 1);
+	assert_same(at.from, at.to, "step_10");
+}
+
+static void what_another_left_in_the_hidden_folder_does_not_come_along(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	int done = 0;
+
+	make_nxd(at.from, "step_10", 10);
+	put_text(at.from, "step_10/aaa", "will be gone");
+	ckpt = one_in(at.from, "step_10");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+	ckpt_copy_freep(&copy);
+	drop(at.from, "step_10/aaa");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	while (done == 0)
+		done = ckpt_copy_step(copy, 1 << 20, &err);
+	assert_int_equal(done, -1);
+	copy_all(&ckpt, at.to, 1);
+	assert_same(at.from, at.to, "step_10");
+	assert_int_equal(entries_in(at.to), 1);
+}
+
+static void the_same_one_there_already_is_done_and_another_is_an_error(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	make_files(at.from, "step-00000010", 10);
+	ckpt = one_in(at.from, "step-00000010");
+	copy_all(&ckpt, at.to, 1);
+	assert_int_equal(copy_all(&ckpt, at.to, 1), 1);
+	put_text(at.to, "step-00000010/meta.json", "{\"step\": 11, \"state_bytes\": 522}");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_contains(err->message, "another checkpoint");
+}
+
+static void links_and_special_files_are_refused(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *inside = fs_join(at.from, "step-00000010/secret");
+
+	make_files(at.from, "step-00000010", 10);
+	ckpt = one_in(at.from, "step-00000010");
+	assert_int_equal(symlink("/etc/passwd", inside), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_contains(err->message, "is a link");
+	err_freep(&err);
+	unlink(inside);
+	assert_int_equal(mkfifo(inside, 0600), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_contains(err->message, "neither a file nor a folder");
+	assert_int_equal(entries_in(at.to), -1);
+}
+
+static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *folder = fs_join(at.from, "step_10/optim");
+	AUTO(auto_free) char *away = fs_join(*state, "away");
+	int done = 0;
+
+	make_nxd(at.from, "step_10", 10);
+	ckpt = one_in(at.from, "step_10");
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+	/* The folder itself is swapped for a link to the same files. */
+	assert_int_equal(rename(folder, away), 0);
+	assert_int_equal(symlink(away, folder), 0);
+	while (done == 0)
+		done = ckpt_copy_step(copy, 1 << 20, &err);
+	assert_int_equal(done, -1);
+	assert_newest(at.to, "auto", NULL);
+}
+
+static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *trap = fs_join(*state, "trap");
+	AUTO(sb_release) struct sb name = SB_INIT;
+	AUTO(auto_free) char *link = NULL;
+	char hex[SHA256_HEX];
+	int done = 0;
+
+	make_nxd(at.from, "step_10", 10);
+	ckpt = one_in(at.from, "step_10");
+	sha256_hex("step_10", 7, hex);
+	sb_addf(&name, FS_TEMP_PREFIX "copy-%.24s/model", hex);
+	put_text(*state, "trap/there", "x");
+	link = fs_join(at.to, name.text);
+	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(symlink(trap, link), 0);
+	while (done == 0)
+		done = ckpt_copy_step(copy, 1 << 20, &err);
+	assert_int_equal(done, -1);
+	assert_int_equal(entries_in(trap), 1);
+}
+
+static void times_and_modes_are_as_they_should_be(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(auto_free) char *from = fs_join(at.from, "step-00000010/state.npz");
+	AUTO(auto_free) char *to = fs_join(at.to, "step-00000010/state.npz");
+	struct utimbuf old = { 1000000000, 1000000000 };
+	struct stat st;
+
+	make_files(at.from, "step-00000010", 10);
+	utime(from, &old);
+	ckpt = one_in(at.from, "step-00000010");
+	copy_all(&ckpt, at.to, 1);
+	assert_int_equal(stat(to, &st), 0);
+	assert_int_equal(st.st_mtime, 1000000000);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void a_root_that_cannot_be_made_is_an_error_that_names_it(void **state)
+{
+	AUTO(place_release) struct place at = place_of(*state);
+	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *below = fs_join(*state, "file/below");
+
+	put_text(*state, "file", "in the way");
+	make_files(at.from, "step-00000010", 10);
+	ckpt = one_in(at.from, "step-00000010");
+	assert_int_equal(ckpt_copy_start(&ckpt, below, &copy, &err), -1);
+	assert_contains(err->message, "file'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_in_scratch(each_kind_arrives_whole_and_complete),
+		test_in_scratch(a_single_file_arrives_too),
+		test_in_scratch(before_the_end_nothing_is_to_be_seen),
+		test_in_scratch(an_interrupted_copy_is_gone_on_with),
+		test_in_scratch(what_has_changed_at_the_source_is_copied_anew),
+		test_in_scratch(what_another_left_in_the_hidden_folder_does_not_come_along),
+		test_in_scratch(the_same_one_there_already_is_done_and_another_is_an_error),
+		test_in_scratch(links_and_special_files_are_refused),
+		test_in_scratch(a_file_that_becomes_a_link_meanwhile_is_not_followed),
+		test_in_scratch(a_link_laid_into_the_hidden_folder_is_not_written_through),
+		test_in_scratch(times_and_modes_are_as_they_should_be),
+		test_in_scratch(a_root_that_cannot_be_made_is_an_error_that_names_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
