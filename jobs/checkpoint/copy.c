@@ -21,8 +21,8 @@
 #define FILE_COST  ((uint64_t)64 << 10) /* what a file costs beside its bytes */
 #define PART_NAME  FS_TEMP_PREFIX "part"
 #define STAGE_NAME FS_TEMP_PREFIX "copy-"
-#define MADE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW)
-#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define MADE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 struct ckpt_copy {
 	struct ckpt ckpt; /* kind, name, step of what is copied; owned */
@@ -94,21 +94,23 @@ static bool file_differs(const struct tree *a, const struct tree *b, size_t i, e
 	return like == BY_TIME && x->mtime_ns != y->mtime_ns;
 }
 
-/* The first file that differs, or NULL. A single file has a name only in the
+/* True and the first file that differs. A single file has a name only in the
  * hidden folder. */
-static const char *difference(const struct tree *a, const struct tree *b, enum likeness like)
+static bool differ(const struct tree *a, const struct tree *b, enum likeness like,
+		   const char **ret_path)
 {
 	size_t both = a->count < b->count ? a->count : b->count;
 
 	for (size_t i = 0; i < both; i++) {
+		*ret_path = b->files[i].path;
 		if (a->single == b->single && strcmp(a->files[i].path, b->files[i].path) != 0)
-			return b->files[i].path;
+			return true;
 		if (file_differs(a, b, i, like))
-			return a->files[i].path;
+			return true;
 	}
-	if (a->count == b->count)
-		return NULL;
-	return a->count > both ? a->files[both].path : b->files[both].path;
+	if (a->count != b->count)
+		*ret_path = (a->count > both ? a : b)->files[both].path;
+	return a->count != b->count;
 }
 
 /* Something of that name is in the new root: 1 the same, 0 nothing, -1. */
@@ -116,6 +118,7 @@ static int already_there(struct ckpt_copy *c, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
 	AUTO(ckpt_tree_release) struct tree there = TREE_INIT;
+	const char *other = NULL;
 	struct stat st;
 	int found;
 
@@ -125,7 +128,7 @@ static int already_there(struct ckpt_copy *c, struct err **err)
 	if (found < 0)
 		return -1;
 	if (found == 0 || there.odd || there.single != c->source.single ||
-	    difference(&c->source, &there, BY_ENDS))
+	    differ(&c->source, &there, BY_ENDS, &other))
 		return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' is another checkpoint",
 			       c->ckpt.path, path);
 	return 1;
@@ -141,7 +144,7 @@ static int open_stage(struct ckpt_copy *c, struct err **err)
 	c->stage = fs_join(c->to, name);
 	if (mkdir(c->stage, 0700) < 0 && errno != EEXIST)
 		return fs_error(err, errno, "cannot make the folder '%s'", c->stage);
-	c->stage_fd = open(c->stage, DIR_FLAGS);
+	c->stage_fd = open(c->stage, DIR_FLAGS | O_CLOEXEC);
 	if (c->stage_fd < 0)
 		return fs_error(err, errno, "cannot open '%s'", c->stage);
 	return 0;
@@ -194,7 +197,7 @@ static int open_folder(const struct ckpt_copy *c, const char *path)
 
 		*slash = '\0';
 		if (mkdirat(dir, part, 0700) == 0 || errno == EEXIST)
-			below = openat(dir, part, DIR_FLAGS);
+			below = openat(dir, part, DIR_FLAGS | O_CLOEXEC);
 		close(dir);
 		dir = below;
 	}
@@ -233,7 +236,7 @@ static int begin_file(struct ckpt_copy *c, const struct tree_file *file, struct 
 		return changed(c, file->path, err);
 	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
 		return failed_on(c, errno, file->path, err);
-	c->out = openat(c->stage_fd, PART_NAME, MADE_FLAGS, 0600);
+	c->out = openat(c->stage_fd, PART_NAME, MADE_FLAGS | O_CLOEXEC, 0600);
 	if (c->out < 0)
 		return failed_on(c, errno, file->path, err);
 	c->offset = 0;
@@ -324,16 +327,16 @@ static int verify(struct ckpt_copy *c, struct err **err)
 {
 	AUTO(ckpt_tree_release) struct tree now = TREE_INIT;
 	AUTO(ckpt_tree_release) struct tree made = TREE_INIT;
-	const char *other;
+	const char *other = NULL;
 
 	if (ckpt_tree_read(c->ckpt.path, &now, err) < 0)
 		return -1;
-	other = now.odd ? now.odd : difference(&c->source, &now, BY_TIME);
-	if (other)
+	other = now.odd;
+	if (other || differ(&c->source, &now, BY_TIME, &other))
 		return changed(c, other, err);
 	if (ckpt_tree_read(c->stage, &made, err) < 0)
 		return -1;
-	if (!made.odd && !difference(&c->source, &made, BY_SIZE))
+	if (!made.odd && !differ(&c->source, &made, BY_SIZE, &other))
 		return 0;
 	auto_close(&c->stage_fd);
 	if (fs_remove_tree(c->stage, err) < 0)

@@ -118,6 +118,21 @@ static bool index_has_files(struct look *look, const char *path)
 	return true;
 }
 
+/* Some part of the path is a name for what is not finished. */
+static bool path_temporary(const char *path)
+{
+	for (;;) {
+		size_t len = strcspn(path, "/");
+		AUTO(auto_free) char *name = mem_copy_n(path, len);
+
+		if (name_temporary(name))
+			return true;
+		if (path[len] == '\0')
+			return false;
+		path += len + 1;
+	}
+}
+
 static bool names_are_sound(struct look *look)
 {
 	const struct tree *tree = look->tree;
@@ -129,14 +144,8 @@ static bool names_are_sound(struct look *look)
 	for (size_t i = 0; i < tree->count; i++) {
 		const char *path = tree->files[i].path;
 
-		for (const char *part = path; part; part = strchr(part, '/')) {
-			AUTO(auto_free) char *name = NULL;
-
-			part += *part == '/';
-			name = mem_copy_n(part, strcspn(part, "/"));
-			if (name_temporary(name))
-				return look_fail(look, "'%s' is still being written", path);
-		}
+		if (path_temporary(path))
+			return look_fail(look, "'%s' is still being written", path);
 		if (!shard_has_siblings(look, path) || !index_has_files(look, path))
 			return false;
 	}

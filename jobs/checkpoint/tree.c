@@ -16,7 +16,7 @@
 #include "jobs/checkpoint/checkpoint.h"
 
 /* Pipes do not hold the opener up, terminals do not become ours. */
-#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+#define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 struct walk {
 	struct tree *tree;
@@ -80,7 +80,7 @@ static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
 		return walk_odd(w, "is neither a file nor a folder");
 	if (depth >= TREE_DEPTH_MAX)
 		return walk_odd(w, "lies too deep");
-	below = openat(dir, name, READ_FLAGS | O_DIRECTORY);
+	below = openat(dir, name, READ_FLAGS | O_CLOEXEC | O_DIRECTORY);
 	if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return 0;
 	if (below < 0)
@@ -158,7 +158,7 @@ int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
 	struct stat st;
 
 	tree.path = mem_copy(path);
-	tree.fd = open(path, READ_FLAGS);
+	tree.fd = open(path, READ_FLAGS | O_CLOEXEC);
 	/* ELOOP: a link; ENXIO: a socket. */
 	if (tree.fd < 0 &&
 	    (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO))
@@ -231,13 +231,14 @@ int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
 		int below;
 
 		*slash = '\0';
-		below = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS | O_DIRECTORY);
+		below = openat(dir < 0 ? tree->fd : dir, part,
+			       READ_FLAGS | O_CLOEXEC | O_DIRECTORY);
 		if (below < 0)
 			return -1;
 		auto_close(&dir);
 		dir = below;
 	}
-	fd = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS);
+	fd = openat(dir < 0 ? tree->fd : dir, part, READ_FLAGS | O_CLOEXEC);
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
 		auto_close(&fd);
 		errno = EINVAL;

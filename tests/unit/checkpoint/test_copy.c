@@ -51,12 +51,12 @@ static void assert_same(const char *from, const char *to, const char *name)
 {
 	AUTO(auto_free) char *a = fs_join(from, name);
 	AUTO(auto_free) char *b = fs_join(to, name);
-	AUTO(tree_release) struct tree mine = TREE_INIT;
-	AUTO(tree_release) struct tree other = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree mine = TREE_INIT;
+	AUTO(ckpt_tree_release) struct tree other = TREE_INIT;
 	AUTO(err_freep) struct err *err = NULL;
 
-	assert_int_equal(tree_read(a, &mine, &err), 1);
-	assert_int_equal(tree_read(b, &other, &err), 1);
+	assert_int_equal(ckpt_tree_read(a, &mine, &err), 1);
+	assert_int_equal(ckpt_tree_read(b, &other, &err), 1);
 	assert_int_equal(mine.count, other.count);
 	for (size_t i = 0; i < mine.count; i++) {
 		AUTO(sb_release) struct sb x = get_bytes(a, mine.files[i].path);

@@ -37,11 +37,11 @@ static void for_each_file(const char *base, void (*damage)(const char *folder, c
 	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
 		AUTO(auto_free) char *root = mem_format("%s/%zu", base, m);
 		AUTO(auto_free) char *newest = mem_format("%s/%s", root, makers[m].names[2]);
-		AUTO(tree_release) struct tree tree = TREE_INIT;
+		AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 		AUTO(err_freep) struct err *err = NULL;
 
 		make_all(&makers[m], root, 3);
-		assert_int_equal(tree_read(newest, &tree, &err), 1);
+		assert_int_equal(ckpt_tree_read(newest, &tree, &err), 1);
 		for (size_t i = 0; i < tree.count; i++) {
 			AUTO(sb_release) struct sb whole = get_bytes(newest, tree.files[i].path);
 
@@ -136,12 +136,12 @@ static void with_half_of_its_files_missing_not_even_a_first_one_is_complete(void
 			AUTO(auto_free)
 			char *root = mem_format("%s/%zu-%zu", (char *)*state, m, odd);
 			AUTO(auto_free) char *only = mem_format("%s/%s", root, makers[m].names[0]);
-			AUTO(tree_release) struct tree tree = TREE_INIT;
+			AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 			AUTO(err_freep) struct err *err = NULL;
 
 			make_all(&makers[m], root, 1);
 			assert_newest(root, "auto", makers[m].names[0]);
-			assert_int_equal(tree_read(only, &tree, &err), 1);
+			assert_int_equal(ckpt_tree_read(only, &tree, &err), 1);
 			for (size_t i = odd; i < tree.count; i += 2)
 				drop(only, tree.files[i].path);
 			assert_newest(root, makers[m].kind, NULL);

@@ -38,7 +38,7 @@ static struct ckpt_choice choose(const char *root)
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt_choice choice = { 0 };
 
-	ckpt_choose(roots, 1, RUN, &choice, &err);
+	ckpt_choose(roots, 1, RUN, INT64_MAX, &choice, &err);
 	assert_no_error(err);
 	return choice;
 }
@@ -170,14 +170,14 @@ static void damage_of_any_file_of_any_kind_is_found_by_the_mark(void **state)
 	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
 		AUTO(auto_free) char *root = mem_format("%s/%zu", (char *)*state, m);
 		AUTO(auto_free) char *newest = fs_join(root, makers[m].names[1]);
-		AUTO(tree_release) struct tree tree = TREE_INIT;
+		AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 		AUTO(err_freep) struct err *err = NULL;
 
 		make_all(&makers[m], root, 2);
 		assert_int_equal(mark_as(root, makers[m].names[0], &owner), 1);
 		assert_int_equal(mark_as(root, makers[m].names[1], &owner), 1);
 		assert_chosen(root, makers[m].names[1]);
-		assert_int_equal(tree_read(newest, &tree, &err), 1);
+		assert_int_equal(ckpt_tree_read(newest, &tree, &err), 1);
 		for (size_t i = 0; i < tree.count; i++) {
 			const char *path = tree.files[i].path;
 			AUTO(sb_release) struct sb whole = get_bytes(newest, path);
@@ -275,15 +275,32 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 	assert_int_equal(mark_as(two, "step-00000030", &second), 1);
 	make_files(two, "step-00000020", 20);
 	assert_int_equal(mark_as(two, "step-00000020", &second), 1);
-	assert_int_equal(ckpt_choose(roots, 3, RUN, &choice, &err), 0);
+	assert_int_equal(ckpt_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
 	assert_true(choice.found);
 	assert_int_equal(choice.mark.attempt, 2);
 	assert_int_equal(choice.mark.step, 30);
 	ckpt_choice_release(&choice);
 	drop(two, "step-00000030/meta.json");
-	assert_int_equal(ckpt_choose(roots, 3, RUN, &choice, &err), 0);
+	assert_int_equal(ckpt_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
 	assert_int_equal(choice.mark.attempt, 1);
 	assert_int_equal(choice.mark.step, 30);
+}
+
+static void below_a_step_older_ones_are_chosen(void **state)
+{
+	const struct ckpt_root roots[] = { { *state, 1, NULL } };
+	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	make_marked(*state, "step-00000010", 10);
+	make_marked(*state, "step-00000020", 20);
+	assert_int_equal(ckpt_choose(roots, 1, RUN, 20, &choice, &err), 0);
+	assert_true(choice.found);
+	assert_int_equal(choice.mark.step, 10);
+	assert_int_equal(json_array_size(choice.rejected), 1);
+	ckpt_choice_release(&choice);
+	assert_int_equal(ckpt_choose(roots, 1, RUN, 10, &choice, &err), 0);
+	assert_false(choice.found);
 }
 
 static void nothing_is_chosen_from_half_of_the_truth(void **state)
@@ -297,7 +314,7 @@ static void nothing_is_chosen_from_half_of_the_truth(void **state)
 
 	make_marked(good, "step-00000010", 10);
 	put_text(*state, "bad", "a file where a folder should be");
-	assert_int_equal(ckpt_choose(roots, 2, RUN, &choice, &err), -1);
+	assert_int_equal(ckpt_choose(roots, 2, RUN, INT64_MAX, &choice, &err), -1);
 	err_freep(&err);
 	assert_int_equal(ckpt_surplus(roots, 2, RUN, 1, NULL, &marks, &err), -1);
 	assert_int_equal(marks.count, 0);
@@ -413,6 +430,7 @@ int main(void)
 		test_in_scratch(a_mark_leads_nowhere_else),
 		test_in_scratch(
 			of_several_attempts_the_highest_step_counts_then_the_latest_attempt),
+		test_in_scratch(below_a_step_older_ones_are_chosen),
 		test_in_scratch(nothing_is_chosen_from_half_of_the_truth),
 		test_in_scratch(the_newest_complete_ones_are_kept_and_what_is_in_use),
 		test_in_scratch(a_removed_one_leaves_nothing_behind),

@@ -60,10 +60,10 @@ static void cut_at_any_byte_it_is_complete_no_more(void **state)
 	for (size_t i = 0; i < STK_LENGTH(real); i++) {
 		AUTO(auto_free) char *root = fs_join(*state, real[i].root);
 		AUTO(auto_free) char *path = fs_join(root, real[i].names[2]);
-		AUTO(tree_release) struct tree tree = TREE_INIT;
+		AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 		AUTO(err_freep) struct err *err = NULL;
 
-		assert_int_equal(tree_read(path, &tree, &err), 1);
+		assert_int_equal(ckpt_tree_read(path, &tree, &err), 1);
 		for (size_t f = 0; f < tree.count; f++) {
 			const char *name = *tree.files[f].path ? tree.files[f].path : path;
 			AUTO(sb_release) struct sb whole = get_bytes(path, name);

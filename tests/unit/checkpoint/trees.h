@@ -343,7 +343,7 @@ static inline int hex_value(char c)
 	static const char digits[] = "0123456789abcdef";
 	const char *at = c ? strchr(digits, c) : NULL;
 
-	return at ? (int)(at - digits) : -1;
+	return at ? (int)(at - digits) : 0;
 }
 
 /* Step 10, 20 or 30 of what orbax-checkpoint 0.12.8 wrote: a CheckpointManager with
