@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -166,6 +167,40 @@ def test_of_two_that_resume_one_drives(shared):
     busy, = [result for result in results if result.code == 7]
     other, = [process for process in both if process.returncode == 0]
     assert str(other.pid) in busy.err and busy.cure
+    assert shared.trainings() == 1
+
+
+def ended(rows) -> bool:
+    return any(row["event"] == "run.ended" for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_drivers_that_are_stopped_and_continued_at_random_share_one_run(shared, seed):
+    shared.slow(0.2)
+    chance, short = random.Random(seed), ("--lease", "600ms")
+    drivers, stopped, end = [shared.run(*short)], [], time.monotonic() + 60
+    while time.monotonic() < end and not ended(rows := shared.events()):
+        living = [driver for driver in drivers if driver.poll() is None and driver not in stopped]
+        act = chance.random()
+        if act < 0.35 and living:
+            stopped.append(chance.choice(living))
+            stopped[-1].send_signal(signal.SIGSTOP)
+        elif act < 0.7 and stopped:
+            stopped.pop(chance.randrange(len(stopped))).send_signal(signal.SIGCONT)
+        elif len(living) < 3 and rows:
+            drivers.append(shared.start("--json", "resume", "one", *short))
+        time.sleep(chance.uniform(0.05, 0.8))
+    for driver in stopped:
+        driver.send_signal(signal.SIGCONT)
+    results = [cli.finish(driver) for driver in drivers]
+    if not ended(shared.events()):  # each of them met another that was there
+        results.append(shared.project.stoker(*shared.state, "resume", "one", *short))
+    rows = shared.events()
+    said = "\n".join(map(str, results))
+    assert {result.code for result in results} <= {0, 7}, said
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["event"] for row in rows].count("run.ended") == 1
+    assert rows[-1]["state"] == "succeeded", said
     assert shared.trainings() == 1
 
 
