@@ -55,7 +55,12 @@
 #define CKPT_MARK_SUFFIX ".stoker.json"
 #define CKPT_ENDS        ((size_t)16 << 10) /* bytes at each end of a file that a mark pins */
 
-/* ---- kinds: files, hf, nxd, dcp, orbax, megatron, deepspeed, auto ---- */
+/* ---- kinds: files, hf, nxd, dcp, orbax, megatron, deepspeed, auto ----
+ *
+ * `auto` recognizes each checkpoint by what it holds; what no other kind knows is
+ * one of `files` if its name (step, iter, epoch, ckpt, checkpoint, model, state,
+ * weight, snapshot, save, or a bare number) or the ending of a file in it says that
+ * it is a checkpoint, so that numbered logs are none. */
 
 struct ckpt_kind;
 
@@ -140,7 +145,7 @@ const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n);
  * when all are there, so the checkpoint is in the new root as a whole or not at all.
  * What an interrupted copy left is used by the next one. Links, special files and
  * a source that changes meanwhile are refused; nothing outside the checkpoint is
- * read, nothing is written through a link. */
+ * read, nothing is written through a link. Empty folders do not come along. */
 struct ckpt_copy;
 
 /* `to` is made if need be. An entry of the same name there is an error unless it

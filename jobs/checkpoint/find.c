@@ -25,9 +25,12 @@ void ckpt_list_release(struct ckpt_list *list)
 	*list = (struct ckpt_list){ 0 };
 }
 
-/* The last sound ones seen on the way up. */
+/* More than NEIGHBOURS: several families of names may lie side by side. */
+#define TRAIL 4
+
+/* The last sound ones seen on the way up, the latest first. */
 struct trail {
-	struct tree trees[NEIGHBOURS];
+	struct tree trees[TRAIL];
 	size_t count;
 };
 
@@ -40,7 +43,7 @@ static void trail_release(struct trail *trail)
 
 static void trail_add(struct trail *trail, struct tree *tree)
 {
-	if (trail->count == NEIGHBOURS)
+	if (trail->count == TRAIL)
 		ckpt_tree_release(&trail->trees[--trail->count]);
 	memmove(&trail->trees[1], &trail->trees[0], trail->count * sizeof *trail->trees);
 	trail->trees[0] = *tree;
@@ -54,13 +57,15 @@ static int find_one(const char *root, const char *name, const struct ckpt_kind *
 {
 	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	const struct tree *older[NEIGHBOURS];
+	size_t count = 0;
 	int there = candidate_read(root, name, kind, &tree, ret, err);
 
 	if (there <= 0)
 		return there;
-	for (size_t i = 0; i < trail->count; i++)
-		older[i] = &trail->trees[i];
-	if (candidate_prove(root, &tree, ret, older, trail->count))
+	for (size_t i = 0; i < trail->count && count < NEIGHBOURS; i++)
+		if (neighbours_related(name, fs_basename(trail->trees[i].path)))
+			older[count++] = &trail->trees[i];
+	if (candidate_prove(root, &tree, ret, older, count))
 		trail_add(trail, &tree);
 	return 1;
 }

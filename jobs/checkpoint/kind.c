@@ -129,6 +129,13 @@ static bool last_number(const char *name, int64_t *ret_step)
 		end--;
 	for (begin = end; begin > 0 && isdigit((unsigned char)name[begin - 1]); begin--)
 		;
+	if (begin > 1 && name[begin - 1] == '.' && isdigit((unsigned char)name[begin - 2])) {
+		AUTO(auto_free) char *before = mem_copy_n(name, begin - 1);
+
+		for (end = begin - 1; end > 0 && isdigit((unsigned char)before[end - 1]); end--)
+			before[end - 1] = '\0';
+		return last_number(before, ret_step); /* that was 0.25 */
+	}
 	return read_step(name + begin, end - begin, ret_step);
 }
 
@@ -151,6 +158,23 @@ static size_t without_ending(const char *name)
 	return 0;
 }
 
+bool name_of_state(const char *name)
+{
+	return without_ending(name) > 0;
+}
+
+bool name_tells(const char *name)
+{
+	static const char *const words[] = { "step",  "iter",  "epoch",  "ckpt",   "checkpoint",
+					     "model", "state", "weight", "snapsh", "save" };
+	size_t stem = without_ending(name);
+
+	for (size_t i = 0; i < STK_LENGTH(words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return digits_at(name) > 0 && digits_at(name) == (stem ? stem : strlen(name));
+}
+
 bool name_any(const char *name, bool is_folder, int64_t *ret_step)
 {
 	AUTO(auto_free) char *stem = NULL;
@@ -159,7 +183,8 @@ bool name_any(const char *name, bool is_folder, int64_t *ret_step)
 		return false;
 	stem = is_folder ? mem_copy(name) : mem_copy_n(name, without_ending(name));
 	return step_after(stem, "step", ret_step) || step_after(stem, "iter", ret_step) ||
-	       step_after(stem, "iteration", ret_step) || last_number(stem, ret_step);
+	       step_after(stem, "iteration", ret_step) || step_after(stem, "epoch", ret_step) ||
+	       last_number(stem, ret_step);
 }
 
 bool ckpt_pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])

@@ -46,11 +46,17 @@ const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct look 
 /* Set look->why; false, to be returned. */
 bool look_fail(struct look *look, const char *fmt, ...) STK_PRINTF(2, 3);
 
-/* Names: the step after "step" or "iter", else the last number. Temporary names,
+/* Names: the step after "step" or "iter", else after "epoch", else the last number
+ * that is no fraction. Temporary names,
  * hidden ones and marks have none; nor do files that no checkpoint is named like. */
 bool name_any(const char *name, bool is_folder, int64_t *ret_step);
 /* Exactly `prefix` and a number. */
 bool name_prefixed(const char *name, const char *prefix, int64_t *ret_step);
+/* A name that says it is a checkpoint ("step-7", "model_7", "7"): what `auto` goes by where
+ * the content does not tell; folders of logs are numbered too. */
+bool name_tells(const char *name);
+/* A file that only checkpoints have, by its ending. */
+bool name_of_state(const char *name);
 /* A name that a writer gives to what it has not finished. */
 bool name_temporary(const char *name);
 

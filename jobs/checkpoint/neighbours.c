@@ -53,6 +53,14 @@ static char *shape_of(const char *path)
 	return sb_take(&out);
 }
 
+bool neighbours_related(const char *name, const char *other)
+{
+	AUTO(auto_free) char *mine = shape_of(name);
+	AUTO(auto_free) char *its = shape_of(other);
+
+	return strcmp(mine, its) == 0;
+}
+
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(((const struct shape *)a)->text, ((const struct shape *)b)->text);

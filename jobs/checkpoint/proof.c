@@ -31,6 +31,18 @@ char *pointer_text(const char *root, const struct ckpt_kind *kind)
 	return sb_take(&text);
 }
 
+/* `auto` takes a folder or file of no known kind for a checkpoint only if its name
+ * or a file in it says so. */
+static bool is_plausible(const struct tree *tree, const char *name)
+{
+	if (name_tells(name))
+		return true;
+	for (size_t i = 0; i < tree->count && !tree->single; i++)
+		if (name_of_state(tree->files[i].path))
+			return true;
+	return false;
+}
+
 int candidate_read(const char *root, const char *name, const struct ckpt_kind *kind,
 		   struct tree *ret_tree, struct ckpt *ret, struct err **err)
 {
@@ -45,6 +57,8 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 			      .files = ret_tree->count,
 			      .bytes = ret_tree->bytes };
 	if (!kind->named(name, !ret_tree->single, &ret->step))
+		return 0;
+	if (!kind->looks && ret->kind == &kind_files && !is_plausible(ret_tree, name))
 		return 0;
 	ret->name = mem_copy(name);
 	ret->path = TAKE(path);

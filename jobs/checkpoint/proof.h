@@ -35,7 +35,8 @@ int root_own(const char *root, const char *prefix, const char *suffix, char ***r
 
 /* ---- one candidate ---- */
 
-/* List it and recognize its kind; not proved yet. 1, 0 it is gone, -1. */
+/* List it and recognize its kind; not proved yet. 1, 0 it is gone or nothing that
+ * `auto` would take for a checkpoint, -1. */
 int candidate_read(const char *root, const char *name, const struct ckpt_kind *kind,
 		   struct tree *ret_tree, struct ckpt *ret, struct err **err);
 
@@ -45,7 +46,7 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 bool candidate_sound(const struct tree *tree, struct ckpt *ckpt, unsigned char *opaque);
 
 /* All of it: sound, named by the pointer, and like its older neighbours, which are
- * sound themselves (up to NEIGHBOURS, the nearest first). Sets complete and why;
+ * sound themselves and related (up to NEIGHBOURS, the nearest first). Sets complete and why;
  * returns whether it is sound. */
 #define NEIGHBOURS 2
 bool candidate_prove(const char *root, const struct tree *tree, struct ckpt *ckpt,
@@ -53,6 +54,10 @@ bool candidate_prove(const char *root, const struct tree *tree, struct ckpt *ckp
 
 /* What the pointer of this kind in `root` says, NULL if there is none. Yours to free. */
 char *pointer_text(const char *root, const struct ckpt_kind *kind);
+
+/* Whether two names in a root are of one family: the same but for their numbers.
+ * A script may save best-7 beside step-7; only the latter say what a step-8 needs. */
+bool neighbours_related(const char *name, const char *other);
 
 /* Like its older neighbours: see neighbours.c. */
 bool neighbours_agree(struct look *look, const unsigned char *opaque,

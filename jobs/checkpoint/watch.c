@@ -183,8 +183,9 @@ static struct watched *to_prove(const struct ckpt_watch *watch)
 	return first;
 }
 
-/* The nearest sound one below `step`, NULL if none. */
-static const struct watched *neighbour_below(const struct ckpt_watch *watch, int64_t step)
+/* The nearest sound relative of `name` below `step`, NULL if none. */
+static const struct watched *neighbour_below(const struct ckpt_watch *watch, const char *name,
+					     int64_t step)
 {
 	const struct watched *best = NULL;
 
@@ -192,7 +193,8 @@ static const struct watched *neighbour_below(const struct ckpt_watch *watch, int
 		const struct watched *item = &watch->items[i];
 
 		if (item->there && item->sound && item->ckpt.step < step &&
-		    (!best || item->ckpt.step > best->ckpt.step))
+		    (!best || item->ckpt.step > best->ckpt.step) &&
+		    neighbours_related(name, item->ckpt.name))
 			best = item;
 	}
 	return best;
@@ -217,7 +219,7 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	if (there <= 0 || strcmp(tag, item->ckpt.tag) != 0)
 		return there < 0 ? -1 : 0;
 	while (count < NEIGHBOURS) {
-		const struct watched *below = neighbour_below(watch, step);
+		const struct watched *below = neighbour_below(watch, item->ckpt.name, step);
 		AUTO(auto_free) char *path = NULL;
 
 		if (!below)

@@ -334,6 +334,62 @@ static void what_all_older_ones_have_is_demanded_and_no_more(void **state)
 	assert_partial(*state, "files", "step-3", "a-2.raw");
 }
 
+static void files_and_folders_side_by_side_do_not_judge_each_other(void **state)
+{
+	put_sb(*state, "model_100.pt", torch_file());
+	make_files(*state, "step-00000110", 110);
+	put_sb(*state, "model_120.pt", torch_file());
+	put_sb(*state, "best-130/model.pt", torch_file());
+	put_sb(*state, "best-130/extra.pt", torch_file());
+	assert_newest(*state, "auto", "best-130");
+	make_files(*state, "step-00000140", 140);
+	assert_newest(*state, "auto", "step-00000140");
+	make_files(*state, "step-00000150", 150);
+	put_text(*state, "step-00000140/extra.raw", "x");
+	assert_newest(*state, "auto", "step-00000150");
+	put_text(*state, "step-00000110/extra.raw", "x");
+	assert_partial(*state, "auto", "step-00000150", "extra.raw");
+}
+
+static void numbered_logs_and_tables_are_no_checkpoints_to_auto(void **state)
+{
+	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+
+	put_text(*state, "logs_20261121/events.txt", "x");
+	put_text(*state, "run-20261121_101010/output.log", "x");
+	put_sb(*state, "tokens-2026.npy", npy_file(4));
+	list = found_in(*state, "auto");
+	assert_int_equal(list.count, 0);
+	put_sb(*state, "hourly-7/params.npz", npz_file());
+	assert_newest(*state, "auto", "hourly-7");
+	assert_newest(*state, "files", "logs_20261121");
+}
+
+static void the_step_in_a_name_is_no_loss_and_no_epoch_where_it_can_be_told(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t step;
+	} table[] = {
+		{ "epoch=3-step=1000.ckpt", 1000 },  { "step=1000-epoch=3.ckpt", 1000 },
+		{ "epoch=4-val_loss=0.25.ckpt", 4 }, { "model-12-0.875.pt", 12 },
+		{ "ckpt_000123.npz", 123 },          { "Iteration_77.safetensors", 77 },
+		{ "model-global_step_5.h5", 5 },     { "steps-8.pth", 8 },
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(table); i++) {
+		AUTO(auto_free) char *root = mem_format("%s/%zu", (char *)*state, i);
+		AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+
+		put_text(root, table[i].name, "x");
+		list = found_in(root, "auto");
+		assert_int_equal(list.count, 1);
+		if (list.items[0].step != table[i].step)
+			fail_msg("'%s' is taken for step %lld", table[i].name,
+				 (long long)list.items[0].step);
+	}
+}
+
 static void a_root_that_is_not_there_holds_none(void **state)
 {
 	AUTO(auto_free) char *root = fs_join(*state, "nowhere/at/all");
@@ -393,6 +449,9 @@ int main(void)
 		test_in_scratch(orbax_counts_when_it_is_committed),
 		test_in_scratch(numbered_shards_need_all_their_siblings),
 		test_in_scratch(what_all_older_ones_have_is_demanded_and_no_more),
+		test_in_scratch(files_and_folders_side_by_side_do_not_judge_each_other),
+		test_in_scratch(numbered_logs_and_tables_are_no_checkpoints_to_auto),
+		test_in_scratch(the_step_in_a_name_is_no_loss_and_no_epoch_where_it_can_be_told),
 		test_in_scratch(a_root_that_is_not_there_holds_none),
 		test_in_scratch(one_checkpoint_can_be_asked_about),
 		test_in_scratch(every_row_of_the_table_can_be_found),
