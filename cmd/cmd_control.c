@@ -11,30 +11,26 @@
 
 /* --- attach --- */
 
-#define PROBE_MS 5000 /* how often we ask whether the driver lives */
+/* Turns between two looks at the lease, and looks that must agree: a driver that
+ * has just taken over may not have said so yet. */
+#define LOOK_TURNS 5
+#define LOOKS_GONE 2
 
 struct attachment {
 	struct follow follow; /* first: the turn gets this */
-	struct mono probed;   /* ms 0: never */
 	bool silent;          /* what is old news to a person */
 	bool left, interrupted;
+	struct lease *lease; /* looked at, never taken */
+	struct lease_rules rules;
+	int turns, gone;
 };
-
-/* A lease that can be had is a lease that nobody holds. */
-static bool is_driven(const struct follow *follow)
-{
-	AUTO(lease_freep) struct lease *lease = NULL;
-	AUTO(err_freep) struct err *busy = NULL;
-	int64_t wait_ms;
-
-	return lease_try(follow->journal, follow->run, NULL, &lease, &wait_ms, &busy) != 1;
-}
 
 static int show_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct attachment *attachment = arg;
 
 	(void)err;
+	attachment->turns = attachment->gone = 0;
 	attachment->follow.next = js_int(row, "seq", attachment->follow.next) + 1;
 	if (ev && ev->kind == EV_RUN_ENDED)
 		attachment->follow.ended = true;
@@ -45,6 +41,22 @@ static int show_event(void *arg, const struct event *ev, json_t *row, struct err
 	return 0;
 }
 
+/* A driver that was killed journals nothing: only its lease tells. */
+static int driver_died(struct attachment *attachment)
+{
+	struct follow *follow = &attachment->follow;
+	int nobody;
+
+	if (++attachment->turns < LOOK_TURNS)
+		return 0;
+	attachment->turns = 0;
+	nobody = lease_look(follow->journal, follow->run, &attachment->rules, &attachment->lease,
+			    follow->err);
+	attachment->gone = nobody > 0 ? attachment->gone + 1 : 0;
+	attachment->left = attachment->gone >= LOOKS_GONE;
+	return nobody < 0 ? -1 : 0;
+}
+
 static int attachment_turn(struct follow *follow)
 {
 	struct attachment *attachment = (struct attachment *)(void *)follow;
@@ -53,13 +65,9 @@ static int attachment_turn(struct follow *follow)
 			 follow->err) < 0)
 		return -1;
 	attachment->silent = false;
-	if (follow->ended)
-		return 0;
-	if (attachment->probed.ms == 0 || mono_now().ms - attachment->probed.ms >= PROBE_MS) {
-		attachment->left = attachment->left || !is_driven(follow);
-		attachment->probed = mono_now();
-	}
-	if (attachment->left)
+	if (!attachment->left && !follow->ended && driver_died(attachment) < 0)
+		return -1;
+	if (attachment->left && !follow->ended)
 		loop_quit(follow->loop);
 	return 0;
 }
@@ -72,16 +80,25 @@ static void on_signal(void *arg)
 	loop_quit(attachment->follow.loop);
 }
 
-/* Follow what another process drives. The run's exit code, or -1. */
-static int attach(struct journal *journal, const char *run, bool from_the_start, struct err **err)
+static void attachment_release(struct attachment *attachment)
+{
+	lease_freep(&attachment->lease);
+}
+
+/* Follow what another process drives. The run's exit code, or -1; ALONE if nobody
+ * drives it any more. */
+#define ALONE (-2)
+static int attach(const struct args *args, struct journal *journal, const char *run,
+		  bool from_the_start, struct err **err)
 {
 	AUTO(loop_freep) struct loop *loop = NULL;
+	AUTO(attachment_release)
 	struct attachment attachment = {
 		.follow = { .journal = journal, .run = run, .next = 1, .turn = attachment_turn },
 		.silent = !from_the_start,
 	};
 
-	if (loop_new(&loop, err) < 0)
+	if (drive_lease_rules(args, &attachment.rules, err) < 0 || loop_new(&loop, err) < 0)
 		return -1;
 	attachment.follow.loop = loop;
 	loop_on_signal(loop, SIGINT, on_signal, &attachment);
@@ -92,11 +109,7 @@ static int attach(struct journal *journal, const char *run, bool from_the_start,
 		out_note("the run goes on; 'stoker attach %s' follows it again", run);
 		return EXIT_DETACHED;
 	}
-	if (!attachment.follow.ended) {
-		err_set(err, EXIT_REFUSED, "nobody drives run %s any more", run);
-		return err_hint(err, "'stoker resume %s' takes it up", run);
-	}
-	return drive_outcome(journal, run, err);
+	return attachment.follow.ended ? drive_outcome(journal, run, err) : ALONE;
 }
 
 static int open_run(const struct args *args, enum journal_mode mode, struct journal **ret,
@@ -111,10 +124,15 @@ int cmd_attach(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	char run[JOURNAL_RUN_MAX];
+	int code;
 
 	if (open_run(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
-	return attach(journal, run, out_is_json(), err);
+	code = attach(args, journal, run, out_is_json(), err);
+	if (code != ALONE)
+		return code;
+	err_set(err, EXIT_REFUSED, "nobody drives run %s any more", run);
+	return err_hint(err, "'stoker resume %s' takes it up", run);
 }
 
 /* --- resume --- */
@@ -179,10 +197,29 @@ int cmd_resume(const struct args *args, struct err **err)
 
 /* --- stop --- */
 
+/* Without a driver there is nobody else to do it; one that dies before it heard of
+ * it is replaced. */
+static int see_it_stopped(const struct args *args, struct journal *journal, const char *run,
+			  struct err **err)
+{
+	for (;;) {
+		AUTO(err_freep) struct err *busy = NULL;
+		int code = drive_run(args, journal, run, NULL, &busy);
+
+		if (code < 0 && busy->code != EXIT_BUSY) {
+			*err = TAKE(busy);
+			return -1;
+		}
+		if (code < 0)
+			code = attach(args, journal, run, false, err);
+		if (code != ALONE)
+			return code;
+	}
+}
+
 int cmd_stop(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
-	AUTO(err_freep) struct err *busy = NULL;
 	char run[JOURNAL_RUN_MAX];
 	enum request_result result;
 	int code;
@@ -190,18 +227,10 @@ int cmd_stop(const struct args *args, struct err **err)
 	if (open_run(args, JOURNAL_WRITE, &journal, run, err) < 0 ||
 	    request_stop(journal, run, args->value[OPT_REASON], &result, err) < 0)
 		return -1;
-	if (result != REQUEST_TOO_LATE) {
-		/* Without a driver there is nobody else to do it. */
-		code = drive_run(args, journal, run, NULL, &busy);
-		if (code < 0 && busy->code != EXIT_BUSY) {
-			*err = TAKE(busy);
-			return -1;
-		}
-		if (code < 0)
-			code = attach(journal, run, false, err);
-	} else {
+	if (result == REQUEST_TOO_LATE)
 		code = run_exit_code(journal, run, err);
-	}
+	else
+		code = see_it_stopped(args, journal, run, err);
 	if (code == EXIT_STOPPED)
 		return EXIT_DONE;
 	if (code >= 0 && code != EXIT_DETACHED) {

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -112,6 +114,44 @@ int lease_try(struct journal *journal, const char *run, const struct lease_rules
 	if ((*lease)->store)
 		return lease_object_try(*lease, ret_wait_ms, err);
 	return lock_try(*lease, journal_dir(journal), err);
+}
+
+/* Taking the lock for a look would turn away who wants it at that moment. */
+static bool holder_is_dead(const struct lease *lease)
+{
+	const char *holder = lease_holder(lease);
+	char host[128] = "?", *end;
+	AUTO(auto_free) char *ours = NULL;
+	long pid;
+
+	if (strncmp(holder, "pid ", 4) != 0)
+		return false;
+	gethostname(host, sizeof host - 1);
+	ours = mem_format(" on %s", host);
+	pid = strtol(holder + 4, &end, 10);
+	return strcmp(end, ours) == 0 && pid > 1 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 &&
+	       errno == ESRCH;
+}
+
+static int lock_look(struct lease *lease, const char *state_dir, struct err **err)
+{
+	AUTO(auto_free) char *path = mem_format("%s/runs/%s/driver.lock", state_dir, lease->run);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return errno == ENOENT ? 1 : fs_error(err, errno, "cannot open '%s'", path);
+	read_holder(lease, fd);
+	return holder_is_dead(lease);
+}
+
+int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,
+	       struct lease **lease, struct err **err)
+{
+	if (!*lease)
+		*lease = lease_new(journal, run, rules);
+	if ((*lease)->store)
+		return lease_object_look(*lease, err);
+	return lock_look(*lease, journal_dir(journal), err);
 }
 
 const char *lease_holder(const struct lease *lease)

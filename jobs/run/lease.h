@@ -43,6 +43,12 @@ int lease_try(struct journal *journal, const char *run, const struct lease_rules
 /* "pid 17 on host", who held it at the last try; borrowed. */
 const char *lease_holder(const struct lease *lease);
 
+/* Without taking it: 1 nobody drives the run, 0 somebody does, or that is not
+ * certain yet: call again later with the same `*lease`, which is the caller's to
+ * free. A holder on another machine of whom only a lock tells counts as alive. */
+int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,
+	       struct lease **lease, struct err **err);
+
 /* Try until it is ours (0) or held by someone alive (-1). Before each wait `on_wait`
  * (may be NULL) is told who is waited for and how long it can take at most. */
 typedef void (*lease_wait_fn)(void *arg, const char *holder, int64_t at_most_ms);

@@ -191,22 +191,45 @@ static int seize(struct lease *lease, const json_t *old, int64_t *ret_wait_ms, s
 	return taken;
 }
 
-int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err)
+/* Who has it, from the object as it is; NULL in `*ret` where there is none. */
+static int find_holder(struct lease *lease, json_t **ret, enum holder *ret_holder,
+		       int64_t *ret_wait_ms, struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	json_auto_t *object = NULL;
 	struct mono read_at = mono_now();
-	int found = look(lease, &text, &object, err);
+	int found = look(lease, &text, ret, err);
+
+	*ret_holder = HOLDER_GONE;
+	if (found <= 0)
+		return found;
+	note_holder(lease, *ret);
+	if (!is_ours(lease, *ret))
+		*ret_holder = judge(lease, *ret);
+	if (*ret_holder == HOLDER_UNKNOWN)
+		*ret_holder = watch(lease, text.text, patience(lease, *ret), read_at, ret_wait_ms);
+	return 0;
+}
+
+int lease_object_look(struct lease *lease, struct err **err)
+{
+	json_auto_t *object = NULL;
+	enum holder holder;
+	int64_t wait_ms;
+
+	if (find_holder(lease, &object, &holder, &wait_ms, err) < 0)
+		return -1;
+	if (holder == HOLDER_ALIVE)
+		free(TAKE(lease->seen)); /* from here on anew */
+	return holder == HOLDER_GONE;
+}
+
+int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err)
+{
+	json_auto_t *object = NULL;
 	enum holder holder;
 
-	if (found < 0)
+	if (find_holder(lease, &object, &holder, ret_wait_ms, err) < 0)
 		return -1;
-	if (found == 0)
-		return seize(lease, NULL, ret_wait_ms, err);
-	note_holder(lease, object);
-	holder = is_ours(lease, object) ? HOLDER_GONE : judge(lease, object);
-	if (holder == HOLDER_UNKNOWN)
-		holder = watch(lease, text.text, patience(lease, object), read_at, ret_wait_ms);
 	switch (holder) {
 	case HOLDER_GONE:
 		return seize(lease, object, ret_wait_ms, err);

@@ -93,6 +93,34 @@ def test_stop_of_a_run_that_nobody_drives(site):
     assert run.resume().wait() == 6
 
 
+@pytest.mark.parametrize("journal", ["sqlite", "dir"])
+def test_stop_takes_over_when_the_driver_dies_before_it_heard(tmp_path, journal):
+    run = crash.Site(tmp_path / "site", journal).one("deaf", "env.STEP_SECONDS=0.5")
+    driver = trained(run)
+    driver.process.send_signal(signal.SIGSTOP)
+    stop = run.drive("stop", run.id)
+    run.wait_for(lambda: run.events("request.stop"))
+    time.sleep(0.5)
+    driver.kill()
+    assert stop.wait(20) == 0, run.story()
+    assert run.status()["state"] == "stopped"
+    crash.check_nothing_left(run)
+
+
+@pytest.mark.parametrize("journal", ["sqlite", "dir"])
+def test_attach_ends_when_the_driver_was_killed(tmp_path, journal):
+    site = crash.Site(tmp_path / "site", journal)
+    run = site.one("orphaned", "env.STEP_SECONDS=0.5")
+    driver = trained(run)
+    attached = run.drive("--json", "attach", run.id)
+    run.wait_for(attached.count)
+    driver.kill()
+    assert attached.wait(20) == 4
+    assert "stoker resume orphaned" in attached.err(), run.story()
+    site.ok("stop", run.id)
+    crash.check_nothing_left(run)
+
+
 def test_attach_follows_to_the_end(site):
     run = site.one("followed")
     driver = trained(run)
