@@ -205,7 +205,7 @@ def kill_everything(run):
 
 @pytest.mark.parametrize("phase", ["precompile", "train"])
 def test_resume_all_after_the_machine_was_restarted(site, phase):
-    run = site.one("reboot")
+    run = site.one("reboot", "env.STEP_SECONDS=0.2")
     prefix = other_boot(site.root)
     run.drive()
     run.wait_for_effect("start", phase)
