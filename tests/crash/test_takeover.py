@@ -195,21 +195,15 @@ def other_boot(folder):
     return prefix
 
 
-def kill_everything(run):
-    run.drivers[-1].kill()
-    while found := run.processes():
-        for pid in found:
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("phase", ["precompile", "train"])
 def test_resume_all_after_the_machine_was_restarted(site, phase):
-    run = site.one("reboot", "env.STEP_SECONDS=0.2")
+    run = site.one("reboot").hold(phase, 2)
     prefix = other_boot(site.root)
-    run.drive()
-    run.wait_for_effect("start", phase)
-    kill_everything(run)
+    driver = run.drive()
+    run.wait_for_effect("holds", phase)
+    driver.kill()
+    run.kill_all()
+    run.release()
     result = site.stoker("resume", "--all", prefix=prefix)
     assert result.code == 0, str(result)
     run.wait_for(lambda: run.events("run.ended"))

@@ -31,7 +31,8 @@ class Site(Project):
         super().__init__(root)
         self.journal = journal
         shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
-        self.write(**{"hyperparameters": {"max_steps": 25}, **changes})
+        self.write(**{"hyperparameters": {"max_steps": 25},
+                      "retry": {"attempts": 6, "backoff": {"first": "0s", "max": "0s"}}, **changes})
 
     def env(self, **more: str) -> dict:
         return super().env(**{"STOKER_STATE": f"{self.journal}:{self.state}", **more})
@@ -49,6 +50,18 @@ class Run:
         self.sets = [f"env.EFFECTS={self.notes}", f"compile.cache_url={site.root}/caches/{run}", *sets]
         self.drivers: list[Driver] = []
         self.epilogue: list[str] = []
+
+    def hold(self, phase: str, step: int) -> "Run":
+        """Its command will wait there, until release()."""
+        self.sets.append(f"env.HOLD={phase}:{step}:{self.gate}")
+        return self
+
+    @property
+    def gate(self) -> Path:
+        return self.site.root / f"{self.id}.gate"
+
+    def release(self) -> None:
+        self.gate.touch()
 
     def argv(self) -> list:
         return ["--json", "run", self.site.spec_path, "--id", self.id,
@@ -105,7 +118,17 @@ class Run:
         return found
 
     def agents(self) -> list:
-        return sorted(pid for pid, words in self.processes().items() if "order.json" in words)
+        """Those of all nodes, without the helpers that they start."""
+        pids = {pid for pid, words in self.processes().items() if "order.json" in words}
+        return sorted(pid for pid in pids if parent(pid) not in pids)
+
+    def kill_all(self) -> None:
+        """Agents and commands, until nothing is left."""
+        while found := self.processes():
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
 
     def story(self) -> str:
         lines = [f"run {self.id} in {self.site.root}", *self.epilogue]
@@ -257,6 +280,13 @@ def check_nothing_left(run: Run) -> None:
     while (left := run.processes()) and time.monotonic() < limit:
         time.sleep(0.05)
     assert not left, f"still running: {left}\n{run.story()}"
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def process_gone(pid: int) -> bool:

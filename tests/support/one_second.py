@@ -43,8 +43,19 @@ def start(args: object) -> int:
     return done + 1
 
 
+def hold(number: int) -> None:
+    """HOLD=PHASE:STEP:FILE: wait before this step until the file is there."""
+    phase, at, path = os.environ.get("HOLD", "::").split(":", 2)
+    if (phase, at) != (os.environ["STOKER_PHASE"], str(number)) or os.path.exists(path):
+        return
+    note("holds", step=number)
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
 def step(number: int, args: object) -> None:
     global learned
+    hold(number)
     time.sleep(float(os.environ.get("STEP_SECONDS", "0.04")))
     learned += number
     if rank() == 0 and (number % EVERY == 0 or number == args.max_steps):
