@@ -6,11 +6,13 @@ train_step, eval_step); batch size, number of nodes and model edits alone change
 
 Environment: STOKER_CHECKPOINT_DIR (nodes share it, node 0 writes), STOKER_RESUME_FROM
 (one step-... directory), STOKER_NODES, STOKER_NODE_RANK, STOKER_MASTER_ADDR and _PORT.
+SIGUSR1 asks for a checkpoint at the next step.
 """
 
 import argparse
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
@@ -216,6 +218,8 @@ def train(args: argparse.Namespace) -> None:
     state = first_state(args.checkpoint_dir, init, seed, whole)
     first = int(state["step"]) + 1
     done, since = first - 1, time.monotonic()
+    asked = []  # for a checkpoint, before this process is stopped
+    signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
     for step in range(first, args.max_steps + 1):
         state, loss = step_on(state, *place(split, make_batch(data, args, step)), hyper)
         log, evaluating, saving = (step == args.max_steps or step % every == 0 for every in
@@ -227,7 +231,8 @@ def train(args: argparse.Namespace) -> None:
             print(f"step: {step} loss: {value:.6f} samples/s: {rate:.1f}", flush=True)
         if evaluating:
             say(f"eval step: {step} accuracy: {float(evaluate(state['params'], *hold_out)):.4f}")
-        if saving and jax.process_index() == 0:
+        if (saving or asked) and jax.process_index() == 0:
+            asked.clear()
             save_checkpoint(args.checkpoint_dir, state, step)
         if log or evaluating or saving or step == first:  # the rate is of training alone
             done, since = step, time.monotonic()

@@ -49,6 +49,10 @@ static void begin(struct agent *agent)
 		grace = 0;
 	else if (signo > 0)
 		agent->drain.signalled = children_notify(agent->command, signo) > 0;
+	/* Who does not know the signal will not hurry: waiting costs more than the
+	 * steps since its last checkpoint. Without a signal its next one is awaited. */
+	if (signo > 0 && !agent->drain.signalled)
+		grace = 0;
 	loop_after(agent->loop, grace, on_too_long, agent);
 }
 

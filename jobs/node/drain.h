@@ -2,8 +2,9 @@
  * Draining: the driver wants the command to save and stop, because a deadline, a
  * cost cap or a person says so. The wish lies in the workspace (drain.json).
  *
- *   seen → checkpoint.signal to whoever in the command's tree handles it → wait up
- *   to checkpoint.grace_ms for a mark of what was saved since → stop.
+ *   seen → checkpoint.signal to whoever in the command's tree handles it (nobody
+ *   does: stop) → wait up to checkpoint.grace_ms for a mark of what was saved
+ *   since → stop.
  *
  * A mark counts if its step is not before the last one seen when the signal went
  * out: one saved earlier may have settled only now, and stopping then would cut

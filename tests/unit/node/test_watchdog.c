@@ -230,16 +230,14 @@ static void a_drain_asks_for_a_checkpoint_waits_for_it_and_stops(void **state)
 	assert_int_equal(end, 128 + SIGTERM);
 }
 
-static void a_command_that_does_not_know_the_signal_is_not_killed_by_it(void **state)
+static void a_command_that_does_not_know_the_signal_is_stopped_and_not_waited_for(void **state)
 {
 	json_t *order = drain_order(*state, "touch $READY; while :; do sleep 0.05; done");
 	json_auto_t *body = NULL;
-	int64_t began = mono_now().ms;
 	int end;
 
-	js_put(json_object_get(order, "checkpoint"), "grace_ms", json_integer(700));
+	js_put(json_object_get(order, "checkpoint"), "grace_ms", json_integer(3600000));
 	body = drained(*state, order, &end);
-	assert_true(mono_now().ms - began >= 700);
 	assert_int_equal(end, 128 + SIGTERM);
 	assert_string_equal(js_str(body, "stopped"), "drain");
 	assert_false(flag(body, "drain.signalled"));
@@ -336,7 +334,7 @@ int main(void)
 		T(a_metric_that_is_no_pattern_is_said),
 		T(steps_may_be_told_by_any_node_and_a_stall_takes_all_down),
 		T(a_drain_asks_for_a_checkpoint_waits_for_it_and_stops),
-		T(a_command_that_does_not_know_the_signal_is_not_killed_by_it),
+		T(a_command_that_does_not_know_the_signal_is_stopped_and_not_waited_for),
 		T(a_command_that_saves_and_leaves_was_drained),
 		T(without_a_signal_the_next_checkpoint_is_waited_for),
 		T(a_drained_precompile_stops_at_once),
