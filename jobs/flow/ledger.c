@@ -53,13 +53,17 @@ static void spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bi
 	spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
 }
 
-/* Of a stretch of training up to `to`: what compilers and saving took, then the rest. */
-static void spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
+/* Of a stretch of training that ends at `to`: what compilers and saving took. */
+static void spend_told(struct ledger *l, struct utc to)
 {
 	spend(l, l->jit_ms, to, BIN_JIT);
 	spend(l, l->saving_ms, to, BIN_CHECKPOINT);
-	l->jit_ms = l->saving_ms = 0;
-	l->away_ms = 0;
+	l->jit_ms = l->saving_ms = l->away_ms = 0;
+}
+
+static void spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
+{
+	spend_told(l, to);
 	spend_to(l, to, rest);
 }
 
@@ -68,15 +72,14 @@ static void spend_steps(struct ledger *l, struct utc to, int64_t step)
 {
 	int64_t made = step - l->step, again = l->reached - l->step, left;
 
-	spend(l, l->jit_ms, to, BIN_JIT);
-	spend(l, l->saving_ms, to, BIN_CHECKPOINT);
+	spend_told(l, to);
 	left = to.ms - l->mark.ms;
 	if (again > made)
 		again = made;
 	if (again > 0 && made > 0 && left > 0)
 		spend(l, (int64_t)((double)left * ((double)again / (double)made)), to,
 		      BIN_REPLAYED);
-	spend_training(l, to, BIN_STEPS);
+	spend_to(l, to, BIN_STEPS);
 }
 
 /* Between two attempts: what a wait was for until its time was up, then `rest`. */

@@ -1,0 +1,492 @@
+/* Every millisecond in one bin: what each event says about time. */
+#include "tests/unit/flow/story.h"
+
+/* A ledger fed event by event; after each of them the bins add up. */
+struct book {
+	struct ledger ledger;
+	struct utc begun;
+};
+
+static void adds_up(const struct book *b, struct utc now)
+{
+	struct ledger_view view;
+	int64_t sum = 0, held = 0;
+
+	ledger_at(&b->ledger, now, &view);
+	for (int bin = 0; bin < BIN_COUNT; bin++) {
+		assert_true(view.ms[bin] >= 0);
+		assert_true(view.held_ms[bin] >= 0 && view.held_ms[bin] <= view.ms[bin]);
+		sum += view.ms[bin];
+		held += view.held_ms[bin];
+	}
+	assert_int_equal(sum, now.ms - b->begun.ms);
+	assert_int_equal(sum, view.total_ms);
+	assert_int_equal(held, view.held_total_ms);
+}
+
+static void add(struct book *b, int64_t ms, struct event ev)
+{
+	ev.at.ms = ms;
+	ledger_add(&b->ledger, &ev);
+	if (ev.kind == EV_RUN_CREATED)
+		b->begun = ev.at;
+	adds_up(b, ev.at);
+	if (b->ledger.stage != STAGE_OVER)
+		adds_up(b, (struct utc){ ms + 12345 });
+}
+
+static int64_t bin(const struct book *b, enum ledger_bin which)
+{
+	struct ledger_view view;
+
+	ledger_at(&b->ledger, b->ledger.at, &view);
+	return view.ms[which];
+}
+
+static int64_t held(const struct book *b)
+{
+	struct ledger_view view;
+
+	ledger_at(&b->ledger, b->ledger.at, &view);
+	return view.held_total_ms;
+}
+
+static struct event progress(int64_t attempt, int64_t step)
+{
+	struct event ev = event_of(EV_TRAIN_PROGRESS);
+
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, step, step);
+	return ev;
+}
+
+static struct event intended(enum phase phase, int64_t attempt, int64_t step)
+{
+	struct event ev = about(EV_ATTEMPT_INTENDED, phase, attempt);
+
+	if (step >= 0) {
+		EVENT_SET_STR(&ev, resumed_from, "ckpt");
+		EVENT_SET(&ev, step, step);
+	}
+	return ev;
+}
+
+static struct event retry(int64_t until)
+{
+	struct event ev = event_of(EV_RETRY_SCHEDULED);
+
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, delay, 1);
+	EVENT_SET(&ev, until, until);
+	EVENT_SET(&ev, action, ACTION_RETRY);
+	return ev;
+}
+
+static struct event left(void)
+{
+	struct event ev = event_of(EV_DRIVER_LEFT);
+
+	EVENT_SET(&ev, epoch, 1);
+	return ev;
+}
+
+static struct event claimed_since(int64_t attempt, int64_t since)
+{
+	struct event ev = about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, attempt);
+
+	EVENT_SET(&ev, since, since);
+	return ev;
+}
+
+/* Created at 1000, its training attempt 1 running since 2000, steps from 3000 on. */
+static void begin_training(struct book *b)
+{
+	memset(b, 0, sizeof *b);
+	add(b, 1000, created());
+	add(b, 1000, took_over(1));
+	add(b, 1100, checked(CACHE_WARM));
+	add(b, 1100, intended(PHASE_TRAIN, 1, -1));
+	add(b, 1200, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	add(b, 2000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	add(b, 2100, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	add(b, 3000, progress(1, 1));
+}
+
+static void a_plain_run_is_in_its_bins_to_the_millisecond(void **state)
+{
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1005, took_over(1));
+	add(&b, 1100, checked(CACHE_COLD));
+	add(&b, 1110, intended(PHASE_PRECOMPILE, 1, -1));
+	add(&b, 1200, about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
+	add(&b, 1500, about(EV_ATTEMPT_CLAIMED, PHASE_PRECOMPILE, 1));
+	add(&b, 1700, about(EV_ATTEMPT_STARTED, PHASE_PRECOMPILE, 1));
+	add(&b, 11700, ended(PHASE_PRECOMPILE, 1, CLASS_NONE));
+	add(&b, 12000, verified(1, true, NULL));
+	add(&b, 12001, intended(PHASE_TRAIN, 1, -1));
+	add(&b, 12002, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	add(&b, 12302, claimed_since(1, 12102));
+	add(&b, 12400, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	add(&b, 15000, progress(1, 1));
+	add(&b, 25000, progress(1, 100));
+	add(&b, 26000, ended(PHASE_TRAIN, 1, CLASS_NONE));
+	assert_int_equal(bin(&b, BIN_IDLE), 5);
+	assert_int_equal(bin(&b, BIN_VERIFY), 95 + 300);
+	assert_int_equal(bin(&b, BIN_QUEUE), 10 + 390 + 1 + 101);
+	assert_int_equal(bin(&b, BIN_PRECOMPILE), 10000);
+	assert_int_equal(bin(&b, BIN_SETUP), 200 + 298 + 2600);
+	assert_int_equal(bin(&b, BIN_STEPS), 11000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 0);
+	/* from claim to end; of the training by the agent's own clock */
+	assert_int_equal(held(&b), 10200 + 26000 - 12102);
+}
+
+static void nothing_is_counted_before_the_run_or_after_its_end(void **state)
+{
+	struct event end = event_of(EV_RUN_ENDED);
+	struct ledger_view view;
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	ledger_at(&b.ledger, (struct utc){ 5000 }, &view);
+	assert_int_equal(view.total_ms, 0);
+	begin_training(&b);
+	add(&b, 4000, ended(PHASE_TRAIN, 1, CLASS_NONE));
+	EVENT_SET(&end, state, OUTCOME_SUCCEEDED);
+	EVENT_SET(&end, exit_code, 0);
+	add(&b, 4001, end);
+	ledger_at(&b.ledger, (struct utc){ 999000 }, &view);
+	assert_int_equal(view.total_ms, 3001);
+	ledger_add(&b.ledger, &end);
+	ledger_at(&b.ledger, (struct utc){ 999000 }, &view);
+	assert_int_equal(view.total_ms, 3001);
+}
+
+static void steps_that_were_made_before_are_replayed(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 13000, progress(1, 101));
+	add(&b, 13000, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
+	add(&b, 13000, retry(14000));
+	add(&b, 14000, intended(PHASE_TRAIN, 2, 51)); /* from the checkpoint of step 51 */
+	add(&b, 14000, about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 2));
+	add(&b, 14500, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 2));
+	add(&b, 14600, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 2));
+	add(&b, 16600, progress(2, 52));
+	assert_int_equal(bin(&b, BIN_RESTORE), 2000);
+	add(&b, 21500, progress(2, 101));
+	assert_int_equal(bin(&b, BIN_REPLAYED), 4900);
+	assert_int_equal(bin(&b, BIN_STEPS), 10000);
+	add(&b, 22500, progress(2, 111));
+	assert_int_equal(bin(&b, BIN_REPLAYED), 4900);
+	assert_int_equal(bin(&b, BIN_STEPS), 11000);
+	assert_int_equal(bin(&b, BIN_BACKOFF), 1000);
+}
+
+static void a_stretch_over_the_old_and_the_new_is_divided_by_steps(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 13000, progress(1, 101));
+	add(&b, 13000, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
+	add(&b, 13000, intended(PHASE_TRAIN, 2, 61));
+	add(&b, 13000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 2));
+	add(&b, 13000, progress(2, 61));
+	add(&b, 23001, progress(2, 161)); /* 40 of 100 steps again */
+	assert_int_equal(bin(&b, BIN_REPLAYED), 4000);
+	assert_int_equal(bin(&b, BIN_STEPS), 16001);
+}
+
+static void compiling_during_training_is_jit_and_no_step(void **state)
+{
+	struct event jit = event_of(EV_JIT_COMPILED);
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	EVENT_SET(&jit, attempt, 1);
+	EVENT_SET(&jit, graphs, 1);
+	EVENT_SET(&jit, seconds, 2.5);
+	add(&b, 6000, jit);
+	add(&b, 8000, progress(1, 10));
+	assert_int_equal(bin(&b, BIN_JIT), 2500);
+	assert_int_equal(bin(&b, BIN_STEPS), 2500);
+	/* it tells the sum; and many compilers at once are no more than the time it took */
+	EVENT_SET(&jit, seconds, 99.0);
+	add(&b, 8500, jit);
+	add(&b, 9000, progress(1, 20));
+	assert_int_equal(bin(&b, BIN_JIT), 3500);
+	add(&b, 10000, progress(1, 30));
+	assert_int_equal(bin(&b, BIN_JIT), 3500);
+	assert_int_equal(bin(&b, BIN_STEPS), 3500);
+}
+
+static void saving_is_checkpoint_as_far_as_its_time_is_told(void **state)
+{
+	struct event saved = checkpoint(1, 10, "ckpt/10");
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	EVENT_SET(&saved, seconds, 0.4);
+	add(&b, 4000, saved);
+	add(&b, 5000, progress(1, 11));
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 400);
+	assert_int_equal(bin(&b, BIN_STEPS), 1600);
+}
+
+static void a_drain_is_checkpoint(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 5000, stop("enough"));
+	add(&b, 6000, checkpoint(1, 10, "ckpt/10"));
+	add(&b, 6500, ended(PHASE_TRAIN, 1, CLASS_STOPPED));
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 1500);
+}
+
+static void a_hang_is_what_the_agent_says_and_no_more_than_there_was(void **state)
+{
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_TIMEOUT_HANG);
+	struct book b, c;
+
+	(void)state;
+	begin_training(&b);
+	c = b;
+	EVENT_SET(&end, hang, 3000);
+	add(&b, 7000, progress(1, 1)); /* the same step again is no progress */
+	add(&b, 8000, end);
+	assert_int_equal(bin(&b, BIN_HANG), 3000);
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	EVENT_SET(&end, hang, 999000);
+	add(&c, 8000, end);
+	assert_int_equal(bin(&c, BIN_HANG), 5000);
+	assert_int_equal(bin(&c, BIN_STEPS), 0);
+}
+
+static void a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
+	add(&b, 4000, retry(6000));
+	add(&b, 4500, left());
+	add(&b, 9000, took_over(2));
+	assert_int_equal(bin(&b, BIN_BACKOFF), 2000);
+	assert_int_equal(bin(&b, BIN_IDLE), 3000);
+	add(&b, 9100, intended(PHASE_TRAIN, 2, -1));
+	assert_int_equal(bin(&b, BIN_BACKOFF), 2100);
+}
+
+static void a_driver_that_died_was_away_since_its_last_word(void **state)
+{
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1000, took_over(1));
+	add(&b, 2000, checked(CACHE_WARM));
+	add(&b, 9000, took_over(2));
+	assert_int_equal(bin(&b, BIN_VERIFY), 1000);
+	assert_int_equal(bin(&b, BIN_IDLE), 7000);
+}
+
+static void a_job_goes_on_without_a_driver(void **state)
+{
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_NONE);
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, left());
+	add(&b, 9000, took_over(2));
+	add(&b, 9100, progress(1, 70));
+	assert_int_equal(bin(&b, BIN_STEPS), 6100);
+	assert_int_equal(bin(&b, BIN_IDLE), 0);
+	add(&b, 9200, left());
+	add(&b, 20000, took_over(3));
+	EVENT_SET(&end, finished, 11000);
+	add(&b, 20100, end);
+	assert_int_equal(bin(&b, BIN_STEPS), 8000);
+	assert_int_equal(bin(&b, BIN_IDLE), 9100);
+	assert_int_equal(held(&b), 9000);
+}
+
+static void an_end_that_nobody_saw_is_unknown(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 5000, progress(1, 50));
+	add(&b, 65000, took_over(2));
+	add(&b, 65100, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 60100);
+}
+
+static void a_lost_attempt_that_is_found_and_goes_on_was_at_work(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
+	add(&b, 8000, about(EV_ATTEMPT_FOUND, PHASE_TRAIN, 1));
+	add(&b, 9000, progress(1, 50));
+	assert_int_equal(bin(&b, BIN_STEPS), 6000);
+	add(&b, 10000, about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
+	add(&b, 14000, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
+	assert_int_equal(bin(&b, BIN_STEPS), 7000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 4000);
+}
+
+static void what_was_never_submitted_left_the_time_idle(void **state)
+{
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1000, took_over(1));
+	add(&b, 1000, checked(CACHE_WARM));
+	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	add(&b, 61000, took_over(2));
+	add(&b, 61500, about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
+	assert_int_equal(bin(&b, BIN_IDLE), 60000);
+	assert_int_equal(bin(&b, BIN_QUEUE), 500);
+}
+
+static void a_training_without_steps_is_judged_by_its_end(void **state)
+{
+	struct book b, c;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1000, took_over(1));
+	add(&b, 1000, checked(CACHE_WARM));
+	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	add(&b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	add(&b, 1500, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	c = b;
+	add(&b, 9500, ended(PHASE_TRAIN, 1, CLASS_NONE));
+	assert_int_equal(bin(&b, BIN_STEPS), 8000);
+	add(&c, 9500, ended(PHASE_TRAIN, 1, CLASS_USER_CODE));
+	assert_int_equal(bin(&c, BIN_UNKNOWN), 8000);
+	assert_int_equal(bin(&c, BIN_SETUP), 500);
+}
+
+static void evaluation_and_inference_have_their_own_bins(void **state)
+{
+	static const struct {
+		enum phase phase;
+		enum ledger_bin bin;
+	} cases[] = { { PHASE_EVALUATE, BIN_EVALUATE }, { PHASE_INFER, BIN_INFER } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct book b;
+
+		begin_training(&b);
+		add(&b, 4000, ended(PHASE_TRAIN, 1, CLASS_NONE));
+		add(&b, 4000, intended(cases[i].phase, 1, -1));
+		add(&b, 4000, about(EV_ATTEMPT_CLAIMED, cases[i].phase, 1));
+		add(&b, 4100, about(EV_ATTEMPT_STARTED, cases[i].phase, 1));
+		add(&b, 5100, ended(cases[i].phase, 1, CLASS_NONE));
+		assert_int_equal(bin(&b, cases[i].bin), 1000);
+	}
+}
+
+static void clocks_of_others_are_held_within_the_journal(void **state)
+{
+	struct event started = about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1);
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_NONE);
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1000, took_over(1));
+	add(&b, 1000, checked(CACHE_WARM));
+	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	add(&b, 2000, claimed_since(1, -500)); /* an hour back: not before the intent */
+	assert_int_equal(bin(&b, BIN_QUEUE), 0);
+	EVENT_SET(&started, started, INT64_MAX);
+	add(&b, 3000, started);
+	assert_int_equal(bin(&b, BIN_SETUP), 2000);
+	EVENT_SET(&end, finished, INT64_MIN);
+	add(&b, 9000, took_over(2));
+	add(&b, 9000, end);
+	assert_int_equal(held(&b), 2000);
+}
+
+static void news_of_another_attempt_is_of_no_account(void **state)
+{
+	struct book b, before;
+
+	(void)state;
+	begin_training(&b);
+	before = b;
+	add(&b, 3000, progress(7, 999));
+	add(&b, 3000, ended(PHASE_TRAIN, 2, CLASS_NONE));
+	add(&b, 3000, ended(PHASE_PRECOMPILE, 1, CLASS_NONE));
+	add(&b, 3000, checkpoint(2, 9, "ckpt"));
+	assert_memory_equal(&b, &before, sizeof b);
+}
+
+static void bins_have_names_and_evidence(void **state)
+{
+	(void)state;
+	for (int i = 0; i < BIN_COUNT; i++) {
+		assert_true(ledger_rows[i].name[0] != '\0');
+		assert_true(ledger_rows[i].evidence[0] != '\0');
+		assert_string_not_equal(ledger_rows[i].name, "total");
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(ledger_rows[i].name, ledger_rows[j].name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plain_run_is_in_its_bins_to_the_millisecond),
+		cmocka_unit_test(nothing_is_counted_before_the_run_or_after_its_end),
+		cmocka_unit_test(steps_that_were_made_before_are_replayed),
+		cmocka_unit_test(a_stretch_over_the_old_and_the_new_is_divided_by_steps),
+		cmocka_unit_test(compiling_during_training_is_jit_and_no_step),
+		cmocka_unit_test(saving_is_checkpoint_as_far_as_its_time_is_told),
+		cmocka_unit_test(a_drain_is_checkpoint),
+		cmocka_unit_test(a_hang_is_what_the_agent_says_and_no_more_than_there_was),
+		cmocka_unit_test(
+			a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver),
+		cmocka_unit_test(a_driver_that_died_was_away_since_its_last_word),
+		cmocka_unit_test(a_job_goes_on_without_a_driver),
+		cmocka_unit_test(an_end_that_nobody_saw_is_unknown),
+		cmocka_unit_test(a_lost_attempt_that_is_found_and_goes_on_was_at_work),
+		cmocka_unit_test(what_was_never_submitted_left_the_time_idle),
+		cmocka_unit_test(a_training_without_steps_is_judged_by_its_end),
+		cmocka_unit_test(evaluation_and_inference_have_their_own_bins),
+		cmocka_unit_test(clocks_of_others_are_held_within_the_journal),
+		cmocka_unit_test(news_of_another_attempt_is_of_no_account),
+		cmocka_unit_test(bins_have_names_and_evidence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
