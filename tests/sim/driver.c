@@ -8,9 +8,6 @@
 
 #include <string.h>
 
-/* Wall clocks count from here, so that one that is set back is still after 1970. */
-#define WALL_BEGIN INT64_C(1700000000000)
-
 /* The host's wall clock, but never behind the newest event plus the time since. */
 static struct utc driver_now(const struct world *w, int who)
 {
@@ -119,7 +116,8 @@ static bool absorb(struct world *w, int who)
 			settle(d);
 			continue;
 		}
-		if (d->in_command && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > d->epoch) {
+		if (d->in_command && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > d->epoch &&
+		    !(w->plant && w->plant->epochs_ignored)) {
 			counts.stood_down++;
 			die(w, who, "stands down");
 			return false;
@@ -127,6 +125,12 @@ static bool absorb(struct world *w, int who)
 		apply(w, who, ev);
 		d->seen++;
 		news = true;
+	}
+	/* Someone else has created the run: it is not to begin twice. */
+	if (news && d->has_pending && d->pending.kind == EV_RUN_CREATED) {
+		counts.stood_down++;
+		die(w, who, "stands down");
+		return false;
 	}
 	/* A decision is good only for the state that it was made from. */
 	if (news && d->has_pending && d->pending_is_record)
@@ -204,20 +208,12 @@ static void check_cache(struct world *w, struct driver *d)
 				      : CACHE_COLD);
 }
 
-static int64_t step_of(const struct world *w, const char *url)
-{
-	for (int i = w->checkpoint_count - 1; url && i >= 0; i--)
-		if (strcmp(w->checkpoints[i].url, url) == 0)
-			return w->checkpoints[i].step;
-	return -1;
-}
-
 static void submit(struct world *w, struct driver *d, const struct wish *wish)
 {
 	enum failure_class class = CLASS_NONE;
 	struct event *ev;
 
-	switch (engine_submit(w, wish, step_of(w, wish->resumed_from), &class)) {
+	switch (engine_submit(w, wish, &class)) {
 	case SUBMIT_DONE:
 		pend_about(d, EV_ATTEMPT_SUBMITTED);
 		break;
@@ -265,6 +261,8 @@ static bool tell_checkpoint(struct world *w, struct driver *d)
 	EVENT_SET(ev, attempt, c->attempt);
 	EVENT_SET(ev, step, c->step);
 	EVENT_SET_STR(ev, url, c->url);
+	if (rng_below(&w->rng, 2) == 0)
+		EVENT_SET(ev, seconds, (double)rng_below(&w->rng, 4 * w->job_pace) / 1000);
 	return true;
 }
 
@@ -278,6 +276,7 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	if (job->phase == PHASE_TRAIN && !w->cache_whole && rng_below(&w->rng, 4) == 0) {
 		ev = pend(d, EV_JIT_COMPILED);
 		EVENT_SET(ev, graphs, 1);
+		EVENT_SET(ev, seconds, (double)rng_below(&w->rng, 8 * w->job_pace) / 1000);
 	} else {
 		ev = pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS : EV_COMPILE_PROGRESS);
 		if (job->phase == PHASE_TRAIN)
@@ -289,11 +288,12 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	return true;
 }
 
-static bool tell_start(struct driver *d, const struct sight *sight)
+static bool tell_start(const struct world *w, struct driver *d, const struct sight *sight)
 {
 	if (!sight->job->started || d->flow.started || !d->flow.claimed)
 		return false;
-	pend_about(d, EV_ATTEMPT_STARTED);
+	EVENT_SET(pend_about(d, EV_ATTEMPT_STARTED), started,
+		  WALL_BEGIN + sight->job->started_at + w->job_offset);
 	return true;
 }
 
@@ -314,6 +314,30 @@ static bool tell_continuity(struct driver *d, struct job *job)
 	return true;
 }
 
+/* What the agent says of time is by its own clock. */
+static void tell_claim(const struct world *w, struct driver *d, const struct job *job)
+{
+	struct event *ev = pend_about(d, EV_ATTEMPT_CLAIMED);
+
+	if (job->claimed_at > 0)
+		EVENT_SET(ev, since, WALL_BEGIN + job->claimed_at + w->job_offset);
+}
+
+static void tell_end(struct world *w, struct driver *d, const struct sight *sight)
+{
+	struct event *ev = pend_about(d, EV_ATTEMPT_ENDED);
+	const struct job *job = sight->job;
+
+	EVENT_SET(ev, class, sight->class);
+	EVENT_SET(ev, by_driver, d->flow.stop_requested);
+	EVENT_SET_STR(ev, evidence, "as the engine says");
+	EVENT_SET_STR(ev, signature, job->signature);
+	if (job->over_at > 0 && job->ever_held && rng_below(&w->rng, 4) != 0)
+		EVENT_SET(ev, finished, WALL_BEGIN + job->over_at + w->job_offset);
+	if (sight->class == CLASS_TIMEOUT_HANG && rng_below(&w->rng, 2) == 0)
+		EVENT_SET(ev, hang, 1 + rng_below(&w->rng, 30 * w->job_pace));
+}
+
 /* One piece of news, the oldest first; the end last of all. */
 static void watch(struct world *w, struct driver *d)
 {
@@ -332,18 +356,14 @@ static void watch(struct world *w, struct driver *d)
 	if (d->flow.attempt_state == ATTEMPT_LOST && !(sight.claimed && rng_below(&w->rng, 4) == 0))
 		pend_about(d, EV_ATTEMPT_FOUND);
 	else if (sight.claimed && d->flow.attempt_state != ATTEMPT_RUNNING)
-		pend_about(d, EV_ATTEMPT_CLAIMED);
+		tell_claim(w, d, sight.job);
 	else if (!sight.ended && strikes(w, FAULT_REPORT_LATE))
 		return;
-	else if (tell_start(d, &sight) || tell_continuity(d, sight.job) || tell_checkpoint(w, d) ||
-		 tell_progress(w, d, sight.job))
+	else if (tell_start(w, d, &sight) || tell_continuity(d, sight.job) ||
+		 tell_checkpoint(w, d) || tell_progress(w, d, sight.job))
 		return;
-	else if (sight.ended) {
-		ev = pend_about(d, EV_ATTEMPT_ENDED);
-		EVENT_SET(ev, class, sight.class);
-		EVENT_SET(ev, by_driver, d->flow.stop_requested);
-		EVENT_SET_STR(ev, evidence, "as the engine says");
-	}
+	else if (sight.ended)
+		tell_end(w, d, &sight);
 }
 
 /* The newest of this run's training that is whole: highest step, then attempt. */
@@ -358,6 +378,7 @@ static void choose(struct world *w, struct driver *d, int64_t below)
 		const struct checkpoint *c = &w->checkpoints[i];
 
 		if (c->complete && c->phase == PHASE_TRAIN && c->step < below &&
+		    (c->damaged_at > w->now || (w->plant && w->plant->marks_suffice)) &&
 		    (!best || c->step > best->step ||
 		     (c->step == best->step && c->attempt > best->attempt)))
 			best = c;

@@ -48,9 +48,11 @@ static void note_submit(struct world *w, const struct wish *wish)
 	s->seq = w->count;
 }
 
-enum submit_result engine_submit(struct world *w, const struct wish *wish, int64_t resumed_step,
+enum submit_result engine_submit(struct world *w, const struct wish *wish,
 				 enum failure_class *ret_class)
 {
+	const struct checkpoint *resumed =
+		wish->resumed_from ? checkpoint_find(w, wish->resumed_from) : NULL;
 	struct job *job, *twin = NULL;
 
 	note_submit(w, wish);
@@ -64,12 +66,12 @@ enum submit_result engine_submit(struct world *w, const struct wish *wish, int64
 		w->submits[w->submit_count - 1].refused = true;
 		return SUBMIT_REFUSED;
 	}
-	job = job_new(w, wish->job, wish->phase, wish->attempt, resumed_step);
+	job = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
 	if (!job)
 		return SUBMIT_UNKNOWN;
 	TRACE(w, "engine", "accepts %s as job %d", wish->job, w->job_count - 1);
 	if (!w->engine_dedupes && strikes(w, FAULT_SUBMIT_DOUBLED)) {
-		twin = job_new(w, wish->job, wish->phase, wish->attempt, resumed_step);
+		twin = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
 		TRACE(w, "engine", "accepts %s again as job %d", wish->job, w->job_count - 1);
 	}
 	if (strikes(w, FAULT_SUBMIT_LATE)) {

@@ -31,8 +31,9 @@ bool job_effective(const struct world *w, const struct job *job)
 }
 
 struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t attempt,
-		    int64_t resumed_step)
+		    const struct checkpoint *resumed)
 {
+	int64_t resumed_step = resumed ? resumed->step : -1;
 	struct job *job;
 
 	if (w->job_count == JOBS_MAX)
@@ -48,6 +49,7 @@ struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t
 	job->saving = -1;
 	job->first_step = -1;
 	job->resumed_step = resumed_step;
+	job->resumed_damaged = resumed && resumed->damaged_at <= w->now;
 	job->step = resumed_step > 0 && !strikes(w, FAULT_CHECKPOINT_IGNORED) ? resumed_step : 0;
 	job->drain_ignored = strikes(w, FAULT_DRAIN_IGNORED);
 	job->never_starts = strikes(w, FAULT_START_HANGS);
@@ -57,8 +59,17 @@ struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t
 	return job;
 }
 
+/* Two failures of one cause have the same, and now and then it cannot be told. */
+static const char *some_signature(struct world *w, enum failure_class class)
+{
+	static const char *const causes[] = { NULL, "first", "second", "third", "fourth", "fifth" };
+
+	return class == CLASS_NONE ? NULL : causes[rng_below(&w->rng, 6)];
+}
+
 static void end(struct world *w, struct job *job, enum failure_class class)
 {
+	job->over_at = w->now;
 	job->state = JOB_OVER;
 	job->saving = -1;
 	TRACE(w, job->name, "job %d is over: %s%s", id_of(w, job),
@@ -66,6 +77,7 @@ static void end(struct world *w, struct job *job, enum failure_class class)
 	if (job->orphan) /* the engine has said something else long ago */
 		return;
 	job->class = class;
+	job->signature = some_signature(w, class);
 	job->end_seen_at = w->now;
 	if (strikes(w, FAULT_END_LATE))
 		job->end_seen_at += some_time(w, 600 * SECOND);
@@ -96,6 +108,8 @@ static void start(struct world *w, struct job *job)
 	job->state = JOB_RUNNING;
 	if (claim(w, job)) {
 		job->ever_held = true;
+		if (job->claimed_at == 0)
+			job->claimed_at = w->now;
 		TRACE(w, job->name, "job %d claims %s", id_of(w, job), phase_names[job->phase]);
 	} else if (w->plant && w->plant->claims_ignored) {
 		job->ran_without_claim = true;
@@ -143,6 +157,7 @@ static int save(struct world *w, const struct job *job)
 	c->phase = job->phase;
 	c->attempt = job->attempt;
 	c->step = job->step;
+	c->damaged_at = NEVER;
 	return w->checkpoint_count++;
 }
 
@@ -237,7 +252,14 @@ static void work(struct world *w, struct job *job)
 	}
 	if (suffers(w, job) || (job->never_starts && !job->orphan && !w->calm))
 		return;
-	job->started = true;
+	if (!job->started) {
+		job->started = true;
+		job->started_at = w->now;
+		if (job->resumed_damaged) {
+			end(w, job, CLASS_DATA);
+			return;
+		}
+	}
 	if (job->drain_asked && !job->drain_ignored && job->phase == PHASE_TRAIN) {
 		job->saving = save(w, job);
 		return;

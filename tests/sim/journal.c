@@ -90,6 +90,9 @@ enum append journal_append(struct world *w, int64_t seq, const struct event *ev,
 		snprintf(w->why, sizeof w->why, "the run does not come to an end");
 		return APPEND_FAILED;
 	}
+	w->writer[w->count] = who < 0                           ? -1
+			      : ev->kind == EV_DRIVER_TOOK_OVER ? ev->epoch
+								: w->drivers[who].epoch;
 	append(w, ev);
 	if (w->trace)
 		trace_event(w, name, &w->events[w->count - 1]);

@@ -102,6 +102,38 @@ static void end_without_reason(struct flow *flow, const struct event *ev)
 	flow->end_reason[0] = '\0';
 }
 
+static void second_counted_twice(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_TRAIN_PROGRESS && flow->ledger.stage == STAGE_STEPS &&
+	    flow->ledger.mark.ms == ev->at.ms)
+		flow->ledger.mark.ms -= SECOND;
+}
+
+static void backoff_costs(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_RETRY_SCHEDULED && flow->ledger.stage == STAGE_BACKOFF)
+		flow->ledger.held = true;
+}
+
+static void same_cause_again(struct flow *flow, const struct event *ev)
+{
+	(void)ev;
+	flow->signature = 0;
+}
+
+static void limit_of_old(struct flow *flow, const struct event *ev)
+{
+	/* As if the wait in the queue had begun with the run. */
+	if (ev->kind == EV_ATTEMPT_SUBMITTED && flow->attempt_state == ATTEMPT_SUBMITTED)
+		flow->submitted_at = flow->created;
+}
+
+static void stop_is_forgotten(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_LIMIT_REACHED)
+		flow->stop_requested = false;
+}
+
 /* ---- the driver is wrong --------------------------------------------------------- */
 
 static bool submit_before_intent(struct world *w, int who, struct wish *wish)
@@ -110,7 +142,7 @@ static bool submit_before_intent(struct world *w, int who, struct wish *wish)
 
 	(void)who;
 	if (wish->kind == WISH_RECORD && wish->event.kind == EV_ATTEMPT_INTENDED)
-		engine_submit(w, wish, 0, &class);
+		engine_submit(w, wish, &class);
 	return false;
 }
 
@@ -136,28 +168,35 @@ static bool unknown_is_failed(struct world *w, int who, struct wish *wish)
 
 /* ---- an event is wrong ------------------------------------------------------------- */
 
-static void resume_from(struct world *w, struct event *ev, enum phase phase)
+/* The newest that is not complete, NULL: none. */
+static const struct checkpoint *unmarked(const struct world *w, enum phase phase)
 {
-	if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_TRAIN)
-		return;
 	for (int i = w->checkpoint_count - 1; i >= 0; i--)
-		if (!w->checkpoints[i].complete && w->checkpoints[i].phase == phase) {
-			EVENT_SET_STR(ev, resumed_from, w->checkpoints[i].url);
-			EVENT_SET(ev, step, w->checkpoints[i].step);
-			return;
-		}
+		if (!w->checkpoints[i].complete && w->checkpoints[i].phase == phase)
+			return &w->checkpoints[i];
+	return NULL;
 }
 
 static void resume_unmarked(struct world *w, int who, struct event *ev)
 {
+	const struct checkpoint *c = unmarked(w, PHASE_TRAIN);
+
 	(void)who;
-	resume_from(w, ev, PHASE_TRAIN);
+	if (ev->kind != EV_CHECKPOINT_CHOSEN || !c)
+		return;
+	EVENT_SET_STR(ev, url, c->url);
+	EVENT_SET(ev, step, c->step);
 }
 
 static void resume_from_precompile(struct world *w, int who, struct event *ev)
 {
+	const struct checkpoint *c = unmarked(w, PHASE_PRECOMPILE);
+
 	(void)who;
-	resume_from(w, ev, PHASE_PRECOMPILE);
+	if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_TRAIN || !c)
+		return;
+	EVENT_SET_STR(ev, resumed_from, c->url);
+	EVENT_SET(ev, step, c->step);
 }
 
 static void report_unmarked(struct world *w, int who, struct event *ev)
@@ -176,6 +215,16 @@ static void report_unmarked(struct world *w, int who, struct event *ev)
 		EVENT_SET_STR(ev, url, c->url);
 		return;
 	}
+}
+
+/* Takes the claim away, so that only its own jobs may run. */
+static void takeover_fences(struct world *w, int who, struct event *ev)
+{
+	(void)who;
+	if (ev->kind == EV_DRIVER_TOOK_OVER)
+		for (int phase = 0; phase < PHASE_COUNT; phase++)
+			if (w->claims[phase].taken)
+				w->claims[phase].job = -1;
 }
 
 static void uncertain_is_submitted(struct world *w, int who, struct event *ev)
@@ -197,6 +246,14 @@ const struct plant plants[] = {
 	  .rule = 1,
 	  .what = "a job that lost the claim runs on",
 	  .claims_ignored = true },
+	{ .name = "takeover-fences",
+	  .rule = 1,
+	  .what = "a new driver fences the attempt that runs well",
+	  .event = takeover_fences },
+	{ .name = "epochs-ignored",
+	  .rule = 1,
+	  .what = "a driver goes on although another has taken over",
+	  .epochs_ignored = true },
 	{ .name = "submit-before-intent",
 	  .rule = 2,
 	  .what = "a job is submitted before its intent is durable",
@@ -229,6 +286,10 @@ const struct plant plants[] = {
 	  .rule = 4,
 	  .what = "a retry starts from a partial checkpoint",
 	  .event = resume_unmarked },
+	{ .name = "marks-suffice",
+	  .rule = 4,
+	  .what = "a marked checkpoint is chosen without a look at what is left of it",
+	  .marks_suffice = true },
 	{ .name = "resume-from-precompile",
 	  .rule = 4,
 	  .what = "training starts from what phase 1 saved",
@@ -245,6 +306,14 @@ const struct plant plants[] = {
 	  .rule = 5,
 	  .what = "failures of training are not counted",
 	  .machine = retry_for_ever },
+	{ .name = "same-cause-again",
+	  .rule = 5,
+	  .what = "the same cause twice without progress is retried",
+	  .machine = same_cause_again },
+	{ .name = "limit-forgotten",
+	  .rule = 5,
+	  .what = "a limit is reached and the run goes on",
+	  .machine = stop_is_forgotten },
 	{ .name = "found-ignored",
 	  .rule = 5,
 	  .what = "what was lost stays lost, and the run never ends",
@@ -261,6 +330,10 @@ const struct plant plants[] = {
 	  .rule = 7,
 	  .what = "an event is applied before it is durable",
 	  .applies_first = true },
+	{ .name = "limit-too-early",
+	  .rule = 7,
+	  .what = "a limit is journalled as reached and is not",
+	  .machine = limit_of_old },
 	{ .name = "report-unmarked",
 	  .rule = 7,
 	  .what = "a partial checkpoint is journalled as complete",
@@ -269,6 +342,14 @@ const struct plant plants[] = {
 	  .rule = 7,
 	  .what = "a submission without an answer is journalled as done",
 	  .event = uncertain_is_submitted },
+	{ .name = "second-counted-twice",
+	  .rule = 8,
+	  .what = "a second of the ledger is counted twice",
+	  .machine = second_counted_twice },
+	{ .name = "backoff-costs",
+	  .rule = 8,
+	  .what = "the time between attempts is paid for",
+	  .machine = backoff_costs },
 };
 const size_t plant_count = sizeof plants / sizeof plants[0];
 

@@ -90,6 +90,11 @@ bool counts_print(bool must_reach_all)
 	line(counts.drained, "attempts that saved before they were stopped");
 	for (int i = LIMIT_NONE + 1; i < LIMIT_COUNT; i++)
 		line(counts.limits[i], "limit: %s", limit_names[i]);
+	printf("\nledger: events after which a bin was not empty\n");
+	for (int i = 0; i < BIN_COUNT; i++)
+		if (i != BIN_PROVISION && i != BIN_PULL && i != BIN_HEALTH && i != BIN_EVALUATE &&
+		    i != BIN_INFER) /* nothing tells of these yet */
+			line(counts.bins[i], "%s", ledger_rows[i].name);
 	printf("\nends\n");
 	line(counts.outcomes[OUTCOME_SUCCEEDED][0], "succeeded, exit 0");
 	line(counts.outcomes[OUTCOME_FAILED][1], "failed, exit 1");
@@ -137,6 +142,9 @@ void trace_event(const struct world *w, const char *who, const struct event *ev)
 				class_names[ev->class]);
 	if (EVENT_HAS(ev, step))
 		len += snprintf(text + len, sizeof text - (size_t)len, " step %d", (int)ev->step);
+	if (EVENT_HAS(ev, limit))
+		len += snprintf(text + len, sizeof text - (size_t)len, " %s",
+				limit_names[ev->limit]);
 	if (EVENT_HAS(ev, resumed_from))
 		snprintf(text + len, sizeof text - (size_t)len, " from %s", ev->resumed_from);
 	trace_line(w, who, "%s -> %s/%s", text, flow_state_names[w->shadow.state],

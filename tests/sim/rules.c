@@ -10,9 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first rule that breaks is the one that is reported. */
-__attribute__((format(printf, 3, 4))) static void broken(struct world *w, int rule, const char *fmt,
-							 ...)
+void broken(struct world *w, int rule, const char *fmt, ...)
 {
 	va_list args;
 
@@ -63,6 +61,36 @@ static bool has_evidence(const struct world *w, const struct event *ev)
 	return any ? like_it : s && s->refused && ev->class != CLASS_NONE;
 }
 
+/* A claim is superseded by a higher attempt, or by a higher restart of the same job,
+ * and by nothing else: no driver touches it. */
+static void check_claims(struct world *w)
+{
+	for (int phase = 0; phase < PHASE_COUNT; phase++) {
+		const struct claim *was = &w->claims_checked[phase], *is = &w->claims[phase];
+		bool same_job = is->job == was->job && is->attempt == was->attempt;
+
+		if (was->taken && !(is->taken && (is->attempt > was->attempt ||
+						  (same_job && is->restart >= was->restart))))
+			broken(w, 1, "the claim of %s was taken from job %d, which is healthy",
+			       phase_names[phase], was->job);
+	}
+	memcpy(w->claims_checked, w->claims, sizeof w->claims);
+}
+
+/* Who has been superseded writes nothing more. */
+static void check_writers(struct world *w)
+{
+	int64_t epoch = 0;
+
+	for (int64_t s = 0; s < w->count; s++) {
+		if (w->events[s].kind == EV_DRIVER_TOOK_OVER)
+			epoch = w->events[s].epoch;
+		else if (s >= w->checked && w->writer[s] >= 0 && w->writer[s] < epoch)
+			broken(w, 1, "driver epoch %d wrote event %d although %d had taken over",
+			       (int)w->writer[s], (int)s + 1, (int)epoch);
+	}
+}
+
 /* 1. At most one attempt of a phase is effective, that is, holds the claim,
  * across drivers and machines. An attempt that the engine has not reported ended
  * is never replaced. */
@@ -94,6 +122,8 @@ static void rule1(struct world *w)
 			broken(w, 1, "%s %d is intended and the one before has not ended",
 			       phase_names[ev->phase], (int)ev->attempt);
 	}
+	check_claims(w);
+	check_writers(w);
 	if (w->unclaimed_mark)
 		broken(w, 1, "%s was marked without the claim", w->unclaimed_mark);
 }
@@ -155,33 +185,7 @@ static void rule3(struct world *w)
 			broken(w, 3, "training is submitted and the cache is not proved");
 }
 
-/* Which steps a choice before event `seq` may trust, by the journal alone: a recorded
- * fall back gives up the newest one known then, until there is one beyond it. */
-static int64_t trusted_below(const struct world *w, int64_t seq)
-{
-	int64_t known = -1, below = INT64_MAX, attempt = 0;
-
-	for (int64_t i = 0; i < seq - 1; i++) {
-		const struct event *ev = &w->events[i];
-
-		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN) {
-			attempt = ev->attempt;
-		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
-			known = EVENT_HAS(ev, step) ? ev->step : -1;
-		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && ev->attempt == attempt &&
-			   ev->step > known) {
-			known = ev->step;
-			if (known >= below)
-				below = INT64_MAX;
-		} else if (ev->kind == EV_RETRY_SCHEDULED && ev->phase == PHASE_TRAIN &&
-			   ev->action == ACTION_FALL_BACK && known >= 0) {
-			below = known;
-		}
-	}
-	return below;
-}
-
-static const struct checkpoint *checkpoint_find(const struct world *w, const char *url)
+const struct checkpoint *checkpoint_find(const struct world *w, const char *url)
 {
 	for (int i = 0; i < w->checkpoint_count; i++)
 		if (strcmp(w->checkpoints[i].url, url) == 0)
@@ -197,14 +201,15 @@ static void check_choice(struct world *w, const struct event *ev)
 
 	for (int i = 0; i < w->checkpoint_count; i++) {
 		c = &w->checkpoints[i];
-		if (c->complete && c->marked_at <= w->chose_at && c->phase == PHASE_TRAIN &&
-		    c->step < below && c->step > newest)
+		if (c->complete && c->marked_at <= w->chose_at && c->damaged_at > w->chose_at &&
+		    c->phase == PHASE_TRAIN && c->step < below && c->step > newest)
 			newest = c->step;
 	}
 	c = EVENT_HAS(ev, url) ? checkpoint_find(w, ev->url) : NULL;
 	if (!EVENT_HAS(ev, url) && newest >= 0)
 		broken(w, 4, "nothing is chosen, although step %d is complete", (int)newest);
-	else if (EVENT_HAS(ev, url) && (!c || !c->complete || c->phase != PHASE_TRAIN))
+	else if (EVENT_HAS(ev, url) &&
+		 (!c || !c->complete || c->phase != PHASE_TRAIN || c->damaged_at <= w->chose_at))
 		broken(w, 4, "%s is chosen, which is not a complete checkpoint", ev->url);
 	else if (EVENT_HAS(ev, url) && (c->step != ev->step || ev->step != newest))
 		broken(w, 4, "%s is chosen and not step %d", ev->url, (int)newest);
@@ -276,65 +281,6 @@ static void rule4(struct world *w)
 	}
 }
 
-static bool is_cured_by_retry(enum failure_class class)
-{
-	return class != CLASS_USER_CODE && class != CLASS_USER_CONFIG &&
-	       class != CLASS_QUOTA_PERMISSION && class != CLASS_STOPPED;
-}
-
-/* Failures of a phase before event `seq`, as far as they use up the budget. */
-static int64_t failures_before(const struct world *w, enum phase phase, int64_t seq)
-{
-	int64_t failures = 0, last = 0;
-
-	for (int64_t i = 0; i < seq - 1; i++) {
-		const struct event *ev = &w->events[i];
-
-		if (ev->kind != EV_ATTEMPT_ENDED || ev->phase != phase || ev->attempt <= last)
-			continue;
-		last = ev->attempt;
-		failures += ev->class != CLASS_NONE && ev->class != CLASS_SPOT &&
-			    ev->class != CLASS_CAPACITY;
-	}
-	return failures;
-}
-
-static void check_end(struct world *w, const struct event *ev)
-{
-	bool named = (ev->state == OUTCOME_SUCCEEDED && ev->exit_code == 0) ||
-		     (ev->state == OUTCOME_FAILED && ev->exit_code == 1) ||
-		     (ev->state == OUTCOME_REFUSED && (ev->exit_code == 4 || ev->exit_code == 5)) ||
-		     (ev->state == OUTCOME_STOPPED && ev->exit_code == 6);
-
-	if (!named)
-		broken(w, 5, "the run ended %s with exit code %d", outcome_names[ev->state],
-		       (int)ev->exit_code);
-	if (!EVENT_HAS(ev, reason) || ev->reason[0] == '\0')
-		broken(w, 5, "the run ended and nobody knows why");
-}
-
-/* 5. What retrying cannot cure (user code, spec, permission) is not retried;
- * every path ends in a named state. */
-static void rule5(struct world *w)
-{
-	for (int64_t s = w->checked; s < w->count; s++) {
-		const struct event *ev = &w->events[s];
-		int64_t ended;
-
-		if (ev->kind == EV_RUN_ENDED)
-			check_end(w, ev);
-		if (ev->kind != EV_ATTEMPT_INTENDED || ev->attempt == 1)
-			continue;
-		ended = journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, s);
-		if (ended > 0 && !is_cured_by_retry(w->events[ended - 1].class))
-			broken(w, 5, "%s is retried after %s", phase_names[ev->phase],
-			       class_names[w->events[ended - 1].class]);
-		if (failures_before(w, ev->phase, ev->seq) >= w->policy.retry_attempts &&
-		    w->policy.retry_attempts > 0)
-			broken(w, 5, "%s is retried beyond retry.attempts", phase_names[ev->phase]);
-	}
-}
-
 /* 6. Unknown is not failed: a job that cannot be seen is not relaunched; only
  * evidence from the engine ends an attempt. */
 static void rule6(struct world *w)
@@ -373,6 +319,8 @@ static bool is_true(const struct world *w, const struct event *ev)
 		return c && c->complete && c->step == ev->step;
 	case EV_CACHE_VERIFIED:
 		return ev->complete == w->cache_whole;
+	case EV_LIMIT_REACHED:
+		return limit_is_true(w, ev);
 	case EV_CACHE_CHECKED:
 		return ev->verdict != CACHE_WARM || w->cache_whole;
 	default:
@@ -413,7 +361,7 @@ static void rule7(struct world *w)
 }
 
 static void (*const rules[RULES])(struct world *w) = { rule1, rule2, rule3, rule4,
-						       rule5, rule6, rule7 };
+						       rule5, rule6, rule7, rule8 };
 
 void rules_check(struct world *w)
 {

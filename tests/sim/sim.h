@@ -9,7 +9,7 @@
  *   engine.c   submit, find, describe, stop, all with lost words
  *   job.c      what runs there: claim, steps, checkpoints, failures, orphans
  *   driver.c   append, apply, carry out; crashes between any two of these
- *   rules.c    the rules that must hold, looked at after every single step
+ *   rules.c, budgets.c  the rules that must hold, looked at after every single step
  *   plant.c    bugs put in on purpose, to see that the rules notice
  */
 #ifndef STK_TESTS_SIM_SIM_H
@@ -27,7 +27,7 @@
 #define CHECKPOINTS_MAX 1024
 #define SUBMITS_MAX     1024
 #define DRIVERS         2
-#define RULES           7
+#define RULES           8
 #define SECOND          INT64_C(1000)
 #define HOUR            (3600 * SECOND)
 #define NEVER           INT64_MAX
@@ -66,6 +66,7 @@ enum fault {
 	FAULT_DRAIN_IGNORED,       /* the script does nothing about the signal */
 	FAULT_CHECKPOINT_IGNORED,  /* the script begins at step 0 */
 	FAULT_CHOICE_UNKNOWN,      /* the checkpoints cannot be listed just now */
+	FAULT_CHECKPOINT_DAMAGED,  /* a marked one is cut off, half of it is gone */
 	FAULT_CLOCK_JUMP,          /* of one host's wall clock */
 	FAULT_COUNT
 };
@@ -90,6 +91,9 @@ struct job {
 	int64_t next_at;      /* when it acts again */
 	int64_t end_seen_at;  /* when the engine says that it ended; NEVER */
 	enum failure_class class;
+	const char *signature;       /* of its failure, or NULL */
+	int64_t claimed_at, over_at; /* 0: not yet */
+	int64_t started_at;
 	bool lost_claim; /* it ended as "not mine" */
 	bool ever_held;  /* it held the claim at some time */
 	bool ran_without_claim;
@@ -98,7 +102,8 @@ struct job {
 	bool started, never_starts; /* its command */
 	int64_t resumed_step;       /* -1: from scratch */
 	int64_t first_step;         /* -1: no step yet */
-	bool told_first;            /* a driver has journalled it */
+	bool resumed_damaged;
+	bool told_first; /* a driver has journalled it */
 	int64_t step, goal;
 	int saving; /* index of a checkpoint that is being written, or -1 */
 	int64_t graphs;
@@ -117,6 +122,7 @@ struct checkpoint {
 	int64_t attempt, step;
 	bool complete; /* marked by a manifest */
 	int64_t marked_at;
+	int64_t damaged_at; /* NEVER */
 };
 
 struct submit {
@@ -158,6 +164,7 @@ struct world {
 	/* time */
 	int64_t now;                  /* true, since the schedule began */
 	int64_t wall_offset[DRIVERS]; /* of each driver's host */
+	int64_t job_offset;           /* of the machines that jobs run on */
 	int64_t driver_pace, job_pace;
 	/* the run */
 	struct flow_policy policy;
@@ -166,11 +173,12 @@ struct world {
 	bool cache_whole;    /* the truth */
 	int64_t goal;        /* steps of the training */
 	int64_t unseen_until;
-	int64_t stop_at, drain_at, pause_at, jump_at, unseen_at;
+	int64_t stop_at, drain_at, pause_at, jump_at, unseen_at, damage_at;
 	int64_t start_at; /* of the next driver */
 	int64_t steps;
 	/* the journal */
 	struct event events[EVENTS_MAX];
+	int64_t writer[EVENTS_MAX]; /* epoch of the driver that wrote it, -1: a user */
 	int64_t count;
 	char arena[ARENA_MAX];
 	size_t arena_len;
@@ -187,11 +195,12 @@ struct world {
 	/* what the rules have looked at */
 	int64_t checked;
 	int submits_checked;
+	struct claim claims_checked[PHASE_COUNT];
 	bool dirty;                 /* a driver has applied something since */
 	int64_t chose_at;           /* when a driver last looked for a checkpoint */
 	const char *unclaimed_mark; /* a checkpoint that was marked without the claim */
 	/* the first rule that is broken */
-	int broken; /* 1…7, 0: none */
+	int broken; /* 1…8, 0: none */
 	char why[200];
 };
 
@@ -221,7 +230,7 @@ int64_t journal_find(const struct world *w, enum event_kind kind, enum phase pha
 /* ---- engine.c ------------------------------------------------------------------- */
 
 enum submit_result { SUBMIT_DONE, SUBMIT_UNKNOWN, SUBMIT_REFUSED };
-enum submit_result engine_submit(struct world *w, const struct wish *wish, int64_t resumed_step,
+enum submit_result engine_submit(struct world *w, const struct wish *wish,
 				 enum failure_class *ret_class);
 int engine_find(struct world *w, const char *name); /* 1, 0 certainly not, -1 unknown */
 void engine_stop(struct world *w, const char *name);
@@ -238,20 +247,37 @@ void engine_describe(struct world *w, const char *name, struct sight *ret);
 /* ---- job.c ---------------------------------------------------------------------- */
 
 struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t attempt,
-		    int64_t resumed_step);
+		    const struct checkpoint *resumed);
 void job_act(struct world *w, struct job *job);
 bool job_alive(const struct job *job);
 bool job_effective(const struct world *w, const struct job *job); /* it holds the claim */
+
+const struct checkpoint *checkpoint_find(const struct world *w, const char *url);
 
 /* ---- driver.c ------------------------------------------------------------------- */
 
 void driver_start(struct world *w, int who);
 void driver_act(struct world *w, int who);
 
+/* Wall clocks count from here, so that one that is set back is still after 1970. */
+#define WALL_BEGIN INT64_C(1700000000000)
+
 /* ---- rules.c -------------------------------------------------------------------- */
 
 void rules_check(struct world *w);     /* after each step */
 void rules_check_end(struct world *w); /* of a run */
+/* The first rule that breaks is the one that is reported. */
+void broken(struct world *w, int rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- budgets.c: what retries, time and money come to, by the journal alone ---- */
+
+void rule5(struct world *w);
+void rule8(struct world *w);
+/* What a limit.reached says, by the events before it. */
+bool limit_is_true(const struct world *w, const struct event *ev);
+/* Which steps a choice before event `seq` may trust: a recorded fall back gives up the
+ * newest one known then, until there is one beyond it. */
+int64_t trusted_below(const struct world *w, int64_t seq);
 
 /* ---- plant.c -------------------------------------------------------------------- */
 
@@ -265,7 +291,7 @@ struct plant {
 	bool (*driver)(struct world *w, int who, struct wish *wish);
 	/* an event is wrong before it is appended */
 	void (*event)(struct world *w, int who, struct event *ev);
-	bool claims_ignored, applies_first;
+	bool claims_ignored, applies_first, marks_suffice, epochs_ignored;
 };
 
 extern const struct plant plants[];
@@ -287,7 +313,8 @@ struct counts {
 	uint64_t stood_down, left;           /* drivers */
 	uint64_t drained;                    /* attempts that saved before they ended */
 	uint64_t limits[LIMIT_COUNT];
-	uint64_t digest; /* of every event: the same on every machine */
+	uint64_t bins[BIN_COUNT]; /* events after which the bin was not empty */
+	uint64_t digest;          /* of every event: the same on every machine */
 };
 extern struct counts counts;
 

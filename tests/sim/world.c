@@ -44,6 +44,7 @@ const char *const fault_names[FAULT_COUNT] = {
 	"drain ignored by the script",
 	"checkpoint ignored by the script",
 	"checkpoints cannot be listed",
+	"checkpoint damaged later",
 	"clock jumps",
 };
 
@@ -173,6 +174,7 @@ static void begin_run(struct world *w)
 	w->submits_checked = 0;
 	w->start_at = NEVER;
 	memset(w->claims, 0, sizeof w->claims);
+	memset(w->claims_checked, 0, sizeof w->claims_checked);
 	flow_init(&w->shadow, &w->policy);
 	for (int i = 0; i < DRIVERS; i++) {
 		w->wall_offset[i] = 0;
@@ -183,6 +185,10 @@ static void begin_run(struct world *w)
 	w->drain_at = rng_below(&w->rng, 3) ? NEVER : draw_time(w, FAULT_REQUEST_DRAIN, span);
 	w->pause_at = draw_time(w, FAULT_PAUSE, span);
 	w->jump_at = draw_time(w, FAULT_CLOCK_JUMP, span);
+	w->damage_at = draw_time(w, FAULT_CHECKPOINT_DAMAGED, span);
+	w->job_offset = 0;
+	if (w->rate[FAULT_CLOCK_JUMP] > 0 && rng_below(&w->rng, 2) == 0)
+		w->job_offset = rng_below(&w->rng, 2 * HOUR) - HOUR;
 	w->unseen_at = draw_time(w, FAULT_ENGINE_UNSEEN, span);
 	TRACE(w, "world", "run %s: %s, engine %s a second submit, cache %s, %d steps",
 	      w->policy.run, w->policy.compiles ? "compiles" : "does not compile",
@@ -248,6 +254,23 @@ static void jump_clock(struct world *w)
 	      (int)(w->wall_offset[who] / SECOND));
 }
 
+static void damage_checkpoint(struct world *w)
+{
+	struct checkpoint *c;
+
+	w->damage_at = draw_time(w, FAULT_CHECKPOINT_DAMAGED, 50 * w->job_pace);
+	if (w->checkpoint_count == 0)
+		return;
+	/* Mostly the newest, which is the one that is wanted. */
+	c = &w->checkpoints[rng_below(&w->rng, 2) ? w->checkpoint_count - 1
+						  : rng_below(&w->rng, w->checkpoint_count)];
+	if (!c->complete || c->damaged_at <= w->now)
+		return;
+	c->damaged_at = w->now;
+	counts.faults[FAULT_CHECKPOINT_DAMAGED]++;
+	TRACE(w, "world", "%s is damaged", c->url);
+}
+
 static void hide_engine(struct world *w)
 {
 	w->unseen_until = w->now + some_time(w, rng_below(&w->rng, 2) ? HOUR : 60 * SECOND);
@@ -275,7 +298,7 @@ static void become_calm(struct world *w)
 {
 	TRACE(w, "world", "the faults are over");
 	w->calm = true;
-	w->stop_at = w->drain_at = w->pause_at = w->jump_at = w->unseen_at = NEVER;
+	w->stop_at = w->drain_at = w->pause_at = w->jump_at = w->unseen_at = w->damage_at = NEVER;
 	if (w->unseen_until > w->now)
 		w->unseen_until = w->now;
 }
@@ -306,6 +329,7 @@ static bool act(struct world *w)
 	offer(&turn, w->drain_at, NULL, -1, request_drain);
 	offer(&turn, w->pause_at, NULL, -1, pause_driver);
 	offer(&turn, w->jump_at, NULL, -1, jump_clock);
+	offer(&turn, w->damage_at, NULL, -1, damage_checkpoint);
 	offer(&turn, w->unseen_at, NULL, -1, hide_engine);
 	for (int i = 0; i < w->job_count; i++)
 		if (job_alive(&w->jobs[i]))

@@ -1,0 +1,321 @@
+/*
+ * What retries, time and money come to, counted from the journal alone and in
+ * another way than the machine counts them: rules 5 and 8.
+ */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t trusted_below(const struct world *w, int64_t seq)
+{
+	int64_t known = -1, below = INT64_MAX, attempt = 0;
+
+	for (int64_t i = 0; i < seq - 1; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == PHASE_TRAIN) {
+			attempt = ev->attempt;
+		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
+			known = EVENT_HAS(ev, step) ? ev->step : -1;
+		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && ev->attempt == attempt &&
+			   ev->step > known) {
+			known = ev->step;
+			if (known >= below)
+				below = INT64_MAX;
+		} else if (ev->kind == EV_RETRY_SCHEDULED && ev->phase == PHASE_TRAIN &&
+			   ev->action == ACTION_FALL_BACK && known >= 0) {
+			below = known;
+		}
+	}
+	return below;
+}
+
+static bool is_cured_by_retry(enum failure_class class)
+{
+	return class != CLASS_USER_CODE && class != CLASS_USER_CONFIG &&
+	       class != CLASS_QUOTA_PERMISSION && class != CLASS_STOPPED;
+}
+
+static bool counts_as_failure(enum failure_class class)
+{
+	return class != CLASS_NONE && class != CLASS_SPOT && class != CLASS_CAPACITY;
+}
+
+struct budget {
+	int64_t failures, fruitless;
+	const char *signature; /* of the last failure, since the last checkpoint */
+	bool same_twice;
+};
+
+static void count_failure(struct budget *b, const struct event *ev)
+{
+	const char *signature = EVENT_HAS(ev, signature) ? ev->signature : NULL;
+
+	if (!counts_as_failure(ev->class))
+		return;
+	b->failures++;
+	b->fruitless++;
+	b->same_twice |= signature && b->signature && strcmp(signature, b->signature) == 0 &&
+			 ev->class != CLASS_TRANSIENT_INFRA;
+	b->signature = signature;
+}
+
+/* What a phase has used up before event `seq`. */
+static struct budget budget_before(const struct world *w, enum phase phase, int64_t seq)
+{
+	struct budget b = { 0, 0, NULL, false };
+	int64_t last = 0, attempt = 0, known = -1;
+
+	for (int64_t i = 0; i < seq - 1; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == phase) {
+			attempt = ev->attempt;
+		} else if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == phase &&
+			   ev->attempt > last) {
+			last = ev->attempt;
+			count_failure(&b, ev);
+		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
+			known = EVENT_HAS(ev, step) ? ev->step : -1;
+		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && phase == PHASE_TRAIN &&
+			   ev->attempt == attempt && ev->step > known) {
+			known = ev->step;
+			b.fruitless = 0;
+			b.signature = NULL;
+			b.same_twice = false;
+		}
+	}
+	return b;
+}
+
+static void check_end(struct world *w, const struct event *ev)
+{
+	bool named = (ev->state == OUTCOME_SUCCEEDED && ev->exit_code == 0) ||
+		     (ev->state == OUTCOME_FAILED && ev->exit_code == 1) ||
+		     (ev->state == OUTCOME_REFUSED && (ev->exit_code == 4 || ev->exit_code == 5)) ||
+		     (ev->state == OUTCOME_STOPPED && ev->exit_code == 6);
+	bool limited = false;
+
+	if (!named)
+		broken(w, 5, "the run ended %s with exit code %d", outcome_names[ev->state],
+		       (int)ev->exit_code);
+	if (!EVENT_HAS(ev, reason) || ev->reason[0] == '\0')
+		broken(w, 5, "the run ended and nobody knows why");
+	for (int64_t i = 0; i < ev->seq - 1; i++)
+		limited |= w->events[i].kind == EV_LIMIT_REACHED &&
+			   w->events[i].limit != LIMIT_UNREACHABLE;
+	if (!limited && EVENT_HAS(ev, reason) && strncmp(ev->reason, "limits.", 7) == 0)
+		broken(w, 5, "the run ended at a limit that the journal does not know");
+}
+
+static bool ends_the_run(const struct event *ev)
+{
+	return ev->kind == EV_REQUEST_STOP || ev->kind == EV_REQUEST_DRAIN ||
+	       (ev->kind == EV_LIMIT_REACHED && ev->limit != LIMIT_UNREACHABLE);
+}
+
+static void check_retry(struct world *w, const struct event *ev)
+{
+	int64_t ended = journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, ev->seq - 1);
+	struct budget b = budget_before(w, ev->phase, ev->seq);
+	const char *phase = phase_names[ev->phase];
+
+	if (ended > 0 && !is_cured_by_retry(w->events[ended - 1].class))
+		broken(w, 5, "%s is retried after %s", phase,
+		       class_names[w->events[ended - 1].class]);
+	if (b.failures >= w->policy.retry_attempts && b.failures > 0)
+		broken(w, 5, "%s is retried beyond retry.attempts", phase);
+	if (b.fruitless >= w->policy.retry_without_progress && b.fruitless > 0)
+		broken(w, 5, "%s is retried beyond retry.without_progress", phase);
+	if (b.same_twice)
+		broken(w, 5, "%s is retried after the same cause twice", phase);
+}
+
+/* 5. What retrying cannot cure (user code, spec, permission) is not retried;
+ * every path ends in a named state. */
+void rule5(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+
+		if (ev->kind == EV_RUN_ENDED)
+			check_end(w, ev);
+		if (ev->kind != EV_ATTEMPT_INTENDED)
+			continue;
+		if (ev->attempt > 1)
+			check_retry(w, ev);
+		for (int64_t i = 0; i < s; i++)
+			if (ends_the_run(&w->events[i]))
+				broken(w, 5, "%s %d is intended after %s", phase_names[ev->phase],
+				       (int)ev->attempt, event_rows[w->events[i].kind].name);
+	}
+}
+
+/* When the first such event of that attempt was written; 0: never. */
+static int64_t time_of(const struct world *w, enum event_kind kind, const struct event *of,
+		       int64_t seq)
+{
+	for (int64_t i = 0; i < seq; i++)
+		if (w->events[i].kind == kind && w->events[i].phase == of->phase &&
+		    w->events[i].attempt == of->attempt)
+			return w->events[i].at.ms;
+	return 0;
+}
+
+bool limit_is_true(const struct world *w, const struct event *ev)
+{
+	const struct flow_policy *p = &w->policy;
+	const struct event *of = NULL;
+	int64_t since, seq = ev->seq - 1, t = ev->at.ms;
+	struct ledger_view view;
+
+	/* A clock may be set back between the decision and its record. */
+	for (int i = 0; i < DRIVERS; i++)
+		if (w->wall_offset[i] != 0)
+			return true;
+	for (int64_t i = 0; i < seq; i++)
+		if (w->events[i].kind == EV_ATTEMPT_INTENDED)
+			of = &w->events[i];
+	switch (ev->limit) {
+	case LIMIT_DEADLINE:
+		return p->deadline_ms > 0 && t - w->events[0].at.ms >= p->deadline_ms;
+	case LIMIT_COST:
+		ledger_at(&w->shadow.ledger, ev->at, &view);
+		return (double)view.held_total_ms * p->price_per_ms >= p->cost_usd;
+	case LIMIT_QUEUE:
+		since = of ? time_of(w, EV_ATTEMPT_SUBMITTED, of, seq) : 0;
+		return since > 0 && t - since >= p->queue_ms &&
+		       time_of(w, EV_ATTEMPT_CLAIMED, of, seq) == 0;
+	case LIMIT_START:
+		since = of ? time_of(w, EV_ATTEMPT_CLAIMED, of, seq) : 0;
+		return since > 0 && t - since >= p->start_ms &&
+		       time_of(w, EV_ATTEMPT_STARTED, of, seq) == 0;
+	case LIMIT_UNREACHABLE:
+		return of && t - of->at.ms >= p->unreachable_ms && p->unreachable_ms > 0;
+	default:
+		return false;
+	}
+}
+
+/* ---- time and money ------------------------------------------------------------ */
+
+/* Machines of one attempt after the other, held from `start` on. */
+struct holding {
+	enum phase phase;
+	int64_t attempt, t, low, start, newest, back_at;
+	bool open, held;
+	int64_t least, most; /* milliseconds held by those that have ended */
+};
+
+static int64_t between(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* A driver that was there saw the end; one that came later goes by the agent's clock,
+ * which may be wrong. */
+static void release(struct holding *h, const struct event *ev)
+{
+	int64_t least = h->t, most = h->t;
+
+	if (EVENT_HAS(ev, finished) && ev->finished < h->back_at) {
+		least = between(ev->finished, h->start, h->t);
+		most = h->newest >= h->back_at ? h->t : between(h->newest, least, h->t);
+	}
+	if (h->held) {
+		h->least += least - h->start;
+		h->most += most - h->start;
+	}
+	h->held = h->open = false;
+}
+
+static void hold(struct holding *h, const struct event *ev)
+{
+	bool mine = h->open && ev->attempt == h->attempt;
+
+	if (ev->at.ms > h->t)
+		h->t = ev->at.ms;
+	switch (ev->kind) {
+	case EV_ATTEMPT_INTENDED:
+		h->phase = ev->phase;
+		h->attempt = ev->attempt;
+		h->low = h->newest = h->t;
+		h->open = true;
+		break;
+	case EV_ATTEMPT_MISSING:
+		if (mine && ev->phase == h->phase && !h->held)
+			h->low = h->t;
+		break;
+	case EV_ATTEMPT_CLAIMED:
+		if (!mine || ev->phase != h->phase || h->held)
+			break;
+		h->held = true;
+		h->start = EVENT_HAS(ev, since) ? between(ev->since, h->low, h->t) : h->t;
+		break;
+	case EV_ATTEMPT_ENDED:
+		if (mine && ev->phase == h->phase)
+			release(h, ev);
+		break;
+	case EV_DRIVER_TOOK_OVER:
+		h->back_at = h->t;
+		break;
+	default:
+		break;
+	}
+	h->newest = h->t;
+}
+
+static void check_held(struct world *w, const struct ledger_view *view, int64_t count)
+{
+	struct holding h = { .phase = PHASE_COUNT };
+	double cost = flow_cost(&w->shadow, (struct utc){ 0 });
+
+	for (int64_t i = 0; i < count; i++)
+		hold(&h, &w->events[i]);
+	if (h.held) {
+		h.least += h.t - h.start;
+		h.most += h.t - h.start;
+	}
+	if (view->held_total_ms < h.least || view->held_total_ms > h.most)
+		broken(w, 8, "jobs held machines for %lld ms, the ledger says %lld",
+		       (long long)h.most, (long long)view->held_total_ms);
+	if (cost != (double)view->held_total_ms * w->policy.price_per_ms)
+		broken(w, 8, "the cost is %f and not that of the ledger", cost);
+}
+
+/* 8. The ledger's bins add up to the wall clock, and its cost to the cost. */
+void rule8(struct world *w)
+{
+	static const enum ledger_bin free_of_cost[] = { BIN_QUEUE, BIN_VERIFY, BIN_BACKOFF,
+							BIN_IDLE };
+	struct ledger_view view;
+	int64_t sum = 0, t = 0, count = 0;
+
+	if (w->count == w->checked)
+		return;
+	while (count < w->count) {
+		const struct event *ev = &w->events[count++];
+
+		if (ev->at.ms > t)
+			t = ev->at.ms;
+		if (ev->kind == EV_RUN_ENDED)
+			break;
+	}
+	ledger_at(&w->shadow.ledger, (struct utc){ t }, &view);
+	for (int bin = 0; bin < BIN_COUNT; bin++) {
+		sum += view.ms[bin];
+		if (view.ms[bin] < 0 || view.held_ms[bin] < 0 || view.held_ms[bin] > view.ms[bin])
+			broken(w, 8, "%s has %lld ms, %lld of them held", ledger_rows[bin].name,
+			       (long long)view.ms[bin], (long long)view.held_ms[bin]);
+		counts.bins[bin] += view.ms[bin] > 0;
+	}
+	if (sum != t - w->events[0].at.ms || view.total_ms != sum)
+		broken(w, 8, "the bins hold %lld ms and the run has taken %lld", (long long)sum,
+		       (long long)(t - w->events[0].at.ms));
+	for (size_t i = 0; i < sizeof free_of_cost / sizeof free_of_cost[0]; i++)
+		if (view.held_ms[free_of_cost[i]] > 0)
+			broken(w, 8, "a job held machines in %s",
+			       ledger_rows[free_of_cost[i]].name);
+	check_held(w, &view, count);
+}
