@@ -290,6 +290,12 @@ static bool by_memory(struct judge *j, const struct failure_finding *finding)
 	return true;
 }
 
+/* A watchdog ends its process with a signal: its words weigh more. */
+static bool tells(const struct failure_finding *symptom)
+{
+	return symptom->row && symptom->row->class != CLASS_UNKNOWN;
+}
+
 static void judge(struct judge *j)
 {
 	struct failure_finding finding;
@@ -302,7 +308,7 @@ static void judge(struct judge *j)
 		return;
 	if (finding.found && !finding.symptom) {
 		decide_by_finding(j, &finding);
-	} else if (j->signal > 0 && !(killed && finding.found)) {
+	} else if (j->signal > 0 && !(finding.found && (killed || tells(&finding)))) {
 		by_signal(j);
 	} else if (finding.found) {
 		decide_by_finding(j, &finding);

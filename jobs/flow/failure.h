@@ -11,6 +11,8 @@
  *   of it.
  * - Advice is no evidence: "may be caused by", "please set" and warnings never
  *   decide.
+ * - An exception that no row knows is the program's own mistake, unless one that it
+ *   is chained to is known.
  * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
  *   traceback in its log: then only rows that say so count.
  *
@@ -91,8 +93,9 @@ enum failure_role {
 };
 
 enum failure_source {
-	FAILURE_LOG,   /* lines of the log, and the agent's words */
-	FAILURE_ENGINE /* the engine's words */
+	FAILURE_LOG,    /* lines of the log, and the agent's words */
+	FAILURE_RAISED, /* exceptions alone: "pkg.Error: text", mostly at a traceback's end */
+	FAILURE_ENGINE  /* the engine's words */
 };
 
 struct failure_row {

@@ -21,7 +21,8 @@ void slip_add_line(struct slip *slip, struct failure_line line);
 /* Does the row's pattern match? `ret_found` (may be NULL) is what '*' stands for. */
 bool failure_matches(const char *pattern, struct failure_line line, struct failure_line *ret_found);
 
-/* The first row of that source that matches and may decide here, or NULL. */
+/* The first row of that source that matches, or NULL; an exception (FAILURE_RAISED)
+ * is a line of the log too. */
 const struct failure_row *failure_row_find(enum failure_source source, struct failure_line line,
 					   struct failure_line *ret_found);
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "jobs/flow/flow.h"
+
 #define QUOTE_FRAMES    6  /* lines of a traceback that are kept: the last three frames */
 #define QUOTE_BEFORE    4  /* indented lines before a cause outside a traceback */
 #define FOREIGN_LINES   50 /* of other processes, in the middle of a traceback */
@@ -18,7 +20,11 @@ static const char *const advice[] = {
 };
 
 /* A line with such words says itself that it is not the end. */
-static const char *const harmless[] = { "etrying", "NON-FATAL", "gnoring", "will retry" };
+static const char *const harmless[] = { "etrying", "NON-FATAL", "gnoring", "will retry",
+					"retry loop" };
+
+/* NCCL says what went wrong at this level, and warns of nothing. */
+static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN " };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -27,12 +33,32 @@ static bool contains(struct failure_line line, const char *text)
 	return failure_matches(text, line, NULL);
 }
 
-/* The part of a line that counts as evidence. */
-static struct failure_line witness(struct failure_line line)
+static bool says_harmless(struct failure_line line)
 {
 	for (size_t i = 0; i < COUNT(harmless); i++)
 		if (contains(line, harmless[i]))
-			return (struct failure_line){ line.text, 0 };
+			return true;
+	return false;
+}
+
+/* What follows the text in the line; all of it where the text is not there. */
+static struct failure_line after(struct failure_line line, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t at = 0; at + len <= line.len; at++)
+		if (strncmp(line.text + at, text, len) == 0)
+			return (struct failure_line){ line.text + at + len, line.len - at - len };
+	return line;
+}
+
+/* The part of a line that counts as evidence. */
+static struct failure_line witness(struct failure_line line)
+{
+	if (says_harmless(line))
+		return (struct failure_line){ line.text, 0 };
+	for (size_t i = 0; i < COUNT(spoken); i++)
+		line = after(line, spoken[i]);
 	for (size_t at = 0; at < line.len; at++) {
 		struct failure_line rest = { line.text + at, line.len - at };
 
@@ -47,9 +73,11 @@ static struct failure_line witness(struct failure_line line)
 	return line;
 }
 
+/* Also the lines of a box that is drawn around a traceback. */
 static bool is_indented(struct failure_line line)
 {
-	return line.len > 0 && (line.text[0] == ' ' || line.text[0] == '\t');
+	return line.len > 0 &&
+	       (line.text[0] == ' ' || line.text[0] == '\t' || line.text[0] == '\xe2');
 }
 
 /* "pkg.Error: text", "KeyboardInterrupt": how a traceback ends. */
@@ -75,6 +103,24 @@ static bool is_exception(struct failure_line line)
 	return dotted || (line.text[name] >= 'A' && line.text[name] <= 'Z');
 }
 
+/* The same outside a traceback, where "INFO: text" and "UserWarning: text" have that
+ * form too. */
+static bool is_named_exception(struct failure_line line)
+{
+	bool dotted = false, lower = false;
+
+	size_t end = 0;
+
+	if (!is_exception(line))
+		return false;
+	for (; end < line.len && line.text[end] != ':'; end++) {
+		dotted = dotted || line.text[end] == '.';
+		lower = lower || (line.text[end] >= 'a' && line.text[end] <= 'z');
+	}
+	line.len = end;
+	return (dotted || lower) && !contains(line, "Warning");
+}
+
 static bool is_chain(struct failure_line line)
 {
 	return contains(line, "During handling of the above exception") ||
@@ -84,22 +130,33 @@ static bool is_chain(struct failure_line line)
 struct scan {
 	bool killed;
 	bool inside;  /* a traceback */
-	bool follows; /* it is chained to one that was no root cause */
-	bool passed;  /* the last traceback was none */
+	bool follows; /* it is chained to the one before */
+	bool passed;  /* the last traceback was no root cause */
+	bool pending; /* it was one that no row knows: what it is chained to may be known */
 	size_t begin, foreign;
 	const struct failure_log *log;
 	struct failure_finding *ret;
 };
 
-/* Take a finding; true if the search is over. */
+/* Of several symptoms the first, but one that calls for another try before one that
+ * would stop the run, and any of them before one that says nothing. */
+static int weight(const struct failure_row *row)
+{
+	if (row->class == CLASS_UNKNOWN)
+		return 0;
+	return retry_action(row->class) == ACTION_STOP ? 1 : 2;
+}
+
+/* Take a finding; true if it is a root cause. */
 static bool take(struct scan *scan, const struct failure_row *row, struct failure_line capture,
 		 size_t line, size_t traceback)
 {
 	bool symptom = row && row->role == FAILURE_SYMPTOM;
+	const struct failure_finding *known = scan->ret;
 
 	if (scan->killed && !(row && row->if_killed))
 		return false;
-	if (symptom && scan->ret->found)
+	if (symptom && known->found && (!known->symptom || weight(row) <= weight(known->row)))
 		return false;
 	*scan->ret = (struct failure_finding){ .found = true,
 					       .symptom = symptom,
@@ -111,49 +168,71 @@ static bool take(struct scan *scan, const struct failure_row *row, struct failur
 	return !symptom;
 }
 
+/* The end of a traceback; true if the search is over. */
 static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
-	const struct failure_row *row = failure_row_find(FAILURE_LOG, line, &capture);
+	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, &capture);
 	bool follows = scan->follows;
 
 	scan->inside = false;
 	scan->follows = false;
-	if (follows || !take(scan, row, capture, i, scan->begin)) {
+	/* What follows from another exception says nothing new, unless it is known. */
+	if (follows && !(row && row->role == FAILURE_ROOT))
+		return false;
+	if (!take(scan, row, capture, i, scan->begin)) {
 		scan->passed = true;
 		return false;
 	}
-	return true;
+	scan->pending = !row;
+	return row;
+}
+
+static bool see_inside(struct scan *scan, struct failure_line line, size_t i)
+{
+	if (line.len == 0 || is_indented(line))
+		return false;
+	if (is_exception(line))
+		return see_exception(scan, line, i);
+	if (scan->foreign++ > FOREIGN_LINES)
+		scan->inside = false;
+	return false;
+}
+
+/* After a traceback that no row knows only its chain is of interest. */
+static bool see_pending(struct scan *scan, struct failure_line line)
+{
+	scan->follows = scan->follows || is_chain(line);
+	return scan->foreign++ > FOREIGN_LINES;
 }
 
 static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
 	const struct failure_row *row;
+	bool named;
 
 	if (contains(line, TRACEBACK_BEGIN)) {
-		scan->follows = scan->follows && scan->passed;
+		if (scan->pending && !scan->follows)
+			return true;
 		scan->inside = true;
 		scan->begin = i;
 		scan->foreign = 0;
 		return false;
 	}
-	if (scan->inside) {
-		if (line.len == 0 || is_indented(line))
-			return false;
-		if (is_exception(line))
-			return see_exception(scan, line, i);
-		if (scan->foreign++ > FOREIGN_LINES)
-			scan->inside = false;
-		return false;
-	}
+	if (scan->inside)
+		return see_inside(scan, line, i);
 	if (line.len == 0)
 		return false;
+	if (scan->pending)
+		return see_pending(scan, line);
 	/* A chain binds the next traceback to this one; anything else looses it. */
 	scan->follows = scan->passed && is_chain(line);
 	if (!scan->follows)
 		scan->passed = false;
-	row = failure_row_find(FAILURE_LOG, witness(line), &capture);
+	named = is_named_exception(line) && !says_harmless(line);
+	row = named ? failure_row_find(FAILURE_RAISED, line, &capture)
+		    : failure_row_find(FAILURE_LOG, witness(line), &capture);
 	return row && take(scan, row, capture, i, i);
 }
 

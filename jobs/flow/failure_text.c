@@ -170,9 +170,13 @@ struct failure_line failure_line_trim(struct failure_line line)
 const struct failure_row *failure_row_find(enum failure_source source, struct failure_line line,
 					   struct failure_line *ret_found)
 {
-	for (size_t i = 0; i < failure_row_count; i++)
-		if (failure_rows[i].source == source &&
-		    failure_matches(failure_rows[i].pattern, line, ret_found))
-			return &failure_rows[i];
+	for (size_t i = 0; i < failure_row_count; i++) {
+		const struct failure_row *row = &failure_rows[i];
+		bool meant = row->source == source ||
+			     (source == FAILURE_RAISED && row->source == FAILURE_LOG);
+
+		if (meant && failure_matches(row->pattern, line, ret_found))
+			return row;
+	}
 	return NULL;
 }
