@@ -13,14 +13,18 @@
 struct signal_row {
 	int number;
 	const char *name;
-	bool own; /* raised by the program's own doing */
+	bool own;   /* raised by the program's own doing */
+	bool blame; /* and mostly by a mistake in it */
 };
 static const struct signal_row signals[] = {
-	{ 1, "SIGHUP", false },  { 2, "SIGINT", false },   { 3, "SIGQUIT", false },
-	{ 4, "SIGILL", true },   { 5, "SIGTRAP", true },   { 6, "SIGABRT", true },
-	{ 7, "SIGBUS", true },   { 8, "SIGFPE", true },    { 9, "SIGKILL", false },
-	{ 11, "SIGSEGV", true }, { 13, "SIGPIPE", false }, { 15, "SIGTERM", false },
-	{ 24, "SIGXCPU", true }, { 25, "SIGXFSZ", true },  { 31, "SIGSYS", true },
+	{ 1, "SIGHUP", false, false },   { 2, "SIGINT", false, false },
+	{ 3, "SIGQUIT", false, false },  { 4, "SIGILL", true, true },
+	{ 5, "SIGTRAP", true, true },    { 6, "SIGABRT", true, false },
+	{ 7, "SIGBUS", true, false },    { 8, "SIGFPE", true, true },
+	{ 9, "SIGKILL", false, false },  { 11, "SIGSEGV", true, true },
+	{ 13, "SIGPIPE", false, false }, { 15, "SIGTERM", false, false },
+	{ 24, "SIGXCPU", true, true },   { 25, "SIGXFSZ", true, true },
+	{ 31, "SIGSYS", true, true },
 };
 
 static const struct signal_row *signal_find(int number)
@@ -191,25 +195,25 @@ static bool by_engine(struct judge *j)
 /* Statuses that say it by themselves. */
 static bool by_exit(struct judge *j)
 {
+	const char *rule = NULL, *cure = "";
+
 	if (!j->e->exit_known || j->signal > 0)
 		return false;
-	switch (j->e->exit) {
-	case 75: /* EX_TEMPFAIL of sysexits.h: "try me again" */
-		decide(j, CLASS_TRANSIENT_INFRA, "exit-75");
-		break;
-	case 126:
-		decide(j, CLASS_USER_CONFIG, "exit-126");
-		slip_adds(&j->hint, "a program of `command` cannot be executed: check its rights "
-				    "and what it was built for");
-		break;
-	case 127:
-		decide(j, CLASS_USER_CONFIG, "exit-127");
-		slip_adds(&j->hint, "a program of `command` is not there: install it where the "
-				    "job runs, or correct its name");
-		break;
-	default:
-		return false;
+	if (j->e->exit == 75) { /* EX_TEMPFAIL of sysexits.h: "try me again" */
+		rule = "exit-75";
+	} else if (j->e->exit == 126) {
+		rule = "exit-126";
+		cure = "a program of `command` cannot be executed: check its rights and what it "
+		       "was built for";
+	} else if (j->e->exit == 127) {
+		rule = "exit-127";
+		cure = "a program of `command` is not there: install it where the job runs, or "
+		       "correct its name";
 	}
+	if (!rule)
+		return false;
+	decide(j, j->e->exit == 75 ? CLASS_TRANSIENT_INFRA : CLASS_USER_CONFIG, rule);
+	slip_adds(&j->hint, cure);
 	quote_end(j);
 	return true;
 }
@@ -220,7 +224,8 @@ static void by_signal(struct judge *j)
 
 	quote_end(j);
 	if (row && row->own) {
-		decide(j, CLASS_USER_CODE, "crash");
+		/* Libraries abort for reasons of their own, and storage raises SIGBUS. */
+		decide(j, row->blame ? CLASS_USER_CODE : CLASS_UNKNOWN, "crash");
 		slip_adds(&j->hint, "the program crashed: run it under a debugger, or with "
 				    "PYTHONFAULTHANDLER=1 in `env`");
 		return;
@@ -301,9 +306,13 @@ static void judge(struct judge *j)
 	struct failure_finding finding;
 	bool killed = is_outside(j->signal);
 
-	if (by_agent(j) || by_engine(j) || by_exit(j))
+	if (by_agent(j) || by_engine(j))
 		return;
 	scan_nodes(j, &finding);
+	/* The loader gives 127 too: a peer that was lost says more than the number. */
+	if (!(finding.symptom && finding.row->class == CLASS_COMM && j->e->exit == 127) &&
+	    by_exit(j))
+		return;
 	if (by_memory(j, &finding))
 		return;
 	if (finding.found && !finding.symptom) {
@@ -314,11 +323,25 @@ static void judge(struct judge *j)
 		decide_by_finding(j, &finding);
 	} else {
 		quote_end(j);
-		if (j->e->exit_known && (j->e->exit == 1 || j->e->exit == 2))
-			decide(j, CLASS_USER_CODE, "exit-1");
+		/* 2: what programs give that were called in a wrong way */
+		if (j->e->exit_known && j->e->exit == 2)
+			decide(j, CLASS_USER_CODE, "exit-2");
 		else
 			decide(j, CLASS_UNKNOWN, "nothing-known");
 	}
+}
+
+/* Shells report signal n as 128 + n, launchers in Python as -n, of which the kernel
+ * keeps the lowest eight bits. 0: it is none. */
+static int signal_of(int exit)
+{
+	if (exit > 128 && exit < 160)
+		return exit - 128;
+	if (exit < 0 && exit > -65)
+		return -exit;
+	if (exit > 224 && exit < 255 && signal_find(256 - exit))
+		return 256 - exit;
+	return 0;
 }
 
 /* Where no space was left, the agent knows which file system it was. */
@@ -347,11 +370,8 @@ void failure_judge(const struct failure_evidence *evidence, struct failure_verdi
 	*ret = (struct failure_verdict){ .rule = "success", .node = evidence->node };
 	slip_start(&j.evidence, ret->evidence, sizeof ret->evidence);
 	slip_start(&j.hint, ret->hint, sizeof ret->hint);
-	/* Shells report signal n as 128 + n; Python's launchers as -n. */
-	if (j.signal == 0 && evidence->exit_known && evidence->exit > 128 && evidence->exit < 160)
-		j.signal = evidence->exit - 128;
-	if (j.signal == 0 && evidence->exit_known && evidence->exit < 0 && evidence->exit > -65)
-		j.signal = -evidence->exit;
+	if (j.signal == 0 && evidence->exit_known)
+		j.signal = signal_of(evidence->exit);
 	if (evidence->agent_class == CLASS_NONE && evidence->exit_known && evidence->exit == 0 &&
 	    j.signal == 0)
 		return;

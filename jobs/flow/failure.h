@@ -3,7 +3,7 @@
  *
  * What decides, in this order: the node agent's own word, the engine's own
  * word, an exit status that says it by itself, the first root cause in the log,
- * a signal, symptoms in the log (a lost peer), any other exit status. Log text
+ * symptoms in the log (a lost peer), a signal, any other exit status. Log text
  * is written by whoever runs in the job: it may make an unknown failure a known
  * one, and never a success, and it never chooses a command.
  *

@@ -117,6 +117,8 @@ static bool is_named_exception(struct failure_line line)
 		dotted = dotted || line.text[end] == '.';
 		lower = lower || (line.text[end] >= 'a' && line.text[end] <= 'z');
 	}
+	if (end + 1 < line.len && line.text[end + 1] != ' ')
+		return false;
 	line.len = end;
 	return (dotted || lower) && !contains(line, "Warning");
 }

@@ -147,6 +147,45 @@ static void advice_and_warnings_are_no_evidence(void **state)
 		assert_string_equal(judge_exit(3, lines[i]).rule, "nothing-known");
 }
 
+static void an_unknown_exception_gives_way_to_a_known_one_in_its_chain(void **state)
+{
+	static const char chain[] =
+		"Traceback (most recent call last):\n"
+		"  File \"a.py\", line 1, in f\n"
+		"KeyError: 'cached'\n"
+		"\n"
+		"During handling of the above exception, another exception occurred:\n"
+		"\n"
+		"Traceback (most recent call last):\n"
+		"  File \"a.py\", line 3, in g\n"
+		"%s\n"
+		"MemoryError\n";
+	char log[512];
+
+	(void)state;
+	snprintf(log, sizeof log, chain, "requests.exceptions.SSLError: cut");
+	assert_int_equal(judge_exit(1, log).class, CLASS_TRANSIENT_INFRA);
+	snprintf(log, sizeof log, chain, "ValueError: cut");
+	assert_non_null(strstr(judge_exit(1, log).evidence, "KeyError: 'cached'"));
+	assert_int_equal(judge_exit(1, log).class, CLASS_USER_CODE);
+	snprintf(log, sizeof log, chain, "BrokenPipeError: [Errno 32] Broken pipe");
+	assert_int_equal(judge_exit(1, log).class, CLASS_USER_CODE);
+}
+
+static void of_symptoms_one_that_calls_for_a_retry_weighs_more(void **state)
+{
+	(void)state;
+	assert_string_equal(judge_exit(1, "sh: 1: nvidia-smi: not found\n"
+					  "failed (exitcode: 1) local_rank: 0\n"
+					  "Connection closed by peer [10.0.0.1]:7")
+				    .rule,
+			    "peer-closed-gloo");
+	assert_string_equal(judge_exit(1, "failed (exitcode: 1) local_rank: 0\n"
+					  "sh: 1: nvidia-smi: not found")
+				    .rule,
+			    "sh-not-found");
+}
+
 static void foreign_lines_inside_a_traceback_do_not_end_it(void **state)
 {
 	struct failure_verdict v = judge_exit(1, "[rank1]: Traceback (most recent call last):\n"
@@ -180,8 +219,8 @@ struct exit_case {
 
 static const struct exit_case exits[] = {
 	{ 0, 0, "Traceback (most recent call last):\n  x\nKeyError: 1", "success", CLASS_NONE },
-	{ 1, 0, "", "exit-1", CLASS_USER_CODE },
-	{ 2, 0, "bye", "exit-1", CLASS_USER_CODE },
+	{ 1, 0, "", "nothing-known", CLASS_UNKNOWN },
+	{ 2, 0, "bye", "exit-2", CLASS_USER_CODE },
 	{ 3, 0, "", "nothing-known", CLASS_UNKNOWN },
 	{ 75, 0, "KeyError: 1", "exit-75", CLASS_TRANSIENT_INFRA },
 	{ 86, 0, "", "nothing-known", CLASS_UNKNOWN },
@@ -193,8 +232,13 @@ static const struct exit_case exits[] = {
 	{ -9, 0, "step 3", "sigkill", CLASS_UNKNOWN },
 	{ 143, 0, "", "killed", CLASS_UNKNOWN },
 	{ 139, 0, "Fatal Python error: Segmentation fault", "crash", CLASS_USER_CODE },
-	{ 134, 0, "", "crash", CLASS_USER_CODE },
-	{ 135, 0, "", "crash", CLASS_USER_CODE },
+	{ 134, 0, "", "crash", CLASS_UNKNOWN },
+	{ 135, 0, "", "crash", CLASS_UNKNOWN },
+	{ 134, 0, "Watchdog caught collective operation timeout", "nccl-watchdog", CLASS_COMM },
+	{ 247, 0, "", "sigkill", CLASS_UNKNOWN },
+	{ 245, 0, "", "crash", CLASS_USER_CODE },
+	{ 255, 0, "", "nothing-known", CLASS_UNKNOWN },
+	{ 127, 0, "Connection reset by peer", "peer-reset", CLASS_COMM },
 	{ 136, 0, "", "crash", CLASS_USER_CODE },
 	{ 134, 0, "std::bad_alloc", "cc-memory", CLASS_USER_CONFIG },
 	/* killed from outside: a traceback in the log was survived */
@@ -476,6 +520,8 @@ int main(void)
 		cmocka_unit_test(a_cause_wins_over_an_earlier_symptom_and_a_later_cause),
 		cmocka_unit_test(two_unrelated_tracebacks_are_not_a_chain),
 		cmocka_unit_test(advice_and_warnings_are_no_evidence),
+		cmocka_unit_test(an_unknown_exception_gives_way_to_a_known_one_in_its_chain),
+		cmocka_unit_test(of_symptoms_one_that_calls_for_a_retry_weighs_more),
 		cmocka_unit_test(foreign_lines_inside_a_traceback_do_not_end_it),
 		cmocka_unit_test(a_progress_bar_does_not_hide_the_cause),
 		cmocka_unit_test(exits_and_signals_mean_what_the_table_says),
