@@ -131,6 +131,21 @@ static struct failure_line trim_blanks(struct failure_line line)
 	return line;
 }
 
+/* "[host1:0]", but not "[train.py:12]" */
+static size_t host_prefix_length(struct failure_line line)
+{
+	size_t end = 1, digits = 0;
+
+	while (end < line.len && line.text[end] != ':' && line.text[end] != '.' &&
+	       line.text[end] != ' ')
+		end++;
+	if (end == 1 || end == line.len || line.text[end] != ':')
+		return 0;
+	for (end++; end < line.len && line.text[end] >= '0' && line.text[end] <= '9'; end++)
+		digits++;
+	return digits > 0 && end < line.len && line.text[end] == ']' ? end + 1 : 0;
+}
+
 /* "[rank0]: ", "[3]: ", "3: ": launchers put the rank in front of each line. */
 static size_t prefix_length(struct failure_line line)
 {
@@ -144,7 +159,7 @@ static size_t prefix_length(struct failure_line line)
 		return 0;
 	end = find(line, 0, "]:", 2);
 	if (end == line.len || end > 32)
-		return 0;
+		return host_prefix_length(line);
 	end += 2;
 	return end < line.len && line.text[end] == ' ' ? end + 1 : end;
 }
