@@ -208,8 +208,10 @@ static void read_entries(char *text, struct tally *tally)
 		} else if (*line != '\0' && *line != '#') {
 			char *value = strstr(line, ": ");
 
-			if (!entry.id || !value)
+			if (!entry.id || !value) {
 				fail_msg("not a line of an entry: %s", line);
+				return;
+			}
 			*value = '\0';
 			set_field(&entry, line, value + 2);
 		}
