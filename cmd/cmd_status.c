@@ -5,6 +5,7 @@
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
+#include "jobs/run/lease.h"
 
 static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
@@ -15,8 +16,8 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 	return 0;
 }
 
-int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
-	     struct err **err)
+static int fold(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+		struct err **err)
 {
 	AUTO(status_freep) struct status *status = status_new(run);
 
@@ -26,11 +27,40 @@ int run_view(struct journal *journal, const char *run, bool with_attempts, json_
 	return 0;
 }
 
+/* The journal of a driver that was killed ends in the middle. */
+static bool seems_driven(const json_t *status)
+{
+	return !json_object_get(status, "exit_code") &&
+	       json_is_object(json_object_get(status, "driver"));
+}
+
+int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+	     struct err **err)
+{
+	json_auto_t *status = NULL;
+
+	if (fold(journal, run, with_attempts, &status, err) < 0)
+		return -1;
+	if (seems_driven(status) && lease_is_free(journal, run)) {
+		/* It may have come to its end since it was read. */
+		json_decref(TAKE(status));
+		if (fold(journal, run, with_attempts, &status, err) < 0)
+			return -1;
+		if (seems_driven(status)) {
+			js_put(status, "driver", json_null());
+			js_put_str(status, "state", "waiting");
+			js_put_str(status, "waiting_for", "a driver: 'stoker resume' takes it up");
+		}
+	}
+	*ret = TAKE(status);
+	return 0;
+}
+
 int run_exit_code(struct journal *journal, const char *run, struct err **err)
 {
 	json_auto_t *status = NULL;
 
-	if (run_view(journal, run, false, &status, err) < 0)
+	if (fold(journal, run, false, &status, err) < 0)
 		return -1;
 	return (int)js_int(status, "exit_code", EXIT_DETACHED);
 }

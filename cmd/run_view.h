@@ -5,7 +5,8 @@
 #include "jobs/report/status.h"
 #include "jobs/run/journal.h"
 
-/* Fold the journal of a run. A new reference. */
+/* Fold the journal of a run, and ask whether the driver it names still lives. A
+ * new reference. Changes nothing on disk. */
 int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 	     struct err **err);
 

@@ -1,6 +1,7 @@
 /* The promises of jobs/run/lease.h: those of both kinds on both, and those of the
  * object with lost writes and with holders that are dead, late or far away. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -147,6 +148,58 @@ static void after_a_removal_nothing_is_left_and_it_can_be_had_again(void **state
 		assert_busy(&slow, "is driven by");
 		err_freep(&err);
 		assert_int_equal(lease_keep(next, &err), 0);
+	}
+}
+
+/* Asking takes nothing away, and leaves nothing behind. */
+static void whoever_asks_learns_whether_somebody_has_it(void **state)
+{
+	AUTO(auto_free) char *folder = mem_format("%s/runs", dir);
+	struct lease *lease;
+	pid_t child;
+	int status;
+
+	(void)state;
+	assert_true(lease_is_free(journal, "r"));
+	assert_false(fs_exists(folder));
+	lease = take(&slow);
+	assert_false(lease_is_free(journal, "r"));
+	assert_busy(&slow, "is driven by");
+	lease_freep(&lease);
+	assert_true(lease_is_free(journal, "r"));
+	child = fork();
+	if (child == 0) {
+		take(&slow);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(lease_is_free(journal, "r"));
+}
+
+static void ask_without_end(void)
+{
+	while (lease_is_free(journal, "r") || true)
+		;
+}
+
+static void whoever_asks_keeps_nobody_from_having_it(void **state)
+{
+	pid_t asking[2];
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(asking); i++) {
+		asking[i] = fork();
+		if (asking[i] == 0)
+			ask_without_end();
+	}
+	for (int i = 0; i < 500; i++) {
+		struct lease *lease = take(&slow);
+
+		lease_freep(&lease);
+	}
+	for (size_t i = 0; i < STK_LENGTH(asking); i++) {
+		kill(asking[i], SIGKILL);
+		waitpid(asking[i], NULL, 0);
 	}
 }
 
@@ -455,11 +508,14 @@ static void of_many_one_has_what_a_silent_holder_left(void **state)
 	TEST(one_has_it_and_the_other_is_told_who), TEST(what_is_given_up_can_be_had_at_once),     \
 		TEST(what_a_dead_process_held_can_be_had_at_once),                                 \
 		TEST(after_a_removal_nothing_is_left_and_it_can_be_had_again),                     \
-		TEST(of_many_one_has_it)
+		TEST(of_many_one_has_it), TEST(whoever_asks_learns_whether_somebody_has_it)
 
 int main(void)
 {
-	const struct CMUnitTest lock[] = { OF_BOTH_KINDS };
+	const struct CMUnitTest lock[] = {
+		OF_BOTH_KINDS,
+		TEST(whoever_asks_keeps_nobody_from_having_it),
+	};
 	const struct CMUnitTest object[] = {
 		OF_BOTH_KINDS,
 		TEST(a_silent_holder_is_replaced_when_its_time_is_over),
