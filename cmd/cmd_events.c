@@ -55,6 +55,17 @@ struct log_view {
 	struct tail tail;
 };
 
+/* A line of which the end was dropped says so. */
+static void print_text_line(const char *line, size_t len, uint64_t lost)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+
+	sb_add(&text, line, len);
+	if (lost)
+		sb_addf(&text, " … (%llu more bytes)", (unsigned long long)lost);
+	out_text(text.text, text.len);
+}
+
 static void print_log_line(void *arg, const char *line, size_t len)
 {
 	const struct log_view *view = arg;
@@ -62,15 +73,18 @@ static void print_log_line(void *arg, const char *line, size_t len)
 
 	if (is_agent_line(line, len))
 		return; /* not what the command said */
-	out_text(line, len);
-	if (!out_is_json())
+	if (!out_is_json()) {
+		print_text_line(line, len, view->tail.lost);
 		return;
+	}
 	object = json_object();
 	js_put_str(object, "run", view->follow.run);
 	js_put_str(object, "phase", phase_names[view->phase]);
 	js_put(object, "attempt", json_integer(view->attempt));
 	js_put(object, "node", json_integer(view->node));
 	js_put(object, "line", js_text(line, len));
+	if (view->tail.lost)
+		js_put(object, "cut", json_integer((json_int_t)view->tail.lost));
 	out_json(object);
 }
 

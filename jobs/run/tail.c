@@ -33,6 +33,13 @@ static void hand_out(struct tail *tail, const char *line, size_t len, char end, 
 	tail->returned = end == '\r';
 }
 
+static void clear_line(struct tail *tail)
+{
+	sb_clear(&tail->line);
+	tail->dropping = false;
+	tail->lost = 0;
+}
+
 void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, void *arg)
 {
 	while (len > 0) {
@@ -42,14 +49,16 @@ void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, voi
 		if (tail->line.len == 0 && !tail->dropping && end < len && end <= TAIL_LINE_MAX) {
 			hand_out(tail, bytes, end, bytes[end], fn, arg);
 		} else {
+			size_t before = tail->line.len;
+
 			if (!tail->dropping)
 				sb_add(&tail->line, bytes, end);
+			tail->lost += end - (tail->line.len - before);
 			tail->dropping = tail->line.truncated;
 			if (end == len)
 				return;
 			hand_out(tail, tail->line.text, tail->line.len, bytes[end], fn, arg);
-			sb_clear(&tail->line);
-			tail->dropping = false;
+			clear_line(tail);
 		}
 		bytes += end + 1;
 		len -= end + 1;
@@ -60,6 +69,5 @@ void tail_end(struct tail *tail, tail_fn fn, void *arg)
 {
 	if (tail->line.len > 0)
 		fn(arg, tail->line.text, tail->line.len);
-	sb_clear(&tail->line);
-	tail->dropping = false;
+	clear_line(tail);
 }

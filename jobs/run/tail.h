@@ -1,8 +1,8 @@
 /*
  * A log as lines: bytes in as they come, whole lines out. Carriage returns end
  * a line too, so progress bars that redraw themselves are read; "\r\n" ends one
- * line, not two. A line longer than TAIL_LINE_MAX is handed out cut; the rest of
- * it is dropped.
+ * line, not two. A line longer than TAIL_LINE_MAX is handed out cut, at its
+ * beginning; `lost` says then how much was dropped.
  */
 #ifndef STK_RUN_TAIL_H
 #define STK_RUN_TAIL_H
@@ -17,6 +17,7 @@ struct tail {
 	uint64_t offset; /* of the next byte to fetch from the log */
 	struct sb line;  /* the unfinished one */
 	bool dropping;   /* the rest of a line that was too long */
+	uint64_t lost;   /* bytes dropped from the line that is handed out */
 	bool returned;   /* the newest line ended with a carriage return */
 };
 

@@ -59,11 +59,55 @@ static void a_line_that_is_too_long_is_cut_and_the_next_one_is_whole(void **stat
 	sb_release(&text);
 }
 
+struct cut {
+	const struct tail *tail;
+	uint64_t lost[4];
+	size_t count;
+};
+
+static void note_lost(void *arg, const char *line, size_t len)
+{
+	struct cut *cut = arg;
+
+	(void)line;
+	(void)len;
+	cut->lost[cut->count++] = cut->tail->lost;
+}
+
+static void it_is_said_how_much_of_a_line_was_lost(void **state)
+{
+	struct sb text = SB_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < TAIL_LINE_MAX + 5000; i++)
+		sb_addc(&text, 'x');
+	sb_adds(&text, "\nnext\n");
+	for (size_t i = 0; i < TAIL_LINE_MAX + 7; i++)
+		sb_addc(&text, 'x');
+	for (size_t piece = 1000; piece <= text.len; piece = piece * 3 + 1) {
+		struct tail tail;
+		struct cut cut = { .tail = &tail };
+
+		tail_init(&tail);
+		for (size_t at = 0; at < text.len; at += piece)
+			tail_feed(&tail, text.text + at,
+				  text.len - at < piece ? text.len - at : piece, note_lost, &cut);
+		tail_end(&tail, note_lost, &cut);
+		tail_release(&tail);
+		assert_int_equal(cut.count, 3);
+		assert_int_equal(cut.lost[0], 5000);
+		assert_int_equal(cut.lost[1], 0);
+		assert_int_equal(cut.lost[2], 7);
+	}
+	sb_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_do_not_depend_on_how_the_bytes_arrive),
 		cmocka_unit_test(a_line_that_is_too_long_is_cut_and_the_next_one_is_whole),
+		cmocka_unit_test(it_is_said_how_much_of_a_line_was_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
