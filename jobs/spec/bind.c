@@ -312,6 +312,16 @@ json_t *bind_default(field_id field)
 	return value;
 }
 
+/* A text of several lines that is not written as YAML: taken as it is, for YAML
+ * would make one line of it. */
+static bool is_plain_text(const struct node *node, const char *text)
+{
+	const char *second = text + strcspn(text, "\n");
+
+	return node && node->kind == NODE_SCALAR && !node->quoted &&
+	       second[strspn(second, " \t\n")] != '\0';
+}
+
 struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id field,
 		       const char *text, const char *set)
 {
@@ -326,6 +336,8 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 	case FIELD_ANY:
 		if (tree_parse(arena, reporter, text, strlen(text), set, &node) < 0)
 			return NULL;
+		if (is_plain_text(node, text))
+			return node_scalar(arena, text, true, at);
 		return node ? node : node_scalar(arena, "", false, at);
 	case FIELD_STRING:
 		return node_scalar(arena, text, true, at);

@@ -57,7 +57,7 @@ static void refuse(struct search *search, field_id field, const struct entry *en
 	} else if (row->secret) {
 		problem_hint(problem, "ready are: env: and file:");
 	} else {
-		problem_hint(problem, "remove it to run without; 'stoker plan' shows the rest");
+		problem_hint(problem, "remove it to run without it");
 	}
 }
 

@@ -79,6 +79,8 @@ static bool in_range(const struct value *value, double number)
 	if (row->type == FIELD_SIZE && value->kind == SCALAR_INT)
 		problem_hint(problem, "without a unit it counts bytes; write %sGiB or %sMiB", shown,
 			     shown);
+	else if (row->min == row->max)
+		problem_hint(problem, "write %s", range);
 	else
 		problem_hint(problem, "write a value %s, for example %s", range, row->example);
 	return false;
