@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "jobs/base/sb.h"
 #include "jobs/base/text.h"
 
 const struct opt_row opt_rows[OPT_COUNT] = {
@@ -90,6 +91,14 @@ static int take_value(struct args *args, enum opt_id id, const char *value, stru
 		err_set(err, EXIT_USAGE, "--%s cannot be '%s'", row->name, value);
 		return err_hint(err, "choose one of %s", row->argument);
 	}
+	/* What every command takes may stand in an alias already: there the last one
+	 * counts. */
+	if (args->given[id] && row->kind != OPT_KIND_LIST && !(OPTS_GLOBAL >> id & 1) &&
+	    strcmp(args->value[id], value) != 0) {
+		err_set(err, EXIT_USAGE, "--%s is given twice: '%s' and '%s'", row->name,
+			args->value[id], value);
+		return err_hint(err, "give it once");
+	}
 	if (id == OPT_SET) {
 		const char *equals = strchr(value, '=');
 
@@ -170,10 +179,16 @@ static int unknown_command(const char *word, const char *second, struct err **er
 			best_distance = distance;
 		}
 	}
-	if (strcmp(word, "cache") == 0) {
-		err_set(err, EXIT_USAGE, second ? "unknown command 'cache %s'" : "cache does what?",
-			second);
-		return err_hint(err, "one of: cache ls, cache verify, cache why");
+	if (cmd_in_family(cmd_table, word)) {
+		AUTO(sb_release) struct sb all = SB_INIT;
+
+		for (const struct cmd *cmd = cmd_table; (cmd = cmd_in_family(cmd, word)); cmd++)
+			sb_addf(&all, "%s%s", all.len ? ", " : "", cmd->name);
+		if (second)
+			err_set(err, EXIT_USAGE, "unknown command '%s %s'", word, second);
+		else
+			err_set(err, EXIT_USAGE, "%s does what?", word);
+		return err_hint(err, "one of: %s", all.text);
 	}
 	err_set(err, EXIT_USAGE, "unknown command '%s'", word);
 	if (best)
@@ -195,6 +210,16 @@ static int find_command(char **words, int count, const struct cmd **ret)
 	return *ret ? 1 : 0;
 }
 
+/* Does somebody ask for help on all of a family: `cache --help`? */
+static bool asks_for_help(const struct args *args, char **words)
+{
+	bool asked = args->given[OPT_HELP];
+
+	for (; *words && strcmp(*words, "--") != 0 && !asked; words++)
+		asked = strcmp(*words, "--help") == 0 || strcmp(*words, "-h") == 0;
+	return asked;
+}
+
 static int check_operands(const struct args *args, struct err **err)
 {
 	const struct cmd *cmd = args->cmd;
@@ -203,12 +228,14 @@ static int check_operands(const struct args *args, struct err **err)
 		return 0;
 	if (args->operand_count < cmd->least) {
 		err_set(err, EXIT_USAGE, "%s needs %s", cmd->name, cmd->operands);
-		return err_hint(err, "usage: stoker %s %s", cmd->name, cmd->operands);
+		return err_hint(err, "usage: stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "",
+				cmd->operands);
 	}
 	if (cmd->most >= 0 && args->operand_count > cmd->most) {
 		err_set(err, EXIT_USAGE, "%s does not take '%s'", cmd->name,
 			args->operands[cmd->most]);
-		return err_hint(err, "usage: stoker %s %s", cmd->name, cmd->operands);
+		return err_hint(err, "usage: stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "",
+				cmd->operands);
 	}
 	return 0;
 }
@@ -239,6 +266,12 @@ int args_parse(int argc, char **argv, struct args *ret, struct err **err)
 					word + strlen(dash));
 		} else if (!args.cmd) {
 			used = find_command(argv + i, argc - i, &args.cmd);
+			if (used == 0 && cmd_in_family(cmd_table, word) &&
+			    asks_for_help(&args, argv + i)) {
+				args.cmd = cmd_find("help");
+				args.operands[args.operand_count++] = word;
+				used = 1;
+			}
 			if (used == 0)
 				return unknown_command(word, argv[i + 1], err);
 		} else {

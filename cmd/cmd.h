@@ -58,6 +58,9 @@ struct cmd {
 /* All commands in the order of the help; the row behind the last has no name. */
 extern const struct cmd cmd_table[];
 const struct cmd *cmd_find(const char *name);
+/* The first row from `from` on whose name has two words, the first of them this
+ * one ("cache"); NULL: there is none. */
+const struct cmd *cmd_in_family(const struct cmd *from, const char *word);
 
 /* Parse a command line; errors are EXIT_USAGE with a hint. An empty command
  * line or --help alone gives the row of `help`. */

@@ -142,8 +142,6 @@ int cmd_cache_why(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	int code = view_of_spec(args, &plan, &view, err);
-	json_t *change;
-	size_t i;
 
 	if (code != 0)
 		return code;
@@ -160,7 +158,6 @@ int cmd_cache_why(const struct args *args, struct err **err)
 		out_json(object);
 	}
 	out_line("%s: %s", cache_state_names[view.verdict], view.reason);
-	json_array_foreach (view.changed, i, change)
-		print_change(change);
+	print_changes(view.changed, SIZE_MAX);
 	return EXIT_DONE;
 }

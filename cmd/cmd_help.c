@@ -24,17 +24,21 @@ static void print_options(uint64_t options)
 	}
 }
 
+static void print_row(const struct cmd *cmd)
+{
+	AUTO(auto_free) char *usage = mem_format("%s %s", cmd->name, cmd->operands);
+
+	out_line("  %-24s %s", usage, cmd->summary);
+}
+
 static void print_overview(void)
 {
 	out_line("stoker carries a training job through precompile, proof of the cache and "
 		 "training");
 	out_line("usage: stoker [OPTIONS] COMMAND …");
 	out_line("%s", "");
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
-		AUTO(auto_free) char *usage = mem_format("%s %s", cmd->name, cmd->operands);
-
-		out_line("  %-24s %s", usage, cmd->summary);
-	}
+	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
+		print_row(cmd);
 	out_line("%s", "");
 	out_line("options of every command:");
 	print_options(OPTS_GLOBAL);
@@ -46,13 +50,22 @@ static void print_overview(void)
 	out_line("'stoker help COMMAND' and 'stoker help FIELD' say more");
 }
 
+static void print_family(const char *word)
+{
+	out_line("stoker %s COMMAND …", word);
+	for (const struct cmd *cmd = cmd_table; (cmd = cmd_in_family(cmd, word)); cmd++)
+		print_row(cmd);
+	out_line("%s", "");
+	out_line("'stoker help %s COMMAND' says more", word);
+}
+
 static void print_command(const struct cmd *cmd)
 {
-	out_line("stoker %s %s", cmd->name, cmd->operands);
+	out_line("stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "", cmd->operands);
 	out_line("%s", cmd->summary);
 	if (cmd->detail) {
 		out_line("%s", "");
-		out_line("%s", cmd->detail);
+		out_block(cmd->detail);
 	}
 	if (cmd->options) {
 		out_line("%s", "");
@@ -74,8 +87,12 @@ static int help_on(const char *topic, struct err **err)
 		print_command(cmd);
 		return EXIT_DONE;
 	}
+	if (cmd_in_family(cmd_table, topic)) {
+		print_family(topic);
+		return EXIT_DONE;
+	}
 	if (field) {
-		out_line("%s", field);
+		out_block(field);
 		return EXIT_DONE;
 	}
 	near = spec_field_nearest(topic);

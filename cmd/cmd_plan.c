@@ -68,7 +68,7 @@ static void print_plan(const struct args *args, const json_t *plan, const struct
 {
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
-	json_t *change, *phase;
+	json_t *phase;
 	size_t i;
 
 	out_line("%s on %s", js_str(plan, "name"), js_str(plan, "engine"));
@@ -77,8 +77,9 @@ static void print_plan(const struct args *args, const json_t *plan, const struct
 		 js_bool(source, "dirty", false) ? " with uncommitted changes" : "",
 		 (long long)js_int(source, "files", 0), js_str(source, "digest"));
 	out_line("cache:   %s: %s", cache_state_names[view->verdict], view->reason);
-	json_array_foreach (view->changed, i, change)
-		print_change(change);
+	print_changes(view->changed, CHANGES_SHOWN);
+	if (json_array_size(view->changed) > CHANGES_SHOWN)
+		out_line("  'stoker cache why' names them all");
 	out_line("phases:  %s",
 		 view->verdict == CACHE_COLD ? "precompile, verify, train" : "train");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {

@@ -35,7 +35,9 @@ static int run_detached(struct journal *journal, const char *run, const struct p
 		return -1;
 	/* A repeated command on a run that has ended gives its exit code. */
 	ended = drive_outcome(journal, run, err);
-	return ended == EXIT_DETACHED ? drive_in_background(journal, run, err) : ended;
+	if (ended == EXIT_DETACHED)
+		return drive_in_background(journal, run, err);
+	return ended < 0 || drive_replay(journal, run, err) < 0 ? -1 : ended;
 }
 
 int cmd_run(const struct args *args, struct err **err)
@@ -54,7 +56,6 @@ int cmd_run(const struct args *args, struct err **err)
 	code = plan_from_args(args, journal_dir(journal), &spec, &plan, err);
 	if (code != 0)
 		return code;
-	out_note("run %s of %s", id, js_str(plan->json, "name"));
 	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)
 				       : drive_run(args, journal, id, plan, err);
 }

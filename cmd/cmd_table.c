@@ -72,6 +72,16 @@ const struct cmd cmd_table[] = {
 	{ 0 },
 };
 
+const struct cmd *cmd_in_family(const struct cmd *from, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; from->name; from++)
+		if (strncmp(from->name, word, len) == 0 && from->name[len] == ' ')
+			return from;
+	return NULL;
+}
+
 const struct cmd *cmd_find(const char *name)
 {
 	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)

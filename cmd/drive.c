@@ -24,9 +24,28 @@ void drive_show_event(void *arg, const struct event *ev, json_t *row)
 		out_json(row);
 		return;
 	}
+	/* Only now there is a run of this id, and only now we are its driver. */
+	if (ev && ev->kind == EV_RUN_CREATED)
+		out_note("run %s of %s", js_str(row, "run"), ev->name);
+	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1)
+		out_note("run %s is taken up", js_str(row, "run"));
 	sentence = ev ? event_sentence(ev, row) : NULL;
 	if (sentence)
 		out_note("%.8s  %s", utc_format(ev->at, at) + 11, sentence);
+}
+
+static int replay_row(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)arg;
+	(void)ev;
+	(void)err;
+	out_json(row);
+	return 0;
+}
+
+int drive_replay(struct journal *journal, const char *run, struct err **err)
+{
+	return out_is_json() ? journal_read(journal, run, 1, replay_row, NULL, err) : 0;
 }
 
 void drive_show_wait(void *arg, const char *holder, int64_t at_most_ms)
@@ -60,6 +79,20 @@ struct interrupts {
 	bool asking; /* a question is on the screen */
 };
 
+/* What the driver in the foreground is told: its `arg`. */
+struct foreground {
+	struct interrupts interrupts;
+	bool shown; /* an event */
+};
+
+static void on_event(void *arg, const struct event *ev, json_t *row)
+{
+	struct foreground *foreground = arg;
+
+	foreground->shown = true;
+	drive_show_event(NULL, ev, row);
+}
+
 static void ask(void)
 {
 	out_note("leave the job running, stop it, or go on? [l/s/g]");
@@ -67,7 +100,7 @@ static void ask(void)
 
 static enum interrupt on_interrupt(void *arg, int signo)
 {
-	struct interrupts *interrupts = arg;
+	struct interrupts *interrupts = &((struct foreground *)arg)->interrupts;
 	enum interrupt policy = interrupts->stop ? INTERRUPT_STOP : INTERRUPT_DETACH;
 
 	if (signo != SIGINT || out_is_json() || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -82,7 +115,7 @@ static enum interrupt on_interrupt(void *arg, int signo)
 
 static enum interrupt on_answer(void *arg)
 {
-	struct interrupts *interrupts = arg;
+	struct interrupts *interrupts = &((struct foreground *)arg)->interrupts;
 	char answer[64];
 	ssize_t len = read(STDIN_FILENO, answer, sizeof answer);
 	enum interrupt what = INTERRUPT_ASK;
@@ -118,23 +151,28 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	      const struct plan *plan, struct err **err)
 {
 	const char *policy = args->value[OPT_ON_INTERRUPT];
-	struct interrupts interrupts = { .stop = policy && strcmp(policy, "stop") == 0 };
+	struct foreground foreground = {
+		.interrupts.stop = policy && strcmp(policy, "stop") == 0,
+	};
 	struct lease_rules rules;
 	struct driver_options options = {
 		.run = run,
 		.plan = plan,
 		.on_wait = drive_show_wait,
 		.lease = &rules,
-		.on_event = drive_show_event,
+		.on_event = on_event,
 		.on_interrupt = on_interrupt,
 		.on_answer = on_answer,
-		.arg = &interrupts,
+		.arg = &foreground,
 	};
 	enum exit_code exit_code = EXIT_DEFECT;
 
 	if (drive_lease_rules(args, &rules, err) < 0)
 		return -1;
 	if (driver_run(journal, &options, &exit_code, err) < 0)
+		return -1;
+	/* It had ended before: its events are the answer. */
+	if (!foreground.shown && drive_replay(journal, run, err) < 0)
 		return -1;
 	if (exit_code == EXIT_DETACHED) {
 		out_note("detached: the job runs on; 'stoker resume %s' takes the run up", run);

@@ -8,6 +8,9 @@
 /* One plain line per change on stderr, or with --json the event on stdout. */
 void drive_show_event(void *arg, const struct event *ev, json_t *row);
 
+/* With --json the journal of the run so far on stdout, else nothing. */
+int drive_replay(struct journal *journal, const char *run, struct err **err);
+
 /* A lease_wait_fn that tells people who is waited for. */
 void drive_show_wait(void *arg, const char *holder, int64_t at_most_ms);
 

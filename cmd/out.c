@@ -46,6 +46,7 @@ static void put(const char *text, size_t len)
 		out.write_errno = errno ? errno : EIO;
 }
 
+/* A newline in what is filled in is an escape too: it would forge a line. */
 static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
 	STK_PRINTF(3, 0);
 static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
@@ -54,7 +55,7 @@ static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list 
 
 	sb_addv(&raw, fmt, args);
 	sb_adds(&safe, prefix);
-	text_escape(&safe, raw.text, raw.len, true);
+	text_escape(&safe, raw.text, raw.len, false);
 	sb_addc(&safe, '\n');
 	if (file == stdout)
 		put(safe.text, safe.len);
@@ -79,14 +80,20 @@ void out_text(const char *text, size_t len)
 
 	if (out.json)
 		return;
-	text_escape(&safe, text, len, false);
+	text_escape(&safe, len ? text : "", len, false);
 	sb_addc(&safe, '\n');
 	put(safe.text, safe.len);
 }
 
-void out_raw(const char *text, size_t len)
+void out_block(const char *text)
 {
-	put(text, len);
+	AUTO(sb_release) struct sb safe = SB_INIT;
+
+	if (out.json)
+		return;
+	text_escape(&safe, text, strlen(text), true);
+	sb_addc(&safe, '\n');
+	put(safe.text, safe.len);
 }
 
 void out_json(const json_t *value)

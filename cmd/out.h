@@ -1,6 +1,7 @@
 /*
  * What leaves stoker: results on stdout, messages on stderr. Every line passes
- * through text_escape, so no outside text can steer a terminal.
+ * through text_escape, so no outside text can steer a terminal or pass for a
+ * line of ours.
  */
 #ifndef STK_CMD_OUT_H
 #define STK_CMD_OUT_H
@@ -23,8 +24,8 @@ bool out_is_verbose(void);
 void out_line(const char *fmt, ...) STK_PRINTF(1, 2);
 /* A line of outside text on stdout, made harmless; nothing with --json. */
 void out_text(const char *text, size_t len);
-/* Text of our own on stdout, as it is. */
-void out_raw(const char *text, size_t len);
+/* Several lines of our own on stdout; nothing with --json. */
+void out_block(const char *text);
 /* A JSON object on stdout as one line. */
 void out_json(const json_t *value);
 

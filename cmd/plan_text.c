@@ -42,12 +42,22 @@ static char *side_text(const json_t *value)
 	return json_is_string(value) ? mem_copy(json_string_value(value)) : js_line(value);
 }
 
-void print_change(const json_t *change)
+static void print_change(const json_t *change)
 {
 	AUTO(auto_free) char *old = side_text(json_object_get(change, "old"));
 	AUTO(auto_free) char *new = side_text(json_object_get(change, "new"));
 
 	out_line("  %s: %s → %s", js_str(change, "field"), old, new);
+}
+
+void print_changes(const json_t *changes, size_t most)
+{
+	size_t count = json_array_size(changes);
+
+	for (size_t i = 0; i < count && i < most; i++)
+		print_change(json_array_get(changes, i));
+	if (count > most)
+		out_line("  and %zu more", count - most);
 }
 
 static void print_request(const json_t *plan, const json_t *phase)
@@ -70,16 +80,13 @@ static void print_difference(const json_t *first, const json_t *second)
 	AUTO(auto_free) char *two = command_text(json_object_get(second, "command"));
 	json_auto_t *changes =
 		ingredients_diff(json_object_get(first, "env"), json_object_get(second, "env"));
-	json_t *change;
-	size_t i;
 
 	out_line("difference: precompile → train");
 	if (strcmp(one, two) != 0) {
 		out_line("  - %s", one);
 		out_line("  + %s", two);
 	}
-	json_array_foreach (changes, i, change)
-		print_change(change);
+	print_changes(changes, SIZE_MAX);
 }
 
 void print_requests(const json_t *plan)

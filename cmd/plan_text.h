@@ -7,8 +7,11 @@
 /* A command as one would type it into a shell; NULL for none. Yours to free. */
 char *command_text(const json_t *command);
 
-/* "  hyperparameters.batch_size: 32 → 64" on stdout. */
-void print_change(const json_t *change);
+#define CHANGES_SHOWN ((size_t)10) /* where they are not what was asked for */
+
+/* "  hyperparameters.batch_size: 32 → 64" on stdout, a line each, and how many
+ * more there are than `most`. */
+void print_changes(const json_t *changes, size_t most);
 
 /* What each phase would send, and in what the two differ. */
 void print_requests(const json_t *plan);

@@ -193,7 +193,8 @@ void print_status(const json_t *status)
 	print_end(status);
 }
 
-static void print_phase_time(const json_t *status, const char *phase)
+/* `needed`: it would have had to run, had the run come so far. */
+static void print_phase_time(const json_t *status, const char *phase, bool needed)
 {
 	AUTO(auto_free) char *time = NULL;
 	json_t *attempt;
@@ -211,20 +212,22 @@ static void print_phase_time(const json_t *status, const char *phase)
 	else if (count > 1)
 		out_line("%-11s %s in %zu attempts", phase, time, count);
 	else
-		out_line("%-11s not needed", phase);
+		out_line("%-11s %s", phase, needed ? "not reached" : "not needed");
 }
 
 void print_summary(const json_t *status)
 {
 	const char *state = js_str(status, "state");
+	const json_t *cache = json_object_get(status, "cache");
+	const char *verdict = js_str(cache, "verdict");
 
 	out_line("run:        %s %s", js_str(status, "run"), or_dash(state));
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
-	if (json_object_get(status, "graphs") || json_object_get(status, "cache"))
-		print_phase_time(status, "precompile");
-	print_phase_time(status, "train");
+	if (json_object_get(status, "graphs") || cache)
+		print_phase_time(status, "precompile", verdict && strcmp(verdict, "cold") == 0);
+	print_phase_time(status, "train", true);
 	if (state && strcmp(state, "succeeded") != 0) {
 		json_t *attempts = json_object_get(status, "attempts");
 

@@ -24,6 +24,8 @@ WRONG = [
     (["run", "SPEC", "--id", ""], ["a run's id"], ["letters"]),
     (["run", "SPEC", "--id", "../evil"], ["../evil"], []),
     (["run", "SPEC", "--id", "a" * 100], ["a run's id"], ["40"]),
+    (["run", "SPEC", "--id", "a", "--id", "b"], ["--id is given twice", "'a'", "'b'"], ["once"]),
+    (["run", "SPEC", "--engine=local", "--engine", "slurm"], ["--engine is given twice"], ["once"]),
     (["run", "SPEC", "--set"], ["--set"], []),
     (["run", "SPEC", "--set", "resources.nodes"], ["resources.nodes"], ["="]),
     (["run", "SPEC", "--set", ""], ["--set"], []),
@@ -43,7 +45,8 @@ WRONG = [
     (["status", "a", "b"], ["b"], []),
     (["logs", "@last", "--phase", "trian"], ["trian"], ["train"]),
     (["cache"], ["cache"], ["verify"]),
-    (["cache", "vrify", "/tmp"], ["vrify"], ["verify"]),
+    (["cache", "vrify", "/tmp"], ["vrify"], ["cache ls, cache verify, cache why"]),
+    (["cache", "--json"], ["unknown command"], ["cache ls, cache verify, cache why"]),
     (["cache", "why"], ["SPEC"], []),
     (["cache", "ls"], ["URL"], []),
     (["init", "--template", "nosuch", "x.yaml"], ["nosuch"], ["--list"]),
@@ -176,3 +179,24 @@ def test_a_closed_stdout_is_an_error_not_silence(project):
         result = project.stoker("schema", stdout=full)
     assert result.code != 0
     assert "space" in result.err or "write" in result.err
+
+
+@pytest.mark.parametrize("argv", [("cache", "--help"), ("cache", "-h"), ("help", "cache"), ("--help", "cache")],
+                         ids=" ".join)
+def test_a_family_of_commands_has_help_too(argv):
+    result = cli.stoker(*argv)
+    assert result.code == 0 and not result.err, str(result)
+    for name in ("cache ls URL", "cache verify URL|SPEC", "cache why SPEC"):
+        assert name in result.out, str(result)
+
+
+def test_of_what_every_command_takes_the_last_word_counts(project):
+    result = project.ok("--color", "always", "--color", "never", "validate", project.spec_path)
+    assert "\x1b" not in result.text
+
+
+def test_no_line_of_the_help_ends_in_a_blank():
+    for topic in ("list", "schema", "run", "cache"):
+        for line in cli.stoker("help", topic).out.splitlines():
+            assert line == line.rstrip(), repr(line)
+    assert "stoker list\n" in cli.stoker("list", "extra").err

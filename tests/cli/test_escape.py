@@ -81,3 +81,43 @@ def test_a_line_of_a_megabyte_does_no_harm(project):
     project.run("--id", "long")
     assert project.status("long")["state"] == "succeeded"
     assert "step: 20" in project.logs()
+
+
+FORGED = "a\nerror: forged"
+
+
+def test_a_file_name_of_the_source_forges_no_line(project):
+    project.run()
+    (project.source / FORGED).write_text("x")
+    assert project.plan()["cache"]["verdict"] == "cold"
+    for argv in (("plan", project.spec_path), ("cache", "why", project.spec_path), ("status",)):
+        result = project.ok(*argv)
+        assert not [line for line in result.text.splitlines() if line.startswith("error: forged")], str(result)
+    assert "a\\x0aerror: forged" in project.ok("cache", "why", project.spec_path).out
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_the_name_of_a_spec_forges_no_line(project, command):
+    odd = project.source / f"{FORGED}.yaml"
+    odd.write_text("nothing\n")
+    for path in (odd, project.source / f"{FORGED}.absent"):
+        result = project.stoker(command, path)
+        assert result.code in (3, 4), str(result)
+        assert not [line for line in result.text.splitlines() if line.startswith("error: forged")], str(result)
+
+
+def test_a_name_in_the_source_forges_no_line_of_a_refusal(project):
+    (project.source / FORGED).symlink_to("/etc/passwd")
+    result = project.stoker("plan", project.spec_path)
+    assert result.code != 0
+    assert not [line for line in result.text.splitlines() if line.startswith("error: forged")], str(result)
+
+
+def test_a_line_of_which_the_end_is_not_shown_says_so(project):
+    project.extra("def start(args):\n    print('y' * 50_000, flush=True)\n")
+    project.run("--id", "long")
+    (cut,) = [line for line in project.logs().splitlines() if line.startswith("yyy")]
+    kept = cut.index(" ")
+    assert cut == f"{'y' * kept} … ({50_000 - kept} more bytes)"
+    (row,) = [row for row in project.ok("--json", "logs", "long").lines if row["line"].startswith("yyy")]
+    assert len(row["line"]) + row["cut"] == 50_000

@@ -205,6 +205,31 @@ def test_a_second_driver_is_told_that_the_run_is_driven(project):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("kind", ["", "dir:"])
+def test_a_driver_that_is_dead_is_not_shown_as_driving(project, kind):
+    state = ("--state", f"{kind}{project.root / 'other'}")
+    gate = project.root / "go"
+    project.extra(SLOW.format(gate=str(gate)))
+    process = project.start(*state, "run", project.spec_path, "--id", "slow")
+    status = {}
+    while status.get("phase") != "train":
+        assert process.poll() is None
+        time.sleep(0.1)
+        found = project.stoker(*state, "--json", "status", "slow")
+        status = found.lines[0] if found.code == 0 else {}
+    assert status["driver"]["pid"] == process.pid and status.get("waiting_for", "") != "a driver"
+    process.kill()
+    process.communicate(timeout=60)
+    for argv in (("status", "slow"), ("list",)):
+        (status,) = project.ok(*state, "--json", *argv).lines
+        assert status["driver"] is None and status["state"] == "waiting", status
+        assert status["waiting_for"].startswith("a driver"), status
+    assert "resume" in project.ok(*state, "status", "slow").out
+    assert project.ok(*state, "list").out.splitlines()[1].split()[2] == "waiting"
+    gate.touch()
+    project.ok(*state, "run", project.spec_path, "--id", "slow")
+
+
 def test_logs_follow_until_the_run_has_ended(project):
     process, gate = start_slow(project)
     follower = project.start("logs", "slow", "-f", "--phase", "train")
@@ -225,3 +250,18 @@ def test_a_killed_driver_leaves_a_run_that_goes_on(project):
     project.run("--id", "slow")
     assert project.attempts("slow") == [("precompile", 1), ("train", 1)]
     assert json.dumps(project.status("slow")["state"]) == '"succeeded"'
+
+
+@pytest.mark.parametrize("phase, other", [("precompile", "train       not reached"), ("train", "precompile  ")])
+def test_a_summary_says_what_was_not_reached(project, phase, other):
+    project.extra(BOOM.format(phase=phase))
+    result = project.run(code=1)
+    assert other in result.out and "not needed" not in result.out, str(result)
+
+
+def test_what_never_became_a_run_is_not_announced(project):
+    project.write(secrets={"TOKEN": "env:STK_TEST_UNSET"})
+    result = project.run("--id", "none", code=4)
+    assert "run none" not in result.text, str(result)
+    project.write(secrets=None)
+    assert "run none of fake" in project.run("--id", "none").err

@@ -3,6 +3,8 @@ with this or that changed."""
 
 import re
 
+import pytest
+
 
 def phases(project):
     return [phase for phase, _ in project.attempts()]
@@ -230,3 +232,30 @@ def test_set_overrides_a_field_and_engine_is_short_for_it(project):
     assert project.plan("--set", "name=other", "--engine", "local")["engine"] == "local"
     result = project.run("--engine", "slurm", code=4)
     assert "slurm" in result.err
+
+
+@pytest.mark.parametrize("argv", [(), ("--detach",)], ids=" ".join)
+def test_the_same_id_again_gives_its_events_again(project, argv):
+    project.run("--id", "one")
+    again = project.stoker("--json", "run", project.spec_path, "--id", "one", *argv)
+    assert again.code == 0 and again.lines == project.events("one")
+
+
+def test_of_many_changed_files_a_plan_shows_a_few(project):
+    for number in range(30):
+        (project.source / f"more-{number}.py").write_text("x = 1\n")
+    project.run()
+    for number in range(30):
+        (project.source / f"more-{number}.py").write_text("x = 2\n")
+    plan = project.ok("plan", project.spec_path).out
+    assert plan.count("source:more-") == 10 and "and 20 more" in plan, plan
+    why = project.ok("cache", "why", project.spec_path).out
+    assert why.count("source:more-") == 30, why
+    assert len(project.plan()["cache"]["changed"]) == 30
+
+
+def test_an_override_of_several_lines_stays_one(project):
+    text = project.plan("--set", "hyperparameters.nl=a\nb\n c", "--set", "hyperparameters.n=5\n")
+    train = [phase for phase in text["phases"] if phase["phase"] == "train"][0]
+    assert train["command"][train["command"].index("--nl") + 1] == "a\nb\n c"
+    assert train["command"][train["command"].index("--n") + 1] == "5"
