@@ -34,6 +34,15 @@ static bool seems_driven(const json_t *status)
 	       json_is_object(json_object_get(status, "driver"));
 }
 
+/* Only what is certain at the first look. */
+static bool nobody_drives(struct journal *journal, const char *run)
+{
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *unknown = NULL;
+
+	return lease_look(journal, run, NULL, &lease, &unknown) == 1;
+}
+
 int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 	     struct err **err)
 {
@@ -41,7 +50,7 @@ int run_view(struct journal *journal, const char *run, bool with_attempts, json_
 
 	if (fold(journal, run, with_attempts, &status, err) < 0)
 		return -1;
-	if (seems_driven(status) && lease_is_free(journal, run)) {
+	if (seems_driven(status) && nobody_drives(journal, run)) {
 		/* It may have come to its end since it was read. */
 		json_decref(TAKE(status));
 		if (fold(journal, run, with_attempts, &status, err) < 0)

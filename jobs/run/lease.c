@@ -3,11 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,6 +54,14 @@ static void write_holder(int fd)
 		errno = 0;
 }
 
+/* The whole file, and tied to the open file like flock(2), but this kind can be
+ * asked about without being taken (fcntl(2), open file description locks): a look
+ * would turn away who wants it at that moment. */
+static struct flock whole_file(void)
+{
+	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+}
+
 static int lock_try(struct lease *lease, const char *state_dir, struct err **err)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", state_dir, lease->run);
@@ -64,6 +69,7 @@ static int lock_try(struct lease *lease, const char *state_dir, struct err **err
 
 	for (;;) {
 		AUTO(auto_close) int fd = -1;
+		struct flock lock = whole_file();
 
 		if (fs_mkdirs(folder, err) < 0)
 			return -1;
@@ -72,8 +78,8 @@ static int lock_try(struct lease *lease, const char *state_dir, struct err **err
 			continue; /* the run is just being removed */
 		if (fd < 0)
 			return fs_error(err, errno, "cannot open '%s'", path);
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-			if (errno != EWOULDBLOCK)
+		if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+			if (errno != EAGAIN && errno != EACCES)
 				return fs_error(err, errno, "cannot lock '%s'", path);
 			read_holder(lease, fd);
 			return lease_busy(lease, err);
@@ -116,32 +122,18 @@ int lease_try(struct journal *journal, const char *run, const struct lease_rules
 	return lock_try(*lease, journal_dir(journal), err);
 }
 
-/* Taking the lock for a look would turn away who wants it at that moment. */
-static bool holder_is_dead(const struct lease *lease)
-{
-	const char *holder = lease_holder(lease);
-	char host[128] = "?", *end;
-	AUTO(auto_free) char *ours = NULL;
-	long pid;
-
-	if (strncmp(holder, "pid ", 4) != 0)
-		return false;
-	gethostname(host, sizeof host - 1);
-	ours = mem_format(" on %s", host);
-	pid = strtol(holder + 4, &end, 10);
-	return strcmp(end, ours) == 0 && pid > 1 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 &&
-	       errno == ESRCH;
-}
-
 static int lock_look(struct lease *lease, const char *state_dir, struct err **err)
 {
-	AUTO(auto_free) char *path = mem_format("%s/runs/%s/driver.lock", state_dir, lease->run);
+	AUTO(auto_free) char *path = mem_format("%s/runs/%s/" LEASE_LOCK, state_dir, lease->run);
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct flock lock = whole_file();
 
 	if (fd < 0)
 		return errno == ENOENT ? 1 : fs_error(err, errno, "cannot open '%s'", path);
 	read_holder(lease, fd);
-	return holder_is_dead(lease);
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+		return fs_error(err, errno, "cannot look at the lock of '%s'", path);
+	return lock.l_type == F_UNLCK;
 }
 
 int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,

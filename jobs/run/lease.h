@@ -45,7 +45,7 @@ const char *lease_holder(const struct lease *lease);
 
 /* Without taking it: 1 nobody drives the run, 0 somebody does, or that is not
  * certain yet: call again later with the same `*lease`, which is the caller's to
- * free. A holder on another machine of whom only a lock tells counts as alive. */
+ * free. Changes nothing and creates nothing. */
 int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,
 	       struct lease **lease, struct err **err);
 
