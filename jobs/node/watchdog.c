@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/regex.h"
 #include "jobs/node/agent.h"
 
 #define LOOK_MS 1000
@@ -49,12 +50,17 @@ int watchdog_init(struct agent *agent, struct err **err)
 	if (listen_init(&watchdog->listen, json_object_get(order, "metrics"),
 			json_object_get(order, "compile"), err) < 0)
 		return -1;
+	/* A trial run computes few steps and then compiles on, or the other way round:
+	 * output counts all along, and is waited for as before a first step. */
+	if (agent->task.scratch)
+		regex_freep(&watchdog->listen.step);
 	/* What other nodes have to say comes late by so much. */
 	if (agent->task.nodes > 1)
 		limit += 2 * exchange_ms(agent);
 	watchdog->listen.stall = &watchdog->stall;
 	watchdog->peers = mem_zero((size_t)agent->task.nodes, sizeof *watchdog->peers);
-	stall_init(&watchdog->stall, how, limit, watchdog->listen.step != NULL, mono_now());
+	stall_init(&watchdog->stall, how, limit, watchdog->listen.step || agent->task.scratch,
+		   mono_now());
 	return 0;
 }
 

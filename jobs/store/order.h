@@ -53,7 +53,8 @@
  *    "stall": {"mode": "auto" | "off" | "fixed", "limit_ms": if fixed}
  *             (absent: off),
  *    "metrics": [{"name", "regex"}…]: the one named METRIC_STEP tells the steps;
- *             without it, any output is progress all along (absent: none),
+ *             without it, and with "scratch", any output is progress all along
+ *             (absent: none),
  *    "cores": of an accelerator on each node; absent: the CPUs of the agent,
  *    "master_addr": where node 0 is reached; absent: 127.0.0.1,
  *    "grace_ms": between SIGTERM and SIGKILL (default 30000),

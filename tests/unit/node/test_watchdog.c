@@ -130,6 +130,14 @@ static void without_a_limit_nothing_is_a_stall(void **state)
 	assert_int_equal(run(*state, order), 0);
 }
 
+static void a_trial_run_may_compile_on_after_its_steps(void **state)
+{
+	json_t *order = watched_order(*state, STEPS "steps 1 10; sleep 1.5");
+
+	js_put(order, "scratch", json_true());
+	assert_int_equal(run(*state, order), 0);
+}
+
 static void a_metric_that_is_no_pattern_is_said(void **state)
 {
 	json_t *order = watched_order(*state, "exit 0");
@@ -331,6 +339,7 @@ int main(void)
 		T(steps_are_found_in_progress_bars),
 		T(a_hang_after_a_whole_checkpoint_is_a_hang_between_steps),
 		T(without_a_limit_nothing_is_a_stall),
+		T(a_trial_run_may_compile_on_after_its_steps),
 		T(a_metric_that_is_no_pattern_is_said),
 		T(steps_may_be_told_by_any_node_and_a_stall_takes_all_down),
 		T(a_drain_asks_for_a_checkpoint_waits_for_it_and_stops),
