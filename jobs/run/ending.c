@@ -19,23 +19,32 @@ static size_t last_lines(const struct node_log *log, struct failure_line *ret)
 	return count;
 }
 
-/* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node). */
-static void last_words(const struct attempt_watch *watch, struct failure_log *ret,
-		       struct failure_line *lines)
-{
-	for (int node = 0; node < watch->nodes; node++) {
-		size_t count = last_lines(&watch->logs[node], lines);
-
-		ret[node] = (struct failure_log){ .node = node, .lines = lines, .count = count };
-		lines += LAST_LINES;
-	}
-}
-
 static bool stopped_for(const json_t *report, const char *why)
 {
 	const char *stopped = js_str(report, "stopped");
 
 	return stopped && strcmp(stopped, why) == 0;
+}
+
+/* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node), and
+ * when and by which signal each ended. The signal of a node that its agent
+ * stopped is no cause. */
+static int last_words(struct attempt_watch *watch, struct failure_log *ret,
+		      struct failure_line *lines, struct err **err)
+{
+	for (int node = 0; node < watch->nodes; node++) {
+		json_auto_t *report = NULL;
+		size_t count = last_lines(&watch->logs[node], lines);
+
+		if (watch_report(watch, node, &report, err) < 0)
+			return -1;
+		ret[node] = (struct failure_log){ .node = node, .lines = lines, .count = count };
+		ret[node].ended_ms = js_int(report, "ended", 0);
+		if (!js_str(report, "stopped"))
+			ret[node].signal = (int)js_int(report, "signal", 0);
+		lines += LAST_LINES;
+	}
+	return 0;
 }
 
 /* We wanted it to end: on request, at a limit, or because it did not go on from
@@ -72,8 +81,8 @@ static void blame_stall(struct failure_verdict *ret, const json_t *stall)
 
 /* What ended the attempt, from the engine, the agent and the log. What we
  * ourselves ended needs no search for a cause. */
-static void judge_end(struct attempt_watch *watch, const struct engine_status *status,
-		      const json_t *report, struct failure_verdict *ret)
+static int judge_end(struct attempt_watch *watch, const struct engine_status *status,
+		     const json_t *report, struct failure_verdict *ret, struct err **err)
 {
 	const json_t *trouble = json_object_get(report, "error");
 	const char *class = js_str(trouble, "class");
@@ -97,11 +106,12 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 		.log_count = nodes,
 	};
 
-	last_words(watch, logs, lines);
+	if (last_words(watch, logs, lines, err) < 0)
+		return -1;
 	failure_judge(&evidence, ret);
 	/* Who saves and leaves when asked to has not finished, whatever the exit. */
 	if (ret->class == CLASS_NONE && !stopped_for(report, STOPPED_DRAIN))
-		return;
+		return 0;
 	if (!ret->hint[0])
 		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
 			 watch->driver->run);
@@ -115,6 +125,7 @@ static void judge_end(struct attempt_watch *watch, const struct engine_status *s
 		ret->hint[0] = '\0';
 	}
 	failure_sign(ret);
+	return 0;
 }
 
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
@@ -123,9 +134,9 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 	struct failure_verdict verdict;
 	struct event ev;
 
-	if (watch_report(watch, status->node, &report, err) < 0)
+	if (watch_report(watch, status->node, &report, err) < 0 ||
+	    judge_end(watch, status, report, &verdict, err) < 0)
 		return -1;
-	judge_end(watch, status, report, &verdict);
 	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, status->node);
