@@ -32,7 +32,10 @@ static void only_pipes(int *news_fd, int *orders_fd)
 
 	if (news < 0 || orders < 0 || dup2(news, 3) < 0 || dup2(orders, 4) < 0)
 		_exit(1);
-	close_range(5, ~0u, 0);
+	/* Kernels before 5.9 do not have it. */
+	if (close_range(5, ~0u, 0) < 0)
+		for (int fd = 5; fd < 1024; fd++)
+			close(fd);
 	*news_fd = 3;
 	*orders_fd = 4;
 }
