@@ -326,6 +326,7 @@ static int begin_run(struct driver *driver, struct err **err)
 	const struct plan *plan = driver->options->plan;
 	struct event ev = { .kind = EV_RUN_CREATED };
 	int64_t seed;
+	int recorded;
 
 	random_bytes(&seed, sizeof seed);
 	seed &= INT64_MAX;
@@ -335,7 +336,12 @@ static int begin_run(struct driver *driver, struct err **err)
 	EVENT_SET(&ev, plan, plan->json);
 	EVENT_SET_STR(&ev, plan_digest, plan->digest);
 	EVENT_SET(&ev, seed, seed);
-	return driver_record(driver, &ev, err);
+	recorded = try_record(driver, &ev, err);
+	/* A run begins once: what was created meanwhile is somebody else's to drive. */
+	if (recorded == 0)
+		return err_set(err, EXIT_BUSY, "run %s has just been created by another driver",
+			       driver->run);
+	return recorded < 0 ? -1 : 0;
 }
 
 static int take_over(struct driver *driver, struct err **err)

@@ -37,6 +37,8 @@ ATTEMPT = shape(
     nodes={"type": ["integer", "array"]}, started=AT, ended=AT, exit=INT, **{"class": TEXT}, evidence=TEXT,
     action=words("retry", "wait", "exclude", "fall_back", "stop"), resumed_from=TEXT, first_step=INT,
     continuity=words("verified", "unverified", "failed"))
+BINS = ("queue", "provision", "pull", "setup", "health", "precompile", "verify", "restore", "steps",
+        "jit", "checkpoint", "replayed", "hang", "backoff", "evaluate", "infer", "idle")
 STATUS = shape(
     ["run", "name", "engine", "state", "attempts"], run=TEXT, name=TEXT, engine=TEXT,
     state=words("running", "waiting", "succeeded", "failed", "refused", "stopped"), phase=PHASE,
@@ -47,7 +49,8 @@ STATUS = shape(
     jit=shape(["graphs"], graphs=INT, seconds=REAL, cost=REAL),
     progress=shape([], step=INT, of=INT, rate=REAL, eta=REAL),
     metrics={"type": "object"}, attempts=items(ATTEMPT),
-    checkpoint=shape([], step=INT, url=TEXT), ledger={"type": "object"},
+    checkpoint=shape([], step=INT, url=TEXT), 
+    ledger=shape(["total", "unknown", *BINS], total=REAL, unknown=REAL, **dict.fromkeys(BINS, REAL)),
     cost=shape([], estimated=REAL, accrued=REAL), exit_code=INT)
 EVENT = shape(["v", "run", "seq", "at", "event"], v={"const": 1}, run=TEXT, seq=INT, at=AT,
               event={"type": "string", "pattern": r"^[a-z]+\.[a-z_]+$"})

@@ -2,6 +2,7 @@
 cache and a private state directory."""
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import stoker as cli
@@ -9,6 +10,16 @@ import yaml
 
 SUPPORT = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
+
+
+def ledger_adds_up(status: dict) -> None:
+    """Every millisecond of a run is in exactly one bin, whatever happened to it."""
+    bins = {name: round(seconds * 1000) for name, seconds in status["ledger"].items()}
+    total = bins.pop("total")
+    assert sum(bins.values()) == total and min(bins.values()) >= 0, status["ledger"]
+    if "ended" in status:
+        wall = datetime.fromisoformat(status["ended"]) - datetime.fromisoformat(status["created"])
+        assert total == round(wall.total_seconds() * 1000), status["ledger"]
 
 
 class Project:
@@ -67,6 +78,7 @@ class Project:
     def status(self, run: str = "@last") -> dict:
         lines = self.ok("--json", "status", run).lines
         assert len(lines) == 1
+        ledger_adds_up(lines[0])
         return lines[0]
 
     def events(self, run: str = "@last", kind: str | None = None) -> list:
