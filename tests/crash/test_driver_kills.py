@@ -45,7 +45,7 @@ def first_event(number):
 class Stories:
     def __init__(self, folder, kind):
         self.pool = ThreadPoolExecutor(AT_A_TIME)
-        site = crash.Site(folder, "dir" if kind == "dir" else "sqlite")
+        self.site = site = crash.Site(folder, "dir" if kind == "dir" else "sqlite")
         clocks = one_clock
         if kind == "clock":
             crash.other_clock(folder)
@@ -60,6 +60,7 @@ def stories(request, tmp_path_factory):
     stories = Stories(tmp_path_factory.mktemp(request.param), request.param)
     with stories.pool:
         yield stories
+    stories.site.clear()
 
 
 @pytest.mark.parametrize("number", range(KILLED))

@@ -94,8 +94,8 @@ def test_stop_of_a_run_that_nobody_drives(site):
 
 
 @pytest.mark.parametrize("journal", ["sqlite", "dir"])
-def test_stop_takes_over_when_the_driver_dies_before_it_heard(tmp_path, journal):
-    run = crash.Site(tmp_path / "site", journal).one("deaf", "env.STEP_SECONDS=0.5")
+def test_stop_takes_over_when_the_driver_dies_before_it_heard(new_site, journal):
+    run = new_site(journal).one("deaf", "env.STEP_SECONDS=0.5")
     driver = trained(run)
     driver.process.send_signal(signal.SIGSTOP)
     stop = run.drive("stop", run.id)
@@ -108,8 +108,8 @@ def test_stop_takes_over_when_the_driver_dies_before_it_heard(tmp_path, journal)
 
 
 @pytest.mark.parametrize("journal", ["sqlite", "dir"])
-def test_attach_ends_when_the_driver_was_killed(tmp_path, journal):
-    site = crash.Site(tmp_path / "site", journal)
+def test_attach_ends_when_the_driver_was_killed(new_site, journal):
+    site = new_site(journal)
     run = site.one("orphaned", "env.STEP_SECONDS=0.5")
     driver = trained(run)
     attached = run.drive("--json", "attach", run.id)

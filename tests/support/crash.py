@@ -29,16 +29,30 @@ class Site(Project):
 
     def __init__(self, root: Path, journal: str = "sqlite", **changes: object):
         super().__init__(root)
-        self.journal = journal
+        self.journal, self.runs = journal, []
         shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
         self.write(**{"hyperparameters": {"max_steps": 25},
                       "retry": {"attempts": 6, "backoff": {"first": "0s", "max": "0s"}}, **changes})
+
+    def also(self, code: str) -> None:
+        """The trainer's hooks do this too: code that may wrap start, step and end."""
+        with (self.source / "extra.py").open("a") as file:
+            file.write(f"\n\nattempt = os.environ['STOKER_PHASE'], int(os.environ['STOKER_ATTEMPT'])\n{code}")
 
     def env(self, **more: str) -> dict:
         return super().env(**{"STOKER_STATE": f"{self.journal}:{self.state}", **more})
 
     def one(self, run: str, *sets: str) -> "Run":
-        return Run(self, run, *sets)
+        self.runs.append(Run(self, run, *sets))
+        return self.runs[-1]
+
+    def clear(self) -> None:
+        """A test that failed leaves nothing running either."""
+        for run in self.runs:
+            for driver in run.drivers:
+                driver.process.kill()
+                driver.process.wait()
+            run.kill_all()
 
 
 class Run:
@@ -135,8 +149,10 @@ class Run:
         for driver in self.drivers:
             lines.append(f"--- {' '.join(map(str, driver.argv))} [{driver.process.poll()}] {driver.fate}")
             lines.append(driver.err()[-2000:])
-        lines += [" ".join(f"{key}={str(value)[:150]!r}" for key, value in row.items() if key not in DULL)
-                  for rows in (self.site.stoker("events", self.id).lines, self.effects()) for row in rows]
+        for rows in (self.site.stoker("events", self.id).lines, self.effects()):
+            rows = rows if len(rows) < 80 else [*rows[:40], {"left out": len(rows) - 80}, *rows[-40:]]
+            lines += [" ".join(f"{key}={str(value)[:150]!r}" for key, value in row.items() if key not in DULL)
+                      for row in rows]
         return "\n".join(lines)
 
 
