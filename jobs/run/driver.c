@@ -240,7 +240,7 @@ static void pump(struct driver *driver)
 
 		before = driver->seq;
 		flow_wishes(&driver->flow, driver_now(driver), &wishes);
-		for (int i = 0; i < wishes.count && driver->seq == before; i++) {
+		for (int i = 0; i < wishes.count && driver->seq == before && !driver->left; i++) {
 			if (!may_act(driver))
 				return;
 			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
@@ -248,7 +248,7 @@ static void pump(struct driver *driver)
 			loop_quit(driver->loop);
 			return;
 		}
-	} while (driver->seq != before);
+	} while (driver->seq != before && !driver->left);
 }
 
 static void on_timer(void *arg)
