@@ -265,21 +265,26 @@ def test_an_attempt_that_cannot_be_seen_is_waited_for_and_not_replaced(site):
     crash.check_once(run)
 
 
-def test_an_orphan_stops_itself_and_its_late_checkpoint_counts_for_nothing(site):
+def take_for_ended(run):
     """The engine is made to report an attempt as ended that lives on: its record
-    tells of another boot, and who resumes sees none of its processes."""
+    tells of another boot, its lock is lost, and who resumes sees no process of it."""
     prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
     if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
         pytest.skip("needs root: a namespace of processes of its own")
+    text = json.loads(record(run).read_text())
+    text["boot"] = "01234567-89ab-4cde-8f01-23456789abcd"
+    record(run).write_text(json.dumps(text))
+    (record(run).parent / "node-0/lock").unlink()
+    return run.resume(prefix=prefix)
+
+
+def test_an_orphan_stops_itself(site):
     run = site.one("orphan").hold("train", 3)
     driver = run.drive()
     orphan = run.wait_for_effect("holds")
     agent, = run.agents()
     driver.kill()
-    text = json.loads(record(run).read_text())
-    text["boot"] = "01234567-89ab-4cde-8f01-23456789abcd"
-    record(run).write_text(json.dumps(text))
-    driver = run.resume(prefix=prefix)
+    driver = take_for_ended(run)
     run.wait_for(lambda: [row for row in run.effects("holds") if row["attempt"] == 2])
     # Both are there; the orphan is fenced off at its next look at the claim.
     run.wait_for(lambda: crash.process_gone(agent) and crash.process_gone(orphan["pid"]), 15)
@@ -304,17 +309,11 @@ def step(number, args):
         time.sleep(0.3)
     usual(number, args)
 """)
-    prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-    if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
-        pytest.skip("needs root: a namespace of processes of its own")
     run = site.one("orphan").hold("train", 12)
     driver = run.drive()
     run.wait_for(lambda: [row for row in run.effects("saved") if row["step"] >= 1000])
     driver.kill()
-    text = json.loads(record(run).read_text())
-    text["boot"] = "01234567-89ab-4cde-8f01-23456789abcd"
-    record(run).write_text(json.dumps(text))
-    driver = run.resume(prefix=prefix)
+    driver = take_for_ended(run)
     held = run.wait_for_effect("holds")
     assert held["attempt"] == 2
     first = run.effects("start")[1]
