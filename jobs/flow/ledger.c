@@ -228,31 +228,34 @@ static void on_started(struct ledger *l, const struct event *ev)
 
 /* What went on while no driver looked were steps; the rest before the first one seen
  * was what comes before steps. */
-static void on_first_progress(struct ledger *l, const struct event *ev)
+static void on_first_progress(struct ledger *l, const struct event *ev, struct utc seen)
 {
-	struct utc unseen = { l->at.ms - l->away_ms };
+	struct utc unseen = { seen.ms - l->away_ms };
 	enum ledger_bin bin = bin_of(l);
 
 	if (unseen.ms < l->mark.ms)
 		unseen = l->mark;
 	spend_training(l, unseen, bin);
 	if (EVENT_HAS(ev, step))
-		spend_steps(l, l->at, ev->step);
+		spend_steps(l, seen, ev->step);
 	else
-		spend_training(l, l->at, BIN_STEPS);
+		spend_training(l, seen, BIN_STEPS);
 	l->stage = STAGE_STEPS;
 }
 
 static void on_progress(struct ledger *l, const struct event *ev)
 {
+	/* The event may come long after the step, and a hang may lie between. */
+	struct utc seen = EVENT_HAS(ev, since) ? flow_between(ev->since, l->mark, l->at) : l->at;
+
 	if (l->stage < STAGE_SETUP || l->stage > STAGE_STEPS)
 		return;
 	if (l->stage != STAGE_STEPS)
-		on_first_progress(l, ev);
+		on_first_progress(l, ev, seen);
 	else if (!EVENT_HAS(ev, step))
-		spend_training(l, l->at, BIN_STEPS);
+		spend_training(l, seen, BIN_STEPS);
 	else if (ev->step > l->step)
-		spend_steps(l, l->at, ev->step);
+		spend_steps(l, seen, ev->step);
 	else
 		return; /* the same again is no progress: perhaps it hangs */
 	l->unseen_since.ms = 0;

@@ -61,7 +61,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 		watch->logs[node].node = node;
 		tail_init(&watch->logs[node].tail);
 	}
-	watch->first_step = -1;
+	watch->first_step = watch->last_step = -1;
 	watch->book = book_new();
 	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
 }
@@ -105,6 +105,10 @@ static void on_line(void *arg, const char *line, size_t len)
 		watch->numbers_changed = true;
 		if (watch->first_step < 0 && progress.known)
 			watch->first_step = progress.step;
+		if (progress.known && progress.step > watch->last_step) {
+			watch->last_step = progress.step;
+			watch->stepped_at = driver_now(watch->driver);
+		}
 	}
 	keep_line(log, line, len);
 }
@@ -195,8 +199,10 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 	watch->numbers_changed = false;
 	watch->numbers_at = mono_now();
 	watch_event(watch, EV_TRAIN_PROGRESS, &ev);
-	if (progress.known)
+	if (progress.known) {
 		EVENT_SET(&ev, step, progress.step);
+		EVENT_SET(&ev, since, watch->stepped_at.ms);
+	}
 	if (of > 0)
 		EVENT_SET(&ev, of, of);
 	if (progress.rate > 0) {

@@ -31,7 +31,8 @@ struct attempt_watch {
 	int64_t hits, misses;                 /* as the book last counted them */
 	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
 	struct mono marks_at;                 /* when checkpoints were last looked for */
-	int64_t first_step;                   /* that the log shows; -1: none yet */
+	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
+	struct utc stepped_at;                /* when last_step was seen */
 	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
 	bool timed_out;
 };
