@@ -78,6 +78,7 @@ static int64_t cores(const struct task *task)
 static void put_stoker(struct envlist *env, const struct task *task, const struct claim *claim)
 {
 	const json_t *order = task->order;
+	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
 
 	envlist_put(env, "STOKER_PHASE", task->phase);
 	envlist_put(env, "STOKER_RUN", task->run);
@@ -90,6 +91,8 @@ static void put_stoker(struct envlist *env, const struct task *task, const struc
 	put_number(env, "STOKER_NODES", task->nodes);
 	put_number(env, "STOKER_NODE_RANK", task->node);
 	put_number(env, "STOKER_CORES", cores(task));
+	if (workers > 0)
+		put_number(env, "STOKER_COMPILE_WORKERS", workers);
 	envlist_put(env, "STOKER_MASTER_ADDR", claim->master_addr);
 	put_number(env, "STOKER_MASTER_PORT", claim->master_port);
 	if (*task->token)

@@ -121,6 +121,16 @@ static void put_checkpoint(json_t *order, const struct driver *driver, const str
 	}
 }
 
+static void put_compile(json_t *order, const json_t *compile, const struct wish *wish)
+{
+	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
+				   js_str(compile, "cache"));
+
+	if (wish->workers > 0)
+		js_put(object, "workers", json_integer(wish->workers));
+	js_put(order, "compile", object);
+}
+
 /* See jobs/store/order.h for the members. */
 static json_t *order_json(const struct driver *driver, const struct wish *wish, const char *prefix)
 {
@@ -146,9 +156,7 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	js_put(order, "env", json_incref(json_object_get(phase, "env")));
 	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
 	if (compile)
-		js_put(order, "compile",
-		       json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
-				 js_str(compile, "cache")));
+		put_compile(order, compile, wish);
 	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
 	js_put(order, "scratch", json_boolean(wish->phase == PHASE_PRECOMPILE));
 	if (wish->phase == PHASE_TRAIN)

@@ -34,7 +34,8 @@
  *    "links": [[name, absolute target]…],
  *    "command": [argv…], "env": {name: value…}   (no secret values),
  *    "secrets": [names of variables that the agent's own environment holds],
- *    "compile": {"kind", "cache": directory},
+ *    "compile": {"kind", "cache": directory, "workers": compile processes at
+ *             once, after memory ran out (absent: as many as ever)},
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
  *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
  *             node-<k>/output (meaningless with "scratch"),

@@ -57,6 +57,23 @@ def test_user_code_is_not_retried(project, phase):
     assert [number for name, number in project.attempts() if name == phase] == [1]
 
 
+MEMORY = """
+import os
+
+
+def start(args):
+    if os.environ["STOKER_PHASE"] == "precompile" and os.environ.get("STOKER_COMPILE_WORKERS") != "1":
+        raise MemoryError("too many compilers at once")
+"""
+
+
+def test_a_compilation_that_ran_out_of_memory_is_tried_once_with_fewer_workers(project):
+    project.extra(MEMORY)
+    project.run("--set", "retry.backoff.first=0s", "--set", "retry.backoff.max=0s")
+    assert project.attempts() == [("precompile", 1), ("precompile", 2), ("train", 1)]
+    assert project.status()["attempts"][1]["workers"] == 1
+
+
 def test_a_phase_one_that_fails_is_never_followed_by_training(project):
     project.extra(BOOM.format(phase="precompile"))
     project.run(code=1)
