@@ -8,6 +8,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
 #include "jobs/cache/listing.h"
+#include "jobs/cache/lock.h"
 #include "jobs/run/journal.h"
 
 static int open_cache(const char *url, struct store **ret, struct err **err)
@@ -85,6 +86,25 @@ static int view_of_spec(const struct args *args, struct plan **ret_plan, struct 
 	return cache_view_make((*ret_plan)->json, ret, err);
 }
 
+/* What to do about what was found; `spec` NULL: all of the cache was checked. */
+static void print_cures(const struct cache_check *check, const char *cache, const char *spec)
+{
+	if (check->missing + check->truncated + check->changed > 0 && spec)
+		out_hint("'stoker run %s' compiles what is missing or damaged", spec);
+	else if (check->missing + check->truncated + check->changed > 0)
+		out_hint("the next run of their spec compiles them again; of a spec that is no "
+			 "longer run, remove the lock: '%s/" LOCK_PREFIX
+			 "<graph key>.json', the key as 'stoker --json cache ls' shows it",
+			 cache);
+	if (check->damaged_locks > 0)
+		out_hint("remove the damaged locks named above from '%s': the next run of their "
+			 "spec precompiles and writes a new one",
+			 cache);
+	if (check->others_bad > 0)
+		out_hint("remove the damaged entries that no lock names: a compiler does not "
+			 "replace what is there");
+}
+
 int cmd_cache_verify(const struct args *args, struct err **err)
 {
 	AUTO(plan_freep) struct plan *plan = NULL;
@@ -102,10 +122,11 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 
 		if (code != 0)
 			return code;
-		if (view.verdict == CACHE_NONE)
-			return err_set(err, EXIT_REFUSED,
-				       "'%s' compiles nothing ahead: it has no cache",
-				       args->operands[0]);
+		if (view.verdict == CACHE_NONE) {
+			err_set(err, EXIT_REFUSED, "'%s' compiles nothing ahead: it has no cache",
+				args->operands[0]);
+			return err_hint(err, "name a cache directory, or a spec with compile.kind");
+		}
 		if (!view.lock) {
 			err_set(err, EXIT_GATE, "no compile lock to verify against: %s",
 				view.reason);
@@ -134,6 +155,7 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 	out_line("%" PRId64 " of %" PRId64 " graphs are as their locks say; locks: %" PRId64
 		 ", entries in no lock: %" PRId64,
 		 check.ok, check.graphs, check.locks, check.others);
+	print_cures(&check, store_url(store), options.only ? args->operands[0] : NULL);
 	return well ? EXIT_DONE : EXIT_GATE;
 }
 

@@ -61,8 +61,10 @@ int cmd_init(const struct args *args, struct err **err)
 		err_set(err, EXIT_REFUSED, "'%s' is there already", path);
 		return err_hint(err, "name another file, or remove it first");
 	}
-	if (fd < 0)
-		return fs_error(err, errno, "cannot create '%s'", path);
+	if (fd < 0) {
+		fs_error(err, errno, "cannot create '%s'", path);
+		return (*err)->hint ? -1 : err_hint(err, "name a file in a folder that is there");
+	}
 	if (write(fd, file->text, file->len) != (ssize_t)file->len || fsync(fd) < 0) {
 		fs_error(err, errno, "cannot write '%s'", path);
 		unlink(path);

@@ -170,5 +170,7 @@ int out_finish(struct err **err)
 	if (out.write_errno == 0 || out.write_errno == EPIPE)
 		return 0;
 	err_system(err, EXIT_REFUSED, out.write_errno, "cannot write to standard output");
+	if (out.write_errno == EBADF)
+		return err_hint(err, "it is closed: redirect it to /dev/null instead");
 	return err_hint(err, "free space where it is redirected to, then run it again");
 }

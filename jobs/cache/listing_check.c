@@ -148,9 +148,15 @@ static int check_other(void *arg, const struct listing_graph *graph, struct err 
 static int report_damaged(struct check *check, const json_t *damaged, struct err **err)
 {
 	for (size_t i = 0; i < json_array_size(damaged); i++) {
-		json_t *row = json_deep_copy(json_array_get(damaged, i));
+		const json_t *lock = json_array_get(damaged, i);
+		const char *only = check->options->only;
+		json_t *row;
 		int done;
 
+		/* That of another graph key is no news about this one. */
+		if (only && !strstr(js_str(lock, "lock"), only))
+			continue;
+		row = json_deep_copy(lock);
 		check->sum.damaged_locks++;
 		js_put_str(row, "state", "damaged");
 		done = check->fn(check->arg, row, err);

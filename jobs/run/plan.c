@@ -56,13 +56,26 @@ static char *beside_spec(const struct spec *spec, const char *place)
 	return fs_absolute(joined);
 }
 
+/* Say where the field was written: in the file, or on the command line. */
+static void blame(const struct spec *spec, const char *field, struct err **err)
+{
+	const char *set = spec_override(spec, field);
+	int line, column;
+
+	if (set) {
+		err_wrap(err, "%s", set);
+		err_at(err, "--set", 0, 0);
+	} else if (spec_place(spec, field, &line, &column)) {
+		err_at(err, spec_file(spec), line, column);
+	}
+}
+
 static int pin_source(struct plan *plan, const struct spec *spec, char *const *own,
 		      struct err **err)
 {
 	AUTO(auto_strv) char **include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
 	AUTO(auto_strv) char **link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
 	struct source_request request = { .include = include, .link = link, .own = own };
-	int line = 0, column = 0;
 
 	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
 	plan->rev = mem_copy(spec_str(spec, SPEC_SOURCE_REV));
@@ -71,8 +84,8 @@ static int pin_source(struct plan *plan, const struct spec *spec, char *const *o
 	request.allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY);
 	if (source_pin(&request, &plan->pin, err) == 0)
 		return 0;
-	if ((*err)->field && spec_place(spec, (*err)->field, &line, &column))
-		err_at(err, spec_file(spec), line, column);
+	if ((*err)->field)
+		blame(spec, (*err)->field, err);
 	return -1;
 }
 
@@ -158,13 +171,11 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
 		AUTO(auto_free) char *field = mem_format("compile.depends_on[%zu]", i);
 		char hex[SHA256_HEX];
 		uint64_t size;
-		int line = 0, column = 0;
 
 		if (sha256_file(absolute, hex, &size, err) < 0) {
 			json_decref(digests);
-			spec_place(spec, field, &line, &column);
 			err_field(err, field);
-			err_at(err, spec_file(spec), line, column);
+			blame(spec, field, err);
 			return err_hint(err, "name a file that is there, or take it out");
 		}
 		js_put_str(digests, json_string_value(path), hex);
@@ -394,8 +405,12 @@ int plan_publish(const struct plan *plan, struct err **err)
 	struct source_request request = { .root = plan->root, .rev = plan->rev };
 
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
-	    source_publish(&request, plan->pin, workspace, err) < 0)
+	    source_publish(&request, plan->pin, workspace, err) < 0) {
+		if (!(*err)->hint)
+			err_hint(err, "check that 'workspace' names a folder that can be made and "
+				      "written");
 		return err_wrap(err, "cannot publish the source");
+	}
 	return 0;
 }
 

@@ -1,8 +1,11 @@
 /* The cache before, after and during training: is it warm, is it complete, what
  * was compiled late. The judging is done by jobs/cache; this records it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "jobs/base/fs.h"
 #include "jobs/cache/verdict.h"
 #include "jobs/run/driver_inside.h"
 
@@ -18,6 +21,32 @@ static int record_removed(struct driver *driver, json_t *removed, const char *re
 		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
 	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
+}
+
+int driver_make_cache(struct driver *driver, struct err **err)
+{
+	const char *cache = js_str(json_object_get(driver->plan, "compile"), "cache");
+	AUTO(auto_free) char *path = cache ? mem_copy(cache) : NULL;
+
+	if (!path || path[0] != '/')
+		return 0;
+	/* With the rights that the compiler itself would give: others may read it. */
+	for (char *end = path; *end;) {
+		char kept;
+
+		end += 1 + strcspn(end + 1, "/");
+		kept = *end;
+		*end = '\0';
+		if (mkdir(path, 0777) < 0 && !fs_is_dir(path)) {
+			int failed = errno == EEXIST ? ENOTDIR : errno;
+
+			fs_error(err, failed, "cannot make the folder '%s' of the compile cache",
+				 path);
+			return err_hint(err, "correct compile.cache_url, or make that folder");
+		}
+		*end = kept;
+	}
+	return 0;
 }
 
 int driver_check_cache(struct driver *driver, struct err **err)

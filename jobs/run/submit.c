@@ -39,13 +39,18 @@ static int secret_read(const json_t *plan, const char *name, const char *from, s
 
 		if (fs_read(path, SECRET_MAX, ret, err) < 0) {
 			err_code(err, EXIT_REFUSED);
+			if (!(*err)->hint)
+				err_hint(err, "correct secrets.%s, or write the secret there",
+					 name);
 			return err_wrap(err, "secret '%s'", name);
 		}
 		while (ret->len > 0 && ret->text[ret->len - 1] == '\n')
 			ret->text[--ret->len] = '\0';
-		if (strlen(ret->text) != ret->len)
-			return err_set(err, EXIT_REFUSED, "secret '%s': '%s' holds a NUL byte",
-				       name, path);
+		if (strlen(ret->text) != ret->len) {
+			err_set(err, EXIT_REFUSED, "secret '%s': '%s' holds a NUL byte", name,
+				path);
+			return err_hint(err, "no variable can hold it: write it there as text");
+		}
 		return 0;
 	}
 	return err_set(err, EXIT_REFUSED,

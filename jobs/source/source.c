@@ -118,7 +118,7 @@ static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 	if (files->tree->count == ARCHIVE_FILES_MAX)
 		return tree_too_big(err, files->tree->root, "200,000 files");
 	if (!text_is_utf8(blob->path, strlen(blob->path)))
-		return err_set(err, EXIT_REFUSED, "the name of '%s' is not UTF-8", blob->path);
+		return tree_bad_name(err, blob->path);
 	file = tree_add(files->tree, blob->path);
 	file->mode = blob->mode;
 	file->size = blob->len;
@@ -129,8 +129,9 @@ static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 	file->target = mem_copy_n(blob->bytes, blob->len);
 	if (archive_link_inside(blob->path, file->target))
 		return 0;
-	return err_set(err, EXIT_REFUSED, "the link '%s' leads out of the source folder '%s'",
-		       blob->path, files->tree->root);
+	err_set(err, EXIT_REFUSED, "the link '%s' leads out of the source folder '%s'", blob->path,
+		files->tree->root);
+	return err_hint(err, "leave it out with source.include, or choose another source.rev");
 }
 
 static int by_path(const void *a, const void *b)
@@ -148,6 +149,7 @@ static int pin_commit(const struct source_request *request, struct tree *tree,
 	if (!repo) {
 		err_set(err, EXIT_SPEC, "'%s' is no git work tree, so it has no revision '%s'",
 			tree->root, request->rev);
+		err_hint(err, "leave source.rev out, or name a git work tree in source.path");
 		return err_field(err, "source.rev");
 	}
 	snprintf(pin->kind, sizeof pin->kind, "git");

@@ -39,8 +39,11 @@ int tree_open(struct tree *ret, const char *root, struct err **err)
 	if (ret->fd >= 0)
 		return 0;
 	fs_error(err, errno, "cannot open the source folder '%s'", root);
-	if (errno == ENOENT || errno == ENOTDIR)
+	if ((*err)->os_errno == ENOENT || (*err)->os_errno == ENOTDIR) {
 		err_code(err, EXIT_SPEC);
+		err_hint(err, "correct source.path: it names a folder, and counts from that of the "
+			      "spec");
+	}
 	return err_field(err, "source.path");
 }
 
@@ -85,6 +88,13 @@ int tree_too_big(struct err **err, const char *root, const char *what)
 	err_set(err, EXIT_REFUSED, "the source folder '%s' holds more than %s", root, what);
 	err_hint(err, "choose what to pack with source.include, bring data along with source.link, "
 		      "or exclude it in .gitignore");
+	return err_field(err, "source.include");
+}
+
+int tree_bad_name(struct err **err, const char *path)
+{
+	err_set(err, EXIT_REFUSED, "the name of '%s' is not UTF-8", path);
+	err_hint(err, "rename it, or leave it out with .gitignore or source.include");
 	return err_field(err, "source.include");
 }
 
@@ -220,7 +230,7 @@ static int take_file(struct walk *w, const struct folder *folder, unsigned char 
 	if (!tracked && (folder->excluded || ignore_check(folder->ignore, repo_path, false)))
 		return 0;
 	if (!text_is_utf8(path, strlen(path)))
-		return err_set(w->err, EXIT_REFUSED, "the name of '%s' is not UTF-8", path);
+		return tree_bad_name(w->err, path);
 	if (type != DT_REG && type != DT_LNK) {
 		err_set(w->err, EXIT_REFUSED,
 			"'%s' in the source folder '%s' is neither a file nor a link", path,

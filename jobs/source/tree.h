@@ -76,5 +76,7 @@ struct tree_file *tree_add(struct tree *tree, const char *path);
 
 /* "use source.include to choose, or source.link …": for a tree that is too big. */
 int tree_too_big(struct err **err, const char *root, const char *what);
+/* A name that is no UTF-8. */
+int tree_bad_name(struct err **err, const char *path);
 
 #endif

@@ -123,13 +123,12 @@ static const struct entry *longest_key(const struct node *map, const char *path)
 	return found;
 }
 
-bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
+/* False if it was not written. */
+static bool find_mark(const struct spec *spec, const char *dotted, struct mark *ret)
 {
 	const struct node *node = spec->tree;
 	const struct entry *entry = NULL;
-	struct mark at;
 
-	*ret_line = *ret_column = 0;
 	while (*dotted) {
 		if (node->kind == NODE_LIST) {
 			size_t index = strtoul(dotted + (*dotted == '['), NULL, 10);
@@ -148,10 +147,26 @@ bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int 
 	}
 	if (!entry)
 		return false;
-	at = node->kind == NODE_SCALAR && !node_is_null(node) ? node->at : entry->at;
+	*ret = node->kind == NODE_SCALAR && !node_is_null(node) ? node->at : entry->at;
+	return true;
+}
+
+bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
+{
+	struct mark at = { 0 };
+	bool found = find_mark(spec, dotted, &at);
+
 	*ret_line = at.set ? 0 : at.line;
 	*ret_column = at.set ? 0 : at.column;
-	return true;
+	return found;
+}
+
+const char *spec_override(const struct spec *spec, const char *dotted)
+{
+	struct mark at = { 0 };
+
+	find_mark(spec, dotted, &at);
+	return at.set;
 }
 
 void spec_freep(struct spec **spec)

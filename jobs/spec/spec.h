@@ -117,6 +117,8 @@ bool spec_is_set(const struct spec *spec, enum spec_field field);
 /* Where a field or an entry stands: "retry.backoff", "env.HOME",
  * "metrics[1].regex". False (and 0, 0) if it was not written. */
 bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column);
+/* The override "path=value" that wrote it; NULL: the file did, or nothing. Borrowed. */
+const char *spec_override(const struct spec *spec, const char *dotted);
 const char *spec_file(const struct spec *spec);
 
 /* --- What the job gets. --- */
