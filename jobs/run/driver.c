@@ -23,10 +23,23 @@ static void adopt_plan(struct driver *driver, json_t *plan)
 	flow_init(&driver->flow, &policy);
 }
 
+/* When, by the clock of this process, what another may have journalled was. */
+static struct mono mono_of(struct utc at)
+{
+	struct mono now = mono_now();
+	int64_t age = utc_now().ms - at.ms;
+
+	if (age > 0)
+		now.ms = age < now.ms ? now.ms - age : 0;
+	return now;
+}
+
 static void take_in(struct driver *driver, const struct event *ev)
 {
 	flow_apply(&driver->flow, ev);
 	driver->seq_at = mono_now();
+	if (ev->kind == EV_TRAIN_PROGRESS)
+		driver->progress_at = mono_of(ev->at);
 	if (ev->kind == EV_ATTEMPT_INTENDED) {
 		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
 		driver->continuity_known = false;
@@ -427,7 +440,7 @@ static int make_ready(struct driver *driver, struct err **err)
 		return err_set(err, EXIT_USAGE, "no run '%s'", driver->run);
 	/* Nothing is journalled before all that a run needs is in place. */
 	driver->plan = json_incref(plan->json);
-	if (open_outside(driver, err) < 0 ||
+	if (open_outside(driver, err) < 0 || driver_make_cache(driver, err) < 0 ||
 	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0)
 		return -1;
 	return begin_run(driver, err);

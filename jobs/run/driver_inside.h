@@ -17,7 +17,7 @@
 #define TICK_MS             100   /* how often a running attempt is looked at */
 #define MARKS_MS            1000  /* how often its checkpoints are */
 #define POLL_MS             500   /* how often the journal is looked at for requests */
-#define PROGRESS_MS         10000 /* least time between two train.progress */
+#define PROGRESS_MS         10000 /* least time between two train.progress but at an end */
 #define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
 #define LAST_LINES          60    /* of the log, kept as evidence */
 
@@ -30,8 +30,9 @@ struct driver {
 	json_t *plan; /* of the journal */
 	const struct compile_kind *kind;
 	struct flow flow;
-	int64_t seq;        /* of the newest event */
-	struct mono seq_at; /* when this process came to know it */
+	int64_t seq;             /* of the newest event */
+	struct mono seq_at;      /* when this process came to know it */
+	struct mono progress_at; /* of the newest train.progress; ms 0: none */
 	struct loop *loop;
 	struct watch *timer, *poll;
 	struct watch *answer; /* of a question after an interrupt; NULL: none is open */
@@ -108,6 +109,8 @@ int driver_choose_checkpoint(struct driver *driver, int64_t below, struct err **
 /* proof.c: carry out WISH_CHECK_CACHE and WISH_VERIFY. `ret_wait_ms` > 0: look
  * again then, nothing was recorded. */
 int driver_check_cache(struct driver *driver, struct err **err);
+/* Before a run begins: what the compiler could not make either is an error here. */
+int driver_make_cache(struct driver *driver, struct err **err);
 int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
 /* A training that succeeded: graphs it compiled late join the lock. */
 int driver_join_late(struct driver *driver, struct err **err);

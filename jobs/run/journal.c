@@ -107,6 +107,8 @@ int journal_open(const char *url, enum journal_mode mode, struct journal **ret, 
 			err_hint(err, "choose another directory with --state");
 		return err_wrap(err, "cannot make the state directory");
 	}
+	if (mode == JOURNAL_WRITE && journal->ops == &journal_sqlite)
+		place_tighten(journal->dir);
 	if (journal->ops->open(journal->dir, mode, &journal->store, err) < 0)
 		return -1;
 	*ret = TAKE(journal);

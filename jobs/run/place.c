@@ -1,12 +1,17 @@
 /* Local or shared, by the type of the file system: see place.h. */
 #include "jobs/run/place.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/run/journal.h"
 
 /* statfs(2) and linux/magic.h; Lustre, GPFS, BeeGFS, PanFS and OrangeFS from their
  * own sources. On FUSE run sshfs, s3fs, mountpoint-s3, gcsfuse and virtiofs. */
@@ -56,4 +61,50 @@ bool place_on_network(const char *path)
 		at = parent;
 	}
 	return fs_type_is_network((unsigned long)fs.f_type);
+}
+
+static bool is_ours(const char *name)
+{
+	static const char *const names[] = { ".",
+					     "..",
+					     JOURNAL_SQLITE_FILE,
+					     JOURNAL_SQLITE_FILE "-wal",
+					     JOURNAL_SQLITE_FILE "-shm",
+					     "runs",
+					     "workspace" };
+
+	for (size_t i = 0; i < STK_LENGTH(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, FS_TEMP_PREFIX, strlen(FS_TEMP_PREFIX)) == 0;
+}
+
+/* Without opening it, for closing would drop SQLite's locks of this process. That
+ * it cannot be done keeps nobody from anything. */
+static void tighten_one(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(st.st_mode) &&
+	    st.st_uid == geteuid() && (st.st_mode & 077) &&
+	    fchmodat(dir_fd, name, st.st_mode & 0700, 0) < 0)
+		return;
+}
+
+void place_tighten(const char *dir)
+{
+	DIR *stream = opendir(dir);
+	bool all_ours = true;
+
+	if (!stream)
+		return;
+	for (struct dirent *entry; (entry = readdir(stream));) {
+		if (!is_ours(entry->d_name))
+			all_ours = false;
+		else if (entry->d_name[0] != '.')
+			tighten_one(dirfd(stream), entry->d_name);
+	}
+	if (all_ours)
+		tighten_one(dirfd(stream), ".");
+	closedir(stream);
 }

@@ -197,7 +197,6 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 	struct event ev;
 
 	watch->numbers_changed = false;
-	watch->numbers_at = mono_now();
 	watch_event(watch, EV_TRAIN_PROGRESS, &ev);
 	if (progress.known) {
 		EVENT_SET(&ev, step, progress.step);
@@ -223,7 +222,7 @@ static bool due(struct mono last, int64_t every_ms)
 static int record_progress(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	bool graphs = watch->graphs_changed && due(watch->graphs_at, COMPILE_PROGRESS_MS);
-	bool numbers = watch->numbers_changed && due(watch->numbers_at, PROGRESS_MS);
+	bool numbers = watch->numbers_changed && due(watch->driver->progress_at, PROGRESS_MS);
 
 	if (at_end) {
 		/* "No graph was compiled in training" is a fact worth recording too. */

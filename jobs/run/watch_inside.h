@@ -29,7 +29,7 @@ struct attempt_watch {
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as the book last counted them */
-	struct mono graphs_at, numbers_at;    /* when they were last recorded; ms 0: never */
+	struct mono graphs_at;                /* when they were last recorded; ms 0: never */
 	struct mono marks_at;                 /* when checkpoints were last looked for */
 	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
 	struct utc stepped_at;                /* when last_step was seen */

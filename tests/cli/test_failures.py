@@ -2,10 +2,13 @@
 cure, the exit code, and the same in `status`."""
 
 import json
+import os
 import signal
+import subprocess
 import time
 
 import pytest
+import stoker as cli
 
 BOOM = """
 import os
@@ -176,15 +179,15 @@ def step(number, args):
 """
 
 
-def start_slow(project, *argv):
+def start_slow(project, *argv, says="half way"):
     gate = project.root / "go"
-    project.extra(SLOW.format(gate=str(gate)))
+    project.extra(SLOW.replace("half way", says).format(gate=str(gate)))
     process = project.start("run", project.spec_path, "--id", "slow", *argv)
     for _ in range(600):
         if process.poll() is not None:
             break
         logs = project.stoker("logs", "slow", "--phase", "train")
-        if logs.code == 0 and "half way" in logs.out:
+        if logs.code == 0 and says in logs.out:
             return process, gate
         time.sleep(0.1)
     out, err = process.communicate()
@@ -282,3 +285,97 @@ def test_what_never_became_a_run_is_not_announced(project):
     assert "run none" not in result.text, str(result)
     project.write(secrets=None)
     assert "run none of fake" in project.run("--id", "none").err
+
+
+CURES = [
+    (("plan", "SPEC", "--set", "source.path=nope"), 3, ["--set: source.path=nope: ", "nope"], ["source.path"]),
+    (("plan", "SPEC", "--set", "source.rev=v1"), 3, ["--set: source.rev=v1: "], ["source.rev"]),
+    (("plan", "SPEC", "--set", "source.link=[x]"), 3, ["--set: source.link=[x]: "], ["source.link"]),
+    (("plan", "SPEC", "--set", "source.include=[zzz]"), 3, ["--set: source.include=[zzz]: "], ["pattern"]),
+    (("plan", "SPEC", "--set", "compile.depends_on=[zzz]"), 4, ["--set: compile.depends_on=[zzz]: "], ["file"]),
+    (("run", "SPEC", "--set", "secrets.X=file:/nope"), 4, ["'X'", "/nope"], ["secrets.X"]),
+    (("run", "SPEC", "--set", "workspace=/proc/xx"), 4, ["/proc/xx"], ["workspace"]),
+    (("run", "SPEC", "--set", "compile.cache_url=/proc/xx"), 4, ["/proc/xx", "cache"], ["compile.cache_url"]),
+    (("init", "/nodir/x.yaml"), 4, ["/nodir/x.yaml"], ["folder"]),
+    (("cache", "verify", "SPEC", "--set", "compile.kind=none"), 4, ["no cache"], ["compile.kind"]),
+]
+
+
+@pytest.mark.parametrize("argv, code, message, cure", CURES, ids=[" ".join(argv) for argv, *_ in CURES])
+def test_what_cannot_be_done_names_the_cause_and_the_cure(project, argv, code, message, cure):
+    result = project.stoker(*[project.spec_path if word == "SPEC" else word for word in argv])
+    assert result.code == code, str(result)
+    said = result.err.split("hint:")[0]
+    for word in message:
+        assert word in said, str(result)
+    for word in cure:
+        assert word in result.cure, str(result)
+    assert not project.ok("--json", "list").lines, "no run was made"
+
+
+def test_a_cache_folder_is_made_as_the_compiler_would_make_it(project):
+    project.run("--set", f"compile.cache_url={project.root}/deep/er/cache")
+    assert (project.root / "deep/er").stat().st_mode & 0o777 == 0o777 & ~umask()
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_file_name_that_is_not_utf8_names_the_cure(project):
+    (project.source / os.fsdecode(b"bad\xff")).write_text("x")
+    result = project.stoker("plan", project.spec_path)
+    assert result.code == 4 and "UTF-8" in result.err and "rename" in result.cure
+
+
+def test_a_closed_standard_output_is_told_from_a_full_disk():
+    command = ["/bin/sh", "-c", f"exec {cli.BINARY} version >&-"]
+    done = subprocess.run(command, capture_output=True, text=True, env=cli.environment(), timeout=60)
+    assert done.returncode == 4 and "closed" in done.stderr and "free space" not in done.stderr, done.stderr
+
+
+def test_a_damaged_cache_names_the_cures(project):
+    project.run()
+    project.entries()[0].write_bytes(b"")
+    by_spec = project.stoker("cache", "verify", project.spec_path)
+    assert by_spec.code == 5 and "stoker run" in by_spec.cure
+    by_url = project.stoker("cache", "verify", project.cache)
+    assert by_url.code == 5 and "next run" in by_url.cure and "stoker/" in by_url.cure
+    project.run()
+    damaged = project.cache / "stoker" / f"{'0' * 64}.json"
+    damaged.write_text("{")
+    result = project.stoker("cache", "verify", project.cache)
+    assert result.code == 5 and damaged.name in result.out and "remove the damaged locks" in result.cure
+    project.ok("cache", "verify", project.spec_path)
+    damaged.unlink()
+    project.ok("cache", "verify", project.cache)
+
+
+def test_a_driver_that_takes_over_does_not_repeat_progress_at_once(project):
+    process, gate = start_slow(project, says="step: 5 half")
+    while not project.events("slow", "train.progress"):
+        time.sleep(0.1)
+    process.kill()
+    process.communicate(timeout=60)
+    gate.touch()
+    project.run("--id", "slow")
+    steps = [row["step"] for row in project.events("slow", "train.progress")]
+    assert len(steps) == 2 and steps[-1] == 20, steps
+
+
+def test_the_state_of_an_older_version_is_closed_to_others(project):
+    project.run()
+    state = project.state / "stoker"
+    for path in (state, state / "runs", state / "journal.db"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    project.ok("list")
+    assert state.stat().st_mode & 0o077, "who only reads changes nothing"
+    project.run()
+    for path in (state, state / "runs", state / "journal.db"):
+        assert path.stat().st_mode & 0o077 == 0, path
+    (state / "mine.txt").write_text("x")
+    state.chmod(0o755)
+    project.run()
+    assert state.stat().st_mode & 0o777 == 0o755, "a folder of other things too"
