@@ -359,8 +359,10 @@ def test_a_driver_that_takes_over_does_not_repeat_progress_at_once(project):
         time.sleep(0.1)
     process.kill()
     process.communicate(timeout=60)
+    process = project.start("run", project.spec_path, "--id", "slow")
+    time.sleep(2)
     gate.touch()
-    project.run("--id", "slow")
+    assert cli.finish(process).code == 0
     steps = [row["step"] for row in project.events("slow", "train.progress")]
     assert len(steps) == 2 and steps[-1] == 20, steps
 
