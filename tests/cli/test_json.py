@@ -49,7 +49,7 @@ STATUS = shape(
     jit=shape(["graphs"], graphs=INT, seconds=REAL, cost=REAL),
     progress=shape([], step=INT, of=INT, rate=REAL, eta=REAL),
     metrics={"type": "object"}, attempts=items(ATTEMPT),
-    checkpoint=shape([], step=INT, url=TEXT), 
+    checkpoint=shape([], step=INT, url=TEXT),
     ledger=shape(["total", "unknown", *BINS], total=REAL, unknown=REAL, **dict.fromkeys(BINS, REAL)),
     cost=shape([], estimated=REAL, accrued=REAL), exit_code=INT)
 EVENT = shape(["v", "run", "seq", "at", "event"], v={"const": 1}, run=TEXT, seq=INT, at=AT,
