@@ -279,10 +279,12 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 		EVENT_SET(ev, seconds, (double)rng_below(&w->rng, 8 * w->job_pace) / 1000);
 	} else {
 		ev = pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS : EV_COMPILE_PROGRESS);
-		if (job->phase == PHASE_TRAIN)
+		if (job->phase == PHASE_TRAIN) {
 			EVENT_SET(ev, step, job->step);
-		else
+			EVENT_SET(ev, since, WALL_BEGIN + job->stepped_at + w->job_offset);
+		} else {
 			EVENT_SET(ev, graphs, job->graphs);
+		}
 	}
 	EVENT_SET(ev, attempt, job->attempt);
 	return true;

@@ -267,6 +267,7 @@ static void work(struct world *w, struct job *job)
 	job->step += 1 + rng_below(&w->rng, 1 + job->goal / 8);
 	if (job->first_step < 0)
 		job->first_step = job->step;
+	job->stepped_at = w->now;
 	job->graphs++;
 	job->has_news = true;
 	if (rng_below(&w->rng, 3) == 0)

@@ -93,7 +93,7 @@ struct job {
 	enum failure_class class;
 	const char *signature;       /* of its failure, or NULL */
 	int64_t claimed_at, over_at; /* 0: not yet */
-	int64_t started_at;
+	int64_t started_at, stepped_at;
 	bool lost_claim; /* it ended as "not mine" */
 	bool ever_held;  /* it held the claim at some time */
 	bool ran_without_claim;

@@ -277,6 +277,21 @@ static void a_hang_is_what_the_agent_says_and_no_more_than_there_was(void **stat
 	assert_int_equal(bin(&c, BIN_STEPS), 0);
 }
 
+static void a_hang_begins_when_the_last_step_was_seen(void **state)
+{
+	struct event end = ended(PHASE_TRAIN, 1, CLASS_TIMEOUT_HANG), late = progress(1, 50);
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	EVENT_SET(&late, since, 5000); /* journalled at the end only */
+	add(&b, 12000, late);
+	EVENT_SET(&end, hang, 7000);
+	add(&b, 12000, end);
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_HANG), 7000);
+}
+
 static void a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver(void **state)
 {
 	struct book b;
@@ -474,6 +489,7 @@ int main(void)
 		cmocka_unit_test(saving_is_checkpoint_as_far_as_its_time_is_told),
 		cmocka_unit_test(a_drain_is_checkpoint),
 		cmocka_unit_test(a_hang_is_what_the_agent_says_and_no_more_than_there_was),
+		cmocka_unit_test(a_hang_begins_when_the_last_step_was_seen),
 		cmocka_unit_test(
 			a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver),
 		cmocka_unit_test(a_driver_that_died_was_away_since_its_last_word),
