@@ -144,14 +144,18 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 	       0;
 	if (out_is_json()) {
 		json_auto_t *total = json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "complete", well, "locks",
+			"{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "complete", well, "locks",
 			(json_int_t)check.locks, "graphs", (json_int_t)check.graphs, "ok",
 			(json_int_t)check.ok, "missing", (json_int_t)check.missing, "truncated",
 			(json_int_t)check.truncated, "changed", (json_int_t)check.changed, "others",
-			(json_int_t)check.others);
+			(json_int_t)check.others, "behind", (json_int_t)check.behind);
 
 		out_json(total);
 	}
+	if (check.behind > 0)
+		out_line("locks that are behind: %" PRId64
+			 "; others have proved their graphs anew, and the next run takes that over",
+			 check.behind);
 	out_line("%" PRId64 " of %" PRId64 " graphs are as their locks say; locks: %" PRId64
 		 ", entries in no lock: %" PRId64,
 		 check.ok, check.graphs, check.locks, check.others);

@@ -42,12 +42,14 @@ int cache_list(struct store *store, listing_row_fn fn, void *arg, struct err **e
 struct cache_check {
 	int64_t locks, graphs;                   /* usable locks; distinct graphs that they name */
 	int64_t ok, missing, truncated, changed; /* of these */
-	int64_t others;                          /* entries that no lock names */
-	int64_t others_bad;                      /* of these: empty, or (deep) damaged */
+	int64_t behind;     /* locks to which lock_refresh has yet to be applied */
+	int64_t others;     /* entries that no lock names */
+	int64_t others_bad; /* of these: empty, or (deep) damaged */
 	int64_t damaged_locks;
 };
 
-/* `cache verify URL`: every graph of every lock against the content; entries
+/* `cache verify URL`: every graph of every lock against the content, well if any
+ * lock of this cache pins what is there; entries
  * that no lock names only by their size, or, with `deep`, by their form too.
  * `fn` gets what is not well, and the well ones too with `all`:
  * {"graph","path","state","what","locks":[…]} and {"lock","state":"damaged",

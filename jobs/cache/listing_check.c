@@ -4,6 +4,7 @@
 
 #include "jobs/cache/content.h"
 #include "jobs/cache/listing.h"
+#include "jobs/cache/proof.h"
 
 /* Which locks name a path: {path: [{"graph_key","name"}, …]}. */
 static json_t *index_locks(const struct lock_set *set, const char *only)
@@ -86,28 +87,30 @@ int cache_list(struct store *store, listing_row_fn fn, void *arg, struct err **e
 struct check {
 	struct store *store;
 	const struct cache_check_options *options;
-	json_t *index;  /* path → locks, of the locks that are checked */
-	json_t *judged; /* "path size digest", so that no file is read twice */
+	struct proofs *proofs; /* of all locks, whichever are checked */
+	json_t *index;         /* path → locks, of the locks that are checked */
+	json_t *judged;        /* paths that were told of */
 	listing_row_fn fn;
 	void *arg;
 	struct cache_check sum;
 };
 
-static int check_locked(struct check *check, const struct lock_graph *graph, struct err **err)
+/* One graph of one lock; `ret_behind` is set if another lock pins what is there. */
+static int check_locked(struct check *check, const struct compile_lock *lock,
+			const struct lock_graph *graph, bool *ret_behind, struct err **err)
 {
-	AUTO(auto_free)
-	char *pin = mem_format("%s %llu %s", graph->path, (unsigned long long)graph->size,
-			       graph->digest);
 	AUTO(auto_free) char *what = NULL;
+	struct judgement judgement;
 	enum lock_fault fault;
-	uint64_t size;
 	json_t *row;
 
-	if (json_object_get(check->judged, pin))
-		return 0;
-	json_object_set_new_nocheck(check->judged, pin, json_true());
-	if (lock_check_graph(check->store, graph, &fault, &size, err) < 0)
+	if (proofs_judge(check->proofs, lock->kind, graph, &judgement, err) < 0)
 		return -1;
+	*ret_behind = *ret_behind || judgement.lock;
+	fault = judgement.lock ? LOCK_SAME : judgement.fault;
+	if (json_object_get(check->judged, graph->path))
+		return 0;
+	json_object_set_new_nocheck(check->judged, graph->path, json_true());
 	check->sum.graphs++;
 	check->sum.ok += fault == LOCK_SAME;
 	check->sum.missing += fault == LOCK_MISSING;
@@ -117,9 +120,21 @@ static int check_locked(struct check *check, const struct lock_graph *graph, str
 		return 0;
 	row = graph_row(graph->key, graph->path, lock_fault_name(fault),
 			locks_of(check->index, graph->path));
-	what = lock_fault_words(graph, fault, size);
+	what = lock_fault_words(graph, fault, judgement.size);
 	js_put_str(row, "what", what);
 	return check->fn(check->arg, row, err);
+}
+
+static int check_lock(struct check *check, const struct compile_lock *lock, struct err **err)
+{
+	bool behind = false;
+	int done = 0;
+
+	check->sum.locks++;
+	for (size_t n = 0; done == 0 && n < lock->count; n++)
+		done = check_locked(check, lock, &lock->graphs[n], &behind, err);
+	check->sum.behind += behind;
+	return done;
 }
 
 /* An entry that may be in no lock. */
@@ -176,9 +191,7 @@ static int check_all(struct check *check, const struct lock_set *set, struct err
 
 		if (only && strcmp(only, lock->graph_key) != 0)
 			continue;
-		check->sum.locks++;
-		for (size_t n = 0; done == 0 && n < lock->count; n++)
-			done = check_locked(check, &lock->graphs[n], err);
+		done = check_lock(check, lock, err);
 	}
 	if (done == 0 && !only)
 		done = listing_each(check->store, NULL, check_other, check, err);
@@ -188,18 +201,19 @@ static int check_all(struct check *check, const struct lock_set *set, struct err
 int cache_check(struct store *store, const struct cache_check_options *options, listing_row_fn fn,
 		void *arg, struct cache_check *ret, struct err **err)
 {
-	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	AUTO(proofs_freep) struct proofs *proofs = NULL;
 	json_auto_t *index = NULL;
 	json_auto_t *judged = json_object();
 	struct check check = {
 		.store = store, .options = options, .judged = judged, .fn = fn, .arg = arg
 	};
 
-	if (lock_set_load(store, &set, err) < 0)
+	if (proofs_load(store, &proofs, err) < 0)
 		return -1;
-	index = index_locks(&set, options->only);
+	index = index_locks(proofs_locks(proofs), options->only);
 	check.index = index;
-	if (check_all(&check, &set, err) < 0)
+	check.proofs = proofs;
+	if (check_all(&check, proofs_locks(proofs), err) < 0)
 		return -1;
 	*ret = check.sum;
 	return 0;

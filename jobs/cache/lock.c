@@ -19,6 +19,7 @@ void compile_lock_freep(struct compile_lock **lock)
 	for (size_t i = 0; i < old->count; i++) {
 		free(old->graphs[i].key);
 		free(old->graphs[i].path);
+		free(old->graphs[i].proved_by);
 	}
 	free(old->graphs);
 	free(old->name);
@@ -32,6 +33,7 @@ void compile_lock_freep(struct compile_lock **lock)
 static json_t *graph_json(const struct lock_graph *graph)
 {
 	json_t *row = json_object();
+	char at[UTC_TEXT];
 
 	js_put(row, "key", js_text(graph->key, strlen(graph->key)));
 	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
@@ -39,6 +41,10 @@ static json_t *graph_json(const struct lock_graph *graph)
 	js_put_str(row, graph->tagged ? "etag" : "sha256", graph->digest);
 	if (graph->late)
 		js_put(row, "late", json_true());
+	if (graph->proved_by)
+		js_put(row, "proved",
+		       json_pack("{s:s, s:s}", "run", graph->proved_by, "at",
+				 utc_format(graph->proved_at, at)));
 	return row;
 }
 
@@ -106,16 +112,21 @@ static bool digest_is_good(const char *digest, bool tagged)
 static const char *read_graph(const json_t *row, const struct compile_kind *kind,
 			      struct lock_graph *ret)
 {
+	const json_t *proved = json_object_get(row, "proved");
+	const char *run = text_member(proved, "run"), *at = text_member(proved, "at");
 	const char *key = text_member(row, "key"), *path = text_member(row, "path");
 	const char *sha256 = text_member(row, "sha256"), *etag = text_member(row, "etag");
 	const char *digest = sha256 ? sha256 : etag;
 	int64_t size = js_int(row, "size", -1);
 	struct entry_object object;
+	struct utc proved_at = { 0 };
 
 	if (!key || !path || !digest || size < 0)
 		return "a graph in it lacks key, path, size or digest";
 	if (!digest_is_good(digest, !sha256))
 		return "a digest in it is none";
+	if (proved && (!run || !at || !utc_parse(at, &proved_at)))
+		return "it does not say who proved a graph in it";
 	if (!kind->object(path, &object) || object.role != ROLE_COMPILED ||
 	    object.graph.len != strlen(key) || memcmp(object.graph.text, key, object.graph.len))
 		return "a path in it is not that of its graph";
@@ -125,6 +136,8 @@ static const char *read_graph(const json_t *row, const struct compile_kind *kind
 		.size = (uint64_t)size,
 		.tagged = !sha256,
 		.late = js_bool(row, "late", false),
+		.proved_by = proved ? mem_copy(run) : NULL,
+		.proved_at = proved_at,
 	};
 	memcpy(ret->digest, digest, strlen(digest) + 1);
 	return NULL;
@@ -215,6 +228,18 @@ int lock_file_get(struct store *store, const char *graph_key, struct compile_loc
 	}
 	*ret = TAKE(lock);
 	return 1;
+}
+
+int lock_file_replace(struct store *store, const struct compile_lock *lock, const char *tag,
+		      struct err **err)
+{
+	json_auto_t *document = compile_lock_json(lock);
+	AUTO(auto_free) char *text = js_line(document);
+	AUTO(auto_free) char *object = lock_object_key(lock->graph_key);
+
+	if (!tag)
+		return store_put_if_absent(store, object, text, strlen(text), err);
+	return store_replace_if_same(store, object, tag, text, strlen(text), err);
 }
 
 int lock_load(struct store *store, const char *graph_key, struct compile_lock **ret,

@@ -4,10 +4,18 @@
  *
  *     {"v":1,"graph_key","name","kind","created","run","compiler":{…},
  *      "ingredients":{…},
- *      "graphs":[{"key","path","size","sha256"|"etag","late"}]}
+ *      "graphs":[{"key","path","size","sha256"|"etag","late",
+ *                "proved":{"run","at"}}]}
  *
  * A later run is warm only if every graph of it is still there and unchanged.
  * Directories are judged by size and SHA-256, other stores by size and tag.
+ *
+ * Locks of several graph keys may name one graph, and a compiler that has to
+ * compile it again does not give the same bytes again. So what one job has proved
+ * holds for all: whoever writes a lock refreshes the pins of the others that hold
+ * no more (`proved` then says who did), and whoever finds its own pin outdated
+ * takes over that of a lock which pins exactly what lies there. Bytes that no
+ * lock pins are proved by nobody and are never taken over.
  *
  * The cache is shared with other programs, so a lock is outside text too: one
  * that does not parse, names another key, or names a path that is no entry of
@@ -32,6 +40,11 @@ struct lock_graph {
 	char digest[STORE_TAG]; /* SHA-256, or the store's tag */
 	bool tagged;            /* digest is a tag ("etag") */
 	bool late;              /* a training run had to compile it */
+
+	/* Whose job has proved these bytes, where it was not that of the run which
+	 * wrote the lock; NULL, 0: it was. */
+	char *proved_by;
+	struct utc proved_at;
 };
 
 struct compile_lock {
@@ -60,9 +73,22 @@ struct lock_facts {
 
 /* After a complete verdict: pin every graph that the book names, and write the
  * lock. Late graphs of an older lock for this key are kept where they are still
- * unchanged. `ret` may be NULL. */
+ * unchanged. Then the locks of other keys are refreshed, as lock_refresh_others.
+ * `ret` and `ret_refreshed` may be NULL. */
 int lock_write(const struct lock_facts *facts, const struct graph_book *book,
-	       struct compile_lock **ret, struct err **err);
+	       struct compile_lock **ret, json_t **ret_refreshed, struct err **err);
+
+/* Bring one lock up to date: pins that hold no more are replaced by those of
+ * other locks of this cache that do. Safe against others doing the same.
+ * `ret_taken` gets how many; 0 also if there is no such lock. */
+int lock_refresh(struct store *store, const char *graph_key, int64_t *ret_taken, struct err **err);
+
+/* The other way round, after a job has proved what `lock` pins: the other locks
+ * that name the same graphs, where their own pins hold no more. One that cannot
+ * be refreshed now will refresh itself (lock_refresh), so that is no error:
+ * [{"graph_key","name","graphs": how many}] or, of such a one, "failed": why. */
+int lock_refresh_others(struct store *store, const struct compile_lock *lock, json_t **ret,
+			struct err **err);
 
 /* 1 loaded; 0 absent, and if a file is there that cannot be trusted, the reason
  * in `ret_damage` (yours to free, else NULL); -1 the store failed. */
@@ -88,13 +114,15 @@ struct lock_report {
 	bool warm; /* every graph is there and unchanged */
 	struct lock_problem *problems;
 	size_t count;
+	size_t behind; /* not as the lock says, but as another one does: lock_refresh */
 };
 void lock_report_clear(struct lock_report *report); /* for AUTO() */
 
-/* Compare a lock with the cache, reading every entry that it names. */
+/* Compare a lock with the cache, reading every entry that it names. What is
+ * behind is no problem, but does not make a warm lock either. */
 int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
 	       struct err **err);
-/* One graph, for callers that go through several locks. */
+/* One graph, against its pin alone. */
 int lock_check_graph(struct store *store, const struct lock_graph *graph, enum lock_fault *ret,
 		     uint64_t *ret_size, struct err **err);
 /* What is wrong with one graph, in words; yours to free. */
@@ -103,15 +131,19 @@ char *lock_fault_words(const struct lock_graph *graph, enum lock_fault fault, ui
 json_t *lock_problems_json(const struct compile_lock *lock, const struct lock_report *report);
 
 /* Delete the truncated and changed entries that this lock names: compilers do
- * not replace what is there, so a bad entry stays bad until it is removed.
+ * not replace what is there, so a bad entry stays bad until it is removed. Looks
+ * again right before: what any lock of the cache pins as it is now stays.
  * `ret_removed` gets [{"graph","path","state"}]. */
 int lock_repair(struct store *store, const struct compile_lock *lock,
 		const struct lock_report *report, json_t **ret_removed, struct err **err);
 
 /* After a successful training run: graphs that it had to compile and that are
- * now done in the cache join the lock, marked late. Safe against others doing
- * the same. `ret_joined` gets how many; 0 also if there is no such lock. */
-int lock_join_late(struct store *store, const struct compile_kind *kind, const char *graph_key,
+ * now done in the cache join the lock of `graph_key`, marked late; those that
+ * were in it and had got lost are pinned as they are now. Other locks are
+ * refreshed then. Safe against others doing the same. Of the facts it needs kind,
+ * store, run and time. `ret_joined` gets how many; 0 also if there is no such
+ * lock. */
+int lock_join_late(const struct lock_facts *facts, const char *graph_key,
 		   const struct graph_book *book, int64_t *ret_joined, struct err **err);
 
 /* The lock that explains a cold start best: of the same spec name if there is

@@ -51,10 +51,15 @@ static int view_of_lock(struct store *cache, struct cache_view *view, struct err
 	view->graphs = (int64_t)view->lock->count;
 	if (lock_check(cache, view->lock, &view->report, err) < 0)
 		return -1;
-	if (view->report.warm) {
+	if (view->report.count == 0) {
 		view->verdict = CACHE_WARM;
-		view->reason = mem_format("all %zu graphs of its lock are there, unchanged",
-					  view->lock->count);
+		view->reason =
+			view->report.warm
+				? mem_format("all %zu graphs of its lock are there, unchanged",
+					     view->lock->count)
+				: mem_format("all %zu graphs of its lock are there, %zu of them "
+					     "compiled anew and proved by other runs",
+					     view->lock->count, view->report.behind);
 		return 0;
 	}
 	view->problems = lock_problems_json(view->lock, &view->report);

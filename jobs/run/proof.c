@@ -9,6 +9,8 @@
 #include "jobs/cache/verdict.h"
 #include "jobs/run/driver_inside.h"
 
+#define REFRESH_TRIES 8 /* rounds against other runs that compile in the same cache */
+
 static int record_removed(struct driver *driver, json_t *removed, const char *reason,
 			  struct err **err)
 {
@@ -49,13 +51,42 @@ int driver_make_cache(struct driver *driver, struct err **err)
 	return 0;
 }
 
+/* What the cache says, after our lock has taken over what runs of other graph
+ * keys had to compile again: warm is only what the lock says, to the byte. */
+static int view_cache(struct driver *driver, struct cache_view *ret, int64_t *ret_taken,
+		      struct err **err)
+{
+	*ret_taken = 0;
+	for (int i = 0; i < REFRESH_TRIES; i++) {
+		int64_t taken = 0;
+
+		cache_view_clear(ret);
+		if (cache_view_make(driver->plan, ret, err) < 0)
+			return -1;
+		if (!ret->lock || ret->report.behind == 0)
+			return 0;
+		if (lock_refresh(driver->cache, ret->lock->graph_key, &taken, err) < 0)
+			return -1;
+		*ret_taken += taken;
+	}
+	err_set(err, EXIT_UNREACHABLE, "the compile cache '%s' keeps changing",
+		store_url(driver->cache));
+	return err_hint(err, "wait until other runs have compiled, then resume this one");
+}
+
 int driver_check_cache(struct driver *driver, struct err **err)
 {
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	AUTO(auto_free) char *reason = NULL;
 	struct event ev = { .kind = EV_CACHE_CHECKED };
+	int64_t taken;
 
-	if (cache_view_make(driver->plan, &view, err) < 0)
+	if (view_cache(driver, &view, &taken, err) < 0)
 		return -1;
+	reason = taken == 0 ? mem_copy(view.reason)
+			    : mem_format("%s; entries compiled anew that it took over from other "
+					 "locks: %lld",
+					 view.reason, (long long)taken);
 	/* A compiler does not replace what is there: a bad entry of our lock would
 	 * stay bad through phase 1. */
 	if (view.verdict == CACHE_COLD && view.lock && view.report.count > 0) {
@@ -73,14 +104,15 @@ int driver_check_cache(struct driver *driver, struct err **err)
 		EVENT_SET(&ev, graphs, view.graphs);
 	if (json_array_size(view.changed))
 		EVENT_SET(&ev, changed, view.changed);
-	EVENT_SET_STR(&ev, reason, view.reason);
+	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
 }
 
-static int write_lock(struct driver *driver, struct err **err)
+static struct lock_facts facts_of(const struct driver *driver)
 {
 	const json_t *compile = json_object_get(driver->plan, "compile");
-	struct lock_facts facts = {
+
+	return (struct lock_facts){
 		.kind = driver->kind,
 		.store = driver->cache,
 		.name = js_str(driver->plan, "name"),
@@ -89,15 +121,31 @@ static int write_lock(struct driver *driver, struct err **err)
 		.compiler = json_object_get(compile, "compiler"),
 		.ingredients = json_object_get(compile, "ingredients"),
 	};
+}
 
-	return lock_write(&facts, watch_book(driver), NULL, err);
+/* The other locks that were brought up to date go on record beside the verdict. */
+static int write_lock(struct driver *driver, struct cache_verdict *verdict, struct err **err)
+{
+	struct lock_facts facts = facts_of(driver);
+	json_auto_t *refreshed = NULL;
+
+	if (lock_write(&facts, watch_book(driver), NULL, &refreshed, err) < 0)
+		return -1;
+	if (json_array_size(refreshed))
+		js_put(verdict->evidence, "refreshed", TAKE(refreshed));
+	return 0;
 }
 
 /* One line; names the first graph that is not as it should be. */
 static char *verdict_summary(const struct cache_verdict *verdict, const struct book_counts *counts)
 {
 	const json_t *first = json_array_get(verdict->problems, 0);
+	size_t refreshed = json_array_size(json_object_get(verdict->evidence, "refreshed"));
 
+	if (verdict->complete && refreshed)
+		return mem_format("%lld compiled now, %lld were there before; locks of other graph "
+				  "keys refreshed: %zu",
+				  (long long)counts->misses, (long long)counts->hits, refreshed);
 	if (verdict->complete)
 		return mem_format("%lld compiled now, %lld were there before",
 				  (long long)counts->misses, (long long)counts->hits);
@@ -166,7 +214,7 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 		return 0;
 	}
 	driver->looked = false;
-	if (verdict.complete && write_lock(driver, err) < 0)
+	if (verdict.complete && write_lock(driver, &verdict, err) < 0)
 		return err_wrap(err, "cannot write the compile lock");
 	if (!verdict.complete &&
 	    (cache_repair(&request, &removed, err) < 0 ||
@@ -178,10 +226,12 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 int driver_join_late(struct driver *driver, struct err **err)
 {
 	const json_t *compile = json_object_get(driver->plan, "compile");
+	struct lock_facts facts;
 	int64_t joined;
 
 	if (!compile)
 		return 0;
-	return lock_join_late(driver->cache, driver->kind, js_str(compile, "graph_key"),
-			      watch_book(driver), &joined, err);
+	facts = facts_of(driver);
+	return lock_join_late(&facts, js_str(compile, "graph_key"), watch_book(driver), &joined,
+			      err);
 }

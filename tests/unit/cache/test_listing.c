@@ -35,7 +35,7 @@ static void lock_graphs(struct store *store, const char *name, int batch_size, c
 				    .ingredients = ingredients };
 	struct err *err = NULL;
 
-	lock_write(&facts, book, NULL, &err);
+	lock_write(&facts, book, NULL, NULL, &err);
 	assert_no_error(err);
 }
 

@@ -43,7 +43,7 @@ static struct compile_lock *write_lock(const struct world *world, const char *na
 	struct compile_lock *lock = NULL;
 	struct err *err = NULL;
 
-	lock_write(&facts, book, &lock, &err);
+	lock_write(&facts, book, &lock, NULL, &err);
 	assert_no_error(err);
 	return lock;
 }
@@ -70,6 +70,18 @@ static struct lock_report check(const struct world *world, const struct compile_
 	lock_check(world->store, lock, &report, &err);
 	assert_no_error(err);
 	return report;
+}
+
+static void join_late(const struct world *world, const char *graph_key,
+		      const struct graph_book *book, int64_t *ret_joined)
+{
+	struct lock_facts facts = {
+		.kind = jax(), .store = world->store, .run = "late-run", .now = { 7000 }
+	};
+	struct err *err = NULL;
+
+	lock_join_late(&facts, graph_key, book, ret_joined, &err);
+	assert_no_error(err);
 }
 
 static char *lock_path(const struct world *world, const struct compile_lock *lock)
@@ -198,7 +210,7 @@ static void a_graph_that_is_not_whole_cannot_be_locked(void **state)
 	write_entry(*state, KEY_F, "");
 	write_entry(*state, KEY_G, "");
 	cut_entry(*state, KEY_G, 50);
-	assert_int_equal(lock_write(&facts, book, NULL, &err), -1);
+	assert_int_equal(lock_write(&facts, book, NULL, NULL, &err), -1);
 	assert_contains(err->message, KEY_G);
 	assert_int_equal(err->code, EXIT_GATE);
 }
@@ -213,19 +225,16 @@ static void late_graphs_join_marked_and_stay_when_the_lock_is_written_again(void
 	struct graph_book *book = book_of(HIT("jit_f", KEY_F) MISS("jit_h", KEY_H)
 						  MISS("jit_gone", "jit_gone-" HEX_A));
 	int64_t count = -1;
-	struct err *err = NULL;
 
 	write_entry(*state, KEY_H, "h");
-	lock_join_late(world.store, jax(), lock->graph_key, book, &count, &err);
-	assert_no_error(err);
+	join_late(&world, lock->graph_key, book, &count);
 	assert_int_equal(count, 1);
 	joined = load(&world, lock->graph_key);
 	assert_int_equal(joined->count, 3);
 	assert_string_equal(joined->graphs[2].key, KEY_H);
 	assert_true(joined->graphs[2].late);
 	assert_false(joined->graphs[0].late);
-	lock_join_late(world.store, jax(), lock->graph_key, book, &count, &err);
-	assert_no_error(err);
+	join_late(&world, lock->graph_key, book, &count);
 	assert_int_equal(count, 0);
 	again = write_lock(&world, "vit", LOG_FG, 2000);
 	assert_int_equal(again->count, 3);
@@ -241,12 +250,10 @@ static void joining_without_a_lock_does_nothing(void **state)
 {
 	AUTO(world_clear) struct world world = world_of(*state);
 	AUTO(book_freep) struct graph_book *book = book_of(MISS("jit_f", KEY_F));
-	struct err *err = NULL;
 	int64_t count = -1;
 
 	write_entry(*state, KEY_F, "");
-	lock_join_late(world.store, jax(), HEX_A, book, &count, &err);
-	assert_no_error(err);
+	join_late(&world, HEX_A, book, &count);
 	assert_int_equal(count, 0);
 }
 

@@ -1,0 +1,169 @@
+/* Holding a cache against its locks, and removing what is damaged: see lock.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/content.h"
+#include "jobs/cache/lock_file.h"
+#include "jobs/cache/proof.h"
+
+static const char *const fault_names[] = {
+	[LOCK_SAME] = "ok",
+	[LOCK_MISSING] = "missing",
+	[LOCK_TRUNCATED] = "truncated",
+	[LOCK_CHANGED] = "changed",
+};
+
+const char *lock_fault_name(enum lock_fault fault)
+{
+	return fault_names[fault];
+}
+
+void lock_report_clear(struct lock_report *report)
+{
+	free(report->problems);
+	*report = (struct lock_report){ 0 };
+}
+
+int lock_check_graph(struct store *store, const struct lock_graph *graph, enum lock_fault *ret,
+		     uint64_t *ret_size, struct err **err)
+{
+	struct store_object object;
+	struct content content;
+	int found = store_stat(store, graph->path, &object, err);
+
+	*ret_size = 0;
+	*ret = LOCK_MISSING;
+	if (found <= 0)
+		return found;
+	*ret_size = object.size;
+	if (object.size != graph->size) {
+		*ret = LOCK_TRUNCATED;
+		return 0;
+	}
+	found = content_digest(store, graph->path, &content, err);
+	if (found <= 0)
+		return found;
+	*ret = content.tagged == graph->tagged && strcmp(content.digest, graph->digest) == 0
+		       ? LOCK_SAME
+		       : LOCK_CHANGED;
+	return 0;
+}
+
+/* Look again at what is not as the lock says: what other locks pin as it is, is
+ * no problem. */
+static int leave_proved(struct store *store, const struct compile_lock *lock,
+			struct lock_report *report, struct err **err)
+{
+	AUTO(proofs_freep) struct proofs *proofs = NULL;
+	size_t left = 0;
+
+	if (proofs_load(store, &proofs, err) < 0)
+		return -1;
+	for (size_t i = 0; i < report->count; i++) {
+		struct lock_problem problem = report->problems[i];
+		struct judgement judgement;
+
+		if (proofs_judge(proofs, lock->kind, &lock->graphs[problem.graph], &judgement,
+				 err) < 0)
+			return -1;
+		problem.fault = judgement.fault;
+		problem.size = judgement.size;
+		report->behind += judgement.lock != NULL;
+		if (!judgement.lock && problem.fault != LOCK_SAME)
+			report->problems[left++] = problem;
+	}
+	report->count = left;
+	return 0;
+}
+
+int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
+	       struct err **err)
+{
+	AUTO(lock_report_clear) struct lock_report report = { 0 };
+
+	for (size_t i = 0; i < lock->count; i++) {
+		struct lock_problem problem = { .graph = i };
+
+		if (lock_check_graph(store, &lock->graphs[i], &problem.fault, &problem.size, err) <
+		    0)
+			return err_wrap(err, "cannot compare the cache with its lock");
+		if (problem.fault == LOCK_SAME)
+			continue;
+		report.problems =
+			mem_grow(report.problems, report.count + 1, sizeof *report.problems);
+		report.problems[report.count++] = problem;
+	}
+	if (report.count > 0 && leave_proved(store, lock, &report, err) < 0)
+		return -1;
+	report.warm = report.count == 0 && report.behind == 0;
+	*ret = report;
+	report = (struct lock_report){ 0 };
+	return 0;
+}
+
+static json_t *problem_row(const struct lock_graph *graph, enum lock_fault fault)
+{
+	json_t *row = json_object();
+
+	js_put(row, "graph", js_text(graph->key, strlen(graph->key)));
+	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
+	js_put_str(row, "state", lock_fault_name(fault));
+	return row;
+}
+
+char *lock_fault_words(const struct lock_graph *graph, enum lock_fault fault, uint64_t size)
+{
+	switch (fault) {
+	case LOCK_MISSING:
+		return mem_copy("it is gone from the cache");
+	case LOCK_TRUNCATED:
+		return mem_format("it has %llu bytes instead of %llu", (unsigned long long)size,
+				  (unsigned long long)graph->size);
+	case LOCK_CHANGED:
+		return mem_copy("it has its size, but other content than was verified");
+	case LOCK_SAME:
+		break;
+	}
+	return mem_copy("unchanged");
+}
+
+json_t *lock_problems_json(const struct compile_lock *lock, const struct lock_report *report)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct lock_problem *problem = &report->problems[i];
+		const struct lock_graph *graph = &lock->graphs[problem->graph];
+		AUTO(auto_free)
+		char *what = lock_fault_words(graph, problem->fault, problem->size);
+		json_t *row = problem_row(graph, problem->fault);
+
+		js_put_str(row, "what", what);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+int lock_repair(struct store *store, const struct compile_lock *lock,
+		const struct lock_report *report, json_t **ret_removed, struct err **err)
+{
+	AUTO(proofs_freep) struct proofs *proofs = NULL;
+	json_auto_t *removed = json_array();
+
+	if (report->count > 0 && proofs_load(store, &proofs, err) < 0)
+		return -1;
+	for (size_t i = 0; i < report->count; i++) {
+		const struct lock_graph *graph = &lock->graphs[report->problems[i].graph];
+		struct judgement now;
+
+		if (proofs_judge(proofs, lock->kind, graph, &now, err) < 0)
+			return -1;
+		if (now.fault == LOCK_SAME || now.fault == LOCK_MISSING || now.lock)
+			continue;
+		if (store_delete(store, graph->path, err) < 0)
+			return err_wrap(err, "cannot remove a damaged entry of the cache");
+		json_array_append_new(removed, problem_row(graph, now.fault));
+	}
+	*ret_removed = TAKE(removed);
+	return 0;
+}

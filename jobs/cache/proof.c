@@ -1,0 +1,162 @@
+/* Entries against the pins of all locks: see proof.h. */
+#include "jobs/cache/proof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/content.h"
+
+struct proofs {
+	struct store *store;
+	struct lock_set set; /* empty for proofs_of */
+	struct compile_lock const *const *locks;
+	const struct compile_lock *only;
+	size_t count;
+	json_t *pins; /* {path: {pin: [lock, graph]}}, the indices of one who says so */
+	json_t *seen; /* {path: the pin that would hold now, null: nothing is there} */
+};
+
+void proofs_freep(struct proofs **proofs)
+{
+	struct proofs *old = *proofs;
+
+	if (!old)
+		return;
+	lock_set_clear(&old->set);
+	json_decref(old->pins);
+	json_decref(old->seen);
+	free(old);
+	*proofs = NULL;
+}
+
+/* What a lock says of one entry, as one text. */
+static char *pin_text(uint64_t size, bool tagged, const char *digest)
+{
+	return mem_format("%llu %s %s", (unsigned long long)size, tagged ? "etag" : "sha256",
+			  digest);
+}
+
+static char *pin_of(const struct lock_graph *graph)
+{
+	return pin_text(graph->size, graph->tagged, graph->digest);
+}
+
+static void index_pins(struct proofs *proofs)
+{
+	for (size_t i = 0; i < proofs->count; i++) {
+		const struct compile_lock *lock = proofs->locks[i];
+
+		for (size_t n = 0; n < lock->count; n++) {
+			const struct lock_graph *graph = &lock->graphs[n];
+			AUTO(auto_free) char *pin = pin_of(graph);
+			json_t *of_path = json_object_get(proofs->pins, graph->path);
+
+			if (!of_path) {
+				of_path = json_object();
+				json_object_set_new_nocheck(proofs->pins, graph->path, of_path);
+			}
+			json_object_set_new_nocheck(
+				of_path, pin, json_pack("[I, I]", (json_int_t)i, (json_int_t)n));
+		}
+	}
+}
+
+static struct proofs *proofs_new(struct store *store)
+{
+	struct proofs *proofs = mem_zero(1, sizeof *proofs);
+
+	proofs->store = store;
+	proofs->pins = json_object();
+	proofs->seen = json_object();
+	return proofs;
+}
+
+int proofs_load(struct store *store, struct proofs **ret, struct err **err)
+{
+	AUTO(proofs_freep) struct proofs *proofs = proofs_new(store);
+
+	if (lock_set_load(store, &proofs->set, err) < 0)
+		return -1;
+	proofs->locks = (struct compile_lock const *const *)proofs->set.locks;
+	proofs->count = proofs->set.count;
+	index_pins(proofs);
+	*ret = TAKE(proofs);
+	return 0;
+}
+
+struct proofs *proofs_of(struct store *store, const struct compile_lock *lock)
+{
+	struct proofs *proofs = proofs_new(store);
+
+	proofs->only = lock;
+	proofs->locks = &proofs->only;
+	proofs->count = 1;
+	index_pins(proofs);
+	return proofs;
+}
+
+const struct lock_set *proofs_locks(const struct proofs *proofs)
+{
+	return proofs->only ? NULL : &proofs->set;
+}
+
+bool proofs_differ(const struct proofs *proofs, const struct lock_graph *graph)
+{
+	const json_t *of_path = json_object_get(proofs->pins, graph->path);
+	AUTO(auto_free) char *pin = pin_of(graph);
+
+	return json_object_size(of_path) > (json_object_get(of_path, pin) ? 1 : 0);
+}
+
+/* What lies there now, or lay there when it was first asked for. */
+static int look(struct proofs *proofs, const char *path, const json_t **ret, struct err **err)
+{
+	struct content content;
+	int found;
+
+	*ret = json_object_get(proofs->seen, path);
+	if (*ret)
+		return 0;
+	found = content_digest(proofs->store, path, &content, err);
+	if (found < 0)
+		return err_wrap(err, "cannot compare the cache with its locks");
+	if (found > 0) {
+		AUTO(auto_free)
+		char *pin = pin_text(content.size, content.tagged, content.digest);
+
+		json_object_set_new_nocheck(
+			proofs->seen, path,
+			json_pack("{s:s, s:I}", "pin", pin, "size", (json_int_t)content.size));
+	} else {
+		json_object_set_new_nocheck(proofs->seen, path, json_null());
+	}
+	*ret = json_object_get(proofs->seen, path);
+	return 0;
+}
+
+int proofs_judge(struct proofs *proofs, const struct compile_kind *kind,
+		 const struct lock_graph *graph, struct judgement *ret, struct err **err)
+{
+	AUTO(auto_free) char *pin = pin_of(graph);
+	const json_t *seen, *known;
+	const struct compile_lock *lock;
+
+	*ret = (struct judgement){ .fault = LOCK_MISSING };
+	if (look(proofs, graph->path, &seen, err) < 0)
+		return -1;
+	if (json_is_null(seen))
+		return 0;
+	ret->size = (uint64_t)js_int(seen, "size", 0);
+	ret->fault = strcmp(js_str(seen, "pin"), pin) == 0 ? LOCK_SAME
+		     : ret->size != graph->size            ? LOCK_TRUNCATED
+							   : LOCK_CHANGED;
+	known = json_object_get(json_object_get(proofs->pins, graph->path), js_str(seen, "pin"));
+	if (ret->fault == LOCK_SAME || !known)
+		return 0;
+	lock = proofs->locks[json_integer_value(json_array_get(known, 0))];
+	if (lock->kind != kind)
+		return 0;
+	ret->lock = lock;
+	ret->graph = &lock->graphs[json_integer_value(json_array_get(known, 1))];
+	return 0;
+}
