@@ -99,7 +99,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
-	json_auto_t *result = NULL;
+	json_auto_t *result = NULL, *shown = NULL;
 	int code;
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
@@ -109,17 +109,18 @@ int cmd_plan(const struct args *args, struct err **err)
 		return code;
 	if (cache_view_make(plan->json, &view, err) < 0)
 		return -1;
+	shown = plan_as_shown(plan->json);
 	if (!out_is_json()) {
-		print_plan(args, plan->json, &view);
+		print_plan(args, shown, &view);
 		return EXIT_DONE;
 	}
 	result = json_object();
 	js_put(result, "spec", json_incref(json_object_get(plan->json, "spec")));
 	js_put_str(result, "engine", js_str(plan->json, "engine"));
 	js_put(result, "cache", cache_json(plan->json, &view));
-	js_put(result, "phases", phases_json(plan->json, view.verdict));
+	js_put(result, "phases", phases_json(shown, view.verdict));
 	js_put(result, "cost", cost_json(plan->json));
-	js_put(result, "requests", requests_json(plan->json));
+	js_put(result, "requests", requests_json(shown));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);

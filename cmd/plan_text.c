@@ -10,6 +10,45 @@
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			    "_-./=:,@%+";
 
+/* See jobs/store/order.h: of dollar signs right before "{STOKER_", two stand for
+ * one. */
+static json_t *shown(const char *text)
+{
+	static const char name[] = "{STOKER_";
+	struct sb out = SB_INIT;
+	json_t *ret;
+
+	while (*text) {
+		size_t plain_len = strcspn(text, "$"), dollars = strspn(text + plain_len, "$");
+		const char *after = text + plain_len + dollars;
+		bool told = strncmp(after, name, sizeof name - 1) == 0;
+
+		sb_add(&out, text, plain_len + (told ? (dollars + 1) / 2 : dollars));
+		text = after;
+	}
+	ret = js_text(out.text, out.len);
+	sb_release(&out);
+	return ret;
+}
+
+json_t *plan_as_shown(const json_t *plan)
+{
+	json_t *ret = json_deep_copy(plan), *phase, *value;
+	size_t i, n;
+	const char *name;
+
+	json_array_foreach (json_object_get(ret, "phases"), i, phase) {
+		json_t *command = json_object_get(phase, "command");
+		json_t *env = json_object_get(phase, "env");
+
+		json_array_foreach (command, n, value)
+			json_array_set_new(command, n, shown(json_string_value(value)));
+		json_object_foreach (env, name, value)
+			json_object_set_new(env, name, shown(json_string_value(value)));
+	}
+	return ret;
+}
+
 char *command_text(const json_t *command)
 {
 	struct sb text = SB_INIT;

@@ -7,6 +7,10 @@
 /* A command as one would type it into a shell; NULL for none. Yours to free. */
 char *command_text(const json_t *command);
 
+/* The plan with commands and variables as the job will see them: what the agent
+ * would still have to take for no reference is the plain text. A new reference. */
+json_t *plan_as_shown(const json_t *plan);
+
 #define CHANGES_SHOWN ((size_t)10) /* where they are not what was asked for */
 
 /* "  hyperparameters.batch_size: 32 → 64" on stdout, a line each, and how many

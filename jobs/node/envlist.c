@@ -112,7 +112,28 @@ static void put_launcher(struct envlist *env, const struct task *task, const str
 	put_number(env, "PET_MASTER_PORT", claim->master_port);
 }
 
-/* `env` holds the STOKER_* already: the values refer to them. */
+/* The order's variables whose names begin with `prefix`. */
+static int put_expanded(struct envlist *env, const struct envlist *known, const struct task *task,
+			const char *prefix, struct err **err)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (json_object_get(task->order, "env"), name, value) {
+		AUTO(auto_free) char *where = mem_format("env.%s", name);
+		AUTO(auto_free) char *expanded = NULL;
+
+		if (!text_starts(name, prefix))
+			continue;
+		if (envlist_expand(known, json_string_value(value), where, &expanded, err) < 0)
+			return -1;
+		envlist_put(env, name, expanded);
+	}
+	return 0;
+}
+
+/* `env` holds the STOKER_* already: the values refer to them, and to the
+ * hyperparameters. */
 static int put_ordered(struct envlist *env, const struct task *task, struct err **err)
 {
 	AUTO(envlist_release) struct envlist known = { 0 };
@@ -126,18 +147,13 @@ static int put_ordered(struct envlist *env, const struct task *task, struct err 
 		*equals = '\0';
 		envlist_put(&known, ours, equals + 1);
 	}
+	/* One may refer to another, wherever that stands. */
 	json_object_foreach (json_object_get(task->order, "env"), name, value)
 		if (text_starts(name, "STOKER_HP_"))
 			envlist_put(&known, name, json_string_value(value));
-	json_object_foreach (json_object_get(task->order, "env"), name, value) {
-		AUTO(auto_free) char *where = mem_format("env.%s", name);
-		AUTO(auto_free) char *expanded = NULL;
-
-		if (envlist_expand(&known, json_string_value(value), where, &expanded, err) < 0)
-			return -1;
-		envlist_put(env, name, expanded);
-	}
-	return 0;
+	if (put_expanded(&known, &known, task, "STOKER_HP_", err) < 0)
+		return -1;
+	return put_expanded(env, &known, task, "", err);
 }
 
 static int put_secrets(struct envlist *env, const struct task *task, struct err **err)
@@ -204,6 +220,16 @@ static bool parse_reference(const char *text, char **ret_name, char **ret_fallba
 	return true;
 }
 
+/* How many dollar signs stand right before `at`. */
+static size_t dollars_before(const char *text, const char *at)
+{
+	size_t count = 0;
+
+	while (at - count > text && *(at - count - 1) == '$')
+		count++;
+	return count;
+}
+
 int envlist_expand(const struct envlist *env, const char *text, const char *where, char **ret,
 		   struct err **err)
 {
@@ -213,10 +239,16 @@ int envlist_expand(const struct envlist *env, const char *text, const char *wher
 	while ((at = strstr(text, REFERENCE))) {
 		AUTO(auto_free) char *name = NULL;
 		AUTO(auto_free) char *fallback = NULL;
+		size_t len, before = dollars_before(text, at);
 		const char *value;
-		size_t len;
 
-		sb_add(&out, text, (size_t)(at - text));
+		sb_add(&out, text, (size_t)(at - text) - before);
+		for (size_t i = 0; i < (before + 1) / 2; i++)
+			sb_addc(&out, '$');
+		if (before % 2) {
+			text = at + 1;
+			continue;
+		}
 		if (!parse_reference(at, &name, &fallback, &len)) {
 			sb_adds(&out, REFERENCE);
 			text = at + strlen(REFERENCE);

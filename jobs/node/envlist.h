@@ -31,9 +31,11 @@ int envlist_build(const struct task *task, const struct claim *claim, struct env
 int envlist_command(const struct task *task, const struct envlist *env, char ***ret,
 		    struct err **err);
 
-/* Replace ${STOKER_NAME} and ${STOKER_NAME:-text} in `text`; every other dollar
- * sign stays as it is. One that is not set is an error (EXIT_SPEC) that names
- * it and `where`. An empty value counts as set, but takes the text after ":-". */
+/* Replace ${STOKER_NAME} and ${STOKER_NAME:-text} in `text`, and each "$$" right
+ * before "{STOKER_" or before such a reference by "$"; every other dollar sign
+ * stays as it is, and what comes in is not looked at again. One that is not set is an error
+ * (EXIT_SPEC) that names it and `where`. An empty value counts as set, but takes the text after
+ * ":-". */
 int envlist_expand(const struct envlist *env, const char *text, const char *where, char **ret,
 		   struct err **err);
 

@@ -120,7 +120,9 @@ struct env_edit {
 
 static void set_variable(void *arg, const char *name, const char *value)
 {
-	js_put_str(((struct env_edit *)arg)->env, name, value);
+	AUTO(auto_free) char *deferred = spec_deferred(value);
+
+	js_put_str(((struct env_edit *)arg)->env, name, deferred);
 }
 
 /* Everything the command gets beyond the agent's own variables: the spec's env,

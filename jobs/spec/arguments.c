@@ -44,7 +44,7 @@ static void json_text(struct sb *out, const struct node *node)
 	} else if (kind == SCALAR_INT || kind == SCALAR_REAL) {
 		json_number_text(out, node->text);
 	} else {
-		json_auto_t *text = json_string_nocheck(node->text);
+		json_auto_t *text = json_string_nocheck(node_deferred(node));
 		char *quoted = json_dumps(text, JSON_ENCODE_ANY);
 
 		sb_adds(out, quoted ? quoted : "\"\"");
@@ -61,7 +61,7 @@ char *render_value(const struct node *node)
 	if (node->kind == NODE_SCALAR) {
 		if (!node->quoted && scalar_kind(node->text) == SCALAR_BOOL)
 			return mem_copy(scalar_true(node->text) ? "True" : "False");
-		return mem_copy(node->text);
+		return mem_copy(node_deferred(node));
 	}
 	json_text(&out, node);
 	return sb_take(&out);
@@ -119,9 +119,21 @@ static size_t hyperparameters(const struct spec *spec, bool with_overrides,
 	return overlay(&merged, &short_form, ret_entries);
 }
 
+json_t *command_texts(const struct spec *spec)
+{
+	const struct node *list = node_of_field(spec, SPEC_COMMAND);
+	json_t *texts = json_deep_copy(spec_get(spec, SPEC_COMMAND));
+
+	for (size_t i = 0; list && i < list->count; i++)
+		if (list->entries[i].value->deferred)
+			json_array_set_new(texts, i,
+					   json_string_nocheck(list->entries[i].value->deferred));
+	return texts;
+}
+
 char **spec_arguments(const struct spec *spec, bool with_overrides)
 {
-	const json_t *command = spec_get(spec, SPEC_COMMAND);
+	json_auto_t *command = command_texts(spec);
 	AUTO(auto_free) struct entry *entries = NULL;
 	struct step_limit steps;
 	size_t count = hyperparameters(spec, with_overrides, &steps, &entries);
@@ -159,17 +171,28 @@ json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides)
 	return texts;
 }
 
-json_t *spec_env(const struct spec *spec, bool with_overrides)
+/* The variables of one field, on top of others. */
+static void put_env(const struct spec *spec, enum spec_field field, json_t *env)
 {
-	json_t *env = json_object(), *value;
+	const struct node *map = node_of_field(spec, field);
+	json_t *value;
 	const char *name;
 
-	json_object_foreach ((json_t *)(uintptr_t)spec_get(spec, SPEC_ENV), name, value)
+	json_object_foreach ((json_t *)(uintptr_t)spec_get(spec, field), name, value)
 		json_object_set_nocheck(env, name, value);
-	if (!with_overrides)
-		return env;
-	json_object_foreach ((json_t *)(uintptr_t)spec_get(spec, SPEC_COMPILE_OVERRIDES_ENV), name,
-			     value)
-		json_object_set_nocheck(env, name, value);
+	for (size_t i = 0; map && i < map->count; i++)
+		if (map->entries[i].value->deferred)
+			json_object_set_new_nocheck(
+				env, map->entries[i].key,
+				json_string_nocheck(map->entries[i].value->deferred));
+}
+
+json_t *spec_env(const struct spec *spec, bool with_overrides)
+{
+	json_t *env = json_object();
+
+	put_env(spec, SPEC_ENV, env);
+	if (with_overrides)
+		put_env(spec, SPEC_COMPILE_OVERRIDES_ENV, env);
 	return env;
 }

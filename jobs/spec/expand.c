@@ -7,6 +7,9 @@
 #include "jobs/base/sb.h"
 #include "jobs/base/text.h"
 #include "jobs/spec/path.h"
+#include "jobs/spec/spec.h"
+
+#define DEFERRED "${STOKER_" /* how a reference begins that the agent replaces */
 
 struct expander {
 	struct arena *arena;
@@ -44,12 +47,78 @@ static void unset(struct expander *x, const struct node *node, const struct path
 		     "set it, or give a default: ${%s:-…}", name);
 }
 
-static void add_bounded(struct expander *x, const struct node *node, struct sb *out,
+/* One value being put together, twice: as people see it, and as the agent gets
+ * it, where references stay told from what only looks like one. */
+struct value {
+	struct sb text, deferred;
+	struct sb literal; /* behind the last reference, still to be deferred */
+	bool any;          /* a variable was replaced */
+};
+
+static void value_release(struct value *value)
+{
+	sb_release(&value->text);
+	sb_release(&value->deferred);
+	sb_release(&value->literal);
+}
+
+static void add_literal(struct value *value, const char *text, size_t len)
+{
+	sb_add(&value->text, text, len);
+	sb_add(&value->literal, text, len);
+}
+
+/* Literal dollar signs are doubled where the agent would read them as a part of
+ * a reference: before one, and before what looks like one. */
+static void defer_literal(struct value *value, bool before_reference)
+{
+	const char *text = value->literal.text;
+
+	while (*text) {
+		size_t plain = strcspn(text, "$"), dollars = strspn(text + plain, "$");
+		const char *after = text + plain + dollars;
+		bool told = *after ? text_starts(after, DEFERRED + 1) : before_reference;
+
+		sb_add(&value->deferred, text, plain + dollars);
+		if (told)
+			sb_add(&value->deferred, text + plain, dollars);
+		text = after;
+	}
+	sb_clear(&value->literal);
+}
+
+/* The text of a default, in which $$ stands for $ as everywhere. */
+static char *default_text(const char *text, size_t len)
+{
+	struct sb out = SB_INIT;
+
+	for (size_t i = 0; i < len; i++) {
+		sb_addc(&out, text[i]);
+		i += text[i] == '$' && i + 1 < len && text[i + 1] == '$';
+	}
+	return sb_take(&out);
+}
+
+/* "${STOKER_…}", from `text` up to `end`, its brace: stays for the agent. */
+static void add_reference(struct value *value, const char *text, const char *end)
+{
+	const char *colon = memchr(text, ':', (size_t)(end - text));
+	const char *rest = colon ? colon : end;
+	AUTO(auto_free) char *fallback = default_text(rest, (size_t)(end + 1 - rest));
+
+	defer_literal(value, true);
+	sb_add(&value->text, text, (size_t)(rest - text));
+	sb_adds(&value->text, fallback);
+	sb_add(&value->deferred, text, (size_t)(rest - text));
+	sb_adds(&value->deferred, fallback);
+}
+
+static void add_bounded(struct expander *x, const struct node *node, struct value *out,
 			const char *text, size_t len)
 {
 	x->bytes += len;
 	if (x->bytes <= EXPAND_TEXT_MAX) {
-		sb_add(out, text, len);
+		add_literal(out, text, len);
 		return;
 	}
 	if (!x->full)
@@ -61,7 +130,7 @@ static void add_bounded(struct expander *x, const struct node *node, struct sb *
 
 /* One "${…}" at `text`; what follows it, or NULL after a problem. */
 static const char *expand_one(struct expander *x, const struct node *node, const struct path *path,
-			      const char *text, struct sb *out)
+			      const char *text, struct value *out)
 {
 	size_t len = name_length(text + 2);
 	const char *after = text + 2 + len, *end = strchr(text, '}');
@@ -72,8 +141,8 @@ static const char *expand_one(struct expander *x, const struct node *node, const
 		return malformed(x, node, path, "'${' without a variable name");
 	if (!end)
 		return malformed(x, node, path, "'${' without '}'");
-	if (text_starts(name, "STOKER_")) {
-		sb_add(out, text, (size_t)(end + 1 - text));
+	if (text_starts(text, DEFERRED)) {
+		add_reference(out, text, end);
 		return end + 1;
 	}
 	if (*after != '}' && strncmp(after, ":-", 2) != 0)
@@ -86,43 +155,57 @@ static const char *expand_one(struct expander *x, const struct node *node, const
 			return malformed(x, node, path, "the value of a variable is not UTF-8");
 		add_bounded(x, node, out, value, strlen(value));
 	} else if (*after == ':') {
-		add_bounded(x, node, out, after + 2, (size_t)(end - after - 2));
+		AUTO(auto_free) char *other = default_text(after + 2, (size_t)(end - after - 2));
+
+		add_bounded(x, node, out, other, strlen(other));
 	} else {
 		unset(x, node, path, name);
 		return NULL;
 	}
+	out->any = true;
 	return end + 1;
 }
 
 static void expand_scalar(struct expander *x, struct node *node, const struct path *path)
 {
-	AUTO(sb_release) struct sb out = SB_INIT_MAX(EXPAND_TEXT_MAX);
+	AUTO(value_release)
+	struct value out = { .text = SB_INIT_MAX(EXPAND_TEXT_MAX),
+			     .deferred = SB_INIT_MAX(2 * EXPAND_TEXT_MAX),
+			     .literal = SB_INIT_MAX(EXPAND_TEXT_MAX) };
 	const char *text = node->text, *dollar = strchr(text, '$');
-	bool any = false;
 
 	if (!dollar)
 		return;
 	while (dollar) {
-		sb_add(&out, text, (size_t)(dollar - text));
-		if (dollar[1] == '$') {
-			sb_addc(&out, '$');
-			text = dollar + 2;
-		} else if (dollar[1] == '{') {
-			any = any || !text_starts(dollar + 2, "STOKER_");
+		add_literal(&out, text, (size_t)(dollar - text));
+		if (dollar[1] == '{') {
 			text = expand_one(x, node, path, dollar, &out);
 			if (!text) {
 				node->unknown = true;
 				return;
 			}
 		} else {
-			sb_addc(&out, '$');
-			text = dollar + 1;
+			add_literal(&out, "$", 1);
+			text = dollar + (dollar[1] == '$' ? 2 : 1);
 		}
 		dollar = strchr(text, '$');
 	}
-	sb_adds(&out, text);
-	node->text = arena_text(x->arena, out.text, out.len);
-	node->expanded = any;
+	add_literal(&out, text, strlen(text));
+	defer_literal(&out, false);
+	node->text = arena_text(x->arena, out.text.text, out.text.len);
+	node->expanded = out.any;
+	if (out.deferred.len != out.text.len)
+		node->deferred = arena_text(x->arena, out.deferred.text, out.deferred.len);
+}
+
+char *spec_deferred(const char *text)
+{
+	AUTO(value_release)
+	struct value value = { SB_INIT, SB_INIT, SB_INIT, false };
+
+	add_literal(&value, text, strlen(text));
+	defer_literal(&value, false);
+	return sb_take(&value.deferred);
 }
 
 static void walk(struct expander *x, struct node *node, const struct path *path)

@@ -1,6 +1,8 @@
 /*
  * ${VAR} and ${VAR:-default} in values, never in keys. ${STOKER_…} stays for
- * the agent to expand on the node; $$ is a literal $.
+ * the agent to expand on the node; $$ is a literal $. What comes out of $$ or of
+ * a variable is never expanded again, neither here nor on the node: where it looks
+ * like a reference, the node's `deferred` says that it is none.
  */
 #ifndef STK_SPEC_EXPAND_H
 #define STK_SPEC_EXPAND_H

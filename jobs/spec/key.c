@@ -85,7 +85,8 @@ static char *compiler_flags(const char *flags)
 
 static void add_env(const struct spec *spec, json_t *key)
 {
-	json_t *env = (json_t *)(uintptr_t)spec_get(spec, SPEC_ENV), *value;
+	json_auto_t *env = spec_env(spec, false);
+	json_t *value;
 	const char *name;
 
 	json_object_foreach (env, name, value) {
@@ -148,6 +149,8 @@ json_t *spec_key_ingredients(const struct spec *spec)
 			add_hyperparameters(spec, key);
 		else if (field == SPEC_ENV)
 			add_env(spec, key);
+		else if (field == SPEC_COMMAND)
+			json_object_set_new_nocheck(key, fields[id].path, command_texts(spec));
 		else if (fields[id].type == FIELD_LIST)
 			json_object_set_new_nocheck(key, fields[id].path,
 						    json_deep_copy(spec_get(spec, field)));

@@ -130,6 +130,11 @@ struct entry *node_entry(const struct node *map, const char *key)
 	return NULL;
 }
 
+const char *node_deferred(const struct node *node)
+{
+	return node->deferred ? node->deferred : node->text;
+}
+
 bool node_is_null(const struct node *node)
 {
 	return node->kind == NODE_SCALAR && !node->quoted && !node->expanded &&

@@ -42,6 +42,9 @@ struct node {
 	struct mark at;
 	const char *text;    /* scalar: NUL-terminated, no NUL inside */
 	const char *written; /* before variables were expanded */
+	/* The text with a literal "${STOKER_" told from a reference, as
+	 * jobs/store/order.h has it; NULL: the text as it is says the same. */
+	const char *deferred;
 	struct entry *entries;
 	size_t count, cap;
 	size_t weight, bytes; /* nodes and text below, each alias counted in full */
@@ -57,6 +60,8 @@ struct node *node_own(struct arena *arena, const struct node *node);
 
 /* The entry of a map, or NULL. Linear: for the few names of a section. */
 struct entry *node_entry(const struct node *map, const char *key);
+/* The text of a scalar as the agent is to get it. */
+const char *node_deferred(const struct node *node);
 /* Plain and empty, ~ or null: no value. */
 bool node_is_null(const struct node *node);
 /* "a text", "a list", "a map" for messages. */

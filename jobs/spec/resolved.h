@@ -66,8 +66,11 @@ const struct node *node_of_field(const struct spec *spec, enum spec_field field)
 
 /* --- arguments.c --- */
 
-/* A hyperparameter as the script will see it; NULL for null. Yours. */
+/* A hyperparameter as the script will see it, for the agent (node_deferred); NULL
+ * for null. Yours. */
 char *render_value(const struct node *node);
+/* The command, for the agent. A new reference. */
+json_t *command_texts(const struct spec *spec);
 /* The nodes of one free map with those of `over` (or NULL) on top, in spec
  * order; entries in *ret_entries are borrowed, the array is yours. */
 size_t overlay(const struct node *map, const struct node *over, struct entry **ret_entries);

@@ -121,15 +121,21 @@ bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int 
 const char *spec_override(const struct spec *spec, const char *dotted);
 const char *spec_file(const struct spec *spec);
 
-/* --- What the job gets. --- */
+/* --- What the job gets. ---
+ *
+ * In all of it ${STOKER_…} is left for the agent, and a literal "${STOKER_" is
+ * told from that as jobs/store/order.h has it: $${STOKER_RUN} in the spec is
+ * $${STOKER_RUN} here, and ${STOKER_RUN} in spec_get() and for the job. */
+
+/* Any other text for the job, as these have it: none of it is a reference. Yours. */
+char *spec_deferred(const char *text);
 
 /* The command and its hyperparameters: `--name value` in spec order, numbers
  * as written (3.0e-4 stays 3.0e-4), booleans True and False, lists as JSON,
  * null left out. With `with_overrides` as phase 1 sees it: compile.overrides
  * and compile.max_steps applied. NULL-terminated, yours (auto_strv). */
 char **spec_arguments(const struct spec *spec, bool with_overrides);
-/* `env` as an object name → text, without secrets. ${STOKER_…} is still in it,
- * for the agent to expand. A new reference. */
+/* `env` as an object name → text, without secrets. A new reference. */
 json_t *spec_env(const struct spec *spec, bool with_overrides);
 /* The hyperparameters as name → text, rendered as above: the values of
  * STOKER_HP_<NAME>. A new reference. */
@@ -140,7 +146,8 @@ json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides);
  * "compile.kind": "jax", "resources.nodes": "4", "resources.instance": "trn1"
  * (the family). Left out: what compile.ignore names, phase 1's overrides,
  * secrets, and variables known to change no graph. Values under names that
- * look secret are "sha256:…". A new reference. */
+ * look secret are "sha256:…". A reference and a text that only looks like one
+ * differ, as above. A new reference. */
 json_t *spec_key_ingredients(const struct spec *spec);
 
 /* --- What this version cannot do yet. --- */

@@ -62,7 +62,9 @@
  *    "heartbeat_ms": between two looks at the claim (default 2000),
  *    "claim_wait_ms": how long other nodes wait for it (default 600000)}
  *   Strings of "command" and values of "env" may hold ${STOKER_NAME} and
- *   ${STOKER_NAME:-text}, which the agent expands.
+ *   ${STOKER_NAME:-text}, which the agent expands. Of the dollar signs right
+ *   before "{STOKER_" each two stand for one; an odd one left over begins a
+ *   reference. All other dollar signs are themselves.
  *
  * The agent's own environment, from the engine: PATH, HOME, USER, LANG, TMPDIR
  * and the secrets for the command; ORDER_TOKEN, a value of this one submission,

@@ -93,6 +93,27 @@ def test_a_variable_of_stoker_is_expanded_on_the_node(project):
     assert env["FROM"] == "c1"
 
 
+def test_what_only_looks_like_a_variable_of_stoker_is_left_alone(project):
+    project.extra(SHOW)
+    project.write(env={"A": "$${STOKER_PHASE}-${STOKER_PHASE}-$$$${STOKER_RUN}", "B": "${EVIL}",
+                       "C": "$$${STOKER_RUN}", "D": "${NONE:-$$x}${STOKER_NONE:-$$y}", "E": "$${HOME} $$$$ $x"},
+                  hyperparameters={"text": "$${STOKER_RUN}", "list": ["${STOKER_RUN}", "$${STOKER_RUN}"]})
+    caller = {"EVIL": "${STOKER_RUN}$$"}
+    project.run("--id", "ex4", env=caller)
+    env, argv = shown(project, "train"), shown(project, "train", "ARGV")
+    assert env["A"] == "${STOKER_PHASE}-train-$${STOKER_RUN}"
+    assert env["B"] == "${STOKER_RUN}$$"
+    assert env["C"] == "$ex4"
+    assert env["D"] == "$x$y"
+    assert env["E"] == "${HOME} $$ $x"
+    assert env["STOKER_HP_TEXT"] == argv[argv.index("--text") + 1] == "${STOKER_RUN}"
+    assert json.loads(argv[argv.index("--list") + 1]) == ["ex4", "${STOKER_RUN}"]
+    plan = project.ok("plan", "--requests", project.spec_path, env=caller).out
+    assert "A=${STOKER_PHASE}-${STOKER_PHASE}-$${STOKER_RUN}\n" in plan
+    assert "B=${STOKER_RUN}$$\n" in plan
+    assert "--text '${STOKER_RUN}'" in plan
+
+
 def files(folder: Path):
     return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
 

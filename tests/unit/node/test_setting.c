@@ -94,12 +94,14 @@ static void references_in_the_command_are_expanded(void **state)
 	json_t *order = order_for(place, "");
 
 	js_put(order, "command",
-	       json_pack("[s,s,s,s,s,s]", "printf", "[%s]", "rank=${STOKER_NODE_RANK}",
+	       json_pack("[s,s,s,s,s,s,s]", "printf", "[%s]", "rank=${STOKER_NODE_RANK}",
 			 "${STOKER_RESUME_FROM:-from scratch}", "$STOKER_RUN ${HOME} $$",
-			 "${STOKER_bad}${STOKER_"));
+			 "${STOKER_bad}${STOKER_",
+			 "$${STOKER_RUN}|$$${STOKER_RUN}|$$$${STOKER_RUN}|$$${STOKER_|$"));
 	assert_int_equal(run(place, order), 0);
 	out = output(place);
-	assert_has(out, "[rank=0][from scratch][$STOKER_RUN ${HOME} $$][${STOKER_bad}${STOKER_]");
+	assert_has(out, "[rank=0][from scratch][$STOKER_RUN ${HOME} $$][${STOKER_bad}${STOKER_]"
+			"[${STOKER_RUN}|$r1|$${STOKER_RUN}|$${STOKER_|$]");
 }
 
 static void a_reference_to_what_is_not_set_is_an_error_that_names_it(void **state)

@@ -211,6 +211,48 @@ static void norway_is_no_boolean(void **state)
 	assert_string_equal(argv[5], "off");
 }
 
+static const char *one_variable(const char *name)
+{
+	return strcmp(name, "EVIL") == 0 ? "${STOKER_RUN}$$" : NULL;
+}
+
+/* People and checks see the text; the agent can tell it from a reference, and so
+ * can the graph key. */
+static void what_only_looks_like_a_reference_is_told_from_one(void **state)
+{
+	static const char text[] = HEAD "env:\n"
+					"  A: $${STOKER_RUN}-${STOKER_RUN}-$$$${STOKER_RUN}\n"
+					"  B: ${EVIL}\n"
+					"  C: $$${STOKER_RUN}\n"
+					"  D: ${STOKER_X:-$$y}$$\n";
+	static const char *const wanted[][3] = {
+		{ "A", "${STOKER_RUN}-${STOKER_RUN}-$${STOKER_RUN}",
+		  "$${STOKER_RUN}-${STOKER_RUN}-$$$${STOKER_RUN}" },
+		{ "B", "${STOKER_RUN}$$", "$${STOKER_RUN}$$" },
+		{ "C", "$${STOKER_RUN}", "$$${STOKER_RUN}" },
+		{ "D", "${STOKER_X:-$y}$", "${STOKER_X:-$y}$" },
+	};
+	AUTO(problems_release) struct problems problems = { 0 };
+	AUTO(spec_freep) struct spec *spec = NULL;
+	json_auto_t *env = NULL;
+	json_auto_t *key = NULL;
+	AUTO(auto_free) char *deferred = spec_deferred("/a/$${STOKER_X}");
+
+	(void)state;
+	assert_int_equal(spec_parse("s", text, strlen(text), NULL, one_variable, &spec, &problems),
+			 0);
+	env = spec_env(spec, false);
+	key = spec_key_ingredients(spec);
+	for (size_t i = 0; i < STK_LENGTH(wanted); i++) {
+		AUTO(auto_free) char *ingredient = mem_format("env.%s", wanted[i][0]);
+
+		assert_string_equal(js_str(spec_get(spec, SPEC_ENV), wanted[i][0]), wanted[i][1]);
+		assert_string_equal(js_str(env, wanted[i][0]), wanted[i][2]);
+		assert_string_equal(js_str(key, ingredient), wanted[i][2]);
+	}
+	assert_string_equal(deferred, "/a/$$$${STOKER_X}");
+}
+
 static void an_override_without_path_or_value_is_refused(void **state)
 {
 	static const char *const sets[] = { "resources.nodes", "=5", "" };
@@ -323,6 +365,7 @@ int main(void)
 		cmocka_unit_test(later_overrides_win_and_anchors_stay_apart),
 		cmocka_unit_test(an_override_cures_what_the_file_has_wrong),
 		cmocka_unit_test(norway_is_no_boolean),
+		cmocka_unit_test(what_only_looks_like_a_reference_is_told_from_one),
 		cmocka_unit_test(an_override_without_path_or_value_is_refused),
 		cmocka_unit_test(problems_are_bounded_and_errors_are_kept_before_lints),
 		cmocka_unit_test(ten_thousand_unknown_names_are_answered_at_once),
