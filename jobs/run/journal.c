@@ -1,8 +1,10 @@
 /* The journal over its stores: see journal.h. */
 #include "jobs/run/journal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
@@ -45,16 +47,29 @@ static const struct journal_ops *find_kind(const char *scheme)
 	return NULL;
 }
 
-/* The kind of journal that lies in the folder; NULL: none yet. */
-static const struct journal_ops *kind_there(const char *dir)
+/* Is this file of a journal there: 1, 0, -1 we may not know. What cannot be seen
+ * is not nothing. */
+static int is_in(const char *dir, const char *name, struct err **err)
 {
-	AUTO(auto_free) char *database = fs_join(dir, JOURNAL_SQLITE_FILE);
-	AUTO(auto_free) char *mark = fs_join(dir, JOURNAL_DIR_MARK);
+	AUTO(auto_free) char *path = fs_join(dir, name);
+	struct stat st;
 
+	if (stat(path, &st) == 0)
+		return 1;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	return fs_error(err, errno, "cannot look into the state directory '%s'", dir);
+}
+
+/* The kind of journal that lies in the folder; NULL: none yet. */
+static int kind_there(const char *dir, const struct journal_ops **ret, struct err **err)
+{
 	/* A database first: it would be there before anybody wrote a mark beside it. */
-	if (fs_exists(database))
-		return &journal_sqlite;
-	return fs_exists(mark) ? &journal_objects : NULL;
+	int database = is_in(dir, JOURNAL_SQLITE_FILE, err);
+	int mark = database == 0 ? is_in(dir, JOURNAL_DIR_MARK, err) : 0;
+
+	*ret = database > 0 ? &journal_sqlite : mark > 0 ? &journal_objects : NULL;
+	return database < 0 || mark < 0 ? -1 : 0;
 }
 
 /* Which kind a folder is to have; `scheme` NULL: it is free to be chosen. */
@@ -68,7 +83,8 @@ static int choose_kind(struct journal *journal, const char *url, const char *sch
 		err_set(err, EXIT_USAGE, "no such kind of state: '%s'", url);
 		return err_hint(err, "give a directory, sqlite:DIRECTORY or dir:DIRECTORY");
 	}
-	there = kind_there(journal->dir);
+	if (kind_there(journal->dir, &there, err) < 0)
+		return -1;
 	if (asked && there && asked != there) {
 		err_set(err, EXIT_REFUSED, "'%s' holds a journal of the kind %s, not %s",
 			journal->dir, there->scheme, asked->scheme);

@@ -10,8 +10,10 @@
 #include <sqlite3.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 
 #define FORMAT_VERSION 1
 #define BUSY_WAIT_MS   10000
+#define WAL_SUFFIX     "-wal"
 
 struct sqlite_store {
 	sqlite3 *db;
@@ -141,18 +144,108 @@ static char *immutable_uri(const char *path)
 	return sb_take(&uri);
 }
 
-/* Readers open for writing too where they may, because only then can SQLite
- * tidy its side files away; on a read-only file system they read the database
- * as it lies there. */
-static int open_to_read(struct sqlite_store *store, struct err **err)
+/* Copy a file whole; both must be small enough for the temporary folder. */
+static int copy_file(const char *from, const char *to, struct err **err)
 {
-	AUTO(auto_free) char *uri = NULL;
+	AUTO(auto_close) int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO(auto_close) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ssize_t sent;
+
+	if (in < 0)
+		return fs_error(err, errno, "cannot read '%s'", from);
+	if (out < 0)
+		return fs_error(err, errno, "cannot make '%s'", to);
+	while ((sent = sendfile(out, in, NULL, (size_t)1 << 30)) > 0)
+		;
+	return sent < 0 ? fs_error(err, errno, "cannot copy '%s' to '%s'", from, to) : 0;
+}
+
+static int no_copy(struct err **err)
+{
+	return err_hint(err, "make the state directory writable, or name a folder with room in "
+			     "TMPDIR: its newest events lie in a log that can only be read from a "
+			     "copy");
+}
+
+static bool answers(struct sqlite_store *store)
+{
 	char tables[8];
 
+	ask(store->db, "SELECT count(*) FROM sqlite_master", tables, sizeof tables);
+	return tables[0] != '\0';
+}
+
+/* Open a copy of database and log in `folder`, which may go when that is done:
+ * SQLite holds all of its files open from the first read on. */
+static int open_copy_in(struct sqlite_store *store, const char *folder, const char *log,
+			struct err **err)
+{
+	AUTO(auto_free) char *copy = fs_join(folder, JOURNAL_SQLITE_FILE);
+	AUTO(auto_free) char *copied_log = mem_format("%s" WAL_SUFFIX, copy);
+
+	if (copy_file(log, copied_log, err) < 0 || copy_file(store->path, copy, err) < 0)
+		return no_copy(err);
+	if (sqlite3_open_v2(copy, &store->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+	    !answers(store))
+		return fail(err, store, "read");
+	return 0;
+}
+
+static int open_copy(struct sqlite_store *store, const char *log, struct err **err)
+{
+	const char *set = getenv("TMPDIR");
+	AUTO(auto_free)
+	char *folder =
+		mem_format("%s/" FS_TEMP_PREFIX "XXXXXX", set && set[0] == '/' ? set : "/tmp");
+	AUTO(err_freep) struct err *left = NULL;
+	int result;
+
+	if (!mkdtemp(folder)) {
+		fs_error(err, errno, "cannot make a temporary folder '%s'", folder);
+		return no_copy(err);
+	}
+	result = open_copy_in(store, folder, log, err);
+	if (fs_remove_tree(folder, &left) < 0 && result == 0) {
+		*err = TAKE(left);
+		return -1;
+	}
+	return result;
+}
+
+/* Without a single write: as the database lies there. Events that are only in its
+ * log would be lost without a word, so where there is a log it is read from a
+ * copy. Nobody can be writing now: a writer keeps the log's index beside it, with
+ * which SQLite would have read it in place. */
+static int open_untouched(struct sqlite_store *store, struct err **err)
+{
+	AUTO(auto_free) char *log = mem_format("%s" WAL_SUFFIX, store->path);
+	AUTO(auto_free) char *uri = NULL;
+	struct stat st;
+
+	if (stat(log, &st) < 0 && errno != ENOENT)
+		return fs_error(err, errno, "cannot look at '%s'", log);
+	if (stat(log, &st) == 0 && st.st_size > 0)
+		return open_copy(store, log, err);
+	uri = immutable_uri(store->path);
+	if (sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) !=
+	    SQLITE_OK)
+		return fail(err, store, "read");
+	return 0;
+}
+
+/* Readers open for writing too where they may, because only then can SQLite tidy
+ * its side files away; on a read-only file system it reads through the log of a
+ * writer that lives or was killed, if the log's index is there too. */
+static int open_to_read(struct sqlite_store *store, struct err **err)
+{
+	AUTO(auto_close) int probe = open(store->path, O_RDONLY | O_CLOEXEC);
+
+	/* SQLite would only say that it cannot; the system says why. */
+	if (probe < 0)
+		return fs_error(err, errno, "cannot read '%s'", store->path);
 	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
 		sqlite3_busy_timeout(store->db, BUSY_WAIT_MS);
-		ask(store->db, "SELECT count(*) FROM sqlite_master", tables, sizeof tables);
-		if (tables[0] && sqlite3_db_readonly(store->db, "main") == 0) {
+		if (answers(store)) {
 			sqlite3_exec(store->db, "PRAGMA query_only=1", NULL, NULL, NULL);
 			return check_format(store, err);
 		}
@@ -161,11 +254,37 @@ static int open_to_read(struct sqlite_store *store, struct err **err)
 	}
 	sqlite3_close(store->db);
 	store->db = NULL;
-	uri = immutable_uri(store->path);
-	if (sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) !=
-	    SQLITE_OK)
-		return fail(err, store, "read");
-	return check_format(store, err);
+	return open_untouched(store, err) < 0 ? -1 : check_format(store, err);
+}
+
+/* A writer may have been stopped, or run out of space, before its first event. */
+static bool is_begun(struct sqlite_store *store)
+{
+	char tables[8];
+
+	ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'", tables,
+	    sizeof tables);
+	return strcmp(tables, "0") != 0;
+}
+
+static int open_for_reading(struct sqlite_store **store, struct err **err)
+{
+	struct stat st;
+
+	if (stat((*store)->path, &st) < 0) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return fs_error(err, errno, "cannot look at '%s'", (*store)->path);
+		store_autoclose(store);
+		*store = NULL;
+		return 0;
+	}
+	if (open_to_read(*store, err) < 0)
+		return -1;
+	if (!is_begun(*store)) {
+		store_autoclose(store);
+		*store = NULL;
+	}
+	return 0;
 }
 
 static int sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err)
@@ -174,11 +293,7 @@ static int sqlite_open(const char *dir, enum journal_mode mode, void **ret, stru
 
 	store->path = fs_join(dir, JOURNAL_SQLITE_FILE);
 	if (mode == JOURNAL_READ) {
-		if (!fs_exists(store->path)) {
-			*ret = NULL;
-			return 0;
-		}
-		if (open_to_read(store, err) < 0)
+		if (open_for_reading(&store, err) < 0)
 			return -1;
 	} else {
 		/* SQLite would only say that it cannot; the system says why. */

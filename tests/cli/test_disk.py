@@ -1,8 +1,11 @@
 """Disks that are full or must not be written: a clear word, nothing lost."""
 
+import json
 import os
+import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +85,76 @@ def test_a_read_only_state_directory_is_refused_by_run_and_read_by_the_rest(proj
     small_disk("512m")
     project.run("--id", "after")
     assert project.events("before") == events
+
+
+def killed_after(project, event, *argv):
+    """A driver that is killed as soon as it has journalled this; its job goes on."""
+    driver = project.start("--json", "run", project.spec_path, *argv)
+    for line in driver.stdout:
+        if json.loads(line)["event"] == event:
+            break
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    time.sleep(2)  # for the job: it writes to the same disk
+
+
+@pytest.mark.parametrize("without", ["", "-shm"])
+def test_what_only_the_log_of_a_killed_driver_holds_is_read_on_a_read_only_disk(project, small_disk, without):
+    small_disk("512m")
+    project.run("--id", "one")
+    killed_after(project, "attempt.submitted", "--id", "two")
+    folder = project.state / "stoker"
+    assert (folder / "journal.db-wal").stat().st_size > 0
+    if without:
+        (folder / f"journal.db{without}").unlink()
+    scratch = project.root / "scratch"
+    scratch.mkdir()
+    caller = {"TMPDIR": str(scratch)}
+    small_disk("512m", "ro")
+    listed = project.ok("--json", "list", env=caller).lines
+    assert sorted(row["run"] for row in listed) == ["one", "two"]
+    events = project.ok("events", "two", env=caller).lines
+    assert "attempt.submitted" in [row["event"] for row in events]
+    assert project.ok("--json", "status", "two", env=caller).lines[0]["run"] == "two"
+    assert list(scratch.iterdir()) == []
+    if without:
+        result = project.stoker("list", env={"TMPDIR": str(project.root / "nowhere")})
+        refused(result, "nowhere")
+    small_disk("512m")
+    assert project.ok("events", "two").lines[:len(events)] == events
+
+
+@pytest.mark.parametrize("size", ["40k", "64k", "100k"])
+def test_a_disk_that_was_full_at_the_first_run_and_is_read_only_now(project, small_disk, size):
+    small_disk(size)
+    refused(project.run("--id", "a", code=4), "space")
+    small_disk(size, "ro")
+    seen = [row["run"] for row in project.ok("--json", "list").lines]
+    small_disk("512m")
+    assert [row["run"] for row in project.ok("--json", "list").lines] == seen
+    project.run("--id", "a")
+
+
+def test_a_state_directory_that_may_not_be_looked_into_is_not_empty(project):
+    project.run("--id", "one")
+    state = project.state / "stoker"
+    for path in [state.parent, *state.parents]:
+        if path == Path("/tmp"):
+            break
+        path.chmod(0o755)
+    modes = [(state, 0o000), (state / "journal.db", 0o200)]
+    if os.geteuid() == 0:
+        reader, how = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), {"cwd": "/"}
+        modes = [(state, 0o700), (state / "journal.db", 0o600)]
+    else:
+        reader, how = (), {}
+    for path, mode in modes:
+        path.chmod(mode)
+        for argv in (["list"], ["status"], ["events", "one"], ["plan", project.spec_path],
+                     ["run", project.spec_path]):
+            result = project.stoker(*argv, prefix=reader, **how)
+            refused(result, "ermission denied", str(state))
+        path.chmod(0o755)
 
 
 def test_a_state_directory_that_is_a_file_is_refused(project):

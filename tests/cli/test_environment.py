@@ -97,7 +97,10 @@ def test_what_only_looks_like_a_variable_of_stoker_is_left_alone(project):
     project.extra(SHOW)
     project.write(env={"A": "$${STOKER_PHASE}-${STOKER_PHASE}-$$$${STOKER_RUN}", "B": "${EVIL}",
                        "C": "$$${STOKER_RUN}", "D": "${NONE:-$$x}${STOKER_NONE:-$$y}", "E": "$${HOME} $$$$ $x"},
-                  hyperparameters={"text": "$${STOKER_RUN}", "list": ["${STOKER_RUN}", "$${STOKER_RUN}"]})
+                  hyperparameters={"max_steps": 20, "text": "$${STOKER_RUN}",
+                                   "list": ["${STOKER_RUN}", "$${STOKER_RUN}"]})
+    (project.source / "train.py").write_text(
+        (project.source / "train.py").read_text().replace("parser.parse_args()", "parser.parse_known_args()[0]"))
     caller = {"EVIL": "${STOKER_RUN}$$"}
     project.run("--id", "ex4", env=caller)
     env, argv = shown(project, "train"), shown(project, "train", "ARGV")
