@@ -9,7 +9,9 @@
 #include "jobs/spec/path.h"
 #include "jobs/spec/spec.h"
 
-#define DEFERRED "${STOKER_" /* how a reference begins that the agent replaces */
+/* How a reference begins that the agent replaces, and that behind its dollar. */
+#define DEFERRED_NAME "{STOKER_"
+#define DEFERRED      "$" DEFERRED_NAME
 
 struct expander {
 	struct arena *arena;
@@ -77,7 +79,7 @@ static void defer_literal(struct value *value, bool before_reference)
 	while (*text) {
 		size_t plain = strcspn(text, "$"), dollars = strspn(text + plain, "$");
 		const char *after = text + plain + dollars;
-		bool told = *after ? text_starts(after, DEFERRED + 1) : before_reference;
+		bool told = *after ? text_starts(after, DEFERRED_NAME) : before_reference;
 
 		sb_add(&value->deferred, text, plain + dollars);
 		if (told)
