@@ -2,6 +2,7 @@
 several runs at a time, its successors too: the run is finished all the same,
 and every phase took effect exactly once."""
 
+import os
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import crash
 import pytest
 
-KILLED = 60
+KILLED = int(os.environ.get("STOKER_TEST_KILLS", "60"))
 AT_A_TIME = 6
 HOUR = 3600
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import stoker as cli
@@ -270,6 +271,15 @@ def wait_for_moment(driver: Driver, chance: random.Random, first: str | None) ->
 
 def check_once(run: Run) -> None:
     """It has succeeded, each phase took effect once, nobody is left."""
+    check_journal(run)
+    effects = [(row["phase"], row["attempt"], row["what"]) for row in run.effects("start", "end")]
+    assert effects == [("precompile", 1, "start"), ("precompile", 1, "end"),
+                       ("train", 1, "start"), ("train", 1, "end")], run.story()
+    check_nothing_left(run)
+
+
+def check_journal(run: Run) -> None:
+    """What the journal says of a run that only drivers were killed of."""
     story = run.story()
     rows = run.events()
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1)), story
@@ -282,13 +292,19 @@ def check_once(run: Run) -> None:
     assert [row["at"] for row in rows] == sorted(row["at"] for row in rows), story
     epochs = [row["epoch"] for row in rows if row["event"] == "driver.took_over"]
     assert epochs == list(range(1, len(epochs) + 1)), story
-    effects = [(row["phase"], row["attempt"], row["what"]) for row in run.effects("start", "end")]
-    assert effects == [("precompile", 1, "start"), ("precompile", 1, "end"),
-                       ("train", 1, "start"), ("train", 1, "end")], story
     status = run.status()
     assert status["state"] == "succeeded" and status["exit_code"] == 0, story
     assert not status.get("driver"), story
-    check_nothing_left(run)
+    check_ledger(run, status)
+
+
+def check_ledger(run: Run, status: dict) -> None:
+    """Its bins add up to the whole, and the whole to the clock on the wall."""
+    bins = dict(status["ledger"])
+    total = bins.pop("total")
+    assert abs(sum(bins.values()) - total) < 0.0005, f"{status['ledger']}\n{run.story()}"
+    first, last = (datetime.fromisoformat(run.events()[i]["at"]) for i in (0, -1))
+    assert abs((last - first).total_seconds() - total) < 0.0015, f"{status['ledger']}\n{run.story()}"
 
 
 def check_nothing_left(run: Run) -> None:
