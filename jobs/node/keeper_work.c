@@ -268,10 +268,6 @@ int keeper_work(const struct task *task, const struct claim *claim, int news_fd,
 	if (sync && strcmp(sync, "none") == 0)
 		work.source = work.root;
 	work.watch = ckpt_watch_new(work.source, work.kind, SETTLE_BEATS * task->heartbeat_ms);
-	/* What is there already is no news. */
-	if (ckpt_watch_look(work.watch, mono_now(), &why) < 0)
-		say_trouble(&work, why);
-	work.changes = ckpt_watch_changes(work.watch);
 	while (!work.ended && wait_for_beat(&work))
 		pass(&work);
 	if (!work.ended)
