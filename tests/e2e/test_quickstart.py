@@ -50,6 +50,14 @@ def test_progress_was_read_from_the_log(trained):
     assert trained.first_status["metrics"]["loss"] < 0.5
 
 
+def test_the_ledger_knows_where_the_time_went(trained):
+    ledger = dict(trained.first_status["ledger"])
+    total = ledger.pop("total")
+    assert round(sum(ledger.values()) - total, 3) == 0
+    assert ledger["unknown"] < 0.01 * total
+    assert ledger["precompile"] > 0 and ledger["steps"] > 0
+
+
 def short(*more):
     return ("--set", "hyperparameters.max_steps=20", *more)
 
