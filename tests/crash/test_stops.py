@@ -325,3 +325,19 @@ def step(number, args):
     marks = {path.name for path in record(run).parent.rglob("*.stoker.json")}
     assert not marks & {f"checkpoint-{row['step']}.stoker.json" for row in late}, marks
     crash.check_nothing_left(run)
+
+
+def test_an_attempt_that_stays_in_the_queue_is_given_up(site):
+    """As seen from here: its agent is there and never says a word."""
+    assert site.one("first").drive().wait() == 0
+    for name in ("loader", "stoker-node"):
+        for path in (site.state / "workspace/agents").rglob(name):
+            path.unlink()
+            path.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
+            path.chmod(0o700)
+    run = site.one("silent", "limits.queue=2s", "limits.grace=1s")
+    assert run.drive().wait(40) == 5, run.story()
+    assert [row["limit"] for row in run.events("limit.reached")] == ["queue"], run.story()
+    assert run.effects() == []
+    assert run.resume().wait() == 5
+    crash.check_nothing_left(run)
