@@ -112,21 +112,13 @@ static int attach(const struct args *args, struct journal *journal, const char *
 	return attachment.follow.ended ? drive_outcome(journal, run, err) : ALONE;
 }
 
-static int open_run(const struct args *args, enum journal_mode mode, struct journal **ret,
-		    char run[JOURNAL_RUN_MAX], struct err **err)
-{
-	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
-		return -1;
-	return journal_resolve(*ret, args->operands[0], run, err);
-}
-
 int cmd_attach(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	char run[JOURNAL_RUN_MAX];
 	int code;
 
-	if (open_run(args, JOURNAL_READ, &journal, run, err) < 0)
+	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	code = attach(args, journal, run, out_is_json(), err);
 	if (code != ALONE)
@@ -187,7 +179,7 @@ int cmd_resume(const struct args *args, struct err **err)
 			return -1;
 		return resume_all(journal, err);
 	}
-	if (open_run(args, JOURNAL_WRITE, &journal, run, err) < 0)
+	if (run_open(args, JOURNAL_WRITE, &journal, run, err) < 0)
 		return -1;
 	if (!args->given[OPT_DETACH])
 		return drive_run(args, journal, run, NULL, err);
@@ -224,7 +216,7 @@ int cmd_stop(const struct args *args, struct err **err)
 	enum request_result result;
 	int code;
 
-	if (open_run(args, JOURNAL_WRITE, &journal, run, err) < 0 ||
+	if (run_open(args, JOURNAL_WRITE, &journal, run, err) < 0 ||
 	    request_stop(journal, run, args->value[OPT_REASON], &result, err) < 0)
 		return -1;
 	if (result == REQUEST_TOO_LATE)

@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/follow.h"
 #include "cmd/out.h"
+#include "cmd/run_view.h"
 #include "jobs/base/fs.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan.h"
@@ -37,8 +38,7 @@ int cmd_events(const struct args *args, struct err **err)
 	char run[JOURNAL_RUN_MAX];
 	struct follow follow = { .run = run, .next = 1, .err = err, .turn = events_turn };
 
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
-	    journal_resolve(journal, args->operands[0], run, err) < 0)
+	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	follow.journal = journal;
 	return args->given[OPT_FOLLOW] ? follow_run(&follow, err) : events_turn(&follow);
@@ -195,8 +195,7 @@ int cmd_logs(const struct args *args, struct err **err)
 	tail_init(&view.tail);
 	if (args_number(args, OPT_ATTEMPT, 0, &view.attempt, err) < 0 ||
 	    args_number(args, OPT_NODE, 0, &view.node, err) < 0 ||
-	    journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
-	    journal_resolve(journal, args->operands[0], run, err) < 0)
+	    run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	view.follow.journal = journal;
 	if (open_log_view(&view, err) < 0)

@@ -65,6 +65,14 @@ int run_view(struct journal *journal, const char *run, bool with_attempts, json_
 	return 0;
 }
 
+int run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
+	     char run[JOURNAL_RUN_MAX], struct err **err)
+{
+	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
+		return -1;
+	return journal_resolve(*ret, args->operand_count ? args->operands[0] : "@last", run, err);
+}
+
 int run_exit_code(struct journal *journal, const char *run, struct err **err)
 {
 	json_auto_t *status = NULL;
@@ -80,9 +88,7 @@ int cmd_status(const struct args *args, struct err **err)
 	char run[JOURNAL_RUN_MAX];
 	json_auto_t *status = NULL;
 
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
-	    journal_resolve(journal, args->operand_count ? args->operands[0] : "@last", run, err) <
-		    0 ||
+	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
 	    run_view(journal, run, true, &status, err) < 0)
 		return -1;
 	if (out_is_json())

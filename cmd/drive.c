@@ -137,13 +137,13 @@ static enum interrupt on_answer(void *arg)
 int drive_outcome(struct journal *journal, const char *run, struct err **err)
 {
 	json_auto_t *status = NULL;
-	int code = run_exit_code(journal, run, err);
+	int code;
 
-	if (code < 0 || code == EXIT_DETACHED || out_is_json())
-		return code;
 	if (run_view(journal, run, true, &status, err) < 0)
 		return -1;
-	print_summary(status);
+	code = (int)js_int(status, "exit_code", EXIT_DETACHED);
+	if (code != EXIT_DETACHED && !out_is_json())
+		print_summary(status);
 	return code;
 }
 

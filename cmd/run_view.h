@@ -2,8 +2,14 @@
 #ifndef STK_CMD_RUN_VIEW_H
 #define STK_CMD_RUN_VIEW_H
 
+#include "cmd/cmd.h"
 #include "jobs/report/status.h"
 #include "jobs/run/journal.h"
+
+/* Open the journal at --state, and resolve the first operand (@last if there is
+ * none) to the id of a run. The caller frees the journal in every case. */
+int run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
+	     char run[JOURNAL_RUN_MAX], struct err **err);
 
 /* Fold the journal of a run, and ask whether the driver it names still lives. A
  * new reference. Changes nothing on disk. */
