@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,27 +80,21 @@ static int say_why(const struct start *start, const char *log, off_t from, struc
 
 static int spawn(struct start *start, const char *log, int out, struct err **err)
 {
-	AUTO(auto_free) char *program = mem_zero(1, 4096);
-	char *argv[] = { (char[]){ "stoker" },
-			 (char[]){ "--state" },
-			 mem_copy(journal_dir(start->journal)),
-			 (char[]){ "--quiet" },
-			 (char[]){ "resume" },
-			 mem_copy(start->run),
-			 NULL };
-	AUTO(auto_free) char *dir = argv[2];
-	AUTO(auto_free) char *run = argv[5];
-	struct proc_start how = { .program = program,
-				  .argv = argv,
-				  .envp = environ,
-				  .cwd = NULL,
-				  .in = -1,
-				  .out = out,
-				  .err = out };
+	char program[PATH_MAX] = "";
+	AUTO(auto_free) char *dir = mem_copy(journal_dir(start->journal));
+	AUTO(auto_free) char *run = mem_copy(start->run);
+	char *const argv[] = { (char[]){ "stoker" },
+			       (char[]){ "--state" },
+			       dir,
+			       (char[]){ "--quiet" },
+			       (char[]){ "resume" },
+			       run,
+			       NULL };
+	struct proc_start how = {
+		.program = program, .argv = argv, .envp = environ, .in = -1, .out = out, .err = out
+	};
 
-	(void)dir;
-	(void)run;
-	if (readlink("/proc/self/exe", program, 4095) < 0)
+	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
 		return fs_error(err, errno, "cannot find this program");
 	if (proc_spawn(&how, &start->pid, err) < 0)
 		return err_wrap(err, "cannot start a driver in the background ('%s')", log);

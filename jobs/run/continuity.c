@@ -18,7 +18,7 @@ static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
 	if (first < resumed)
 		return "it began before the step of its checkpoint";
 	if (first - resumed > near)
-		return "it began far behind the step of its checkpoint";
+		return "it began far ahead of the step of its checkpoint";
 	*ret = CONTINUITY_VERIFIED;
 	return NULL;
 }
