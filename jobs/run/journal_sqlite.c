@@ -34,9 +34,16 @@ static int fail(struct err **err, const struct sqlite_store *store, const char *
 {
 	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
 	const char *why = store->db ? sqlite3_errmsg(store->db) : "out of memory";
+	bool busy = (code & 0xff) == SQLITE_BUSY;
 
-	err_set(err, EXIT_REFUSED, "cannot %s '%s': %s", doing, store->path, why);
+	err_set(err, busy ? EXIT_UNREACHABLE : EXIT_REFUSED, "cannot %s '%s': %s", doing,
+		store->path, why);
 	switch (code & 0xff) {
+	case SQLITE_BUSY:
+		return err_hint(err, "another process has been writing to it for %d seconds: if it "
+				     "was stopped, continue or end it ('fuser' names it), then run "
+				     "the same command again",
+				BUSY_WAIT_MS / 1000);
 	case SQLITE_FULL:
 	case SQLITE_IOERR:
 		return err_hint(err, "free space on that file system, then run the same command "
@@ -97,6 +104,18 @@ static int check_format(struct sqlite_store *store, struct err **err)
 	return 0;
 }
 
+/* A writer may have been stopped, or run out of space, before its first event. */
+static bool is_begun(struct sqlite_store *store)
+{
+	char tables[8];
+
+	ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'", tables,
+	    sizeof tables);
+	return strcmp(tables, "0") != 0;
+}
+
+/* A database that is there already is not written to: a driver that was stopped in
+ * the middle of a write holds up nobody who only wants to know who drives. */
 static int set_up(struct sqlite_store *store, struct err **err)
 {
 	char mode[16];
@@ -116,6 +135,8 @@ static int set_up(struct sqlite_store *store, struct err **err)
 		return err_set(err, EXIT_DEFECT, "SQLite ignores synchronous=FULL");
 	if (check_format(store, err) < 0)
 		return -1;
+	if (is_begun(store))
+		return 0;
 	if (sqlite3_exec(store->db,
 			 "BEGIN IMMEDIATE;"
 			 "CREATE TABLE IF NOT EXISTS event(run TEXT NOT NULL, seq INTEGER NOT NULL,"
@@ -255,16 +276,6 @@ static int open_to_read(struct sqlite_store *store, struct err **err)
 	sqlite3_close(store->db);
 	store->db = NULL;
 	return open_untouched(store, err) < 0 ? -1 : check_format(store, err);
-}
-
-/* A writer may have been stopped, or run out of space, before its first event. */
-static bool is_begun(struct sqlite_store *store)
-{
-	char tables[8];
-
-	ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'", tables,
-	    sizeof tables);
-	return strcmp(tables, "0") != 0;
 }
 
 static int open_for_reading(struct sqlite_store **store, struct err **err)

@@ -1,10 +1,12 @@
 """Who drives: two that want to, one that is stopped, one that is asked to stop
 the run, one whose terminal goes, and a machine that was restarted."""
 
+import contextlib
 import fcntl
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import termios
 import time
@@ -51,6 +53,28 @@ def test_a_stopped_driver_keeps_its_run(site):
         run.wait_for_effect("end")
         assert not run.events("run.ended")
     finally:
+        driver.process.send_signal(signal.SIGCONT)
+    assert driver.wait() == 0
+    crash.check_once(run)
+
+
+def test_one_stopped_in_the_middle_of_a_write_keeps_its_run_and_holds_up_no_reader(site):
+    run = site.one("writing", "env.STEP_SECONDS=0.2")
+    driver = trained(run)
+    driver.process.send_signal(signal.SIGSTOP)
+    journal = sqlite3.connect(site.state / "journal.db", isolation_level=None)
+    try:
+        with contextlib.suppress(sqlite3.OperationalError):  # the driver itself is writing
+            journal.execute("BEGIN IMMEDIATE")
+        other = run.resume()
+        assert other.wait() == 7
+        assert f"pid {driver.pid}" in other.err(), run.story()
+        assert run.status()["driver"]["pid"] == driver.pid
+        another = site.one("another").drive()
+        assert another.wait() == 75
+        assert "database is locked" in another.err() and "stopped" in another.err()
+    finally:
+        journal.close()
         driver.process.send_signal(signal.SIGCONT)
     assert driver.wait() == 0
     crash.check_once(run)
