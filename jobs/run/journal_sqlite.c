@@ -40,9 +40,10 @@ static int fail(struct err **err, const struct sqlite_store *store, const char *
 		store->path, why);
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
-		return err_hint(err, "another process has been writing to it for %d seconds: if it "
-				     "was stopped, continue or end it ('fuser' names it), then run "
-				     "the same command again",
+		return err_hint(err,
+				"another process has been writing to it for %d seconds: if it "
+				"was stopped, continue or end it ('fuser' names it), then run "
+				"the same command again",
 				BUSY_WAIT_MS / 1000);
 	case SQLITE_FULL:
 	case SQLITE_IOERR:
