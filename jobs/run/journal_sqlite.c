@@ -17,11 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/fs.h"
 #include "jobs/run/journal.h"
 
 #define FORMAT_VERSION 1
 #define BUSY_WAIT_MS   10000
+#define BUSY_RETRY_MS  20
 #define WAL_SUFFIX     "-wal"
 
 struct sqlite_store {
@@ -115,13 +117,27 @@ static bool is_begun(struct sqlite_store *store)
 	return strcmp(tables, "0") != 0;
 }
 
+/* Its busy handler is not asked when SQLite changes the mode of a new database: of
+ * two that do so at once one hears at once that it is locked. */
+static void want_wal(struct sqlite_store *store, char *ret_mode, size_t size)
+{
+	struct mono until = { mono_now().ms + BUSY_WAIT_MS };
+
+	do {
+		ask(store->db, "PRAGMA journal_mode=WAL", ret_mode, size);
+		if (ret_mode[0] || (sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
+			return;
+		sqlite3_sleep(BUSY_RETRY_MS);
+	} while (mono_now().ms < until.ms);
+}
+
 /* A database that is there already is not written to: a driver that was stopped in
  * the middle of a write holds up nobody who only wants to know who drives. */
 static int set_up(struct sqlite_store *store, struct err **err)
 {
 	char mode[16];
 
-	ask(store->db, "PRAGMA journal_mode=WAL", mode, sizeof mode);
+	want_wal(store, mode, sizeof mode);
 	if (mode[0] == '\0')
 		return fail(err, store, "open");
 	if (strcmp(mode, "wal") != 0) {
