@@ -18,7 +18,7 @@
  *
  *   <root>/<name>.stoker.json   (0600, written last, only if there is none)
  *   {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
- *    "url": absolute path of the checkpoint, "at": utc ms,
+ *    "url": absolute path of the checkpoint, "at": utc ms, "saving_ms",
  *    "files": [{"path": relative to the checkpoint ("" if it is a single file),
  *               "size": bytes, "ends": SHA-256 over its first and last
  *               CKPT_ENDS bytes, over all of it if it is no longer than both}…]}
@@ -80,6 +80,7 @@ struct ckpt {
 	char *path;                   /* owned: absolute */
 	int64_t step;                 /* from its name; never negative */
 	uint64_t files, bytes;
+	int64_t saving_ms;    /* from the birth of its first file to its last write */
 	char tag[SHA256_HEX]; /* of names, sizes, times and pointer: differs after any change */
 	bool complete;
 	char *why; /* owned: why it is not; NULL if complete (or not looked at) */
@@ -171,6 +172,7 @@ struct ckpt_mark {
 	char *root;                     /* owned: where the mark lies */
 	const struct ckpt_kind *kind;   /* never `auto` */
 	int64_t attempt, step;
+	int64_t saving_ms; /* how long its script took to save it; 0: not known */
 	struct utc at;
 	json_t *files; /* owned: as in the file */
 };

@@ -69,6 +69,7 @@ static json_t *body_of(const struct ckpt *ckpt, const struct ckpt_owner *owner, 
 	js_put_str(body, "kind", ckpt->kind->name);
 	js_put_str(body, "url", ckpt->path);
 	js_put(body, "at", json_integer(at.ms));
+	js_put(body, "saving_ms", json_integer(ckpt->saving_ms));
 	js_put(body, "files", files);
 	return body;
 }
@@ -158,6 +159,7 @@ static const char *mark_of(const char *root, const char *name, json_t *body, str
 				   .kind = row,
 				   .attempt = js_int(body, "attempt", 0),
 				   .step = js_int(body, "step", 0),
+				   .saving_ms = js_int(body, "saving_ms", 0),
 				   .at = { js_int(body, "at", 0) },
 				   .files = json_incref(files) };
 	return NULL;

@@ -55,7 +55,8 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 		return there;
 	*ret = (struct ckpt){ .kind = kind_of(kind, &look),
 			      .files = ret_tree->count,
-			      .bytes = ret_tree->bytes };
+			      .bytes = ret_tree->bytes,
+			      .saving_ms = ckpt_tree_saving_ms(ret_tree) };
 	if (!kind->named(name, !ret_tree->single, &ret->step))
 		return 0;
 	if (!kind->looks && ret->kind == &kind_files && !is_plausible(ret_tree, name))

@@ -18,6 +18,8 @@
 /* Pipes do not hold the opener up, terminals do not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
+#define WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
+
 struct walk {
 	struct tree *tree;
 	struct sb path; /* of the folder being listed, with its slash, or "" */
@@ -38,7 +40,12 @@ static int walk_odd(struct walk *w, const char *what)
 	return 0;
 }
 
-static void add_file(struct walk *w, const struct stat *st)
+static int64_t in_ns(const struct statx_timestamp *time)
+{
+	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+static void add_file(struct walk *w, const struct statx *st)
 {
 	struct tree *tree = w->tree;
 	struct tree_file *file;
@@ -50,8 +57,9 @@ static void add_file(struct walk *w, const struct stat *st)
 	file = &tree->files[tree->count++];
 	/* The text moves while it grows: an offset for now. */
 	file->path = NULL;
-	file->size = (uint64_t)st->st_size;
-	file->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	file->size = st->stx_size;
+	file->mtime_ns = in_ns(&st->stx_mtime);
+	file->birth_ns = st->stx_mask & STATX_BTIME ? in_ns(&st->stx_btime) : file->mtime_ns;
 	tree->bytes += file->size;
 	sb_add(&tree->names, w->path.text, w->path.len + 1);
 }
@@ -62,21 +70,21 @@ static int walk_folder(struct walk *w, int dir, unsigned depth);
 static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
 {
 	AUTO(auto_close) int below = -1;
-	struct stat st;
+	struct statx st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, WANTED, &st) < 0)
 		return errno == ENOENT ? 0 : walk_error(w, errno);
 	if (!text_is_utf8(name, strlen(name)))
 		return walk_odd(w, "has a name that is not UTF-8");
-	if (S_ISLNK(st.st_mode))
+	if (S_ISLNK(st.stx_mode))
 		return walk_odd(w, "is a link");
 	if (w->tree->count >= TREE_FILES_MAX || w->tree->names.truncated)
 		return walk_odd(w, "comes after more files than are looked at");
-	if (S_ISREG(st.st_mode)) {
+	if (S_ISREG(st.stx_mode)) {
 		add_file(w, &st);
 		return 0;
 	}
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.stx_mode))
 		return walk_odd(w, "is neither a file nor a folder");
 	if (depth >= TREE_DEPTH_MAX)
 		return walk_odd(w, "lies too deep");
@@ -133,7 +141,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
 }
 
-static int list_all(struct tree *tree, const struct stat *st, struct err **err)
+static int list_all(struct tree *tree, const struct statx *st, struct err **err)
 {
 	struct walk w = { .tree = tree, .path = SB_INIT, .err = err };
 	const char *at;
@@ -155,7 +163,7 @@ static int list_all(struct tree *tree, const struct stat *st, struct err **err)
 int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
 {
 	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	struct stat st;
+	struct statx st;
 
 	tree.path = mem_copy(path);
 	tree.fd = open(path, READ_FLAGS | O_CLOEXEC);
@@ -163,11 +171,11 @@ int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
 	if (tree.fd < 0 &&
 	    (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO))
 		return 0;
-	if (tree.fd < 0 || fstat(tree.fd, &st) < 0)
+	if (tree.fd < 0 || statx(tree.fd, "", AT_EMPTY_PATH, WANTED, &st) < 0)
 		return fs_error(err, errno, "cannot read '%s'", path);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+	if (!S_ISREG(st.stx_mode) && !S_ISDIR(st.stx_mode))
 		return 0;
-	tree.single = S_ISREG(st.st_mode);
+	tree.single = S_ISREG(st.stx_mode);
 	if (list_all(&tree, &st, err) < 0)
 		return -1;
 	*ret = tree;
@@ -309,6 +317,20 @@ int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char h
 	}
 	sha256_hex(bytes, len, hex);
 	return 0;
+}
+
+int64_t ckpt_tree_saving_ms(const struct tree *tree)
+{
+	int64_t begun = INT64_MAX, ended = 0;
+
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_file *file = &tree->files[i];
+
+		begun = file->birth_ns < begun ? file->birth_ns : begun;
+		ended = file->mtime_ns > ended ? file->mtime_ns : ended;
+	}
+	/* Copied files may be born after they were last written. */
+	return ended > begun ? (ended - begun) / 1000000 : 0;
 }
 
 void ckpt_tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX])

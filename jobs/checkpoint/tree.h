@@ -22,6 +22,7 @@ struct tree_file {
 	const char *path; /* relative to the checkpoint; "" if it is a single file */
 	uint64_t size;    /* bytes */
 	int64_t mtime_ns;
+	int64_t birth_ns; /* where the file system does not tell it: mtime_ns */
 };
 
 struct tree {
@@ -58,6 +59,10 @@ int read_at(int fd, uint64_t offset, void *bytes, size_t len);
 
 /* SHA-256 over the first and last CKPT_ENDS bytes; 0 or -1 and errno. */
 int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX]);
+
+/* From the birth of the first file to the last write, milliseconds: how long it was
+ * being saved. Too little where the file system tells no births. */
+int64_t ckpt_tree_saving_ms(const struct tree *tree);
 
 /* A digest of paths, sizes and times, and of `more`. */
 void ckpt_tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX]);

@@ -18,8 +18,9 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 				     "step of a resumed training" },
 	[BIN_STEPS] = { "steps", "train.progress with a larger step; a training that ended well" },
 	[BIN_JIT] = { "jit", "the seconds of jit.compiled" },
-	[BIN_CHECKPOINT] = { "checkpoint", "the seconds of checkpoint.complete; a request or "
-					   "limit.reached to attempt.ended of a training" },
+	[BIN_CHECKPOINT] = { "checkpoint", "the seconds of checkpoint.complete, as far as they "
+					   "slowed the steps; a request or limit.reached "
+					   "to attempt.ended of a training" },
 	[BIN_REPLAYED] = { "replayed",
 			   "train.progress of steps that an attempt before had reached" },
 	[BIN_HANG] = { "hang", "the hang of attempt.ended" },
@@ -43,6 +44,8 @@ static void spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
 	l->ms[bin] += ms;
 	if (l->held)
 		l->held_ms[bin] += ms;
+	if (bin == BIN_STEPS)
+		l->steps_ms += ms;
 	l->mark = to;
 }
 
@@ -53,18 +56,46 @@ static void spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bi
 	spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
 }
 
-/* Of a stretch of training that ends at `to`: what compilers and saving took. */
-static void spend_told(struct ledger *l, struct utc to)
+/* What was spent as steps of the attempt, and was saving. */
+static void find_saving(struct ledger *l)
+{
+	int64_t ms = l->steps_ms - (int64_t)((double)l->made * l->step_ms);
+
+	if (ms > l->saving_ms)
+		ms = l->saving_ms;
+	if (ms <= 0)
+		return;
+	l->ms[BIN_STEPS] -= ms;
+	l->held_ms[BIN_STEPS] -= ms;
+	l->ms[BIN_CHECKPOINT] += ms;
+	l->held_ms[BIN_CHECKPOINT] += ms;
+	l->steps_ms -= ms;
+	l->saving_ms -= ms;
+}
+
+/* Of a stretch of training that ends at `to`: what compilers took. */
+static void spend_jit(struct ledger *l, struct utc to)
 {
 	spend(l, l->jit_ms, to, BIN_JIT);
-	spend(l, l->saving_ms, to, BIN_CHECKPOINT);
-	l->jit_ms = l->saving_ms = l->away_ms = 0;
+	l->jit_ms = l->away_ms = 0;
 }
 
 static void spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
 {
-	spend_told(l, to);
+	spend_jit(l, to);
 	spend_to(l, to, rest);
+	find_saving(l);
+}
+
+/* How fast steps are where nothing else goes on. */
+static void note_pace(struct ledger *l, int64_t ms, int64_t made)
+{
+	double pace = (double)ms / (double)made;
+
+	if (l->stage == STAGE_STEPS && !l->saving_told && ms > 0 &&
+	    (l->step_ms <= 0 || pace < l->step_ms))
+		l->step_ms = pace;
+	l->saving_told = false;
 }
 
 /* Steps up to `step`, of which an attempt before had made some. */
@@ -72,14 +103,21 @@ static void spend_steps(struct ledger *l, struct utc to, int64_t step)
 {
 	int64_t made = step - l->step, again = l->reached - l->step, left;
 
-	spend_told(l, to);
+	spend_jit(l, to);
 	left = to.ms - l->mark.ms;
 	if (again > made)
 		again = made;
-	if (again > 0 && made > 0 && left > 0)
+	if (again < 0)
+		again = 0;
+	if (again > 0 && left > 0)
 		spend(l, (int64_t)((double)left * ((double)again / (double)made)), to,
 		      BIN_REPLAYED);
 	spend_to(l, to, BIN_STEPS);
+	if (made > again && left > 0) {
+		l->made += made - again;
+		note_pace(l, left, made);
+	}
+	find_saving(l);
 }
 
 /* Between two attempts: what a wait was for until its time was up, then `rest`. */
@@ -193,7 +231,10 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->resumed = EVENT_HAS(ev, resumed_from);
 	l->step = EVENT_HAS(ev, step) ? ev->step : 0;
 	l->saved = l->ending = false;
-	l->jit_told_ms = l->jit_ms = l->saving_ms = l->away_ms = 0;
+	l->jit_told_ms = l->jit_ms = l->away_ms = 0;
+	l->saving_ms = l->steps_ms = l->made = 0;
+	l->step_ms = 0;
+	l->saving_told = false;
 	l->unseen_since.ms = 0;
 }
 
@@ -277,9 +318,13 @@ static void on_jit(struct ledger *l, const struct event *ev)
 
 static void on_checkpoint(struct ledger *l, const struct event *ev)
 {
-	if (EVENT_HAS(ev, seconds) && ev->seconds > 0 && ev->seconds < 1e9)
-		l->saving_ms += (int64_t)(ev->seconds * 1000);
 	l->saved = true;
+	l->saving_told = true;
+	/* Once it is to end, all that is left counts as saving. */
+	if (l->ending || !EVENT_HAS(ev, seconds) || !(ev->seconds > 0) || ev->seconds >= 1e9)
+		return;
+	l->saving_ms += (int64_t)(ev->seconds * 1000);
+	find_saving(l);
 }
 
 /* A training that was told to end saves first. */

@@ -7,6 +7,10 @@
  * add up to the wall clock at any moment, to the millisecond, and what nothing
  * speaks for is `unknown`.
  *
+ * Of saving nothing tells but its duration, and that later. It is taken out of the
+ * steps of its attempt, but never more than these took beyond what as many steps
+ * take where nothing was saved: with asynchronous saving they hardly slow down.
+ *
  * Time in which a job held its machines (from its claim to its end) is counted a
  * second time by the same bins: that is what costs.
  */
@@ -69,7 +73,11 @@ struct ledger {
 	int64_t attempt;
 	int64_t step, reached;       /* of the attempt; of any attempt before: -1 none */
 	int64_t jit_told_ms;         /* of the attempt's jit.compiled so far */
-	int64_t jit_ms, saving_ms;   /* known to lie in the open stretch */
+	int64_t jit_ms;              /* known to lie in the open stretch */
+	int64_t saving_ms;           /* of the attempt, told and not found in steps yet */
+	int64_t steps_ms, made;      /* of the attempt: in BIN_STEPS, and the steps in that */
+	double step_ms;              /* of its fastest stretch without news of saving; 0 none */
+	bool saving_told;            /* in the open stretch */
 	struct utc until;            /* of a backoff */
 	struct utc away_since;       /* driver.left; ms 0: somebody drives */
 	struct utc back_at;          /* newest driver.took_over */

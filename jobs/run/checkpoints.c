@@ -24,6 +24,7 @@ int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 		EVENT_SET(&ev, attempt, attempt);
 		EVENT_SET(&ev, step, mark->step);
 		EVENT_SET_STR(&ev, url, mark->url);
+		EVENT_SET(&ev, seconds, (double)mark->saving_ms / 1000);
 		if (driver_record(driver, &ev, err) < 0)
 			return -1;
 	}

@@ -94,6 +94,8 @@ def test_a_script_is_not_taken_for_hanging_because_it(site, what):
     run.sets = [each for each in run.sets if not each.startswith("compile.")]
     assert run.drive().wait() == 0, run.story()
     assert classes(run) == ["none"], run.story()
+    if what == "saves":
+        assert run.status()["ledger"]["checkpoint"] >= 9, run.story()
 
 
 # --- the user's own ---

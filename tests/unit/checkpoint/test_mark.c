@@ -63,6 +63,22 @@ static void assert_rejected(const char *root, size_t n, const char *part)
 	assert_non_null(js_str(json_array_get(choice.rejected, n), "url"));
 }
 
+static void a_mark_says_how_long_its_checkpoint_took(void **state)
+{
+	AUTO(auto_free) char *path = fs_join(*state, "step-00000010/late.bin");
+	AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	time_t late = (time_t)(utc_now().ms / 1000) + 60;
+	struct utimbuf times = { late, late };
+
+	make_files(*state, "step-00000010", 10);
+	put_text(*state, "step-00000010/late.bin", "the last one");
+	assert_int_equal(utime(path, &times), 0);
+	assert_int_equal(mark_as(*state, "step-00000010", &owner), 1);
+	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 1);
+	assert_in_range(mark.saving_ms, 50000, 61000);
+}
+
 static void a_mark_says_whose_checkpoint_it_is_and_what_it_holds(void **state)
 {
 	AUTO(auto_free) char *path = fs_join(*state, "step-00000010.stoker.json");
@@ -420,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_in_scratch(a_mark_says_whose_checkpoint_it_is_and_what_it_holds),
+		test_in_scratch(a_mark_says_how_long_its_checkpoint_took),
 		test_in_scratch(a_mark_is_written_once),
 		test_in_scratch(what_is_not_complete_or_has_changed_is_not_marked),
 		test_in_scratch(only_marked_ones_are_chosen_the_newest_first),

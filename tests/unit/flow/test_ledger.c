@@ -231,18 +231,85 @@ static void compiling_during_training_is_jit_and_no_step(void **state)
 	assert_int_equal(bin(&b, BIN_STEPS), 3500);
 }
 
+static struct event saved(int64_t step, double seconds)
+{
+	struct event ev = checkpoint(1, step, "ckpt");
+
+	EVENT_SET(&ev, seconds, seconds);
+	return ev;
+}
+
 static void saving_is_checkpoint_as_far_as_its_time_is_told(void **state)
 {
-	struct event saved = checkpoint(1, 10, "ckpt/10");
 	struct book b;
 
 	(void)state;
 	begin_training(&b);
-	EVENT_SET(&saved, seconds, 0.4);
-	add(&b, 4000, saved);
+	add(&b, 4000, saved(10, 0.4));
 	add(&b, 5000, progress(1, 11));
 	assert_int_equal(bin(&b, BIN_CHECKPOINT), 400);
 	assert_int_equal(bin(&b, BIN_STEPS), 1600);
+}
+
+static void saving_that_is_told_late_is_found_in_the_steps_it_held_up(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, progress(1, 11));
+	add(&b, 8000, progress(1, 21)); /* three seconds too long */
+	add(&b, 9000, progress(1, 31));
+	add(&b, 9500, saved(20, 2.5));
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 2500);
+	add(&b, 10000, progress(1, 41));
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 2500);
+	assert_int_equal(bin(&b, BIN_STEPS), 4500);
+}
+
+static void saving_beside_the_steps_costs_what_it_slows_them(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, progress(1, 11));
+	add(&b, 5000, progress(1, 21));
+	add(&b, 5500, saved(20, 60));
+	add(&b, 6200, progress(1, 31));
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 200);
+	add(&b, 7200, progress(1, 41));
+	add(&b, 8000, ended(PHASE_TRAIN, 1, CLASS_NONE)); /* no steps were shown in that */
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 1000);
+	assert_int_equal(bin(&b, BIN_STEPS), 4000);
+}
+
+static void where_nothing_shows_the_pace_saving_is_believed(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	for (int i = 1; i <= 5; i++) {
+		add(&b, 2500 + i * 1000, saved(i, 0.3));
+		add(&b, 3000 + i * 1000, progress(1, 1 + i));
+	}
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 1500);
+	assert_int_equal(bin(&b, BIN_STEPS), 3500);
+}
+
+static void what_is_saved_in_a_drain_is_not_counted_twice(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, progress(1, 11));
+	add(&b, 5000, stop("enough"));
+	add(&b, 6000, saved(12, 0.9));
+	add(&b, 6500, ended(PHASE_TRAIN, 1, CLASS_STOPPED));
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_CHECKPOINT), 1500);
 }
 
 static void a_drain_is_checkpoint(void **state)
@@ -487,6 +554,10 @@ int main(void)
 		cmocka_unit_test(a_stretch_over_the_old_and_the_new_is_divided_by_steps),
 		cmocka_unit_test(compiling_during_training_is_jit_and_no_step),
 		cmocka_unit_test(saving_is_checkpoint_as_far_as_its_time_is_told),
+		cmocka_unit_test(saving_that_is_told_late_is_found_in_the_steps_it_held_up),
+		cmocka_unit_test(saving_beside_the_steps_costs_what_it_slows_them),
+		cmocka_unit_test(where_nothing_shows_the_pace_saving_is_believed),
+		cmocka_unit_test(what_is_saved_in_a_drain_is_not_counted_twice),
 		cmocka_unit_test(a_drain_is_checkpoint),
 		cmocka_unit_test(a_hang_is_what_the_agent_says_and_no_more_than_there_was),
 		cmocka_unit_test(a_hang_begins_when_the_last_step_was_seen),
