@@ -122,6 +122,11 @@ static void step_claim(void *arg)
 			    (long long)agent->claim.master_port);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
 	js_put_str(agent->report.body, "master", master);
+	/* Unpacking takes its time; from here on the machines are held. */
+	if (report_write(&agent->report, REPORT_STARTING, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
 	loop_after(agent->loop, 0, step_prepare, agent);
 }
 

@@ -368,8 +368,8 @@ int watch_tick(struct driver *driver, struct err **err)
 		return known == ATTEMPT_LOST ? 0 : record_seen(watch, false, status.reason, err);
 	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
 		return -1;
-	if (status.state == ENGINE_RUNNING && driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
-	    record_claimed(watch, err) < 0)
+	if ((status.state == ENGINE_STARTING || status.state == ENGINE_RUNNING) &&
+	    driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
 	if (record_started(watch, status.started, err) < 0)
 		return -1;

@@ -343,3 +343,29 @@ def test_an_attempt_that_stays_in_the_queue_is_given_up(site):
     assert run.effects() == []
     assert run.resume().wait() == 5
     crash.check_nothing_left(run)
+
+
+def stop_while_it_unpacks(site, mebibytes):
+    """A run whose agent is stopped between its claim and the start of its command;
+    None if the machine was too fast for that."""
+    with (site.source / "large.bin").open("wb") as file:
+        file.truncate(mebibytes << 20)
+    run = site.one(f"slow-{mebibytes}", "limits.start=1s", "limits.grace=1s")
+    driver = run.drive()
+    run.wait_for(lambda: run.is_created() and run.events("attempt.claimed"))
+    for agent in run.agents():
+        os.kill(agent, signal.SIGSTOP)
+    if not run.events("attempt.started"):
+        return run, driver
+    run.kill_all()
+    driver.kill()
+    return None
+
+
+def test_a_command_that_does_not_begin_is_given_up(site):
+    run, driver = next(filter(None, (stop_while_it_unpacks(site, size) for size in (400, 800, 1600))))
+    assert driver.wait(40) == 5, run.story()
+    assert not run.events("attempt.started"), run.story()
+    assert [row["limit"] for row in run.events("limit.reached")] == ["start"], run.story()
+    assert run.effects() == []
+    crash.check_nothing_left(run)
