@@ -12,11 +12,13 @@
  * - Advice is no evidence: "may be caused by", "please set" and warnings never
  *   decide.
  * - An exception that no row knows is the program's own mistake, unless one that it
- *   is chained to is known.
+ *   is chained to is known, or its words speak of something else (FAILURE_WORDS).
+ * - Where nothing is known at all, an exception among the last lines counts without a
+ *   traceback, and then the words of the last line that speaks of an error.
  * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
  *   traceback in its log: then only rows that say so count.
  *
- * The patterns are rows of failure_table.c; a new one is a row there and a line
+ * The patterns are rows of failure_table_*.c; a new one is a row there and a line
  * in its test. Their sources are the notes of the projects named there.
  */
 #ifndef STK_FLOW_FAILURE_H
@@ -95,13 +97,15 @@ enum failure_role {
 enum failure_source {
 	FAILURE_LOG,    /* lines of the log, and the agent's words */
 	FAILURE_RAISED, /* exceptions alone: "pkg.Error: text", mostly at a traceback's end */
-	FAILURE_ENGINE  /* the engine's words */
+	FAILURE_ENGINE, /* the engine's words */
+	FAILURE_WORDS   /* exceptions and the end of the log, where no other row knows them */
 };
 
 struct failure_row {
 	const char *id; /* unique, stable: people will ask about it */
 	enum failure_source source;
-	/* Literal text, found anywhere in the line ('^': at its beginning); each
+	/* Literal text, found anywhere in the line ('^': at its beginning), in capitals
+	 * or not (but the engine's words are compared exactly); each
 	 * '*' stands for any text, the first one is what {} in the hint names. */
 	const char *pattern;
 	enum failure_role role;
@@ -111,7 +115,7 @@ struct failure_row {
 	const char *hint; /* {}: the text for '*'; {option}: its first word, without dashes */
 };
 
-extern const struct failure_row failure_rows[];
-extern const size_t failure_row_count;
+/* All rows, in the order in which they are asked; NULL behind the last. */
+const struct failure_row *failure_row_at(size_t n);
 
 #endif

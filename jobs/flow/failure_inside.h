@@ -18,8 +18,20 @@ void slip_adds(struct slip *slip, const char *text);
  * one only the beginning. */
 void slip_add_line(struct slip *slip, struct failure_line line);
 
-/* Does the row's pattern match? `ret_found` (may be NULL) is what '*' stands for. */
-bool failure_matches(const char *pattern, struct failure_line line, struct failure_line *ret_found);
+/* Where the text begins in the line, in capitals or not; the line's length: nowhere. */
+size_t failure_find(struct failure_line line, const char *text);
+
+struct failure_table {
+	const struct failure_row *rows;
+	size_t count;
+};
+extern const struct failure_table failure_program_table, failure_service_table,
+	failure_device_table, failure_engine_table, failure_words_table;
+
+/* Does the row's pattern match? `exact`: capitals count.
+ * `ret_found` (may be NULL) is what '*' stands for. */
+bool failure_matches(const char *pattern, bool exact, struct failure_line line,
+		     struct failure_line *ret_found);
 
 /* The first row of that source that matches, or NULL; an exception (FAILURE_RAISED)
  * is a line of the log too. */

@@ -11,16 +11,19 @@
 #define QUOTE_FRAMES    6  /* lines of a traceback that are kept: the last three frames */
 #define QUOTE_BEFORE    4  /* indented lines before a cause outside a traceback */
 #define FOREIGN_LINES   50 /* of other processes, in the middle of a traceback */
+#define LAST_LINES      20 /* in which an exception without a traceback counts */
 #define TRACEBACK_BEGIN "Traceback (most recent call last)"
+/* What goes wrong while an object is taken away is no cause. */
+#define IGNORED_BEGIN "Exception ignored in"
 
 /* What follows such words advises and does not witness. */
 static const char *const advice[] = {
-	"may be", "might be", "lease ", "onsider ", "arning", "WARN",
-	"int: ",  "HINT",     "you ",   "ake sure", "f this",
+	"may be", "might be", "please ",   "consider ", "warn",
+	"hint: ", "you ",     "make sure", "if this",
 };
 
 /* A line with such words says itself that it is not the end. */
-static const char *const harmless[] = { "etrying", "NON-FATAL", "gnoring", "will retry",
+static const char *const harmless[] = { "retrying", "NON-FATAL", "ignoring", "will retry",
 					"retry loop" };
 
 /* NCCL says what went wrong at this level, and warns of nothing. */
@@ -30,7 +33,7 @@ static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN " };
 
 static bool contains(struct failure_line line, const char *text)
 {
-	return failure_matches(text, line, NULL);
+	return failure_matches(text, false, line, NULL);
 }
 
 static bool says_harmless(struct failure_line line)
@@ -44,12 +47,11 @@ static bool says_harmless(struct failure_line line)
 /* What follows the text in the line; all of it where the text is not there. */
 static struct failure_line after(struct failure_line line, const char *text)
 {
-	size_t len = strlen(text);
+	size_t at = failure_find(line, text), len = strlen(text);
 
-	for (size_t at = 0; at + len <= line.len; at++)
-		if (strncmp(line.text + at, text, len) == 0)
-			return (struct failure_line){ line.text + at + len, line.len - at - len };
-	return line;
+	if (at == line.len)
+		return line;
+	return (struct failure_line){ line.text + at + len, line.len - at - len };
 }
 
 /* The part of a line that counts as evidence. */
@@ -59,17 +61,8 @@ static struct failure_line witness(struct failure_line line)
 		return (struct failure_line){ line.text, 0 };
 	for (size_t i = 0; i < COUNT(spoken); i++)
 		line = after(line, spoken[i]);
-	for (size_t at = 0; at < line.len; at++) {
-		struct failure_line rest = { line.text + at, line.len - at };
-
-		for (size_t i = 0; i < COUNT(advice); i++) {
-			size_t len = strlen(advice[i]);
-
-			if (len <= rest.len && rest.text[0] == advice[i][0] &&
-			    strncmp(rest.text, advice[i], len) == 0)
-				line.len = at;
-		}
-	}
+	for (size_t i = 0; i < COUNT(advice); i++)
+		line.len = failure_find(line, advice[i]);
 	return line;
 }
 
@@ -132,10 +125,12 @@ static bool is_chain(struct failure_line line)
 struct scan {
 	bool killed;
 	bool inside;  /* a traceback */
+	bool ignored; /* the next traceback is said to be of no account */
 	bool follows; /* it is chained to the one before */
 	bool passed;  /* the last traceback was no root cause */
 	bool pending; /* it was one that no row knows: what it is chained to may be known */
 	size_t begin, foreign;
+	struct failure_line prefix; /* of the lines of this traceback, as loggers put it */
 	const struct failure_log *log;
 	struct failure_finding *ret;
 };
@@ -170,28 +165,77 @@ static bool take(struct scan *scan, const struct failure_row *row, struct failur
 	return !symptom;
 }
 
+/* Exceptions of Python that are mistakes in the code, whatever they say. */
+static bool is_plain_mistake(struct failure_line line)
+{
+	static const char *const names[] = { "^TypeError",         "^AttributeError",
+					     "^NameError",         "^IndexError",
+					     "^KeyError",          "^ZeroDivisionError",
+					     "^UnboundLocalError", "^NotImplementedError" };
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (contains(line, names[i]))
+			return true;
+	return false;
+}
+
+/* What is known of an exception; by its words alone it is known only weakly. */
+static const struct failure_row *row_of_exception(struct failure_line line,
+						  struct failure_line *ret_capture)
+{
+	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, ret_capture);
+
+	if (!row && !is_plain_mistake(line))
+		row = failure_row_find(FAILURE_WORDS, line, ret_capture);
+	return row;
+}
+
+static bool is_weak(const struct failure_row *row)
+{
+	return !row || row->source == FAILURE_WORDS;
+}
+
 /* The end of a traceback; true if the search is over. */
 static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
-	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, &capture);
+	const struct failure_row *row = row_of_exception(line, &capture);
 	bool follows = scan->follows;
 
 	scan->inside = false;
 	scan->follows = false;
+	if (scan->ignored) {
+		scan->ignored = false;
+		return false;
+	}
 	/* What follows from another exception says nothing new, unless it is known. */
-	if (follows && !(row && row->role == FAILURE_ROOT))
+	if (follows && (is_weak(row) || row->role != FAILURE_ROOT))
 		return false;
 	if (!take(scan, row, capture, i, scan->begin)) {
 		scan->passed = true;
 		return false;
 	}
-	scan->pending = !row;
-	return row;
+	scan->pending = is_weak(row);
+	return !scan->pending;
+}
+
+/* Loggers put the same in front of each line, but for the time. */
+static struct failure_line without_prefix(struct failure_line line, struct failure_line prefix)
+{
+	if (line.len < prefix.len)
+		return line;
+	for (size_t i = 0; i < prefix.len; i++) {
+		char a = line.text[i], b = prefix.text[i];
+
+		if (a != b && !(a >= '0' && a <= '9' && b >= '0' && b <= '9'))
+			return line;
+	}
+	return (struct failure_line){ line.text + prefix.len, line.len - prefix.len };
 }
 
 static bool see_inside(struct scan *scan, struct failure_line line, size_t i)
 {
+	line = without_prefix(line, scan->prefix);
 	if (line.len == 0 || is_indented(line))
 		return false;
 	if (is_exception(line))
@@ -220,8 +264,14 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 		scan->inside = true;
 		scan->begin = i;
 		scan->foreign = 0;
+		scan->prefix = (struct failure_line){
+			line.text, (size_t)(after(line, TRACEBACK_BEGIN).text - line.text) -
+					   strlen(TRACEBACK_BEGIN)
+		};
 		return false;
 	}
+	if (contains(line, IGNORED_BEGIN))
+		scan->ignored = true;
 	if (scan->inside)
 		return see_inside(scan, line, i);
 	if (line.len == 0)
@@ -238,6 +288,71 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 	return row && take(scan, row, capture, i, i);
 }
 
+static struct failure_line line_at(const struct failure_log *log, size_t i)
+{
+	return failure_line_trim(log->lines[i]);
+}
+
+/* Does the line speak of something that went wrong? */
+static bool is_complaint(struct failure_line line)
+{
+	static const char *const words[] = { "error",    "fail",      "fatal",  "unable",
+					     "cannot",   "could not", "denied", "exceed",
+					     "critical", "abort",     "can't",  "couldn't" };
+
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (contains(line, words[i]))
+			return true;
+	return false;
+}
+
+static bool see_last_exception(const struct failure_log *log, size_t i, struct failure_finding *ret)
+{
+	struct failure_line line = line_at(log, i), capture = { 0 };
+	const struct failure_row *row;
+
+	if (!is_named_exception(line) || says_harmless(line))
+		return false;
+	row = row_of_exception(line, &capture);
+	if (!is_weak(row))
+		return false; /* it was looked at, and passed over for a reason */
+	*ret = (struct failure_finding){
+		.found = true, .row = row, .capture = capture, .log = log, .line = i, .traceback = i
+	};
+	return true;
+}
+
+static bool see_last_words(const struct failure_log *log, size_t i, struct failure_finding *ret)
+{
+	struct failure_line line = witness(line_at(log, i)), capture = { 0 };
+	const struct failure_row *row =
+		is_complaint(line) ? failure_row_find(FAILURE_WORDS, line, &capture) : NULL;
+
+	if (!row)
+		return false;
+	*ret = (struct failure_finding){
+		.found = true, .row = row, .capture = capture, .log = log, .line = i, .traceback = i
+	};
+	return true;
+}
+
+/* The beginning of a traceback may have been cut off, or never written: an exception
+ * among the last lines is one; else what the last lines complain of. */
+static void see_end(const struct failure_log *log, struct failure_finding *ret)
+{
+	size_t first = log->count, kept = 0;
+
+	while (first > 0 && kept < LAST_LINES)
+		if (line_at(log, --first).len > 0)
+			kept++;
+	for (size_t i = log->count; i-- > first;)
+		if (see_last_exception(log, i, ret))
+			return;
+	for (size_t i = log->count; i-- > first;)
+		if (see_last_words(log, i, ret))
+			return;
+}
+
 void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret)
 {
 	struct scan scan = { .killed = killed, .log = log, .ret = ret };
@@ -246,11 +361,8 @@ void failure_scan(const struct failure_log *log, bool killed, struct failure_fin
 	for (size_t i = 0; i < log->count; i++)
 		if (see_line(&scan, failure_line_trim(log->lines[i]), i))
 			return;
-}
-
-static struct failure_line line_at(const struct failure_log *log, size_t i)
-{
-	return failure_line_trim(log->lines[i]);
+	if (!killed && (!ret->found || (ret->symptom && weight(ret->row) == 0)))
+		see_end(log, ret);
 }
 
 /* The last indented lines before `end`, not before `begin`. */

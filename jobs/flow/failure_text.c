@@ -5,6 +5,8 @@
 
 /* Of one line that goes into evidence. */
 #define QUOTE_MAX 400
+/* Launchers within launchers: "7: [rank80]: ". */
+#define PREFIXES_MAX 3
 
 void slip_start(struct slip *slip, char *text, size_t size)
 {
@@ -73,28 +75,51 @@ void slip_add_line(struct slip *slip, struct failure_line line)
 		slip_adds(slip, " ...");
 }
 
-/* Where `needle` begins in the line at or after `from`; the line's length if nowhere. */
-static size_t find(struct failure_line line, size_t from, const char *needle, size_t len)
+static char lower(char c)
 {
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Programs do not agree on capitals. */
+static bool is_alike(const char *text, const char *other, size_t len, bool exact)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] != other[i] && (exact || lower(text[i]) != lower(other[i])))
+			return false;
+	return true;
+}
+
+/* Where `needle` begins in the line at or after `from`; the line's length if nowhere. */
+static size_t find(struct failure_line line, size_t from, const char *needle, size_t len,
+		   bool exact)
+{
+	char first = lower(needle[0]);
+
 	for (size_t at = from; at + len <= line.len; at++)
-		if (line.text[at] == needle[0] && strncmp(line.text + at, needle, len) == 0)
+		if (lower(line.text[at]) == first && is_alike(line.text + at, needle, len, exact))
 			return at;
 	return line.len;
+}
+
+size_t failure_find(struct failure_line line, const char *text)
+{
+	return find(line, 0, text, strlen(text), false);
 }
 
 /* The same for a part of a pattern. An empty part is what follows a closing '*':
  * it matches at the end of the line. */
 static size_t find_part(struct failure_line line, size_t from, const char *part, size_t len,
-			bool anchored)
+			bool anchored, bool exact)
 {
 	if (len == 0)
 		return line.len;
 	if (anchored)
-		return len <= line.len && strncmp(line.text, part, len) == 0 ? 0 : line.len;
-	return find(line, from, part, len);
+		return len <= line.len && is_alike(line.text, part, len, exact) ? 0 : line.len;
+	return find(line, from, part, len, exact);
 }
 
-bool failure_matches(const char *pattern, struct failure_line line, struct failure_line *ret_found)
+bool failure_matches(const char *pattern, bool exact, struct failure_line line,
+		     struct failure_line *ret_found)
 {
 	bool anchored = *pattern == '^', captured = false;
 	size_t at = 0;
@@ -105,7 +130,7 @@ bool failure_matches(const char *pattern, struct failure_line line, struct failu
 	for (bool first = true;; first = false) {
 		const char *star = strchr(pattern, '*');
 		size_t len = star ? (size_t)(star - pattern) : strlen(pattern);
-		size_t begin = find_part(line, at, pattern, len, first && anchored);
+		size_t begin = find_part(line, at, pattern, len, first && anchored, exact);
 
 		if (len > 0 && begin == line.len)
 			return false;
@@ -146,18 +171,21 @@ static size_t host_prefix_length(struct failure_line line)
 	return digits > 0 && end < line.len && line.text[end] == ']' ? end + 1 : 0;
 }
 
-/* "[rank0]: ", "[3]: ", "3: ": launchers put the rank in front of each line. */
+/* "[rank0]: ", "[3]: ", "3: ", " 7: ": launchers put the rank in front of each line. */
 static size_t prefix_length(struct failure_line line)
 {
-	size_t end = 0;
+	size_t end = 0, digits;
 
+	while (end < line.len && line.text[end] == ' ')
+		end++;
+	digits = end;
 	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
 		end++;
-	if (end > 0)
+	if (end > digits)
 		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0 ? end + 2 : 0;
 	if (line.len == 0 || line.text[0] != '[')
 		return 0;
-	end = find(line, 0, "]:", 2);
+	end = find(line, 0, "]:", 2, true);
 	if (end == line.len || end > 32)
 		return host_prefix_length(line);
 	end += 2;
@@ -176,21 +204,40 @@ struct failure_line failure_line_trim(struct failure_line line)
 			skip = at + 1;
 	line.text += skip;
 	line.len -= skip;
-	skip = prefix_length(line);
-	line.text += skip;
-	line.len -= skip;
+	for (int i = 0; i < PREFIXES_MAX; i++) {
+		skip = prefix_length(line);
+		line.text += skip;
+		line.len -= skip;
+	}
 	return line;
+}
+
+static const struct failure_table *const tables[] = {
+	&failure_program_table, &failure_service_table, &failure_device_table,
+	&failure_engine_table,  &failure_words_table,
+};
+
+const struct failure_row *failure_row_at(size_t n)
+{
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+		if (n < tables[i]->count)
+			return &tables[i]->rows[n];
+		n -= tables[i]->count;
+	}
+	return NULL;
 }
 
 const struct failure_row *failure_row_find(enum failure_source source, struct failure_line line,
 					   struct failure_line *ret_found)
 {
-	for (size_t i = 0; i < failure_row_count; i++) {
-		const struct failure_row *row = &failure_rows[i];
+	const struct failure_row *row;
+
+	for (size_t i = 0; (row = failure_row_at(i)); i++) {
 		bool meant = row->source == source ||
 			     (source == FAILURE_RAISED && row->source == FAILURE_LOG);
 
-		if (meant && failure_matches(row->pattern, line, ret_found))
+		if (meant &&
+		    failure_matches(row->pattern, source == FAILURE_ENGINE, line, ret_found))
 			return row;
 	}
 	return NULL;

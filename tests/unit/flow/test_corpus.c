@@ -1,8 +1,10 @@
 /*
  * How many of the failure texts in tests/corpus are judged as their sources
- * diagnosed them: over all, and over the third that the table was not tuned on.
- * The figures and every wrong verdict are printed. The form of the files is in
- * tests/corpus/README.md.
+ * diagnosed them: over all, and over those that the table was not tuned on (a third,
+ * chosen by hash, of what lies in blind/). The figures and every wrong verdict are
+ * printed, of the held out ones only the numbers: whoever wants their names asks
+ * for them with STOKER_SHOW_HELD_OUT=1, and then they are held out no more. The
+ * form of the files is in tests/corpus/README.md.
  */
 #include "tests/unit/flow/story.h"
 
@@ -21,9 +23,11 @@
 #define RIGHT_OF_ALL  95
 #define RIGHT_OF_HELD 90
 #define ENTRIES_MIN   150
+#define HELD_MIN      50
 
 struct entry {
 	const char *id, *from, *says, *finds;
+	bool blind; /* of the folder whose texts were gathered without knowing the table */
 	enum failure_class class[EXPECT_MAX];
 	enum action action[EXPECT_MAX];
 	int expected;
@@ -38,7 +42,7 @@ struct tally {
 	int entries, right, held, held_right, stopped;
 };
 
-static bool is_held_out(const char *id)
+static bool has_hash_of_held_out(const char *id)
 {
 	char hex[SHA256_HEX];
 	int sum = 0;
@@ -149,18 +153,20 @@ static bool is_right(const struct entry *entry, const struct failure_verdict *ve
 	return false;
 }
 
-static bool may_stop(const struct entry *entry)
+/* What comes from outside of the program, and may go away by itself. */
+static bool is_transient(const struct entry *entry)
 {
 	for (int i = 0; i < entry->expected; i++)
-		if (entry->action[i] == ACTION_STOP)
-			return true;
-	return false;
+		if (entry->action[i] == ACTION_STOP || entry->action[i] == ACTION_FALL_BACK ||
+		    entry->class[i] == CLASS_COMPILE)
+			return false;
+	return true;
 }
 
 static void judge(struct entry *entry, struct tally *tally)
 {
 	struct failure_verdict verdict;
-	bool held = is_held_out(entry->id), right, stopped;
+	bool held = entry->blind && has_hash_of_held_out(entry->id), right, stopped;
 
 	if (!entry->from || strncmp(entry->from, "https://", 8) != 0 || !entry->says ||
 	    entry->expected == 0)
@@ -169,27 +175,28 @@ static void judge(struct entry *entry, struct tally *tally)
 	entry->evidence.logs = entry->logs;
 	failure_judge(&entry->evidence, &verdict);
 	right = is_right(entry, &verdict);
-	stopped = retry_action(verdict.class) == ACTION_STOP && !may_stop(entry);
+	stopped = retry_action(verdict.class) == ACTION_STOP && is_transient(entry);
 	tally->entries++;
 	tally->right += right;
 	tally->held += held;
 	tally->held_right += held && right;
 	tally->stopped += stopped;
-	if (!right || stopped)
+	if ((!right || stopped) && (!held || getenv("STOKER_SHOW_HELD_OUT")))
 		print_message("wrong%s: %s: %s (%s), not %s%s\n", held ? ", held out" : "",
 			      entry->id, class_names[verdict.class], verdict.rule,
 			      class_names[entry->class[0]], stopped ? ": TRANSIENT, STOPPED" : "");
 }
 
-static void begin_entry(struct entry *entry, const char *id)
+static void begin_entry(struct entry *entry, const char *id, bool blind)
 {
 	memset(entry, 0, sizeof *entry);
 	entry->id = id;
+	entry->blind = blind;
 	entry->evidence =
 		(struct failure_evidence){ .phase = PHASE_TRAIN, .exit_known = true, .exit = 1 };
 }
 
-static void read_entries(char *text, struct tally *tally)
+static void read_entries(char *text, bool blind, struct tally *tally)
 {
 	static struct entry entry;
 	char *next;
@@ -202,7 +209,7 @@ static void read_entries(char *text, struct tally *tally)
 		if (strncmp(line, "== ", 3) == 0) {
 			if (entry.id)
 				judge(&entry, tally);
-			begin_entry(&entry, line + 3);
+			begin_entry(&entry, line + 3, blind);
 		} else if (*line == '|') {
 			add_line(&entry, line + 1);
 		} else if (*line != '\0' && *line != '#') {
@@ -220,7 +227,7 @@ static void read_entries(char *text, struct tally *tally)
 		judge(&entry, tally);
 }
 
-static void read_file(const char *folder, const char *name, struct tally *tally)
+static void read_file(const char *folder, const char *name, bool blind, struct tally *tally)
 {
 	static char text[FILE_MAX];
 	char path[1024];
@@ -234,27 +241,33 @@ static void read_file(const char *folder, const char *name, struct tally *tally)
 	fclose(file);
 	assert_true(len < sizeof text - 1);
 	text[len] = '\0';
-	read_entries(text, tally);
+	read_entries(text, blind, tally);
 }
 
-static void the_corpus_is_judged_as_its_sources_did(void **state)
+static void read_folder(const char *folder, bool blind, struct tally *tally)
 {
-	static const char folder[] = SOURCE_ROOT "/tests/corpus";
-	struct tally t = { 0 };
 	struct dirent **names;
 	int count = scandir(folder, &names, NULL, alphasort);
 
-	(void)state;
 	assert_true(count > 0);
 	for (int i = 0; i < count; i++) {
 		const char *end = strrchr(names[i]->d_name, '.');
 
 		if (end && strcmp(end, ".txt") == 0)
-			read_file(folder, names[i]->d_name, &t);
+			read_file(folder, names[i]->d_name, blind, tally);
 		free(names[i]);
 	}
 	free(names);
-	assert_true(t.entries >= ENTRIES_MIN && t.held * 4 >= t.entries);
+}
+
+static void the_corpus_is_judged_as_its_sources_did(void **state)
+{
+	struct tally t = { 0 };
+
+	(void)state;
+	read_folder(SOURCE_ROOT "/tests/corpus", false, &t);
+	read_folder(SOURCE_ROOT "/tests/corpus/blind", true, &t);
+	assert_true(t.entries >= ENTRIES_MIN && t.held >= HELD_MIN);
 	print_message("%d of %d right (%.1f %%); of the %d held out %d (%.1f %%); "
 		      "%d transient ones stopped\n",
 		      t.right, t.entries, 100.0 * t.right / t.entries, t.held, t.held_right,

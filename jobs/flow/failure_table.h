@@ -1,0 +1,69 @@
+/*
+ * What the files with rows of the failure table share: the cures that several rows
+ * name, and short forms for rows. The tables are asked in the order of
+ * failure_tables[], the rows of each in their order, the more specific before the
+ * more general: the first row that matches a line decides for it. Only
+ * failure_table_engine.c is compared with capitals as they are.
+ */
+#ifndef STK_FLOW_FAILURE_TABLE_H
+#define STK_FLOW_FAILURE_TABLE_H
+
+#include "jobs/flow/failure_inside.h"
+
+#define MEMORY_HINT                                                                                \
+	"the machine ran out of memory: use a smaller batch, fewer workers or a larger instance"
+#define DEVICE_HINT                                                                                \
+	"the accelerator ran out of memory: use a smaller batch or sequence, or more parallelism"
+#define NODE_HINT "the node is not healthy: run on another one, and have it replaced"
+#define TAKEN_HINT                                                                                 \
+	"another process holds the device: stop it or reload the driver, or run on another node"
+#define VERSIONS_HINT "the installed packages do not fit together: install matching versions"
+#define NEFF_HINT     "compiler and runtime do not fit together: use matching versions and a new cache"
+#define CKPT_HINT     "the checkpoint or data file is damaged: an older checkpoint is tried once"
+#define RIGHT_HINT    "give the job's role the right that the message names"
+#define NAN_HINT      "the numbers overflowed: lower the learning rate; an older checkpoint is tried"
+#define EFA_HINT      "enable EFA: its devices, its library and a security group that allows itself"
+#define CAPACITY_HINT "wait, or ask for another instance type or region"
+#define TIME_HINT     "the engine's time limit was reached: ask for more time"
+
+/* A cause in the log; a cause also where the process was killed from outside; a
+ * cause only as the exception that ended a traceback; out of memory, which fewer
+ * workers cure in precompile; a symptom of somebody else's failure; the engine's
+ * own words. */
+#define CAUSE(id, text, class, cure)                                                               \
+	{                                                                                          \
+		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure        \
+	}
+#define FATAL(id, text, class, cure)                                                               \
+	{                                                                                          \
+		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, cure         \
+	}
+#define RAISED(id, text, class, cure)                                                              \
+	{                                                                                          \
+		id, FAILURE_RAISED, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure     \
+	}
+#define MEMORY(id, source, text)                                                                   \
+	{                                                                                          \
+		id, FAILURE_##source, text, FAILURE_ROOT, CLASS_USER_CONFIG, CLASS_COMPILE, true,  \
+			MEMORY_HINT                                                                \
+	}
+#define SYMPTOM(id, text, class, cure)                                                             \
+	{                                                                                          \
+		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_##class, CLASS_NONE, true, cure      \
+	}
+#define ENGINE(id, text, class, cure)                                                              \
+	{                                                                                          \
+		id, FAILURE_ENGINE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, cure      \
+	}
+
+#define WORDS(id, text, class)                                                                     \
+	{                                                                                          \
+		id, FAILURE_WORDS, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, ""        \
+	}
+
+#define FAILURE_TABLE(array)                                                                       \
+	{                                                                                          \
+		array, sizeof(array) / sizeof(array)[0]                                            \
+	}
+
+#endif
