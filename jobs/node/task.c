@@ -148,8 +148,11 @@ static int read_numbers(struct task *task, struct err **err)
 	task->restart = restart ? strtoll(restart, NULL, 10) : 0;
 	task->scratch = js_bool(order, "scratch", false);
 	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
+	task->timeout_ms = js_int(order, "timeout_ms", 0);
 	task->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
 	task->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
+	if (task->timeout_ms < 0)
+		return bad(err, "timeout_ms", "is negative");
 	if (task->grace_ms < 0)
 		return bad(err, "grace_ms", "is negative");
 	if (task->heartbeat_ms < 1)

@@ -22,10 +22,11 @@ struct task {
 	const char *token; /* from the environment; "" where the engine has none */
 	bool scratch;
 	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
-	char *dir;        /* owned: node-<k>, absolute, beside order.json */
-	char *src;        /* owned: working directory of the command */
-	char *checkpoint; /* owned: absolute */
-	char *output;     /* owned: absolute */
+	int64_t timeout_ms; /* of the command; 0: none */
+	char *dir;          /* owned: node-<k>, absolute, beside order.json */
+	char *src;          /* owned: working directory of the command */
+	char *checkpoint;   /* owned: absolute */
+	char *output;       /* owned: absolute */
 };
 
 /* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */

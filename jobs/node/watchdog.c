@@ -236,6 +236,19 @@ static void stop_stalled(struct agent *agent, const struct stall_verdict *verdic
 	supervise_stop(agent, STOPPED_STALL);
 }
 
+/* By our own clock, whether anybody drives the run or not. */
+static bool is_over_time(const struct agent *agent, struct mono now)
+{
+	return agent->task.timeout_ms > 0 &&
+	       now.ms - agent->watchdog.begun.ms >= agent->task.timeout_ms;
+}
+
+static void stop_over_time(struct agent *agent)
+{
+	agent_tell_peers(agent, 128 + SIGTERM);
+	supervise_stop(agent, STOPPED_TIMEOUT);
+}
+
 static void on_look(void *arg)
 {
 	struct agent *agent = arg;
@@ -247,6 +260,10 @@ static void on_look(void *arg)
 	if (agent->state || agent->over || agent->stopped)
 		return;
 	exchange(agent, now);
+	if (agent->task.node == 0 && is_over_time(agent, now)) {
+		stop_over_time(agent);
+		return;
+	}
 	if (agent->task.node == 0) {
 		note_cache(agent, now);
 		if (stall_judge(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
@@ -263,6 +280,7 @@ void watchdog_start(struct agent *agent)
 {
 	struct stall *stall = &agent->watchdog.stall;
 
+	agent->watchdog.begun = mono_now();
 	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, mono_now());
 	loop_after(agent->loop, 0, on_look, agent);
 }

@@ -1,6 +1,6 @@
 /*
- * Watches whether the command gets on: gathers signs of life of this node and, on
- * node 0, of the others, and stops the command when the judge (stall.h) says so.
+ * Watches whether the command gets on, and for how long it may: gathers signs of life of this node
+ * and, on node 0, of the others, and stops the command when the judge (stall.h) says so.
  *
  * Only node 0 judges: of many ranks often a single one prints, and it may be any
  * of them. The others write progress.json now and then (order.h).
@@ -17,6 +17,7 @@ struct agent;
 struct watchdog {
 	struct stall stall;
 	struct listen listen;
+	struct mono begun;    /* the command */
 	struct peer *peers;   /* node 0: what was heard of each; by rank */
 	struct mono peers_at; /* last exchange */
 	uint64_t told;        /* other nodes: bytes of output when we last told */

@@ -53,8 +53,7 @@ static bool is_ours(const struct attempt_watch *watch)
 {
 	const struct flow *flow = &watch->driver->flow;
 
-	return watch->timed_out || flow->stop_requested || flow->mismatch ||
-	       flow->limit != LIMIT_NONE;
+	return flow->stop_requested || flow->mismatch || flow->limit != LIMIT_NONE;
 }
 
 static void blame_hang(struct failure_verdict *ret, const char *evidence, const char *hint)
@@ -115,7 +114,7 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	if (!ret->hint[0])
 		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
 			 watch->driver->run);
-	if (watch->timed_out) {
+	if (stopped_for(report, STOPPED_TIMEOUT)) {
 		blame_hang(ret, "it ran longer than compile.timeout allows",
 			   "raise compile.timeout, or lower compile.max_steps");
 	} else if (stopped_for(report, STOPPED_STALL)) {

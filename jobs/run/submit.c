@@ -166,6 +166,8 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	js_put(order, "scratch", json_boolean(wish->phase == PHASE_PRECOMPILE));
 	if (wish->phase == PHASE_TRAIN)
 		put_checkpoint(order, driver, wish, prefix);
+	if (wish->phase == PHASE_PRECOMPILE)
+		js_put(order, "timeout_ms", json_integer(js_int(compile, "timeout_ms", 0)));
 	js_put(order, "grace_ms", json_integer(js_int(plan, "grace_ms", 60000)));
 	return order;
 }

@@ -298,22 +298,6 @@ static void arm_wake(struct attempt_watch *watch)
 		watch->wake = loop_on_exit(driver->loop, pid, on_wake, watch);
 }
 
-/* Phase 1 may take only so long. */
-static int enforce_timeout(struct attempt_watch *watch, struct err **err)
-{
-	struct driver *driver = watch->driver;
-	int64_t limit = js_int(json_object_get(driver->plan, "compile"), "timeout_ms", 0);
-
-	if (watch->running_since.ms == 0)
-		watch->running_since = mono_now();
-	if (watch->phase != PHASE_PRECOMPILE || limit <= 0 ||
-	    mono_now().ms - watch->running_since.ms < limit)
-		return 0;
-	watch->timed_out = true;
-	return driver->engine->ops->stop(driver->engine, watch->job, watch->prefix,
-					 js_int(driver->plan, "grace_ms", 60000), err);
-}
-
 static int record_seen(struct attempt_watch *watch, bool seen, const char *reason, struct err **err)
 {
 	struct event ev;
@@ -372,8 +356,6 @@ int watch_tick(struct driver *driver, struct err **err)
 	    driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
 	if (record_started(watch, status.started, err) < 0)
-		return -1;
-	if (status.state == ENGINE_RUNNING && enforce_timeout(watch, err) < 0)
 		return -1;
 	if (record_checkpoints(watch, false, err) < 0 || record_continuity(watch, false, err) < 0)
 		return -1;

@@ -33,8 +33,6 @@ struct attempt_watch {
 	struct mono marks_at;                 /* when checkpoints were last looked for */
 	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
 	struct utc stepped_at;                /* when last_step was seen */
-	struct mono running_since;            /* as this driver saw it; ms 0: not yet */
-	bool timed_out;
 };
 
 /* An event of this kind about this attempt. */

@@ -53,6 +53,8 @@
  *             (absent: nothing is marked),
  *    "stall": {"mode": "auto" | "off" | "fixed", "limit_ms": if fixed}
  *             (absent: off),
+ *    "timeout_ms": from the start of the command, after which it is stopped (absent
+ *             or 0: none),
  *    "metrics": [{"name", "regex"}…]: the one named METRIC_STEP tells the steps;
  *             without it, and with "scratch", any output is progress all along
  *             (absent: none),
@@ -180,6 +182,7 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define STOPPED_PEER       "peer"       /* another node of the attempt failed */
 #define STOPPED_LOG        "log"        /* its output could not be kept (disk full) */
 #define STOPPED_STALL      "stall"      /* no progress for longer than its limit */
+#define STOPPED_TIMEOUT    "timeout"    /* the order's timeout_ms has passed */
 #define STOPPED_DRAIN      "drain"      /* the driver asked to save and stop */
 
 #define AGENT_EXIT_FAILED   70 /* the agent's own failure, see "error" */

@@ -98,6 +98,25 @@ def test_a_script_is_not_taken_for_hanging_because_it(site, what):
         assert run.status()["ledger"]["checkpoint"] >= 9, run.story()
 
 
+def test_a_precompile_that_takes_too_long_is_stopped_without_a_driver_too(site):
+    site.also("""
+def start(args):
+    if attempt == ("precompile", 1):
+        note("takes long")
+        time.sleep(3600)
+    return 1
+""")
+    run = site.one("long", "compile.timeout=3s", "limits.grace=1s")
+    driver = run.drive()
+    run.wait_for_effect("takes long", "precompile")
+    driver.kill()
+    run.wait_for(lambda: not run.agents())
+    assert run.resume().wait() == 0, run.story()
+    assert classes(run, "precompile") == ["timeout-hang", "none"], run.story()
+    assert "compile.timeout" in run.events("attempt.ended")[0]["evidence"]
+    crash.check_nothing_left(run)
+
+
 # --- the user's own ---
 
 def test_wrong_code_is_tried_once(site):
