@@ -136,30 +136,52 @@ static int collect_open(void *arg, const char *run, struct err **err)
 	return 0;
 }
 
-/* A driver in the background for every run that goes on and has none. What
- * keeps one run from going on does not keep the others. */
+/* A driver in the background for a run that goes on; NULL: it needs none. */
+static int start_driver(struct journal *journal, const char *run, struct background **ret,
+			struct err **err)
+{
+	int code = run_exit_code(journal, run, err);
+
+	if (code == EXIT_DETACHED)
+		code = background_start(journal, run, ret, err);
+	return code < 0 ? -1 : 0;
+}
+
+/* That somebody drives it already is no error. */
+static void note_failure(const struct err *why, int *worst)
+{
+	if (!why || why->code == EXIT_BUSY)
+		return;
+	out_error(why);
+	*worst = (int)why->code;
+}
+
+/* What keeps one run from going on does not keep the others, and none waits for
+ * another's lease. */
 static int resume_all(struct journal *journal, struct err **err)
 {
 	json_auto_t *runs = json_array();
+	AUTO(auto_free) struct background **drivers = NULL;
+	int worst = EXIT_DONE;
 	json_t *run;
 	size_t i;
-	int worst = EXIT_DONE;
 
 	if (journal_runs(journal, collect_open, runs, err) < 0)
 		return -1;
+	drivers = mem_zero(json_array_size(runs) + 1, sizeof(struct background *));
 	json_array_foreach (runs, i, run) {
-		const char *id = json_string_value(run);
 		AUTO(err_freep) struct err *why = NULL;
-		int code = run_exit_code(journal, id, &why);
 
-		if (code == EXIT_DETACHED)
-			code = drive_in_background(journal, id, &why);
-		else if (code >= 0)
-			continue;
-		if (code >= 0 || why->code == EXIT_BUSY)
-			continue;
-		out_error(why);
-		worst = (int)why->code;
+		(void)!start_driver(journal, json_string_value(run), &drivers[i], &why);
+		note_failure(why, &worst);
+	}
+	json_array_foreach (runs, i, run) {
+		AUTO(err_freep) struct err *why = NULL;
+
+		if (drivers[i])
+			(void)!drive_await(drivers[i], json_string_value(run), &why);
+		note_failure(why, &worst);
+		background_freep(&drivers[i]);
 	}
 	return worst;
 }

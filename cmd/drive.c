@@ -181,14 +181,23 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	return drive_outcome(journal, run, err) < 0 ? -1 : (int)exit_code;
 }
 
-int drive_in_background(struct journal *journal, const char *run, struct err **err)
+int drive_await(struct background *background, const char *run, struct err **err)
 {
 	pid_t pid;
 
-	if (background_drive(journal, run, &pid, err) < 0)
+	if (background_wait(background, &pid, err) < 0)
 		return -1;
 	out_note("run %s goes on in the background (driver pid %ld); 'stoker attach %s' follows it",
 		 run, (long)pid, run);
 	out_line("%s", run);
 	return EXIT_DONE;
+}
+
+int drive_in_background(struct journal *journal, const char *run, struct err **err)
+{
+	AUTO(background_freep) struct background *background = NULL;
+
+	if (background_start(journal, run, &background, err) < 0)
+		return -1;
+	return drive_await(background, run, err);
 }

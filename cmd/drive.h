@@ -3,6 +3,7 @@
 #define STK_CMD_DRIVE_H
 
 #include "cmd/cmd.h"
+#include "jobs/run/background.h"
 #include "jobs/run/driver.h"
 
 /* One plain line per change on stderr, or with --json the event on stdout. */
@@ -25,6 +26,8 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 /* Have it driven in the background and say so; stdout gets its id, for scripts.
  * The exit code, or -1. */
 int drive_in_background(struct journal *journal, const char *run, struct err **err);
+/* The second half of that, for one that was started: until it drives the run. */
+int drive_await(struct background *background, const char *run, struct err **err);
 
 /* What came of a run that is not driven here any more: its summary on stdout,
  * its own exit code; EXIT_DETACHED while it goes on. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,9 +18,10 @@
 #define WORDS_MAX  ((size_t)4 << 10) /* of a log's end */
 #define EXIT_ERROR 128
 
-struct start {
-	struct journal *journal;
-	const char *run;
+struct background {
+	struct journal *journal; /* borrowed */
+	char *run, *log;
+	off_t from; /* where its own words begin in the log */
 	struct loop *loop;
 	pid_t pid;
 	int64_t seq;    /* of the newest event seen */
@@ -31,7 +33,7 @@ struct start {
 
 static int look(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
-	struct start *start = arg;
+	struct background *start = arg;
 
 	(void)err;
 	start->seq = js_int(row, "seq", start->seq);
@@ -42,7 +44,7 @@ static int look(void *arg, const struct event *ev, json_t *row, struct err **err
 
 static void on_look(void *arg)
 {
-	struct start *start = arg;
+	struct background *start = arg;
 	bool over = start->over; /* before looking: what it journalled is all there */
 
 	start->result =
@@ -55,16 +57,16 @@ static void on_look(void *arg)
 
 static void on_over(void *arg)
 {
-	((struct start *)arg)->over = true;
+	((struct background *)arg)->over = true;
 }
 
 /* What it said at its end, as the reason. */
-static int say_why(const struct start *start, const char *log, off_t from, struct err **err)
+static int say_why(const struct background *start, struct err **err)
 {
-	AUTO(auto_close) int fd = open(log, O_RDONLY | O_CLOEXEC);
+	AUTO(auto_close) int fd = open(start->log, O_RDONLY | O_CLOEXEC);
 	AUTO(sb_release) struct sb words = SB_INIT;
 	char text[WORDS_MAX];
-	ssize_t len = fd < 0 ? 0 : pread(fd, text, sizeof text, from);
+	ssize_t len = fd < 0 ? 0 : pread(fd, text, sizeof text, start->from < 0 ? 0 : start->from);
 	int status = 0, code;
 
 	waitpid(start->pid, &status, 0);
@@ -75,20 +77,19 @@ static int say_why(const struct start *start, const char *log, off_t from, struc
 	err_set(err, code > 0 && code < EXIT_ERROR ? (enum exit_code)code : EXIT_DEFECT,
 		"the background driver of run %s ended at once: %s", start->run,
 		words.len ? words.text : "it said nothing");
-	return err_hint(err, "'%s' has all that it said", log);
+	return err_hint(err, "'%s' has all that it said", start->log);
 }
 
-static int spawn(struct start *start, const char *log, int out, struct err **err)
+static int spawn(struct background *start, int out, struct err **err)
 {
 	char program[PATH_MAX] = "";
 	AUTO(auto_free) char *dir = mem_copy(journal_dir(start->journal));
-	AUTO(auto_free) char *run = mem_copy(start->run);
 	char *const argv[] = { (char[]){ "stoker" },
 			       (char[]){ "--state" },
 			       dir,
 			       (char[]){ "--quiet" },
 			       (char[]){ "resume" },
-			       run,
+			       start->run,
 			       NULL };
 	struct proc_start how = {
 		.program = program, .argv = argv, .envp = environ, .in = -1, .out = out, .err = out
@@ -97,35 +98,57 @@ static int spawn(struct start *start, const char *log, int out, struct err **err
 	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
 		return fs_error(err, errno, "cannot find this program");
 	if (proc_spawn(&how, &start->pid, err) < 0)
-		return err_wrap(err, "cannot start a driver in the background ('%s')", log);
+		return err_wrap(err, "cannot start a driver in the background ('%s')", start->log);
 	return 0;
 }
 
-int background_drive(struct journal *journal, const char *run, pid_t *ret_pid, struct err **err)
+int background_start(struct journal *journal, const char *run, struct background **ret,
+		     struct err **err)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", journal_dir(journal), run);
-	AUTO(auto_free) char *log = fs_join(folder, "driver.log");
+	AUTO(background_freep) struct background *start = mem_zero(1, sizeof *start);
 	AUTO(auto_close) int out = -1;
-	AUTO(loop_freep) struct loop *loop = NULL;
-	struct start start = { .journal = journal, .run = run, .err = err };
-	off_t from;
 
-	if (fs_mkdirs(folder, err) < 0 || loop_new(&loop, err) < 0)
+	start->journal = journal;
+	start->run = mem_copy(run);
+	start->log = fs_join(folder, "driver.log");
+	if (fs_mkdirs(folder, err) < 0)
 		return -1;
-	out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	out = open(start->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (out < 0)
-		return fs_error(err, errno, "cannot open '%s'", log);
-	from = lseek(out, 0, SEEK_END);
-	if (spawn(&start, log, out, err) < 0)
+		return fs_error(err, errno, "cannot open '%s'", start->log);
+	start->from = lseek(out, 0, SEEK_END);
+	if (spawn(start, out, err) < 0)
 		return -1;
-	start.loop = loop;
-	if (!loop_on_exit(loop, start.pid, on_over, &start))
-		start.over = true;
-	loop_after(loop, 0, on_look, &start);
-	if (loop_run(loop, err) < 0 || start.result < 0)
-		return -1;
-	if (!start.took_over)
-		return say_why(&start, log, from < 0 ? 0 : from, err);
-	*ret_pid = start.pid;
+	*ret = TAKE(start);
 	return 0;
+}
+
+int background_wait(struct background *start, pid_t *ret_pid, struct err **err)
+{
+	AUTO(loop_freep) struct loop *loop = NULL;
+
+	if (loop_new(&loop, err) < 0)
+		return -1;
+	start->loop = loop;
+	start->err = err;
+	if (!loop_on_exit(loop, start->pid, on_over, start))
+		start->over = true;
+	loop_after(loop, 0, on_look, start);
+	if (loop_run(loop, err) < 0 || start->result < 0)
+		return -1;
+	if (!start->took_over)
+		return say_why(start, err);
+	*ret_pid = start->pid;
+	return 0;
+}
+
+void background_freep(struct background **background)
+{
+	if (*background) {
+		free((*background)->run);
+		free((*background)->log);
+		free(*background);
+	}
+	*background = NULL;
 }
