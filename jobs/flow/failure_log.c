@@ -179,15 +179,17 @@ static bool is_plain_mistake(struct failure_line line)
 	return false;
 }
 
-/* What is known of an exception; by its words alone it is known only weakly. */
+/* What is known of an exception; by its words alone it is known only weakly. Whether
+ * code or settings are to blame they do not tell. */
 static const struct failure_row *row_of_exception(struct failure_line line,
 						  struct failure_line *ret_capture)
 {
 	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, ret_capture);
 
-	if (!row && !is_plain_mistake(line))
-		row = failure_row_find(FAILURE_WORDS, line, ret_capture);
-	return row;
+	if (row || is_plain_mistake(line))
+		return row;
+	row = failure_row_find(FAILURE_WORDS, line, ret_capture);
+	return row && row->class != CLASS_USER_CONFIG ? row : NULL;
 }
 
 static bool is_weak(const struct failure_row *row)
