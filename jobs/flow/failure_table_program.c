@@ -117,7 +117,7 @@ static const struct failure_row rows[] = {
 		"free space under the quota of the file system that the message names"),
 	FATAL("disk-short", "Not enough disk space", USER_CONFIG,
 		"free space, or let caches lie on a larger file system"),
-	RAISED("fs-locks", "Function not implemented", USER_CONFIG,
+	RAISED("fs-locks", "[Errno 38]", USER_CONFIG,
 		"the file system has no locks: use another one, or mount it with them"),
 	RAISED("fs-no-locks", "No locks available", USER_CONFIG,
 		"the file system has no locks: use another one, or mount it with them"),

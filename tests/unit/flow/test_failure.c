@@ -131,69 +131,6 @@ static void two_unrelated_tracebacks_are_not_a_chain(void **state)
 	assert_non_null(strstr(v.evidence, "ZeroDivisionError"));
 }
 
-static void an_exception_at_the_end_needs_no_traceback(void **state)
-{
-	struct failure_verdict v = judge_exit(1, "step 7\n"
-						 "ValueError: operands could not be added\n"
-						 "E0410 torch.distributed: failed (exitcode: 1)\n");
-
-	(void)state;
-	assert_string_equal(v.rule, "py-traceback");
-	assert_int_equal(v.class, CLASS_USER_CODE);
-	v = judge_exit(1, "ValueError: skipped a sample, will retry\nstep 7\n");
-	assert_string_equal(v.rule, "nothing-known");
-}
-
-static void a_logger_may_put_its_own_in_front_of_a_traceback(void **state)
-{
-	struct failure_verdict v =
-		judge_exit(1, "09:15:01 [n1] ERROR Traceback (most recent call last):\n"
-			      "09:15:01 [n1] ERROR   File \"a.py\", line 1, in f\n"
-			      "09:15:02 [n1] ERROR OSError: [Errno 28] No space left on device\n");
-
-	(void)state;
-	assert_string_equal(v.rule, "py-space");
-	v = judge_exit(1, "7: [rank80]: Traceback (most recent call last):\n"
-			  "7: [rank80]:   File \"a.py\", line 1, in f\n"
-			  "7: [rank80]: ZeroDivisionError: division by zero\n");
-	assert_string_equal(v.rule, "py-traceback");
-}
-
-static void what_is_ignored_is_no_cause(void **state)
-{
-	struct failure_verdict v =
-		judge_exit(1, "Exception ignored in: <function A.__del__ at 0x7f30>\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 91, in __del__\n"
-			      "AttributeError: 'A' object has no attribute 'b'\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 1, in f\n"
-			      "IndexError: list index out of range\n");
-
-	(void)state;
-	assert_non_null(strstr(v.evidence, "IndexError"));
-	assert_null(strstr(v.evidence, "AttributeError"));
-}
-
-static void words_count_where_nothing_else_is_known(void **state)
-{
-	struct failure_verdict v = judge_exit(1, "Traceback (most recent call last):\n"
-						 "  File \"a.py\", line 1, in f\n"
-						 "pkg.OddError: the server is unreachable\n");
-
-	(void)state;
-	assert_int_equal(v.class, CLASS_TRANSIENT_INFRA);
-	v = judge_exit(1, "error: the server is unreachable\n");
-	assert_int_equal(v.class, CLASS_TRANSIENT_INFRA);
-	/* Nobody complains here; and of a mistake in the code its words mean nothing. */
-	v = judge_exit(1, "looking whether the server is unreachable\n");
-	assert_string_equal(v.rule, "nothing-known");
-	v = judge_exit(1, "Traceback (most recent call last):\n"
-			  "  File \"a.py\", line 1, in f\n"
-			  "TypeError: the server is unreachable\n");
-	assert_int_equal(v.class, CLASS_USER_CODE);
-}
-
 static void advice_and_warnings_are_no_evidence(void **state)
 {
 	static const char *const lines[] = {
@@ -582,10 +519,6 @@ int main(void)
 		cmocka_unit_test(what_follows_a_lost_peer_is_not_the_users_fault),
 		cmocka_unit_test(a_cause_wins_over_an_earlier_symptom_and_a_later_cause),
 		cmocka_unit_test(two_unrelated_tracebacks_are_not_a_chain),
-		cmocka_unit_test(an_exception_at_the_end_needs_no_traceback),
-		cmocka_unit_test(a_logger_may_put_its_own_in_front_of_a_traceback),
-		cmocka_unit_test(what_is_ignored_is_no_cause),
-		cmocka_unit_test(words_count_where_nothing_else_is_known),
 		cmocka_unit_test(advice_and_warnings_are_no_evidence),
 		cmocka_unit_test(an_unknown_exception_gives_way_to_a_known_one_in_its_chain),
 		cmocka_unit_test(of_symptoms_one_that_calls_for_a_retry_weighs_more),
