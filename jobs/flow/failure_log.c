@@ -11,6 +11,7 @@
 #define QUOTE_FRAMES    6  /* lines of a traceback that are kept: the last three frames */
 #define QUOTE_BEFORE    4  /* indented lines before a cause outside a traceback */
 #define FOREIGN_LINES   50 /* of other processes, in the middle of a traceback */
+#define MESSAGE_LINES   8  /* of an exception, behind its first one */
 #define LAST_LINES      20 /* in which an exception without a traceback counts */
 #define TRACEBACK_BEGIN "Traceback (most recent call last)"
 /* What goes wrong while an object is taken away is no cause. */
@@ -18,8 +19,8 @@
 
 /* What follows such words advises and does not witness. */
 static const char *const advice[] = {
-	"may be", "might be", "please ",   "consider ", "warn",
-	"hint: ", "you ",     "make sure", "if this",
+	"may be", "might be", "please ", "consider ", "warning",   "warn ",
+	"warn]",  "warn:",    "hint: ",  "you ",      "make sure", "if this",
 };
 
 /* A line with such words says itself that it is not the end. */
@@ -247,11 +248,29 @@ static bool see_inside(struct scan *scan, struct failure_line line, size_t i)
 	return false;
 }
 
-/* After a traceback that no row knows only its chain is of interest. */
-static bool see_pending(struct scan *scan, struct failure_line line)
+/* After a traceback that no row knows its chain is of interest, and what else its
+ * message says: some have several lines. */
+static bool see_pending(struct scan *scan, struct failure_line line, size_t i)
 {
+	struct failure_line capture = { 0 };
+	const struct failure_row *row = NULL;
+
 	scan->follows = scan->follows || is_chain(line);
-	return scan->foreign++ > FOREIGN_LINES;
+	if (scan->foreign++ > FOREIGN_LINES)
+		return true;
+	if (!scan->follows && scan->foreign <= MESSAGE_LINES && !is_exception(line))
+		row = failure_row_find(FAILURE_LOG, witness(line), &capture);
+	/* A peer's symptoms are no part of it. */
+	if (!row || retry_action(row->class) == ACTION_STOP ||
+	    (row->role == FAILURE_SYMPTOM && row->class != CLASS_COMPILE))
+		return false;
+	*scan->ret = (struct failure_finding){ .found = true,
+					       .row = row,
+					       .capture = capture,
+					       .log = scan->log,
+					       .line = i,
+					       .traceback = scan->begin };
+	return true;
 }
 
 static bool see_line(struct scan *scan, struct failure_line line, size_t i)
@@ -279,7 +298,7 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 	if (line.len == 0)
 		return false;
 	if (scan->pending)
-		return see_pending(scan, line);
+		return see_pending(scan, line, i);
 	/* A chain binds the next traceback to this one; anything else looses it. */
 	scan->follows = scan->passed && is_chain(line);
 	if (!scan->follows)

@@ -6,6 +6,7 @@ static const struct failure_row rows[] = {
 	MEMORY("eng-oom", ENGINE, "OUT_OF_MEMORY"),
 	MEMORY("eng-oom-batch", ENGINE, "OutOfMemoryError"),
 	MEMORY("eng-oom-kill", ENGINE, "oom-kill"),
+	MEMORY("eng-oom-pod", ENGINE, "low on resource: memory"),
 	ENGINE("eng-space", "o space left on device", USER_CONFIG,
 		"give the machines a larger disk, or fewer images at once"),
 	ENGINE("eng-disk", "nsufficient disk space", USER_CONFIG, "give the job a larger volume"),
@@ -24,6 +25,7 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-misconfigured", "MISCONFIGURATION", USER_CONFIG,
 		"the compute environment can never run this job: change either"),
 	ENGINE("eng-capacity", "CapacityError", CAPACITY, CAPACITY_HINT),
+	ENGINE("eng-nodes-taken", "Nodes required for job are", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-instance", "INSUFFICIENT_INSTANCE_CAPACITY", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-instance-ec2", "InsufficientInstanceCapacity", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-capacity", "nsufficient capacity", CAPACITY, CAPACITY_HINT),
@@ -56,6 +58,9 @@ static const struct failure_row rows[] = {
 		"give the role the right that the message names"),
 	ENGINE("eng-quota", "LimitExceeded", QUOTA_PERMISSION,
 		"ask for a higher quota of that instance type"),
+	ENGINE("eng-download", "Unable to execute request to S3", TRANSIENT_INFRA, ""),
+	ENGINE("eng-rebooted", "unexpectedly rebooted", HARDWARE_NODE, NODE_HINT),
+	ENGINE("eng-interrupted", "INTERRUPTED_BY_NO_CAPACITY", SPOT, ""),
 	ENGINE("eng-client", "^ClientError: *", USER_CONFIG, "the service refuses the job: {}"),
 };
 /* clang-format on */

@@ -28,7 +28,7 @@ static const struct failure_row rows[] = {
 	WORDS("says-temporarily", "temporarily", TRANSIENT_INFRA),
 	WORDS("says-temporary-failure", "temporary failure", TRANSIENT_INFRA),
 	WORDS("says-unavailable", "unavailable", TRANSIENT_INFRA),
-	WORDS("says-try-again", "try again", TRANSIENT_INFRA),
+	WORDS("says-try-again-later", "try again later", TRANSIENT_INFRA),
 	WORDS("says-retry-later", "retry later", TRANSIENT_INFRA),
 	WORDS("says-too-many-requests", "too many requests", TRANSIENT_INFRA),
 	WORDS("says-rate-limit", "rate limit", TRANSIENT_INFRA),
@@ -79,7 +79,8 @@ static const struct failure_row rows[] = {
 	WORDS("says-limit-exceeded", "limit exceeded", QUOTA_PERMISSION),
 	/* hardware-node */
 	WORDS("says-ecc-error", "ecc error", HARDWARE_NODE),
-	WORDS("says-hardware", "hardware", HARDWARE_NODE),
+	WORDS("says-hardware-error", "hardware error", HARDWARE_NODE),
+	WORDS("says-hardware-fail", "hardware fail", HARDWARE_NODE),
 	WORDS("says-device-lost", "device lost", HARDWARE_NODE),
 	WORDS("says-lost-device", "lost device", HARDWARE_NODE),
 	WORDS("says-i-o-error", "i/o error", HARDWARE_NODE),

@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* Of one line that goes into evidence. */
-#define QUOTE_MAX 400
+#define QUOTE_MAX        400
+#define ACTOR_PREFIX_MAX 120
 /* Launchers within launchers: "7: [rank80]: ". */
 #define PREFIXES_MAX 3
 
@@ -171,6 +172,20 @@ static size_t host_prefix_length(struct failure_line line)
 	return digits > 0 && end < line.len && line.text[end] == ']' ? end + 1 : 0;
 }
 
+/* Ray: "(Worker pid=42417, ip=[fdbd::2207]) ", with the line's own indentation after it. */
+static size_t actor_prefix_length(struct failure_line line)
+{
+	size_t end = 0, pid;
+
+	while (end < line.len && line.text[end] == ' ')
+		end++;
+	if (end == line.len || line.text[end] != '(')
+		return 0;
+	pid = find(line, end, " pid=", 5, true);
+	end = find(line, end, ") ", 2, true);
+	return pid < end && end < line.len && end < ACTOR_PREFIX_MAX ? end + 2 : 0;
+}
+
 /* "[rank0]: ", "[3]: ", "3: ", " 7: ": launchers put the rank in front of each line. */
 static size_t prefix_length(struct failure_line line)
 {
@@ -184,7 +199,7 @@ static size_t prefix_length(struct failure_line line)
 	if (end > digits)
 		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0 ? end + 2 : 0;
 	if (line.len == 0 || line.text[0] != '[')
-		return 0;
+		return actor_prefix_length(line);
 	end = find(line, 0, "]:", 2, true);
 	if (end == line.len || end > 32)
 		return host_prefix_length(line);
