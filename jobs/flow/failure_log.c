@@ -27,8 +27,9 @@ static const char *const advice[] = {
 static const char *const harmless[] = { "retrying", "NON-FATAL", "ignoring", "will retry",
 					"retry loop" };
 
-/* NCCL says what went wrong at this level, and warns of nothing. */
-static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN " };
+/* NCCL says what went wrong at this level, and warns of nothing; Kubernetes has only
+ * two levels of events. */
+static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN ", "  Warning  " };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
