@@ -23,6 +23,17 @@ static void add_members(struct sb *out, const json_t *object)
 	}
 }
 
+static void add_elements(struct sb *out, const json_t *array)
+{
+	json_t *value;
+	size_t i;
+
+	json_array_foreach (array, i, value) {
+		sb_adds(out, i > 0 ? "; " : "");
+		add_value(out, value);
+	}
+}
+
 static void add_value(struct sb *out, const json_t *value)
 {
 	if (json_is_string(value)) {
@@ -33,6 +44,8 @@ static void add_value(struct sb *out, const json_t *value)
 		sb_adds(out, json_is_true(value) ? "yes" : "no");
 	} else if (json_is_object(value)) {
 		add_members(out, value);
+	} else if (json_is_array(value)) {
+		add_elements(out, value);
 	} else {
 		AUTO(auto_free) char *line = js_line(value);
 
@@ -45,6 +58,7 @@ static bool says_nothing(const json_t *value)
 {
 	return !value || json_is_null(value) ||
 	       (json_is_object(value) && json_object_size(value) == 0) ||
+	       (json_is_array(value) && json_array_size(value) == 0) ||
 	       (json_is_string(value) && strcmp(json_string_value(value), "none") == 0);
 }
 

@@ -52,6 +52,8 @@ static void print_attempt(const json_t *attempt)
 		sb_addf(&text, ", exit %lld", (long long)js_int(attempt, "exit", 0));
 	if (class && strcmp(class, "none") != 0)
 		sb_addf(&text, ", %s", class);
+	if (json_object_get(attempt, "node"))
+		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
 	out_line("%s", text.text);

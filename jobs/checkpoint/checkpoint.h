@@ -83,6 +83,9 @@ struct ckpt {
 	int64_t saving_ms;    /* from the birth of its first file to its last write */
 	char tag[SHA256_HEX]; /* of names, sizes, times and pointer: differs after any change */
 	bool complete;
+	/* Complete by what its format or its older neighbours say, not only for want of
+	 * anything to the contrary: also where its writer was killed. */
+	bool vouched;
 	char *why; /* owned: why it is not; NULL if complete (or not looked at) */
 };
 

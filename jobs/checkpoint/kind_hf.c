@@ -20,8 +20,8 @@ static bool looks_hf(const struct look *look)
 {
 	static const char *const own[] = { "trainer_state.json", "training_args.bin",
 					   "optimizer.pt", "scheduler.pt", "rng_state" };
-	static const char *const early[] = { "config.json", "model.safetensors", "model-0",
-					     "adapter_" };
+	/* Its first files; weights alone are somebody else's. */
+	static const char *const early[] = { "config.json", "adapter_" };
 	int64_t step;
 
 	if (!name_prefixed(look->name, "checkpoint-", &step))

@@ -226,5 +226,7 @@ bool candidate_prove(const char *root, const struct tree *tree, struct ckpt *ckp
 	ckpt->complete = pointer_agrees(&look, root, ckpt->kind) &&
 			 neighbours_agree(&look, opaque, older, older_count);
 	ckpt->why = TAKE(look.why);
+	ckpt->vouched = ckpt->complete && (ckpt->kind != &kind_files || older_count > 0 ||
+					   (tree->single && !opaque[0]));
 	return true;
 }

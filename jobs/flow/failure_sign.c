@@ -116,6 +116,9 @@ void failure_sign(struct failure_verdict *ret)
 	uint64_t sum = hash_normal(ret->evidence, ret->proof < len ? ret->proof : len);
 
 	ret->signature[0] = '\0';
+	/* That something was killed twice says nothing about why. */
+	if (strcmp(ret->rule, "sigkill") == 0 || strcmp(ret->rule, "killed") == 0)
+		return;
 	if (ret->class != CLASS_NONE)
 		snprintf(ret->signature, sizeof ret->signature, "%s/%.24s/%016llx",
 			 class_names[ret->class], ret->rule, (unsigned long long)sum);

@@ -157,6 +157,7 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	js_put_str(attempt, "state", "ended");
 	js_put(attempt, "ended", utc_json(ev->at));
 	put_int(attempt, ev, EVF_exit, "exit");
+	put_int(attempt, ev, EVF_node, "node");
 	js_put_str(attempt, "class", class_names[ev->class]);
 	put_text(attempt, ev, EVF_evidence);
 	put_text(attempt, ev, EVF_hint);
@@ -166,8 +167,21 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	if (EVENT_HAS(ev, hang))
 		js_put(attempt, "hang", json_real((double)ev->hang / 1000));
 	text = js_str(attempt, "started");
-	if (text && utc_parse(text, &started))
+	/* By the agent's clock where it told: nobody may have been there to see it. */
+	if (EVENT_HAS(ev, started) && EVENT_HAS(ev, finished) && ev->finished >= ev->started)
+		js_put(attempt, "seconds", json_real((double)(ev->finished - ev->started) / 1000));
+	else if (text && utc_parse(text, &started))
 		js_put(attempt, "seconds", json_real((double)(ev->at.ms - started.ms) / 1000));
+}
+
+/* Newer ones that were passed over, and why. */
+static void on_chosen(struct status *status, const struct event *ev)
+{
+	json_t *checkpoint = section(status, "checkpoint");
+
+	json_object_del(checkpoint, "rejected");
+	if (EVENT_HAS(ev, rejected))
+		js_put(checkpoint, "rejected", json_incref(ev->rejected));
 }
 
 static void on_retry(struct status *status, const struct event *ev)
@@ -362,6 +376,9 @@ void status_add(struct status *status, const struct event *ev)
 		if (ev->limit != LIMIT_UNREACHABLE)
 			on_end_wanted(status);
 		break;
+	case EV_CHECKPOINT_CHOSEN:
+		on_chosen(status, ev);
+		break;
 	case EV_RUN_ENDED:
 		on_run_ended(status, ev);
 		break;
@@ -369,7 +386,6 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_STARTED:
-	case EV_CHECKPOINT_CHOSEN:
 	case EV_COUNT:
 		break;
 	}

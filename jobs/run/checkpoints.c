@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/fs.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/run/driver_inside.h"
+#include "jobs/store/order.h"
 
 /* Marks that have appeared since the last look, oldest first. What is older than
  * the newest known one is known, or was passed over for a reason. */
@@ -31,22 +33,160 @@ int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 	return 0;
 }
 
-int driver_choose_checkpoint(struct driver *driver, int64_t below, struct err **err)
+/* ---- what an agent left behind that was killed ---- */
+
+#define LEFT_SETTLE_MS 2000
+#define LEFT_WAIT_MS   (LEFT_SETTLE_MS + 1000)
+
+static bool is_final(const json_t *report)
 {
+	const char *state = js_str(report, "state");
+
+	return state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0 ||
+			 strcmp(state, REPORT_NOT_MINE) == 0);
+}
+
+/* Would marking help? What is to be copied first stays where it is: only the agent
+ * of that node reaches it. */
+static int has_left_some(struct driver *driver, const char *root, const struct ckpt_kind *kind,
+			 struct err **err)
+{
+	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
+	const json_t *checkpoint = json_object_get(driver->plan, "checkpoint");
+	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+	json_auto_t *report = NULL;
+
+	if (js_str(checkpoint, "url") && strcmp(js_str(checkpoint, "sync"), "agent") == 0)
+		return 0;
+	if (report_read(driver, prefix, 0, &report, err) < 0)
+		return -1;
+	if (is_final(report))
+		return 0; /* it has had its last pass */
+	if (ckpt_find(root, kind, &list, err) < 0)
+		return -1;
+	for (size_t i = 0; i < list.count; i++)
+		if (list.items[i].vouched && list.items[i].step > driver->flow.checkpoint_step)
+			return 1;
+	return 0;
+}
+
+static void mark_settled(struct driver *driver, const char *root)
+{
+	struct ckpt_owner owner = { driver->run, driver->flow.nonce,
+				    driver->flow.attempts[PHASE_TRAIN] };
+	const struct ckpt *ckpt;
+
+	while ((ckpt = ckpt_watch_next(driver->leftovers))) {
+		AUTO(auto_free) char *name = mem_copy(ckpt->name);
+		AUTO(err_freep) struct err *ignored = NULL;
+
+		/* One that cannot be marked is one that is not chosen. */
+		if (ckpt->vouched && ckpt->step > driver->flow.checkpoint_step)
+			(void)!ckpt_mark(root, ckpt, &owner, utc_now(), &ignored);
+		ckpt_watch_take(driver->leftovers, name);
+	}
+}
+
+/* An agent marks a checkpoint a few beats after it was saved. Of one that was killed
+ * the last ones are marked here, once nothing has changed in them for a while: its
+ * attempt has ended and no other has begun. 1: come back soon; 0; -1. */
+static int mark_left_behind(struct driver *driver, struct err **err)
+{
+	AUTO(auto_free) char *root = checkpoint_root(driver, driver->flow.attempts[PHASE_TRAIN]);
+	const char *name = js_str(json_object_get(driver->plan, "checkpoint"), "kind");
+	const struct ckpt_kind *kind = ckpt_kind_find(name ? name : "auto");
+
+	if (!driver->leftovers) {
+		int some = kind && driver->leftovers_for != driver->flow.attempts[PHASE_TRAIN]
+				   ? has_left_some(driver, root, kind, err)
+				   : 0;
+
+		driver->leftovers_for = driver->flow.attempts[PHASE_TRAIN];
+		if (some <= 0)
+			return some;
+		driver->leftovers = ckpt_watch_new(root, kind, LEFT_SETTLE_MS);
+		driver->leftovers_since = mono_now();
+	}
+	if (ckpt_watch_look(driver->leftovers, mono_now(), err) < 0) {
+		ckpt_watch_freep(&driver->leftovers);
+		return -1;
+	}
+	if (mono_now().ms - driver->leftovers_since.ms < LEFT_WAIT_MS ||
+	    ckpt_watch_busy(driver->leftovers))
+		return 1;
+	mark_settled(driver, root);
+	ckpt_watch_freep(&driver->leftovers);
+	return checkpoints_look(driver, driver->flow.attempts[PHASE_TRAIN], err);
+}
+
+/* ---- the choice ---- */
+
+/* Of the attempt before: what its agent found to be no whole checkpoints. */
+static int add_partial(struct driver *driver, json_t *rejected, struct err **err)
+{
+	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
+	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	AUTO(auto_free) char *root = checkpoint_root(driver, attempt);
+	json_auto_t *report = NULL;
+	json_t *one;
+	size_t i;
+
+	if (report_read(driver, prefix, 0, &report, err) < 0)
+		return -1;
+	json_array_foreach (js_path(report, "checkpoint.partial"), i, one) {
+		const char *name = js_str(one, "name"), *why = js_str(one, "why");
+		AUTO(auto_free) char *url = name ? fs_join(root, name) : NULL;
+
+		if (url && why)
+			json_array_append_new(rejected,
+					      json_pack("{s:s, s:s}", "url", url, "why", why));
+	}
+	return 0;
+}
+
+/* That there is nothing where something was known to be may be for want of a mount:
+ * to begin from scratch would throw the training away. */
+static int check_place(const struct driver *driver, struct err **err)
+{
+	AUTO(auto_free) char *folder = fs_dirname(driver->flow.checkpoint_url);
+
+	if (driver->flow.checkpoint_step < 0 || driver->flow.checkpoint_url[0] != '/' ||
+	    fs_is_dir(folder))
+		return 0;
+	err_set(err, EXIT_UNREACHABLE,
+		"the folder '%s' is not there, in which the checkpoint of step %lld lay", folder,
+		(long long)driver->flow.checkpoint_step);
+	return err_hint(err,
+			"mount it, then resume the run; if it is gone for good, make the folder "
+			"anew to begin without it");
+}
+
+int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_again,
+			     struct err **err)
+{
+	int left = mark_left_behind(driver, err);
 	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
 	struct ckpt_root *roots = mem_zero(count + 1, sizeof *roots);
 	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
 	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN };
 	int result;
 
+	*ret_again = left > 0;
+	if (left != 0) {
+		free(roots);
+		return left < 0 ? -1 : 0;
+	}
+	result = check_place(driver, err);
 	for (size_t i = 0; i < count; i++)
 		roots[i] = (struct ckpt_root){ .path = checkpoint_root(driver, (int64_t)i + 1),
 					       .attempt = (int64_t)i + 1 };
-	result = ckpt_choose(roots, count, driver->run, below, &choice, err);
+	if (result == 0)
+		result = ckpt_choose(roots, count, driver->run, below, &choice, err);
 	for (size_t i = 0; i < count; i++)
 		free((char *)roots[i].path);
 	free(roots);
-	if (result < 0)
+	if (result < 0 || add_partial(driver, choice.rejected, err) < 0)
 		return -1;
 	if (choice.found) {
 		EVENT_SET(&ev, step, choice.mark.step);

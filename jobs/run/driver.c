@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "jobs/base/hash.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/lease.h"
 #include "jobs/store/order.h"
@@ -41,6 +42,7 @@ static void take_in(struct driver *driver, const struct event *ev)
 	if (ev->kind == EV_TRAIN_PROGRESS)
 		driver->progress_at = mono_of(ev->at);
 	if (ev->kind == EV_ATTEMPT_INTENDED) {
+		driver->progress_at.ms = 0; /* its first step is news at once */
 		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
 		driver->continuity_known = false;
 	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
@@ -172,6 +174,17 @@ static int carry_out_drain(struct driver *driver, const struct wish *wish, struc
 	return store_put_if_absent(driver->workspace, key, text, strlen(text), err) < 0 ? -1 : 0;
 }
 
+static int carry_out_choice(struct driver *driver, int64_t below, struct err **err)
+{
+	bool again;
+
+	if (driver_choose_checkpoint(driver, below, &again, err) < 0)
+		return -1;
+	if (again)
+		wake_in(driver, TICK_MS);
+	return 0;
+}
+
 static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
 {
 	int64_t wait_ms = 0;
@@ -188,7 +201,7 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 	case WISH_WATCH:
 		return carry_out_watch(driver, wish, err);
 	case WISH_CHOOSE_CHECKPOINT:
-		return driver_choose_checkpoint(driver, wish->below, err);
+		return carry_out_choice(driver, wish->below, err);
 	case WISH_DRAIN:
 		return carry_out_drain(driver, wish, err);
 	case WISH_STOP:
@@ -408,6 +421,7 @@ static int drive(struct driver *driver, struct err **err)
 static void driver_release(struct driver *driver)
 {
 	watch_close(driver);
+	ckpt_watch_freep(&driver->leftovers);
 	if (driver->engine)
 		driver->engine->ops->close(driver->engine);
 	store_freep(&driver->workspace);

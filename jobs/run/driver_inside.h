@@ -22,6 +22,7 @@
 #define LAST_LINES          60    /* of the log, kept as evidence */
 
 struct attempt_watch;
+struct ckpt_watch;
 
 struct driver {
 	struct journal *journal;
@@ -49,6 +50,11 @@ struct driver {
 	char seen[65];
 	struct mono seen_at;
 	bool looked;
+	/* the last checkpoints of an attempt whose agent was killed, until they are
+	 * settled; the attempt that was looked at last */
+	struct ckpt_watch *leftovers;
+	struct mono leftovers_since;
+	int64_t leftovers_for;
 	struct lease *lease;
 	bool live; /* replay is over: an event of another driver now ends this one */
 	bool left; /* an interrupt detached it */
@@ -87,6 +93,9 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err);
 /* Where the complete checkpoints of a training attempt are to be found. Yours to
  * free. */
 char *checkpoint_root(const struct driver *driver, int64_t attempt);
+/* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
+int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
+		struct err **err);
 /* "runs/<run>/<phase>-<attempt>/". Yours to free. */
 char *attempt_prefix(const char *run, enum phase phase, int64_t attempt);
 
@@ -104,7 +113,9 @@ void watch_close(struct driver *driver);
 /* checkpoints.c: marks of an attempt that have appeared → checkpoint.complete;
  * carry out WISH_CHOOSE_CHECKPOINT. */
 int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err);
-int driver_choose_checkpoint(struct driver *driver, int64_t below, struct err **err);
+/* `ret_again`: nothing is recorded yet, come back soon. */
+int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_again,
+			     struct err **err);
 
 /* proof.c: carry out WISH_CHECK_CACHE and WISH_VERIFY. `ret_wait_ms` > 0: look
  * again then, nothing was recorded. */

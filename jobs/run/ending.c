@@ -78,6 +78,16 @@ static void blame_stall(struct failure_verdict *ret, const json_t *stall)
 		   "if that was no hang, raise limits.stall, or print the step more often");
 }
 
+/* A machine that is taken away, or somebody at its keyboard. */
+static void blame_stranger(struct failure_verdict *ret)
+{
+	ret->class = CLASS_UNKNOWN;
+	ret->rule = "told-to-stop";
+	snprintf(ret->evidence, sizeof ret->evidence,
+		 "its node agent was told to stop, by none of ours; the command then ended with 0");
+	ret->proof = strlen(ret->evidence);
+}
+
 /* What ended the attempt, from the engine, the agent and the log. What we
  * ourselves ended needs no search for a cause. */
 static int judge_end(struct attempt_watch *watch, const struct engine_status *status,
@@ -108,8 +118,8 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	if (last_words(watch, logs, lines, err) < 0)
 		return -1;
 	failure_judge(&evidence, ret);
-	/* Who saves and leaves when asked to has not finished, whatever the exit. */
-	if (ret->class == CLASS_NONE && !stopped_for(report, STOPPED_DRAIN))
+	/* Who saves and leaves when told to has not finished, whatever the exit. */
+	if (ret->class == CLASS_NONE && !js_str(report, "stopped"))
 		return 0;
 	if (!ret->hint[0])
 		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
@@ -122,6 +132,8 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	} else if (is_ours(watch) || stopped_for(report, STOPPED_DRAIN)) {
 		ret->class = CLASS_STOPPED;
 		ret->hint[0] = '\0';
+	} else if (ret->class == CLASS_NONE) {
+		blame_stranger(ret);
 	}
 	failure_sign(ret);
 	return 0;
@@ -138,7 +150,8 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		return -1;
 	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
-	EVENT_SET(&ev, node, status->node);
+	if (watch->nodes > 1)
+		EVENT_SET(&ev, node, status->node);
 	EVENT_SET(&ev, class, verdict.class);
 	if (status->exit_known)
 		EVENT_SET(&ev, exit, status->exit);

@@ -90,6 +90,12 @@ bool metrics_line(struct metrics *metrics, const char *line, size_t len, struct 
 	return found;
 }
 
+void metrics_begin_rate(struct metrics *metrics, struct mono now)
+{
+	metrics->first_step = metrics->last_step;
+	metrics->first_at = metrics->last_at = now;
+}
+
 json_t *metrics_json(const struct metrics *metrics)
 {
 	json_t *object = json_object();

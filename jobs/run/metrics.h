@@ -21,6 +21,9 @@ void metrics_freep(struct metrics **metrics);
 /* True if the line held a number that is new. */
 bool metrics_line(struct metrics *metrics, const char *line, size_t len, struct mono now);
 
+/* What was read until now had been written before: the rate is counted from here. */
+void metrics_begin_rate(struct metrics *metrics, struct mono now);
+
 /* {name: last value}, a new reference; infinite values and NaN as texts. */
 json_t *metrics_json(const struct metrics *metrics);
 

@@ -130,6 +130,9 @@ static int read_logs(struct attempt_watch *watch, struct err **err)
 			tail_feed(tail, piece.text, piece.len, on_line, &watch->logs[node]);
 		} while (piece.len == LOG_PIECE);
 	}
+	if (!watch->caught_up)
+		metrics_begin_rate(watch->metrics, mono_now());
+	watch->caught_up = true;
 	return 0;
 }
 
@@ -239,9 +242,15 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 
 int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
 {
-	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", watch->prefix, node, REPORT_FILE);
+	return report_read(watch->driver, watch->prefix, node, ret, err);
+}
+
+int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
+		struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT;
-	int found = store_get(watch->driver->workspace, key, REPORT_MAX, &text, NULL, err);
+	int found = store_get(driver->workspace, key, REPORT_MAX, &text, NULL, err);
 
 	*ret = NULL;
 	if (found <= 0)
@@ -317,6 +326,20 @@ static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct e
 	return checkpoints_look(watch->driver, watch->attempt, err);
 }
 
+/* Steps of a job that ended while nobody looked were not seen later than its end. */
+static int date_steps(struct attempt_watch *watch, struct err **err)
+{
+	json_auto_t *report = NULL;
+	int64_t ended;
+
+	if (watch_report(watch, 0, &report, err) < 0)
+		return -1;
+	ended = js_int(report, "ended", 0);
+	if (ended > 0 && ended < watch->stepped_at.ms)
+		watch->stepped_at.ms = ended;
+	return 0;
+}
+
 static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
 {
 	struct driver *driver = watch->driver;
@@ -324,7 +347,7 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	end_logs(watch);
 	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
-	if (record_started(watch, status->started, err) < 0 ||
+	if (record_started(watch, status->started, err) < 0 || date_steps(watch, err) < 0 ||
 	    record_checkpoints(watch, true, err) < 0 || record_continuity(watch, true, err) < 0 ||
 	    record_progress(watch, true, err) < 0)
 		return -1;

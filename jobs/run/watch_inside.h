@@ -33,6 +33,7 @@ struct attempt_watch {
 	struct mono marks_at;                 /* when checkpoints were last looked for */
 	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
 	struct utc stepped_at;                /* when last_step was seen */
+	bool caught_up;                       /* what was in the log before we came is read */
 };
 
 /* An event of this kind about this attempt. */
