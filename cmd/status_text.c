@@ -29,10 +29,15 @@ static void print_resume(const json_t *attempt)
 {
 	const char *from = js_str(attempt, "resumed_from");
 	const char *continuity = js_str(attempt, "continuity");
+	json_t *row;
+	size_t i;
 
 	if (from)
 		out_line("      from %s%s%s", from, continuity ? ", continuity " : "",
 			 continuity ? continuity : "");
+	json_array_foreach (json_object_get(attempt, "rejected"), i, row)
+		out_line("      not from %s: %s", or_dash(js_str(row, "url")),
+			 or_dash(js_str(row, "why")));
 }
 
 static void print_attempt(const json_t *attempt)
@@ -52,7 +57,7 @@ static void print_attempt(const json_t *attempt)
 		sb_addf(&text, ", exit %lld", (long long)js_int(attempt, "exit", 0));
 	if (class && strcmp(class, "none") != 0)
 		sb_addf(&text, ", %s", class);
-	if (json_object_get(attempt, "node"))
+	if (json_object_get(attempt, "node") && js_int(attempt, "nodes", 1) > 1)
 		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
 		sb_addf(&text, " → %s", js_str(attempt, "action"));

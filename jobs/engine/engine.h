@@ -47,6 +47,12 @@ struct engine_status {
 	int node;         /* that node's rank, 0 if all ended well */
 	char reason[256]; /* the engine's own words, may be empty */
 	struct utc started; /* ms 0: not known */
+	/* ENDED without a report: the last sign of life, by the clock of that machine; ms
+	 * 0: not known. */
+	struct utc last_seen;
+	/* ENDED without a report, and seen on its machine that nothing of it runs: what
+	 * it wrote it has written. */
+	bool silent;
 };
 
 struct engine; /* an opened engine; each begins with its ops */

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "jobs/base/fs.h"
@@ -114,6 +115,18 @@ static void add_last_line(const struct local *local, const char *prefix, int nod
 	}
 }
 
+/* When it last wrote something. */
+static struct utc last_sign(const struct local *local, const char *prefix, int node)
+{
+	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
+	struct utc at = { 0 };
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		at.ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	return at;
+}
+
 /* The agent of this node is gone and has left no final report. */
 static void describe_death(const struct local *local, const char *prefix, const struct view *view,
 			   int node, struct engine_status *ret)
@@ -124,6 +137,7 @@ static void describe_death(const struct local *local, const char *prefix, const 
 
 	ret->node = node;
 	ret->exit_known = false;
+	ret->last_seen = last_sign(local, prefix, node);
 	if (view->sight == SIGHT_GONE && strcmp(view->record.boot, local->boot) != 0) {
 		say(ret, "the machine '%s' was restarted", view->record.host);
 		return;
@@ -138,6 +152,7 @@ static void describe_death(const struct local *local, const char *prefix, const 
 		sb_addf(&how, " (exit %d)", WEXITSTATUS(end->status));
 	add_last_line(local, prefix, node, &how);
 	say(ret, "the agent of node %d died without a report%s", node, how.text);
+	ret->silent = true;
 }
 
 /* A node whose final report decides the attempt. */

@@ -65,6 +65,8 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-rebooted", "unexpectedly rebooted", HARDWARE_NODE, NODE_HINT),
 	ENGINE("eng-interrupted", "INTERRUPTED_BY_NO_CAPACITY", SPOT, ""),
 	ENGINE("eng-client", "^ClientError: *", USER_CONFIG, "the service refuses the job: {}"),
+	ENGINE("eng-agent-died", "died without a report", HARDWARE_NODE, ""),
+	ENGINE("eng-restarted", "was restarted", HARDWARE_NODE, ""),
 };
 /* clang-format on */
 

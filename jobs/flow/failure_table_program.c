@@ -147,6 +147,8 @@ static const struct failure_row rows[] = {
 	FATAL("io-mount", "Transport endpoint", HARDWARE_NODE,
 		"the mount is gone: run on another node, or mount it again"),
 	FATAL("io-remounted", "Remounting filesystem read-only", HARDWARE_NODE, NODE_HINT),
+	FATAL("io-protocol", "[Errno 512]", HARDWARE_NODE, NODE_HINT),
+	FATAL("io-nfs", "[Errno 524]", HARDWARE_NODE, NODE_HINT),
 	FATAL("io-read-only", "Read-only file system", HARDWARE_NODE,
 		"write under STOKER_CHECKPOINT_DIR and STOKER_OUTPUT_DIR, or run on another node"),
 	CAUSE("io-files", "Too many open files", USER_CONFIG,

@@ -80,13 +80,14 @@ uint64_t retry_signature(const struct event *ev)
 	return hash != 0 ? hash : 1;
 }
 
-/* A service that is down says the same each time; only the budgets judge it. */
+/* A service that is down says the same each time, and so do machines that are lost;
+ * only the budgets judge them. */
 static bool is_same_cause(const struct flow *flow, const struct event *ev)
 {
 	uint64_t signature = retry_signature(ev);
 
-	return rows[ev->class].counts && ev->class != CLASS_TRANSIENT_INFRA && signature != 0 &&
-	       signature == flow->signature;
+	return rows[ev->class].counts && ev->class != CLASS_TRANSIENT_INFRA &&
+	       ev->class != CLASS_HARDWARE_NODE && signature != 0 && signature == flow->signature;
 }
 
 enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)

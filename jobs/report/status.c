@@ -9,6 +9,7 @@
 struct status {
 	json_t *root;     /* the fields that events set directly */
 	json_t *attempts; /* array, newest last */
+	json_t *rejected; /* by the newest choice of a checkpoint; NULL: none */
 	bool begun, ended, left, stop_requested;
 	enum phase phase;
 	struct utc until;      /* of a backoff; ms 0: none */
@@ -32,6 +33,7 @@ void status_freep(struct status **status)
 		return;
 	json_decref((*status)->root);
 	json_decref((*status)->attempts);
+	json_decref((*status)->rejected);
 	free(*status);
 	*status = NULL;
 }
@@ -121,6 +123,9 @@ static void on_intended(struct status *status, const struct event *ev)
 	put_int(attempt, ev, EVF_nodes, "nodes");
 	put_text(attempt, ev, EVF_resumed_from);
 	put_int(attempt, ev, EVF_workers, "workers");
+	/* The choice came just before. */
+	if (ev->phase == PHASE_TRAIN && json_array_size(status->rejected))
+		js_put(attempt, "rejected", json_incref(status->rejected));
 	json_array_append_new(status->attempts, attempt);
 }
 
@@ -177,11 +182,8 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 /* Newer ones that were passed over, and why. */
 static void on_chosen(struct status *status, const struct event *ev)
 {
-	json_t *checkpoint = section(status, "checkpoint");
-
-	json_object_del(checkpoint, "rejected");
-	if (EVENT_HAS(ev, rejected))
-		js_put(checkpoint, "rejected", json_incref(ev->rejected));
+	json_decref(status->rejected);
+	status->rejected = EVENT_HAS(ev, rejected) ? json_incref(ev->rejected) : NULL;
 }
 
 static void on_retry(struct status *status, const struct event *ev)

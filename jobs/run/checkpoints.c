@@ -98,11 +98,10 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 	const struct ckpt_kind *kind = ckpt_kind_find(name ? name : "auto");
 
 	if (!driver->leftovers) {
-		int some = kind && driver->leftovers_for != driver->flow.attempts[PHASE_TRAIN]
-				   ? has_left_some(driver, root, kind, err)
-				   : 0;
+		bool left = kind && driver->left_by == driver->flow.attempts[PHASE_TRAIN];
+		int some = left ? has_left_some(driver, root, kind, err) : 0;
 
-		driver->leftovers_for = driver->flow.attempts[PHASE_TRAIN];
+		driver->left_by = 0;
 		if (some <= 0)
 			return some;
 		driver->leftovers = ckpt_watch_new(root, kind, LEFT_SETTLE_MS);

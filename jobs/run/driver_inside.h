@@ -50,11 +50,11 @@ struct driver {
 	char seen[65];
 	struct mono seen_at;
 	bool looked;
-	/* the last checkpoints of an attempt whose agent was killed, until they are
-	 * settled; the attempt that was looked at last */
+	/* the training attempt whose agent was killed and may have left checkpoints that
+	 * nobody marked, 0: none; these, until they are settled */
+	int64_t left_by;
 	struct ckpt_watch *leftovers;
 	struct mono leftovers_since;
-	int64_t leftovers_for;
 	struct lease *lease;
 	bool live; /* replay is over: an event of another driver now ends this one */
 	bool left; /* an interrupt detached it */

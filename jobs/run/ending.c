@@ -121,7 +121,11 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	/* Who saves and leaves when told to has not finished, whatever the exit. */
 	if (ret->class == CLASS_NONE && !js_str(report, "stopped"))
 		return 0;
-	if (!ret->hint[0])
+	if (!ret->hint[0] && watch->nodes > 1)
+		snprintf(ret->hint, sizeof ret->hint,
+			 "'stoker logs %s --node %d' shows all that it said", watch->driver->run,
+			 ret->node);
+	else if (!ret->hint[0])
 		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
 			 watch->driver->run);
 	if (stopped_for(report, STOPPED_TIMEOUT)) {
@@ -150,8 +154,9 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		return -1;
 	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
+	EVENT_SET(&ev, node, status->node);
 	if (watch->nodes > 1)
-		EVENT_SET(&ev, node, status->node);
+		EVENT_SET(&ev, nodes, watch->nodes);
 	EVENT_SET(&ev, class, verdict.class);
 	if (status->exit_known)
 		EVENT_SET(&ev, exit, status->exit);
@@ -159,8 +164,8 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
 	if (js_int(report, "started", 0) > 0)
 		EVENT_SET(&ev, started, js_int(report, "started", 0));
-	if (js_int(report, "ended", 0) > 0)
-		EVENT_SET(&ev, finished, js_int(report, "ended", 0));
+	if (js_int(report, "ended", status->last_seen.ms) > 0)
+		EVENT_SET(&ev, finished, js_int(report, "ended", status->last_seen.ms));
 	EVENT_SET_STR(&ev, stopped, js_str(report, "stopped"));
 	EVENT_SET_STR(&ev, mount, js_str(report, "mount"));
 	if (stopped_for(report, STOPPED_STALL))

@@ -327,14 +327,14 @@ static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct e
 }
 
 /* Steps of a job that ended while nobody looked were not seen later than its end. */
-static int date_steps(struct attempt_watch *watch, struct err **err)
+static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct err **err)
 {
 	json_auto_t *report = NULL;
 	int64_t ended;
 
 	if (watch_report(watch, 0, &report, err) < 0)
 		return -1;
-	ended = js_int(report, "ended", 0);
+	ended = js_int(report, "ended", last_seen.ms);
 	if (ended > 0 && ended < watch->stepped_at.ms)
 		watch->stepped_at.ms = ended;
 	return 0;
@@ -345,9 +345,12 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	struct driver *driver = watch->driver;
 
 	end_logs(watch);
+	if (watch->phase == PHASE_TRAIN && status->silent)
+		driver->left_by = watch->attempt;
 	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
 		return -1;
-	if (record_started(watch, status->started, err) < 0 || date_steps(watch, err) < 0 ||
+	if (record_started(watch, status->started, err) < 0 ||
+	    date_steps(watch, status->last_seen, err) < 0 ||
 	    record_checkpoints(watch, true, err) < 0 || record_continuity(watch, true, err) < 0 ||
 	    record_progress(watch, true, err) < 0)
 		return -1;

@@ -233,7 +233,7 @@ def test_resume_all_after_the_machine_was_restarted(site, phase):
     run.wait_for(lambda: run.events("run.ended"))
     assert run.status()["state"] == "succeeded", run.story()
     ended = [row for row in run.events("attempt.ended") if row["phase"] == phase]
-    assert [row["class"] for row in ended] in (["transient-infra", "none"], ["unknown", "none"])
+    assert [row["class"] for row in ended] in (["transient-infra", "none"], ["hardware-node", "none"])
     assert "restarted" in ended[0]["evidence"]
     assert len([row for row in run.effects("end") if row["phase"] == "train"]) == 1
     crash.check_nothing_left(run)

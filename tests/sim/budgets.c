@@ -57,7 +57,7 @@ static void count_failure(struct budget *b, const struct event *ev)
 	b->failures++;
 	b->fruitless++;
 	b->same_twice |= signature && b->signature && strcmp(signature, b->signature) == 0 &&
-			 ev->class != CLASS_TRANSIENT_INFRA;
+			 ev->class != CLASS_TRANSIENT_INFRA && ev->class != CLASS_HARDWARE_NODE;
 	b->signature = signature;
 }
 
