@@ -54,6 +54,16 @@ static void end_mismatched(struct flow *f, const struct event *ev)
 		  "checkpoint.on_mismatch: warn");
 }
 
+static void end_over_budget(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
+	reason(f, "compile.jit_budget is exceeded: ", f->stop_reason);
+	flow_copy(
+		f->end_hint, sizeof f->end_hint,
+		"let phase 1 reach what compiled late (compile.max_steps, evaluation, a save), or "
+		"raise compile.jit_budget.graphs");
+}
+
 /* After the attempt has ended, or at once where none is under way. */
 void end_stopped(struct flow *f, const struct event *ev)
 {
@@ -63,6 +73,10 @@ void end_stopped(struct flow *f, const struct event *ev)
 	}
 	if (f->mismatch) {
 		end_mismatched(f, ev);
+		return;
+	}
+	if (f->jit_stop) {
+		end_over_budget(f, ev);
 		return;
 	}
 	decide(f, OUTCOME_STOPPED, EXIT_STOPPED, CLASS_STOPPED, ev);
@@ -105,7 +119,7 @@ void end_failed(struct flow *f, const struct event *ev)
 			 (long long)f->attempt, class);
 		break;
 	case RETRY_OF_CLASS:
-		count = (long long)f->of_class[ev->class];
+		count = (long long)f->budget[f->phase].of_class[ev->class];
 		snprintf(f->end_reason, sizeof f->end_reason,
 			 "%s failed %lld times: %s, which gets %lld retry", phase, count, class,
 			 (long long)retry_limit(ev->class));
@@ -113,13 +127,13 @@ void end_failed(struct flow *f, const struct event *ev)
 	case RETRY_ATTEMPTS:
 		snprintf(f->end_reason, sizeof f->end_reason,
 			 "%s failed %lld times (%s last): retry.attempts is used up", phase,
-			 (long long)f->failures[f->phase], class);
+			 (long long)f->budget[f->phase].failures, class);
 		break;
 	case RETRY_NO_PROGRESS:
 		snprintf(f->end_reason, sizeof f->end_reason,
 			 "%s failed %lld times in a row (%s last) without a new checkpoint: "
 			 "retry.without_progress is used up",
-			 phase, (long long)f->fruitless, class);
+			 phase, (long long)f->budget[f->phase].fruitless, class);
 		break;
 	case RETRY_SAME_CAUSE:
 		snprintf(f->end_reason, sizeof f->end_reason,

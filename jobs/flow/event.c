@@ -16,6 +16,7 @@ const char *const outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "refus
 const char *const limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
 					       "queue", "start",    "unreachable" };
 const char *const continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
+const char *const jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "recompile" };
 
 #define NAMES_INT        EVT_INT, NULL, 0
 #define NAMES_REAL       EVT_REAL, NULL, 0
@@ -29,6 +30,7 @@ const char *const continuity_names[CONTINUITY_COUNT] = { "verified", "unverified
 #define NAMES_OUTCOME    EVT_ENUM, outcome_names, OUTCOME_COUNT
 #define NAMES_LIMIT      EVT_ENUM, limit_names, LIMIT_COUNT
 #define NAMES_CONTINUITY EVT_ENUM, continuity_names, CONTINUITY_COUNT
+#define NAMES_JIT_ACTION EVT_ENUM, jit_action_names, JIT_ACTION_COUNT
 
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 

@@ -85,6 +85,9 @@ enum continuity {
 	CONTINUITY_COUNT
 };
 
+/* What the spec's compile.jit_budget calls for when it is exceeded. */
+enum jit_action { JIT_WARN, JIT_STOP, JIT_RECOMPILE, JIT_ACTION_COUNT };
+
 extern const char *const phase_names[PHASE_COUNT];
 extern const char *const class_names[CLASS_COUNT];
 extern const char *const action_names[ACTION_COUNT];
@@ -92,6 +95,7 @@ extern const char *const cache_state_names[CACHE_STATE_COUNT];
 extern const char *const outcome_names[OUTCOME_COUNT];
 extern const char *const limit_names[LIMIT_COUNT];
 extern const char *const continuity_names[CONTINUITY_COUNT];
+extern const char *const jit_action_names[JIT_ACTION_COUNT];
 
 enum event_kind {
 #define EVENT(kind, name, required, optional, sentence) EV_##kind,
@@ -126,6 +130,7 @@ struct event {
 #define EVENT_C_OUTCOME    enum outcome
 #define EVENT_C_LIMIT      enum run_limit
 #define EVENT_C_CONTINUITY enum continuity
+#define EVENT_C_JIT_ACTION enum jit_action
 #define FIELD(type, name)  EVENT_C_##type name;
 #include "jobs/flow/events.def"
 #undef FIELD

@@ -57,6 +57,8 @@ struct flow_policy {
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
 	double cost_usd;
 	double price_per_ms; /* USD, of all nodes together; 0: not known */
+	int64_t jit_graphs;  /* compile.jit_budget.graphs; -1: compiles in training are meant */
+	enum jit_action jit_action;
 };
 
 enum flow_state {
@@ -86,20 +88,24 @@ enum attempt_state {
 extern const char *const flow_state_names[FLOW_STATE_COUNT];
 extern const char *const attempt_state_names[ATTEMPT_STATE_COUNT];
 
+struct flow_budget {
+	int64_t failures;   /* that count against retry_attempts */
+	int64_t fruitless;  /* those in a row without a new complete checkpoint */
+	uint64_t signature; /* hash of the last one's, without a new checkpoint since; 0: none */
+	int64_t setbacks;   /* the same with those that do not count: for the backoff */
+	int64_t of_class[CLASS_COUNT];
+};
+
 struct flow {
 	struct flow_policy policy;
 	enum flow_state state;
 	enum attempt_state attempt_state;
-	enum phase phase;              /* of the current attempt */
-	int64_t attempt;               /* its number; 0 before the first of the phase */
-	bool claimed;                  /* it held the claim at some time */
-	int64_t attempts[PHASE_COUNT]; /* made so far */
-	int64_t failures[PHASE_COUNT]; /* that count against retry_attempts */
-	int64_t fruitless;             /* those in a row without a new complete checkpoint */
-	uint64_t signature; /* hash of the last one's, without a new checkpoint since; 0: none */
-	int64_t setbacks;   /* the same with those that do not count: for the backoff */
-	int64_t of_class[CLASS_COUNT]; /* failures of this phase by class */
-	enum failure_class last_class; /* FAILED: what ended the attempt */
+	enum phase phase;                       /* of the current attempt */
+	int64_t attempt;                        /* its number; 0 before the first of the phase */
+	bool claimed;                           /* it held the claim at some time */
+	int64_t attempts[PHASE_COUNT];          /* made so far */
+	struct flow_budget budget[PHASE_COUNT]; /* what each has used up */
+	enum failure_class last_class;          /* FAILED: what ended the attempt */
 	char job[FLOW_ID_MAX];
 	char nonce[FLOW_ID_MAX];
 	char resumed_from[FLOW_URL_MAX]; /* what the attempt was intended with; empty: scratch */
@@ -118,7 +124,13 @@ struct flow {
 	struct utc created, submitted_at, claimed_at, unseen_since;
 	/* It is to end: on request, at a limit, or because it ignored its checkpoint.
 	 * While `drain_until` is ahead the attempt may still save. */
-	bool stop_requested, mismatch;
+	bool stop_requested, mismatch, jit_stop;
+	/* Graphs that the current training attempt had to compile; whether its budget
+	 * is known to be exceeded; the attempt makes room for phase 1; how often that
+	 * was so. */
+	int64_t jit_graphs;
+	bool jit_told, recompile;
+	int64_t recompiles;
 	bool leaving; /* this driver gives up looking; the run goes on with the next one */
 	enum run_limit limit;
 	struct utc drain_until;

@@ -417,6 +417,7 @@ static bool is_stale(const struct ledger *l, const struct event *ev)
 		return ev->phase != l->phase || ev->attempt != l->attempt;
 	case EV_TRAIN_PROGRESS:
 	case EV_JIT_COMPILED:
+	case EV_JIT_EXCEEDED:
 	case EV_CHECKPOINT_COMPLETE:
 		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
 	case EV_RETRY_SCHEDULED:
@@ -424,6 +425,13 @@ static bool is_stale(const struct ledger *l, const struct event *ev)
 	default:
 		return false;
 	}
+}
+
+static bool wants_end(const struct event *ev)
+{
+	if (ev->kind == EV_JIT_EXCEEDED)
+		return ev->on_exceed != JIT_WARN;
+	return ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE;
 }
 
 void ledger_add(struct ledger *l, const struct event *ev)
@@ -497,7 +505,8 @@ void ledger_add(struct ledger *l, const struct event *ev)
 	case EV_REQUEST_STOP:
 	case EV_REQUEST_DRAIN:
 	case EV_LIMIT_REACHED:
-		if (ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE)
+	case EV_JIT_EXCEEDED:
+		if (wants_end(ev))
 			on_end_wanted(l);
 		break;
 	case EV_RUN_ENDED:

@@ -37,7 +37,8 @@ void note_intent(struct flow *f, const struct event *ev)
 {
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
-	f->claimed = f->started = f->chosen = false;
+	f->claimed = f->started = f->chosen = f->jit_told = false;
+	f->jit_graphs = 0;
 	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
 	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
 	/* The engine will know it by the name that the journal holds. */
@@ -77,15 +78,31 @@ void note_start(struct flow *f, const struct event *ev)
 	f->started = true;
 }
 
+/* What comes after counts anew, as far as it counts in a row. */
+static void note_fruit(struct flow *f)
+{
+	f->budget[f->phase].fruitless = 0;
+	f->budget[f->phase].setbacks = 0;
+	f->budget[f->phase].signature = 0;
+}
+
+void note_success(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	note_fruit(f);
+}
+
 void note_failure(struct flow *f, const struct event *ev)
 {
+	struct flow_budget *budget = &f->budget[f->phase];
+
 	f->last_class = ev->class;
-	f->of_class[ev->class]++;
-	f->setbacks++;
+	budget->of_class[ev->class]++;
+	budget->setbacks++;
 	if (retry_counts(ev->class)) {
-		f->failures[f->phase]++;
-		f->fruitless++;
-		f->signature = retry_signature(ev);
+		budget->failures++;
+		budget->fruitless++;
+		budget->signature = retry_signature(ev);
 	}
 	/* Compilers in parallel run out of memory together, and seldom alone. */
 	if (f->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
@@ -116,19 +133,22 @@ void note_checkpoint(struct flow *f, const struct event *ev)
 	if (ev->step >= f->below)
 		f->below = INT64_MAX;
 	f->chosen = false;
-	f->fruitless = 0;
-	f->setbacks = 0;
-	f->signature = 0;
+	note_fruit(f);
+}
+
+static void begin_drain(struct flow *f, bool may_save)
+{
+	f->drain_until = f->at;
+	if (may_save && f->phase == PHASE_TRAIN && f->claimed && f->policy.drain_ms > 0)
+		f->drain_until.ms += f->policy.drain_ms + FLOW_DRAIN_MARGIN_MS;
 }
 
 /* From now on the attempt is to end; a training may save before. Asked to stop a
- * second time it may not. */
+ * second time it may not. One that makes room for phase 1 is saving already. */
 static void begin_end(struct flow *f, bool may_save)
 {
-	f->drain_until = f->at;
-	if (may_save && !f->stop_requested && f->phase == PHASE_TRAIN && f->claimed &&
-	    f->policy.drain_ms > 0)
-		f->drain_until.ms += f->policy.drain_ms + FLOW_DRAIN_MARGIN_MS;
+	if (f->stop_requested || !f->recompile)
+		begin_drain(f, may_save && !f->stop_requested);
 	f->stop_requested = true;
 }
 
@@ -153,6 +173,42 @@ void note_mismatch(struct flow *f, const struct event *ev)
 	f->mismatch = true;
 	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
 	begin_end(f, false);
+}
+
+void note_jit(struct flow *f, const struct event *ev)
+{
+	if (ev->graphs > f->jit_graphs)
+		f->jit_graphs = ev->graphs;
+}
+
+void note_jit_told(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->jit_told = true;
+}
+
+void note_jit_stop(struct flow *f, const struct event *ev)
+{
+	f->jit_told = f->jit_stop = true;
+	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
+	begin_end(f, true);
+}
+
+void note_recompile(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->jit_told = f->recompile = true;
+	f->recompiles++;
+	begin_drain(f, true);
+}
+
+/* Phase 1 begins again as if the cache had been found cold. */
+void note_room(struct flow *f, const struct event *ev)
+{
+	if (ev->class != CLASS_STOPPED)
+		note_failure(f, ev);
+	f->recompile = f->cache_proved = f->incomplete_retried = f->fewer_workers = false;
+	f->cache = CACHE_COLD;
 }
 
 void note_leaving(struct flow *f, const struct event *ev)

@@ -87,7 +87,8 @@ static bool is_same_cause(const struct flow *flow, const struct event *ev)
 	uint64_t signature = retry_signature(ev);
 
 	return rows[ev->class].counts && ev->class != CLASS_TRANSIENT_INFRA &&
-	       ev->class != CLASS_HARDWARE_NODE && signature != 0 && signature == flow->signature;
+	       ev->class != CLASS_HARDWARE_NODE && signature != 0 &&
+	       signature == flow->budget[flow->phase].signature;
 }
 
 enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
@@ -96,20 +97,21 @@ enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 
 	if (row->limit == 0)
 		return RETRY_USELESS;
-	if (row->limit > 0 && flow->of_class[ev->class] >= row->limit)
+	if (row->limit > 0 && flow->budget[flow->phase].of_class[ev->class] >= row->limit)
 		return RETRY_OF_CLASS;
 	if (is_same_cause(flow, ev))
 		return RETRY_SAME_CAUSE;
-	if (row->counts && flow->failures[flow->phase] + 1 >= flow->policy.retry_attempts)
+	if (row->counts && flow->budget[flow->phase].failures + 1 >= flow->policy.retry_attempts)
 		return RETRY_ATTEMPTS;
-	if (row->counts && flow->fruitless + 1 >= flow->policy.retry_without_progress)
+	if (row->counts &&
+	    flow->budget[flow->phase].fruitless + 1 >= flow->policy.retry_without_progress)
 		return RETRY_NO_PROGRESS;
 	return RETRY_GOES_ON;
 }
 
 int64_t retry_wait_ms(const struct flow *flow)
 {
-	int64_t n = flow->setbacks - 1;
+	int64_t n = flow->budget[flow->phase].setbacks - 1;
 	int64_t seed;
 
 	/* A reclaimed machine says nothing against the next one: at once, unless

@@ -21,12 +21,18 @@ void note_unseen(struct flow *f, const struct event *ev);
 void note_claim(struct flow *f, const struct event *ev);
 void note_start(struct flow *f, const struct event *ev);
 void note_failure(struct flow *f, const struct event *ev);
+void note_success(struct flow *f, const struct event *ev);
 void note_retry(struct flow *f, const struct event *ev);
 void note_choice(struct flow *f, const struct event *ev);
 void note_checkpoint(struct flow *f, const struct event *ev);
 void note_stop(struct flow *f, const struct event *ev);
 void note_limit(struct flow *f, const struct event *ev);
 void note_mismatch(struct flow *f, const struct event *ev);
+void note_jit(struct flow *f, const struct event *ev);
+void note_jit_told(struct flow *f, const struct event *ev);
+void note_jit_stop(struct flow *f, const struct event *ev);
+void note_recompile(struct flow *f, const struct event *ev);
+void note_room(struct flow *f, const struct event *ev);
 void note_leaving(struct flow *f, const struct event *ev);
 void note_end(struct flow *f, const struct event *ev);
 

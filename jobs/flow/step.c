@@ -95,6 +95,33 @@ static bool is_mismatch(const struct flow *f, const struct event *ev)
 	       f->policy.stop_on_mismatch && !f->stop_requested;
 }
 
+static bool of_training(const struct flow *f, const struct event *ev)
+{
+	return ev->attempt == f->attempt;
+}
+
+static bool may_be_told(const struct flow *f, const struct event *ev)
+{
+	return of_training(f, ev) && !f->stop_requested && !f->recompile;
+}
+
+static bool jit_stops(const struct flow *f, const struct event *ev)
+{
+	return may_be_told(f, ev) && ev->on_exceed == JIT_STOP;
+}
+
+static bool jit_recompiles(const struct flow *f, const struct event *ev)
+{
+	return may_be_told(f, ev) && ev->on_exceed == JIT_RECOMPILE;
+}
+
+/* It was to end so that phase 1 can run: stopped, or by what a retry may cure. */
+static bool made_room(const struct flow *f, const struct event *ev)
+{
+	return current(f, ev) && f->recompile && !f->stop_requested &&
+	       (ev->class == CLASS_STOPPED || retry_end_after(f, ev) == RETRY_GOES_ON);
+}
+
 /* A choice for the attempt that comes next; the first one has nothing to choose. */
 static bool is_choice(const struct flow *f, const struct event *ev)
 {
@@ -192,10 +219,21 @@ static const struct rule rules[] = {
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
-	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, NULL, GO(VERIFY),
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, note_jit, STAY,
+	  "what a training had to compile is counted" },
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_stops, note_jit_stop, STAY,
+	  "a training that compiles too much may save, and ends the run" },
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_recompiles, note_recompile, STAY,
+	  "a training that compiles too much may save, and makes room for phase 1" },
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, of_training, note_jit_told, STAY,
+	  "that a training compiles too much is said once" },
+
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, note_success, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, went_well, end_well, GO(ENDING),
 	  "the training succeeded" },
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, note_room, GO(PRECOMPILE),
+	  "the training has made room: phase 1 runs again" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, is_last, end_failed, GO(ENDING),
@@ -295,12 +333,6 @@ static void enter(struct flow *f, const struct rule *rule)
 	/* A phase begins, or precompile goes on after an incomplete cache. */
 	f->phase = rule->to == FLOW_TRAIN ? PHASE_TRAIN : PHASE_PRECOMPILE;
 	f->attempt = f->attempts[f->phase];
-	if (f->attempt == 0) {
-		f->fruitless = 0;
-		f->setbacks = 0;
-		f->signature = 0;
-		memset(f->of_class, 0, sizeof f->of_class);
-	}
 }
 
 void flow_apply(struct flow *flow, const struct event *ev)

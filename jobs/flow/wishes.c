@@ -69,7 +69,7 @@ static void wish_retry(const struct flow *flow, struct utc now, struct wishes *r
 	if (retry_counts(flow->last_class))
 		len = snprintf(wish->text[0], sizeof wish->text[0], "%s: failure %lld of %lld",
 			       class_names[flow->last_class],
-			       (long long)flow->failures[flow->phase],
+			       (long long)flow->budget[flow->phase].failures,
 			       (long long)flow->policy.retry_attempts);
 	else
 		len = snprintf(wish->text[0], sizeof wish->text[0], "%s: does not count",
@@ -118,14 +118,43 @@ static void wish_next(const struct flow *flow, struct utc now, struct wishes *re
 		wish_intent(flow, now, ret);
 }
 
-/* Looked at first; then a limit may be judged. */
+static bool is_over_jit_budget(const struct flow *flow)
+{
+	return flow->state == FLOW_TRAIN && flow->policy.jit_graphs >= 0 &&
+	       flow->jit_graphs > flow->policy.jit_graphs && !flow->jit_told &&
+	       !flow->stop_requested && !flow->recompile;
+}
+
+/* Phase 1 runs again once: what compiles late after that is late for another reason. */
+static void wish_jit(const struct flow *flow, struct utc now, struct wishes *ret)
+{
+	struct event *ev = add_record(ret, flow, EV_JIT_EXCEEDED, now);
+	struct wish *wish = &ret->list[ret->count - 1];
+	bool again = flow->policy.jit_action == JIT_RECOMPILE && flow->recompiles > 0;
+
+	if (snprintf(wish->text[0], sizeof wish->text[0],
+		     "%lld graphs were compiled in training, %lld are allowed%s",
+		     (long long)flow->jit_graphs, (long long)flow->policy.jit_graphs,
+		     again ? "; phase 1 has run again already" : "") < 0)
+		wish->text[0][0] = '\0';
+	EVENT_SET(ev, attempt, flow->attempt);
+	EVENT_SET(ev, graphs, flow->jit_graphs);
+	EVENT_SET(ev, on_exceed, again ? JIT_WARN : flow->policy.jit_action);
+	EVENT_SET_STR(ev, reason, wish->text[0]);
+}
+
+/* Looked at first; then a limit or the budget may be judged. */
 static void wish_under_way(const struct flow *flow, struct utc now, struct wishes *ret)
 {
-	if (flow->stop_requested && now.ms < flow->drain_until.ms)
+	bool is_to_end = flow->stop_requested || flow->recompile;
+
+	if (is_to_end && now.ms < flow->drain_until.ms)
 		add(ret, WISH_DRAIN, flow)->until = flow->drain_until;
-	else if (flow->stop_requested)
+	else if (is_to_end)
 		add(ret, WISH_STOP, flow);
 	add(ret, WISH_WATCH, flow);
+	if (is_over_jit_budget(flow))
+		wish_jit(flow, now, ret);
 }
 
 static void wish_wait(const struct flow *flow, struct wishes *ret)

@@ -279,6 +279,14 @@ static void on_jit(struct status *status, const struct event *ev)
 		js_put(jit, "names", json_incref(ev->names));
 }
 
+static void on_jit_exceeded(struct status *status, const struct event *ev)
+{
+	json_t *jit = section(status, "jit");
+
+	js_put_str(jit, "exceeded", jit_action_names[ev->on_exceed]);
+	put_text(jit, ev, EVF_reason);
+}
+
 static void on_run_ended(struct status *status, const struct event *ev)
 {
 	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
@@ -357,6 +365,9 @@ void status_add(struct status *status, const struct event *ev)
 		break;
 	case EV_JIT_COMPILED:
 		on_jit(status, ev);
+		break;
+	case EV_JIT_EXCEEDED:
+		on_jit_exceeded(status, ev);
 		break;
 	case EV_TRAIN_PROGRESS:
 		on_progress(status, ev);

@@ -239,6 +239,9 @@ static int compile_json(struct plan *plan, const struct spec *spec, const struct
 	js_put(compile, "quiet_ms", json_integer(quiet_ms == SPEC_WORD ? 0 : quiet_ms));
 	js_put(compile, "timeout_ms", json_integer(spec_ms(spec, SPEC_COMPILE_TIMEOUT)));
 	js_put_str(compile, "on_incomplete", spec_str(spec, SPEC_COMPILE_ON_INCOMPLETE));
+	js_put_str(compile, "mode", spec_str(spec, SPEC_COMPILE_MODE));
+	js_put(compile, "jit_graphs", json_integer(spec_int(spec, SPEC_COMPILE_JIT_BUDGET_GRAPHS)));
+	js_put_str(compile, "on_exceed", spec_str(spec, SPEC_COMPILE_JIT_BUDGET_ON_EXCEED));
 	js_put(plan->json, "compile", compile);
 	return 0;
 }
@@ -435,11 +438,14 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 	const json_t *checkpoint = json_object_get(plan, "checkpoint");
 	const char *on_incomplete = js_str(compile, "on_incomplete");
 	const char *on_mismatch = js_str(checkpoint, "on_mismatch");
+	const char *mode = js_str(compile, "mode"), *on_exceed = js_str(compile, "on_exceed");
+	bool aot = compile && !(mode && strcmp(mode, "jit") == 0);
+	int on_jit = name_find(jit_action_names, JIT_ACTION_COUNT, on_exceed ? on_exceed : "warn");
 	int nodes = (int)js_int(plan, "nodes", 1);
 	double price = json_number_value(json_object_get(limits, "price"));
 
 	*ret = (struct flow_policy){
-		.compiles = compile != NULL,
+		.compiles = aot,
 		.train_on_incomplete = on_incomplete && strcmp(on_incomplete, "train") == 0,
 		.nodes = nodes,
 		.retry_attempts = js_int(retry, "attempts", 1),
@@ -448,6 +454,9 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 		.backoff_max_ms = js_int(retry, "backoff_max_ms", 0),
 		.stop_on_mismatch = on_mismatch && strcmp(on_mismatch, "stop") == 0,
 		.drain_ms = js_int(checkpoint, "grace_ms", 0),
+		/* Without a phase 1 every graph is compiled in training. */
+		.jit_graphs = aot ? js_int(compile, "jit_graphs", -1) : -1,
+		.jit_action = on_jit < 0 ? JIT_WARN : (enum jit_action)on_jit,
 		.deadline_ms = js_int(limits, "deadline_ms", 0),
 		.queue_ms = js_int(limits, "queue_ms", 0),
 		.start_ms = js_int(limits, "start_ms", 0),

@@ -12,7 +12,9 @@
  *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root",
  *               "bundle": key in the workspace, "links": [[name, target]…]},
  *    "compile": {"kind", "cache", "graph_key", "ingredients", "compiler",
- *                "quiet_ms", "timeout_ms", "on_incomplete"}   (absent: none)
+ *                "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",
+ *                "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
+ *               (absent: nothing is compiled),
  *    "phases": [{"phase", "command": […], "env": {…}}…],
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},

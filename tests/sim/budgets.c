@@ -48,10 +48,28 @@ struct budget {
 	bool same_twice;
 };
 
+/* Did this training attempt end so that phase 1 could run again? */
+static bool made_room(const struct world *w, const struct event *ended)
+{
+	if (ended->phase != PHASE_TRAIN || ended->class != CLASS_STOPPED)
+		return false;
+	for (int64_t i = 0; i < ended->seq - 1; i++)
+		if (w->events[i].kind == EV_JIT_EXCEEDED &&
+		    w->events[i].attempt == ended->attempt &&
+		    w->events[i].on_exceed == JIT_RECOMPILE)
+			return true;
+	return false;
+}
+
 static void count_failure(struct budget *b, const struct event *ev)
 {
 	const char *signature = EVENT_HAS(ev, signature) ? ev->signature : NULL;
 
+	if (ev->class == CLASS_NONE) {
+		b->fruitless = 0;
+		b->signature = NULL;
+		b->same_twice = false;
+	}
 	if (!counts_as_failure(ev->class))
 		return;
 	b->failures++;
@@ -75,7 +93,8 @@ static struct budget budget_before(const struct world *w, enum phase phase, int6
 		} else if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == phase &&
 			   ev->attempt > last) {
 			last = ev->attempt;
-			count_failure(&b, ev);
+			if (!made_room(w, ev))
+				count_failure(&b, ev);
 		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
 			known = EVENT_HAS(ev, step) ? ev->step : -1;
 		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && phase == PHASE_TRAIN &&
@@ -112,6 +131,7 @@ static void check_end(struct world *w, const struct event *ev)
 static bool ends_the_run(const struct event *ev)
 {
 	return ev->kind == EV_REQUEST_STOP || ev->kind == EV_REQUEST_DRAIN ||
+	       (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_STOP) ||
 	       (ev->kind == EV_LIMIT_REACHED && ev->limit != LIMIT_UNREACHABLE);
 }
 
@@ -121,7 +141,8 @@ static void check_retry(struct world *w, const struct event *ev)
 	struct budget b = budget_before(w, ev->phase, ev->seq);
 	const char *phase = phase_names[ev->phase];
 
-	if (ended > 0 && !is_cured_by_retry(w->events[ended - 1].class))
+	if (ended > 0 && !is_cured_by_retry(w->events[ended - 1].class) &&
+	    !made_room(w, &w->events[ended - 1]))
 		broken(w, 5, "%s is retried after %s", phase,
 		       class_names[w->events[ended - 1].class]);
 	if (b.failures >= w->policy.retry_attempts && b.failures > 0)

@@ -273,9 +273,11 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	if (!job->has_news || w->count > EVENTS_MAX / 2)
 		return false;
 	job->has_news = false;
-	if (job->phase == PHASE_TRAIN && !w->cache_whole && rng_below(&w->rng, 4) == 0) {
+	if (job->late > job->late_told) {
+		job->late_told = job->late;
+		job->has_news = true; /* its steps come next */
 		ev = pend(d, EV_JIT_COMPILED);
-		EVENT_SET(ev, graphs, 1);
+		EVENT_SET(ev, graphs, job->late);
 		EVENT_SET(ev, seconds, (double)rng_below(&w->rng, 8 * w->job_pace) / 1000);
 	} else {
 		ev = pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS : EV_COMPILE_PROGRESS);

@@ -152,8 +152,9 @@ static int save(struct world *w, const struct job *job)
 		return -1;
 	c = &w->checkpoints[w->checkpoint_count];
 	memset(c, 0, sizeof *c);
-	snprintf(c->url, sizeof c->url, "ckpt/%s/%d/%d", phase_names[job->phase], id_of(w, job),
-		 (int)job->step);
+	/* A drain may save the same step again. */
+	snprintf(c->url, sizeof c->url, "ckpt/%s/%d/%d/%d", phase_names[job->phase], id_of(w, job),
+		 (int)job->step, w->checkpoint_count);
 	c->phase = job->phase;
 	c->attempt = job->attempt;
 	c->step = job->step;
@@ -270,6 +271,8 @@ static void work(struct world *w, struct job *job)
 	job->stepped_at = w->now;
 	job->graphs++;
 	job->has_news = true;
+	if (job->phase == PHASE_TRAIN && rng_below(&w->rng, w->cache_whole ? 24 : 4) == 0)
+		job->late++;
 	if (rng_below(&w->rng, 3) == 0)
 		job->saving = save(w, job);
 	else if (job->step >= job->goal)

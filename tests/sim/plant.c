@@ -86,7 +86,7 @@ static void retry_permission(struct flow *flow, const struct event *ev)
 static void retry_for_ever(struct flow *flow, const struct event *ev)
 {
 	(void)ev;
-	flow->failures[PHASE_TRAIN] = 0;
+	flow->budget[PHASE_TRAIN].failures = 0;
 }
 
 static void found_ignored(struct flow *flow, const struct event *ev)
@@ -118,7 +118,7 @@ static void backoff_costs(struct flow *flow, const struct event *ev)
 static void same_cause_again(struct flow *flow, const struct event *ev)
 {
 	(void)ev;
-	flow->signature = 0;
+	flow->budget[flow->phase].signature = 0;
 }
 
 static void limit_of_old(struct flow *flow, const struct event *ev)

@@ -164,6 +164,8 @@ static bool is_proved(const struct world *w, int64_t seq)
 
 		if (ev->kind == EV_CACHE_VERIFIED && ev->complete)
 			return true;
+		if (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE)
+			return false;
 		if (ev->kind == EV_CACHE_CHECKED && ev->verdict == CACHE_WARM)
 			return true;
 	}

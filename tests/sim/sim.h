@@ -107,7 +107,8 @@ struct job {
 	int64_t step, goal;
 	int saving; /* index of a checkpoint that is being written, or -1 */
 	int64_t graphs;
-	bool has_news; /* progress that no driver has journalled */
+	int64_t late, late_told; /* graphs compiled in training; of these journalled */
+	bool has_news;           /* progress that no driver has journalled */
 };
 
 struct claim {

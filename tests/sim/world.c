@@ -113,6 +113,8 @@ static void draw_limits(struct world *w)
 	int64_t pace = w->job_pace;
 
 	p->stop_on_mismatch = rng_below(&w->rng, 4) != 0;
+	p->jit_graphs = p->compiles ? rng_below(&w->rng, 4) : -1;
+	p->jit_action = (enum jit_action)rng_below(&w->rng, JIT_ACTION_COUNT);
 	p->compile_workers = rng_below(&w->rng, 9);
 	p->drain_ms = rng_below(&w->rng, 4) != 0 ? 1 + rng_below(&w->rng, 40 * pace) : 0;
 	p->deadline_ms = some_limit(w, 400 * pace);

@@ -112,7 +112,7 @@ static void spot_and_capacity_use_up_no_budget(void **state)
 	for (int attempt = 1; attempt <= 12; attempt++)
 		lose(&s, attempt, attempt % 2 ? CLASS_SPOT : CLASS_CAPACITY);
 	assert_int_equal(s.flow.state, FLOW_TRAIN);
-	assert_int_equal(s.flow.failures[PHASE_TRAIN], 0);
+	assert_int_equal(s.flow.budget[PHASE_TRAIN].failures, 0);
 	lose(&s, 13, CLASS_UNKNOWN);
 	assert_int_equal(s.flow.state, FLOW_TRAIN);
 }
@@ -162,9 +162,9 @@ static void failures_of_phase_1_do_not_count_in_training(void **state)
 	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_NONE));
 	story_at(&s, MIN(62), verified(2, true, NULL));
 	assert_int_equal(s.flow.state, FLOW_TRAIN);
-	assert_int_equal(s.flow.fruitless, 0);
-	assert_int_equal(s.flow.of_class[CLASS_COMPILE], 0);
-	assert_int_equal(s.flow.failures[PHASE_TRAIN], 0);
+	assert_int_equal(s.flow.budget[s.flow.phase].fruitless, 0);
+	assert_int_equal(s.flow.budget[s.flow.phase].of_class[CLASS_COMPILE], 0);
+	assert_int_equal(s.flow.budget[PHASE_TRAIN].failures, 0);
 	assert_int_equal(s.flow.attempts[PHASE_PRECOMPILE], 2);
 	assert_int_equal(s.flow.attempt, 1);
 }
