@@ -101,6 +101,31 @@ static void print_progress(const json_t *status)
 	sb_release(&text);
 }
 
+/* Which graphs phase 1 did not reach, and where they came. */
+#define LATE_SHOWN 5
+static void print_jit(const json_t *jit)
+{
+	const json_t *late = json_object_get(jit, "late");
+
+	out_line("phase 2:    %lld graphs compiled", (long long)js_int(jit, "graphs", 0));
+	for (size_t i = 0; i < json_array_size(late) && i < LATE_SHOWN; i++) {
+		const json_t *row = json_array_get(late, i);
+		const char *graph = or_dash(js_str(row, "graph"));
+
+		if (json_object_get(row, "after_step"))
+			out_line("      not covered in phase 1: %s, after step %lld", graph,
+				 (long long)js_int(row, "after_step", 0));
+		else
+			out_line("      not covered in phase 1: %s, before the first step", graph);
+	}
+	if (json_array_size(late) > LATE_SHOWN)
+		out_line("      and %zu more", json_array_size(late) - LATE_SHOWN);
+	if (js_str(jit, "exceeded"))
+		out_line("      compile.jit_budget is exceeded: %s", js_str(jit, "exceeded"));
+	if (js_str(jit, "hint"))
+		out_line("      cure: %s", js_str(jit, "hint"));
+}
+
 static void print_graphs(const json_t *status)
 {
 	const json_t *graphs = json_object_get(status, "graphs");
@@ -111,7 +136,7 @@ static void print_graphs(const json_t *status)
 			 (long long)js_int(graphs, "compiled", 0),
 			 (long long)js_int(graphs, "hits", 0));
 	if (jit)
-		out_line("phase 2:    %lld graphs compiled", (long long)js_int(jit, "graphs", 0));
+		print_jit(jit);
 }
 
 static void print_cache(const json_t *status)

@@ -277,6 +277,9 @@ static void on_jit(struct status *status, const struct event *ev)
 		js_put(jit, "seconds", json_real(ev->seconds));
 	if (EVENT_HAS(ev, names))
 		js_put(jit, "names", json_incref(ev->names));
+	if (EVENT_HAS(ev, late))
+		js_put(jit, "late", json_incref(ev->late));
+	put_text(jit, ev, EVF_hint);
 }
 
 static void on_jit_exceeded(struct status *status, const struct event *ev)

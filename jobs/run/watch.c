@@ -34,6 +34,7 @@ void watch_close(struct driver *driver)
 	}
 	free(watch->logs);
 	book_freep(&watch->book);
+	json_decref(watch->late);
 	metrics_freep(&watch->metrics);
 	free(watch->job);
 	free(watch->prefix);
@@ -63,6 +64,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	}
 	watch->first_step = watch->last_step = -1;
 	watch->book = book_new();
+	watch->late = json_object();
 	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
 }
 
@@ -75,6 +77,56 @@ static void keep_line(struct node_log *log, const char *line, size_t len)
 	log->last_len[slot] = len;
 }
 
+#define LATE_MAX      100 /* graphs of which it is said when */
+#define GROWTH_PLACES 4
+
+/* Phase 1 did not reach these: which, and when. */
+static void note_late(struct attempt_watch *watch)
+{
+	const struct book_graph *graph;
+
+	for (size_t i = 0; (graph = book_at(watch->book, i)); i++)
+		if (graph->missed && json_object_size(watch->late) < LATE_MAX &&
+		    !json_object_get(watch->late, graph->key))
+			json_object_set_new_nocheck(watch->late, graph->key,
+						    watch->last_step < 0
+							    ? json_null()
+							    : json_integer(watch->last_step));
+}
+
+/* Something new after so many different steps: it will not end. */
+static bool grows_with_steps(const struct attempt_watch *watch)
+{
+	json_int_t last = -1;
+	const char *key;
+	json_t *step;
+	int places = 0;
+
+	json_object_foreach (watch->late, key, step) {
+		if (!json_is_integer(step) || json_integer_value(step) <= last)
+			continue;
+		last = json_integer_value(step);
+		places++;
+	}
+	return places >= GROWTH_PLACES;
+}
+
+static json_t *late_json(const struct attempt_watch *watch)
+{
+	json_t *late = json_array(), *step;
+	const char *key;
+
+	json_object_foreach (watch->late, key, step) {
+		json_t *row = json_object();
+
+		js_put(row, "graph", js_text(key, strlen(key)));
+		if (!json_is_null(step))
+			js_put(row, "after_step", json_incref(step));
+		json_array_append_new(late, row);
+	}
+	return late;
+}
+
 /* In training only what was compiled is news; what was found is as it should be. */
 static void note_graphs(struct attempt_watch *watch)
 {
@@ -84,6 +136,8 @@ static void note_graphs(struct attempt_watch *watch)
 	if (counts.misses != watch->misses ||
 	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
 		watch->graphs_changed = true;
+	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
+		note_late(watch);
 	watch->hits = counts.hits;
 	watch->misses = counts.misses;
 }
@@ -163,6 +217,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 {
 	struct book_counts counts;
 	json_auto_t *names = NULL;
+	json_auto_t *late = NULL;
 	struct event ev;
 
 	watch->graphs_changed = false;
@@ -189,6 +244,13 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 			json_array_append_new(names, js_text(graph->key, strlen(graph->key)));
 	}
 	EVENT_SET(&ev, names, names);
+	late = late_json(watch);
+	if (json_array_size(late) > 0)
+		EVENT_SET(&ev, late, late);
+	if (grows_with_steps(watch))
+		EVENT_SET_STR(&ev, hint,
+			      "it goes on as the steps go on: shapes change from step to step; pad "
+			      "them, or sort them into a few sizes");
 	return driver_record(watch->driver, &ev, err);
 }
 

@@ -25,6 +25,7 @@ struct attempt_watch {
 	int nodes;
 	struct node_log *logs; /* one a node */
 	struct graph_book *book;
+	json_t *late; /* key → step after which a training compiled it, null: before one */
 	struct metrics *metrics;
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */

@@ -104,6 +104,9 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 		else if (ev->kind == EV_LIMIT_REACHED)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
 				 limit_names[ev->limit], ev->reason);
+		else if (ev->kind == EV_JIT_EXCEEDED)
+			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
+				 jit_action_names[ev->on_exceed], ev->reason);
 		else
 			snprintf(text, size, "record %s %s %d: %s", event_rows[ev->kind].name,
 				 outcome_names[ev->state], (int)ev->exit_code, ev->reason);
