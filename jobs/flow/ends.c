@@ -146,7 +146,11 @@ void end_failed(struct flow *f, const struct event *ev)
 void end_unproved(struct flow *f, const struct event *ev)
 {
 	note_verdict(f, ev);
-	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
+	/* Who failed is the compiler; else the graphs were not what was asked for. */
+	if (f->compile_failed)
+		decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_COMPILE, ev);
+	else
+		decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
 	if (EVENT_HAS(ev, reason))
 		reason(f, "the cache is not complete: ", ev->reason);
 	else

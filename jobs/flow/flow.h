@@ -116,6 +116,10 @@ struct flow {
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
 	bool incomplete_retried;
+	/* Phase 1 ended with a failure of the compiler, and with this exit status: its
+	 * front-ends are not always right about it. */
+	bool compile_failed, compile_last; /* and no retry is left */
+	int64_t compile_exit;
 	bool fewer_workers; /* the next precompile runs with fewer compile processes */
 	int64_t workers;    /* of the current attempt; 0: as many as ever */
 	bool started;       /* its command began */

@@ -382,7 +382,9 @@ static void on_ended(struct ledger *l, const struct event *ev)
 	if (l->phase == PHASE_TRAIN && l->step > l->reached)
 		l->reached = l->step;
 	l->until = l->at;
-	if (ev->class != CLASS_NONE)
+	if (l->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
+		l->stage = STAGE_VERIFY;
+	else if (ev->class != CLASS_NONE)
 		l->stage = STAGE_BACKOFF;
 	else
 		l->stage = l->phase == PHASE_PRECOMPILE ? STAGE_VERIFY : STAGE_DONE;

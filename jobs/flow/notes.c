@@ -31,6 +31,8 @@ void note_verdict(struct flow *f, const struct event *ev)
 	f->cache_proved = ev->complete;
 	if (!ev->complete)
 		f->incomplete_retried = f->fewer_workers = true;
+	else /* whatever went wrong on the way there */
+		f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
 }
 
 void note_intent(struct flow *f, const struct event *ev)
@@ -89,6 +91,8 @@ static void note_fruit(struct flow *f)
 void note_success(struct flow *f, const struct event *ev)
 {
 	(void)ev;
+	f->compile_failed = false;
+	f->compile_exit = 0;
 	note_fruit(f);
 }
 
@@ -107,6 +111,14 @@ void note_failure(struct flow *f, const struct event *ev)
 	/* Compilers in parallel run out of memory together, and seldom alone. */
 	if (f->phase == PHASE_PRECOMPILE && ev->class == CLASS_COMPILE)
 		f->fewer_workers = true;
+}
+
+void note_compile_failure(struct flow *f, const struct event *ev)
+{
+	f->compile_last = retry_end_after(f, ev) != RETRY_GOES_ON;
+	note_failure(f, ev);
+	f->compile_failed = true;
+	f->compile_exit = EVENT_HAS(ev, exit) ? ev->exit : -1;
 }
 
 /* `until` may come from a clock that was wrong: no wait is longer than the longest. */
@@ -208,7 +220,9 @@ void note_room(struct flow *f, const struct event *ev)
 	if (ev->class != CLASS_STOPPED)
 		note_failure(f, ev);
 	f->recompile = f->cache_proved = f->incomplete_retried = f->fewer_workers = false;
+	f->compile_failed = f->compile_last = false;
 	f->cache = CACHE_COLD;
+	f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
 }
 
 void note_leaving(struct flow *f, const struct event *ev)

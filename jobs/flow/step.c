@@ -57,6 +57,11 @@ static bool was_stopped(const struct flow *f, const struct event *ev)
 	return current(f, ev) && (f->stop_requested || ev->class == CLASS_STOPPED);
 }
 
+static bool failed_to_compile(const struct flow *f, const struct event *ev)
+{
+	return current(f, ev) && ev->class == CLASS_COMPILE;
+}
+
 static bool is_last(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && retry_end_after(f, ev) != RETRY_GOES_ON;
@@ -73,9 +78,11 @@ static bool is_complete(const struct flow *f, const struct event *ev)
 	return of_precompile(f, ev) && ev->complete;
 }
 
+/* Once, and not where the failures that came with it have used up their budget. */
 static bool may_recompile(const struct flow *f, const struct event *ev)
 {
-	return of_precompile(f, ev) && !f->incomplete_retried;
+	return of_precompile(f, ev) && !f->incomplete_retried &&
+	       !(f->compile_failed && f->compile_last);
 }
 
 static bool may_train_anyway(const struct flow *f, const struct event *ev)
@@ -236,6 +243,8 @@ static const struct rule rules[] = {
 	  "the training has made room: phase 1 runs again" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, failed_to_compile, note_compile_failure, GO(VERIFY),
+	  "phase 1 says that the compiler failed: whether it did, the cache tells" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, is_last, end_failed, GO(ENDING),
 	  "the failure has no cure, or its budget is used up" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failure, NOW(FAILED),

@@ -188,11 +188,13 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 	int64_t attempt = driver->flow.attempts[PHASE_PRECOMPILE];
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 };
 	json_auto_t *removed = NULL;
+	AUTO(auto_free)
+	char *words = mem_format("exit %lld", (long long)driver->flow.compile_exit);
 	struct verify_request request = {
 		.kind = driver->kind,
 		.store = driver->cache,
-		.job_ok = true, /* the flow verifies only what ended well */
-		.job_words = "exit 0",
+		.job_ok = !driver->flow.compile_failed,
+		.job_words = words,
 		.quiet_ms = js_int(compile, "quiet_ms", 0),
 		.seen_before = driver->looked ? driver->seen : NULL,
 		.seen_ago_ms = driver->looked ? mono_now().ms - driver->seen_at.ms : 0,

@@ -79,6 +79,14 @@ static void count_failure(struct budget *b, const struct event *ev)
 	b->signature = signature;
 }
 
+/* A cache that is proved, or that has to be filled again: what went wrong in phase 1
+ * before is of no account. */
+static bool begins_anew(const struct event *ev)
+{
+	return (ev->kind == EV_CACHE_VERIFIED && ev->complete) ||
+	       (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE);
+}
+
 /* What a phase has used up before event `seq`. */
 static struct budget budget_before(const struct world *w, enum phase phase, int64_t seq)
 {
@@ -95,6 +103,8 @@ static struct budget budget_before(const struct world *w, enum phase phase, int6
 			last = ev->attempt;
 			if (!made_room(w, ev))
 				count_failure(&b, ev);
+		} else if (phase == PHASE_PRECOMPILE && begins_anew(ev)) {
+			b = (struct budget){ 0, 0, NULL, false };
 		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
 			known = EVENT_HAS(ev, step) ? ev->step : -1;
 		} else if (ev->kind == EV_CHECKPOINT_COMPLETE && phase == PHASE_TRAIN &&

@@ -88,11 +88,12 @@ static void a_compile_failure_is_retried_once_with_fewer_workers(void **state)
 		story_at(&s, MIN(1), checked(CACHE_COLD));
 		assert_int_equal(s.wishes.list[0].workers, 0);
 		story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
-		story_wait(&s, MIN(60));
+		story_at(&s, MIN(3), verified(1, false, "a graph failed"));
 		assert_int_equal(s.wishes.list[0].kind, WISH_SUBMIT);
 		assert_int_equal(s.wishes.list[0].workers, cases[i].fewer);
 		story_replays(&s);
 		story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_COMPILE));
+		story_at(&s, MIN(62), verified(2, false, "a graph failed"));
 		assert_int_equal(s.flow.state, FLOW_ENDED);
 	}
 }

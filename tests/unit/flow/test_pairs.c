@@ -48,6 +48,8 @@ static const struct pair meant[] = {
 	{ "train", "checkpoint.complete", "usrlfb" },
 	{ "train", "checkpoint.chosen", "nb" },
 	{ "train", "train.continuity", "srl" },
+	{ "train", "jit.compiled", "srl" },
+	{ "train", "jit.exceeded", "srl" },
 	{ "train", "request.stop", "niusrlfb" },
 	{ "train", "request.drain", "niusrlfb" },
 	{ "train", "limit.reached", "niusrlfb" },
@@ -103,6 +105,7 @@ static struct event most(const struct flow *flow, enum event_kind kind)
 	ev.continuity = CONTINUITY_FAILED;
 	ev.limit = LIMIT_COST;
 	ev.step = 100;
+	ev.graphs = 7;
 	ev.epoch = 2;
 	ev.at.ms = 1000;
 	return ev;

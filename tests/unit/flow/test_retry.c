@@ -139,14 +139,31 @@ static void a_compile_failure_gets_one_retry(void **state)
 	story_at(&s, 0, checked(CACHE_COLD));
 	story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
 	story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
-	assert_int_equal(s.flow.attempt_state, ATTEMPT_BACKOFF);
-	story_wait(&s, MIN(60));
+	assert_int_equal(s.flow.state, FLOW_VERIFY);
+	story_at(&s, MIN(3), verified(1, false, "a graph failed"));
 	story_at(&s, MIN(60), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 2));
 	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_COMPILE));
+	story_at(&s, MIN(62), verified(2, false, "a graph failed"));
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 	assert_int_equal(s.flow.exit_code, 1);
 	assert_int_equal(s.flow.end_class, CLASS_COMPILE);
-	assert_int_equal(s.flow.end_phase, PHASE_PRECOMPILE);
+	assert_int_equal(s.flow.end_phase, PHASE_VERIFY);
+}
+
+static void a_compile_failure_that_the_cache_knows_nothing_of_is_none(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct story s;
+
+	(void)state;
+	story_begin(&s, &policy);
+	story_at(&s, 0, checked(CACHE_COLD));
+	story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
+	story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
+	story_at(&s, MIN(3), verified(1, true, NULL));
+	assert_int_equal(s.flow.state, FLOW_TRAIN);
+	assert_true(s.flow.cache_proved);
+	assert_int_equal(s.flow.budget[PHASE_PRECOMPILE].failures, 0);
 }
 
 static void failures_of_phase_1_do_not_count_in_training(void **state)
@@ -158,6 +175,7 @@ static void failures_of_phase_1_do_not_count_in_training(void **state)
 	story_begin(&s, &policy);
 	story_at(&s, 0, checked(CACHE_COLD));
 	story_at(&s, MIN(1), ended(PHASE_PRECOMPILE, 1, CLASS_COMPILE));
+	story_at(&s, MIN(2), verified(1, false, "a graph failed"));
 	story_wait(&s, MIN(60));
 	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_NONE));
 	story_at(&s, MIN(62), verified(2, true, NULL));
@@ -288,6 +306,7 @@ int main(void)
 		cmocka_unit_test(spot_and_capacity_use_up_no_budget),
 		cmocka_unit_test(a_reclaimed_machine_is_replaced_at_once_the_first_time),
 		cmocka_unit_test(a_compile_failure_gets_one_retry),
+		cmocka_unit_test(a_compile_failure_that_the_cache_knows_nothing_of_is_none),
 		cmocka_unit_test(failures_of_phase_1_do_not_count_in_training),
 		cmocka_unit_test(the_end_carries_evidence_and_cure),
 		cmocka_unit_test(the_backoff_is_jittered_and_bounded),
