@@ -16,12 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/hash.h"
 #include "jobs/base/text.h"
+#include "jobs/cache/fingerprint.h"
 #include "jobs/cache/frame.h"
 #include "jobs/cache/machine.h"
-#include "jobs/cache/python.h"
 
 #define ENTRY_SUFFIX "-cache"
 
@@ -97,68 +95,21 @@ static char *jax_path(const char *graph)
 /* Packages whose version decides what is traced or compiled, or, like zstandard,
  * is hashed into JAX's keys by being there. By name or by prefix (ending in *). */
 static const char *const packages[] = {
-	"chex",  "dm-haiku", "einops",    "equinox", "flax",    "jax",   "jax-*",  "jaxlib",
-	"keras", "libtpu*",  "ml-dtypes", "numpy",   "numpyro", "optax", "penzai", "zstandard",
+	"chex",    "dm-haiku", "einops", "equinox",   "flax",      "jax",
+	"jax-*",   "jaxlib",   "keras",  "libtpu*",   "ml-dtypes", "numpy",
+	"numpyro", "optax",    "penzai", "zstandard", NULL,
 };
-
-static bool is_relevant(const char *name)
-{
-	for (size_t i = 0; i < STK_LENGTH(packages); i++) {
-		size_t len = strlen(packages[i]);
-		bool prefix = packages[i][len - 1] == '*';
-
-		if (prefix ? strncmp(name, packages[i], len - 1) == 0
-			   : strcmp(name, packages[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void add_package(void *arg, const char *name, const char *version)
-{
-	json_t *fingerprint = arg;
-
-	if (is_relevant(name) && !json_object_get(fingerprint, name))
-		js_put_str(fingerprint, name, version);
-}
-
-/* A program that is not known to be Python: its content stands for it. */
-static int add_program(json_t *fingerprint, const char *program, struct err **err)
-{
-	char hex[SHA256_HEX];
-	uint64_t size = 0;
-
-	if (sha256_file(program, hex, &size, err) < 0)
-		return err_wrap(err, "cannot tell the version of '%s'", program);
-	js_put_str(fingerprint, "program", program);
-	js_put(fingerprint, "size", json_integer((json_int_t)size));
-	js_put_str(fingerprint, "sha256", hex);
-	return 0;
-}
 
 static int jax_fingerprint(const struct program_place *place, json_t **ret, struct err **err)
 {
-	AUTO(python_clear) struct python python = { 0 };
 	AUTO(auto_free) char *cpu = NULL;
-	json_auto_t *fingerprint = json_object();
 
-	if (python_find(place, &python, err) < 0)
+	if (fingerprint_python(place, packages, ret, err) < 0)
 		return -1;
-	if (!python.program) {
-		js_put_str(fingerprint, "program", place->program);
-		js_put(fingerprint, "found", json_false());
-		*ret = TAKE(fingerprint);
+	if (json_object_get(*ret, "found"))
 		return 0;
-	}
-	if (python.version) {
-		js_put_str(fingerprint, "python", python.version);
-		python_packages(&python, add_package, fingerprint);
-	} else if (add_program(fingerprint, python.program, err) < 0) {
-		return -1;
-	}
 	cpu = machine_cpu();
-	js_put_str(fingerprint, "cpu", cpu);
-	*ret = TAKE(fingerprint);
+	js_put_str(*ret, "cpu", cpu);
 	return 0;
 }
 

@@ -25,42 +25,7 @@
 #include <string.h>
 
 #include "jobs/base/text.h"
-
-#define WHY_MAX 300 /* bytes of an explanation that are kept */
-
-/* The unread rest of a piece of log. */
-struct cursor {
-	const char *at, *end;
-};
-
-static bool eat(struct cursor *in, const char *word)
-{
-	size_t len = strlen(word);
-
-	if ((size_t)(in->end - in->at) < len || memcmp(in->at, word, len) != 0)
-		return false;
-	in->at += len;
-	return true;
-}
-
-/* Everything up to `stop`, which is eaten too; within `max` bytes and a line. */
-static bool eat_until(struct cursor *in, const char *stop, size_t max, struct words *ret)
-{
-	size_t stop_len = strlen(stop), left = (size_t)(in->end - in->at);
-	const char *found;
-
-	if (left > max + stop_len)
-		left = max + stop_len;
-	found = memmem(in->at, left, stop, stop_len);
-	if (!found)
-		return false;
-	left = (size_t)(found - in->at);
-	if (memchr(in->at, '\n', left) || memchr(in->at, '\r', left))
-		return false;
-	*ret = (struct words){ in->at, left };
-	in->at = found + stop_len;
-	return true;
-}
+#include "jobs/cache/cursor.h"
 
 static bool eat_quoted(struct cursor *in, size_t max, struct words *ret)
 {
@@ -83,21 +48,6 @@ bool jax_is_graph_key(const char *text, size_t len)
 static bool eat_key(struct cursor *in, struct words *ret)
 {
 	return eat_quoted(in, GRAPH_KEY_MAX, ret) && jax_is_graph_key(ret->text, ret->len);
-}
-
-/* The rest of the line, up to a limit. */
-static struct words rest(struct cursor *in)
-{
-	size_t left = (size_t)(in->end - in->at);
-	const char *stop = memchr(in->at, '\n', left);
-	struct words why = { in->at, stop ? (size_t)(stop - in->at) : left };
-
-	if (why.len > WHY_MAX)
-		why.len = WHY_MAX;
-	while (why.len > 0 && strchr(" \r\t", why.text[why.len - 1]))
-		why.len--;
-	in->at += why.len;
-	return why;
 }
 
 static bool name_and_key(struct cursor *in, enum note_kind kind, struct graph_note *ret)
@@ -138,7 +88,7 @@ static bool read_not_writing(struct cursor *in, struct graph_note *ret)
 	}
 	if (!eat(in, "since ") && !eat(in, "because "))
 		return false;
-	ret->why = rest(in);
+	ret->why = eat_why(in);
 	ret->lasting = memmem(ret->why.text, ret->why.len, "host callbacks", 14);
 	return ret->why.len > 0;
 }
@@ -148,7 +98,7 @@ static bool name_and_error(struct cursor *in, enum note_kind kind, struct graph_
 	ret->kind = kind;
 	if (!eat_quoted(in, GRAPH_NAME_MAX, &ret->name) || !eat(in, ": "))
 		return false;
-	ret->why = rest(in);
+	ret->why = eat_why(in);
 	return true;
 }
 
@@ -169,7 +119,7 @@ static bool read_write_error(struct cursor *in, struct graph_note *ret)
 static bool read_bypass(struct cursor *in, struct graph_note *ret)
 {
 	ret->kind = NOTE_BYPASS;
-	ret->why = rest(in);
+	ret->why = eat_why(in);
 	return true;
 }
 

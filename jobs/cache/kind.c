@@ -5,6 +5,7 @@
 
 #include "jobs/base/text.h"
 #include "jobs/cache/jax.h"
+#include "jobs/cache/neuron.h"
 
 static const char *const state_names[ENTRY_STATES] = {
 	[ENTRY_DONE] = "done",       [ENTRY_EMPTY] = "empty",   [ENTRY_PARTIAL] = "partial",
@@ -72,7 +73,7 @@ static const struct compile_kind none_kind = {
 	.fingerprint = none_fingerprint,
 };
 
-static const struct compile_kind *const kinds[] = { &none_kind, &jax_kind };
+static const struct compile_kind *const kinds[] = { &none_kind, &jax_kind, &neuron_kind };
 
 const struct compile_kind *compile_kind_at(size_t n)
 {

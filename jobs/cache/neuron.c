@@ -1,0 +1,275 @@
+/*
+ * The kind `neuron`. Facts about the Neuron persistent cache, as the Neuron
+ * documentation (neuron-caching, the page on neuron_parallel_compile), the
+ * front-end's source and published caches and logs have them:
+ *
+ * - A graph is one folder `neuronxcc-<version>+<build>/MODULE_<graph>+<flags>/`
+ *   with model.hlo_module.pb (the input; older: model.hlo.pb), compile_flags.json
+ *   (older: .txt), model.neff (compiled), model.done (empty: it is good), and
+ *   after a failure model.log. While somebody compiles, an empty *.lock beside
+ *   them. The same names below an s3:// prefix.
+ * - Layouts with compile_flags.txt or model.hlo.pb were never seen with a
+ *   model.done; from compiler 2.15.128 on it is there.
+ * - A failure is stored and replayed, not tried again, until model.log and what
+ *   was written beside it are gone or NEURON_CC_FLAGS holds
+ *   --retry_failed_compilation. A failed compilation may leave a model.neff of a
+ *   few bytes, so that it is there says nothing.
+ * - <graph> is up to 20 decimal or hex digits; how it is computed is not told.
+ *   <flags> are the first 8 hex digits of the MD5 over the content of the flags
+ *   file: flags joined by blanks up to about 2.14.182, then the JSON list of them
+ *   as Python writes it, from 2.16 on beginning with --target. So order and
+ *   spelling of flags matter. It is not computed here, only compared by name.
+ * - `--cache_dir` in NEURON_CC_FLAGS beats NEURON_COMPILE_CACHE_URL.
+ */
+#include "jobs/cache/neuron.h"
+
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/cache/fingerprint.h"
+
+#define MODULE_WORD  "MODULE_"
+#define PLACE_WORD   "neuronxcc-"
+#define GRAPH_DIGITS 40 /* of a graph's hash; 20 were seen */
+#define FLAGS_DIGITS 8
+
+/* A compiled graph is larger than that; what a failure leaves is not (5 bytes
+ * were seen). */
+#define NEFF_MIN 1024
+
+static size_t hex_digits(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len &&
+	       ((text[n] >= '0' && text[n] <= '9') || (text[n] >= 'a' && text[n] <= 'f')))
+		n++;
+	return n;
+}
+
+static bool is_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '_';
+}
+
+size_t neuron_module(const char *text, size_t len)
+{
+	size_t at = strlen(MODULE_WORD), digits;
+
+	if (len <= at || memcmp(text, MODULE_WORD, at) != 0)
+		return 0;
+	digits = hex_digits(text + at, len - at);
+	if (digits == 0 || digits > GRAPH_DIGITS)
+		return 0;
+	at += digits;
+	if (at == len || text[at++] != '+' || hex_digits(text + at, len - at) != FLAGS_DIGITS)
+		return 0;
+	at += FLAGS_DIGITS;
+	return at < len && is_word(text[at]) ? 0 : at;
+}
+
+static bool is_place_char(char c)
+{
+	return is_word(c) || c == '.' || c == '+' || c == '-';
+}
+
+bool neuron_is_place(const char *text, size_t len)
+{
+	size_t word = strlen(PLACE_WORD);
+
+	if (len <= word || len > NEURON_PLACE_MAX || memcmp(text, PLACE_WORD, word) != 0)
+		return false;
+	for (size_t i = word; i < len; i++)
+		if (!is_place_char(text[i]))
+			return false;
+	return true;
+}
+
+/* The folder's name that ends right before the slash before `module`. */
+static struct words place_before(const char *text, const char *module)
+{
+	const char *end = module - 1, *start = end;
+
+	if (module == text || *end != '/')
+		return (struct words){ 0 };
+	while (start > text && end - start < NEURON_PLACE_MAX && is_place_char(start[-1]))
+		start--;
+	if (!neuron_is_place(start, (size_t)(end - start)))
+		return (struct words){ 0 };
+	return (struct words){ start, (size_t)(end - start) };
+}
+
+bool neuron_find_graph(const char *text, size_t len, struct words *ret_module,
+		       struct words *ret_place)
+{
+	const char *at = text, *end = text + len;
+
+	while ((at = memmem(at, (size_t)(end - at), MODULE_WORD, strlen(MODULE_WORD)))) {
+		size_t module = neuron_module(at, (size_t)(end - at));
+
+		if (module > 0 && (at == text || !is_word(at[-1]))) {
+			*ret_module = (struct words){ at, module };
+			*ret_place = place_before(text, at);
+			return true;
+		}
+		at += strlen(MODULE_WORD);
+	}
+	return false;
+}
+
+/* Set in both phases. NULL stands for the cache. */
+static const struct variable {
+	const char *name, *value;
+} variables[] = {
+	{ "NEURON_COMPILE_CACHE_URL", NULL },
+	{ "PYTHONUNBUFFERED", "1" }, /* what ranks print comes whole, and in time */
+};
+
+static void neuron_environment(const char *cache, kind_variable_fn fn, void *arg)
+{
+	for (size_t i = 0; i < STK_LENGTH(variables); i++)
+		fn(arg, variables[i].name, variables[i].value ? variables[i].value : cache);
+}
+
+/* Beyond those of environment(): the runtime's own, and how the front-end works.
+ * How many physical cores make a logical one is the runtime's by name only: graphs
+ * are made for it. */
+static bool neuron_neutral(const char *variable)
+{
+	static const char *const others[] = {
+		"NEURON_IGNORE_TRAINING_SCRIPT_ERROR_AND_COMPILE",
+		"NEURON_NUM_RECENT_MODELS_TO_KEEP",
+		"NEURON_PARALLEL_COMPILE_DUMP_RESULTS",
+		"NEURON_PARALLEL_COMPILE_MAX_RETRIES",
+		"OMP_NUM_THREADS",
+		"RUN_NEURON_PARALLEL_COMPILE",
+		"TF_CPP_MIN_LOG_LEVEL",
+		"TF_NUM_INTEROP_THREADS",
+	};
+
+	if (text_starts(variable, "NEURON_RT_"))
+		return strcmp(variable, "NEURON_RT_VIRTUAL_CORE_SIZE") != 0;
+	for (size_t i = 0; i < STK_LENGTH(variables); i++)
+		if (strcmp(variables[i].name, variable) == 0)
+			return true;
+	for (size_t i = 0; i < STK_LENGTH(others); i++)
+		if (strcmp(others[i], variable) == 0)
+			return true;
+	return false;
+}
+
+/* What the files of a graph are; others in its folder are left alone. */
+static const struct part {
+	const char *name;
+	unsigned role;
+} parts[] = {
+	{ "compile_flags.json", ROLE_FLAGS },  { "compile_flags.txt", ROLE_FLAGS | ROLE_OLD },
+	{ "model.done", ROLE_MARKER },         { "model.hlo.pb", ROLE_INPUT | ROLE_OLD },
+	{ "model.hlo_module.pb", ROLE_INPUT }, { "model.log", ROLE_LOG },
+	{ "model.neff", ROLE_COMPILED },
+};
+
+static unsigned role_of(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < STK_LENGTH(parts); i++)
+		if (strcmp(parts[i].name, name) == 0)
+			return parts[i].role;
+	/* How locks are taken below an s3:// prefix is not told: so by the ending. */
+	return len > 5 && strcmp(name + len - 5, ".lock") == 0 && !strchr(name, '/') ? ROLE_LOCK
+										     : 0;
+}
+
+/* The length of `PLACE/MODULE` at the beginning of a key; 0: it does not begin so. */
+static size_t graph_length(const char *key)
+{
+	size_t place = strcspn(key, "/"), module;
+
+	if (key[place] != '/' || !neuron_is_place(key, place))
+		return 0;
+	module = neuron_module(key + place + 1, strlen(key + place + 1));
+	return module ? place + 1 + module : 0;
+}
+
+static bool neuron_object(const char *key, struct entry_object *ret)
+{
+	size_t graph = graph_length(key);
+	unsigned role = graph && key[graph] == '/' ? role_of(key + graph + 1) : 0;
+
+	if (role == 0)
+		return false;
+	*ret = (struct entry_object){ { key, graph }, role };
+	return true;
+}
+
+static char *neuron_prefix(const char *graph)
+{
+	size_t len = graph_length(graph);
+
+	return len && graph[len] == '\0' ? mem_format("%s/", graph) : NULL;
+}
+
+static enum entry_state neuron_state(unsigned roles, uint64_t compiled_size)
+{
+	bool big = (roles & ROLE_COMPILED) && compiled_size > NEFF_MIN;
+
+	/* The marker comes last, so all before it was whole; a lock beside it is one
+	 * that is just being dropped, or that nobody needs. */
+	if (big && (roles & ROLE_MARKER))
+		return ENTRY_DONE;
+	/* Whatever is there may be half written: no word on it is true yet. */
+	if (roles & ROLE_LOCK)
+		return ENTRY_LOCKED;
+	/* Old layouts knew no marker: the size has to do. What a failure leaves there
+	 * is small, so a log beside a large one is from an earlier try. */
+	if (big && (roles & ROLE_OLD))
+		return ENTRY_DONE;
+	/* The failure that would be replayed, whatever lies beside it. */
+	if (roles & ROLE_LOG)
+		return ENTRY_FAILED;
+	/* Large but not marked: its writer, or its upload, was cut off. Small: the
+	 * rest of a failure whose log is gone. */
+	if (roles & ROLE_COMPILED)
+		return compiled_size == 0 ? ENTRY_EMPTY : ENTRY_PARTIAL;
+	/* A marker for nothing would make the front-end pass over the graph. */
+	if (roles & ROLE_MARKER)
+		return ENTRY_PARTIAL;
+	return roles & ROLE_INPUT ? ENTRY_TODO : ENTRY_MISSING;
+}
+
+/* Packages whose version decides what is traced or compiled. */
+static const char *const packages[] = {
+	"accelerate",   "libneuronxla",         "neuronx-cc", "neuronx-distributed*",
+	"numpy",        "optimum-neuron",       "peft",       "torch",
+	"torch-neuron", "torch-neuronx",        "torch-xla",  "torchvision",
+	"transformers", "transformers-neuronx", "trl",        NULL,
+};
+
+static int neuron_fingerprint(const struct program_place *place, json_t **ret, struct err **err)
+{
+	return fingerprint_python(place, packages, ret, err);
+}
+
+const struct compile_kind neuron_kind = {
+	.name = "neuron",
+	.caches = true,
+	.placed = true,
+	.front_end = "neuron_parallel_compile",
+	.workers_option = "--num_parallel",
+	.retry_variable = "NEURON_CC_FLAGS",
+	.retry_words = "--retry_failed_compilation",
+	.unlock_command = "neuron_parallel_compile --command clear-locks",
+	.other_cache_hint = "take --cache_dir out of NEURON_CC_FLAGS: it beats "
+			    "NEURON_COMPILE_CACHE_URL",
+	.environment = neuron_environment,
+	.neutral = neuron_neutral,
+	.scan = neuron_scan,
+	.lines = &neuron_summary,
+	.object = neuron_object,
+	.state = neuron_state,
+	.prefix = neuron_prefix,
+	.first_error = neuron_first_error,
+	.fingerprint = neuron_fingerprint,
+};

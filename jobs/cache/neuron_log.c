@@ -1,0 +1,419 @@
+/*
+ * Messages of torch-neuronx, its compiler's wrapper and neuron_parallel_compile,
+ * as their documentation, the front-end's source and published logs show them
+ * (MODULE stands for `MODULE_<graph>+<flags>`, CACHE for its folder there):
+ *
+ *   Compile cache path: <url>
+ *   Using a cached neff at CACHE/model.neff[. Exiting with a successfully …]
+ *   Call compiler with cmd: neuronx-cc compile … model.MODULE.hlo_module.pb …
+ *   Call compiler with cmd: ['neuronx-cc', … 'model.MODULE.hlo.pb', …]   (2023)
+ *   No candidate found under CACHE.                                      (older)
+ *   Compilation Successfully Completed for model.MODULE.hlo_module.pb
+ *   Extracting graphs (CACHE/model.hlo_module.pb) for ahead-of-time parallel …
+ *   Got a cached failed neff at CACHE/model.neff. Will skip compilation, …
+ *   Failed compilation with ['neuronx-cc', … model.MODULE…]: …
+ *   Compilation failed for … model.MODULE…: …
+ *   CalledProcessError: Command '… MODULE …' returned non-zero exit status 70.
+ *   RunNeuronCCImpl: error condition …
+ *   parallel compilation with neuronx-cc exited with error.Received error code: -9
+ *   Another process must be compiling CACHE/…, been waiting for: 1.5 minutes
+ *   No todo hlos found in cache or hlo_tasklist, parallel_compile return …
+ *   sub-process 3 got exception: …           There was an error in the training script.
+ *   Total graphs: 3     Total successful compilations: 2     Total failed compilations: 1
+ *
+ * Prefixes came in three generations (`TIME: INFO ||NCC_WRAPPER||: `, `TIME:  PID
+ * INFO ||NEURON_CC_WRAPPER||: `, `TIME:  PID  [INFO]: `), and launchers put their
+ * own before them: only the texts are looked for. Every rank of every node prints,
+ * so lines are cut and merged; no message reaches into another one.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "jobs/base/text.h"
+#include "jobs/cache/cursor.h"
+#include "jobs/cache/neuron.h"
+
+#define COMMAND_MAX 4096 /* bytes of a compiler's command before its graph */
+#define URL_MAX     1024
+#define STAMP_REACH 200 /* bytes before a message in which its time is looked for */
+
+struct message {
+	const char *start;
+	enum note_kind kind;
+	bool (*read)(struct cursor *in, struct graph_note *ret);
+	bool inside; /* may stand within another message's words */
+};
+
+/* How much of a text comes before the beginning of another message. */
+static size_t own_length(const char *text, size_t len);
+
+/* The next graph of this message; what is between is passed over. */
+static bool eat_graph(struct cursor *in, struct graph_note *ret)
+{
+	struct words ahead = line_ahead(in, COMMAND_MAX);
+
+	ahead.len = own_length(ahead.text, ahead.len);
+	if (!neuron_find_graph(ahead.text, ahead.len, &ret->key, &ret->place))
+		return false;
+	in->at = ret->key.text + ret->key.len;
+	return true;
+}
+
+/* The rest of this message on its line. */
+static struct words own_why(struct cursor *in)
+{
+	struct words ahead = line_ahead(in, WHY_MAX);
+	struct cursor own = { in->at, in->at + own_length(ahead.text, ahead.len) };
+	struct words why;
+
+	while (own.at < own.end && strchr(" :.", *own.at))
+		own.at++;
+	why = eat_why(&own);
+	in->at = own.at;
+	return why;
+}
+
+static bool read_graph(struct cursor *in, struct graph_note *ret)
+{
+	return eat_graph(in, ret);
+}
+
+static bool read_alone(struct cursor *in, struct graph_note *ret)
+{
+	(void)in;
+	(void)ret;
+	return true;
+}
+
+/* The reason follows a colon behind the command or the path. */
+static bool read_failed(struct cursor *in, struct graph_note *ret)
+{
+	struct words ahead, skipped;
+	struct cursor own;
+
+	if (!eat_graph(in, ret))
+		return false;
+	ahead = line_ahead(in, COMMAND_MAX);
+	own = (struct cursor){ in->at, in->at + own_length(ahead.text, ahead.len) };
+	if (eat_until(&own, "]: ", COMMAND_MAX, &skipped) ||
+	    eat_until(&own, ": ", COMMAND_MAX, &skipped)) {
+		in->at = own.at;
+		ret->why = own_why(in);
+	}
+	return true;
+}
+
+static bool holds(struct words text, const char *word)
+{
+	return memmem(text.text, text.len, word, strlen(word)) != NULL;
+}
+
+/* How the command ended is told behind it; it has quotes and brackets of its own. */
+static bool read_ended(struct cursor *in, struct graph_note *ret)
+{
+	static const char *const ends[] = { "returned non-zero exit status", "died with <" };
+	struct words ahead;
+
+	if (!eat_graph(in, ret))
+		return false;
+	ahead = line_ahead(in, COMMAND_MAX);
+	ahead.len = own_length(ahead.text, ahead.len);
+	for (size_t i = 0; i < STK_LENGTH(ends); i++) {
+		const char *end = memmem(ahead.text, ahead.len, ends[i], strlen(ends[i]));
+
+		if (!end)
+			continue;
+		in->at = end;
+		ret->why = own_why(in);
+		ret->killed = holds(ret->why, "SIGKILL");
+		return true;
+	}
+	return false;
+}
+
+static bool read_code(struct cursor *in, struct graph_note *ret)
+{
+	const char *start = in->at - strlen("Received error code: ");
+	double code = 0;
+	bool minus = eat(in, "-");
+
+	if (!eat_number(in, &code) || code == 0)
+		return false;
+	/* By a signal, or as a shell tells of that. */
+	ret->killed = minus ? code == 9 : code == 137;
+	ret->why = (struct words){ start, (size_t)(in->at - start) };
+	return true;
+}
+
+static bool read_words(struct cursor *in, struct graph_note *ret)
+{
+	ret->why = own_why(in);
+	return ret->why.len > 0;
+}
+
+/* The compiler's code is part of what it says. */
+static bool read_code_words(struct cursor *in, struct graph_note *ret)
+{
+	in->at -= strlen("NCC_E");
+	return read_words(in, ret);
+}
+
+static bool read_waiting(struct cursor *in, struct graph_note *ret)
+{
+	struct words skipped;
+
+	if (!eat_graph(in, ret) || !eat_until(in, "been waiting for: ", URL_MAX, &skipped) ||
+	    holds(skipped, "been ") || !eat_number(in, &ret->seconds) || ret->seconds > 1e7)
+		return false;
+	ret->seconds *= 60;
+	return eat(in, " minute");
+}
+
+static bool read_cache(struct cursor *in, struct graph_note *ret)
+{
+	struct words ahead = line_ahead(in, URL_MAX);
+
+	if (own_length(ahead.text, ahead.len) != ahead.len || holds(ahead, "||"))
+		return false; /* it is not known where the URL ends */
+	ret->why = eat_why(in);
+	return ret->why.len > 0;
+}
+
+static bool read_total(struct cursor *in, struct graph_note *ret)
+{
+	double count;
+
+	ret->graphs = ret->good = ret->bad = -1;
+	if (!eat_number(in, &count) || count > 1e9)
+		return false;
+	ret->graphs = (int64_t)count;
+	return true;
+}
+
+static bool read_total_good(struct cursor *in, struct graph_note *ret)
+{
+	bool found = read_total(in, ret);
+
+	ret->good = ret->graphs;
+	ret->graphs = -1;
+	return found;
+}
+
+static bool read_total_bad(struct cursor *in, struct graph_note *ret)
+{
+	bool found = read_total(in, ret);
+
+	ret->bad = ret->graphs;
+	ret->graphs = -1;
+	return found;
+}
+
+static bool read_worker(struct cursor *in, struct graph_note *ret)
+{
+	double number;
+
+	return eat_number(in, &number) && eat(in, " got exception: ") && read_words(in, ret);
+}
+
+static bool read_pool(struct cursor *in, struct graph_note *ret)
+{
+	in->at -= strlen("BrokenProcessPool");
+	return read_words(in, ret);
+}
+
+/* clang-format off */
+static const struct message messages[] = {
+	{ "Another process must be compiling ", NOTE_WAITING, read_waiting, false },
+	{ "BrokenProcessPool", NOTE_WORKER_DIED, read_pool, true },
+	{ "Call compiler with cmd: ", NOTE_MISS, read_graph, false },
+	{ "CalledProcessError: Command ", NOTE_FAILED, read_ended, true },
+	{ "Compilation Successfully Completed for ", NOTE_COMPILED, read_graph, false },
+	{ "Compilation failed for ", NOTE_FAILED, read_failed, false },
+	{ "Compile cache path: ", NOTE_CACHE, read_cache, false },
+	{ "Extracting graphs (", NOTE_EXTRACTED, read_graph, false },
+	{ "Failed compilation with ", NOTE_FAILED, read_failed, false },
+	{ "Got a cached failed neff at ", NOTE_CACHED_FAILURE, read_graph, false },
+	{ "NCC_E", NOTE_FAILED, read_code_words, true },
+	{ "No candidate found under ", NOTE_MISS, read_graph, false },
+	{ "No todo hlos found in cache or hlo_tasklist", NOTE_NOTHING, read_alone, false },
+	{ "Received error code: ", NOTE_FAILED, read_code, true },
+	{ "RunNeuronCCImpl: error condition ", NOTE_FAILED, read_words, true },
+	{ "There was an error in the training script", NOTE_SCRIPT_FAILED, read_alone, false },
+	{ "Total failed compilations: ", NOTE_TOTALS, read_total_bad, false },
+	{ "Total graphs: ", NOTE_TOTALS, read_total, false },
+	{ "Total successful compilations: ", NOTE_TOTALS, read_total_good, false },
+	{ "Using a cached neff at ", NOTE_HIT, read_graph, false },
+	{ "sub-process ", NOTE_WORKER_DIED, read_worker, false },
+};
+/* clang-format on */
+
+static size_t own_length(const char *text, size_t len)
+{
+	for (size_t i = 0; i < STK_LENGTH(messages); i++) {
+		const char *found = messages[i].inside ? NULL
+						       : memmem(text, len, messages[i].start,
+								strlen(messages[i].start));
+
+		if (found)
+			len = (size_t)(found - text);
+	}
+	return len;
+}
+
+static int64_t number_of(const char *digits, size_t count)
+{
+	int64_t value = 0;
+
+	for (size_t i = 0; i < count; i++)
+		value = value * 10 + (digits[i] - '0');
+	return value;
+}
+
+/* Days since 1970-01-01 of a date in the Gregorian calendar; years begin in March
+ * here, so that the odd day comes last. */
+static int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+	int64_t y = month <= 2 ? year - 1 : year;
+	int64_t since_march = month > 2 ? month - 3 : month + 9;
+
+	return 365 * y + y / 4 - y / 100 + y / 400 + (153 * since_march + 2) / 5 + day - 719469;
+}
+
+/* "2024-01-31 12:34:56[.000789]" as milliseconds, 0 if it is none. The fraction is
+ * printed with three zeroes before the milliseconds. */
+static int64_t read_stamp(const char *text, const char *end)
+{
+	static const char shape[] = "dddd-dd-dd dd:dd:dd";
+	size_t len = sizeof shape - 1, digits = 0;
+	int64_t ms;
+
+	if ((size_t)(end - text) < len)
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		bool digit = text[i] >= '0' && text[i] <= '9';
+
+		if (shape[i] == 'd' ? !digit : text[i] != shape[i])
+			return 0;
+	}
+	ms = ((days_of(number_of(text, 4), number_of(text + 5, 2), number_of(text + 8, 2)) * 24 +
+	       number_of(text + 11, 2)) *
+		      60 +
+	      number_of(text + 14, 2)) *
+		     60000 +
+	     number_of(text + 17, 2) * 1000;
+	text += len;
+	if (text == end || *text != '.')
+		return ms;
+	text++;
+	while (text + digits < end && digits < 6 && text[digits] >= '0' && text[digits] <= '9')
+		digits++;
+	if (digits == 6 && memcmp(text, "000", 3) == 0)
+		return ms + number_of(text + 3, 3);
+	return digits < 3 ? ms : ms + number_of(text, 3);
+}
+
+/* The time that stands last before a message on its line. */
+static int64_t stamp_before(const char *text, const char *message)
+{
+	const char *floor = message - text > STAMP_REACH ? message - STAMP_REACH : text;
+
+	for (const char *at = message; at > floor && at[-1] != '\n'; at--) {
+		int64_t stamp = at[-1] == '1' || at[-1] == '2' ? read_stamp(at - 1, message) : 0;
+
+		if (stamp > 0)
+			return stamp;
+	}
+	return 0;
+}
+
+static bool read_message(struct cursor *in, struct graph_note *ret)
+{
+	for (size_t i = 0; i < STK_LENGTH(messages); i++) {
+		struct cursor rest = *in;
+
+		*ret = (struct graph_note){ .kind = messages[i].kind };
+		if (!eat(&rest, messages[i].start) || !messages[i].read(&rest, ret))
+			continue;
+		*in = rest;
+		return true;
+	}
+	return false;
+}
+
+bool neuron_scan(const char *text, size_t len, size_t *at, struct graph_note *ret)
+{
+	/* Every message begins with one of these; each place is looked at once, and a
+	 * failed attempt reads at most about COMMAND_MAX bytes. */
+	for (size_t i = *at; i < len; i++) {
+		struct cursor in = { text + i, text + len };
+
+		if (!memchr("ABCEFGNRTUs", text[i], 11) || !read_message(&in, ret))
+			continue;
+		*at = (size_t)(in.at - text);
+		ret->stamp_ms = stamp_before(text, text + i);
+		return true;
+	}
+	*at = len;
+	return false;
+}
+
+/* A code of the compiler: NCC_EXYZ123, or [XYZ123] in older ones. */
+static bool has_code(struct words line)
+{
+	if (holds(line, "NCC_E"))
+		return true;
+	for (size_t i = 0; i + 8 <= line.len; i++) {
+		const char *at = line.text + i;
+
+		if (at[0] == '[' && at[7] == ']' && at[1] >= 'A' && at[1] <= 'Z' && at[2] >= 'A' &&
+		    at[2] <= 'Z' && at[3] >= 'A' && at[3] <= 'Z' && at[4] >= '0' && at[4] <= '9' &&
+		    at[5] >= '0' && at[5] <= '9' && at[6] >= '0' && at[6] <= '9')
+			return true;
+	}
+	return false;
+}
+
+static bool says_error(struct words line)
+{
+	static const char *const words[] = { "error", "exception", "failed", "no space left",
+					     "killed" };
+
+	for (size_t i = 0; i < STK_LENGTH(words); i++) {
+		size_t len = strlen(words[i]);
+
+		for (size_t n = 0; n + len <= line.len; n++)
+			if (strncasecmp(line.text + n, words[i], len) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Letters or digits, not a ruler of asterisks. */
+static bool says_anything(struct words line)
+{
+	for (size_t i = 0; i < line.len; i++)
+		if ((line.text[i] >= 'a' && line.text[i] <= 'z') ||
+		    (line.text[i] >= 'A' && line.text[i] <= 'Z'))
+			return true;
+	return false;
+}
+
+struct words neuron_first_error(const char *log, size_t len)
+{
+	struct cursor in = { log, log + len };
+	struct words error = { 0 }, first = { 0 };
+
+	while (in.at < in.end) {
+		struct words line = eat_why(&in);
+		const char *next = memchr(in.at, '\n', (size_t)(in.end - in.at));
+
+		if (has_code(line))
+			return line;
+		if (error.len == 0 && says_error(line) && !holds(line, "****"))
+			error = line;
+		if (first.len == 0 && says_anything(line))
+			first = line;
+		in.at = next ? next + 1 : in.end;
+	}
+	return error.len > 0 ? error : first;
+}

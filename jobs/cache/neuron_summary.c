@@ -1,0 +1,268 @@
+/*
+ * The report of single graphs that neuron_parallel_compile prints at its end, one
+ * block a node, as its source writes it (JSON, four blanks a level; compile_time
+ * in newer versions only):
+ *
+ *     "compilation_report": {
+ *         "<cache>/neuronxcc-V/MODULE_x+y/model.hlo_module.pb": {
+ *             "status": true,
+ *             "retry": 0,
+ *             "compile_time": 12.3
+ *         },
+ *
+ * It comes line by line among the lines of other processes, each perhaps with a
+ * launcher's prefix, and any line may be cut or missing. So it is not collected and
+ * parsed as a whole: a path opens a row for the prefix that its line has, and what
+ * follows under the same prefix belongs to that row until a brace closes it. The
+ * sums that follow the block are messages of one line (neuron_log.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cache/cursor.h"
+#include "jobs/cache/neuron.h"
+
+#define ROWS_MAX   16   /* open at a time; the oldest makes room */
+#define PATH_BYTES 1024 /* bytes of a path that are believed */
+#define PREFIX_MAX 256  /* bytes of a prefix that tell it from others */
+
+/* What stands before the JSON of a line: as it is, and with all numbers alike,
+ * because a launcher may put the time there. */
+struct prefix {
+	uint64_t exact, shape;
+};
+
+struct row {
+	struct prefix prefix;
+	uint64_t opened; /* counts up; 0: not open */
+	bool judged, failed;
+	char module[NEURON_MODULE_MAX + 1], place[NEURON_PLACE_MAX + 1];
+};
+
+struct summary {
+	struct row rows[ROWS_MAX];
+	uint64_t opened;
+	size_t line; /* where the line being read begins in its piece */
+	bool known;  /* its prefix is */
+	struct prefix prefix;
+};
+
+static void *summary_memory(void)
+{
+	return mem_zero(1, sizeof(struct summary));
+}
+
+static void summary_forget(void *memory)
+{
+	free(memory);
+}
+
+/* FNV-1a, by Fowler, Noll and Vo: prefixes are few, and nothing hangs on it when
+ * two of them collide. */
+static uint64_t mix(uint64_t hash, char c)
+{
+	return (hash ^ (unsigned char)c) * UINT64_C(1099511628211);
+}
+
+static struct prefix prefix_of(const char *text, size_t len)
+{
+	struct prefix prefix = { UINT64_C(14695981039346656037), UINT64_C(14695981039346656037) };
+	bool number = false;
+
+	while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
+		len--;
+	if (len > PREFIX_MAX)
+		len = PREFIX_MAX;
+	for (size_t i = 0; i < len; i++) {
+		bool digit = text[i] >= '0' && text[i] <= '9';
+
+		prefix.exact = mix(prefix.exact, text[i]);
+		if (!digit || !number)
+			prefix.shape = mix(prefix.shape, digit ? '0' : text[i]);
+		number = digit;
+	}
+	return prefix;
+}
+
+/* The open row that the line being read belongs to; NULL: none. */
+static struct row *row_here(struct summary *summary)
+{
+	struct row *like = NULL, *any = NULL;
+	size_t open = 0;
+
+	for (size_t i = 0; i < ROWS_MAX; i++) {
+		struct row *row = &summary->rows[i];
+
+		if (row->opened == 0)
+			continue;
+		if (row->prefix.exact == summary->prefix.exact)
+			return row;
+		if (row->prefix.shape == summary->prefix.shape &&
+		    (!like || row->opened > like->opened))
+			like = row;
+		any = row;
+		open++;
+	}
+	return like ? like : open == 1 ? any : NULL;
+}
+
+static void keep(char *to, size_t room, struct words text)
+{
+	size_t len = text.len < room ? text.len : room - 1;
+
+	memcpy(to, text.len ? text.text : "", len);
+	to[len] = '\0';
+}
+
+static void open_row(struct summary *summary, struct words module, struct words place)
+{
+	struct row *row = &summary->rows[0];
+
+	for (size_t i = 0; i < ROWS_MAX; i++) {
+		struct row *other = &summary->rows[i];
+
+		if (other->opened && other->prefix.exact == summary->prefix.exact) {
+			row = other;
+			break;
+		}
+		if (other->opened < row->opened)
+			row = other;
+	}
+	*row = (struct row){ .prefix = summary->prefix, .opened = ++summary->opened };
+	keep(row->module, sizeof row->module, module);
+	keep(row->place, sizeof row->place, place);
+}
+
+static void skip_blanks(struct cursor *in)
+{
+	while (in->at < in->end && strchr(" \t", *in->at) && *in->at)
+		in->at++;
+}
+
+static bool eat_colon(struct cursor *in)
+{
+	skip_blanks(in);
+	if (!eat(in, ":"))
+		return false;
+	skip_blanks(in);
+	return true;
+}
+
+/* `"…/MODULE/….pb": {` */
+static bool eat_path(struct summary *summary, struct cursor *in)
+{
+	struct words path, module, place;
+
+	if (!eat_until(in, "\"", PATH_BYTES, &path) || path.len < 3 ||
+	    memcmp(path.text + path.len - 3, ".pb", 3) != 0 ||
+	    !neuron_find_graph(path.text, path.len, &module, &place) || !eat_colon(in) ||
+	    !eat(in, "{"))
+		return false;
+	open_row(summary, module, place);
+	return true;
+}
+
+static void fill(const struct row *row, enum note_kind kind, double seconds, struct graph_note *ret)
+{
+	*ret = (struct graph_note){
+		.kind = kind,
+		.key = { row->module, strlen(row->module) },
+		.place = { row->place, strlen(row->place) },
+		.seconds = seconds,
+		.summary = true,
+	};
+}
+
+static bool eat_status(struct row *row, struct cursor *in, struct graph_note *ret)
+{
+	bool good;
+
+	if (!eat(in, "status\"") || !eat_colon(in))
+		return false;
+	good = eat(in, "true");
+	if ((!good && !eat(in, "false")) || row->judged)
+		return false;
+	row->judged = true;
+	row->failed = !good;
+	fill(row, good ? NOTE_COMPILED : NOTE_FAILED, 0, ret);
+	return true;
+}
+
+static bool eat_time(const struct row *row, struct cursor *in, struct graph_note *ret)
+{
+	double seconds;
+
+	if (!eat(in, "compile_time\"") || !eat_colon(in) || !eat_number(in, &seconds) ||
+	    seconds >= 1e9 || !row->judged || row->failed)
+		return false;
+	fill(row, NOTE_COMPILED, seconds, ret);
+	return true;
+}
+
+static bool read_quoted(struct summary *summary, struct cursor *in, struct graph_note *ret)
+{
+	struct row *row = row_here(summary);
+	struct cursor rest = *in;
+
+	if (row && eat_status(row, &rest, ret)) {
+		*in = rest;
+		return true;
+	}
+	rest = *in;
+	if (row && eat_time(row, &rest, ret)) {
+		*in = rest;
+		return true;
+	}
+	rest = *in;
+	if (eat_path(summary, &rest))
+		*in = rest;
+	return false;
+}
+
+static bool summary_scan(void *memory, const char *text, size_t len, size_t *at,
+			 struct graph_note *ret)
+{
+	struct summary *summary = memory;
+	size_t i = *at;
+
+	if (i == 0) {
+		summary->line = 0;
+		summary->known = false;
+	}
+	while (i < len) {
+		char c = text[i++];
+		struct cursor in = { text + i, text + len };
+		bool found = false;
+
+		if (c == '\n') {
+			summary->line = i;
+			summary->known = false;
+		}
+		if (c != '"' && c != '}')
+			continue;
+		if (!summary->known)
+			summary->prefix = prefix_of(text + summary->line, i - 1 - summary->line);
+		summary->known = true;
+		if (c == '"') {
+			found = read_quoted(summary, &in, ret);
+			i = (size_t)(in.at - text);
+		} else {
+			struct row *row = row_here(summary);
+
+			if (row)
+				row->opened = 0;
+		}
+		if (found) {
+			*at = i;
+			return true;
+		}
+	}
+	*at = len;
+	return false;
+}
+
+const struct line_reader neuron_summary = {
+	.memory = summary_memory,
+	.forget = summary_forget,
+	.scan = summary_scan,
+};
