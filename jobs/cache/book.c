@@ -159,6 +159,11 @@ void book_front_end(const struct graph_book *book, struct book_front_end *ret)
 	ret->first_error = book->first_error;
 }
 
+bool book_explains_exit(const struct graph_book *book, int status)
+{
+	return status >= 0 && status < 256 && book->exits[status];
+}
+
 bool book_cache_at(const struct graph_book *book, size_t n, struct book_cache *ret)
 {
 	if (n >= book->cache_count)

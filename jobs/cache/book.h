@@ -98,6 +98,9 @@ bool book_scan(struct graph_book *book, const struct compile_kind *kind, int nod
 void book_counts(const struct graph_book *book, struct book_counts *ret);
 
 void book_front_end(const struct graph_book *book, struct book_front_end *ret);
+/* Whether an exit status is what the front-end makes of its failures on some node:
+ * their number, of which the system keeps the lowest 8 bits. */
+bool book_explains_exit(const struct graph_book *book, int status);
 /* In the order in which they were first said; false behind the last (at most 8). */
 bool book_cache_at(const struct graph_book *book, size_t n, struct book_cache *ret);
 

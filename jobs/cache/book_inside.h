@@ -42,6 +42,7 @@ struct graph_book {
 	struct book_front_end front_end; /* its strings are ours */
 	char *worker_why, *first_error;
 	json_t *front_end_nodes; /* a set */
+	bool exits[256];         /* numbers of failures said, modulo 256 */
 	struct cache_in_use caches[CACHES_MAX];
 	size_t cache_count;
 

@@ -282,6 +282,8 @@ static bool note_front_end(struct graph_book *book, int node, const struct graph
 		front_end->bad += note->bad > 0 ? note->bad : 0;
 		if (front_end->largest < note->graphs)
 			front_end->largest = note->graphs;
+		if (note->bad > 0)
+			book->exits[note->bad % 256] = true;
 		if (front_end->most_bad < note->bad)
 			front_end->most_bad = note->bad;
 		break;

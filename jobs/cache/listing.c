@@ -80,11 +80,12 @@ static int walk_object(void *arg, const struct store_object *object, struct err 
 	return 0;
 }
 
-int listing_each(struct store *store, const struct compile_kind *kind, listing_fn fn, void *arg,
-		 struct err **err)
+/* As listing_each, of what begins with a prefix. */
+static int each_below(struct store *store, const char *prefix, const struct compile_kind *kind,
+		      listing_fn fn, void *arg, struct err **err)
 {
 	struct walk walk = { .kind = kind, .fn = fn, .arg = arg, .key = SB_INIT, .path = SB_INIT };
-	int done = store_list(store, "", walk_object, &walk, err);
+	int done = store_list(store, prefix, walk_object, &walk, err);
 
 	/* A stopped listing has nothing open: its last graph was just finished. */
 	if (done >= 0)
@@ -94,8 +95,16 @@ int listing_each(struct store *store, const struct compile_kind *kind, listing_f
 	return done < 0 ? -1 : 0;
 }
 
+int listing_each(struct store *store, const struct compile_kind *kind, listing_fn fn, void *arg,
+		 struct err **err)
+{
+	return each_below(store, "", kind, fn, arg, err);
+}
+
 /* A search for one graph by listing. */
 struct search {
+	struct store *store;
+	const struct compile_kind *kind;
 	const char *graph;
 	struct listing_graph *ret;
 	struct sb *hold;
@@ -132,14 +141,52 @@ static int compare_graph(void *arg, const struct listing_graph *graph, struct er
 	return 1;
 }
 
+static int find_below(struct search *search, const char *graph, struct err **err)
+{
+	AUTO(auto_free) char *prefix = search->kind->prefix(graph);
+	const char *wanted = search->graph;
+	int done;
+
+	if (!prefix)
+		return 0;
+	search->graph = graph;
+	done = each_below(search->store, prefix, search->kind, compare_graph, search, err);
+	search->graph = wanted;
+	return done;
+}
+
+/* One place that a graph may lie in. Where several have it, one in which it is not
+ * done is not passed over. */
+static int try_place(void *arg, const char *name, struct err **err)
+{
+	struct search *search = arg;
+	AUTO(auto_free) char *graph = mem_format("%s/%s", name, search->graph);
+
+	if (find_below(search, graph, err) < 0)
+		return -1;
+	return search->found && search->ret->state != ENTRY_DONE;
+}
+
+static int find_by_prefix(struct search *search, struct err **err)
+{
+	if (find_below(search, search->graph, err) < 0)
+		return -1;
+	if (!search->found && search->kind->placed && !strchr(search->graph, '/') &&
+	    store_folders(search->store, "", try_place, search, err) < 0)
+		return -1;
+	return search->found;
+}
+
 int listing_find(struct store *store, const struct compile_kind *kind, const char *graph,
 		 struct listing_graph *ret, struct sb *ret_hold, struct err **err)
 {
-	struct search search = { graph, ret, ret_hold, false };
+	struct search search = { store, kind, graph, ret, ret_hold, false };
 	AUTO(auto_free) char *path = NULL;
 	struct store_object object;
 	int found;
 
+	if (kind->prefix)
+		return find_by_prefix(&search, err);
 	if (!kind->path) {
 		if (listing_each(store, kind, compare_graph, &search, err) < 0)
 			return -1;

@@ -30,7 +30,8 @@ int listing_each(struct store *store, const struct compile_kind *kind, listing_f
 		 struct err **err);
 
 /* One graph: 1 found, 0 nothing of it. The strings of `ret` are valid until
- * `ret_hold` is released. Uses no listing where the kind can name the object. */
+ * `ret_hold` is released. Lists no more than the kind needs; of a kind whose graphs
+ * are placed, `graph` may be without its place (`ret->key` then has it). */
 int listing_find(struct store *store, const struct compile_kind *kind, const char *graph,
 		 struct listing_graph *ret, struct sb *ret_hold, struct err **err);
 

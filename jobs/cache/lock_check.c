@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/cache/content.h"
+#include "jobs/cache/entry.h"
 #include "jobs/cache/lock_file.h"
 #include "jobs/cache/proof.h"
 
@@ -154,14 +155,17 @@ int lock_repair(struct store *store, const struct compile_lock *lock,
 		return -1;
 	for (size_t i = 0; i < report->count; i++) {
 		const struct lock_graph *graph = &lock->graphs[report->problems[i].graph];
+		json_auto_t *keys = NULL;
 		struct judgement now;
 
 		if (proofs_judge(proofs, lock->kind, graph, &now, err) < 0)
 			return -1;
 		if (now.fault == LOCK_SAME || now.fault == LOCK_MISSING || now.lock)
 			continue;
-		if (store_delete(store, graph->path, err) < 0)
-			return err_wrap(err, "cannot remove a damaged entry of the cache");
+		if (entry_discard(store, lock->kind, graph->key, &keys, err) < 0)
+			return -1;
+		if (json_array_size(keys) == 0)
+			continue;
 		json_array_append_new(removed, problem_row(graph, now.fault));
 	}
 	*ret_removed = TAKE(removed);

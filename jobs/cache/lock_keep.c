@@ -21,11 +21,20 @@ static struct lock_graph *add_graph(struct compile_lock *lock)
 	return &lock->graphs[lock->count++];
 }
 
+/* By its key, or, where logs did not tell its place, by the end of it. */
 static struct lock_graph *find_graph(const struct compile_lock *lock, const char *key)
 {
-	for (size_t i = 0; i < lock->count; i++)
-		if (strcmp(lock->graphs[i].key, key) == 0)
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < lock->count; i++) {
+		const char *own = lock->graphs[i].key;
+		size_t own_len = strlen(own);
+
+		if (strcmp(own, key) == 0 ||
+		    (own_len > len && own[own_len - len - 1] == '/' && !strchr(key, '/') &&
+		     strcmp(own + own_len - len, key) == 0))
 			return &lock->graphs[i];
+	}
 	return NULL;
 }
 
@@ -50,7 +59,7 @@ static int pin(struct store *store, const struct compile_kind *kind, const char 
 	if (found <= 0)
 		return found;
 	*ret = (struct lock_graph){
-		.key = mem_copy(key),
+		.key = mem_copy(listed.key), /* with its place, also where `key` lacks it */
 		.path = mem_copy(listed.path),
 		.size = content.size,
 		.tagged = content.tagged,
@@ -105,15 +114,16 @@ static int pin_all(const struct lock_facts *facts, const struct graph_book *book
 	const struct book_graph *graph;
 
 	for (size_t i = 0; (graph = book_at(book, i)); i++) {
+		AUTO(auto_free) char *key = book_entry(book, graph);
 		struct lock_graph pinned;
-		int done = pin(facts->store, lock->kind, graph->key, &pinned, err);
+		int done = pin(facts->store, lock->kind, key, &pinned, err);
 
 		if (done < 0)
 			return -1;
 		if (done == 0)
 			return err_set(err, EXIT_GATE,
 				       "graph '%s' has gone from the cache since it was verified",
-				       graph->key);
+				       key);
 		*add_graph(lock) = pinned;
 	}
 	if (lock->count == 0)
@@ -206,9 +216,11 @@ static int64_t try_join(const struct lock_facts *facts, const char *graph_key,
 	if (done <= 0 || lock->kind != facts->kind)
 		return done < 0 ? -1 : 0;
 	for (size_t i = 0; (graph = book_at(book, i)); i++) {
+		AUTO(auto_free) char *key = book_entry(book, graph);
+
 		if (!graph->missed)
 			continue;
-		done = join(facts, lock, graph->key, err);
+		done = join(facts, lock, key, err);
 		if (done < 0)
 			return -1;
 		joined += done;
