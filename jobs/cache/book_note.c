@@ -351,6 +351,7 @@ bool book_note(struct graph_book *book, int node, const struct graph_note *note)
 	case NOTE_WORKER_DIED:
 	case NOTE_SCRIPT_FAILED:
 		return note_front_end(book, node, note);
+	case NOTE_REMAINING:
 	case NOTE_KINDS:
 		break;
 	}

@@ -46,6 +46,7 @@ enum note_kind {
 			      * nor miss */
 	NOTE_CACHE,          /* why: the URL of the cache in use */
 	NOTE_TOTALS,         /* one of graphs, good, bad: a line of the front-end's sums */
+	NOTE_REMAINING,      /* graphs: the front-end still has so many to compile */
 	NOTE_NOTHING,        /* the front-end found nothing to do: no sums will come */
 	NOTE_WORKER_DIED,    /* why: one of the front-end's workers gave up */
 	NOTE_SCRIPT_FAILED,  /* the script broke off while its graphs were collected */

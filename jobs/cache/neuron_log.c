@@ -18,6 +18,7 @@
  *   parallel compilation with neuronx-cc exited with error.Received error code: -9
  *   Another process must be compiling CACHE/…, been waiting for: 1.5 minutes
  *   No todo hlos found in cache or hlo_tasklist, parallel_compile return …
+ *   Current remaining items are 3, locked are 0, failed are 1, done are 2, …
  *   sub-process 3 got exception: …           There was an error in the training script.
  *   Total graphs: 3     Total successful compilations: 2     Total failed compilations: 1
  *
@@ -230,6 +231,7 @@ static const struct message messages[] = {
 	{ "Compilation Successfully Completed for ", NOTE_COMPILED, read_graph, false },
 	{ "Compilation failed for ", NOTE_FAILED, read_failed, false },
 	{ "Compile cache path: ", NOTE_CACHE, read_cache, false },
+	{ "Current remaining items are ", NOTE_REMAINING, read_total, false },
 	{ "Extracting graphs (", NOTE_EXTRACTED, read_graph, false },
 	{ "Failed compilation with ", NOTE_FAILED, read_failed, false },
 	{ "Got a cached failed neff at ", NOTE_CACHED_FAILURE, read_graph, false },

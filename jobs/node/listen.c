@@ -38,8 +38,22 @@ void listen_release(struct listen *listen)
 		sb_release(&listen->line);
 }
 
-/* What ends a compilation is the beginning of something else; only a miss is
+/* What ends a compilation is the beginning of something else; only these are
  * followed by silence. */
+static bool goes_on(const struct graph_note *note)
+{
+	return note->kind == NOTE_MISS || note->kind == NOTE_WAITING ||
+	       note->kind == NOTE_EXTRACTED || (note->kind == NOTE_REMAINING && note->graphs > 0);
+}
+
+/* Words about no graph in particular. */
+static bool is_remark(const struct graph_note *note)
+{
+	return note->kind == NOTE_CACHE || note->kind == NOTE_TOTALS ||
+	       note->kind == NOTE_NOTHING || note->kind == NOTE_WORKER_DIED ||
+	       note->kind == NOTE_SCRIPT_FAILED;
+}
+
 static bool hear_compiler(struct listen *listen, struct mono now)
 {
 	struct graph_note note;
@@ -49,7 +63,9 @@ static bool hear_compiler(struct listen *listen, struct mono now)
 	if (!listen->kind || !listen->kind->scan)
 		return false;
 	while (listen->kind->scan(listen->line.text, listen->line.len, &at, &note)) {
-		stall_compile(listen->stall, now, note.kind == NOTE_MISS);
+		if (is_remark(&note))
+			continue;
+		stall_compile(listen->stall, now, goes_on(&note));
 		listen->compiles++;
 		heard = true;
 	}

@@ -1,0 +1,48 @@
+/*
+ * Between verdict.c (looking), verdict_judge.c (what follows from it) and
+ * verdict_words.c (telling it): what was seen. Nobody else needs it.
+ */
+#ifndef STK_CACHE_VERDICT_INSIDE_H
+#define STK_CACHE_VERDICT_INSIDE_H
+
+#include "jobs/cache/entry.h"
+#include "jobs/cache/verdict.h"
+
+/* One named graph against the cache. */
+struct look {
+	char *key; /* in listings */
+	enum entry_state state;
+	uint64_t bytes;
+	const char *why; /* static words on the state; may be NULL */
+	bool hopeless;   /* the compiler will never store it */
+	char path[256];  /* of the compiled graph; "" if there is none */
+	char tag[STORE_TAG];
+	char *error;            /* the compiler's first words on it; may be NULL */
+	struct entry_lock lock; /* of one that is locked */
+	int64_t lock_age_ms;
+};
+
+/* What all looks together came to, beside what the verdict counts. */
+struct sight {
+	uint64_t bytes;
+	int64_t failed_but_done; /* said to be failed, and done */
+	int64_t old_locks;       /* so old that waiting for them is no use */
+	char *old_lock;          /* key of the first; NULL: none */
+	int64_t old_lock_age_ms;
+};
+
+/* verdict_words.c. What is wrong with one graph, in one line; yours to free. */
+char *verdict_what(const struct graph_book *book, const struct book_graph *graph,
+		   const struct look *look);
+json_t *verdict_evidence(const struct verify_request *request, const struct cache_verdict *verdict,
+			 const struct sight *sight);
+/* A cache in use that is another than was meant; NULL: none. Borrowed. */
+const char *verdict_other_cache(const struct verify_request *request);
+/* How to get rid of a lock that nobody holds any more; yours to free. */
+char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight);
+
+/* verdict_judge.c: reason, hint, remark, and whether it is complete. */
+void verdict_judge(const struct verify_request *request, const struct sight *sight,
+		   struct cache_verdict *ret);
+
+#endif

@@ -1,0 +1,224 @@
+/* A verdict in words and as evidence: see verdict.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/cache/verdict_inside.h"
+
+/* ": text", or nothing. */
+static char *behind_colon(const char *text)
+{
+	return text ? mem_format(": %s", text) : mem_copy("");
+}
+
+/* Why the compiler has nothing to show for a graph, as well as it is known: from the
+ * log that lies beside it, else from those of the job, which may speak of another. */
+static char *failure_of(const struct graph_book *book, const struct book_graph *graph,
+			const struct look *look)
+{
+	const char *first;
+	struct book_front_end said;
+
+	book_front_end(book, &said);
+	if (look->error || graph->failed)
+		return behind_colon(look->error ? look->error : graph->failed);
+	first = said.first_error ? said.first_error : said.worker_why;
+	return first ? mem_format("; the first error in the logs: %s", first) : mem_copy("");
+}
+
+static char *failed_words(const struct graph_book *book, const struct book_graph *graph,
+			  const struct look *look)
+{
+	AUTO(auto_free) char *why = failure_of(book, graph, look);
+
+	if (graph->cached_failure && !graph->missed)
+		return mem_format("the compiler failed on it in an earlier run, and the failure is "
+				  "stored%s",
+				  why);
+	return mem_format("the compiler failed on it, and the failure is stored%s", why);
+}
+
+static char *locked_words(const struct look *look)
+{
+	AUTO(auto_free) char *age = NULL;
+
+	if (!look->lock.key)
+		return mem_copy("it is locked: somebody compiles it, or died while doing so");
+	age = text_format_duration(look->lock_age_ms);
+	return mem_format("it has been locked for %s by '%s': somebody compiles it, or died while "
+			  "doing so",
+			  age, look->lock.key);
+}
+
+static char *missing_words(const struct book_graph *graph)
+{
+	if (graph->not_stored)
+		return mem_format("it was compiled, but not stored: %s", graph->not_stored);
+	if (graph->failed)
+		return mem_format("it is not in the cache: %s", graph->failed);
+	if (graph->stored)
+		return mem_copy("the log says that it was written, but it is not in the cache");
+	if (graph->hit)
+		return mem_copy("the log says that it was found, but it is not in the cache");
+	if (graph->reported_good)
+		return mem_copy("the summary says that it was compiled, but it is not in the "
+				"cache");
+	if (graph->extracted)
+		return mem_copy("the log says that it was extracted, but it is not in the cache");
+	return mem_copy("it is not in the cache");
+}
+
+char *verdict_what(const struct graph_book *book, const struct book_graph *graph,
+		   const struct look *look)
+{
+	AUTO(auto_free) char *why = NULL;
+
+	switch (look->state) {
+	case ENTRY_EMPTY:
+	case ENTRY_PARTIAL:
+		why = behind_colon(graph->failed);
+		return mem_format("its entry is %s (%s) and stays so until it is removed%s",
+				  look->state == ENTRY_EMPTY ? "empty" : "damaged",
+				  look->why                    ? look->why
+				  : look->state == ENTRY_EMPTY ? "zero bytes"
+							       : "cut off, or not marked as whole",
+				  why);
+	case ENTRY_FAILED:
+		return failed_words(book, graph, look);
+	case ENTRY_LOCKED:
+		return locked_words(look);
+	case ENTRY_TODO:
+		why = failure_of(book, graph, look);
+		return mem_format("it is known to the cache, but not compiled%s", why);
+	default:
+		return missing_words(graph);
+	}
+}
+
+/* A cache's URL without what makes no difference; yours to free. */
+static char *plain_url(const char *url)
+{
+	char *plain;
+	size_t len;
+
+	if (text_starts(url, "file://"))
+		url += strlen("file://");
+	plain = url[0] == '/' ? fs_absolute(url) : mem_copy(url);
+	len = strlen(plain);
+	while (len > 1 && plain[len - 1] == '/')
+		plain[--len] = '\0';
+	return plain;
+}
+
+static bool same_cache(const char *used, const char *meant)
+{
+	AUTO(auto_free) char *plain = plain_url(used);
+	AUTO(auto_free) char *wanted = plain_url(meant);
+	struct stat a, b;
+
+	if (strcmp(plain, wanted) == 0)
+		return true;
+	/* One folder by two names. */
+	return plain[0] == '/' && wanted[0] == '/' && stat(plain, &a) == 0 &&
+	       stat(wanted, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+const char *verdict_other_cache(const struct verify_request *request)
+{
+	const char *meant = request->cache_url ? request->cache_url : store_url(request->store);
+	const char *other = NULL;
+	bool seen = false, surely = false;
+	struct book_cache cache;
+
+	for (size_t n = 0; book_cache_at(request->book, n, &cache); n++) {
+		if (same_cache(cache.url, meant)) {
+			seen = true;
+			continue;
+		}
+		/* One line alone may be two that were merged. */
+		if (!other || (!surely && cache.times > 1))
+			other = cache.url;
+		surely |= cache.times > 1;
+	}
+	return !seen || surely ? other : NULL;
+}
+
+char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight)
+{
+	AUTO(auto_free) char *age = text_format_duration(sight->old_lock_age_ms);
+	const char *url = store_url(request->store), *all = request->kind->unlock_command;
+	bool quotable = !strchr(url, '\'') && !strchr(sight->old_lock, '\'');
+
+	if (url[0] == '/' && quotable)
+		return mem_format("if no job compiles it any more (its lock is %s old), remove the "
+				  "lock: rm '%s/%s'",
+				  age, url, sight->old_lock);
+	return mem_format("if no job compiles it any more (its lock is %s old), remove the lock "
+			  "'%s'%s%s",
+			  age, sight->old_lock, all ? ", or all of a cache that no job uses: " : "",
+			  all ? all : "");
+}
+
+static void put_if(json_t *row, const char *name, bool value)
+{
+	if (value)
+		js_put(row, name, json_true());
+}
+
+static void put_text(json_t *row, const char *name, const char *text)
+{
+	if (text)
+		js_put(row, name, js_text(text, strlen(text)));
+}
+
+static json_t *front_end_json(const struct verify_request *request, const struct sight *sight)
+{
+	json_t *row = json_object(), *caches = json_array();
+	struct book_front_end said;
+	struct book_cache cache;
+
+	book_front_end(request->book, &said);
+	js_put_str(row, "program", request->kind->front_end);
+	js_put(row, "nodes", json_integer(said.nodes));
+	js_put(row, "blocks", json_integer(said.blocks));
+	js_put(row, "nothing_to_do", json_integer(said.nothing));
+	js_put(row, "graphs", json_integer(said.graphs));
+	js_put(row, "good", json_integer(said.good));
+	js_put(row, "bad", json_integer(said.bad));
+	if (sight->failed_but_done > 0)
+		js_put(row, "failed_but_done", json_integer(sight->failed_but_done));
+	if (said.workers_died > 0)
+		js_put(row, "workers_died", json_integer(said.workers_died));
+	put_text(row, "worker_why", said.worker_why);
+	put_text(row, "first_error", said.first_error);
+	put_if(row, "killed", said.killed);
+	put_if(row, "script_failed", said.script_failed);
+	for (size_t n = 0; book_cache_at(request->book, n, &cache); n++)
+		json_array_append_new(caches, js_text(cache.url, strlen(cache.url)));
+	js_put(row, "caches", caches);
+	return row;
+}
+
+json_t *verdict_evidence(const struct verify_request *request, const struct cache_verdict *verdict,
+			 const struct sight *sight)
+{
+	json_t *ret = json_object(), *job = json_object(), *listing = json_object();
+	json_t *log = book_json(request->book, 0);
+
+	js_put(job, "ended_well", json_boolean(request->job_ok));
+	put_text(job, "words", request->job_words);
+	js_put_str(listing, "url", store_url(request->store));
+	js_put(listing, "done", json_integer(verdict->done));
+	js_put(listing, "failed", json_integer(verdict->failed));
+	js_put(listing, "locked", json_integer(verdict->locked));
+	js_put(listing, "missing", json_integer(verdict->missing));
+	js_put(listing, "bytes", json_integer((json_int_t)sight->bytes));
+	json_object_del(log, "graphs");
+	js_put(ret, "job", job);
+	js_put(ret, "listing", listing);
+	js_put(ret, "log", log);
+	if (request->kind->front_end)
+		js_put(ret, "front_end", front_end_json(request, sight));
+	return ret;
+}
