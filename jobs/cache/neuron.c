@@ -108,7 +108,10 @@ bool neuron_find_graph(const char *text, size_t len, struct words *ret_module,
 	while ((at = memmem(at, (size_t)(end - at), MODULE_WORD, strlen(MODULE_WORD)))) {
 		size_t module = neuron_module(at, (size_t)(end - at));
 
-		if (module > 0 && (at == text || !is_word(at[-1]))) {
+		/* Something of the graph's follows; a name alone may have been cut, and
+		 * another line's digits been taken for its end. */
+		if (module > 0 && (at == text || !is_word(at[-1])) && at + module < end &&
+		    (at[module] == '/' || at[module] == '.')) {
 			*ret_module = (struct words){ at, module };
 			*ret_place = place_before(text, at);
 			return true;

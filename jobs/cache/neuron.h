@@ -17,8 +17,8 @@ extern const struct compile_kind neuron_kind;
 size_t neuron_module(const char *text, size_t len);
 /* True for a version folder's name, `neuronxcc-<version>+<build>`. */
 bool neuron_is_place(const char *text, size_t len);
-/* The first graph in a piece of text, and its place if that stands right before
- * it (else len 0). */
+/* The first graph in a piece of text, as part of the name of a file of its own, and
+ * its place if that stands right before it (else len 0). */
 bool neuron_find_graph(const char *text, size_t len, struct words *ret_module,
 		       struct words *ret_place);
 
