@@ -1,8 +1,10 @@
 /* The book of graphs, its tables and sums: see book.h. */
-#include "jobs/cache/book_inside.h"
+#include "jobs/cache/book.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "jobs/cache/book_inside.h"
 
 struct graph_book *book_new(void)
 {

@@ -119,11 +119,11 @@ static int note_lock(void *arg, const struct store_object *object, unsigned role
 int entry_lock_find(struct store *store, const struct compile_kind *kind, const char *graph,
 		    struct entry_lock *ret, struct err **err)
 {
-	AUTO(entry_lock_clear) struct entry_lock lock = { 0 };
-
-	if (entry_each(store, kind, graph, note_lock, &lock, err) < 0)
+	*ret = (struct entry_lock){ 0 };
+	if (entry_each(store, kind, graph, note_lock, ret, err) < 0) {
+		entry_lock_clear(ret);
 		return -1;
-	*ret = (struct entry_lock){ TAKE(lock.key), lock.since };
+	}
 	return 0;
 }
 

@@ -42,7 +42,7 @@ int cache_list(struct store *store, listing_row_fn fn, void *arg, struct err **e
 
 struct cache_check {
 	int64_t locks, graphs;                   /* usable locks; distinct graphs that they name */
-	int64_t ok, missing, truncated, changed; /* of these */
+	int64_t ok, missing, truncated, changed; /* of these; changed: also spoilt */
 	int64_t behind;     /* locks to which lock_refresh has yet to be applied */
 	int64_t others;     /* entries that no lock names */
 	int64_t others_bad; /* of these: empty, or (deep) damaged */

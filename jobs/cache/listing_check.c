@@ -110,12 +110,19 @@ static int check_locked(struct check *check, const struct compile_lock *lock,
 	fault = judgement.lock ? LOCK_SAME : judgement.fault;
 	if (json_object_get(check->judged, graph->path))
 		return 0;
+	if (fault == LOCK_SAME) {
+		bool spoilt;
+
+		if (lock_graph_spoilt(check->store, lock->kind, graph, &spoilt, err) < 0)
+			return -1;
+		fault = spoilt ? LOCK_SPOILT : LOCK_SAME;
+	}
 	json_object_set_new_nocheck(check->judged, graph->path, json_true());
 	check->sum.graphs++;
 	check->sum.ok += fault == LOCK_SAME;
 	check->sum.missing += fault == LOCK_MISSING;
 	check->sum.truncated += fault == LOCK_TRUNCATED;
-	check->sum.changed += fault == LOCK_CHANGED;
+	check->sum.changed += fault == LOCK_CHANGED || fault == LOCK_SPOILT;
 	if (fault == LOCK_SAME && !check->options->all)
 		return 0;
 	row = graph_row(graph->key, graph->path, lock_fault_name(fault),

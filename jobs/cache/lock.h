@@ -101,6 +101,8 @@ enum lock_fault {
 	LOCK_MISSING,
 	LOCK_TRUNCATED, /* another size */
 	LOCK_CHANGED,   /* same size, other content */
+	LOCK_SPOILT,    /* unchanged, but the compiler will not take it: its marker is gone,
+			 * or somebody holds its lock */
 };
 const char *lock_fault_name(enum lock_fault fault); /* "ok", "missing", … */
 
@@ -118,10 +120,15 @@ struct lock_report {
 };
 void lock_report_clear(struct lock_report *report); /* for AUTO() */
 
-/* Compare a lock with the cache, reading every entry that it names. What is
- * behind is no problem, but does not make a warm lock either. */
+/* Compare a lock with the cache, reading every entry that it names, and what lies
+ * beside it where a graph has several objects. What is behind is no problem, but
+ * does not make a warm lock either. */
 int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
 	       struct err **err);
+/* Whether a graph that is as it was pinned lacks what makes it one that the compiler
+ * takes (LOCK_SPOILT). */
+int lock_graph_spoilt(struct store *store, const struct compile_kind *kind,
+		      const struct lock_graph *graph, bool *ret, struct err **err);
 /* One graph, against its pin alone. */
 int lock_check_graph(struct store *store, const struct lock_graph *graph, enum lock_fault *ret,
 		     uint64_t *ret_size, struct err **err);
@@ -130,7 +137,7 @@ char *lock_fault_words(const struct lock_graph *graph, enum lock_fault fault, ui
 /* [{"graph","path","state","what"}] */
 json_t *lock_problems_json(const struct compile_lock *lock, const struct lock_report *report);
 
-/* Delete the truncated and changed entries that this lock names: compilers do
+/* Delete the truncated, changed and spoilt entries that this lock names: compilers do
  * not replace what is there, so a bad entry stays bad until it is removed. Looks
  * again right before: what any lock of the cache pins as it is now stays.
  * `ret_removed` gets [{"graph","path","state"}]. */

@@ -4,14 +4,13 @@
 
 #include "jobs/cache/content.h"
 #include "jobs/cache/entry.h"
+#include "jobs/cache/listing.h"
 #include "jobs/cache/lock_file.h"
 #include "jobs/cache/proof.h"
 
 static const char *const fault_names[] = {
-	[LOCK_SAME] = "ok",
-	[LOCK_MISSING] = "missing",
-	[LOCK_TRUNCATED] = "truncated",
-	[LOCK_CHANGED] = "changed",
+	[LOCK_SAME] = "ok",         [LOCK_MISSING] = "missing", [LOCK_TRUNCATED] = "truncated",
+	[LOCK_CHANGED] = "changed", [LOCK_SPOILT] = "spoilt",
 };
 
 const char *lock_fault_name(enum lock_fault fault)
@@ -77,6 +76,50 @@ static int leave_proved(struct store *store, const struct compile_lock *lock,
 	return 0;
 }
 
+int lock_graph_spoilt(struct store *store, const struct compile_kind *kind,
+		      const struct lock_graph *graph, bool *ret, struct err **err)
+{
+	AUTO(sb_release) struct sb hold = SB_INIT;
+	struct listing_graph listed = { 0 };
+	int found;
+
+	*ret = false;
+	if (!kind->prefix)
+		return 0; /* one object, which is as it was */
+	found = listing_find(store, kind, graph->key, &listed, &hold, err);
+	*ret = found > 0 && listed.state != ENTRY_DONE;
+	return found < 0 ? -1 : 0;
+}
+
+static void add_problem(struct lock_report *report, struct lock_problem problem)
+{
+	report->problems = mem_grow(report->problems, report->count + 1, sizeof *report->problems);
+	report->problems[report->count++] = problem;
+}
+
+/* What is no problem by its pin may be one by what lies beside it. */
+static int add_spoilt(struct store *store, const struct compile_lock *lock,
+		      struct lock_report *report, struct err **err)
+{
+	size_t by_pin = report->count;
+
+	for (size_t i = 0; lock->kind->prefix && i < lock->count; i++) {
+		bool spoilt, known = false;
+
+		for (size_t n = 0; n < by_pin; n++)
+			known |= report->problems[n].graph == i;
+		if (known)
+			continue;
+		if (lock_graph_spoilt(store, lock->kind, &lock->graphs[i], &spoilt, err) < 0)
+			return -1;
+		if (spoilt)
+			add_problem(report, (struct lock_problem){ .graph = i,
+								   .fault = LOCK_SPOILT,
+								   .size = lock->graphs[i].size });
+	}
+	return 0;
+}
+
 int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
 	       struct err **err)
 {
@@ -90,11 +133,10 @@ int lock_check(struct store *store, const struct compile_lock *lock, struct lock
 			return err_wrap(err, "cannot compare the cache with its lock");
 		if (problem.fault == LOCK_SAME)
 			continue;
-		report.problems =
-			mem_grow(report.problems, report.count + 1, sizeof *report.problems);
-		report.problems[report.count++] = problem;
+		add_problem(&report, problem);
 	}
-	if (report.count > 0 && leave_proved(store, lock, &report, err) < 0)
+	if ((report.count > 0 && leave_proved(store, lock, &report, err) < 0) ||
+	    add_spoilt(store, lock, &report, err) < 0)
 		return -1;
 	report.warm = report.count == 0 && report.behind == 0;
 	*ret = report;
@@ -122,6 +164,9 @@ char *lock_fault_words(const struct lock_graph *graph, enum lock_fault fault, ui
 				  (unsigned long long)graph->size);
 	case LOCK_CHANGED:
 		return mem_copy("it has its size, but other content than was verified");
+	case LOCK_SPOILT:
+		return mem_copy("it is unchanged, but what marks it as good is gone, or it is "
+				"locked");
 	case LOCK_SAME:
 		break;
 	}
@@ -160,7 +205,16 @@ int lock_repair(struct store *store, const struct compile_lock *lock,
 
 		if (proofs_judge(proofs, lock->kind, graph, &now, err) < 0)
 			return -1;
-		if (now.fault == LOCK_SAME || now.fault == LOCK_MISSING || now.lock)
+		if (now.fault == LOCK_SAME || now.lock) {
+			bool spoilt;
+
+			if (lock_graph_spoilt(store, lock->kind, graph, &spoilt, err) < 0)
+				return -1;
+			if (!spoilt)
+				continue;
+			now.fault = LOCK_SPOILT;
+		}
+		if (now.fault == LOCK_MISSING)
 			continue;
 		if (entry_discard(store, lock->kind, graph->key, &keys, err) < 0)
 			return -1;

@@ -303,6 +303,13 @@ static void discarding_leaves_input_and_flags_and_never_touches_a_lock(void **st
 	assert_true(has_part(*state, MOD_B, "model.neff"));
 }
 
+static void remove_part(const char *dir, const char *module, const char *file)
+{
+	AUTO(auto_free) char *path = mem_format("%s/" PLACE "/%s/%s", dir, module, file);
+
+	assert_int_equal(unlink(path), 0);
+}
+
 static struct compile_lock *write_lock(struct store *store, const struct graph_book *book,
 				       json_t *ingredients)
 {
@@ -347,6 +354,15 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 	assert_no_error(err);
 	assert_true(report.warm);
 	lock_report_clear(&report);
+	/* Without its marker the front-end would compile it again. */
+	remove_part(*state, MOD_B, "model.done");
+	lock_check(store, again, &report, &err);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.problems[0].graph, 1);
+	assert_int_equal(report.problems[0].fault, LOCK_SPOILT);
+	assert_false(report.warm);
+	lock_report_clear(&report);
+	put_part(*state, MOD_B, "model.done", 0);
 	put_part(*state, MOD_A, "model.neff", 4000);
 	lock_check(store, again, &report, &err);
 	assert_int_equal(report.count, 1);
@@ -357,6 +373,35 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 	assert_false(has_part(*state, MOD_A, "model.done"));
 	assert_true(has_part(*state, MOD_A, "model.hlo_module.pb"));
 	assert_true(has_part(*state, MOD_B, "model.neff"));
+}
+
+static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
+{
+	AUTO(store_freep) struct store *store = open_cache(*state);
+	AUTO(book_freep) struct graph_book *book = neuron_book_of(N_HIT(MOD_A));
+	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
+	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	struct cache_check_options options = { .all = false };
+	struct cache_check sum;
+	json_auto_t *ingredients = json_pack("{s:s}", "batch", "32");
+	json_auto_t *rows = json_array();
+	json_auto_t *removed = NULL;
+	struct err *err = NULL;
+
+	put_done(*state, MOD_A);
+	lock = write_lock(store, book, ingredients);
+	remove_part(*state, MOD_A, "model.done");
+	cache_check(store, &options, collect_row, rows, &sum, &err);
+	assert_no_error(err);
+	assert_int_equal(sum.changed, 1);
+	assert_int_equal(sum.ok, 0);
+	assert_string_equal(js_str(json_array_get(rows, 0), "state"), "spoilt");
+	lock_check(store, lock, &report, &err);
+	lock_repair(store, lock, &report, &removed, &err);
+	assert_no_error(err);
+	assert_int_equal(json_array_size(removed), 1);
+	assert_false(has_part(*state, MOD_A, "model.neff"));
+	assert_true(has_part(*state, MOD_A, "model.hlo_module.pb"));
 }
 
 static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void **state)
@@ -394,6 +439,7 @@ int main(void)
 		test_in_scratch(a_graph_is_found_with_its_place_and_without),
 		test_in_scratch(discarding_leaves_input_and_flags_and_never_touches_a_lock),
 		test_in_scratch(a_lock_pins_the_compiled_object_of_each_graph),
+		test_in_scratch(a_spoilt_graph_is_told_by_verify_and_removed_by_repair),
 		test_in_scratch(a_late_graph_joins_the_lock_although_its_place_was_never_told),
 	};
 
