@@ -51,7 +51,8 @@ struct cache_check {
 
 /* `cache verify URL`: every graph of every lock against the content, well if any
  * lock of this cache pins what is there; entries
- * that no lock names only by their size, or, with `deep`, by their form too.
+ * that no lock names only by their size, or, with `deep`, by their form too; those
+ * that others have extracted or are compiling are well, stored failures are told.
  * `fn` gets what is not well, and the well ones too with `all`:
  * {"graph","path","state","what","locks":[…]} and {"lock","state":"damaged",
  * "what"}. `only` (may be NULL) restricts it to the lock of one graph key. */

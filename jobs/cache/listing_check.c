@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/cache/content.h"
+#include "jobs/cache/entry.h"
 #include "jobs/cache/listing.h"
 #include "jobs/cache/proof.h"
 
@@ -144,12 +145,34 @@ static int check_lock(struct check *check, const struct compile_lock *lock, stru
 	return done;
 }
 
+/* Of graphs that no lock names: those which a compiler would stumble over. What
+ * others have extracted or are compiling is their own affair. */
+static bool is_damaged(enum entry_state state)
+{
+	return state == ENTRY_EMPTY || state == ENTRY_PARTIAL;
+}
+
+static char *other_words(struct store *store, const struct listing_graph *graph,
+			 enum entry_state state, const char *why)
+{
+	AUTO(auto_free) char *error = NULL;
+
+	if (state == ENTRY_EMPTY)
+		return mem_copy("it has no bytes");
+	if (state != ENTRY_FAILED)
+		return mem_copy(why ? why : "no lock names it");
+	error = entry_first_error(store, graph->kind, graph->key);
+	return mem_format("the compiler failed on it, and the failure is stored%s%s",
+			  error ? ": " : "", error ? error : "");
+}
+
 /* An entry that may be in no lock. */
 static int check_other(void *arg, const struct listing_graph *graph, struct err **err)
 {
 	struct check *check = arg;
 	enum entry_state state = graph->state;
-	const char *why = state == ENTRY_EMPTY ? "it has no bytes" : NULL;
+	const char *why = NULL;
+	AUTO(auto_free) char *what = NULL;
 	json_t *row;
 
 	if (json_object_get(check->index, graph->path))
@@ -158,12 +181,13 @@ static int check_other(void *arg, const struct listing_graph *graph, struct err 
 	if (check->options->deep && state == ENTRY_DONE &&
 	    content_inspect(check->store, graph->kind, graph->path, &state, &why, err) < 0)
 		return -1;
-	check->sum.others_bad += state != ENTRY_DONE;
-	if (state == ENTRY_DONE && !check->options->all)
+	check->sum.others_bad += is_damaged(state);
+	if (!is_damaged(state) && state != ENTRY_FAILED && !check->options->all)
 		return 0;
 	row = graph_row(graph->key, graph->path,
 			state == ENTRY_DONE ? "ok" : entry_state_name(state), json_array());
-	js_put_str(row, "what", why ? why : "no lock names it");
+	what = other_words(check->store, graph, state, why);
+	js_put(row, "what", js_text(what, strlen(what)));
 	return check->fn(check->arg, row, err);
 }
 

@@ -404,6 +404,29 @@ static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
 	assert_true(has_part(*state, MOD_A, "model.hlo_module.pb"));
 }
 
+static void what_other_teams_have_half_done_is_no_damage(void **state)
+{
+	AUTO(store_freep) struct store *store = open_cache(*state);
+	struct cache_check_options options = { .deep = true };
+	struct cache_check sum;
+	json_auto_t *rows = json_array();
+	struct err *err = NULL;
+
+	put_todo(*state, MOD_A);
+	put_todo(*state, MOD_B);
+	put_part(*state, MOD_B, "model.hlo_module.pb.lock", 0);
+	put_failed(*state, MOD_C, "ERROR: no such operator\n");
+	put_todo(*state, MOD_D);
+	put_part(*state, MOD_D, "model.neff", 0);
+	cache_check(store, &options, collect_row, rows, &sum, &err);
+	assert_no_error(err);
+	assert_int_equal(sum.others, 4);
+	assert_int_equal(sum.others_bad, 1);
+	assert_int_equal(json_array_size(rows), 2);
+	assert_contains(js_str(json_array_get(rows, 0), "what"), "no such operator");
+	assert_string_equal(js_str(json_array_get(rows, 1), "state"), "empty");
+}
+
 static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
@@ -440,6 +463,7 @@ int main(void)
 		test_in_scratch(discarding_leaves_input_and_flags_and_never_touches_a_lock),
 		test_in_scratch(a_lock_pins_the_compiled_object_of_each_graph),
 		test_in_scratch(a_spoilt_graph_is_told_by_verify_and_removed_by_repair),
+		test_in_scratch(what_other_teams_have_half_done_is_no_damage),
 		test_in_scratch(a_late_graph_joins_the_lock_although_its_place_was_never_told),
 	};
 
