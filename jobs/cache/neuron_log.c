@@ -19,6 +19,7 @@
  *   Another process must be compiling CACHE/…, been waiting for: 1.5 minutes
  *   No todo hlos found in cache or hlo_tasklist, parallel_compile return …
  *   Current remaining items are 3, locked are 0, failed are 1, done are 2, …
+ *   Subprocess 4711 encountered error: …
  *   sub-process 3 got exception: …           There was an error in the training script.
  *   Total graphs: 3     Total successful compilations: 2     Total failed compilations: 1
  *
@@ -216,6 +217,13 @@ static bool read_worker(struct cursor *in, struct graph_note *ret)
 	return eat_number(in, &number) && eat(in, " got exception: ") && read_words(in, ret);
 }
 
+static bool read_subprocess(struct cursor *in, struct graph_note *ret)
+{
+	double number;
+
+	return eat_number(in, &number) && eat(in, " encountered error: ") && read_words(in, ret);
+}
+
 static bool read_pool(struct cursor *in, struct graph_note *ret)
 {
 	in->at -= strlen("BrokenProcessPool");
@@ -240,6 +248,7 @@ static const struct message messages[] = {
 	{ "No todo hlos found in cache or hlo_tasklist", NOTE_NOTHING, read_alone, false },
 	{ "Received error code: ", NOTE_FAILED, read_code, true },
 	{ "RunNeuronCCImpl: error condition ", NOTE_FAILED, read_words, true },
+	{ "Subprocess ", NOTE_FAILED, read_subprocess, true },
 	{ "There was an error in the training script", NOTE_SCRIPT_FAILED, read_alone, false },
 	{ "Total failed compilations: ", NOTE_TOTALS, read_total_bad, false },
 	{ "Total graphs: ", NOTE_TOTALS, read_total, false },
@@ -349,7 +358,7 @@ bool neuron_scan(const char *text, size_t len, size_t *at, struct graph_note *re
 	for (size_t i = *at; i < len; i++) {
 		struct cursor in = { text + i, text + len };
 
-		if (!memchr("ABCEFGNRTUs", text[i], 11) || !read_message(&in, ret))
+		if (!memchr("ABCEFGNRSTUs", text[i], 12) || !read_message(&in, ret))
 			continue;
 		*at = (size_t)(in.at - text);
 		ret->stamp_ms = stamp_before(text, text + i);
@@ -400,22 +409,43 @@ static bool says_anything(struct words line)
 	return false;
 }
 
+/* A line without the command that failed, which is long and tells nothing, and cut
+ * to what is kept. */
+static struct words tell(struct words line)
+{
+	static const char command[] = "Failed compilation with [", end[] = "]: ";
+	const char *why = NULL;
+
+	if (line.len > sizeof command && memcmp(line.text, command, sizeof command - 1) == 0)
+		why = memmem(line.text, line.len, end, sizeof end - 1);
+	if (why) {
+		line.len -= (size_t)(why + sizeof end - 1 - line.text);
+		line.text = why + sizeof end - 1;
+	}
+	if (line.len > WHY_MAX)
+		line.len = WHY_MAX;
+	while (line.len > 0 && strchr(" \r\t", line.text[line.len - 1]))
+		line.len--;
+	return line;
+}
+
 struct words neuron_first_error(const char *log, size_t len)
 {
-	struct cursor in = { log, log + len };
 	struct words error = { 0 }, first = { 0 };
+	const char *at = log, *end = log + len;
 
-	while (in.at < in.end) {
-		struct words line = eat_why(&in);
-		const char *next = memchr(in.at, '\n', (size_t)(in.end - in.at));
+	while (at < end) {
+		const char *next = memchr(at, '\n', (size_t)(end - at));
+		struct words line = { at, (size_t)((next ? next : end) - at) };
 
+		line = tell(line);
+		at = next ? next + 1 : end;
 		if (has_code(line))
 			return line;
 		if (error.len == 0 && says_error(line) && !holds(line, "****"))
 			error = line;
 		if (first.len == 0 && says_anything(line))
 			first = line;
-		in.at = next ? next + 1 : in.end;
 	}
 	return error.len > 0 ? error : first;
 }

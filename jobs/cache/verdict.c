@@ -9,8 +9,9 @@
 #include "jobs/cache/listing.h"
 #include "jobs/cache/verdict_inside.h"
 
-/* A lock older than this is not waited for: with its job gone, nothing ends the wait
- * but the phase's time-out. */
+/* A lock older than this is not waited for: if its job is gone, nothing ends the wait
+ * but the phase's time-out. So it is with one that this run itself seems to have left
+ * behind: a worker of its own died, and it never waited for anybody else. */
 #define LOCK_OLD_MS (60 * 60 * 1000)
 
 void cache_verdict_clear(struct cache_verdict *verdict)
@@ -31,16 +32,23 @@ static void look_clear(struct look *look)
 }
 
 /* What a state alone does not tell. */
-static int look_closer(const struct verify_request *request, struct look *look, struct err **err)
+static int look_closer(const struct verify_request *request, const struct book_graph *graph,
+		       struct look *look, struct err **err)
 {
+	struct book_front_end said;
+
 	if (look->state == ENTRY_FAILED)
 		look->error = entry_first_error(request->store, request->kind, look->key);
 	if (look->state != ENTRY_LOCKED)
 		return 0;
 	if (entry_lock_find(request->store, request->kind, look->key, &look->lock, err) < 0)
 		return -1;
-	if (look->lock.key)
-		look->lock_age_ms = utc_now().ms - look->lock.since.ms;
+	if (!look->lock.key)
+		return 0;
+	book_front_end(request->book, &said);
+	look->lock_age_ms = utc_now().ms - look->lock.since.ms;
+	look->lock_is_old = look->lock_age_ms >= LOCK_OLD_MS ||
+			    (graph->waited <= 0 && (said.workers_died > 0 || said.killed));
 	return 0;
 }
 
@@ -73,7 +81,7 @@ static int look_at(const struct verify_request *request, const struct book_graph
 		ret->state = ENTRY_PARTIAL;
 		ret->why = "the framework could not use it";
 	}
-	return look_closer(request, ret, err);
+	return look_closer(request, graph, ret, err);
 }
 
 static void add_problem(const struct verify_request *request, struct cache_verdict *ret,
@@ -96,7 +104,7 @@ static void add_problem(const struct verify_request *request, struct cache_verdi
 		js_put(row, "lock", lock);
 	}
 	json_array_append_new(ret->problems, row);
-	if (!look->hopeless && look->lock_age_ms < LOCK_OLD_MS)
+	if (!look->hopeless && !look->lock_is_old)
 		ret->retry_helps = true;
 	if (graph->missed && !graph->cached_failure &&
 	    (graph->compile_failed || graph->reported_failed))
@@ -109,7 +117,7 @@ static void add_sight(struct sight *sight, const struct book_graph *graph, const
 	sight->bytes += look->bytes;
 	if (look->state == ENTRY_DONE)
 		sight->failed_but_done += graph->compile_failed || graph->reported_failed;
-	if (look->lock_age_ms < LOCK_OLD_MS)
+	if (!look->lock_is_old)
 		return;
 	sight->old_locks++;
 	if (sight->old_lock && sight->old_lock_age_ms >= look->lock_age_ms)

@@ -20,13 +20,14 @@ struct look {
 	char *error;            /* the compiler's first words on it; may be NULL */
 	struct entry_lock lock; /* of one that is locked */
 	int64_t lock_age_ms;
+	bool lock_is_old; /* nobody seems to hold it any more */
 };
 
 /* What all looks together came to, beside what the verdict counts. */
 struct sight {
 	uint64_t bytes;
 	int64_t failed_but_done; /* said to be failed, and done */
-	int64_t old_locks;       /* so old that waiting for them is no use */
+	int64_t old_locks;       /* that nobody seems to hold: waiting for them is no use */
 	char *old_lock;          /* key of the first; NULL: none */
 	int64_t old_lock_age_ms;
 };

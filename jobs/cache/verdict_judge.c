@@ -51,6 +51,19 @@ static bool used_another_cache(const struct case_of *on, struct cache_verdict *r
 	return true;
 }
 
+/* Its exit status does not show it where the user has it ignored. */
+static bool broke_off(const struct case_of *on, struct cache_verdict *ret)
+{
+	if (!on->said.script_failed)
+		return false;
+	ret->retry_helps = false;
+	ret->reason = mem_copy("the script broke off while its graphs were collected: later ones "
+			       "were never seen");
+	ret->hint = mem_copy("make the script pass its first steps with outputs that are all "
+			     "zeros, or set compile.on_incomplete: train");
+	return true;
+}
+
 static bool named_nothing(const struct case_of *on, struct cache_verdict *ret)
 {
 	if (ret->graphs > 0)
@@ -94,6 +107,8 @@ static bool has_problems(const struct case_of *on, struct cache_verdict *ret)
 	if (on->bad == 0)
 		return false;
 	ret->fewer_workers |= on->said.killed && on->request->kind->workers_option;
+	/* Another try would wait for it as this one did. */
+	ret->retry_helps &= on->sight->old_locks == 0;
 	ret->reason = mem_format("%lld of %lld graphs are not in the cache as they should be",
 				 (long long)on->bad, (long long)ret->graphs);
 	ret->hint = problem_hint(on, ret);
@@ -111,19 +126,6 @@ static bool counted_more(const struct case_of *on, struct cache_verdict *ret)
 				 (long long)on->counts.named);
 	ret->hint = mem_copy("let the output of all workers reach the log: no redirection, and no "
 			     "--log_level but INFO in the compiler's flags");
-	return true;
-}
-
-/* Its exit status does not show it where the user has it ignored. */
-static bool broke_off(const struct case_of *on, struct cache_verdict *ret)
-{
-	if (!on->said.script_failed)
-		return false;
-	ret->retry_helps = false;
-	ret->reason = mem_copy("the script broke off while its graphs were collected: later ones "
-			       "were never seen");
-	ret->hint = mem_copy("make the script pass its first steps with outputs that are all "
-			     "zeros, or set compile.on_incomplete: train");
 	return true;
 }
 
@@ -155,8 +157,8 @@ void verdict_judge(const struct verify_request *request, const struct sight *sig
 		   struct cache_verdict *ret)
 {
 	static bool (*const rules[])(const struct case_of *on, struct cache_verdict *ret) = {
-		ended_badly,  used_another_cache, named_nothing, has_problems,
-		counted_more, broke_off,          changes_still,
+		ended_badly,  used_another_cache, broke_off,     named_nothing,
+		has_problems, counted_more,       changes_still,
 	};
 	struct case_of on = { .request = request, .sight = sight, .bad = ret->graphs - ret->done };
 

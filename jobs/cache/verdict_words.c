@@ -77,7 +77,7 @@ char *verdict_what(const struct graph_book *book, const struct book_graph *graph
 	switch (look->state) {
 	case ENTRY_EMPTY:
 	case ENTRY_PARTIAL:
-		why = behind_colon(graph->failed);
+		why = failure_of(book, graph, look);
 		return mem_format("its entry is %s (%s) and stays so until it is removed%s",
 				  look->state == ENTRY_EMPTY ? "empty" : "damaged",
 				  look->why                    ? look->why

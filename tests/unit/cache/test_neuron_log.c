@@ -92,6 +92,11 @@ static void details_of_messages_are_read(void **state)
 	assert_int_equal(note.kind, NOTE_FAILED);
 	assert_true(note.killed);
 	assert_int_equal(note.key.len, 0);
+	assert_true(first("[ERROR]: Subprocess 17 encountered error: [Errno 28] No space left on "
+			  "device",
+			  &note));
+	assert_int_equal(note.kind, NOTE_FAILED);
+	assert_true(same(note.why, "[Errno 28] No space left on device"));
 	assert_true(first("error.Received error code: 70", &note));
 	assert_false(note.killed);
 	assert_true(first("2026 [ERROR]: [NCC_EVRF001] Operator is not supported", &note));
@@ -475,6 +480,10 @@ static void the_compilers_first_error_is_found_in_its_log(void **state)
 		{ "OSError: [Errno 28] No space left on device\n",
 		  "OSError: [Errno 28] No space left on device" },
 		{ "Something went on\nand on\n", "Something went on" },
+		{ "Failed compilation with ['neuronx-cc', '/a/long/path/model." MOD_A
+		  ".hlo_module.pb']: 2026 [NCC_EVRF001] not supported\nmore\n",
+		  "2026 [NCC_EVRF001] not supported" },
+		{ "Failed compilation with ['neuronx-cc', 'x']: \nERROR: why\n", "ERROR: why" },
 	};
 
 	(void)state;

@@ -247,6 +247,21 @@ static void a_fresh_lock_is_worth_another_try(void **state)
 	assert_null(verdict.hint);
 }
 
+static void a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for(void **state)
+{
+	WORLD(N_EXTRACTED(MOD_A) N_EXTRACTED(MOD_B) "sub-process 0 got exception: A process in the "
+						    "process pool was terminated abruptly\n");
+
+	put_todo(*state, MOD_A);
+	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
+	put_todo(*state, MOD_B);
+	verdict = verify(&world);
+	assert_int_equal(verdict.locked, 1);
+	assert_int_equal(verdict.missing, 1);
+	assert_false(verdict.retry_helps); /* it would hang on the lock */
+	assert_contains(verdict.hint, "rm '");
+}
+
 static void other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched(void **state)
 {
 	WORLD(N_EXTRACTED(MOD_A));
@@ -446,6 +461,7 @@ static void a_script_that_broke_off_leaves_the_cache_incomplete(void **state)
 	verdict = verify(&world);
 	assert_false(verdict.complete);
 	assert_contains(verdict.reason, "broke off");
+	assert_false(verdict.retry_helps);
 }
 
 static void repair_makes_this_runs_failures_todo_again(void **state)
@@ -520,6 +536,7 @@ int main(void)
 		test_in_scratch(a_fresh_lock_is_worth_another_try),
 		test_in_scratch(
 			other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched),
+		test_in_scratch(a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for),
 		test_in_scratch(old_layouts_without_a_marker_are_done),
 		test_in_scratch(a_new_layout_without_its_marker_is_cut_off),
 		test_in_scratch(nothing_to_do_on_a_warm_cache_is_complete),
