@@ -164,6 +164,24 @@ static void valid_graphs_reported_as_failed_are_done_and_it_says_so(void **state
 	assert_true(json_is_false(js_path(verdict.evidence, "job.ended_well")));
 }
 
+static void an_exit_status_that_counts_failed_graphs_leads_to_them(void **state)
+{
+	WORLD(N_EXTRACTED(MOD_A) N_EXTRACTED(MOD_B) N_ROW("", MOD_A, "false", "") N_TOTALS(
+		"2", "1", "1") "neuronx-cc exited with error.Received error code: -9\n");
+
+	put_failed(*state, MOD_A, "ERROR: killed");
+	put_done(*state, MOD_B);
+	world.request.job_ok = false;
+	world.request.exit_status = 1;
+	world.request.job_words = "exit 1";
+	verdict = verify(&world);
+	assert_false(verdict.complete);
+	assert_contains(verdict.reason, "1 of 2 graphs");
+	assert_contains(verdict.hint, "--num_parallel");
+	assert_true(verdict.retry_helps);
+	assert_true(verdict.fewer_workers);
+}
+
 static void an_exit_status_that_failed_graphs_do_not_explain_stays_bad(void **state)
 {
 	WORLD(N_EXTRACTED(MOD_A) N_ROW("", MOD_A, "false", "") N_TOTALS("2", "0", "2"));
@@ -530,6 +548,7 @@ int main(void)
 		test_in_scratch(a_dead_worker_leaves_a_graph_behind_with_exit_0),
 		test_in_scratch(valid_graphs_reported_as_failed_are_done_and_it_says_so),
 		test_in_scratch(an_exit_status_that_failed_graphs_do_not_explain_stays_bad),
+		test_in_scratch(an_exit_status_that_counts_failed_graphs_leads_to_them),
 		test_in_scratch(a_compiled_graph_of_5_bytes_is_a_failure),
 		test_in_scratch(an_old_failure_that_was_replayed_is_named_as_such),
 		test_in_scratch(a_stale_lock_is_named_with_its_age_and_never_removed),
