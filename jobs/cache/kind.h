@@ -142,6 +142,9 @@ struct compile_kind {
 	/* The program that is put in front of the command in phase 1, NULL: none; and
 	 * its option for how many graphs it compiles at a time. */
 	const char *front_end, *workers_option;
+	/* The variable by which launchers are told of it: "1" in phase 1, never set in
+	 * training; NULL: none. */
+	const char *front_variable;
 	/* Words in a variable of the job that make the compiler try again what is
 	 * stored as failed; NULL: failures are not stored. They change no key. */
 	const char *retry_variable, *retry_words;

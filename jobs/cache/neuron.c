@@ -260,6 +260,7 @@ const struct compile_kind neuron_kind = {
 	.caches = true,
 	.placed = true,
 	.front_end = "neuron_parallel_compile",
+	.front_variable = "RUN_NEURON_PARALLEL_COMPILE",
 	.workers_option = "--num_parallel",
 	.retry_variable = "NEURON_CC_FLAGS",
 	.retry_words = "--retry_failed_compilation",

@@ -144,6 +144,10 @@ static json_t *phase_env(const struct spec *spec, const struct compile_kind *kin
 	}
 	if (kind->caches)
 		kind->environment(cache, set_variable, &edit);
+	if (kind->front_variable)
+		json_object_del(edit.env, kind->front_variable);
+	if (kind->front_variable && overrides)
+		js_put_str(edit.env, kind->front_variable, "1");
 	return edit.env;
 }
 
@@ -155,6 +159,8 @@ static json_t *phase_json(const struct spec *spec, const struct compile_kind *ki
 	json_t *object = json_object();
 
 	js_put_str(object, "phase", phase_names[phase]);
+	if (overrides)
+		js_put_str(object, "front", kind->front_end);
 	js_put(object, "command", array_of(arguments));
 	js_put(object, "env", phase_env(spec, kind, cache, overrides));
 	return object;

@@ -15,7 +15,8 @@
  *                "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",
  *                "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
  *               (absent: nothing is compiled),
- *    "phases": [{"phase", "command": […], "env": {…}}…],
+ *    "phases": [{"phase", "command": […], "env": {…}, "front": a program that is
+ *               put in front of the command (absent: none)}…],
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
  *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",

@@ -194,6 +194,7 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 		.kind = driver->kind,
 		.store = driver->cache,
 		.job_ok = !driver->flow.compile_failed,
+		.exit_status = (int)driver->flow.compile_exit,
 		.job_words = words,
 		.quiet_ms = js_int(compile, "quiet_ms", 0),
 		.seen_before = driver->looked ? driver->seen : NULL,

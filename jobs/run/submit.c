@@ -126,6 +126,43 @@ static void put_checkpoint(json_t *order, const struct driver *driver, const str
 	}
 }
 
+/* The front-end and how many graphs it is to compile at a time come first. */
+static json_t *command_json(const struct driver *driver, const struct wish *wish,
+			    const json_t *phase)
+{
+	const char *front = js_str(phase, "front");
+	json_t *command = json_array();
+
+	if (front)
+		json_array_append_new(command, json_string(front));
+	if (front && wish->workers > 0 && driver->kind->workers_option) {
+		AUTO(auto_free) char *workers = mem_format("%lld", (long long)wish->workers);
+
+		json_array_append_new(command, json_string(driver->kind->workers_option));
+		json_array_append_new(command, json_string(workers));
+	}
+	json_array_extend(command, json_object_get(phase, "command"));
+	return command;
+}
+
+/* What an earlier try has stored as failed is tried again. */
+static json_t *env_json(const struct driver *driver, const struct wish *wish, const json_t *phase)
+{
+	json_t *env = json_deep_copy(json_object_get(phase, "env"));
+	const char *variable = driver->kind->retry_variable;
+
+	if (wish->phase == PHASE_PRECOMPILE && wish->attempt > 1 && variable) {
+		const char *flags = js_str(env, variable);
+		AUTO(auto_free)
+		char *more = mem_format("%s%s%s", flags ? flags : "", flags && *flags ? " " : "",
+					driver->kind->retry_words);
+
+		if (!flags || !strstr(flags, driver->kind->retry_words))
+			js_put_str(env, variable, more);
+	}
+	return env;
+}
+
 static void put_compile(json_t *order, const json_t *compile, const struct wish *wish)
 {
 	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
@@ -157,8 +194,8 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	js_put_str(order, "run_prefix", run_prefix);
 	js_put_str(order, "source", js_str(json_object_get(plan, "source"), "bundle"));
 	js_put(order, "links", json_incref(js_path(plan, "source.links")));
-	js_put(order, "command", json_incref(json_object_get(phase, "command")));
-	js_put(order, "env", json_incref(json_object_get(phase, "env")));
+	js_put(order, "command", command_json(driver, wish, phase));
+	js_put(order, "env", env_json(driver, wish, phase));
 	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
 	if (compile)
 		put_compile(order, compile, wish);
