@@ -1,0 +1,178 @@
+"""What a test can ask of the stand-ins: one table, and how it is read.
+
+A setting is a variable of the environment or, so that asking for it changes
+nothing that a job is known by, a member of standin.json in the installation
+that install.py makes; the environment goes first. With `_ON_<n>` behind its
+name it holds on node n alone and goes before the one without. A name that is
+not in the table is an error: a misspelt lie must not pass for the truth.
+
+`python3 -m neuron_standin.settings` prints the table."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Setting(NamedTuple):
+    default: str
+    what: str  # it does
+    stands_for: str  # and where that was seen
+
+
+TABLE = {
+    # -- which age of the tools
+    "STANDIN_CC_VERSION": Setting(
+        "", "version of neuronx-cc; it decides the cache's folder, its layout, the form of the flags "
+        "hash, the prefix of lines and the exit code (default: what is installed, else 2.25.3371.0+f524f7f8)",
+        "layouts: below 2.13 model.hlo.pb and the command as a Python list; below 2.15 compile_flags.txt "
+        "and no model.done; from 2.16 the target is hashed too"),
+    "STANDIN_PREFIX": Setting(
+        "", "2022, 2023 or 2026: how log lines begin (default: by the version)",
+        "the three generations of prefixes; 2026 has no tag"),
+    "STANDIN_FLAGS_FORM": Setting(
+        "", "A, B or C: what the flags hash is made of (default: by the version)",
+        "aws-neuron-sdk issue 1023: form A with compiler 2.15.141"),
+    "STANDIN_NO_DONE": Setting(
+        "", "1: no model.done although the version writes it", "published caches without markers"),
+    # -- time and size
+    "STANDIN_COMPILE_SECONDS": Setting("0.02", "how long a compilation takes", "minutes to hours"),
+    "STANDIN_STEP_SECONDS": Setting("0", "how long a training step takes", ""),
+    "STANDIN_NEFF_BYTES": Setting("20000", "size of a compiled graph", ""),
+    "STANDIN_MINUTE": Setting(
+        "60", "seconds that a waiter for a lock takes for a minute", "it prints about once a minute, for ever"),
+    # -- what the log looks like
+    "STANDIN_LINE_PREFIX": Setting(
+        "", "text in front of every line; {rank}, {node} and {pid} are filled in",
+        "launchers' own prefixes: mpirun's [1,0]<stdout>:, srun --label's 0:, captures with INFO:"),
+    "STANDIN_TORN_LINES": Setting(
+        "", "1: every line goes out in two pieces, so that lines of ranks cut each other",
+        "32 ranks that share one pipe"),
+    "STANDIN_BAD_BYTES": Setting(
+        "", "1: the script prints bytes that are no UTF-8 after its first graph", "aws-neuron-sdk issue 886"),
+    "STANDIN_STRICT_UTF8": Setting(
+        "", "1: the front-end loses the graphs that were named after such bytes",
+        "aws-neuron-sdk issue 886, before Neuron 2.19"),
+    # -- what the script does
+    "STANDIN_EXTRA_GRAPHS": Setting(
+        "0", "so many more graphs, extra_0 and so on", "models with many graphs"),
+    "STANDIN_CRASH": Setting(
+        "", "extract:N or train:N: the script raises an error before step N of such a run",
+        "metrics code that cannot bear the zeros of a trial run; user errors"),
+    # -- how compilations end; GRAPHS is names of functions with commas, or *
+    "STANDIN_FAIL_GRAPHS": Setting(
+        "", "GRAPHS: the compiler exits 70 with an error code", "exit status 70, codes NCC_E…"),
+    "STANDIN_FAIL_TEXT": Setting(
+        "[NCC_EVRF001] An unsupported operator was used - stand-in: this graph was told to fail",
+        "what it says then", "compiler error codes of the SDK"),
+    "STANDIN_FAIL_TRIES": Setting(
+        "", "N: only the first N tries of a graph fail", "NEURON_PARALLEL_COMPILE_MAX_RETRIES"),
+    "STANDIN_FAIL_UNTIL": Setting(
+        "", "PATH: they fail until this file is there", "what was fixed since, with the failure still cached"),
+    "STANDIN_FAILED_NEFF_BYTES": Setting(
+        "", "N: a failure leaves a model.neff of N bytes beside model.log",
+        "an entry of compiler 2.12.54 with a model.neff of 5 bytes"),
+    "STANDIN_KILL_GRAPHS": Setting(
+        "", "GRAPHS: the compiler is killed: Received error code: -9", "out of memory on the host"),
+    "STANDIN_OOM_ABOVE": Setting(
+        "", "N: so are all when the front-end has more than N workers", "the cure: a lower --num_parallel"),
+    "STANDIN_FULL_DISK": Setting(
+        "", "GRAPHS: storing model.neff ends with ENOSPC in the middle", "a full disk"),
+    "STANDIN_SOFT_FAIL": Setting(
+        "", "GRAPHS: reported as failed after success, with a good model.neff",
+        "aws-neuron-sdk issue 1299, open with SDK 2.30"),
+    "STANDIN_DEAD_WORKER": Setting(
+        "", "pool or file: the first worker dies at its first graph; said at INFO, not counted, exit 0",
+        "BrokenProcessPool; FileNotFoundError, aws-neuron-sdk issue 1097"),
+    "STANDIN_EXIT": Setting(
+        "", "count: failed graphs mod 256; zero: always 0 (default: by the version, count from 2.18); "
+        "a number: this whatever happened",
+        "0 with failed graphs before Neuron 2.23; 256 failures look like 0"),
+    # -- devices and collectives
+    "STANDIN_INSTANCE": Setting("trn1.2xlarge", "instance type whose devices neuron-ls shows", "instance catalogue"),
+    "STANDIN_MISSING_DEVICES": Setting("0", "so many of them are missing", ""),
+    "STANDIN_FOREIGN_PROCESS": Setting(
+        "", "DEVICE:PID:COMMAND: somebody uses a device", "the trial cannot start: cores are taken"),
+    "STANDIN_OLD_LS": Setting("", "1: without the newer fields", "older neuron-ls"),
+    "STANDIN_LS_FAILS": Setting("", "text: neuron-ls says only this and exits 1", "no driver"),
+    "STANDIN_NCCOM_BUSBW": Setting("40.0", "bus bandwidth in GiB/s", "figures of the nccom-test page"),
+    "STANDIN_NCCOM_FAILS": Setting(
+        "", "driver, bench or check: how nccom-test fails", "its failure forms"),
+    "STANDIN_NCCOM_EXIT": Setting(
+        "", "exit status whatever happened (default: 0, and 1 where it fails)", "not documented"),
+    "STANDIN_NCCOM_SECONDS": Setting("0", "how long it takes", "a hang in collectives"),
+}
+
+
+class Unknown(SystemExit):
+    """A setting that there is not, or a value that it cannot have."""
+
+
+def node_rank() -> int:
+    """Which node this is, as stoker, torchrun or Slurm told it."""
+    for name in ("STOKER_NODE_RANK", "GROUP_RANK", "PET_NODE_RANK", "SLURM_NODEID"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def from_installation() -> dict:
+    path = Path(sys.prefix) / "standin.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def load() -> dict:
+    given = {name: value for name, value in os.environ.items() if name.startswith("STANDIN_")}
+    given = {**from_installation(), **given}
+    for name in given:
+        base, _, node = name.partition("_ON_")
+        if base not in TABLE or (node and not node.isdigit()):
+            raise Unknown(f"stand-in: there is no setting {name}")
+    return given
+
+
+GIVEN = load()
+
+
+def get(name: str) -> str:
+    return GIVEN.get(f"{name}_ON_{node_rank()}", GIVEN.get(name, TABLE[name].default))
+
+
+def flag(name: str) -> bool:
+    value = get(name)
+    if value not in ("", "0", "1"):
+        raise Unknown(f"stand-in: {name} is 1 or not set")
+    return value == "1"
+
+
+def number(name: str) -> float:
+    try:
+        return float(get(name))
+    except ValueError:
+        raise Unknown(f"stand-in: {name} is not a number") from None
+
+
+def choice(name: str, *values: str) -> str:
+    value = get(name)
+    if value not in ("", *values):
+        raise Unknown(f"stand-in: {name} is one of {', '.join(values)}")
+    return value
+
+
+def names(name: str, one: str) -> bool:
+    """Whether a list of names, or *, holds this one."""
+    return get(name) == "*" or one in get(name).split(",")
+
+
+def print_table() -> None:
+    for name, setting in TABLE.items():
+        print(f"{name}\n    {setting.what}")
+        if setting.default:
+            print(f"    default: {setting.default}")
+        if setting.stands_for:
+            print(f"    stands for: {setting.stands_for}")
+
+
+if __name__ == "__main__":
+    print_table()
