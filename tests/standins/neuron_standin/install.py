@@ -1,0 +1,65 @@
+"""An installation of the stand-ins as a job finds the real tools: a virtual
+environment whose python, programs and package versions are its own, and a file
+of settings that no command, variable or source of the job shows."""
+
+import json
+import shutil
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+PYTHON = "/usr/bin/python3"
+VERSIONS = {
+    "neuronx-cc": "2.25.3371.0+f524f7f8",
+    "libneuronxla": "2.2.16974.0+a550bfe0",
+    "torch-neuronx": "2.9.0.2.14.27725+e2ff0410",
+    "torch-xla": "2.9.0",
+    "torch": "2.9.0",
+}
+
+
+class Installation:
+    """At `root`. Nothing is in it but links, names of packages and settings."""
+
+    def __init__(self, root: Path, **settings: object):
+        self.root, self.bin = Path(root), Path(root) / "bin"
+        minor = Path(PYTHON).resolve().name.removeprefix("python")
+        self.packages = self.root / f"lib/python{minor}/site-packages"
+        self.bin.mkdir(parents=True)
+        self.packages.mkdir(parents=True)
+        for program in (HERE / "bin").iterdir():
+            (self.bin / program.name).symlink_to(program)
+        for name in ("python3", "python"):
+            (self.bin / name).symlink_to(PYTHON)
+        (self.root / "pyvenv.cfg").write_text(
+            f"home = {Path(PYTHON).parent}\ninclude-system-site-packages = false\nversion = {minor}\n")
+        (self.packages / "neuron_standin.pth").write_text(f"{HERE}\n")
+        for name, version in VERSIONS.items():
+            self.upgrade(name, version)
+        self.set(**settings)
+
+    @property
+    def path(self) -> str:
+        """The job's PATH."""
+        return f"{self.bin}:/usr/bin:/bin"
+
+    def upgrade(self, name: str, version: str) -> None:
+        """Another version of one package, as a package manager leaves it behind."""
+        stem = name.replace("-", "_")
+        for old in self.packages.glob(f"{stem}-*.dist-info"):
+            shutil.rmtree(old)
+        folder = self.packages / f"{stem}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: a stand-in for tests\n")
+
+    def set(self, **settings: object) -> None:
+        """Add settings from the table in settings.py; None takes one out."""
+        path = self.root / "standin.json"
+        now = json.loads(path.read_text()) if path.exists() else {}
+        now.update(settings)
+        path.write_text(json.dumps({name: str(value) for name, value in now.items() if value is not None}))
+
+    def train_script(self, to: Path) -> Path:
+        """A copy of the training script, for a project to change."""
+        shutil.copy(HERE / "neuron_train.py", to)
+        return Path(to)
