@@ -89,6 +89,9 @@ def crash(number):
     """As asked for by STANDIN_CRASH."""
     when, _, at = settings.get("STANDIN_CRASH").partition(":")
     if when == ("extract" if xla.extracting() else "train") and int(at) == number:
+        if settings.get("STANDIN_CRASH_TEXT"):
+            log.say(settings.get("STANDIN_CRASH_TEXT"))
+            sys.exit(1)
         raise ZeroDivisionError(f"stand-in: told to crash before step {number}")
 
 

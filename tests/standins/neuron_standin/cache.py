@@ -6,17 +6,16 @@ import os
 import uuid
 from pathlib import Path
 
-from neuron_standin import settings, versions
+from neuron_standin import files, settings, versions
 from neuron_standin.flags import Flags
 from neuron_standin.log import Logger
 
-DEFAULT_URL = "/var/tmp/neuron-compile-cache"
-MAGIC = b"STAND-IN NEFF, no machine can run it\n"
 SMALLEST = 1024  # bytes: less is no compiled graph
 
 
 def url_in_use(flags: Flags) -> str:
-    return flags.wrapper.get("--cache_dir") or os.environ.get("NEURON_COMPILE_CACHE_URL") or DEFAULT_URL
+    return flags.wrapper.get("--cache_dir") or os.environ.get("NEURON_COMPILE_CACHE_URL") or settings.get(
+        "STANDIN_DEFAULT_CACHE")
 
 
 class Entry:
@@ -85,8 +84,7 @@ class Entry:
 
     def check(self) -> None:
         """What a device would find when it loads the graph."""
-        neff = self.neff.read_bytes()
-        if not neff.startswith(MAGIC) or not neff.endswith(b"END\n"):
+        if not files.is_whole(self.neff.read_bytes()):
             raise RuntimeError(f"NEFF is invalid: {self.neff}")
 
 

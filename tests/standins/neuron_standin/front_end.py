@@ -14,8 +14,9 @@ from pathlib import Path
 
 from neuron_standin import settings, versions
 from neuron_standin.cache import Cache, Entry
+from neuron_standin.files import graph_name
 from neuron_standin.log import Logger, write
-from neuron_standin.wrapper import CompileFailed, Wrapper, graph_name
+from neuron_standin.wrapper import CompileFailed, Wrapper
 
 MARK = "Extracting graphs ("
 

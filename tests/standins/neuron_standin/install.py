@@ -35,7 +35,8 @@ class Installation:
         (self.packages / "neuron_standin.pth").write_text(f"{HERE}\n")
         for name, version in VERSIONS.items():
             self.upgrade(name, version)
-        self.set(**settings)
+        (self.root / "tmp").mkdir()
+        self.set(STANDIN_DEFAULT_CACHE=self.root / "default-cache", STANDIN_TMP=self.root / "tmp", **settings)
 
     @property
     def path(self) -> str:

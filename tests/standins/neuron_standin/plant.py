@@ -5,14 +5,10 @@ import os
 import time
 from pathlib import Path
 
-from neuron_standin.cache import MAGIC, SMALLEST
+from neuron_standin.files import neff
 
 NEW = "neuronxcc-2.25.3371.0+f524f7f8"
 OLD = "neuronxcc-2.12.68.0+4480452af"
-
-
-def neff(size: int = 20000) -> bytes:
-    return MAGIC + bytes(size - len(MAGIC) - 4) + b"END\n"
 
 
 def entry(cache: Path, key: str, version: str = NEW, **files: bytes) -> Path:
@@ -30,17 +26,17 @@ def entry(cache: Path, key: str, version: str = NEW, **files: bytes) -> Path:
 
 
 def done(cache: Path, key: str = "1001+e30acd3a") -> Path:
-    return entry(cache, key, neff=neff(), done=b"")
+    return entry(cache, key, neff=neff(20000), done=b"")
 
 
 def old_done(cache: Path, key: str = "1002+d41d8cd9") -> Path:
     """Compiled before there were markers."""
-    return entry(cache, key, OLD, neff=neff())
+    return entry(cache, key, OLD, neff=neff(20000))
 
 
 def unmarked(cache: Path, key: str = "1003+e30acd3a") -> Path:
     """Of the new layout, with its marker lost."""
-    return entry(cache, key, neff=neff())
+    return entry(cache, key, neff=neff(20000))
 
 
 def todo(cache: Path, key: str = "1004+e30acd3a") -> Path:
@@ -58,7 +54,6 @@ def old_failed(cache: Path, key: str = "02e0833b58066ea94f2c+2c2d707e") -> Path:
 
 def tiny(cache: Path, key: str = "1006+e30acd3a", size: int = 5) -> Path:
     """Marked as done, with next to nothing in it."""
-    assert size <= SMALLEST
     return entry(cache, key, neff=bytes(size), done=b"")
 
 

@@ -36,6 +36,10 @@ TABLE = {
         "aws-neuron-sdk issue 1023: form A with compiler 2.15.141"),
     "STANDIN_NO_DONE": Setting(
         "", "1: no model.done although the version writes it", "published caches without markers"),
+    "STANDIN_DEFAULT_CACHE": Setting(
+        "/var/tmp/neuron-compile-cache", "the cache where nothing names one; an installation has its own",
+        "the documented default"),
+    "STANDIN_TMP": Setting("/tmp", "where folders of work go; an installation has its own", "/tmp/$USER"),
     # -- time and size
     "STANDIN_COMPILE_SECONDS": Setting("0.02", "how long a compilation takes", "minutes to hours"),
     "STANDIN_STEP_SECONDS": Setting("0", "how long a training step takes", ""),
@@ -60,6 +64,8 @@ TABLE = {
     "STANDIN_CRASH": Setting(
         "", "extract:N or train:N: the script raises an error before step N of such a run",
         "metrics code that cannot bear the zeros of a trial run; user errors"),
+    "STANDIN_CRASH_TEXT": Setting(
+        "", "what it prints then, before it exits 1 without a traceback", "messages of the Neuron runtime"),
     # -- how compilations end; GRAPHS is names of functions with commas, or *
     "STANDIN_FAIL_GRAPHS": Setting(
         "", "GRAPHS: the compiler exits 70 with an error code", "exit status 70, codes NCC_E…"),
@@ -93,7 +99,7 @@ TABLE = {
     "STANDIN_INSTANCE": Setting("trn1.2xlarge", "instance type whose devices neuron-ls shows", "instance catalogue"),
     "STANDIN_MISSING_DEVICES": Setting("0", "so many of them are missing", ""),
     "STANDIN_FOREIGN_PROCESS": Setting(
-        "", "DEVICE:PID:COMMAND: somebody uses a device", "the trial cannot start: cores are taken"),
+        "", "DEVICE:PID:COMMAND: somebody uses a device, and the script finds no free core", "the trial cannot start: cores are taken"),
     "STANDIN_OLD_LS": Setting("", "1: without the newer fields", "older neuron-ls"),
     "STANDIN_LS_FAILS": Setting("", "text: neuron-ls says only this and exits 1", "no driver"),
     "STANDIN_NCCOM_BUSBW": Setting("40.0", "bus bandwidth in GiB/s", "figures of the nccom-test page"),

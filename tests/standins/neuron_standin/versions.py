@@ -1,7 +1,5 @@
 """Which compiler this claims to be, and what follows from its version."""
 
-import importlib.metadata
-
 from neuron_standin import settings
 
 DEFAULT = "2.25.3371.0+f524f7f8"  # that of Neuron 2.30
@@ -11,6 +9,7 @@ def compiler() -> str:
     told = settings.get("STANDIN_CC_VERSION")
     if told:
         return told
+    import importlib.metadata  # slow, and a compiler that its caller told needs none of it
     try:
         return importlib.metadata.version("neuronx-cc")
     except importlib.metadata.PackageNotFoundError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from neuron_standin import settings, versions
 from neuron_standin.cache import Cache, Entry
+from neuron_standin.files import graph_name
 from neuron_standin.flags import Flags
 from neuron_standin.log import Logger
 
@@ -20,11 +21,6 @@ class CompileFailed(RuntimeError):
     pass
 
 
-def graph_name(graph: bytes) -> str:
-    """Of the function, from the input's first line: what settings select by."""
-    return graph.split(b"\n", 1)[0].decode().rpartition(" ")[2]
-
-
 class Wrapper:
     def __init__(self, workers: int = 0):
         self.flags = Flags()
@@ -32,7 +28,7 @@ class Wrapper:
         self.logger = Logger("NEURON_CC_WRAPPER", self.flags.log_level)
         user = os.environ.get("USER", "no-user")
         self.workdir = Path(self.flags.wrapper.get(
-            "--compile_workdir", f"{os.environ.get('TMPDIR', '/tmp')}/{user}/neuroncc_compile_workdir"))
+            "--compile_workdir", f"{settings.get('STANDIN_TMP')}/{user}/neuroncc_compile_workdir"))
 
     def obtain(self, cache: Cache, graph_hash: str, graph: bytes) -> None:
         """What a training process needs to go on with this graph."""
@@ -124,8 +120,8 @@ class Wrapper:
         else:
             shown = str(command) if versions.LIST_COMMAND else " ".join(command)
             self.logger.info(f"Call compiler with cmd: {shown}")
-        # What the real compiler would know by itself; no settings of a test.
-        told = {"NEURON_STANDIN_TRY": str(retry), "NEURON_STANDIN_WORKERS": str(self.workers)}
+        # What the real compiler would know by itself.
+        told = {"STANDIN_CC_VERSION": versions.COMPILER, "NEURON_STANDIN_TRY": str(retry), "NEURON_STANDIN_WORKERS": str(self.workers)}
         try:
             done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **told})
             if done.returncode == 0:

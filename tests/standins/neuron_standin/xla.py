@@ -11,7 +11,7 @@ import os
 import resource
 from pathlib import Path
 
-from neuron_standin import log, settings
+from neuron_standin import files, log, settings
 from neuron_standin.cache import Cache
 from neuron_standin.wrapper import CompileFailed, Wrapper
 
@@ -112,6 +112,9 @@ class Device:
     def __init__(self, dtype: str = "fp32"):
         self.dtype, self.loaded = dtype, set()
         self.wrapper, self.cache = Wrapper(), None
+        if settings.get("STANDIN_FOREIGN_PROCESS"):
+            log.say("ERROR  NRT:nrt_allocate_neuron_cores  NeuronCore(s) not available - Requested:1 Available:0")
+            raise SystemExit(1)
 
     def run(self, function: object, *arguments: Tensor) -> list[Tensor]:
         graph = Graph(self.dtype)
@@ -128,7 +131,7 @@ class Device:
             path = os.environ.get("NEURON_PARALLEL_COMPILE_CACHE_PATH_LOG")
             if path:
                 Path(path).write_text(self.cache.url)
-        content = f"stand-in for an HLO module of function {name}\n{graph.text()}\n".encode()
+        content = files.graph_input(name, graph.text())
         try:
             self.wrapper.obtain(self.cache, graph.hash(), content)
         except CompileFailed:
