@@ -301,7 +301,7 @@ def test_collecting_and_compiling_can_be_two_commands(machine):
 def test_torchrun_tells_each_rank_who_it_is_and_ends_all_when_one_fails(machine):
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
     (machine.work / "who.py").write_text(
-        f"import os\nprint(*[os.environ[name] for name in {names}], flush=True)\n")
+        f"import os\nos.write(1, (' '.join(os.environ[name] for name in {names}) + '\\n').encode())\n")
     done = machine.run("torchrun", "--nproc_per_node", "2", "who.py", PET_NNODES="2", PET_NODE_RANK="1",
                        PET_MASTER_ADDR="10.0.0.1", PET_MASTER_PORT="41000")
     assert sorted(done.out.splitlines()) == ["2 0 4 1 10.0.0.1 41000", "3 1 4 1 10.0.0.1 41000"]
