@@ -4,6 +4,7 @@ what the AWS Neuron SDK documentation and real logs show."""
 import os
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ class Machine:
     def start(self, *argv, **env):
         return subprocess.Popen([str(word) for word in argv], cwd=self.work, env=self.env(**env),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def read_until(self, process, pattern):
+        """Its output up to the line that matches; what does not come ends the test."""
+        watch = threading.Timer(RESULT_SECONDS, process.kill)
+        watch.start()
+        try:
+            for line in process.stdout:
+                if re.search(pattern, line.decode(errors="replace")):
+                    return
+        finally:
+            watch.cancel()
+        raise AssertionError(f"no line was like {pattern}")
 
     def run(self, *argv, **env):
         return Result(subprocess.run([str(word) for word in argv], cwd=self.work, env=self.env(**env),

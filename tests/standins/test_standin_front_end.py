@@ -125,11 +125,11 @@ def test_a_trial_cannot_start_while_the_cores_are_taken(machine):
 def test_a_killed_compilation_leaves_its_lock(machine):
     machine.neuron.set(STANDIN_COMPILE_SECONDS=60)
     process = machine.start("python3", "-u", machine.script)
-    for line in process.stdout:
-        if b"Call compiler" in line:
-            break
-    time.sleep(0.2)
-    compiler, = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    machine.read_until(process, "Call compiler")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not children.read_text():
+        time.sleep(0.01)
+    compiler, = map(int, children.read_text().split())
     process.kill()
     os.kill(compiler, signal.SIGKILL)
     process.communicate()
@@ -316,9 +316,7 @@ def test_torchrun_tells_each_rank_who_it_is_and_ends_all_when_one_fails(machine)
 def test_torchrun_passes_on_that_it_is_to_stop(machine):
     machine.neuron.set(STANDIN_STEP_SECONDS=0.2)
     process = machine.start("torchrun", "--nproc_per_node", "2", machine.script, "--max_steps", "1000")
-    for line in process.stdout:
-        if line.startswith(b"step: 2 "):
-            break
+    machine.read_until(process, "^step: 2 ")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
@@ -328,11 +326,9 @@ def test_a_checkpoint_comes_when_it_is_asked_for(machine):
     machine.neuron.set(STANDIN_STEP_SECONDS=0.05)
     process = machine.start("python3", "-u", machine.script, "--max_steps", "1000", "--save_steps", "1000")
     try:
-        for line in process.stdout:
-            if line.startswith(b"step: 2 "):
-                process.send_signal(signal.SIGUSR1)
-            if line.startswith(b"step: 20 "):
-                break
+        machine.read_until(process, "^step: 2 ")
+        process.send_signal(signal.SIGUSR1)
+        machine.read_until(process, "^step: 20 ")
         assert list((machine.work / "checkpoints").iterdir())
     finally:
         process.kill()

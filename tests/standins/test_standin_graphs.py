@@ -197,9 +197,7 @@ def test_a_stale_lock_is_waited_for_until_it_goes(machine):
     lock = folder / "model.hlo_module.pb.lock"
     lock.touch()
     process = machine.start("python3", "-u", machine.script)
-    for line in process.stdout:
-        if b"Another process must be compiling" in line and b": 3." in line:
-            break
+    machine.read_until(process, r"Another process must be compiling .*, been waiting for: ([3-9]|\d\d+)\.\d minutes")
     assert process.poll() is None
     lock.unlink()
     out, _ = process.communicate(timeout=30)
