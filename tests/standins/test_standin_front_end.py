@@ -219,6 +219,28 @@ def test_too_many_workers_run_out_of_memory(machine):
     assert cured.code == 0 and states(machine)["done"] == 3
 
 
+def test_a_compiler_can_be_killed_over_one_graph(machine):
+    machine.neuron.set(STANDIN_KILL_GRAPHS="eval_step")
+    done = machine.precompile()
+    assert done.code == 1 and "Received error code: -9\n" in done.out
+    assert states(machine) == {"todo": 0, "locked": 0, "done": 2, "failed": 1}
+
+
+def test_a_marker_can_be_missing_from_a_new_layout(machine):
+    machine.neuron.set(STANDIN_NO_DONE=1)
+    assert machine.precompile().code == 0
+    assert list(machine.files().values()) == [{"model.hlo_module.pb", "compile_flags.json", "model.neff"}] * 3
+
+
+def test_its_own_folder_is_made_anew_where_one_is_told(machine):
+    folder = machine.root / "folder"
+    machine.precompile(front=("--parallel_compile_workdir", folder))
+    (folder / "old").touch()
+    done = machine.precompile(front=("--parallel_compile_workdir", folder))
+    assert f"Removing existing workdir {folder}\n" in done.out and not (folder / "old").exists()
+    assert list(folder.glob("trial_run_pid*_log.txt")) and list(folder.glob("cache_path_pid*_log.txt"))
+
+
 def test_a_full_disk_leaves_half_a_graph_without_a_marker(machine):
     machine.neuron.set(STANDIN_FULL_DISK="train_step")
     done = machine.precompile()
