@@ -1,0 +1,170 @@
+"""The kind `neuron` from the outside: stand-ins for the compiler and its front-end
+print, store, lock and lie as the real ones have been seen to, and the run comes to
+the right verdict all the same."""
+
+import pytest
+from neuron_standin import plant
+from neuron_standin.install import Installation
+
+GRAPHS = 2  # of the stand-in's script: train_step, eval_step… as far as phase 1 reaches
+
+
+@pytest.fixture
+def neuron(tmp_path):
+    return Installation(tmp_path / "neuron")
+
+
+@pytest.fixture
+def job(project, neuron):
+    neuron.train_script(project.source / "train.py")
+    project.write(command=["torchrun", "--nproc_per_node", "2", "train.py"],
+                  hyperparameters={"max_steps": 12, "lr": 0.01},
+                  compile={"kind": "neuron", "cache_url": str(project.cache), "max_steps": 3},
+                  metrics=[{"name": "step", "regex": "^step: ([0-9]+)"}, {"name": "loss", "regex": "loss: ([0-9.eE+-]+)"}],
+                  retry={"attempts": 3, "backoff": {"first": "0s", "max": "0s"}})
+    project.path = neuron.path
+
+    def run(*sets, code=0):
+        words = [word for each in sets for word in ("--set", each)]
+        return project.run(*words, code=code, env={"PATH": neuron.path})
+    project.go = run
+    return project
+
+
+def verdict(project):
+    return project.events(kind="cache.verified")[-1]
+
+
+def phases(project):
+    return [(row["phase"], row["class"]) for row in project.events(kind="attempt.ended")]
+
+
+def test_a_cold_cache_is_filled_proved_and_trained_on(job):
+    job.go()
+    said = verdict(job)
+    assert said["complete"] and said["graphs"] == said["done"] > 0, said
+    assert said["sources"]["log"]["misses"] == said["graphs"], said
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+    assert job.status()["jit"]["graphs"] == 0, job.status()["jit"]
+    assert list(job.cache.glob("stoker/*.json"))
+
+
+def test_a_warm_cache_needs_no_phase_1(job):
+    job.go()
+    job.go("hyperparameters.lr=0.02", "env.LOG_LEVEL=debug", "env.WANDB_MODE=offline")
+    assert phases(job) == [("train", "none")]
+    assert job.status()["cache"]["verdict"] == "warm"
+
+
+def test_a_comment_traces_again_and_compiles_nothing(job):
+    job.go()
+    script = job.source / "train.py"
+    script.write_text(script.read_text() + "\n# a word more\n")
+    job.go()
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+    said = verdict(job)
+    assert said["complete"] and said["compiled"] == 0 and said["graphs"] > 0, said
+
+
+@pytest.mark.parametrize("change", ["env.NEURON_CC_FLAGS=-O1", "env.XLA_DOWNCAST_BF16=1"])
+def test_what_changes_graphs_is_cold_and_named(job, neuron, change):
+    job.go()
+    job.write(**{})
+    words = ["--set", change]
+    why = job.ok("cache", "why", job.spec_path, *words, env={"PATH": neuron.path}).out
+    assert change.partition("=")[0] in why, why
+
+
+def test_another_compiler_is_cold_and_named(job, neuron):
+    job.go()
+    neuron.upgrade("neuronx-cc", "2.26.6360.0+0a0b0c0d")
+    why = job.ok("cache", "why", job.spec_path, env={"PATH": neuron.path}).out
+    assert "compiler.neuronx-cc" in why and "2.26.6360.0" in why, why
+    job.go()
+    assert phases(job)[0] == ("precompile", "none")
+    assert job.status()["jit"]["graphs"] == 0
+
+
+# --- what lies ---
+
+def test_failed_graphs_with_exit_0_are_not_complete(job, neuron):
+    neuron.set(STANDIN_FAIL_GRAPHS="eval_step", STANDIN_EXIT="zero")
+    result = job.go("hyperparameters.eval_steps=2", code=5)
+    said = verdict(job)
+    assert not said["complete"] and said["failed"] + said["missing"] >= 1, said
+    assert phases(job) == [("precompile", "none"), ("precompile", "none")]
+    assert "not complete" in result.text
+
+
+def test_a_graph_that_fails_ends_the_run_with_the_compilers_words(job, neuron):
+    neuron.set(STANDIN_FAIL_GRAPHS="train_step", STANDIN_FAIL_TEXT="NCC_XYZ001 this operation is not supported")
+    result = job.go(code=1)
+    assert [row for row in phases(job) if row[0] == "train"] == []
+    assert "NCC_XYZ001" in str(verdict(job)) or "NCC_XYZ001" in result.text, result
+
+
+def test_a_failure_that_passes_is_compiled_at_the_second_try(job, neuron, tmp_path):
+    """Once the failure is stored, only who asks for another try gets one."""
+    well = tmp_path / "well"
+    neuron.set(STANDIN_FAIL_GRAPHS="train_step", STANDIN_FAIL_UNTIL=well,
+               STANDIN_FAIL_TEXT="An Internal Compiler Error has occurred")
+    script = job.source / "train.py"
+    script.write_text(f"import os, pathlib\nif os.environ['STOKER_ATTEMPT'] == '2':\n"
+                      f"    pathlib.Path({str(well)!r}).touch()\n" + script.read_text())
+    job.go()
+    assert [row[0] for row in phases(job)] == ["precompile", "precompile", "train"]
+    assert job.status()["jit"]["graphs"] == 0
+
+
+def test_good_graphs_reported_as_failed_are_good(job, neuron):
+    neuron.set(STANDIN_SOFT_FAIL="*")
+    job.go()
+    said = verdict(job)
+    assert said["complete"], said
+    assert [row[0] for row in phases(job)] == ["precompile", "train"]
+
+
+def test_256_failures_do_not_look_like_none(job, neuron):
+    neuron.set(STANDIN_EXTRA_GRAPHS=253, STANDIN_FAIL_GRAPHS="*", STANDIN_COMPILE_SECONDS=0)
+    job.go(code=5)
+    assert not verdict(job)["complete"]
+    assert "train" not in [row[0] for row in phases(job)]
+
+
+def test_a_dead_worker_leaves_its_graphs_missing(job, neuron):
+    neuron.set(STANDIN_DEAD_WORKER="file")
+    job.go(code=None)
+    first = job.events(kind="cache.verified")[0]
+    assert not first["complete"], first
+
+
+def test_nothing_to_do_is_complete(job):
+    job.go()
+    for lock in job.cache.glob("stoker/*.json"):
+        lock.unlink()
+    job.go()
+    said = verdict(job)
+    assert said["complete"] and said["compiled"] == 0, said
+
+
+def test_others_in_the_same_cache_are_left_alone(job):
+    plant.other_team(job.cache)
+    before = sorted(str(path) for path in job.cache.rglob("*"))
+    job.go()
+    assert set(before) <= {str(path) for path in job.cache.rglob("*")}
+    assert verdict(job)["complete"]
+
+
+def test_four_nodes_sum_up_each_for_itself(job):
+    job.go("resources.nodes=4")
+    said = verdict(job)
+    assert said["complete"], said
+
+
+def test_a_graph_on_one_node_alone_counts(job, neuron):
+    neuron.set(STANDIN_EXTRA_GRAPHS_ON_3=1)
+    job.go("resources.nodes=4")
+    with_extra = verdict(job)["graphs"]
+    assert verdict(job)["complete"]
+    neuron.set(STANDIN_EXTRA_GRAPHS_ON_3=None)
+    assert with_extra >= GRAPHS
