@@ -342,8 +342,10 @@ static bool read_message(struct cursor *in, struct graph_note *ret)
 	for (size_t i = 0; i < STK_LENGTH(messages); i++) {
 		struct cursor rest = *in;
 
+		if (messages[i].start[0] != *in->at || !eat(&rest, messages[i].start))
+			continue;
 		*ret = (struct graph_note){ .kind = messages[i].kind };
-		if (!eat(&rest, messages[i].start) || !messages[i].read(&rest, ret))
+		if (!messages[i].read(&rest, ret))
 			continue;
 		*in = rest;
 		return true;
@@ -355,10 +357,15 @@ bool neuron_scan(const char *text, size_t len, size_t *at, struct graph_note *re
 {
 	/* Every message begins with one of these; each place is looked at once, and a
 	 * failed attempt reads at most about COMMAND_MAX bytes. */
+	static const bool begins[256] = {
+		['A'] = true, ['B'] = true, ['C'] = true, ['E'] = true, ['F'] = true, ['G'] = true,
+		['N'] = true, ['R'] = true, ['S'] = true, ['T'] = true, ['U'] = true, ['s'] = true,
+	};
+
 	for (size_t i = *at; i < len; i++) {
 		struct cursor in = { text + i, text + len };
 
-		if (!memchr("ABCEFGNRSTUs", text[i], 12) || !read_message(&in, ret))
+		if (!begins[(unsigned char)text[i]] || !read_message(&in, ret))
 			continue;
 		*at = (size_t)(in.at - text);
 		ret->stamp_ms = stamp_before(text, text + i);

@@ -41,9 +41,13 @@ struct row {
 
 struct summary {
 	struct row rows[ROWS_MAX];
+	size_t open; /* rows; with none, only a path is of interest */
 	uint64_t opened;
 	size_t line; /* where the line being read begins in its piece */
-	bool known;  /* its prefix is */
+	/* What stands before the JSON of it: where it was found, and, once it was
+	 * asked for, what it is. */
+	struct words before;
+	bool found, known;
 	struct prefix prefix;
 };
 
@@ -84,26 +88,35 @@ static struct prefix prefix_of(const char *text, size_t len)
 	return prefix;
 }
 
+static struct prefix prefix_here(struct summary *summary)
+{
+	if (!summary->known)
+		summary->prefix = prefix_of(summary->before.text, summary->before.len);
+	summary->known = true;
+	return summary->prefix;
+}
+
 /* The open row that the line being read belongs to; NULL: none. */
 static struct row *row_here(struct summary *summary)
 {
 	struct row *like = NULL, *any = NULL;
-	size_t open = 0;
+	struct prefix prefix;
 
+	if (summary->open == 0)
+		return NULL;
+	prefix = prefix_here(summary);
 	for (size_t i = 0; i < ROWS_MAX; i++) {
 		struct row *row = &summary->rows[i];
 
 		if (row->opened == 0)
 			continue;
-		if (row->prefix.exact == summary->prefix.exact)
+		if (row->prefix.exact == prefix.exact)
 			return row;
-		if (row->prefix.shape == summary->prefix.shape &&
-		    (!like || row->opened > like->opened))
+		if (row->prefix.shape == prefix.shape && (!like || row->opened > like->opened))
 			like = row;
 		any = row;
-		open++;
 	}
-	return like ? like : open == 1 ? any : NULL;
+	return like ? like : summary->open == 1 ? any : NULL;
 }
 
 static void keep(char *to, size_t room, struct words text)
@@ -116,19 +129,21 @@ static void keep(char *to, size_t room, struct words text)
 
 static void open_row(struct summary *summary, struct words module, struct words place)
 {
+	struct prefix prefix = prefix_here(summary);
 	struct row *row = &summary->rows[0];
 
 	for (size_t i = 0; i < ROWS_MAX; i++) {
 		struct row *other = &summary->rows[i];
 
-		if (other->opened && other->prefix.exact == summary->prefix.exact) {
+		if (other->opened && other->prefix.exact == prefix.exact) {
 			row = other;
 			break;
 		}
 		if (other->opened < row->opened)
 			row = other;
 	}
-	*row = (struct row){ .prefix = summary->prefix, .opened = ++summary->opened };
+	summary->open += row->opened == 0;
+	*row = (struct row){ .prefix = prefix, .opened = ++summary->opened };
 	keep(row->module, sizeof row->module, module);
 	keep(row->place, sizeof row->place, place);
 }
@@ -219,39 +234,49 @@ static bool read_quoted(struct summary *summary, struct cursor *in, struct graph
 	return false;
 }
 
+static void begin_line(struct summary *summary, size_t at)
+{
+	summary->line = at;
+	summary->found = summary->known = false;
+}
+
+static void close_row(struct summary *summary)
+{
+	struct row *row = row_here(summary);
+
+	if (!row)
+		return;
+	row->opened = 0;
+	summary->open--;
+}
+
 static bool summary_scan(void *memory, const char *text, size_t len, size_t *at,
 			 struct graph_note *ret)
 {
 	struct summary *summary = memory;
 	size_t i = *at;
 
-	if (i == 0) {
-		summary->line = 0;
-		summary->known = false;
-	}
+	if (i == 0)
+		begin_line(summary, 0);
 	while (i < len) {
 		char c = text[i++];
 		struct cursor in = { text + i, text + len };
-		bool found = false;
+		bool found;
 
-		if (c == '\n') {
-			summary->line = i;
-			summary->known = false;
-		}
+		if (c == '\n')
+			begin_line(summary, i);
 		if (c != '"' && c != '}')
 			continue;
-		if (!summary->known)
-			summary->prefix = prefix_of(text + summary->line, i - 1 - summary->line);
-		summary->known = true;
-		if (c == '"') {
-			found = read_quoted(summary, &in, ret);
-			i = (size_t)(in.at - text);
-		} else {
-			struct row *row = row_here(summary);
-
-			if (row)
-				row->opened = 0;
+		if (!summary->found)
+			summary->before =
+				(struct words){ text + summary->line, i - 1 - summary->line };
+		summary->found = true;
+		if (c == '}') {
+			close_row(summary);
+			continue;
 		}
+		found = read_quoted(summary, &in, ret);
+		i = (size_t)(in.at - text);
 		if (found) {
 			*at = i;
 			return true;
