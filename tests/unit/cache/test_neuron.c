@@ -438,6 +438,8 @@ static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void *
 		.kind = neuron(), .store = store, .run = "run2", .now = utc_now()
 	};
 	struct err *err = NULL;
+	AUTO(compile_lock_freep) struct compile_lock *now = NULL;
+	AUTO(auto_free) char *damage = NULL;
 	int64_t joined = 0;
 
 	put_done(*state, MOD_A);
@@ -446,6 +448,10 @@ static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void *
 	lock_join_late(&facts, lock->graph_key, late, &joined, &err);
 	assert_no_error(err);
 	assert_int_equal(joined, 1);
+	assert_int_equal(lock_load(store, lock->graph_key, &now, &damage, &err), 1);
+	assert_int_equal(now->count, 2);
+	assert_true(now->graphs[1].late);
+	assert_string_equal(now->graphs[1].key, PLACE "/" MOD_B);
 }
 
 int main(void)

@@ -206,6 +206,19 @@ static void a_wait_is_neither_hit_nor_miss_and_the_longest_counts(void **state)
 	assert_true(counts.waited_seconds == 180);
 }
 
+static void a_replayed_failure_is_no_compilation_although_its_log_is_shown(void **state)
+{
+	AUTO(book_freep)
+	struct graph_book *book =
+		neuron_book_of(N_CACHED_FAILURE(MOD_A) N_FAILED(MOD_A, "ERROR: old"));
+	struct book_counts counts = neuron_counts(book);
+
+	(void)state;
+	assert_int_equal(counts.cached_failures, 1);
+	assert_int_equal(counts.misses, 0);
+	assert_string_equal(book_find(book, MOD_A)->failed, "ERROR: old");
+}
+
 static void compile_time_is_what_lies_between_the_stamps_of_one_node(void **state)
 {
 	AUTO(book_freep) struct graph_book *book = book_new();
@@ -351,6 +364,23 @@ static void a_launchers_changing_time_does_not_part_a_row(void **state)
 							   "12:00:05 | \"status\": true\n");
 	assert_true(book_find(book, MOD_A)->reported_failed);
 	assert_false(book_find(book, MOD_A)->reported_good);
+}
+
+static void a_row_whose_end_was_lost_is_judged_once(void **state)
+{
+	AUTO(book_freep) struct graph_book *book = book_new();
+
+	(void)state;
+	feed_lines(
+		book, 0,
+		"\"" PATH_OF(
+			"/cache",
+			MOD_A) "/model.hlo_module.pb\": {\n"
+			       "  \"status\": false,\n"
+			       "{\"status\": true, \"compile_time\": 7}\n"); /* the script's own */
+	assert_true(book_find(book, MOD_A)->reported_failed);
+	assert_false(book_find(book, MOD_A)->reported_good);
+	assert_true(book_find(book, MOD_A)->seconds == 0);
 }
 
 static void a_summary_on_one_line_is_read(void **state)
@@ -536,6 +566,7 @@ int main(void)
 		cmocka_unit_test(
 			hits_and_misses_are_counted_once_over_32_ranks_of_every_generation),
 		cmocka_unit_test(a_wait_is_neither_hit_nor_miss_and_the_longest_counts),
+		cmocka_unit_test(a_replayed_failure_is_no_compilation_although_its_log_is_shown),
 		cmocka_unit_test(compile_time_is_what_lies_between_the_stamps_of_one_node),
 		cmocka_unit_test(a_summary_is_read_behind_a_launchers_prefix),
 		cmocka_unit_test(a_summary_is_read_line_by_line),
@@ -543,6 +574,7 @@ int main(void)
 		cmocka_unit_test(the_front_ends_own_time_beats_the_stamps),
 		cmocka_unit_test(rows_of_two_ranks_that_take_turns_are_kept_apart),
 		cmocka_unit_test(a_launchers_changing_time_does_not_part_a_row),
+		cmocka_unit_test(a_row_whose_end_was_lost_is_judged_once),
 		cmocka_unit_test(a_summary_on_one_line_is_read),
 		cmocka_unit_test(json_of_the_script_is_no_summary),
 		cmocka_unit_test(one_block_a_node_is_counted_and_a_graph_of_one_node_only_is_named),
