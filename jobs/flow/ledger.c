@@ -436,21 +436,9 @@ static bool wants_end(const struct event *ev)
 	return ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE;
 }
 
-void ledger_add(struct ledger *l, const struct event *ev)
+/* `before`: the time of the event before. */
+static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 {
-	struct utc before = l->at;
-
-	if ((unsigned)ev->kind >= EV_COUNT ||
-	    (ev->present & event_rows[ev->kind].required) != event_rows[ev->kind].required)
-		return;
-	if (ev->kind == EV_RUN_CREATED)
-		on_created(l, ev);
-	if (l->stage == STAGE_NONE || l->stage == STAGE_OVER)
-		return;
-	if (ev->at.ms > l->at.ms)
-		l->at = ev->at;
-	if (is_stale(l, ev))
-		return;
 	switch (ev->kind) {
 	case EV_DRIVER_TOOK_OVER:
 		on_took_over(l, before);
@@ -517,6 +505,24 @@ void ledger_add(struct ledger *l, const struct event *ev)
 	default:
 		break;
 	}
+}
+
+void ledger_add(struct ledger *l, const struct event *ev)
+{
+	struct utc before = l->at;
+
+	if ((unsigned)ev->kind >= EV_COUNT ||
+	    (ev->present & event_rows[ev->kind].required) != event_rows[ev->kind].required)
+		return;
+	if (ev->kind == EV_RUN_CREATED)
+		on_created(l, ev);
+	if (l->stage == STAGE_NONE || l->stage == STAGE_OVER)
+		return;
+	if (ev->at.ms > l->at.ms)
+		l->at = ev->at;
+	if (is_stale(l, ev))
+		return;
+	take_in(l, ev, before);
 }
 
 void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret)
