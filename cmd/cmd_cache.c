@@ -1,4 +1,4 @@
-/* cache ls, verify, why: looking after a compile cache. */
+/* cache ls, verify, why, gc: looking after a compile cache. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "cmd/spec_args.h"
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
+#include "jobs/cache/gc.h"
 #include "jobs/cache/listing.h"
 #include "jobs/cache/lock.h"
 #include "jobs/run/journal.h"
@@ -186,4 +187,86 @@ int cmd_cache_why(const struct args *args, struct err **err)
 	out_line("%s: %s", cache_state_names[view.verdict], view.reason);
 	print_changes(view.changed, SIZE_MAX);
 	return EXIT_DONE;
+}
+
+/* --- gc --- */
+
+#define GC_AGE       "1d"
+#define GC_AGE_LEAST ((int64_t)24 * 3600 * 1000) /* ms; graphs of a run that is not over */
+
+static int gc_age(const struct args *args, const char **ret_text, int64_t *ret, struct err **err)
+{
+	*ret_text = args->given[OPT_OLDER_THAN] ? args->value[OPT_OLDER_THAN] : GC_AGE;
+	if (!text_duration(*ret_text, ret)) {
+		err_set(err, EXIT_USAGE, "--older-than needs an age, not '%s'", *ret_text);
+		return err_hint(err, "write, for instance, --older-than 30d");
+	}
+	if (*ret < GC_AGE_LEAST)
+		out_warning("graphs younger than a day can be those of a run that has yet to name "
+			    "them in its lock");
+	return 0;
+}
+
+static int print_old(void *arg, json_t *row, struct err **err)
+{
+	json_auto_t *owned = row;
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(row, "size", 0));
+	const char *why = js_str(row, "why");
+
+	(void)arg;
+	(void)err;
+	if (out_is_json())
+		out_json(owned);
+	out_line("%-8s %-8s %10s  %.10s  %s%s%s", js_str(row, "action"), js_str(row, "state"), size,
+		 js_str(row, "modified"), js_str(row, "graph"), why ? ": " : "", why ? why : "");
+	return 0;
+}
+
+static void print_gc_sum(const struct gc_sum *sum, bool removed, const char *age, int64_t age_ms)
+{
+	AUTO(auto_free) char *size = text_format_bytes(sum->bytes);
+	const int64_t *graphs = sum->graphs;
+
+	if (out_is_json()) {
+		json_auto_t *total = json_pack(
+			"{s:b, s:I, s:I, s:f, s:I, s:{s:I, s:I, s:I, s:I}}", "removed", removed,
+			"graphs", (json_int_t)graphs[GC_GOES], "bytes", (json_int_t)sum->bytes,
+			"older_than", (double)age_ms / 1000, "locks", (json_int_t)sum->locks,
+			"kept", "named", (json_int_t)graphs[GC_NAMED], "young",
+			(json_int_t)graphs[GC_YOUNG], "compiling", (json_int_t)graphs[GC_COMPILING],
+			"unknown", (json_int_t)graphs[GC_UNKNOWN]);
+
+		out_json(total);
+	}
+	out_line("graphs that %s: %" PRId64 ", %s; that stay: %" PRId64 " in %" PRId64
+		 " locks, %" PRId64 " younger than %s, %" PRId64 " being compiled, %" PRId64
+		 " with something of no known form",
+		 removed ? "are gone" : "may go", graphs[GC_GOES], size, graphs[GC_NAMED],
+		 sum->locks, graphs[GC_YOUNG], age, graphs[GC_COMPILING], graphs[GC_UNKNOWN]);
+	if (sum->folders_left)
+		out_warning("some folders could not be removed with what was in them");
+	if (!removed && graphs[GC_GOES] > 0 && sum->locks == 0)
+		out_warning(
+			"there is no compile lock: nothing but its age says that a graph is not "
+			"needed");
+	if (!removed && graphs[GC_GOES] > 0)
+		out_note("nothing was changed; --delete removes them");
+}
+
+int cmd_cache_gc(const struct args *args, struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+	struct gc_options options = { .now = utc_now(), .remove = args->given[OPT_DELETE] };
+	struct gc_sum sum;
+	const char *age;
+	int done;
+
+	if (gc_age(args, &age, &options.older_ms, err) < 0 ||
+	    open_cache(args->operands[0], &store, err) < 0)
+		return -1;
+	done = cache_gc(store, &options, print_old, NULL, &sum, err);
+	/* What was removed until something failed is gone all the same. */
+	if (done == 0 || sum.graphs[GC_GOES] > 0)
+		print_gc_sum(&sum, options.remove, age, options.older_ms);
+	return done < 0 ? -1 : EXIT_DONE;
 }

@@ -64,6 +64,15 @@ const struct cmd cmd_table[] = {
 	{ "cache why", "SPEC", 1, 1, SPEC_OPTS,
 	  "explain warm or cold: which ingredient changed, old value and new", NULL,
 	  cmd_cache_why },
+	{ "cache gc", "URL", 1, 1, OPT_BIT(OLDER_THAN) | OPT_BIT(DELETE),
+	  "show what old graphs no lock names; with --delete, remove them",
+	  "A graph may go if no compile lock names it and all of it was written longer ago than\n"
+	  "--older-than. It goes whole or not at all; what a compiler has locked stays, and so "
+	  "does\n"
+	  "what is of no known form. Other programs that use the cache write no locks: they "
+	  "compile\n"
+	  "again what they miss. Exit code 5: a lock cannot be read, so that nothing may go.",
+	  cmd_cache_gc },
 	{ "schema", "", 0, 0, 0, "the JSON Schema of the spec", NULL, cmd_schema },
 	{ "version", "", 0, 0, 0, "the versions of stoker and of everything linked", NULL,
 	  cmd_version },

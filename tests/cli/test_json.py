@@ -145,7 +145,7 @@ def test_validate(project):
 
 @pytest.mark.parametrize("argv", [
     ("cache", "ls", "CACHE"), ("cache", "verify", "CACHE"), ("cache", "verify", "SPEC"),
-    ("cache", "why", "SPEC"), ("init", "--list"), ("version",), ("schema",), ("logs", "done"),
+    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE"), ("init", "--list"), ("version",), ("schema",), ("logs", "done"),
     ("logs", "done", "--phase", "precompile"), ("help",), ("plan", "--requests", "SPEC"),
     ("run", "--dry-run", "SPEC"), ("validate", "SPEC"), ("list",), ("status", "done"),
 ], ids=" ".join)

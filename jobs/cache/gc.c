@@ -1,0 +1,317 @@
+/* Taking old graphs out of a cache: see gc.h. */
+#include "jobs/cache/gc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/cache/lock_file.h"
+
+#define OBJECTS_MAX 4096 /* of one graph; no kind has nearly as many */
+
+struct gc {
+	struct store *store;
+	const struct gc_options *options;
+	listing_row_fn fn;
+	void *arg;
+	json_t *named;                /* paths and keys of the graphs of all locks */
+	char locks_state[SHA256_HEX]; /* of the locks that `named` was made from */
+	struct gc_sum sum;
+};
+
+/* One object of a graph that was looked at again. */
+struct part {
+	char *key;
+	unsigned role;
+};
+
+/* A graph as it is now. */
+struct look {
+	const struct compile_kind *kind;
+	const char *graph; /* its key */
+	size_t at;         /* where that stands in keys of its objects */
+	struct part *parts;
+	size_t count;
+	uint64_t bytes;
+	struct utc modified; /* the newest part */
+	bool unknown;        /* something in it has an unknown form */
+	bool compiling;
+};
+
+static void look_clear(struct look *look)
+{
+	for (size_t i = 0; i < look->count; i++)
+		free(look->parts[i].key);
+	free(look->parts);
+}
+
+/* --- what locks name --- */
+
+static int digest_lock(void *arg, const struct store_object *object, struct err **err)
+{
+	(void)err;
+	sha256_add(arg, object->key, strlen(object->key) + 1);
+	sha256_add(arg, object->tag, strlen(object->tag) + 1);
+	return 0;
+}
+
+/* A digest that changes with any lock. */
+static int locks_state(struct store *store, char hex[SHA256_HEX], struct err **err)
+{
+	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+
+	if (store_list(store, LOCK_PREFIX, digest_lock, sha, err) < 0)
+		return err_wrap(err, "cannot list the compile locks");
+	sha256_end(TAKE(sha), hex);
+	return 0;
+}
+
+static int refuse_damaged(const struct lock_set *set, const struct store *store, struct err **err)
+{
+	size_t count = json_array_size(set->damaged);
+	const json_t *first = json_array_get(set->damaged, 0);
+
+	if (set->count + count >= LOCKS_MAX)
+		return err_set(err, EXIT_GATE,
+			       "'%s' has too many compile locks to know what they name",
+			       store_url(store));
+	if (count == 0)
+		return 0;
+	if (count == 1)
+		err_set(err, EXIT_GATE, "nobody knows what the lock '%s' names: %s",
+			js_str(first, "lock"), js_str(first, "what"));
+	else
+		err_set(err, EXIT_GATE,
+			"nobody knows what %zu locks name, the first of them '%s': %s", count,
+			js_str(first, "lock"), js_str(first, "what"));
+	return err_hint(err,
+			"read it with the version of stoker that wrote it, or remove it from '%s' "
+			"if no spec needs it: the next run of its spec writes a new one",
+			store_url(store));
+}
+
+/* Read the locks, if they are not those that were read before. The state is taken
+ * first: a lock that is written meanwhile makes it differ the next time. */
+static int refresh_locks(struct gc *gc, struct err **err)
+{
+	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	char state[SHA256_HEX];
+
+	if (locks_state(gc->store, state, err) < 0)
+		return -1;
+	if (gc->named && strcmp(state, gc->locks_state) == 0)
+		return 0;
+	if (lock_set_load(gc->store, &set, err) < 0 || refuse_damaged(&set, gc->store, err) < 0)
+		return -1;
+	json_decref(gc->named);
+	gc->named = json_object();
+	for (size_t i = 0; i < set.count; i++)
+		for (size_t n = 0; n < set.locks[i]->count; n++) {
+			const struct lock_graph *graph = &set.locks[i]->graphs[n];
+
+			json_object_set_new_nocheck(gc->named, graph->path, json_true());
+			json_object_set_new_nocheck(gc->named, graph->key, json_true());
+		}
+	gc->sum.locks = (int64_t)set.count;
+	memcpy(gc->locks_state, state, sizeof state);
+	return 0;
+}
+
+static bool is_named(const struct gc *gc, const struct listing_graph *graph)
+{
+	return json_object_get(gc->named, graph->key) || json_object_get(gc->named, graph->path);
+}
+
+/* --- the second look at one graph --- */
+
+static bool is_young(const struct gc *gc, struct utc modified)
+{
+	return modified.ms > gc->options->now.ms - gc->options->older_ms;
+}
+
+static int look_at_object(void *arg, const struct store_object *object, struct err **err)
+{
+	struct look *look = arg;
+	struct entry_object entry;
+	size_t len = strlen(look->graph);
+
+	(void)err;
+	if (strncmp(object->key, LOCK_PREFIX, strlen(LOCK_PREFIX)) == 0)
+		return 0;
+	if (!look->kind->object(object->key, &entry) || entry.graph.len != len ||
+	    memcmp(entry.graph.text, look->graph, len) != 0) {
+		/* Beside it (another graph's) or within it? */
+		look->unknown = look->unknown || object->key[look->at + len] == '/';
+		return look->unknown;
+	}
+	if (look->count == OBJECTS_MAX) {
+		look->unknown = true;
+		return 1;
+	}
+	look->parts = mem_grow(look->parts, look->count + 1, sizeof *look->parts);
+	look->parts[look->count++] = (struct part){ mem_copy(object->key), entry.role };
+	look->bytes += object->size;
+	look->compiling = look->compiling || (entry.role & ROLE_LOCK);
+	if (look->modified.ms < object->modified.ms)
+		look->modified = object->modified;
+	return 0;
+}
+
+/* Where a kind names the only object of its graphs, nothing is listed. Else a
+ * graph's objects begin alike, mostly with a folder that is all its own. */
+static int look_again(struct store *store, const struct listing_graph *graph, struct look *ret,
+		      struct err **err)
+{
+	const char *at = strstr(graph->path, graph->key);
+	size_t len = strlen(graph->key);
+	AUTO(auto_free) char *prefix = NULL;
+	struct store_object object;
+	int found;
+
+	if (!at)
+		return err_set(err, EXIT_DEFECT, "'%s' is no object of the graph '%s'", graph->path,
+			       graph->key);
+	ret->at = (size_t)(at - graph->path);
+	if (!graph->kind->path) {
+		prefix = mem_copy_n(graph->path, ret->at + len + (at[len] == '/'));
+		return store_list(store, prefix, look_at_object, ret, err);
+	}
+	found = store_stat(store, graph->path, &object, err);
+	return found > 0 ? look_at_object(ret, &object, err) : found;
+}
+
+/* --- deleting --- */
+
+/* Of a directory: the folder that held the graph alone. Whoever has put something
+ * in meanwhile keeps it. */
+static bool remove_folder(struct store *store, const struct look *look)
+{
+	const char *url = store_url(store);
+	size_t len = look->at + strlen(look->graph);
+	AUTO(auto_free) char *folder = NULL;
+	AUTO(auto_free) char *path = NULL;
+
+	if (url[0] != '/' || look->parts[0].key[len] != '/')
+		return true;
+	folder = mem_copy_n(look->parts[0].key, len);
+	path = fs_join(url, folder);
+	return rmdir(path) == 0;
+}
+
+/* The marker first, then what it vouches for: whatever is left if this is cut
+ * short is no usable graph, and still old enough to go the next time. */
+static int deletion_rank(const struct part *part)
+{
+	if (part->role & ROLE_MARKER)
+		return 0;
+	return part->role & ROLE_COMPILED ? 1 : 2;
+}
+
+static int delete_graph(struct gc *gc, const struct look *look, struct err **err)
+{
+	for (int rank = 0; rank <= 2; rank++)
+		for (size_t i = 0; i < look->count; i++)
+			if (deletion_rank(&look->parts[i]) == rank &&
+			    store_delete(gc->store, look->parts[i].key, err) < 0)
+				return err_wrap(err, "cannot remove the graph '%s'", look->graph);
+	if (!remove_folder(gc->store, look))
+		gc->sum.folders_left = true;
+	return 0;
+}
+
+/* --- judging --- */
+
+/* By what the listing says, without a further look. */
+static enum gc_fate judge_listed(const struct gc *gc, const struct listing_graph *graph)
+{
+	if (is_named(gc, graph))
+		return GC_NAMED;
+	if (is_young(gc, graph->modified))
+		return GC_YOUNG;
+	if (graph->state == ENTRY_LOCKED || (graph->roles & ROLE_LOCK))
+		return GC_COMPILING;
+	return GC_GOES;
+}
+
+/* By what lies there now. */
+static enum gc_fate judge_look(const struct gc *gc, const struct look *look)
+{
+	if (look->unknown)
+		return GC_UNKNOWN;
+	if (look->count == 0)
+		return GC_VANISHED;
+	if (look->compiling)
+		return GC_COMPILING;
+	return is_young(gc, look->modified) ? GC_YOUNG : GC_GOES;
+}
+
+static const char *why_it_stays(enum gc_fate fate)
+{
+	if (fate == GC_COMPILING)
+		return "a lock file of its compiler lies there";
+	return "something in it is of no known form";
+}
+
+static int tell(const struct gc *gc, const struct listing_graph *graph, enum gc_fate fate,
+		struct err **err)
+{
+	const char *action = gc->options->remove ? "removed" : "remove";
+	char modified[UTC_TEXT];
+	json_t *row;
+
+	if (fate != GC_GOES && fate != GC_COMPILING && fate != GC_UNKNOWN)
+		return 0;
+	row = json_object();
+	js_put(row, "graph", js_text(graph->key, strlen(graph->key)));
+	js_put_str(row, "kind", graph->kind->name);
+	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
+	js_put_str(row, "state", entry_state_name(graph->state));
+	js_put(row, "size", json_integer((json_int_t)graph->bytes));
+	js_put_str(row, "modified", utc_format(graph->modified, modified));
+	js_put_str(row, "action", fate == GC_GOES ? action : "keep");
+	if (fate != GC_GOES)
+		js_put_str(row, "why", why_it_stays(fate));
+	return gc->fn(gc->arg, row, err);
+}
+
+static int consider(void *arg, const struct listing_graph *listed, struct err **err)
+{
+	struct gc *gc = arg;
+	struct listing_graph graph = *listed;
+	AUTO(look_clear) struct look look = { .kind = graph.kind, .graph = graph.key };
+	enum gc_fate fate = judge_listed(gc, &graph);
+
+	if (fate == GC_GOES) {
+		if (look_again(gc->store, &graph, &look, err) < 0)
+			return -1;
+		fate = judge_look(gc, &look);
+		graph.bytes = look.bytes;
+		graph.modified = look.modified;
+	}
+	if (fate == GC_GOES && gc->options->remove) {
+		if (refresh_locks(gc, err) < 0)
+			return -1;
+		if (is_named(gc, &graph))
+			fate = GC_NAMED;
+		else if (delete_graph(gc, &look, err) < 0)
+			return -1;
+	}
+	gc->sum.graphs[fate]++;
+	if (fate == GC_GOES)
+		gc->sum.bytes += graph.bytes;
+	return tell(gc, &graph, fate, err);
+}
+
+int cache_gc(struct store *store, const struct gc_options *options, listing_row_fn fn, void *arg,
+	     struct gc_sum *ret, struct err **err)
+{
+	struct gc gc = { .store = store, .options = options, .fn = fn, .arg = arg };
+	int done = refresh_locks(&gc, err);
+
+	if (done == 0)
+		done = listing_each(store, NULL, consider, &gc, err);
+	json_decref(gc.named);
+	*ret = gc.sum;
+	return done;
+}

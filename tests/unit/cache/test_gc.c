@@ -1,0 +1,338 @@
+/* What may go from a cache and what may not, and that only that goes. */
+#include "tests/unit/cache/support.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "jobs/cache/gc.h"
+
+#define HOUR  ((int64_t)3600 * 1000)
+#define DAY   (24 * HOUR)
+#define KEY_I "jit_i-" HEX_A
+
+static int keep_row(void *arg, json_t *row, struct err **err)
+{
+	(void)err;
+	json_array_append_new(arg, row);
+	return 0;
+}
+
+static const char *action_of(const json_t *rows, const char *graph)
+{
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+
+		if (strcmp(js_str(row, "graph"), graph) == 0)
+			return js_str(row, "action");
+	}
+	return "none";
+}
+
+/* Written `age` milliseconds ago. */
+static void set_age(const char *dir, const char *name, int64_t age)
+{
+	AUTO(auto_free) char *path = fs_join(dir, name);
+	int64_t ms = utc_now().ms - age;
+	struct timespec times[2] = { { 0, UTIME_OMIT },
+				     { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 } };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void old_entry(const char *dir, const char *key, int64_t age)
+{
+	AUTO(auto_free) char *name = mem_format("%s-cache", key);
+
+	write_entry(dir, key, key);
+	set_age(dir, name, age);
+}
+
+static void lock_graphs(struct store *store, int batch_size, const char *log)
+{
+	AUTO(book_freep) struct graph_book *book = book_of(log);
+	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
+	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
+	struct lock_facts facts = { .kind = jax(),
+				    .store = store,
+				    .name = "vit",
+				    .run = "run1",
+				    .compiler = compiler,
+				    .ingredients = ingredients };
+	struct err *err = NULL;
+
+	lock_write(&facts, book, NULL, NULL, &err);
+	assert_no_error(err);
+}
+
+static json_t *gc(struct store *store, bool remove, struct gc_sum *sum)
+{
+	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = remove };
+	json_t *rows = json_array();
+	struct err *err = NULL;
+
+	cache_gc(store, &options, keep_row, rows, sum, &err);
+	assert_no_error(err);
+	return rows;
+}
+
+/* f is in a lock, g and h are in none, h is young; things that are no entries. */
+static struct store *three_graphs(const char *dir)
+{
+	struct store *store = open_cache(dir);
+
+	old_entry(dir, KEY_F, 30 * DAY);
+	old_entry(dir, KEY_G, 30 * DAY);
+	old_entry(dir, KEY_H, DAY - HOUR);
+	write_text(dir, KEY_G "-atime", "12345678");
+	set_age(dir, KEY_G "-atime", 30 * DAY);
+	write_text(dir, "other/thing", "");
+	set_age(dir, "other/thing", 30 * DAY);
+	lock_graphs(store, 1, HIT("jit_f", KEY_F));
+	return store;
+}
+
+static void without_remove_it_only_tells(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+	struct gc_sum sum;
+	json_auto_t *rows = gc(store, false, &sum);
+
+	assert_int_equal(json_array_size(rows), 1);
+	assert_string_equal(action_of(rows, KEY_G), "remove");
+	assert_int_equal(sum.graphs[GC_GOES], 1);
+	assert_int_equal(sum.graphs[GC_NAMED], 1);
+	assert_int_equal(sum.graphs[GC_YOUNG], 1);
+	assert_int_equal(sum.locks, 1);
+	assert_int_equal(sum.bytes, js_int(json_array_get(rows, 0), "size", 0));
+	assert_true(has_entry(*state, KEY_F) && has_entry(*state, KEY_G) &&
+		    has_entry(*state, KEY_H));
+}
+
+static void only_what_is_old_and_in_no_lock_goes(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+	AUTO(auto_free) char *atime = fs_join(*state, KEY_G "-atime");
+	AUTO(auto_free) char *other = fs_join(*state, "other/thing");
+	struct gc_sum sum;
+	json_auto_t *rows = gc(store, true, &sum);
+
+	assert_string_equal(action_of(rows, KEY_G), "removed");
+	assert_false(has_entry(*state, KEY_G));
+	assert_true(has_entry(*state, KEY_F) && has_entry(*state, KEY_H));
+	assert_true(fs_exists(atime) && fs_exists(other));
+}
+
+static void a_graph_whose_pin_is_outdated_is_named_all_the_same(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+	struct gc_sum sum;
+	json_auto_t *rows = NULL;
+
+	cut_entry(*state, KEY_F, 0);
+	set_age(*state, KEY_F "-cache", 30 * DAY);
+	rows = gc(store, true, &sum);
+	assert_true(has_entry(*state, KEY_F));
+	assert_int_equal(sum.graphs[GC_NAMED], 1);
+}
+
+static void failed_and_empty_entries_go_too(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+	struct gc_sum sum;
+	json_auto_t *rows = NULL;
+
+	cut_entry(*state, KEY_G, 0);
+	set_age(*state, KEY_G "-cache", 30 * DAY);
+	rows = gc(store, true, &sum);
+	assert_string_equal(js_str(json_array_get(rows, 0), "state"), "empty");
+	assert_false(has_entry(*state, KEY_G));
+}
+
+static void refused(struct store *store, const char *name)
+{
+	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = true };
+	json_auto_t *rows = json_array();
+	AUTO(err_freep) struct err *err = NULL;
+	struct gc_sum sum;
+
+	assert_int_equal(cache_gc(store, &options, keep_row, rows, &sum, &err), -1);
+	assert_int_equal(err->code, EXIT_GATE);
+	assert_contains(err->message, name);
+	assert_non_null(err->hint);
+	assert_int_equal(json_array_size(rows), 0);
+}
+
+static void nothing_goes_while_a_lock_cannot_be_read(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+
+	write_text(*state, "stoker/" HEX_C ".json", "{");
+	refused(store, "stoker/" HEX_C ".json");
+	assert_true(has_entry(*state, KEY_G));
+}
+
+static void nothing_goes_while_something_stands_where_locks_do(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+
+	write_text(*state, "stoker/lock.json", "{}");
+	refused(store, "stoker/lock.json");
+	write_text(*state, "stoker/" HEX_C ".json", "{");
+	refused(store, "2 locks");
+	assert_true(has_entry(*state, KEY_G));
+}
+
+/* Something that happens when the row of one graph is told. */
+struct meanwhile {
+	struct store *store;
+	const char *dir;
+	const char *graph;
+	void (*act)(const struct meanwhile *what);
+	int rows;
+};
+
+static int act_at_row(void *arg, json_t *row, struct err **err)
+{
+	struct meanwhile *what = arg;
+	json_auto_t *owned = row;
+
+	(void)err;
+	what->rows++;
+	if (strcmp(js_str(owned, "graph"), what->graph) == 0)
+		what->act(what);
+	return 0;
+}
+
+/* f, g, h and i, all old and in no lock; i is the last in the order of names. */
+static int gc_while(const char *dir, struct meanwhile *what, struct gc_sum *sum, struct err **err)
+{
+	AUTO(store_freep) struct store *store = open_cache(dir);
+	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = true };
+	static const char *const keys[] = { KEY_F, KEY_G, KEY_H, KEY_I };
+
+	for (size_t i = 0; i < STK_LENGTH(keys); i++)
+		old_entry(dir, keys[i], 30 * DAY);
+	what->store = store;
+	what->dir = dir;
+	return cache_gc(store, &options, act_at_row, what, sum, err);
+}
+
+static void lock_h_and_i(const struct meanwhile *what)
+{
+	lock_graphs(what->store, 3, HIT("jit_h", KEY_H) HIT("jit_i", KEY_I));
+}
+
+static void a_lock_that_is_written_meanwhile_protects(void **state)
+{
+	struct meanwhile what = { .graph = KEY_G, .act = lock_h_and_i };
+	struct err *err = NULL;
+	struct gc_sum sum;
+
+	gc_while(*state, &what, &sum, &err);
+	assert_no_error(err);
+	assert_true(has_entry(*state, KEY_H) && has_entry(*state, KEY_I));
+	assert_false(has_entry(*state, KEY_F) || has_entry(*state, KEY_G));
+	assert_int_equal(sum.graphs[GC_GOES], 2);
+	assert_int_equal(sum.graphs[GC_NAMED], 2);
+	assert_int_equal(sum.locks, 1);
+}
+
+static void damage_a_lock(const struct meanwhile *what)
+{
+	write_text(what->dir, "stoker/" HEX_C ".json", "{");
+}
+
+static void a_lock_that_is_damaged_meanwhile_ends_it(void **state)
+{
+	struct meanwhile what = { .graph = KEY_F, .act = damage_a_lock };
+	AUTO(err_freep) struct err *err = NULL;
+	struct gc_sum sum;
+
+	assert_int_equal(gc_while(*state, &what, &sum, &err), -1);
+	assert_contains(err->message, HEX_C);
+	assert_false(has_entry(*state, KEY_F));
+	assert_true(has_entry(*state, KEY_G) && has_entry(*state, KEY_H));
+	assert_int_equal(sum.graphs[GC_GOES], 1); /* is told all the same */
+}
+
+/* When g is told of, the listing has seen h already: only the second look can
+ * tell what has become of it. */
+static void renew_h(const struct meanwhile *what)
+{
+	set_age(what->dir, KEY_H "-cache", 0);
+}
+
+static void a_graph_that_is_written_again_meanwhile_stays(void **state)
+{
+	struct meanwhile what = { .graph = KEY_G, .act = renew_h };
+	struct err *err = NULL;
+	struct gc_sum sum;
+
+	gc_while(*state, &what, &sum, &err);
+	assert_no_error(err);
+	assert_true(has_entry(*state, KEY_H));
+	assert_int_equal(sum.graphs[GC_YOUNG], 1);
+	assert_int_equal(sum.graphs[GC_GOES], 3);
+}
+
+static void remove_h(const struct meanwhile *what)
+{
+	remove_entry(what->dir, KEY_H);
+}
+
+static void a_graph_that_somebody_else_removes_is_not_counted(void **state)
+{
+	struct meanwhile what = { .graph = KEY_G, .act = remove_h };
+	struct err *err = NULL;
+	struct gc_sum sum;
+
+	gc_while(*state, &what, &sum, &err);
+	assert_no_error(err);
+	assert_int_equal(sum.graphs[GC_VANISHED], 1);
+	assert_int_equal(sum.graphs[GC_GOES], 3);
+	assert_int_equal(what.rows, 3);
+}
+
+static void a_time_in_the_future_is_young(void **state)
+{
+	AUTO(store_freep) struct store *store = open_cache(*state);
+	struct gc_sum sum;
+	json_auto_t *rows = NULL;
+
+	old_entry(*state, KEY_G, -30 * DAY);
+	rows = gc(store, true, &sum);
+	assert_int_equal(sum.graphs[GC_YOUNG], 1);
+	assert_true(has_entry(*state, KEY_G));
+}
+
+static void a_missing_cache_has_nothing_to_give(void **state)
+{
+	AUTO(auto_free) char *dir = fs_join(*state, "none/yet");
+	AUTO(store_freep) struct store *store = open_cache(dir);
+	struct gc_sum sum;
+	json_auto_t *rows = gc(store, true, &sum);
+
+	assert_int_equal(json_array_size(rows), 0);
+	assert_false(fs_exists(dir));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_in_scratch(without_remove_it_only_tells),
+		test_in_scratch(only_what_is_old_and_in_no_lock_goes),
+		test_in_scratch(a_graph_whose_pin_is_outdated_is_named_all_the_same),
+		test_in_scratch(failed_and_empty_entries_go_too),
+		test_in_scratch(nothing_goes_while_a_lock_cannot_be_read),
+		test_in_scratch(nothing_goes_while_something_stands_where_locks_do),
+		test_in_scratch(a_lock_that_is_written_meanwhile_protects),
+		test_in_scratch(a_lock_that_is_damaged_meanwhile_ends_it),
+		test_in_scratch(a_graph_that_is_written_again_meanwhile_stays),
+		test_in_scratch(a_graph_that_somebody_else_removes_is_not_counted),
+		test_in_scratch(a_time_in_the_future_is_young),
+		test_in_scratch(a_missing_cache_has_nothing_to_give),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
