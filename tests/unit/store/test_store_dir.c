@@ -328,6 +328,71 @@ static void thousands_of_objects_come_sorted(void **state)
 	assert_string_equal(last, "9999");
 }
 
+/* What a walk over a large folder has met: every name in order, once. */
+struct walk {
+	char last[512];
+	int seen, stop_at;
+};
+
+static int next_name(struct walk *walk, const char *name)
+{
+	assert_true(strcmp(walk->last, name) < 0);
+	snprintf(walk->last, sizeof walk->last, "%s", name);
+	return ++walk->seen == walk->stop_at;
+}
+
+static int next_object(void *arg, const struct store_object *object, struct err **err)
+{
+	(void)err;
+	return next_name(arg, object->key);
+}
+
+static int next_folder(void *arg, const char *name, struct err **err)
+{
+	(void)err;
+	return next_name(arg, name);
+}
+
+#define MANY 24000
+
+/* More names than are held at once, several times over: long ones, that differ in
+ * their last characters; some are folders, with a file in each. All files are one,
+ * which takes less time to make than as many. */
+static void make_many(const struct fixture *f)
+{
+	AUTO(auto_close) int dir = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(auto_close) int out = open(f->outside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(auto_close) int fd = openat(out, "one", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char name[256], below[264];
+
+	assert_true(fd >= 0);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "%0200d", i * 7919 % MANY);
+		snprintf(below, sizeof below, "%s%s", name, i % 100 ? "" : "/x");
+		assert_true(i % 100 || mkdirat(dir, name, 0700) == 0);
+		assert_int_equal(linkat(out, "one", dir, below, 0), 0);
+	}
+}
+
+static void a_folder_of_any_size_is_listed_whole_and_in_order(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(err_freep) struct err *err = NULL;
+	struct walk all = { 0 }, some = { 0 }, folders = { 0 }, cut = { .stop_at = MANY * 3 / 4 };
+	char prefix[200];
+
+	make_many(f);
+	must(store_list(f->store, "", next_object, &all, &err), err);
+	assert_int_equal(all.seen, MANY);
+	snprintf(prefix, sizeof prefix, "%0196d", 1); /* 10000 to 19999 */
+	must(store_list(f->store, prefix, next_object, &some, &err), err);
+	assert_int_equal(some.seen, 10000);
+	must(store_folders(f->store, "", next_folder, &folders, &err), err);
+	assert_int_equal(folders.seen, MANY / 100);
+	must(store_list(f->store, "", next_object, &cut, &err), err);
+	assert_int_equal(cut.seen, MANY * 3 / 4);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -342,6 +407,7 @@ int main(void)
 		T(special_files_are_no_objects),
 		T(a_folder_without_rights_is_refused_with_a_hint),
 		T(thousands_of_objects_come_sorted),
+		T(a_folder_of_any_size_is_listed_whole_and_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
