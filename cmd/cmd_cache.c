@@ -31,12 +31,15 @@ static int open_cache(const char *url, struct store **ret, struct err **err)
 static int print_listing_row(void *arg, json_t *row, struct err **err)
 {
 	json_auto_t *owned = row;
-	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(row, "size", 0));
+	AUTO(auto_free) char *size = NULL;
 
 	(void)arg;
 	(void)err;
-	if (out_is_json())
+	if (out_is_json()) {
 		out_json(owned);
+		return 0;
+	}
+	size = text_format_bytes((uint64_t)js_int(row, "size", 0));
 	out_line("%-8s %10s  locks: %-3zu %s", js_str(row, "state"), size,
 		 json_array_size(json_object_get(row, "locks")), js_str(row, "graph"));
 	return 0;
@@ -46,6 +49,7 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 
+	out_bulk(true);
 	if (open_cache(args->operands[0], &store, err) < 0 ||
 	    cache_list(store, print_listing_row, NULL, err) < 0)
 		return -1;

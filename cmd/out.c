@@ -11,7 +11,7 @@
 #include "jobs/base/text.h"
 
 static struct {
-	bool json, quiet, verbose, color;
+	bool json, quiet, verbose, color, bulk;
 	int write_errno; /* of the first failed write to stdout */
 } out;
 
@@ -39,10 +39,22 @@ bool out_is_verbose(void)
 	return out.verbose;
 }
 
-/* Complete lines, at once: what reads us through a pipe need not wait. */
+void out_bulk(bool bulk)
+{
+	out.bulk = bulk;
+}
+
 static void put(const char *text, size_t len)
 {
-	if ((fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0) && !out.write_errno)
+	if (fwrite(text, 1, len, stdout) != len && !out.write_errno)
+		out.write_errno = errno ? errno : EIO;
+}
+
+/* Complete lines, at once: what reads us through a pipe need not wait. */
+static void end_line(void)
+{
+	put("\n", 1);
+	if (!out.bulk && fflush(stdout) != 0 && !out.write_errno)
 		out.write_errno = errno ? errno : EIO;
 }
 
@@ -56,11 +68,13 @@ static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list 
 	sb_addv(&raw, fmt, args);
 	sb_adds(&safe, prefix);
 	text_escape(&safe, raw.text, raw.len, false);
-	sb_addc(&safe, '\n');
-	if (file == stdout)
+	if (file == stdout) {
 		put(safe.text, safe.len);
-	else
-		fwrite(safe.text, 1, safe.len, file);
+		end_line();
+		return;
+	}
+	sb_addc(&safe, '\n');
+	fwrite(safe.text, 1, safe.len, file);
 }
 
 void out_line(const char *fmt, ...)
@@ -81,8 +95,8 @@ void out_text(const char *text, size_t len)
 	if (out.json)
 		return;
 	text_escape(&safe, len ? text : "", len, false);
-	sb_addc(&safe, '\n');
 	put(safe.text, safe.len);
+	end_line();
 }
 
 void out_block(const char *text)
@@ -92,16 +106,16 @@ void out_block(const char *text)
 	if (out.json)
 		return;
 	text_escape(&safe, text, strlen(text), true);
-	sb_addc(&safe, '\n');
 	put(safe.text, safe.len);
+	end_line();
 }
 
 void out_json(const json_t *value)
 {
 	AUTO(auto_free) char *line = js_line(value);
-	AUTO(auto_free) char *text = mem_format("%s\n", line);
 
-	put(text, strlen(text));
+	put(line, strlen(line));
+	end_line();
 }
 
 void out_note(const char *fmt, ...)

@@ -20,6 +20,10 @@ void out_init(const struct out_options *options);
 bool out_is_json(void);
 bool out_is_verbose(void);
 
+/* Lines on stdout leave one by one, unless they are in bulk: then whoever reads
+ * them wants all of them, and they leave in blocks. */
+void out_bulk(bool bulk);
+
 /* A line on stdout; nothing with --json. */
 void out_line(const char *fmt, ...) STK_PRINTF(1, 2);
 /* A line of outside text on stdout, made harmless; nothing with --json. */

@@ -71,19 +71,22 @@ static char *dump(const json_t *value, size_t flags)
 char *js_line(const json_t *value)
 {
 	AUTO(auto_free) char *plain = dump(value, DUMP_FLAGS);
-	size_t len = strlen(plain), from = 0, i = 0;
+	size_t len = strlen(plain), from = 0;
 	struct sb safe = SB_INIT_MAX(SIZE_MAX / 2);
 
-	while (i < len) {
+	for (size_t i = 0, step = 1; i < len; i += step) {
 		uint32_t code = 0;
-		size_t step = text_utf8(plain + i, len - i, &code);
 
+		step = 1;
+		if (plain[i] >= ' ' && plain[i] < 0x7f)
+			continue; /* most of it needs no second look */
+		step = text_utf8(plain + i, len - i, &code);
 		if (step > 0 && text_is_control(code)) {
 			sb_add(&safe, plain + from, i - from);
 			sb_addf(&safe, "\\u%04x", (unsigned)code);
 			from = i + step;
 		}
-		i += step > 0 ? step : 1;
+		step = step > 0 ? step : 1;
 	}
 	if (from == 0)
 		return TAKE(plain);

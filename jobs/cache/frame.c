@@ -137,9 +137,13 @@ static const char *zstd_fault(struct reader *in)
 
 int frame_inspect(int fd, enum entry_state *ret_state, const char **ret_why)
 {
-	struct reader in = { .fd = fd };
+	struct reader in;
 	const char *fault;
 
+	/* Without its bytes, which would take as long as reading a small entry. */
+	in.fd = fd;
+	in.at = in.have = 0;
+	in.failed = false;
 	*ret_why = NULL;
 	if (!refill(&in)) {
 		*ret_state = ENTRY_EMPTY;
