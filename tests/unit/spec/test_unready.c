@@ -140,9 +140,6 @@ static void words_and_values_are_refused_one_by_one(void **state)
 		size_t all;
 	} rows[] = {
 		{ HEAD "engine: slurm\nworkspace: /w\n", "engine", 1 },
-		{ HEAD "compile: {kind: neuron, cache_url: /c, max_steps: 5}\n", "compile.kind",
-		  1 },
-		{ HEAD "compile: {kind: jax, mode: jit, cache_url: /c}\n", "compile.mode", 1 },
 		{ HEAD "compile: {kind: jax, cache_url: s3://bucket/c}\n", "compile.cache_url", 1 },
 		{ HEAD "compile: {depends_on: [a, \"https://x/y\"]}\n", "compile.depends_on[1]",
 		  1 },
