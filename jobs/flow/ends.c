@@ -7,17 +7,21 @@
 #include "jobs/flow/inside.h"
 #include "jobs/flow/rules.h"
 
-static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
-		   enum failure_class class, const struct event *ev)
+static void settle(struct flow *f, enum outcome outcome, enum exit_code code,
+		   enum failure_class class)
 {
 	f->outcome = outcome;
 	f->exit_code = (int)code;
 	f->end_class = class;
 	f->end_has_phase = f->state != FLOW_PLANNED;
 	f->end_phase = f->state == FLOW_VERIFY ? PHASE_VERIFY : f->phase;
-	flow_copy(f->end_evidence, sizeof f->end_evidence,
-		  EVENT_HAS(ev, evidence) ? ev->evidence : "");
-	flow_copy(f->end_hint, sizeof f->end_hint, EVENT_HAS(ev, hint) ? ev->hint : "");
+}
+
+static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
+		   enum failure_class class, const struct event *ev)
+{
+	settle(f, outcome, code, class);
+	note_cause(f, ev);
 }
 
 static void reason(struct flow *f, const char *text, const char *more)
@@ -146,9 +150,10 @@ void end_failed(struct flow *f, const struct event *ev)
 void end_unproved(struct flow *f, const struct event *ev)
 {
 	note_verdict(f, ev);
-	/* Who failed is the compiler; else the graphs were not what was asked for. */
+	/* Who failed is the compiler, and its attempt has said why; else the graphs were
+	 * not what was asked for. */
 	if (f->compile_failed)
-		decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_COMPILE, ev);
+		settle(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_COMPILE);
 	else
 		decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
 	if (EVENT_HAS(ev, reason))

@@ -145,7 +145,8 @@ struct flow {
 	bool chosen;
 	int64_t checkpoint_step, below;
 	char checkpoint_url[FLOW_URL_MAX];
-	/* the decided end, from ENDING on */
+	/* the decided end, from ENDING on; hint and evidence of a compiler that failed
+	 * wait here for the verdict on the cache */
 	enum outcome outcome;
 	int exit_code;
 	enum failure_class end_class;

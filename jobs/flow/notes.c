@@ -113,8 +113,17 @@ void note_failure(struct flow *f, const struct event *ev)
 		f->fewer_workers = true;
 }
 
+/* Why a run that ends with this ends. */
+void note_cause(struct flow *f, const struct event *ev)
+{
+	flow_copy(f->end_evidence, sizeof f->end_evidence,
+		  EVENT_HAS(ev, evidence) ? ev->evidence : "");
+	flow_copy(f->end_hint, sizeof f->end_hint, EVENT_HAS(ev, hint) ? ev->hint : "");
+}
+
 void note_compile_failure(struct flow *f, const struct event *ev)
 {
+	note_cause(f, ev);
 	f->compile_last = retry_end_after(f, ev) != RETRY_GOES_ON;
 	note_failure(f, ev);
 	f->compile_failed = true;

@@ -22,6 +22,7 @@ void note_claim(struct flow *f, const struct event *ev);
 void note_start(struct flow *f, const struct event *ev);
 void note_failure(struct flow *f, const struct event *ev);
 void note_success(struct flow *f, const struct event *ev);
+void note_cause(struct flow *f, const struct event *ev);
 void note_compile_failure(struct flow *f, const struct event *ev);
 void note_retry(struct flow *f, const struct event *ev);
 void note_choice(struct flow *f, const struct event *ev);

@@ -132,9 +132,11 @@ static void a_reclaimed_machine_is_replaced_at_once_the_first_time(void **state)
 static void a_compile_failure_gets_one_retry(void **state)
 {
 	struct flow_policy policy = story_policy();
+	struct event last = ended(PHASE_PRECOMPILE, 2, CLASS_COMPILE);
 	struct story s;
 
 	(void)state;
+	EVENT_SET_STR(&last, hint, "give it more memory");
 	story_begin(&s, &policy);
 	story_at(&s, 0, checked(CACHE_COLD));
 	story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
@@ -142,12 +144,13 @@ static void a_compile_failure_gets_one_retry(void **state)
 	assert_int_equal(s.flow.state, FLOW_VERIFY);
 	story_at(&s, MIN(3), verified(1, false, "a graph failed"));
 	story_at(&s, MIN(60), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 2));
-	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_COMPILE));
+	story_at(&s, MIN(61), last);
 	story_at(&s, MIN(62), verified(2, false, "a graph failed"));
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 	assert_int_equal(s.flow.exit_code, 1);
 	assert_int_equal(s.flow.end_class, CLASS_COMPILE);
 	assert_int_equal(s.flow.end_phase, PHASE_VERIFY);
+	assert_string_equal(s.flow.end_hint, "give it more memory");
 }
 
 static void a_compile_failure_that_the_cache_knows_nothing_of_is_none(void **state)
