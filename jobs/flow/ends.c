@@ -58,6 +58,15 @@ static void end_mismatched(struct flow *f, const struct event *ev)
 		  "checkpoint.on_mismatch: warn");
 }
 
+static void end_spoiled(struct flow *f, const struct event *ev)
+{
+	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
+	reason(f, "the training computed nothing: ", f->stop_reason);
+	flow_copy(f->end_hint, sizeof f->end_hint,
+		  "take out what sets NEURON_EXTRACT_GRAPHS_ONLY or puts "
+		  "neuron_parallel_compile in front of the training");
+}
+
 static void end_over_budget(struct flow *f, const struct event *ev)
 {
 	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
@@ -77,6 +86,10 @@ void end_stopped(struct flow *f, const struct event *ev)
 	}
 	if (f->mismatch) {
 		end_mismatched(f, ev);
+		return;
+	}
+	if (f->spoiled) {
+		end_spoiled(f, ev);
 		return;
 	}
 	if (f->jit_stop) {

@@ -126,9 +126,10 @@ struct flow {
 	/* When the run was created; since when the engine has the current attempt, the
 	 * attempt holds the claim, it cannot be seen (by this driver). ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unseen_since;
-	/* It is to end: on request, at a limit, or because it ignored its checkpoint.
+	/* It is to end: on request, at a limit, over its budget of late graphs, or because
+	 * it ignored its checkpoint or computes nothing.
 	 * While `drain_until` is ahead the attempt may still save. */
-	bool stop_requested, mismatch, jit_stop;
+	bool stop_requested, mismatch, jit_stop, spoiled;
 	/* Graphs that the current training attempt had to compile; whether its budget
 	 * is known to be exceeded; the attempt makes room for phase 1; how often that
 	 * was so. */

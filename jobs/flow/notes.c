@@ -196,6 +196,14 @@ void note_mismatch(struct flow *f, const struct event *ev)
 	begin_end(f, false);
 }
 
+/* What it would save is worth nothing. */
+void note_spoiled(struct flow *f, const struct event *ev)
+{
+	f->spoiled = true;
+	flow_copy(f->stop_reason, sizeof f->stop_reason, ev->reason);
+	begin_end(f, false);
+}
+
 void note_jit(struct flow *f, const struct event *ev)
 {
 	if (ev->graphs > f->jit_graphs)

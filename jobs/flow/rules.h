@@ -30,6 +30,7 @@ void note_checkpoint(struct flow *f, const struct event *ev);
 void note_stop(struct flow *f, const struct event *ev);
 void note_limit(struct flow *f, const struct event *ev);
 void note_mismatch(struct flow *f, const struct event *ev);
+void note_spoiled(struct flow *f, const struct event *ev);
 void note_jit(struct flow *f, const struct event *ev);
 void note_jit_told(struct flow *f, const struct event *ev);
 void note_jit_stop(struct flow *f, const struct event *ev);

@@ -47,6 +47,11 @@ static bool went_well(const struct flow *f, const struct event *ev)
 	return current(f, ev) && ev->class == CLASS_NONE;
 }
 
+static bool trained_well(const struct flow *f, const struct event *ev)
+{
+	return went_well(f, ev) && !f->spoiled;
+}
+
 static bool went_well_and_goes_on(const struct flow *f, const struct event *ev)
 {
 	return went_well(f, ev) && !f->stop_requested;
@@ -107,9 +112,14 @@ static bool of_training(const struct flow *f, const struct event *ev)
 	return ev->attempt == f->attempt;
 }
 
+static bool ends_training(const struct flow *f, const struct event *ev)
+{
+	return of_training(f, ev) && !f->stop_requested;
+}
+
 static bool may_be_told(const struct flow *f, const struct event *ev)
 {
-	return of_training(f, ev) && !f->stop_requested && !f->recompile;
+	return ends_training(f, ev) && !f->recompile;
 }
 
 static bool jit_stops(const struct flow *f, const struct event *ev)
@@ -226,6 +236,8 @@ static const struct rule rules[] = {
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, note_spoiled, STAY,
+	  "a training that computes nothing is stopped" },
 	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, note_jit, STAY,
 	  "what a training had to compile is counted" },
 	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_stops, note_jit_stop, STAY,
@@ -237,7 +249,7 @@ static const struct rule rules[] = {
 
 	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, note_success, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, went_well, end_well, GO(ENDING),
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, trained_well, end_well, GO(ENDING),
 	  "the training succeeded" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, note_room, GO(PRECOMPILE),
 	  "the training has made room: phase 1 runs again" },

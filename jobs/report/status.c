@@ -402,6 +402,7 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_STARTED:
+	case EV_TRAIN_SPOILED:
 	case EV_COUNT:
 		break;
 	}

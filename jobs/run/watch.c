@@ -136,6 +136,7 @@ static void note_graphs(struct attempt_watch *watch)
 	if (counts.misses != watch->misses ||
 	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
 		watch->graphs_changed = true;
+	watch->spoiled |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
 	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
 		note_late(watch);
 	watch->hits = counts.hits;
@@ -278,6 +279,19 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 	return driver_record(watch->driver, &ev, err);
 }
 
+/* Phase 1 has leaked into it: every output is zeros. */
+static int record_spoiled(struct attempt_watch *watch, struct err **err)
+{
+	struct event ev;
+
+	watch->spoiled_told = true;
+	watch_event(watch, EV_TRAIN_SPOILED, &ev);
+	EVENT_SET_STR(&ev, reason,
+		      "its log shows graphs that are extracted and not executed, as in "
+		      "phase 1");
+	return driver_record(watch->driver, &ev, err);
+}
+
 static bool due(struct mono last, int64_t every_ms)
 {
 	return last.ms == 0 || mono_now().ms - last.ms >= every_ms;
@@ -295,6 +309,8 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 			 (watch->graphs_changed || watch->graphs_at.ms == 0);
 		numbers = watch->numbers_changed;
 	}
+	if (watch->spoiled && !watch->spoiled_told && record_spoiled(watch, err) < 0)
+		return -1;
 	if (graphs && record_graphs(watch, err) < 0)
 		return -1;
 	if (numbers && record_numbers(watch, err) < 0)

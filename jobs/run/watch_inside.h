@@ -25,6 +25,7 @@ struct attempt_watch {
 	int nodes;
 	struct node_log *logs; /* one a node */
 	struct graph_book *book;
+	bool spoiled, spoiled_told; /* the log shows that nothing is computed */
 	json_t *late; /* key → step after which a training compiled it, null: before one */
 	struct metrics *metrics;
 	struct watch *wake;                   /* until a process of the job ends */

@@ -168,3 +168,18 @@ def test_a_graph_on_one_node_alone_counts(job, neuron):
     assert verdict(job)["complete"]
     neuron.set(STANDIN_EXTRA_GRAPHS_ON_3=None)
     assert with_extra >= GRAPHS
+
+
+@pytest.mark.parametrize("steps, seconds, ends", [(12, 0, ("none", "stopped")), (600, 0.1, ("stopped",))])
+def test_phase_1_leaking_into_the_training_is_caught(job, neuron, steps, seconds, ends):
+    """It shows where a graph is late: what is cached already is taken from there."""
+    neuron.set(STANDIN_STEP_SECONDS=seconds)
+    script = job.source / "train.py"
+    script.write_text("import os\nif os.environ['STOKER_PHASE'] == 'train':\n"
+                      "    os.environ |= {'NEURON_EXTRACT_GRAPHS_ONLY': '1', 'STANDIN_EXTRA_GRAPHS': '1'}\n"
+                      + script.read_text())
+    job.go(f"hyperparameters.max_steps={steps}", code=1)
+    assert "computed nothing" in job.status()["reason"], job.status()
+    assert [row["attempt"] for row in job.events(kind="train.spoiled")] == [1]
+    phase, how = phases(job)[-1]
+    assert phase == "train" and how in ends

@@ -142,6 +142,7 @@ static bool ends_the_run(const struct event *ev)
 {
 	return ev->kind == EV_REQUEST_STOP || ev->kind == EV_REQUEST_DRAIN ||
 	       (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_STOP) ||
+	       ev->kind == EV_TRAIN_SPOILED ||
 	       (ev->kind == EV_LIMIT_REACHED && ev->limit != LIMIT_UNREACHABLE);
 }
 

@@ -273,7 +273,10 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	if (!job->has_news || w->count > EVENTS_MAX / 2)
 		return false;
 	job->has_news = false;
-	if (job->late > job->late_told) {
+	if (job->phase == PHASE_TRAIN && rng_below(&w->rng, 2000) == 0) {
+		ev = pend(d, EV_TRAIN_SPOILED);
+		EVENT_SET_STR(ev, reason, "nothing is computed");
+	} else if (job->late > job->late_told) {
 		job->late_told = job->late;
 		job->has_news = true; /* its steps come next */
 		ev = pend(d, EV_JIT_COMPILED);

@@ -164,6 +164,27 @@ static void what_no_retry_cures_ends_the_run_all_the_same(void **state)
 	assert_int_equal(s.flow.outcome, OUTCOME_FAILED);
 }
 
+static void a_training_that_computes_nothing_ends_the_run(void **state)
+{
+	struct flow_policy policy = with_budget(-1, JIT_WARN);
+	struct event spoiled = event_of(EV_TRAIN_SPOILED);
+	struct story s;
+
+	(void)state;
+	begin_training(&s, &policy);
+	EVENT_SET(&spoiled, attempt, 1);
+	EVENT_SET_STR(&spoiled, reason, "graphs are extracted");
+	story_at(&s, MIN(5), spoiled);
+	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
+	STORY(&s, "00:05   stop train 1\n"
+		  "00:05   watch train 1\n"
+		  "00:06 train -> ending\n"
+		  "00:06   record run.ended failed 1: the training computed nothing: graphs are "
+		  "extracted\n"
+		  "00:06 ending -> ended\n"
+		  "00:06   done\n");
+}
+
 static void without_a_phase_1_there_is_no_budget(void **state)
 {
 	struct flow_policy policy = with_budget(-1, JIT_STOP);
@@ -185,6 +206,7 @@ int main(void)
 		cmocka_unit_test(it_runs_again_only_once),
 		cmocka_unit_test(a_stop_beats_making_room),
 		cmocka_unit_test(what_no_retry_cures_ends_the_run_all_the_same),
+		cmocka_unit_test(a_training_that_computes_nothing_ends_the_run),
 		cmocka_unit_test(without_a_phase_1_there_is_no_budget),
 	};
 

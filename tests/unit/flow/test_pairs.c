@@ -49,6 +49,7 @@ static const struct pair meant[] = {
 	{ "train", "checkpoint.chosen", "nb" },
 	{ "train", "train.continuity", "srl" },
 	{ "train", "jit.compiled", "srl" },
+	{ "train", "train.spoiled", "srl" },
 	{ "train", "jit.exceeded", "srl" },
 	{ "train", "request.stop", "niusrlfb" },
 	{ "train", "request.drain", "niusrlfb" },
