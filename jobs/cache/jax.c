@@ -23,10 +23,7 @@
 
 #define ENTRY_SUFFIX "-cache"
 
-/* Set in both phases. NULL stands for the cache folder. */
-static const struct variable {
-	const char *name, *value;
-} variables[] = {
+static const struct kind_variable jax_environment[] = {
 	{ "JAX_COMPILATION_CACHE_DIR", NULL },
 	{ "JAX_ENABLE_COMPILATION_CACHE", "true" },
 	/* Store every graph, however quickly compiled and however small. */
@@ -46,28 +43,12 @@ static const struct variable {
 	{ "JAX_LOGGING_LEVEL", "WARNING" },
 	{ "JAX_DEBUG_LOG_MODULES", "" },
 	{ "PYTHONUNBUFFERED", "1" },
+	{ NULL, NULL },
 };
 
-static void jax_environment(const char *cache, kind_variable_fn fn, void *arg)
-{
-	for (size_t i = 0; i < STK_LENGTH(variables); i++)
-		fn(arg, variables[i].name, variables[i].value ? variables[i].value : cache);
-}
-
-/* Beyond those that environment() overrides: seen to leave the key alone. */
-static bool jax_neutral(const char *variable)
-{
-	static const char *const others[] = { "OMP_NUM_THREADS", "TF_CPP_MAX_VLOG_LEVEL",
-					      "TF_CPP_MIN_LOG_LEVEL", "TF_CPP_MIN_VLOG_LEVEL" };
-
-	for (size_t i = 0; i < STK_LENGTH(variables); i++)
-		if (strcmp(variables[i].name, variable) == 0)
-			return true;
-	for (size_t i = 0; i < STK_LENGTH(others); i++)
-		if (strcmp(others[i], variable) == 0)
-			return true;
-	return false;
-}
+/* Seen to leave the key alone. */
+static const char *const jax_neutral[] = { "OMP_NUM_THREADS", "TF_CPP_MAX_VLOG_LEVEL",
+					   "TF_CPP_MIN_LOG_LEVEL", "TF_CPP_MIN_VLOG_LEVEL", NULL };
 
 static bool jax_object(const char *key, struct entry_object *ret)
 {

@@ -20,19 +20,6 @@ const char *entry_state_name(enum entry_state state)
 
 /* The kind `none`: no cache, so nothing to set, to read or to find. */
 
-static void none_environment(const char *cache, kind_variable_fn fn, void *arg)
-{
-	(void)cache;
-	(void)fn;
-	(void)arg;
-}
-
-static bool none_neutral(const char *variable)
-{
-	(void)variable;
-	return false;
-}
-
 static bool none_scan(const char *text, size_t len, size_t *at, struct graph_note *ret)
 {
 	(void)text;
@@ -65,8 +52,6 @@ static int none_fingerprint(const struct program_place *place, json_t **ret, str
 
 static const struct compile_kind none_kind = {
 	.name = "none",
-	.environment = none_environment,
-	.neutral = none_neutral,
 	.scan = none_scan,
 	.object = none_object,
 	.state = none_state,
@@ -114,6 +99,7 @@ static const char *const neutral_variables[] = {
 	"TQDM_*",
 	"TZ",
 	"WANDB_*",
+	NULL,
 };
 
 static bool matches(const char *row, const char *variable)
@@ -125,10 +111,33 @@ static bool matches(const char *row, const char *variable)
 	return strcmp(row, variable) == 0;
 }
 
+static bool is_listed(const char *const *rows, const char *variable)
+{
+	for (; rows && *rows; rows++)
+		if (matches(*rows, variable))
+			return true;
+	return false;
+}
+
+static bool is_set(const struct compile_kind *kind, const char *variable)
+{
+	for (const struct kind_variable *row = kind->environment; row && row->name; row++)
+		if (strcmp(row->name, variable) == 0)
+			return true;
+	return false;
+}
+
+void compile_kind_environment(const struct compile_kind *kind, const char *cache,
+			      kind_variable_fn fn, void *arg)
+{
+	for (const struct kind_variable *row = kind->environment; row && row->name; row++)
+		fn(arg, row->name, row->value ? row->value : cache);
+}
+
 bool compile_kind_neutral(const struct compile_kind *kind, const char *variable)
 {
-	for (size_t i = 0; i < STK_LENGTH(neutral_variables); i++)
-		if (matches(neutral_variables[i], variable))
-			return true;
-	return kind->neutral(variable);
+	if (kind->not_neutral && strcmp(kind->not_neutral, variable) == 0)
+		return false;
+	return is_listed(neutral_variables, variable) || is_set(kind, variable) ||
+	       is_listed(kind->neutral, variable);
 }

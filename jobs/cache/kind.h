@@ -114,6 +114,11 @@ struct program_place {
 	const char *python_path; /* PYTHONPATH of the job */
 };
 
+struct kind_variable {
+	const char *name;
+	const char *value; /* NULL: where the cache is */
+};
+
 typedef void (*kind_variable_fn)(void *arg, const char *name, const char *value);
 
 /* Messages that span lines of one node's log. The memory of what was read so far
@@ -150,16 +155,20 @@ struct compile_kind {
 	const char *retry_variable, *retry_words;
 	/* The command that clears the locks of a whole cache, NULL: there is none. */
 	const char *unlock_command;
-	/* What beats the cache that environment() sets, for a hint; may be NULL. */
+	/* What beats the cache that `environment` sets, for a hint; may be NULL. */
 	const char *other_cache_hint;
 
 	/* Variables that must be set alike in both phases, whatever the spec's
 	 * env says: where the cache is, that everything is stored, and that the
-	 * messages which scan() reads are printed. `cache` is an absolute path. */
-	void (*environment)(const char *cache, kind_variable_fn fn, void *arg);
+	 * messages which scan() reads are printed. A row without a name is the
+	 * last; NULL: none. */
+	const struct kind_variable *environment;
 
-	/* A variable of the job that cannot change a graph of this kind. */
-	bool (*neutral)(const char *variable);
+	/* Variables of the job that cannot change a graph of this kind, beyond those:
+	 * names, or prefixes that end in '*'. NULL is the last; NULL: none. */
+	const char *const *neutral;
+	/* One that such a prefix has and that changes graphs all the same, or NULL. */
+	const char *not_neutral;
 
 	/* The next message at or after `*at` in a piece of log, which is usually
 	 * one line but may be cut or hold several merged ones; advances `*at`
@@ -207,6 +216,10 @@ struct compile_kind {
 const struct compile_kind *compile_kind_find(const char *name);
 /* The n-th row from 0, NULL behind the last. */
 const struct compile_kind *compile_kind_at(size_t n);
+
+/* Tell `fn` each variable of the kind's environment; `cache` is an absolute path or URL. */
+void compile_kind_environment(const struct compile_kind *kind, const char *cache,
+			      kind_variable_fn fn, void *arg);
 
 /* True for a variable of the job that changes no graph of any kind (log
  * levels, tracking services…) or none of this kind: not part of a graph key. */

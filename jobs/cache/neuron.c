@@ -121,46 +121,25 @@ bool neuron_find_graph(const char *text, size_t len, struct words *ret_module,
 	return false;
 }
 
-/* Set in both phases. NULL stands for the cache. */
-static const struct variable {
-	const char *name, *value;
-} variables[] = {
+static const struct kind_variable neuron_environment[] = {
 	{ "NEURON_COMPILE_CACHE_URL", NULL },
 	{ "PYTHONUNBUFFERED", "1" }, /* what ranks print comes whole, and in time */
+	{ NULL, NULL },
 };
 
-static void neuron_environment(const char *cache, kind_variable_fn fn, void *arg)
-{
-	for (size_t i = 0; i < STK_LENGTH(variables); i++)
-		fn(arg, variables[i].name, variables[i].value ? variables[i].value : cache);
-}
-
-/* Beyond those of environment(): the runtime's own, and how the front-end works.
- * How many physical cores make a logical one is the runtime's by name only: graphs
- * are made for it. */
-static bool neuron_neutral(const char *variable)
-{
-	static const char *const others[] = {
-		"NEURON_IGNORE_TRAINING_SCRIPT_ERROR_AND_COMPILE",
-		"NEURON_NUM_RECENT_MODELS_TO_KEEP",
-		"NEURON_PARALLEL_COMPILE_DUMP_RESULTS",
-		"NEURON_PARALLEL_COMPILE_MAX_RETRIES",
-		"OMP_NUM_THREADS",
-		"RUN_NEURON_PARALLEL_COMPILE",
-		"TF_CPP_MIN_LOG_LEVEL",
-		"TF_NUM_INTEROP_THREADS",
-	};
-
-	if (text_starts(variable, "NEURON_RT_"))
-		return strcmp(variable, "NEURON_RT_VIRTUAL_CORE_SIZE") != 0;
-	for (size_t i = 0; i < STK_LENGTH(variables); i++)
-		if (strcmp(variables[i].name, variable) == 0)
-			return true;
-	for (size_t i = 0; i < STK_LENGTH(others); i++)
-		if (strcmp(others[i], variable) == 0)
-			return true;
-	return false;
-}
+/* The runtime's own, and how the front-end works. */
+static const char *const neuron_neutral[] = {
+	"NEURON_IGNORE_TRAINING_SCRIPT_ERROR_AND_COMPILE",
+	"NEURON_NUM_RECENT_MODELS_TO_KEEP",
+	"NEURON_PARALLEL_COMPILE_DUMP_RESULTS",
+	"NEURON_PARALLEL_COMPILE_MAX_RETRIES",
+	"NEURON_RT_*",
+	"OMP_NUM_THREADS",
+	"RUN_NEURON_PARALLEL_COMPILE",
+	"TF_CPP_MIN_LOG_LEVEL",
+	"TF_NUM_INTEROP_THREADS",
+	NULL,
+};
 
 /* What the files of a graph are; others in its folder are left alone. */
 static const struct part {
@@ -269,6 +248,9 @@ const struct compile_kind neuron_kind = {
 			    "NEURON_COMPILE_CACHE_URL",
 	.environment = neuron_environment,
 	.neutral = neuron_neutral,
+	/* How many physical cores make a logical one is the runtime's by name only:
+	 * graphs are made for it. */
+	.not_neutral = "NEURON_RT_VIRTUAL_CORE_SIZE",
 	.scan = neuron_scan,
 	.lines = &neuron_summary,
 	.object = neuron_object,

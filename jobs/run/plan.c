@@ -142,8 +142,7 @@ static json_t *phase_env(const struct spec *spec, const struct compile_kind *kin
 			*c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
 		json_object_set(edit.env, variable, value);
 	}
-	if (kind->caches)
-		kind->environment(cache, set_variable, &edit);
+	compile_kind_environment(kind, cache, set_variable, &edit);
 	if (kind->front_variable)
 		json_object_del(edit.env, kind->front_variable);
 	if (kind->front_variable && overrides)

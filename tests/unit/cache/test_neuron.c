@@ -126,7 +126,7 @@ static void neuron_is_told_where_its_cache_is(void **state)
 	json_auto_t *set = json_object();
 
 	(void)state;
-	neuron()->environment("/cache here", note_variable, set);
+	compile_kind_environment(neuron(), "/cache here", note_variable, set);
 	assert_string_equal(js_str(set, "NEURON_COMPILE_CACHE_URL"), "/cache here");
 	assert_null(js_str(set, "NEURON_CC_FLAGS"));
 	assert_string_equal(neuron()->front_end, "neuron_parallel_compile");
