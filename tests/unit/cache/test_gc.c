@@ -1,22 +1,7 @@
 /* What may go from a cache and what may not, and that only that goes. */
-#include "tests/unit/cache/support.h"
+#include "tests/unit/cache/gc_support.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
-
-#include "jobs/cache/gc.h"
-
-#define HOUR  ((int64_t)3600 * 1000)
-#define DAY   (24 * HOUR)
 #define KEY_I "jit_i-" HEX_A
-
-static int keep_row(void *arg, json_t *row, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, row);
-	return 0;
-}
 
 static const char *action_of(const json_t *rows, const char *graph)
 {
@@ -27,17 +12,6 @@ static const char *action_of(const json_t *rows, const char *graph)
 			return js_str(row, "action");
 	}
 	return "none";
-}
-
-/* Written `age` milliseconds ago. */
-static void set_age(const char *dir, const char *name, int64_t age)
-{
-	AUTO(auto_free) char *path = fs_join(dir, name);
-	int64_t ms = utc_now().ms - age;
-	struct timespec times[2] = { { 0, UTIME_OMIT },
-				     { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 } };
-
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
 static void old_entry(const char *dir, const char *key, int64_t age)
@@ -63,17 +37,6 @@ static void lock_graphs(struct store *store, int batch_size, const char *log)
 
 	lock_write(&facts, book, NULL, NULL, &err);
 	assert_no_error(err);
-}
-
-static json_t *gc(struct store *store, bool remove, struct gc_sum *sum)
-{
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = remove };
-	json_t *rows = json_array();
-	struct err *err = NULL;
-
-	cache_gc(store, &options, keep_row, rows, sum, &err);
-	assert_no_error(err);
-	return rows;
 }
 
 /* f is in a lock, g and h are in none, h is young; things that are no entries. */

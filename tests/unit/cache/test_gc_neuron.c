@@ -1,23 +1,11 @@
 /* What may go from a cache whose graphs have several objects: all of one or none. */
 #include "tests/unit/cache/neuron.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
+#include "tests/unit/cache/gc_support.h"
 
-#include "jobs/cache/gc.h"
 #include "jobs/store/store_backend.h"
 
-#define HOUR  ((int64_t)3600 * 1000)
-#define DAY   (24 * HOUR)
 #define OTHER "neuronxcc-2.19.8089.0+8ab9f450"
-
-static int keep_row(void *arg, json_t *row, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, row);
-	return 0;
-}
 
 /* The row of a graph of PLACE; NULL: nothing was told of it. */
 static const json_t *row_of(const json_t *rows, const char *module)
@@ -28,16 +16,6 @@ static const json_t *row_of(const json_t *rows, const char *module)
 		if (strcmp(js_str(json_array_get(rows, i), "graph"), key) == 0)
 			return json_array_get(rows, i);
 	return NULL;
-}
-
-static void set_age(const char *dir, const char *name, int64_t age)
-{
-	AUTO(auto_free) char *path = fs_join(dir, name);
-	int64_t ms = utc_now().ms - age;
-	struct timespec times[2] = { { 0, UTIME_OMIT },
-				     { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 } };
-
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
 static int make_old(void *arg, const struct store_object *object, struct err **err)
@@ -57,17 +35,6 @@ static struct store *old_cache(char *dir)
 	store_list(store, "", make_old, dir, &err);
 	assert_no_error(err);
 	return store;
-}
-
-static json_t *gc(struct store *store, bool remove, struct gc_sum *sum)
-{
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = remove };
-	json_t *rows = json_array();
-	struct err *err = NULL;
-
-	cache_gc(store, &options, keep_row, rows, sum, &err);
-	assert_no_error(err);
-	return rows;
 }
 
 static bool has_folder(const char *dir, const char *module)

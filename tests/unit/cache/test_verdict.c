@@ -1,44 +1,9 @@
 /* The verdict: each of the three sources may lie, and is caught by the others. */
-#include "tests/unit/cache/support.h"
-
-#include "jobs/cache/verdict.h"
-
-struct world {
-	struct store *store;
-	struct graph_book *book;
-	struct verify_request request;
-};
+#include "tests/unit/cache/verdict_world.h"
 
 static struct world world_of(const char *dir, const char *log)
 {
-	struct world world = { .store = open_cache(dir), .book = book_of(log) };
-
-	world.request = (struct verify_request){ .kind = jax(),
-						 .store = world.store,
-						 .book = world.book,
-						 .job_ok = true,
-						 .job_words = "exit 0" };
-	return world;
-}
-
-static void world_clear(struct world *world)
-{
-	store_freep(&world->store);
-	book_freep(&world->book);
-}
-
-static struct cache_verdict verify(const struct world *world)
-{
-	struct cache_verdict verdict = { 0 };
-	struct err *err = NULL;
-
-	cache_verify(&world->request, &verdict, &err);
-	assert_no_error(err);
-	assert_int_equal(verdict.done + verdict.failed + verdict.locked + verdict.missing,
-			 verdict.graphs);
-	assert_int_equal(json_array_size(verdict.problems), verdict.graphs - verdict.done);
-	assert_int_equal(verdict.reason == NULL, verdict.complete);
-	return verdict;
+	return world_with(jax(), dir, book_of(log));
 }
 
 #define TWO_COMPILED                                                                               \

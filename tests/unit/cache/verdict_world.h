@@ -1,0 +1,53 @@
+/*
+ * What the tests of the verdict share: a cache folder, a book and the question
+ * about both, for whichever kind.
+ */
+#ifndef STK_TESTS_UNIT_CACHE_VERDICT_WORLD_H
+#define STK_TESTS_UNIT_CACHE_VERDICT_WORLD_H
+
+#include "tests/unit/cache/support.h"
+
+#include "jobs/cache/verdict.h"
+
+struct world {
+	struct store *store;
+	struct graph_book *book;
+	struct verify_request request;
+};
+
+/* Of the cache in `dir`; takes `book`. The job says that it went well. */
+static struct world world_with(const struct compile_kind *kind, const char *dir,
+			       struct graph_book *book)
+{
+	struct world world = { .store = open_cache(dir), .book = book };
+
+	world.request = (struct verify_request){ .kind = kind,
+						 .store = world.store,
+						 .book = book,
+						 .job_ok = true,
+						 .job_words = "exit 0" };
+	return world;
+}
+
+static void world_clear(struct world *world)
+{
+	store_freep(&world->store);
+	book_freep(&world->book);
+}
+
+/* Whatever the verdict is, its numbers agree with each other. */
+static struct cache_verdict verify(const struct world *world)
+{
+	struct cache_verdict verdict = { 0 };
+	struct err *err = NULL;
+
+	cache_verify(&world->request, &verdict, &err);
+	assert_no_error(err);
+	assert_int_equal(verdict.done + verdict.failed + verdict.locked + verdict.missing,
+			 verdict.graphs);
+	assert_int_equal(json_array_size(verdict.problems), verdict.graphs - verdict.done);
+	assert_int_equal(verdict.reason == NULL, verdict.complete);
+	return verdict;
+}
+
+#endif
