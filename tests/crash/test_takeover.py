@@ -121,7 +121,7 @@ def test_stop_of_a_run_that_nobody_drives(site):
 def test_stop_takes_over_when_the_driver_dies_before_it_heard(new_site, journal):
     run = new_site(journal).one("deaf", "env.STEP_SECONDS=0.5")
     driver = trained(run)
-    driver.process.send_signal(signal.SIGSTOP)
+    driver.pause_between_writes()
     stop = run.drive("stop", run.id)
     run.wait_for(lambda: run.events("request.stop"))
     time.sleep(0.5)

@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections import Counter
@@ -42,6 +43,18 @@ class Site(Project):
 
     def env(self, **more: str) -> dict:
         return super().env(**{"STOKER_STATE": f"{self.journal}:{self.state}", **more})
+
+    def is_locked(self) -> bool:
+        """Somebody is in the middle of a write of the journal."""
+        if self.journal != "sqlite":
+            return False
+        with contextlib.closing(sqlite3.connect(self.state / "journal.db", timeout=0,
+                                                isolation_level=None)) as journal:
+            try:
+                journal.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            return False
 
     def one(self, run: str, *sets: str) -> "Run":
         self.runs.append(Run(self, run, *sets))
@@ -192,6 +205,13 @@ class Driver:
 
     def ended(self) -> bool:
         return self.process.poll() is not None
+
+    def pause_between_writes(self) -> None:
+        """Stopped at a moment at which it does not hold the journal's write lock,
+        so that others can go on writing."""
+        while self.process.send_signal(signal.SIGSTOP) or self.run.site.is_locked():
+            self.process.send_signal(signal.SIGCONT)
+            time.sleep(0.05)
 
     def kill(self) -> bool:
         """kill -9; False if it had ended by itself."""
