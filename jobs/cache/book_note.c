@@ -252,19 +252,35 @@ static bool note_key(struct graph_book *book, const struct graph_note *note)
 	return true;
 }
 
+/* NULL: there is no room for it. Where there is none, one that was named once alone,
+ * as torn lines are, makes way. */
+static struct cache_in_use *cache_of(struct graph_book *book, struct words url)
+{
+	struct cache_in_use *spare = NULL;
+
+	for (size_t i = 0; i < book->cache_count; i++) {
+		struct cache_in_use *cache = &book->caches[i];
+
+		if (strlen(cache->url) == url.len && memcmp(cache->url, url.text, url.len) == 0)
+			return cache;
+		if (!spare && cache->times == 1)
+			spare = cache;
+	}
+	if (book->cache_count < CACHES_MAX)
+		spare = &book->caches[book->cache_count++];
+	if (!spare)
+		return NULL;
+	free(spare->url);
+	*spare = (struct cache_in_use){ .url = mem_copy_n(url.text, url.len) };
+	return spare;
+}
+
 static bool note_cache(struct graph_book *book, const struct graph_note *note)
 {
-	size_t i = 0;
+	struct cache_in_use *cache = cache_of(book, note->why);
 
-	while (i < book->cache_count &&
-	       (strlen(book->caches[i].url) != note->why.len ||
-		memcmp(book->caches[i].url, note->why.text, note->why.len)))
-		i++;
-	if (i == CACHES_MAX)
-		return false;
-	if (i == book->cache_count)
-		book->caches[book->cache_count++].url = mem_copy_n(note->why.text, note->why.len);
-	book->caches[i].times++;
+	if (cache)
+		cache->times++;
 	return false;
 }
 

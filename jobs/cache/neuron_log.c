@@ -175,7 +175,8 @@ static bool read_cache(struct cursor *in, struct graph_note *ret)
 {
 	struct words ahead = line_ahead(in, URL_MAX);
 
-	if (own_length(ahead.text, ahead.len) != ahead.len || holds(ahead, "||"))
+	if (own_length(ahead.text, ahead.len) != ahead.len || holds(ahead, "||") ||
+	    holds(ahead, "/MODULE_"))
 		return false; /* it is not known where the URL ends */
 	ret->why = eat_why(in);
 	return ret->why.len > 0;

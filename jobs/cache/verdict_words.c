@@ -124,24 +124,28 @@ static bool same_cache(const char *used, const char *meant)
 	       stat(wanted, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Of the lines that name a cache, how few may name another one and still not be
+ * lines of several ranks that were torn and merged. */
+#define OTHERS_SHARE 8
+
 const char *verdict_other_cache(const struct verify_request *request)
 {
 	const char *meant = request->cache_url ? request->cache_url : store_url(request->store);
-	const char *other = NULL;
-	bool seen = false, surely = false;
-	struct book_cache cache;
+	int64_t meant_times = 0, others = 0;
+	struct book_cache cache, other = { 0 };
 
 	for (size_t n = 0; book_cache_at(request->book, n, &cache); n++) {
 		if (same_cache(cache.url, meant)) {
-			seen = true;
+			meant_times += cache.times;
 			continue;
 		}
-		/* One line alone may be two that were merged. */
-		if (!other || (!surely && cache.times > 1))
-			other = cache.url;
-		surely |= cache.times > 1;
+		others++;
+		if (cache.times > other.times)
+			other = cache;
 	}
-	return !seen || surely ? other : NULL;
+	if (meant_times == 0 && others == 1)
+		return other.url;
+	return other.times > 1 && other.times * OTHERS_SHARE >= meant_times ? other.url : NULL;
 }
 
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight)

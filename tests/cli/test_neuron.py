@@ -3,40 +3,10 @@ print, store, lock and lie as the real ones have been seen to, and the run comes
 the right verdict all the same."""
 
 import pytest
+from neuron_job import phases, verdict
 from neuron_standin import plant
-from neuron_standin.install import Installation
 
 GRAPHS = 2  # of the stand-in's script: train_step, eval_step… as far as phase 1 reaches
-
-
-@pytest.fixture
-def neuron(tmp_path):
-    return Installation(tmp_path / "neuron")
-
-
-@pytest.fixture
-def job(project, neuron):
-    neuron.train_script(project.source / "train.py")
-    project.write(command=["torchrun", "--nproc_per_node", "2", "train.py"],
-                  hyperparameters={"max_steps": 12, "lr": 0.01},
-                  compile={"kind": "neuron", "cache_url": str(project.cache), "max_steps": 3},
-                  metrics=[{"name": "step", "regex": "^step: ([0-9]+)"}, {"name": "loss", "regex": "loss: ([0-9.eE+-]+)"}],
-                  retry={"attempts": 3, "backoff": {"first": "0s", "max": "0s"}})
-    project.path = neuron.path
-
-    def run(*sets, code=0):
-        words = [word for each in sets for word in ("--set", each)]
-        return project.run(*words, code=code, env={"PATH": neuron.path})
-    project.go = run
-    return project
-
-
-def verdict(project):
-    return project.events(kind="cache.verified")[-1]
-
-
-def phases(project):
-    return [(row["phase"], row["class"]) for row in project.events(kind="attempt.ended")]
 
 
 def test_a_cold_cache_is_filled_proved_and_trained_on(job):

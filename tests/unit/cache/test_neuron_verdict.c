@@ -438,6 +438,35 @@ static void the_cache_that_was_meant_is_known_by_other_spellings(void **state)
 	assert_contains(verdict.reason, "'/other'");
 }
 
+static void torn_lines_of_many_ranks_name_no_other_cache(void **state)
+{
+	AUTO(auto_free)
+	char *meant = mem_format("Compile cache path: %s\n", (const char *)*state);
+	AUTO(auto_free)
+	char *torn = mem_format("Compile cache path: %.5s\n", (const char *)*state);
+	WORLD(N_HIT(MOD_A));
+
+	put_done(*state, MOD_A);
+	for (int rank = 0; rank < 12; rank++) {
+		AUTO(auto_free) char *mixed = mem_format(N_CACHE("/%d loss: 0.5"), rank);
+
+		neuron_scan_text(world.book, 0, mixed);
+	}
+	verdict = verify(&world);
+	assert_true(verdict.complete); /* as many caches as lines: nobody is believed */
+	cache_verdict_clear(&verdict);
+	for (int rank = 0; rank < 32; rank++)
+		neuron_scan_text(world.book, 0, rank < 2 ? torn : meant);
+	verdict = verify(&world);
+	assert_true(verdict.complete);
+	cache_verdict_clear(&verdict);
+	for (int rank = 0; rank < 8; rank++) /* the ranks of one node of four */
+		neuron_scan_text(world.book, 3, N_CACHE("/other"));
+	verdict = verify(&world);
+	assert_false(verdict.complete);
+	assert_contains(verdict.reason, "'/other'");
+}
+
 static void a_script_that_broke_off_leaves_the_cache_incomplete(void **state)
 {
 	WORLD(N_EXTRACTED(MOD_A) "There was an error in the training script.\n");
@@ -535,6 +564,7 @@ int main(void)
 		test_in_scratch(out_of_memory_asks_for_fewer_workers),
 		test_in_scratch(another_cache_in_use_is_incomplete_with_that_reason),
 		test_in_scratch(the_cache_that_was_meant_is_known_by_other_spellings),
+		test_in_scratch(torn_lines_of_many_ranks_name_no_other_cache),
 		test_in_scratch(a_script_that_broke_off_leaves_the_cache_incomplete),
 		test_in_scratch(repair_makes_this_runs_failures_todo_again),
 		test_in_scratch(a_graph_that_was_extracted_and_is_gone_is_missing),
