@@ -202,3 +202,30 @@ def test_what_graphs_depend_on_is_cold_and_named(job, change):
     assert phases(job) == [("precompile", "none"), ("train", "none")]
     assert verdict(job)["compiled"] > 0
     assert job.status()["jit"]["graphs"] == 0
+
+
+def test_what_the_spec_says_graphs_depend_on_is_part_of_the_key(job):
+    (job.source / "sizes.bin").write_text("one")
+    (job.source / ".stokerignore").write_text("sizes.bin\n")
+    job.spec["compile"]["depends_on"] = ["sizes.bin"]
+    job.write()
+    job.go()
+    (job.source / "sizes.bin").write_text("two")
+    why = job.ok("cache", "why", job.spec_path, env={"PATH": job.path}).out
+    assert "cold" in why and "sizes.bin" in why, why
+
+
+def test_late_graphs_join_the_lock_and_are_late_once(wide, job):
+    assert wide()["graphs"] == LATE
+    job.go("hyperparameters.max_steps=4")
+    assert phases(job) == [("train", "none")]
+    assert job.status()["jit"]["graphs"] == 0
+
+
+def test_a_compiler_that_runs_out_of_memory_gets_fewer_workers(job, neuron):
+    neuron.set(STANDIN_OOM_ABOVE=1, STANDIN_MEMORY_GIB=512)
+    job.go()
+    assert [row[0] for row in phases(job)] == ["precompile", "precompile", "train"]
+    assert "error code: -9" in str(job.events(kind="cache.verified")[0])
+    assert verdict(job)["complete"]
+    assert [row.get("workers") for row in job.status()["attempts"]][1] == 1

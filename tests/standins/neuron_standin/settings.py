@@ -83,6 +83,9 @@ TABLE = {
         "", "GRAPHS: the compiler is killed: Received error code: -9", "out of memory on the host"),
     "STANDIN_OOM_ABOVE": Setting(
         "", "N: so are all when the front-end has more than N workers", "the cure: a lower --num_parallel"),
+    "STANDIN_MEMORY_GIB": Setting(
+        "", "memory of the host, of which 64 GiB go to one worker (default: what this machine has)",
+        "8 workers on trn1.32xlarge"),
     "STANDIN_FULL_DISK": Setting(
         "", "GRAPHS: storing model.neff ends with ENOSPC in the middle", "a full disk"),
     "STANDIN_SOFT_FAIL": Setting(
