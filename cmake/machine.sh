@@ -39,10 +39,10 @@ sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
 	return 1
 }
 
-# A compiler that can link its sanitizers' run time.
-can_sanitize() {
-	echo 'int main(void) { return 0; }' |
-		"$1" -fsanitize=address,undefined -x c - -o /dev/null >/dev/null 2>&1
+# A clang that can link its sanitizers' and its fuzzer's run time.
+can_fuzz() {
+	echo 'int LLVMFuzzerTestOneInput(const void *p) { return !p; }' |
+		"$1" -fsanitize=fuzzer,address,undefined -x c - -o /dev/null >/dev/null 2>&1
 }
 
 # One need a line: the Debian package, then the command that finds out whether
@@ -70,7 +70,7 @@ python3-venv        find_python
 test_needs='
 git                 have git
 clang               have clang
-libclang-rt-14-dev  can_sanitize clang
+libclang-rt-14-dev  can_fuzz clang
 clang-format        have clang-format
 clang-tidy          have clang-tidy
 cppcheck            have cppcheck

@@ -30,7 +30,7 @@ def text(name: str) -> str:
 
 def is_golden(name: str) -> bool:
     """Test data: wrong on purpose, or the expected output of something."""
-    return bool(re.match(r"tests/(golden|corpus)/|tests/unit/[^/]+/data/", name))
+    return bool(re.match(r"tests/(golden|corpus|fuzz/corpus)/|tests/unit/[^/]+/data/", name))
 
 
 def c_files(*folders: str) -> list[str]:
