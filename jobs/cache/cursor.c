@@ -60,6 +60,7 @@ struct words eat_why(struct cursor *in)
 {
 	struct words why = line_ahead(in, WHY_MAX);
 
+	why.len = strnlen(why.text, why.len);
 	while (why.len > 0 && strchr(" \r\t", why.text[why.len - 1]))
 		why.len--;
 	in->at += why.len;

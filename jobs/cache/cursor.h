@@ -26,7 +26,8 @@ bool eat_number(struct cursor *in, double *ret);
 /* What is left of the line, up to `max` bytes; nothing is eaten. */
 struct words line_ahead(const struct cursor *in, size_t max);
 
-/* The rest of the line without blanks at its end, up to WHY_MAX; eaten. */
+/* The rest of the line without blanks at its end, up to WHY_MAX and to a NUL byte: it
+ * becomes a string; eaten. */
 struct words eat_why(struct cursor *in);
 
 #endif

@@ -176,7 +176,7 @@ static bool read_cache(struct cursor *in, struct graph_note *ret)
 	struct words ahead = line_ahead(in, URL_MAX);
 
 	if (own_length(ahead.text, ahead.len) != ahead.len || holds(ahead, "||") ||
-	    holds(ahead, "/MODULE_"))
+	    holds(ahead, "/MODULE_") || memchr(ahead.text, '\0', ahead.len))
 		return false; /* it is not known where the URL ends */
 	ret->why = eat_why(in);
 	return ret->why.len > 0;
@@ -418,7 +418,7 @@ static bool says_anything(struct words line)
 }
 
 /* A line without the command that failed, which is long and tells nothing, and cut
- * to what is kept. */
+ * to what is kept, and to a string. */
 static struct words tell(struct words line)
 {
 	static const char command[] = "Failed compilation with [", end[] = "]: ";
@@ -430,8 +430,7 @@ static struct words tell(struct words line)
 		line.len -= (size_t)(why + sizeof end - 1 - line.text);
 		line.text = why + sizeof end - 1;
 	}
-	if (line.len > WHY_MAX)
-		line.len = WHY_MAX;
+	line.len = strnlen(line.text, line.len < WHY_MAX ? line.len : WHY_MAX);
 	while (line.len > 0 && strchr(" \r\t", line.text[line.len - 1]))
 		line.len--;
 	return line;

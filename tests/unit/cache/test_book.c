@@ -1,5 +1,5 @@
 /* The book of graphs: each graph once, whoever prints it how often. */
-#include "tests/unit/cache/support.h"
+#include "tests/unit/cache/neuron.h"
 
 static struct book_counts counts_of(const struct graph_book *book)
 {
@@ -177,6 +177,25 @@ static void a_full_book_says_what_it_dropped(void **state)
 	assert_int_equal(counts_of(book).dropped, 10);
 }
 
+/* A file that was written from two places at once can have holes, which read as NUL. */
+static void a_hole_in_the_log_does_not_hide_the_cache_in_use(void **state)
+{
+	static const char holed[] = "Compile cache path: s3://a\0b\n"
+				    "CalledProcessError: Command x.MODULE_77+e30acd3a.pb "
+				    "returned non-zero exit status\0 70\n";
+	AUTO(book_freep) struct graph_book *book = book_new();
+	struct book_cache cache;
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		book_scan(book, compile_kind_find("neuron"), 0, holed, sizeof holed - 1);
+	neuron_scan_text(book, 0, N_CACHE("s3://bucket"));
+	assert_true(book_cache_at(book, 0, &cache));
+	assert_string_equal(cache.url, "s3://bucket");
+	assert_false(book_cache_at(book, 1, &cache));
+	assert_string_equal(book_at(book, 0)->failed, "returned non-zero exit status");
+}
+
 static void the_json_puts_the_costly_misses_first(void **state)
 {
 	AUTO(book_freep)
@@ -208,6 +227,7 @@ int main(void)
 		cmocka_unit_test(a_real_truncated_entry_is_one_miss_among_hits),
 		cmocka_unit_test(compiles_past_a_switched_off_cache_are_seen),
 		cmocka_unit_test(a_full_book_says_what_it_dropped),
+		cmocka_unit_test(a_hole_in_the_log_does_not_hide_the_cache_in_use),
 		cmocka_unit_test(the_json_puts_the_costly_misses_first),
 	};
 
