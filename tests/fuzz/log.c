@@ -21,6 +21,12 @@ static bool has(struct words words)
 	return words.len > 0;
 }
 
+/* It will be a string. */
+static bool no_nul(struct words words)
+{
+	return !has(words) || !memchr(words.text, '\0', words.len);
+}
+
 static bool one_line(struct words words)
 {
 	return !has(words) || !memchr(words.text, '\n', words.len);
@@ -30,6 +36,7 @@ static void check_words(const struct log_fuzz *fuzz, const struct graph_note *no
 {
 	MUST(one_line(note->key) && one_line(note->name) && one_line(note->why) &&
 	     one_line(note->place));
+	MUST(no_nul(note->key) && no_nul(note->why) && no_nul(note->place));
 	MUST(note->why.len <= WHY_MAX && note->name.len <= GRAPH_NAME_MAX);
 	MUST(!has(note->key) || fuzz->is_key(note->key.text, note->key.len));
 	MUST(!has(note->place) || fuzz->kind->placed);
@@ -155,7 +162,7 @@ static void check_first_error(const struct log_fuzz *fuzz, struct span log)
 	if (!fuzz->kind->first_error)
 		return;
 	words = fuzz->kind->first_error(log.text, log.len);
-	MUST(within(words, log) && one_line(words) && words.len <= WHY_MAX);
+	MUST(within(words, log) && one_line(words) && no_nul(words) && words.len <= WHY_MAX);
 }
 
 /* No message reaches over the end of a line: read line by line, without the line
