@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #define CHUNK 65536
+#define MAGIC 4 /* bytes that tell the formats apart */
 
 struct reader {
 	int fd;
@@ -19,18 +20,24 @@ struct reader {
 	bool failed; /* errno says why */
 };
 
-/* False at the end of the file. */
-static bool refill(struct reader *in)
+/* More bytes behind those that are there; false at the end of the file. */
+static bool read_more(struct reader *in)
 {
 	ssize_t got;
 
 	do
-		got = read(in->fd, in->bytes, sizeof in->bytes);
+		got = read(in->fd, in->bytes + in->have, sizeof in->bytes - in->have);
 	while (got < 0 && errno == EINTR);
 	in->failed = got < 0;
-	in->at = 0;
-	in->have = got > 0 ? (size_t)got : 0;
+	in->have += got > 0 ? (size_t)got : 0;
 	return got > 0;
+}
+
+/* False at the end of the file. */
+static bool refill(struct reader *in)
+{
+	in->at = in->have = 0;
+	return read_more(in);
 }
 
 static bool take(struct reader *in, unsigned char *to, size_t len)
@@ -150,8 +157,10 @@ int frame_inspect(int fd, enum entry_state *ret_state, const char **ret_why)
 		*ret_why = "it has no bytes";
 		return in.failed ? -1 : 0;
 	}
-	if (in.have >= 4 && memcmp(in.bytes, "\x28\xb5\x2f\xfd", 4) == 0) {
-		in.at = 4;
+	while (in.have < MAGIC && read_more(&in))
+		; /* a read may bring less than there is */
+	if (in.have >= MAGIC && memcmp(in.bytes, "\x28\xb5\x2f\xfd", MAGIC) == 0) {
+		in.at = MAGIC;
 		fault = zstd_fault(&in);
 	} else if (in.bytes[0] == 0x78) {
 		fault = zlib_fault(&in);

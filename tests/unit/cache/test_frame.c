@@ -2,6 +2,7 @@
 #include "tests/unit/cache/support.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "jobs/cache/frame.h"
 
@@ -28,6 +29,31 @@ static void real_entries_are_whole(void **state)
 
 	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
 	assert_int_equal(state_of(*state, zstd.text, zstd.len), ENTRY_DONE);
+}
+
+/* Reads of a network file system, and those that a signal ends, bring what they have. */
+static void an_entry_is_whole_however_short_the_reads_are(void **state)
+{
+	static const char *const names[] = { "entry_zlib.hex", "entry_zstd.hex" };
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		AUTO(sb_release) struct sb whole = data_hex(names[i]);
+		enum entry_state found = ENTRY_STATES;
+		const char *why = NULL;
+		int ends[2];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+		for (size_t at = 0, piece = 1; at < whole.len; at += piece, piece *= 2) {
+			if (piece > whole.len - at)
+				piece = whole.len - at;
+			assert_int_equal(send(ends[1], whole.text + at, piece, 0), piece);
+		}
+		close(ends[1]);
+		assert_int_equal(frame_inspect(ends[0], &found, &why), 0);
+		close(ends[0]);
+		assert_int_equal(found, ENTRY_DONE);
+	}
 }
 
 static void an_entry_cut_at_any_byte_is_not_whole(void **state)
@@ -105,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_in_scratch(real_entries_are_whole),
+		test_in_scratch(an_entry_is_whole_however_short_the_reads_are),
 		test_in_scratch(an_entry_cut_at_any_byte_is_not_whole),
 		test_in_scratch(a_flipped_bit_in_a_zlib_entry_is_found),
 		test_in_scratch(bytes_behind_a_zlib_stream_do_no_harm),
