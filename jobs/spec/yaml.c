@@ -294,6 +294,8 @@ static const struct syntax_row {
 	  false },
 	{ "did not find expected '-' indicator", "the list above goes on wrongly here",
 	  "line the '-' of all items up exactly", false },
+	{ "did not find expected node content", "a value is missing here",
+	  "close every '[' and '{'; quote a text that begins with ',', ']' or '}'", false },
 	{ "did not find expected <document start>", "something follows the end of the spec",
 	  "line all top-level fields up at the first column", false },
 	{ "found a tab character", "a tab in the indentation", "indent with spaces", false },
@@ -322,11 +324,28 @@ static bool bad_start(struct reader *reader, struct mark at, char c)
 	return true;
 }
 
+/* libyaml ends a last line that nobody has ended: what is wrong at the end of the text
+ * would then be on a line that is not there. */
+static struct mark problem_place(const struct reader *reader, yaml_mark_t mark, const char *text,
+				 size_t len)
+{
+	struct mark at = mark_of(reader, mark);
+	size_t characters = 0;
+
+	if (mark.column > 0 || mark.line == 0 || len == 0 || strchr("\r\n", text[len - 1]))
+		return at;
+	for (size_t i = 0; i < len; i++)
+		characters += ((unsigned char)text[i] & 0xc0) != 0x80;
+	if (mark.index < characters)
+		return at;
+	return (struct mark){ at.line - 1, bytes_mark(text, len).column, at.set };
+}
+
 static void syntax_error(struct reader *reader, const yaml_parser_t *parser, const char *text,
 			 size_t len)
 {
 	const char *problem = parser->problem ? parser->problem : "no YAML";
-	struct mark at = mark_of(reader, parser->problem_mark);
+	struct mark at = problem_place(reader, parser->problem_mark, text, len);
 
 	if (parser->error == YAML_READER_ERROR)
 		at = bytes_mark(text, parser->problem_offset < len ? parser->problem_offset : len);
