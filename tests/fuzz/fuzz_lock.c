@@ -237,17 +237,28 @@ static void check_still_there(const struct memory_store *store, char *const *pat
 		MUST(memory_store_find(store, paths[i]));
 }
 
-/* Repairing takes nothing away that any lock pins as it is. */
+/* Every graph as a problem: so an old report may look when others have mended all. */
+static struct lock_report old_report(const struct compile_lock *lock)
+{
+	struct lock_report report = { .count = lock->count };
+
+	report.problems = mem_zero(lock->count, sizeof *report.problems);
+	for (size_t i = 0; i < lock->count; i++)
+		report.problems[i] =
+			(struct lock_problem){ .graph = i, .fault = LOCK_CHANGED, .size = 1 };
+	return report;
+}
+
+/* Repairing takes nothing away that any lock pins as it is, whatever was seen before. */
 static void check_repair(struct memory_store *store, const struct lock_set *set)
 {
 	AUTO(auto_strv) char **good = named_paths(store, set, true);
 
 	for (size_t i = 0; i < set->count; i++) {
-		AUTO(lock_report_clear) struct lock_report report = { 0 };
+		AUTO(lock_report_clear) struct lock_report report = old_report(set->locks[i]);
 		AUTO(err_freep) struct err *err = NULL;
 		json_auto_t *removed = NULL;
 
-		MUST(lock_check(&store->base, set->locks[i], &report, &err) == 0);
 		MUST(lock_repair(&store->base, set->locks[i], &report, &removed, &err) == 0);
 		MUST(json_array_size(removed) <= report.count);
 	}
