@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/cache/content.h"
+#include "jobs/cache/key_claim.h"
 #include "jobs/cache/listing.h"
 #include "jobs/cache/lock_file.h"
 
@@ -242,6 +243,17 @@ int lock_file_replace(struct store *store, const struct compile_lock *lock, cons
 	return store_replace_if_same(store, object, tag, text, strlen(text), err);
 }
 
+int lock_tag(struct store *store, const char *graph_key, char ret_tag[STORE_TAG], struct err **err)
+{
+	AUTO(auto_free) char *object = lock_object_key(graph_key);
+	struct store_object there;
+	int found = store_stat(store, object, &there, err);
+
+	if (found > 0)
+		memcpy(ret_tag, there.tag, sizeof there.tag);
+	return found < 0 ? err_wrap(err, "cannot look for the compile lock") : found;
+}
+
 int lock_load(struct store *store, const char *graph_key, struct compile_lock **ret,
 	      char **ret_damage, struct err **err)
 {
@@ -273,12 +285,15 @@ static void add_damaged(json_t *damaged, const char *object, const char *what)
 	json_array_append_new(damaged, row);
 }
 
-/* The objects below LOCK_PREFIX; names only, so that the listing stays short. */
+/* The objects below LOCK_PREFIX but for claims; names only, so that the listing stays
+ * short. */
 static int collect(void *arg, const struct store_object *object, struct err **err)
 {
 	json_t *names = arg;
 
 	(void)err;
+	if (key_claim_is(object->key))
+		return 0;
 	if (json_array_size(names) == LOCKS_MAX)
 		return 1;
 	json_array_append_new(names, js_text(object->key, strlen(object->key)));

@@ -95,6 +95,10 @@ int lock_refresh_others(struct store *store, const struct compile_lock *lock, js
 int lock_load(struct store *store, const char *graph_key, struct compile_lock **ret,
 	      char **ret_damage, struct err **err);
 
+/* Without reading it: 1 and the tag of what lies there, which changes with it; 0 absent;
+ * -1 the store failed. */
+int lock_tag(struct store *store, const char *graph_key, char ret_tag[STORE_TAG], struct err **err);
+
 /* One graph of a lock that is not as the lock says. */
 enum lock_fault {
 	LOCK_SAME,

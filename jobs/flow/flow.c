@@ -47,6 +47,17 @@ bool flow_copy_whole(char *to, size_t size, const char *text)
 	return true;
 }
 
+void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX])
+{
+	/* No attempt has the number 0. */
+	flow_nonce(flow, PHASE_PRECOMPILE, 0, ret_nonce);
+}
+
+bool flow_keeps_key(const struct flow *flow)
+{
+	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_VERIFY;
+}
+
 /* splitmix64 (Steele, Lea, Flood 2014): every input bit moves every output bit. */
 static uint64_t mix64(uint64_t x)
 {

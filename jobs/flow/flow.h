@@ -116,6 +116,10 @@ struct flow {
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
 	bool incomplete_retried;
+	/* One run at a time precompiles for a graph key. `key_held`: the claim on it was
+	 * taken for the attempt of phase 1 that comes next; `key_waited`: another run has
+	 * it, as far as is known; `anew`: phase 1 is to run whatever the lock says. */
+	bool key_held, key_waited, anew;
 	/* Phase 1 ended with a failure of the compiler, and with this exit status: its
 	 * front-ends are not always right about it. */
 	bool compile_failed, compile_last; /* and no retry is left */
@@ -161,6 +165,12 @@ struct flow {
 enum wish_kind {
 	WISH_RECORD,      /* append `event`, then step with it */
 	WISH_CHECK_CACHE, /* → cache.checked */
+	WISH_CLAIM_KEY,   /* take the claim on the graph key, or see that it is still ours →
+			   * cache.claimed | cache.waiting (once for each run that has it; then
+			   * nothing, and come back soon). With `recheck` the cache is looked
+			   * at once the claim is ours, and when its lock changes while another
+			   * has it: warm → cache.checked. Nothing is recorded while that cannot
+			   * be found out. */
 	WISH_FIND,        /* does the engine know `job`? → attempt.submitted | attempt.missing */
 	WISH_SUBMIT, /* → attempt.submitted | attempt.uncertain | attempt.ended (definite no) */
 	WISH_WATCH, /* → attempt.claimed | attempt.lost | attempt.found | attempt.ended, progress */
@@ -185,6 +195,7 @@ struct wish {
 	const char *resumed_from; /* SUBMIT: URL of a checkpoint, or NULL */
 	int64_t workers;          /* SUBMIT: compile processes at once; 0: as many as ever */
 	int64_t below;            /* CHOOSE_CHECKPOINT: only steps less than this */
+	bool recheck;             /* CLAIM_KEY: another run may have filled the cache */
 	struct utc until;         /* WAIT; DRAIN: how long it may take */
 	/* RECORD; its strings are borrowed from the flow and from `text` here, so
 	 * a wish is not copied, and is gone with the next flow_wishes(). */
@@ -199,6 +210,14 @@ struct wishes {
 };
 
 void flow_init(struct flow *flow, const struct flow_policy *policy);
+
+/* By which a run knows its own claim on the graph key: the same for all its drivers,
+ * and for no other run. */
+void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX]);
+
+/* Whether the claim on the graph key is this run's to renew: from phase 1 to the
+ * verdict on the cache. */
+bool flow_keeps_key(const struct flow *flow);
 
 /* Apply one journalled event. Late news (of another attempt or phase than the
  * current one) and events that mean nothing in this state change nothing but

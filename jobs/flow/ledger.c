@@ -6,7 +6,8 @@
 #include "jobs/flow/inside.h"
 
 const struct ledger_row ledger_rows[BIN_COUNT] = {
-	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed" },
+	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed; cache.waiting to "
+				 "cache.claimed or cache.checked" },
 	[BIN_PROVISION] = { "provision", "the engine's word before attempt.claimed" },
 	[BIN_PULL] = { "pull", "the engine's word before attempt.claimed" },
 	[BIN_SETUP] = { "setup", "attempt.claimed to the first step of a fresh training, "
@@ -390,6 +391,15 @@ static void on_ended(struct ledger *l, const struct event *ev)
 		l->stage = l->phase == PHASE_PRECOMPILE ? STAGE_VERIFY : STAGE_DONE;
 }
 
+/* Another run's work is waited for, as machines are: in the queue. */
+static void on_key(struct ledger *l)
+{
+	if (l->stage != STAGE_READY && l->stage != STAGE_BACKOFF)
+		return;
+	spend_wait(l, l->at, BIN_QUEUE);
+	l->stage = STAGE_READY;
+}
+
 static void on_retry(struct ledger *l, const struct event *ev)
 {
 	if (l->stage == STAGE_BACKOFF)
@@ -449,6 +459,10 @@ static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 	case EV_CACHE_CHECKED:
 	case EV_CACHE_VERIFIED:
 		on_cache(l);
+		break;
+	case EV_CACHE_CLAIMED:
+	case EV_CACHE_WAITING:
+		on_key(l);
 		break;
 	case EV_CHECKPOINT_CHOSEN:
 		if (!is_under_way(l))

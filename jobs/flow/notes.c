@@ -15,7 +15,7 @@ void note_driver(struct flow *f, const struct event *ev)
 {
 	if (ev->epoch > f->epoch)
 		f->epoch = ev->epoch;
-	f->leaving = false;
+	f->leaving = f->key_held = false;
 	if (f->state == FLOW_PRECOMPILE || f->state == FLOW_TRAIN)
 		f->unseen_since = f->at;
 }
@@ -24,11 +24,27 @@ void note_cache(struct flow *f, const struct event *ev)
 {
 	f->cache = ev->verdict;
 	f->cache_proved = ev->verdict == CACHE_WARM;
+	f->key_waited = false;
+}
+
+void note_key(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->key_held = true;
+	f->key_waited = false;
+}
+
+void note_key_waited(struct flow *f, const struct event *ev)
+{
+	(void)ev;
+	f->key_held = false;
+	f->key_waited = true;
 }
 
 void note_verdict(struct flow *f, const struct event *ev)
 {
 	f->cache_proved = ev->complete;
+	f->anew = false;
 	if (!ev->complete)
 		f->incomplete_retried = f->fewer_workers = true;
 	else /* whatever went wrong on the way there */
@@ -39,7 +55,7 @@ void note_intent(struct flow *f, const struct event *ev)
 {
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
-	f->claimed = f->started = f->chosen = f->jit_told = false;
+	f->claimed = f->started = f->chosen = f->key_held = f->jit_told = false;
 	f->jit_graphs = 0;
 	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
 	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
@@ -238,6 +254,7 @@ void note_room(struct flow *f, const struct event *ev)
 		note_failure(f, ev);
 	f->recompile = f->cache_proved = f->incomplete_retried = f->fewer_workers = false;
 	f->compile_failed = f->compile_last = false;
+	f->anew = true;
 	f->cache = CACHE_COLD;
 	f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
 }

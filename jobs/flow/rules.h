@@ -14,6 +14,8 @@
 void note_creation(struct flow *f, const struct event *ev);
 void note_driver(struct flow *f, const struct event *ev);
 void note_cache(struct flow *f, const struct event *ev);
+void note_key(struct flow *f, const struct event *ev);
+void note_key_waited(struct flow *f, const struct event *ev);
 void note_verdict(struct flow *f, const struct event *ev);
 void note_intent(struct flow *f, const struct event *ev);
 void note_submission(struct flow *f, const struct event *ev);

@@ -42,6 +42,12 @@ static bool is_cold(const struct flow *f, const struct event *ev)
 	return f->policy.compiles && ev->verdict != CACHE_WARM;
 }
 
+/* What another run has filled meanwhile. */
+static bool is_warm_now(const struct flow *f, const struct event *ev)
+{
+	return !f->anew && ev->verdict == CACHE_WARM;
+}
+
 static bool went_well(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && ev->class == CLASS_NONE;
@@ -199,6 +205,14 @@ static const struct rule rules[] = {
 	  "a cold cache is filled first" },
 	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, NULL, note_cache, GO(TRAIN),
 	  "a warm cache, or none, needs no precompile job" },
+
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CLAIMED, NULL, note_key, STAY,
+	  "phase 1 is begun by the run that has the claim on its graph key" },
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_WAITING, NULL, note_key_waited, STAY,
+	  "a run waits while another one precompiles for its graph key" },
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, is_warm_now, note_cache,
+	  GO(TRAIN),
+	  "what another run has filled meanwhile needs no phase 1 any more" },
 
 	{ WORKING, WITH(NONE) | WITH(BACKOFF), EV_ATTEMPT_INTENDED,
 	  next, note_intent, NOW(INTENDED),

@@ -109,11 +109,23 @@ static void wish_limit(const struct flow *flow, enum run_limit limit, struct utc
 	EVENT_SET_STR(ev, reason, wish->text[0]);
 }
 
-/* The next attempt: it goes on from a checkpoint that is proved just before. */
+/* For each attempt of phase 1 anew: much time can lie between two. What another run
+ * has proved since is as good as one's own, but not where its lock is in doubt, nor
+ * after a verdict of one's own that the cache is not complete. */
+static void wish_key(const struct flow *flow, struct wishes *ret)
+{
+	add(ret, WISH_CLAIM_KEY, flow)->recheck =
+		!flow->anew && (flow->key_waited || flow->attempts[PHASE_PRECOMPILE] == 0);
+}
+
+/* The next attempt: one of phase 1 has the claim on the graph key, one of training
+ * goes on from a checkpoint that is proved just before. */
 static void wish_next(const struct flow *flow, struct utc now, struct wishes *ret)
 {
 	if (flow->phase == PHASE_TRAIN && flow->attempts[PHASE_TRAIN] > 0 && !flow->chosen)
 		add(ret, WISH_CHOOSE_CHECKPOINT, flow)->below = flow->below;
+	else if (flow->phase == PHASE_PRECOMPILE && !flow->key_held)
+		wish_key(flow, ret);
 	else
 		wish_intent(flow, now, ret);
 }

@@ -228,6 +228,7 @@ static void release(struct agent *agent)
 	auto_close(&agent->pipe_fd);
 	keeper_kill(&agent->keeper);
 	keeper_release(&agent->keeper);
+	renewal_release(&agent->renewal);
 	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
 	envlist_release(&agent->env);

@@ -22,6 +22,7 @@
 #include "jobs/node/drain.h"
 #include "jobs/node/envlist.h"
 #include "jobs/node/keeper.h"
+#include "jobs/node/renewal.h"
 #include "jobs/node/relay.h"
 #include "jobs/node/report.h"
 #include "jobs/node/task.h"
@@ -52,6 +53,7 @@ struct agent {
 
 	struct watchdog watchdog;
 	struct drain drain;
+	struct renewal renewal;
 	struct keeper keeper;
 	struct watch *keeper_timer;
 	int keeper_starts;

@@ -308,6 +308,7 @@ static void on_heartbeat(void *arg)
 	else if (!drain_look(agent) && peer_failed(agent))
 		supervise_stop(agent, STOPPED_PEER);
 	keep_checkpoints(agent);
+	renewal_look(&agent->renewal, &agent->task);
 	if (!agent->state)
 		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 }

@@ -9,6 +9,7 @@
 struct status {
 	json_t *root;     /* the fields that events set directly */
 	json_t *attempts; /* array, newest last */
+	char *waits;      /* for another run, in words; NULL: for none */
 	json_t *rejected; /* by the newest choice of a checkpoint; NULL: none */
 	bool begun, ended, left, stop_requested;
 	enum phase phase;
@@ -34,6 +35,7 @@ void status_freep(struct status **status)
 	json_decref((*status)->root);
 	json_decref((*status)->attempts);
 	json_decref((*status)->rejected);
+	free((*status)->waits);
 	free(*status);
 	*status = NULL;
 }
@@ -240,6 +242,29 @@ static void on_cache_checked(struct status *status, const struct event *ev)
 		put_int(cache, ev, EVF_graphs, "done");
 }
 
+/* Another run precompiles the same graphs. */
+static void on_cache_waiting(struct status *status, const struct event *ev)
+{
+	json_t *holder = json_object();
+	struct utc since = { EVENT_HAS(ev, since) ? ev->since : ev->at.ms };
+
+	js_put_str(holder, "run", ev->holder);
+	put_text(holder, ev, EVF_host);
+	js_put(holder, "since", utc_json(since));
+	js_put(section(status, "cache"), "waits_for", holder);
+	free(status->waits);
+	status->waits =
+		mem_format("run %s%s%s, which precompiles the same graphs", ev->holder,
+			   EVENT_HAS(ev, host) ? " on " : "", EVENT_HAS(ev, host) ? ev->host : "");
+}
+
+static void end_cache_wait(struct status *status)
+{
+	if (status->waits)
+		json_object_del(section(status, "cache"), "waits_for");
+	free(TAKE(status->waits));
+}
+
 static void on_verified(struct status *status, const struct event *ev)
 {
 	json_t *cache = section(status, "cache");
@@ -295,6 +320,7 @@ static void on_run_ended(struct status *status, const struct event *ev)
 	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
 
 	status->ended = true;
+	end_cache_wait(status);
 	js_put_str(status->root, "state", outcome_names[ev->state]);
 	js_put(status->root, "exit_code", json_integer(ev->exit_code));
 	js_put(status->root, "ended", utc_json(ev->at));
@@ -341,7 +367,14 @@ void status_add(struct status *status, const struct event *ev)
 		status->left = true;
 		js_put(status->root, "driver", json_null());
 		break;
+	case EV_CACHE_WAITING:
+		on_cache_waiting(status, ev);
+		break;
+	case EV_CACHE_CLAIMED:
+		end_cache_wait(status);
+		break;
 	case EV_CACHE_CHECKED:
+		end_cache_wait(status);
 		on_cache_checked(status, ev);
 		break;
 	case EV_ATTEMPT_INTENDED:
@@ -417,6 +450,8 @@ static const char *waiting_for(const struct status *status, struct utc now)
 
 	if (status->left)
 		return "a driver: 'stoker resume' takes it up";
+	if (status->waits)
+		return status->waits;
 	if (status->until.ms > now.ms)
 		return "the next attempt";
 	if (state && strcmp(state, "lost") == 0)

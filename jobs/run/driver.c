@@ -194,6 +194,12 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 		return record_wish(driver, wish, err);
 	case WISH_CHECK_CACHE:
 		return driver_check_cache(driver, err);
+	case WISH_CLAIM_KEY:
+		if (driver_claim_key(driver, wish, &wait_ms, err) < 0)
+			return -1;
+		if (wait_ms > 0)
+			wake_in(driver, wait_ms);
+		return 0;
 	case WISH_FIND:
 		return driver_find(driver, wish, err);
 	case WISH_SUBMIT:
@@ -265,6 +271,7 @@ static void pump(struct driver *driver)
 		struct wishes wishes;
 
 		before = driver->seq;
+		driver_settle_key(driver);
 		flow_wishes(&driver->flow, driver_now(driver), &wishes);
 		for (int i = 0; i < wishes.count && driver->seq == before && !driver->left; i++) {
 			if (!may_act(driver))
@@ -404,6 +411,7 @@ static int drive(struct driver *driver, struct err **err)
 	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
 	if (lease_due(driver->lease) >= 0)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
+	driver_keep_key(driver);
 	wake_in(driver, 0);
 	if (loop_run(driver->loop, err) < 0)
 		return -1;
@@ -421,6 +429,7 @@ static int drive(struct driver *driver, struct err **err)
 static void driver_release(struct driver *driver)
 {
 	watch_close(driver);
+	driver_leave_key(driver);
 	ckpt_watch_freep(&driver->leftovers);
 	if (driver->engine)
 		driver->engine->ops->close(driver->engine);

@@ -1,13 +1,14 @@
 /*
  * What the parts of the driver share: driver.c (life, journal, wishes),
  * submit.c (a wish becomes a job), watch.c and ending.c (a job becomes events),
- * checkpoints.c, proof.c (the cache), interrupt.c. Included by these alone.
+ * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these alone.
  */
 #ifndef STK_RUN_DRIVER_INSIDE_H
 #define STK_RUN_DRIVER_INSIDE_H
 
 #include "jobs/base/loop.h"
 #include "jobs/cache/book.h"
+#include "jobs/cache/key_claim.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/flow.h"
 #include "jobs/run/driver.h"
@@ -46,6 +47,11 @@ struct driver {
 	 * whether it was said if it really did */
 	int64_t resume_step;
 	bool continuity_known;
+	/* the claim on the graph key, once it was wanted; the run that is waited for, as
+	 * journalled; the lock as it was when it was last looked at */
+	struct key_claim key;
+	char *waited_for;
+	char lock_seen[STORE_TAG];
 	/* an unfinished verification: what the last look saw, and when */
 	char seen[65];
 	struct mono seen_at;
@@ -123,7 +129,22 @@ int driver_check_cache(struct driver *driver, struct err **err);
 /* Before a run begins: what the compiler could not make either is an error here. */
 int driver_make_cache(struct driver *driver, struct err **err);
 int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
+/* Another run may have filled the cache: if so, cache.checked is recorded. If not, and
+ * `mine` (the claim on the graph key is ours), bad entries of its lock are removed.
+ * Reads nothing where there is no lock. */
+int driver_recheck_cache(struct driver *driver, bool mine, bool *ret_warm, struct err **err);
 /* A training that succeeded: graphs it compiled late join the lock. */
 int driver_join_late(struct driver *driver, struct err **err);
+
+/* key.c: carry out WISH_CLAIM_KEY. `ret_wait_ms` > 0: another run has it, come back
+ * then. */
+int driver_claim_key(struct driver *driver, const struct wish *wish, int64_t *ret_wait_ms,
+		     struct err **err);
+/* Renew the claim while it is this run's to keep, from now on and until the loop ends. */
+void driver_keep_key(struct driver *driver);
+/* Give it up as soon as it is not. */
+void driver_settle_key(struct driver *driver);
+/* This driver ends; phase 1 may go on without it. */
+void driver_leave_key(struct driver *driver);
 
 #endif

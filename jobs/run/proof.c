@@ -74,38 +74,75 @@ static int view_cache(struct driver *driver, struct cache_view *ret, int64_t *re
 	return err_hint(err, "wait until other runs have compiled, then resume this one");
 }
 
+/* A compiler does not replace what is there: a bad entry of our lock would stay bad
+ * through phase 1. */
+static int repair_lock(struct driver *driver, const struct cache_view *view, struct err **err)
+{
+	json_auto_t *removed = NULL;
+
+	if (view->verdict != CACHE_COLD || !view->lock || view->report.count == 0)
+		return 0;
+	if (lock_repair(driver->cache, view->lock, &view->report, &removed, err) < 0)
+		return -1;
+	return record_removed(driver, removed, "entries of its lock had been damaged", err);
+}
+
+static int record_check(struct driver *driver, const struct cache_view *view, int64_t taken,
+			struct err **err)
+{
+	struct event ev = { .kind = EV_CACHE_CHECKED };
+	AUTO(auto_free) char *reason = NULL;
+
+	reason = taken == 0 ? mem_copy(view->reason)
+			    : mem_format("%s; entries compiled anew that it took over from other "
+					 "locks: %lld",
+					 view->reason, (long long)taken);
+	EVENT_SET(&ev, verdict, view->verdict);
+	EVENT_SET_STR(&ev, graph_key,
+		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	if (view->lock)
+		EVENT_SET(&ev, graphs, view->graphs);
+	if (json_array_size(view->changed))
+		EVENT_SET(&ev, changed, view->changed);
+	EVENT_SET_STR(&ev, reason, reason);
+	return driver_record(driver, &ev, err);
+}
+
 int driver_check_cache(struct driver *driver, struct err **err)
 {
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
-	AUTO(auto_free) char *reason = NULL;
-	struct event ev = { .kind = EV_CACHE_CHECKED };
 	int64_t taken;
 
 	if (view_cache(driver, &view, &taken, err) < 0)
 		return -1;
-	reason = taken == 0 ? mem_copy(view.reason)
-			    : mem_format("%s; entries compiled anew that it took over from other "
-					 "locks: %lld",
-					 view.reason, (long long)taken);
-	/* A compiler does not replace what is there: a bad entry of our lock would
-	 * stay bad through phase 1. */
-	if (view.verdict == CACHE_COLD && view.lock && view.report.count > 0) {
-		json_auto_t *removed = NULL;
+	/* Before phase 1 this waits for the claim on the graph key: what looks damaged
+	 * may be another run's, fresh from its compiler. */
+	if (!driver->flow.policy.compiles && repair_lock(driver, &view, err) < 0)
+		return -1;
+	return record_check(driver, &view, taken, err);
+}
 
-		if (lock_repair(driver->cache, view.lock, &view.report, &removed, err) < 0 ||
-		    record_removed(driver, removed, "entries of its lock had been damaged", err) <
-			    0)
-			return -1;
-	}
-	EVENT_SET(&ev, verdict, view.verdict);
-	EVENT_SET_STR(&ev, graph_key,
-		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
-	if (view.lock)
-		EVENT_SET(&ev, graphs, view.graphs);
-	if (json_array_size(view.changed))
-		EVENT_SET(&ev, changed, view.changed);
-	EVENT_SET_STR(&ev, reason, reason);
-	return driver_record(driver, &ev, err);
+int driver_recheck_cache(struct driver *driver, bool mine, bool *ret_warm, struct err **err)
+{
+	const char *key = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
+	char tag[STORE_TAG];
+	int64_t taken;
+	int found = lock_tag(driver->cache, key, tag, err);
+
+	*ret_warm = false;
+	if (found <= 0)
+		return found;
+	/* Nothing is learned from the same lock again, but that it is ours to repair. */
+	if (!mine && strcmp(tag, driver->lock_seen) == 0)
+		return 0;
+	memcpy(driver->lock_seen, tag, sizeof tag);
+	if (view_cache(driver, &view, &taken, err) < 0)
+		return -1;
+	*ret_warm = view.verdict == CACHE_WARM;
+	if (*ret_warm)
+		return record_check(driver, &view, taken, err);
+	return mine ? repair_lock(driver, &view, err) : 0;
 }
 
 static struct lock_facts facts_of(const struct driver *driver)

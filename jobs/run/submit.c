@@ -163,13 +163,21 @@ static json_t *env_json(const struct driver *driver, const struct wish *wish, co
 	return env;
 }
 
-static void put_compile(json_t *order, const json_t *compile, const struct wish *wish)
+static void put_compile(json_t *order, const struct driver *driver, const json_t *compile,
+			const struct wish *wish)
 {
 	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
 				   js_str(compile, "cache"));
 
 	if (wish->workers > 0)
 		js_put(object, "workers", json_integer(wish->workers));
+	if (wish->phase == PHASE_PRECOMPILE) {
+		char nonce[FLOW_ID_MAX];
+
+		flow_key_nonce(&driver->flow, nonce);
+		js_put_str(object, "graph_key", js_str(compile, "graph_key"));
+		js_put_str(object, "claim", nonce);
+	}
 	js_put(order, "compile", object);
 }
 
@@ -198,7 +206,7 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	js_put(order, "env", env_json(driver, wish, phase));
 	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
 	if (compile)
-		put_compile(order, compile, wish);
+		put_compile(order, driver, compile, wish);
 	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
 	js_put(order, "scratch", json_boolean(wish->phase == PHASE_PRECOMPILE));
 	if (wish->phase == PHASE_TRAIN)

@@ -35,7 +35,9 @@
  *    "command": [argv…], "env": {name: value…}   (no secret values),
  *    "secrets": [names of variables that the agent's own environment holds],
  *    "compile": {"kind", "cache": directory, "workers": compile processes at
- *             once, after memory ran out (absent: as many as ever)},
+ *             once, after memory ran out (absent: as many as ever),
+ *             "graph_key", "claim": in precompile, the run's own nonce in the claim
+ *                     on that key (jobs/cache/key_claim.h), which node 0 renews},
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
  *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
  *             node-<k>/output (meaningless with "scratch"),
