@@ -44,6 +44,7 @@ struct story {
 		const char *url;
 	} marked[32]; /* what the store holds, complete */
 	int marked_count;
+	const char *key_holder; /* another run that has the graph key, NULL: none */
 	struct utc now;
 };
 
@@ -113,6 +114,9 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 		break;
 	case WISH_CHECK_CACHE:
 		snprintf(text, size, "check the cache");
+		break;
+	case WISH_CLAIM_KEY:
+		snprintf(text, size, "claim the graph key%s", w->recheck ? ", and look again" : "");
 		break;
 	case WISH_FIND:
 		snprintf(text, size, "find %s %d", phase, attempt);
@@ -189,6 +193,16 @@ static inline void story_apply(struct story *s, const struct event *ev)
 	story_tell_wishes(s, kept->at.ms);
 }
 
+static inline struct event key_event(enum event_kind kind)
+{
+	struct event ev = { .kind = kind };
+
+	EVENT_SET_STR(&ev, graph_key, "0123");
+	if (kind == EV_CACHE_WAITING)
+		EVENT_SET_STR(&ev, holder, "other");
+	return ev;
+}
+
 /* What the store holds, as the driver's answer. */
 static inline struct event story_choice(const struct story *s, int64_t below)
 {
@@ -207,7 +221,7 @@ static inline struct event story_choice(const struct story *s, int64_t below)
 }
 
 /* Append what the machine wants recorded, until it wants something else. What is
- * looked at on the way shows nothing new. */
+ * looked at on the way shows nothing new, and the graph key is free or another's. */
 static inline void story_settle(struct story *s)
 {
 	for (int i = 0; i < s->wishes.count; i++) {
@@ -215,6 +229,11 @@ static inline void story_settle(struct story *s)
 
 		if (wish->kind == WISH_CHOOSE_CHECKPOINT) {
 			struct event ev = story_choice(s, wish->below);
+
+			ev.at = s->now;
+			story_apply(s, &ev);
+		} else if (wish->kind == WISH_CLAIM_KEY && !s->key_holder) {
+			struct event ev = key_event(EV_CACHE_CLAIMED);
 
 			ev.at = s->now;
 			story_apply(s, &ev);

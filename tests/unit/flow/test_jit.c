@@ -102,6 +102,7 @@ static void phase_1_runs_again_and_the_training_goes_on(void **state)
 		  "00:05   drain train 1\n"
 		  "00:05   watch train 1\n"
 		  "00:06 train -> precompile\n"
+		  "00:06   claim the graph key\n"
 		  "00:06   record attempt.intended precompile 1\n"
 		  "00:06 precompile 1 intended\n"
 		  "00:06   submit stk-r1-precompile-1\n"

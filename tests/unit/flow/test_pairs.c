@@ -18,6 +18,8 @@ static const struct pair meant[] = {
 	{ "planned", "request.stop", "" },
 	{ "planned", "request.drain", "" },
 	{ "planned", "limit.reached", "" },
+	{ "precompile", "cache.claimed", "nb" },
+	{ "precompile", "cache.waiting", "nb" },
 	{ "precompile", "attempt.intended", "nb" },
 	{ "precompile", "attempt.submitted", "iu" },
 	{ "precompile", "attempt.uncertain", "i" },

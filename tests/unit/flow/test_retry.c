@@ -271,7 +271,7 @@ static void nonces_differ_by_seed_phase_and_attempt(void **state)
 			s.flow.phase = phase ? PHASE_TRAIN : PHASE_PRECOMPILE;
 			for (int attempt = 0; attempt < 4; attempt++) {
 				s.flow.attempts[s.flow.phase] = attempt;
-				s.flow.chosen = true;
+				s.flow.chosen = s.flow.key_held = true;
 				flow_wishes(&s.flow, s.flow.at, &s.wishes);
 				assert_int_equal(s.wishes.list[0].kind, WISH_RECORD);
 				snprintf(seen[count++], FLOW_ID_MAX, "%s",

@@ -19,6 +19,7 @@ static void a_cold_cache_is_filled_proved_and_then_trained_on(void **state)
 	STORY(&s, "00:00 new -> planned\n"
 		  "00:00   check the cache\n"
 		  "00:00 planned -> precompile\n"
+		  "00:00   claim the graph key, and look again\n"
 		  "00:00   record attempt.intended precompile 1\n"
 		  "00:00 precompile 1 intended\n"
 		  "00:00   submit stk-r1-precompile-1\n"
@@ -211,6 +212,7 @@ static void an_incomplete_cache_is_precompiled_once_more_and_then_refused(void *
 	story_at(&s, MIN(6), verified(1, true, NULL)); /* late: of the first attempt */
 	story_at(&s, MIN(7), verified(2, false, "1 of 3 graphs is missing"));
 	STORY(&s, "00:00 planned -> precompile\n"
+		  "00:00   claim the graph key, and look again\n"
 		  "00:00   record attempt.intended precompile 1\n"
 		  "00:00 precompile 1 intended\n"
 		  "00:00   submit stk-r1-precompile-1\n"
@@ -219,6 +221,7 @@ static void an_incomplete_cache_is_precompiled_once_more_and_then_refused(void *
 		  "00:02 precompile -> verify\n"
 		  "00:02   verify the cache\n"
 		  "00:03 verify -> precompile\n"
+		  "00:03   claim the graph key\n"
 		  "00:03   record attempt.intended precompile 2\n"
 		  "00:03 precompile 2 intended\n"
 		  "00:03   submit stk-r1-precompile-2\n"
