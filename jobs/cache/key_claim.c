@@ -197,6 +197,8 @@ static int do_without(struct key_claim *claim, struct err **err)
 
 int key_claim_try(struct key_claim *claim, struct err **err)
 {
+	bool seen = false;
+
 	for (int i = 0; i < CLAIM_ROUNDS; i++) {
 		AUTO(there_clear) struct there there = { 0 };
 		struct mono read_at = mono_now();
@@ -204,6 +206,7 @@ int key_claim_try(struct key_claim *claim, struct err **err)
 
 		if (look(claim, &there, err) < 0)
 			return -1;
+		seen |= there.object != NULL;
 		if (there.object && !is_ours(claim, &there) && is_held(&there)) {
 			note_holder(claim, &there);
 			if (!is_stale(claim, &there, read_at))
@@ -218,7 +221,12 @@ int key_claim_try(struct key_claim *claim, struct err **err)
 			return 1;
 		}
 	}
-	return 0; /* there is a crowd: come back soon */
+	if (seen)
+		return 0; /* there is a crowd: come back soon */
+	err_set(err, EXIT_REFUSED,
+		"cannot write the claim on the graph key: something that is no "
+		"object is in its place");
+	return do_without(claim, err);
 }
 
 /* Write over what is there as long as that is ours, which our own others renew too. */
