@@ -7,7 +7,8 @@
  *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
  *   cost (accrued, and estimated where the time left is known; absent without a
  *   price), exit_code, and beyond those: created, ended, reason, evidence, hint,
- *   graphs (named, hits and compiled by phase).
+ *   graphs (named, hits and compiled by phase), cache.waits_for (run, host and since:
+ *   another run that precompiles the same graphs now).
  */
 #ifndef STK_REPORT_STATUS_H
 #define STK_REPORT_STATUS_H

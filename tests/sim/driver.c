@@ -208,6 +208,28 @@ static void check_cache(struct world *w, struct driver *d)
 				      : CACHE_COLD);
 }
 
+static void claim_key(struct world *w, struct driver *d, const struct wish *wish)
+{
+	struct event *ev;
+	bool ours;
+
+	if (strikes(w, FAULT_KEY_UNKNOWN))
+		return;
+	ours = key_take(w, d);
+	if (wish->recheck && w->cache_whole) {
+		ev = pend(d, EV_CACHE_CHECKED);
+		EVENT_SET(ev, verdict, CACHE_WARM);
+	} else if (ours) {
+		ev = pend(d, EV_CACHE_CLAIMED);
+		EVENT_SET_STR(ev, graph_key, "key");
+	} else if (d->key_other != w->key.other) {
+		ev = pend(d, EV_CACHE_WAITING);
+		d->key_other = w->key.other;
+		EVENT_SET_STR(ev, graph_key, "key");
+		EVENT_SET_STR(ev, holder, "other");
+	}
+}
+
 static void submit(struct world *w, struct driver *d, const struct wish *wish)
 {
 	enum failure_class class = CLASS_NONE;
@@ -297,10 +319,12 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 
 static bool tell_start(const struct world *w, struct driver *d, const struct sight *sight)
 {
+	struct event *ev;
+
 	if (!sight->job->started || d->flow.started || !d->flow.claimed)
 		return false;
-	EVENT_SET(pend_about(d, EV_ATTEMPT_STARTED), started,
-		  WALL_BEGIN + sight->job->started_at + w->job_offset);
+	ev = pend_about(d, EV_ATTEMPT_STARTED);
+	EVENT_SET(ev, started, WALL_BEGIN + sight->job->started_at + w->job_offset);
 	return true;
 }
 
@@ -442,6 +466,9 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 	case WISH_CHECK_CACHE:
 		check_cache(w, d);
 		break;
+	case WISH_CLAIM_KEY:
+		claim_key(w, d, wish);
+		break;
 	case WISH_FIND:
 		find(w, d, wish);
 		break;
@@ -496,6 +523,8 @@ void driver_start(struct world *w, int who)
 	d->epoch = 0;
 	d->has_pending = false;
 	d->has_echo = false;
+	d->key_other = 0;
+	d->key_seen_at = NEVER;
 	d->seen = 0;
 	d->heard_at = w->now;
 	d->next_at = w->now + some_time(w, w->driver_pace);
@@ -553,6 +582,10 @@ void driver_act(struct world *w, int who)
 		d->has_echo = false;
 		return;
 	}
+	if (flow_keeps_key(&d->flow))
+		key_renew(w);
+	else
+		key_release(w);
 	flow_wishes(&d->flow, driver_now(w, who), &d->wishes);
 	if (d->wishes.count == 0)
 		return;

@@ -224,6 +224,8 @@ static void finish(struct world *w, struct job *job)
 	if (job->phase == PHASE_PRECOMPILE && strikes(w, FAULT_CACHE_INCOMPLETE)) {
 		TRACE(w, job->name, "job %d leaves the cache incomplete", id_of(w, job));
 	} else if (job->phase == PHASE_PRECOMPILE) {
+		if (!w->cache_whole)
+			w->whole_at = w->now;
 		w->cache_whole = true;
 		if (strikes(w, FAULT_EXIT_LIES))
 			class = CLASS_COMPILE;
@@ -251,6 +253,8 @@ static void work(struct world *w, struct job *job)
 		mark(w, job);
 		return;
 	}
+	if (job->phase == PHASE_PRECOMPILE)
+		key_renew(w);
 	if (suffers(w, job) || (job->never_starts && !job->orphan && !w->calm))
 		return;
 	if (!job->started) {

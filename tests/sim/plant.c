@@ -134,6 +134,25 @@ static void stop_is_forgotten(struct flow *flow, const struct event *ev)
 		flow->stop_requested = false;
 }
 
+static void key_not_claimed(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_CACHE_CHECKED && ev->verdict == CACHE_COLD)
+		flow->key_held = true;
+}
+
+static void waits_for_nobody(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_CACHE_WAITING)
+		flow->key_held = true;
+}
+
+static void claim_outlives_driver(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_DRIVER_TOOK_OVER && flow->state == FLOW_PRECOMPILE &&
+	    flow->attempt_state == ATTEMPT_NONE)
+		flow->key_held = true;
+}
+
 /* ---- the driver is wrong --------------------------------------------------------- */
 
 static bool submit_before_intent(struct world *w, int who, struct wish *wish)
@@ -143,6 +162,15 @@ static bool submit_before_intent(struct world *w, int who, struct wish *wish)
 	(void)who;
 	if (wish->kind == WISH_RECORD && wish->event.kind == EV_ATTEMPT_INTENDED)
 		engine_submit(w, wish, &class);
+	return false;
+}
+
+static bool no_second_look(struct world *w, int who, struct wish *wish)
+{
+	(void)w;
+	(void)who;
+	if (wish->kind == WISH_CLAIM_KEY)
+		wish->recheck = false;
 	return false;
 }
 
@@ -350,6 +378,22 @@ const struct plant plants[] = {
 	  .rule = 8,
 	  .what = "the time between attempts is paid for",
 	  .machine = backoff_costs },
+	{ .name = "key-not-claimed",
+	  .rule = 9,
+	  .what = "phase 1 begins and nobody asks who else is at it",
+	  .machine = key_not_claimed },
+	{ .name = "waits-for-nobody",
+	  .rule = 9,
+	  .what = "phase 1 begins although another run is at it",
+	  .machine = waits_for_nobody },
+	{ .name = "claim-outlives-driver",
+	  .rule = 9,
+	  .what = "a new driver takes the claim of the last one for its own",
+	  .machine = claim_outlives_driver },
+	{ .name = "no-second-look",
+	  .rule = 9,
+	  .what = "phase 1 runs although another run has just filled the cache",
+	  .driver = no_second_look },
 };
 const size_t plant_count = sizeof plants / sizeof plants[0];
 

@@ -74,10 +74,19 @@ bool counts_print(bool must_reach_all)
 		line(counts.kinds[i], "%s", event_rows[i].name);
 	printf("\nwishes\n");
 	for (int i = 0; i < WISH_KIND_COUNT; i++) {
-		static const char *const names[WISH_KIND_COUNT] = {
-			"record", "check cache", "find",  "submit", "watch", "choose a checkpoint",
-			"drain",  "stop",        "leave", "verify", "wait",  "done"
-		};
+		static const char *const names[WISH_KIND_COUNT] = { "record",
+								    "check cache",
+								    "claim the graph key",
+								    "find",
+								    "submit",
+								    "watch",
+								    "choose a checkpoint",
+								    "drain",
+								    "stop",
+								    "leave",
+								    "verify",
+								    "wait",
+								    "done" };
 
 		line(counts.wishes[i], "%s", names[i]);
 	}

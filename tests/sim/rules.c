@@ -323,6 +323,10 @@ static bool is_true(const struct world *w, const struct event *ev)
 		return ev->complete == w->cache_whole;
 	case EV_LIMIT_REACHED:
 		return limit_is_true(w, ev);
+	case EV_CACHE_CLAIMED:
+		return w->key.taken_at != NEVER;
+	case EV_CACHE_WAITING:
+		return w->key.other > 0;
 	case EV_CACHE_CHECKED:
 		return ev->verdict != CACHE_WARM || w->cache_whole;
 	default:
@@ -362,8 +366,47 @@ static void rule7(struct world *w)
 	}
 }
 
-static void (*const rules[RULES])(struct world *w) = { rule1, rule2, rule3, rule4,
-						       rule5, rule6, rule7, rule8 };
+/* Is the claim on the graph key taken for what is intended at this place? */
+static bool is_claimed_for(const struct world *w, int64_t seq)
+{
+	for (int64_t i = seq; i > 0; i--)
+		switch (w->events[i - 1].kind) {
+		case EV_CACHE_CLAIMED:
+			return true;
+		case EV_CACHE_WAITING:
+		case EV_ATTEMPT_INTENDED:
+		case EV_DRIVER_TOOK_OVER:
+			return false;
+		default:
+			break;
+		}
+	return false;
+}
+
+/* 9. Of the runs with one graph key one precompiles at a time, and what it has filled
+ * is not filled again: an attempt of phase 1 is intended by who has claimed the key for
+ * it and has looked at the cache since. */
+static void rule9(struct world *w)
+{
+	for (int64_t s = w->checked; s < w->count; s++) {
+		const struct event *ev = &w->events[s];
+
+		if (ev->kind != EV_ATTEMPT_INTENDED || ev->phase != PHASE_PRECOMPILE)
+			continue;
+		if (!is_claimed_for(w, s))
+			broken(w, 9, "precompile %d is intended without a claim on its graph key",
+			       (int)ev->attempt);
+		else if (ev->attempt == 1 &&
+			 journal_find(w, EV_ATTEMPT_INTENDED, PHASE_TRAIN, 1, s) == 0 &&
+			 w->cache_whole && w->whole_at < w->key.taken_at)
+			broken(w, 9,
+			       "precompile 1 is intended, and another run has filled the "
+			       "cache before");
+	}
+}
+
+static void (*const rules[RULES])(struct world *w) = { rule1, rule2, rule3, rule4, rule5,
+						       rule6, rule7, rule8, rule9 };
 
 void rules_check(struct world *w)
 {

@@ -9,6 +9,7 @@
  *   engine.c   submit, find, describe, stop, all with lost words
  *   job.c      what runs there: claim, steps, checkpoints, failures, orphans
  *   driver.c   append, apply, carry out; crashes between any two of these
+ *   key.c      another run that wants the same graphs, and its claim on them
  *   rules.c, budgets.c  the rules that must hold, looked at after every single step
  *   plant.c    bugs put in on purpose, to see that the rules notice
  */
@@ -27,7 +28,7 @@
 #define CHECKPOINTS_MAX 1024
 #define SUBMITS_MAX     1024
 #define DRIVERS         2
-#define RULES           8
+#define RULES           9
 #define SECOND          INT64_C(1000)
 #define HOUR            (3600 * SECOND)
 #define NEVER           INT64_MAX
@@ -68,6 +69,8 @@ enum fault {
 	FAULT_CHOICE_UNKNOWN,      /* the checkpoints cannot be listed just now */
 	FAULT_CHECKPOINT_DAMAGED,  /* a marked one is cut off, half of it is gone */
 	FAULT_CLOCK_JUMP,          /* of one host's wall clock */
+	FAULT_KEY_BUSY,            /* another run precompiles for the graph key */
+	FAULT_KEY_UNKNOWN,         /* who does cannot be found out just now */
 	FAULT_COUNT
 };
 
@@ -134,6 +137,18 @@ struct submit {
 	bool refused;
 };
 
+/* The claim on the graph key, as it is. */
+enum key_owner { KEY_FREE, KEY_OURS, KEY_OTHERS };
+struct key {
+	enum key_owner owner;
+	int64_t renewed_at; /* by one of ours */
+	int64_t taken_at;   /* by one of ours, last */
+	int64_t other;      /* number of the other run that has it, or had it last; 0: none */
+	int64_t until;      /* it ends then; NEVER */
+	int64_t dead_at;    /* it has died with the claim; NEVER */
+	bool fills;         /* it ends well: the cache is whole then */
+};
+
 /* What came of an append, as its writer sees it. */
 enum append { APPEND_DONE, APPEND_TAKEN, APPEND_FAILED };
 
@@ -151,6 +166,7 @@ struct driver {
 	struct event pending;
 	bool has_echo;
 	struct event echo;
+	int64_t key_other, key_seen_at; /* the other run that it waits for, since when */
 };
 
 struct world {
@@ -172,7 +188,10 @@ struct world {
 	int run_number;
 	bool engine_dedupes; /* a submit of a known name finds it */
 	bool cache_whole;    /* the truth */
-	int64_t goal;        /* steps of the training */
+	int64_t whole_at;    /* since when */
+	struct key key;
+	int64_t key_at; /* when another run wants it */
+	int64_t goal;   /* steps of the training */
 	int64_t unseen_until;
 	int64_t stop_at, drain_at, pause_at, jump_at, unseen_at, damage_at;
 	int64_t start_at; /* of the next driver */
@@ -201,7 +220,7 @@ struct world {
 	int64_t chose_at;           /* when a driver last looked for a checkpoint */
 	const char *unclaimed_mark; /* a checkpoint that was marked without the claim */
 	/* the first rule that is broken */
-	int broken; /* 1…8, 0: none */
+	int broken; /* 1…9, 0: none */
 	char why[200];
 };
 
@@ -212,6 +231,8 @@ uint64_t rng_next(struct rng *rng);
 int64_t rng_below(struct rng *rng, int64_t n);
 /* Does this fault strike now? Counted when it does. */
 bool strikes(struct world *w, enum fault fault);
+/* When does it strike next? For faults that come from outside, by time. */
+int64_t draw_time(struct world *w, enum fault fault, int64_t span);
 /* A delay around `pace`: mostly near, sometimes far. */
 int64_t some_time(struct world *w, int64_t pace);
 /* Plays one schedule: runs one after the other until it has `events_min` events.
@@ -254,6 +275,18 @@ bool job_alive(const struct job *job);
 bool job_effective(const struct world *w, const struct job *job); /* it holds the claim */
 
 const struct checkpoint *checkpoint_find(const struct world *w, const char *url);
+
+/* ---- key.c ----------------------------------------------------------------------- */
+
+#define KEY_VALID_MS (60 * SECOND)
+
+void key_begin(struct world *w);      /* with a run */
+void key_wanted(struct world *w);     /* by another run */
+void key_other_ends(struct world *w); /* that has it */
+void key_renew(struct world *w);      /* by one of ours, where it is */
+/* Carry out WISH_CLAIM_KEY: true if it is ours now. */
+bool key_take(struct world *w, struct driver *d);
+void key_release(struct world *w);
 
 /* ---- driver.c ------------------------------------------------------------------- */
 

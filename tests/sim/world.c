@@ -46,6 +46,8 @@ const char *const fault_names[FAULT_COUNT] = {
 	"checkpoints cannot be listed",
 	"checkpoint damaged later",
 	"clock jumps",
+	"another run has the graph key",
+	"claim on the graph key unreadable",
 };
 
 /* splitmix64 */
@@ -148,8 +150,7 @@ static void draw_policy(struct world *w)
 	draw_limits(w);
 }
 
-/* When does it strike next? For faults that come from outside, by time. */
-static int64_t draw_time(struct world *w, enum fault fault, int64_t span)
+int64_t draw_time(struct world *w, enum fault fault, int64_t span)
 {
 	if (w->rate[fault] == 0 || w->calm)
 		return NEVER;
@@ -175,6 +176,7 @@ static void begin_run(struct world *w)
 	w->unclaimed_mark = NULL;
 	w->submits_checked = 0;
 	w->start_at = NEVER;
+	w->whole_at = 0;
 	memset(w->claims, 0, sizeof w->claims);
 	memset(w->claims_checked, 0, sizeof w->claims_checked);
 	flow_init(&w->shadow, &w->policy);
@@ -192,6 +194,7 @@ static void begin_run(struct world *w)
 	if (w->rate[FAULT_CLOCK_JUMP] > 0 && rng_below(&w->rng, 2) == 0)
 		w->job_offset = rng_below(&w->rng, 2 * HOUR) - HOUR;
 	w->unseen_at = draw_time(w, FAULT_ENGINE_UNSEEN, span);
+	key_begin(w);
 	TRACE(w, "world", "run %s: %s, engine %s a second submit, cache %s, %d steps",
 	      w->policy.run, w->policy.compiles ? "compiles" : "does not compile",
 	      w->engine_dedupes ? "finds" : "doubles", w->cache_whole ? "warm" : "cold",
@@ -301,6 +304,9 @@ static void become_calm(struct world *w)
 	TRACE(w, "world", "the faults are over");
 	w->calm = true;
 	w->stop_at = w->drain_at = w->pause_at = w->jump_at = w->unseen_at = w->damage_at = NEVER;
+	w->key_at = NEVER;
+	if (w->key.until != NEVER)
+		w->key.until = w->now;
 	if (w->unseen_until > w->now)
 		w->unseen_until = w->now;
 }
@@ -333,6 +339,8 @@ static bool act(struct world *w)
 	offer(&turn, w->jump_at, NULL, -1, jump_clock);
 	offer(&turn, w->damage_at, NULL, -1, damage_checkpoint);
 	offer(&turn, w->unseen_at, NULL, -1, hide_engine);
+	offer(&turn, w->key_at, NULL, -1, key_wanted);
+	offer(&turn, w->key.until, NULL, -1, key_other_ends);
 	for (int i = 0; i < w->job_count; i++)
 		if (job_alive(&w->jobs[i]))
 			offer(&turn, w->jobs[i].next_at, &w->jobs[i], -1, NULL);
