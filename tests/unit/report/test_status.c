@@ -129,12 +129,40 @@ static void the_cost_is_that_of_the_time_attempts_ran(void **state)
 	assert_true(js_real(json_object_get(result, "cost"), "accrued", 0) == 2.0);
 }
 
+static void a_run_that_waits_for_another_one_says_for_whom(void **state)
+{
+	json_auto_t *plan = json_object(), *waits = NULL, *goes_on = NULL;
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev = at(EV_CACHE_WAITING, 5);
+
+	(void)state;
+	EVENT_SET_STR(&ev, graph_key, "0123");
+	EVENT_SET_STR(&ev, holder, "other");
+	EVENT_SET_STR(&ev, host, "elsewhere");
+	EVENT_SET(&ev, since, 1795000000123);
+	status_add(status, &ev);
+	waits = status_json(status, (struct utc){ 1795000010000 }, true);
+	assert_string_equal(js_str(waits, "state"), "waiting");
+	assert_string_equal(js_str(waits, "waiting_for"),
+			    "run other on elsewhere, which precompiles the same graphs");
+	assert_string_equal(js_str(js_path(waits, "cache.waits_for"), "run"), "other");
+	assert_string_equal(js_str(js_path(waits, "cache.waits_for"), "since"),
+			    "2026-11-18T11:06:40.123Z");
+	ev = at(EV_CACHE_CLAIMED, 20);
+	EVENT_SET_STR(&ev, graph_key, "0123");
+	status_add(status, &ev);
+	goes_on = status_json(status, (struct utc){ 1795000021000 }, true);
+	assert_string_equal(js_str(goes_on, "state"), "running");
+	assert_null(js_path(goes_on, "cache.waits_for"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fresh_run_is_running_and_knows_nothing_else),
 		cmocka_unit_test(a_failed_attempt_tells_its_class_evidence_and_what_followed),
 		cmocka_unit_test(a_backoff_waits_and_a_list_has_no_attempts),
+		cmocka_unit_test(a_run_that_waits_for_another_one_says_for_whom),
 		cmocka_unit_test(the_cost_is_that_of_the_time_attempts_ran),
 	};
 
