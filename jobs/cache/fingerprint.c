@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "jobs/base/hash.h"
+#include "jobs/base/sb.h"
+#include "jobs/cache/graph_key.h"
 #include "jobs/cache/python.h"
 
 struct wanted {
@@ -65,4 +67,87 @@ int fingerprint_python(const struct program_place *place, const char *const *pac
 	}
 	*ret = TAKE(fingerprint);
 	return 0;
+}
+
+static bool is_python(const json_t *fingerprint)
+{
+	return js_str(fingerprint, "python") != NULL;
+}
+
+/* What the lock names and is not installed. */
+static char *missing_words(const json_t *locked, const json_t *found)
+{
+	struct sb words = SB_INIT_MAX(400);
+	const char *name;
+	json_t *version;
+	size_t count = 0;
+
+	json_object_foreach ((json_t *)locked, name, version) {
+		if (json_object_get(found, name))
+			continue;
+		sb_addf(&words, "%s%s", count ? ", " : "", name);
+		count++;
+	}
+	if (count == 0) {
+		sb_release(&words);
+		return NULL;
+	}
+	sb_adds(&words, count == 1 ? " is not installed there" : " are not installed there");
+	return sb_take(&words);
+}
+
+json_t *fingerprint_compare(const json_t *locked, const json_t *found, char **ret_unknown)
+{
+	json_t *changed;
+	size_t i;
+
+	*ret_unknown = NULL;
+	if (!is_python(locked) || !is_python(found)) {
+		*ret_unknown = mem_copy(is_python(locked)
+						? "no Python was found that would run the command"
+						: "the lock does not tell of a Python");
+		return json_array();
+	}
+	*ret_unknown = json_object_size(found) == 1 && json_object_size(locked) == 1
+			       ? mem_copy("no package of the compiler is installed there")
+			       : missing_words(locked, found);
+	changed = ingredients_diff(locked, found);
+	for (i = json_array_size(changed); i-- > 0;)
+		if (json_is_null(json_object_get(json_array_get(changed, i), "new")))
+			json_array_remove(changed, i);
+	return changed;
+}
+
+/* Names of compilers: what else differs beside them seldom is the cause. */
+static const char *const compilers[] = { "neuronx-cc", "jaxlib" };
+
+static const json_t *foremost(const json_t *changed)
+{
+	const json_t *row;
+	size_t n;
+
+	for (size_t i = 0; i < STK_LENGTH(compilers); i++)
+		json_array_foreach ((json_t *)changed, n, row)
+			if (strcmp(js_str(row, "field"), compilers[i]) == 0)
+				return row;
+	return json_array_get(changed, 0);
+}
+
+char *fingerprint_words(const json_t *changed)
+{
+	const json_t *row = foremost(changed);
+	const char *old = js_str(row, "old");
+	size_t more = json_array_size(changed) - 1;
+	AUTO(auto_free) char *others = more ? mem_format(" (and %zu more)", more) : mem_copy("");
+
+	return mem_format("%.80s %.80s in place of %.80s%s", js_str(row, "field"),
+			  js_str(row, "new"), old ? old : "none", others);
+}
+
+char *fingerprint_pair(const json_t *changed)
+{
+	char hex[SHA256_HEX];
+
+	js_digest(changed, hex);
+	return mem_format("compiler/%.32s", hex);
 }

@@ -120,6 +120,9 @@ struct flow {
 	 * taken for the attempt of phase 1 that comes next; `key_waited`: another run has
 	 * it, as far as is known; `anew`: phase 1 is to run whatever the lock says. */
 	bool key_held, key_waited, anew;
+	/* The difference between the compiler of a training and that of the lock, for which
+	 * phase 1 ran again last: `signature` of that attempt.ended; empty: none. */
+	char other_compiler[FLOW_ID_MAX];
 	/* Phase 1 ended with a failure of the compiler, and with this exit status: its
 	 * front-ends are not always right about it. */
 	bool compile_failed, compile_last; /* and no retry is left */
@@ -193,10 +196,13 @@ struct wish {
 	int64_t attempt;
 	const char *job;          /* borrowed from the flow */
 	const char *resumed_from; /* SUBMIT: URL of a checkpoint, or NULL */
-	int64_t workers;          /* SUBMIT: compile processes at once; 0: as many as ever */
-	int64_t below;            /* CHOOSE_CHECKPOINT: only steps less than this */
-	bool recheck;             /* CLAIM_KEY: another run may have filled the cache */
-	struct utc until;         /* WAIT; DRAIN: how long it may take */
+	/* SUBMIT: the difference between compilers for which phase 1 has run already and
+	 * which is no reason to do so again, or NULL */
+	const char *tolerated;
+	int64_t workers;  /* SUBMIT: compile processes at once; 0: as many as ever */
+	int64_t below;    /* CHOOSE_CHECKPOINT: only steps less than this */
+	bool recheck;     /* CLAIM_KEY: another run may have filled the cache */
+	struct utc until; /* WAIT; DRAIN: how long it may take */
 	/* RECORD; its strings are borrowed from the flow and from `text` here, so
 	 * a wish is not copied, and is gone with the next flow_wishes(). */
 	struct event event;

@@ -248,15 +248,27 @@ void note_recompile(struct flow *f, const struct event *ev)
 }
 
 /* Phase 1 begins again as if the cache had been found cold. */
-void note_room(struct flow *f, const struct event *ev)
+static void begin_anew(struct flow *f)
 {
-	if (ev->class != CLASS_STOPPED)
-		note_failure(f, ev);
 	f->recompile = f->cache_proved = f->incomplete_retried = f->fewer_workers = false;
 	f->compile_failed = f->compile_last = false;
 	f->anew = true;
 	f->cache = CACHE_COLD;
 	f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
+}
+
+void note_room(struct flow *f, const struct event *ev)
+{
+	if (ev->class != CLASS_STOPPED)
+		note_failure(f, ev);
+	begin_anew(f);
+}
+
+/* Its command never began: nothing has failed, but the cache is another compiler's. */
+void note_other_compiler(struct flow *f, const struct event *ev)
+{
+	flow_copy(f->other_compiler, sizeof f->other_compiler, ev->signature);
+	begin_anew(f);
 }
 
 void note_leaving(struct flow *f, const struct event *ev)

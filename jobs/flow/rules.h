@@ -38,6 +38,7 @@ void note_jit_told(struct flow *f, const struct event *ev);
 void note_jit_stop(struct flow *f, const struct event *ev);
 void note_recompile(struct flow *f, const struct event *ev);
 void note_room(struct flow *f, const struct event *ev);
+void note_other_compiler(struct flow *f, const struct event *ev);
 void note_leaving(struct flow *f, const struct event *ev);
 void note_end(struct flow *f, const struct event *ev);
 

@@ -145,6 +145,14 @@ static bool made_room(const struct flow *f, const struct event *ev)
 	       (ev->class == CLASS_STOPPED || retry_end_after(f, ev) == RETRY_GOES_ON);
 }
 
+/* Not twice for the same one: it would be no better after that. */
+static bool is_other_compiler(const struct flow *f, const struct event *ev)
+{
+	return current(f, ev) && EVENT_HAS(ev, changed) && EVENT_HAS(ev, signature) &&
+	       f->policy.compiles && !f->stop_requested && ev->class == CLASS_COMPILE &&
+	       strlen(ev->signature) < FLOW_ID_MAX && strcmp(ev->signature, f->other_compiler) != 0;
+}
+
 /* A choice for the attempt that comes next; the first one has nothing to choose. */
 static bool is_choice(const struct flow *f, const struct event *ev)
 {
@@ -267,6 +275,8 @@ static const struct rule rules[] = {
 	  "the training succeeded" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, note_room, GO(PRECOMPILE),
 	  "the training has made room: phase 1 runs again" },
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, is_other_compiler, note_other_compiler, GO(PRECOMPILE),
+	  "a training that would meet another compiler than phase 1 has its cache filled again" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
 	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, failed_to_compile, note_compile_failure, GO(VERIFY),

@@ -191,6 +191,7 @@ static void wish_for_attempt(const struct flow *flow, struct utc now, struct wis
 		wish = add(ret, WISH_SUBMIT, flow);
 		wish->resumed_from = flow->resumed_from[0] ? flow->resumed_from : NULL;
 		wish->workers = flow->workers;
+		wish->tolerated = flow->other_compiler[0] ? flow->other_compiler : NULL;
 		break;
 	case ATTEMPT_UNCERTAIN:
 		add(ret, WISH_FIND, flow);

@@ -10,6 +10,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/children.h"
+#include "jobs/node/compiler.h"
 #include "jobs/node/evidence.h"
 #include "jobs/node/prepare.h"
 
@@ -387,6 +388,10 @@ void supervise_start(struct agent *agent)
 	if (prepare_program(&agent->task, argv[0], envlist_get(&agent->env, "PATH"), &program, &no,
 			    &why) < 0) {
 		no_command(agent, no, &why);
+		return;
+	}
+	if (compiler_look(&agent->task, &agent->env, agent->report.body, &why) < 0) {
+		agent_fail(agent, &why, "compile");
 		return;
 	}
 	if (spawn(agent, program, argv, &why) < 0) {

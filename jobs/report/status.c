@@ -83,13 +83,18 @@ static void put_int(json_t *object, const struct event *ev, enum event_field_id 
 		js_put(object, key, json_integer(*(const int64_t *)(const void *)at));
 }
 
-static void put_text(json_t *object, const struct event *ev, enum event_field_id id)
+static void put_text_as(json_t *object, const struct event *ev, enum event_field_id id,
+			const char *key)
 {
-	const struct event_field_row *row = &event_fields[id];
-	const char *at = (const char *)ev + row->offset;
+	const char *at = (const char *)ev + event_fields[id].offset;
 
 	if (ev->present >> id & 1)
-		js_put_str(object, row->name, *(const char *const *)(const void *)at);
+		js_put_str(object, key, *(const char *const *)(const void *)at);
+}
+
+static void put_text(json_t *object, const struct event *ev, enum event_field_id id)
+{
+	put_text_as(object, ev, id, event_fields[id].name);
 }
 
 static void set_attempt_state(struct status *status, const struct event *ev, const char *state)
@@ -153,6 +158,16 @@ static void on_end_wanted(struct status *status)
 		js_put_str(last, "state", "stopping");
 }
 
+/* What the cache holds is another compiler's. */
+static void on_other_compiler(struct status *status, const struct event *ev)
+{
+	json_t *cache = section(status, "cache");
+
+	js_put_str(cache, "verdict", cache_state_names[CACHE_COLD]);
+	js_put(cache, "changed", json_incref(ev->changed));
+	put_text_as(cache, ev, EVF_evidence, "reason");
+}
+
 static void on_attempt_ended(struct status *status, const struct event *ev)
 {
 	json_t *attempt = attempt_of(status, ev);
@@ -171,6 +186,8 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	put_text(attempt, ev, EVF_signature);
 	put_text(attempt, ev, EVF_stopped);
 	put_text(attempt, ev, EVF_mount);
+	if (EVENT_HAS(ev, changed))
+		on_other_compiler(status, ev);
 	if (EVENT_HAS(ev, hang))
 		js_put(attempt, "hang", json_real((double)ev->hang / 1000));
 	text = js_str(attempt, "started");
@@ -435,6 +452,7 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_STARTED:
+	case EV_COMPILER_CHECKED:
 	case EV_TRAIN_SPOILED:
 	case EV_COUNT:
 		break;

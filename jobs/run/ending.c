@@ -143,6 +143,14 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	return 0;
 }
 
+/* Its command was not begun, because it would have met another compiler. */
+static bool was_refused(const struct attempt_watch *watch, const struct failure_verdict *verdict,
+			const json_t *report)
+{
+	return watch->phase == PHASE_TRAIN && verdict->class == CLASS_COMPILE &&
+	       js_int(report, "started", 0) == 0 && js_path(report, "compiler.pair");
+}
+
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
 {
 	json_auto_t *report = NULL;
@@ -174,6 +182,12 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET_STR(&ev, signature, verdict.signature);
 		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
+	}
+	if (was_refused(watch, &verdict, report)) {
+		const json_t *compiler = json_object_get(report, "compiler");
+
+		EVENT_SET(&ev, changed, json_object_get(compiler, "changed"));
+		EVENT_SET_STR(&ev, signature, js_str(compiler, "pair"));
 	}
 	EVENT_SET(&ev, by_driver, is_ours(watch));
 	return driver_record(watch->driver, &ev, err);

@@ -163,9 +163,17 @@ static struct lock_facts facts_of(const struct driver *driver)
 /* The other locks that were brought up to date go on record beside the verdict. */
 static int write_lock(struct driver *driver, struct cache_verdict *verdict, struct err **err)
 {
+	AUTO(auto_free)
+	char *prefix = attempt_prefix(driver->run, PHASE_PRECOMPILE,
+				      driver->flow.attempts[PHASE_PRECOMPILE]);
 	struct lock_facts facts = facts_of(driver);
-	json_auto_t *refreshed = NULL;
+	json_auto_t *report = NULL, *refreshed = NULL;
 
+	/* Where phase 1 ran the compiler may be another one than where it was planned. */
+	if (report_read(driver, prefix, 0, &report, err) < 0)
+		return -1;
+	if (js_str(js_path(report, "compiler.found"), "python"))
+		facts.compiler = js_path(report, "compiler.found");
 	if (lock_write(&facts, watch_book(driver), NULL, &refreshed, err) < 0)
 		return -1;
 	if (json_array_size(refreshed))

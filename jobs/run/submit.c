@@ -163,14 +163,21 @@ static json_t *env_json(const struct driver *driver, const struct wish *wish, co
 	return env;
 }
 
-static void put_compile(json_t *order, const struct driver *driver, const json_t *compile,
-			const struct wish *wish)
+static void put_compile(json_t *order, const struct driver *driver, const struct wish *wish,
+			const json_t *compiler)
 {
+	const json_t *compile = json_object_get(driver->plan, "compile");
 	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
 				   js_str(compile, "cache"));
 
 	if (wish->workers > 0)
 		js_put(object, "workers", json_integer(wish->workers));
+	js_put(object, "program",
+	       json_incref(
+		       json_array_get(js_path(plan_phase(driver->plan, "train"), "command"), 0)));
+	if (wish->phase == PHASE_TRAIN && compiler)
+		js_put(object, "compiler", json_incref((json_t *)compiler));
+	js_put_str(object, "tolerated", wish->tolerated);
 	if (wish->phase == PHASE_PRECOMPILE) {
 		char nonce[FLOW_ID_MAX];
 
@@ -182,7 +189,8 @@ static void put_compile(json_t *order, const struct driver *driver, const json_t
 }
 
 /* See jobs/store/order.h for the members. */
-static json_t *order_json(const struct driver *driver, const struct wish *wish, const char *prefix)
+static json_t *order_json(const struct driver *driver, const struct wish *wish, const char *prefix,
+			  const json_t *compiler)
 {
 	const json_t *plan = driver->plan;
 	const json_t *phase = plan_phase(plan, phase_names[wish->phase]);
@@ -206,7 +214,7 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	js_put(order, "env", env_json(driver, wish, phase));
 	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
 	if (compile)
-		put_compile(order, driver, compile, wish);
+		put_compile(order, driver, wish, compiler);
 	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
 	js_put(order, "scratch", json_boolean(wish->phase == PHASE_PRECOMPILE));
 	if (wish->phase == PHASE_TRAIN)
@@ -217,13 +225,33 @@ static json_t *order_json(const struct driver *driver, const struct wish *wish, 
 	return order;
 }
 
+/* What a training is held to: the compiler that filled the cache for its graph key. */
+static int locked_compiler(const struct driver *driver, const struct wish *wish, json_t **ret,
+			   struct err **err)
+{
+	const char *key = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
+	AUTO(auto_free) char *damage = NULL;
+
+	if (wish->phase != PHASE_TRAIN || !driver->flow.policy.compiles)
+		return 0;
+	if (lock_load(driver->cache, key, &lock, &damage, err) < 0)
+		return -1;
+	*ret = lock ? json_incref(lock->compiler) : NULL;
+	return 0;
+}
+
 static int write_order(struct driver *driver, const struct wish *wish, const char *prefix,
 		       struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, ORDER_FILE);
-	json_auto_t *order = order_json(driver, wish, prefix);
-	AUTO(auto_free) char *text = js_line(order);
+	json_auto_t *compiler = NULL, *order = NULL;
+	AUTO(auto_free) char *text = NULL;
 
+	if (locked_compiler(driver, wish, &compiler, err) < 0)
+		return -1;
+	order = order_json(driver, wish, prefix, compiler);
+	text = js_line(order);
 	return store_put(driver->workspace, key, text, strlen(text), err);
 }
 

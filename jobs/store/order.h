@@ -36,6 +36,11 @@
  *    "secrets": [names of variables that the agent's own environment holds],
  *    "compile": {"kind", "cache": directory, "workers": compile processes at
  *             once, after memory ran out (absent: as many as ever),
+ *             "program": the first word of the spec's command, by which the compiler
+ *                     is found that it will run with,
+ *             "compiler": in training, the one that the lock was made with; another
+ *                     one ends the attempt before its command begins (absent: any),
+ *             "tolerated": the "pair" of a difference that is only told of,
  *             "graph_key", "claim": in precompile, the run's own nonce in the claim
  *                     on that key (jobs/cache/key_claim.h), which node 0 renews},
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
@@ -96,6 +101,10 @@
  *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
  *             output_dir or the node's folder that has no space or no inodes
  *             left at the end of a command that failed,
+ *    "compiler": {"found": versions of compiler and framework here,
+ *             "changed": [{"field","old","new"}…] against those of the lock, and
+ *             "pair": what tells this difference from others; "unknown": what could
+ *             not be compared, and why},
  *    "leftovers": processes of the command that outlived it and were killed,
  *    "log_lost": true when output could not be passed on any more,
  *    "error": {"message","hint","class"}: the agent's own failure, e.g. the

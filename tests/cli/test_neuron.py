@@ -2,6 +2,8 @@
 print, store, lock and lie as the real ones have been seen to, and the run comes to
 the right verdict all the same."""
 
+import json
+
 import pytest
 from neuron_job import phases, verdict
 from neuron_standin import plant
@@ -153,3 +155,54 @@ def test_phase_1_leaking_into_the_training_is_caught(job, neuron, steps, seconds
     assert [row["attempt"] for row in job.events(kind="train.spoiled")] == [1]
     phase, how = phases(job)[-1]
     assert phase == "train" and how in ends
+
+
+# --- another compiler in training than in phase 1 ---
+
+OLD, NEW = "2.25.3371.0+f524f7f8", "2.26.6360.0+0a0b0c0d"
+
+
+def meddle(job, old, new):
+    """While phase 1 runs, one package gets another version, or goes."""
+    script = job.source / "train.py"
+    script.write_text("import os, pathlib\n"
+                      f"old, new = pathlib.Path({str(old)!r}), pathlib.Path({str(new)!r})\n"
+                      "if os.environ['STOKER_PHASE'] == 'precompile' and os.environ['RANK'] == '0' and old.exists():\n"
+                      f"    text = (old / 'METADATA').read_text().replace({OLD!r}, {NEW!r})\n"
+                      "    (old / 'METADATA').write_text(text)\n    old.rename(new)\n" + script.read_text())
+
+
+def test_another_compiler_in_training_is_cold_not_late(job, neuron):
+    """A package manager comes by while phase 1 runs."""
+    meddle(job, neuron.packages / f"neuronx_cc-{OLD}.dist-info", neuron.packages / f"neuronx_cc-{NEW}.dist-info")
+    job.go("retry.attempts=1")
+    assert phases(job) == [("precompile", "none"), ("train", "compile"), ("precompile", "none"), ("train", "none")]
+    ended, = [row for row in job.events(kind="attempt.ended") if row["class"] == "compile"]
+    assert ended["changed"] == [{"field": "neuronx-cc", "old": OLD, "new": NEW}], ended
+    assert OLD in ended["evidence"] and NEW in ended["evidence"], ended
+    assert "exit" not in ended or ended["exit"] != 0
+    status = job.status()
+    assert status["jit"]["graphs"] == 0 and status["state"] == "succeeded", status
+    lock, = job.cache.glob("stoker/*.json")
+    assert json.loads(lock.read_text())["compiler"]["neuronx-cc"] == NEW
+    assert not job.events(kind="compiler.checked")
+
+
+def test_what_phase_1_cannot_change_is_put_up_with(job, neuron, tmp_path):
+    """It has an environment of its own, so its compiler never is that of the training."""
+    other = Installation(tmp_path / "other")
+    other.upgrade("neuronx-cc", NEW)
+    job.go(f"compile.overrides.env={{PATH: '{other.path}'}}")
+    assert phases(job) == [("precompile", "none"), ("train", "compile"), ("precompile", "none"), ("train", "none")]
+    said, = job.events(kind="compiler.checked")
+    assert "phase 1 has run again already" in said["reason"] and OLD in said["reason"] and NEW in said["reason"], said
+    assert said["changed"][0]["field"] == "neuronx-cc", said
+
+
+def test_an_environment_that_cannot_tell_trains_and_says_so(job, neuron):
+    package, = neuron.packages.glob("torch_xla-*")
+    meddle(job, package, neuron.root / package.name)
+    job.go()
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+    said, = job.events(kind="compiler.checked")
+    assert "torch-xla is not installed" in said["reason"], said

@@ -51,6 +51,8 @@ struct budget {
 /* Did this training attempt end so that phase 1 could run again? */
 static bool made_room(const struct world *w, const struct event *ended)
 {
+	if (is_refused(w, ended))
+		return true;
 	if (ended->phase != PHASE_TRAIN || ended->class != CLASS_STOPPED)
 		return false;
 	for (int64_t i = 0; i < ended->seq - 1; i++)
@@ -81,9 +83,9 @@ static void count_failure(struct budget *b, const struct event *ev)
 
 /* A cache that is proved, or that has to be filled again: what went wrong in phase 1
  * before is of no account. */
-static bool begins_anew(const struct event *ev)
+static bool begins_anew(const struct world *w, const struct event *ev)
 {
-	return (ev->kind == EV_CACHE_VERIFIED && ev->complete) ||
+	return (ev->kind == EV_CACHE_VERIFIED && ev->complete) || is_refused(w, ev) ||
 	       (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE);
 }
 
@@ -103,7 +105,7 @@ static struct budget budget_before(const struct world *w, enum phase phase, int6
 			last = ev->attempt;
 			if (!made_room(w, ev))
 				count_failure(&b, ev);
-		} else if (phase == PHASE_PRECOMPILE && begins_anew(ev)) {
+		} else if (phase == PHASE_PRECOMPILE && begins_anew(w, ev)) {
 			b = (struct budget){ 0, 0, NULL, false };
 		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
 			known = EVENT_HAS(ev, step) ? ev->step : -1;
@@ -164,6 +166,19 @@ static void check_retry(struct world *w, const struct event *ev)
 		broken(w, 5, "%s is retried after the same cause twice", phase);
 }
 
+/* For one difference between two compilers phase 1 runs again once, in a row. */
+static void check_refusals(struct world *w, int64_t s)
+{
+	const struct event *last = NULL;
+
+	for (int64_t i = 0; i < s; i++)
+		if (is_refused(w, &w->events[i]) && w->events[i].attempt < w->events[s].attempt)
+			last = &w->events[i];
+	if (last && strcmp(last->signature, w->events[s].signature) == 0)
+		broken(w, 5, "train %d is refused for a compiler for which phase 1 has run already",
+		       (int)w->events[s].attempt);
+}
+
 /* 5. What retrying cannot cure (user code, spec, permission) is not retried;
  * every path ends in a named state. */
 void rule5(struct world *w)
@@ -173,6 +188,8 @@ void rule5(struct world *w)
 
 		if (ev->kind == EV_RUN_ENDED)
 			check_end(w, ev);
+		if (is_refused(w, ev))
+			check_refusals(w, s);
 		if (ev->kind != EV_ATTEMPT_INTENDED)
 			continue;
 		if (ev->attempt > 1)

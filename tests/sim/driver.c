@@ -317,12 +317,18 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 	return true;
 }
 
-static bool tell_start(const struct world *w, struct driver *d, const struct sight *sight)
+static bool tell_start(struct world *w, struct driver *d, const struct sight *sight)
 {
 	struct event *ev;
 
 	if (!sight->job->started || d->flow.started || !d->flow.claimed)
 		return false;
+	if (sight->job->other_compiler && rng_below(&w->rng, 2) == 0) {
+		ev = pend(d, EV_COMPILER_CHECKED);
+		EVENT_SET(ev, attempt, sight->job->attempt);
+		EVENT_SET_STR(ev, reason, "it is another one");
+		return true;
+	}
 	ev = pend_about(d, EV_ATTEMPT_STARTED);
 	EVENT_SET(ev, started, WALL_BEGIN + sight->job->started_at + w->job_offset);
 	return true;
@@ -363,6 +369,8 @@ static void tell_end(struct world *w, struct driver *d, const struct sight *sigh
 	EVENT_SET(ev, by_driver, d->flow.stop_requested);
 	EVENT_SET_STR(ev, evidence, "as the engine says");
 	EVENT_SET_STR(ev, signature, job->signature);
+	if (job->other_compiler && job->signature == job->other_compiler)
+		EVENT_SET(ev, changed, NULL);
 	if (job->over_at > 0 && job->ever_held && rng_below(&w->rng, 4) != 0)
 		EVENT_SET(ev, finished, WALL_BEGIN + job->over_at + w->job_offset);
 	if (sight->class == CLASS_TIMEOUT_HANG && rng_below(&w->rng, 2) == 0)

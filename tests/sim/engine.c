@@ -48,6 +48,12 @@ static void note_submit(struct world *w, const struct wish *wish)
 	s->seq = w->count;
 }
 
+static void put_up_with(struct job *job, const struct wish *wish)
+{
+	job->tolerates = job->other_compiler && wish->tolerated &&
+			 strcmp(job->other_compiler, wish->tolerated) == 0;
+}
+
 enum submit_result engine_submit(struct world *w, const struct wish *wish,
 				 enum failure_class *ret_class)
 {
@@ -69,9 +75,11 @@ enum submit_result engine_submit(struct world *w, const struct wish *wish,
 	job = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
 	if (!job)
 		return SUBMIT_UNKNOWN;
+	put_up_with(job, wish);
 	TRACE(w, "engine", "accepts %s as job %d", wish->job, w->job_count - 1);
 	if (!w->engine_dedupes && strikes(w, FAULT_SUBMIT_DOUBLED)) {
 		twin = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
+		put_up_with(twin, wish);
 		TRACE(w, "engine", "accepts %s again as job %d", wish->job, w->job_count - 1);
 	}
 	if (strikes(w, FAULT_SUBMIT_LATE)) {

@@ -55,6 +55,8 @@ struct job *job_new(struct world *w, const char *name, enum phase phase, int64_t
 	job->never_starts = strikes(w, FAULT_START_HANGS);
 	if (strikes(w, FAULT_QUEUE_LONG))
 		job->next_at = w->now + 30 * w->job_pace;
+	if (phase == PHASE_TRAIN && w->policy.compiles && strikes(w, FAULT_OTHER_COMPILER))
+		job->other_compiler = rng_below(&w->rng, 2) ? "compiler/a" : "compiler/b";
 	job->goal = phase == PHASE_TRAIN ? w->goal : 6 + rng_below(&w->rng, 10);
 	return job;
 }
@@ -257,6 +259,12 @@ static void work(struct world *w, struct job *job)
 		key_renew(w);
 	if (suffers(w, job) || (job->never_starts && !job->orphan && !w->calm))
 		return;
+	if (!job->started && job->other_compiler && !job->tolerates) {
+		end(w, job, CLASS_COMPILE);
+		if (!job->orphan)
+			job->signature = job->other_compiler;
+		return;
+	}
 	if (!job->started) {
 		job->started = true;
 		job->started_at = w->now;

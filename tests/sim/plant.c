@@ -121,6 +121,23 @@ static void same_cause_again(struct flow *flow, const struct event *ev)
 	flow->budget[flow->phase].signature = 0;
 }
 
+static void compiler_forgotten(struct flow *flow, const struct event *ev)
+{
+	(void)ev;
+	flow->other_compiler[0] = '\0';
+}
+
+static void other_compiler_trains(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_ATTEMPT_ENDED && EVENT_HAS(ev, changed) &&
+	    flow->state == FLOW_PRECOMPILE) {
+		flow->state = FLOW_TRAIN;
+		flow->phase = PHASE_TRAIN;
+		flow->attempt = flow->attempts[PHASE_TRAIN];
+		flow->attempt_state = ATTEMPT_NONE;
+	}
+}
+
 static void limit_of_old(struct flow *flow, const struct event *ev)
 {
 	/* As if the wait in the queue had begun with the run. */
@@ -310,6 +327,10 @@ const struct plant plants[] = {
 	  .rule = 3,
 	  .what = "the exit code of phase 1 stands for the cache",
 	  .machine = exit_0_is_proof },
+	{ .name = "other-compiler-trains",
+	  .rule = 3,
+	  .what = "a training goes on with another compiler than that of the lock",
+	  .machine = other_compiler_trains },
 	{ .name = "resume-unmarked",
 	  .rule = 4,
 	  .what = "a retry starts from a partial checkpoint",
@@ -338,6 +359,10 @@ const struct plant plants[] = {
 	  .rule = 5,
 	  .what = "the same cause twice without progress is retried",
 	  .machine = same_cause_again },
+	{ .name = "compiler-forgotten",
+	  .rule = 5,
+	  .what = "phase 1 runs again and again for one and the same compiler",
+	  .machine = compiler_forgotten },
 	{ .name = "limit-forgotten",
 	  .rule = 5,
 	  .what = "a limit is reached and the run goes on",

@@ -156,6 +156,13 @@ static void rule2(struct world *w)
 	}
 }
 
+bool is_refused(const struct world *w, const struct event *ev)
+{
+	/* News that is told again is none. */
+	return ev->kind == EV_ATTEMPT_ENDED && EVENT_HAS(ev, changed) &&
+	       journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt, ev->seq - 1) == 0;
+}
+
 /* Is the cache proved at this place of the journal? */
 static bool is_proved(const struct world *w, int64_t seq)
 {
@@ -165,6 +172,8 @@ static bool is_proved(const struct world *w, int64_t seq)
 		if (ev->kind == EV_CACHE_VERIFIED && ev->complete)
 			return true;
 		if (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE)
+			return false;
+		if (is_refused(w, ev))
 			return false;
 		if (ev->kind == EV_CACHE_CHECKED && ev->verdict == CACHE_WARM)
 			return true;
@@ -320,7 +329,8 @@ static bool is_true(const struct world *w, const struct event *ev)
 		c = checkpoint_find(w, ev->url);
 		return c && c->complete && c->step == ev->step;
 	case EV_CACHE_VERIFIED:
-		return ev->complete == w->cache_whole;
+		/* Another run may have filled it since it was looked at. */
+		return ev->complete == w->cache_whole || (!ev->complete && w->key.other > 0);
 	case EV_LIMIT_REACHED:
 		return limit_is_true(w, ev);
 	case EV_CACHE_CLAIMED:

@@ -70,6 +70,7 @@ enum fault {
 	FAULT_CHECKPOINT_DAMAGED,  /* a marked one is cut off, half of it is gone */
 	FAULT_CLOCK_JUMP,          /* of one host's wall clock */
 	FAULT_KEY_BUSY,            /* another run precompiles for the graph key */
+	FAULT_OTHER_COMPILER,      /* the training's is not that of the lock */
 	FAULT_KEY_UNKNOWN,         /* who does cannot be found out just now */
 	FAULT_COUNT
 };
@@ -95,6 +96,8 @@ struct job {
 	int64_t end_seen_at;  /* when the engine says that it ended; NEVER */
 	enum failure_class class;
 	const char *signature;       /* of its failure, or NULL */
+	const char *other_compiler;  /* than the lock's: what tells the two; NULL: the same */
+	bool tolerates;              /* it was told to put up with it */
 	int64_t claimed_at, over_at; /* 0: not yet */
 	int64_t started_at, stepped_at;
 	bool lost_claim; /* it ended as "not mine" */
@@ -302,6 +305,9 @@ void rules_check(struct world *w);     /* after each step */
 void rules_check_end(struct world *w); /* of a run */
 /* The first rule that breaks is the one that is reported. */
 void broken(struct world *w, int rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* An attempt that ended because its compiler is not the lock's. */
+bool is_refused(const struct world *w, const struct event *ev);
 
 /* ---- budgets.c: what retries, time and money come to, by the journal alone ---- */
 

@@ -47,6 +47,7 @@ const char *const fault_names[FAULT_COUNT] = {
 	"checkpoint damaged later",
 	"clock jumps",
 	"another run has the graph key",
+	"compiler is another one in training",
 	"claim on the graph key unreadable",
 };
 
@@ -101,6 +102,7 @@ static void draw_faults(struct world *w)
 	w->rate[FAULT_ORPHAN] /= 8;
 	w->rate[FAULT_SUBMIT_REFUSED] /= 2;
 	w->rate[FAULT_START_HANGS] /= 4;
+	w->rate[FAULT_OTHER_COMPILER] *= 2;
 }
 
 /* Mostly there is no limit, else one that may be reached or not. */

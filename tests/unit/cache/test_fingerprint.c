@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "jobs/base/proc.h"
+#include "jobs/cache/fingerprint.h"
 #include "jobs/cache/machine.h"
 
 /* A program that never runs: only its name and place matter. */
@@ -323,6 +324,82 @@ static void the_processor_is_its_model_and_instruction_sets(void **state)
 	assert_true(strlen(this) > 8);
 }
 
+/* ---- a lock's against what a job finds ---- */
+
+static json_t *versions(const char *text)
+{
+	struct err *err = NULL;
+	json_t *ret = NULL;
+
+	js_parse(text, strlen(text), "versions", &ret, &err);
+	assert_no_error(err);
+	return ret;
+}
+
+#define LOCKED "{\"python\":\"3.11\",\"neuronx-cc\":\"2.25\",\"torch\":\"2.9\"}"
+
+static void another_version_is_told_with_both(void **state)
+{
+	json_auto_t *locked = versions(LOCKED);
+	json_auto_t *found = versions("{\"python\":\"3.11\",\"neuronx-cc\":\"2.26\","
+				      "\"torch\":\"2.9\",\"accelerate\":\"1.0\"}");
+	AUTO(auto_free) char *unknown = NULL;
+	AUTO(auto_free) char *words = NULL;
+	AUTO(auto_free) char *pair = NULL;
+	AUTO(auto_free) char *other = NULL;
+	json_auto_t *changed = fingerprint_compare(locked, found, &unknown);
+	json_auto_t *fewer = NULL;
+
+	(void)state;
+	assert_null(unknown);
+	assert_int_equal(json_array_size(changed), 2);
+	words = fingerprint_words(changed);
+	assert_string_equal(words, "neuronx-cc 2.26 in place of 2.25 (and 1 more)");
+	pair = fingerprint_pair(changed);
+	fewer = json_deep_copy(changed);
+	json_array_remove(fewer, 0);
+	other = fingerprint_pair(fewer);
+	assert_string_not_equal(pair, other);
+}
+
+static void the_same_versions_are_no_difference(void **state)
+{
+	json_auto_t *locked = versions(LOCKED), *found = versions(LOCKED);
+	AUTO(auto_free) char *unknown = NULL;
+	json_auto_t *changed = fingerprint_compare(locked, found, &unknown);
+
+	(void)state;
+	assert_null(unknown);
+	assert_int_equal(json_array_size(changed), 0);
+}
+
+static void what_is_not_there_cannot_be_told_and_is_no_difference(void **state)
+{
+	static const struct {
+		const char *locked, *found, *words;
+	} cases[] = {
+		{ LOCKED, "{\"python\":\"3.11\",\"torch\":\"2.9\"}",
+		  "neuronx-cc is not installed" },
+		{ LOCKED, "{\"python\":\"3.11\"}", "neuronx-cc, torch are not installed" },
+		{ LOCKED, "{\"program\":\"torchrun\",\"found\":false}", "no Python was found" },
+		{ LOCKED, "{\"program\":\"a\",\"size\":1,\"sha256\":\"0\"}",
+		  "no Python was found" },
+		{ "{\"program\":\"a\"}", LOCKED, "the lock does not tell" },
+		{ "{\"python\":\"3.11\"}", "{\"python\":\"3.11\"}", "no package of the compiler" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
+		json_auto_t *locked = versions(cases[i].locked), *found = versions(cases[i].found);
+		AUTO(auto_free) char *unknown = NULL;
+		json_auto_t *changed = fingerprint_compare(locked, found, &unknown);
+
+		assert_int_equal(json_array_size(changed), 0);
+		assert_non_null(unknown);
+		assert_non_null(strstr(unknown, cases[i].words));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +415,9 @@ int main(void)
 		test_in_scratch(a_missing_program_is_told_without_an_error),
 		test_in_scratch(
 			a_script_whose_interpreter_is_missing_or_circular_is_only_a_program),
+		cmocka_unit_test(another_version_is_told_with_both),
+		cmocka_unit_test(the_same_versions_are_no_difference),
+		cmocka_unit_test(what_is_not_there_cannot_be_told_and_is_no_difference),
 		cmocka_unit_test(the_real_environment_is_read_without_starting_python),
 		cmocka_unit_test(the_processor_is_its_model_and_instruction_sets),
 	};
