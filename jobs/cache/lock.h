@@ -32,7 +32,8 @@
 #include "jobs/cache/kind.h"
 #include "jobs/store/store.h"
 
-#define LOCK_PREFIX "stoker/"
+#define LOCK_FOLDER "stoker"
+#define LOCK_PREFIX LOCK_FOLDER "/"
 
 struct lock_graph {
 	char *key, *path;

@@ -46,8 +46,9 @@ static int look_closer(const struct verify_request *request, const struct book_g
 	if (!look->lock.key)
 		return 0;
 	book_front_end(request->book, &said);
-	look->lock_age_ms = utc_now().ms - look->lock.since.ms;
+	look->lock_age_ms = verdict_lock_age_ms(&look->lock);
 	look->lock_is_old = look->lock_age_ms >= LOCK_OLD_MS ||
+			    graph->waited * 1000 >= LOCK_OLD_MS ||
 			    (graph->waited <= 0 && (said.workers_died > 0 || said.killed));
 	return 0;
 }
@@ -117,19 +118,30 @@ static void add_sight(struct sight *sight, const struct book_graph *graph, const
 	sight->bytes += look->bytes;
 	if (look->state == ENTRY_DONE)
 		sight->failed_but_done += graph->compile_failed || graph->reported_failed;
-	if (!look->lock_is_old)
-		return;
-	sight->old_locks++;
-	if (sight->old_lock && sight->old_lock_age_ms >= look->lock_age_ms)
-		return;
-	free(sight->old_lock);
-	sight->old_lock = mem_copy(look->lock.key);
-	sight->old_lock_age_ms = look->lock_age_ms;
+	sight->old_locks += look->lock_is_old;
+	verdict_note_lock(sight, &look->lock, look->lock_age_ms);
 }
 
-static void sight_clear(struct sight *sight)
+void sight_clear(struct sight *sight)
 {
-	free(sight->old_lock);
+	free(sight->lock);
+}
+
+void verdict_note_lock(struct sight *sight, const struct entry_lock *lock, int64_t age_ms)
+{
+	if (!lock->key || (sight->lock && sight->lock_age_ms >= age_ms))
+		return;
+	free(sight->lock);
+	sight->lock = mem_copy(lock->key);
+	sight->lock_age_ms = age_ms;
+}
+
+/* By the clock of whoever wrote it, which may be ahead of ours. */
+int64_t verdict_lock_age_ms(const struct entry_lock *lock)
+{
+	int64_t age = utc_now().ms - lock->since.ms;
+
+	return age > 0 ? age : 0;
 }
 
 static void count(struct cache_verdict *ret, enum entry_state state)

@@ -45,6 +45,8 @@ struct cache_verdict {
 	/* Precompiling again can help: false where every problem left is one that
 	 * the compiler will run into each time (graphs it never stores). */
 	bool retry_helps;
+	/* It would wait for a lock that nobody seems to hold any more, as this job did. */
+	bool waits_in_vain;
 	/* ...but with fewer graphs compiled at a time: the compiler failed on some, or
 	 * the system ended it for want of memory. */
 	bool fewer_workers;
@@ -72,6 +74,13 @@ struct cache_verdict {
  * complete nor incomplete. */
 int cache_verify(const struct verify_request *request, struct cache_verdict *ret, struct err **err);
 void cache_verdict_clear(struct cache_verdict *verdict); /* for AUTO() */
+
+/* Of a job that was stopped while it waited for others to compile: the oldest lock that
+ * is still there of the graphs that it waited for. Words on it and on how long that
+ * was, and the cure, are yours to free; NULL: there is none. Of the request it needs
+ * kind, store and book. */
+int cache_find_wait(const struct verify_request *request, char **ret_words, char **ret_hint,
+		    struct err **err);
 
 /* Delete what keeps graphs of this run from being compiled again: entries that are
  * empty, damaged or stored failures, or that the compiler itself could not read.

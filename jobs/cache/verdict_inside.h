@@ -28,8 +28,8 @@ struct sight {
 	uint64_t bytes;
 	int64_t failed_but_done; /* said to be failed, and done */
 	int64_t old_locks;       /* that nobody seems to hold: waiting for them is no use */
-	char *old_lock;          /* key of the first; NULL: none */
-	int64_t old_lock_age_ms;
+	char *lock;              /* key of the oldest of all; NULL: none */
+	int64_t lock_age_ms;
 };
 
 /* verdict_words.c. What is wrong with one graph, in one line; yours to free. */
@@ -39,8 +39,13 @@ json_t *verdict_evidence(const struct verify_request *request, const struct cach
 			 const struct sight *sight);
 /* A cache in use that is another than was meant; NULL: none. Borrowed. */
 const char *verdict_other_cache(const struct verify_request *request);
-/* How to get rid of a lock that nobody holds any more; yours to free. */
+/* What to do about a lock, whether somebody may hold it or nobody does; yours to free. */
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight);
+
+/* verdict.c. Adds the lock of a graph, if it is the oldest so far. */
+void verdict_note_lock(struct sight *sight, const struct entry_lock *lock, int64_t age_ms);
+int64_t verdict_lock_age_ms(const struct entry_lock *lock); /* never less than 0 */
+void sight_clear(struct sight *sight);                      /* for AUTO() */
 
 /* verdict_judge.c: reason, hint, remark, and whether it is complete. */
 void verdict_judge(const struct verify_request *request, const struct sight *sight,

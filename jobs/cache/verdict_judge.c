@@ -92,7 +92,7 @@ static char *problem_hint(const struct case_of *on, const struct cache_verdict *
 {
 	const struct compile_kind *kind = on->request->kind;
 
-	if (on->sight->old_lock)
+	if (on->sight->lock)
 		return verdict_unlock_hint(on->request, on->sight);
 	if (on->said.killed && kind->workers_option)
 		return mem_format("the system ended the compiler for want of memory: compile fewer "
@@ -110,6 +110,7 @@ static bool has_problems(const struct case_of *on, struct cache_verdict *ret)
 	ret->fewer_workers |= on->said.killed && on->request->kind->workers_option;
 	/* Another try would wait for it as this one did. */
 	ret->retry_helps &= on->sight->old_locks == 0;
+	ret->waits_in_vain = on->sight->old_locks > 0;
 	ret->reason = mem_format("%lld of %lld graphs are not in the cache as they should be",
 				 (long long)on->bad, (long long)ret->graphs);
 	ret->hint = problem_hint(on, ret);

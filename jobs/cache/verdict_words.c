@@ -150,18 +150,21 @@ const char *verdict_other_cache(const struct verify_request *request)
 
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight)
 {
-	AUTO(auto_free) char *age = text_format_duration(sight->old_lock_age_ms);
+	AUTO(auto_free) char *age = text_format_duration(sight->lock_age_ms);
 	const char *url = store_url(request->store), *all = request->kind->unlock_command;
-	bool quotable = !strchr(url, '\'') && !strchr(sight->old_lock, '\'');
+	const char *fresh = sight->old_locks == 0 ? "another job may be compiling it now: run "
+						    "again when it has; "
+						  : "";
+	bool quotable = !strchr(url, '\'') && !strchr(sight->lock, '\'');
 
 	if (url[0] == '/' && quotable)
-		return mem_format("if no job compiles it any more (its lock is %s old), remove the "
-				  "lock: rm '%s/%s'",
-				  age, url, sight->old_lock);
-	return mem_format("if no job compiles it any more (its lock is %s old), remove the lock "
+		return mem_format("%sif no job compiles it any more (its lock is %s old), remove "
+				  "the lock: rm '%s/%s'",
+				  fresh, age, url, sight->lock);
+	return mem_format("%sif no job compiles it any more (its lock is %s old), remove the lock "
 			  "'%s'%s%s",
-			  age, sight->old_lock, all ? ", or all of a cache that no job uses: " : "",
-			  all ? all : "");
+			  fresh, age, sight->lock,
+			  all ? ", or all of a cache that no job uses: " : "", all ? all : "");
 }
 
 static void put_if(json_t *row, const char *name, bool value)

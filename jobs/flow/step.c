@@ -89,10 +89,13 @@ static bool is_complete(const struct flow *f, const struct event *ev)
 	return of_precompile(f, ev) && ev->complete;
 }
 
-/* Once, and not where the failures that came with it have used up their budget. */
+/* Once, and not where the failures that came with it have used up their budget, or where
+ * another try would only wait in vain. */
 static bool may_recompile(const struct flow *f, const struct event *ev)
 {
-	return of_precompile(f, ev) && !f->incomplete_retried &&
+	bool in_vain = EVENT_HAS(ev, action) && ev->action == ACTION_STOP;
+
+	return of_precompile(f, ev) && !f->incomplete_retried && !in_vain &&
 	       !(f->compile_failed && f->compile_last);
 }
 

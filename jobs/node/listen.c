@@ -42,8 +42,8 @@ void listen_release(struct listen *listen)
  * followed by silence. */
 static bool goes_on(const struct graph_note *note)
 {
-	return note->kind == NOTE_MISS || note->kind == NOTE_WAITING ||
-	       note->kind == NOTE_EXTRACTED || (note->kind == NOTE_REMAINING && note->graphs > 0);
+	return note->kind == NOTE_MISS || note->kind == NOTE_EXTRACTED ||
+	       (note->kind == NOTE_REMAINING && note->graphs > 0);
 }
 
 /* Words about no graph in particular. */
@@ -58,18 +58,26 @@ static bool hear_compiler(struct listen *listen, struct mono now)
 {
 	struct graph_note note;
 	size_t at = 0;
-	bool heard = false;
+	bool heard = false, waits = false;
 
 	if (!listen->kind || !listen->kind->scan)
 		return false;
 	while (listen->kind->scan(listen->line.text, listen->line.len, &at, &note)) {
 		if (is_remark(&note))
 			continue;
+		waits |= note.kind == NOTE_WAITING;
+		if (note.kind == NOTE_WAITING)
+			continue;
 		stall_compile(listen->stall, now, goes_on(&note));
 		listen->compiles++;
 		heard = true;
 	}
-	return heard;
+	if (waits && !heard) {
+		stall_wait(listen->stall, now);
+		/* Nor is it anything for the other nodes to go by. */
+		listen->bytes -= listen->bytes > listen->line.len ? listen->line.len + 1 : 0;
+	}
+	return heard || waits;
 }
 
 static bool hear_step(struct listen *listen, struct mono now)

@@ -101,7 +101,7 @@ void stall_step(struct stall *stall, struct mono now, int64_t step)
 	stall->stepped = true;
 	stall->step = step;
 	stall->step_at = stall->last = now;
-	stall->compiled = stall->saved = false;
+	stall->compiled = stall->saved = stall->waits = false;
 	stall->doing = DOING_STEP;
 }
 
@@ -109,13 +109,23 @@ void stall_compile(struct stall *stall, struct mono now, bool going_on)
 {
 	stall->last = now;
 	stall->compiled = true;
+	stall->waits = false;
 	stall->doing = going_on ? DOING_COMPILE : usual(stall);
+}
+
+void stall_wait(struct stall *stall, struct mono now)
+{
+	if (stall->waits)
+		return;
+	stall_compile(stall, now, true);
+	stall->waits = true;
 }
 
 void stall_cache(struct stall *stall, struct mono now)
 {
 	stall->last = now;
 	stall->compiled = true;
+	stall->waits = false;
 }
 
 void stall_bytes(struct stall *stall, struct mono now)
@@ -128,6 +138,7 @@ void stall_bytes(struct stall *stall, struct mono now)
 		stall->longest_prelude = larger(stall->longest_prelude, silent);
 	stall->last = now;
 	stall->saved = true;
+	stall->waits = false;
 	stall->doing = DOING_SAVE;
 }
 

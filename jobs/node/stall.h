@@ -67,6 +67,7 @@ struct stall {
 	int64_t step; /* the largest */
 	struct mono first_step_at, step_at;
 	bool compiled, saved; /* since that step */
+	bool waits;           /* for another's compilation, and nothing else was heard since */
 
 	int64_t gaps[STALL_GAPS]; /* ms, a ring */
 	size_t gap_count;         /* all ever noted */
@@ -88,9 +89,12 @@ void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, boo
 void stall_output(struct stall *stall, struct mono now, bool drawn); /* no step in it */
 void stall_step(struct stall *stall, struct mono now, int64_t step);
 void stall_compile(struct stall *stall, struct mono now, bool going_on); /* or done */
-void stall_cache(struct stall *stall, struct mono now);                  /* it grew */
-void stall_bytes(struct stall *stall, struct mono now);                  /* of a checkpoint */
-void stall_saved(struct stall *stall); /* it is complete: no progress */
+/* It waits for another process that compiles, and says so again and again: only the
+ * first time is a sign of life, as the beginning of a compilation is. */
+void stall_wait(struct stall *stall, struct mono now);
+void stall_cache(struct stall *stall, struct mono now); /* it grew */
+void stall_bytes(struct stall *stall, struct mono now); /* of a checkpoint */
+void stall_saved(struct stall *stall);                  /* it is complete: no progress */
 /* The metric has failed us: from now on any output is progress. */
 void stall_forget_steps(struct stall *stall);
 

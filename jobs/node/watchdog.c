@@ -153,7 +153,8 @@ static void exchange(struct agent *agent, struct mono now)
 
 /* ---- the compile cache ---- */
 
-/* Adds up names, sizes and times beneath a folder; false if it took too long. */
+/* Adds up names, sizes and times beneath a folder, our own locks and claims left out;
+ * false if it took too long. */
 static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 {
 	DIR *folder = fdopendir(fd);
@@ -169,6 +170,7 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 		int inner;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    (depth == CACHE_DEPTH && strcmp(entry->d_name, LOCK_FOLDER) == 0) ||
 		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		*sum += (uint64_t)st.st_size * 31 + (uint64_t)st.st_mtim.tv_sec * 7 +

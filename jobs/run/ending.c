@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "jobs/base/text.h"
+#include "jobs/cache/verdict.h"
 #include "jobs/flow/failure.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
@@ -78,6 +79,29 @@ static void blame_stall(struct failure_verdict *ret, const json_t *stall)
 		   "if that was no hang, raise limits.stall, or print the step more often");
 }
 
+/* A command that was stopped for its time may have waited for a lock that nobody holds
+ * any more: that is the cure then. */
+static int blame_lock(const struct attempt_watch *watch, struct failure_verdict *ret,
+		      struct err **err)
+{
+	struct verify_request request = {
+		.kind = watch->driver->kind,
+		.store = watch->driver->cache,
+		.book = watch->book,
+	};
+	AUTO(auto_free) char *words = NULL;
+	AUTO(auto_free) char *hint = NULL;
+	size_t len = strlen(ret->evidence);
+
+	if (!request.store || cache_find_wait(&request, &words, &hint, err) < 0)
+		return request.store ? -1 : 0;
+	if (!words)
+		return 0;
+	snprintf(ret->evidence + len, sizeof ret->evidence - len, "; %s", words);
+	snprintf(ret->hint, sizeof ret->hint, "%s", hint);
+	return 0;
+}
+
 /* A machine that is taken away, or somebody at its keyboard. */
 static void blame_stranger(struct failure_verdict *ret)
 {
@@ -139,6 +163,8 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	} else if (ret->class == CLASS_NONE) {
 		blame_stranger(ret);
 	}
+	if (ret->class == CLASS_TIMEOUT_HANG && blame_lock(watch, ret, err) < 0)
+		return -1;
 	failure_sign(ret);
 	return 0;
 }

@@ -221,6 +221,8 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	EVENT_SET(&ev, compiled, counts.misses);
 	json_object_set(verdict->evidence, "problems", verdict->problems);
 	EVENT_SET(&ev, sources, verdict->evidence);
+	if (verdict->waits_in_vain)
+		EVENT_SET(&ev, action, ACTION_STOP);
 	summary = verdict_summary(verdict, &counts);
 	EVENT_SET_STR(&ev, reason, summary);
 	EVENT_SET_STR(&ev, hint, verdict->hint);

@@ -206,3 +206,53 @@ def test_an_environment_that_cannot_tell_trains_and_says_so(job, neuron):
     assert phases(job) == [("precompile", "none"), ("train", "none")]
     said, = job.events(kind="compiler.checked")
     assert "torch-xla is not installed" in said["reason"], said
+
+
+# --- locks that others have left behind ---
+
+def left_locked(job, age):
+    """A graph of this very job is locked, and nobody says by whom: another host's process, a dead one."""
+    job.go()
+    for lock in job.cache.glob("stoker/*.json"):
+        lock.unlink()
+    folder = sorted(job.cache.glob("neuronxcc-*/MODULE_*"))[0]
+    for name in ("model.neff", "model.done"):
+        (folder / name).unlink()
+    return plant.lock(folder, age)
+
+
+def test_a_stale_lock_is_named_with_its_age_and_cure_and_is_not_waited_for(job):
+    lock = left_locked(job, 3 * 3600 + 5 * 60)
+    result = job.go(code=5)
+    said = verdict(job)
+    assert said["locked"] == 1 and not said["complete"], said
+    assert phases(job) == [("precompile", "none")]
+    assert "3h 05m" in result.text and f"rm '{lock}'" in result.text, result
+    assert lock.exists()
+    lock.unlink()
+    job.go()
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+
+
+def test_a_fresh_lock_gets_another_try_and_is_left_alone(job):
+    lock = left_locked(job, 0)
+    result = job.go(code=5)
+    assert phases(job) == [("precompile", "none"), ("precompile", "none")]
+    assert "may be compiling it now" in result.text and f"rm '{lock}'" in result.text, result
+    assert lock.exists()
+
+
+def test_a_phase_1_that_waits_for_a_lock_until_its_time_is_up_says_so(job, neuron):
+    """A compiler that is called by the script itself waits for ever."""
+    script = job.source / "train.py"
+    script.write_text("import os\nif os.environ['STOKER_PHASE'] == 'precompile':\n"
+                      "    os.environ.pop('NEURON_EXTRACT_GRAPHS_ONLY', None)\n" + script.read_text())
+    lock = left_locked(job, 3 * 3600 + 5 * 60)
+    neuron.set(STANDIN_MINUTE=0.3)
+    result = job.go("compile.timeout=6s", "retry.attempts=1", code=1)
+    ended, = job.events(kind="attempt.ended")
+    assert ended["class"] == "timeout-hang", ended
+    assert "it waited for" in ended["evidence"] and "3h 05m" in ended["evidence"], ended
+    assert str(lock.relative_to(job.cache)) in ended["evidence"], ended
+    assert f"rm '{lock}'" in ended["hint"] and f"rm '{lock}'" in result.text, ended
+    assert lock.exists()

@@ -441,6 +441,8 @@ static void verify(struct world *w, struct driver *d)
 	EVENT_SET(ev, complete, w->cache_whole);
 	if (!w->cache_whole)
 		EVENT_SET_STR(ev, reason, "graphs are missing");
+	if (!w->cache_whole && rng_below(&w->rng, 8) == 0)
+		EVENT_SET(ev, action, ACTION_STOP);
 }
 
 /* Whether it can be said or not, the driver leaves. */

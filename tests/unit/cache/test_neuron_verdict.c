@@ -229,7 +229,45 @@ static void a_fresh_lock_is_worth_another_try(void **state)
 	verdict = verify(&world);
 	assert_int_equal(verdict.locked, 1);
 	assert_true(verdict.retry_helps);
-	assert_null(verdict.hint);
+	assert_false(verdict.waits_in_vain);
+	assert_contains(verdict.hint, "another job may be compiling it now");
+	assert_contains(verdict.hint, "rm '");
+}
+
+/* The clock of whoever wrote it is ahead: the waiting itself tells. */
+static void a_lock_that_was_waited_for_long_enough_is_stale_whatever_its_age(void **state)
+{
+	WORLD(N_WAITING(MOD_A, "61.0"));
+
+	put_todo(*state, MOD_A);
+	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
+	age(*state, MOD_A, "model.hlo_module.pb.lock", -7200);
+	verdict = verify(&world);
+	assert_false(verdict.retry_helps);
+	assert_true(verdict.waits_in_vain);
+	assert_contains(verdict.hint, "its lock is 0");
+}
+
+static void what_a_stopped_job_waited_for_is_named(void **state)
+{
+	AUTO(auto_free) char *words = NULL;
+	AUTO(auto_free) char *hint = NULL;
+	struct err *err = NULL;
+	WORLD(N_WAITING(MOD_A, "90.0") N_EXTRACTED(MOD_B));
+
+	put_todo(*state, MOD_A);
+	put_todo(*state, MOD_B);
+	put_part(*state, MOD_B, "model.hlo_module.pb.lock", 0); /* nobody waited for it */
+	assert_int_equal(cache_find_wait(&world.request, &words, &hint, &err), 0);
+	assert_null(words);
+	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
+	age(*state, MOD_A, "model.hlo_module.pb.lock", 3 * 3600 + 5 * 60 + 30);
+	assert_int_equal(cache_find_wait(&world.request, &words, &hint, &err), 0);
+	assert_no_error(err);
+	assert_contains(words, "it waited for 1h 30m for another process");
+	assert_contains(words, PLACE "/" MOD_A "/model.hlo_module.pb.lock' is 3h 05m old");
+	assert_contains(hint, "rm '");
+	verdict = verify(&world);
 }
 
 static void a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for(void **state)
@@ -549,6 +587,8 @@ int main(void)
 		test_in_scratch(an_old_failure_that_was_replayed_is_named_as_such),
 		test_in_scratch(a_stale_lock_is_named_with_its_age_and_never_removed),
 		test_in_scratch(a_fresh_lock_is_worth_another_try),
+		test_in_scratch(a_lock_that_was_waited_for_long_enough_is_stale_whatever_its_age),
+		test_in_scratch(what_a_stopped_job_waited_for_is_named),
 		test_in_scratch(
 			other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched),
 		test_in_scratch(a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for),

@@ -199,6 +199,29 @@ static void it_is_kept_until_the_verdict(void **state)
 	}
 }
 
+/* ---- a lock of one graph, that another job has left behind ---------------------- */
+
+static void a_verdict_that_waiting_is_in_vain_ends_phase_1_at_once(void **state)
+{
+	struct flow_policy policy = story_policy();
+	struct event ev = verified(1, false, "locked");
+
+	(void)state;
+	EVENT_SET(&ev, action, ACTION_STOP);
+	for (int trains = 0; trains < 2; trains++) {
+		struct story s;
+
+		policy.train_on_incomplete = trains;
+		story_begin(&s, &policy);
+		story_at(&s, MIN(1), checked(CACHE_COLD));
+		story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_NONE));
+		story_at(&s, MIN(3), ev);
+		assert_int_equal(s.flow.attempts[PHASE_PRECOMPILE], 1);
+		assert_int_equal(s.flow.state, trains ? FLOW_TRAIN : FLOW_ENDED);
+		story_replays(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +235,7 @@ int main(void)
 		cmocka_unit_test(where_the_lock_is_in_doubt_a_warm_cache_does_not_count),
 		cmocka_unit_test(a_run_knows_its_claim_and_no_other),
 		cmocka_unit_test(it_is_kept_until_the_verdict),
+		cmocka_unit_test(a_verdict_that_waiting_is_in_vain_ends_phase_1_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

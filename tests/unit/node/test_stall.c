@@ -156,6 +156,30 @@ static void bytes_compile_lines_and_cache_bytes_count_as_well(void **state)
 	}
 }
 
+static void waiting_for_anothers_compilation_counts_once(void **state)
+{
+	struct stall_verdict verdict;
+	struct stall stall;
+	int64_t fell = -1, now;
+
+	(void)state;
+	stall_init(&stall, STALL_AUTO, 0, true, at(0));
+	/* It says so each minute, for ever. */
+	for (now = 0; fell < 0 && now < 10 * HOUR; now += MINUTE) {
+		stall_wait(&stall, at(now));
+		fell = look_until(&stall, now + SECOND, now + MINUTE, &verdict);
+	}
+	assert_int_equal(fell, 2 * HOUR + SECOND);
+	assert_int_equal(verdict.doing, DOING_COMPILE);
+	/* Whatever else is heard begins it anew. */
+	stall_init(&stall, STALL_AUTO, 0, true, at(0));
+	stall_wait(&stall, at(0));
+	stall_compile(&stall, at(HOUR), false);
+	stall_wait(&stall, at(HOUR + MINUTE));
+	assert_int_equal(stall.last.ms, HOUR + MINUTE);
+	assert_int_equal(stall.doing, DOING_COMPILE);
+}
+
 static void a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer(void **state)
 {
 	struct stall stall;
@@ -467,6 +491,7 @@ int main(void)
 		cmocka_unit_test(each_phase_before_the_first_step_has_its_own_limit),
 		cmocka_unit_test(only_a_larger_step_counts_once_a_step_was_seen),
 		cmocka_unit_test(bytes_compile_lines_and_cache_bytes_count_as_well),
+		cmocka_unit_test(waiting_for_anothers_compilation_counts_once),
 		cmocka_unit_test(a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer),
 		cmocka_unit_test(where_no_metric_tells_steps_output_counts_all_along),
 		cmocka_unit_test(time_in_which_nobody_looked_is_not_held_against_it),
