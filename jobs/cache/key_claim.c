@@ -8,6 +8,7 @@
 #include "jobs/base/text.h"
 
 #define CLAIM_BYTES_MAX ((size_t)64 << 10)
+#define NAME_BYTES_MAX  255    /* of a run or a host; what is longer is none */
 #define CLAIM_ROUNDS    8      /* a contender can win each only once */
 #define PATIENCE_MIN_MS 1000   /* whatever an object says */
 #define PATIENCE_MAX_MS 600000 /* the same */
@@ -165,8 +166,8 @@ static void note_holder(struct key_claim *claim, const struct there *there)
 
 	free(claim->holder);
 	free(claim->host);
-	claim->holder = run ? mem_copy(run) : NULL;
-	claim->host = host ? mem_copy(host) : NULL;
+	claim->holder = run && strlen(run) <= NAME_BYTES_MAX ? mem_copy(run) : NULL;
+	claim->host = host && strlen(host) <= NAME_BYTES_MAX ? mem_copy(host) : NULL;
 	claim->since_ms = js_int(there->object, "since", 0);
 }
 
@@ -178,9 +179,9 @@ static void note_taken(struct key_claim *claim, const struct there *there)
 	if (!there->object || is_ours(claim, there))
 		return;
 	if (!is_held(there))
-		claim->taken = mem_format("run %s has given its claim up", run ? run : "?");
+		claim->taken = mem_format("run %.255s has given its claim up", run ? run : "?");
 	else
-		claim->taken = mem_format("run %s has not renewed its claim for %lld s",
+		claim->taken = mem_format("run %.255s has not renewed its claim for %lld s",
 					  run ? run : "?", (long long)(claim->watched_ms / 1000));
 }
 

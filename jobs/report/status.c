@@ -269,7 +269,6 @@ static void on_cache_waiting(struct status *status, const struct event *ev)
 	put_text(holder, ev, EVF_host);
 	js_put(holder, "since", utc_json(since));
 	js_put(section(status, "cache"), "waits_for", holder);
-	free(status->waits);
 	status->waits =
 		mem_format("run %s%s%s, which precompiles the same graphs", ev->holder,
 			   EVENT_HAS(ev, host) ? " on " : "", EVENT_HAS(ev, host) ? ev->host : "");
@@ -370,6 +369,18 @@ static void on_checkpoint(struct status *status, const struct event *ev)
 	put_text(checkpoint, ev, EVF_url);
 }
 
+static void on_cache(struct status *status, const struct event *ev)
+{
+	if (ev->kind != EV_CACHE_VERIFIED)
+		end_cache_wait(status);
+	if (ev->kind == EV_CACHE_WAITING)
+		on_cache_waiting(status, ev);
+	else if (ev->kind == EV_CACHE_CHECKED)
+		on_cache_checked(status, ev);
+	else if (ev->kind == EV_CACHE_VERIFIED)
+		on_verified(status, ev);
+}
+
 void status_add(struct status *status, const struct event *ev)
 {
 	ledger_add(&status->ledger, ev);
@@ -385,14 +396,10 @@ void status_add(struct status *status, const struct event *ev)
 		js_put(status->root, "driver", json_null());
 		break;
 	case EV_CACHE_WAITING:
-		on_cache_waiting(status, ev);
-		break;
 	case EV_CACHE_CLAIMED:
-		end_cache_wait(status);
-		break;
 	case EV_CACHE_CHECKED:
-		end_cache_wait(status);
-		on_cache_checked(status, ev);
+	case EV_CACHE_VERIFIED:
+		on_cache(status, ev);
 		break;
 	case EV_ATTEMPT_INTENDED:
 		on_intended(status, ev);
@@ -412,9 +419,6 @@ void status_add(struct status *status, const struct event *ev)
 		break;
 	case EV_COMPILE_PROGRESS:
 		on_compile_progress(status, ev);
-		break;
-	case EV_CACHE_VERIFIED:
-		on_verified(status, ev);
 		break;
 	case EV_JIT_COMPILED:
 		on_jit(status, ev);

@@ -39,7 +39,7 @@ static void apply(struct world *w, int who, const struct event *ev)
 
 /* ---- pending events --------------------------------------------------------------- */
 
-static struct event *pend(struct driver *d, enum event_kind kind)
+struct event *driver_pend(struct driver *d, enum event_kind kind)
 {
 	memset(&d->pending, 0, sizeof d->pending);
 	d->pending.kind = kind;
@@ -51,7 +51,7 @@ static struct event *pend(struct driver *d, enum event_kind kind)
 
 static struct event *pend_about(struct driver *d, enum event_kind kind)
 {
-	struct event *ev = pend(d, kind);
+	struct event *ev = driver_pend(d, kind);
 
 	EVENT_SET(ev, phase, d->flow.phase);
 	EVENT_SET(ev, attempt, d->flow.attempt);
@@ -62,7 +62,7 @@ static struct event *pend_about(struct driver *d, enum event_kind kind)
 
 static void pend_creation(struct world *w, struct driver *d)
 {
-	struct event *ev = pend(d, EV_RUN_CREATED);
+	struct event *ev = driver_pend(d, EV_RUN_CREATED);
 
 	EVENT_SET_STR(ev, name, "simulated");
 	EVENT_SET_STR(ev, engine, "fake");
@@ -73,7 +73,7 @@ static void pend_creation(struct world *w, struct driver *d)
 
 static void pend_takeover(struct driver *d)
 {
-	struct event *ev = pend(d, EV_DRIVER_TOOK_OVER);
+	struct event *ev = driver_pend(d, EV_DRIVER_TOOK_OVER);
 
 	d->epoch = d->flow.epoch + 1;
 	EVENT_SET_STR(ev, host, "host");
@@ -197,37 +197,15 @@ static void check_cache(struct world *w, struct driver *d)
 
 	/* Repairs decide nothing: the wish stays. */
 	if (w->policy.compiles && !w->cache_whole && rng_below(&w->rng, 8) == 0) {
-		ev = pend(d, EV_CACHE_REPAIRED);
+		ev = driver_pend(d, EV_CACHE_REPAIRED);
 		EVENT_SET(ev, removed, NULL);
 		return;
 	}
-	ev = pend(d, EV_CACHE_CHECKED);
+	ev = driver_pend(d, EV_CACHE_CHECKED);
 	EVENT_SET(ev, verdict,
 		  !w->policy.compiles ? CACHE_NONE
 		  : w->cache_whole    ? CACHE_WARM
 				      : CACHE_COLD);
-}
-
-static void claim_key(struct world *w, struct driver *d, const struct wish *wish)
-{
-	struct event *ev;
-	bool ours;
-
-	if (strikes(w, FAULT_KEY_UNKNOWN))
-		return;
-	ours = key_take(w, d);
-	if (wish->recheck && w->cache_whole) {
-		ev = pend(d, EV_CACHE_CHECKED);
-		EVENT_SET(ev, verdict, CACHE_WARM);
-	} else if (ours) {
-		ev = pend(d, EV_CACHE_CLAIMED);
-		EVENT_SET_STR(ev, graph_key, "key");
-	} else if (d->key_other != w->key.other) {
-		ev = pend(d, EV_CACHE_WAITING);
-		d->key_other = w->key.other;
-		EVENT_SET_STR(ev, graph_key, "key");
-		EVENT_SET_STR(ev, holder, "other");
-	}
 }
 
 static void submit(struct world *w, struct driver *d, const struct wish *wish)
@@ -279,7 +257,7 @@ static bool tell_checkpoint(struct world *w, struct driver *d)
 
 	if (!c)
 		return false;
-	ev = pend(d, EV_CHECKPOINT_COMPLETE);
+	ev = driver_pend(d, EV_CHECKPOINT_COMPLETE);
 	EVENT_SET(ev, attempt, c->attempt);
 	EVENT_SET(ev, step, c->step);
 	EVENT_SET_STR(ev, url, c->url);
@@ -296,16 +274,17 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 		return false;
 	job->has_news = false;
 	if (job->phase == PHASE_TRAIN && rng_below(&w->rng, 2000) == 0) {
-		ev = pend(d, EV_TRAIN_SPOILED);
+		ev = driver_pend(d, EV_TRAIN_SPOILED);
 		EVENT_SET_STR(ev, reason, "nothing is computed");
 	} else if (job->late > job->late_told) {
 		job->late_told = job->late;
 		job->has_news = true; /* its steps come next */
-		ev = pend(d, EV_JIT_COMPILED);
+		ev = driver_pend(d, EV_JIT_COMPILED);
 		EVENT_SET(ev, graphs, job->late);
 		EVENT_SET(ev, seconds, (double)rng_below(&w->rng, 8 * w->job_pace) / 1000);
 	} else {
-		ev = pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS : EV_COMPILE_PROGRESS);
+		ev = driver_pend(d, job->phase == PHASE_TRAIN ? EV_TRAIN_PROGRESS
+							      : EV_COMPILE_PROGRESS);
 		if (job->phase == PHASE_TRAIN) {
 			EVENT_SET(ev, step, job->step);
 			EVENT_SET(ev, since, WALL_BEGIN + job->stepped_at + w->job_offset);
@@ -324,7 +303,7 @@ static bool tell_start(struct world *w, struct driver *d, const struct sight *si
 	if (!sight->job->started || d->flow.started || !d->flow.claimed)
 		return false;
 	if (sight->job->other_compiler && rng_below(&w->rng, 2) == 0) {
-		ev = pend(d, EV_COMPILER_CHECKED);
+		ev = driver_pend(d, EV_COMPILER_CHECKED);
 		EVENT_SET(ev, attempt, sight->job->attempt);
 		EVENT_SET_STR(ev, reason, "it is another one");
 		return true;
@@ -343,7 +322,7 @@ static bool tell_continuity(struct driver *d, struct job *job)
 	    job->told_first)
 		return false;
 	job->told_first = true;
-	ev = pend(d, EV_TRAIN_CONTINUITY);
+	ev = driver_pend(d, EV_TRAIN_CONTINUITY);
 	EVENT_SET(ev, attempt, job->attempt);
 	EVENT_SET(ev, first_step, job->first_step);
 	EVENT_SET(ev, continuity,
@@ -423,7 +402,7 @@ static void choose(struct world *w, struct driver *d, int64_t below)
 			best = c;
 	}
 	w->chose_at = w->now;
-	ev = pend(d, EV_CHECKPOINT_CHOSEN);
+	ev = driver_pend(d, EV_CHECKPOINT_CHOSEN);
 	if (best) {
 		EVENT_SET(ev, step, best->step);
 		EVENT_SET_STR(ev, url, best->url);
@@ -436,7 +415,7 @@ static void verify(struct world *w, struct driver *d)
 
 	if (strikes(w, FAULT_VERIFY_UNKNOWN))
 		return;
-	ev = pend(d, EV_CACHE_VERIFIED);
+	ev = driver_pend(d, EV_CACHE_VERIFIED);
 	EVENT_SET(ev, attempt, d->flow.attempt);
 	EVENT_SET(ev, complete, w->cache_whole);
 	if (!w->cache_whole)
@@ -451,7 +430,7 @@ static void leave(struct world *w, int who)
 	struct driver *d = &w->drivers[who];
 
 	if (rng_below(&w->rng, 2) == 0) {
-		pend(d, EV_DRIVER_LEFT);
+		driver_pend(d, EV_DRIVER_LEFT);
 		EVENT_SET(&d->pending, epoch, d->epoch);
 		append(w, who);
 	}
@@ -477,7 +456,7 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 		check_cache(w, d);
 		break;
 	case WISH_CLAIM_KEY:
-		claim_key(w, d, wish);
+		key_claim(w, d, wish);
 		break;
 	case WISH_FIND:
 		find(w, d, wish);

@@ -70,7 +70,7 @@ void key_release(struct world *w)
 		w->key.owner = KEY_FREE;
 }
 
-bool key_take(struct world *w, struct driver *d)
+static bool take(struct world *w, struct driver *d)
 {
 	struct key *key = &w->key;
 	int64_t since = d->key_seen_at > key->dead_at ? d->key_seen_at : key->dead_at;
@@ -84,4 +84,26 @@ bool key_take(struct world *w, struct driver *d)
 	key->owner = KEY_OURS;
 	key->renewed_at = key->taken_at = w->now;
 	return true;
+}
+
+void key_claim(struct world *w, struct driver *d, const struct wish *wish)
+{
+	struct event *ev;
+	bool ours;
+
+	if (strikes(w, FAULT_KEY_UNKNOWN))
+		return;
+	ours = take(w, d);
+	if (wish->recheck && w->cache_whole) {
+		ev = driver_pend(d, EV_CACHE_CHECKED);
+		EVENT_SET(ev, verdict, CACHE_WARM);
+	} else if (ours) {
+		ev = driver_pend(d, EV_CACHE_CLAIMED);
+		EVENT_SET_STR(ev, graph_key, "key");
+	} else if (d->key_other != w->key.other) {
+		ev = driver_pend(d, EV_CACHE_WAITING);
+		d->key_other = w->key.other;
+		EVENT_SET_STR(ev, graph_key, "key");
+		EVENT_SET_STR(ev, holder, "other");
+	}
 }

@@ -287,14 +287,16 @@ void key_begin(struct world *w);      /* with a run */
 void key_wanted(struct world *w);     /* by another run */
 void key_other_ends(struct world *w); /* that has it */
 void key_renew(struct world *w);      /* by one of ours, where it is */
-/* Carry out WISH_CLAIM_KEY: true if it is ours now. */
-bool key_take(struct world *w, struct driver *d);
+/* Carry out WISH_CLAIM_KEY. */
+void key_claim(struct world *w, struct driver *d, const struct wish *wish);
 void key_release(struct world *w);
 
 /* ---- driver.c ------------------------------------------------------------------- */
 
 void driver_start(struct world *w, int who);
 void driver_act(struct world *w, int who);
+/* An event of this kind for it to append next. */
+struct event *driver_pend(struct driver *d, enum event_kind kind);
 
 /* Wall clocks count from here, so that one that is set back is still after 1970. */
 #define WALL_BEGIN INT64_C(1700000000000)

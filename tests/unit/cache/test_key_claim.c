@@ -66,9 +66,8 @@ static char *content(struct store *store)
 static void the_first_has_it_and_the_second_is_told_who(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(key_claim_clear)
-	struct key_claim one = claim_of(store, "one"),
-			 two = claim_of(store, "two");
+	AUTO(key_claim_clear) struct key_claim one = claim_of(store, "one");
+	AUTO(key_claim_clear) struct key_claim two = claim_of(store, "two");
 	char host[256] = "";
 
 	assert_int_equal(try(&one), 1);
@@ -87,9 +86,8 @@ static void the_first_has_it_and_the_second_is_told_who(void **state)
 static void a_run_knows_its_own_claim_again(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(key_claim_clear)
-	struct key_claim before = claim_of(store, "one"),
-			 after = claim_of(store, "one");
+	AUTO(key_claim_clear) struct key_claim before = claim_of(store, "one");
+	AUTO(key_claim_clear) struct key_claim after = claim_of(store, "one");
 	int64_t since;
 
 	assert_int_equal(try(&before), 1);
@@ -106,9 +104,9 @@ static void a_run_knows_its_own_claim_again(void **state)
 static void what_is_given_up_is_taken_at_once(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(key_claim_clear)
-	struct key_claim one = claim_of(store, "one"),
-			 two = claim_of(store, "two"), three = claim_of(store, "three");
+	AUTO(key_claim_clear) struct key_claim one = claim_of(store, "one");
+	AUTO(key_claim_clear) struct key_claim two = claim_of(store, "two");
+	AUTO(key_claim_clear) struct key_claim three = claim_of(store, "three");
 
 	assert_int_equal(try(&one), 1);
 	assert_int_equal(try(&two), 0);
