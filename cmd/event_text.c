@@ -121,5 +121,8 @@ char *event_sentence(const struct event *ev, const json_t *row)
 		}
 		sentence = next ? next + 2 : NULL;
 	}
-	return sb_take(&out);
+	if (out.len > 0)
+		return sb_take(&out);
+	sb_release(&out);
+	return NULL;
 }

@@ -6,7 +6,7 @@
 #include "jobs/flow/event.h"
 
 /* "precompile 1 ended: user-code; exit 1". NULL if the event is not one to be
- * shown. Yours to free. */
+ * shown, or says nothing. Yours to free. */
 char *event_sentence(const struct event *ev, const json_t *row);
 
 #endif

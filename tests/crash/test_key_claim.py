@@ -129,6 +129,13 @@ def test_who_waits_can_be_stopped(runs, how, code):
     assert "precompile" not in phases(second), second.story()
 
 
+def test_nothing_is_said_where_nobody_else_is_at_it(runs):
+    run, = runs(1)
+    result = run.site.run(*run.argv()[3:])
+    assert run.events("cache.claimed") and not run.events("cache.waiting"), run.story()
+    assert not [line for line in result.err.splitlines() if not line[8:].strip()], result
+
+
 def test_a_claim_that_is_garbage_or_cannot_be_written_keeps_nobody_from_compiling(runs, tmp_path):
     run, = runs(1)
     key = run.site.plan(*run.argv()[5:])["cache"]["graph_key"]
