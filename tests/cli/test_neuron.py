@@ -7,6 +7,7 @@ import json
 import pytest
 from neuron_job import phases, verdict
 from neuron_standin import plant
+from neuron_standin.install import Installation
 
 GRAPHS = 2  # of the stand-in's script: train_step, eval_step… as far as phase 1 reaches
 
