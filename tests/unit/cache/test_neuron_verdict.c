@@ -1,31 +1,13 @@
-/* The verdict on a Neuron cache: each way in which exit statuses, summaries, markers
- * and locks have been seen to lie. */
-#include "tests/unit/cache/neuron.h"
+/* The verdict on a Neuron cache: each way in which exit statuses, summaries and markers
+ * have been seen to lie. */
+#include "tests/unit/cache/neuron_world.h"
 
 #include <sys/stat.h>
-#include <time.h>
-#include <utime.h>
-
-#include "tests/unit/cache/verdict_world.h"
-
-static struct world world_of(const char *dir, const char *log)
-{
-	return world_with(neuron(), dir, neuron_book_of(log));
-}
-
-static const char *what(const struct cache_verdict *verdict, size_t n)
-{
-	return js_str(json_array_get(verdict->problems, n), "what");
-}
 
 static int64_t said(const struct cache_verdict *verdict, const char *field)
 {
 	return js_int(json_object_get(verdict->evidence, "front_end"), field, -1);
 }
-
-#define WORLD(log)                                                                                 \
-	AUTO(world_clear) struct world world = world_of(*state, log);                              \
-	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 }
 
 static void every_named_graph_done_is_complete_with_its_evidence(void **state)
 {
@@ -185,126 +167,6 @@ static void an_old_failure_that_was_replayed_is_named_as_such(void **state)
 	assert_false(verdict.fewer_workers);
 	assert_contains(what(&verdict, 0), "earlier run");
 	assert_contains(what(&verdict, 0), "fixed long ago");
-}
-
-static void age(const char *dir, const char *module, const char *file, time_t seconds)
-{
-	AUTO(auto_free) char *path = mem_format("%s/" PLACE "/%s/%s", dir, module, file);
-	struct utimbuf times = { time(NULL) - seconds, time(NULL) - seconds };
-
-	assert_int_equal(utime(path, &times), 0);
-}
-
-static void a_stale_lock_is_named_with_its_age_and_never_removed(void **state)
-{
-	WORLD(N_WAITING(MOD_A, "90.0"));
-	json_auto_t *removed = NULL;
-	struct err *err = NULL;
-
-	put_todo(*state, MOD_A);
-	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
-	age(*state, MOD_A, "model.hlo_module.pb.lock", 3 * 3600 + 5 * 60 + 30);
-	verdict = verify(&world);
-	assert_false(verdict.complete);
-	assert_int_equal(verdict.locked, 1);
-	assert_false(verdict.retry_helps);
-	assert_contains(what(&verdict, 0), "3h 05m");
-	assert_contains(what(&verdict, 0), PLACE "/" MOD_A "/model.hlo_module.pb.lock");
-	assert_contains(verdict.hint, "rm '");
-	assert_contains(verdict.hint, "model.hlo_module.pb.lock'");
-	assert_string_equal(js_str(js_path(json_array_get(verdict.problems, 0), "lock"), "key"),
-			    PLACE "/" MOD_A "/model.hlo_module.pb.lock");
-	cache_repair(&world.request, &removed, &err);
-	assert_no_error(err);
-	assert_int_equal(json_array_size(removed), 0);
-	assert_true(has_part(*state, MOD_A, "model.hlo_module.pb.lock"));
-}
-
-static void a_fresh_lock_is_worth_another_try(void **state)
-{
-	WORLD(N_WAITING(MOD_A, "1.0"));
-
-	put_todo(*state, MOD_A);
-	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
-	verdict = verify(&world);
-	assert_int_equal(verdict.locked, 1);
-	assert_true(verdict.retry_helps);
-	assert_false(verdict.waits_in_vain);
-	assert_contains(verdict.hint, "another job may be compiling it now");
-	assert_contains(verdict.hint, "rm '");
-}
-
-/* The clock of whoever wrote it is ahead: the waiting itself tells. */
-static void a_lock_that_was_waited_for_long_enough_is_stale_whatever_its_age(void **state)
-{
-	WORLD(N_WAITING(MOD_A, "61.0"));
-
-	put_todo(*state, MOD_A);
-	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
-	age(*state, MOD_A, "model.hlo_module.pb.lock", -7200);
-	verdict = verify(&world);
-	assert_false(verdict.retry_helps);
-	assert_true(verdict.waits_in_vain);
-	assert_contains(verdict.hint, "its lock is 0");
-}
-
-static void what_a_stopped_job_waited_for_is_named(void **state)
-{
-	AUTO(auto_free) char *words = NULL;
-	AUTO(auto_free) char *hint = NULL;
-	struct err *err = NULL;
-	WORLD(N_WAITING(MOD_A, "90.0") N_EXTRACTED(MOD_B));
-
-	put_todo(*state, MOD_A);
-	put_todo(*state, MOD_B);
-	put_part(*state, MOD_B, "model.hlo_module.pb.lock", 0); /* nobody waited for it */
-	assert_int_equal(cache_find_wait(&world.request, &words, &hint, &err), 0);
-	assert_null(words);
-	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
-	age(*state, MOD_A, "model.hlo_module.pb.lock", 3 * 3600 + 5 * 60 + 30);
-	assert_int_equal(cache_find_wait(&world.request, &words, &hint, &err), 0);
-	assert_no_error(err);
-	assert_contains(words, "it waited for 1h 30m for another process");
-	assert_contains(words, PLACE "/" MOD_A "/model.hlo_module.pb.lock' is 3h 05m old");
-	assert_contains(hint, "rm '");
-	verdict = verify(&world);
-}
-
-static void a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for(void **state)
-{
-	WORLD(N_EXTRACTED(MOD_A) N_EXTRACTED(MOD_B) "sub-process 0 got exception: A process in the "
-						    "process pool was terminated abruptly\n");
-
-	put_todo(*state, MOD_A);
-	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
-	put_todo(*state, MOD_B);
-	verdict = verify(&world);
-	assert_int_equal(verdict.locked, 1);
-	assert_int_equal(verdict.missing, 1);
-	assert_false(verdict.retry_helps); /* it would hang on the lock */
-	assert_contains(verdict.hint, "rm '");
-}
-
-static void other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched(void **state)
-{
-	WORLD(N_EXTRACTED(MOD_A));
-	json_auto_t *removed = NULL;
-	struct err *err = NULL;
-
-	put_done(*state, MOD_A);
-	put_todo(*state, MOD_B);
-	put_part(*state, MOD_B, "model.hlo_module.pb.lock", 0);
-	put_failed(*state, MOD_C, "ERROR");
-	put_part(*state, MOD_D, "model.neff", 3);
-	verdict = verify(&world);
-	assert_true(verdict.complete);
-	assert_int_equal(verdict.graphs, 1);
-	cache_repair(&world.request, &removed, &err);
-	assert_no_error(err);
-	assert_int_equal(json_array_size(removed), 0);
-	assert_true(has_part(*state, MOD_B, "model.hlo_module.pb.lock"));
-	assert_true(has_part(*state, MOD_C, "model.log"));
-	assert_true(has_part(*state, MOD_D, "model.neff"));
 }
 
 static void old_layouts_without_a_marker_are_done(void **state)
@@ -585,13 +447,6 @@ int main(void)
 		test_in_scratch(an_exit_status_that_counts_failed_graphs_leads_to_them),
 		test_in_scratch(a_compiled_graph_of_5_bytes_is_a_failure),
 		test_in_scratch(an_old_failure_that_was_replayed_is_named_as_such),
-		test_in_scratch(a_stale_lock_is_named_with_its_age_and_never_removed),
-		test_in_scratch(a_fresh_lock_is_worth_another_try),
-		test_in_scratch(a_lock_that_was_waited_for_long_enough_is_stale_whatever_its_age),
-		test_in_scratch(what_a_stopped_job_waited_for_is_named),
-		test_in_scratch(
-			other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched),
-		test_in_scratch(a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for),
 		test_in_scratch(old_layouts_without_a_marker_are_done),
 		test_in_scratch(a_new_layout_without_its_marker_is_cut_off),
 		test_in_scratch(nothing_to_do_on_a_warm_cache_is_complete),
