@@ -6,6 +6,7 @@
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
 #include "jobs/run/journal.h"
+#include "jobs/run/order.h"
 
 static json_t *cost_json(const json_t *plan)
 {
@@ -44,30 +45,11 @@ static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 	return phases;
 }
 
-/* What the engine would be asked for, phase by phase. */
-static json_t *requests_json(const json_t *plan)
-{
-	json_t *requests = json_array(), *phase;
-	size_t i;
-
-	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
-		json_t *request;
-
-		if (!json_object_get(phase, "command"))
-			continue;
-		request = json_deep_copy(phase);
-		js_put(request, "nodes", json_integer(js_int(plan, "nodes", 1)));
-		js_put_str(request, "source", js_str(json_object_get(plan, "source"), "bundle"));
-		js_put_str(request, "workspace", js_str(plan, "workspace"));
-		json_array_append_new(requests, request);
-	}
-	return requests;
-}
-
-static void print_plan(const struct args *args, const json_t *plan, const struct cache_view *view)
+static void print_plan(const json_t *plan, const struct cache_view *view)
 {
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
+	bool ahead = view->verdict == CACHE_COLD && plan_phase(plan, phase_names[PHASE_PRECOMPILE]);
 	json_t *phase;
 	size_t i;
 
@@ -80,17 +62,13 @@ static void print_plan(const struct args *args, const json_t *plan, const struct
 	print_changes(view->changed, CHANGES_SHOWN);
 	if (json_array_size(view->changed) > CHANGES_SHOWN)
 		out_line("  'stoker cache why' names them all");
-	out_line("phases:  %s",
-		 view->verdict == CACHE_COLD ? "precompile, verify, train" : "train");
+	out_line("phases:  %s", ahead ? "precompile, verify, train" : "train");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
 
-		if (line &&
-		    (view->verdict == CACHE_COLD || strcmp(js_str(phase, "phase"), "train") == 0))
+		if (line && (ahead || strcmp(js_str(phase, "phase"), "train") == 0))
 			out_line("  %-10s %s", js_str(phase, "phase"), line);
 	}
-	if (args->given[OPT_REQUESTS])
-		print_requests(plan);
 }
 
 int cmd_plan(const struct args *args, struct err **err)
@@ -99,7 +77,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(spec_freep) struct spec *spec = NULL;
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
-	json_auto_t *result = NULL, *shown = NULL;
+	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
 	int code;
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
@@ -110,8 +88,14 @@ int cmd_plan(const struct args *args, struct err **err)
 	if (cache_view_make(plan->json, &view, err) < 0)
 		return -1;
 	shown = plan_as_shown(plan->json);
+	requests = order_planned(shown);
+	if (json_array_size(requests) == 2)
+		difference =
+			order_difference(json_array_get(requests, 0), json_array_get(requests, 1));
 	if (!out_is_json()) {
-		print_plan(args, shown, &view);
+		print_plan(shown, &view);
+		if (args->given[OPT_REQUESTS])
+			print_requests(shown, requests, difference);
 		return EXIT_DONE;
 	}
 	result = json_object();
@@ -120,7 +104,8 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "cache", cache_json(plan->json, &view));
 	js_put(result, "phases", phases_json(shown, view.verdict));
 	js_put(result, "cost", cost_json(plan->json));
-	js_put(result, "requests", requests_json(shown));
+	js_put(result, "requests", TAKE(requests));
+	js_put(result, "difference", TAKE(difference));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);

@@ -15,7 +15,9 @@ const struct cmd cmd_table[] = {
 	{ "plan", "SPEC", 1, 1, SPEC_OPTS | OPT_BIT(REQUESTS),
 	  "show what would happen and why; change nothing",
 	  "Phases, warm or cold and which ingredient made it so, and the arguments as the script\n"
-	  "will see them.",
+	  "will see them. --requests shows all that would be sent, and after it what the training\n"
+	  "has otherwise than precompile: overrides, variables of the phase, scratch folders and\n"
+	  "names. Secrets are shown by where they come from.",
 	  cmd_plan },
 	{ "run", "SPEC", 1, 1,
 	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) |

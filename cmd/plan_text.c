@@ -5,7 +5,6 @@
 
 #include "cmd/out.h"
 #include "jobs/base/sb.h"
-#include "jobs/run/plan.h"
 
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			    "_-./=:,@%+";
@@ -99,43 +98,91 @@ void print_changes(const json_t *changes, size_t most)
 		out_line("  and %zu more", count - most);
 }
 
-static void print_request(const json_t *plan, const json_t *phase)
+static void print_variables(const char *label, json_t *env)
 {
-	AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
-	json_t *env = json_object_get(phase, "env"), *value;
+	json_t *value;
 	const char *name;
 
-	out_line("%s: %lld node(s), source %s", js_str(phase, "phase"),
-		 (long long)js_int(plan, "nodes", 1),
-		 js_str(json_object_get(plan, "source"), "bundle"));
-	out_line("  %s", line);
 	json_object_foreach (env, name, value)
-		out_line("  %s=%s", name, json_string_value(value));
+		out_line("  %s %s=%s", label, name, json_string_value(value));
 }
 
-static void print_difference(const json_t *first, const json_t *second)
+/* What has lines of its own already, or says what the heading says. */
+static bool is_told(const char *name)
 {
-	AUTO(auto_free) char *one = command_text(json_object_get(first, "command"));
-	AUTO(auto_free) char *two = command_text(json_object_get(second, "command"));
-	json_auto_t *changes =
-		ingredients_diff(json_object_get(first, "env"), json_object_get(second, "env"));
+	static const char *const told[] = { "v", "phase", "command", "env", "agent_env" };
+
+	for (size_t i = 0; i < STK_LENGTH(told); i++)
+		if (strcmp(name, told[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Members by the names that the difference has for them. An order has no deeper ones. */
+static void print_member(const char *name, const json_t *value)
+{
+	AUTO(auto_free) char *text = side_text(value);
+	const char *below;
+	json_t *member;
+
+	if (!json_is_object(value)) {
+		out_line("  %s: %s", name, text);
+		return;
+	}
+	json_object_foreach ((json_t *)value, below, member) {
+		AUTO(auto_free) char *said = side_text(member);
+
+		out_line("  %s.%s: %s", name, below, said);
+	}
+}
+
+static void print_request(const json_t *request)
+{
+	AUTO(auto_free) char *line = command_text(json_object_get(request, "command"));
+	const char *name;
+	json_t *value;
+
+	out_line("%s:", js_str(request, "phase"));
+	out_line("  %s", line);
+	print_variables("env", json_object_get(request, "env"));
+	print_variables("agent_env", json_object_get(request, "agent_env"));
+	json_object_foreach ((json_t *)request, name, value)
+		if (!is_told(name))
+			print_member(name, value);
+}
+
+static void print_difference(const json_t *difference)
+{
+	json_t *row;
+	size_t i;
 
 	out_line("difference: precompile → train");
-	if (strcmp(one, two) != 0) {
-		out_line("  - %s", one);
-		out_line("  + %s", two);
+	json_array_foreach (difference, i, row) {
+		const char *field = js_str(row, "field");
+		const json_t *first = json_object_get(row, "precompile");
+		const json_t *second = json_object_get(row, "train");
+		bool command = strcmp(field, "command") == 0;
+		AUTO(auto_free) char *one = command ? command_text(first) : side_text(first);
+		AUTO(auto_free) char *two = command ? command_text(second) : side_text(second);
+
+		if (command) {
+			out_line("  command:");
+			out_line("    - %s", one);
+			out_line("    + %s", two);
+		} else {
+			out_line("  %s: %s → %s", field, one, two);
+		}
 	}
-	print_changes(changes, SIZE_MAX);
 }
 
-void print_requests(const json_t *plan)
+void print_requests(const json_t *plan, const json_t *requests, const json_t *difference)
 {
-	const json_t *first = plan_phase(plan, "precompile"), *second = plan_phase(plan, "train");
+	json_t *request;
+	size_t i;
 
 	out_line("requests to the engine '%s':", js_str(plan, "engine"));
-	if (first)
-		print_request(plan, first);
-	print_request(plan, second);
-	if (first)
-		print_difference(first, second);
+	json_array_foreach (requests, i, request)
+		print_request(request);
+	if (difference)
+		print_difference(difference);
 }

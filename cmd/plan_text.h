@@ -17,7 +17,8 @@ json_t *plan_as_shown(const json_t *plan);
  * more there are than `most`. */
 void print_changes(const json_t *changes, size_t most);
 
-/* What each phase would send, and in what the two differ. */
-void print_requests(const json_t *plan);
+/* What each phase would send, and in what the two differ (NULL: there is one phase),
+ * as order_planned() and order_difference() have it. */
+void print_requests(const json_t *plan, const json_t *requests, const json_t *difference);
 
 #endif

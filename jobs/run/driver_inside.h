@@ -13,6 +13,7 @@
 #include "jobs/flow/flow.h"
 #include "jobs/run/driver.h"
 #include "jobs/run/metrics.h"
+#include "jobs/run/order.h"
 #include "jobs/run/tail.h"
 
 #define TICK_MS             100   /* how often a running attempt is looked at */
@@ -102,8 +103,6 @@ char *checkpoint_root(const struct driver *driver, int64_t attempt);
 /* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
 int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
 		struct err **err);
-/* "runs/<run>/<phase>-<attempt>/". Yours to free. */
-char *attempt_prefix(const char *run, enum phase phase, int64_t attempt);
 
 /* watch.c: follow an attempt; a tick records what is new. */
 int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,

@@ -341,9 +341,10 @@ static json_t *steps_json(const struct spec *spec)
 static void put_phases(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
 		       const char *cache)
 {
+	bool aot = kind->caches && strcmp(spec_str(spec, SPEC_COMPILE_MODE), "jit") != 0;
 	json_t *phases = json_array();
 
-	if (kind->caches) {
+	if (aot) {
 		json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_PRECOMPILE));
 		json_array_append_new(phases,
 				      json_pack("{s:s}", "phase", phase_names[PHASE_VERIFY]));

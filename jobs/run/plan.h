@@ -16,7 +16,8 @@
  *                "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
  *               (absent: nothing is compiled),
  *    "phases": [{"phase", "command": […], "env": {…}, "front": a program that is
- *               put in front of the command (absent: none)}…],
+ *               put in front of the command (absent: none)}…]; without "mode"
+ *               "aot" the training alone,
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
  *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",

@@ -1,0 +1,171 @@
+/* The promises of jobs/run/order.h: what is asked of each phase, and in what the two
+ * differ. */
+#include "jobs/run/order.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static json_t *phase_of(const char *name, const char *front, const char *steps)
+{
+	json_t *phase = json_pack("{s:s, s:[s, s], s:{s:s, s:s}}", "phase", name, "command",
+				  "train", steps, "env", "STEPS", steps, "API_KEY", "s3cr3t");
+
+	js_put_str(phase, "front", front);
+	return phase;
+}
+
+static json_t *plan_of(const char *front, const char *trial_steps)
+{
+	json_t *phases = json_array();
+
+	json_array_append_new(phases, phase_of("precompile", front, trial_steps));
+	json_array_append_new(phases, json_pack("{s:s}", "phase", "verify"));
+	json_array_append_new(phases, phase_of("train", NULL, "20"));
+	return json_pack("{s:i, s:s, s:o, s:{s:s, s:[]}, s:{s:s, s:s, s:i}, s:{s:s}, s:[], s:{s:s, "
+			 "s:s, s:s, s:i, s:s}, s:{s:s}}",
+			 "nodes", 2, "workspace", "/ws", "phases", phases, "source", "bundle",
+			 "sources/x.tar.gz", "links", "compile", "kind", "neuron", "cache",
+			 "/cache", "timeout_ms", 60000, "secrets", "TOKEN", "env:CALLERS",
+			 "metrics", "checkpoint", "kind", "auto", "sync", "agent", "signal", "USR1",
+			 "grace_ms", 1000, "on_mismatch", "stop", "stall", "mode", "auto");
+}
+
+static const json_t *row_of(const json_t *rows, const char *field)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row)
+		if (strcmp(js_str(row, "field"), field) == 0)
+			return row;
+	return NULL;
+}
+
+static json_t *difference_of(const json_t *plan)
+{
+	json_auto_t *orders = order_planned(plan);
+
+	assert_int_equal(json_array_size(orders), 2);
+	return order_difference(json_array_get(orders, 0), json_array_get(orders, 1));
+}
+
+static void phases_without_overrides_differ_in_names_and_scratch_alone(void **state)
+{
+	json_auto_t *plan = plan_of(NULL, "20"), *rows = difference_of(plan);
+	static const char *const wanted[] = { "checkpoint.grace_ms",
+					      "checkpoint.kind",
+					      "checkpoint.root",
+					      "checkpoint.signal",
+					      "checkpoint.sync",
+					      "checkpoint_dir",
+					      "job",
+					      "phase",
+					      "prefix",
+					      "scratch",
+					      "stall.mode",
+					      "timeout_ms" };
+
+	(void)state;
+	assert_int_equal(json_array_size(rows), STK_LENGTH(wanted));
+	for (size_t i = 0; i < STK_LENGTH(wanted); i++)
+		assert_string_equal(js_str(json_array_get(rows, i), "field"), wanted[i]);
+}
+
+static void an_override_is_a_row_with_both_values(void **state)
+{
+	json_auto_t *plan = plan_of(NULL, "2"), *rows = difference_of(plan);
+	const json_t *row = row_of(rows, "env.STEPS");
+
+	(void)state;
+	assert_int_equal(json_array_size(rows), 14);
+	assert_string_equal(js_str(row, "precompile"), "2");
+	assert_string_equal(js_str(row, "train"), "20");
+	assert_non_null(row_of(rows, "command"));
+}
+
+static void the_front_end_is_in_front_of_the_command_of_phase_1(void **state)
+{
+	json_auto_t *plan = plan_of("front", "20"), *rows = difference_of(plan);
+	const json_t *row = row_of(rows, "command"), *command = json_object_get(row, "precompile");
+
+	(void)state;
+	assert_int_equal(json_array_size(command), 3);
+	assert_string_equal(json_string_value(json_array_get(command, 0)), "front");
+	assert_int_equal(json_array_size(json_object_get(row, "train")), 2);
+}
+
+static void what_looks_like_a_secret_is_hidden_and_the_plan_is_untouched(void **state)
+{
+	json_auto_t *plan = plan_of("front", "20"), *before = json_deep_copy(plan);
+	json_auto_t *orders = order_planned(plan);
+	const json_t *order = json_array_get(orders, 1);
+
+	(void)state;
+	assert_memory_equal(js_str(json_object_get(order, "env"), "API_KEY"), "sha256:", 7);
+	assert_string_equal(js_str(json_object_get(order, "agent_env"), "TOKEN"),
+			    "(secret from env:CALLERS)");
+	assert_true(json_equal(plan, before));
+}
+
+static void a_retry_goes_on_from_a_checkpoint_and_says_its_own_names(void **state)
+{
+	json_auto_t *plan = plan_of(NULL, "20"), *order = NULL;
+	const struct order_of of = { .run = "r1",
+				     .nonce = "n",
+				     .job = "stk-r1-train-3",
+				     .workspace = "/ws",
+				     .phase = PHASE_TRAIN,
+				     .attempt = 3,
+				     .resumed_from = "/ws/c/500",
+				     .resume_step = 500 };
+
+	(void)state;
+	order = order_make(plan, &of);
+	assert_string_equal(js_str(order, "prefix"), "runs/r1/train-3/");
+	assert_string_equal(js_str(order, "resume_from"), "/ws/c/500");
+	assert_int_equal(js_int(order, "resume_step", 0), 500);
+	assert_string_equal(js_str(order, "checkpoint_dir"), "/ws/runs/r1/train-3/checkpoints");
+	assert_null(json_object_get(order, "timeout_ms"));
+	assert_string_equal(js_str(json_object_get(order, "env"), "API_KEY"), "s3cr3t");
+}
+
+static void a_second_try_of_phase_1_compiles_again_what_is_stored_as_failed(void **state)
+{
+	json_auto_t *plan = plan_of("front", "20"), *order = NULL;
+	const struct order_of of = { .run = "r1",
+				     .nonce = "n",
+				     .job = "stk-r1-precompile-2",
+				     .workspace = "/ws",
+				     .phase = PHASE_PRECOMPILE,
+				     .attempt = 2,
+				     .workers = 3 };
+	const json_t *command;
+
+	(void)state;
+	order = order_make(plan, &of);
+	command = json_object_get(order, "command");
+	assert_string_equal(json_string_value(json_array_get(command, 1)), "--num_parallel");
+	assert_string_equal(json_string_value(json_array_get(command, 2)), "3");
+	assert_non_null(strstr(js_str(json_object_get(order, "env"), "NEURON_CC_FLAGS"),
+			       "--retry_failed_compilation"));
+	assert_int_equal(js_int(json_object_get(order, "compile"), "workers", 0), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(phases_without_overrides_differ_in_names_and_scratch_alone),
+		cmocka_unit_test(an_override_is_a_row_with_both_values),
+		cmocka_unit_test(the_front_end_is_in_front_of_the_command_of_phase_1),
+		cmocka_unit_test(what_looks_like_a_secret_is_hidden_and_the_plan_is_untouched),
+		cmocka_unit_test(a_retry_goes_on_from_a_checkpoint_and_says_its_own_names),
+		cmocka_unit_test(a_second_try_of_phase_1_compiles_again_what_is_stored_as_failed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
