@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
 #include "jobs/run/journal.h"
@@ -78,6 +79,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
+	json_auto_t *modes = NULL;
 	int code;
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
@@ -87,6 +89,8 @@ int cmd_plan(const struct args *args, struct err **err)
 		return code;
 	if (cache_view_make(plan->json, &view, err) < 0)
 		return -1;
+	modes = modes_find(journal, js_str(plan->json, "name"),
+			   js_str(json_object_get(plan->json, "compile"), "graph_key"));
 	shown = plan_as_shown(plan->json);
 	requests = order_planned(shown);
 	if (json_array_size(requests) == 2)
@@ -94,6 +98,7 @@ int cmd_plan(const struct args *args, struct err **err)
 			order_difference(json_array_get(requests, 0), json_array_get(requests, 1));
 	if (!out_is_json()) {
 		print_plan(shown, &view);
+		print_modes_or_advice(modes);
 		if (args->given[OPT_REQUESTS])
 			print_requests(shown, requests, difference);
 		return EXIT_DONE;
@@ -107,6 +112,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
+	js_put(result, "modes", TAKE(modes));
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);
 	return EXIT_DONE;

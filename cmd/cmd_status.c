@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
@@ -65,6 +66,16 @@ int run_view(struct journal *journal, const char *run, bool with_attempts, json_
 	return 0;
 }
 
+int run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err)
+{
+	if (run_view(journal, run, true, ret, err) < 0)
+		return -1;
+	js_put(*ret, "modes",
+	       modes_find(journal, js_str(*ret, "name"),
+			  js_str(json_object_get(*ret, "cache"), "graph_key")));
+	return 0;
+}
+
 int run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
 	     char run[JOURNAL_RUN_MAX], struct err **err)
 {
@@ -89,7 +100,7 @@ int cmd_status(const struct args *args, struct err **err)
 	json_auto_t *status = NULL;
 
 	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
-	    run_view(journal, run, true, &status, err) < 0)
+	    run_view_whole(journal, run, &status, err) < 0)
 		return -1;
 	if (out_is_json())
 		out_json(status);

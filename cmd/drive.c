@@ -139,7 +139,7 @@ int drive_outcome(struct journal *journal, const char *run, struct err **err)
 	json_auto_t *status = NULL;
 	int code;
 
-	if (run_view(journal, run, true, &status, err) < 0)
+	if (run_view_whole(journal, run, &status, err) < 0)
 		return -1;
 	code = (int)js_int(status, "exit_code", EXIT_DETACHED);
 	if (code != EXIT_DETACHED && !out_is_json())

@@ -16,6 +16,10 @@ int run_open(const struct args *args, enum journal_mode mode, struct journal **r
 int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 	     struct err **err);
 
+/* The same with its attempts, and with `modes`: what recorded runs of its graph key say
+ * of precompiling (see modes_view.h). */
+int run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err);
+
 /* The exit code of a run that has ended, EXIT_DETACHED of one that goes on, -1. */
 int run_exit_code(struct journal *journal, const char *run, struct err **err);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text.h"
@@ -101,22 +102,32 @@ static void print_progress(const json_t *status)
 	sb_release(&text);
 }
 
+/* There was no phase 1, and none was wanted. */
+static bool is_jit(const json_t *status)
+{
+	const char *mode = js_str(status, "mode");
+
+	return mode && strcmp(mode, "jit") == 0;
+}
+
 /* Which graphs phase 1 did not reach, and where they came. */
 #define LATE_SHOWN 5
-static void print_jit(const json_t *jit)
+static void print_jit(const json_t *status)
 {
-	const json_t *late = json_object_get(jit, "late");
+	const json_t *jit = json_object_get(status, "jit"), *late = json_object_get(jit, "late");
+	const char *what = is_jit(status) ? "compiled" : "not covered in phase 1";
+	int64_t graphs = js_int(jit, "graphs", 0);
 
-	out_line("phase 2:    %lld graphs compiled", (long long)js_int(jit, "graphs", 0));
+	out_line("phase 2:    %lld graph%s compiled", (long long)graphs, graphs == 1 ? "" : "s");
 	for (size_t i = 0; i < json_array_size(late) && i < LATE_SHOWN; i++) {
 		const json_t *row = json_array_get(late, i);
 		const char *graph = or_dash(js_str(row, "graph"));
 
 		if (json_object_get(row, "after_step"))
-			out_line("      not covered in phase 1: %s, after step %lld", graph,
+			out_line("      %s: %s, after step %lld", what, graph,
 				 (long long)js_int(row, "after_step", 0));
 		else
-			out_line("      not covered in phase 1: %s, before the first step", graph);
+			out_line("      %s: %s, before the first step", what, graph);
 	}
 	if (json_array_size(late) > LATE_SHOWN)
 		out_line("      and %zu more", json_array_size(late) - LATE_SHOWN);
@@ -129,14 +140,14 @@ static void print_jit(const json_t *jit)
 static void print_graphs(const json_t *status)
 {
 	const json_t *graphs = json_object_get(status, "graphs");
-	const json_t *jit = json_object_get(status, "jit");
+	int64_t compiled = js_int(graphs, "compiled", 0);
 
 	if (graphs)
-		out_line("phase 1:    %lld graphs compiled, %lld found in the cache",
-			 (long long)js_int(graphs, "compiled", 0),
+		out_line("phase 1:    %lld graph%s compiled, %lld found in the cache",
+			 (long long)compiled, compiled == 1 ? "" : "s",
 			 (long long)js_int(graphs, "hits", 0));
-	if (jit)
-		print_jit(jit);
+	if (json_object_get(status, "jit"))
+		print_jit(status);
 }
 
 static void print_cache(const json_t *status)
@@ -222,6 +233,7 @@ void print_status(const json_t *status)
 		print_attempt(attempt);
 	print_ledger(status);
 	print_cost(status);
+	print_modes(json_object_get(status, "modes"));
 	print_end(status);
 }
 
@@ -257,9 +269,10 @@ void print_summary(const json_t *status)
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
-	if (json_object_get(status, "graphs") || cache)
+	if ((json_object_get(status, "graphs") || cache) && !is_jit(status))
 		print_phase_time(status, "precompile", verdict && strcmp(verdict, "cold") == 0);
 	print_phase_time(status, "train", true);
+	print_modes(json_object_get(status, "modes"));
 	if (state && strcmp(state, "succeeded") != 0) {
 		json_t *attempts = json_object_get(status, "attempts");
 

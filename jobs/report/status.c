@@ -113,6 +113,7 @@ static void on_created(struct status *status, const struct event *ev)
 	js_put_str(status->root, "name", ev->name);
 	js_put_str(status->root, "engine", ev->engine);
 	js_put(status->root, "created", utc_json(ev->at));
+	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
 	status->begun = true;
 	status->price_per_hour = price * (double)js_int(resources, "nodes", 1);
 }

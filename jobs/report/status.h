@@ -8,7 +8,8 @@
  *   cost (accrued, and estimated where the time left is known; absent without a
  *   price), exit_code, and beyond those: created, ended, reason, evidence, hint,
  *   graphs (named, hits and compiled by phase), cache.waits_for (run, host and since:
- *   another run that precompiles the same graphs now).
+ *   another run that precompiles the same graphs now), mode (compile.mode; absent
+ *   where nothing is compiled).
  */
 #ifndef STK_REPORT_STATUS_H
 #define STK_REPORT_STATUS_H

@@ -225,6 +225,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	watch->graphs_changed = false;
 	watch->graphs_at = mono_now();
 	book_counts(watch->book, &counts);
+	watch->hits_told = counts.hits;
 	if (watch->phase == PHASE_PRECOMPILE) {
 		watch_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
@@ -235,6 +236,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	}
 	watch_event(watch, EV_JIT_COMPILED, &ev);
 	EVENT_SET(&ev, graphs, counts.misses);
+	EVENT_SET(&ev, hits, counts.hits);
 	EVENT_SET(&ev, seconds, counts.seconds);
 	names = json_array();
 	for (size_t i = 0; json_array_size(names) < 20; i++) {
@@ -298,6 +300,13 @@ static bool due(struct mono last, int64_t every_ms)
 	return last.ms == 0 || mono_now().ms - last.ms >= every_ms;
 }
 
+/* Of mode jit it decides whether the cache was cold. */
+static bool is_more_found(const struct attempt_watch *watch)
+{
+	return watch->phase == PHASE_TRAIN && !watch->driver->flow.policy.compiles &&
+	       watch->hits != watch->hits_told;
+}
+
 /* New graphs and numbers, each at its own pace; all of them at the end. */
 static int record_progress(struct attempt_watch *watch, bool at_end, struct err **err)
 {
@@ -306,8 +315,9 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 
 	if (at_end) {
 		/* "No graph was compiled in training" is a fact worth recording too. */
-		graphs = watch->driver->kind->caches &&
-			 (watch->graphs_changed || watch->graphs_at.ms == 0);
+		graphs =
+			watch->driver->kind->caches &&
+			(watch->graphs_changed || watch->graphs_at.ms == 0 || is_more_found(watch));
 		numbers = watch->numbers_changed;
 	}
 	if (watch->spoiled && !watch->spoiled_told && record_spoiled(watch, err) < 0)

@@ -1,0 +1,311 @@
+/* Two ways to begin, measured: see modes.h. */
+#include "jobs/report/modes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const mode_names[MODE_COUNT] = { "jit", "aot" };
+
+/* An attempt: its nodes, and when they were held. UTC, milliseconds; 0: not known. */
+struct span {
+	int64_t attempts, nodes;
+	int64_t from, first_step_at, to;
+	int64_t first_step, last_step; /* -1: none was shown */
+};
+
+struct mode_run {
+	char *id, *name, *engine, *key, *host;
+	enum mode mode;
+	int64_t nodes; /* of the plan */
+	double price;  /* of a node and hour; 0: not known */
+	bool compiles, succeeded, complete, taken_over;
+	struct span spans[PHASE_COUNT];
+	int64_t verified_at;
+	/* by phase 1 or, of mode jit, by the training: of distinct graphs */
+	int64_t graphs, hits;
+};
+
+/* What a run took until some point. */
+struct figure {
+	int64_t step;
+	double seconds, node_seconds;
+};
+
+struct mode_run *mode_run_new(const char *run)
+{
+	struct mode_run *ret = mem_zero(1, sizeof *ret);
+
+	ret->id = mem_copy(run);
+	for (int phase = 0; phase < PHASE_COUNT; phase++)
+		ret->spans[phase].first_step = ret->spans[phase].last_step = -1;
+	return ret;
+}
+
+void mode_run_freep(struct mode_run **run)
+{
+	struct mode_run *r = *run;
+
+	if (!r)
+		return;
+	free(r->id);
+	free(r->name);
+	free(r->engine);
+	free(r->key);
+	free(r->host);
+	free(r);
+	*run = NULL;
+}
+
+static void set_text(char **ret, const char *text)
+{
+	free(*ret);
+	*ret = text ? mem_copy(text) : NULL;
+}
+
+static void on_created(struct mode_run *run, const struct event *ev)
+{
+	const json_t *compile = json_object_get(ev->plan, "compile");
+	const char *mode = js_str(compile, "mode");
+
+	set_text(&run->name, ev->name);
+	set_text(&run->engine, ev->engine);
+	set_text(&run->key, js_str(compile, "graph_key"));
+	run->compiles = run->key != NULL;
+	run->mode = mode && strcmp(mode, mode_names[MODE_JIT]) == 0 ? MODE_JIT : MODE_AOT;
+	run->nodes = js_int(ev->plan, "nodes", 1);
+	run->price = json_number_value(js_path(ev->plan, "limits.price"));
+}
+
+static void on_claimed(struct mode_run *run, const struct event *ev)
+{
+	struct span *span = &run->spans[ev->phase];
+
+	if (span->from == 0)
+		span->from = EVENT_HAS(ev, since) ? ev->since : ev->at.ms;
+	if (EVENT_HAS(ev, host))
+		set_text(&run->host, ev->host);
+}
+
+static void on_ended(struct mode_run *run, const struct event *ev)
+{
+	struct span *span = &run->spans[ev->phase];
+
+	span->to = EVENT_HAS(ev, finished) ? ev->finished : ev->at.ms;
+}
+
+static void on_progress(struct mode_run *run, const struct event *ev)
+{
+	struct span *span = &run->spans[PHASE_TRAIN];
+
+	if (!EVENT_HAS(ev, step))
+		return;
+	if (span->first_step < 0) {
+		span->first_step = ev->step;
+		span->first_step_at = EVENT_HAS(ev, since) ? ev->since : ev->at.ms;
+	}
+	if (ev->step > span->last_step)
+		span->last_step = ev->step;
+}
+
+static void on_verified(struct mode_run *run, const struct event *ev)
+{
+	run->complete = ev->complete;
+	run->verified_at = ev->at.ms;
+	/* The absent ones fail the test below. */
+	run->graphs = EVENT_HAS(ev, compiled) ? ev->compiled : 0;
+	run->hits = EVENT_HAS(ev, hits) ? ev->hits : 1;
+	if (EVENT_HAS(ev, graphs) && ev->graphs != run->graphs)
+		run->hits = 1;
+}
+
+static void on_jit(struct mode_run *run, const struct event *ev)
+{
+	if (run->mode != MODE_JIT)
+		return;
+	run->graphs = ev->graphs;
+	run->hits = EVENT_HAS(ev, hits) ? ev->hits : 1;
+}
+
+void mode_run_add(struct mode_run *run, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_RUN_CREATED:
+		on_created(run, ev);
+		break;
+	case EV_DRIVER_TOOK_OVER:
+		run->taken_over |= ev->epoch > 1;
+		break;
+	case EV_ATTEMPT_INTENDED:
+		run->spans[ev->phase].attempts++;
+		run->spans[ev->phase].nodes = EVENT_HAS(ev, nodes) ? ev->nodes : run->nodes;
+		break;
+	case EV_ATTEMPT_CLAIMED:
+		on_claimed(run, ev);
+		break;
+	case EV_ATTEMPT_ENDED:
+		on_ended(run, ev);
+		break;
+	case EV_TRAIN_PROGRESS:
+		on_progress(run, ev);
+		break;
+	case EV_CACHE_VERIFIED:
+		on_verified(run, ev);
+		break;
+	case EV_JIT_COMPILED:
+		on_jit(run, ev);
+		break;
+	case EV_RUN_ENDED:
+		run->succeeded = ev->state == OUTCOME_SUCCEEDED;
+		break;
+	default:
+		break;
+	}
+}
+
+bool mode_run_may_be(const struct mode_run *run, const char *name, const char *graph_key)
+{
+	return run->compiles && run->name && strcmp(run->name, name) == 0 &&
+	       strcmp(run->key, graph_key) == 0;
+}
+
+/* One attempt, of which both ends are known. */
+static bool is_whole(const struct span *span)
+{
+	return span->attempts == 1 && span->from > 0 && span->to >= span->from;
+}
+
+bool mode_run_measures(const struct mode_run *run, enum mode *ret)
+{
+	const struct span *first = &run->spans[PHASE_PRECOMPILE];
+
+	if (!run->compiles || !run->succeeded || run->taken_over || !is_whole(&run->spans[PHASE_TRAIN]) ||
+	    run->graphs <= 0 || run->hits != 0)
+		return false;
+	if (run->mode == MODE_JIT ? first->attempts != 0 : !is_whole(first) || !run->complete)
+		return false;
+	*ret = run->mode;
+	return true;
+}
+
+bool mode_runs_match(const struct mode_run *jit, const struct mode_run *aot)
+{
+	if (strcmp(jit->key, aot->key) != 0 || strcmp(jit->name, aot->name) != 0 ||
+	    strcmp(jit->engine, aot->engine) != 0)
+		return false;
+	return strcmp(jit->engine, "local") != 0 ||
+	       (jit->host && aot->host && strcmp(jit->host, aot->host) == 0);
+}
+
+/* ---- figures --------------------------------------------------------------------- */
+
+static void add_span(struct figure *figure, const struct span *span, int64_t to)
+{
+	double seconds = (double)(to - span->from) / 1000;
+
+	figure->seconds += seconds;
+	figure->node_seconds += seconds * (double)span->nodes;
+}
+
+/* 0 in a run that had none to verify. */
+static double verify_seconds(const struct mode_run *run)
+{
+	int64_t ms = run->verified_at - run->spans[PHASE_PRECOMPILE].to;
+
+	return run->mode == MODE_AOT && ms > 0 ? (double)ms / 1000 : 0;
+}
+
+static struct figure precompile_of(const struct mode_run *run)
+{
+	const struct span *span = &run->spans[PHASE_PRECOMPILE];
+	struct figure ret = { .step = -1 };
+
+	if (run->mode == MODE_AOT)
+		add_span(&ret, span, span->to);
+	return ret;
+}
+
+/* Until the training's time `to`. */
+static struct figure whole_of(const struct mode_run *run, int64_t to, int64_t step)
+{
+	struct figure ret = precompile_of(run);
+
+	ret.seconds += verify_seconds(run);
+	add_span(&ret, &run->spans[PHASE_TRAIN], to);
+	ret.step = step;
+	return ret;
+}
+
+static struct figure first_step_of(const struct mode_run *run)
+{
+	const struct span *span = &run->spans[PHASE_TRAIN];
+
+	return whole_of(run, span->first_step_at, span->first_step);
+}
+
+static struct figure end_of(const struct mode_run *run)
+{
+	const struct span *span = &run->spans[PHASE_TRAIN];
+
+	return whole_of(run, span->to, span->last_step);
+}
+
+static json_t *figure_json(const struct mode_run *run, struct figure figure)
+{
+	json_t *object = json_object();
+
+	if (figure.step >= 0)
+		js_put(object, "step", json_integer(figure.step));
+	js_put(object, "seconds", json_real(figure.seconds));
+	js_put(object, "node_seconds", json_real(figure.node_seconds));
+	if (run->price > 0)
+		js_put(object, "cost", json_real(figure.node_seconds * run->price / 3600));
+	return object;
+}
+
+static json_t *run_json(const struct mode_run *run)
+{
+	json_t *object = json_object();
+
+	js_put_str(object, "run", run->id);
+	js_put(object, "graphs", json_integer(run->graphs));
+	js_put(object, "nodes", json_integer(run->spans[PHASE_TRAIN].nodes));
+	if (run->mode == MODE_AOT) {
+		js_put(object, "precompile", figure_json(run, precompile_of(run)));
+		js_put(object, "verify_seconds", json_real(verify_seconds(run)));
+	}
+	if (run->spans[PHASE_TRAIN].first_step >= 0)
+		js_put(object, "first_step", figure_json(run, first_step_of(run)));
+	js_put(object, "end", figure_json(run, end_of(run)));
+	return object;
+}
+
+/* NULL where the two are no like for like, or there is nothing to divide by. */
+static json_t *ratio_of(struct figure jit, struct figure aot)
+{
+	return jit.step == aot.step && aot.node_seconds > 0
+		       ? json_real(jit.node_seconds / aot.node_seconds)
+		       : NULL;
+}
+
+json_t *modes_json(const struct mode_run *jit, const struct mode_run *aot)
+{
+	json_t *result = json_object(), *ratio;
+	double judged;
+
+	if (jit)
+		js_put(result, mode_names[MODE_JIT], run_json(jit));
+	if (aot)
+		js_put(result, mode_names[MODE_AOT], run_json(aot));
+	if (!jit || !aot)
+		return result;
+	ratio = json_object();
+	if (jit->spans[PHASE_TRAIN].first_step >= 0)
+		js_put(ratio, "first_step", ratio_of(first_step_of(jit), first_step_of(aot)));
+	js_put(ratio, "end", ratio_of(end_of(jit), end_of(aot)));
+	judged = js_real(ratio, "end", js_real(ratio, "first_step", 1));
+	if (fabs(judged - 1) >= MODES_ALIKE)
+		js_put(result, "pays", json_boolean(judged > 1));
+	js_put(result, "ratio", ratio);
+	return result;
+}
