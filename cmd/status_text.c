@@ -117,8 +117,20 @@ static void print_jit(const json_t *status)
 	const json_t *jit = json_object_get(status, "jit"), *late = json_object_get(jit, "late");
 	const char *what = is_jit(status) ? "compiled" : "not covered in phase 1";
 	int64_t graphs = js_int(jit, "graphs", 0);
+	struct sb text = SB_INIT;
 
-	out_line("phase 2:    %lld graph%s compiled", (long long)graphs, graphs == 1 ? "" : "s");
+	sb_addf(&text, "phase 2:    %lld graph%s compiled", (long long)graphs,
+		graphs == 1 ? "" : "s");
+	if (graphs > 0 && json_object_get(jit, "seconds")) {
+		AUTO(auto_free)
+		char *time = text_format_duration((int64_t)(js_real(jit, "seconds", 0) * 1000));
+
+		sb_addf(&text, " in %s", time);
+	}
+	if (graphs > 0 && json_object_get(jit, "cost"))
+		sb_addf(&text, ", %.2f USD", js_real(jit, "cost", 0));
+	out_line("%s", text.text);
+	sb_release(&text);
 	for (size_t i = 0; i < json_array_size(late) && i < LATE_SHOWN; i++) {
 		const json_t *row = json_array_get(late, i);
 		const char *graph = or_dash(js_str(row, "graph"));

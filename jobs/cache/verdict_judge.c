@@ -111,7 +111,7 @@ static bool has_problems(const struct case_of *on, struct cache_verdict *ret)
 	/* Another try would wait for it as this one did. */
 	ret->retry_helps &= on->sight->old_locks == 0;
 	ret->waits_in_vain = on->sight->old_locks > 0;
-	ret->reason = mem_format("%lld of %lld graphs are not in the cache as they should be",
+	ret->reason = mem_format("graphs that are not in the cache as they should be: %lld of %lld",
 				 (long long)on->bad, (long long)ret->graphs);
 	ret->hint = problem_hint(on, ret);
 	return true;
@@ -123,9 +123,9 @@ static bool counted_more(const struct case_of *on, struct cache_verdict *ret)
 	if (on->said.largest <= on->counts.named)
 		return false;
 	ret->retry_helps = false;
-	ret->reason = mem_format("%s counted %lld graphs on one node, but the logs name only %lld",
+	ret->reason = mem_format("%s counted %lld graph%s on one node, but the logs name only %lld",
 				 on->request->kind->front_end, (long long)on->said.largest,
-				 (long long)on->counts.named);
+				 on->said.largest == 1 ? "" : "s", (long long)on->counts.named);
 	ret->hint = mem_copy("let the output of all workers reach the log: no redirection, and no "
 			     "--log_level but INFO in the compiler's flags");
 	return true;

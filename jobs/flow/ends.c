@@ -138,19 +138,22 @@ void end_failed(struct flow *f, const struct event *ev)
 	case RETRY_OF_CLASS:
 		count = (long long)f->budget[f->phase].of_class[ev->class];
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times: %s, which gets %lld retry", phase, count, class,
-			 (long long)retry_limit(ev->class));
+			 "%s failed %lld time%s: %s, which gets %lld %s", phase, count,
+			 count == 1 ? "" : "s", class, (long long)retry_limit(ev->class),
+			 retry_limit(ev->class) == 1 ? "retry" : "retries");
 		break;
 	case RETRY_ATTEMPTS:
+		count = (long long)f->budget[f->phase].failures;
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times (%s last): retry.attempts is used up", phase,
-			 (long long)f->budget[f->phase].failures, class);
+			 "%s failed %lld time%s (%s last): retry.attempts is used up", phase, count,
+			 count == 1 ? "" : "s", class);
 		break;
 	case RETRY_NO_PROGRESS:
+		count = (long long)f->budget[f->phase].fruitless;
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed %lld times in a row (%s last) without a new checkpoint: "
+			 "%s failed %lld time%s in a row (%s last) without a new checkpoint: "
 			 "retry.without_progress is used up",
-			 phase, (long long)f->budget[f->phase].fruitless, class);
+			 phase, count, count == 1 ? "" : "s", class);
 		break;
 	case RETRY_SAME_CAUSE:
 		snprintf(f->end_reason, sizeof f->end_reason,

@@ -145,7 +145,7 @@ static void wish_jit(const struct flow *flow, struct utc now, struct wishes *ret
 	bool again = flow->policy.jit_action == JIT_RECOMPILE && flow->recompiles > 0;
 
 	if (snprintf(wish->text[0], sizeof wish->text[0],
-		     "%lld graphs were compiled in training, %lld are allowed%s",
+		     "graphs compiled in training: %lld, allowed: %lld%s",
 		     (long long)flow->jit_graphs, (long long)flow->policy.jit_graphs,
 		     again ? "; phase 1 has run again already" : "") < 0)
 		wish->text[0][0] = '\0';

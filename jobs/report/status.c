@@ -11,6 +11,7 @@ struct status {
 	json_t *attempts; /* array, newest last */
 	char *waits;      /* for another run, in words; NULL: for none */
 	json_t *rejected; /* by the newest choice of a checkpoint; NULL: none */
+	json_t *jit;      /* what jit.compiled told last of each training attempt, newest last */
 	bool begun, ended, left, stop_requested;
 	enum phase phase;
 	struct utc until;      /* of a backoff; ms 0: none */
@@ -24,6 +25,7 @@ struct status *status_new(const char *run)
 
 	status->root = json_object();
 	status->attempts = json_array();
+	status->jit = json_array();
 	js_put_str(status->root, "run", run);
 	return status;
 }
@@ -36,6 +38,7 @@ void status_freep(struct status **status)
 	json_decref((*status)->attempts);
 	json_decref((*status)->rejected);
 	free((*status)->waits);
+	json_decref((*status)->jit);
 	free(*status);
 	*status = NULL;
 }
@@ -310,18 +313,78 @@ static void on_compile_progress(struct status *status, const struct event *ev)
 		js_put(graphs, "seconds", json_real(ev->seconds));
 }
 
+/* The rows of `late` that no attempt before has: a graph that an attempt did not live to
+ * store is compiled again, and paid again, but is no other graph. */
+static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
+{
+	int64_t again = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (late, i, row) {
+		const char *graph = js_str(row, "graph");
+
+		if (graph && json_object_get(seen, graph)) {
+			again++;
+			continue;
+		}
+		if (graph)
+			json_object_set_new(seen, graph, json_true());
+		json_array_append(all, row);
+	}
+	return again;
+}
+
+/* Over all attempts. */
+static json_t *jit_json(const struct status *status)
+{
+	json_t *jit = json_copy(json_object_get(status->root, "jit")), *told;
+	json_auto_t *seen = json_object();
+	json_t *names = json_array(), *late = json_array();
+	double seconds = 0, cost = 0;
+	int64_t graphs = 0;
+	size_t i;
+
+	json_array_foreach (status->jit, i, told) {
+		graphs += js_int(told, "graphs", 0);
+		graphs -= add_late(seen, late, json_object_get(told, "late"));
+		seconds += js_real(told, "seconds", 0);
+		cost += js_real(told, "cost", 0);
+		json_array_extend(names, json_object_get(told, "names"));
+	}
+	js_put(jit, "graphs", json_integer(graphs));
+	js_put(jit, "seconds", json_real(seconds));
+	if (status->price_per_hour > 0)
+		js_put(jit, "cost", json_real(cost));
+	js_put(jit, "names", names);
+	if (json_array_size(late))
+		js_put(jit, "late", late);
+	else
+		json_decref(late);
+	return jit;
+}
+
 static void on_jit(struct status *status, const struct event *ev)
 {
-	json_t *jit = section(status, "jit");
+	size_t count = json_array_size(status->jit);
+	json_t *told = json_object();
 
-	put_int(jit, ev, EVF_graphs, "graphs");
+	js_put(told, "attempt", json_integer(ev->attempt));
+	put_int(told, ev, EVF_graphs, "graphs");
 	if (EVENT_HAS(ev, seconds))
-		js_put(jit, "seconds", json_real(ev->seconds));
+		js_put(told, "seconds", json_real(ev->seconds));
+	if (EVENT_HAS(ev, cost))
+		js_put(told, "cost", json_real(ev->cost));
 	if (EVENT_HAS(ev, names))
-		js_put(jit, "names", json_incref(ev->names));
+		js_put(told, "names", json_incref(ev->names));
 	if (EVENT_HAS(ev, late))
-		js_put(jit, "late", json_incref(ev->late));
-	put_text(jit, ev, EVF_hint);
+		js_put(told, "late", json_incref(ev->late));
+	/* It tells the sum of its attempt each time. */
+	if (count && js_int(json_array_get(status->jit, count - 1), "attempt", 0) == ev->attempt)
+		json_array_set_new(status->jit, count - 1, told);
+	else
+		json_array_append_new(status->jit, told);
+	put_text(section(status, "jit"), ev, EVF_hint);
 }
 
 static void on_jit_exceeded(struct status *status, const struct event *ev)
@@ -530,6 +593,8 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 	}
 	if (status->begun)
 		js_put(result, "ledger", ledger_json(&view));
+	if (json_array_size(status->jit))
+		js_put(result, "jit", jit_json(status));
 	cost = cost_json(status, &view);
 	if (cost)
 		js_put(result, "cost", cost);

@@ -10,6 +10,11 @@
  *   graphs (named, hits and compiled by phase), cache.waits_for (run, host and since:
  *   another run that precompiles the same graphs now), mode (compile.mode; absent
  *   where nothing is compiled).
+ *
+ * `jit` is of all training attempts together: distinct graphs; the seconds of every
+ * compilation, also of a graph that had to be compiled twice; and what these cost on
+ * all nodes, which wait for it (absent without a price). A wait for somebody else who
+ * compiles a graph is no compilation.
  */
 #ifndef STK_REPORT_STATUS_H
 #define STK_REPORT_STATUS_H

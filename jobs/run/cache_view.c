@@ -43,6 +43,17 @@ static char *change_reason(const json_t *changed)
 	return sb_take(&text);
 }
 
+static char *warm_reason(size_t graphs, size_t behind)
+{
+	AUTO(auto_free)
+	char *all = graphs == 1 ? mem_copy("the only graph of its lock is there")
+				: mem_format("all %zu graphs of its lock are there", graphs);
+
+	return behind ? mem_format("%s, %zu of them compiled anew and proved by other runs", all,
+				   behind)
+		      : mem_format("%s, unchanged", all);
+}
+
 static int view_of_lock(struct store *cache, struct cache_view *view, struct err **err)
 {
 	size_t i;
@@ -54,12 +65,7 @@ static int view_of_lock(struct store *cache, struct cache_view *view, struct err
 	if (view->report.count == 0) {
 		view->verdict = CACHE_WARM;
 		view->reason =
-			view->report.warm
-				? mem_format("all %zu graphs of its lock are there, unchanged",
-					     view->lock->count)
-				: mem_format("all %zu graphs of its lock are there, %zu of them "
-					     "compiled anew and proved by other runs",
-					     view->lock->count, view->report.behind);
+			warm_reason(view->lock->count, view->report.warm ? 0 : view->report.behind);
 		return 0;
 	}
 	view->problems = lock_problems_json(view->lock, &view->report);
@@ -70,10 +76,11 @@ static int view_of_lock(struct store *cache, struct cache_view *view, struct err
 				      json_pack("{s:s, s:s, s:s}", "field", field, "old", "ok",
 						"new", js_str(problem, "state")));
 	}
-	view->reason = mem_format("%zu of %zu graphs of its lock are not as they were: %s is %s",
-				  view->report.count, view->lock->count,
-				  js_str(json_array_get(view->problems, 0), "graph"),
-				  js_str(json_array_get(view->problems, 0), "state"));
+	view->reason =
+		mem_format("graphs of its lock that are not as they were: %zu of %zu: %s is %s",
+			   view->report.count, view->lock->count,
+			   js_str(json_array_get(view->problems, 0), "graph"),
+			   js_str(json_array_get(view->problems, 0), "state"));
 	return 0;
 }
 

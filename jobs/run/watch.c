@@ -217,6 +217,7 @@ void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct
 /* compile.progress in phase 1, jit.compiled in training. */
 static int record_graphs(struct attempt_watch *watch, struct err **err)
 {
+	double price = json_number_value(js_path(watch->driver->plan, "limits.price"));
 	struct book_counts counts;
 	json_auto_t *names = NULL;
 	json_auto_t *late = NULL;
@@ -238,6 +239,8 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	EVENT_SET(&ev, graphs, counts.misses);
 	EVENT_SET(&ev, hits, counts.hits);
 	EVENT_SET(&ev, seconds, counts.seconds);
+	if (price > 0)
+		EVENT_SET(&ev, cost, price * watch->nodes * counts.seconds / 3600);
 	names = json_array();
 	for (size_t i = 0; json_array_size(names) < 20; i++) {
 		const struct book_graph *graph = book_at(watch->book, i);

@@ -64,7 +64,8 @@ def test_phase_1_runs_again_and_the_training_goes_on(late, killed):
     attempt = run.status()["attempts"][-1]
     assert attempt["continuity"] == "verified", run.story()
     assert len([row for row in run.effects("end") if row["phase"] == "train"]) == 1, run.story()
-    assert run.status()["jit"]["graphs"] == 0, run.story()
+    assert run.events("jit.compiled")[-1]["graphs"] == 0, run.story()
+    assert run.status()["jit"]["graphs"] >= 1, run.story()  # of the attempt before
     crash.check_nothing_left(run)
 
 

@@ -125,7 +125,7 @@ static void an_exit_status_that_counts_failed_graphs_leads_to_them(void **state)
 	world.request.job_words = "exit 1";
 	verdict = verify(&world);
 	assert_false(verdict.complete);
-	assert_contains(verdict.reason, "1 of 2 graphs");
+	assert_contains(verdict.reason, "as they should be: 1 of 2");
 	assert_contains(verdict.hint, "--num_parallel");
 	assert_true(verdict.retry_helps);
 	assert_true(verdict.fewer_workers);

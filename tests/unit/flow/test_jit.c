@@ -55,8 +55,8 @@ static void over_the_budget_it_is_said_once(void **state)
 	story_at(&s, MIN(5), compiled(1, 3));
 	story_at(&s, MIN(6), compiled(1, 9));
 	STORY(&s, "00:05   watch train 1\n"
-		  "00:05   record jit.exceeded warn (3 graphs were compiled in training, 2 are "
-		  "allowed)\n"
+		  "00:05   record jit.exceeded warn (graphs compiled in training: 3, "
+		  "allowed: 2)\n"
 		  "00:05   watch train 1\n");
 }
 
@@ -71,13 +71,13 @@ static void a_stop_lets_the_training_save_and_ends_the_run(void **state)
 	story_at(&s, MIN(6), checkpoint(1, 500, "ckpt/500"));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
 	STORY(&s, "00:05   watch train 1\n"
-		  "00:05   record jit.exceeded stop (1 graphs were compiled in training, 0 are "
-		  "allowed)\n"
+		  "00:05   record jit.exceeded stop (graphs compiled in training: 1, "
+		  "allowed: 0)\n"
 		  "00:05   drain train 1\n"
 		  "00:05   watch train 1\n"
 		  "00:06 train -> ending\n"
-		  "00:06   record run.ended refused 5: compile.jit_budget is exceeded: 1 graphs "
-		  "were compiled in training, 0 are allowed\n"
+		  "00:06   record run.ended refused 5: compile.jit_budget is exceeded: graphs "
+		  "compiled in training: 1, allowed: 0\n"
 		  "00:06 ending -> ended\n"
 		  "00:06   done\n");
 }
@@ -97,8 +97,8 @@ static void phase_1_runs_again_and_the_training_goes_on(void **state)
 	story_at(&s, MIN(8), ended(PHASE_PRECOMPILE, 1, CLASS_NONE));
 	story_at(&s, MIN(9), verified(1, true, NULL));
 	STORY(&s, "00:05   watch train 1\n"
-		  "00:05   record jit.exceeded recompile (1 graphs were compiled in training, 0 "
-		  "are allowed)\n"
+		  "00:05   record jit.exceeded recompile (graphs compiled in training: 1, "
+		  "allowed: 0)\n"
 		  "00:05   drain train 1\n"
 		  "00:05   watch train 1\n"
 		  "00:06 train -> precompile\n"
@@ -134,8 +134,8 @@ static void it_runs_again_only_once(void **state)
 	s.text[0] = '\0';
 	story_at(&s, MIN(10), compiled(2, 1));
 	STORY(&s, "00:10   watch train 2\n"
-		  "00:10   record jit.exceeded warn (1 graphs were compiled in training, 0 are "
-		  "allowed; phase 1 has run again already)\n"
+		  "00:10   record jit.exceeded warn (graphs compiled in training: 1, "
+		  "allowed: 0; phase 1 has run again already)\n"
 		  "00:10   watch train 2\n");
 }
 

@@ -156,6 +156,61 @@ static void a_run_that_waits_for_another_one_says_for_whom(void **state)
 	assert_null(js_path(goes_on, "cache.waits_for"));
 }
 
+static void add_jit(struct status *status, int64_t attempt, const char *late, int64_t graphs,
+		    double seconds)
+{
+	struct event ev = at(EV_JIT_COMPILED, 60 + attempt);
+	json_auto_t *rows = NULL;
+	struct err *err = NULL;
+
+	assert_int_equal(js_parse(late, strlen(late), "late", &rows, &err), 0);
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, graphs, graphs);
+	EVENT_SET(&ev, seconds, seconds);
+	EVENT_SET(&ev, cost, seconds / 50);
+	EVENT_SET(&ev, late, rows);
+	status_add(status, &ev);
+}
+
+static void graphs_compiled_in_training_are_those_of_all_attempts(void **state)
+{
+	json_auto_t *plan =
+		json_pack("{s:{s:{s:f, s:i}}}", "spec", "resources", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+	json_auto_t *result = NULL;
+	const json_t *jit;
+
+	(void)state;
+	add_jit(status, 1, "[{\"graph\":\"a\"}]", 1, 10);
+	/* it tells the sum of its attempt each time */
+	add_jit(status, 1, "[{\"graph\":\"a\"},{\"graph\":\"b\",\"after_step\":5}]", 2, 30);
+	/* b was not stored in time: the same graph, paid a second time */
+	add_jit(status, 2, "[{\"graph\":\"b\",\"after_step\":5},{\"graph\":\"c\"}]", 2, 20);
+	result = status_json(status, (struct utc){ 1795000999000 }, true);
+	jit = json_object_get(result, "jit");
+	assert_int_equal(js_int(jit, "graphs", -1), 3);
+	assert_int_equal(json_array_size(json_object_get(jit, "late")), 3);
+	assert_true(js_real(jit, "seconds", 0) == 50);
+	assert_true(js_real(jit, "cost", 0) == 1); /* 50 s at 72 USD an hour for both nodes */
+}
+
+static void without_a_price_compiling_has_no_cost(void **state)
+{
+	json_auto_t *plan = json_object(), *result = NULL;
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev = at(EV_JIT_COMPILED, 60);
+
+	(void)state;
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, graphs, 4);
+	EVENT_SET(&ev, seconds, 2.5);
+	status_add(status, &ev);
+	result = status_json(status, ev.at, true);
+	assert_int_equal(js_int(json_object_get(result, "jit"), "graphs", -1), 4);
+	assert_null(js_path(result, "jit.cost"));
+	assert_null(js_path(result, "jit.late"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +219,8 @@ int main(void)
 		cmocka_unit_test(a_backoff_waits_and_a_list_has_no_attempts),
 		cmocka_unit_test(a_run_that_waits_for_another_one_says_for_whom),
 		cmocka_unit_test(the_cost_is_that_of_the_time_attempts_ran),
+		cmocka_unit_test(graphs_compiled_in_training_are_those_of_all_attempts),
+		cmocka_unit_test(without_a_price_compiling_has_no_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
