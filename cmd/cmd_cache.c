@@ -195,8 +195,7 @@ int cmd_cache_why(const struct args *args, struct err **err)
 
 /* --- gc --- */
 
-#define GC_AGE       "1d"
-#define GC_AGE_LEAST ((int64_t)24 * 3600 * 1000) /* ms; graphs of a run that is not over */
+#define GC_AGE "1d"
 
 static int gc_age(const struct args *args, const char **ret_text, int64_t *ret, struct err **err)
 {
@@ -205,9 +204,13 @@ static int gc_age(const struct args *args, const char **ret_text, int64_t *ret, 
 		err_set(err, EXIT_USAGE, "--older-than needs an age, not '%s'", *ret_text);
 		return err_hint(err, "write, for instance, --older-than 30d");
 	}
-	if (*ret < GC_AGE_LEAST)
-		out_warning("graphs younger than a day can be those of a run that has yet to name "
-			    "them in its lock");
+	if (*ret < GC_AGE_LEAST) {
+		err_set(err, EXIT_USAGE,
+			"--older-than %s is less than a day: graphs that young can be those of a "
+			"run that has yet to name them in its lock",
+			*ret_text);
+		return err_hint(err, "name a day or more, or leave it out");
+	}
 	return 0;
 }
 

@@ -69,7 +69,8 @@ const struct cmd cmd_table[] = {
 	{ "cache gc", "URL", 1, 1, OPT_BIT(OLDER_THAN) | OPT_BIT(DELETE),
 	  "show what old graphs no lock names; with --delete, remove them",
 	  "A graph may go if no compile lock names it and all of it was written longer ago than\n"
-	  "--older-than. It goes whole or not at all; what a compiler has locked stays, and so "
+	  "--older-than, which is a day or more. It goes whole or not at all; what a compiler has "
+	  "locked stays, and so "
 	  "does\n"
 	  "what is of no known form. Other programs that use the cache write no locks: they "
 	  "compile\n"

@@ -18,11 +18,13 @@ static int walk_object(void *arg, const struct store_object *object, struct err 
 {
 	const struct walk *walk = arg;
 	struct entry_object entry;
+	bool known = walk->kind->object(object->key, &entry) &&
+		     entry.graph.len == strlen(walk->graph) &&
+		     memcmp(entry.graph.text, walk->graph, entry.graph.len) == 0;
 
-	if (!walk->kind->object(object->key, &entry) || entry.graph.len != strlen(walk->graph) ||
-	    memcmp(entry.graph.text, walk->graph, entry.graph.len) != 0)
+	if (!known && !walk->kind->prefix)
 		return 0;
-	return walk->fn(walk->arg, object, entry.role, err);
+	return walk->fn(walk->arg, object, known ? entry.role : 0, err);
 }
 
 int entry_each(struct store *store, const struct compile_kind *kind, const char *graph, entry_fn fn,

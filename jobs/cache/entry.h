@@ -8,12 +8,13 @@
 #include "jobs/cache/kind.h"
 #include "jobs/store/store.h"
 
-/* 0 goes on, 1 stops, -1 fails. `role` as in struct entry_object. */
+/* 0 goes on, 1 stops, -1 fails. `role` as in struct entry_object; 0: the kind does not
+ * know what lies there. */
 typedef int (*entry_fn)(void *arg, const struct store_object *object, unsigned role,
 			struct err **err);
 
-/* Every object of a graph that the kind knows, in key order; `graph` is its key in
- * listings. Lists nothing else of the cache. What is no key of a graph has none. */
+/* Every object of a graph, in key order; `graph` is its key in listings. Lists nothing
+ * else of the cache. What is no key of a graph has none. */
 int entry_each(struct store *store, const struct compile_kind *kind, const char *graph, entry_fn fn,
 	       void *arg, struct err **err);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/cache/entry.h"
 #include "jobs/cache/key_claim.h"
 #include "jobs/cache/lock_file.h"
 
@@ -31,7 +32,6 @@ struct part {
 struct look {
 	const struct compile_kind *kind;
 	const char *graph; /* its key */
-	size_t at;         /* where that stands in keys of its objects */
 	struct part *parts;
 	size_t count;
 	uint64_t bytes;
@@ -130,58 +130,29 @@ static bool is_named(const struct gc *gc, const struct listing_graph *graph)
 
 static bool is_young(const struct gc *gc, struct utc modified)
 {
-	return modified.ms > gc->options->now.ms - gc->options->older_ms;
+	int64_t older_ms = gc->options->older_ms;
+
+	return modified.ms >
+	       gc->options->now.ms - (older_ms > GC_AGE_LEAST ? older_ms : GC_AGE_LEAST);
 }
 
-static int look_at_object(void *arg, const struct store_object *object, struct err **err)
+static int look_at_object(void *arg, const struct store_object *object, unsigned role,
+			  struct err **err)
 {
 	struct look *look = arg;
-	struct entry_object entry;
-	size_t len = strlen(look->graph);
 
 	(void)err;
-	if (strncmp(object->key, LOCK_PREFIX, strlen(LOCK_PREFIX)) == 0)
-		return 0;
-	if (!look->kind->object(object->key, &entry) || entry.graph.len != len ||
-	    memcmp(entry.graph.text, look->graph, len) != 0) {
-		/* Beside it (another graph's) or within it? */
-		look->unknown = look->unknown || object->key[look->at + len] == '/';
-		return look->unknown;
-	}
-	if (look->count == OBJECTS_MAX) {
+	if (role == 0 || look->count == OBJECTS_MAX) {
 		look->unknown = true;
 		return 1;
 	}
 	look->parts = mem_grow(look->parts, look->count + 1, sizeof *look->parts);
-	look->parts[look->count++] = (struct part){ mem_copy(object->key), entry.role };
+	look->parts[look->count++] = (struct part){ mem_copy(object->key), role };
 	look->bytes += object->size;
-	look->compiling = look->compiling || (entry.role & ROLE_LOCK);
+	look->compiling = look->compiling || (role & ROLE_LOCK);
 	if (look->modified.ms < object->modified.ms)
 		look->modified = object->modified;
 	return 0;
-}
-
-/* Where a kind names the only object of its graphs, nothing is listed. Else a
- * graph's objects begin alike, mostly with a folder that is all its own. */
-static int look_again(struct store *store, const struct listing_graph *graph, struct look *ret,
-		      struct err **err)
-{
-	const char *at = strstr(graph->path, graph->key);
-	size_t len = strlen(graph->key);
-	AUTO(auto_free) char *prefix = NULL;
-	struct store_object object;
-	int found;
-
-	if (!at)
-		return err_set(err, EXIT_DEFECT, "'%s' is no object of the graph '%s'", graph->path,
-			       graph->key);
-	ret->at = (size_t)(at - graph->path);
-	if (!graph->kind->path) {
-		prefix = mem_copy_n(graph->path, ret->at + len + (at[len] == '/'));
-		return store_list(store, prefix, look_at_object, ret, err);
-	}
-	found = store_stat(store, graph->path, &object, err);
-	return found > 0 ? look_at_object(ret, &object, err) : found;
 }
 
 /* --- deleting --- */
@@ -191,13 +162,12 @@ static int look_again(struct store *store, const struct listing_graph *graph, st
 static bool remove_folder(struct store *store, const struct look *look)
 {
 	const char *url = store_url(store);
-	size_t len = look->at + strlen(look->graph);
-	AUTO(auto_free) char *folder = NULL;
+	AUTO(auto_free) char *folder = look->kind->prefix ? look->kind->prefix(look->graph) : NULL;
 	AUTO(auto_free) char *path = NULL;
 
-	if (url[0] != '/' || look->parts[0].key[len] != '/')
+	if (url[0] != '/' || !folder)
 		return true;
-	folder = mem_copy_n(look->parts[0].key, len);
+	folder[strlen(folder) - 1] = '\0';
 	path = fs_join(url, folder);
 	return rmdir(path) == 0;
 }
@@ -286,7 +256,7 @@ static int consider(void *arg, const struct listing_graph *listed, struct err **
 	enum gc_fate fate = judge_listed(gc, &graph);
 
 	if (fate == GC_GOES) {
-		if (look_again(gc->store, &graph, &look, err) < 0)
+		if (entry_each(gc->store, look.kind, look.graph, look_at_object, &look, err) < 0)
 			return -1;
 		fate = judge_look(gc, &look);
 		graph.bytes = look.bytes;

@@ -23,9 +23,14 @@
 
 #include "jobs/cache/listing.h"
 
+/* What is younger than a day, in milliseconds, stays whatever is asked for: it can be
+ * of a run that has yet to name its graphs in a lock. */
+#define GC_AGE_LEAST ((int64_t)24 * 3600 * 1000)
+
 struct gc_options {
 	struct utc now;
-	int64_t older_ms; /* what was written less than this before `now` stays */
+	int64_t older_ms; /* what was written less than this before `now` stays; less than
+			   * GC_AGE_LEAST counts as that */
 	bool remove;      /* else nothing is changed, only told */
 };
 

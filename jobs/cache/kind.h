@@ -190,9 +190,9 @@ struct compile_kind {
 	 * key (yours to free). NULL function: a graph has several objects. */
 	char *(*path)(const char *graph);
 
-	/* What the keys of all objects of a graph begin with (yours to free); NULL if
-	 * that is no graph's key. NULL function: path() is there, or only a listing
-	 * of everything can tell. */
+	/* What the keys of all objects of a graph begin with and of no other's: its
+	 * folder, with a slash at the end (yours to free); NULL if that is no graph's key. NULL
+	 * function: path() is there, or only a listing of everything can tell. */
 	char *(*prefix)(const char *graph);
 
 	/* Read a compiled graph to its end and judge its form: ENTRY_DONE,

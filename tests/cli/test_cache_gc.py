@@ -62,12 +62,20 @@ def test_older_than_says_how_old(project, given, goes):
     assert gc(project, "--older-than", given, "--delete")[1]["graphs"] == goes
 
 
-def test_less_than_a_day_is_taken_with_a_warning(project):
+@pytest.mark.parametrize("given", ["0", "1h", "23h", "86399s", "1439m"])
+def test_less_than_a_day_is_refused(project, given):
     project.run()
-    young = stray(project, days=0.5)
-    said = project.ok("cache", "gc", project.cache, "--older-than", "1h", "--delete")
-    assert "warning" in said.err and "day" in said.err
-    assert not young.exists()
+    young, old = stray(project, days=0.5), stray(project, "b", days=30)
+    said = project.stoker("cache", "gc", project.cache, "--older-than", given, "--delete")
+    assert said.code == 2 and "--older-than" in said.err and "day" in said.cure, str(said)
+    assert said.out == "" and young.exists() and old.exists()
+
+
+def test_a_day_is_long_enough(project):
+    project.run()
+    young, old = stray(project, days=0.9), stray(project, "b", days=1.1)
+    assert gc(project, "--older-than", "24h", "--delete")[1]["graphs"] == 1
+    assert young.exists() and not old.exists()
 
 
 def test_a_lock_that_cannot_be_read_protects_everything(project):
@@ -133,7 +141,7 @@ def test_what_it_does_not_know_stays(project):
         age(path, 400)
     link = project.cache / f"jit_link-{'d' * 64}-cache"
     link.symlink_to(project.spec_path)
-    assert gc(project, "--delete", "--older-than", "0")[1]["graphs"] == 0
+    assert gc(project, "--delete")[1]["graphs"] == 0
     assert all(path.exists() for path in [*strange, link, project.spec_path])
 
 

@@ -29,7 +29,7 @@ LOOKS = [
     ("validate", "SPEC"), ("plan", "SPEC"), ("plan", "--requests", "SPEC"), ("run", "--dry-run", "SPEC"),
     ("status",), ("status", "one"), ("list",), ("events", "one"), ("logs", "one"), ("schema",),
     ("version",), ("help",), ("cache", "ls", "CACHE"), ("cache", "verify", "CACHE"),
-    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE", "--older-than", "0"), ("init", "--list"),
+    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE", "--older-than", "1d"), ("init", "--list"),
 ]
 
 

@@ -16,13 +16,6 @@
 #define HOUR ((int64_t)3600 * 1000)
 #define DAY  (24 * HOUR)
 
-static int keep_row(void *arg, json_t *row, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, row);
-	return 0;
-}
-
 /* Written `age` milliseconds ago. */
 static void set_age(const char *dir, const char *name, int64_t age)
 {

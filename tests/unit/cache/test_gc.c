@@ -22,23 +22,6 @@ static void old_entry(const char *dir, const char *key, int64_t age)
 	set_age(dir, name, age);
 }
 
-static void lock_graphs(struct store *store, int batch_size, const char *log)
-{
-	AUTO(book_freep) struct graph_book *book = book_of(log);
-	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
-	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
-	struct lock_facts facts = { .kind = jax(),
-				    .store = store,
-				    .name = "vit",
-				    .run = "run1",
-				    .compiler = compiler,
-				    .ingredients = ingredients };
-	struct err *err = NULL;
-
-	lock_write(&facts, book, NULL, NULL, &err);
-	assert_no_error(err);
-}
-
 /* f is in a lock, g and h are in none, h is young; things that are no entries. */
 static struct store *three_graphs(const char *dir)
 {
@@ -51,7 +34,7 @@ static struct store *three_graphs(const char *dir)
 	set_age(dir, KEY_G "-atime", 30 * DAY);
 	write_text(dir, "other/thing", "");
 	set_age(dir, "other/thing", 30 * DAY);
-	lock_graphs(store, 1, HIT("jit_f", KEY_F));
+	lock_graphs(store, "vit", 1, HIT("jit_f", KEY_F));
 	return store;
 }
 
@@ -183,7 +166,7 @@ static int gc_while(const char *dir, struct meanwhile *what, struct gc_sum *sum,
 
 static void lock_h_and_i(const struct meanwhile *what)
 {
-	lock_graphs(what->store, 3, HIT("jit_h", KEY_H) HIT("jit_i", KEY_I));
+	lock_graphs(what->store, "vit", 3, HIT("jit_h", KEY_H) HIT("jit_i", KEY_I));
 }
 
 static void a_lock_that_is_written_meanwhile_protects(void **state)
@@ -280,10 +263,26 @@ static void a_missing_cache_has_nothing_to_give(void **state)
 	assert_false(fs_exists(dir));
 }
 
+static void what_is_younger_than_a_day_stays_whatever_is_asked_for(void **state)
+{
+	AUTO(store_freep) struct store *store = three_graphs(*state);
+	struct gc_options options = { .now = utc_now(), .older_ms = HOUR, .remove = true };
+	json_auto_t *rows = json_array();
+	struct err *err = NULL;
+	struct gc_sum sum;
+
+	cache_gc(store, &options, keep_row, rows, &sum, &err);
+	assert_no_error(err);
+	assert_int_equal(sum.graphs[GC_YOUNG], 1);
+	assert_true(has_entry(*state, KEY_H));
+	assert_false(has_entry(*state, KEY_G));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_in_scratch(without_remove_it_only_tells),
+		test_in_scratch(what_is_younger_than_a_day_stays_whatever_is_asked_for),
 		test_in_scratch(only_what_is_old_and_in_no_lock_goes),
 		test_in_scratch(a_graph_whose_pin_is_outdated_is_named_all_the_same),
 		test_in_scratch(failed_and_empty_entries_go_too),

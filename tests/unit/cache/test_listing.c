@@ -3,13 +3,6 @@
 
 #include "jobs/cache/listing.h"
 
-static int keep_row(void *arg, json_t *row, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, row);
-	return 0;
-}
-
 static json_t *row_of(const json_t *rows, const char *graph)
 {
 	for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -20,23 +13,6 @@ static json_t *row_of(const json_t *rows, const char *graph)
 			return row;
 	}
 	return NULL;
-}
-
-static void lock_graphs(struct store *store, const char *name, int batch_size, const char *log)
-{
-	AUTO(book_freep) struct graph_book *book = book_of(log);
-	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
-	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
-	struct lock_facts facts = { .kind = jax(),
-				    .store = store,
-				    .name = name,
-				    .run = "run1",
-				    .compiler = compiler,
-				    .ingredients = ingredients };
-	struct err *err = NULL;
-
-	lock_write(&facts, book, NULL, NULL, &err);
-	assert_no_error(err);
 }
 
 static json_t *check(struct store *store, struct cache_check_options options,
