@@ -63,6 +63,7 @@ libarchive-dev      library libarchive
 libgit2-dev         library libgit2
 libssl-dev          library libcrypto
 zlib1g-dev          library zlib
+libdeflate-dev      library libdeflate
 python3             have python3
 python3-venv        find_python
 '

@@ -1,17 +1,24 @@
 /*
- * Whole or cut: see frame.h. Formats: RFC 1950 (zlib, read by the library) and
+ * Whole or cut: see frame.h. Formats: RFC 1950 (zlib, read by libraries) and
  * RFC 8878 (zstd: magic, frame header, blocks with a 3-byte header each, an
  * optional 4-byte checksum).
+ *
+ * libdeflate inflates what is in memory as a whole about three times as fast as zlib,
+ * its checksum included. So it has the first word on small entries, which a cache has
+ * by the ten thousands. Its yes is a proof; at anything else zlib, which reads piece by
+ * piece and can tell a cut from damage, begins anew.
  */
 #include "jobs/cache/frame.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define CHUNK 65536
 #define MAGIC 4 /* bytes that tell the formats apart */
+#define WHOLE ((size_t)1 << 20) /* inflated bytes of a stream that libdeflate may try */
 
 struct reader {
 	int fd;
@@ -64,6 +71,25 @@ static bool skip(struct reader *in, uint64_t len)
 		len -= step;
 	}
 	return true;
+}
+
+/* The stream begins the reader's bytes; may all of it be there, and is it whole? Made
+ * once and kept, as long as the process lives: each of many entries is a matter of
+ * microseconds. */
+static bool is_whole_in_memory(const struct reader *in)
+{
+	static struct libdeflate_decompressor *inflater;
+	static unsigned char *out;
+	size_t read, written;
+
+	if (in->have == sizeof in->bytes)
+		return false; /* there is probably more */
+	if (!inflater)
+		inflater = libdeflate_alloc_decompressor();
+	if (!out)
+		out = mem_zero(WHOLE, 1);
+	return inflater && libdeflate_zlib_decompress_ex(inflater, in->bytes, in->have, out, WHOLE,
+							 &read, &written) == LIBDEFLATE_SUCCESS;
 }
 
 /* NULL if the zlib stream is whole, else what is wrong. */
@@ -163,7 +189,7 @@ int frame_inspect(int fd, enum entry_state *ret_state, const char **ret_why)
 		in.at = MAGIC;
 		fault = zstd_fault(&in);
 	} else if (in.bytes[0] == 0x78) {
-		fault = zlib_fault(&in);
+		fault = is_whole_in_memory(&in) ? NULL : zlib_fault(&in);
 	} else {
 		fault = "it is neither a zlib nor a zstd stream";
 	}

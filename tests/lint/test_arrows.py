@@ -32,6 +32,7 @@ HOMES = {
     r"pcre2\.h": r"jobs/base/regex\.c",
     r"openssl/.*": r"jobs/base/hash\.c",
     r"jansson\.h": r"jobs/base/json\.h",
+    r"libdeflate\.h": r"jobs/cache/frame\.c",
     r"curl/.*": r"aws/http\.c",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <zlib.h>
 
 #include "jobs/cache/frame.h"
 
@@ -89,6 +90,71 @@ static void bytes_behind_a_zlib_stream_do_no_harm(void **state)
 	assert_int_equal(state_of(*state, zlib.text, zlib.len), ENTRY_DONE);
 }
 
+/* As Python's zlib makes it of `len` bytes, of which every `every`-th is chance; yours
+ * to release. */
+static struct sb stream_of(size_t len, size_t every)
+{
+	AUTO(auto_free) unsigned char *bytes = mem_zero(len, 1);
+	uLongf room = compressBound(len);
+	AUTO(auto_free) unsigned char *packed = mem_zero(room, 1);
+	struct sb stream = SB_INIT;
+	uint32_t chance = 1;
+
+	for (size_t i = 0; i < len; i += every) {
+		chance = chance * 1664525 + 1013904223;
+		bytes[i] = (unsigned char)(chance >> 24);
+	}
+	assert_int_equal(compress2(packed, &room, bytes, len, 6), Z_OK);
+	sb_add(&stream, (const char *)packed, room);
+	return stream;
+}
+
+/* Small and large on either side of the file: whichever way it is read. */
+static void streams_of_any_size_are_proved_by_their_checksum(void **state)
+{
+	static const struct {
+		size_t len, every;
+	} shapes[] = { { 1, 1 },           { 5000, 3 },      { 60000, 1 },
+		       { 300000, 1 },      { 1 << 20, 400 }, { (1 << 20) + 1, 400 },
+		       { 8 << 20, 100000 } };
+
+	for (size_t i = 0; i < STK_LENGTH(shapes); i++) {
+		AUTO(sb_release) struct sb stream = stream_of(shapes[i].len, shapes[i].every);
+		char *last = &stream.text[stream.len - 1];
+
+		assert_int_equal(state_of(*state, stream.text, stream.len), ENTRY_DONE);
+		assert_int_equal(state_of(*state, stream.text, stream.len - 1), ENTRY_PARTIAL);
+		*last = (char)(*last ^ 1);
+		assert_int_equal(state_of(*state, stream.text, stream.len), ENTRY_PARTIAL);
+		*last = (char)(*last ^ 1);
+		sb_adds(&stream, "junk");
+		assert_int_equal(state_of(*state, stream.text, stream.len), ENTRY_DONE);
+	}
+}
+
+static const char *why_of(const char *dir, const void *bytes, size_t len)
+{
+	AUTO(auto_free) char *path = fs_join(dir, "x");
+	enum entry_state state = ENTRY_STATES;
+	const char *why = NULL;
+	int fd;
+
+	write_file(dir, "x", bytes, len);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	frame_inspect(fd, &state, &why);
+	close(fd);
+	return why ? why : "nothing";
+}
+
+static void a_cut_is_told_from_damage(void **state)
+{
+	AUTO(sb_release) struct sb stream = stream_of(5000, 3);
+
+	assert_string_equal(why_of(*state, stream.text, stream.len / 2), "cut off before its end");
+	stream.text[stream.len - 1] ^= 1;
+	assert_string_equal(why_of(*state, stream.text, stream.len), "its bytes are damaged");
+}
+
 static void what_is_no_stream_is_damaged(void **state)
 {
 	static const char zeros[70000];
@@ -135,6 +201,8 @@ int main(void)
 		test_in_scratch(an_entry_cut_at_any_byte_is_not_whole),
 		test_in_scratch(a_flipped_bit_in_a_zlib_entry_is_found),
 		test_in_scratch(bytes_behind_a_zlib_stream_do_no_harm),
+		test_in_scratch(streams_of_any_size_are_proved_by_their_checksum),
+		test_in_scratch(a_cut_is_told_from_damage),
 		test_in_scratch(what_is_no_stream_is_damaged),
 		test_in_scratch(long_zstd_blocks_are_followed_to_the_checksum),
 		test_in_scratch(repeated_bytes_in_a_zstd_frame_take_one_byte),
