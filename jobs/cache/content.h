@@ -23,4 +23,20 @@ int content_digest(struct store *store, const char *key, struct content *ret, st
 int content_inspect(struct store *store, const struct compile_kind *kind, const char *key,
 		    enum entry_state *ret_state, const char **ret_why, struct err **err);
 
+/* One entry to be judged, and what came of it. Owned by whoever made it. */
+struct inspection {
+	const struct compile_kind *kind;
+	char *key;              /* of the object */
+	enum entry_state state; /* in: by the listing; out: by its form, where that tells */
+	const char *why;        /* static; NULL: nothing is wrong */
+	int found;              /* as content_inspect() returns it; err is set if -1 */
+	struct err *err;
+};
+
+/* The same for many entries, on all cores; `skip` says of which nothing is asked.
+ * Returns when all are judged. */
+typedef bool (*inspection_skip_fn)(const struct inspection *inspection);
+void content_inspect_all(struct store *store, struct inspection *list, size_t count,
+			 inspection_skip_fn skip);
+
 #endif

@@ -18,7 +18,7 @@
 
 #define CHUNK 65536
 #define MAGIC 4 /* bytes that tell the formats apart */
-#define WHOLE ((size_t)1 << 20) /* inflated bytes of a stream that libdeflate may try */
+#define WHOLE 262144 /* inflated bytes of a stream that libdeflate may try */
 
 struct reader {
 	int fd;
@@ -73,23 +73,21 @@ static bool skip(struct reader *in, uint64_t len)
 	return true;
 }
 
-/* The stream begins the reader's bytes; may all of it be there, and is it whole? Made
- * once and kept, as long as the process lives: each of many entries is a matter of
- * microseconds. */
+/* The stream begins the reader's bytes; may all of it be there, and is it whole? */
 static bool is_whole_in_memory(const struct reader *in)
 {
-	static struct libdeflate_decompressor *inflater;
-	static unsigned char *out;
+	struct libdeflate_decompressor *inflater;
+	unsigned char out[WHOLE];
 	size_t read, written;
+	bool whole;
 
 	if (in->have == sizeof in->bytes)
 		return false; /* there is probably more */
-	if (!inflater)
-		inflater = libdeflate_alloc_decompressor();
-	if (!out)
-		out = mem_zero(WHOLE, 1);
-	return inflater && libdeflate_zlib_decompress_ex(inflater, in->bytes, in->have, out, WHOLE,
-							 &read, &written) == LIBDEFLATE_SUCCESS;
+	inflater = libdeflate_alloc_decompressor();
+	whole = inflater && libdeflate_zlib_decompress_ex(inflater, in->bytes, in->have, out, WHOLE,
+							  &read, &written) == LIBDEFLATE_SUCCESS;
+	libdeflate_free_decompressor(inflater);
+	return whole;
 }
 
 /* NULL if the zlib stream is whole, else what is wrong. */

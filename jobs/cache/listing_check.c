@@ -84,6 +84,8 @@ int cache_list(struct store *store, listing_row_fn fn, void *arg, struct err **e
 	return listing_each(store, NULL, list_graph, &list, err);
 }
 
+#define OTHERS_AT_ONCE ((size_t)512)
+
 /* A check in progress. */
 struct check {
 	struct store *store;
@@ -91,6 +93,11 @@ struct check {
 	struct proofs *proofs; /* of all locks, whichever are checked */
 	json_t *index;         /* path → locks, of the locks that are checked */
 	json_t *judged;        /* paths that were told of */
+	/* entries that no lock names and that are to be judged, and the keys of their
+	 * graphs */
+	struct inspection *others;
+	char **graphs;
+	size_t waiting;
 	listing_row_fn fn;
 	void *arg;
 	struct cache_check sum;
@@ -152,43 +159,88 @@ static bool is_damaged(enum entry_state state)
 	return state == ENTRY_EMPTY || state == ENTRY_PARTIAL;
 }
 
-static char *other_words(struct store *store, const struct listing_graph *graph,
-			 enum entry_state state, const char *why)
+static char *other_words(struct store *store, const struct inspection *one, const char *graph)
 {
 	AUTO(auto_free) char *error = NULL;
 
-	if (state == ENTRY_EMPTY)
+	if (one->state == ENTRY_EMPTY)
 		return mem_copy("it has no bytes");
-	if (state != ENTRY_FAILED)
-		return mem_copy(why ? why : "no lock names it");
-	error = entry_first_error(store, graph->kind, graph->key);
+	if (one->state != ENTRY_FAILED)
+		return mem_copy(one->why ? one->why : "no lock names it");
+	error = entry_first_error(store, one->kind, graph);
 	return mem_format("the compiler failed on it, and the failure is stored%s%s",
 			  error ? ": " : "", error ? error : "");
+}
+
+/* Nothing is asked of the form of an entry that is none by its size and markers. */
+static bool is_judged(const struct inspection *one)
+{
+	return one->state != ENTRY_DONE;
+}
+
+static int tell_other(struct check *check, const char *graph, const struct inspection *one,
+		      struct err **err)
+{
+	AUTO(auto_free) char *what = NULL;
+	json_t *row;
+
+	check->sum.others_bad += is_damaged(one->state);
+	if (!is_damaged(one->state) && one->state != ENTRY_FAILED && !check->options->all)
+		return 0;
+	row = graph_row(graph, one->key,
+			one->state == ENTRY_DONE ? "ok" : entry_state_name(one->state),
+			json_array());
+	what = other_words(check->store, one, graph);
+	js_put(row, "what", js_text(what, strlen(what)));
+	return check->fn(check->arg, row, err);
+}
+
+/* Judge and tell what was collected, in the order of the listing. */
+static int judge_others(struct check *check, struct err **err)
+{
+	int done = 0;
+
+	if (check->options->deep)
+		content_inspect_all(check->store, check->others, check->waiting, is_judged);
+	for (size_t i = 0; i < check->waiting; i++) {
+		struct inspection *one = &check->others[i];
+
+		if (done == 0 && one->found < 0) {
+			*err = TAKE(one->err);
+			done = -1;
+		}
+		if (done == 0)
+			done = tell_other(check, check->graphs[i], one, err);
+		err_freep(&one->err);
+		auto_free(&one->key);
+		auto_free(&check->graphs[i]);
+	}
+	check->waiting = 0;
+	return done;
 }
 
 /* An entry that may be in no lock. */
 static int check_other(void *arg, const struct listing_graph *graph, struct err **err)
 {
 	struct check *check = arg;
-	enum entry_state state = graph->state;
-	const char *why = NULL;
-	AUTO(auto_free) char *what = NULL;
-	json_t *row;
 
 	if (json_object_get(check->index, graph->path))
 		return 0;
 	check->sum.others++;
-	if (check->options->deep && state == ENTRY_DONE &&
-	    content_inspect(check->store, graph->kind, graph->path, &state, &why, err) < 0)
-		return -1;
-	check->sum.others_bad += is_damaged(state);
-	if (!is_damaged(state) && state != ENTRY_FAILED && !check->options->all)
-		return 0;
-	row = graph_row(graph->key, graph->path,
-			state == ENTRY_DONE ? "ok" : entry_state_name(state), json_array());
-	what = other_words(check->store, graph, state, why);
-	js_put(row, "what", js_text(what, strlen(what)));
-	return check->fn(check->arg, row, err);
+	check->graphs[check->waiting] = mem_copy(graph->key);
+	check->others[check->waiting++] = (struct inspection){ .kind = graph->kind,
+							       .key = mem_copy(graph->path),
+							       .state = graph->state };
+	return check->waiting == OTHERS_AT_ONCE ? judge_others(check, err) : 0;
+}
+
+static int check_others(struct check *check, struct err **err)
+{
+	int done = listing_each(check->store, NULL, check_other, check, err), rest;
+	AUTO(err_freep) struct err *late = NULL;
+
+	rest = judge_others(check, done < 0 ? &late : err);
+	return done < 0 ? done : rest;
 }
 
 static int report_damaged(struct check *check, const json_t *damaged, struct err **err)
@@ -225,7 +277,7 @@ static int check_all(struct check *check, const struct lock_set *set, struct err
 		done = check_lock(check, lock, err);
 	}
 	if (done == 0 && !only)
-		done = listing_each(check->store, NULL, check_other, check, err);
+		done = check_others(check, err);
 	return done < 0 ? -1 : 0;
 }
 
@@ -235,9 +287,15 @@ int cache_check(struct store *store, const struct cache_check_options *options, 
 	AUTO(proofs_freep) struct proofs *proofs = NULL;
 	json_auto_t *index = NULL;
 	json_auto_t *judged = json_object();
-	struct check check = {
-		.store = store, .options = options, .judged = judged, .fn = fn, .arg = arg
-	};
+	AUTO(auto_free) struct inspection *others = mem_zero(OTHERS_AT_ONCE, sizeof *others);
+	AUTO(auto_free) char **graphs = mem_zero(OTHERS_AT_ONCE, sizeof *graphs);
+	struct check check = { .store = store,
+			       .options = options,
+			       .judged = judged,
+			       .others = others,
+			       .graphs = graphs,
+			       .fn = fn,
+			       .arg = arg };
 
 	if (proofs_load(store, &proofs, err) < 0)
 		return -1;

@@ -210,9 +210,45 @@ static void kinds_find_their_own_objects_only(void **state)
 	assert_false(compile_kind_find("none")->object(KEY_F "-cache", &object));
 }
 
+/* More than are judged at once, by however many threads: none is lost or told twice, and
+ * they come in the order of the listing. */
+static void many_entries_in_no_lock_are_judged_in_order(void **state)
+{
+	struct cache_check_options options = { .deep = true };
+	AUTO(store_freep) struct store *store = open_cache(*state);
+	json_auto_t *rows = NULL;
+	struct cache_check sum;
+	const char *before = "";
+	size_t damaged = 0;
+
+	for (int i = 0; i < 1500; i++) {
+		AUTO(auto_free) char *key = mem_format("jit_f%04d-" HEX_A, i);
+
+		write_entry(*state, key, "x");
+		if (i % 7 == 3) {
+			cut_entry(*state, key, 1000);
+			damaged++;
+		}
+	}
+	rows = check(store, options, &sum);
+	assert_int_equal(sum.others, 1500);
+	assert_int_equal(sum.others_bad, damaged);
+	assert_int_equal(json_array_size(rows), damaged);
+	for (size_t i = 0; i < damaged; i++) {
+		const json_t *row = json_array_get(rows, i);
+		AUTO(auto_free) char *wanted = mem_format("jit_f%04zu-" HEX_A, i * 7 + 3);
+
+		assert_string_equal(js_str(row, "graph"), wanted);
+		assert_string_equal(js_str(row, "state"), "partial");
+		assert_true(strcmp(before, js_str(row, "graph")) < 0);
+		before = js_str(row, "graph");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_in_scratch(many_entries_in_no_lock_are_judged_in_order),
 		test_in_scratch(ls_shows_entries_with_the_locks_that_name_them),
 		test_in_scratch(a_missing_cache_is_an_empty_one),
 		test_in_scratch(a_good_cache_checks_without_a_word),
