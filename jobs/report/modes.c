@@ -179,8 +179,8 @@ bool mode_run_measures(const struct mode_run *run, enum mode *ret)
 {
 	const struct span *first = &run->spans[PHASE_PRECOMPILE];
 
-	if (!run->compiles || !run->succeeded || run->taken_over || !is_whole(&run->spans[PHASE_TRAIN]) ||
-	    run->graphs <= 0 || run->hits != 0)
+	if (!run->compiles || !run->succeeded || run->taken_over ||
+	    !is_whole(&run->spans[PHASE_TRAIN]) || run->graphs <= 0 || run->hits != 0)
 		return false;
 	if (run->mode == MODE_JIT ? first->attempts != 0 : !is_whole(first) || !run->complete)
 		return false;
