@@ -42,7 +42,10 @@ const struct cmd cmd_table[] = {
 	  "Returns when it has ended. Its driver, if it has one, does it and exits with 6.",
 	  cmd_stop },
 	{ "status", "[RUN]", 0, 1, 0, "the state of a run, with its attempts",
-	  "RUN is an id, a unique prefix of one, or @last (the default).", cmd_status },
+	  "RUN is an id, a unique prefix of one, or @last (the default). Where a cold start of "
+	  "both\n"
+	  "compile modes was recorded for its graph key, it shows what precompiling saved or cost.",
+	  cmd_status },
 	{ "rm", "RUN…", 1, -1, OPT_BIT(LEASE), "forget finished runs",
 	  "Removes the events of each RUN and its folder in the state directory and in the\n"
 	  "workspace: logs, outputs and the checkpoints that are there. What is beneath\n"
