@@ -344,9 +344,10 @@ static void a_signal_reaches_the_whole_group(void **state)
 {
 	AUTO(auto_free) char *ready = fs_join(*state, "ready");
 	AUTO(auto_free)
-	char *script = mem_format("(trap 'echo child > %s/child; exit' TERM; : > %s/ready; while "
+	char *script = mem_format("trap 'wait; exit 3' TERM; "
+				  "(trap 'echo child > %s/child; exit' TERM; : > %s/ready; while "
 				  ":; do sleep 0.01; done) & "
-				  "trap 'wait; exit 3' TERM; wait; exit 4",
+				  "wait; exit 4",
 				  (char *)*state, (char *)*state);
 	AUTO(auto_free) char *child = fs_join(*state, "child");
 	pid_t pid = start_script(script, NULL, NULL);
