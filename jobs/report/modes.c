@@ -22,6 +22,7 @@ struct mode_run {
 	bool compiles, succeeded, complete, taken_over;
 	struct span spans[PHASE_COUNT];
 	int64_t verified_at;
+	double late_seconds; /* of graphs that the training compiled after its first step */
 	/* by phase 1 or, of mode jit, by the training: of distinct graphs */
 	int64_t graphs, hits;
 };
@@ -121,6 +122,14 @@ static void on_verified(struct mode_run *run, const struct event *ev)
 
 static void on_jit(struct mode_run *run, const struct event *ev)
 {
+	const json_t *row;
+	size_t i;
+
+	/* It tells all of its attempt each time. */
+	run->late_seconds = 0;
+	json_array_foreach (EVENT_HAS(ev, late) ? ev->late : NULL, i, row)
+		if (json_object_get(row, "after_step"))
+			run->late_seconds += js_real(row, "seconds", 0);
 	if (run->mode != MODE_JIT)
 		return;
 	run->graphs = ev->graphs;
@@ -236,11 +245,14 @@ static struct figure whole_of(const struct mode_run *run, int64_t to, int64_t st
 	return ret;
 }
 
-static struct figure first_step_of(const struct mode_run *run)
+static struct figure start_of(const struct mode_run *run)
 {
 	const struct span *span = &run->spans[PHASE_TRAIN];
+	struct figure ret = whole_of(run, span->first_step_at, span->first_step);
 
-	return whole_of(run, span->first_step_at, span->first_step);
+	ret.seconds += run->late_seconds;
+	ret.node_seconds += run->late_seconds * (double)span->nodes;
+	return ret;
 }
 
 static struct figure end_of(const struct mode_run *run)
@@ -274,8 +286,12 @@ static json_t *run_json(const struct mode_run *run)
 		js_put(object, "precompile", figure_json(run, precompile_of(run)));
 		js_put(object, "verify_seconds", json_real(verify_seconds(run)));
 	}
-	if (run->spans[PHASE_TRAIN].first_step >= 0)
-		js_put(object, "first_step", figure_json(run, first_step_of(run)));
+	if (run->spans[PHASE_TRAIN].first_step >= 0) {
+		json_t *start = figure_json(run, start_of(run));
+
+		js_put(start, "late_seconds", json_real(run->late_seconds));
+		js_put(object, "start", start);
+	}
 	js_put(object, "end", figure_json(run, end_of(run)));
 	return object;
 }
@@ -288,10 +304,22 @@ static json_t *ratio_of(struct figure jit, struct figure aot)
 		       : NULL;
 }
 
+/* What it is judged by: of steps no more than must be. */
+static void judge(json_t *result, const json_t *ratio)
+{
+	const char *by = json_object_get(ratio, "start") ? "start" : "end";
+	double judged = js_real(ratio, by, 1);
+
+	if (!json_object_get(ratio, by))
+		return;
+	js_put_str(result, "judged_by", by);
+	if (fabs(judged - 1) >= MODES_ALIKE)
+		js_put(result, "pays", json_boolean(judged > 1));
+}
+
 json_t *modes_json(const struct mode_run *jit, const struct mode_run *aot)
 {
 	json_t *result = json_object(), *ratio;
-	double judged;
 
 	if (jit)
 		js_put(result, mode_names[MODE_JIT], run_json(jit));
@@ -301,11 +329,9 @@ json_t *modes_json(const struct mode_run *jit, const struct mode_run *aot)
 		return result;
 	ratio = json_object();
 	if (jit->spans[PHASE_TRAIN].first_step >= 0)
-		js_put(ratio, "first_step", ratio_of(first_step_of(jit), first_step_of(aot)));
+		js_put(ratio, "start", ratio_of(start_of(jit), start_of(aot)));
 	js_put(ratio, "end", ratio_of(end_of(jit), end_of(aot)));
-	judged = js_real(ratio, "end", js_real(ratio, "first_step", 1));
-	if (fabs(judged - 1) >= MODES_ALIKE)
-		js_put(result, "pays", json_boolean(judged > 1));
+	judge(result, ratio);
 	js_put(result, "ratio", ratio);
 	return result;
 }

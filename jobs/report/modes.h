@@ -16,10 +16,12 @@
  * times the seconds from its claim on (by the clock of node 0), and their cost where
  * resources.price is known. Waiting in a queue and the verification hold no nodes;
  * `seconds` has the verification, and no queue. Two figures, each of a run as a whole:
- *   first_step  until training shows its first step: what compiling costs before there
- *               is progress. Left out where the two runs showed different steps first.
- *   end         until the last command is over: with all that was compiled later.
- *               Left out where the two runs trained a different number of steps.
+ *   start  until training shows its first step, and for what it compiles after that (of
+ *          the first 100 graphs): all that compiling costs, and nothing of the steps.
+ *          Left out where the two runs showed different steps first.
+ *   end    until the last command is over, steps included: where they are most of the
+ *          time, what other programs took from the machine decides more than the mode.
+ *          Left out where the two runs trained a different number of steps.
  */
 #ifndef STK_REPORT_MODES_H
 #define STK_REPORT_MODES_H
@@ -48,12 +50,13 @@ bool mode_run_measures(const struct mode_run *run, enum mode *ret);
 /* May these two measurements be compared? */
 bool mode_runs_match(const struct mode_run *jit, const struct mode_run *aot);
 
-/* {"jit": {"run","graphs","nodes","first_step":FIGURE,"end":FIGURE}, "aot": {the same
- * and "precompile":FIGURE,"verify_seconds"}, "ratio": {"first_step","end"}, "pays"}, a
- * new reference. FIGURE is {"step","seconds","node_seconds","cost"}. A ratio is jit
- * through aot, above 1 where precompiling saves; "pays" judges by the one to the end
- * if there is one, and is absent if they differ by less than MODES_ALIKE. Either may
- * be NULL: then there is only the other one. */
+/* {"jit": {"run","graphs","nodes","start":FIGURE,"end":FIGURE}, "aot": {the same
+ * and "precompile":FIGURE,"verify_seconds"}, "ratio": {"start","end"}, "pays",
+ * "judged_by": "start"|"end"}, a new reference. FIGURE is {"step","seconds",
+ * "node_seconds","cost"}, a start also has "late_seconds". A ratio is jit through aot,
+ * above 1 where precompiling saves; "pays" judges by that of the start, or where there
+ * is none by that to the end, and is absent if they differ by less than MODES_ALIKE.
+ * Either may be NULL: then there is only the other one. */
 #define MODES_ALIKE 0.02
 json_t *modes_json(const struct mode_run *jit, const struct mode_run *aot);
 

@@ -112,15 +112,19 @@ static bool grows_with_steps(const struct attempt_watch *watch)
 	return places >= GROWTH_PLACES;
 }
 
+/* How long a graph took is known a while after it is known to be late. */
 static json_t *late_json(const struct attempt_watch *watch)
 {
 	json_t *late = json_array(), *step;
 	const char *key;
 
 	json_object_foreach (watch->late, key, step) {
+		const struct book_graph *graph = book_find(watch->book, key);
 		json_t *row = json_object();
 
 		js_put(row, "graph", js_text(key, strlen(key)));
+		if (graph && graph->seconds > 0)
+			js_put(row, "seconds", json_real(graph->seconds));
 		if (!json_is_null(step))
 			js_put(row, "after_step", json_incref(step));
 		json_array_append_new(late, row);
@@ -134,7 +138,7 @@ static void note_graphs(struct attempt_watch *watch)
 	struct book_counts counts;
 
 	book_counts(watch->book, &counts);
-	if (counts.misses != watch->misses ||
+	if (counts.misses != watch->misses || counts.seconds > watch->seconds ||
 	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
 		watch->graphs_changed = true;
 	watch->spoiled |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
@@ -142,6 +146,7 @@ static void note_graphs(struct attempt_watch *watch)
 		note_late(watch);
 	watch->hits = counts.hits;
 	watch->misses = counts.misses;
+	watch->seconds = counts.seconds;
 }
 
 static void on_line(void *arg, const char *line, size_t len)

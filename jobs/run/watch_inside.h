@@ -31,6 +31,7 @@ struct attempt_watch {
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as the book last counted them */
+	double seconds;                       /* of the misses, the same */
 	int64_t hits_told;                    /* in the newest jit.compiled */
 	struct mono graphs_at;                /* when they were last recorded; ms 0: never */
 	struct mono marks_at;                 /* when checkpoints were last looked for */

@@ -65,17 +65,18 @@ def test_precompiling_pays_and_both_raw_figures_are_shown(job):
     jit, aot = modes["jit"], modes["aot"]
     assert (jit["run"], aot["run"]) == ("cold", "ahead")
     assert modes["pays"] is True
-    for point in ("first_step", "end"):
-        assert set(jit[point]) == set(aot[point]) == FIGURE
+    for point in ("start", "end"):
+        assert set(jit[point]) - {"late_seconds"} == set(aot[point]) - {"late_seconds"} == FIGURE
         assert modes["ratio"][point] == pytest.approx(jit[point]["node_seconds"] / aot[point]["node_seconds"])
         assert modes["ratio"][point] > 1
-    assert jit["first_step"]["node_seconds"] >= 1.5 > aot["first_step"]["node_seconds"]
+    assert jit["start"]["node_seconds"] >= 1.5 > aot["start"]["node_seconds"]
     assert aot["end"]["node_seconds"] > aot["precompile"]["node_seconds"] > 0.1
     assert jit["graphs"] == aot["graphs"] == 3
     assert modes == job.status("ahead")["modes"] == job.plan()["modes"]
     for said in (result.out, job.ok("status", "cold").out, job.ok("plan", job.spec_path).out):
         assert "cold JIT (run cold) against precompile and warm start (run ahead)" in said, said
         ratio, = re.findall(r"until the end, step 20: ([0-9.]+) against ([0-9.]+), ratio ([0-9.]+)", said)
+        assert "until step 5, and for what was compiled later: " in said, said
         assert ratio == (f"{jit['end']['node_seconds']:.1f}", f"{aot['end']['node_seconds']:.1f}",
                          f"{modes['ratio']['end']:.2f}")
         assert "precompiling saved" in said and "did not pay" not in said
@@ -86,7 +87,7 @@ def test_it_is_said_plainly_when_precompiling_does_not_pay(job):
     job.jit("cold")
     said = job.run("--id", "ahead").out
     modes = job.status("ahead")["modes"]
-    assert modes["pays"] is False and modes["ratio"]["end"] < 1
+    assert modes["pays"] is False and modes["ratio"]["start"] < 1
     assert "precompiling did not pay" in said and "precompiling saved" not in said
 
 
@@ -100,6 +101,25 @@ def test_each_node_counts_and_a_price_makes_it_a_cost(job):
         assert one["end"]["cost"] == pytest.approx(one["end"]["node_seconds"] / 100)
     assert modes["jit"]["end"]["node_seconds"] == pytest.approx(2 * modes["jit"]["end"]["seconds"])
     assert re.search(r"USD against \d", job.ok("status", "cold").out)
+
+
+def test_what_is_compiled_after_the_first_step_counts(job):
+    job.prepare(0, 0)
+    job.extra("""
+import time
+import __main__
+
+
+def step(number, args):
+    time.sleep(0.5 if number == 6 else 0)
+    if number == 8:
+        __main__.compile_graph("late", "float32[3]")
+""")
+    job.jit("cold")
+    late = [row for row in job.events("cold", "jit.compiled")[-1]["late"] if "after_step" in row]
+    assert [row["after_step"] for row in late] == [5] and late[0]["seconds"] > 0
+    start = job.plan()["modes"]["jit"]["start"]
+    assert start["late_seconds"] == pytest.approx(late[0]["seconds"])
 
 
 def test_a_start_that_was_not_cold_measures_nothing(job):
@@ -130,7 +150,7 @@ def test_another_shape_or_another_length_is_not_compared(job):
     job.jit("long", "hyperparameters.max_steps=40")
     modes = job.plan()["modes"]
     assert modes["jit"]["run"] == "long"
-    assert "end" not in modes["ratio"] and "first_step" in modes["ratio"]
+    assert "end" not in modes["ratio"] and "start" in modes["ratio"]
     assert "until the end" not in job.ok("plan", job.spec_path).out
 
 

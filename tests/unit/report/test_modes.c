@@ -22,6 +22,7 @@ struct deed {
 	int64_t from, first, to;                             /* of the training */
 	int64_t first_step, last_step;
 	int64_t graphs, hits;
+	double late;      /* seconds of one graph that was compiled after the first step */
 	int64_t attempts; /* of the training */
 	int64_t epoch;
 };
@@ -74,6 +75,9 @@ static void add(struct mode_run *run, struct event *ev, enum event_kind kind, in
 static void add_attempt(struct mode_run *run, const struct deed *deed, enum phase phase,
 			int64_t nodes, int64_t from, int64_t to)
 {
+	json_auto_t *late =
+		json_pack("[{s:s, s:f}, {s:s, s:i, s:f}]", "graph", "early", "seconds", 40.0,
+			  "graph", "late", "after_step", 5, "seconds", deed->late);
 	struct event ev = { 0 };
 
 	EVENT_SET(&ev, phase, phase);
@@ -84,13 +88,16 @@ static void add_attempt(struct mode_run *run, const struct deed *deed, enum phas
 	EVENT_SET_STR(&ev, host, deed->host);
 	add(run, &ev, EV_ATTEMPT_CLAIMED, from + 1);
 	if (phase == PHASE_TRAIN) {
-		EVENT_SET(&ev, step, deed->first_step);
+		if (deed->first_step >= 0)
+			EVENT_SET(&ev, step, deed->first_step);
 		EVENT_SET(&ev, since, BEGIN + deed->first * 1000);
 		add(run, &ev, EV_TRAIN_PROGRESS, deed->first + 3);
-		EVENT_SET(&ev, step, deed->last_step);
+		if (deed->last_step >= 0)
+			EVENT_SET(&ev, step, deed->last_step);
 		add(run, &ev, EV_TRAIN_PROGRESS, to);
 		EVENT_SET(&ev, graphs, deed->jit ? deed->graphs : 0);
 		EVENT_SET(&ev, hits, deed->jit ? deed->hits : 7);
+		EVENT_SET(&ev, late, late);
 		add(run, &ev, EV_JIT_COMPILED, to);
 	}
 	EVENT_SET(&ev, phase, phase);
@@ -159,15 +166,15 @@ static void node_seconds_of_each_phase_on_its_own_nodes_are_compared(void **stat
 	(void)state;
 	assert_string_equal(js_str(json_object_get(modes, "jit"), "run"), "j1");
 	assert_string_equal(js_str(json_object_get(modes, "aot"), "run"), "a1");
-	assert_true(figure(modes, "jit.first_step", "node_seconds") == 100);
+	assert_true(figure(modes, "jit.start", "node_seconds") == 100);
 	assert_true(figure(modes, "jit.end", "node_seconds") == 300);
 	assert_true(figure(modes, "aot.precompile", "node_seconds") == 40);
-	assert_true(figure(modes, "aot.first_step", "node_seconds") == 40 + 2 * 5);
+	assert_true(figure(modes, "aot.start", "node_seconds") == 40 + 2 * 5);
 	assert_true(figure(modes, "aot.end", "node_seconds") == 40 + 2 * 90);
 	/* the verification holds no nodes and takes its time; the queue is not counted */
 	assert_true(figure(modes, "aot", "verify_seconds") == 2);
 	assert_true(figure(modes, "aot.end", "seconds") == 40 + 2 + 90);
-	assert_true(figure(modes, "ratio", "first_step") == 2);
+	assert_true(figure(modes, "ratio", "start") == 2);
 	assert_true(js_bool(modes, "pays", false));
 }
 
@@ -181,6 +188,26 @@ static void a_known_price_makes_it_a_cost(void **state)
 	modes = compared(&free_of_charge, &aot_deed);
 	assert_null(js_path(modes, "jit.end.cost"));
 	assert_true(figure(modes, "aot.end", "cost") == 2.2); /* 220 s at 36 an hour */
+}
+
+/* The time of the steps, which the mode does not change, decides nothing. */
+static void it_is_judged_by_the_start_and_what_was_compiled_later(void **state)
+{
+	struct deed slow = jit_deed;
+	json_auto_t *modes = NULL, *with_late = NULL;
+
+	(void)state;
+	slow.first = 30; /* 40 node-seconds beside 50 */
+	slow.to = 1000;
+	modes = compared(&slow, &aot_deed);
+	assert_true(figure(modes, "ratio", "end") > 1);
+	assert_true(json_is_false(json_object_get(modes, "pays")));
+	slow.late = 10;
+	with_late = compared(&slow, &aot_deed);
+	assert_true(figure(with_late, "jit.start", "node_seconds") == 40 + 2 * 10);
+	assert_true(figure(with_late, "jit.start", "late_seconds") == 10);
+	assert_true(js_bool(with_late, "pays", false));
+	assert_string_equal(js_str(with_late, "judged_by"), "start");
 }
 
 static void it_is_said_when_precompiling_does_not_pay(void **state)
@@ -204,7 +231,7 @@ static void what_is_hardly_a_difference_is_none(void **state)
 	json_auto_t *modes = NULL;
 
 	(void)state;
-	alike.to = alike.from + 111; /* 222 node-seconds beside 220 */
+	alike.first = alike.from + 25; /* 50 node-seconds each */
 	modes = compared(&alike, &aot_deed);
 	assert_null(json_object_get(modes, "pays"));
 }
@@ -218,8 +245,21 @@ static void other_steps_are_not_compared(void **state)
 	longer.last_step = 200;
 	modes = compared(&longer, &aot_deed);
 	assert_null(js_path(modes, "ratio.end"));
-	assert_non_null(js_path(modes, "ratio.first_step"));
+	assert_non_null(js_path(modes, "ratio.start"));
 	assert_true(js_bool(modes, "pays", false)); /* by what is left */
+}
+
+static void without_steps_it_is_judged_by_the_end(void **state)
+{
+	struct deed jit = jit_deed, aot = aot_deed;
+	json_auto_t *modes = NULL;
+
+	(void)state;
+	jit.first_step = aot.first_step = jit.last_step = aot.last_step = -1;
+	modes = compared(&jit, &aot);
+	assert_null(js_path(modes, "ratio.start"));
+	assert_string_equal(js_str(modes, "judged_by"), "end");
+	assert_true(js_bool(modes, "pays", false));
 }
 
 static void only_a_cold_start_in_one_go_is_a_measurement(void **state)
@@ -289,6 +329,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(node_seconds_of_each_phase_on_its_own_nodes_are_compared),
 		cmocka_unit_test(a_known_price_makes_it_a_cost),
+		cmocka_unit_test(it_is_judged_by_the_start_and_what_was_compiled_later),
+		cmocka_unit_test(without_steps_it_is_judged_by_the_end),
 		cmocka_unit_test(it_is_said_when_precompiling_does_not_pay),
 		cmocka_unit_test(what_is_hardly_a_difference_is_none),
 		cmocka_unit_test(other_steps_are_not_compared),
