@@ -46,7 +46,7 @@ const struct event_field_row event_fields[EVF_COUNT] = {
 #undef FIELD
 };
 
-#define F(field) | UINT64_C(1) << EVF_##field
+#define F(field) | FIELD_SET_OF(EVF_##field)
 const struct event_row event_rows[EV_COUNT] = {
 #define EVENT(id, dotted, needed, optional, text)                                                  \
 	[EV_##id] = { .name = (dotted),                                                            \
@@ -57,7 +57,7 @@ const struct event_row event_rows[EV_COUNT] = {
 #undef EVENT
 };
 
-_Static_assert(EVF_COUNT <= 64, "the set of present fields is one 64-bit word");
+_Static_assert(EVF_COUNT <= 128, "a set of fields has 128 bits");
 
 enum event_kind event_kind_find(const char *name)
 {

@@ -111,13 +111,17 @@ enum event_field_id {
 	EVF_COUNT
 };
 
+/* A set of fields: there are more than a word of 64 bits holds. */
+__extension__ typedef unsigned __int128 field_set;
+#define FIELD_SET_OF(id) ((field_set)1 << (id))
+
 enum event_type { EVT_INT, EVT_REAL, EVT_BOOL, EVT_STR, EVT_JSON, EVT_ENUM };
 
 struct event {
 	enum event_kind kind;
-	int64_t seq;      /* from 1, without gaps; set by the journal */
-	struct utc at;    /* never runs backwards within a run */
-	uint64_t present; /* bit EVF_x: the field is set */
+	int64_t seq;   /* from 1, without gaps; set by the journal */
+	struct utc at; /* never runs backwards within a run */
+	field_set present;
 #define EVENT_C_INT        int64_t
 #define EVENT_C_REAL       double
 #define EVENT_C_BOOL       bool
@@ -138,11 +142,11 @@ struct event {
 
 /* Read: EVENT_HAS(&ev, step). Write: EVENT_SET(&ev, step, 42). A string or JSON
  * value that is NULL stays absent. */
-#define EVENT_HAS(ev, field) (((ev)->present >> EVF_##field & 1) != 0)
+#define EVENT_HAS(ev, field) (((ev)->present & FIELD_SET_OF(EVF_##field)) != 0)
 #define EVENT_SET(ev, field, value)                                                                \
-	((ev)->field = (value), (ev)->present |= UINT64_C(1) << EVF_##field)
+	((ev)->field = (value), (ev)->present |= FIELD_SET_OF(EVF_##field))
 #define EVENT_SET_STR(ev, field, text)                                                             \
-	((ev)->field = (text), (ev)->present |= (uint64_t)((ev)->field != NULL) << EVF_##field)
+	((ev)->field = (text), (ev)->present |= (field_set)((ev)->field != NULL) << EVF_##field)
 
 struct event_field_row {
 	const char *name;
@@ -153,8 +157,8 @@ struct event_field_row {
 };
 
 struct event_row {
-	const char *name;           /* dotted */
-	uint64_t required, allowed; /* sets of fields; allowed includes required */
+	const char *name;            /* dotted */
+	field_set required, allowed; /* allowed includes required */
 	const char *sentence;
 };
 

@@ -82,7 +82,7 @@ static void put_int(json_t *object, const struct event *ev, enum event_field_id 
 	const struct event_field_row *row = &event_fields[id];
 	const char *at = (const char *)ev + row->offset;
 
-	if (ev->present >> id & 1)
+	if (ev->present & FIELD_SET_OF(id))
 		js_put(object, key, json_integer(*(const int64_t *)(const void *)at));
 }
 
@@ -91,7 +91,7 @@ static void put_text_as(json_t *object, const struct event *ev, enum event_field
 {
 	const char *at = (const char *)ev + event_fields[id].offset;
 
-	if (ev->present >> id & 1)
+	if (ev->present & FIELD_SET_OF(id))
 		js_put_str(object, key, *(const char *const *)(const void *)at);
 }
 

@@ -40,7 +40,7 @@ json_t *event_encode(const char *run, const struct event *ev)
 	js_put_str(object, "at", utc_format(ev->at, at));
 	js_put_str(object, "event", event_rows[ev->kind].name);
 	for (int i = 0; i < EVF_COUNT; i++)
-		if (ev->present >> i & 1)
+		if (ev->present & FIELD_SET_OF(i))
 			js_put(object, event_fields[i].name, field_encode(&event_fields[i], ev));
 	return object;
 }
@@ -100,7 +100,7 @@ int event_decode(const json_t *object, struct event *ret, struct err **err)
 		if (!field_decode(&event_fields[i], value, ret))
 			return err_set(err, EXIT_DEFECT, "journal row %lld: '%s' has a wrong type",
 				       (long long)seq, event_fields[i].name);
-		ret->present |= UINT64_C(1) << i;
+		ret->present |= FIELD_SET_OF(i);
 	}
 	if (!event_well_formed(ret))
 		return err_set(err, EXIT_DEFECT, "journal row %lld: '%s' lacks a field",

@@ -30,16 +30,17 @@ static const char *keep(struct world *w, const char *text)
 /* The journal's copy owns its strings. */
 static void keep_strings(struct world *w, struct event *ev)
 {
-	static uint64_t strings; /* set of fields that are text */
+	static int strings[EVF_COUNT], count; /* the fields that are text */
 
-	if (strings == 0)
+	if (count == 0)
 		for (int id = 0; id < EVF_COUNT; id++)
-			strings |= (uint64_t)(event_fields[id].type == EVT_STR) << id;
-	for (uint64_t rest = ev->present & strings; rest != 0; rest &= rest - 1) {
-		const struct event_field_row *row = &event_fields[__builtin_ctzll(rest)];
-		const char **text = (const char **)((char *)ev + row->offset);
+			if (event_fields[id].type == EVT_STR)
+				strings[count++] = id;
+	for (int i = 0; i < count; i++) {
+		const char **text = (const char **)((char *)ev + event_fields[strings[i]].offset);
 
-		*text = keep(w, *text);
+		if (ev->present & FIELD_SET_OF(strings[i]))
+			*text = keep(w, *text);
 	}
 }
 

@@ -77,7 +77,7 @@ static inline const struct event *story_journal(struct story *s, const struct ev
 	*copy = *ev;
 	copy->seq = s->journalled;
 	for (int id = 0; id < EVF_COUNT; id++)
-		if (event_fields[id].type == EVT_STR && (ev->present >> id & 1) != 0) {
+		if (event_fields[id].type == EVT_STR && (ev->present & FIELD_SET_OF(id)) != 0) {
 			const char **text = (const char **)((char *)copy + event_fields[id].offset);
 
 			*text = story_keep(s, *text);

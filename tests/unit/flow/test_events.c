@@ -32,13 +32,13 @@ static void what_is_required_is_allowed(void **state)
 
 static void every_field_belongs_to_an_event(void **state)
 {
-	uint64_t used = 0;
+	field_set used = 0;
 
 	(void)state;
 	for (int i = 0; i < EV_COUNT; i++)
 		used |= event_rows[i].allowed;
 	for (int i = 0; i < EVF_COUNT; i++)
-		if ((used >> i & 1) == 0)
+		if (!(used & FIELD_SET_OF(i)))
 			fail_msg("no event has the field '%s'", event_fields[i].name);
 }
 
@@ -57,7 +57,7 @@ static void sentences_name_only_fields_that_the_event_may_have(void **state)
 			snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
 			while (id < EVF_COUNT && strcmp(event_fields[id].name, name) != 0)
 				id++;
-			if (id == EVF_COUNT || (event_rows[i].allowed >> id & 1) == 0)
+			if (id == EVF_COUNT || !(event_rows[i].allowed & FIELD_SET_OF(id)))
 				fail_msg("'%s' says {%s}", event_rows[i].name, name);
 			at = end;
 		}

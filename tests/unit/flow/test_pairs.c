@@ -97,7 +97,7 @@ static struct event most(const struct flow *flow, enum event_kind kind)
 	for (int id = 0; id < EVF_COUNT; id++) {
 		if ((event_rows[kind].required >> id & 1) == 0)
 			continue;
-		ev.present |= UINT64_C(1) << id;
+		ev.present |= FIELD_SET_OF(id);
 		if (event_fields[id].type == EVT_STR)
 			*(const char **)((char *)&ev + event_fields[id].offset) = "text";
 	}

@@ -55,7 +55,7 @@ static struct event full_event(enum event_kind kind, json_t *json)
 
 		if (!(event_rows[kind].allowed >> id & 1))
 			continue;
-		ev.present |= UINT64_C(1) << id;
+		ev.present |= FIELD_SET_OF(id);
 		switch (event_fields[id].type) {
 		case EVT_INT:
 			*(int64_t *)(void *)at = 1000 + id;
