@@ -185,7 +185,7 @@ static json_t *planned(const json_t *plan, enum phase phase)
 		.workspace = js_str(plan, "workspace"),
 		.phase = phase,
 		.attempt = 1,
-		.claim = "<nonce>",
+		.claim = "<claim>",
 	};
 	json_auto_t *made = order_make(plan, &of);
 	json_t *order = json_deep_copy(made); /* of what it shares with the plan nothing changes */

@@ -39,7 +39,8 @@ char *order_checkpoint_root(const json_t *plan, const char *workspace, const cha
 			    int64_t attempt);
 
 /* The orders of the first attempt of each phase that starts a job, in the order of
- * the plan: a new array. What only a run knows is "<id>" and "<nonce>". Beyond the
+ * the plan: a new array. What only a run knows is "<id>", "<nonce>" and
+ * "<claim>", or is left out: the compiler that a training is held to. Beyond the
  * members of an order each has "agent_env": what the agent gets of the caller's
  * environment, and its secrets by where their values come from. Values of command
  * and env whose names look like secrets are hashes. */

@@ -8,7 +8,7 @@ from neuron_standin.install import Installation
 
 # What a training has and a precompile has not, and the other way round: names, and
 # that the trial run's checkpoints and outputs are thrown away.
-NAMES = {"phase", "job", "prefix"}
+NAMES = {"phase", "job", "prefix", "compile.graph_key", "compile.claim"}
 SCRATCH = {"scratch", "checkpoint_dir", "checkpoint.kind", "checkpoint.root", "checkpoint.sync",
            "checkpoint.keep", "checkpoint.signal", "checkpoint.grace_ms", "stall.mode", "timeout_ms"}
 
@@ -65,8 +65,9 @@ def test_the_front_end_and_its_variable_are_of_phase_1_alone(project, tmp_path):
 def filled_in(value, order):
     """A planned request with what only its run knows."""
     text = json.dumps(value)
-    for mark, name in (("<id>", "run"), ("<nonce>", "nonce")):
-        text = text.replace(mark, order[name])
+    for mark, known in (("<id>", order["run"]), ("<nonce>", order["nonce"]),
+                        ("<claim>", order["compile"].get("claim", ""))):
+        text = text.replace(mark, known)
     return json.loads(text)
 
 
@@ -79,6 +80,8 @@ def test_what_is_shown_is_what_is_sent(project):
         path = project.state / f"stoker/workspace/runs/sent/{request['phase']}-1/order.json"
         order = json.loads(path.read_text())
         agent_env = request.pop("agent_env")
+        assert ("compiler" in order["compile"]) == (request["phase"] == "train")
+        order["compile"].pop("compiler", None)  # known when phase 1 has run
         assert filled_in(request, order) == order
         assert agent_env.pop("TOKEN") == "(secret from env:CALLERS_TOKEN)"
         assert set(agent_env) == {"PATH", "HOME", "USER", "LANG"}

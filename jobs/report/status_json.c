@@ -1,0 +1,133 @@
+/* The state of a run as JSON, out of what its events told: see status.h. */
+#include "jobs/report/status.h"
+
+#include <string.h>
+
+#include "jobs/report/status_inside.h"
+
+/* The rows of `late` that no attempt before has: a graph that an attempt did not live to
+ * store is compiled again, and paid again, but is no other graph. */
+static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
+{
+	int64_t again = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (late, i, row) {
+		const char *graph = js_str(row, "graph");
+
+		if (graph && json_object_get(seen, graph)) {
+			again++;
+			continue;
+		}
+		if (graph)
+			json_object_set_new(seen, graph, json_true());
+		json_array_append(all, row);
+	}
+	return again;
+}
+
+/* Over all attempts. */
+static json_t *jit_json(const struct status *status)
+{
+	json_t *jit = json_copy(json_object_get(status->root, "jit")), *told;
+	json_auto_t *seen = json_object();
+	json_t *names = json_array(), *late = json_array();
+	double seconds = 0, cost = 0;
+	int64_t graphs = 0;
+	size_t i;
+
+	json_array_foreach (status->jit, i, told) {
+		graphs += js_int(told, "graphs", 0);
+		graphs -= add_late(seen, late, json_object_get(told, "late"));
+		seconds += js_real(told, "seconds", 0);
+		cost += js_real(told, "cost", 0);
+		json_array_extend(names, json_object_get(told, "names"));
+	}
+	js_put(jit, "graphs", json_integer(graphs));
+	js_put(jit, "seconds", json_real(seconds));
+	if (status->price_per_hour > 0)
+		js_put(jit, "cost", json_real(cost));
+	js_put(jit, "names", names);
+	if (json_array_size(late))
+		js_put(jit, "late", late);
+	else
+		json_decref(late);
+	return jit;
+}
+
+/* What a run that has not ended waits for, NULL while its command runs. */
+static const char *waiting_for(const struct status *status, struct utc now)
+{
+	const json_t *last =
+		json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	const char *state = last ? js_str(last, "state") : NULL;
+
+	if (status->left)
+		return "a driver: 'stoker resume' takes it up";
+	if (status->waits)
+		return status->waits;
+	if (status->until.ms > now.ms)
+		return "the next attempt";
+	if (state && strcmp(state, "lost") == 0)
+		return "the engine to show its job again";
+	if (state && strcmp(state, "starting") == 0)
+		return "the engine to start its job";
+	return NULL;
+}
+
+/* Seconds by bin, to the millisecond, and their sum. */
+static json_t *ledger_json(const struct ledger_view *view)
+{
+	json_t *object = json_object();
+
+	for (int bin = 0; bin < BIN_COUNT; bin++)
+		js_put(object, ledger_rows[bin].name, json_real((double)view->ms[bin] / 1000));
+	js_put(object, "total", json_real((double)view->total_ms / 1000));
+	return object;
+}
+
+/* What the machines have cost, and what they will have, as far as the time left is
+ * known. NULL where there is no price. */
+static json_t *cost_json(const struct status *status, const struct ledger_view *view)
+{
+	double accrued = status->price_per_hour * (double)view->held_total_ms / 3600000;
+	double eta = js_real(json_object_get(status->root, "progress"), "eta", -1);
+	json_t *cost;
+
+	if (status->price_per_hour <= 0)
+		return NULL;
+	cost = json_object();
+	if (status->ended)
+		js_put(cost, "estimated", json_real(accrued));
+	else if (eta >= 0)
+		js_put(cost, "estimated", json_real(accrued + status->price_per_hour * eta / 3600));
+	js_put(cost, "accrued", json_real(accrued));
+	return cost;
+}
+
+json_t *status_json(const struct status *status, struct utc now, bool with_attempts)
+{
+	json_t *result = json_deep_copy(status->root), *cost;
+	struct ledger_view view;
+
+	ledger_at(&status->ledger, now, &view);
+	if (status->begun)
+		js_put_str(result, "phase", phase_names[status->phase]);
+	if (!status->ended) {
+		const char *what = waiting_for(status, now);
+
+		js_put_str(result, "state", what ? "waiting" : "running");
+		js_put_str(result, "waiting_for", what);
+	}
+	if (status->begun)
+		js_put(result, "ledger", ledger_json(&view));
+	if (json_array_size(status->jit))
+		js_put(result, "jit", jit_json(status));
+	cost = cost_json(status, &view);
+	if (cost)
+		js_put(result, "cost", cost);
+	if (with_attempts)
+		js_put(result, "attempts", json_deep_copy(status->attempts));
+	return result;
+}
