@@ -17,7 +17,7 @@
 #include <zlib.h>
 
 #define CHUNK 65536
-#define MAGIC 4 /* bytes that tell the formats apart */
+#define MAGIC 4      /* bytes that tell the formats apart */
 #define WHOLE 262144 /* inflated bytes of a stream that libdeflate may try */
 
 struct reader {
