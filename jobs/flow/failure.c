@@ -106,6 +106,12 @@ static void decide_by_row(struct judge *j, const struct failure_row *row,
 		fill_hint(&j->hint, row->hint, capture);
 }
 
+/* No more than a line with words such as "error", of which no row knows. */
+static bool is_complaint(const struct failure_finding *finding)
+{
+	return !finding->row && !failure_is_exception(finding);
+}
+
 static void decide_by_finding(struct judge *j, const struct failure_finding *finding)
 {
 	failure_quote(finding, &j->evidence);
@@ -113,7 +119,8 @@ static void decide_by_finding(struct judge *j, const struct failure_finding *fin
 	if (finding->row)
 		decide_by_row(j, finding->row, finding->capture);
 	else
-		decide(j, CLASS_USER_CODE, "py-traceback");
+		decide(j, failure_guess_finding(finding),
+		       is_complaint(finding) ? "words" : "py-traceback");
 }
 
 /* The log of the node whose exit and signal are known; the only one where there is
@@ -301,6 +308,16 @@ static bool tells(const struct failure_finding *symptom)
 	return symptom->row && symptom->row->class != CLASS_UNKNOWN;
 }
 
+/* Nothing is known, and nobody complains. */
+static void by_last_words(struct judge *j)
+{
+	const char *engine =
+		j->e->engine_reason && j->e->engine_reason[0] ? j->e->engine_reason : NULL;
+	enum failure_class class = failure_guess_end(own_log(j), engine);
+
+	decide(j, class, class == CLASS_UNKNOWN ? "nothing-known" : "words");
+}
+
 static void judge(struct judge *j)
 {
 	struct failure_finding finding;
@@ -315,7 +332,7 @@ static void judge(struct judge *j)
 		return;
 	if (by_memory(j, &finding))
 		return;
-	if (finding.found && !finding.symptom) {
+	if (finding.found && !finding.symptom && !(j->signal > 0 && is_complaint(&finding))) {
 		decide_by_finding(j, &finding);
 	} else if (j->signal > 0 && !(finding.found && (killed || tells(&finding)))) {
 		by_signal(j);
@@ -327,7 +344,7 @@ static void judge(struct judge *j)
 		if (j->e->exit_known && j->e->exit == 2)
 			decide(j, CLASS_USER_CODE, "exit-2");
 		else
-			decide(j, CLASS_UNKNOWN, "nothing-known");
+			by_last_words(j);
 	}
 }
 

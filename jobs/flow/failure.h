@@ -98,7 +98,8 @@ enum failure_source {
 	FAILURE_LOG,    /* lines of the log, and the agent's words */
 	FAILURE_RAISED, /* exceptions alone: "pkg.Error: text", mostly at a traceback's end */
 	FAILURE_ENGINE, /* the engine's words */
-	FAILURE_WORDS   /* exceptions and the end of the log, where no other row knows them */
+	FAILURE_SOURCE  /* the program's line that a traceback ends with, where no row knows the
+			   exception */
 };
 
 struct failure_row {

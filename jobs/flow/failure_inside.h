@@ -26,7 +26,7 @@ struct failure_table {
 	size_t count;
 };
 extern const struct failure_table failure_program_table, failure_service_table,
-	failure_device_table, failure_engine_table, failure_words_table;
+	failure_device_table, failure_engine_table;
 
 /* Does the row's pattern match? `exact`: capitals count.
  * `ret_found` (may be NULL) is what '*' stands for. */
@@ -47,13 +47,40 @@ struct failure_line failure_line_trim(struct failure_line line);
 struct failure_finding {
 	bool found;
 	bool symptom;
-	const struct failure_row *row; /* NULL: a Python traceback that no row knows */
+	const struct failure_row *row; /* NULL: an exception or a complaint that no row knows */
 	struct failure_line capture;   /* what '*' stands for */
 	const struct failure_log *log; /* whose */
 	size_t line;                   /* where it was said; of a traceback, its last line */
 	size_t traceback;              /* where the traceback began, else `line` */
 };
 void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret);
+
+/* What is judged by its words. Leads are sixths of a natural logarithm: 6 is 2.7 to 1. */
+struct failure_text {
+	const struct failure_log *log;
+	size_t first, end;  /* its lines */
+	const char *engine; /* more words; or NULL */
+	bool skip_advice;   /* look at what the lines witness alone */
+	int words_min;      /* with fewer that are known it is CLASS_UNKNOWN */
+	int is_mistake;     /* what speaks for a mistake in the code before any word */
+	/* What a class for which the run stops must be ahead by of those for which it
+	 * does not, and the other way round; else it is CLASS_UNKNOWN: a doubt costs one
+	 * more attempt, not the run. */
+	int lead_of_stop, lead_of_other;
+};
+enum failure_class failure_guess(const struct failure_text *text);
+
+/* The part of a line that counts as evidence: neither advice nor what goes on. */
+struct failure_line failure_witness(struct failure_line line);
+
+/* The same of a finding that no row knows. */
+enum failure_class failure_guess_finding(const struct failure_finding *finding);
+
+/* The same of a log in whose last lines nobody complains, and the engine's words. */
+enum failure_class failure_guess_end(const struct failure_log *log, const char *engine);
+
+/* Is it an exception, and no mere complaint? */
+bool failure_is_exception(const struct failure_finding *finding);
 
 /* The lines of a finding: the last frames of a traceback and its exception, the
  * last one of the chain where there is one. */

@@ -8,12 +8,20 @@
 
 #include "jobs/flow/flow.h"
 
-#define QUOTE_FRAMES    6  /* lines of a traceback that are kept: the last three frames */
-#define QUOTE_BEFORE    4  /* indented lines before a cause outside a traceback */
-#define FOREIGN_LINES   50 /* of other processes, in the middle of a traceback */
-#define MESSAGE_LINES   8  /* of an exception, behind its first one */
-#define LAST_LINES      20 /* in which an exception without a traceback counts */
-#define TRACEBACK_BEGIN "Traceback (most recent call last)"
+#define QUOTE_FRAMES  6  /* lines of a traceback that are kept: the last three frames */
+#define QUOTE_BEFORE  4  /* indented lines before a cause outside a traceback */
+#define FOREIGN_LINES 50 /* of other processes, in the middle of a traceback */
+#define MESSAGE_LINES 8  /* of an exception, behind its first one */
+#define LAST_LINES    20 /* in which an exception without a traceback counts */
+#define GUESS_AFTER   2  /* lines of an exception's message that help to guess its class */
+/* See struct failure_text. */
+#define PRESUMED_MISTAKE  9
+#define LEAD_OF_MISTAKE   (-18)
+#define LEAD_OF_EXCEPTION 2
+#define LEAD_OF_COMPLAINT 3
+#define LEAD_OF_SILENT    12
+#define WORDS_OF_SILENT   3
+#define TRACEBACK_BEGIN   "Traceback (most recent call last)"
 /* What goes wrong while an object is taken away is no cause. */
 #define IGNORED_BEGIN "Exception ignored in"
 
@@ -56,8 +64,7 @@ static struct failure_line after(struct failure_line line, const char *text)
 	return (struct failure_line){ line.text + at + len, line.len - at - len };
 }
 
-/* The part of a line that counts as evidence. */
-static struct failure_line witness(struct failure_line line)
+struct failure_line failure_witness(struct failure_line line)
 {
 	if (says_harmless(line))
 		return (struct failure_line){ line.text, 0 };
@@ -98,24 +105,28 @@ static bool is_exception(struct failure_line line)
 	return dotted || (line.text[name] >= 'A' && line.text[name] <= 'Z');
 }
 
-/* The same outside a traceback, where "INFO: text" and "UserWarning: text" have that
- * form too. */
+/* The same outside a traceback, where "INFO: text" and "Failures:" have that form too. */
 static bool is_named_exception(struct failure_line line)
 {
-	bool dotted = false, lower = false;
-
+	static const char *const ends[] = { "Error",   "Exception", "Interrupt", "Exit",
+					    "Invalid", "Timeout",   "NotFound",  "Failure",
+					    "Failed",  "Expired",   "Fault",     "Abort" };
 	size_t end = 0;
 
 	if (!is_exception(line))
 		return false;
-	for (; end < line.len && line.text[end] != ':'; end++) {
-		dotted = dotted || line.text[end] == '.';
-		lower = lower || (line.text[end] >= 'a' && line.text[end] <= 'z');
-	}
+	while (end < line.len && line.text[end] != ':')
+		end++;
 	if (end + 1 < line.len && line.text[end + 1] != ' ')
 		return false;
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		size_t len = strlen(ends[i]);
+
+		if (end >= len && memcmp(line.text + end - len, ends[i], len) == 0)
+			return true;
+	}
 	line.len = end;
-	return (dotted || lower) && !contains(line, "Warning");
+	return failure_find(line, ".") < line.len && !contains(line, "Warning");
 }
 
 static bool is_chain(struct failure_line line)
@@ -181,29 +192,46 @@ static bool is_plain_mistake(struct failure_line line)
 	return false;
 }
 
-/* What is known of an exception; by its words alone it is known only weakly. Whether
- * code or settings are to blame they do not tell. */
-static const struct failure_row *row_of_exception(struct failure_line line,
+/* The mark under a part of a source line: "    ~~~~^^^^". */
+static bool is_underline(struct failure_line line)
+{
+	for (size_t i = 0; i < line.len; i++)
+		if (!strchr(" ^~", line.text[i]))
+			return false;
+	return true;
+}
+
+/* What is known of an exception by the source line above it: an assertion often says
+ * no more than that. */
+static const struct failure_row *row_of_source(const struct failure_log *log, size_t i)
+{
+	struct failure_line ignored;
+
+	while (i-- > 0) {
+		struct failure_line line = failure_line_trim(log->lines[i]);
+
+		if (!is_underline(line))
+			return is_indented(line) ? failure_row_find(FAILURE_SOURCE, line, &ignored)
+						 : NULL;
+	}
+	return NULL;
+}
+
+/* What is known of an exception; NULL: nothing. */
+static const struct failure_row *row_of_exception(const struct failure_log *log, size_t i,
+						  struct failure_line line,
 						  struct failure_line *ret_capture)
 {
 	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, ret_capture);
 
-	if (row || is_plain_mistake(line))
-		return row;
-	row = failure_row_find(FAILURE_WORDS, line, ret_capture);
-	return row && row->class != CLASS_USER_CONFIG ? row : NULL;
-}
-
-static bool is_weak(const struct failure_row *row)
-{
-	return !row || row->source == FAILURE_WORDS;
+	return row ? row : row_of_source(log, i);
 }
 
 /* The end of a traceback; true if the search is over. */
 static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
-	const struct failure_row *row = row_of_exception(line, &capture);
+	const struct failure_row *row = row_of_exception(scan->log, i, line, &capture);
 	bool follows = scan->follows;
 
 	scan->inside = false;
@@ -213,13 +241,13 @@ static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 		return false;
 	}
 	/* What follows from another exception says nothing new, unless it is known. */
-	if (follows && (is_weak(row) || row->role != FAILURE_ROOT))
+	if (follows && (!row || row->role != FAILURE_ROOT))
 		return false;
 	if (!take(scan, row, capture, i, scan->begin)) {
 		scan->passed = true;
 		return false;
 	}
-	scan->pending = is_weak(row);
+	scan->pending = !row;
 	return !scan->pending;
 }
 
@@ -260,7 +288,7 @@ static bool see_pending(struct scan *scan, struct failure_line line, size_t i)
 	if (scan->foreign++ > FOREIGN_LINES)
 		return true;
 	if (!scan->follows && scan->foreign <= MESSAGE_LINES && !is_exception(line))
-		row = failure_row_find(FAILURE_LOG, witness(line), &capture);
+		row = failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
 	/* A peer's symptoms are no part of it. */
 	if (!row || retry_action(row->class) == ACTION_STOP ||
 	    (row->role == FAILURE_SYMPTOM && row->class != CLASS_COMPILE))
@@ -306,7 +334,7 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 		scan->passed = false;
 	named = is_named_exception(line) && !says_harmless(line);
 	row = named ? failure_row_find(FAILURE_RAISED, line, &capture)
-		    : failure_row_find(FAILURE_LOG, witness(line), &capture);
+		    : failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
 	return row && take(scan, row, capture, i, i);
 }
 
@@ -318,9 +346,13 @@ static struct failure_line line_at(const struct failure_log *log, size_t i)
 /* Does the line speak of something that went wrong? */
 static bool is_complaint(struct failure_line line)
 {
-	static const char *const words[] = { "error",    "fail",      "fatal",  "unable",
-					     "cannot",   "could not", "denied", "exceed",
-					     "critical", "abort",     "can't",  "couldn't" };
+	static const char *const words[] = {
+		"error",     "fail",          "fatal",     "unable",     "cannot",  "could not",
+		"denied",    "exceed",        "critical",  "abort",      "can't",   "couldn't",
+		"no such",   "not found",     "invalid",   "refused",    "reject",  "corrupt",
+		"exhausted", "evicted",       "preempted", "terminated", "missing", "insufficient",
+		"killed",    "not available", "shutdown",  "unsupported"
+	};
 
 	for (size_t i = 0; i < COUNT(words); i++)
 		if (contains(line, words[i]))
@@ -331,30 +363,24 @@ static bool is_complaint(struct failure_line line)
 static bool see_last_exception(const struct failure_log *log, size_t i, struct failure_finding *ret)
 {
 	struct failure_line line = line_at(log, i), capture = { 0 };
-	const struct failure_row *row;
 
 	if (!is_named_exception(line) || says_harmless(line))
 		return false;
-	row = row_of_exception(line, &capture);
-	if (!is_weak(row))
+	if (failure_row_find(FAILURE_RAISED, line, &capture))
 		return false; /* it was looked at, and passed over for a reason */
 	*ret = (struct failure_finding){
-		.found = true, .row = row, .capture = capture, .log = log, .line = i, .traceback = i
+		.found = true, .row = row_of_source(log, i), .log = log, .line = i, .traceback = i
 	};
 	return true;
 }
 
-static bool see_last_words(const struct failure_log *log, size_t i, struct failure_finding *ret)
+static bool see_last_complaint(const struct failure_log *log, size_t i, struct failure_finding *ret)
 {
-	struct failure_line line = witness(line_at(log, i)), capture = { 0 };
-	const struct failure_row *row =
-		is_complaint(line) ? failure_row_find(FAILURE_WORDS, line, &capture) : NULL;
+	struct failure_line line = failure_witness(line_at(log, i)), capture = { 0 };
 
-	if (!row)
+	if (!is_complaint(line) || failure_row_find(FAILURE_LOG, line, &capture))
 		return false;
-	*ret = (struct failure_finding){
-		.found = true, .row = row, .capture = capture, .log = log, .line = i, .traceback = i
-	};
+	*ret = (struct failure_finding){ .found = true, .log = log, .line = i, .traceback = i };
 	return true;
 }
 
@@ -371,8 +397,45 @@ static void see_end(const struct failure_log *log, struct failure_finding *ret)
 		if (see_last_exception(log, i, ret))
 			return;
 	for (size_t i = log->count; i-- > first;)
-		if (see_last_words(log, i, ret))
+		if (see_last_complaint(log, i, ret))
 			return;
+}
+
+enum failure_class failure_guess_finding(const struct failure_finding *finding)
+{
+	struct failure_line line = line_at(finding->log, finding->line);
+	struct failure_text text = { .log = finding->log, .first = finding->traceback };
+
+	text.end = finding->line + 1;
+	if (is_exception(line)) {
+		text.end += GUESS_AFTER;
+		text.is_mistake = is_plain_mistake(line) ? PRESUMED_MISTAKE : 0;
+		text.lead_of_stop = is_plain_mistake(line) ? LEAD_OF_MISTAKE : LEAD_OF_EXCEPTION;
+	} else {
+		text.first = text.first > LAST_LINES ? text.first - LAST_LINES : 0;
+		text.end += LAST_LINES;
+		text.lead_of_stop = LEAD_OF_COMPLAINT;
+	}
+	return failure_guess(&text);
+}
+
+enum failure_class failure_guess_end(const struct failure_log *log, const char *engine)
+{
+	static const struct failure_log nothing;
+	struct failure_text text = { .log = log ? log : &nothing, .engine = engine };
+
+	text.end = text.log->count;
+	text.first = text.end > LAST_LINES ? text.end - LAST_LINES : 0;
+	text.skip_advice = true;
+	text.words_min = engine ? 0 : WORDS_OF_SILENT;
+	text.lead_of_stop = engine ? LEAD_OF_COMPLAINT : LEAD_OF_SILENT;
+	text.lead_of_other = engine ? 0 : LEAD_OF_SILENT;
+	return failure_guess(&text);
+}
+
+bool failure_is_exception(const struct failure_finding *finding)
+{
+	return is_exception(line_at(finding->log, finding->line));
 }
 
 void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret)

@@ -23,6 +23,7 @@
 #define RIGHT_HINT    "give the job's role the right that the message names"
 #define NAN_HINT      "the numbers overflowed: lower the learning rate; an older checkpoint is tried"
 #define EFA_HINT      "enable EFA: its devices, its library and a security group that allows itself"
+#define SETTING_HINT  "the program refuses one of its settings: see the line that asks for it"
 #define CAPACITY_HINT "wait, or ask for another instance type or region"
 #define TIME_HINT     "the engine's time limit was reached: ask for more time"
 
@@ -56,9 +57,9 @@
 		id, FAILURE_ENGINE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, cure      \
 	}
 
-#define WORDS(id, text, class)                                                                     \
+#define SOURCE(id, text, class, cure)                                                              \
 	{                                                                                          \
-		id, FAILURE_WORDS, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, ""        \
+		id, FAILURE_SOURCE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure     \
 	}
 
 #define FAILURE_TABLE(array)                                                                       \

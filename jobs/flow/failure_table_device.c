@@ -21,6 +21,8 @@ static const struct failure_row rows[] = {
 		"an old failure is cached: add --retry_failed_compilation to NEURON_CC_FLAGS"),
 	RAISED("ncc-shared-cache", "KeyError: '*neuron-compile-cache/", USER_CONFIG,
 		"the compile cache is on a file system without locks: use S3 or a local folder"),
+	RAISED("tf-xla-unsupported", "unsupported operations when trying to compile", COMPILE,
+		"XLA cannot compile an operation of the model: write it differently"),
 	SYMPTOM("ncc-70", "neuronx-cc compilation failed", COMPILE,
 		"the compiler's own words are above this line"),
 	SYMPTOM("ncc-failed", "neuronx-cc failed with", COMPILE,
@@ -67,6 +69,8 @@ static const struct failure_row rows[] = {
 		"the compiler has a defect: try another version of it"),
 	SYMPTOM("ncc-parallel", "Total failed compilations: *", COMPILE,
 		"{} graphs were not compiled"),
+	SYMPTOM("ncc-code-internal", "[NCC_I*]", COMPILE,
+		"the compiler failed on this graph: try another release of it, or other flags"),
 
 	/* accelerators: leftovers, versions, hardware */
 	CAUSE("tpu-flags", "TPU initialization failed: Invalid", USER_CONFIG,

@@ -228,8 +228,10 @@ struct failure_line failure_line_trim(struct failure_line line)
 }
 
 static const struct failure_table *const tables[] = {
-	&failure_program_table, &failure_service_table, &failure_device_table,
-	&failure_engine_table,  &failure_words_table,
+	&failure_program_table,
+	&failure_service_table,
+	&failure_device_table,
+	&failure_engine_table,
 };
 
 const struct failure_row *failure_row_at(size_t n)
