@@ -69,8 +69,7 @@ static int count_object(void *arg, const struct store_object *object, unsigned r
 
 	(void)object;
 	(void)err;
-	MUST(role != 0);
-	(*count)++;
+	*count += role != 0; /* 0: something else that lies there */
 	return 0;
 }
 
