@@ -152,9 +152,13 @@ static void print_jit(const json_t *status)
 static void print_graphs(const json_t *status)
 {
 	const json_t *graphs = json_object_get(status, "graphs");
-	int64_t compiled = js_int(graphs, "compiled", 0);
+	int64_t compiled = js_int(graphs, "compiled", 0), failed = js_int(graphs, "failed", 0);
 
-	if (graphs)
+	if (graphs && failed > 0)
+		out_line("phase 1:    %lld graph%s compiled, %lld found in the cache, %lld failed",
+			 (long long)compiled, compiled == 1 ? "" : "s",
+			 (long long)js_int(graphs, "hits", 0), (long long)failed);
+	else if (graphs)
 		out_line("phase 1:    %lld graph%s compiled, %lld found in the cache",
 			 (long long)compiled, compiled == 1 ? "" : "s",
 			 (long long)js_int(graphs, "hits", 0));

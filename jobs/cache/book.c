@@ -112,6 +112,12 @@ struct book_graph *book_graph_of(struct graph_book *book, const struct graph_not
 	return graph;
 }
 
+bool book_is_made(const struct book_graph *graph)
+{
+	return graph->missed && !graph->compile_failed && !graph->reported_failed &&
+	       !graph->compiling;
+}
+
 void book_counts(const struct graph_book *book, struct book_counts *ret)
 {
 	const char *name;
@@ -125,6 +131,7 @@ void book_counts(const struct graph_book *book, struct book_counts *ret)
 
 		ret->hits += graph->hit && !graph->missed;
 		ret->misses += graph->missed;
+		ret->made += book_is_made(graph);
 		ret->stored += graph->stored;
 		ret->failed +=
 			graph->failed != NULL || graph->compile_failed || graph->reported_failed;

@@ -38,6 +38,7 @@ struct book_graph {
 	bool reported_failed; /* or that it is not; both, if nodes differ */
 	bool cached_failure;  /* an older failure was replayed */
 	bool timed;           /* seconds are the front-end's own */
+	bool compiling;       /* the last word on it: its compiler was called */
 	double waited;        /* longest wait for somebody else who compiled it, seconds */
 };
 
@@ -45,6 +46,8 @@ struct book_counts {
 	int64_t named;  /* distinct graphs */
 	int64_t hits;   /* found, missed by nobody */
 	int64_t misses; /* compiled by somebody: in training, the JIT meter */
+	int64_t made;   /* of the misses, those of which no message says that the compiler failed
+			 * or is still at work */
 	int64_t stored; /* announced as written */
 	int64_t failed; /* with an error in reading, writing or compiling */
 	double seconds; /* compile time of the misses, each at its longest */
@@ -95,6 +98,7 @@ bool book_note(struct graph_book *book, int node, const struct graph_note *note)
 bool book_scan(struct graph_book *book, const struct compile_kind *kind, int node, const char *text,
 	       size_t len);
 
+bool book_is_made(const struct book_graph *graph); /* counted as `made` */
 void book_counts(const struct graph_book *book, struct book_counts *ret);
 
 void book_front_end(const struct graph_book *book, struct book_front_end *ret);

@@ -115,6 +115,7 @@ static bool note_miss(struct graph_book *book, int node, const struct graph_note
 	if (!graph)
 		return false;
 	graph->missed = true;
+	graph->compiling |= note->called;
 	note_start(book, node, note);
 	named = name_of(book, node, note->name);
 	if (!named)
@@ -158,6 +159,7 @@ static bool note_key_compiled(struct graph_book *book, int node, const struct gr
 	if (!graph)
 		return false;
 	graph->missed = true;
+	graph->compiling = false;
 	graph->reported_good |= note->summary;
 	if (better || (graph->timed == note->summary && graph->seconds < seconds))
 		graph->seconds = seconds;
@@ -230,6 +232,7 @@ static bool note_failed(struct graph_book *book, const struct graph_note *note)
 		graph->reported_failed = true;
 	else
 		graph->compile_failed = true;
+	graph->compiling = false;
 	/* What is replayed was not compiled again. */
 	graph->missed |= !graph->cached_failure;
 	keep_first(&graph->failed, note->why);

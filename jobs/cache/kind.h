@@ -65,6 +65,8 @@ struct graph_note {
 	int64_t graphs, good, bad; /* NOTE_TOTALS: -1 what this message does not say */
 	/* NOTE_COMPILED, NOTE_FAILED: by the front-end's summary, not the compiler. */
 	bool summary;
+	/* NOTE_MISS: the compiler itself is called now, by whoever holds the graph's lock. */
+	bool called;
 	/* NOTE_FAILED: the system ended the compiler, as it does when memory is short. */
 	bool killed;
 	/* NOTE_READ_ERROR: the entry's form was bad, which inspect() can see too,

@@ -80,6 +80,12 @@ static bool read_graph(struct cursor *in, struct graph_note *ret)
 	return eat_graph(in, ret);
 }
 
+static bool read_call(struct cursor *in, struct graph_note *ret)
+{
+	ret->called = true;
+	return eat_graph(in, ret);
+}
+
 static bool read_alone(struct cursor *in, struct graph_note *ret)
 {
 	(void)in;
@@ -235,7 +241,7 @@ static bool read_pool(struct cursor *in, struct graph_note *ret)
 static const struct message messages[] = {
 	{ "Another process must be compiling ", NOTE_WAITING, read_waiting, false },
 	{ "BrokenProcessPool", NOTE_WORKER_DIED, read_pool, true },
-	{ "Call compiler with cmd: ", NOTE_MISS, read_graph, false },
+	{ "Call compiler with cmd: ", NOTE_MISS, read_call, false },
 	{ "CalledProcessError: Command ", NOTE_FAILED, read_ended, true },
 	{ "Compilation Successfully Completed for ", NOTE_COMPILED, read_graph, false },
 	{ "Compilation failed for ", NOTE_FAILED, read_failed, false },

@@ -180,6 +180,7 @@ static int look_at_all(const struct verify_request *request, struct cache_verdic
 			return err_wrap(err, "cannot verify the cache");
 		ret->graphs++;
 		count(ret, look.state);
+		ret->made += book_is_made(graph) || (graph->missed && look.state == ENTRY_DONE);
 		if (look.state != ENTRY_DONE)
 			add_problem(request, ret, graph, &look);
 		add_sight(sight, graph, &look);

@@ -52,10 +52,12 @@ struct cache_verdict {
 	bool fewer_workers;
 	int64_t graphs;                        /* named by the logs */
 	int64_t done, failed, locked, missing; /* failed: also empty and damaged */
-	char seen[65];                         /* digest of the entries seen, for the next look */
-	char *reason;                          /* one line, why it is not complete; NULL if it is */
-	char *hint;                            /* what to do about it; may be NULL */
-	char *remark;                          /* what was said and is not so; may be NULL */
+	int64_t made; /* compiled by this job: as its logs say, or as the listing shows all the same
+		       */
+	char seen[65]; /* digest of the entries seen, for the next look */
+	char *reason;  /* one line, why it is not complete; NULL if it is */
+	char *hint;    /* what to do about it; may be NULL */
+	char *remark;  /* what was said and is not so; may be NULL */
 	/* {"job":{"ended_well","words"},
 	 *  "listing":{"url","done","failed","locked","missing","bytes"},
 	 *  "log":{"named","hits","misses","stored","failed","seconds",…},

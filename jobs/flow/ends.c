@@ -169,7 +169,7 @@ void end_unproved(struct flow *f, const struct event *ev)
 	/* Who failed is the compiler, and its attempt has said why; else the graphs were
 	 * not what was asked for. */
 	if (f->compile_failed)
-		settle(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_COMPILE);
+		settle(f, OUTCOME_FAILED, EXIT_RUN_FAILED, f->last_class);
 	else
 		decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
 	if (EVENT_HAS(ev, reason))

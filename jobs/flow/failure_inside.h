@@ -17,6 +17,9 @@ void slip_adds(struct slip *slip, const char *text);
 /* A line of evidence, with a newline before it unless it is the first; of a long
  * one only the beginning. */
 void slip_add_line(struct slip *slip, struct failure_line line);
+/* The same, but so that what begins at `must` is seen: where the beginning of a long line
+ * does not reach it, it is what goes. */
+void slip_add_line_from(struct slip *slip, struct failure_line line, size_t must);
 
 /* Where the text begins in the line, in capitals or not; the line's length: nowhere. */
 size_t failure_find(struct failure_line line, const char *text);

@@ -4,6 +4,7 @@
  */
 #include "jobs/flow/failure_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/flow/flow.h"
@@ -492,6 +493,22 @@ static void quote_chain(const struct failure_log *log, size_t from, struct slip 
 	slip_add_line(slip, line_at(log, exception));
 }
 
+/* Where in its line the words are that made it a finding: some programs tell their whole
+ * command before what went wrong. */
+static size_t root_of(const struct failure_finding *finding)
+{
+	struct failure_line line = line_at(finding->log, finding->line);
+	char words[64] = "";
+	size_t at;
+
+	if (!finding->row || finding->row->pattern[0] == '^')
+		return 0;
+	snprintf(words, sizeof words, "%.*s", (int)strcspn(finding->row->pattern, "*"),
+		 finding->row->pattern);
+	at = failure_find(line, words);
+	return at < line.len ? at : 0;
+}
+
 void failure_quote(const struct failure_finding *finding, struct slip *slip)
 {
 	const struct failure_log *log = finding->log;
@@ -503,7 +520,7 @@ void failure_quote(const struct failure_finding *finding, struct slip *slip)
 		       is_indented(line_at(log, begin - 1)))
 			begin--;
 		quote_frames(log, begin, finding->line, QUOTE_BEFORE, slip);
-		slip_add_line(slip, line_at(log, finding->line));
+		slip_add_line_from(slip, line_at(log, finding->line), root_of(finding));
 		return;
 	}
 	quote_frames(log, begin, finding->line, QUOTE_FRAMES, slip);

@@ -5,6 +5,8 @@
 
 /* Of one line that goes into evidence. */
 #define QUOTE_MAX        400
+#define QUOTE_BEHIND     200 /* of that for what follows the text that must be seen */
+#define QUOTE_AHEAD      20
 #define ACTOR_PREFIX_MAX 120
 /* Launchers within launchers: "7: [rank80]: ". */
 #define PREFIXES_MAX 3
@@ -60,12 +62,10 @@ void slip_adds(struct slip *slip, const char *text)
 	slip_add(slip, text, strlen(text));
 }
 
-void slip_add_line(struct slip *slip, struct failure_line line)
+static void slip_add_cut(struct slip *slip, struct failure_line line)
 {
 	bool cut = line.len > QUOTE_MAX;
 
-	if (slip->len > 0)
-		slip_add(slip, "\n", 1);
 	if (cut) {
 		line.len = QUOTE_MAX;
 		while (line.len > 0 && ((unsigned char)line.text[line.len] & 0xc0) == 0x80)
@@ -74,6 +74,31 @@ void slip_add_line(struct slip *slip, struct failure_line line)
 	slip_add(slip, line.text, line.len);
 	if (cut)
 		slip_adds(slip, " ...");
+}
+
+void slip_add_line_from(struct slip *slip, struct failure_line line, size_t must)
+{
+	size_t from = must < QUOTE_MAX - QUOTE_BEHIND ? 0 : must;
+
+	while (from > 0 && must - from < QUOTE_AHEAD)
+		from--;
+	for (size_t at = from; from > 0 && at < must; at++)
+		if (line.text[at] == ' ')
+			from = at + 1;
+	while (from > 0 && from < line.len && ((unsigned char)line.text[from] & 0xc0) == 0x80)
+		from++;
+	if (slip->len > 0)
+		slip_add(slip, "\n", 1);
+	if (from > 0)
+		slip_adds(slip, "... ");
+	line.text += from;
+	line.len -= from;
+	slip_add_cut(slip, line);
+}
+
+void slip_add_line(struct slip *slip, struct failure_line line)
+{
+	slip_add_line_from(slip, line, 0);
 }
 
 static char lower(char c)

@@ -68,9 +68,17 @@ static bool was_stopped(const struct flow *f, const struct event *ev)
 	return current(f, ev) && (f->stop_requested || ev->class == CLASS_STOPPED);
 }
 
+/* The compiler refused graphs for what the program or its settings ask of it: no retry
+ * cures that, but which graphs and why is for the verdict to say. */
+static bool is_rejection(const struct event *ev)
+{
+	return EVENT_HAS(ev, failed) && ev->failed > 0 &&
+	       (ev->class == CLASS_USER_CODE || ev->class == CLASS_USER_CONFIG);
+}
+
 static bool failed_to_compile(const struct flow *f, const struct event *ev)
 {
-	return current(f, ev) && ev->class == CLASS_COMPILE;
+	return current(f, ev) && (ev->class == CLASS_COMPILE || is_rejection(ev));
 }
 
 static bool is_last(const struct flow *f, const struct event *ev)

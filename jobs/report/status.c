@@ -296,6 +296,7 @@ static void on_compile_progress(struct status *status, const struct event *ev)
 	put_int(graphs, ev, EVF_graphs, "named");
 	put_int(graphs, ev, EVF_hits, "hits");
 	put_int(graphs, ev, EVF_compiled, "compiled");
+	put_int(graphs, ev, EVF_failed, "failed");
 	if (EVENT_HAS(ev, seconds))
 		js_put(graphs, "seconds", json_real(ev->seconds));
 }

@@ -132,6 +132,10 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
  * `mine` (the claim on the graph key is ours), bad entries of its lock are removed.
  * Reads nothing where there is no lock. */
 int driver_recheck_cache(struct driver *driver, bool mine, bool *ret_warm, struct err **err);
+/* The attempt under watch is over, its log is read, and nothing of it runs any more: locks
+ * of graphs that it held are removed from the cache. When its command ran, UTC in ms. */
+int driver_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t ended_ms,
+			   struct err **err);
 /* A training that succeeded: graphs it compiled late join the lock. */
 int driver_join_late(struct driver *driver, struct err **err);
 

@@ -177,6 +177,20 @@ static bool was_refused(const struct attempt_watch *watch, const struct failure_
 	       js_int(report, "started", 0) == 0 && js_path(report, "compiler.pair");
 }
 
+/* Graphs on which the compiler failed in phase 1; 0 also where the script broke off first:
+ * then that is what ended it. */
+static int64_t failed_graphs(const struct attempt_watch *watch)
+{
+	struct book_front_end said;
+	struct book_counts counts;
+
+	if (watch->phase != PHASE_PRECOMPILE)
+		return 0;
+	book_front_end(watch->book, &said);
+	book_counts(watch->book, &counts);
+	return said.script_failed ? 0 : counts.compile_failed;
+}
+
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
 {
 	json_auto_t *report = NULL;
@@ -209,6 +223,8 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
 	}
+	if (verdict.class != CLASS_NONE && failed_graphs(watch) > 0)
+		EVENT_SET(&ev, failed, failed_graphs(watch));
 	if (was_refused(watch, &verdict, report)) {
 		const json_t *compiler = json_object_get(report, "compiler");
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/cache/own_locks.h"
 #include "jobs/cache/verdict.h"
 #include "jobs/run/driver_inside.h"
 
@@ -190,10 +191,10 @@ static char *verdict_summary(const struct cache_verdict *verdict, const struct b
 	if (verdict->complete && refreshed)
 		return mem_format("%lld compiled now, %lld were there before; locks of other graph "
 				  "keys refreshed: %zu",
-				  (long long)counts->misses, (long long)counts->hits, refreshed);
+				  (long long)verdict->made, (long long)counts->hits, refreshed);
 	if (verdict->complete)
 		return mem_format("%lld compiled now, %lld were there before",
-				  (long long)counts->misses, (long long)counts->hits);
+				  (long long)verdict->made, (long long)counts->hits);
 	if (!first)
 		return mem_copy(verdict->reason);
 	return mem_format("%s: %s: %s", verdict->reason, js_str(first, "graph"),
@@ -218,7 +219,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	EVENT_SET(&ev, locked, verdict->locked);
 	EVENT_SET(&ev, missing, verdict->missing);
 	EVENT_SET(&ev, hits, counts.hits);
-	EVENT_SET(&ev, compiled, counts.misses);
+	EVENT_SET(&ev, compiled, verdict->made);
 	json_object_set(verdict->evidence, "problems", verdict->problems);
 	EVENT_SET(&ev, sources, verdict->evidence);
 	if (verdict->waits_in_vain)
@@ -271,6 +272,31 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 	     record_removed(driver, removed, "entries of this run were damaged", err) < 0))
 		return -1;
 	return record_verdict(driver, &verdict, err);
+}
+
+/* Where it cannot be done they stay, as those of anybody else do: that is no reason not to
+ * record how the attempt ended. */
+int driver_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t ended_ms,
+			   struct err **err)
+{
+	const struct own_locks request = {
+		.kind = driver->kind,
+		.store = driver->cache,
+		.book = watch_book(driver),
+		.began_ms = began_ms,
+		.ended_ms = ended_ms,
+	};
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *reason = NULL;
+	json_auto_t *removed = NULL;
+
+	if (!driver->cache || own_locks_clear(&request, &removed, &ignored) < 0)
+		return 0;
+	reason = mem_format("locks of graphs that %s %lld was compiling when the last of its "
+			    "processes ended: %zu",
+			    phase_names[driver->flow.phase], (long long)driver->flow.attempt,
+			    json_array_size(removed));
+	return record_removed(driver, removed, reason, err);
 }
 
 int driver_join_late(struct driver *driver, struct err **err)

@@ -236,7 +236,9 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 		watch_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
 		EVENT_SET(&ev, hits, counts.hits);
-		EVENT_SET(&ev, compiled, counts.misses);
+		EVENT_SET(&ev, compiled, counts.made);
+		if (counts.compile_failed > 0)
+			EVENT_SET(&ev, failed, counts.compile_failed);
 		EVENT_SET(&ev, seconds, counts.seconds);
 		return driver_record(watch->driver, &ev, err);
 	}
@@ -480,6 +482,30 @@ static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct 
 	return 0;
 }
 
+/* Locks of single graphs that it held to its end. Whether anything of it still runs, its
+ * agents know, each of its own node; else the engine must have seen that nothing does. */
+static int clear_locks(struct attempt_watch *watch, const struct engine_status *status,
+		       struct err **err)
+{
+	int64_t began_ms = status->started.ms, ended_ms = 0;
+
+	for (int node = 0; node < watch->nodes && !status->silent; node++) {
+		json_auto_t *report = NULL;
+		const char *state;
+
+		if (watch_report(watch, node, &report, err) < 0)
+			return -1;
+		state = js_str(report, "state");
+		if (!state || strcmp(state, REPORT_ENDED) != 0)
+			return 0;
+		if (js_int(report, "ended", 0) > ended_ms)
+			ended_ms = js_int(report, "ended", 0);
+	}
+	if (status->silent)
+		ended_ms = utc_now().ms;
+	return driver_clear_own_locks(watch->driver, began_ms, ended_ms, err);
+}
+
 static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
 {
 	struct driver *driver = watch->driver;
@@ -492,7 +518,7 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	if (record_started(watch, status->started, err) < 0 ||
 	    date_steps(watch, status->last_seen, err) < 0 ||
 	    record_checkpoints(watch, true, err) < 0 || record_continuity(watch, true, err) < 0 ||
-	    record_progress(watch, true, err) < 0)
+	    record_progress(watch, true, err) < 0 || clear_locks(watch, status, err) < 0)
 		return -1;
 	if (watch->phase == PHASE_TRAIN && status->exit_known && status->exit == 0 &&
 	    driver_join_late(driver, err) < 0)
