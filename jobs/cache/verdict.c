@@ -125,11 +125,17 @@ static void add_sight(struct sight *sight, const struct book_graph *graph, const
 void sight_clear(struct sight *sight)
 {
 	free(sight->lock);
+	json_decref(sight->locks);
 }
 
 void verdict_note_lock(struct sight *sight, const struct entry_lock *lock, int64_t age_ms)
 {
-	if (!lock->key || (sight->lock && sight->lock_age_ms >= age_ms))
+	if (!lock->key)
+		return;
+	if (!sight->locks)
+		sight->locks = json_array();
+	json_array_append_new(sight->locks, js_text(lock->key, strlen(lock->key)));
+	if (sight->lock && sight->lock_age_ms >= age_ms)
 		return;
 	free(sight->lock);
 	sight->lock = mem_copy(lock->key);

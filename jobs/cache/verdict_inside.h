@@ -30,6 +30,7 @@ struct sight {
 	int64_t old_locks;       /* that nobody seems to hold: waiting for them is no use */
 	char *lock;              /* key of the oldest of all; NULL: none */
 	int64_t lock_age_ms;
+	json_t *locks; /* the keys of all, in the order of the graphs; NULL: none */
 };
 
 /* verdict_words.c. What is wrong with one graph, in one line; yours to free. */
@@ -39,10 +40,13 @@ json_t *verdict_evidence(const struct verify_request *request, const struct cach
 			 const struct sight *sight);
 /* A cache in use that is another than was meant; NULL: none. Borrowed. */
 const char *verdict_other_cache(const struct verify_request *request);
-/* What to do about a lock, whether somebody may hold it or nobody does; yours to free. */
+/* What to do about the locks, whether somebody may hold them or nobody does: all of them in
+ * one command, so that nobody meets them one run after the other. At most UNLOCK_HINT_MAX
+ * bytes; yours to free. */
+#define UNLOCK_HINT_MAX 4000
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight);
 
-/* verdict.c. Adds the lock of a graph, if it is the oldest so far. */
+/* verdict.c. Adds the lock of a graph. */
 void verdict_note_lock(struct sight *sight, const struct entry_lock *lock, int64_t age_ms);
 int64_t verdict_lock_age_ms(const struct entry_lock *lock); /* never less than 0 */
 void sight_clear(struct sight *sight);                      /* for AUTO() */

@@ -48,6 +48,12 @@ int cache_find_wait(const struct verify_request *request, char **ret_words, char
 	*ret_words = mem_format("it waited for %s for another process to compile; the lock '%s' is "
 				"%s old",
 				waited, sight.lock, age);
+	/* Who comes next would meet those of its other graphs, too. */
+	for (size_t i = 0; (graph = book_at(request->book, i)); i++)
+		if (graph->waited <= 0 && look_for_lock(request, graph, &sight, err) < 0) {
+			auto_free(ret_words);
+			return err_wrap(err, "cannot look for locks in the cache");
+		}
 	*ret_hint = verdict_unlock_hint(request, &sight);
 	return 0;
 }

@@ -148,19 +148,73 @@ const char *verdict_other_cache(const struct verify_request *request)
 	return other.times > 1 && other.times * OTHERS_SHARE >= meant_times ? other.url : NULL;
 }
 
+static const char *lock_at(const struct sight *sight, size_t n)
+{
+	return json_string_value(json_array_get(sight->locks, n));
+}
+
+/* How much of the key all locks have in common, up to a slash and with it. */
+static size_t common_folder(const struct sight *sight)
+{
+	size_t len = strlen(lock_at(sight, 0));
+
+	for (size_t i = 0; i < json_array_size(sight->locks); i++) {
+		size_t same = 0;
+
+		while (same < len && lock_at(sight, 0)[same] == lock_at(sight, i)[same])
+			same++;
+		len = same;
+	}
+	while (len > 0 && lock_at(sight, 0)[len - 1] != '/')
+		len--;
+	return len;
+}
+
+/* The command that removes them, as many as there is room for, for a POSIX shell; NULL: one
+ * of the names cannot be quoted. */
+static char *unlock_command(const char *folder, const struct sight *sight, size_t room)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+	size_t common = common_folder(sight), count = json_array_size(sight->locks), i;
+
+	if (strchr(folder, '\''))
+		return NULL;
+	if (count == 1)
+		return strchr(lock_at(sight, 0), '\'')
+			       ? NULL
+			       : mem_format("rm '%s/%s'", folder, lock_at(sight, 0));
+	sb_addf(&text, "cd '%s/%.*s' && rm", folder, (int)common, lock_at(sight, 0));
+	for (i = 0; i < count; i++) {
+		if (strchr(lock_at(sight, i), '\''))
+			return NULL;
+		if (text.len + strlen(lock_at(sight, i)) - common + 3 > room)
+			break;
+		sb_addf(&text, " '%s'", lock_at(sight, i) + common);
+	}
+	if (i < count)
+		sb_addf(&text, "; then the other %zu, which the run names after that", count - i);
+	return mem_copy_n(text.text, text.len);
+}
+
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight)
 {
 	AUTO(auto_free) char *age = text_format_duration(sight->lock_age_ms);
 	const char *url = store_url(request->store), *all = request->kind->unlock_command;
-	const char *fresh = sight->old_locks == 0 ? "another job may be compiling it now: run "
-						    "again when it has; "
+	const char *fresh = sight->old_locks == 0 ? "another job may be compiling now: run again "
+						    "when it has; "
 						  : "";
-	bool quotable = !strchr(url, '\'') && !strchr(sight->lock, '\'');
+	size_t count = json_array_size(sight->locks);
+	AUTO(auto_free)
+	char *command = url[0] == '/' ? unlock_command(url, sight, UNLOCK_HINT_MAX - 512) : NULL;
 
-	if (url[0] == '/' && quotable)
+	if (command && count > 1)
+		return mem_format("%sif no job compiles these graphs any more (the oldest of their "
+				  "%zu locks is %s old), remove the locks: %s",
+				  fresh, count, age, command);
+	if (command)
 		return mem_format("%sif no job compiles it any more (its lock is %s old), remove "
-				  "the lock: rm '%s/%s'",
-				  fresh, age, url, sight->lock);
+				  "the lock: %s",
+				  fresh, age, command);
 	return mem_format("%sif no job compiles it any more (its lock is %s old), remove the lock "
 			  "'%s'%s%s",
 			  fresh, age, sight->lock,

@@ -76,7 +76,7 @@ struct failure_verdict {
 	int node;                 /* where the cause was seen; evidence->node if nowhere */
 	char evidence[2048];      /* what it rests on: root lines, the end of a traceback */
 	size_t proof;             /* bytes of it that made the verdict; the rest is context */
-	char hint[512];           /* the cure; may be empty */
+	char hint[4096];          /* the cure; may be empty */
 	/* "class/rule/16 hex digits": equal in two attempts that failed in the same
 	 * way. Numbers, addresses, paths' folders, ranks and times do not count. */
 	char signature[FAILURE_SIGNATURE_SIZE];

@@ -161,7 +161,7 @@ struct flow {
 	enum phase end_phase;
 	bool end_has_phase; /* false: it ended before its first phase */
 	char end_reason[512];
-	char end_hint[512];
+	char end_hint[4096];
 	char end_evidence[2048];
 };
 

@@ -272,6 +272,17 @@ static void end_cache_wait(struct status *status)
 	free(TAKE(status->waits));
 }
 
+/* The listing knows better than the logs what was compiled. */
+static void on_proved_graphs(struct status *status, const struct event *ev)
+{
+	json_t *graphs = section(status, "graphs");
+
+	put_int(graphs, ev, EVF_graphs, "named");
+	put_int(graphs, ev, EVF_hits, "hits");
+	put_int(graphs, ev, EVF_compiled, "compiled");
+	put_int(graphs, ev, EVF_failed, "failed");
+}
+
 static void on_verified(struct status *status, const struct event *ev)
 {
 	json_t *cache = section(status, "cache");
@@ -285,6 +296,7 @@ static void on_verified(struct status *status, const struct event *ev)
 	put_int(cache, ev, EVF_locked, "locked");
 	put_int(cache, ev, EVF_missing, "missing");
 	put_text(cache, ev, EVF_reason);
+	on_proved_graphs(status, ev);
 	if (EVENT_HAS(ev, sources))
 		js_put(cache, "sources", json_incref(ev->sources));
 }
