@@ -200,10 +200,13 @@ char *verdict_unlock_hint(const struct verify_request *request, const struct sig
 {
 	AUTO(auto_free) char *age = text_format_duration(sight->lock_age_ms);
 	const char *url = store_url(request->store), *all = request->kind->unlock_command;
-	const char *fresh = sight->old_locks == 0 ? "another job may be compiling now: run again "
-						    "when it has; "
-						  : "";
 	size_t count = json_array_size(sight->locks);
+	AUTO(auto_free)
+	char *fresh = sight->old_locks > 0
+			      ? mem_copy("")
+			      : mem_format("another job may be compiling %s now: run again when it "
+					   "has; ",
+					   count > 1 ? "them" : "it");
 	AUTO(auto_free)
 	char *command = url[0] == '/' ? unlock_command(url, sight, UNLOCK_HINT_MAX - 512) : NULL;
 

@@ -100,7 +100,7 @@ def agents(job):
             words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
         except OSError:
             continue
-        if b"stoker-node" in words[0] + words[min(1, len(words) - 1)] and str(job.root).encode() in b" ".join(words):
+        if any(word.endswith(b"stoker-node") for word in words) and str(job.root).encode() in b" ".join(words):
             yield int(pid)
 
 
