@@ -8,12 +8,12 @@
 #include "tests/unit/cache/neuron.h"
 #include "tests/unit/cache/verdict_world.h"
 
-static struct world world_of(const char *dir, const char *log)
+static inline struct world world_of(const char *dir, const char *log)
 {
 	return world_with(neuron(), dir, neuron_book_of(log));
 }
 
-static const char *what(const struct cache_verdict *verdict, size_t n)
+static inline const char *what(const struct cache_verdict *verdict, size_t n)
 {
 	return js_str(json_array_get(verdict->problems, n), "what");
 }

@@ -103,6 +103,25 @@ static void a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for(void **
 	assert_contains(verdict.hint, "rm '");
 }
 
+static void all_locks_of_the_run_are_named_in_one_command(void **state)
+{
+	WORLD(N_EXTRACTED(MOD_A) N_EXTRACTED(MOD_B));
+	AUTO(auto_free)
+	char *command =
+		mem_format("cd '%s/" PLACE "/' && rm '" MOD_A "/model.hlo_module.pb.lock' '" MOD_B
+			   "/model.hlo_module.pb.lock'",
+			   (const char *)*state);
+
+	put_todo(*state, MOD_A);
+	put_part(*state, MOD_A, "model.hlo_module.pb.lock", 0);
+	put_todo(*state, MOD_B);
+	put_part(*state, MOD_B, "model.hlo_module.pb.lock", 0);
+	age(*state, MOD_B, "model.hlo_module.pb.lock", 3 * 3600 + 5 * 60 + 30);
+	verdict = verify(&world);
+	assert_contains(verdict.hint, command);
+	assert_contains(verdict.hint, "the oldest of their 2 locks is 3h 05m old");
+}
+
 static void other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched(void **state)
 {
 	WORLD(N_EXTRACTED(MOD_A));
@@ -133,6 +152,7 @@ int main(void)
 		test_in_scratch(a_lock_that_was_waited_for_long_enough_is_stale_whatever_its_age),
 		test_in_scratch(what_a_stopped_job_waited_for_is_named),
 		test_in_scratch(a_lock_that_a_dead_worker_of_this_run_left_is_not_waited_for),
+		test_in_scratch(all_locks_of_the_run_are_named_in_one_command),
 		test_in_scratch(
 			other_teams_locks_and_half_done_graphs_are_neither_counted_nor_touched),
 	};

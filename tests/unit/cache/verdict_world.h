@@ -36,7 +36,7 @@ static void world_clear(struct world *world)
 }
 
 /* Whatever the verdict is, its numbers agree with each other. */
-static struct cache_verdict verify(const struct world *world)
+static inline struct cache_verdict verify(const struct world *world)
 {
 	struct cache_verdict verdict = { 0 };
 	struct err *err = NULL;

@@ -471,6 +471,21 @@ static void outside_text_is_made_harmless(void **state)
 	assert_true(strlen(v.evidence) < 500);
 }
 
+static void the_words_that_decided_are_quoted_however_late_in_their_line(void **state)
+{
+	char line[1200];
+	struct failure_verdict v;
+
+	(void)state;
+	snprintf(line, sizeof line, "Failed compilation with ['neuronx-cc', '%0800d']: %s", 0,
+		 "ERROR [NCC_EVRF001] An unsupported operator was used");
+	v = judge_exit(1, line);
+	assert_string_equal(v.evidence, "... [NCC_EVRF001] An unsupported operator was used");
+	/* A short one is whole. */
+	v = judge_exit(1, "ERROR: [NCC_EVRF001] An unsupported operator was used");
+	assert_string_equal(v.evidence, "ERROR: [NCC_EVRF001] An unsupported operator was used");
+}
+
 static void any_bytes_are_judged_without_harm(void **state)
 {
 	static char bytes[4096];
@@ -513,6 +528,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_traceback_is_user_code_with_its_last_frames),
+		cmocka_unit_test(the_words_that_decided_are_quoted_however_late_in_their_line),
 		cmocka_unit_test(a_missing_module_names_itself_and_its_cure),
 		cmocka_unit_test(a_syntax_error_shows_its_line),
 		cmocka_unit_test(the_first_of_chained_exceptions_decides_and_the_last_is_shown),

@@ -169,6 +169,42 @@ static void a_compile_failure_that_the_cache_knows_nothing_of_is_none(void **sta
 	assert_int_equal(s.flow.budget[PHASE_PRECOMPILE].failures, 0);
 }
 
+/* The verdict has the failing graphs and the compiler's words; nothing is tried again. */
+static void what_the_compiler_refuses_is_looked_at_once_and_not_retried(void **state)
+{
+	static const struct {
+		enum failure_class class;
+		int64_t failed;
+		enum flow_state after;
+	} cases[] = {
+		{ CLASS_USER_CODE, 1, FLOW_VERIFY },
+		{ CLASS_USER_CONFIG, 2, FLOW_VERIFY },
+		{ CLASS_USER_CODE, 0, FLOW_ENDED },
+		{ CLASS_QUOTA_PERMISSION, 1, FLOW_ENDED },
+	};
+	struct flow_policy policy = story_policy();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct event end = ended(PHASE_PRECOMPILE, 1, cases[i].class);
+		struct story s;
+
+		EVENT_SET(&end, failed, cases[i].failed);
+		story_begin(&s, &policy);
+		story_at(&s, 0, checked(CACHE_COLD));
+		story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
+		story_at(&s, MIN(2), end);
+		assert_int_equal(s.flow.state, cases[i].after);
+		if (cases[i].after != FLOW_VERIFY)
+			continue;
+		story_at(&s, MIN(3), verified(1, false, "a graph failed"));
+		assert_int_equal(s.flow.state, FLOW_ENDED);
+		assert_int_equal(s.flow.exit_code, 1);
+		assert_int_equal(s.flow.end_class, cases[i].class);
+		assert_non_null(strstr(s.flow.end_reason, "a graph failed"));
+	}
+}
+
 static void failures_of_phase_1_do_not_count_in_training(void **state)
 {
 	struct flow_policy policy = story_policy();
@@ -304,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_class_has_its_action),
+		cmocka_unit_test(what_the_compiler_refuses_is_looked_at_once_and_not_retried),
 		cmocka_unit_test(the_attempts_of_the_spec_are_used_and_no_more),
 		cmocka_unit_test(failures_without_a_new_checkpoint_in_a_row_end_the_run),
 		cmocka_unit_test(spot_and_capacity_use_up_no_budget),
