@@ -47,6 +47,10 @@ static void spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
 		l->held_ms[bin] += ms;
 	if (bin == BIN_STEPS)
 		l->steps_ms += ms;
+	if (bin == BIN_REPLAYED)
+		l->again_ms += ms;
+	if (l->stage == STAGE_FIRST && (bin == BIN_SETUP || bin == BIN_RESTORE))
+		l->first_ms += ms;
 	l->mark = to;
 }
 
@@ -55,6 +59,14 @@ static void spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bi
 	int64_t left = limit.ms - l->mark.ms;
 
 	spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
+}
+
+static void move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_bin to)
+{
+	l->ms[from] -= ms;
+	l->held_ms[from] -= ms;
+	l->ms[to] += ms;
+	l->held_ms[to] += ms;
 }
 
 /* What was spent as steps of the attempt, and was saving. */
@@ -66,19 +78,46 @@ static void find_saving(struct ledger *l)
 		ms = l->saving_ms;
 	if (ms <= 0)
 		return;
-	l->ms[BIN_STEPS] -= ms;
-	l->held_ms[BIN_STEPS] -= ms;
-	l->ms[BIN_CHECKPOINT] += ms;
-	l->held_ms[BIN_CHECKPOINT] += ms;
+	move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
 	l->steps_ms -= ms;
 	l->saving_ms -= ms;
 }
 
-/* Of a stretch of training that ends at `to`: what compilers took. */
+/* Compiling that was told after its time had been put elsewhere: up to `ms` of `*part`,
+ * the attempt's share of a bin. What is left of `ms`. */
+static int64_t take_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger_bin from)
+{
+	int64_t taken = ms < *part ? ms : *part;
+
+	move(l, taken, from, BIN_JIT);
+	*part -= taken;
+	return ms - taken;
+}
+
+static void find_jit(struct ledger *l, int64_t ms)
+{
+	ms = take_jit(l, ms, &l->steps_ms, BIN_STEPS);
+	ms = take_jit(l, ms, &l->again_ms, BIN_REPLAYED);
+	take_jit(l, ms, &l->first_ms, l->resumed ? BIN_RESTORE : BIN_SETUP);
+	/* The steps were faster than they looked. */
+	if (l->made > 0 && (double)l->steps_ms < (double)l->made * l->step_ms)
+		l->step_ms = (double)l->steps_ms / (double)l->made;
+}
+
+/* Of a stretch of training that ends at `to`: what compilers took. That may also lie
+ * behind it, or before it. */
 static void spend_jit(struct ledger *l, struct utc to)
 {
+	int64_t mark = l->mark.ms, behind;
+
 	spend(l, l->jit_ms, to, BIN_JIT);
-	l->jit_ms = l->away_ms = 0;
+	l->jit_ms -= l->mark.ms - mark;
+	behind = l->jit_at.ms > to.ms ? l->jit_at.ms - to.ms : 0;
+	if (l->jit_ms > behind) {
+		find_jit(l, l->jit_ms - behind);
+		l->jit_ms = behind;
+	}
+	l->away_ms = 0;
 }
 
 static void spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
@@ -233,7 +272,7 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->step = EVENT_HAS(ev, step) ? ev->step : 0;
 	l->saved = l->ending = false;
 	l->jit_told_ms = l->jit_ms = l->away_ms = 0;
-	l->saving_ms = l->steps_ms = l->made = 0;
+	l->saving_ms = l->steps_ms = l->made = l->again_ms = l->first_ms = 0;
 	l->step_ms = 0;
 	l->saving_told = false;
 	l->unseen_since.ms = 0;
@@ -311,9 +350,17 @@ static void on_jit(struct ledger *l, const struct event *ev)
 			     ? (int64_t)(ev->seconds * 1000)
 			     : 0;
 
-	if (ms > l->jit_told_ms) {
-		l->jit_ms += ms - l->jit_told_ms;
-		l->jit_told_ms = ms;
+	int64_t open = l->at.ms - l->mark.ms;
+
+	if (ms <= l->jit_told_ms)
+		return;
+	l->jit_ms += ms - l->jit_told_ms;
+	l->jit_told_ms = ms;
+	l->jit_at = l->at;
+	/* It was over when it was told. */
+	if (l->jit_ms > open) {
+		find_jit(l, l->jit_ms - open);
+		l->jit_ms = open;
 	}
 }
 

@@ -11,6 +11,10 @@
  * steps of its attempt, but never more than these took beyond what as many steps
  * take where nothing was saved: with asynchronous saving they hardly slow down.
  *
+ * Of compiling in training that is told too, when it is over. What had been put into
+ * other bins of the attempt by then, because a step was told first, is taken out of them
+ * again: steps, then what came before the first of them.
+ *
  * Time in which a job held its machines (from its claim to its end) is counted a
  * second time by the same bins: that is what costs.
  */
@@ -73,9 +77,11 @@ struct ledger {
 	int64_t attempt;
 	int64_t step, reached;       /* of the attempt; of any attempt before: -1 none */
 	int64_t jit_told_ms;         /* of the attempt's jit.compiled so far */
-	int64_t jit_ms;              /* known to lie in the open stretch */
+	int64_t jit_ms;              /* known to lie in the open stretch, */
+	struct utc jit_at;           /* and before this */
 	int64_t saving_ms;           /* of the attempt, told and not found in steps yet */
 	int64_t steps_ms, made;      /* of the attempt: in BIN_STEPS, and the steps in that */
+	int64_t again_ms, first_ms;  /* of the attempt: in BIN_REPLAYED; before its first step */
 	double step_ms;              /* of its fastest stretch without news of saving; 0 none */
 	bool saving_told;            /* in the open stretch */
 	struct utc until;            /* of a backoff */
