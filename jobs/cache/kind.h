@@ -197,6 +197,12 @@ struct compile_kind {
 	 * function: path() is there, or only a listing of everything can tell. */
 	char *(*prefix)(const char *graph);
 
+	/* The compiler that wrote an entry, as the entry's place says it: the version, and
+	 * in `ret_package` its name in the fingerprint; len 0: it does not say. NULL
+	 * function: places of this kind never do. `path` is an object's key or a graph's
+	 * with its place. */
+	struct words (*writer)(const char *path, const char **ret_package);
+
 	/* Read a compiled graph to its end and judge its form: ENTRY_DONE,
 	 * ENTRY_EMPTY or ENTRY_PARTIAL with a reason (static text). -1 only if it
 	 * cannot be read. NULL function: nothing can be told from the form. */

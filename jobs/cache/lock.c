@@ -223,10 +223,9 @@ int lock_file_get(struct store *store, const char *graph_key, struct compile_loc
 		return 0;
 	}
 	fault = read_document(document, graph_key, lock);
-	if (fault) {
-		*ret_damage = mem_copy(fault);
+	*ret_damage = fault ? mem_copy(fault) : lock_compiler_fault(lock);
+	if (*ret_damage)
 		return 0;
-	}
 	*ret = TAKE(lock);
 	return 1;
 }

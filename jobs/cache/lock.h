@@ -18,9 +18,9 @@
  * lock pins are proved by nobody and are never taken over.
  *
  * The cache is shared with other programs, so a lock is outside text too: one
- * that does not parse, names another key, or names a path that is no entry of
- * its graph is treated as absent, and named. Nothing but `stoker/` is ever
- * written; entries are only deleted, by lock_repair.
+ * that does not parse, names another key or a path that is no entry of its graph, or
+ * was filled by another compiler than its key names, is treated as absent, and named. Nothing but
+ * `stoker/` is ever written; entries are only deleted, by lock_repair.
  */
 #ifndef STK_CACHE_LOCK_H
 #define STK_CACHE_LOCK_H
@@ -90,6 +90,31 @@ int lock_refresh(struct store *store, const char *graph_key, int64_t *ret_taken,
  * [{"graph_key","name","graphs": how many}] or, of such a one, "failed": why. */
 int lock_refresh_others(struct store *store, const struct compile_lock *lock, json_t **ret,
 			struct err **err);
+
+/* Which compiler filled the cache: the one that was found where phase 1 began, unless the
+ * entries lie in the folder of another version, because it was replaced while they were
+ * compiled. What is compared of a version is all before its '+'. */
+enum lock_writer {
+	WRITER_SAME,  /* as found, as far as places tell */
+	WRITER_OTHER, /* all entries are of one other version: `compiler` now names it */
+	WRITER_MIXED  /* of several: no lock can name it */
+};
+/* `compiler` is changed in place. */
+enum lock_writer lock_settle_writer(const struct compile_kind *kind, const struct graph_book *book,
+				    json_t *compiler);
+
+/* A graph key tells of a compiler too. NULL, or, yours to free, how the lock's own
+ * compiler, or the places of its entries, speak against that of its key: then what it
+ * pins is not what a run of that key would look for. */
+char *lock_compiler_fault(const struct compile_lock *lock);
+
+/* The ingredients of the graph key that a cache filled by `compiler` belongs to: those of
+ * the plan, with that compiler where the plan's own is known to be another. What only
+ * one of both tells of is no difference. A new reference. */
+json_t *lock_ingredients(const json_t *planned, const json_t *compiler);
+
+/* Remove the lock of `graph_key` if `run` wrote it. */
+int lock_withdraw(struct store *store, const char *graph_key, const char *run, struct err **err);
 
 /* 1 loaded; 0 absent, and if a file is there that cannot be trusted, the reason
  * in `ret_damage` (yours to free, else NULL); -1 the store failed. */

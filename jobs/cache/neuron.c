@@ -234,6 +234,17 @@ static int neuron_fingerprint(const struct program_place *place, json_t **ret, s
 	return fingerprint_python(place, packages, ret, err);
 }
 
+static struct words neuron_writer(const char *path, const char **ret_package)
+{
+	const char *end = strchr(path, '/');
+	size_t len = end ? (size_t)(end - path) : 0, word = strlen(PLACE_WORD);
+
+	*ret_package = "neuronx-cc";
+	if (!neuron_is_place(path, len))
+		return (struct words){ 0 };
+	return (struct words){ path + word, len - word };
+}
+
 const struct compile_kind neuron_kind = {
 	.name = "neuron",
 	.caches = true,
@@ -256,6 +267,7 @@ const struct compile_kind neuron_kind = {
 	.object = neuron_object,
 	.state = neuron_state,
 	.prefix = neuron_prefix,
+	.writer = neuron_writer,
 	.first_error = neuron_first_error,
 	.fingerprint = neuron_fingerprint,
 };

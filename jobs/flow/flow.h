@@ -38,6 +38,7 @@
 #include "jobs/flow/ledger.h"
 
 #define FLOW_ID_MAX  64
+#define FLOW_KEY_MAX 65 /* of a graph key: hex digits of SHA-256 */
 #define FLOW_URL_MAX 1024
 
 /* What the plan says, as far as the workflow decides by it. */
@@ -120,6 +121,9 @@ struct flow {
 	 * taken for the attempt of phase 1 that comes next; `key_waited`: another run has
 	 * it, as far as is known; `anew`: phase 1 is to run whatever the lock says. */
 	bool key_held, key_waited, anew;
+	/* Of the lock that the training rests on: that of the plan, or another one where the
+	 * compiler turned out to be another; empty: not known. */
+	char lock_key[FLOW_KEY_MAX];
 	/* The difference between the compiler of a training and that of the lock, for which
 	 * phase 1 ran again last: `signature` of that attempt.ended; empty: none. */
 	char other_compiler[FLOW_ID_MAX];

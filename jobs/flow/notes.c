@@ -20,8 +20,16 @@ void note_driver(struct flow *f, const struct event *ev)
 		f->unseen_since = f->at;
 }
 
+static void note_lock(struct flow *f, const struct event *ev)
+{
+	f->lock_key[0] = '\0';
+	if (EVENT_HAS(ev, graph_key) && strlen(ev->graph_key) < sizeof f->lock_key)
+		flow_copy(f->lock_key, sizeof f->lock_key, ev->graph_key);
+}
+
 void note_cache(struct flow *f, const struct event *ev)
 {
+	note_lock(f, ev);
 	f->cache = ev->verdict;
 	f->cache_proved = ev->verdict == CACHE_WARM;
 	f->key_waited = false;
@@ -43,6 +51,7 @@ void note_key_waited(struct flow *f, const struct event *ev)
 
 void note_verdict(struct flow *f, const struct event *ev)
 {
+	note_lock(f, ev);
 	f->cache_proved = ev->complete;
 	f->anew = false;
 	if (!ev->complete)

@@ -136,6 +136,8 @@ int driver_recheck_cache(struct driver *driver, bool mine, bool *ret_warm, struc
  * of graphs that it held are removed from the cache. When its command ran, UTC in ms. */
 int driver_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t ended_ms,
 			   struct err **err);
+/* Of the lock that the training rests on; valid until the next event. */
+const char *driver_lock_key(const struct driver *driver);
 /* A training that succeeded: graphs it compiled late join the lock. */
 int driver_join_late(struct driver *driver, struct err **err);
 

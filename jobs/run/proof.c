@@ -1,6 +1,7 @@
 /* The cache before, after and during training: is it warm, is it complete, what
  * was compiled late. The judging is done by jobs/cache; this records it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,24 +162,72 @@ static struct lock_facts facts_of(const struct driver *driver)
 	};
 }
 
-/* The other locks that were brought up to date go on record beside the verdict. */
-static int write_lock(struct driver *driver, struct cache_verdict *verdict, struct err **err)
+const char *driver_lock_key(const struct driver *driver)
+{
+	return driver->flow.lock_key[0]
+		       ? driver->flow.lock_key
+		       : js_str(json_object_get(driver->plan, "compile"), "graph_key");
+}
+
+/* The fingerprint of what filled the cache. Where phase 1 ran the compiler may be another
+ * one than where it was planned. */
+static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **err)
 {
 	AUTO(auto_free)
 	char *prefix = attempt_prefix(driver->run, PHASE_PRECOMPILE,
 				      driver->flow.attempts[PHASE_PRECOMPILE]);
-	struct lock_facts facts = facts_of(driver);
-	json_auto_t *report = NULL, *refreshed = NULL;
+	const json_t *found = json_object_get(json_object_get(driver->plan, "compile"), "compiler");
+	json_auto_t *report = NULL;
 
-	/* Where phase 1 ran the compiler may be another one than where it was planned. */
 	if (report_read(driver, prefix, 0, &report, err) < 0)
 		return -1;
 	if (js_str(js_path(report, "compiler.found"), "python"))
-		facts.compiler = js_path(report, "compiler.found");
-	if (lock_write(&facts, watch_book(driver), NULL, &refreshed, err) < 0)
+		found = js_path(report, "compiler.found");
+	*ret = json_deep_copy(found);
+	return 0;
+}
+
+/* The other locks that were brought up to date go on record beside the verdict. */
+static int write_lock(struct driver *driver, const json_t *compiler, struct cache_verdict *verdict,
+		      char ret_key[SHA256_HEX], struct err **err)
+{
+	const char *planned = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
+	struct lock_facts facts = facts_of(driver);
+	json_auto_t *ingredients = lock_ingredients(facts.ingredients, compiler);
+	json_auto_t *refreshed = NULL;
+
+	facts.compiler = compiler;
+	facts.ingredients = ingredients;
+	if (lock_write(&facts, watch_book(driver), &lock, &refreshed, err) < 0)
+		return -1;
+	memcpy(ret_key, lock->graph_key, SHA256_HEX);
+	/* What this run proved under the planned key before it knew of the other compiler
+	 * may have been compiled by either. */
+	if (strcmp(ret_key, planned) != 0 &&
+	    lock_withdraw(driver->cache, planned, driver->run, err) < 0)
 		return -1;
 	if (json_array_size(refreshed))
 		js_put(verdict->evidence, "refreshed", TAKE(refreshed));
+	return 0;
+}
+
+/* What was proved is worth a lock only where one compiler made all of it. */
+static int settle_lock(struct driver *driver, struct cache_verdict *verdict,
+		       char ret_key[SHA256_HEX], struct err **err)
+{
+	json_auto_t *compiler = NULL;
+
+	if (phase_1_compiler(driver, &compiler, err) < 0)
+		return -1;
+	if (lock_settle_writer(driver->kind, watch_book(driver), compiler) != WRITER_MIXED)
+		return write_lock(driver, compiler, verdict, ret_key, err);
+	verdict->complete = false;
+	free(verdict->reason);
+	verdict->reason = mem_copy("graphs of this run lie in the folders of several versions of "
+				   "the compiler: it was replaced while phase 1 ran");
+	free(verdict->hint);
+	verdict->hint = mem_copy("leave the compiler as it is while phase 1 runs");
 	return 0;
 }
 
@@ -202,7 +251,7 @@ static char *verdict_summary(const struct cache_verdict *verdict, const struct b
 }
 
 static int record_verdict(struct driver *driver, const struct cache_verdict *verdict,
-			  struct err **err)
+			  const char *graph_key, struct err **err)
 {
 	struct event ev = { .kind = EV_CACHE_VERIFIED };
 	struct book_counts counts;
@@ -211,8 +260,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	book_counts(watch_book(driver), &counts);
 	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
 	EVENT_SET(&ev, complete, verdict->complete);
-	EVENT_SET_STR(&ev, graph_key,
-		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	EVENT_SET_STR(&ev, graph_key, graph_key);
 	EVENT_SET(&ev, graphs, verdict->graphs);
 	EVENT_SET(&ev, done, verdict->done);
 	EVENT_SET(&ev, failed, verdict->failed);
@@ -236,6 +284,7 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 	int64_t attempt = driver->flow.attempts[PHASE_PRECOMPILE];
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 };
 	json_auto_t *removed = NULL;
+	char key[SHA256_HEX];
 	AUTO(auto_free)
 	char *words = mem_format("exit %lld", (long long)driver->flow.compile_exit);
 	struct verify_request request = {
@@ -265,13 +314,14 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 		return 0;
 	}
 	driver->looked = false;
-	if (verdict.complete && write_lock(driver, &verdict, err) < 0)
+	snprintf(key, sizeof key, "%s", js_str(compile, "graph_key"));
+	if (verdict.complete && settle_lock(driver, &verdict, key, err) < 0)
 		return err_wrap(err, "cannot write the compile lock");
 	if (!verdict.complete &&
 	    (cache_repair(&request, &removed, err) < 0 ||
 	     record_removed(driver, removed, "entries of this run were damaged", err) < 0))
 		return -1;
-	return record_verdict(driver, &verdict, err);
+	return record_verdict(driver, &verdict, key, err);
 }
 
 /* Where it cannot be done they stay, as those of anybody else do: that is no reason not to
@@ -308,6 +358,5 @@ int driver_join_late(struct driver *driver, struct err **err)
 	if (!compile)
 		return 0;
 	facts = facts_of(driver);
-	return lock_join_late(&facts, js_str(compile, "graph_key"), watch_book(driver), &joined,
-			      err);
+	return lock_join_late(&facts, driver_lock_key(driver), watch_book(driver), &joined, err);
 }

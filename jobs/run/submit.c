@@ -85,7 +85,7 @@ char *checkpoint_root(const struct driver *driver, int64_t attempt)
 static int locked_compiler(const struct driver *driver, const struct wish *wish, json_t **ret,
 			   struct err **err)
 {
-	const char *key = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	const char *key = driver_lock_key(driver);
 	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
 	AUTO(auto_free) char *damage = NULL;
 

@@ -163,30 +163,88 @@ def test_phase_1_leaking_into_the_training_is_caught(job, neuron, steps, seconds
 OLD, NEW = "2.25.3371.0+f524f7f8", "2.26.6360.0+0a0b0c0d"
 
 
-def meddle(job, old, new):
+def meddle(job, old, new, before=OLD, after=NEW):
     """While phase 1 runs, one package gets another version, or goes."""
     script = job.source / "train.py"
     script.write_text("import os, pathlib\n"
                       f"old, new = pathlib.Path({str(old)!r}), pathlib.Path({str(new)!r})\n"
                       "if os.environ['STOKER_PHASE'] == 'precompile' and os.environ['RANK'] == '0' and old.exists():\n"
-                      f"    text = (old / 'METADATA').read_text().replace({OLD!r}, {NEW!r})\n"
+                      f"    text = (old / 'METADATA').read_text().replace({before!r}, {after!r})\n"
                       "    (old / 'METADATA').write_text(text)\n    old.rename(new)\n" + script.read_text())
 
 
-def test_another_compiler_in_training_is_cold_not_late(job, neuron):
-    """A package manager comes by while phase 1 runs."""
+def cache_says(job, neuron):
+    env = {"PATH": neuron.path}
+    plan = job.stoker("--json", "plan", job.spec_path, env=env)
+    why = job.stoker("--json", "cache", "why", job.spec_path, env=env)
+    verify = job.stoker("cache", "verify", job.spec_path, env=env)
+    said = plan.lines[0]["cache"]["verdict"], why.lines[0]["verdict"], verify.code
+    return said, why.text + verify.text
+
+
+def test_a_compiler_replaced_in_phase_1_is_the_one_that_the_lock_names(job, neuron):
+    """A package manager comes by while phase 1 runs; all graphs are of the new one."""
     meddle(job, neuron.packages / f"neuronx_cc-{OLD}.dist-info", neuron.packages / f"neuronx_cc-{NEW}.dist-info")
+    job.go("retry.attempts=1")
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+    assert job.status()["jit"]["graphs"] == 0
+    lock, = job.cache.glob("stoker/*.json")
+    said = json.loads(lock.read_text())
+    assert said["compiler"]["neuronx-cc"] == said["ingredients"]["compiler"]["neuronx-cc"] == NEW
+    assert verdict(job)["graph_key"] == lock.stem
+    assert cache_says(job, neuron)[0] == ("warm", "warm", 0)
+
+    neuron.upgrade("neuronx-cc", OLD)
+    said, words = cache_says(job, neuron)
+    assert said == ("cold", "cold", 5), words
+    assert OLD in words and NEW in words, words
+
+
+def test_a_lock_whose_graphs_another_compiler_made_is_no_proof(job, neuron):
+    """As versions before this one wrote it."""
+    job.go()
+    lock, = job.cache.glob("stoker/*.json")
+    text = json.loads(lock.read_text())
+    text["compiler"]["neuronx-cc"] = NEW
+    lock.write_text(json.dumps(text))
+    said, words = cache_says(job, neuron)
+    assert said == ("cold", "cold", 5), words
+    assert OLD in words and NEW in words and "cannot be trusted" in words, words
+    job.go()
+    assert phases(job) == [("precompile", "none"), ("train", "none")]
+    assert cache_says(job, neuron)[0] == ("warm", "warm", 0)
+
+
+def test_entries_of_another_compiler_than_the_key_names_are_no_proof(job, neuron):
+    job.go()
+    folder, = job.cache.glob("neuronxcc-*")
+    folder.rename(folder.with_name(f"neuronxcc-{NEW}"))
+    lock, = job.cache.glob("stoker/*.json")
+    lock.write_text(lock.read_text().replace(f"neuronxcc-{OLD}", f"neuronxcc-{NEW}"))
+    said, words = cache_says(job, neuron)
+    assert said == ("cold", "cold", 5), words
+    assert OLD in words and NEW in words, words
+
+
+def test_another_compiler_in_training_is_cold_not_late(job, neuron):
+    """What is replaced while phase 1 runs is nothing that entries tell of."""
+    package, = neuron.packages.glob("torch_neuronx-*")
+    old = package.name.removeprefix("torch_neuronx-").removesuffix(".dist-info")
+    new = "9.9.9"
+    meddle(job, package, package.with_name(f"torch_neuronx-{new}.dist-info"), old, new)
     job.go("retry.attempts=1")
     assert phases(job) == [("precompile", "none"), ("train", "compile"), ("precompile", "none"), ("train", "none")]
     ended, = [row for row in job.events(kind="attempt.ended") if row["class"] == "compile"]
-    assert ended["changed"] == [{"field": "neuronx-cc", "old": OLD, "new": NEW}], ended
-    assert OLD in ended["evidence"] and NEW in ended["evidence"], ended
+    assert ended["changed"] == [{"field": "torch-neuronx", "old": old, "new": new}], ended
+    assert old in ended["evidence"] and new in ended["evidence"], ended
     assert "exit" not in ended or ended["exit"] != 0
     status = job.status()
     assert status["jit"]["graphs"] == 0 and status["state"] == "succeeded", status
     lock, = job.cache.glob("stoker/*.json")
-    assert json.loads(lock.read_text())["compiler"]["neuronx-cc"] == NEW
+    said = json.loads(lock.read_text())
+    assert said["compiler"]["torch-neuronx"] == said["ingredients"]["compiler"]["torch-neuronx"] == new
     assert not job.events(kind="compiler.checked")
+    assert cache_says(job, neuron)[0] == ("warm", "warm", 0)
 
 
 def test_what_phase_1_cannot_change_is_put_up_with(job, neuron, tmp_path):
