@@ -112,6 +112,17 @@ static void blame_stranger(struct failure_verdict *ret)
 	ret->proof = strlen(ret->evidence);
 }
 
+/* It was told to save and leave, but had made its last step: it is as done as it would have
+ * been unasked. */
+static bool had_finished(const struct attempt_watch *watch, const json_t *report)
+{
+	int64_t of = js_int(js_path(watch->driver->plan, "steps"), phase_names[watch->phase], 0);
+	struct step_progress progress = metrics_progress(watch->metrics);
+
+	return watch->phase == PHASE_TRAIN && stopped_for(report, STOPPED_DRAIN) && of > 0 &&
+	       progress.known && progress.step >= of;
+}
+
 /* What ended the attempt, from the engine, the agent and the log. What we
  * ourselves ended needs no search for a cause. */
 static int judge_end(struct attempt_watch *watch, const struct engine_status *status,
@@ -142,8 +153,9 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	if (last_words(watch, logs, lines, err) < 0)
 		return -1;
 	failure_judge(&evidence, ret);
-	/* Who saves and leaves when told to has not finished, whatever the exit. */
-	if (ret->class == CLASS_NONE && !js_str(report, "stopped"))
+	/* Who saves and leaves when told to has not finished, whatever the exit, while
+	 * steps are left. */
+	if (ret->class == CLASS_NONE && (!js_str(report, "stopped") || had_finished(watch, report)))
 		return 0;
 	if (!ret->hint[0] && watch->nodes > 1)
 		snprintf(ret->hint, sizeof ret->hint,

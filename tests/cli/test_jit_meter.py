@@ -101,3 +101,30 @@ def test_a_run_that_waits_for_another_did_not_compile(project, neuron):
     assert not told["a"] & told["b"], told
     done = [path.parent.name for path in project.cache.glob("*/MODULE_*/model.done")]
     assert sorted(name.rpartition("/")[2] for name in told["a"] | told["b"]) == sorted(done)
+
+
+LAST = LATE + """
+
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+usual = step
+
+
+def step(number, args):
+    usual(number, args)
+    print(f"step: {{number}} loss: 0.5", flush=True)
+    time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("policy", ["stop", "recompile"])
+def test_a_training_that_makes_its_last_step_while_it_drains_has_succeeded(project, policy):
+    project.extra(LAST.format(steps=(8,)))
+    project.write(compile={**project.spec["compile"], "jit_budget": {"graphs": 0, "on_exceed": policy}})
+    project.run()
+    assert project.events(kind="jit.exceeded"), project.ok("status").out
+    assert project.attempts() == [("precompile", 1), ("train", 1)]
+    ended = project.events(kind="attempt.ended")[-1]
+    assert ended["class"] == "none" and ended["stopped"] == "drain", ended
+    status = project.status()
+    assert status["state"] == "succeeded" and status["exit_code"] == 0, status
