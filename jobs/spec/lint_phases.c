@@ -66,6 +66,24 @@ static void lint_precompile(struct binder *binder)
 			"compile.overrides");
 }
 
+/* Without a phase 1 there is nothing that a graph could be late for. */
+static void lint_jit(struct binder *binder)
+{
+	static const enum spec_field budget[] = { SPEC_COMPILE_JIT_BUDGET_GRAPHS,
+						  SPEC_COMPILE_JIT_BUDGET_ON_EXCEED };
+	const struct spec *spec = binder->spec;
+
+	if (!spec_says(spec, SPEC_COMPILE_MODE, "jit"))
+		return;
+	for (size_t i = 0; i < STK_LENGTH(budget); i++)
+		if (spec_is_set(spec, budget[i]))
+			problem_hint(problem_lint(&binder->reporter, mark_of_field(spec, budget[i]),
+						  spec_field_path(budget[i]),
+						  "compile.mode jit compiles every graph in "
+						  "training: this is not looked at"),
+				     "take compile.jit_budget out, or use compile.mode: aot");
+}
+
 /* The hyperparameter that a name is nearly, but not quite: a typing mistake. */
 static const char *nearly(const struct node *map, const char *name)
 {
@@ -145,6 +163,7 @@ static void lint_topology(struct binder *binder)
 void lint_phases(struct binder *binder)
 {
 	lint_precompile(binder);
+	lint_jit(binder);
 	lint_overrides(binder);
 	lint_checkpoint(binder);
 	lint_topology(binder);
