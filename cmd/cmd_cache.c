@@ -70,9 +70,14 @@ static int print_fault(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
+/* What is not there at all is a spec only by its name. */
 static bool names_a_cache(const char *operand)
 {
-	return fs_is_dir(operand) || strncmp(operand, "dir:", 4) == 0 || strstr(operand, "://");
+	const char *dot = strrchr(fs_basename(operand), '.');
+	bool is_spec = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+
+	return fs_is_dir(operand) || strncmp(operand, "dir:", 4) == 0 || strstr(operand, "://") ||
+	       (!is_spec && !fs_exists(operand));
 }
 
 /* The plan of the spec that the command line names, and what its cache says. */

@@ -127,6 +127,8 @@ int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_aga
 int driver_check_cache(struct driver *driver, struct err **err);
 /* Before a run begins: what the compiler could not make either is an error here. */
 int driver_make_cache(struct driver *driver, struct err **err);
+/* Before phase 1 begins: what it makes must have somewhere to go, and the lock too. */
+int driver_probe_cache(const struct driver *driver, struct err **err);
 int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
 /* Another run may have filled the cache: if so, cache.checked is recorded. If not, and
  * `mine` (the claim on the graph key is ours), bad entries of its lock are removed.

@@ -68,7 +68,7 @@ int driver_claim_key(struct driver *driver, const struct wish *wish, int64_t *re
 	if (warm)
 		return 0;
 	if (taken > 0)
-		return record_claimed(driver, err);
+		return driver_probe_cache(driver, err) < 0 ? -1 : record_claimed(driver, err);
 	*ret_wait_ms = WAIT_MS;
 	return record_waiting(driver, err);
 }

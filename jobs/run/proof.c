@@ -1,10 +1,12 @@
 /* The cache before, after and during training: is it warm, is it complete, what
  * was compiled late. The judging is done by jobs/cache; this records it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/cache/own_locks.h"
@@ -37,18 +39,35 @@ int driver_make_cache(struct driver *driver, struct err **err)
 	/* With the rights that the compiler itself would give: others may read it. */
 	for (char *end = path; *end;) {
 		char kept;
+		int failed;
 
 		end += 1 + strcspn(end + 1, "/");
 		kept = *end;
 		*end = '\0';
-		if (mkdir(path, 0777) < 0 && !fs_is_dir(path)) {
-			int failed = errno == EEXIST ? ENOTDIR : errno;
-
-			fs_error(err, failed, "cannot make the folder '%s' of the compile cache",
-				 path);
+		failed = mkdir(path, 0777) < 0 ? errno : 0;
+		if (failed && !fs_is_dir(path)) {
+			fs_error(err, failed == EEXIST ? ENOTDIR : failed,
+				 "cannot make the folder '%s' of the compile cache", path);
 			return err_hint(err, "correct compile.cache_url, or make that folder");
 		}
 		*end = kept;
+	}
+	return 0;
+}
+
+int driver_probe_cache(const struct driver *driver, struct err **err)
+{
+	AUTO(auto_free) char *locks = fs_join(store_url(driver->cache), LOCK_FOLDER);
+	const char *const folders[] = { store_url(driver->cache), locks };
+
+	for (size_t i = 0; i < STK_LENGTH(folders); i++) {
+		if (folders[i][0] != '/' || !fs_is_dir(folders[i]) ||
+		    faccessat(AT_FDCWD, folders[i], W_OK | X_OK, AT_EACCESS) == 0)
+			continue;
+		fs_error(err, errno, "cannot write to the folder '%s' of the compile cache",
+			 folders[i]);
+		return err_hint(err, "make it writable for whom the job runs as, or name another "
+				     "compile.cache_url");
 	}
 	return 0;
 }

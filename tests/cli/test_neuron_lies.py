@@ -122,6 +122,49 @@ def test_a_cache_that_may_not_be_read_is_refused_before_anything_is_paid(job):
     assert "hint:" in result.text or "cure:" in result.text, str(result)
 
 
+def run_without_rights(job, *sets):
+    return job.stoker("run", job.spec_path, *sets, env={"PATH": job.path}, prefix=KEEPER)
+
+
+def test_a_cache_that_may_not_be_written_is_refused_before_phase_1(job):
+    job.cache.mkdir(mode=0o555)
+    result = run_without_rights(job)
+    job.cache.chmod(0o700)
+    assert result.code == 4, str(result)
+    assert str(job.cache) in result.text and "ermission denied" in result.text and "hint:" in result.text, str(result)
+    assert not job.events(kind="attempt.intended")
+    run, = {row["run"] for row in job.events()}
+    assert job.stoker("resume", run, env={"PATH": job.path}).code == 0
+    assert [row[0] for row in phases(job)] == ["precompile", "train"]
+
+
+def test_a_cache_that_may_not_be_made_is_refused_for_what_it_is(job):
+    closed = job.root / "closed"
+    closed.mkdir(mode=0o555)
+    result = run_without_rights(job, "--set", f"compile.cache_url={closed / 'below' / 'cache'}")
+    assert result.code == 4, str(result)
+    assert "ermission denied" in result.text and "o such file" not in result.text, str(result)
+
+
+def test_a_warm_cache_need_not_be_writable(job):
+    job.go()
+    folders = [job.cache, *(path for path in job.cache.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    result = run_without_rights(job)
+    for folder in folders:
+        folder.chmod(0o700)
+    assert result.code == 0, str(result)
+    assert [row[0] for row in phases(job)] == ["train"]
+
+
+def test_a_cache_directory_that_is_not_there_is_no_spec(job):
+    for command in ("ls", "verify", "gc"):
+        result = job.stoker("cache", command, job.root / "none")
+        assert result.code == 4 and "no cache directory" in result.text, str(result)
+    assert job.stoker("cache", "verify", job.root / "none.yaml").code == 3
+
+
 def test_a_graph_that_may_not_be_read_is_not_taken_for_done(job):
     job.go()
     hidden = entries(job)[0]
