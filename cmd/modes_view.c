@@ -134,20 +134,39 @@ static void print_judgement(const json_t *modes)
 			 aot - jit, (aot / jit - 1) * 100, node_seconds(modes, "aot.precompile"));
 }
 
+/* A start that was called warm and was not would belittle what precompiling saves. */
+static void print_late(const json_t *aot)
+{
+	int64_t late = js_int(aot, "late_graphs", 0);
+
+	if (late > 0)
+		out_line(
+			"      run %s was no warm start: its training compiled %lld graph%s that "
+			"phase 1 did not reach; raise compile.max_steps (or what your script needs "
+			"in compile.overrides) and measure again with an empty compile.cache_url",
+			js_str(aot, "run"), (long long)late, late == 1 ? "" : "s");
+}
+
+static const char *aot_name(const json_t *aot)
+{
+	return js_int(aot, "late_graphs", 0) > 0 ? "precompile and a start with late graphs"
+						 : "precompile and warm start";
+}
+
 void print_modes(const json_t *modes)
 {
 	const json_t *ratio = json_object_get(modes, "ratio");
+	const json_t *aot = json_object_get(modes, "aot");
 
 	if (json_object_size(ratio) == 0)
 		return;
-	out_line(
-		"modes:      cold JIT (run %s) against precompile and warm start (run %s), one run "
-		"of each, in node-seconds",
-		js_str(json_object_get(modes, "jit"), "run"),
-		js_str(json_object_get(modes, "aot"), "run"));
+	out_line("modes:      cold JIT (run %s) against %s (run %s), one run of each, in "
+		 "node-seconds",
+		 js_str(json_object_get(modes, "jit"), "run"), aot_name(aot), js_str(aot, "run"));
 	print_point(modes, "start");
 	print_point(modes, "end");
 	print_judgement(modes);
+	print_late(aot);
 }
 
 void print_modes_or_advice(const json_t *modes)
@@ -155,13 +174,13 @@ void print_modes_or_advice(const json_t *modes)
 	const json_t *jit = json_object_get(modes, "jit"), *aot = json_object_get(modes, "aot");
 
 	print_modes(modes);
-	if (aot && !jit)
+	if (aot && !jit) {
 		out_line(
-			"modes:      precompile and warm start took %.1f node-seconds (run %s); to "
-			"compare, run once with --set compile.mode=jit and an empty "
-			"compile.cache_url",
-			node_seconds(modes, "aot.end"), js_str(aot, "run"));
-	else if (jit && !aot)
+			"modes:      %s took %.1f node-seconds (run %s); to compare, run once with "
+			"--set compile.mode=jit and an empty compile.cache_url",
+			aot_name(aot), node_seconds(modes, "aot.end"), js_str(aot, "run"));
+		print_late(aot);
+	} else if (jit && !aot)
 		out_line(
 			"modes:      a cold JIT start took %.1f node-seconds (run %s); to compare, "
 			"run once with --set compile.mode=aot and an empty compile.cache_url",

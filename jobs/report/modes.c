@@ -22,6 +22,7 @@ struct mode_run {
 	bool compiles, succeeded, complete, taken_over;
 	struct span spans[PHASE_COUNT];
 	int64_t verified_at;
+	int64_t late_graphs; /* of mode aot: that the training compiled, before or after that */
 	double late_seconds; /* of graphs that the training compiled after its first step */
 	/* by phase 1 or, of mode jit, by the training: of distinct graphs */
 	int64_t graphs, hits;
@@ -130,8 +131,10 @@ static void on_jit(struct mode_run *run, const struct event *ev)
 	json_array_foreach (EVENT_HAS(ev, late) ? ev->late : NULL, i, row)
 		if (json_object_get(row, "after_step"))
 			run->late_seconds += js_real(row, "seconds", 0);
-	if (run->mode != MODE_JIT)
+	if (run->mode != MODE_JIT) {
+		run->late_graphs = ev->graphs;
 		return;
+	}
 	run->graphs = ev->graphs;
 	run->hits = EVENT_HAS(ev, hits) ? ev->hits : 1;
 }
@@ -286,6 +289,8 @@ static json_t *run_json(const struct mode_run *run)
 		js_put(object, "precompile", figure_json(run, precompile_of(run)));
 		js_put(object, "verify_seconds", json_real(verify_seconds(run)));
 	}
+	if (run->late_graphs > 0)
+		js_put(object, "late_graphs", json_integer(run->late_graphs));
 	if (run->spans[PHASE_TRAIN].first_step >= 0) {
 		json_t *start = figure_json(run, start_of(run));
 

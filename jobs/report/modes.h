@@ -51,7 +51,8 @@ bool mode_run_measures(const struct mode_run *run, enum mode *ret);
 bool mode_runs_match(const struct mode_run *jit, const struct mode_run *aot);
 
 /* {"jit": {"run","graphs","nodes","start":FIGURE,"end":FIGURE}, "aot": {the same
- * and "precompile":FIGURE,"verify_seconds"}, "ratio": {"start","end"}, "pays",
+ * and "precompile":FIGURE,"verify_seconds","late_graphs": that phase 1 missed and the
+ * training compiled, absent: none; then it was no warm start}, "ratio": {"start","end"}, "pays",
  * "judged_by": "start"|"end"}, a new reference. FIGURE is {"step","seconds",
  * "node_seconds","cost"}, a start also has "late_seconds". A ratio is jit through aot,
  * above 1 where precompiling saves; "pays" judges by that of the start, or where there

@@ -122,6 +122,26 @@ def step(number, args):
     assert start["late_seconds"] == pytest.approx(late[0]["seconds"])
 
 
+def test_a_start_with_late_graphs_is_not_called_warm(job):
+    job.prepare(0, 0)
+    job.extra("""
+import __main__
+
+
+def step(number, args):
+    if number in (8, 9):
+        __main__.compile_graph(f"late_{number}", "float32[3]")
+""")
+    job.run("--id", "ahead")
+    alone = job.ok("plan", job.spec_path).out
+    job.jit("cold")
+    both = job.ok("plan", job.spec_path).out
+    assert job.plan()["modes"]["aot"]["late_graphs"] == 2
+    for said in alone, both:
+        assert "warm start (" not in said and "warm start took" not in said, said
+        assert "compiled 2 graphs that phase 1 did not reach; raise compile.max_steps" in said, said
+
+
 def test_a_start_that_was_not_cold_measures_nothing(job):
     job.prepare(0.1, 0.1)
     job.run("--id", "ahead")

@@ -22,6 +22,7 @@ struct deed {
 	int64_t from, first, to;                             /* of the training */
 	int64_t first_step, last_step;
 	int64_t graphs, hits;
+	int64_t missed;   /* graphs that phase 1 did not reach */
 	double late;      /* seconds of one graph that was compiled after the first step */
 	int64_t attempts; /* of the training */
 	int64_t epoch;
@@ -95,7 +96,7 @@ static void add_attempt(struct mode_run *run, const struct deed *deed, enum phas
 		if (deed->last_step >= 0)
 			EVENT_SET(&ev, step, deed->last_step);
 		add(run, &ev, EV_TRAIN_PROGRESS, to);
-		EVENT_SET(&ev, graphs, deed->jit ? deed->graphs : 0);
+		EVENT_SET(&ev, graphs, deed->jit ? deed->graphs : deed->missed);
 		EVENT_SET(&ev, hits, deed->jit ? deed->hits : 7);
 		EVENT_SET(&ev, late, late);
 		add(run, &ev, EV_JIT_COMPILED, to);
@@ -176,6 +177,19 @@ static void node_seconds_of_each_phase_on_its_own_nodes_are_compared(void **stat
 	assert_true(figure(modes, "aot.end", "seconds") == 40 + 2 + 90);
 	assert_true(figure(modes, "ratio", "start") == 2);
 	assert_true(js_bool(modes, "pays", false));
+}
+
+static void a_start_that_was_not_all_warm_is_called_so(void **state)
+{
+	struct deed late = aot_deed;
+	json_auto_t *modes = NULL, *warm = compared(&jit_deed, &aot_deed);
+
+	(void)state;
+	late.missed = 3;
+	modes = compared(&jit_deed, &late);
+	assert_int_equal(js_int(json_object_get(modes, "aot"), "late_graphs", 0), 3);
+	assert_null(js_path(modes, "jit.late_graphs"));
+	assert_null(js_path(warm, "aot.late_graphs"));
 }
 
 static void a_known_price_makes_it_a_cost(void **state)
@@ -328,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(node_seconds_of_each_phase_on_its_own_nodes_are_compared),
+		cmocka_unit_test(a_start_that_was_not_all_warm_is_called_so),
 		cmocka_unit_test(a_known_price_makes_it_a_cost),
 		cmocka_unit_test(it_is_judged_by_the_start_and_what_was_compiled_later),
 		cmocka_unit_test(without_steps_it_is_judged_by_the_end),
