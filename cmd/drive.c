@@ -175,7 +175,9 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	if (!foreground.shown && drive_replay(journal, run, err) < 0)
 		return -1;
 	if (exit_code == EXIT_DETACHED) {
-		out_note("detached: the job runs on; 'stoker resume %s' takes the run up", run);
+		out_note("detached: a job that is under way runs on; 'stoker resume %s' takes the "
+			 "run up",
+			 run);
 		return EXIT_DETACHED;
 	}
 	return drive_outcome(journal, run, err) < 0 ? -1 : (int)exit_code;

@@ -179,7 +179,8 @@ static void note_taken(struct key_claim *claim, const struct there *there)
 	if (!there->object || is_ours(claim, there))
 		return;
 	if (!is_held(there))
-		claim->taken = mem_format("run %.255s has given its claim up", run ? run : "?");
+		claim->taken = mem_format("run %.255s, which had it last, is done with it",
+					  run ? run : "?");
 	else
 		claim->taken = mem_format("run %.255s has not renewed its claim for %lld s",
 					  run ? run : "?", (long long)(claim->watched_ms / 1000));

@@ -18,6 +18,15 @@ static void request_stop(struct driver *driver)
 		driver_wake(driver);
 }
 
+/* A run that waits for another one, or for its next attempt, has none. */
+static bool has_job(const struct driver *driver)
+{
+	enum attempt_state state = driver->flow.attempt_state;
+
+	return (driver->flow.state == FLOW_PRECOMPILE || driver->flow.state == FLOW_TRAIN) &&
+	       state != ATTEMPT_NONE && state != ATTEMPT_FAILED && state != ATTEMPT_BACKOFF;
+}
+
 static void on_readable(void *arg);
 
 static void obey(struct driver *driver, enum interrupt what)
@@ -28,7 +37,10 @@ static void obey(struct driver *driver, enum interrupt what)
 	}
 	switch (what) {
 	case INTERRUPT_DETACH:
-		driver_leave(driver, "interrupted: the job runs on", EXIT_DETACHED);
+		driver_leave(driver,
+			     has_job(driver) ? "interrupted: the job runs on"
+					     : "interrupted: no job is under way",
+			     EXIT_DETACHED);
 		break;
 	case INTERRUPT_STOP:
 		request_stop(driver);

@@ -90,9 +90,23 @@ def test_where_the_first_does_not_finish_one_of_the_others_goes_on(runs, tmp_pat
     assert [driver.wait() for driver in following] == [0, 0], second.story() + third.story()
     assert sorted(map(phases, (second, third))) == [["precompile", "train"], ["train"]], \
         second.story() + third.story()
-    word = "given its claim up" if how == "stopped" else "not renewed its claim"
+    word = "is done with it" if how == "stopped" else "not renewed its claim"
     reasons = [row["reason"] for run in (second, third) for row in run.events("cache.claimed") if "reason" in row]
     assert len(reasons) == 1 and word in reasons[0], reasons
+
+
+def test_who_only_waits_has_no_job_to_leave_behind(runs):
+    first, second = runs(2)
+    leading = begun(first)
+    following = waiting(second)
+    following.process.terminate()
+    assert following.wait() == 8, second.story()
+    assert second.events("driver.left")[-1]["reason"] == "interrupted: no job is under way", second.story()
+    assert "the job runs on" not in following.err(), second.story()
+    again = second.resume()
+    first.release()
+    assert leading.wait() == again.wait() == 0, second.story()
+    assert phases(second) == ["train"], second.story()
 
 
 def test_the_job_keeps_the_claim_when_its_driver_is_dead(runs, tmp_path):
