@@ -240,7 +240,8 @@ static struct words neuron_writer(const char *path, const char **ret_package)
 	size_t len = end ? (size_t)(end - path) : 0, word = strlen(PLACE_WORD);
 
 	*ret_package = "neuronx-cc";
-	if (!neuron_is_place(path, len))
+	/* One of 0.… is that of a compiler which could not tell its own. */
+	if (!neuron_is_place(path, len) || path[word] == '0')
 		return (struct words){ 0 };
 	return (struct words){ path + word, len - word };
 }
