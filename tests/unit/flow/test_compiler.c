@@ -1,4 +1,5 @@
 /* A training that would meet another compiler than the one that filled the cache. */
+#include "jobs/flow/rules.h"
 #include "tests/unit/flow/story.h"
 
 static struct event refused(int64_t attempt, const char *pair)
@@ -97,6 +98,23 @@ static void without_a_phase_1_there_is_nothing_to_fill(void **state)
 	assert_int_equal(s.flow.attempt_state, ATTEMPT_BACKOFF);
 }
 
+static void the_training_rests_on_the_lock_that_was_written_or_found(void **state)
+{
+	struct flow flow = { 0 };
+	struct event found = checked(CACHE_WARM), proved = verified(1, true, NULL);
+
+	(void)state;
+	EVENT_SET_STR(&found, graph_key, "planned");
+	note_cache(&flow, &found);
+	assert_string_equal(flow.lock_key, "planned");
+	EVENT_SET_STR(&proved, graph_key, "of another compiler");
+	note_verdict(&flow, &proved);
+	assert_string_equal(flow.lock_key, "of another compiler");
+	proved = verified(1, true, NULL); /* as journals of older versions have it */
+	note_verdict(&flow, &proved);
+	assert_string_equal(flow.lock_key, "");
+}
+
 static void a_failure_of_the_compiler_alone_is_a_failure(void **state)
 {
 	struct flow_policy policy = story_policy();
@@ -116,6 +134,7 @@ int main(void)
 		cmocka_unit_test(for_one_difference_it_runs_again_once_and_for_another_one_too),
 		cmocka_unit_test(a_stop_comes_first),
 		cmocka_unit_test(without_a_phase_1_there_is_nothing_to_fill),
+		cmocka_unit_test(the_training_rests_on_the_lock_that_was_written_or_found),
 		cmocka_unit_test(a_failure_of_the_compiler_alone_is_a_failure),
 	};
 
