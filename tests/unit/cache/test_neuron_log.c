@@ -556,26 +556,9 @@ static void huge_lines_are_read_in_bounded_time(void **state)
 	}
 }
 
-static void only_what_was_compiled_to_its_end_is_made(void **state)
-{
-	AUTO(book_freep)
-	struct graph_book *book = neuron_book_of(N_MISS(MOD_A) N_DONE(MOD_A) N_MISS(MOD_B) N_FAILED(
-		MOD_B, "no") N_MISS(MOD_C) N_HIT(MOD_D));
-	struct book_counts counts;
-
-	(void)state;
-	book_counts(book, &counts);
-	assert_int_equal(counts.misses, 3);
-	assert_int_equal(counts.made, 1);
-	assert_true(book_find(book, MOD_C)->compiling);
-	assert_false(book_find(book, MOD_A)->compiling);
-	assert_false(book_find(book, MOD_B)->compiling);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_was_compiled_to_its_end_is_made),
 		cmocka_unit_test(every_message_gives_its_parts),
 		cmocka_unit_test(details_of_messages_are_read),
 		cmocka_unit_test(time_stamps_of_all_generations_are_read),

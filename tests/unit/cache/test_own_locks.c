@@ -133,9 +133,26 @@ static void a_graph_that_is_done_is_not_looked_at(void **state)
 	assert_true(has_part(*state, MOD_A, "model.done"));
 }
 
+static void only_what_was_compiled_to_its_end_is_made(void **state)
+{
+	AUTO(book_freep)
+	struct graph_book *book = neuron_book_of(N_MISS(MOD_A) N_DONE(MOD_A) N_MISS(MOD_B) N_FAILED(
+		MOD_B, "no") N_MISS(MOD_C) N_HIT(MOD_D));
+	struct book_counts counts;
+
+	(void)state;
+	book_counts(book, &counts);
+	assert_int_equal(counts.misses, 3);
+	assert_int_equal(counts.made, 1);
+	assert_true(book_find(book, MOD_C)->compiling);
+	assert_false(book_find(book, MOD_A)->compiling);
+	assert_false(book_find(book, MOD_B)->compiling);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_was_compiled_to_its_end_is_made),
 		test_in_scratch(the_lock_of_a_graph_that_was_being_compiled_goes),
 		test_in_scratch(that_a_graph_was_extracted_proves_nothing),
 		test_in_scratch(a_compiler_that_has_ended_holds_nothing),

@@ -1,0 +1,30 @@
+/* The bins by name, and what tells that time belongs there: see ledger.h. */
+#include "jobs/flow/ledger.h"
+
+const struct ledger_row ledger_rows[BIN_COUNT] = {
+	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed; cache.waiting to "
+				 "cache.claimed or cache.checked" },
+	[BIN_PROVISION] = { "provision", "the engine's word before attempt.claimed" },
+	[BIN_PULL] = { "pull", "the engine's word before attempt.claimed" },
+	[BIN_SETUP] = { "setup", "attempt.claimed to the first step of a fresh training, "
+				 "or to attempt.started" },
+	[BIN_HEALTH] = { "health", "the agent's word before attempt.started" },
+	[BIN_PRECOMPILE] = { "precompile", "attempt.started to attempt.ended of precompile" },
+	[BIN_VERIFY] = { "verify", "before cache.checked; attempt.ended to cache.verified" },
+	[BIN_RESTORE] = { "restore", "before checkpoint.chosen; attempt.started to the first "
+				     "step of a resumed training" },
+	[BIN_STEPS] = { "steps", "train.progress with a larger step; a training that ended well" },
+	[BIN_JIT] = { "jit", "the seconds of jit.compiled" },
+	[BIN_CHECKPOINT] = { "checkpoint", "the seconds of checkpoint.complete, as far as they "
+					   "slowed the steps; a request or limit.reached "
+					   "to attempt.ended of a training" },
+	[BIN_REPLAYED] = { "replayed",
+			   "train.progress of steps that an attempt before had reached" },
+	[BIN_HANG] = { "hang", "the hang of attempt.ended" },
+	[BIN_BACKOFF] = { "backoff", "attempt.ended to attempt.intended" },
+	[BIN_EVALUATE] = { "evaluate", "attempt.started to attempt.ended of evaluate" },
+	[BIN_INFER] = { "infer", "attempt.started to attempt.ended of infer" },
+	[BIN_IDLE] = { "idle", "driver.left, or the newest event, to driver.took_over, while no "
+			       "attempt was under way" },
+	[BIN_UNKNOWN] = { "unknown", "nothing tells" },
+};
