@@ -18,12 +18,17 @@ def entries(job):
 
 # --- entries ---
 
-def test_a_compiled_graph_of_5_bytes_is_a_failure(job, neuron, tmp_path):
-    """What an earlier run has left: marked by its log alone, replayed until somebody
-    asks for another try."""
+def test_a_compiled_graph_of_5_bytes_is_a_failure(job, neuron):
+    """What somebody has left: marked by its log alone, replayed until somebody asks for
+    another try. A run of our own takes it away again."""
     neuron.set(STANDIN_FAIL_GRAPHS="train_step", STANDIN_FAILED_NEFF_BYTES=5)
     job.go(code=1)
-    assert [path.stat().st_size for path in job.cache.rglob("model.neff") if path.stat().st_size < 1024] == [5]
+    removed, = job.events(kind="cache.repaired")[0]["removed"]
+    assert [key.rsplit("/", 1)[1] for key in removed["keys"]] == ["model.neff", "model.log"], removed
+    assert removed["state"] == "failed", removed
+    folder = job.cache / removed["graph"]
+    (folder / "model.neff").write_bytes(b"12345")
+    (folder / "model.log").write_text("Failed compilation: [NCC_EVRF001] stand-in")
     neuron.set(STANDIN_FAIL_GRAPHS=None)
     job.go()
     said = verdict(job)
