@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/base/text.h"
 #include "jobs/cache/own_locks.h"
 #include "jobs/cache/verdict.h"
 #include "jobs/run/driver_inside.h"
@@ -269,12 +270,28 @@ static char *verdict_summary(const struct cache_verdict *verdict, const struct b
 			  js_str(first, "what"));
 }
 
+/* What to do; a lock may be left of the run that had the claim before. Whoever takes that
+ * run up knows its locks from others. Its name is somebody else's text. */
+static char *verdict_cure(const struct driver *driver, const struct cache_verdict *verdict)
+{
+	const char *before = driver->key.holder;
+
+	if (verdict->complete || verdict->locked == 0 || !before || !run_id_valid(before) ||
+	    strcmp(before, driver->run) == 0)
+		return verdict->hint ? mem_copy(verdict->hint) : NULL;
+	return mem_format(
+		"run %s had the claim on these graphs before: if it is dead, 'stoker stop "
+		"%s' clears the locks that it left%s%s",
+		before, before, verdict->hint ? "; else " : "", verdict->hint ? verdict->hint : "");
+}
+
 static int record_verdict(struct driver *driver, const struct cache_verdict *verdict,
 			  const char *graph_key, struct err **err)
 {
 	struct event ev = { .kind = EV_CACHE_VERIFIED };
 	struct book_counts counts;
 	AUTO(auto_free) char *summary = NULL;
+	AUTO(auto_free) char *cure = verdict_cure(driver, verdict);
 
 	book_counts(watch_book(driver), &counts);
 	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
@@ -293,7 +310,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 		EVENT_SET(&ev, action, ACTION_STOP);
 	summary = verdict_summary(verdict, &counts);
 	EVENT_SET_STR(&ev, reason, summary);
-	EVENT_SET_STR(&ev, hint, verdict->hint);
+	EVENT_SET_STR(&ev, hint, cure);
 	return driver_record(driver, &ev, err);
 }
 

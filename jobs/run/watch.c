@@ -501,8 +501,10 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 		if (js_int(report, "ended", 0) > ended_ms)
 			ended_ms = js_int(report, "ended", 0);
 	}
+	/* The log of what was killed has its word on each graph that it held, so it held them
+	 * before its last sign of life; what is newer may be another run's. */
 	if (status->silent)
-		ended_ms = utc_now().ms;
+		ended_ms = status->last_seen.ms;
 	return driver_clear_own_locks(watch->driver, began_ms, ended_ms, err);
 }
 

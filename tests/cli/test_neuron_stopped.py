@@ -1,6 +1,7 @@
 """What a phase 1 leaves in the cache that did not come to its end, and what its graphs that
 failed look like, from the outside."""
 
+import json
 import os
 import signal
 import time
@@ -94,26 +95,49 @@ def test_each_attempt_that_runs_out_of_time_takes_its_locks_along(job, neuron):
     runs_in_one_go(job)
 
 
-def agents(job):
+def processes(job, what="cmdline"):
+    """Of this test, by their command line or by what they were given as environment."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+            words = open(f"/proc/{pid}/{what}", "rb").read().split(b"\0")
         except OSError:
             continue
-        if any(word.endswith(b"stoker-node") for word in words) and str(job.root).encode() in b" ".join(words):
-            yield int(pid)
+        if int(pid) != os.getpid() and str(job.root).encode() in b" ".join(words):
+            yield int(pid), words
+
+
+def agents(job):
+    return [pid for pid, words in processes(job) if any(word.endswith(b"stoker-node") for word in words)]
 
 
 def test_who_takes_up_a_run_whose_agent_was_killed_clears_its_locks(job, compiling):
     compiling.kill()
     compiling.communicate()
-    killed = list(agents(job))
+    killed = agents(job)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     assert killed and locks(job)
     job.ok("resume", "first", env={"PATH": job.path})
     assert len(repaired(job, "first")) == 1 and locks(job) == []
     assert job.events("first", "cache.verified")[-1]["complete"]
+
+
+def test_who_meets_the_locks_of_a_killed_run_is_told_how_to_clear_them(job, compiling):
+    """Nobody but that run knows which are its own, and whether it is dead."""
+    compiling.kill()
+    compiling.communicate()
+    for pid in agents(job) + [pid for pid, _ in processes(job, "environ")]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    claim, = job.cache.glob("stoker/claims/*.json")
+    claim.write_text(json.dumps(json.loads(claim.read_text()) | {"valid_ms": 1000}))
+    result = job.go(code=5)
+    assert locks(job) and "'stoker stop first'" in job.status()["hint"], result
+    job.ok("stop", "first")
+    assert len(repaired(job, "first")) == 1 and locks(job) == []
+    job.go()
 
 
 def test_all_locks_of_a_run_are_named_in_one_command(job):
