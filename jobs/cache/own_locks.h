@@ -28,8 +28,8 @@ struct own_locks {
 	const struct compile_kind *kind;
 	struct store *store;           /* the cache */
 	const struct graph_book *book; /* the attempt's logs, read to their end */
-	/* From when until when its command ran, UTC in ms; 0: not known, and then nothing
-	 * is removed. */
+	/* From when until when its command ran, UTC in ms by its machine's clock: to its last
+	 * sign of life where it was killed. 0: not known, and then nothing is removed. */
 	int64_t began_ms, ended_ms;
 };
 
