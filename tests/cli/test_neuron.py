@@ -226,6 +226,19 @@ def test_entries_of_another_compiler_than_the_key_names_are_no_proof(job, neuron
     assert OLD in words and NEW in words, words
 
 
+def test_graphs_of_two_compilers_are_not_complete(job):
+    """One was found where another version had put it."""
+    folder = plant.entry(job.cache, "4711+e30acd3a", f"neuronxcc-{NEW}", neff=bytes(20000), done=b"")
+    script = job.source / "train.py"
+    script.write_text(f"import os\nif os.environ['STOKER_PHASE'] == 'precompile':\n"
+                      f"    print('Using a cached neff at {folder}/model.neff', flush=True)\n" + script.read_text())
+    result = job.go(code=5)
+    assert phases(job) == [("precompile", "none"), ("precompile", "none")]
+    assert "it was replaced while phase 1 ran" in verdict(job)["reason"], verdict(job)
+    assert "leave the compiler as it is" in result.text, str(result)
+    assert not list(job.cache.glob("stoker/*.json"))
+
+
 def test_another_compiler_in_training_is_cold_not_late(job, neuron):
     """What is replaced while phase 1 runs is nothing that entries tell of."""
     package, = neuron.packages.glob("torch_neuronx-*")
