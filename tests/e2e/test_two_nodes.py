@@ -49,7 +49,7 @@ def rank_of(run, rank):
 
 def test_one_killed_takes_all_down_and_the_run_resumes(job):
     env = cli.environment(STOKER_STATE=str(job.state), HOME=str(job.root))
-    slow = ("--set", "hyperparameters.max_steps=200")
+    slow = ("--set", "hyperparameters.max_steps=600")  # so that steps are left when it is killed
     process = cli.start("run", job.spec, *TWO, *slow, "--id", "hurt", env=env, cwd=job.root)
     try:
         deadline = time.monotonic() + 240
