@@ -2,27 +2,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/crew.h"
 #include "jobs/base/fs.h"
 #include "jobs/source/archive.h"
 #include "jobs/source/tree.h"
 
-#define READ_BYTES   ((size_t)256 << 10)
-#define THREADS_MAX  8
-#define FILES_A_TURN 16 /* taken at a time, so threads seldom meet */
-#define FILES_ALONE  64 /* so few are faster without threads */
+#define READ_BYTES ((size_t)256 << 10)
 
 /* What a file can be wrong with, beside errno. */
 enum { WRONG_TYPE = -1, LEAVES_TREE = -2 };
 
 struct hashing {
 	struct tree *tree;
-	atomic_size_t next;         /* file that nobody has taken */
 	atomic_uint_fast64_t bytes; /* of all files seen so far */
 	atomic_bool stop;           /* someone failed, or it is too much */
 	int *wrong;                 /* per file: errno, WRONG_* or 0 */
@@ -81,17 +76,14 @@ static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
 	return 0;
 }
 
-static void *hash_some(void *arg)
+static void hash_some(struct crew *crew, void *arg)
 {
 	struct hashing *h = arg;
 	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
+	size_t i, end;
 
-	while (!atomic_load(&h->stop)) {
-		size_t from = atomic_fetch_add(&h->next, FILES_A_TURN);
-
-		if (from >= h->tree->count)
-			break;
-		for (size_t i = from; i < from + FILES_A_TURN && i < h->tree->count; i++) {
+	while (!atomic_load(&h->stop) && crew_take(crew, &i, &end))
+		for (; i < end; i++) {
 			struct tree_file *file = &h->tree->files[i];
 
 			h->wrong[i] = S_ISLNK(file->mode) ? read_link(h, file)
@@ -99,19 +91,6 @@ static void *hash_some(void *arg)
 			if (h->wrong[i] || atomic_load(&h->bytes) > ARCHIVE_BYTES_MAX)
 				atomic_store(&h->stop, true);
 		}
-	}
-	return NULL;
-}
-
-static size_t thread_count(size_t files)
-{
-	cpu_set_t cpus;
-	int count;
-
-	if (files < FILES_ALONE || sched_getaffinity(0, sizeof cpus, &cpus) < 0)
-		return 1;
-	count = CPU_COUNT(&cpus);
-	return count > THREADS_MAX ? THREADS_MAX : (size_t)count;
 }
 
 static int report(const struct hashing *h, struct err **err)
@@ -147,13 +126,7 @@ int tree_hash(struct tree *tree, struct err **err)
 {
 	AUTO(auto_free) int *wrong = mem_zero(tree->count + 1, sizeof *wrong);
 	struct hashing h = { .tree = tree, .wrong = wrong };
-	size_t wanted = thread_count(tree->count), started = 0;
-	pthread_t threads[THREADS_MAX];
 
-	while (started + 1 < wanted && pthread_create(&threads[started], NULL, hash_some, &h) == 0)
-		started++;
-	hash_some(&h); /* this thread is one of them */
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
+	crew_run(tree->count, hash_some, &h);
 	return report(&h, err);
 }
