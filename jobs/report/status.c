@@ -272,8 +272,8 @@ static void end_cache_wait(struct status *status)
 	free(TAKE(status->waits));
 }
 
-/* The listing knows better than the logs what was compiled. */
-static void on_proved_graphs(struct status *status, const struct event *ev)
+/* As far as it is known: by the logs, and in the end by the listing, which knows better. */
+static json_t *put_graphs(struct status *status, const struct event *ev)
 {
 	json_t *graphs = section(status, "graphs");
 
@@ -281,6 +281,7 @@ static void on_proved_graphs(struct status *status, const struct event *ev)
 	put_int(graphs, ev, EVF_hits, "hits");
 	put_int(graphs, ev, EVF_compiled, "compiled");
 	put_int(graphs, ev, EVF_failed, "failed");
+	return graphs;
 }
 
 static void on_verified(struct status *status, const struct event *ev)
@@ -296,19 +297,15 @@ static void on_verified(struct status *status, const struct event *ev)
 	put_int(cache, ev, EVF_locked, "locked");
 	put_int(cache, ev, EVF_missing, "missing");
 	put_text(cache, ev, EVF_reason);
-	on_proved_graphs(status, ev);
+	put_graphs(status, ev);
 	if (EVENT_HAS(ev, sources))
 		js_put(cache, "sources", json_incref(ev->sources));
 }
 
 static void on_compile_progress(struct status *status, const struct event *ev)
 {
-	json_t *graphs = section(status, "graphs");
+	json_t *graphs = put_graphs(status, ev);
 
-	put_int(graphs, ev, EVF_graphs, "named");
-	put_int(graphs, ev, EVF_hits, "hits");
-	put_int(graphs, ev, EVF_compiled, "compiled");
-	put_int(graphs, ev, EVF_failed, "failed");
 	if (EVENT_HAS(ev, seconds))
 		js_put(graphs, "seconds", json_real(ev->seconds));
 }
