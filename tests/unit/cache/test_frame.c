@@ -7,20 +7,35 @@
 
 #include "jobs/cache/frame.h"
 
-static enum entry_state state_of(const char *dir, const void *bytes, size_t len)
+static enum entry_state inspect(const char *dir, const void *bytes, size_t len,
+				const char **ret_why)
 {
 	AUTO(auto_free) char *path = fs_join(dir, "x");
 	enum entry_state state = ENTRY_STATES;
-	const char *why = NULL;
 	int fd;
 
 	write_file(dir, "x", bytes, len);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(frame_inspect(fd, &state, &why), 0);
+	assert_int_equal(frame_inspect(fd, &state, ret_why), 0);
 	close(fd);
-	assert_int_equal(state == ENTRY_DONE, why == NULL);
+	assert_int_equal(state == ENTRY_DONE, *ret_why == NULL);
 	return state;
+}
+
+static enum entry_state state_of(const char *dir, const void *bytes, size_t len)
+{
+	const char *why = NULL;
+
+	return inspect(dir, bytes, len, &why);
+}
+
+static const char *why_of(const char *dir, const void *bytes, size_t len)
+{
+	const char *why = NULL;
+
+	inspect(dir, bytes, len, &why);
+	return why ? why : "nothing";
 }
 
 static void real_entries_are_whole(void **state)
@@ -130,20 +145,6 @@ static void streams_of_any_size_are_proved_by_their_checksum(void **state)
 		sb_adds(&stream, "junk");
 		assert_int_equal(state_of(*state, stream.text, stream.len), ENTRY_DONE);
 	}
-}
-
-static const char *why_of(const char *dir, const void *bytes, size_t len)
-{
-	AUTO(auto_free) char *path = fs_join(dir, "x");
-	enum entry_state state = ENTRY_STATES;
-	const char *why = NULL;
-	int fd;
-
-	write_file(dir, "x", bytes, len);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	frame_inspect(fd, &state, &why);
-	close(fd);
-	return why ? why : "nothing";
 }
 
 static void a_cut_is_told_from_damage(void **state)
