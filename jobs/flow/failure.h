@@ -11,10 +11,13 @@
  *   of it.
  * - Advice is no evidence: "may be caused by", "please set" and warnings never
  *   decide.
- * - An exception that no row knows is the program's own mistake, unless one that it
- *   is chained to is known, or its words speak of something else (FAILURE_WORDS).
+ * - An exception that no row knows, nor one that it is chained to, is judged by its
+ *   words (failure_words.c); one that Python raises by itself, such as TypeError, is a
+ *   mistake in the code unless they speak strongly for something else.
  * - Where nothing is known at all, an exception among the last lines counts without a
- *   traceback, and then the words of the last line that speaks of an error.
+ *   traceback, then the last line that speaks of an error with those around it, then
+ *   the last lines and the engine's words. The less is known, the more must speak for
+ *   a verdict that stops the run.
  * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
  *   traceback in its log: then only rows that say so count.
  *

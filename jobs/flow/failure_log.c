@@ -15,7 +15,9 @@
 #define MESSAGE_LINES 8  /* of an exception, behind its first one */
 #define LAST_LINES    20 /* in which an exception without a traceback counts */
 #define GUESS_AFTER   2  /* lines of an exception's message that help to guess its class */
-/* See struct failure_text. */
+/* See struct failure_text. Chosen by trial over the corpus: three times the lead would
+ * have spared two transient failures of 1553 texts the stop, and lost 18 right verdicts. A
+ * log in which nobody complains is mostly one that was cut off. */
 #define PRESUMED_MISTAKE  9
 #define LEAD_OF_MISTAKE   (-18)
 #define LEAD_OF_EXCEPTION 2

@@ -92,6 +92,28 @@ static void an_assertion_is_known_by_what_it_asks_for(void **state)
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
 }
 
+/* Found by halving, and weighed by the letter for each class. */
+static void learnt_words_are_in_order_and_have_all_their_weights(void **state)
+{
+	static const struct {
+		const char *text, *weights;
+	} words[] = {
+#define WORD(text, weights) { text, weights },
+#include "jobs/flow/failure_words.def"
+#undef WORD
+	};
+	static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+	(void)state;
+	assert_string_equal(words[0].text, "");
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		assert_true(i == 0 || strcmp(words[i - 1].text, words[i].text) < 0);
+		assert_int_equal(strspn(words[i].text, letters + 27), strlen(words[i].text));
+		assert_int_equal(strlen(words[i].weights), 12);
+		assert_int_equal(strspn(words[i].weights, letters), 12);
+	}
+}
+
 /* Words of one letter and of none, capitals and lines without an end. */
 static void any_bytes_have_words(void **state)
 {
@@ -115,6 +137,7 @@ int main(void)
 		cmocka_unit_test(words_count_where_no_row_knows_the_text),
 		cmocka_unit_test(a_plain_mistake_is_the_codes_whatever_it_says),
 		cmocka_unit_test(an_assertion_is_known_by_what_it_asks_for),
+		cmocka_unit_test(learnt_words_are_in_order_and_have_all_their_weights),
 		cmocka_unit_test(any_bytes_have_words),
 	};
 
