@@ -64,6 +64,7 @@ libgit2-dev         library libgit2
 libssl-dev          library libcrypto
 zlib1g-dev          library zlib
 libdeflate-dev      library libdeflate
+libcurl4-openssl-dev library libcurl
 python3             have python3
 python3-venv        find_python
 '

@@ -150,6 +150,15 @@ struct flow {
 	bool leaving; /* this driver gives up looking; the run goes on with the next one */
 	enum run_limit limit;
 	struct utc drain_until;
+	/* What the newest step forecasts: the time left at its pace, the limit that would
+	 * be reached before, and how often in a row it was so. `told`: the limits of which
+	 * that was said, a bit each. */
+	struct {
+		int64_t left_ms;
+		enum run_limit limit;
+		int64_t times;
+		unsigned told;
+	} forecast;
 	char stop_reason[256];
 	/* Newest checkpoint of this run's training that is known to be complete; step -1:
 	 * none. `chosen`: it was proved for the attempt that comes next. Only those with

@@ -159,3 +159,60 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 		break;
 	}
 }
+
+/* How long after the deadline a training ends that goes on for so long; not positive:
+ * before it, or there is none. */
+static int64_t late_ms(const struct flow *flow, struct utc now, int64_t left_ms)
+{
+	int64_t deadline_ms = flow->policy.deadline_ms;
+
+	if (deadline_ms <= 0 || deadline_ms > INT64_MAX - flow->created.ms)
+		return 0;
+	return left_ms - (flow->created.ms + deadline_ms - now.ms);
+}
+
+static double cost_at_end(const struct flow *flow, struct utc now, int64_t left_ms)
+{
+	return flow_cost(flow, now) + (double)left_ms * flow->policy.price_per_ms;
+}
+
+static bool was_told(const struct flow *flow, enum run_limit limit)
+{
+	return (flow->forecast.told >> limit & 1) != 0;
+}
+
+enum run_limit limit_forecast(const struct flow *flow, struct utc now, int64_t left_ms)
+{
+	if (!was_told(flow, LIMIT_DEADLINE) && late_ms(flow, now, left_ms) > 0)
+		return LIMIT_DEADLINE;
+	if (!was_told(flow, LIMIT_COST) && flow->policy.cost_usd > 0 &&
+	    flow->policy.price_per_ms > 0 &&
+	    cost_at_end(flow, now, left_ms) > flow->policy.cost_usd)
+		return LIMIT_COST;
+	return LIMIT_NONE;
+}
+
+/* "90 s", "90 min", "9.5 h": rounded, as an estimate is told. */
+static void say_estimate(int64_t ms, char *to, size_t size)
+{
+	if (ms < 120000)
+		snprintf(to, size, "%lld s", (long long)((ms + 999) / 1000));
+	else if (ms < 7200000)
+		snprintf(to, size, "%lld min", (long long)((ms + 30000) / 60000));
+	else
+		snprintf(to, size, "%.1f h", (double)ms / 3600000);
+}
+
+void limit_forecast_text(const struct flow *flow, char *to, size_t size)
+{
+	int64_t left_ms = flow->forecast.left_ms;
+	char late[40];
+
+	if (flow->forecast.limit == LIMIT_COST) {
+		snprintf(to, size, "at its present pace it ends at %.2f USD, allowed are %.2f USD",
+			 cost_at_end(flow, flow->at, left_ms), flow->policy.cost_usd);
+		return;
+	}
+	say_estimate(late_ms(flow, flow->at, left_ms), late, sizeof late);
+	snprintf(to, size, "at its present pace the training ends %s after the deadline", late);
+}

@@ -65,7 +65,7 @@ void note_intent(struct flow *f, const struct event *ev)
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
 	f->claimed = f->started = f->chosen = f->key_held = f->jit_told = false;
-	f->jit_graphs = 0;
+	f->jit_graphs = f->forecast.times = 0;
 	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
 	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
 	/* The engine will know it by the name that the journal holds. */
@@ -284,4 +284,26 @@ void note_leaving(struct flow *f, const struct event *ev)
 {
 	(void)ev;
 	f->leaving = true;
+}
+
+#define FORECAST_MAX_S 1e9 /* a pace so slow is no pace */
+
+void note_forecast(struct flow *f, const struct event *ev)
+{
+	enum run_limit limit = LIMIT_NONE;
+
+	f->forecast.left_ms = -1;
+	if (EVENT_HAS(ev, eta) && ev->eta >= 0 && ev->eta < FORECAST_MAX_S) {
+		f->forecast.left_ms = (int64_t)(ev->eta * 1000);
+		limit = limit_forecast(f, f->at, f->forecast.left_ms);
+	}
+	f->forecast.times = limit == f->forecast.limit ? f->forecast.times + 1 : 1;
+	f->forecast.limit = limit;
+}
+
+void note_risk(struct flow *f, const struct event *ev)
+{
+	f->forecast.told |= 1U << ev->limit;
+	f->forecast.limit = LIMIT_NONE;
+	f->forecast.times = 0;
 }

@@ -40,6 +40,8 @@ void note_recompile(struct flow *f, const struct event *ev);
 void note_room(struct flow *f, const struct event *ev);
 void note_other_compiler(struct flow *f, const struct event *ev);
 void note_leaving(struct flow *f, const struct event *ev);
+void note_forecast(struct flow *f, const struct event *ev);
+void note_risk(struct flow *f, const struct event *ev);
 void note_end(struct flow *f, const struct event *ev);
 
 void end_well(struct flow *f, const struct event *ev);

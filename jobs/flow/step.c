@@ -269,6 +269,10 @@ static const struct rule rules[] = {
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_PROGRESS, of_training, note_forecast, STAY,
+	  "each step forecasts the end of the training" },
+	{ IN(TRAIN), UNDER_WAY, EV_RUN_AT_RISK, NULL, note_risk, STAY,
+	  "that a limit will be reached before the end is said once" },
 	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, note_spoiled, STAY,
 	  "a training that computes nothing is stopped" },
 	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, note_jit, STAY,

@@ -155,6 +155,26 @@ static void wish_jit(const struct flow *flow, struct utc now, struct wishes *ret
 	EVENT_SET_STR(ev, reason, wish->text[0]);
 }
 
+/* The first steps are slow, so one forecast alone is believed by nobody. */
+#define FORECASTS_AGREE 2
+
+static bool is_at_risk(const struct flow *flow)
+{
+	return flow->state == FLOW_TRAIN && flow->forecast.limit != LIMIT_NONE &&
+	       flow->forecast.times >= FORECASTS_AGREE && !flow->stop_requested && !flow->recompile;
+}
+
+static void wish_risk(const struct flow *flow, struct utc now, struct wishes *ret)
+{
+	struct event *ev = add_record(ret, flow, EV_RUN_AT_RISK, now);
+	struct wish *wish = &ret->list[ret->count - 1];
+
+	limit_forecast_text(flow, wish->text[0], sizeof wish->text[0]);
+	EVENT_SET(ev, limit, flow->forecast.limit);
+	EVENT_SET(ev, attempt, flow->attempt);
+	EVENT_SET_STR(ev, reason, wish->text[0]);
+}
+
 /* Looked at first; then a limit or the budget may be judged. */
 static void wish_under_way(const struct flow *flow, struct utc now, struct wishes *ret)
 {
@@ -167,6 +187,8 @@ static void wish_under_way(const struct flow *flow, struct utc now, struct wishe
 	add(ret, WISH_WATCH, flow);
 	if (is_over_jit_budget(flow))
 		wish_jit(flow, now, ret);
+	else if (is_at_risk(flow))
+		wish_risk(flow, now, ret);
 }
 
 static void wish_wait(const struct flow *flow, struct wishes *ret)

@@ -49,6 +49,19 @@ static json_t *section(struct status *status, const char *key)
 	return object;
 }
 
+/* A new object at the end of the named member array, made if need be. */
+static json_t *new_row(struct status *status, const char *key)
+{
+	json_t *array = json_object_get(status->root, key), *row = json_object();
+
+	if (!array) {
+		array = json_array();
+		json_object_set_new(status->root, key, array);
+	}
+	json_array_append_new(array, row);
+	return row;
+}
+
 /* The attempt an event speaks of, NULL if the journal never intended it. */
 static json_t *attempt_of(struct status *status, const struct event *ev)
 {
@@ -205,6 +218,15 @@ static void on_retry(struct status *status, const struct event *ev)
 	status->until.ms = ev->until;
 }
 
+/* After a takeover an attempt is measured anew: what rests on more steps is kept. */
+static void put_throughput(json_t *attempt, const json_t *throughput)
+{
+	int64_t had = js_int(json_object_get(attempt, "throughput"), "n", 0);
+
+	if (had <= js_int(throughput, "n", 0))
+		js_put(attempt, "throughput", json_deep_copy(throughput));
+}
+
 /* The first step after a resume is what continuity is judged by. */
 static void on_progress(struct status *status, const struct event *ev)
 {
@@ -221,6 +243,11 @@ static void on_progress(struct status *status, const struct event *ev)
 		json_object_update(section(status, "metrics"), ev->metrics);
 	train.phase = PHASE_TRAIN;
 	attempt = attempt_of(status, &train);
+	if (attempt && EVENT_HAS(ev, throughput)) {
+		put_throughput(attempt, ev->throughput);
+		js_put(status->root, "throughput",
+		       json_deep_copy(json_object_get(attempt, "throughput")));
+	}
 	if (attempt && EVENT_HAS(ev, step) && !json_object_get(attempt, "first_step"))
 		put_int(attempt, ev, EVF_step, "first_step");
 }
@@ -341,6 +368,25 @@ static void on_jit_exceeded(struct status *status, const struct event *ev)
 	put_text(jit, ev, EVF_reason);
 }
 
+/* Of each limit it is said once. */
+static void on_risk(struct status *status, const struct event *ev)
+{
+	json_t *risk = new_row(status, "at_risk");
+
+	js_put_str(risk, "limit", limit_names[ev->limit]);
+	put_text(risk, ev, EVF_reason);
+}
+
+/* Nobody could be told, and nobody tries again. */
+static void on_untold(struct status *status, const struct event *ev)
+{
+	json_t *untold = new_row(status, "untold");
+
+	put_int(untold, ev, EVF_rule, "rule");
+	put_text(untold, ev, EVF_reason);
+	put_text(untold, ev, EVF_hint);
+}
+
 static void on_run_ended(struct status *status, const struct event *ev)
 {
 	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
@@ -459,6 +505,12 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_CHECKPOINT_CHOSEN:
 		on_chosen(status, ev);
 		break;
+	case EV_RUN_AT_RISK:
+		on_risk(status, ev);
+		break;
+	case EV_NOTIFY_FAILED:
+		on_untold(status, ev);
+		break;
 	case EV_RUN_ENDED:
 		on_run_ended(status, ev);
 		break;
@@ -468,6 +520,7 @@ void status_add(struct status *status, const struct event *ev)
 	case EV_ATTEMPT_STARTED:
 	case EV_COMPILER_CHECKED:
 	case EV_TRAIN_SPOILED:
+	case EV_NOTIFY_SENT:
 	case EV_COUNT:
 		break;
 	}

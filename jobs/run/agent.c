@@ -25,23 +25,33 @@ static char *own_folder(void)
 	return fs_dirname(path);
 }
 
+char *program_beside(const char *name)
+{
+	static const char *const places[] = { ".", "../lib/stoker",
+					      "../lib/x86_64-linux-gnu/stoker",
+					      "../lib/aarch64-linux-gnu/stoker" };
+	AUTO(auto_free) char *folder = own_folder();
+
+	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+		AUTO(auto_free) char *place = fs_join(folder, places[i]);
+		AUTO(auto_free) char *program = fs_join(place, name);
+
+		if (fs_exists(program))
+			return TAKE(program);
+	}
+	return NULL;
+}
+
 static char *find_agent(struct err **err)
 {
-	static const char *const places[] = { "agent", "../lib/stoker/agent",
-					      "../lib/x86_64-linux-gnu/stoker/agent",
-					      "../lib/aarch64-linux-gnu/stoker/agent" };
 	const char *given = getenv("STOKER_AGENT");
+	AUTO(auto_free) char *program = given ? NULL : program_beside("agent/stoker-node");
 	AUTO(auto_free) char *folder = own_folder();
 
 	if (given)
 		return mem_copy(given);
-	for (size_t i = 0; i < STK_LENGTH(places); i++) {
-		AUTO(auto_free) char *place = fs_join(folder, places[i]);
-		AUTO(auto_free) char *program = fs_join(place, "stoker-node");
-
-		if (fs_exists(program))
-			return TAKE(place);
-	}
+	if (program)
+		return fs_dirname(program);
 	err_set(err, EXIT_REFUSED, "cannot find the node agent near '%s'", folder);
 	err_hint(err,
 		 "build or install stoker as a whole, or name the agent's folder in STOKER_AGENT");

@@ -13,4 +13,8 @@
  * program and where `install` puts it. */
 int agent_publish(struct store *workspace, char **ret_prefix, struct err **err);
 
+/* A part of stoker by its name, looked for beside this program and where `install` puts
+ * it. NULL: it is not there. Yours to free. */
+char *program_beside(const char *name);
+
 #endif

@@ -10,6 +10,7 @@
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/lease.h"
+#include "jobs/run/notify.h"
 #include "jobs/store/order.h"
 
 /* The run has begun: from its plan come the rules that the flow decides by. */
@@ -38,6 +39,7 @@ static struct mono mono_of(struct utc at)
 static void take_in(struct driver *driver, const struct event *ev)
 {
 	flow_apply(&driver->flow, ev);
+	notify_note(driver, ev);
 	driver->seq_at = mono_now();
 	if (ev->kind == EV_TRAIN_PROGRESS)
 		driver->progress_at = mono_of(ev->at);
@@ -227,7 +229,7 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 		return 0;
 	case WISH_DONE:
 		driver->exit_code = (enum exit_code)driver->flow.exit_code;
-		loop_quit(driver->loop);
+		notify_linger(driver);
 		return 0;
 	case WISH_KIND_COUNT:
 		break;
@@ -243,8 +245,7 @@ int driver_keep(struct driver *driver, struct err **err)
 	return -1;
 }
 
-/* Before every effect: is this still the driver? If not, it stands down. */
-static bool may_act(struct driver *driver)
+bool driver_may_act(struct driver *driver)
 {
 	if (driver_keep(driver, &driver->failure) == 0)
 		return true;
@@ -257,7 +258,7 @@ static void on_lease(void *arg)
 {
 	struct driver *driver = arg;
 
-	if (may_act(driver))
+	if (driver_may_act(driver))
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 }
 
@@ -274,7 +275,7 @@ static void pump(struct driver *driver)
 		driver_settle_key(driver);
 		flow_wishes(&driver->flow, driver_now(driver), &wishes);
 		for (int i = 0; i < wishes.count && driver->seq == before && !driver->left; i++) {
-			if (!may_act(driver))
+			if (!driver_may_act(driver))
 				return;
 			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
 				continue;
@@ -282,6 +283,7 @@ static void pump(struct driver *driver)
 			return;
 		}
 	} while (driver->seq != before && !driver->left);
+	notify_pump(driver);
 }
 
 static void on_timer(void *arg)
@@ -406,7 +408,7 @@ static int drive(struct driver *driver, struct err **err)
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
 	driver_watch_signals(driver);
-	if (take_over(driver, err) < 0)
+	if (driver->flow.state != FLOW_ENDED && take_over(driver, err) < 0)
 		return -1;
 	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
 	if (lease_due(driver->lease) >= 0)
@@ -429,6 +431,7 @@ static int drive(struct driver *driver, struct err **err)
 static void driver_release(struct driver *driver)
 {
 	watch_close(driver);
+	notify_release(driver);
 	driver_leave_key(driver);
 	ckpt_watch_freep(&driver->leftovers);
 	if (driver->engine)
@@ -485,10 +488,9 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 
 	if (make_ready(&driver, err) < 0)
 		return -1;
-	if (driver.flow.state == FLOW_ENDED) {
-		*ret_exit = (enum exit_code)driver.flow.exit_code;
-		return 0;
-	}
+	*ret_exit = driver.exit_code = (enum exit_code)driver.flow.exit_code;
+	if (driver.flow.state == FLOW_ENDED)
+		return notify_pending(&driver) ? drive(&driver, err) : 0;
 	if ((!driver.workspace && open_outside(&driver, err) < 0) || drive(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code;

@@ -62,6 +62,7 @@ struct driver {
 	int64_t left_by;
 	struct ckpt_watch *leftovers;
 	struct mono leftovers_since;
+	struct notify *notify; /* NULL: nobody was ever to be told */
 	struct lease *lease;
 	bool live; /* replay is over: an event of another driver now ends this one */
 	bool left; /* an interrupt detached it */
@@ -81,6 +82,8 @@ struct utc driver_now(const struct driver *driver);
 /* Is this still the driver? Asked before every wish, and once more where much time
  * can have passed since. -1: it stands down, the wish must not be carried out. */
 int driver_keep(struct driver *driver, struct err **err);
+/* The same where nobody takes an error: false, and the loop is left. */
+bool driver_may_act(struct driver *driver);
 
 /* Look at the wishes again as soon as the loop turns. */
 void driver_wake(struct driver *driver);

@@ -68,6 +68,11 @@ static void interrupted(struct driver *driver, int signo)
 
 	if (driver->left || driver->failure)
 		return;
+	/* The run has ended; who was not told yet can be told by the next driver. */
+	if (driver->flow.state == FLOW_ENDED) {
+		loop_quit(driver->loop);
+		return;
+	}
 	obey(driver,
 	     options->on_interrupt ? options->on_interrupt(options->arg, signo) : INTERRUPT_DETACH);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/regex.h"
+#include "jobs/run/pace.h"
 
 struct metric {
 	char *name;
@@ -20,12 +21,15 @@ struct metrics {
 	bool step_seen;
 	int64_t first_step, last_step;
 	struct mono first_at, last_at;
+	int64_t attempt_step; /* the first one of all */
+	struct pace *pace;
 };
 
 int metrics_new(const json_t *specs, struct metrics **ret, struct err **err)
 {
 	AUTO(metrics_freep) struct metrics *metrics = mem_zero(1, sizeof *metrics);
 
+	metrics->pace = pace_new();
 	metrics->count = json_array_size(specs);
 	metrics->list = mem_zero(metrics->count, sizeof *metrics->list);
 	for (size_t i = 0; i < metrics->count; i++) {
@@ -50,6 +54,7 @@ void metrics_freep(struct metrics **metrics)
 		regex_freep(&m->list[i].regex);
 	}
 	free(m->list);
+	pace_freep(&m->pace);
 	free(m);
 	*metrics = NULL;
 }
@@ -64,7 +69,7 @@ static void note_step(struct metrics *metrics, double value, struct mono now)
 	step = (int64_t)value;
 	if (!metrics->step_seen) {
 		metrics->step_seen = true;
-		metrics->first_step = metrics->last_step = step;
+		metrics->first_step = metrics->last_step = metrics->attempt_step = step;
 		metrics->first_at = metrics->last_at = now;
 	} else if (step > metrics->last_step) {
 		metrics->last_step = step;
@@ -94,6 +99,18 @@ void metrics_begin_rate(struct metrics *metrics, struct mono now)
 {
 	metrics->first_step = metrics->last_step;
 	metrics->first_at = metrics->last_at = now;
+	pace_begin(metrics->pace, metrics->step_seen ? metrics->attempt_step : -1);
+}
+
+void metrics_looked(struct metrics *metrics, struct mono now)
+{
+	if (metrics->step_seen)
+		pace_look(metrics->pace, metrics->last_step, now);
+}
+
+json_t *metrics_throughput(const struct metrics *metrics)
+{
+	return pace_json(metrics->pace);
 }
 
 json_t *metrics_json(const struct metrics *metrics)

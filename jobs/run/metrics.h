@@ -24,6 +24,12 @@ bool metrics_line(struct metrics *metrics, const char *line, size_t len, struct 
 /* What was read until now had been written before: the rate is counted from here. */
 void metrics_begin_rate(struct metrics *metrics, struct mono now);
 
+/* All lines that there are now have been read. */
+void metrics_looked(struct metrics *metrics, struct mono now);
+
+/* As pace_json(): NULL while there is nothing to tell. A new reference. */
+json_t *metrics_throughput(const struct metrics *metrics);
+
 /* {name: last value}, a new reference; infinite values and NaN as texts. */
 json_t *metrics_json(const struct metrics *metrics);
 

@@ -400,6 +400,8 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	put_phases(plan, spec, kind, cache);
 	js_put(json, "secrets", or_empty(spec_get(spec, SPEC_SECRETS), json_object()));
 	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
+	if (spec_get(spec, SPEC_NOTIFY))
+		js_put(json, "notify", json_deep_copy(spec_get(spec, SPEC_NOTIFY)));
 	js_put(json, "steps", steps_json(spec));
 	js_put(json, "retry", retry_json(spec));
 	js_put(json, "limits", limits_json(spec));

@@ -20,6 +20,7 @@
  *               "aot" the training alone,
  *    "secrets": {name: where its value comes from},
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
+ *    "notify": [{"when": […], "command": […] | "webhook": URL}…] (absent: nobody is told),
  *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",
  *     "unreachable_ms" (0: none), "cost", "price" (USD; absent: none, unknown)},
  *    "stall": as in the order (jobs/store/order.h),

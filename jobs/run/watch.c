@@ -193,6 +193,8 @@ static int read_logs(struct attempt_watch *watch, struct err **err)
 	}
 	if (!watch->caught_up)
 		metrics_begin_rate(watch->metrics, mono_now());
+	else
+		metrics_looked(watch->metrics, mono_now());
 	watch->caught_up = true;
 	return 0;
 }
@@ -272,6 +274,7 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 {
 	struct step_progress progress = metrics_progress(watch->metrics);
 	json_auto_t *numbers = metrics_json(watch->metrics);
+	json_auto_t *throughput = metrics_throughput(watch->metrics);
 	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
 	struct event ev;
 
@@ -289,6 +292,8 @@ static int record_numbers(struct attempt_watch *watch, struct err **err)
 			EVENT_SET(&ev, eta, (double)(of - progress.step) / progress.rate);
 	}
 	EVENT_SET(&ev, metrics, numbers);
+	if (throughput)
+		EVENT_SET(&ev, throughput, throughput);
 	return driver_record(watch->driver, &ev, err);
 }
 

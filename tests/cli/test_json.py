@@ -37,6 +37,7 @@ ATTEMPT = shape(
     nodes={"type": ["integer", "array"]}, started=AT, ended=AT, exit=INT, **{"class": TEXT}, evidence=TEXT,
     action=words("retry", "wait", "exclude", "fall_back", "stop"), resumed_from=TEXT, first_step=INT,
     continuity=words("verified", "unverified", "failed"))
+THROUGHPUT = shape(["mean", "p50", "p95", "n"], mean=REAL, p50=REAL, p95=REAL, n=INT)
 BINS = ("queue", "provision", "pull", "setup", "health", "precompile", "verify", "restore", "steps",
         "jit", "checkpoint", "replayed", "hang", "backoff", "evaluate", "infer", "idle")
 STATUS = shape(
@@ -51,6 +52,8 @@ STATUS = shape(
     metrics={"type": "object"}, attempts=items(ATTEMPT),
     checkpoint=shape([], step=INT, url=TEXT),
     ledger=shape(["total", "unknown", *BINS], total=REAL, unknown=REAL, **dict.fromkeys(BINS, REAL)),
+    throughput=THROUGHPUT, at_risk=items(shape(["limit", "reason"], limit=TEXT, reason=TEXT)),
+    untold=items(shape(["rule", "reason"], rule=INT, reason=TEXT)),
     cost=shape([], estimated=REAL, accrued=REAL), exit_code=INT)
 EVENT = shape(["v", "run", "seq", "at", "event"], v={"const": 1}, run=TEXT, seq=INT, at=AT,
               event={"type": "string", "pattern": r"^[a-z]+\.[a-z_]+$"})
@@ -179,3 +182,13 @@ def test_cache_ls_names_every_graph(ended):
 def test_quiet_says_nothing_when_all_is_well(project):
     result = project.stoker("--quiet", "run", project.spec_path)
     assert (result.code, result.err) == (0, "")
+
+
+def test_throughput_leaves_the_first_ten_steps_out(project):
+    project.extra("import time\ndef step(number, args):\n    time.sleep(2 if number <= 5 else 0.1)\n")
+    project.write(compile=None)
+    project.run("--set", "hyperparameters.max_steps=40")
+    status = project.status()
+    for found in (status["throughput"], status["attempts"][-1]["throughput"]):
+        assert found["n"] == 25  # 15 to 40: the steps are printed by fives
+        assert 5 < found["p95"] <= found["p50"] * 1.03 and 8 < found["mean"] < 11

@@ -266,12 +266,28 @@ static bool tell_checkpoint(struct world *w, struct driver *d)
 	return true;
 }
 
+/* That somebody was told of something decides nothing. */
+static void tell_notified(struct world *w, struct driver *d)
+{
+	bool sent = rng_below(&w->rng, 2) == 0;
+	struct event *ev = driver_pend(d, sent ? EV_NOTIFY_SENT : EV_NOTIFY_FAILED);
+
+	EVENT_SET(ev, rule, 0);
+	EVENT_SET(ev, about, 1);
+	if (!sent)
+		EVENT_SET_STR(ev, reason, "nobody there");
+}
+
 static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 {
 	struct event *ev;
 
 	if (!job->has_news || w->count > EVENTS_MAX / 2)
 		return false;
+	if (rng_below(&w->rng, 100) == 0) {
+		tell_notified(w, d);
+		return true;
+	}
 	job->has_news = false;
 	if (job->phase == PHASE_TRAIN && rng_below(&w->rng, 2000) == 0) {
 		ev = driver_pend(d, EV_TRAIN_SPOILED);
@@ -288,6 +304,9 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 		if (job->phase == PHASE_TRAIN) {
 			EVENT_SET(ev, step, job->step);
 			EVENT_SET(ev, since, WALL_BEGIN + job->stepped_at + w->job_offset);
+			if (rng_below(&w->rng, 2) == 0)
+				EVENT_SET(ev, eta,
+					  (double)rng_below(&w->rng, 400 * w->job_pace) / 1000);
 		} else {
 			EVENT_SET(ev, graphs, job->graphs);
 		}

@@ -52,6 +52,8 @@ static const struct pair meant[] = {
 	{ "train", "train.continuity", "srl" },
 	{ "train", "jit.compiled", "srl" },
 	{ "train", "train.spoiled", "srl" },
+	{ "train", "train.progress", "srl" },
+	{ "train", "run.at_risk", "srl" },
 	{ "train", "jit.exceeded", "srl" },
 	{ "train", "request.stop", "niusrlfb" },
 	{ "train", "request.drain", "niusrlfb" },

@@ -1,0 +1,98 @@
+/*
+ * stoker-post: posts one message to a webhook. A program of its own, because linking
+ * libcurl costs every start of stoker several milliseconds, and few runs post anything.
+ *
+ * Input: the URL on the first line (it may hold a secret, so it is on no command line),
+ * then one line of JSON. Exit status 0: the service answered with 2xx. Else the reason
+ * is one line on the error output, with the host and never the whole URL.
+ *
+ * TLS is verified, against the file in $SSL_CERT_FILE where that is set; redirects are
+ * not followed, what the service answers is not read. Proxies are libcurl's own affair
+ * (https_proxy, no_proxy).
+ */
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INPUT_MAX  ((size_t)1 << 20)
+#define CONNECT_MS 8000L
+#define TOTAL_MS   12000L
+
+static size_t ignore(char *bytes, size_t size, size_t count, void *arg)
+{
+	(void)bytes;
+	(void)arg;
+	return size * count;
+}
+
+static int complain(const char *host, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", host ? host : "the webhook's URL", why);
+	return 1;
+}
+
+/* NULL where the URL is none. Freed with curl_free(). */
+static char *host_of(const char *url)
+{
+	CURLU *parts = curl_url();
+	char *host = NULL;
+
+	if (parts && (curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK ||
+		      curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK))
+		host = NULL;
+	curl_url_cleanup(parts);
+	return host;
+}
+
+static int post(CURL *curl, const char *url, const char *host, const char *body)
+{
+	struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+	const char *bundle = getenv("SSL_CERT_FILE");
+	char why[CURL_ERROR_SIZE] = "", answer[40];
+	long status = 0;
+	CURLcode code;
+
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker/" STOKER_VERSION);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TOTAL_MS);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	if (bundle && *bundle)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, bundle);
+	code = curl_easy_perform(curl);
+	curl_slist_free_all(headers);
+	if (code != CURLE_OK)
+		return complain(host, why[0] ? why : curl_easy_strerror(code));
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status >= 200 && status < 300)
+		return 0;
+	snprintf(answer, sizeof answer, "it answered with HTTP status %ld", status);
+	return complain(host, answer);
+}
+
+int main(void)
+{
+	static char input[INPUT_MAX + 1];
+	size_t len = fread(input, 1, INPUT_MAX, stdin);
+	char *body = memchr(input, '\n', len), *host;
+	CURL *curl;
+	int result;
+
+	if (!body || len == INPUT_MAX)
+		return complain(NULL, "expected a URL and a line of JSON on the input");
+	*body++ = '\0';
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(curl = curl_easy_init()))
+		return complain(NULL, "libcurl cannot start");
+	host = host_of(input);
+	result = post(curl, input, host, body);
+	curl_free(host);
+	curl_easy_cleanup(curl);
+	curl_global_cleanup();
+	return result;
+}

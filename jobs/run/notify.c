@@ -1,0 +1,493 @@
+/* Who is to be told, and telling them: see notify.h. */
+#include "jobs/run/notify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/proc.h"
+#include "jobs/base/text.h"
+#include "jobs/run/agent.h"
+#include "jobs/run/driver_inside.h"
+#include "jobs/run/event_json.h"
+#include "jobs/store/order.h"
+
+#define AT_ONCE   4   /* processes */
+#define WORDS_MAX 512 /* bytes of a command's error output that are kept, the last ones */
+#define POSTER    "stoker-post"
+
+/* Somebody who is still to be told of something. */
+struct message {
+	struct driver *driver;
+	int64_t about, rule;
+	const char *occasion;
+	char *body; /* one line of JSON */
+	int tries;
+	struct mono due;       /* of the next try */
+	struct proc_id sender; /* pid 0: none under way */
+	int words_fd;
+	char words[WORDS_MAX];
+	size_t words_len;
+	struct watch *end, *readable, *timeout;
+	bool too_late;
+	struct message *next;
+};
+
+struct notify {
+	struct message *first;
+	int under_way;
+	struct watch *timer;  /* of the next try that is due */
+	struct watch *linger; /* NULL: the run has not ended */
+};
+
+/* --- what the journal says --- */
+
+/* The spec's words for notify[].when, and the event of each. */
+static const struct {
+	const char *name;
+	enum event_kind on;
+	enum outcome outcome; /* of run.ended */
+	const char *verb;
+} occasions[] = {
+	{ "started", EV_RUN_CREATED, OUTCOME_SUCCEEDED, "has started" },
+	{ "at_risk", EV_RUN_AT_RISK, OUTCOME_SUCCEEDED, "is at risk" },
+	{ "succeeded", EV_RUN_ENDED, OUTCOME_SUCCEEDED, "has succeeded" },
+	{ "failed", EV_RUN_ENDED, OUTCOME_FAILED, "has failed" },
+	{ "stopped", EV_RUN_ENDED, OUTCOME_STOPPED, "was stopped" },
+	{ "gate", EV_RUN_ENDED, OUTCOME_REFUSED, "was refused at a gate" },
+};
+
+static int occasion_of(const struct event *ev)
+{
+	for (size_t i = 0; i < STK_LENGTH(occasions); i++)
+		if (occasions[i].on == ev->kind &&
+		    (ev->kind != EV_RUN_ENDED || occasions[i].outcome == ev->state))
+			return (int)i;
+	return -1;
+}
+
+static bool asks_for(const json_t *rule, const char *occasion)
+{
+	const json_t *when = json_object_get(rule, "when"), *word;
+	size_t i;
+
+	json_array_foreach (when, i, word)
+		if (strcmp(json_string_value(word), occasion) == 0)
+			return true;
+	return false;
+}
+
+/* "run 7f… of digits has failed: no space on '/ckpt'; free some, then resume" */
+static char *sentence(const struct driver *driver, int occasion, const struct event *ev)
+{
+	struct sb text = SB_INIT;
+
+	sb_addf(&text, "run %s of %s %s", driver->run, js_str(driver->plan, "name"),
+		occasions[occasion].verb);
+	if (ev->kind == EV_RUN_AT_RISK)
+		sb_addf(&text, ": limits.%s", limit_names[ev->limit]);
+	if (EVENT_HAS(ev, reason))
+		sb_addf(&text, ": %s", ev->reason);
+	if (EVENT_HAS(ev, hint))
+		sb_addf(&text, "; %s", ev->hint);
+	return sb_take(&text);
+}
+
+static char *body_of(const struct driver *driver, int occasion, const struct event *ev, size_t rule)
+{
+	AUTO(auto_free) char *id = mem_format("%s-%lld-%zu", driver->run, (long long)ev->seq, rule);
+	AUTO(auto_free) char *text = sentence(driver, occasion, ev);
+	json_auto_t *body = event_encode(driver->run, ev);
+
+	json_object_del(body, "plan");
+	js_put_str(body, "id", id);
+	js_put_str(body, "occasion", occasions[occasion].name);
+	js_put_str(body, "name", js_str(driver->plan, "name"));
+	js_put_str(body, "text", text);
+	return js_line(body);
+}
+
+static void add_message(struct driver *driver, int occasion, const struct event *ev, size_t rule)
+{
+	struct message *message = mem_zero(1, sizeof *message), **last;
+
+	message->driver = driver;
+	message->about = ev->seq;
+	message->rule = (int64_t)rule;
+	message->occasion = occasions[occasion].name;
+	message->body = body_of(driver, occasion, ev, rule);
+	message->words_fd = -1;
+	if (!driver->notify)
+		driver->notify = mem_zero(1, sizeof *driver->notify);
+	for (last = &driver->notify->first; *last; last = &(*last)->next)
+		;
+	*last = message;
+}
+
+static void drop_message(struct driver *driver, const struct event *ev)
+{
+	struct message **at = driver->notify ? &driver->notify->first : NULL, *gone;
+
+	while (at && *at && ((*at)->about != ev->about || (*at)->rule != ev->rule))
+		at = &(*at)->next;
+	if (!at || !*at)
+		return;
+	gone = *at;
+	*at = gone->next;
+	free(gone->body);
+	free(gone);
+}
+
+void notify_note(struct driver *driver, const struct event *ev)
+{
+	const json_t *rules = json_object_get(driver->plan, "notify"), *rule;
+	int occasion = occasion_of(ev);
+	size_t i;
+
+	if (ev->kind == EV_NOTIFY_SENT || ev->kind == EV_NOTIFY_FAILED)
+		drop_message(driver, ev);
+	if (occasion < 0)
+		return;
+	json_array_foreach (rules, i, rule)
+		if (asks_for(rule, occasions[occasion].name))
+			add_message(driver, occasion, ev, i);
+}
+
+bool notify_pending(const struct driver *driver)
+{
+	return driver->notify && driver->notify->first;
+}
+
+/* --- what came of a try --- */
+
+static void stop_watching(struct message *message)
+{
+	struct loop *loop = message->driver->loop;
+
+	loop_remove(loop, message->end);
+	loop_remove(loop, message->readable);
+	loop_remove(loop, message->timeout);
+	message->end = message->readable = message->timeout = NULL;
+	if (message->words_fd >= 0)
+		close(message->words_fd);
+	message->words_fd = -1;
+}
+
+static void record(struct driver *driver, struct event *ev)
+{
+	if (driver->left || driver->failure || !driver_may_act(driver))
+		return;
+	if (driver_record(driver, ev, &driver->failure) < 0)
+		loop_quit(driver->loop);
+}
+
+static void settle(struct driver *driver)
+{
+	notify_pump(driver);
+	if (driver->notify->linger && !driver->notify->first)
+		loop_quit(driver->loop);
+}
+
+static void succeed(struct message *message)
+{
+	struct driver *driver = message->driver;
+	struct event ev = { .kind = EV_NOTIFY_SENT };
+
+	EVENT_SET(&ev, rule, message->rule);
+	EVENT_SET(&ev, about, message->about);
+	record(driver, &ev);
+	settle(driver);
+}
+
+/* `message` is gone with the record of its failure. */
+static void fail(struct message *message, const char *why)
+{
+	struct driver *driver = message->driver;
+	AUTO(auto_free) char *reason = mem_format("%s: %s", message->occasion, why);
+	struct event ev = { .kind = EV_NOTIFY_FAILED };
+
+	if (++message->tries < NOTIFY_TRIES) {
+		message->due.ms =
+			mono_now().ms + ((int64_t)NOTIFY_FIRST_MS << (message->tries - 1));
+	} else {
+		EVENT_SET(&ev, rule, message->rule);
+		EVENT_SET(&ev, about, message->about);
+		EVENT_SET_STR(&ev, reason, reason);
+		EVENT_SET_STR(&ev, hint,
+			      "try what notify names by hand, with this event on its input");
+		record(driver, &ev);
+	}
+	settle(driver);
+}
+
+/* The last line that it said, fit for a terminal; else how it ended. */
+static char *why_it_failed(const struct message *message, int status)
+{
+	size_t len = message->words_len, from;
+	struct sb text = SB_INIT;
+
+	if (message->too_late)
+		return mem_format("it took longer than %d s", NOTIFY_TIMEOUT_MS / 1000);
+	while (len > 0 && (message->words[len - 1] == '\n' || message->words[len - 1] == ' '))
+		len--;
+	for (from = len; from > 0 && message->words[from - 1] != '\n'; from--)
+		;
+	if (len > from)
+		text_escape(&text, message->words + from, len - from, false);
+	else if (WIFSIGNALED(status))
+		sb_addf(&text, "it was ended by signal %d", WTERMSIG(status));
+	else
+		sb_addf(&text, "its exit status was %d", WEXITSTATUS(status));
+	return sb_take(&text);
+}
+
+static void read_words(struct message *message)
+{
+	char piece[4096];
+	ssize_t len;
+
+	while ((len = read(message->words_fd, piece, sizeof piece)) > 0) {
+		size_t add = (size_t)len < WORDS_MAX ? (size_t)len : WORDS_MAX, keep;
+
+		keep = message->words_len < WORDS_MAX - add ? message->words_len : WORDS_MAX - add;
+		memmove(message->words, message->words + message->words_len - keep, keep);
+		memcpy(message->words + keep, piece + (size_t)len - add, add);
+		message->words_len = keep + add;
+	}
+}
+
+static void on_words(void *arg)
+{
+	struct message *message = arg;
+	size_t before = message->words_len;
+
+	read_words(message);
+	/* It has closed its error output: nothing more will come. */
+	if (message->words_len == before) {
+		loop_remove(message->driver->loop, message->readable);
+		message->readable = NULL;
+	}
+}
+
+static void on_end(void *arg)
+{
+	struct message *message = arg;
+	int status = 0;
+
+	message->end = NULL;
+	waitpid(message->sender.pid, &status, 0);
+	read_words(message);
+	stop_watching(message);
+	message->sender.pid = 0;
+	message->driver->notify->under_way--;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		succeed(message);
+	} else {
+		AUTO(auto_free) char *why = why_it_failed(message, status);
+
+		fail(message, why);
+	}
+}
+
+static void on_timeout(void *arg)
+{
+	struct message *message = arg;
+
+	message->timeout = NULL;
+	message->too_late = true;
+	proc_signal_group(&message->sender, SIGKILL);
+}
+
+/* --- sending --- */
+
+/* What a process finds on its input: in memory, so that nothing waits for its reading. */
+static int input_of(const struct message *message, const char *url, struct err **err)
+{
+	AUTO(auto_close) int fd = memfd_create("stoker-notify", MFD_CLOEXEC);
+	AUTO(auto_free)
+	char *text = mem_format("%s%s%s\n", url ? url : "", url ? "\n" : "", message->body);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
+	    lseek(fd, 0, SEEK_SET) < 0) {
+		fs_error(err, errno, "cannot prepare the message");
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+static char **env_of(const struct message *message)
+{
+	char **env = mem_zero(ORDER_PASSED_ON + 3, sizeof *env);
+	size_t count = 0;
+
+	for (size_t i = 0; i < ORDER_PASSED_ON; i++) {
+		const char *value = getenv(order_passed_on[i]);
+
+		if (value)
+			env[count++] = mem_format("%s=%s", order_passed_on[i], value);
+	}
+	env[count++] = mem_format("STOKER_RUN=%s", message->driver->run);
+	env[count] = mem_format("STOKER_OCCASION=%s", message->occasion);
+	return env;
+}
+
+static int spawn(struct message *message, const struct proc_start *wanted, const char *url,
+		 struct err **err)
+{
+	AUTO(auto_close) int in = input_of(message, url, err);
+	AUTO(auto_close) int words = -1;
+	struct proc_start start = *wanted;
+	int ends[2];
+	pid_t pid;
+
+	if (in < 0)
+		return -1;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return fs_error(err, errno, "cannot make a pipe");
+	message->words_fd = ends[0];
+	message->words_len = 0;
+	words = ends[1];
+	fcntl(words, F_SETFL, 0); /* its side waits */
+	start.in = in;
+	start.out = -1;
+	start.err = words;
+	if (proc_spawn(&start, &pid, err) < 0)
+		return -1;
+	message->sender.pid = pid;
+	(void)!proc_identify(pid, &message->sender);
+	return 0;
+}
+
+static int spawn_command(struct message *message, const json_t *command, struct err **err)
+{
+	const char *name = json_string_value(json_array_get(command, 0)), *path = getenv("PATH");
+	AUTO(auto_free) char *folder = fs_dirname(js_str(message->driver->plan, "spec_file"));
+	AUTO(auto_free) char *program = proc_find_program(name, folder, path ? path : "");
+	AUTO(auto_free) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
+	AUTO(auto_strv) char **env = env_of(message);
+	struct proc_start start = { .program = program, .argv = argv, .envp = env, .cwd = folder };
+
+	if (!program)
+		return err_set(err, EXIT_REFUSED, "there is no program '%s'", name);
+	for (size_t i = 0; i < json_array_size(command); i++)
+		argv[i] = (char *)(uintptr_t)json_string_value(json_array_get(command, i));
+	return spawn(message, &start, NULL, err);
+}
+
+/* The URL may be a secret: it stays off every command line. */
+static int spawn_poster(struct message *message, const char *url, struct err **err)
+{
+	AUTO(auto_free) char *program = program_beside(POSTER);
+	char *const argv[] = { (char[]){ POSTER }, NULL };
+	struct proc_start start = { .program = program, .argv = argv, .envp = environ };
+
+	if (!program)
+		return err_set(err, EXIT_REFUSED,
+			       "stoker's own '%s' is not there: install stoker "
+			       "as a whole",
+			       POSTER);
+	return spawn(message, &start, url, err);
+}
+
+static void send_message(struct message *message)
+{
+	struct driver *driver = message->driver;
+	const json_t *rule =
+		json_array_get(json_object_get(driver->plan, "notify"), (size_t)message->rule);
+	const char *url = js_str(rule, "webhook");
+	AUTO(err_freep) struct err *err = NULL;
+	int spawned;
+
+	message->too_late = false;
+	spawned = url ? spawn_poster(message, url, &err)
+		      : spawn_command(message, json_object_get(rule, "command"), &err);
+	if (spawned < 0) {
+		stop_watching(message);
+		fail(message, err->message);
+		return;
+	}
+	driver->notify->under_way++;
+	message->readable = loop_on_readable(driver->loop, message->words_fd, on_words, message);
+	message->timeout = loop_after(driver->loop, NOTIFY_TIMEOUT_MS, on_timeout, message);
+	message->end = loop_on_exit(driver->loop, message->sender.pid, on_end, message);
+}
+
+static void on_due(void *arg)
+{
+	struct driver *driver = arg;
+
+	driver->notify->timer = NULL;
+	notify_pump(driver);
+}
+
+/* The one that has waited longest for its turn, NULL: none that is not under way. */
+static struct message *next_due(const struct notify *notify)
+{
+	struct message *next = NULL;
+
+	for (struct message *message = notify->first; message; message = message->next)
+		if (message->sender.pid == 0 && (!next || message->due.ms < next->due.ms))
+			next = message;
+	return next;
+}
+
+void notify_pump(struct driver *driver)
+{
+	struct notify *notify = driver->notify;
+	struct message *next;
+	int64_t wait_ms;
+
+	if (!notify || notify->timer || notify->under_way >= AT_ONCE || driver->left ||
+	    driver->failure)
+		return;
+	next = next_due(notify);
+	if (!next)
+		return;
+	wait_ms = next->due.ms - mono_now().ms;
+	if (wait_ms > 0) {
+		notify->timer = loop_after(driver->loop, wait_ms, on_due, driver);
+		return;
+	}
+	/* One a turn: what comes of it may change all that is known here. */
+	notify->timer = loop_after(driver->loop, 0, on_due, driver);
+	send_message(next);
+}
+
+static void on_linger(void *arg)
+{
+	loop_quit(((struct driver *)arg)->loop);
+}
+
+void notify_linger(struct driver *driver)
+{
+	if (!notify_pending(driver)) {
+		loop_quit(driver->loop);
+		return;
+	}
+	if (!driver->notify->linger)
+		driver->notify->linger =
+			loop_after(driver->loop, NOTIFY_LINGER_MS, on_linger, driver);
+	notify_pump(driver);
+}
+
+void notify_release(struct driver *driver)
+{
+	struct notify *notify = driver->notify;
+
+	while (notify && notify->first) {
+		struct message *message = notify->first;
+
+		notify->first = message->next;
+		if (driver->loop)
+			stop_watching(message);
+		free(message->body);
+		free(message);
+	}
+	free(TAKE(driver->notify));
+}
