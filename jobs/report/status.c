@@ -437,91 +437,69 @@ static void on_cache(struct status *status, const struct event *ev)
 		on_verified(status, ev);
 }
 
+static void on_left(struct status *status, const struct event *ev)
+{
+	(void)ev;
+	status->left = true;
+	js_put(status->root, "driver", json_null());
+}
+
+static void on_submitted(struct status *status, const struct event *ev)
+{
+	set_attempt_state(status, ev, "starting");
+}
+
+static void on_lost(struct status *status, const struct event *ev)
+{
+	set_attempt_state(status, ev, "lost");
+}
+
+static void on_request(struct status *status, const struct event *ev)
+{
+	(void)ev;
+	on_end_wanted(status);
+}
+
+static void on_limit(struct status *status, const struct event *ev)
+{
+	if (ev->limit != LIMIT_UNREACHABLE)
+		on_end_wanted(status);
+}
+
+/* What each event changes here; NULL: nothing. */
+static void (*const changes[EV_COUNT])(struct status *status, const struct event *ev) = {
+	[EV_RUN_CREATED] = on_created,
+	[EV_DRIVER_TOOK_OVER] = on_took_over,
+	[EV_DRIVER_LEFT] = on_left,
+	[EV_CACHE_WAITING] = on_cache,
+	[EV_CACHE_CLAIMED] = on_cache,
+	[EV_CACHE_CHECKED] = on_cache,
+	[EV_CACHE_VERIFIED] = on_cache,
+	[EV_ATTEMPT_INTENDED] = on_intended,
+	[EV_ATTEMPT_SUBMITTED] = on_submitted,
+	[EV_ATTEMPT_CLAIMED] = on_claimed,
+	[EV_ATTEMPT_FOUND] = on_claimed,
+	[EV_ATTEMPT_LOST] = on_lost,
+	[EV_ATTEMPT_ENDED] = on_attempt_ended,
+	[EV_COMPILE_PROGRESS] = on_compile_progress,
+	[EV_JIT_COMPILED] = on_jit,
+	[EV_JIT_EXCEEDED] = on_jit_exceeded,
+	[EV_TRAIN_PROGRESS] = on_progress,
+	[EV_TRAIN_CONTINUITY] = on_continuity,
+	[EV_CHECKPOINT_COMPLETE] = on_checkpoint,
+	[EV_CHECKPOINT_CHOSEN] = on_chosen,
+	[EV_RETRY_SCHEDULED] = on_retry,
+	[EV_REQUEST_STOP] = on_request,
+	[EV_REQUEST_DRAIN] = on_request,
+	[EV_LIMIT_REACHED] = on_limit,
+	[EV_RUN_AT_RISK] = on_risk,
+	[EV_NOTIFY_FAILED] = on_untold,
+	[EV_RUN_ENDED] = on_run_ended,
+};
+
 void status_add(struct status *status, const struct event *ev)
 {
 	ledger_add(&status->ledger, ev);
-	switch (ev->kind) {
-	case EV_RUN_CREATED:
-		on_created(status, ev);
-		break;
-	case EV_DRIVER_TOOK_OVER:
-		on_took_over(status, ev);
-		break;
-	case EV_DRIVER_LEFT:
-		status->left = true;
-		js_put(status->root, "driver", json_null());
-		break;
-	case EV_CACHE_WAITING:
-	case EV_CACHE_CLAIMED:
-	case EV_CACHE_CHECKED:
-	case EV_CACHE_VERIFIED:
-		on_cache(status, ev);
-		break;
-	case EV_ATTEMPT_INTENDED:
-		on_intended(status, ev);
-		break;
-	case EV_ATTEMPT_SUBMITTED:
-		set_attempt_state(status, ev, "starting");
-		break;
-	case EV_ATTEMPT_CLAIMED:
-	case EV_ATTEMPT_FOUND:
-		on_claimed(status, ev);
-		break;
-	case EV_ATTEMPT_LOST:
-		set_attempt_state(status, ev, "lost");
-		break;
-	case EV_ATTEMPT_ENDED:
-		on_attempt_ended(status, ev);
-		break;
-	case EV_COMPILE_PROGRESS:
-		on_compile_progress(status, ev);
-		break;
-	case EV_JIT_COMPILED:
-		on_jit(status, ev);
-		break;
-	case EV_JIT_EXCEEDED:
-		on_jit_exceeded(status, ev);
-		break;
-	case EV_TRAIN_PROGRESS:
-		on_progress(status, ev);
-		break;
-	case EV_CHECKPOINT_COMPLETE:
-		on_checkpoint(status, ev);
-		break;
-	case EV_TRAIN_CONTINUITY:
-		on_continuity(status, ev);
-		break;
-	case EV_RETRY_SCHEDULED:
-		on_retry(status, ev);
-		break;
-	case EV_REQUEST_STOP:
-	case EV_REQUEST_DRAIN:
-		on_end_wanted(status);
-		break;
-	case EV_LIMIT_REACHED:
-		if (ev->limit != LIMIT_UNREACHABLE)
-			on_end_wanted(status);
-		break;
-	case EV_CHECKPOINT_CHOSEN:
-		on_chosen(status, ev);
-		break;
-	case EV_RUN_AT_RISK:
-		on_risk(status, ev);
-		break;
-	case EV_NOTIFY_FAILED:
-		on_untold(status, ev);
-		break;
-	case EV_RUN_ENDED:
-		on_run_ended(status, ev);
-		break;
-	case EV_CACHE_REPAIRED:
-	case EV_ATTEMPT_UNCERTAIN:
-	case EV_ATTEMPT_MISSING:
-	case EV_ATTEMPT_STARTED:
-	case EV_COMPILER_CHECKED:
-	case EV_TRAIN_SPOILED:
-	case EV_NOTIFY_SENT:
-	case EV_COUNT:
-		break;
-	}
+	if (changes[ev->kind])
+		changes[ev->kind](status, ev);
 }

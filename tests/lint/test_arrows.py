@@ -19,6 +19,7 @@ ARROWS = {
     "engine": ["store", "base"],
     "report": ["flow", "base"],
     "node": ["cache", "checkpoint", "source/archive.h", "store", "base"],
+    "post": [],
     "run": ["flow", "spec", "engine", "source", "cache", "checkpoint", "store", "base"],
 }
 CMD_MAY_USE = sorted(ARROWS)
@@ -33,7 +34,7 @@ HOMES = {
     r"openssl/.*": r"jobs/base/hash\.c",
     r"jansson\.h": r"jobs/base/json\.h",
     r"libdeflate\.h": r"jobs/cache/frame\.c",
-    r"curl/.*": r"aws/http\.c",
+    r"curl/.*": r"(aws/http|jobs/post/main)\.c",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 

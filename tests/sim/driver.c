@@ -191,23 +191,6 @@ static void append(struct world *w, int who)
 
 /* ---- carrying out wishes ------------------------------------------------------------- */
 
-static void check_cache(struct world *w, struct driver *d)
-{
-	struct event *ev;
-
-	/* Repairs decide nothing: the wish stays. */
-	if (w->policy.compiles && !w->cache_whole && rng_below(&w->rng, 8) == 0) {
-		ev = driver_pend(d, EV_CACHE_REPAIRED);
-		EVENT_SET(ev, removed, NULL);
-		return;
-	}
-	ev = driver_pend(d, EV_CACHE_CHECKED);
-	EVENT_SET(ev, verdict,
-		  !w->policy.compiles ? CACHE_NONE
-		  : w->cache_whole    ? CACHE_WARM
-				      : CACHE_COLD);
-}
-
 static void submit(struct world *w, struct driver *d, const struct wish *wish)
 {
 	enum failure_class class = CLASS_NONE;
@@ -267,7 +250,7 @@ static bool tell_checkpoint(struct world *w, struct driver *d)
 }
 
 /* That somebody was told of something decides nothing. */
-static void tell_notified(struct world *w, struct driver *d)
+static bool tell_notified(struct world *w, struct driver *d)
 {
 	bool sent = rng_below(&w->rng, 2) == 0;
 	struct event *ev = driver_pend(d, sent ? EV_NOTIFY_SENT : EV_NOTIFY_FAILED);
@@ -276,6 +259,7 @@ static void tell_notified(struct world *w, struct driver *d)
 	EVENT_SET(ev, about, 1);
 	if (!sent)
 		EVENT_SET_STR(ev, reason, "nobody there");
+	return true;
 }
 
 static bool tell_progress(struct world *w, struct driver *d, struct job *job)
@@ -284,10 +268,8 @@ static bool tell_progress(struct world *w, struct driver *d, struct job *job)
 
 	if (!job->has_news || w->count > EVENTS_MAX / 2)
 		return false;
-	if (rng_below(&w->rng, 100) == 0) {
-		tell_notified(w, d);
-		return true;
-	}
+	if (rng_below(&w->rng, 100) == 0)
+		return tell_notified(w, d);
 	job->has_news = false;
 	if (job->phase == PHASE_TRAIN && rng_below(&w->rng, 2000) == 0) {
 		ev = driver_pend(d, EV_TRAIN_SPOILED);
@@ -428,21 +410,6 @@ static void choose(struct world *w, struct driver *d, int64_t below)
 	}
 }
 
-static void verify(struct world *w, struct driver *d)
-{
-	struct event *ev;
-
-	if (strikes(w, FAULT_VERIFY_UNKNOWN))
-		return;
-	ev = driver_pend(d, EV_CACHE_VERIFIED);
-	EVENT_SET(ev, attempt, d->flow.attempt);
-	EVENT_SET(ev, complete, w->cache_whole);
-	if (!w->cache_whole)
-		EVENT_SET_STR(ev, reason, "graphs are missing");
-	if (!w->cache_whole && rng_below(&w->rng, 8) == 0)
-		EVENT_SET(ev, action, ACTION_STOP);
-}
-
 /* Whether it can be said or not, the driver leaves. */
 static void leave(struct world *w, int who)
 {
@@ -472,7 +439,7 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 		d->maybe_written = false;
 		break;
 	case WISH_CHECK_CACHE:
-		check_cache(w, d);
+		cache_check(w, d);
 		break;
 	case WISH_CLAIM_KEY:
 		key_claim(w, d, wish);
@@ -501,7 +468,7 @@ static void carry_out(struct world *w, int who, struct wish *wish)
 		w->start_at = w->now + some_time(w, HOUR);
 		break;
 	case WISH_VERIFY:
-		verify(w, d);
+		cache_verify(w, d);
 		break;
 	case WISH_WAIT:
 		left = wish->until.ms - driver_now(w, who).ms;
