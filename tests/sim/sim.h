@@ -291,15 +291,17 @@ void key_renew(struct world *w);      /* by one of ours, where it is */
 void key_claim(struct world *w, struct driver *d, const struct wish *wish);
 void key_release(struct world *w);
 
+/* ---- cache.c -------------------------------------------------------------------- */
+
+/* Carry out WISH_CHECK_CACHE and WISH_VERIFY. */
+void cache_check(struct world *w, struct driver *d);
+void cache_verify(struct world *w, struct driver *d);
+
 /* ---- driver.c ------------------------------------------------------------------- */
 
 void driver_start(struct world *w, int who);
 void driver_act(struct world *w, int who);
 /* An event of this kind for it to append next. */
-/* WISH_CHECK_CACHE and WISH_VERIFY: the event that each leads to is pending then. */
-void cache_check(struct world *w, struct driver *d);
-void cache_verify(struct world *w, struct driver *d);
-
 struct event *driver_pend(struct driver *d, enum event_kind kind);
 
 /* Wall clocks count from here, so that one that is set back is still after 1970. */
