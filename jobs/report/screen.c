@@ -1,0 +1,239 @@
+/* Events in, what the block shows kept: see screen.h. */
+#include "jobs/report/screen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/report/screen_inside.h"
+
+struct screen *screen_new(const char *run)
+{
+	struct screen *screen = mem_zero(1, sizeof *screen);
+
+	screen->run = mem_copy(run);
+	screen->status = status_new(run);
+	screen->metrics = json_object();
+	screen->step = screen->of = screen->value_step = -1;
+	return screen;
+}
+
+void screen_freep(struct screen **screen)
+{
+	if (!*screen)
+		return;
+	status_freep(&(*screen)->status);
+	json_decref((*screen)->metrics);
+	free((*screen)->run);
+	free((*screen)->folder);
+	free((*screen)->charted);
+	free(*screen);
+	*screen = NULL;
+}
+
+static void on_created(struct screen *screen, const struct event *ev)
+{
+	const char *mode = js_str(json_object_get(ev->plan, "compile"), "mode");
+	const char *workspace = js_str(ev->plan, "workspace");
+	json_t *phase;
+	size_t i;
+
+	screen->begun_ms = ev->at.ms;
+	screen->jit = mode && strcmp(mode, "jit") == 0;
+	if (workspace)
+		screen->folder = mem_format("%s/runs/%s", workspace, screen->run);
+	json_array_foreach (json_object_get(ev->plan, "phases"), i, phase) {
+		const char *name = js_str(phase, "phase");
+		int at = name ? name_find(phase_names, PHASE_COUNT, name) : -1;
+
+		if (at >= 0)
+			screen->stages[at].wanted = true;
+	}
+}
+
+static void begin_stage(struct stage *stage, struct utc at)
+{
+	stage->wanted = true;
+	stage->state = STAGE_UNDER_WAY;
+	stage->ended_ms = 0;
+	if (stage->begun_ms == 0)
+		stage->begun_ms = at.ms;
+}
+
+static void end_stage(struct stage *stage, struct utc at, bool well)
+{
+	stage->state = well ? STAGE_DONE : STAGE_FAILED;
+	stage->ended_ms = at.ms;
+}
+
+static void on_intended(struct screen *screen, const struct event *ev)
+{
+	begin_stage(&screen->stages[ev->phase], ev->at);
+	screen->stages[ev->phase].attempt = ev->attempt;
+	screen->until_ms = 0;
+	if (ev->phase == PHASE_TRAIN)
+		course_restart(&screen->course);
+}
+
+static void on_ended(struct screen *screen, const struct event *ev)
+{
+	bool well = ev->class == CLASS_NONE;
+
+	end_stage(&screen->stages[ev->phase], ev->at, well);
+	/* Nothing says that it begins. */
+	if (ev->phase == PHASE_PRECOMPILE && well && screen->stages[PHASE_VERIFY].wanted)
+		begin_stage(&screen->stages[PHASE_VERIFY], ev->at);
+}
+
+/* A warm cache needs neither; one that turns out cold after all does. */
+static void on_checked(struct screen *screen, const struct event *ev)
+{
+	for (int i = PHASE_PRECOMPILE; i <= PHASE_VERIFY; i++) {
+		struct stage *stage = &screen->stages[i];
+
+		if (ev->verdict == CACHE_WARM && stage->state == STAGE_TO_COME)
+			stage->state = STAGE_SKIPPED;
+		else if (ev->verdict != CACHE_WARM && stage->state == STAGE_SKIPPED)
+			stage->state = STAGE_TO_COME;
+	}
+}
+
+static void on_run_ended(struct screen *screen, const struct event *ev)
+{
+	screen->ended_ms = ev->at.ms;
+	screen->until_ms = 0;
+	for (int i = 0; i < PHASE_COUNT; i++)
+		if (screen->stages[i].state == STAGE_UNDER_WAY)
+			end_stage(&screen->stages[i], ev->at, ev->state == OUTCOME_SUCCEEDED);
+}
+
+/* A number, or one of the texts "nan", "inf" and "-inf". */
+static double metric_value(const json_t *value)
+{
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The loss, or else whatever comes first and is not the step. */
+static void choose_charted(struct screen *screen)
+{
+	const char *name;
+	json_t *value;
+
+	if (screen->charted)
+		return;
+	if (json_object_get(screen->metrics, "loss")) {
+		screen->charted = mem_copy("loss");
+		return;
+	}
+	json_object_foreach (screen->metrics, name, value)
+		if (strcmp(name, "step") != 0) {
+			screen->charted = mem_copy(name);
+			return;
+		}
+}
+
+static void on_progress(struct screen *screen, const struct event *ev)
+{
+	struct utc seen = { EVENT_HAS(ev, since) && ev->since > 0 ? ev->since : ev->at.ms };
+	const json_t *charted;
+
+	if (EVENT_HAS(ev, metrics))
+		json_object_update(screen->metrics, ev->metrics);
+	if (EVENT_HAS(ev, of))
+		screen->of = ev->of;
+	if (EVENT_HAS(ev, rate))
+		screen->rate = ev->rate;
+	if (EVENT_HAS(ev, step)) {
+		screen->step = ev->step;
+		screen->step_ms = seen.ms;
+		course_step(&screen->course, seen, ev->step);
+	}
+	choose_charted(screen);
+	charted = screen->charted && EVENT_HAS(ev, metrics)
+			  ? json_object_get(ev->metrics, screen->charted)
+			  : NULL;
+	/* What a glimpse showed is told once more when it is journalled. */
+	if (!charted || (EVENT_HAS(ev, step) && ev->step == screen->value_step))
+		return;
+	screen->value_step = EVENT_HAS(ev, step) ? ev->step : -1;
+	course_value(&screen->course, metric_value(charted));
+}
+
+void screen_glimpse(struct screen *screen, const struct event *ev)
+{
+	on_progress(screen, ev);
+}
+
+void screen_add(struct screen *screen, const struct event *ev)
+{
+	if (ev->seq > 0 && ev->seq <= screen->seq)
+		return;
+	screen->seq = ev->seq;
+	status_add(screen->status, ev);
+	if (ev->kind == EV_RUN_CREATED)
+		on_created(screen, ev);
+	else if (ev->kind == EV_CACHE_CHECKED)
+		on_checked(screen, ev);
+	else if (ev->kind == EV_ATTEMPT_INTENDED)
+		on_intended(screen, ev);
+	else if (ev->kind == EV_ATTEMPT_ENDED)
+		on_ended(screen, ev);
+	else if (ev->kind == EV_CACHE_VERIFIED)
+		end_stage(&screen->stages[PHASE_VERIFY], ev->at, ev->complete);
+	else if (ev->kind == EV_RETRY_SCHEDULED)
+		screen->until_ms = ev->until;
+	else if (ev->kind == EV_TRAIN_PROGRESS)
+		on_progress(screen, ev);
+	else if (ev->kind == EV_RUN_ENDED)
+		on_run_ended(screen, ev);
+}
+
+bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
+{
+	*ret_mark = MARK_NONE;
+	switch (ev->kind) {
+	case EV_TRAIN_PROGRESS:
+	case EV_COMPILE_PROGRESS:
+	case EV_JIT_COMPILED:
+	case EV_ATTEMPT_SUBMITTED:
+	case EV_ATTEMPT_CLAIMED:
+		return false;
+	case EV_ATTEMPT_ENDED:
+		*ret_mark = look_of_state("ended", class_names[ev->class]);
+		return true;
+	case EV_CACHE_VERIFIED:
+		*ret_mark = ev->complete ? MARK_GOOD : MARK_BAD;
+		return true;
+	case EV_CHECKPOINT_COMPLETE:
+	case EV_ATTEMPT_FOUND:
+		*ret_mark = MARK_GOOD;
+		return true;
+	case EV_RUN_ENDED:
+		*ret_mark = look_of_state(outcome_names[ev->state], NULL);
+		return true;
+	case EV_CACHE_WAITING:
+		*ret_mark = MARK_WAIT;
+		return true;
+	case EV_TRAIN_CONTINUITY:
+		*ret_mark = ev->continuity == CONTINUITY_VERIFIED ? MARK_GOOD : MARK_WARN;
+		return true;
+	case EV_TRAIN_SPOILED:
+		*ret_mark = MARK_BAD;
+		return true;
+	case EV_CACHE_REPAIRED:
+	case EV_ATTEMPT_UNCERTAIN:
+	case EV_ATTEMPT_MISSING:
+	case EV_ATTEMPT_LOST:
+	case EV_COMPILER_CHECKED:
+	case EV_JIT_EXCEEDED:
+	case EV_RETRY_SCHEDULED:
+	case EV_REQUEST_STOP:
+	case EV_REQUEST_DRAIN:
+	case EV_LIMIT_REACHED:
+	case EV_DRIVER_LEFT:
+		*ret_mark = MARK_WARN;
+		return true;
+	default:
+		return true;
+	}
+}
