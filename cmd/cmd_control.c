@@ -4,6 +4,7 @@
 
 #include "cmd/drive.h"
 #include "cmd/follow.h"
+#include "cmd/live.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "jobs/run/lease.h"
@@ -23,6 +24,7 @@ struct attachment {
 	struct lease *lease; /* looked at, never taken */
 	struct lease_rules rules;
 	int turns, gone;
+	struct live *live; /* NULL: nothing is drawn */
 };
 
 static int show_event(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -36,6 +38,8 @@ static int show_event(void *arg, const struct event *ev, json_t *row, struct err
 		attachment->follow.ended = true;
 	if (ev && (ev->kind == EV_DRIVER_LEFT || ev->kind == EV_DRIVER_TOOK_OVER))
 		attachment->left = ev->kind == EV_DRIVER_LEFT;
+	if (ev)
+		live_event(attachment->live, ev);
 	if (!attachment->silent)
 		drive_show_event(NULL, ev, row);
 	return 0;
@@ -82,6 +86,7 @@ static void on_signal(void *arg)
 
 static void attachment_release(struct attachment *attachment)
 {
+	live_close(&attachment->live);
 	lease_freep(&attachment->lease);
 }
 
@@ -103,8 +108,10 @@ static int attach(const struct args *args, struct journal *journal, const char *
 	attachment.follow.loop = loop;
 	loop_on_signal(loop, SIGINT, on_signal, &attachment);
 	loop_on_signal(loop, SIGTERM, on_signal, &attachment);
-	if (follow_run(&attachment.follow, err) < 0)
+	if (live_open(&attachment.live, journal, run, loop, err) < 0 ||
+	    follow_run(&attachment.follow, err) < 0)
 		return -1;
+	live_close(&attachment.live);
 	if (attachment.interrupted) {
 		out_note("the run goes on; 'stoker attach %s' follows it again", run);
 		return EXIT_DETACHED;

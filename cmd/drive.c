@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "cmd/event_text.h"
+#include "cmd/live.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
 #include "jobs/base/text.h"
+#include "jobs/report/screen.h"
 #include "jobs/run/background.h"
 
 #define LEASE_LEAST_MS 300
@@ -17,6 +19,7 @@
 void drive_show_event(void *arg, const struct event *ev, json_t *row)
 {
 	AUTO(auto_free) char *sentence = NULL;
+	enum look_mark mark = MARK_NONE;
 	char at[UTC_TEXT];
 
 	(void)arg;
@@ -29,9 +32,14 @@ void drive_show_event(void *arg, const struct event *ev, json_t *row)
 		out_note("run %s of %s", js_str(row, "run"), ev->name);
 	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1)
 		out_note("run %s is taken up", js_str(row, "run"));
+	if (ev && !screen_scrolls(ev, &mark) && out_draws())
+		return; /* the block says it */
 	sentence = ev ? event_sentence(ev, row) : NULL;
-	if (sentence)
-		out_note("%.8s  %s", utc_format(ev->at, at) + 11, sentence);
+	if (!sentence)
+		return;
+	utc_format(ev->at, at);
+	at[19] = '\0';
+	out_event(at + 11, mark, sentence);
 }
 
 static int replay_row(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -83,6 +91,9 @@ struct interrupts {
 struct foreground {
 	struct interrupts interrupts;
 	bool shown; /* an event */
+	struct journal *journal;
+	const char *run;
+	struct live *live; /* NULL: nothing is drawn */
 };
 
 static void on_event(void *arg, const struct event *ev, json_t *row)
@@ -90,17 +101,43 @@ static void on_event(void *arg, const struct event *ev, json_t *row)
 	struct foreground *foreground = arg;
 
 	foreground->shown = true;
+	if (ev)
+		live_event(foreground->live, ev);
 	drive_show_event(NULL, ev, row);
 }
 
-static void ask(void)
+static void on_glimpse(void *arg, const struct event *ev)
 {
-	out_note("leave the job running, stop it, or go on? [l/s/g]");
+	live_glimpse(((struct foreground *)arg)->live, ev);
+}
+
+/* Without a block the run goes on as well. */
+static void on_loop(void *arg, struct loop *loop)
+{
+	struct foreground *foreground = arg;
+	AUTO(err_freep) struct err *unreadable = NULL;
+
+	live_close(&foreground->live);
+	if (loop)
+		(void)!live_open(&foreground->live, foreground->journal, foreground->run, loop,
+				 &unreadable);
+}
+
+static void ask(struct foreground *foreground)
+{
+	static const char question[] = "leave the job running, stop it, or go on? [l/s/g]";
+
+	foreground->interrupts.asking = true;
+	if (foreground->live)
+		live_ask(foreground->live, question, "[l]eave it running, [s]top it, [g]o on?");
+	else
+		out_note("%s", question);
 }
 
 static enum interrupt on_interrupt(void *arg, int signo)
 {
-	struct interrupts *interrupts = &((struct foreground *)arg)->interrupts;
+	struct foreground *foreground = arg;
+	struct interrupts *interrupts = &foreground->interrupts;
 	enum interrupt policy = interrupts->stop ? INTERRUPT_STOP : INTERRUPT_DETACH;
 
 	if (signo != SIGINT || out_is_json() || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -108,14 +145,13 @@ static enum interrupt on_interrupt(void *arg, int signo)
 	/* A second Ctrl-C is an answer too. */
 	if (interrupts->asking)
 		return policy;
-	interrupts->asking = true;
-	ask();
+	ask(foreground);
 	return INTERRUPT_ASK;
 }
 
 static enum interrupt on_answer(void *arg)
 {
-	struct interrupts *interrupts = &((struct foreground *)arg)->interrupts;
+	struct foreground *foreground = arg;
 	char answer[64];
 	ssize_t len = read(STDIN_FILENO, answer, sizeof answer);
 	enum interrupt what = INTERRUPT_ASK;
@@ -127,8 +163,10 @@ static enum interrupt on_answer(void *arg)
 	else if (answer[0] == 'g' || answer[0] == 'G')
 		what = INTERRUPT_GO_ON;
 	else
-		ask();
-	interrupts->asking = what == INTERRUPT_ASK;
+		ask(foreground);
+	foreground->interrupts.asking = what == INTERRUPT_ASK;
+	if (what != INTERRUPT_ASK)
+		live_ask(foreground->live, NULL, NULL);
 	return what;
 }
 
@@ -153,6 +191,8 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	const char *policy = args->value[OPT_ON_INTERRUPT];
 	struct foreground foreground = {
 		.interrupts.stop = policy && strcmp(policy, "stop") == 0,
+		.journal = journal,
+		.run = run,
 	};
 	struct lease_rules rules;
 	struct driver_options options = {
@@ -161,6 +201,8 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 		.on_wait = drive_show_wait,
 		.lease = &rules,
 		.on_event = on_event,
+		.on_glimpse = out_draws() ? on_glimpse : NULL,
+		.on_loop = on_loop,
 		.on_interrupt = on_interrupt,
 		.on_answer = on_answer,
 		.arg = &foreground,

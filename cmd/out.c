@@ -6,27 +6,89 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "jobs/base/columns.h"
 #include "jobs/base/text.h"
 
 static struct {
-	bool json, quiet, verbose, color, bulk;
+	bool json, quiet, verbose, bulk;
+	struct look look, look_err; /* of stdout and of stderr */
+	void (*take)(void *arg, const char *line, size_t len);
+	void *take_arg;
 	int write_errno; /* of the first failed write to stdout */
 } out;
 
+/* Can it do more than print one line after the other? */
+static bool is_able(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && term && term[0] && strcmp(term, "dumb") != 0;
+}
+
+static bool has_color(const char *option, int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (option && strcmp(option, "auto") != 0)
+		return strcmp(option, "always") == 0;
+	return is_able(fd) && !(no_color && no_color[0]);
+}
+
+/* By its name alone: a locale that is not installed still says what the terminal is. */
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && value[0])
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
 void out_init(const struct out_options *options)
 {
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
-
 	out.json = options->json;
 	out.quiet = options->quiet;
 	out.verbose = options->verbose;
-	if (options->color && strcmp(options->color, "auto") != 0)
-		out.color = strcmp(options->color, "always") == 0;
-	else
-		out.color = isatty(STDERR_FILENO) && !(no_color && no_color[0]) && term &&
-			    strcmp(term, "dumb") != 0;
+	out.look.utf8 = out.look_err.utf8 = is_utf8();
+	out.look.color = has_color(options->color, STDOUT_FILENO);
+	out.look_err.color = has_color(options->color, STDERR_FILENO);
+}
+
+bool out_draws(void)
+{
+	return !out.json && !out.quiet && !out.verbose && is_able(STDERR_FILENO);
+}
+
+const struct look *out_look(void)
+{
+	return &out.look;
+}
+
+const struct look *out_look_err(void)
+{
+	return &out.look_err;
+}
+
+void out_size(size_t *ret_columns, size_t *ret_rows)
+{
+	struct winsize size = { 0 };
+
+	(void)!ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+	*ret_columns = size.ws_col ? size.ws_col : 80;
+	*ret_rows = size.ws_row ? size.ws_row : 24;
+}
+
+void out_divert(void (*take)(void *arg, const char *line, size_t len), void *arg)
+{
+	out.take = take;
+	out.take_arg = arg;
 }
 
 bool out_is_json(void)
@@ -58,6 +120,14 @@ static void end_line(void)
 		out.write_errno = errno ? errno : EIO;
 }
 
+static void put_err(const struct sb *line)
+{
+	if (out.take)
+		out.take(out.take_arg, line->text, line->len);
+	else
+		fwrite(line->text, 1, line->len, stderr);
+}
+
 /* A newline in what is filled in is an escape too: it would forge a line. */
 static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
 	STK_PRINTF(3, 0);
@@ -74,7 +144,7 @@ static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list 
 		return;
 	}
 	sb_addc(&safe, '\n');
-	fwrite(safe.text, 1, safe.len, file);
+	put_err(&safe);
 }
 
 void out_line(const char *fmt, ...)
@@ -131,7 +201,7 @@ void out_note(const char *fmt, ...)
 
 static const char *prefix(const char *plain, const char *colored)
 {
-	return out.color ? colored : plain;
+	return out.look_err.color ? colored : plain;
 }
 
 void out_warning(const char *fmt, ...)
@@ -175,6 +245,44 @@ void out_error(const struct err *err)
 	out_error_line(line);
 	if (err->hint)
 		out_hint("%s", err->hint);
+}
+
+#define EVENT_ROWS 3
+void out_event(const char *at, enum look_mark mark, const char *sentence)
+{
+	AUTO(sb_release) struct sb line = SB_INIT;
+	const struct look *look = &out.look_err;
+	size_t columns, rows;
+
+	if (!out_draws()) {
+		out_note("%s  %s", at, sentence);
+		return;
+	}
+	out_size(&columns, &rows);
+	sb_addf(&line, "%s%s%s  %s%s%s ", look_on(look, MARK_FAINT), at, look_off(look),
+		look_on(look, mark), look_sign(look, mark), look_off(look));
+	columns_fit(&line, sentence, strlen(sentence),
+		    columns > 20 ? columns * EVENT_ROWS - 12 : 20, look->utf8);
+	sb_addc(&line, '\n');
+	put_err(&line);
+}
+
+void out_marked(const char *label, enum look_mark mark, const char *fmt, ...)
+{
+	AUTO(sb_release) struct sb text = SB_INIT, line = SB_INIT;
+	const struct look *look = &out.look;
+	va_list args;
+
+	if (out.json)
+		return;
+	va_start(args, fmt);
+	sb_addv(&text, fmt, args);
+	va_end(args);
+	sb_addf(&line, "%s%s%s%s ", label, look_on(look, mark), look_sign(look, mark),
+		look_off(look));
+	text_escape(&line, text.text, text.len, false);
+	put(line.text, line.len);
+	end_line();
 }
 
 int out_finish(struct err **err)

@@ -10,6 +10,7 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/json.h"
+#include "jobs/report/look.h"
 
 struct out_options {
 	bool json, quiet, verbose;
@@ -19,6 +20,15 @@ struct out_options {
 void out_init(const struct out_options *options);
 bool out_is_json(void);
 bool out_is_verbose(void);
+
+/* May a block be redrawn in place? stderr is a terminal that can do that, and neither
+ * --quiet, --json nor --verbose asks for something else. */
+bool out_draws(void);
+/* How states look on stdout, and on stderr; borrowed. UTF-8 by the locale's name. */
+const struct look *out_look(void);
+const struct look *out_look_err(void);
+/* Columns and rows of the terminal that stderr is; 80 by 24 where nothing tells. */
+void out_size(size_t *ret_columns, size_t *ret_rows);
 
 /* Lines on stdout leave one by one, unless they are in bulk: then whoever reads
  * them wants all of them, and they leave in blocks. */
@@ -39,6 +49,16 @@ void out_warning(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_hint(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_error(const struct err *err);
 void out_error_line(const char *line); /* a formatted problem */
+/* A note with the time before it, and where a block is drawn a sign; there it is cut to
+ * a few rows. `at` is "12:30:59". */
+void out_event(const char *at, enum look_mark mark, const char *sentence);
+/* A line on stdout: its label, a sign and the text; nothing with --json. */
+void out_marked(const char *label, enum look_mark mark, const char *fmt, ...) STK_PRINTF(3, 4);
+
+/* From now on `take` gets each line for stderr, newline included and made harmless,
+ * instead of the terminal: whoever draws there puts it above what is drawn. NULL ends
+ * that. */
+void out_divert(void (*take)(void *arg, const char *line, size_t len), void *arg);
 
 /* At the end: was stdout really written? A full disk is an error, not silence;
  * a reader that left is not. */

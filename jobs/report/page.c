@@ -35,8 +35,11 @@ void page_row(struct page *page, int rank, const char *label)
 	sb_clear(&newest(page)->text);
 	newest(page)->columns = 0;
 	newest(page)->rank = rank;
-	if (label)
-		page_add(page, MARK_FAINT, "%-*s", PAGE_LABEL, label);
+	if (!label)
+		return;
+	page_add(page, MARK_FAINT, "%s", label);
+	while (newest(page)->columns < PAGE_LABEL && page_room(page) > 0)
+		page_add(page, MARK_NONE, " ");
 }
 
 void page_add(struct page *page, enum look_mark mark, const char *fmt, ...)

@@ -408,6 +408,8 @@ static int drive(struct driver *driver, struct err **err)
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
 	driver_watch_signals(driver);
+	if (driver->options->on_loop && driver->flow.state != FLOW_ENDED)
+		driver->options->on_loop(driver->options->arg, driver->loop);
 	if (driver->flow.state != FLOW_ENDED && take_over(driver, err) < 0)
 		return -1;
 	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
@@ -438,6 +440,8 @@ static void driver_release(struct driver *driver)
 		driver->engine->ops->close(driver->engine);
 	store_freep(&driver->workspace);
 	store_freep(&driver->cache);
+	if (driver->loop && driver->options->on_loop)
+		driver->options->on_loop(driver->options->arg, NULL);
 	loop_freep(&driver->loop);
 	auto_strv(&driver->job_env);
 	free(driver->agent_prefix);

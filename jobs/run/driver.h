@@ -8,6 +8,7 @@
 #ifndef STK_RUN_DRIVER_H
 #define STK_RUN_DRIVER_H
 
+#include "jobs/base/loop.h"
 #include "jobs/run/journal.h"
 #include "jobs/run/lease.h"
 #include "jobs/run/plan.h"
@@ -27,6 +28,12 @@ struct driver_options {
 	const struct plan *plan;
 	/* Each event as it becomes durable, those of others included. */
 	void (*on_event)(void *arg, const struct event *ev, json_t *row);
+	/* A train.progress as it is now, oftener than it is journalled; what it points at
+	 * is gone when this returns. */
+	void (*on_glimpse)(void *arg, const struct event *ev);
+	/* The loop that is about to run the driver, once, then NULL before it is gone: for
+	 * timers and signals of whoever shows the run. */
+	void (*on_loop)(void *arg, struct loop *loop);
 	/* NULL: detach. After INTERRUPT_ASK on_answer is called whenever descriptor 0
 	 * is readable, until it gives another answer. */
 	enum interrupt (*on_interrupt)(void *arg, int signo);

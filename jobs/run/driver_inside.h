@@ -20,6 +20,7 @@
 #define MARKS_MS            1000  /* how often its checkpoints are */
 #define POLL_MS             500   /* how often the journal is looked at for requests */
 #define PROGRESS_MS         10000 /* least time between two train.progress but at an end */
+#define GLIMPSE_MS          500   /* the same for what is shown and not recorded */
 #define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
 #define LAST_LINES          60    /* of the log, kept as evidence */
 

@@ -163,7 +163,7 @@ static void on_line(void *arg, const char *line, size_t len)
 	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now())) {
 		struct step_progress progress = metrics_progress(watch->metrics);
 
-		watch->numbers_changed = true;
+		watch->numbers_changed = watch->numbers_fresh = true;
 		if (watch->first_step < 0 && progress.known)
 			watch->first_step = progress.step;
 		if (progress.known && progress.step > watch->last_step) {
@@ -270,28 +270,35 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	return driver_record(watch->driver, &ev, err);
 }
 
-static int record_numbers(struct attempt_watch *watch, struct err **err)
+/* train.progress as of now; `numbers` is the event's. */
+static void tell_numbers(const struct attempt_watch *watch, json_t *numbers, struct event *ret)
 {
 	struct step_progress progress = metrics_progress(watch->metrics);
+	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
+
+	watch_event(watch, EV_TRAIN_PROGRESS, ret);
+	if (progress.known) {
+		EVENT_SET(ret, step, progress.step);
+		EVENT_SET(ret, since, watch->stepped_at.ms);
+	}
+	if (of > 0)
+		EVENT_SET(ret, of, of);
+	if (progress.rate > 0) {
+		EVENT_SET(ret, rate, progress.rate);
+		if (of >= progress.step)
+			EVENT_SET(ret, eta, (double)(of - progress.step) / progress.rate);
+	}
+	EVENT_SET(ret, metrics, numbers);
+}
+
+static int record_numbers(struct attempt_watch *watch, struct err **err)
+{
 	json_auto_t *numbers = metrics_json(watch->metrics);
 	json_auto_t *throughput = metrics_throughput(watch->metrics);
-	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
 	struct event ev;
 
 	watch->numbers_changed = false;
-	watch_event(watch, EV_TRAIN_PROGRESS, &ev);
-	if (progress.known) {
-		EVENT_SET(&ev, step, progress.step);
-		EVENT_SET(&ev, since, watch->stepped_at.ms);
-	}
-	if (of > 0)
-		EVENT_SET(&ev, of, of);
-	if (progress.rate > 0) {
-		EVENT_SET(&ev, rate, progress.rate);
-		if (of >= progress.step)
-			EVENT_SET(&ev, eta, (double)(of - progress.step) / progress.rate);
-	}
-	EVENT_SET(&ev, metrics, numbers);
+	tell_numbers(watch, numbers, &ev);
 	if (throughput)
 		EVENT_SET(&ev, throughput, throughput);
 	return driver_record(watch->driver, &ev, err);
@@ -315,6 +322,23 @@ static bool due(struct mono last, int64_t every_ms)
 	return last.ms == 0 || mono_now().ms - last.ms >= every_ms;
 }
 
+/* For who watches: a journal of every step would be slow to read. */
+static void show_numbers(struct attempt_watch *watch)
+{
+	const struct driver_options *options = watch->driver->options;
+	json_auto_t *numbers = NULL;
+	struct event ev;
+
+	if (!options->on_glimpse || !watch->numbers_fresh || !due(watch->shown_at, GLIMPSE_MS))
+		return;
+	watch->numbers_fresh = false;
+	watch->shown_at = mono_now();
+	numbers = metrics_json(watch->metrics);
+	tell_numbers(watch, numbers, &ev);
+	ev.at = driver_now(watch->driver);
+	options->on_glimpse(options->arg, &ev);
+}
+
 /* Of mode jit it decides whether the cache was cold. */
 static bool is_more_found(const struct attempt_watch *watch)
 {
@@ -335,6 +359,7 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 			(watch->graphs_changed || watch->graphs_at.ms == 0 || is_more_found(watch));
 		numbers = watch->numbers_changed;
 	}
+	show_numbers(watch);
 	if (watch->spoiled && !watch->spoiled_told && record_spoiled(watch, err) < 0)
 		return -1;
 	if (graphs && record_graphs(watch, err) < 0)

@@ -35,6 +35,8 @@ struct attempt_watch {
 	int64_t hits_told;                    /* in the newest jit.compiled */
 	struct mono graphs_at;                /* when they were last recorded; ms 0: never */
 	struct mono marks_at;                 /* when checkpoints were last looked for */
+	bool numbers_fresh;                   /* since somebody was last shown them */
+	struct mono shown_at;                 /* when; ms 0: never */
 	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
 	struct utc stepped_at;                /* when last_step was seen */
 	bool caught_up;                       /* what was in the log before we came is read */
