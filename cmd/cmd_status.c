@@ -1,4 +1,5 @@
 /* status, list: the state of runs, folded from their journals. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
@@ -6,6 +7,7 @@
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
+#include "jobs/base/columns.h"
 #include "jobs/run/lease.h"
 
 static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -116,18 +118,92 @@ static int collect_run(void *arg, const char *run, struct err **err)
 	return 0;
 }
 
-static void print_row(const json_t *status)
-{
-	const char *created = js_str(status, "created"), *name = js_str(status, "name");
+/* The rows of `list`, each as wide as the widest; names are cut, ids never. */
+enum list_column { LIST_RUN, LIST_NAME, LIST_STATE, LIST_PHASE, LIST_CREATED, LIST_COLUMNS };
+#define NAME_MOST 24
 
-	out_line("%-14s %-24.24s %-10s %-11s %.19s", js_str(status, "run"), name ? name : "-",
-		 js_str(status, "state"), js_str(status, "phase") ? js_str(status, "phase") : "-",
-		 created ? created : "-");
+struct list_row {
+	char *cells[LIST_COLUMNS];
+	enum look_mark mark; /* before the state */
+};
+
+struct list_table {
+	struct list_row *rows;
+	size_t count;
+};
+
+static void list_table_release(struct list_table *table)
+{
+	for (size_t i = 0; i < table->count; i++)
+		for (size_t column = 0; column < LIST_COLUMNS; column++)
+			free(table->rows[i].cells[column]);
+	free(table->rows);
+}
+
+static char *cell(const char *text, size_t most)
+{
+	struct sb out = SB_INIT;
+
+	columns_fit(&out, text ? text : "-", text ? strlen(text) : 1, most, out_look()->utf8);
+	return sb_take(&out);
+}
+
+static void add_row(struct list_table *table, const json_t *status)
+{
+	static const char *const keys[LIST_COLUMNS] = { "run", "name", "state", "phase",
+							"created" };
+	struct list_row *row;
+
+	table->rows = mem_grow(table->rows, table->count + 1, sizeof *table->rows);
+	row = &table->rows[table->count++];
+	row->mark = look_of_state(js_str(status, "state"), NULL);
+	for (size_t i = 0; i < LIST_COLUMNS; i++)
+		row->cells[i] = cell(js_str(status, keys[i]), i == LIST_NAME ? NAME_MOST : 80);
+	/* To the second. */
+	if (strlen(row->cells[LIST_CREATED]) > 19)
+		row->cells[LIST_CREATED][19] = '\0';
+}
+
+static void print_cells(char *const cells[LIST_COLUMNS], const size_t widths[LIST_COLUMNS],
+			enum look_mark mark)
+{
+	AUTO(sb_release) struct sb before = SB_INIT, after = SB_INIT;
+
+	for (size_t i = 0; i < LIST_COLUMNS; i++) {
+		size_t columns = columns_width(cells[i], strlen(cells[i]), out_look()->utf8);
+		struct sb *to = i < LIST_STATE ? &before : &after;
+
+		sb_adds(to, cells[i]);
+		if (i + 1 < LIST_COLUMNS)
+			sb_addf(to, "%*s", (int)(widths[i] - columns + 2), "");
+	}
+	out_marked(before.text, mark, "%s", after.text);
+}
+
+static void print_table(const struct list_table *table)
+{
+	static char *const titles[LIST_COLUMNS] = { "RUN", "NAME", "STATE", "PHASE", "CREATED" };
+	size_t widths[LIST_COLUMNS];
+
+	for (size_t column = 0; column < LIST_COLUMNS; column++) {
+		widths[column] = strlen(titles[column]);
+		for (size_t i = 0; i < table->count; i++) {
+			const char *text = table->rows[i].cells[column];
+			size_t width = columns_width(text, strlen(text), out_look()->utf8);
+
+			if (width > widths[column])
+				widths[column] = width;
+		}
+	}
+	print_cells(titles, widths, MARK_NONE);
+	for (size_t i = 0; i < table->count; i++)
+		print_cells(table->rows[i].cells, widths, table->rows[i].mark);
 }
 
 int cmd_list(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(list_table_release) struct list_table table = { 0 };
 	json_auto_t *runs = json_array();
 	json_t *run;
 	size_t i;
@@ -139,8 +215,6 @@ int cmd_list(const struct args *args, struct err **err)
 		return -1;
 	if (json_array_size(runs) == 0)
 		out_note("no runs in %s", journal_dir(journal));
-	else
-		out_line("%-14s %-24s %-10s %-11s %s", "RUN", "NAME", "STATE", "PHASE", "CREATED");
 	json_array_foreach (runs, i, run) {
 		json_auto_t *status = NULL;
 
@@ -149,7 +223,9 @@ int cmd_list(const struct args *args, struct err **err)
 		if (out_is_json())
 			out_json(status);
 		else
-			print_row(status);
+			add_row(&table, status);
 	}
+	if (table.count > 0)
+		print_table(&table);
 	return EXIT_DONE;
 }

@@ -247,6 +247,17 @@ void out_error(const struct err *err)
 		out_hint("%s", err->hint);
 }
 
+void out_quote(const char *lines, bool note)
+{
+	struct sb text = SB_INIT;
+
+	if (out.json || (note && out.quiet))
+		return;
+	sb_adds(&text, lines);
+	put_err(&text);
+	sb_release(&text);
+}
+
 #define EVENT_ROWS 3
 void out_event(const char *at, enum look_mark mark, const char *sentence)
 {

@@ -49,6 +49,9 @@ void out_warning(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_hint(const char *fmt, ...) STK_PRINTF(1, 2);
 void out_error(const struct err *err);
 void out_error_line(const char *line); /* a formatted problem */
+/* Lines that show where a message belongs, each with its newline and made harmless
+ * before; with `note` left out as a note is. */
+void out_quote(const char *lines, bool note);
 /* A note with the time before it, and where a block is drawn a sign; there it is cut to
  * a few rows. `at` is "12:30:59". */
 void out_event(const char *at, enum look_mark mark, const char *sentence);

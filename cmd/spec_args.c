@@ -2,8 +2,30 @@
 #include "cmd/spec_args.h"
 
 #include "cmd/out.h"
+#include "cmd/quote.h"
+#include "jobs/base/fs.h"
 
-static void print_problem(const struct problem *problem)
+/* A spec is no longer; what is does not get here. */
+#define QUOTE_MAX ((size_t)1 << 20)
+
+/* The line of the file and a caret. The text is read once for all problems of a spec;
+ * where that fails there is just no line. */
+static void print_quote(const struct problem *problem, struct sb *text)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+	AUTO(sb_release) struct sb quote = SB_INIT;
+	size_t columns, rows;
+
+	if (problem->line <= 0 ||
+	    (text->len == 0 && fs_read(problem->file, QUOTE_MAX, text, &unreadable) < 0))
+		return;
+	out_size(&columns, &rows);
+	if (quote_line(&quote, text->text, text->len, problem->line, problem->column, columns,
+		       out_look_err()->utf8))
+		out_quote(quote.text, problem->lint);
+}
+
+static void print_problem(const struct problem *problem, struct sb *text)
 {
 	AUTO(auto_free) char *line = NULL;
 
@@ -26,6 +48,7 @@ static void print_problem(const struct problem *problem)
 		out_note("%s", line);
 	else
 		out_error_line(line);
+	print_quote(problem, text);
 	if (problem->hint && problem->lint)
 		out_note("hint: %s", problem->hint);
 	else if (problem->hint)
@@ -34,9 +57,11 @@ static void print_problem(const struct problem *problem)
 
 static void print_problems(const struct problems *problems, bool with_lints)
 {
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(QUOTE_MAX);
+
 	for (size_t i = 0; i < problems->count; i++)
 		if (with_lints || !problems->list[i].lint)
-			print_problem(&problems->list[i]);
+			print_problem(&problems->list[i], &text);
 	if (problems->dropped)
 		out_note("and %zu more", problems->dropped);
 }

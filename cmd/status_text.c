@@ -20,7 +20,7 @@ static void print_evidence(const char *evidence)
 	while (line && *line) {
 		size_t len = strcspn(line, "\n");
 
-		out_line("      | %.*s", (int)len, line);
+		out_line("            | %.*s", (int)len, line);
 		line += len + (line[len] == '\n');
 	}
 }
@@ -34,20 +34,25 @@ static void print_resume(const json_t *attempt)
 	size_t i;
 
 	if (from)
-		out_line("      from %s%s%s", from, continuity ? ", continuity " : "",
+		out_line("            from %s%s%s", from, continuity ? ", continuity " : "",
 			 continuity ? continuity : "");
 	json_array_foreach (json_object_get(attempt, "rejected"), i, row)
-		out_line("      not from %s: %s", or_dash(js_str(row, "url")),
+		out_line("            not from %s: %s", or_dash(js_str(row, "url")),
 			 or_dash(js_str(row, "why")));
 }
 
-static void print_attempt(const json_t *attempt)
+/* "train 1" and "precompile 12" take as much room. */
+#define ATTEMPT_COLUMNS 14
+
+static void print_attempt(const json_t *attempt, const char *label)
 {
-	const char *class = js_str(attempt, "class");
+	const char *class = js_str(attempt, "class"), *state = js_str(attempt, "state");
 	struct sb text = SB_INIT;
 
-	sb_addf(&text, "  %s %lld  %s", js_str(attempt, "phase"),
-		(long long)js_int(attempt, "attempt", 0), js_str(attempt, "state"));
+	sb_addf(&text, "%s %lld", js_str(attempt, "phase"),
+		(long long)js_int(attempt, "attempt", 0));
+	sb_addf(&text, "%*s%s", text.len < ATTEMPT_COLUMNS ? (int)(ATTEMPT_COLUMNS - text.len) : 2,
+		"", or_dash(state));
 	if (json_object_get(attempt, "seconds")) {
 		AUTO(auto_free)
 		char *time = text_format_duration((int64_t)(js_real(attempt, "seconds", 0) * 1000));
@@ -62,12 +67,12 @@ static void print_attempt(const json_t *attempt)
 		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
-	out_line("%s", text.text);
+	out_marked(label, look_of_state(state, class), "%s", text.text);
 	sb_release(&text);
 	print_resume(attempt);
 	print_evidence(js_str(attempt, "evidence"));
 	if (js_str(attempt, "hint"))
-		out_line("      cure: %s", js_str(attempt, "hint"));
+		out_line("            cure: %s", js_str(attempt, "hint"));
 }
 
 /* "step 120 of 300, 45.1/s" and "loss 0.1234  accuracy 0.98". */
@@ -146,7 +151,7 @@ static void print_jit(const json_t *status)
 	if (js_str(jit, "exceeded"))
 		out_line("      compile.jit_budget is exceeded: %s", js_str(jit, "exceeded"));
 	if (js_str(jit, "hint"))
-		out_line("      cure: %s", js_str(jit, "hint"));
+		out_line("            cure: %s", js_str(jit, "hint"));
 }
 
 static void print_graphs(const json_t *status)
@@ -233,20 +238,19 @@ static void print_end(const json_t *status)
 
 void print_status(const json_t *status)
 {
+	const char *state = js_str(status, "state");
 	json_t *attempt;
 	size_t i;
 
 	out_line("run:        %s (%s on %s)", js_str(status, "run"),
 		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")));
-	out_line("state:      %s, phase %s", or_dash(js_str(status, "state")),
-		 or_dash(js_str(status, "phase")));
+	out_marked("state:      ", look_of_state(state, NULL), "%s, phase %s", or_dash(state),
+		   or_dash(js_str(status, "phase")));
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
-	if (json_array_size(json_object_get(status, "attempts")))
-		out_line("attempts:");
 	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
-		print_attempt(attempt);
+		print_attempt(attempt, i == 0 ? "attempts:   " : "            ");
 	print_ledger(status);
 	print_cost(status);
 	print_modes(json_object_get(status, "modes"));
@@ -281,7 +285,8 @@ void print_summary(const json_t *status)
 	const json_t *cache = json_object_get(status, "cache");
 	const char *verdict = js_str(cache, "verdict");
 
-	out_line("run:        %s %s", js_str(status, "run"), or_dash(state));
+	out_marked("run:        ", look_of_state(state, NULL), "%s %s", js_str(status, "run"),
+		   or_dash(state));
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
@@ -293,7 +298,8 @@ void print_summary(const json_t *status)
 		json_t *attempts = json_object_get(status, "attempts");
 
 		if (json_array_size(attempts))
-			print_attempt(json_array_get(attempts, json_array_size(attempts) - 1));
+			print_attempt(json_array_get(attempts, json_array_size(attempts) - 1),
+				      "attempt:    ");
 		print_end(status);
 	}
 }
