@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/columns.h"
+#include "jobs/spec/names.h"
 
 #define TAB_COLUMNS 8
 #define LINE_LEAST  24 /* columns of a line that are shown on the narrowest terminal */
@@ -96,6 +97,36 @@ static const char *find_line(const char *text, size_t len, int line, size_t *ret
 		return NULL;
 	*ret_len = at - from;
 	return text + from;
+}
+
+static bool is_secret(const char *text)
+{
+	return names_secret(text) || strcasestr(text, "webhook");
+}
+
+bool quote_is_harmless(const char *text, size_t len, int line, const char *field)
+{
+	size_t line_len = 0, least = SIZE_MAX;
+	const char *at = find_line(text, len, line, &line_len);
+
+	if (!at || (field && is_secret(field)))
+		return false;
+	for (;;) {
+		AUTO(auto_free) char *copy = mem_copy_n(at, line_len);
+		size_t indent = strspn(copy, " \t-");
+
+		/* The line itself, and each one above that it may be a part of. */
+		if (copy[indent] && indent < least) {
+			if (is_secret(copy))
+				return false;
+			least = indent;
+		}
+		if (at == text || least == 0)
+			return true;
+		line_len = 0;
+		for (at--; at > text && at[-1] != '\n'; at--)
+			line_len++;
+	}
 }
 
 /* What of a long line is shown: it begins and ends with dots where more is. */

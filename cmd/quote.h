@@ -21,4 +21,8 @@
 bool quote_line(struct sb *out, const char *text, size_t len, int line, int column, size_t width,
 		bool utf8);
 
+/* May it be shown at all? Not where the line, or one that it belongs to by its
+ * indentation, or the field (NULL: none) is named like a secret. */
+bool quote_is_harmless(const char *text, size_t len, int line, const char *field);
+
 #endif

@@ -19,6 +19,8 @@ static void print_quote(const struct problem *problem, struct sb *text)
 	if (problem->line <= 0 ||
 	    (text->len == 0 && fs_read(problem->file, QUOTE_MAX, text, &unreadable) < 0))
 		return;
+	if (!quote_is_harmless(text->text, text->len, problem->line, problem->field))
+		return;
 	out_size(&columns, &rows);
 	if (quote_line(&quote, text->text, text->len, problem->line, problem->column, columns,
 		       out_look_err()->utf8))

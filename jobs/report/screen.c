@@ -98,6 +98,17 @@ static void on_checked(struct screen *screen, const struct event *ev)
 	}
 }
 
+/* Two that nobody works at: there is a list, of which the rest can be told. */
+static void on_compiling(struct screen *screen, const struct event *ev)
+{
+	int64_t open = EVENT_HAS(ev, graphs) ? ev->graphs : 0;
+
+	open -= EVENT_HAS(ev, compiled) ? ev->compiled : 0;
+	open -= EVENT_HAS(ev, hits) ? ev->hits : 0;
+	if (open >= 2)
+		screen->ahead = true;
+}
+
 static void on_run_ended(struct screen *screen, const struct event *ev)
 {
 	screen->ended_ms = ev->at.ms;
@@ -182,6 +193,8 @@ void screen_add(struct screen *screen, const struct event *ev)
 		end_stage(&screen->stages[PHASE_VERIFY], ev->at, ev->complete);
 	else if (ev->kind == EV_RETRY_SCHEDULED)
 		screen->until_ms = ev->until;
+	else if (ev->kind == EV_COMPILE_PROGRESS)
+		on_compiling(screen, ev);
 	else if (ev->kind == EV_TRAIN_PROGRESS)
 		on_progress(screen, ev);
 	else if (ev->kind == EV_RUN_ENDED)

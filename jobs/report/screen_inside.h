@@ -25,6 +25,7 @@ struct screen {
 	struct stage stages[PHASE_COUNT];
 	char *folder; /* of the run in its workspace, where its logs are */
 	bool jit;     /* compile.mode */
+	bool ahead;   /* this compiler names graphs before it begins with them */
 	int64_t begun_ms, ended_ms;
 	int64_t until_ms; /* of a backoff; 0: none */
 	/* of the training, glimpses included */

@@ -189,11 +189,13 @@ static void add_graphs(struct view *view)
 	page_row(page, now ? RANK_NOW : RANK_PAST, "graphs:");
 	page_add(page, MARK_NONE, "%lld of %lld done", (long long)(compiled + hits),
 		 (long long)named);
+	if (now && !view->screen->ahead)
+		page_add(page, MARK_NONE, " so far");
 	if (failed > 0)
 		page_add(page, MARK_BAD, ", %lld failed", (long long)failed);
 	page_add(page, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
 		 (long long)hits);
-	if (now && named > 0)
+	if (now && view->screen->ahead && named > 0)
 		bar(view, (double)(compiled + hits) / (double)named);
 }
 
@@ -291,7 +293,16 @@ static void add_value(struct page *page, const json_t *value)
 		page_add(page, MARK_NONE, "%.4g", json_number_value(value));
 }
 
-#define SPARK_MOST 48
+/* So that what follows stands still while numbers change. */
+static void pad(struct page *page, size_t columns)
+{
+	page_add(page, MARK_NONE, "  ");
+	while (page->width - page_room(page) < columns && page_room(page) > 0)
+		page_add(page, MARK_NONE, " ");
+}
+
+#define VALUE_COLUMNS 10
+#define SPARK_MOST    48
 static void add_metrics(struct view *view)
 {
 	const struct screen *screen = view->screen;
@@ -307,7 +318,7 @@ static void add_metrics(struct view *view)
 
 		page_row(page, RANK_CHART, strlen(label) < PAGE_LABEL ? label : "metric:");
 		add_value(page, json_object_get(screen->metrics, screen->charted));
-		page_add(page, MARK_NONE, "  ");
+		pad(page, PAGE_LABEL + VALUE_COLUMNS);
 		room = page_room(page) < SPARK_MOST ? page_room(page) : SPARK_MOST;
 		columns = course_spark(&screen->course, room, view->frame->look.utf8, &spark);
 		page_raw(page, MARK_RUN, spark.text, columns);
