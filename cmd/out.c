@@ -258,7 +258,8 @@ void out_quote(const char *lines, bool note)
 	sb_release(&text);
 }
 
-#define EVENT_ROWS 3
+#define EVENT_ROWS   3
+#define EVENT_INDENT 12 /* "12:30:59  ✓ " */
 void out_event(const char *at, enum look_mark mark, const char *sentence)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
@@ -272,8 +273,9 @@ void out_event(const char *at, enum look_mark mark, const char *sentence)
 	out_size(&columns, &rows);
 	sb_addf(&line, "%s%s%s  %s%s%s ", look_on(look, MARK_FAINT), at, look_off(look),
 		look_on(look, mark), look_sign(look, mark), look_off(look));
-	columns_fit(&line, sentence, strlen(sentence),
-		    columns > 20 ? columns * EVENT_ROWS - 12 : 20, look->utf8);
+	columns_wrap(&line, sentence, strlen(sentence),
+		     columns > 2 * EVENT_INDENT ? columns - EVENT_INDENT - 1 : EVENT_INDENT,
+		     EVENT_INDENT, EVENT_ROWS, look->utf8);
 	sb_addc(&line, '\n');
 	put_err(&line);
 }

@@ -116,7 +116,7 @@ bool quote_is_harmless(const char *text, size_t len, int line, const char *field
 		size_t indent = strspn(copy, " \t-");
 
 		/* The line itself, and each one above that it may be a part of. */
-		if (copy[indent] && indent < least) {
+		if (indent < least && copy[indent]) {
 			if (is_secret(copy))
 				return false;
 			least = indent;

@@ -93,6 +93,45 @@ size_t columns_fit(struct sb *out, const char *text, size_t len, size_t max, boo
 	return used;
 }
 
+/* How many bytes go into a row: up to its last blank, or else as many as fit. */
+static size_t row_length(const char *text, size_t len, size_t room, bool utf8)
+{
+	size_t used = 0, blank = 0;
+
+	for (size_t i = 0; i < len;) {
+		char shown[COLUMNS_SHOWN];
+		int columns;
+		size_t size = columns_show(text + i, len - i, utf8, shown, &columns);
+
+		if (text[i] == ' ' && i > 0 && text[i - 1] != ' ')
+			blank = i;
+		if (used + (size_t)columns > room)
+			return blank ? blank : i;
+		used += (size_t)columns;
+		i += size;
+	}
+	return len;
+}
+
+void columns_wrap(struct sb *out, const char *text, size_t len, size_t room, size_t indent,
+		  size_t rows, bool utf8)
+{
+	while (rows > 1) {
+		size_t taken = row_length(text, len, room, utf8);
+
+		if (taken == len || taken == 0)
+			break;
+		columns_fit(out, text, taken, room, utf8);
+		sb_addf(out, "\n%*s", (int)indent, "");
+		while (taken < len && text[taken] == ' ')
+			taken++;
+		text += taken;
+		len -= taken;
+		rows--;
+	}
+	columns_fit(out, text, len, room, utf8);
+}
+
 size_t columns_width(const char *text, size_t len, bool utf8)
 {
 	size_t used = 0;

@@ -26,6 +26,14 @@ int columns_of(uint32_t code);
  */
 size_t columns_fit(struct sb *out, const char *text, size_t len, size_t max, bool utf8);
 
+/*
+ * The same in up to `rows` rows of `room` columns each, broken at blanks where that can
+ * be; before all but the first go a newline and `indent` blanks. What is left for the
+ * last row is cut as by columns_fit().
+ */
+void columns_wrap(struct sb *out, const char *text, size_t len, size_t room, size_t indent,
+		  size_t rows, bool utf8);
+
 /* How many that would take if nothing had to go. */
 size_t columns_width(const char *text, size_t len, bool utf8);
 

@@ -17,8 +17,8 @@ enum rank {
 	RANK_ATTEMPT,
 	RANK_LOGS,
 	RANK_COST,
-	RANK_PAST, /* phases that are over or to come */
 	RANK_METRICS,
+	RANK_PAST, /* phases that are over or to come */
 	RANK_MORE,
 };
 
@@ -81,8 +81,8 @@ static void add_head(struct view *view)
 		AUTO(auto_free)
 		char *time = duration(since(view, screen->begun_ms, screen->ended_ms));
 
-		page_add(page, MARK_NONE, ", phase %s, %s", or_dash(js_str(view->status, "phase")),
-			 time);
+		page_add(page, MARK_NONE, ", %s, phase %s", time,
+			 or_dash(js_str(view->status, "phase")));
 	}
 	if (js_str(view->status, "waiting_for")) {
 		page_row(page, RANK_NOW, "waits for:");
@@ -236,23 +236,26 @@ static void add_time_left(struct view *view, const struct course_rate *rate)
 
 	least = duration((int64_t)fmin(fmax(steps / rate->high - gone, 0), 9e15));
 	if (rate->low <= 0) {
-		page_add(&view->page, MARK_NONE, ", %s left or more", least);
+		page_add(&view->page, MARK_NONE, "%s left or more", least);
 		return;
 	}
 	most = duration((int64_t)fmin(fmax(steps / rate->low - gone, 0) + 999, 9e15));
 	if (strcmp(least, most) == 0)
-		page_add(&view->page, MARK_NONE, ", about %s left", least);
+		page_add(&view->page, MARK_NONE, "about %s left", least);
 	else
-		page_add(&view->page, MARK_NONE, ", %s to %s left", least, most);
+		page_add(&view->page, MARK_NONE, "%s to %s left", least, most);
 }
 
+/* Of a terminal on which speed and time go into one row. */
+#define SPEED_COLUMNS 60
 static void add_speed(struct view *view)
 {
 	const struct screen *screen = view->screen;
-	bool now = screen->stages[PHASE_TRAIN].state == STAGE_UNDER_WAY;
+	struct page *page = &view->page;
+	bool timed, wide = page->width >= SPEED_COLUMNS;
 	struct course_rate rate;
 
-	if (!now)
+	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY)
 		return;
 	if (!course_rate(&screen->course, &rate)) {
 		if (screen->rate <= 0)
@@ -260,9 +263,14 @@ static void add_speed(struct view *view)
 		rate.mean = screen->rate;
 		rate.high = 0;
 	}
-	page_row(&view->page, RANK_TIME, "speed:");
-	add_rate(&view->page, rate.mean);
-	if (rate.high > 0 && screen->of > screen->step)
+	timed = rate.high > 0 && screen->of > screen->step;
+	page_row(page, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
+	add_rate(page, rate.mean);
+	if (timed && wide)
+		page_add(page, MARK_NONE, ", ");
+	else if (timed)
+		page_row(page, RANK_TIME, "time:");
+	if (timed)
 		add_time_left(view, &rate);
 }
 

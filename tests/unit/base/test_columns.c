@@ -105,6 +105,28 @@ static void what_is_there_already_is_never_cut(void **state)
 	assert_string_equal(out.text, "before …");
 }
 
+static void wraps(const char *text, size_t room, size_t rows, const char *want)
+{
+	AUTO(sb_release) struct sb out = SB_INIT;
+
+	columns_wrap(&out, text, strlen(text), room, 2, rows, true);
+	assert_string_equal(out.text, want);
+}
+
+static void long_text_is_broken_at_blanks(void **state)
+{
+	(void)state;
+	wraps("one two three", 20, 3, "one two three");
+	wraps("one two three", 8, 3, "one two\n  three");
+	wraps("one two three", 7, 3, "one two\n  three");
+	wraps("one two three four", 5, 2, "one\n  two …");
+	wraps("abcdefghij", 4, 3, "abcd\n  efgh\n  ij");
+	wraps("漢字漢字", 5, 3, "漢字\n  漢字");
+	wraps("漢字", 1, 3, "…"); /* no room for one character */
+	wraps("a    b", 2, 3, "a\n  b");
+	wraps("", 5, 3, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +138,7 @@ int main(void)
 		cmocka_unit_test(marks_without_end_are_left_out),
 		cmocka_unit_test(a_width_is_what_fitting_takes),
 		cmocka_unit_test(what_is_there_already_is_never_cut),
+		cmocka_unit_test(long_text_is_broken_at_blanks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

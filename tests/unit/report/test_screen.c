@@ -187,7 +187,7 @@ static void all_of_it_is_there_where_there_is_room(void **state)
 
 	(void)state;
 	shows(text, "run:        run1 (job on local)\n");
-	shows(text, "running, phase train, 2m 00s\n");
+	shows(text, "running, 2m 00s, phase train\n");
 	shows(text, "precompile: ✓ done in 40 s\n");
 	shows(text, "verify:     ✓ done in 2 s, 12 of 12 graphs proved\n");
 	shows(text, "running for 1m 16s, attempt 2\n");
@@ -212,7 +212,8 @@ static void the_least_wanted_rows_go_first_where_it_is_low(void **state)
 	shows(text, "run:  ");
 	shows(text, "step 600 of 1000");
 	shows(text, "loss: ");
-	hides(text, "metrics:");
+	shows(text, "time:       about 40 s left\n");
+	hides(text, "speed:");
 	hides(text, "verify:");
 	check_fit(least, 39, 2);
 	shows(least, "run:  ");
@@ -277,7 +278,7 @@ static const char hostile[] = "\x1b[2J\x1b]0;x\x07\u202eevil\xc2\x9b"
 static void hostile_text_is_shown_and_steers_nothing(void **state)
 {
 	AUTO(screen_freep) struct screen *screen = screen_new("run1");
-	AUTO(sb_release) struct sb evidence = SB_INIT, metric = SB_INIT;
+	AUTO(sb_release) struct sb evidence = SB_INIT;
 	json_auto_t *metrics = json_object();
 	AUTO(auto_free) char *text = NULL, *narrow = NULL;
 	struct event ev;
@@ -426,7 +427,7 @@ static void a_wait_says_for_what_and_how_long(void **state)
 	EVENT_SET(&ev, action, ACTION_RETRY);
 	screen_add(screen, &ev);
 	text = rendered(screen, plain, 80, 24, 20);
-	shows(text, "state:      · waiting, phase train, 20 s\n");
+	shows(text, "state:      · waiting, 20 s, phase train\n");
 	shows(text, "waits for:  the next attempt, in 22 s\n");
 	shows(text, "attempts:   ✗ train 1 comm after 10 s, retry: EFA: timed out\n");
 }
