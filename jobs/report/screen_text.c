@@ -181,14 +181,14 @@ static void add_graphs(struct view *view)
 	const json_t *graphs = json_object_get(view->status, "graphs");
 	int64_t named = js_int(graphs, "named", 0), failed = js_int(graphs, "failed", 0);
 	int64_t compiled = js_int(graphs, "compiled", 0), hits = js_int(graphs, "hits", 0);
+	int64_t done = compiled + hits;
 	bool now = view->screen->stages[PHASE_PRECOMPILE].state == STAGE_UNDER_WAY;
 	struct page *page = &view->page;
 
 	if (!graphs)
 		return;
 	page_row(page, now ? RANK_NOW : RANK_PAST, "graphs:");
-	page_add(page, MARK_NONE, "%lld of %lld done", (long long)(compiled + hits),
-		 (long long)named);
+	page_add(page, MARK_NONE, "%lld of %lld done", (long long)done, (long long)named);
 	if (now && !view->screen->ahead)
 		page_add(page, MARK_NONE, " so far");
 	if (failed > 0)
@@ -196,7 +196,7 @@ static void add_graphs(struct view *view)
 	page_add(page, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
 		 (long long)hits);
 	if (now && view->screen->ahead && named > 0)
-		bar(view, (double)(compiled + hits) / (double)named);
+		bar(view, (double)done / (double)named);
 }
 
 static void add_jit(struct view *view)
@@ -334,7 +334,8 @@ static void add_metrics(struct view *view)
 			page_add(page, MARK_NONE, " %s", screen->charted);
 	}
 	json_object_foreach (screen->metrics, name, value) {
-		if (strcmp(name, "step") == 0 || strcmp(name, screen->charted) == 0)
+		if (strcmp(name, "step") == 0 ||
+		    (screen->charted && strcmp(name, screen->charted) == 0))
 			continue;
 		if (!begun)
 			page_row(page, RANK_METRICS, "metrics:");
