@@ -105,9 +105,12 @@ static bool takes_text(void)
 	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT);
 }
 
+/* A terminal that does not control us has no background. */
 static bool in_foreground(void)
 {
-	return tcgetpgrp(STDERR_FILENO) == getpgrp();
+	pid_t group = tcgetpgrp(STDERR_FILENO);
+
+	return group < 0 || group == getpgrp();
 }
 
 /* What is typed: unseen, and while a question is open key by key. */

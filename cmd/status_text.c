@@ -260,7 +260,7 @@ void print_status(const json_t *status)
 /* `needed`: it would have had to run, had the run come so far. */
 static void print_phase_time(const json_t *status, const char *phase, bool needed)
 {
-	AUTO(auto_free) char *time = NULL;
+	AUTO(auto_free) char *time = NULL, *label = NULL;
 	json_t *attempt;
 	double seconds = 0;
 	size_t i, count = 0;
@@ -270,13 +270,14 @@ static void print_phase_time(const json_t *status, const char *phase, bool neede
 			seconds += js_real(attempt, "seconds", 0);
 			count++;
 		}
+	label = mem_format("%s:", phase);
 	time = text_format_duration((int64_t)(seconds * 1000));
 	if (count == 1)
-		out_line("%-11s %s", phase, time);
+		out_line("%-11s %s", label, time);
 	else if (count > 1)
-		out_line("%-11s %s in %zu attempts", phase, time, count);
+		out_line("%-11s %s in %zu attempts", label, time, count);
 	else
-		out_line("%-11s %s", phase, needed ? "not reached" : "not needed");
+		out_line("%-11s %s", label, needed ? "not reached" : "not needed");
 }
 
 void print_summary(const json_t *status)

@@ -272,7 +272,7 @@ def test_a_killed_driver_leaves_a_run_that_goes_on(project):
     assert json.dumps(project.status("slow")["state"]) == '"succeeded"'
 
 
-@pytest.mark.parametrize("phase, other", [("precompile", "train       not reached"), ("train", "precompile  ")])
+@pytest.mark.parametrize("phase, other", [("precompile", "train:      not reached"), ("train", "precompile: ")])
 def test_a_summary_says_what_was_not_reached(project, phase, other):
     project.extra(BOOM.format(phase=phase))
     result = project.run(code=1)

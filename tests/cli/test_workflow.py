@@ -45,8 +45,8 @@ def test_the_run_says_at_its_end_what_was_compiled_where(project):
     result = project.run()
     assert re.search(r"^phase 1: +3 graphs compiled, 0 found", result.out, re.MULTILINE), str(result)
     assert re.search(r"^phase 2: +0 graphs compiled", result.out, re.MULTILINE), str(result)
-    assert re.search(r"^precompile +[0-9.]+", result.out, re.MULTILINE), str(result)
-    assert re.search(r"^train +[0-9.]+", result.out, re.MULTILINE), str(result)
+    assert re.search(r"^precompile: +[0-9.]+", result.out, re.MULTILINE), str(result)
+    assert re.search(r"^train: +[0-9.]+", result.out, re.MULTILINE), str(result)
     assert "accuracy 0.975" in result.out
 
 

@@ -39,8 +39,8 @@ def test_it_ends_with_a_short_summary(trained):
     assert re.search(r"phase 1: +[1-9]\d* graphs compiled", said), said
     assert re.search(r"phase 2: +0 graphs compiled", said), said
     assert re.search(r"accuracy 0\.9[5-9]", said), said
-    assert re.search(r"^precompile +\d", said, re.MULTILINE), said
-    assert re.search(r"^train +\d", said, re.MULTILINE), said
+    assert re.search(r"^precompile: +\d", said, re.MULTILINE), said
+    assert re.search(r"^train: +\d", said, re.MULTILINE), said
     assert len(said.splitlines()) < 20
 
 
