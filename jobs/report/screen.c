@@ -71,8 +71,12 @@ static void on_intended(struct screen *screen, const struct event *ev)
 	begin_stage(&screen->stages[ev->phase], ev->at);
 	screen->stages[ev->phase].attempt = ev->attempt;
 	screen->until_ms = 0;
-	if (ev->phase == PHASE_TRAIN)
-		course_restart(&screen->course);
+	if (ev->phase != PHASE_TRAIN)
+		return;
+	/* The attempt before tells nothing of where this one is. */
+	course_restart(&screen->course);
+	screen->step = EVENT_HAS(ev, step) ? ev->step : -1;
+	screen->rate = 0;
 }
 
 static void on_ended(struct screen *screen, const struct event *ev)

@@ -450,6 +450,26 @@ static void of_many_attempts_the_newest_are_shown(void **state)
 	shows(text, "and 6 before");
 }
 
+static void a_new_attempt_has_made_no_step_yet(void **state)
+{
+	AUTO(screen_freep) struct screen *screen = in_training();
+	AUTO(auto_free) char *fresh = NULL, *resumed = NULL;
+	struct event ev = at(EV_ATTEMPT_INTENDED, 140);
+
+	(void)state;
+	ended(screen, PHASE_TRAIN, 2, 130, CLASS_SPOT, "gone");
+	began(screen, PHASE_TRAIN, 3, 131);
+	fresh = rendered(screen, plain, 80, 24, 132);
+	hides(fresh, "progress:");
+	hides(fresh, "speed:");
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 4);
+	EVENT_SET(&ev, step, 400);
+	screen_add(screen, &ev);
+	resumed = rendered(screen, plain, 80, 24, 141);
+	shows(resumed, "step 400 of 1000");
+}
+
 static void an_event_that_is_known_already_is_left_out(void **state)
 {
 	AUTO(screen_freep) struct screen *screen = screen_new("r");
@@ -501,6 +521,7 @@ int main(void)
 		cmocka_unit_test(the_question_stays_to_the_last),
 		cmocka_unit_test(a_wait_says_for_what_and_how_long),
 		cmocka_unit_test(of_many_attempts_the_newest_are_shown),
+		cmocka_unit_test(a_new_attempt_has_made_no_step_yet),
 		cmocka_unit_test(an_event_that_is_known_already_is_left_out),
 		cmocka_unit_test(what_the_block_says_does_not_scroll),
 	};
