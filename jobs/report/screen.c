@@ -242,6 +242,8 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_LOST:
 	case EV_COMPILER_CHECKED:
+	case EV_RUN_AT_RISK:
+	case EV_NOTIFY_FAILED:
 	case EV_JIT_EXCEEDED:
 	case EV_RETRY_SCHEDULED:
 	case EV_REQUEST_STOP:
