@@ -75,6 +75,30 @@ static void print_attempt(const json_t *attempt, const char *label)
 		out_line("            cure: %s", js_str(attempt, "hint"));
 }
 
+/* What two runs can be compared by: the first steps are left out. */
+static void print_throughput(const json_t *throughput)
+{
+	if (throughput)
+		out_line("throughput: %.4g steps/s over %lld steps (half of them at %.4g or more, "
+			 "95 %% at %.4g)",
+			 js_real(throughput, "mean", 0), (long long)js_int(throughput, "n", 0),
+			 js_real(throughput, "p50", 0), js_real(throughput, "p95", 0));
+}
+
+/* What is ahead, and who was to be told and could not be. */
+static void print_risks(const json_t *status)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (json_object_get(status, "at_risk"), i, row)
+		out_line("at risk:    limits.%s: %s", or_dash(js_str(row, "limit")),
+			 or_dash(js_str(row, "reason")));
+	json_array_foreach (json_object_get(status, "untold"), i, row)
+		out_line("not told:   notify[%lld]: %s", (long long)js_int(row, "rule", 0),
+			 or_dash(js_str(row, "reason")));
+}
+
 /* "step 120 of 300, 45.1/s" and "loss 0.1234  accuracy 0.98". */
 static void print_progress(const json_t *status)
 {
@@ -105,6 +129,8 @@ static void print_progress(const json_t *status)
 	if (text.len)
 		out_line("metrics:    %s", text.text);
 	sb_release(&text);
+	print_throughput(json_object_get(status, "throughput"));
+	print_risks(status);
 }
 
 /* There was no phase 1, and none was wanted. */
