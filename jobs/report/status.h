@@ -7,8 +7,8 @@
  *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
  *   throughput (of the newest training attempt that has one, as of each attempt: see
  *   jobs/run/pace.h), at_risk (limits that will be reached before the end), untold (whom
- *   notify names and could not be told), cost (accrued, and estimated where the time left is known; absent without a
- *   price), exit_code, and beyond those: created, ended, reason, evidence, hint,
+ *   notify names and could not be told), cost (accrued, and estimated where the time
+ *   left is known; absent without a price), exit_code, and beyond those: created, ended, reason, evidence, hint,
  *   graphs (named, hits and compiled by phase), cache.waits_for (run, host and since:
  *   another run that precompiles the same graphs now), mode (compile.mode; absent
  *   where nothing is compiled).
