@@ -17,7 +17,8 @@ const struct cmd cmd_table[] = {
 	{ "validate", "SPEC…", 1, -1, SPEC_OPTS, "check specs, reporting every problem in one go",
 	  "Reads nothing but the specs. Exit code 0: valid (there may be warnings); 3: not.",
 	  cmd_validate, .exits = { EXIT_SPEC, EXIT_REFUSED },
-	  .examples = { { "stoker validate stoker.yaml", NULL },
+	  .examples = { { "stoker validate stoker.yaml",
+			  "shows every problem with line, column and cure" },
 			{ "stoker validate --json jobs/*.yaml",
 			  "one JSON object a problem, for an editor or a pipeline" } } },
 	{ "plan", "SPEC", 1, 1, SPEC_OPTS | OPT_BIT(REQUESTS),
@@ -83,17 +84,17 @@ const struct cmd cmd_table[] = {
 	  "workspace: logs, outputs and the checkpoints that are there. What is beneath\n"
 	  "checkpoint.url stays, and so does the compile cache. A run that goes on is refused.",
 	  cmd_rm, .exits = { EXIT_REFUSED, EXIT_BUSY },
-	  .examples = { { "stoker rm nightly-7", NULL } } },
+	  .examples = { { "stoker rm nightly-7", "forgets this run" } } },
 	{ "list", "", 0, 0, OPT_BIT(PRUNE) | OPT_BIT(LEASE), "all runs, newest first",
 	  "With --prune AGE it forgets the finished runs that ended longer ago, as rm does, and\n"
 	  "says which.",
 	  cmd_list, .exits = { EXIT_REFUSED, EXIT_BUSY },
-	  .examples = { { "stoker list", NULL },
+	  .examples = { { "stoker list", "shows all of them" },
 			{ "stoker list --prune 30d",
 			  "forgets what ended more than 30 days ago" } } },
 	{ "events", "RUN", 1, 1, OPT_BIT(FOLLOW), "the journal of a run, one JSON object a line",
 	  NULL, cmd_events, .exits = { EXIT_REFUSED },
-	  .examples = { { "stoker events @last", NULL },
+	  .examples = { { "stoker events @last", "shows every decision and its outcome" },
 			{ "stoker events @last --follow | jq -r .event",
 			  "the names of the events as they come" } } },
 	{ "logs", "RUN", 1, 1, OPT_BIT(FOLLOW) | OPT_BIT(PHASE) | OPT_BIT(ATTEMPT) | OPT_BIT(NODE),
@@ -104,7 +105,9 @@ const struct cmd cmd_table[] = {
 			{ "stoker logs @last --phase precompile --attempt 1",
 			  "of one attempt" } } },
 	{ "cache ls", "URL", 1, 1, 0, "list the graphs of a compile cache", NULL, cmd_cache_ls,
-	  .exits = { EXIT_REFUSED }, .examples = { { "stoker cache ls .cache/jax", NULL } } },
+	  .exits = { EXIT_REFUSED },
+	  .examples = { { "stoker cache ls .cache/jax",
+			  "shows each graph, its size and whether it is done" } } },
 	{ "cache verify", "URL|SPEC", 1, 1, SPEC_OPTS, "check a cache against its compile locks",
 	  "Reads every entry that a lock names (with a spec: that its own lock names) and "
 	  "compares\n"
@@ -129,13 +132,14 @@ const struct cmd cmd_table[] = {
 	  cmd_cache_gc, .exits = { EXIT_REFUSED, EXIT_GATE },
 	  .examples = { { "stoker cache gc .cache/jax --older-than 30d",
 			  "shows what could go; nothing is changed" },
-			{ "stoker cache gc .cache/jax --older-than 30d --delete", NULL } } },
+			{ "stoker cache gc .cache/jax --older-than 30d --delete",
+			  "removes it" } } },
 	{ "schema", "", 0, 0, 0, "the JSON Schema of the spec", NULL, cmd_schema,
 	  .examples = { { "stoker schema > stoker.schema.json",
 			  "for the editor: # yaml-language-server: "
 			  "$schema=stoker.schema.json" } } },
 	{ "version", "", 0, 0, 0, "the versions of stoker and of everything linked", NULL,
-	  cmd_version, .examples = { { "stoker version", NULL } } },
+	  cmd_version, .examples = { { "stoker version", "shows them" } } },
 	{ "completion", "SHELL", 1, 1, 0, "the completion script of a shell",
 	  "bash: stoker completion bash > ~/.local/share/bash-completion/completions/stoker\n\n"
 	  "zsh: stoker completion zsh > a folder of $fpath, as _stoker, before compinit runs\n\n"

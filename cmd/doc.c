@@ -7,7 +7,8 @@
 
 #include "jobs/base/text.h"
 
-#define MARGIN 2 /* columns before items and examples */
+#define MARGIN     2  /* columns before items and examples */
+#define ROFF_WIDTH 60 /* of the input, which groff fills anew; escapes make it longer */
 
 void doc_release(struct doc *doc)
 {
@@ -59,16 +60,16 @@ static void blanks(struct sb *out, size_t count)
 		sb_addc(out, ' ');
 }
 
-/* Words, from `column` (where the cursor is) on, with further lines beginning at
- * `indent`. */
-static void wrap(struct sb *out, const char *line, size_t column, size_t indent)
+/* Words, from `column` (where the cursor is) up to `width` columns, with further
+ * lines beginning at `indent`. */
+static void wrap(struct sb *out, const char *line, size_t column, size_t indent, size_t width)
 {
 	bool first = true;
 
 	while (*line) {
-		size_t len = strcspn(line, " "), width = columns(line, len);
+		size_t len = strcspn(line, " "), wide = columns(line, len);
 
-		if (!first && column + 1 + width > DOC_WIDTH) {
+		if (!first && column + 1 + wide > width) {
 			sb_addc(out, '\n');
 			blanks(out, indent);
 			column = indent;
@@ -77,7 +78,7 @@ static void wrap(struct sb *out, const char *line, size_t column, size_t indent)
 			column++;
 		}
 		sb_add(out, line, len);
-		column += width;
+		column += wide;
 		line += len + (line[len] == ' ');
 		first = false;
 	}
@@ -88,7 +89,7 @@ static void plain_paragraphs(struct sb *out, const char *text, size_t column, si
 	char *line = next_paragraph(&text);
 
 	while (line) {
-		wrap(out, line, column, indent);
+		wrap(out, line, column, indent, DOC_WIDTH);
 		sb_addc(out, '\n');
 		free(line);
 		line = next_paragraph(&text);
@@ -165,13 +166,36 @@ static void roff_line(struct sb *out, const char *before, const char *text, cons
 	sb_adds(out, after);
 }
 
-/* Each paragraph on one line, so that no line of it can begin with a request. */
+/* A line of a paragraph. One that is a single word may be broken behind a slash. */
+static void roff_words(struct sb *out, const char *line, size_t len)
+{
+	bool one = !memchr(line, ' ', len);
+
+	for (size_t n; len > 0; line += n, len -= n) {
+		const char *slash = one ? memchr(line, '/', len) : NULL;
+
+		n = slash ? (size_t)(slash - line) + 1 : len;
+		roff_add(out, line, n);
+		if (slash && n < len)
+			sb_adds(out, "\\:");
+	}
+	sb_addc(out, '\n');
+}
+
 static void roff_paragraphs(struct sb *out, const char *text, const char *between)
 {
 	char *line = next_paragraph(&text);
 
 	while (line) {
-		roff_line(out, "", line, "\n");
+		AUTO(sb_release) struct sb wrapped = SB_INIT;
+
+		wrap(&wrapped, line, 0, 0, ROFF_WIDTH);
+		for (const char *at = wrapped.text; *at;) {
+			size_t len = strcspn(at, "\n");
+
+			roff_words(out, at, len);
+			at += len + (at[len] == '\n');
+		}
 		free(line);
 		line = next_paragraph(&text);
 		if (line)
@@ -216,6 +240,7 @@ void doc_heading(struct doc *doc, const char *text)
 {
 	AUTO(auto_free) char *upper = NULL;
 
+	doc->fresh = true;
 	if (!doc->roff) {
 		sb_addf(&doc->text, "%s%s:\n", doc->text.len ? "\n" : "", text);
 		return;
@@ -228,6 +253,7 @@ void doc_heading(struct doc *doc, const char *text)
 
 void doc_subheading(struct doc *doc, const char *text)
 {
+	doc->fresh = true;
 	if (doc->roff)
 		roff_line(&doc->text, ".SS \"", text, "\"\n");
 	else
@@ -237,7 +263,9 @@ void doc_subheading(struct doc *doc, const char *text)
 void doc_paragraph(struct doc *doc, const char *text)
 {
 	if (doc->roff) {
-		sb_adds(&doc->text, ".PP\n");
+		/* A heading begins a paragraph of itself. */
+		sb_adds(&doc->text, doc->fresh ? "" : ".PP\n");
+		doc->fresh = false;
 		roff_paragraphs(&doc->text, text, ".PP\n");
 		return;
 	}
@@ -272,14 +300,8 @@ void doc_example(struct doc *doc, const char *line, const char *what)
 	if (!doc->roff) {
 		blanks(&doc->text, MARGIN);
 		sb_addf(&doc->text, "%s\n", line);
-		if (what) {
-			blanks(&doc->text, 3 * MARGIN);
-			plain_paragraphs(&doc->text, what, 3 * MARGIN, 3 * MARGIN);
-		}
-		return;
-	}
-	if (!what) {
-		roff_lines(&doc->text, line);
+		blanks(&doc->text, 3 * MARGIN);
+		plain_paragraphs(&doc->text, what, 3 * MARGIN, 3 * MARGIN);
 		return;
 	}
 	roff_line(&doc->text, ".TP\n\\fB", line, "\\fR\n");

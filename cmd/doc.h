@@ -17,6 +17,7 @@
 struct doc {
 	bool roff;     /* for man(1), else for a terminal */
 	size_t column; /* where the texts of items begin on a terminal */
+	bool fresh;    /* nothing stands beneath the heading yet */
 	struct sb text;
 };
 
@@ -36,7 +37,7 @@ void doc_paragraph(struct doc *doc, const char *text);
 void doc_item(struct doc *doc, const char *term, const char *text);
 /* More on the item before: a line of its own. */
 void doc_item_line(struct doc *doc, const char *text);
-/* A line to type, and beneath it what for; NULL: nothing. */
+/* A line to type, and beneath it what for. */
 void doc_example(struct doc *doc, const char *line, const char *what);
 /* Lines to be shown as they are. */
 void doc_literal(struct doc *doc, const char *text);

@@ -1,6 +1,7 @@
 /* Help, from the tables: see manual.h. */
 #include "cmd/manual.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "cmd/words.h"
@@ -49,20 +50,17 @@ static void command_rows(struct doc *doc, const char *family)
 	}
 }
 
-/* The words of its usage and of its options, each once. */
+/* The words of its usage. */
 static void command_words(struct doc *doc, const struct cmd *cmd)
 {
-	const struct word_row *seen[8] = { NULL }, *word;
 	const char *usage = cmd->operands;
-	size_t count = 0;
+	const struct word_row *word = word_next(&usage);
 
+	if (word)
+		doc_heading(doc, "arguments");
 	doc->column = OPTION_COLUMN;
-	while ((word = word_next(&usage)) && count < STK_LENGTH(seen)) {
-		if (count == 0)
-			doc_heading(doc, "arguments");
-		seen[count++] = word;
+	for (; word; word = word_next(&usage))
 		doc_item(doc, word->name, word->help);
-	}
 }
 
 static void exit_item(struct doc *doc, enum exit_code code)
@@ -72,32 +70,59 @@ static void exit_item(struct doc *doc, enum exit_code code)
 	doc_item(doc, term, exit_row_find((int)code)->meaning);
 }
 
-static void command_exits(struct doc *doc, const struct cmd *cmd)
+static bool may_give(const struct cmd *cmd, enum exit_code code)
 {
 	static const enum exit_code always[] = EXITS_OF_EVERY_COMMAND;
 
+	for (size_t i = 0; i < STK_LENGTH(always); i++)
+		if (always[i] == code)
+			return true;
+	for (const enum exit_code *own = cmd->exits; *own != EXIT_DONE; own++)
+		if (*own == code)
+			return true;
+	return false;
+}
+
+static void command_exits(struct doc *doc, const struct cmd *cmd)
+{
+	AUTO(sb_release) struct sb list = SB_INIT;
+
 	doc->column = CODE_COLUMN;
 	for (size_t i = 0; i < exit_row_count; i++) {
-		bool gives = false;
-
-		for (size_t k = 0; k < STK_LENGTH(always); k++)
-			gives |= always[k] == exit_rows[i].code;
-		for (const enum exit_code *code = cmd->exits; *code != EXIT_DONE; code++)
-			gives |= *code == exit_rows[i].code;
-		if (gives)
+		if (!may_give(cmd, exit_rows[i].code))
+			continue;
+		/* In the manual, where all commands stand, the meanings are said once. */
+		if (doc->roff)
+			sb_addf(&list, "%s%d",
+				list.len ? ", " : "Exit status: ", (int)exit_rows[i].code);
+		else
 			exit_item(doc, exit_rows[i].code);
 	}
+	if (doc->roff)
+		doc_paragraph(doc, list.text);
 }
 
 static void command_body(struct doc *doc, const struct cmd *cmd)
 {
-	AUTO(auto_free) char *summary = mem_copy(cmd->summary);
+	AUTO(auto_free) char *sentence = mem_format("%s.", cmd->summary);
 
-	/* The summaries stand in lists; here it is a sentence. */
-	summary[0] = (char)(summary[0] >= 'a' && summary[0] <= 'z' ? summary[0] - 32 : summary[0]);
-	doc_paragraph(doc, summary);
+	/* In lists it begins small. */
+	sentence[0] = (char)toupper((unsigned char)sentence[0]);
+	doc_paragraph(doc, sentence);
 	if (cmd->detail)
 		doc_paragraph(doc, cmd->detail);
+}
+
+static void command_examples(struct doc *doc, const struct cmd *cmd)
+{
+	if (!cmd->examples[0].line)
+		return;
+	if (doc->roff)
+		doc_paragraph(doc, "Examples:");
+	else
+		doc_heading(doc, "examples");
+	for (size_t i = 0; i < STK_LENGTH(cmd->examples) && cmd->examples[i].line; i++)
+		doc_example(doc, cmd->examples[i].line, cmd->examples[i].what);
 }
 
 void manual_command(struct doc *doc, const struct cmd *cmd)
@@ -107,23 +132,22 @@ void manual_command(struct doc *doc, const struct cmd *cmd)
 
 	doc_subheading(doc, line);
 	command_body(doc, cmd);
-	if (!doc->roff)
-		command_words(doc, cmd);
+	if (doc->roff) {
+		manual_options(doc, cmd->options);
+		command_exits(doc, cmd);
+		command_examples(doc, cmd);
+		return;
+	}
+	command_words(doc, cmd);
 	if (cmd->options) {
-		if (!doc->roff)
-			doc_heading(doc, "options");
+		doc_heading(doc, "options");
 		manual_options(doc, cmd->options);
 	}
-	if (!doc->roff) {
-		doc_heading(doc, "options of every command");
-		manual_options(doc, OPTS_GLOBAL);
-		doc_heading(doc, "exit codes");
-		command_exits(doc, cmd);
-	}
-	if (cmd->examples[0].line)
-		doc_heading(doc, "examples");
-	for (size_t i = 0; i < STK_LENGTH(cmd->examples) && cmd->examples[i].line; i++)
-		doc_example(doc, cmd->examples[i].line, cmd->examples[i].what);
+	doc_heading(doc, "options of every command");
+	manual_options(doc, OPTS_GLOBAL);
+	doc_heading(doc, "exit codes");
+	command_exits(doc, cmd);
+	command_examples(doc, cmd);
 }
 
 void manual_family(struct doc *doc, const char *word)
