@@ -5,7 +5,7 @@
 #include "cmd/out.h"
 #include "jobs/base/json.h"
 #include "jobs/base/text.h"
-#include "jobs/spec/spec.h"
+#include "jobs/spec/field.h"
 
 static void show(struct doc *doc)
 {
@@ -45,15 +45,25 @@ static int help_on(const char *name, struct err **err)
 	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
 	const struct cmd *cmd = cmd_find(name);
 	const struct topic *topic = topic_find(name);
+	/* A field that is called like a command is to be had too. */
+	const char *field = text_starts(name, "spec.") ? name + 5 : name;
 	const char *near;
 
 	if (cmd && cmd_is_shown(cmd)) {
 		manual_command(&doc, cmd);
+		if (field_find(name) != FIELD_NONE) {
+			AUTO(auto_free)
+			char *more = mem_format("The spec has a field of this name: 'stoker help "
+						"spec.%s'.",
+						name);
+
+			doc_paragraph(&doc, more);
+		}
 	} else if (cmd_in_family(cmd_table, name)) {
 		manual_family(&doc, name);
 	} else if (topic) {
 		topic->write(&doc);
-	} else if (!manual_field(&doc, name)) {
+	} else if (!manual_field(&doc, field)) {
 		near = nearest(name);
 		err_set(err, EXIT_USAGE, "no help on '%s'", name);
 		if (near)

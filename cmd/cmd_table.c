@@ -78,7 +78,7 @@ const struct cmd cmd_table[] = {
 	  "compile modes was recorded for its graph key, it shows what precompiling saved or cost.",
 	  cmd_status, .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker status", "the newest run" },
-			{ "stoker --json status nightly-7", "for programs: one JSON object" } } },
+			{ "stoker status --json nightly-7", "for programs: one JSON object" } } },
 	{ "rm", "RUN…", 1, -1, OPT_BIT(LEASE), "forget finished runs",
 	  "Removes the events of each RUN and its folder in the state directory and in the\n"
 	  "workspace: logs, outputs and the checkpoints that are there. What is beneath\n"

@@ -19,8 +19,10 @@ struct line {
 	const char *family; /* "cache", until its second word is there */
 	enum opt_id option; /* whose value comes next; OPT_COUNT: of none */
 	bool options_end;
+	bool lost;    /* what is written is no command: nobody knows what comes next */
 	int operands; /* behind the command, less the word being written */
 	const char *first;
+	bool any_run; /* was offered */
 	complete_fn *fn;
 	void *arg;
 };
@@ -49,10 +51,16 @@ static void offer_words(const struct line *line, const char *words, const char *
 
 /* ---- what stands for a word in capitals ------------------------------------------ */
 
+/* The first one brings @last with it. */
 static int offer_run(void *arg, const char *run, struct err **err)
 {
+	struct line *line = arg;
+
 	(void)err;
-	offer(arg, run, NULL);
+	if (!line->any_run)
+		offer(line, "@last", "the newest run");
+	line->any_run = true;
+	offer(line, run, NULL);
 	return 0;
 }
 
@@ -66,7 +74,6 @@ static void offer_runs(const struct line *line)
 	if (journal_open(line->state, JOURNAL_READ, &journal, &unread) < 0)
 		return;
 	(void)!journal_runs(journal, offer_run, &copy, &unread);
-	offer(line, "@last", "the newest run");
 }
 
 static bool can_be_set(field_id field)
@@ -219,8 +226,8 @@ static void read_operand(struct line *line, const char *word)
 	}
 	both = line->family ? mem_format("%s %s", line->family, word) : mem_copy(word);
 	line->cmd = cmd_find(both);
-	if (!line->cmd && !line->family && cmd_in_family(cmd_table, word))
-		line->family = word;
+	line->lost = !line->cmd && (line->family || !cmd_in_family(cmd_table, word));
+	line->family = line->cmd || line->lost ? NULL : word;
 }
 
 static void read_word(struct line *line, const char *word)
@@ -269,6 +276,8 @@ void complete_line(char *const *words, int count, complete_fn *fn, void *arg)
 	for (int i = 0; i + 1 < count; i++)
 		read_word(&line, words[i]);
 	equals = strchr(line.word, '=');
+	if (line.lost)
+		return;
 	if (line.option != OPT_COUNT) {
 		offer_value(&line, line.option);
 	} else if (!line.options_end && text_starts(line.word, "--") && equals) {
