@@ -218,3 +218,14 @@ def test_what_looks_like_roff_is_shown_as_it_is():
     shown = read("stoker-spec")
     for line in (cli.ROOT / "templates/quickstart.yaml").read_text().splitlines():
         assert line.strip() in shown, line
+
+
+# --- the README -------------------------------------------------------------------
+
+def test_the_readme_lists_every_command_and_every_exit_code():
+    text = (cli.ROOT / "README.md").read_text()
+    listed = " ".join(re.findall(r"`([^`]+)`", text[text.index("## Commands"):text.index("## Installing")]))
+    for row in COMMANDS:
+        assert re.search(rf"\b{re.escape(row['command'])}\b", listed), row["command"]
+    codes = [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)]
+    assert codes == [row["code"] for row in cli.stoker("help", "exit-codes", "--json").lines]

@@ -229,3 +229,9 @@ def test_cmake_installs_into_any_prefix(package, tmp_path):
     shutil.move(prefix, moved)
     carries_a_job_through(moved / "bin/stoker", tmp_path / "again")
     assert stat.S_IMODE((moved / "lib/stoker/agent/stoker-node").stat().st_mode) == 0o755
+
+
+def test_the_readme_names_the_command_that_builds_it(package):
+    text = (cli.ROOT / "README.md").read_text()
+    assert f"    {' '.join(BUILD)} " in text
+    assert f"build/{package.name.replace(field(package, 'Architecture'), 'amd64')}" in text
