@@ -63,7 +63,9 @@ static void write_stoker(struct doc *doc)
 	manual_exit_codes(doc);
 	doc_heading(doc, "environment");
 	manual_variables(doc, VAR_READ);
-	doc_paragraph(doc, "What a job gets is described in stoker-node(8).");
+	doc_paragraph(doc, "What a job gets is described in stoker-node(8). A command of notify is "
+			   "told:");
+	manual_variables(doc, VAR_TOLD);
 	doc_heading(doc, "files");
 	for (size_t i = 0; i < STK_LENGTH(files); i++)
 		doc_item(doc, files[i].path, files[i].help);

@@ -88,21 +88,21 @@ static void write_environment(struct doc *doc)
 	manual_variables(doc, VAR_GIVEN);
 	doc_heading(doc, "what the compile kind sets for it");
 	manual_variables(doc, VAR_KIND);
-	doc_heading(doc, "what else it gets");
+	doc_heading(doc, "what a command of notify is told");
+	manual_variables(doc, VAR_TOLD);
+	doc_heading(doc, "what each of them gets too");
 	manual_variables(doc, VAR_PASSED);
-	doc_paragraph(doc,
-		      "Then the spec's env and secrets, and nothing more of the environment in "
-		      "which stoker was started. What is told above beats env.");
+	doc_paragraph(doc, "A training script gets the spec's env and secrets too, which cannot "
+			   "change what it is told. Nothing else leaks in from the environment in "
+			   "which stoker was started.");
 }
 
 static const struct {
 	unsigned use;
 	const char *name;
 } uses[] = {
-	{ VAR_READ, "read" },
-	{ VAR_PASSED, "passed" },
-	{ VAR_GIVEN, "given" },
-	{ VAR_KIND, "kind" },
+	{ VAR_READ, "read" }, { VAR_PASSED, "passed" }, { VAR_GIVEN, "given" },
+	{ VAR_KIND, "kind" }, { VAR_TOLD, "told" },
 };
 
 static void environment_json(void)

@@ -21,6 +21,7 @@ AS_ROOT = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
 
 CONTENT = """
 usr/bin/stoker
+usr/lib/stoker/stoker-post
 usr/lib/stoker/agent/stoker-node
 usr/lib/stoker/agent/lib/loader
 usr/lib/stoker/agent/lib/libc.so.6
@@ -107,7 +108,7 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(package):
     rows = [line.split(None, 5) for line in run("dpkg-deb", "-c", package).splitlines()]
     names = {row[5].removeprefix("./") for row in rows}
     assert set(CONTENT) <= names, set(CONTENT) - names
-    programs = {"usr/bin/stoker", "usr/lib/stoker/agent/stoker-node"}
+    programs = {"usr/bin/stoker", "usr/lib/stoker/stoker-post", "usr/lib/stoker/agent/stoker-node"}
     for mode, owner, *_, name in rows:
         name = name.removeprefix("./")
         want = "drwxr-xr-x" if name.endswith("/") else "-rwxr-xr-x" if name in programs else "-rw-r--r--"
@@ -119,13 +120,15 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(package):
 def test_it_depends_on_what_the_program_links_and_on_no_patch_level(package):
     depends = field(package, "Depends")
     assert "<<" not in depends and "(=" not in depends, depends
-    linked = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", cli.ROOT / "build/release/stoker"))
+    programs = [cli.ROOT / "build/release/stoker", cli.ROOT / "build/release/stoker-post"]
+    linked = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", *programs))
     assert len(linked) >= 6
+    libraries = run("ldd", *programs)
     packages = {re.split(r"[ (]", part.strip())[0] for part in depends.split(",")}
     for library in linked:
         if library.startswith("ld-linux"):
             continue
-        path, = re.findall(rf"{re.escape(library)} => (\S+)", run("ldd", cli.ROOT / "build/release/stoker"))
+        path = re.search(rf"{re.escape(library)} => (\S+)", libraries)[1]
         rows = run("dpkg", "-S", f"*/{Path(path).resolve().name}").splitlines()
         owners = {re.split("[:,]", row)[0] for row in rows}
         assert owners & packages, (library, owners, depends)
