@@ -81,6 +81,13 @@ libcmocka-dev       library cmocka
 bindfs              have bindfs
 strace              have strace
 tmux                have tmux
+man-db              have man
+groff-base          have groff
+mandoc              have mandoc
+zsh                 have zsh
+fish                have fish
+dpkg-dev            have dpkg-shlibdeps
+lintian             have lintian
 util-linux          have setpriv
 '
 

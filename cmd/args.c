@@ -174,7 +174,7 @@ static int unknown_command(const char *word, const char *second, struct err **er
 		size_t distance = one < two ? one : two;
 
 		/* A name of which no letter would stay is no suggestion. */
-		if (distance < best_distance && distance < strlen(cmd->name)) {
+		if (cmd_is_shown(cmd) && distance < best_distance && distance < strlen(cmd->name)) {
 			best = cmd;
 			best_distance = distance;
 		}

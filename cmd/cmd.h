@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "jobs/base/err.h"
+#include "jobs/base/exitcode.h"
 
 enum opt_id {
 #define OPTION(id, ...) OPT_##id,
@@ -44,20 +45,35 @@ struct args {
 	int operand_count;
 };
 
+struct cmd_example {
+	const char *line, *what; /* a line to type, and what for */
+};
+
 struct cmd {
 	const char *name;     /* one word, or two: "cache ls" */
-	const char *operands; /* as help shows them */
+	const char *operands; /* as help shows them, in the words of words.def */
 	int least, most;      /* how many; most -1: any number */
 	uint64_t options;     /* beyond OPTS_GLOBAL */
-	const char *summary;  /* one line */
+	const char *summary;  /* one line; NULL: no part of the interface, never shown */
 	const char *detail;   /* paragraphs for `help NAME`; may be NULL */
 	/* The exit code, or -1 with err set. */
 	int (*run)(const struct args *args, struct err **err);
+	/* What it may end with beyond EXITS_OF_EVERY_COMMAND; a 0 ends them. */
+	enum exit_code exits[10];
+	struct cmd_example examples[4]; /* one without a line ends them */
 };
+
+/* Any command: done, a wrong command line, a defect. */
+#define EXITS_OF_EVERY_COMMAND                                                                     \
+	{                                                                                          \
+		EXIT_DONE, EXIT_USAGE, EXIT_DEFECT                                                 \
+	}
 
 /* All commands in the order of the help; the row behind the last has no name. */
 extern const struct cmd cmd_table[];
 const struct cmd *cmd_find(const char *name);
+/* Not one of those that are never shown. */
+bool cmd_is_shown(const struct cmd *cmd);
 /* The first row from `from` on whose name has two words, the first of them this
  * one ("cache"); NULL: there is none. */
 const struct cmd *cmd_in_family(const struct cmd *from, const char *word);
@@ -91,5 +107,9 @@ int cmd_cache_gc(const struct args *args, struct err **err);
 int cmd_schema(const struct args *args, struct err **err);
 int cmd_version(const struct args *args, struct err **err);
 int cmd_help(const struct args *args, struct err **err);
+int cmd_completion(const struct args *args, struct err **err);
+/* For the scripts of the completion, and for the build of the manual. */
+int cmd_complete(const struct args *args, struct err **err);
+int cmd_manual(const struct args *args, struct err **err);
 
 #endif

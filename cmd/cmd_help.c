@@ -1,139 +1,130 @@
 /* help, version: what the tables say. */
 #include <string.h>
 
-#include "cmd/cmd.h"
+#include "cmd/manual.h"
 #include "cmd/out.h"
-#include "jobs/base/exitcode.h"
 #include "jobs/base/json.h"
-#include "jobs/spec/spec.h"
+#include "jobs/base/text.h"
+#include "jobs/spec/field.h"
 
-static void print_options(uint64_t options)
+static void show(struct doc *doc)
 {
-	for (int id = 0; id < OPT_COUNT; id++) {
-		const struct opt_row *row = &opt_rows[id];
-		AUTO(auto_free) char *name = NULL;
+	/* The last newline is the block's own. */
+	while (doc->text.len > 0 && doc->text.text[doc->text.len - 1] == '\n')
+		doc->text.text[--doc->text.len] = '\0';
+	out_block(doc->text.text);
+}
 
-		if (!(options >> id & 1) || !row->help)
-			continue;
-		name = mem_format("--%s%s%s", row->name, row->argument ? " " : "",
-				  row->argument ? row->argument : "");
-		if (row->letter)
-			out_line("  -%c, %-28s %s", row->letter, name, row->help);
-		else
-			out_line("      %-28s %s", name, row->help);
+/* What somebody probably meant, borrowed; NULL: nothing is near. */
+static const char *nearest(const char *topic)
+{
+	const char *best = NULL;
+	size_t best_distance = 3;
+
+	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
+		size_t distance = text_distance(topic, cmd->name, 2);
+
+		if (cmd_is_shown(cmd) && distance < best_distance && distance < strlen(cmd->name)) {
+			best = cmd->name;
+			best_distance = distance;
+		}
 	}
-}
+	for (const struct topic *row = topics; row->name; row++) {
+		size_t distance = text_distance(topic, row->name, 2);
 
-static void print_row(const struct cmd *cmd)
-{
-	AUTO(auto_free) char *usage = mem_format("%s %s", cmd->name, cmd->operands);
-
-	out_line("  %-24s %s", usage, cmd->summary);
-}
-
-static void print_overview(void)
-{
-	out_line("stoker carries a training job through precompile, proof of the cache and "
-		 "training");
-	out_line("usage: stoker [OPTIONS] COMMAND …");
-	out_line("%s", "");
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
-		print_row(cmd);
-	out_line("%s", "");
-	out_line("options of every command:");
-	print_options(OPTS_GLOBAL);
-	out_line("%s", "");
-	out_line("exit codes:");
-	for (size_t i = 0; i < exit_row_count; i++)
-		out_line("  %3d  %s", (int)exit_rows[i].code, exit_rows[i].meaning);
-	out_line("%s", "");
-	out_line("'stoker help COMMAND' and 'stoker help FIELD' say more");
-}
-
-static void print_family(const char *word)
-{
-	out_line("stoker %s COMMAND …", word);
-	for (const struct cmd *cmd = cmd_table; (cmd = cmd_in_family(cmd, word)); cmd++)
-		print_row(cmd);
-	out_line("%s", "");
-	out_line("'stoker help %s COMMAND' says more", word);
-}
-
-static void print_command(const struct cmd *cmd)
-{
-	out_line("stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "", cmd->operands);
-	out_line("%s", cmd->summary);
-	if (cmd->detail) {
-		out_line("%s", "");
-		out_block(cmd->detail);
+		if (distance < best_distance) {
+			best = row->name;
+			best_distance = distance;
+		}
 	}
-	if (cmd->options) {
-		out_line("%s", "");
-		out_line("options:");
-		print_options(cmd->options);
-	}
-	out_line("%s", "");
-	out_line("options of every command:");
-	print_options(OPTS_GLOBAL);
+	return best ? best : spec_field_nearest(topic);
 }
 
-static int help_on(const char *topic, struct err **err)
+static int help_on(const char *name, struct err **err)
 {
-	const struct cmd *cmd = cmd_find(topic);
-	AUTO(auto_free) char *field = cmd ? NULL : spec_field_help(topic);
+	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
+	const struct cmd *cmd = cmd_find(name);
+	const struct topic *topic = topic_find(name);
+	/* A field that is called like a command is to be had too. */
+	const char *field = text_starts(name, "spec.") ? name + 5 : name;
 	const char *near;
 
-	if (cmd) {
-		print_command(cmd);
-		return EXIT_DONE;
+	if (cmd && cmd_is_shown(cmd)) {
+		manual_command(&doc, cmd);
+		if (field_find(name) != FIELD_NONE) {
+			AUTO(auto_free)
+			char *more = mem_format("The spec has a field of this name: 'stoker help "
+						"spec.%s'.",
+						name);
+
+			doc_paragraph(&doc, more);
+		}
+	} else if (cmd_in_family(cmd_table, name)) {
+		manual_family(&doc, name);
+	} else if (topic) {
+		topic->write(&doc);
+	} else if (!manual_field(&doc, field)) {
+		near = nearest(name);
+		err_set(err, EXIT_USAGE, "no help on '%s'", name);
+		if (near)
+			return err_hint(err, "did you mean '%s'?", near);
+		return err_hint(err, "'stoker help' lists the commands, 'stoker help topics' what "
+				     "else there is help on");
 	}
-	if (cmd_in_family(cmd_table, topic)) {
-		print_family(topic);
-		return EXIT_DONE;
-	}
-	if (field) {
-		out_block(field);
-		return EXIT_DONE;
-	}
-	near = spec_field_nearest(topic);
-	err_set(err, EXIT_USAGE, "no help on '%s'", topic);
-	if (near)
-		return err_hint(err, "did you mean '%s'?", near);
-	return err_hint(err, "'stoker help' lists the commands; fields are named like "
-			     "resources.nodes");
+	show(&doc);
+	return EXIT_DONE;
 }
 
-static void print_json(void)
+static void command_json(const struct cmd *cmd)
 {
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
-		json_auto_t *object = json_pack("{s:s, s:s, s:s}", "command", cmd->name, "operands",
-						cmd->operands, "summary", cmd->summary);
+	json_auto_t *object = json_pack("{s:s, s:s, s:s}", "command", cmd->name, "operands",
+					cmd->operands, "summary", cmd->summary);
+	json_t *options = json_array(), *exits = json_array();
 
-		out_json(object);
+	for (int id = 0; id < OPT_COUNT; id++)
+		if (((OPTS_GLOBAL | cmd->options) >> id & 1) && opt_rows[id].help)
+			json_array_append_new(options, json_string(opt_rows[id].name));
+	for (const enum exit_code *code = cmd->exits; *code != EXIT_DONE; code++)
+		json_array_append_new(exits, json_integer((int)*code));
+	js_put(object, "options", options);
+	js_put(object, "exit_codes", exits);
+	out_json(object);
+}
+
+/* The rows of a topic's table; of anything else those of the commands. */
+static void print_json(const char *name)
+{
+	const struct topic *topic = name ? topic_find(name) : NULL;
+
+	if (topic && topic->write_json) {
+		topic->write_json();
+		return;
 	}
+	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
+		if (cmd_is_shown(cmd))
+			command_json(cmd);
 }
 
 int cmd_help(const struct args *args, struct err **err)
 {
-	if (out_is_json()) {
-		print_json();
-		return EXIT_DONE;
-	}
-	if (args->given[OPT_HELP] && strcmp(args->cmd->name, "help") != 0) {
-		print_command(args->cmd);
-		return EXIT_DONE;
-	}
-	if (args->operand_count == 0) {
-		print_overview();
-		return EXIT_DONE;
-	}
-	if (args->operand_count == 2) {
-		AUTO(auto_free)
-		char *both = mem_format("%s %s", args->operands[0], args->operands[1]);
+	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
+	AUTO(auto_free) char *both = NULL;
 
-		return help_on(both, err);
+	if (out_is_json()) {
+		print_json(args->operand_count ? args->operands[0] : NULL);
+		return EXIT_DONE;
 	}
-	return help_on(args->operands[0], err);
+	if (args->given[OPT_HELP] && strcmp(args->cmd->name, "help") != 0)
+		return help_on(args->cmd->name, err);
+	if (args->operand_count == 0) {
+		manual_overview(&doc);
+		show(&doc);
+		return EXIT_DONE;
+	}
+	if (args->operand_count == 1)
+		return help_on(args->operands[0], err);
+	both = mem_format("%s %s", args->operands[0], args->operands[1]);
+	return help_on(both, err);
 }
 
 /* "jansson=2.14 sqlite3=3.40.1 …" from the build → {"jansson":"2.14",…}. */

@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "jobs/base/text.h"
+#include "jobs/base/variable.h"
 
 #define REFERENCE "${STOKER_"
-
-/* What a command gets of the agent's own environment. */
-static const char *const passed_on[] = { "PATH", "HOME", "USER", "LANG", "TMPDIR" };
 
 static char **find(const struct envlist *env, const char *name)
 {
@@ -49,17 +47,18 @@ void envlist_release(struct envlist *env)
 	*env = (struct envlist){ 0 };
 }
 
-static void put_number(struct envlist *env, const char *name, int64_t value)
+/* A value of NULL leaves the variable out. */
+static void put(struct envlist *env, enum variable variable, const char *value)
+{
+	if (value)
+		envlist_put(env, variables[variable].name, value);
+}
+
+static void put_number(struct envlist *env, enum variable variable, int64_t value)
 {
 	AUTO(auto_free) char *text = mem_format("%lld", (long long)value);
 
-	envlist_put(env, name, text);
-}
-
-static void put_if(struct envlist *env, const char *name, const char *value)
-{
-	if (value)
-		envlist_put(env, name, value);
+	put(env, variable, text);
 }
 
 /* Cores of an accelerator, or where the order knows of none, the CPUs that we
@@ -80,23 +79,22 @@ static void put_stoker(struct envlist *env, const struct task *task, const struc
 	const json_t *order = task->order;
 	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
 
-	envlist_put(env, "STOKER_PHASE", task->phase);
-	envlist_put(env, "STOKER_RUN", task->run);
-	put_number(env, "STOKER_ATTEMPT", task->attempt);
-	put_if(env, "STOKER_INIT_FROM", js_str(order, "init_from"));
-	put_if(env, "STOKER_RESUME_FROM", js_str(order, "resume_from"));
-	envlist_put(env, "STOKER_CHECKPOINT_DIR", task->checkpoint);
-	envlist_put(env, "STOKER_OUTPUT_DIR", task->output);
-	put_if(env, "STOKER_DATA_MANIFEST", js_str(order, "data_manifest"));
-	put_number(env, "STOKER_NODES", task->nodes);
-	put_number(env, "STOKER_NODE_RANK", task->node);
-	put_number(env, "STOKER_CORES", cores(task));
+	put(env, VAR_PHASE, task->phase);
+	put(env, VAR_RUN, task->run);
+	put_number(env, VAR_ATTEMPT, task->attempt);
+	put(env, VAR_INIT_FROM, js_str(order, "init_from"));
+	put(env, VAR_RESUME_FROM, js_str(order, "resume_from"));
+	put(env, VAR_CHECKPOINT_DIR, task->checkpoint);
+	put(env, VAR_OUTPUT_DIR, task->output);
+	put(env, VAR_DATA_MANIFEST, js_str(order, "data_manifest"));
+	put_number(env, VAR_NODES, task->nodes);
+	put_number(env, VAR_NODE_RANK, task->node);
+	put_number(env, VAR_CORES, cores(task));
 	if (workers > 0)
-		put_number(env, "STOKER_COMPILE_WORKERS", workers);
-	envlist_put(env, "STOKER_MASTER_ADDR", claim->master_addr);
-	put_number(env, "STOKER_MASTER_PORT", claim->master_port);
-	if (*task->token)
-		envlist_put(env, ORDER_TOKEN, task->token);
+		put_number(env, VAR_COMPILE_WORKERS, workers);
+	put(env, VAR_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_MASTER_PORT, claim->master_port);
+	put(env, VAR_TOKEN, *task->token ? task->token : NULL);
 }
 
 /* The same for launchers. torchrun takes each of its options from PET_ and the
@@ -104,12 +102,12 @@ static void put_stoker(struct envlist *env, const struct task *task, const struc
  * processes it starts on a node stays its own affair. */
 static void put_launcher(struct envlist *env, const struct task *task, const struct claim *claim)
 {
-	envlist_put(env, "MASTER_ADDR", claim->master_addr);
-	put_number(env, "MASTER_PORT", claim->master_port);
-	put_number(env, "PET_NNODES", task->nodes);
-	put_number(env, "PET_NODE_RANK", task->node);
-	envlist_put(env, "PET_MASTER_ADDR", claim->master_addr);
-	put_number(env, "PET_MASTER_PORT", claim->master_port);
+	put(env, VAR_PLAIN_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_PLAIN_MASTER_PORT, claim->master_port);
+	put_number(env, VAR_PET_NNODES, task->nodes);
+	put_number(env, VAR_PET_NODE_RANK, task->node);
+	put(env, VAR_PET_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_PET_MASTER_PORT, claim->master_port);
 }
 
 /* The order's variables whose names begin with `prefix`. */
@@ -177,8 +175,9 @@ int envlist_build(const struct task *task, const struct claim *claim, struct env
 {
 	AUTO(envlist_release) struct envlist env = { 0 };
 
-	for (size_t i = 0; i < STK_LENGTH(passed_on); i++)
-		put_if(&env, passed_on[i], getenv(passed_on[i]));
+	for (enum variable i = 0; i < VAR_COUNT; i++)
+		if (variables[i].uses & VAR_PASSED)
+			put(&env, i, getenv(variables[i].name));
 	put_launcher(&env, task, claim);
 	put_stoker(&env, task, claim);
 	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)

@@ -27,9 +27,8 @@ static char *own_folder(void)
 
 char *program_beside(const char *name)
 {
-	static const char *const places[] = { ".", "../lib/stoker",
-					      "../lib/x86_64-linux-gnu/stoker",
-					      "../lib/aarch64-linux-gnu/stoker" };
+	/* Where it was built, and where it was installed. */
+	static const char *const places[] = { ".", "../lib/stoker" };
 	AUTO(auto_free) char *folder = own_folder();
 
 	for (size_t i = 0; i < STK_LENGTH(places); i++) {

@@ -13,6 +13,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/proc.h"
 #include "jobs/base/text.h"
+#include "jobs/base/variable.h"
 #include "jobs/run/agent.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/event_json.h"
@@ -323,17 +324,18 @@ static int input_of(const struct message *message, const char *url, struct err *
 
 static char **env_of(const struct message *message)
 {
-	char **env = mem_zero(ORDER_PASSED_ON + 3, sizeof *env);
+	char **env = mem_zero(VAR_COUNT + 1, sizeof *env);
 	size_t count = 0;
 
-	for (size_t i = 0; i < ORDER_PASSED_ON; i++) {
-		const char *value = getenv(order_passed_on[i]);
+	for (enum variable i = 0; i < VAR_COUNT; i++) {
+		const char *name = variables[i].name;
+		const char *value = variables[i].uses & VAR_PASSED ? getenv(name) : NULL;
 
 		if (value)
-			env[count++] = mem_format("%s=%s", order_passed_on[i], value);
+			env[count++] = mem_format("%s=%s", name, value);
 	}
-	env[count++] = mem_format("STOKER_RUN=%s", message->driver->run);
-	env[count] = mem_format("STOKER_OCCASION=%s", message->occasion);
+	env[count++] = mem_format("%s=%s", variables[VAR_RUN].name, message->driver->run);
+	env[count] = mem_format("%s=%s", variables[VAR_OCCASION].name, message->occasion);
 	return env;
 }
 

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/variable.h"
 #include "jobs/cache/graph_key.h"
 #include "jobs/cache/kind.h"
 #include "jobs/run/plan.h"
-
-const char *const order_passed_on[ORDER_PASSED_ON] = { "PATH", "HOME", "USER", "LANG", "TMPDIR" };
 
 char *attempt_prefix(const char *run, enum phase phase, int64_t attempt)
 {
@@ -164,8 +163,9 @@ static json_t *agent_env(const json_t *plan)
 	json_t *env = json_object();
 	const char *name;
 
-	for (size_t i = 0; i < ORDER_PASSED_ON; i++)
-		js_put_str(env, order_passed_on[i], getenv(order_passed_on[i]));
+	for (enum variable i = 0; i < VAR_COUNT; i++)
+		if (variables[i].uses & VAR_PASSED)
+			js_put_str(env, variables[i].name, getenv(variables[i].name));
 	json_object_foreach (secrets, name, from) {
 		AUTO(auto_free)
 		char *hidden = mem_format("(secret from %s)", json_string_value(from));

@@ -9,10 +9,6 @@
 #include "jobs/base/json.h"
 #include "jobs/flow/event.h"
 
-/* What a command gets of the caller's environment; nothing else leaks in. */
-#define ORDER_PASSED_ON 5
-extern const char *const order_passed_on[ORDER_PASSED_ON];
-
 /* One attempt. All strings are borrowed for the call. */
 struct order_of {
 	const char *run, *nonce, *job;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/base/variable.h"
 #include "jobs/run/agent.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/store/order.h"
@@ -56,12 +57,16 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err)
 	const char *name;
 	size_t count = 0;
 
-	env = mem_zero(ORDER_PASSED_ON + json_object_size(secrets) + 1, sizeof *env);
-	for (size_t i = 0; i < ORDER_PASSED_ON; i++) {
-		const char *value = getenv(order_passed_on[i]);
+	env = mem_zero(VAR_COUNT + json_object_size(secrets) + 1, sizeof *env);
+	/* Nothing else of the caller's environment leaks in. */
+	for (enum variable i = 0; i < VAR_COUNT; i++) {
+		const char *value = NULL;
 
+		name = variables[i].name;
+		if (variables[i].uses & VAR_PASSED)
+			value = getenv(name);
 		if (value)
-			env[count++] = mem_format("%s=%s", order_passed_on[i], value);
+			env[count++] = mem_format("%s=%s", name, value);
 	}
 	json_object_foreach (secrets, name, from) {
 		AUTO(sb_release) struct sb value = SB_INIT_MAX(SECRET_MAX);

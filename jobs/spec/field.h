@@ -83,6 +83,11 @@ field_id field_find(const char *dotted);
 /* The last part of a row's path: "regex". Borrowed. */
 const char *field_leaf(field_id field);
 
+/* What the table says of a row beside its help, for people: "default" and "30s",
+ * "engines" and "local, slurm". Both are borrowed for the call. */
+typedef void field_fact_fn(void *arg, const char *what, const char *text);
+void field_facts(field_id field, field_fact_fn *fn, void *arg);
+
 /* "a whole number", "a duration" … for messages and help. */
 const char *field_type_text(enum field_type type);
 /* "from 1 to 10000", in the field's unit; NULL without a range. Yours. */

@@ -1,7 +1,7 @@
 /*
  * The starter specs of `stoker init`. The text files live in templates/ and
- * are embedded when stoker is built: the generated templates_data.c defines
- * this array, in order of file name.
+ * are embedded when stoker is built: a generated file defines this
+ * array, in order of file name.
  */
 #ifndef STK_SPEC_TEMPLATE_H
 #define STK_SPEC_TEMPLATE_H

@@ -1,7 +1,9 @@
-# Writes the starter specs as C: name, first comment line, text.
-file(GLOB files ${DIR}/*.yaml)
+# Writes text files as C: cmake -DOUT=… -DDIR=… -DEXT=yaml -DARRAY=template_files
+# -DTYPE=template_file -DHEADER=jobs/spec/template.h -P embed.cmake
+# A row a file: name, first comment line, text, length.
+file(GLOB files ${DIR}/*.${EXT})
 list(SORT files)
-set(code "/* Generated from templates/. */\n#include \"jobs/spec/template.h\"\n\n")
+set(code "/* Generated from ${EXT} files. */\n#include \"${HEADER}\"\n\n")
 set(rows "")
 set(count 0)
 foreach(file ${files})
@@ -16,6 +18,6 @@ foreach(file ${files})
 		"\t{ \"${name}\", \"${summary}\", text_${count}, sizeof text_${count} - 1 },\n")
 	math(EXPR count "${count} + 1")
 endforeach()
-string(APPEND code "\nconst struct template_file template_files[] = {\n${rows}};\n"
-	"const size_t template_file_count = ${count};\n")
+string(APPEND code "\nconst struct ${TYPE} ${ARRAY}[] = {\n${rows}};\n"
+	"const size_t ${TYPE}_count = ${count};\n")
 file(WRITE ${OUT} "${code}")
