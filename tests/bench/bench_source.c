@@ -1,0 +1,29 @@
+/*
+ * Sources as `run` has them: `pin` says by content what is there, `pack` does so and
+ * publishes the bundle in a workspace.
+ */
+#include "jobs/source/source.h"
+#include "tests/bench/bench.h"
+
+int main(int argc, char **argv)
+{
+	AUTO(source_pin_freep) struct source_pin *pin = NULL;
+	AUTO(store_freep) struct store *workspace = NULL;
+	AUTO(auto_free) char *key = NULL;
+	struct source_request request = { 0 };
+	struct err *err = NULL;
+
+	if (argc < 3)
+		give_up("usage: bench_source pin ROOT | pack ROOT WORKSPACE", NULL);
+	request.root = argv[2];
+	if (source_pin(&request, &pin, &err) < 0)
+		give_up("source_pin", err);
+	if (strcmp(argv[1], "pack") == 0 && argc == 4 &&
+	    (store_open(argv[3], &workspace, &err) < 0 ||
+	     source_publish(&request, pin, workspace, &err) < 0))
+		give_up("source_publish", err);
+	key = source_bundle_key(pin->digest);
+	printf("{\"files\": %zu, \"digest\": \"%s\", \"bundle\": \"%s\", \"dirty\": %s}\n",
+	       json_object_size(pin->files), pin->digest, key, pin->dirty ? "true" : "false");
+	return 0;
+}
