@@ -1,7 +1,8 @@
 /*
  * What the parts of the driver share: driver.c (life, journal, wishes),
  * submit.c (a wish becomes a job), watch.c and ending.c (a job becomes events),
- * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these alone.
+ * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these and by the
+ * bench alone.
  */
 #ifndef STK_RUN_DRIVER_INSIDE_H
 #define STK_RUN_DRIVER_INSIDE_H
