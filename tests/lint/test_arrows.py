@@ -33,7 +33,7 @@ HOMES = {
     r"pcre2\.h": r"jobs/base/regex\.c",
     r"openssl/.*": r"jobs/base/hash\.c",
     r"jansson\.h": r"jobs/base/json\.h",
-    r"libdeflate\.h": r"jobs/cache/frame\.c",
+    r"libdeflate\.h": r"jobs/(cache/frame|source/press)\.c",
     r"curl/.*": r"(aws/http|jobs/post/main)\.c",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
