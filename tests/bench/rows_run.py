@@ -3,9 +3,11 @@
 import json
 import random
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from rows_source import work_tree
 SPAWNS = 1000
 EVENTS = 1500
 JOURNAL_EVENTS = 100_000
+LEFT = 999
 LOG_LINES = 400_000
 SCHEDULES = 4000
 
@@ -139,35 +142,75 @@ def check_durable(bench, case):
 # ---- resuming ----
 
 
-def long_journal(bench: Bench) -> SimpleNamespace:
-    """A real run, whose training then says how far it is 100,000 times."""
-    case = bench.once(two_phases)
-    state = bench.new("state")
-    spec = write_job(bench, case)
-    bench.process(bench.stoker, "--state", state, "run", spec, "--id", "longrun")
-    case.stamps.unlink()
+def progress_rows(row: dict, count: int, first: int) -> list:
+    """That a training says how far it is, so many times."""
+    template = {"v": 1, "run": "longrun", "seq": 0, "at": row["at"], "event": "train.progress", "attempt": 1,
+                "step": 0, "since": row["since"], "of": 1000000, "rate": 12.5, "eta": 4711.0}
+    return [dict(template, step=step, metrics={"loss": 0.25, "accuracy": 0.975, "step": step})
+            for step in range(first, first + count)]
+
+
+def write_events(state: Path, rows: list) -> None:
     with sqlite3.connect(state / "journal.db") as db:
-        rows = [json.loads(body) for body, in db.execute("SELECT body FROM event ORDER BY seq")]
-        at = max(i for i, row in enumerate(rows) if row["event"] == "attempt.ended")
-        template = {"v": 1, "run": "longrun", "seq": 0, "at": rows[at - 1]["at"], "event": "train.progress",
-                    "attempt": 1, "step": 0, "since": rows[at]["finished"], "of": 1000000, "rate": 12.5,
-                    "eta": 4711.0, "metrics": {"loss": 0.25, "accuracy": 0.975, "step": 0}}
-        more = JOURNAL_EVENTS - len(rows)
-        body = []
-        for step in range(1, more + 1):
-            template["step"] = template["metrics"]["step"] = step
-            body.append(dict(template, metrics=dict(template["metrics"])))
-        rows[at:at] = body
         db.execute("DELETE FROM event")
         for seq, row in enumerate(rows, 1):
             row["seq"] = seq
         db.executemany("INSERT INTO event VALUES('longrun', ?, ?)",
                        ((row["seq"], json.dumps(row, separators=(",", ":"))) for row in rows))
-    return SimpleNamespace(state=state, steps=more)
+
+
+def take_up(bench: Bench, state: Path):
+    """Seconds until the new driver has journalled that it drives; and the state in the end."""
+    argv = [bench.stoker, "--state", state, "--json", "resume", "longrun"]
+    begin = time.perf_counter()
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        first = process.stdout.readline()
+        seconds = time.perf_counter() - begin
+        process.communicate()
+    event = json.loads(first)
+    expect((process.returncode, event["event"], event["seq"]), (0, "driver.took_over", JOURNAL_EVENTS + 1),
+           "the driver that took the run up")
+    _, status = bench.json(bench.stoker, "--state", state, "--json", "status", "longrun")
+    expect((status["state"], status["cache"]["done"]), ("succeeded", 8), "the state in the end")
+    return seconds, status
+
+
+def long_journal(bench: Bench) -> SimpleNamespace:
+    """A real run whose driver died, and whose training said 100,000 times how far it is.
+    Its driver has kept what the events came to up to the last but 999: the most that
+    are left to be read."""
+    case, state = bench.once(two_phases), bench.new("state")
+    spec = write_job(bench, case)
+    bench.process(bench.stoker, "--state", state, "run", spec, "--id", "longrun")
+    case.stamps.unlink()
+    with sqlite3.connect(state / "journal.db") as db:
+        rows = [json.loads(body) for body, in db.execute("SELECT body FROM event ORDER BY seq")]
+    started = max(i for i, row in enumerate(rows) if row["event"] == "attempt.started") + 1
+    rows[started - 1]["since"] = rows[started - 1]["started"]
+    rows = rows[:started]
+    rows += progress_rows(rows[-1], JOURNAL_EVENTS - started - LEFT, 1)
+    write_events(state, rows)
+    before = bench.scratch / "state-before"
+    shutil.copytree(state, before)
+    bench.process(bench.stoker, "--state", before, "resume", "longrun")  # keeps what it read
+    rows += progress_rows(rows[-1], LEFT, JOURNAL_EVENTS * 2 - LEFT + 1)
+    write_events(state, rows)
+    plain = bench.scratch / "state-plain"
+    shutil.copytree(state, plain)
+    with sqlite3.connect(state / "journal.db") as db:
+        db.execute("ATTACH ? AS before", (str(before / "journal.db"),))
+        db.execute("CREATE TABLE kept AS SELECT * FROM before.kept")
+        expect(db.execute("SELECT seq FROM kept").fetchall(), [(JOURNAL_EVENTS - LEFT,)], "what is kept")
+    return SimpleNamespace(state=state, plain=plain, number=0)
 
 
 def resume(bench, case):
-    return bench.process(bench.stoker, "--state", case.state, "resume", "longrun")
+    state = bench.scratch / f"resumed-{case.number}"
+    case.number += 1
+    shutil.copytree(case.state, state)
+    found = take_up(bench, state)
+    shutil.rmtree(state)
+    return found
 
 
 def scan(bench, case):
@@ -178,9 +221,15 @@ def check_resume(bench, case, own, peer):
     expect(peer["rows"], JOURNAL_EVENTS, "rows of the scan")
 
 
-def check_state(bench, case):
-    _, status = bench.json(bench.stoker, "--state", case.state, "--json", "status", "longrun")
-    expect((status["state"], status["progress"]["step"]), ("succeeded", case.steps), "the state after it all")
+def check_all_read(bench, case):
+    """With nothing kept all events are read, and the state is the same."""
+    _, quick = resume(bench, case)
+    seconds, plain = take_up(bench, case.plain)
+    for status in (quick, plain):
+        for name in ("ended", "driver", "ledger", "attempts", "progress"):
+            status.pop(name, None)
+    expect(quick, plain, "the state from what was kept")
+    print(f"resume: with nothing kept {seconds:.2f} s", file=sys.stderr)
 
 
 # ---- logs ----
@@ -334,7 +383,7 @@ RUN_ROWS = [
     Row("event", "one durable event", "bare SQLite", "dd oflag=dsync", Goal(0.75, at_least=True), "/s", nothing,
         append("own"), append("bare"), append_without_sqlite, check_events, last=check_durable),
     Row("resume", "resume from 100,000 events", "bare SQLite scan", "", Goal(4.0), "s", long_journal, resume, scan,
-        None, check_resume, last=check_state),
+        None, check_resume, last=check_all_read),
     Row("log", "follow a log, 8 patterns (lines)", "Python's re", "wc -l", Goal(5.0, at_least=True), "/s", prepare_log,
         follow, follow_peer, count_lines, check_log, last=check_log_pieces, pairs=5),
     Row("log-core", "the same, of a core at 100,000 lines/s", "Python's re", "", Goal(8.0, of_ratio=False), "%",
