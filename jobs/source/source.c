@@ -10,6 +10,7 @@
 #include "jobs/source/archive.h"
 #include "jobs/source/bundle.h"
 #include "jobs/source/changes.h"
+#include "jobs/source/digests.h"
 #include "jobs/source/git.h"
 #include "jobs/source/tree.h"
 
@@ -24,6 +25,7 @@ void source_pin_freep(struct source_pin **ref)
 	free(pin->dirty_files);
 	free(pin->patch);
 	json_decref(pin->files);
+	sb_release(&pin->digests);
 	free(pin);
 	*ref = NULL;
 }
@@ -73,7 +75,8 @@ static int pin_work_tree(const struct source_request *request, struct tree *tree
 		return -1;
 	if (repo)
 		snprintf(pin->commit, sizeof pin->commit, "%s", repo_commit(repo));
-	if (tree_walk(tree, TAKE(repo), filter, err) < 0 || tree_hash(tree, err) < 0)
+	if (tree_walk(tree, TAKE(repo), filter, err) < 0 ||
+	    tree_hash(tree, request->memory, &pin->digests, err) < 0)
 		return -1;
 	snprintf(pin->kind, sizeof pin->kind, "%s", tree->scopes ? "git" : "dir");
 	if (!tree->scopes) {
@@ -205,6 +208,7 @@ int source_pin(const struct source_request *request, struct source_pin **ret, st
 	struct repo *repo = NULL;
 	int result;
 
+	pin->digests = SB_INIT_MAX(DIGESTS_BYTES);
 	if (tree_open(&tree, request->root, err) < 0 || filter_init(&filter, request, err) < 0 ||
 	    repo_open(tree.root, false, &repo, err) < 0)
 		return -1;

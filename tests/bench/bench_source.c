@@ -1,6 +1,6 @@
 /*
  * Sources as `run` has them: `pin` says by content what is there, `pack` does so and
- * publishes the bundle in a workspace.
+ * publishes the bundle in a workspace and remembers digests for the next time.
  */
 #include "jobs/source/source.h"
 #include "tests/bench/bench.h"
@@ -13,13 +13,14 @@ int main(int argc, char **argv)
 	struct source_request request = { 0 };
 	struct err *err = NULL;
 
-	if (argc < 3)
-		give_up("usage: bench_source pin ROOT | pack ROOT WORKSPACE", NULL);
+	if (argc < 4)
+		give_up("usage: bench_source pin ROOT MEMORY | pack ROOT MEMORY WORKSPACE", NULL);
 	request.root = argv[2];
+	request.memory = argv[3];
 	if (source_pin(&request, &pin, &err) < 0)
 		give_up("source_pin", err);
-	if (strcmp(argv[1], "pack") == 0 && argc == 4 &&
-	    (store_open(argv[3], &workspace, &err) < 0 ||
+	if (strcmp(argv[1], "pack") == 0 && argc == 5 &&
+	    (store_open(argv[4], &workspace, &err) < 0 ||
 	     source_publish(&request, pin, workspace, &err) < 0))
 		give_up("source_publish", err);
 	key = source_bundle_key(pin->digest);
