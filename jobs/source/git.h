@@ -1,8 +1,8 @@
 /*
  * A git work tree, read only: what its index and its commit know, whether a
- * file still is what was committed, and the files of another commit. The one
- * home of libgit2, started by the first repository that is opened and ended
- * with the last.
+ * file still is what was committed, and the files of another commit. The one home
+ * of libgit2 (with git_library.c, which loads it), started by the first repository
+ * that is opened and ended with the last.
  *
  * Nothing of a repository is executed: libgit2 runs no hooks and no filter
  * programs. That is also why its check that the repository belongs to the user
