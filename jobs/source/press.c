@@ -17,6 +17,9 @@
 
 /* Larger ones are pressed hardly better: 1 % from here to one piece. */
 #define BLOCK_BYTES ((size_t)512 << 10)
+/* The first one is half a record of a tar file shorter. So none ends where a record
+ * does, and a file that was cut between two members is no tar file either. */
+#define SHIFT       ((size_t)256)
 #define LEVEL       5 /* as small as gzip -6 makes it */
 #define THREADS_MAX 8
 #define RING_MAX    (THREADS_MAX + 2)
@@ -187,6 +190,12 @@ static int settle(struct press *press, size_t left, struct err **err)
 	return press->failed ? fs_error(err, press->failed, "cannot write the source bundle") : 0;
 }
 
+/* Bytes that it can still take. */
+static size_t room_in(const struct press *press, const struct block *block)
+{
+	return BLOCK_BYTES - block->in_len - (press->filled == 0 ? SHIFT : 0);
+}
+
 /* The block being filled is full, or the last one. */
 static void hand_over(struct press *press)
 {
@@ -200,13 +209,13 @@ int press_add(struct press *press, const void *bytes, size_t len, struct err **e
 {
 	while (len > 0) {
 		struct block *block = &press->ring[press->filled % press->blocks];
-		size_t room = BLOCK_BYTES - block->in_len, part = len < room ? len : room;
+		size_t room = room_in(press, block), part = len < room ? len : room;
 
 		memcpy(block->in + block->in_len, bytes, part);
 		block->in_len += part;
 		bytes = (const char *)bytes + part;
 		len -= part;
-		if (block->in_len < BLOCK_BYTES)
+		if (part < room)
 			break;
 		hand_over(press);
 		if (settle(press, press->blocks - 1, err) < 0)

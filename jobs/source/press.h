@@ -1,7 +1,8 @@
 /*
  * A gzip file written on all cores: what is added is cut into blocks of one size, each
  * of which becomes a gzip member of its own (RFC 1952: members may follow each other,
- * and together they are one file). The bytes are the same however many threads there
+ * and together they are one file; a tar file that is cut between two of them shows it).
+ * The bytes are the same however many threads there
  * are; which they are is a matter of libdeflate's version.
  *
  *     AUTO(press_freep) struct press *press = press_new(fd);
