@@ -162,6 +162,13 @@ static bool kill_command(const struct node_view *node)
 	       proc_signal_group(&id, SIGKILL);
 }
 
+static bool has_ended(const struct node_view *node)
+{
+	const char *state = js_str(node->report, "state");
+
+	return state && strcmp(state, REPORT_ENDED) == 0;
+}
+
 size_t view_kill_orphans(const struct view *view)
 {
 	AUTO(auto_free) struct found *found = NULL;
@@ -173,8 +180,8 @@ size_t view_kill_orphans(const struct view *view)
 	for (int i = 0; i < view->record.nodes; i++) {
 		if (!view->nodes[i].alive)
 			killed += kill_command(&view->nodes[i]);
-		/* With its last report an agent says that nothing of it runs any more. */
-		if (!report_is_final(view->nodes[i].report))
+		/* That its command has ended an agent reports when nothing of it runs any more. */
+		if (!has_ended(&view->nodes[i]))
 			scans = EMPTY_SCANS;
 	}
 	/* With an agent alive, what carries the token may well be its own. */
