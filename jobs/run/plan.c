@@ -113,7 +113,7 @@ static json_t *source_json(const struct plan *plan, const struct spec *spec)
 		js_put_str(source, "commit", plan->pin->commit);
 	js_put(source, "dirty", json_boolean(plan->pin->dirty));
 	js_put_str(source, "digest", plan->pin->digest);
-	js_put(source, "files", json_integer((json_int_t)json_object_size(plan->pin->files)));
+	js_put(source, "files", json_integer((json_int_t)plan->pin->count));
 	js_put_str(source, "root", plan->root);
 	js_put_str(source, "bundle", bundle);
 	json_array_foreach (paths, i, path) {
@@ -210,14 +210,15 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
  * it says is an ingredient already, less compile.ignore. */
 static json_t *source_ingredient(const struct plan *plan)
 {
-	json_t *files = json_object(), *file;
-	const char *spec_path = js_str(plan->json, "spec_file"), *path;
+	json_t *files = json_object();
+	const char *spec_path = js_str(plan->json, "spec_file");
 
-	json_object_foreach (plan->pin->files, path, file) {
-		AUTO(auto_free) char *absolute = fs_join(plan->root, path);
+	for (size_t i = 0; i < plan->pin->count; i++) {
+		const struct source_file *file = &plan->pin->files[i];
+		AUTO(auto_free) char *absolute = fs_join(plan->root, file->path);
 
 		if (strcmp(absolute, spec_path) != 0)
-			js_put_str(files, path, js_str(file, "sha256"));
+			js_put_str(files, file->path, file->sha256);
 	}
 	return files;
 }

@@ -24,7 +24,9 @@ void source_pin_freep(struct source_pin **ref)
 		return;
 	free(pin->dirty_files);
 	free(pin->patch);
-	json_decref(pin->files);
+	for (size_t i = 0; i < pin->count; i++)
+		free(pin->files[i].path);
+	free(pin->files);
 	sb_release(&pin->digests);
 	free(pin);
 	*ref = NULL;
@@ -166,19 +168,23 @@ static int pin_commit(const struct source_request *request, struct tree *tree,
 
 /* --- both --- */
 
-static json_t *describe(const struct tree_file *file)
+/* The tree's names become the pin's. */
+static void take_files(struct tree *tree, struct source_pin *pin)
 {
-	json_t *row = json_object();
-	char mode[8];
+	pin->files = mem_zero(tree->count, sizeof *pin->files);
+	pin->count = tree->count;
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_file *from = &tree->files[i];
+		struct source_file *file = &pin->files[i];
 
-	snprintf(mode, sizeof mode, "%06o", file->mode);
-	js_put(row, "sha256", json_string(file->sha256));
-	js_put(row, "mode", json_string(mode));
-	js_put(row, "size", json_integer((json_int_t)file->size));
-	return row;
+		file->path = TAKE(from->path);
+		file->mode = from->mode;
+		file->size = from->size;
+		memcpy(file->sha256, from->sha256, sizeof file->sha256);
+	}
 }
 
-static int finish(const struct tree *tree, const struct filter *filter, struct source_pin *pin,
+static int finish(struct tree *tree, const struct filter *filter, struct source_pin *pin,
 		  struct err **err)
 {
 	AUTO(bundle_release) struct bundle bundle = { 0 };
@@ -191,11 +197,8 @@ static int finish(const struct tree *tree, const struct filter *filter, struct s
 		err_hint(err, "check source.path, source.include and .gitignore");
 		return err_field(err, "source.path");
 	}
-	pin->files = json_object();
-	for (size_t i = 0; i < tree->count; i++)
-		js_put(pin->files, tree->files[i].path, describe(&tree->files[i]));
-	if (bundle_init(&bundle, pin->files, err) < 0)
-		return -1;
+	take_files(tree, pin);
+	bundle_init(&bundle, pin);
 	bundle_digest(&bundle, pin->digest);
 	return 0;
 }

@@ -21,9 +21,10 @@
 #define STK_SOURCE_SOURCE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "jobs/base/err.h"
-#include "jobs/base/json.h"
+#include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
 #include "jobs/store/store.h"
 
@@ -40,14 +41,22 @@ struct source_request {
 			   * cache): never part of the source; may be NULL */
 };
 
+struct source_file {
+	char *path;    /* relative to the root */
+	unsigned mode; /* 0100644, 0100755 or 0120000: a link, whose content is its target */
+	uint64_t size;
+	char sha256[SHA256_HEX];
+};
+
 struct source_pin {
-	char kind[8];      /* "git" or "dir" */
-	char commit[65];   /* full id; "" for a plain folder and before the first commit */
-	bool dirty;        /* something included differs from that commit */
-	char *dirty_files; /* the first few and how, for messages; NULL if clean */
-	char *patch;       /* the difference as text, cut at 8 MiB; NULL if clean */
-	json_t *files;   /* path → {"sha256", "mode": "100644|100755|120000", "size"}, by path */
-	char digest[65]; /* SHA-256 over that list: the name of the bundle */
+	char kind[8];              /* "git" or "dir" */
+	char commit[65];           /* full id; "" for a plain folder and before the first commit */
+	bool dirty;                /* something included differs from that commit */
+	char *dirty_files;         /* the first few and how, for messages; NULL if clean */
+	char *patch;               /* the difference as text, cut at 8 MiB; NULL if clean */
+	struct source_file *files; /* by path (strcmp) */
+	size_t count;
+	char digest[SHA256_HEX]; /* SHA-256 over that list: the name of the bundle */
 	struct sb digests; /* what request.memory is to hold; empty: it does, or there is none */
 };
 

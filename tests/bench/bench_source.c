@@ -25,6 +25,6 @@ int main(int argc, char **argv)
 		give_up("source_publish", err);
 	key = source_bundle_key(pin->digest);
 	printf("{\"files\": %zu, \"digest\": \"%s\", \"bundle\": \"%s\", \"dirty\": %s}\n",
-	       json_object_size(pin->files), pin->digest, key, pin->dirty ? "true" : "false");
+	       pin->count, pin->digest, key, pin->dirty ? "true" : "false");
 	return 0;
 }

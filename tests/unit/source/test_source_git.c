@@ -6,7 +6,6 @@ static void a_clean_work_tree_is_pinned_with_its_commit(void **state)
 	struct fixture *f = *state;
 	AUTO(source_pin_freep) struct source_pin *pin = NULL;
 	struct source_request request = request_of(f);
-	json_t *row;
 
 	repository(f);
 	file(f, "noise.log", "x");
@@ -19,10 +18,9 @@ static void a_clean_work_tree_is_pinned_with_its_commit(void **state)
 	assert_null(pin->patch);
 	assert_int_equal(strlen(pin->digest), 64);
 	assert_files(pin, ".gitignore pkg/a.py pkg/b.py train.py ");
-	row = json_object_get(pin->files, "train.py");
-	assert_string_equal(js_str(row, "mode"), "100644");
-	assert_int_equal(js_int(row, "size", -1), 9);
-	assert_string_equal(js_str(row, "sha256"),
+	assert_int_equal(file_of(pin, "train.py")->mode, 0100644);
+	assert_int_equal(file_of(pin, "train.py")->size, 9);
+	assert_string_equal(file_of(pin, "train.py")->sha256,
 			    "cc42155088fca5730758db72b2a5bca33112a941dfaa2d43098ec422ce4ea213");
 }
 
