@@ -10,26 +10,41 @@
 #define SETTLED_MS 2000
 #define ALIGNED(n) (((n) + 7) & ~(size_t)7)
 
-static const struct head {
+struct head {
 	char name[16];
 	uint64_t order; /* of bytes, and the form of a row */
-} head = { "stoker digests", UINT64_C(0x0102030405060000) + sizeof(struct digest_row) };
+	char mark[DIGESTS_MARK];
+};
+
+static struct head head_of(const char *mark)
+{
+	struct head head = { .name = "stoker digests",
+			     .order = UINT64_C(0x0102030405060000) + sizeof(struct digest_row) };
+
+	snprintf(head.mark, sizeof head.mark, "%s", mark);
+	return head;
+}
 
 void digests_load(struct digests *ret, const char *path)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
+	const struct head mine = head_of("");
+	struct head head;
 	char sum[SHA256_HEX];
 	size_t end;
 
 	*ret = (struct digests){ .bytes = SB_INIT_MAX(DIGESTS_BYTES) };
 	if (!path || fs_read(path, DIGESTS_BYTES, &ret->bytes, &ignored) < 0 ||
-	    ret->bytes.len < sizeof head + sizeof sum ||
-	    memcmp(ret->bytes.text, &head, sizeof head) != 0)
+	    ret->bytes.len < sizeof head + sizeof sum)
+		return;
+	memcpy(&head, ret->bytes.text, sizeof head);
+	if (memcmp(&head, &mine, offsetof(struct head, mark)) != 0)
 		return;
 	end = ret->bytes.len - sizeof sum;
 	sha256_hex(ret->bytes.text, end, sum);
 	if (memcmp(ret->bytes.text + end, sum, sizeof sum) != 0)
 		return;
+	snprintf(ret->mark, sizeof ret->mark, "%.*s", DIGESTS_MARK - 1, head.mark);
 	ret->at = sizeof head;
 	ret->end = end;
 }
@@ -84,8 +99,10 @@ bool digest_holds(const struct digest_row *row, const struct stat *st)
 	return memcmp(&now, row, sizeof now) == 0;
 }
 
-void digests_begin(struct sb *ret)
+void digests_begin(struct sb *ret, const char *mark)
 {
+	const struct head head = head_of(mark);
+
 	sb_clear(ret);
 	sb_add(ret, (const char *)&head, sizeof head);
 }

@@ -21,6 +21,8 @@
 
 #define DIGESTS_BYTES ((size_t)256 << 20) /* 200,000 files with long paths */
 
+#define DIGESTS_MARK 88 /* room for that of a repository */
+
 struct digest_row {
 	uint64_t dev, ino, size;
 	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
@@ -32,7 +34,8 @@ struct digest_row {
 /* What a file of digests holds. Start from { 0 }. */
 struct digests {
 	struct sb bytes;
-	size_t at, end; /* of the next row, behind the last */
+	char mark[DIGESTS_MARK]; /* "" if there is none */
+	size_t at, end;          /* of the next row, behind the last */
 };
 
 /* A file that is not there, not whole or not ours is one that remembers nothing. `path`
@@ -45,9 +48,9 @@ void digests_release(struct digests *digests); /* for AUTO() */
 const struct digest_row *digests_next(struct digests *digests, const char *path);
 bool digest_holds(const struct digest_row *row, const struct stat *st);
 
-/* Make a new one: begin, each file in order of paths, end. `begun`: before the first of
- * them was looked at. */
-void digests_begin(struct sb *ret);
+/* Make a new one, with the mark that comes back in digests.mark: begin, each file in order of
+ * paths, end. `begun`: before the first of them was looked at. */
+void digests_begin(struct sb *ret, const char *mark);
 void digests_add(struct sb *ret, const char *path, const struct stat *st, const char *sha256,
 		 struct utc begun);
 void digests_end(struct sb *ret);

@@ -16,6 +16,7 @@ struct repo {
 	char *prefix;
 	char *info_dir;
 	char commit[65];
+	char mark[REPO_MARK];
 	bool ignores_modes;
 	struct repo_entry *entries;
 	size_t count, cap;
@@ -348,13 +349,32 @@ static int compare_index(struct repo *repo, struct err **err)
 		take_delta(repo, lib.diff_get_delta(diff, i));
 	for (size_t i = 0; i < deltas; i++)
 		take_deleted(repo, lib.diff_get_delta(diff, i));
+	if (deltas > 0)
+		repo->mark[0] = '\0';
 	if (deltas > 0 && repo->count > 0)
 		qsort(repo->entries, repo->count, sizeof *repo->entries, by_path);
 	lib.diff_free(diff);
 	return 0;
 }
 
-int repo_load(struct repo *repo, struct err **err)
+/* Both are digests of content, so what was the same once always is. An index may be
+ * written without its checksum, which is zeros then. */
+static void find_mark(struct repo *repo)
+{
+	const git_oid *index = lib.index_checksum(repo->index), none = { 0 };
+
+	if (!repo->tree || !index || memcmp(index, &none, sizeof none) == 0)
+		return;
+	lib.oid_tostr(repo->mark, 2 * REPO_ID + 1, index);
+	lib.oid_tostr(repo->mark + 2 * REPO_ID, 2 * REPO_ID + 1, lib.tree_id(repo->tree));
+}
+
+const char *repo_mark(const struct repo *repo)
+{
+	return repo->mark;
+}
+
+int repo_load(struct repo *repo, const char *known, struct err **err)
 {
 	git_object *object = NULL;
 
@@ -365,6 +385,9 @@ int repo_load(struct repo *repo, struct err **err)
 			return git_failed(err, "read the current commit of", repo_top(repo));
 		repo->tree = (git_tree *)object;
 	}
+	find_mark(repo);
+	if (known && repo->mark[0] && strcmp(repo->mark, known) == 0)
+		return 0;
 	return compare_index(repo, err);
 }
 

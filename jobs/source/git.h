@@ -50,8 +50,14 @@ const char *repo_info_dir(const struct repo *repo); /* where info/exclude lies, 
 char *repo_excludes(const struct repo *repo);       /* core.excludesFile; yours, or NULL */
 bool repo_ignores_modes(const struct repo *repo);   /* core.fileMode is false */
 
-/* Load index and commit; before this nothing below may be called. */
-int repo_load(struct repo *repo, struct err **err);
+/* Load index and commit; before this nothing below may be called. `known` is what
+ * repo_mark said at another time, or NULL: with that index and that commit nothing needs
+ * to be compared again. */
+int repo_load(struct repo *repo, const char *known, struct err **err);
+/* The checksum of the index and the id of the commit's tree if both hold the same files,
+ * else "". Borrowed. */
+#define REPO_MARK (4 * REPO_ID + 1)
+const char *repo_mark(const struct repo *repo);
 struct repo_entry *repo_entries(struct repo *repo, size_t *ret_count); /* by path */
 struct repo_entry *repo_find(struct repo *repo, const char *path);
 /* Whether the index has a file below this folder. */

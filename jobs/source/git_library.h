@@ -29,6 +29,7 @@
 	FUNCTION(diff_tree_to_index)                                                               \
 	FUNCTION(diff_tree_to_workdir_with_index)                                                  \
 	FUNCTION(error_last)                                                                       \
+	FUNCTION(index_checksum)                                                                   \
 	FUNCTION(index_entry_is_conflict)                                                          \
 	FUNCTION(index_entrycount)                                                                 \
 	FUNCTION(index_free)                                                                       \
@@ -57,6 +58,7 @@
 	FUNCTION(tree_entry_id)                                                                    \
 	FUNCTION(tree_entry_name)                                                                  \
 	FUNCTION(tree_entry_type)                                                                  \
+	FUNCTION(tree_id)                                                                          \
 	FUNCTION(tree_free)                                                                        \
 	FUNCTION(tree_walk)
 

@@ -72,13 +72,18 @@ static int pin_work_tree(const struct source_request *request, struct tree *tree
 {
 	AUTO(repo_freep) struct repo *repo = given;
 	AUTO(changes_release) struct changes changes = { 0 };
+	AUTO(digests_release) struct digests known = { 0 };
+	char mark[REPO_MARK] = "";
 
-	if (repo && repo_load(repo, err) < 0)
+	digests_load(&known, request->memory);
+	if (repo && repo_load(repo, known.mark, err) < 0)
 		return -1;
-	if (repo)
+	if (repo) {
 		snprintf(pin->commit, sizeof pin->commit, "%s", repo_commit(repo));
+		snprintf(mark, sizeof mark, "%s", repo_mark(repo));
+	}
 	if (tree_walk(tree, TAKE(repo), filter, err) < 0 ||
-	    tree_hash(tree, request->memory, &pin->digests, err) < 0)
+	    tree_hash(tree, &known, mark, &pin->digests, err) < 0)
 		return -1;
 	snprintf(pin->kind, sizeof pin->kind, "%s", tree->scopes ? "git" : "dir");
 	if (!tree->scopes) {

@@ -141,24 +141,23 @@ static int report(const struct hashing *h, struct err **err)
 	return 0;
 }
 
-int tree_hash(struct tree *tree, const char *memory, struct sb *ret_digests, struct err **err)
+int tree_hash(struct tree *tree, struct digests *digests, const char *mark, struct sb *ret_digests,
+	      struct err **err)
 {
 	AUTO(auto_free) int *wrong = mem_zero(tree->count + 1, sizeof *wrong);
 	AUTO(auto_free)
 	const struct digest_row **known = mem_zero(tree->count + 1, sizeof *known);
-	AUTO(digests_release) struct digests digests = { 0 };
 	struct hashing h = { .tree = tree, .wrong = wrong, .known = known };
 	struct utc begun = utc_now();
 
-	digests_load(&digests, memory);
 	for (size_t i = 0; i < tree->count; i++)
-		known[i] = digests_next(&digests, tree->files[i].path);
+		known[i] = digests_next(digests, tree->files[i].path);
 	crew_run(tree->count, hash_some, &h);
 	if (report(&h, err) < 0)
 		return -1;
-	if (!memory || atomic_load(&h.read) == 0)
+	if (atomic_load(&h.read) == 0 && strcmp(mark, digests->mark) == 0)
 		return 0;
-	digests_begin(ret_digests);
+	digests_begin(ret_digests, mark);
 	for (size_t i = 0; i < tree->count; i++) {
 		const struct tree_file *file = &tree->files[i];
 

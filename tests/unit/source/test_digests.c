@@ -62,7 +62,7 @@ static void make(struct sb *ret)
 	struct stat a = file_of(1, NOW - 60000), b = file_of(2, NOW - 2500),
 		    c = file_of(3, NOW - 1500);
 
-	digests_begin(ret);
+	digests_begin(ret, "a mark");
 	digests_add(ret, "a.py", &a, SHA1, (struct utc){ NOW });
 	digests_add(ret, "folder/b.py", &b, SHA2, (struct utc){ NOW });
 	digests_add(ret, "folder/c.py", &c, SHA2, (struct utc){ NOW });
@@ -80,6 +80,7 @@ static void a_file_that_was_not_touched_is_known_again(void **state)
 	(void)state;
 	make(&bytes);
 	digests_load(&digests, path);
+	assert_string_equal(digests.mark, "a mark");
 	row = digests_next(&digests, "a.py");
 	assert_non_null(row);
 	assert_true(digest_holds(row, &a));
