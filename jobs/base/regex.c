@@ -179,8 +179,8 @@ bool regex_find(const struct regex *re, const char *text, size_t len, size_t sta
 
 bool regex_number(const struct regex *re, const char *text, size_t len, double *ret)
 {
-	struct span spans[REGEX_GROUPS_MAX + 1] = { 0 };
+	struct span spans[REGEX_GROUPS_MAX + 1]; /* written as far as there are groups */
 
-	return regex_find(re, text, len, 0, spans) && spans[1].set &&
+	return re->groups > 0 && regex_find(re, text, len, 0, spans) && spans[1].set &&
 	       text_float(text + spans[1].from, len - spans[1].from, ret) > 0;
 }

@@ -143,26 +143,41 @@ static bool read_finished(struct cursor *in, struct graph_note *ret)
 
 static const struct message {
 	const char *start;
+	size_t len;
 	bool (*read)(struct cursor *in, struct graph_note *ret);
 } messages[] = {
-	{ "Persistent compilation cache hit for ", read_hit },
-	{ "PERSISTENT COMPILATION CACHE MISS for ", read_miss },
-	{ "Writing ", read_writing },
-	{ "Not writing persistent cache entry ", read_not_writing },
-	{ "Error reading persistent compilation cache entry for ", read_read_error },
-	{ "Error writing persistent compilation cache entry for ", read_write_error },
-	{ "compile_or_get_cached: unable to generate cache key, skipping the cache: ",
-	  read_bypass },
-	{ "Finished XLA compilation of ", read_finished },
+#define MESSAGE(start, read)                                                                       \
+	{                                                                                          \
+		start, sizeof(start) - 1, read                                                     \
+	}
+	MESSAGE("Persistent compilation cache hit for ", read_hit),
+	MESSAGE("PERSISTENT COMPILATION CACHE MISS for ", read_miss),
+	MESSAGE("Writing ", read_writing),
+	MESSAGE("Not writing persistent cache entry ", read_not_writing),
+	MESSAGE("Error reading persistent compilation cache entry for ", read_read_error),
+	MESSAGE("Error writing persistent compilation cache entry for ", read_write_error),
+	MESSAGE("compile_or_get_cached: unable to generate cache key, skipping the cache: ",
+		read_bypass),
+	MESSAGE("Finished XLA compilation of ", read_finished),
+#undef MESSAGE
 };
 
 static bool read_message(struct cursor *in, struct graph_note *ret)
 {
+	size_t left = (size_t)(in->end - in->at);
+
 	for (size_t i = 0; i < STK_LENGTH(messages); i++) {
+		const struct message *message = &messages[i];
 		struct cursor rest_of = *in;
 
+		/* Nearly every place that is looked at differs in the first letters. */
+		if (left < message->len || in->at[0] != message->start[0] ||
+		    in->at[1] != message->start[1] ||
+		    memcmp(in->at, message->start, message->len) != 0)
+			continue;
+		rest_of.at += message->len;
 		*ret = (struct graph_note){ 0 };
-		if (!eat(&rest_of, messages[i].start) || !messages[i].read(&rest_of, ret))
+		if (!message->read(&rest_of, ret))
 			continue;
 		*in = rest_of;
 		return true;

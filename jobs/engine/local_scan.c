@@ -70,13 +70,14 @@ static int agent_rank(const char *pid, const char *order_path)
 	return (int)strtol(rank, NULL, 10);
 }
 
-/* A program, and not a thread of the kernel or a zombie. */
+/* A program, and not a thread of the kernel or a zombie. Which program it is may be
+ * kept from us. */
 static bool has_program(const char *pid)
 {
 	AUTO(auto_free) char *path = mem_format("/proc/%s/exe", pid);
 	char target[8];
 
-	return readlink(path, target, sizeof target) >= 0;
+	return readlink(path, target, sizeof target) >= 0 || errno != ENOENT;
 }
 
 /* In the middle of execve() a process has neither arguments nor an environment for
@@ -106,6 +107,13 @@ static bool is_ours(const char *pid)
 	       strtol(pid, NULL, 10) != getpid();
 }
 
+/* An agent of this order (then with its rank), or any process of this token. */
+static bool is_meant(const char *pid, const char *token, const char *order_path, int *ret_rank)
+{
+	*ret_rank = agent_rank(pid, order_path);
+	return *ret_rank >= 0 || (token && carries(pid, token));
+}
+
 size_t scan_processes(const char *token, const char *order_path, struct found *ret, size_t max)
 {
 	DIR *proc = opendir("/proc");
@@ -116,10 +124,13 @@ size_t scan_processes(const char *token, const char *order_path, struct found *r
 		const char *pid = entry->d_name;
 		struct found found = { .rank = -1 };
 
-		if (!is_ours(pid) || proc_identify((pid_t)strtol(pid, NULL, 10), &found.id) < 0)
+		/* Most are threads of the kernel, and hardly any is looked for. Who is gets
+		 * a second look once it is known who that is: the pid may have passed on. */
+		if (!is_ours(pid) || !has_program(pid) ||
+		    !is_meant(pid, token, order_path, &found.rank) ||
+		    proc_identify((pid_t)strtol(pid, NULL, 10), &found.id) < 0)
 			continue;
-		found.rank = agent_rank(pid, order_path);
-		if ((found.rank >= 0 || (token && carries(pid, token))) && proc_alive(&found.id))
+		if (is_meant(pid, token, order_path, &found.rank) && proc_alive(&found.id))
 			ret[count++] = found;
 	}
 	if (proc)

@@ -162,21 +162,33 @@ static bool kill_command(const struct node_view *node)
 	       proc_signal_group(&id, SIGKILL);
 }
 
+static bool has_ended(const struct node_view *node)
+{
+	const char *state = js_str(node->report, "state");
+
+	return state && strcmp(state, REPORT_ENDED) == 0;
+}
+
 size_t view_kill_orphans(const struct view *view)
 {
 	AUTO(auto_free) struct found *found = NULL;
 	size_t killed = 0, count;
+	int scans = 1;
 
 	if (view->sight != SIGHT_PIDS)
 		return 0;
-	for (int i = 0; i < view->record.nodes; i++)
+	for (int i = 0; i < view->record.nodes; i++) {
 		if (!view->nodes[i].alive)
 			killed += kill_command(&view->nodes[i]);
+		/* That its command has ended an agent reports when nothing of it runs any more. */
+		if (!has_ended(&view->nodes[i]))
+			scans = EMPTY_SCANS;
+	}
 	/* With an agent alive, what carries the token may well be its own. */
 	if (view->alive > 0)
 		return killed;
 	found = mem_zero(FOUND_MAX, sizeof *found);
-	for (int i = 0; i < EMPTY_SCANS && killed == 0; i++) {
+	for (int i = 0; i < scans && killed == 0; i++) {
 		count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
 		for (size_t k = 0; k < count; k++)
 			killed += signal_process(&found[k].id, SIGKILL);

@@ -13,64 +13,6 @@
 #include "jobs/run/notify.h"
 #include "jobs/store/order.h"
 
-/* The run has begun: from its plan come the rules that the flow decides by. */
-static void adopt_plan(struct driver *driver, json_t *plan)
-{
-	struct flow_policy policy;
-
-	json_incref(plan);
-	json_decref(driver->plan);
-	driver->plan = plan;
-	plan_policy(plan, driver->run, &policy);
-	flow_init(&driver->flow, &policy);
-}
-
-/* When, by the clock of this process, what another may have journalled was. */
-static struct mono mono_of(struct utc at)
-{
-	struct mono now = mono_now();
-	int64_t age = utc_now().ms - at.ms;
-
-	if (age > 0)
-		now.ms = age < now.ms ? now.ms - age : 0;
-	return now;
-}
-
-static void take_in(struct driver *driver, const struct event *ev)
-{
-	flow_apply(&driver->flow, ev);
-	notify_note(driver, ev);
-	driver->seq_at = mono_now();
-	if (ev->kind == EV_TRAIN_PROGRESS)
-		driver->progress_at = mono_of(ev->at);
-	if (ev->kind == EV_ATTEMPT_INTENDED) {
-		driver->progress_at.ms = 0; /* its first step is news at once */
-		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
-		driver->continuity_known = false;
-	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
-		driver->continuity_known = true;
-	}
-}
-
-static int replay_event(void *arg, const struct event *ev, json_t *row, struct err **err)
-{
-	struct driver *driver = arg;
-
-	(void)err;
-	driver->seq = (int64_t)js_int(row, "seq", driver->seq);
-	if (!ev)
-		return 0;
-	if (ev->kind == EV_RUN_CREATED)
-		adopt_plan(driver, ev->plan);
-	/* Another driver took over while we thought that we drive. */
-	if (ev->kind == EV_DRIVER_TOOK_OVER && driver->live)
-		driver->stood_down = true;
-	take_in(driver, ev);
-	if (driver->live && driver->options->on_event)
-		driver->options->on_event(driver->options->arg, ev, row);
-	return 0;
-}
-
 struct utc driver_now(const struct driver *driver)
 {
 	struct utc now = utc_now();
@@ -86,8 +28,7 @@ struct utc driver_now(const struct driver *driver)
 /* Read what others have appended: requests, or the word that we drive no more. */
 static int absorb(struct driver *driver, struct err **err)
 {
-	if (journal_read(driver->journal, driver->run, driver->seq + 1, replay_event, driver, err) <
-	    0)
+	if (replay_rest(driver, err) < 0)
 		return -1;
 	if (driver->stood_down)
 		return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
@@ -107,9 +48,8 @@ static int try_record(struct driver *driver, struct event *ev, struct err **err)
 	if (appended == 0)
 		return absorb(driver, err);
 	driver->seq = ev->seq;
-	if (ev->kind == EV_RUN_CREATED)
-		adopt_plan(driver, ev->plan);
-	take_in(driver, ev);
+	replay_take_in(driver, ev);
+	replay_keep(driver);
 	if (driver->options->on_event) {
 		json_auto_t *row = event_encode(driver->run, ev);
 
@@ -457,7 +397,7 @@ static int make_ready(struct driver *driver, struct err **err)
 
 	if (lease_take(driver->journal, driver->run, driver->options->lease,
 		       driver->options->on_wait, driver->options->arg, &driver->lease, err) < 0 ||
-	    journal_read(driver->journal, driver->run, 1, replay_event, driver, err) < 0)
+	    replay_all(driver, err) < 0)
 		return -1;
 	driver->live = true;
 	if (driver->seq > 0) {

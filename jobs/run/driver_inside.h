@@ -1,7 +1,9 @@
 /*
  * What the parts of the driver share: driver.c (life, journal, wishes),
+ * replay.c (what the journal says),
  * submit.c (a wish becomes a job), watch.c and ending.c (a job becomes events),
- * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these alone.
+ * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these and by the
+ * bench alone.
  */
 #ifndef STK_RUN_DRIVER_INSIDE_H
 #define STK_RUN_DRIVER_INSIDE_H
@@ -35,6 +37,7 @@ struct driver {
 	const struct compile_kind *kind;
 	struct flow flow;
 	int64_t seq;             /* of the newest event */
+	int64_t kept_seq;        /* up to which the state is kept beside the journal */
 	struct mono seq_at;      /* when this process came to know it */
 	struct mono progress_at; /* of the newest train.progress; ms 0: none */
 	struct loop *loop;
@@ -71,6 +74,14 @@ struct driver {
 	enum exit_code exit_code;
 	struct err *failure; /* why this driver cannot go on */
 };
+
+/* replay.c: apply an event that is durable. */
+void replay_take_in(struct driver *driver, const struct event *ev);
+/* All events of the run, from the newest state that is kept on; those after the newest. */
+int replay_all(struct driver *driver, struct err **err);
+int replay_rest(struct driver *driver, struct err **err);
+/* Keep the state beside the journal if that was long ago. Not necessary for anything. */
+void replay_keep(struct driver *driver);
 
 /* Append the event (numbered and dated here), apply it to the flow, show it.
  * -1: it could not be made durable. */

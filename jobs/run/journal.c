@@ -199,6 +199,22 @@ int journal_forget(struct journal *journal, const char *run, struct err **err)
 	return journal->store ? journal->ops->forget(journal->store, run, err) : 0;
 }
 
+int journal_keep(struct journal *journal, const char *run, int64_t seq, const void *bytes,
+		 size_t len, struct err **err)
+{
+	if (!journal->store || !journal->ops->keep)
+		return 0;
+	return journal->ops->keep(journal->store, run, seq, bytes, len, err);
+}
+
+int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, struct sb *ret,
+		 struct err **err)
+{
+	if (!journal->store || !journal->ops->kept)
+		return 0;
+	return journal->ops->kept(journal->store, run, ret_seq, ret, err);
+}
+
 int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err)
 {
 	if (!journal->store)

@@ -10,6 +10,7 @@
 #ifndef STK_RUN_JOURNAL_H
 #define STK_RUN_JOURNAL_H
 
+#include "jobs/base/sb.h"
 #include "jobs/run/event_json.h"
 
 struct journal;
@@ -50,6 +51,15 @@ typedef int (*journal_fn)(void *arg, const struct event *ev, json_t *row, struct
 int journal_read(struct journal *journal, const char *run, int64_t from, journal_fn fn, void *arg,
 		 struct err **err);
 
+/* What somebody derived from the events of a run up to `seq`, so that it need not be
+ * derived again: one piece a run, the newest. It may be lost at any time, and is not
+ * checked here. Stores that keep none say so by 0 (keep: it was not kept; kept: there
+ * is none), else 1. */
+int journal_keep(struct journal *journal, const char *run, int64_t seq, const void *bytes,
+		 size_t len, struct err **err);
+int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, struct sb *ret,
+		 struct err **err);
+
 /* Ids of all runs, oldest first. */
 typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
 int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
@@ -76,6 +86,11 @@ struct journal_ops {
 		    struct err **err);
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
 	int (*forget)(void *store, const char *run, struct err **err);
+	/* both or none */
+	int (*keep)(void *store, const char *run, int64_t seq, const void *bytes, size_t len,
+		    struct err **err);
+	int (*kept)(void *store, const char *run, int64_t *ret_seq, struct sb *ret,
+		    struct err **err);
 	struct store *(*objects)(void *store); /* NULL: on no object store */
 };
 

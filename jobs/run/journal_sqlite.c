@@ -406,14 +406,73 @@ static int sqlite_runs(void *opened, journal_run_fn fn, void *arg, struct err **
 	return result < 0 ? -1 : 0;
 }
 
-static int sqlite_forget(void *opened, const char *run, struct err **err)
+#define KEPT_TABLE                                                                                 \
+	"CREATE TABLE IF NOT EXISTS kept(run TEXT PRIMARY KEY, seq INTEGER NOT NULL,"              \
+	" state BLOB NOT NULL) WITHOUT ROWID"
+
+/* Made by the first who keeps something: a database of an earlier version has it not. */
+static int sqlite_keep(void *opened, const char *run, int64_t seq, const void *bytes, size_t len,
+		       struct err **err)
 {
 	struct sqlite_store *store = opened;
 	sqlite3_stmt *stmt = NULL;
 	int code;
 
-	if (sqlite3_prepare_v2(store->db, "DELETE FROM event WHERE run=?1", -1, &stmt, NULL) !=
-	    SQLITE_OK)
+	if (sqlite3_exec(store->db, KEPT_TABLE, NULL, NULL, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(store->db,
+			       "INSERT OR REPLACE INTO kept(run, seq, state) VALUES(?1, ?2, ?3)",
+			       -1, &stmt, NULL) != SQLITE_OK)
+		return fail(err, store, "write to");
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, seq);
+	sqlite3_bind_blob64(stmt, 3, bytes, len, SQLITE_STATIC);
+	code = sqlite3_step(stmt);
+	if (code != SQLITE_DONE)
+		fail(err, store, "write to");
+	sqlite3_finalize(stmt);
+	return code == SQLITE_DONE ? 1 : -1;
+}
+
+static bool has_kept(struct sqlite_store *store)
+{
+	char tables[8];
+
+	ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='kept'", tables,
+	    sizeof tables);
+	return strcmp(tables, "1") == 0;
+}
+
+static int sqlite_kept(void *opened, const char *run, int64_t *ret_seq, struct sb *ret,
+		       struct err **err)
+{
+	struct sqlite_store *store = opened;
+	sqlite3_stmt *stmt = NULL;
+	int code;
+
+	if (!has_kept(store))
+		return 0;
+	if (sqlite3_prepare_v2(store->db, "SELECT seq, state FROM kept WHERE run=?1", -1, &stmt,
+			       NULL) != SQLITE_OK)
+		return fail(err, store, "read");
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	code = sqlite3_step(stmt);
+	if (code == SQLITE_ROW) {
+		*ret_seq = sqlite3_column_int64(stmt, 0);
+		sb_add(ret, sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
+	} else if (code != SQLITE_DONE) {
+		fail(err, store, "read");
+	}
+	sqlite3_finalize(stmt);
+	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
+}
+
+static int delete_from(struct sqlite_store *store, const char *sql, const char *run,
+		       struct err **err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int code;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
 		return fail(err, store, "write to");
 	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
 	code = sqlite3_step(stmt);
@@ -421,6 +480,16 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 		fail(err, store, "write to");
 	sqlite3_finalize(stmt);
 	return code == SQLITE_DONE ? 0 : -1;
+}
+
+/* What was derived from the events goes first: it is nothing without them. */
+static int sqlite_forget(void *opened, const char *run, struct err **err)
+{
+	struct sqlite_store *store = opened;
+
+	if (has_kept(store) && delete_from(store, "DELETE FROM kept WHERE run=?1", run, err) < 0)
+		return -1;
+	return delete_from(store, "DELETE FROM event WHERE run=?1", run, err);
 }
 
 const struct journal_ops journal_sqlite = {
@@ -431,4 +500,6 @@ const struct journal_ops journal_sqlite = {
 	.rows = sqlite_rows,
 	.runs = sqlite_runs,
 	.forget = sqlite_forget,
+	.keep = sqlite_keep,
+	.kept = sqlite_kept,
 };

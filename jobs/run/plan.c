@@ -20,6 +20,7 @@ void plan_freep(struct plan **plan)
 	source_pin_freep(&p->pin);
 	free(p->root);
 	free(p->rev);
+	free(p->memory);
 	free(p);
 	*plan = NULL;
 }
@@ -70,8 +71,17 @@ static void blame(const struct spec *spec, const char *field, struct err **err)
 	}
 }
 
-static int pin_source(struct plan *plan, const struct spec *spec, char *const *own,
-		      struct err **err)
+/* One a source folder, in the state directory. */
+static char *memory_of(const char *root, const char *state_dir)
+{
+	char hex[SHA256_HEX];
+
+	sha256_hex(root, strlen(root), hex);
+	return mem_format("%s/digests/%.32s", state_dir, hex);
+}
+
+static int pin_source(struct plan *plan, const struct spec *spec, const char *state_dir,
+		      char *const *own, struct err **err)
 {
 	AUTO(auto_strv) char **include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
 	AUTO(auto_strv) char **link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
@@ -79,7 +89,9 @@ static int pin_source(struct plan *plan, const struct spec *spec, char *const *o
 
 	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
 	plan->rev = mem_copy(spec_str(spec, SPEC_SOURCE_REV));
+	plan->memory = memory_of(plan->root, state_dir);
 	request.root = plan->root;
+	request.memory = plan->memory;
 	request.rev = plan->rev;
 	request.allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY);
 	if (source_pin(&request, &plan->pin, err) == 0)
@@ -101,7 +113,7 @@ static json_t *source_json(const struct plan *plan, const struct spec *spec)
 		js_put_str(source, "commit", plan->pin->commit);
 	js_put(source, "dirty", json_boolean(plan->pin->dirty));
 	js_put_str(source, "digest", plan->pin->digest);
-	js_put(source, "files", json_integer((json_int_t)json_object_size(plan->pin->files)));
+	js_put(source, "files", json_integer((json_int_t)plan->pin->count));
 	js_put_str(source, "root", plan->root);
 	js_put_str(source, "bundle", bundle);
 	json_array_foreach (paths, i, path) {
@@ -198,14 +210,15 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
  * it says is an ingredient already, less compile.ignore. */
 static json_t *source_ingredient(const struct plan *plan)
 {
-	json_t *files = json_object(), *file;
-	const char *spec_path = js_str(plan->json, "spec_file"), *path;
+	json_t *files = json_object();
+	const char *spec_path = js_str(plan->json, "spec_file");
 
-	json_object_foreach (plan->pin->files, path, file) {
-		AUTO(auto_free) char *absolute = fs_join(plan->root, path);
+	for (size_t i = 0; i < plan->pin->count; i++) {
+		const struct source_file *file = &plan->pin->files[i];
+		AUTO(auto_free) char *absolute = fs_join(plan->root, file->path);
 
 		if (strcmp(absolute, spec_path) != 0)
-			js_put_str(files, path, js_str(file, "sha256"));
+			js_put_str(files, file->path, file->sha256);
 	}
 	return files;
 }
@@ -392,7 +405,8 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
 	js_put_str(json, "workspace", workspace);
-	if (pin_source(plan, spec, (char *const[]){ own_state, workspace, cache, NULL }, err) < 0)
+	if (pin_source(plan, spec, own_state, (char *const[]){ own_state, workspace, cache, NULL },
+		       err) < 0)
 		return -1;
 	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
@@ -415,7 +429,9 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 int plan_publish(const struct plan *plan, struct err **err)
 {
 	AUTO(store_freep) struct store *workspace = NULL;
-	struct source_request request = { .root = plan->root, .rev = plan->rev };
+	struct source_request request = { .root = plan->root,
+					  .rev = plan->rev,
+					  .memory = plan->memory };
 
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
 	    source_publish(&request, plan->pin, workspace, err) < 0) {

@@ -40,9 +40,9 @@
 
 struct plan {
 	json_t *json;
-	char digest[SHA256_HEX]; /* of its canonical form: the identity of the plan */
-	struct source_pin *pin;  /* what `json.source` was made from; NULL after a reload */
-	char *root, *rev;        /* the request that made the pin */
+	char digest[SHA256_HEX];   /* of its canonical form: the identity of the plan */
+	struct source_pin *pin;    /* what `json.source` was made from; NULL after a reload */
+	char *root, *rev, *memory; /* the request that made the pin */
 };
 
 /* `state_dir` gives the default workspace. The spec must be ready to run (see

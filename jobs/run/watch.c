@@ -160,7 +160,8 @@ static void on_line(void *arg, const char *line, size_t len)
 	    book_scan(watch->book, watch->driver->kind, log->node, line, len))
 		note_graphs(watch);
 	/* What phase 1 prints is computed from nothing: it is no metric. */
-	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, line, len, mono_now())) {
+	if (watch->phase == PHASE_TRAIN &&
+	    metrics_line(watch->metrics, line, len, watch->read_at)) {
 		struct step_progress progress = metrics_progress(watch->metrics);
 
 		watch->numbers_changed = watch->numbers_fresh = true;
@@ -184,6 +185,7 @@ static int read_logs(struct attempt_watch *watch, struct err **err)
 
 		do {
 			sb_clear(&piece);
+			watch->read_at = mono_now();
 			if (driver->engine->ops->logs(driver->engine, watch->job, watch->prefix,
 						      node, &tail->offset, LOG_PIECE, &piece,
 						      err) < 0)

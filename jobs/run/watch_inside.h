@@ -1,7 +1,7 @@
 /*
  * An attempt under watch, shared by watch.c (what it says and does), ending.c
  * (how it ended) and continuity.c (whether it went on where it should). Included
- * by these alone.
+ * by these and by the bench alone.
  */
 #ifndef STK_RUN_WATCH_INSIDE_H
 #define STK_RUN_WATCH_INSIDE_H
@@ -28,6 +28,7 @@ struct attempt_watch {
 	bool spoiled, spoiled_told; /* the log shows that nothing is computed */
 	json_t *late; /* key → step after which a training compiled it, null: before one */
 	struct metrics *metrics;
+	struct mono read_at;                  /* when the lines at hand were read */
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as the book last counted them */

@@ -15,10 +15,11 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text.h"
+#include "jobs/source/press.h"
 
 #define READ_BYTES     ((size_t)128 << 10)
+#define TAR_BYTES      ((size_t)64 << 10) /* written at once */
 #define LINK_BYTES_MAX ((size_t)PATH_MAX)
-#define COMPRESSION    "6"
 
 struct archive_sink {
 	struct archive *archive;
@@ -196,31 +197,56 @@ static void writer_freep(struct archive **archive)
 	archive_write_free(*archive);
 }
 
-int archive_pack(int fd, const struct archive_member *members, size_t count, archive_fill_fn fill,
-		 void *arg, struct err **err)
-{
-	AUTO(writer_freep) struct archive *archive = archive_write_new();
+/* Where the bytes of the tar file go. */
+struct outlet {
+	struct press *press;
+	struct err *why; /* it could not be written */
+};
 
-	if (check_limits(members, count, err) < 0)
-		return -1;
-	if (!archive)
-		return err_set(err, EXIT_DEFECT, "libarchive cannot start");
-	/* GNU's format takes names as bytes; libarchive's pax converts them by the
-	 * locale of the process (and 3.6 crashes on UTF-8 in the C locale). */
-	if (archive_write_set_format_gnutar(archive) < ARCHIVE_OK ||
-	    archive_write_add_filter_gzip(archive) < ARCHIVE_OK ||
-	    archive_write_set_filter_option(archive, "gzip", "timestamp", NULL) < ARCHIVE_OK ||
-	    archive_write_set_filter_option(archive, "gzip", "compression-level", COMPRESSION) <
-		    ARCHIVE_OK ||
-	    archive_write_set_bytes_in_last_block(archive, 1) < ARCHIVE_OK ||
-	    archive_write_open_fd(archive, fd) < ARCHIVE_OK)
-		return archive_error(err, archive, "write");
+static ssize_t take_bytes(struct archive *archive, void *arg, const void *bytes, size_t len)
+{
+	struct outlet *outlet = arg;
+
+	if (press_add(outlet->press, bytes, len, &outlet->why) == 0)
+		return (ssize_t)len;
+	archive_set_error(archive, outlet->why->os_errno, "%s", outlet->why->message);
+	return -1;
+}
+
+static int pack_all(struct archive *archive, const struct archive_member *members, size_t count,
+		    archive_fill_fn fill, void *arg, struct err **err)
+{
 	for (size_t i = 0; i < count; i++)
 		if (pack_member(archive, &members[i], fill, arg, err) < 0)
 			return -1;
 	if (archive_write_close(archive) < ARCHIVE_OK)
 		return archive_error(err, archive, "write");
 	return 0;
+}
+
+int archive_pack(int fd, const struct archive_member *members, size_t count, archive_fill_fn fill,
+		 void *arg, struct err **err)
+{
+	AUTO(press_freep) struct press *press = NULL;
+	AUTO(writer_freep) struct archive *archive = archive_write_new();
+	struct outlet outlet = { 0 };
+	int result;
+
+	if (check_limits(members, count, err) < 0)
+		return -1;
+	if (!archive)
+		return err_set(err, EXIT_DEFECT, "libarchive cannot start");
+	outlet.press = press = press_new(fd);
+	/* GNU's format takes names as bytes; libarchive's pax converts them by the
+	 * locale of the process (and 3.6 crashes on UTF-8 in the C locale). */
+	if (archive_write_set_format_gnutar(archive) < ARCHIVE_OK ||
+	    archive_write_set_bytes_per_block(archive, (int)TAR_BYTES) < ARCHIVE_OK ||
+	    archive_write_set_bytes_in_last_block(archive, 1) < ARCHIVE_OK ||
+	    archive_write_open(archive, &outlet, NULL, take_bytes, NULL) < ARCHIVE_OK)
+		return archive_error(err, archive, "write");
+	result = pack_all(archive, members, count, fill, arg, err);
+	err_freep(&outlet.why); /* told already */
+	return result < 0 ? -1 : press_end(press, err);
 }
 
 /* --- unpacking ---

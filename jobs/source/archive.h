@@ -1,6 +1,6 @@
 /*
  * Source bundles: gzip-compressed tar, the same bytes for the same files on
- * every machine (same libarchive and zlib). The one home of libarchive, used
+ * every machine (same libarchive and libdeflate). The one home of libarchive, used
  * by whoever packs and by the node agent that unpacks; needs only base.
  *
  * A bundle holds regular files (0644 or 0755) and symbolic links that stay

@@ -17,41 +17,16 @@
 
 #define READ_BYTES ((size_t)256 << 10)
 
-static int by_path(const void *a, const void *b)
+void bundle_init(struct bundle *ret, const struct source_pin *pin)
 {
-	return strcmp(((const struct archive_member *)a)->path,
-		      ((const struct archive_member *)b)->path);
-}
+	ret->members = mem_zero(pin->count + 1, sizeof *ret->members);
+	ret->count = pin->count;
+	for (size_t i = 0; i < pin->count; i++) {
+		const struct source_file *file = &pin->files[i];
 
-static bool is_packed_mode(unsigned long mode)
-{
-	return mode == 0100644 || mode == 0100755 || mode == 0120000;
-}
-
-int bundle_init(struct bundle *ret, const json_t *files, struct err **err)
-{
-	size_t count = json_object_size(files), at = 0;
-	AUTO(auto_free) struct archive_member *members = mem_zero(count + 1, sizeof *members);
-	const char *path;
-	json_t *row;
-
-	json_object_foreach ((json_t *)(uintptr_t)files, path, row) {
-		const char *mode = js_str(row, "mode"), *sha256 = js_str(row, "sha256");
-		int64_t size = js_int(row, "size", -1);
-		unsigned long bits = mode ? strtoul(mode, NULL, 8) : 0;
-
-		if (!is_packed_mode(bits) || !sha256 || strlen(sha256) != SHA256_HEX - 1 ||
-		    size < 0)
-			return err_set(err, EXIT_DEFECT, "the pinned file '%s' is not described",
-				       path);
-		members[at++] =
-			(struct archive_member){ path, (unsigned)bits, (uint64_t)size, sha256 };
+		ret->members[i] =
+			(struct archive_member){ file->path, file->mode, file->size, file->sha256 };
 	}
-	if (count > 0)
-		qsort(members, count, sizeof *members, by_path);
-	ret->members = TAKE(members);
-	ret->count = count;
-	return 0;
 }
 
 void bundle_release(struct bundle *bundle)
@@ -212,6 +187,20 @@ static int publish_patch(const struct source_pin *pin, struct store *workspace, 
 											    : 0;
 }
 
+/* Best effort: without it everything is read again. */
+static void remember(const struct source_request *request, const struct source_pin *pin)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *folder = NULL;
+
+	if (!request->memory || pin->digests.len == 0)
+		return;
+	folder = fs_dirname(request->memory);
+	if (fs_mkdirs(folder, &ignored) == 0)
+		(void)!fs_write_atomic(request->memory, pin->digests.text, pin->digests.len, 0600,
+				       &ignored);
+}
+
 int source_publish(const struct source_request *request, const struct source_pin *pin,
 		   struct store *workspace, struct err **err)
 {
@@ -223,10 +212,10 @@ int source_publish(const struct source_request *request, const struct source_pin
 
 	if (there < 0 || publish_patch(pin, workspace, err) < 0)
 		return -1;
+	remember(request, pin);
 	if (there)
 		return 0;
-	if (bundle_init(&bundle, pin->files, err) < 0)
-		return -1;
+	bundle_init(&bundle, pin);
 	bundle_digest(&bundle, digest);
 	if (strcmp(digest, pin->digest) != 0)
 		return err_set(err, EXIT_DEFECT,

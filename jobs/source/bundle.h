@@ -6,17 +6,15 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/json.h"
 #include "jobs/source/archive.h"
 #include "jobs/source/source.h"
 
 struct bundle {
-	struct archive_member *members; /* by path; borrow from the list they were made of */
+	struct archive_member *members; /* by path; borrow from the pin they were made of */
 	size_t count;
 };
 
-/* `files` is that of a pin, perhaps one that was stored and loaded again. */
-int bundle_init(struct bundle *ret, const json_t *files, struct err **err);
+void bundle_init(struct bundle *ret, const struct source_pin *pin);
 void bundle_release(struct bundle *bundle);
 
 /* SHA-256 over a first line and, for each file in order of paths, mode, size,

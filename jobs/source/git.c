@@ -2,12 +2,12 @@
 #include "jobs/source/git.h"
 
 #include <errno.h>
-#include <git2.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
+#include "jobs/source/git_library.h"
 
 struct repo {
 	git_repository *git;
@@ -16,6 +16,7 @@ struct repo {
 	char *prefix;
 	char *info_dir;
 	char commit[65];
+	char mark[REPO_MARK];
 	bool ignores_modes;
 	struct repo_entry *entries;
 	size_t count, cap;
@@ -24,7 +25,7 @@ struct repo {
 
 static int git_failed(struct err **err, const char *what, const char *on)
 {
-	const git_error *last = git_error_last();
+	const git_error *last = lib.error_last();
 
 	return err_set(err, EXIT_REFUSED, "cannot %s '%s': %s", what, on,
 		       last && last->message ? last->message : "unknown error");
@@ -32,15 +33,18 @@ static int git_failed(struct err **err, const char *what, const char *on)
 
 /* --- opening --- */
 
-static void start_library(void)
+static int start_library(struct err **err)
 {
 	/* Extensions that do not change how objects and index are read. */
 	static const char *const extensions[] = { "worktreeconfig", "partialclone" };
 
-	if (git_libgit2_init() > 1)
-		return;
-	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-	git_libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions, STK_LENGTH(extensions));
+	if (git_library_load(err) < 0)
+		return -1;
+	if (lib.libgit2_init() > 1)
+		return 0;
+	lib.libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+	lib.libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions, STK_LENGTH(extensions));
+	return 0;
 }
 
 void repo_freep(struct repo **ref)
@@ -54,11 +58,11 @@ void repo_freep(struct repo **ref)
 	free(repo->entries);
 	free(repo->prefix);
 	free(repo->info_dir);
-	git_tree_free(repo->tree);
-	git_index_free(repo->index);
-	git_repository_free(repo->git);
+	lib.tree_free(repo->tree);
+	lib.index_free(repo->index);
+	lib.repository_free(repo->git);
 	free(repo);
-	git_libgit2_shutdown();
+	lib.libgit2_shutdown();
 	*ref = NULL;
 }
 
@@ -67,12 +71,12 @@ static int read_config(struct repo *repo, const char *root, struct err **err)
 	git_config *config = NULL;
 	int filemode = 1;
 
-	if (git_repository_config_snapshot(&config, repo->git) < 0)
+	if (lib.repository_config_snapshot(&config, repo->git) < 0)
 		return git_failed(err, "read the git configuration of", root);
-	if (git_config_get_bool(&filemode, config, "core.filemode") < 0)
+	if (lib.config_get_bool(&filemode, config, "core.filemode") < 0)
 		filemode = 1;
 	repo->ignores_modes = !filemode;
-	git_config_free(config);
+	lib.config_free(config);
 	return 0;
 }
 
@@ -91,19 +95,19 @@ static int describe(struct repo *repo, const char *root, struct err **err)
 	git_oid head;
 	int found;
 
-	repo->prefix = find_prefix(root, git_repository_workdir(repo->git));
+	repo->prefix = find_prefix(root, lib.repository_workdir(repo->git));
 	if (!repo->prefix)
 		return err_set(err, EXIT_REFUSED,
 			       "'%s' belongs to a git repository, but is not in its work tree",
 			       root);
-	if (git_repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
+	if (lib.repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
 		repo->info_dir = mem_copy(info.ptr);
-	git_buf_dispose(&info);
-	found = git_reference_name_to_id(&head, repo->git, "HEAD");
+	lib.buf_dispose(&info);
+	found = lib.reference_name_to_id(&head, repo->git, "HEAD");
 	if (found < 0 && found != GIT_ENOTFOUND && found != GIT_EUNBORNBRANCH)
 		return git_failed(err, "find the current commit of", root);
 	if (found == 0)
-		git_oid_tostr(repo->commit, sizeof repo->commit, &head);
+		lib.oid_tostr(repo->commit, sizeof repo->commit, &head);
 	return read_config(repo, root, err);
 }
 
@@ -131,9 +135,10 @@ int repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
 
 	if (!may_be_in_repo(root))
 		return 0;
+	if (start_library(err) < 0)
+		return -1;
 	repo = mem_zero(1, sizeof *repo);
-	start_library();
-	found = git_repository_open_ext(&repo->git, root, exact ? GIT_REPOSITORY_OPEN_NO_SEARCH : 0,
+	found = lib.repository_open_ext(&repo->git, root, exact ? GIT_REPOSITORY_OPEN_NO_SEARCH : 0,
 					NULL);
 	if (found == GIT_ENOTFOUND)
 		return 0;
@@ -152,7 +157,7 @@ const char *repo_prefix(const struct repo *repo)
 
 const char *repo_top(const struct repo *repo)
 {
-	return git_repository_workdir(repo->git);
+	return lib.repository_workdir(repo->git);
 }
 
 const char *repo_commit(const struct repo *repo)
@@ -177,15 +182,15 @@ char *repo_excludes(const struct repo *repo)
 	char *result = NULL;
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-	if (git_repository_config_snapshot(&config, repo->git) == 0 &&
-	    git_config_get_path(&path, config, "core.excludesfile") == 0)
+	if (lib.repository_config_snapshot(&config, repo->git) == 0 &&
+	    lib.config_get_path(&path, config, "core.excludesfile") == 0)
 		result = mem_copy(path.ptr);
 	else if (base && base[0] == '/')
 		result = mem_format("%s/git/ignore", base);
 	else if (home && home[0] == '/')
 		result = mem_format("%s/.config/git/ignore", home);
-	git_buf_dispose(&path);
-	git_config_free(config);
+	lib.buf_dispose(&path);
+	lib.config_free(config);
 	return result;
 }
 
@@ -212,7 +217,7 @@ static struct repo_entry *add_entry(struct repo *repo, const char *path)
 static void take_index_entry(struct repo *repo, const git_index_entry *from)
 {
 	struct repo_entry *last = repo->count ? &repo->entries[repo->count - 1] : NULL;
-	bool conflict = git_index_entry_is_conflict(from) != 0;
+	bool conflict = lib.index_entry_is_conflict(from) != 0;
 	struct repo_entry *entry;
 
 	/* The sides of a conflict follow each other: one entry that equals nothing. */
@@ -240,12 +245,12 @@ static int load_index(struct repo *repo, struct err **err)
 	bool sorted = true;
 	struct stat st;
 
-	if (git_repository_index(&repo->index, repo->git) < 0)
+	if (lib.repository_index(&repo->index, repo->git) < 0)
 		return git_failed(err, "read the git index of", top);
-	if (git_index_path(repo->index) && stat(git_index_path(repo->index), &st) == 0)
+	if (lib.index_path(repo->index) && stat(lib.index_path(repo->index), &st) == 0)
 		repo->index_written = st.st_mtim;
-	for (size_t i = 0; i < git_index_entrycount(repo->index); i++) {
-		const git_index_entry *from = git_index_get_byindex(repo->index, i);
+	for (size_t i = 0; i < lib.index_entrycount(repo->index); i++) {
+		const git_index_entry *from = lib.index_get_byindex(repo->index, i);
 
 		if (!text_starts(from->path, repo->prefix))
 			continue;
@@ -337,30 +342,52 @@ static int compare_index(struct repo *repo, struct err **err)
 	git_diff *diff = NULL;
 	size_t deltas;
 
-	if (git_diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
+	if (lib.diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
 		return git_failed(err, "compare index and commit of", repo_top(repo));
-	deltas = git_diff_num_deltas(diff);
+	deltas = lib.diff_num_deltas(diff);
 	for (size_t i = 0; i < deltas; i++)
-		take_delta(repo, git_diff_get_delta(diff, i));
+		take_delta(repo, lib.diff_get_delta(diff, i));
 	for (size_t i = 0; i < deltas; i++)
-		take_deleted(repo, git_diff_get_delta(diff, i));
+		take_deleted(repo, lib.diff_get_delta(diff, i));
+	if (deltas > 0)
+		repo->mark[0] = '\0';
 	if (deltas > 0 && repo->count > 0)
 		qsort(repo->entries, repo->count, sizeof *repo->entries, by_path);
-	git_diff_free(diff);
+	lib.diff_free(diff);
 	return 0;
 }
 
-int repo_load(struct repo *repo, struct err **err)
+/* Both are digests of content, so what was the same once always is. An index may be
+ * written without its checksum, which is zeros then. */
+static void find_mark(struct repo *repo)
+{
+	const git_oid *index = lib.index_checksum(repo->index), none = { 0 };
+
+	if (!repo->tree || !index || memcmp(index, &none, sizeof none) == 0)
+		return;
+	lib.oid_tostr(repo->mark, 2 * REPO_ID + 1, index);
+	lib.oid_tostr(repo->mark + 2 * REPO_ID, 2 * REPO_ID + 1, lib.tree_id(repo->tree));
+}
+
+const char *repo_mark(const struct repo *repo)
+{
+	return repo->mark;
+}
+
+int repo_load(struct repo *repo, const char *known, struct err **err)
 {
 	git_object *object = NULL;
 
 	if (load_index(repo, err) < 0)
 		return -1;
 	if (repo->commit[0]) {
-		if (git_revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
+		if (lib.revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
 			return git_failed(err, "read the current commit of", repo_top(repo));
 		repo->tree = (git_tree *)object;
 	}
+	find_mark(repo);
+	if (known && repo->mark[0] && strcmp(repo->mark, known) == 0)
+		return 0;
 	return compare_index(repo, err);
 }
 
@@ -401,10 +428,10 @@ int repo_is_committed(struct repo *repo, const struct repo_entry *entry, const s
 	    entry->mode == entry->commit_mode && is_as_remembered(repo, entry, st))
 		return 1;
 	if (target)
-		failed = git_odb_hash(&id, target, strlen(target), GIT_OBJECT_BLOB);
+		failed = lib.odb_hash(&id, target, strlen(target), GIT_OBJECT_BLOB);
 	else
 		failed =
-			git_repository_hashfile(&id, repo->git, entry->path, GIT_OBJECT_BLOB, NULL);
+			lib.repository_hashfile(&id, repo->git, entry->path, GIT_OBJECT_BLOB, NULL);
 	if (failed < 0)
 		return git_failed(err, "read", entry->path);
 	return memcmp(id.id, entry->commit_id, REPO_ID) == 0;
@@ -433,7 +460,7 @@ int repo_patch(struct repo *repo, char *const *paths, const char *label, struct 
 	git_diff *diff = NULL;
 	int failed;
 
-	git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
+	lib.diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
 	options.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
 			GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_DISABLE_PATHSPEC_MATCH;
 	options.pathspec.strings = (char **)(uintptr_t)paths;
@@ -442,10 +469,10 @@ int repo_patch(struct repo *repo, char *const *paths, const char *label, struct 
 	options.max_size = (git_off_t)out->max; /* larger ones only say that they differ */
 	options.old_prefix = old_prefix;
 	options.new_prefix = new_prefix;
-	if (git_diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
+	if (lib.diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
 		return git_failed(err, "compare files and commit of", repo_top(repo));
-	failed = git_diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
-	git_diff_free(diff);
+	failed = lib.diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
+	lib.diff_free(diff);
 	return failed < 0 && failed != GIT_EUSER
 		       ? git_failed(err, "write the patch of", repo_top(repo))
 		       : 0;
@@ -458,15 +485,15 @@ int repo_resolve(struct repo *repo, const char *rev, char ret_commit[65], struct
 	AUTO(auto_free) char *spec = mem_format("%s^{commit}", rev);
 	git_object *object = NULL;
 
-	if (git_revparse_single(&object, repo->git, spec) < 0) {
+	if (lib.revparse_single(&object, repo->git, spec) < 0) {
 		git_failed(err, "find the revision", rev);
 		err_code(err, EXIT_SPEC);
 		err_field(err, "source.rev");
 		return err_hint(err,
 				"name a commit, branch or tag that this clone has, or fetch it");
 	}
-	git_oid_tostr(ret_commit, 65, git_object_id(object));
-	git_object_free(object);
+	lib.oid_tostr(ret_commit, 65, lib.object_id(object));
+	lib.object_free(object);
 	return 0;
 }
 
@@ -483,24 +510,24 @@ static int give_blob(struct repo *repo, const git_tree_entry *entry, const char 
 		     repo_blob_fn fn, void *arg, struct err **err)
 {
 	git_blob *blob = NULL;
-	struct repo_blob give = { .path = path, .mode = git_tree_entry_filemode(entry) };
+	struct repo_blob give = { .path = path, .mode = lib.tree_entry_filemode(entry) };
 	int result;
 
-	if (git_blob_lookup(&blob, repo->git, git_tree_entry_id(entry)) < 0)
+	if (lib.blob_lookup(&blob, repo->git, lib.tree_entry_id(entry)) < 0)
 		return git_failed(err, "read from the commit", path);
-	give.bytes = git_blob_rawcontent(blob);
-	give.len = (size_t)git_blob_rawsize(blob);
+	give.bytes = lib.blob_rawcontent(blob);
+	give.len = (size_t)lib.blob_rawsize(blob);
 	result = fn(arg, &give, err);
-	git_blob_free(blob);
+	lib.blob_free(blob);
 	return result;
 }
 
 static int visit(const char *folder, const git_tree_entry *entry, void *arg)
 {
 	const struct commit_walk *w = arg;
-	AUTO(auto_free) char *path = mem_format("%s%s", folder, git_tree_entry_name(entry));
+	AUTO(auto_free) char *path = mem_format("%s%s", folder, lib.tree_entry_name(entry));
 
-	switch (git_tree_entry_type(entry)) {
+	switch (lib.tree_entry_type(entry)) {
 	case GIT_OBJECT_BLOB:
 		if (!w->want(w->arg, path))
 			return 0;
@@ -526,9 +553,9 @@ static int open_tree(struct repo *repo, const char *commit, git_tree **ret, stru
 	char *spec = mem_format("%s:%.*s", commit, (int)(len ? len - 1 : 0), repo->prefix);
 	git_object *object = NULL;
 
-	if (git_revparse_single(&object, repo->git, spec) < 0 ||
-	    git_object_type(object) != GIT_OBJECT_TREE) {
-		git_object_free(object);
+	if (lib.revparse_single(&object, repo->git, spec) < 0 ||
+	    lib.object_type(object) != GIT_OBJECT_TREE) {
+		lib.object_free(object);
 		return err_set(err, EXIT_REFUSED, "commit %.12s has no folder '%s'", commit,
 			       repo->prefix);
 	}
@@ -545,8 +572,8 @@ int repo_commit_files(struct repo *repo, const char *commit, repo_want_fn want, 
 
 	if (open_tree(repo, commit, &tree, err) < 0)
 		return -1;
-	failed = git_tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
-	git_tree_free(tree);
+	failed = lib.tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
+	lib.tree_free(tree);
 	if (failed < 0 && failed != GIT_EUSER)
 		return git_failed(err, "read commit", commit);
 	return failed < 0 ? -1 : 0;
@@ -561,11 +588,11 @@ int repo_commit_file(struct repo *repo, const char *commit, const char *path, re
 
 	if (open_tree(repo, commit, &tree, err) < 0)
 		return -1;
-	if (git_tree_entry_bypath(&entry, tree, path) < 0)
+	if (lib.tree_entry_bypath(&entry, tree, path) < 0)
 		git_failed(err, "read from the commit", path);
 	else
 		result = give_blob(repo, entry, path, fn, arg, err);
-	git_tree_entry_free(entry);
-	git_tree_free(tree);
+	lib.tree_entry_free(entry);
+	lib.tree_free(tree);
 	return result;
 }

@@ -1,8 +1,8 @@
 /*
  * A git work tree, read only: what its index and its commit know, whether a
- * file still is what was committed, and the files of another commit. The one
- * home of libgit2, started by the first repository that is opened and ended
- * with the last.
+ * file still is what was committed, and the files of another commit. The one home
+ * of libgit2 (with git_library.c, which loads it), started by the first repository
+ * that is opened and ended with the last.
  *
  * Nothing of a repository is executed: libgit2 runs no hooks and no filter
  * programs. That is also why its check that the repository belongs to the user
@@ -50,8 +50,14 @@ const char *repo_info_dir(const struct repo *repo); /* where info/exclude lies, 
 char *repo_excludes(const struct repo *repo);       /* core.excludesFile; yours, or NULL */
 bool repo_ignores_modes(const struct repo *repo);   /* core.fileMode is false */
 
-/* Load index and commit; before this nothing below may be called. */
-int repo_load(struct repo *repo, struct err **err);
+/* Load index and commit; before this nothing below may be called. `known` is what
+ * repo_mark said at another time, or NULL: with that index and that commit nothing needs
+ * to be compared again. */
+int repo_load(struct repo *repo, const char *known, struct err **err);
+/* The checksum of the index and the id of the commit's tree if both hold the same files,
+ * else "". Borrowed. */
+#define REPO_MARK (4 * REPO_ID + 1)
+const char *repo_mark(const struct repo *repo);
 struct repo_entry *repo_entries(struct repo *repo, size_t *ret_count); /* by path */
 struct repo_entry *repo_find(struct repo *repo, const char *path);
 /* Whether the index has a file below this folder. */

@@ -10,6 +10,7 @@
 #include "jobs/source/archive.h"
 #include "jobs/source/bundle.h"
 #include "jobs/source/changes.h"
+#include "jobs/source/digests.h"
 #include "jobs/source/git.h"
 #include "jobs/source/tree.h"
 
@@ -23,7 +24,10 @@ void source_pin_freep(struct source_pin **ref)
 		return;
 	free(pin->dirty_files);
 	free(pin->patch);
-	json_decref(pin->files);
+	for (size_t i = 0; i < pin->count; i++)
+		free(pin->files[i].path);
+	free(pin->files);
+	sb_release(&pin->digests);
 	free(pin);
 	*ref = NULL;
 }
@@ -68,12 +72,18 @@ static int pin_work_tree(const struct source_request *request, struct tree *tree
 {
 	AUTO(repo_freep) struct repo *repo = given;
 	AUTO(changes_release) struct changes changes = { 0 };
+	AUTO(digests_release) struct digests known = { 0 };
+	char mark[REPO_MARK] = "";
 
-	if (repo && repo_load(repo, err) < 0)
+	digests_load(&known, request->memory);
+	if (repo && repo_load(repo, known.mark, err) < 0)
 		return -1;
-	if (repo)
+	if (repo) {
 		snprintf(pin->commit, sizeof pin->commit, "%s", repo_commit(repo));
-	if (tree_walk(tree, TAKE(repo), filter, err) < 0 || tree_hash(tree, err) < 0)
+		snprintf(mark, sizeof mark, "%s", repo_mark(repo));
+	}
+	if (tree_walk(tree, TAKE(repo), filter, err) < 0 ||
+	    tree_hash(tree, &known, mark, &pin->digests, err) < 0)
 		return -1;
 	snprintf(pin->kind, sizeof pin->kind, "%s", tree->scopes ? "git" : "dir");
 	if (!tree->scopes) {
@@ -163,19 +173,23 @@ static int pin_commit(const struct source_request *request, struct tree *tree,
 
 /* --- both --- */
 
-static json_t *describe(const struct tree_file *file)
+/* The tree's names become the pin's. */
+static void take_files(struct tree *tree, struct source_pin *pin)
 {
-	json_t *row = json_object();
-	char mode[8];
+	pin->files = mem_zero(tree->count, sizeof *pin->files);
+	pin->count = tree->count;
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_file *from = &tree->files[i];
+		struct source_file *file = &pin->files[i];
 
-	snprintf(mode, sizeof mode, "%06o", file->mode);
-	js_put(row, "sha256", json_string(file->sha256));
-	js_put(row, "mode", json_string(mode));
-	js_put(row, "size", json_integer((json_int_t)file->size));
-	return row;
+		file->path = TAKE(from->path);
+		file->mode = from->mode;
+		file->size = from->size;
+		memcpy(file->sha256, from->sha256, sizeof file->sha256);
+	}
 }
 
-static int finish(const struct tree *tree, const struct filter *filter, struct source_pin *pin,
+static int finish(struct tree *tree, const struct filter *filter, struct source_pin *pin,
 		  struct err **err)
 {
 	AUTO(bundle_release) struct bundle bundle = { 0 };
@@ -188,11 +202,8 @@ static int finish(const struct tree *tree, const struct filter *filter, struct s
 		err_hint(err, "check source.path, source.include and .gitignore");
 		return err_field(err, "source.path");
 	}
-	pin->files = json_object();
-	for (size_t i = 0; i < tree->count; i++)
-		js_put(pin->files, tree->files[i].path, describe(&tree->files[i]));
-	if (bundle_init(&bundle, pin->files, err) < 0)
-		return -1;
+	take_files(tree, pin);
+	bundle_init(&bundle, pin);
 	bundle_digest(&bundle, pin->digest);
 	return 0;
 }
@@ -205,6 +216,7 @@ int source_pin(const struct source_request *request, struct source_pin **ret, st
 	struct repo *repo = NULL;
 	int result;
 
+	pin->digests = SB_INIT_MAX(DIGESTS_BYTES);
 	if (tree_open(&tree, request->root, err) < 0 || filter_init(&filter, request, err) < 0 ||
 	    repo_open(tree.root, false, &repo, err) < 0)
 		return -1;

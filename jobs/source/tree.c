@@ -164,7 +164,7 @@ static int walk_submodule(struct walk *w, int fd, const struct repo_entry *entry
 		return err_hint(w->err, "run 'git submodule update --init', or leave it out with "
 					"source.include");
 	}
-	if (found < 0 || repo_load(repo, w->err) < 0 ||
+	if (found < 0 || repo_load(repo, NULL, w->err) < 0 ||
 	    load_repo_rules(repo, &global, &info, w->err) < 0)
 		return -1;
 	for (size_t i = 0; i < REPO_ID; i++)

@@ -67,9 +67,13 @@ void tree_release(struct tree *tree);
  * one around the root, or NULL. */
 int tree_walk(struct tree *tree, struct repo *repo, struct filter *filter, struct err **err);
 
-/* Read them all: mode, size and digest of each, on all cores. Links that leave
- * the tree, files that are neither and more than ARCHIVE_BYTES_MAX are errors. */
-int tree_hash(struct tree *tree, struct err **err);
+/* Look at them all, and read what has changed since `known` was written (which is used
+ * up): mode, size and digest of each, on all cores. `ret_digests` is what that file
+ * should hold now, with this mark; empty if it does. Links that leave the tree, files
+ * that are neither and more than ARCHIVE_BYTES_MAX are errors. */
+struct digests;
+int tree_hash(struct tree *tree, struct digests *known, const char *mark, struct sb *ret_digests,
+	      struct err **err);
 
 /* Room for one more file. */
 struct tree_file *tree_add(struct tree *tree, const char *path);

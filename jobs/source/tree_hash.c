@@ -9,6 +9,7 @@
 #include "jobs/base/crew.h"
 #include "jobs/base/fs.h"
 #include "jobs/source/archive.h"
+#include "jobs/source/digests.h"
 #include "jobs/source/tree.h"
 
 #define READ_BYTES ((size_t)256 << 10)
@@ -18,9 +19,11 @@ enum { WRONG_TYPE = -1, LEAVES_TREE = -2 };
 
 struct hashing {
 	struct tree *tree;
-	atomic_uint_fast64_t bytes; /* of all files seen so far */
-	atomic_bool stop;           /* someone failed, or it is too much */
-	int *wrong;                 /* per file: errno, WRONG_* or 0 */
+	atomic_uint_fast64_t bytes;      /* of all files seen so far */
+	atomic_bool stop;                /* someone failed, or it is too much */
+	int *wrong;                      /* per file: errno, WRONG_* or 0 */
+	const struct digest_row **known; /* per file: what is remembered of it, or NULL */
+	atomic_size_t read;              /* files whose content had to be read */
 };
 
 static int read_link(struct hashing *h, struct tree_file *file)
@@ -42,6 +45,19 @@ static int read_link(struct hashing *h, struct tree_file *file)
 	return 0;
 }
 
+/* Its digest is known, and it has not been touched since. */
+static bool is_known(struct hashing *h, const struct digest_row *row, struct tree_file *file)
+{
+	if (!row || fstatat(h->tree->fd, file->path, &file->st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(file->st.st_mode) || !digest_holds(row, &file->st))
+		return false;
+	file->mode = file->st.st_mode & 0100 ? 0100755 : 0100644;
+	file->size = row->size;
+	memcpy(file->sha256, row->sha256, sizeof file->sha256);
+	atomic_fetch_add(&h->bytes, row->size);
+	return true;
+}
+
 static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
 {
 	AUTO(auto_close)
@@ -61,6 +77,7 @@ static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
 		atomic_fetch_add(&h->bytes, (uint64_t)file->st.st_size);
 		return 0; /* the sum says the rest */
 	}
+	atomic_fetch_add(&h->read, 1);
 	sha = sha256_new();
 	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
 		if (got < 0 && errno == EINTR)
@@ -86,8 +103,10 @@ static void hash_some(struct crew *crew, void *arg)
 		for (; i < end; i++) {
 			struct tree_file *file = &h->tree->files[i];
 
-			h->wrong[i] = S_ISLNK(file->mode) ? read_link(h, file)
-							  : read_file(h, file, buffer);
+			if (S_ISLNK(file->mode))
+				h->wrong[i] = read_link(h, file);
+			else if (!is_known(h, h->known[i], file))
+				h->wrong[i] = read_file(h, file, buffer);
 			if (h->wrong[i] || atomic_load(&h->bytes) > ARCHIVE_BYTES_MAX)
 				atomic_store(&h->stop, true);
 		}
@@ -122,11 +141,29 @@ static int report(const struct hashing *h, struct err **err)
 	return 0;
 }
 
-int tree_hash(struct tree *tree, struct err **err)
+int tree_hash(struct tree *tree, struct digests *digests, const char *mark, struct sb *ret_digests,
+	      struct err **err)
 {
 	AUTO(auto_free) int *wrong = mem_zero(tree->count + 1, sizeof *wrong);
-	struct hashing h = { .tree = tree, .wrong = wrong };
+	AUTO(auto_free)
+	const struct digest_row **known = mem_zero(tree->count + 1, sizeof *known);
+	struct hashing h = { .tree = tree, .wrong = wrong, .known = known };
+	struct utc begun = utc_now();
 
+	for (size_t i = 0; i < tree->count; i++)
+		known[i] = digests_next(digests, tree->files[i].path);
 	crew_run(tree->count, hash_some, &h);
-	return report(&h, err);
+	if (report(&h, err) < 0)
+		return -1;
+	if (atomic_load(&h.read) == 0 && strcmp(mark, digests->mark) == 0)
+		return 0;
+	digests_begin(ret_digests, mark);
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_file *file = &tree->files[i];
+
+		if (S_ISREG(file->mode))
+			digests_add(ret_digests, file->path, &file->st, file->sha256, begun);
+	}
+	digests_end(ret_digests);
+	return 0;
 }

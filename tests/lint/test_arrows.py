@@ -27,13 +27,13 @@ CMD_MAY_USE = sorted(ARROWS)
 # header → the only files of the product that may include it
 HOMES = {
     r"yaml\.h": r"jobs/spec/yaml\.c",
-    r"git2(\.h|/.*)": r"jobs/source/git[a-z_]*\.c",
+    r"git2(\.h|/.*)": r"jobs/source/git[a-z_]*\.[ch]",
     r"archive(_entry)?\.h": r"jobs/source/archive\.c",
     r"sqlite3\.h": r"jobs/run/journal_sqlite\.c",
     r"pcre2\.h": r"jobs/base/regex\.c",
     r"openssl/.*": r"jobs/base/hash\.c",
     r"jansson\.h": r"jobs/base/json\.h",
-    r"libdeflate\.h": r"jobs/cache/frame\.c",
+    r"libdeflate\.h": r"jobs/(cache/frame|source/press)\.c",
     r"curl/.*": r"(aws/http|jobs/post/main)\.c",
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

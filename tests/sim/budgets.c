@@ -249,14 +249,6 @@ bool limit_is_true(const struct world *w, const struct event *ev)
 
 /* ---- time and money ------------------------------------------------------------ */
 
-/* Machines of one attempt after the other, held from `start` on. */
-struct holding {
-	enum phase phase;
-	int64_t attempt, t, low, start, newest, back_at;
-	bool open, held;
-	int64_t least, most; /* milliseconds held by those that have ended */
-};
-
 static int64_t between(int64_t x, int64_t low, int64_t high)
 {
 	return x < low ? low : x > high ? high : x;
@@ -315,13 +307,11 @@ static void hold(struct holding *h, const struct event *ev)
 	h->newest = h->t;
 }
 
-static void check_held(struct world *w, const struct ledger_view *view, int64_t count)
+static void check_held(struct world *w, const struct ledger_view *view)
 {
-	struct holding h = { .phase = PHASE_COUNT };
+	struct holding h = w->holding;
 	double cost = flow_cost(&w->shadow, (struct utc){ 0 });
 
-	for (int64_t i = 0; i < count; i++)
-		hold(&h, &w->events[i]);
 	if (h.held) {
 		h.least += h.t - h.start;
 		h.most += h.t - h.start;
@@ -339,18 +329,15 @@ void rule8(struct world *w)
 	static const enum ledger_bin free_of_cost[] = { BIN_QUEUE, BIN_VERIFY, BIN_BACKOFF,
 							BIN_IDLE };
 	struct ledger_view view;
-	int64_t sum = 0, t = 0, count = 0;
+	int64_t sum = 0, t;
 
 	if (w->count == w->checked)
 		return;
-	while (count < w->count) {
-		const struct event *ev = &w->events[count++];
-
-		if (ev->at.ms > t)
-			t = ev->at.ms;
-		if (ev->kind == EV_RUN_ENDED)
-			break;
+	for (int64_t s = w->checked; s < w->count && !w->held_to_end; s++) {
+		hold(&w->holding, &w->events[s]);
+		w->held_to_end = w->events[s].kind == EV_RUN_ENDED;
 	}
+	t = w->holding.t;
 	ledger_at(&w->shadow.ledger, (struct utc){ t }, &view);
 	for (int bin = 0; bin < BIN_COUNT; bin++) {
 		sum += view.ms[bin];
@@ -366,5 +353,5 @@ void rule8(struct world *w)
 		if (view.held_ms[free_of_cost[i]] > 0)
 			broken(w, 8, "a job held machines in %s",
 			       ledger_rows[free_of_cost[i]].name);
-	check_held(w, &view, count);
+	check_held(w, &view);
 }

@@ -80,14 +80,12 @@ static void check_claims(struct world *w)
 /* Who has been superseded writes nothing more. */
 static void check_writers(struct world *w)
 {
-	int64_t epoch = 0;
-
-	for (int64_t s = 0; s < w->count; s++) {
+	for (int64_t s = w->checked; s < w->count; s++) {
 		if (w->events[s].kind == EV_DRIVER_TOOK_OVER)
-			epoch = w->events[s].epoch;
-		else if (s >= w->checked && w->writer[s] >= 0 && w->writer[s] < epoch)
+			w->epoch_checked = w->events[s].epoch;
+		else if (w->writer[s] >= 0 && w->writer[s] < w->epoch_checked)
 			broken(w, 1, "driver epoch %d wrote event %d although %d had taken over",
-			       (int)w->writer[s], (int)s + 1, (int)epoch);
+			       (int)w->writer[s], (int)s + 1, (int)w->epoch_checked);
 	}
 }
 

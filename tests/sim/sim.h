@@ -172,6 +172,14 @@ struct driver {
 	int64_t key_other, key_seen_at; /* the other run that it waits for, since when */
 };
 
+/* Machines of one attempt after the other, held from `start` on. */
+struct holding {
+	enum phase phase;
+	int64_t attempt, t, low, start, newest, back_at;
+	bool open, held;
+	int64_t least, most; /* milliseconds held by those that have ended */
+};
+
 struct world {
 	/* given */
 	uint64_t seed, schedule;
@@ -217,6 +225,9 @@ struct world {
 	struct driver drivers[DRIVERS];
 	/* what the rules have looked at */
 	int64_t checked;
+	int64_t epoch_checked;  /* of the newest takeover among them */
+	struct holding holding; /* until then */
+	bool held_to_end;
 	int submits_checked;
 	struct claim claims_checked[PHASE_COUNT];
 	bool dirty;                 /* a driver has applied something since */

@@ -175,6 +175,9 @@ static void begin_run(struct world *w)
 	w->checkpoint_count = 0;
 	w->submit_count = 0;
 	w->checked = 0;
+	w->epoch_checked = 0;
+	w->holding = (struct holding){ .phase = PHASE_COUNT };
+	w->held_to_end = false;
 	w->unclaimed_mark = NULL;
 	w->submits_checked = 0;
 	w->start_at = NEVER;

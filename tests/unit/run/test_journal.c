@@ -326,6 +326,31 @@ static void a_run_that_is_forgotten_is_gone_and_its_id_is_free(void **state)
 	assert_int_equal(seen.count, 5);
 }
 
+static void what_was_derived_is_the_newest_and_goes_with_its_run(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	AUTO(sb_release) struct sb kept = SB_INIT;
+	AUTO(err_freep) struct err *err = NULL;
+	const bool keeps = now == &journal_sqlite;
+	int64_t seq = 0;
+
+	(void)state;
+	fill(journal, "r1", 1, 3);
+	assert_int_equal(journal_kept(journal, "r1", &seq, &kept, &err), 0);
+	assert_int_equal(journal_keep(journal, "r1", 2, "one\0two", 7, &err), keeps);
+	assert_int_equal(journal_keep(journal, "r1", 3, "th\0ree", 6, &err), keeps);
+	assert_int_equal(journal_keep(journal, "r2", 9, "other", 5, &err), keeps);
+	assert_int_equal(journal_kept(journal, "r1", &seq, &kept, &err), keeps);
+	if (keeps) {
+		assert_int_equal(seq, 3);
+		assert_int_equal(kept.len, 6);
+		assert_memory_equal(kept.text, "th\0ree", 6);
+	}
+	assert_int_equal(journal_forget(journal, "r1", &err), 0);
+	assert_int_equal(journal_kept(journal, "r1", &seq, &kept, &err), 0);
+	assert_int_equal(journal_kept(journal, "r2", &seq, &kept, &err), keeps);
+}
+
 static void check_private(const char *path)
 {
 	AUTO(auto_free) char *command = mem_format("find '%s' -mindepth 1 -perm /077", path);
@@ -409,6 +434,7 @@ int main(void)
 		TEST(a_reader_may_stop_and_may_fail),
 		TEST(what_one_appends_another_reads_at_once),
 		TEST(a_run_that_is_forgotten_is_gone_and_its_id_is_free),
+		TEST(what_was_derived_is_the_newest_and_goes_with_its_run),
 		TEST(the_files_are_private),
 		TEST(what_is_no_journal_of_ours_is_refused),
 		TEST(a_folder_keeps_the_kind_of_journal_it_has),

@@ -118,12 +118,19 @@ static inline struct source_pin *pin_request(const struct source_request *reques
 static inline void assert_files(const struct source_pin *pin, const char *want)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const char *path;
-	json_t *row;
 
-	json_object_foreach (pin->files, path, row)
-		sb_addf(&text, "%s ", path);
+	for (size_t i = 0; i < pin->count; i++)
+		sb_addf(&text, "%s ", pin->files[i].path);
 	assert_string_equal(text.text, want);
+}
+
+static inline const struct source_file *file_of(const struct source_pin *pin, const char *path)
+{
+	for (size_t i = 0; i < pin->count; i++)
+		if (strcmp(pin->files[i].path, path) == 0)
+			return &pin->files[i];
+	fail_msg("'%s' is not pinned", path);
+	return NULL;
 }
 
 /* Pin and compare the list of paths. */

@@ -1,6 +1,7 @@
 /* Bundles: the same bytes for the same files, and nothing hostile gets out. */
 #include <fcntl.h>
 #include <locale.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -387,6 +388,86 @@ static void what_is_no_archive_or_cut_short_is_refused(void **state)
 	assert_refused(f, "source bundle");
 }
 
+/* Lines of all lengths, which are pressed well and differently everywhere. */
+static int fill_large(void *arg, const struct archive_member *member, struct archive_sink *sink,
+		      struct err **err)
+{
+	uint64_t left = member->size, number = 0;
+	char line[64];
+
+	(void)arg;
+	while (left > 0) {
+		int len = snprintf(line, sizeof line, "%s %llu\n", member->path,
+				   (unsigned long long)(number++ * 2654435761u % 1000003));
+		size_t part = (uint64_t)len < left ? (size_t)len : (size_t)left;
+
+		if (archive_sink_add(sink, line, part, err) < 0)
+			return -1;
+		left -= part;
+	}
+	return 0;
+}
+
+/* Four files, of which one ends at the end of a block's record. */
+static void pack_large(const char *path, struct sb *ret)
+{
+	static const struct archive_member members[] = {
+		{ "a", 0100644, 512 * 1023, NULL },
+		{ "b", 0100644, 1500000, NULL },
+		{ "c", 0100755, 512 * 2047, NULL },
+		{ "d", 0100644, 777777, NULL },
+	};
+	AUTO(auto_close) int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	AUTO(err_freep) struct err *err = NULL;
+
+	must(archive_pack(fd, members, STK_LENGTH(members), fill_large, NULL, &err), err);
+	sb_clear(ret);
+	must(fs_read(path, 8 << 20, ret, &err), err);
+}
+
+static void one_thread_and_many_make_the_same_bytes(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(sb_release) struct sb many = SB_INIT, one = SB_INIT;
+	cpu_set_t all, first;
+	size_t cpu = 0;
+
+	pack_large(f->archive, &many);
+	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&first);
+	CPU_SET(cpu, &first);
+	assert_int_equal(sched_setaffinity(0, sizeof first, &first), 0);
+	pack_large(f->archive, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(many.len, one.len);
+	assert_memory_equal(many.text, one.text, one.len);
+}
+
+static void what_is_cut_between_two_blocks_is_refused(void **state)
+{
+	static const char begin[] = { 0x1f, (char)0x8b, 8, 0, 0, 0, 0, 0 };
+	struct fixture *f = *state;
+	AUTO(auto_free) char *victim = fs_join(f->scratch, "victim");
+	AUTO(sb_release) struct sb whole = SB_INIT;
+	AUTO(err_freep) struct err *err = NULL;
+	int cuts = 0;
+
+	must(fs_mkdirs(victim, &err), err);
+	pack_large(f->archive, &whole);
+	for (size_t cut = 1; cut + sizeof begin < whole.len; cut++) {
+		if (memcmp(whole.text + cut, begin, sizeof begin) != 0)
+			continue;
+		must(fs_write_atomic(f->archive, whole.text, cut, 0600, &err), err);
+		assert_refused(f, "source bundle");
+		cuts++;
+	}
+	assert_true(cuts >= 6);
+	must(fs_write_atomic(f->archive, whole.text, whole.len, 0600, &err), err);
+	must(archive_unpack(f->archive, f->dest, &err), err);
+}
+
 static void a_destination_that_exists_is_refused_and_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -416,6 +497,8 @@ int main(void)
 		T(hostile_archives_are_refused_and_leave_nothing),
 		T(an_archive_that_would_fill_the_disk_is_refused_before_it_does),
 		T(what_is_no_archive_or_cut_short_is_refused),
+		T(one_thread_and_many_make_the_same_bytes),
+		T(what_is_cut_between_two_blocks_is_refused),
 		T(a_destination_that_exists_is_refused_and_kept),
 	};
 

@@ -6,7 +6,6 @@ static void a_clean_work_tree_is_pinned_with_its_commit(void **state)
 	struct fixture *f = *state;
 	AUTO(source_pin_freep) struct source_pin *pin = NULL;
 	struct source_request request = request_of(f);
-	json_t *row;
 
 	repository(f);
 	file(f, "noise.log", "x");
@@ -19,10 +18,9 @@ static void a_clean_work_tree_is_pinned_with_its_commit(void **state)
 	assert_null(pin->patch);
 	assert_int_equal(strlen(pin->digest), 64);
 	assert_files(pin, ".gitignore pkg/a.py pkg/b.py train.py ");
-	row = json_object_get(pin->files, "train.py");
-	assert_string_equal(js_str(row, "mode"), "100644");
-	assert_int_equal(js_int(row, "size", -1), 9);
-	assert_string_equal(js_str(row, "sha256"),
+	assert_int_equal(file_of(pin, "train.py")->mode, 0100644);
+	assert_int_equal(file_of(pin, "train.py")->size, 9);
+	assert_string_equal(file_of(pin, "train.py")->sha256,
 			    "cc42155088fca5730758db72b2a5bca33112a941dfaa2d43098ec422ce4ea213");
 }
 
@@ -411,6 +409,41 @@ static void pinning_changes_nothing(void **state)
 	sh(f, "find . -printf '%p %T@ %C@ %i %s\\n' | sort | cmp - ../before");
 }
 
+/* Remembering must not hide what git would show. */
+static void what_is_remembered_hides_no_difference(void **state)
+{
+	struct fixture *f = *state;
+	struct source_request request = request_of(f);
+	AUTO(auto_free) char *memory = fs_join(f->scratch, "memory/digests");
+	AUTO(source_pin_freep) struct source_pin *first = NULL, *again = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	repository(f);
+	file(f, "more.py", "more\n");
+	sh(f, "git add -A && git commit -qm second");
+	sh(f, "sleep 2.2"); /* what has just been written is not remembered */
+	request.memory = memory;
+	first = pin_request(&request);
+	assert_true(first->digests.len > 0);
+	must(source_publish(&request, first, f->store, &err), err);
+	again = pin_request(&request);
+	assert_int_equal(again->digests.len, 0); /* nothing had to be read or compared */
+	assert_string_equal(again->digest, first->digest);
+	/* the commit changes and the index does not */
+	sh(f, "git reset -q --soft HEAD~1");
+	assert_refused(&request, EXIT_REFUSED, "more.py (new)", NULL);
+	sh(f, "git reset -q --soft ORIG_HEAD");
+	assert_pins(&request, ".gitignore more.py pkg/a.py pkg/b.py train.py ");
+	/* the index changes and the commit does not */
+	sh(f, "git rm -q --cached more.py && printf more.py >>.git/info/exclude");
+	assert_refused(&request, EXIT_REFUSED, "more.py", NULL);
+	sh(f, "git reset -q && : >.git/info/exclude");
+	/* the content changes, its size and its time of writing do not */
+	sh(f,
+	   "touch -r more.py ../stamp && printf 'MORE\\n' >more.py && touch -r ../stamp more.py");
+	assert_refused(&request, EXIT_REFUSED, "more.py (changed)", NULL);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -437,6 +470,7 @@ int main(void)
 		T(a_sparse_checkout_is_clean),
 		T(a_repository_of_another_user_is_read),
 		T(hooks_and_filters_of_a_repository_do_not_run),
+		T(what_is_remembered_hides_no_difference),
 		T(pinning_changes_nothing),
 	};
 

@@ -1,0 +1,42 @@
+/* Loading libgit2 when it is needed: see git_library.h. */
+#include "jobs/source/git_library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* The version that was compiled against: another one has other structures. */
+#define LIBRARY "libgit2.so." LIBGIT2_SOVERSION
+
+struct git_library lib;
+
+static int not_there(struct err **err)
+{
+	const char *why = dlerror();
+
+	err_set(err, EXIT_REFUSED, "cannot read git repositories: %s",
+		why ? why : "a library cannot be loaded");
+	return err_hint(err, "install " LIBRARY
+			     " (on Debian: the package libgit2-" LIBGIT2_SOVERSION ")");
+}
+
+int git_library_load(struct err **err)
+{
+	struct git_library loaded;
+	void *handle, *found;
+
+	if (lib.libgit2_init)
+		return 0;
+	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		return not_there(err);
+		/* ISO C has no way from a pointer to data to one to a function but this. */
+#define FUNCTION(name)                                                                             \
+	found = dlsym(handle, "git_" #name);                                                       \
+	if (!found)                                                                                \
+		return not_there(err);                                                             \
+	memcpy(&loaded.name, &found, sizeof found);
+	LIBGIT2_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+	lib = loaded; /* stays loaded: what it has started may still run */
+	return 0;
+}

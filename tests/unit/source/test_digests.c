@@ -1,0 +1,172 @@
+/* Remembered digests: the same file is known again, and nothing else is. */
+#include "jobs/source/digests.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "jobs/base/fs.h"
+
+#define NOW  INT64_C(1795000000000)
+#define SHA1 "1111111111111111111111111111111111111111111111111111111111111111"
+#define SHA2 "2222222222222222222222222222222222222222222222222222222222222222"
+
+static char path[64];
+
+static int set_up(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof path, "/tmp/stoker-digests-XXXXXX");
+	fd = mkstemp(path);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static struct stat file_of(int64_t inode, int64_t changed_ms)
+{
+	struct stat st;
+
+	memset(&st, 0, sizeof st);
+	st.st_dev = 7;
+	st.st_ino = (ino_t)inode;
+	st.st_size = 100 + inode;
+	st.st_mode = S_IFREG | 0644;
+	st.st_mtim.tv_sec = st.st_ctim.tv_sec = changed_ms / 1000;
+	st.st_mtim.tv_nsec = st.st_ctim.tv_nsec = changed_ms % 1000 * 1000000 + 17;
+	return st;
+}
+
+static void write_file(const struct sb *bytes)
+{
+	struct err *err = NULL;
+
+	if (fs_write_atomic(path, bytes->text, bytes->len, 0600, &err) < 0)
+		fail_msg("%s", err->message);
+}
+
+/* Of three files, the last of which has just been changed. */
+static void make(struct sb *ret)
+{
+	struct stat a = file_of(1, NOW - 60000), b = file_of(2, NOW - 2500),
+		    c = file_of(3, NOW - 1500);
+
+	digests_begin(ret, "a mark");
+	digests_add(ret, "a.py", &a, SHA1, (struct utc){ NOW });
+	digests_add(ret, "folder/b.py", &b, SHA2, (struct utc){ NOW });
+	digests_add(ret, "folder/c.py", &c, SHA2, (struct utc){ NOW });
+	digests_end(ret);
+	write_file(ret);
+}
+
+static void a_file_that_was_not_touched_is_known_again(void **state)
+{
+	AUTO(sb_release) struct sb bytes = SB_INIT;
+	AUTO(digests_release) struct digests digests = { 0 };
+	struct stat a = file_of(1, NOW - 60000), b = file_of(2, NOW - 2500);
+	const struct digest_row *row;
+
+	(void)state;
+	make(&bytes);
+	digests_load(&digests, path);
+	assert_string_equal(digests.mark, "a mark");
+	row = digests_next(&digests, "a.py");
+	assert_non_null(row);
+	assert_true(digest_holds(row, &a));
+	assert_string_equal(row->sha256, SHA1);
+	assert_null(digests_next(&digests, "folder/a.py"));
+	row = digests_next(&digests, "folder/b.py");
+	assert_non_null(row);
+	assert_true(digest_holds(row, &b));
+	assert_string_equal(row->sha256, SHA2);
+	assert_null(digests_next(&digests, "folder/c.py")); /* changed just before */
+	assert_null(digests_next(&digests, "z.py"));
+}
+
+static void each_thing_that_a_change_leaves_is_looked_at(void **state)
+{
+	AUTO(sb_release) struct sb bytes = SB_INIT;
+	AUTO(digests_release) struct digests digests = { 0 };
+	const struct digest_row *row;
+
+	(void)state;
+	make(&bytes);
+	digests_load(&digests, path);
+	row = digests_next(&digests, "a.py");
+	assert_non_null(row);
+	for (int i = 0; i < 8; i++) {
+		struct stat st = file_of(1, NOW - 60000);
+
+		st.st_dev += i == 0;
+		st.st_ino += i == 1;
+		st.st_size += i == 2;
+		st.st_mode ^= i == 3 ? 0100 : 0;
+		st.st_mtim.tv_sec += i == 4;
+		st.st_mtim.tv_nsec += i == 5;
+		st.st_ctim.tv_sec += i == 6;
+		st.st_ctim.tv_nsec += i == 7;
+		assert_false(digest_holds(row, &st));
+	}
+}
+
+static void what_is_not_whole_remembers_nothing(void **state)
+{
+	AUTO(sb_release) struct sb bytes = SB_INIT;
+
+	(void)state;
+	make(&bytes);
+	for (size_t at = 0; at < bytes.len; at += 13) {
+		AUTO(digests_release) struct digests digests = { 0 };
+
+		bytes.text[at] ^= 4;
+		write_file(&bytes);
+		bytes.text[at] ^= 4;
+		digests_load(&digests, path);
+		assert_null(digests_next(&digests, "a.py"));
+	}
+	for (size_t len = 0; len < bytes.len; len += 17) {
+		AUTO(digests_release) struct digests digests = { 0 };
+		struct sb cut = bytes;
+
+		cut.len = len;
+		write_file(&cut);
+		digests_load(&digests, path);
+		assert_null(digests_next(&digests, "a.py"));
+	}
+}
+
+static void a_file_that_is_not_there_remembers_nothing(void **state)
+{
+	AUTO(digests_release) struct digests digests = { 0 }, none = { 0 };
+
+	(void)state;
+	digests_load(&digests, "/nonexistent/digests");
+	assert_null(digests_next(&digests, "a.py"));
+	digests_load(&none, NULL);
+	assert_null(digests_next(&none, "a.py"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_file_that_was_not_touched_is_known_again),
+		TEST(each_thing_that_a_change_leaves_is_looked_at),
+		TEST(what_is_not_whole_remembers_nothing),
+		TEST(a_file_that_is_not_there_remembers_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
