@@ -40,14 +40,11 @@ static bool has_color(const char *option, int fd)
 /* By its name alone: a locale that is not installed still says what the terminal is. */
 static bool is_utf8(void)
 {
-	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *const values[] = { getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG") };
 
-	for (size_t i = 0; i < STK_LENGTH(names); i++) {
-		const char *value = getenv(names[i]);
-
-		if (value && value[0])
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
+	for (size_t i = 0; i < STK_LENGTH(values); i++)
+		if (values[i] && values[i][0])
+			return strcasestr(values[i], "utf-8") || strcasestr(values[i], "utf8");
 	return false;
 }
 

@@ -10,4 +10,5 @@ if(NOT status EQUAL 0 OR NOT said MATCHES "^shlibs:Depends=(.+)$")
 	message(FATAL_ERROR "dpkg-shlibdeps could not tell what the package depends on (${status}${said}); "
 		"'apt-get install dpkg-dev' brings it")
 endif()
-set(CPACK_DEBIAN_PACKAGE_DEPENDS ${CMAKE_MATCH_1})
+# libgit2 is loaded where a repository is opened: it is linked by none.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "${CMAKE_MATCH_1}, libgit2-${CPACK_STOKER_LIBGIT2}")

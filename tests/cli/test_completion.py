@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 import stoker as cli
-from shell_terminal import Terminal
+from shell_terminal import ShellTerminal
 
 BASH = """
 source <(stoker completion bash)
@@ -145,7 +145,7 @@ def test_fish(place, line, offered):
 
 def test_zsh(place):
     env = {**place.shell_env, "ZDOTDIR": str(place.root), "PS1": "ready> "}
-    with Terminal(["/usr/bin/zsh", "-f", "-i"], env, place.source) as shell:
+    with ShellTerminal(["/usr/bin/zsh", "-f", "-i"], env, place.source) as shell:
         shell.until("ready> ")
         shell.type("unsetopt zle_prompt_cr 2>/dev/null; autoload -Uz compinit; compinit -u -D\n")
         shell.until("ready> ")
@@ -167,7 +167,7 @@ def test_zsh_finds_it_as_a_file_of_its_own(place):
     folder.mkdir()
     (folder / "_stoker").write_text(cli.stoker("completion", "zsh").out)
     env = {**place.shell_env, "ZDOTDIR": str(place.root), "PS1": "ready> "}
-    with Terminal(["/usr/bin/zsh", "-f", "-i"], env, place.source) as shell:
+    with ShellTerminal(["/usr/bin/zsh", "-f", "-i"], env, place.source) as shell:
         shell.until("ready> ")
         shell.type(f"fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D; echo lo''aded\n")
         shell.until("loaded")

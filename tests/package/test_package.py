@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import stoker as cli
 from project import Project
-from shell_terminal import Terminal
+from shell_terminal import ShellTerminal
 
 BUILD = ["cmake", "--workflow", "--preset", "package"]
 # What a package may do without being root: be root of a name space of its own.
@@ -120,6 +120,7 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(package):
 def test_it_depends_on_what_the_program_links_and_on_no_patch_level(package):
     depends = field(package, "Depends")
     assert "<<" not in depends and "(=" not in depends, depends
+    assert re.search(r"\blibgit2-[0-9]", depends), "it is loaded while running, and linked by nothing"
     programs = [cli.ROOT / "build/release/stoker", cli.ROOT / "build/release/stoker-post"]
     linked = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", *programs))
     assert len(linked) >= 6
@@ -198,7 +199,7 @@ def test_the_shells_find_their_completion(installed, tmp_path):
     assert said == "validate\n"
     said = run("fish", "-c", "complete -C'stoker valid'", env={**env, "XDG_DATA_DIRS": str(share)})
     assert said.startswith("validate")
-    with Terminal(["/usr/bin/zsh", "-f", "-i"], {**env, "ZDOTDIR": str(tmp_path)}, tmp_path) as shell:
+    with ShellTerminal(["/usr/bin/zsh", "-f", "-i"], {**env, "ZDOTDIR": str(tmp_path)}, tmp_path) as shell:
         shell.until("ready> ")
         shell.type(f"fpath=({share}/zsh/vendor-completions $fpath); autoload -Uz compinit; compinit -u -D; "
                    "echo lo''aded\n")
