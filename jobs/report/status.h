@@ -6,12 +6,12 @@
  *   run, name, engine, state, phase, waiting_for, driver, cache, jit, progress,
  *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
  *   throughput (of the newest training attempt that has one, as of each attempt: see
- *   jobs/run/pace.h), at_risk (limits that will be reached before the end), untold (whom
- *   notify names and could not be told), cost (accrued, and estimated where the time
- *   left is known; absent without a price), exit_code, and beyond those: created, ended, reason, evidence, hint,
- *   graphs (named, hits and compiled by phase), cache.waits_for (run, host and since:
- *   another run that precompiles the same graphs now), mode (compile.mode; absent
- *   where nothing is compiled).
+ *   jobs/run/pace.h), at_risk (limits that will be reached before the end), untold
+ *   (whom notify names and could not be told), cost (accrued, and estimated where the
+ *   time left is known; absent without a price), exit_code, and beyond those: created,
+ *   ended, reason, evidence, hint, graphs (named, hits and compiled by phase),
+ *   cache.waits_for (run, host and since: another run that precompiles the same graphs
+ *   now), mode (compile.mode; absent where nothing is compiled).
  *
  * `jit` is of all training attempts together: distinct graphs; the seconds of every
  * compilation, also of a graph that had to be compiled twice; and what these cost on
