@@ -32,6 +32,7 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-no-instance-ec2", "InsufficientInstanceCapacity", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-capacity", "nsufficient capacity", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-timeout", "TIMEOUT", TIMEOUT_HANG, TIME_HINT),
+	ENGINE("eng-time-limit", "TIME LIMIT", TIMEOUT_HANG, TIME_HINT),
 	ENGINE("eng-duration", "duration exceeded timeout", TIMEOUT_HANG, TIME_HINT),
 	ENGINE("eng-max-runtime", "MaxRuntimeExceeded", TIMEOUT_HANG, TIME_HINT),
 	ENGINE("eng-deadline", "DEADLINE", USER_CONFIG,
