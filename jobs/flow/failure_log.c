@@ -38,9 +38,11 @@ static const char *const advice[] = {
 static const char *const harmless[] = { "retrying", "NON-FATAL", "ignoring", "will retry",
 					"retry loop" };
 
-/* NCCL says what went wrong at this level, and warns of nothing; Kubernetes has only
+/* These say what went wrong at this level, and warn of nothing; Kubernetes has only
  * two levels of events. */
-static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN ", "  Warning  " };
+static const char *const spoken[] = { "NCCL WARN ", "CCOM WARN ", "  Warning  ",
+				      "submitit WARNING ",
+				      "WARNING:torch.distributed.elastic.rendezvous" };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -55,6 +57,11 @@ static bool says_harmless(struct failure_line line)
 		if (contains(line, harmless[i]))
 			return true;
 	return false;
+}
+
+static struct failure_line line_at(const struct failure_log *log, size_t i)
+{
+	return failure_line_trim(log->lines[i]);
 }
 
 /* What follows the text in the line; all of it where the text is not there. */
@@ -220,21 +227,45 @@ static const struct failure_row *row_of_source(const struct failure_log *log, si
 	return NULL;
 }
 
+/* What is known of an exception that says nothing in its own line, "RuntimeError:", but
+ * in those that follow; *line becomes the one that is known. */
+static const struct failure_row *row_of_message(const struct failure_log *log, size_t *line,
+						struct failure_line *ret_capture)
+{
+	struct failure_line first = line_at(log, *line);
+	const struct failure_row *row;
+
+	while (first.len > 0 && first.text[first.len - 1] == ' ')
+		first.len--;
+	if (first.len == 0 || first.text[first.len - 1] != ':')
+		return NULL;
+	for (size_t i = *line + 1; i < log->count && i <= *line + GUESS_AFTER; i++) {
+		row = failure_row_find(FAILURE_RAISED, line_at(log, i), ret_capture);
+		if (row) {
+			*line = i;
+			return row;
+		}
+	}
+	return NULL;
+}
+
 /* What is known of an exception; NULL: nothing. */
-static const struct failure_row *row_of_exception(const struct failure_log *log, size_t i,
-						  struct failure_line line,
+static const struct failure_row *row_of_exception(const struct failure_log *log, size_t *line,
+						  struct failure_line text,
 						  struct failure_line *ret_capture)
 {
-	const struct failure_row *row = failure_row_find(FAILURE_RAISED, line, ret_capture);
+	const struct failure_row *row = failure_row_find(FAILURE_RAISED, text, ret_capture);
 
-	return row ? row : row_of_source(log, i);
+	if (!row)
+		row = row_of_message(log, line, ret_capture);
+	return row ? row : row_of_source(log, *line);
 }
 
 /* The end of a traceback; true if the search is over. */
 static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
-	const struct failure_row *row = row_of_exception(scan->log, i, line, &capture);
+	const struct failure_row *row = row_of_exception(scan->log, &i, line, &capture);
 	bool follows = scan->follows;
 
 	scan->inside = false;
@@ -338,12 +369,9 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 	named = is_named_exception(line) && !says_harmless(line);
 	row = named ? failure_row_find(FAILURE_RAISED, line, &capture)
 		    : failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
+	if (named && !row)
+		row = row_of_message(scan->log, &i, &capture);
 	return row && take(scan, row, capture, i, i);
-}
-
-static struct failure_line line_at(const struct failure_log *log, size_t i)
-{
-	return failure_line_trim(log->lines[i]);
 }
 
 /* Does the line speak of something that went wrong? */

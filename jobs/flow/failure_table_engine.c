@@ -27,6 +27,7 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-misconfigured", "MISCONFIGURATION", USER_CONFIG,
 		"the compute environment can never run this job: change either"),
 	ENGINE("eng-capacity", "CapacityError", CAPACITY, CAPACITY_HINT),
+	ENGINE("eng-quota-unused", "insufficient unused quota", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-nodes-taken", "Nodes required for job are", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-instance", "INSUFFICIENT_INSTANCE_CAPACITY", CAPACITY, CAPACITY_HINT),
 	ENGINE("eng-no-instance-ec2", "InsufficientInstanceCapacity", CAPACITY, CAPACITY_HINT),
