@@ -20,7 +20,8 @@
 #define VERSIONS_HINT "the installed packages do not fit together: install matching versions"
 #define NEFF_HINT     "compiler and runtime do not fit together: use matching versions and a new cache"
 #define CKPT_HINT     "the checkpoint or data file is damaged: an older checkpoint is tried once"
-#define KEYS_HINT     "the checkpoint has other names than the model: take off what a wrapper put before them"
+#define KEYS_HINT                                                                                  \
+	"the checkpoint has other names than the model: take off what a wrapper put before them"
 #define RIGHT_HINT    "give the job's role the right that the message names"
 #define NAN_HINT      "the numbers overflowed: lower the learning rate; an older checkpoint is tried"
 #define EFA_HINT      "enable EFA: its devices, its library and a security group that allows itself"

@@ -24,10 +24,10 @@ OUT = HERE.parents[1] / "jobs" / "flow" / "failure_words.def"
 CLASSES = ["transient-infra", "capacity", "spot", "hardware-node", "comm", "user-code", "user-config",
            "quota-permission", "data", "compile", "timeout-hang", "unknown"]
 WORDS = 1500      # that are kept: those that tell classes apart most
-MESSAGE_WEIGHT = 0.5  # of messages/, written from memory: a labelled text has 1
+MESSAGE_WEIGHT = 1    # of messages/: a labelled text has 1 too
 UNKNOWN_WEIGHT = 6    # of texts that no row knows
 TEXTS_MIN = 3     # in which a word must be
-STEPS = 500
+STEPS_TO_CHOOSE, STEPS = 150, 500
 RATE, MOMENTUM, DECAY = 2.0, 0.9, 3e-5
 UNIT, LIMIT = 6, 26   # of the weights that are written: sixths of a natural logarithm
 ROWS = 3          # words a line
@@ -73,25 +73,38 @@ def texts() -> list:
     return found
 
 
-def fit(rows: list, vocabulary: list[str]):
-    """Weights (words, classes) and the classes' own."""
+def sums(values, ends):
+    """Of each stretch of rows that ends where `ends` says."""
+    total = numpy.zeros((len(values) + 1, values.shape[1]))
+    numpy.cumsum(values, 0, out=total[1:])
+    return (total[ends[1:]] - total[ends[:-1]]).astype(numpy.float32)
+
+
+def fit(rows: list, vocabulary: list[str], steps: int):
+    """Weights (words, classes) and the classes' own. A text has few of the words, so that
+    only the pairs of a text and a word of it are gone through."""
     at = {word: i for i, word in enumerate(vocabulary)}
-    x = numpy.zeros((len(rows), len(vocabulary)))
-    y = numpy.zeros((len(rows), len(CLASSES)))
-    for i, (found, classes, _) in enumerate(rows):
-        for word in found & at.keys():
-            x[i, at[word]] = 1
+    of_text = [sorted(at[word] for word in found & at.keys()) for found, _, _ in rows]
+    lengths = numpy.array([len(found) for found in of_text])
+    word = numpy.array([i for found in of_text for i in found])
+    by_word = numpy.argsort(word, kind="stable")
+    text = numpy.repeat(numpy.arange(len(rows)), lengths)[by_word]
+    texts_end = numpy.concatenate([[0], numpy.cumsum(lengths)])
+    words_end = numpy.concatenate([[0], numpy.cumsum(numpy.bincount(word, minlength=len(vocabulary)))])
+    scale = (1 / numpy.sqrt(numpy.maximum(1, lengths))).astype(numpy.float32)[:, None]
+    y = numpy.zeros((len(rows), len(CLASSES)), numpy.float32)
+    for i, (_, classes, _) in enumerate(rows):
         for name in classes:
             y[i, CLASSES.index(name)] = 1 / len(classes)
-    share = numpy.array([[weight] for _, _, weight in rows], float)
+    share = numpy.array([[weight] for _, _, weight in rows], numpy.float32)
     share /= share.sum()
-    x /= numpy.sqrt(numpy.maximum(1, x.sum(1, keepdims=True)))
-    weights, bias, motion = numpy.zeros((len(vocabulary), len(CLASSES))), numpy.zeros(len(CLASSES)), 0
-    for _ in range(STEPS):
-        z = x @ weights + bias
+    weights = motion = numpy.zeros((len(vocabulary), len(CLASSES)), numpy.float32)
+    bias = numpy.zeros(len(CLASSES), numpy.float32)
+    for _ in range(steps):
+        z = sums(weights[word], texts_end) * scale + bias
         p = numpy.exp(z - z.max(1, keepdims=True))
         error = (p / p.sum(1, keepdims=True) - y) * share
-        motion = MOMENTUM * motion + x.T @ error + DECAY * weights
+        motion = MOMENTUM * motion + sums((error * scale)[text], words_end) + DECAY * weights
         weights = weights - RATE * motion
         bias = bias - RATE * error.sum(0)
     return weights - weights.mean(1, keepdims=True), bias - bias.mean()
@@ -100,9 +113,9 @@ def fit(rows: list, vocabulary: list[str]):
 def learn(rows: list):
     counts = Counter(word for found, _, _ in rows for word in found)
     vocabulary = sorted(word for word, count in counts.items() if count >= TEXTS_MIN)
-    strength = numpy.abs(fit(rows, vocabulary)[0]).max(1)
+    strength = numpy.abs(fit(rows, vocabulary, STEPS_TO_CHOOSE)[0]).max(1)
     kept = sorted(vocabulary[i] for i in numpy.argsort(-strength, kind="stable")[:WORDS])
-    return kept, *fit(rows, kept)
+    return kept, *fit(rows, kept, STEPS)
 
 
 def letters(values) -> str:

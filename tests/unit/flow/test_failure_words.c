@@ -30,6 +30,39 @@ static void a_logger_may_put_its_own_in_front_of_a_traceback(void **state)
 	assert_string_equal(v.rule, "py-traceback");
 }
 
+static void an_exception_may_say_it_in_the_lines_behind_its_own(void **state)
+{
+	struct failure_verdict v =
+		judge_exit(1, "Traceback (most recent call last):\n"
+			      "  File \"a.py\", line 1, in f\n"
+			      "RuntimeError:\n"
+			      "        Some tensors share memory, this will lead to duplicates\n");
+
+	(void)state;
+	assert_string_equal(v.rule, "ckpt-shared");
+	assert_non_null(strstr(v.evidence, "share memory"));
+	v = judge_exit(1, "RuntimeError: \n\n"
+			  "    Some tensors share memory\n");
+	assert_string_equal(v.rule, "ckpt-shared");
+	v = judge_exit(1, "RuntimeError: gone\n"
+			  "    Some tensors share memory\n");
+	assert_string_equal(v.rule, "py-traceback");
+	v = judge_exit(1, "RuntimeError:");
+	assert_string_equal(v.rule, "py-traceback");
+}
+
+static void a_warning_may_be_all_that_is_said_of_the_end(void **state)
+{
+	struct failure_verdict v =
+		judge_exit(1, "submitit WARNING (2022-07-12) - Caught signal SIGHUP on n1: "
+			      "this job is preempted.\n");
+
+	(void)state;
+	assert_int_equal(v.class, CLASS_SPOT);
+	v = judge_exit(1, "WARNING (2022-07-12): a node that is preempted ends the job\n");
+	assert_string_equal(v.rule, "nothing-known");
+}
+
 static void what_is_ignored_is_no_cause(void **state)
 {
 	struct failure_verdict v =
@@ -133,6 +166,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exception_at_the_end_needs_no_traceback),
 		cmocka_unit_test(a_logger_may_put_its_own_in_front_of_a_traceback),
+		cmocka_unit_test(an_exception_may_say_it_in_the_lines_behind_its_own),
+		cmocka_unit_test(a_warning_may_be_all_that_is_said_of_the_end),
 		cmocka_unit_test(what_is_ignored_is_no_cause),
 		cmocka_unit_test(words_count_where_no_row_knows_the_text),
 		cmocka_unit_test(a_plain_mistake_is_the_codes_whatever_it_says),
