@@ -8,15 +8,15 @@ struct row_case {
 	const char *hint; /* part of it, or NULL */
 };
 
-static const struct row_case cases[] = {
 /* clang-format off */
+static const struct row_case cases[] = {
 /* In the order in which the tables are asked. */
 #include "tests/unit/flow/failure_rows_program.def"
 #include "tests/unit/flow/failure_rows_service.def"
 #include "tests/unit/flow/failure_rows_device.def"
 #include "tests/unit/flow/failure_rows_engine.def"
-/* clang-format on */
 };
+/* clang-format on */
 
 static void each_row_is_reached_by_its_line(void **state)
 {
