@@ -40,6 +40,8 @@ static const struct failure_row rows[] = {
 		"the compiler has a defect: try another version of it"),
 	SYMPTOM("mosaic", "Mosaic failed to compile", COMPILE,
 		"the compiler has a defect: try another version of it"),
+	SYMPTOM("xla-hlo", "encountered an HLO", COMPILE,
+		"the compiler cannot translate an operation of this program: write it differently"),
 	SYMPTOM("mhlo-unimplemented", "Unimplemented MHLO", COMPILE,
 		"the compiler has a defect: try another version of it"),
 	SYMPTOM("ncc-old", "neuron-cc failed with", COMPILE,

@@ -65,6 +65,7 @@ static const struct failure_row rows[] = {
 		"give the role the right that the message names"),
 	ENGINE("eng-quota", "LimitExceeded", QUOTA_PERMISSION,
 		"ask for a higher quota of that instance type"),
+	ENGINE("eng-quota-exceeded", "quota exceeded", QUOTA_PERMISSION, "ask for a higher quota"),
 	ENGINE("eng-download", "Unable to execute request to S3", TRANSIENT_INFRA, ""),
 	ENGINE("eng-rebooted", "unexpectedly rebooted", HARDWARE_NODE, NODE_HINT),
 	ENGINE("eng-interrupted", "INTERRUPTED_BY_NO_CAPACITY", SPOT, ""),
