@@ -125,7 +125,8 @@ static const struct failure_row rows[] = {
 	RAISED("cudnn-start", "DNN library initialization failed", USER_CONFIG,
 		"cuDNN cannot start: mostly for want of device memory, else for versions that do not fit"),
 	RAISED("bnb-setup", "CUDA Setup failed", USER_CONFIG,
-		"bitsandbytes does not find the libraries of CUDA: install a matching version, or set LD_LIBRARY_PATH"),
+		"bitsandbytes finds no libraries of CUDA: install a matching version, or set "
+		"LD_LIBRARY_PATH"),
 	CAUSE("nvcc-fatal", "nvcc fatal", USER_CONFIG, VERSIONS_HINT),
 	RAISED("cpp-extension", "Error building extension", USER_CONFIG,
 		"an extension is compiled where the job runs, and that failed: the compiler's words are above"),
