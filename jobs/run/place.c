@@ -71,7 +71,8 @@ static bool is_ours(const char *name)
 					     JOURNAL_SQLITE_FILE "-wal",
 					     JOURNAL_SQLITE_FILE "-shm",
 					     "runs",
-					     "workspace" };
+					     "workspace",
+					     "digests" };
 
 	for (size_t i = 0; i < STK_LENGTH(names); i++)
 		if (strcmp(name, names[i]) == 0)
