@@ -27,6 +27,16 @@ static bool has_job(const struct driver *driver)
 	       state != ATTEMPT_NONE && state != ATTEMPT_FAILED && state != ATTEMPT_BACKOFF;
 }
 
+/* The run has ended: nothing is left to decide, and who was not told yet can be told by
+ * the next driver. */
+static bool is_over(struct driver *driver)
+{
+	if (driver->flow.state != FLOW_ENDED)
+		return false;
+	loop_quit(driver->loop);
+	return true;
+}
+
 static void on_readable(void *arg);
 
 static void obey(struct driver *driver, enum interrupt what)
@@ -59,6 +69,8 @@ static void on_readable(void *arg)
 {
 	struct driver *driver = arg;
 
+	if (is_over(driver)) /* since the question was put */
+		return;
 	obey(driver, driver->options->on_answer(driver->options->arg));
 }
 
@@ -68,11 +80,8 @@ static void interrupted(struct driver *driver, int signo)
 
 	if (driver->left || driver->failure)
 		return;
-	/* The run has ended; who was not told yet can be told by the next driver. */
-	if (driver->flow.state == FLOW_ENDED) {
-		loop_quit(driver->loop);
+	if (is_over(driver))
 		return;
-	}
 	obey(driver,
 	     options->on_interrupt ? options->on_interrupt(options->arg, signo) : INTERRUPT_DETACH);
 }

@@ -180,12 +180,18 @@ static void stop_watching(struct message *message)
 	message->words_fd = -1;
 }
 
+/* Of a run that has ended it changes nothing that this could not be journalled: whoever
+ * takes it up tells it again. */
 static void record(struct driver *driver, struct event *ev)
 {
-	if (driver->left || driver->failure || !driver_may_act(driver))
+	AUTO(err_freep) struct err *err = NULL;
+
+	if (driver->left || driver->failure || !driver_may_act(driver) ||
+	    driver_record(driver, ev, &err) == 0)
 		return;
-	if (driver_record(driver, ev, &driver->failure) < 0)
-		loop_quit(driver->loop);
+	if (driver->flow.state != FLOW_ENDED)
+		driver->failure = TAKE(err);
+	loop_quit(driver->loop);
 }
 
 static void settle(struct driver *driver)
@@ -248,7 +254,8 @@ static char *why_it_failed(const struct message *message, int status)
 	return sb_take(&text);
 }
 
-static void read_words(struct message *message)
+/* True: its error output is closed, nothing more will come. */
+static bool read_words(struct message *message)
 {
 	char piece[4096];
 	ssize_t len;
@@ -261,19 +268,17 @@ static void read_words(struct message *message)
 		memcpy(message->words + keep, piece + (size_t)len - add, add);
 		message->words_len = keep + add;
 	}
+	return len == 0;
 }
 
 static void on_words(void *arg)
 {
 	struct message *message = arg;
-	size_t before = message->words_len;
 
-	read_words(message);
-	/* It has closed its error output: nothing more will come. */
-	if (message->words_len == before) {
-		loop_remove(message->driver->loop, message->readable);
-		message->readable = NULL;
-	}
+	if (!read_words(message))
+		return;
+	loop_remove(message->driver->loop, message->readable);
+	message->readable = NULL;
 }
 
 static void on_end(void *arg)
@@ -283,7 +288,7 @@ static void on_end(void *arg)
 
 	message->end = NULL;
 	waitpid(message->sender.pid, &status, 0);
-	read_words(message);
+	(void)read_words(message);
 	stop_watching(message);
 	message->sender.pid = 0;
 	message->driver->notify->under_way--;
@@ -420,14 +425,6 @@ static void send_message(struct message *message)
 	message->end = loop_on_exit(driver->loop, message->sender.pid, on_end, message);
 }
 
-static void on_due(void *arg)
-{
-	struct driver *driver = arg;
-
-	driver->notify->timer = NULL;
-	notify_pump(driver);
-}
-
 /* The one that has waited longest for its turn, NULL: none that is not under way. */
 static struct message *next_due(const struct notify *notify)
 {
@@ -439,26 +436,34 @@ static struct message *next_due(const struct notify *notify)
 	return next;
 }
 
+/* One a turn: what comes of it may change all that is known here. */
+static void on_due(void *arg)
+{
+	struct driver *driver = arg;
+	struct message *next = next_due(driver->notify);
+
+	driver->notify->timer = NULL;
+	if (next && next->due.ms <= mono_now().ms)
+		send_message(next);
+	notify_pump(driver);
+}
+
 void notify_pump(struct driver *driver)
 {
 	struct notify *notify = driver->notify;
 	struct message *next;
 	int64_t wait_ms;
 
-	if (!notify || notify->timer || notify->under_way >= AT_ONCE || driver->left ||
-	    driver->failure)
+	if (!notify || driver->left || driver->failure)
 		return;
-	next = next_due(notify);
+	/* What is new may be due before what was waited for. */
+	loop_remove(driver->loop, notify->timer);
+	notify->timer = NULL;
+	next = notify->under_way < AT_ONCE ? next_due(notify) : NULL;
 	if (!next)
 		return;
 	wait_ms = next->due.ms - mono_now().ms;
-	if (wait_ms > 0) {
-		notify->timer = loop_after(driver->loop, wait_ms, on_due, driver);
-		return;
-	}
-	/* One a turn: what comes of it may change all that is known here. */
-	notify->timer = loop_after(driver->loop, 0, on_due, driver);
-	send_message(next);
+	notify->timer = loop_after(driver->loop, wait_ms > 0 ? wait_ms : 0, on_due, driver);
 }
 
 static void on_linger(void *arg)

@@ -160,6 +160,7 @@ static int take_up(struct driver *driver, struct err **err)
 		return 0;
 	driver->flow = kept->flow;
 	driver->seq = driver->kept_seq = seq;
+	driver->seq_at = mono_now();
 	driver->progress_at.ms = 0;
 	if (kept->progress_ms > 0)
 		driver->progress_at = mono_of((struct utc){ kept->progress_ms });

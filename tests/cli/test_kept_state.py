@@ -4,6 +4,7 @@ it: used where it is whole and of this program, and otherwise as if it were not 
 import json
 import shutil
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -106,3 +107,13 @@ def test_forgetting_the_run_forgets_what_was_kept(long_run):
     long_run.ok("rm", "long")
     with sqlite3.connect(long_run.state / "stoker/journal.db") as db:
         assert db.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+
+
+def test_the_clock_goes_on_where_nothing_came_after_what_was_kept(long_run):
+    """A machine's uptime was once taken for the time since the newest event."""
+    last = max(datetime.fromisoformat(row["at"]) for _, row in events(long_run.state))
+    now = datetime.now(UTC)
+    assert takes_over(long_run)
+    (taken,) = [row for row in long_run.events("long", "driver.took_over") if row["epoch"] == 2]
+    at = datetime.fromisoformat(taken["at"])
+    assert at - max(last, now) < timedelta(seconds=60), taken

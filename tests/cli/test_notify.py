@@ -84,6 +84,26 @@ def test_who_fails_at_first_is_told_again(project):
     assert len(project.events(kind="notify.sent")) == 1
 
 
+def test_one_who_says_much_is_heard_to_the_end(project):
+    """More than a pipe holds, after more than is kept of it."""
+    rules(project, pager(project, "#!/bin/sh\nhead -c 1000 /dev/zero >&2\nsleep 0.3\necho line >&2\nsleep 0.3\n"
+                                  "head -c 300000 /dev/zero >&2\ncat >> told\n"), "succeeded")
+    project.run()
+    assert len(told(project)) == 1 and len(project.events(kind="notify.sent")) == 1
+
+
+def test_one_who_is_tried_again_does_not_delay_another(project):
+    project.write(source={"path": ".", "include": ["*.py"]}, compile=None, notify=[
+        {"when": ["started"], "command": ["false"]}, {"when": ["succeeded"], "command": pager(project)}])
+    project.extra("import time\ntime.sleep(3.5)\n")  # the pause before the fourth try has begun
+    project.run("--id", "one")
+    rows = {row["about"]: row for row in project.events("one", "notify.sent")}
+    (ended,) = project.events("one", "run.ended")
+    sent = rows[ended["seq"]]
+    (failed,) = project.events("one", "notify.failed")
+    assert sent["seq"] < failed["seq"]
+
+
 def test_one_who_hangs_does_not_hold_the_run(project):
     rules(project, pager(project, "#!/bin/sh\nexec sleep 600\n"), "started")
     process = project.start("run", project.spec_path, "--id", "one")
