@@ -380,6 +380,26 @@ static inline void story_begin_training(struct story *s, const struct flow_polic
 	s->text[0] = '\0';
 }
 
+/* From minute 1 on, for where no time is 0: the question of the cache is answered. */
+static inline void story_begin_late(struct story *s, const struct flow_policy *policy)
+{
+	memset(s, 0, sizeof *s);
+	flow_init(&s->flow, policy);
+	story_at(s, MIN(1), created());
+	story_at(s, MIN(1), checked(CACHE_WARM));
+}
+
+/* As story_begin_training(), from minute 1 on; its command has begun. */
+static inline void story_train_late(struct story *s, const struct flow_policy *policy)
+{
+	story_begin_late(s, policy);
+	story_at(s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_at(s, MIN(1), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	story_at(s, MIN(1), about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	s->len = 0;
+	s->text[0] = '\0';
+}
+
 /* The story so far is exactly this; and the journal alone tells the same. */
 #define STORY(s, expected)                                                                         \
 	do {                                                                                       \

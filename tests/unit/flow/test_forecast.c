@@ -12,17 +12,6 @@ static struct event progress(double eta)
 	return ev;
 }
 
-static void begin(struct story *s, const struct flow_policy *policy)
-{
-	memset(s, 0, sizeof *s);
-	flow_init(&s->flow, policy);
-	story_at(s, MIN(1), created());
-	story_at(s, MIN(1), checked(CACHE_WARM));
-	story_at(s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
-}
-
 /* Of this limit, so far. */
 static int told(const struct story *s, enum run_limit limit)
 {
@@ -48,7 +37,7 @@ static void a_deadline_that_two_forecasts_miss_is_told_once(void **state)
 
 	(void)state;
 	policy.deadline_ms = MIN(60);
-	begin(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(2), progress(2 * 3600));
 	assert_int_equal(told(&s, LIMIT_DEADLINE), 0);
 	story_at(&s, MIN(3), progress(2 * 3600));
@@ -67,7 +56,7 @@ static void a_slow_first_step_alarms_nobody(void **state)
 
 	(void)state;
 	policy.deadline_ms = MIN(60);
-	begin(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(2), progress(9 * 3600));
 	story_at(&s, MIN(3), progress(600));
 	story_at(&s, MIN(4), progress(9 * 3600));
@@ -85,7 +74,7 @@ static void the_cost_is_forecast_too_and_apart_from_the_deadline(void **state)
 	policy.deadline_ms = MIN(60);
 	policy.cost_usd = 100;
 	policy.price_per_ms = 60.0 / (3600 * 1000); /* a dollar a minute */
-	begin(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(11), progress(100 * 60));
 	story_at(&s, MIN(11), progress(100 * 60));
 	assert_int_equal(told(&s, LIMIT_DEADLINE), 1);
@@ -103,7 +92,7 @@ static void a_run_without_limits_is_never_at_risk(void **state)
 	struct story s;
 
 	(void)state;
-	begin(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(2), progress(9e8));
 	story_at(&s, MIN(3), progress(9e8));
 	assert_string_equal(why(&s), "nobody was told");

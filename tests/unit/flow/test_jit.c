@@ -20,26 +20,13 @@ static struct event compiled(int64_t attempt, int64_t graphs)
 	return ev;
 }
 
-static void begin_training(struct story *s, const struct flow_policy *policy)
-{
-	memset(s, 0, sizeof *s);
-	flow_init(&s->flow, policy);
-	story_at(s, MIN(1), created());
-	story_at(s, MIN(1), checked(CACHE_WARM));
-	story_at(s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
-	s->len = 0;
-	s->text[0] = '\0';
-}
-
 static void within_the_budget_nothing_is_said(void **state)
 {
 	struct flow_policy policy = with_budget(2, JIT_STOP);
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 2));
 	STORY(&s, "");
 	assert_int_equal(s.flow.jit_graphs, 2);
@@ -51,7 +38,7 @@ static void over_the_budget_it_is_said_once(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 3));
 	story_at(&s, MIN(6), compiled(1, 9));
 	STORY(&s, "00:05   watch train 1\n"
@@ -66,7 +53,7 @@ static void a_stop_lets_the_training_save_and_ends_the_run(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1));
 	story_at(&s, MIN(6), checkpoint(1, 500, "ckpt/500"));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
@@ -88,7 +75,7 @@ static void phase_1_runs_again_and_the_training_goes_on(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1));
 	story_at(&s, MIN(6), checkpoint(1, 500, "ckpt/500"));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
@@ -123,7 +110,7 @@ static void it_runs_again_only_once(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
 	story_at(&s, MIN(7), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
@@ -145,7 +132,7 @@ static void a_stop_beats_making_room(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1));
 	story_at(&s, MIN(6), stop("enough"));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
@@ -159,7 +146,7 @@ static void what_no_retry_cures_ends_the_run_all_the_same(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1));
 	story_at(&s, MIN(6), ended(PHASE_TRAIN, 1, CLASS_USER_CODE));
 	assert_int_equal(s.flow.outcome, OUTCOME_FAILED);
@@ -172,7 +159,7 @@ static void a_training_that_computes_nothing_ends_the_run(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	EVENT_SET(&spoiled, attempt, 1);
 	EVENT_SET_STR(&spoiled, reason, "graphs are extracted");
 	story_at(&s, MIN(5), spoiled);
@@ -192,7 +179,7 @@ static void without_a_phase_1_there_is_no_budget(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(5), compiled(1, 1000));
 	STORY(&s, "");
 }

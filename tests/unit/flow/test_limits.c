@@ -11,25 +11,6 @@ static struct flow_policy with_drain(void)
 	return policy;
 }
 
-/* As story_begin_training(), from minute 1 on: 0 is no time. */
-static void begin(struct story *s, const struct flow_policy *policy)
-{
-	memset(s, 0, sizeof *s);
-	flow_init(&s->flow, policy);
-	story_at(s, MIN(1), created());
-	story_at(s, MIN(1), checked(CACHE_WARM));
-}
-
-static void begin_training(struct story *s, const struct flow_policy *policy)
-{
-	begin(s, policy);
-	story_at(s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
-	story_at(s, MIN(1), about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
-	s->len = 0;
-	s->text[0] = '\0';
-}
-
 static struct event drain(const char *reason)
 {
 	struct event ev = event_of(EV_REQUEST_DRAIN);
@@ -56,7 +37,7 @@ static void a_stop_lets_a_training_save_first(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), stop("enough"));
 	story_at(&s, MIN(11), checkpoint(1, 500, "ckpt/500"));
 	story_at(&s, MIN(12), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
@@ -75,7 +56,7 @@ static void a_drain_that_takes_too_long_becomes_a_stop(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), drain("maintenance"));
 	assert_int_equal(s.wishes.list[0].until.ms, MIN(12) + FLOW_DRAIN_MARGIN_MS);
 	story_wait(&s, MIN(12) + FLOW_DRAIN_MARGIN_MS - 1);
@@ -92,7 +73,7 @@ static void asked_twice_to_stop_it_stops_without_saving(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), stop("enough"));
 	story_at(&s, MIN(10), drain("later")); /* says nothing new */
 	assert_int_equal(s.wishes.list[0].kind, WISH_DRAIN);
@@ -107,11 +88,11 @@ static void what_has_nothing_to_save_is_stopped_at_once(void **state)
 	struct story s;
 
 	(void)state;
-	begin(&s, &policy);
+	story_begin_late(&s, &policy);
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_at(&s, MIN(3), drain(NULL));
 	assert_int_equal(s.wishes.list[0].kind, WISH_STOP); /* not claimed */
-	begin_training(&s, &none);
+	story_train_late(&s, &none);
 	story_at(&s, MIN(3), drain(NULL));
 	assert_int_equal(s.wishes.list[0].kind, WISH_STOP); /* no time to */
 	memset(&s, 0, sizeof s);
@@ -130,7 +111,7 @@ static void a_drain_outlives_its_driver(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), stop(NULL));
 	story_at(&s, MIN(11), took_over(2));
 	assert_int_equal(s.wishes.list[0].kind, WISH_DRAIN);
@@ -144,7 +125,7 @@ static void a_drain_between_attempts_ends_the_run(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
 	story_at(&s, MIN(10), drain("maintenance"));
 	assert_int_equal(s.flow.state, FLOW_ENDED);
@@ -161,7 +142,7 @@ static void the_deadline_drains_and_refuses(void **state)
 
 	(void)state;
 	policy.deadline_ms = MIN(60);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_wait(&s, MIN(61) - 1);
 	story_wait(&s, MIN(61));
 	story_at(&s, MIN(62), checkpoint(1, 500, "ckpt/500"));
@@ -190,7 +171,7 @@ static void the_deadline_counts_in_every_phase_and_between_attempts(void **state
 	story_wait(&s, MIN(61));
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 	assert_int_equal(s.flow.exit_code, 5);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	policy.backoff_first_ms = policy.backoff_max_ms = MIN(600);
 	s.flow.policy = policy;
 	story_at(&s, MIN(59), ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
@@ -201,7 +182,7 @@ static void the_deadline_counts_in_every_phase_and_between_attempts(void **state
 	assert_int_equal(s.flow.exit_code, 5);
 	assert_int_equal(s.flow.outcome, OUTCOME_REFUSED);
 	/* an intent is looked for first */
-	begin(&s, &policy);
+	story_begin_late(&s, &policy);
 	story_wait(&s, MIN(61));
 	assert_int_equal(s.flow.attempt_state, ATTEMPT_UNCERTAIN);
 	story_at(&s, MIN(62), about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
@@ -216,7 +197,7 @@ static void a_training_that_ends_well_after_its_deadline_has_succeeded(void **st
 
 	(void)state;
 	policy.deadline_ms = MIN(60);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(90), ended(PHASE_TRAIN, 1, CLASS_NONE)); /* nobody looked before */
 	assert_int_equal(s.flow.outcome, OUTCOME_SUCCEEDED);
 }
@@ -229,7 +210,7 @@ static void the_cost_cap_counts_what_jobs_held(void **state)
 	(void)state;
 	policy.price_per_ms = 1.0 / 60000; /* a dollar a minute */
 	policy.cost_usd = 30;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(11), ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
 	story_wait(&s, MIN(100)); /* waiting costs nothing */
 	assert_int_equal(s.flow.attempt, 2);
@@ -254,7 +235,7 @@ static void without_a_price_there_is_no_cost_and_no_cap(void **state)
 
 	(void)state;
 	policy.cost_usd = 0.01;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_wait(&s, MIN(100000));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	assert_true(flow_cost(&s.flow, s.now) == 0);
@@ -267,7 +248,7 @@ static void the_queue_limit_counts_until_the_claim(void **state)
 
 	(void)state;
 	policy.queue_ms = MIN(10);
-	begin(&s, &policy);
+	story_begin_late(&s, &policy);
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	s.len = 0;
 	story_wait(&s, MIN(12));
@@ -282,7 +263,7 @@ static void the_queue_limit_counts_until_the_claim(void **state)
 	      "for 10 min in the queue\n"
 	      "00:13 ending -> ended\n"
 	      "00:13   done\n");
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_wait(&s, MIN(500));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 }
@@ -294,14 +275,14 @@ static void the_start_limit_counts_from_the_claim_to_the_command(void **state)
 
 	(void)state;
 	policy.start_ms = MIN(30);
-	begin(&s, &policy);
+	story_begin_late(&s, &policy);
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_at(&s, MIN(100), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
 	story_wait(&s, MIN(129));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	story_wait(&s, MIN(130));
 	assert_int_equal(s.flow.limit, LIMIT_START);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_wait(&s, MIN(500));
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 }
@@ -314,7 +295,7 @@ static void a_limit_is_judged_after_the_attempt_was_looked_at(void **state)
 
 	(void)state;
 	policy.start_ms = MIN(30);
-	begin(&s, &policy);
+	story_begin_late(&s, &policy);
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_at(&s, MIN(3), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
 	flow_wishes(&s.flow, (struct utc){ MIN(500) }, &s.wishes);
@@ -332,7 +313,7 @@ static void what_cannot_be_seen_for_too_long_is_left_as_it_is(void **state)
 
 	(void)state;
 	policy.unreachable_ms = MIN(60);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
 	story_wait(&s, MIN(69));
 	story_wait(&s, MIN(70));
@@ -356,7 +337,7 @@ static void a_stop_does_not_wait_for_ever_for_what_cannot_be_seen(void **state)
 
 	(void)state;
 	policy.unreachable_ms = MIN(60);
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
 	story_at(&s, MIN(11), stop(NULL));
 	story_wait(&s, MIN(70));
@@ -373,7 +354,7 @@ static void a_training_that_ignores_its_checkpoint_is_stopped(void **state)
 
 	(void)state;
 	policy.stop_on_mismatch = true;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(10), continued(CONTINUITY_VERIFIED, NULL));
 	story_at(&s, MIN(10), continued(CONTINUITY_UNVERIFIED, NULL));
 	assert_false(s.flow.stop_requested);
@@ -396,7 +377,7 @@ static void a_mismatch_is_only_shown_where_the_spec_says_so(void **state)
 	struct story s;
 
 	(void)state;
-	begin_training(&s, &policy);
+	story_train_late(&s, &policy);
 	story_at(&s, MIN(11), continued(CONTINUITY_FAILED, "step 1 after 500"));
 	assert_false(s.flow.stop_requested);
 }
