@@ -1,6 +1,6 @@
-# Writes text files as C: cmake -DOUT=… -DDIR=… -DEXT=yaml -DARRAY=template_files
-# -DTYPE=template_file -DHEADER=jobs/spec/template.h -P embed.cmake
-# A row a file: name, first comment line, text, length.
+# Writes text files as C: cmake -DOUT=… -DDIR=… -DEXT=yaml -DNAME=template_file
+# -DHEADER=jobs/spec/template.h -P embed.cmake
+# A row a file, as jobs/base/embedded.h has them.
 file(GLOB files ${DIR}/*.${EXT})
 list(SORT files)
 set(code "/* Generated from ${EXT} files. */\n#include \"${HEADER}\"\n\n")
@@ -18,6 +18,6 @@ foreach(file ${files})
 		"\t{ \"${name}\", \"${summary}\", text_${count}, sizeof text_${count} - 1 },\n")
 	math(EXPR count "${count} + 1")
 endforeach()
-string(APPEND code "\nconst struct ${TYPE} ${ARRAY}[] = {\n${rows}};\n"
-	"const size_t ${TYPE}_count = ${count};\n")
+string(APPEND code "\nconst struct embedded_file ${NAME}s[] = {\n${rows}};\n"
+	"const size_t ${NAME}_count = ${count};\n")
 file(WRITE ${OUT} "${code}")

@@ -13,7 +13,7 @@
 static int list_templates(void)
 {
 	for (size_t i = 0; i < template_file_count; i++) {
-		const struct template_file *file = &template_files[i];
+		const struct embedded_file *file = &template_files[i];
 
 		if (out_is_json()) {
 			json_auto_t *object = json_pack("{s:s, s:s}", "template", file->name,
@@ -26,7 +26,7 @@ static int list_templates(void)
 	return EXIT_DONE;
 }
 
-static const struct template_file *find_template(const char *name, struct err **err)
+static const struct embedded_file *find_template(const char *name, struct err **err)
 {
 	const char *near = NULL;
 
@@ -47,7 +47,7 @@ static const struct template_file *find_template(const char *name, struct err **
 int cmd_init(const struct args *args, struct err **err)
 {
 	const char *path = args->operand_count ? args->operands[0] : "stoker.yaml";
-	const struct template_file *file;
+	const struct embedded_file *file;
 	AUTO(auto_close) int fd = -1;
 
 	if (args->given[OPT_LIST])
