@@ -13,6 +13,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/base/sb.h"
+#include "jobs/source/digests.h"
 #include "jobs/source/git.h"
 
 #define READ_BYTES ((size_t)256 << 10)
@@ -187,20 +188,6 @@ static int publish_patch(const struct source_pin *pin, struct store *workspace, 
 											    : 0;
 }
 
-/* Best effort: without it everything is read again. */
-static void remember(const struct source_request *request, const struct source_pin *pin)
-{
-	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(auto_free) char *folder = NULL;
-
-	if (!request->memory || pin->digests.len == 0)
-		return;
-	folder = fs_dirname(request->memory);
-	if (fs_mkdirs(folder, &ignored) == 0)
-		(void)!fs_write_atomic(request->memory, pin->digests.text, pin->digests.len, 0600,
-				       &ignored);
-}
-
 int source_publish(const struct source_request *request, const struct source_pin *pin,
 		   struct store *workspace, struct err **err)
 {
@@ -212,7 +199,8 @@ int source_publish(const struct source_request *request, const struct source_pin
 
 	if (there < 0 || publish_patch(pin, workspace, err) < 0)
 		return -1;
-	remember(request, pin);
+	if (request->memory && pin->digests.len > 0)
+		digests_keep(request->memory, &pin->digests);
 	if (there)
 		return 0;
 	bundle_init(&bundle, pin);

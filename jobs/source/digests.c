@@ -2,12 +2,16 @@
  * a head, rows each with its path and filled up to 8 bytes, SHA-256 of all before. */
 #include "jobs/source/digests.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/base/err.h"
 #include "jobs/base/fs.h"
 
 #define SETTLED_MS 2000
+#define NAME_LEN   32 /* of such a file: whoever names it takes digits of a digest */
 #define ALIGNED(n) (((n) + 7) & ~(size_t)7)
 
 struct head {
@@ -136,4 +140,37 @@ void digests_end(struct sb *ret)
 
 	sha256_hex(ret->text, ret->len, sum);
 	sb_add(ret, sum, sizeof sum);
+}
+
+static bool is_old(int folder, const char *name, struct utc now)
+{
+	struct stat st;
+
+	return strlen(name) == NAME_LEN && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode) &&
+	       now.ms / 1000 - st.st_mtim.tv_sec > (int64_t)DIGESTS_DAYS * 24 * 3600;
+}
+
+static void forget_old(const char *folder)
+{
+	DIR *stream = opendir(folder);
+	struct utc now = utc_now();
+	struct dirent *entry;
+
+	while (stream && (entry = readdir(stream)))
+		if (is_old(dirfd(stream), entry->d_name, now))
+			(void)!unlinkat(dirfd(stream), entry->d_name, 0);
+	if (stream)
+		closedir(stream);
+}
+
+void digests_keep(const char *path, const struct sb *bytes)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *folder = fs_dirname(path);
+
+	if (fs_mkdirs(folder, &ignored) < 0 ||
+	    fs_write_atomic(path, bytes->text, bytes->len, 0600, &ignored) < 0)
+		return;
+	forget_old(folder);
 }

@@ -55,4 +55,10 @@ void digests_add(struct sb *ret, const char *path, const struct stat *st, const 
 		 struct utc begun);
 void digests_end(struct sb *ret);
 
+/* Write it to where digests_load() looks; what lies beside it and was not written for
+ * DIGESTS_DAYS belongs to folders that nobody runs any more, and is removed. Best effort:
+ * without it everything is read again. */
+#define DIGESTS_DAYS 30
+void digests_keep(const char *path, const struct sb *bytes);
+
 #endif

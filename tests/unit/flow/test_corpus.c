@@ -4,7 +4,8 @@
  * chosen by hash, of what lies in blind/). The figures and every wrong verdict are
  * printed, of the held out ones only the numbers: whoever wants their names asks
  * for them with STOKER_SHOW_HELD_OUT=1, and then they are held out no more. The
- * form of the files is in tests/corpus/README.md.
+ * form of the files is in tests/corpus/README.md. STOKER_LIST_VERDICTS=1 lists those of
+ * all texts that may be looked at, STOKER_LIST_UNKNOWN=1 the texts that no row knows.
  */
 #include "tests/unit/flow/story.h"
 
@@ -200,7 +201,7 @@ static void judge(struct entry *entry, struct tally *tally)
 	stopped = retry_action(verdict.class) == ACTION_STOP && is_transient(entry);
 	if (getenv("STOKER_LIST_UNKNOWN") && is_unknown(&verdict))
 		print_message("unknown: %s\n", entry->id);
-	if (!held && getenv("DUMP"))
+	if (!held && getenv("STOKER_LIST_VERDICTS"))
 		print_message("V\t%s\t%s\t%s\t%s\t%s\t%s\n", entry->id, class_names[verdict.class],
 			      verdict.rule, class_names[entry->class[0]],
 			      entry->expected > 1 ? class_names[entry->class[1]] : "-",

@@ -1,6 +1,7 @@
 /* Remembered digests: the same file is known again, and nothing else is. */
 #include "jobs/source/digests.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,6 +158,40 @@ static void a_file_that_is_not_there_remembers_nothing(void **state)
 	assert_null(digests_next(&none, "a.py"));
 }
 
+static void what_nobody_has_written_for_a_month_is_forgotten(void **state)
+{
+	static const char *const names[] = { "11111111111111111111111111111111",
+					     "22222222222222222222222222222222", "notes.txt" };
+	const struct timespec old[] = { { 1, 0 }, { 1, 0 } };
+	char folder[] = "/tmp/stoker-digests-XXXXXX";
+	AUTO(sb_release) struct sb bytes = SB_INIT;
+	AUTO(auto_free) char *kept = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	make(&bytes);
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		AUTO(auto_free) char *file = fs_join(folder, names[i]);
+
+		digests_keep(file, &bytes);
+		assert_true(fs_exists(file));
+		/* The second is as new as the one that comes now. */
+		if (i != 1)
+			assert_int_equal(utimensat(AT_FDCWD, file, old, 0), 0);
+	}
+	kept = fs_join(folder, "33333333333333333333333333333333");
+	digests_keep(kept, &bytes);
+	assert_true(fs_exists(kept));
+	for (size_t i = 0; i < STK_LENGTH(names); i++) {
+		AUTO(auto_free) char *file = fs_join(folder, names[i]);
+
+		assert_int_equal(fs_exists(file), i > 0);
+		unlink(file);
+	}
+	unlink(kept);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -166,6 +201,7 @@ int main(void)
 		TEST(each_thing_that_a_change_leaves_is_looked_at),
 		TEST(what_is_not_whole_remembers_nothing),
 		TEST(a_file_that_is_not_there_remembers_nothing),
+		TEST(what_nobody_has_written_for_a_month_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
