@@ -46,6 +46,11 @@ const char *store_url(const struct store *store)
 	return store->url;
 }
 
+const char *store_directory(const struct store *store)
+{
+	return store->url[0] == '/' ? store->url : NULL;
+}
+
 static bool part_is_good(const char *part, size_t len)
 {
 	if (len == 0 || len > PART_BYTES_MAX)

@@ -37,6 +37,8 @@ struct store_object {
 int store_open(const char *url, struct store **ret, struct err **err);
 void store_freep(struct store **store);
 const char *store_url(const struct store *store); /* borrowed; absolute path for a directory */
+/* The directory that the objects are files of; NULL where they are none. Borrowed. */
+const char *store_directory(const struct store *store);
 
 /* Every object whose key begins with `prefix` (""= all), in key order. `fn`
  * returns 0 to go on, 1 to stop early, -1 with `err` set to fail. */
