@@ -11,9 +11,9 @@
 /* The file of an object of a directory store; NULL in other stores. */
 static char *file_of(struct store *store, const char *key)
 {
-	const char *url = store_url(store);
+	const char *directory = store_directory(store);
 
-	return url[0] == '/' ? fs_join(url, key) : NULL;
+	return directory ? fs_join(directory, key) : NULL;
 }
 
 int content_digest(struct store *store, const char *key, struct content *ret, struct err **err)

@@ -161,14 +161,14 @@ static int look_at_object(void *arg, const struct store_object *object, unsigned
  * in meanwhile keeps it. */
 static bool remove_folder(struct store *store, const struct look *look)
 {
-	const char *url = store_url(store);
+	const char *directory = store_directory(store);
 	AUTO(auto_free) char *folder = look->kind->prefix ? look->kind->prefix(look->graph) : NULL;
 	AUTO(auto_free) char *path = NULL;
 
-	if (url[0] != '/' || !folder)
+	if (!directory || !folder)
 		return true;
 	folder[strlen(folder) - 1] = '\0';
-	path = fs_join(url, folder);
+	path = fs_join(directory, folder);
 	return rmdir(path) == 0;
 }
 

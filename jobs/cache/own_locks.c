@@ -68,7 +68,7 @@ int own_locks_clear(const struct own_locks *request, json_t **ret_removed, struc
 	json_auto_t *removed = json_array();
 	const struct book_graph *graph;
 	bool known = request->began_ms > 0 && request->ended_ms >= request->began_ms &&
-		     store_url(request->store)[0] == '/';
+		     store_directory(request->store);
 
 	for (size_t i = 0; known && (graph = book_at(request->book, i)); i++)
 		if (was_compiling(graph) && clear_one(request, graph, removed, err) < 0)

@@ -48,7 +48,13 @@ const char *store_url(const struct store *store)
 
 const char *store_directory(const struct store *store)
 {
-	return store->url[0] == '/' ? store->url : NULL;
+	return store->directory;
+}
+
+void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg)
+{
+	store->unfit = fn;
+	store->unfit_arg = arg;
 }
 
 static bool part_is_good(const char *part, size_t len)
@@ -110,6 +116,14 @@ int store_get(struct store *store, const char *key, size_t max, struct sb *ret,
 	if (check_key(store, key, err) < 0)
 		return -1;
 	return store->backend->get(store, key, max, ret, ret_tag, err);
+}
+
+int store_read_range(struct store *store, const char *key, uint64_t offset, size_t len,
+		     struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
+{
+	if (check_key(store, key, err) < 0)
+		return -1;
+	return store->backend->read_range(store, key, offset, len, ret, ret_tag, err);
 }
 
 int store_stat(struct store *store, const char *key, struct store_object *ret_object,

@@ -3,14 +3,20 @@
  * shared journal all stand on it, so what is proved on a directory holds on
  * S3 as well.
  *
- * A store is opened at a URL: a directory, as a path or `dir:PATH`. Keys are
- * relative, `/`-separated names beneath it, of parts that are neither empty nor
- * "." or ".."; anything else is an error (EXIT_DEFECT), and no link leads out of
- * the store for writing.
+ * A store is opened at a URL: a directory, as a path or `dir:PATH`, or
+ * `s3://bucket/prefix` (also `s3:bucket/prefix`). Keys are relative,
+ * `/`-separated names beneath it, of parts that are neither empty nor "." or
+ * ".."; anything else is an error (EXIT_DEFECT), and no link leads out of the
+ * store for writing. What lies in a bucket under another name is no object here.
  *
  * Every write is whole and durable when the call returns: readers see the old
  * object or the new one. A tag names a content as `replace_if_same` needs it
- * (S3: the ETag; directories: a digest of size, inode and times).
+ * (S3: the ETag; directories: a digest of size, inode and times). On S3 the same
+ * bytes written again may have the same tag: what must be told apart from its
+ * past, like a lease, has a number or a nonce in it.
+ *
+ * On S3 a call waits for the network: for minutes at worst, never for ever. A
+ * store belongs to one thread, and is not to be used on both sides of a fork.
  */
 #ifndef STK_STORE_STORE_H
 #define STK_STORE_STORE_H
@@ -37,6 +43,11 @@ struct store_object {
 int store_open(const char *url, struct store **ret, struct err **err);
 void store_freep(struct store **store);
 const char *store_url(const struct store *store); /* borrowed; absolute path for a directory */
+/* Who is told of names in a bucket that are no keys here ("../x", "a//b", with control
+ * bytes, longer than 1,024), when store_list() passes over them: `why` is the end of a
+ * sentence. The name is as hostile as it can be. NULL: nobody. Directories have none. */
+typedef void (*store_unfit_fn)(void *arg, const char *name, const char *why);
+void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg);
 /* The directory that the objects are files of; NULL where they are none. Borrowed. */
 const char *store_directory(const struct store *store);
 
@@ -58,6 +69,11 @@ int store_folders(struct store *store, const char *prefix, store_folder_fn fn, v
  * (also if it is larger than `max`). `ret_tag` may be NULL. */
 int store_get(struct store *store, const char *key, size_t max, struct sb *ret,
 	      char ret_tag[STORE_TAG], struct err **err);
+
+/* 1 and at most `len` bytes from `offset` on appended to `ret`: fewer where the object
+ * ends; 0 if there is no such object; -1 error. `ret_tag` may be NULL. */
+int store_read_range(struct store *store, const char *key, uint64_t offset, size_t len,
+		     struct sb *ret, char ret_tag[STORE_TAG], struct err **err);
 
 /* 1 with size and tag, 0 absent, -1 error. `object->key` is set to `key`. */
 int store_stat(struct store *store, const char *key, struct store_object *ret_object,

@@ -17,6 +17,8 @@ struct store_backend {
 		       struct err **err);
 	int (*get)(struct store *store, const char *key, size_t max, struct sb *ret,
 		   char ret_tag[STORE_TAG], struct err **err);
+	int (*read_range)(struct store *store, const char *key, uint64_t offset, size_t len,
+			  struct sb *ret, char ret_tag[STORE_TAG], struct err **err);
 	int (*stat)(struct store *store, const char *key, struct store_object *ret_object,
 		    struct err **err);
 	int (*put)(struct store *store, const char *key, const void *bytes, size_t len,
@@ -33,7 +35,10 @@ struct store_backend {
 /* Every kind of store begins with this. */
 struct store {
 	const struct store_backend *backend;
-	char *url; /* owned by the backend's struct, freed by its `free` */
+	char *url;             /* owned by the backend's struct, freed by its `free` */
+	const char *directory; /* as store_directory() */
+	store_unfit_fn unfit;
+	void *unfit_arg;
 };
 
 /* `where` is the URL as the user wrote it. */

@@ -253,6 +253,37 @@ static int dir_get(struct store *base, const char *key, size_t max, struct sb *r
 	return 1;
 }
 
+static int dir_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
+			  struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
+{
+	struct store_dir *store = as_dir(base);
+	AUTO(auto_free) char *buffer = NULL;
+	AUTO(auto_close) int fd = -1;
+	struct stat st;
+	int found = dir_object_open(store, key, &fd, &st, err);
+
+	if (found <= 0)
+		return found;
+	buffer = mem_alloc(READ_BYTES);
+	while (len > 0 && offset <= INT64_MAX) {
+		ssize_t got = pread(fd, buffer, len < READ_BYTES ? len : READ_BYTES, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fs_error(err, errno, "cannot read '%s' in the store '%s'", key,
+					store->root);
+		if (got == 0)
+			break;
+		sb_add(ret, buffer, (size_t)got);
+		offset += (uint64_t)got;
+		len -= (size_t)got;
+	}
+	if (ret_tag)
+		dir_tag(&st, ret_tag);
+	return 1;
+}
+
 static int dir_stat(struct store *base, const char *key, struct store_object *ret, struct err **err)
 {
 	struct store_dir *store = as_dir(base);
@@ -455,6 +486,7 @@ static const struct store_backend backend = {
 	.list = dir_list,
 	.folders = dir_folders,
 	.get = dir_get,
+	.read_range = dir_read_range,
 	.stat = dir_stat,
 	.put = dir_put,
 	.put_if_absent = dir_put_if_absent,
@@ -477,6 +509,7 @@ int store_dir_open(const char *where, struct store **ret, struct err **err)
 	store->root = fs_absolute(path);
 	store->base.backend = &backend;
 	store->base.url = store->root;
+	store->base.directory = store->root;
 	*ret = &store->base;
 	return 0;
 }

@@ -149,6 +149,41 @@ static void an_object_larger_than_asked_for_is_an_error_and_appends_little(void 
 	assert_non_null(strstr(err->message, "larger than 4 bytes"));
 }
 
+static void a_stretch_is_read_as_far_as_the_object_goes(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		uint64_t offset;
+		size_t len;
+		const char *want;
+	} cases[] = {
+		{ 0, 3, "abc" }, { 2, 3, "cde" },     { 4, 100, "efg" },
+		{ 6, 1, "g" },   { 7, 1, "" },        { 99, 5, "" },
+		{ 0, 0, "" },    { 0, 7, "abcdefg" }, { UINT64_MAX, 5, "" },
+	};
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(sb_release) struct sb none = SB_INIT;
+	struct store_object object;
+	char tag[STORE_TAG];
+
+	put(f, "k", "abcdefg");
+	must(store_stat(f->store, "k", &object, &err), err);
+	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
+		AUTO(sb_release) struct sb got = SB_INIT;
+
+		sb_adds(&got, "-");
+		assert_int_equal(store_read_range(f->store, "k", cases[i].offset, cases[i].len,
+						  &got, tag, &err),
+				 1);
+		assert_string_equal(got.text + 1, cases[i].want);
+		assert_string_equal(tag, object.tag);
+	}
+	assert_int_equal(store_read_range(f->store, "none", 0, 9, &none, NULL, &err), 0);
+	put(f, "empty", "");
+	assert_int_equal(store_read_range(f->store, "empty", 0, 9, &none, tag, &err), 1);
+	assert_int_equal(none.len, 0);
+}
+
 static void put_overwrites_and_changes_the_tag(void **state)
 {
 	struct fixture *f = *state;
@@ -547,6 +582,7 @@ int main(void)
 		T(an_empty_object_is_an_object),
 		T(what_is_absent_is_no_error),
 		T(an_object_larger_than_asked_for_is_an_error_and_appends_little),
+		T(a_stretch_is_read_as_far_as_the_object_goes),
 		T(put_overwrites_and_changes_the_tag),
 		T(put_if_absent_writes_only_once),
 		T(replace_if_same_replaces_only_what_the_tag_names),
