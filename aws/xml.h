@@ -3,8 +3,8 @@
  * matter, so a reader is told each element that holds text, with the names of those
  * around it.
  *
- * Bounded: nesting and the length of one text are limited, entities beyond XML's own five
- * are errors, so nothing grows by itself.
+ * Bounded: nesting (32) and the length of a text (1 MiB) are limited, a document type and
+ * entities beyond XML's own five are errors, so nothing grows by itself.
  */
 #ifndef STK_AWS_XML_H
 #define STK_AWS_XML_H
@@ -23,8 +23,9 @@ typedef bool (*xml_fn)(void *arg, const char *path, const char *text, size_t len
 
 struct xml *xml_new(xml_fn fn, void *arg);
 void xml_freep(struct xml **xml); /* for AUTO() */
-/* Piece by piece, as it comes; the last piece may be empty. -1: it is no XML, or is cut
- * off (`what` names it in the error). */
+/* Piece by piece, as it comes; the last piece may be empty. -1, from then on always: it
+ * is no XML, is cut off, passes a bound or was stopped (EXIT_UNREACHABLE: what a service
+ * sent is of no use; `what` names it in the error, no excerpt of it does). */
 int xml_feed(struct xml *xml, const void *bytes, size_t len, bool last, const char *what,
 	     struct err **err);
 

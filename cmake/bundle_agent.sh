@@ -1,16 +1,25 @@
 #!/bin/sh
-# Assembles the agent directory: stoker-node, the shared libraries it needs and
-# its own loader, so that it runs in an image that has none of them.
+# Assembles the agent directory: stoker-node, the shared libraries it needs, those
+# that it loads while it runs, its own loader and the certificates that servers are
+# checked against, so that it runs in an image that has none of them.
+#
+# usage: bundle_agent.sh FOLDER CERTIFICATES STOKER-NODE [LIBRARY…]
 set -eu
 
-node=$1
-dir=$2
+dir=$1
+certificates=$2
+node=$3
+shift 2 # what remains are the files to make run
 rm -rf "$dir"
 mkdir -p "$dir/lib"
 cp "$node" "$dir/stoker-node"
-# ldd prints "name => /path (address)" for libraries and "/path (address)" for
-# the loader.
-ldd "$node" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\/.*ld-linux/ { print $1 }' |
+cp -L "$certificates" "$dir/lib/ca-certificates.crt"
+for file; do
+	[ "$file" = "$node" ] || cp -L "$file" "$dir/lib/"
+	# ldd prints "name => /path (address)" for libraries and "/path (address)" for
+	# the loader.
+	ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\/.*ld-linux/ { print $1 }'
+done | sort -u |
 while read -r library; do
 	case $library in
 	*ld-linux*) cp -L "$library" "$dir/lib/loader" ;;

@@ -65,6 +65,7 @@ libssl-dev          library libcrypto
 zlib1g-dev          library zlib
 libdeflate-dev      library libdeflate
 libcurl4-openssl-dev library libcurl
+libexpat1-dev       library expat
 python3             have python3
 python3-venv        find_python
 '

@@ -10,5 +10,7 @@ if(NOT status EQUAL 0 OR NOT said MATCHES "^shlibs:Depends=(.+)$")
 	message(FATAL_ERROR "dpkg-shlibdeps could not tell what the package depends on (${status}${said}); "
 		"'apt-get install dpkg-dev' brings it")
 endif()
-# libgit2 is loaded where a repository is opened: it is linked by none.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "${CMAKE_MATCH_1}, libgit2-${CPACK_STOKER_LIBGIT2}")
+# libgit2 is loaded where a repository is opened: it is linked by none. libcurl, which
+# stoker loads too, is linked by stoker-post; neither names the certificates it needs.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS
+	"${CMAKE_MATCH_1}, libgit2-${CPACK_STOKER_LIBGIT2}, ca-certificates")

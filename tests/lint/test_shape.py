@@ -102,7 +102,7 @@ def test_lines_end_well():
 
 
 def cflags():
-    modules = "jansson yaml-0.1 sqlite3 libpcre2-8 libarchive libgit2 libcrypto".split()
+    modules = "jansson yaml-0.1 sqlite3 libpcre2-8 libarchive libgit2 libcrypto libcurl".split()
     return subprocess.run(["pkg-config", "--cflags", *modules], capture_output=True, text=True,
                           check=True).stdout.split()
 
