@@ -25,19 +25,30 @@ const char *aws_profile(void);
 bool aws_profile_is_explicit(void); /* by option, not by environment */
 /* NULL and an error if there is none (EXIT_REFUSED, with the ways to set one). */
 const char *aws_region(struct err **err);
-/* A key of the profile's section ("role_arn"), or of another profile's; NULL: absent.
- * The config file and the credentials file are two places. */
+/* A key of a profile ("role_arn", "s3.addressing_style"); NULL: absent. What stands in the
+ * credentials file beats the config file, as in botocore. The values of secret keys and
+ * tokens are not kept here, only that there are some: providers read them anew. */
 const char *aws_config_value(const char *profile, const char *key);
+/* The same of the credentials file alone. */
 const char *aws_shared_value(const char *profile, const char *key);
+bool aws_profile_exists(const char *profile); /* in either file */
+/* Where the two files are: AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE, or in ~/.aws. */
+const char *aws_config_path(void);
+const char *aws_shared_path(void);
+/* A path with ~ and $NAME or ${NAME} expanded, as in those variables. Yours to free. */
+char *aws_expand_path(const char *path);
 /* A key of [sso-session NAME] or [services NAME] ("s3.endpoint_url" for the nested). */
 const char *aws_section_value(const char *kind, const char *name, const char *key);
-/* A configured endpoint of a service (its suffix as in AWS_ENDPOINT_URL_S3), without a
- * slash at the end; NULL: AWS's own. */
+/* A configured endpoint of a service of services.def (by its suffix, as in
+ * AWS_ENDPOINT_URL_S3), without a slash at the end; NULL: AWS's own. */
 const char *aws_endpoint_configured(const char *suffix);
-/* AWS_CA_BUNDLE, ca_bundle of the profile; NULL: none. */
+/* AWS_CA_BUNDLE, ca_bundle of the profile, REQUESTS_CA_BUNDLE; NULL: none. */
 const char *aws_ca_bundle(void);
-/* A config file that cannot be read or parsed is an error for whoever needs it: this
- * says so early (EXIT_REFUSED, file and line). */
+/* The environment's "true", in any case. */
+bool aws_env_true(const char *name);
+/* A config file that cannot be read or parsed, a profile that does not exist and an
+ * endpoint that is no URL are errors for whoever needs them: this says so early
+ * (EXIT_REFUSED, with file and line). */
 int aws_settings_check(struct err **err);
 
 void aws_settings_forget(void); /* for tests: read everything anew */
