@@ -83,7 +83,9 @@ static void write_environment(struct doc *doc)
 	doc_heading(doc, "what stoker goes by");
 	manual_variables(doc, VAR_READ);
 	doc_paragraph(doc, "A spec may name others: as ${NAME} in a value, and as env:NAME in "
-			   "secrets.");
+			   "secrets. The node agent of a local job is lent those of AWS and of "
+			   "proxies, so that it reaches AWS as stoker does; its command does not "
+			   "get them.");
 	doc_heading(doc, "what a training script is told");
 	manual_variables(doc, VAR_GIVEN);
 	doc_heading(doc, "what the compile kind sets for it");
@@ -102,7 +104,7 @@ static const struct {
 	const char *name;
 } uses[] = {
 	{ VAR_READ, "read" }, { VAR_PASSED, "passed" }, { VAR_GIVEN, "given" },
-	{ VAR_KIND, "kind" }, { VAR_TOLD, "told" },
+	{ VAR_KIND, "kind" }, { VAR_TOLD, "told" },     { VAR_LENT, "lent" },
 };
 
 static void environment_json(void)

@@ -19,6 +19,7 @@ enum variable_use {
 	VAR_GIVEN = 1 << 2,
 	VAR_KIND = 1 << 3,
 	VAR_TOLD = 1 << 4,
+	VAR_LENT = 1 << 5,
 };
 
 struct variable_row {
@@ -28,5 +29,8 @@ struct variable_row {
 };
 
 extern const struct variable_row variables[VAR_COUNT];
+
+/* The row of "NAME", or of "NAME=value"; NULL: there is none. */
+const struct variable_row *variable_find(const char *name);
 
 #endif
