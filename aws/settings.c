@@ -32,8 +32,7 @@ static struct {
 	struct err *failed; /* why the files or what they say cannot be used */
 } settings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A variable that is empty counts as one that is not set. */
-static const char *env(const char *name)
+const char *aws_env(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -42,7 +41,7 @@ static const char *env(const char *name)
 
 bool aws_env_true(const char *name)
 {
-	const char *value = env(name);
+	const char *value = aws_env(name);
 
 	return value && strcasecmp(value, "true") == 0;
 }
@@ -76,7 +75,7 @@ static size_t expand_variable(const char *text, struct sb *ret)
 char *aws_expand_path(const char *path)
 {
 	struct sb text = SB_INIT;
-	const char *home = env("HOME");
+	const char *home = aws_env("HOME");
 
 	if (home && path[0] == '~' && (path[1] == '/' || !path[1])) {
 		sb_adds(&text, home);
@@ -137,7 +136,8 @@ static int check_profile(struct err **err)
 
 	/* Nobody needs to have a profile; one that is asked for must be there. */
 	if (profile_there(settings.profile) ||
-	    (!settings.option_profile && !env("AWS_DEFAULT_PROFILE") && !env("AWS_PROFILE")))
+	    (!settings.option_profile && !aws_env("AWS_DEFAULT_PROFILE") &&
+	     !aws_env("AWS_PROFILE")))
 		return 0;
 	list_profiles(&names);
 	err_set(err, EXIT_REFUSED, "the AWS profile '%.80s' is neither in '%s' nor in '%s'",
@@ -165,15 +165,15 @@ static const char *find_endpoint(const char *suffix, const char **ret_from)
 	AUTO(auto_free) char *name = mem_format("AWS_ENDPOINT_URL_%s", suffix);
 	const char *ignore = merged(settings.profile, "ignore_configured_endpoint_urls");
 	const char *services = merged(settings.profile, "services");
-	const char *url = env(name);
+	const char *url = aws_env(name);
 
-	if (env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
+	if (aws_env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
 		    ? aws_env_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
 		    : ignore && strcasecmp(ignore, "true") == 0)
 		return NULL;
 	*ret_from = "AWS_ENDPOINT_URL";
 	if (!url)
-		url = env("AWS_ENDPOINT_URL");
+		url = aws_env("AWS_ENDPOINT_URL");
 	if (url)
 		return url;
 	*ret_from = "endpoint_url of the profile";
@@ -241,25 +241,27 @@ static char *first_copy(const char *a, const char *b, const char *c)
 /* Called with the lock held. */
 static void load(void)
 {
-	const char *config = env("AWS_CONFIG_FILE"), *shared = env("AWS_SHARED_CREDENTIALS_FILE");
+	const char *config = aws_env("AWS_CONFIG_FILE"),
+		   *shared = aws_env("AWS_SHARED_CREDENTIALS_FILE");
 	const char *region;
 
 	if (settings.loaded)
 		return;
 	settings.loaded = true;
-	settings.profile =
-		first_copy(settings.option_profile, env("AWS_DEFAULT_PROFILE"), env("AWS_PROFILE"));
+	settings.profile = first_copy(settings.option_profile, aws_env("AWS_DEFAULT_PROFILE"),
+				      aws_env("AWS_PROFILE"));
 	if (!settings.profile)
 		settings.profile = mem_copy("default");
 	settings.config_path = aws_expand_path(config ? config : "~/.aws/config");
 	settings.shared_path = aws_expand_path(shared ? shared : "~/.aws/credentials");
 	load_files(&settings.failed);
 	region = settings.option_region ? settings.option_region : settings.spec_region;
-	settings.region = first_copy(region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"));
+	settings.region = first_copy(region, aws_env("AWS_REGION"), aws_env("AWS_DEFAULT_REGION"));
 	if (!settings.region)
 		settings.region = first_copy(merged(settings.profile, "region"), NULL, NULL);
-	settings.ca_bundle = first_copy(env("AWS_CA_BUNDLE"), merged(settings.profile, "ca_bundle"),
-					env("REQUESTS_CA_BUNDLE"));
+	settings.ca_bundle =
+		first_copy(aws_env("AWS_CA_BUNDLE"), merged(settings.profile, "ca_bundle"),
+			   aws_env("REQUESTS_CA_BUNDLE"));
 	if (!settings.failed)
 		read_endpoints(&settings.failed);
 }

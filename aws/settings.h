@@ -44,7 +44,9 @@ const char *aws_section_value(const char *kind, const char *name, const char *ke
 const char *aws_endpoint_configured(const char *suffix);
 /* AWS_CA_BUNDLE, ca_bundle of the profile, REQUESTS_CA_BUNDLE; NULL: none. */
 const char *aws_ca_bundle(void);
-/* The environment's "true", in any case. */
+/* A variable of the environment; one that is empty counts as one that is not set. */
+const char *aws_env(const char *name);
+/* It is "true", in any case. */
 bool aws_env_true(const char *name);
 /* A config file that cannot be read or parsed, a profile that does not exist and an
  * endpoint that is no URL are errors for whoever needs them: this says so early
