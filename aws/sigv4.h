@@ -37,12 +37,14 @@ struct sigv4_identity {
 
 struct sigv4_request {
 	const char *method;
-	const char *host;  /* as in the Host header, port included unless it is the scheme's own */
+	/* As in the Host header: lower case, port included unless it is the scheme's own, an
+	 * IPv6 address in brackets. */
+	const char *host;
 	const char *path;  /* from the first slash on, encoded; "" stands for "/" */
 	const char *query; /* without the question mark, encoded, in any order; "" */
-	/* What goes out beside Host, X-Amz-Date, X-Amz-Security-Token and Authorization.
-	 * Headers that proxies change (Connection, Expect, User-Agent …) are left out of
-	 * the signature. */
+	/* What goes out beside Host, X-Amz-Date, X-Amz-Security-Token, X-Amz-Content-Sha256
+	 * (S3) and Authorization; a header of these names is passed over. Those that proxies
+	 * change (Connection, Expect, User-Agent …) are left out of the signature. */
 	const struct sigv4_pair *headers;
 	size_t header_count;
 	const char *payload; /* SHA-256 of the body in hex, or SIGV4_UNSIGNED */
@@ -50,34 +52,42 @@ struct sigv4_request {
 	bool is_s3; /* sign the path once encoded, and send x-amz-content-sha256 */
 };
 
+/* The keys of the last few days, regions and services, and memory to work in. It belongs
+ * to one thread. */
 struct sigv4_keys;
 
 struct sigv4_keys *sigv4_keys_new(void);
 void sigv4_keys_freep(struct sigv4_keys **keys); /* for AUTO(); wipes them */
 
-/* What to send besides. `authorization` holds no secret but is not for logs. */
+/* What to send besides; begins as SIGV4_SIGNED_INIT and may serve again and again.
+ * `authorization` holds no secret but is not for logs. */
 struct sigv4_signed {
 	char date[SIGV4_DATE];   /* X-Amz-Date */
 	struct sb authorization; /* Authorization */
-	/* For tests and error reports: what was signed. */
+	/* For tests and the errors of services that quote theirs: what was signed. It holds
+	 * the session token. */
 	struct sb canonical;
 	char signature[SHA256_HEX];
 };
+#define SIGV4_SIGNED_INIT                                                                          \
+	((struct sigv4_signed){ .authorization = SB_INIT, .canonical = SB_INIT_SECRET })
 
 void sigv4_signed_release(struct sigv4_signed *ret); /* for AUTO() */
 
 /* Sign at this time. A token is sent as X-Amz-Security-Token and, for S3, the payload
  * digest as X-Amz-Content-Sha256: both are signed here although they are not among the
- * headers given. `ret` is overwritten (begin with { 0 } and sb's as SB_INIT). */
+ * headers given. `ret` is overwritten. The years are 1970 to 9999. */
 void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 		const struct sigv4_request *request, struct utc at, struct sigv4_signed *ret);
 
 /* A URL that anybody may use for `seconds` (1 to 604800), without the credentials: the
  * query that stands after the question mark, its signature at the end. Headers given
- * must be sent by whoever uses it. Appended to `ret`. It dies with the credentials. */
+ * must be sent by whoever uses it. The body of S3 is not signed. Appended to `ret`, which
+ * holds the token then. `canonical` (NULL: not wanted) is overwritten with what was signed.
+ * It dies with the credentials. */
 void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 		   const struct sigv4_request *request, struct utc at, long seconds,
-		   struct sb *ret);
+		   struct sb *canonical, struct sb *ret);
 
 /* Append with every byte outside A-Z a-z 0-9 - _ . ~ (and '/', with `keep_slash`) as
  * upper-case %XX. */

@@ -1,10 +1,12 @@
-/* SHA-256 by OpenSSL and random bytes by the kernel: see hash.h. */
+/* Digests by OpenSSL and random bytes by the kernel: see hash.h. */
 #include "jobs/base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -12,17 +14,36 @@
 
 #define FILE_CHUNK ((size_t)256 << 10)
 
+#define BLOCK 64 /* of SHA-256, in bytes: what HMAC pads a key to */
+
 struct sha256 {
 	EVP_MD_CTX *context;
 };
+
+/* The key is digested once, under each of HMAC's pads; a message starts from copies. */
+struct hmac {
+	struct sha256 *inner, *outer, *now;
+};
+
+/* Looked up once: EVP_sha256() would be, behind a lock, at each digest. */
+static EVP_MD *fetched;
+static pthread_once_t fetched_once = PTHREAD_ONCE_INIT;
+
+static void fetch(void)
+{
+	fetched = EVP_MD_fetch(NULL, "SHA2-256", NULL);
+	/* Without its digest nothing in stoker can be trusted: no caller could go on. */
+	if (!fetched)
+		abort();
+}
 
 struct sha256 *sha256_new(void)
 {
 	struct sha256 *sha = mem_zero(1, sizeof *sha);
 
+	pthread_once(&fetched_once, fetch);
 	sha->context = EVP_MD_CTX_new();
-	/* Without its digest nothing in stoker can be trusted: no caller could go on. */
-	if (!sha->context || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL))
+	if (!sha->context || !EVP_DigestInit_ex(sha->context, fetched, NULL))
 		abort();
 	return sha;
 }
@@ -33,19 +54,32 @@ void sha256_add(struct sha256 *sha, const void *bytes, size_t len)
 		abort();
 }
 
-void sha256_end(struct sha256 *sha, char hex[SHA256_HEX])
+static void begin(struct sha256 *sha)
 {
-	static const char digits[] = "0123456789abcdef";
-	unsigned char digest[EVP_MAX_MD_SIZE];
+	if (!EVP_DigestInit_ex(sha->context, fetched, NULL))
+		abort();
+}
+
+static void finish(struct sha256 *sha, uint8_t digest[SHA256_BYTES])
+{
 	unsigned len = 0;
 
-	if (!EVP_DigestFinal_ex(sha->context, digest, &len) || len * 2 != SHA256_HEX - 1)
+	if (!EVP_DigestFinal_ex(sha->context, digest, &len) || len != SHA256_BYTES)
 		abort();
-	for (unsigned i = 0; i < len; i++) {
-		hex[2 * i] = digits[digest[i] >> 4];
-		hex[2 * i + 1] = digits[digest[i] & 15];
-	}
-	hex[SHA256_HEX - 1] = '\0';
+}
+
+void sha256_next(struct sha256 *sha, uint8_t digest[SHA256_BYTES])
+{
+	finish(sha, digest);
+	begin(sha);
+}
+
+void sha256_end(struct sha256 *sha, char hex[SHA256_HEX])
+{
+	uint8_t digest[SHA256_BYTES];
+
+	finish(sha, digest);
+	hex_lower(digest, sizeof digest, hex);
 	sha256_freep(&sha);
 }
 
@@ -64,6 +98,112 @@ void sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX])
 
 	sha256_add(sha, bytes, len);
 	sha256_end(sha, hex);
+}
+
+void hex_lower(const void *bytes, size_t len, char *ret_hex)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *from = bytes;
+
+	for (size_t i = 0; i < len; i++) {
+		ret_hex[2 * i] = digits[from[i] >> 4];
+		ret_hex[2 * i + 1] = digits[from[i] & 15];
+	}
+	ret_hex[2 * len] = '\0';
+}
+
+static uint8_t nibble(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return (uint8_t)(digit - '0');
+	if (digit < 'a' || digit > 'f')
+		abort();
+	return (uint8_t)(digit - 'a' + 10);
+}
+
+void sha256_base64(const char *hex, char ret[SHA256_BASE64])
+{
+	uint8_t digest[SHA256_BYTES];
+
+	if (strlen(hex) != SHA256_HEX - 1)
+		abort();
+	for (size_t i = 0; i < sizeof digest; i++)
+		digest[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+	EVP_EncodeBlock((unsigned char *)ret, digest, sizeof digest);
+}
+
+void sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX])
+{
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	unsigned size = 0;
+
+	if (!EVP_Digest(bytes, len, digest, &size, EVP_sha1(), NULL) || 2 * size != SHA1_HEX - 1)
+		abort();
+	hex_lower(digest, size, hex);
+}
+
+struct hmac *hmac_new(void)
+{
+	struct hmac *hmac = mem_zero(1, sizeof *hmac);
+
+	hmac->inner = sha256_new();
+	hmac->outer = sha256_new();
+	hmac->now = sha256_new();
+	return hmac;
+}
+
+void hmac_freep(struct hmac **hmac)
+{
+	if (!*hmac)
+		return;
+	sha256_freep(&(*hmac)->inner); /* OpenSSL wipes the states that it frees */
+	sha256_freep(&(*hmac)->outer);
+	sha256_freep(&(*hmac)->now);
+	free(*hmac);
+	*hmac = NULL;
+}
+
+static void pad(struct sha256 *sha, const uint8_t key[BLOCK], uint8_t with)
+{
+	uint8_t block[BLOCK];
+
+	for (size_t i = 0; i < BLOCK; i++)
+		block[i] = key[i] ^ with;
+	begin(sha);
+	sha256_add(sha, block, BLOCK);
+	explicit_bzero(block, sizeof block);
+}
+
+void hmac_key(struct hmac *hmac, const void *key, size_t len)
+{
+	uint8_t block[BLOCK] = { 0 };
+
+	if (len > BLOCK) {
+		begin(hmac->now); /* a message has ended in it */
+		sha256_add(hmac->now, key, len);
+		sha256_next(hmac->now, block);
+	} else if (len > 0) {
+		memcpy(block, key, len);
+	}
+	pad(hmac->inner, block, 0x36);
+	pad(hmac->outer, block, 0x5c);
+	explicit_bzero(block, sizeof block);
+}
+
+/* Begins with the padded key, adds and ends. */
+static void keyed(struct sha256 *now, const struct sha256 *key, const void *bytes, size_t len,
+		  uint8_t digest[SHA256_BYTES])
+{
+	if (!EVP_MD_CTX_copy_ex(now->context, key->context))
+		abort();
+	sha256_add(now, bytes, len);
+	finish(now, digest);
+}
+
+void hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t mac[SHA256_BYTES])
+{
+	keyed(hmac->now, hmac->inner, bytes, len, mac);
+	keyed(hmac->now, hmac->outer, mac, SHA256_BYTES, mac);
 }
 
 int sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err)

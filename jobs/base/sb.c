@@ -97,6 +97,15 @@ void auto_strv(char ***strings)
 	*strings = NULL;
 }
 
+static void give_back(struct sb *sb)
+{
+	if (!sb->cap)
+		return;
+	if (sb->secret)
+		explicit_bzero(sb->text, sb->cap);
+	free(sb->text);
+}
+
 /* Room for `more` bytes and a NUL; returns how many of them fit below max. */
 static size_t reserve(struct sb *sb, size_t more)
 {
@@ -113,7 +122,15 @@ static size_t reserve(struct sb *sb, size_t more)
 
 		if (cap < want)
 			cap = want;
-		sb->text = mem_grow(sb->cap ? sb->text : NULL, cap, 1);
+		if (sb->secret) {
+			char *moved = mem_alloc(cap);
+
+			memcpy(moved, sb->text, sb->len);
+			give_back(sb);
+			sb->text = moved;
+		} else {
+			sb->text = mem_grow(sb->cap ? sb->text : NULL, cap, 1);
+		}
 		sb->cap = cap;
 		sb->text[sb->len] = '\0';
 	}
@@ -189,15 +206,14 @@ void sb_clear(struct sb *sb)
 
 void sb_release(struct sb *sb)
 {
-	if (sb->cap)
-		free(sb->text);
-	*sb = SB_INIT_MAX(sb->max);
+	give_back(sb);
+	*sb = (struct sb){ sb_empty, 0, 0, sb->max, false, sb->secret };
 }
 
 char *sb_take(struct sb *sb)
 {
 	char *text = sb->cap ? sb->text : mem_copy("");
 
-	*sb = SB_INIT_MAX(sb->max);
+	*sb = (struct sb){ sb_empty, 0, 0, sb->max, false, sb->secret };
 	return text;
 }

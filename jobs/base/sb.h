@@ -4,6 +4,9 @@
  * `text` is always NUL-terminated (never NULL, even when empty) and may hold
  * NUL bytes before `len`. What would pass the maximum is dropped and
  * `truncated` is set, so a flood of outside text cannot exhaust memory.
+ *
+ * One that begins as SB_INIT_SECRET wipes every byte of memory that it gives back, also
+ * where it grew out of it. (sb_addf() leaves traces on the stack: not for secrets.)
  */
 #ifndef STK_BASE_SB_H
 #define STK_BASE_SB_H
@@ -19,12 +22,13 @@
 struct sb {
 	char *text; /* points at a shared empty string while cap is 0 */
 	size_t len, cap, max;
-	bool truncated;
+	bool truncated, secret;
 };
 
 extern char sb_empty[1];
-#define SB_INIT            ((struct sb){ sb_empty, 0, 0, SB_MAX_DEFAULT, false })
-#define SB_INIT_MAX(bytes) ((struct sb){ sb_empty, 0, 0, (bytes), false })
+#define SB_INIT            ((struct sb){ sb_empty, 0, 0, SB_MAX_DEFAULT, false, false })
+#define SB_INIT_MAX(bytes) ((struct sb){ sb_empty, 0, 0, (bytes), false, false })
+#define SB_INIT_SECRET     ((struct sb){ sb_empty, 0, 0, SB_MAX_DEFAULT, false, true })
 
 void sb_add(struct sb *sb, const void *bytes, size_t len);
 void sb_adds(struct sb *sb, const char *text);
@@ -35,7 +39,7 @@ void sb_drop(struct sb *sb, size_t len); /* forget the first `len` bytes */
 void sb_clear(struct sb *sb);            /* empty, memory kept */
 void sb_release(struct sb *sb);          /* empty, memory freed; for AUTO() */
 
-/* The text, yours to free; the builder is empty afterwards. */
+/* The text, yours to free (and to wipe); the builder is empty afterwards. */
 char *sb_take(struct sb *sb);
 
 #endif

@@ -156,6 +156,40 @@ static void an_array_of_strings_is_freed_whole(void **state)
 	auto_strv(&none);
 }
 
+static size_t wiped;
+
+/* In the place of libc's: what is freed cannot be looked at afterwards. */
+void explicit_bzero(void *memory, size_t len)
+{
+	memset(memory, 0, len);
+	wiped += len;
+}
+
+static void a_secret_is_wiped_wherever_it_was(void **state)
+{
+	struct sb secret = SB_INIT_SECRET;
+	size_t given_back = 0, cap = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		sb_adds(&secret, "token");
+		if (secret.cap != cap)
+			given_back += cap;
+		cap = secret.cap;
+		assert_int_equal(wiped, given_back);
+	}
+	assert_int_equal(secret.len, 5000);
+	assert_memory_equal(secret.text + 4995, "token", 6);
+	assert_true(given_back > 0);
+	sb_release(&secret);
+	assert_int_equal(wiped, given_back + cap);
+	assert_true(secret.secret);
+	sb_adds(&secret, "next");
+	free(sb_take(&secret)); /* it was the taker's to wipe */
+	assert_true(secret.secret);
+	assert_int_equal(wiped, given_back + cap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +200,7 @@ int main(void)
 		cmocka_unit_test(nothing_passes_the_maximum),
 		cmocka_unit_test(taking_leaves_an_empty_builder_with_the_same_maximum),
 		cmocka_unit_test(growing_over_many_sizes_keeps_the_content),
+		cmocka_unit_test(a_secret_is_wiped_wherever_it_was),
 		cmocka_unit_test(memory_helpers_copy_and_format),
 		cmocka_unit_test(a_size_that_overflows_ends_the_process),
 		cmocka_unit_test(an_array_of_strings_is_freed_whole),

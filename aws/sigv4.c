@@ -1,0 +1,330 @@
+/* Signature version 4: see sigv4.h. */
+#include "aws/sigv4.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "aws/sigv4_canonical.h"
+
+#define ALGORITHM  "AWS4-HMAC-SHA256"
+#define DATE_CHARS 8 /* of SIGV4_DATE: the day */
+
+/* A signing key, which hangs on the secret and the scope alone. */
+struct key {
+	char *scope;                  /* NULL: the place is free */
+	uint8_t secret[SHA256_BYTES]; /* digest of the secret key: whose key this is */
+	struct hmac *hmac;
+	uint64_t last_used; /* in signatures */
+};
+
+struct sigv4_keys {
+	/* A run speaks to about four services in one or two regions; midnight doubles it. */
+	struct key keys[16];
+	uint64_t signatures;
+	struct sha256 *sha;
+	struct hmac *hmac; /* for the chain from which a key comes */
+	struct canonical canonical;
+	struct sb scope, text; /* credential scope; string to sign */
+};
+
+struct sigv4_keys *sigv4_keys_new(void)
+{
+	struct sigv4_keys *keys = mem_zero(1, sizeof *keys);
+
+	keys->sha = sha256_new();
+	keys->hmac = hmac_new();
+	keys->canonical = CANONICAL_INIT;
+	keys->scope = keys->text = SB_INIT;
+	return keys;
+}
+
+static void key_release(struct key *key)
+{
+	free(key->scope);
+	hmac_freep(&key->hmac);
+	explicit_bzero(key, sizeof *key);
+}
+
+void sigv4_keys_freep(struct sigv4_keys **keys)
+{
+	if (!*keys)
+		return;
+	for (size_t i = 0; i < STK_LENGTH((*keys)->keys); i++)
+		key_release(&(*keys)->keys[i]);
+	sha256_freep(&(*keys)->sha);
+	hmac_freep(&(*keys)->hmac);
+	canonical_release(&(*keys)->canonical);
+	sb_release(&(*keys)->scope);
+	sb_release(&(*keys)->text);
+	free(*keys);
+	*keys = NULL;
+}
+
+void sigv4_signed_release(struct sigv4_signed *ret)
+{
+	sb_release(&ret->authorization);
+	sb_release(&ret->canonical);
+}
+
+void sigv4_encode(struct sb *ret, const char *bytes, size_t len, bool keep_slash)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t from = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+		char escaped[3] = { '%', digits[c >> 4], digits[c & 15] };
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    c == '-' || c == '_' || c == '.' || c == '~' || (c == '/' && keep_slash))
+			continue;
+		sb_add(ret, bytes + from, i - from);
+		sb_add(ret, escaped, sizeof escaped);
+		from = i + 1;
+	}
+	sb_add(ret, bytes + from, len - from);
+}
+
+static void write_number(char *at, int digits, int value)
+{
+	while (digits-- > 0) {
+		at[digits] = (char)('0' + value % 10);
+		value /= 10;
+	}
+}
+
+static void write_date(struct utc at, char date[SIGV4_DATE])
+{
+	time_t seconds = (time_t)(at.ms / 1000);
+	struct tm tm = { 0 };
+
+	gmtime_r(&seconds, &tm);
+	memcpy(date, "00000000T000000Z", SIGV4_DATE);
+	write_number(date, 4, tm.tm_year + 1900);
+	write_number(date + 4, 2, tm.tm_mon + 1);
+	write_number(date + 6, 2, tm.tm_mday);
+	write_number(date + 9, 2, tm.tm_hour);
+	write_number(date + 11, 2, tm.tm_min);
+	write_number(date + 13, 2, tm.tm_sec);
+}
+
+static void write_scope(const struct sigv4_request *request, const char date[SIGV4_DATE],
+			struct sb *ret)
+{
+	sb_clear(ret);
+	sb_add(ret, date, DATE_CHARS);
+	sb_addc(ret, '/');
+	sb_adds(ret, request->region);
+	sb_addc(ret, '/');
+	sb_adds(ret, request->service);
+	sb_adds(ret, "/aws4_request");
+}
+
+static void derive(struct sigv4_keys *keys, struct key *key, const char *secret_key,
+		   const struct sigv4_request *request, const char date[SIGV4_DATE])
+{
+	static const char prefix[] = "AWS4";
+	size_t len = strlen(secret_key);
+	AUTO(auto_free) char *first = mem_alloc(sizeof prefix + len);
+	uint8_t mac[SHA256_BYTES];
+
+	memcpy(first, prefix, sizeof prefix - 1);
+	memcpy(first + sizeof prefix - 1, secret_key, len);
+	hmac_key(keys->hmac, first, sizeof prefix - 1 + len);
+	explicit_bzero(first, sizeof prefix + len);
+	hmac_sign(keys->hmac, date, DATE_CHARS, mac);
+	hmac_key(keys->hmac, mac, sizeof mac);
+	hmac_sign(keys->hmac, request->region, strlen(request->region), mac);
+	hmac_key(keys->hmac, mac, sizeof mac);
+	hmac_sign(keys->hmac, request->service, strlen(request->service), mac);
+	hmac_key(keys->hmac, mac, sizeof mac);
+	hmac_sign(keys->hmac, "aws4_request", strlen("aws4_request"), mac);
+	hmac_key(key->hmac, mac, sizeof mac);
+	/* What the last key of the chain left there would do for a whole day. */
+	hmac_key(keys->hmac, "", 0);
+	explicit_bzero(mac, sizeof mac);
+}
+
+/* That of this secret and keys->scope. The one not used for longest makes room. */
+static struct hmac *key_of(struct sigv4_keys *keys, const char *secret_key,
+			   const struct sigv4_request *request, const char date[SIGV4_DATE])
+{
+	uint8_t secret[SHA256_BYTES];
+	struct key *oldest = &keys->keys[0];
+
+	sha256_add(keys->sha, secret_key, strlen(secret_key));
+	sha256_next(keys->sha, secret);
+	keys->signatures++;
+	for (size_t i = 0; i < STK_LENGTH(keys->keys); i++) {
+		struct key *key = &keys->keys[i];
+
+		if (key->scope && memcmp(key->secret, secret, sizeof secret) == 0 &&
+		    strcmp(key->scope, keys->scope.text) == 0) {
+			key->last_used = keys->signatures;
+			return key->hmac;
+		}
+		if (key->last_used < oldest->last_used)
+			oldest = key;
+	}
+	key_release(oldest);
+	oldest->scope = mem_copy(keys->scope.text);
+	memcpy(oldest->secret, secret, sizeof secret);
+	oldest->hmac = hmac_new();
+	oldest->last_used = keys->signatures;
+	derive(keys, oldest, secret_key, request, date);
+	return oldest->hmac;
+}
+
+/* The signature over keys->scope and a canonical request. */
+static void sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
+		 const struct sigv4_request *request, const char date[SIGV4_DATE],
+		 const struct sb *canonical, char signature[SHA256_HEX])
+{
+	uint8_t digest[SHA256_BYTES];
+	char hex[SHA256_HEX];
+
+	sha256_add(keys->sha, canonical->text, canonical->len);
+	sha256_next(keys->sha, digest);
+	hex_lower(digest, sizeof digest, hex);
+	sb_clear(&keys->text);
+	sb_adds(&keys->text, ALGORITHM "\n");
+	sb_add(&keys->text, date, SIGV4_DATE - 1);
+	sb_addc(&keys->text, '\n');
+	sb_add(&keys->text, keys->scope.text, keys->scope.len);
+	sb_addc(&keys->text, '\n');
+	sb_add(&keys->text, hex, SHA256_HEX - 1);
+	hmac_sign(key_of(keys, who->secret_key, request, date), keys->text.text, keys->text.len,
+		  digest);
+	hex_lower(digest, sizeof digest, signature);
+}
+
+/* Of the headers given, those that are signed; the payload digest, if one is among them. */
+static const char *take_headers(struct canonical *canonical, const struct sigv4_request *request)
+{
+	static const char *const ours[] = { "host", "x-amz-date", "x-amz-security-token",
+					    "authorization" };
+	const char *payload = request->payload;
+
+	for (size_t i = 0; i < request->header_count; i++) {
+		const struct sigv4_pair *header = &request->headers[i];
+		bool skip = !canonical_signs(header->name);
+
+		for (size_t k = 0; k < STK_LENGTH(ours) && !skip; k++)
+			skip = strcasecmp(header->name, ours[k]) == 0;
+		if (!skip && strcasecmp(header->name, "x-amz-content-sha256") == 0) {
+			if (request->is_s3)
+				skip = true;
+			else
+				payload = header->value;
+		}
+		if (!skip)
+			canonical_add_header(canonical, header);
+	}
+	return payload;
+}
+
+/* Up to the query. */
+static void begin_canonical(struct sigv4_keys *keys, const struct sigv4_request *request,
+			    struct sb *ret)
+{
+	sb_clear(ret);
+	sb_adds(ret, request->method);
+	sb_addc(ret, '\n');
+	canonical_path(&keys->canonical, request->path, request->is_s3, ret);
+	sb_addc(ret, '\n');
+}
+
+static void end_canonical(struct sigv4_keys *keys, const char *payload, struct sb *ret)
+{
+	sb_addc(ret, '\n');
+	canonical_headers(&keys->canonical, ret);
+	sb_addc(ret, '\n');
+	canonical_names(&keys->canonical, ret);
+	sb_addc(ret, '\n');
+	sb_adds(ret, payload);
+}
+
+void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
+		const struct sigv4_request *request, struct utc at, struct sigv4_signed *ret)
+{
+	const struct sigv4_pair ours[] = {
+		{ "host", request->host },
+		{ "x-amz-date", ret->date },
+		{ "x-amz-security-token", who->token },
+		{ "x-amz-content-sha256", request->is_s3 ? request->payload : NULL },
+	};
+	const char *payload;
+
+	write_date(at, ret->date);
+	write_scope(request, ret->date, &keys->scope);
+	canonical_begin(&keys->canonical);
+	payload = take_headers(&keys->canonical, request);
+	for (size_t i = 0; i < STK_LENGTH(ours); i++)
+		if (ours[i].value)
+			canonical_add_header(&keys->canonical, &ours[i]);
+	begin_canonical(keys, request, &ret->canonical);
+	canonical_query(&keys->canonical, request->query, &ret->canonical);
+	end_canonical(keys, payload, &ret->canonical);
+	sign(keys, who, request, ret->date, &ret->canonical, ret->signature);
+
+	sb_clear(&ret->authorization);
+	sb_adds(&ret->authorization, ALGORITHM " Credential=");
+	sb_adds(&ret->authorization, who->access_key);
+	sb_addc(&ret->authorization, '/');
+	sb_add(&ret->authorization, keys->scope.text, keys->scope.len);
+	sb_adds(&ret->authorization, ", SignedHeaders=");
+	canonical_names(&keys->canonical, &ret->authorization);
+	sb_adds(&ret->authorization, ", Signature=");
+	sb_add(&ret->authorization, ret->signature, SHA256_HEX - 1);
+}
+
+static void add_encoded(struct sb *ret, const char *name, const struct sb *value)
+{
+	sb_adds(ret, name);
+	sigv4_encode(ret, value->text, value->len, false);
+}
+
+void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
+		   const struct sigv4_request *request, struct utc at, long seconds,
+		   struct sb *canonical, struct sb *ret)
+{
+	AUTO(sb_release) struct sb own = SB_INIT_SECRET;
+	AUTO(sb_release) struct sb query = SB_INIT_SECRET;
+	const struct sigv4_pair host = { "host", request->host };
+	char date[SIGV4_DATE], signature[SHA256_HEX];
+	const char *payload;
+
+	if (!canonical)
+		canonical = &own;
+	write_date(at, date);
+	write_scope(request, date, &keys->scope);
+	canonical_begin(&keys->canonical);
+	payload = take_headers(&keys->canonical, request);
+	canonical_add_header(&keys->canonical, &host);
+
+	sb_adds(&query, request->query);
+	sb_adds(&query, *request->query ? "&" : "");
+	sb_adds(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
+	sigv4_encode(&query, who->access_key, strlen(who->access_key), false);
+	sb_adds(&query, "%2F");
+	add_encoded(&query, "", &keys->scope);
+	sb_addf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%ld", date, seconds);
+	sb_clear(&keys->text);
+	canonical_names(&keys->canonical, &keys->text);
+	add_encoded(&query, "&X-Amz-SignedHeaders=", &keys->text);
+	if (who->token) {
+		sb_adds(&query, "&X-Amz-Security-Token=");
+		sigv4_encode(&query, who->token, strlen(who->token), false);
+	}
+
+	begin_canonical(keys, request, canonical);
+	canonical_query(&keys->canonical, query.text, canonical);
+	end_canonical(keys, request->is_s3 ? SIGV4_UNSIGNED : payload, canonical);
+	sign(keys, who, request, date, canonical, signature);
+	sb_add(ret, query.text, query.len);
+	sb_adds(ret, "&X-Amz-Signature=");
+	sb_adds(ret, signature);
+}

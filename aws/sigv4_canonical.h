@@ -1,0 +1,60 @@
+/*
+ * The canonical form of a request, part by part: what both sides of signature version 4
+ * digest. For sigv4.c alone.
+ *
+ * Memory is kept from one request to the next, so that a signature allocates nothing. A
+ * `struct canonical` begins as CANONICAL_INIT.
+ */
+#ifndef STK_AWS_SIGV4_CANONICAL_H
+#define STK_AWS_SIGV4_CANONICAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aws/sigv4.h"
+#include "jobs/base/sb.h"
+
+struct canonical_param {
+	const char *name, *value; /* encoded, in the caller's query; no NUL behind them */
+	size_t name_len, value_len;
+};
+
+struct canonical {
+	const struct sigv4_pair **headers; /* to be signed, sorted */
+	size_t header_count, header_cap;
+	struct canonical_param *params;
+	size_t param_cap;
+	/* Pieces of a path: each begins here and ends before the next slash. */
+	struct canonical_segment {
+		const char *at;
+		size_t len;
+	} * segments;
+	size_t segment_cap;
+};
+
+#define CANONICAL_INIT ((struct canonical){ 0 })
+
+void canonical_release(struct canonical *canonical);
+
+/* Whether a header of this name (any case) takes part in signatures: those that proxies
+ * and tracers change do not. */
+bool canonical_signs(const char *name);
+
+/* Forget the headers of the request before. */
+void canonical_begin(struct canonical *canonical);
+/* One more to be signed; it must live until the request is signed. */
+void canonical_add_header(struct canonical *canonical, const struct sigv4_pair *header);
+/* Those added, sorted, one a line, each line ended. Values of the same name are joined by
+ * commas in the order in which they were added. */
+void canonical_headers(const struct canonical *canonical, struct sb *ret);
+/* Their names, with semicolons between. */
+void canonical_names(const struct canonical *canonical, struct sb *ret);
+
+/* An encoded path: as it is (S3), or without dot segments and empty ones and encoded
+ * once more. */
+void canonical_path(struct canonical *canonical, const char *path, bool is_s3, struct sb *ret);
+
+/* An encoded query: sorted by name, then value; a bare name gets its equals sign. */
+void canonical_query(struct canonical *canonical, const char *query, struct sb *ret);
+
+#endif
