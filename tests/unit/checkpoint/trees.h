@@ -162,9 +162,9 @@ static inline void add_torch(struct sb *out)
 {
 	char data[200];
 	const struct member members[] = {
-		{ "archive/data.pkl", { (char *)"\x80\2}.", 4, 4, 4, false } },
-		{ "archive/data/0", { data, sizeof data, sizeof data, sizeof data, false } },
-		{ "archive/version", { (char *)"3\n", 2, 2, 2, false } },
+		{ "archive/data.pkl", { .text = (char *)"\x80\2}.", .len = 4 } },
+		{ "archive/data/0", { .text = data, .len = sizeof data } },
+		{ "archive/version", { .text = (char *)"3\n", .len = 2 } },
 	};
 
 	memset(data, 0x5a, sizeof data);
