@@ -154,11 +154,18 @@ ensure_packages() {
 			"check that another version in PATH does not hide what the package brings"
 }
 
-# ensure_venv DIRECTORY REQUIREMENTS: a virtual environment that holds exactly
-# what the file pins. The stamp says for which file it was made.
+# ensure_venv [--system-site-packages] DIRECTORY REQUIREMENTS…: a virtual environment that
+# holds exactly what the files pin. The stamp says for which files it was made. With the
+# option, what the system's Python has in the pinned version is used from there.
 ensure_venv() {
-	local dir=$1 requirements=$2 python want
-	want=$(sha256sum <"$requirements")
+	local flags=() dir python want file files=()
+	if [ "$1" = --system-site-packages ]; then
+		flags=("$1")
+		shift
+	fi
+	dir=$1
+	shift
+	want=$(cat "$@" | sha256sum)
 	if [ "$(cat "$dir/.made-for" 2>/dev/null)" = "$want" ] && "$dir/bin/python" -c '' 2>/dev/null; then
 		say "python: $dir is up to date"
 		return 0
@@ -166,12 +173,14 @@ ensure_venv() {
 	python=$(find_python) ||
 		fail "no Python 3.11 or newer that can make virtual environments" \
 			"install the package python3-venv"
-	say "python: filling $dir from $requirements (a download, once)"
-	"$dir/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$dir" ||
+	say "python: filling $dir from $* (a download, once)"
+	for file in "$@"; do
+		files+=(-r "$file")
+	done
+	"$dir/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "${flags[@]}" "$dir" ||
 		fail "could not make a virtual environment in $dir" "install the package python3-venv"
-	"$dir/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
-		-r "$requirements" ||
-		fail "pip could not install what $requirements pins" \
+	"$dir/bin/python" -m pip install --quiet --no-input --disable-pip-version-check "${files[@]}" ||
+		fail "pip could not install what $* pins" \
 			"check the network and the package index pip is set up for, then try again"
 	echo "$want" >"$dir/.made-for"
 }

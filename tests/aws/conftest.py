@@ -1,0 +1,26 @@
+"""AWS for every test here: one stand-in a worker, as good as new at the start of each
+test. What it offers: tests/support/aws.py."""
+
+import pytest
+from aws import Aws
+
+
+@pytest.fixture(scope="session")
+def aws_process(tmp_path_factory):
+    aws = Aws(tmp_path_factory.mktemp("standin"))
+    yield aws
+    aws.stop()
+
+
+@pytest.fixture
+def aws(aws_process):
+    aws_process.reset()
+    yield aws_process
+    aws_process.reset()
+
+
+@pytest.fixture
+def s3(aws):
+    """A client of boto3, with a bucket named "bucket"."""
+    aws.make_bucket("bucket")
+    return aws.client("s3")

@@ -1,0 +1,171 @@
+"""What goes wrong on demand. A rule says which requests it strikes and how; rules are
+given over the control endpoint and strike in the order in which they were given, at most
+one a request.
+
+  match  service, operation (exact), method, key (a regular expression, searched in
+         "bucket/key" or the name that a request is about), nth (strike from the n-th match
+         on, default 1), count (how often, default 1, 0: always)
+  kind   see KINDS; other fields are its parameters"""
+
+import itertools
+import re
+import threading
+
+from standin import errors
+from standin.wire import Reply
+
+KINDS = {
+    # before the body has been read; no effect
+    "reset_before": "the connection is reset before the body is read",
+    "reset_body": "it is reset in the midst of the body (bytes, default: half)",
+    "hang": "nothing is said for `seconds` (60), then the connection is reset",
+    "slow_read": "the body is read `step` bytes (4096) each `interval` seconds (0.05)",
+    # instead of the effect
+    "throttle": "the service's own word for too many requests",
+    "internal": "the service's 500",
+    "unavailable": "the service's 503",
+    "bad_gateway": "a 502 of a proxy, in HTML",
+    "error": "`code`, `status` (400), `message`, in the service's protocol",
+    "error_200": "S3: status 200, `spaces` of white space (0), and an error document of `code` (InternalError)",
+    "conflict": "S3: 409 ConditionalRequestConflict",
+    "precondition": "S3: 412 PreconditionFailed",
+    "redirect": "S3: 301 PermanentRedirect to `region`",
+    "expired": "the service's word for an expired token",
+    "denied": "the service's word for a missing permission",
+    "garbage": "`status` (200) and `what` is no reply at all: html, xml, json, binary, empty",
+    "huge": "an error document of `bytes` (1 MiB), `status` (400)",
+    # the time
+    "skew": "the service's clock is `seconds` off: for the check of the signature and for Date",
+    "date": "only the Date of the reply is `seconds` off",
+    # the effect takes place
+    "delay": "the request is handled after `seconds` (1)",
+    "delay_after": "it is handled, and answered after `seconds` (1)",
+    "lost": "it is handled, and the connection is reset instead of a reply",
+    "truncate": "the reply's body ends after `bytes` (default: half)",
+    "slow": "the reply comes `step` bytes (16) each `interval` seconds (0.05)",
+    "corrupt": "one byte of the reply's body is another (at `at`, default: the middle)",
+    "header": "header `name` of the reply is `value` (null: left out)",
+    # lists
+    "stale": "a list as of `lag` seconds ago (3600)",
+    "repeat_token": "a list that gives back the token it was asked with",
+    "endless": "each page is the first, and there is always another, with the same token",
+}
+GENERIC = ("throttle", "internal", "unavailable", "expired", "denied")
+GARBAGE = {
+    "html": (b"<html><head><title>Sign in</title></head><body><h1>It works!</h1></body></html>", "text/html"),
+    "xml": (b"<?xml version=\"1.0\"?><ListBucketResult><Contents><Key>a</Key", "application/xml"),
+    "json": (b"{\"__type\": [1, 2, {\"message\": ", "application/json"),
+    "binary": (bytes(range(256)) * 8, "application/octet-stream"),
+    "empty": (b"", "application/xml"),
+}
+ids = itertools.count(1)
+
+
+class Rule:
+    def __init__(self, fields):
+        fields = dict(fields)
+        self.kind = fields.pop("kind")
+        if self.kind not in KINDS:
+            raise ValueError(f"there is no fault '{self.kind}': {', '.join(KINDS)}")
+        self.service, self.operation = fields.pop("service", None), fields.pop("operation", None)
+        self.method, self.pattern = fields.pop("method", None), fields.pop("key", None)
+        self.nth, self.count = int(fields.pop("nth", 1)), int(fields.pop("count", 1))
+        self.search = re.compile(self.pattern) if self.pattern else None
+        self.fields, self.id, self.seen, self.struck = fields, next(ids), 0, 0
+
+    def number(self, name, default):
+        return type(default)(self.fields.get(name, default))
+
+    def matches(self, call):
+        return (self.service in (None, call.service) and self.operation in (None, call.operation)
+                and self.method in (None, call.request.method)
+                and (not self.search or self.search.search(call.name)))
+
+    def show(self):
+        return {"id": self.id, "kind": self.kind, "service": self.service, "operation": self.operation,
+                "key": self.pattern, "seen": self.seen, "struck": self.struck}
+
+
+class Faults:
+    def __init__(self):
+        self.lock, self.rules = threading.Lock(), []
+
+    def add(self, fields):
+        rule = Rule(fields)
+        with self.lock:
+            self.rules.append(rule)
+        return rule
+
+    def clear(self):
+        with self.lock:
+            self.rules = []
+
+    def choose(self, call):
+        """The rule that strikes this request, or None."""
+        if not self.rules:
+            return None
+        with self.lock:
+            for rule in self.rules:
+                if not rule.matches(call):
+                    continue
+                rule.seen += 1
+                if rule.seen >= rule.nth and (not rule.count or rule.struck < rule.count):
+                    rule.struck += 1
+                    return rule
+        return None
+
+
+def instead(call):
+    """The reply that stands in for what was asked; None: it is done after all."""
+    rule, protocol = call.fault, call.protocol
+    if rule.kind in GENERIC:
+        words = {"throttle": "Rate exceeded. Please reduce your request rate.", "denied": "Access Denied",
+                 "expired": "The provided token has expired."}
+        message = words.get(rule.kind, "We encountered an internal error. Please try again.")
+        raise errors.generic(rule.kind, protocol, message, call.service)
+    if rule.kind == "error":
+        raise errors.Refusal(rule.fields["code"], rule.fields.get("message", "As the test wishes."),
+                             rule.number("status", 400))
+    if rule.kind == "conflict":
+        raise errors.Refusal("ConditionalRequestConflict", "The conditional request cannot succeed due to a "
+                             "conflicting operation against this resource.", 409, Key=call.key)
+    if rule.kind == "precondition":
+        raise errors.Refusal("PreconditionFailed", "At least one of the pre-conditions you specified did not hold",
+                             412, Condition="If-None-Match")
+    if rule.kind == "redirect":
+        region = rule.fields.get("region", "eu-west-1")
+        raise errors.Refusal("PermanentRedirect", "The bucket you are attempting to access must be addressed using "
+                             "the specified endpoint.", 301, [("x-amz-bucket-region", region)],
+                             Endpoint=f"{call.bucket}.s3.{region}.amazonaws.com", Bucket=call.bucket)
+    if rule.kind == "error_200":
+        refusal = errors.Refusal(rule.fields.get("code", "InternalError"), "We encountered an internal error. "
+                                 "Please try again.", 200)
+        reply = errors.render(refusal, protocol, call.ids, call.request.path)
+        return Reply(200, reply.headers, b" " * rule.number("spaces", 0) + reply.body)
+    if rule.kind == "huge":
+        raise errors.Refusal("InvalidRequest", "x" * rule.number("bytes", 1 << 20), rule.number("status", 400))
+    if rule.kind in ("bad_gateway", "garbage"):
+        body, kind = GARBAGE[rule.fields.get("what", "html")]
+        status = 502 if rule.kind == "bad_gateway" else rule.number("status", 200)
+        return Reply(status, [("Content-Type", kind)], body)
+    return None
+
+
+def spoil(rule, reply):
+    """Change a reply that was right."""
+    if rule.kind == "corrupt" and reply.length:
+        reply.body = flipped(reply.body, rule.number("at", reply.length // 2))
+    elif rule.kind == "header":
+        name, value = rule.fields["name"], rule.fields.get("value")
+        reply.headers = [pair for pair in reply.headers if pair[0].lower() != name.lower()]
+        if value is not None:
+            reply.headers.append((name, value))
+
+
+def flipped(body, at):
+    """The pieces of a body with one bit the other way."""
+    for piece in [body] if isinstance(body, bytes) else body:
+        if 0 <= at < len(piece):
+            piece = piece[:at] + bytes([piece[at] ^ 1]) + piece[at + 1:]
+        at -= len(piece)
+        yield piece

@@ -1,0 +1,243 @@
+"""The way of every request: what is it, whose is it, is it allowed, does it go wrong, what
+came of it. Behind it stand handlers of our own and moto."""
+
+import copy
+import json
+import re
+import time
+
+from standin import behind, chunked, control, errors, faults, metadata, s3, services, sigv4, sts, validate
+from standin import call as calls
+from standin.keyring import Keyring
+from standin.ledger import Ledger
+from standin.s3_store import Store
+from standin.wire import Body, Gone
+
+SMALL = 8 << 20  # bodies of services other than S3
+LARGEST = 5 << 30
+SETTINGS = {
+    "account": "123456789012",
+    "page_size": 1000,           # of S3's lists, at most
+    "min_part": 5 << 20,         # S3's parts but the last, at least
+    "wrong_region": "redirect",  # or "malformed": what a bucket of another region answers
+    "clock_offset": 0,           # seconds
+    "sts_seconds": 0,            # how long keys of a role last; 0: as asked
+    "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
+}
+
+
+class Pace:
+    """Slowness: so many bytes, then a pause."""
+
+    def __init__(self, rule, step):
+        self.step, self.interval, self.due = rule.number("step", step), rule.number("interval", 0.05), 0
+
+    def __call__(self, size):
+        self.due += size
+        while self.due >= self.step:
+            self.due -= self.step
+            time.sleep(self.interval)
+
+
+class Front:
+    def __init__(self, folder, keys, settings):
+        self.folder, self.initial_keys, self.initial = folder, keys, {**SETTINGS, **settings}
+        self.keyring, self.faults, self.ledger = Keyring(self.clock), faults.Faults(), Ledger()
+        self.settings, self.tokens = {}, {}
+        self.store = Store(folder, self.clock)
+        self.reset()
+
+    def clock(self):
+        return time.time() + self.settings.get("clock_offset", 0)
+
+    def reset(self):
+        self.settings = copy.deepcopy(self.initial)
+        self.tokens, self.keyring.keys = {}, {}
+        for key in self.initial_keys:
+            self.keyring.add(**key)
+        self.faults.clear()
+        self.store.clear()
+        behind.clear()
+        self.ledger.clear()
+
+    def handle(self, connection, request):
+        """One request; False: the connection is done with."""
+        if request.path.startswith("/standin/"):
+            return control.handle(self, connection, request)
+        call = calls.Call(request, self, connection)
+        request.body = Body(self.folder)
+        try:
+            reply, code = self.answer(call)
+            if reply is None:
+                self.ledger.add(call, 0, code)
+                connection.reset()
+                return False
+            return self.send(call, reply, code)
+        except Gone:
+            if not call.noted:
+                self.ledger.add(call, 0, "(the peer has gone)")
+            raise
+        finally:
+            request.body.drop()
+
+    def answer(self, call):
+        """(reply, code of the error or ""); (None, why): the connection is to be reset."""
+        try:
+            known = self.identify(call)
+            call.ids = errors.request_ids(call.protocol)
+            call.fault = self.faults.choose(call)
+            if call.fault and (why := self.spoil_request(call)):
+                return None, why
+            self.read(call)
+            if call.service not in metadata.HANDLERS:
+                self.admit(call)
+            if not known:
+                raise errors.generic("unknown-operation", call.protocol, "The stand-in knows no such operation",
+                                     call.service)
+            reply = self.run(call)
+        except errors.Refusal as refusal:
+            self.read(call)
+            call.ids = call.ids or errors.request_ids(call.protocol)
+            return errors.render(refusal, call.protocol, call.ids, call.request.path), refusal.code
+        for name, value in call.ids:
+            reply.set(name, value)
+        return reply, "" if reply.status < 400 else code_of(reply)
+
+    def read(self, call, pace=None, until=None):
+        """The body, once."""
+        if call.was_read:
+            return
+        call.was_read = True
+        length = call.request.header("content-length", "0")
+        if length.isdigit() and int(length) > (LARGEST if call.service == "s3" else SMALL):
+            raise Gone
+        call.connection.read_body(call.request, call.request.body, pace, until)
+
+    def identify(self, call):
+        """Service, operation and what it is about; False: there is no such operation. The
+        body of S3's requests is read later."""
+        request = call.request
+        call.query = calls.query_of(request.query)
+        if metadata.find(call):
+            return True
+        try:
+            call.claim = sigv4.read_claim(request)
+        except ValueError as error:
+            call.service = call.protocol = "s3"
+            code = "AuthorizationHeaderMalformed" if "authorization" in request.headers \
+                else "AuthorizationQueryParametersError"
+            raise errors.Refusal(code, str(error), 400) from None
+        form = request.header("content-type", "").startswith("application/x-www-form-urlencoded")
+        if call.claim is None:
+            call.service = "sts" if form and request.method == "POST" and request.path == "/" else "s3"
+        else:
+            call.service, call.region = call.claim.service, call.claim.region
+        call.protocol = "s3" if call.service == "s3" else services.protocol(call.service)
+        if call.service == "s3":
+            host = request.header("host", "").partition(":")[0]
+            suffix = next((end for end in (".s3.localhost", ".localhost") if host.endswith(end)), None)
+            return s3.locate(call, host.removesuffix(suffix) if suffix else None)
+        self.read(call)
+        if call.service not in services.KNOWN:
+            return False
+        if call.protocol in ("query", "ec2") and form:
+            call.query = {**call.query, **calls.query_of(request.body.bytes().decode("latin-1"))}
+        found = services.find(call)
+        call.name = name_of(call)
+        return found
+
+    def spoil_request(self, call):
+        """Faults that come before or with the body: why it is to be reset, or None."""
+        rule = call.fault
+        if rule.kind == "reset_before":
+            return "(reset before)"
+        if rule.kind == "reset_body":
+            half = int(call.request.header("content-length", "0")) // 2
+            self.read(call, until=max(rule.number("bytes", half), 1))
+            return "(reset in the body)"
+        if rule.kind == "hang":
+            ends = time.monotonic() + rule.number("seconds", 60.0)
+            while time.monotonic() < ends and call.connection.is_open():
+                time.sleep(0.05)
+            return "(hung)"
+        if rule.kind == "slow_read":
+            self.read(call, Pace(rule, 4096))
+        return None
+
+    def admit(self, call):
+        """Signed by somebody who is known, now, over what has come; in the model's limits."""
+        request, service = call.request, call.service
+        if call.claim is None:
+            if (service, call.operation) != ("sts", "AssumeRoleWithWebIdentity"):
+                raise errors.generic("unsigned", call.protocol, "Access Denied" if service == "s3"
+                                     else "Missing Authentication Token", service)
+        else:
+            skew = call.fault.number("seconds", 0) if call.fault and call.fault.kind == "skew" else 0
+            call.who = sigv4.verify(request, call.claim, self.keyring, self.clock() + skew, call.protocol, service)
+            sigv4.check_payload(request, call.protocol, service)
+            if request.header("x-amz-content-sha256", "").startswith(sigv4.STREAMING):
+                chunked.decode(request, call.claim, call.who.secret)
+
+    def run(self, call):
+        """What was asked, or what a fault puts in its place."""
+        if call.operation not in s3.UNMODELLED:
+            validate.request(call)
+        if call.service not in ("s3", "imds", "container"):
+            call.name = call.name or name_of(call)
+        if call.fault:
+            reply = faults.instead(call)
+            if reply is not None:
+                return reply
+            if call.fault.kind == "delay":
+                time.sleep(call.fault.number("seconds", 1.0))
+        handler = {"s3": s3.handle, "sts": sts.handle}.get(call.service)
+        if call.service in metadata.HANDLERS:
+            handler = metadata.handle
+        return (handler or behind.handle)(call)
+
+    def send(self, call, reply, code):
+        """The reply, or what a fault makes of it; it is in the ledger before it goes out."""
+        rule, request = call.fault, call.request
+        cut, pace, now = None, None, self.clock()
+        if rule and rule.kind == "delay_after":
+            time.sleep(rule.number("seconds", 1.0))
+        if rule and rule.kind == "lost":
+            self.ledger.add(call, 0, "(lost)")
+            call.connection.reset()
+            return False
+        if rule and rule.kind == "truncate":
+            cut = rule.number("bytes", reply.length // 2)
+        if rule and rule.kind == "slow":
+            pace = Pace(rule, 16)
+        if rule and rule.kind in ("skew", "date"):
+            now += rule.number("seconds", 0)
+        if rule:
+            faults.spoil(rule, reply)
+        reply.close = reply.close or request.header("connection", "").lower() == "close"
+        self.ledger.add(call, reply.status, code)
+        call.connection.write_reply(request, reply, cut, pace, now)
+        return not reply.close
+
+
+NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "RoleArn", "jobId", "ProcessingJobName",
+         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name")
+
+
+def name_of(call):
+    """What a request is about, for the rules of faults and for the ledger."""
+    fields = call.query
+    if call.protocol in ("json", "rest-json"):
+        try:
+            fields = json.loads(call.request.body.bytes() or b"{}")
+        except ValueError:
+            return ""
+    if not isinstance(fields, dict):
+        return ""
+    return next((str(fields[name]) for name in NAMES if name in fields), "")
+
+
+def code_of(reply):
+    """The code in an error of moto's, for the ledger."""
+    body = reply.body if isinstance(reply.body, bytes) else b""
+    found = re.search(rb'"__type": ?"(?:[^"#]*#)?([^"]+)"|<Code>([^<]+)</Code>', body)
+    return (found[1] or found[2]).decode() if found else str(reply.status)
