@@ -17,6 +17,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/err.h"
+#include "jobs/base/json.h"
 #include "jobs/base/sb.h"
 #include "jobs/store/store.h"
 
@@ -78,6 +79,10 @@ struct engine_ops {
 	 * offset. 0 bytes: nothing new (a log that is not there yet is empty). */
 	int (*logs)(struct engine *engine, const char *name, const char *prefix, int node,
 		    uint64_t *offset, size_t max, struct sb *ret, struct err **err);
+	/* The report of a node's agent, from where it is nearest, as it was a moment ago: 1 and a
+	 * new reference, 0 there is none, -1. NULL where nothing is nearer than the workspace. */
+	int (*report)(struct engine *engine, const char *name, const char *prefix, int node,
+		      json_t **ret, struct err **err);
 	/* Process ids whose end makes describe worth calling, at most `max`; the
 	 * count. NULL where there is none. */
 	int (*wake)(struct engine *engine, const char *name, const char *prefix, pid_t *ret,

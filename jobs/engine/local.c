@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/engine/agent_files.h"
 #include "jobs/engine/local_inside.h"
 #include "jobs/store/order.h"
+#include "jobs/store/work.h"
 
 #define NODES_MAX 1024 /* agents on one machine */
-#define AGENT     "stoker-node"
 
 static int local_open(const char *workspace, struct engine **ret, struct err **err)
 {
@@ -23,7 +24,6 @@ static int local_open(const char *workspace, struct engine **ret, struct err **e
 	struct proc_id self;
 	ssize_t len;
 
-	/* The store knows what a URL means; what is needed here is the directory. */
 	if (store_open(workspace, &store, err) < 0)
 		return -1;
 	if (proc_identify(getpid(), &self) < 0) {
@@ -32,7 +32,9 @@ static int local_open(const char *workspace, struct engine **ret, struct err **e
 	}
 	local = mem_zero(1, sizeof *local);
 	local->engine.ops = &local_ops;
-	local->root = mem_copy(store_url(store));
+	local->far = store_directory(store) ? NULL : far_new();
+	local->root = work_folder(store);
+	local->store = TAKE(store);
 	memcpy(local->boot, self.boot_id, sizeof local->boot);
 	len = readlink("/proc/self/ns/pid", local->pidns, sizeof local->pidns - 1);
 	local->pidns[len > 0 ? len : 0] = '\0';
@@ -47,11 +49,14 @@ static void local_close(struct engine *engine)
 
 	if (!local)
 		return;
+	far_freep(&local->far);
+	store_freep(&local->store);
 	free(local->root);
 	free(local);
 }
 
-/* The nearest folder that is there must take new ones. */
+/* The nearest folder that is there must take new ones. What a workspace elsewhere allows,
+ * only requests show: that is the driver's to find out. */
 static int local_check(struct engine *engine, struct err **err)
 {
 	const struct local *local = (const struct local *)engine;
@@ -96,15 +101,44 @@ static void start_release(struct start *start)
 	auto_strv(&start->env);
 }
 
+/* The folder to start the agent from. Yours to free. */
+static char *agent_folder(const struct local *local, const struct engine_job *job, struct err **err)
+{
+	AUTO(auto_free) char *folder = fs_join(local->root, job->agent_key);
+
+	if (local->far && agent_fetch(local->store, job->agent_key, folder, err) < 0)
+		return NULL;
+	return TAKE(folder);
+}
+
+static char **agent_env(const struct local *local, const struct engine_job *job, const char *token)
+{
+	size_t count = 0, n = 0;
+	char **env;
+
+	while (job->env && job->env[count])
+		count++;
+	env = mem_zero(count + 3, sizeof *env);
+	for (; n < count; n++)
+		env[n] = mem_copy(job->env[n]);
+	env[n++] = mem_format(ORDER_TOKEN "=%s", token);
+	if (local->far) {
+		AUTO(auto_free) char *root = work_root();
+
+		env[n] = mem_format(WORK_VARIABLE "=%s", root);
+	}
+	return env;
+}
+
 static int make_start(const struct local *local, const struct engine_job *job, const char *token,
 		      struct start *start, struct err **err)
 {
-	AUTO(auto_free) char *folder = fs_join(local->root, job->agent_key);
-	AUTO(auto_free) char *agent = fs_join(folder, AGENT);
-	AUTO(auto_free) char *loader = fs_join(folder, "lib/loader");
-	size_t count = 0, n = 0;
+	AUTO(auto_free) char *folder = agent_folder(local, job, err);
+	AUTO(auto_free) char *agent = folder ? fs_join(folder, AGENT_PROGRAM) : NULL;
+	AUTO(auto_free) char *loader = folder ? fs_join(folder, "lib/loader") : NULL;
+	size_t n = 0;
 
-	if (make_executable(agent, err) < 0)
+	if (!folder || make_executable(agent, err) < 0)
 		return -1;
 	if (fs_exists(loader)) {
 		if (make_executable(loader, err) < 0)
@@ -114,21 +148,17 @@ static int make_start(const struct local *local, const struct engine_job *job, c
 		start->argv[n++] = fs_join(folder, "lib");
 	}
 	start->argv[n++] = TAKE(agent);
-	start->argv[n++] = local_path(local, job->prefix, ORDER_FILE);
+	start->argv[n++] = local_order(local, job->prefix);
 	start->argv[n] = start->rank;
-	while (job->env && job->env[count])
-		count++;
-	start->env = mem_zero(count + 2, sizeof *start->env);
-	for (size_t i = 0; i < count; i++)
-		start->env[i] = mem_copy(job->env[i]);
-	start->env[count] = mem_format(ORDER_TOKEN "=%s", token);
+	start->env = agent_env(local, job, token);
 	return 0;
 }
 
 static int open_log(const struct local *local, const char *prefix, int node, int *ret_fd,
 		    struct err **err)
 {
-	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
+	AUTO(auto_free) char *key = local_node_key(prefix, node, LOG_FILE);
+	AUTO(auto_free) char *path = fs_join(local->root, key);
 	AUTO(auto_free) char *folder = fs_dirname(path);
 
 	if (fs_mkdirs(folder, err) < 0)
@@ -161,7 +191,7 @@ static int start_agent(const struct local *local, const char *prefix, struct sta
 static int has_trace(const struct local *local, const char *prefix, const struct record *record,
 		     struct err **err)
 {
-	AUTO(auto_free) char *order_path = local_path(local, prefix, ORDER_FILE);
+	AUTO(auto_free) char *order_path = local_order(local, prefix);
 	struct found found;
 
 	if (scan_processes(record ? record->token : NULL, order_path, &found, 1) > 0)
@@ -182,8 +212,10 @@ static int find_job(const struct local *local, const char *name, const char *pre
 		    struct err **err)
 {
 	AUTO(record_release) struct record record = { 0 };
-	int there = record_load(local, prefix, &record, err);
+	int there;
 
+	far_forget(local, prefix);
+	there = record_load(local, prefix, &record, err);
 	if (there < 0)
 		return -1;
 	if (there == 0)
@@ -216,20 +248,43 @@ static int start_all(const struct local *local, const struct engine_job *job, st
 
 static int check_job(const struct local *local, const struct engine_job *job, struct err **err)
 {
-	AUTO(auto_free) char *order_path = local_path(local, job->prefix, ORDER_FILE);
+	AUTO(auto_free) char *key = local_key(job->prefix, ORDER_FILE);
+	AUTO(auto_free) char *order = local_order(local, job->prefix);
+	struct store_object object;
+	int there;
 
 	if (job->nodes < 1 || job->nodes > NODES_MAX)
 		return err_set(err, EXIT_SPEC, "%d nodes cannot be started on one machine",
 			       job->nodes);
-	if (!fs_exists(order_path))
-		return err_set(err, EXIT_DEFECT, "there is no order at '%s'", order_path);
-	return 0;
+	there = store_stat(local->store, key, &object, err);
+	if (there == 0)
+		return err_set(err, EXIT_DEFECT, "there is no order at '%s'", order);
+	return there;
+}
+
+/* Files of an attempt of that name that is forgotten: nothing of it runs, and whoever
+ * forgot it may not have reached this machine. */
+static int clear_rests(const struct local *local, const char *prefix, struct err **err)
+{
+	AUTO(auto_free) char *folder = local->far ? fs_join(local->root, prefix) : NULL;
+	AUTO(auto_free) char *made = NULL;
+
+	if (!folder)
+		return 0;
+	return fs_remove_tree(folder, err) < 0 || work_folder_make(local->store, &made, err) < 0
+		       ? -1
+		       : 0;
+}
+
+/* It was not started: 1 where it cannot be known whether a note of it is there. */
+static int not_started(const struct err *why)
+{
+	return why->code == EXIT_UNREACHABLE ? 1 : -1;
 }
 
 static int local_submit(struct engine *engine, const struct engine_job *job, struct err **err)
 {
 	const struct local *local = (const struct local *)engine;
-	AUTO(auto_free) char *path = local_path(local, job->prefix, ENGINE_FILE);
 	AUTO(record_release) struct record record = { 0 };
 	AUTO(start_release) struct start start = { 0 };
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -237,22 +292,23 @@ static int local_submit(struct engine *engine, const struct engine_job *job, str
 
 	if (there != 0)
 		return there > 0 ? 0 : 1;
-	if (check_job(local, job, err) < 0)
-		return -1;
+	if (check_job(local, job, err) < 0 || clear_rests(local, job->prefix, err) < 0)
+		return not_started(*err);
 	record_init(&record, local, job->name, job->nodes);
-	if (make_start(local, job, record.token, &start, err) < 0)
-		return -1;
-	unlink(path); /* of a submitter that died before it started anything */
+	/* There may be a record of a submitter that died before it started anything. */
+	if (make_start(local, job, record.token, &start, err) < 0 ||
+	    record_remove(local, job->prefix, err) < 0)
+		return not_started(*err);
 	made = record_create(local, job->prefix, &record, err);
 	if (made < 0)
-		return -1;
+		return not_started(*err);
 	if (made == 0) {
 		err_set(err, EXIT_BUSY, "someone else is starting '%s'", job->name);
 		return 1;
 	}
 	outcome = start_all(local, job, &record, &start, err);
 	if (outcome < 0)
-		unlink(path);
+		(void)!record_remove(local, job->prefix, &ignored);
 	if (outcome != 0)
 		return outcome;
 	/* Not writing it costs a look at /proc each time, nothing else. */
@@ -265,7 +321,7 @@ static int local_stop(struct engine *engine, const char *name, const char *prefi
 		      struct err **err)
 {
 	const struct local *local = (const struct local *)engine;
-	AUTO(auto_free) char *order_path = local_path(local, prefix, ORDER_FILE);
+	AUTO(auto_free) char *order = local_order(local, prefix);
 	AUTO(view_release) struct view view = { 0 };
 	int there = view_load(local, prefix, &view, err);
 
@@ -273,31 +329,46 @@ static int local_stop(struct engine *engine, const char *name, const char *prefi
 		return -1;
 	if (there == 0) {
 		struct found found[16];
-		size_t count = scan_processes(NULL, order_path, found, STK_LENGTH(found));
+		size_t count = scan_processes(NULL, order, found, STK_LENGTH(found));
 
 		for (size_t i = 0; i < count; i++)
 			signal_process(&found[i].id, SIGTERM);
 		return 0;
 	}
-	if (view.sight == SIGHT_NONE) {
+	if (view_is_over(&view))
+		return 0; /* describe kills what may be left */
+	if (view.sight == SIGHT_NONE || view.sight == SIGHT_HELD) {
 		err_set(err, EXIT_REFUSED, "cannot stop '%s': it runs on '%s'", name,
 			view.record.host);
 		return err_hint(err, "stop it there");
 	}
-	if (view.alive == 0)
-		return 0; /* describe kills what may be left */
 	return view_stop(local, prefix, &view, STOP_REQUEST, grace_ms, err);
+}
+
+/* Where the files are is learnt from the record; before there is one, there is no log. */
+static bool know_files(const struct local *local, const char *prefix)
+{
+	AUTO(record_release) struct record record = { 0 };
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!far_root(local, prefix))
+		(void)!record_load(local, prefix, &record, &ignored);
+	return far_root(local, prefix) != NULL;
 }
 
 static int local_logs(struct engine *engine, const char *name, const char *prefix, int node,
 		      uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
 	const struct local *local = (const struct local *)engine;
-	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_close) int fd = -1;
 	char buffer[16384];
 
 	(void)name;
+	if (!know_files(local, prefix))
+		return far_logs(local, prefix, node, offset, max, ret, err);
+	path = local_node_path(local, prefix, node, LOG_FILE);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot open the log '%s'", path);
 	while (max > 0) {
@@ -316,6 +387,17 @@ static int local_logs(struct engine *engine, const char *name, const char *prefi
 			break;
 	}
 	return 0;
+}
+
+static int local_report(struct engine *engine, const char *name, const char *prefix, int node,
+			json_t **ret, struct err **err)
+{
+	const struct local *local = (const struct local *)engine;
+
+	(void)name;
+	*ret = NULL;
+	know_files(local, prefix);
+	return report_load(local, prefix, node, NULL, ret, err);
 }
 
 static int local_wake(struct engine *engine, const char *name, const char *prefix, pid_t *ret,
@@ -345,5 +427,6 @@ const struct engine_ops local_ops = {
 	.describe = local_describe,
 	.stop = local_stop,
 	.logs = local_logs,
+	.report = local_report,
 	.wake = local_wake,
 };

@@ -7,8 +7,9 @@
  * how it went in the agents' reports. So any later process, knowing only the
  * workspace, the job's name and its prefix, finds, describes and stops it.
  *
- *   engine.json (0600): {"v":1, "job", "token", "nodes", "state":
- *     "starting|started", "host", "boot", "pidns", "submitted": utc ms,
+ *   engine.json: {"v":1, "job", "token", "nodes", "state":
+ *     "starting|started", "host", "boot", "pidns", "work": folder of the workspace's
+ *     files there (jobs/store/work.h), "submitted": utc ms,
  *     "submitter": {"pid","start"}, "agents": [{"pid","start","status"}…] (by rank;
  *     status of waitpid, where this engine could collect it),
  *     "stop": {"at": mono ms, "why": "request|peer"}}
@@ -27,7 +28,13 @@
  *             and STOP_MARGIN_MS. It never waits; call it until describe says
  *             ENDED.
  *   A record of another machine, or of another PID namespace whose agents still
- *   hold their locks, is UNSEEN: unknown is not ended.
+ *   hold their locks, is UNSEEN: unknown is not ended. But where all agents have
+ *   reported their ends, it has ended, whoever reads that.
+ *
+ * Where the workspace is no directory, a request costs time and money. Agent, record,
+ * reports and logs then lie in files too, and whoever can read those, from whatever
+ * home, asks the store once an attempt; everybody else asks it for each object at most
+ * every FAR_MS, and reads the log in the pieces that the agent brings there.
  */
 #ifndef STK_ENGINE_LOCAL_H
 #define STK_ENGINE_LOCAL_H
@@ -37,6 +44,8 @@
 /* An agent kills its command when the grace is over and then still has to
  * report; only one that does not manage even that is killed itself. */
 #define STOP_MARGIN_MS 5000
+
+#define FAR_MS 10000
 
 extern const struct engine_ops local_ops;
 

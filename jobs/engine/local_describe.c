@@ -24,13 +24,24 @@ static void say(struct engine_status *ret, const char *fmt, ...)
 	va_end(args);
 }
 
+/* What somebody wrote beneath the attempt's prefix; false: nothing that can be read. */
+static bool load(const struct local *local, const char *prefix, const char *name, size_t max,
+		 json_t **ret, struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
+	AUTO(auto_free) char *key = local_key(prefix, name);
+
+	return far_get(local, key, max, &text, err) > 0 &&
+	       js_parse(text.text, text.len, name, ret, err) == 0;
+}
+
 /* How long the agents give a command between SIGTERM and SIGKILL. */
-static int64_t grace_of(const struct view *view)
+static int64_t grace_of(const struct local *local, const char *prefix)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *order = NULL;
 
-	if (js_load(view->order_path, ORDER_MAX, &order, &ignored) < 0)
+	if (!load(local, prefix, ORDER_FILE, ORDER_MAX, &order, &ignored))
 		return ORDER_GRACE_MS;
 	return js_int(order, "grace_ms", ORDER_GRACE_MS);
 }
@@ -78,7 +89,7 @@ static void describe_alive(const struct local *local, const char *prefix, struct
 		/* The attempt is lost as a whole: what is left of it holds devices for
 		 * nothing. A note that cannot be written now is written next time. */
 		view_kill_orphans(view);
-		(void)!view_stop(local, prefix, view, STOP_PEER, grace_of(view), &ignored);
+		(void)!view_stop(local, prefix, view, STOP_PEER, grace_of(local, prefix), &ignored);
 	}
 	ret->state = view->record.stop != STOP_NONE ? ENGINE_STOPPING
 		     : running                      ? ENGINE_RUNNING
@@ -90,7 +101,7 @@ static void describe_alive(const struct local *local, const char *prefix, struct
 static void add_last_line(const struct local *local, const char *prefix, int node, struct sb *out)
 {
 	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOG_FILE);
-	FILE *file = fopen(path, "re");
+	FILE *file = path ? fopen(path, "re") : NULL;
 	char text[LAST_BYTES];
 	size_t len, from;
 
@@ -122,7 +133,7 @@ static struct utc last_sign(const struct local *local, const char *prefix, int n
 	struct utc at = { 0 };
 	struct stat st;
 
-	if (stat(path, &st) == 0)
+	if (path && stat(path, &st) == 0)
 		at.ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
 	return at;
 }
@@ -173,12 +184,11 @@ static void describe_end(const struct view *view, int node, struct engine_status
 /* The node that the nodes themselves agreed on as the first to fail; -1: none. */
 static int first_to_fail(const struct local *local, const char *prefix, const struct view *view)
 {
-	AUTO(auto_free) char *path = local_path(local, prefix, FAILED_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *body = NULL;
 	int64_t node = -1;
 
-	if (view->record.nodes > 1 && js_load(path, REPORT_MAX, &body, &ignored) == 0)
+	if (view->record.nodes > 1 && load(local, prefix, FAILED_FILE, REPORT_MAX, &body, &ignored))
 		node = js_int(body, "node", -1);
 	return node >= 0 && node < view->record.nodes && report_is_final(view->nodes[node].report)
 		       ? (int)node
@@ -273,12 +283,12 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 			ret->started.ms = started;
 	}
 	reap(local, prefix, &view);
-	if (view.sight == SIGHT_NONE)
+	if (view_is_over(&view))
+		describe_over(local, prefix, &view, ret);
+	else if (view.sight == SIGHT_NONE || view.sight == SIGHT_HELD)
 		say(ret, "it was started on '%s', whose processes cannot be seen from here",
 		    view.record.host);
-	else if (view.alive > 0)
-		describe_alive(local, prefix, &view, ret);
 	else
-		describe_over(local, prefix, &view, ret);
+		describe_alive(local, prefix, &view, ret);
 	return 0;
 }

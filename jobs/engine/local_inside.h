@@ -13,10 +13,33 @@
 
 struct local {
 	struct engine engine;
-	char *root; /* of the workspace, absolute */
+	struct store *store; /* the workspace */
+	char *root;          /* of its files, absolute; may not be there yet */
+	struct far *far;     /* NULL: the workspace is a directory, and that one */
 	/* this process's view of the machine */
 	char boot[37], pidns[PIDNS_TEXT], host[HOST_TEXT];
 };
+
+/* --- local_far.c: a workspace that is no directory --- */
+
+struct far *far_new(void);
+void far_freep(struct far **far);
+
+/* The object of that key, appended: 1, 0 absent, -1. Where the store is far, what it
+ * said up to FAR_MS ago. */
+int far_get(const struct local *local, const char *key, size_t max, struct sb *ret,
+	    struct err **err);
+/* What is remembered of an attempt counts no more: the next question goes to the store. */
+void far_forget(const struct local *local, const char *prefix);
+/* The files of this attempt lie here, beneath `root`: proved by what we read there. */
+void far_know(const struct local *local, const char *prefix, const char *root);
+/* Where its files lie, NULL if they cannot be read here, as far as is known. Borrowed,
+ * until something else is known. */
+const char *far_root(const struct local *local, const char *prefix);
+
+/* What engine.h says of logs, from the pieces in the store. */
+int far_logs(const struct local *local, const char *prefix, int node, uint64_t *offset, size_t max,
+	     struct sb *ret, struct err **err);
 
 /* --- local_record.c: engine.json --- */
 
@@ -30,6 +53,7 @@ enum stop_why { STOP_NONE, STOP_REQUEST, STOP_PEER };
 struct record {
 	char job[128], token[TOKEN_TEXT];
 	char boot[37], pidns[PIDNS_TEXT], host[HOST_TEXT];
+	char *work; /* owned; NULL: an older version's */
 	int nodes;
 	bool started;           /* the identities of all agents stand in it */
 	struct agent_end *ends; /* by rank; what became of agents that we reaped */
@@ -51,12 +75,17 @@ int record_save(const struct local *local, const char *prefix, const struct reco
 /* The same, if there is none: 1 made, 0 taken, -1 error. */
 int record_create(const struct local *local, const char *prefix, const struct record *record,
 		  struct err **err);
+int record_remove(const struct local *local, const char *prefix, struct err **err);
 
-/* Paths beneath the attempt's prefix; yours to free. */
-char *local_path(const struct local *local, const char *prefix, const char *name);
+/* What the agents are given, and found by: path or URL. Yours to free. */
+char *local_order(const struct local *local, const char *prefix);
+/* Keys beneath the attempt's prefix; yours to free. */
+char *local_key(const char *prefix, const char *name);
+char *local_node_key(const char *prefix, int node, const char *name);
+/* Where the file of a node is: NULL if it cannot be read here. Yours to free. */
 char *local_node_path(const struct local *local, const char *prefix, int node, const char *name);
 
-/* The report of a node, if it belongs to this submission: 1, 0 none, -1 error.
+/* The report of a node as its agent has it, if it belongs to this submission: 1, 0 none, -1 error.
  * `token` NULL: of any. */
 int report_load(const struct local *local, const char *prefix, int node, const char *token,
 		json_t **ret, struct err **err);
@@ -73,7 +102,7 @@ struct found {
 
 /* Living processes of this user that carry the token in their environment (NULL:
  * none asked for) or are agents of this order; at most `max`. */
-size_t scan_processes(const char *token, const char *order_path, struct found *ret, size_t max);
+size_t scan_processes(const char *token, const char *order, struct found *ret, size_t max);
 /* Signal exactly this process, never one that got its pid later. With a token
  * it must also still carry that. */
 bool signal_process(const struct proc_id *id, int signo);
@@ -86,6 +115,7 @@ bool reap_child(const struct proc_id *id, int *ret_status);
 enum sight {
 	SIGHT_PIDS, /* same boot, same PID namespace: identities decide */
 	SIGHT_GONE, /* the machine was restarted, or nobody holds a lock */
+	SIGHT_HELD, /* somewhere else, and an agent holds its lock */
 	SIGHT_NONE, /* somewhere else, perhaps alive */
 };
 
@@ -100,12 +130,16 @@ struct view {
 	enum sight sight;
 	struct node_view *nodes; /* record.nodes of them */
 	int alive;               /* how many */
-	char *order_path;
+	char *order;             /* as the agents were given it */
 };
 
 void view_release(struct view *view); /* for AUTO(); { 0 } is fine */
 /* 1, 0 there is no record, -1 it cannot be read. */
 int view_load(const struct local *local, const char *prefix, struct view *ret, struct err **err);
+
+/* Nothing of it is at work any more: its agents are gone, or, where they cannot be seen,
+ * all of them have reported their ends. */
+bool view_is_over(const struct view *view);
 
 /* Signal all living agents. */
 void view_signal(const struct view *view, int signo);

@@ -20,24 +20,37 @@ static const char *const stop_names[] = {
 	[STOP_PEER] = "peer",
 };
 
-char *local_path(const struct local *local, const char *prefix, const char *name)
+char *local_key(const char *prefix, const char *name)
 {
-	AUTO(auto_free) char *folder = fs_join(local->root, prefix);
+	return mem_format("%s%s", prefix, name);
+}
 
-	return fs_join(folder, name);
+char *local_node_key(const char *prefix, int node, const char *name)
+{
+	return mem_format("%snode-%d/%s", prefix, node, name);
+}
+
+char *local_order(const struct local *local, const char *prefix)
+{
+	AUTO(auto_free) char *key = local_key(prefix, ORDER_FILE);
+
+	return local->far ? mem_format("%s/%s", store_url(local->store), key)
+			  : fs_join(local->root, key);
 }
 
 char *local_node_path(const struct local *local, const char *prefix, int node, const char *name)
 {
-	AUTO(auto_free) char *inside = mem_format("node-%d/%s", node, name);
+	const char *root = far_root(local, prefix);
+	AUTO(auto_free) char *key = local_node_key(prefix, node, name);
 
-	return local_path(local, prefix, inside);
+	return root ? fs_join(root, key) : NULL;
 }
 
 void record_release(struct record *record)
 {
 	free(record->agents);
 	free(record->ends);
+	free(record->work);
 	*record = (struct record){ 0 };
 }
 
@@ -58,6 +71,7 @@ void record_init(struct record *record, const struct local *local, const char *j
 	copy_text(record->boot, sizeof record->boot, local->boot);
 	copy_text(record->pidns, sizeof record->pidns, local->pidns);
 	copy_text(record->host, sizeof record->host, local->host);
+	record->work = mem_copy(local->root);
 	record->agents = mem_zero((size_t)nodes, sizeof *record->agents);
 	record->ends = mem_zero((size_t)nodes, sizeof *record->ends);
 	proc_identify(getpid(), &record->submitter);
@@ -92,6 +106,7 @@ static char *record_text(const struct record *record)
 	js_put_str(body, "host", record->host);
 	js_put_str(body, "boot", record->boot);
 	js_put_str(body, "pidns", record->pidns);
+	js_put_str(body, "work", record->work);
 	js_put(body, "submitted", json_integer(record->submitted_ms));
 	js_put(body, "submitter", process_json(&record->submitter));
 	for (int i = 0; i < record->nodes && record->started; i++) {
@@ -137,6 +152,7 @@ static int record_read(struct record *record, const json_t *body, struct err **e
 	copy_text(record->boot, sizeof record->boot, js_str(body, "boot"));
 	copy_text(record->pidns, sizeof record->pidns, js_str(body, "pidns"));
 	copy_text(record->host, sizeof record->host, js_str(body, "host"));
+	record->work = js_str(body, "work") ? mem_copy(js_str(body, "work")) : NULL;
 	record->submitted_ms = js_int(body, "submitted", 0);
 	process_read(json_object_get(body, "submitter"), record->boot, &record->submitter);
 	record->agents = mem_zero((size_t)nodes, sizeof *record->agents);
@@ -154,10 +170,10 @@ static int record_read(struct record *record, const json_t *body, struct err **e
 	return 0;
 }
 
-/* 1 loaded, 0 absent, -1 error. */
-static int load_if_there(const char *path, size_t max, json_t **ret, struct err **err)
+/* The file of that name, if it is there: 1, 0, -1. */
+static int read_file(const char *path, size_t max, struct sb *ret, struct err **err)
 {
-	if (js_load(path, max, ret, err) == 0)
+	if (fs_read(path, max, ret, err) == 0)
 		return 1;
 	if ((*err)->os_errno != ENOENT)
 		return -1;
@@ -165,50 +181,135 @@ static int load_if_there(const char *path, size_t max, json_t **ret, struct err 
 	return 0;
 }
 
+/* The record's copy in a file beneath `root`. Yours to free. */
+static char *copy_path(const char *root, const char *prefix)
+{
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
+
+	return fs_join(root, key);
+}
+
+/* The files of an attempt can be read here, on whatever machine it was started, if there
+ * is a copy of this very record among them. */
+static void look_for_files(const struct local *local, const char *prefix,
+			   const struct record *record)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *path = NULL;
+	json_auto_t *body = NULL;
+	const char *token;
+
+	if (!local->far || far_root(local, prefix) || !record->work || record->work[0] != '/')
+		return;
+	path = copy_path(record->work, prefix);
+	if (read_file(path, RECORD_MAX, &text, &ignored) <= 0 ||
+	    js_parse(text.text, text.len, path, &body, &ignored) < 0)
+		return;
+	token = js_str(body, "token");
+	if (token && strcmp(token, record->token) == 0)
+		far_know(local, prefix, record->work);
+}
+
+/* The nearest there is: 1, 0, -1. */
+static int record_get(const struct local *local, const char *prefix, struct sb *text,
+		      struct err **err)
+{
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
+	const char *root = local->far ? far_root(local, prefix) : NULL;
+
+	if (root) {
+		AUTO(auto_free) char *path = copy_path(root, prefix);
+		int there = read_file(path, RECORD_MAX, text, err);
+
+		if (there != 0)
+			return there;
+	}
+	return far_get(local, key, RECORD_MAX, text, err);
+}
+
 int record_load(const struct local *local, const char *prefix, struct record *ret, struct err **err)
 {
-	AUTO(auto_free) char *path = local_path(local, prefix, ENGINE_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
 	AUTO(record_release) struct record record = { 0 };
 	json_auto_t *body = NULL;
-	int there = load_if_there(path, RECORD_MAX, &body, err);
+	int there = record_get(local, prefix, &text, err);
 
-	if (there > 0 && record_read(&record, body, err) < 0)
+	if (there > 0 && (js_parse(text.text, text.len, ENGINE_FILE, &body, err) < 0 ||
+			  record_read(&record, body, err) < 0))
 		there = -1;
 	if (there < 0)
-		return err_wrap(err, "cannot read the engine's record '%s'", path);
+		return err_wrap(err, "cannot read the engine's record '%s%s'", prefix, ENGINE_FILE);
 	if (there == 0)
 		return 0;
+	look_for_files(local, prefix, &record);
 	*ret = record;
 	record = (struct record){ 0 };
 	return 1;
 }
 
+/* The copy is what is looked at ten times a second: it comes first. */
+static int save_copy(const struct local *local, const char *prefix, const char *text,
+		     struct err **err)
+{
+	const char *root = far_root(local, prefix);
+	AUTO(auto_free) char *path = root && local->far ? copy_path(root, prefix) : NULL;
+	AUTO(auto_free) char *folder = path ? fs_dirname(path) : NULL;
+
+	if (!path)
+		return 0;
+	return fs_mkdirs(folder, err) < 0 ||
+			       fs_write_atomic(path, text, strlen(text), 0600, err) < 0
+		       ? -1
+		       : 0;
+}
+
 int record_save(const struct local *local, const char *prefix, const struct record *record,
 		struct err **err)
 {
-	AUTO(auto_free) char *path = local_path(local, prefix, ENGINE_FILE);
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
 	AUTO(auto_free) char *text = record_text(record);
 
-	return fs_write_atomic(path, text, strlen(text), 0600, err);
+	if (save_copy(local, prefix, text, err) < 0)
+		return -1;
+	return store_put(local->store, key, text, strlen(text), err);
 }
 
 int record_create(const struct local *local, const char *prefix, const struct record *record,
 		  struct err **err)
 {
-	AUTO(auto_free) char *path = local_path(local, prefix, ENGINE_FILE);
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
 	AUTO(auto_free) char *text = record_text(record);
+	int made = store_put_if_absent(local->store, key, text, strlen(text), err);
 
-	return fs_create_atomic(path, text, strlen(text), 0600, err);
+	if (made <= 0)
+		return made;
+	far_know(local, prefix, local->root);
+	return save_copy(local, prefix, text, err) < 0 ? -1 : 1;
+}
+
+int record_remove(const struct local *local, const char *prefix, struct err **err)
+{
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
+
+	far_forget(local, prefix);
+	return store_delete(local->store, key, err);
 }
 
 int report_load(const struct local *local, const char *prefix, int node, const char *token,
 		json_t **ret, struct err **err)
 {
-	AUTO(auto_free) char *path = local_node_path(local, prefix, node, REPORT_FILE);
+	AUTO(auto_free) char *key = local_node_key(prefix, node, REPORT_FILE);
+	AUTO(auto_free)
+	char *path = local->far ? local_node_path(local, prefix, node, REPORT_FILE) : NULL;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	json_auto_t *body = NULL;
 	const char *theirs;
-	int there = load_if_there(path, REPORT_MAX, &body, err);
+	int there = path ? read_file(path, REPORT_MAX, &text, err)
+			 : far_get(local, key, REPORT_MAX, &text, err);
 
+	if (there > 0 && js_parse(text.text, text.len, "an agent's report", &body, err) < 0)
+		there = -1;
 	if (there <= 0)
 		return there < 0 ? err_wrap(err, "cannot read the report of node %d", node) : 0;
 	theirs = js_str(body, "token");

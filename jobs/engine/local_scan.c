@@ -55,14 +55,14 @@ static const char *find_text(const struct sb *texts, const char *text)
 }
 
 /* The rank of an agent of this order, -1 if it is none: `… ORDER RANK`. */
-static int agent_rank(const char *pid, const char *order_path)
+static int agent_rank(const char *pid, const char *order)
 {
 	AUTO(sb_release) struct sb argv = SB_INIT_MAX(TEXT_MAX);
 	const char *at, *rank;
 
 	if (!read_texts(pid, "cmdline", &argv))
 		return -1;
-	at = find_text(&argv, order_path);
+	at = find_text(&argv, order);
 	rank = at ? at + strlen(at) + 1 : NULL;
 	if (!rank || !isdigit((unsigned char)*rank) ||
 	    !memmem(argv.text, argv.len, "stoker-node", 11))
@@ -108,13 +108,13 @@ static bool is_ours(const char *pid)
 }
 
 /* An agent of this order (then with its rank), or any process of this token. */
-static bool is_meant(const char *pid, const char *token, const char *order_path, int *ret_rank)
+static bool is_meant(const char *pid, const char *token, const char *order, int *ret_rank)
 {
-	*ret_rank = agent_rank(pid, order_path);
+	*ret_rank = agent_rank(pid, order);
 	return *ret_rank >= 0 || (token && carries(pid, token));
 }
 
-size_t scan_processes(const char *token, const char *order_path, struct found *ret, size_t max)
+size_t scan_processes(const char *token, const char *order, struct found *ret, size_t max)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -127,10 +127,10 @@ size_t scan_processes(const char *token, const char *order_path, struct found *r
 		/* Most are threads of the kernel, and hardly any is looked for. Who is gets
 		 * a second look once it is known who that is: the pid may have passed on. */
 		if (!is_ours(pid) || !has_program(pid) ||
-		    !is_meant(pid, token, order_path, &found.rank) ||
+		    !is_meant(pid, token, order, &found.rank) ||
 		    proc_identify((pid_t)strtol(pid, NULL, 10), &found.id) < 0)
 			continue;
-		if (is_meant(pid, token, order_path, &found.rank) && proc_alive(&found.id))
+		if (is_meant(pid, token, order, &found.rank) && proc_alive(&found.id))
 			ret[count++] = found;
 	}
 	if (proc)

@@ -25,7 +25,7 @@ void view_release(struct view *view)
 	for (int i = 0; view->nodes && i < view->record.nodes; i++)
 		json_decref(view->nodes[i].report);
 	free(view->nodes);
-	free(view->order_path);
+	free(view->order);
 	record_release(&view->record);
 	*view = (struct view){ 0 };
 }
@@ -34,7 +34,7 @@ void view_release(struct view *view)
 static bool lock_held(const struct local *local, const char *prefix, int node)
 {
 	AUTO(auto_free) char *path = local_node_path(local, prefix, node, LOCK_FILE);
-	AUTO(auto_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	AUTO(auto_close) int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
@@ -70,13 +70,16 @@ static enum sight look(const struct local *local, const char *prefix, const stru
 {
 	bool same_boot = strcmp(record->boot, local->boot) == 0;
 	bool same_host = strcmp(record->host, local->host) == 0;
+	const char *root = far_root(local, prefix);
 
 	if (same_boot && strcmp(record->pidns, local->pidns) == 0)
 		return SIGHT_PIDS;
+	if (!root)
+		return SIGHT_NONE;
 	for (int i = 0; i < record->nodes; i++)
 		if (lock_held(local, prefix, i))
-			return SIGHT_NONE;
-	if (!same_boot && !same_host && is_shared(local->root))
+			return SIGHT_HELD;
+	if (!same_boot && !same_host && is_shared(root))
 		return SIGHT_NONE;
 	return SIGHT_GONE;
 }
@@ -92,7 +95,7 @@ static void find_agents(struct view *view)
 	if (view->record.started)
 		return;
 	found = mem_zero(FOUND_MAX, sizeof *found);
-	count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
+	count = scan_processes(view->record.token, view->order, found, FOUND_MAX);
 	for (size_t i = 0; i < count; i++) {
 		struct proc_id *agent;
 
@@ -134,7 +137,7 @@ int view_load(const struct local *local, const char *prefix, struct view *ret, s
 
 	if (there <= 0)
 		return there;
-	view.order_path = local_path(local, prefix, ORDER_FILE);
+	view.order = local_order(local, prefix);
 	view.nodes = mem_zero((size_t)view.record.nodes, sizeof *view.nodes);
 	view.sight = look(local, prefix, &view.record);
 	find_agents(&view);
@@ -144,6 +147,14 @@ int view_load(const struct local *local, const char *prefix, struct view *ret, s
 	*ret = view;
 	view = (struct view){ 0 };
 	return 1;
+}
+
+bool view_is_over(const struct view *view)
+{
+	for (int i = 0; i < view->record.nodes && view->sight == SIGHT_NONE; i++)
+		if (!report_is_final(view->nodes[i].report))
+			return false;
+	return view->alive == 0 && view->sight != SIGHT_HELD;
 }
 
 void view_signal(const struct view *view, int signo)
@@ -189,7 +200,7 @@ size_t view_kill_orphans(const struct view *view)
 		return killed;
 	found = mem_zero(FOUND_MAX, sizeof *found);
 	for (int i = 0; i < scans && killed == 0; i++) {
-		count = scan_processes(view->record.token, view->order_path, found, FOUND_MAX);
+		count = scan_processes(view->record.token, view->order, found, FOUND_MAX);
 		for (size_t k = 0; k < count; k++)
 			killed += signal_process(&found[k].id, SIGKILL);
 	}

@@ -1,7 +1,6 @@
 /* Finding the agent directory and publishing it: see agent.h. */
 #include "jobs/run/agent.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +8,8 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
-#include "jobs/base/hash.h"
 #include "jobs/base/json.h"
-
-#define AGENT_FILES_MAX 200
+#include "jobs/engine/agent_files.h"
 
 static char *own_folder(void)
 {
@@ -57,65 +54,55 @@ static char *find_agent(struct err **err)
 	return NULL;
 }
 
-/* Digests of all files of a folder and its folder lib: name → SHA-256. */
-static int digest_folder(const char *root, const char *below, json_t *files, struct err **err)
+struct published {
+	const char *prefix;
+	json_t *files; /* name → digest: those that are there are taken out */
+};
+
+static int note_there(void *arg, const struct store_object *object, struct err **err)
 {
-	AUTO(auto_free) char *path = below[0] ? fs_join(root, below) : mem_copy(root);
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	int result = 0;
+	struct published *published = arg;
 
-	if (!dir)
-		return fs_error(err, errno, "cannot read the agent's folder '%s'", path);
-	while (result == 0 && (entry = readdir(dir)) != NULL) {
-		AUTO(auto_free)
-		char *name = below[0] ? fs_join(below, entry->d_name) : mem_copy(entry->d_name);
-		AUTO(auto_free) char *file = fs_join(root, name);
-		char hex[SHA256_HEX];
-		uint64_t size;
+	(void)err;
+	json_object_del(published->files, object->key + strlen(published->prefix));
+	return 0;
+}
 
-		if (entry->d_name[0] == '.')
-			continue;
-		if (fs_is_dir(file)) {
-			if (!below[0])
-				result = digest_folder(root, name, files, err);
-			continue;
-		}
-		if (json_object_size(files) >= AGENT_FILES_MAX)
-			result = err_set(err, EXIT_REFUSED,
-					 "'%s' is no agent folder: too many files", root);
-		else
-			result = sha256_file(file, hex, &size, err);
-		if (result == 0)
-			js_put_str(files, name, hex);
-	}
-	closedir(dir);
-	return result;
+/* Objects of a directory are 0600; these are programs and libraries to be run from it. */
+static int make_executable(const struct store *workspace, const char *key, struct err **err)
+{
+	const char *directory = store_directory(workspace);
+	AUTO(auto_free) char *path = directory ? fs_join(directory, key) : NULL;
+
+	if (path && chmod(path, 0700) < 0)
+		return fs_error(err, errno, "cannot make '%s' executable", path);
+	return 0;
 }
 
 int agent_publish(struct store *workspace, char **ret_prefix, struct err **err)
 {
 	AUTO(auto_free) char *folder = find_agent(err);
 	AUTO(auto_free) char *prefix = NULL;
-	json_auto_t *files = json_object();
+	json_auto_t *files = NULL, *missing = NULL;
+	struct published there;
 	const char *name;
 	json_t *digest;
-	char hex[SHA256_HEX];
 
-	if (!folder || digest_folder(folder, "", files, err) < 0)
+	if (!folder || agent_files(folder, &files, &prefix, err) < 0)
 		return -1;
-	js_digest(files, hex);
-	prefix = mem_format("agents/%.16s/", hex);
+	missing = json_copy(files);
+	there = (struct published){ prefix, missing };
+	/* One listing, where a question a file would be one request each. */
+	if (store_list(workspace, prefix, note_there, &there, err) < 0)
+		return err_wrap(err, "cannot publish the node agent");
 	json_object_foreach (files, name, digest) {
 		AUTO(auto_free) char *from = fs_join(folder, name);
 		AUTO(auto_free) char *key = mem_format("%s%s", prefix, name);
-		AUTO(auto_free) char *to = fs_join(store_url(workspace), key);
 
-		if (store_upload(workspace, from, key, err) < 0)
+		if (json_object_get(missing, name) && store_upload(workspace, from, key, err) < 0)
 			return err_wrap(err, "cannot publish the node agent");
-		/* Objects are 0600; these are programs and libraries to be run. */
-		if (chmod(to, 0700) < 0)
-			return fs_error(err, errno, "cannot make '%s' executable", to);
+		if (make_executable(workspace, key, err) < 0)
+			return -1;
 	}
 	*ret_prefix = TAKE(prefix);
 	return 0;

@@ -1,23 +1,33 @@
 /*
- * What passes between stoker and stoker-node, as files beneath the prefix of an
- * attempt in the workspace (`runs/<run>/<phase>-<attempt>/`):
+ * What passes between stoker and stoker-node, beneath the prefix of an attempt
+ * (`runs/<run>/<phase>-<attempt>/`). What one side tells the other is objects of
+ * the workspace, wherever that is; what is marked (file) lies in the folder that
+ * goes with the workspace on each machine (jobs/store/work.h): a directory is its
+ * own, so there all of it is in one place.
  *
  *   order.json          from the driver: what the agents are to do (ORDER_*)
- *   engine.json         from the engine: what it started (ENGINE_*; local only)
+ *   engine.json         from the engine: what it started (ENGINE_*; local only);
+ *                       also (file)
  *   drain.json          from the driver: save and stop (DRAIN_FILE)
  *   drained.json        from node 0: it is saved, stop now (several nodes)
  *   failed.json         from the first node whose command failed (several nodes)
- *   checkpoints/        what the command saves: one folder an attempt, which all
- *                       of its nodes see; absent in precompile
- *   node-<k>/report.json  from the agent of node k: how it went (REPORT_*)
- *   node-<k>/log        stdout and stderr of the command and the agent's own
+ *   checkpoints/        (file) what the command saves: one folder an attempt, which
+ *                       all of its nodes see; absent in precompile
+ *   node-<k>/report.json  from the agent of node k: how it went (REPORT_*); also
+ *                       (file)
+ *   node-<k>/log        (file) stdout and stderr of the command and the agent's own
  *                       lines (local engine)
+ *   node-<k>/log/<offset>  where the workspace is no directory: the bytes of that log
+ *                       from this offset on (12 digits), for who cannot read the
+ *                       file. The next piece begins where this one ends. One shorter
+ *                       than LOG_SEALED may still grow; none is longer than
+ *                       LOG_PIECE_MAX
  *   node-<k>/progress.json  from the agent of node k > 0, now and then: what
  *                       node 0 needs to judge a stall of them all (PROGRESS_FILE)
- *   node-<k>/lock       held (flock) by the agent as long as it lives
- *   node-<k>/src/       the unpacked source, working directory of the command
- *   node-<k>/output/, …  what the command writes
- *   node-<k>/scratch/   the same in precompile; removed when the command is over
+ *   node-<k>/lock       (file) held (flock) by the agent as long as it lives
+ *   node-<k>/src/       (file) the unpacked source, working directory of the command
+ *   node-<k>/output/, …  (file) what the command writes
+ *   node-<k>/scratch/   (file) the same in precompile; removed when the command is over
  * and beneath the run's prefix (`runs/<run>/`):
  *   claim/<phase>       who may run the command of this phase (CLAIM_*)
  * and in the order's checkpoint.root, beside the checkpoints themselves:
@@ -27,7 +37,7 @@
  * driver that reads its report: members are only ever added; unknown ones are
  * ignored; `v` changes only if old readers must refuse.
  *
- * order.json (0600), in the folder beside which the agent makes node-<k>:
+ * order.json:
  *   {"v":1, "run", "phase", "attempt", "job", "nonce", "nodes":1,
  *    "workspace": URL, "prefix": "runs/…/", "run_prefix": "runs/<id>/",
  *    "source": key of the bundle, or absent,
@@ -45,7 +55,9 @@
  *                     on that key (jobs/cache/key_claim.h), which node 0 renews},
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
  *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
- *             node-<k>/output (meaningless with "scratch"),
+ *             node-<k>/output (meaningless with "scratch"). "shared_checkpoints":
+ *             true where "checkpoint_dir" is absent and the nodes of one machine
+ *             are to have the attempt's checkpoints/ in common,
  *    "resume_from": absolute path of one complete checkpoint, "resume_step",
  *    "init_from", "data_manifest" (absent: none),
  *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,
@@ -69,6 +81,7 @@
  *    "master_addr": where node 0 is reached; absent: 127.0.0.1,
  *    "grace_ms": between SIGTERM and SIGKILL (default 30000),
  *    "heartbeat_ms": between two looks at the claim (default 2000),
+ *    "look_ms": the same where the workspace is no directory (default 10000),
  *    "claim_wait_ms": how long other nodes wait for it (default 600000)}
  *   Strings of "command" and values of "env" may hold ${STOKER_NAME} and
  *   ${STOKER_NAME:-text}, which the agent expands. Of the dollar signs right
@@ -78,9 +91,12 @@
  * The agent's own environment, from the engine: PATH, HOME, USER, LANG, TMPDIR
  * and the secrets for the command; ORDER_TOKEN, a value of this one submission,
  * which every process of the job then carries and by which leftovers are found;
- * ORDER_RESTART, how often the engine has started this job again (absent: 0).
+ * ORDER_RESTART, how often the engine has started this job again (absent: 0);
+ * STOKER_WORK, where the files lie (jobs/store/work.h); and what it takes to reach
+ * the workspace (the variables that are NODE in jobs/base/variable.def), which the
+ * command is not given.
  *
- * report.json (0600, replaced as a whole at each change):
+ * report.json (replaced as a whole at each change):
  *   {"v":1, "run", "phase", "attempt", "node", "job", "nonce", "token",
  *    "state": "starting|running|ended|not_mine|failed",
  *    "agent": {"pid","start","boot"}, "command": {"pid","start","boot"},
@@ -159,6 +175,9 @@
 #define LOG_FILE      "log"
 #define LOCK_FILE     "lock"
 #define CLAIM_DIR     "claim/"
+#define LOG_OFFSET    "%012llu"
+#define LOG_SEALED    ((size_t)64 << 10)
+#define LOG_PIECE_MAX ((size_t)1 << 20)
 #define MARK_SUFFIX   ".stoker.json"
 #define METRIC_STEP   "step"
 #define ORDER_MAX     ((size_t)8 << 20) /* bytes */
@@ -205,6 +224,7 @@ static inline bool is_agent_line(const char *line, size_t len)
 /* Where "grace_ms" and the like are absent. */
 #define ORDER_GRACE_MS      30000
 #define ORDER_HEARTBEAT_MS  2000
+#define ORDER_LOOK_MS       10000
 #define ORDER_CLAIM_WAIT_MS 600000
 #define ORDER_DRAIN_MS      120000
 
