@@ -30,6 +30,21 @@ void agent_fail(struct agent *agent, struct err **why, const char *class)
 	agent_finish(agent, REPORT_FAILED, AGENT_EXIT_FAILED);
 }
 
+int agent_report(struct agent *agent, const char *state, struct err **err)
+{
+	if (report_write(&agent->report, state, err) < 0)
+		return -1;
+	courier_report(&agent->courier);
+	return 0;
+}
+
+int agent_start_courier(struct agent *agent, struct err **err)
+{
+	courier_release(&agent->courier);
+	return courier_start(&agent->courier, &agent->task, &agent->claim, agent->loop,
+			     supervise_hear, agent, err);
+}
+
 /* One agent a folder: two would unpack over one another. The lock also tells
  * observers that cannot see our pid whether we live. */
 static int take_lock(struct agent *agent, struct err **err)
@@ -120,10 +135,11 @@ static void step_claim(void *arg)
 	}
 	master = mem_format("%s:%lld", agent->claim.master_addr,
 			    (long long)agent->claim.master_port);
+	courier_claimed(&agent->courier);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
 	js_put_str(agent->report.body, "master", master);
 	/* Unpacking takes its time; from here on the machines are held. */
-	if (report_write(&agent->report, REPORT_STARTING, &why) < 0) {
+	if (agent_report(agent, REPORT_STARTING, &why) < 0) {
 		agent_fail(agent, &why, NULL);
 		return;
 	}
@@ -192,7 +208,11 @@ static void conclude(struct agent *agent)
 	if (agent->relay.failed)
 		js_put(body, "log_lost", json_true());
 	/* Without a report our exit status is all there is to go by; it stands. */
-	if (report_write(&agent->report, agent->state, &why) < 0)
+	if (agent_report(agent, agent->state, &why) < 0)
+		fprintf(stderr, "stoker-node: %s\n", why->message);
+	/* Nobody elsewhere would ever learn how it went: that is worth another try. */
+	if (agent->task.far && !courier_finish(&agent->courier) &&
+	    report_bring(&agent->task, agent->store, &why) < 0)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 }
 
@@ -220,7 +240,9 @@ static int set_up(struct agent *agent, struct err **err)
 	js_put_str(agent->report.body, "output_dir", task->output);
 	claim_init(&agent->claim, task);
 	agent->claim_deadline_ms = mono_now().ms + task->claim_wait_ms;
-	return report_write(&agent->report, REPORT_STARTING, err);
+	if (courier_needed(task) && agent_start_courier(agent, err) < 0)
+		return -1;
+	return agent_report(agent, REPORT_STARTING, err);
 }
 
 static void release(struct agent *agent)
@@ -228,6 +250,8 @@ static void release(struct agent *agent)
 	auto_close(&agent->pipe_fd);
 	keeper_kill(&agent->keeper);
 	keeper_release(&agent->keeper);
+	helper_kill(&agent->courier.helper);
+	courier_release(&agent->courier);
 	renewal_release(&agent->renewal);
 	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
@@ -250,13 +274,17 @@ static int complain(const struct err *why)
 	return AGENT_EXIT_FAILED;
 }
 
-int agent_main(const char *order_path, const char *rank)
+int agent_main(const char *order, const char *rank)
 {
-	AUTO(release) struct agent agent = { .lock_fd = -1, .pipe_fd = -1, .relay.out = SB_INIT };
+	AUTO(release)
+	struct agent agent = { .lock_fd = -1,
+			       .pipe_fd = -1,
+			       .relay.out = SB_INIT,
+			       .courier.helper = { .news_fd = -1, .orders_fd = -1 } };
 	AUTO(err_freep) struct err *why = NULL;
 	int locked;
 
-	if (task_load(order_path, rank, &agent.task, &why) < 0)
+	if (task_load(order, rank, &agent.task, &why) < 0)
 		return complain(why);
 	locked = take_lock(&agent, &why);
 	if (locked < 0)

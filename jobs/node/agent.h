@@ -9,6 +9,9 @@
  *   nothing of it is left → a last look at its checkpoints → report how it ended,
  *   exit with its status.
  *
+ * Where the workspace is no directory, the courier (courier.h) looks at it, and brings
+ * reports and the log there.
+ *
  * Whatever ends it early goes the same way out: SIGTERM to the command's group,
  * after the grace SIGKILL to everything that descends from it, then the report.
  */
@@ -19,6 +22,7 @@
 
 #include "jobs/base/loop.h"
 #include "jobs/node/claim.h"
+#include "jobs/node/courier.h"
 #include "jobs/node/drain.h"
 #include "jobs/node/envlist.h"
 #include "jobs/node/keeper.h"
@@ -57,6 +61,8 @@ struct agent {
 	struct keeper keeper;
 	struct watch *keeper_timer;
 	int keeper_starts;
+	struct courier courier; /* where the workspace is far; else there is none */
+	int courier_starts;
 
 	/* how it goes out */
 	struct err *trouble;       /* why we could not go on, where it is our failure */
@@ -68,7 +74,7 @@ struct agent {
 
 /* The whole of it; the exit status. Prints only report lines to stdout, and to
  * stderr why there can be none. */
-int agent_main(const char *order_path, const char *rank);
+int agent_main(const char *order, const char *rank);
 
 /* Between agent.c and supervise.c. */
 
@@ -82,6 +88,13 @@ void supervise_stop(struct agent *agent, const char *why);
 /* Tell the other nodes that this one has failed with this exit status; the first
  * to say so stands for the attempt. */
 void agent_tell_peers(struct agent *agent, int exit_status);
+
+/* What the courier has seen in the workspace. */
+void supervise_hear(void *agent, enum courier_news news);
+
+/* Write the report with this state, for who reads it here and elsewhere. */
+int agent_report(struct agent *agent, const char *state, struct err **err);
+int agent_start_courier(struct agent *agent, struct err **err);
 
 /* The keeper showed that it is at work: it may go on for a while. */
 void supervise_keeper_lives(struct agent *agent);

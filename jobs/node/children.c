@@ -63,13 +63,21 @@ static size_t read_processes(struct process **ret)
 	return count;
 }
 
-size_t children_signal(int signo, pid_t except)
+static bool is_in(pid_t pid, const pid_t *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i] == pid)
+			return true;
+	return false;
+}
+
+size_t children_signal(int signo, const pid_t *spared, size_t spared_count)
 {
 	AUTO(auto_free) struct process *list = NULL;
 	size_t count = read_processes(&list), ours = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (list[i].parent == getpid() && list[i].pid != except) {
+		if (list[i].parent == getpid() && !is_in(list[i].pid, spared, spared_count)) {
 			kill(list[i].pid, signo);
 			ours++;
 		}

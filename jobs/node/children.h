@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Send to every child that is not a zombie, except one (0: none), which is ours and
+/* Send to every child that is not a zombie, except `spared` (0: none), which are ours and
  * not the command's; how many those were. No child's pid can be reused meanwhile:
  * only we can reap it. Signal 0 only counts. */
-size_t children_signal(int signo, pid_t except);
+size_t children_signal(int signo, const pid_t *spared, size_t spared_count);
 
 /* Send to the topmost processes of the command's tree that have a handler for this
  * signal, and to none that would just die of it: a launcher or a shell passes

@@ -34,7 +34,7 @@ static void on_too_long(void *arg)
 	supervise_stop(arg, STOPPED_DRAIN);
 }
 
-static void begin(struct agent *agent)
+void drain_begin(struct agent *agent)
 {
 	const json_t *checkpoint = json_object_get(agent->task.order, "checkpoint");
 	const struct listen *listen = &agent->watchdog.listen;
@@ -42,6 +42,8 @@ static void begin(struct agent *agent)
 	int signo = name ? signal_number(name) : 0;
 	int64_t grace = js_int(checkpoint, "grace_ms", ORDER_DRAIN_MS);
 
+	if (agent->drain.at_ms)
+		return;
 	agent->drain.at_ms = utc_now().ms;
 	agent->drain.step = listen->stepped ? listen->last_step : -1;
 	/* Nothing that it saves would count, or it is on its way out already. */
@@ -61,7 +63,7 @@ bool drain_look(struct agent *agent)
 	if (!agent->drain.at_ms) {
 		if (!is_there(agent, DRAIN_FILE))
 			return false;
-		begin(agent);
+		drain_begin(agent);
 	} else if (agent->task.node > 0 && is_there(agent, DRAINED_FILE)) {
 		supervise_stop(agent, STOPPED_DRAIN);
 	}

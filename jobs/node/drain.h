@@ -29,6 +29,8 @@ struct drain {
 
 /* Look for the wish, at each heartbeat; true while draining. */
 bool drain_look(struct agent *agent);
+/* The wish was seen; more than once is fine. */
+void drain_begin(struct agent *agent);
 /* What the keeper says, for drains, stalls and the report. */
 void drain_news(void *agent, enum keeper_news kind, const json_t *news);
 void drain_report(struct agent *agent);

@@ -14,13 +14,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "jobs/base/err.h"
 #include "jobs/base/json.h"
 #include "jobs/base/loop.h"
 #include "jobs/base/sb.h"
 #include "jobs/node/claim.h"
+#include "jobs/node/helper.h"
 #include "jobs/node/task.h"
 
 enum keeper_news {
@@ -35,8 +35,7 @@ enum keeper_news {
 typedef void (*keeper_fn)(void *arg, enum keeper_news kind, const json_t *news);
 
 struct keeper {
-	pid_t pid; /* 0: there is none (any more) */
-	int news_fd, orders_fd;
+	struct helper helper;
 	bool last_pass; /* asked for */
 	struct loop *loop;
 	struct watch *watch;

@@ -55,6 +55,7 @@ void report_init(struct report *report, const struct task *task, struct store *s
 	*report = (struct report){ .task = task, .store = store, .relay = relay };
 	report->body = json_object();
 	report->key = task_node_key(task, REPORT_FILE);
+	report->path = task->far ? fs_join(task->dir, REPORT_FILE) : NULL;
 	report->reserve = fs_join(task->dir, "reserve");
 	make_reserve(report->reserve);
 	gethostname(host, sizeof host - 1);
@@ -78,6 +79,7 @@ void report_release(struct report *report)
 		unlink(report->reserve);
 	json_decref(report->body);
 	free(report->key);
+	free(report->path);
 	free(report->reserve);
 	*report = (struct report){ 0 };
 }
@@ -103,23 +105,40 @@ void report_error(struct report *report, const struct err *why, const char *clas
 	js_put(report->body, "error", error);
 }
 
+static int put(const struct report *report, const char *text, struct err **err)
+{
+	if (report->path)
+		return fs_write_atomic(report->path, text, strlen(text), 0600, err);
+	return store_put(report->store, report->key, text, strlen(text), err);
+}
+
 int report_write(struct report *report, const char *state, struct err **err)
 {
 	AUTO(auto_free) char *text = NULL;
 	AUTO(auto_free) char *line = NULL;
 	AUTO(err_freep) struct err *first = NULL;
-	size_t len;
 
 	js_put_str(report->body, "state", state);
 	text = js_line(report->body);
-	len = strlen(text);
-	if (store_put(report->store, report->key, text, len, &first) < 0) {
+	if (put(report, text, &first) < 0) {
 		/* Whatever it was, the space may be it; and once more harms nothing. */
 		unlink(report->reserve);
-		if (store_put(report->store, report->key, text, len, err) < 0)
+		if (put(report, text, err) < 0)
 			return err_wrap(err, "cannot write the report");
 	}
 	line = mem_format(AGENT_LINE "%s:: %s", report->task->nonce, text);
 	relay_say(report->relay, line);
+	return 0;
+}
+
+int report_bring(const struct task *task, struct store *store, struct err **err)
+{
+	AUTO(auto_free) char *path = fs_join(task->dir, REPORT_FILE);
+	AUTO(auto_free) char *key = task_node_key(task, REPORT_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+
+	if (fs_read(path, REPORT_MAX, &text, err) < 0 ||
+	    store_put(store, key, text.text, text.len, err) < 0)
+		return err_wrap(err, "cannot bring the report to the workspace");
 	return 0;
 }

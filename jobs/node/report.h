@@ -1,6 +1,8 @@
 /*
  * The agent's report: report.json, on which verdicts rest, and the same as a
- * line on stdout for whoever reads the log. The durable one always comes first.
+ * line on stdout for whoever reads the log. The durable one always comes first: the
+ * object where the workspace is a directory, else a file in the node's folder, which is
+ * brought to the workspace by the courier.
  */
 #ifndef STK_NODE_REPORT_H
 #define STK_NODE_REPORT_H
@@ -15,6 +17,7 @@
 struct report {
 	json_t *body; /* callers put members of order.h's report here */
 	char *key;
+	char *path;    /* of the file, if it is one */
 	char *reserve; /* a file whose space is given up when the disk is full */
 	const struct task *task;
 	struct store *store;
@@ -35,5 +38,8 @@ void report_error(struct report *report, const struct err *why, const char *clas
 
 /* Write it with this state (REPORT_*). */
 int report_write(struct report *report, const char *state, struct err **err);
+
+/* Bring the file to the workspace, as it is now. */
+int report_bring(const struct task *task, struct store *store, struct err **err);
 
 #endif

@@ -28,8 +28,17 @@
 #define KEEPER_SILENT_MS ((int64_t)5 * 60 * 1000)
 #define KEEPER_LEAST_MS  2000
 #define KEEPER_STARTS    5
+#define COURIER_STARTS   5
 
 static void check_done(struct agent *agent);
+
+/* All that descends from the command and has come to us. */
+static size_t signal_children(const struct agent *agent, int signo)
+{
+	const pid_t helpers[] = { agent->keeper.helper.pid, agent->courier.helper.pid };
+
+	return children_signal(signo, helpers, STK_LENGTH(helpers));
+}
 
 /* Read what is there; false once the pipe has ended. */
 static bool read_pipe(struct agent *agent, int reads)
@@ -86,7 +95,7 @@ static void on_kill(void *arg)
 
 	if (!agent->over)
 		kill(-agent->command, SIGKILL);
-	children_signal(SIGKILL, agent->keeper.pid);
+	signal_children(agent, SIGKILL);
 	agent->kill_timer =
 		loop_after(agent->loop, often ? KILL_EVERY_MS : LINGER_MS, on_kill, agent);
 }
@@ -103,8 +112,8 @@ static void on_linger(void *arg)
 	struct agent *agent = arg;
 
 	agent->kill_timer = NULL;
-	agent->leftovers = children_signal(SIGTERM, agent->keeper.pid);
-	children_signal(SIGCONT, agent->keeper.pid);
+	agent->leftovers = signal_children(agent, SIGTERM);
+	signal_children(agent, SIGCONT);
 	kill_after(agent, LINGER_MS, on_kill);
 }
 
@@ -133,8 +142,8 @@ void supervise_stop(struct agent *agent, const char *why)
 		kill(-agent->command, SIGTERM);
 		kill(-agent->command, SIGCONT);
 	} else {
-		children_signal(SIGTERM, agent->keeper.pid);
-		children_signal(SIGCONT, agent->keeper.pid);
+		signal_children(agent, SIGTERM);
+		signal_children(agent, SIGCONT);
 	}
 	kill_after(agent, agent->task.grace_ms, on_kill);
 	supervise_keeper_lives(agent);
@@ -184,7 +193,7 @@ void supervise_keeper_lives(struct agent *agent)
 {
 	int64_t wait = KEEPER_SILENT_MS, left;
 
-	if (!agent->keeper.last_pass || agent->keeper.pid == 0)
+	if (!agent->keeper.last_pass || agent->keeper.helper.pid == 0)
 		return;
 	if (agent->stopped && strcmp(agent->stopped, STOPPED_SIGNAL) == 0) {
 		left = agent->stop_at.ms + agent->task.grace_ms - mono_now().ms;
@@ -198,7 +207,7 @@ static void keep_checkpoints(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!keeper_needed(&agent->task) || agent->keeper.pid > 0 || agent->over ||
+	if (!keeper_needed(&agent->task) || agent->keeper.helper.pid > 0 || agent->over ||
 	    agent->keeper_starts >= KEEPER_STARTS)
 		return;
 	agent->keeper_starts++;
@@ -218,7 +227,7 @@ static void check_done(struct agent *agent)
 	}
 	loop_remove(agent->loop, agent->kill_timer);
 	agent->kill_timer = NULL;
-	if (agent->keeper.pid > 0) {
+	if (agent->keeper.helper.pid > 0) {
 		bool first = !agent->keeper.last_pass;
 
 		keeper_finish(&agent->keeper);
@@ -243,7 +252,7 @@ static void command_over(struct agent *agent, int status)
 	}
 	/* Its group was told already; what left the group is told now, and has what
 	 * remains of the grace. */
-	children_signal(SIGTERM, agent->keeper.pid);
+	signal_children(agent, SIGTERM);
 }
 
 /* Collect all that have ended; true if there were any. */
@@ -255,8 +264,10 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		any = true;
-		if (pid == agent->keeper.pid)
+		if (pid == agent->keeper.helper.pid)
 			keeper_gone(&agent->keeper);
+		else if (pid == agent->courier.helper.pid)
+			courier_gone(&agent->courier);
 		else if (pid == agent->command && !agent->over)
 			command_over(agent, status);
 	}
@@ -264,7 +275,7 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 	return any;
 }
 
-/* Is the keeper, or nothing at all, our only child? A look at /proc must tell; what
+/* Are our helpers, or nothing at all, our only children? A look at /proc must tell; what
  * forks and dies during the look could hide from it, but not die without being
  * collected: then we look again. */
 static bool is_childless(struct agent *agent)
@@ -273,8 +284,7 @@ static bool is_childless(struct agent *agent)
 
 	reap(agent, &any_left);
 	while (any_left) {
-		if (!agent->over || agent->keeper.pid == 0 ||
-		    children_signal(0, agent->keeper.pid) > 0)
+		if (!agent->over || signal_children(agent, 0) > 0)
 			return false;
 		if (!reap(agent, &any_left))
 			return true;
@@ -300,18 +310,57 @@ static bool peer_failed(struct agent *agent)
 	return agent->task.nodes > 1 && store_stat(agent->store, key, &object, &ignored) > 0;
 }
 
+/* Who looks at a workspace that is far, and renews claims there, does so again. */
+static void keep_courier(struct agent *agent)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (agent->courier.helper.pid > 0 || agent->courier_starts >= COURIER_STARTS ||
+	    !courier_needed(&agent->task))
+		return;
+	agent->courier_starts++;
+	(void)!agent_start_courier(agent, &ignored);
+	courier_claimed(&agent->courier);
+}
+
 static void on_heartbeat(void *arg)
 {
 	struct agent *agent = arg;
 
-	if (!claim_holds(&agent->claim, &agent->task, agent->store))
+	if (agent->task.far)
+		; /* the courier looks */
+	else if (!claim_holds(&agent->claim, &agent->task, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 	else if (!drain_look(agent) && peer_failed(agent))
 		supervise_stop(agent, STOPPED_PEER);
 	keep_checkpoints(agent);
-	renewal_look(&agent->renewal, &agent->task);
+	keep_courier(agent);
+	if (!courier_needed(&agent->task))
+		renewal_look(&agent->renewal, &agent->task);
 	if (!agent->state)
 		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+}
+
+void supervise_hear(void *arg, enum courier_news news)
+{
+	struct agent *agent = arg;
+
+	switch (news) {
+	case COURIER_SUPERSEDED:
+		supervise_stop(agent, STOPPED_SUPERSEDED);
+		break;
+	case COURIER_DRAIN:
+		drain_begin(agent);
+		break;
+	case COURIER_DRAINED:
+		if (agent->task.node > 0 && agent->drain.at_ms)
+			supervise_stop(agent, STOPPED_DRAIN);
+		break;
+	case COURIER_PEER_FAILED:
+		if (!agent->drain.at_ms)
+			supervise_stop(agent, STOPPED_PEER);
+		break;
+	}
 }
 
 /* A pipe whose other end the command will hold as stdout and stderr. */
@@ -409,7 +458,7 @@ void supervise_start(struct agent *agent)
 	keep_checkpoints(agent);
 	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 	/* Nobody could see how it goes: as with a log that cannot be kept. */
-	if (report_write(&agent->report, REPORT_RUNNING, &agent->trouble) < 0)
+	if (agent_report(agent, REPORT_RUNNING, &agent->trouble) < 0)
 		supervise_stop(agent, STOPPED_LOG);
 	on_child(agent); /* it may have ended before we asked for the signal */
 }

@@ -7,6 +7,8 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
+#include "jobs/store/store.h"
+#include "jobs/store/work.h"
 
 #define NODES_MAX 100000
 
@@ -150,6 +152,7 @@ static int read_numbers(struct task *task, struct err **err)
 	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
 	task->timeout_ms = js_int(order, "timeout_ms", 0);
 	task->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
+	task->look_ms = js_int(order, "look_ms", ORDER_LOOK_MS);
 	task->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
 	if (task->timeout_ms < 0)
 		return bad(err, "timeout_ms", "is negative");
@@ -157,20 +160,22 @@ static int read_numbers(struct task *task, struct err **err)
 		return bad(err, "grace_ms", "is negative");
 	if (task->heartbeat_ms < 1)
 		return bad(err, "heartbeat_ms", "is not positive");
+	if (task->look_ms < 1)
+		return bad(err, "look_ms", "is not positive");
 	return 0;
 }
 
-/* Where this node works: beside the order, or for what the command leaves
- * behind, where the order says. */
-static void set_folders(struct task *task, const char *order_path)
+/* Where this node works, and for what the command leaves behind, where the order says. */
+static void set_folders(struct task *task, const char *folder)
 {
-	AUTO(auto_free) char *absolute = fs_absolute(order_path);
-	AUTO(auto_free) char *folder = fs_dirname(absolute);
 	const char *checkpoint = js_str(task->order, "checkpoint_dir");
 	const char *output = js_str(task->order, "output_dir");
+	AUTO(auto_free) char *shared = fs_join(folder, "checkpoints");
 
 	task->dir = mem_format("%s/node-%d", folder, task->node);
 	task->src = fs_join(task->dir, "src");
+	if (!checkpoint && js_bool(task->order, "shared_checkpoints", false))
+		checkpoint = shared;
 	if (task->scratch || !checkpoint)
 		checkpoint = task->scratch ? "scratch/checkpoints" : "checkpoints";
 	if (task->scratch || !output)
@@ -179,18 +184,56 @@ static void set_folders(struct task *task, const char *order_path)
 	task->output = fs_join(task->dir, output);
 }
 
-int task_load(const char *order_path, const char *rank, struct task *ret, struct err **err)
+/* The order at a URL: all before the last slash is a store of its own. */
+static int fetch_order(const char *url, json_t **ret, struct err **err)
 {
-	AUTO(task_release) struct task task = { 0 };
-	const char *token = getenv(ORDER_TOKEN);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(ORDER_MAX);
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(auto_free) char *above = fs_dirname(url);
+	int there;
 
-	if (js_load(order_path, ORDER_MAX, &task.order, err) < 0)
-		return err_wrap(err, "cannot read the order '%s'", order_path);
+	if (store_open(above, &store, err) < 0)
+		return -1;
+	there = store_get(store, fs_basename(url), ORDER_MAX, &text, NULL, err);
+	if (there == 0)
+		return err_set(err, EXIT_REFUSED, "there is none");
+	return there < 0 ? -1 : js_parse(text.text, text.len, "it", ret, err);
+}
+
+/* The folder of the attempt, beneath which this node has its own. Yours to free. */
+static int find_folder(struct task *task, const char *order, char **ret, struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(auto_free) char *work = NULL;
+
+	if (!task->far) {
+		AUTO(auto_free) char *absolute = fs_absolute(order);
+
+		*ret = fs_dirname(absolute);
+		return 0;
+	}
+	if (store_open(task->workspace, &store, err) < 0 || work_folder_make(store, &work, err) < 0)
+		return -1;
+	*ret = fs_join(work, task->prefix);
+	(*ret)[strlen(*ret) - 1] = '\0';
+	return 0;
+}
+
+int task_load(const char *order, const char *rank, struct task *ret, struct err **err)
+{
+	AUTO(task_release) struct task task = { .far = strstr(order, "://") != NULL };
+	const char *token = getenv(ORDER_TOKEN);
+	AUTO(auto_free) char *folder = NULL;
+
+	if ((task.far ? fetch_order(order, &task.order, err)
+		      : js_load(order, ORDER_MAX, &task.order, err)) < 0)
+		return err_wrap(err, "cannot read the order '%s'", order);
 	if (check_shape(task.order, err) < 0 || read_texts(&task, err) < 0 ||
-	    read_numbers(&task, err) < 0 || parse_rank(rank, task.nodes, &task.node, err) < 0)
+	    read_numbers(&task, err) < 0 || parse_rank(rank, task.nodes, &task.node, err) < 0 ||
+	    find_folder(&task, order, &folder, err) < 0)
 		return -1;
 	task.token = token ? token : "";
-	set_folders(&task, order_path);
+	set_folders(&task, folder);
 	*ret = task;
 	task = (struct task){ 0 };
 	return 0;

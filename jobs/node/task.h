@@ -1,6 +1,10 @@
 /*
  * The order as one agent understands it: order.json, checked, with the rank and
  * the folders of this node. Read once at the start; nothing of it changes.
+ *
+ * It is named by its path or by a URL of the workspace. Of a path the node's folder
+ * lies beside it, of a URL in the folder that goes with the workspace
+ * (jobs/store/work.h).
  */
 #ifndef STK_NODE_TASK_H
 #define STK_NODE_TASK_H
@@ -21,16 +25,18 @@ struct task {
 	int nodes, node;
 	const char *token; /* from the environment; "" where the engine has none */
 	bool scratch;
+	bool far; /* the workspace is no directory: what is asked there may take its time */
 	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
+	int64_t look_ms;    /* between two looks at a workspace that is far */
 	int64_t timeout_ms; /* of the command; 0: none */
-	char *dir;          /* owned: node-<k>, absolute, beside order.json */
+	char *dir;          /* owned: node-<k>, absolute */
 	char *src;          /* owned: working directory of the command */
 	char *checkpoint;   /* owned: absolute */
 	char *output;       /* owned: absolute */
 };
 
 /* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
-int task_load(const char *order_path, const char *rank, struct task *ret, struct err **err);
+int task_load(const char *order, const char *rank, struct task *ret, struct err **err);
 void task_release(struct task *task); /* for AUTO(); { 0 } is fine */
 
 /* A key beneath the attempt's prefix or this node's folder. Yours to free. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/fs.h"
 #include "jobs/base/regex.h"
 #include "jobs/node/agent.h"
 
@@ -30,6 +31,8 @@ static int64_t exchange_ms(const struct agent *agent)
 	int64_t ms = agent->task.heartbeat_ms * 5 / 2;
 	int nodes = agent->task.nodes;
 
+	if (agent->task.far && ms < COURIER_EXCHANGE_MS)
+		ms = COURIER_EXCHANGE_MS;
 	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
 }
 
@@ -93,6 +96,7 @@ static void tell_progress(struct agent *agent)
 	struct watchdog *watchdog = &agent->watchdog;
 	const struct listen *listen = &watchdog->listen;
 	AUTO(auto_free) char *key = task_node_key(&agent->task, PROGRESS_FILE);
+	AUTO(auto_free) char *path = fs_join(agent->task.dir, PROGRESS_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *body = NULL;
@@ -106,14 +110,27 @@ static void tell_progress(struct agent *agent)
 	js_put(body, "bytes", json_integer((json_int_t)listen->bytes));
 	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
 	text = js_line(body);
-	if (store_put(agent->store, key, text, strlen(text), &ignored) == 0)
+	/* Where the workspace is far, the courier takes it there. */
+	if (agent->task.far ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
+			    : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
 		watchdog->told = listen->bytes;
+}
+
+/* What a node has told last; false: nothing yet, or it cannot be read now. */
+static bool read_peer(const struct agent *agent, int node, struct sb *text, struct err **err)
+{
+	AUTO(auto_free)
+	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->task.prefix, node);
+	AUTO(auto_free) char *name = mem_format(COURIER_PEER_FILE, node);
+	AUTO(auto_free) char *path = fs_join(agent->task.dir, name);
+
+	if (agent->task.far)
+		return fs_read(path, REPORT_MAX, text, err) == 0;
+	return store_get(agent->store, key, REPORT_MAX, text, NULL, err) > 0;
 }
 
 static void hear_peer(struct agent *agent, int node, struct mono now)
 {
-	AUTO(auto_free)
-	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->task.prefix, node);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct peer *peer = &agent->watchdog.peers[node];
@@ -121,8 +138,8 @@ static void hear_peer(struct agent *agent, int node, struct mono now)
 	json_auto_t *body = NULL;
 	int64_t step, bytes, compiles;
 
-	if (store_get(agent->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
-	    js_parse(text.text, text.len, key, &body, &ignored) < 0)
+	if (!read_peer(agent, node, &text, &ignored) ||
+	    js_parse(text.text, text.len, PROGRESS_FILE, &body, &ignored) < 0)
 		return;
 	step = js_int(body, "step", -1);
 	bytes = js_int(body, "bytes", 0);

@@ -1,0 +1,272 @@
+/* Round after round between a node and its workspace: the child's side of courier.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/fs.h"
+#include "jobs/node/courier.h"
+#include "jobs/node/renewal.h"
+#include "jobs/node/report.h"
+
+/* A log that grows is brought this often; one that has grown for long, less often. */
+#define LOG_MS      15000
+#define LOG_SLOW_MS 60000
+#define LOG_AGING   40
+/* After what did not work. */
+#define RETRY_MS      5000
+#define RETRY_LAST_MS 1000
+
+struct rounds {
+	const struct task *task;
+	const struct claim *claim;
+	struct store *store;
+	struct renewal renewal;
+	int news_fd, orders_fd;
+	bool claimed, last;
+	bool report_due;
+	bool told[COURIER_PEER_FAILED + 1];
+	char *exchanged; /* what this node told last */
+	int log_fd;      /* -1: there is none to bring */
+	uint64_t piece;  /* where the piece begins that may still grow */
+	size_t brought;  /* of it */
+	struct mono begun, log_at, look_at, report_at, exchange_at; /* when each is due */
+};
+
+/* ---- the log ---- */
+
+/* Only where it is what the command's output goes to. */
+static int open_log(const struct task *task)
+{
+	AUTO(auto_free) char *path = fs_join(task->dir, LOG_FILE);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat log, out;
+
+	if (!task->far || fd < 0 || fstat(fd, &log) < 0 || fstat(STDOUT_FILENO, &out) < 0 ||
+	    log.st_dev != out.st_dev || log.st_ino != out.st_ino)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+/* The bytes of the log from `piece` on, as many as a piece may have; how many. */
+static size_t read_piece(const struct rounds *rounds, char *buffer)
+{
+	size_t len = 0;
+
+	while (len < LOG_PIECE_MAX) {
+		ssize_t got = pread(rounds->log_fd, buffer + len, LOG_PIECE_MAX - len,
+				    (off_t)(rounds->piece + len));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	return len;
+}
+
+/* True: all that was in the log is there. */
+static bool bring_log(struct rounds *rounds)
+{
+	AUTO(auto_free) char *buffer = rounds->log_fd < 0 ? NULL : mem_alloc(LOG_PIECE_MAX);
+	size_t len;
+
+	while (buffer && (len = read_piece(rounds, buffer)) > rounds->brought) {
+		AUTO(auto_free)
+		char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);
+		AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+		AUTO(err_freep) struct err *ignored = NULL;
+
+		if (store_put(rounds->store, key, buffer, len, &ignored) < 0)
+			return false;
+		rounds->brought = len;
+		if (len >= LOG_SEALED) {
+			rounds->piece += len;
+			rounds->brought = 0;
+		}
+	}
+	return true;
+}
+
+static int64_t log_pause(const struct rounds *rounds)
+{
+	int64_t aged = (mono_now().ms - rounds->begun.ms) / LOG_AGING;
+
+	return aged < LOG_MS ? LOG_MS : aged > LOG_SLOW_MS ? LOG_SLOW_MS : aged;
+}
+
+/* ---- what is to be seen there ---- */
+
+static void say(struct rounds *rounds, enum courier_news news)
+{
+	char byte = (char)news;
+
+	if (rounds->told[news])
+		return;
+	rounds->told[news] = true;
+	(void)!write(rounds->news_fd, &byte, 1);
+}
+
+static bool is_there(const struct rounds *rounds, const char *name)
+{
+	AUTO(auto_free) char *key = task_key(rounds->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct store_object object;
+
+	return store_stat(rounds->store, key, &object, &ignored) > 0;
+}
+
+static void look(struct rounds *rounds)
+{
+	bool several = rounds->task->nodes > 1;
+
+	if (!claim_holds(rounds->claim, rounds->task, rounds->store))
+		say(rounds, COURIER_SUPERSEDED);
+	if (!rounds->told[COURIER_DRAIN] && is_there(rounds, DRAIN_FILE))
+		say(rounds, COURIER_DRAIN);
+	if (several && rounds->told[COURIER_DRAIN] && is_there(rounds, DRAINED_FILE))
+		say(rounds, COURIER_DRAINED);
+	if (several && !rounds->told[COURIER_DRAIN] && is_there(rounds, FAILED_FILE))
+		say(rounds, COURIER_PEER_FAILED);
+}
+
+/* ---- what nodes tell each other ---- */
+
+static void tell_progress(struct rounds *rounds)
+{
+	AUTO(auto_free) char *path = fs_join(rounds->task->dir, PROGRESS_FILE);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, PROGRESS_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (fs_read(path, REPORT_MAX, &text, &ignored) < 0 ||
+	    (rounds->exchanged && strcmp(rounds->exchanged, text.text) == 0) ||
+	    store_put(rounds->store, key, text.text, text.len, &ignored) < 0)
+		return;
+	free(rounds->exchanged);
+	rounds->exchanged = mem_copy(text.text);
+}
+
+static void hear_peers(const struct rounds *rounds)
+{
+	for (int i = 1; i < rounds->task->nodes; i++) {
+		AUTO(auto_free)
+		char *key = mem_format("%snode-%d/" PROGRESS_FILE, rounds->task->prefix, i);
+		AUTO(auto_free) char *name = mem_format(COURIER_PEER_FILE, i);
+		AUTO(auto_free) char *path = fs_join(rounds->task->dir, name);
+		AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+		AUTO(err_freep) struct err *ignored = NULL;
+
+		if (store_get(rounds->store, key, REPORT_MAX, &text, NULL, &ignored) > 0)
+			(void)!fs_write_atomic(path, text.text, text.len, 0600, &ignored);
+	}
+}
+
+/* ---- the rounds ---- */
+
+static bool due(struct mono *at, int64_t again_ms)
+{
+	struct mono now = mono_now();
+
+	if (now.ms < at->ms)
+		return false;
+	at->ms = now.ms + again_ms;
+	return true;
+}
+
+static void bring_report(struct rounds *rounds)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	rounds->report_due = report_bring(rounds->task, rounds->store, &ignored) < 0;
+}
+
+/* All that is due now; true: there is nothing left, and it was the last round. */
+static bool go_round(struct rounds *rounds)
+{
+	const struct task *task = rounds->task;
+	bool log_there = true;
+
+	if (rounds->claimed && !rounds->last)
+		renewal_look(&rounds->renewal, task);
+	if (!task->far)
+		return rounds->last;
+	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
+		bring_report(rounds);
+	if (rounds->last || due(&rounds->log_at, log_pause(rounds)))
+		log_there = bring_log(rounds);
+	if (rounds->last)
+		return log_there && !rounds->report_due;
+	if (rounds->claimed && due(&rounds->look_at, task->look_ms))
+		look(rounds);
+	if (rounds->claimed && task->nodes > 1 && due(&rounds->exchange_at, COURIER_EXCHANGE_MS)) {
+		if (task->node > 0)
+			tell_progress(rounds);
+		else
+			hear_peers(rounds);
+	}
+	return false;
+}
+
+/* Wait for orders, `wait_ms` at most; false: the agent is gone. */
+static bool hear(struct rounds *rounds, int64_t wait_ms)
+{
+	struct pollfd orders = { .fd = rounds->orders_fd, .events = POLLIN };
+	char bytes[64];
+	ssize_t len;
+
+	if (poll(&orders, 1, (int)wait_ms) <= 0)
+		return true;
+	len = read(rounds->orders_fd, bytes, sizeof bytes);
+	for (ssize_t i = 0; i < len; i++) {
+		rounds->claimed |= bytes[i] == COURIER_ORDER_CLAIMED;
+		rounds->last |= bytes[i] == COURIER_ORDER_LAST;
+		if (bytes[i] == COURIER_ORDER_REPORT) {
+			rounds->report_due = true;
+			rounds->report_at.ms = 0;
+		}
+	}
+	return len > 0 || (len < 0 && errno == EINTR);
+}
+
+static int64_t pause_of(const struct rounds *rounds)
+{
+	int64_t beat = rounds->task->heartbeat_ms;
+
+	if (rounds->last)
+		return RETRY_LAST_MS;
+	return beat < RETRY_LAST_MS ? beat : RETRY_LAST_MS;
+}
+
+int courier_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	struct rounds rounds = {
+		.task = task,
+		.claim = claim,
+		.news_fd = news_fd,
+		.orders_fd = orders_fd,
+		.log_fd = open_log(task),
+		.report_due = task->far, /* of a courier before us, perhaps */
+		.begun = mono_now(),
+	};
+	bool done = false, alive = true;
+
+	if (store_open(task->workspace, &rounds.store, &why) < 0)
+		return 1;
+	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
+	while (alive && !done) {
+		alive = hear(&rounds, pause_of(&rounds));
+		done = alive && go_round(&rounds);
+	}
+	renewal_release(&rounds.renewal);
+	store_freep(&rounds.store);
+	free(rounds.exchanged);
+	auto_close(&rounds.log_fd);
+	return done ? 0 : 1;
+}

@@ -1,0 +1,82 @@
+/* Starts children that work for the agent: see helper.h. */
+#include "jobs/node/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Nothing of the agent's but the two ends of our pipes, and its own output. */
+static void only_pipes(int *news_fd, int *orders_fd)
+{
+	int news = fcntl(*news_fd, F_DUPFD, 10), orders = fcntl(*orders_fd, F_DUPFD, 10);
+
+	if (news < 0 || orders < 0 || dup2(news, 3) < 0 || dup2(orders, 4) < 0)
+		_exit(1);
+	/* Kernels before 5.9 do not have it. */
+	if (close_range(5, ~0u, 0) < 0)
+		for (int fd = 5; fd < 1024; fd++)
+			close(fd);
+	*news_fd = 3;
+	*orders_fd = 4;
+}
+
+static _Noreturn void be_helper(helper_fn fn, const void *arg, pid_t agent, int news_fd,
+				int orders_fd)
+{
+	sigset_t none;
+
+	/* Whoever kills the agent means us too; whoever stops it is told by it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != agent)
+		_exit(1);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	only_pipes(&news_fd, &orders_fd);
+	_exit(fn(arg, news_fd, orders_fd));
+}
+
+int helper_start(struct helper *helper, helper_fn fn, const void *arg, struct err **err)
+{
+	int news[2], orders[2];
+	pid_t agent = getpid(), pid;
+
+	*helper = (struct helper){ .news_fd = -1, .orders_fd = -1 };
+	if (pipe2(news, O_CLOEXEC) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	if (pipe2(orders, O_CLOEXEC) < 0) {
+		close(news[0]);
+		close(news[1]);
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	}
+	pid = fork();
+	if (pid == 0)
+		be_helper(fn, arg, agent, news[1], orders[0]);
+	close(news[1]);
+	close(orders[0]);
+	helper->news_fd = news[0];
+	helper->orders_fd = orders[1];
+	if (pid < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot start a process");
+	helper->pid = pid;
+	fcntl(news[0], F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+void helper_kill(const struct helper *helper)
+{
+	if (helper->pid > 0)
+		kill(helper->pid, SIGKILL);
+}
+
+void helper_close(struct helper *helper)
+{
+	auto_close(&helper->news_fd);
+	auto_close(&helper->orders_fd);
+	helper->news_fd = helper->orders_fd = -1;
+}
