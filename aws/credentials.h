@@ -28,7 +28,7 @@
 struct credentials {
 	char *access_key, *secret_key, *token; /* owned, wiped; token NULL: none */
 	struct utc expires;                    /* ms 0: never */
-	const char *provider;                  /* one of the words above, for `doctor` and errors */
+	const char *provider;                  /* the row's name, for `doctor` and errors */
 	char *account;                         /* owned; NULL: the provider does not say */
 };
 

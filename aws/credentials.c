@@ -1,0 +1,293 @@
+/*
+ * The chain of providers and what the process remembers of it: see credentials.h.
+ *
+ * Two locks: `state` guards what is remembered and is held for moments; `fetching` is held
+ * while providers are asked, so that they are asked once. Who needs keys while others still
+ * hold good does not wait for it.
+ */
+#include "aws/credentials.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials_inside.h"
+#include "aws/settings.h"
+#include "jobs/base/sb.h"
+
+#define MINUTE ((int64_t)60 * 1000)
+/* Fetched anew that long before the end; an error then is forgiven, until that long before. */
+#define ADVISORY  (15 * MINUTE)
+#define MANDATORY (10 * MINUTE)
+/* After an error that was forgiven. */
+#define TRY_AGAIN MINUTE
+
+enum provider_id {
+	ENVIRONMENT,
+	ASSUME_ROLE,
+	WEB_IDENTITY,
+	SSO,
+	SHARED,
+	LOGIN,
+	PROCESS,
+	CONFIG,
+	CONTAINER,
+	INSTANCE,
+};
+
+/* "aws login" keeps a token with a key of its own, which nothing but its own tools can
+ * use. To pass over it would mean another's credentials. */
+static int provide_login(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	(void)ret;
+	if (!aws_config_value(ask->profile, "login_session"))
+		return 0;
+	err_set(err, EXIT_REFUSED,
+		"the profile '%.80s' was made by 'aws login', which stoker does not support",
+		ask->profile);
+	return err_hint(err,
+			"let the AWS command line give the keys: write 'credential_process = aws "
+			"configure export-credentials --profile %.80s --format process' into "
+			"another profile, and use that",
+			ask->profile);
+}
+
+static const struct provider {
+	const char *name;
+	provide_fn provide;
+	bool of_profile; /* a source_profile may have it */
+	bool fixed;      /* asking again gives the same */
+} providers[] = {
+	[ENVIRONMENT] = { "environment", provide_environment, .fixed = true },
+	[ASSUME_ROLE] = { "assume-role", provide_assume_role },
+	[WEB_IDENTITY] = { "web-identity", provide_web_identity, .of_profile = true },
+	[SSO] = { "sso", provide_sso, .of_profile = true },
+	[SHARED] = { "shared-credentials-file", provide_shared, .of_profile = true },
+	[LOGIN] = { "login", provide_login, .of_profile = true },
+	[PROCESS] = { "process", provide_process, .of_profile = true },
+	[CONFIG] = { "config-file", provide_config, .of_profile = true },
+	[CONTAINER] = { "container", provide_container },
+	[INSTANCE] = { "instance", provide_instance },
+};
+
+static struct {
+	pthread_mutex_t state, fetching;
+	struct credentials now; /* access_key NULL: none yet */
+	bool fixed;
+	bool refused; /* a service has called them expired */
+	struct mono advisory, mandatory, forgiven_until;
+	struct mono unchanged_until; /* asking again gave the same: not again before */
+} memory = { .state = PTHREAD_MUTEX_INITIALIZER, .fetching = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the chain ------------------------------------------------------------------ */
+
+static int ask_one(enum provider_id id, const struct ask *ask, struct credentials *ret,
+		   struct err **err)
+{
+	int outcome = providers[id].provide(ask, ret, err);
+
+	/* A role's keys are a role's, wherever the keys came from that opened it. */
+	if (outcome > 0 && !ret->provider)
+		ret->provider = providers[id].name;
+	return outcome;
+}
+
+int provide_profile(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	int outcome = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++)
+		if (providers[i].of_profile)
+			outcome = ask_one((enum provider_id)i, ask, ret, err);
+	return outcome;
+}
+
+static int nobody(const struct sb *notes, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "there are no AWS credentials: %s", notes->text);
+	return err_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile "
+			     "that has credentials with --profile or AWS_PROFILE");
+}
+
+static int ask_all(struct credentials *ret, bool *ret_fixed, struct err **err)
+{
+	AUTO(sb_release) struct sb notes = SB_INIT_MAX(2048);
+	struct ask ask = { .profile = aws_profile(),
+			   .source = aws_profile_is_explicit(),
+			   .notes = &notes };
+	int outcome = 0;
+
+	if (aws_settings_check(err) < 0)
+		return -1;
+	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++) {
+		if (i == ENVIRONMENT && aws_profile_is_explicit())
+			continue;
+		outcome = ask_one((enum provider_id)i, &ask, ret, err);
+		*ret_fixed = providers[i].fixed;
+	}
+	return outcome > 0 ? 0 : outcome < 0 ? -1 : nobody(&notes, err);
+}
+
+/* ---- what is remembered --------------------------------------------------------- */
+
+static void copy(struct credentials *ret, const struct credentials *from)
+{
+	*ret = (struct credentials){
+		.access_key = mem_copy(from->access_key),
+		.secret_key = mem_copy(from->secret_key),
+		.token = from->token ? mem_copy(from->token) : NULL,
+		.expires = from->expires,
+		.provider = from->provider,
+		.account = from->account ? mem_copy(from->account) : NULL,
+	};
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same(const struct credentials *a, const struct credentials *b)
+{
+	return same_text(a->access_key, b->access_key) && same_text(a->secret_key, b->secret_key) &&
+	       same_text(a->token, b->token);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Called with `state` held. Keys of a shorter life than the windows are used for a part of
+ * it: else each request would fetch new ones. Time is counted from now on, so that a clock
+ * that is set in between does no harm. */
+static void remember(struct credentials *fresh, bool fixed)
+{
+	int64_t life = fresh->expires.ms - utc_now().ms;
+	struct mono now = mono_now();
+
+	memory.unchanged_until.ms =
+		memory.refused && same(&memory.now, fresh) ? now.ms + TRY_AGAIN : 0;
+	memory.refused = false;
+	memory.fixed = fixed;
+	memory.forgiven_until = (struct mono){ 0 };
+	memory.advisory.ms = now.ms + life - smaller(ADVISORY, life / 2);
+	memory.mandatory.ms = now.ms + life - smaller(MANDATORY, life / 3);
+	if (fresh->expires.ms == 0 || fixed)
+		memory.advisory.ms = memory.mandatory.ms = INT64_MAX;
+	credentials_release(&memory.now);
+	memory.now = *fresh;
+	*fresh = (struct credentials){ 0 };
+}
+
+enum need { NO_NEED, WISH, MUST };
+
+/* Called with `state` held. */
+static enum need need(void)
+{
+	struct mono now = mono_now();
+
+	if (!memory.now.access_key || memory.refused || now.ms >= memory.mandatory.ms)
+		return MUST;
+	if (now.ms >= memory.advisory.ms && now.ms >= memory.forgiven_until.ms)
+		return WISH;
+	return NO_NEED;
+}
+
+/* Called with `fetching` held. */
+static int fetch(struct err **err)
+{
+	AUTO(credentials_release) struct credentials fresh = { 0 };
+	bool fixed = false;
+
+	if (ask_all(&fresh, &fixed, err) < 0)
+		return -1;
+	if (fresh.expires.ms != 0 && fresh.expires.ms <= utc_now().ms) {
+		char at[UTC_TEXT];
+
+		err_set(err, EXIT_REFUSED, "the AWS credentials of '%s' have expired, at %s",
+			fresh.provider, utc_format(fresh.expires, at));
+		return err_hint(err, "renew them where they come from, and look whether this "
+				     "machine's clock is right");
+	}
+	pthread_mutex_lock(&memory.state);
+	remember(&fresh, fixed);
+	pthread_mutex_unlock(&memory.state);
+	return 0;
+}
+
+static enum need copy_now(struct credentials *ret)
+{
+	enum need now;
+
+	pthread_mutex_lock(&memory.state);
+	now = need();
+	if (now != MUST)
+		copy(ret, &memory.now);
+	pthread_mutex_unlock(&memory.state);
+	return now;
+}
+
+/* Good ones are in `ret`, newer ones would be better. */
+static void try_newer(struct credentials *ret)
+{
+	AUTO(err_freep) struct err *forgiven = NULL;
+
+	if (pthread_mutex_trylock(&memory.fetching) != 0)
+		return; /* somebody is at it */
+	if (fetch(&forgiven) < 0) {
+		pthread_mutex_lock(&memory.state);
+		memory.forgiven_until.ms = mono_now().ms + TRY_AGAIN;
+		pthread_mutex_unlock(&memory.state);
+	} else {
+		credentials_release(ret);
+		copy_now(ret);
+	}
+	pthread_mutex_unlock(&memory.fetching);
+}
+
+int credentials_get(struct credentials *ret, struct err **err)
+{
+	enum need now = copy_now(ret);
+	int outcome = 0;
+
+	if (now == WISH)
+		try_newer(ret);
+	if (now != MUST && ret->access_key)
+		return 0;
+	pthread_mutex_lock(&memory.fetching);
+	now = copy_now(ret); /* somebody may have been at it while we waited */
+	if (now == MUST)
+		outcome = fetch(err);
+	if (now == MUST && outcome == 0) {
+		pthread_mutex_lock(&memory.state);
+		copy(ret, &memory.now);
+		pthread_mutex_unlock(&memory.state);
+	}
+	pthread_mutex_unlock(&memory.fetching);
+	return outcome;
+}
+
+bool credentials_expired(const char *access_key)
+{
+	bool may_change;
+
+	pthread_mutex_lock(&memory.state);
+	if (!same_text(memory.now.access_key, access_key)) {
+		may_change = true; /* they are others already */
+	} else {
+		may_change = !memory.fixed && mono_now().ms >= memory.unchanged_until.ms;
+		memory.refused = memory.refused || may_change;
+	}
+	pthread_mutex_unlock(&memory.state);
+	return may_change;
+}
+
+void credentials_forget(void)
+{
+	pthread_mutex_lock(&memory.state);
+	credentials_release(&memory.now);
+	memory.fixed = memory.refused = false;
+	memory.unchanged_until = memory.forgiven_until = (struct mono){ 0 };
+	pthread_mutex_unlock(&memory.state);
+}

@@ -1,0 +1,23 @@
+/*
+ * Keys in the environment: AWS_ACCESS_KEY_ID and what belongs to it. A profile that was
+ * asked for on the command line beats them; one that is set in the environment does not.
+ */
+#include <stdlib.h>
+
+#include "aws/credentials_inside.h"
+#include "aws/settings.h"
+
+int provide_environment(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	const char *token = aws_env("AWS_SECURITY_TOKEN");
+	struct given given = { .access_key = aws_env("AWS_ACCESS_KEY_ID"),
+			       .secret_key = aws_env("AWS_SECRET_ACCESS_KEY"),
+			       .token = token ? token : aws_env("AWS_SESSION_TOKEN"),
+			       .expires = aws_env("AWS_CREDENTIAL_EXPIRATION"),
+			       .account = aws_env("AWS_ACCOUNT_ID") };
+
+	if (!given.access_key)
+		return provide_nothing(ask, "no AWS_ACCESS_KEY_ID");
+	return credentials_take("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
+				&given, ret, err);
+}
