@@ -52,22 +52,27 @@ static int provide_login(const struct ask *ask, struct credentials *ret, struct 
 			ask->profile);
 }
 
+enum {
+	ANYWHERE = 0,
+	OF_PROFILE = 1 << 0, /* a source_profile may have it */
+	FIXED = 1 << 1,      /* asking again gives the same */
+};
+
 static const struct provider {
 	const char *name;
 	provide_fn provide;
-	bool of_profile; /* a source_profile may have it */
-	bool fixed;      /* asking again gives the same */
+	unsigned flags;
 } providers[] = {
-	[ENVIRONMENT] = { "environment", provide_environment, .fixed = true },
-	[ASSUME_ROLE] = { "assume-role", provide_assume_role },
-	[WEB_IDENTITY] = { "web-identity", provide_web_identity, .of_profile = true },
-	[SSO] = { "sso", provide_sso, .of_profile = true },
-	[SHARED] = { "shared-credentials-file", provide_shared, .of_profile = true },
-	[LOGIN] = { "login", provide_login, .of_profile = true },
-	[PROCESS] = { "process", provide_process, .of_profile = true },
-	[CONFIG] = { "config-file", provide_config, .of_profile = true },
-	[CONTAINER] = { "container", provide_container },
-	[INSTANCE] = { "instance", provide_instance },
+	[ENVIRONMENT] = { "environment", provide_environment, FIXED },
+	[ASSUME_ROLE] = { "assume-role", provide_assume_role, ANYWHERE },
+	[WEB_IDENTITY] = { "web-identity", provide_web_identity, OF_PROFILE },
+	[SSO] = { "sso", provide_sso, OF_PROFILE },
+	[SHARED] = { "shared-credentials-file", provide_shared, OF_PROFILE },
+	[LOGIN] = { "login", provide_login, OF_PROFILE },
+	[PROCESS] = { "process", provide_process, OF_PROFILE },
+	[CONFIG] = { "config-file", provide_config, OF_PROFILE },
+	[CONTAINER] = { "container", provide_container, ANYWHERE },
+	[INSTANCE] = { "instance", provide_instance, ANYWHERE },
 };
 
 static struct {
@@ -97,7 +102,7 @@ int provide_profile(const struct ask *ask, struct credentials *ret, struct err *
 	int outcome = 0;
 
 	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++)
-		if (providers[i].of_profile)
+		if (providers[i].flags & OF_PROFILE)
 			outcome = ask_one((enum provider_id)i, ask, ret, err);
 	return outcome;
 }
@@ -123,7 +128,7 @@ static int ask_all(struct credentials *ret, bool *ret_fixed, struct err **err)
 		if (i == ENVIRONMENT && aws_profile_is_explicit())
 			continue;
 		outcome = ask_one((enum provider_id)i, &ask, ret, err);
-		*ret_fixed = providers[i].fixed;
+		*ret_fixed = providers[i].flags & FIXED;
 	}
 	return outcome > 0 ? 0 : outcome < 0 ? -1 : nobody(&notes, err);
 }
