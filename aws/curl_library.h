@@ -7,6 +7,9 @@
 #ifndef STK_AWS_CURL_LIBRARY_H
 #define STK_AWS_CURL_LIBRARY_H
 
+/* multi_socket_all is called old-fashioned, and yet nothing else brings a multi handle
+ * that was driven by waiting back to one that is driven by events. */
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 
 #include "jobs/base/err.h"
@@ -28,6 +31,7 @@
 	FUNCTION(multi_remove_handle)                                                              \
 	FUNCTION(multi_setopt)                                                                     \
 	FUNCTION(multi_socket_action)                                                              \
+	FUNCTION(multi_socket_all)                                                                 \
 	FUNCTION(slist_append)                                                                     \
 	FUNCTION(slist_free_all)
 

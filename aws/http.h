@@ -3,8 +3,9 @@
  * when the first client is made, because linking it costs every start several ms.
  *
  * A client has its own queue: no more easy handles are made than connections are wanted,
- * and each is reused. Exchanges make progress in http_turn(), which waits by itself, or
- * on an event loop (http_attach()). TLS is verified, redirects are not followed, nothing
+ * and each is reused. A kept connection that ends without a byte of reply is only forgiven to GET
+ * and HEAD, whose repetition does no harm. Exchanges make progress in http_turn(), which waits by
+ * itself, or on an event loop (http_attach()). TLS is verified, redirects are not followed, nothing
  * is retried here: that is for aws.h to decide. A request carries exactly the headers
  * given, Host, Content-Length and, without one of the caller's, User-Agent.
  *
@@ -25,9 +26,13 @@ struct http;
 struct http_exchange; /* one under way; belongs to the client */
 
 struct http_settings {
-	const char *ca_bundle; /* NULL: the file that comes with the agent, or the system's */
+	const char *ca_bundle; /* a file or a folder; NULL: see http_certificates() */
 	int connections;       /* at once; 0: 16 */
 };
+
+/* Against what servers are checked: `given`, else $SSL_CERT_FILE, else the system's file,
+ * else the one that comes with the agent. NULL: none was found. Yours to free. */
+char *http_certificates(const char *given);
 
 int http_new(const struct http_settings *settings, struct http **ret, struct err **err);
 void http_freep(struct http **http); /* what is under way is dropped without a word */

@@ -15,14 +15,14 @@
 
 #define NEVER INT64_MAX
 
-enum kind { ON_READABLE, ON_TIME, ON_SIGNAL, ON_EXIT };
+enum kind { ON_READY, ON_TIME, ON_SIGNAL, ON_EXIT };
 
 struct watch {
 	enum kind kind;
 	bool dead; /* removed in this turn: an event of it may still lie in the batch */
 	watch_fn fn;
 	void *arg;
-	int fd;       /* ON_READABLE: the caller's; ON_EXIT: our pidfd */
+	int fd;       /* ON_READY: the caller's; ON_EXIT: our pidfd */
 	int signo;    /* ON_SIGNAL */
 	int64_t due;  /* ON_TIME: mono ms */
 	uint64_t age; /* ON_TIME: orders what is due at the same time */
@@ -75,9 +75,9 @@ static void list_free(struct list *list)
 }
 
 /* Put one of our own descriptors, or a watch's, under epoll. */
-static int poll_add(struct loop *loop, int fd, void *tag)
+static int poll_add(struct loop *loop, int fd, uint32_t events, void *tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
+	struct epoll_event event = { .events = events, .data.ptr = tag };
 
 	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
 		return -1;
@@ -104,8 +104,8 @@ int loop_new(struct loop **ret, struct err **err)
 	/* This clock goes on while the machine sleeps, as deadlines do. */
 	loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (loop->epoll_fd < 0 || loop->signal_fd < 0 || loop->timer_fd < 0 ||
-	    poll_add(loop, loop->signal_fd, &loop->signal_fd) < 0 ||
-	    poll_add(loop, loop->timer_fd, &loop->timer_fd) < 0)
+	    poll_add(loop, loop->signal_fd, EPOLLIN, &loop->signal_fd) < 0 ||
+	    poll_add(loop, loop->timer_fd, EPOLLIN, &loop->timer_fd) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot set up the event loop");
 	*ret = TAKE(loop);
 	return 0;
@@ -139,15 +139,22 @@ static struct watch *watch_new(enum kind kind, watch_fn fn, void *arg)
 	return watch;
 }
 
-struct watch *loop_on_readable(struct loop *loop, int fd, watch_fn fn, void *arg)
+struct watch *loop_on_ready(struct loop *loop, int fd, int wanted, watch_fn fn, void *arg)
 {
-	AUTO(auto_free) struct watch *watch = watch_new(ON_READABLE, fn, arg);
+	AUTO(auto_free) struct watch *watch = watch_new(ON_READY, fn, arg);
+	uint32_t events = (wanted & LOOP_READ ? (uint32_t)EPOLLIN : 0) |
+			  (wanted & LOOP_WRITE ? (uint32_t)EPOLLOUT : 0);
 
-	if (poll_add(loop, fd, watch) < 0)
+	if (poll_add(loop, fd, events, watch) < 0)
 		return NULL;
 	watch->fd = fd;
 	list_insert(&loop->others, loop->others.first, watch);
 	return TAKE(watch);
+}
+
+struct watch *loop_on_readable(struct loop *loop, int fd, watch_fn fn, void *arg)
+{
+	return loop_on_ready(loop, fd, LOOP_READ, fn, arg);
 }
 
 struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void *arg)
@@ -190,7 +197,7 @@ struct watch *loop_on_exit(struct loop *loop, pid_t pid, watch_fn fn, void *arg)
 	watch->fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (watch->fd < 0)
 		return NULL;
-	if (poll_add(loop, watch->fd, watch) < 0) {
+	if (poll_add(loop, watch->fd, EPOLLIN, watch) < 0) {
 		int failed = errno;
 
 		auto_close(&watch->fd);
@@ -203,7 +210,7 @@ struct watch *loop_on_exit(struct loop *loop, pid_t pid, watch_fn fn, void *arg)
 
 static void stop_polling(struct loop *loop, struct watch *watch)
 {
-	if (watch->kind == ON_READABLE || watch->kind == ON_EXIT)
+	if (watch->kind == ON_READY || watch->kind == ON_EXIT)
 		poll_remove(loop, watch->fd);
 	if (watch->kind == ON_EXIT)
 		auto_close(&watch->fd);

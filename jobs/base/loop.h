@@ -33,6 +33,11 @@ void loop_quit(struct loop *loop);
  * removes the watch before closing it. NULL with errno: EPERM for a regular file
  * or folder, which is always readable; EEXIST if it is watched already. */
 struct watch *loop_on_readable(struct loop *loop, int fd, watch_fn fn, void *arg);
+/* The same for any of LOOP_READ and LOOP_WRITE: which of them it is, the caller finds
+ * out by trying. */
+#define LOOP_READ  1
+#define LOOP_WRITE 2
+struct watch *loop_on_ready(struct loop *loop, int fd, int wanted, watch_fn fn, void *arg);
 /* Call `fn` once, `delay_ms` from now; timers due at the same time run in the
  * order they were made. The watch is gone when fn runs. */
 struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void *arg);
