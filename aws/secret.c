@@ -18,11 +18,12 @@ void secret_freep(char **text)
 	*text = NULL;
 }
 
-void secret_sb_release(struct sb *text)
+void secret_strv_freep(char ***texts)
 {
-	if (text->cap > 0)
-		explicit_bzero(text->text, text->cap);
-	sb_release(text);
+	for (char **text = *texts; text && *text; text++)
+		secret_freep(text);
+	free(*texts);
+	*texts = NULL;
 }
 
 static void wipe_strings(json_t *value)

@@ -10,12 +10,11 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/json.h"
-#include "jobs/base/sb.h"
 
 /* For AUTO(): wipe up to the NUL, free; NULL is fine. */
 void secret_freep(char **text);
-/* Wipe all that was ever in it, free. */
-void secret_sb_release(struct sb *text);
+/* The same for a NULL-terminated array of them. */
+void secret_strv_freep(char ***texts);
 /* Wipe every string in it, whoever else holds it, then release it. */
 void secret_json_freep(json_t **value);
 

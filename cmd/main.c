@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "aws/settings.h"
 #include "cmd/cmd.h"
 #include "cmd/out.h"
 
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
 	options.verbose = args.given[OPT_VERBOSE];
 	options.color = args.value[OPT_COLOR];
 	out_init(&options);
+	aws_settings_option(args.value[OPT_PROFILE], args.value[OPT_REGION]);
 	code = args.given[OPT_HELP] ? cmd_help(&args, &err) : args.cmd->run(&args, &err);
 	return finish(code, err);
 }

@@ -1,6 +1,7 @@
 /* Specs and plans from a command line: see spec_args.h. */
 #include "cmd/spec_args.h"
 
+#include "aws/settings.h"
 #include "cmd/out.h"
 #include "cmd/quote.h"
 #include "jobs/base/fs.h"
@@ -77,6 +78,8 @@ int spec_from_args(const struct args *args, const char *path, bool with_lints, s
 	if (result < 0 && *err)
 		return -1;
 	print_problems(&problems, with_lints || result < 0);
+	if (result == 0)
+		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
 	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aws/secret.h"
 #include "jobs/base/hash.h"
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/run/account.h"
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/lease.h"
 #include "jobs/run/notify.h"
@@ -280,6 +282,8 @@ static int open_outside(struct driver *driver, struct err **err)
 	const json_t *compile = json_object_get(driver->plan, "compile");
 	const char *workspace = js_str(driver->plan, "workspace");
 
+	if (plan_enter_aws(driver->plan, err) < 0)
+		return -1;
 	if (!ops)
 		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
 			       js_str(driver->plan, "engine"));
@@ -383,7 +387,7 @@ static void driver_release(struct driver *driver)
 	if (driver->loop && driver->options->on_loop)
 		driver->options->on_loop(driver->options->arg, NULL);
 	loop_freep(&driver->loop);
-	auto_strv(&driver->job_env);
+	secret_strv_freep(&driver->job_env);
 	free(driver->agent_prefix);
 	json_decref(driver->plan);
 	err_free(driver->failure);

@@ -3,62 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "aws/lend.h"
+#include "aws/secret.h"
 #include "jobs/base/variable.h"
+#include "jobs/run/account.h"
 #include "jobs/run/agent.h"
 #include "jobs/run/driver_inside.h"
+#include "jobs/run/secret.h"
 #include "jobs/store/order.h"
 
-#define SECRET_MAX ((size_t)64 << 10)
-
-/* The value behind `env:NAME` or `file:PATH`, appended to `ret`. */
-static int secret_read(const json_t *plan, const char *name, const char *from, struct sb *ret,
-		       struct err **err)
-{
-	if (strncmp(from, "env:", 4) == 0) {
-		const char *value = getenv(from + 4);
-
-		if (!value) {
-			err_set(err, EXIT_REFUSED, "secret '%s': the variable '%s' is not set",
-				name, from + 4);
-			return err_hint(err, "export %s before you start stoker", from + 4);
-		}
-		sb_adds(ret, value);
-		return 0;
-	}
-	if (strncmp(from, "file:", 5) == 0) {
-		AUTO(auto_free) char *folder = fs_dirname(js_str(plan, "spec_file"));
-		AUTO(auto_free) char *path = fs_join(folder, from + 5);
-
-		if (fs_read(path, SECRET_MAX, ret, err) < 0) {
-			err_code(err, EXIT_REFUSED);
-			if (!(*err)->hint)
-				err_hint(err, "correct secrets.%s, or write the secret there",
-					 name);
-			return err_wrap(err, "secret '%s'", name);
-		}
-		while (ret->len > 0 && ret->text[ret->len - 1] == '\n')
-			ret->text[--ret->len] = '\0';
-		if (strlen(ret->text) != ret->len) {
-			err_set(err, EXIT_REFUSED, "secret '%s': '%s' holds a NUL byte", name,
-				path);
-			return err_hint(err, "no variable can hold it: write it there as text");
-		}
-		return 0;
-	}
-	return err_set(err, EXIT_REFUSED,
-		       "secret '%s': this version reads only env: and file:", name);
-}
-
+/* What an agent gets: PATH and the like, its secrets, and where it is AWS that it works with,
+ * what it needs to get there. Nothing else of the caller's environment leaks in. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err)
 {
 	json_t *secrets = json_object_get(plan, "secrets"), *from;
-	AUTO(auto_strv) char **env = NULL;
+	AUTO(secret_strv_freep) char **lent = NULL;
+	AUTO(secret_strv_freep) char **env = NULL;
+	size_t count = 0, lent_count = 0;
 	const char *name;
-	size_t count = 0;
 
-	env = mem_zero(VAR_COUNT + json_object_size(secrets) + 1, sizeof *env);
-	/* Nothing else of the caller's environment leaks in. */
+	if (plan_uses_aws(plan))
+		lent = aws_lend(&lent_count);
+	env = mem_zero(VAR_COUNT + lent_count + json_object_size(secrets) + 1, sizeof *env);
 	for (enum variable i = 0; i < VAR_COUNT; i++) {
 		const char *value = NULL;
 
@@ -68,13 +34,18 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err)
 		if (value)
 			env[count++] = mem_format("%s=%s", name, value);
 	}
-	json_object_foreach (secrets, name, from) {
-		AUTO(sb_release) struct sb value = SB_INIT_MAX(SECRET_MAX);
+	for (size_t i = 0; i < lent_count; i++) {
+		AUTO(auto_free) char *own = mem_copy_n(lent[i], strcspn(lent[i], "="));
 
-		if (secret_read(plan, name, json_string_value(from), &value, err) < 0)
+		if (!json_object_get(secrets, own)) /* the spec knows better */
+			env[count++] = mem_copy(lent[i]);
+	}
+	json_object_foreach (secrets, name, from) {
+		AUTO(secret_freep) char *value = NULL;
+
+		if (secret_value(plan, name, json_string_value(from), &value, err) < 0)
 			return -1;
-		env[count++] = mem_format("%s=%s", name, value.text);
-		explicit_bzero(value.text, value.len);
+		env[count++] = mem_format("%s=%s", name, value);
 	}
 	*ret = TAKE(env);
 	return 0;

@@ -54,8 +54,6 @@ static void refuse(struct search *search, field_id field, const struct entry *en
 		problem_hint(problem, "ready are: %s", ready);
 	} else if (row->local_only) {
 		problem_hint(problem, "ready are: paths on this machine");
-	} else if (row->secret) {
-		problem_hint(problem, "ready are: env: and file:");
 	} else {
 		problem_hint(problem, "remove it to run without it");
 	}
@@ -67,8 +65,7 @@ static bool is_url(const char *text)
 	return strstr(text, "://") || (text_starts(text, "git@") && strchr(text, ':'));
 }
 
-/* Length of "s3://" in a URL and of "ssm:" in a source: what follows may hold
- * a password or the name of a secret. */
+/* Length of "s3://" in a URL: what follows may hold a password. */
 static size_t scheme(const char *text)
 {
 	size_t len = strcspn(text, ":");
@@ -85,11 +82,6 @@ static void check_scalar(struct search *search, field_id field, const struct ent
 
 	AUTO(auto_free) char *kind = text ? mem_format("%.*s…", (int)scheme(text), text) : NULL;
 
-	if (row->secret && text) {
-		if (!text_starts(text, "env:") && !text_starts(text, "file:"))
-			refuse(search, field, entry, path, kind);
-		return;
-	}
 	if (row->local_only && text && is_url(text))
 		refuse(search, field, entry, path, kind);
 	else if (row->ready_words && !json_is_number(value)) {

@@ -21,7 +21,8 @@ ARROWS = {
     "report": ["flow", "base"],
     "node": ["cache", "checkpoint", "source/archive.h", "store", "base"],
     "post": [],
-    "run": ["flow", "spec", "engine", "source", "cache", "checkpoint", "store", "base"],
+    "run": ["flow", "spec", "engine", "source", "cache", "checkpoint", "store", "aws",
+            "base"],
 }
 HOUSE = r"(jobs|aws|cmd)/"
 CMD_MAY_USE = sorted(ARROWS)

@@ -151,7 +151,10 @@ static void words_and_values_are_refused_one_by_one(void **state)
 		{ HEAD "resources: {efa: false, price: 3}\n", "", 0 },
 		{ HEAD "health: {device: true}\n", "health.device", 1 },
 		{ HEAD "health: {device: false}\n", "", 0 },
-		{ HEAD "secrets: {A: \"ssm:/x\", B: \"env:B\", C: \"file:/c\"}\n", "secrets.A", 1 },
+		{ HEAD "secrets: {A: \"ssm:/x\", B: \"env:B\", C: \"file:/c\", "
+		       "D: \"secretsmanager:d#k\"}\n",
+		  "", 0 },
+		{ HEAD "aws: {region: us-west-2, account: \"123456789012\"}\n", "", 0 },
 		{ HEAD "limits: {unreachable: 1d, start: 1800s}\n", "", 0 },
 		{ HEAD "limits: {unreachable: 2d}\n", "", 0 },
 		{ HEAD "data: {url: /d}\nslurm: {}\nnotify: []\nmounts:\n", "data", 1 },
@@ -172,14 +175,14 @@ static void refusals_have_places_and_keep_secrets(void **state)
 {
 	AUTO(spec_freep)
 	struct spec *spec = good_spec(HEAD "source: {path: \"https://me:hunter2@host/x\"}\n"
-					   "secrets: {A: \"ssm:/prod/hunter2\"}\n",
+					   "compile: {depends_on: [\"https://hunter2/x\"]}\n",
 				      NULL);
 	AUTO(problems_release) struct problems problems = { 0 };
 
 	(void)state;
 	assert_int_equal(spec_unready(spec, &problems), 2);
 	assert_true(problems.list[0].line == 4 && problems.list[0].column == 16);
-	assert_true(problems.list[1].line == 5 && problems.list[1].column == 14);
+	assert_true(problems.list[1].line == 5 && problems.list[1].column == 24);
 	for (size_t i = 0; i < problems.count; i++)
 		assert_null(strstr(problems.list[i].message, "hunter2"));
 }
