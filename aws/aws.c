@@ -451,7 +451,7 @@ static bool rest(struct aws_task *task, const struct http_reply *http,
 	random_bytes(&chance, sizeof chance);
 	if (http_header(http, "x-amz-retry-after", &asked) && asked.len < 10)
 		asked_ms = strtol(asked.text, NULL, 10);
-	task->due.ms = mono_now().ms + retry_delay_ms(task->attempts, chance, asked_ms);
+	task->due.ms = mono_now().ms + retry_backoff_ms(task->attempts, chance, asked_ms);
 	set_stage(task, RESTING);
 	return true;
 }

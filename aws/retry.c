@@ -28,7 +28,7 @@ void retry_earn(struct retry_quota *quota, int paid)
 		quota->left = QUOTA_FULL;
 }
 
-int64_t retry_delay_ms(int attempt, uint32_t chance, int64_t asked_ms)
+int64_t retry_backoff_ms(int attempt, uint32_t chance, int64_t asked_ms)
 {
 	int64_t limit = DELAY_MAX_MS, delay;
 

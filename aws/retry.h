@@ -25,7 +25,7 @@ void retry_earn(struct retry_quota *quota, int paid);
 /* How many ms to wait after the attempt of this number, from 1: up to 1 s, 2 s, 4 s … 20 s,
  * of which `chance` (0 to UINT32_MAX) takes a part. `asked_ms`: what the service asked for
  * (x-amz-retry-after), which is honoured within 5 s above that; -1: nothing. */
-int64_t retry_delay_ms(int attempt, uint32_t chance, int64_t asked_ms);
+int64_t retry_backoff_ms(int attempt, uint32_t chance, int64_t asked_ms);
 
 /* How many attempts a call has: AWS_MAX_ATTEMPTS or the profile's max_attempts (`set`, NULL:
  * neither), else 3, and 5 for S3, where botocore's default is as many. */
