@@ -9,13 +9,14 @@
 
 #include "aws/sigv4_canonical.h"
 
-#define ALGORITHM  "AWS4-HMAC-SHA256"
-#define DATE_CHARS 8 /* of SIGV4_DATE: the day */
+#define ALGORITHM     "AWS4-HMAC-SHA256"
+#define DIGEST_HEADER "x-amz-content-sha256"
+#define DATE_CHARS    8 /* of SIGV4_DATE: the day */
 
 /* A signing key, which hangs on the secret and the scope alone. */
 struct key {
-	char *scope;                  /* NULL: the place is free */
-	uint8_t secret[SHA256_BYTES]; /* digest of the secret key: whose key this is */
+	char *scope; /* NULL: the place is free */
+	char *secret_key;
 	struct hmac *hmac;
 	uint64_t last_used; /* in signatures */
 };
@@ -28,6 +29,8 @@ struct sigv4_keys {
 	struct hmac *hmac; /* for the chain from which a key comes */
 	struct canonical canonical;
 	struct sb scope, text; /* credential scope; string to sign */
+	time_t second;         /* the last one that was signed in, and as a text */
+	char date[SIGV4_DATE];
 };
 
 struct sigv4_keys *sigv4_keys_new(void)
@@ -44,8 +47,11 @@ struct sigv4_keys *sigv4_keys_new(void)
 static void key_release(struct key *key)
 {
 	free(key->scope);
+	if (key->secret_key)
+		explicit_bzero(key->secret_key, strlen(key->secret_key));
+	free(key->secret_key);
 	hmac_freep(&key->hmac);
-	explicit_bzero(key, sizeof *key);
+	*key = (struct key){ 0 };
 }
 
 void sigv4_keys_freep(struct sigv4_keys **keys)
@@ -96,19 +102,23 @@ static void write_number(char *at, int digits, int value)
 	}
 }
 
-static void write_date(struct utc at, char date[SIGV4_DATE])
+static void write_date(struct sigv4_keys *keys, struct utc at, char date[SIGV4_DATE])
 {
 	time_t seconds = (time_t)(at.ms / 1000);
 	struct tm tm = { 0 };
 
-	gmtime_r(&seconds, &tm);
-	memcpy(date, "00000000T000000Z", SIGV4_DATE);
-	write_number(date, 4, tm.tm_year + 1900);
-	write_number(date + 4, 2, tm.tm_mon + 1);
-	write_number(date + 6, 2, tm.tm_mday);
-	write_number(date + 9, 2, tm.tm_hour);
-	write_number(date + 11, 2, tm.tm_min);
-	write_number(date + 13, 2, tm.tm_sec);
+	if (!keys->date[0] || seconds != keys->second) {
+		gmtime_r(&seconds, &tm);
+		memcpy(keys->date, "00000000T000000Z", SIGV4_DATE);
+		write_number(keys->date, 4, tm.tm_year + 1900);
+		write_number(keys->date + 4, 2, tm.tm_mon + 1);
+		write_number(keys->date + 6, 2, tm.tm_mday);
+		write_number(keys->date + 9, 2, tm.tm_hour);
+		write_number(keys->date + 11, 2, tm.tm_min);
+		write_number(keys->date + 13, 2, tm.tm_sec);
+		keys->second = seconds;
+	}
+	memcpy(date, keys->date, SIGV4_DATE);
 }
 
 static void write_scope(const struct sigv4_request *request, const char date[SIGV4_DATE],
@@ -152,17 +162,14 @@ static void derive(struct sigv4_keys *keys, struct key *key, const char *secret_
 static struct hmac *key_of(struct sigv4_keys *keys, const char *secret_key,
 			   const struct sigv4_request *request, const char date[SIGV4_DATE])
 {
-	uint8_t secret[SHA256_BYTES];
 	struct key *oldest = &keys->keys[0];
 
-	sha256_add(keys->sha, secret_key, strlen(secret_key));
-	sha256_next(keys->sha, secret);
 	keys->signatures++;
 	for (size_t i = 0; i < STK_LENGTH(keys->keys); i++) {
 		struct key *key = &keys->keys[i];
 
-		if (key->scope && memcmp(key->secret, secret, sizeof secret) == 0 &&
-		    strcmp(key->scope, keys->scope.text) == 0) {
+		if (key->scope && strcmp(key->scope, keys->scope.text) == 0 &&
+		    strcmp(key->secret_key, secret_key) == 0) {
 			key->last_used = keys->signatures;
 			return key->hmac;
 		}
@@ -171,7 +178,7 @@ static struct hmac *key_of(struct sigv4_keys *keys, const char *secret_key,
 	}
 	key_release(oldest);
 	oldest->scope = mem_copy(keys->scope.text);
-	memcpy(oldest->secret, secret, sizeof secret);
+	oldest->secret_key = mem_copy(secret_key);
 	oldest->hmac = hmac_new();
 	oldest->last_used = keys->signatures;
 	derive(keys, oldest, secret_key, request, date);
@@ -201,28 +208,38 @@ static void sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 	hex_lower(digest, sizeof digest, signature);
 }
 
-/* Of the headers given, those that are signed; the payload digest, if one is among them. */
-static const char *take_headers(struct canonical *canonical, const struct sigv4_request *request)
+static bool is_digest(const char *name)
 {
-	static const char *const ours[] = { "host", "x-amz-date", "x-amz-security-token",
-					    "authorization" };
+	return (name[0] | 0x20) == 'x' && strcasecmp(name, DIGEST_HEADER) == 0;
+}
+
+static bool is_ours(const char *name, bool is_s3)
+{
+	static const char *const ours[] = { "host", "authorization", "x-amz-date",
+					    "x-amz-security-token" };
+
+	for (size_t i = 0; i < STK_LENGTH(ours); i++)
+		if ((name[0] | 0x20) == ours[i][0] && strcasecmp(name, ours[i]) == 0)
+			return true;
+	return is_s3 && is_digest(name);
+}
+
+/* The headers given; returns the payload digest, which may be told by one of them. */
+static const char *add_headers(struct canonical *canonical, const struct sigv4_request *request)
+{
 	const char *payload = request->payload;
 
+	canonical_begin(canonical);
 	for (size_t i = 0; i < request->header_count; i++) {
 		const struct sigv4_pair *header = &request->headers[i];
-		bool skip = !canonical_signs(header->name);
 
-		for (size_t k = 0; k < STK_LENGTH(ours) && !skip; k++)
-			skip = strcasecmp(header->name, ours[k]) == 0;
-		if (!skip && strcasecmp(header->name, "x-amz-content-sha256") == 0) {
-			if (request->is_s3)
-				skip = true;
-			else
-				payload = header->value;
-		}
-		if (!skip)
-			canonical_add_header(canonical, header);
+		if (is_ours(header->name, request->is_s3))
+			continue;
+		if (is_digest(header->name))
+			payload = header->value;
+		canonical_add_header(canonical, header->name, header->value);
 	}
+	canonical_add_header(canonical, "host", request->host);
 	return payload;
 }
 
@@ -237,12 +254,13 @@ static void begin_canonical(struct sigv4_keys *keys, const struct sigv4_request 
 	sb_addc(ret, '\n');
 }
 
-static void end_canonical(struct sigv4_keys *keys, const char *payload, struct sb *ret)
+static void end_canonical(struct sigv4_keys *keys, const struct sb *names, const char *payload,
+			  struct sb *ret)
 {
 	sb_addc(ret, '\n');
 	canonical_headers(&keys->canonical, ret);
 	sb_addc(ret, '\n');
-	canonical_names(&keys->canonical, ret);
+	sb_add(ret, names->text, names->len);
 	sb_addc(ret, '\n');
 	sb_adds(ret, payload);
 }
@@ -250,24 +268,20 @@ static void end_canonical(struct sigv4_keys *keys, const char *payload, struct s
 void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 		const struct sigv4_request *request, struct utc at, struct sigv4_signed *ret)
 {
-	const struct sigv4_pair ours[] = {
-		{ "host", request->host },
-		{ "x-amz-date", ret->date },
-		{ "x-amz-security-token", who->token },
-		{ "x-amz-content-sha256", request->is_s3 ? request->payload : NULL },
-	};
-	const char *payload;
+	const char *payload = add_headers(&keys->canonical, request);
+	const struct sb *names;
 
-	write_date(at, ret->date);
+	write_date(keys, at, ret->date);
 	write_scope(request, ret->date, &keys->scope);
-	canonical_begin(&keys->canonical);
-	payload = take_headers(&keys->canonical, request);
-	for (size_t i = 0; i < STK_LENGTH(ours); i++)
-		if (ours[i].value)
-			canonical_add_header(&keys->canonical, &ours[i]);
+	canonical_add_header(&keys->canonical, "x-amz-date", ret->date);
+	if (who->token)
+		canonical_add_header(&keys->canonical, "x-amz-security-token", who->token);
+	if (request->is_s3)
+		canonical_add_header(&keys->canonical, DIGEST_HEADER, payload);
+	names = canonical_names(&keys->canonical);
 	begin_canonical(keys, request, &ret->canonical);
 	canonical_query(&keys->canonical, request->query, &ret->canonical);
-	end_canonical(keys, payload, &ret->canonical);
+	end_canonical(keys, names, payload, &ret->canonical);
 	sign(keys, who, request, ret->date, &ret->canonical, ret->signature);
 
 	sb_clear(&ret->authorization);
@@ -276,15 +290,9 @@ void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 	sb_addc(&ret->authorization, '/');
 	sb_add(&ret->authorization, keys->scope.text, keys->scope.len);
 	sb_adds(&ret->authorization, ", SignedHeaders=");
-	canonical_names(&keys->canonical, &ret->authorization);
+	sb_add(&ret->authorization, names->text, names->len);
 	sb_adds(&ret->authorization, ", Signature=");
 	sb_add(&ret->authorization, ret->signature, SHA256_HEX - 1);
-}
-
-static void add_encoded(struct sb *ret, const char *name, const struct sb *value)
-{
-	sb_adds(ret, name);
-	sigv4_encode(ret, value->text, value->len, false);
 }
 
 void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
@@ -293,28 +301,23 @@ void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 {
 	AUTO(sb_release) struct sb own = SB_INIT_SECRET;
 	AUTO(sb_release) struct sb query = SB_INIT_SECRET;
-	const struct sigv4_pair host = { "host", request->host };
+	const char *payload = add_headers(&keys->canonical, request);
+	const struct sb *names = canonical_names(&keys->canonical);
 	char date[SIGV4_DATE], signature[SHA256_HEX];
-	const char *payload;
 
 	if (!canonical)
 		canonical = &own;
-	write_date(at, date);
+	write_date(keys, at, date);
 	write_scope(request, date, &keys->scope);
-	canonical_begin(&keys->canonical);
-	payload = take_headers(&keys->canonical, request);
-	canonical_add_header(&keys->canonical, &host);
-
 	sb_adds(&query, request->query);
 	sb_adds(&query, *request->query ? "&" : "");
 	sb_adds(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
 	sigv4_encode(&query, who->access_key, strlen(who->access_key), false);
 	sb_adds(&query, "%2F");
-	add_encoded(&query, "", &keys->scope);
+	sigv4_encode(&query, keys->scope.text, keys->scope.len, false);
 	sb_addf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%ld", date, seconds);
-	sb_clear(&keys->text);
-	canonical_names(&keys->canonical, &keys->text);
-	add_encoded(&query, "&X-Amz-SignedHeaders=", &keys->text);
+	sb_adds(&query, "&X-Amz-SignedHeaders=");
+	sigv4_encode(&query, names->text, names->len, false);
 	if (who->token) {
 		sb_adds(&query, "&X-Amz-Security-Token=");
 		sigv4_encode(&query, who->token, strlen(who->token), false);
@@ -322,7 +325,7 @@ void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 
 	begin_canonical(keys, request, canonical);
 	canonical_query(&keys->canonical, query.text, canonical);
-	end_canonical(keys, request->is_s3 ? SIGV4_UNSIGNED : payload, canonical);
+	end_canonical(keys, names, request->is_s3 ? SIGV4_UNSIGNED : payload, canonical);
 	sign(keys, who, request, date, canonical, signature);
 	sb_add(ret, query.text, query.len);
 	sb_adds(ret, "&X-Amz-Signature=");

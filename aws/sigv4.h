@@ -29,7 +29,7 @@ struct sigv4_pair {
 	const char *name, *value;
 };
 
-/* Keys and token as AWS gave them; nobody here keeps a copy of them. */
+/* Keys and token as AWS gave them. Nothing here points at them once a call has returned. */
 struct sigv4_identity {
 	const char *access_key, *secret_key;
 	const char *token; /* NULL: none */

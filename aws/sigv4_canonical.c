@@ -1,12 +1,15 @@
 /* The canonical form of a request: see sigv4_canonical.h. */
 #include "aws/sigv4_canonical.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 void canonical_release(struct canonical *canonical)
 {
 	free(canonical->headers);
+	sb_release(&canonical->lowered);
+	sb_release(&canonical->names);
 	free(canonical->params);
 	free(canonical->segments);
 	*canonical = CANONICAL_INIT;
@@ -21,24 +24,16 @@ static void *fit(void *array, size_t *cap, size_t count, size_t size)
 	return mem_grow(array, *cap, size);
 }
 
-static char lower(char c)
+static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 
-/* By bytes, letters of ASCII in either case being the same: -, 0 or +. */
-static int compare_names(const char *a, const char *b)
+static bool is_passed_over(const char *name, size_t len)
 {
-	while (*a && lower(*a) == lower(*b)) {
-		a++;
-		b++;
-	}
-	return (unsigned char)lower(*a) - (unsigned char)lower(*b);
-}
-
-bool canonical_signs(const char *name)
-{
-	static const char *const passed_over[] = {
+	static const char *const names[] = {
 		"baggage",    "connection",         "expect",
 		"keep-alive", "proxy-authenticate", "proxy-authorization",
 		"te",         "traceparent",        "tracestate",
@@ -46,45 +41,73 @@ bool canonical_signs(const char *name)
 		"user-agent", "x-amzn-trace-id",
 	};
 
-	for (size_t i = 0; i < STK_LENGTH(passed_over); i++)
-		if (compare_names(name, passed_over[i]) == 0)
-			return false;
-	return true;
+	for (size_t i = 0; i < STK_LENGTH(names); i++)
+		if (name[0] == names[i][0] && strlen(names[i]) == len &&
+		    memcmp(name, names[i], len) == 0)
+			return true;
+	return false;
 }
 
 void canonical_begin(struct canonical *canonical)
 {
 	canonical->header_count = 0;
+	sb_clear(&canonical->lowered);
 }
 
-void canonical_add_header(struct canonical *canonical, const struct sigv4_pair *header)
+static const char *name_of(const struct canonical *canonical, const struct canonical_header *header)
 {
-	size_t at = canonical->header_count++;
+	return header->name ? header->name : canonical->lowered.text + header->at;
+}
 
+static int compare_names(const struct canonical *canonical, const struct canonical_header *a,
+			 const struct canonical_header *b)
+{
+	return compare_bytes(name_of(canonical, a), a->name_len, name_of(canonical, b),
+			     b->name_len);
+}
+
+static bool is_capital(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+/* The name in lower case: itself, as a rule. */
+static struct canonical_header named(struct canonical *canonical, const char *name)
+{
+	struct canonical_header header = { .name = name };
+
+	while (name[header.name_len] && !is_capital(name[header.name_len]))
+		header.name_len++;
+	if (!name[header.name_len])
+		return header;
+	header.name = NULL;
+	header.at = canonical->lowered.len;
+	header.name_len = strlen(name);
+	sb_add(&canonical->lowered, name, header.name_len);
+	for (char *c = canonical->lowered.text + header.at; *c; c++)
+		if (is_capital(*c))
+			*c = (char)(*c | 0x20);
+	return header;
+}
+
+void canonical_add_header(struct canonical *canonical, const char *name, const char *value)
+{
+	struct canonical_header header = named(canonical, name);
+	size_t at = canonical->header_count;
+
+	header.value = value;
+	if (is_passed_over(name_of(canonical, &header), header.name_len))
+		return;
+	canonical->header_count++;
 	canonical->headers = fit(canonical->headers, &canonical->header_cap,
 				 canonical->header_count, sizeof *canonical->headers);
 	/* Requests have about ten headers: they are sorted while they come, those of one
 	 * name in the order of their coming. */
-	while (at > 0 && compare_names(canonical->headers[at - 1]->name, header->name) > 0) {
+	while (at > 0 && compare_names(canonical, &canonical->headers[at - 1], &header) > 0) {
 		canonical->headers[at] = canonical->headers[at - 1];
 		at--;
 	}
 	canonical->headers[at] = header;
-}
-
-static void add_name(struct sb *ret, const char *name)
-{
-	char piece[64];
-	size_t len = 0;
-
-	for (; *name; name++) {
-		piece[len++] = lower(*name);
-		if (len == sizeof piece) {
-			sb_add(ret, piece, len);
-			len = 0;
-		}
-	}
-	sb_add(ret, piece, len);
 }
 
 static bool is_blank(char c)
@@ -92,33 +115,61 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* Whether a byte of it is a blank or another control: eight at a time. */
+static bool has_blank(const char *value, size_t len)
+{
+	const uint64_t ones = UINT64_MAX / 255;
+	uint64_t found = 0, bytes;
+
+	for (; len >= sizeof bytes; len -= sizeof bytes, value += sizeof bytes) {
+		memcpy(&bytes, value, sizeof bytes);
+		/* The top bit of each byte that was less than 0x21, and of some above it. */
+		found |= (bytes - ones * (' ' + 1)) & ~bytes & ones * 0x80;
+	}
+	while (len > 0)
+		found |= (unsigned char)value[--len] <= ' ';
+	return found != 0;
+}
+
 /* Without blanks at the ends, and one space where there were several in between. */
 static void add_value(struct sb *ret, const char *value)
 {
-	bool first = true;
+	size_t len = strlen(value);
+	const char *separator = "";
 
+	if (!has_blank(value, len)) {
+		sb_add(ret, value, len);
+		return;
+	}
 	while (*value) {
-		const char *word;
+		const char *word = value;
 
+		while (*value && !is_blank(*value))
+			value++;
+		if (value > word) {
+			sb_adds(ret, separator);
+			sb_add(ret, word, (size_t)(value - word));
+			separator = " ";
+		}
 		while (is_blank(*value))
 			value++;
-		word = value;
-		/* A single space inside a value stays: most values are one piece then. */
-		while (*value &&
-		       (!is_blank(*value) || (*value == ' ' && value[1] && !is_blank(value[1]))))
-			value++;
-		if (value > word && !first)
-			sb_addc(ret, ' ');
-		sb_add(ret, word, (size_t)(value - word));
-		first = false;
 	}
 }
 
 /* Whether the header at `i` has the name of the one before it. */
 static bool is_repeated(const struct canonical *canonical, size_t i)
 {
-	return i > 0 &&
-	       compare_names(canonical->headers[i - 1]->name, canonical->headers[i]->name) == 0;
+	const struct canonical_header *headers = canonical->headers;
+
+	return i > 0 && headers[i - 1].name_len == headers[i].name_len &&
+	       compare_names(canonical, &headers[i - 1], &headers[i]) == 0;
+}
+
+static void add_name(const struct canonical *canonical, size_t i, struct sb *ret)
+{
+	const struct canonical_header *header = &canonical->headers[i];
+
+	sb_add(ret, name_of(canonical, header), header->name_len);
 }
 
 void canonical_headers(const struct canonical *canonical, struct sb *ret)
@@ -129,23 +180,25 @@ void canonical_headers(const struct canonical *canonical, struct sb *ret)
 		} else {
 			if (i > 0)
 				sb_addc(ret, '\n');
-			add_name(ret, canonical->headers[i]->name);
+			add_name(canonical, i, ret);
 			sb_addc(ret, ':');
 		}
-		add_value(ret, canonical->headers[i]->value);
+		add_value(ret, canonical->headers[i].value);
 	}
 	sb_addc(ret, '\n');
 }
 
-void canonical_names(const struct canonical *canonical, struct sb *ret)
+const struct sb *canonical_names(struct canonical *canonical)
 {
+	sb_clear(&canonical->names);
 	for (size_t i = 0; i < canonical->header_count; i++) {
 		if (is_repeated(canonical, i))
 			continue;
 		if (i > 0)
-			sb_addc(ret, ';');
-		add_name(ret, canonical->headers[i]->name);
+			sb_addc(&canonical->names, ';');
+		add_name(canonical, i, &canonical->names);
 	}
+	return &canonical->names;
 }
 
 /* As RFC 3986 (5.2.4) has it and slashes that follow slashes go too: the segments that
@@ -187,13 +240,6 @@ void canonical_path(struct canonical *canonical, const char *path, bool is_s3, s
 	}
 	if (count > 0 && path[strlen(path) - 1] == '/')
 		sb_addc(ret, '/');
-}
-
-static int compare_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 
 static int compare_params(const void *left, const void *right)

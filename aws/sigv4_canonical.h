@@ -19,9 +19,17 @@ struct canonical_param {
 	size_t name_len, value_len;
 };
 
+struct canonical_header {
+	const char *name; /* in lower case; NULL: in `lowered`, from `at` on */
+	size_t at, name_len;
+	const char *value;
+};
+
 struct canonical {
-	const struct sigv4_pair **headers; /* to be signed, sorted */
+	struct canonical_header *headers; /* to be signed, sorted */
 	size_t header_count, header_cap;
+	struct sb lowered; /* the names that came with capitals */
+	struct sb names;
 	struct canonical_param *params;
 	size_t param_cap;
 	/* Pieces of a path: each begins here and ends before the next slash. */
@@ -32,23 +40,20 @@ struct canonical {
 	size_t segment_cap;
 };
 
-#define CANONICAL_INIT ((struct canonical){ 0 })
+#define CANONICAL_INIT ((struct canonical){ .lowered = SB_INIT, .names = SB_INIT })
 
 void canonical_release(struct canonical *canonical);
 
-/* Whether a header of this name (any case) takes part in signatures: those that proxies
- * and tracers change do not. */
-bool canonical_signs(const char *name);
-
 /* Forget the headers of the request before. */
 void canonical_begin(struct canonical *canonical);
-/* One more to be signed; it must live until the request is signed. */
-void canonical_add_header(struct canonical *canonical, const struct sigv4_pair *header);
+/* One more, its name in any case; both must live until the request is signed. Headers that
+ * proxies and tracers change are passed over: they take no part in signatures. */
+void canonical_add_header(struct canonical *canonical, const char *name, const char *value);
 /* Those added, sorted, one a line, each line ended. Values of the same name are joined by
  * commas in the order in which they were added. */
 void canonical_headers(const struct canonical *canonical, struct sb *ret);
-/* Their names, with semicolons between. */
-void canonical_names(const struct canonical *canonical, struct sb *ret);
+/* Their names, with semicolons between: until a header is added. */
+const struct sb *canonical_names(struct canonical *canonical);
 
 /* An encoded path: as it is (S3), or without dot segments and empty ones and encoded
  * once more. */

@@ -104,12 +104,13 @@ void hex_lower(const void *bytes, size_t len, char *ret_hex)
 {
 	static const char digits[] = "0123456789abcdef";
 	const uint8_t *from = bytes;
+	char *to = ret_hex;
 
-	for (size_t i = 0; i < len; i++) {
-		ret_hex[2 * i] = digits[from[i] >> 4];
-		ret_hex[2 * i + 1] = digits[from[i] & 15];
+	for (const uint8_t *end = from + len; from < end; from++) {
+		*to++ = digits[*from >> 4];
+		*to++ = digits[*from & 15];
 	}
-	ret_hex[2 * len] = '\0';
+	*to = '\0';
 }
 
 static uint8_t nibble(char digit)
