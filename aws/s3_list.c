@@ -1,0 +1,439 @@
+/*
+ * Listing a bucket, page by page. A page is read whole before anybody sees a row of it,
+ * so what was cut off can be asked for again without telling a row twice; its rows are
+ * compared with what was asked and what came before, because a server that repeats itself
+ * would keep us for ever. See s3.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/s3_request.h"
+#include "aws/xml.h"
+#include "jobs/base/text.h"
+
+#define PAGE_BYTES_MAX  ((size_t)16 << 20) /* 1,000 keys of 1,024 bytes, each as %XX: 4 MiB */
+#define PAGE_ROWS_MAX   ((size_t)10000)
+#define EMPTY_PAGES_MAX 100
+#define ASKED_AGAIN_MAX 2
+
+/* A page in the making. */
+struct reading {
+	struct s3_page *page;
+	size_t *key_bytes; /* of each object's key: a NUL may be in it */
+	size_t capacity, prefix_capacity;
+	struct s3_object row;
+	size_t row_bytes;
+	char *token;
+	bool encoded, truncated, is_listing;
+};
+
+struct s3_listing {
+	struct s3_request request;
+	struct aws *aws;
+	char *bucket, *prefix, *delimiter, *start_after, *token;
+	char *last; /* key or prefix that came last */
+	size_t last_bytes;
+	int empty_pages, asked_again;
+	s3_page_fn fn;
+	void *arg;
+};
+
+void s3_page_freep(struct s3_page **page)
+{
+	if (!*page)
+		return;
+	for (size_t i = 0; i < (*page)->object_count; i++)
+		free((char *)(*page)->objects[i].key);
+	for (size_t i = 0; i < (*page)->prefix_count; i++)
+		free((*page)->prefixes[i]);
+	free((*page)->objects);
+	free((*page)->prefixes);
+	free(*page);
+	*page = NULL;
+}
+
+static void reading_release(struct reading *reading)
+{
+	s3_page_freep(&reading->page);
+	free((char *)reading->row.key);
+	free(reading->key_bytes);
+	free(reading->token);
+}
+
+/* --- a page from XML --- */
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* In place; the new length. S3 writes a blank as '+', and a '+' as %2B. */
+static size_t decode(char *text, size_t len)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int high = text[i] == '%' && i + 2 < len ? hex_value(text[i + 1]) : -1;
+		int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+
+		if (low >= 0) {
+			text[out++] = (char)(high << 4 | low);
+			i += 2;
+		} else {
+			text[out++] = text[i] == '+' ? ' ' : text[i];
+		}
+	}
+	text[out] = '\0';
+	return out;
+}
+
+static void set_field(struct s3_object *row, const char *field, const char *text)
+{
+	if (strcmp(field, "Size") == 0)
+		row->size = strtoull(text, NULL, 10);
+	else if (strcmp(field, "LastModified") == 0)
+		row->modified = s3_time(text);
+	else if (strcmp(field, "ETag") == 0 && strlen(text) < sizeof row->etag)
+		memcpy(row->etag, text, strlen(text) + 1);
+}
+
+static bool add_object(struct reading *r)
+{
+	struct s3_page *page = r->page;
+
+	if (!r->row.key || page->object_count == PAGE_ROWS_MAX)
+		return false;
+	if (page->object_count == r->capacity) {
+		r->capacity = r->capacity ? 2 * r->capacity : 64;
+		page->objects = mem_grow(page->objects, r->capacity, sizeof *page->objects);
+		r->key_bytes = mem_grow(r->key_bytes, r->capacity, sizeof *r->key_bytes);
+	}
+	r->key_bytes[page->object_count] = r->row_bytes;
+	page->objects[page->object_count++] = r->row;
+	r->row = (struct s3_object){ 0 };
+	return true;
+}
+
+static bool add_prefix(struct reading *r, const char *text, size_t len)
+{
+	struct s3_page *page = r->page;
+
+	if (page->prefix_count == PAGE_ROWS_MAX)
+		return false;
+	if (page->prefix_count == r->prefix_capacity) {
+		r->prefix_capacity = r->prefix_capacity ? 2 * r->prefix_capacity : 16;
+		page->prefixes =
+			mem_grow(page->prefixes, r->prefix_capacity, sizeof *page->prefixes);
+	}
+	page->prefixes[page->prefix_count++] = mem_copy_n(text, len);
+	return true;
+}
+
+static bool read_element(void *arg, const char *path, const char *text, size_t len)
+{
+	static const char root[] = "ListBucketResult", row[] = "Contents/";
+	struct reading *r = arg;
+
+	if (!text_starts(path, root))
+		return false;
+	r->is_listing = true;
+	path += strlen(root);
+	if (*path++ == '\0')
+		return true;
+	if (strcmp(path, "Contents/Key") == 0) {
+		free((char *)r->row.key);
+		r->row.key = mem_copy_n(text, len);
+		r->row_bytes = len;
+	} else if (strcmp(path, "Contents") == 0) {
+		return add_object(r);
+	} else if (text_starts(path, row)) {
+		set_field(&r->row, path + strlen(row), text);
+	} else if (strcmp(path, "CommonPrefixes/Prefix") == 0) {
+		return add_prefix(r, text, len);
+	} else if (strcmp(path, "IsTruncated") == 0) {
+		r->truncated = strcmp(text, "true") == 0;
+	} else if (strcmp(path, "NextContinuationToken") == 0) {
+		free(r->token);
+		r->token = mem_copy_n(text, len);
+	} else if (strcmp(path, "EncodingType") == 0) {
+		r->encoded = strcmp(text, "url") == 0;
+	}
+	return true;
+}
+
+static void settle(struct reading *r)
+{
+	struct s3_page *page = r->page;
+
+	for (size_t i = 0; i < page->object_count; i++) {
+		struct s3_object *object = &page->objects[i];
+
+		if (r->encoded)
+			r->key_bytes[i] = decode((char *)object->key, r->key_bytes[i]);
+		object->unfit = s3_key_unfit(object->key, r->key_bytes[i]);
+	}
+	for (size_t i = 0; r->encoded && i < page->prefix_count; i++)
+		decode(page->prefixes[i], strlen(page->prefixes[i]));
+	page->last = !r->truncated;
+}
+
+/* --- is it what was asked for? --- */
+
+static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+	int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+
+	if (order)
+		return order;
+	return a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
+}
+
+static int not_usable(const struct s3_listing *l, const char *why, struct err **err)
+{
+	return err_set(err, EXIT_UNREACHABLE, "cannot list 's3://%s/%s': %s", l->bucket, l->prefix,
+		       why);
+}
+
+/* The names of a page, each after the one before and below the prefix, and the first
+ * after all earlier ones; `ret_last` stays where it was if there are none. */
+static int check_names(const struct s3_listing *l, const struct reading *r, const char **ret_last,
+		       size_t *ret_bytes, struct err **err)
+{
+	const struct s3_page *page = r->page;
+	size_t prefix_bytes = strlen(l->prefix);
+	const char *last[2] = { l->last, l->last };
+	size_t bytes[2] = { l->last_bytes, l->last_bytes };
+	int later;
+
+	for (size_t i = 0; i < page->object_count + page->prefix_count; i++) {
+		int kind = i >= page->object_count;
+		const char *name =
+			kind ? page->prefixes[i - page->object_count] : page->objects[i].key;
+		size_t len = kind ? strlen(name) : r->key_bytes[i];
+
+		if (len < prefix_bytes || memcmp(name, l->prefix, prefix_bytes) != 0)
+			return not_usable(l, "the reply names what was not asked for", err);
+		if (last[kind] && compare(last[kind], bytes[kind], name, len) >= 0)
+			return not_usable(l, "the pages repeat themselves or are in no order", err);
+		last[kind] = name;
+		bytes[kind] = len;
+	}
+	later = last[0] && last[1] && compare(last[0], bytes[0], last[1], bytes[1]) < 0;
+	*ret_last = last[later];
+	*ret_bytes = bytes[later];
+	return 0;
+}
+
+static int accept_page(struct s3_listing *l, struct reading *r, struct err **err)
+{
+	const char *last;
+	size_t bytes;
+
+	settle(r);
+	if (check_names(l, r, &last, &bytes, err) < 0)
+		return -1;
+	if (r->truncated && (!r->token || !*r->token || (l->token && !strcmp(l->token, r->token))))
+		return not_usable(l, "the reply does not say how to go on", err);
+	l->empty_pages = r->page->object_count + r->page->prefix_count ? 0 : l->empty_pages + 1;
+	if (l->empty_pages > EMPTY_PAGES_MAX)
+		return not_usable(l, "pages without a key follow each other", err);
+	if (last && last != l->last) {
+		free(l->last);
+		l->last = memcpy(mem_alloc(bytes + 1), last, bytes);
+		l->last_bytes = bytes;
+	}
+	free(l->token);
+	l->token = TAKE(r->token);
+	return 0;
+}
+
+/* --- asking --- */
+
+static void ask(struct s3_listing *l);
+
+static void tell(struct s3_listing *l, struct s3_page *page, struct err *err)
+{
+	l->fn(l->arg, page, err);
+}
+
+static void page_came(void *arg, struct aws_reply *reply)
+{
+	struct s3_listing *l = arg;
+	AUTO(reading_release) struct reading r = { .page = mem_zero(1, sizeof *r.page) };
+	struct err *err = NULL;
+
+	l->request.task = NULL;
+	if (!aws_reply_ok(reply)) {
+		struct s3_outcome outcome;
+
+		s3_judge(&l->request, reply, &outcome);
+		if (outcome.result != S3_FAILED) /* a list knows no condition and no absence */
+			not_usable(l, reply->code[0] ? reply->code : "refused", &outcome.err);
+		tell(l, NULL, outcome.err);
+		return;
+	}
+	if (xml_parse(reply->http->body.text, reply->http->body.len, "the listing", read_element,
+		      &r, &err) < 0 ||
+	    !r.is_listing) {
+		/* What is no listing at all is not told of yet: ask again. */
+		if (l->asked_again++ < ASKED_AGAIN_MAX) {
+			err_freep(&err);
+			ask(l);
+			return;
+		}
+		if (err)
+			err_wrap(&err, "cannot list 's3://%s/%s'", l->bucket, l->prefix);
+		else
+			not_usable(l, "the reply is no listing", &err);
+		err_code(&err, EXIT_UNREACHABLE);
+		tell(l, NULL, err);
+		return;
+	}
+	l->asked_again = 0;
+	if (accept_page(l, &r, &err) < 0)
+		tell(l, NULL, err);
+	else
+		tell(l, TAKE(r.page), NULL);
+}
+
+static void ask(struct s3_listing *l)
+{
+	s3_request_begin(&l->request, l->aws, AWS_LIST_OBJECTS, l->bucket, NULL);
+	l->request.call.reply_max = PAGE_BYTES_MAX;
+	s3_request_param(&l->request, "encoding-type", "url");
+	if (l->prefix[0])
+		s3_request_param(&l->request, "prefix", l->prefix);
+	if (l->delimiter)
+		s3_request_param(&l->request, "delimiter", l->delimiter);
+	if (l->token)
+		s3_request_param(&l->request, "continuation-token", l->token);
+	else if (l->start_after)
+		s3_request_param(&l->request, "start-after", l->start_after);
+	s3_request_send(&l->request, page_came, l);
+}
+
+static char *copy(const char *text)
+{
+	return text ? mem_copy(text) : NULL;
+}
+
+struct s3_listing *s3_list_start(struct aws *aws, const struct s3_list *what, s3_page_fn fn,
+				 void *arg)
+{
+	struct s3_listing *l = mem_zero(1, sizeof *l);
+
+	l->aws = aws;
+	l->bucket = mem_copy(what->bucket);
+	l->prefix = mem_copy(what->prefix ? what->prefix : "");
+	l->delimiter = copy(what->delimiter);
+	l->start_after = copy(what->start_after);
+	if (l->start_after) {
+		l->last = mem_copy(l->start_after);
+		l->last_bytes = strlen(l->last);
+	}
+	l->fn = fn;
+	l->arg = arg;
+	ask(l);
+	return l;
+}
+
+void s3_list_next(struct s3_listing *listing)
+{
+	ask(listing);
+}
+
+void s3_listing_freep(struct s3_listing **listing)
+{
+	struct s3_listing *l = *listing;
+
+	if (!l)
+		return;
+	s3_request_release(&l->request);
+	free(l->bucket);
+	free(l->prefix);
+	free(l->delimiter);
+	free(l->start_after);
+	free(l->token);
+	free(l->last);
+	free(l);
+	*listing = NULL;
+}
+
+/* --- waiting --- */
+
+struct pages {
+	struct s3_page *page; /* that came and nobody has looked at */
+	struct err *err;
+};
+
+static void pages_release(struct pages *pages)
+{
+	s3_page_freep(&pages->page);
+	err_freep(&pages->err);
+}
+
+static void keep_page(void *arg, struct s3_page *page, struct err *err)
+{
+	struct pages *pages = arg;
+
+	pages->page = page;
+	pages->err = err;
+}
+
+static int await_page(struct aws *aws, const struct s3_list *what, struct pages *pages,
+		      struct err **err)
+{
+	struct mono start = mono_now();
+
+	while (!pages->page && !pages->err) {
+		aws_turn(aws, 1000);
+		if (mono_now().ms - start.ms > S3_WAIT_MS)
+			return err_set(err, EXIT_UNREACHABLE,
+				       "cannot list 's3://%s/%s': no end after 10 minutes",
+				       what->bucket, what->prefix ? what->prefix : "");
+	}
+	if (!pages->err)
+		return 0;
+	*err = TAKE(pages->err);
+	return -1;
+}
+
+static int tell_rows(const struct s3_page *page, s3_object_fn object_fn, s3_prefix_fn prefix_fn,
+		     void *arg, struct err **err)
+{
+	int done = 0;
+
+	for (size_t i = 0; done == 0 && object_fn && i < page->object_count; i++)
+		done = object_fn(arg, &page->objects[i], err);
+	for (size_t i = 0; done == 0 && prefix_fn && i < page->prefix_count; i++)
+		done = prefix_fn(arg, page->prefixes[i], err);
+	return done;
+}
+
+int s3_list(struct aws *aws, const struct s3_list *what, s3_object_fn object_fn,
+	    s3_prefix_fn prefix_fn, void *arg, struct err **err)
+{
+	AUTO(pages_release) struct pages pages = { NULL };
+	AUTO(s3_listing_freep)
+	struct s3_listing *listing = s3_list_start(aws, what, keep_page, &pages);
+	bool last = false;
+	int done = 0;
+
+	while (!last && done == 0) {
+		AUTO(s3_page_freep) struct s3_page *page = NULL;
+
+		if (await_page(aws, what, &pages, err) < 0)
+			return -1;
+		page = TAKE(pages.page);
+		last = page->last;
+		if (!last)
+			s3_list_next(listing); /* comes while we look at this one */
+		done = tell_rows(page, object_fn, prefix_fn, arg, err);
+	}
+	return done < 0 ? -1 : 0;
+}

@@ -1,0 +1,347 @@
+/* Operations of one request, or of one and a look at what became of it: head, get, put,
+ * delete. See s3.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/s3_request.h"
+#include "aws/xml.h"
+#include "jobs/base/text.h"
+
+/* --- put --- */
+
+struct put {
+	struct s3_op base;
+	struct s3_request request, look; /* look: whose object stands there */
+	enum s3_condition condition;
+	uint64_t len;
+	char nonce[S3_NONCE];
+};
+
+static void put_free(struct s3_op *op)
+{
+	struct put *put = (struct put *)op;
+
+	s3_request_release(&put->request);
+	s3_request_release(&put->look);
+	free(put);
+}
+
+/* The first attempt may have been ours although its reply never came. */
+static void looked(void *arg, struct aws_reply *reply)
+{
+	struct put *put = arg;
+	struct s3_outcome outcome;
+
+	put->look.task = NULL;
+	s3_judge(&put->look, reply, &outcome);
+	if (outcome.result == S3_DONE && !s3_has_nonce(reply, put->nonce))
+		outcome.result = S3_TAKEN;
+	if (outcome.result == S3_DONE)
+		outcome.bytes = put->len;
+	s3_finish(&put->base, &outcome);
+}
+
+static void put_came(void *arg, struct aws_reply *reply)
+{
+	struct put *put = arg;
+	struct s3_outcome outcome;
+
+	put->request.task = NULL;
+	s3_judge(&put->request, reply, &outcome);
+	put->base.moved += put->len;
+	if (put->condition != S3_ALWAYS && reply->maybe_repeated &&
+	    (outcome.result == S3_TAKEN || outcome.result == S3_ABSENT ||
+	     outcome.result == S3_CONFLICT)) {
+		s3_request_begin(&put->look, put->base.aws, AWS_HEAD_OBJECT, put->request.bucket,
+				 put->request.key);
+		s3_request_send(&put->look, looked, put);
+		return;
+	}
+	if (outcome.result == S3_ABSENT && put->condition != S3_IF_SAME) {
+		/* A write finds nothing absent: what it says is wrong with it. */
+		outcome.result = S3_FAILED;
+		outcome.err = TAKE(reply->err);
+	}
+	if (outcome.result == S3_DONE) {
+		outcome.bytes = put->len;
+		outcome.object.size = put->len;
+	}
+	s3_finish(&put->base, &outcome);
+}
+
+struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
+			   const struct s3_body *body, s3_done_fn done, void *arg, struct err **err)
+{
+	struct put *put;
+	char base64[S3_SHA_BASE64];
+
+	if (s3_check_place(place, err) < 0)
+		return NULL;
+	put = mem_zero(1, sizeof *put);
+	put->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = put_free };
+	put->condition = body->condition;
+	put->len = body->len;
+	s3_request_begin(&put->request, aws, AWS_PUT_OBJECT, place->bucket, place->key);
+	if (s3_request_body(&put->request, body, 0, body->len, base64, err) < 0) {
+		put_free(&put->base);
+		return NULL;
+	}
+	if (body->condition != S3_ALWAYS) {
+		s3_nonce_new(put->nonce);
+		s3_request_header(&put->request, S3_NONCE_HEADER, put->nonce);
+		s3_request_condition(&put->request, body->condition, body->etag);
+	}
+	s3_request_send(&put->request, put_came, put);
+	return &put->base;
+}
+
+/* --- head, get, delete --- */
+
+struct simple {
+	struct s3_op base;
+	struct s3_request request;
+	struct s3_read read;
+	uint64_t came;
+	struct sb body; /* of DeleteObjects */
+};
+
+static void simple_free(struct s3_op *op)
+{
+	struct simple *simple = (struct simple *)op;
+
+	s3_request_release(&simple->request);
+	sb_release(&simple->body);
+	free(simple);
+}
+
+static struct simple *simple_new(struct aws *aws, enum aws_operation operation, const char *bucket,
+				 const char *key, s3_done_fn done, void *arg)
+{
+	struct simple *simple = mem_zero(1, sizeof *simple);
+
+	simple->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = simple_free };
+	simple->body = SB_INIT;
+	s3_request_begin(&simple->request, aws, operation, bucket, key);
+	return simple;
+}
+
+static void simple_came(void *arg, struct aws_reply *reply)
+{
+	struct simple *simple = arg;
+	struct s3_outcome outcome;
+
+	simple->request.task = NULL;
+	s3_judge(&simple->request, reply, &outcome);
+	s3_finish(&simple->base, &outcome);
+}
+
+struct s3_op *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+			    void *arg, struct err **err)
+{
+	struct simple *simple;
+
+	if (s3_check_place(place, err) < 0)
+		return NULL;
+	simple = simple_new(aws, AWS_HEAD_OBJECT, place->bucket, place->key, done, arg);
+	s3_request_header(&simple->request, "x-amz-checksum-mode", "ENABLED");
+	s3_request_send(&simple->request, simple_came, simple);
+	return &simple->base;
+}
+
+struct s3_op *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+			      void *arg, struct err **err)
+{
+	struct simple *simple;
+
+	if (s3_check_place(place, err) < 0)
+		return NULL;
+	simple = simple_new(aws, AWS_DELETE_OBJECT, place->bucket, place->key, done, arg);
+	s3_request_send(&simple->request, simple_came, simple);
+	return &simple->base;
+}
+
+/* --- get --- */
+
+static bool take_bytes(void *arg, const void *bytes, size_t len)
+{
+	struct simple *simple = arg;
+
+	simple->came += len;
+	simple->base.moved += len;
+	return simple->read.sink(simple->read.sink_arg, bytes, len);
+}
+
+static void begin_anew(void *arg)
+{
+	struct simple *simple = arg;
+
+	simple->came = 0;
+	if (simple->read.restart)
+		simple->read.restart(simple->read.sink_arg);
+}
+
+static bool is_stretch(const struct s3_read *read)
+{
+	return read->offset > 0 || read->len > 0;
+}
+
+/* What came must be the stretch that was asked for. */
+static const char *wrong_stretch(const struct simple *simple, const struct aws_reply *reply)
+{
+	AUTO(auto_free) char *want = mem_format("bytes %" PRIu64 "-", simple->read.offset);
+	char range[128];
+
+	if (!is_stretch(&simple->read))
+		return reply->status == 200 ? NULL : "not the whole object came";
+	s3_header_text(reply->http, "content-range", range, sizeof range);
+	if (reply->status != 206 || !text_starts(range, want) ||
+	    (simple->read.len && simple->came > simple->read.len))
+		return "another stretch came than was asked for";
+	return NULL;
+}
+
+static void get_came(void *arg, struct aws_reply *reply)
+{
+	struct simple *simple = arg;
+	struct s3_outcome outcome;
+	const char *wrong = NULL;
+
+	simple->request.task = NULL;
+	s3_judge(&simple->request, reply, &outcome);
+	if (outcome.result == S3_FAILED && reply->status == 416 && simple->came == 0) {
+		err_freep(&outcome.err); /* all of it lies before the offset */
+		outcome.result = S3_DONE;
+	} else if (outcome.result == S3_DONE) {
+		wrong = wrong_stretch(simple, reply);
+	}
+	if (wrong) {
+		outcome.result = S3_FAILED;
+		err_set(&outcome.err, EXIT_UNREACHABLE, "cannot read 's3://%s/%s': %s",
+			simple->request.bucket, simple->request.key, wrong);
+	}
+	outcome.bytes = simple->came;
+	s3_finish(&simple->base, &outcome);
+}
+
+struct s3_op *s3_get_start(struct aws *aws, const struct s3_place *place,
+			   const struct s3_read *read, s3_done_fn done, void *arg, struct err **err)
+{
+	struct simple *simple;
+	char range[64];
+
+	if (s3_check_place(place, err) < 0)
+		return NULL;
+	simple = simple_new(aws, AWS_GET_OBJECT, place->bucket, place->key, done, arg);
+	simple->read = *read;
+	simple->read.if_match = NULL; /* the request has its own */
+	simple->request.call.sink = take_bytes;
+	simple->request.call.restart = begin_anew;
+	simple->request.call.sink_arg = simple;
+	if (read->len)
+		snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, read->offset,
+			 read->len - 1 > UINT64_MAX - read->offset ? UINT64_MAX
+								   : read->offset + read->len - 1);
+	else
+		snprintf(range, sizeof range, "bytes=%" PRIu64 "-", read->offset);
+	if (is_stretch(read))
+		s3_request_header(&simple->request, "range", range);
+	else
+		s3_request_header(&simple->request, "x-amz-checksum-mode", "ENABLED");
+	if (read->if_match)
+		s3_request_header(&simple->request, "if-match", read->if_match);
+	s3_request_send(&simple->request, get_came, simple);
+	return &simple->base;
+}
+
+/* --- delete many --- */
+
+/* The first key that could not be deleted, and why. */
+struct refusal {
+	char *key, *code, *message;
+	bool is_reply;
+};
+
+static void refusal_release(struct refusal *refusal)
+{
+	free(refusal->key);
+	free(refusal->code);
+	free(refusal->message);
+}
+
+static bool read_refusal(void *arg, const char *path, const char *text, size_t len)
+{
+	static const char root[] = "DeleteResult", row[] = "/Error/";
+	struct refusal *refusal = arg;
+	char **field = NULL;
+
+	if (!text_starts(path, root))
+		return false;
+	refusal->is_reply = true;
+	path += strlen(root);
+	if (!text_starts(path, row))
+		return true;
+	path += strlen(row);
+	if (strcmp(path, "Key") == 0)
+		field = &refusal->key;
+	else if (strcmp(path, "Code") == 0)
+		field = &refusal->code;
+	else if (strcmp(path, "Message") == 0)
+		field = &refusal->message;
+	if (field && !*field)
+		*field = mem_copy_n(text, len);
+	return true;
+}
+
+static void many_deleted(void *arg, struct aws_reply *reply)
+{
+	struct simple *simple = arg;
+	AUTO(refusal_release) struct refusal refusal = { 0 };
+	struct s3_outcome outcome;
+
+	simple->request.task = NULL;
+	s3_judge(&simple->request, reply, &outcome);
+	if (outcome.result == S3_DONE) {
+		if (xml_parse(reply->http->body.text, reply->http->body.len, "the reply",
+			      read_refusal, &refusal, &outcome.err) < 0)
+			err_code(&outcome.err, EXIT_UNREACHABLE);
+		else if (refusal.code)
+			err_set(&outcome.err, EXIT_REFUSED, "cannot delete 's3://%s/%s': %s (%s)",
+				simple->request.bucket, refusal.key ? refusal.key : "",
+				refusal.message ? refusal.message : "refused", refusal.code);
+		if (outcome.err)
+			outcome.result = S3_FAILED;
+	}
+	s3_finish(&simple->base, &outcome);
+}
+
+struct s3_op *s3_delete_many_start(struct aws *aws, const char *bucket, const char *const *keys,
+				   size_t count, s3_done_fn done, void *arg, struct err **err)
+{
+	struct simple *simple;
+	struct s3_body body = S3_BODY_INIT;
+	char base64[S3_SHA_BASE64];
+
+	if (count > S3_DELETE_AT_ONCE) {
+		err_set(err, EXIT_DEFECT, "%zu objects are too many for one request", count);
+		return NULL;
+	}
+	simple = simple_new(aws, AWS_DELETE_OBJECTS, bucket, NULL, done, arg);
+	sb_adds(&simple->body, "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+			       "<Quiet>true</Quiet>");
+	for (size_t i = 0; i < count; i++) {
+		sb_adds(&simple->body, "<Object><Key>");
+		xml_escape(&simple->body, keys[i]);
+		sb_adds(&simple->body, "</Key></Object>");
+	}
+	sb_adds(&simple->body, "</Delete>");
+	body.bytes = simple->body.text;
+	body.len = simple->body.len;
+	if (s3_request_body(&simple->request, &body, 0, body.len, base64, err) < 0) {
+		simple_free(&simple->base);
+		return NULL;
+	}
+	s3_request_send(&simple->request, many_deleted, simple);
+	return &simple->base;
+}

@@ -1,0 +1,221 @@
+/* Operations on S3 waited for, and those that are tried again where somebody else was
+ * writing at the same moment. See s3.h. */
+#include <string.h>
+#include <time.h>
+
+#include "aws/s3_request.h"
+
+/* Conflicts end when the other writer does: tried again for a minute or so. */
+#define CONFLICTS_MAX   12
+#define CONFLICT_MS     50
+#define CONFLICT_MS_MAX 8000
+
+void s3_waited(void *arg, struct s3_outcome *outcome)
+{
+	struct s3_wait *wait = arg;
+
+	wait->outcome = *outcome;
+	outcome->err = NULL;
+	wait->over = true;
+}
+
+enum s3_result s3_wait_for(struct aws *aws, struct s3_op *op, struct s3_wait *wait,
+			   struct err **err)
+{
+	struct mono sign_of_life = mono_now();
+	uint64_t moved = 0;
+
+	if (!op) /* its start has told why */
+		return S3_FAILED;
+	while (!wait->over) {
+		aws_turn(aws, 1000);
+		if (wait->over)
+			break;
+		if (op->moved - moved >= S3_WAIT_BYTES) {
+			moved = op->moved;
+			sign_of_life = mono_now();
+		} else if (mono_now().ms - sign_of_life.ms > S3_WAIT_MS) {
+			s3_cancelp(&op);
+			err_set(err, EXIT_UNREACHABLE, "S3 has not come to an end for 10 minutes");
+			return S3_FAILED;
+		}
+	}
+	if (wait->outcome.err)
+		*err = TAKE(wait->outcome.err);
+	return wait->outcome.result;
+}
+
+static void give(struct s3_outcome *ret, const struct s3_wait *wait)
+{
+	if (ret)
+		*ret = wait->outcome;
+}
+
+static int absent_or_done(enum s3_result result, const struct s3_place *place, struct err **err)
+{
+	switch (result) {
+	case S3_DONE:
+		return 1;
+	case S3_ABSENT:
+		return 0;
+	case S3_FAILED:
+		return -1;
+	case S3_TAKEN:
+	case S3_CONFLICT:
+		break;
+	}
+	return err_set(err, EXIT_UNREACHABLE, "'s3://%s/%s' changed while it was read",
+		       place->bucket, place->key);
+}
+
+int s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *ret, struct err **err)
+{
+	struct s3_wait wait = { 0 };
+	struct s3_op *op = s3_head_start(aws, place, s3_waited, &wait, err);
+	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+
+	give(ret, &wait);
+	return absent_or_done(result, place, err);
+}
+
+/* --- get --- */
+
+struct gathering {
+	struct sb *bytes;
+	size_t before, max;
+	bool too_large;
+};
+
+static bool gather(void *arg, const void *bytes, size_t len)
+{
+	struct gathering *g = arg;
+
+	if (len > g->max - (g->bytes->len - g->before) || g->bytes->len + len > g->bytes->max) {
+		g->too_large = true;
+		return false;
+	}
+	sb_add(g->bytes, bytes, len);
+	return true;
+}
+
+static void forget(struct gathering *g)
+{
+	g->bytes->len = g->before;
+	if (g->bytes->cap)
+		g->bytes->text[g->before] = '\0';
+}
+
+static void gather_anew(void *arg)
+{
+	forget(arg);
+}
+
+int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint64_t len, size_t max,
+	   struct sb *bytes, struct s3_outcome *ret, struct err **err)
+{
+	struct gathering g = { bytes, bytes->len, max, false };
+	struct s3_read read = {
+		.offset = offset, .len = len, .sink = gather, .restart = gather_anew, .sink_arg = &g
+	};
+	struct s3_wait wait = { 0 };
+	struct s3_op *op = s3_get_start(aws, place, &read, s3_waited, &wait, err);
+	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+
+	give(ret, &wait);
+	if (g.too_large) {
+		forget(&g);
+		err_freep(err);
+		return err_set(err, EXIT_REFUSED, "'s3://%s/%s' is larger than %zu bytes",
+			       place->bucket, place->key, max);
+	}
+	if (result == S3_DONE && offset == 0 && len == 0 &&
+	    !s3_checksum_bytes(&wait.outcome.checksum, bytes->text + g.before,
+			       bytes->len - g.before)) {
+		forget(&g);
+		return err_set(err, EXIT_UNREACHABLE,
+			       "what came of 's3://%s/%s' does not have its checksum %s",
+			       place->bucket, place->key, wait.outcome.checksum.value);
+	}
+	return absent_or_done(result, place, err);
+}
+
+/* --- writing --- */
+
+typedef struct s3_op *(*write_fn)(struct aws *aws, const struct s3_place *place,
+				  const struct s3_body *body, s3_done_fn done, void *arg,
+				  struct err **err);
+
+/* Half to all of a delay that doubles. */
+static void pause_before(int attempt)
+{
+	int64_t ms = CONFLICT_MS;
+	uint16_t chance;
+	struct timespec pause;
+
+	while (attempt-- > 0 && ms < CONFLICT_MS_MAX)
+		ms *= 2;
+	random_bytes(&chance, sizeof chance);
+	ms = ms / 2 + ms * chance / (2 * UINT16_MAX);
+	pause = (struct timespec){ ms / 1000, ms % 1000 * 1000000 };
+	nanosleep(&pause, NULL);
+}
+
+static int write_object(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
+			write_fn start, struct s3_outcome *ret, struct err **err)
+{
+	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
+		struct s3_wait wait = { 0 };
+		struct s3_op *op = start(aws, place, body, s3_waited, &wait, err);
+		enum s3_result result = s3_wait_for(aws, op, &wait, err);
+
+		give(ret, &wait);
+		switch (result) {
+		case S3_DONE:
+			return 1;
+		case S3_TAKEN:
+		case S3_ABSENT:
+			return 0;
+		case S3_FAILED:
+			return -1;
+		case S3_CONFLICT:
+			break;
+		}
+		pause_before(attempt);
+	}
+	err_set(err, EXIT_UNREACHABLE,
+		"cannot write 's3://%s/%s': S3 says each time that somebody else is writing it",
+		place->bucket, place->key);
+	return err_hint(err, "try again when nobody else writes there");
+}
+
+int s3_put(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
+	   struct s3_outcome *ret, struct err **err)
+{
+	return write_object(aws, place, body, s3_put_start, ret, err);
+}
+
+int s3_upload(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
+	      struct s3_outcome *ret, struct err **err)
+{
+	return write_object(aws, place, body, s3_upload_start, ret, err);
+}
+
+int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3_outcome *ret,
+		struct err **err)
+{
+	struct s3_wait wait = { 0 };
+	struct s3_op *op = s3_download_start(aws, place, NULL, fd, s3_waited, &wait, err);
+	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+
+	give(ret, &wait);
+	return absent_or_done(result, place, err);
+}
+
+int s3_delete(struct aws *aws, const struct s3_place *place, struct err **err)
+{
+	struct s3_wait wait = { 0 };
+	struct s3_op *op = s3_delete_start(aws, place, s3_waited, &wait, err);
+	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+
+	return result == S3_ABSENT || absent_or_done(result, place, err) >= 0 ? 0 : -1;
+}
