@@ -17,6 +17,7 @@ static const struct {
 	int (*open)(const char *where, struct store **ret, struct err **err);
 } kinds[] = {
 	{ "dir:", store_dir_open },
+	{ "s3:", store_s3_open },
 };
 
 int store_open(const char *url, struct store **ret, struct err **err)

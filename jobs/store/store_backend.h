@@ -43,6 +43,7 @@ struct store {
 
 /* `where` is the URL as the user wrote it. */
 int store_dir_open(const char *where, struct store **ret, struct err **err);
+int store_s3_open(const char *where, struct store **ret, struct err **err);
 
 /* Names beginning so are temporary files of a backend (or of fs.h) and its locks:
  * never keys, never listed. */

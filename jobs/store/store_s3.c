@@ -1,0 +1,441 @@
+/*
+ * Objects in a bucket, below a prefix: the second kind of store. Tags are ETags. The
+ * client is made by the first call that needs it, so opening costs nothing.
+ *
+ * Keys of other people's objects may be anything: what store.h would not take for a key is
+ * passed over, and told to who wants to know (store_on_unfit()).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "aws/s3.h"
+#include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+#include "jobs/store/store_backend.h"
+
+_Static_assert(STORE_TAG >= S3_ETAG, "an ETag is a tag");
+
+/* An upload in parts into which nothing has come for this long is dead: its process was
+ * killed, as nobody takes so long for one part. */
+#define LEFTOVER_IDLE_MS ((int64_t)10 * 60 * 1000)
+/* A listing of more is no store of ours, but a server that does not end. */
+#define OBJECTS_MAX ((uint64_t)50 * 1000 * 1000)
+
+struct store_s3 {
+	struct store base; /* first: a store is one of these */
+	char *bucket;
+	char *prefix; /* "" or ending in a slash */
+	struct aws *aws;
+};
+
+static struct store_s3 *as_s3(struct store *store)
+{
+	return (struct store_s3 *)store;
+}
+
+static int get_client(struct store_s3 *store, struct err **err)
+{
+	return store->aws ? 0 : aws_open(&store->aws, err);
+}
+
+static char *whole_key(const struct store_s3 *store, const char *key)
+{
+	return mem_format("%s%s", store->prefix, key);
+}
+
+static void tell_object(const struct s3_object *from, const char *key, struct store_object *ret)
+{
+	ret->key = key;
+	ret->size = from->size;
+	ret->modified = from->modified;
+	memcpy(ret->tag, from->etag, sizeof from->etag);
+}
+
+/* --- listing --- */
+
+struct listing {
+	struct store_s3 *store;
+	store_list_fn fn;
+	store_folder_fn folder_fn;
+	void *arg;
+	size_t skip; /* bytes of each key that are the store's prefix, or the folder's */
+	uint64_t count;
+};
+
+static void pass_over(const struct listing *l, const char *name, const char *why)
+{
+	if (l->store->base.unfit)
+		l->store->base.unfit(l->store->base.unfit_arg, name, why);
+}
+
+static bool has_reserved_part(const char *key)
+{
+	for (const char *part = key; part; part = strchr(part, '/')) {
+		part += *part == '/';
+		if (text_starts(part, STORE_RESERVED))
+			return true;
+	}
+	return false;
+}
+
+static int list_object(void *arg, const struct s3_object *object, struct err **err)
+{
+	struct listing *l = arg;
+	struct store_object row;
+	const char *key = object->key + l->skip;
+	const char *why = object->unfit;
+
+	if (++l->count > OBJECTS_MAX)
+		return err_set(err, EXIT_REFUSED, "'%s' holds more than %" PRIu64 " objects",
+			       l->store->base.url, OBJECTS_MAX);
+	if (!why)
+		why = s3_key_unfit(key, strlen(key));
+	if (!why && has_reserved_part(key))
+		why = "begins like a temporary file";
+	if (why) {
+		/* The prefix itself with a slash is what consoles make of a folder. */
+		if (*key)
+			pass_over(l, key, why);
+		return 0;
+	}
+	tell_object(object, key, &row);
+	return l->fn(l->arg, &row, err);
+}
+
+static int s3_store_list(struct store *base, const char *prefix, store_list_fn fn, void *arg,
+			 struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, prefix);
+	struct listing l = { store, fn, NULL, arg, strlen(store->prefix), 0 };
+	struct s3_list what = { .bucket = store->bucket, .prefix = whole };
+
+	if (get_client(store, err) < 0)
+		return -1;
+	return s3_list(store->aws, &what, list_object, NULL, &l, err);
+}
+
+static int list_prefix(void *arg, const char *prefix, struct err **err)
+{
+	struct listing *l = arg;
+	AUTO(auto_free) char *name = mem_copy(prefix + l->skip);
+	size_t len = strlen(name);
+	const char *why;
+
+	if (++l->count > OBJECTS_MAX)
+		return err_set(err, EXIT_REFUSED, "'%s' holds more than %" PRIu64 " folders",
+			       l->store->base.url, OBJECTS_MAX);
+	if (len > 0 && name[len - 1] == '/')
+		name[len - 1] = '\0';
+	why = s3_key_unfit(name, strlen(name));
+	if (!why && has_reserved_part(name))
+		why = "begins like a temporary file";
+	if (why) {
+		pass_over(l, name, why);
+		return 0;
+	}
+	return l->folder_fn(l->arg, name, err);
+}
+
+static int s3_store_folders(struct store *base, const char *prefix, store_folder_fn fn, void *arg,
+			    struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, prefix);
+	struct listing l = { store, NULL, fn, arg, strlen(whole), 0 };
+	struct s3_list what = { .bucket = store->bucket, .prefix = whole, .delimiter = "/" };
+
+	if (get_client(store, err) < 0)
+		return -1;
+	return s3_list(store->aws, &what, NULL, list_prefix, &l, err);
+}
+
+/* --- reading --- */
+
+/* A tag is what replace_if_same needs: to read without one would be to lose it. */
+static int give_tag(const struct store_s3 *store, const char *key, const struct s3_outcome *outcome,
+		    char ret_tag[STORE_TAG], struct err **err)
+{
+	if (!ret_tag)
+		return 1;
+	if (outcome->object.etag[0] == '\0')
+		return err_set(err, EXIT_UNREACHABLE, "'%s/%s' has no ETag that could be used",
+			       store->base.url, key);
+	memcpy(ret_tag, outcome->object.etag, sizeof outcome->object.etag);
+	return 1;
+}
+
+static int s3_store_get(struct store *base, const char *key, size_t max, struct sb *ret,
+			char ret_tag[STORE_TAG], struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	struct s3_place place = { store->bucket, whole };
+	struct s3_outcome outcome = { 0 };
+	int found;
+
+	if (get_client(store, err) < 0)
+		return -1;
+	found = s3_get(store->aws, &place, 0, 0, max, ret, &outcome, err);
+	return found <= 0 ? found : give_tag(store, key, &outcome, ret_tag, err);
+}
+
+static int s3_store_stat(struct store *base, const char *key, struct store_object *ret,
+			 struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	struct s3_place place = { store->bucket, whole };
+	struct s3_outcome outcome = { 0 };
+	int found;
+
+	if (get_client(store, err) < 0)
+		return -1;
+	found = s3_head(store->aws, &place, &outcome, err);
+	if (found > 0)
+		tell_object(&outcome.object, key, ret);
+	return found;
+}
+
+static int s3_store_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
+			       struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	struct s3_place place = { store->bucket, whole };
+	struct s3_outcome outcome = { 0 };
+	int found = 0;
+
+	if (get_client(store, err) < 0)
+		return -1;
+	if (len > 0 && offset <= INT64_MAX)
+		found = s3_get(store->aws, &place, offset, len, len, ret, &outcome, err);
+	/* Beyond the end S3 says nothing of the object. */
+	if (found >= 0 && outcome.object.etag[0] == '\0')
+		found = s3_head(store->aws, &place, &outcome, err);
+	return found <= 0 ? found : give_tag(store, key, &outcome, ret_tag, err);
+}
+
+/* A new file beside `path`, which has no name until it is whole, where the file system
+ * can do that: then nothing stays behind when we are killed. `ret_name` is a path. */
+static int temp_open(const char *path, const char *dir, char **ret_name, struct err **err)
+{
+	AUTO(auto_free) char *name = NULL;
+	uint64_t chance;
+	int fd;
+
+	random_bytes(&chance, sizeof chance);
+	name = mem_format("%s/" FS_TEMP_PREFIX "%016" PRIx64, dir, chance);
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 && errno != ENOENT && errno != EACCES && errno != EROFS)
+		fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fs_error(err, errno, "cannot write '%s'", path);
+	*ret_name = TAKE(name);
+	return fd;
+}
+
+static int temp_name(int fd, const char *name, const char *path, const char *dir, struct err **err)
+{
+	AUTO(auto_free) char *self = mem_format("/proc/self/fd/%d", fd);
+	struct stat st;
+
+	if (fsync(fd) < 0 || fstat(fd, &st) < 0)
+		return fs_error(err, errno, "cannot write '%s'", path);
+	if (st.st_nlink == 0 && linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0)
+		return fs_error(err, errno, "cannot write '%s'", path);
+	if (rename(name, path) < 0) {
+		int failed = errno;
+
+		unlink(name);
+		return fs_error(err, failed, "cannot write '%s'", path);
+	}
+	return fs_sync_dir(dir, err);
+}
+
+static int s3_store_download(struct store *base, const char *key, const char *path,
+			     struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	AUTO(auto_free) char *dir = fs_dirname(path);
+	AUTO(auto_free) char *name = NULL;
+	struct s3_place place = { store->bucket, whole };
+	AUTO(auto_close) int fd = -1;
+	int found;
+
+	if (get_client(store, err) < 0)
+		return -1;
+	fd = temp_open(path, dir, &name, err);
+	if (fd < 0)
+		return -1;
+	found = s3_download(store->aws, &place, fd, NULL, err);
+	if (found > 0)
+		return temp_name(fd, name, path, dir, err) < 0 ? -1 : 1;
+	unlink(name);
+	return found;
+}
+
+/* --- writing --- */
+
+static int write_bytes(struct store *base, const char *key, const struct s3_body *body,
+		       struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	struct s3_place place = { store->bucket, whole };
+
+	if (get_client(store, err) < 0)
+		return -1;
+	return s3_put(store->aws, &place, body, NULL, err);
+}
+
+static int s3_store_put(struct store *base, const char *key, const void *bytes, size_t len,
+			struct err **err)
+{
+	struct s3_body body = { .bytes = bytes, .len = len, .fd = -1 };
+
+	return write_bytes(base, key, &body, err) < 0 ? -1 : 0;
+}
+
+static int s3_store_put_if_absent(struct store *base, const char *key, const void *bytes,
+				  size_t len, struct err **err)
+{
+	struct s3_body body = { .bytes = bytes, .len = len, .fd = -1, .condition = S3_IF_ABSENT };
+
+	return write_bytes(base, key, &body, err);
+}
+
+static int s3_store_replace_if_same(struct store *base, const char *key, const char *tag,
+				    const void *bytes, size_t len, struct err **err)
+{
+	struct s3_body body = {
+		.bytes = bytes, .len = len, .fd = -1, .condition = S3_IF_SAME, .etag = tag
+	};
+
+	if (tag[0] != '"' && !text_starts(tag, "W/\""))
+		return 0; /* no content has such a tag, and S3 would call it malformed */
+	return write_bytes(base, key, &body, err);
+}
+
+static int s3_store_remove(struct store *base, const char *key, struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	struct s3_place place = { store->bucket, whole };
+
+	if (get_client(store, err) < 0)
+		return -1;
+	return s3_delete(store->aws, &place, err);
+}
+
+static bool has_changed(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
+	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
+/* What a killed process left of this very upload. It is no reason to fail if whoever we
+ * are may not do so. */
+static void tidy_up(struct store_s3 *store, const struct s3_place *place)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	s3_abort_leftovers(store->aws, place, LEFTOVER_IDLE_MS, &ignored);
+}
+
+static int send_file(struct store_s3 *store, const struct s3_place *place, int fd,
+		     const struct stat *st, const char *path, struct err **err)
+{
+	struct s3_body body = { .len = (uint64_t)st->st_size, .fd = fd, .condition = S3_IF_ABSENT };
+	int done;
+
+	if (body.len > S3_PART_BYTES)
+		tidy_up(store, place);
+	done = s3_upload(store->aws, place, &body, NULL, err);
+	if (done > 0 && has_changed(fd, st)) {
+		AUTO(err_freep) struct err *ignored = NULL;
+
+		/* A mixture of two contents is not what the key stands for. */
+		s3_delete(store->aws, place, &ignored);
+		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
+	}
+	return done;
+}
+
+static int s3_store_upload(struct store *base, const char *path, const char *key, struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+	AUTO(auto_free) char *whole = whole_key(store, key);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct s3_place place = { store->bucket, whole };
+	struct stat st;
+	int found;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fs_error(err, errno, "cannot read '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
+	if (get_client(store, err) < 0)
+		return -1;
+	found = s3_head(store->aws, &place, NULL, err);
+	if (found != 0)
+		return found < 0 ? -1 : 0;
+	return send_file(store, &place, fd, &st, path, err);
+}
+
+static void s3_store_free(struct store *base)
+{
+	struct store_s3 *store = as_s3(base);
+
+	aws_freep(&store->aws);
+	free(store->bucket);
+	free(store->prefix);
+	free(store->base.url);
+	free(store);
+}
+
+static const struct store_backend backend = {
+	.free = s3_store_free,
+	.list = s3_store_list,
+	.folders = s3_store_folders,
+	.get = s3_store_get,
+	.read_range = s3_store_read_range,
+	.stat = s3_store_stat,
+	.put = s3_store_put,
+	.put_if_absent = s3_store_put_if_absent,
+	.replace_if_same = s3_store_replace_if_same,
+	.remove = s3_store_remove,
+	.upload = s3_store_upload,
+	.download = s3_store_download,
+};
+
+int store_s3_open(const char *where, struct store **ret, struct err **err)
+{
+	AUTO(auto_free) char *bucket = NULL;
+	AUTO(auto_free) char *prefix = NULL;
+	struct store_s3 *store;
+
+	if (s3_parse_url(where, &bucket, &prefix, err) < 0)
+		return -1;
+	if (*prefix && s3_key_unfit(prefix, strlen(prefix)))
+		return err_set(err, EXIT_REFUSED, "the prefix of '%s' %s", where,
+			       s3_key_unfit(prefix, strlen(prefix)));
+	store = mem_zero(1, sizeof *store);
+	store->base.backend = &backend;
+	store->base.url = mem_format("s3://%s%s%s", bucket, *prefix ? "/" : "", prefix);
+	store->bucket = TAKE(bucket);
+	store->prefix = *prefix ? mem_format("%s/", prefix) : mem_copy("");
+	*ret = &store->base;
+	return 0;
+}
