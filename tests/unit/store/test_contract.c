@@ -1,91 +1,5 @@
-/* What store.h promises, through store.h alone: holds for every kind of store.
- * A kind is one row: how to open a fresh, empty one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "jobs/base/fs.h"
-#include "jobs/base/hash.h"
-#include "jobs/store/store.h"
-
-#define GET_MAX 4096
-
-struct fixture {
-	char scratch[64]; /* a folder of this test's own */
-	char *url;
-	struct store *store;
-};
-
-static void must(int result, const struct err *err)
-{
-	if (result < 0)
-		fail_msg("%s", err ? err->message : "failed without an error");
-}
-
-static int setup(void **state)
-{
-	struct fixture *f = mem_zero(1, sizeof *f);
-	struct err *err = NULL;
-
-	strcpy(f->scratch, "/tmp/stoker-test-XXXXXX");
-	assert_non_null(mkdtemp(f->scratch));
-	f->url = mem_format("dir:%s/store", f->scratch);
-	must(store_open(f->url, &f->store, &err), err);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	struct err *err = NULL;
-
-	store_freep(&f->store);
-	must(fs_remove_tree(f->scratch, &err), err);
-	free(f->url);
-	free(f);
-	return 0;
-}
-
-static void put(struct fixture *f, const char *key, const char *text)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	must(store_put(f->store, key, text, strlen(text), &err), err);
-}
-
-static void assert_holds(struct fixture *f, const char *key, const char *text)
-{
-	AUTO(sb_release) struct sb got = SB_INIT;
-	AUTO(err_freep) struct err *err = NULL;
-
-	must(store_get(f->store, key, GET_MAX, &got, NULL, &err), err);
-	assert_string_equal(got.text, text);
-}
-
-static int add_key(void *arg, const struct store_object *object, struct err **err)
-{
-	(void)err;
-	sb_addf(arg, "%s ", object->key);
-	return 0;
-}
-
-static void assert_lists(struct fixture *f, const char *prefix, const char *want)
-{
-	AUTO(sb_release) struct sb keys = SB_INIT;
-	AUTO(err_freep) struct err *err = NULL;
-
-	must(store_list(f->store, prefix, add_key, &keys, &err), err);
-	assert_string_equal(keys.text, want);
-}
+/* What store.h promises, through store.h alone: holds for every kind of store. */
+#include "tests/unit/store/contract.h"
 
 static void an_object_that_was_put_is_got_as_it_was(void **state)
 {
@@ -240,7 +154,10 @@ static void tags_never_return(void **state)
 
 	/* As fast as can be, with equal sizes: what a lease does. */
 	for (int i = 0; i < ROUNDS; i++) {
-		put(f, "k", "same");
+		char text[8];
+
+		snprintf(text, sizeof text, "%05d", f->kind->tag_is_content ? i : 0);
+		put(f, "k", text);
 		must(store_stat(f->store, "k", &object, &err), err);
 		strcpy(tags[i], object.tag);
 		for (int j = 0; j < i; j++)
@@ -313,6 +230,76 @@ static void folders_are_named_once_without_what_lies_in_them(void **state)
 		assert_string_equal(names.text, cases[i].want);
 	}
 	assert_int_equal(store_folders(f->store, "a", add_folder, &unused, &err), -1);
+}
+
+static void a_name_may_stand_above_others_where_the_kind_allows_it(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(err_freep) struct err *err = NULL;
+
+	put(f, "a", "above");
+	assert_int_equal(store_put(f->store, "a/b", "below", 5, &err), f->kind->nests ? 0 : -1);
+	assert_lists(f, "", f->kind->nests ? "a a/b " : "a ");
+	assert_holds(f, "a", "above");
+}
+
+/* What a long listing has met: every name in order, once. */
+struct walk {
+	char last[64];
+	int seen, stop_at;
+};
+
+static int walk_on(void *arg, const struct store_object *object, struct err **err)
+{
+	struct walk *walk = arg;
+
+	(void)err;
+	assert_true(strcmp(walk->last, object->key) < 0);
+	snprintf(walk->last, sizeof walk->last, "%s", object->key);
+	return ++walk->seen == walk->stop_at;
+}
+
+static void a_long_listing_is_whole_and_in_order(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(err_freep) struct err *err = NULL;
+	struct walk all = { 0 }, some = { 0 }, cut = { .stop_at = f->kind->many - 10 };
+	char key[64];
+
+	for (int i = 0; i < f->kind->many; i++) {
+		int n = (int)((long)i * 7919 % f->kind->many);
+
+		snprintf(key, sizeof key, "%d/%06d", n % 3, n);
+		put(f, key, "");
+	}
+	must(store_list(f->store, "", walk_on, &all, &err), err);
+	assert_int_equal(all.seen, f->kind->many);
+	must(store_list(f->store, "1/", walk_on, &some, &err), err);
+	assert_int_equal(some.seen, f->kind->many / 3);
+	must(store_list(f->store, "", walk_on, &cut, &err), err);
+	assert_int_equal(cut.seen, f->kind->many - 10);
+}
+
+static int nest(void *arg, const struct store_object *object, struct err **err)
+{
+	struct fixture *f = arg;
+	AUTO(sb_release) struct sb got = SB_INIT;
+
+	if (store_get(f->store, object->key, GET_MAX, &got, NULL, err) != 1)
+		return -1;
+	assert_string_equal(got.text, object->key);
+	return store_put(f->store, "z", "late", 4, err);
+}
+
+static void a_listing_may_use_the_store(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(err_freep) struct err *err = NULL;
+
+	put(f, "a", "a");
+	put(f, "b", "b");
+	must(store_list(f->store, "", nest, f, &err), err);
+	assert_holds(f, "z", "late");
 }
 
 static void listing_stops_when_told(void **state)
@@ -432,6 +419,10 @@ static void urls_are_told_apart(void **state)
 	struct store *store = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(err_freep) struct err *second = NULL;
+	static const char *const no_buckets[] = { "s3://",           "s3:///x",
+						  "s3://b/x",        "s3://../x",
+						  "s3://a b/x",      "s3://bucket/../x",
+						  "s3://bucket/a//b" };
 
 	(void)state;
 	must(store_open("dir:/a/./b/../c", &store, &err), err);
@@ -441,137 +432,22 @@ static void urls_are_told_apart(void **state)
 	must(store_open("/a/b/", &store, &err), err);
 	assert_string_equal(store_url(store), "/a/b");
 	store_freep(&store);
+	must(store_open("s3://bucket/a/b//", &store, &err), err);
+	assert_string_equal(store_url(store), "s3://bucket/a/b");
+	assert_null(store_directory(store));
+	store_freep(&store);
+	must(store_open("s3:bucket", &store, &err), err);
+	assert_string_equal(store_url(store), "s3://bucket");
+	store_freep(&store);
+	for (size_t i = 0; i < STK_LENGTH(no_buckets); i++) {
+		AUTO(err_freep) struct err *refused = NULL;
+
+		assert_int_equal(store_open(no_buckets[i], &store, &refused), -1);
+		assert_int_equal(refused->code, EXIT_REFUSED);
+	}
 	assert_int_equal(store_open("ftp://host/x", &store, &err), -1);
 	assert_int_equal(err->code, EXIT_REFUSED);
 	assert_int_equal(store_open("", &store, &second), -1);
-}
-
-/* --- races: 8 processes that start each round together --- */
-
-enum { RACERS = 8, ROUNDS = 60 };
-
-struct arena {
-	int arrived, round, wins[ROUNDS];
-};
-
-/* Everybody waits until all have come. */
-static void meet(struct arena *arena, int round)
-{
-	if (__atomic_add_fetch(&arena->arrived, 1, __ATOMIC_SEQ_CST) == RACERS * (round + 1))
-		__atomic_store_n(&arena->round, round + 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&arena->round, __ATOMIC_SEQ_CST) <= round)
-		usleep(50);
-}
-
-typedef int (*race_fn)(struct store *store, int round, int racer, struct arena *arena);
-
-static int race_to_create(struct store *store, int round, int racer, struct arena *arena)
-{
-	AUTO(auto_free) char *key = mem_format("claim/%d", round);
-	AUTO(auto_free) char *text = mem_format("racer %d", racer);
-	struct err *err = NULL;
-
-	meet(arena, round);
-	return store_put_if_absent(store, key, text, strlen(text), &err);
-}
-
-static int race_to_replace(struct store *store, int round, int racer, struct arena *arena)
-{
-	AUTO(auto_free) char *text = mem_format("%d %d", round, racer);
-	struct err *err = NULL;
-	struct store_object object;
-
-	if (store_stat(store, "lease", &object, &err) != 1)
-		return -1;
-	meet(arena, 2 * round); /* all hold the tag of the same content */
-	int won = store_replace_if_same(store, "lease", object.tag, text, strlen(text), &err);
-
-	meet(arena, 2 * round + 1);
-	return won;
-}
-
-static void run_race(struct fixture *f, race_fn race)
-{
-	struct arena *arena = mmap(NULL, sizeof *arena, PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t pids[RACERS];
-
-	assert_true(arena != MAP_FAILED);
-	for (int racer = 0; racer < RACERS; racer++) {
-		pids[racer] = fork();
-		if (pids[racer] == 0) {
-			for (int round = 0; round < ROUNDS; round++) {
-				int won = race(f->store, round, racer, arena);
-
-				if (won < 0)
-					_exit(1);
-				__atomic_add_fetch(&arena->wins[round], won, __ATOMIC_SEQ_CST);
-			}
-			_exit(0);
-		}
-	}
-	for (int racer = 0; racer < RACERS; racer++) {
-		int status;
-
-		assert_int_equal(waitpid(pids[racer], &status, 0), pids[racer]);
-		assert_int_equal(status, 0);
-	}
-	for (int round = 0; round < ROUNDS; round++)
-		assert_int_equal(arena->wins[round], 1);
-	munmap(arena, sizeof *arena);
-}
-
-static void of_eight_that_create_at_once_one_wins(void **state)
-{
-	run_race(*state, race_to_create);
-}
-
-static void of_eight_that_replace_at_once_one_wins(void **state)
-{
-	struct fixture *f = *state;
-
-	put(f, "lease", "start");
-	run_race(f, race_to_replace);
-}
-
-/* Reads, adds one and replaces until it was let, 50 times. */
-static int count_up(struct store *store)
-{
-	for (int done = 0; done < 50;) {
-		AUTO(sb_release) struct sb text = SB_INIT;
-		struct err *err = NULL;
-		char tag[STORE_TAG], next[16];
-		int won;
-
-		if (store_get(store, "n", 16, &text, tag, &err) != 1)
-			return 1;
-		snprintf(next, sizeof next, "%05d", atoi(text.text) + 1);
-		won = store_replace_if_same(store, "n", tag, next, 5, &err);
-		if (won < 0)
-			return 1;
-		done += won;
-	}
-	return 0;
-}
-
-static void no_update_is_lost_among_those_who_count_together(void **state)
-{
-	struct fixture *f = *state;
-	pid_t pids[4];
-
-	put(f, "n", "00000");
-	for (int i = 0; i < 4; i++) {
-		pids[i] = fork();
-		if (pids[i] == 0)
-			_exit(count_up(f->store));
-	}
-	for (int i = 0; i < 4; i++) {
-		int status;
-
-		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-		assert_int_equal(status, 0);
-	}
-	assert_holds(f, "n", "00200");
 }
 
 int main(void)
@@ -589,14 +465,14 @@ int main(void)
 		T(tags_never_return),
 		T(listing_is_in_byte_order_of_whole_keys),
 		T(folders_are_named_once_without_what_lies_in_them),
+		T(a_name_may_stand_above_others_where_the_kind_allows_it),
+		T(a_long_listing_is_whole_and_in_order),
+		T(a_listing_may_use_the_store),
 		T(listing_stops_when_told),
 		T(hostile_keys_are_defects_and_touch_nothing),
 		T(hostile_prefixes_are_defects),
 		T(files_come_in_once_and_go_out_whole),
 		T(urls_are_told_apart),
-		T(of_eight_that_create_at_once_one_wins),
-		T(of_eight_that_replace_at_once_one_wins),
-		T(no_update_is_lost_among_those_who_count_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
