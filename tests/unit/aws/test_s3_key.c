@@ -12,8 +12,10 @@
 
 static void names_of_files_are_fit(void **state)
 {
-	static const char *const keys[] = { "a",     "a/b",  "a b/c+d=e", ".hidden", "...",
-					    "..a/b", "a..",  "caf\xc3\xa9/\xf0\x9f\x9a\x82",
+	static const char *const keys[] = { "a",         "a/b",
+					    "a b/c+d=e", ".hidden",
+					    "...",       "..a/b",
+					    "a..",       "caf\xc3\xa9/\xf0\x9f\x9a\x82",
 					    "%2e%2e" };
 
 	(void)state;
@@ -47,8 +49,7 @@ static void what_would_lead_elsewhere_is_unfit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(cases); i++)
-		assert_string_equal(s3_key_unfit(cases[i].key, strlen(cases[i].key)),
-				    cases[i].why);
+		assert_string_equal(s3_key_unfit(cases[i].key, strlen(cases[i].key)), cases[i].why);
 	assert_string_equal(s3_key_unfit("a\0b", 3), "has a control byte");
 	memset(part, 'p', sizeof part);
 	assert_null(s3_key_unfit(part, 255));
@@ -70,9 +71,9 @@ static void urls_name_bucket_and_prefix(void **state)
 		{ "s3://bucket/a b//", "bucket", "a b" },
 		{ "s3:bucket/a", "bucket", "a" },
 	};
-	static const char *const wrong[] = { "s3://",	"s3://ab",	  "s3:///key",
-					     "s3://a b", "s3://-bucket",  "s3://bucket..x",
-					     "s3:///",	"s3://b%41cket/k" };
+	static const char *const wrong[] = { "s3://",    "s3://ab",        "s3:///key",
+					     "s3://a b", "s3://-bucket",   "s3://bucket..x",
+					     "s3:///",   "s3://b%41cket/k" };
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(cases); i++) {
