@@ -26,7 +26,7 @@ KINDS = {
     "unavailable": "the service's 503",
     "bad_gateway": "a 502 of a proxy, in HTML",
     "error": "`code`, `status` (400), `message`, in the service's protocol",
-    "error_200": "S3: status 200, `spaces` of white space (0), and an error document of `code` (InternalError)",
+    "error_200": "S3: status 200, an error document of `code` (InternalError), `spaces` (0) in it as it is slow",
     "conflict": "S3: 409 ConditionalRequestConflict",
     "precondition": "S3: 412 PreconditionFailed",
     "redirect": "S3: 301 PermanentRedirect to `region`",
@@ -141,7 +141,8 @@ def instead(call):
         refusal = errors.Refusal(rule.fields.get("code", "InternalError"), "We encountered an internal error. "
                                  "Please try again.", 200)
         reply = errors.render(refusal, protocol, call.ids, call.request.path)
-        return Reply(200, reply.headers, b" " * rule.number("spaces", 0) + reply.body)
+        head, end, rest = reply.body.partition(b"?>")
+        return Reply(200, reply.headers, head + end + b" " * rule.number("spaces", 0) + rest)
     if rule.kind == "huge":
         raise errors.Refusal("InvalidRequest", "x" * rule.number("bytes", 1 << 20), rule.number("status", 400))
     if rule.kind in ("bad_gateway", "garbage"):

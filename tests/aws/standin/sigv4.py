@@ -21,6 +21,7 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 EMPTY = hashlib.sha256(b"").hexdigest()
 AUTHORIZATION = re.compile(
     ALGORITHM + r" +Credential=([^,\s]+),\s*SignedHeaders=([^,\s]+),\s*Signature=([0-9a-f]{64})")
+BLANKS = re.compile(r"[ \t]+")
 DATE = re.compile(r"\d{8}T\d{6}Z")
 
 
@@ -83,7 +84,7 @@ def canonical_request(request, claim, payload):
         value = request.headers.get(name)
         if value is None:
             return None
-        lines.append(f"{name}:{' '.join(value.split())}")
+        lines.append(f"{name}:{BLANKS.sub(' ', value).strip(' ')}")
     return "\n".join((request.method, canonical_path(request.path, claim.service == "s3"),
                       canonical_query(request.query), *lines, "", ";".join(claim.signed), payload))
 
