@@ -128,6 +128,9 @@ class Aws:
         from botocore.config import Config
         if service == "s3":
             config.setdefault("signature_version", "s3v4")  # else URLs are signed as of old
+        if self.certificate:
+            import urllib3
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         session = boto3.session.Session(access, secret, token, region)
         return session.client(service, endpoint_url=self.url, verify=False, config=Config(
             retries={"total_max_attempts": attempts}, **config))
