@@ -4,9 +4,9 @@
  * An operation is a row of operations.def, a service one of services.def; this file and
  * what stands behind it know nothing else of either. Each attempt is signed anew, at the
  * server's idea of the time where ours is off. Retries follow the SDKs' standard mode
- * (three attempts, or AWS_MAX_ATTEMPTS; their lists of codes; jittered delays; one quota
- * a client). Redirects are not followed: an S3 bucket of another region is learnt from
- * its own header, once, and asked there.
+ * (three attempts, five for S3, or AWS_MAX_ATTEMPTS; their lists of codes; jittered delays; one
+ * quota a client). Redirects are not followed: an S3 bucket of another region is learnt from its
+ * own header, once, and asked there.
  *
  * An error names operation, service's code, message, HTTP status and request ids, and
  * what to do about it. EXIT_REFUSED: credentials, permission, a thing that is not there,
@@ -61,8 +61,9 @@ struct aws_call {
 	uint64_t body_offset;
 	/* SHA-256 of the body, if the caller has it already; else it is computed here. */
 	const char *body_sha256;
-	/* A 2xx body as it comes. `restart` is called first when an attempt begins anew
-	 * after bytes have come; without it a call that has delivered bytes is not retried. */
+	/* A 2xx body as it comes (of an operation with ERROR_200: the whole at once). `restart` is
+	 * called first when an attempt begins anew after bytes have come; without it a call that
+	 * has delivered bytes is not retried. */
 	bool (*sink)(void *arg, const void *bytes, size_t len);
 	void (*restart)(void *arg);
 	void *sink_arg;

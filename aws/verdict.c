@@ -57,7 +57,6 @@ void verdict_of(const struct aws_call *call, const struct http_reply *reply, str
 	}
 	if (reply->status >= 200 && reply->status < 300) {
 		if (!(operation->flags & OPERATION_ERROR_200) ||
-		    (call->sink && reply->received && !reply->body.len) ||
 		    !fault_in_disguise(reply, &ret->fault)) {
 			read_success(call, reply, ret);
 			return;
