@@ -20,7 +20,7 @@ struct xml {
 	/* Where name and text of each open element begin. */
 	size_t depth, path_at[DEPTH_MAX], text_at[DEPTH_MAX];
 	const char *refused; /* why we stopped it; NULL: we did not */
-	bool failed;
+	bool failed, begun;
 };
 
 static void refuse(struct xml *xml, const char *why)
@@ -151,6 +151,11 @@ int xml_feed(struct xml *xml, const void *bytes, size_t len, bool last, const ch
 
 	if (xml->failed)
 		return of_no_use(xml, what, err);
+	/* S3 keeps a slow request's connection busy with blanks, which may not stand before
+	 * an XML declaration. */
+	for (; len && !xml->begun && strchr(" \t\r\n", *at) && *at; at++)
+		len--;
+	xml->begun |= len > 0;
 	do {
 		size_t piece = len < PIECE_MAX ? len : PIECE_MAX;
 
