@@ -3,8 +3,9 @@
  * matter, so a reader is told each element that holds text, with the names of those
  * around it.
  *
- * White space before the document is passed over. Bounded: nesting (32) and the length of a text (1 MiB) are limited, a document type and
- * entities beyond XML's own five are errors, so nothing grows by itself.
+ * White space before the document is passed over. Nesting (32) and the length of a text
+ * (1 MiB) are limited, a document type and entities beyond XML's own five are errors, so
+ * nothing grows by itself.
  */
 #ifndef STK_AWS_XML_H
 #define STK_AWS_XML_H

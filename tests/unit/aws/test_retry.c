@@ -10,21 +10,21 @@ static void delays_double_up_to_20_s_and_chance_takes_its_part(void **state)
 
 	(void)state;
 	for (int i = 0; i < (int)STK_LENGTH(most); i++) {
-		assert_int_equal(retry_delay_ms(i + 1, UINT32_MAX, -1), most[i]);
-		assert_int_equal(retry_delay_ms(i + 1, 0, -1), 0);
-		assert_in_range(retry_delay_ms(i + 1, UINT32_MAX / 2, -1), most[i] / 2 - 1,
+		assert_int_equal(retry_backoff_ms(i + 1, UINT32_MAX, -1), most[i]);
+		assert_int_equal(retry_backoff_ms(i + 1, 0, -1), 0);
+		assert_in_range(retry_backoff_ms(i + 1, UINT32_MAX / 2, -1), most[i] / 2 - 1,
 				most[i] / 2);
 	}
-	assert_int_equal(retry_delay_ms(1000000, UINT32_MAX, -1), 20000);
+	assert_int_equal(retry_backoff_ms(1000000, UINT32_MAX, -1), 20000);
 }
 
 static void what_the_service_asks_for_is_honoured_within_5_s(void **state)
 {
 	(void)state;
-	assert_int_equal(retry_delay_ms(1, UINT32_MAX, 500), 1000);
-	assert_int_equal(retry_delay_ms(1, UINT32_MAX, 3000), 3000);
-	assert_int_equal(retry_delay_ms(1, UINT32_MAX, 60000), 6000);
-	assert_int_equal(retry_delay_ms(1, 0, INT64_MAX), 5000);
+	assert_int_equal(retry_backoff_ms(1, UINT32_MAX, 500), 1000);
+	assert_int_equal(retry_backoff_ms(1, UINT32_MAX, 3000), 3000);
+	assert_int_equal(retry_backoff_ms(1, UINT32_MAX, 60000), 6000);
+	assert_int_equal(retry_backoff_ms(1, 0, INT64_MAX), 5000);
 }
 
 static void the_quota_is_spent_by_retries_and_earned_by_successes(void **state)
