@@ -1,0 +1,172 @@
+/*
+ * who_lines: does what is asked of it as JSON, one object a line on stdin, and writes what
+ * came of it as a line on stdout. Tests in Python drive credentials, STS and secrets with it.
+ *
+ *   {"do":"credentials"}                  who we are: {"provider","access","secret","token",
+ *                                         "expires","account"}
+ *   {"do":"expired","access":KEY}         {"may_change"}
+ *   {"do":"account"}                      {"account"}
+ *   {"do":"require","account":ACCOUNT}    {}
+ *   {"do":"secret","from":…,"max":BYTES}  {"value"}
+ *   {"do":"region"}, {"do":"endpoint","suffix":…}, {"do":"lend"}
+ *   {"do":"threads","count":N}            N threads ask for credentials at once: {"same"}
+ *
+ * A failure has "error", "hint" and "exit" instead.
+ *
+ * usage: who_lines [PROFILE [REGION]]   as --profile and --region of stoker; "" for none
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials.h"
+#include "aws/lend.h"
+#include "aws/secret.h"
+#include "aws/secrets.h"
+#include "aws/settings.h"
+#include "aws/sts.h"
+#include "jobs/base/json.h"
+
+#define THREADS_MAX 64
+
+static int say_credentials(json_t *ret, struct err **err)
+{
+	AUTO(credentials_release) struct credentials ours = { 0 };
+
+	if (credentials_get(&ours, err) < 0)
+		return -1;
+	js_put_str(ret, "provider", ours.provider);
+	js_put_str(ret, "access", ours.access_key);
+	js_put_str(ret, "secret", ours.secret_key);
+	js_put_str(ret, "token", ours.token);
+	js_put_str(ret, "account", ours.account);
+	js_put(ret, "expires", json_integer(ours.expires.ms));
+	return 0;
+}
+
+static int say_secret(const json_t *asked, json_t *ret, struct err **err)
+{
+	AUTO(secret_freep) char *value = NULL;
+
+	if (aws_secret_read(js_str(asked, "from"), (size_t)js_int(asked, "max", 65536), &value,
+			    err) < 0)
+		return -1;
+	js_put_str(ret, "value", value);
+	return 0;
+}
+
+static int say_account(json_t *ret, struct err **err)
+{
+	AUTO(auto_free) char *account = NULL;
+
+	if (sts_account(&account, err) < 0)
+		return -1;
+	js_put_str(ret, "account", account);
+	return 0;
+}
+
+static int say_region(json_t *ret, struct err **err)
+{
+	const char *region = aws_region(err);
+
+	js_put_str(ret, "region", region);
+	return region ? 0 : -1;
+}
+
+static void say_lent(json_t *ret)
+{
+	size_t count = 0;
+	AUTO(secret_strv_freep) char **lent = aws_lend(&count);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(list, json_string(lent[i]));
+	js_put(ret, "lent", list);
+}
+
+static void *one_thread(void *arg)
+{
+	struct credentials *ours = arg;
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)!credentials_get(ours, &err);
+	return NULL;
+}
+
+static void say_threads(const json_t *asked, json_t *ret)
+{
+	size_t count = (size_t)js_int(asked, "count", 8), same = 0;
+	struct credentials each[THREADS_MAX] = { 0 };
+	pthread_t threads[THREADS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, one_thread, &each[i]);
+	for (size_t i = 0; i < count; i++) {
+		pthread_join(threads[i], NULL);
+		same += each[i].access_key && strcmp(each[0].access_key, each[i].access_key) == 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		credentials_release(&each[i]);
+	js_put(ret, "same", json_integer((json_int_t)same));
+}
+
+static int act(const json_t *asked, json_t *ret, struct err **err)
+{
+	const char *what = js_str(asked, "do");
+
+	if (strcmp(what, "credentials") == 0)
+		return say_credentials(ret, err);
+	if (strcmp(what, "account") == 0)
+		return say_account(ret, err);
+	if (strcmp(what, "require") == 0)
+		return sts_require_account(js_str(asked, "account"), err);
+	if (strcmp(what, "secret") == 0)
+		return say_secret(asked, ret, err);
+	if (strcmp(what, "region") == 0)
+		return say_region(ret, err);
+	if (strcmp(what, "expired") == 0)
+		js_put(ret, "may_change",
+		       json_boolean(credentials_expired(js_str(asked, "access"))));
+	else if (strcmp(what, "endpoint") == 0)
+		js_put_str(ret, "endpoint", aws_endpoint_configured(js_str(asked, "suffix")));
+	else if (strcmp(what, "lend") == 0)
+		say_lent(ret);
+	else if (strcmp(what, "threads") == 0)
+		say_threads(asked, ret);
+	else
+		return err_set(err, EXIT_USAGE, "nobody can '%s' here", what);
+	return 0;
+}
+
+static void answer(const char *line, size_t len)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *asked = NULL, *ret = json_object();
+	AUTO(auto_free) char *text = NULL;
+
+	if (js_parse(line, len, "the line", &asked, &err) == 0 && act(asked, ret, &err) < 0)
+		js_put(ret, "exit", json_integer(err->code));
+	if (err) {
+		AUTO(auto_free) char *words = err_format(err);
+
+		js_put_str(ret, "error", words);
+		js_put_str(ret, "hint", err->hint);
+	}
+	text = js_line(ret);
+	puts(text);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	AUTO(auto_free) char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	aws_settings_option(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
+	while ((len = getline(&line, &size, stdin)) > 0)
+		answer(line, (size_t)len);
+	credentials_forget();
+	aws_settings_forget();
+	return 0;
+}
