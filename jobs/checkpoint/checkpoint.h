@@ -7,6 +7,12 @@
  * file. Names that are links are never checkpoints: the one that an attempt
  * resumed from is linked into its root and belongs to another attempt.
  *
+ * The root to which complete ones are copied may be a prefix of an object store
+ * (S3) instead. Nothing is proved there: what lies there was proved in a folder
+ * before it was sent. There is no renaming either, so it is the mark, written
+ * last, that makes a checkpoint out of objects; it holds the tag that the store
+ * gave to each of them, and one listing tells whether they are what they were.
+ *
  * Complete means proved so from listing and headers alone: sizes, the headers
  * and directories that safetensors, zip (torch.save, npz) and npy files carry, JSON
  * that parses, an index whose shards are all there, ranks without gaps, the
@@ -17,11 +23,14 @@
  * A checkpoint counts for resuming only with a *mark*, a file beside it:
  *
  *   <root>/<name>.stoker.json   (0600, written last, only if there is none)
+ *   <prefix>marks/<name>.stoker.json  in a store, so that marks can be listed
+ *                                     without what they mark
  *   {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
- *    "url": absolute path of the checkpoint, "at": utc ms, "saving_ms",
+ *    "url": absolute path or URL of the checkpoint, "at": utc ms, "saving_ms",
  *    "files": [{"path": relative to the checkpoint ("" if it is a single file),
  *               "size": bytes, "ends": SHA-256 over its first and last
- *               CKPT_ENDS bytes, over all of it if it is no longer than both}…]}
+ *               CKPT_ENDS bytes, over all of it if it is no longer than both,
+ *               "tag": in a store, of the object}…]}
  *
  * so a marked checkpoint that was damaged later is found out by the mark even
  * where its format would not tell.
@@ -72,7 +81,24 @@ const char *ckpt_kind_name(const struct ckpt_kind *kind);
  * links a checkpoint into a new root writes it there: ckpt_point(). */
 const char *ckpt_kind_pointer(const struct ckpt_kind *kind);
 
-/* ---- what a root holds ---- */
+/* ---- roots ---- */
+
+struct store;
+
+/* Where the checkpoints of one attempt lie side by side. All of it is borrowed. */
+struct ckpt_root {
+	const char *path;    /* absolute; in a store: a prefix, "" or ending in a slash */
+	int64_t attempt;     /* whose root it is: marks of another attempt are rejected */
+	const char *nonce;   /* likewise; NULL: any */
+	struct store *store; /* NULL: a folder */
+};
+
+#define CKPT_FOLDER(folder) (&(const struct ckpt_root){ .path = (folder) })
+
+/* Where a checkpoint of this name lies in the root: path or URL, yours to free. */
+char *ckpt_root_url(const struct ckpt_root *root, const char *name);
+
+/* ---- what a folder holds ---- */
 
 struct ckpt {
 	const struct ckpt_kind *kind; /* never `auto`: what it was recognized as */
@@ -142,19 +168,24 @@ uint64_t ckpt_watch_changes(const struct ckpt_watch *watch);
  * `why`; borrowed until the next call. For messages. */
 const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n);
 
-/* ---- bringing one to another root ---- */
+/* ---- bringing one to another root, and back ---- */
 
 /* A copy in the making: files go to a hidden folder in the new root, each one
  * whole and durable before it gets its name there; the folder gets its own name
  * when all are there, so the checkpoint is in the new root as a whole or not at all.
  * What an interrupted copy left is used by the next one. Links, special files and
  * a source that changes meanwhile are refused; nothing outside the checkpoint is
- * read, nothing is written through a link. Empty folders do not come along. */
+ * read, nothing is written through a link. Empty folders do not come along.
+ *
+ * In a store the files get their keys one by one: there the mark tells. Which ones
+ * have arrived is written down beside the checkpoint (a hidden file), so that an
+ * interrupted copy is gone on with. Objects beneath its name that it does not have
+ * are removed. */
 struct ckpt_copy;
 
-/* `to` is made if need be. An entry of the same name there is an error unless it
- * is the same (names, sizes, ends): then the copy is done at once. */
-int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **ret,
+/* `to` is made if need be. An entry of the same name in a folder is an error unless
+ * it is the same (names, sizes, ends): then the copy is done at once. */
+int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct ckpt_copy **ret,
 		    struct err **err);
 /* Go on for about `bytes` (1 MiB or more; small files count as 64 KiB): 1 all
  * done and durable, 0 call again, -1 error: drop the copy, start over after the
@@ -162,6 +193,19 @@ int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **
 int ckpt_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
 void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total);
 void ckpt_copy_freep(struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
+
+/* Has somebody else brought it there (`sync: none`)? 1 the root holds the same files, by
+ * name and size; 0 not yet; -1. */
+int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err);
+
+/* The other way round: fetch a marked checkpoint from its store into `folder`, where it
+ * gets its name as a whole or not at all; each file must be what was marked, by size and
+ * ends. What an interrupted fetch left is used. `fn` (may be NULL) is called now and then,
+ * and stops it by returning false. 1 it is there, 0 it is not what was marked and why
+ * (yours to free), -1 error. */
+typedef bool (*ckpt_fetch_fn)(void *arg, uint64_t done, uint64_t total);
+int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_fetch_fn fn, void *arg,
+	       char **ret_why, struct err **err);
 
 /* ---- marks ---- */
 
@@ -172,7 +216,8 @@ struct ckpt_owner { /* whose checkpoint it is: as in the claim */
 
 struct ckpt_mark {
 	char *run, *nonce, *name, *url; /* owned */
-	char *root;                     /* owned: where the mark lies */
+	char *root;                     /* owned: as `path` of a root */
+	struct store *store;            /* borrowed from the root; NULL: a folder */
 	const struct ckpt_kind *kind;   /* never `auto` */
 	int64_t attempt, step;
 	int64_t saving_ms; /* how long its script took to save it; 0: not known */
@@ -191,29 +236,27 @@ void ckpt_marks_release(struct ckpt_marks *marks); /* for AUTO() */
 /* Mark the checkpoint of this name in `root` (where it lies or was copied to), if
  * it proves complete there now: 1 marked, 0 it has a mark already (of whomever),
  * -1 error, also if it is not complete. The caller has just seen that the claim
- * is still his. */
-int ckpt_mark(const char *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
+ * is still his. In a store: if it is complete where it was copied from, and the
+ * store lists the same files. */
+int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
 	      struct utc at, struct err **err);
 
-/* The marks in one root. What looks like a mark and is none goes to `rejected`
- * (may be NULL), an array, as {"url": path of the mark, "why"}. */
-int ckpt_mark_list(const char *root, struct ckpt_marks *ret, json_t *rejected, struct err **err);
+/* The marks in one root whose names tell of a step greater than `above` (-1: all; the
+ * others are not read). What looks like a mark and is none goes to `rejected`
+ * (may be NULL), an array, as {"url": of the mark, "why"}. */
+int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
+		   json_t *rejected, struct err **err);
 
 /* 1 and the mark of checkpoint `name`, 0 there is none or it is no mark, -1. */
-int ckpt_mark_read(const char *root, const char *name, struct ckpt_mark *ret, struct err **err);
+int ckpt_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
+		   struct err **err);
 
-/* Is what was marked there now, unchanged (names, sizes, ends) and complete by
- * the rules of its kind? 1 yes, 0 no and why (yours to free), -1 error. Pointers
- * are not asked: they name the newest only. */
+/* Is what was marked there now, unchanged (names, sizes, ends; in a store: tags) and
+ * complete by the rules of its kind? 1 yes, 0 no and why (yours to free), -1 error.
+ * Pointers are not asked: they name the newest only. In a store this is one listing. */
 int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
 
 /* ---- what to resume from ---- */
-
-struct ckpt_root {
-	const char *path;
-	int64_t attempt;   /* whose root it is: marks of another attempt are rejected */
-	const char *nonce; /* likewise; NULL: any */
-};
 
 struct ckpt_choice {
 	bool found;
@@ -226,7 +269,8 @@ void ckpt_choice_release(struct ckpt_choice *choice); /* for AUTO() */
 /* The newest checkpoint of `run` (highest step; of equal steps that of the latest
  * attempt) in these roots that is marked, of a step less than `below` (INT64_MAX:
  * any), and holds now. Not found is no error; a root that cannot be listed is one
- * (nothing is chosen from half of the truth). */
+ * (nothing is chosen from half of the truth). Marks are read from the newest on, until
+ * one holds. */
 int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
 		struct ckpt_choice *ret, struct err **err);
 
@@ -239,8 +283,8 @@ int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, i
 		 const char *in_use, struct ckpt_marks *ret, struct err **err);
 
 /* Remove a checkpoint with its mark: the mark first, then out of sight, then the
- * files; absent is fine. A crash leaves at worst a hidden folder, which the next
- * removal in that root clears away. */
+ * files; absent is fine. A crash leaves at worst a hidden folder, or in a store
+ * objects and a note on them, which the next removal in that root clears away. */
 int ckpt_remove(const struct ckpt_mark *mark, struct err **err);
 
 #endif

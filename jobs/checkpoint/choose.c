@@ -10,7 +10,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/checkpoint/mark.h"
 #include "jobs/checkpoint/proof.h"
-#include "jobs/store/store.h"
+#include "jobs/checkpoint/remote.h"
 
 #define GONE_NAME FS_TEMP_PREFIX "gone-"
 
@@ -34,63 +34,68 @@ static const char *foreign(const struct ckpt_mark *mark, const struct ckpt_root 
 	return NULL;
 }
 
-/* The run's marks in all roots, newest first. */
-static int marks_of(const struct ckpt_root *roots, size_t count, const char *run,
-		    struct ckpt_marks *ret, json_t *rejected, struct err **err)
+/* The names of the marks in all roots, newest first. */
+static int names_of(const struct ckpt_root *roots, size_t count, struct mark_names *ret,
+		    struct err **err)
 {
-	AUTO(ckpt_marks_release) struct ckpt_marks all = { 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		AUTO(ckpt_marks_release) struct ckpt_marks here = { 0 };
-
-		if (ckpt_mark_list(roots[i].path, &here, rejected, err) < 0)
+	for (size_t i = 0; i < count; i++)
+		if (mark_names_add(ret, &roots[i], err) < 0)
 			return -1;
-		all.items = mem_grow(all.items, all.count + here.count + 1, sizeof *all.items);
-		for (size_t k = 0; k < here.count; k++) {
-			const char *why = foreign(&here.items[k], &roots[i], run);
-
-			if (why) {
-				mark_reject(rejected, here.items[k].url, why);
-				continue;
-			}
-			all.items[all.count++] = here.items[k];
-			here.items[k] = (struct ckpt_mark){ 0 };
-		}
-	}
-	if (all.count)
-		qsort(all.items, all.count, sizeof *all.items, mark_newest_first);
-	*ret = all;
-	all = (struct ckpt_marks){ 0 };
+	mark_names_sort(ret);
 	return 0;
+}
+
+/* 1 and a mark of the run's own, 0 it is none, -1. */
+static int read_own(const struct mark_name *name, const char *run, struct ckpt_mark *ret,
+		    json_t *rejected, struct err **err)
+{
+	int there = mark_read(name->root, name->name, ret, rejected, err);
+	const char *why = there > 0 ? foreign(ret, name->root, run) : NULL;
+
+	if (!why)
+		return there;
+	mark_reject(rejected, ret->url, why);
+	ckpt_mark_release(ret);
+	return 0;
+}
+
+/* 1 it is the one, 0 it is not, -1. */
+static int judge(const struct ckpt_mark *mark, int64_t below, json_t *rejected, struct err **err)
+{
+	AUTO(auto_free) char *why = NULL;
+	int holds;
+
+	if (mark->step >= below) {
+		mark_reject(rejected, mark->url, "the training did not get on from it");
+		return 0;
+	}
+	holds = ckpt_mark_holds(mark, &why, err);
+	if (holds == 0)
+		mark_reject(rejected, mark->url, why);
+	return holds;
 }
 
 int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
 		struct ckpt_choice *ret, struct err **err)
 {
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(mark_names_release) struct mark_names names = { 0 };
 	AUTO(ckpt_choice_release) struct ckpt_choice choice = { .rejected = json_array() };
 
-	if (marks_of(roots, count, run, &marks, choice.rejected, err) < 0)
+	if (names_of(roots, count, &names, err) < 0)
 		return -1;
-	for (size_t i = 0; i < marks.count && !choice.found; i++) {
-		AUTO(auto_free) char *why = NULL;
-		int holds;
+	for (size_t i = 0; i < names.count && !choice.found; i++) {
+		AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+		int good = read_own(&names.items[i], run, &mark, choice.rejected, err);
 
-		if (marks.items[i].step >= below) {
-			mark_reject(choice.rejected, marks.items[i].url,
-				    "the training did not get on from it");
-			continue;
-		}
-		holds = ckpt_mark_holds(&marks.items[i], &why, err);
-		if (holds < 0)
+		if (good > 0)
+			good = judge(&mark, below, choice.rejected, err);
+		if (good < 0)
 			return -1;
-		if (holds == 0) {
-			mark_reject(choice.rejected, marks.items[i].url, why);
+		if (good == 0)
 			continue;
-		}
 		choice.found = true;
-		choice.mark = marks.items[i];
-		marks.items[i] = (struct ckpt_mark){ 0 };
+		choice.mark = mark;
+		mark = (struct ckpt_mark){ 0 };
 	}
 	*ret = choice;
 	choice = (struct ckpt_choice){ 0 };
@@ -108,35 +113,44 @@ static bool same_place(const char *a, const char *b)
 				     x.st_ino == y.st_ino);
 }
 
+static void reverse(struct ckpt_marks *marks)
+{
+	for (size_t i = 0; i < marks->count / 2; i++) {
+		struct ckpt_mark other = marks->items[i];
+
+		marks->items[i] = marks->items[marks->count - 1 - i];
+		marks->items[marks->count - 1 - i] = other;
+	}
+}
+
 int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
 		 const char *in_use, struct ckpt_marks *ret, struct err **err)
 {
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(mark_names_release) struct mark_names names = { 0 };
 	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
-	json_auto_t *rejected = json_array();
 	int64_t held = 0;
-	size_t first = 0;
 
 	*ret = (struct ckpt_marks){ 0 };
 	if (keep <= 0)
 		return 0;
-	if (marks_of(roots, count, run, &marks, rejected, err) < 0)
+	if (names_of(roots, count, &names, err) < 0)
 		return -1;
-	for (; first < marks.count && held < keep; first++) {
+	surplus.items = mem_zero(names.count + 1, sizeof *surplus.items);
+	for (size_t i = 0; i < names.count; i++) {
+		AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
 		AUTO(auto_free) char *why = NULL;
-		int holds = ckpt_mark_holds(&marks.items[first], &why, err);
+		int there = read_own(&names.items[i], run, &mark, NULL, err);
+		int holds = there > 0 && held < keep ? ckpt_mark_holds(&mark, &why, err) : 0;
 
-		if (holds < 0)
+		if (there < 0 || holds < 0)
 			return -1;
+		if (there > 0 && held == keep && !same_place(mark.url, in_use)) {
+			surplus.items[surplus.count++] = mark;
+			mark = (struct ckpt_mark){ 0 };
+		}
 		held += holds;
 	}
-	surplus.items = mem_zero(marks.count + 1, sizeof *surplus.items);
-	for (size_t i = marks.count; i-- > first;) {
-		if (same_place(marks.items[i].url, in_use))
-			continue;
-		surplus.items[surplus.count++] = marks.items[i];
-		marks.items[i] = (struct ckpt_mark){ 0 };
-	}
+	reverse(&surplus);
 	*ret = surplus;
 	surplus = (struct ckpt_marks){ 0 };
 	return 0;
@@ -165,6 +179,8 @@ int ckpt_remove(const struct ckpt_mark *mark, struct err **err)
 	AUTO(auto_free) char *hidden = NULL;
 	char hex[SHA256_HEX];
 
+	if (mark->store)
+		return remote_remove(mark, err);
 	if (store_open(mark->root, &store, err) < 0 || clear_gone(mark->root, err) < 0)
 		return -1;
 	if (store_delete(store, key, err) < 0)

@@ -16,6 +16,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/proof.h"
+#include "jobs/checkpoint/remote.h"
 
 #define BLOCK      ((size_t)1 << 20)
 #define FILE_COST  ((uint64_t)64 << 10) /* what a file costs beside its bytes */
@@ -33,6 +34,7 @@ struct ckpt_copy {
 	uint64_t offset; /* in it */
 	uint64_t done;   /* bytes */
 	char *buffer;
+	struct sending *sending; /* to a store: all but the first three are idle then */
 	bool finished;
 };
 
@@ -42,6 +44,7 @@ void ckpt_copy_freep(struct ckpt_copy **copy)
 
 	if (!c)
 		return;
+	sending_freep(&c->sending);
 	ckpt_release(&c->ckpt);
 	ckpt_tree_release(&c->source);
 	auto_close(&c->stage_fd);
@@ -150,35 +153,63 @@ static int open_stage(struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-int ckpt_copy_start(const struct ckpt *ckpt, const char *to, struct ckpt_copy **ret,
-		    struct err **err)
+/* What is to be copied, as it is now. */
+static int read_source(const struct ckpt *ckpt, struct tree *ret, struct err **err)
 {
-	AUTO(ckpt_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
-	int there;
+	int there = ckpt_tree_read(ckpt->path, ret, err);
 
-	c->stage_fd = c->in = c->out = -1;
-	c->source = TREE_INIT;
-	c->to = mem_copy(to);
-	c->ckpt = (struct ckpt){ .kind = ckpt->kind,
-				 .name = mem_copy(ckpt->name),
-				 .path = mem_copy(ckpt->path),
-				 .step = ckpt->step };
-	c->buffer = mem_alloc(BLOCK);
-	there = ckpt_tree_read(ckpt->path, &c->source, err);
 	if (there < 0)
 		return -1;
-	if (there == 0 || c->source.count == 0)
+	if (there == 0 || ret->count == 0)
 		return err_set(err, EXIT_REFUSED, "cannot copy '%s': it is gone", ckpt->path);
-	if (c->source.odd)
-		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path,
-			       c->source.odd);
-	if (fs_mkdirs(to, err) < 0)
+	if (ret->odd)
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path, ret->odd);
+	return 0;
+}
+
+static int start_in_folder(struct ckpt_copy *c, struct err **err)
+{
+	int there;
+
+	c->buffer = mem_alloc(BLOCK);
+	if (fs_mkdirs(c->to, err) < 0)
 		return -1;
 	there = already_there(c, err);
 	if (there < 0)
 		return -1;
 	c->finished = there > 0;
-	if (!c->finished && open_stage(c, err) < 0)
+	return c->finished ? 0 : open_stage(c, err);
+}
+
+int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err)
+{
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(remote_release) struct remote remote = { 0 };
+	AUTO(auto_free) char *why = NULL;
+
+	if (read_source(ckpt, &tree, err) < 0 ||
+	    remote_list(to, ckpt->name, tree.single, &remote, err) < 0)
+		return -1;
+	why = remote_differs(&remote, &tree);
+	return why == NULL;
+}
+
+int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct ckpt_copy **ret,
+		    struct err **err)
+{
+	AUTO(ckpt_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
+
+	c->stage_fd = c->in = c->out = -1;
+	c->source = TREE_INIT;
+	c->to = mem_copy(to->path);
+	c->ckpt = (struct ckpt){ .kind = ckpt->kind,
+				 .name = mem_copy(ckpt->name),
+				 .path = mem_copy(ckpt->path),
+				 .step = ckpt->step };
+	if (read_source(ckpt, &c->source, err) < 0)
+		return -1;
+	if (to->store ? sending_start(to, ckpt, &c->source, &c->sending, err) < 0
+		      : start_in_folder(c, err) < 0)
 		return -1;
 	*ret = TAKE(c);
 	return 0;
@@ -322,11 +353,9 @@ static int sync_folders(const struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-/* Nothing else is in the stage, nothing has changed at the source. */
-static int verify(struct ckpt_copy *c, struct err **err)
+static int verify_source(struct ckpt_copy *c, struct err **err)
 {
 	AUTO(ckpt_tree_release) struct tree now = TREE_INIT;
-	AUTO(ckpt_tree_release) struct tree made = TREE_INIT;
 	const char *other = NULL;
 
 	if (ckpt_tree_read(c->ckpt.path, &now, err) < 0)
@@ -334,6 +363,17 @@ static int verify(struct ckpt_copy *c, struct err **err)
 	other = now.odd;
 	if (other || differ(&c->source, &now, BY_TIME, &other))
 		return changed(c, other, err);
+	return 0;
+}
+
+/* Nothing else is in the stage, nothing has changed at the source. */
+static int verify(struct ckpt_copy *c, struct err **err)
+{
+	AUTO(ckpt_tree_release) struct tree made = TREE_INIT;
+	const char *other = NULL;
+
+	if (verify_source(c, err) < 0)
+		return -1;
 	if (ckpt_tree_read(c->stage, &made, err) < 0)
 		return -1;
 	if (!made.odd && !differ(&c->source, &made, BY_SIZE, &other))
@@ -381,10 +421,31 @@ static int finish(struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
+static int step_to_store(struct ckpt_copy *c, uint64_t bytes, struct err **err)
+{
+	uint64_t spent = 0;
+
+	while (!c->finished && spent < bytes) {
+		uint64_t sent;
+		int more = sending_next(c->sending, &sent, err);
+
+		if (more < 0)
+			return -1;
+		spent += sent + FILE_COST;
+		c->done += sent;
+		c->finished = more == 0;
+		if (c->finished && verify_source(c, err) < 0)
+			return -1;
+	}
+	return c->finished;
+}
+
 int ckpt_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
 {
 	uint64_t spent = 0;
 
+	if (c->sending)
+		return step_to_store(c, bytes, err);
 	while (!c->finished) {
 		const struct tree_file *file = &c->source.files[c->at];
 		int64_t moved;

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "jobs/base/fs.h"
-#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/proof.h"
-#include "jobs/store/store.h"
+#include "jobs/checkpoint/remote.h"
 
 #define MARK_VERSION 1
 #define MARK_MAX     ((size_t)256 << 20) /* a million files */
@@ -55,8 +54,8 @@ static int files_of(const struct tree *tree, json_t **ret, struct err **err)
 	return 0;
 }
 
-static json_t *body_of(const struct ckpt *ckpt, const struct ckpt_owner *owner, struct utc at,
-		       json_t *files)
+static json_t *body_of(const struct ckpt *ckpt, const char *url, const struct ckpt_owner *owner,
+		       struct utc at, json_t *files)
 {
 	json_t *body = json_object();
 
@@ -67,52 +66,69 @@ static json_t *body_of(const struct ckpt *ckpt, const struct ckpt_owner *owner, 
 	js_put(body, "step", json_integer(ckpt->step));
 	js_put_str(body, "name", ckpt->name);
 	js_put_str(body, "kind", ckpt->kind->name);
-	js_put_str(body, "url", ckpt->path);
+	js_put_str(body, "url", url);
 	js_put(body, "at", json_integer(at.ms));
 	js_put(body, "saving_ms", json_integer(ckpt->saving_ms));
-	js_put(body, "files", files);
+	js_put(body, "files", json_incref(files));
 	return body;
 }
 
-static int put_mark(const char *root, const char *name, const json_t *body, struct err **err)
+static int put_mark(const struct ckpt_root *root, const char *name, const json_t *body,
+		    struct err **err)
 {
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(auto_free) char *key = mem_format("%s" CKPT_MARK_SUFFIX, name);
+	AUTO(mark_place_close) struct mark_place place = { 0 };
 	AUTO(auto_free) char *text = js_line(body);
+	AUTO(auto_free) char *key = NULL;
 
-	if (store_open(root, &store, err) < 0)
+	if (mark_place_open(root, &place, err) < 0)
 		return -1;
-	return store_put_if_absent(store, key, text, strlen(text), err);
+	key = mem_format("%s%s" CKPT_MARK_SUFFIX, place.prefix, name);
+	return store_put_if_absent(place.store, key, text, strlen(text), err);
 }
 
-int ckpt_mark(const char *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
-	      struct utc at, struct err **err)
+/* What is to be marked, proved where it was saved: in the root itself, or, if that is
+ * in a store, in the folder that it was copied from. */
+static int prove_again(const struct ckpt_root *root, const struct ckpt *ckpt, struct tree *tree,
+		       struct ckpt *now, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	AUTO(ckpt_release) struct ckpt now = { 0 };
-	json_auto_t *body = NULL;
-	json_t *files = NULL;
-	int there = candidate_read(root, ckpt->name, ckpt->kind, &tree, &now, err);
+	AUTO(auto_free) char *folder = root->store ? fs_dirname(ckpt->path) : mem_copy(root->path);
+	int there = candidate_read(folder, ckpt->name, ckpt->kind, tree, now, err);
 
 	if (there < 0)
 		return -1;
 	if (there == 0)
-		return err_set(err, EXIT_REFUSED, "cannot mark '%s/%s': it is gone", root,
+		return err_set(err, EXIT_REFUSED, "cannot mark '%s/%s': it is gone", folder,
 			       ckpt->name);
-	if (now.files != ckpt->files || now.bytes != ckpt->bytes ||
-	    (strcmp(now.path, ckpt->path) == 0 && strcmp(now.tag, ckpt->tag) != 0))
-		return err_set(err, EXIT_REFUSED, "cannot mark '%s': it has changed", now.path);
-	if (!candidate_sound(&tree, &now, NULL))
-		return err_set(err, EXIT_REFUSED, "cannot mark '%s': %s", now.path, now.why);
-	if (files_of(&tree, &files, err) < 0)
+	if (now->files != ckpt->files || now->bytes != ckpt->bytes ||
+	    (strcmp(now->path, ckpt->path) == 0 && strcmp(now->tag, ckpt->tag) != 0))
+		return err_set(err, EXIT_REFUSED, "cannot mark '%s': it has changed", now->path);
+	if (!candidate_sound(tree, now, NULL))
+		return err_set(err, EXIT_REFUSED, "cannot mark '%s': %s", now->path, now->why);
+	return 0;
+}
+
+int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
+	      struct utc at, struct err **err)
+{
+	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(ckpt_release) struct ckpt now = { 0 };
+	AUTO(auto_free) char *url = ckpt_root_url(root, ckpt->name);
+	json_auto_t *files = NULL, *body = NULL;
+	int marked;
+
+	if (prove_again(root, ckpt, &tree, &now, err) < 0 || files_of(&tree, &files, err) < 0 ||
+	    (root->store && remote_pin(root, ckpt->name, &tree, files, err) < 0))
 		return -1;
-	body = body_of(&now, owner, at, files);
-	return put_mark(root, now.name, body, err);
+	body = body_of(&now, url, owner, at, files);
+	marked = put_mark(root, now.name, body, err);
+	if (marked >= 0 && root->store)
+		sent_forget(root, ckpt->path);
+	return marked;
 }
 
 /* ---- reading ---- */
 
-static bool files_are_good(const json_t *files)
+static bool files_are_good(const struct ckpt_root *root, const json_t *files)
 {
 	size_t i;
 	json_t *file;
@@ -123,14 +139,15 @@ static bool files_are_good(const json_t *files)
 		const char *ends = js_str(file, "ends");
 
 		if (!js_str(file, "path") || js_int(file, "size", -1) < 0 || !ends ||
-		    strlen(ends) != SHA256_HEX - 1)
+		    strlen(ends) != SHA256_HEX - 1 || (root->store && !js_str(file, "tag")))
 			return false;
 	}
 	return true;
 }
 
 /* The mark that `body` says it is, or why it is none. */
-static const char *mark_of(const char *root, const char *name, json_t *body, struct ckpt_mark *ret)
+static const char *mark_of(const struct ckpt_root *root, const char *name, json_t *body,
+			   struct ckpt_mark *ret)
 {
 	const char *kind = js_str(body, "kind");
 	const struct ckpt_kind *row = kind ? ckpt_kind_find(kind) : NULL;
@@ -141,7 +158,7 @@ static const char *mark_of(const char *root, const char *name, json_t *body, str
 		return "its version is not known";
 	if (!js_str(body, "run") || !js_str(body, "name") || !js_str(body, "nonce") ||
 	    js_int(body, "attempt", 0) < 1 || js_int(body, "step", -1) < 0 ||
-	    !files_are_good(files))
+	    !files_are_good(root, files))
 		return "something is missing in it";
 	if (strcmp(js_str(body, "name"), name) != 0)
 		return "it is of another checkpoint";
@@ -154,8 +171,9 @@ static const char *mark_of(const char *root, const char *name, json_t *body, str
 				   .name = mem_copy(name),
 				   /* Where it lies, not where it once lay: roots may be
 				    * mounted elsewhere, and a mark leads nowhere else. */
-				   .url = fs_join(root, name),
-				   .root = mem_copy(root),
+				   .url = ckpt_root_url(root, name),
+				   .root = mem_copy(root->path),
+				   .store = root->store,
 				   .kind = row,
 				   .attempt = js_int(body, "attempt", 0),
 				   .step = js_int(body, "step", 0),
@@ -177,36 +195,38 @@ void mark_reject(json_t *rejected, const char *url, const char *why)
 		json_decref(one);
 }
 
-/* 1, 0 there is none or it is no mark (then it is rejected), -1. */
-static int read_mark(struct store *store, const char *root, const char *name, struct ckpt_mark *ret,
-		     json_t *rejected, struct err **err)
+int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
+	      json_t *rejected, struct err **err)
 {
-	AUTO(auto_free) char *key = mem_format("%s" CKPT_MARK_SUFFIX, name);
-	AUTO(auto_free) char *path = fs_join(root, key);
+	AUTO(mark_place_close) struct mark_place place = { 0 };
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(MARK_MAX + 1);
 	AUTO(err_freep) struct err *garbage = NULL;
+	AUTO(auto_free) char *key = NULL;
+	AUTO(auto_free) char *url = NULL;
 	json_auto_t *body = NULL;
 	const char *why;
-	int there = store_get(store, key, MARK_MAX, &text, NULL, err);
+	int there;
 
+	if (mark_place_open(root, &place, err) < 0)
+		return -1;
+	key = mem_format("%s%s" CKPT_MARK_SUFFIX, place.prefix, name);
+	there = store_get(place.store, key, MARK_MAX, &text, NULL, err);
 	if (there <= 0)
 		return there;
 	if (js_parse(text.text, text.len, "the mark", &body, &garbage) < 0)
 		why = "it is no JSON";
 	else
 		why = mark_of(root, name, body, ret);
+	url = mem_format("%s/%s", store_url(place.store), key);
 	if (why)
-		mark_reject(rejected, path, why);
+		mark_reject(rejected, url, why);
 	return why ? 0 : 1;
 }
 
-int ckpt_mark_read(const char *root, const char *name, struct ckpt_mark *ret, struct err **err)
+int ckpt_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
+		   struct err **err)
 {
-	AUTO(store_freep) struct store *store = NULL;
-
-	if (store_open(root, &store, err) < 0)
-		return -1;
-	return read_mark(store, root, name, ret, NULL, err);
+	return mark_read(root, name, ret, NULL, err);
 }
 
 int mark_newest_first(const void *a, const void *b)
@@ -220,28 +240,20 @@ int mark_newest_first(const void *a, const void *b)
 	return strcmp(y->name, x->name);
 }
 
-int ckpt_mark_list(const char *root, struct ckpt_marks *ret, json_t *rejected, struct err **err)
+int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
+		   json_t *rejected, struct err **err)
 {
 	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(auto_strv) char **names = NULL;
-	size_t count = 0;
+	AUTO(mark_names_release) struct mark_names names = { 0 };
 
-	if (root_own(root, "", CKPT_MARK_SUFFIX, &names, err) < 0 ||
-	    store_open(root, &store, err) < 0)
+	if (mark_names_add(&names, root, err) < 0)
 		return -1;
-	while (names[count])
-		count++;
-	marks.items = mem_zero(count + 1, sizeof *marks.items);
-	for (size_t i = 0; i < count; i++) {
-		AUTO(auto_free)
-		char *name = mem_copy_n(names[i], strlen(names[i]) - strlen(CKPT_MARK_SUFFIX));
-		int there;
+	mark_names_sort(&names);
+	marks.items = mem_zero(names.count + 1, sizeof *marks.items);
+	for (size_t i = 0; i < names.count && (above < 0 || names.items[i].step > above); i++) {
+		int there = mark_read(root, names.items[i].name, &marks.items[marks.count],
+				      rejected, err);
 
-		/* Hidden names are unfinished files of the store's own. */
-		if (!*name || *name == '.')
-			continue;
-		there = read_mark(store, root, name, &marks.items[marks.count], rejected, err);
 		if (there < 0)
 			return -1;
 		marks.count += there > 0;
@@ -255,8 +267,7 @@ int ckpt_mark_list(const char *root, struct ckpt_marks *ret, json_t *rejected, s
 
 /* ---- holding ---- */
 
-/* Names, sizes and ends as they were; else why not. */
-static char *files_differ(const struct ckpt_mark *mark, const struct tree *tree)
+char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 {
 	size_t i;
 	json_t *file;
@@ -288,14 +299,17 @@ int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **e
 {
 	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
 	AUTO(ckpt_release) struct ckpt now = { 0 };
-	int there = candidate_read(mark->root, mark->name, mark->kind, &tree, &now, err);
+	int there;
 
+	if (mark->store)
+		return remote_holds(mark, ret_why, err);
+	there = candidate_read(mark->root, mark->name, mark->kind, &tree, &now, err);
 	if (there < 0)
 		return -1;
 	if (there == 0)
 		*ret_why = mem_copy("it is gone");
 	else
-		*ret_why = files_differ(mark, &tree);
+		*ret_why = mark_files_differ(mark, &tree);
 	if (*ret_why)
 		return 0;
 	if (now.step != mark->step) {

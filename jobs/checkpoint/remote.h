@@ -1,0 +1,63 @@
+/*
+ * One checkpoint as a store lists it, how it gets there, and how it is looked at again.
+ * Nothing is proved there: a listing is compared with what was proved in a folder.
+ */
+#ifndef STK_CHECKPOINT_REMOTE_H
+#define STK_CHECKPOINT_REMOTE_H
+
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/tree.h"
+#include "jobs/store/store.h"
+
+struct remote_file {
+	char *path; /* owned: relative to the checkpoint; "" if it is a single file */
+	uint64_t size;
+	char tag[STORE_TAG];
+};
+
+struct remote {
+	struct remote_file *items; /* owned; by path */
+	size_t count;
+};
+
+/* What lies under this name; nothing at all is no error. `single`: one object of exactly
+ * that name, else everything beneath it. */
+int remote_list(const struct ckpt_root *root, const char *name, bool single, struct remote *ret,
+		struct err **err);
+void remote_release(struct remote *remote); /* for AUTO() */
+const struct remote_file *remote_find(const struct remote *remote, const char *path);
+
+/* Key of a file of the checkpoint; yours to free. */
+char *remote_key(const struct ckpt_root *root, const char *name, const char *path);
+
+/* NULL, or how the listing differs from the files there are, by name and size; yours to
+ * free. */
+char *remote_differs(const struct remote *remote, const struct tree *tree);
+
+/* Add the tags of what the store lists to the files of a mark; an error if those are not
+ * the files of the tree. */
+int remote_pin(const struct ckpt_root *root, const char *name, const struct tree *tree,
+	       json_t *files, struct err **err);
+
+/* As ckpt_mark_holds(), ckpt_remove(), of a mark in a store. */
+int remote_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
+int remote_remove(const struct ckpt_mark *mark, struct err **err);
+
+/* ---- sending ---- */
+
+/* Files of one checkpoint on their way to a store. */
+struct sending;
+
+/* The tree is borrowed. */
+int sending_start(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
+		  struct sending **ret, struct err **err);
+/* The next file: 1 there was one and it is there now, with its bytes; 0 none is left and
+ * the store lists exactly the tree's files; -1. */
+int sending_next(struct sending *sending, uint64_t *ret_bytes, struct err **err);
+void sending_freep(struct sending **sending); /* for AUTO() */
+
+/* Which files have arrived is written down in the folder of the checkpoint at `path`;
+ * this forgets it. */
+void sent_forget(const struct ckpt_root *to, const char *path);
+
+#endif
