@@ -83,6 +83,7 @@ const char *ckpt_kind_pointer(const struct ckpt_kind *kind);
 
 /* ---- roots ---- */
 
+struct ckpt_mark;
 struct store;
 
 /* Where the checkpoints of one attempt lie side by side. All of it is borrowed. */

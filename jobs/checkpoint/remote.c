@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/checkpoint/kind.h"
 #include "jobs/checkpoint/mark.h"
 
 /* In the folder of the marks: what is being removed. */
@@ -256,8 +257,7 @@ int remote_remove(const struct ckpt_mark *mark, struct err **err)
 
 	key = mem_format("%s" MARK_FOLDER "%s" CKPT_MARK_SUFFIX, root.path, mark->name);
 	note = mem_format("%s" MARK_FOLDER "%s" GONE_SUFFIX, root.path, mark->name);
-	if (store_put(root.store, note, "\n", 1, err) < 0 ||
-	    store_delete(root.store, key, err) < 0)
+	if (store_put(root.store, note, "\n", 1, err) < 0 || store_delete(root.store, key, err) < 0)
 		return -1;
 	return clear_gone(&root, err);
 }

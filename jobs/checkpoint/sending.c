@@ -121,8 +121,8 @@ int sending_start(const struct ckpt_root *to, const struct ckpt *ckpt, const str
 static void write_record(struct sending *s, const struct tree_file *file)
 {
 	AUTO(auto_free)
-	char *record = mem_format("%" PRIu64 " %" PRId64 " %s", file->size, file->mtime_ns,
-				  file->path);
+	char *record =
+		mem_format("%" PRIu64 " %" PRId64 " %s", file->size, file->mtime_ns, file->path);
 
 	if (s->record_fd >= 0)
 		(void)!write(s->record_fd, record, strlen(record) + 1);

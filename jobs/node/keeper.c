@@ -17,7 +17,7 @@ bool keeper_needed(const struct task *task)
 	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
 	const char *root = js_str(checkpoint, "root");
 
-	return task->node == 0 && !task->scratch && root && root[0] == '/';
+	return task->node == 0 && !task->scratch && root && *root;
 }
 
 /* ---- the child ---- */

@@ -21,9 +21,11 @@ struct work {
 	const struct claim *claim;
 	struct store *store;
 	const struct ckpt_kind *kind;
-	const char *root;   /* where complete ones lie */
-	const char *source; /* where the command or the engine puts them */
-	int64_t keep;       /* 0: all */
+	struct ckpt_root root; /* where complete ones lie */
+	struct store *remote;  /* that of the root, if it is in one */
+	bool awaits;           /* somebody else brings them to that store */
+	const char *source;    /* where the command or the engine puts them */
+	int64_t keep;          /* 0: all */
 	struct ckpt_watch *watch;
 	uint64_t changes;
 	bool saving; /* said, and not yet taken back */
@@ -80,6 +82,12 @@ static void say_trouble(struct work *work, const struct err *why)
 
 /* ---- one checkpoint ---- */
 
+/* They are saved where they are to be found. */
+static bool in_place(const struct work *work)
+{
+	return !work->root.store && strcmp(work->root.path, work->source) == 0;
+}
+
 /* Bring it to the root: 1 it is there, 0 not now. */
 static int bring(struct work *work, const struct ckpt *ckpt)
 {
@@ -87,9 +95,15 @@ static int bring(struct work *work, const struct ckpt *ckpt)
 	AUTO(err_freep) struct err *why = NULL;
 	int done;
 
-	if (strcmp(work->root, work->source) == 0)
+	if (in_place(work))
 		return 1;
-	done = ckpt_copy_start(ckpt, work->root, &copy, &why);
+	if (work->awaits) {
+		done = ckpt_copy_is_there(ckpt, &work->root, &why);
+		if (done < 0)
+			say_trouble(work, why);
+		return done > 0;
+	}
+	done = ckpt_copy_start(ckpt, &work->root, &copy, &why);
 	while (done >= 0 && (done = ckpt_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
 		say(work, news_of("copying"));
 	if (done < 0)
@@ -101,13 +115,12 @@ static int bring(struct work *work, const struct ckpt *ckpt)
 static void clear_surplus(struct work *work)
 {
 	const struct task *task = work->task;
-	struct ckpt_root root = { work->root, task->attempt, task->nonce };
 	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
 	AUTO(err_freep) struct err *why = NULL;
 
 	if (work->keep == 0)
 		return;
-	if (ckpt_surplus(&root, 1, task->run, work->keep, js_str(task->order, "resume_from"),
+	if (ckpt_surplus(&work->root, 1, task->run, work->keep, js_str(task->order, "resume_from"),
 			 &surplus, &why) < 0) {
 		say_trouble(work, why);
 		return;
@@ -117,7 +130,7 @@ static void clear_surplus(struct work *work)
 
 		err_freep(&why);
 		if (ckpt_remove(&surplus.items[i], &why) < 0 ||
-		    (strcmp(work->root, work->source) != 0 && fs_remove_tree(source, &why) < 0))
+		    (!in_place(work) && fs_remove_tree(source, &why) < 0))
 			say_trouble(work, why);
 	}
 }
@@ -140,13 +153,13 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 		work->ended |= held == 0;
 		return false;
 	}
-	done = ckpt_mark(work->root, ckpt, &owner, utc_now(), &why);
+	done = ckpt_mark(&work->root, ckpt, &owner, utc_now(), &why);
 	if (done < 0) {
 		say_trouble(work, why);
 		return false;
 	}
 	if (done > 0) {
-		AUTO(auto_free) char *url = fs_join(work->root, ckpt->name);
+		AUTO(auto_free) char *url = ckpt_root_url(&work->root, ckpt->name);
 
 		news = news_of("marked");
 		js_put(news, "step", json_integer(step));
@@ -247,26 +260,45 @@ static int64_t keep_of(const json_t *checkpoint)
 	return keep > 0 ? keep : 0;
 }
 
+/* A folder, or in a store: then opened here, on this side of the fork. */
+static int open_root(struct work *work, const json_t *checkpoint, struct err **err)
+{
+	const char *root = js_str(checkpoint, "root"), *sync = js_str(checkpoint, "sync");
+	bool none = sync && strcmp(sync, "none") == 0;
+
+	work->root = (struct ckpt_root){ .path = root,
+					 .attempt = work->task->attempt,
+					 .nonce = work->task->nonce };
+	if (root[0] == '/') {
+		work->source = none ? root : work->source;
+		return 0;
+	}
+	work->awaits = none;
+	if (store_open(root, &work->remote, err) < 0)
+		return -1;
+	work->root.path = "";
+	work->root.store = work->remote;
+	return 0;
+}
+
 int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
 {
 	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
-	const char *kind = js_str(checkpoint, "kind"), *sync = js_str(checkpoint, "sync");
+	const char *kind = js_str(checkpoint, "kind");
 	AUTO(err_freep) struct err *why = NULL;
 	struct work work = {
 		.task = task,
 		.claim = claim,
 		.kind = ckpt_kind_find(kind ? kind : "auto"),
-		.root = js_str(checkpoint, "root"),
 		.source = task->checkpoint,
 		.keep = keep_of(checkpoint),
 		.news_fd = news_fd,
 		.orders_fd = orders_fd,
 	};
 
-	if (!work.kind || store_open(task->workspace, &work.store, &why) < 0)
+	if (!work.kind || store_open(task->workspace, &work.store, &why) < 0 ||
+	    open_root(&work, checkpoint, &why) < 0)
 		return 1;
-	if (sync && strcmp(sync, "none") == 0)
-		work.source = work.root;
 	work.watch = ckpt_watch_new(work.source, work.kind, SETTLE_BEATS * task->heartbeat_ms);
 	while (!work.ended && wait_for_beat(&work))
 		pass(&work);
@@ -274,6 +306,7 @@ int keeper_work(const struct task *task, const struct claim *claim, int news_fd,
 		last_pass(&work);
 	ckpt_watch_freep(&work.watch);
 	store_freep(&work.store);
+	store_freep(&work.remote);
 	free(work.trouble);
 	return 0;
 }

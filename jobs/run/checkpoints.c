@@ -7,14 +7,47 @@
 #include "jobs/run/driver_inside.h"
 #include "jobs/store/order.h"
 
+int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret, char **ret_hold,
+		    struct err **err)
+{
+	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
+	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	struct store *store = driver->workspace;
+
+	if (url && url[0] != '/') {
+		if (!driver->checkpoints && store_open(url, &driver->checkpoints, err) < 0)
+			return err_wrap(err, "cannot look for checkpoints");
+		store = driver->checkpoints;
+		*ret_hold = mem_format("%s/attempt-%lld/", driver->run, (long long)attempt);
+	} else if (!url && !store_directory(store)) {
+		*ret_hold = mem_format("%scheckpoints/", prefix);
+	} else {
+		store = NULL;
+		*ret_hold = order_checkpoint_root(driver->plan, store_url(driver->workspace),
+						  driver->run, attempt);
+	}
+	*ret = (struct ckpt_root){ .path = *ret_hold, .attempt = attempt, .store = store };
+	return 0;
+}
+
+int64_t checkpoints_pace_ms(const struct driver *driver)
+{
+	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
+	bool near = url ? url[0] == '/' : store_directory(driver->workspace) != NULL;
+
+	return near ? MARKS_MS : MARKS_FAR_MS;
+}
+
 /* Marks that have appeared since the last look, oldest first. What is older than
  * the newest known one is known, or was passed over for a reason. */
 int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 {
 	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
-	AUTO(auto_free) char *root = checkpoint_root(driver, attempt);
+	AUTO(auto_free) char *hold = NULL;
+	struct ckpt_root root;
 
-	if (ckpt_mark_list(root, &marks, NULL, err) < 0)
+	if (checkpoint_root(driver, attempt, &root, &hold, err) < 0 ||
+	    ckpt_mark_list(&root, driver->flow.checkpoint_step, &marks, NULL, err) < 0)
 		return -1;
 	for (size_t i = marks.count; i-- > 0;) {
 		const struct ckpt_mark *mark = &marks.items[i];
@@ -48,8 +81,8 @@ static bool is_final(const json_t *report)
 
 /* Would marking help? What is to be copied first stays where it is: only the agent
  * of that node reaches it. */
-static int has_left_some(struct driver *driver, const char *root, const struct ckpt_kind *kind,
-			 struct err **err)
+static int has_left_some(struct driver *driver, const struct ckpt_root *root,
+			 const struct ckpt_kind *kind, struct err **err)
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 	const json_t *checkpoint = json_object_get(driver->plan, "checkpoint");
@@ -57,13 +90,14 @@ static int has_left_some(struct driver *driver, const char *root, const struct c
 	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
 	json_auto_t *report = NULL;
 
-	if (js_str(checkpoint, "url") && strcmp(js_str(checkpoint, "sync"), "agent") == 0)
+	if (root->store ||
+	    (js_str(checkpoint, "url") && strcmp(js_str(checkpoint, "sync"), "agent") == 0))
 		return 0;
 	if (report_read(driver, prefix, 0, &report, err) < 0)
 		return -1;
 	if (is_final(report))
 		return 0; /* it has had its last pass */
-	if (ckpt_find(root, kind, &list, err) < 0)
+	if (ckpt_find(root->path, kind, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++)
 		if (list.items[i].vouched && list.items[i].step > driver->flow.checkpoint_step)
@@ -71,7 +105,7 @@ static int has_left_some(struct driver *driver, const char *root, const struct c
 	return 0;
 }
 
-static void mark_settled(struct driver *driver, const char *root)
+static void mark_settled(struct driver *driver, const struct ckpt_root *root)
 {
 	struct ckpt_owner owner = { driver->run, driver->flow.nonce,
 				    driver->flow.attempts[PHASE_TRAIN] };
@@ -93,18 +127,21 @@ static void mark_settled(struct driver *driver, const char *root)
  * attempt has ended and no other has begun. 1: come back soon; 0; -1. */
 static int mark_left_behind(struct driver *driver, struct err **err)
 {
-	AUTO(auto_free) char *root = checkpoint_root(driver, driver->flow.attempts[PHASE_TRAIN]);
 	const char *name = js_str(json_object_get(driver->plan, "checkpoint"), "kind");
 	const struct ckpt_kind *kind = ckpt_kind_find(name ? name : "auto");
+	AUTO(auto_free) char *hold = NULL;
+	struct ckpt_root root;
 
+	if (checkpoint_root(driver, driver->flow.attempts[PHASE_TRAIN], &root, &hold, err) < 0)
+		return -1;
 	if (!driver->leftovers) {
 		bool left = kind && driver->left_by == driver->flow.attempts[PHASE_TRAIN];
-		int some = left ? has_left_some(driver, root, kind, err) : 0;
+		int some = left ? has_left_some(driver, &root, kind, err) : 0;
 
 		driver->left_by = 0;
 		if (some <= 0)
 			return some;
-		driver->leftovers = ckpt_watch_new(root, kind, LEFT_SETTLE_MS);
+		driver->leftovers = ckpt_watch_new(root.path, kind, LEFT_SETTLE_MS);
 		driver->leftovers_since = mono_now();
 	}
 	if (ckpt_watch_look(driver->leftovers, mono_now(), err) < 0) {
@@ -114,7 +151,7 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 	if (mono_now().ms - driver->leftovers_since.ms < LEFT_WAIT_MS ||
 	    ckpt_watch_busy(driver->leftovers))
 		return 1;
-	mark_settled(driver, root);
+	mark_settled(driver, &root);
 	ckpt_watch_freep(&driver->leftovers);
 	return checkpoints_look(driver, driver->flow.attempts[PHASE_TRAIN], err);
 }
@@ -126,16 +163,18 @@ static int add_partial(struct driver *driver, json_t *rejected, struct err **err
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
-	AUTO(auto_free) char *root = checkpoint_root(driver, attempt);
+	AUTO(auto_free) char *hold = NULL;
 	json_auto_t *report = NULL;
+	struct ckpt_root root;
 	json_t *one;
 	size_t i;
 
-	if (report_read(driver, prefix, 0, &report, err) < 0)
+	if (report_read(driver, prefix, 0, &report, err) < 0 ||
+	    checkpoint_root(driver, attempt, &root, &hold, err) < 0)
 		return -1;
 	json_array_foreach (js_path(report, "checkpoint.partial"), i, one) {
 		const char *name = js_str(one, "name"), *why = js_str(one, "why");
-		AUTO(auto_free) char *url = name ? fs_join(root, name) : NULL;
+		AUTO(auto_free) char *url = name ? ckpt_root_url(&root, name) : NULL;
 
 		if (url && why)
 			json_array_append_new(rejected,
@@ -161,31 +200,31 @@ static int check_place(const struct driver *driver, struct err **err)
 			"anew to begin without it");
 }
 
+/* The roots of all attempts so far. */
+static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret, struct err **err)
+{
+	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
+	AUTO(auto_free) struct ckpt_root *roots = mem_zero(count + 1, sizeof *roots);
+	AUTO(auto_strv) char **holds = mem_zero(count + 1, sizeof *holds);
+
+	for (size_t i = 0; i < count; i++)
+		if (checkpoint_root(driver, (int64_t)i + 1, &roots[i], &holds[i], err) < 0)
+			return -1;
+	return ckpt_choose(roots, count, driver->run, below, ret, err);
+}
+
 int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_again,
 			     struct err **err)
 {
 	int left = mark_left_behind(driver, err);
-	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
-	struct ckpt_root *roots = mem_zero(count + 1, sizeof *roots);
 	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
 	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN };
-	int result;
 
 	*ret_again = left > 0;
-	if (left != 0) {
-		free(roots);
+	if (left != 0)
 		return left < 0 ? -1 : 0;
-	}
-	result = check_place(driver, err);
-	for (size_t i = 0; i < count; i++)
-		roots[i] = (struct ckpt_root){ .path = checkpoint_root(driver, (int64_t)i + 1),
-					       .attempt = (int64_t)i + 1 };
-	if (result == 0)
-		result = ckpt_choose(roots, count, driver->run, below, &choice, err);
-	for (size_t i = 0; i < count; i++)
-		free((char *)roots[i].path);
-	free(roots);
-	if (result < 0 || add_partial(driver, choice.rejected, err) < 0)
+	if (check_place(driver, err) < 0 || choose(driver, below, &choice, err) < 0 ||
+	    add_partial(driver, choice.rejected, err) < 0)
 		return -1;
 	if (choice.found) {
 		EVENT_SET(&ev, step, choice.mark.step);

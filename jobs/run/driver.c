@@ -380,6 +380,7 @@ static void driver_release(struct driver *driver)
 	notify_release(driver);
 	driver_leave_key(driver);
 	ckpt_watch_freep(&driver->leftovers);
+	store_freep(&driver->checkpoints);
 	if (driver->engine)
 		driver->engine->ops->close(driver->engine);
 	store_freep(&driver->workspace);

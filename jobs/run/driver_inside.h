@@ -20,6 +20,7 @@
 
 #define TICK_MS             100   /* how often a running attempt is looked at */
 #define MARKS_MS            1000  /* how often its checkpoints are */
+#define MARKS_FAR_MS        5000  /* the same where that is a request to a service */
 #define POLL_MS             500   /* how often the journal is looked at for requests */
 #define PROGRESS_MS         10000 /* least time between two train.progress but at an end */
 #define GLIMPSE_MS          500   /* the same for what is shown and not recorded */
@@ -27,6 +28,7 @@
 #define LAST_LINES          60    /* of the log, kept as evidence */
 
 struct attempt_watch;
+struct ckpt_root;
 struct ckpt_watch;
 
 struct driver {
@@ -45,6 +47,7 @@ struct driver {
 	struct watch *answer; /* of a question after an interrupt; NULL: none is open */
 	struct engine *engine;
 	struct store *workspace, *cache; /* cache: NULL without a compile phase */
+	struct store *checkpoints; /* of checkpoint.url where that is no folder; when needed */
 	char *agent_prefix;
 	char **job_env; /* what an agent gets, secrets included */
 	struct attempt_watch *watch;
@@ -112,9 +115,6 @@ int driver_find(struct driver *driver, const struct wish *wish, struct err **err
 /* What every agent of this run gets: PATH, HOME, USER, LANG, TMPDIR and the
  * values of the secrets. EXIT_REFUSED names a secret that is not there. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err);
-/* Where the complete checkpoints of a training attempt are to be found. Yours to
- * free. */
-char *checkpoint_root(const struct driver *driver, int64_t attempt);
 /* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
 int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
 		struct err **err);
@@ -130,7 +130,13 @@ int watch_read_log(struct driver *driver, struct err **err);
 const struct graph_book *watch_book(const struct driver *driver);
 void watch_close(struct driver *driver);
 
-/* checkpoints.c: marks of an attempt that have appeared → checkpoint.complete;
+/* checkpoints.c: where the complete checkpoints of a training attempt are to be found;
+ * what `ret` borrows is held by `ret_hold`, yours to free, and the driver. */
+int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret, char **ret_hold,
+		    struct err **err);
+/* How often marks are looked for. */
+int64_t checkpoints_pace_ms(const struct driver *driver);
+/* Marks of an attempt that have appeared → checkpoint.complete;
  * carry out WISH_CHOOSE_CHECKPOINT. */
 int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err);
 /* `ret_again`: nothing is recorded yet, come back soon. */

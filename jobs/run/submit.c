@@ -51,12 +51,6 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err)
 	return 0;
 }
 
-char *checkpoint_root(const struct driver *driver, int64_t attempt)
-{
-	return order_checkpoint_root(driver->plan, store_url(driver->workspace), driver->run,
-				     attempt);
-}
-
 /* What a training is held to: the compiler that filled the cache for its graph key. */
 static int locked_compiler(const struct driver *driver, const struct wish *wish, json_t **ret,
 			   struct err **err)

@@ -494,7 +494,8 @@ static int record_seen(struct attempt_watch *watch, bool seen, const char *reaso
 static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	if (watch->phase != PHASE_TRAIN ||
-	    (!at_end && watch->marks_at.ms > 0 && mono_now().ms - watch->marks_at.ms < MARKS_MS))
+	    (!at_end && watch->marks_at.ms > 0 &&
+	     mono_now().ms - watch->marks_at.ms < checkpoints_pace_ms(watch->driver)))
 		return 0;
 	watch->marks_at = mono_now();
 	return checkpoints_look(watch->driver, watch->attempt, err);

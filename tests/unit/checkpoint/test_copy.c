@@ -37,7 +37,7 @@ static int copy_all(const struct ckpt *ckpt, const char *to, uint64_t bytes)
 	AUTO(err_freep) struct err *err = NULL;
 	int calls = 0, done = 0;
 
-	ckpt_copy_start(ckpt, to, &copy, &err);
+	ckpt_copy_start(ckpt, CKPT_FOLDER(to), &copy, &err);
 	assert_no_error(err);
 	while (done == 0) {
 		done = ckpt_copy_step(copy, bytes, &err);
@@ -124,7 +124,7 @@ static void before_the_end_nothing_is_to_be_seen(void **state)
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	while (ckpt_copy_step(copy, 1, &err) == 0) {
 		AUTO(ckpt_list_release) struct ckpt_list list = found_in(at.to, "auto");
 		uint64_t done, total;
@@ -158,7 +158,7 @@ static void an_interrupted_copy_is_gone_on_with(void **state)
 		AUTO(err_freep) struct err *err = NULL;
 		int rest;
 
-		assert_int_equal(ckpt_copy_start(&ckpt, to, &copy, &err), 0);
+		assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
 		for (int i = 0; i < stop; i++)
 			assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
 		ckpt_copy_freep(&copy);
@@ -179,7 +179,7 @@ static void what_has_changed_at_the_source_is_copied_anew(void **state)
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
 	make_nxd(at.from, "step_10", 10); /* the same again, with later times */
@@ -203,12 +203,12 @@ static void what_another_left_in_the_hidden_folder_does_not_come_along(void **st
 	make_nxd(at.from, "step_10", 10);
 	put_text(at.from, "step_10/aaa", "will be gone");
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
 	ckpt_copy_freep(&copy);
 	drop(at.from, "step_10/aaa");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	while (done == 0)
 		done = ckpt_copy_step(copy, 1 << 20, &err);
 	assert_int_equal(done, -1);
@@ -229,7 +229,7 @@ static void the_same_one_there_already_is_done_and_another_is_an_error(void **st
 	copy_all(&ckpt, at.to, 1);
 	assert_int_equal(copy_all(&ckpt, at.to, 1), 1);
 	put_text(at.to, "step-00000010/meta.json", "{\"step\": 11, \"state_bytes\": 522}");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "another checkpoint");
 }
 
@@ -244,12 +244,12 @@ static void links_and_special_files_are_refused(void **state)
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
 	assert_int_equal(symlink("/etc/passwd", inside), 0);
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "is a link");
 	err_freep(&err);
 	unlink(inside);
 	assert_int_equal(mkfifo(inside, 0600), 0);
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), -1);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "neither a file nor a folder");
 	assert_int_equal(entries_in(at.to), -1);
 }
@@ -266,7 +266,7 @@ static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
 	/* The folder itself is swapped for a link to the same files. */
 	assert_int_equal(rename(folder, away), 0);
@@ -295,7 +295,7 @@ static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **sta
 	sb_addf(&name, FS_TEMP_PREFIX "copy-%.24s/model", hex);
 	put_text(*state, "trap/there", "x");
 	link = fs_join(at.to, name.text);
-	assert_int_equal(ckpt_copy_start(&ckpt, at.to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	assert_int_equal(symlink(trap, link), 0);
 	while (done == 0)
 		done = ckpt_copy_step(copy, 1 << 20, &err);
@@ -332,7 +332,7 @@ static void a_root_that_cannot_be_made_is_an_error_that_names_it(void **state)
 	put_text(*state, "file", "in the way");
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
-	assert_int_equal(ckpt_copy_start(&ckpt, below, &copy, &err), -1);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(below), &copy, &err), -1);
 	assert_contains(err->message, "file'");
 }
 

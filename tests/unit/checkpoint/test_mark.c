@@ -20,7 +20,7 @@ static int mark_as(const char *root, const char *name, const struct ckpt_owner *
 {
 	AUTO(ckpt_release) struct ckpt ckpt = one_in(root, name);
 	AUTO(err_freep) struct err *err = NULL;
-	int marked = ckpt_mark(root, &ckpt, by, (struct utc){ 1700000000000 }, &err);
+	int marked = ckpt_mark(CKPT_FOLDER(root), &ckpt, by, (struct utc){ 1700000000000 }, &err);
 
 	assert_int_equal(marked < 0, err != NULL);
 	return marked;
@@ -34,7 +34,7 @@ static void make_marked(const char *root, const char *name, int step)
 
 static struct ckpt_choice choose(const char *root)
 {
-	const struct ckpt_root roots[] = { { root, 1, "nonce-1" } };
+	const struct ckpt_root roots[] = { { root, 1, "nonce-1", NULL } };
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt_choice choice = { 0 };
 
@@ -75,7 +75,7 @@ static void a_mark_says_how_long_its_checkpoint_took(void **state)
 	put_text(*state, "step-00000010/late.bin", "the last one");
 	assert_int_equal(utime(path, &times), 0);
 	assert_int_equal(mark_as(*state, "step-00000010", &owner), 1);
-	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 1);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
 	assert_in_range(mark.saving_ms, 50000, 61000);
 }
 
@@ -103,11 +103,11 @@ static void a_mark_says_whose_checkpoint_it_is_and_what_it_holds(void **state)
 	assert_string_equal(js_str(body, "url"), url);
 	assert_int_equal(js_int(body, "at", 0), 1700000000000);
 	assert_int_equal(json_array_size(json_object_get(body, "files")), 2);
-	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 1);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
 	assert_int_equal(mark.step, 10);
 	assert_string_equal(mark.url, url);
 	assert_string_equal(ckpt_kind_name(mark.kind), "files");
-	assert_int_equal(ckpt_mark_read(*state, "step-00000011", &mark, &err), 0);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000011", &mark, &err), 0);
 }
 
 static void a_mark_is_written_once(void **state)
@@ -118,7 +118,7 @@ static void a_mark_is_written_once(void **state)
 
 	make_marked(*state, "step-00000010", 10);
 	assert_int_equal(mark_as(*state, "step-00000010", &late), 0);
-	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 1);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
 	assert_int_equal(mark.attempt, 1);
 }
 
@@ -133,11 +133,11 @@ static void what_is_not_complete_or_has_changed_is_not_marked(void **state)
 	make_files(*state, "step-00000020", 20);
 	ckpt = one_in(*state, "step-00000020");
 	put_text(*state, "step-00000020/late.txt", "written by a slow rank");
-	assert_int_equal(ckpt_mark(*state, &ckpt, &owner, utc_now(), &err), -1);
+	assert_int_equal(ckpt_mark(CKPT_FOLDER(*state), &ckpt, &owner, utc_now(), &err), -1);
 	assert_contains(err->message, "has changed");
 	err_freep(&err);
 	drop(*state, "step-00000020");
-	assert_int_equal(ckpt_mark(*state, &ckpt, &owner, utc_now(), &err), -1);
+	assert_int_equal(ckpt_mark(CKPT_FOLDER(*state), &ckpt, &owner, utc_now(), &err), -1);
 	assert_contains(err->message, "gone");
 	assert_chosen(*state, NULL);
 }
@@ -242,7 +242,8 @@ static void marks_of_others_and_what_is_no_mark_are_rejected(void **state)
 		put_text(*state, name, garbage[i]);
 	}
 	assert_chosen(*state, "step-00000001");
-	assert_rejected(*state, 0, "no JSON");
+	assert_rejected(*state, 0, "version is not known");
+	assert_rejected(*state, 4, "no JSON");
 	assert_rejected(*state, 5, "did not hold the claim");
 	assert_rejected(*state, 6, "another attempt");
 	assert_rejected(*state, 7, "another run");
@@ -279,9 +280,9 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 	AUTO(auto_free) char *two = fs_join(*state, "attempt-2");
 	AUTO(auto_free) char *three = fs_join(*state, "attempt-3");
 	const struct ckpt_owner second = { RUN, "nonce-2", 2 };
-	const struct ckpt_root roots[] = { { one, 1, "nonce-1" },
-					   { two, 2, NULL },
-					   { three, 3, NULL } };
+	const struct ckpt_root roots[] = { { one, 1, "nonce-1", NULL },
+					   { two, 2, NULL, NULL },
+					   { three, 3, NULL, NULL } };
 	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -304,7 +305,7 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 
 static void below_a_step_older_ones_are_chosen(void **state)
 {
-	const struct ckpt_root roots[] = { { *state, 1, NULL } };
+	const struct ckpt_root roots[] = { { *state, 1, NULL, NULL } };
 	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -323,7 +324,7 @@ static void nothing_is_chosen_from_half_of_the_truth(void **state)
 {
 	AUTO(auto_free) char *good = fs_join(*state, "good");
 	AUTO(auto_free) char *bad = fs_join(*state, "bad");
-	const struct ckpt_root roots[] = { { good, 1, NULL }, { bad, 1, NULL } };
+	const struct ckpt_root roots[] = { { good, 1, NULL, NULL }, { bad, 1, NULL, NULL } };
 	struct ckpt_choice choice = { 0 };
 	struct ckpt_marks marks = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
@@ -339,7 +340,7 @@ static void nothing_is_chosen_from_half_of_the_truth(void **state)
 static void assert_surplus(const char *root, int64_t keep, const char *in_use,
 			   const char *const *names)
 {
-	const struct ckpt_root roots[] = { { root, 1, NULL } };
+	const struct ckpt_root roots[] = { { root, 1, NULL, NULL } };
 	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -386,12 +387,12 @@ static void a_removed_one_leaves_nothing_behind(void **state)
 	make_marked(*state, "step-00000010", 10);
 	make_marked(*state, "step-00000020", 20);
 	put_text(left, "deep/er", "of a removal that was interrupted");
-	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 1);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
 	assert_int_equal(ckpt_remove(&mark, &err), 0);
 	assert_int_equal(ckpt_remove(&mark, &err), 0);
 	assert_false(fs_exists(path));
 	assert_false(fs_exists(left));
-	assert_int_equal(ckpt_mark_read(*state, "step-00000010", &mark, &err), 0);
+	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 0);
 	assert_chosen(*state, "step-00000020");
 }
 
@@ -405,11 +406,11 @@ static void a_copy_is_marked_in_its_new_root(void **state)
 
 	make_hf(from, "checkpoint-10", 10);
 	ckpt = one_in(from, "checkpoint-10");
-	assert_int_equal(ckpt_copy_start(&ckpt, to, &copy, &err), 0);
+	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
 	while (ckpt_copy_step(copy, 1 << 20, &err) == 0)
 		;
 	assert_no_error(err);
-	assert_int_equal(ckpt_mark(to, &ckpt, &owner, utc_now(), &err), 1);
+	assert_int_equal(ckpt_mark(CKPT_FOLDER(to), &ckpt, &owner, utc_now(), &err), 1);
 	assert_chosen(to, "checkpoint-10");
 	assert_chosen(from, NULL);
 }
