@@ -146,6 +146,11 @@ struct compile_kind {
 	 * and verdicts its key is `PLACE/NAME`. */
 	bool placed;
 
+	/* What the compiler is told of its cache may be a URL of an object store, which its
+	 * own libraries read and write, locks included. Where it is false and the cache is
+	 * no directory, the agents keep a folder of each node in step with it. */
+	bool opens_urls;
+
 	/* The program that is put in front of the command in phase 1, NULL: none; and
 	 * its option for how many graphs it compiles at a time. */
 	const char *front_end, *workers_option;

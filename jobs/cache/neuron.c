@@ -250,6 +250,9 @@ const struct compile_kind neuron_kind = {
 	.name = "neuron",
 	.caches = true,
 	.placed = true,
+	/* A value that begins with s3:// selects its own S3 backend, and only there do the
+	 * nodes of a job, and other jobs, see each other's locks. */
+	.opens_urls = true,
 	.front_end = "neuron_parallel_compile",
 	.front_variable = "RUN_NEURON_PARALLEL_COMPILE",
 	.workers_option = "--num_parallel",

@@ -12,6 +12,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/node/evidence.h"
+#include "jobs/node/fetch.h"
 #include "jobs/node/prepare.h"
 
 #define CLAIM_POLL_MS 200
@@ -81,6 +82,30 @@ static void step_start(void *arg)
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 }
 
+/* All that the command needs is here. */
+static void step_link(void *arg)
+{
+	struct agent *agent = arg;
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (agent->state)
+		return;
+	if (prepare_checkpoint(&agent->task, &why) < 0)
+		agent_fail(agent, &why, NULL);
+	else
+		loop_after(agent->loop, 0, step_start, agent);
+}
+
+static void on_fetched(void *arg, struct err *why)
+{
+	struct agent *agent = arg;
+
+	if (why)
+		agent_fail(agent, &why, "transient-infra");
+	else
+		loop_after(agent->loop, 0, step_link, agent);
+}
+
 static void step_prepare(void *arg)
 {
 	struct agent *agent = arg;
@@ -97,11 +122,15 @@ static void step_prepare(void *arg)
 		agent_fail(agent, &why, NULL);
 		return;
 	}
-	if (prepare_folders(&agent->task, agent->store, &why) < 0) {
+	if (prepare_folders(&agent->task, agent->store, &why) < 0 ||
+	    (fetch_needed(&agent->task) &&
+	     errand_start(&agent->errand, &agent->task, fetch_all, agent->loop, on_fetched, agent,
+			  &why) < 0)) {
 		agent_fail(agent, &why, NULL);
 		return;
 	}
-	loop_after(agent->loop, 0, step_start, agent);
+	if (!agent->errand.helper.pid)
+		loop_after(agent->loop, 0, step_link, agent);
 }
 
 static void step_claim(void *arg)
@@ -179,7 +208,7 @@ static void add_evidence(struct agent *agent)
 		js_put(agent->report.body, "oom", json_true());
 	for (size_t i = 0; i < STK_LENGTH(places); i++) {
 		AUTO(auto_free)
-		char *mount = places[i] && *places[i] ? full_mount(places[i]) : NULL;
+		char *mount = places[i] && places[i][0] == '/' ? full_mount(places[i]) : NULL;
 
 		if (mount) {
 			js_put_str(agent->report.body, "mount", mount);
@@ -195,6 +224,8 @@ static void conclude(struct agent *agent)
 
 	add_evidence(agent);
 	prepare_discard(&agent->task);
+	if (fetch_needed(&agent->task))
+		fetch_discard(&agent->task);
 	/* Our own failure; the command's was told when it ended. */
 	if (strcmp(agent->state, REPORT_NOT_MINE) != 0 && !agent->drain.at_ms &&
 	    (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0))
@@ -248,6 +279,7 @@ static int set_up(struct agent *agent, struct err **err)
 static void release(struct agent *agent)
 {
 	auto_close(&agent->pipe_fd);
+	errand_release(&agent->errand);
 	keeper_kill(&agent->keeper);
 	keeper_release(&agent->keeper);
 	helper_kill(&agent->courier.helper);

@@ -2,7 +2,8 @@
  * stoker-node: what happens on one node of one attempt, in order.
  *
  *   read the order → report "starting" → claim the phase (node 0) or wait for
- *   the claim of our job (the others) → fresh source, folders, environment →
+ *   the claim of our job (the others) → fresh source, folders, what must be
+ *   fetched (fetch.h), environment →
  *   start the command in its own process group → report "running" → pass its
  *   output on, look at the claim, forward signals, watch for stalls (watchdog.h),
  *   look after checkpoints (keeper.h), drain when asked (drain.h) → see that
@@ -25,6 +26,7 @@
 #include "jobs/node/courier.h"
 #include "jobs/node/drain.h"
 #include "jobs/node/envlist.h"
+#include "jobs/node/errand.h"
 #include "jobs/node/keeper.h"
 #include "jobs/node/relay.h"
 #include "jobs/node/renewal.h"
@@ -58,9 +60,11 @@ struct agent {
 	struct watchdog watchdog;
 	struct drain drain;
 	struct renewal renewal;
+	struct errand errand; /* before the command starts */
 	struct keeper keeper;
 	struct watch *keeper_timer;
 	int keeper_starts;
+	bool pushed;            /* all that was compiled here is in the cache */
 	struct courier courier; /* where the workspace is far; else there is none */
 	int courier_starts;
 

@@ -108,6 +108,18 @@ static void add_partial(struct agent *agent, const json_t *news)
 	json_array_append_new(list, one);
 }
 
+/* The member "cache" of the report. */
+static void put_cache(struct agent *agent, const json_t *news)
+{
+	static const char *const members[] = { "brought", "cut", "why" };
+	json_t *cache = json_object();
+
+	for (size_t i = 0; i < STK_LENGTH(members); i++)
+		if (json_object_get(news, members[i]))
+			json_object_set(cache, members[i], json_object_get(news, members[i]));
+	js_put(agent->report.body, "cache", cache);
+}
+
 void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 {
 	struct agent *agent = arg;
@@ -131,6 +143,13 @@ void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 		break;
 	case KEEPER_TROUBLE:
 		js_put_str(checkpoint_of(agent), "trouble", js_str(news, "why"));
+		break;
+	case KEEPER_PUSHED:
+		agent->pushed = true;
+		put_cache(agent, news);
+		break;
+	case KEEPER_UNPUSHED:
+		put_cache(agent, news);
 		break;
 	case KEEPER_COPYING:
 		break;

@@ -7,6 +7,7 @@
 
 #include "jobs/base/text.h"
 #include "jobs/base/variable.h"
+#include "jobs/node/fetch.h"
 
 #define REFERENCE "${STOKER_"
 
@@ -77,19 +78,22 @@ static int64_t cores(const struct task *task)
 static void put_stoker(struct envlist *env, const struct task *task, const struct claim *claim)
 {
 	const json_t *order = task->order;
+	AUTO(auto_free) char *resumed = fetch_resumed(task);
+	AUTO(auto_free) char *cache = fetch_cache(task);
 	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
 
 	put(env, VAR_PHASE, task->phase);
 	put(env, VAR_RUN, task->run);
 	put_number(env, VAR_ATTEMPT, task->attempt);
 	put(env, VAR_INIT_FROM, js_str(order, "init_from"));
-	put(env, VAR_RESUME_FROM, js_str(order, "resume_from"));
+	put(env, VAR_RESUME_FROM, resumed);
 	put(env, VAR_CHECKPOINT_DIR, task->checkpoint);
 	put(env, VAR_OUTPUT_DIR, task->output);
 	put(env, VAR_DATA_MANIFEST, js_str(order, "data_manifest"));
 	put_number(env, VAR_NODES, task->nodes);
 	put_number(env, VAR_NODE_RANK, task->node);
 	put_number(env, VAR_CORES, cores(task));
+	put(env, VAR_CACHE_DIR, cache);
 	if (workers > 0)
 		put_number(env, VAR_COMPILE_WORKERS, workers);
 	put(env, VAR_MASTER_ADDR, claim->master_addr);

@@ -5,14 +5,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/node/fetch.h"
+
 #define NEWS_LINE ((size_t)1 << 20)
 
 static const char *const kinds[] = {
-	[KEEPER_SAVING] = "saving",   [KEEPER_SAVED] = "saved",     [KEEPER_MARKED] = "marked",
-	[KEEPER_COPYING] = "copying", [KEEPER_PARTIAL] = "partial", [KEEPER_TROUBLE] = "trouble",
+	[KEEPER_SAVING] = "saving",   [KEEPER_SAVED] = "saved",       [KEEPER_MARKED] = "marked",
+	[KEEPER_COPYING] = "copying", [KEEPER_PARTIAL] = "partial",   [KEEPER_TROUBLE] = "trouble",
+	[KEEPER_PUSHED] = "pushed",   [KEEPER_UNPUSHED] = "unpushed",
 };
 
 bool keeper_needed(const struct task *task)
+{
+	AUTO(auto_free) char *cache = fetch_cache(task);
+
+	return cache || keeper_has_checkpoints(task);
+}
+
+bool keeper_has_checkpoints(const struct task *task)
 {
 	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
 	const char *root = js_str(checkpoint, "root");

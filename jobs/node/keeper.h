@@ -1,7 +1,8 @@
 /*
- * The keeper: a child process of the agent of node 0 that looks after checkpoints,
- * so that listing, proving and copying them, which may take minutes on a slow
- * file system, never keep the agent from its heartbeat.
+ * The keeper: a child process of the agent that looks after checkpoints (node 0) and
+ * brings compiled graphs to a cache that is no folder (each node), so that listing,
+ * proving and copying, which may take minutes on a slow file system, never keep the
+ * agent from its heartbeat.
  *
  * Each beat: see what changed beneath the checkpoint folder → whatever has settled
  * and proves complete is copied to the root (if that is another folder) → the claim
@@ -30,6 +31,8 @@ enum keeper_news {
 	KEEPER_COPYING, /* still at it */
 	KEEPER_PARTIAL, /* after the last pass: "name" and "why" of one not marked */
 	KEEPER_TROUBLE, /* "why": it goes on all the same */
+	KEEPER_PUSHED,  /* after the last pass: all graphs are in the cache; "brought", "cut" */
+	KEEPER_UNPUSHED /* "why": not all of them could be brought there yet */
 };
 
 typedef void (*keeper_fn)(void *arg, enum keeper_news kind, const json_t *news);
@@ -44,7 +47,8 @@ struct keeper {
 	void *arg;
 };
 
-/* Does this task have checkpoints to look after? */
+/* Does this task have checkpoints to look after, or graphs to bring away? */
+bool keeper_has_checkpoints(const struct task *task);
 bool keeper_needed(const struct task *task);
 
 /* Start it; `fn` is then called from the loop. Its end shows as SIGCHLD: the

@@ -1,4 +1,5 @@
-/* Marks, copies and clears away checkpoints: the child's side of keeper.h. */
+/* Marks, copies and clears away checkpoints, brings graphs to the cache: the child's side
+ * of keeper.h. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/fs.h"
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/cache_push.h"
+#include "jobs/node/fetch.h"
 #include "jobs/node/keeper.h"
 #include "jobs/store/store.h"
 
@@ -21,12 +24,13 @@ struct work {
 	const struct claim *claim;
 	struct store *store;
 	const struct ckpt_kind *kind;
-	struct ckpt_root root; /* where complete ones lie */
-	struct store *remote;  /* that of the root, if it is in one */
-	bool awaits;           /* somebody else brings them to that store */
-	const char *source;    /* where the command or the engine puts them */
-	int64_t keep;          /* 0: all */
-	struct ckpt_watch *watch;
+	struct ckpt_root root;    /* where complete ones lie */
+	struct store *remote;     /* that of the root, if it is in one */
+	bool awaits;              /* somebody else brings them to that store */
+	const char *source;       /* where the command or the engine puts them */
+	int64_t keep;             /* 0: all */
+	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
+	struct cache_push *push;  /* NULL: no graphs to bring away */
 	uint64_t changes;
 	bool saving; /* said, and not yet taken back */
 	int quiet;   /* beats without a change */
@@ -220,11 +224,46 @@ static void pass(struct work *work)
 	note_saved(work);
 }
 
+/* ---- graphs ---- */
+
+static void say_copying(void *arg)
+{
+	say(arg, news_of("copying"));
+}
+
+static void push(struct work *work, bool at_end)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	int done = cache_push_look(work->push, at_end, say_copying, work, &why);
+	size_t brought, cut;
+	json_t *news;
+
+	if (done < 0) {
+		AUTO(auto_free) char *text = err_format(why);
+
+		news = news_of("unpushed");
+		js_put_str(news, "why", text);
+		say(work, news);
+	} else if (at_end) {
+		cache_push_count(work->push, &brought, &cut);
+		news = news_of("pushed");
+		js_put(news, "brought", json_integer((json_int_t)brought));
+		js_put(news, "cut", json_integer((json_int_t)cut));
+		say(work, news);
+	}
+}
+
+/* ---- life ---- */
+
 /* Nobody writes any more: what is whole now is whole. */
 static void last_pass(struct work *work)
 {
 	const struct ckpt *ckpt;
 
+	if (work->push)
+		push(work, true);
+	if (!work->watch)
+		return;
 	ckpt_watch_freep(&work->watch);
 	work->watch = ckpt_watch_new(work->source, work->kind, 0);
 	work->changes = ckpt_watch_changes(work->watch);
@@ -281,30 +320,49 @@ static int open_root(struct work *work, const json_t *checkpoint, struct err **e
 	return 0;
 }
 
-int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+static int open_all(struct work *work, struct err **err)
 {
+	const struct task *task = work->task;
 	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
 	const char *kind = js_str(checkpoint, "kind");
+	AUTO(auto_free) char *cache = fetch_cache(task);
+
+	if (cache && cache_push_open(task, &work->push, err) < 0)
+		return -1;
+	if (!keeper_has_checkpoints(task))
+		return 0;
+	work->kind = ckpt_kind_find(kind ? kind : "auto");
+	work->keep = keep_of(checkpoint);
+	if (!work->kind || store_open(task->workspace, &work->store, err) < 0 ||
+	    open_root(work, checkpoint, err) < 0)
+		return -1;
+	work->watch = ckpt_watch_new(work->source, work->kind, SETTLE_BEATS * task->heartbeat_ms);
+	return 0;
+}
+
+int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+{
 	AUTO(err_freep) struct err *why = NULL;
 	struct work work = {
 		.task = task,
 		.claim = claim,
-		.kind = ckpt_kind_find(kind ? kind : "auto"),
 		.source = task->checkpoint,
-		.keep = keep_of(checkpoint),
 		.news_fd = news_fd,
 		.orders_fd = orders_fd,
 	};
 
-	if (!work.kind || store_open(task->workspace, &work.store, &why) < 0 ||
-	    open_root(&work, checkpoint, &why) < 0)
+	if (open_all(&work, &why) < 0)
 		return 1;
-	work.watch = ckpt_watch_new(work.source, work.kind, SETTLE_BEATS * task->heartbeat_ms);
-	while (!work.ended && wait_for_beat(&work))
-		pass(&work);
+	while (!work.ended && wait_for_beat(&work)) {
+		if (work.push)
+			push(&work, false);
+		if (work.watch)
+			pass(&work);
+	}
 	if (!work.ended)
 		last_pass(&work);
 	ckpt_watch_freep(&work.watch);
+	cache_push_freep(&work.push);
 	store_freep(&work.store);
 	store_freep(&work.remote);
 	free(work.trouble);

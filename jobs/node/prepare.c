@@ -12,6 +12,7 @@
 #include "jobs/base/proc.h"
 #include "jobs/base/text.h"
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/fetch.h"
 #include "jobs/source/archive.h"
 
 /* How far a name may be off to be what was meant. */
@@ -110,16 +111,14 @@ static int point_to_checkpoint(const struct task *task, const char *path, struct
 	return done;
 }
 
-static int link_checkpoint(const struct task *task, struct err **err)
+int prepare_checkpoint(const struct task *task, struct err **err)
 {
-	const char *from = js_str(task->order, "resume_from");
-	AUTO(auto_free) char *target = NULL;
+	AUTO(auto_free) char *target = fetch_resumed(task);
 	AUTO(auto_free) char *link = NULL;
 	size_t len;
 
-	if (!from || from[0] != '/' || task->scratch)
-		return 0; /* elsewhere: it must be fetched before it can be linked */
-	target = mem_copy(from);
+	if (!target)
+		return 0;
 	for (len = strlen(target); len > 1 && target[len - 1] == '/'; len--)
 		target[len - 1] = '\0';
 	link = fs_join(task->checkpoint, fs_basename(target));
@@ -136,9 +135,9 @@ int prepare_folders(const struct task *task, struct store *store, struct err **e
 	prepare_discard(task);
 	if (unpack(task, store, err) < 0 || make_links(task, err) < 0)
 		return -1;
-	if (fs_mkdirs(task->checkpoint, err) < 0 || fs_mkdirs(task->output, err) < 0)
+	if (fs_mkdirs(task->checkpoint, err) < 0)
 		return -1;
-	return link_checkpoint(task, err);
+	return fs_mkdirs(task->output, err);
 }
 
 void prepare_discard(const struct task *task)

@@ -10,10 +10,12 @@
 #include "jobs/store/store.h"
 
 /* Unpack the source anew (a leftover of an earlier start is removed), put the
- * order's links into it, make the folders, and link the checkpoint to resume
- * from into the new checkpoint folder, so that scripts that look for the newest
- * one find it. */
+ * order's links into it, and make the folders. */
 int prepare_folders(const struct task *task, struct store *store, struct err **err);
+
+/* Link the checkpoint to resume from, which is here by now (fetch.h), into the new
+ * checkpoint folder, so that scripts that look for the newest one find it. */
+int prepare_checkpoint(const struct task *task, struct err **err);
 
 /* Forget what a scratch attempt wrote. */
 void prepare_discard(const struct task *task);

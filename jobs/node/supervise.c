@@ -12,6 +12,7 @@
 #include "jobs/node/children.h"
 #include "jobs/node/compiler.h"
 #include "jobs/node/evidence.h"
+#include "jobs/node/fetch.h"
 #include "jobs/node/prepare.h"
 
 #define READ_SIZE ((size_t)64 << 10)
@@ -160,6 +161,25 @@ static bool ended_by_itself(const struct agent *agent)
 	return !agent->drain.at_ms && (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0);
 }
 
+/* A precompile that went well, but what it made is not where anybody would look for it. */
+static void not_pushed(struct agent *agent)
+{
+	const json_t *compile = json_object_get(agent->task.order, "compile");
+	const char *why = js_str(json_object_get(agent->report.body, "cache"), "why");
+
+	err_set(&agent->trouble, EXIT_UNREACHABLE,
+		"the compiled graphs could not be brought to '%s'%s%s", js_str(compile, "cache"),
+		why ? ": " : "", why ? why : "");
+	agent_fail(agent, &agent->trouble, "transient-infra");
+}
+
+static bool lacks_push(const struct agent *agent)
+{
+	AUTO(auto_free) char *cache = fetch_cache(&agent->task);
+
+	return cache && !agent->pushed;
+}
+
 static void finish_command(struct agent *agent)
 {
 	if (agent->drain.at_ms && !agent->stopped)
@@ -174,6 +194,10 @@ static void finish_command(struct agent *agent)
 	}
 	if (agent->trouble) {
 		agent_fail(agent, &agent->trouble, NULL);
+		return;
+	}
+	if (agent->task.scratch && !agent->stopped && agent->status == 0 && lacks_push(agent)) {
+		not_pushed(agent);
 		return;
 	}
 	agent_finish(agent, REPORT_ENDED, exit_of(agent->status));
@@ -203,11 +227,11 @@ void supervise_keeper_lives(struct agent *agent)
 	agent->keeper_timer = loop_after(agent->loop, wait, on_keeper_stuck, agent);
 }
 
-static void keep_checkpoints(struct agent *agent)
+static void keep(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!keeper_needed(&agent->task) || agent->keeper.helper.pid > 0 || agent->over ||
+	if (!keeper_needed(&agent->task) || agent->keeper.helper.pid > 0 ||
 	    agent->keeper_starts >= KEEPER_STARTS)
 		return;
 	agent->keeper_starts++;
@@ -227,6 +251,9 @@ static void check_done(struct agent *agent)
 	}
 	loop_remove(agent->loop, agent->kill_timer);
 	agent->kill_timer = NULL;
+	/* One that died, or did not get through to the service, is sent once more. */
+	if (lacks_push(agent) && !agent->stopped)
+		keep(agent);
 	if (agent->keeper.helper.pid > 0) {
 		bool first = !agent->keeper.last_pass;
 
@@ -333,7 +360,8 @@ static void on_heartbeat(void *arg)
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 	else if (!drain_look(agent) && peer_failed(agent))
 		supervise_stop(agent, STOPPED_PEER);
-	keep_checkpoints(agent);
+	if (!agent->over)
+		keep(agent);
 	keep_courier(agent);
 	if (!courier_needed(&agent->task))
 		renewal_look(&agent->renewal, &agent->task);
@@ -455,7 +483,7 @@ void supervise_start(struct agent *agent)
 	}
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
 	watchdog_start(agent);
-	keep_checkpoints(agent);
+	keep(agent);
 	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 	/* Nobody could see how it goes: as with a log that cannot be kept. */
 	if (agent_report(agent, REPORT_RUNNING, &agent->trouble) < 0)

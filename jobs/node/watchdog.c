@@ -12,6 +12,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/regex.h"
 #include "jobs/node/agent.h"
+#include "jobs/node/fetch.h"
 
 #define LOOK_MS 1000
 /* Nodes tell and ask at most so often: every two beats and a half, more slowly
@@ -208,7 +209,8 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 static uint64_t look_at_cache(const struct agent *agent)
 {
 	const json_t *compile = json_object_get(agent->task.order, "compile");
-	const char *cache = js_str(compile, "cache");
+	AUTO(auto_free) char *folder = fetch_cache(&agent->task);
+	const char *cache = folder ? folder : js_str(compile, "cache");
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;
 
