@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
@@ -46,14 +48,52 @@ int content_digest(struct store *store, const char *key, struct content *ret, st
 	return 1;
 }
 
+/* A file of our own, nameless, with the object's bytes: its descriptor; -1 there is none, or
+ * it is too large; -2 error. */
+static int fetch(struct store *store, const char *key, struct err **err)
+{
+	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(CONTENT_FETCH_MAX + 1);
+	AUTO(auto_close) int fd = -1;
+	struct store_object object;
+	int found = store_stat(store, key, &object, err);
+
+	if (found > 0 && object.size > CONTENT_FETCH_MAX)
+		return -1;
+	if (found > 0)
+		found = store_get(store, key, CONTENT_FETCH_MAX, &bytes, NULL, err);
+	if (found <= 0)
+		return found < 0 ? -2 : -1;
+	fd = memfd_create("entry", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, bytes.text, bytes.len) != (ssize_t)bytes.len ||
+	    lseek(fd, 0, SEEK_SET) < 0) {
+		fs_error(err, errno, "cannot look into '%s'", key);
+		return -2;
+	}
+	return TAKE_FD(fd);
+}
+
+static int inspect_fetched(struct store *store, const struct compile_kind *kind, const char *key,
+			   enum entry_state *ret_state, const char **ret_why, struct err **err)
+{
+	AUTO(auto_close) int fd = fetch(store, key, err);
+
+	if (fd < 0)
+		return fd == -2 ? -1 : 0;
+	return kind->inspect(fd, ret_state, ret_why) < 0
+		       ? fs_error(err, errno, "cannot look into '%s'", key)
+		       : 1;
+}
+
 int content_inspect(struct store *store, const struct compile_kind *kind, const char *key,
 		    enum entry_state *ret_state, const char **ret_why, struct err **err)
 {
 	AUTO(auto_free) char *path = file_of(store, key);
 	AUTO(auto_close) int fd = -1;
 
-	if (!path || !kind->inspect)
+	if (!kind->inspect)
 		return 0;
+	if (!path)
+		return inspect_fetched(store, kind, key, ret_state, ret_why, err);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
 		return 0;

@@ -1,12 +1,16 @@
 /*
  * The bytes of a cache's entries: their digest, and whether their form is
- * whole. Directories are read; other stores are judged by tag.
+ * whole. Directories are read; other stores are judged by tag, and of their
+ * entries only those are looked into that are no larger than CONTENT_FETCH_MAX:
+ * nothing is ever cut there by its writer's death.
  */
 #ifndef STK_CACHE_CONTENT_H
 #define STK_CACHE_CONTENT_H
 
 #include "jobs/cache/kind.h"
 #include "jobs/store/store.h"
+
+#define CONTENT_FETCH_MAX ((size_t)8 << 20) /* bytes */
 
 /* What pins one object. */
 struct content {
@@ -33,7 +37,7 @@ struct inspection {
 	struct err *err;
 };
 
-/* The same for many entries, on all cores; `skip` says of which nothing is asked.
+/* The same for many entries, of a directory on all cores; `skip` says of which nothing is asked.
  * Returns when all are judged. */
 typedef bool (*inspection_skip_fn)(const struct inspection *inspection);
 void content_inspect_all(struct store *store, struct inspection *list, size_t count,

@@ -40,9 +40,14 @@ int lock_check_graph(struct store *store, const struct lock_graph *graph, enum l
 		*ret = LOCK_TRUNCATED;
 		return 0;
 	}
-	found = content_digest(store, graph->path, &content, err);
-	if (found <= 0)
-		return found;
+	if (store_directory(store)) {
+		found = content_digest(store, graph->path, &content, err);
+		if (found <= 0)
+			return found;
+	} else {
+		content.tagged = true;
+		memcpy(content.digest, object.tag, sizeof content.digest);
+	}
 	*ret = content.tagged == graph->tagged && strcmp(content.digest, graph->digest) == 0
 		       ? LOCK_SAME
 		       : LOCK_CHANGED;
@@ -120,21 +125,117 @@ static int add_spoilt(struct store *store, const struct compile_lock *lock,
 	return 0;
 }
 
-int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
-	       struct err **err)
-{
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+/* ---- all graphs of a lock at once, from one listing ---- */
 
+struct sighting {
+	const struct lock_graph *graph;
+	bool there;
+	uint64_t size;
+	char tag[STORE_TAG];
+};
+
+struct sightings {
+	struct sighting *items; /* by path */
+	size_t count;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct sighting *x = a, *y = b;
+
+	return strcmp(x->graph->path, y->graph->path);
+}
+
+static int note_sighting(void *arg, const struct store_object *object, struct err **err)
+{
+	const struct sightings *all = arg;
+	struct lock_graph wanted = { .path = (char *)object->key };
+	struct sighting key = { .graph = &wanted };
+	struct sighting *seen = bsearch(&key, all->items, all->count, sizeof key, by_path);
+
+	(void)err;
+	if (!seen)
+		return 0;
+	/* One entry may be named twice. */
+	while (seen > all->items && by_path(seen - 1, &key) == 0)
+		seen--;
+	for (; seen < all->items + all->count && by_path(seen, &key) == 0; seen++) {
+		seen->there = true;
+		seen->size = object->size;
+		memcpy(seen->tag, object->tag, sizeof seen->tag);
+	}
+	return 0;
+}
+
+static enum lock_fault fault_of(const struct sighting *seen)
+{
+	const struct lock_graph *graph = seen->graph;
+
+	if (!seen->there)
+		return LOCK_MISSING;
+	if (seen->size != graph->size)
+		return LOCK_TRUNCATED;
+	return graph->tagged && strcmp(seen->tag, graph->digest) == 0 ? LOCK_SAME : LOCK_CHANGED;
+}
+
+static int by_graph(const void *a, const void *b)
+{
+	const struct sighting *x = a, *y = b;
+
+	return x->graph < y->graph ? -1 : x->graph > y->graph;
+}
+
+/* Asking for each graph would be a request each. */
+static int check_listed(struct store *store, const struct compile_lock *lock,
+			struct lock_report *report, struct err **err)
+{
+	AUTO(auto_free) struct sighting *items = mem_zero(lock->count + 1, sizeof *items);
+	struct sightings all = { items, lock->count };
+
+	for (size_t i = 0; i < lock->count; i++)
+		items[i].graph = &lock->graphs[i];
+	if (lock->count)
+		qsort(items, lock->count, sizeof *items, by_path);
+	if (store_list(store, "", note_sighting, &all, err) < 0)
+		return err_wrap(err, "cannot compare the cache with its lock");
+	if (lock->count)
+		qsort(items, lock->count, sizeof *items, by_graph);
+	for (size_t i = 0; i < lock->count; i++) {
+		enum lock_fault fault = fault_of(&items[i]);
+
+		if (fault != LOCK_SAME)
+			add_problem(report, (struct lock_problem){ i, fault, items[i].size });
+	}
+	return 0;
+}
+
+/* One by one: in a directory, where content is read, or where they are few. */
+static int check_each(struct store *store, const struct compile_lock *lock,
+		      struct lock_report *report, struct err **err)
+{
 	for (size_t i = 0; i < lock->count; i++) {
 		struct lock_problem problem = { .graph = i };
 
 		if (lock_check_graph(store, &lock->graphs[i], &problem.fault, &problem.size, err) <
 		    0)
 			return err_wrap(err, "cannot compare the cache with its lock");
-		if (problem.fault == LOCK_SAME)
-			continue;
-		add_problem(&report, problem);
+		if (problem.fault != LOCK_SAME)
+			add_problem(report, problem);
 	}
+	return 0;
+}
+
+#define FEW_GRAPHS 4
+
+int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
+	       struct err **err)
+{
+	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	bool each = store_directory(store) || lock->count <= FEW_GRAPHS;
+
+	if (each ? check_each(store, lock, &report, err) < 0
+		 : check_listed(store, lock, &report, err) < 0)
+		return -1;
 	if ((report.count > 0 && leave_proved(store, lock, &report, err) < 0) ||
 	    add_spoilt(store, lock, &report, err) < 0)
 		return -1;

@@ -199,7 +199,7 @@ static char *unlock_command(const char *folder, const struct sight *sight, size_
 char *verdict_unlock_hint(const struct verify_request *request, const struct sight *sight)
 {
 	AUTO(auto_free) char *age = text_format_duration(sight->lock_age_ms);
-	const char *url = store_url(request->store), *all = request->kind->unlock_command;
+	const char *folder = store_directory(request->store), *all = request->kind->unlock_command;
 	size_t count = json_array_size(sight->locks);
 	AUTO(auto_free)
 	char *fresh = sight->old_locks > 0
@@ -208,7 +208,7 @@ char *verdict_unlock_hint(const struct verify_request *request, const struct sig
 					   "has; ",
 					   count > 1 ? "them" : "it");
 	AUTO(auto_free)
-	char *command = url[0] == '/' ? unlock_command(url, sight, UNLOCK_HINT_MAX - 512) : NULL;
+	char *command = folder ? unlock_command(folder, sight, UNLOCK_HINT_MAX - 512) : NULL;
 
 	if (command && count > 1)
 		return mem_format("%sif no job compiles these graphs any more (the oldest of their "

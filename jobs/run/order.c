@@ -110,6 +110,7 @@ static void put_compile(json_t *order, const json_t *plan, const struct order_of
 	if (of->phase == PHASE_TRAIN && of->compiler)
 		js_put(object, "compiler", json_incref((json_t *)of->compiler));
 	js_put_str(object, "tolerated", of->tolerated);
+	js_put_str(object, "lock", of->lock);
 	if (of->phase == PHASE_PRECOMPILE) {
 		js_put_str(object, "graph_key", js_str(compile, "graph_key"));
 		js_put_str(object, "claim", of->claim);

@@ -20,6 +20,7 @@ struct order_of {
 	int64_t resume_step;      /* of that checkpoint */
 	const json_t *compiler;   /* that filled the cache a training is held to; NULL: none */
 	const char *tolerated;    /* another one that it may be all the same; NULL: none */
+	const char *lock;         /* graph key of the lock that a training rests on; NULL: none */
 	const char *claim;        /* nonce of the claim of the graph key, for a precompile */
 };
 

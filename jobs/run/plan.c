@@ -10,6 +10,10 @@
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"
 
+#define QUIET_S3_MS 30000
+/* Where an agent has the folder that stands for a cache elsewhere. */
+#define CACHE_ON_NODE "${STOKER_CACHE_DIR}"
+
 void plan_freep(struct plan **plan)
 {
 	struct plan *p = *plan;
@@ -55,6 +59,25 @@ static char *beside_spec(const struct spec *spec, const char *place)
 		place += 4;
 	joined = fs_join(folder, place);
 	return fs_absolute(joined);
+}
+
+static bool is_s3(const char *place)
+{
+	return strncmp(place, "s3:", 3) == 0;
+}
+
+/* The same of a place that may be in a bucket: then as all of stoker writes it. */
+static char *place_of(const struct spec *spec, const char *place)
+{
+	size_t len;
+
+	if (!is_s3(place))
+		return beside_spec(spec, place);
+	place += strspn(place + 3, "/") + 3;
+	len = strlen(place);
+	while (len > 0 && place[len - 1] == '/')
+		len--;
+	return mem_format("s3://%.*s", (int)len, place);
 }
 
 /* Say where the field was written: in the file, or on the command line. */
@@ -128,13 +151,15 @@ static json_t *source_json(const struct plan *plan, const struct spec *spec)
 
 struct env_edit {
 	json_t *env;
+	const char *cache; /* what only the agent can say: it is put into the value there */
 };
 
 static void set_variable(void *arg, const char *name, const char *value)
 {
+	const struct env_edit *edit = arg;
 	AUTO(auto_free) char *deferred = spec_deferred(value);
 
-	js_put_str(((struct env_edit *)arg)->env, name, deferred);
+	js_put_str(edit->env, name, value == edit->cache ? CACHE_ON_NODE : deferred);
 }
 
 /* Everything the command gets beyond the agent's own variables: the spec's env,
@@ -143,7 +168,8 @@ static json_t *phase_env(const struct spec *spec, const struct compile_kind *kin
 			 const char *cache, bool overrides)
 {
 	json_auto_t *hyperparameters = spec_hyperparameter_texts(spec, overrides);
-	struct env_edit edit = { spec_env(spec, overrides) };
+	bool elsewhere = cache && is_s3(cache) && !kind->opens_urls;
+	struct env_edit edit = { spec_env(spec, overrides), elsewhere ? cache : NULL };
 	const char *name;
 	json_t *value;
 
@@ -254,7 +280,9 @@ static int compile_json(struct plan *plan, const struct spec *spec, const struct
 	js_put(compile, "ingredients", json_incref(ingredients));
 	js_put(compile, "compiler", compiler);
 	/* Writers of a directory have ended with their job: no waiting. */
-	js_put(compile, "quiet_ms", json_integer(quiet_ms == SPEC_WORD ? 0 : quiet_ms));
+	if (quiet_ms == SPEC_WORD)
+		quiet_ms = is_s3(cache) ? QUIET_S3_MS : 0;
+	js_put(compile, "quiet_ms", json_integer(quiet_ms));
 	js_put(compile, "timeout_ms", json_integer(spec_ms(spec, SPEC_COMPILE_TIMEOUT)));
 	js_put_str(compile, "on_incomplete", spec_str(spec, SPEC_COMPILE_ON_INCOMPLETE));
 	js_put_str(compile, "mode", spec_str(spec, SPEC_COMPILE_MODE));
@@ -320,7 +348,7 @@ static json_t *checkpoint_json(const struct spec *spec)
 	json_t *checkpoint = json_object();
 
 	if (url) {
-		AUTO(auto_free) char *place = beside_spec(spec, url);
+		AUTO(auto_free) char *place = place_of(spec, url);
 
 		js_put_str(checkpoint, "url", place);
 	}
@@ -378,7 +406,7 @@ static char *workspace_of(const struct spec *spec, const char *state_dir)
 {
 	const char *workspace = spec_str(spec, SPEC_WORKSPACE);
 
-	return workspace ? beside_spec(spec, workspace) : fs_join(state_dir, "workspace");
+	return workspace ? place_of(spec, workspace) : fs_join(state_dir, "workspace");
 }
 
 int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret, struct err **err)
@@ -396,7 +424,7 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 		return err_set(err, EXIT_DEFECT, "no compiler kind '%s' in this version",
 			       spec_str(spec, SPEC_COMPILE_KIND));
 	if (kind->caches)
-		cache = beside_spec(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
+		cache = place_of(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
 	js_put(json, "v", json_integer(1));
 	js_put_str(json, "name", spec_str(spec, SPEC_NAME));
 	js_put_str(json, "engine", spec_str(spec, SPEC_ENGINE));

@@ -85,6 +85,9 @@ static int write_order(struct driver *driver, const struct wish *wish, const cha
 		.resumed_from = wish->resumed_from,
 		.resume_step = driver->flow.checkpoint_step,
 		.tolerated = wish->tolerated,
+		.lock = wish->phase == PHASE_TRAIN && driver->flow.policy.compiles
+				? driver_lock_key(driver)
+				: NULL,
 		.claim = claim,
 	};
 

@@ -44,13 +44,15 @@
  *    "links": [[name, absolute target]…],
  *    "command": [argv…], "env": {name: value…}   (no secret values),
  *    "secrets": [names of variables that the agent's own environment holds],
- *    "compile": {"kind", "cache": directory, "workers": compile processes at
+ *    "compile": {"kind", "cache": directory or URL, "workers": compile processes at
  *             once, after memory ran out (absent: as many as ever),
  *             "program": the first word of the spec's command, by which the compiler
  *                     is found that it will run with,
  *             "compiler": in training, the one that the lock was made with; another
  *                     one ends the attempt before its command begins (absent: any),
  *             "tolerated": the "pair" of a difference that is only told of,
+ *             "lock": in training, the graph key of the lock in the cache whose
+ *                     entries a node needs, where it must fetch them (absent: all),
  *             "graph_key", "claim": in precompile, the run's own nonce in the claim
  *                     on that key (jobs/cache/key_claim.h), which node 0 renews},
  *    "scratch": true in precompile (checkpoints and outputs are thrown away),
@@ -58,12 +60,13 @@
  *             node-<k>/output (meaningless with "scratch"). "shared_checkpoints":
  *             true where "checkpoint_dir" is absent and the nodes of one machine
  *             are to have the attempt's checkpoints/ in common,
- *    "resume_from": absolute path of one complete checkpoint, "resume_step",
+ *    "resume_from": absolute path or URL of one complete checkpoint, "resume_step",
  *    "init_from", "data_manifest" (absent: none),
  *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,
  *             "root": absolute folder where this attempt's complete checkpoints
- *                     are to be found; checkpoint_dir itself, or another one to
- *                     which the agent copies them ("" with "scratch": none),
+ *                     are to be found; checkpoint_dir itself, or another one, or
+ *                     a URL, to which the agent copies them ("" with "scratch":
+ *                     none),
  *             "sync": "agent" | "none" (nothing is copied; what the script or
  *                     the engine brings to the root is still marked),
  *             "keep": "all" | how many of this attempt's newest complete ones
@@ -113,6 +116,9 @@
  *    "checkpoint": {"step", "url": the newest that this agent marked,
  *             "partial": [{"name","why"}…] that were not whole at the end,
  *             "trouble": why looking after them last went wrong},
+ *    "cache": where it is no directory and the agent brings graphs there:
+ *             {"brought": how many, "cut": how many were not whole and stayed
+ *             behind, "why": not all of them could be brought},
  *    "oom": true if the kernel killed a process of this node for want of memory,
  *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
  *             output_dir or the node's folder that has no space or no inodes
@@ -140,8 +146,8 @@
  *   up to checkpoint.grace_ms for a new mark and then stop the command. The new
  *   mark is only seen by node 0, which then writes drained.json ({"v":1}).
  *
- * <name>.stoker.json: {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
- *   "url": absolute path of the checkpoint, "files": [{"path","size"}…],
+ * <name>.stoker.json (in a store: marks/<name>.stoker.json): {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
+ *   "url": absolute path or URL of the checkpoint, "files": [{"path","size"}…],
  *   "at": utc ms}, written last, only if absent, only by the holder of the claim
  *   and never in precompile. Only a marked checkpoint counts for resuming. Its
  *   reader and writer is jobs/checkpoint.
