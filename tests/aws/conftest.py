@@ -16,6 +16,7 @@ def aws_process(tmp_path_factory):
 def aws(aws_process):
     aws_process.reset()
     yield aws_process
+    assert aws_process.control("GET", "broken") == []
     aws_process.reset()
 
 

@@ -17,10 +17,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="standin-", dir=options.get("dir")) as folder:
         front = Front(folder, options.get("keys", []), options.get("settings", {}))
         server = Server(front.handle, options.get("port", 0), options.get("certificate"))
+        front.url = f"{'https' if server.tls else 'http'}://127.0.0.1:{server.port}"
         threading.Thread(target=server.serve, daemon=True).start()
         print(server.port, flush=True)
         while sys.stdin.read(1):
             pass
+        front.floor.clear()
         front.store.clear()
     os._exit(0)
 

@@ -8,6 +8,7 @@ listens on loopback only.
   GET  ledger?since=N            {"entries", "requests", "effects"}; see ledger.py
   POST keys      {"access", "secret", "token", "expires", "account", "arn"}
   POST expire    {"access"}      that key, or without one all that were given out
+  GET  broken                    mistakes of the stand-in's own since the start
   GET  buckets                   {bucket: {"region", "objects", "bytes", "uploads"}}"""
 
 import json
@@ -61,6 +62,7 @@ HANDLERS = {
     ("POST", "keys"): lambda front, _, key: front.keyring.add(**key),
     ("POST", "expire"): expire,
     ("GET", "buckets"): buckets,
+    ("GET", "broken"): lambda front, *_: front.broken,
 }
 
 

@@ -45,10 +45,14 @@ KINDS = {
     "slow": "the reply comes `step` bytes (16) each `interval` seconds (0.05)",
     "corrupt": "one byte of the reply's body is another (at `at`, default: the middle)",
     "header": "header `name` of the reply is `value` (null: left out)",
+    # jobs: CreateTrainingJob or SubmitJob succeeds, but the job …
+    "job_pending": "waits for capacity for `seconds` (1)",
+    "job_fails": "fails with `reason`, before it starts or `after` seconds",
+    "job_interrupted": "loses its host `after` seconds, once, `hard`: without a warning",
     # lists
     "stale": "a list as of `lag` seconds ago (3600)",
     "repeat_token": "a list that gives back the token it was asked with",
-    "endless": "each page is the first, and there is always another, with the same token",
+    "endless": "each page is the first, and there is always another: the same token, or `fresh` ones",
 }
 GENERIC = ("throttle", "internal", "unavailable", "expired", "denied")
 GARBAGE = {

@@ -4,12 +4,15 @@ came of it. Behind it stand handlers of our own and moto."""
 import copy
 import json
 import re
+import sys
 import time
+import traceback
 
-from standin import behind, chunked, control, errors, faults, metadata, s3, services, sigv4, sts, validate
+from standin import batch, behind, chunked, control, errors, faults, metadata, s3, sagemaker, services, sigv4, sts, validate
 from standin import call as calls
 from standin.keyring import Keyring
 from standin.ledger import Ledger
+from standin.processes import Floor
 from standin.s3_store import Store
 from standin.wire import Body, Gone
 
@@ -22,6 +25,11 @@ SETTINGS = {
     "wrong_region": "redirect",  # or "malformed": what a bucket of another region answers
     "clock_offset": 0,           # seconds
     "sts_seconds": 0,            # how long keys of a role last; 0: as asked
+    "job_seconds": 0.1,          # until a job of SageMaker or Batch starts
+    "stop_seconds": 5,           # from the polite signal to the other; 120 at SageMaker
+    "time_scale": 1.0,           # what a second of a job's limits is
+    "images": {},                # image → what it runs if the request does not say
+    "job_env": {},               # what is in the environment of every job
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }
 
@@ -44,21 +52,29 @@ class Front:
         self.folder, self.initial_keys, self.initial = folder, keys, {**SETTINGS, **settings}
         self.keyring, self.faults, self.ledger = Keyring(self.clock), faults.Faults(), Ledger()
         self.settings, self.tokens = {}, {}
-        self.store = Store(folder, self.clock)
+        self.store, self.floor, self.url = Store(folder, self.clock), Floor(self), None
+        self.broken = []
         self.reset()
 
     def clock(self):
         return time.time() + self.settings.get("clock_offset", 0)
 
     def reset(self):
+        self.floor.clear()
         self.settings = copy.deepcopy(self.initial)
-        self.tokens, self.keyring.keys = {}, {}
+        self.tokens, self.keyring.keys, self.tickets = {}, {}, set()
+        self.training, self.batch = {}, {}
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()
         self.store.clear()
         behind.clear()
         self.ledger.clear()
+
+    def broke(self):
+        """A mistake of the stand-in's own: kept, so that the test fails."""
+        self.broken.append(traceback.format_exc())
+        sys.stderr.write(self.broken[-1])
 
     def handle(self, connection, request):
         """One request; False: the connection is done with."""
@@ -77,6 +93,12 @@ class Front:
             if not call.noted:
                 self.ledger.add(call, 0, "(the peer has gone)")
             raise
+        except OSError:
+            raise
+        except Exception:  # noqa: BLE001
+            self.broke()
+            call.connection.reset()
+            return False
         finally:
             request.body.drop()
 
@@ -190,10 +212,10 @@ class Front:
                 return reply
             if call.fault.kind == "delay":
                 time.sleep(call.fault.number("seconds", 1.0))
-        handler = {"s3": s3.handle, "sts": sts.handle}.get(call.service)
-        if call.service in metadata.HANDLERS:
-            handler = metadata.handle
-        return (handler or behind.handle)(call)
+        if call.service in OWN:
+            return OWN[call.service](call)
+        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS}.get(call.service, {})
+        return own.get(call.operation, behind.handle)(call)
 
     def send(self, call, reply, code):
         """The reply, or what a fault makes of it; it is in the ledger before it goes out."""
@@ -219,6 +241,8 @@ class Front:
         return not reply.close
 
 
+# Who answers; what is not here and is no job is moto's.
+OWN = {"s3": s3.handle, "sts": sts.handle, **dict.fromkeys(metadata.HANDLERS, metadata.handle)}
 NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "RoleArn", "jobId", "ProcessingJobName",
          "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name")
 

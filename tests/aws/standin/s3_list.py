@@ -2,6 +2,7 @@
 demand (stale, without an end)."""
 
 import base64
+import uuid
 from urllib.parse import quote
 
 from standin.errors import Refusal
@@ -88,6 +89,8 @@ def objects(call, store, bucket):
     following = token_of(last) if more else None
     if call.fault and call.fault.kind in ("endless", "repeat_token"):
         more, following = True, token or token_of(entries[-1].key if entries else "0")
+        if call.fault.fields.get("fresh"):
+            following = token_of(uuid.uuid4().hex)
     head = [element("Name", bucket.name), element("Prefix", write(call.query.get("prefix", "")))]
     for name, query in (("Delimiter", "delimiter"), ("StartAfter", "start-after"), ("EncodingType", "encoding-type")):
         if query in call.query:

@@ -1,0 +1,143 @@
+"""Jobs of SageMaker and Batch as what they would be in a container: processes of this
+machine, one or more for each instance, whose lines go to CloudWatch Logs as they come.
+Nothing outlives the stand-in: each process dies with the thread that watches it."""
+
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import uuid
+
+MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml && mount --bind "$2" /etc/hosts && ' \
+         'shift 2 && exec "$@"'
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LINE = 65536
+
+
+@functools.lru_cache(maxsize=None)
+def namespaces():
+    """What gives a process mounts of its own; () if this machine does not allow it."""
+    options = ["unshare", "--mount", "--propagation", "private"]
+    if os.geteuid():
+        options.append("--map-root-user")
+    try:
+        done = subprocess.run([*options, "sh", "-c", "mount -t tmpfs none /opt"], capture_output=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(options) if done.returncode == 0 else ()
+
+
+class Logs:
+    """A stream of CloudWatch Logs, in moto's hands."""
+
+    def __init__(self, account, region, group, stream):
+        from moto.backends import get_backend
+        self.backend, self.group, self.stream = get_backend("logs")[account][region], group, stream
+        self.lock = threading.Lock()
+
+    def write(self, line):
+        now = int(time.time() * 1000)
+        with self.lock:
+            self.backend.ensure_log_group(self.group)
+            self.backend.ensure_log_stream(self.group, self.stream)
+            self.backend.put_log_events(self.group, self.stream, [{"timestamp": now, "message": line}])
+
+
+class Process:
+    """One that is watched: `logs` has its lines; exit code as a container has it."""
+
+    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None):
+        self.logs, self.hear, self.code = logs, hear, None
+        command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+        if opt_ml and namespaces():
+            command = [*namespaces(), "sh", "-c", MOUNTS, "sh", str(opt_ml), str(hosts), *command]
+        try:
+            self.process = subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError as error:
+            self.process, self.code = None, 127
+            logs.write(f"{argv[0]}: {error.strerror}")
+            return
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in iter(lambda: self.process.stdout.readline(LINE), b""):
+            text = line.decode(errors="replace").rstrip("\r\n")
+            if self.hear:
+                self.hear(text)
+            if text:
+                self.logs.write(text)
+
+    def poll(self):
+        if self.code is None and self.process.poll() is not None:
+            self.reader.join(1)
+            status = self.process.returncode
+            self.code = 128 - status if status < 0 else status
+            self.signal(signal.SIGKILL)  # what it left behind: a container ends as a whole
+        return self.code
+
+    def signal(self, number):
+        """As a container is treated: its first process is asked, all of them are killed."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                (os.killpg if number == signal.SIGKILL else os.kill)(self.process.pid, number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+            self.poll()
+
+
+def end(processes, stop_seconds):
+    """First the polite signal, then the other."""
+    for each in processes:
+        if each.poll() is None:
+            each.signal(signal.SIGTERM)
+    until = time.monotonic() + stop_seconds
+    while time.monotonic() < until and any(each.poll() is None for each in processes):
+        time.sleep(0.02)
+    for each in processes:
+        if each.poll() is None:
+            each.kill()
+
+
+class Floor:
+    """The machines on which jobs run: all that is under way, and what every job has."""
+
+    def __init__(self, front):
+        self.front, self.lock, self.ended, self.threads = front, threading.Lock(), False, []
+
+    def env(self, region, **more):
+        """What the platform puts into a container."""
+        ticket = uuid.uuid4().hex
+        self.front.tickets.add(ticket)
+        return {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "AWS_REGION": region, "AWS_DEFAULT_REGION": region,
+                "AWS_ENDPOINT_URL": self.front.url,
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{self.front.url}/v2/credentials/{ticket}",
+                **self.front.settings["job_env"], **more}
+
+    def folder(self, name):
+        path = os.path.join(self.front.folder, "jobs", f"{name}-{uuid.uuid4().hex[:8]}")
+        os.makedirs(path)
+        return path
+
+    def start(self, run):
+        """`run` on a thread of its own."""
+        thread = threading.Thread(target=run, daemon=True)
+        with self.lock:
+            self.threads = [each for each in self.threads if each.is_alive()] + [thread]
+        thread.start()
+
+    def clear(self):
+        """End all of them, and wait for it."""
+        self.ended = True
+        for thread in self.threads:
+            thread.join(10)
+        shutil.rmtree(os.path.join(self.front.folder, "jobs"), ignore_errors=True)
+        self.threads, self.ended = [], False
