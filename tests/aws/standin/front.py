@@ -174,7 +174,8 @@ class Front:
         if rule.kind == "reset_before":
             return "(reset before)"
         if rule.kind == "reset_body":
-            half = int(call.request.header("content-length", "0")) // 2
+            length = call.request.header("content-length", "0")
+            half = int(length) // 2 if length.isdigit() else 0
             self.read(call, until=max(rule.number("bytes", half), 1))
             return "(reset in the body)"
         if rule.kind == "hang":
@@ -253,7 +254,7 @@ def name_of(call):
     if call.protocol in ("json", "rest-json"):
         try:
             fields = json.loads(call.request.body.bytes() or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return ""
     if not isinstance(fields, dict):
         return ""

@@ -38,7 +38,7 @@ def json_body(call, problems):
     body = call.request.body.bytes()
     try:
         found = json.loads(body) if body else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         problems.append("the body is no JSON object")

@@ -122,6 +122,7 @@ def read_claim(request):
         raise ValueError("the credential scope is malformed")
     if not date or not DATE.fullmatch(date) or date[:8] != words[1]:
         raise ValueError("the date is missing, malformed or not that of the scope")
+    time.strptime(date, "%Y%m%dT%H%M%SZ")  # a ValueError if there is no such time
     names = signed.split(";")
     if names != sorted(set(names)) or signed != signed.lower():
         raise ValueError("SignedHeaders is not sorted and in lower case")

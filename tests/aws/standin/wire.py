@@ -5,6 +5,7 @@ up targets and headers before a signature could be checked against them."""
 import contextlib
 import hashlib
 import os
+import re
 import select
 import socket
 import ssl
@@ -191,7 +192,10 @@ class Connection:
         while True:
             while (end := self.buffer.find(b"\r\n")) < 0:
                 self.fill()
-            size = int(bytes(self.buffer[:end]).split(b";")[0], 16)
+            text = bytes(self.buffer[:end]).split(b";")[0].strip()
+            if not re.fullmatch(rb"[0-9a-fA-F]{1,8}", text):
+                raise Gone
+            size = int(text, 16)
             del self.buffer[:end + 2]
             while len(self.buffer) < size + 2:
                 self.fill()
