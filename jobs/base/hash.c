@@ -100,6 +100,54 @@ void sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX])
 	sha256_end(sha, hex);
 }
 
+struct md5 {
+	EVP_MD_CTX *context;
+};
+
+static void md5_begin(struct md5 *md5)
+{
+	if (!EVP_DigestInit_ex(md5->context, EVP_md5(), NULL))
+		abort();
+}
+
+struct md5 *md5_new(void)
+{
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	struct md5 *md5;
+
+	if (!context || !EVP_DigestInit_ex(context, EVP_md5(), NULL)) {
+		EVP_MD_CTX_free(context);
+		return NULL;
+	}
+	md5 = mem_zero(1, sizeof *md5);
+	md5->context = context;
+	return md5;
+}
+
+void md5_add(struct md5 *md5, const void *bytes, size_t len)
+{
+	if (len > 0 && !EVP_DigestUpdate(md5->context, bytes, len))
+		abort();
+}
+
+void md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES])
+{
+	unsigned len = 0;
+
+	if (!EVP_DigestFinal_ex(md5->context, digest, &len) || len != MD5_BYTES)
+		abort();
+	md5_begin(md5);
+}
+
+void md5_freep(struct md5 **md5)
+{
+	if (!*md5)
+		return;
+	EVP_MD_CTX_free((*md5)->context);
+	free(*md5);
+	*md5 = NULL;
+}
+
 void hex_lower(const void *bytes, size_t len, char *ret_hex)
 {
 	static const char digits[] = "0123456789abcdef";

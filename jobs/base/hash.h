@@ -39,6 +39,14 @@ void hex_lower(const void *bytes, size_t len, char *ret_hex);
  * case is a mistake of the caller's: the process ends. */
 void sha256_base64(const char *hex, char ret[SHA256_BASE64]);
 
+/* MD5, as the tags of S3's objects are made of it; it proves nothing against malice. */
+#define MD5_BYTES 16
+struct md5;
+struct md5 *md5_new(void); /* NULL: this machine's OpenSSL does not do it (FIPS) */
+void md5_add(struct md5 *md5, const void *bytes, size_t len);
+void md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES]); /* `md5` is as new then */
+void md5_freep(struct md5 **md5);                          /* for AUTO(); NULL is fine */
+
 /* SHA-1 names files of other tools and proves nothing. */
 void sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX]);
 

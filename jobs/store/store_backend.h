@@ -9,6 +9,8 @@
 #include "jobs/base/fs.h"
 #include "jobs/store/store.h"
 
+struct mover;
+
 struct store_backend {
 	void (*free)(struct store *store);
 	int (*list)(struct store *store, const char *prefix, store_list_fn fn, void *arg,
@@ -30,6 +32,8 @@ struct store_backend {
 	int (*remove)(struct store *store, const char *key, struct err **err);
 	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
+	/* As the far side of a sync: mover.h. */
+	int (*mover)(struct store *store, struct mover **ret, struct err **err);
 };
 
 /* Every kind of store begins with this. */
@@ -40,6 +44,9 @@ struct store {
 	store_unfit_fn unfit;
 	void *unfit_arg;
 };
+
+/* May this be a key, or the beginning of one, in any kind of store? */
+bool store_key_is_good(const char *key, bool is_prefix);
 
 /* `where` is the URL as the user wrote it. */
 int store_dir_open(const char *where, struct store **ret, struct err **err);

@@ -13,6 +13,7 @@
 
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
+#include "jobs/store/mover.h"
 
 #define READ_BYTES ((size_t)64 << 10)
 
@@ -20,6 +21,9 @@
  * stopped, dead on another machine, or the file system does not lock. */
 #define LOCK_WAIT_MS 10000
 #define LOCK_FILE    STORE_RESERVED "lock"
+
+/* Coarser are no file system's times. */
+#define SETTLED_MS 2000
 
 static struct store_dir *as_dir(struct store *store)
 {
@@ -189,6 +193,18 @@ void dir_tag(const struct stat *st, char tag[STORE_TAG])
 
 	snprintf(tag, STORE_TAG, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)st->st_size,
 		 (uint64_t)st->st_ino, (uint64_t)ns);
+}
+
+static bool is_before(const struct timespec *changed, struct utc at)
+{
+	return changed->tv_sec * 1000 + changed->tv_nsec / 1000000 < at.ms;
+}
+
+bool dir_is_settled(const struct stat *st, struct utc looked)
+{
+	const struct utc settled = { looked.ms - SETTLED_MS };
+
+	return is_before(&st->st_mtim, settled) && is_before(&st->st_ctim, settled);
 }
 
 void dir_object(const struct stat *st, const char *key, struct store_object *ret)
@@ -494,6 +510,7 @@ static const struct store_backend backend = {
 	.remove = dir_delete,
 	.upload = dir_upload,
 	.download = dir_download,
+	.mover = mover_dir_open,
 };
 
 int store_dir_open(const char *where, struct store **ret, struct err **err)

@@ -56,12 +56,34 @@ int dir_place_sync(struct store_dir *store, const struct dir_place *place, struc
 
 void dir_tag(const struct stat *st, char tag[STORE_TAG]);
 void dir_object(const struct stat *st, const char *key, struct store_object *ret);
+/* Had it not been touched for so long, when one looked at it, that whatever is written to it
+ * after that shows in its times? */
+bool dir_is_settled(const struct stat *st, struct utc looked);
+
+/* A listing that is asked for one object after the other, in key order. */
+struct dir_walk;
+struct dir_row {
+	const char *key; /* this and what follows: borrowed, until the next is asked for */
+	int folder;      /* open; the file is `name` in it */
+	const char *name;
+	struct stat st;
+};
+/* Of each folder, what is no object: reserved names, links, pipes… `folder` is its key with
+ * the slash at its end, or "". May be NULL. */
+typedef void (*dir_other_fn)(void *arg, int dir, const char *folder, const char *name);
+/* Of a store that is not there the walk is empty. */
+int dir_walk_open(struct store_dir *store, const char *prefix, dir_other_fn other, void *arg,
+		  struct dir_walk **ret, struct err **err);
+int dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err **err); /* 1, 0, -1 */
+void dir_walk_freep(struct dir_walk **walk);                                     /* for AUTO() */
 
 int dir_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 	     struct err **err);
 int dir_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
 		struct err **err);
 int dir_upload(struct store *store, const char *path, const char *key, struct err **err);
+/* The whole of `from` into the empty `to`; 0 or errno. */
+int dir_copy_file(int from, int to);
 int dir_download(struct store *store, const char *key, const char *path, struct err **err);
 
 /* Open an object for reading: 1 with fd and stat, 0 absent, -1. */

@@ -34,8 +34,7 @@ static int copy_by_hand(int from, int to)
 	return 0;
 }
 
-/* The whole of `from` into the empty `to`; 0 or errno. */
-static int copy_file(int from, int to)
+int dir_copy_file(int from, int to)
 {
 	ssize_t put;
 
@@ -79,7 +78,7 @@ int dir_upload(struct store *base, const char *path, const char *key, struct err
 		return 0;
 	if (dir_temp_new(store, &place, &temp, err) < 0)
 		return -1;
-	failed = copy_file(from, temp.fd);
+	failed = dir_copy_file(from, temp.fd);
 	if (failed)
 		return fs_error(err, failed, "cannot copy '%s' to '%s' in the store '%s'", path,
 				key, store->root);
@@ -109,7 +108,7 @@ int dir_download(struct store *base, const char *key, const char *path, struct e
 	place.name = fs_basename(path);
 	if (dir_temp_new(store, &place, &temp, err) < 0)
 		return -1;
-	failed = copy_file(from, temp.fd);
+	failed = dir_copy_file(from, temp.fd);
 	if (!failed && fsync(temp.fd) < 0)
 		failed = errno;
 	if (!failed && renameat(place.fd, temp.name, place.fd, place.name) < 0)

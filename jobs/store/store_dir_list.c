@@ -14,14 +14,6 @@
  * usually has: 20,000 to 40,000. Between once and twice this is in use. */
 #define NAMES_BYTES ((size_t)2 << 20)
 
-struct listing {
-	struct store_dir *store;
-	store_list_fn fn;
-	void *arg;
-	struct err **err;
-	struct sb key; /* of the folder being listed, with its slash, or "" */
-};
-
 /* The names in one folder, or those of them that come next. Names of folders carry
  * a slash at the end: with it they sort as their keys do, so that "a.b" comes
  * before "a/b". */
@@ -35,6 +27,24 @@ struct names {
 };
 
 #define NAMES_INIT ((struct names){ .text = SB_INIT })
+
+/* One folder on the way down to where the walk is. */
+struct level {
+	int fd;
+	struct names names;
+	size_t next;    /* of the names */
+	size_t key_len; /* of the walk's key up to this folder, with its slash */
+};
+
+struct dir_walk {
+	struct store_dir *store;
+	struct sb key; /* of the object that was told last; a level's folder before that */
+	char *prefix;  /* what names on the first level must begin with */
+	struct level *levels;
+	size_t count;
+	dir_other_fn other;
+	void *arg;
+};
 
 static void names_release(struct names *names)
 {
@@ -50,10 +60,10 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int list_error(const struct listing *l, int os_errno)
+static int list_error(const struct dir_walk *walk, int os_errno, struct err **err)
 {
-	return fs_error(l->err, os_errno, "cannot list '%s' in the store '%s'", l->key.text,
-			l->store->root);
+	return fs_error(err, os_errno, "cannot list '%s' in the store '%s'", walk->key.text,
+			walk->store->root);
 }
 
 /* What kind of entry it is, asked of the file where the folder does not say. */
@@ -68,13 +78,14 @@ static unsigned char type_of(int dir, const struct dirent *entry)
 	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
-static bool is_ours(const char *name, const char *prefix)
+static bool is_dots(const char *name)
 {
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return false;
-	if (strncmp(name, STORE_RESERVED, strlen(STORE_RESERVED)) == 0)
-		return false;
-	return strncmp(name, prefix, strlen(prefix)) == 0;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static bool is_reserved(const char *name)
+{
+	return strncmp(name, STORE_RESERVED, strlen(STORE_RESERVED)) == 0;
 }
 
 static size_t bytes_of(size_t count, size_t text)
@@ -134,8 +145,25 @@ static void names_add(struct names *names, const char *name, bool folder)
 		names_cut(names);
 }
 
+/* One entry of a folder: a name to come back to, or one for `other`. */
+static void names_take(const struct dir_walk *walk, int dir, const char *prefix,
+		       const struct dirent *entry, struct names *names)
+{
+	const char *name = entry->d_name;
+	unsigned char type;
+
+	if (is_dots(name) || strncmp(name, prefix, strlen(prefix)) != 0)
+		return;
+	type = is_reserved(name) ? DT_UNKNOWN : type_of(dir, entry);
+	if (type == DT_DIR || type == DT_REG)
+		names_add(names, name, type == DT_DIR);
+	else if (walk->other && !names->after) /* the first time that it is read */
+		walk->other(walk->arg, dir, walk->key.text, name);
+}
+
 /* The names behind names->after, replacing those that it has. */
-static int names_read(const struct listing *l, int dir, const char *prefix, struct names *names)
+static int names_read(const struct dir_walk *walk, int dir, const char *prefix, struct names *names,
+		      struct err **err)
 {
 	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir closes what it was given */
 	DIR *stream = own < 0 ? NULL : fdopendir(own);
@@ -145,7 +173,7 @@ static int names_read(const struct listing *l, int dir, const char *prefix, stru
 	if (!stream) {
 		failed = errno;
 		auto_close(&own);
-		return list_error(l, failed);
+		return list_error(walk, failed, err);
 	}
 	if (names->after)
 		rewinddir(stream); /* its place is shared with `dir` */
@@ -154,19 +182,12 @@ static int names_read(const struct listing *l, int dir, const char *prefix, stru
 	names->more = false;
 	free(names->limit);
 	names->limit = NULL;
-	while ((errno = 0, entry = readdir(stream))) {
-		unsigned char type;
-
-		if (!is_ours(entry->d_name, prefix))
-			continue;
-		type = type_of(dir, entry);
-		if (type == DT_DIR || type == DT_REG)
-			names_add(names, entry->d_name, type == DT_DIR);
-	}
+	while ((errno = 0, entry = readdir(stream)))
+		names_take(walk, dir, prefix, entry, names);
 	failed = errno;
 	closedir(stream);
 	if (failed)
-		return list_error(l, failed);
+		return list_error(walk, failed, err);
 	names_sort(names);
 	return 0;
 }
@@ -181,80 +202,149 @@ static bool names_next(struct names *names)
 	return true;
 }
 
-static int list_folder(struct listing *l, int dir, const char *prefix);
-
-/* One name; l->key already ends with it. 0 go on, 1 stop, -1. */
-static int list_name(struct listing *l, int dir, const char *name)
+static void level_release(struct level *level)
 {
-	struct store_object object;
-	struct stat st;
-	size_t len = strlen(name);
-
-	if (name[len - 1] == '/') {
-		AUTO(auto_free) char *bare = mem_copy_n(name, len - 1);
-		AUTO(auto_close)
-		int below = openat(dir, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-		/* What has gone, or became something else, since its name was read. */
-		if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-			return 0;
-		return below < 0 ? list_error(l, errno) : list_folder(l, below, "");
-	}
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : list_error(l, errno);
-	if (!S_ISREG(st.st_mode))
-		return 0;
-	dir_object(&st, l->key.text, &object);
-	return l->fn(l->arg, &object, l->err);
+	auto_close(&level->fd);
+	names_release(&level->names);
 }
 
-/* The names that were read, one after the other. */
-static int list_names(struct listing *l, int dir, const struct names *names)
+/* Go down into a folder whose descriptor becomes the walk's; walk->key ends with it. */
+static int level_push(struct dir_walk *walk, int fd, const char *prefix, struct err **err)
 {
-	size_t before = l->key.len;
+	struct level *level;
 
-	for (size_t i = 0; i < names->count; i++) {
-		int done;
+	walk->levels = mem_grow(walk->levels, walk->count + 1, sizeof *walk->levels);
+	level = &walk->levels[walk->count++];
+	*level = (struct level){ fd, NAMES_INIT, 0, walk->key.len };
+	return names_read(walk, fd, prefix, &level->names, err);
+}
 
-		sb_adds(&l->key, names->sorted[i]);
-		done = list_name(l, dir, names->sorted[i]);
-		l->key.len = before;
-		if (l->key.cap)
-			l->key.text[before] = '\0';
-		if (done != 0)
-			return done;
+/* The next name of the deepest level, NULL: there is none any more. */
+static int level_next(struct dir_walk *walk, const char **ret, struct err **err)
+{
+	struct level *level = &walk->levels[walk->count - 1];
+
+	*ret = NULL;
+	if (level->next == level->names.count) {
+		if (!names_next(&level->names))
+			return 0;
+		walk->key.len = level->key_len;
+		if (walk->key.cap)
+			walk->key.text[walk->key.len] = '\0';
+		if (names_read(walk, level->fd, walk->count == 1 ? walk->prefix : "", &level->names,
+			       err) < 0)
+			return -1;
+		level->next = 0;
+		if (level->names.count == 0)
+			return 0;
+	}
+	*ret = level->names.sorted[level->next++];
+	return 0;
+}
+
+static int enter(struct dir_walk *walk, int dir, const char *name, struct err **err)
+{
+	AUTO(auto_free) char *bare = mem_copy_n(name, strlen(name) - 1);
+	int below = openat(dir, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* What has gone, or became something else, since its name was read. */
+	if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return 0;
+	return below < 0 ? list_error(walk, errno, err) : level_push(walk, below, "", err);
+}
+
+int dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err **err)
+{
+	while (walk->count > 0) {
+		struct level *level = &walk->levels[walk->count - 1];
+		const char *name;
+
+		if (level_next(walk, &name, err) < 0)
+			return -1;
+		if (!name) {
+			level_release(level);
+			walk->count--;
+			continue;
+		}
+		walk->key.len = level->key_len;
+		sb_adds(&walk->key, name);
+		if (name[strlen(name) - 1] == '/') {
+			if (enter(walk, level->fd, name, err) < 0)
+				return -1;
+			continue;
+		}
+		if (fstatat(level->fd, name, &ret->st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return list_error(walk, errno, err);
+		}
+		if (!S_ISREG(ret->st.st_mode))
+			continue;
+		ret->key = walk->key.text;
+		ret->folder = level->fd;
+		ret->name = name;
+		return 1;
 	}
 	return 0;
 }
 
-static int list_folder(struct listing *l, int dir, const char *prefix)
+int dir_walk_open(struct store_dir *store, const char *prefix, dir_other_fn other, void *arg,
+		  struct dir_walk **ret, struct err **err)
 {
-	AUTO(names_release) struct names names = NAMES_INIT;
-	int done;
+	AUTO(dir_walk_freep) struct dir_walk *walk = mem_zero(1, sizeof *walk);
+	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	int found;
 
-	do {
-		done = names_read(l, dir, prefix, &names);
-		if (done == 0)
-			done = list_names(l, dir, &names);
-	} while (done == 0 && names_next(&names));
-	return done;
+	walk->store = store;
+	walk->key = SB_INIT;
+	walk->other = other;
+	walk->arg = arg;
+	found = dir_place_open(store, prefix, false, &place, err);
+	if (found < 0)
+		return -1;
+	if (found > 0) {
+		sb_add(&walk->key, prefix, (size_t)(place.name - prefix));
+		walk->prefix = mem_copy(place.name);
+		if (level_push(walk, TAKE_FD(place.fd), walk->prefix, err) < 0)
+			return -1;
+	}
+	*ret = TAKE(walk);
+	return 0;
+}
+
+void dir_walk_freep(struct dir_walk **walk)
+{
+	if (!*walk)
+		return;
+	while ((*walk)->count > 0)
+		level_release(&(*walk)->levels[--(*walk)->count]);
+	free((*walk)->levels);
+	free((*walk)->prefix);
+	sb_release(&(*walk)->key);
+	free(*walk);
+	*walk = NULL;
 }
 
 int dir_list(struct store *base, const char *prefix, store_list_fn fn, void *arg, struct err **err)
 {
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
-	struct listing l = { (struct store_dir *)base, fn, arg, err, SB_INIT };
-	int done = dir_place_open(l.store, prefix, false, &place, err);
+	AUTO(dir_walk_freep) struct dir_walk *walk = NULL;
+	struct dir_row row;
+	int done;
 
-	if (done > 0) {
-		sb_add(&l.key, prefix, (size_t)(place.name - prefix));
-		done = list_folder(&l, place.fd, place.name);
+	if (dir_walk_open((struct store_dir *)base, prefix, NULL, NULL, &walk, err) < 0)
+		return -1;
+	while ((done = dir_walk_next(walk, &row, err)) > 0) {
+		struct store_object object;
+
+		dir_object(&row.st, row.key, &object);
+		done = fn(arg, &object, err);
+		if (done != 0)
+			break;
 	}
-	sb_release(&l.key);
 	return done < 0 ? -1 : 0;
 }
 
-static int tell_folders(const struct listing *l, const struct names *names, store_folder_fn fn)
+static int tell_folders(const struct names *names, store_folder_fn fn, void *arg, struct err **err)
 {
 	int done = 0;
 
@@ -264,7 +354,7 @@ static int tell_folders(const struct listing *l, const struct names *names, stor
 		if (names->sorted[i][len - 1] == '/') {
 			AUTO(auto_free) char *bare = mem_copy_n(names->sorted[i], len - 1);
 
-			done = fn(l->arg, bare, l->err);
+			done = fn(arg, bare, err);
 		}
 	}
 	return done;
@@ -275,15 +365,15 @@ int dir_folders(struct store *base, const char *prefix, store_folder_fn fn, void
 {
 	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
 	AUTO(names_release) struct names names = NAMES_INIT;
-	struct listing l = { (struct store_dir *)base, NULL, arg, err, SB_INIT };
-	int done = dir_place_open(l.store, prefix, false, &place, err);
+	struct dir_walk where = { .store = (struct store_dir *)base, .key = SB_INIT };
+	int done = dir_place_open(where.store, prefix, false, &place, err);
 
 	if (done <= 0)
 		return done;
 	do {
-		done = names_read(&l, place.fd, "", &names);
+		done = names_read(&where, place.fd, "", &names, err);
 		if (done == 0)
-			done = tell_folders(&l, &names, fn);
+			done = tell_folders(&names, fn, arg, err);
 	} while (done == 0 && names_next(&names));
 	return done < 0 ? -1 : 0;
 }

@@ -54,7 +54,6 @@ enum sync_fate {
 struct sync_sum {
 	int64_t objects[SYNC_FATES];
 	uint64_t bytes[SYNC_FATES]; /* of all of each */
-	uint64_t under_way;         /* bytes that have passed of objects not whole yet */
 	int64_t to_move;            /* objects found so far that must move, moved ones too */
 	uint64_t to_move_bytes;
 	bool listed;  /* both listings are at their ends: the two above are final */

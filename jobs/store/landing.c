@@ -1,0 +1,391 @@
+/* Files that come into a directory, many at once: see landing.h. */
+#include "jobs/store/landing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+
+#define TEMP_PREFIX STORE_RESERVED "pull-"
+#define PART_MAX    255
+#define LANDING_KEY 1024
+
+/* A file is locked right after it is made; what is younger may be between the two. */
+#define SWEEP_AGE_S 60
+
+struct landing_folder {
+	int fd;
+	size_t refs;
+	size_t len;  /* of `path` */
+	bool fresh;  /* it, or one above it, was made since the last commit */
+	char path[]; /* with its slash, or "" */
+};
+
+struct landing {
+	struct store_dir *store;
+	int root;
+	bool case_blind; /* "A" and "a" are one name here */
+	struct landing_folder *current;
+};
+
+static const char *const in_the_way = "has a file or a link where a folder must be";
+static const char *const other_case =
+	"differs by upper and lower case only from another name, which the file system takes "
+	"for the same";
+
+static void folder_unref(struct landing_folder *folder)
+{
+	if (!folder || --folder->refs > 0)
+		return;
+	close(folder->fd);
+	free(folder);
+}
+
+/* Does the file system take names that differ by case for one? */
+static bool is_case_blind(int root)
+{
+	char name[sizeof TEMP_PREFIX + 17];
+	char other[sizeof name];
+	uint64_t chance;
+	AUTO(auto_close) int fd = -1;
+	struct stat mine, found;
+	bool blind;
+
+	random_bytes(&chance, sizeof chance);
+	snprintf(name, sizeof name, TEMP_PREFIX "%016" PRIx64, chance);
+	fd = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	memcpy(other, name, sizeof other);
+	memcpy(strstr(other, "pull"), "PULL", strlen("PULL"));
+	blind = fstat(fd, &mine) == 0 && fstatat(root, other, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+		mine.st_ino == found.st_ino;
+	(void)!unlinkat(root, name, 0);
+	return blind;
+}
+
+int landing_open(struct store_dir *store, struct landing **ret, struct err **err)
+{
+	struct landing *landing = mem_zero(1, sizeof *landing);
+
+	landing->store = store;
+	landing->root = -1;
+	if (dir_root_open(store, true, &landing->root, err) < 0) {
+		landing_freep(&landing);
+		return -1;
+	}
+	landing->case_blind = is_case_blind(landing->root);
+	*ret = landing;
+	return 0;
+}
+
+void landing_freep(struct landing **landing)
+{
+	if (!*landing)
+		return;
+	folder_unref((*landing)->current);
+	auto_close(&(*landing)->root);
+	free(*landing);
+	*landing = NULL;
+}
+
+int landing_root(const struct landing *landing)
+{
+	return landing->root;
+}
+
+static const char *part_unfit(const char *part, size_t len)
+{
+	if (len == 0)
+		return "has an empty part";
+	if (len == 1 && part[0] == '.')
+		return "has a part '.'";
+	if (len == 2 && part[0] == '.' && part[1] == '.')
+		return "has a part '..'";
+	if (len > PART_MAX)
+		return "has a part longer than 255 bytes";
+	if (text_starts(part, STORE_RESERVED))
+		return "has a part that begins like a temporary file of stoker";
+	return NULL;
+}
+
+static const char *key_unfit(const char *key)
+{
+	if (key[0] == '/')
+		return "is an absolute path";
+	if (strlen(key) > LANDING_KEY)
+		return "is longer than 1024 bytes";
+	for (;;) {
+		size_t len = strcspn(key, "/");
+		const char *why = part_unfit(key, len);
+
+		if (why || key[len] == '\0')
+			return why;
+		key += len + 1;
+	}
+}
+
+/* What the file system answers that speaks against the name and not against the machine;
+ * else NULL. */
+static const char *refusal_of(int os_errno)
+{
+	switch (os_errno) {
+	case ENOTDIR:
+	case ELOOP:
+		return in_the_way;
+	case EISDIR:
+	case ENOTEMPTY:
+		return "is the name of a folder here";
+	case ENAMETOOLONG:
+		return "is too long for the file system";
+	case EILSEQ:
+	case EINVAL:
+		return "is no name that the file system takes";
+	default:
+		return NULL;
+	}
+}
+
+/* 1, 0 with the reason, -1. */
+static int judge(const struct landing *landing, const char *key, int os_errno, const char **ret_why,
+		 struct err **err)
+{
+	*ret_why = refusal_of(os_errno);
+	if (*ret_why)
+		return 0;
+	return fs_error(err, os_errno, "cannot write '%s' in '%s'", key, landing->store->root);
+}
+
+/* Is there a name of exactly these bytes? */
+static bool has_exactly(int dir, const char *name)
+{
+	int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = own < 0 ? NULL : fdopendir(own);
+	const struct dirent *entry;
+	bool found = false;
+
+	while (stream && !found && (entry = readdir(stream)))
+		found = strcmp(entry->d_name, name) == 0;
+	if (stream)
+		closedir(stream);
+	return found;
+}
+
+/* One step down: 1 with the folder open, 0 with errno set; *ret_made if it was not there. */
+static bool step_down(int dir, const char *part, int *ret_fd, bool *ret_made)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, part, flags);
+
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdirat(dir, part, 0700) < 0 && errno != EEXIST)
+			return false;
+		*ret_made = true;
+		fd = openat(dir, part, flags);
+	}
+	*ret_fd = fd;
+	return fd >= 0;
+}
+
+/* The folder of a key, made if need be: 1, 0 refused, -1. */
+static int folder_of(struct landing *landing, const char *key, const char **ret_why,
+		     struct err **err)
+{
+	const char *slash = strrchr(key, '/'), *part = key;
+	size_t len = slash ? (size_t)(slash - key) + 1 : 0;
+	struct landing_folder *folder = landing->current;
+	AUTO(auto_close) int fd = -1;
+	bool made = false;
+
+	if (folder && folder->len == len && memcmp(folder->path, key, len) == 0)
+		return 1;
+	fd = fcntl(landing->root, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return judge(landing, key, errno, ret_why, err);
+	while (part < key + len) {
+		char name[NAME_MAX + 1];
+		int next = -1;
+		bool made_this = false;
+
+		slash = strchr(part, '/');
+		snprintf(name, sizeof name, "%.*s", (int)(slash - part), part);
+		if (!step_down(fd, name, &next, &made_this))
+			return judge(landing, key, errno, ret_why, err);
+		close(fd);
+		fd = next;
+		if (landing->case_blind && !made_this) {
+			AUTO(auto_close)
+			int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+			if (above >= 0 && !has_exactly(above, name)) {
+				*ret_why = other_case;
+				return 0;
+			}
+		}
+		made |= made_this;
+		part = slash + 1;
+	}
+	folder_unref(landing->current);
+	folder = mem_alloc(sizeof *folder + len + 1);
+	*folder = (struct landing_folder){ TAKE_FD(fd), 1, len, made };
+	memcpy(folder->path, key, len);
+	folder->path[len] = '\0';
+	landing->current = folder;
+	return 1;
+}
+
+int landing_begin(struct landing *landing, const char *key, bool known, struct landing_file *ret,
+		  struct err **err)
+{
+	const char *slash = strrchr(key, '/');
+	uint64_t chance;
+	int done;
+
+	*ret = LANDING_FILE_INIT;
+	ret->why = key_unfit(key);
+	if (ret->why)
+		return 0;
+	done = folder_of(landing, key, &ret->why, err);
+	if (done <= 0)
+		return done;
+	ret->name = slash ? slash + 1 : key;
+	ret->known = known;
+	random_bytes(&chance, sizeof chance);
+	snprintf(ret->temp, sizeof ret->temp, TEMP_PREFIX "%016" PRIx64, chance);
+	ret->fd = openat(landing->current->fd, ret->temp,
+			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (ret->fd < 0)
+		return judge(landing, key, errno, &ret->why, err);
+	/* Where files cannot be locked, nobody sweeps. */
+	(void)!flock(ret->fd, LOCK_EX | LOCK_NB);
+	ret->folder = landing->current;
+	ret->folder->refs++;
+	return 1;
+}
+
+void landing_drop(struct landing_file *file)
+{
+	if (file->fd >= 0) {
+		if (!file->named)
+			(void)!unlinkat(file->folder->fd, file->temp, 0);
+		close(file->fd);
+	}
+	file->fd = -1;
+	folder_unref(file->folder);
+	file->folder = NULL;
+}
+
+static int write_error(const struct landing *landing, const struct landing_file *file, int os_errno,
+		       struct err **err)
+{
+	return fs_error(err, os_errno, "cannot write '%s%s' in '%s'", file->folder->path,
+			file->name, landing->store->root);
+}
+
+/* Its content, and that it is whole. */
+static int settle(const struct landing *landing, struct landing_file *file, struct err **err)
+{
+	struct timespec times[2];
+
+	/* The exact time: no later write in the same tick of the kernel's clock can give
+	 * the file the same one. */
+	clock_gettime(CLOCK_REALTIME, &times[0]);
+	times[1] = times[0];
+	if (futimens(file->fd, times) < 0)
+		return write_error(landing, file, errno, err);
+	return 0;
+}
+
+static int give_name(const struct landing *landing, struct landing_file *file, struct err **err)
+{
+	int dir = file->folder->fd;
+	int done;
+
+	if (landing->case_blind && !file->known) {
+		done = renameat2(dir, file->temp, dir, file->name, RENAME_NOREPLACE);
+		if (done < 0 && errno == EEXIST) {
+			file->why = other_case;
+			return 0;
+		}
+	} else {
+		done = renameat(dir, file->temp, dir, file->name);
+	}
+	if (done < 0) {
+		int failed = errno;
+
+		file->why = refusal_of(failed);
+		return file->why ? 0 : write_error(landing, file, failed, err);
+	}
+	file->named = true;
+	/* After the rename, which changes its times. */
+	return fstat(file->fd, &file->st) < 0 ? write_error(landing, file, errno, err) : 0;
+}
+
+static int sync_folder(const struct landing *landing, const struct landing_file *file,
+		       struct err **err)
+{
+	/* Some network and FUSE file systems do not know fsync on folders. */
+	if (fsync(file->folder->fd) == 0 || errno == EINVAL || errno == ENOTSUP)
+		return 0;
+	return write_error(landing, file, errno, err);
+}
+
+int landing_commit(struct landing *landing, struct landing_file *const *files, size_t count,
+		   struct err **err)
+{
+	bool many = count > 1;
+
+	if (count == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		many |= files[i]->folder->fresh;
+		if (settle(landing, files[i], err) < 0)
+			return -1;
+	}
+	/* All at once, which is far cheaper than one by one; then each is asked whether it
+	 * went well, which costs next to nothing any more. */
+	if (many)
+		(void)!syncfs(landing->root);
+	for (size_t i = 0; i < count; i++)
+		if (fsync(files[i]->fd) < 0)
+			return write_error(landing, files[i], errno, err);
+	for (size_t i = 0; i < count; i++)
+		if (give_name(landing, files[i], err) < 0)
+			return -1;
+	if (many)
+		(void)!syncfs(landing->root);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || files[i]->folder != files[i - 1]->folder)
+			if (sync_folder(landing, files[i], err) < 0)
+				return -1;
+		files[i]->folder->fresh = false;
+	}
+	return 0;
+}
+
+bool landing_sweep(int dir, const char *name, bool remove)
+{
+	AUTO(auto_close) int fd = -1;
+	struct stat st;
+
+	if (!text_starts(name, STORE_RESERVED))
+		return false;
+	if (!remove || !text_starts(name, TEMP_PREFIX) ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    time(NULL) - st.st_ctim.tv_sec < SWEEP_AGE_S)
+		return true;
+	fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		(void)!unlinkat(dir, name, 0);
+	return true;
+}

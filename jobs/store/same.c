@@ -1,0 +1,183 @@
+/* Files and objects compared by content: see same.h. */
+#include "jobs/store/same.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
+
+#define PIECE   ((size_t)1 << 20)
+#define MD5_HEX (2 * MD5_BYTES)
+#define MIB     ((uint64_t)1 << 20)
+
+/* Sizes of parts: ours, and those that other programs and libraries begin with. A power of
+ * two times 8 MiB is what some go on to for large files. */
+static const uint64_t part_sizes[] = {
+	16 * MIB,  8 * MIB,   5 * MIB,  10 * MIB,  15 * MIB,  20 * MIB,   25 * MIB,
+	32 * MIB,  50 * MIB,  64 * MIB, 100 * MIB, 128 * MIB, 256 * MIB,  512 * MIB,
+	MIB << 10, MIB << 11, 6 * MIB,  7 * MIB,   12 * MIB,  100000000u, 10000000u,
+};
+
+/* What a tag is made of: hex digits, and of how many parts (0: one piece). */
+static bool parse_tag(const char *tag, char hex[MD5_HEX + 1], uint64_t *ret_parts)
+{
+	const char *end;
+	size_t len;
+
+	tag += *tag == '"';
+	len = strspn(tag, "0123456789abcdef");
+	if (len != MD5_HEX)
+		return false;
+	memcpy(hex, tag, MD5_HEX);
+	hex[MD5_HEX] = '\0';
+	end = tag + len;
+	*ret_parts = 0;
+	if (*end == '-') {
+		char *rest;
+
+		*ret_parts = strtoull(end + 1, &rest, 10);
+		end = rest;
+		if (*ret_parts == 0)
+			return false;
+	}
+	return strcmp(end, "\"") == 0 || *end == '\0';
+}
+
+/* Read up to `len` bytes at `at`, all that there are: how many, -1. */
+static ssize_t read_at(int fd, char *bytes, size_t len, uint64_t at)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t got = pread(fd, bytes + have, len - have, (off_t)(at + have));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+static int read_error(const struct mover_row *row, int os_errno, struct err **err)
+{
+	return fs_error(err, os_errno, "cannot read '%s'", row->key);
+}
+
+/* The MD5 of a stretch: 1, 0 it ends before, -1. */
+static int md5_stretch(struct mover *mover, const struct mover_row *row, int fd, struct md5 *md5,
+		       uint64_t at, uint64_t len, uint8_t digest[MD5_BYTES], struct err **err)
+{
+	AUTO(auto_free) char *bytes = mem_alloc(len < PIECE ? (size_t)len + 1 : PIECE);
+
+	while (len > 0) {
+		size_t want = len < PIECE ? (size_t)len : PIECE;
+		ssize_t got = read_at(fd, bytes, want, at);
+
+		if (got < 0)
+			return read_error(row, errno, err);
+		if ((size_t)got < want)
+			return 0;
+		md5_add(md5, bytes, want);
+		at += want;
+		len -= want;
+		if (len > 0)
+			mover->kind->turn(mover, 0);
+	}
+	md5_next(md5, digest);
+	return 1;
+}
+
+/* With parts of this size, the tag of the file: 1 it is `hex`, 0, -1. */
+static int same_parts(struct mover *mover, const struct mover_row *row, int fd, uint64_t part,
+		      const char *hex, struct err **err)
+{
+	AUTO(md5_freep) struct md5 *md5 = md5_new(), *all = md5_new();
+	uint8_t digest[MD5_BYTES];
+	char found[MD5_HEX + 1];
+
+	if (!md5 || !all)
+		return 0;
+	for (uint64_t at = 0; at < row->size; at += part) {
+		uint64_t len = row->size - at < part ? row->size - at : part;
+		int done = md5_stretch(mover, row, fd, md5, at, len, digest, err);
+
+		if (done <= 0)
+			return done;
+		md5_add(all, digest, sizeof digest);
+	}
+	md5_next(all, digest);
+	hex_lower(digest, sizeof digest, found);
+	return strcmp(found, hex) == 0;
+}
+
+static int same_by_tag(struct mover *mover, const struct mover_row *row, int fd, struct err **err)
+{
+	AUTO(md5_freep) struct md5 *md5 = NULL;
+	char hex[MD5_HEX + 1], found[MD5_HEX + 1];
+	uint8_t digest[MD5_BYTES];
+	uint64_t parts;
+	int done;
+
+	if (!parse_tag(row->tag, hex, &parts))
+		return 0;
+	for (size_t i = 0; parts > 0 && i < STK_LENGTH(part_sizes); i++) {
+		if ((row->size + part_sizes[i] - 1) / part_sizes[i] != parts)
+			continue;
+		done = same_parts(mover, row, fd, part_sizes[i], hex, err);
+		if (done != 0)
+			return done;
+		if (parts == 1)
+			break; /* all sizes say the same */
+	}
+	if (parts > 0)
+		return 0;
+	md5 = md5_new();
+	if (!md5)
+		return 0;
+	done = md5_stretch(mover, row, fd, md5, 0, row->size, digest, err);
+	if (done <= 0)
+		return done;
+	hex_lower(digest, sizeof digest, found);
+	return strcmp(found, hex) == 0;
+}
+
+static int same_bytes(struct mover *mover, const struct mover_row *row, int fd, struct err **err)
+{
+	AUTO(auto_close) int other = mover->kind->open(mover);
+	AUTO(auto_free) char *a = NULL, *b = NULL;
+
+	if (other < 0)
+		return 0; /* who fetches it finds out why */
+	a = mem_alloc(PIECE);
+	b = mem_alloc(PIECE);
+	for (uint64_t at = 0;;) {
+		ssize_t in_a = read_at(fd, a, PIECE, at), in_b;
+
+		if (in_a < 0)
+			return read_error(row, errno, err);
+		in_b = read_at(other, b, PIECE, at);
+		if (in_b < 0)
+			return read_error(row, errno, err);
+		if (in_a != in_b || memcmp(a, b, (size_t)in_a) != 0)
+			return 0;
+		if (in_a == 0)
+			return 1;
+		at += (uint64_t)in_a;
+	}
+}
+
+int same_content(struct mover *mover, const struct mover_row *row, int fd, struct err **err)
+{
+	if (row->size == 0)
+		return 1;
+	return mover->kind->open ? same_bytes(mover, row, fd, err)
+				 : same_by_tag(mover, row, fd, err);
+}

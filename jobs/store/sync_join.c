@@ -1,0 +1,248 @@
+/* The two listings of a sync, side by side in key order, and what each key needs. See
+ * sync_inside.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/text.h"
+#include "jobs/store/same.h"
+#include "jobs/store/sync_inside.h"
+
+/* What lies in the directory and is no object. */
+static void other(void *arg, int dir, const char *folder, const char *name)
+{
+	struct sync *sync = arg;
+
+	if (landing_sweep(dir, name, sync->landing != NULL))
+		return;
+	if (!sync->down) {
+		AUTO(auto_free) char *key = mem_format("%s%s", folder, name);
+
+		move_refuse(sync, key, 0, "is a link or no regular file");
+	}
+}
+
+int join_open(struct sync *sync, struct err **err)
+{
+	const char *only = sync->options->only ? sync->options->only : "";
+
+	sync->above = SB_INIT;
+	if (dir_walk_open(sync->near, only, other, sync, &sync->walk, err) < 0)
+		return -1;
+	return sync->mover->kind->list(sync->mover, only, err);
+}
+
+void join_close(struct sync *sync)
+{
+	dir_walk_freep(&sync->walk);
+	sb_release(&sync->above);
+}
+
+/* Have a row of the near side at hand, or know that there is none. */
+static int near_fill(struct sync *sync, struct err **err)
+{
+	int found;
+
+	if (sync->near_at || sync->near_ended)
+		return 1;
+	found = dir_walk_next(sync->walk, &sync->near_row, err);
+	if (found < 0)
+		return -1;
+	sync->near_at = found > 0;
+	sync->near_ended = found == 0;
+	return 1;
+}
+
+static int far_fill(struct sync *sync, struct err **err)
+{
+	if (sync->far_at || sync->far_ended)
+		return 1;
+	switch (sync->mover->kind->next(sync->mover, &sync->far_row, err)) {
+	case MOVER_WAIT:
+		return 0;
+	case MOVER_ERROR:
+		return -1;
+	case MOVER_END:
+		sync->far_ended = true;
+		return 1;
+	case MOVER_ROW:
+		break;
+	}
+	sync->far_at = true;
+	return 1;
+}
+
+/* Is another object of the far side where this key needs a folder? It has come before: keys
+ * that begin with its key follow it, those with a slash behind it not at once. */
+static bool lies_below_object(struct sync *sync, const char *key)
+{
+	size_t common = 0, len = strlen(key);
+	bool below = false;
+
+	while (common < sync->above.len && key[common] == sync->above.text[common])
+		common++;
+	while (sync->above_count > 0 && sync->above_ends[sync->above_count - 1] > common)
+		sync->above_count--;
+	for (size_t i = 0; i < sync->above_count; i++)
+		below |= key[sync->above_ends[i]] == '/';
+	sb_clear(&sync->above);
+	sb_adds(&sync->above, key);
+	if (!below && len <= UINT16_MAX && sync->above_count < STK_LENGTH(sync->above_ends))
+		sync->above_ends[sync->above_count++] = (uint16_t)len;
+	return below;
+}
+
+/* As consoles and some programs make them, to show a folder that is empty. */
+static bool is_folder_mark(const struct mover_row *row)
+{
+	size_t len = strlen(row->key);
+
+	return row->size == 0 && len > 0 && row->key[len - 1] == '/';
+}
+
+static int near_open(struct sync *sync)
+{
+	return openat(sync->near_row.folder, sync->near_row.name,
+		      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* Both sides have the key: is it the same there? 1, with what is to be remembered of it in
+ * `ret`, whose key is NULL if nothing is; 0; -1. */
+static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err)
+{
+	const struct mover_row *far = &sync->far_row;
+	const struct stat *st = &sync->near_row.st;
+	const struct manifest_row *known =
+		manifest_find(sync->manifest, far->key, sync->options->only);
+	AUTO(auto_close) int fd = -1;
+	int same;
+
+	*ret = (struct manifest_row){ 0 };
+	if ((uint64_t)st->st_size != far->size)
+		return 0;
+	if (known && manifest_holds(known, st, far->size, far->tag)) {
+		*ret = *known;
+		return 1;
+	}
+	fd = near_open(sync);
+	if (fd < 0)
+		return 0; /* who moves it finds out why */
+	same = same_content(sync->mover, far, fd, err);
+	if (same > 0 && !far->fresh && far->tag[0] && dir_is_settled(st, sync->begun)) {
+		ret->key = far->key;
+		manifest_describe(st, &ret->file);
+		memcpy(ret->tag, far->tag, sizeof ret->tag);
+	}
+	return same;
+}
+
+static enum sync_stage stage_of(const struct sync *sync, const char *key)
+{
+	return sync->options->stage ? sync->options->stage(sync->options->arg, key) : SYNC_AT_ONCE;
+}
+
+/* One that both have, or only the source has. */
+static int decide(struct sync *sync, bool both, struct err **err)
+{
+	const char *key = sync->down ? sync->far_row.key : sync->near_row.key;
+	uint64_t size = sync->down ? sync->far_row.size : (uint64_t)sync->near_row.st.st_size;
+	enum sync_stage stage = stage_of(sync, key);
+	struct manifest_row remember;
+	int same = 0;
+
+	if (stage == SYNC_NOT)
+		return 1;
+	if (both)
+		same = is_same(sync, &remember, err);
+	if (same < 0)
+		return -1;
+	if (same == 0)
+		move_add(sync, key, size, sync->down ? &sync->far_row : NULL, both, stage);
+	else
+		move_same(sync, key, size, remember.key ? &remember : NULL);
+	return 1;
+}
+
+/* The next object of the far side, to come down. */
+static int step_down(struct sync *sync, struct err **err)
+{
+	const struct mover_row *far = &sync->far_row;
+	int filled = far_fill(sync, err), order = 1;
+	const char *why;
+
+	if (filled <= 0)
+		return filled;
+	if (sync->far_ended) {
+		sync->joined = true;
+		return 1;
+	}
+	stage_pass(sync, far->key);
+	sync->far_at = false;
+	if (is_folder_mark(far))
+		return 1;
+	why = far->unfit;
+	if (!why && lies_below_object(sync, far->key))
+		why = "lies below another object, which is a file here";
+	if (why) {
+		move_refuse(sync, far->key, far->size, why);
+		return 1;
+	}
+	for (;;) {
+		if (near_fill(sync, err) < 0)
+			return -1;
+		if (sync->near_ended)
+			break;
+		order = strcmp(sync->near_row.key, far->key);
+		if (order >= 0)
+			break;
+		sync->near_at = false;
+	}
+	return decide(sync, order == 0, err);
+}
+
+/* The next file of the directory, to go up. */
+static int step_up(struct sync *sync, struct err **err)
+{
+	const char *key, *why;
+	int order = 1;
+
+	if (near_fill(sync, err) < 0)
+		return -1;
+	if (sync->near_ended) {
+		sync->joined = true;
+		return 1;
+	}
+	key = sync->near_row.key;
+	why = sync->mover->kind->unfit(key);
+	while (!why) {
+		int filled = far_fill(sync, err);
+
+		if (filled <= 0)
+			return filled;
+		if (sync->far_ended)
+			break;
+		order = strcmp(sync->far_row.key, key);
+		if (order >= 0)
+			break;
+		sync->far_at = false;
+	}
+	stage_pass(sync, key);
+	sync->near_at = false;
+	if (why) {
+		move_refuse(sync, key, (uint64_t)sync->near_row.st.st_size, why);
+		return 1;
+	}
+	return decide(sync, order == 0, err);
+}
+
+int join_step(struct sync *sync, struct err **err)
+{
+	int done = sync->down ? step_down(sync, err) : step_up(sync, err);
+
+	if (sync->joined) {
+		sync->sum->listed = true;
+		stage_pass(sync, NULL);
+	}
+	return done;
+}

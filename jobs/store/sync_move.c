@@ -1,0 +1,422 @@
+/* Objects of a sync on their way: started when there is room, made durable in groups,
+ * remembered in key order. See sync_inside.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/store/sync_inside.h"
+
+/* Slots in the queue, of some 300 bytes each with their keys. */
+#define ORDERED_MAX ((size_t)8192)
+
+/* Files are made durable together when there are so many of them, or so many bytes, or the
+ * first has waited so long. Each is open until then. */
+#define LANDED_FILES 128
+#define LANDED_BYTES ((uint64_t)64 << 20)
+#define LANDED_MS    300
+
+#define CONNECTIONS 16
+#define SPARE       8 /* under way beyond the connections, so that none ever waits for us */
+
+static const char *const changing = "changed while it was copied";
+static const char *const went = "was taken away while it was copied";
+
+static void slots_add(struct slots *slots, struct slot *slot)
+{
+	slot->beside = NULL;
+	if (slots->last)
+		slots->last->beside = slot;
+	else
+		slots->first = slot;
+	slots->last = slot;
+	slots->count++;
+}
+
+static struct slot *slots_take(struct slots *slots)
+{
+	struct slot *slot = slots->first;
+
+	if (!slot)
+		return NULL;
+	slots->first = slot->beside;
+	if (!slots->first)
+		slots->last = NULL;
+	slots->count--;
+	slot->beside = NULL;
+	return slot;
+}
+
+static size_t limit_of(const struct sync *sync)
+{
+	int connections = sync->options->connections;
+
+	return (size_t)(connections > 0 ? connections : CONNECTIONS) + SPARE;
+}
+
+bool move_has_room(const struct sync *sync)
+{
+	return !sync->ready.first && sync->under_way < limit_of(sync) &&
+	       sync->ordered < ORDERED_MAX;
+}
+
+bool move_is_idle(const struct sync *sync)
+{
+	return sync->under_way == 0 && !sync->ready.first && !sync->landed.first;
+}
+
+static struct slot *slot_new(struct sync *sync, const char *key, uint64_t size)
+{
+	size_t len = strlen(key) + 1;
+	struct slot *slot = mem_zero(1, sizeof *slot + len);
+
+	slot->size = size;
+	memcpy(slot->key, key, len);
+	slot->next_of_all = sync->all;
+	if (sync->all)
+		sync->all->previous_of_all = slot;
+	sync->all = slot;
+	return slot;
+}
+
+static void slot_still(struct sync *sync, struct slot *slot)
+{
+	struct moving *moving = TAKE(slot->moving);
+
+	if (!moving)
+		return;
+	if (sync->down)
+		landing_drop(&moving->file);
+	else
+		auto_close(&moving->transfer.fd);
+	free(moving);
+}
+
+static void slot_free(struct sync *sync, struct slot *slot)
+{
+	slot_still(sync, slot);
+	if (slot->next_of_all)
+		slot->next_of_all->previous_of_all = slot->previous_of_all;
+	if (slot->previous_of_all)
+		slot->previous_of_all->next_of_all = slot->next_of_all;
+	else
+		sync->all = slot->next_of_all;
+	free(slot);
+}
+
+static void slot_order(struct sync *sync, struct slot *slot)
+{
+	slot->ordered = true;
+	if (sync->last)
+		sync->last->next = slot;
+	else
+		sync->first = slot;
+	sync->last = slot;
+	sync->ordered++;
+}
+
+/* What is done with at the head of the queue goes to the manifest. */
+static void order_advance(struct sync *sync)
+{
+	while (sync->first && sync->first->finished) {
+		struct slot *slot = sync->first;
+
+		if (slot->remember && sync->manifest) {
+			struct manifest_row row = { .key = slot->key, .file = slot->file };
+
+			memcpy(row.tag, slot->tag, sizeof row.tag);
+			manifest_add(sync->manifest, &row);
+		}
+		sync->first = slot->next;
+		if (!sync->first)
+			sync->last = NULL;
+		sync->ordered--;
+		slot_free(sync, slot);
+	}
+}
+
+static void tell(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
+		 const char *why)
+{
+	sync->sum->objects[fate]++;
+	sync->sum->bytes[fate] += size;
+	if (sync->options->tell)
+		sync->options->tell(sync->options->arg, fate, key, size, why);
+}
+
+void move_same(struct sync *sync, const char *key, uint64_t size,
+	       const struct manifest_row *remember)
+{
+	tell(sync, SYNC_SAME, key, size, NULL);
+	if (!remember || !sync->manifest)
+		return;
+	if (!sync->first) {
+		manifest_add(sync->manifest, remember);
+	} else {
+		struct slot *slot = slot_new(sync, key, size);
+
+		slot->file = remember->file;
+		memcpy(slot->tag, remember->tag, sizeof slot->tag);
+		slot->remember = slot->finished = true;
+		slot_order(sync, slot);
+	}
+}
+
+void move_refuse(struct sync *sync, const char *key, uint64_t size, const char *why)
+{
+	struct group *group = stage_group(sync, key);
+
+	if (group)
+		group->lacking = true;
+	tell(sync, SYNC_REFUSED, key, size, why);
+}
+
+void move_start(struct sync *sync, struct slot *slot)
+{
+	slots_add(&sync->ready, slot);
+}
+
+void move_add(struct sync *sync, const char *key, uint64_t size, const struct mover_row *far,
+	      bool known, enum sync_stage stage)
+{
+	struct slot *slot;
+
+	sync->sum->to_move++;
+	sync->sum->to_move_bytes += size;
+	if (sync->options->dry_run) {
+		tell(sync, SYNC_MOVED, key, size, NULL);
+		return;
+	}
+	slot = slot_new(sync, key, size);
+	slot->known = known;
+	if (far) {
+		memcpy(slot->tag, far->tag, sizeof slot->tag);
+		slot->fresh = far->fresh;
+	}
+	slot->group = stage_group(sync, key);
+	if (stage != SYNC_AT_ONCE) {
+		stage_hold(slot, stage);
+		return;
+	}
+	if (slot->group)
+		slot->group->pending++;
+	slot_order(sync, slot);
+	move_start(sync, slot);
+}
+
+void move_finish(struct sync *sync, struct slot *slot, enum sync_fate fate, const char *why)
+{
+	struct group *group = slot->group;
+	bool lacking = fate == SYNC_REFUSED;
+
+	tell(sync, fate, slot->key, slot->size, why);
+	slot_still(sync, slot);
+	slot->finished = true;
+	slot->group = NULL;
+	if (slot->ordered)
+		order_advance(sync);
+	else
+		slot_free(sync, slot);
+	stage_done(sync, group, fate == SYNC_FAILED, lacking);
+}
+
+static void done(struct transfer *transfer, enum transfer_result result, struct err *err);
+
+/* Begin, or begin again, what is open. */
+static int send_or_fetch(struct sync *sync, struct slot *slot, struct err **err)
+{
+	struct transfer *transfer = &slot->moving->transfer;
+	const struct mover_kind *kind = sync->mover->kind;
+
+	transfer->key = slot->key;
+	transfer->size = slot->size;
+	transfer->done = done;
+	transfer->owner = slot;
+	transfer->sync = sync;
+	if ((sync->down ? kind->fetch : kind->send)(sync->mover, transfer, err) < 0)
+		return -1;
+	sync->under_way++;
+	return 0;
+}
+
+static int start_down(struct sync *sync, struct slot *slot, struct err **err)
+{
+	struct moving *moving = mem_zero(1, sizeof *moving);
+	int begun = landing_begin(sync->landing, slot->key, slot->known, &moving->file, err);
+
+	slot->moving = moving;
+	if (begun < 0)
+		return -1;
+	if (begun == 0) {
+		move_finish(sync, slot, SYNC_REFUSED, moving->file.why);
+		return 0;
+	}
+	moving->transfer.fd = moving->file.fd;
+	memcpy(moving->transfer.tag, slot->tag, sizeof slot->tag);
+	return send_or_fetch(sync, slot, err);
+}
+
+/* The file as it is now. */
+static int look(struct slot *slot, struct err **err)
+{
+	struct moving *moving = slot->moving;
+	struct utc now = utc_now();
+
+	if (fstat(moving->transfer.fd, &moving->st) < 0)
+		return fs_error(err, errno, "cannot look at '%s'", slot->key);
+	moving->settled = dir_is_settled(&moving->st, now);
+	slot->size = (uint64_t)moving->st.st_size;
+	return 0;
+}
+
+static int start_up(struct sync *sync, struct slot *slot, struct err **err)
+{
+	struct moving *moving = mem_zero(1, sizeof *moving);
+	int found;
+
+	slot->moving = moving;
+	moving->transfer.fd = -1;
+	found = dir_object_open(sync->near, slot->key, &moving->transfer.fd, &moving->st, err);
+	if (found < 0)
+		return -1;
+	if (found == 0) {
+		move_finish(sync, slot, SYNC_FAILED, went);
+		return 0;
+	}
+	if (look(slot, err) < 0)
+		return -1;
+	return send_or_fetch(sync, slot, err);
+}
+
+/* Once more, whatever is there now; false: it has been tried, or cannot be. */
+static bool retry(struct sync *sync, struct slot *slot)
+{
+	struct moving *moving = slot->moving;
+
+	if (moving->retried || sync->err)
+		return false;
+	moving->retried = true;
+	slot->fresh = true;
+	moving->transfer.tag[0] = '\0';
+	if (sync->down) {
+		if (ftruncate(moving->transfer.fd, 0) < 0 ||
+		    lseek(moving->transfer.fd, 0, SEEK_SET) < 0)
+			return false;
+	} else if (look(slot, &sync->err) < 0) {
+		return false;
+	}
+	return send_or_fetch(sync, slot, &sync->err) == 0;
+}
+
+static bool is_as_it_was(const struct moving *moving)
+{
+	struct manifest_file before, now;
+	struct stat st;
+
+	if (fstat(moving->transfer.fd, &st) < 0)
+		return false;
+	manifest_describe(&moving->st, &before);
+	manifest_describe(&st, &now);
+	return memcmp(&before, &now, sizeof now) == 0;
+}
+
+static void arrived(struct sync *sync, struct slot *slot)
+{
+	struct moving *moving = slot->moving;
+
+	memcpy(slot->tag, moving->transfer.tag, sizeof slot->tag);
+	if (sync->down) {
+		slot->size = moving->transfer.size;
+		if (!sync->landed.first)
+			sync->landed_since = mono_now();
+		slots_add(&sync->landed, slot);
+		sync->landed_bytes += slot->size;
+		return;
+	}
+	manifest_describe(&moving->st, &slot->file);
+	slot->remember = moving->settled && slot->tag[0];
+	move_finish(sync, slot, SYNC_MOVED, NULL);
+}
+
+static void done(struct transfer *transfer, enum transfer_result result, struct err *err)
+{
+	struct slot *slot = transfer->owner;
+	struct sync *sync = transfer->sync;
+
+	sync->under_way--;
+	if (result == TRANSFER_DONE && !sync->down && !is_as_it_was(slot->moving))
+		result = TRANSFER_CHANGED;
+	switch (result) {
+	case TRANSFER_DONE:
+		arrived(sync, slot);
+		break;
+	case TRANSFER_CHANGED:
+		if (!retry(sync, slot))
+			move_finish(sync, slot, SYNC_FAILED, changing);
+		break;
+	case TRANSFER_GONE:
+		move_finish(sync, slot, SYNC_FAILED, went);
+		break;
+	case TRANSFER_FAILED:
+		if (sync->err)
+			err_free(err);
+		else
+			sync->err = err;
+		break;
+	}
+}
+
+static bool commit_is_due(const struct sync *sync)
+{
+	if (!sync->landed.first)
+		return false;
+	return sync->landed.count >= LANDED_FILES || sync->landed_bytes >= LANDED_BYTES ||
+	       (sync->under_way == 0 && !sync->ready.first) ||
+	       mono_now().ms - sync->landed_since.ms >= LANDED_MS;
+}
+
+static int commit(struct sync *sync, struct err **err)
+{
+	struct landing_file *files[LANDED_FILES];
+	struct slot *slots[LANDED_FILES];
+	size_t count = 0;
+
+	while (count < LANDED_FILES && sync->landed.first) {
+		slots[count] = slots_take(&sync->landed);
+		sync->landed_bytes -= slots[count]->size;
+		files[count] = &slots[count]->moving->file;
+		count++;
+	}
+	if (landing_commit(sync->landing, files, count, err) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		struct slot *slot = slots[i];
+
+		manifest_describe(&files[i]->st, &slot->file);
+		slot->remember = !files[i]->why && !slot->fresh && slot->tag[0];
+		move_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED, files[i]->why);
+	}
+	if (sync->manifest)
+		manifest_flush(sync->manifest);
+	return 0;
+}
+
+int move_go_on(struct sync *sync, bool all, struct err **err)
+{
+	while (!all && sync->ready.first && sync->under_way < limit_of(sync)) {
+		struct slot *slot = slots_take(&sync->ready);
+
+		if ((sync->down ? start_down : start_up)(sync, slot, err) < 0)
+			return -1;
+	}
+	while (all ? sync->landed.first != NULL : commit_is_due(sync))
+		if (commit(sync, err) < 0)
+			return -1;
+	return 0;
+}
+
+void move_close(struct sync *sync)
+{
+	while (sync->all)
+		slot_free(sync, sync->all);
+}

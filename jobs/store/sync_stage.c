@@ -1,0 +1,133 @@
+/* What must wait for others: a marker for what lies beside it, some for everything. See
+ * sync_inside.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/store/sync_inside.h"
+
+static const char *const left_behind = "stays behind, as what it speaks for did not all arrive";
+
+static struct group *group_new(struct sync *sync, struct group *parent, const char *prefix,
+			       size_t len)
+{
+	struct group *group = mem_zero(1, sizeof *group + len + 1);
+
+	group->next = sync->groups;
+	if (group->next)
+		group->next->previous = group;
+	sync->groups = group;
+	group->parent = parent;
+	group->len = len;
+	memcpy(group->prefix, prefix, len);
+	if (parent)
+		parent->pending++;
+	return group;
+}
+
+static void group_free(struct sync *sync, struct group *group)
+{
+	if (group->next)
+		group->next->previous = group->previous;
+	if (group->previous)
+		group->previous->next = group->next;
+	else
+		sync->groups = group->next;
+	free(group);
+}
+
+/* Those that waited for the rest of the group go now, or stay behind. */
+static void release(struct sync *sync, struct group *group)
+{
+	bool stays = group->failed || (group->lacking && group->parent);
+	struct slot *slot = TAKE(group->held);
+
+	group->released = true;
+	for (struct slot *next; slot; slot = next) {
+		next = TAKE(slot->beside);
+		if (stays)
+			move_finish(sync, slot, SYNC_FAILED, left_behind);
+		else
+			move_start(sync, slot);
+	}
+}
+
+/* Done with all that was found in it? Then so may be the folder that it lies in. */
+static void settle(struct sync *sync, struct group *group)
+{
+	while (group && group->closed && group->pending == 0) {
+		struct group *parent = group->parent;
+
+		if (!group->released && group->held) {
+			for (const struct slot *slot = group->held; slot; slot = slot->beside)
+				group->pending++;
+			release(sync, group);
+			/* Whatever of them was finished has come back here by itself. */
+			return;
+		}
+		if (parent) {
+			parent->pending--;
+			parent->failed |= group->failed;
+			parent->lacking |= group->lacking;
+		} else {
+			sync->group = NULL;
+		}
+		group_free(sync, group);
+		group = parent;
+	}
+}
+
+void stage_pass(struct sync *sync, const char *key)
+{
+	while (sync->group && (!key || !text_starts(key, sync->group->prefix))) {
+		struct group *group = sync->group;
+
+		if (group->parent)
+			sync->group = group->parent;
+		group->closed = true;
+		settle(sync, group);
+		if (sync->group == group) /* the root, which waits for the rest */
+			return;
+	}
+}
+
+struct group *stage_group(struct sync *sync, const char *key)
+{
+	const char *slash;
+
+	if (!sync->options->stage)
+		return NULL;
+	if (!sync->group)
+		sync->group = group_new(sync, NULL, "", 0);
+	while ((slash = strchr(key + sync->group->len, '/')))
+		sync->group = group_new(sync, sync->group, key, (size_t)(slash - key) + 1);
+	return sync->group;
+}
+
+void stage_hold(struct slot *slot, enum sync_stage stage)
+{
+	struct group *group = slot->group;
+
+	while (stage == SYNC_LAST && group->parent)
+		group = group->parent;
+	slot->group = group;
+	slot->beside = group->held;
+	group->held = slot;
+}
+
+void stage_done(struct sync *sync, struct group *group, bool failed, bool lacking)
+{
+	if (!group)
+		return;
+	group->pending--;
+	group->failed |= failed;
+	group->lacking |= lacking;
+	settle(sync, group);
+}
+
+void stage_close(struct sync *sync)
+{
+	while (sync->groups)
+		group_free(sync, sync->groups);
+	sync->group = NULL;
+}
