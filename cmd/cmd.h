@@ -103,6 +103,8 @@ int cmd_logs(const struct args *args, struct err **err);
 int cmd_cache_ls(const struct args *args, struct err **err);
 int cmd_cache_verify(const struct args *args, struct err **err);
 int cmd_cache_why(const struct args *args, struct err **err);
+int cmd_cache_pull(const struct args *args, struct err **err);
+int cmd_cache_push(const struct args *args, struct err **err);
 int cmd_cache_gc(const struct args *args, struct err **err);
 int cmd_schema(const struct args *args, struct err **err);
 int cmd_version(const struct args *args, struct err **err);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cmd/cache_place.h"
 #include "cmd/out.h"
 #include "cmd/plan_text.h"
 #include "cmd/spec_args.h"
@@ -12,20 +13,18 @@
 #include "jobs/cache/lock.h"
 #include "jobs/run/journal.h"
 
-static int open_cache(const char *url, struct store **ret, struct err **err)
+int cache_place_open(const char *url, struct store **ret, struct err **err)
 {
-	const char *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
+	AUTO(store_freep) struct store *store = NULL;
 
-	if (strstr(url, "://")) {
-		err_set(err, EXIT_REFUSED,
-			"this version reads caches in directories only, not '%s'", url);
-		return err_hint(err, "name a directory");
-	}
-	if (!fs_is_dir(path)) {
-		err_set(err, EXIT_REFUSED, "no cache directory '%s'", path);
+	if (store_open(url, &store, err) < 0)
+		return -1;
+	if (store_directory(store) && !fs_is_dir(store_directory(store))) {
+		err_set(err, EXIT_REFUSED, "no cache directory '%s'", store_directory(store));
 		return err_hint(err, "name the directory that compile.cache_url names");
 	}
-	return store_open(url, ret, err);
+	*ret = TAKE(store);
+	return 0;
 }
 
 static int print_listing_row(void *arg, json_t *row, struct err **err)
@@ -50,7 +49,7 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 	AUTO(store_freep) struct store *store = NULL;
 
 	out_bulk(true);
-	if (open_cache(args->operands[0], &store, err) < 0 ||
+	if (cache_place_open(args->operands[0], &store, err) < 0 ||
 	    cache_list(store, print_listing_row, NULL, err) < 0)
 		return -1;
 	return EXIT_DONE;
@@ -76,7 +75,8 @@ static bool names_a_cache(const char *operand)
 	const char *dot = strrchr(fs_basename(operand), '.');
 	bool is_spec = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 
-	return fs_is_dir(operand) || strncmp(operand, "dir:", 4) == 0 || strstr(operand, "://") ||
+	return fs_is_dir(operand) || strncmp(operand, "dir:", 4) == 0 ||
+	       strncmp(operand, "s3:", 3) == 0 || strstr(operand, "://") ||
 	       (!is_spec && !fs_exists(operand));
 }
 
@@ -125,7 +125,7 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 	bool well;
 
 	if (names_a_cache(args->operands[0])) {
-		if (open_cache(args->operands[0], &store, err) < 0)
+		if (cache_place_open(args->operands[0], &store, err) < 0)
 			return -1;
 	} else {
 		int code = view_of_spec(args, &plan, &view, err);
@@ -274,7 +274,7 @@ int cmd_cache_gc(const struct args *args, struct err **err)
 	int done;
 
 	if (gc_age(args, &age, &options.older_ms, err) < 0 ||
-	    open_cache(args->operands[0], &store, err) < 0)
+	    cache_place_open(args->operands[0], &store, err) < 0)
 		return -1;
 	done = cache_gc(store, &options, print_old, NULL, &sum, err);
 	/* What was removed until something failed is gone all the same. */

@@ -120,6 +120,29 @@ const struct cmd cmd_table[] = {
 	  .exits = { EXIT_SPEC, EXIT_REFUSED },
 	  .examples = { { "stoker cache why stoker.yaml --set hyperparameters.batch_size=32",
 			  "names the batch size, old and new" } } },
+	{ "cache pull", "URL DIR", 2, 2, OPT_BIT(ONLY) | OPT_BIT(DRY_RUN),
+	  "bring a directory up to a compile cache",
+	  "Copies what DIR lacks or has otherwise, and deletes nothing. What is unchanged is not\n"
+	  "read again. A graph's marker comes behind its content, and the compile locks last; "
+	  "locks of\n"
+	  "compilers stay where they are. Interrupted, the same command goes on. Names that "
+	  "cannot be\n"
+	  "files are refused and told. Exit code 4 also if something changed while it was copied.",
+	  cmd_cache_pull, .exits = { EXIT_REFUSED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker cache pull s3://bucket/neuron-cache .cache/neuron",
+			  "fetches what is new there" },
+			{ "stoker cache pull s3://bucket/neuron-cache .cache/neuron --dry-run",
+			  "shows what that would be" } } },
+	{ "cache push", "DIR URL", 2, 2, OPT_BIT(ONLY) | OPT_BIT(DRY_RUN),
+	  "bring a compile cache up to a directory",
+	  "The other way round: copies what URL lacks or has otherwise, and deletes nothing "
+	  "there. See\n"
+	  "'stoker help cache pull'. Links are refused.",
+	  cmd_cache_push, .exits = { EXIT_REFUSED, EXIT_UNREACHABLE },
+	  .examples = { { "stoker cache push .cache/neuron s3://bucket/neuron-cache",
+			  "sends what is new here" },
+			{ "stoker cache push .cache/jax /mnt/shared/jax --only stoker/",
+			  "only the compile locks" } } },
 	{ "cache gc", "URL", 1, 1, OPT_BIT(OLDER_THAN) | OPT_BIT(DELETE),
 	  "show what old graphs no lock names; with --delete, remove them",
 	  "A graph may go if no compile lock names it and all of it was written longer ago than\n"

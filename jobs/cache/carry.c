@@ -2,13 +2,15 @@
 #include "jobs/cache/carry.h"
 
 #include "jobs/base/text.h"
-#include "jobs/cache/lock.h"
+#include "jobs/cache/key_claim.h"
 
 enum sync_stage cache_stage(void *arg, const char *key)
 {
 	const struct compile_kind *kind;
 
 	(void)arg;
+	if (text_starts(key, KEY_CLAIM_PREFIX))
+		return SYNC_NOT;
 	if (text_starts(key, LOCK_PREFIX))
 		return SYNC_LAST;
 	for (size_t i = 0; (kind = compile_kind_at(i)); i++) {

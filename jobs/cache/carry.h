@@ -4,8 +4,8 @@
  * `cache push`, and what nodes do for a run.
  *
  * Of a graph its content goes first and then what says that it is good (the kind's marker);
- * the compile locks in `stoker/` go last. Locks of a compiler are somebody's claim on that
- * very folder and stay where they are. What is of no known kind is carried as it comes.
+ * the compile locks in `stoker/` go last. Locks of a compiler, and claims on graph keys, are
+ * about that very cache and stay where they are. What is of no known kind is carried as it comes.
  */
 #ifndef STK_CACHE_CARRY_H
 #define STK_CACHE_CARRY_H

@@ -76,7 +76,8 @@ struct mover_kind {
 int mover_open(struct store *store, struct mover **ret, struct err **err);
 void mover_freep(struct mover **mover); /* for AUTO() */
 
-/* Of a directory. */
+/* Of a directory, and of a bucket. */
 int mover_dir_open(struct store *store, struct mover **ret, struct err **err);
+int mover_s3_open(struct store *store, struct mover **ret, struct err **err);
 
 #endif

@@ -69,7 +69,7 @@ static bool part_is_good(const char *part, size_t len)
 
 /* Every part that a slash ends must be good; the last one only in a key, as a
  * prefix may stop anywhere. */
-bool store_key_is_good(const char *key, bool is_prefix)
+bool store_key_fits(const char *key, bool is_prefix)
 {
 	if (strlen(key) > KEY_BYTES_MAX)
 		return false;
@@ -86,7 +86,7 @@ bool store_key_is_good(const char *key, bool is_prefix)
 
 static int check_key(const struct store *store, const char *key, struct err **err)
 {
-	if (store_key_is_good(key, false))
+	if (store_key_fits(key, false))
 		return 0;
 	return err_set(err, EXIT_DEFECT, "'%s' is no name for an object in '%s'", key, store->url);
 }
@@ -94,7 +94,7 @@ static int check_key(const struct store *store, const char *key, struct err **er
 int store_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 	       struct err **err)
 {
-	if (!store_key_is_good(prefix, true))
+	if (!store_key_fits(prefix, true))
 		return err_set(err, EXIT_DEFECT, "'%s' is no prefix of objects in '%s'", prefix,
 			       store->url);
 	return store->backend->list(store, prefix, fn, arg, err);
@@ -105,7 +105,7 @@ int store_folders(struct store *store, const char *prefix, store_folder_fn fn, v
 {
 	size_t len = strlen(prefix);
 
-	if (!store_key_is_good(prefix, true) || (len > 0 && prefix[len - 1] != '/'))
+	if (!store_key_fits(prefix, true) || (len > 0 && prefix[len - 1] != '/'))
 		return err_set(err, EXIT_DEFECT, "'%s' is no folder of objects in '%s'", prefix,
 			       store->url);
 	return store->backend->folders(store, prefix, fn, arg, err);

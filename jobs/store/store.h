@@ -51,6 +51,9 @@ void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg);
 /* The directory that the objects are files of; NULL where they are none. Borrowed. */
 const char *store_directory(const struct store *store);
 
+/* May this be a key, or the beginning of one, in any kind of store? */
+bool store_key_fits(const char *key, bool is_prefix);
+
 /* Every object whose key begins with `prefix` (""= all), in key order. `fn`
  * returns 0 to go on, 1 to stop early, -1 with `err` set to fail. */
 typedef int (*store_list_fn)(void *arg, const struct store_object *object, struct err **err);

@@ -45,9 +45,6 @@ struct store {
 	void *unfit_arg;
 };
 
-/* May this be a key, or the beginning of one, in any kind of store? */
-bool store_key_is_good(const char *key, bool is_prefix);
-
 /* `where` is the URL as the user wrote it. */
 int store_dir_open(const char *where, struct store **ret, struct err **err);
 int store_s3_open(const char *where, struct store **ret, struct err **err);

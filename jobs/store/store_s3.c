@@ -18,7 +18,8 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
-#include "jobs/store/store_backend.h"
+#include "jobs/store/mover.h"
+#include "jobs/store/store_s3.h"
 
 _Static_assert(STORE_TAG >= S3_ETAG, "an ETag is a tag");
 
@@ -43,6 +44,19 @@ static struct store_s3 *as_s3(struct store *store)
 static int get_client(struct store_s3 *store, struct err **err)
 {
 	return store->aws ? 0 : aws_open(&store->aws, err);
+}
+
+int store_s3_inside(struct store *base, struct aws **ret_aws, const char **ret_bucket,
+		    const char **ret_prefix, struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+
+	if (get_client(store, err) < 0)
+		return -1;
+	*ret_aws = store->aws;
+	*ret_bucket = store->bucket;
+	*ret_prefix = store->prefix;
+	return 0;
 }
 
 static char *whole_key(const struct store_s3 *store, const char *key)
@@ -418,6 +432,7 @@ static const struct store_backend backend = {
 	.remove = s3_store_remove,
 	.upload = s3_store_upload,
 	.download = s3_store_download,
+	.mover = mover_s3_open,
 };
 
 int store_s3_open(const char *where, struct store **ret, struct err **err)

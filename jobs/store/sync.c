@@ -1,6 +1,10 @@
 /* The turns of a sync, and its end: see sync.h and sync_inside.h. */
 #include "jobs/store/sync.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
 #include "jobs/store/sync_inside.h"
 
 #define TURN_MS     100
@@ -12,6 +16,36 @@
 static struct store_dir *as_directory(struct store *store)
 {
 	return store_directory(store) ? (struct store_dir *)store : NULL;
+}
+
+/* Where a directory really is, with a slash at its end; NULL: it is not there. */
+static char *real_place(const char *path)
+{
+	AUTO(auto_free) char *real = realpath(path, NULL);
+
+	return real ? mem_format("%s/", strcmp(real, "/") == 0 ? "" : real) : NULL;
+}
+
+/* A folder that lies in the other would be listed while it is written to. */
+static int must_be_apart(const struct store *from, const struct store *to, struct err **err)
+{
+	AUTO(auto_free) char *a = real_place(store_directory(from));
+	AUTO(auto_free) char *b = real_place(store_directory(to));
+	AUTO(auto_free) char *above = mem_copy(store_directory(to));
+	bool around = a && b && text_starts(a, b);
+
+	while (!b) { /* yet to be made, in the first folder above that is there */
+		char *next = fs_dirname(above);
+
+		b = real_place(next);
+		free(above);
+		above = next;
+	}
+	if (!around && (!a || !text_starts(b, a)))
+		return 0;
+	err_set(err, EXIT_REFUSED, "'%s' and '%s' are one directory, or one lies in the other",
+		store_url(from), store_url(to));
+	return err_hint(err, "name two that have nothing to do with each other");
 }
 
 /* Which side is near: where files come to, or the only one that is a directory. */
@@ -28,6 +62,8 @@ static int open_sides(struct sync *sync, struct store *from, struct store *to, s
 			store_url(to));
 		return err_hint(err, "go by way of a directory on this machine");
 	}
+	if (sync->down && store_directory(from) && must_be_apart(from, to, err) < 0)
+		return -1;
 	return mover_open(far, &sync->mover, err);
 }
 
@@ -126,7 +162,7 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 	int result;
 
 	*ret = (struct sync_sum){ 0 };
-	if (options->only && !store_key_is_good(options->only, true))
+	if (options->only && !store_key_fits(options->only, true))
 		return err_set(err, EXIT_DEFECT, "'%s' is no prefix of objects", options->only);
 	result = open_sides(&sync, from, to, err);
 	if (result == 0)

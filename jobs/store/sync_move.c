@@ -344,8 +344,12 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 	struct sync *sync = transfer->sync;
 
 	sync->under_way--;
-	if (result == TRANSFER_DONE && !sync->down && !is_as_it_was(slot->moving))
+	/* A service refuses what is not what was announced, and is right if the file was
+	 * written to meanwhile. */
+	if (!sync->down && result != TRANSFER_GONE && !is_as_it_was(slot->moving)) {
 		result = TRANSFER_CHANGED;
+		err_freep(&err);
+	}
 	switch (result) {
 	case TRANSFER_DONE:
 		arrived(sync, slot);

@@ -45,8 +45,8 @@ WRONG = [
     (["status", "a", "b"], ["b"], []),
     (["logs", "@last", "--phase", "trian"], ["trian"], ["train"]),
     (["cache"], ["cache"], ["verify"]),
-    (["cache", "vrify", "/tmp"], ["vrify"], ["cache ls, cache verify, cache why, cache gc"]),
-    (["cache", "--json"], ["unknown command"], ["cache ls, cache verify, cache why, cache gc"]),
+    (["cache", "vrify", "/tmp"], ["vrify"], ["cache ls, cache verify, cache why, cache pull, cache push, cache gc"]),
+    (["cache", "--json"], ["unknown command"], ["cache ls, cache verify, cache why, cache pull, cache push, cache gc"]),
     (["cache", "why"], ["SPEC"], []),
     (["cache", "ls"], ["URL"], []),
     (["cache", "gc"], ["URL"], []),
@@ -145,7 +145,7 @@ def test_help_names_every_command_and_every_exit_code(project):
     general = project.ok("help").out
     assert general == project.ok("--help").out
     for command in ("init", "validate", "plan", "run", "status", "list", "events", "logs",
-                    "cache ls", "cache verify", "cache why", "cache gc", "schema", "version", "help"):
+                    "cache ls", "cache verify", "cache why", "cache pull", "cache push", "cache gc", "schema", "version", "help"):
         assert command in general
         said = project.ok("help", *command.split()).out
         assert command in said
@@ -190,7 +190,7 @@ def test_a_closed_stdout_is_an_error_not_silence(project):
 def test_a_family_of_commands_has_help_too(argv):
     result = cli.stoker(*argv)
     assert result.code == 0 and not result.err, str(result)
-    for name in ("cache ls URL", "cache verify URL|SPEC", "cache why SPEC", "cache gc URL"):
+    for name in ("cache ls URL", "cache verify URL|SPEC", "cache why SPEC", "cache pull URL DIR", "cache push DIR URL", "cache gc URL"):
         assert name in result.out, str(result)
 
 

@@ -148,12 +148,13 @@ def test_validate(project):
 
 @pytest.mark.parametrize("argv", [
     ("cache", "ls", "CACHE"), ("cache", "verify", "CACHE"), ("cache", "verify", "SPEC"),
-    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE"), ("init", "--list"), ("version",), ("schema",), ("logs", "done"),
+    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE"), ("cache", "pull", "CACHE", "COPY"),
+    ("cache", "push", "CACHE", "COPY", "--dry-run"), ("init", "--list"), ("version",), ("schema",), ("logs", "done"),
     ("logs", "done", "--phase", "precompile"), ("help",), ("plan", "--requests", "SPEC"),
     ("run", "--dry-run", "SPEC"), ("validate", "SPEC"), ("list",), ("status", "done"),
 ], ids=" ".join)
 def test_every_command_prints_only_objects(ended, argv):
-    argv = [{"CACHE": str(ended.cache), "SPEC": str(ended.spec_path)}.get(word, word) for word in argv]
+    argv = [{"CACHE": str(ended.cache), "COPY": str(ended.root / "copy"), "SPEC": str(ended.spec_path)}.get(word, word) for word in argv]
     result = ended.ok("--json", *argv)
     assert result.lines is not None
     assert not result.err or "error" not in result.err

@@ -29,7 +29,8 @@ LOOKS = [
     ("validate", "SPEC"), ("plan", "SPEC"), ("plan", "--requests", "SPEC"), ("run", "--dry-run", "SPEC"),
     ("status",), ("status", "one"), ("list",), ("events", "one"), ("logs", "one"), ("schema",),
     ("version",), ("help",), ("cache", "ls", "CACHE"), ("cache", "verify", "CACHE"),
-    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE", "--older-than", "1d"), ("init", "--list"),
+    ("cache", "why", "SPEC"), ("cache", "gc", "CACHE", "--older-than", "1d"),
+    ("cache", "pull", "CACHE", "COPY", "--dry-run"), ("cache", "push", "CACHE", "COPY", "--dry-run"), ("init", "--list"),
 ]
 
 
@@ -37,7 +38,7 @@ LOOKS = [
 def test_looking_changes_nothing(project, argv):
     project.run("--id", "one")
     before = picture(project.root)
-    words = {"SPEC": str(project.spec_path), "CACHE": str(project.cache)}
+    words = {"SPEC": str(project.spec_path), "CACHE": str(project.cache), "COPY": str(project.root / "copy")}
     project.ok(*[words.get(word, word) for word in argv])
     assert picture(project.root) == before
 

@@ -384,6 +384,24 @@ static void test_files_and_folders_in_each_others_place_are_refused(void **state
 	assert_file(f->to, "z", "3");
 }
 
+static void test_a_directory_and_what_lies_in_it_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const places[] = { "from", "from/a", "from/new/er", "." };
+
+	write_at(f->from, "a/b", "1");
+	for (size_t i = 0; i < STK_LENGTH(places); i++) {
+		AUTO(err_freep) struct err *err = NULL;
+		AUTO(auto_free) char *url = mem_format("%s/%s", f->scratch, places[i]);
+		AUTO(store_freep) struct store *store = NULL;
+
+		must(store_open(url, &store, &err), err);
+		assert_int_equal(sync_run(f->source, store, &f->options, &f->sum, &err), -1);
+		assert_non_null(strstr(err->message, "one lies in the other"));
+	}
+	assert_false(is_there(f->from, "new"));
+}
+
 /* --- stages --- */
 
 static enum sync_stage stage(void *arg, const char *key)
@@ -579,6 +597,7 @@ int main(void)
 		TEST(test_a_dry_run_changes_nothing),
 		TEST(test_nothing_is_written_through_links),
 		TEST(test_files_and_folders_in_each_others_place_are_refused),
+		TEST(test_a_directory_and_what_lies_in_it_are_refused),
 		TEST(test_markers_arrive_behind_what_they_speak_for),
 		TEST(test_a_marker_stays_behind_if_what_it_speaks_for_did_not_arrive),
 		TEST(test_what_arrived_before_a_stop_is_not_moved_again),
