@@ -32,8 +32,8 @@ extern const struct opt_row opt_rows[OPT_COUNT];
 #define OPT_BIT(id) (UINT64_C(1) << OPT_##id)
 /* What every command takes. */
 #define OPTS_GLOBAL                                                                                \
-	(OPT_BIT(STATE) | OPT_BIT(PROFILE) | OPT_BIT(REGION) | OPT_BIT(JSON) | OPT_BIT(QUIET) | OPT_BIT(VERBOSE) | OPT_BIT(COLOR) |     \
-	 OPT_BIT(HELP))
+	(OPT_BIT(STATE) | OPT_BIT(PROFILE) | OPT_BIT(REGION) | OPT_BIT(JSON) | OPT_BIT(QUIET) |    \
+	 OPT_BIT(VERBOSE) | OPT_BIT(COLOR) | OPT_BIT(HELP))
 
 /* A parsed command line. Strings are borrowed from argv; `sets` is owned. */
 struct args {
