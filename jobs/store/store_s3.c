@@ -5,6 +5,8 @@
  * Keys of other people's objects may be anything: what store.h would not take for a key is
  * passed over, and told to who wants to know (store_on_unfit()).
  */
+#include "jobs/store/store_s3.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +21,6 @@
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
 #include "jobs/store/mover.h"
-#include "jobs/store/store_s3.h"
 
 _Static_assert(STORE_TAG >= S3_ETAG, "an ETag is a tag");
 
