@@ -208,9 +208,10 @@ static void s3_mover_free(struct mover *base)
 {
 	struct mover_s3 *mover = (struct mover_s3 *)base;
 
-	while (mover->flights) {
-		s3_cancelp(&mover->flights->op);
-		flight_free(mover->flights);
+	for (struct flight *flight = mover->flights, *next; flight; flight = next) {
+		next = flight->next;
+		s3_cancelp(&flight->op);
+		free(flight);
 	}
 	s3_listing_freep(&mover->listing);
 	s3_page_freep(&mover->page);

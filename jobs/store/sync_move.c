@@ -421,6 +421,10 @@ int move_go_on(struct sync *sync, bool all, struct err **err)
 
 void move_close(struct sync *sync)
 {
-	while (sync->all)
-		slot_free(sync, sync->all);
+	for (struct slot *slot = sync->all, *next; slot; slot = next) {
+		next = slot->next_of_all;
+		slot_still(sync, slot);
+		free(slot);
+	}
+	sync->all = sync->first = sync->last = NULL;
 }

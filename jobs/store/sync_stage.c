@@ -127,7 +127,9 @@ void stage_done(struct sync *sync, struct group *group, bool failed, bool lackin
 
 void stage_close(struct sync *sync)
 {
-	while (sync->groups)
-		group_free(sync, sync->groups);
-	sync->group = NULL;
+	for (struct group *group = sync->groups, *next; group; group = next) {
+		next = group->next;
+		free(group);
+	}
+	sync->group = sync->groups = NULL;
 }
