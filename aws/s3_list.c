@@ -418,7 +418,7 @@ static int tell_rows(const struct s3_page *page, s3_object_fn object_fn, s3_pref
 int s3_list(struct aws *aws, const struct s3_list *what, s3_object_fn object_fn,
 	    s3_prefix_fn prefix_fn, void *arg, struct err **err)
 {
-	AUTO(pages_release) struct pages pages = { NULL };
+	AUTO(pages_release) struct pages pages = { 0 };
 	AUTO(s3_listing_freep)
 	struct s3_listing *listing = s3_list_start(aws, what, keep_page, &pages);
 	bool last = false;
