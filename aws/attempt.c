@@ -54,28 +54,7 @@ static bool is_elsewhere(const struct aws_task *task, const struct fault *fault)
 	       (is_head(task) && fault->status == 400);
 }
 
-/* The answer to "where is the bucket?", whatever its status. */
-static void on_answer(void *arg, struct aws_reply *reply)
-{
-	struct aws_task *task = arg;
-	AUTO(sb_release) struct sb region = SB_INIT_MAX(REGION_MAX - 1);
-	struct http_reply *held;
-
-	if (reply->http && http_header(reply->http, "x-amz-bucket-region", &region) &&
-	    strcmp(region.text, task->region) != 0) {
-		learn_region(task->aws, task->call.bucket, region.text);
-		held = TAKE(task->held);
-		verdict_release(&task->held_verdict);
-		http_reply_release(held);
-		free(held);
-		task_stage(task, READY);
-		return;
-	}
-	held = TAKE(task->held);
-	task_end(task, held, &task->held_verdict);
-	http_reply_release(held);
-	free(held);
-}
+static void on_answer(void *arg, struct aws_reply *reply);
 
 static void ask_region(struct aws_task *task, struct http_reply *http, struct verdict *verdict)
 {
@@ -100,8 +79,8 @@ static bool go_where_it_is(struct aws_task *task, struct http_reply *http, struc
 	if (task->moved || !is_elsewhere(task, fault) || strcmp(fault->region, task->region) == 0)
 		return false;
 	task->moved = true;
-	task->cures++;
 	if (fault->region[0]) {
+		task->cures++;
 		learn_region(task->aws, task->call.bucket, fault->region);
 		task_stage(task, READY);
 	} else {
@@ -158,6 +137,28 @@ static bool cure(struct aws_task *task, struct http_reply *http, struct verdict 
 	task->cures++;
 	task_stage(task, READY);
 	return true;
+}
+
+/* The answer to "where is the bucket?", whatever its status. If there is none in it, the
+ * reply that made us ask is as it was. */
+static void on_answer(void *arg, struct aws_reply *reply)
+{
+	struct aws_task *task = arg;
+	AUTO(sb_release) struct sb region = SB_INIT_MAX(REGION_MAX - 1);
+	AUTO(verdict_release) struct verdict verdict = task->held_verdict;
+	struct http_reply *held = TAKE(task->held);
+
+	task->held_verdict.json = NULL;
+	if (reply->http && http_header(reply->http, "x-amz-bucket-region", &region) &&
+	    strcmp(region.text, task->region) != 0) {
+		learn_region(task->aws, task->call.bucket, region.text);
+		task->cures++;
+		task_stage(task, READY);
+	} else if (!cure(task, held, &verdict)) {
+		task_end(task, held, &verdict);
+	}
+	http_reply_release(held);
+	free(held);
 }
 
 static int attempts_max(const struct aws_task *task)

@@ -55,6 +55,7 @@ struct http_request {
 	int64_t connect_ms; /* 0: 10 s */
 	int64_t silent_ms;  /* without a byte in either direction; 0: 60 s */
 	int64_t total_ms;   /* 0: none */
+	bool secret;        /* the reply's body is wiped when it is freed */
 	bool direct;        /* never through a proxy (instance metadata) */
 };
 

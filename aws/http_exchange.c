@@ -32,12 +32,15 @@ struct http_exchange *http_exchange_new(const struct http_request *request, http
 	exchange->done = done;
 	exchange->arg = arg;
 	exchange->reply.body = SB_INIT_MAX(reply_max);
+	exchange->reply.body.secret = request->secret;
 	exchange->reply.headers = SB_INIT_MAX(HEADERS_MAX);
 	return exchange;
 }
 
 void http_exchange_free(struct http_exchange *exchange)
 {
+	for (struct curl_slist *line = exchange->headers; line; line = line->next)
+		explicit_bzero(line->data, strlen(line->data)); /* session tokens */
 	if (exchange->headers)
 		libcurl.slist_free_all(exchange->headers);
 	http_reply_release(&exchange->reply);
@@ -186,7 +189,7 @@ static bool set_headers(struct http_exchange *exchange)
 					       "Transfer-Encoding" };
 	const struct http_request *request = &exchange->request;
 	bool given[STK_LENGTH(made_up)] = { false };
-	AUTO(sb_release) struct sb line = SB_INIT;
+	AUTO(sb_release) struct sb line = SB_INIT_SECRET;
 
 	for (size_t i = 0; i < request->header_count; i++) {
 		const struct sigv4_pair *header = &request->headers[i];

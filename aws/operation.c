@@ -12,6 +12,7 @@ static const struct service_row services[] = {
 #define ONCE      OPERATION_ONCE
 #define ERROR_200 OPERATION_ERROR_200
 #define CHECKSUM  OPERATION_CHECKSUM
+#define SECRET    OPERATION_SECRET
 
 static const struct operation_row operations[] = {
 #define OPERATION(id, service, name, method, path, flags)                                          \

@@ -30,6 +30,7 @@ enum {
 	OPERATION_ONCE = 2,
 	OPERATION_ERROR_200 = 4,
 	OPERATION_CHECKSUM = 8,
+	OPERATION_SECRET = 16,
 };
 
 struct operation_row {

@@ -44,7 +44,7 @@ static void make_form(struct outgoing *ret)
 		{ "Action", operation->name },
 		{ "Version", service_row(operation->service)->prefix },
 	};
-	struct sb form = SB_INIT;
+	struct sb form = SB_INIT_SECRET;
 
 	endpoint_params(&form, first, STK_LENGTH(first));
 	endpoint_params(&form, ret->call->params, ret->call->param_count);
@@ -182,5 +182,6 @@ void outgoing_sign(struct outgoing *outgoing, struct sigv4_keys *keys,
 		.body_len = outgoing->body_len,
 		.body_fd = outgoing->call->body_fd,
 		.body_offset = outgoing->call->body_offset,
+		.secret = (operation->flags & OPERATION_SECRET) != 0,
 	};
 }

@@ -318,6 +318,23 @@ static void nobody_listening_is_unreachable(void **state)
 	assert_contains(nameless.why, "no-such-host.invalid");
 }
 
+static void a_proxy_is_used_unless_the_request_is_for_a_neighbour(void **state)
+{
+	AUTO(peer_freep) struct peer *peer = PEER({ .body = "by itself" });
+	AUTO(peer_freep) struct peer *proxy = PEER({ .body = "by the proxy" });
+	REPLY near = { 0 };
+	REPLY far = { 0 };
+
+	(void)state;
+	setenv("http_proxy", proxy->url, 1);
+	ASK(peer, &near, .direct = true);
+	ASK(peer, &far, .direct = false);
+	unsetenv("http_proxy");
+	assert_string_equal(near.body.text, "by itself");
+	assert_string_equal(far.body.text, "by the proxy");
+	assert_contains(proxy->requests[0].text, "GET http://127.0.0.1:");
+}
+
 static void what_cannot_be_sent_is_refused_at_once(void **state)
 {
 	static const struct sigv4_pair split = { "x-a", "b\r\nx-evil: 1" };
@@ -561,6 +578,7 @@ int main(void)
 		T(a_silent_server_is_a_timeout_and_a_slow_one_is_not),
 		T(the_total_is_limited_too),
 		T(nobody_listening_is_unreachable),
+		T(a_proxy_is_used_unless_the_request_is_for_a_neighbour),
 		T(what_cannot_be_sent_is_refused_at_once),
 		T(only_reading_is_repeated_on_a_connection_that_was_kept),
 		T(many_go_at_once_over_few_connections),
