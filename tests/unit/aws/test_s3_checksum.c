@@ -97,7 +97,7 @@ static void parts_have_a_checksum_of_their_checksums(void **state)
 static struct s3_checksum read_from(const char *headers)
 {
 	AUTO(auto_free) char *text = mem_copy(headers);
-	struct http_reply reply = { .headers = { text, strlen(text), 0, SIZE_MAX, false } };
+	struct http_reply reply = { .headers = { text, strlen(text), 0, SIZE_MAX, false, false } };
 	struct s3_checksum checksum;
 
 	s3_checksum_read(&reply, &checksum);
