@@ -231,8 +231,8 @@ static int check_names(const struct s3_listing *l, const struct reading *r, cons
 
 static int accept_page(struct s3_listing *l, struct reading *r, struct err **err)
 {
-	const char *last;
-	size_t bytes;
+	const char *last = NULL;
+	size_t bytes = 0;
 
 	settle(r);
 	if (check_names(l, r, &last, &bytes, err) < 0)
