@@ -47,6 +47,7 @@ struct upload {
 	struct s3_request request; /* all that is not a part */
 	struct sb xml;
 	struct s3_outcome outcome; /* that will be told when all is tidied up */
+	struct err *doubt;         /* why nobody knows yet whether it was completed */
 	char composite[64];
 	int aborts;
 };
@@ -59,6 +60,7 @@ static void upload_free(struct s3_op *op)
 	for (size_t i = 0; i < S3_PARTS_AT_ONCE; i++)
 		s3_request_release(&u->slots[i].request);
 	err_freep(&u->outcome.err);
+	err_freep(&u->doubt);
 	sb_release(&u->xml);
 	free(u->bucket);
 	free(u->key);
@@ -140,12 +142,14 @@ static void looked(void *arg, struct aws_reply *reply)
 
 	u->request.task = NULL;
 	s3_judge(&u->request, reply, &outcome);
-	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce)) {
-		give_up(u, u->body.condition == S3_ALWAYS ? S3_CONFLICT : S3_TAKEN, NULL);
-		return;
-	}
-	if (outcome.result == S3_ABSENT)
+	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce))
+		outcome.result = u->body.condition == S3_ALWAYS ? S3_ABSENT : S3_TAKEN;
+	if (outcome.result == S3_ABSENT && u->doubt) {
+		outcome.result = S3_FAILED;
+		outcome.err = TAKE(u->doubt);
+	} else if (outcome.result == S3_ABSENT) {
 		outcome.result = S3_CONFLICT; /* somebody aborted it, or deleted it at once */
+	}
 	if (outcome.result == S3_DONE && outcome.object.size != u->body.len) {
 		outcome.result = S3_FAILED;
 		err_set(&outcome.err, EXIT_UNREACHABLE,
@@ -209,7 +213,7 @@ static void completed(void *arg, struct aws_reply *reply)
 		finish(u);
 	} else if (outcome.result == S3_DONE || reply->maybe_repeated) {
 		/* Done without proof, or refused the second time: what stands there? */
-		err_freep(&outcome.err);
+		u->doubt = TAKE(outcome.err);
 		look(u);
 	} else if (outcome.result == S3_ABSENT) {
 		/* The upload is gone, or with S3_IF_SAME the object is. */
@@ -549,6 +553,8 @@ int s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t id
 	now = s3_time(date);
 	if (now.ms == 0)
 		now = utc_now();
+	else
+		now.ms += 999; /* it has whole seconds, the times of parts have more */
 	for (size_t i = 0; i < leftovers.count; i++) {
 		int done = abort_one(aws, place, &leftovers.list[i], now, idle_ms, err);
 

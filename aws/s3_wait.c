@@ -5,8 +5,8 @@
 
 #include "aws/s3_request.h"
 
-/* Conflicts end when the other writer does: tried again for a minute or so. */
-#define CONFLICTS_MAX   12
+/* Conflicts end when the other writer does: tried again for a quarter of a minute. */
+#define CONFLICTS_MAX   10
 #define CONFLICT_MS     50
 #define CONFLICT_MS_MAX 8000
 
@@ -146,13 +146,13 @@ typedef struct s3_op *(*write_fn)(struct aws *aws, const struct s3_place *place,
 				  struct err **err);
 
 /* Half to all of a delay that doubles. */
-static void pause_before(int attempt)
+static void pause_doubled(int doublings)
 {
 	int64_t ms = CONFLICT_MS;
 	uint16_t chance;
 	struct timespec pause;
 
-	while (attempt-- > 0 && ms < CONFLICT_MS_MAX)
+	while (doublings-- > 0 && ms < CONFLICT_MS_MAX)
 		ms *= 2;
 	random_bytes(&chance, sizeof chance);
 	ms = ms / 2 + ms * chance / (2 * UINT16_MAX);
@@ -165,9 +165,13 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 {
 	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
 		struct s3_wait wait = { 0 };
-		struct s3_op *op = start(aws, place, body, s3_waited, &wait, err);
-		enum s3_result result = s3_wait_for(aws, op, &wait, err);
+		struct s3_op *op;
+		enum s3_result result;
 
+		if (attempt > 0)
+			pause_doubled(attempt - 1);
+		op = start(aws, place, body, s3_waited, &wait, err);
+		result = s3_wait_for(aws, op, &wait, err);
 		give(ret, &wait);
 		switch (result) {
 		case S3_DONE:
@@ -180,7 +184,6 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 		case S3_CONFLICT:
 			break;
 		}
-		pause_before(attempt);
 	}
 	err_set(err, EXIT_UNREACHABLE,
 		"cannot write 's3://%s/%s': S3 says each time that somebody else is writing it",
