@@ -51,6 +51,13 @@ def big(tmp_path):
     return path
 
 
+def until(reached, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
+
+
 # Conditional writes
 
 
@@ -165,9 +172,7 @@ def test_what_a_killed_upload_left_is_aborted_later(aws, s3, big):
     aws.fault("delay", seconds=20, operation="UploadPart", nth=3, count=0)
     killed = Calls(aws.env())
     killed.send("write", key="big", path=str(big))
-    deadline = time.monotonic() + 30
-    while aws.effects("UploadPart") < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: aws.effects("UploadPart") >= 2)
     killed.process.kill()
     killed.__exit__()
     aws.clear_faults()
@@ -214,9 +219,9 @@ def test_a_changed_byte_is_found_in_an_object_of_parts(aws, s3, calls, big, tmp_
 
 def test_an_object_that_changes_during_the_download_is_not_mixed(aws, s3, calls, big, tmp_path):
     s3.put_object(Bucket="bucket", Key="big", Body=big.read_bytes())
-    aws.fault("delay", seconds=1, operation="GetObject", nth=2, count=0)
+    aws.fault("delay", seconds=5, operation="GetObject", nth=2, count=0)
     calls.send("download", key="big", path=str(tmp_path / "down"))
-    time.sleep(0.5)
+    until(lambda: aws.requests("GetObject") > 0)
     s3.put_object(Bucket="bucket", Key="big", Body=b"x" * (50 << 20))
     found = json.loads(calls.process.stdout.readline())
     assert found["n"] == -1 and "changed while it was read" in found["error"]
