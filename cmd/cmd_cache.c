@@ -44,14 +44,29 @@ static int print_listing_row(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
+#define PASSED_OVER_TOLD 10
+
+/* A bucket may hold anything, and somebody who means ill may fill it: the first few of the
+ * names that are no keys are told of. */
+static void tell_passed_over(void *arg, const char *name, const char *why)
+{
+	if (++*(int64_t *)arg <= PASSED_OVER_TOLD)
+		out_warning("passed over '%s': it %s", name, why);
+}
+
 int cmd_cache_ls(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
+	int64_t passed_over = 0;
 
 	out_bulk(true);
-	if (cache_place_open(args->operands[0], &store, err) < 0 ||
-	    cache_list(store, print_listing_row, NULL, err) < 0)
+	if (cache_place_open(args->operands[0], &store, err) < 0)
 		return -1;
+	store_on_unfit(store, tell_passed_over, &passed_over);
+	if (cache_list(store, print_listing_row, NULL, err) < 0)
+		return -1;
+	if (passed_over > PASSED_OVER_TOLD)
+		out_warning("passed over %" PRId64 " names in all", passed_over);
 	return EXIT_DONE;
 }
 
