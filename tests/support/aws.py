@@ -25,12 +25,14 @@ a program reaches it, gives it orders and asks what happened.
 By hand: `tests/aws/.venv/bin/python tests/support/aws.py` prints the environment as export
 lines and serves until it is interrupted."""
 
+import functools
 import http.client
 import json
 import os
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -51,6 +53,15 @@ def python():
         return sys.executable
     except ImportError:
         return str(VENV)
+
+
+MAKING = threading.Lock()
+
+
+@functools.lru_cache(maxsize=None)
+def session():
+    import boto3
+    return boto3.session.Session()
 
 
 class Aws:
@@ -124,16 +135,16 @@ class Aws:
 
     def client(self, service="s3", access=ACCESS, secret=SECRET, token=None, region=REGION, attempts=1, **config):
         """A client of boto3; it tries once unless told otherwise."""
-        import boto3
         from botocore.config import Config
         if service == "s3":
             config.setdefault("signature_version", "s3v4")  # else URLs are signed as of old
         if self.certificate:
             import urllib3
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        session = boto3.session.Session(access, secret, token, region)
-        return session.client(service, endpoint_url=self.url, verify=False, config=Config(
-            retries={"total_max_attempts": attempts}, **config))
+        with MAKING:  # one session for all: it reads the models once, and is for one thread
+            return session().client(service, region, endpoint_url=self.url, verify=False, aws_access_key_id=access,
+                                    aws_secret_access_key=secret, aws_session_token=token,
+                                    config=Config(retries={"total_max_attempts": attempts}, **config))
 
     def cli(self, *words, code=0, seconds=120, env=None, **options):
         done = subprocess.run([python(), "-m", "awscli", *map(str, words)], env=self.env(**(env or {})), text=True,
