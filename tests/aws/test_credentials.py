@@ -5,38 +5,17 @@ import hashlib
 import http.server
 import json
 import os
-import subprocess
 import threading
 import time
 
 import pytest
-import stoker
+from who import Who
 
-WHO = stoker.BINARY.parent / "tests/who_lines"
 ACCOUNT = "123456789012"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/worker"
 # Planted wherever a secret may stand; no output may ever hold it.
 CANARY = "CANARYx7Qk"
 STATIC = "[{name}]\naws_access_key_id = AKID{name}\naws_secret_access_key = {canary}{name}\n"
-
-
-class Who:
-    """who_lines in a process of its own."""
-
-    def __init__(self, env, *options):
-        self.process = subprocess.Popen([WHO, *options], env=env, text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def ask(self, what="credentials", **fields):
-        self.process.stdin.write(json.dumps({"do": what, **fields}) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, self.process.stderr.read()
-        return json.loads(line)
-
-    def stop(self):
-        _, errors = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0 and not errors, errors
 
 
 class World:

@@ -10,6 +10,10 @@
  *   {"do":"secret","from":…,"max":BYTES}  {"value"}
  *   {"do":"region"}, {"do":"endpoint","suffix":…}, {"do":"lend"}
  *   {"do":"threads","count":N}            N threads ask for credentials at once: {"same"}
+ *   {"do":"logs","group","stream" or "prefix","at","count","page"}
+ *                                         begin to read a log, from that position
+ *   {"do":"read","pages":N}               {"state","events":[[at,stream,message]…],"at","count"}
+ *   {"do":"streams","group","prefix"}     {"streams"}
  *
  * A failure has "error", "hint" and "exit" instead.
  *
@@ -21,6 +25,7 @@
 
 #include "aws/credentials.h"
 #include "aws/lend.h"
+#include "aws/logs.h"
 #include "aws/secret.h"
 #include "aws/secrets.h"
 #include "aws/settings.h"
@@ -110,6 +115,76 @@ static void say_threads(const json_t *asked, json_t *ret)
 	js_put(ret, "same", json_integer((json_int_t)same));
 }
 
+/* ---- logs ------------------------------------------------------------------------ */
+
+static struct logs *logs;
+static struct logs_cursor *cursor;
+static struct logs_filter *filter;
+
+static void end_logs(void)
+{
+	logs_cursor_freep(&cursor);
+	logs_filter_freep(&filter);
+	logs_freep(&logs);
+}
+
+static int begin_logs(const json_t *asked, struct err **err)
+{
+	const struct logs_position from = { js_int(asked, "at", 0), js_int(asked, "count", 0) };
+	const char *group = js_str(asked, "group");
+
+	end_logs();
+	if (logs_open((int)js_int(asked, "page", 0), &logs, err) < 0)
+		return -1;
+	if (js_str(asked, "stream"))
+		cursor = logs_cursor_new(group, js_str(asked, "stream"), &from);
+	else
+		filter = logs_filter_new(group, js_str(asked, "prefix"), &from);
+	return 0;
+}
+
+static void take_event(void *arg, const struct logs_event *event)
+{
+	json_array_append_new(arg, json_pack("[I,s,o]", (json_int_t)event->at_ms, event->stream,
+					     js_text(event->message, event->len)));
+}
+
+/* Until there is no more for now, or so many pages have come. */
+static int read_logs(const json_t *asked, json_t *ret, struct err **err)
+{
+	static const char *const states[] = { "more", "no more", "not yet" };
+	enum logs_state state = LOGS_MORE;
+	json_t *events = json_array();
+	struct logs_position at;
+	int outcome = 0;
+
+	js_put(ret, "events", events);
+	for (int64_t pages = js_int(asked, "pages", 1000);
+	     outcome == 0 && state == LOGS_MORE && pages > 0; pages--)
+		outcome = cursor ? logs_read(logs, cursor, take_event, events, &state, err)
+				 : logs_filter_read(logs, filter, take_event, events, &state, err);
+	at = cursor ? logs_cursor_position(cursor) : logs_filter_position(filter);
+	js_put_str(ret, "state", states[state]);
+	js_put(ret, "at", json_integer(at.at_ms));
+	js_put(ret, "count", json_integer(at.count));
+	return outcome;
+}
+
+static int list_streams(const json_t *asked, json_t *ret, struct err **err)
+{
+	AUTO(auto_strv) char **names = NULL;
+	json_t *list = json_array();
+
+	js_put(ret, "streams", list);
+	end_logs();
+	if (logs_open(0, &logs, err) < 0 ||
+	    logs_streams(logs, js_str(asked, "group"), js_str(asked, "prefix"), &names, err) < 0)
+		return -1;
+	for (char **name = names; *name; name++)
+		json_array_append_new(list, json_string(*name));
+	return 0;
+}
+
 static int act(const json_t *asked, json_t *ret, struct err **err)
 {
 	const char *what = js_str(asked, "do");
@@ -124,6 +199,12 @@ static int act(const json_t *asked, json_t *ret, struct err **err)
 		return say_secret(asked, ret, err);
 	if (strcmp(what, "region") == 0)
 		return say_region(ret, err);
+	if (strcmp(what, "logs") == 0)
+		return begin_logs(asked, err);
+	if (strcmp(what, "read") == 0)
+		return read_logs(asked, ret, err);
+	if (strcmp(what, "streams") == 0)
+		return list_streams(asked, ret, err);
 	if (strcmp(what, "expired") == 0)
 		js_put(ret, "may_change",
 		       json_boolean(credentials_expired(js_str(asked, "access"))));
@@ -166,6 +247,7 @@ int main(int argc, char **argv)
 	aws_settings_option(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
 	while ((len = getline(&line, &size, stdin)) > 0)
 		answer(line, (size_t)len);
+	end_logs();
 	credentials_forget();
 	aws_settings_forget();
 	return 0;
