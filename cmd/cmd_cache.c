@@ -105,7 +105,7 @@ static int view_of_spec(const struct args *args, struct plan **ret_plan, struct 
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal_dir(journal), &spec, ret_plan, err);
+	code = plan_from_args(args, journal, &spec, ret_plan, err);
 	if (code != 0)
 		return code;
 	return cache_view_make((*ret_plan)->json, ret, err);

@@ -84,7 +84,7 @@ int cmd_plan(const struct args *args, struct err **err)
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal_dir(journal), &spec, &plan, err);
+	code = plan_from_args(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
 	if (cache_view_make(plan->json, &view, err) < 0)

@@ -53,7 +53,7 @@ int cmd_run(const struct args *args, struct err **err)
 	if (run_id(args, id, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal_dir(journal), &spec, &plan, err);
+	code = plan_from_args(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
 	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)

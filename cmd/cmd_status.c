@@ -214,7 +214,7 @@ int cmd_list(const struct args *args, struct err **err)
 	    journal_runs(journal, collect_run, runs, err) < 0)
 		return -1;
 	if (json_array_size(runs) == 0)
-		out_note("no runs in %s", journal_dir(journal));
+		out_note("no runs in %s", journal_url(journal));
 	json_array_foreach (runs, i, run) {
 		json_auto_t *status = NULL;
 

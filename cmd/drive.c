@@ -111,6 +111,14 @@ static void on_glimpse(void *arg, const struct event *ev)
 	live_glimpse(((struct foreground *)arg)->live, ev);
 }
 
+static void on_away(void *arg, const struct err *why)
+{
+	AUTO(auto_free) char *text = err_format(why);
+
+	(void)arg;
+	out_note("%s; trying again", text);
+}
+
 /* Without a block the run goes on as well. */
 static void on_loop(void *arg, struct loop *loop)
 {
@@ -203,6 +211,7 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 		.on_event = on_event,
 		.on_glimpse = out_draws() ? on_glimpse : NULL,
 		.on_loop = on_loop,
+		.on_away = on_away,
 		.on_interrupt = on_interrupt,
 		.on_answer = on_answer,
 		.arg = &foreground,

@@ -1,7 +1,8 @@
 /* Turn after turn: see follow.h. */
 #include "cmd/follow.h"
 
-#define FOLLOW_MS 200
+#define FOLLOW_MS     200
+#define FOLLOW_FAR_MS 3000 /* where each turn is a request to a service */
 
 static void on_turn(void *arg)
 {
@@ -14,7 +15,9 @@ static void on_turn(void *arg)
 	if (follow->result < 0 || ended)
 		loop_quit(follow->loop);
 	else
-		loop_after(follow->loop, FOLLOW_MS, on_turn, follow);
+		loop_after(follow->loop,
+			   journal_is_far(follow->journal) ? FOLLOW_FAR_MS : FOLLOW_MS, on_turn,
+			   follow);
 }
 
 int follow_run(struct follow *follow, struct err **err)

@@ -83,7 +83,7 @@ int spec_from_args(const struct args *args, const char *path, bool with_lints, s
 	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 
-int plan_from_args(const struct args *args, const char *state_dir, struct spec **ret_spec,
+int plan_from_args(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
 	AUTO(problems_release) struct problems unready = { 0 };
@@ -96,5 +96,5 @@ int plan_from_args(const struct args *args, const char *state_dir, struct spec *
 		print_problems(&unready, true);
 		return EXIT_REFUSED;
 	}
-	return plan_make(*ret_spec, state_dir, ret, err);
+	return plan_make(*ret_spec, journal, ret, err);
 }

@@ -14,8 +14,8 @@ int spec_from_args(const struct args *args, const char *path, bool with_lints, s
 		   struct err **err);
 
 /* The same, then refuse what this version cannot do (EXIT_REFUSED, by name and
- * place), then make the plan against `state_dir`. */
-int plan_from_args(const struct args *args, const char *state_dir, struct spec **ret_spec,
+ * place), then make the plan for this journal. */
+int plan_from_args(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err);
 
 #endif

@@ -164,8 +164,12 @@ static int put_secrets(struct envlist *env, const struct task *task, struct err 
 	size_t i;
 
 	json_array_foreach (json_object_get(task->order, "secrets"), i, name) {
-		const char *value = getenv(json_string_value(name));
+		AUTO(auto_free)
+		char *apart = mem_format(ORDER_SECRET "%s", json_string_value(name));
+		const char *value = getenv(apart);
 
+		if (!value)
+			value = getenv(json_string_value(name));
 		if (!value)
 			return err_set(err, EXIT_REFUSED, "the secret '%s' did not reach the node",
 				       json_string_value(name));

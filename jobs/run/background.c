@@ -14,9 +14,10 @@
 #include "jobs/base/proc.h"
 #include "jobs/base/text.h"
 
-#define LOOK_MS    20
-#define WORDS_MAX  ((size_t)4 << 10) /* of a log's end */
-#define EXIT_ERROR 128
+#define LOOK_MS     20
+#define LOOK_FAR_MS 500               /* where each look is a request to a service */
+#define WORDS_MAX   ((size_t)4 << 10) /* of a log's end */
+#define EXIT_ERROR  128
 
 struct background {
 	struct journal *journal; /* borrowed */
@@ -52,7 +53,8 @@ static void on_look(void *arg)
 	if (start->result < 0 || start->took_over || over)
 		loop_quit(start->loop);
 	else
-		loop_after(start->loop, LOOK_MS, on_look, start);
+		loop_after(start->loop, journal_is_far(start->journal) ? LOOK_FAR_MS : LOOK_MS,
+			   on_look, start);
 }
 
 static void on_over(void *arg)
@@ -83,10 +85,10 @@ static int say_why(const struct background *start, struct err **err)
 static int spawn(struct background *start, int out, struct err **err)
 {
 	char program[PATH_MAX] = "";
-	AUTO(auto_free) char *dir = mem_copy(journal_dir(start->journal));
+	AUTO(auto_free) char *url = mem_copy(journal_url(start->journal));
 	char *const argv[] = { (char[]){ "stoker" },
 			       (char[]){ "--state" },
-			       dir,
+			       url,
 			       (char[]){ "--quiet" },
 			       (char[]){ "resume" },
 			       start->run,

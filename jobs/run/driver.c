@@ -13,6 +13,7 @@
 #include "jobs/run/driver_inside.h"
 #include "jobs/run/lease.h"
 #include "jobs/run/notify.h"
+#include "jobs/run/probe.h"
 #include "jobs/store/order.h"
 
 struct utc driver_now(const struct driver *driver)
@@ -204,6 +205,28 @@ static void on_lease(void *arg)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 }
 
+/* A service that does not answer is waited for, as long as the plan allows: what could not
+ * be done is wished for again. What lies on this machine does not come back by itself. */
+static bool wait_for_service(struct driver *driver)
+{
+	const struct driver_options *options = driver->options;
+	int64_t limit_ms = driver->flow.policy.unreachable_ms;
+	struct mono now = mono_now();
+
+	if (!driver->reaches_out || driver->failure->code != EXIT_UNREACHABLE)
+		return false;
+	if (driver->away_since.ms == 0) {
+		driver->away_since = now;
+		if (options->on_away)
+			options->on_away(options->arg, driver->failure);
+	}
+	if (limit_ms > 0 && now.ms - driver->away_since.ms >= limit_ms)
+		return false;
+	err_freep(&driver->failure);
+	wake_in(driver, AWAY_MS);
+	return true;
+}
+
 /* Carry out wishes until they need time or news from outside: each recorded
  * event can change what is wished for. */
 static void pump(struct driver *driver)
@@ -219,9 +242,12 @@ static void pump(struct driver *driver)
 		for (int i = 0; i < wishes.count && driver->seq == before && !driver->left; i++) {
 			if (!driver_may_act(driver))
 				return;
-			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0)
+			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0) {
+				driver->away_since.ms = 0;
 				continue;
-			loop_quit(driver->loop);
+			}
+			if (!wait_for_service(driver))
+				loop_quit(driver->loop);
 			return;
 		}
 	} while (driver->seq != before && !driver->left);
@@ -237,17 +263,23 @@ static void on_timer(void *arg)
 		pump(driver);
 }
 
+static int64_t poll_ms(const struct driver *driver)
+{
+	return journal_is_far(driver->journal) ? POLL_FAR_MS : POLL_MS;
+}
+
 static void on_poll(void *arg)
 {
 	struct driver *driver = arg;
 	int64_t before = driver->seq;
 
-	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
+	driver->poll = loop_after(driver->loop, poll_ms(driver), on_poll, driver);
 	if (driver->failure || driver->left)
 		return;
-	if (absorb(driver, &driver->failure) < 0)
-		loop_quit(driver->loop);
-	else if (driver->seq != before)
+	if (absorb(driver, &driver->failure) < 0) {
+		if (!wait_for_service(driver))
+			loop_quit(driver->loop);
+	} else if (driver->seq != before)
 		driver_wake(driver);
 }
 
@@ -291,6 +323,7 @@ static int open_outside(struct driver *driver, struct err **err)
 	if (!driver->kind)
 		return err_set(err, EXIT_REFUSED, "this version has no compiler kind '%s'",
 			       js_str(compile, "kind"));
+	driver->reaches_out = plan_uses_aws(driver->plan) || journal_is_far(driver->journal);
 	if (compile && store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
 		return -1;
 	if (store_open(workspace, &driver->workspace, err) < 0 ||
@@ -356,7 +389,7 @@ static int drive(struct driver *driver, struct err **err)
 		driver->options->on_loop(driver->options->arg, driver->loop);
 	if (driver->flow.state != FLOW_ENDED && take_over(driver, err) < 0)
 		return -1;
-	driver->poll = loop_after(driver->loop, POLL_MS, on_poll, driver);
+	driver->poll = loop_after(driver->loop, poll_ms(driver), on_poll, driver);
 	if (lease_due(driver->lease) >= 0)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 	driver_keep_key(driver);
@@ -416,6 +449,7 @@ static int make_ready(struct driver *driver, struct err **err)
 	/* Nothing is journalled before all that a run needs is in place. */
 	driver->plan = json_incref(plan->json);
 	if (open_outside(driver, err) < 0 || driver_make_cache(driver, err) < 0 ||
+	    probe_places(driver->plan, driver->journal, err) < 0 ||
 	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0)
 		return -1;
 	return begin_run(driver, err);

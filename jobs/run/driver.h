@@ -34,6 +34,8 @@ struct driver_options {
 	/* The loop that is about to run the driver, once, then NULL before it is gone: for
 	 * timers and signals of whoever shows the run. */
 	void (*on_loop)(void *arg, struct loop *loop);
+	/* A service does not answer; it is tried again and again from now on. May be NULL. */
+	void (*on_away)(void *arg, const struct err *why);
 	/* NULL: detach. After INTERRUPT_ASK on_answer is called whenever descriptor 0
 	 * is readable, until it gives another answer. */
 	enum interrupt (*on_interrupt)(void *arg, int signo);

@@ -18,14 +18,18 @@
 #include "jobs/run/order.h"
 #include "jobs/run/tail.h"
 
-#define TICK_MS             100   /* how often a running attempt is looked at */
-#define MARKS_MS            1000  /* how often its checkpoints are */
-#define MARKS_FAR_MS        5000  /* the same where that is a request to a service */
-#define POLL_MS             500   /* how often the journal is looked at for requests */
-#define PROGRESS_MS         10000 /* least time between two train.progress but at an end */
-#define GLIMPSE_MS          500   /* the same for what is shown and not recorded */
-#define COMPILE_PROGRESS_MS 2000  /* the same for compile.progress and jit.compiled */
-#define LAST_LINES          60    /* of the log, kept as evidence */
+#define TICK_MS                 100   /* how often a running attempt is looked at */
+#define MARKS_MS                1000  /* how often its checkpoints are */
+#define MARKS_FAR_MS            15000 /* the same where that is a request to a service */
+#define POLL_MS                 500   /* how often the journal is looked at for requests */
+#define POLL_FAR_MS             5000  /* the same where each look is a request to a service */
+#define PROGRESS_MS             10000 /* least time between two train.progress but at an end */
+#define PROGRESS_FAR_MS         60000
+#define GLIMPSE_MS              500  /* the same for what is shown and not recorded */
+#define COMPILE_PROGRESS_MS     2000 /* the same for compile.progress and jit.compiled */
+#define COMPILE_PROGRESS_FAR_MS 15000
+#define AWAY_MS                 10000 /* between two tries of what a service did not answer */
+#define LAST_LINES              60    /* of the log, kept as evidence */
 
 struct attempt_watch;
 struct ckpt_root;
@@ -71,8 +75,10 @@ struct driver {
 	struct mono leftovers_since;
 	struct notify *notify; /* NULL: nobody was ever to be told */
 	struct lease *lease;
-	bool live; /* replay is over: an event of another driver now ends this one */
-	bool left; /* an interrupt detached it */
+	bool live;              /* replay is over: an event of another driver now ends this one */
+	bool reaches_out;       /* something of it is kept by a service */
+	struct mono away_since; /* that does not answer; ms 0: it does */
+	bool left;              /* an interrupt detached it */
 	bool stood_down;
 	enum exit_code exit_code;
 	struct err *failure; /* why this driver cannot go on */
@@ -115,7 +121,8 @@ int driver_find(struct driver *driver, const struct wish *wish, struct err **err
 /* What every agent of this run gets: PATH, HOME, USER, LANG, TMPDIR and the
  * values of the secrets. EXIT_REFUSED names a secret that is not there. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err);
-/* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
+/* The report of a node's agent in the workspace: 1 and a new reference, 0 there is none,
+ * -1. */
 int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
 		struct err **err);
 

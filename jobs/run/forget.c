@@ -10,6 +10,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
 #include "jobs/run/lease_inside.h"
+#include "jobs/store/work.h"
 
 struct run_places {
 	json_t *plan;
@@ -103,6 +104,59 @@ static int empty_folder(const char *root, const char *run, struct err **err)
 	return result;
 }
 
+/* ---- where there are no folders ---- */
+
+struct doomed {
+	char **keys;
+	size_t count;
+};
+
+static void doomed_release(struct doomed *doomed)
+{
+	auto_strv(&doomed->keys);
+}
+
+static int note_doomed(void *arg, const struct store_object *object, struct err **err)
+{
+	struct doomed *doomed = arg;
+
+	(void)err;
+	if (is_lease(strrchr(object->key, '/') + 1))
+		return 0;
+	doomed->keys = mem_grow(doomed->keys, doomed->count + 2, sizeof *doomed->keys);
+	doomed->keys[doomed->count++] = mem_copy(object->key);
+	doomed->keys[doomed->count] = NULL;
+	return 0;
+}
+
+/* Remove what begins like the folder of a run, but the lease. */
+static int empty_prefix(struct store *store, const char *run, struct err **err)
+{
+	AUTO(doomed_release) struct doomed doomed = { 0 };
+	AUTO(auto_free) char *prefix = mem_format("runs/%s/", run);
+
+	if (store_list(store, prefix, note_doomed, &doomed, err) < 0)
+		return -1;
+	for (size_t i = 0; i < doomed.count; i++)
+		if (store_delete(store, doomed.keys[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* What is kept of the run at a place, in objects and in files. */
+static int empty_place(const char *place, const char *run, struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(auto_free) char *work = NULL;
+
+	if (place[0] == '/')
+		return empty_folder(place, run, err);
+	if (store_open(place, &store, err) < 0 || empty_prefix(store, run, err) < 0)
+		return -1;
+	work = work_folder(store);
+	return empty_folder(work, run, err);
+}
+
 /* A checkpoint that somebody put there by checkpoint.url is not the run's own. */
 static int check_checkpoints(const json_t *plan, const char *root, const char *run,
 			     struct err **err)
@@ -112,7 +166,7 @@ static int check_checkpoints(const json_t *plan, const char *root, const char *r
 	AUTO(auto_free) char *kept = NULL;
 	size_t len = strlen(folder);
 
-	if (!json_is_string(url) || json_string_value(url)[0] != '/')
+	if (!json_is_string(url))
 		return 0;
 	kept = mem_format("%s/%s", json_string_value(url), run);
 	if (strncmp(kept, folder, len) != 0 || (kept[len] != '/' && kept[len] != '\0'))
@@ -136,13 +190,16 @@ static int clear_workspace(const struct journal *journal, const json_t *plan, co
 	const char *workspace = plan ? js_str(plan, "workspace") : NULL;
 	AUTO(auto_free) char *folder = NULL;
 
-	if (check_checkpoints(plan, journal_dir(journal), run, err) < 0)
+	if (check_checkpoints(plan, journal_url(journal), run, err) < 0)
 		return -1;
-	if (!workspace || workspace[0] != '/' || same_folder(workspace, journal_dir(journal)))
+	if (!workspace || strcmp(workspace, journal_url(journal)) == 0 ||
+	    same_folder(workspace, journal_dir(journal)))
 		return 0;
 	if (check_checkpoints(plan, workspace, run, err) < 0 ||
-	    empty_folder(workspace, run, err) < 0)
+	    empty_place(workspace, run, err) < 0)
 		return -1;
+	if (workspace[0] != '/')
+		return 0;
 	folder = mem_format("%s/runs/%s", workspace, run);
 	if (rmdir(folder) < 0 && errno != ENOENT)
 		return fs_error(err, errno, "cannot remove '%s'", folder);
@@ -169,6 +226,7 @@ int run_forget(struct journal *journal, const char *run, const struct lease_rule
 	    look(journal, run, &places, err) < 0 ||
 	    clear_workspace(journal, places.plan, run, err) < 0 || lease_keep(lease, err) < 0 ||
 	    journal_forget(journal, run, err) < 0 ||
+	    (journal_is_far(journal) && empty_prefix(journal_store(journal), run, err) < 0) ||
 	    empty_folder(journal_dir(journal), run, err) < 0 || lease_remove(lease, err) < 0)
 		return -1;
 	/* Somebody may begin a run of that id again by now. */

@@ -9,11 +9,14 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
 #include "jobs/run/place.h"
+#include "jobs/store/store.h"
+#include "jobs/store/work.h"
 
 struct journal {
 	const struct journal_ops *ops;
 	void *store;
-	char *dir;
+	char *url, *dir;
+	bool far;
 };
 
 static const struct journal_ops *const stores[] = { &journal_sqlite, &journal_objects };
@@ -81,7 +84,8 @@ static int choose_kind(struct journal *journal, const char *url, const char *sch
 
 	if (scheme && (!asked || !strchr(url, ':')[1])) {
 		err_set(err, EXIT_USAGE, "no such kind of state: '%s'", url);
-		return err_hint(err, "give a directory, sqlite:DIRECTORY or dir:DIRECTORY");
+		return err_hint(err, "give a directory, sqlite:DIRECTORY, dir:DIRECTORY or "
+				     "s3://BUCKET/PREFIX");
 	}
 	if (kind_there(journal->dir, &there, err) < 0)
 		return -1;
@@ -103,18 +107,13 @@ static int choose_kind(struct journal *journal, const char *url, const char *sch
 	return 0;
 }
 
-int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err)
+/* A state directory, as a path or with its kind in front. */
+static int open_dir(struct journal *journal, const char *url, enum journal_mode mode,
+		    struct err **err)
 {
-	AUTO(journal_freep) struct journal *journal = mem_zero(1, sizeof *journal);
-	AUTO(auto_free) char *scheme = NULL;
+	AUTO(auto_free) char *scheme = url ? scheme_of(url) : NULL;
+	AUTO(auto_free) char *where = NULL;
 
-	if (!url)
-		url = getenv("STOKER_STATE");
-	if (url && url[0] == '\0') {
-		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
-		return err_hint(err, "name a directory, or leave --state out");
-	}
-	scheme = url ? scheme_of(url) : NULL;
 	journal->dir = url ? fs_absolute(scheme ? strchr(url, ':') + 1 : url) : default_dir(err);
 	if (!journal->dir || choose_kind(journal, url, scheme, err) < 0)
 		return -1;
@@ -125,7 +124,45 @@ int journal_open(const char *url, enum journal_mode mode, struct journal **ret, 
 	}
 	if (mode == JOURNAL_WRITE && journal->ops == &journal_sqlite)
 		place_tighten(journal->dir);
-	if (journal->ops->open(journal->dir, mode, &journal->store, err) < 0)
+	journal->url = mem_copy(journal->dir);
+	where = journal->ops == &journal_objects ? mem_format("dir:%s", journal->dir)
+						 : mem_copy(journal->dir);
+	return journal->ops->open(where, mode, &journal->store, err);
+}
+
+/* Objects somewhere else; what needs files has a folder here. */
+static int open_far(struct journal *journal, const char *url, enum journal_mode mode,
+		    struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+
+	if (store_open(url, &store, err) < 0)
+		return -1;
+	journal->far = true;
+	journal->url = mem_copy(store_url(store));
+	journal->dir = work_folder(store);
+	journal->ops = &journal_objects;
+	if (mode == JOURNAL_WRITE) {
+		AUTO(auto_free) char *made = NULL;
+
+		if (work_folder_make(store, &made, err) < 0)
+			return -1;
+	}
+	return journal->ops->open(url, mode, &journal->store, err);
+}
+
+int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err)
+{
+	AUTO(journal_freep) struct journal *journal = mem_zero(1, sizeof *journal);
+
+	if (!url)
+		url = getenv("STOKER_STATE");
+	if (url && url[0] == '\0') {
+		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
+		return err_hint(err, "name a directory, or leave --state out");
+	}
+	if ((url && text_starts(url, "s3://") ? open_far(journal, url, mode, err)
+					      : open_dir(journal, url, mode, err)) < 0)
 		return -1;
 	*ret = TAKE(journal);
 	return 0;
@@ -139,6 +176,7 @@ void journal_freep(struct journal **journal)
 		return;
 	if (j->store)
 		j->ops->close(j->store);
+	free(j->url);
 	free(j->dir);
 	free(j);
 	*journal = NULL;
@@ -147,6 +185,16 @@ void journal_freep(struct journal **journal)
 const char *journal_dir(const struct journal *journal)
 {
 	return journal->dir;
+}
+
+const char *journal_url(const struct journal *journal)
+{
+	return journal->url;
+}
+
+bool journal_is_far(const struct journal *journal)
+{
+	return journal->far;
 }
 
 struct store *journal_store(const struct journal *journal)
@@ -276,7 +324,7 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 	if (journal_runs(journal, consider_run, &r, err) < 0)
 		return -1;
 	if (ref[0] == '\0' || r.matches == 0) {
-		err_set(err, EXIT_USAGE, "no run '%s' in '%s'", ref, journal->dir);
+		err_set(err, EXIT_USAGE, "no run '%s' in '%s'", ref, journal->url);
 		return err_hint(err, "'stoker list' shows all runs");
 	}
 	if (r.matches > 1) {

@@ -22,18 +22,24 @@ enum journal_mode {
 	JOURNAL_WRITE, /* created if need be (0700) */
 };
 
-/* `url` is the state directory: a path, `sqlite:PATH` or `dir:PATH`. NULL means
- * $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker.
+/* `url` says where: a path, `sqlite:PATH`, `dir:PATH` or `s3://BUCKET/PREFIX`. NULL
+ * means $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker.
  *
- * sqlite keeps all runs in one database and must lie on a local disk; dir keeps
+ * sqlite keeps all runs in one database and must lie on a local disk; dir and s3 keep
  * one object an event and may be shared by machines. A plain path has the kind
  * that is there already, else dir on a network file system, else sqlite. Asking
  * for the kind that is not there is an error (EXIT_REFUSED). */
 int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
 void journal_freep(struct journal **journal);
 
-/* The state directory, absolute. */
+/* What it is opened by, also by another process here: the directory, absolute, or the
+ * URL of the prefix, without a slash at its end. */
+const char *journal_url(const struct journal *journal);
+/* The folder on this machine for what goes with it (a background driver's words, digests
+ * of source trees), absolute: of a directory that directory. May not be there yet. */
 const char *journal_dir(const struct journal *journal);
+/* Is every look at it a request to a service? Then look now and then only. */
+bool journal_is_far(const struct journal *journal);
 
 /* The object store beneath the journal, which is where its leases are kept too;
  * NULL: it lies on a local disk. Borrowed. */
@@ -77,7 +83,8 @@ int journal_forget(struct journal *journal, const char *run, struct err **err);
 /* What a store implements. `rows` hands out the bodies as text. */
 struct journal_ops {
 	const char *scheme;
-	int (*open)(const char *dir, enum journal_mode mode, void **ret, struct err **err);
+	/* `where`: the directory, or of objects the URL of the store. */
+	int (*open)(const char *where, enum journal_mode mode, void **ret, struct err **err);
 	void (*close)(void *store);
 	int (*append)(void *store, const char *run, int64_t seq, const char *body,
 		      struct err **err);

@@ -23,17 +23,27 @@
 
 #define FORMAT_VERSION  1
 #define EVENT_BYTES_MAX ((size_t)64 << 20)
-#define CHUNK           64 /* events; reading n costs n/CHUNK + CHUNK requests at most */
+#define CHUNK           64 /* events; reading n costs n/CHUNK + CHUNK + 2 requests at most */
 #define CHUNK_BYTES_MAX ((size_t)256 << 20)
 #define PUT_TRIES       3
+#define SINGLES         4 /* events read from the middle of a chunk before it is asked for */
 
 #define BY_BEGIN    "{\"by\":\""
 #define BY_DIGITS   32
 #define EVENT_BEGIN "\",\"event\":"
 #define WRAP_BEGIN  (sizeof BY_BEGIN - 1 + BY_DIGITS + sizeof EVENT_BEGIN - 1)
 
+/* The events of one run since the last chunk began, as they lie there: whoever writes the
+ * next chunk has mostly just read or written them all. */
+struct recent {
+	char run[JOURNAL_RUN_MAX];
+	int64_t first, next; /* numbers; they are none while first is 0 */
+	struct sb text;
+};
+
 struct dir_journal {
 	struct store *store;
+	struct recent recent;
 };
 
 static void dir_close(void *opened)
@@ -41,6 +51,7 @@ static void dir_close(void *opened)
 	struct dir_journal *journal = opened;
 
 	store_freep(&journal->store);
+	sb_release(&journal->recent.text);
 	free(journal);
 }
 
@@ -68,14 +79,13 @@ static int check_format(struct dir_journal *journal, struct err **err)
 	return 1;
 }
 
-static int dir_open(const char *dir, enum journal_mode mode, void **ret, struct err **err)
+static int dir_open(const char *where, enum journal_mode mode, void **ret, struct err **err)
 {
-	AUTO(journal_autoclose) struct dir_journal *journal = mem_zero(1, sizeof *journal);
-	AUTO(auto_free) char *url = mem_format("dir:%s", dir);
+	AUTO(journal_autoclose) struct dir_journal *journal = journal_objects_on(NULL);
 	static const char mark[] = "{\"v\":1,\"kind\":\"dir\"}\n";
 	int found;
 
-	if (store_open(url, &journal->store, err) < 0)
+	if (store_open(where, &journal->store, err) < 0)
 		return -1;
 	found = check_format(journal, err);
 	if (found < 0)
@@ -232,6 +242,42 @@ static int clear_rests(struct dir_journal *journal, const char *run, struct err 
 	return 0;
 }
 
+/* An event is there, and this is it. */
+static void remember(struct dir_journal *journal, const char *run, int64_t seq,
+		     const struct sb *text)
+{
+	struct recent *recent = &journal->recent;
+
+	if ((seq - 1) % CHUNK == 0) {
+		snprintf(recent->run, sizeof recent->run, "%s", run);
+		recent->first = recent->next = seq;
+		sb_clear(&recent->text);
+	}
+	if (recent->first == 0 || seq != recent->next || strcmp(recent->run, run) != 0) {
+		recent->first = 0;
+		return;
+	}
+	sb_add(&recent->text, text->text, text->len);
+	recent->next++;
+}
+
+/* All events of a chunk, one behind the other; false: they cannot be had. */
+static bool gather(struct dir_journal *journal, const char *run, int64_t last, struct sb *text)
+{
+	const struct recent *recent = &journal->recent;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (recent->first == last - CHUNK + 1 && recent->next == last + 1 &&
+	    strcmp(recent->run, run) == 0 && !recent->text.truncated) {
+		sb_add(text, recent->text.text, recent->text.len);
+		return true;
+	}
+	for (int64_t seq = last - CHUNK + 1; seq <= last; seq++)
+		if (get_event(journal, run, seq, text, NULL, &ignored) <= 0)
+			return false;
+	return true;
+}
+
 /* Write the chunk that ends with `last`. Nothing rests on it, so a failure is
  * nobody's business. */
 static void write_chunk(struct dir_journal *journal, const char *run, int64_t last)
@@ -240,9 +286,8 @@ static void write_chunk(struct dir_journal *journal, const char *run, int64_t la
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
 	AUTO(auto_free) char *key = chunk_key(run, last - CHUNK + 1);
 
-	for (int64_t seq = last - CHUNK + 1; seq <= last; seq++)
-		if (get_event(journal, run, seq, &text, NULL, &err) <= 0)
-			return;
+	if (!gather(journal, run, last, &text))
+		return;
 	if (!text.truncated &&
 	    store_put_if_absent(journal->store, key, text.text, text.len, &err) < 0)
 		err_freep(&err);
@@ -268,6 +313,8 @@ static int dir_append(void *opened, const char *run, int64_t seq, const char *bo
 	if (seq == 1 && clear_rests(journal, run, err) < 0)
 		return -1;
 	put = put_event(journal, run, seq, &ours, err);
+	if (put > 0)
+		remember(journal, run, seq, &ours);
 	if (put > 0 && seq % CHUNK == 0)
 		write_chunk(journal, run, seq);
 	return put;
@@ -335,16 +382,16 @@ static int dir_rows(void *opened, const char *run, int64_t from,
 {
 	struct dir_journal *journal = opened;
 	struct rows rows = { journal, run, fn, arg };
-	int64_t seq = from < 1 ? 1 : from;
+	int64_t seq = from < 1 ? 1 : from, singles = 0;
 	int result = 0;
 
-	from = seq;
 	while (result == 0) {
 		AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
 		int64_t first = seq - (seq - 1) % CHUNK;
 		int found;
 
-		if ((seq == first || seq == from) && get_chunk(journal, run, first, &text)) {
+		/* Who comes again and again for what is new finds nothing or a few. */
+		if ((seq == first || singles == SINGLES) && get_chunk(journal, run, first, &text)) {
 			result = hand_out(&rows, &text, first, seq, err);
 			seq = first + CHUNK;
 			continue;
@@ -355,8 +402,10 @@ static int dir_rows(void *opened, const char *run, int64_t from,
 			result = found < 0 ? -1 : 1;
 			break;
 		}
+		remember(journal, run, seq, &text);
 		result = hand_out(&rows, &text, seq, seq, err);
 		seq++;
+		singles++;
 	}
 	return result < 0 ? -1 : 0;
 }
@@ -440,6 +489,7 @@ void *journal_objects_on(struct store *store)
 	struct dir_journal *journal = mem_zero(1, sizeof *journal);
 
 	journal->store = store;
+	journal->recent.text = SB_INIT_MAX(CHUNK_BYTES_MAX);
 	return journal;
 }
 

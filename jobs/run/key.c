@@ -5,7 +5,8 @@
 
 #include "jobs/run/driver_inside.h"
 
-#define WAIT_MS 1000 /* between two looks at what another run has */
+#define WAIT_MS     1000  /* between two looks at what another run has */
+#define WAIT_FAR_MS 10000 /* the same where each is a request to a service */
 
 static const char *graph_key_of_plan(const struct driver *driver)
 {
@@ -69,7 +70,7 @@ int driver_claim_key(struct driver *driver, const struct wish *wish, int64_t *re
 		return 0;
 	if (taken > 0)
 		return driver_probe_cache(driver, err) < 0 ? -1 : record_claimed(driver, err);
-	*ret_wait_ms = WAIT_MS;
+	*ret_wait_ms = store_directory(driver->cache) ? WAIT_MS : WAIT_FAR_MS;
 	return record_waiting(driver, err);
 }
 

@@ -46,7 +46,11 @@ static void put_checkpoint(json_t *order, const json_t *plan, const struct order
 	AUTO(auto_free)
 	char *folder = mem_format("%s/%scheckpoints", of->workspace, prefix);
 
-	js_put_str(order, "checkpoint_dir", folder);
+	/* Elsewhere the agents' own folder has it. */
+	if (of->workspace[0] == '/')
+		js_put_str(order, "checkpoint_dir", folder);
+	else
+		js_put(order, "shared_checkpoints", json_true());
 	js_put_str(checkpoint, "sync", strcmp(sync, "agent") == 0 ? "agent" : "none");
 	js_put_str(checkpoint, "root", root);
 	json_object_del(checkpoint, "url");

@@ -402,22 +402,35 @@ static json_t *or_empty(const json_t *value, json_t *empty)
 	return json_deep_copy(value);
 }
 
-static char *workspace_of(const struct spec *spec, const char *state_dir)
+static char *workspace_of(const struct spec *spec, const struct journal *journal)
 {
 	const char *workspace = spec_str(spec, SPEC_WORKSPACE);
 
-	return workspace ? place_of(spec, workspace) : fs_join(state_dir, "workspace");
+	return workspace ? place_of(spec, workspace) : fs_join(journal_url(journal), "workspace");
 }
 
-int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret, struct err **err)
+/* Folders of ours, in which no source of a run is looked for: NULL-terminated, borrowed. */
+static void own_folders(const char *const places[], size_t count, char *ret[])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (places[i] && places[i][0] == '/')
+			ret[n++] = (char *)places[i];
+	ret[n] = NULL;
+}
+
+int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
+	      struct err **err)
 {
 	AUTO(plan_freep) struct plan *plan = mem_zero(1, sizeof *plan);
 	const struct compile_kind *kind = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
-	AUTO(auto_free) char *workspace = workspace_of(spec, state_dir);
+	AUTO(auto_free) char *workspace = workspace_of(spec, journal);
 	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
-	AUTO(auto_free) char *own_state = fs_absolute(state_dir);
+	AUTO(auto_free) char *own_state = fs_absolute(journal_dir(journal));
 	AUTO(auto_free) char *cache = NULL;
 	json_t *json = json_object();
+	char *own[4];
 
 	plan->json = json;
 	if (!kind)
@@ -433,8 +446,8 @@ int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret,
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
 	js_put_str(json, "workspace", workspace);
-	if (pin_source(plan, spec, own_state, (char *const[]){ own_state, workspace, cache, NULL },
-		       err) < 0)
+	own_folders((const char *const[]){ own_state, workspace, cache }, 3, own);
+	if (pin_source(plan, spec, own_state, own, err) < 0)
 		return -1;
 	js_put(json, "source", source_json(plan, spec));
 	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
@@ -464,7 +477,7 @@ int plan_publish(const struct plan *plan, struct err **err)
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
 	    source_publish(&request, plan->pin, workspace, err) < 0) {
 		if (!(*err)->hint)
-			err_hint(err, "check that 'workspace' names a folder that can be made and "
+			err_hint(err, "check that 'workspace' names a place that can be made and "
 				      "written");
 		return err_wrap(err, "cannot publish the source");
 	}

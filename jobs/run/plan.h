@@ -8,7 +8,7 @@
  *
  *   {"v":1, "name", "engine", "spec_file", "nodes", "grace_ms",
  *    "spec": {the resolved spec},
- *    "workspace": absolute path,
+ *    "workspace": absolute path, or URL without a slash at its end,
  *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root",
  *               "bundle": key in the workspace, "links": [[name, target]…]},
  *    "compile": {"kind", "cache", "graph_key", "ingredients", "compiler",
@@ -35,6 +35,7 @@
 #include "jobs/base/json.h"
 #include "jobs/cache/lock.h"
 #include "jobs/flow/flow.h"
+#include "jobs/run/journal.h"
 #include "jobs/source/source.h"
 #include "jobs/spec/spec.h"
 
@@ -45,9 +46,10 @@ struct plan {
 	char *root, *rev, *memory; /* the request that made the pin */
 };
 
-/* `state_dir` gives the default workspace. The spec must be ready to run (see
- * spec_unready). */
-int plan_make(const struct spec *spec, const char *state_dir, struct plan **ret, struct err **err);
+/* The journal gives the default workspace, and where digests of sources are remembered.
+ * The spec must be ready to run (see spec_unready). */
+int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
+	      struct err **err);
 void plan_freep(struct plan **plan);
 
 /* Bring the source bundle into the workspace, where it is not there yet. */

@@ -12,6 +12,13 @@
 #include "jobs/run/secret.h"
 #include "jobs/store/order.h"
 
+static bool is_lent(const char *name)
+{
+	const struct variable_row *row = variable_find(name);
+
+	return row && (row->uses & VAR_LENT);
+}
+
 /* What an agent gets: PATH and the like, its secrets, and where it is AWS that it works with,
  * what it needs to get there. Nothing else of the caller's environment leaks in. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err)
@@ -34,18 +41,16 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err)
 		if (value)
 			env[count++] = mem_format("%s=%s", name, value);
 	}
-	for (size_t i = 0; i < lent_count; i++) {
-		AUTO(auto_free) char *own = mem_copy_n(lent[i], strcspn(lent[i], "="));
-
-		if (!json_object_get(secrets, own)) /* the spec knows better */
-			env[count++] = mem_copy(lent[i]);
-	}
+	for (size_t i = 0; i < lent_count; i++)
+		env[count++] = mem_copy(lent[i]);
 	json_object_foreach (secrets, name, from) {
 		AUTO(secret_freep) char *value = NULL;
 
 		if (secret_value(plan, name, json_string_value(from), &value, err) < 0)
 			return -1;
-		env[count++] = mem_format("%s=%s", name, value);
+		/* What lets the agent in and what the command is given may differ. */
+		env[count++] =
+			mem_format("%s%s=%s", is_lent(name) ? ORDER_SECRET : "", name, value);
 	}
 	*ret = TAKE(env);
 	return 0;

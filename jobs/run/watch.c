@@ -351,8 +351,11 @@ static bool is_more_found(const struct attempt_watch *watch)
 /* New graphs and numbers, each at its own pace; all of them at the end. */
 static int record_progress(struct attempt_watch *watch, bool at_end, struct err **err)
 {
-	bool graphs = watch->graphs_changed && due(watch->graphs_at, COMPILE_PROGRESS_MS);
-	bool numbers = watch->numbers_changed && due(watch->driver->progress_at, PROGRESS_MS);
+	bool far = journal_is_far(watch->driver->journal);
+	bool graphs = watch->graphs_changed &&
+		      due(watch->graphs_at, far ? COMPILE_PROGRESS_FAR_MS : COMPILE_PROGRESS_MS);
+	bool numbers = watch->numbers_changed &&
+		       due(watch->driver->progress_at, far ? PROGRESS_FAR_MS : PROGRESS_MS);
 
 	if (at_end) {
 		/* "No graph was compiled in training" is a fact worth recording too. */
@@ -373,6 +376,10 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 
 int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
 {
+	struct engine *engine = watch->driver->engine;
+
+	if (engine->ops->report)
+		return engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
 	return report_read(watch->driver, watch->prefix, node, ret, err);
 }
 

@@ -46,7 +46,8 @@ struct attempt_watch {
 /* An event of this kind about this attempt. */
 void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct event *ret);
 
-/* The report of a node's agent: 1 and a new reference, 0 there is none, -1. */
+/* The report of a node's agent, from where it is nearest: 1 and a new reference, 0 there
+ * is none, -1. */
 int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
 
 /* ending.c: record what ended the attempt. */

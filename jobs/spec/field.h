@@ -56,6 +56,7 @@ struct field {
 	bool optional;                   /* a section whose defaults count only if it is there */
 	bool in_key;                     /* part of the graph key */
 	bool local_only;                 /* a URL here is not ready yet */
+	bool s3_ready;                   /* but one of an S3 prefix is, on the local engine */
 	bool secret;                     /* its text never appears in messages */
 	bool numbers;                    /* unquoted numbers are taken as written */
 	int64_t min, max;                /* both 0: no range */

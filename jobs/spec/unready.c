@@ -53,7 +53,8 @@ static void refuse(struct search *search, field_id field, const struct entry *en
 		ready = words_list(row->ready_words, " and ");
 		problem_hint(problem, "ready are: %s", ready);
 	} else if (row->local_only) {
-		problem_hint(problem, "ready are: paths on this machine");
+		problem_hint(problem, "ready are: paths on this machine%s",
+			     row->s3_ready ? " and s3:// prefixes" : "");
 	} else {
 		problem_hint(problem, "remove it to run without it");
 	}
@@ -82,7 +83,8 @@ static void check_scalar(struct search *search, field_id field, const struct ent
 
 	AUTO(auto_free) char *kind = text ? mem_format("%.*s…", (int)scheme(text), text) : NULL;
 
-	if (row->local_only && text && is_url(text))
+	if (row->local_only && text && is_url(text) &&
+	    !(row->s3_ready && text_starts(text, "s3://")))
 		refuse(search, field, entry, path, kind);
 	else if (row->ready_words && !json_is_number(value)) {
 		const char *word =

@@ -96,7 +96,7 @@
  * which every process of the job then carries and by which leftovers are found;
  * ORDER_RESTART, how often the engine has started this job again (absent: 0);
  * STOKER_WORK, where the files lie (jobs/store/work.h); and what it takes to reach
- * the workspace (the variables that are NODE in jobs/base/variable.def), which the
+ * the workspace (the variables that are LENT in jobs/base/variable.def), which the
  * command is not given.
  *
  * report.json (replaced as a whole at each change):
@@ -194,6 +194,9 @@
  * and all its processes. */
 #define ORDER_TOKEN   "STOKER_TOKEN"
 #define ORDER_RESTART "STOKER_RESTART"
+/* In front of the name of a secret that is also a variable which the agent itself goes
+ * by (LENT in jobs/base/variable.def). */
+#define ORDER_SECRET "STOKER_SECRET_"
 
 /* Lines of the agent on stdout begin with this, the nonce and ":: "; foreign
  * lines that begin so are escaped with a leading backslash. What follows is the
