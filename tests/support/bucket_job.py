@@ -1,0 +1,62 @@
+"""The one-second trainer with everything on S3, and homes from which it is looked at: a
+home stands for a machine, as far as what lies on its disk is concerned."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import stoker as cli
+from project import SUPPORT, Project
+
+BUCKET = "bucket"
+ROOT = f"s3://{BUCKET}"
+KEYS = ("stoker", "cache", "ckpt", "state")
+
+
+class BucketJob(Project):
+    def __init__(self, root: Path, aws, **changes):
+        self.aws, self.home = aws, root / "home"
+        super().__init__(root)
+        aws.make_bucket(BUCKET)
+        shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
+        self.effects_path = root / "effects"
+        self.url = {key: f"{ROOT}/{key}" for key in KEYS}
+        self.write(**{
+            "workspace": self.url["stoker"],
+            "hyperparameters": {"max_steps": 25},
+            "env": {"EFFECTS": str(self.effects_path)},
+            "compile": {"kind": "jax", "cache_url": self.url["cache"], "max_steps": 2, "quiet_period": "0s"},
+            "checkpoint": {"url": self.url["ckpt"]},
+            "retry": {"attempts": 4, "backoff": {"first": "0s", "max": "0s"}}, **changes})
+
+    def env(self, **more: str) -> dict:
+        home = Path(more.get("HOME", self.home))
+        home.mkdir(parents=True, exist_ok=True)
+        return self.aws.env(**{"HOME": str(home), "STOKER_STATE": self.url["state"], **more})
+
+    def elsewhere(self, name: str = "other") -> dict:
+        """The environment of another home."""
+        return {"HOME": str(self.root / name)}
+
+    def effects(self, *what: str) -> list:
+        if not self.effects_path.exists():
+            return []
+        rows = [json.loads(line) for line in self.effects_path.read_text().splitlines()]
+        return [row for row in rows if not what or row["what"] in what]
+
+    def wait_for_effect(self, what: str, phase: str = "train", seconds: float = 60) -> dict:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for row in self.effects(what):
+                if row["phase"] == phase:
+                    return row
+            time.sleep(0.05)
+        raise AssertionError(f"no '{what}' of {phase} in {seconds} s: {self.effects()}")
+
+    def requests(self, since: int = 0) -> Counter:
+        """How many of each operation."""
+        return Counter(row["operation"] for row in self.aws.ledger(since))
