@@ -190,6 +190,9 @@ static json_t *planned(const json_t *plan, enum phase phase)
 		.workspace = js_str(plan, "workspace"),
 		.phase = phase,
 		.attempt = 1,
+		.lock = phase == PHASE_TRAIN && plan_phase(plan, phase_names[PHASE_PRECOMPILE])
+				? js_str(json_object_get(plan, "compile"), "graph_key")
+				: NULL,
 		.claim = "<claim>",
 	};
 	json_auto_t *made = order_make(plan, &of);

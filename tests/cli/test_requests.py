@@ -8,7 +8,7 @@ from neuron_standin.install import Installation
 
 # What a training has and a precompile has not, and the other way round: names, and
 # that the trial run's checkpoints and outputs are thrown away.
-NAMES = {"phase", "job", "prefix", "compile.graph_key", "compile.claim"}
+NAMES = {"phase", "job", "prefix", "compile.graph_key", "compile.claim", "compile.lock"}
 SCRATCH = {"scratch", "checkpoint_dir", "checkpoint.kind", "checkpoint.root", "checkpoint.sync",
            "checkpoint.keep", "checkpoint.signal", "checkpoint.grace_ms", "stall.mode", "timeout_ms"}
 
