@@ -158,6 +158,12 @@ def test_duplicates_are_refused_as_aws_does(aws):
     assert refused(logs.create_log_group, logGroupName="group")[0] == "ResourceAlreadyExistsException"
     secrets.create_secret(Name="secret", SecretString="x")
     assert refused(secrets.create_secret, Name="secret", SecretString="x")[0] == "ResourceExistsException"
+    model = {"ModelName": "model", "ExecutionRoleArn": "arn:aws:iam::123456789012:role/worker"}
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_model(**model)
+    assert refused(sagemaker.create_model, **model)[0] == "ValidationException"
+    sagemaker.delete_model(ModelName="model")
+    sagemaker.create_model(**model)
     s3 = aws.client("s3")
     aws.make_bucket("bucket")
     assert refused(s3.create_bucket, Bucket="bucket", CreateBucketConfiguration={

@@ -4,10 +4,19 @@ it is loaded when the first of them is asked, because that takes seconds."""
 import io
 import threading
 
+from standin.errors import Refusal
 from standin.wire import Reply
 
 lock = threading.Lock()
 loaded = {}
+# Names that AWS takes once and moto twice: operation → (parameter, code, who frees it)
+UNIQUE = {"CreateProcessingJob": ("ProcessingJobName", "ResourceInUse", None),
+          "CreateTransformJob": ("TransformJobName", "ResourceInUse", None),
+          "CreateModel": ("ModelName", "ValidationException", "DeleteModel"),
+          "CreatePipeline": ("PipelineName", "ValidationException", "DeletePipeline"),
+          "CreateModelPackageGroup": ("ModelPackageGroupName", "ValidationException", "DeleteModelPackageGroup")}
+FREE = {free: create for create, (_, _, free) in UNIQUE.items() if free}
+taken = set()
 
 
 def application():
@@ -34,6 +43,26 @@ def environ_of(request, body):
 
 
 def handle(call):
+    if call.operation not in UNIQUE and call.operation not in FREE:
+        return ask(call)
+    create = call.operation if call.operation in UNIQUE else FREE[call.operation]
+    parameter, code, _ = UNIQUE[create]
+    mark = (call.who.account, call.region, create, call.params[parameter])
+    with lock:
+        if call.operation in UNIQUE and mark in taken:
+            raise Refusal(code, f"{parameter} must be unique within an AWS account and region, and "
+                          f"{call.params[parameter]} already exists", 400)
+        if call.operation in UNIQUE:
+            taken.add(mark)
+        else:
+            taken.discard(mark)
+    reply = ask(call)
+    if reply.status >= 300 and call.operation in UNIQUE:
+        taken.discard(mark)
+    return reply
+
+
+def ask(call):
     answer = {}
 
     def start(status, headers, _=None):
@@ -43,6 +72,8 @@ def handle(call):
     body = b"".join(pieces)
     if hasattr(pieces, "close"):
         pieces.close()
+    if answer["status"] >= 500:  # moto's own limits are not those of AWS
+        raise RuntimeError(f"moto fails at {call.service} {call.operation}: {body[:300]!r}")
     dropped = ("content-length", "date", "server", "connection", "x-amzn-requestid", "access-control-allow-origin")
     headers = [(name, value) for name, value in answer["headers"] if name.lower() not in dropped]
     call.effect = answer["status"] < 300 and not call.operation.startswith(
@@ -52,6 +83,7 @@ def handle(call):
 
 def clear():
     """Forget everything, if there is anything."""
+    taken.clear()
     if "app" in loaded:
         from moto.moto_api._internal import moto_api_backend
         moto_api_backend.reset()
