@@ -27,7 +27,6 @@ struct landing_folder {
 	int fd;
 	size_t refs;
 	size_t len;  /* of `path` */
-	bool fresh;  /* it, or one above it, was made since the last commit */
 	char path[]; /* with its slash, or "" */
 };
 
@@ -36,6 +35,9 @@ struct landing {
 	int root;
 	bool case_blind; /* "A" and "a" are one name here */
 	struct landing_folder *current;
+	/* Folders with names that have yet to be made durable. */
+	struct landing_folder **named;
+	size_t named_count;
 };
 
 static const char *const in_the_way = "has a file or a link where a folder must be";
@@ -94,6 +96,9 @@ void landing_freep(struct landing **landing)
 	if (!*landing)
 		return;
 	folder_unref((*landing)->current);
+	for (size_t i = 0; i < (*landing)->named_count; i++)
+		folder_unref((*landing)->named[i]);
+	free((*landing)->named);
 	auto_close(&(*landing)->root);
 	free(*landing);
 	*landing = NULL;
@@ -205,7 +210,6 @@ static int folder_of(struct landing *landing, const char *key, const char **ret_
 	size_t len = slash ? (size_t)(slash - key) + 1 : 0;
 	struct landing_folder *folder = landing->current;
 	AUTO(auto_close) int fd = -1;
-	bool made = false;
 
 	if (folder && folder->len == len && memcmp(folder->path, key, len) == 0)
 		return 1;
@@ -232,12 +236,11 @@ static int folder_of(struct landing *landing, const char *key, const char **ret_
 				return 0;
 			}
 		}
-		made |= made_this;
 		part = slash + 1;
 	}
 	folder_unref(landing->current);
 	folder = mem_alloc(sizeof *folder + len + 1);
-	*folder = (struct landing_folder){ TAKE_FD(fd), 1, len, made };
+	*folder = (struct landing_folder){ TAKE_FD(fd), 1, len };
 	memcpy(folder->path, key, len);
 	folder->path[len] = '\0';
 	landing->current = folder;
@@ -331,46 +334,68 @@ static int give_name(const struct landing *landing, struct landing_file *file, s
 	return fstat(file->fd, &file->st) < 0 ? write_error(landing, file, errno, err) : 0;
 }
 
-static int sync_folder(const struct landing *landing, const struct landing_file *file,
-		       struct err **err)
+static void note_named(struct landing *landing, struct landing_folder *folder)
 {
-	/* Some network and FUSE file systems do not know fsync on folders. */
-	if (fsync(file->folder->fd) == 0 || errno == EINVAL || errno == ENOTSUP)
-		return 0;
-	return write_error(landing, file, errno, err);
+	size_t count = landing->named_count;
+
+	if (count > 0 && landing->named[count - 1] == folder)
+		return;
+	landing->named = mem_grow(landing->named, count + 1, sizeof(struct landing_folder *));
+	landing->named[landing->named_count++] = folder;
+	folder->refs++;
+}
+
+/* After everything was flushed: that it went well for the names given before. */
+static int check_named(struct landing *landing, struct err **err)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < landing->named_count; i++) {
+		/* Some network and FUSE file systems do not know fsync on folders. */
+		if (!failed && fsync(landing->named[i]->fd) < 0 && errno != EINVAL &&
+		    errno != ENOTSUP) {
+			failed = errno;
+			fs_error(err, failed, "cannot make '%s' durable in '%s'",
+				 landing->named[i]->path, landing->store->root);
+		}
+		folder_unref(landing->named[i]);
+	}
+	landing->named_count = 0;
+	return failed ? -1 : 0;
 }
 
 int landing_commit(struct landing *landing, struct landing_file *const *files, size_t count,
 		   struct err **err)
 {
-	bool many = count > 1;
-
 	if (count == 0)
 		return 0;
-	for (size_t i = 0; i < count; i++) {
-		many |= files[i]->folder->fresh;
+	for (size_t i = 0; i < count; i++)
 		if (settle(landing, files[i], err) < 0)
 			return -1;
-	}
 	/* All at once, which is far cheaper than one by one; then each is asked whether it
-	 * went well, which costs next to nothing any more. */
-	if (many)
+	 * went well, which costs next to nothing any more. Names that were given before are
+	 * durable then, so what may only come behind them does. */
+	if (count > 1 || landing->named_count > 0)
 		(void)!syncfs(landing->root);
 	for (size_t i = 0; i < count; i++)
 		if (fsync(files[i]->fd) < 0)
 			return write_error(landing, files[i], errno, err);
-	for (size_t i = 0; i < count; i++)
+	if (check_named(landing, err) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
 		if (give_name(landing, files[i], err) < 0)
 			return -1;
-	if (many)
-		(void)!syncfs(landing->root);
-	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || files[i]->folder != files[i - 1]->folder)
-			if (sync_folder(landing, files[i], err) < 0)
-				return -1;
-		files[i]->folder->fresh = false;
+		note_named(landing, files[i]->folder);
 	}
 	return 0;
+}
+
+int landing_finish(struct landing *landing, struct err **err)
+{
+	if (landing->named_count == 0)
+		return 0;
+	(void)!syncfs(landing->root);
+	return check_named(landing, err);
 }
 
 bool landing_sweep(int dir, const char *name, bool remove)

@@ -46,10 +46,12 @@ int landing_begin(struct landing *landing, const char *key, bool known, struct l
 /* One that will not have its name is removed. */
 void landing_drop(struct landing_file *file);
 
-/* They are complete: durable under their names when this returns, but for those that turn
- * out to be refused. -1: of some it is not known whether they are. */
+/* They are complete: their content is durable, and they have their names, when this returns,
+ * but for those that turn out to be refused. The names are durable before those of the next
+ * call are given, and when landing_finish() returns. -1: of some nothing is known. */
 int landing_commit(struct landing *landing, struct landing_file *const *files, size_t count,
 		   struct err **err);
+int landing_finish(struct landing *landing, struct err **err);
 
 /* True if the name is that of a temporary file, of anybody's, or of another that is no
  * object by intent. With `remove`, one of ours that nobody fills any more goes. */

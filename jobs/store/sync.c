@@ -133,13 +133,16 @@ static int turns(struct sync *sync, struct err **err)
 	return 0;
 }
 
-static int finish(struct sync *sync, int result)
+static int finish(struct sync *sync, int result, struct err **err)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	/* What has come whole shall stay; an error that is reported already is enough. */
 	if (!is_over(sync) && sync->landing)
 		(void)move_go_on(sync, true, &ignored);
+	err_freep(&ignored);
+	if (sync->landing && landing_finish(sync->landing, result < 0 ? &ignored : err) < 0)
+		result = -1;
 	if (result == 0 && is_over(sync) && sync->manifest)
 		manifest_close(sync->manifest, sync->options->only);
 	mover_freep(&sync->mover);
@@ -171,5 +174,5 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 		result = join_open(&sync, err);
 	if (result == 0)
 		result = turns(&sync, err);
-	return finish(&sync, result);
+	return finish(&sync, result, err);
 }

@@ -65,7 +65,7 @@ struct sync_options {
 	bool dry_run;     /* change nothing, not even the manifest */
 	int connections;  /* at once; 0: 16 */
 	enum sync_stage (*stage)(void *arg, const char *key); /* NULL: all of them at once */
-	/* Each object, in no particular order, except that it is told after it is durable;
+	/* Each object, in no particular order, except that it is told when it is there;
 	 * `why` is NULL where there is nothing to say. Key: any bytes but NUL, to be escaped
 	 * for a terminal. NULL: only counted. */
 	void (*tell)(void *arg, enum sync_fate fate, const char *key, uint64_t size,

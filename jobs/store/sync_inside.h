@@ -97,6 +97,7 @@ struct sync {
 	size_t under_way;
 	uint64_t landed_bytes;
 	struct mono landed_since;
+	int64_t landed_wait_ms; /* for more of them, beyond what one always waits */
 
 	/* sync_stage.c: the innermost that the listings are in; NULL: none yet */
 	struct group *group, *groups;

@@ -11,10 +11,13 @@
 #define ORDERED_MAX ((size_t)8192)
 
 /* Files are made durable together when there are so many of them, or so many bytes, or the
- * first has waited so long. Each is open until then. */
-#define LANDED_FILES 128
-#define LANDED_BYTES ((uint64_t)64 << 20)
-#define LANDED_MS    300
+ * first has waited so long: longer where it takes long. Each is open until then, and its
+ * folder perhaps until the next time. */
+#define LANDED_FILES  200
+#define LANDED_BYTES  ((uint64_t)256 << 20)
+#define LANDED_MS     300
+#define LANDED_MS_MAX 3000
+#define LANDED_TIMES  4 /* as long as the last time took */
 
 #define CONNECTIONS 16
 #define SPARE       8 /* under way beyond the connections, so that none ever waits for us */
@@ -376,13 +379,19 @@ static bool commit_is_due(const struct sync *sync)
 		return false;
 	return sync->landed.count >= LANDED_FILES || sync->landed_bytes >= LANDED_BYTES ||
 	       (sync->under_way == 0 && !sync->ready.first) ||
-	       mono_now().ms - sync->landed_since.ms >= LANDED_MS;
+	       mono_now().ms - sync->landed_since.ms >= LANDED_MS + sync->landed_wait_ms;
+}
+
+static int64_t next_wait(int64_t took_ms)
+{
+	return took_ms < LANDED_MS_MAX / LANDED_TIMES ? took_ms * LANDED_TIMES : LANDED_MS_MAX;
 }
 
 static int commit(struct sync *sync, struct err **err)
 {
 	struct landing_file *files[LANDED_FILES];
 	struct slot *slots[LANDED_FILES];
+	struct mono begun = mono_now();
 	size_t count = 0;
 
 	while (count < LANDED_FILES && sync->landed.first) {
@@ -393,6 +402,7 @@ static int commit(struct sync *sync, struct err **err)
 	}
 	if (landing_commit(sync->landing, files, count, err) < 0)
 		return -1;
+	sync->landed_wait_ms = next_wait(mono_now().ms - begun.ms);
 	for (size_t i = 0; i < count; i++) {
 		struct slot *slot = slots[i];
 
