@@ -120,7 +120,7 @@ void s3_unhex(const char hex[SHA256_HEX], unsigned char ret[32])
 
 void s3_checksum_read(const struct http_reply *reply, struct s3_checksum *ret)
 {
-	char type[32], part[32];
+	char type[32] = "", part[32] = "";
 
 	*ret = (struct s3_checksum){ 0 };
 	s3_header_text(reply, "x-amz-checksum-type", type, sizeof type);

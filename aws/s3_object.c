@@ -191,7 +191,7 @@ static bool is_stretch(const struct s3_read *read)
 static const char *wrong_stretch(const struct simple *simple, const struct aws_reply *reply)
 {
 	AUTO(auto_free) char *want = mem_format("bytes %" PRIu64 "-", simple->read.offset);
-	char range[128];
+	char range[128] = "";
 
 	if (!is_stretch(&simple->read))
 		return reply->status == 200 ? NULL : "not the whole object came";

@@ -155,7 +155,7 @@ void s3_header_text(const struct http_reply *reply, const char *name, char *ret,
 
 bool s3_has_nonce(const struct aws_reply *reply, const char *nonce)
 {
-	char found[S3_NONCE];
+	char found[S3_NONCE] = "";
 
 	s3_header_text(reply->http, S3_NONCE_HEADER, found, sizeof found);
 	return strcmp(found, nonce) == 0;
@@ -239,7 +239,7 @@ static void read_object(const struct s3_request *request, const struct aws_reply
 			struct s3_outcome *ret)
 {
 	const struct http_reply *http = reply->http;
-	char text[128];
+	char text[128] = "";
 
 	s3_header_text(http, "etag", ret->object.etag, sizeof ret->object.etag);
 	s3_header_text(http, "last-modified", text, sizeof text);

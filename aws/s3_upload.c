@@ -484,7 +484,8 @@ static bool read_upload(void *arg, const char *path, const char *text, size_t le
 	if (*path || !l->row_key || !l->row_id || strcmp(l->row_key, l->key) != 0)
 		return true;
 	l->list = mem_grow(l->list, l->count + 1, sizeof *l->list);
-	l->list[l->count++] = (struct leftover){ TAKE(l->row_id), l->row_time };
+	l->list[l->count].id = TAKE(l->row_id);
+	l->list[l->count++].newest = l->row_time;
 	return true;
 }
 
@@ -537,7 +538,7 @@ int s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t id
 	AUTO(s3_request_release) struct s3_request request = { 0 };
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 	AUTO(leftovers_release) struct leftovers leftovers = { .key = place->key };
-	char date[64];
+	char date[64] = "";
 	struct utc now;
 	int count = 0;
 
