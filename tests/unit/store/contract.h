@@ -29,11 +29,18 @@ struct kind {
 	bool tag_is_content;
 	/* `a` and `a/b` can both be objects. */
 	bool nests;
+	/* A file that is coming down has no name until it is whole, where /tmp can do that. */
+	bool comes_down_nameless;
 	int many; /* objects of a listing that takes more than one reading */
 };
 
 static const struct kind directory = { .many = 9000 };
-static const struct kind bucket = { .tag_is_content = true, .nests = true, .many = 2100 };
+static const struct kind bucket = {
+	.tag_is_content = true,
+	.nests = true,
+	.comes_down_nameless = true,
+	.many = 2100,
+};
 
 struct fixture {
 	char scratch[64]; /* a folder of this test's own */

@@ -1,5 +1,6 @@
 /* What store.h promises to many who write at once, and after one was killed: holds for
  * every kind of store. */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -60,6 +61,66 @@ static void what_a_killed_writer_wrote_is_whole_or_not_there(void **state)
 	assert_int_equal(store_upload(f->store, path, "a/object", &err), 1);
 	assert_int_equal(store_stat(f->store, "a/object", &object, &err), 1);
 	assert_int_equal(object.size, BYTES);
+}
+
+/* How many names there are in a folder; what has a name must be `want` or temporary. */
+static int count_names(const char *folder, const char *want)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	int count = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' && strncmp(entry->d_name, FS_TEMP_PREFIX, 9) != 0)
+			continue;
+		assert_true(strcmp(entry->d_name, want) == 0 || entry->d_name[0] == '.');
+		count++;
+	}
+	closedir(dir);
+	return count;
+}
+
+static void what_a_killed_reader_brought_down_is_whole_or_not_there(void **state)
+{
+	struct fixture *f = *state;
+	enum { BYTES = 40 << 20 };
+	AUTO(auto_free) char *from = fs_join(f->scratch, "from");
+	AUTO(auto_free) char *folder = fs_join(f->scratch, "down");
+	AUTO(auto_free) char *to = fs_join(folder, "big");
+	AUTO(auto_free) char *big = mem_zero(1, BYTES);
+	AUTO(err_freep) struct err *err = NULL;
+	struct stat st;
+
+	must(fs_write_atomic(from, big, BYTES, 0600, &err), err);
+	must(fs_mkdirs(folder, &err), err);
+	assert_int_equal(store_upload(f->store, from, "big", &err), 1);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0) {
+			struct store *store = own_store(f);
+
+			for (;;)
+				if (store_download(store, "big", to, &err) != 1)
+					_exit(1);
+		}
+		usleep((useconds_t)(10000 + i * 40000));
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		if (stat(to, &st) == 0) {
+			assert_int_equal(st.st_size, BYTES);
+			assert_int_equal(unlink(to), 0);
+		}
+		/* Between the two names there is a moment, in which few are killed. */
+		if (f->kind->comes_down_nameless)
+			assert_true(count_names(folder, "big") <= 1);
+	}
+	assert_int_equal(store_download(f->store, "big", to, &err), 1);
+	assert_int_equal(stat(to, &st), 0);
+	assert_int_equal(st.st_size, BYTES);
 }
 
 /* --- races: 8 processes that start each round together --- */
@@ -197,6 +258,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(what_a_killed_writer_wrote_is_whole_or_not_there),
+		T(what_a_killed_reader_brought_down_is_whole_or_not_there),
 		T(of_eight_that_create_at_once_one_wins),
 		T(of_eight_that_replace_at_once_one_wins),
 		T(no_update_is_lost_among_those_who_count_together),
