@@ -36,6 +36,7 @@
 #define S3_KEY_MAX    1024 /* bytes, of S3 itself */
 #define S3_ETAG       72   /* with quotes and a NUL; a longer one counts as unknown */
 #define S3_BUCKET_MAX 63
+#define S3_NONCE      33 /* 32 hex digits and a NUL */
 
 /* What is larger goes up, and down, in parts (bytes). The agreed memory for parts is not
  * used: they are read and written where they lie in the file. */
@@ -155,6 +156,11 @@ struct s3_body {
 	uint64_t offset;
 	enum s3_condition condition;
 	const char *etag; /* S3_IF_SAME */
+	/* Whoever tries again after S3_CONFLICT gives the same nonce (S3_NONCE bytes with the
+	 * NUL) each time, and says that it is a repetition: an attempt before may yet take
+	 * effect. NULL: a fresh one. */
+	const char *nonce;
+	bool again;
 };
 #define S3_BODY_INIT ((struct s3_body){ .fd = -1 })
 

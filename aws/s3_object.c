@@ -16,7 +16,9 @@ struct put {
 	struct s3_request request, look; /* look: whose object stands there */
 	enum s3_condition condition;
 	uint64_t len;
-	char nonce[S3_NONCE];
+	char nonce[S3_NONCE], etag[S3_ETAG];
+	bool again;
+	enum s3_result refusal; /* what the request was answered with */
 };
 
 static void put_free(struct s3_op *op)
@@ -36,10 +38,17 @@ static void looked(void *arg, struct aws_reply *reply)
 
 	put->look.task = NULL;
 	s3_judge(&put->look, reply, &outcome);
-	if (outcome.result == S3_DONE && !s3_has_nonce(reply, put->nonce))
-		outcome.result = S3_TAKEN;
-	if (outcome.result == S3_DONE)
+	if (outcome.result == S3_DONE && s3_has_nonce(reply, put->nonce)) {
 		outcome.bytes = put->len;
+	} else if (outcome.result == S3_DONE) {
+		/* After a conflict the object may be what it was: that settles nothing. */
+		bool same =
+			put->condition == S3_IF_SAME && strcmp(outcome.object.etag, put->etag) == 0;
+
+		outcome.result = put->refusal == S3_CONFLICT && same ? S3_CONFLICT : S3_TAKEN;
+	} else if (outcome.result == S3_ABSENT && put->condition == S3_IF_ABSENT) {
+		outcome.result = S3_CONFLICT; /* whoever was first has gone, or is to come */
+	}
 	s3_finish(&put->base, &outcome);
 }
 
@@ -51,7 +60,8 @@ static void put_came(void *arg, struct aws_reply *reply)
 	put->request.task = NULL;
 	s3_judge(&put->request, reply, &outcome);
 	put->base.moved += put->len;
-	if (put->condition != S3_ALWAYS && reply->maybe_repeated &&
+	put->refusal = outcome.result;
+	if (put->condition != S3_ALWAYS && (reply->maybe_repeated || put->again) &&
 	    (outcome.result == S3_TAKEN || outcome.result == S3_ABSENT ||
 	     outcome.result == S3_CONFLICT)) {
 		s3_request_begin(&put->look, put->base.aws, AWS_HEAD_OBJECT, put->request.bucket,
@@ -82,6 +92,8 @@ struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
 	put = mem_zero(1, sizeof *put);
 	put->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = put_free };
 	put->condition = body->condition;
+	put->again = body->again;
+	snprintf(put->etag, sizeof put->etag, "%s", body->etag ? body->etag : "");
 	put->len = body->len;
 	s3_request_begin(&put->request, aws, AWS_PUT_OBJECT, place->bucket, place->key);
 	if (s3_request_body(&put->request, body, 0, body->len, base64, err) < 0) {
@@ -89,7 +101,7 @@ struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
 		return NULL;
 	}
 	if (body->condition != S3_ALWAYS) {
-		s3_nonce_new(put->nonce);
+		s3_nonce_of(body, put->nonce);
 		s3_request_header(&put->request, S3_NONCE_HEADER, put->nonce);
 		s3_request_condition(&put->request, body->condition, body->etag);
 	}

@@ -130,6 +130,14 @@ void s3_nonce_new(char nonce[S3_NONCE])
 	snprintf(nonce, S3_NONCE, "%016" PRIx64 "%016" PRIx64, chance[0], chance[1]);
 }
 
+void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE])
+{
+	if (body->nonce)
+		snprintf(nonce, S3_NONCE, "%s", body->nonce);
+	else
+		s3_nonce_new(nonce);
+}
+
 int s3_check_place(const struct s3_place *place, struct err **err)
 {
 	size_t len = strlen(place->key);

@@ -10,7 +10,6 @@
 
 #define S3_NONCE_HEADER "x-amz-meta-stoker-nonce"
 #define S3_PART_HEADER  "x-amz-meta-stoker-part"
-#define S3_NONCE        33 /* 32 hex digits and a NUL */
 #define S3_SHA_BASE64   45 /* 44 characters and a NUL */
 
 /* --- a request --- */
@@ -46,6 +45,8 @@ void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct 
 /* A header; "" if there is none or it does not fit. */
 void s3_header_text(const struct http_reply *reply, const char *name, char *ret, size_t size);
 void s3_nonce_new(char nonce[S3_NONCE]);
+/* That of the body, or a fresh one. */
+void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE]);
 /* Whether the object that a HEAD tells of was written with this nonce. */
 bool s3_has_nonce(const struct aws_reply *reply, const char *nonce);
 int s3_check_place(const struct s3_place *place, struct err **err);

@@ -135,6 +135,14 @@ static void give_up(struct upload *u, enum s3_result result, struct err *err)
 
 /* --- the end --- */
 
+/* The object that is not ours: does it mean that somebody else was first? */
+static bool stands_another(const struct upload *u, const struct s3_object *object)
+{
+	if (u->body.condition == S3_IF_SAME)
+		return strcmp(object->etag, u->etag) != 0;
+	return u->body.condition == S3_IF_ABSENT;
+}
+
 static void looked(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
@@ -143,7 +151,7 @@ static void looked(void *arg, struct aws_reply *reply)
 	u->request.task = NULL;
 	s3_judge(&u->request, reply, &outcome);
 	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce))
-		outcome.result = u->body.condition == S3_ALWAYS ? S3_ABSENT : S3_TAKEN;
+		outcome.result = stands_another(u, &outcome.object) ? S3_TAKEN : S3_ABSENT;
 	if (outcome.result == S3_ABSENT && u->doubt) {
 		outcome.result = S3_FAILED;
 		outcome.err = TAKE(u->doubt);
@@ -211,8 +219,8 @@ static void completed(void *arg, struct aws_reply *reply)
 		u->outcome.object.size = u->body.len;
 		u->outcome.bytes = u->body.len;
 		finish(u);
-	} else if (outcome.result == S3_DONE || reply->maybe_repeated) {
-		/* Done without proof, or refused the second time: what stands there? */
+	} else if (outcome.result == S3_DONE || reply->maybe_repeated || u->body.again) {
+		/* Done without proof, or refused after an attempt in doubt: what stands there? */
 		u->doubt = TAKE(outcome.err);
 		look(u);
 	} else if (outcome.result == S3_ABSENT) {
@@ -399,7 +407,7 @@ static void create(struct upload *u)
 	char text[24];
 
 	ask(u, AWS_CREATE_UPLOAD);
-	s3_nonce_new(u->nonce);
+	s3_nonce_of(&u->body, u->nonce);
 	s3_request_header(&u->request, S3_NONCE_HEADER, u->nonce);
 	snprintf(text, sizeof text, "%" PRIu64, u->part_bytes);
 	s3_request_header(&u->request, S3_PART_HEADER, text);

@@ -160,9 +160,14 @@ static void pause_doubled(int doublings)
 	nanosleep(&pause, NULL);
 }
 
-static int write_object(struct aws *aws, const struct s3_place *place, const struct s3_body *body,
+static int write_object(struct aws *aws, const struct s3_place *place, const struct s3_body *what,
 			write_fn start, struct s3_outcome *ret, struct err **err)
 {
+	struct s3_body body = *what;
+	char nonce[S3_NONCE];
+
+	s3_nonce_new(nonce);
+	body.nonce = nonce;
 	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
 		struct s3_wait wait = { 0 };
 		struct s3_op *op;
@@ -170,7 +175,8 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 
 		if (attempt > 0)
 			pause_doubled(attempt - 1);
-		op = start(aws, place, body, s3_waited, &wait, err);
+		body.again = attempt > 0;
+		op = start(aws, place, &body, s3_waited, &wait, err);
 		result = s3_wait_for(aws, op, &wait, err);
 		give(ret, &wait);
 		switch (result) {

@@ -92,6 +92,61 @@ def test_a_conflict_is_tried_again(aws, s3, calls):
     assert aws.effects("PutObject") == 2
 
 
+def test_a_conflict_with_ourselves_is_a_race_won(aws, s3, calls):
+    """The reply is lost, and the next attempt meets the first, which is not over yet."""
+    aws.fault("lost", operation="PutObject")
+    aws.fault("conflict", operation="PutObject", count=2)
+    assert calls("write", key="a", text="x", **{"if": "absent"}).n == 1
+    etag = calls("head", key="a").etag
+    aws.fault("reset_before", operation="PutObject")
+    aws.fault("conflict", operation="PutObject", count=3)
+    assert calls("write", key="a", text="y", **{"if": etag}).n == 1
+    assert aws.effects("PutObject") == 2
+
+
+CURED = {"throttle": {}, "internal": {}, "unavailable": {}, "bad_gateway": {}, "reset_before": {}, "reset_body": {},
+         "lost": {}, "delay": {}, "delay_after": {}, "slow": {"step": 1, "interval": 0.001},
+         "slow_read": {"step": 1024, "interval": 0.001}, "date": {"seconds": -7200},
+         "header": {"name": "x-amz-request-id", "value": None}}
+
+
+@pytest.mark.parametrize("kind", CURED)
+def test_what_fails_once_is_done_once(aws, s3, calls, kind):
+    aws.fault(kind, operation="PutObject", **CURED[kind])
+    assert calls("write", key="claim", text="x" * 20000, **{"if": "absent"}).n == 1
+    etag = calls("head", key="claim").etag
+    aws.fault(kind, operation="PutObject", **CURED[kind])
+    assert calls("write", key="claim", text="y" * 20000, **{"if": etag}).n == 1
+    for operation in ("GetObject", "HeadObject", "ListObjectsV2", "DeleteObject"):
+        aws.fault(kind, operation=operation, **CURED[kind])
+    assert calls("get", key="claim").text == "y" * 20000
+    assert calls("head", key="claim").size == 20000
+    assert [row["key"] for row in calls("list").rows] == ["claim"]
+    assert calls("delete", key="claim").n == 0
+    assert calls("head", key="claim").n == 0
+    assert aws.effects("PutObject") == 2
+
+
+UNCURED = {"denied": 4, "expired": 4, "internal": 75, "unavailable": 75, "throttle": 75, "reset_before": 75, "lost": 75,
+           "bad_gateway": 75, "huge": 4, "garbage": 75}
+
+
+@pytest.mark.parametrize("kind", UNCURED)
+def test_what_fails_always_has_a_word_and_an_end(aws, s3, calls, kind):
+    s3.put_object(Bucket="bucket", Key="there", Body=b"1234")
+    started = time.monotonic()
+    for operation in ("PutObject", "ListObjectsV2", "GetObject"):
+        if kind != "garbage" or operation == "ListObjectsV2":
+            aws.fault(kind, operation=operation, count=0)
+    if kind != "garbage":
+        for do, more in (("write", {"text": "x", "if": "absent"}), ("get", {})):
+            found = calls(do, key="there", **more)
+            assert (found.n, found.code) == (-1, UNCURED[kind]) and "s3://bucket/there" in found.error, found
+    found = calls("list")
+    assert (found.n, found.code) == (-1, UNCURED[kind]) and "s3://bucket" in found.error, found
+    assert len(found.error) < 4096 and time.monotonic() - started < 90
+
+
 def test_a_conflict_that_does_not_end_is_told(aws, s3, calls):
     aws.fault("conflict", operation="PutObject", count=0)
     found = calls("write", key="a", text="x", **{"if": "absent"})
