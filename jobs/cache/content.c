@@ -54,14 +54,9 @@ static int fetch(struct store *store, const char *key, struct err **err)
 {
 	AUTO(sb_release) struct sb bytes = SB_INIT_MAX(CONTENT_FETCH_MAX + 1);
 	AUTO(auto_close) int fd = -1;
-	struct store_object object;
-	int found = store_stat(store, key, &object, err);
+	int found = store_read_range(store, key, 0, CONTENT_FETCH_MAX + 1, &bytes, NULL, err);
 
-	if (found > 0 && object.size > CONTENT_FETCH_MAX)
-		return -1;
-	if (found > 0)
-		found = store_get(store, key, CONTENT_FETCH_MAX, &bytes, NULL, err);
-	if (found <= 0)
+	if (found <= 0 || bytes.len > CONTENT_FETCH_MAX)
 		return found < 0 ? -2 : -1;
 	fd = memfd_create("entry", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, bytes.text, bytes.len) != (ssize_t)bytes.len ||
