@@ -1,0 +1,266 @@
+"""Checkpoints in a bucket: a training goes on from the newest one that is what it was when it
+was marked, on whatever machine; and what was interrupted on the way there heals."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from bucket_job import BUCKET, BucketJob
+
+HELD = 12  # the training waits before this step: 5 and 10 are saved
+
+
+@pytest.fixture
+def job(aws, tmp_path):
+    made = BucketJob(tmp_path, aws)
+    made.gate = tmp_path / "gate"
+    made.spec["env"]["HOLD"] = f"train:{HELD}:{made.gate}"
+    made.write()
+    yield made
+    made.gate.touch()
+
+
+def marks(job, run, attempt=1):
+    prefix = f"ckpt/{run}/attempt-{attempt}/marks/"
+    rows = job.aws.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    return sorted(int(Path(row["Key"]).name.split("-")[1].split(".")[0]) for row in rows)
+
+
+def wait_for_marks(job, run, wanted, attempt=1, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if set(wanted) <= set(marks(job, run, attempt)):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"marks of attempt {attempt}: {marks(job, run, attempt)}")
+
+
+def interrupted(job, run="saved"):
+    """A run whose driver and command are dead; what was saved is in the bucket."""
+    driver = job.start("run", job.spec_path, "--id", run)
+    held = job.wait_for_effect("holds")
+    wait_for_marks(job, run, [5, 10])
+    driver.kill()
+    driver.communicate()
+    os.kill(held["pid"], signal.SIGKILL)
+    job.gate.touch()
+    time.sleep(1)
+    return run
+
+
+def resumed(job, run, **where):
+    result = job.stoker("resume", run, env=where)
+    assert result.code == 0, str(result)
+    return result
+
+
+def last_start(job):
+    return [row for row in job.effects("start") if row["phase"] == "train"][-1]
+
+
+def chosen(job, run):
+    return job.events(run, "checkpoint.chosen")[-1]
+
+
+def check(job, run, step, rejected=()):
+    resumed(job, run)
+    said = chosen(job, run)
+    assert said.get("step") == step, said
+    assert [Path(row["url"]).name for row in said.get("rejected") or []] == list(rejected), said
+    assert last_start(job)["done"] == (step or 0)
+    assert len([row for row in job.effects("end") if row["phase"] == "train"]) == 1
+    attempt = job.status(run)["attempts"][-1]
+    if step:
+        assert attempt["continuity"] == "verified"
+        assert attempt["resumed_from"] == f"s3://{BUCKET}/ckpt/{run}/attempt-1/checkpoint-{step}"
+    return said
+
+
+def key_of(run, step, name="model.safetensors"):
+    return f"ckpt/{run}/attempt-1/checkpoint-{step}/{name}"
+
+
+def truncate(s3, run):
+    body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10))["Body"].read()
+    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10), Body=body[:-100])
+    return "bytes, not"
+
+
+def overwrite(s3, run):
+    """As many bytes, others."""
+    body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10))["Body"].read()
+    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10), Body=body[:-1] + bytes([body[-1] ^ 1]))
+    return "not what it was"
+
+
+def delete(s3, run):
+    s3.delete_object(Bucket=BUCKET, Key=key_of(run, 10, "optimizer.pt"))
+    return "is missing"
+
+
+def add(s3, run):
+    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10, "late/more.bin"), Body=b"x")
+    return "files, not"
+
+
+def take_all(s3, run):
+    for name in ("model.safetensors", "optimizer.pt", "trainer_state.json"):
+        s3.delete_object(Bucket=BUCKET, Key=key_of(run, 10, name))
+    return "gone"
+
+
+def test_a_killed_training_goes_on_from_the_bucket(job):
+    run = interrupted(job)
+    check(job, run, 10)
+    source = last_start(job)["resumed_from"]
+    assert source.startswith(str(job.home)), "it was fetched to this machine"
+    assert not Path(source).exists(), "and is not kept there"
+    wait_for_marks(job, run, [15, 20, 25], attempt=2)
+
+
+def test_another_machine_goes_on_from_the_bucket(job):
+    run = interrupted(job)
+    resumed(job, run, **job.elsewhere())
+    assert last_start(job)["done"] == 10
+    assert last_start(job)["resumed_from"].startswith(str(job.root / "other"))
+
+
+@pytest.mark.parametrize("damage", [truncate, overwrite, delete, add, take_all], ids=lambda damage: damage.__name__)
+def test_the_one_before_a_damaged_checkpoint_is_used(job, damage):
+    run = interrupted(job)
+    why = damage(job.aws.client(), run)
+    said = check(job, run, 5, ["checkpoint-10"])
+    assert why in said["rejected"][0]["why"], said
+
+
+def test_scratch_is_used_when_none_holds(job):
+    run = interrupted(job)
+    s3 = job.aws.client()
+    truncate(s3, run)
+    s3.delete_object(Bucket=BUCKET, Key=key_of(run, 5))
+    check(job, run, None, ["checkpoint-10", "checkpoint-5"])
+
+
+def test_nothing_is_downloaded_to_prove_it(job):
+    run = interrupted(job)
+    since = job.aws.mark()
+    job.stoker("resume", run)
+    driver = [row for row in job.aws.ledger(since, "GetObject") if "/checkpoint-" in row["name"]
+              and "attempt-1" in row["name"] and "marks" not in row["name"]]
+    names = {row["name"] for row in driver}
+    assert all("checkpoint-10/" in name for name in names), names
+    assert len(names) == 3
+
+
+def test_what_has_no_mark_is_never_used(job):
+    run = interrupted(job)
+    s3 = job.aws.client()
+    for name in ("model.safetensors", "optimizer.pt"):
+        body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10, name))["Body"].read()
+        s3.put_object(Bucket=BUCKET, Key=key_of(run, 20, name), Body=body)
+    s3.put_object(Bucket=BUCKET, Key=key_of(run, 20, "trainer_state.json"),
+                  Body=json.dumps({"global_step": 20, "learned": -1}).encode())
+    check(job, run, 10)
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"{", b"[]", b'{"v":1}', b"\0" * 5000])
+def test_a_mark_that_is_rubbish_is_passed_over(job, rubbish):
+    run = interrupted(job)
+    job.aws.client().put_object(Bucket=BUCKET, Body=rubbish,
+                                Key=f"ckpt/{run}/attempt-1/marks/checkpoint-10.stoker.json")
+    resumed(job, run)
+    assert last_start(job)["done"] == 5
+
+
+def test_what_phase_one_saved_is_never_sent(job):
+    job.gate.touch()
+    job.run("--id", "clean")
+    assert [row["phase"] for row in job.effects("saved")].count("precompile") == 1
+    sent = [row["name"] for row in job.aws.ledger(operation="PutObject") if "checkpoint-2/" in row["name"]]
+    assert sent == []
+
+
+def test_only_as_many_as_are_to_be_kept_stay(job):
+    job.gate.touch()
+    job.write(checkpoint={"url": job.url["ckpt"], "keep": 2})
+    job.run("--id", "few")
+    assert marks(job, "few") == [20, 25]
+    left = {key.split("/")[3] for key in job.aws.objects(BUCKET) if key.startswith("ckpt/few/attempt-1/")}
+    assert left == {"marks", "checkpoint-20", "checkpoint-25"}
+
+
+def test_without_a_url_they_lie_in_the_workspace(job):
+    job.gate.touch()
+    job.write(checkpoint={"kind": "auto"})
+    job.run("--id", "plain")
+    assert "stoker/runs/plain/train-1/checkpoints/checkpoint-25/model.safetensors" in job.aws.objects(BUCKET)
+    assert job.status("plain")["checkpoint"] == {
+        "step": 25, "url": f"s3://{BUCKET}/stoker/runs/plain/train-1/checkpoints/checkpoint-25"}
+
+
+def helpers():
+    """Processes that agents of ours have started to do something for them."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            above = Path(f"/proc/{parent}/cmdline").read_bytes()
+            mine = b"STOKER_WORK=" in (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if mine and b"stoker-node" in words and words == above:
+            found.append(folder.name)
+    return found
+
+
+def in_home(pid, home):
+    return str(home).encode() in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_a_sending_that_is_killed_is_gone_on_with(job):
+    """The third file of a checkpoint hangs while its sender is killed: the next one sends
+    that file, and what had arrived is not sent again."""
+    job.aws.fault("delay", operation="PutObject", key="checkpoint-5/trainer_state", seconds=20)
+    driver = job.start("run", job.spec_path, "--id", "hurt")
+    job.wait_for_effect("holds")
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not job.aws.struck():
+        time.sleep(0.05)
+    assert job.aws.struck() == 1
+    for pid in helpers():
+        if in_home(pid, job.home):
+            os.kill(int(pid), signal.SIGKILL)
+    wait_for_marks(job, "hurt", [5, 10])
+    job.gate.touch()
+    out, err = driver.communicate(timeout=120)
+    assert driver.returncode == 0, out + err
+    assert marks(job, "hurt") == [5, 10, 15, 20, 25]
+    sent = [row["name"] for row in job.aws.ledger(operation="PutObject") if "/checkpoint-5/" in row["name"]]
+    assert sent.count(f"{BUCKET}/{key_of('hurt', 5)}") == 1, sent
+    objects = job.aws.objects(BUCKET)
+    for step in marks(job, "hurt"):
+        mark = json.loads(objects[f"ckpt/hurt/attempt-1/marks/checkpoint-{step}.stoker.json"])
+        for file in mark["files"]:
+            assert len(objects[key_of("hurt", step, file["path"])]) == file["size"]
+
+
+@pytest.mark.parametrize("kind", ["lost", "throttle", "internal", "reset_body", "conflict"])
+def test_what_goes_wrong_on_the_way_does_no_harm(job, kind):
+    job.gate.touch()
+    job.aws.fault(kind, operation="PutObject", key="checkpoint-", count=4)
+    job.run("--id", "rough")
+    assert marks(job, "rough") == [5, 10, 15, 20, 25]
+    assert job.aws.struck() == 4
+
+
+@pytest.mark.parametrize("kind", ["throttle", "truncate", "corrupt", "reset_before"])
+def test_what_goes_wrong_on_the_way_back_does_no_harm(job, kind):
+    run = interrupted(job)
+    job.aws.fault(kind, operation="GetObject", key="attempt-1/checkpoint-", count=2)
+    resumed(job, run)
+    assert last_start(job)["done"] == 10
+    assert job.aws.struck() == 2
