@@ -178,11 +178,14 @@ const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n);
  * a source that changes meanwhile are refused; nothing outside the checkpoint is
  * read, nothing is written through a link. Empty folders do not come along.
  *
- * In a store the files get their keys one by one: there the mark tells. Which ones
- * have arrived is written down beside the checkpoint (a hidden file), so that an
+ * In a store the files get their keys one by one, many at a time: there the mark tells.
+ * What has arrived is remembered beside them (sync.h: a hidden file), so that an
  * interrupted copy is gone on with. Objects beneath its name that it does not have
  * are removed. */
 struct ckpt_copy;
+
+/* Called now and then; false: stop, which is an error. */
+typedef bool (*ckpt_copy_fn)(void *arg, uint64_t done, uint64_t total);
 
 /* `to` is made if need be. An entry of the same name in a folder is an error unless
  * it is the same (names, sizes, ends): then the copy is done at once. */
@@ -192,6 +195,8 @@ int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct 
  * done and durable, 0 call again, -1 error: drop the copy, start over after the
  * next look (the source may have changed: see the message). */
 int ckpt_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
+/* To a store a step is all of it: `fn` is called meanwhile. */
+void ckpt_copy_tell(struct ckpt_copy *copy, ckpt_copy_fn fn, void *arg);
 void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total);
 void ckpt_copy_freep(struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
 
@@ -201,11 +206,10 @@ int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, stru
 
 /* The other way round: fetch a marked checkpoint from its store into `folder`, where it
  * gets its name as a whole or not at all; each file must be what was marked, by size and
- * ends. What an interrupted fetch left is used. `fn` (may be NULL) is called now and then,
- * and stops it by returning false. 1 it is there, 0 it is not what was marked and why
+ * ends. What an interrupted fetch left is used. `fn` may be NULL; it is not told how much
+ * there is (0). 1 it is there, 0 it is not what was marked and why
  * (yours to free), -1 error. */
-typedef bool (*ckpt_fetch_fn)(void *arg, uint64_t done, uint64_t total);
-int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_fetch_fn fn, void *arg,
+int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
 	       char **ret_why, struct err **err);
 
 /* ---- marks ---- */

@@ -34,7 +34,9 @@ struct ckpt_copy {
 	uint64_t offset; /* in it */
 	uint64_t done;   /* bytes */
 	char *buffer;
-	struct sending *sending; /* to a store: all but the first three are idle then */
+	struct ckpt_root far; /* a store: the rest is idle then */
+	ckpt_copy_fn fn;      /* told about that */
+	void *arg;
 	bool finished;
 };
 
@@ -44,7 +46,6 @@ void ckpt_copy_freep(struct ckpt_copy **copy)
 
 	if (!c)
 		return;
-	sending_freep(&c->sending);
 	ckpt_release(&c->ckpt);
 	ckpt_tree_release(&c->source);
 	auto_close(&c->stage_fd);
@@ -208,8 +209,8 @@ int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct 
 				 .step = ckpt->step };
 	if (read_source(ckpt, &c->source, err) < 0)
 		return -1;
-	if (to->store ? sending_start(to, ckpt, &c->source, &c->sending, err) < 0
-		      : start_in_folder(c, err) < 0)
+	c->far.store = to->store;
+	if (!to->store && start_in_folder(c, err) < 0)
 		return -1;
 	*ret = TAKE(c);
 	return 0;
@@ -421,31 +422,30 @@ static int finish(struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-static int step_to_store(struct ckpt_copy *c, uint64_t bytes, struct err **err)
+void ckpt_copy_tell(struct ckpt_copy *c, ckpt_copy_fn fn, void *arg)
 {
-	uint64_t spent = 0;
+	c->fn = fn;
+	c->arg = arg;
+}
 
-	while (!c->finished && spent < bytes) {
-		uint64_t sent;
-		int more = sending_next(c->sending, &sent, err);
-
-		if (more < 0)
-			return -1;
-		spent += sent + FILE_COST;
-		c->done += sent;
-		c->finished = more == 0;
-		if (c->finished && verify_source(c, err) < 0)
-			return -1;
-	}
-	return c->finished;
+/* All of it: what is under way at once is the store's affair. */
+static int send_all(struct ckpt_copy *c, struct err **err)
+{
+	c->far.path = c->to;
+	if (!c->finished && (remote_send(&c->far, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
+			     verify_source(c, err) < 0))
+		return -1;
+	c->finished = true;
+	c->done = c->source.bytes;
+	return 1;
 }
 
 int ckpt_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
 {
 	uint64_t spent = 0;
 
-	if (c->sending)
-		return step_to_store(c, bytes, err);
+	if (c->far.store)
+		return send_all(c, err);
 	while (!c->finished) {
 		const struct tree_file *file = &c->source.files[c->at];
 		int64_t moved;

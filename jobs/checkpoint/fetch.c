@@ -2,8 +2,7 @@
  * A marked checkpoint comes back from its store into a folder. See checkpoint.h.
  *
  * As with a copy, the hidden folder's name follows from the checkpoint's, so that a
- * fetch that was interrupted is gone on with: what lies there and is what was marked is
- * not fetched again.
+ * fetch that was interrupted is gone on with.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +21,6 @@ struct fetch {
 	const char *folder;
 	char *path, *stage; /* owned: of the checkpoint; the hidden folder */
 	bool single;
-	uint64_t done, total;
-	ckpt_fetch_fn fn;
-	void *arg;
 };
 
 static void fetch_release(struct fetch *fetch)
@@ -43,10 +39,8 @@ static void fetch_init(struct fetch *fetch)
 	sha256_hex(url, strlen(url), hex);
 	fetch->path = fs_join(fetch->folder, fetch->mark->name);
 	fetch->stage = mem_format("%s/" STAGE_NAME "%.24s", fetch->folder, hex);
-	json_array_foreach (fetch->mark->files, i, file) {
-		fetch->total += (uint64_t)js_int(file, "size", 0);
+	json_array_foreach (fetch->mark->files, i, file)
 		fetch->single |= !*js_str(file, "path");
-	}
 }
 
 /* 1 the checkpoint lies at `path`, 0 it does not (or another one: that is removed), -1. */
@@ -62,62 +56,6 @@ static int is_there(const struct fetch *fetch, struct err **err)
 	if (!why && !tree.odd)
 		return 1;
 	return fs_remove_tree(fetch->path, err);
-}
-
-/* An earlier fetch brought this file, whole. */
-static bool is_staged(const struct tree *staged, const char *name, const json_t *file)
-{
-	const struct tree_file *there = ckpt_tree_find(staged, name);
-	char ends[SHA256_HEX];
-
-	return there && (int64_t)there->size == js_int(file, "size", -1) &&
-	       ckpt_tree_ends(staged, there, ends) == 0 && strcmp(ends, js_str(file, "ends")) == 0;
-}
-
-/* 1, 0 it is gone (its key was checked by the store: no path leads out), -1. */
-static int fetch_file(const struct fetch *fetch, const char *path, const char *name,
-		      struct err **err)
-{
-	AUTO(auto_free) char *key = remote_key(&fetch->root, fetch->mark->name, path);
-	AUTO(auto_free) char *to = fs_join(fetch->stage, name);
-	AUTO(auto_free) char *folder = fs_dirname(to);
-	struct store_object object;
-	int there = store_stat(fetch->root.store, key, &object, err);
-
-	if (there <= 0)
-		return there;
-	if (fs_mkdirs(folder, err) < 0)
-		return -1;
-	return store_download(fetch->root.store, key, to, err);
-}
-
-static int fetch_all(struct fetch *fetch, char **ret_why, struct err **err)
-{
-	AUTO(ckpt_tree_release) struct tree staged = TREE_INIT;
-	json_t *file;
-	size_t i;
-
-	if (fs_mkdirs(fetch->stage, err) < 0 || ckpt_tree_read(fetch->stage, &staged, err) < 0)
-		return -1;
-	json_array_foreach (fetch->mark->files, i, file) {
-		const char *path = js_str(file, "path");
-		const char *name = *path ? path : fetch->mark->name;
-		int there = 1;
-
-		if (fetch->fn && !fetch->fn(fetch->arg, fetch->done, fetch->total))
-			return err_set(err, EXIT_REFUSED, "fetching '%s' was stopped",
-				       fetch->mark->url);
-		if (!is_staged(&staged, name, file))
-			there = fetch_file(fetch, path, name, err);
-		if (there < 0)
-			return err_wrap(err, "cannot fetch '%s'", fetch->mark->url);
-		if (there == 0) {
-			*ret_why = mem_format("'%s' is missing", name);
-			return 0;
-		}
-		fetch->done += (uint64_t)js_int(file, "size", 0);
-	}
-	return 1;
 }
 
 /* All is there; give it its name. 1, 0 it is not what was marked, -1. */
@@ -140,7 +78,7 @@ static int finish(const struct fetch *fetch, char **ret_why, struct err **err)
 	return fs_sync_dir(fetch->folder, err) < 0 ? -1 : 1;
 }
 
-int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_fetch_fn fn, void *arg,
+int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
 	       char **ret_why, struct err **err)
 {
 	AUTO(fetch_release)
@@ -148,8 +86,6 @@ int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_fetch_fn f
 		.mark = mark,
 		.root = { .path = mark->root, .store = mark->store },
 		.folder = folder,
-		.fn = fn,
-		.arg = arg,
 	};
 	int done;
 
@@ -161,7 +97,10 @@ int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_fetch_fn f
 	if (done != 0)
 		return done;
 	done = remote_holds(mark, ret_why, err);
-	if (done > 0)
-		done = fetch_all(&fetch, ret_why, err);
-	return done > 0 ? finish(&fetch, ret_why, err) : done;
+	if (done <= 0)
+		return done;
+	if (fs_mkdirs(fetch.stage, err) < 0 ||
+	    remote_fetch(&fetch.root, mark->name, fetch.single, fetch.stage, fn, arg, err) < 0)
+		return -1;
+	return finish(&fetch, ret_why, err);
 }

@@ -114,16 +114,12 @@ int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struc
 	AUTO(ckpt_release) struct ckpt now = { 0 };
 	AUTO(auto_free) char *url = ckpt_root_url(root, ckpt->name);
 	json_auto_t *files = NULL, *body = NULL;
-	int marked;
 
 	if (prove_again(root, ckpt, &tree, &now, err) < 0 || files_of(&tree, &files, err) < 0 ||
 	    (root->store && remote_pin(root, ckpt->name, &tree, files, err) < 0))
 		return -1;
 	body = body_of(&now, url, owner, at, files);
-	marked = put_mark(root, now.name, body, err);
-	if (marked >= 0 && root->store)
-		sent_forget(root, ckpt->path);
-	return marked;
+	return put_mark(root, now.name, body, err);
 }
 
 /* ---- reading ---- */

@@ -43,21 +43,13 @@ int remote_pin(const struct ckpt_root *root, const char *name, const struct tree
 int remote_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
 int remote_remove(const struct ckpt_mark *mark, struct err **err);
 
-/* ---- sending ---- */
-
-/* Files of one checkpoint on their way to a store. */
-struct sending;
-
-/* The tree is borrowed. */
-int sending_start(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
-		  struct sending **ret, struct err **err);
-/* The next file: 1 there was one and it is there now, with its bytes; 0 none is left and
- * the store lists exactly the tree's files; -1. */
-int sending_next(struct sending *sending, uint64_t *ret_bytes, struct err **err);
-void sending_freep(struct sending **sending); /* for AUTO() */
-
-/* Which files have arrived is written down in the folder of the checkpoint at `path`;
- * this forgets it. */
-void sent_forget(const struct ckpt_root *to, const char *path);
+/* Send the files of the tree, and remove what lies under that name and is none of them. `fn`
+ * (may be NULL) is called now and then, and stops it by returning false. The store lists
+ * exactly the tree's files then. Interrupted, it is gone on with by the next. */
+int remote_send(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
+		ckpt_copy_fn fn, void *arg, struct err **err);
+/* All objects under that name into `folder`, which is there. */
+int remote_fetch(const struct ckpt_root *from, const char *name, bool single, const char *folder,
+		 ckpt_copy_fn fn, void *arg, struct err **err);
 
 #endif

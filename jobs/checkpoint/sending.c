@@ -1,203 +1,150 @@
-/*
- * Files of a checkpoint on their way to a store. See remote.h.
- *
- * What has arrived is written down beside the checkpoint, a record a file behind each
- * other: size, time and path as they were when it was sent, and a NUL. A file of which
- * the store lists the same size and that has not changed since is not sent again, in
- * whatever process that was.
- */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
+/* Files of a checkpoint on their way to a store and back. See remote.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/base/text.h"
 #include "jobs/checkpoint/remote.h"
+#include "jobs/store/sync.h"
 
-#define SENT_NAME FS_TEMP_PREFIX "sent-"
-#define SENT_MAX  ((size_t)256 << 20)
-
-struct sending {
-	struct ckpt_root to; /* its path is owned */
-	char *name, *folder; /* owned: of the checkpoint; where it lies */
-	const struct tree *tree;
-	struct remote before; /* what lay there when we began */
-	unsigned char *sent;  /* for each file of the tree: has it arrived earlier */
-	int record_fd;
-	size_t at;
-	bool cleared; /* of what does not belong there */
+/* Between one checkpoint's folder and its objects. A single file is one of many in a folder,
+ * so there the folders of all are both sides, and all but that file is left alone. */
+struct passage {
+	struct store *near, *far;
+	const char *only; /* the single file; NULL: everything */
+	ckpt_copy_fn fn;
+	void *arg;
+	uint64_t total; /* bytes */
+	char *trouble;  /* the first object that did not arrive, and why; NULL: none */
 };
 
-/* One for each checkpoint and place that it is sent to. Yours to free. */
-static char *record_path(const struct ckpt_root *to, const char *path)
+static void passage_release(struct passage *passage)
 {
-	AUTO(auto_free) char *folder = fs_dirname(path);
-	AUTO(auto_free) char *url = ckpt_root_url(to, fs_basename(path));
-	char hex[SHA256_HEX];
-
-	sha256_hex(url, strlen(url), hex);
-	return mem_format("%s/" SENT_NAME "%.24s", folder, hex);
+	store_freep(&passage->near);
+	store_freep(&passage->far);
+	free(passage->trouble);
 }
 
-void sent_forget(const struct ckpt_root *to, const char *path)
+static int passage_open(struct passage *passage, const char *folder, const struct ckpt_root *root,
+			const char *name, struct err **err)
 {
-	AUTO(auto_free) char *record = record_path(to, path);
+	AUTO(auto_free) char *url = ckpt_root_url(root, passage->only ? "" : name);
+	size_t len = strlen(url);
 
-	unlink(record);
-}
-
-void sending_freep(struct sending **sending)
-{
-	struct sending *s = *sending;
-
-	if (!s)
-		return;
-	free((char *)s->to.path);
-	free(s->name);
-	free(s->folder);
-	remote_release(&s->before);
-	free(s->sent);
-	auto_close(&s->record_fd);
-	free(s);
-	*sending = NULL;
-}
-
-static void note_record(struct sending *s, const char *record)
-{
-	char *rest;
-	uint64_t size = strtoull(record, &rest, 10);
-	int64_t mtime_ns = *rest == ' ' ? strtoll(rest + 1, &rest, 10) : 0;
-	const struct tree_file *file = *rest == ' ' ? ckpt_tree_find(s->tree, rest + 1) : NULL;
-
-	if (file && file->size == size && file->mtime_ns == mtime_ns)
-		s->sent[file - s->tree->files] = 1;
-}
-
-/* What cannot be read has not been written: everything is sent. */
-static void read_records(struct sending *s, const char *path)
-{
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(SENT_MAX);
-	AUTO(err_freep) struct err *ignored = NULL;
-	const char *at, *end, *nul;
-
-	if (s->before.count == 0 || fs_read(path, SENT_MAX, &text, &ignored) < 0)
-		return;
-	end = text.text + text.len;
-	for (at = text.text; (nul = memchr(at, '\0', (size_t)(end - at))); at = nul + 1)
-		note_record(s, at);
-	for (size_t i = 0; i < s->tree->count; i++) {
-		const struct remote_file *there = remote_find(&s->before, s->tree->files[i].path);
-
-		if (!there || there->size != s->tree->files[i].size)
-			s->sent[i] = 0;
-	}
-}
-
-int sending_start(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
-		  struct sending **ret, struct err **err)
-{
-	AUTO(sending_freep) struct sending *s = mem_zero(1, sizeof *s);
-	AUTO(auto_free) char *record = record_path(to, ckpt->path);
-
-	s->record_fd = -1;
-	s->to = (struct ckpt_root){ .path = mem_copy(to->path), .store = to->store };
-	s->name = mem_copy(ckpt->name);
-	s->folder = fs_dirname(ckpt->path);
-	s->tree = tree;
-	s->sent = mem_zero(tree->count + 1, 1);
-	if (remote_list(&s->to, s->name, tree->single, &s->before, err) < 0)
+	while (len > 0 && url[len - 1] == '/')
+		url[--len] = '\0';
+	if (store_open(folder, &passage->near, err) < 0)
 		return -1;
-	read_records(s, record);
-	/* Without it everything is sent anew after an interruption: no reason to fail. */
-	s->record_fd = open(record, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	*ret = TAKE(s);
-	return 0;
+	return store_open(url, &passage->far, err);
 }
 
-static void write_record(struct sending *s, const struct tree_file *file)
+static enum sync_stage only_one(void *arg, const char *key)
 {
-	AUTO(auto_free)
-	char *record =
-		mem_format("%" PRIu64 " %" PRId64 " %s", file->size, file->mtime_ns, file->path);
+	const struct passage *passage = arg;
 
-	if (s->record_fd >= 0)
-		(void)!write(s->record_fd, record, strlen(record) + 1);
+	return !passage->only || strcmp(key, passage->only) == 0 ? SYNC_AT_ONCE : SYNC_NOT;
 }
 
-static bool is_as_listed(int fd, const struct tree_file *file)
+static void note_trouble(void *arg, enum sync_fate fate, const char *key, uint64_t size,
+			 const char *why)
 {
-	struct stat st;
+	struct passage *passage = arg;
 
-	return fstat(fd, &st) == 0 && (uint64_t)st.st_size == file->size &&
-	       (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == file->mtime_ns;
+	(void)size;
+	if ((fate == SYNC_REFUSED || fate == SYNC_FAILED) && !passage->trouble)
+		passage->trouble = mem_format("'%s' %s", key, why ? why : "did not arrive");
 }
 
-static int send_file(struct sending *s, const struct tree_file *file, struct err **err)
+static bool tell(void *arg, const struct sync_sum *sum)
 {
-	AUTO(auto_free) char *key = remote_key(&s->to, s->name, file->path);
-	AUTO(auto_close) int fd = ckpt_tree_open(s->tree, file);
-	AUTO(auto_free) char *opened = NULL;
+	const struct passage *passage = arg;
+	uint64_t done = sum->bytes[SYNC_SAME] + sum->bytes[SYNC_MOVED];
 
-	if (fd < 0)
-		return fs_error(err, errno, "cannot copy '%s/%s'", s->tree->path, file->path);
-	/* Of an earlier copy that was interrupted, perhaps of other bytes. */
-	if (remote_find(&s->before, file->path) && store_delete(s->to.store, key, err) < 0)
-		return -1;
-	/* By the descriptor: no link leads elsewhere, whatever changes meanwhile. */
-	opened = mem_format("/proc/self/fd/%d", fd);
-	if (store_upload(s->to.store, opened, key, err) < 0)
-		return err_wrap(err, "cannot copy '%s/%s'", s->tree->path, file->path);
-	if (!is_as_listed(fd, file))
-		return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' has changed meanwhile",
-			       s->tree->path, file->path);
-	write_record(s, file);
+	return !passage->fn || passage->fn(passage->arg, done, passage->total);
+}
+
+static int pass(struct passage *passage, bool up, const char *what, struct err **err)
+{
+	const struct sync_options options = {
+		.only = passage->only,
+		.stage = only_one,
+		.tell = note_trouble,
+		.progress = tell,
+		.arg = passage,
+	};
+	struct store *from = up ? passage->near : passage->far;
+	struct store *to = up ? passage->far : passage->near;
+	struct sync_sum sum;
+
+	if (sync_run(from, to, &options, &sum, err) < 0)
+		return err_wrap(err, "cannot copy '%s'", what);
+	if (sum.stopped)
+		return err_set(err, EXIT_REFUSED, "copying '%s' was stopped", what);
+	if (passage->trouble)
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", what, passage->trouble);
 	return 0;
 }
 
 /* What an older checkpoint of that name had more. */
-static int clear_others(struct sending *s, struct err **err)
+static int clear_others(const struct ckpt_root *to, const char *name, const struct tree *tree,
+			struct err **err)
 {
-	for (size_t i = 0; i < s->before.count; i++) {
-		const char *path = s->before.items[i].path;
-		AUTO(auto_free) char *key = remote_key(&s->to, s->name, path);
+	AUTO(remote_release) struct remote there = { 0 };
 
-		if (!ckpt_tree_find(s->tree, path) && store_delete(s->to.store, key, err) < 0)
+	if (remote_list(to, name, tree->single, &there, err) < 0)
+		return -1;
+	for (size_t i = 0; i < there.count; i++) {
+		AUTO(auto_free) char *key = remote_key(to, name, there.items[i].path);
+
+		if (!ckpt_tree_find(tree, there.items[i].path) &&
+		    store_delete(to->store, key, err) < 0)
 			return -1;
 	}
-	s->cleared = true;
 	return 0;
 }
 
-static int check_all(struct sending *s, struct err **err)
+static int check_all(const struct ckpt_root *to, const char *name, const struct tree *tree,
+		     struct err **err)
 {
 	AUTO(remote_release) struct remote now = { 0 };
-	AUTO(auto_free) char *url = ckpt_root_url(&s->to, s->name);
+	AUTO(auto_free) char *url = ckpt_root_url(to, name);
 	AUTO(auto_free) char *why = NULL;
 
-	if (remote_list(&s->to, s->name, s->tree->single, &now, err) < 0)
+	if (remote_list(to, name, tree->single, &now, err) < 0)
 		return -1;
-	why = remote_differs(&now, s->tree);
-	return why ? err_set(err, EXIT_REFUSED, "cannot copy '%s' to '%s': %s", s->tree->path, url,
+	why = remote_differs(&now, tree);
+	return why ? err_set(err, EXIT_REFUSED, "cannot copy '%s' to '%s': %s", tree->path, url,
 			     why)
 		   : 0;
 }
 
-int sending_next(struct sending *s, uint64_t *ret_bytes, struct err **err)
+int remote_send(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
+		ckpt_copy_fn fn, void *arg, struct err **err)
 {
-	const struct tree_file *file = &s->tree->files[s->at];
+	AUTO(auto_free) char *above = fs_dirname(ckpt->path);
+	AUTO(passage_release)
+	struct passage passage = {
+		.only = tree->single ? ckpt->name : NULL,
+		.fn = fn,
+		.arg = arg,
+		.total = tree->bytes,
+	};
 
-	*ret_bytes = 0;
-	if (!s->cleared && clear_others(s, err) < 0)
+	if (clear_others(to, ckpt->name, tree, err) < 0 ||
+	    passage_open(&passage, tree->single ? above : ckpt->path, to, ckpt->name, err) < 0 ||
+	    pass(&passage, true, ckpt->path, err) < 0)
 		return -1;
-	if (s->at == s->tree->count)
-		return check_all(s, err);
-	if (!s->sent[s->at] && send_file(s, file, err) < 0)
+	return check_all(to, ckpt->name, tree, err);
+}
+
+int remote_fetch(const struct ckpt_root *from, const char *name, bool single, const char *folder,
+		 ckpt_copy_fn fn, void *arg, struct err **err)
+{
+	AUTO(auto_free) char *url = ckpt_root_url(from, name);
+	AUTO(passage_release)
+	struct passage passage = { .only = single ? name : NULL, .fn = fn, .arg = arg };
+
+	if (passage_open(&passage, folder, from, name, err) < 0)
 		return -1;
-	*ret_bytes = file->size;
-	s->at++;
-	return 1;
+	return pass(&passage, false, url, err);
 }

@@ -9,6 +9,7 @@
 #include "jobs/cache/lock.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/cache_push.h"
+#include "jobs/store/sync.h"
 
 /* ---- places ---- */
 
@@ -156,23 +157,51 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-static int bring(struct store *cache, const char *folder, struct entries *entries, struct err **err)
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct entry *)a)->key, ((const struct entry *)b)->key);
+}
+
+/* No more than there is room for, in the order of their keys. */
+static void choose_entries(struct entries *entries)
 {
 	uint64_t bytes = 0;
+	size_t left = 0;
 
 	if (entries->count)
 		qsort(entries->items, entries->count, sizeof *entries->items, newest_first);
-	for (size_t i = 0; i < entries->count && bytes < PRELOAD_MAX; i++) {
-		AUTO(auto_free) char *path = fs_join(folder, entries->items[i].key);
-		AUTO(auto_free) char *above = fs_dirname(path);
+	while (left < entries->count && bytes < PRELOAD_MAX)
+		bytes += entries->items[left++].size;
+	while (entries->count > left)
+		free(entries->items[--entries->count].key);
+	if (entries->count)
+		qsort(entries->items, entries->count, sizeof *entries->items, by_key);
+}
 
-		bytes += entries->items[i].size;
-		/* One that has vanished meanwhile is compiled again. */
-		if (fs_mkdirs(above, err) < 0 ||
-		    store_download(cache, entries->items[i].key, path, err) < 0)
-			return -1;
-	}
-	return 0;
+static enum sync_stage is_chosen(void *arg, const char *key)
+{
+	const struct entries *entries = arg;
+	const struct entry wanted = { .key = (char *)key };
+
+	return entries->count && bsearch(&wanted, entries->items, entries->count, sizeof wanted,
+					 by_key)
+		       ? SYNC_AT_ONCE
+		       : SYNC_NOT;
+}
+
+/* One that has vanished meanwhile, or is no name for a file here, is compiled again. */
+static int bring(struct store *cache, const char *folder, struct entries *entries, struct err **err)
+{
+	const struct sync_options options = { .stage = is_chosen, .arg = entries };
+	AUTO(store_freep) struct store *near = NULL;
+	struct sync_sum sum;
+
+	choose_entries(entries);
+	if (entries->count == 0)
+		return 0;
+	if (store_open(folder, &near, err) < 0)
+		return -1;
+	return sync_run(cache, near, &options, &sum, err);
 }
 
 /* What an earlier start of this job left there was perhaps never brought back; then the

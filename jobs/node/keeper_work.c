@@ -17,7 +17,8 @@
 /* A checkpoint has settled when it did not change for so many beats. */
 #define SETTLE_BEATS 3
 #define COPY_AT_ONCE ((uint64_t)16 << 20) /* bytes */
-#define PARTIAL_MAX  16                   /* of which the reason is told */
+#define TELL_MS      1000
+#define PARTIAL_MAX  16 /* of which the reason is told */
 
 struct work {
 	const struct task *task;
@@ -35,8 +36,9 @@ struct work {
 	bool saving; /* said, and not yet taken back */
 	int quiet;   /* beats without a change */
 	int news_fd, orders_fd;
-	bool ended;    /* the agent wants no more of us */
-	char *trouble; /* said last */
+	struct mono told; /* that we are still copying */
+	bool ended;       /* the agent wants no more of us */
+	char *trouble;    /* said last */
 };
 
 static void say(const struct work *work, json_t *news)
@@ -86,6 +88,19 @@ static void say_trouble(struct work *work, const struct err *why)
 
 /* ---- one checkpoint ---- */
 
+static bool still_copying(void *arg, uint64_t done, uint64_t total)
+{
+	struct work *work = arg;
+
+	(void)done;
+	(void)total;
+	if (mono_now().ms - work->told.ms >= TELL_MS) {
+		work->told = mono_now();
+		say(work, news_of("copying"));
+	}
+	return true;
+}
+
 /* They are saved where they are to be found. */
 static bool in_place(const struct work *work)
 {
@@ -108,6 +123,8 @@ static int bring(struct work *work, const struct ckpt *ckpt)
 		return done > 0;
 	}
 	done = ckpt_copy_start(ckpt, &work->root, &copy, &why);
+	if (done == 0)
+		ckpt_copy_tell(copy, still_copying, work);
 	while (done >= 0 && (done = ckpt_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
 		say(work, news_of("copying"));
 	if (done < 0)
