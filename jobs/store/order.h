@@ -146,11 +146,11 @@
  *   up to checkpoint.grace_ms for a new mark and then stop the command. The new
  *   mark is only seen by node 0, which then writes drained.json ({"v":1}).
  *
- * <name>.stoker.json (in a store: marks/<name>.stoker.json): {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
- *   "url": absolute path or URL of the checkpoint, "files": [{"path","size"}…],
- *   "at": utc ms}, written last, only if absent, only by the holder of the claim
- *   and never in precompile. Only a marked checkpoint counts for resuming. Its
- *   reader and writer is jobs/checkpoint.
+ * <name>.stoker.json (in a store: marks/<name>.stoker.json): {"v":1, "run",
+ *   "attempt", "nonce", "step", "name", "kind", "url": absolute path or URL of the
+ *   checkpoint, "files": [{"path","size"}…], "at": utc ms}, written last, only if absent, only by
+ * the holder of the claim and never in precompile. Only a marked checkpoint counts for resuming.
+ * Its reader and writer is jobs/checkpoint.
  *
  * progress.json: {"v":1, "step": largest seen or absent, "bytes": of output,
  *   "compile": lines of the compiler}. Steps may be told by any rank's log.
