@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "jobs/base/fs.h"
+
 /* Its interface has been the same since 2006, whatever the version. */
 #define LIBRARY "libcurl.so.4"
 
@@ -51,4 +53,14 @@ int curl_library_load(struct err **err)
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+char *curl_library_folder(void)
+{
+	Dl_info info;
+	void *function;
+
+	memcpy(&function, &libcurl.easy_init, sizeof function);
+	return function && dladdr(function, &info) && info.dli_fname ? fs_dirname(info.dli_fname)
+								     : NULL;
 }

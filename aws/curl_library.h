@@ -47,5 +47,8 @@ extern struct curl_library libcurl;
 /* Load it and let it set itself up; once is enough, and any thread may ask.
  * EXIT_REFUSED: it is not on this machine. */
 int curl_library_load(struct err **err);
+/* Where it was loaded from: in an agent, the folder of all that the agent has brought.
+ * NULL: it is not loaded. Yours to free. */
+char *curl_library_folder(void);
 
 #endif

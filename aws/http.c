@@ -409,11 +409,9 @@ char *http_certificates(const char *given)
 	static const char *const systems[] = { "/etc/ssl/certs/ca-certificates.crt",
 					       "/etc/pki/tls/certs/ca-bundle.crt",
 					       "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
-	/* From the agent's loader, if that runs us, or from the program itself. */
-	static const char *const own[] = { "ca-certificates.crt", "lib/ca-certificates.crt" };
 	const char *set = getenv("SSL_CERT_FILE");
-	AUTO(auto_free) char *program = realpath("/proc/self/exe", NULL);
-	AUTO(auto_free) char *folder = fs_dirname(program ? program : ".");
+	AUTO(auto_free) char *folder = curl_library_folder();
+	AUTO(auto_free) char *own = NULL;
 
 	if (given)
 		return mem_copy(given);
@@ -422,11 +420,6 @@ char *http_certificates(const char *given)
 	for (size_t i = 0; i < STK_LENGTH(systems); i++)
 		if (fs_exists(systems[i]))
 			return mem_copy(systems[i]);
-	for (size_t i = 0; i < STK_LENGTH(own); i++) {
-		AUTO(auto_free) char *file = fs_join(folder, own[i]);
-
-		if (fs_exists(file))
-			return TAKE(file);
-	}
-	return NULL;
+	own = folder ? fs_join(folder, "ca-certificates.crt") : NULL;
+	return own && fs_exists(own) ? TAKE(own) : NULL;
 }
