@@ -27,7 +27,7 @@ struct wanted {
 
 struct http {
 	CURLM *multi;
-	char *certificates;
+	struct certificates certificates;
 	size_t connections;
 	struct list waiting, running;
 	CURL **idle; /* handles between exchanges; room for `connections` */
@@ -63,7 +63,9 @@ int http_new(const struct http_settings *settings, struct http **ret, struct err
 	http = mem_zero(1, sizeof *http);
 	http->connections = settings && settings->connections > 0 ? (size_t)settings->connections
 								  : CONNECTIONS_DEFAULT;
-	http->certificates = http_certificates(settings ? settings->ca_bundle : NULL);
+	http->certificates.path = http_certificates(settings ? settings->ca_bundle : NULL);
+	http->certificates.is_folder =
+		http->certificates.path && fs_is_dir(http->certificates.path);
 	http->idle = mem_zero(http->connections, sizeof(CURL *));
 	http->multi = libcurl.multi_init();
 	if (!http->multi)
@@ -109,7 +111,7 @@ void http_freep(struct http **http)
 		free(wanted);
 	}
 	free(h->idle);
-	free(h->certificates);
+	free(h->certificates.path);
 	free(h);
 	*http = NULL;
 }
@@ -162,7 +164,7 @@ static bool start_waiting(struct http *http)
 
 		list_take(&http->waiting, exchange);
 		list_add(&http->running, exchange);
-		is_sound = http_exchange_prepare(exchange, take_handle(http), http->certificates);
+		is_sound = http_exchange_prepare(exchange, take_handle(http), &http->certificates);
 		if (is_sound && libcurl.multi_add_handle(http->multi, exchange->easy) == CURLM_OK)
 			continue;
 		finish(http, exchange, CURLE_FAILED_INIT);

@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-
 #define REPLY_MAX_DEFAULT  ((size_t)8 << 20)
 #define HEADERS_MAX        ((size_t)128 << 10)
 #define CONNECT_MS_DEFAULT 10000
@@ -259,7 +257,7 @@ static void set_limits(struct http_exchange *exchange)
 	SET(easy, BUFFERSIZE, RECEIVE_BUFFER);
 }
 
-static void set_connection(struct http_exchange *exchange, const char *certificates)
+static void set_connection(struct http_exchange *exchange, const struct certificates *certificates)
 {
 	CURL *easy = exchange->easy;
 
@@ -271,9 +269,9 @@ static void set_connection(struct http_exchange *exchange, const char *certifica
 	SET(easy, NOSIGNAL, 1L);
 	SET(easy, TCP_KEEPALIVE, 1L);
 	SET(easy, SUPPRESS_CONNECT_HEADERS, 1L);
-	if (certificates)
-		libcurl.easy_setopt(easy, fs_is_dir(certificates) ? CURLOPT_CAPATH : CURLOPT_CAINFO,
-				    certificates);
+	if (certificates->path)
+		libcurl.easy_setopt(easy, certificates->is_folder ? CURLOPT_CAPATH : CURLOPT_CAINFO,
+				    certificates->path);
 	if (exchange->request.direct) {
 		SET(easy, PROXY, "");
 		SET(easy, NOPROXY, "*");
@@ -283,7 +281,8 @@ static void set_connection(struct http_exchange *exchange, const char *certifica
 	SET(easy, PREREQDATA, exchange);
 }
 
-bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy, const char *certificates)
+bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+			   const struct certificates *certificates)
 {
 	exchange->easy = easy;
 	SET(easy, PRIVATE, exchange);

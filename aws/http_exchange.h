@@ -22,13 +22,20 @@ struct http_exchange {
 	struct http_exchange *prev, *next;
 };
 
+/* Against what peers are checked. */
+struct certificates {
+	char *path; /* NULL: libcurl's own */
+	bool is_folder;
+};
+
 struct http_exchange *http_exchange_new(const struct http_request *request, http_done_fn done,
 					void *arg);
 void http_exchange_free(struct http_exchange *exchange); /* without the easy handle */
 
 /* Put all of it into a fresh or reset handle. False: the request is none that can be
- * sent, and the reply says why. `certificates`: a file or a folder; NULL: libcurl's own. */
-bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy, const char *certificates);
+ * sent, and the reply says why. */
+bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+			   const struct certificates *certificates);
 
 /* It has ended with this code: fill in the reply. */
 void http_exchange_end(struct http_exchange *exchange, CURLcode code);
