@@ -9,24 +9,10 @@
 #include <string.h>
 
 #include "aws/s3_request.h"
-#include "aws/xml.h"
-#include "jobs/base/text.h"
 
 #define PAGE_BYTES_MAX  ((size_t)16 << 20) /* 1,000 keys of 1,024 bytes, each as %XX: 4 MiB */
-#define PAGE_ROWS_MAX   ((size_t)10000)
 #define EMPTY_PAGES_MAX 100
 #define ASKED_AGAIN_MAX 2
-
-/* A page in the making. */
-struct reading {
-	struct s3_page *page;
-	size_t *key_bytes; /* of each object's key: a NUL may be in it */
-	size_t capacity, prefix_capacity;
-	struct s3_object row;
-	size_t row_bytes;
-	char *token;
-	bool encoded, truncated, is_listing;
-};
 
 struct s3_listing {
 	struct s3_request request;
@@ -38,149 +24,6 @@ struct s3_listing {
 	s3_page_fn fn;
 	void *arg;
 };
-
-void s3_page_freep(struct s3_page **page)
-{
-	if (!*page)
-		return;
-	for (size_t i = 0; i < (*page)->object_count; i++)
-		free((char *)(*page)->objects[i].key);
-	for (size_t i = 0; i < (*page)->prefix_count; i++)
-		free((*page)->prefixes[i]);
-	free((*page)->objects);
-	free((*page)->prefixes);
-	free(*page);
-	*page = NULL;
-}
-
-static void reading_release(struct reading *reading)
-{
-	s3_page_freep(&reading->page);
-	free((char *)reading->row.key);
-	free(reading->key_bytes);
-	free(reading->token);
-}
-
-/* --- a page from XML --- */
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* In place; the new length. S3 writes a blank as '+', and a '+' as %2B. */
-static size_t decode(char *text, size_t len)
-{
-	size_t out = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		int high = text[i] == '%' && i + 2 < len ? hex_value(text[i + 1]) : -1;
-		int low = high >= 0 ? hex_value(text[i + 2]) : -1;
-
-		if (low >= 0) {
-			text[out++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			text[out++] = text[i] == '+' ? ' ' : text[i];
-		}
-	}
-	text[out] = '\0';
-	return out;
-}
-
-static void set_field(struct s3_object *row, const char *field, const char *text)
-{
-	if (strcmp(field, "Size") == 0)
-		row->size = strtoull(text, NULL, 10);
-	else if (strcmp(field, "LastModified") == 0)
-		row->modified = s3_time(text);
-	else if (strcmp(field, "ETag") == 0 && strlen(text) < sizeof row->etag)
-		memcpy(row->etag, text, strlen(text) + 1);
-}
-
-static bool add_object(struct reading *r)
-{
-	struct s3_page *page = r->page;
-
-	if (!r->row.key || page->object_count == PAGE_ROWS_MAX)
-		return false;
-	if (page->object_count == r->capacity) {
-		r->capacity = r->capacity ? 2 * r->capacity : 64;
-		page->objects = mem_grow(page->objects, r->capacity, sizeof *page->objects);
-		r->key_bytes = mem_grow(r->key_bytes, r->capacity, sizeof *r->key_bytes);
-	}
-	r->key_bytes[page->object_count] = r->row_bytes;
-	page->objects[page->object_count++] = r->row;
-	r->row = (struct s3_object){ 0 };
-	return true;
-}
-
-static bool add_prefix(struct reading *r, const char *text, size_t len)
-{
-	struct s3_page *page = r->page;
-
-	if (page->prefix_count == PAGE_ROWS_MAX)
-		return false;
-	if (page->prefix_count == r->prefix_capacity) {
-		r->prefix_capacity = r->prefix_capacity ? 2 * r->prefix_capacity : 16;
-		page->prefixes =
-			mem_grow(page->prefixes, r->prefix_capacity, sizeof *page->prefixes);
-	}
-	page->prefixes[page->prefix_count++] = mem_copy_n(text, len);
-	return true;
-}
-
-static bool read_element(void *arg, const char *path, const char *text, size_t len)
-{
-	static const char root[] = "ListBucketResult", row[] = "Contents/";
-	struct reading *r = arg;
-
-	if (!text_starts(path, root))
-		return false;
-	r->is_listing = true;
-	path += strlen(root);
-	if (*path++ == '\0')
-		return true;
-	if (strcmp(path, "Contents/Key") == 0) {
-		free((char *)r->row.key);
-		r->row.key = mem_copy_n(text, len);
-		r->row_bytes = len;
-	} else if (strcmp(path, "Contents") == 0) {
-		return add_object(r);
-	} else if (text_starts(path, row)) {
-		set_field(&r->row, path + strlen(row), text);
-	} else if (strcmp(path, "CommonPrefixes/Prefix") == 0) {
-		return add_prefix(r, text, len);
-	} else if (strcmp(path, "IsTruncated") == 0) {
-		r->truncated = strcmp(text, "true") == 0;
-	} else if (strcmp(path, "NextContinuationToken") == 0) {
-		free(r->token);
-		r->token = mem_copy_n(text, len);
-	} else if (strcmp(path, "EncodingType") == 0) {
-		r->encoded = strcmp(text, "url") == 0;
-	}
-	return true;
-}
-
-static void settle(struct reading *r)
-{
-	struct s3_page *page = r->page;
-
-	for (size_t i = 0; i < page->object_count; i++) {
-		struct s3_object *object = &page->objects[i];
-
-		if (r->encoded)
-			r->key_bytes[i] = decode((char *)object->key, r->key_bytes[i]);
-		object->unfit = s3_key_unfit(object->key, r->key_bytes[i]);
-	}
-	for (size_t i = 0; r->encoded && i < page->prefix_count; i++)
-		decode(page->prefixes[i], strlen(page->prefixes[i]));
-	page->last = !r->truncated;
-}
 
 /* --- is it what was asked for? --- */
 
@@ -201,8 +44,8 @@ static int not_usable(const struct s3_listing *l, const char *why, struct err **
 
 /* The names of a page, each after the one before and below the prefix, and the first
  * after all earlier ones; `ret_last` stays where it was if there are none. */
-static int check_names(const struct s3_listing *l, const struct reading *r, const char **ret_last,
-		       size_t *ret_bytes, struct err **err)
+static int check_names(const struct s3_listing *l, const struct s3_reading *r,
+		       const char **ret_last, size_t *ret_bytes, struct err **err)
 {
 	const struct s3_page *page = r->page;
 	size_t prefix_bytes = strlen(l->prefix);
@@ -229,12 +72,11 @@ static int check_names(const struct s3_listing *l, const struct reading *r, cons
 	return 0;
 }
 
-static int accept_page(struct s3_listing *l, struct reading *r, struct err **err)
+static int accept_page(struct s3_listing *l, struct s3_reading *r, struct err **err)
 {
 	const char *last = NULL;
 	size_t bytes = 0;
 
-	settle(r);
 	if (check_names(l, r, &last, &bytes, err) < 0)
 		return -1;
 	if (r->truncated && (!r->token || !*r->token || (l->token && !strcmp(l->token, r->token))))
@@ -264,7 +106,7 @@ static void tell(struct s3_listing *l, struct s3_page *page, struct err *err)
 static void page_came(void *arg, struct aws_reply *reply)
 {
 	struct s3_listing *l = arg;
-	AUTO(reading_release) struct reading r = { .page = mem_zero(1, sizeof *r.page) };
+	AUTO(s3_reading_release) struct s3_reading r = { 0 };
 	struct err *err = NULL;
 
 	l->request.task = NULL;
@@ -277,20 +119,14 @@ static void page_came(void *arg, struct aws_reply *reply)
 		tell(l, NULL, outcome.err);
 		return;
 	}
-	if (xml_parse(reply->http->body.text, reply->http->body.len, "the listing", read_element,
-		      &r, &err) < 0 ||
-	    !r.is_listing) {
+	if (s3_page_read(reply->http->body.text, reply->http->body.len, &r, &err) < 0) {
 		/* What is no listing at all is not told of yet: ask again. */
 		if (l->asked_again++ < ASKED_AGAIN_MAX) {
 			err_freep(&err);
 			ask(l);
 			return;
 		}
-		if (err)
-			err_wrap(&err, "cannot list 's3://%s/%s'", l->bucket, l->prefix);
-		else
-			not_usable(l, "the reply is no listing", &err);
-		err_code(&err, EXIT_UNREACHABLE);
+		err_wrap(&err, "cannot list 's3://%s/%s'", l->bucket, l->prefix);
 		tell(l, NULL, err);
 		return;
 	}

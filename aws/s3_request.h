@@ -70,6 +70,24 @@ void s3_finish_failed(struct s3_op *op, struct err *err);
 #define S3_WAIT_MS    ((int64_t)10 * 60 * 1000)
 #define S3_WAIT_BYTES ((uint64_t)1 << 20)
 
+/* --- a page of a listing --- */
+
+struct s3_reading {
+	struct s3_page *page;
+	size_t *key_bytes; /* of each object's key: a NUL may be in it */
+	char *token;       /* how to go on; NULL: not said */
+	bool truncated;
+	/* While it is read. */
+	size_t capacity, prefix_capacity, row_bytes;
+	struct s3_object row;
+	bool encoded, is_listing;
+};
+
+/* Rows as they came, decoded, and which of them are unfit; their order is not looked at.
+ * `ret` begins with { 0 } and is to be released in any case. EXIT_UNREACHABLE. */
+int s3_page_read(const char *bytes, size_t len, struct s3_reading *ret, struct err **err);
+void s3_reading_release(struct s3_reading *reading);
+
 /* --- checksums --- */
 
 /* From the headers of a reply; S3_NO_CHECKSUM if there is none that is known here. */
