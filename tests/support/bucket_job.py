@@ -2,9 +2,8 @@
 home stands for a machine, as far as what lies on its disk is concerned."""
 
 import json
-import os
+import secrets
 import shutil
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,6 @@ import stoker as cli
 from project import SUPPORT, Project
 
 BUCKET = "bucket"
-ROOT = f"s3://{BUCKET}"
 KEYS = ("stoker", "cache", "ckpt", "state")
 
 
@@ -24,7 +22,9 @@ class BucketJob(Project):
         aws.make_bucket(BUCKET)
         shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
         self.effects_path = root / "effects"
-        self.url = {key: f"{ROOT}/{key}" for key in KEYS}
+        # Its own on this machine too: agents are known by the URL of their order.
+        self.prefix = secrets.token_hex(4)
+        self.url = {key: f"s3://{BUCKET}/{self.prefix}/{key}" for key in KEYS}
         self.write(**{
             "workspace": self.url["stoker"],
             "hyperparameters": {"max_steps": 25},
@@ -32,6 +32,19 @@ class BucketJob(Project):
             "compile": {"kind": "jax", "cache_url": self.url["cache"], "max_steps": 2, "quiet_period": "0s"},
             "checkpoint": {"url": self.url["ckpt"]},
             "retry": {"attempts": 4, "backoff": {"first": "0s", "max": "0s"}}, **changes})
+
+    @property
+    def gate(self) -> Path:
+        return self.root / "gate"
+
+    def hold(self, phase: str, step: int) -> None:
+        """The command will wait there until the gate is made."""
+        self.write(env={**self.spec["env"], "HOLD": f"{phase}:{step}:{self.gate}"})
+
+    def also(self, code: str) -> None:
+        """The trainer does this too, before it begins."""
+        with (self.source / "extra.py").open("a") as file:
+            file.write(f"\n\nattempt = os.environ['STOKER_PHASE'], int(os.environ['STOKER_ATTEMPT'])\n{code}\n")
 
     def env(self, **more: str) -> dict:
         home = Path(more.get("HOME", self.home))

@@ -1,0 +1,314 @@
+"""Runs whose workspace, cache, checkpoints and state lie on S3: the local engine works as
+it does in folders, and whoever comes from another home goes on where another stopped."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import stoker as cli
+from bucket_job import BUCKET, BucketJob
+
+LEASE = ("--lease", "3s")
+SECRET_WORDS = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+
+
+@pytest.fixture
+def job(aws, tmp_path):
+    made, started = BucketJob(tmp_path / "project", aws), []
+    start = made.start
+    made.start = lambda *argv, **options: started.append(start(*argv, **options)) or started[-1]
+    yield made
+    made.gate.touch()
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def events_are_whole(job, run="one", **options):
+    """Numbered without a gap, each written once, and one end; the rows."""
+    rows = job.ok("events", run, **options).lines
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["event"] for row in rows].count("run.ended") == 1
+    effects = Counter(entry["name"] for entry in job.aws.ledger() if entry["effect"] and entry["operation"] == "PutObject"
+                      and re.search(rf"/runs/{run}/events/", entry["name"]))
+    assert set(effects.values()) == {1} and len(effects) == len(rows)
+    return rows
+
+
+def submitted(rows):
+    return [(row["phase"], row["attempt"]) for row in rows if row["event"] == "attempt.submitted"]
+
+
+def test_a_run_with_everything_on_s3_and_the_next_one_is_warm_from_another_home(job):
+    job.run("--id", "one")
+    rows = events_are_whole(job)
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    other = job.elsewhere()
+    status, = job.ok("--json", "status", "one", env=other).lines
+    assert (status["state"], status["progress"]["step"], status["jit"]["graphs"]) == ("succeeded", 25, 0)
+    assert status["checkpoint"] == {"step": 25, "url": f"{job.url['ckpt']}/one/attempt-1/checkpoint-25"}
+    assert "step: 25" in job.ok("logs", "one", env=other).out
+    job.run("--id", "two", env=other)
+    assert submitted(events_are_whole(job, "two", env=other)) == [("train", 1)]
+    assert [row["run"] for row in job.ok("--json", "list", env=other).lines] == ["two", "one"]
+    # A pipeline's repeated step does not double, from wherever it is repeated.
+    assert job.run("--id", "one", env=other).code == 0
+    assert len(job.effects("start")) == 3
+
+
+def test_what_is_there_is_not_sent_again(job):
+    job.run("--id", "one")
+    since = job.aws.mark()
+    job.run("--id", "two")
+    again = [entry["name"] for entry in job.aws.ledger(since) if entry["effect"] and
+             re.search(r"/stoker/(agents|sources)/", entry["name"] or "") and entry["operation"] == "PutObject"]
+    assert again == []
+    fetched = [entry["name"] for entry in job.aws.ledger(since, "GetObject") if "/agents/" in entry["name"]]
+    assert fetched == []  # this machine has it
+
+
+def test_a_run_that_goes_on_costs_few_requests(job):
+    job.hold("train", 5)
+    driver = job.start("--json", "run", job.spec_path, "--id", "one")
+    job.wait_for_effect("holds")
+    time.sleep(3)
+    since, seconds = job.aws.mark(), 30
+    time.sleep(seconds)
+    idle = Counter(entry["operation"] for entry in job.aws.ledger(since))
+    job.gate.touch()
+    assert cli.finish(driver).code == 0
+    # Per minute: the journal 12, the lease 6, two looks of the agent 12, checkpoints 4 …
+    assert sum(idle.values()) <= 30, idle
+    # And a look from elsewhere reads the journal and little else.
+    since = job.aws.mark()
+    job.ok("status", "one", env=job.elsewhere())
+    assert len(job.aws.ledger(since)) < 60
+
+
+def test_no_key_reaches_the_command_the_log_or_the_disk(job):
+    job.also("print('env', json.dumps(dict(os.environ)), flush=True)")
+    job.run("--id", "one", "-v")
+    env = json.loads(re.search(r"^env (\{.*\})$", job.ok("logs", "one").out, re.M)[1])
+    assert not [name for name in env if name.startswith("AWS_")]
+    for path in Path(job.root).rglob("*"):
+        if path.is_file() and path.stat().st_size < 1 << 20:
+            text = path.read_bytes()
+            assert not any(word.encode() in text for word in SECRET_WORDS), path
+    for key, text in job.aws.objects(BUCKET).items():
+        assert not any(word.encode() in text for word in SECRET_WORDS), key
+
+
+def test_a_command_may_have_other_keys_than_its_agent(job):
+    job.write(secrets={"AWS_ACCESS_KEY_ID": "env:THEIRS"})
+    job.also("print('key', os.environ['AWS_ACCESS_KEY_ID'], flush=True)")
+    job.run("--id", "one", env={"THEIRS": "AKIDTHEIRS"})
+    assert "key AKIDTHEIRS" in job.ok("logs", "one").out
+
+
+def kill(driver):
+    driver.kill()
+    driver.communicate()
+
+
+def test_a_run_whose_driver_was_killed_is_taken_over_from_another_home(job):
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_effect("holds")
+    kill(driver)
+    second = job.start("--json", "resume", "one", env=job.elsewhere())
+    time.sleep(1)
+    job.gate.touch()
+    result = cli.finish(second)
+    assert result.code == 0, str(result)
+    rows = events_are_whole(job)
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    assert len(job.effects("start")) == 2  # one a phase
+    assert rows[-1]["state"] == "succeeded"
+    assert [row["epoch"] for row in rows if row["event"] == "driver.took_over"] == [1, 2]
+
+
+FAR = """mount -t tmpfs none "$1" && mount -t proc none /proc && hostname far && shift && exec "$@" """
+
+
+def far_away(job, home, *argv):
+    """The same from another machine: another name, other process ids, and nothing of the
+    first home."""
+    with contextlib.suppress(OSError):
+        probe = subprocess.run(["unshare", "--mount", "--pid", "--uts", "--fork", "true"], capture_output=True)
+        if probe.returncode != 0:
+            pytest.skip(f"no namespaces of our own here: {probe.stderr.decode().strip()}")
+    return job.start(*argv, env=job.elsewhere(), prefix=("unshare", "--mount", "--pid", "--uts", "--fork",
+                                                         "/bin/sh", "-c", FAR, "far", str(home)))
+
+
+def test_another_machine_takes_over_and_waits_for_what_it_cannot_see(job):
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one", *LEASE)
+    job.wait_for_effect("holds")
+    kill(driver)
+    second = far_away(job, job.home, "--json", "resume", "one", *LEASE)
+    end = time.monotonic() + 60
+    while "attempt.lost" not in (kinds := [row["event"] for row in job.ok("events", "one").lines]):
+        assert time.monotonic() < end, kinds
+        time.sleep(0.5)
+    took = [row for row in job.ok("events", "one").lines if row["event"] == "driver.took_over"][-1]
+    assert took["host"] == "far"
+    job.gate.touch()
+    result = cli.finish(second)
+    assert result.code == 0, str(result)
+    rows = events_are_whole(job)
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    assert rows[-1]["state"] == "succeeded"
+    assert len(job.effects("start")) == 2
+    ended = [row for row in rows if row["event"] == "attempt.ended"][-1]
+    assert (ended["phase"], ended["exit"]) == ("train", 0)
+    # It read the whole log, in pieces.
+    assert [row["step"] for row in rows if row["event"] == "train.progress"][-1] == 25
+
+
+def test_logs_can_be_read_from_another_machine_while_they_grow(job):
+    job.also("print('x' * 100_000 if attempt[0] == 'train' else '', flush=True)\n"
+             "print('after it', flush=True)")
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_effect("holds")
+    end = time.monotonic() + 40
+    while "after it" not in (said := cli.finish(far_away(job, job.home, "logs", "one")).out):
+        assert time.monotonic() < end, said[-500:]
+        time.sleep(1)
+    job.gate.touch()
+    assert cli.finish(driver).code == 0
+    near = job.ok("logs", "one").out
+    assert cli.finish(far_away(job, job.home, "logs", "one")).out == near
+    assert near.count("\nstep: 25 ") == 1
+
+
+def test_of_two_drivers_one_wins_and_the_other_exits_7(job):
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_effect("holds")
+    driver.send_signal(signal.SIGTERM)
+    assert cli.finish(driver).code == 8
+    both = [job.start("resume", "one", env=job.elsewhere(f"home-{i}")) for i in range(2)]
+    time.sleep(5)
+    job.gate.touch()
+    results = [cli.finish(process) for process in both]
+    assert sorted(result.code for result in results) == [0, 7], "\n".join(map(str, results))
+    rows = events_are_whole(job)
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whenever_a_driver_is_killed_the_next_one_heals_it(job, seed):
+    chance = random.Random(seed)
+    result, kills = None, 0
+    while result is None:
+        argv = ("run", job.spec_path, "--id", "one")
+        driver = job.start(*argv, env=job.elsewhere(f"home-{kills % 2}"))
+        time.sleep(chance.uniform(0.2, 2.5))
+        if kills < 8 and driver.poll() is None:
+            kill(driver)
+            kills += 1
+        else:
+            result = cli.finish(driver)
+    assert result.code == 0, str(result)
+    rows = events_are_whole(job)
+    assert rows[-1]["state"] == "succeeded"
+    ends = [row for row in job.effects("end") if row["phase"] == "train"]
+    assert len(ends) == 1, ends
+
+
+def test_replies_that_are_lost_and_services_that_stumble_change_nothing(job):
+    job.aws.fault("lost", operation="PutObject", key="/runs/one/events/", nth=3, count=3)
+    job.aws.fault("lost", operation="PutObject", key="/(claim|engine)", count=2)
+    job.aws.fault("throttle", operation="GetObject", nth=10, count=4)
+    job.aws.fault("internal", operation="ListObjectsV2", nth=2, count=2)
+    job.run("--id", "one")
+    rows = job.ok("events", "one").lines
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    assert len(job.effects("start")) == 2
+    assert job.aws.struck() >= 8
+
+
+@pytest.mark.parametrize("operation, right", [("ListObjectsV2", "s3:ListBucket"), ("PutObject", "s3:PutObject"),
+                                              ("GetObject", "s3:GetObject"), ("DeleteObject", "s3:DeleteObject")])
+@pytest.mark.parametrize("place, what", [("stoker", "workspace"), ("ckpt", "place for checkpoints")])
+def test_a_right_that_is_missing_is_named_before_anything_begins(job, operation, right, place, what):
+    where = {"key": f"/{place}/stoker-probe-"} if operation != "ListObjectsV2" else {"nth": {"stoker": 2, "ckpt": 4}[place]}
+    job.aws.fault("denied", operation=operation, count=0, **where)
+    result = job.run("--id", "one", code=4)
+    assert f"{what} '{job.url[place]}'" in result.err, str(result)
+    assert right in result.err and result.cure
+    job.aws.clear_faults()
+    assert job.stoker("events", "one").code == 2
+    assert job.effects() == []
+
+
+def test_a_stop_drains_and_a_removal_leaves_nothing(job):
+    job.write(hyperparameters={"max_steps": 4000})
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_effect("start")
+    time.sleep(2)
+    assert job.ok("stop", "one", env=job.elsewhere()).code == 0
+    assert cli.finish(driver).code == 6
+    rows = events_are_whole(job)
+    assert rows[-1]["state"] == "stopped"
+    assert any(row["event"] == "checkpoint.complete" for row in rows)
+    job.ok("rm", "one", env=job.elsewhere())
+    left = [key for key in job.aws.objects(BUCKET) if "/runs/one/" in key]
+    assert left == []
+    job.write(hyperparameters={"max_steps": 25})
+    job.run("--id", "one")
+    assert "step: 4000" not in job.ok("logs", "one").out
+
+
+def test_several_nodes_meet_in_the_workspace(job):
+    job.write(resources={"nodes": 2})
+    job.run("--id", "one")
+    rows = events_are_whole(job)
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    assert {(row["phase"], row["rank"]) for row in job.effects("start")} == \
+        {("precompile", 0), ("precompile", 1), ("train", 0), ("train", 1)}
+    assert "step: 25" in job.ok("logs", "one", "--node", "0", env=job.elsewhere()).out
+
+
+def test_a_service_that_is_away_for_a_while_is_waited_for(job):
+    """State here, everything else there: the lease does not depend on it."""
+    here = {"STOKER_STATE": str(job.root / "state-here")}
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one", env=here)
+    job.wait_for_effect("holds")
+    job.aws.fault("unavailable", service="s3", count=0)
+    job.gate.touch()
+    time.sleep(12)
+    assert driver.poll() is None
+    job.aws.clear_faults()
+    result = cli.finish(driver)
+    assert result.code == 0, str(result)
+    rows = job.ok("events", "one", env=here).lines
+    assert submitted(rows) == [("precompile", 1), ("train", 1)]
+    assert len(job.effects("start")) == 2
+
+
+def test_a_detached_driver_has_the_same_keys_and_state(job):
+    result = job.ok("run", job.spec_path, "--id", "one", "--detach")
+    assert result.out.strip() == "one"
+    assert job.stoker("attach", "one", env=job.elsewhere()).code == 0
+    assert job.ok("--json", "status", "one").lines[0]["state"] == "succeeded"
+
+
+def test_a_state_in_a_bucket_that_is_not_there_is_refused(job):
+    result = job.stoker("--state", "s3://no-such-bucket/x", "list")
+    assert result.code == 4 and "no-such-bucket" in result.err and result.cure
+    result = job.stoker("--state", "s3://", "list")
+    assert result.code in (2, 4) and result.cure
