@@ -318,6 +318,11 @@ bool aws_profile_is_explicit(void)
 	return settings.option_profile;
 }
 
+const char *aws_region_option(void)
+{
+	return settings.option_region;
+}
+
 bool aws_profile_exists(const char *profile)
 {
 	bool there;

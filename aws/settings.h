@@ -23,6 +23,8 @@ void aws_settings_spec(const char *region);
 /* Borrowed, until the end of the process. */
 const char *aws_profile(void);
 bool aws_profile_is_explicit(void); /* by option, not by environment */
+/* What --region said; NULL: nothing. */
+const char *aws_region_option(void);
 /* NULL and an error if there is none (EXIT_REFUSED, with the ways to set one). */
 const char *aws_region(struct err **err);
 /* A key of a profile ("role_arn", "s3.addressing_style"); NULL: absent. What stands in the

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "aws/settings.h"
 #include "jobs/base/fs.h"
 #include "jobs/base/loop.h"
 #include "jobs/base/proc.h"
@@ -82,21 +83,38 @@ static int say_why(const struct background *start, struct err **err)
 	return err_hint(err, "'%s' has all that it said", start->log);
 }
 
+#define WORDS 10
+
+/* Its command line; what we borrow stays good until it has been started. */
+static void say(const struct background *start, char *argv[WORDS + 1])
+{
+	const char *profile = aws_profile_is_explicit() ? aws_profile() : NULL;
+	const char *const words[] = { "stoker",
+				      "--state",
+				      journal_url(start->journal),
+				      "--quiet",
+				      profile ? "--profile" : NULL,
+				      profile,
+				      aws_region_option() ? "--region" : NULL,
+				      aws_region_option(),
+				      "resume",
+				      start->run };
+	size_t count = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(words); i++)
+		if (words[i])
+			argv[count++] = (char *)(uintptr_t)words[i];
+	argv[count] = NULL;
+}
+
 static int spawn(struct background *start, int out, struct err **err)
 {
-	char program[PATH_MAX] = "";
-	AUTO(auto_free) char *url = mem_copy(journal_url(start->journal));
-	char *const argv[] = { (char[]){ "stoker" },
-			       (char[]){ "--state" },
-			       url,
-			       (char[]){ "--quiet" },
-			       (char[]){ "resume" },
-			       start->run,
-			       NULL };
+	char program[PATH_MAX] = "", *argv[WORDS + 1];
 	struct proc_start how = {
 		.program = program, .argv = argv, .envp = environ, .in = -1, .out = out, .err = out
 	};
 
+	say(start, argv);
 	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
 		return fs_error(err, errno, "cannot find this program");
 	if (proc_spawn(&how, &start->pid, err) < 0)

@@ -151,6 +151,9 @@ def test_region_and_profile_by_option_and_spec(aws, project):
     assert f"TOKEN {digest('west')}" in project.logs()
     project.ok("run", project.spec_path, "--profile=mine", "--region", "us-east-2", env=env)
     assert f"TOKEN {digest('east')}" in project.logs()
+    project.ok("--profile", "mine", "run", project.spec_path, "--detach", "--id", "far", env=env)
+    project.ok("attach", "far", env=env)
+    assert f"TOKEN {digest('west')}" in project.ok("logs", "far").out
     assert "there are no AWS credentials" in project.run(code=4, env=env).err
     result = project.stoker("run", project.spec_path, "--profile", "other", env=env)
     assert result.code == 4 and "choose one of: mine" in result.cure
