@@ -219,6 +219,8 @@ static int read_deeper(struct reader *reader, const char *text, struct err **err
 /* `text` is without blanks at both ends, and not empty. */
 static int read_line(struct reader *reader, const char *text, size_t indent, struct err **err)
 {
+	const struct setting *setting;
+
 	if (reader->setting && indent > reader->indent)
 		return read_deeper(reader, text, err);
 	reader->indent = indent;
@@ -229,9 +231,12 @@ static int read_line(struct reader *reader, const char *text, size_t indent, str
 		return wrong(reader, err, "there is no [section] above this line");
 	if (read_setting(reader, text, NULL, err) < 0)
 		return -1;
-	reader->nested = !*reader->setting->value;
-	free(reader->outer);
-	reader->outer = mem_copy(reader->setting->key);
+	setting = reader->setting;
+	if (setting) {
+		reader->nested = !*setting->value;
+		free(reader->outer);
+		reader->outer = mem_copy(setting->key);
+	}
 	return 0;
 }
 
