@@ -61,7 +61,7 @@ static void talk_release(struct talk *talk)
 /* What has come; the rest of a flood is thrown away. */
 static void read_some(struct stream *stream)
 {
-	char spare[4096];
+	char spare[4096] = { 0 };
 
 	for (;;) {
 		size_t room = OUTPUT_MAX - stream->len;

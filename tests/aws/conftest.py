@@ -3,6 +3,7 @@ test. What it offers: tests/support/aws.py."""
 
 import pytest
 from aws import Aws
+from who import World
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,11 @@ def s3(aws):
     """A client of boto3, with a bucket named "bucket"."""
     aws.make_bucket("bucket")
     return aws.client("s3")
+
+
+@pytest.fixture
+def world(aws, tmp_path):
+    """A home with AWS files, in which who_lines looks for credentials."""
+    world = World(aws, tmp_path)
+    yield world
+    world.stop()

@@ -2,63 +2,12 @@
 chain, renews in time, and fails with words that help and hold no secret."""
 
 import hashlib
-import http.server
 import json
 import os
-import threading
 import time
 
 import pytest
-from who import Who
-
-ACCOUNT = "123456789012"
-ROLE = f"arn:aws:iam::{ACCOUNT}:role/worker"
-# Planted wherever a secret may stand; no output may ever hold it.
-CANARY = "CANARYx7Qk"
-STATIC = "[{name}]\naws_access_key_id = AKID{name}\naws_secret_access_key = {canary}{name}\n"
-
-
-class World:
-    """A home with AWS files, and the stand-in around it."""
-
-    def __init__(self, aws, home):
-        self.aws, self.home, self.started = aws, home, []
-        (home / ".aws").mkdir()
-        self.env = {"HOME": home, "AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
-
-    def config(self, text):
-        (self.home / ".aws/config").write_text(text)
-
-    def shared(self, text):
-        (self.home / ".aws/credentials").write_text(text)
-
-    def start(self, *options, **env):
-        self.started.append(Who(self.aws.env(**{**self.env, **env}), *options))
-        return self.started[-1]
-
-    def ask(self, *options, what="credentials", fields=None, **env):
-        return self.start(*options, **env).ask(what, **(fields or {}))
-
-    def fails(self, *parts, code=4, options=(), **env):
-        """It fails for good, with these words, a hint, and no secret in either."""
-        got = self.ask(*options, **env)
-        words = f"{got.get('error')}\n{got.get('hint')}"
-        assert got.get("exit") == code and got["hint"], got
-        for part in parts:
-            assert part in words, words
-        assert CANARY not in words
-        return got
-
-    def stop(self):
-        for who in self.started:
-            who.stop()
-
-
-@pytest.fixture
-def world(aws, tmp_path):
-    world = World(aws, tmp_path)
-    yield world
-    world.stop()
+from who import ACCOUNT, CANARY, ROLE, STATIC, instance, role
 
 
 # --- the environment ---------------------------------------------------------------
@@ -165,10 +114,6 @@ def test_keys_of_the_environment_cannot_change(world):
 
 
 # --- roles of profiles -------------------------------------------------------------
-
-
-def role(name, **keys):
-    return f"[profile {name}]\nrole_arn = {ROLE}\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
 
 
 def test_a_role_with_the_keys_of_another_profile(world):
@@ -432,150 +377,6 @@ echo '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s"}'
     assert world.ask("p")["access"] == "A"
     assert time.monotonic() - before < 20
     os.kill(int((world.home / "pid").read_text()), 9)
-
-
-# --- containers --------------------------------------------------------------------
-
-
-def test_a_container_with_its_token_from_variable_and_file(world, tmp_path):
-    world.aws.settings(container={"authorization": "Basic abc", "seconds": 3600})
-    url = world.aws.url + "/v2/credentials/x"
-    got = world.ask(AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN="Basic abc")
-    assert got["provider"] == "container" and got["account"] == ACCOUNT
-    token = tmp_path / "token"
-    token.write_text("Basic abc\n")
-    world.aws.settings(container={"authorization": "Basic abc", "seconds": 4})
-    who = world.start(AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=token,
-                      AWS_CONTAINER_AUTHORIZATION_TOKEN="wrong")
-    first = who.ask()
-    token.write_text("Basic def")
-    world.aws.settings(container={"authorization": "Basic def"})
-    time.sleep(4.2)
-    assert who.ask()["access"] != first["access"]
-
-
-@pytest.mark.parametrize("url", [
-    "http://example.com/x", f"http://127.0.0.1@{CANARY}.example/x", "http://169.254.170.2.evil.example/",
-    "http://localhost.evil.example/", "http://127.0.0.1\\@evil.example/", "http://[::2]/x", "http:///x",
-])
-def test_a_container_is_asked_only_where_it_can_be(world, url):
-    world.fails("not asked for credentials without TLS", AWS_CONTAINER_CREDENTIALS_FULL_URI=url)
-
-
-def test_containers_that_fail(world, tmp_path):
-    world.fails("does not begin with '/'", AWS_CONTAINER_CREDENTIALS_RELATIVE_URI="@evil.example/")
-    world.fails("is no URL", AWS_CONTAINER_CREDENTIALS_FULL_URI="file:///etc/passwd")
-    url = world.aws.url + "/v2/credentials/" + CANARY
-    env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": url}
-    world.fails("control character", **env, AWS_CONTAINER_AUTHORIZATION_TOKEN=CANARY + "\r\nx: y")
-    world.fails("is not there", **env, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=tmp_path / "no")
-    world.aws.settings(container={"authorization": "right"})
-    before = world.aws.mark()
-    world.fails("it answered 401", "the authorization token is not the one", **env,
-                AWS_CONTAINER_AUTHORIZATION_TOKEN=CANARY)
-    assert world.aws.requests("GetCredentials", before) == 3
-    with Server(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nxyz") as port:
-        world.fails("cannot get the container's AWS credentials", "one JSON object",
-                    AWS_CONTAINER_CREDENTIALS_FULL_URI=f"http://127.0.0.1:{port}/")
-    # A port where nobody listens any more.
-    world.fails("no answer", code=75, AWS_CONTAINER_CREDENTIALS_FULL_URI=f"http://127.0.0.1:{port}/")
-
-
-# --- the instance ------------------------------------------------------------------
-
-
-class Server:
-    """Answers whatever it is asked with the same bytes; None: never."""
-
-    def __init__(self, answer):
-        test = self
-        self.asked = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def any(self):
-                test.asked.append((self.command, self.path, dict(self.headers)))
-                if answer is None:
-                    test.over.wait(30)
-                else:
-                    self.wfile.write(answer)
-                self.close_connection = True
-            do_GET = do_PUT = any
-
-            def log_message(self, *_):
-                pass
-
-        self.over = threading.Event()
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self.server.server_address[1]
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.server.shutdown()
-        self.server.server_close()
-
-
-def instance(world, **more):
-    return {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": world.aws.url + "/", **more}
-
-
-def test_an_instance_with_version_2_and_renewal(world):
-    world.aws.settings(imds={"role": "node-role", "seconds": 4})
-    who = world.start(**instance(world))
-    first = who.ask()
-    assert first["provider"] == "instance" and first["token"]
-    assert who.ask()["access"] == first["access"]
-    time.sleep(4.2)
-    assert who.ask()["access"] != first["access"]
-
-
-def test_a_proxy_is_never_told_of_the_instance(world):
-    world.aws.settings(imds={"role": "r"})
-    assert world.ask(**instance(world, http_proxy="http://127.0.0.1:1", HTTP_PROXY="http://127.0.0.1:1"))["access"]
-
-
-def test_instances_that_fail(world):
-    world.aws.settings(imds={"role": "r", "v1": True})
-    world.fails("answered 404 to version 2", "IMDSv2", "hop limit", **instance(world))
-    world.aws.settings(imds={"role": ""})
-    world.fails("there are no AWS credentials", "this instance has no role", **instance(world))
-    with Server(None) as port:
-        before = time.monotonic()
-        world.fails("there are no AWS credentials", "no instance metadata service",
-                    **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}"))
-        assert time.monotonic() - before < 10
-    refused = Server(b"HTTP/1.1 500 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-    with refused as port:
-        world.fails("answered 500", code=75, **instance(
-            world, AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}",
-            AWS_METADATA_SERVICE_NUM_ATTEMPTS="3"))
-    assert len(refused.asked) == 3
-    world.fails("is no URL", **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT="169.254.169.254"))
-
-
-# --- what is remembered ------------------------------------------------------------
-
-
-def test_many_threads_ask_the_service_once(world):
-    world.aws.settings(imds={"role": "r"})
-    who = world.start(**instance(world))
-    assert who.ask("threads", count=32) == {"same": 32}
-    assert world.aws.requests("PutToken") == 1
-
-
-def test_a_service_that_is_out_of_order_is_forgiven_while_the_keys_are_good(world):
-    world.aws.settings(imds={"role": "r", "seconds": 12})
-    who = world.start(**instance(world))
-    first = who.ask()
-    world.aws.settings(imds={"role": "r", "v1": True})
-    time.sleep(6.5)  # in the advisory part of such a short life, a half to two thirds
-    assert who.ask()["access"] == first["access"]
-    time.sleep(6)
-    assert "version 1 is not used" in who.ask()["error"]
-    world.aws.settings(imds={"role": "r"})
-    assert who.ask()["access"] != first["access"]
 
 
 # --- the order ---------------------------------------------------------------------
