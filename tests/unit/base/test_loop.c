@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include "jobs/base/clock.h"
 #include "tests/unit/base/scene.h"
@@ -250,6 +251,39 @@ static void a_timer_may_remove_one_that_is_due_with_it(void **state)
 	assert_string_equal(s->trace.text, "first ");
 }
 
+static void drain(void *arg)
+{
+	struct scene *s = arg;
+	char bytes[4096];
+
+	sb_adds(&s->trace, "drained ");
+	while (read(s->fds[0][1], bytes, sizeof bytes) > 0)
+		;
+}
+
+static void a_full_descriptor_is_waited_for_until_it_can_be_written_to(void **state)
+{
+	struct scene *s = *state;
+	char bytes[4096] = "";
+
+	s->count = 1;
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s->fds[0]), 0);
+	s->watches[0] = loop_on_ready(s->loop, s->fds[0][0], LOOP_WRITE, read_and_quit, s);
+	run(s); /* there is room */
+	loop_remove(s->loop, s->watches[0]);
+	while (write(s->fds[0][0], bytes, sizeof bytes) > 0)
+		;
+	loop_on_ready(s->loop, s->fds[0][0], LOOP_READ | LOOP_WRITE, read_and_quit, s);
+	assert_null(loop_on_ready(s->loop, s->fds[0][0], LOOP_READ, say_c, s));
+	assert_int_equal(errno, EEXIST);
+	loop_after(s->loop, 5, say_a, s);
+	loop_after(s->loop, 10, drain, s);
+	run(s);
+	assert_string_equal(s->trace.text, "read a drained read ");
+	close_pipes(s);
+}
+
 static void a_hang_up_is_readable(void **state)
 {
 	struct scene *s = *state;
@@ -394,6 +428,7 @@ int main(void)
 		test_scene(the_first_callback_may_remove_all_that_are_ready),
 		test_scene(a_reused_descriptor_gets_no_event_of_the_old_one),
 		test_scene(a_timer_may_remove_one_that_is_due_with_it),
+		test_scene(a_full_descriptor_is_waited_for_until_it_can_be_written_to),
 		test_scene(a_hang_up_is_readable),
 		test_scene(descriptors_that_cannot_be_watched_are_refused),
 		test_scene(quitting_leaves_the_rest_for_the_next_run),
