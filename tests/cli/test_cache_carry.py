@@ -2,10 +2,15 @@
 that the copy is as warm as the original."""
 
 import os
+import re
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
-from stoker import stoker
+from stoker import BINARY, environment, stoker
+
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
 def carry(*argv, code=0):
@@ -75,6 +80,34 @@ def test_what_cannot_be_a_file_is_told_and_the_rest_goes_on(cache, tmp_path):
     assert len(files(tmp_path / "copy")) == 5
     rows, total = carry("pull", cache, tmp_path / "copy")
     assert total["refused"] == 1 and rows[0]["action"] == "refused" and rows[0]["why"]
+
+
+@pytest.fixture(scope="session")
+def case_blind(tmp_path_factory):
+    """A directory whose names are compared without regard to case, as on some file systems."""
+    library = tmp_path_factory.mktemp("library") / "case_blind.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
+                    SUPPORT / "case_blind.c"], check=True)
+    linked = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
+    first = re.findall(r"=> (\S*libasan\S*)", linked)  # it wants to be the first library
+    return lambda folder: environment(LD_PRELOAD=" ".join([*first, str(library)]), CASE_BLIND=str(folder))
+
+
+def test_names_that_are_one_here_do_not_overwrite_each_other(tmp_path, case_blind):
+    names = ["Dir/a", "dir/b", "x/File", "x/file", "x/other", "x/FILE.d/1", "x/file.D/2"]
+    for name in names:
+        path = tmp_path / "from" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    for _ in range(2):
+        result = stoker("--json", "cache", "pull", tmp_path / "from", tmp_path / "to", env=case_blind(tmp_path / "to"))
+        assert result.code == 0, str(result)
+        assert {row["path"] for row in result.lines if row.get("action") == "refused"} == \
+            {"dir/b", "x/file", "x/file.D/2"}
+        assert files(tmp_path / "to") == {name: name.encode() for name in ("Dir/a", "x/File", "x/FILE.d/1", "x/other")}
+    assert result.lines[-1]["unchanged"] == 4
+    result = stoker("--json", "cache", "pull", tmp_path / "from", tmp_path / "to")
+    assert result.lines[-1]["moved"] == 3  # elsewhere they are names of their own
 
 
 def test_names_cannot_steer_a_terminal(cache, tmp_path):
