@@ -102,6 +102,28 @@ static void test_what_is_remembered_is_not_read(void **state)
 	}
 }
 
+/* Of equal size, and dated back. */
+static void test_what_is_remembered_is_not_believed_of_another_content(void **state)
+{
+	struct fixture *f = *state;
+	const char *const sides[] = { f->to, f->from };
+
+	write_at(f->from, "k", "aaaa");
+	write_at(f->to, "k", "aaaa");
+	age(f->from, "k");
+	age(f->to, "k");
+	settle();
+	run(f);
+	assert_counts(f, 1, 0, 0, 0);
+	for (size_t i = 0; i < STK_LENGTH(sides); i++) {
+		write_at(sides[i], "k", i == 0 ? "bbbb" : "cccc");
+		age(sides[i], "k");
+		run(f);
+		assert_counts(f, 0, 1, 0, 0);
+		assert_file(f->to, "k", i == 0 ? "aaaa" : "cccc");
+	}
+}
+
 /* What was moved is remembered too, with the rows of a run before around it. */
 static void test_what_has_moved_is_remembered(void **state)
 {
@@ -327,6 +349,7 @@ int main(void)
 		TEST(test_what_differs_is_replaced_and_nothing_is_deleted),
 		TEST(test_a_change_of_equal_size_is_seen_on_either_side),
 		TEST(test_what_is_remembered_is_not_read),
+		TEST(test_what_is_remembered_is_not_believed_of_another_content),
 		TEST(test_what_has_moved_is_remembered),
 		TEST(test_keys_come_in_the_order_of_their_bytes),
 		TEST(test_only_a_prefix),
