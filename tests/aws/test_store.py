@@ -17,23 +17,27 @@ SECONDS = 300
 PART = 16 << 20
 
 
-def run_contract(aws, name):
-    done = subprocess.run([str(TESTS / f"unit_store_{name}")], env=aws.env(STOKER_TEST_STORE="s3://bucket/of tests"),
+def run_contract(aws, name, **env):
+    done = subprocess.run([str(TESTS / f"unit_{name}")], env=aws.env(STOKER_TEST_STORE="s3://bucket/of tests", **env),
                           capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"PASSED +\] (\d+) test", done.stderr + done.stdout)
 
 
-@pytest.mark.parametrize("name", ["contract", "together"])
+@pytest.mark.parametrize("name", ["store_contract", "store_together"])
 def test_every_promise_of_a_store_holds_in_a_bucket(aws, s3, name):
     run_contract(aws, name)
+
+
+def test_every_promise_of_a_journal_holds_in_a_bucket(aws, s3, tmp_path):
+    run_contract(aws, "run_journal", STOKER_WORK=tmp_path)
 
 
 def test_they_hold_where_s3_is_busy(aws, s3):
     for operation in ("PutObject", "GetObject", "HeadObject", "ListObjectsV2", "DeleteObject"):
         for nth, kind in enumerate(("throttle", "internal", "unavailable", "bad_gateway", "reset_before")):
             aws.fault(kind, operation=operation, nth=3 + 4 * nth)
-    run_contract(aws, "contract")
+    run_contract(aws, "store_contract")
     assert aws.struck() > 20
 
 

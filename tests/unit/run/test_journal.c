@@ -1,5 +1,6 @@
-/* The promises of jobs/run/journal.h and event_json.h, on every kind of store:
- * each test runs once a kind. */
+/* The promises of jobs/run/journal.h and event_json.h, on every kind of store: each test
+ * runs once a kind. Where STOKER_TEST_STORE names a bucket (tests/aws), there instead, less
+ * what is about files. */
 #include "jobs/run/journal.h"
 
 #include <setjmp.h>
@@ -18,6 +19,7 @@
 static const struct journal_ops *const kinds[] = { &journal_sqlite, &journal_objects };
 static const struct journal_ops *now; /* the kind of this round */
 static char dir[64];
+static const char *bucket; /* NULL: journals lie in folders */
 
 static int set_up(void **state)
 {
@@ -36,7 +38,9 @@ static int tear_down(void **state)
 
 static struct journal *open_journal(enum journal_mode mode)
 {
-	AUTO(auto_free) char *url = mem_format("%s:%s", now->scheme, dir);
+	AUTO(auto_free)
+	char *url =
+		bucket ? mem_format("%s%s", bucket, dir) : mem_format("%s:%s", now->scheme, dir);
 	struct journal *journal = NULL;
 	struct err *err = NULL;
 
@@ -421,26 +425,34 @@ static void a_folder_keeps_the_kind_of_journal_it_has(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+#define OF_ALL_KINDS                                                                               \
+	TEST(every_event_comes_back_from_json_as_it_was),                                          \
+		TEST(an_event_of_a_later_version_is_skipped_and_a_damaged_one_is_an_error),        \
+		TEST(an_append_with_a_taken_number_does_not_happen),                               \
+		TEST(racing_writers_leave_one_gapless_sequence),                                   \
+		TEST(reading_creates_nothing_and_an_absent_store_is_empty),                        \
+		TEST(a_run_is_found_by_id_prefix_or_last),                                         \
+		TEST(any_part_of_a_long_run_is_read_in_order),                                     \
+		TEST(a_reader_may_stop_and_may_fail),                                              \
+		TEST(what_one_appends_another_reads_at_once),                                      \
+		TEST(a_run_that_is_forgotten_is_gone_and_its_id_is_free),                          \
+		TEST(what_was_derived_is_the_newest_and_goes_with_its_run)
+
 int main(void)
 {
+	const struct CMUnitTest in_bucket[] = { OF_ALL_KINDS };
 	const struct CMUnitTest tests[] = {
-		TEST(every_event_comes_back_from_json_as_it_was),
-		TEST(an_event_of_a_later_version_is_skipped_and_a_damaged_one_is_an_error),
-		TEST(an_append_with_a_taken_number_does_not_happen),
-		TEST(racing_writers_leave_one_gapless_sequence),
-		TEST(reading_creates_nothing_and_an_absent_store_is_empty),
-		TEST(a_run_is_found_by_id_prefix_or_last),
-		TEST(any_part_of_a_long_run_is_read_in_order),
-		TEST(a_reader_may_stop_and_may_fail),
-		TEST(what_one_appends_another_reads_at_once),
-		TEST(a_run_that_is_forgotten_is_gone_and_its_id_is_free),
-		TEST(what_was_derived_is_the_newest_and_goes_with_its_run),
+		OF_ALL_KINDS,
 		TEST(the_files_are_private),
 		TEST(what_is_no_journal_of_ours_is_refused),
 		TEST(a_folder_keeps_the_kind_of_journal_it_has),
 	};
 	int failed = 0;
 
+	bucket = getenv("STOKER_TEST_STORE");
+	now = &journal_objects;
+	if (bucket)
+		return cmocka_run_group_tests_name("s3", in_bucket, NULL, NULL);
 	for (size_t i = 0; i < STK_LENGTH(kinds); i++) {
 		now = kinds[i];
 		failed += cmocka_run_group_tests_name(now->scheme, tests, NULL, NULL);
