@@ -69,6 +69,7 @@ static int on_ready(void *arg, char *peer, char *local, int peer_port, int local
 	}
 	exchange->begun = true;
 	exchange->sent = 0;
+	exchange->heard = mono_now();
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -117,6 +118,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 	struct sb *headers = &exchange->reply.headers;
 	size_t len = size * count, end = len;
 
+	exchange->heard = mono_now();
 	while (end && (line[end - 1] == '\r' || line[end - 1] == '\n'))
 		end--;
 	if (!end)
@@ -155,6 +157,37 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 		return 0;
 	}
 	return len;
+}
+
+static int64_t silence_max(const struct http_exchange *exchange)
+{
+	return exchange->request.silent_ms ? exchange->request.silent_ms : SILENT_MS_DEFAULT;
+}
+
+/* Called at least every second. libcurl's own limit is one of speed, and would take the
+ * blanks for silence that S3 sends now and then while it completes an upload. */
+static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+		       curl_off_t up)
+{
+	struct http_exchange *exchange = arg;
+	uint64_t moved = (uint64_t)down + (uint64_t)up;
+	struct mono now;
+
+	(void)down_all;
+	(void)up_all;
+	if (!exchange->begun)
+		return 0; /* connecting has a limit of its own */
+	now = mono_now();
+	if (moved != exchange->moved) {
+		exchange->moved = moved;
+		exchange->heard = now;
+	}
+	if (now.ms - exchange->heard.ms < silence_max(exchange))
+		return 0;
+	stop(exchange, HTTP_TIMEOUT, "");
+	snprintf(exchange->reply.why, sizeof exchange->reply.why, "nothing came or went for %.3g s",
+		 (double)silence_max(exchange) / 1000);
+	return 1;
 }
 
 /* As libcurl would, but no child inherits it. */
@@ -247,11 +280,14 @@ static void set_limits(struct http_exchange *exchange)
 	const struct http_request *request = &exchange->request;
 	CURL *easy = exchange->easy;
 	int64_t connect = request->connect_ms ? request->connect_ms : CONNECT_MS_DEFAULT;
-	int64_t silent = request->silent_ms ? request->silent_ms : SILENT_MS_DEFAULT;
 
 	SET(easy, CONNECTTIMEOUT_MS, (long)connect);
+	/* A limit that is never reached, for which libcurl looks every second. */
 	SET(easy, LOW_SPEED_LIMIT, 1L);
-	SET(easy, LOW_SPEED_TIME, (long)((silent + 999) / 1000));
+	SET(easy, LOW_SPEED_TIME, 1000000L);
+	SET(easy, NOPROGRESS, 0L);
+	SET(easy, XFERINFOFUNCTION, on_progress);
+	SET(easy, XFERINFODATA, exchange);
 	SET(easy, TIMEOUT_MS, (long)request->total_ms);
 	SET(easy, MAXAGE_CONN, IDLE_SECONDS_MAX);
 	SET(easy, BUFFERSIZE, RECEIVE_BUFFER);

@@ -7,6 +7,7 @@
 
 #include "aws/curl_library.h"
 #include "aws/http.h"
+#include "jobs/base/clock.h"
 
 struct http_exchange {
 	struct http_request request;
@@ -16,7 +17,9 @@ struct http_exchange {
 	CURL *easy; /* NULL while it waits in the queue */
 	struct curl_slist *headers;
 	char said[CURL_ERROR_SIZE]; /* by libcurl */
-	uint64_t sent;              /* of the body */
+	uint64_t sent;              /* of the body, handed to libcurl */
+	uint64_t moved;             /* bytes of bodies in either direction, when last looked at */
+	struct mono heard;          /* when that was, or a header came */
 	bool begun;                 /* the request may have gone out */
 	enum http_failure stopped;  /* by a callback of ours, with `why`; HTTP_OK: it was not */
 	struct http_exchange *prev, *next;

@@ -27,11 +27,12 @@ struct peer_reply {
 	const char *raw;     /* instead of all that: these bytes */
 	size_t filler;       /* a body of so many 'x' */
 	size_t cut;          /* send only so many bytes of all of it, then close */
-	int gap_ms;          /* between two bytes */
-	bool close;          /* afterwards */
-	bool reset;          /* afterwards, rudely */
-	bool reset_before;   /* before the body was read, and without an answer */
-	bool hang;           /* say nothing until the end of the test */
+	int gap_ms;          /* between two bytes, from `at_once` on */
+	size_t at_once;
+	bool close;        /* afterwards */
+	bool reset;        /* afterwards, rudely */
+	bool reset_before; /* before the body was read, and without an answer */
+	bool hang;         /* say nothing until the end of the test */
 };
 
 #define PEER_REQUESTS_MAX 200
@@ -107,10 +108,11 @@ static inline bool peer_send(struct peer *peer, int fd, const struct peer_reply 
 		}
 	}
 	len = reply->cut && reply->cut < text.len ? reply->cut : text.len;
-	step = reply->gap_ms ? 1 : len;
 	for (size_t at = 0; at < len; at += step) {
-		size_t piece = step < len - at ? step : len - at;
+		size_t piece;
 
+		step = !reply->gap_ms ? len : at < reply->at_once ? reply->at_once : 1;
+		piece = step < len - at ? step : len - at;
 		if (send(fd, text.text + at, piece, MSG_NOSIGNAL) < 0)
 			return false;
 		if (reply->gap_ms)

@@ -178,6 +178,28 @@ static void a_redirect_is_a_reply_and_is_not_followed(void **state)
 	assert_int_equal(peer->request_count, 1);
 }
 
+struct counted {
+	struct http *http;
+	struct http_request request;
+	struct loop *loop;
+	int more, done, failed;
+};
+
+static void on_counted(void *arg, struct http_reply *reply)
+{
+	struct counted *counted = arg;
+
+	counted->done++;
+	if (reply->failure != HTTP_OK || reply->status != 200)
+		counted->failed++;
+	if (counted->more) { /* from within a callback */
+		counted->more--;
+		http_start(counted->http, &counted->request, on_counted, counted);
+	}
+	if (counted->loop && !http_pending(counted->http))
+		loop_quit(counted->loop);
+}
+
 struct sunk {
 	struct sb bytes;
 	size_t stop_after; /* 0: never */
@@ -290,6 +312,32 @@ static void a_silent_server_is_a_timeout_and_a_slow_one_is_not(void **state)
 	assert_true(mono_now().ms - begun.ms < 8000);
 }
 
+/* As S3 does while it completes an upload. */
+static void a_byte_now_and_then_is_no_silence(void **state)
+{
+	AUTO(peer_freep)
+	struct peer *peer = PEER({ .body = "    ", .gap_ms = 1300, .at_once = 44 });
+	AUTO(loop_freep) struct loop *loop = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(http_freep) struct http *http = client(0);
+	struct http_request request = {
+		.url = peer->url, .method = "GET", .body_fd = -1, .silent_ms = 2500
+	};
+	struct counted counted = { .http = http };
+	REPLY reply = { 0 };
+
+	(void)state;
+	assert_int_equal(loop_new(&loop, &err), 0);
+	counted.loop = loop;
+	http_attach(http, loop, &err);
+	http_start(http, &request, on_counted, &counted);
+	assert_int_equal(loop_run(loop, &err), 0);
+	assert_int_equal(counted.failed, 0);
+	ASK(peer, &reply, .silent_ms = 1000);
+	assert_failure(&reply, HTTP_TIMEOUT);
+	assert_string_equal(reply.why, "nothing came or went for 1 s");
+}
+
 static void the_total_is_limited_too(void **state)
 {
 	AUTO(peer_freep) struct peer *peer = PEER({ .filler = 1000, .gap_ms = 20 });
@@ -378,28 +426,6 @@ static void only_reading_is_repeated_on_a_connection_that_was_kept(void **state)
 		assert_failure(&second, i == 0 ? HTTP_OK : HTTP_BROKEN);
 		assert_int_equal(peer->request_count, i == 0 ? 3 : 2);
 	}
-}
-
-struct counted {
-	struct http *http;
-	struct http_request request;
-	struct loop *loop;
-	int more, done, failed;
-};
-
-static void on_counted(void *arg, struct http_reply *reply)
-{
-	struct counted *counted = arg;
-
-	counted->done++;
-	if (reply->failure != HTTP_OK || reply->status != 200)
-		counted->failed++;
-	if (counted->more) { /* from within a callback */
-		counted->more--;
-		http_start(counted->http, &counted->request, on_counted, counted);
-	}
-	if (counted->loop && !http_pending(counted->http))
-		loop_quit(counted->loop);
 }
 
 static void many_go_at_once_over_few_connections(void **state)
@@ -533,6 +559,8 @@ static void a_timeout_comes_by_the_loop_too(void **state)
 		.method = "GET", .url = peer->url, .body_fd = -1, .total_ms = 200
 	};
 
+	struct mono begun = mono_now();
+
 	(void)state;
 	assert_int_equal(loop_new(&loop, &err), 0);
 	counted.loop = loop;
@@ -540,6 +568,12 @@ static void a_timeout_comes_by_the_loop_too(void **state)
 	http_start(http, &request, on_counted, &counted);
 	assert_int_equal(loop_run(loop, &err), 0);
 	assert_int_equal(counted.failed, 1);
+	request.total_ms = 0;
+	request.silent_ms = 500;
+	http_start(http, &request, on_counted, &counted);
+	assert_int_equal(loop_run(loop, &err), 0);
+	assert_int_equal(counted.failed, 2);
+	assert_true(mono_now().ms - begun.ms < 10000);
 }
 
 static void certificates_are_those_given_or_set_or_the_systems(void **state)
@@ -576,6 +610,7 @@ int main(void)
 		T(huge_headers_are_refused),
 		T(what_is_no_whole_reply_is_broken),
 		T(a_silent_server_is_a_timeout_and_a_slow_one_is_not),
+		T(a_byte_now_and_then_is_no_silence),
 		T(the_total_is_limited_too),
 		T(nobody_listening_is_unreachable),
 		T(a_proxy_is_used_unless_the_request_is_for_a_neighbour),
