@@ -87,11 +87,11 @@ void sigv4_encode(struct sb *ret, const char *bytes, size_t len, bool keep_slash
 		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 		    c == '-' || c == '_' || c == '.' || c == '~' || (c == '/' && keep_slash))
 			continue;
-		sb_add(ret, bytes + from, i - from);
-		sb_add(ret, escaped, sizeof escaped);
+		put(ret, bytes + from, i - from);
+		put(ret, escaped, sizeof escaped);
 		from = i + 1;
 	}
-	sb_add(ret, bytes + from, len - from);
+	put(ret, bytes + from, len - from);
 }
 
 static void write_number(char *at, int digits, int value)
@@ -125,12 +125,12 @@ static void write_scope(const struct sigv4_request *request, const char date[SIG
 			struct sb *ret)
 {
 	sb_clear(ret);
-	sb_add(ret, date, DATE_CHARS);
-	sb_addc(ret, '/');
-	sb_adds(ret, request->region);
-	sb_addc(ret, '/');
-	sb_adds(ret, request->service);
-	sb_adds(ret, "/aws4_request");
+	put(ret, date, DATE_CHARS);
+	put_char(ret, '/');
+	put_text(ret, request->region);
+	put_char(ret, '/');
+	put_text(ret, request->service);
+	put_text(ret, "/aws4_request");
 }
 
 static void derive(struct sigv4_keys *keys, struct key *key, const char *secret_key,
@@ -197,12 +197,12 @@ static void sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 	sha256_next(keys->sha, digest);
 	hex_lower(digest, sizeof digest, hex);
 	sb_clear(&keys->text);
-	sb_adds(&keys->text, ALGORITHM "\n");
-	sb_add(&keys->text, date, SIGV4_DATE - 1);
-	sb_addc(&keys->text, '\n');
-	sb_add(&keys->text, keys->scope.text, keys->scope.len);
-	sb_addc(&keys->text, '\n');
-	sb_add(&keys->text, hex, SHA256_HEX - 1);
+	put_text(&keys->text, ALGORITHM "\n");
+	put(&keys->text, date, SIGV4_DATE - 1);
+	put_char(&keys->text, '\n');
+	put(&keys->text, keys->scope.text, keys->scope.len);
+	put_char(&keys->text, '\n');
+	put(&keys->text, hex, SHA256_HEX - 1);
 	hmac_sign(key_of(keys, who->secret_key, request, date), keys->text.text, keys->text.len,
 		  digest);
 	hex_lower(digest, sizeof digest, signature);
@@ -248,21 +248,21 @@ static void begin_canonical(struct sigv4_keys *keys, const struct sigv4_request 
 			    struct sb *ret)
 {
 	sb_clear(ret);
-	sb_adds(ret, request->method);
-	sb_addc(ret, '\n');
+	put_text(ret, request->method);
+	put_char(ret, '\n');
 	canonical_path(&keys->canonical, request->path, request->is_s3, ret);
-	sb_addc(ret, '\n');
+	put_char(ret, '\n');
 }
 
 static void end_canonical(struct sigv4_keys *keys, const struct sb *names, const char *payload,
 			  struct sb *ret)
 {
-	sb_addc(ret, '\n');
+	put_char(ret, '\n');
 	canonical_headers(&keys->canonical, ret);
-	sb_addc(ret, '\n');
-	sb_add(ret, names->text, names->len);
-	sb_addc(ret, '\n');
-	sb_adds(ret, payload);
+	put_char(ret, '\n');
+	put(ret, names->text, names->len);
+	put_char(ret, '\n');
+	put_text(ret, payload);
 }
 
 void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
@@ -285,14 +285,14 @@ void sigv4_sign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 	sign(keys, who, request, ret->date, &ret->canonical, ret->signature);
 
 	sb_clear(&ret->authorization);
-	sb_adds(&ret->authorization, ALGORITHM " Credential=");
-	sb_adds(&ret->authorization, who->access_key);
-	sb_addc(&ret->authorization, '/');
-	sb_add(&ret->authorization, keys->scope.text, keys->scope.len);
-	sb_adds(&ret->authorization, ", SignedHeaders=");
-	sb_add(&ret->authorization, names->text, names->len);
-	sb_adds(&ret->authorization, ", Signature=");
-	sb_add(&ret->authorization, ret->signature, SHA256_HEX - 1);
+	put_text(&ret->authorization, ALGORITHM " Credential=");
+	put_text(&ret->authorization, who->access_key);
+	put_char(&ret->authorization, '/');
+	put(&ret->authorization, keys->scope.text, keys->scope.len);
+	put_text(&ret->authorization, ", SignedHeaders=");
+	put(&ret->authorization, names->text, names->len);
+	put_text(&ret->authorization, ", Signature=");
+	put(&ret->authorization, ret->signature, SHA256_HEX - 1);
 }
 
 void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
@@ -309,17 +309,17 @@ void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 		canonical = &own;
 	write_date(keys, at, date);
 	write_scope(request, date, &keys->scope);
-	sb_adds(&query, request->query);
-	sb_adds(&query, *request->query ? "&" : "");
-	sb_adds(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
+	put_text(&query, request->query);
+	put_text(&query, *request->query ? "&" : "");
+	put_text(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
 	sigv4_encode(&query, who->access_key, strlen(who->access_key), false);
-	sb_adds(&query, "%2F");
+	put_text(&query, "%2F");
 	sigv4_encode(&query, keys->scope.text, keys->scope.len, false);
 	sb_addf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%ld", date, seconds);
-	sb_adds(&query, "&X-Amz-SignedHeaders=");
+	put_text(&query, "&X-Amz-SignedHeaders=");
 	sigv4_encode(&query, names->text, names->len, false);
 	if (who->token) {
-		sb_adds(&query, "&X-Amz-Security-Token=");
+		put_text(&query, "&X-Amz-Security-Token=");
 		sigv4_encode(&query, who->token, strlen(who->token), false);
 	}
 
@@ -327,7 +327,7 @@ void sigv4_presign(struct sigv4_keys *keys, const struct sigv4_identity *who,
 	canonical_query(&keys->canonical, query.text, canonical);
 	end_canonical(keys, names, request->is_s3 ? SIGV4_UNSIGNED : payload, canonical);
 	sign(keys, who, request, date, canonical, signature);
-	sb_add(ret, query.text, query.len);
-	sb_adds(ret, "&X-Amz-Signature=");
-	sb_adds(ret, signature);
+	put(ret, query.text, query.len);
+	put_text(ret, "&X-Amz-Signature=");
+	put_text(ret, signature);
 }

@@ -83,7 +83,7 @@ static struct canonical_header named(struct canonical *canonical, const char *na
 	header.name = NULL;
 	header.at = canonical->lowered.len;
 	header.name_len = strlen(name);
-	sb_add(&canonical->lowered, name, header.name_len);
+	put(&canonical->lowered, name, header.name_len);
 	for (char *c = canonical->lowered.text + header.at; *c; c++)
 		if (is_capital(*c))
 			*c = (char)(*c | 0x20);
@@ -138,7 +138,7 @@ static void add_value(struct sb *ret, const char *value)
 	const char *separator = "";
 
 	if (!has_blank(value, len)) {
-		sb_add(ret, value, len);
+		put(ret, value, len);
 		return;
 	}
 	while (*value) {
@@ -147,8 +147,8 @@ static void add_value(struct sb *ret, const char *value)
 		while (*value && !is_blank(*value))
 			value++;
 		if (value > word) {
-			sb_adds(ret, separator);
-			sb_add(ret, word, (size_t)(value - word));
+			put_text(ret, separator);
+			put(ret, word, (size_t)(value - word));
 			separator = " ";
 		}
 		while (is_blank(*value))
@@ -169,23 +169,23 @@ static void add_name(const struct canonical *canonical, size_t i, struct sb *ret
 {
 	const struct canonical_header *header = &canonical->headers[i];
 
-	sb_add(ret, name_of(canonical, header), header->name_len);
+	put(ret, name_of(canonical, header), header->name_len);
 }
 
 void canonical_headers(const struct canonical *canonical, struct sb *ret)
 {
 	for (size_t i = 0; i < canonical->header_count; i++) {
 		if (is_repeated(canonical, i)) {
-			sb_addc(ret, ',');
+			put_char(ret, ',');
 		} else {
 			if (i > 0)
-				sb_addc(ret, '\n');
+				put_char(ret, '\n');
 			add_name(canonical, i, ret);
-			sb_addc(ret, ':');
+			put_char(ret, ':');
 		}
 		add_value(ret, canonical->headers[i].value);
 	}
-	sb_addc(ret, '\n');
+	put_char(ret, '\n');
 }
 
 const struct sb *canonical_names(struct canonical *canonical)
@@ -195,7 +195,7 @@ const struct sb *canonical_names(struct canonical *canonical)
 		if (is_repeated(canonical, i))
 			continue;
 		if (i > 0)
-			sb_addc(&canonical->names, ';');
+			put_char(&canonical->names, ';');
 		add_name(canonical, i, &canonical->names);
 	}
 	return &canonical->names;
@@ -228,18 +228,18 @@ void canonical_path(struct canonical *canonical, const char *path, bool is_s3, s
 	size_t count;
 
 	if (is_s3) {
-		sb_adds(ret, *path ? path : "/");
+		put_text(ret, *path ? path : "/");
 		return;
 	}
 	count = split_path(canonical, path);
-	sb_addc(ret, '/');
+	put_char(ret, '/');
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)
-			sb_addc(ret, '/');
+			put_char(ret, '/');
 		sigv4_encode(ret, canonical->segments[i].at, canonical->segments[i].len, false);
 	}
 	if (count > 0 && path[strlen(path) - 1] == '/')
-		sb_addc(ret, '/');
+		put_char(ret, '/');
 }
 
 static int compare_params(const void *left, const void *right)
@@ -278,9 +278,9 @@ void canonical_query(struct canonical *canonical, const char *query, struct sb *
 		const struct canonical_param *param = &canonical->params[i];
 
 		if (i > 0)
-			sb_addc(ret, '&');
-		sb_add(ret, param->name, param->name_len);
-		sb_addc(ret, '=');
-		sb_add(ret, param->value, param->value_len);
+			put_char(ret, '&');
+		put(ret, param->name, param->name_len);
+		put_char(ret, '=');
+		put(ret, param->value, param->value_len);
 	}
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "aws/sigv4.h"
 #include "jobs/base/sb.h"
@@ -43,6 +44,29 @@ struct canonical {
 #define CANONICAL_INIT ((struct canonical){ .lowered = SB_INIT, .names = SB_INIT })
 
 void canonical_release(struct canonical *canonical);
+
+/* sb_add() and its kin, without a call where there is room: a signature is some fifty small
+ * pieces. */
+static inline void put(struct sb *ret, const char *bytes, size_t len)
+{
+	if (len >= ret->cap - ret->len || len > ret->max - ret->len) {
+		sb_add(ret, bytes, len);
+		return;
+	}
+	memcpy(ret->text + ret->len, bytes, len);
+	ret->len += len;
+	ret->text[ret->len] = '\0';
+}
+
+static inline void put_text(struct sb *ret, const char *text)
+{
+	put(ret, text, strlen(text));
+}
+
+static inline void put_char(struct sb *ret, char c)
+{
+	put(ret, &c, 1);
+}
 
 /* Forget the headers of the request before. */
 void canonical_begin(struct canonical *canonical);
