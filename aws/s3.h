@@ -38,8 +38,8 @@
 #define S3_BUCKET_MAX 63
 #define S3_NONCE      33 /* 32 hex digits and a NUL */
 
-/* What is larger goes up, and down, in parts (bytes). The agreed memory for parts is not
- * used: they are read and written where they lie in the file. */
+/* What is larger goes up, and down, in parts (bytes), so many at once; they are read and
+ * written where they lie in the file, and take no memory of their own. */
 #define S3_PART_BYTES     ((uint64_t)16 << 20)
 #define S3_PARTS_AT_ONCE  6
 #define S3_OBJECT_MAX     ((uint64_t)5 << 40)
@@ -164,8 +164,10 @@ struct s3_body {
 };
 #define S3_BODY_INIT ((struct s3_body){ .fd = -1 })
 
-/* What …_start returns NULL for, with `err`: a key that S3 has no room for, a file that
- * cannot be read. */
+/* Every …_start returns NULL with `err` for what cannot even begin: a key that S3 has no
+ * room for, a file that cannot be read. */
+
+/* Size, ETag, time and checksum. */
 struct s3_op *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
 			    void *arg, struct err **err);
 
