@@ -299,6 +299,15 @@ static enum s3_result result_of(const struct aws_reply *reply)
 	return S3_FAILED;
 }
 
+/* Key or, of a listing, prefix. */
+static const char *what_of(const struct s3_request *request)
+{
+	for (size_t i = 0; !request->key && i < request->call.param_count; i++)
+		if (strcmp(request->params[i].name, "prefix") == 0)
+			return request->params[i].value;
+	return request->key ? request->key : "";
+}
+
 void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct s3_outcome *ret)
 {
 	*ret = (struct s3_outcome){ .result = result_of(reply) };
@@ -310,7 +319,7 @@ void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct 
 	if (!ret->err)
 		err_set(&ret->err, EXIT_UNREACHABLE, "no usable reply (status %ld)", reply->status);
 	err_wrap(&ret->err, "%s 's3://%s/%s'", attempted(request->call.operation), request->bucket,
-		 request->key ? request->key : "");
+		 what_of(request));
 }
 
 /* --- operations --- */
