@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from aws import ACCESS, SECRET
+from bucket_job import BUCKET, BucketJob
 from project import Project
 from who import Who
 
@@ -272,3 +273,29 @@ def test_no_secret_is_anywhere(aws, project, tmp_path, source, ends):
     if ends == "well":
         assert f"TOKEN_A {digest(CANARY + 'manager')}" in results[-1].out
         assert f"TOKEN_B {digest(CANARY + 'store')}" in results[-1].out
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_secret_is_anywhere_when_everything_is_on_s3(aws, tmp_path, source):
+    aws.add_key("AKIDCANARY", CANARY + "env", token=CANARY + "token")
+    aws.settings(container={"authorization": CANARY + "authorization", "seconds": 3600})
+    put(aws, "s", SecretString=CANARY + "manager")
+    job = BucketJob(tmp_path / "project", aws, secrets={"TOKEN": "secretsmanager:s"})
+    home = Home(aws, tmp_path / "keys")
+    keys = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "HOME": str(home.folder), **SOURCES[source](home)}
+    base = job.env
+    job.env = lambda **more: {name: value for name, value in base(**{**keys, **more}).items() if value is not None}
+    job.also("import hashlib; print('TOKEN', hashlib.sha256(os.environ['TOKEN'].encode()).hexdigest(), flush=True)")
+    job.also("print('AWS of the command:', [name for name in os.environ if name.startswith('AWS_')], flush=True)")
+    with Watch([CANARY]) as watch:
+        results = [job.run("-v", "--id", "one")]
+        for argv in (("--json", "plan", "--requests", job.spec_path), ("--json", "status", "one"), ("events", "one"),
+                     ("logs", "one")):
+            results.append(job.ok(*argv))
+    logs = results[-1].out
+    assert f"TOKEN {digest(CANARY + 'manager')}" in logs and "AWS of the command: []" in logs
+    for result in results:
+        assert CANARY not in result.text, str(result)
+    assert not watch.found
+    assert search([job.root], [CANARY]) == []
+    assert [key for key, text in aws.objects(BUCKET).items() if CANARY.encode() in text or CANARY in key] == []
