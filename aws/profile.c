@@ -8,6 +8,7 @@
 #include "aws/secret.h"
 #include "aws/words.h"
 #include "jobs/base/sb.h"
+#include "jobs/base/text.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 
@@ -103,7 +104,8 @@ static void name_section(const struct reader *reader, struct section *section)
 		return;
 	}
 	words = shell_words(section->header, &count);
-	if (words && count == 2 &&
+	/* The kind stands at the very beginning, without a quote. */
+	if (words && count == 2 && text_starts(section->header, words[0]) &&
 	    (strcmp(words[0], "profile") == 0 || strcmp(words[0], "sso-session") == 0 ||
 	     strcmp(words[0], "services") == 0)) {
 		section->kind = mem_copy(words[0]);
@@ -261,28 +263,34 @@ static int read_lines(struct reader *reader, char *text, struct err **err)
 	return 0;
 }
 
+int profile_parse(const char *path, char *text, enum profile_file_kind kind,
+		  struct profile_file **ret, struct err **err)
+{
+	AUTO(profile_freep) struct profile_file *file = mem_zero(1, sizeof *file);
+	struct reader reader = { .file = file, .kind = kind };
+	size_t len = strlen(text);
+	int outcome;
+
+	file->path = mem_copy(path);
+	outcome = read_lines(&reader, text, err);
+	free(reader.outer);
+	explicit_bzero(text, len);
+	if (outcome < 0)
+		return -1;
+	*ret = TAKE(file);
+	return 0;
+}
+
 int profile_read(const char *path, enum profile_file_kind kind, struct profile_file **ret,
 		 struct err **err)
 {
-	AUTO(profile_freep) struct profile_file *file = mem_zero(1, sizeof *file);
 	AUTO(auto_free) char *text = NULL;
-	struct reader reader = { .file = file, .kind = kind };
-	size_t len;
-	int outcome;
 
 	if (secret_read(path, FILE_MAX, &text, err) < 0)
 		return -1;
-	file->path = mem_copy(path);
-	if (text) {
-		len = strlen(text);
-		outcome = read_lines(&reader, text, err);
-		free(reader.outer);
-		explicit_bzero(text, len);
-		if (outcome < 0)
-			return -1;
-	}
-	*ret = TAKE(file);
-	return 0;
+	if (!text)
+		text = mem_copy("");
+	return profile_parse(path, text, kind, ret, err);
 }
 
 const char *profile_value(const struct profile_file *file, const char *kind, const char *name,

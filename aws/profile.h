@@ -29,6 +29,9 @@ struct profile_file;
  * if it cannot be read or parsed. */
 int profile_read(const char *path, enum profile_file_kind kind, struct profile_file **ret,
 		 struct err **err);
+/* The same of a text, which is cut and wiped; `path` names it. */
+int profile_parse(const char *path, char *text, enum profile_file_kind kind,
+		  struct profile_file **ret, struct err **err);
 void profile_freep(struct profile_file **file); /* for AUTO(); wipes */
 
 /* `kind` is "profile", "sso-session" or "services". Borrowed; NULL: there is none. */

@@ -9,6 +9,7 @@
  *   {"do":"require","account":ACCOUNT}    {}
  *   {"do":"secret","from":…,"max":BYTES}  {"value"}
  *   {"do":"region"}, {"do":"endpoint","suffix":…}, {"do":"lend"}
+ *   {"do":"config","path":…,"keys":[[kind,section,key]…]}   what a config file says: {"values"}
  *   {"do":"threads","count":N}            N threads ask for credentials at once: {"same"}
  *   {"do":"logs","group","stream" or "prefix","at","count","page"}
  *                                         begin to read a log, from that position
@@ -26,6 +27,7 @@
 #include "aws/credentials.h"
 #include "aws/lend.h"
 #include "aws/logs.h"
+#include "aws/profile.h"
 #include "aws/secret.h"
 #include "aws/secrets.h"
 #include "aws/settings.h"
@@ -76,6 +78,26 @@ static int say_region(json_t *ret, struct err **err)
 
 	js_put_str(ret, "region", region);
 	return region ? 0 : -1;
+}
+
+static int say_config(const json_t *asked, json_t *ret, struct err **err)
+{
+	AUTO(profile_freep) struct profile_file *file = NULL;
+	json_t *values = json_array();
+	const json_t *row;
+	size_t i;
+
+	js_put(ret, "values", values);
+	if (profile_read(js_str(asked, "path"), PROFILE_CONFIG, &file, err) < 0)
+		return -1;
+	json_array_foreach (json_object_get(asked, "keys"), i, row) {
+		const char *value = profile_value(file, json_string_value(json_array_get(row, 0)),
+						  json_string_value(json_array_get(row, 1)),
+						  json_string_value(json_array_get(row, 2)));
+
+		json_array_append_new(values, value ? js_text(value, strlen(value)) : json_null());
+	}
+	return 0;
 }
 
 static void say_lent(json_t *ret)
@@ -199,6 +221,8 @@ static int act(const json_t *asked, json_t *ret, struct err **err)
 		return say_secret(asked, ret, err);
 	if (strcmp(what, "region") == 0)
 		return say_region(ret, err);
+	if (strcmp(what, "config") == 0)
+		return say_config(asked, ret, err);
 	if (strcmp(what, "logs") == 0)
 		return begin_logs(asked, err);
 	if (strcmp(what, "read") == 0)
