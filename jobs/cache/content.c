@@ -9,6 +9,9 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
+#include "jobs/store/same.h"
+
+#define PIECE ((size_t)8 << 20) /* of an object, in memory at a time */
 
 /* The file of an object of a directory store; NULL in other stores. */
 static char *file_of(struct store *store, const char *key)
@@ -46,6 +49,49 @@ int content_digest(struct store *store, const char *key, struct content *ret, st
 	ret->tagged = false;
 	memcpy(ret->digest, hex, sizeof hex);
 	return 1;
+}
+
+/* SHA-256 of an object that is no file: 1, 0 it is gone or is written to, -1. */
+static int digest_pieces(struct store *store, const char *key, uint64_t size, char hex[SHA256_HEX],
+			 struct err **err)
+{
+	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(sb_release) struct sb piece = SB_INIT;
+	char first[STORE_TAG] = "", tag[STORE_TAG];
+
+	for (uint64_t at = 0; at < size; at += piece.len) {
+		int found;
+
+		sb_clear(&piece);
+		found = store_read_range(store, key, at, PIECE, &piece, tag, err);
+		if (found <= 0)
+			return found;
+		if (at == 0)
+			memcpy(first, tag, sizeof first);
+		if (piece.len == 0 || strcmp(first, tag) != 0)
+			return 0;
+		sha256_add(sha, piece.text, piece.len);
+	}
+	sha256_end(TAKE(sha), hex);
+	return 1;
+}
+
+int content_is_elsewhere(struct store *store, const char *key, const struct content *pin,
+			 struct err **err)
+{
+	AUTO(auto_free) char *path = file_of(store, key);
+	AUTO(auto_close) int fd = -1;
+	char hex[SHA256_HEX];
+	int found;
+
+	if (path && pin->tagged) {
+		fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		return fd < 0 ? 0 : same_tag(fd, key, pin->size, pin->digest, err);
+	}
+	if (path || pin->tagged)
+		return 0; /* of the same kind: to be compared as they are */
+	found = digest_pieces(store, key, pin->size, hex, err);
+	return found > 0 ? strcmp(hex, pin->digest) == 0 : found;
 }
 
 /* A file of our own, nameless, with the object's bytes: its descriptor; -1 there is none, or

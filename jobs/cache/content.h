@@ -22,6 +22,12 @@ struct content {
 /* 1, 0 there is no such object, -1 error. */
 int content_digest(struct store *store, const char *key, struct content *ret, struct err **err);
 
+/* A pin that was made of the same content in another kind of store: of a directory by a tag,
+ * of a bucket by SHA-256, for which the object is read. 1 the object is of this content,
+ * 0 it is not, or nothing can be told, -1 error. */
+int content_is_elsewhere(struct store *store, const char *key, const struct content *pin,
+			 struct err **err);
+
 /* Judge the form by the kind's inspect(). 1 judged, 0 there is no such object or
  * nothing can be told, -1 error. */
 int content_inspect(struct store *store, const struct compile_kind *kind, const char *key,

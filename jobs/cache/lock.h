@@ -8,7 +8,8 @@
  *                "proved":{"run","at"}}]}
  *
  * A later run is warm only if every graph of it is still there and unchanged.
- * Directories are judged by size and SHA-256, other stores by size and tag.
+ * Directories are judged by size and SHA-256, other stores by size and tag; a pin that was
+ * carried here from a store of another kind by what it says all the same (content.h).
  *
  * Locks of several graph keys may name one graph, and a compiler that has to
  * compile it again does not give the same bytes again. So what one job has proved

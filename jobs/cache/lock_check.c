@@ -40,6 +40,15 @@ int lock_check_graph(struct store *store, const struct lock_graph *graph, enum l
 		*ret = LOCK_TRUNCATED;
 		return 0;
 	}
+	if (graph->tagged == (store_directory(store) != NULL)) {
+		/* The cache has been carried here from a store of another kind. */
+		content = (struct content){ .size = graph->size, .tagged = graph->tagged };
+		memcpy(content.digest, graph->digest, sizeof content.digest);
+		found = content_is_elsewhere(store, graph->path, &content, err);
+		if (found >= 0)
+			*ret = found > 0 ? LOCK_SAME : LOCK_CHANGED;
+		return found < 0 ? -1 : 0;
+	}
 	if (store_directory(store)) {
 		found = content_digest(store, graph->path, &content, err);
 		if (found <= 0)

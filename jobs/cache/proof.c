@@ -134,6 +134,27 @@ static int look(struct proofs *proofs, const char *path, const json_t **ret, str
 	return 0;
 }
 
+/* A pin of another kind than what was seen, of a cache that was carried here: does it hold
+ * all the same? Told once for each pin. */
+static int holds_elsewhere(struct proofs *proofs, const struct lock_graph *graph, const char *pin,
+			   bool *ret, struct err **err)
+{
+	json_t *seen = json_object_get(proofs->seen, graph->path);
+	struct content content = { .size = graph->size, .tagged = graph->tagged };
+	int found;
+
+	*ret = js_bool(seen, pin, false);
+	if (json_object_get(seen, pin) || graph->tagged != (store_directory(proofs->store) != NULL))
+		return 0;
+	memcpy(content.digest, graph->digest, sizeof content.digest);
+	found = content_is_elsewhere(proofs->store, graph->path, &content, err);
+	if (found < 0)
+		return err_wrap(err, "cannot compare the cache with its locks");
+	*ret = found > 0;
+	json_object_set_new_nocheck(seen, pin, json_boolean(*ret));
+	return 0;
+}
+
 int proofs_judge(struct proofs *proofs, const struct compile_kind *kind,
 		 const struct lock_graph *graph, struct judgement *ret, struct err **err)
 {
@@ -150,6 +171,14 @@ int proofs_judge(struct proofs *proofs, const struct compile_kind *kind,
 	ret->fault = strcmp(js_str(seen, "pin"), pin) == 0 ? LOCK_SAME
 		     : ret->size != graph->size            ? LOCK_TRUNCATED
 							   : LOCK_CHANGED;
+	if (ret->fault == LOCK_CHANGED) {
+		bool holds;
+
+		if (holds_elsewhere(proofs, graph, pin, &holds, err) < 0)
+			return -1;
+		if (holds)
+			ret->fault = LOCK_SAME;
+	}
 	known = json_object_get(json_object_get(proofs->pins, graph->path), js_str(seen, "pin"));
 	if (ret->fault == LOCK_SAME || !known)
 		return 0;

@@ -14,4 +14,7 @@
  * Between its reads other transfers go on. 1 the same; 0 another, or nobody knows; -1. */
 int same_content(struct mover *mover, const struct mover_row *row, int fd, struct err **err);
 
+/* The same for a file and a tag alone; `key` for errors. */
+int same_tag(int fd, const char *key, uint64_t size, const char *tag, struct err **err);
+
 #endif

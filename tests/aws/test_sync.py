@@ -2,12 +2,14 @@
 requests than it takes."""
 
 import hashlib
+import json
 import os
 import random
 import signal
 import time
 
 import pytest
+from project import Project
 from stoker import finish, start
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -89,6 +91,30 @@ def test_without_a_memory_content_decides_and_nothing_is_asked(aws, s3, carry, t
     s3.put_object(Bucket="bucket", Key="c/small", Body=b"#" * 5 * KIB)
     assert carry("pull", "s3://bucket/c", tmp_path / "a")["moved"] == 1
     assert (tmp_path / "a/small").read_bytes() == b"#" * 5 * KIB
+
+
+def test_what_a_lock_pins_is_known_where_it_was_carried(aws, s3, carry, tmp_path):
+    """A lock that was made in a directory names SHA-256, one of a bucket ETags."""
+    project = Project(tmp_path / "project")
+    project.run()
+    carry("push", project.cache, "s3://bucket/c")
+    assert carry("verify", "s3://bucket/c")["ok"] == 3
+    lock = next((project.cache / "stoker").glob("*.json"))
+    tags = {row["Key"]: row["ETag"] for row in s3.list_objects_v2(Bucket="bucket", Prefix="c/")["Contents"]}
+    made = json.loads(lock.read_text())
+    for graph in made["graphs"]:
+        del graph["sha256"]
+        graph["etag"] = tags[f"c/{graph['path']}"]
+    s3.put_object(Bucket="bucket", Key=f"c/stoker/{lock.name}", Body=json.dumps(made))
+    assert carry("verify", "s3://bucket/c")["ok"] == 3
+    carry("pull", "s3://bucket/c", tmp_path / "d")
+    assert carry("verify", tmp_path / "d")["ok"] == 3
+    changed = tmp_path / "d" / made["graphs"][0]["path"]
+    changed.write_bytes(changed.read_bytes()[::-1])
+    assert carry("verify", tmp_path / "d", code=5)["changed"] == 1
+    carry("push", project.cache, "s3://bucket/c")
+    s3.put_object(Bucket="bucket", Key=f"c/{made['graphs'][0]['path']}", Body=changed.read_bytes())
+    assert carry("verify", "s3://bucket/c", code=5)["changed"] == 1
 
 
 KEYS = ["plain", "with blank", "a+b=c&d", "ü/é", "\U0001f682/x", "a-b", "a.b", "a/b", "a0", "%41%2F", "back\\slash"]
