@@ -173,6 +173,20 @@ def test_keys_that_expire_while_a_run_goes_on(aws, project):
     assert aws.effects("GetMetadata") >= 2
 
 
+def test_keys_that_last_shorter_than_a_job_when_everything_is_on_s3(aws, tmp_path):
+    """Driver, agent and their helpers wait and write longer than any pair of keys lasts."""
+    aws.settings(imds={"role": "r", "seconds": 6})
+    job = BucketJob(tmp_path / "project", aws)
+    base = job.env
+    keys = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": None,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.url}
+    job.env = lambda **more: {name: value for name, value in base(**{**keys, **more}).items() if value is not None}
+    job.also("import time; time.sleep(10)")
+    job.run("--id", "one")
+    refused = [entry for entry in aws.ledger(service="s3") if entry["status"] in (400, 403)]
+    assert refused == [] and aws.effects("GetMetadata") >= 6
+
+
 # --- canaries ----------------------------------------------------------------------
 
 
