@@ -130,7 +130,8 @@ static void say_threads(const json_t *asked, json_t *ret)
 		pthread_create(&threads[i], NULL, one_thread, &each[i]);
 	for (size_t i = 0; i < count; i++) {
 		pthread_join(threads[i], NULL);
-		same += each[i].access_key && strcmp(each[0].access_key, each[i].access_key) == 0;
+		if (each[0].access_key && each[i].access_key)
+			same += strcmp(each[0].access_key, each[i].access_key) == 0;
 	}
 	for (size_t i = 0; i < count; i++)
 		credentials_release(&each[i]);
