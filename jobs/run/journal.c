@@ -208,8 +208,12 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 {
 	json_auto_t *row = event_encode(run, ev);
 	AUTO(auto_free) char *body = js_line(row);
+	int appended = journal->ops->append(journal->store, run, ev->seq, body, err);
 
-	return journal->ops->append(journal->store, run, ev->seq, body, err);
+	if (appended > 0 && journal->ops->settle &&
+	    (ev->kind == EV_RUN_ENDED || ev->kind == EV_DRIVER_LEFT))
+		journal->ops->settle(journal->store, run, ev->seq);
+	return appended;
 }
 
 struct read_request {

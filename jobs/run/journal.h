@@ -93,6 +93,8 @@ struct journal_ops {
 		    struct err **err);
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
 	int (*forget)(void *store, const char *run, struct err **err);
+	/* Nothing is expected behind `last` for a while; may be NULL, may fail. */
+	void (*settle)(void *store, const char *run, int64_t last);
 	/* both or none */
 	int (*keep)(void *store, const char *run, int64_t seq, const void *bytes, size_t len,
 		    struct err **err);

@@ -5,7 +5,8 @@
  *
  *   journal.json                      which kind of journal lies here, and its format
  *   runs/<run>/events/<seq>.json      {"by": chance, "event": the event}
- *   runs/<run>/chunks/<seq>.jsonl     CHUNK of those in one object, from seq on
+ *   runs/<run>/chunks/<seq>.jsonl     CHUNK of those in one object, from seq on; fewer
+ *                                     of the newest, where each look is a request
  *
  * `by` tells the writer's own object from an equal one after a write whose
  * answer was lost. Chunks are copies that make reading cheap: whoever appends
@@ -24,6 +25,7 @@
 #define FORMAT_VERSION  1
 #define EVENT_BYTES_MAX ((size_t)64 << 20)
 #define CHUNK           64 /* events; reading n costs n/CHUNK + CHUNK + 2 requests at most */
+#define PART            8  /* events, after which the chunk so far is written where reading costs */
 #define CHUNK_BYTES_MAX ((size_t)256 << 20)
 #define PUT_TRIES       3
 #define SINGLES         4 /* events read from the middle of a chunk before it is asked for */
@@ -31,7 +33,9 @@
 #define BY_BEGIN    "{\"by\":\""
 #define BY_DIGITS   32
 #define EVENT_BEGIN "\",\"event\":"
-#define WRAP_BEGIN  (sizeof BY_BEGIN - 1 + BY_DIGITS + sizeof EVENT_BEGIN - 1)
+/* The last line of a chunk that is not whole: how many events stand before it. */
+#define PART_END   "{\"events\":%lld}\n"
+#define WRAP_BEGIN (sizeof BY_BEGIN - 1 + BY_DIGITS + sizeof EVENT_BEGIN - 1)
 
 /* The events of one run since the last chunk began, as they lie there: whoever writes the
  * next chunk has mostly just read or written them all. */
@@ -199,6 +203,14 @@ static int note_leftover(void *arg, const struct store_object *object, struct er
 	return 0;
 }
 
+/* Events and copies of them; the lease is not one. */
+static int note_rest(void *arg, const struct store_object *object, struct err **err)
+{
+	bool is_one = strstr(object->key, "/events/") || strstr(object->key, "/chunks/");
+
+	return is_one ? note_leftover(arg, object, err) : 0;
+}
+
 static void leftovers_release(struct leftovers *l)
 {
 	auto_strv(&l->keys);
@@ -226,12 +238,12 @@ static int dir_forget(void *opened, const char *run, struct err **err)
 static int clear_rests(struct dir_journal *journal, const char *run, struct err **err)
 {
 	AUTO(leftovers_release) struct leftovers l = { 0 };
-	AUTO(auto_free) char *events = mem_format("runs/%s/events/", run);
+	AUTO(auto_free) char *all = mem_format("runs/%s/", run);
 	AUTO(auto_free) char *key = event_key(run, 1);
 	struct store_object first;
 	int begun;
 
-	if (store_list(journal->store, events, note_leftover, &l, err) < 0)
+	if (store_list(journal->store, all, note_rest, &l, err) < 0)
 		return -1;
 	/* Asked after the listing: a run that has begun since then has this one. */
 	begun = store_stat(journal->store, key, &first, err);
@@ -262,36 +274,55 @@ static void remember(struct dir_journal *journal, const char *run, int64_t seq,
 	recent->next++;
 }
 
-/* All events of a chunk, one behind the other; false: they cannot be had. */
+static bool is_far(const struct dir_journal *journal)
+{
+	return !store_directory(journal->store);
+}
+
+/* All events of a chunk up to `last`, one behind the other; false: they cannot be had. */
 static bool gather(struct dir_journal *journal, const char *run, int64_t last, struct sb *text)
 {
 	const struct recent *recent = &journal->recent;
 	AUTO(err_freep) struct err *ignored = NULL;
+	int64_t first = last - (last - 1) % CHUNK;
 
-	if (recent->first == last - CHUNK + 1 && recent->next == last + 1 &&
-	    strcmp(recent->run, run) == 0 && !recent->text.truncated) {
+	if (recent->first == first && recent->next == last + 1 && strcmp(recent->run, run) == 0 &&
+	    !recent->text.truncated) {
 		sb_add(text, recent->text.text, recent->text.len);
 		return true;
 	}
-	for (int64_t seq = last - CHUNK + 1; seq <= last; seq++)
+	for (int64_t seq = first; seq <= last; seq++)
 		if (get_event(journal, run, seq, text, NULL, &ignored) <= 0)
 			return false;
 	return true;
 }
 
-/* Write the chunk that ends with `last`. Nothing rests on it, so a failure is
- * nobody's business. */
+/* Write the chunk that ends with `last`, or so far does. Nothing rests on it, so a failure
+ * is nobody's business; nor does it matter who was last, for all of them are beginnings of
+ * the same. */
 static void write_chunk(struct dir_journal *journal, const char *run, int64_t last)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
-	AUTO(auto_free) char *key = chunk_key(run, last - CHUNK + 1);
+	AUTO(auto_free) char *key = chunk_key(run, last - (last - 1) % CHUNK);
 
-	if (!gather(journal, run, last, &text))
+	if (!gather(journal, run, last, &text) || text.truncated)
 		return;
-	if (!text.truncated &&
-	    store_put_if_absent(journal->store, key, text.text, text.len, &err) < 0)
-		err_freep(&err);
+	if (last % CHUNK != 0)
+		sb_addf(&text, PART_END, (long long)(last % CHUNK));
+	if (is_far(journal)) /* over its own beginning */
+		(void)!store_put(journal->store, key, text.text, text.len, &err);
+	else
+		(void)!store_put_if_absent(journal->store, key, text.text, text.len, &err);
+}
+
+/* The run rests: whoever reads it from now on is spared a request an event. */
+static void dir_settle(void *opened, const char *run, int64_t last)
+{
+	struct dir_journal *journal = opened;
+
+	if (is_far(journal) && last % PART != 0)
+		write_chunk(journal, run, last);
 }
 
 static int dir_append(void *opened, const char *run, int64_t seq, const char *body,
@@ -316,7 +347,7 @@ static int dir_append(void *opened, const char *run, int64_t seq, const char *bo
 	put = put_event(journal, run, seq, &ours, err);
 	if (put > 0)
 		remember(journal, run, seq, &ours);
-	if (put > 0 && seq % CHUNK == 0)
+	if (put > 0 && seq % (is_far(journal) ? PART : CHUNK) == 0)
 		write_chunk(journal, run, seq);
 	return put;
 }
@@ -357,8 +388,17 @@ static int hand_out(const struct rows *rows, const struct sb *text, int64_t firs
 	return result;
 }
 
-/* A chunk that can be used: 1, 0. It is checked whole before a line is used. */
-static int get_chunk(struct dir_journal *journal, const char *run, int64_t first, struct sb *text)
+static bool is_part_end(const char *line, int64_t events)
+{
+	AUTO(auto_free) char *want = mem_format(PART_END, (long long)events);
+
+	return events < CHUNK && strcmp(line, want) == 0;
+}
+
+/* The whole chunk, or its beginning, if it can be used: how many events, 0. It is checked
+ * whole before a line is used. */
+static int64_t get_chunk(struct dir_journal *journal, const char *run, int64_t first,
+			 struct sb *text)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *key = chunk_key(run, first);
@@ -371,10 +411,15 @@ static int get_chunk(struct dir_journal *journal, const char *run, int64_t first
 	end = text->text + text->len;
 	for (line = text->text; line < end; line = newline + 1, seq++) {
 		newline = memchr(line, '\n', (size_t)(end - line));
+		if (newline && newline + 1 == end && is_part_end(line, seq - first)) {
+			text->len = (size_t)(line - text->text);
+			text->text[text->len] = '\0';
+			return seq - first;
+		}
 		if (!newline || !unwrap(line, (size_t)(newline - line), &body, &len))
 			return 0;
 	}
-	return seq == first + CHUNK;
+	return seq == first + CHUNK ? CHUNK : 0;
 }
 
 /* What is there does not change; where each look is a request that is worth something. */
@@ -382,17 +427,40 @@ static bool is_remembered(const struct dir_journal *journal, const char *run, in
 {
 	const struct recent *recent = &journal->recent;
 
-	return !store_directory(journal->store) && recent->first > 0 && seq >= recent->first &&
-	       seq < recent->next && strcmp(recent->run, run) == 0 && !recent->text.truncated;
+	return is_far(journal) && recent->first > 0 && seq >= recent->first && seq < recent->next &&
+	       strcmp(recent->run, run) == 0 && !recent->text.truncated;
 }
 
-static int64_t count_lines(const struct sb *text)
+/* Events that came together, from `first` on: as if they had come one by one. */
+static void remember_all(struct dir_journal *journal, const char *run, int64_t first, int64_t count,
+			 const struct sb *text)
 {
-	int64_t lines = 0;
+	struct recent *recent = &journal->recent;
 
-	for (size_t i = 0; i < text->len; i++)
-		lines += text->text[i] == '\n';
-	return lines;
+	snprintf(recent->run, sizeof recent->run, "%s", run);
+	recent->first = first;
+	recent->next = first + count;
+	sb_clear(&recent->text);
+	sb_add(&recent->text, text->text, text->len);
+}
+
+/* As many as can be had at once of those from `seq` on, with their chunk's others: the
+ * number of the first that is not among them; `seq` where none is. */
+static int64_t get_many(struct dir_journal *journal, const char *run, int64_t seq, bool ask,
+			struct sb *text)
+{
+	int64_t first = seq - (seq - 1) % CHUNK, count;
+
+	if (is_remembered(journal, run, seq)) {
+		/* A copy: whoever gets the rows may read here, too. */
+		sb_add(text, journal->recent.text.text, journal->recent.text.len);
+		return journal->recent.next;
+	}
+	count = ask ? get_chunk(journal, run, first, text) : 0;
+	if (first + count <= seq)
+		return seq;
+	remember_all(journal, run, first, count, text);
+	return first + count;
 }
 
 static int dir_rows(void *opened, const char *run, int64_t from,
@@ -406,20 +474,14 @@ static int dir_rows(void *opened, const char *run, int64_t from,
 
 	while (result == 0) {
 		AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
-		int64_t first = seq - (seq - 1) % CHUNK;
+		int64_t first = seq - (seq - 1) % CHUNK, next;
 		int found;
 
-		if (is_remembered(journal, run, seq)) {
-			/* A copy: whoever gets the rows may read here, too. */
-			sb_add(&text, journal->recent.text.text, journal->recent.text.len);
-			result = hand_out(&rows, &text, first, seq, err);
-			seq = first + count_lines(&text);
-			continue;
-		}
 		/* Who comes again and again for what is new finds nothing or a few. */
-		if ((seq == first || singles == SINGLES) && get_chunk(journal, run, first, &text)) {
+		next = get_many(journal, run, seq, seq == first || singles == SINGLES, &text);
+		if (next > seq) {
 			result = hand_out(&rows, &text, first, seq, err);
-			seq = first + CHUNK;
+			seq = next;
 			continue;
 		}
 		sb_clear(&text);
@@ -527,5 +589,6 @@ const struct journal_ops journal_objects = {
 	.rows = dir_rows,
 	.runs = dir_runs,
 	.forget = dir_forget,
+	.settle = dir_settle,
 	.objects = dir_objects,
 };
