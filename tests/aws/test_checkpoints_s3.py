@@ -16,15 +16,13 @@ HELD = 12  # the training waits before this step: 5 and 10 are saved
 @pytest.fixture
 def job(aws, tmp_path):
     made = BucketJob(tmp_path, aws)
-    made.gate = tmp_path / "gate"
-    made.spec["env"]["HOLD"] = f"train:{HELD}:{made.gate}"
-    made.write()
+    made.hold("train", HELD)
     yield made
     made.gate.touch()
 
 
 def marks(job, run, attempt=1):
-    prefix = f"ckpt/{run}/attempt-{attempt}/marks/"
+    prefix = f"{job.prefix}/ckpt/{run}/attempt-{attempt}/marks/"
     rows = job.aws.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
     return sorted(int(Path(row["Key"]).name.split("-")[1].split(".")[0]) for row in rows)
 
@@ -75,40 +73,40 @@ def check(job, run, step, rejected=()):
     attempt = job.status(run)["attempts"][-1]
     if step:
         assert attempt["continuity"] == "verified"
-        assert attempt["resumed_from"] == f"s3://{BUCKET}/ckpt/{run}/attempt-1/checkpoint-{step}"
+        assert attempt["resumed_from"] == f"{job.url['ckpt']}/{run}/attempt-1/checkpoint-{step}"
     return said
 
 
-def key_of(run, step, name="model.safetensors"):
-    return f"ckpt/{run}/attempt-1/checkpoint-{step}/{name}"
+def key_of(job, run, step, name="model.safetensors"):
+    return f"{job.prefix}/ckpt/{run}/attempt-1/checkpoint-{step}/{name}"
 
 
-def truncate(s3, run):
-    body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10))["Body"].read()
-    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10), Body=body[:-100])
+def truncate(job, s3, run):
+    body = s3.get_object(Bucket=BUCKET, Key=key_of(job, run, 10))["Body"].read()
+    s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 10), Body=body[:-100])
     return "bytes, not"
 
 
-def overwrite(s3, run):
+def overwrite(job, s3, run):
     """As many bytes, others."""
-    body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10))["Body"].read()
-    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10), Body=body[:-1] + bytes([body[-1] ^ 1]))
+    body = s3.get_object(Bucket=BUCKET, Key=key_of(job, run, 10))["Body"].read()
+    s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 10), Body=body[:-1] + bytes([body[-1] ^ 1]))
     return "not what it was"
 
 
-def delete(s3, run):
-    s3.delete_object(Bucket=BUCKET, Key=key_of(run, 10, "optimizer.pt"))
+def delete(job, s3, run):
+    s3.delete_object(Bucket=BUCKET, Key=key_of(job, run, 10, "optimizer.pt"))
     return "is missing"
 
 
-def add(s3, run):
-    s3.put_object(Bucket=BUCKET, Key=key_of(run, 10, "late/more.bin"), Body=b"x")
+def add(job, s3, run):
+    s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 10, "late/more.bin"), Body=b"x")
     return "files, not"
 
 
-def take_all(s3, run):
+def take_all(job, s3, run):
     for name in ("model.safetensors", "optimizer.pt", "trainer_state.json"):
-        s3.delete_object(Bucket=BUCKET, Key=key_of(run, 10, name))
+        s3.delete_object(Bucket=BUCKET, Key=key_of(job, run, 10, name))
     return "gone"
 
 
@@ -131,7 +129,7 @@ def test_another_machine_goes_on_from_the_bucket(job):
 @pytest.mark.parametrize("damage", [truncate, overwrite, delete, add, take_all], ids=lambda damage: damage.__name__)
 def test_the_one_before_a_damaged_checkpoint_is_used(job, damage):
     run = interrupted(job)
-    why = damage(job.aws.client(), run)
+    why = damage(job, job.aws.client(), run)
     said = check(job, run, 5, ["checkpoint-10"])
     assert why in said["rejected"][0]["why"], said
 
@@ -139,8 +137,8 @@ def test_the_one_before_a_damaged_checkpoint_is_used(job, damage):
 def test_scratch_is_used_when_none_holds(job):
     run = interrupted(job)
     s3 = job.aws.client()
-    truncate(s3, run)
-    s3.delete_object(Bucket=BUCKET, Key=key_of(run, 5))
+    truncate(job, s3, run)
+    s3.delete_object(Bucket=BUCKET, Key=key_of(job, run, 5))
     check(job, run, None, ["checkpoint-10", "checkpoint-5"])
 
 
@@ -159,9 +157,9 @@ def test_what_has_no_mark_is_never_used(job):
     run = interrupted(job)
     s3 = job.aws.client()
     for name in ("model.safetensors", "optimizer.pt"):
-        body = s3.get_object(Bucket=BUCKET, Key=key_of(run, 10, name))["Body"].read()
-        s3.put_object(Bucket=BUCKET, Key=key_of(run, 20, name), Body=body)
-    s3.put_object(Bucket=BUCKET, Key=key_of(run, 20, "trainer_state.json"),
+        body = s3.get_object(Bucket=BUCKET, Key=key_of(job, run, 10, name))["Body"].read()
+        s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 20, name), Body=body)
+    s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 20, "trainer_state.json"),
                   Body=json.dumps({"global_step": 20, "learned": -1}).encode())
     check(job, run, 10)
 
@@ -170,7 +168,7 @@ def test_what_has_no_mark_is_never_used(job):
 def test_a_mark_that_is_rubbish_is_passed_over(job, rubbish):
     run = interrupted(job)
     job.aws.client().put_object(Bucket=BUCKET, Body=rubbish,
-                                Key=f"ckpt/{run}/attempt-1/marks/checkpoint-10.stoker.json")
+                                Key=f"{job.prefix}/ckpt/{run}/attempt-1/marks/checkpoint-10.stoker.json")
     resumed(job, run)
     assert last_start(job)["done"] == 5
 
@@ -188,7 +186,8 @@ def test_only_as_many_as_are_to_be_kept_stay(job):
     job.write(checkpoint={"url": job.url["ckpt"], "keep": 2})
     job.run("--id", "few")
     assert marks(job, "few") == [20, 25]
-    left = {key.split("/")[3] for key in job.aws.objects(BUCKET) if key.startswith("ckpt/few/attempt-1/")}
+    root = f"{job.prefix}/ckpt/few/attempt-1/"
+    left = {key.removeprefix(root).split("/")[0] for key in job.aws.objects(BUCKET) if key.startswith(root)}
     assert left == {"marks", "checkpoint-20", "checkpoint-25"}
 
 
@@ -196,9 +195,10 @@ def test_without_a_url_they_lie_in_the_workspace(job):
     job.gate.touch()
     job.write(checkpoint={"kind": "auto"})
     job.run("--id", "plain")
-    assert "stoker/runs/plain/train-1/checkpoints/checkpoint-25/model.safetensors" in job.aws.objects(BUCKET)
+    assert f"{job.prefix}/stoker/runs/plain/train-1/checkpoints/checkpoint-25/model.safetensors" \
+        in job.aws.objects(BUCKET)
     assert job.status("plain")["checkpoint"] == {
-        "step": 25, "url": f"s3://{BUCKET}/stoker/runs/plain/train-1/checkpoints/checkpoint-25"}
+        "step": 25, "url": f"{job.url['stoker']}/runs/plain/train-1/checkpoints/checkpoint-25"}
 
 
 def helpers():
@@ -240,12 +240,12 @@ def test_a_sending_that_is_killed_is_gone_on_with(job):
     assert driver.returncode == 0, out + err
     assert marks(job, "hurt") == [5, 10, 15, 20, 25]
     sent = [row["name"] for row in job.aws.ledger(operation="PutObject") if "/checkpoint-5/" in row["name"]]
-    assert sent.count(f"{BUCKET}/{key_of('hurt', 5)}") == 1, sent
+    assert sent.count(f"{BUCKET}/{key_of(job, 'hurt', 5)}") == 1, sent
     objects = job.aws.objects(BUCKET)
     for step in marks(job, "hurt"):
-        mark = json.loads(objects[f"ckpt/hurt/attempt-1/marks/checkpoint-{step}.stoker.json"])
+        mark = json.loads(objects[f"{job.prefix}/ckpt/hurt/attempt-1/marks/checkpoint-{step}.stoker.json"])
         for file in mark["files"]:
-            assert len(objects[key_of("hurt", step, file["path"])]) == file["size"]
+            assert len(objects[key_of(job, "hurt", step, file["path"])]) == file["size"]
 
 
 @pytest.mark.parametrize("kind", ["lost", "throttle", "internal", "reset_body", "conflict"])

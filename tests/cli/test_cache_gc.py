@@ -156,6 +156,6 @@ def test_a_cache_without_a_lock_is_named_as_such(project):
 
 
 def test_another_kind_of_url_is_refused(project):
-    said = project.stoker("cache", "gc", "s3://bucket/cache", "--delete")
-    assert said.code == 4 and "directories" in said.err
+    said = project.stoker("cache", "gc", "gs://bucket/cache", "--delete")
+    assert said.code == 4 and "no store" in said.err and said.cure
     assert project.stoker("cache", "gc", project.root / "none").code == 4
