@@ -167,9 +167,13 @@ static void not_pushed(struct agent *agent)
 	const json_t *compile = json_object_get(agent->task.order, "compile");
 	const char *why = js_str(json_object_get(agent->report.body, "cache"), "why");
 
-	err_set(&agent->trouble, EXIT_UNREACHABLE,
-		"the compiled graphs could not be brought to '%s'%s%s", js_str(compile, "cache"),
-		why ? ": " : "", why ? why : "");
+	/* It names the place already, and evidence has an end. */
+	if (why)
+		err_set(&agent->trouble, EXIT_UNREACHABLE, "%s", why);
+	else
+		err_set(&agent->trouble, EXIT_UNREACHABLE,
+			"the compiled graphs could not be brought to '%s'",
+			js_str(compile, "cache"));
 	agent_fail(agent, &agent->trouble, "transient-infra");
 }
 
