@@ -45,6 +45,11 @@ can_fuzz() {
 		"$1" -fsanitize=fuzzer,address,undefined -x c - -o /dev/null >/dev/null 2>&1
 }
 
+# A busybox that runs in a root that holds nothing else.
+can_run_bare() {
+	have "$1" && ! readelf --program-headers "$(command -v "$1")" 2>/dev/null | grep -q INTERP
+}
+
 # One need a line: the Debian package, then the command that finds out whether
 # what it brings is there, whoever installed it.
 # shellcheck disable=SC2034 # for whoever sources this
@@ -81,6 +86,7 @@ shellcheck          have shellcheck
 libcmocka-dev       library cmocka
 bindfs              have bindfs
 strace              have strace
+busybox-static      can_run_bare busybox
 tmux                have tmux
 man-db              have man
 groff-base          have groff

@@ -17,7 +17,6 @@ AGENT = cli.BINARY.parent / "agent"
 BUSYBOX = os.environ.get("STOKER_TEST_BUSYBOX") or shutil.which("busybox")
 SCRIPT = """set -e
 echo "hello from $STOKER_PHASE on $(cat name)"
-test ! -e /usr/bin/python3 || true
 test -z "$AWS_SECRET_ACCESS_KEY"
 mkdir -p $STOKER_CHECKPOINT_DIR/checkpoint-7
 echo weights > $STOKER_CHECKPOINT_DIR/checkpoint-7/model.bin
