@@ -219,7 +219,6 @@ UNREADY = {
     "engine": "slurm",
     "image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/x:1",
     "resources": {"instance": "trn1.2xlarge"},
-    "checkpoint": {"url": "s3://bucket/c"},
     "health": {"device": True},
     "schedule": {"cron": "0 3 * * MON"},
 }

@@ -142,6 +142,9 @@ class Terminal:
 
         def own_terminal():
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+            # What a shell puts in the background ignores these, and so would we.
+            for number in (signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
 
         self.process = subprocess.Popen(
             [str(cli.BINARY), *map(str, argv)], env=env, cwd=cwd, stderr=slave, start_new_session=True,
