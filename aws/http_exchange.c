@@ -359,6 +359,18 @@ static enum http_failure failure_of(CURLcode code, bool begun)
 	}
 }
 
+/* libcurl's own words, unless they may show a proxy's address: that can hold a password. */
+static const char *words_of(const struct http_exchange *exchange, CURLcode code)
+{
+	static const char bad_proxy[] = "Unsupported proxy";
+
+	if (strncmp(exchange->said, bad_proxy, strlen(bad_proxy)) == 0)
+		return "the address of the proxy is none that can be used";
+	if (!exchange->said[0] || strchr(exchange->said, '@'))
+		return libcurl.easy_strerror(code);
+	return exchange->said;
+}
+
 void http_exchange_end(struct http_exchange *exchange, CURLcode code)
 {
 	struct http_reply *reply = &exchange->reply;
@@ -370,6 +382,5 @@ void http_exchange_end(struct http_exchange *exchange, CURLcode code)
 		stop(exchange, HTTP_BROKEN, "it has no status");
 	}
 	if (reply->failure != HTTP_OK && !exchange->stopped)
-		snprintf(reply->why, sizeof reply->why, "%.255s",
-			 exchange->said[0] ? exchange->said : libcurl.easy_strerror(code));
+		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(exchange, code));
 }

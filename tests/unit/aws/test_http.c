@@ -297,6 +297,30 @@ static void a_proxy_is_used_unless_the_request_is_for_a_neighbour(void **state)
 	assert_contains(proxy->requests[0].text, "GET http://127.0.0.1:");
 }
 
+static void no_error_shows_the_password_of_a_proxy(void **state)
+{
+	static const char *const proxies[] = {
+		"http://user:canary@[bad",
+		"socks9://user:canary@host:1",
+		"user:canary@host:99999999",
+		"http://user:canary@127.0.0.1:1",
+	};
+	AUTO(peer_freep) struct peer *peer = PEER({ .body = "by itself" });
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(proxies); i++) {
+		REPLY reply = { 0 };
+
+		setenv("http_proxy", proxies[i], 1);
+		ASK(peer, &reply, .url = "/");
+		unsetenv("http_proxy");
+		assert_failure(&reply, HTTP_UNREACHABLE);
+		assert_true(strlen(reply.why) > 0);
+		assert_null(strstr(reply.why, "canary"));
+		assert_null(strstr(reply.why, "user"));
+	}
+}
+
 static void what_cannot_be_sent_is_refused_at_once(void **state)
 {
 	static const struct sigv4_pair split = { "x-a", "b\r\nx-evil: 1" };
@@ -379,6 +403,7 @@ int main(void)
 		T(the_total_is_limited_too),
 		T(nobody_listening_is_unreachable),
 		T(a_proxy_is_used_unless_the_request_is_for_a_neighbour),
+		T(no_error_shows_the_password_of_a_proxy),
 		T(what_cannot_be_sent_is_refused_at_once),
 		T(only_reading_is_repeated_on_a_connection_that_was_kept),
 		T(certificates_are_those_given_or_set_or_the_systems),
