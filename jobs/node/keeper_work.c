@@ -19,6 +19,9 @@
 #define COPY_AT_ONCE ((uint64_t)16 << 20) /* bytes */
 #define TELL_MS      1000
 #define PARTIAL_MAX  16 /* of which the reason is told */
+/* What is left at the end is tried again while a service is away. */
+#define LAST_MS       ((int64_t)10 * 60 * 1000)
+#define LAST_PAUSE_MS 5000
 
 struct work {
 	const struct task *task;
@@ -38,6 +41,7 @@ struct work {
 	int news_fd, orders_fd;
 	struct mono told; /* that we are still copying */
 	bool ended;       /* the agent wants no more of us */
+	bool away;        /* a service did not answer: later it may */
 	char *trouble;    /* said last */
 };
 
@@ -75,6 +79,7 @@ static void say_trouble(struct work *work, const struct err *why)
 	char *text = err_format(why);
 	json_t *news;
 
+	work->away |= why->code == EXIT_UNREACHABLE;
 	if (work->trouble && strcmp(work->trouble, text) == 0) {
 		free(text);
 		return;
@@ -172,6 +177,7 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 	if (held <= 0) {
 		/* Superseded: another attempt decides now what counts. */
 		work->ended |= held == 0;
+		work->away |= held < 0;
 		return false;
 	}
 	done = ckpt_mark(&work->root, ckpt, &owner, utc_now(), &why);
@@ -272,6 +278,20 @@ static void push(struct work *work, bool at_end)
 
 /* ---- life ---- */
 
+/* What could not be brought or marked is lost with this machine. */
+static void try_again(struct work *work)
+{
+	const struct mono end = { mono_now().ms + LAST_MS };
+
+	while (!work->ended && work->away && ckpt_watch_next(work->watch) &&
+	       mono_now().ms < end.ms) {
+		say(work, news_of("copying"));
+		poll(NULL, 0, LAST_PAUSE_MS);
+		work->away = false;
+		pass(work);
+	}
+}
+
 /* Nobody writes any more: what is whole now is whole. */
 static void last_pass(struct work *work)
 {
@@ -281,12 +301,14 @@ static void last_pass(struct work *work)
 		push(work, true);
 	if (!work->watch)
 		return;
+	work->away = false;
 	ckpt_watch_freep(&work->watch);
 	work->watch = ckpt_watch_new(work->source, work->kind, 0);
 	work->changes = ckpt_watch_changes(work->watch);
 	pass(work);
 	if (!work->ended)
 		pass(work); /* settled for no time at all takes two looks */
+	try_again(work);
 	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = ckpt_watch_partial(work->watch, i)); i++) {
 		json_t *news = news_of("partial");
 

@@ -264,3 +264,19 @@ def test_what_goes_wrong_on_the_way_back_does_no_harm(job, kind):
     resumed(job, run)
     assert last_start(job)["done"] == 10
     assert job.aws.struck() == 2
+
+
+def test_what_was_saved_last_is_brought_when_the_service_is_back(job):
+    driver = job.start("run", job.spec_path, "--id", "saved")
+    job.wait_for_effect("holds")
+    wait_for_marks(job, "saved", [5, 10])
+    job.aws.fault("unavailable", operation="PutObject", key="/ckpt/", count=0)
+    job.gate.touch()
+    job.wait_for_effect("end")
+    time.sleep(20)  # longer than an upload is tried
+    assert driver.poll() is None
+    job.aws.clear_faults()
+    driver.communicate()
+    assert driver.returncode == 0
+    assert 25 in marks(job, "saved")
+    assert job.status("saved")["checkpoint"]["step"] == 25
