@@ -216,6 +216,7 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 		.on_answer = on_answer,
 		.arg = &foreground,
 	};
+	AUTO(err_freep) struct err *unshown = NULL;
 	enum exit_code exit_code = EXIT_DEFECT;
 
 	if (drive_lease_rules(args, &rules, err) < 0)
@@ -231,7 +232,10 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 			 run);
 		return EXIT_DETACHED;
 	}
-	return drive_outcome(journal, run, err) < 0 ? -1 : (int)exit_code;
+	/* How it ended is known; that it cannot be shown now changes nothing about that. */
+	if (drive_outcome(journal, run, &unshown) < 0)
+		out_note("run %s is over, but cannot be summed up now: %s", run, unshown->message);
+	return (int)exit_code;
 }
 
 int drive_await(struct background *background, const char *run, struct err **err)

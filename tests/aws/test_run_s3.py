@@ -300,6 +300,22 @@ def test_a_service_that_is_away_for_a_while_is_waited_for(job):
     assert len(job.effects("start")) == 2
 
 
+def test_a_run_that_ended_well_exits_well_although_its_journal_cannot_be_read_then(job):
+    job.hold("train", 8)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_effect("holds")
+    # After its last event it writes what makes reading cheap: time to come between.
+    job.aws.fault("delay", operation="PutObject", key="/runs/one/chunks/", count=0, seconds=3)
+    job.gate.touch()
+    end = time.monotonic() + 60
+    while not any(b'"run.ended"' in text for key, text in job.aws.objects(BUCKET).items() if "/one/events/" in key):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    job.aws.fault("unavailable", operation="GetObject", key="/runs/one/", count=0)
+    result = cli.finish(driver)
+    assert result.code == 0 and "cannot be summed up" in result.err, str(result)
+
+
 def test_a_detached_driver_has_the_same_keys_and_state(job):
     result = job.ok("run", job.spec_path, "--id", "one", "--detach")
     assert result.out.strip() == "one"
