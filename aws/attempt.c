@@ -178,21 +178,24 @@ static bool rest(struct aws_task *task, const struct http_reply *http,
 	AUTO(sb_release) struct sb asked = SB_INIT_MAX(32);
 	int64_t asked_ms = -1;
 	uint32_t chance;
+	struct mono due;
 
 	if (verdict->what != VERDICT_AGAIN || task->attempts - task->cures >= attempts_max(task) ||
 	    (verdict->effect_unknown && (flags & OPERATION_ONCE)) ||
 	    (task->delivered && !task->call.restart))
+		return false;
+	random_bytes(&chance, sizeof chance);
+	if (http_header(http, "x-amz-retry-after", &asked) && asked.len < 10)
+		asked_ms = strtol(asked.text, NULL, 10);
+	due.ms = mono_now().ms + retry_backoff_ms(task->attempts - task->cures, chance, asked_ms);
+	if (task->call.again_ms && due.ms - task->alive.ms > task->call.again_ms)
 		return false;
 	paid = retry_pay(&task->aws->quota, verdict->timeout);
 	if (!paid)
 		return false;
 	task->paid = paid;
 	task->maybe_repeated |= verdict->effect_unknown;
-	random_bytes(&chance, sizeof chance);
-	if (http_header(http, "x-amz-retry-after", &asked) && asked.len < 10)
-		asked_ms = strtol(asked.text, NULL, 10);
-	task->due.ms =
-		mono_now().ms + retry_backoff_ms(task->attempts - task->cures, chance, asked_ms);
+	task->due = due;
 	task_stage(task, RESTING);
 	return true;
 }
@@ -235,6 +238,7 @@ static bool on_bytes(void *arg, const void *bytes, size_t len)
 	struct aws_task *task = arg;
 
 	task->delivered = true;
+	task->alive = mono_now();
 	return task->call.sink(task->call.sink_arg, bytes, len);
 }
 
@@ -251,11 +255,13 @@ static void transmit(struct aws_task *task, const struct sigv4_identity *who)
 	request.sink = task->call.sink && !is_gathered(task) ? on_bytes : NULL;
 	request.sink_arg = task;
 	request.reply_max = task->call.reply_max;
+	request.silent_ms = task->call.silent_ms;
 	if (task->delivered) {
 		task->delivered = false;
 		task->call.restart(task->call.sink_arg);
 	}
-	task->attempts++;
+	if (task->attempts++ == 0)
+		task->alive = mono_now();
 	task_stage(task, SENT);
 	task->exchange = http_start(aws->http, &request, on_reply, task);
 }

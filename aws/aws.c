@@ -144,6 +144,12 @@ void aws_cancel(struct aws *aws, struct aws_task *task)
 		aws->timer = loop_after(aws->loop, 0, on_timer, aws);
 }
 
+void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms)
+{
+	task->call.silent_ms = silent_ms;
+	task->call.again_ms = again_ms;
+}
+
 void aws_turn(struct aws *aws, int64_t wait_ms)
 {
 	int64_t end_ms = mono_now().ms + (wait_ms > 0 ? wait_ms : 0);
@@ -200,9 +206,14 @@ int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *
 {
 	struct waited waited = { ret, false };
 
-	aws_start(aws, call, on_waited, &waited);
+	struct aws_task *task = aws_start(aws, call, on_waited, &waited);
+
 	while (!waited.done)
-		aws_turn(aws, 1000);
+		if (aws_wait_turn(aws, err) < 0) {
+			aws_cancel(aws, task);
+			*ret = (struct aws_reply){ 0 };
+			return -1;
+		}
 	if (aws_reply_ok(ret))
 		return 0;
 	*err = TAKE(ret->err);

@@ -68,6 +68,10 @@ struct aws_call {
 	void (*restart)(void *arg);
 	void *sink_arg;
 	size_t reply_max; /* of a gathered body; 0: 8 MiB */
+	/* An attempt ends when nothing came or went for `silent_ms`, 0: 60 s. None begins later
+	 * than `again_ms` after the first, or after bytes last came to the sink; 0: the number of
+	 * attempts is the only limit. */
+	int64_t silent_ms, again_ms;
 };
 #define AWS_CALL_INIT(op) ((struct aws_call){ .operation = AWS_##op, .body_fd = -1 })
 
@@ -94,6 +98,8 @@ struct aws_task; /* a call under way */
 struct aws_task *aws_start(struct aws *aws, const struct aws_call *call, aws_done_fn done,
 			   void *arg);
 void aws_cancel(struct aws *aws, struct aws_task *task);
+/* Other limits than the call came with (see aws_call), from its next attempt on. */
+void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms);
 size_t aws_pending(const struct aws *aws);
 /* Go on with all calls, for `wait_ms` at most. */
 void aws_turn(struct aws *aws, int64_t wait_ms);
@@ -104,6 +110,22 @@ int aws_attach(struct aws *aws, struct loop *loop, struct err **err);
 int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *ret,
 		struct err **err);
 void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
+
+/* Waits that end before their time, with EXIT_UNREACHABLE and the effect unknown: those of
+ * this process in aws_perform(), in aws_wait_turn() and in the functions of s3.h that wait.
+ * Not http_perform(), which has limits of its own, and nothing that its caller turns, with
+ * aws_turn() or on a loop, as one does who carries many files at once. `fn` (NULL: nobody) is
+ * asked several times a second whether the process is called away, by a signal that is pending,
+ * say. Soon after it says so whoever waits is sent away, and at once whoever begins to, until it
+ * says no or is set anew. */
+void aws_interrupt(bool (*fn)(void *arg), void *arg);
+/* All waits together may last for `ms` from now on; 0: as usual again. */
+void aws_hurry(int64_t ms);
+/* Is it time? Asks `fn`. */
+bool aws_gives_up(void);
+/* One turn of a wait of one's own, a second at most; -1: it is time, nothing was done. */
+#define AWS_LOOK_MS 200
+int aws_wait_turn(struct aws *aws, struct err **err);
 
 /* The client's HTTP, for what is not signed (providers of credentials). */
 struct http *aws_http(struct aws *aws);

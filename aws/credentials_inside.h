@@ -5,6 +5,7 @@
 #ifndef STK_AWS_CREDENTIALS_INSIDE_H
 #define STK_AWS_CREDENTIALS_INSIDE_H
 
+#include "aws/aws.h"
 #include "aws/credentials.h"
 #include "aws/profile.h"
 #include "jobs/base/sb.h"
@@ -57,6 +58,12 @@ int credentials_take_static(const struct ask *ask, const char *path, enum profil
 /* "2026-11-22T12:00:00Z", with or without a fraction, with an offset instead of the Z, or
  * with "UTC", as older tools wrote it. */
 bool credentials_time(const char *text, struct utc *ret);
+
+/* Short limits for a call that fetches keys or asks whose they are: at most a quarter of a minute
+ * if there is no answer. It is waited for within another call's turn, where that call's limits do
+ * not hold, and often while the old keys are still good: two that fail one after the other must
+ * leave time to renew a driver's lease, which lasts for a minute. */
+void provide_limit(struct aws_call *call);
 
 /* Wait on this thread: between two tries of something. */
 int provide_pause(int64_t ms, struct err **err);

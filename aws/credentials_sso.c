@@ -130,33 +130,44 @@ static void renew_fields(const struct sso *sso, const json_t *reply, json_t *tok
 	js_put_str(token, "expiresAt", text);
 }
 
-/* False: it cannot be renewed, for whatever reason: what is left of it must do. */
-static bool renew(const struct sso *sso, struct aws *aws, const char *path, json_t *token)
+/* 1; 0: it cannot be renewed; -1: there was no answer, or nobody waited for it. Where there is
+ * something left of it, that must do in either case. */
+static int renew(const struct sso *sso, struct aws *aws, const char *path, json_t *token,
+		 struct err **err)
 {
 	static const char *const needed[] = { "refreshToken", "clientId", "clientSecret" };
 	struct aws_call call = AWS_CALL_INIT(CREATE_TOKEN);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	AUTO(err_freep) struct err *err = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(secret_json_freep) json_t *body = json_object();
 	AUTO(secret_freep) char *text = NULL;
 
 	if (!sso->session || left_ms(token, "registrationExpiresAt") <= 0)
-		return false;
+		return 0;
 	for (size_t i = 0; i < STK_LENGTH(needed); i++) {
 		if (!js_str(token, needed[i]))
-			return false;
+			return 0;
 		js_put_str(body, needed[i], js_str(token, needed[i]));
 	}
 	js_put_str(body, "grantType", "refresh_token");
 	call.region = sso->region;
 	call.json = body;
-	if (aws_perform(aws, &call, &reply, &err) < 0 || !js_str(reply.json, "accessToken"))
-		return false;
+	provide_limit(&call);
+	if (aws_perform(aws, &call, &reply, err) < 0) {
+		if ((*err)->code == EXIT_UNREACHABLE)
+			return err_wrap(err,
+					"cannot renew the SSO login of the AWS profile '%.80s'",
+					sso->profile);
+		err_freep(err);
+		return 0;
+	}
+	if (!js_str(reply.json, "accessToken"))
+		return 0;
 	renew_fields(sso, reply.json, token);
 	text = js_line(token);
 	/* One that cannot be written serves this process all the same. */
-	fs_write_atomic(path, text, strlen(text), 0600, &err);
-	return true;
+	fs_write_atomic(path, text, strlen(text), 0600, &ignored);
+	return 1;
 }
 
 /* ---- the role's keys ------------------------------------------------------------ */
@@ -179,6 +190,7 @@ static int take_keys(const struct sso *sso, struct aws *aws, const char *token,
 	call.param_count = STK_LENGTH(params);
 	call.headers = &header;
 	call.header_count = 1;
+	provide_limit(&call);
 	if (aws_perform(aws, &call, &reply, err) < 0) {
 		if (reply.status == 401) {
 			err_freep(err);
@@ -207,6 +219,7 @@ int provide_sso(const struct ask *ask, struct credentials *ret, struct err **err
 	AUTO(secret_json_freep) json_t *token = NULL;
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(auto_free) char *path = NULL;
+	int renewed = 0;
 
 	if (!sso.account && !sso.role)
 		return 0;
@@ -215,8 +228,10 @@ int provide_sso(const struct ask *ask, struct credentials *ret, struct err **err
 	path = cache_path(&sso);
 	if (load_token(&sso, path, &token, err) < 0 || aws_open(&aws, err) < 0)
 		return -1;
-	if (left_ms(token, "expiresAt") < WINDOW_MS && !renew(&sso, aws, path, token) &&
-	    left_ms(token, "expiresAt") <= 0)
-		return login_again(&sso, err, "its login has expired");
+	if (left_ms(token, "expiresAt") < WINDOW_MS)
+		renewed = renew(&sso, aws, path, token, err);
+	if (renewed <= 0 && left_ms(token, "expiresAt") <= 0)
+		return renewed < 0 ? -1 : login_again(&sso, err, "its login has expired");
+	err_freep(err);
 	return take_keys(&sso, aws, js_str(token, "accessToken"), ret, err);
 }

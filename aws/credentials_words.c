@@ -9,6 +9,10 @@
 #include "jobs/base/json.h"
 #include "jobs/base/loop.h"
 
+/* Of provide_limit(). */
+#define SILENT_MS 5000
+#define AGAIN_MS  8000
+
 void credentials_release(struct credentials *ret)
 {
 	secret_freep(&ret->access_key);
@@ -189,6 +193,12 @@ int credentials_take_static(const struct ask *ask, const char *path, enum profil
 static void wake(void *loop)
 {
 	loop_quit(loop);
+}
+
+void provide_limit(struct aws_call *call)
+{
+	call->silent_ms = SILENT_MS;
+	call->again_ms = AGAIN_MS;
 }
 
 int provide_pause(int64_t ms, struct err **err)

@@ -93,6 +93,10 @@ void http_cancel(struct http *http, struct http_exchange *exchange);
 /* How many are queued or under way. */
 size_t http_pending(const struct http *http);
 
+/* Bytes of bodies that this process has sent and got so far: who waits sees whether anything
+ * moves at all. */
+uint64_t http_traffic(void);
+
 /* Go on with all of them, for `wait_ms` at most, sooner if something is done. */
 void http_turn(struct http *http, int64_t wait_ms);
 

@@ -73,6 +73,13 @@ static int on_ready(void *arg, char *peer, char *local, int peer_port, int local
 	return CURL_PREREQFUNC_OK;
 }
 
+static uint64_t traffic; /* bytes */
+
+uint64_t http_traffic(void)
+{
+	return traffic;
+}
+
 static size_t on_send(char *bytes, size_t size, size_t count, void *arg)
 {
 	struct http_exchange *exchange = arg;
@@ -99,6 +106,7 @@ static size_t on_send(char *bytes, size_t size, size_t count, void *arg)
 		return CURL_READFUNC_ABORT;
 	}
 	exchange->sent += (uint64_t)got;
+	traffic += (uint64_t)got;
 	return (size_t)got;
 }
 
@@ -145,6 +153,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 	if (!reply->status)
 		libcurl.easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &reply->status);
 	reply->received += len;
+	traffic += len;
 	if (exchange->request.sink && reply->status >= 200 && reply->status < 300) {
 		if (exchange->request.sink(exchange->request.sink_arg, bytes, len))
 			return len;

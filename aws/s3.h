@@ -227,7 +227,7 @@ enum s3_result s3_wait_for(struct aws *aws, struct s3_op *op, struct s3_wait *wa
 int s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *ret,
 	    struct err **err);
 /* Append a stretch (`len` 0: to the end), at most `max` bytes, of the content. The whole
- * of an object is verified. */
+ * of an object is verified. A failure appends nothing. */
 int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint64_t len, size_t max,
 	   struct sb *bytes, struct s3_outcome *ret, struct err **err);
 /* 1 written, 0 the condition does not hold (with S3_ALWAYS never), -1: outcome unknown.

@@ -3,22 +3,8 @@
 #include <string.h>
 
 #include "aws/s3.h"
+#include "jobs/base/fs.h"
 #include "jobs/base/text.h"
-
-#define PART_BYTES_MAX 255
-
-static const char *part_unfit(const char *part, size_t len)
-{
-	if (len == 0)
-		return "has an empty part";
-	if (len == 1 && part[0] == '.')
-		return "has a part '.'";
-	if (len == 2 && part[0] == '.' && part[1] == '.')
-		return "has a part '..'";
-	if (len > PART_BYTES_MAX)
-		return "has a part of more than 255 bytes";
-	return NULL;
-}
 
 /* Right-to-left marks and the like only mislead who reads: they are escaped when they
  * are shown. A control byte is in no name that somebody meant. */
@@ -49,7 +35,7 @@ const char *s3_key_unfit(const char *key, size_t len)
 	for (const char *part = key; part <= end;) {
 		const char *slash = memchr(part, '/', (size_t)(end - part));
 		const char *stop = slash ? slash : end;
-		const char *why = part_unfit(part, (size_t)(stop - part));
+		const char *why = fs_name_unfit(part, (size_t)(stop - part));
 
 		if (why)
 			return why;

@@ -21,6 +21,7 @@ struct s3_listing {
 	char *last; /* key or prefix that came last */
 	size_t last_bytes;
 	int empty_pages, asked_again;
+	bool is_small;
 	s3_page_fn fn;
 	void *arg;
 };
@@ -150,6 +151,8 @@ static void ask(struct s3_listing *l)
 		s3_request_param(&l->request, "continuation-token", l->token);
 	else if (l->start_after)
 		s3_request_param(&l->request, "start-after", l->start_after);
+	if (l->is_small)
+		s3_request_small(&l->request);
 	s3_request_send(&l->request, page_came, l);
 }
 
@@ -158,8 +161,8 @@ static char *copy(const char *text)
 	return text ? mem_copy(text) : NULL;
 }
 
-struct s3_listing *s3_list_start(struct aws *aws, const struct s3_list *what, s3_page_fn fn,
-				 void *arg)
+static struct s3_listing *listing_new(struct aws *aws, const struct s3_list *what, s3_page_fn fn,
+				      void *arg)
 {
 	struct s3_listing *l = mem_zero(1, sizeof *l);
 
@@ -174,6 +177,14 @@ struct s3_listing *s3_list_start(struct aws *aws, const struct s3_list *what, s3
 	}
 	l->fn = fn;
 	l->arg = arg;
+	return l;
+}
+
+struct s3_listing *s3_list_start(struct aws *aws, const struct s3_list *what, s3_page_fn fn,
+				 void *arg)
+{
+	struct s3_listing *l = listing_new(aws, what, fn, arg);
+
 	ask(l);
 	return l;
 }
@@ -227,10 +238,11 @@ static int await_page(struct aws *aws, const struct s3_list *what, struct pages 
 	struct mono start = mono_now();
 
 	while (!pages->page && !pages->err) {
-		aws_turn(aws, 1000);
-		if (mono_now().ms - start.ms > S3_WAIT_MS)
+		if (aws_wait_turn(aws, err) < 0)
+			return -1;
+		if (mono_now().ms - start.ms > S3_PAGE_WAIT_MS)
 			return err_set(err, EXIT_UNREACHABLE,
-				       "cannot list 's3://%s/%s': no end after 10 minutes",
+				       "cannot list 's3://%s/%s': a page did not end for a minute",
 				       what->bucket, what->prefix ? what->prefix : "");
 	}
 	if (!pages->err)
@@ -256,10 +268,12 @@ int s3_list(struct aws *aws, const struct s3_list *what, s3_object_fn object_fn,
 {
 	AUTO(pages_release) struct pages pages = { 0 };
 	AUTO(s3_listing_freep)
-	struct s3_listing *listing = s3_list_start(aws, what, keep_page, &pages);
+	struct s3_listing *listing = listing_new(aws, what, keep_page, &pages);
 	bool last = false;
 	int done = 0;
 
+	listing->is_small = true;
+	ask(listing);
 	while (!last && done == 0) {
 		AUTO(s3_page_freep) struct s3_page *page = NULL;
 

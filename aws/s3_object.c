@@ -66,6 +66,8 @@ static void put_came(void *arg, struct aws_reply *reply)
 	     outcome.result == S3_CONFLICT)) {
 		s3_request_begin(&put->look, put->base.aws, AWS_HEAD_OBJECT, put->request.bucket,
 				 put->request.key);
+		if (put->base.is_small)
+			s3_request_small(&put->look);
 		s3_request_send(&put->look, looked, put);
 		return;
 	}
@@ -90,7 +92,9 @@ struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
 	if (s3_check_place(place, err) < 0)
 		return NULL;
 	put = mem_zero(1, sizeof *put);
-	put->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = put_free };
+	put->base = (struct s3_op){
+		.aws = aws, .done = done, .arg = arg, .request = &put->request, .free = put_free
+	};
 	put->condition = body->condition;
 	put->again = body->again;
 	snprintf(put->etag, sizeof put->etag, "%s", body->etag ? body->etag : "");
@@ -133,7 +137,11 @@ static struct simple *simple_new(struct aws *aws, enum aws_operation operation, 
 {
 	struct simple *simple = mem_zero(1, sizeof *simple);
 
-	simple->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = simple_free };
+	simple->base = (struct s3_op){ .aws = aws,
+				       .done = done,
+				       .arg = arg,
+				       .request = &simple->request,
+				       .free = simple_free };
 	simple->body = SB_INIT;
 	s3_request_begin(&simple->request, aws, operation, bucket, key);
 	return simple;

@@ -111,6 +111,14 @@ void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg)
 	request->task = aws_start(request->aws, &request->call, done, arg);
 }
 
+void s3_request_small(struct s3_request *request)
+{
+	request->call.silent_ms = S3_SMALL_SILENT_MS;
+	request->call.again_ms = S3_SMALL_AGAIN_MS;
+	if (request->task)
+		aws_limit(request->task, S3_SMALL_SILENT_MS, S3_SMALL_AGAIN_MS);
+}
+
 void s3_request_release(struct s3_request *request)
 {
 	if (request->task)
@@ -332,6 +340,14 @@ void s3_finish(struct s3_op *op, struct s3_outcome *outcome)
 	op->free(op);
 	done(arg, outcome);
 	err_freep(&outcome->err);
+}
+
+void s3_op_small(struct s3_op *op)
+{
+	if (!op)
+		return;
+	op->is_small = true;
+	s3_request_small(op->request);
 }
 
 void s3_finish_failed(struct s3_op *op, struct err *err)

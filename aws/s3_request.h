@@ -36,6 +36,8 @@ int s3_request_body(struct s3_request *request, const struct s3_body *body, uint
 void s3_request_condition(struct s3_request *request, enum s3_condition condition,
 			  const char *etag);
 void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg);
+/* It is a small one (see S3_SMALL_BYTES): before it is sent, or for its next attempt. */
+void s3_request_small(struct s3_request *request);
 /* Also takes it back if it is under way. */
 void s3_request_release(struct s3_request *request);
 
@@ -58,6 +60,9 @@ struct s3_op {
 	s3_done_fn done;
 	void *arg;
 	uint64_t moved; /* bytes so far: a wait looks at it for signs of life */
+	/* What was sent first, while that goes on or nothing else can; NULL: no small operation. */
+	struct s3_request *request;
+	bool is_small; /* who waits for it has little patience */
 	void (*free)(struct s3_op *op);
 };
 
@@ -66,9 +71,25 @@ void s3_finish(struct s3_op *op, struct s3_outcome *outcome);
 /* The same, as FAILED with this error. */
 void s3_finish_failed(struct s3_op *op, struct err *err);
 
+/* Who waits for it can do nothing else meanwhile: small limits for its request and all that
+ * follow. Right after its start; NULL: nothing. */
+void s3_op_small(struct s3_op *op);
+
 /* A wait that has seen no sign of life for this long gives up. */
 #define S3_WAIT_MS    ((int64_t)10 * 60 * 1000)
 #define S3_WAIT_BYTES ((uint64_t)1 << 20)
+/* The same for small requests that are waited for, one after the other, while nothing else
+ * can go on, as a driver does: by s3_head(), s3_get(), s3_list(), s3_delete(), and s3_put()
+ * and s3_upload() of up to S3_SMALL_BYTES. S3 begins to answer these within a second as a
+ * rule. What goes to and from files, and whatever is begun by …_start and not waited for,
+ * has time: there an outage is to be survived, on a slow link too. */
+#define S3_SMALL_BYTES      ((uint64_t)1 << 20)
+#define S3_SMALL_SILENT_MS  10000
+#define S3_SMALL_AGAIN_MS   15000 /* so that the last attempt ends in time */
+#define S3_SMALL_WAIT_MS    ((int64_t)30 * 1000)
+#define S3_SMALL_WAIT_BYTES ((uint64_t)64 << 10)
+/* A page of a listing that is waited for: 300 KiB as a rule, never more than 4 MiB. */
+#define S3_PAGE_WAIT_MS ((int64_t)60 * 1000)
 
 /* --- a page of a listing --- */
 

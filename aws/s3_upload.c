@@ -194,31 +194,55 @@ static bool read_completed(void *arg, const char *path, const char *text, size_t
 	return true;
 }
 
-/* S3's own words on what it has put together: if it says enough, that is the proof. */
-static bool is_proved(struct upload *u, const struct aws_reply *reply, struct s3_outcome *outcome)
+/* S3's own words on what it has put together. */
+enum proof {
+	PROOF_NONE,  /* it does not say enough: what stands there is to be looked at */
+	PROOF_GIVEN, /* these bytes */
+	PROOF_OTHER, /* others */
+};
+
+static enum proof prove(struct upload *u, const struct aws_reply *reply, struct s3_outcome *outcome)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	struct completed completed = { "", "" };
 
 	if (xml_parse(reply->http->body.text, reply->http->body.len, "the reply", read_completed,
 		      &completed, &err) < 0)
-		return false;
+		return PROOF_NONE;
 	memcpy(outcome->object.etag, completed.etag, sizeof completed.etag);
-	return completed.etag[0] && strcmp(completed.sha, u->composite) == 0;
+	if (completed.sha[0] && strcmp(completed.sha, u->composite) != 0)
+		return PROOF_OTHER;
+	return completed.etag[0] && completed.sha[0] ? PROOF_GIVEN : PROOF_NONE;
+}
+
+/* S3 has taken the parts and put something else together: its size and its nonce would
+ * be right all the same. */
+static void refuse_other(struct upload *u)
+{
+	struct err *err = NULL;
+
+	err_set(&err, EXIT_UNREACHABLE,
+		"'s3://%s/%s' has another checksum after the upload than what was sent", u->bucket,
+		u->key);
+	give_up(u, S3_FAILED, err);
 }
 
 static void completed(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
 	struct s3_outcome outcome;
+	enum proof proof;
 
 	u->request.task = NULL;
 	s3_judge(&u->request, reply, &outcome);
-	if (outcome.result == S3_DONE && is_proved(u, reply, &outcome)) {
+	proof = outcome.result == S3_DONE ? prove(u, reply, &outcome) : PROOF_NONE;
+	if (proof == PROOF_GIVEN) {
 		u->outcome = outcome;
 		u->outcome.object.size = u->body.len;
 		u->outcome.bytes = u->body.len;
 		finish(u);
+	} else if (proof == PROOF_OTHER) {
+		refuse_other(u);
 	} else if (outcome.result == S3_DONE || reply->maybe_repeated || u->body.again) {
 		/* Done without proof, or refused after an attempt in doubt: what stands there? */
 		u->doubt = TAKE(outcome.err);

@@ -24,25 +24,40 @@ enum s3_result s3_wait_for(struct aws *aws, struct s3_op *op, struct s3_wait *wa
 {
 	struct mono sign_of_life = mono_now();
 	uint64_t moved = 0;
+	bool is_small;
 
 	if (!op) /* its start has told why */
 		return S3_FAILED;
+	is_small = op->is_small;
 	while (!wait->over) {
-		aws_turn(aws, 1000);
+		if (aws_wait_turn(aws, err) < 0) {
+			s3_cancelp(&op);
+			return S3_FAILED;
+		}
 		if (wait->over)
 			break;
-		if (op->moved - moved >= S3_WAIT_BYTES) {
+		if (op->moved - moved >= (is_small ? S3_SMALL_WAIT_BYTES : S3_WAIT_BYTES)) {
 			moved = op->moved;
 			sign_of_life = mono_now();
-		} else if (mono_now().ms - sign_of_life.ms > S3_WAIT_MS) {
+		} else if (mono_now().ms - sign_of_life.ms >
+			   (is_small ? S3_SMALL_WAIT_MS : S3_WAIT_MS)) {
 			s3_cancelp(&op);
-			err_set(err, EXIT_UNREACHABLE, "S3 has not come to an end for 10 minutes");
+			err_set(err, EXIT_UNREACHABLE, "S3 has not come to an end for %s",
+				is_small ? "30 seconds" : "10 minutes");
 			return S3_FAILED;
 		}
 	}
 	if (wait->outcome.err)
 		*err = TAKE(wait->outcome.err);
 	return wait->outcome.result;
+}
+
+/* The same for who can do nothing else meanwhile. */
+static enum s3_result wait_small(struct aws *aws, struct s3_op *op, struct s3_wait *wait,
+				 struct err **err)
+{
+	s3_op_small(op);
+	return s3_wait_for(aws, op, wait, err);
 }
 
 static void give(struct s3_outcome *ret, const struct s3_wait *wait)
@@ -72,7 +87,7 @@ int s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *re
 {
 	struct s3_wait wait = { 0 };
 	struct s3_op *op = s3_head_start(aws, place, s3_waited, &wait, err);
-	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	give(ret, &wait);
 	return absent_or_done(result, place, err);
@@ -119,7 +134,7 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 	};
 	struct s3_wait wait = { 0 };
 	struct s3_op *op = s3_get_start(aws, place, &read, s3_waited, &wait, err);
-	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	give(ret, &wait);
 	if (g.too_large) {
@@ -136,6 +151,8 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 			       "what came of 's3://%s/%s' does not have its checksum %s",
 			       place->bucket, place->key, wait.outcome.checksum.value);
 	}
+	if (result != S3_DONE)
+		forget(&g);
 	return absent_or_done(result, place, err);
 }
 
@@ -173,11 +190,12 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 		struct s3_op *op;
 		enum s3_result result;
 
-		if (attempt > 0)
+		if (attempt > 0 && !aws_gives_up())
 			pause_doubled(attempt - 1);
 		body.again = attempt > 0;
 		op = start(aws, place, &body, s3_waited, &wait, err);
-		result = s3_wait_for(aws, op, &wait, err);
+		result = body.len <= S3_SMALL_BYTES ? wait_small(aws, op, &wait, err)
+						    : s3_wait_for(aws, op, &wait, err);
 		give(ret, &wait);
 		switch (result) {
 		case S3_DONE:
@@ -224,7 +242,7 @@ int s3_delete(struct aws *aws, const struct s3_place *place, struct err **err)
 {
 	struct s3_wait wait = { 0 };
 	struct s3_op *op = s3_delete_start(aws, place, s3_waited, &wait, err);
-	enum s3_result result = s3_wait_for(aws, op, &wait, err);
+	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	return result == S3_ABSENT || absent_or_done(result, place, err) >= 0 ? 0 : -1;
 }

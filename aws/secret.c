@@ -52,25 +52,6 @@ void secret_json_freep(json_t **value)
 	*value = NULL;
 }
 
-/* Read until the end or until `size` bytes are there; -1: errno. */
-static ssize_t read_all(int fd, char *bytes, size_t size)
-{
-	size_t len = 0;
-
-	while (len < size) {
-		ssize_t got = read(fd, bytes + len, size - len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -1;
-		if (got == 0)
-			break;
-		len += (size_t)got;
-	}
-	return (ssize_t)len;
-}
-
 int secret_read(const char *path, size_t max, char **ret, struct err **err)
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -94,7 +75,7 @@ int secret_read(const char *path, size_t max, char **ret, struct err **err)
 	/* A little more, in case it grows right now. */
 	size = (size_t)st.st_size + 4096;
 	text = mem_zero(1, size + 1);
-	len = read_all(fd, text, size);
+	len = fs_read_full(fd, text, size, -1);
 	if (len < 0)
 		fs_error(err, errno, "cannot read '%s'", path);
 	nul = len > 0 && memchr(text, '\0', (size_t)len);

@@ -68,6 +68,7 @@ static int ask_sts(struct aws_call *call, struct answer *answer, struct err **er
 	int outcome;
 
 	call->region = region();
+	provide_limit(call);
 	if (aws_open(&aws, err) < 0 || aws_perform(aws, call, &reply, err) < 0)
 		return -1;
 	outcome = xml_parse(reply.http->body.text, reply.http->body.len, "the reply of sts", pick,

@@ -35,8 +35,9 @@ struct aws_task {
 	struct aws_task *question, *asker;
 	struct http_reply *held;
 	struct verdict held_verdict;
-	struct mono due;  /* RESTING */
-	struct utc dated; /* of the attempt */
+	struct mono due;   /* RESTING */
+	struct mono alive; /* when the first attempt began, or bytes last came of it */
+	struct utc dated;  /* of the attempt */
 	char region[REGION_MAX];
 	char *access_key; /* of the attempt; NULL: unsigned */
 	bool has_token;

@@ -64,6 +64,39 @@ const char *fs_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+const char *fs_name_unfit(const char *name, size_t len)
+{
+	if (len == 0)
+		return "has an empty part";
+	if (len == 1 && name[0] == '.')
+		return "has a part '.'";
+	if (len == 2 && name[0] == '.' && name[1] == '.')
+		return "has a part '..'";
+	if (len > FS_NAME_MAX)
+		return "has a part of more than 255 bytes";
+	return NULL;
+}
+
+ssize_t fs_read_full(int fd, void *bytes, size_t len, int64_t at)
+{
+	char *to = bytes;
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t got = at < 0 ? read(fd, to + have, len - have)
+				     : pread(fd, to + have, len - have, at + (off_t)have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
 bool fs_exists(const char *path)
 {
 	struct stat st;

@@ -31,6 +31,15 @@ const char *fs_basename(const char *path); /* borrowed from path */
  * a device) are errors. */
 int fs_read(const char *path, size_t max, struct sb *text, struct err **err);
 
+/* Read `len` bytes, fewer only at the end: from `at` on, or, with -1, from where the
+ * descriptor stands. How many; -1 with errno. Reads that a signal cut short go on. */
+ssize_t fs_read_full(int fd, void *bytes, size_t len, int64_t at);
+
+/* Why what lies between two slashes can be no name of a file, wherever it came from: it is
+ * empty, ".", "..", or longer than FS_NAME_MAX bytes. Words for "… has …"; NULL: it can. */
+#define FS_NAME_MAX 255
+const char *fs_name_unfit(const char *name, size_t len);
+
 /* Replace `path` as a whole: write beside it, fsync, rename, fsync the folder.
  * Readers see the old content or the new one, also after a power cut. The file
  * has exactly `mode`, whatever the umask; a link is replaced, not followed. */

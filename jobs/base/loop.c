@@ -171,6 +171,31 @@ struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void 
 	return watch;
 }
 
+static const int stops[] = { SIGTERM, SIGINT, SIGHUP };
+
+bool loop_stop_pending(void)
+{
+	sigset_t pending;
+	bool any = false;
+
+	if (sigpending(&pending) < 0)
+		return false;
+	for (size_t i = 0; i < STK_LENGTH(stops); i++)
+		any |= sigismember(&pending, stops[i]) > 0;
+	return any;
+}
+
+bool loop_stop_take(void)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < STK_LENGTH(stops); i++)
+		sigaddset(&set, stops[i]);
+	return sigtimedwait(&set, NULL, &at_once) > 0;
+}
+
 struct watch *loop_on_signal(struct loop *loop, int signo, watch_fn fn, void *arg)
 {
 	sigset_t caught = loop->caught, one, before;

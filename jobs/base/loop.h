@@ -11,6 +11,7 @@
 #ifndef STK_BASE_LOOP_H
 #define STK_BASE_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -45,6 +46,11 @@ struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void 
  * after the watch is removed; then one that is pending takes its usual effect.
  * NULL with errno EINVAL if there is no such signal. */
 struct watch *loop_on_signal(struct loop *loop, int signo, watch_fn fn, void *arg);
+/* Of SIGTERM, SIGINT and SIGHUP, which all tell a process to stop, while they are blocked as
+ * loop_on_signal() has them: is one there that no loop has heard yet? */
+bool loop_stop_pending(void);
+/* Take it, as if it had been heard; false: there is none. */
+bool loop_stop_take(void);
 /* Call `fn` once when the process has ended, child of ours or not. The watch
  * is gone when fn runs. NULL with errno ESRCH if there is no such process. */
 struct watch *loop_on_exit(struct loop *loop, pid_t pid, watch_fn fn, void *arg);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define PART_BYTES_MAX 255 /* the longest file name; longer keys name nothing */
+#include "jobs/base/fs.h"
 
 /* A listing in progress: the objects of one graph follow each other in key
  * order, so only one graph is in memory. */
@@ -193,7 +193,7 @@ int listing_find(struct store *store, const struct compile_kind *kind, const cha
 		return search.found;
 	}
 	path = kind->path(graph);
-	if (strlen(path) > PART_BYTES_MAX)
+	if (strlen(path) > FS_NAME_MAX)
 		return 0;
 	found = store_stat(store, path, &object, err);
 	if (found <= 0)

@@ -31,6 +31,7 @@
 #include "jobs/cache/book.h"
 #include "jobs/cache/graph_key.h"
 #include "jobs/cache/kind.h"
+#include "jobs/cache/pause.h"
 #include "jobs/store/store.h"
 
 #define LOCK_FOLDER "stoker"
@@ -71,6 +72,7 @@ struct lock_facts {
 	const char *name, *run;
 	struct utc now;
 	const json_t *compiler, *ingredients; /* borrowed */
+	struct cache_pause pause;             /* before each graph is looked at */
 };
 
 /* After a complete verdict: pin every graph that the book names, and write the

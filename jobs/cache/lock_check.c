@@ -111,20 +111,22 @@ static void add_problem(struct lock_report *report, struct lock_problem problem)
 	report->problems[report->count++] = problem;
 }
 
-/* What is no problem by its pin may be one by what lies beside it. */
-static int add_spoilt(struct store *store, const struct compile_lock *lock,
+/* What is no problem by its pin may be one by what lies beside it. `listed`, by graph, is
+ * what a listing of all told of it; NULL: to be asked for each. */
+static int add_spoilt(struct store *store, const struct compile_lock *lock, const bool *listed,
 		      struct lock_report *report, struct err **err)
 {
 	size_t by_pin = report->count;
 
 	for (size_t i = 0; lock->kind->prefix && i < lock->count; i++) {
-		bool spoilt, known = false;
+		bool spoilt = listed && listed[i], known = false;
 
 		for (size_t n = 0; n < by_pin; n++)
 			known |= report->problems[n].graph == i;
 		if (known)
 			continue;
-		if (lock_graph_spoilt(store, lock->kind, &lock->graphs[i], &spoilt, err) < 0)
+		if (!listed &&
+		    lock_graph_spoilt(store, lock->kind, &lock->graphs[i], &spoilt, err) < 0)
 			return -1;
 		if (spoilt)
 			add_problem(report, (struct lock_problem){ .graph = i,
@@ -141,10 +143,15 @@ struct sighting {
 	bool there;
 	uint64_t size;
 	char tag[STORE_TAG];
+	/* of all that lies there of the graph, where that may be several objects */
+	unsigned roles;
+	uint64_t compiled; /* size */
 };
 
 struct sightings {
-	struct sighting *items; /* by path */
+	const struct compile_kind *kind;
+	struct sighting *items;   /* by path */
+	struct sighting **by_key; /* of their graphs */
 	size_t count;
 };
 
@@ -155,6 +162,41 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->graph->path, y->graph->path);
 }
 
+static int by_graph_key(const void *a, const void *b)
+{
+	const struct sighting *const *x = a, *const *y = b;
+
+	return strcmp((*x)->graph->key, (*y)->graph->key);
+}
+
+/* As strcmp of the key that the words are to that of a sighting. */
+static int words_to_key(const void *words, const void *sighting)
+{
+	const struct words *key = words;
+	const char *other = (*(const struct sighting *const *)sighting)->graph->key;
+	int differs = strncmp(key->text, other, key->len);
+
+	return differs ? differs : -(other[key->len] != '\0');
+}
+
+/* What a lock pins is one object; whether the compiler takes it, the others tell. */
+static void note_role(const struct sightings *all, const struct store_object *object)
+{
+	struct sighting **end = all->by_key + all->count, **seen;
+	struct entry_object entry;
+
+	if (!all->kind->prefix || !all->kind->object(object->key, &entry))
+		return;
+	seen = bsearch(&entry.graph, all->by_key, all->count, sizeof *seen, words_to_key);
+	while (seen && seen > all->by_key && words_to_key(&entry.graph, seen - 1) == 0)
+		seen--;
+	for (; seen && seen < end && words_to_key(&entry.graph, seen) == 0; seen++) {
+		(*seen)->roles |= entry.role;
+		if (entry.role == ROLE_COMPILED)
+			(*seen)->compiled = object->size;
+	}
+}
+
 static int note_sighting(void *arg, const struct store_object *object, struct err **err)
 {
 	const struct sightings *all = arg;
@@ -163,6 +205,7 @@ static int note_sighting(void *arg, const struct store_object *object, struct er
 	struct sighting *seen = bsearch(&key, all->items, all->count, sizeof key, by_path);
 
 	(void)err;
+	note_role(all, object);
 	if (!seen)
 		return 0;
 	/* One entry may be named twice. */
@@ -184,7 +227,9 @@ static enum lock_fault fault_of(const struct sighting *seen)
 		return LOCK_MISSING;
 	if (seen->size != graph->size)
 		return LOCK_TRUNCATED;
-	return graph->tagged && strcmp(seen->tag, graph->digest) == 0 ? LOCK_SAME : LOCK_CHANGED;
+	/* An object that was listed without its tag is proved by nothing. */
+	return graph->tagged && *seen->tag && strcmp(seen->tag, graph->digest) == 0 ? LOCK_SAME
+										    : LOCK_CHANGED;
 }
 
 static int by_graph(const void *a, const void *b)
@@ -194,26 +239,38 @@ static int by_graph(const void *a, const void *b)
 	return x->graph < y->graph ? -1 : x->graph > y->graph;
 }
 
-/* Asking for each graph would be a request each. */
+static int list_sightings(struct store *store, const struct sightings *all, struct err **err)
+{
+	for (size_t i = 0; i < all->count; i++)
+		all->by_key[i] = &all->items[i];
+	qsort(all->items, all->count, sizeof *all->items, by_path);
+	qsort(all->by_key, all->count, sizeof *all->by_key, by_graph_key);
+	if (store_list(store, "", note_sighting, (void *)all, err) < 0)
+		return err_wrap(err, "cannot compare the cache with its lock");
+	qsort(all->items, all->count, sizeof *all->items, by_graph);
+	return 0;
+}
+
+/* Asking for each graph would be a request each. `ret_spoilt`, by graph: what
+ * lock_graph_spoilt() would say. */
 static int check_listed(struct store *store, const struct compile_lock *lock,
-			struct lock_report *report, struct err **err)
+			struct lock_report *report, bool *ret_spoilt, struct err **err)
 {
 	AUTO(auto_free) struct sighting *items = mem_zero(lock->count + 1, sizeof *items);
-	struct sightings all = { items, lock->count };
+	AUTO(auto_free) struct sighting **by_key = mem_zero(lock->count + 1, sizeof *by_key);
+	const struct sightings all = { lock->kind, items, by_key, lock->count };
 
 	for (size_t i = 0; i < lock->count; i++)
 		items[i].graph = &lock->graphs[i];
-	if (lock->count)
-		qsort(items, lock->count, sizeof *items, by_path);
-	if (store_list(store, "", note_sighting, &all, err) < 0)
-		return err_wrap(err, "cannot compare the cache with its lock");
-	if (lock->count)
-		qsort(items, lock->count, sizeof *items, by_graph);
+	if (list_sightings(store, &all, err) < 0)
+		return -1;
 	for (size_t i = 0; i < lock->count; i++) {
 		enum lock_fault fault = fault_of(&items[i]);
 
 		if (fault != LOCK_SAME)
 			add_problem(report, (struct lock_problem){ i, fault, items[i].size });
+		ret_spoilt[i] = items[i].roles &&
+				lock->kind->state(items[i].roles, items[i].compiled) != ENTRY_DONE;
 	}
 	return 0;
 }
@@ -234,19 +291,18 @@ static int check_each(struct store *store, const struct compile_lock *lock,
 	return 0;
 }
 
-#define FEW_GRAPHS 4
-
 int lock_check(struct store *store, const struct compile_lock *lock, struct lock_report *ret,
 	       struct err **err)
 {
 	AUTO(lock_report_clear) struct lock_report report = { 0 };
-	bool each = store_directory(store) || lock->count <= FEW_GRAPHS;
+	AUTO(auto_free) bool *spoilt = mem_zero(lock->count + 1, sizeof *spoilt);
+	bool each = store_directory(store) || lock->count <= LOCK_FEW;
 
 	if (each ? check_each(store, lock, &report, err) < 0
-		 : check_listed(store, lock, &report, err) < 0)
+		 : check_listed(store, lock, &report, spoilt, err) < 0)
 		return -1;
 	if ((report.count > 0 && leave_proved(store, lock, &report, err) < 0) ||
-	    add_spoilt(store, lock, &report, err) < 0)
+	    add_spoilt(store, lock, each ? NULL : spoilt, &report, err) < 0)
 		return -1;
 	report.warm = report.count == 0 && report.behind == 0;
 	*ret = report;

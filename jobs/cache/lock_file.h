@@ -10,6 +10,7 @@
 
 #define LOCK_BYTES_MAX ((size_t)64 << 20)
 #define LOCKS_MAX      100000 /* in one cache */
+#define LOCK_FEW       4      /* so many graphs are asked for one by one, more are listed */
 #define LOCK_TRIES     16     /* rounds against others who change the same lock */
 
 bool lock_key_is_good(const char *graph_key);

@@ -1,10 +1,12 @@
 /* Writing locks, after precompiling and after training: see lock.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/cache/content.h"
 #include "jobs/cache/listing.h"
 #include "jobs/cache/lock_file.h"
+#include "jobs/cache/wanted.h"
 
 static void graph_clear(struct lock_graph *graph)
 {
@@ -38,29 +40,30 @@ static struct lock_graph *find_graph(const struct compile_lock *lock, const char
 	return NULL;
 }
 
-/* Pin a graph as it now is in the cache: 1 and the pin, 0 it is not done there,
- * -1 error. */
-static int pin(struct store *store, const struct compile_kind *kind, const char *key,
-	       struct lock_graph *ret, struct err **err)
+/* Pin what was listed: 1 and the pin, 0 it is not done there, -1 error. */
+static int pin_listed(struct store *store, const struct compile_kind *kind,
+		      const struct listing_graph *listed, struct lock_graph *ret, struct err **err)
 {
-	AUTO(sb_release) struct sb hold = SB_INIT;
-	struct listing_graph listed = { 0 };
-	struct content content;
+	struct content content = { .size = listed->size, .tagged = true };
 	enum entry_state state;
 	const char *why;
-	int found = listing_find(store, kind, key, &listed, &hold, err);
+	int found;
 
-	if (found <= 0 || listed.state != ENTRY_DONE)
-		return found < 0 ? -1 : 0;
-	found = content_inspect(store, kind, listed.path, &state, &why, err);
+	if (listed->state != ENTRY_DONE)
+		return 0;
+	found = content_inspect(store, kind, listed->path, &state, &why, err);
 	if (found < 0 || (found > 0 && state != ENTRY_DONE))
 		return found < 0 ? -1 : 0;
-	found = content_digest(store, listed.path, &content, err);
-	if (found <= 0)
-		return found;
+	snprintf(content.digest, sizeof content.digest, "%s", listed->tag);
+	/* In a bucket the listing has told all. */
+	if (store_directory(store) || !*listed->tag) {
+		found = content_digest(store, listed->path, &content, err);
+		if (found <= 0)
+			return found;
+	}
 	*ret = (struct lock_graph){
-		.key = mem_copy(listed.key), /* with its place, also where `key` lacks it */
-		.path = mem_copy(listed.path),
+		.key = mem_copy(listed->key),
+		.path = mem_copy(listed->path),
 		.size = content.size,
 		.tagged = content.tagged,
 	};
@@ -68,8 +71,20 @@ static int pin(struct store *store, const struct compile_kind *kind, const char 
 	return 1;
 }
 
+/* The same of the graph of that key as it now is in the cache; its pin has the key with
+ * its place, also where `key` lacks it. */
+static int pin(struct store *store, const struct compile_kind *kind, const char *key,
+	       struct lock_graph *ret, struct err **err)
+{
+	AUTO(sb_release) struct sb hold = SB_INIT;
+	struct listing_graph listed = { 0 };
+	int found = listing_find(store, kind, key, &listed, &hold, err);
+
+	return found > 0 ? pin_listed(store, kind, &listed, ret, err) : found;
+}
+
 /* Late graphs of the lock that is about to be replaced, where they still hold. */
-static int keep_late(struct store *store, const struct compile_lock *before,
+static int keep_late(const struct lock_facts *facts, const struct compile_lock *before,
 		     struct compile_lock *lock, struct err **err)
 {
 	for (size_t i = 0; i < before->count; i++) {
@@ -80,7 +95,8 @@ static int keep_late(struct store *store, const struct compile_lock *before,
 
 		if (!old->late || find_graph(lock, old->key))
 			continue;
-		if (lock_check_graph(store, old, &fault, &size, err) < 0)
+		if (pause_call(&facts->pause, err) < 0 ||
+		    lock_check_graph(facts->store, old, &fault, &size, err) < 0)
 			return -1;
 		if (fault != LOCK_SAME)
 			continue;
@@ -111,23 +127,31 @@ static struct compile_lock *lock_of(const struct lock_facts *facts)
 static int pin_all(const struct lock_facts *facts, const struct graph_book *book,
 		   struct compile_lock *lock, struct err **err)
 {
-	const struct book_graph *graph;
+	AUTO(wanted_list_release) struct wanted_list list = { 0 };
 
-	for (size_t i = 0; (graph = book_at(book, i)); i++) {
-		AUTO(auto_free) char *key = book_entry(book, graph);
+	if (wanted_list_see(book, facts->store, lock->kind, &list, err) < 0)
+		return -1;
+	if (list.count == 0)
+		return err_set(err, EXIT_DEFECT, "a compile lock needs at least one graph");
+	for (size_t i = 0; i < list.count; i++) {
+		const struct wanted *graph = &list.items[i];
 		struct lock_graph pinned;
-		int done = pin(facts->store, lock->kind, key, &pinned, err);
+		int done;
 
+		if (pause_call(&facts->pause, err) < 0)
+			return -1;
+		/* What was not seen may have been told without its place. */
+		done = graph->path
+			       ? pin_listed(facts->store, lock->kind, &graph->listed, &pinned, err)
+			       : pin(facts->store, lock->kind, graph->key, &pinned, err);
 		if (done < 0)
 			return -1;
 		if (done == 0)
 			return err_set(err, EXIT_GATE,
 				       "graph '%s' has gone from the cache since it was verified",
-				       key);
+				       graph->key);
 		*add_graph(lock) = pinned;
 	}
-	if (lock->count == 0)
-		return err_set(err, EXIT_DEFECT, "a compile lock needs at least one graph");
 	return 0;
 }
 
@@ -142,7 +166,7 @@ static int try_write(const struct lock_facts *facts, const struct graph_book *bo
 	int done = lock_file_get(facts->store, lock->graph_key, &before, tag, &damage, err);
 
 	if (done < 0 || pin_all(facts, book, lock, err) < 0 ||
-	    (before && keep_late(facts->store, before, lock, err) < 0))
+	    (before && keep_late(facts, before, lock, err) < 0))
 		return -1;
 	if (damage) {
 		AUTO(auto_free) char *object = lock_object_key(lock->graph_key);
@@ -220,6 +244,8 @@ static int64_t try_join(const struct lock_facts *facts, const char *graph_key,
 
 		if (!graph->missed)
 			continue;
+		if (pause_call(&facts->pause, err) < 0)
+			return -1;
 		done = join(facts, lock, key, err);
 		if (done < 0)
 			return -1;

@@ -8,6 +8,7 @@
 #include "jobs/cache/content.h"
 #include "jobs/cache/listing.h"
 #include "jobs/cache/verdict_inside.h"
+#include "jobs/cache/wanted.h"
 
 /* A lock older than this is not waited for: if its job is gone, nothing ends the wait
  * but the phase's time-out. So it is with one that this run itself seems to have left
@@ -54,14 +55,15 @@ static int look_closer(const struct verify_request *request, const struct book_g
 }
 
 static int look_at(const struct verify_request *request, const struct book_graph *graph,
-		   struct look *ret, struct err **err)
+		   const struct wanted *wanted, struct look *ret, struct err **err)
 {
 	AUTO(sb_release) struct sb hold = SB_INIT;
-	struct listing_graph listed = { 0 };
-	int found;
+	struct listing_graph listed = wanted->listed;
+	int found = 1;
 
-	*ret = (struct look){ .state = ENTRY_MISSING, .key = book_entry(request->book, graph) };
-	found = listing_find(request->store, request->kind, ret->key, &listed, &hold, err);
+	*ret = (struct look){ .state = ENTRY_MISSING, .key = mem_copy(wanted->key) };
+	if (!wanted->path)
+		found = listing_find(request->store, request->kind, ret->key, &listed, &hold, err);
 	if (found < 0)
 		return -1;
 	if (found == 0) {
@@ -177,12 +179,17 @@ static int look_at_all(const struct verify_request *request, struct cache_verdic
 		       struct sight *sight, struct err **err)
 {
 	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(wanted_list_release) struct wanted_list list = { 0 };
 	const struct book_graph *graph;
 
+	if (wanted_list_see(request->book, request->store, request->kind, &list, err) < 0)
+		return err_wrap(err, "cannot verify the cache");
 	for (size_t i = 0; (graph = book_at(request->book, i)); i++) {
 		AUTO(look_clear) struct look look = { 0 };
 
-		if (look_at(request, graph, &look, err) < 0)
+		if (pause_call(&request->pause, err) < 0)
+			return -1;
+		if (look_at(request, graph, &list.items[i], &look, err) < 0)
 			return err_wrap(err, "cannot verify the cache");
 		ret->graphs++;
 		count(ret, look.state);
@@ -216,15 +223,20 @@ int cache_verify(const struct verify_request *request, struct cache_verdict *ret
 
 int cache_repair(const struct verify_request *request, json_t **ret_removed, struct err **err)
 {
+	AUTO(wanted_list_release) struct wanted_list list = { 0 };
 	json_auto_t *removed = json_array();
 	const struct book_graph *graph;
 
+	if (wanted_list_see(request->book, request->store, request->kind, &list, err) < 0)
+		return err_wrap(err, "cannot repair the cache");
 	for (size_t i = 0; (graph = book_at(request->book, i)); i++) {
 		AUTO(look_clear) struct look look = { 0 };
 		json_auto_t *keys = NULL;
 		json_t *row;
 
-		if (look_at(request, graph, &look, err) < 0)
+		if (pause_call(&request->pause, err) < 0)
+			return -1;
+		if (look_at(request, graph, &list.items[i], &look, err) < 0)
 			return err_wrap(err, "cannot repair the cache");
 		if ((look.state != ENTRY_EMPTY && look.state != ENTRY_PARTIAL &&
 		     look.state != ENTRY_FAILED) ||

@@ -17,6 +17,7 @@
 
 #include "jobs/cache/book.h"
 #include "jobs/cache/kind.h"
+#include "jobs/cache/pause.h"
 #include "jobs/store/store.h"
 
 struct verify_request {
@@ -29,6 +30,8 @@ struct verify_request {
 	int exit_status;
 	/* The cache as the job was told of it; NULL: the URL of `store`. */
 	const char *cache_url;
+
+	struct cache_pause pause; /* before each graph is looked at */
 
 	/* 0: the writers have ended, the first look counts. Otherwise two looks
 	 * must see the same: pass the `seen` of the look before, and how long ago

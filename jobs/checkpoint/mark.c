@@ -132,10 +132,11 @@ static bool files_are_good(const struct ckpt_root *root, const json_t *files)
 	if (!json_is_array(files) || json_array_size(files) == 0)
 		return false;
 	json_array_foreach (files, i, file) {
-		const char *ends = js_str(file, "ends");
+		const char *ends = js_str(file, "ends"), *tag = js_str(file, "tag");
 
+		/* An empty tag would be that of any object which was listed without one. */
 		if (!js_str(file, "path") || js_int(file, "size", -1) < 0 || !ends ||
-		    strlen(ends) != SHA256_HEX - 1 || (root->store && !js_str(file, "tag")))
+		    strlen(ends) != SHA256_HEX - 1 || (root->store && (!tag || !*tag)))
 			return false;
 	}
 	return true;

@@ -128,8 +128,18 @@ int remote_pin(const struct ckpt_root *root, const char *name, const struct tree
 	why = remote_differs(&remote, tree);
 	if (why)
 		return err_set(err, EXIT_REFUSED, "cannot mark '%s': %s", url, why);
-	json_array_foreach (files, i, file)
-		js_put_str(file, "tag", remote_find(&remote, js_str(file, "path"))->tag);
+	json_array_foreach (files, i, file) {
+		const char *path = js_str(file, "path");
+		const struct remote_file *there = remote_find(&remote, path);
+
+		/* Nothing would tell other content of that size from this. */
+		if (!there || !*there->tag)
+			return err_set(err, EXIT_REFUSED,
+				       "cannot mark '%s': '%s' cannot be proved: it was listed "
+				       "without its ETag",
+				       url, *path ? path : name);
+		js_put_str(file, "tag", there->tag);
+	}
 	return 0;
 }
 
@@ -163,6 +173,9 @@ static char *objects_differ(const struct ckpt_mark *mark, const struct remote *r
 			return mem_format("'%s' has %" PRIu64 " bytes, not %" PRId64
 					  " as when it was marked",
 					  shown, now->size, js_int(file, "size", -1));
+		if (!*now->tag)
+			return mem_format("'%s' cannot be proved: it was listed without its ETag",
+					  shown);
 		if (strcmp(now->tag, js_str(file, "tag")) != 0)
 			return mem_format("'%s' is not what it was when it was marked", shown);
 	}

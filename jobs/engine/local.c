@@ -207,6 +207,39 @@ static int has_trace(const struct local *local, const char *prefix, const struct
 	return 0;
 }
 
+/* Whether /proc here tells of all that the submission may have started: on the same
+ * machine, in the same PID namespace; after a restart of it there is nothing left. Another
+ * boot of the same host name may be another machine: only its disk tells that it is not. */
+static bool seen_here(const struct local *local, const char *prefix, const struct record *record)
+{
+	if (strcmp(record->boot, local->boot) == 0)
+		return strcmp(record->pidns, local->pidns) == 0;
+	return strcmp(record->host, local->host) == 0 && far_root(local, prefix) != NULL;
+}
+
+/* A record of elsewhere of which nothing is known to have been started: 1 somebody is at
+ * work by its locks, 0 nobody is, -1 cannot say. */
+static int find_elsewhere(const struct local *local, const char *name, const char *prefix,
+			  struct err **err)
+{
+	AUTO(view_release) struct view view = { 0 };
+	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
+	int there = view_load(local, prefix, &view, err);
+
+	if (there < 0)
+		return -1;
+	if (there == 0)
+		return err_set(err, EXIT_BUSY, "the record of '%s' has just gone", name);
+	if (view.sight == SIGHT_HELD || view.sight == SIGHT_GONE)
+		return view.sight == SIGHT_HELD;
+	err_set(err, EXIT_UNREACHABLE,
+		"'%s' may have been started on '%s', which cannot be seen from here", name,
+		view.record.host);
+	return err_hint(err,
+			"resume the run there; if that machine is gone for good, remove '%s/%s'",
+			store_url(local->store), key);
+}
+
 /* What engine.h says of find. */
 static int find_job(const struct local *local, const char *name, const char *prefix,
 		    struct err **err)
@@ -226,7 +259,10 @@ static int find_job(const struct local *local, const char *name, const char *pre
 	    proc_alive(&record.submitter))
 		return err_set(err, EXIT_BUSY, "'%s' is being started by process %ld", name,
 			       (long)record.submitter.pid);
-	return has_trace(local, prefix, &record, err);
+	there = has_trace(local, prefix, &record, err);
+	return there == 0 && !seen_here(local, prefix, &record)
+		       ? find_elsewhere(local, name, prefix, err)
+		       : there;
 }
 
 static int local_find(struct engine *engine, const char *name, const char *prefix, struct err **err)

@@ -349,14 +349,15 @@ static void judge(struct judge *j)
 }
 
 /* Shells report signal n as 128 + n, launchers in Python as -n, of which the kernel
- * keeps the lowest eight bits. 0: it is none. */
+ * keeps the lowest eight bits; 252 to 255 are statuses that the AWS CLI gives of its own.
+ * 0: it is none. */
 static int signal_of(int exit)
 {
 	if (exit > 128 && exit < 160)
 		return exit - 128;
 	if (exit < 0 && exit > -65)
 		return -exit;
-	if (exit > 224 && exit < 255 && signal_find(256 - exit))
+	if (exit > 224 && exit < 252 && signal_find(256 - exit))
 		return 256 - exit;
 	return 0;
 }

@@ -28,6 +28,9 @@ static const enum failure_class classes[CLASSES] = {
 	CLASS_TIMEOUT_HANG,
 	CLASS_UNKNOWN,
 };
+#define AT_TRANSIENT 0
+#define AT_CODE      5
+#define AT_CONFIG    6
 
 struct word {
 	const char *text, *weights; /* a letter for each class */
@@ -148,22 +151,41 @@ static void weigh(const struct votes *votes, int ret_weight[CLASSES])
 		ret_weight[i] = votes->sum[i] * SCALE / share + weight_of(&known[0], i);
 }
 
-/* The heaviest class for which the run stops, or does not. */
-static size_t heaviest(const int weight[CLASSES], bool stops)
+/* What two classes weigh together, which share what speaks for either: e to the power of
+ * a sixth of each is added. */
+static int together(int a, int b)
 {
-	size_t found = CLASSES;
+	static const int more[] = { 4, 4, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1 };
+	int high = a > b ? a : b, apart = a > b ? a - b : b - a;
+
+	return high + (apart < (int)(sizeof more / sizeof more[0]) ? more[apart] : 0);
+}
+
+/* The heaviest class for which the run stops, or does not. *ret_weight: what speaks for it;
+ * the code and the settings of the user stop the run alike and have many words in common, so
+ * that a doubt between them is none about the stop. */
+static size_t heaviest(const int weight[CLASSES], bool stops, int *ret_weight)
+{
+	size_t found = stops ? AT_CODE : AT_TRANSIENT;
+	int user;
 
 	for (size_t i = 0; i < CLASSES; i++)
-		if ((retry_action(classes[i]) == ACTION_STOP) == stops &&
-		    (found == CLASSES || weight[i] > weight[found]))
+		if ((retry_action(classes[i]) == ACTION_STOP) == stops && weight[i] > weight[found])
 			found = i;
-	return found;
+	*ret_weight = weight[found];
+	if (!stops)
+		return found;
+	user = together(weight[AT_CODE], weight[AT_CONFIG]);
+	if (user <= weight[found])
+		return found;
+	*ret_weight = user;
+	return weight[AT_CODE] > weight[AT_CONFIG] ? AT_CODE : AT_CONFIG;
 }
 
 enum failure_class failure_guess(const struct failure_text *text)
 {
 	struct votes votes = { .words = 0 };
-	int weight[CLASSES], lead;
+	int weight[CLASSES], for_stop, for_other, lead;
 	size_t stop, other;
 
 	for (size_t i = text->first; i < text->end && i < text->log->count; i++) {
@@ -179,12 +201,10 @@ enum failure_class failure_guess(const struct failure_text *text)
 	if (votes.words < text->words_min)
 		return CLASS_UNKNOWN;
 	weigh(&votes, weight);
-	for (size_t i = 0; i < CLASSES; i++)
-		if (classes[i] == CLASS_USER_CODE)
-			weight[i] += text->is_mistake;
-	stop = heaviest(weight, true);
-	other = heaviest(weight, false);
-	lead = weight[stop] - weight[other];
+	weight[AT_CODE] += text->is_mistake;
+	stop = heaviest(weight, true, &for_stop);
+	other = heaviest(weight, false, &for_other);
+	lead = for_stop - for_other;
 	if (lead >= text->lead_of_stop)
 		return classes[stop];
 	return lead > -text->lead_of_other ? CLASS_UNKNOWN : classes[other];

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -15,7 +16,15 @@
 #include "jobs/node/fetch.h"
 #include "jobs/node/prepare.h"
 
-#define CLAIM_POLL_MS 200
+/* Between two looks at the claim; each costs a request where the workspace is no directory,
+ * and then they become rarer. */
+#define CLAIM_POLL_MS     200
+#define CLAIM_POLL_FAR_MS 5000
+
+/* For what the courier still has at the end: a service that is away that long may be away
+ * for good. After a signal at least the second, even if the grace is over. */
+#define LAST_MS       ((int64_t)10 * 60 * 1000)
+#define LAST_LEAST_MS 2000
 
 void agent_finish(struct agent *agent, const char *state, int exit_status)
 {
@@ -64,7 +73,33 @@ static int take_lock(struct agent *agent, struct err **err)
 
 static void on_stop(void *arg)
 {
-	supervise_stop(arg, STOPPED_SIGNAL);
+	struct agent *agent = arg;
+
+	if (!agent->told_at.ms)
+		agent->told_at = mono_now();
+	supervise_stop(agent, STOPPED_SIGNAL);
+	supervise_keeper_lives(agent);
+}
+
+/* While a step waits for a workspace that is far, the loop hears nothing: has somebody told
+ * us to stop? Once that is heard, the grace is for those waits too. */
+static bool is_called(void *arg)
+{
+	const struct agent *agent = arg;
+
+	if (agent->told_at.ms)
+		return mono_now().ms >= agent->told_at.ms + agent->task.grace_ms;
+	return loop_stop_pending();
+}
+
+/* What was left for a signal has not failed: the signal is heard before the step that would
+ * come again. */
+static void step_failed(struct agent *agent, watch_fn step, struct err **why, const char *class)
+{
+	if ((*why)->code == EXIT_UNREACHABLE && is_called(agent))
+		loop_after(agent->loop, 0, step, agent);
+	else
+		agent_fail(agent, why, class);
 }
 
 /* Each step is a turn of the loop, so that a signal that came during the one
@@ -119,18 +154,34 @@ static void step_prepare(void *arg)
 	if (agent->task.node == 0 && agent->task.restart > 0 &&
 	    (store_delete(agent->store, failed, &why) < 0 ||
 	     store_delete(agent->store, drained, &why) < 0)) {
-		agent_fail(agent, &why, NULL);
+		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
 	if (prepare_folders(&agent->task, agent->store, &why) < 0 ||
 	    (fetch_needed(&agent->task) &&
 	     errand_start(&agent->errand, &agent->task, fetch_all, agent->loop, on_fetched, agent,
 			  &why) < 0)) {
-		agent_fail(agent, &why, NULL);
+		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
 	if (!agent->errand.helper.pid)
 		loop_after(agent->loop, 0, step_link, agent);
+}
+
+static void step_claim(void *arg);
+
+/* Look at the claim again after a while; false: it was waited for long enough. */
+static bool claim_later(struct agent *agent)
+{
+	int64_t pause = agent->claim_pause_ms;
+
+	if (mono_now().ms >= agent->claim_deadline_ms)
+		return false;
+	loop_after(agent->loop, pause, step_claim, agent);
+	if (agent->task.far)
+		agent->claim_pause_ms =
+			2 * pause < CLAIM_POLL_FAR_MS ? 2 * pause : CLAIM_POLL_FAR_MS;
+	return true;
 }
 
 static void step_claim(void *arg)
@@ -143,7 +194,11 @@ static void step_claim(void *arg)
 	if (agent->state)
 		return;
 	if (claim_take(&agent->claim, &agent->task, agent->store, &state, &why) < 0) {
-		agent_fail(agent, &why, NULL);
+		bool away = why->code == EXIT_UNREACHABLE;
+
+		/* A service that is away comes back, mostly. */
+		if (!away || !claim_later(agent))
+			step_failed(agent, step_claim, &why, away ? "transient-infra" : NULL);
 		return;
 	}
 	switch (state) {
@@ -151,10 +206,8 @@ static void step_claim(void *arg)
 		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
 		return;
 	case CLAIM_NOT_YET:
-		if (mono_now().ms < agent->claim_deadline_ms) {
-			loop_after(agent->loop, CLAIM_POLL_MS, step_claim, agent);
+		if (claim_later(agent))
 			return;
-		}
 		err_set(&why, EXIT_REFUSED, "node 0 has not claimed the phase within %lld s",
 			(long long)(agent->task.claim_wait_ms / 1000));
 		agent_fail(agent, &why, "transient-infra");
@@ -217,6 +270,29 @@ static void add_evidence(struct agent *agent)
 	}
 }
 
+/* Nobody elsewhere would ever learn how it went: where the courier is dead that is worth
+ * another one. After a signal the grace bounds it all. */
+static void bring_rest(struct agent *agent)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	struct mono now = mono_now(), told = agent->told_at;
+	struct mono end = { now.ms + LAST_MS };
+	enum courier_end went;
+
+	if (told.ms) {
+		end.ms = told.ms + agent->task.grace_ms;
+		end.ms = end.ms < now.ms + LAST_LEAST_MS ? now.ms + LAST_LEAST_MS : end.ms;
+	}
+	went = courier_finish(&agent->courier, &end, agent->task.grace_ms);
+	if (went == COURIER_DEAD && agent_start_courier(agent, &why) == 0)
+		went = courier_finish(&agent->courier, &end, agent->task.grace_ms);
+	if (went != COURIER_BROUGHT)
+		fprintf(stderr,
+			"stoker-node: the end of the log, or the report, could not be "
+			"brought to the workspace; both lie in '%s'\n",
+			agent->task.dir);
+}
+
 static void conclude(struct agent *agent)
 {
 	AUTO(err_freep) struct err *why = NULL;
@@ -241,10 +317,8 @@ static void conclude(struct agent *agent)
 	/* Without a report our exit status is all there is to go by; it stands. */
 	if (agent_report(agent, agent->state, &why) < 0)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
-	/* Nobody elsewhere would ever learn how it went: that is worth another try. */
-	if (agent->task.far && !courier_finish(&agent->courier) &&
-	    report_bring(&agent->task, agent->store, &why) < 0)
-		fprintf(stderr, "stoker-node: %s\n", why->message);
+	if (agent->task.far)
+		bring_rest(agent);
 }
 
 static int set_up(struct agent *agent, struct err **err)
@@ -262,6 +336,7 @@ static int set_up(struct agent *agent, struct err **err)
 	loop_on_signal(agent->loop, SIGTERM, on_stop, agent);
 	loop_on_signal(agent->loop, SIGINT, on_stop, agent);
 	loop_on_signal(agent->loop, SIGHUP, on_stop, agent);
+	store_interrupt(is_called, agent);
 	if (store_open(task->workspace, &agent->store, err) < 0)
 		return -1;
 	relay_init(&agent->relay, STDOUT_FILENO);
@@ -271,6 +346,7 @@ static int set_up(struct agent *agent, struct err **err)
 	js_put_str(agent->report.body, "output_dir", task->output);
 	claim_init(&agent->claim, task);
 	agent->claim_deadline_ms = mono_now().ms + task->claim_wait_ms;
+	agent->claim_pause_ms = CLAIM_POLL_MS;
 	if (courier_needed(task) && agent_start_courier(agent, err) < 0)
 		return -1;
 	return agent_report(agent, REPORT_STARTING, err);
@@ -287,6 +363,8 @@ static void release(struct agent *agent)
 	renewal_release(&agent->renewal);
 	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
+	err_freep(&agent->lost);
+	free(agent->lost_class);
 	envlist_release(&agent->env);
 	claim_release(&agent->claim);
 	report_release(&agent->report);

@@ -54,6 +54,7 @@ struct agent {
 	int kill_rounds;
 	size_t leftovers;
 	struct mono stop_at;  /* when we began to stop it */
+	struct mono told_at;  /* when the first signal told us to stop; ms 0: none has */
 	struct mono start_at; /* of the command */
 	int64_t oom_before;   /* oom_kills() then */
 
@@ -64,7 +65,12 @@ struct agent {
 	struct keeper keeper;
 	struct watch *keeper_timer;
 	int keeper_starts;
+	struct mono keeper_end; /* of its last pass, after a signal; ms 0: not yet known */
+	bool keeper_stuck;      /* it was killed for its silence */
 	bool pushed;            /* all that was compiled here is in the cache */
+	bool kept;              /* all that was saved is where it is looked for */
+	struct err *lost;       /* why not */
+	char *lost_class;       /* NULL: its number tells */
 	struct courier courier; /* where the workspace is far; else there is none */
 	int courier_starts;
 
@@ -74,6 +80,7 @@ struct agent {
 	const char *state;         /* REPORT_*, once decided */
 	int exit;                  /* of the agent */
 	int64_t claim_deadline_ms; /* mono */
+	int64_t claim_pause_ms;    /* before the next look at it */
 };
 
 /* The whole of it; the exit status. Prints only report lines to stdout, and to

@@ -9,8 +9,7 @@
 
 #include "jobs/base/clock.h"
 
-/* For what is left at the end. A service that is away that long may be away for good. */
-#define LAST_MS ((int64_t)10 * 60 * 1000)
+#define HEAR_MS 200 /* between two looks whether a signal came */
 
 bool courier_needed(const struct task *task)
 {
@@ -80,25 +79,33 @@ void courier_claimed(const struct courier *courier)
 	tell(courier, COURIER_ORDER_CLAIMED);
 }
 
-bool courier_finish(struct courier *courier)
+enum courier_end courier_finish(struct courier *courier, struct mono *end, int64_t grace_ms)
 {
-	struct mono end = { mono_now().ms + LAST_MS };
 	struct pollfd news = { .fd = courier->helper.news_fd, .events = POLLIN };
+	bool over = false, told = false;
 	int status = -1;
 	char byte;
 
 	if (courier->helper.pid <= 0)
-		return false;
+		return COURIER_DEAD;
 	tell(courier, COURIER_ORDER_LAST);
 	/* Its end of the pipe is closed by its end. */
-	while (mono_now().ms < end.ms && poll(&news, 1, 1000) >= 0)
-		if (news.revents && read(news.fd, &byte, 1) == 0)
-			break;
-	if (mono_now().ms >= end.ms)
+	while (!over && mono_now().ms < end->ms && poll(&news, 1, HEAR_MS) >= 0) {
+		over = news.revents && read(news.fd, &byte, 1) == 0;
+		/* The loop that would hear it is over. */
+		if (!told && loop_stop_take()) {
+			told = true;
+			if (mono_now().ms + grace_ms < end->ms)
+				end->ms = mono_now().ms + grace_ms;
+		}
+	}
+	if (!over)
 		helper_kill(&courier->helper);
 	waitpid(courier->helper.pid, &status, 0);
 	courier->helper.pid = 0;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (!over)
+		return COURIER_TOO_LATE;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? COURIER_BROUGHT : COURIER_DEAD;
 }
 
 void courier_gone(struct courier *courier)

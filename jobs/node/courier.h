@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/loop.h"
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
@@ -51,8 +52,15 @@ void courier_report(const struct courier *courier);
 /* The claim was taken: from now on see that it holds. */
 void courier_claimed(const struct courier *courier);
 /* The last report is written, the log is over: bring what is left, then end. Waits for
- * that, for minutes where the service does not answer; true: all of it is there. */
-bool courier_finish(struct courier *courier);
+ * that until `end`; a signal that tells to stop (SIGTERM, SIGINT, SIGHUP; blocked, as a loop
+ * that listens to them has them) leaves it `grace_ms` from then on: `end` is then that, for
+ * the one that is tried after it too. */
+enum courier_end {
+	COURIER_BROUGHT, /* all of it is there */
+	COURIER_TOO_LATE,
+	COURIER_DEAD /* there was none, or it failed */
+};
+enum courier_end courier_finish(struct courier *courier, struct mono *end, int64_t grace_ms);
 /* It was reaped. */
 void courier_gone(struct courier *courier);
 void courier_release(struct courier *courier);

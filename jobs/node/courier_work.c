@@ -32,6 +32,7 @@ struct rounds {
 	bool told[COURIER_PEER_FAILED + 1];
 	char *exchanged; /* what this node told last */
 	int log_fd;      /* -1: there is none to bring */
+	bool listed;     /* what a courier before us has brought of it */
 	uint64_t piece;  /* where the piece begins that may still grow */
 	size_t brought;  /* of it */
 	struct mono begun, log_at, look_at, report_at, exchange_at; /* when each is due */
@@ -70,12 +71,49 @@ static size_t read_piece(const struct rounds *rounds, char *buffer)
 	return len;
 }
 
+struct last_piece {
+	const struct rounds *rounds;
+	size_t prefix;
+	uint64_t from;
+};
+
+static int note_piece(void *arg, const struct store_object *object, struct err **err)
+{
+	struct last_piece *last = arg;
+	uint64_t from = strtoull(object->key + last->prefix, NULL, 10);
+	struct stat log;
+
+	(void)err;
+	if (object->size >= LOG_SEALED)
+		from += object->size;
+	/* One behind the log's end is of another log. */
+	if (fstat(last->rounds->log_fd, &log) == 0 && from <= (uint64_t)log.st_size)
+		last->from = from;
+	return 0;
+}
+
+/* Go on with the last piece that is there: who reads the log from far away stands in it, and
+ * would never find pieces that begin elsewhere. */
+static bool find_piece(struct rounds *rounds)
+{
+	AUTO(auto_free) char *prefix = task_node_key(rounds->task, LOG_FILE "/");
+	struct last_piece last = { .rounds = rounds, .prefix = strlen(prefix) };
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (store_list(rounds->store, prefix, note_piece, &last, &ignored) < 0)
+		return false;
+	rounds->piece = last.from;
+	return rounds->listed = true;
+}
+
 /* True: all that was in the log is there. */
 static bool bring_log(struct rounds *rounds)
 {
 	AUTO(auto_free) char *buffer = rounds->log_fd < 0 ? NULL : mem_alloc(LOG_PIECE_MAX);
 	size_t len;
 
+	if (buffer && !rounds->listed && !find_piece(rounds))
+		return false;
 	while (buffer && (len = read_piece(rounds, buffer)) > rounds->brought) {
 		AUTO(auto_free)
 		char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);

@@ -2,6 +2,7 @@
 #include "jobs/node/drain.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/node/agent.h"
@@ -120,6 +121,35 @@ static void put_cache(struct agent *agent, const json_t *news)
 	js_put(agent->report.body, "cache", cache);
 }
 
+/* A later pass brought what an earlier one could not. */
+static void forget_lost(struct agent *agent)
+{
+	err_freep(&agent->lost);
+	free(TAKE(agent->lost_class));
+}
+
+/* Complete ones that nobody will find: the command's success is worth little then. */
+static void note_lost(struct agent *agent, const json_t *news)
+{
+	const char *class = js_str(news, "class"), *name = js_str(news, "name");
+	const char *why = js_str(news, "why"), *words = strstr(why, "': s3 ");
+
+	forget_lost(agent);
+	/* Evidence has an end, so the service's own words must not come behind three paths. */
+	if (words)
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' lies in '%s' only: %s", name,
+			agent->task.checkpoint, words + 3);
+	else
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' was saved, but is not in place: %s",
+			name, why);
+	err_hint(&agent->lost,
+		 "what was saved is still in '%s' on that machine: see that "
+		 "checkpoint.url can be written to, and copy it there or go on anew",
+		 agent->task.checkpoint);
+	agent->lost->os_errno = (int)js_int(news, "errno", 0);
+	agent->lost_class = class ? mem_copy(class) : NULL;
+}
+
 void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 {
 	struct agent *agent = arg;
@@ -150,6 +180,15 @@ void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 		break;
 	case KEEPER_UNPUSHED:
 		put_cache(agent, news);
+		break;
+	case KEEPER_LOST:
+		/* What was in place when nobody wrote any more still is. */
+		if (!agent->kept)
+			note_lost(agent, news);
+		break;
+	case KEEPER_KEPT:
+		agent->kept = true;
+		forget_lost(agent);
 		break;
 	case KEEPER_COPYING:
 		break;

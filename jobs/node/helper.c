@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "jobs/store/store.h"
+
 /* Nothing of the agent's but the two ends of our pipes, and its own output. */
 static void only_pipes(int *news_fd, int *orders_fd)
 {
@@ -35,6 +37,7 @@ static _Noreturn void be_helper(helper_fn fn, const void *arg, pid_t agent, int 
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_DFL);
+	store_interrupt(NULL, NULL); /* nor does it look for one */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	only_pipes(&news_fd, &orders_fd);

@@ -12,7 +12,8 @@
 static const char *const kinds[] = {
 	[KEEPER_SAVING] = "saving",   [KEEPER_SAVED] = "saved",       [KEEPER_MARKED] = "marked",
 	[KEEPER_COPYING] = "copying", [KEEPER_PARTIAL] = "partial",   [KEEPER_TROUBLE] = "trouble",
-	[KEEPER_PUSHED] = "pushed",   [KEEPER_UNPUSHED] = "unpushed",
+	[KEEPER_PUSHED] = "pushed",   [KEEPER_UNPUSHED] = "unpushed", [KEEPER_LOST] = "lost",
+	[KEEPER_KEPT] = "kept",
 };
 
 bool keeper_needed(const struct task *task)

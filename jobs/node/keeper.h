@@ -25,14 +25,17 @@
 #include "jobs/node/task.h"
 
 enum keeper_news {
-	KEEPER_SAVING,  /* something beneath the checkpoint folder has changed */
-	KEEPER_SAVED,   /* nothing there is unfinished any more */
-	KEEPER_MARKED,  /* `news` holds "step" and "url" */
-	KEEPER_COPYING, /* still at it */
-	KEEPER_PARTIAL, /* after the last pass: "name" and "why" of one not marked */
-	KEEPER_TROUBLE, /* "why": it goes on all the same */
-	KEEPER_PUSHED,  /* after the last pass: all graphs are in the cache; "brought", "cut" */
-	KEEPER_UNPUSHED /* "why": not all of them could be brought there yet */
+	KEEPER_SAVING,   /* something beneath the checkpoint folder has changed */
+	KEEPER_SAVED,    /* nothing there is unfinished any more */
+	KEEPER_MARKED,   /* `news` holds "step" and "url" */
+	KEEPER_COPYING,  /* still at it */
+	KEEPER_PARTIAL,  /* after the last pass: "name" and "why" of one not marked */
+	KEEPER_TROUBLE,  /* "why": it goes on all the same */
+	KEEPER_PUSHED,   /* after the last pass: all graphs are in the cache; "brought", "cut" */
+	KEEPER_UNPUSHED, /* "why": not all of them could be brought there yet */
+	KEEPER_LOST,     /* after the last pass: complete ones are not in the root, or not marked:
+			  * "why", "class" (may be absent), "errno" */
+	KEEPER_KEPT      /* after the last pass: there are no such */
 };
 
 typedef void (*keeper_fn)(void *arg, enum keeper_news kind, const json_t *news);

@@ -39,10 +39,13 @@ struct work {
 	bool saving; /* said, and not yet taken back */
 	int quiet;   /* beats without a change */
 	int news_fd, orders_fd;
-	struct mono told; /* that we are still copying */
-	bool ended;       /* the agent wants no more of us */
-	bool away;        /* a service did not answer: later it may */
-	char *trouble;    /* said last */
+	struct mono told;    /* that we are still copying */
+	uint64_t moved;      /* bytes until then */
+	bool ended;          /* the agent wants no more of us */
+	bool away;           /* a service did not answer: later it may */
+	char *trouble;       /* said last */
+	enum exit_code code; /* of that */
+	int os_errno;
 };
 
 static void say(const struct work *work, json_t *news)
@@ -80,6 +83,8 @@ static void say_trouble(struct work *work, const struct err *why)
 	json_t *news;
 
 	work->away |= why->code == EXIT_UNREACHABLE;
+	work->code = why->code;
+	work->os_errno = why->os_errno;
 	if (work->trouble && strcmp(work->trouble, text) == 0) {
 		free(text);
 		return;
@@ -96,11 +101,13 @@ static void say_trouble(struct work *work, const struct err *why)
 static bool still_copying(void *arg, uint64_t done, uint64_t total)
 {
 	struct work *work = arg;
+	uint64_t moved = done + store_traffic();
 
-	(void)done;
 	(void)total;
-	if (mono_now().ms - work->told.ms >= TELL_MS) {
+	/* Only bytes are progress: who waits for a service that says nothing makes none. */
+	if (moved != work->moved && mono_now().ms - work->told.ms >= TELL_MS) {
 		work->told = mono_now();
+		work->moved = moved;
 		say(work, news_of("copying"));
 	}
 	return true;
@@ -177,7 +184,13 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 	if (held <= 0) {
 		/* Superseded: another attempt decides now what counts. */
 		work->ended |= held == 0;
-		work->away |= held < 0;
+		if (held < 0) {
+			AUTO(auto_free) char *url = ckpt_root_url(&work->root, ckpt->name);
+
+			err_set(&why, EXIT_UNREACHABLE,
+				"cannot mark '%s': the claim in the workspace cannot be read", url);
+			say_trouble(work, why);
+		}
 		return false;
 	}
 	done = ckpt_mark(&work->root, ckpt, &owner, utc_now(), &why);
@@ -292,6 +305,34 @@ static void try_again(struct work *work)
 	}
 }
 
+/* Who can cure what went wrong last; NULL: its number tells. */
+static const char *class_of_trouble(const struct work *work)
+{
+	if (work->code == EXIT_UNREACHABLE)
+		return "transient-infra";
+	/* A service said no, and will again. */
+	return work->remote && !work->os_errno ? "quota-permission" : NULL;
+}
+
+/* Are all complete ones where the next attempt would look for them? */
+static void say_lost(struct work *work)
+{
+	const struct ckpt *ckpt = work->watch ? ckpt_watch_next(work->watch) : NULL;
+	json_t *news;
+
+	/* Superseded: another attempt decides. Awaited: somebody else may yet bring them. */
+	if (work->ended || work->awaits || !ckpt || !work->trouble) {
+		say(work, news_of("kept"));
+		return;
+	}
+	news = news_of("lost");
+	js_put_str(news, "name", ckpt->name);
+	js_put_str(news, "why", work->trouble);
+	js_put_str(news, "class", class_of_trouble(work));
+	js_put(news, "errno", json_integer(work->os_errno));
+	say(work, news);
+}
+
 /* Nobody writes any more: what is whole now is whole. */
 static void last_pass(struct work *work)
 {
@@ -372,7 +413,10 @@ static int open_all(struct work *work, struct err **err)
 		return 0;
 	work->kind = ckpt_kind_find(kind ? kind : "auto");
 	work->keep = keep_of(checkpoint);
-	if (!work->kind || store_open(task->workspace, &work->store, err) < 0 ||
+	if (!work->kind)
+		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
+			       kind ? kind : "auto");
+	if (store_open(task->workspace, &work->store, err) < 0 ||
 	    open_root(work, checkpoint, err) < 0)
 		return -1;
 	work->watch = ckpt_watch_new(work->source, work->kind, SETTLE_BEATS * task->heartbeat_ms);
@@ -390,16 +434,21 @@ int keeper_work(const struct task *task, const struct claim *claim, int news_fd,
 		.orders_fd = orders_fd,
 	};
 
-	if (open_all(&work, &why) < 0)
+	if (open_all(&work, &why) < 0) {
+		say_trouble(&work, why);
+		free(work.trouble);
 		return 1;
+	}
 	while (!work.ended && wait_for_beat(&work)) {
 		if (work.push)
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
 	}
-	if (!work.ended)
+	if (!work.ended) {
 		last_pass(&work);
+		say_lost(&work);
+	}
 	ckpt_watch_freep(&work.watch);
 	cache_push_freep(&work.push);
 	store_freep(&work.store);

@@ -161,6 +161,13 @@ static bool ended_by_itself(const struct agent *agent)
 	return !agent->drain.at_ms && (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0);
 }
 
+/* Nobody hurries it: it ends by itself, or was asked to save what it has first. Then what
+ * it saved counts. */
+static bool at_leisure(const struct agent *agent)
+{
+	return !agent->stopped || strcmp(agent->stopped, STOPPED_DRAIN) == 0;
+}
+
 /* A precompile that went well, but what it made is not where anybody would look for it. */
 static void not_pushed(struct agent *agent)
 {
@@ -184,6 +191,26 @@ static bool lacks_push(const struct agent *agent)
 	return cache && !agent->pushed;
 }
 
+static bool lacks_keeping(const struct agent *agent)
+{
+	return keeper_has_checkpoints(&agent->task) && !agent->kept && !agent->lost;
+}
+
+/* A command that went well, but the next one would not find what it saved. */
+static void not_kept(struct agent *agent)
+{
+	const char *trouble = js_str(json_object_get(agent->report.body, "checkpoint"), "trouble");
+	AUTO(auto_free) char *class = TAKE(agent->lost_class);
+
+	if (!agent->lost) {
+		err_set(&agent->lost, EXIT_UNREACHABLE,
+			"looking after the checkpoints in '%s' did not come to its end%s%s",
+			agent->task.checkpoint, trouble ? ": " : "", trouble ? trouble : "");
+		class = mem_copy("transient-infra");
+	}
+	agent_fail(agent, &agent->lost, class);
+}
+
 static void finish_command(struct agent *agent)
 {
 	if (agent->drain.at_ms && !agent->stopped)
@@ -204,6 +231,10 @@ static void finish_command(struct agent *agent)
 		not_pushed(agent);
 		return;
 	}
+	if (at_leisure(agent) && agent->status == 0 && (agent->lost || lacks_keeping(agent))) {
+		not_kept(agent);
+		return;
+	}
 	agent_finish(agent, REPORT_ENDED, exit_of(agent->status));
 }
 
@@ -212,20 +243,26 @@ static void on_keeper_stuck(void *arg)
 	struct agent *agent = arg;
 
 	agent->keeper_timer = NULL;
+	agent->keeper_stuck = true;
 	keeper_kill(&agent->keeper);
 }
 
 /* Only its last pass is timed; until then it may wait on a slow disk as long as the
- * command does. */
+ * command does. After a signal no news gives it more time: the grace bounds it all. */
 void supervise_keeper_lives(struct agent *agent)
 {
-	int64_t wait = KEEPER_SILENT_MS, left;
+	int64_t wait = KEEPER_SILENT_MS, least = mono_now().ms + KEEPER_LEAST_MS;
 
 	if (!agent->keeper.last_pass || agent->keeper.helper.pid == 0)
 		return;
-	if (agent->stopped && strcmp(agent->stopped, STOPPED_SIGNAL) == 0) {
-		left = agent->stop_at.ms + agent->task.grace_ms - mono_now().ms;
-		wait = left > KEEPER_LEAST_MS ? left : KEEPER_LEAST_MS;
+	if (agent->told_at.ms) {
+		if (agent->keeper_end.ms == 0) {
+			agent->keeper_end.ms = agent->told_at.ms + agent->task.grace_ms;
+			if (agent->keeper_end.ms < least)
+				agent->keeper_end.ms = least;
+		}
+		wait = agent->keeper_end.ms - mono_now().ms;
+		wait = wait > 0 ? wait : 0;
 	}
 	loop_remove(agent->loop, agent->keeper_timer);
 	agent->keeper_timer = loop_after(agent->loop, wait, on_keeper_stuck, agent);
@@ -256,7 +293,9 @@ static void check_done(struct agent *agent)
 	loop_remove(agent->loop, agent->kill_timer);
 	agent->kill_timer = NULL;
 	/* One that died, or did not get through to the service, is sent once more. */
-	if (lacks_push(agent) && !agent->stopped)
+	if (((lacks_push(agent) && !agent->stopped) ||
+	     (lacks_keeping(agent) && at_leisure(agent))) &&
+	    !agent->keeper_stuck)
 		keep(agent);
 	if (agent->keeper.helper.pid > 0) {
 		bool first = !agent->keeper.last_pass;
@@ -274,7 +313,10 @@ static void command_over(struct agent *agent, int status)
 	agent->over = true;
 	agent->status = status;
 	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
-	drain_look(agent); /* others may have heard of it before us, and left */
+	/* Others may have heard of it before us, and left. A workspace that is far keeps us
+	 * waiting for its answer, which is worth it only where there are others. */
+	if (!agent->task.far || agent->task.nodes > 1)
+		drain_look(agent);
 	if (ended_by_itself(agent))
 		agent_tell_peers(agent, exit_of(status));
 	if (!agent->stopped) {

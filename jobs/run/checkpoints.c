@@ -200,7 +200,47 @@ static int check_place(const struct driver *driver, struct err **err)
 			"anew to begin without it");
 }
 
-/* The roots of all attempts so far. */
+static int note_any(void *arg, const struct store_object *object, struct err **err)
+{
+	bool *any = arg;
+
+	(void)object;
+	(void)err;
+	*any = true;
+	return 1;
+}
+
+/* The same where there are no folders, which could tell a place from nothing: not one
+ * object is left in any root of a run that has saved there. */
+static int check_roots(const struct driver *driver, const struct ckpt_root *roots, size_t count,
+		       struct err **err)
+{
+	AUTO(auto_free) char *url = NULL;
+	bool any = false;
+
+	if (driver->flow.checkpoint_step < 0 || count == 0)
+		return 0;
+	for (size_t i = 0; i < count && !any; i++) {
+		if (!roots[i].store)
+			return 0;
+		if (store_list(roots[i].store, roots[i].path, note_any, &any, err) < 0)
+			return -1;
+	}
+	if (any)
+		return 0;
+	url = ckpt_root_url(&roots[count - 1], "");
+	/* It has answered: waiting for the service would change nothing. */
+	err_set(err, EXIT_REFUSED,
+		"there is nothing in the place for checkpoints any more, where that of step %lld "
+		"lay: '%s'",
+		(long long)driver->flow.checkpoint_step, driver->flow.checkpoint_url);
+	return err_hint(err,
+			"bring it back, then resume the run; if it is gone for good, put any "
+			"object below '%s' to begin without it",
+			url);
+}
+
+/* From the roots of all attempts so far. */
 static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret, struct err **err)
 {
 	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
@@ -210,7 +250,11 @@ static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret,
 	for (size_t i = 0; i < count; i++)
 		if (checkpoint_root(driver, (int64_t)i + 1, &roots[i], &holds[i], err) < 0)
 			return -1;
-	return ckpt_choose(roots, count, driver->run, below, ret, err);
+	if (ckpt_choose(roots, count, driver->run, below, ret, err) < 0)
+		return -1;
+	return ret->found || json_array_size(ret->rejected) > 0
+		       ? 0
+		       : check_roots(driver, roots, count, err);
 }
 
 int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_again,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aws/aws.h"
 #include "aws/secret.h"
 #include "jobs/base/hash.h"
 #include "jobs/checkpoint/checkpoint.h"
@@ -184,7 +185,7 @@ int driver_keep(struct driver *driver, struct err **err)
 {
 	if (lease_keep(driver->lease, err) == 0)
 		return 0;
-	driver->stood_down = true;
+	driver->stood_down |= (*err)->code != EXIT_UNREACHABLE;
 	return -1;
 }
 
@@ -192,7 +193,8 @@ bool driver_may_act(struct driver *driver)
 {
 	if (driver_keep(driver, &driver->failure) == 0)
 		return true;
-	loop_quit(driver->loop);
+	if (!driver_wait_for_service(driver))
+		loop_quit(driver->loop);
 	return false;
 }
 
@@ -201,13 +203,15 @@ static void on_lease(void *arg)
 {
 	struct driver *driver = arg;
 
-	if (driver_may_act(driver))
+	if (driver->failure || driver->left)
+		return;
+	if (driver_may_act(driver) || !driver->failure)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 }
 
 /* A service that does not answer is waited for, as long as the plan allows: what could not
  * be done is wished for again. What lies on this machine does not come back by itself. */
-static bool wait_for_service(struct driver *driver)
+bool driver_wait_for_service(struct driver *driver)
 {
 	const struct driver_options *options = driver->options;
 	int64_t limit_ms = driver->flow.policy.unreachable_ms;
@@ -215,6 +219,11 @@ static bool wait_for_service(struct driver *driver)
 
 	if (!driver->reaches_out || driver->failure->code != EXIT_UNREACHABLE)
 		return false;
+	if (aws_gives_up()) { /* not the service's fault: a signal is to be obeyed */
+		err_freep(&driver->failure);
+		wake_in(driver, AWAY_MS);
+		return true;
+	}
 	if (driver->away_since.ms == 0) {
 		driver->away_since = now;
 		if (options->on_away)
@@ -233,6 +242,8 @@ static void pump(struct driver *driver)
 {
 	int64_t before;
 
+	if (driver->stop_wished && !driver_request_stop(driver))
+		return;
 	do {
 		struct wishes wishes;
 
@@ -246,7 +257,7 @@ static void pump(struct driver *driver)
 				driver->away_since.ms = 0;
 				continue;
 			}
-			if (!wait_for_service(driver))
+			if (!driver_wait_for_service(driver))
 				loop_quit(driver->loop);
 			return;
 		}
@@ -277,7 +288,7 @@ static void on_poll(void *arg)
 	if (driver->failure || driver->left)
 		return;
 	if (absorb(driver, &driver->failure) < 0) {
-		if (!wait_for_service(driver))
+		if (!driver_wait_for_service(driver))
 			loop_quit(driver->loop);
 	} else if (driver->seq != before)
 		driver_wake(driver);
@@ -303,6 +314,7 @@ static void record_left(struct driver *driver, const char *reason)
 void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code)
 {
 	driver->left = true;
+	aws_hurry(LEAVE_MS);
 	driver->exit_code = exit_code;
 	record_left(driver, reason);
 	loop_quit(driver->loop);
@@ -389,6 +401,7 @@ static int drive(struct driver *driver, struct err **err)
 		driver->options->on_loop(driver->options->arg, driver->loop);
 	if (driver->flow.state != FLOW_ENDED && take_over(driver, err) < 0)
 		return -1;
+	driver_hear_signals(driver);
 	driver->poll = loop_after(driver->loop, poll_ms(driver), on_poll, driver);
 	if (lease_due(driver->lease) >= 0)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
@@ -398,6 +411,7 @@ static int drive(struct driver *driver, struct err **err)
 		return -1;
 	if (driver->failure) {
 		*err = TAKE(driver->failure);
+		aws_hurry(LEAVE_MS);
 		if (!driver->stood_down)
 			record_left(driver, (*err)->message);
 		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
@@ -420,12 +434,14 @@ static void driver_release(struct driver *driver)
 	store_freep(&driver->cache);
 	if (driver->loop && driver->options->on_loop)
 		driver->options->on_loop(driver->options->arg, NULL);
+	driver_deafen(driver);
 	loop_freep(&driver->loop);
 	secret_strv_freep(&driver->job_env);
 	free(driver->agent_prefix);
 	json_decref(driver->plan);
 	err_free(driver->failure);
 	lease_freep(&driver->lease);
+	aws_hurry(0);
 }
 
 /* Take the lease, replay the journal, begin the run if it is new. */

@@ -29,6 +29,7 @@
 #define COMPILE_PROGRESS_MS     2000 /* the same for compile.progress and jit.compiled */
 #define COMPILE_PROGRESS_FAR_MS 15000
 #define AWAY_MS                 10000 /* between two tries of what a service did not answer */
+#define LEAVE_MS                3000  /* for all that a service is still told by who leaves */
 #define LAST_LINES              60    /* of the log, kept as evidence */
 
 struct attempt_watch;
@@ -79,6 +80,7 @@ struct driver {
 	bool reaches_out;       /* something of it is kept by a service */
 	struct mono away_since; /* that does not answer; ms 0: it does */
 	bool left;              /* an interrupt detached it */
+	bool stop_wished;       /* by an interrupt; not journalled yet */
 	bool stood_down;
 	enum exit_code exit_code;
 	struct err *failure; /* why this driver cannot go on */
@@ -112,8 +114,20 @@ void driver_wake(struct driver *driver);
 /* Journal that this driver leaves, and why; then leave the loop. */
 void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code);
 
-/* interrupt.c: ask what signals mean, and do it. */
+/* There is a failure: true if it is that of a service that is waited for, as long as the
+ * plan allows; it is gone then, and the wishes are looked at again after a while. */
+bool driver_wait_for_service(struct driver *driver);
+
+/* interrupt.c: ask what signals mean, and do it, as soon as the loop turns. */
 void driver_watch_signals(struct driver *driver);
+/* From now on, as the loop can turn, they also end waits for AWS; the one that did is over. */
+void driver_hear_signals(struct driver *driver);
+/* It has left or is about to: signals that came too late to be obeyed have nothing more to
+ * end, least of all a process that has a lease to give back. */
+void driver_deafen(struct driver *driver);
+/* Journal that the run is to be stopped: true if that is done; else the service is waited
+ * for, or the loop is left. */
+bool driver_request_stop(struct driver *driver);
 
 /* submit.c: carry out WISH_SUBMIT and WISH_FIND; each records its outcome. */
 int driver_submit(struct driver *driver, const struct wish *wish, struct err **err);

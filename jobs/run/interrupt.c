@@ -1,21 +1,41 @@
 /* SIGINT, SIGTERM and SIGHUP at a driver: see enum interrupt in driver.h. */
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "aws/aws.h"
 #include "jobs/run/driver_inside.h"
 
-static void request_stop(struct driver *driver)
+bool driver_request_stop(struct driver *driver)
 {
 	struct event ev = { .kind = EV_REQUEST_STOP };
 
-	if (driver->flow.stop_requested)
-		return;
+	if (driver->flow.stop_requested) {
+		driver->stop_wished = false;
+		return true;
+	}
 	EVENT_SET_STR(&ev, reason, "interrupted");
 	EVENT_SET(&ev, pid, (int64_t)getpid());
-	if (driver_record(driver, &ev, &driver->failure) < 0)
-		loop_quit(driver->loop);
-	else
-		driver_wake(driver);
+	if (driver_record(driver, &ev, &driver->failure) < 0) {
+		/* The wish stays: pump comes back to it. */
+		driver->stop_wished = true;
+		if (!driver_wait_for_service(driver))
+			loop_quit(driver->loop);
+		return false;
+	}
+	driver->stop_wished = false;
+	driver_wake(driver);
+	return true;
+}
+
+/* While the driver waits for a service nothing else of its loop goes on: is there a signal
+ * to be obeyed, or an answer on the terminal? */
+static bool is_called(void *arg)
+{
+	const struct driver *driver = arg;
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return loop_stop_pending() || (driver->answer && poll(&input, 1, 0) > 0);
 }
 
 /* A run that waits for another one, or for its next attempt, has none. */
@@ -37,6 +57,15 @@ static bool is_over(struct driver *driver)
 	return true;
 }
 
+/* It was wished already and cannot be recorded: who asks again wants to be let go. */
+static void give_up_stop(struct driver *driver)
+{
+	err_set(&driver->failure, EXIT_UNREACHABLE,
+		"the stop could not be recorded yet, so the job of run %s may run on", driver->run);
+	err_hint(&driver->failure, "'stoker stop %s' asks for it again", driver->run);
+	loop_quit(driver->loop);
+}
+
 static void on_readable(void *arg);
 
 static void obey(struct driver *driver, enum interrupt what)
@@ -53,7 +82,10 @@ static void obey(struct driver *driver, enum interrupt what)
 			     EXIT_DETACHED);
 		break;
 	case INTERRUPT_STOP:
-		request_stop(driver);
+		if (driver->stop_wished)
+			give_up_stop(driver);
+		else
+			(void)!driver_request_stop(driver);
 		break;
 	case INTERRUPT_ASK:
 		if (!driver->answer)
@@ -80,6 +112,7 @@ static void interrupted(struct driver *driver, int signo)
 
 	if (driver->left || driver->failure)
 		return;
+	driver_hear_signals(driver); /* this one has been heard */
 	if (is_over(driver))
 		return;
 	obey(driver,
@@ -106,4 +139,16 @@ void driver_watch_signals(struct driver *driver)
 	loop_on_signal(driver->loop, SIGINT, on_int, driver);
 	loop_on_signal(driver->loop, SIGTERM, on_term, driver);
 	loop_on_signal(driver->loop, SIGHUP, on_hup, driver);
+}
+
+void driver_hear_signals(struct driver *driver)
+{
+	aws_interrupt(is_called, driver);
+}
+
+void driver_deafen(struct driver *driver)
+{
+	aws_interrupt(NULL, NULL);
+	while (driver->loop && loop_stop_take())
+		;
 }

@@ -28,7 +28,8 @@
 #define PART            8  /* events, after which the chunk so far is written where reading costs */
 #define CHUNK_BYTES_MAX ((size_t)256 << 20)
 #define PUT_TRIES       3
-#define SINGLES         4 /* events read from the middle of a chunk before it is asked for */
+#define PUT_MS          20000 /* no try begins later than this after the first */
+#define SINGLES         4     /* events read from the middle of a chunk before it is asked for */
 
 #define BY_BEGIN    "{\"by\":\""
 #define BY_DIGITS   32
@@ -166,8 +167,9 @@ static int put_event(struct dir_journal *journal, const char *run, int64_t seq,
 {
 	AUTO(auto_free) char *key = event_key(run, seq);
 	AUTO(err_freep) struct err *first = NULL;
+	struct mono start = mono_now();
 
-	for (int i = 0; i < PUT_TRIES; i++) {
+	for (int i = 0; i < PUT_TRIES && mono_now().ms - start.ms <= PUT_MS; i++) {
 		AUTO(err_freep) struct err *failed = NULL, *unread = NULL;
 		int put = store_put_if_absent(journal->store, key, ours->text, ours->len, &failed);
 		int found;

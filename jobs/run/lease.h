@@ -57,8 +57,9 @@ int lease_take(struct journal *journal, const char *run, const struct lease_rule
 
 /* Call it before every effect. 0: it is ours (renewed, if that was due; else
  * nothing was done but to read a clock). -1: it is not, or that cannot be proved
- * any more (EXIT_BUSY another has it, EXIT_UNREACHABLE its store could not be
- * written in time): stand down, without any further effect. */
+ * now: EXIT_BUSY another has it: stand down; EXIT_UNREACHABLE its store could not be
+ * written in time: no effect until a later call says 0, which it does if nobody took it
+ * meanwhile. */
 int lease_keep(struct lease *lease, struct err **err);
 
 /* By the clock alone: may its holder still act? */

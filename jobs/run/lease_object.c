@@ -247,6 +247,16 @@ static int lost(struct lease *lease, struct err **err)
 	return lease_busy(lease, err);
 }
 
+/* Its time is over, but nobody is known to have taken it: the tag is kept, and as long as
+ * the object has it the next renewal makes it ours again. */
+static int late(const struct lease *lease, struct err **err)
+{
+	if (!*err)
+		err_set(err, EXIT_UNREACHABLE, "'%s' has not answered", store_url(lease->store));
+	err_code(err, EXIT_UNREACHABLE);
+	return err_wrap(err, "could not renew the lease on run %s in time", lease->run);
+}
+
 int lease_object_keep(struct lease *lease, struct err **err)
 {
 	struct mono now = mono_now();
@@ -255,29 +265,26 @@ int lease_object_keep(struct lease *lease, struct err **err)
 	if (!lease->held)
 		return lease_busy(lease, err);
 	if (now.ms < lease->next.ms)
-		return 0;
+		return lease_is_mine(lease) ? 0 : late(lease, err);
 	/* Twice, because after a write whose answer was lost the first only finds
 	 * out what is there. */
 	for (int i = 0; i < 2; i++) {
 		err_freep(err);
 		lease->renewed++;
 		renewed = swap(lease, false, err);
-		if (renewed >= 0)
+		if (renewed >= 0 || !lease_is_mine(lease))
 			break;
 	}
 	if (renewed > 0)
 		return 0;
 	if (renewed == 0)
 		return lost(lease, err);
-	if (lease_is_mine(lease)) {
-		/* Others leave it alone for a while yet: try again soon. */
-		err_freep(err);
-		lease->next.ms = mono_now().ms + lease->rules.renew_ms / 4;
-		return 0;
-	}
-	lease->held = false;
-	err_code(err, EXIT_UNREACHABLE);
-	return err_wrap(err, "could not renew the lease on run %s in time", lease->run);
+	lease->next.ms = mono_now().ms + lease->rules.renew_ms / 4;
+	if (!lease_is_mine(lease))
+		return late(lease, err);
+	/* Others leave it alone for a while yet: try again soon. */
+	err_freep(err);
+	return 0;
 }
 
 void lease_object_release(struct lease *lease)

@@ -37,6 +37,9 @@ struct message {
 	size_t words_len;
 	struct watch *end, *readable, *timeout;
 	bool too_late;
+	/* How it went, once that is known; then only the journal is still to be told. */
+	bool is_sent;
+	char *failure; /* words */
 	struct message *next;
 };
 
@@ -142,6 +145,7 @@ static void drop_message(struct driver *driver, const struct event *ev)
 	gone = *at;
 	*at = gone->next;
 	free(gone->body);
+	free(gone->failure);
 	free(gone);
 }
 
@@ -189,8 +193,11 @@ static void record(struct driver *driver, struct event *ev)
 	if (driver->left || driver->failure || !driver_may_act(driver) ||
 	    driver_record(driver, ev, &err) == 0)
 		return;
-	if (driver->flow.state != FLOW_ENDED)
+	if (driver->flow.state != FLOW_ENDED) {
 		driver->failure = TAKE(err);
+		if (driver_wait_for_service(driver))
+			return;
+	}
 	loop_quit(driver->loop);
 }
 
@@ -201,34 +208,43 @@ static void settle(struct driver *driver)
 		loop_quit(driver->loop);
 }
 
-static void succeed(struct message *message)
+/* `message` is gone with the record. Where that cannot be made for now, it stays, to be
+ * recorded later: nobody is told twice because a service is away. */
+static void record_outcome(struct message *message)
 {
-	struct driver *driver = message->driver;
-	struct event ev = { .kind = EV_NOTIFY_SENT };
+	struct event ev = { .kind = message->is_sent ? EV_NOTIFY_SENT : EV_NOTIFY_FAILED };
+	AUTO(auto_free) char *failure = message->failure ? mem_copy(message->failure) : NULL;
 
 	EVENT_SET(&ev, rule, message->rule);
 	EVENT_SET(&ev, about, message->about);
-	record(driver, &ev);
+	if (failure) {
+		EVENT_SET_STR(&ev, reason, failure);
+		EVENT_SET_STR(&ev, hint,
+			      "try what notify names by hand, with this event on its input");
+	}
+	message->due.ms = mono_now().ms + AWAY_MS;
+	record(message->driver, &ev);
+}
+
+static void succeed(struct message *message)
+{
+	struct driver *driver = message->driver;
+
+	message->is_sent = true;
+	record_outcome(message);
 	settle(driver);
 }
 
-/* `message` is gone with the record of its failure. */
 static void fail(struct message *message, const char *why)
 {
 	struct driver *driver = message->driver;
-	AUTO(auto_free) char *reason = mem_format("%s: %s", message->occasion, why);
-	struct event ev = { .kind = EV_NOTIFY_FAILED };
 
 	if (++message->tries < NOTIFY_TRIES) {
 		message->due.ms =
 			mono_now().ms + ((int64_t)NOTIFY_FIRST_MS << (message->tries - 1));
 	} else {
-		EVENT_SET(&ev, rule, message->rule);
-		EVENT_SET(&ev, about, message->about);
-		EVENT_SET_STR(&ev, reason, reason);
-		EVENT_SET_STR(&ev, hint,
-			      "try what notify names by hand, with this event on its input");
-		record(driver, &ev);
+		message->failure = mem_format("%s: %s", message->occasion, why);
+		record_outcome(message);
 	}
 	settle(driver);
 }
@@ -443,9 +459,13 @@ static void on_due(void *arg)
 	struct message *next = next_due(driver->notify);
 
 	driver->notify->timer = NULL;
-	if (next && next->due.ms <= mono_now().ms)
-		send_message(next);
-	notify_pump(driver);
+	if (next && next->due.ms <= mono_now().ms) {
+		if (next->is_sent || next->failure)
+			record_outcome(next);
+		else
+			send_message(next);
+	}
+	settle(driver);
 }
 
 void notify_pump(struct driver *driver)
@@ -454,7 +474,7 @@ void notify_pump(struct driver *driver)
 	struct message *next;
 	int64_t wait_ms;
 
-	if (!notify || driver->left || driver->failure)
+	if (!notify || driver->left || driver->failure || !lease_is_mine(driver->lease))
 		return;
 	/* What is new may be due before what was waited for. */
 	loop_remove(driver->loop, notify->timer);
@@ -494,6 +514,7 @@ void notify_release(struct driver *driver)
 		if (driver->loop)
 			stop_watching(message);
 		free(message->body);
+		free(message->failure);
 		free(message);
 	}
 	free(TAKE(driver->notify));

@@ -167,7 +167,13 @@ int driver_recheck_cache(struct driver *driver, bool mine, bool *ret_warm, struc
 	return mine ? repair_lock(driver, &view, err) : 0;
 }
 
-static struct lock_facts facts_of(const struct driver *driver)
+/* A cache in a bucket may take longer to look at than a lease lasts. */
+static int stay(void *arg, struct err **err)
+{
+	return driver_keep(arg, err);
+}
+
+static struct lock_facts facts_of(struct driver *driver)
 {
 	const json_t *compile = json_object_get(driver->plan, "compile");
 
@@ -179,6 +185,7 @@ static struct lock_facts facts_of(const struct driver *driver)
 		.now = utc_now(),
 		.compiler = json_object_get(compile, "compiler"),
 		.ingredients = json_object_get(compile, "ingredients"),
+		.pause = { stay, driver },
 	};
 }
 
@@ -329,6 +336,7 @@ int driver_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 		.job_ok = !driver->flow.compile_failed,
 		.exit_status = (int)driver->flow.compile_exit,
 		.job_words = words,
+		.pause = { stay, driver },
 		.quiet_ms = js_int(compile, "quiet_ms", 0),
 		.seen_before = driver->looked ? driver->seen : NULL,
 		.seen_ago_ms = driver->looked ? mono_now().ms - driver->seen_at.ms : 0,

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
 
 #define TEMP_PREFIX STORE_RESERVED "pull-"
-#define PART_MAX    255
 #define LANDING_KEY 1024
 
 /* A file is locked right after it is made; what is younger may be between the two. */
@@ -111,17 +111,9 @@ int landing_root(const struct landing *landing)
 
 static const char *part_unfit(const char *part, size_t len)
 {
-	if (len == 0)
-		return "has an empty part";
-	if (len == 1 && part[0] == '.')
-		return "has a part '.'";
-	if (len == 2 && part[0] == '.' && part[1] == '.')
-		return "has a part '..'";
-	if (len > PART_MAX)
-		return "has a part longer than 255 bytes";
 	if (text_starts(part, STORE_RESERVED))
 		return "has a part that begins like a temporary file of stoker";
-	return NULL;
+	return fs_name_unfit(part, len);
 }
 
 static const char *key_unfit(const char *key)

@@ -133,7 +133,8 @@
  *             command does not exist (state "ended", exit 127)}
  *   The last three states are final. "ended": the command was started and is
  *   over, with all of its processes, or could not be executed (126, 127).
- *   "failed": the agent could not do its part; "exit" is then
+ *   "failed": the agent could not do its part, or what a command that went well
+ *   has compiled or saved could not be brought where it is looked for; "exit" is then
  *   AGENT_EXIT_FAILED. "not_mine": AGENT_EXIT_NOT_MINE; the command did not run
  *   or was stopped because the claim passed on.
  *

@@ -47,25 +47,6 @@ static bool parse_tag(const char *tag, char hex[MD5_HEX + 1], uint64_t *ret_part
 	return strcmp(end, "\"") == 0 || *end == '\0';
 }
 
-/* Read up to `len` bytes at `at`, all that there are: how many, -1. */
-static ssize_t read_at(int fd, char *bytes, size_t len, uint64_t at)
-{
-	size_t have = 0;
-
-	while (have < len) {
-		ssize_t got = pread(fd, bytes + have, len - have, (off_t)(at + have));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -1;
-		if (got == 0)
-			break;
-		have += (size_t)got;
-	}
-	return (ssize_t)have;
-}
-
 static int read_error(const struct mover_row *row, int os_errno, struct err **err)
 {
 	return fs_error(err, os_errno, "cannot read '%s'", row->key);
@@ -79,7 +60,7 @@ static int md5_stretch(struct mover *mover, const struct mover_row *row, int fd,
 
 	while (len > 0) {
 		size_t want = len < PIECE ? (size_t)len : PIECE;
-		ssize_t got = read_at(fd, bytes, want, at);
+		ssize_t got = fs_read_full(fd, bytes, want, (int64_t)at);
 
 		if (got < 0)
 			return read_error(row, errno, err);
@@ -159,11 +140,11 @@ static int same_bytes(struct mover *mover, const struct mover_row *row, int fd, 
 	a = mem_alloc(PIECE);
 	b = mem_alloc(PIECE);
 	for (uint64_t at = 0;;) {
-		ssize_t in_a = read_at(fd, a, PIECE, at), in_b;
+		ssize_t in_a = fs_read_full(fd, a, PIECE, (int64_t)at), in_b;
 
 		if (in_a < 0)
 			return read_error(row, errno, err);
-		in_b = read_at(other, b, PIECE, at);
+		in_b = fs_read_full(other, b, PIECE, (int64_t)at);
 		if (in_b < 0)
 			return read_error(row, errno, err);
 		if (in_a != in_b || memcmp(a, b, (size_t)in_a) != 0)

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
+#include "jobs/base/fs.h"
 #include "jobs/base/text.h"
 #include "jobs/store/store_backend.h"
 
 /* S3 allows keys of 1,024 bytes; directories allow parts of 255. A key that
  * one kind accepts must be good on the other. */
-#define KEY_BYTES_MAX  1024
-#define PART_BYTES_MAX 255
+#define KEY_BYTES_MAX 1024
 
 /* Kinds by what their URLs begin with; what matches none is a directory. */
 static const struct {
@@ -60,11 +60,7 @@ void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg)
 
 static bool part_is_good(const char *part, size_t len)
 {
-	if (len == 0 || len > PART_BYTES_MAX)
-		return false;
-	if ((len == 1 && part[0] == '.') || (len == 2 && part[0] == '.' && part[1] == '.'))
-		return false;
-	return strncmp(part, STORE_RESERVED, strlen(STORE_RESERVED)) != 0;
+	return !fs_name_unfit(part, len) && !text_starts(part, STORE_RESERVED);
 }
 
 /* Every part that a slash ends must be good; the last one only in a key, as a

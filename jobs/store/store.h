@@ -48,6 +48,13 @@ const char *store_url(const struct store *store); /* borrowed; absolute path for
  * sentence. The name is as hostile as it can be. NULL: nobody. Directories have none. */
 typedef void (*store_unfit_fn)(void *arg, const char *name, const char *why);
 void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg);
+/* Bytes that this process has sent to services and got from them so far, of objects that are
+ * under way too: a sign of progress, no measure. */
+uint64_t store_traffic(void);
+/* Ends waits of this process for services before their time, with EXIT_UNREACHABLE and the
+ * effect unknown: `fn` (NULL: nobody) is asked several times a second whether the process is
+ * called away. What is under way has a moment to end as it should. */
+void store_interrupt(bool (*fn)(void *arg), void *arg);
 /* The directory that the objects are files of; NULL where they are none. Borrowed. */
 const char *store_directory(const struct store *store);
 

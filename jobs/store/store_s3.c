@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "aws/http.h"
 #include "aws/s3.h"
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
@@ -63,6 +64,30 @@ int store_s3_inside(struct store *base, struct aws **ret_aws, const char **ret_b
 static char *whole_key(const struct store_s3 *store, const char *key)
 {
 	return mem_format("%s%s", store->prefix, key);
+}
+
+/* An object that a call is about. */
+struct target {
+	struct aws *aws;
+	char *key; /* owned: with the store's prefix */
+	struct s3_place place;
+};
+
+static void target_release(struct target *target)
+{
+	free(target->key);
+}
+
+static int aim(struct store *base, const char *key, struct target *ret, struct err **err)
+{
+	struct store_s3 *store = as_s3(base);
+
+	if (get_client(store, err) < 0)
+		return -1;
+	ret->aws = store->aws;
+	ret->key = whole_key(store, key);
+	ret->place = (struct s3_place){ store->bucket, ret->key };
+	return 0;
 }
 
 static void tell_object(const struct s3_object *from, const char *key, struct store_object *ret)
@@ -175,14 +200,14 @@ static int s3_store_folders(struct store *base, const char *prefix, store_folder
 /* --- reading --- */
 
 /* A tag is what replace_if_same needs: to read without one would be to lose it. */
-static int give_tag(const struct store_s3 *store, const char *key, const struct s3_outcome *outcome,
+static int give_tag(const struct store *base, const char *key, const struct s3_outcome *outcome,
 		    char ret_tag[STORE_TAG], struct err **err)
 {
 	if (!ret_tag)
 		return 1;
 	if (outcome->object.etag[0] == '\0')
 		return err_set(err, EXIT_UNREACHABLE, "'%s/%s' has no ETag that could be used",
-			       store->base.url, key);
+			       base->url, key);
 	memcpy(ret_tag, outcome->object.etag, sizeof outcome->object.etag);
 	return 1;
 }
@@ -190,30 +215,26 @@ static int give_tag(const struct store_s3 *store, const char *key, const struct 
 static int s3_store_get(struct store *base, const char *key, size_t max, struct sb *ret,
 			char ret_tag[STORE_TAG], struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
-	struct s3_place place = { store->bucket, whole };
+	AUTO(target_release) struct target target = { 0 };
 	struct s3_outcome outcome = { 0 };
 	int found;
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
-	found = s3_get(store->aws, &place, 0, 0, max, ret, &outcome, err);
-	return found <= 0 ? found : give_tag(store, key, &outcome, ret_tag, err);
+	found = s3_get(target.aws, &target.place, 0, 0, max, ret, &outcome, err);
+	return found <= 0 ? found : give_tag(base, key, &outcome, ret_tag, err);
 }
 
 static int s3_store_stat(struct store *base, const char *key, struct store_object *ret,
 			 struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
-	struct s3_place place = { store->bucket, whole };
+	AUTO(target_release) struct target target = { 0 };
 	struct s3_outcome outcome = { 0 };
 	int found;
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
-	found = s3_head(store->aws, &place, &outcome, err);
+	found = s3_head(target.aws, &target.place, &outcome, err);
 	if (found > 0)
 		tell_object(&outcome.object, key, ret);
 	return found;
@@ -222,20 +243,18 @@ static int s3_store_stat(struct store *base, const char *key, struct store_objec
 static int s3_store_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
 			       struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
-	struct s3_place place = { store->bucket, whole };
+	AUTO(target_release) struct target target = { 0 };
 	struct s3_outcome outcome = { 0 };
 	int found = 0;
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
 	if (len > 0 && offset <= INT64_MAX)
-		found = s3_get(store->aws, &place, offset, len, len, ret, &outcome, err);
+		found = s3_get(target.aws, &target.place, offset, len, len, ret, &outcome, err);
 	/* Beyond the end S3 says nothing of the object. */
 	if (found >= 0 && outcome.object.etag[0] == '\0')
-		found = s3_head(store->aws, &place, &outcome, err);
-	return found <= 0 ? found : give_tag(store, key, &outcome, ret_tag, err);
+		found = s3_head(target.aws, &target.place, &outcome, err);
+	return found <= 0 ? found : give_tag(base, key, &outcome, ret_tag, err);
 }
 
 /* A new file beside `path`, which has no name until it is whole, where the file system
@@ -278,20 +297,18 @@ static int temp_name(int fd, const char *name, const char *path, const char *dir
 static int s3_store_download(struct store *base, const char *key, const char *path,
 			     struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
+	AUTO(target_release) struct target target = { 0 };
 	AUTO(auto_free) char *dir = fs_dirname(path);
 	AUTO(auto_free) char *name = NULL;
-	struct s3_place place = { store->bucket, whole };
 	AUTO(auto_close) int fd = -1;
 	int found;
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
 	fd = temp_open(path, dir, &name, err);
 	if (fd < 0)
 		return -1;
-	found = s3_download(store->aws, &place, fd, NULL, err);
+	found = s3_download(target.aws, &target.place, fd, NULL, err);
 	if (found > 0)
 		return temp_name(fd, name, path, dir, err) < 0 ? -1 : 1;
 	unlink(name);
@@ -303,13 +320,11 @@ static int s3_store_download(struct store *base, const char *key, const char *pa
 static int write_bytes(struct store *base, const char *key, const struct s3_body *body,
 		       struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
-	struct s3_place place = { store->bucket, whole };
+	AUTO(target_release) struct target target = { 0 };
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
-	return s3_put(store->aws, &place, body, NULL, err);
+	return s3_put(target.aws, &target.place, body, NULL, err);
 }
 
 static int s3_store_put(struct store *base, const char *key, const void *bytes, size_t len,
@@ -342,13 +357,11 @@ static int s3_store_replace_if_same(struct store *base, const char *key, const c
 
 static int s3_store_remove(struct store *base, const char *key, struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
-	struct s3_place place = { store->bucket, whole };
+	AUTO(target_release) struct target target = { 0 };
 
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
-	return s3_delete(store->aws, &place, err);
+	return s3_delete(target.aws, &target.place, err);
 }
 
 static bool has_changed(int fd, const struct stat *before)
@@ -362,27 +375,27 @@ static bool has_changed(int fd, const struct stat *before)
 
 /* What a killed process left of this very upload. It is no reason to fail if whoever we
  * are may not do so. */
-static void tidy_up(struct store_s3 *store, const struct s3_place *place)
+static void tidy_up(const struct target *target)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	s3_abort_leftovers(store->aws, place, LEFTOVER_IDLE_MS, &ignored);
+	s3_abort_leftovers(target->aws, &target->place, LEFTOVER_IDLE_MS, &ignored);
 }
 
-static int send_file(struct store_s3 *store, const struct s3_place *place, int fd,
-		     const struct stat *st, const char *path, struct err **err)
+static int send_file(const struct target *target, int fd, const struct stat *st, const char *path,
+		     struct err **err)
 {
 	struct s3_body body = { .len = (uint64_t)st->st_size, .fd = fd, .condition = S3_IF_ABSENT };
 	int done;
 
 	if (body.len > S3_PART_BYTES)
-		tidy_up(store, place);
-	done = s3_upload(store->aws, place, &body, NULL, err);
+		tidy_up(target);
+	done = s3_upload(target->aws, &target->place, &body, NULL, err);
 	if (done > 0 && has_changed(fd, st)) {
 		AUTO(err_freep) struct err *ignored = NULL;
 
 		/* A mixture of two contents is not what the key stands for. */
-		s3_delete(store->aws, place, &ignored);
+		s3_delete(target->aws, &target->place, &ignored);
 		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
 	}
 	return done;
@@ -390,10 +403,8 @@ static int send_file(struct store_s3 *store, const struct s3_place *place, int f
 
 static int s3_store_upload(struct store *base, const char *path, const char *key, struct err **err)
 {
-	struct store_s3 *store = as_s3(base);
-	AUTO(auto_free) char *whole = whole_key(store, key);
+	AUTO(target_release) struct target target = { 0 };
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct s3_place place = { store->bucket, whole };
 	struct stat st;
 	int found;
 
@@ -401,12 +412,12 @@ static int s3_store_upload(struct store *base, const char *path, const char *key
 		return fs_error(err, errno, "cannot read '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
-	if (get_client(store, err) < 0)
+	if (aim(base, key, &target, err) < 0)
 		return -1;
-	found = s3_head(store->aws, &place, NULL, err);
+	found = s3_head(target.aws, &target.place, NULL, err);
 	if (found != 0)
 		return found < 0 ? -1 : 0;
-	return send_file(store, &place, fd, &st, path, err);
+	return send_file(&target, fd, &st, path, err);
 }
 
 static void s3_store_free(struct store *base)
@@ -435,6 +446,16 @@ static const struct store_backend backend = {
 	.download = s3_store_download,
 	.mover = mover_s3_open,
 };
+
+uint64_t store_traffic(void)
+{
+	return http_traffic();
+}
+
+void store_interrupt(bool (*fn)(void *arg), void *arg)
+{
+	aws_interrupt(fn, arg);
+}
 
 int store_s3_open(const char *where, struct store **ret, struct err **err)
 {

@@ -3,6 +3,7 @@ test. What it offers: tests/support/aws.py."""
 
 import pytest
 from aws import Aws
+from bucket_job import BucketJob
 from who import World
 
 
@@ -34,3 +35,11 @@ def world(aws, tmp_path):
     world = World(aws, tmp_path)
     yield world
     world.stop()
+
+
+@pytest.fixture
+def job(aws, tmp_path):
+    """The one-second trainer with everything on S3."""
+    made = BucketJob(tmp_path / "project", aws)
+    yield made
+    made.stop()

@@ -5,13 +5,12 @@
  * Members: do (below), bucket, key; for writes path or text, if ("absent" or an ETag); for
  * reads path, offset, len; for lists prefix, delimiter, start_after; keys; idle_ms.
  * Replies: n (what the function returned), error, hint and code, size, etag, bytes, rows,
- * prefixes, text, and peak (KiB of memory so far).
+ * prefixes, text.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -171,7 +170,6 @@ static void answer(struct aws *aws, const json_t *line)
 	struct call c = {
 		aws, line, { js_str(line, "bucket"), js_str(line, "key") }, reply, { 0 }
 	};
-	struct rusage usage;
 	char *text;
 	int n = -2;
 
@@ -189,8 +187,6 @@ static void answer(struct aws *aws, const json_t *line)
 	js_put_str(reply, "etag", c.outcome.object.etag);
 	js_put_str(reply, "checksum", c.outcome.checksum.value);
 	js_put(reply, "bytes", json_integer((int64_t)c.outcome.bytes));
-	getrusage(RUSAGE_SELF, &usage);
-	js_put(reply, "peak", json_integer(usage.ru_maxrss));
 	text = json_dumps(reply, JSON_COMPACT);
 	puts(text);
 	fflush(stdout);

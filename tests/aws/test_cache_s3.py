@@ -7,12 +7,7 @@ import zlib
 from datetime import datetime, timezone
 
 import pytest
-from bucket_job import BUCKET, BucketJob
-
-
-@pytest.fixture
-def job(aws, tmp_path):
-    return BucketJob(tmp_path, aws)
+from bucket_job import BUCKET
 
 
 def entries(job):

@@ -8,17 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
-from bucket_job import BUCKET, BucketJob
+from bucket_job import BUCKET
 
 HELD = 12  # the training waits before this step: 5 and 10 are saved
 
 
 @pytest.fixture
-def job(aws, tmp_path):
-    made = BucketJob(tmp_path, aws)
-    made.hold("train", HELD)
-    yield made
-    made.gate.touch()
+def job(job):
+    job.hold("train", HELD)
+    return job
 
 
 def marks(job, run, attempt=1):
@@ -36,11 +34,16 @@ def wait_for_marks(job, run, wanted, attempt=1, seconds=60):
     raise AssertionError(f"marks of attempt {attempt}: {marks(job, run, attempt)}")
 
 
-def interrupted(job, run="saved"):
-    """A run whose driver and command are dead; what was saved is in the bucket."""
+def interrupted(job, run="saved", told=False):
+    """A run whose driver and command are dead; what was saved is in the bucket, and in its
+    journal if that is to be `told`."""
     driver = job.start("run", job.spec_path, "--id", run)
     held = job.wait_for_effect("holds")
     wait_for_marks(job, run, [5, 10])
+    end = time.monotonic() + 60
+    while told and 10 not in [row["step"] for row in job.events(run, "checkpoint.complete")]:
+        assert time.monotonic() < end
+        time.sleep(0.5)
     driver.kill()
     driver.communicate()
     os.kill(held["pid"], signal.SIGKILL)
@@ -142,6 +145,20 @@ def test_scratch_is_used_when_none_holds(job):
     check(job, run, None, ["checkpoint-10", "checkpoint-5"])
 
 
+def test_a_place_that_holds_nothing_any_more_is_told_and_not_begun_anew_without_a_word(job):
+    run = interrupted(job, told=True)
+    s3, place = job.aws.client(), f"{job.prefix}/ckpt/"
+    for key in [key for key in job.aws.objects(BUCKET) if key.startswith(place)]:
+        s3.delete_object(Bucket=BUCKET, Key=key)
+    starts = len(job.effects("start"))
+    result = job.stoker("resume", run)
+    assert result.code != 0 and "step 10" in str(result) and "put any object below" in str(result), str(result)
+    assert f"{job.url['ckpt']}/{run}/attempt-1/" in str(result), str(result)
+    assert len(job.effects("start")) == starts
+    s3.put_object(Bucket=BUCKET, Key=f"{place}{run}/attempt-1/none", Body=b"")
+    check(job, run, None)
+
+
 def test_nothing_is_downloaded_to_prove_it(job):
     run = interrupted(job)
     since = job.aws.mark()
@@ -201,26 +218,6 @@ def test_without_a_url_they_lie_in_the_workspace(job):
         "step": 25, "url": f"{job.url['stoker']}/runs/plain/train-1/checkpoints/checkpoint-25"}
 
 
-def helpers():
-    """Processes that agents of ours have started to do something for them."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes()
-            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
-            above = Path(f"/proc/{parent}/cmdline").read_bytes()
-            mine = b"STOKER_WORK=" in (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if mine and b"stoker-node" in words and words == above:
-            found.append(folder.name)
-    return found
-
-
-def in_home(pid, home):
-    return str(home).encode() in Path(f"/proc/{pid}/environ").read_bytes()
-
-
 def test_a_sending_that_is_killed_is_gone_on_with(job):
     """The third file of a checkpoint hangs while its sender is killed: the next one sends
     that file, and what had arrived is not sent again."""
@@ -231,9 +228,8 @@ def test_a_sending_that_is_killed_is_gone_on_with(job):
     while time.monotonic() < end and not job.aws.struck():
         time.sleep(0.05)
     assert job.aws.struck() == 1
-    for pid in helpers():
-        if in_home(pid, job.home):
-            os.kill(int(pid), signal.SIGKILL)
+    for pid in job.agents(helpers=True):
+        os.kill(pid, signal.SIGKILL)
     wait_for_marks(job, "hurt", [5, 10])
     job.gate.touch()
     out, err = driver.communicate(timeout=120)
@@ -280,3 +276,104 @@ def test_what_was_saved_last_is_brought_when_the_service_is_back(job):
     assert driver.returncode == 0
     assert 25 in marks(job, "saved")
     assert job.status("saved")["checkpoint"]["step"] == 25
+
+
+def node_of(agent):
+    return int(Path(f"/proc/{agent}/cmdline").read_bytes().split(b"\0")[-2])
+
+
+def train_ends(job, run):
+    return [row for row in job.events(run, "attempt.ended") if row["phase"] == "train"]
+
+
+def test_a_training_whose_checkpoints_may_not_be_written_has_not_ended_well(job):
+    """What it saved would be found by nobody: the attempt fails, says S3's own words, and
+    where the checkpoints are."""
+    job.aws.fault("denied", operation="PutObject", key="/ckpt/.*/checkpoint-", count=0)
+    job.gate.touch()
+    result = job.run("--id", "saved", code=4)
+    ended = train_ends(job, "saved")
+    assert len(ended) == 1 and ended[0]["class"] == "quota-permission", ended
+    said = json.dumps(ended[0])
+    assert "AccessDenied" in said and "'checkpoint-5' lies in" in said, said
+    folder = Path(said.split("lies in '", 1)[1].split("'", 1)[0])
+    assert str(folder).startswith(str(job.home))
+    assert sorted(int(path.name.split("-")[1]) for path in folder.glob("checkpoint-*")) == [5, 10, 15, 20, 25]
+    assert "AccessDenied" in result.err + result.out, str(result)
+    assert marks(job, "saved") == []
+
+
+def leaves_soon_when_told(job, driver, agent):
+    os.kill(agent, signal.SIGTERM)
+    told = time.monotonic()
+    while agent in job.agents() and time.monotonic() < told + 40:
+        time.sleep(0.1)
+    took = time.monotonic() - told
+    job.aws.clear_faults()
+    driver.kill()
+    driver.communicate()
+    assert took < 9, f"{took} s"
+
+
+@pytest.mark.parametrize("where", [{"operation": "PutObject", "key": "/ckpt/"}, {"service": "s3"}],
+                         ids=["checkpoints", "everything"])
+def test_who_is_told_to_stop_goes_within_the_grace_whatever_s3_does(job, where):
+    job.write(limits={"grace": "3s"}, retry={"attempts": 1})
+    driver = job.start("run", job.spec_path, "--id", "saved")
+    job.wait_for_effect("holds")
+    wait_for_marks(job, "saved", [5, 10])
+    job.aws.fault("hang", count=0, seconds=60, **where)
+    job.gate.touch()
+    job.wait_for_effect("end")
+    time.sleep(3)  # it is at what was saved last
+    agent, = job.agents()
+    leaves_soon_when_told(job, driver, agent)
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_who_is_one_of_several_and_told_to_stop_goes_within_the_grace_too(job, node):
+    """When its command is over it looks whether the others were told to leave: it must not
+    miss what it is told itself meanwhile."""
+    job.write(resources={"nodes": 2}, limits={"grace": "3s"}, retry={"attempts": 1})
+    driver = job.start("run", job.spec_path, "--id", "saved")
+    job.wait_for_effect("holds")
+    wait_for_marks(job, "saved", [5, 10])
+    found = {pid: node_of(pid) for pid in job.agents()}
+    assert sorted(found.values()) == [0, 1], found
+    agent, = [pid for pid in found if found[pid] == node]
+    job.aws.fault("hang", count=0, seconds=60, service="s3")
+    job.gate.touch()
+    job.wait_for_effect("end")
+    time.sleep(3)
+    leaves_soon_when_told(job, driver, agent)
+
+
+def test_who_waits_for_its_claim_and_is_told_to_stop_has_been_stopped_and_has_not_failed(job):
+    job.write(retry={"attempts": 1})
+    job.aws.fault("hang", count=0, seconds=60, key="claim/train")
+    driver = job.start("run", job.spec_path, "--id", "saved")
+    end = time.monotonic() + 60
+    while not job.aws.struck() and time.monotonic() < end:
+        time.sleep(0.1)
+    agent, = job.agents()
+    leaves_soon_when_told(job, driver, agent)
+    report, = [body for key, body in job.aws.objects(BUCKET).items() if key.endswith("train-1/node-0/report.json")]
+    said = json.loads(report)
+    assert (said["state"], said["stopped"], said.get("error")) == ("ended", "signal", None), said
+
+
+def test_what_a_later_look_brings_is_not_lost(job):
+    """Graphs that could not be brought are worth another last look; if that brings the
+    checkpoints too that the one before could not, nothing is amiss."""
+    text = (job.source / "train.py").read_text()
+    late = text.replace('call("end", args)\n', 'if os.environ["STOKER_PHASE"] == "train":\n'
+                        '        compile_graph("late", "float32[1]")\n    call("end", args)\n')
+    assert late != text
+    (job.source / "train.py").write_text(late)
+    job.aws.fault("denied", operation="PutObject", key="cache/jit_late", count=2)
+    job.aws.fault("denied", operation="PutObject", key="/ckpt/.*/checkpoint-25/model", count=2)
+    job.gate.touch()
+    job.run("--id", "saved")
+    assert job.aws.struck() == 4
+    assert [row["class"] for row in train_ends(job, "saved")] == ["none"]
+    assert 25 in marks(job, "saved")

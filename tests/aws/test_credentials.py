@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from who import ACCOUNT, CANARY, ROLE, STATIC, instance, role
@@ -287,6 +288,24 @@ def test_sso_goes_on_with_what_is_left_of_a_login_that_cannot_be_renewed(world):
     put_login(world, "my", 300, **REFRESHABLE, registrationExpiresAt=iso(9000))
     world.aws.settings(sso={"tokens": {CANARY: time.time() + 300}})
     assert world.ask("p")["provider"] == "sso"
+
+
+def test_a_service_of_keys_that_does_not_answer_holds_nobody_up(world):
+    """Not for long enough to lose a driver's lease; and an expired login is no reason to log
+    in again while nobody knows whether it can be renewed."""
+    for operation in ("AssumeRole", "CreateToken"):
+        world.aws.fault("hang", operation=operation, count=0)
+    world.aws.add_key("AKIDbase", CANARY)
+    world.shared(f"[p]\naws_access_key_id = AKIDbase\naws_secret_access_key = {CANARY}\n")
+    world.config(SESSION.replace("profile p", "profile s") + role("p", source_profile="p"))
+    put_login(world, "my", -10, **REFRESHABLE, registrationExpiresAt=iso(9000))
+    begun = time.monotonic()
+    with ThreadPoolExecutor() as pool:
+        of_role, of_login = pool.map(world.ask, ("p", "s"))
+    assert time.monotonic() - begun < 20
+    for got, words in ((of_role, "cannot take on the role"), (of_login, "cannot renew the SSO login of the AWS")):
+        assert got["exit"] == 75 and words in got["error"] and CANARY not in str(got), got
+        assert "aws sso login" not in str(got.get("hint")), got
 
 
 def test_sso_that_fails(world):

@@ -4,7 +4,6 @@ another home under another host name: warm."""
 import os
 import shutil
 
-import pytest
 import stoker as cli
 from quickstart import QUICKSTART, Job
 
@@ -27,7 +26,6 @@ class BucketQuickstart(Job):
         return result
 
 
-@pytest.mark.skipif(not (QUICKSTART / ".venv").exists(), reason="./quickstart has not made its .venv yet")
 def test_the_quickstart_on_s3_is_warm_from_another_machine(aws, tmp_path):
     job = BucketQuickstart(tmp_path, aws)
     job.stoker("run", job.spec, *SETS, "--set", "compile.quiet_period=1s", "--set", "hyperparameters.max_steps=200")

@@ -14,23 +14,10 @@ from pathlib import Path
 
 import pytest
 import stoker as cli
-from bucket_job import BUCKET, BucketJob
+from bucket_job import BUCKET
 
 LEASE = ("--lease", "3s")
 SECRET_WORDS = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
-
-
-@pytest.fixture
-def job(aws, tmp_path):
-    made, started = BucketJob(tmp_path / "project", aws), []
-    start = made.start
-    made.start = lambda *argv, **options: started.append(start(*argv, **options)) or started[-1]
-    yield made
-    made.gate.touch()
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def events_are_whole(job, run="one", **options):
@@ -39,7 +26,7 @@ def events_are_whole(job, run="one", **options):
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
     assert [row["event"] for row in rows].count("run.ended") == 1
     effects = Counter(entry["name"] for entry in job.aws.ledger() if entry["effect"] and entry["operation"] == "PutObject"
-                      and re.search(rf"/runs/{run}/events/", entry["name"]))
+                      and f"/{job.prefix}/state/runs/{run}/events/" in entry["name"])
     assert set(effects.values()) == {1} and len(effects) == len(rows)
     return rows
 
@@ -175,12 +162,17 @@ def test_another_machine_takes_over_and_waits_for_what_it_cannot_see(job):
     assert [row["step"] for row in rows if row["event"] == "train.progress"][-1] == 25
 
 
-def test_logs_can_be_read_from_another_machine_while_they_grow(job):
+def says_much_and_holds(job):
     job.also("print('x' * 100_000 if attempt[0] == 'train' else '', flush=True)\n"
              "print('after it', flush=True)")
     job.hold("train", 8)
     driver = job.start("run", job.spec_path, "--id", "one")
     job.wait_for_effect("holds")
+    return driver
+
+
+def test_logs_can_be_read_from_another_machine_while_they_grow(job):
+    driver = says_much_and_holds(job)
     end = time.monotonic() + 40
     while "after it" not in (said := cli.finish(far_away(job, job.home, "logs", "one")).out):
         assert time.monotonic() < end, said[-500:]
@@ -305,7 +297,7 @@ def test_a_run_that_ended_well_exits_well_although_its_journal_cannot_be_read_th
     driver = job.start("run", job.spec_path, "--id", "one")
     job.wait_for_effect("holds")
     # After its last event it writes what makes reading cheap: time to come between.
-    job.aws.fault("delay", operation="PutObject", key="/runs/one/chunks/", count=0, seconds=3)
+    job.aws.fault("delay", operation="PutObject", key="/runs/one/chunks/", count=0, seconds=20)
     job.gate.touch()
     end = time.monotonic() + 60
     while not any(b'"run.ended"' in text for key, text in job.aws.objects(BUCKET).items() if "/one/events/" in key):
@@ -328,3 +320,52 @@ def test_a_state_in_a_bucket_that_is_not_there_is_refused(job):
     assert result.code == 4 and "no-such-bucket" in result.err and result.cure
     result = job.stoker("--state", "s3://", "list")
     assert result.code in (2, 4) and result.cure
+
+
+def pieces(job, run="one"):
+    """Where the pieces of the training's log begin, and how long they are."""
+    folder = f"{job.prefix}/stoker/runs/{run}/train-1/node-0/log/"
+    return sorted((int(key.removeprefix(folder)), len(body)) for key, body in job.aws.objects(BUCKET).items()
+                  if key.startswith(folder))
+
+
+def test_a_log_goes_on_where_the_courier_that_died_has_brought_it(job):
+    """Who reads it from far away stands in one of its pieces."""
+    driver = says_much_and_holds(job)
+    end = time.monotonic() + 40
+    while not (before := pieces(job)):
+        assert time.monotonic() < end
+        time.sleep(0.5)
+    for pid in job.agents(helpers=True):
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(3)  # others are started
+    job.gate.touch()
+    assert cli.finish(driver).code == 0
+    after = pieces(job)
+    assert [start for start, _ in before] == [start for start, _ in after][:len(before)]
+    assert all(start + size == later for (start, size), (later, _) in zip(after, after[1:])), after
+    assert cli.finish(far_away(job, job.home, "logs", "one")).out.count("\nstep: 25 ") == 1
+
+
+def test_a_claim_that_cannot_be_read_for_a_while_is_waited_for(job):
+    job.aws.fault("unavailable", operation="GetObject", key="/runs/one/claim/", count=0)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    end = time.monotonic() + 60
+    while job.aws.struck() < 7:  # more than one request is tried
+        assert time.monotonic() < end, job.aws.struck()
+        assert driver.poll() is None
+        time.sleep(0.2)
+    job.aws.clear_faults()
+    result = cli.finish(driver)
+    assert result.code == 0, str(result)
+    assert submitted(job.ok("events", "one").lines) == [("precompile", 1), ("train", 1)]
+
+
+def test_who_waits_for_a_claim_asks_ever_more_rarely(job):
+    job.write(resources={"nodes": 2})
+    job.aws.fault("delay", operation="PutObject", key="/runs/one/claim/", seconds=8)
+    job.run("--id", "one")
+    key = next(row["name"] for row in job.aws.ledger(operation="PutObject") if "/runs/one/claim/" in row["name"])
+    made = next(i for i, row in enumerate(job.aws.ledger()) if row["operation"] == "PutObject" and row["name"] == key)
+    asked = [row for row in job.aws.ledger()[:made] if row["name"] == key and row["operation"] == "GetObject"]
+    assert 3 <= len(asked) <= 15, len(asked)

@@ -93,6 +93,14 @@ def test_a_byte_of_a_body_is_another(aws, s3):
         s3.get_object(Bucket="bucket", Key="key", ChecksumMode="ENABLED")["Body"].read()
 
 
+def test_words_of_a_body_are_others(aws, s3):
+    s3.put_object(Bucket="bucket", Key="key", Body=b"x")
+    aws.fault("replace", operation="ListObjectsV2", pattern="<ETag>[^<]*</ETag>")
+    assert "ETag" not in s3.list_objects_v2(Bucket="bucket")["Contents"][0]
+    aws.fault("replace", operation="ListObjectsV2", pattern="<Key>key</Key>", text="<Key>other</Key>")
+    assert [row["Key"] for row in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["other"]
+
+
 def test_bytes_come_slowly_in_both_directions(aws, s3):
     aws.fault("slow_read", operation="PutObject", step=1000, interval=0.02)
     start = time.monotonic()

@@ -9,6 +9,7 @@ import signal
 import time
 
 import pytest
+from memory import Watch, exactly
 from project import Project
 from stoker import finish, start
 
@@ -28,7 +29,10 @@ def digests(aws, bucket):
 @pytest.fixture
 def carry(aws, s3):
     def go(*argv, code=0, **env):
-        done = finish(start("--json", "cache", *argv, env=aws.env(**env)), argv, 300)
+        process = start("--json", "cache", *argv, env=exactly(aws.env(**env)))
+        watch = Watch(process)
+        done = finish(process, argv, 300)
+        go.peak = watch.end()
         assert done.code == code, str(done)
         go.rows = done.lines[:-1]
         return done.lines[-1] if done.lines else done
@@ -48,24 +52,39 @@ def backdate(folder):
     time.sleep(2.1)
 
 
-def test_a_thousand_objects_and_a_large_one(aws, carry, tmp_path):
+def test_a_thousand_objects_and_a_large_one(aws, s3, carry, tmp_path):
     fill(tmp_path / "a", 1000)
     (tmp_path / "a/large").write_bytes(random.Random(2).randbytes(MIB) * 256)
+    fill(tmp_path / "little", 5)
     backdate(tmp_path / "a")
     there = files(tmp_path / "a")
+    small = []
+    for direction in [("push", tmp_path / "little", "s3://bucket/little")] * 2 + \
+            [("pull", "s3://bucket/little", tmp_path / "little too")] * 2:
+        carry(*direction)
+        small.append(carry.peak)
+    s3.delete_objects(Bucket="bucket", Delete={"Objects": [{"Key": key} for key in aws.objects("bucket")]})
+    peaks = []
     total = carry("push", tmp_path / "a", "s3://bucket/cache")
+    peaks.append(carry.peak)
     assert total["moved"] == 1001 and total["failed"] == total["refused"] == 0
     assert {key.removeprefix("cache/"): sum for key, sum in digests(aws, "bucket").items()} == there
     mark = aws.mark()
     total = carry("push", tmp_path / "a", "s3://bucket/cache")
+    peaks.append(carry.peak)
     assert total["moved"] == 0 and total["unchanged"] == 1001
     assert [entry["operation"] for entry in aws.ledger(mark)] == ["ListObjectsV2"] * 2
     total = carry("pull", "s3://bucket/cache", tmp_path / "b")
+    peaks.append(carry.peak)
     assert total["moved"] == 1001 and files(tmp_path / "b") == there
     mark = aws.mark()
     total = carry("pull", "s3://bucket/cache", tmp_path / "b")
+    peaks.append(carry.peak)
     assert total["moved"] == 0 and total["unchanged"] == 1001
     assert [entry["operation"] for entry in aws.ledger(mark)] == ["ListObjectsV2"] * 2
+    # The sanitizer adds its own to both; what is in flight differs with the machine's load.
+    grown = [(large - little) >> 10 for large, little in zip(peaks, small, strict=True)]
+    assert min(small) > 0 and max(grown) < 24, f"{grown} MiB more than for 5 small objects"
 
 
 def test_without_a_memory_content_decides_and_nothing_is_asked(aws, s3, carry, tmp_path):

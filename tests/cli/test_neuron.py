@@ -164,13 +164,15 @@ OLD, NEW = "2.25.3371.0+f524f7f8", "2.26.6360.0+0a0b0c0d"
 
 
 def meddle(job, old, new, before=OLD, after=NEW):
-    """While phase 1 runs, one package gets another version, or goes."""
+    """While phase 1 runs, one package gets another version, or goes, before any rank looks at it."""
     script = job.source / "train.py"
-    script.write_text("import os, pathlib\n"
+    script.write_text("import os, pathlib, time\n"
                       f"old, new = pathlib.Path({str(old)!r}), pathlib.Path({str(new)!r})\n"
                       "if os.environ['STOKER_PHASE'] == 'precompile' and os.environ['RANK'] == '0' and old.exists():\n"
                       f"    text = (old / 'METADATA').read_text().replace({before!r}, {after!r})\n"
-                      "    (old / 'METADATA').write_text(text)\n    old.rename(new)\n" + script.read_text())
+                      "    (old / 'METADATA').write_text(text)\n    old.rename(new)\n"
+                      "while os.environ['STOKER_PHASE'] == 'precompile' and old.exists():\n    time.sleep(0.01)\n"
+                      + script.read_text())
 
 
 def cache_says(job, neuron):

@@ -25,7 +25,7 @@ CLASSES = ["transient-infra", "capacity", "spot", "hardware-node", "comm", "user
            "quota-permission", "data", "compile", "timeout-hang", "unknown"]
 WORDS = 1500      # that are kept: those that tell classes apart most
 MESSAGE_WEIGHT = 1    # of messages/: a labelled text has 1 too
-UNKNOWN_WEIGHT = 6    # of texts that no row knows
+UNKNOWN_WEIGHT, SEEN_WEIGHT = 2, 6    # of texts that no row knows: all of it, and the lines that the judge looks at
 TEXTS_MIN = 3     # in which a word must be
 STEPS_TO_CHOOSE, STEPS = 150, 500
 RATE, MOMENTUM, DECAY = 2.0, 0.9, 3e-5
@@ -45,11 +45,22 @@ def words(line: str) -> set[str]:
     return {part.lower() for part in parts if len(part) > 1}
 
 
-def unknown() -> set[str]:
-    """Names of the texts that no row knows."""
+def unknown() -> dict[str, list[str]]:
+    """Of the texts that no row knows, the lines that the verdict rests on."""
     test = HERE.parents[1] / "build" / "asan" / "tests" / "unit_flow_corpus"
-    said = subprocess.run([test], env={**os.environ, "STOKER_LIST_UNKNOWN": "1"}, capture_output=True, text=True)
-    return set(re.findall(r"(?m)^unknown: (.*)$", said.stdout + said.stderr))
+    said = subprocess.run([test], env={**os.environ, "STOKER_LIST_UNKNOWN": "1"}, capture_output=True)
+    found, seen = {}, []
+    for line in (said.stdout + said.stderr).decode(errors="replace").split("\n"):
+        if line.startswith("unknown: "):
+            seen = found.setdefault(line[9:], [])
+        elif line.startswith("seen: ") and not re.match(r"seen: (exit status|killed by signal|no exit status)", line):
+            seen.append(line[6:])
+    return found
+
+
+def words_of(lines: list[str]) -> set[str]:
+    """Source lines of tracebacks and what is indented like them say little."""
+    return set().union(*(words(line) for line in lines if line[:1] not in (" ", "\t")))
 
 
 def texts() -> list:
@@ -66,10 +77,11 @@ def texts() -> list:
             classes = [row.split()[0] for row in re.findall(r"(?m)^expect: *(.*)$", body)]
             if is_held_out(name.strip(), path) or not set(classes) <= set(CLASSES):
                 continue
-            # Source lines of tracebacks and what is indented like them say little.
-            lines = [line for line in re.findall(r"(?m)^\| ?(.*)$", body) if line[:1] not in (" ", "\t")]
-            lines += re.findall(r"(?m)^engine: *(.*)$", body)
-            found.append((set().union(*map(words, lines)), classes, UNKNOWN_WEIGHT if name.strip() in hard else 1))
+            all_of_it = words_of(re.findall(r"(?m)^(?:\| ?|engine: *)(.*)$", body))
+            seen = hard.get(name.strip())
+            found.append((all_of_it, classes, 1 if seen is None else UNKNOWN_WEIGHT))
+            if seen:
+                found.append((words_of(seen), classes, SEEN_WEIGHT))
     return found
 
 
@@ -127,9 +139,9 @@ def letters(values) -> str:
 def main() -> None:
     rows = texts()
     kept, weights, bias = learn(rows)
-    words_of = [f'WORD("", "{letters(bias)}")', *(f'WORD("{word}", "{letters(weights[i])}")'
-                                                   for i, word in enumerate(kept))]
-    lines = [" ".join(words_of[i:i + ROWS]) for i in range(0, len(words_of), ROWS)]
+    items = [f'WORD("", "{letters(bias)}")', *(f'WORD("{word}", "{letters(weights[i])}")'
+                                                for i, word in enumerate(kept))]
+    lines = [" ".join(items[i:i + ROWS]) for i in range(0, len(items), ROWS)]
     OUT.write_text(f"""/*
  * Learnt by tests/corpus/learn.py from {len(rows)} texts: do not edit, run it again.
  * How much a word speaks for a class, in sixths of a natural logarithm: A to Z are 1 to

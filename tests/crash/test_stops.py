@@ -327,7 +327,7 @@ usual = step
 def step(number, args):
     while attempt == ("train", 1) and number == 3:
         save(1000 + len(os.listdir(os.environ["STOKER_CHECKPOINT_DIR"])))
-        time.sleep(0.3)
+        time.sleep(0.1)
     usual(number, args)
 """)
     run = site.one("orphan").hold("train", 12)
@@ -339,7 +339,8 @@ def step(number, args):
     assert held["attempt"] == 2
     first = run.effects("start")[1]
     run.wait_for(lambda: crash.process_gone(first["pid"]), 15)
-    late = [row for row in run.effects("saved") if row["at"] > held["at"]]
+    claimed, = run.wait_for(lambda: [row for row in run.events("attempt.claimed") if row["job"].endswith("-train-2")])
+    late = [row for row in run.effects("saved") if row["attempt"] == 1 and row["at"] * 1000 > claimed["since"]]
     run.release()
     assert driver.wait() == 0, run.story()
     assert late, run.story()

@@ -91,7 +91,7 @@ def test_nobody_resumes_what_is_driven_and_all_passes_over_it(site):
 
 @pytest.mark.parametrize("phase", ["precompile", "train"])
 def test_stop_from_a_second_terminal(site, phase):
-    run = site.one("stop", "env.STEP_SECONDS=0.5")
+    run = site.one("stop", "env.STEP_SECONDS=3")
     driver = run.drive()
     run.wait_for_effect("start", phase)
     site.ok("stop", run.id, "--reason", "enough of it")

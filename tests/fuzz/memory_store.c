@@ -82,6 +82,26 @@ static int memory_get(struct store *base, const char *key, size_t max, struct sb
 	return 1;
 }
 
+/* Of an object that has a size only, nothing can be read: as of one that is just being
+ * written. */
+static int memory_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
+			     struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
+{
+	const struct memory_object *object = memory_store_find(memory(base), key);
+
+	(void)err;
+	if (!object)
+		return 0;
+	if (offset < object->bytes.len) {
+		size_t left = object->bytes.len - (size_t)offset;
+
+		sb_add(ret, object->bytes.text + offset, left < len ? left : len);
+	}
+	if (ret_tag)
+		memcpy(ret_tag, object->tag, STORE_TAG);
+	return 1;
+}
+
 static int memory_put_if_absent(struct store *base, const char *key, const void *bytes, size_t len,
 				struct err **err)
 {
@@ -185,6 +205,7 @@ static const struct store_backend memory_backend = {
 	.list = memory_list,
 	.folders = memory_folders,
 	.get = memory_get,
+	.read_range = memory_read_range,
 	.stat = memory_stat,
 	.put = memory_put,
 	.put_if_absent = memory_put_if_absent,

@@ -26,7 +26,7 @@ struct memory_store {
 /* To be closed by store_freep. */
 struct memory_store *memory_store_new(void);
 
-/* An object of that size whose bytes nobody reads; its tag is "t<size>". False if a
+/* An object of that size that gives no bytes; its tag is "t<size>". False if a
  * store cannot have such a key. */
 bool memory_store_add(struct memory_store *store, const char *key, uint64_t size);
 

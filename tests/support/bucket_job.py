@@ -2,8 +2,10 @@
 home stands for a machine, as far as what lies on its disk is concerned."""
 
 import json
+import os
 import secrets
 import shutil
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,7 +19,7 @@ KEYS = ("stoker", "cache", "ckpt", "state")
 
 class BucketJob(Project):
     def __init__(self, root: Path, aws, **changes):
-        self.aws, self.home = aws, root / "home"
+        self.aws, self.home, self.started = aws, root / "home", []
         super().__init__(root)
         aws.make_bucket(BUCKET)
         shutil.copy(SUPPORT / "one_second.py", self.source / "extra.py")
@@ -51,6 +53,25 @@ class BucketJob(Project):
         home.mkdir(parents=True, exist_ok=True)
         return self.aws.env(**{"HOME": str(home), "STOKER_STATE": self.url["state"], **more})
 
+    def start(self, *argv, **options):
+        self.started.append(super().start(*argv, **options))
+        return self.started[-1]
+
+    def stop(self, seconds: float = 20) -> None:
+        """Nothing of it is left: the next test has the same service."""
+        self.aws.clear_faults()
+        self.gate.touch()
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        end = time.monotonic() + seconds
+        while self.agents():
+            if time.monotonic() > end:
+                for pid in self.agents():
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+
     def elsewhere(self, name: str = "other") -> dict:
         """The environment of another home."""
         return {"HOME": str(self.root / name)}
@@ -73,3 +94,20 @@ class BucketJob(Project):
     def requests(self, since: int = 0) -> Counter:
         """How many of each operation."""
         return Counter(row["operation"] for row in self.aws.ledger(since))
+
+    def agents(self, helpers: bool = False) -> list:
+        """The node agents of this home, or the processes that they started to do something
+        for them."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes()
+                parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                above = Path(f"/proc/{parent}/cmdline").read_bytes()
+                environ = (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"stoker-node" in words and b"STOKER_WORK=" in environ and str(self.home).encode() in environ \
+                    and (words == above) == helpers:
+                found.append(int(folder.name))
+        return found

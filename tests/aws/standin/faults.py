@@ -44,6 +44,7 @@ KINDS = {
     "truncate": "the reply's body ends after `bytes` (default: half)",
     "slow": "the reply comes `step` bytes (16) each `interval` seconds (0.05)",
     "corrupt": "one byte of the reply's body is another (at `at`, default: the middle)",
+    "replace": "what `pattern` finds in the reply's body is `text` (default: nothing)",
     "header": "header `name` of the reply is `value` (null: left out)",
     # jobs: CreateTrainingJob or SubmitJob succeeds, but the job …
     "job_pending": "waits for capacity for `seconds` (1)",
@@ -160,6 +161,10 @@ def spoil(rule, reply):
     """Change a reply that was right."""
     if rule.kind == "corrupt" and reply.length:
         reply.body = flipped(reply.body, rule.number("at", reply.length // 2))
+    elif rule.kind == "replace":
+        whole = reply.body if isinstance(reply.body, bytes) else b"".join(reply.body)
+        reply.body = re.sub(rule.fields["pattern"].encode(), rule.fields.get("text", "").encode(), whole)
+        reply.length = len(reply.body)
     elif rule.kind == "header":
         name, value = rule.fields["name"], rule.fields.get("value")
         reply.headers = [pair for pair in reply.headers if pair[0].lower() != name.lower()]

@@ -209,6 +209,76 @@ static void a_sink_that_has_enough_ends_the_call_for_good(void **state)
 	assert_int_equal(peer->request_count, 1);
 }
 
+static bool add_bytes(void *arg, const void *bytes, size_t len)
+{
+	(void)bytes;
+	*(size_t *)arg += len;
+	return true;
+}
+
+static void begin_anew(void *arg)
+{
+	*(size_t *)arg = 0;
+}
+
+/* Cut off after two seconds, but moving until then. */
+static void a_slow_body_is_asked_for_again_after_its_time(void **state)
+{
+	AUTO(peer_freep)
+	struct peer *peer =
+		PEER({ .filler = 200, .at_once = 60, .cut = 110, .gap_ms = 40 }, { .filler = 200 });
+	AUTO(aws_freep) struct aws *aws = client(peer);
+	struct aws_call call = get();
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	struct mono begun = mono_now();
+	size_t count = 0;
+
+	(void)state;
+	call.again_ms = 1500;
+	call.sink = add_bytes;
+	call.restart = begin_anew;
+	call.sink_arg = &count;
+	assert_int_equal(aws_perform(aws, &call, &reply, &err), 0);
+	assert_int_equal(count, 200);
+	assert_int_equal(reply.attempts, 2);
+	assert_true(mono_now().ms - begun.ms > call.again_ms);
+}
+
+static void who_says_nothing_is_not_asked_again_after_its_time(void **state)
+{
+	AUTO(peer_freep) struct peer *peer = PEER({ .hang = true });
+	AUTO(aws_freep) struct aws *aws = client(peer);
+	struct aws_call call = get();
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	call.silent_ms = 500;
+	call.again_ms = 400;
+	assert_int_equal(aws_perform(aws, &call, &reply, &err), -1);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_int_equal(reply.attempts, 1);
+}
+
+/* As one learns only after the start how it is waited for. */
+static void a_call_that_has_begun_gets_other_limits(void **state)
+{
+	AUTO(peer_freep) struct peer *peer = PEER({ .hang = true });
+	AUTO(aws_freep) struct aws *aws = client(peer);
+	struct told told = { 0 };
+	struct aws_call call = get();
+	struct mono begun = mono_now();
+
+	(void)state;
+	aws_limit(aws_start(aws, &call, tell, &told), 500, 400);
+	while (aws_pending(aws))
+		aws_turn(aws, 1000);
+	assert_int_equal(told.times, 1);
+	assert_int_equal(peer->request_count, 1);
+	assert_true(mono_now().ms - begun.ms < 10000);
+}
+
 static void an_object_can_be_shared_by_a_url(void **state)
 {
 	AUTO(peer_freep) struct peer *peer = PEER({ 0 });
@@ -234,6 +304,9 @@ int main(void)
 		T(waits_between_attempts_are_kept_on_a_loop),
 		T(a_list_reaches_its_sink_only_if_it_is_whole),
 		T(a_sink_that_has_enough_ends_the_call_for_good),
+		T(a_slow_body_is_asked_for_again_after_its_time),
+		T(who_says_nothing_is_not_asked_again_after_its_time),
+		T(a_call_that_has_begun_gets_other_limits),
 		T(an_object_can_be_shared_by_a_url),
 	};
 

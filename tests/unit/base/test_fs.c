@@ -42,6 +42,40 @@ static void paths_are_joined_and_split(void **state)
 	}
 }
 
+static void only_what_can_name_a_file_is_a_name(void **state)
+{
+	char longest[FS_NAME_MAX + 1];
+
+	(void)state;
+	memset(longest, 'a', sizeof longest);
+	assert_null(fs_name_unfit("...", 3));
+	assert_null(fs_name_unfit(".a", 2));
+	assert_null(fs_name_unfit("a/b", 1)); /* only so many bytes of it count */
+	assert_null(fs_name_unfit(longest, FS_NAME_MAX));
+	assert_non_null(fs_name_unfit(longest, FS_NAME_MAX + 1));
+	assert_non_null(fs_name_unfit("/b", 0));
+	assert_non_null(fs_name_unfit("./b", 1));
+	assert_non_null(fs_name_unfit("../b", 2));
+}
+
+/* A pipe gives what it has; a file is read at its place, which stays where it was. */
+static void reads_are_as_long_as_they_can_be(void **state)
+{
+	int ends[2];
+	char bytes[8];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(write(ends[1], "abc", 3), 3);
+	assert_int_equal(write(ends[1], "de", 2), 2);
+	close(ends[1]);
+	assert_int_equal(fs_read_full(ends[0], bytes, sizeof bytes, -1), 5);
+	assert_memory_equal(bytes, "abcde", 5);
+	assert_int_equal(fs_read_full(ends[0], bytes, sizeof bytes, 0), -1);
+	assert_int_equal(errno, ESPIPE);
+	close(ends[0]);
+}
+
 static void absolute_paths_are_normal(void **state)
 {
 	static const struct {
@@ -483,6 +517,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_joined_and_split),
+		cmocka_unit_test(only_what_can_name_a_file_is_a_name),
+		cmocka_unit_test(reads_are_as_long_as_they_can_be),
 		cmocka_unit_test(absolute_paths_are_normal),
 		test_in_scratch(reading_appends_up_to_the_limit),
 		test_in_scratch(large_and_sizeless_files_are_read_whole),

@@ -93,6 +93,23 @@ static pid_t start_child(int exit_code)
 	return pid;
 }
 
+static void a_signal_to_stop_can_be_seen_and_taken_without_a_turn(void **state)
+{
+	static const int stops[] = { SIGTERM, SIGINT, SIGHUP };
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < STK_LENGTH(stops); i++)
+		loop_on_signal(s->loop, stops[i], say_signal, s);
+	for (size_t i = 0; i < STK_LENGTH(stops); i++) {
+		raise(stops[i]);
+		assert_true(loop_stop_pending());
+		assert_true(loop_stop_pending()); /* seeing is not taking */
+		assert_true(loop_stop_take());
+		assert_false(loop_stop_pending());
+		assert_false(loop_stop_take());
+	}
+}
+
 static void exit_and_quit(void *arg)
 {
 	struct scene *s = arg;
@@ -170,6 +187,7 @@ int main(void)
 		test_scene(signal_watches_may_be_removed_and_made_inside_one),
 		test_scene(no_such_signal_is_refused),
 		test_scene(the_signal_mask_is_as_before_when_the_loop_is_gone),
+		test_scene(a_signal_to_stop_can_be_seen_and_taken_without_a_turn),
 		test_scene(the_end_of_a_child_is_reported_once),
 		test_scene(the_end_of_a_stranger_is_reported_too),
 		test_scene(a_removed_exit_watch_is_silent),

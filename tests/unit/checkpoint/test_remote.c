@@ -2,7 +2,7 @@
  * is a folder here; nothing in these functions knows that. */
 #include "tests/unit/checkpoint/trees.h"
 
-#include "jobs/store/store.h"
+#include "jobs/store/store_backend.h"
 
 #define RUN "0abcdefghjkm"
 
@@ -370,6 +370,92 @@ static void what_is_not_what_was_marked_is_not_fetched(void **state)
 	assert_false(fs_exists(made));
 }
 
+/* A store over another one that lists objects without their tags. */
+struct untagged {
+	struct store base; /* first: a store is one of these */
+	struct store *real;
+	store_list_fn fn;
+	void *arg;
+};
+
+static struct untagged *untagged(struct store *store)
+{
+	return (struct untagged *)(void *)store;
+}
+
+static int without_tag(void *arg, const struct store_object *object, struct err **err)
+{
+	const struct untagged *store = arg;
+	struct store_object bare = *object;
+
+	bare.tag[0] = '\0';
+	return store->fn(store->arg, &bare, err);
+}
+
+static int untagged_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
+			 struct err **err)
+{
+	untagged(store)->fn = fn;
+	untagged(store)->arg = arg;
+	return store_list(untagged(store)->real, prefix, without_tag, store, err);
+}
+
+static int untagged_get(struct store *store, const char *key, size_t max, struct sb *ret,
+			char ret_tag[STORE_TAG], struct err **err)
+{
+	return store_get(untagged(store)->real, key, max, ret, ret_tag, err);
+}
+
+static int untagged_put_if_absent(struct store *store, const char *key, const void *bytes,
+				  size_t len, struct err **err)
+{
+	return store_put_if_absent(untagged(store)->real, key, bytes, len, err);
+}
+
+static const struct store_backend untagged_backend = {
+	.list = untagged_list,
+	.get = untagged_get,
+	.put_if_absent = untagged_put_if_absent,
+};
+
+static void what_is_listed_without_its_tag_is_neither_marked_nor_chosen(void **state)
+{
+	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(err_freep) struct err *err = NULL;
+	struct untagged bare = { .base = { .backend = &untagged_backend, .url = far.bucket },
+				 .real = far.store };
+	struct far seen = far;
+
+	seen.root.store = &bare.base;
+	make_files(far.from, "step-00000010", 10);
+	send(&far, "step-00000010");
+	assert_int_equal(mark(&seen, "step-00000010", &err), -1);
+	assert_contains(err->message, "cannot be proved");
+	assert_chosen(&far, NULL);
+	err_freep(&err);
+	assert_int_equal(mark(&far, "step-00000010", &err), 1);
+	assert_chosen(&far, "step-00000010");
+	assert_chosen(&seen, NULL);
+	assert_passed_over(&seen, "step-00000010", "cannot be proved");
+}
+
+static void a_mark_with_an_empty_tag_is_none(void **state)
+{
+	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(auto_free) char *path = fs_join(far.bucket, "a/b/marks/step-00000010.stoker.json");
+	AUTO(auto_free) char *text = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *body = NULL;
+
+	save(&far, "step-00000010", 10);
+	assert_int_equal(js_load(path, 1 << 20, &body, &err), 0);
+	js_put_str(json_array_get(json_object_get(body, "files"), 0), "tag", "");
+	text = js_line(body);
+	put_text(far.bucket, "a/b/marks/step-00000010.stoker.json", text);
+	assert_chosen(&far, NULL);
+	assert_passed_over(&far, "step-00000010", "something is missing in it");
+}
+
 static void another_one_of_that_name_makes_way(void **state)
 {
 	AUTO(far_release) struct far far = far_of(*state);
@@ -397,6 +483,8 @@ int main(void)
 		test_in_scratch(only_marks_above_a_step_are_read),
 		test_in_scratch(surplus_goes_and_leaves_nothing_behind),
 		test_in_scratch(what_is_not_what_was_marked_is_not_fetched),
+		test_in_scratch(what_is_listed_without_its_tag_is_neither_marked_nor_chosen),
+		test_in_scratch(a_mark_with_an_empty_tag_is_none),
 		test_in_scratch(another_one_of_that_name_makes_way),
 	};
 

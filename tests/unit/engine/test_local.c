@@ -206,6 +206,52 @@ static void a_submission_that_started_nothing_is_not_found_and_can_be_repeated(v
 	assert_int_equal(wait_for(bench, ENGINE_ENDED).exit, 5);
 }
 
+/* /proc of this machine says nothing of another one's. */
+static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void **state)
+{
+	struct bench *bench = *state;
+	AUTO(auto_free) char *node = place_path(bench->place, PREFIX "node-0");
+	AUTO(auto_free) char *claim = place_path(bench->place, "runs/r1/claim");
+	AUTO(auto_free) char *lock = place_path(bench->place, PREFIX "node-0/" LOCK_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+	struct local *local = (struct local *)bench->engine;
+	json_t *body;
+	int fd;
+
+	write_order(bench, "exit 5", 1);
+	assert_int_equal(submit(bench, 1), 0);
+	wait_for(bench, ENGINE_ENDED);
+	set_starting(bench);
+	body = record(bench);
+	js_put_str(body, "boot", "00000000-0000-0000-0000-000000000000");
+	js_put_str(body, "host", "elsewhere");
+	/* Its files are there: nowhere that can be read from here. */
+	js_put_str(body, "work", "/nonexistent");
+	set_record(bench, body);
+	assert_int_equal(find(bench), 1); /* its report shows that it ran */
+	must(fs_remove_tree(node, &err), &err);
+	must(fs_remove_tree(claim, &err), &err);
+	/* The folder is of one machine only, and nobody holds a lock in it. */
+	assert_int_equal(find(bench), 0);
+	must(fs_mkdirs(node, &err), &err);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(find(bench), 1);
+	close(fd);
+	/* As of a workspace whose files are not known to be here. */
+	local->far = far_new();
+	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
+	assert_non_null(strstr(err->message, "may have been started on 'elsewhere'"));
+	assert_int_equal(submit(bench, 1), 1); /* nor is another one started */
+	/* Many machines have the same name: this one was not merely restarted. */
+	body = record(bench);
+	js_put_str(body, "host", local->host);
+	set_record(bench, body);
+	err_freep(&err);
+	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
+	assert_non_null(strstr(err->message, "may have been started on"));
+}
+
 static void a_lost_record_is_unseen_and_not_ended(void **state)
 {
 	struct bench *bench = *state;
@@ -421,6 +467,7 @@ int main(void)
 		T(a_reused_pid_is_not_taken_for_the_agent),
 		T(agents_that_no_record_names_are_found),
 		T(a_submission_that_started_nothing_is_not_found_and_can_be_repeated),
+		T(what_may_have_been_started_elsewhere_is_not_said_to_be_missing),
 		T(a_lost_record_is_unseen_and_not_ended),
 		T(after_a_restart_of_the_machine_it_has_ended),
 		T(what_runs_in_another_container_is_unseen_until_its_locks_are_free),

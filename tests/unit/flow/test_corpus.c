@@ -5,7 +5,8 @@
  * printed, of the held out ones only the numbers: whoever wants their names asks
  * for them with STOKER_SHOW_HELD_OUT=1, and then they are held out no more. The
  * form of the files is in tests/corpus/README.md. STOKER_LIST_VERDICTS=1 lists those of
- * all texts that may be looked at, STOKER_LIST_UNKNOWN=1 the texts that no row knows.
+ * all texts that may be looked at, STOKER_LIST_UNKNOWN=1 the texts that no row knows, with
+ * what of them the judge looked at.
  */
 #include "tests/unit/flow/story.h"
 
@@ -22,9 +23,9 @@
 
 /* What must not get worse, in percent: of all, of all with code and settings told
  * apart, and of those held out. */
-#define RIGHT_OF_ALL  95
-#define STRICT_OF_ALL 94
-#define RIGHT_OF_HELD 88
+#define RIGHT_OF_ALL  96
+#define STRICT_OF_ALL 95
+#define RIGHT_OF_HELD 90
 #define ENTRIES_MIN   150
 #define HELD_MIN      50
 
@@ -186,6 +187,15 @@ static bool is_unknown(const struct failure_verdict *verdict)
 	       strcmp(verdict->rule, "nothing-known") == 0;
 }
 
+/* The lines that such a verdict rests on, for learn.py. */
+static void list_seen(char *evidence)
+{
+	char *rest = evidence;
+
+	for (char *line; (line = strsep(&rest, "\n"));)
+		print_message("seen: %s\n", line);
+}
+
 static void judge(struct entry *entry, struct tally *tally)
 {
 	struct failure_verdict verdict;
@@ -201,6 +211,8 @@ static void judge(struct entry *entry, struct tally *tally)
 	stopped = retry_action(verdict.class) == ACTION_STOP && is_transient(entry);
 	if (getenv("STOKER_LIST_UNKNOWN") && is_unknown(&verdict))
 		print_message("unknown: %s\n", entry->id);
+	if (!held && getenv("STOKER_LIST_UNKNOWN") && is_unknown(&verdict))
+		list_seen(verdict.evidence);
 	if (!held && getenv("STOKER_LIST_VERDICTS"))
 		print_message("V\t%s\t%s\t%s\t%s\t%s\t%s\n", entry->id, class_names[verdict.class],
 			      verdict.rule, class_names[entry->class[0]],

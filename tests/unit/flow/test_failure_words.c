@@ -97,6 +97,49 @@ static void words_count_where_no_row_knows_the_text(void **state)
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 }
 
+static void a_notebook_names_the_exception_before_its_traceback(void **state)
+{
+	struct failure_verdict v = judge_exit(
+		1, "UnidentifiedImageError                Traceback (most recent call last)\n"
+		   "Cell In[13], line 3\n"
+		   "      1 # merge\n");
+
+	(void)state;
+	assert_string_equal(v.rule, "data-image");
+	v = judge_exit(1,
+		       "UnidentifiedImageError                Traceback (most recent call last)\n"
+		       "Cell In[13], line 3\n"
+		       "OSError: [Errno 28] No space left on device\n");
+	assert_string_equal(v.rule, "py-space");
+}
+
+static void a_device_that_did_not_start_is_told_by_a_warning(void **state)
+{
+	struct failure_verdict v =
+		judge_exit(1, "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
+			      "CUDA unknown error - this may be due to an environment\n"
+			      "CUDA available: False\n");
+
+	(void)state;
+	assert_string_equal(v.rule, "gpu-unknown-words");
+	/* On a machine without one it is nothing. */
+	v = judge_exit(1, "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
+			  "Found no NVIDIA driver on your system.\n"
+			  "step 7 of 20\n");
+	assert_string_equal(v.rule, "nothing-known");
+}
+
+/* The AWS CLI ends with 254 where a service refused it. */
+static void an_exit_status_near_the_last_is_no_signal(void **state)
+{
+	struct failure_verdict v =
+		judge_exit(254, "An error occurred (ThrottlingException) when calling the "
+				"ListTrainingJobs operation: Rate exceeded\n");
+
+	(void)state;
+	assert_string_equal(v.rule, "aws-throttled");
+}
+
 /* Most exceptions that Python raises by itself are mistakes in the code. */
 static void a_plain_mistake_is_the_codes_whatever_it_says(void **state)
 {
@@ -170,6 +213,9 @@ int main(void)
 		cmocka_unit_test(a_warning_may_be_all_that_is_said_of_the_end),
 		cmocka_unit_test(what_is_ignored_is_no_cause),
 		cmocka_unit_test(words_count_where_no_row_knows_the_text),
+		cmocka_unit_test(a_notebook_names_the_exception_before_its_traceback),
+		cmocka_unit_test(a_device_that_did_not_start_is_told_by_a_warning),
+		cmocka_unit_test(an_exit_status_near_the_last_is_no_signal),
 		cmocka_unit_test(a_plain_mistake_is_the_codes_whatever_it_says),
 		cmocka_unit_test(an_assertion_is_known_by_what_it_asks_for),
 		cmocka_unit_test(learnt_words_are_in_order_and_have_all_their_weights),

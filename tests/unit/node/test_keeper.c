@@ -135,6 +135,45 @@ static void checkpoints_are_copied_to_the_root_and_marked_there(void **state)
 	assert_has(json_string_value(js_path(body, "checkpoint.url")), "far/attempt-1/step-20");
 }
 
+static void a_command_whose_checkpoints_cannot_be_brought_has_not_ended_well(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *file = place_path(place, "far");
+	AUTO(auto_free) char *root = place_path(place, "far/attempt-1");
+	AUTO(auto_free) char *saved = place_path(place, PREFIX "checkpoints/step-10/state.bin");
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *body = NULL;
+	const json_t *error;
+
+	must(fs_write_atomic(file, "x", 1, 0600, &err), &err);
+	run(place, order_with_checkpoints(place, SAVE "save 10", root));
+	body = report(place);
+	assert_state(body, "failed", AGENT_EXIT_FAILED);
+	error = json_object_get(body, "error");
+	assert_string_equal(js_str(error, "class"), "user-config");
+	assert_has(js_str(error, "message"), "step-10");
+	assert_true(fs_exists(saved));
+}
+
+static void a_drained_command_that_ended_well_is_not_done_without_what_it_saved(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *drain = place_path(place, PREFIX DRAIN_FILE);
+	AUTO(auto_free) char *file = place_path(place, "far");
+	AUTO(auto_free) char *root = place_path(place, "far/attempt-1");
+	json_auto_t *body = NULL;
+	const json_t *error;
+
+	write_file(drain, "{}", 0600);
+	write_file(file, "x", 0600);
+	run(place, order_with_checkpoints(place, SAVE "trap '' USR1; save 10", root));
+	body = report(place);
+	assert_state(body, "failed", AGENT_EXIT_FAILED);
+	assert_string_equal(js_str(body, "stopped"), "drain");
+	error = json_object_get(body, "error");
+	assert_has(js_str(error, "message"), "step-10");
+}
+
 static void only_as_many_are_kept_as_asked_for(void **state)
 {
 	struct place *place = *state;
@@ -318,6 +357,8 @@ int main(void)
 		T(a_partial_checkpoint_is_named_and_not_marked),
 		T(in_precompile_nothing_is_marked),
 		T(checkpoints_are_copied_to_the_root_and_marked_there),
+		T(a_command_whose_checkpoints_cannot_be_brought_has_not_ended_well),
+		T(a_drained_command_that_ended_well_is_not_done_without_what_it_saved),
 		T(only_as_many_are_kept_as_asked_for),
 		T(the_resumed_checkpoint_is_found_and_never_marked_as_new),
 		T(a_superseded_agent_stops_and_its_late_checkpoint_is_refused),

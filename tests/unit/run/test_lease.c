@@ -475,7 +475,7 @@ static void taking_it_survives_a_lost_reply_too(void **state)
 	faulty_free(&store->base);
 }
 
-static void without_its_store_it_is_kept_for_a_while_and_then_given_up(void **state)
+static void without_its_store_it_is_kept_for_a_while_and_is_ours_again_with_it(void **state)
 {
 	static const struct lease_rules rules = { .valid_ms = 3000, .renew_ms = 1000 };
 	struct lease *lease = take(&rules);
@@ -500,6 +500,14 @@ static void without_its_store_it_is_kept_for_a_while_and_then_given_up(void **st
 	/* Before anybody else may begin. */
 	assert_true(mono_now().ms - start.ms < rules.valid_ms + 100);
 	assert_false(lease_is_mine(lease));
+	/* Nobody took it meanwhile. */
+	store->unreadable = false;
+	memset(store->faults, 0, sizeof store->faults);
+	store->next = 0;
+	err_freep(&err);
+	pause_ms(lease_due(lease) + 1);
+	assert_int_equal(lease_keep(lease, &err), 0);
+	assert_true(lease_is_mine(lease));
 	lease_freep(&lease);
 	faulty_free(&store->base);
 }
@@ -539,7 +547,7 @@ int main(void)
 		TEST(who_was_late_and_not_replaced_has_it_anew),
 		TEST(a_renewal_whose_reply_is_lost_counts),
 		TEST(taking_it_survives_a_lost_reply_too),
-		TEST(without_its_store_it_is_kept_for_a_while_and_then_given_up),
+		TEST(without_its_store_it_is_kept_for_a_while_and_is_ours_again_with_it),
 		TEST(of_many_one_has_what_a_silent_holder_left),
 	};
 	int failed;

@@ -1,0 +1,141 @@
+/* What decides how an attempt ends, with helpers that do what a test says: the news of
+ * keepers, and couriers that die. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/node/agent.h"
+
+#define HOUR_MS  ((int64_t)60 * 60 * 1000)
+#define GRACE_MS 700
+
+/* ---- the keeper ---- */
+
+static int agent_make(void **state)
+{
+	struct agent *agent = mem_zero(1, sizeof *agent);
+
+	agent->report.body = json_object();
+	*state = agent;
+	return 0;
+}
+
+static int agent_remove(void **state)
+{
+	struct agent *agent = *state;
+
+	json_decref(agent->report.body);
+	err_freep(&agent->lost);
+	free(agent->lost_class);
+	free(agent);
+	return 0;
+}
+
+static void hear(struct agent *agent, enum keeper_news kind)
+{
+	json_auto_t *news = json_pack("{s:s, s:s, s:s}", "name", "checkpoint-5", "why", "no answer",
+				      "class", "transient-infra");
+
+	drain_news(agent, kind, news);
+}
+
+static void what_a_later_pass_brought_is_not_lost(void **state)
+{
+	struct agent *agent = *state;
+
+	hear(agent, KEEPER_UNPUSHED);
+	hear(agent, KEEPER_LOST);
+	assert_non_null(agent->lost);
+	assert_string_equal(agent->lost_class, "transient-infra");
+	hear(agent, KEEPER_PUSHED);
+	hear(agent, KEEPER_KEPT);
+	assert_null(agent->lost);
+	assert_null(agent->lost_class);
+	assert_true(agent->kept);
+}
+
+static void what_was_in_place_is_not_lost_because_a_later_pass_saw_nothing(void **state)
+{
+	struct agent *agent = *state;
+
+	hear(agent, KEEPER_UNPUSHED);
+	hear(agent, KEEPER_KEPT);
+	hear(agent, KEEPER_LOST);
+	assert_null(agent->lost);
+	assert_true(agent->kept);
+}
+
+/* ---- the courier ---- */
+
+/* It hangs for a while, and dies. */
+static int die(const void *arg, int news_fd, int orders_fd)
+{
+	(void)news_fd;
+	(void)orders_fd;
+	poll(NULL, 0, *(const int *)arg);
+	return 1;
+}
+
+static void stops_are_blocked(int how)
+{
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTERM);
+	sigprocmask(how, &stops, NULL);
+}
+
+static void a_signal_heard_by_one_courier_counts_for_the_next_one(void **state)
+{
+	const int hangs_ms = 500;
+	struct courier courier = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	struct mono begun = mono_now(), end = { begun.ms + HOUR_MS };
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	stops_are_blocked(SIG_BLOCK);
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(helper_start(&courier.helper, die, &hangs_ms, &err), 0);
+	raise(SIGTERM);
+	assert_int_equal(courier_finish(&courier, &end, GRACE_MS), COURIER_DEAD);
+	helper_close(&courier.helper);
+	assert_true(end.ms >= begun.ms + GRACE_MS);
+	assert_true(end.ms <= mono_now().ms + GRACE_MS);
+	stops_are_blocked(SIG_UNBLOCK);
+}
+
+static void a_courier_that_hears_no_signal_leaves_the_end_as_it_is(void **state)
+{
+	const int hangs_ms = 0;
+	struct courier courier = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	struct mono end = { mono_now().ms + HOUR_MS }, before = end;
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(helper_start(&courier.helper, die, &hangs_ms, &err), 0);
+	assert_int_equal(courier_finish(&courier, &end, GRACE_MS), COURIER_DEAD);
+	helper_close(&courier.helper);
+	assert_int_equal(end.ms, before.ms);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, agent_make, agent_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_a_later_pass_brought_is_not_lost),
+		T(what_was_in_place_is_not_lost_because_a_later_pass_saw_nothing),
+		cmocka_unit_test(a_signal_heard_by_one_courier_counts_for_the_next_one),
+		cmocka_unit_test(a_courier_that_hears_no_signal_leaves_the_end_as_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
