@@ -150,6 +150,7 @@ static int logs_turn(struct follow *follow)
 static int open_log_view(struct log_view *view, struct err **err)
 {
 	const struct engine_ops *ops;
+	struct engine_where where;
 
 	if (journal_read(view->follow.journal, view->follow.run, 1, find_attempt, view, err) < 0)
 		return -1;
@@ -173,7 +174,9 @@ static int open_log_view(struct log_view *view, struct err **err)
 			(long long)view->node);
 		return err_hint(err, "nodes are counted from 0");
 	}
-	return ops->open(js_str(view->plan, "workspace"), &view->engine, err);
+	where = (struct engine_where){ .workspace = js_str(view->plan, "workspace"),
+				       .plan = view->plan };
+	return ops->open(&where, &view->engine, err);
 }
 
 static void log_view_release(struct log_view *view)

@@ -21,6 +21,14 @@
 #include "jobs/base/sb.h"
 #include "jobs/store/store.h"
 
+/* What an engine is opened on; both outlive it. */
+struct engine_where {
+	const char *workspace; /* as store_open() takes it */
+	/* The run's plan (jobs/run/plan.h); what the spec says to this engine is beneath "spec",
+	 * every default resolved. NULL: none, for an engine that asks it nothing. */
+	const json_t *plan;
+};
+
 /* One attempt, as an engine needs it. All strings are borrowed for the call. */
 struct engine_job {
 	const char *name; /* stk-<run>-<phase>-<attempt> */
@@ -60,8 +68,7 @@ struct engine; /* an opened engine; each begins with its ops */
 
 struct engine_ops {
 	const char *name; /* as the spec spells it */
-	/* Open on a workspace. */
-	int (*open)(const char *workspace, struct engine **ret, struct err **err);
+	int (*open)(const struct engine_where *where, struct engine **ret, struct err **err);
 	void (*close)(struct engine *engine);
 	/* Is everything there that submitting needs? Changes nothing. */
 	int (*check)(struct engine *engine, struct err **err);

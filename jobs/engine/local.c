@@ -17,14 +17,14 @@
 
 #define NODES_MAX 1024 /* agents on one machine */
 
-static int local_open(const char *workspace, struct engine **ret, struct err **err)
+static int local_open(const struct engine_where *where, struct engine **ret, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 	struct local *local;
 	struct proc_id self;
 	ssize_t len;
 
-	if (store_open(workspace, &store, err) < 0)
+	if (store_open(where->workspace, &store, err) < 0)
 		return -1;
 	if (proc_identify(getpid(), &self) < 0) {
 		err_set(err, EXIT_REFUSED, "cannot tell processes apart: /proc is not there");
@@ -32,7 +32,8 @@ static int local_open(const char *workspace, struct engine **ret, struct err **e
 	}
 	local = mem_zero(1, sizeof *local);
 	local->engine.ops = &local_ops;
-	local->far = store_directory(store) ? NULL : far_new();
+	local->far = store_directory(store) ? NULL : far_new(store);
+	local->near = near_new();
 	local->root = work_folder(store);
 	local->store = TAKE(store);
 	memcpy(local->boot, self.boot_id, sizeof local->boot);
@@ -50,6 +51,7 @@ static void local_close(struct engine *engine)
 	if (!local)
 		return;
 	far_freep(&local->far);
+	near_freep(&local->near);
 	store_freep(&local->store);
 	free(local->root);
 	free(local);
@@ -214,7 +216,7 @@ static bool seen_here(const struct local *local, const char *prefix, const struc
 {
 	if (strcmp(record->boot, local->boot) == 0)
 		return strcmp(record->pidns, local->pidns) == 0;
-	return strcmp(record->host, local->host) == 0 && far_root(local, prefix) != NULL;
+	return strcmp(record->host, local->host) == 0 && local_near_root(local, prefix) != NULL;
 }
 
 /* A record of elsewhere of which nothing is known to have been started: 1 somebody is at
@@ -247,7 +249,7 @@ static int find_job(const struct local *local, const char *name, const char *pre
 	AUTO(record_release) struct record record = { 0 };
 	int there;
 
-	far_forget(local, prefix);
+	local_forget(local, prefix);
 	there = record_load(local, prefix, &record, err);
 	if (there < 0)
 		return -1;
@@ -387,9 +389,9 @@ static bool know_files(const struct local *local, const char *prefix)
 	AUTO(record_release) struct record record = { 0 };
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!far_root(local, prefix))
+	if (!local_near_root(local, prefix))
 		(void)!record_load(local, prefix, &record, &ignored);
-	return far_root(local, prefix) != NULL;
+	return local_near_root(local, prefix) != NULL;
 }
 
 static int local_logs(struct engine *engine, const char *name, const char *prefix, int node,
@@ -402,7 +404,7 @@ static int local_logs(struct engine *engine, const char *name, const char *prefi
 
 	(void)name;
 	if (!know_files(local, prefix))
-		return far_logs(local, prefix, node, offset, max, ret, err);
+		return far_logs(local->far, prefix, node, offset, max, ret, err);
 	path = local_node_path(local, prefix, node, LOG_FILE);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -45,8 +45,6 @@
  * report; only one that does not manage even that is killed itself. */
 #define STOP_MARGIN_MS 5000
 
-#define FAR_MS 10000
-
 extern const struct engine_ops local_ops;
 
 #endif

@@ -31,7 +31,7 @@ static bool load(const struct local *local, const char *prefix, const char *name
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
 	AUTO(auto_free) char *key = local_key(prefix, name);
 
-	return far_get(local, key, max, &text, err) > 0 &&
+	return local_get(local, key, max, &text, err) > 0 &&
 	       js_parse(text.text, text.len, name, ret, err) == 0;
 }
 

@@ -1,255 +1,62 @@
-/* What the local engine remembers of a workspace that is no directory, so that looking
- * ten times a second costs a request now and then: see local.h and local_inside.h. */
-#include <inttypes.h>
-#include <stdio.h>
+/* The local engine on a workspace that is no directory: see local.h and local_inside.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/engine/local_inside.h"
-#include "jobs/store/order.h"
 
-/* An object as the store last had it. */
-struct seen {
-	char *key, *text;
-	size_t len;
-	int found;
-	char *why; /* of -1 */
-	enum exit_code code;
-	struct mono at;
-};
-
-/* A piece of a node's log. */
-struct piece {
-	char *prefix;
-	int node;
-	uint64_t from; /* its offset in the log */
-	struct sb text;
-	struct mono at; /* when the store last had nothing behind it; ms 0: not asked */
-};
-
-struct far {
-	struct seen *list;
-	size_t count;
-	char *prefix, *root; /* of the attempt whose files lie here; NULL: of none */
-	struct piece piece;
-};
-
-struct far *far_new(void)
+struct near *near_new(void)
 {
-	struct far *far = mem_zero(1, sizeof *far);
-
-	far->piece.text = SB_INIT_MAX(LOG_PIECE_MAX);
-	return far;
+	return mem_zero(1, sizeof(struct near));
 }
 
-static void seen_release(struct seen *seen)
+static void forget_near(struct near *near)
 {
-	free(seen->key);
-	free(seen->text);
-	free(seen->why);
+	free(TAKE(near->prefix));
+	free(TAKE(near->root));
 }
 
-void far_freep(struct far **far)
+void near_freep(struct near **near)
 {
-	struct far *f = *far;
+	if (*near)
+		forget_near(*near);
+	free(TAKE(*near));
+}
 
-	if (!f)
+int local_get(const struct local *local, const char *key, size_t max, struct sb *ret,
+	      struct err **err)
+{
+	return local->far ? far_get(local->far, key, max, ret, err)
+			  : store_get(local->store, key, max, ret, NULL, err);
+}
+
+static bool is_near(const struct local *local, const char *prefix)
+{
+	return local->near->prefix && strcmp(local->near->prefix, prefix) == 0;
+}
+
+void local_forget(const struct local *local, const char *prefix)
+{
+	if (!local->far)
 		return;
-	for (size_t i = 0; i < f->count; i++)
-		seen_release(&f->list[i]);
-	free(f->list);
-	free(f->prefix);
-	free(f->root);
-	free(f->piece.prefix);
-	sb_release(&f->piece.text);
-	free(f);
-	*far = NULL;
+	far_forget(local->far, prefix);
+	if (is_near(local, prefix))
+		forget_near(local->near);
 }
 
-/* ---- objects ---- */
-
-static struct seen *find_seen(struct far *far, const char *key)
+void local_know(const struct local *local, const char *prefix, const char *root)
 {
-	for (size_t i = 0; i < far->count; i++)
-		if (strcmp(far->list[i].key, key) == 0)
-			return &far->list[i];
-	return NULL;
-}
+	struct near *near = local->near;
 
-static void look(const struct local *local, struct seen *seen, size_t max)
-{
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
-	AUTO(err_freep) struct err *why = NULL;
-
-	seen->found = store_get(local->store, seen->key, max, &text, NULL, &why);
-	seen->at = mono_now();
-	free(seen->text);
-	free(TAKE(seen->why));
-	seen->len = text.len;
-	seen->text = mem_copy_n(text.text ? text.text : "", text.len);
-	if (seen->found < 0) {
-		seen->why = err_format(why);
-		seen->code = why->code;
-	}
-}
-
-int far_get(const struct local *local, const char *key, size_t max, struct sb *ret,
-	    struct err **err)
-{
-	struct far *far = local->far;
-	struct seen *seen;
-
-	if (!far)
-		return store_get(local->store, key, max, ret, NULL, err);
-	seen = find_seen(far, key);
-	if (!seen) {
-		far->list = mem_grow(far->list, far->count + 1, sizeof *far->list);
-		seen = &far->list[far->count++];
-		*seen = (struct seen){ .key = mem_copy(key) };
-	}
-	if (!seen->text || mono_now().ms - seen->at.ms >= FAR_MS)
-		look(local, seen, max);
-	if (seen->found < 0)
-		return err_set(err, seen->code, "%s", seen->why);
-	sb_add(ret, seen->text, seen->len);
-	return seen->found;
-}
-
-void far_forget(const struct local *local, const char *prefix)
-{
-	struct far *far = local->far;
-
-	for (size_t i = far ? far->count : 0; i-- > 0;)
-		if (strncmp(far->list[i].key, prefix, strlen(prefix)) == 0) {
-			seen_release(&far->list[i]);
-			far->list[i] = far->list[--far->count];
-		}
-	if (far && far->prefix && strcmp(far->prefix, prefix) == 0) {
-		free(TAKE(far->prefix));
-		free(TAKE(far->root));
-	}
-}
-
-void far_know(const struct local *local, const char *prefix, const char *root)
-{
-	struct far *far = local->far;
-
-	if (!far ||
-	    (far->prefix && strcmp(far->prefix, prefix) == 0 && strcmp(far->root, root) == 0))
+	if (!local->far || (is_near(local, prefix) && strcmp(near->root, root) == 0))
 		return;
-	free(far->prefix);
-	free(far->root);
-	far->prefix = mem_copy(prefix);
-	far->root = mem_copy(root);
+	forget_near(near);
+	near->prefix = mem_copy(prefix);
+	near->root = mem_copy(root);
 }
 
-const char *far_root(const struct local *local, const char *prefix)
+const char *local_near_root(const struct local *local, const char *prefix)
 {
-	const struct far *far = local->far;
-
-	if (!far)
+	if (!local->far)
 		return local->root;
-	return far->prefix && strcmp(far->prefix, prefix) == 0 ? far->root : NULL;
-}
-
-/* ---- logs ---- */
-
-struct place_of_offset {
-	const char *prefix; /* of the pieces */
-	uint64_t offset, from;
-};
-
-static int note_piece(void *arg, const struct store_object *object, struct err **err)
-{
-	struct place_of_offset *place = arg;
-	uint64_t from = strtoull(object->key + strlen(place->prefix), NULL, 10);
-
-	(void)err;
-	if (from > place->offset)
-		return 1; /* they come in order */
-	place->from = from;
-	return 0;
-}
-
-static char *pieces_of(const char *prefix, int node)
-{
-	return mem_format("%snode-%d/" LOG_FILE "/", prefix, node);
-}
-
-/* Begin with the piece that holds this offset. */
-static int go_to(const struct local *local, const char *prefix, int node, uint64_t offset,
-		 struct err **err)
-{
-	struct piece *piece = &local->far->piece;
-	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
-	struct place_of_offset place = { .prefix = pieces, .offset = offset };
-
-	if (offset > 0 && store_list(local->store, pieces, note_piece, &place, err) < 0)
-		return -1;
-	free(piece->prefix);
-	piece->prefix = mem_copy(prefix);
-	piece->node = node;
-	piece->from = place.from;
-	piece->at.ms = 0;
-	sb_clear(&piece->text);
-	return 0;
-}
-
-/* What comes after the bytes in hand: 1, 0 nothing yet, -1. */
-static int go_on(const struct local *local, struct err **err)
-{
-	struct piece *piece = &local->far->piece;
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOG_PIECE_MAX);
-	bool sealed = piece->text.len >= LOG_SEALED;
-	uint64_t from = piece->from + (sealed ? piece->text.len : 0);
-	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
-	AUTO(auto_free) char *key = mem_format("%s" LOG_OFFSET, pieces, (unsigned long long)from);
-	int found;
-
-	if (piece->at.ms > 0 && mono_now().ms - piece->at.ms < FAR_MS)
-		return 0;
-	found = store_get(local->store, key, LOG_PIECE_MAX, &text, NULL, err);
-	if (found < 0)
-		return -1;
-	if (found == 0 || (!sealed && text.len <= piece->text.len)) {
-		piece->at = mono_now();
-		return 0;
-	}
-	piece->from = from;
-	piece->at.ms = 0;
-	sb_clear(&piece->text);
-	sb_add(&piece->text, text.text, text.len);
-	return 1;
-}
-
-int far_logs(const struct local *local, const char *prefix, int node, uint64_t *offset, size_t max,
-	     struct sb *ret, struct err **err)
-{
-	struct piece *piece = &local->far->piece;
-
-	if ((!piece->prefix || strcmp(piece->prefix, prefix) != 0 || piece->node != node ||
-	     *offset < piece->from || *offset > piece->from + piece->text.len) &&
-	    go_to(local, prefix, node, *offset, err) < 0)
-		return -1;
-	while (max > 0) {
-		size_t before = ret->len, skip, len;
-		int more = 1;
-
-		if (*offset >= piece->from + piece->text.len)
-			more = go_on(local, err);
-		if (more <= 0)
-			return more;
-		if (*offset < piece->from || *offset >= piece->from + piece->text.len)
-			return 0; /* written anew meanwhile, shorter */
-		skip = (size_t)(*offset - piece->from);
-		len = piece->text.len - skip;
-		sb_add(ret, piece->text.text + skip, len < max ? len : max);
-		/* What the builder has no room for is read by the next call. */
-		len = ret->len - before;
-		*offset += len;
-		max -= len;
-		if (len == 0)
-			break;
-	}
-	return 0;
+	return is_near(local, prefix) ? local->near->root : NULL;
 }

@@ -5,41 +5,44 @@
 
 #include "jobs/base/json.h"
 #include "jobs/base/proc.h"
+#include "jobs/engine/far.h"
 #include "jobs/engine/local.h"
 
 #define TOKEN_TEXT 33 /* hex digits and a NUL */
 #define PIDNS_TEXT 64
 #define HOST_TEXT  256
 
+/* Of the attempt whose files lie here; NULL: of none. */
+struct near {
+	char *prefix, *root;
+};
+
 struct local {
 	struct engine engine;
 	struct store *store; /* the workspace */
 	char *root;          /* of its files, absolute; may not be there yet */
 	struct far *far;     /* NULL: the workspace is a directory, and that one */
+	struct near *near;   /* with a far workspace */
 	/* this process's view of the machine */
 	char boot[37], pidns[PIDNS_TEXT], host[HOST_TEXT];
 };
 
 /* --- local_far.c: a workspace that is no directory --- */
 
-struct far *far_new(void);
-void far_freep(struct far **far);
+struct near *near_new(void);
+void near_freep(struct near **near);
 
 /* The object of that key, appended: 1, 0 absent, -1. Where the store is far, what it
  * said up to FAR_MS ago. */
-int far_get(const struct local *local, const char *key, size_t max, struct sb *ret,
-	    struct err **err);
+int local_get(const struct local *local, const char *key, size_t max, struct sb *ret,
+	      struct err **err);
 /* What is remembered of an attempt counts no more: the next question goes to the store. */
-void far_forget(const struct local *local, const char *prefix);
+void local_forget(const struct local *local, const char *prefix);
 /* The files of this attempt lie here, beneath `root`: proved by what we read there. */
-void far_know(const struct local *local, const char *prefix, const char *root);
+void local_know(const struct local *local, const char *prefix, const char *root);
 /* Where its files lie, NULL if they cannot be read here, as far as is known. Borrowed,
  * until something else is known. */
-const char *far_root(const struct local *local, const char *prefix);
-
-/* What engine.h says of logs, from the pieces in the store. */
-int far_logs(const struct local *local, const char *prefix, int node, uint64_t *offset, size_t max,
-	     struct sb *ret, struct err **err);
+const char *local_near_root(const struct local *local, const char *prefix);
 
 /* --- local_record.c: engine.json --- */
 

@@ -40,7 +40,7 @@ char *local_order(const struct local *local, const char *prefix)
 
 char *local_node_path(const struct local *local, const char *prefix, int node, const char *name)
 {
-	const char *root = far_root(local, prefix);
+	const char *root = local_near_root(local, prefix);
 	AUTO(auto_free) char *key = local_node_key(prefix, node, name);
 
 	return root ? fs_join(root, key) : NULL;
@@ -200,7 +200,8 @@ static void look_for_files(const struct local *local, const char *prefix,
 	json_auto_t *body = NULL;
 	const char *token;
 
-	if (!local->far || far_root(local, prefix) || !record->work || record->work[0] != '/')
+	if (!local->far || local_near_root(local, prefix) || !record->work ||
+	    record->work[0] != '/')
 		return;
 	path = copy_path(record->work, prefix);
 	if (read_file(path, RECORD_MAX, &text, &ignored) <= 0 ||
@@ -208,7 +209,7 @@ static void look_for_files(const struct local *local, const char *prefix,
 		return;
 	token = js_str(body, "token");
 	if (token && strcmp(token, record->token) == 0)
-		far_know(local, prefix, record->work);
+		local_know(local, prefix, record->work);
 }
 
 /* The nearest there is: 1, 0, -1. */
@@ -216,7 +217,7 @@ static int record_get(const struct local *local, const char *prefix, struct sb *
 		      struct err **err)
 {
 	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
-	const char *root = local->far ? far_root(local, prefix) : NULL;
+	const char *root = local->far ? local_near_root(local, prefix) : NULL;
 
 	if (root) {
 		AUTO(auto_free) char *path = copy_path(root, prefix);
@@ -225,7 +226,7 @@ static int record_get(const struct local *local, const char *prefix, struct sb *
 		if (there != 0)
 			return there;
 	}
-	return far_get(local, key, RECORD_MAX, text, err);
+	return local_get(local, key, RECORD_MAX, text, err);
 }
 
 int record_load(const struct local *local, const char *prefix, struct record *ret, struct err **err)
@@ -252,7 +253,7 @@ int record_load(const struct local *local, const char *prefix, struct record *re
 static int save_copy(const struct local *local, const char *prefix, const char *text,
 		     struct err **err)
 {
-	const char *root = far_root(local, prefix);
+	const char *root = local_near_root(local, prefix);
 	AUTO(auto_free) char *path = root && local->far ? copy_path(root, prefix) : NULL;
 	AUTO(auto_free) char *folder = path ? fs_dirname(path) : NULL;
 
@@ -284,7 +285,7 @@ int record_create(const struct local *local, const char *prefix, const struct re
 
 	if (made <= 0)
 		return made;
-	far_know(local, prefix, local->root);
+	local_know(local, prefix, local->root);
 	return save_copy(local, prefix, text, err) < 0 ? -1 : 1;
 }
 
@@ -292,7 +293,7 @@ int record_remove(const struct local *local, const char *prefix, struct err **er
 {
 	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
 
-	far_forget(local, prefix);
+	local_forget(local, prefix);
 	return store_delete(local->store, key, err);
 }
 
@@ -306,7 +307,7 @@ int report_load(const struct local *local, const char *prefix, int node, const c
 	json_auto_t *body = NULL;
 	const char *theirs;
 	int there = path ? read_file(path, REPORT_MAX, &text, err)
-			 : far_get(local, key, REPORT_MAX, &text, err);
+			 : local_get(local, key, REPORT_MAX, &text, err);
 
 	if (there > 0 && js_parse(text.text, text.len, "an agent's report", &body, err) < 0)
 		there = -1;

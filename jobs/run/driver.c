@@ -324,7 +324,8 @@ static int open_outside(struct driver *driver, struct err **err)
 {
 	const struct engine_ops *ops = engine_find(js_str(driver->plan, "engine"));
 	const json_t *compile = json_object_get(driver->plan, "compile");
-	const char *workspace = js_str(driver->plan, "workspace");
+	const struct engine_where where = { .workspace = js_str(driver->plan, "workspace"),
+					    .plan = driver->plan };
 
 	if (plan_enter_aws(driver->plan, err) < 0)
 		return -1;
@@ -338,8 +339,8 @@ static int open_outside(struct driver *driver, struct err **err)
 	driver->reaches_out = plan_uses_aws(driver->plan) || journal_is_far(driver->journal);
 	if (compile && store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
 		return -1;
-	if (store_open(workspace, &driver->workspace, err) < 0 ||
-	    ops->open(workspace, &driver->engine, err) < 0 ||
+	if (store_open(where.workspace, &driver->workspace, err) < 0 ||
+	    ops->open(&where, &driver->engine, err) < 0 ||
 	    driver->engine->ops->check(driver->engine, err) < 0)
 		return -1;
 	return 0;

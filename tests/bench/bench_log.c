@@ -15,6 +15,7 @@
 int main(int argc, char **argv)
 {
 	struct driver driver = { .run = RUN };
+	struct engine_where where = { 0 };
 	AUTO(auto_free) char *text = NULL;
 	struct err *err = NULL;
 	json_auto_t *found = NULL;
@@ -22,11 +23,12 @@ int main(int argc, char **argv)
 
 	if (argc != 4)
 		give_up("usage: bench_log WORKSPACE METRICS.json KIND", NULL);
+	where.workspace = argv[1];
 	driver.plan =
 		json_pack("{s:i, s:o}", "nodes", 1, "metrics", json_load_file(argv[2], 0, NULL));
 	driver.kind = compile_kind_find(argv[3]);
 	if (!driver.plan || !driver.kind || loop_new(&driver.loop, &err) < 0 ||
-	    engine_find("local")->open(argv[1], &driver.engine, &err) < 0 ||
+	    engine_find("local")->open(&where, &driver.engine, &err) < 0 ||
 	    watch_open(&driver, PHASE_TRAIN, 1, "stk-bench-train-1", &err) < 0)
 		give_up("cannot begin", err);
 	wall = wall_seconds();

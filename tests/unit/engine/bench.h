@@ -24,7 +24,9 @@ static UNUSED int bench_make(void **state)
 	agent = fs_join(folder, "stoker-node");
 	must(fs_mkdirs(folder, &err), &err);
 	assert_int_equal(symlink(STOKER_NODE, agent), 0);
-	must(local_ops.open(bench->place->root, &bench->engine, &err), &err);
+	must(local_ops.open(&(struct engine_where){ .workspace = bench->place->root },
+			    &bench->engine, &err),
+	     &err);
 	*state = bench;
 	return 0;
 }

@@ -19,10 +19,11 @@ static void publish_agent(const struct place *place)
 
 static struct engine *open_engine(const struct place *place, const char *name)
 {
+	const struct engine_where where = { .workspace = place->root };
 	AUTO(err_freep) struct err *err = NULL;
 	struct engine *engine = NULL;
 
-	must(engine_find(name)->open(place->root, &engine, &err), &err);
+	must(engine_find(name)->open(&where, &engine, &err), &err);
 	return engine;
 }
 

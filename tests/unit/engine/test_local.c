@@ -239,7 +239,7 @@ static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void 
 	assert_int_equal(find(bench), 1);
 	close(fd);
 	/* As of a workspace whose files are not known to be here. */
-	local->far = far_new();
+	local->far = far_new(local->store);
 	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
 	assert_non_null(strstr(err->message, "may have been started on 'elsewhere'"));
 	assert_int_equal(submit(bench, 1), 1); /* nor is another one started */
@@ -418,12 +418,13 @@ static void a_workspace_that_cannot_be_written_is_refused(void **state)
 
 	write_file(file, "", 0600);
 	for (int i = 0; i < 2; i++) {
+		const struct engine_where where = { .workspace = i == 0 ? beneath : mounted };
 		struct engine *engine = NULL;
 
 		must(fs_mkdirs(full, &err), &err);
 		if (i == 1 && mount("tmpfs", full, "tmpfs", MS_RDONLY, "size=1m") < 0)
 			return; /* only root may mount */
-		must(local_ops.open(i == 0 ? beneath : mounted, &engine, &err), &err);
+		must(local_ops.open(&where, &engine, &err), &err);
 		assert_int_equal(local_ops.check(engine, &err), -1);
 		assert_int_equal(err->code, EXIT_REFUSED);
 		err_freep(&err);

@@ -1,0 +1,220 @@
+/* What is remembered of a workspace that is no directory: see far.h. */
+#include "jobs/engine/far.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/store/order.h"
+
+/* An object as the store last had it. */
+struct seen {
+	char *key, *text;
+	size_t len;
+	int found;
+	char *why; /* of -1 */
+	enum exit_code code;
+	struct mono at;
+};
+
+/* A piece of a node's log. */
+struct piece {
+	char *prefix;
+	int node;
+	uint64_t from; /* its offset in the log */
+	struct sb text;
+	struct mono at; /* when the store last had nothing behind it; ms 0: not asked */
+};
+
+struct far {
+	struct store *store;
+	struct seen *list;
+	size_t count;
+	struct piece piece;
+};
+
+struct far *far_new(struct store *store)
+{
+	struct far *far = mem_zero(1, sizeof *far);
+
+	far->store = store;
+	far->piece.text = SB_INIT_MAX(LOG_PIECE_MAX);
+	return far;
+}
+
+static void seen_release(struct seen *seen)
+{
+	free(seen->key);
+	free(seen->text);
+	free(seen->why);
+}
+
+void far_freep(struct far **far)
+{
+	struct far *f = *far;
+
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->count; i++)
+		seen_release(&f->list[i]);
+	free(f->list);
+	free(f->piece.prefix);
+	sb_release(&f->piece.text);
+	free(f);
+	*far = NULL;
+}
+
+/* ---- objects ---- */
+
+static struct seen *find_seen(struct far *far, const char *key)
+{
+	for (size_t i = 0; i < far->count; i++)
+		if (strcmp(far->list[i].key, key) == 0)
+			return &far->list[i];
+	return NULL;
+}
+
+static void look(struct far *far, struct seen *seen, size_t max)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
+	AUTO(err_freep) struct err *why = NULL;
+
+	seen->found = store_get(far->store, seen->key, max, &text, NULL, &why);
+	seen->at = mono_now();
+	free(seen->text);
+	free(TAKE(seen->why));
+	seen->len = text.len;
+	seen->text = mem_copy_n(text.text ? text.text : "", text.len);
+	if (seen->found < 0) {
+		seen->why = err_format(why);
+		seen->code = why->code;
+	}
+}
+
+int far_get(struct far *far, const char *key, size_t max, struct sb *ret, struct err **err)
+{
+	struct seen *seen = find_seen(far, key);
+
+	if (!seen) {
+		far->list = mem_grow(far->list, far->count + 1, sizeof *far->list);
+		seen = &far->list[far->count++];
+		*seen = (struct seen){ .key = mem_copy(key) };
+	}
+	if (!seen->text || mono_now().ms - seen->at.ms >= FAR_MS)
+		look(far, seen, max);
+	if (seen->found < 0)
+		return err_set(err, seen->code, "%s", seen->why);
+	sb_add(ret, seen->text, seen->len);
+	return seen->found;
+}
+
+void far_forget(struct far *far, const char *prefix)
+{
+	for (size_t i = far->count; i-- > 0;)
+		if (strncmp(far->list[i].key, prefix, strlen(prefix)) == 0) {
+			seen_release(&far->list[i]);
+			far->list[i] = far->list[--far->count];
+		}
+}
+
+/* ---- logs ---- */
+
+struct place_of_offset {
+	const char *prefix; /* of the pieces */
+	uint64_t offset, from;
+};
+
+static int note_piece(void *arg, const struct store_object *object, struct err **err)
+{
+	struct place_of_offset *place = arg;
+	uint64_t from = strtoull(object->key + strlen(place->prefix), NULL, 10);
+
+	(void)err;
+	if (from > place->offset)
+		return 1; /* they come in order */
+	place->from = from;
+	return 0;
+}
+
+static char *pieces_of(const char *prefix, int node)
+{
+	return mem_format("%snode-%d/" LOG_FILE "/", prefix, node);
+}
+
+/* Begin with the piece that holds this offset. */
+static int go_to(struct far *far, const char *prefix, int node, uint64_t offset, struct err **err)
+{
+	struct piece *piece = &far->piece;
+	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
+	struct place_of_offset place = { .prefix = pieces, .offset = offset };
+
+	if (offset > 0 && store_list(far->store, pieces, note_piece, &place, err) < 0)
+		return -1;
+	free(piece->prefix);
+	piece->prefix = mem_copy(prefix);
+	piece->node = node;
+	piece->from = place.from;
+	piece->at.ms = 0;
+	sb_clear(&piece->text);
+	return 0;
+}
+
+/* What comes after the bytes in hand: 1, 0 nothing yet, -1. */
+static int go_on(struct far *far, struct err **err)
+{
+	struct piece *piece = &far->piece;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOG_PIECE_MAX);
+	bool sealed = piece->text.len >= LOG_SEALED;
+	uint64_t from = piece->from + (sealed ? piece->text.len : 0);
+	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
+	AUTO(auto_free) char *key = mem_format("%s" LOG_OFFSET, pieces, (unsigned long long)from);
+	int found;
+
+	if (piece->at.ms > 0 && mono_now().ms - piece->at.ms < FAR_MS)
+		return 0;
+	found = store_get(far->store, key, LOG_PIECE_MAX, &text, NULL, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || (!sealed && text.len <= piece->text.len)) {
+		piece->at = mono_now();
+		return 0;
+	}
+	piece->from = from;
+	piece->at.ms = 0;
+	sb_clear(&piece->text);
+	sb_add(&piece->text, text.text, text.len);
+	return 1;
+}
+
+int far_logs(struct far *far, const char *prefix, int node, uint64_t *offset, size_t max,
+	     struct sb *ret, struct err **err)
+{
+	struct piece *piece = &far->piece;
+
+	if ((!piece->prefix || strcmp(piece->prefix, prefix) != 0 || piece->node != node ||
+	     *offset < piece->from || *offset > piece->from + piece->text.len) &&
+	    go_to(far, prefix, node, *offset, err) < 0)
+		return -1;
+	while (max > 0) {
+		size_t before = ret->len, skip, len;
+		int more = 1;
+
+		if (*offset >= piece->from + piece->text.len)
+			more = go_on(far, err);
+		if (more <= 0)
+			return more;
+		if (*offset < piece->from || *offset >= piece->from + piece->text.len)
+			return 0; /* written anew meanwhile, shorter */
+		skip = (size_t)(*offset - piece->from);
+		len = piece->text.len - skip;
+		sb_add(ret, piece->text.text + skip, len < max ? len : max);
+		/* What the builder has no room for is read by the next call. */
+		len = ret->len - before;
+		*offset += len;
+		max -= len;
+		if (len == 0)
+			break;
+	}
+	return 0;
+}

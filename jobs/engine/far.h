@@ -1,0 +1,31 @@
+/*
+ * What an engine remembers of a workspace that is no directory, so that looking ten times a
+ * second costs a request now and then: objects as the store last had them, and the log of a
+ * node in the pieces that its agent brings there (jobs/store/order.h).
+ */
+#ifndef STK_ENGINE_FAR_H
+#define STK_ENGINE_FAR_H
+
+#include <stdint.h>
+
+#include "jobs/base/sb.h"
+#include "jobs/store/store.h"
+
+#define FAR_MS 10000 /* between two questions for the same object */
+
+struct far;
+
+struct far *far_new(struct store *store); /* borrowed */
+void far_freep(struct far **far);         /* for AUTO() */
+
+/* The object of that key, appended: 1, 0 absent, -1; what the store said up to FAR_MS ago. */
+int far_get(struct far *far, const char *key, size_t max, struct sb *ret, struct err **err);
+/* What is remembered of keys that begin so counts no more: the next question goes to the
+ * store. */
+void far_forget(struct far *far, const char *prefix);
+
+/* What engine.h says of logs, of the attempt with this prefix. */
+int far_logs(struct far *far, const char *prefix, int node, uint64_t *offset, size_t max,
+	     struct sb *ret, struct err **err);
+
+#endif
