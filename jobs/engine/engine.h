@@ -68,6 +68,9 @@ struct engine; /* an opened engine; each begins with its ops */
 
 struct engine_ops {
 	const char *name; /* as the spec spells it */
+	/* Each node of an attempt is a machine of its own: they share the workspace, and no
+	 * folder. */
+	bool machines_apart;
 	int (*open)(const struct engine_where *where, struct engine **ret, struct err **err);
 	void (*close)(struct engine *engine);
 	/* Is everything there that submitting needs? Changes nothing. */

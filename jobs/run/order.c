@@ -7,6 +7,7 @@
 #include "jobs/base/variable.h"
 #include "jobs/cache/graph_key.h"
 #include "jobs/cache/kind.h"
+#include "jobs/engine/engine.h"
 #include "jobs/run/plan.h"
 
 char *attempt_prefix(const char *run, enum phase phase, int64_t attempt)
@@ -35,6 +36,32 @@ char *order_checkpoint_root(const json_t *plan, const char *workspace, const cha
 	return mem_format("%s/%scheckpoints", workspace, prefix);
 }
 
+static bool machines_apart(const json_t *plan)
+{
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+
+	return engine && engine->machines_apart && js_int(plan, "nodes", 1) > 1;
+}
+
+/* Where the command saves. */
+static void put_checkpoint_dir(json_t *order, const json_t *plan, const struct order_of *of,
+			       const char *root, const char *prefix)
+{
+	AUTO(auto_free) char *folder = mem_format("%s/%scheckpoints", of->workspace, prefix);
+
+	/* A folder that machines have in common is all that keeps their shards together. */
+	if (of->workspace[0] != '/' && machines_apart(plan)) {
+		if (root[0] == '/')
+			js_put_str(order, "checkpoint_dir", root);
+		return; /* else each node has its own, and their agents bring them together */
+	}
+	/* Elsewhere the agents' own folder has it. */
+	if (of->workspace[0] == '/')
+		js_put_str(order, "checkpoint_dir", folder);
+	else
+		js_put(order, "shared_checkpoints", json_true());
+}
+
 /* Of the training alone: what phase 1 saves is computed from nothing. */
 static void put_checkpoint(json_t *order, const json_t *plan, const struct order_of *of,
 			   const char *prefix)
@@ -43,14 +70,8 @@ static void put_checkpoint(json_t *order, const json_t *plan, const struct order
 	const char *sync = js_str(checkpoint, "sync");
 	AUTO(auto_free)
 	char *root = order_checkpoint_root(plan, of->workspace, of->run, of->attempt);
-	AUTO(auto_free)
-	char *folder = mem_format("%s/%scheckpoints", of->workspace, prefix);
 
-	/* Elsewhere the agents' own folder has it. */
-	if (of->workspace[0] == '/')
-		js_put_str(order, "checkpoint_dir", folder);
-	else
-		js_put(order, "shared_checkpoints", json_true());
+	put_checkpoint_dir(order, plan, of, root, prefix);
 	js_put_str(checkpoint, "sync", strcmp(sync, "agent") == 0 ? "agent" : "none");
 	js_put_str(checkpoint, "root", root);
 	json_object_del(checkpoint, "url");

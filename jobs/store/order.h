@@ -59,7 +59,9 @@
  *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
  *             node-<k>/output (meaningless with "scratch"). "shared_checkpoints":
  *             true where "checkpoint_dir" is absent and the nodes of one machine
- *             are to have the attempt's checkpoints/ in common,
+ *             are to have the attempt's checkpoints/ in common. Several nodes without
+ *             either have no folder in common: what each saves is a part of the
+ *             checkpoint (SHARDS_*),
  *    "resume_from": absolute path or URL of one complete checkpoint, "resume_step",
  *    "init_from", "data_manifest" (absent: none),
  *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,
