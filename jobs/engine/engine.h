@@ -75,6 +75,12 @@ struct engine_ops {
 	void (*close)(struct engine *engine);
 	/* Is everything there that submitting needs? Changes nothing. */
 	int (*check)(struct engine *engine, struct err **err);
+	/* What submitting this job sends, in order, each as it goes out: {"operation", "body"}, a
+	 * new array; made by the functions that submit uses. Asks nobody and needs no
+	 * credentials. What only a run knows stands in the job as "<id>" and the like. NULL for an
+	 * engine that sends nothing. */
+	int (*requests)(struct engine *engine, const struct engine_job *job, json_t **ret,
+			struct err **err);
 	/* 0: the engine has it. -1: it definitely does not (err->code says why).
 	 * 1: unknown; err is set all the same and says what happened. */
 	int (*submit)(struct engine *engine, const struct engine_job *job, struct err **err);

@@ -217,8 +217,6 @@ def test_validate_reads_nothing_but_the_spec(project):
 
 UNREADY = {
     "engine": "slurm",
-    "image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/x:1",
-    "resources": {"instance": "trn1.2xlarge"},
     "health": {"device": True},
     "schedule": {"cron": "0 3 * * MON"},
 }
@@ -226,9 +224,7 @@ UNREADY = {
 
 @pytest.mark.parametrize("field", UNREADY)
 def test_what_this_version_cannot_do_is_refused_by_name_and_place(project, field):
-    if field == "image":
-        project.write(image=UNREADY["image"], engine="slurm", workspace=str(project.root / "ws"))
-    elif field == "engine":
+    if field == "engine":
         project.write(engine="slurm", workspace=str(project.root / "ws"))
     else:
         project.write(**{field: UNREADY[field]})

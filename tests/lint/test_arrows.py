@@ -17,7 +17,7 @@ ARROWS = {
     "source": ["store", "base"],
     "cache": ["store", "base"],
     "checkpoint": ["store", "base"],
-    "engine": ["store", "base"],
+    "engine": ["store", "aws", "base"],
     "report": ["flow", "base"],
     "node": ["cache", "checkpoint", "source/archive.h", "store", "base"],
     "post": [],
