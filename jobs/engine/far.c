@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text.h"
 #include "jobs/store/order.h"
 
 /* An object as the store last had it. */
@@ -31,7 +32,8 @@ struct far {
 	struct store *store;
 	struct seen *list;
 	size_t count;
-	struct piece piece;
+	struct piece *pieces; /* the newest of each node's log */
+	size_t piece_count;
 };
 
 struct far *far_new(struct store *store)
@@ -39,7 +41,6 @@ struct far *far_new(struct store *store)
 	struct far *far = mem_zero(1, sizeof *far);
 
 	far->store = store;
-	far->piece.text = SB_INIT_MAX(LOG_PIECE_MAX);
 	return far;
 }
 
@@ -58,9 +59,12 @@ void far_freep(struct far **far)
 		return;
 	for (size_t i = 0; i < f->count; i++)
 		seen_release(&f->list[i]);
+	for (size_t i = 0; i < f->piece_count; i++) {
+		free(f->pieces[i].prefix);
+		sb_release(&f->pieces[i].text);
+	}
 	free(f->list);
-	free(f->piece.prefix);
-	sb_release(&f->piece.text);
+	free(f->pieces);
 	free(f);
 	*far = NULL;
 }
@@ -116,6 +120,9 @@ void far_forget(struct far *far, const char *prefix)
 			seen_release(&far->list[i]);
 			far->list[i] = far->list[--far->count];
 		}
+	for (size_t i = 0; i < far->piece_count; i++)
+		if (text_starts(far->pieces[i].prefix, prefix))
+			far->pieces[i].at.ms = 0;
 }
 
 /* ---- logs ---- */
@@ -142,18 +149,29 @@ static char *pieces_of(const char *prefix, int node)
 	return mem_format("%snode-%d/" LOG_FILE "/", prefix, node);
 }
 
-/* Begin with the piece that holds this offset. */
-static int go_to(struct far *far, const char *prefix, int node, uint64_t offset, struct err **err)
+/* What is remembered of this node's log; good until the next one is asked for. */
+static struct piece *find_piece(struct far *far, const char *prefix, int node)
 {
-	struct piece *piece = &far->piece;
-	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
+	struct piece *piece;
+
+	for (size_t i = 0; i < far->piece_count; i++)
+		if (far->pieces[i].node == node && strcmp(far->pieces[i].prefix, prefix) == 0)
+			return &far->pieces[i];
+	far->pieces = mem_grow(far->pieces, far->piece_count + 1, sizeof *far->pieces);
+	piece = &far->pieces[far->piece_count++];
+	*piece = (struct piece){ .prefix = mem_copy(prefix), .node = node };
+	piece->text = SB_INIT_MAX(LOG_PIECE_MAX);
+	return piece;
+}
+
+/* Begin with the piece that holds this offset. */
+static int go_to(struct far *far, struct piece *piece, uint64_t offset, struct err **err)
+{
+	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
 	struct place_of_offset place = { .prefix = pieces, .offset = offset };
 
 	if (offset > 0 && store_list(far->store, pieces, note_piece, &place, err) < 0)
 		return -1;
-	free(piece->prefix);
-	piece->prefix = mem_copy(prefix);
-	piece->node = node;
 	piece->from = place.from;
 	piece->at.ms = 0;
 	sb_clear(&piece->text);
@@ -161,9 +179,8 @@ static int go_to(struct far *far, const char *prefix, int node, uint64_t offset,
 }
 
 /* What comes after the bytes in hand: 1, 0 nothing yet, -1. */
-static int go_on(struct far *far, struct err **err)
+static int go_on(struct far *far, struct piece *piece, struct err **err)
 {
-	struct piece *piece = &far->piece;
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOG_PIECE_MAX);
 	bool sealed = piece->text.len >= LOG_SEALED;
 	uint64_t from = piece->from + (sealed ? piece->text.len : 0);
@@ -190,18 +207,17 @@ static int go_on(struct far *far, struct err **err)
 int far_logs(struct far *far, const char *prefix, int node, uint64_t *offset, size_t max,
 	     struct sb *ret, struct err **err)
 {
-	struct piece *piece = &far->piece;
+	struct piece *piece = find_piece(far, prefix, node);
 
-	if ((!piece->prefix || strcmp(piece->prefix, prefix) != 0 || piece->node != node ||
-	     *offset < piece->from || *offset > piece->from + piece->text.len) &&
-	    go_to(far, prefix, node, *offset, err) < 0)
+	if ((*offset < piece->from || *offset > piece->from + piece->text.len) &&
+	    go_to(far, piece, *offset, err) < 0)
 		return -1;
 	while (max > 0) {
 		size_t before = ret->len, skip, len;
 		int more = 1;
 
 		if (*offset >= piece->from + piece->text.len)
-			more = go_on(far, err);
+			more = go_on(far, piece, err);
 		if (more <= 0)
 			return more;
 		if (*offset < piece->from || *offset >= piece->from + piece->text.len)

@@ -20,8 +20,8 @@ void far_freep(struct far **far);         /* for AUTO() */
 
 /* The object of that key, appended: 1, 0 absent, -1; what the store said up to FAR_MS ago. */
 int far_get(struct far *far, const char *key, size_t max, struct sb *ret, struct err **err);
-/* What is remembered of keys that begin so counts no more: the next question goes to the
- * store. */
+/* What is remembered of keys that begin so counts no more, and of logs beneath this prefix
+ * that there was nothing new: the next question goes to the store. */
 void far_forget(struct far *far, const char *prefix);
 
 /* What engine.h says of logs, of the attempt with this prefix. */

@@ -7,6 +7,7 @@
 #include "jobs/base/proc.h"
 #include "jobs/engine/far.h"
 #include "jobs/engine/local.h"
+#include "jobs/engine/reports.h"
 
 #define TOKEN_TEXT 33 /* hex digits and a NUL */
 #define PIDNS_TEXT 64
@@ -92,7 +93,6 @@ char *local_node_path(const struct local *local, const char *prefix, int node, c
  * `token` NULL: of any. */
 int report_load(const struct local *local, const char *prefix, int node, const char *token,
 		json_t **ret, struct err **err);
-bool report_is_final(const json_t *report); /* NULL is not */
 /* A process of a report ("agent", "command"); false if it names none. */
 bool report_process_of(const json_t *report, const char *name, struct proc_id *ret);
 

@@ -320,14 +320,6 @@ int report_load(const struct local *local, const char *prefix, int node, const c
 	return 1;
 }
 
-bool report_is_final(const json_t *report)
-{
-	const char *state = js_str(report, "state");
-
-	return state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0 ||
-			 strcmp(state, REPORT_NOT_MINE) == 0);
-}
-
 bool report_process_of(const json_t *report, const char *name, struct proc_id *ret)
 {
 	const json_t *process = json_object_get(report, name);

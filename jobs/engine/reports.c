@@ -1,0 +1,160 @@
+/* The agents' reports in a workspace, put together: see reports.h. */
+#include "jobs/engine/reports.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/store/order.h"
+
+static bool is_word(const json_t *report, const char *name, const char *word)
+{
+	const char *said = js_str(report, name);
+
+	return said && strcmp(said, word) == 0;
+}
+
+bool report_is_final(const json_t *report)
+{
+	return is_word(report, "state", REPORT_ENDED) ||
+	       is_word(report, "state", REPORT_NOT_MINE) || is_word(report, "state", REPORT_FAILED);
+}
+
+static int get_json(struct far *far, const char *key, const char *what, json_t **ret,
+		    struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	int there = far_get(far, key, REPORT_MAX, &text, err);
+
+	*ret = NULL;
+	if (there <= 0)
+		return there;
+	return js_parse(text.text, text.len, what, ret, err) < 0 ? -1 : 1;
+}
+
+int reports_get(struct far *far, const char *prefix, int node, json_t **ret, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
+
+	return get_json(far, key, "an agent's report", ret, err);
+}
+
+/* Over, and not well. What ends while it is drained has done as it was told. */
+static bool failed(const json_t *report)
+{
+	return report_is_final(report) && js_int(report, "exit", 0) != 0 &&
+	       !is_word(report, "stopped", STOPPED_DRAIN);
+}
+
+/* Failed by itself, and not because it was told to stop. */
+static bool is_root(const json_t *report)
+{
+	const char *stopped = js_str(report, "stopped");
+
+	return failed(report) && (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
+}
+
+/* A candidate for whose end is the attempt's: the better its rank, the smaller. */
+enum worth { WORTH_ROOT, WORTH_FAILED, WORTH_WELL, WORTH_NOTHING };
+
+static enum worth worth_of(const json_t *report)
+{
+	if (is_root(report))
+		return WORTH_ROOT;
+	if (failed(report))
+		return WORTH_FAILED;
+	return report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
+}
+
+struct best {
+	enum worth worth;
+	int node;
+	json_t *report; /* owned */
+};
+
+static void best_release(struct best *best)
+{
+	json_decref(best->report);
+}
+
+/* Of several that failed by themselves the first. */
+static void compare(struct best *best, int node, json_t *report)
+{
+	enum worth worth = worth_of(report);
+
+	if (worth > best->worth || worth == WORTH_NOTHING)
+		return;
+	if (worth == best->worth &&
+	    (worth != WORTH_ROOT || js_int(report, "ended", 0) >= js_int(best->report, "ended", 0)))
+		return;
+	json_decref(best->report);
+	*best = (struct best){ worth, node, json_incref(report) };
+}
+
+/* The node that the nodes themselves agreed on as the first to fail; -1: none. */
+static int first_to_fail(struct far *far, const char *prefix, int nodes)
+{
+	AUTO(auto_free) char *key = mem_format("%s%s", prefix, FAILED_FILE);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *body = NULL;
+	int64_t node;
+
+	if (nodes < 2 || get_json(far, key, "a note of a failure", &body, &ignored) <= 0)
+		return -1;
+	node = js_int(body, "node", -1);
+	return node >= 0 && node < nodes ? (int)node : -1;
+}
+
+/* Not all have ended well as long as one has not said so. */
+static bool decides(const struct best *best, const struct reports *reports, int nodes)
+{
+	return best->worth < WORTH_WELL || (best->worth == WORTH_WELL && reports->final == nodes);
+}
+
+static void tell(struct reports *ret, const struct best *best)
+{
+	const char *message = js_str(json_object_get(best->report, "error"), "message");
+
+	ret->node = best->node;
+	ret->exit = (int)js_int(best->report, "exit", 0);
+	if (is_word(best->report, "state", REPORT_NOT_MINE))
+		message = "another attempt holds the claim";
+	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
+}
+
+int reports_look(struct far *far, const char *prefix, int nodes, struct reports *ret,
+		 struct err **err)
+{
+	AUTO(best_release) struct best best = { .worth = WORTH_NOTHING };
+	int first;
+
+	*ret = (struct reports){ .node = -1 };
+	for (int node = 0; node < nodes; node++) {
+		json_auto_t *report = NULL;
+		int there = reports_get(far, prefix, node, &report, err);
+		int64_t started = js_int(report, "started", 0);
+
+		if (there < 0)
+			return -1;
+		ret->there += there;
+		ret->final += report_is_final(report);
+		ret->running |= is_word(report, "state", REPORT_RUNNING);
+		if (started > 0 && (ret->started.ms == 0 || started < ret->started.ms))
+			ret->started.ms = started;
+		compare(&best, node, report);
+	}
+	/* Asked for only where it can decide. */
+	first = best.worth < WORTH_WELL ? first_to_fail(far, prefix, nodes) : -1;
+	if (first >= 0 && first != best.node) {
+		json_auto_t *report = NULL;
+
+		if (reports_get(far, prefix, first, &report, err) < 0)
+			return -1;
+		if (failed(report)) {
+			json_decref(best.report);
+			best = (struct best){ WORTH_ROOT, first, json_incref(report) };
+		}
+	}
+	if (decides(&best, ret, nodes))
+		tell(ret, &best);
+	return 0;
+}
