@@ -386,7 +386,7 @@ static int check_same_plan(const struct driver *driver, struct err **err)
 {
 	char digest[SHA256_HEX];
 
-	js_digest(driver->plan, digest);
+	plan_digest(driver->plan, digest);
 	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
 		return 0;
 	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);

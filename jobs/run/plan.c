@@ -322,8 +322,8 @@ static json_t *limits_json(const struct spec *spec)
 	js_put(limits, "unreachable_ms", limit_ms(spec, SPEC_LIMITS_UNREACHABLE));
 	if (json_is_number(spec_get(spec, SPEC_LIMITS_COST)))
 		js_put(limits, "cost", json_real(spec_real(spec, SPEC_LIMITS_COST)));
-	if (json_is_number(spec_get(spec, SPEC_RESOURCES_PRICE)))
-		js_put(limits, "price", json_real(spec_real(spec, SPEC_RESOURCES_PRICE)));
+	if (spec_price(spec) > 0)
+		js_put(limits, "price", json_real(spec_price(spec)));
 	return limits;
 }
 
@@ -445,6 +445,8 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "nodes", json_integer(spec_int(spec, SPEC_RESOURCES_NODES)));
 	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
 	js_put(json, "spec", json_deep_copy(spec_root(spec)));
+	if (spec_instance(spec))
+		js_put(json, "instance", json_deep_copy(spec_instance(spec)));
 	js_put_str(json, "workspace", workspace);
 	own_folders((const char *const[]){ own_state, workspace, cache }, 3, own);
 	if (pin_source(plan, spec, own_state, own, err) < 0)
@@ -462,9 +464,20 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "limits", limits_json(spec));
 	js_put(json, "stall", stall_json(spec));
 	js_put(json, "checkpoint", checkpoint_json(spec));
-	js_digest(json, plan->digest);
+	plan_digest(json, plan->digest);
 	*ret = TAKE(plan);
 	return 0;
+}
+
+void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
+{
+	json_auto_t *told = json_copy((json_t *)(uintptr_t)plan);
+	json_t *limits = json_copy(json_object_get(plan, "limits"));
+
+	json_object_del(limits, "price");
+	js_put(told, "limits", limits);
+	json_object_del(told, "instance");
+	js_digest(told, ret_hex);
 }
 
 int plan_publish(const struct plan *plan, struct err **err)

@@ -8,6 +8,8 @@
  *
  *   {"v":1, "name", "engine", "spec_file", "nodes", "grace_ms",
  *    "spec": {the resolved spec},
+ *    "instance": what the catalogue knows of the machines (jobs/spec/instance.h; absent: the
+ *               spec names no type),
  *    "workspace": absolute path, or URL without a slash at its end,
  *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root",
  *               "bundle": key in the workspace, "links": [[name, target]…]},
@@ -22,10 +24,9 @@
  *    "metrics": [{"name","regex"}…], "steps": {phase: max_steps},
  *    "notify": [{"when": […], "command": […] | "webhook": URL}…] (absent: nobody is told),
  *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",
- *     "unreachable_ms" (0: none), "cost", "price" (USD; absent: none, unknown)},
- *    "stall": as in the order (jobs/store/order.h),
- *    "checkpoint": {"url" (absolute; absent: where the command writes), "kind",
- *     "sync", "keep", "signal", "grace_ms", "on_mismatch"}}
+ *     "unreachable_ms" (0: none), "cost", "price" (USD, of a node and hour; absent: none,
+ * unknown)}, "stall": as in the order (jobs/store/order.h), "checkpoint": {"url" (absolute; absent:
+ * where the command writes), "kind", "sync", "keep", "signal", "grace_ms", "on_mismatch"}}
  *
  * Values of secrets are never in it.
  */
@@ -51,6 +52,10 @@ struct plan {
 int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
 	      struct err **err);
 void plan_freep(struct plan **plan);
+
+/* The identity of a plan. What the catalogue knows is no part of it: a repeated step goes on
+ * with its run though a price has changed. */
+void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
 
 /* Bring the source bundle into the workspace, where it is not there yet. */
 int plan_publish(const struct plan *plan, struct err **err);

@@ -16,6 +16,11 @@ const char *spec_file(const struct spec *spec)
 	return spec->file;
 }
 
+const json_t *spec_instance(const struct spec *spec)
+{
+	return spec->instance;
+}
+
 const char *spec_field_path(enum spec_field field)
 {
 	return fields[field].path;
@@ -174,6 +179,7 @@ void spec_freep(struct spec **spec)
 	if (!*spec)
 		return;
 	json_decref((*spec)->root);
+	json_decref((*spec)->instance);
 	arena_freep(&(*spec)->arena);
 	free((*spec)->file);
 	free(*spec);

@@ -8,6 +8,7 @@
 #include "jobs/base/sb.h"
 #include "jobs/spec/bytes.h"
 #include "jobs/spec/expand.h"
+#include "jobs/spec/instance.h"
 #include "jobs/spec/resolved.h"
 #include "jobs/spec/set.h"
 #include "jobs/spec/yaml.h"
@@ -43,6 +44,17 @@ static int read_tree(struct binder *binder, const char *text, size_t len)
 	return 0;
 }
 
+static void find_instance(struct binder *binder, spec_getenv_fn *getenv_fn)
+{
+	const char *type = spec_str(binder->spec, SPEC_RESOURCES_INSTANCE);
+	json_auto_t *catalogue = NULL;
+
+	if (!type)
+		return;
+	catalogue = instances_load(getenv_fn, binder->reporter.problems);
+	binder->spec->instance = instance_find(catalogue, type);
+}
+
 int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 {
@@ -57,6 +69,7 @@ int spec_parse(const char *file, const char *text, size_t len, char *const *sets
 		expand_tree(spec->arena, &binder.reporter, getenv_fn ? getenv_fn : process_getenv,
 			    spec->tree);
 		bind_spec(&binder);
+		find_instance(&binder, getenv_fn ? getenv_fn : process_getenv);
 		rules_check(&binder);
 		lint_check(&binder);
 	}

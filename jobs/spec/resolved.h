@@ -15,6 +15,7 @@ struct spec {
 	struct arena *arena;
 	struct node *tree; /* variables expanded, overrides applied */
 	json_t *root;      /* defaults filled in */
+	json_t *instance;  /* NULL: the spec names none; see instance.h */
 	/* What the user wrote for each row (in lists: for the first item that
 	 * has it), NULL if nothing. */
 	const struct entry *written[SPEC_FIELD_COUNT];
@@ -56,6 +57,8 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 /* --- rules.c, lint.c: fields against each other --- */
 
 void rules_check(struct binder *binder);
+/* What the machines have: workers against cores, a cost limit against the price. */
+void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);
 
 /* Where a row was written (its value; the name of a section), or the spec's

@@ -117,20 +117,6 @@ static void check_compile(struct binder *binder)
 			     "keep one of them");
 }
 
-static void check_cost(struct binder *binder)
-{
-	const struct spec *spec = binder->spec;
-
-	if (!json_is_real(spec_get(spec, SPEC_LIMITS_COST)) ||
-	    json_is_real(spec_get(spec, SPEC_RESOURCES_PRICE)))
-		return;
-	if (on_aws(spec) && spec_is_set(spec, SPEC_RESOURCES_INSTANCE))
-		return; /* the catalogue may know it */
-	problem_hint(problem_error(&binder->reporter, mark_of_field(spec, SPEC_LIMITS_COST),
-				   "limits.cost", "'limits.cost' needs 'resources.price'"),
-		     "say what a node costs an hour, in USD: resources: {price: 21.50}");
-}
-
 static void check_retry(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
@@ -252,7 +238,7 @@ void rules_check(struct binder *binder)
 	check_engine(binder);
 	check_toolkit(binder);
 	check_compile(binder);
-	check_cost(binder);
+	machine_check(binder);
 	check_retry(binder);
 	check_metrics(binder);
 	check_notify(binder);

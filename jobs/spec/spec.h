@@ -69,9 +69,9 @@ struct spec;
 /* Looks up a variable for ${VAR}: NULL if it is unset. */
 typedef const char *spec_getenv_fn(const char *name);
 
-/* Read and check one spec. It reads only that file, and variables through
- * `getenv_fn` (NULL: the process's own). `sets` is a NULL-terminated array of
- * "path=value" overrides, or NULL.
+/* Read and check one spec. It reads only that file, variables through `getenv_fn` (NULL: the
+ * process's own) and, where it names an instance type, one's own catalogue (instance.h). `sets` is
+ * a NULL-terminated array of "path=value" overrides, or NULL.
  *
  * 0: *ret is the spec; problems may hold lints.
  * -1 with *err set: the file could not be read at all (missing, a directory,
@@ -120,6 +120,13 @@ bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int 
 /* The override "path=value" that wrote it; NULL: the file did, or nothing. Borrowed. */
 const char *spec_override(const struct spec *spec, const char *dotted);
 const char *spec_file(const struct spec *spec);
+
+/* What the catalogue knows of resources.instance, as instance.h has it; NULL: the spec
+ * names none. */
+const json_t *spec_instance(const struct spec *spec);
+/* USD an hour and node: resources.price, or, where it is auto, the catalogue's. On the local
+ * engine that does not count: it is no machine of AWS. 0: not known. */
+double spec_price(const struct spec *spec);
 
 /* --- What the job gets. ---
  *

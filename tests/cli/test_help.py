@@ -139,7 +139,7 @@ def test_a_field_that_is_called_like_a_command_is_pointed_to():
 def test_every_variable_that_is_read_is_in_the_table():
     read, others = set(), set()
     for _, text in source_texts("cmd", "jobs", "aws"):
-        read |= set(re.findall(r'\b(?:getenv|aws_env|aws_env_true)\("([^"]+)"\)', text))
+        read |= set(re.findall(r'\b(?:getenv|getenv_fn|aws_env|aws_env_true)\("([^"]+)"\)', text))
         others |= set(re.findall(r'\bgetenv\((?!")(.*?)\)[;,:]', text))
     # Names that come from the table, from the spec, from a path with variables in it, or
     # from an engine to its agent.
