@@ -188,13 +188,20 @@ static bool by_engine(struct judge *j)
 	struct failure_line reason, capture = { 0 };
 	const struct failure_row *row;
 
-	if (!j->e->engine_reason || !j->e->engine_reason[0])
+	if (!j->e->engine_reason || !j->e->engine_reason[0] ||
+	    failure_is_quoted(j->e->engine_reason))
 		return false;
 	reason = line_of(j->e->engine_reason);
 	row = failure_row_find(FAILURE_ENGINE, reason, &capture);
 	if (!row)
 		return false;
 	slip_add_line(&j->evidence, reason);
+	if (row->class == CLASS_QUOTA_PERMISSION && failure_quota_frees(j->e->engine_reason)) {
+		decide(j, CLASS_CAPACITY, "eng-quota-in-use");
+		slip_adds(&j->hint, "other jobs, or machines that a warm pool keeps, use up the "
+				    "quota now: wait, or ask for a higher one");
+		return true;
+	}
 	decide_by_row(j, row, capture);
 	return true;
 }
@@ -381,7 +388,48 @@ static void name_mount(struct judge *j)
 	slip_adds(&j->hint, ": free space there, or write to another file system");
 }
 
+static bool has_lines(const struct failure_evidence *e)
+{
+	for (size_t i = 0; i < e->log_count; i++)
+		if (e->logs[i].count > 0)
+			return true;
+	return false;
+}
+
+#define QUOTED_MAX 64 /* lines of a program's words in the engine's */
+
+static void judge_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret);
+
+/* What the program wrote comes from the engine: its exit, and where no log is there, its
+ * words. */
+static void judge_quoted(const struct failure_evidence *evidence, struct failure_verdict *ret)
+{
+	struct failure_line lines[QUOTED_MAX];
+	struct failure_log log = { .node = evidence->node, .lines = lines };
+	struct failure_evidence e = *evidence;
+	int exit = failure_quoted_exit(e.engine_reason);
+
+	if (!e.exit_known && exit >= 0) {
+		e.exit_known = true;
+		e.exit = exit;
+	}
+	if (!has_lines(&e)) {
+		log.count = failure_quoted_lines(e.engine_reason, lines, QUOTED_MAX);
+		e.logs = &log;
+		e.log_count = 1;
+	}
+	judge_evidence(&e, ret);
+}
+
 void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret)
+{
+	if (failure_is_quoted(evidence->engine_reason))
+		judge_quoted(evidence, ret);
+	else
+		judge_evidence(evidence, ret);
+}
+
+static void judge_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
 

@@ -7,6 +7,8 @@
  * is written by whoever runs in the job: it may make an unknown failure a known
  * one, and never a success, and it never chooses a command.
  *
+ * - What the engine merely quotes of the program (SageMaker's AlgorithmError) counts as a
+ *   log; a quota that is in use, but large enough, is waited for like capacity.
  * - The first cause over all nodes wins: what follows it is mostly others hearing
  *   of it.
  * - Advice is no evidence: "may be caused by", "please set" and warnings never

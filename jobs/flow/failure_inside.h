@@ -89,4 +89,19 @@ bool failure_is_exception(const struct failure_finding *finding);
  * last one of the chain where there is one. */
 void failure_quote(const struct failure_finding *finding, struct slip *slip);
 
+/* ---- the engine's words ------------------------------------------------------------ */
+
+/* SageMaker's AlgorithmError: what follows is what the program, or whoever runs in the job,
+ * has written (facts: the text comes from /opt/ml/output/failure). It is judged as a log is,
+ * never as the engine's own word. */
+bool failure_is_quoted(const char *reason);
+/* "ExitCode 1", ", exit code: 1": that; -1: it is not said. */
+int failure_quoted_exit(const char *reason);
+/* The lines of its ErrorMessage, at most `max`; they point into `reason`. */
+size_t failure_quoted_lines(const char *reason, struct failure_line *ret, size_t max);
+
+/* A quota that is large enough for what was asked, and in use now: it becomes free again.
+ * The words are SageMaker's ResourceLimitExceeded. */
+bool failure_quota_frees(const char *reason);
+
 #endif

@@ -102,9 +102,18 @@ static int blame_lock(const struct attempt_watch *watch, struct failure_verdict 
 	return 0;
 }
 
-/* A machine that is taken away, or somebody at its keyboard. */
-static void blame_stranger(struct failure_verdict *ret)
+/* A machine that is taken away, or somebody at its keyboard: the engine may know which. */
+static void blame_stranger(const struct engine_status *status, struct failure_verdict *ret)
 {
+	struct failure_evidence engine = { .engine_reason = status->reason };
+	struct failure_verdict said;
+
+	failure_judge(&engine, &said);
+	if (said.class == CLASS_SPOT || said.class == CLASS_STOPPED ||
+	    said.class == CLASS_TIMEOUT_HANG) {
+		*ret = said;
+		return;
+	}
 	ret->class = CLASS_UNKNOWN;
 	ret->rule = "told-to-stop";
 	snprintf(ret->evidence, sizeof ret->evidence,
@@ -173,7 +182,7 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 		ret->class = CLASS_STOPPED;
 		ret->hint[0] = '\0';
 	} else if (ret->class == CLASS_NONE) {
-		blame_stranger(ret);
+		blame_stranger(status, ret);
 	}
 	if (ret->class == CLASS_TIMEOUT_HANG && blame_lock(watch, ret, err) < 0)
 		return -1;

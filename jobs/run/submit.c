@@ -1,11 +1,13 @@
 /* A wish for an attempt becomes a job: its order, its environment, the engine. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aws/lend.h"
 #include "aws/secret.h"
 #include "jobs/base/variable.h"
+#include "jobs/flow/failure.h"
 #include "jobs/run/account.h"
 #include "jobs/run/agent.h"
 #include "jobs/run/driver_inside.h"
@@ -113,18 +115,37 @@ static void attempt_event(struct event *ev, enum event_kind kind, const struct w
 	EVENT_SET_STR(ev, job, wish->job);
 }
 
+/* What a service that is busy or has no machines refuses today it takes tomorrow; what else it
+ * says no to stops the run. */
+static enum failure_class refusal_class(const struct err *why, enum phase phase, const char *words,
+					char *ret_hint, size_t size)
+{
+	struct failure_evidence evidence = { .phase = phase, .engine_reason = words };
+	struct failure_verdict verdict;
+
+	failure_judge(&evidence, &verdict);
+	snprintf(ret_hint, size, "%s", why->hint && why->hint[0] ? why->hint : "");
+	if (verdict.class == CLASS_CAPACITY || verdict.class == CLASS_SPOT) {
+		snprintf(ret_hint, size, "%s", verdict.hint);
+		return verdict.class;
+	}
+	if (verdict.class == CLASS_TRANSIENT_INFRA || why->code == EXIT_UNREACHABLE)
+		return CLASS_TRANSIENT_INFRA;
+	return why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG;
+}
+
 /* The engine's definite no: the attempt has ended before it began. */
 static int record_refusal(struct driver *driver, const struct wish *wish, const struct err *why,
 			  struct err **err)
 {
 	AUTO(auto_free) char *words = err_format(why);
+	char hint[512];
 	struct event ev;
 
 	attempt_event(&ev, EV_ATTEMPT_ENDED, wish);
-	EVENT_SET(&ev, class,
-		  why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG);
+	EVENT_SET(&ev, class, refusal_class(why, wish->phase, words, hint, sizeof hint));
 	EVENT_SET_STR(&ev, evidence, words);
-	EVENT_SET_STR(&ev, hint, why->hint);
+	EVENT_SET_STR(&ev, hint, hint[0] ? hint : NULL);
 	return driver_record(driver, &ev, err);
 }
 
