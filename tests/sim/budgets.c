@@ -120,6 +120,26 @@ static struct budget budget_before(const struct world *w, enum phase phase, int6
 	return b;
 }
 
+/* Attempts that got no machine, or lost it, are nobody's failure: a run that ends because its
+ * budget is used up has used it up. */
+static void check_budget_used(struct world *w, const struct event *ev)
+{
+	struct budget b;
+
+	if (EVENT_HAS(ev, class) && ev->state == OUTCOME_FAILED && !counts_as_failure(ev->class) &&
+	    ev->class != CLASS_NONE)
+		broken(w, 5, "the run failed for want of a machine (%s)", class_names[ev->class]);
+	if (!EVENT_HAS(ev, phase) || !EVENT_HAS(ev, reason))
+		return;
+	b = budget_before(w, ev->phase, ev->seq);
+	if (strstr(ev->reason, "retry.attempts is used up") &&
+	    b.failures < w->policy.retry_attempts)
+		broken(w, 5, "%s ends with retry.attempts left", phase_names[ev->phase]);
+	if (strstr(ev->reason, "retry.without_progress is used up") &&
+	    b.fruitless < w->policy.retry_without_progress)
+		broken(w, 5, "%s ends with retry.without_progress left", phase_names[ev->phase]);
+}
+
 static void check_end(struct world *w, const struct event *ev)
 {
 	bool named = (ev->state == OUTCOME_SUCCEEDED && ev->exit_code == 0) ||
@@ -133,6 +153,7 @@ static void check_end(struct world *w, const struct event *ev)
 		       (int)ev->exit_code);
 	if (!EVENT_HAS(ev, reason) || ev->reason[0] == '\0')
 		broken(w, 5, "the run ended and nobody knows why");
+	check_budget_used(w, ev);
 	for (int64_t i = 0; i < ev->seq - 1; i++)
 		limited |= w->events[i].kind == EV_LIMIT_REACHED &&
 			   w->events[i].limit != LIMIT_UNREACHABLE;

@@ -77,6 +77,8 @@ enum submit_result engine_submit(struct world *w, const struct wish *wish,
 		return SUBMIT_UNKNOWN;
 	put_up_with(job, wish);
 	TRACE(w, "engine", "accepts %s as job %d", wish->job, w->job_count - 1);
+	if (w->drought_left > 0)
+		w->drought_left--, job->dry = true;
 	if (!w->engine_dedupes && strikes(w, FAULT_SUBMIT_DOUBLED)) {
 		twin = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
 		put_up_with(twin, wish);
@@ -131,11 +133,28 @@ static bool counts_more(const struct job *a, const struct job *b)
 	return !b || (!b->ever_held && a->ever_held);
 }
 
+/* Time and again it does not answer, and it is there for everything else. */
+static bool is_silent(struct world *w)
+{
+	if (w->silent_left == 0 && strikes(w, FAULT_DESCRIBE_SILENT))
+		w->silent_left = SILENT_ROW;
+	if (w->calm)
+		w->silent_left = 0;
+	if (w->silent_left == 0)
+		return false;
+	w->silent_row++;
+	w->silent_left--;
+	return true;
+}
+
 void engine_describe(struct world *w, const char *name, struct sight *ret)
 {
 	*ret = (struct sight){ .ended = true };
-	if (engine_unseen(w))
+	if (engine_unseen(w) || is_silent(w))
 		return;
+	if (w->silent_row >= SILENT_ROW)
+		counts.silences++;
+	w->silent_row = 0;
 	for (int i = 0; i < w->job_count; i++) {
 		struct job *job = &w->jobs[i];
 

@@ -291,6 +291,26 @@ static void work(struct world *w, struct job *job)
 		finish(w, job);
 }
 
+/* SageMaker fails such a job, Batch lets it wait. */
+static void wait_for_machine(struct world *w, struct job *job)
+{
+	if (!job->dry && w->drought_waits)
+		return;
+	w->capacity_ends++;
+	end(w, job, CLASS_CAPACITY);
+}
+
+static void provide(struct world *w, struct job *job)
+{
+	job->state = JOB_STARTING;
+	if (w->capacity_ends >= DRY_SUBMITS)
+		counts.dry++;
+	w->capacity_ends = 0;
+	if (w->drought_until > 0 && !w->calm)
+		counts.dry_hours++;
+	w->drought_until = 0;
+}
+
 void job_act(struct world *w, struct job *job)
 {
 	job->next_at = w->now + some_time(w, w->job_pace);
@@ -298,10 +318,12 @@ void job_act(struct world *w, struct job *job)
 	case JOB_QUEUED:
 		if (job->stop_asked)
 			end(w, job, CLASS_STOPPED);
+		else if (job->dry || w->now < w->drought_until)
+			wait_for_machine(w, job);
 		else if (strikes(w, FAULT_CAPACITY))
 			end(w, job, CLASS_CAPACITY);
 		else
-			job->state = JOB_STARTING;
+			provide(w, job);
 		break;
 	case JOB_STARTING:
 		if (job->stop_asked)

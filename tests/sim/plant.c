@@ -89,6 +89,13 @@ static void retry_for_ever(struct flow *flow, const struct event *ev)
 	flow->budget[PHASE_TRAIN].failures = 0;
 }
 
+static void capacity_counts(struct flow *flow, const struct event *ev)
+{
+	if (ev->kind == EV_ATTEMPT_ENDED && ev->class == CLASS_CAPACITY &&
+	    flow->state != FLOW_ENDED)
+		flow->budget[flow->phase].failures++;
+}
+
 static void found_ignored(struct flow *flow, const struct event *ev)
 {
 	if (ev->kind == EV_ATTEMPT_FOUND && ev->attempt == flow->attempt &&
@@ -355,6 +362,10 @@ const struct plant plants[] = {
 	  .rule = 5,
 	  .what = "failures of training are not counted",
 	  .machine = retry_for_ever },
+	{ .name = "capacity-counts",
+	  .rule = 5,
+	  .what = "an attempt that got no machine counts as a failure",
+	  .machine = capacity_counts },
 	{ .name = "same-cause-again",
 	  .rule = 5,
 	  .what = "the same cause twice without progress is retried",

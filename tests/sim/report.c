@@ -97,6 +97,9 @@ bool counts_print(bool must_reach_all)
 	line(counts.stood_down, "drivers that stood down");
 	line(counts.left, "drivers that left what they could not see");
 	line(counts.drained, "attempts that saved before they were stopped");
+	line(counts.dry, "runs that went on after 20 submits without a machine");
+	line(counts.dry_hours, "runs that went on after an hour without a machine");
+	line(counts.silences, "jobs seen again after 25 questions without an answer");
 	for (int i = LIMIT_NONE + 1; i < LIMIT_COUNT; i++)
 		line(counts.limits[i], "limit: %s", limit_names[i]);
 	printf("\nledger: events after which a bin was not empty\n");

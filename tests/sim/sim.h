@@ -32,6 +32,8 @@
 #define SECOND          INT64_C(1000)
 #define HOUR            (3600 * SECOND)
 #define NEVER           INT64_MAX
+#define DRY_SUBMITS     20
+#define SILENT_ROW      25
 
 /* ---- faults ------------------------------------------------------------------ */
 
@@ -72,6 +74,9 @@ enum fault {
 	FAULT_KEY_BUSY,            /* another run precompiles for the graph key */
 	FAULT_OTHER_COMPILER,      /* the training's is not that of the lock */
 	FAULT_KEY_UNKNOWN,         /* who does cannot be found out just now */
+	FAULT_DROUGHT_SUBMITS,     /* no machine for the first 20 submits of a run */
+	FAULT_DROUGHT_HOUR,        /* no machine for an hour or more, at any moment */
+	FAULT_DESCRIBE_SILENT,     /* 25 questions after a job in a row without an answer */
 	FAULT_COUNT
 };
 
@@ -105,6 +110,7 @@ struct job {
 	bool ran_without_claim;
 	bool stop_asked, drain_asked, drain_ignored;
 	bool orphan;
+	bool dry;                   /* submitted while no machine was to be had */
 	bool started, never_starts; /* its command */
 	int64_t resumed_step;       /* -1: from scratch */
 	int64_t first_step;         /* -1: no step yet */
@@ -204,6 +210,12 @@ struct world {
 	int64_t key_at; /* when another run wants it */
 	int64_t goal;   /* steps of the training */
 	int64_t unseen_until;
+	/* No machine is to be had: of so many submits, until then. */
+	int64_t drought_left, drought_until, drought_at;
+	bool drought_waits;    /* jobs wait for it in the engine's queue, else they fail */
+	int64_t capacity_ends; /* jobs of this run that ended for want of a machine */
+	int64_t silent_left;   /* questions that get no answer */
+	int64_t silent_row;    /* so many in a row got none */
 	int64_t stop_at, drain_at, pause_at, jump_at, unseen_at, damage_at;
 	int64_t start_at; /* of the next driver */
 	int64_t steps;
@@ -371,6 +383,8 @@ struct counts {
 	uint64_t doubled;                    /* jobs that found the claim taken */
 	uint64_t stood_down, left;           /* drivers */
 	uint64_t drained;                    /* attempts that saved before they ended */
+	uint64_t dry, dry_hours;             /* runs that went on after 20 submits, after an hour */
+	uint64_t silences;                   /* rows of 25 after which a job was seen again */
 	uint64_t limits[LIMIT_COUNT];
 	uint64_t bins[BIN_COUNT]; /* events after which the bin was not empty */
 	uint64_t digest;          /* of every event: the same on every machine */

@@ -49,6 +49,9 @@ const char *const fault_names[FAULT_COUNT] = {
 	"another run has the graph key",
 	"compiler is another one in training",
 	"claim on the graph key unreadable",
+	"no machine for the first 20 submits",
+	"no machine for an hour",
+	"25 questions in a row without an answer",
 };
 
 /* splitmix64 */
@@ -103,6 +106,7 @@ static void draw_faults(struct world *w)
 	w->rate[FAULT_SUBMIT_REFUSED] /= 2;
 	w->rate[FAULT_START_HANGS] /= 4;
 	w->rate[FAULT_OTHER_COMPILER] *= 2;
+	w->rate[FAULT_DESCRIBE_SILENT] /= 4;
 }
 
 /* Mostly there is no limit, else one that may be reached or not. */
@@ -159,6 +163,18 @@ int64_t draw_time(struct world *w, enum fault fault, int64_t span)
 	return w->now + 1 + rng_below(&w->rng, span);
 }
 
+static void begin_droughts(struct world *w, int64_t span)
+{
+	w->silent_left = w->silent_row = w->capacity_ends = 0;
+	w->drought_until = 0;
+	w->drought_left = strikes(w, FAULT_DROUGHT_SUBMITS) ? DRY_SUBMITS : 0;
+	w->drought_waits = rng_below(&w->rng, 2) == 0;
+	w->drought_at = NEVER;
+	if (w->rate[FAULT_DROUGHT_HOUR] > 0 && !w->calm && rng_below(&w->rng, 3) == 0)
+		w->drought_at = rng_below(&w->rng, 2) ? draw_time(w, FAULT_DROUGHT_HOUR, span)
+						      : 1; /* later, few jobs begin */
+}
+
 static void begin_run(struct world *w)
 {
 	int64_t span;
@@ -199,6 +215,7 @@ static void begin_run(struct world *w)
 	if (w->rate[FAULT_CLOCK_JUMP] > 0 && rng_below(&w->rng, 2) == 0)
 		w->job_offset = rng_below(&w->rng, 2 * HOUR) - HOUR;
 	w->unseen_at = draw_time(w, FAULT_ENGINE_UNSEEN, span);
+	begin_droughts(w, span);
 	key_begin(w);
 	TRACE(w, "world", "run %s: %s, engine %s a second submit, cache %s, %d steps",
 	      w->policy.run, w->policy.compiles ? "compiles" : "does not compile",
@@ -290,6 +307,15 @@ static void hide_engine(struct world *w)
 	      (int)((w->unseen_until - w->now) / SECOND));
 }
 
+static void begin_drought(struct world *w)
+{
+	w->drought_until = w->now + HOUR + some_time(w, HOUR);
+	w->drought_at = NEVER;
+	counts.faults[FAULT_DROUGHT_HOUR]++;
+	TRACE(w, "world", "there is no machine for %d s",
+	      (int)((w->drought_until - w->now) / SECOND));
+}
+
 static void start_driver(struct world *w)
 {
 	w->start_at = NEVER;
@@ -309,7 +335,10 @@ static void become_calm(struct world *w)
 	TRACE(w, "world", "the faults are over");
 	w->calm = true;
 	w->stop_at = w->drain_at = w->pause_at = w->jump_at = w->unseen_at = w->damage_at = NEVER;
-	w->key_at = NEVER;
+	w->key_at = w->drought_at = NEVER;
+	w->drought_left = 0;
+	if (w->drought_until > w->now)
+		w->drought_until = w->now;
 	if (w->key.until != NEVER)
 		w->key.until = w->now;
 	if (w->unseen_until > w->now)
@@ -345,6 +374,7 @@ static bool act(struct world *w)
 	offer(&turn, w->damage_at, NULL, -1, damage_checkpoint);
 	offer(&turn, w->unseen_at, NULL, -1, hide_engine);
 	offer(&turn, w->key_at, NULL, -1, key_wanted);
+	offer(&turn, w->drought_at, NULL, -1, begin_drought);
 	offer(&turn, w->key.until, NULL, -1, key_other_ends);
 	for (int i = 0; i < w->job_count; i++)
 		if (job_alive(&w->jobs[i]))
