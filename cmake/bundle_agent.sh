@@ -3,16 +3,18 @@
 # that it loads while it runs, its own loader and the certificates that servers are
 # checked against, so that it runs in an image that has none of them.
 #
-# usage: bundle_agent.sh FOLDER CERTIFICATES STOKER-NODE [LIBRARY…]
+# usage: bundle_agent.sh FOLDER CERTIFICATES START STOKER-NODE [LIBRARY…]
 set -eu
 
 dir=$1
 certificates=$2
-node=$3
-shift 2 # what remains are the files to make run
+start=$3
+node=$4
+shift 3 # what remains are the files to make run
 rm -rf "$dir"
 mkdir -p "$dir/lib"
 cp "$node" "$dir/stoker-node"
+cp "$start" "$dir/start"
 cp -L "$certificates" "$dir/lib/ca-certificates.crt"
 for file; do
 	[ "$file" = "$node" ] || cp -L "$file" "$dir/lib/"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -375,4 +376,22 @@ int fs_mkdirs(const char *path, struct err **err)
 	return failed && failed != EACCES
 		       ? fs_error(err, failed, "cannot sync the folder '%s'", parent)
 		       : 0;
+}
+
+int fs_scratch(struct err **err)
+{
+	const char *set = getenv("TMPDIR");
+	const char *dir = set && set[0] == '/' ? set : "/tmp";
+	AUTO(auto_free) char *name = NULL;
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	/* Not every file system can do that. */
+	name = mem_format("%s/" FS_TEMP_PREFIX "XXXXXX", dir);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return fs_error(err, errno, "cannot make a temporary file in '%s'", dir);
+	unlink(name);
+	return fd;
 }

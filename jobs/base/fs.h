@@ -52,6 +52,10 @@ int fs_write_atomic(const char *path, const void *bytes, size_t len, mode_t mode
 int fs_create_atomic(const char *path, const void *bytes, size_t len, mode_t mode,
 		     struct err **err);
 
+/* A new file without a name in $TMPDIR (/tmp), for reading and writing, so that none is
+ * left behind when we are killed. The descriptor, or -1. */
+int fs_scratch(struct err **err);
+
 /* Make a folder and its parents (0700), durably; one that is there is fine. */
 int fs_mkdirs(const char *path, struct err **err);
 

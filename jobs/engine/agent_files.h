@@ -9,6 +9,8 @@
 #include "jobs/store/store.h"
 
 #define AGENT_PROGRAM "stoker-node"
+#define AGENT_START   "start" /* jobs/node/start.sh: starts it wherever it lies */
+#define AGENT_LOADER  "lib/loader"
 
 /* Every file of the folder and of the folders in it: {name relative to it: SHA-256}, a
  * new reference, and the key prefix that follows from it, "agents/<digest>/", yours to

@@ -37,7 +37,10 @@ struct engine_job {
 	int nodes;
 	const char *prefix;    /* key prefix of the attempt in the workspace, ends with '/' */
 	const char *agent_key; /* key prefix of the agent directory in the workspace */
-	char *const *env;      /* NAME=VALUE; holds secrets: never written down by an engine */
+	/* Key of an archive of the same, agents/<digest>.<its SHA-256>.tar.gz; NULL unless the
+	 * plan's containers fetch it (arrival.h). */
+	const char *agent_archive;
+	char *const *env; /* NAME=VALUE; holds secrets: never written down by an engine */
 };
 
 enum engine_state {

@@ -4,6 +4,20 @@
 
 /* clang-format off */
 static const struct failure_row rows[] = {
+	/* how the agent came into the container: jobs/engine/arrival.sh, jobs/node/start.sh */
+	CAUSE("agent-expired", "stoker: the link to the agent has expired", TRANSIENT_INFRA,
+		"where queues are long, have the agent in an image: batch.agent or batch.helper_image"),
+	CAUSE("agent-no-tool", "stoker: the agent cannot be fetched: the image has", USER_CONFIG,
+		"have the agent in an image: batch.agent or batch.helper_image"),
+	CAUSE("agent-no-way", "stoker: the agent cannot be fetched: ", TRANSIENT_INFRA, ""),
+	CAUSE("agent-other", "stoker: the agent that came is not the one", USER_CONFIG,
+		"remove what begins with agents/ in the workspace: it is brought anew"),
+	CAUSE("agent-part", "stoker: there is no whole agent in", USER_CONFIG,
+		"correct batch.agent or batch.helper_image, or take an image of this stoker"),
+	CAUSE("agent-unpack", "stoker: the agent cannot be unpacked", USER_CONFIG,
+		"the image needs tar and gzip, or python3; or have the agent in an image: batch.agent"),
+	CAUSE("agent-no-run", "stoker: cannot run the agent of", USER_CONFIG,
+		"it needs an x86-64 machine and one folder from which programs may be run"),
 	/* the command and its arguments */
 	CAUSE("py-no-script", "can't open file '*'", USER_CONFIG,
 		"'{}' is not in the packed source: check `command` and `source`"),

@@ -13,6 +13,12 @@
  * program and where `install` puts it. */
 int agent_publish(struct store *workspace, char **ret_prefix, struct err **err);
 
+/* The same as one archive, for containers that fetch it themselves: its key
+ * "agents/<digest>.<SHA-256 of the archive>.tar.gz" is yours to free. The same bytes on
+ * every machine. */
+int agent_publish_archive(struct store *workspace, const char *prefix, char **ret_key,
+			  struct err **err);
+
 /* A part of stoker by its name, looked for beside this program and where `install` puts
  * it. NULL: it is not there. Yours to free. */
 char *program_beside(const char *name);

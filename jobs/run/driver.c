@@ -439,6 +439,7 @@ static void driver_release(struct driver *driver)
 	loop_freep(&driver->loop);
 	secret_strv_freep(&driver->job_env);
 	free(driver->agent_prefix);
+	free(driver->agent_archive);
 	json_decref(driver->plan);
 	err_free(driver->failure);
 	lease_freep(&driver->lease);

@@ -54,7 +54,8 @@ struct driver {
 	struct store *workspace, *cache; /* cache: NULL without a compile phase */
 	struct store *checkpoints; /* of checkpoint.url where that is no folder; when needed */
 	char *agent_prefix;
-	char **job_env; /* what an agent gets, secrets included */
+	char *agent_archive; /* NULL unless containers fetch one */
+	char **job_env;      /* what an agent gets, secrets included */
 	struct attempt_watch *watch;
 	/* of the newest attempt: the step that it resumed from, -1 if from none; and
 	 * whether it was said if it really did */

@@ -7,6 +7,7 @@
 #include "aws/lend.h"
 #include "aws/secret.h"
 #include "jobs/base/variable.h"
+#include "jobs/engine/arrival.h"
 #include "jobs/flow/failure.h"
 #include "jobs/run/account.h"
 #include "jobs/run/agent.h"
@@ -171,6 +172,11 @@ int driver_submit(struct driver *driver, const struct wish *wish, struct err **e
 	    agent_publish(driver->workspace, &driver->agent_prefix, err) < 0)
 		return -1;
 	job.agent_key = driver->agent_prefix;
+	if (arrival_way(driver->plan) == ARRIVAL_LINK && !driver->agent_archive &&
+	    agent_publish_archive(driver->workspace, driver->agent_prefix, &driver->agent_archive,
+				  err) < 0)
+		return -1;
+	job.agent_archive = driver->agent_archive;
 	if (write_order(driver, wish, prefix, err) < 0)
 		return err_wrap(err, "cannot write the order of %s", wish->job);
 	if (driver_keep(driver, err) < 0)

@@ -115,25 +115,6 @@ static int fill(void *arg, const struct archive_member *member, struct archive_s
 	return repo_commit_file(origin->repo, origin->commit, member->path, push_blob, sink, err);
 }
 
-/* A file without a name, so that none is left behind when we are killed. */
-static int open_scratch(struct err **err)
-{
-	const char *set = getenv("TMPDIR");
-	const char *dir = set && set[0] == '/' ? set : "/tmp";
-	AUTO(auto_free) char *name = NULL;
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	/* Not every file system can do that. */
-	name = mem_format("%s/" FS_TEMP_PREFIX "XXXXXX", dir);
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd < 0)
-		return fs_error(err, errno, "cannot make a temporary file in '%s'", dir);
-	unlink(name);
-	return fd;
-}
-
 /* --- publishing --- */
 
 char *source_bundle_key(const char *digest)
@@ -144,7 +125,7 @@ char *source_bundle_key(const char *digest)
 static int pack(const struct bundle *bundle, struct origin *origin, struct store *workspace,
 		const char *key, struct err **err)
 {
-	AUTO(auto_close) int scratch = open_scratch(err);
+	AUTO(auto_close) int scratch = fs_scratch(err);
 	AUTO(auto_free) char *path = NULL;
 
 	if (scratch < 0 ||

@@ -201,6 +201,10 @@
  * by (LENT in jobs/base/variable.def). */
 #define ORDER_SECRET "STOKER_SECRET_"
 
+/* In place of a rank: the agent finds its own by what the service tells a container. */
+#define ORDER_RANK_BATCH     "batch"
+#define ORDER_RANK_SAGEMAKER "sagemaker"
+
 /* Lines of the agent on stdout begin with this, the nonce and ":: "; foreign
  * lines that begin so are escaped with a leading backslash. What follows is the
  * report as one line of JSON. */

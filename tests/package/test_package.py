@@ -22,6 +22,7 @@ AS_ROOT = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
 CONTENT = """
 usr/bin/stoker
 usr/lib/stoker/stoker-post
+usr/lib/stoker/agent/start
 usr/lib/stoker/agent/stoker-node
 usr/lib/stoker/agent/lib/loader
 usr/lib/stoker/agent/lib/libc.so.6
