@@ -1,0 +1,315 @@
+/* Script mode of SageMaker's own containers: see sagemaker_toolkit.h. */
+#include "jobs/engine/sagemaker_toolkit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+
+#define LOG_LEVEL 20 /* Python's logging.INFO */
+
+/* ---- Python's json.dumps() ---------------------------------------------------------- */
+
+/* The shortest digits that are this number, as Python's repr() writes them: with an exponent
+ * below 1e-4 and from 1e16 on. */
+static void dump_real(struct sb *out, double value)
+{
+	char text[40], digits[24];
+	int precision = 0, exponent, count = 0;
+	const char *from;
+
+	do
+		snprintf(text, sizeof text, "%.*e", precision, value);
+	while (strtod(text, NULL) != value && ++precision < 17);
+	exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+	if (exponent < -4 || exponent >= 16) {
+		sb_adds(out, text); /* C and Python agree on 1e-05, 2.5e+16 */
+		return;
+	}
+	for (from = text; *from != 'e'; from++)
+		if (*from >= '0' && *from <= '9' && count < (int)sizeof digits)
+			digits[count++] = *from;
+	if (signbit(value))
+		sb_addc(out, '-');
+	if (exponent < 0)
+		sb_adds(out, "0.");
+	for (int i = exponent + 1; i < 0; i++)
+		sb_addc(out, '0');
+	for (int i = 0; i < count || i <= exponent; i++) {
+		sb_addc(out, i < count ? digits[i] : '0');
+		if (i == exponent)
+			sb_adds(out, i + 1 < count ? "." : ".0");
+	}
+}
+
+/* With ensure_ascii, which is its default: what lies beyond is written as UTF-16. */
+static void dump_code(struct sb *out, uint32_t code)
+{
+	static const char *const names[] = {
+		['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
+		['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"
+	};
+
+	if (code < STK_LENGTH(names) && names[code]) {
+		sb_adds(out, names[code]);
+	} else if (code >= ' ' && code <= '~') {
+		sb_addc(out, (char)code);
+	} else if (code > 0xffff) {
+		sb_addf(out, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
+			0xdc00 + ((code - 0x10000) & 0x3ff));
+	} else {
+		sb_addf(out, "\\u%04x", code);
+	}
+}
+
+static void dump_text(struct sb *out, const char *text, size_t len)
+{
+	sb_addc(out, '"');
+	while (len > 0) {
+		uint32_t code = 0;
+		size_t step = text_utf8(text, len, &code);
+
+		if (step == 0)
+			code = 0xfffd, step = 1; /* jansson lets none in */
+		dump_code(out, code);
+		text += step;
+		len -= step;
+	}
+	sb_addc(out, '"');
+}
+
+void toolkit_dumps(struct sb *out, const json_t *value)
+{
+	const json_t *item;
+	size_t i;
+
+	switch (json_typeof(value)) {
+	case JSON_INTEGER:
+		sb_addf(out, "%lld", (long long)json_integer_value(value));
+		return;
+	case JSON_REAL:
+		dump_real(out, json_real_value(value));
+		return;
+	case JSON_STRING:
+		dump_text(out, json_string_value(value), json_string_length(value));
+		return;
+	case JSON_ARRAY:
+		sb_addc(out, '[');
+		json_array_foreach (value, i, item) {
+			sb_adds(out, i > 0 ? ", " : "");
+			toolkit_dumps(out, item);
+		}
+		sb_addc(out, ']');
+		return;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		sb_adds(out, json_is_true(value) ? "true" : "false");
+		return;
+	case JSON_OBJECT: /* no hyperparameter is one */
+	case JSON_NULL:
+		break;
+	}
+	sb_adds(out, "null");
+}
+
+/* ---- hyperparameters ------------------------------------------------------------------ */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+const char *toolkit_program(const json_t *command)
+{
+	const char *launcher = json_string_value(json_array_get(command, 0));
+	const char *program = json_string_value(json_array_get(command, 1));
+
+	if (json_array_size(command) != 2 || !launcher || !program)
+		return NULL;
+	if (!text_starts(launcher, "python") && strcmp(launcher, "torchrun") != 0)
+		return NULL;
+	return program[0] != '/' && program[0] != '-' && ends_with(program, ".py") ? program : NULL;
+}
+
+char *toolkit_submit_directory(const json_t *plan)
+{
+	return mem_format("%s/%s", js_str(plan, "workspace"),
+			  js_str(json_object_get(plan, "source"), "bundle"));
+}
+
+static void put_dumped(json_t *values, const char *name, const json_t *value)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+
+	toolkit_dumps(&text, value);
+	js_put_str(values, name, text.text);
+}
+
+static void put_all(json_t *values, const json_t *from)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)from, name, value)
+		if (json_is_null(value))
+			json_object_del(values, name); /* the toolkit would pass `--name ''` */
+		else
+			put_dumped(values, name, value);
+}
+
+static void put_own(json_t *values, const char *name, const char *text)
+{
+	json_auto_t *value = json_string(text);
+
+	if (value)
+		put_dumped(values, name, value);
+}
+
+/* The spec's, phase 1 with its overrides. */
+static json_t *spec_values(const json_t *plan, bool ahead)
+{
+	const json_t *steps = js_path(plan, "spec.compile.max_steps");
+	json_t *values = json_object();
+
+	put_all(values, js_path(plan, "spec.hyperparameters"));
+	if (ahead)
+		put_all(values, js_path(plan, "spec.compile.overrides.hyperparameters"));
+	if (ahead && steps)
+		put_dumped(values, "max_steps", steps);
+	return values;
+}
+
+static int check_value(const char *kind, const char *name, const char *text, size_t most,
+		       struct err **err)
+{
+	if (strlen(text) <= most)
+		return 0;
+	err_set(err, EXIT_SPEC, "%s '%s' is %zu bytes long; SageMaker takes %zu", kind, name,
+		strlen(text), most);
+	return err_hint(err, "put long texts into a file of the source");
+}
+
+static int put_hyperparameters(json_t *request, const struct toolkit_ask *ask, const char *program,
+			       bool ahead, struct err **err)
+{
+	AUTO(auto_free) char *source = toolkit_submit_directory(ask->plan);
+	json_t *values = spec_values(ask->plan, ahead), *value;
+	json_auto_t *level = json_integer(LOG_LEVEL);
+	const char *name;
+
+	js_put(request, "HyperParameters", values);
+	put_own(values, "sagemaker_submit_directory", source);
+	put_own(values, "sagemaker_program", program);
+	put_dumped(values, "sagemaker_container_log_level", level);
+	put_own(values, "sagemaker_job_name", ask->job);
+	put_own(values, "sagemaker_region", ask->region);
+	/* Without it the toolkit starts no torchrun and does not look at the variable of phase 1.
+	 */
+	js_put_str(values, "sagemaker_torch_distributed_enabled", "true");
+	put_own(values, "sagemaker_instance_type",
+		js_str(json_object_get(request, "ResourceConfig"), "InstanceType"));
+	if (json_object_size(values) > TOOLKIT_VALUES_MAX) {
+		err_set(err, EXIT_SPEC,
+			"there are %zu hyperparameters with those of script mode; SageMaker "
+			"takes %d",
+			json_object_size(values), TOOLKIT_VALUES_MAX);
+		return err_hint(err, "put rarely changed ones into a file of the source");
+	}
+	json_object_foreach (values, name, value)
+		if (check_value("hyperparameter", name, json_string_value(value), TOOLKIT_VALUE_MAX,
+				err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- variables -------------------------------------------------------------------------- */
+
+/* The order's spelling of a text (see order.h) as the text itself; NULL: an agent would have
+ * to fill something in. */
+static char *plain_text(const char *text)
+{
+	struct sb out = SB_INIT;
+	size_t dollars = 0;
+
+	for (const char *c = text; *c; c++) {
+		if (*c == '$') {
+			dollars++;
+			continue;
+		}
+		if (text_starts(c, "{STOKER_")) {
+			if (dollars % 2 == 1) {
+				sb_release(&out);
+				return NULL;
+			}
+			dollars /= 2;
+		}
+		for (; dollars > 0; dollars--)
+			sb_addc(&out, '$');
+		sb_addc(&out, *c);
+	}
+	for (; dollars > 0; dollars--)
+		sb_addc(&out, '$');
+	return sb_take(&out);
+}
+
+/* What an agent's command gets beyond the spec's own: script mode has its SM_HP_*, and the
+ * containers have the other. */
+static bool is_agents(const json_t *plan, const char *name)
+{
+	if (text_starts(name, "STOKER_HP_"))
+		return true;
+	return strcmp(name, "PYTHONUNBUFFERED") == 0 &&
+	       !json_object_get(js_path(plan, "spec.env"), name) &&
+	       !json_object_get(js_path(plan, "spec.compile.overrides.env"), name);
+}
+
+static int put_environment(json_t *request, const struct toolkit_ask *ask, struct err **err)
+{
+	json_t *env = json_object_get(ask->order, "env"), *value, *out = json_object();
+	const char *name;
+
+	js_put(request, "Environment", out);
+	json_object_foreach (env, name, value) {
+		AUTO(auto_free) char *text = plain_text(json_string_value(value));
+
+		if (is_agents(ask->plan, name))
+			continue;
+		if (!text) {
+			err_set(err, EXIT_SPEC,
+				"env '%s' refers to a variable that a node agent fills in; "
+				"launcher: toolkit has none",
+				name);
+			return err_hint(err, "write the value out, or set launcher: node");
+		}
+		if (check_value("env", name, text, TOOLKIT_ENV_MAX, err) < 0)
+			return -1;
+		js_put_str(out, name, text);
+	}
+	return 0;
+}
+
+int toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err)
+{
+	const char *phase = js_str(ask->order, "phase");
+	const char *program = toolkit_program(js_path(ask->plan, "spec.command"));
+
+	if (!program) {
+		err_set(err, EXIT_SPEC,
+			"launcher: toolkit runs one Python program, and 'command' is none");
+		return err_hint(err, "write [torchrun, train.py], or set launcher: node");
+	}
+	if (json_object_size(json_object_get(ask->plan, "secrets")) > 0) {
+		err_set(err, EXIT_SPEC,
+			"launcher: toolkit has no way for secrets that keeps them out of the "
+			"training job's description");
+		return err_hint(err, "let the script fetch them, or set launcher: node");
+	}
+	if (put_hyperparameters(request, ask, program, phase && strcmp(phase, "precompile") == 0,
+				err) < 0)
+		return -1;
+	return put_environment(request, ask, err);
+}

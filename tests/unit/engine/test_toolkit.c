@@ -1,0 +1,241 @@
+/* The promises of sagemaker_toolkit.h: values as Python writes them, and what script mode
+ * cannot do. The request as a whole is compared with the SDK's in tests/aws/test_toolkit.py. */
+#include "jobs/engine/sagemaker_toolkit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_dumped(json_t *value, const char *want)
+{
+	AUTO(sb_release) struct sb out = SB_INIT;
+
+	assert_non_null(value);
+	toolkit_dumps(&out, value);
+	assert_string_equal(out.text, want);
+	json_decref(value);
+}
+
+/* Each as Python 3.11 printed it. */
+static void numbers_are_as_python_prints_them(void **state)
+{
+	static const struct {
+		double value;
+		const char *want;
+	} rows[] = {
+		{ 3e-4, "0.0003" },
+		{ 1e-5, "1e-05" },
+		{ 6.25e-5, "6.25e-05" },
+		{ 1e-4, "0.0001" },
+		{ 0.1, "0.1" },
+		{ 0.1 + 0.2, "0.30000000000000004" },
+		{ 1.0, "1.0" },
+		{ -2.5, "-2.5" },
+		{ 0.0, "0.0" },
+		{ -0.0, "-0.0" },
+		{ 100.0, "100.0" },
+		{ 123456.789, "123456.789" },
+		{ 1e15, "1000000000000000.0" },
+		{ 1e16, "1e+16" },
+		{ 1.5e300, "1.5e+300" },
+		{ 5e-324, "5e-324" },
+		{ 1.7976931348623157e308, "1.7976931348623157e+308" },
+		{ 9007199254740993.0, "9007199254740992.0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++)
+		assert_dumped(json_real(rows[i].value), rows[i].want);
+	assert_dumped(json_integer(10), "10");
+	assert_dumped(json_integer(INT64_MIN), "-9223372036854775808");
+}
+
+static void texts_are_as_python_prints_them(void **state)
+{
+	(void)state;
+	assert_dumped(json_string("train.py"), "\"train.py\"");
+	assert_dumped(json_string("10"), "\"10\"");
+	assert_dumped(json_string("a\"b\\c\n\t\x01\x7f/"), "\"a\\\"b\\\\c\\n\\t\\u0001\\u007f/\"");
+	assert_dumped(json_string("ü→😀"), "\"\\u00fc\\u2192\\ud83d\\ude00\"");
+	assert_dumped(json_true(), "true");
+	assert_dumped(json_false(), "false");
+	assert_dumped(json_null(), "null");
+	assert_dumped(json_pack("[i, f, s, [b]]", 1, 2.5, "a", 1), "[1, 2.5, \"a\", [true]]");
+}
+
+static void assert_program(const char *command, const char *want)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *list = NULL;
+	const char *found;
+
+	assert_int_equal(js_parse(command, strlen(command), "a test", &list, &err), 0);
+	found = toolkit_program(list);
+	if (want)
+		assert_string_equal(found, want);
+	else
+		assert_null(found);
+}
+
+static void only_python_programs_are_run(void **state)
+{
+	(void)state;
+	assert_program("[\"torchrun\", \"train.py\"]", "train.py");
+	assert_program("[\"python3\", \"src/train.py\"]", "src/train.py");
+	assert_program("[\"python3.10\", \"train.py\"]", "train.py");
+	assert_program("[\"bash\", \"train.py\"]", NULL);
+	assert_program("[\"train.py\"]", NULL);
+	assert_program("[\"torchrun\", \"train.sh\"]", NULL);
+	assert_program("[\"torchrun\", \"/opt/train.py\"]", NULL);
+	assert_program("[\"torchrun\", \"--nnodes=2\"]", NULL);
+	assert_program("[\"torchrun\", \"--nnodes=2\", \"train.py\"]", NULL);
+	assert_program("[\"python3\", \"train.py\", \"--fast\"]", NULL);
+	assert_program("[]", NULL);
+}
+
+static json_t *plan_new(void)
+{
+	return json_pack("{s:s, s:{s:s}, s:{}, s:{s:[s,s], s:{s:f, s:i, s:n, s:s}, s:{s:s}, "
+			 "s:{s:i, s:{s:{s:i, s:n}, s:{}}}}}",
+			 "workspace", "s3://bucket/stoker", "source", "bundle",
+			 "sources/abc.tar.gz", "secrets", "spec", "command", "torchrun", "train.py",
+			 "hyperparameters", "lr", 3e-4, "max_steps", 1000, "none", "model", "llama",
+			 "env", "FI_EFA_FORK_SAFE", "1", "compile", "max_steps", 10, "overrides",
+			 "hyperparameters", "eval_steps", 5, "model", "env");
+}
+
+static json_t *order_new(const char *phase)
+{
+	return json_pack("{s:s, s:{s:s, s:s, s:s}}", "phase", phase, "env", "FI_EFA_FORK_SAFE", "1",
+			 "STOKER_HP_LR", "3e-4", "PYTHONUNBUFFERED", "1");
+}
+
+static int put(json_t *plan, json_t *order, json_t **ret, struct err **err)
+{
+	const struct toolkit_ask ask = {
+		.plan = plan, .order = order, .job = "stk-r1-train-1", .region = "us-west-2"
+	};
+
+	*ret = json_pack("{s:{s:s}}", "ResourceConfig", "InstanceType", "ml.trn1.32xlarge");
+	return toolkit_put(*ret, &ask, err);
+}
+
+static void assert_put(const char *phase, const char *want)
+{
+	json_auto_t *plan = plan_new(), *order = order_new(phase), *request = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *text = NULL;
+
+	assert_int_equal(put(plan, order, &request, &err), 0);
+	text = js_canonical(json_object_get(request, "HyperParameters"));
+	assert_string_equal(text, want);
+	free(TAKE(text));
+	text = js_canonical(json_object_get(request, "Environment"));
+	assert_string_equal(text, "{\"FI_EFA_FORK_SAFE\":\"1\"}");
+}
+
+#define OWN                                                                                        \
+	"\"sagemaker_container_log_level\":\"20\",\"sagemaker_instance_type\":"                    \
+	"\"\\\"ml.trn1.32xlarge\\\"\",\"sagemaker_job_name\":\"\\\"stk-r1-train-1\\\"\","          \
+	"\"sagemaker_program\":\"\\\"train.py\\\"\",\"sagemaker_region\":\"\\\"us-west-2\\\"\","   \
+	"\"sagemaker_submit_directory\":\"\\\"s3://bucket/stoker/sources/abc.tar.gz\\\"\","        \
+	"\"sagemaker_torch_distributed_enabled\":\"true\"}"
+
+/* What is null stays out; phase 1 has its overrides, and those alone. */
+static void each_phase_has_its_hyperparameters(void **state)
+{
+	(void)state;
+	assert_put("train",
+		   "{\"lr\":\"0.0003\",\"max_steps\":\"1000\",\"model\":\"\\\"llama\\\"\"," OWN);
+	assert_put("precompile",
+		   "{\"eval_steps\":\"5\",\"lr\":\"0.0003\",\"max_steps\":\"10\"," OWN);
+}
+
+/* `$${STOKER_` is how an order spells text that only looks like a reference. */
+static void what_only_looks_like_a_reference_is_text(void **state)
+{
+	json_auto_t *plan = plan_new(), *order = order_new("train"), *request = NULL;
+	json_t *env = json_object_get(order, "env");
+	AUTO(err_freep) struct err *err = NULL;
+
+	(void)state;
+	js_put_str(env, "A", "$${STOKER_RUN} $HOME $$ $");
+	assert_int_equal(put(plan, order, &request, &err), 0);
+	assert_string_equal(js_str(json_object_get(request, "Environment"), "A"),
+			    "${STOKER_RUN} $HOME $$ $");
+}
+
+static void assert_refused(json_t *plan, json_t *order, const char *words)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *request = NULL;
+
+	assert_int_equal(put(plan, order, &request, &err), -1);
+	assert_int_equal(err->code, EXIT_SPEC);
+	assert_non_null(strstr(err->message, words));
+	assert_non_null(err->hint);
+	json_decref(plan);
+	json_decref(order);
+}
+
+static void what_script_mode_cannot_do_is_refused(void **state)
+{
+	char text[TOOLKIT_VALUE_MAX + 1];
+	json_t *plan, *order;
+
+	(void)state;
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+
+	order = order_new("train");
+	js_put_str(json_object_get(order, "env"), "A", "in ${STOKER_RUN}");
+	assert_refused(plan_new(), order, "'A' refers to a variable that a node agent fills in");
+
+	order = order_new("train");
+	js_put_str(json_object_get(order, "env"), "A", text);
+	assert_refused(plan_new(), order, "env 'A' is 2500 bytes long; SageMaker takes 512");
+
+	plan = plan_new(); /* two more for the quotes */
+	js_put_str(js_path(plan, "spec.hyperparameters"), "model", text);
+	assert_refused(plan, order_new("train"), "'model' is 2502 bytes long");
+
+	plan = plan_new();
+	js_put_str(json_object_get(plan, "secrets"), "TOKEN", "env:TOKEN");
+	assert_refused(plan, order_new("train"), "no way for secrets");
+
+	plan = plan_new();
+	js_path_set(plan, "spec.command", json_pack("[s]", "./train.sh"));
+	assert_refused(plan, order_new("train"), "one Python program");
+}
+
+static void more_hyperparameters_than_the_service_takes_are_refused(void **state)
+{
+	json_t *plan = plan_new();
+
+	(void)state;
+	for (int i = 0; i < 94; i++) {
+		AUTO(auto_free) char *name = mem_format("x%d", i);
+
+		js_put(js_path(plan, "spec.hyperparameters"), name, json_integer(i));
+	}
+	assert_refused(plan, order_new("train"), "there are 104 hyperparameters");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_as_python_prints_them),
+		cmocka_unit_test(texts_are_as_python_prints_them),
+		cmocka_unit_test(only_python_programs_are_run),
+		cmocka_unit_test(each_phase_has_its_hyperparameters),
+		cmocka_unit_test(what_only_looks_like_a_reference_is_text),
+		cmocka_unit_test(what_script_mode_cannot_do_is_refused),
+		cmocka_unit_test(more_hyperparameters_than_the_service_takes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
