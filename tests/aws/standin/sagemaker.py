@@ -11,7 +11,7 @@ import signal
 import tarfile
 import time
 
-from standin import behind, processes
+from standin import behind, processes, toolkit
 from standin.errors import Refusal
 from standin.s3_store import Blob, Object
 from standin.wire import Reply
@@ -198,8 +198,8 @@ class Job:
 
     def launch(self, number, tree):
         algorithm = self.request.get("AlgorithmSpecification", {})
-        argv = algorithm.get("ContainerEntrypoint") or self.front.settings["images"].get(
-            algorithm.get("TrainingImage"), ["train"])
+        argv = algorithm.get("ContainerEntrypoint") or toolkit.command(self, tree) or self.front.settings[
+            "images"].get(algorithm.get("TrainingImage"), ["train"])
         host = f"algo-{number}"
         env = self.floor.env(self.region, TRAINING_JOB_NAME=self.name, TRAINING_JOB_ARN=self.arn, CURRENT_HOST=host,
                              OPT_ML=tree, **self.request.get("Environment", {}))
@@ -255,6 +255,7 @@ class Job:
 
     def mirror(self, trees):
         """Checkpoints go to S3 as they are, and what is gone here goes there."""
+        toolkit.mirror(self)
         config = self.request.get("CheckpointConfig")
         if not config:
             return

@@ -91,9 +91,13 @@ class Entry:
 class Cache:
     def __init__(self, flags: Flags, url: str | None = None):
         self.url = url or url_in_use(flags)
-        if "://" in self.url and not self.url.startswith("file://"):
+        mounted = settings.get("STANDIN_S3")
+        if self.url.startswith("s3://") and mounted:
+            self.root = Path(mounted) / self.url.removeprefix("s3://")
+        elif "://" in self.url and not self.url.startswith("file://"):
             raise SystemExit(f"stand-in: {self.url}: only directories are known here")
-        self.root = Path(self.url.removeprefix("file://"))
+        else:
+            self.root = Path(self.url.removeprefix("file://"))
         self.logger = Logger("NEURON_CACHE", flags.log_level)
         self.logger.info(f"Compile cache path: {self.url}")
 
