@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aws/credentials.h"
+#include "aws/operation.h"
 #include "aws/settings.h"
 #include "aws/task.h"
 
@@ -99,6 +100,22 @@ static void on_timer(void *arg)
 	aws_step(aws);
 }
 
+/* False: it rests until its operation's next request may go. */
+static bool has_place(struct aws_task *task, struct mono now)
+{
+	enum aws_operation operation = task->call.operation;
+	int64_t wait = 0;
+
+	if (!task->placed)
+		wait = pace_place(&task->aws->paces[operation], operation_rate(operation), now.ms);
+	task->placed = wait > 0;
+	if (wait == 0)
+		return true;
+	task->due.ms = now.ms + wait;
+	task_stage(task, RESTING);
+	return false;
+}
+
 /* Send what is due and has a connection to go by, and set the timer for the rest. */
 void aws_step(struct aws *aws)
 {
@@ -115,6 +132,8 @@ void aws_step(struct aws *aws)
 		struct aws_task *task = aws->ready.first;
 		struct err *err = NULL;
 
+		if (!has_place(task, now))
+			continue;
 		if (task_attempt(task, &err) < 0)
 			task_fail(task, err);
 	}

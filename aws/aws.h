@@ -3,7 +3,8 @@
  *
  * An operation is a row of operations.def, a service one of services.def; this file and
  * what stands behind it know nothing else of either. Each attempt is signed anew, at the
- * server's idea of the time where ours is off. Retries follow the SDKs' standard mode
+ * server's idea of the time where ours is off. A client keeps each operation to the rate of
+ * rates.def. Retries follow the SDKs' standard mode
  * (three attempts, five for S3, or AWS_MAX_ATTEMPTS; their lists of codes; jittered delays; one
  * quota a client). Redirects are not followed: an S3 bucket of another region is learnt from its
  * own header, once, and asked there.

@@ -21,6 +21,17 @@ static const struct operation_row operations[] = {
 #undef OPERATION
 };
 
+static const struct pace_rate rates[AWS_OPERATION_COUNT] = {
+#define RATE(id, a_second, burst) [AWS_##id] = { a_second, burst },
+#include "aws/rates.def"
+#undef RATE
+};
+
+const struct pace_rate *operation_rate(enum aws_operation operation)
+{
+	return &rates[operation];
+}
+
 const struct operation_row *operation_row(enum aws_operation operation)
 {
 	return &operations[operation];

@@ -6,6 +6,7 @@
 #define STK_AWS_OPERATION_H
 
 #include "aws/aws.h"
+#include "aws/pace.h"
 
 enum aws_protocol { PROTOCOL_S3, PROTOCOL_JSON, PROTOCOL_REST_JSON, PROTOCOL_QUERY };
 
@@ -40,6 +41,8 @@ struct operation_row {
 };
 
 const struct operation_row *operation_row(enum aws_operation operation);
+/* As in rates.def; of an operation that is not there, a rate of 0. */
+const struct pace_rate *operation_rate(enum aws_operation operation);
 const struct service_row *service_row(enum aws_service service);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "aws/aws.h"
 #include "aws/outgoing.h"
+#include "aws/pace.h"
 #include "aws/retry.h"
 #include "aws/skew.h"
 #include "aws/verdict.h"
@@ -45,6 +46,7 @@ struct aws_task {
 	bool is_made, delivered;
 	bool moved, skewed, refreshed; /* each may be cured once */
 	bool maybe_repeated;
+	bool placed;                  /* its next attempt has had its wait (pace.h) */
 	struct aws_task *prev, *next; /* in the list of its stage; ASKING: with SENT */
 };
 
@@ -62,6 +64,7 @@ struct aws {
 	struct sigv4_keys *keys;
 	struct skews *skews;
 	struct retry_quota quota;
+	struct pace paces[AWS_OPERATION_COUNT];
 	struct bucket_place *places; /* buckets whose region is another than the one set */
 	size_t place_count;
 	struct task_list ready, sent, resting;

@@ -1,0 +1,19 @@
+/* Requests in steps with a service's limits: see pace.h. The way is known as the generic cell
+ * rate algorithm. */
+#include "aws/pace.h"
+
+#include <math.h>
+
+int64_t pace_place(struct pace *pace, const struct pace_rate *rate, int64_t now_ms)
+{
+	double step, now = (double)now_ms, wait;
+
+	if (rate->a_second <= 0)
+		return 0;
+	step = 1000 / rate->a_second;
+	if (pace->next_ms < now)
+		pace->next_ms = now;
+	wait = pace->next_ms - now - step * (rate->burst - 1);
+	pace->next_ms += step;
+	return wait > 0 ? (int64_t)ceil(wait) : 0;
+}
