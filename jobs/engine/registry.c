@@ -2,12 +2,13 @@
  * its own files. */
 #include <string.h>
 
+#include "jobs/engine/batch.h"
 #include "jobs/engine/engine.h"
 #include "jobs/engine/local.h"
 
-static const struct engine_ops *const engines[] = { &local_ops };
+static const struct engine_ops *const engines[] = { &local_ops, &batch_ops };
 
-const char *const engine_names[] = { "local", NULL };
+const char *const engine_names[] = { "local", "batch", NULL };
 
 const struct engine_ops *engine_find(const char *name)
 {

@@ -321,6 +321,25 @@ static void conclude(struct agent *agent)
 		bring_rest(agent);
 }
 
+/* Of a container the output goes to a log driver, which drops lines and is read late: what is
+ * brought to the workspace is a file of our own. */
+static int open_log(struct agent *agent, struct err **err)
+{
+	const struct task *task = &agent->task;
+	AUTO(auto_free) char *path = fs_join(task->dir, LOG_FILE);
+	AUTO(auto_close)
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct stat log, out;
+
+	if (fd < 0 || fstat(fd, &log) < 0)
+		return fs_error(err, errno, "cannot open the log '%s'", path);
+	if (fstat(STDOUT_FILENO, &out) == 0 && log.st_dev == out.st_dev && log.st_ino == out.st_ino)
+		return 0;
+	agent->log_fd = TAKE_FD(fd);
+	agent->relay.copy_fd = agent->log_fd;
+	return 0;
+}
+
 static int set_up(struct agent *agent, struct err **err)
 {
 	const struct task *task = &agent->task;
@@ -340,6 +359,8 @@ static int set_up(struct agent *agent, struct err **err)
 	if (store_open(task->workspace, &agent->store, err) < 0)
 		return -1;
 	relay_init(&agent->relay, STDOUT_FILENO);
+	if (task->far && open_log(agent, err) < 0)
+		return -1;
 	report_init(&agent->report, task, agent->store, &agent->relay);
 	js_put_str(agent->report.body, "src", task->src);
 	js_put_str(agent->report.body, "checkpoint_dir", task->checkpoint);
@@ -373,6 +394,7 @@ static void release(struct agent *agent)
 	store_freep(&agent->store);
 	task_release(&agent->task);
 	auto_close(&agent->lock_fd);
+	auto_close(&agent->log_fd);
 }
 
 /* Before there is a report, stderr is the only place to say it. */
@@ -388,6 +410,7 @@ int agent_main(const char *order, const char *rank)
 {
 	AUTO(release)
 	struct agent agent = { .lock_fd = -1,
+			       .log_fd = -1,
 			       .pipe_fd = -1,
 			       .relay.out = SB_INIT,
 			       .courier.helper = { .news_fd = -1, .orders_fd = -1 } };

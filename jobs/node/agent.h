@@ -43,6 +43,7 @@ struct agent {
 	struct claim claim;
 	struct envlist env;
 	int lock_fd; /* node-<k>/lock */
+	int log_fd;  /* node-<k>/log, where our output goes elsewhere; else -1 */
 
 	/* the command */
 	pid_t command; /* leads its own session and group; 0: not started */

@@ -11,7 +11,7 @@
 
 void relay_init(struct relay *relay, int fd)
 {
-	*relay = (struct relay){ .fd = fd, .at_start = true, .out = SB_INIT };
+	*relay = (struct relay){ .fd = fd, .copy_fd = -1, .at_start = true, .out = SB_INIT };
 }
 
 void relay_release(struct relay *relay)
@@ -19,27 +19,39 @@ void relay_release(struct relay *relay)
 	sb_release(&relay->out);
 }
 
+/* 0, or errno. */
+static int write_all(int fd, const char *at, size_t left)
+{
+	while (left > 0) {
+		ssize_t done = write(fd, at, left);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return errno;
+		at += done;
+		left -= (size_t)done;
+	}
+	return 0;
+}
+
 /* Write what has gathered. The reader may follow the log live, so nothing
  * waits for more. */
 static void write_out(struct relay *relay)
 {
-	const char *at = relay->out.text;
-	size_t left = relay->out.len;
+	const struct sb *out = &relay->out;
+	bool copied = relay->copy_fd >= 0;
+	int fault = 0;
 
-	if (left > 0)
-		relay->mid_line = at[left - 1] != '\n';
-	while (left > 0 && !relay->failed) {
-		ssize_t done = write(relay->fd, at, left);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0) {
-			relay->failed = errno;
-			break;
-		}
-		at += done;
-		left -= (size_t)done;
-	}
+	if (out->len > 0)
+		relay->mid_line = out->text[out->len - 1] != '\n';
+	if (copied && !relay->failed)
+		relay->failed = write_all(relay->copy_fd, out->text, out->len);
+	if (!relay->deaf && (copied || !relay->failed))
+		fault = write_all(relay->fd, out->text, out->len);
+	relay->deaf |= fault != 0;
+	if (!copied && !relay->failed)
+		relay->failed = fault;
 	sb_clear(&relay->out);
 }
 

@@ -16,8 +16,11 @@
 #include "jobs/base/sb.h"
 
 struct relay {
-	int fd;         /* where it goes; the caller's */
-	int failed;     /* errno of the first write that failed: the rest is dropped */
+	int fd;      /* where it goes; the caller's */
+	int copy_fd; /* and once more, as a file that counts for more; -1: nowhere; the caller's */
+	int failed;  /* errno of the first write that failed, there if it goes there: the rest is
+		      * dropped */
+	bool deaf;   /* nobody takes it at `fd` any more */
 	bool mid_line;  /* the last byte written was no newline */
 	bool at_start;  /* the next byte of the command begins a line */
 	size_t matched; /* bytes of the agent's prefix seen there and held back */

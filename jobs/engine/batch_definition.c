@@ -1,0 +1,397 @@
+/*
+ * The bodies of RegisterJobDefinition and SubmitJob, from a plan alone: see batch.h. What a
+ * person is shown and what is sent come from here.
+ *
+ * The devices are those of the Neuron sample for AWS Batch (llama2/templates): a Neuron device
+ * is no resource of its own there, its file is handed in.
+ */
+#include <string.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/base/text.h"
+#include "jobs/base/variable.h"
+#include "jobs/engine/batch_inside.h"
+#include "jobs/store/order.h"
+
+#define NAME_DIGITS 16
+#define MIB         ((uint64_t)1 << 20)
+
+/* A job of an unknown type asks for that little, so that any machine can run it. */
+#define LEAST_VCPUS 1
+#define LEAST_MIB   2048
+
+/* Of a machine's memory the kernel and the ECS agent keep some: what a job asks for beyond
+ * the rest makes it wait for ever. */
+#define KEPT_PERCENT 7
+#define KEPT_MIB     1024
+
+/* Ours ends a run at its deadline; the service does it later, if nobody of ours is left. */
+#define TIMEOUT_SLACK_S 600
+#define TIMEOUT_LEAST_S 60 /* of attemptDurationSeconds */
+
+const char *batch_says(const json_t *plan, const char *path)
+{
+	return json_string_value(js_path(json_object_get(plan, "spec"), path));
+}
+
+static int64_t has(const json_t *plan, const char *what, int64_t fallback)
+{
+	return js_int(json_object_get(plan, "instance"), what, fallback);
+}
+
+static int refuse(struct err **err, const char *field, const char *hint, const char *fmt, ...)
+	STK_PRINTF(4, 5);
+
+static int refuse(struct err **err, const char *field, const char *hint, const char *fmt, ...)
+{
+	AUTO(sb_release) struct sb words = SB_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	sb_addv(&words, fmt, args);
+	va_end(args);
+	err_set(err, EXIT_SPEC, "%s", words.text);
+	err_hint(err, "%s", hint);
+	return err_field(err, field);
+}
+
+/* ---- the machine ------------------------------------------------------------------ */
+
+static void add_device(json_t *devices, const char *folder, int64_t number)
+{
+	AUTO(auto_free) char *path = mem_format("/dev/%s%lld", folder, (long long)number);
+
+	json_array_append_new(devices,
+			      json_pack("{s:s, s:s, s:[s, s]}", "hostPath", path, "containerPath",
+					path, "permissions", "READ", "WRITE"));
+}
+
+static bool wants_efa(const json_t *plan, int nodes)
+{
+	const json_t *efa = js_path(json_object_get(plan, "spec"), "resources.efa");
+
+	if (json_is_boolean(efa))
+		return json_is_true(efa);
+	return nodes > 1; /* auto */
+}
+
+static int devices_of(const json_t *plan, int nodes, json_t *devices, struct err **err)
+{
+	const json_t *efa = js_path(json_object_get(plan, "spec"), "resources.efa");
+	int64_t cards = has(plan, "efa", 0);
+
+	for (int64_t i = 0; i < has(plan, "devices", 0); i++)
+		add_device(devices, "neuron", i);
+	if (json_is_true(efa) && cards == 0)
+		return refuse(err, "resources.efa",
+			      "leave it out, or name an instance type that has EFA",
+			      "'resources.efa' is true, but '%s' is not known to have it",
+			      batch_says(plan, "resources.instance"));
+	for (int64_t i = 0; wants_efa(plan, nodes) && i < cards; i++)
+		add_device(devices, "infiniband/uverbs", i);
+	return 0;
+}
+
+static int linux_of(const json_t *plan, int nodes, json_t **ret, struct err **err)
+{
+	const char *shm = batch_says(plan, "resources.shm");
+	json_auto_t *devices = json_array();
+	uint64_t bytes = 0;
+
+	if (devices_of(plan, nodes, devices, err) < 0)
+		return -1;
+	*ret = json_object();
+	if (json_array_size(devices) > 0)
+		js_put(*ret, "devices", TAKE(devices));
+	if (shm && text_size(shm, &bytes))
+		js_put(*ret, "sharedMemorySize", json_integer((json_int_t)(bytes / MIB)));
+	/* A process of ours reaps what it started, the container's first one all the rest. */
+	js_put(*ret, "initProcessEnabled", json_true());
+	return 0;
+}
+
+static json_t *resources_of(const json_t *plan)
+{
+	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
+	AUTO(auto_free)
+	char *vcpus = mem_format("%lld", (long long)has(plan, "vcpus", LEAST_VCPUS));
+	AUTO(auto_free)
+	char *memory =
+		mem_format("%lld", (long long)(mib > 0 ? mib - (kept > KEPT_MIB ? kept : KEPT_MIB)
+						       : LEAST_MIB));
+
+	return json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "VCPU", "value", vcpus, "type",
+			 "MEMORY", "value", memory);
+}
+
+/* ---- mounts ----------------------------------------------------------------------- */
+
+/* "efs:ID/PATH": rootDirectory is absolute there. */
+static json_t *efs_of(const char *place)
+{
+	size_t len = strcspn(place, "/");
+	json_t *efs = json_object();
+
+	js_put(efs, "fileSystemId", json_stringn(place, len));
+	js_put_str(efs, "rootDirectory", place[len] ? place + len : "/");
+	js_put_str(efs, "transitEncryption", "ENABLED");
+	return efs;
+}
+
+static int add_mount(const json_t *mount, size_t number, json_t *volumes, json_t *points,
+		     struct err **err)
+{
+	AUTO(auto_free) char *name = mem_format("mount-%zu", number);
+	AUTO(auto_free) char *field = mem_format("mounts[%zu].source", number);
+	const char *source = js_str(mount, "source");
+	json_t *volume;
+
+	if (text_starts(source, "fsx:"))
+		return refuse(err, field,
+			      "mount it on the machines, in the launch template of the compute "
+			      "environment, and name the host's path here",
+			      "'%s': AWS Batch cannot mount FSx for Lustre", source);
+	if (!text_starts(source, "efs:") && source[0] != '/')
+		return refuse(err, field, "name a path of the host, or efs:ID/PATH",
+			      "'%s' is no absolute path", source);
+	volume = json_pack("{s:s}", "name", name);
+	if (source[0] == '/')
+		js_put(volume, "host", json_pack("{s:s}", "sourcePath", source));
+	else
+		js_put(volume, "efsVolumeConfiguration", efs_of(source + 4));
+	json_array_append_new(volumes, volume);
+	json_array_append_new(points,
+			      json_pack("{s:s, s:s, s:b}", "sourceVolume", name, "containerPath",
+					js_str(mount, "target"), "readOnly", 0));
+	return 0;
+}
+
+static int mounts_of(const json_t *plan, json_t *volumes, json_t *points, struct err **err)
+{
+	json_t *mount;
+	size_t i;
+
+	json_array_foreach (js_path(json_object_get(plan, "spec"), "mounts"), i, mount)
+		if (add_mount(mount, i, volumes, points, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- secrets ---------------------------------------------------------------------- */
+
+/* "secretsmanager:ARN#KEY" as ECS writes it: "ARN:KEY::". */
+static int secret_from(const char *name, const char *from, char **ret, struct err **err)
+{
+	AUTO(auto_free) char *field = mem_format("secrets.%s", name);
+	const char *key;
+
+	if (text_starts(from, "ssm:")) {
+		*ret = mem_copy(from + strlen("ssm:"));
+		return 0;
+	}
+	if (!text_starts(from, "secretsmanager:"))
+		return refuse(err, field,
+			      "keep it in Parameter Store (ssm:NAME) or Secrets Manager "
+			      "(secretsmanager:ARN)",
+			      "'%s' is on this machine, and a job definition must not hold it",
+			      field);
+	from += strlen("secretsmanager:");
+	if (!text_starts(from, "arn:"))
+		return refuse(err, field, "write secretsmanager:arn:aws:secretsmanager:…",
+			      "'%s': AWS Batch takes a secret of Secrets Manager by its ARN",
+			      field);
+	key = strchr(from, '#');
+	*ret = key ? mem_format("%.*s:%s::", (int)(key - from), from, key + 1) : mem_copy(from);
+	return 0;
+}
+
+static int secrets_of(const json_t *plan, json_t *ret, struct err **err)
+{
+	json_t *from;
+	const char *name;
+
+	json_object_foreach (js_path(json_object_get(plan, "spec"), "secrets"), name, from) {
+		const struct variable_row *row = variable_find(name);
+		bool lent = row && (row->uses & VAR_LENT);
+		AUTO(auto_free)
+		char *as = mem_format("%s%s", lent ? ORDER_SECRET : "", name);
+		AUTO(auto_free) char *value = NULL;
+
+		if (secret_from(name, json_string_value(from), &value, err) < 0)
+			return -1;
+		json_array_append_new(ret, json_pack("{s:s, s:s}", "name", as, "valueFrom", value));
+	}
+	return 0;
+}
+
+/* ---- the container ---------------------------------------------------------------- */
+
+static void put_list(json_t *object, const char *name, json_t *list)
+{
+	if (json_array_size(list) > 0)
+		js_put(object, name, list);
+	else
+		json_decref(list);
+}
+
+/* The default, non-blocking, drops lines. */
+static json_t *log_of(void)
+{
+	return json_pack("{s:s, s:{s:s}}", "logDriver", "awslogs", "options", "mode", "blocking");
+}
+
+static json_t *command_of(const json_t *plan)
+{
+	(void)plan;
+	return json_pack("[s, s, s]", "/bin/sh", "-c",
+			 "exec stoker-node \"$STOKER_ORDER\" "
+			 "\"${AWS_BATCH_JOB_NODE_INDEX:-0}\"");
+}
+
+static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *volumes,
+			struct err **err)
+{
+	json_auto_t *container = json_object(), *linux_parameters = NULL, *points = json_array();
+	json_auto_t *secrets = json_array();
+
+	if (linux_of(plan, nodes, &linux_parameters, err) < 0 ||
+	    mounts_of(plan, volumes, points, err) < 0 || secrets_of(plan, secrets, err) < 0)
+		return -1;
+	js_put_str(container, "image", batch_says(plan, "image"));
+	js_put(container, "command", command_of(plan));
+	js_put(container, "resourceRequirements", resources_of(plan));
+	js_put(container, "linuxParameters", TAKE(linux_parameters));
+	js_put(container, "ulimits",
+	       json_pack("[{s:s, s:i, s:i}]", "name", "memlock", "softLimit", -1, "hardLimit", -1));
+	put_list(container, "mountPoints", TAKE(points));
+	put_list(container, "secrets", TAKE(secrets));
+	js_put(container, "logConfiguration", log_of());
+	*ret = TAKE(container);
+	return 0;
+}
+
+/* The properties of a job of one container. */
+static int properties_of(const json_t *plan, int nodes, json_t **ret, struct err **err)
+{
+	json_auto_t *volumes = json_array();
+	const char *instance = batch_says(plan, "resources.instance");
+
+	if (container_of(plan, nodes, ret, volumes, err) < 0)
+		return -1;
+	js_put_str(*ret, "jobRoleArn", batch_says(plan, "batch.job_role"));
+	js_put_str(*ret, "executionRoleArn", batch_says(plan, "batch.execution_role"));
+	put_list(*ret, "volumes", TAKE(volumes));
+	/* Of a single-node job the compute environment decides. */
+	if (nodes > 1)
+		js_put_str(*ret, "instanceType", instance);
+	return 0;
+}
+
+/* ---- the definition --------------------------------------------------------------- */
+
+static void put_timeout(json_t *definition, const json_t *plan)
+{
+	int64_t ms = js_int(json_object_get(plan, "limits"), "deadline_ms", 0);
+	int64_t seconds = ms / 1000 + TIMEOUT_SLACK_S;
+
+	if (ms > 0)
+		js_put(definition, "timeout",
+		       json_pack("{s:I}", "attemptDurationSeconds",
+				 (json_int_t)(seconds < TIMEOUT_LEAST_S ? TIMEOUT_LEAST_S
+									: seconds)));
+}
+
+static int check_nodes(int nodes, struct err **err)
+{
+	if (nodes <= BATCH_NODES_MAX)
+		return 0;
+	return refuse(err, "resources.nodes", "use fewer nodes",
+		      "AWS Batch runs at most %d nodes in one job", BATCH_NODES_MAX);
+}
+
+int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **err)
+{
+	json_auto_t *definition = json_object(), *properties = NULL;
+	char hex[SHA256_HEX];
+	AUTO(auto_free) char *name = NULL;
+
+	if (check_nodes(nodes, err) < 0 || properties_of(plan, nodes, &properties, err) < 0)
+		return -1;
+	if (nodes > 1) {
+		js_put_str(definition, "type", "multinode");
+		js_put(definition, "nodeProperties",
+		       json_pack("{s:i, s:i, s:[{s:s, s:O}]}", "numNodes", nodes, "mainNode", 0,
+				 "nodeRangeProperties", "targetNodes", "0:", "container",
+				 properties));
+	} else {
+		js_put_str(definition, "type", "container");
+		js_put(definition, "containerProperties", TAKE(properties));
+	}
+	js_put(definition, "platformCapabilities", json_pack("[s]", "EC2"));
+	js_put(definition, "retryStrategy",
+	       json_pack("{s:i, s:[{s:s, s:s}]}", "attempts", 1, "evaluateOnExit", "onReason", "*",
+			 "action", "EXIT"));
+	put_timeout(definition, plan);
+	js_digest(definition, hex);
+	name = mem_format("stk-%.*s", NAME_DIGITS, hex);
+	js_put_str(definition, "jobDefinitionName", name);
+	*ret = TAKE(definition);
+	return 0;
+}
+
+/* ---- the submission --------------------------------------------------------------- */
+
+static json_t *tags_of(const json_t *plan, const struct engine_job *job)
+{
+	json_t *tags = json_object(), *value;
+	const char *name;
+
+	json_object_foreach (js_path(json_object_get(plan, "spec"), "tags"), name, value)
+		js_put(tags, name, json_incref(value));
+	js_put_str(tags, "stoker:run", job->run);
+	js_put_str(tags, "stoker:name", js_str(plan, "name"));
+	js_put_str(tags, "stoker:phase", job->phase);
+	return tags;
+}
+
+static json_t *environment_of(const json_t *env)
+{
+	json_t *list = json_array(), *value;
+	const char *name;
+
+	json_object_foreach ((json_t *)env, name, value)
+		json_array_append_new(list, json_pack("{s:s, s:O}", "name", name, "value", value));
+	return list;
+}
+
+static void put_overrides(json_t *body, const json_t *definition, const json_t *env)
+{
+	bool several = json_object_get(definition, "nodeProperties") != NULL;
+	json_t *overrides = json_pack("{s:o}", "environment", environment_of(env));
+
+	if (several)
+		js_put(body, "nodeOverrides",
+		       json_pack("{s:[{s:s, s:o}]}", "nodePropertyOverrides", "targetNodes",
+				 "0:", "containerOverrides", overrides));
+	else
+		js_put(body, "containerOverrides", overrides);
+}
+
+json_t *batch_submission(const json_t *plan, const struct engine_job *job, const json_t *definition,
+			 const json_t *env)
+{
+	const json_t *priority =
+		js_path(json_object_get(plan, "spec"), "batch.scheduling_priority");
+	json_t *body = json_object();
+
+	js_put_str(body, "jobName", job->name);
+	js_put_str(body, "jobQueue", batch_says(plan, "batch.job_queue"));
+	js_put_str(body, "jobDefinition", js_str(definition, "jobDefinitionName"));
+	js_put_str(body, "shareIdentifier", batch_says(plan, "batch.share_identifier"));
+	if (json_is_integer(priority))
+		js_put(body, "schedulingPriorityOverride", json_incref((json_t *)priority));
+	put_overrides(body, definition, env);
+	js_put(body, "tags", tags_of(plan, job));
+	js_put(body, "propagateTags", json_true());
+	return body;
+}

@@ -1,0 +1,129 @@
+/* Shared by the files of the AWS Batch engine and by nothing else. */
+#ifndef STK_ENGINE_BATCH_INSIDE_H
+#define STK_ENGINE_BATCH_INSIDE_H
+
+#include "aws/aws.h"
+#include "aws/logs.h"
+#include "jobs/engine/batch.h"
+#include "jobs/engine/far.h"
+
+#define BUSY_MS         2000  /* between two looks at a job whose state changed lately */
+#define QUIET_MS        10000 /* and at one whose state has been the same for QUIET_AFTER_MS */
+#define QUIET_AFTER_MS  60000
+#define LISTED_MS       5000   /* after which ListJobs has what was submitted */
+#define STALE_MS        120000 /* how long what was seen last stands for what cannot be seen */
+#define TOLD_MS         1000   /* between two looks at the agents' reports */
+#define STOP_AGAIN_MS   60000  /* between two requests to end the same job */
+#define BATCH_ID_MAX    128
+#define BATCH_NODES_MAX 1000 /* default limit of nodes of one job */
+
+#define BATCH_MAIN "main" /* the container of the job, where there are several */
+
+/* The text of a job that CloudWatch has of one node, from its beginning. */
+struct batch_stream {
+	int node;
+	struct logs_cursor *cursor;
+	struct sb text;
+	struct mono at; /* when there was last no more of it; ms 0: never */
+};
+
+/* What is known of an attempt. */
+struct batch_job {
+	char *prefix;
+	char id[BATCH_ID_MAX];     /* "": not known */
+	struct mono uncertain;     /* of a submit whose outcome is not known; ms 0: none */
+	struct mono asked;         /* the last DescribeJobs; ms 0: none */
+	struct mono seen;          /* the last one that brought the job */
+	struct mono changed;       /* its status was another before */
+	struct mono stopped;       /* the last TerminateJob */
+	json_t *job;               /* as last seen; NULL: never */
+	json_t *nodes;             /* the children by rank, null where unknown; NULL: single-node */
+	bool read;                 /* ended, and the reports were read since */
+	struct engine_status told; /* the last answer of describe, good for TOLD_MS */
+	struct mono told_at;       /* ms 0: none, or something new was seen since */
+	struct batch_stream *streams;
+	size_t stream_count;
+};
+
+struct batch {
+	struct engine engine;
+	const json_t *plan; /* borrowed */
+	struct store *store;
+	struct far *far;
+	struct aws *aws;   /* NULL: not needed yet */
+	struct logs *logs; /* likewise */
+	struct batch_job **jobs;
+	size_t count;
+};
+
+/* ---- batch_definition.c: what is sent -------------------------------------------- */
+
+/* The body of RegisterJobDefinition, name and all: a new object. EXIT_SPEC with the field
+ * that cannot be had on AWS Batch. */
+int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **err);
+/* The body of SubmitJob of this definition; `env` {name: value} goes into every node. */
+json_t *batch_submission(const json_t *plan, const struct engine_job *job, const json_t *definition,
+			 const json_t *env);
+
+/* ---- batch.c ----------------------------------------------------------------------- */
+
+/* Ask: 0 with the reply's body (may be NULL), -1. */
+int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
+	      struct err **err);
+struct batch_job *batch_job_of(struct batch *batch, const char *prefix);
+char *batch_key(const char *prefix, const char *name); /* yours to free */
+/* What the spec says, as text; NULL: nothing. Borrowed. */
+const char *batch_says(const json_t *plan, const char *path);
+
+/* ---- batch_submit.c ------------------------------------------------------------------ */
+
+int batch_requests(struct engine *engine, const struct engine_job *job, json_t **ret,
+		   struct err **err);
+int batch_submit(struct engine *engine, const struct engine_job *job, struct err **err);
+int batch_find(struct engine *engine, const char *name, const char *prefix, struct err **err);
+/* The id in `job->id`: 1 there is one, 0 no job of that name is known to the service, -1.
+ * `list`: look into the queue if nothing else tells it. */
+int batch_identify(struct batch *batch, struct batch_job *job, const char *name, bool list,
+		   struct err **err);
+
+/* ---- batch_describe.c ---------------------------------------------------------------- */
+
+int batch_describe(struct engine *engine, const char *name, const char *prefix,
+		   struct engine_status *ret, struct err **err);
+int batch_stop(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
+	       struct err **err);
+int batch_report(struct engine *engine, const char *name, const char *prefix, int node,
+		 json_t **ret, struct err **err);
+/* The container that ran the agent, of a job or node as DescribeJobs tells it; NULL: none. */
+const json_t *batch_container(const json_t *job);
+bool batch_is_over(const json_t *job); /* SUCCEEDED or FAILED */
+
+/* ---- batch_end.c ------------------------------------------------------------------------ */
+
+/* How the attempt ended: state ENDED, exit, node and words. The job is over, or the service has
+ * forgotten it and all agents have reported (`job->job` NULL). */
+int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		   struct err **err);
+/* Stop what cannot succeed any more: a node has failed, or the queue can never run it. */
+int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err);
+/* Ask AWS Batch to end it; gone already is fine. */
+int batch_terminate(struct batch *batch, struct batch_job *job, const char *reason,
+		    struct err **err);
+
+/* ---- batch_words.c ------------------------------------------------------------------- */
+
+/* Why a job waits, in words, from the service's statusReason (NULL: it gives none) and how
+ * long it has waited. */
+void batch_wait_words(const char *status, const char *reason, int64_t waited_ms, struct sb *ret);
+/* Will waiting never help? */
+bool batch_never_runs(const char *reason);
+/* The service's words on how a job or node ended. */
+void batch_end_words(const json_t *job, struct sb *ret);
+
+/* ---- batch_logs.c -------------------------------------------------------------------- */
+
+int batch_logs(struct engine *engine, const char *name, const char *prefix, int node,
+	       uint64_t *offset, size_t max, struct sb *ret, struct err **err);
+void batch_streams_release(struct batch_job *job);
+
+#endif

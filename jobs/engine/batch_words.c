@@ -1,0 +1,68 @@
+/* What AWS Batch says of a job, in words that help: see batch_inside.h. The reasons are those of
+ * the AWS Batch user guide, "Jobs stuck in RUNNABLE status". */
+#include <inttypes.h>
+#include <string.h>
+
+#include "jobs/base/text.h"
+#include "jobs/engine/batch_inside.h"
+
+#define LONG_MS ((int64_t)10 * 60 * 1000) /* in RUNNABLE without a reason */
+
+static const struct {
+	const char *word, *hint;
+} reasons[] = {
+	{ "CAPACITY:", "AWS has no such machine free now; it goes on asking" },
+	{ "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+	  "raise the compute environment's maxvCpus, or ask for less" },
+	{ "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+	  "no machine of the compute environment has that many vCPUs or that much memory: compare "
+	  "its instance types with 'resources.instance'" },
+	{ "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS",
+	  "give the service role of the compute environment its rights" },
+	{ "MISCONFIGURATION:", "the queue or its compute environments can never run it" },
+	{ "UNDETERMINED",
+	  "look at the compute environment: its subnets, its image, whether machines join the "
+	  "cluster" },
+};
+
+void batch_wait_words(const char *status, const char *reason, int64_t waited_ms, struct sb *ret)
+{
+	AUTO(auto_free) char *waited = text_format_duration(waited_ms);
+
+	sb_addf(ret, "%s", status);
+	if (reason && *reason) {
+		sb_addf(ret, ": %s", reason);
+		for (size_t i = 0; i < STK_LENGTH(reasons); i++)
+			if (text_starts(reason, reasons[i].word)) {
+				sb_addf(ret, " (%s)", reasons[i].hint);
+				return;
+			}
+		return;
+	}
+	if (strcmp(status, "RUNNABLE") == 0 && waited_ms >= LONG_MS)
+		sb_addf(ret,
+			" for %s, and AWS Batch gives no reason (other jobs may be before it; else "
+			"the compute environment is at its maxvCpus, disabled, or has no machine "
+			"of "
+			"this size)",
+			waited);
+}
+
+bool batch_never_runs(const char *reason)
+{
+	return reason && text_starts(reason, "MISCONFIGURATION:");
+}
+
+void batch_end_words(const json_t *job, struct sb *ret)
+{
+	const char *status = js_str(job, "statusReason");
+	const char *container = js_str(batch_container(job), "reason");
+
+	if (js_bool(job, "isCancelled", false))
+		sb_adds(ret, "it was cancelled: ");
+	else if (js_bool(job, "isTerminated", false))
+		sb_adds(ret, "it was terminated: ");
+	sb_adds(ret, status ? status : "AWS Batch gives no reason");
+	if (container && (!status || !strstr(status, container)))
+		sb_addf(ret, "; %s", container);
+}

@@ -1,0 +1,66 @@
+"""The one-second trainer on AWS Batch, as the stand-in runs it: a queue, and a machine on
+which jobs find stoker's agent as in an image that holds it."""
+
+import os
+import signal
+from pathlib import Path
+
+import stoker as cli
+from bucket_job import BucketJob
+
+QUEUE = "trn1"
+IMAGE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/trainer:1"
+
+
+class BatchJob(BucketJob):
+    def __init__(self, root: Path, aws, **changes):
+        changes.setdefault("resources", {"instance": "trn1.2xlarge"})
+        super().__init__(root, aws, **{
+            "engine": "batch", "image": IMAGE, "batch": {"job_queue": QUEUE}, **changes})
+        self.write(**{"aws": {"region": "eu-west-1"}})
+        self.batch = aws.client("batch")
+        self.machines = root / "machines"
+        agent = cli.BINARY.parent / "agent"
+        aws.settings(job_env={"PATH": f"{agent}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
+                              "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()},
+                     job_seconds=0.1, stop_seconds=3)
+        self.machines.mkdir(parents=True)
+        self.make_queue(QUEUE)
+
+    @staticmethod
+    def sanitizer() -> dict:
+        return {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
+                if name in os.environ}
+
+    def make_queue(self, name: str, kind: str = "EC2", **more) -> None:
+        self.batch.create_compute_environment(
+            computeEnvironmentName=f"{name}-env", type="MANAGED",
+            computeResources={"type": kind, "maxvCpus": 1024, "instanceTypes": ["optimal"], "subnets": ["subnet-1"],
+                              "instanceRole": "ecsInstanceRole"})
+        self.batch.create_job_queue(jobQueueName=name, priority=1, **more, computeEnvironmentOrder=[
+            {"order": 1, "computeEnvironment": f"{name}-env"}])
+
+    def jobs(self, name: str = "*") -> list:
+        """All jobs of the queue, as DescribeJobs has them, in order."""
+        rows = self.batch.list_jobs(jobQueue=QUEUE, filters=[{"name": "JOB_NAME", "values": [name]}])
+        ids = [row["jobId"] for row in reversed(rows["jobSummaryList"])]
+        found = {row["jobId"]: row for row in self.batch.describe_jobs(jobs=ids)["jobs"]} if ids else {}
+        return [found[each] for each in ids]
+
+    def agents(self, helpers: bool = False) -> list:
+        """The node agents, or what they have started."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                environ = (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            is_agent = any(word.endswith(b"stoker-node") for word in words[:4])
+            if f"STOKER_WORK={self.machines}".encode() in environ and is_agent != helpers:
+                found.append(int(folder.name))
+        return found
+
+    def kill_agents(self) -> None:
+        for pid in self.agents():
+            os.kill(pid, signal.SIGKILL)
