@@ -217,6 +217,7 @@ static void step_claim(void *arg)
 	}
 	master = mem_format("%s:%lld", agent->claim.master_addr,
 			    (long long)agent->claim.master_port);
+	agent->task.restart = agent->claim.restart;
 	courier_claimed(&agent->courier);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
 	js_put_str(agent->report.body, "master", master);

@@ -9,6 +9,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/hash.h"
+#include "jobs/node/network.h"
 
 /* A contender can win each round only once, so this is plenty. */
 #define CLAIM_ROUNDS 20
@@ -37,6 +38,7 @@ void claim_release(struct claim *claim)
 {
 	free(claim->key);
 	free(claim->master_addr);
+	free(claim->first);
 	*claim = (struct claim){ 0 };
 }
 
@@ -57,9 +59,25 @@ static int64_t free_port(void)
 	return PORT_FIRST;
 }
 
-static json_t *claim_body(const struct claim *claim, const struct task *task)
+/* Where the others reach us. */
+static char *own_address(const struct task *task)
 {
-	const char *addr = js_str(task->order, "master_addr");
+	const char *ordered = js_str(task->order, "master_addr");
+	AUTO(auto_free) char *interface = NULL;
+	char *found = NULL;
+
+	if (ordered)
+		return mem_copy(ordered);
+	if (task->platform.apart) {
+		interface = network_interface(&task->platform);
+		found = interface ? network_address(interface) : NULL;
+	}
+	return found ? found : mem_copy("127.0.0.1");
+}
+
+static json_t *claim_body(const struct claim *claim, const struct task *task, int64_t restart)
+{
+	AUTO(auto_free) char *addr = own_address(task);
 	json_t *body = json_object();
 	char host[256] = "";
 
@@ -67,24 +85,30 @@ static json_t *claim_body(const struct claim *claim, const struct task *task)
 	js_put(body, "v", json_integer(1));
 	js_put(body, "attempt", json_integer(task->attempt));
 	js_put_str(body, "job", task->job);
-	js_put(body, "restart", json_integer(task->restart));
+	js_put(body, "restart", json_integer(restart));
 	js_put_str(body, "nonce", task->nonce);
 	js_put_str(body, "token", task->token);
 	js_put_str(body, "holder", claim->holder);
 	js_put_str(body, "host", host);
 	js_put(body, "at", json_integer(utc_now().ms));
-	js_put_str(body, "master_addr", addr ? addr : "127.0.0.1");
+	js_put_str(body, "master_addr", addr);
 	js_put(body, "master_port", json_integer(free_port()));
 	return body;
 }
 
-/* Does the claim in the store name our job, in its present run? */
+static bool tells_restarts(const struct task *task)
+{
+	return task->platform.restart >= 0;
+}
+
+/* Does the claim in the store name our job, in its present run as far as that can be told? */
 static bool names_our_job(const json_t *theirs, const struct task *task)
 {
 	const char *job = js_str(theirs, "job"), *token = js_str(theirs, "token");
 
 	return js_int(theirs, "attempt", 0) == task->attempt && job &&
-	       strcmp(job, task->job) == 0 && js_int(theirs, "restart", 0) == task->restart &&
+	       strcmp(job, task->job) == 0 &&
+	       (!tells_restarts(task) || js_int(theirs, "restart", 0) == task->restart) &&
 	       strcmp(token ? token : "", task->token) == 0;
 }
 
@@ -105,6 +129,9 @@ static bool may_supersede(const json_t *theirs, const struct task *task)
 
 	if (task->attempt != attempt)
 		return task->attempt > attempt;
+	/* The service runs one job of a name, and of that one node 0: the holder is gone. */
+	if (!tells_restarts(task))
+		return names_our_job(theirs, task);
 	return job && strcmp(job, task->job) == 0 && task->restart > js_int(theirs, "restart", 0);
 }
 
@@ -115,6 +142,7 @@ static void adopt(struct claim *claim, const json_t *body)
 	free(claim->master_addr);
 	claim->master_addr = mem_copy(addr ? addr : "127.0.0.1");
 	claim->master_port = js_int(body, "master_port", 0);
+	claim->restart = js_int(body, "restart", 0);
 	claim->taken_ms = utc_now().ms;
 }
 
@@ -153,6 +181,32 @@ static int write_claim(struct claim *claim, struct store *store, const json_t *b
 	return 1;
 }
 
+/* Is the holder of the claim alive that names our job? Where restarts are told it is of this
+ * start; else what was there before us may be of an earlier one. `theirs` NULL: there is none. */
+static bool is_alive(struct claim *claim, const json_t *theirs, const struct task *task)
+{
+	AUTO(auto_free) char *now = NULL;
+	bool alive;
+
+	if (tells_restarts(task))
+		return theirs != NULL;
+	now = theirs ? js_line(theirs) : mem_copy("");
+	alive = theirs && claim->first && strcmp(claim->first, now) != 0;
+	if (!claim->first)
+		claim->first = TAKE(now);
+	return alive;
+}
+
+/* The claim as it is to be written over theirs (NULL: there is none). */
+static json_t *next_body(const struct claim *claim, const json_t *theirs, const struct task *task)
+{
+	int64_t restart = task->restart;
+
+	if (!tells_restarts(task) && theirs && names_our_job(theirs, task))
+		restart = js_int(theirs, "restart", 0) + 1;
+	return claim_body(claim, task, restart);
+}
+
 int claim_take(struct claim *claim, const struct task *task, struct store *store,
 	       enum claim_state *ret, struct err **err)
 {
@@ -163,6 +217,13 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 
 		if (done < 0)
 			return err_wrap(err, "cannot read the claim");
+		if (task->node > 0 &&
+		    !is_alive(claim, done > 0 && names_our_job(theirs, task) ? theirs : NULL,
+			      task) &&
+		    (done == 0 || is_ours(claim, theirs, task))) {
+			*ret = CLAIM_NOT_YET;
+			return 0;
+		}
 		if (done > 0 && is_ours(claim, theirs, task)) {
 			adopt(claim, theirs);
 			*ret = CLAIM_OURS;
@@ -176,7 +237,7 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 			*ret = CLAIM_NOT_YET;
 			return 0;
 		}
-		body = claim_body(claim, task);
+		body = next_body(claim, done > 0 ? theirs : NULL, task);
 		done = write_claim(claim, store, body, done > 0 ? tag : NULL, err);
 		if (done < 0)
 			return err_wrap(err, "cannot write the claim");
@@ -188,6 +249,29 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 	}
 	return err_set(err, EXIT_REFUSED, "cannot settle the claim '%s': it keeps changing",
 		       claim->key);
+}
+
+bool claim_shown(const struct task *task)
+{
+	return task->node == 0 && task->nodes > 1 && !tells_restarts(task);
+}
+
+int claim_show(const struct claim *claim, const struct task *task, struct store *store)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *theirs = NULL;
+	AUTO(auto_free) char *line = NULL;
+	char tag[STORE_TAG];
+
+	if (read_claim(claim, store, &theirs, tag, &ignored) <= 0)
+		return -1;
+	if (!is_ours(claim, theirs, task))
+		return 0;
+	js_put(theirs, "beat", json_integer(js_int(theirs, "beat", 0) + 1));
+	line = js_line(theirs);
+	/* Only who may take it over writes there beside us: the next look tells. */
+	(void)!store_replace_if_same(store, claim->key, tag, line, strlen(line), &ignored);
+	return 1;
 }
 
 int claim_look(const struct claim *claim, const struct task *task, struct store *store)

@@ -35,7 +35,7 @@ struct rounds {
 	bool listed;     /* what a courier before us has brought of it */
 	uint64_t piece;  /* where the piece begins that may still grow */
 	size_t brought;  /* of it */
-	struct mono begun, log_at, look_at, report_at, exchange_at; /* when each is due */
+	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
 };
 
 /* ---- the log ---- */
@@ -235,6 +235,10 @@ static bool go_round(struct rounds *rounds)
 		log_there = bring_log(rounds);
 	if (rounds->last)
 		return log_there && !rounds->report_due;
+	if (rounds->claimed && claim_shown(task) &&
+	    mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
+	    due(&rounds->show_at, CLAIM_AGAIN_MS))
+		(void)!claim_show(rounds->claim, task, rounds->store);
 	if (rounds->claimed && due(&rounds->look_at, task->look_ms))
 		look(rounds);
 	if (rounds->claimed && task->nodes > 1 && due(&rounds->exchange_at, COURIER_EXCHANGE_MS)) {

@@ -2,12 +2,15 @@
 #include "jobs/node/envlist.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "jobs/base/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/node/fetch.h"
+#include "jobs/node/network.h"
 
 #define REFERENCE "${STOKER_"
 
@@ -101,6 +104,40 @@ static void put_stoker(struct envlist *env, const struct task *task, const struc
 	put(env, VAR_TOKEN, *task->token ? task->token : NULL);
 }
 
+/* libfabric before 5.15 of the kernel cannot tell registered memory from a child's copy. */
+static bool fork_is_unsafe(void)
+{
+	struct utsname kernel;
+	int major, minor;
+
+	return uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+	       (major < 5 || (major == 5 && minor < 15));
+}
+
+/* How nodes on machines of their own see each other: which interface the libraries take to
+ * meet over (they would take the first, which may lead nowhere), and EFA where the order
+ * says that the machines have it. */
+static void put_network(struct envlist *env, const struct task *task, const struct claim *claim)
+{
+	AUTO(auto_free) char *interface = NULL;
+	AUTO(auto_free) char *root = NULL;
+
+	if (task->nodes < 2 || !task->platform.apart)
+		return;
+	interface = network_interface(&task->platform);
+	put(env, VAR_CCOM_IFNAME, interface);
+	put(env, VAR_NCCL_IFNAME, interface);
+	put(env, VAR_GLOO_IFNAME, interface);
+	if (!js_bool(task->order, "efa", false))
+		return;
+	root = mem_format("%s:%lld", claim->master_addr, (long long)claim->master_port + 1);
+	put(env, VAR_FI_PROVIDER, "efa");
+	put(env, VAR_FI_EFA_RDMA, "1");
+	if (fork_is_unsafe())
+		put(env, VAR_FI_EFA_FORK, "1");
+	put(env, VAR_NEURON_ROOT_COMM, root);
+}
+
 /* The same for launchers. torchrun takes each of its options from PET_ and the
  * option's name in capitals (torch/distributed/argparse_util.py). How many
  * processes it starts on a node stays its own affair. */
@@ -187,6 +224,7 @@ int envlist_build(const struct task *task, const struct claim *claim, struct env
 		if (variables[i].uses & VAR_PASSED)
 			put(&env, i, getenv(variables[i].name));
 	put_launcher(&env, task, claim);
+	put_network(&env, task, claim);
 	put_stoker(&env, task, claim);
 	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)
 		return -1;

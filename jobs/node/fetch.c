@@ -9,6 +9,7 @@
 #include "jobs/cache/lock.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/cache_push.h"
+#include "jobs/node/network.h"
 #include "jobs/store/sync.h"
 
 /* ---- places ---- */
@@ -44,12 +45,26 @@ char *fetch_cache(const struct task *task)
 	return fs_join(task->dir, "cache");
 }
 
+static bool waits_for_peers(const struct task *task)
+{
+	return task->nodes > 1 && task->platform.host_count > 0;
+}
+
+static int wait_for_peers(const struct task *task, struct err **err)
+{
+	int64_t wait_ms = task->claim_wait_ms < PEERS_WAIT_MS ? task->claim_wait_ms : PEERS_WAIT_MS;
+
+	return waits_for_peers(task)
+		       ? network_wait(task->platform.hosts, task->platform.host_count, wait_ms, err)
+		       : 0;
+}
+
 bool fetch_needed(const struct task *task)
 {
 	const char *url = resumed_url(task);
 	AUTO(auto_free) char *cache = fetch_cache(task);
 
-	return cache || (url && url[0] != '/');
+	return cache || (url && url[0] != '/') || waits_for_peers(task);
 }
 
 void fetch_discard(const struct task *task)
@@ -243,5 +258,7 @@ static int fetch_entries(const struct task *task, struct err **err)
 
 int fetch_all(const struct task *task, struct err **err)
 {
-	return fetch_checkpoint(task, err) < 0 ? -1 : fetch_entries(task, err);
+	if (fetch_checkpoint(task, err) < 0 || fetch_entries(task, err) < 0)
+		return -1;
+	return wait_for_peers(task, err);
 }

@@ -7,7 +7,7 @@
  *                           that the cache holds, the newest first, up to PRELOAD_MAX.
  *                           What the compiler adds is brought back (cache_push.h)
  *
- * Both are removed when the attempt is over.
+ * Both are removed when the attempt is over. Beside that it waits for the names of peers.
  */
 #ifndef STK_NODE_FETCH_H
 #define STK_NODE_FETCH_H
@@ -17,6 +17,10 @@
 #include "jobs/node/task.h"
 
 #define PRELOAD_MAX ((uint64_t)32 << 30) /* bytes */
+
+/* Names of the other nodes, where the service gives them some, may be known later than they
+ * run; how long the toolkit of SageMaker waits for them too. */
+#define PEERS_WAIT_MS ((int64_t)15 * 60 * 1000)
 
 /* What the command resumes from, as a path on this node, NULL if from nothing; yours to
  * free. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
@@ -81,20 +82,6 @@ static bool is_word(const char *text)
 					  "0123456789-_")] == '\0';
 }
 
-static int parse_rank(const char *text, int nodes, int *ret, struct err **err)
-{
-	char *end;
-	long rank;
-
-	errno = 0;
-	rank = strtol(text, &end, 10);
-	if (errno || end == text || *end || rank < 0 || rank >= nodes)
-		return err_set(err, EXIT_DEFECT, "node rank '%s' is not one of 0 to %d", text,
-			       nodes - 1);
-	*ret = (int)rank;
-	return 0;
-}
-
 static int check_shape(const json_t *order, struct err **err)
 {
 	if (!json_is_object(order) || js_int(order, "v", 0) != 1)
@@ -138,7 +125,6 @@ static int read_texts(struct task *task, struct err **err)
 static int read_numbers(struct task *task, struct err **err)
 {
 	const json_t *order = task->order;
-	const char *restart = getenv(ORDER_RESTART);
 	int64_t nodes = js_int(order, "nodes", 1);
 
 	task->attempt = js_int(order, "attempt", 0);
@@ -147,7 +133,6 @@ static int read_numbers(struct task *task, struct err **err)
 	if (nodes < 1 || nodes > NODES_MAX)
 		return bad(err, "nodes", "is out of range");
 	task->nodes = (int)nodes;
-	task->restart = restart ? strtoll(restart, NULL, 10) : 0;
 	task->scratch = js_bool(order, "scratch", false);
 	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
 	task->timeout_ms = js_int(order, "timeout_ms", 0);
@@ -162,6 +147,20 @@ static int read_numbers(struct task *task, struct err **err)
 		return bad(err, "heartbeat_ms", "is not positive");
 	if (task->look_ms < 1)
 		return bad(err, "look_ms", "is not positive");
+	return 0;
+}
+
+/* Who we are. Where the files lie that go with a workspace on S3 is SageMaker's volume:
+ * the rest of a container's disk is small. */
+static int read_platform(struct task *task, const char *rank, struct err **err)
+{
+	if (platform_read(rank, task->nodes, &task->platform, err) < 0)
+		return -1;
+	task->node = task->platform.node;
+	task->restart = task->platform.restart < 0 ? 0 : task->platform.restart;
+	if (strcmp(rank, ORDER_RANK_SAGEMAKER) == 0 &&
+	    access(PLATFORM_SAGEMAKER_ROOT, W_OK | X_OK) == 0)
+		setenv(WORK_VARIABLE, PLATFORM_SAGEMAKER_ROOT "/stoker", 0);
 	return 0;
 }
 
@@ -229,7 +228,7 @@ int task_load(const char *order, const char *rank, struct task *ret, struct err 
 		      : js_load(order, ORDER_MAX, &task.order, err)) < 0)
 		return err_wrap(err, "cannot read the order '%s'", order);
 	if (check_shape(task.order, err) < 0 || read_texts(&task, err) < 0 ||
-	    read_numbers(&task, err) < 0 || parse_rank(rank, task.nodes, &task.node, err) < 0 ||
+	    read_numbers(&task, err) < 0 || read_platform(&task, rank, err) < 0 ||
 	    find_folder(&task, order, &folder, err) < 0)
 		return -1;
 	task.token = token ? token : "";
@@ -242,6 +241,7 @@ int task_load(const char *order, const char *rank, struct task *ret, struct err 
 void task_release(struct task *task)
 {
 	json_decref(task->order);
+	platform_release(&task->platform);
 	free(task->dir);
 	free(task->src);
 	free(task->checkpoint);

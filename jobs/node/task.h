@@ -14,6 +14,7 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/json.h"
+#include "jobs/node/platform.h"
 #include "jobs/store/order.h"
 
 /* Strings are borrowed from `order`, except those marked as owned. */
@@ -21,9 +22,11 @@ struct task {
 	json_t *order;
 	const char *run, *phase, *job, *nonce, *workspace, *prefix, *run_prefix;
 	const char *source; /* key of the bundle, or NULL */
-	int64_t attempt, restart;
+	int64_t attempt;
+	int64_t restart; /* of the job by the engine; where that tells none, of the claim */
 	int nodes, node;
-	const char *token; /* from the environment; "" where the engine has none */
+	struct platform platform; /* owned */
+	const char *token;        /* from the environment; "" where the engine has none */
 	bool scratch;
 	bool far; /* the workspace is no directory: what is asked there may take its time */
 	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
