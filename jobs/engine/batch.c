@@ -75,6 +75,7 @@ static void batch_close(struct engine *engine)
 	for (size_t i = 0; i < batch->count; i++)
 		job_free(batch->jobs[i]);
 	free(batch->jobs);
+	free(batch->registered);
 	far_freep(&batch->far);
 	logs_freep(&batch->logs);
 	aws_freep(&batch->aws);
@@ -196,6 +197,7 @@ const struct engine_ops batch_ops = {
 	.submit = batch_submit,
 	.find = batch_find,
 	.describe = batch_describe,
+	.survey = batch_survey,
 	.stop = batch_stop,
 	.logs = batch_logs,
 	.report = batch_report,

@@ -63,7 +63,7 @@ static json_t *pick(const json_t *list, const char *id)
 	return NULL;
 }
 
-static void take_in(struct batch_job *job, json_t *list, int nodes)
+void batch_take_in(struct batch_job *job, const json_t *list, int nodes)
 {
 	json_t *found = pick(list, job->id);
 
@@ -98,13 +98,19 @@ static int ask(struct batch *batch, struct batch_job *job, struct err **err)
 		if (ask_page(batch, job, from, to, list, err) < 0)
 			return -1;
 	}
-	take_in(job, list, nodes);
+	batch_take_in(job, list, nodes);
 	return pick(list, job->id) != NULL;
 }
 
 static int64_t pace_ms(const struct batch_job *job)
 {
 	return job->job && mono_now().ms - job->changed.ms >= QUIET_AFTER_MS ? QUIET_MS : BUSY_MS;
+}
+
+bool batch_is_due(const struct batch_job *job)
+{
+	return !batch_is_over(job->job) &&
+	       (job->asked.ms == 0 || mono_now().ms - job->asked.ms >= pace_ms(job));
 }
 
 /* ---- telling ------------------------------------------------------------------------------ */
@@ -236,6 +242,31 @@ int batch_describe(struct engine *engine, const char *name, const char *prefix,
 	job->told = *ret;
 	job->told_at = mono_now();
 	return 0;
+}
+
+void batch_state(const struct batch_job *job, struct engine_status *ret)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(sizeof ret->reason - 1);
+	const json_t *container = batch_container(job->job);
+
+	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
+	if (!job->job)
+		return;
+	if (batch_is_over(job->job)) {
+		ret->state = ENGINE_ENDED;
+		ret->exit_known = json_is_integer(json_object_get(container, "exitCode"));
+		ret->exit = (int)js_int(container, "exitCode", 0);
+		batch_end_words(job->job, &words);
+		snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
+	} else if (job->stopped.ms > 0) {
+		ret->state = ENGINE_STOPPING;
+	} else if (is(job->job, "status", "RUNNING")) {
+		ret->state = ENGINE_RUNNING;
+	} else if (is(job->job, "status", "STARTING")) {
+		ret->state = ENGINE_STARTING;
+	} else {
+		tell_waiting(job, ret);
+	}
 }
 
 int batch_report(struct engine *engine, const char *name, const char *prefix, int node,

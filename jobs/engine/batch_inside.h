@@ -52,6 +52,7 @@ struct batch {
 	struct far *far;
 	struct aws *aws;   /* NULL: not needed yet */
 	struct logs *logs; /* likewise */
+	char *registered;  /* name of a definition that is ACTIVE; NULL: none is known */
 	struct batch_job **jobs;
 	size_t count;
 };
@@ -97,6 +98,17 @@ int batch_report(struct engine *engine, const char *name, const char *prefix, in
 /* The container that ran the agent, of a job or node as DescribeJobs tells it; NULL: none. */
 const json_t *batch_container(const json_t *job);
 bool batch_is_over(const json_t *job); /* SUCCEEDED or FAILED */
+
+/* Of a reply of DescribeJobs, what it says of the job, and with nodes > 1 of its nodes. */
+void batch_take_in(struct batch_job *job, const json_t *list, int nodes);
+bool batch_is_due(const struct batch_job *job); /* nothing fresh is known of it */
+/* By the service's word alone. */
+void batch_state(const struct batch_job *job, struct engine_status *ret);
+
+/* ---- batch_many.c ---------------------------------------------------------------------- */
+
+int batch_survey(struct engine *engine, const struct engine_name *jobs, size_t count,
+		 struct engine_status *ret, struct err **err);
 
 /* ---- batch_end.c ------------------------------------------------------------------------ */
 

@@ -156,7 +156,7 @@ static int is_registered(struct batch *batch, const json_t *definition, struct e
 }
 
 /* Its reply may be lost too: then what was asked is there, or not. */
-static int see_registered(struct batch *batch, const json_t *definition, struct err **err)
+static int register_once(struct batch *batch, const json_t *definition, struct err **err)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	int there = is_registered(batch, definition, err);
@@ -170,6 +170,20 @@ static int see_registered(struct batch *batch, const json_t *definition, struct 
 	err_freep(err);
 	*err = TAKE(why);
 	return -1;
+}
+
+/* Once for a handle: a thousand jobs of one spec have one definition. */
+static int see_registered(struct batch *batch, const json_t *definition, struct err **err)
+{
+	const char *name = js_str(definition, "jobDefinitionName");
+
+	if (batch->registered && strcmp(batch->registered, name) == 0)
+		return 0;
+	if (register_once(batch, definition, err) < 0)
+		return -1;
+	free(batch->registered);
+	batch->registered = mem_copy(name);
+	return 0;
 }
 
 /* ---- the submission ---------------------------------------------------------------------- */

@@ -35,16 +35,12 @@ struct engine_job {
 	const char *run, *phase;
 	int64_t attempt;
 	int nodes;
-	const char *prefix; /* key prefix of the attempt in the workspace, ends with '/' */
-	/* Key prefix of the agent directory in the workspace; NULL: it takes no part. */
-	const char *agent_key;
+	const char *prefix;    /* key prefix of the attempt in the workspace, ends with '/' */
+	const char *agent_key; /* key prefix of the agent directory in the workspace */
 	/* Key of an archive of the same, agents/<digest>.<its SHA-256>.tar.gz; NULL unless the
 	 * plan's containers fetch it (arrival.h). */
 	const char *agent_archive;
 	char *const *env; /* NAME=VALUE; holds secrets: never written down by an engine */
-	/* What the agents are told (jobs/store/order.h), for a job in which there are none; NULL:
-	 * not known here. */
-	const json_t *order;
 };
 
 enum engine_state {
@@ -71,6 +67,11 @@ struct engine_status {
 	bool silent;
 };
 
+/* One of many that are watched through one handle. */
+struct engine_name {
+	const char *name, *prefix;
+};
+
 struct engine; /* an opened engine; each begins with its ops */
 
 struct engine_ops {
@@ -95,6 +96,13 @@ struct engine_ops {
 	int (*find)(struct engine *engine, const char *name, const char *prefix, struct err **err);
 	int (*describe)(struct engine *engine, const char *name, const char *prefix,
 			struct engine_status *ret, struct err **err);
+	/* How many of them go at once, by the engine's word alone: what agents have reported is not
+	 * asked for, so that of an end only the engine's exit and words are known. As few requests
+	 * as the service allows, in step with its limits, and none for what was seen a moment ago:
+	 * describe() goes on from there. `ret[i]` is of jobs[i]; with -1 as far as it was seen.
+	 * NULL: describe() each. */
+	int (*survey)(struct engine *engine, const struct engine_name *jobs, size_t count,
+		      struct engine_status *ret, struct err **err);
 	/* Ask it to end: SIGTERM, after `grace_ms` SIGKILL. Gone already is fine. */
 	int (*stop)(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
 		    struct err **err);

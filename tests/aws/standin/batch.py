@@ -187,7 +187,10 @@ def submit(call):
         for child in job.children:
             state.jobs[child.id] = child
     call.effect = True
-    call.front.floor.start(job.run)
+    if call.front.settings["held"]:
+        job.hold()
+    else:
+        call.front.floor.start(job.run)
     return reply({"jobName": job.name, "jobId": job.id, "jobArn": job.arn})
 
 

@@ -1,6 +1,7 @@
 """One job of AWS Batch from SUBMITTED to its end: what is run, how often, on how many
 nodes, and what Describe says meanwhile."""
 
+import copy
 import re
 import time
 import uuid
@@ -108,7 +109,7 @@ class Job:
         self.name, self.arn = request["jobName"], f"arn:aws:batch:{self.region}:{self.account}:job/{self.id}"
         self.status, self.reason, self.created = "SUBMITTED", None, now()
         self.started = self.stopped = self.stream = self.code = self.container_reason = None
-        self.attempts, self.ending, self.process = [], None, None
+        self.attempts, self.ending, self.process, self.held = [], None, None, False
         self.plan = call.fault if call.fault and call.fault.kind.startswith("job_") else None
         self.children, self.nodes, self.size = [], 0, 0
         if parent is None:
@@ -204,8 +205,21 @@ class Job:
 
     # What happens
 
+    def hold(self):
+        self.started, self.status, self.held = now(), "RUNNING", True
+        self.stream = f"{self.definition['jobDefinitionName']}/default/{uuid.uuid4().hex}"
+
+    def copy(self, name):
+        """Another one that is held, of that name."""
+        made = copy.copy(self)
+        made.id, made.name = str(uuid.uuid4()), name
+        made.arn, made.request = f"{self.arn.rpartition('/')[0]}/{made.id}", {**self.request, "jobName": name}
+        return made
+
     def ask_to_end(self, reason, how):
         self.ending = self.ending or (reason, how)
+        if self.held:
+            self.end("FAILED", reason)
         for child in self.children:
             child.ask_to_end(reason, how)
 

@@ -5,6 +5,7 @@ import copy
 import json
 import re
 import sys
+import threading
 import time
 import traceback
 
@@ -30,6 +31,8 @@ SETTINGS = {
     "time_scale": 1.0,           # what a second of a job's limits is
     "images": {},                # image → what it runs if the request does not say
     "job_env": {},               # what is in the environment of every job
+    "held": False,               # jobs run from their submit on and without a process, until they are ended
+    "limits": {},                # operation → requests in any second; beyond that it is throttled
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }
 
@@ -53,7 +56,7 @@ class Front:
         self.keyring, self.faults, self.ledger = Keyring(self.clock), faults.Faults(), Ledger()
         self.settings, self.tokens = {}, {}
         self.store, self.floor, self.url = Store(folder, self.clock), Floor(self), None
-        self.broken = []
+        self.broken, self.limit_lock = [], threading.Lock()
         self.reset()
 
     def clock(self):
@@ -63,7 +66,7 @@ class Front:
         self.floor.clear()
         self.settings = copy.deepcopy(self.initial)
         self.tokens, self.keyring.keys, self.tickets = {}, {}, set()
-        self.training, self.batch = {}, {}
+        self.training, self.batch, self.recent = {}, {}, {}
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()
@@ -116,6 +119,7 @@ class Front:
             if not known:
                 raise errors.generic("unknown-operation", call.protocol, "The stand-in knows no such operation",
                                      call.service)
+            self.hold_back(call)
             reply = self.run(call)
         except errors.Refusal as refusal:
             self.read(call)
@@ -124,6 +128,17 @@ class Front:
         for name, value in call.ids:
             reply.set(name, value)
         return reply, "" if reply.status < 400 else code_of(reply)
+
+    def hold_back(self, call):
+        limit = self.settings["limits"].get(call.operation)
+        if limit is None:
+            return
+        with self.limit_lock:
+            now = time.monotonic()
+            recent = [at for at in self.recent.get(call.operation, []) if now - at < 1]
+            self.recent[call.operation] = [*recent, now]
+        if len(recent) >= limit:
+            raise errors.generic("throttle", call.protocol, "Rate exceeded", call.service)
 
     def read(self, call, pace=None, until=None):
         """The body, once."""

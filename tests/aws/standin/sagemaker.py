@@ -2,6 +2,7 @@
 moto would call them complete at once, drop half of the request and take a name twice."""
 
 import contextlib
+import copy
 import hashlib
 import io
 import json
@@ -49,6 +50,7 @@ class Job:
         self.status, self.transitions, self.reason = "InProgress", [], None
         self.started = self.finished = None
         self.asked_to_stop, self.interrupted, self.processes, self.metrics = False, False, [], {}
+        self.held = False
 
     # What is told
 
@@ -101,6 +103,18 @@ class Job:
         except Exception as error:  # noqa: BLE001 — a service does not die of a job
             self.front.broke()
             self.finish("Failed", "Failed", f"InternalServerError: {error}")
+
+    def hold(self):
+        for secondary in ("Downloading", "Training"):
+            self.enter(secondary)
+        self.started, self.held = self.front.clock(), True
+
+    def copy(self, name):
+        """Another one that is held, of that name."""
+        made = copy.copy(self)
+        made.name, made.arn = name, f"{self.arn.rpartition('/')[0]}/{name}"
+        made.request, made.transitions = {**self.request, "TrainingJobName": name}, copy.deepcopy(self.transitions)
+        return made
 
     def finish(self, status, secondary, reason=None):
         for each in self.processes:
@@ -324,7 +338,10 @@ def create(call):
         job = jobs[name] = Job(call, request, arn)
     job.enter("Starting")
     call.effect = True
-    call.front.floor.start(job.run)
+    if call.front.settings["held"]:
+        job.hold()
+    else:
+        call.front.floor.start(job.run)
     return reply({"TrainingJobArn": arn})
 
 
@@ -335,6 +352,8 @@ def stop(call):
                       f"{job.status}.", 400)
     call.effect = not job.asked_to_stop
     job.asked_to_stop = True
+    if job.held:
+        job.finish("Stopped", "Stopped")
     return reply()
 
 
@@ -348,7 +367,8 @@ def listing(call):
     start = int(wanted.get("NextToken", "0"))
     page = found[start:start + size]
     rows = [{"TrainingJobName": job.name, "TrainingJobArn": job.arn, "CreationTime": job.created,
-             "LastModifiedTime": job.changed, "TrainingJobStatus": job.status} for job in page
+             "LastModifiedTime": job.changed, "TrainingJobStatus": job.status,
+             "SecondaryStatus": job.transitions[-1]["Status"]} for job in page
             if wanted.get("StatusEquals") in (None, job.status)]  # after the page was cut, as AWS does
     more = {"NextToken": str(start + size)} if start + size < len(found) else {}
     return reply({"TrainingJobSummaries": rows, **more})
