@@ -35,12 +35,16 @@ struct engine_job {
 	const char *run, *phase;
 	int64_t attempt;
 	int nodes;
-	const char *prefix;    /* key prefix of the attempt in the workspace, ends with '/' */
-	const char *agent_key; /* key prefix of the agent directory in the workspace */
+	const char *prefix; /* key prefix of the attempt in the workspace, ends with '/' */
+	/* Key prefix of the agent directory in the workspace; NULL: it takes no part. */
+	const char *agent_key;
 	/* Key of an archive of the same, agents/<digest>.<its SHA-256>.tar.gz; NULL unless the
 	 * plan's containers fetch it (arrival.h). */
 	const char *agent_archive;
 	char *const *env; /* NAME=VALUE; holds secrets: never written down by an engine */
+	/* What the agents are told (jobs/store/order.h), for a job in which there are none; NULL:
+	 * not known here. */
+	const json_t *order;
 };
 
 enum engine_state {

@@ -9,8 +9,8 @@
 #define STK_NODE_WATCHDOG_H
 
 #include "jobs/base/err.h"
-#include "jobs/node/listen.h"
-#include "jobs/node/stall.h"
+#include "jobs/base/stall.h"
+#include "jobs/cache/listen.h"
 
 struct agent;
 

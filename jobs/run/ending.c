@@ -4,8 +4,33 @@
 #include "jobs/base/text.h"
 #include "jobs/cache/verdict.h"
 #include "jobs/flow/failure.h"
+#include "jobs/run/outside.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
+
+int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+{
+	struct engine *engine = watch->driver->engine;
+
+	if (watch->outside)
+		return outside_report(watch, node, ret, err);
+	if (engine->ops->report)
+		return engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
+	return report_read(watch->driver, watch->prefix, node, ret, err);
+}
+
+int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
+		struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT;
+	int found = store_get(driver->workspace, key, REPORT_MAX, &text, NULL, err);
+
+	*ret = NULL;
+	if (found <= 0)
+		return found;
+	return js_parse(text.text, text.len, "an agent's report", ret, err);
+}
 
 /* The newest lines of a node's log, oldest first. */
 static size_t last_lines(const struct node_log *log, struct failure_line *ret)

@@ -542,6 +542,8 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 		.cost_usd = json_number_value(json_object_get(limits, "cost")),
 		.price_per_ms = price * nodes / (3600.0 * 1000.0),
 	};
+	if (!plan_has_agent(plan))
+		ret->drain_ms = 0; /* nobody would hear of it */
 	/* The agent looks for a drain now and then only. */
 	if (ret->drain_ms > 0)
 		ret->drain_ms += 2 * ORDER_HEARTBEAT_MS;

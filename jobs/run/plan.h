@@ -57,6 +57,13 @@ void plan_freep(struct plan **plan);
  * with its run though a price has changed. */
 void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
 
+/* Do attempts run stoker's agent? Without it nothing is claimed, checked, marked or resumed,
+ * and the driver watches from outside (outside.h). */
+bool plan_has_agent(const json_t *plan);
+/* What this plan's runs are not given for want of an agent, in words for people: a new array
+ * of texts; NULL: nothing. */
+json_t *plan_not_held(const json_t *plan);
+
 /* Bring the source bundle into the workspace, where it is not there yet. */
 int plan_publish(const struct plan *plan, struct err **err);
 

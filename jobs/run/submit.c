@@ -76,10 +76,11 @@ static int locked_compiler(const struct driver *driver, const struct wish *wish,
 }
 
 static int write_order(struct driver *driver, const struct wish *wish, const char *prefix,
-		       struct err **err)
+		       json_t **ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, ORDER_FILE);
-	json_auto_t *compiler = NULL, *order = NULL;
+	json_auto_t *compiler = NULL;
+	json_t *order;
 	AUTO(auto_free) char *text = NULL;
 	char claim[FLOW_ID_MAX];
 	struct order_of of = {
@@ -103,7 +104,7 @@ static int write_order(struct driver *driver, const struct wish *wish, const cha
 		return -1;
 	flow_key_nonce(&driver->flow, claim);
 	of.compiler = compiler;
-	order = order_make(driver->plan, &of);
+	*ret = order = order_make(driver->plan, &of);
 	text = js_line(order);
 	return store_put(driver->workspace, key, text, strlen(text), err);
 }
@@ -150,10 +151,25 @@ static int record_refusal(struct driver *driver, const struct wish *wish, const 
 	return driver_record(driver, &ev, err);
 }
 
+static int publish_agent(struct driver *driver, struct engine_job *job, struct err **err)
+{
+	if (!driver->agent_prefix &&
+	    agent_publish(driver->workspace, &driver->agent_prefix, err) < 0)
+		return -1;
+	job->agent_key = driver->agent_prefix;
+	if (arrival_way(driver->plan) == ARRIVAL_LINK && !driver->agent_archive &&
+	    agent_publish_archive(driver->workspace, driver->agent_prefix, &driver->agent_archive,
+				  err) < 0)
+		return -1;
+	job->agent_archive = driver->agent_archive;
+	return 0;
+}
+
 int driver_submit(struct driver *driver, const struct wish *wish, struct err **err)
 {
 	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, wish->phase, wish->attempt);
 	AUTO(err_freep) struct err *why = NULL;
+	json_auto_t *order = NULL;
 	struct engine_job job = {
 		.name = wish->job,
 		.run = driver->run,
@@ -168,17 +184,11 @@ int driver_submit(struct driver *driver, const struct wish *wish, struct err **e
 	if (!driver->job_env && job_env_make(driver->plan, &driver->job_env, err) < 0)
 		return -1;
 	job.env = driver->job_env;
-	if (!driver->agent_prefix &&
-	    agent_publish(driver->workspace, &driver->agent_prefix, err) < 0)
+	if (plan_has_agent(driver->plan) && publish_agent(driver, &job, err) < 0)
 		return -1;
-	job.agent_key = driver->agent_prefix;
-	if (arrival_way(driver->plan) == ARRIVAL_LINK && !driver->agent_archive &&
-	    agent_publish_archive(driver->workspace, driver->agent_prefix, &driver->agent_archive,
-				  err) < 0)
-		return -1;
-	job.agent_archive = driver->agent_archive;
-	if (write_order(driver, wish, prefix, err) < 0)
+	if (write_order(driver, wish, prefix, &order, err) < 0)
 		return err_wrap(err, "cannot write the order of %s", wish->job);
+	job.order = order;
 	if (driver_keep(driver, err) < 0)
 		return -1;
 	outcome = driver->engine->ops->submit(driver->engine, &job, &why);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/cache/fingerprint.h"
+#include "jobs/run/outside.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
 
@@ -37,6 +38,7 @@ void watch_close(struct driver *driver)
 	book_freep(&watch->book);
 	json_decref(watch->late);
 	metrics_freep(&watch->metrics);
+	outside_freep(&watch->outside);
 	free(watch->job);
 	free(watch->prefix);
 	free(watch);
@@ -66,6 +68,8 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	watch->first_step = watch->last_step = -1;
 	watch->book = book_new();
 	watch->late = json_object();
+	if (outside_new(watch, &watch->outside, err) < 0)
+		return -1;
 	return metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err);
 }
 
@@ -191,11 +195,13 @@ static int read_logs(struct attempt_watch *watch, struct err **err)
 						      err) < 0)
 				return -1;
 			tail_feed(tail, piece.text, piece.len, on_line, &watch->logs[node]);
+			outside_hear(watch->outside, node, piece.text, piece.len);
 		} while (piece.len == LOG_PIECE);
 	}
-	if (!watch->caught_up)
+	if (!watch->caught_up) {
+		outside_caught_up(watch->outside);
 		metrics_begin_rate(watch->metrics, mono_now());
-	else
+	} else
 		metrics_looked(watch->metrics, mono_now());
 	watch->caught_up = true;
 	return 0;
@@ -374,28 +380,6 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 	return 0;
 }
 
-int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
-{
-	struct engine *engine = watch->driver->engine;
-
-	if (engine->ops->report)
-		return engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
-	return report_read(watch->driver, watch->prefix, node, ret, err);
-}
-
-int report_read(const struct driver *driver, const char *prefix, int node, json_t **ret,
-		struct err **err)
-{
-	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
-	AUTO(sb_release) struct sb text = SB_INIT;
-	int found = store_get(driver->workspace, key, REPORT_MAX, &text, NULL, err);
-
-	*ret = NULL;
-	if (found <= 0)
-		return found;
-	return js_parse(text.text, text.len, "an agent's report", ret, err);
-}
-
 /* Of an attempt that ended before it held the claim there is nothing to say. */
 static int record_claimed(struct attempt_watch *watch, struct err **err)
 {
@@ -500,7 +484,7 @@ static int record_seen(struct attempt_watch *watch, bool seen, const char *reaso
 
 static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
 {
-	if (watch->phase != PHASE_TRAIN ||
+	if (watch->phase != PHASE_TRAIN || watch->outside || /* nobody marks any */
 	    (!at_end && watch->marks_at.ms > 0 &&
 	     mono_now().ms - watch->marks_at.ms < checkpoints_pace_ms(watch->driver)))
 		return 0;
@@ -578,6 +562,8 @@ int watch_tick(struct driver *driver, struct err **err)
 	if (driver->engine->ops->describe(driver->engine, watch->job, watch->prefix, &status, err) <
 		    0 ||
 	    read_logs(watch, err) < 0)
+		return -1;
+	if (outside_judge(watch, &status, err) < 0)
 		return -1;
 	if (status.state == ENGINE_ENDED)
 		return finish(watch, &status, err);

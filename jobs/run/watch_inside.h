@@ -28,6 +28,7 @@ struct attempt_watch {
 	bool spoiled, spoiled_told; /* the log shows that nothing is computed */
 	json_t *late; /* key → step after which a training compiled it, null: before one */
 	struct metrics *metrics;
+	struct outside *outside;              /* NULL: it has agents (outside.h) */
 	struct mono read_at;                  /* when the lines at hand were read */
 	struct watch *wake;                   /* until a process of the job ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */

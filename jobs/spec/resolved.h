@@ -57,6 +57,7 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 /* --- rules.c, lint.c: fields against each other --- */
 
 void rules_check(struct binder *binder);
+void rules_toolkit(struct binder *binder); /* what sagemaker.launcher: toolkit cannot do */
 /* What the machines have: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);

@@ -63,19 +63,6 @@ static void check_engine(struct binder *binder)
 		must_be_s3(binder, places[i]);
 }
 
-static void check_toolkit(struct binder *binder)
-{
-	const struct spec *spec = binder->spec;
-
-	if (!spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit") ||
-	    !spec_is_set(spec, SPEC_HEALTH) || json_is_false(spec_get(spec, SPEC_HEALTH_DEVICE)))
-		return;
-	problem_hint(problem_error(&binder->reporter, mark_of_field(spec, SPEC_HEALTH), "health",
-				   "'health' needs stoker's agent, which launcher 'toolkit' leaves "
-				   "out"),
-		     "use 'sagemaker.launcher: node', or remove 'health'");
-}
-
 static bool says_number(const struct node *node, int64_t number)
 {
 	int64_t value;
@@ -236,7 +223,7 @@ static void check_secrets(struct binder *binder)
 void rules_check(struct binder *binder)
 {
 	check_engine(binder);
-	check_toolkit(binder);
+	rules_toolkit(binder);
 	check_compile(binder);
 	machine_check(binder);
 	check_retry(binder);

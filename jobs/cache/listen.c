@@ -1,5 +1,5 @@
 /* Hears steps and compilers in the command's output: see listen.h. */
-#include "jobs/node/listen.h"
+#include "jobs/cache/listen.h"
 
 #include <string.h>
 

@@ -30,8 +30,8 @@
  * the largest, leaves out the first five and without that knowledge waits 45 to
  * 60 min; HyperPod's examples wait 5 to 10 min for a step line.
  */
-#ifndef STK_NODE_STALL_H
-#define STK_NODE_STALL_H
+#ifndef STK_BASE_STALL_H
+#define STK_BASE_STALL_H
 
 #include <stdbool.h>
 #include <stddef.h>

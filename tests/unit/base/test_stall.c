@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/node/stall.h"
+#include "jobs/base/stall.h"
 
 #define SECOND ((int64_t)1000)
 #define MINUTE (60 * SECOND)

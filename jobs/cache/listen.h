@@ -7,13 +7,13 @@
  * bars too. Memory is bounded: of a longer line only the first LISTEN_LINE bytes
  * are looked at.
  */
-#ifndef STK_NODE_LISTEN_H
-#define STK_NODE_LISTEN_H
+#ifndef STK_CACHE_LISTEN_H
+#define STK_CACHE_LISTEN_H
 
 #include "jobs/base/err.h"
 #include "jobs/base/json.h"
 #include "jobs/base/sb.h"
-#include "jobs/node/stall.h"
+#include "jobs/base/stall.h"
 
 #define LISTEN_LINE ((size_t)16 << 10)
 

@@ -1,5 +1,5 @@
 /* Judges whether a command still gets on: see stall.h. */
-#include "jobs/node/stall.h"
+#include "jobs/base/stall.h"
 
 #include <stdlib.h>
 #include <string.h>

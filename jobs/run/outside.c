@@ -1,0 +1,209 @@
+/* An attempt without agents, watched from outside: see outside.h. */
+#include "jobs/run/outside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/regex.h"
+#include "jobs/base/stall.h"
+#include "jobs/cache/listen.h"
+#include "jobs/store/order.h"
+
+/* By so much a line may come late, for each look at all logs. */
+#define LATE_MS      5000
+#define LATE_NODE_MS 1000 /* and for each node, whose log is asked for by itself */
+#define STOPPED_FILE "stopped.json"
+
+struct outside {
+	struct stall stall;
+	struct listen *listens; /* one a node */
+	int nodes;
+	char *key;     /* of stopped.json */
+	bool looked;   /* for it */
+	json_t *ended; /* what it says; NULL: nobody has wished for the end */
+};
+
+static enum stall_mode mode_of(const json_t *stall)
+{
+	const char *mode = js_str(stall, "mode");
+
+	if (mode && strcmp(mode, "fixed") == 0)
+		return STALL_FIXED;
+	return mode && strcmp(mode, "auto") == 0 ? STALL_AUTO : STALL_OFF;
+}
+
+/* Which messages are a compiler's is all that is asked of it. */
+static int hear_with(struct outside *outside, const json_t *plan, bool ahead, struct err **err)
+{
+	bool steps = ahead;
+
+	for (int node = 0; node < outside->nodes; node++) {
+		struct listen *listen = &outside->listens[node];
+
+		if (listen_init(listen, json_object_get(plan, "metrics"),
+				json_object_get(plan, "compile"), err) < 0)
+			return -1;
+		/* As in an agent: a trial run's output counts all along. */
+		if (ahead)
+			regex_freep(&listen->step);
+		listen->stall = &outside->stall;
+		steps |= listen->step != NULL;
+	}
+	outside->stall.tells_steps = steps;
+	return 0;
+}
+
+int outside_new(struct attempt_watch *watch, struct outside **ret, struct err **err)
+{
+	const json_t *plan = watch->driver->plan, *stall = json_object_get(plan, "stall");
+	AUTO(outside_freep) struct outside *outside = NULL;
+	int64_t late = LATE_MS + (int64_t)watch->nodes * LATE_NODE_MS;
+
+	*ret = NULL;
+	if (plan_has_agent(plan))
+		return 0;
+	outside = mem_zero(1, sizeof *outside);
+	outside->nodes = watch->nodes;
+	outside->listens = mem_zero((size_t)watch->nodes, sizeof *outside->listens);
+	outside->key = mem_format("%s" STOPPED_FILE, watch->prefix);
+	stall_init(&outside->stall, mode_of(stall), js_int(stall, "limit_ms", 0) + late, false,
+		   mono_now());
+	if (hear_with(outside, plan, watch->phase == PHASE_PRECOMPILE, err) < 0)
+		return -1;
+	*ret = TAKE(outside);
+	return 0;
+}
+
+void outside_freep(struct outside **outside)
+{
+	struct outside *o = *outside;
+
+	if (!o)
+		return;
+	for (int node = 0; node < o->nodes; node++)
+		listen_release(&o->listens[node]);
+	free(o->listens);
+	free(o->key);
+	json_decref(o->ended);
+	free(o);
+	*outside = NULL;
+}
+
+void outside_hear(struct outside *outside, int node, const char *bytes, size_t len)
+{
+	if (outside && len > 0)
+		listen_pass(&outside->listens[node], mono_now(), bytes, len);
+}
+
+/* Steps that came all at once say nothing about how far apart they are. */
+void outside_caught_up(struct outside *outside)
+{
+	struct stall *stall = outside ? &outside->stall : NULL;
+
+	if (!stall)
+		return;
+	stall->gap_count = stall->skipped = 0;
+	stall->longest_gap = 0;
+	stall->last = stall->drawn = stall->looked = mono_now();
+	stall->first_step_at = stall->step_at = stall->last;
+}
+
+/* ---- stopping it ---------------------------------------------------------------------- */
+
+/* An earlier driver may have wished for it. */
+static int look_back(struct attempt_watch *watch, struct err **err)
+{
+	struct outside *outside = watch->outside;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	int found;
+
+	if (outside->looked)
+		return 0;
+	found = store_get(watch->driver->workspace, outside->key, REPORT_MAX, &text, NULL, err);
+	if (found < 0 ||
+	    (found > 0 && js_parse(text.text, text.len, STOPPED_FILE, &outside->ended, err) < 0))
+		return -1;
+	outside->looked = true;
+	return 0;
+}
+
+/* First the reason, then the deed. */
+static int wish_end(struct attempt_watch *watch, const char *why, const struct stall_verdict *stall,
+		    struct err **err)
+{
+	struct outside *outside = watch->outside;
+	int64_t now_ms = driver_now(watch->driver).ms;
+	json_auto_t *ended =
+		json_pack("{s:i, s:s, s:I}", "v", 1, "stopped", why, "at", (json_int_t)now_ms);
+	AUTO(auto_free) char *text = NULL;
+
+	if (stall) {
+		json_t *said = json_object();
+
+		js_put_str(said, "doing", stall_doing_names[stall->doing]);
+		js_put(said, "silent_ms", json_integer(stall->silent_ms));
+		js_put(said, "limit_ms", json_integer(stall->limit_ms));
+		js_put(said, "since", json_integer(now_ms - stall->silent_ms));
+		js_put(ended, "stall", said);
+	}
+	text = js_line(ended);
+	if (store_put_if_absent(watch->driver->workspace, outside->key, text, strlen(text), err) <
+	    0)
+		return -1;
+	outside->ended = TAKE(ended);
+	return 0;
+}
+
+/* Of phase 1, whose time the plan limits. */
+static bool is_late(const struct attempt_watch *watch, const struct engine_status *status)
+{
+	int64_t limit_ms = js_int(json_object_get(watch->driver->plan, "compile"), "timeout_ms", 0);
+
+	return watch->phase == PHASE_PRECOMPILE && limit_ms > 0 && status->started.ms > 0 &&
+	       driver_now(watch->driver).ms - status->started.ms > limit_ms;
+}
+
+int outside_judge(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
+{
+	struct driver *driver = watch->driver;
+	struct outside *outside = watch->outside;
+	struct stall_verdict verdict;
+
+	if (!outside)
+		return 0;
+	if (look_back(watch, err) < 0)
+		return -1;
+	/* Before there is a container nothing can be silent. */
+	if (status->state != ENGINE_RUNNING) {
+		outside->stall.last = outside->stall.looked = mono_now();
+	} else if (!outside->ended) {
+		if (is_late(watch, status) && wish_end(watch, STOPPED_TIMEOUT, NULL, err) < 0)
+			return -1;
+		if (!outside->ended && stall_judge(&outside->stall, mono_now(), &verdict) &&
+		    wish_end(watch, STOPPED_STALL, &verdict, err) < 0)
+			return -1;
+	}
+	if (!outside->ended || status->state == ENGINE_ENDED)
+		return 0;
+	return driver->engine->ops->stop(driver->engine, watch->job, watch->prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
+}
+
+int outside_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+{
+	struct engine *engine = watch->driver->engine;
+	int found = engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
+
+	if (found <= 0)
+		return found;
+	if (look_back(watch, err) < 0) {
+		json_decref(*ret);
+		*ret = NULL;
+		return -1;
+	}
+	if (watch->outside->ended) {
+		js_put_str(*ret, "stopped", js_str(watch->outside->ended, "stopped"));
+		js_put(*ret, "stall", json_incref(json_object_get(watch->outside->ended, "stall")));
+	}
+	return 1;
+}
