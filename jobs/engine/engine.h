@@ -69,6 +69,14 @@ struct engine_status {
 	/* ENDED without a report, and seen on its machine that nothing of it runs: what
 	 * it wrote it has written. */
 	bool silent;
+	/* From when to when each node had its machine, by the service's clock; ms 0: not known
+	 * (then the claim and the end that was seen say it). */
+	struct utc held, released;
+	/* What the service bills of each node, on the average; 0: it does not say (yet). */
+	int64_t billable_ms;
+	/* ENDED: for so long each machine was kept for the next job, and is billed; 0: none
+	 * was, or the service does not say yet. */
+	int64_t retained_ms;
 };
 
 /* One of many that are watched through one handle. */
@@ -118,6 +126,11 @@ struct engine_ops {
 	 * new reference, 0 there is none, -1. NULL where nothing is nearer than the workspace. */
 	int (*report)(struct engine *engine, const char *name, const char *prefix, int node,
 		      json_t **ret, struct err **err);
+	/* No attempt follows this one: give back what is kept for a next one. 1 and for how many
+	 * seconds of each node it was kept and is billed, 0 nothing was, -1. NULL where nothing
+	 * ever is. */
+	int (*release)(struct engine *engine, const char *name, const char *prefix,
+		       int64_t *ret_seconds, struct err **err);
 	/* Process ids whose end makes describe worth calling, at most `max`; the
 	 * count. NULL where there is none. */
 	int (*wake)(struct engine *engine, const char *name, const char *prefix, pid_t *ret,

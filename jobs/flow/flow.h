@@ -243,8 +243,8 @@ bool flow_keeps_key(const struct flow *flow);
  * the time. */
 void flow_apply(struct flow *flow, const struct event *ev);
 
-/* What the machines held by the run's jobs have cost until `now`, USD; 0 where the price
- * is not known. */
+/* What the machines of the run's jobs have cost until `now`, USD: as billed, where a service told,
+ * else for as long as they were held. 0 where the price is not known. */
 double flow_cost(const struct flow *flow, struct utc now);
 
 /* What should be done now, at `now`. */

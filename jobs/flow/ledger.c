@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/flow/inside.h"
+#include "jobs/flow/ledger_held.h"
 
 /* ---- spending ------------------------------------------------------------------ */
 
@@ -15,8 +16,7 @@ static void spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
 	if (ms <= 0)
 		return;
 	l->ms[bin] += ms;
-	if (l->held)
-		l->held_ms[bin] += ms;
+	held_add(l, to, ms, bin);
 	if (bin == BIN_STEPS)
 		l->steps_ms += ms;
 	if (bin == BIN_REPLAYED)
@@ -33,14 +33,6 @@ static void spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bi
 	spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
 }
 
-static void move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_bin to)
-{
-	l->ms[from] -= ms;
-	l->held_ms[from] -= ms;
-	l->ms[to] += ms;
-	l->held_ms[to] += ms;
-}
-
 /* What was spent as steps of the attempt, and was saving. */
 static void find_saving(struct ledger *l)
 {
@@ -50,7 +42,7 @@ static void find_saving(struct ledger *l)
 		ms = l->saving_ms;
 	if (ms <= 0)
 		return;
-	move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
+	held_move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
 	l->steps_ms -= ms;
 	l->saving_ms -= ms;
 }
@@ -61,7 +53,7 @@ static int64_t take_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger
 {
 	int64_t taken = ms < *part ? ms : *part;
 
-	move(l, taken, from, BIN_JIT);
+	held_move(l, taken, from, BIN_JIT);
 	*part -= taken;
 	return ms - taken;
 }
@@ -248,6 +240,7 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->step_ms = 0;
 	l->saving_told = false;
 	l->unseen_since.ms = 0;
+	l->attempt_held_ms = 0;
 }
 
 /* Nothing was there while nobody drove. */
@@ -260,12 +253,23 @@ static void on_missing(struct ledger *l)
 	l->away_ms = 0;
 }
 
+/* The queue ends where the engine says that the machines were there; its image is brought
+ * there until the claim. */
+static void end_queue(struct ledger *l, const struct event *ev, struct utc claimed)
+{
+	if (EVENT_HAS(ev, held)) {
+		spend_to(l, flow_between(ev->held, l->mark, claimed), BIN_QUEUE);
+		l->held = true;
+		spend_to(l, claimed, BIN_PULL);
+	}
+	spend_to(l, claimed, BIN_QUEUE);
+}
+
 static void on_claimed(struct ledger *l, const struct event *ev)
 {
 	if (l->stage != STAGE_QUEUE)
 		return;
-	spend_to(l, EVENT_HAS(ev, since) ? flow_between(ev->since, l->mark, l->at) : l->at,
-		 BIN_QUEUE);
+	end_queue(l, ev, EVENT_HAS(ev, since) ? flow_between(ev->since, l->mark, l->at) : l->at);
 	l->stage = STAGE_SETUP;
 	l->held = true;
 }
@@ -377,7 +381,7 @@ static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
 	enum ledger_bin bin = bin_of(l);
 
 	if (l->stage == STAGE_QUEUE) {
-		spend_to(l, end, BIN_QUEUE);
+		end_queue(l, ev, end);
 		return;
 	}
 	if (l->stage == STAGE_FIRST && l->phase == PHASE_TRAIN && !l->ending)
@@ -396,8 +400,12 @@ static void on_ended(struct ledger *l, const struct event *ev)
 {
 	if (!is_under_way(l))
 		return;
+	if (EVENT_HAS(ev, released))
+		l->released.ms = ev->released;
 	spend_tail(l, ev, end_of(l, ev));
-	l->held = false;
+	if (EVENT_HAS(ev, released))
+		spend_to(l, flow_between(ev->released, l->mark, l->at), BIN_IDLE);
+	held_end(l, ev);
 	spend_to(l, l->at, BIN_IDLE);
 	if (l->phase == PHASE_TRAIN && l->step > l->reached)
 		l->reached = l->step;
@@ -509,6 +517,9 @@ static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 	case EV_ATTEMPT_ENDED:
 		on_ended(l, ev);
 		break;
+	case EV_ATTEMPT_KEPT:
+		held_kept(l, ev);
+		break;
 	case EV_TRAIN_PROGRESS:
 		on_progress(l, ev);
 		break;
@@ -580,4 +591,5 @@ void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *
 		ret->total_ms += open.ms[bin];
 		ret->held_total_ms += open.held_ms[bin];
 	}
+	held_view(&open, ret);
 }

@@ -15,8 +15,11 @@
  * other bins of the attempt by then, because a step was told first, is taken out of them
  * again: steps, then what came before the first of them.
  *
- * Time in which a job held its machines (from its claim to its end) is counted a
- * second time by the same bins: that is what costs.
+ * Time in which a job held its machines is counted a second time by the same bins: that is
+ * what costs. It goes from the moment that the engine tells of, or its claim, to the moment that
+ * the engine tells of, or its end. What a service bills of an attempt may be another figure (of
+ * a Spot job it is less): both are kept. Machines kept from one attempt to the next cost as well,
+ * and are in no bin.
  */
 #ifndef STK_FLOW_LEDGER_H
 #define STK_FLOW_LEDGER_H
@@ -26,7 +29,7 @@
 enum ledger_bin {
 	BIN_QUEUE,
 	BIN_PROVISION, /* until an engine tells of it, part of queue */
-	BIN_PULL,      /* the same */
+	BIN_PULL,
 	BIN_SETUP,
 	BIN_HEALTH,
 	BIN_PRECOMPILE,
@@ -73,7 +76,15 @@ struct ledger {
 	struct utc begun, mark, at; /* run.created; all before is in bins; newest event */
 	enum ledger_stage stage;
 	bool held;
-	enum phase phase; /* of the attempt */
+	struct utc released;     /* held: no longer than this; ms 0: not known */
+	int64_t attempt_held_ms; /* of the attempt, in all bins */
+	int64_t billed_ms;       /* of ended attempts: as the service bills them, else held */
+	bool billed_told;        /* a service billed one of them */
+	int64_t kept_ms;         /* machines, from one attempt to the next */
+	enum phase ended_phase;  /* of the attempt that ended last, */
+	int64_t ended_attempt;   /* 0: none; */
+	bool kept_told;          /* whose machines' keeping was told */
+	enum phase phase;        /* of the attempt */
 	int64_t attempt;
 	int64_t step, reached;       /* of the attempt; of any attempt before: -1 none */
 	int64_t jit_told_ms;         /* of the attempt's jit.compiled so far */
@@ -100,6 +111,9 @@ void ledger_add(struct ledger *ledger, const struct event *ev);
 struct ledger_view {
 	int64_t ms[BIN_COUNT], held_ms[BIN_COUNT];
 	int64_t total_ms, held_total_ms;
+	int64_t kept_ms;   /* of machines, from one attempt to the next: in no bin */
+	int64_t billed_ms; /* of ended attempts, kept_ms included; -1: no service told of one */
+	int64_t paid_ms;   /* the best that is known: billed, else held; kept_ms included */
 };
 void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret);
 

@@ -5,7 +5,7 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed; cache.waiting to "
 				 "cache.claimed or cache.checked" },
 	[BIN_PROVISION] = { "provision", "the engine's word before attempt.claimed" },
-	[BIN_PULL] = { "pull", "the engine's word before attempt.claimed" },
+	[BIN_PULL] = { "pull", "the engine's word of its machines to attempt.claimed" },
 	[BIN_SETUP] = { "setup", "attempt.claimed to the first step of a fresh training, "
 				 "or to attempt.started" },
 	[BIN_HEALTH] = { "health", "the agent's word before attempt.started" },

@@ -23,7 +23,7 @@ double flow_cost(const struct flow *flow, struct utc now)
 	if (flow->policy.price_per_ms <= 0)
 		return 0;
 	ledger_at(&flow->ledger, now, &view);
-	return (double)view.held_total_ms * flow->policy.price_per_ms;
+	return (double)view.paid_ms * flow->policy.price_per_ms;
 }
 
 static bool has_attempt(const struct flow *flow)

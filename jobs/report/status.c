@@ -110,15 +110,14 @@ static void set_attempt_state(struct status *status, const struct event *ev, con
 
 static void on_created(struct status *status, const struct event *ev)
 {
-	json_t *resources = js_path(ev->plan, "spec.resources");
-	double price = js_real(resources, "price", 0);
+	double price = js_real(json_object_get(ev->plan, "limits"), "price", 0);
 
 	js_put_str(status->root, "name", ev->name);
 	js_put_str(status->root, "engine", ev->engine);
 	js_put(status->root, "created", utc_json(ev->at));
 	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
 	status->begun = true;
-	status->price_per_hour = price * (double)js_int(resources, "nodes", 1);
+	status->price_per_hour = price * (double)js_int(ev->plan, "nodes", 1);
 }
 
 static void on_intended(struct status *status, const struct event *ev)
@@ -190,6 +189,8 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 	put_text(attempt, ev, EVF_signature);
 	put_text(attempt, ev, EVF_stopped);
 	put_text(attempt, ev, EVF_mount);
+	if (EVENT_HAS(ev, billable))
+		js_put(attempt, "billable", json_real((double)ev->billable / 1000));
 	if (EVENT_HAS(ev, changed))
 		on_other_compiler(status, ev);
 	if (EVENT_HAS(ev, hang))
@@ -207,6 +208,15 @@ static void on_chosen(struct status *status, const struct event *ev)
 {
 	json_decref(status->rejected);
 	status->rejected = EVENT_HAS(ev, rejected) ? json_incref(ev->rejected) : NULL;
+}
+
+/* Once: by the driver that found it out. */
+static void on_kept(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (attempt)
+		js_put(attempt, "kept", json_real(ev->seconds));
 }
 
 static void on_retry(struct status *status, const struct event *ev)
@@ -481,6 +491,7 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_ATTEMPT_FOUND] = on_claimed,
 	[EV_ATTEMPT_LOST] = on_lost,
 	[EV_ATTEMPT_ENDED] = on_attempt_ended,
+	[EV_ATTEMPT_KEPT] = on_kept,
 	[EV_COMPILE_PROGRESS] = on_compile_progress,
 	[EV_JIT_COMPILED] = on_jit,
 	[EV_JIT_EXCEEDED] = on_jit_exceeded,

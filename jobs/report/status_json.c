@@ -87,22 +87,46 @@ static json_t *ledger_json(const struct ledger_view *view)
 	return object;
 }
 
+/* USD of so many milliseconds on all nodes. */
+static double usd(const struct status *status, int64_t ms)
+{
+	return status->price_per_hour * (double)ms / 3600000;
+}
+
+/* What the machines have cost by bin, zeros left out: with `kept` it adds up to `accrued`. */
+static json_t *cost_bins(const struct status *status, const struct ledger_view *view)
+{
+	json_t *bins = json_object();
+
+	for (int bin = 0; bin < BIN_COUNT; bin++)
+		if (view->held_ms[bin] > 0)
+			js_put(bins, ledger_rows[bin].name,
+			       json_real(usd(status, view->held_ms[bin])));
+	return bins;
+}
+
 /* What the machines have cost, and what they will have, as far as the time left is
  * known. NULL where there is no price. */
 static json_t *cost_json(const struct status *status, const struct ledger_view *view)
 {
-	double accrued = status->price_per_hour * (double)view->held_total_ms / 3600000;
 	double eta = js_real(json_object_get(status->root, "progress"), "eta", -1);
+	double paid = usd(status, view->paid_ms);
 	json_t *cost;
 
 	if (status->price_per_hour <= 0)
 		return NULL;
 	cost = json_object();
 	if (status->ended)
-		js_put(cost, "estimated", json_real(accrued));
+		js_put(cost, "estimated", json_real(paid));
 	else if (eta >= 0)
-		js_put(cost, "estimated", json_real(accrued + status->price_per_hour * eta / 3600));
-	js_put(cost, "accrued", json_real(accrued));
+		js_put(cost, "estimated", json_real(paid + status->price_per_hour * eta / 3600));
+	js_put(cost, "accrued", json_real(usd(status, view->held_total_ms + view->kept_ms)));
+	if (view->billed_ms >= 0)
+		js_put(cost, "billable", json_real(usd(status, view->billed_ms)));
+	if (view->kept_ms > 0)
+		js_put(cost, "kept", json_real(usd(status, view->kept_ms)));
+	js_put(cost, "bins", cost_bins(status, view));
+	js_put(cost, "per_hour", json_real(status->price_per_hour));
 	return cost;
 }
 

@@ -137,6 +137,8 @@ static int carry_out(struct driver *driver, const struct wish *wish, struct err 
 
 	switch (wish->kind) {
 	case WISH_RECORD:
+		if (wish->event.kind == EV_RUN_ENDED && bill_release(driver, err) < 0)
+			return -1;
 		return record_wish(driver, wish, err);
 	case WISH_CHECK_CACHE:
 		return driver_check_cache(driver, err);

@@ -1,7 +1,7 @@
 /*
  * What the parts of the driver share: driver.c (life, journal, wishes),
  * replay.c (what the journal says),
- * submit.c (a wish becomes a job), watch.c and ending.c (a job becomes events),
+ * submit.c (a wish becomes a job), watch.c, begin.c, ending.c and bill.c (a job becomes events),
  * checkpoints.c, proof.c and key.c (the cache), interrupt.c. Included by these and by the
  * bench alone.
  */
@@ -151,6 +151,9 @@ int watch_tick(struct driver *driver, struct err **err);
 int watch_read_log(struct driver *driver, struct err **err);
 const struct graph_book *watch_book(const struct driver *driver);
 void watch_close(struct driver *driver);
+
+/* bill.c: the run is about to end: machines that are kept for a next attempt are given back. */
+int bill_release(struct driver *driver, struct err **err);
 
 /* checkpoints.c: where the complete checkpoints of a training attempt are to be found;
  * what `ret` borrows is held by `ret_hold`, yours to free, and the driver. */

@@ -278,5 +278,6 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET_STR(&ev, signature, js_str(compiler, "pair"));
 	}
 	EVENT_SET(&ev, by_driver, is_ours(watch));
+	bill_ended(watch->driver, status, &ev);
 	return driver_record(watch->driver, &ev, err);
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/cache/fingerprint.h"
 #include "jobs/run/outside.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
@@ -380,79 +379,6 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 	return 0;
 }
 
-/* Of an attempt that ended before it held the claim there is nothing to say. */
-static int record_claimed(struct attempt_watch *watch, struct err **err)
-{
-	json_auto_t *report = NULL;
-	struct event ev;
-
-	if (watch_report(watch, 0, &report, err) < 0)
-		return -1;
-	if (js_int(report, "claimed", 0) == 0)
-		return 0;
-	watch_event(watch, EV_ATTEMPT_CLAIMED, &ev);
-	EVENT_SET_STR(&ev, job, watch->job);
-	EVENT_SET(&ev, node, 0);
-	EVENT_SET_STR(&ev, host, js_str(report, "host"));
-	EVENT_SET_STR(&ev, nonce, js_str(report, "nonce"));
-	EVENT_SET(&ev, since, js_int(report, "claimed", 0));
-	return driver_record(watch->driver, &ev, err);
-}
-
-/* What an agent could not compare with the lock, or was told to put up with. NULL: it
- * has nothing to say. Yours to free. */
-static char *compiler_words(const json_t *report, const json_t **ret_changed)
-{
-	const json_t *compiler = json_object_get(report, "compiler");
-	const json_t *changed = json_object_get(compiler, "changed");
-	const char *unknown = js_str(compiler, "unknown");
-	AUTO(auto_free) char *words = NULL;
-
-	*ret_changed = changed;
-	if (!changed)
-		return unknown ? mem_format("it cannot be compared with the lock's: %s", unknown)
-			       : NULL;
-	words = fingerprint_words(changed);
-	return mem_format("%s, for which phase 1 has run again already", words);
-}
-
-/* Of the first node that has something to say: they mostly say the same. */
-static int record_compiler(struct attempt_watch *watch, struct err **err)
-{
-	for (int node = 0; node < watch->nodes && watch->driver->flow.policy.compiles; node++) {
-		json_auto_t *report = NULL;
-		AUTO(auto_free) char *words = NULL;
-		const json_t *changed;
-		struct event ev;
-
-		if (watch_report(watch, node, &report, err) < 0)
-			return -1;
-		words = compiler_words(report, &changed);
-		if (!words)
-			continue;
-		watch_event(watch, EV_COMPILER_CHECKED, &ev);
-		EVENT_SET(&ev, node, node);
-		EVENT_SET_STR(&ev, reason, words);
-		if (changed)
-			EVENT_SET(&ev, changed, (json_t *)changed);
-		return driver_record(watch->driver, &ev, err);
-	}
-	return 0;
-}
-
-static int record_started(struct attempt_watch *watch, struct utc started, struct err **err)
-{
-	struct event ev;
-
-	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
-		return 0;
-	if (watch->phase == PHASE_TRAIN && record_compiler(watch, err) < 0)
-		return -1;
-	watch_event(watch, EV_ATTEMPT_STARTED, &ev);
-	EVENT_SET(&ev, started, started.ms);
-	return driver_record(watch->driver, &ev, err);
-}
-
 static void on_wake(void *arg)
 {
 	struct attempt_watch *watch = arg;
@@ -539,7 +465,8 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	end_logs(watch);
 	if (watch->phase == PHASE_TRAIN && status->silent)
 		driver->left_by = watch->attempt;
-	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
+	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
+	    record_claimed(watch, status, err) < 0)
 		return -1;
 	if (record_started(watch, status->started, err) < 0 ||
 	    date_steps(watch, status->last_seen, err) < 0 ||
@@ -573,7 +500,8 @@ int watch_tick(struct driver *driver, struct err **err)
 	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
 		return -1;
 	if ((status.state == ENGINE_STARTING || status.state == ENGINE_RUNNING) &&
-	    driver->flow.attempt_state == ATTEMPT_SUBMITTED && record_claimed(watch, err) < 0)
+	    driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
+	    record_claimed(watch, &status, err) < 0)
 		return -1;
 	if (record_started(watch, status.started, err) < 0)
 		return -1;

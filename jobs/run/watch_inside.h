@@ -1,7 +1,7 @@
 /*
- * An attempt under watch, shared by watch.c (what it says and does), ending.c
- * (how it ended) and continuity.c (whether it went on where it should). Included
- * by these and by the bench alone.
+ * An attempt under watch, shared by watch.c (what it says and does), begin.c (how it
+ * began), ending.c (how it ended), bill.c (what its machines cost) and continuity.c (whether it
+ * went on where it should). Included by these and by the bench alone.
  */
 #ifndef STK_RUN_WATCH_INSIDE_H
 #define STK_RUN_WATCH_INSIDE_H
@@ -50,6 +50,18 @@ void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct
 /* The report of a node's agent, from where it is nearest: 1 and a new reference, 0 there
  * is none, -1. */
 int watch_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
+
+/* begin.c: record the claim of an attempt that is not known to hold it (of one that ended before
+ * there is nothing to say), and when its command began, if it did. */
+int record_claimed(struct attempt_watch *watch, const struct engine_status *status,
+		   struct err **err);
+int record_started(struct attempt_watch *watch, struct utc started, struct err **err);
+
+/* bill.c: what the engine tells of the machines goes into attempt.claimed and attempt.ended;
+ * before an attempt is claimed: how long machines were kept for it. */
+void bill_claimed(const struct engine_status *status, struct event *ev);
+void bill_ended(const struct driver *driver, const struct engine_status *status, struct event *ev);
+int bill_kept(struct driver *driver, struct err **err);
 
 /* ending.c: record what ended the attempt. */
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err);

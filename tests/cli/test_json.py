@@ -54,7 +54,9 @@ STATUS = shape(
     ledger=shape(["total", "unknown", *BINS], total=REAL, unknown=REAL, **dict.fromkeys(BINS, REAL)),
     throughput=THROUGHPUT, at_risk=items(shape(["limit", "reason"], limit=TEXT, reason=TEXT)),
     untold=items(shape(["rule", "reason"], rule=INT, reason=TEXT)),
-    cost=shape([], estimated=REAL, accrued=REAL), exit_code=INT)
+    cost=shape(["accrued", "bins", "per_hour"], estimated=REAL, accrued=REAL, billable=REAL,
+               kept=REAL, bins=shape([], **dict.fromkeys(BINS, REAL)),
+               per_hour=REAL), exit_code=INT)
 EVENT = shape(["v", "run", "seq", "at", "event"], v={"const": 1}, run=TEXT, seq=INT, at=AT,
               event={"type": "string", "pattern": r"^[a-z]+\.[a-z_]+$"})
 

@@ -252,7 +252,7 @@ bool limit_is_true(const struct world *w, const struct event *ev)
 		return p->deadline_ms > 0 && t - w->events[0].at.ms >= p->deadline_ms;
 	case LIMIT_COST:
 		ledger_at(&w->shadow.ledger, ev->at, &view);
-		return (double)view.held_total_ms * p->price_per_ms >= p->cost_usd;
+		return (double)view.paid_ms * p->price_per_ms >= p->cost_usd;
 	case LIMIT_QUEUE:
 		since = of ? time_of(w, EV_ATTEMPT_SUBMITTED, of, seq) : 0;
 		return since > 0 && t - since >= p->queue_ms &&
@@ -340,7 +340,9 @@ static void check_held(struct world *w, const struct ledger_view *view)
 	if (view->held_total_ms < h.least || view->held_total_ms > h.most)
 		broken(w, 8, "jobs held machines for %lld ms, the ledger says %lld",
 		       (long long)h.most, (long long)view->held_total_ms);
-	if (cost != (double)view->held_total_ms * w->policy.price_per_ms)
+	/* No service of this world bills anything else. */
+	if (cost != (double)view->held_total_ms * w->policy.price_per_ms ||
+	    view->paid_ms != view->held_total_ms || view->billed_ms != -1)
 		broken(w, 8, "the cost is %f and not that of the ledger", cost);
 }
 

@@ -29,10 +29,10 @@ static struct event at(enum event_kind kind, int64_t s)
 
 static void created(struct screen *screen, const char *name, const char *mode)
 {
-	json_auto_t *plan = json_pack("{s:s, s:{s:s}, s:[{s:s}, {s:s}, {s:s}], s:{s:{s:f, s:i}}}",
-				      "workspace", "/w", "compile", "mode", mode, "phases", "phase",
-				      "precompile", "phase", "verify", "phase", "train", "spec",
-				      "resources", "price", 36.0, "nodes", 2);
+	json_auto_t *plan =
+		json_pack("{s:s, s:{s:s}, s:[{s:s}, {s:s}, {s:s}], s:{s:f}, s:i}", "workspace",
+			  "/w", "compile", "mode", mode, "phases", "phase", "precompile", "phase",
+			  "verify", "phase", "train", "limits", "price", 36.0, "nodes", 2);
 	struct event ev = at(EV_RUN_CREATED, 0);
 
 	EVENT_SET_STR(&ev, name, name);

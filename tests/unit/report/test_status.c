@@ -37,6 +37,37 @@ static void add_attempt(struct status *status, enum phase phase, int64_t attempt
 	status_add(status, &ev);
 }
 
+static bool is_near(double a, double b)
+{
+	return a - b < 1e-9 && b - a < 1e-9;
+}
+
+/* Intended, and by the service's word: machines from `held` to `released`. */
+static void add_billed(struct status *status, int64_t intended, int64_t held, int64_t claimed,
+		       int64_t released, int64_t ended, int64_t billable_ms)
+{
+	struct event ev = at(EV_ATTEMPT_INTENDED, intended);
+
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET_STR(&ev, job, "stk-r-train-1");
+	EVENT_SET_STR(&ev, nonce, "n");
+	status_add(status, &ev);
+	ev = at(EV_ATTEMPT_CLAIMED, claimed + 3);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, since, at(EV_ATTEMPT_CLAIMED, claimed).at.ms);
+	EVENT_SET(&ev, held, at(EV_ATTEMPT_CLAIMED, held).at.ms);
+	status_add(status, &ev);
+	ev = at(EV_ATTEMPT_ENDED, ended);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, class, CLASS_NONE);
+	EVENT_SET(&ev, released, at(EV_ATTEMPT_ENDED, released).at.ms);
+	EVENT_SET(&ev, billable, billable_ms);
+	status_add(status, &ev);
+}
+
 static struct status *begun(json_t *plan)
 {
 	struct status *status = status_new("r1");
@@ -116,8 +147,7 @@ static void a_backoff_waits_and_a_list_has_no_attempts(void **state)
 
 static void the_cost_is_that_of_the_time_attempts_ran(void **state)
 {
-	json_auto_t *plan =
-		json_pack("{s:{s:{s:f, s:i}}}", "spec", "resources", "price", 36.0, "nodes", 2);
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
 	AUTO(status_freep) struct status *status = begun(plan);
 	json_auto_t *result = NULL;
 
@@ -127,6 +157,45 @@ static void the_cost_is_that_of_the_time_attempts_ran(void **state)
 	result = status_json(status, (struct utc){ 1795000999000 }, true);
 	/* 100 s at 72 USD an hour for both nodes */
 	assert_true(js_real(json_object_get(result, "cost"), "accrued", 0) == 2.0);
+}
+
+/* 72 USD an hour for both nodes: 2 cents a second. */
+static void what_is_billed_and_kept_adds_up(void **state)
+{
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev = at(EV_ATTEMPT_KEPT, 60);
+	json_auto_t *between = NULL, *result = NULL;
+	const json_t *cost, *bins;
+	double sum = 0;
+	const char *bin;
+	json_t *value;
+
+	(void)state;
+	add_attempt(status, PHASE_PRECOMPILE, 1, 0, 50, CLASS_NONE);
+	between = status_json(status, (struct utc){ 1795000999000 }, true);
+	assert_null(js_path(between, "cost.billable"));
+	assert_null(js_path(between, "cost.kept"));
+	EVENT_SET(&ev, phase, PHASE_PRECOMPILE);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, seconds, 25.0);
+	status_add(status, &ev);
+	status_add(status, &ev); /* a driver that died had told it */
+	add_billed(status, 80, 90, 100, 155, 170, 30000);
+	result = status_json(status, (struct utc){ 1795000999000 }, true);
+	cost = json_object_get(result, "cost");
+	bins = json_object_get(cost, "bins");
+	/* held: 50 s, and 65 s from 90 to 155; kept 25 s; billed: 50 s of nobody's word, 30 s */
+	assert_true(is_near(js_real(cost, "accrued", 0), 0.02 * (50 + 65 + 25)));
+	assert_true(is_near(js_real(cost, "billable", 0), 0.02 * (50 + 30 + 25)));
+	assert_true(is_near(js_real(cost, "kept", 0), 0.02 * 25));
+	assert_true(is_near(js_real(bins, "pull", 0), 0.02 * 10));
+	json_object_foreach ((json_t *)(uintptr_t)bins, bin, value)
+		sum += json_number_value(value);
+	assert_true(is_near(sum + js_real(cost, "kept", 0), js_real(cost, "accrued", 0)));
+	assert_true(js_real(cost, "per_hour", 0) == 72);
+	assert_true(js_real(json_array_get(json_object_get(result, "attempts"), 1), "billable",
+			    0) == 30);
 }
 
 static void a_run_that_waits_for_another_one_says_for_whom(void **state)
@@ -174,8 +243,7 @@ static void add_jit(struct status *status, int64_t attempt, const char *late, in
 
 static void graphs_compiled_in_training_are_those_of_all_attempts(void **state)
 {
-	json_auto_t *plan =
-		json_pack("{s:{s:{s:f, s:i}}}", "spec", "resources", "price", 36.0, "nodes", 2);
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
 	AUTO(status_freep) struct status *status = begun(plan);
 	json_auto_t *result = NULL;
 	const json_t *jit;
@@ -219,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_backoff_waits_and_a_list_has_no_attempts),
 		cmocka_unit_test(a_run_that_waits_for_another_one_says_for_whom),
 		cmocka_unit_test(the_cost_is_that_of_the_time_attempts_ran),
+		cmocka_unit_test(what_is_billed_and_kept_adds_up),
 		cmocka_unit_test(graphs_compiled_in_training_are_those_of_all_attempts),
 		cmocka_unit_test(without_a_price_compiling_has_no_cost),
 	};
