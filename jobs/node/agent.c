@@ -128,7 +128,7 @@ static void step_link(void *arg)
 	if (prepare_checkpoint(&agent->task, &why) < 0)
 		agent_fail(agent, &why, NULL);
 	else
-		loop_after(agent->loop, 0, step_start, agent);
+		health_start(agent, step_start);
 }
 
 static void on_fetched(void *arg, struct err *why)
@@ -377,6 +377,7 @@ static int set_up(struct agent *agent, struct err **err)
 static void release(struct agent *agent)
 {
 	auto_close(&agent->pipe_fd);
+	health_stop(agent);
 	errand_release(&agent->errand);
 	keeper_kill(&agent->keeper);
 	keeper_release(&agent->keeper);
@@ -430,6 +431,7 @@ int agent_main(const char *order, const char *rank)
 	loop_after(agent.loop, 0, step_claim, &agent);
 	if (loop_run(agent.loop, &why) < 0)
 		agent_fail(&agent, &why, NULL);
+	health_stop(&agent);
 	conclude(&agent);
 	return agent.exit;
 }

@@ -3,7 +3,8 @@
  *
  *   read the order → report "starting" → claim the phase (node 0) or wait for
  *   the claim of our job (the others) → fresh source, folders, what must be
- *   fetched (fetch.h), environment →
+ *   fetched (fetch.h), environment → check-up of the node, alone and with the others
+ *   (health.h) →
  *   start the command in its own process group → report "running" → pass its
  *   output on, look at the claim, forward signals, watch for stalls (watchdog.h),
  *   look after checkpoints (keeper.h), drain when asked (drain.h) → see that
@@ -27,6 +28,7 @@
 #include "jobs/node/drain.h"
 #include "jobs/node/envlist.h"
 #include "jobs/node/errand.h"
+#include "jobs/node/health.h"
 #include "jobs/node/keeper.h"
 #include "jobs/node/relay.h"
 #include "jobs/node/renewal.h"
@@ -63,6 +65,7 @@ struct agent {
 	struct drain drain;
 	struct renewal renewal;
 	struct errand errand; /* before the command starts */
+	struct health health; /* the same */
 	struct keeper keeper;
 	struct watch *keeper_timer;
 	int keeper_starts;

@@ -50,7 +50,7 @@ void drain_begin(struct agent *agent)
 	/* Nothing that it saves would count, or it is on its way out already. */
 	if (!js_str(checkpoint, "root") || agent->task.scratch || agent->over)
 		grace = 0;
-	else if (signo > 0)
+	else if (signo > 0 && agent->command)
 		agent->drain.signalled = children_notify(agent->command, signo) > 0;
 	/* Who does not know the signal will not hurry: waiting costs more than the
 	 * steps since its last checkpoint. Without a signal its next one is awaited. */

@@ -1,0 +1,203 @@
+/* Has the check-up done by a helper and goes by what that says: the agent's side of
+ * health.h. */
+#include "jobs/node/health.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/node/agent.h"
+#include "jobs/node/children.h"
+
+#define WORDS_MAX   REPORT_MAX
+#define KILL_ROUNDS 100
+#define KILL_MS     10
+
+#define SICK_HINT                                                                                  \
+	"run on another node and have this one looked after; 'stoker status' shows what was "      \
+	"found on each"
+#define FAILING_HINT                                                                               \
+	"look at what the nodes have in common: the security group, EFA, the image, the network "  \
+	"between them"
+
+/* ---- the helper ------------------------------------------------------------------------ */
+
+struct health_for {
+	const struct task *task;
+	const struct claim *claim;
+};
+
+static int be_doctor(const void *arg, int news_fd, int orders_fd)
+{
+	const struct health_for *who = arg;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *said = NULL;
+	size_t done = 0, len;
+
+	(void)orders_fd;
+	health_work(who->task, who->claim, &said);
+	text = js_line(said);
+	len = strlen(text);
+	while (done < len) {
+		ssize_t part = write(news_fd, text + done, len - done);
+
+		if (part < 0 && errno != EINTR)
+			return 1;
+		done += part > 0 ? (size_t)part : 0;
+	}
+	return 0;
+}
+
+/* ---- the agent -------------------------------------------------------------------------- */
+
+static void drop_watches(struct agent *agent)
+{
+	struct health *health = &agent->health;
+
+	loop_remove(agent->loop, health->watch);
+	loop_remove(agent->loop, health->timer);
+	loop_remove(agent->loop, health->beat);
+	health->watch = health->timer = health->beat = NULL;
+}
+
+/* What it started and did not end: it has come to us. */
+static void kill_tools(struct agent *agent)
+{
+	const pid_t ours[] = { agent->courier.helper.pid, agent->errand.helper.pid };
+	struct timespec pause = { 0, KILL_MS * 1000000 };
+	pid_t pid;
+
+	for (int i = 0; i < KILL_ROUNDS; i++) {
+		size_t left = children_signal(SIGKILL, ours, STK_LENGTH(ours));
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			if (pid == agent->courier.helper.pid)
+				courier_gone(&agent->courier);
+		if (left == 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+void health_stop(struct agent *agent)
+{
+	struct health *health = &agent->health;
+
+	if (health->helper.pid <= 0)
+		return;
+	drop_watches(agent);
+	helper_kill(&health->helper);
+	while (waitpid(health->helper.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	health->helper.pid = 0;
+	helper_close(&health->helper);
+	sb_release(&health->text);
+	kill_tools(agent);
+}
+
+static void fail(struct agent *agent, const char *message, const char *hint, const char *class,
+		 int status)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	err_set(&why, EXIT_RUN_FAILED, "%s", message ? message : "the check-up says no more");
+	err_hint(&why, "%s", hint);
+	report_error(&agent->report, why, class);
+	agent_finish(agent, REPORT_FAILED, status);
+}
+
+static void heed(struct agent *agent, const json_t *said)
+{
+	const char *outcome = js_str(said, "outcome"), *message = js_str(said, "message");
+	json_t *report = json_object_get(said, "report");
+
+	if (report)
+		js_put(agent->report.body, "health", json_incref(report));
+	if (!outcome)
+		fail(agent, "the check-up of this node did not come to its end", SICK_HINT,
+		     "transient-infra", AGENT_EXIT_FAILED);
+	else if (strcmp(outcome, HEALTH_HEALTHY) == 0)
+		loop_after(agent->loop, 0, agent->health.next, agent);
+	else if (strcmp(outcome, HEALTH_SICK) == 0)
+		fail(agent, message, SICK_HINT, "hardware-node", AGENT_EXIT_SICK);
+	else if (strcmp(outcome, HEALTH_FAILING) == 0)
+		fail(agent, message, FAILING_HINT, "comm", AGENT_EXIT_FAILED);
+	else
+		supervise_stop(agent, STOPPED_PEER);
+}
+
+/* Its last word, and its end. */
+static void on_news(void *arg)
+{
+	struct agent *agent = arg;
+	struct health *health = &agent->health;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *said = NULL;
+	char buffer[8192];
+	ssize_t len = read(health->helper.news_fd, buffer, sizeof buffer);
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len > 0) {
+		sb_add(&health->text, buffer, (size_t)len);
+		return;
+	}
+	(void)!js_parse(health->text.text, health->text.len, "the check-up", &said, &ignored);
+	health_stop(agent);
+	if (!agent->state)
+		heed(agent, said);
+}
+
+static void on_late(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->health.timer = NULL;
+	health_stop(agent);
+	if (!agent->state)
+		heed(agent, NULL);
+}
+
+/* As while the command runs: the claim may pass on, and somebody may want it to end. Where
+ * that is far the courier looks. */
+static void on_beat(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->health.beat = NULL;
+	if (agent->state)
+		return;
+	if (!claim_holds(&agent->claim, &agent->task, agent->store))
+		supervise_stop(agent, STOPPED_SUPERSEDED);
+	else
+		drain_look(agent);
+	if (!agent->state)
+		agent->health.beat =
+			loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+}
+
+void health_start(struct agent *agent, void (*next)(void *agent))
+{
+	const struct health_for who = { &agent->task, &agent->claim };
+	struct health *health = &agent->health;
+	AUTO(err_freep) struct err *why = NULL;
+
+	health->next = next;
+	if (!health_needed(&agent->task)) {
+		loop_after(agent->loop, 0, next, agent);
+		return;
+	}
+	if (helper_start(&health->helper, be_doctor, &who, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
+	health->text = SB_INIT_MAX(WORDS_MAX);
+	health->watch = loop_on_readable(agent->loop, health->helper.news_fd, on_news, agent);
+	health->timer = loop_after(agent->loop, health_longest_ms(&agent->task), on_late, agent);
+	if (!agent->task.far)
+		health->beat = loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+}

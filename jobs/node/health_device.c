@@ -1,0 +1,301 @@
+/* Looks at this machine: space, clock, devices, counters. See health.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/text.h"
+#include "jobs/node/health_inside.h"
+#include "jobs/node/health_parse.h"
+
+#define DISK_LEAST    ((uint64_t)1 << 30)   /* bytes that a command must find free */
+#define MEMORY_LEAST  ((uint64_t)256 << 20) /* the same */
+#define SKEW_MS       30000 /* a clock that is so far from the workspace's is told of */
+#define SYSFS         "/sys/devices/virtual/neuron_device"
+#define SYSFS_ENV     "NEURON_SYSFS_ROOT"
+#define COUNTER_BYTES 64
+#define LS_MS         60000 /* it opens each device; more is a hang */
+
+/* ---- space and time ------------------------------------------------------------- */
+
+static void check_disk(struct checkup *c)
+{
+	AUTO(auto_free) char *text = NULL;
+	struct statvfs fs;
+	uint64_t room;
+
+	if (statvfs(c->task->dir, &fs) < 0) {
+		checkup_say(c, "disk", ROW_UNCHECKED, "'%s' cannot be asked: %s", c->task->dir,
+			    strerror(errno));
+		return;
+	}
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	text = text_format_bytes(room);
+	if (room < DISK_LEAST)
+		checkup_say(c, "disk", ROW_SICK, "only %s are free in '%s'", text, c->task->dir);
+	else
+		checkup_say(c, "disk", ROW_OK, "%s free", text);
+}
+
+/* MemAvailable of proc(5), in KiB; false: it cannot be told. */
+static bool memory_left(uint64_t *ret)
+{
+	AUTO(auto_fclose) FILE *file = fopen("/proc/meminfo", "re");
+	char line[256];
+	unsigned long long kib;
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
+			*ret = kib << 10;
+			return true;
+		}
+	return false;
+}
+
+static void check_memory(struct checkup *c)
+{
+	AUTO(auto_free) char *text = NULL;
+	uint64_t left;
+
+	if (!memory_left(&left)) {
+		checkup_say(c, "memory", ROW_UNCHECKED, "/proc/meminfo does not tell");
+		return;
+	}
+	text = text_format_bytes(left);
+	if (left < MEMORY_LEAST)
+		checkup_say(c, "memory", ROW_SICK, "only %s of memory are left", text);
+	else
+		checkup_say(c, "memory", ROW_OK, "%s available", text);
+}
+
+/* Against whoever keeps the workspace: what was written now has that clock's time. */
+static void check_clock(struct checkup *c)
+{
+	AUTO(auto_free) char *key = task_node_key(c->task, HEALTH_FILE);
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *text = NULL;
+	struct utc before = utc_now();
+	struct store_object object;
+	int64_t skew;
+
+	if (tell_own(c, "begun", &why) < 0 || store_stat(c->store, key, &object, &why) <= 0) {
+		checkup_say(c, "clock", ROW_UNCHECKED, "the workspace does not tell its time%s%s",
+			    why ? ": " : "", why ? why->message : "");
+		return;
+	}
+	skew = before.ms - object.modified.ms;
+	text = text_format_duration(skew < 0 ? -skew : skew);
+	if (skew > SKEW_MS || skew < -SKEW_MS)
+		checkup_say(c, "clock", ROW_WARNED, "its clock is %s %s that of the workspace",
+			    text, skew < 0 ? "behind" : "ahead of");
+	else
+		checkup_say(c, "clock", ROW_OK, "%s from the workspace's", text);
+}
+
+void check_place(struct checkup *c)
+{
+	check_disk(c);
+	check_memory(c);
+	check_clock(c);
+}
+
+/* ---- devices --------------------------------------------------------------------- */
+
+static void judge_processes(struct checkup *c, const json_t *processes)
+{
+	AUTO(sb_release) struct sb words = SB_INIT;
+	const json_t *one;
+	size_t i;
+
+	if (json_array_size(processes) == 0)
+		return;
+	json_array_foreach (processes, i, one) {
+		const char *command = js_str(one, "command");
+
+		sb_addf(&words, "%sdevice %lld is in use by process %lld", i ? ", " : "",
+			(long long)js_int(one, "device", 0), (long long)js_int(one, "pid", 0));
+		if (command) {
+			sb_adds(&words, " (");
+			text_escape(&words, command, strlen(command), false);
+			sb_adds(&words, ")");
+		}
+	}
+	checkup_say(c, "processes", ROW_SICK, "%s", words.text);
+}
+
+static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
+{
+	int devices = (int)js_int(c->task->order, "devices", 0);
+	int cores = (int)js_int(c->task->order, "cores", 0);
+
+	js_put(c->told, "devices", json_integer(ls->devices));
+	js_put(c->told, "cores", json_integer(ls->cores));
+	if (devices > 0 && ls->devices != devices)
+		checkup_say(c, "devices", ROW_SICK, "neuron-ls shows %d of %d Neuron devices",
+			    ls->devices, devices);
+	else if (ls->devices == 0)
+		checkup_say(c, "devices", ROW_SICK, "neuron-ls shows no Neuron device");
+	else if (devices > 0 && cores > 0 && ls->cores > 0 && ls->cores != cores)
+		checkup_say(c, "devices", ROW_WARNED, "%d devices, but %d cores instead of %d",
+			    ls->devices, ls->cores, cores);
+	else
+		checkup_say(c, "devices", ROW_OK, "%d devices with %d cores", ls->devices,
+			    ls->cores);
+	if (ls->cores > 0)
+		c->cores = ls->cores;
+	judge_processes(c, ls->processes);
+}
+
+static const char *sysfs_root(const struct checkup *c)
+{
+	const char *root = envlist_get(&c->env, SYSFS_ENV);
+
+	return root && *root ? root : SYSFS;
+}
+
+/* How many folders "neuron<N>" there are; -1: nothing is shown. */
+static int sysfs_devices(const struct checkup *c)
+{
+	DIR *dir = opendir(sysfs_root(c));
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return -1;
+	while ((entry = readdir(dir)))
+		if (strncmp(entry->d_name, "neuron", 6) == 0 && entry->d_name[6] >= '0' &&
+		    entry->d_name[6] <= '9')
+			count++;
+	closedir(dir);
+	return count;
+}
+
+/* Without neuron-ls the kernel still tells how many there are. */
+static void count_devices(struct checkup *c)
+{
+	int devices = (int)js_int(c->task->order, "devices", 0), found = sysfs_devices(c);
+
+	if (found < 0) {
+		checkup_say(c, "devices", ROW_UNCHECKED, "neuron-ls is not there, and '%s' neither",
+			    sysfs_root(c));
+		return;
+	}
+	js_put(c->told, "devices", json_integer(found));
+	if (devices > 0 && found != devices)
+		checkup_say(c, "devices", ROW_SICK, "the kernel shows %d of %d Neuron devices",
+			    found, devices);
+	else
+		checkup_say(c, "devices", ROW_OK,
+			    "%d devices (by the kernel: neuron-ls is not "
+			    "there)",
+			    found);
+}
+
+void check_devices(struct checkup *c)
+{
+	AUTO(auto_free) char *program = tool_find(&c->env, "neuron-ls");
+	AUTO(tool_release) struct tool_result result = { 0 };
+	AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *words = NULL;
+	char *argv[] = { program, (char[]){ "-j" }, NULL };
+	struct mono end = { mono_now().ms + LS_MS };
+
+	if (!program) {
+		count_devices(c);
+		return;
+	}
+	if (end.ms > c->end.ms)
+		end = c->end;
+	if (tool_run(&c->env, c->folder, argv, end, &result, &why) < 0) {
+		checkup_say(c, "devices", ROW_UNCHECKED, "neuron-ls: %s", why->message);
+		return;
+	}
+	words = tool_last_words(&result);
+	if (result.hung)
+		checkup_say(c, "devices", ROW_SICK, "neuron-ls hangs: it was stopped after %lld s",
+			    (long long)(end.ms - c->begun.ms) / 1000);
+	else if (result.status != 0)
+		checkup_say(c, "devices", ROW_SICK, "neuron-ls ended with %d: %s", result.status,
+			    words);
+	else if (neuron_ls_parse(result.out.text, result.out.len, &ls, &why) < 0)
+		checkup_say(c, "devices", ROW_UNCHECKED,
+			    "what neuron-ls shows is not understood: "
+			    "%s",
+			    why->message);
+	else
+		judge_devices(c, &ls);
+}
+
+/* ---- counters --------------------------------------------------------------------- */
+
+struct counter {
+	const char *path; /* beneath a device's folder */
+	const char *words;
+	bool reload; /* a new load of the driver cures it; else the device is broken */
+};
+
+static const struct counter counters[] = {
+	{ "stats/hardware/mem_ecc_uncorrected", "uncorrected errors in its memory", false },
+	{ "stats/hardware/sram_ecc_uncorrected", "uncorrected errors in its SRAM", false },
+	{ "stats/hardware/mem_ecc_repairable_uncorrected",
+	  "uncorrected errors in its memory that a new load of the driver repairs", true },
+};
+
+/* A file with a number, or a folder with a file "total". False: it is not shown. */
+static bool read_counter(const char *path, unsigned long long *ret)
+{
+	AUTO(auto_free) char *total = fs_join(path, "total");
+	AUTO(auto_fclose) FILE *file = fopen(fs_is_dir(path) ? total : path, "re");
+	char text[COUNTER_BYTES] = "", *end;
+
+	if (!file || !fgets(text, sizeof text, file))
+		return false;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return end != text && !errno;
+}
+
+/* How many counters of the device there are. */
+static int check_device(struct checkup *c, const char *device)
+{
+	int found = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(counters); i++) {
+		AUTO(auto_free)
+		char *path = mem_format("%s/%s/%s", sysfs_root(c), device, counters[i].path);
+		unsigned long long count;
+
+		if (!read_counter(path, &count))
+			continue;
+		found++;
+		if (count > 0)
+			checkup_say(c, "counters", ROW_SICK, "device %s has %llu %s%s", device + 6,
+				    count, counters[i].words,
+				    counters[i].reload ? "" : ": have it replaced");
+	}
+	return found;
+}
+
+void check_counters(struct checkup *c)
+{
+	DIR *dir = opendir(sysfs_root(c));
+	bool fine = !c->sick;
+	struct dirent *entry;
+	int found = 0;
+
+	while (dir && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, "neuron", 6) == 0 && entry->d_name[6] >= '0' &&
+		    entry->d_name[6] <= '9')
+			found += check_device(c, entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (found == 0)
+		checkup_say(c, "counters", ROW_UNCHECKED, "'%s' shows none", sysfs_root(c));
+	else if (fine && !c->sick)
+		checkup_say(c, "counters", ROW_OK, "%d counters of uncorrected errors are zero",
+			    found);
+}

@@ -1,0 +1,428 @@
+/* The check-up from its beginning to node 0's verdict, in the helper: see health.h. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/proc.h"
+#include "jobs/base/text.h"
+#include "jobs/node/health_inside.h"
+#include "jobs/store/store.h"
+
+#define PORT_FIRST 32000 /* beside those that claims choose from */
+#define PORT_COUNT 700
+#define SLACK_MS   30000 /* for what the workspace takes its time for */
+
+static const json_t *order_of(const struct task *task)
+{
+	return json_object_get(task->order, "health");
+}
+
+bool health_needed(const struct task *task)
+{
+	return json_is_object(order_of(task));
+}
+
+/* Other nodes may begin later, by as much as they may claim later; the rounds between the
+ * nodes have the time of one check-up more. */
+int64_t health_longest_ms(const struct task *task)
+{
+	int64_t timeout = js_int(order_of(task), "timeout_ms", 0);
+
+	return task->nodes == 1 ? timeout + SLACK_MS
+				: task->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
+}
+
+void checkup_say(struct checkup *c, const char *check, const char *verdict, const char *fmt, ...)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
+	json_t *row = json_object();
+	va_list args;
+
+	va_start(args, fmt);
+	sb_addv(&words, fmt, args);
+	va_end(args);
+	js_put_str(row, "check", check);
+	js_put_str(row, "verdict", verdict);
+	js_put(row, "words", js_text(words.text, words.len));
+	json_array_append_new(c->rows, row);
+	c->sick |= strcmp(verdict, ROW_SICK) == 0;
+}
+
+char *checkup_limit(const struct checkup *c)
+{
+	AUTO(auto_free) char *time = text_format_duration(js_int(c->order, "timeout_ms", 0));
+
+	return mem_format("health.timeout (%s)", time);
+}
+
+/* ---- what it works with ------------------------------------------------------------- */
+
+/* The compile cache is the training's: what we compile stays here. */
+static int make_env(struct checkup *c, struct err **err)
+{
+	static const char *const caches[] = { "NEURON_COMPILE_CACHE_URL",
+					      "JAX_COMPILATION_CACHE_DIR" };
+	static const char *const emptied[] = { "NEURON_CC_FLAGS", "NEURON_EXTRACT_GRAPHS_ONLY",
+					       "XLA_FLAGS" };
+	AUTO(auto_free) char *cache = fs_join(c->folder, "cache");
+
+	if (envlist_build(c->task, c->claim, &c->env, err) < 0)
+		return -1;
+	for (size_t i = 0; i < STK_LENGTH(caches); i++)
+		envlist_put(&c->env, caches[i], cache);
+	for (size_t i = 0; i < STK_LENGTH(emptied); i++)
+		if (envlist_get(&c->env, emptied[i]))
+			envlist_put(&c->env, emptied[i], "");
+	return 0;
+}
+
+static bool is_python(const char *path)
+{
+	const char *name = fs_basename(path);
+
+	return strncmp(name, "python", 6) == 0 && name[6 + strspn(name + 6, "0123456789.")] == '\0';
+}
+
+/* The command's own: itself, or the one that stands beside it (a virtual environment), or
+ * the first one in PATH. */
+static char *find_python(const struct checkup *c)
+{
+	AUTO(auto_strv) char **argv = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
+	const char *path = envlist_get(&c->env, "PATH");
+	AUTO(auto_free) char *program = NULL;
+	AUTO(auto_free) char *beside = NULL;
+
+	if (envlist_command(c->task, &c->env, &argv, &ignored) < 0)
+		return NULL;
+	program = proc_find_program(argv[0], c->task->src, path);
+	if (program && is_python(program))
+		return TAKE(program);
+	if (program) {
+		AUTO(auto_free) char *folder = fs_dirname(program);
+
+		beside = fs_join(folder, "python3");
+		beside = proc_find_program(TAKE(beside), "/", path);
+	}
+	return beside ? TAKE(beside) : proc_find_program("python3", c->task->src, path);
+}
+
+/* The address by which this machine reaches node 0, and so by which others reach it. */
+static char *own_address(const struct checkup *c)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) }, from = { 0 };
+	AUTO(auto_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof from;
+	char text[INET_ADDRSTRLEN];
+
+	if (c->task->node == 0)
+		return mem_copy(c->claim->master_addr);
+	/* Nothing is sent: the kernel only chooses the way. */
+	if (fd < 0 || inet_pton(AF_INET, c->claim->master_addr, &to.sin_addr) != 1 ||
+	    connect(fd, (struct sockaddr *)&to, sizeof to) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&from, &len) < 0 ||
+	    !inet_ntop(AF_INET, &from.sin_addr, text, sizeof text))
+		gethostname(text, sizeof text);
+	text[sizeof text - 1] = '\0';
+	return mem_copy(text);
+}
+
+static void introduce(struct checkup *c)
+{
+	AUTO(auto_free) char *addr = own_address(c);
+	char host[256] = "";
+	uint16_t chance;
+
+	gethostname(host, sizeof host - 1);
+	random_bytes(&chance, sizeof chance);
+	js_put(c->told, "node", json_integer(c->task->node));
+	js_put_str(c->told, "host", host);
+	js_put_str(c->told, "addr", addr);
+	js_put(c->told, "port", json_integer(PORT_FIRST + chance % PORT_COUNT));
+	js_put(c->told, "rows", json_incref(c->rows));
+	js_put(c->told, "figures", json_incref(c->figures));
+}
+
+static int begin(struct checkup *c, struct err **err)
+{
+	c->order = order_of(c->task);
+	c->begun = mono_now();
+	c->began = utc_now();
+	c->end.ms = c->begun.ms + js_int(c->order, "timeout_ms", 0);
+	c->cores = (int)js_int(c->task->order, "cores", 0);
+	c->folder = fs_join(c->task->dir, "health");
+	c->told = json_object();
+	c->rows = json_array();
+	c->figures = json_object();
+	/* The helper's own: a store is not to be used on both sides of a fork. */
+	if (store_open(c->task->workspace, &c->store, err) < 0 ||
+	    fs_remove_tree(c->folder, err) < 0 || fs_mkdirs(c->folder, err) < 0 ||
+	    make_env(c, err) < 0)
+		return -1;
+	c->python = find_python(c);
+	introduce(c);
+	return 0;
+}
+
+static void release(struct checkup *c)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (c->folder)
+		(void)!fs_remove_tree(c->folder, &ignored);
+	store_freep(&c->store);
+	envlist_release(&c->env);
+	free(c->folder);
+	free(c->python);
+	json_decref(c->told);
+	json_decref(c->rows);
+	json_decref(c->figures);
+}
+
+/* ---- this node ------------------------------------------------------------------------ */
+
+/* Where something is wrong already, what takes its time is spared. */
+static void check_node(struct checkup *c)
+{
+	check_place(c);
+	if (!js_bool(c->order, "full", false))
+		return;
+	if (js_bool(c->order, "device", false)) {
+		check_devices(c);
+		check_counters(c);
+		if (!c->sick)
+			check_tensor(c);
+	}
+	if (!c->sick && json_array_size(json_object_get(c->order, "ops")) > 0)
+		check_collectives(c);
+}
+
+static char *rows_words(const struct checkup *c)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (c->rows, i, row)
+		if (strcmp(js_str(row, "verdict"), ROW_SICK) == 0)
+			sb_addf(&words, "%s%s", words.len ? "; " : "", js_str(row, "words"));
+	return sb_take(&words);
+}
+
+/* ---- the verdict ----------------------------------------------------------------------- */
+
+/* What the driver gets to see of a node: its figures, and what is not as it should be. */
+static json_t *shown(const json_t *nodes)
+{
+	json_t *list = json_array();
+	const json_t *told, *row;
+	size_t i, n;
+
+	json_array_foreach (nodes, i, told) {
+		json_t *one = json_object(), *rows = json_array();
+
+		js_put(one, "node", json_integer((json_int_t)i));
+		js_put_str(one, "host", js_str(told, "host"));
+		if (json_object_size(json_object_get(told, "figures")) > 0)
+			js_put(one, "figures", json_deep_copy(json_object_get(told, "figures")));
+		json_array_foreach (json_object_get(told, "rows"), n, row)
+			if (json_array_size(nodes) <= 8 ||
+			    strcmp(js_str(row, "verdict"), ROW_OK) != 0)
+				json_array_append(rows, (json_t *)row);
+		js_put(one, "checks", rows);
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
+static char *sick_words(const json_t *sick, int nodes)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(4000);
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (sick, i, row) {
+		const char *host = js_str(row, "host");
+
+		if (nodes > 1)
+			sb_addf(&words, "%snode %lld%s%s%s is sick: ", i ? "; " : "",
+				(long long)js_int(row, "node", 0), host ? " (" : "",
+				host ? host : "", host ? ")" : "");
+		else
+			sb_addf(&words, "%s%s%sthis node is sick: ", i ? "; " : "",
+				host ? host : "", host ? ": " : "");
+		sb_adds(&words, js_str(row, "words"));
+	}
+	return sb_take(&words);
+}
+
+/* Node 0's: what all nodes go by, and what its report holds. */
+static json_t *judge(struct checkup *c, const json_t *nodes)
+{
+	json_t *sick = compare_nodes(c, nodes), *verdict = json_object();
+	json_auto_t *across = NULL;
+	const char *failing;
+	AUTO(auto_free) char *words = NULL;
+
+	if (json_array_size(sick) == 0 && c->task->nodes > 1 &&
+	    json_array_size(json_object_get(c->order, "ops")) > 0 &&
+	    js_bool(c->order, "full", false)) {
+		struct mono end = { mono_now().ms + js_int(c->order, "timeout_ms", 0) };
+
+		across = test_across(c, nodes, end, sick);
+	}
+	failing = js_str(across, "failing");
+	words = sick_words(sick, c->task->nodes);
+	js_put_str(verdict, "do", "verdict");
+	js_put_str(verdict, "verdict",
+		   json_array_size(sick) > 0 ? HEALTH_SICK
+		   : failing                 ? HEALTH_FAILING
+					     : HEALTH_HEALTHY);
+	js_put_str(verdict, "words", failing ? failing : words);
+	if (json_array_size(sick) == 0 && !failing)
+		update_baseline(c, nodes, across);
+	js_put(verdict, "sick", sick);
+	js_put(verdict, "nodes", shown(nodes));
+	if (across)
+		js_put(verdict, "across", json_incref(across));
+	return verdict;
+}
+
+static bool is_sick(const json_t *verdict, int node)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (json_object_get(verdict, "sick"), i, row)
+		if (js_int(row, "node", -1) == node)
+			return true;
+	return false;
+}
+
+/* Before a precompile each node speaks for itself. */
+static const char *outcome_of(const struct checkup *c, const json_t *verdict)
+{
+	const char *said = js_str(verdict, "verdict");
+
+	if (!js_bool(c->order, "full", false))
+		return c->sick ? HEALTH_SICK : HEALTH_HEALTHY;
+	if (!said)
+		return HEALTH_OTHER;
+	if (is_sick(verdict, c->task->node))
+		return HEALTH_SICK;
+	if (strcmp(said, HEALTH_HEALTHY) == 0)
+		return HEALTH_HEALTHY;
+	return strcmp(said, HEALTH_FAILING) == 0 && c->task->node == 0 ? HEALTH_FAILING
+								       : HEALTH_OTHER;
+}
+
+/* The others: do what node 0 says, until it says how it is. NULL: it never did. */
+static json_t *obey(struct checkup *c)
+{
+	int64_t end_ms = c->begun.ms + health_longest_ms(c->task), pause_ms = 0, round = 0;
+
+	while (mono_now().ms < end_ms) {
+		/* In this order: who is found sick tells so after the verdict. */
+		bool gone = peer_is_gone(c);
+		json_auto_t *orders = hear_verdict(c);
+		const char *what = js_str(orders, "do");
+
+		if (what && strcmp(what, "verdict") == 0)
+			return json_incref(orders);
+		if (what && js_int(orders, "round", 0) > round) {
+			round = js_int(orders, "round", 0);
+			join_round(c, orders);
+			pause_ms = 0;
+			continue;
+		}
+		if (gone)
+			return NULL;
+		wait_a_moment(c, &pause_ms);
+	}
+	return NULL;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static json_t *decide(struct checkup *c)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *nodes = NULL;
+	json_t *verdict;
+	struct mono end = { c->begun.ms + c->task->claim_wait_ms };
+
+	if (c->task->nodes == 1) {
+		nodes = json_pack("[O]", c->told);
+		return judge(c, nodes);
+	}
+	if (c->task->node > 0)
+		return obey(c);
+	nodes = gather(c, 0, end);
+	if (peer_is_gone(c))
+		return NULL;
+	verdict = judge(c, nodes);
+	(void)!tell_all(c, verdict, &ignored);
+	return verdict;
+}
+
+static json_t *report_of(const struct checkup *c, const json_t *verdict)
+{
+	static const char *const members[] = { "words", "sick", "nodes", "across" };
+	json_t *report = json_object();
+
+	const char *said = js_str(verdict, "verdict");
+
+	js_put_str(report, "verdict", said ? said : c->sick ? HEALTH_SICK : "unknown");
+	js_put(report, "began", json_integer(c->began.ms));
+	js_put(report, "ended", json_integer(utc_now().ms));
+	for (size_t i = 0; i < STK_LENGTH(members) && c->task->node == 0; i++)
+		if (json_object_get(verdict, members[i]))
+			js_put(report, members[i],
+			       json_incref(json_object_get(verdict, members[i])));
+	if (!json_object_get(report, "nodes"))
+		js_put(report, "checks", json_incref(c->rows));
+	return report;
+}
+
+static json_t *conclude(const struct checkup *c, const json_t *verdict)
+{
+	const char *outcome = outcome_of(c, verdict);
+	AUTO(auto_free) char *own = c->sick ? rows_words(c) : NULL;
+	json_t *ret = json_object();
+
+	js_put_str(ret, "outcome", outcome);
+	js_put(ret, "report", report_of(c, verdict));
+	if (strcmp(outcome, HEALTH_HEALTHY) != 0)
+		js_put_str(ret, "message",
+			   js_str(verdict, "words") ? js_str(verdict, "words") : own);
+	return ret;
+}
+
+void health_work(const struct task *task, const struct claim *claim, json_t **ret)
+{
+	AUTO(release) struct checkup c = { .task = task, .claim = claim };
+	AUTO(err_freep) struct err *why = NULL;
+	json_auto_t *verdict = NULL;
+
+	*ret = NULL;
+	if (begin(&c, &why) == 0) {
+		check_node(&c);
+		if (js_bool(c.order, "full", false)) {
+			if (task->nodes > 1)
+				(void)!tell_own(&c, "done", &why);
+			verdict = decide(&c);
+		}
+		*ret = conclude(&c, verdict);
+		return;
+	}
+	*ret = json_object();
+	js_put_str(*ret, "outcome", HEALTH_FAILING);
+	js_put_str(*ret, "message", why->message);
+	js_put_str(*ret, "hint", why->hint);
+}
