@@ -6,6 +6,7 @@
 #include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
+#include "jobs/run/health.h"
 #include "jobs/run/journal.h"
 #include "jobs/run/order.h"
 
@@ -51,6 +52,7 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
 	bool ahead = view->verdict == CACHE_COLD && plan_phase(plan, phase_names[PHASE_PRECOMPILE]);
+	AUTO(auto_free) char *health = plan_health_words(plan);
 	json_t *phase;
 	size_t i;
 
@@ -63,6 +65,8 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	print_changes(view->changed, CHANGES_SHOWN);
 	if (json_array_size(view->changed) > CHANGES_SHOWN)
 		out_line("  'stoker cache why' names them all");
+	if (health)
+		out_line("health:  %s", health);
 	out_line("phases:  %s", ahead ? "precompile, verify, train" : "train");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
@@ -108,6 +112,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put_str(result, "engine", js_str(plan->json, "engine"));
 	js_put(result, "cache", cache_json(plan->json, &view));
 	js_put(result, "phases", phases_json(shown, view.verdict));
+	js_put(result, "health", json_incref(json_object_get(plan->json, "health")));
 	js_put(result, "cost", cost_json(plan->json));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));

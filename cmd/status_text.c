@@ -41,6 +41,15 @@ static void print_resume(const json_t *attempt)
 			 or_dash(js_str(row, "why")));
 }
 
+/* How its nodes were before it began. */
+static void print_health(const json_t *attempt)
+{
+	const json_t *health = json_object_get(attempt, "health");
+
+	if (js_str(health, "reason"))
+		out_line("            health: %s", js_str(health, "reason"));
+}
+
 /* "train 1" and "precompile 12" take as much room. */
 #define ATTEMPT_COLUMNS 14
 
@@ -69,6 +78,7 @@ static void print_attempt(const json_t *attempt, const char *label)
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
 	out_marked(label, look_of_state(state, class), "%s", text.text);
 	sb_release(&text);
+	print_health(attempt);
 	print_resume(attempt);
 	print_evidence(js_str(attempt, "evidence"));
 	if (js_str(attempt, "hint"))

@@ -56,6 +56,8 @@ struct flow_policy {
 	int64_t drain_ms;
 	/* limits; 0: none */
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
+	int64_t health_ms; /* the longest check-up of the nodes, which start_ms leaves out; 0: none
+			    */
 	double cost_usd;
 	double price_per_ms; /* USD, of all nodes together; 0: not known */
 	int64_t jit_graphs;  /* compile.jit_budget.graphs; -1: compiles in training are meant */
@@ -134,6 +136,8 @@ struct flow {
 	bool fewer_workers; /* the next precompile runs with fewer compile processes */
 	int64_t workers;    /* of the current attempt; 0: as many as ever */
 	bool started;       /* its command began */
+	bool checked;       /* how its nodes are is known, and how long that took */
+	int64_t checkup_ms;
 	/* When the run was created; since when the engine has the current attempt, the
 	 * attempt holds the claim, it cannot be seen (by this driver). ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unseen_since;

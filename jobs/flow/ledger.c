@@ -274,6 +274,15 @@ static void on_claimed(struct ledger *l, const struct event *ev)
 	l->held = true;
 }
 
+/* It comes after what was set up, and before the command. */
+static void on_checked(struct ledger *l, const struct event *ev)
+{
+	if (l->stage != STAGE_SETUP || !EVENT_HAS(ev, since) || !EVENT_HAS(ev, finished))
+		return;
+	spend_to(l, flow_between(ev->since, l->mark, l->at), BIN_SETUP);
+	spend_to(l, flow_between(ev->finished, l->mark, l->at), BIN_HEALTH);
+}
+
 static void on_started(struct ledger *l, const struct event *ev)
 {
 	if (l->stage != STAGE_SETUP)
@@ -449,6 +458,7 @@ static bool is_stale(const struct ledger *l, const struct event *ev)
 	switch (ev->kind) {
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_CLAIMED:
+	case EV_HEALTH_CHECKED:
 	case EV_ATTEMPT_STARTED:
 	case EV_ATTEMPT_LOST:
 	case EV_ATTEMPT_FOUND:
@@ -503,6 +513,9 @@ static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 		break;
 	case EV_ATTEMPT_CLAIMED:
 		on_claimed(l, ev);
+		break;
+	case EV_HEALTH_CHECKED:
+		on_checked(l, ev);
 		break;
 	case EV_ATTEMPT_STARTED:
 		on_started(l, ev);

@@ -8,7 +8,7 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_PULL] = { "pull", "the engine's word of its machines to attempt.claimed" },
 	[BIN_SETUP] = { "setup", "attempt.claimed to the first step of a fresh training, "
 				 "or to attempt.started" },
-	[BIN_HEALTH] = { "health", "the agent's word before attempt.started" },
+	[BIN_HEALTH] = { "health", "since and finished of health.checked" },
 	[BIN_PRECOMPILE] = { "precompile", "attempt.started to attempt.ended of precompile" },
 	[BIN_VERIFY] = { "verify", "before cache.checked; attempt.ended to cache.verified" },
 	[BIN_RESTORE] = { "restore", "before checkpoint.chosen; attempt.started to the first "

@@ -79,6 +79,9 @@ static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 {
 	int64_t since = counts_since(flow, limit).ms, length = length_ms(&flow->policy, limit);
 
+	/* The nodes' check-up has a limit of its own. */
+	if (limit == LIMIT_START && length > 0)
+		length += flow->checked ? flow->checkup_ms : flow->policy.health_ms;
 	if (since <= 0 || length <= 0 || length > INT64_MAX - since)
 		return INT64_MAX;
 	/* What is to end anyway needs no other reason to; but it may stay out of sight. */

@@ -64,6 +64,7 @@ void note_intent(struct flow *f, const struct event *ev)
 {
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
+	f->checked = false;
 	f->claimed = f->started = f->chosen = f->key_held = f->jit_told = false;
 	f->jit_graphs = f->forecast.times = 0;
 	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
@@ -103,6 +104,18 @@ void note_start(struct flow *f, const struct event *ev)
 {
 	(void)ev;
 	f->started = true;
+}
+
+/* By the agent's clock, and never longer than it may have taken. */
+void note_health(struct flow *f, const struct event *ev)
+{
+	int64_t took_ms = EVENT_HAS(ev, since) && EVENT_HAS(ev, finished) && ev->since >= 0 &&
+					  ev->finished > ev->since
+				  ? ev->finished - ev->since
+				  : 0;
+
+	f->checked = true;
+	f->checkup_ms = took_ms < f->policy.health_ms ? took_ms : f->policy.health_ms;
 }
 
 /* What comes after counts anew, as far as it counts in a row. */

@@ -22,6 +22,7 @@ void note_submission(struct flow *f, const struct event *ev);
 void note_unseen(struct flow *f, const struct event *ev);
 void note_claim(struct flow *f, const struct event *ev);
 void note_start(struct flow *f, const struct event *ev);
+void note_health(struct flow *f, const struct event *ev);
 void note_failure(struct flow *f, const struct event *ev);
 void note_success(struct flow *f, const struct event *ev);
 void note_cause(struct flow *f, const struct event *ev);

@@ -255,6 +255,8 @@ static const struct rule rules[] = {
 	  "the attempt holds the claim" },
 	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_ATTEMPT_STARTED, was_claimed, note_start, STAY,
 	  "the command of the attempt has begun" },
+	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_HEALTH_CHECKED, was_claimed, note_health, STAY,
+	  "how fit the nodes of the attempt are is known" },
 	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, note_unseen, NOW(LOST),
 	  "an attempt that cannot be seen is lost, not failed" },
 	{ WORKING, WITH(LOST), EV_ATTEMPT_FOUND, was_claimed, NULL, NOW(RUNNING),

@@ -33,6 +33,7 @@ struct checkup {
 	int cores;              /* of this node; 0: not known */
 	bool sick;              /* some row is */
 	bool torch;             /* it can be imported */
+	bool xla;               /* PyTorch computes on the accelerator */
 	json_t *told;           /* node-<k>/health.json: see order.h */
 	json_t *rows, *figures; /* of it; borrowed */
 };
@@ -69,6 +70,9 @@ int tell_all(struct checkup *c, json_t *body, struct err **err);
 void wait_a_moment(const struct checkup *c, int64_t *pause_ms);
 /* Another node's agent has failed: it will tell nothing. */
 bool peer_is_gone(struct checkup *c);
+/* The first node that ends takes the others down with it: the one that has something to say
+ * goes first. */
+void let_the_sick_speak(struct checkup *c);
 /* All nodes' tellings with this state and, from the first round on, of this round, as an
  * array by rank; null where one has not told by then. A new reference. */
 json_t *gather(struct checkup *c, int64_t round, struct mono end);

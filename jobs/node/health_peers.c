@@ -10,6 +10,9 @@
 #define NEAR_MAX_MS 200
 #define FAR_MS      1000
 #define FAR_MAX_MS  5000
+/* For a node that was found sick to say so. */
+#define SPEAK_MS     10000
+#define SPEAK_FAR_MS 30000
 
 /* An engine may have started the job before, and what was told then is still there. */
 static void sign(const struct checkup *c, json_t *body)
@@ -97,14 +100,27 @@ void wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 	*pause_ms = *pause_ms * 3 / 2 < most ? *pause_ms * 3 / 2 : most;
 }
 
-/* After a restart the file may be of the start before. */
-bool peer_is_gone(struct checkup *c)
+static bool has_failed(struct checkup *c)
 {
 	AUTO(auto_free) char *key = task_key(c->task, FAILED_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct store_object object;
 
-	return c->task->restart == 0 && store_stat(c->store, key, &object, &ignored) > 0;
+	return store_stat(c->store, key, &object, &ignored) > 0;
+}
+
+/* After a restart the file may be of the start before. */
+bool peer_is_gone(struct checkup *c)
+{
+	return c->task->restart == 0 && has_failed(c);
+}
+
+void let_the_sick_speak(struct checkup *c)
+{
+	int64_t end_ms = mono_now().ms + (c->task->far ? SPEAK_FAR_MS : SPEAK_MS), pause_ms = 0;
+
+	while (!has_failed(c) && mono_now().ms < end_ms)
+		wait_a_moment(c, &pause_ms);
 }
 
 /* Has it told what is waited for? */

@@ -57,6 +57,8 @@ static void judge_tensor(struct checkup *c, const json_t *said)
 	size_t i;
 
 	c->torch = js_bool(said, "torch", false);
+	c->xla = js_bool(said, "xla", false);
+	js_put(c->told, "torch", json_boolean(c->torch));
 	if (!framework) {
 		checkup_say(c, "tensor", ROW_UNCHECKED, "'%s' finds neither torch nor jax",
 			    c->python);
@@ -354,7 +356,7 @@ static char *judge_torch(const struct tool_result *result, int ranks, const char
 char *run_torch(struct checkup *c, int nodes, int rank, const char *addr, int64_t port,
 		struct mono end, const char *name, json_t *figures)
 {
-	bool xla = c->cores > 0 && js_bool(c->told, "xla", false);
+	bool xla = c->cores > 0 && c->xla;
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *program = c->python ? put_program(c, "health_reduce", &why) : NULL;
 	AUTO(auto_free) char *torchrun = tool_find(&c->env, "torchrun");

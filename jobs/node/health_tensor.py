@@ -1,5 +1,6 @@
 # One tensor operation with a known answer on each core.
-"""Prints one line of JSON: {"framework", "torch": can it be imported, "cores": how many were
+"""Prints one line of JSON: {"framework", "torch": can it be imported, "xla": does it
+compute on the accelerator, "cores": how many were
 asked, "wrong": [{"core", "words"}]}. A framework that is not there is no failure.
 
 A process of PyTorch has the cores that it is given: so one is started for each of them."""
@@ -81,8 +82,7 @@ def collect(core, process, wrong):
         wrong.append({"core": core, "words": f"the operation ended with {process.returncode}: {last[:200]}"})
 
 
-def with_torch(cores):
-    accelerated = cores > 0 and there("torch_xla") and there("torch_neuronx")
+def with_torch(cores, accelerated):
     wrong = []
     cores = cores if accelerated else 1
     # The first one compiles for all of them.
@@ -96,10 +96,12 @@ def main():
     if sys.argv[1] == "core":
         on_core(int(sys.argv[2]))
         return
-    said = {"torch": there("torch"), "framework": None, "cores": 0, "wrong": []}
+    cores = int(sys.argv[1])
+    accelerated = cores > 0 and there("torch_xla") and there("torch_neuronx")
+    said = {"torch": there("torch"), "xla": accelerated, "framework": None, "cores": 0, "wrong": []}
     if there("torch"):
         said["framework"] = "torch"
-        said["cores"], said["wrong"] = with_torch(int(sys.argv[1]))
+        said["cores"], said["wrong"] = with_torch(cores, accelerated)
     elif there("jax"):
         said["framework"] = "jax"
         said["cores"], said["wrong"] = with_jax()

@@ -390,12 +390,14 @@ static json_t *report_of(const struct checkup *c, const json_t *verdict)
 	return report;
 }
 
-static json_t *conclude(const struct checkup *c, const json_t *verdict)
+static json_t *conclude(struct checkup *c, const json_t *verdict)
 {
 	const char *outcome = outcome_of(c, verdict);
 	AUTO(auto_free) char *own = c->sick ? rows_words(c) : NULL;
 	json_t *ret = json_object();
 
+	if (verdict && strcmp(outcome, HEALTH_OTHER) == 0)
+		let_the_sick_speak(c);
 	js_put_str(ret, "outcome", outcome);
 	js_put(ret, "report", report_of(c, verdict));
 	if (strcmp(outcome, HEALTH_HEALTHY) != 0)

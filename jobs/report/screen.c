@@ -218,6 +218,9 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_ATTEMPT_ENDED:
 		*ret_mark = look_of_state("ended", class_names[ev->class]);
 		return true;
+	case EV_HEALTH_CHECKED:
+		*ret_mark = ev->healthy ? MARK_GOOD : MARK_BAD;
+		return true;
 	case EV_CACHE_VERIFIED:
 		*ret_mark = ev->complete ? MARK_GOOD : MARK_BAD;
 		return true;

@@ -150,6 +150,21 @@ static void on_claimed(struct status *status, const struct event *ev)
 		js_put(attempt, "started", utc_json(ev->at));
 }
 
+/* How the nodes are, as node 0 gathered it. */
+static void on_health(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev), *health;
+
+	if (!attempt)
+		return;
+	health = EVENT_HAS(ev, health) ? json_copy(ev->health) : json_object();
+	js_put(health, "healthy", json_boolean(ev->healthy));
+	put_text(health, ev, EVF_reason);
+	if (EVENT_HAS(ev, since) && EVENT_HAS(ev, finished))
+		js_put(health, "seconds", json_real((double)(ev->finished - ev->since) / 1000));
+	js_put(attempt, "health", health);
+}
+
 /* It is asked to save and to end; its end comes later. */
 static void on_end_wanted(struct status *status)
 {
@@ -489,6 +504,7 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_ATTEMPT_SUBMITTED] = on_submitted,
 	[EV_ATTEMPT_CLAIMED] = on_claimed,
 	[EV_ATTEMPT_FOUND] = on_claimed,
+	[EV_HEALTH_CHECKED] = on_health,
 	[EV_ATTEMPT_LOST] = on_lost,
 	[EV_ATTEMPT_ENDED] = on_attempt_ended,
 	[EV_ATTEMPT_KEPT] = on_kept,

@@ -1,5 +1,6 @@
 /* How an attempt began: its claim, its compiler, its command. */
 #include "jobs/cache/fingerprint.h"
+#include "jobs/run/health.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
 
@@ -72,7 +73,8 @@ int record_started(struct attempt_watch *watch, struct utc started, struct err *
 
 	if (started.ms <= 0 || watch->driver->flow.started || !watch->driver->flow.claimed)
 		return 0;
-	if (watch->phase == PHASE_TRAIN && record_compiler(watch, err) < 0)
+	if (health_record(watch, err) < 0 ||
+	    (watch->phase == PHASE_TRAIN && record_compiler(watch, err) < 0))
 		return -1;
 	watch_event(watch, EV_ATTEMPT_STARTED, &ev);
 	EVENT_SET(&ev, started, started.ms);

@@ -8,6 +8,7 @@
 #include "jobs/cache/graph_key.h"
 #include "jobs/cache/kind.h"
 #include "jobs/engine/engine.h"
+#include "jobs/run/health.h"
 #include "jobs/run/plan.h"
 
 char *attempt_prefix(const char *run, enum phase phase, int64_t attempt)
@@ -176,6 +177,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 		put_checkpoint(order, plan, of, prefix);
 	if (of->phase == PHASE_PRECOMPILE)
 		js_put(order, "timeout_ms", json_integer(js_int(compile, "timeout_ms", 0)));
+	order_health(order, plan, of->phase);
 	js_put(order, "grace_ms", json_integer(js_int(plan, "grace_ms", 60000)));
 	return order;
 }

@@ -7,6 +7,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/cache/kind.h"
+#include "jobs/run/health.h"
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"
 
@@ -464,6 +465,7 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	js_put(json, "limits", limits_json(spec));
 	js_put(json, "stall", stall_json(spec));
 	js_put(json, "checkpoint", checkpoint_json(spec));
+	js_put(json, "health", plan_health(spec));
 	plan_digest(json, plan->digest);
 	*ret = TAKE(plan);
 	return 0;
@@ -538,6 +540,7 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 		.deadline_ms = js_int(limits, "deadline_ms", 0),
 		.queue_ms = js_int(limits, "queue_ms", 0),
 		.start_ms = js_int(limits, "start_ms", 0),
+		.health_ms = plan_health_ms(plan),
 		.unreachable_ms = js_int(limits, "unreachable_ms", 0),
 		.cost_usd = json_number_value(json_object_get(limits, "cost")),
 		.price_per_ms = price * nodes / (3600.0 * 1000.0),

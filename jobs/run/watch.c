@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/run/health.h"
 #include "jobs/run/outside.h"
 #include "jobs/run/watch_inside.h"
 #include "jobs/store/order.h"
@@ -468,7 +469,7 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	if (driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
 	    record_claimed(watch, status, err) < 0)
 		return -1;
-	if (record_started(watch, status->started, err) < 0 ||
+	if (health_record(watch, err) < 0 || record_started(watch, status->started, err) < 0 ||
 	    date_steps(watch, status->last_seen, err) < 0 ||
 	    record_checkpoints(watch, true, err) < 0 || record_continuity(watch, true, err) < 0 ||
 	    record_progress(watch, true, err) < 0 || clear_locks(watch, status, err) < 0)

@@ -22,6 +22,9 @@
  *                       file. The next piece begins where this one ends. One shorter
  *                       than LOG_SEALED may still grow; none is longer than
  *                       LOG_PIECE_MAX
+ *   health.json         from node 0, during a check-up of several nodes: what they are to
+ *                       test together, and in the end its verdict
+ *   node-<k>/health.json  from the agent of node k: how it is, and how such a test went
  *   node-<k>/progress.json  from the agent of node k > 0, now and then: what
  *                       node 0 needs to judge a stall of them all (PROGRESS_FILE)
  *   node-<k>/lock       (file) held (flock) by the agent as long as it lives
@@ -82,6 +85,13 @@
  *    "metrics": [{"name", "regex"}…]: the one named METRIC_STEP tells the steps;
  *             without it, and with "scratch", any output is progress all along
  *             (absent: none),
+ *    "health": {"full": false before a precompile: only disk, memory and clock,
+ *             "device": are devices, counters and a tensor operation looked at,
+ *             "ops": collectives that are tested (empty: none), "size": bytes of each,
+ *             "timeout_ms": of this node's part, and of what the nodes test together}
+ *             (absent: no check-up),
+ *    "instance": type of the machine, "devices": accelerators that it has (absent:
+ *             not known),
  *    "cores": of an accelerator on each node; absent: the CPUs of the agent,
  *    "master_addr": where node 0 is reached; absent: 127.0.0.1,
  *    "grace_ms": between SIGTERM and SIGKILL (default 30000),
@@ -121,6 +131,12 @@
  *    "cache": where it is no directory and the agent brings graphs there:
  *             {"brought": how many, "cut": how many were not whole and stayed
  *             behind, "why": not all of them could be brought},
+ *    "health": {"verdict": healthy|sick|failing (no single node explains it)|unknown,
+ *             "began","ended": utc ms, "checks": [{"check","verdict": ok|warned|sick|
+ *             unchecked,"words"}…] of this node alone; of node 0 instead "words", "sick":
+ *             [{"node","host","words"}…], "nodes": [{"node","host","checks","figures":
+ *             {operation: {"busbw": GiB/s,"time_us","ranks"}}}…] and "across": {"how":
+ *             mpi|torch,"figures","rounds","failing","unchecked"}},
  *    "oom": true if the kernel killed a process of this node for want of memory,
  *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
  *             output_dir or the node's folder that has no space or no inodes
@@ -137,7 +153,8 @@
  *   over, with all of its processes, or could not be executed (126, 127).
  *   "failed": the agent could not do its part, or what a command that went well
  *   has compiled or saved could not be brought where it is looked for; "exit" is then
- *   AGENT_EXIT_FAILED. "not_mine": AGENT_EXIT_NOT_MINE; the command did not run
+ *   AGENT_EXIT_FAILED, or AGENT_EXIT_SICK where a check-up found this node sick.
+ *   "not_mine": AGENT_EXIT_NOT_MINE; the command did not run
  *   or was stopped because the claim passed on.
  *
  *   Of a node that another node's end took down, "stopped" is STOPPED_PEER: its
@@ -160,6 +177,14 @@
  *
  * failed.json: {"v":1, "node", "exit", "at": utc ms}, written only if absent.
  *   The agents of the other nodes then stop their commands.
+ *
+ * node-<k>/health.json: {"v":1, "nonce","token","restart": of the job that it is of,
+ *   "state": begun|done, "node","host","addr", "port": free there, "devices","cores",
+ *   "torch": can Python import it, "rows","figures": as in the report, "round","result":
+ *   {"well","words"} of the newest test that was asked for}
+ * health.json: the same first members and "do": "test", "round", "how", "limit_ms",
+ *   "groups": [{"members": [rank…],"first","addr","port","hosts"}…]; or "do": "verdict"
+ *   and what node 0's report says.
  *
  * claim/<phase>: {"v":1, "attempt", "job", "restart": 0, "nonce", "token",
  *                 "holder", "host", "at": utc ms, "master_addr", "master_port"}

@@ -217,7 +217,6 @@ def test_validate_reads_nothing_but_the_spec(project):
 
 UNREADY = {
     "engine": "slurm",
-    "health": {"device": True},
     "schedule": {"cron": "0 3 * * MON"},
 }
 

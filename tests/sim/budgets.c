@@ -233,6 +233,22 @@ static int64_t time_of(const struct world *w, enum event_kind kind, const struct
 	return 0;
 }
 
+/* How long the check-up of the attempt's nodes took, as its agent told; before that, how
+ * long it may take. */
+static int64_t checkup_of(const struct world *w, const struct event *of, int64_t seq)
+{
+	int64_t most = w->policy.health_ms;
+
+	for (int64_t i = 0; i < seq; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev->kind == EV_HEALTH_CHECKED && ev->phase == of->phase &&
+		    ev->attempt == of->attempt)
+			return ev->finished - ev->since < most ? ev->finished - ev->since : most;
+	}
+	return most;
+}
+
 bool limit_is_true(const struct world *w, const struct event *ev)
 {
 	const struct flow_policy *p = &w->policy;
@@ -259,7 +275,7 @@ bool limit_is_true(const struct world *w, const struct event *ev)
 		       time_of(w, EV_ATTEMPT_CLAIMED, of, seq) == 0;
 	case LIMIT_START:
 		since = of ? time_of(w, EV_ATTEMPT_CLAIMED, of, seq) : 0;
-		return since > 0 && t - since >= p->start_ms &&
+		return since > 0 && t - since >= p->start_ms + checkup_of(w, of, seq) &&
 		       time_of(w, EV_ATTEMPT_STARTED, of, seq) == 0;
 	case LIMIT_UNREACHABLE:
 		return of && t - of->at.ms >= p->unreachable_ms && p->unreachable_ms > 0;

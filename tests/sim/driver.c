@@ -303,6 +303,15 @@ static bool tell_start(struct world *w, struct driver *d, const struct sight *si
 
 	if (!sight->job->started || d->flow.started || !d->flow.claimed)
 		return false;
+	if (w->policy.health_ms > 0 && !d->flow.checked && rng_below(&w->rng, 4) != 0) {
+		int64_t took = 1 + rng_below(&w->rng, w->policy.health_ms);
+
+		ev = pend_about(d, EV_HEALTH_CHECKED);
+		EVENT_SET(ev, healthy, rng_below(&w->rng, 8) != 0);
+		EVENT_SET(ev, finished, WALL_BEGIN + sight->job->started_at + w->job_offset);
+		EVENT_SET(ev, since, ev->finished - took);
+		return true;
+	}
 	if (sight->job->other_compiler && rng_below(&w->rng, 2) == 0) {
 		ev = driver_pend(d, EV_COMPILER_CHECKED);
 		EVENT_SET(ev, attempt, sight->job->attempt);

@@ -128,6 +128,7 @@ static void draw_limits(struct world *w)
 	p->deadline_ms = some_limit(w, 400 * pace);
 	p->queue_ms = some_limit(w, 40 * pace);
 	p->start_ms = some_limit(w, 40 * pace);
+	p->health_ms = some_limit(w, 20 * pace);
 	p->unreachable_ms = some_limit(w, 60 * pace);
 	p->price_per_ms = rng_below(&w->rng, 2) == 0 ? 0.001 : 0;
 	if (p->price_per_ms > 0)

@@ -149,7 +149,7 @@ static void words_and_values_are_refused_one_by_one(void **state)
 		{ HEAD "resources: {nodes: 2}\n", "", 0 },
 		{ HEAD "resources: {efa: true}\n", "", 0 },
 		{ HEAD "resources: {efa: false, price: 3}\n", "", 0 },
-		{ HEAD "health: {device: true}\n", "health.device", 1 },
+		{ HEAD "health: {device: true, collectives: {size: 1MiB}}\n", "", 0 },
 		{ HEAD "health: {device: false}\n", "", 0 },
 		{ HEAD "secrets: {A: \"ssm:/x\", B: \"env:B\", C: \"file:/c\", "
 		       "D: \"secretsmanager:d#k\"}\n",
