@@ -148,6 +148,9 @@ struct ckpt_watch;
 struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind,
 				  int64_t settle_ms);
 void ckpt_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
+/* The folder is that of one of several nodes (shards.h): complete is whatever has settled and
+ * is whole file by file, and the newest of those taken are offered again if they change. */
+void ckpt_watch_parts(struct ckpt_watch *watch);
 
 /* List what is there and prove what has settled; proofs are made once for each
  * state of a checkpoint, and at most one in a call, so that a call stays short

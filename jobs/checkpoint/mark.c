@@ -34,7 +34,7 @@ void ckpt_marks_release(struct ckpt_marks *marks)
 
 /* ---- writing ---- */
 
-static int files_of(const struct tree *tree, json_t **ret, struct err **err)
+int mark_files_of(const struct tree *tree, json_t **ret, struct err **err)
 {
 	json_auto_t *files = json_array();
 
@@ -54,8 +54,8 @@ static int files_of(const struct tree *tree, json_t **ret, struct err **err)
 	return 0;
 }
 
-static json_t *body_of(const struct ckpt *ckpt, const char *url, const struct ckpt_owner *owner,
-		       struct utc at, json_t *files)
+json_t *mark_body(const struct ckpt *ckpt, const char *url, const struct ckpt_owner *owner,
+		  struct utc at, json_t *files)
 {
 	json_t *body = json_object();
 
@@ -73,8 +73,7 @@ static json_t *body_of(const struct ckpt *ckpt, const char *url, const struct ck
 	return body;
 }
 
-static int put_mark(const struct ckpt_root *root, const char *name, const json_t *body,
-		    struct err **err)
+int mark_put(const struct ckpt_root *root, const char *name, const json_t *body, struct err **err)
 {
 	AUTO(mark_place_close) struct mark_place place = { 0 };
 	AUTO(auto_free) char *text = js_line(body);
@@ -115,11 +114,12 @@ int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struc
 	AUTO(auto_free) char *url = ckpt_root_url(root, ckpt->name);
 	json_auto_t *files = NULL, *body = NULL;
 
-	if (prove_again(root, ckpt, &tree, &now, err) < 0 || files_of(&tree, &files, err) < 0 ||
+	if (prove_again(root, ckpt, &tree, &now, err) < 0 ||
+	    mark_files_of(&tree, &files, err) < 0 ||
 	    (root->store && remote_pin(root, ckpt->name, &tree, files, err) < 0))
 		return -1;
-	body = body_of(&now, url, owner, at, files);
-	return put_mark(root, now.name, body, err);
+	body = mark_body(&now, url, owner, at, files);
+	return mark_put(root, now.name, body, err);
 }
 
 /* ---- reading ---- */

@@ -15,6 +15,14 @@ int mark_newest_first(const void *a, const void *b);
 /* NULL: names, sizes and ends are as they were; else why not. Yours to free. */
 char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree);
 
+/* The members "files" of a mark without tags: a new reference. */
+int mark_files_of(const struct tree *tree, json_t **ret, struct err **err);
+/* The whole of a mark: a new reference. */
+json_t *mark_body(const struct ckpt *ckpt, const char *url, const struct ckpt_owner *owner,
+		  struct utc at, json_t *files);
+/* 1 written, 0 there is one, -1. */
+int mark_put(const struct ckpt_root *root, const char *name, const json_t *body, struct err **err);
+
 /* ---- where the marks of a root lie ---- */
 
 #define MARK_FOLDER "marks/" /* in a store */

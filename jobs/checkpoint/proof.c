@@ -148,7 +148,7 @@ static bool path_temporary(const char *path)
 	}
 }
 
-static bool names_are_sound(struct look *look)
+static bool names_are_final(struct look *look)
 {
 	const struct tree *tree = look->tree;
 
@@ -156,11 +156,21 @@ static bool names_are_sound(struct look *look)
 		return look_fail(look, "%s", tree->odd);
 	if (tree->count == 0 || tree->bytes == 0)
 		return look_fail(look, "'%s' holds nothing", look->name);
+	for (size_t i = 0; i < tree->count; i++)
+		if (path_temporary(tree->files[i].path))
+			return look_fail(look, "'%s' is still being written", tree->files[i].path);
+	return true;
+}
+
+static bool names_are_sound(struct look *look)
+{
+	const struct tree *tree = look->tree;
+
+	if (!names_are_final(look))
+		return false;
 	for (size_t i = 0; i < tree->count; i++) {
 		const char *path = tree->files[i].path;
 
-		if (path_temporary(path))
-			return look_fail(look, "'%s' is still being written", path);
 		if (!shard_has_siblings(look, path) || !index_has_files(look, path))
 			return false;
 	}
@@ -172,10 +182,15 @@ static bool files_are_sound(struct look *look, unsigned char *opaque)
 	for (size_t i = 0; i < look->tree->count; i++) {
 		const struct tree_file *file = &look->tree->files[i];
 		const char *path = *file->path ? file->path : look->name;
-		AUTO(auto_close) int fd = ckpt_tree_open(look->tree, file);
+		AUTO(auto_close) int fd = file->far ? -1 : ckpt_tree_open(look->tree, file);
 		AUTO(sb_release) struct sb why = SB_INIT;
 		int whole;
 
+		if (file->far) {
+			if (opaque)
+				opaque[i] = file->opaque;
+			continue;
+		}
 		if (fd < 0)
 			return look_fail(look, "'%s' cannot be read: %s", path, strerror(errno));
 		whole = format_prove(fd, file->size, fs_basename(path), &why);
@@ -185,6 +200,16 @@ static bool files_are_sound(struct look *look, unsigned char *opaque)
 			opaque[i] = whole == 0;
 	}
 	return true;
+}
+
+bool candidate_part_sound(const struct tree *tree, struct ckpt *ckpt, unsigned char *opaque)
+{
+	struct look look = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
+	bool sound = names_are_final(&look) && files_are_sound(&look, opaque);
+
+	free(ckpt->why);
+	ckpt->why = TAKE(look.why);
+	return sound;
 }
 
 bool candidate_sound(const struct tree *tree, struct ckpt *ckpt, unsigned char *opaque)

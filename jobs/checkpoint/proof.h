@@ -45,6 +45,9 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
  * file: 1 if its format says nothing of its length. */
 bool candidate_sound(const struct tree *tree, struct ckpt *ckpt, unsigned char *opaque);
 
+/* The same of what one of several nodes has of it: the rules of its kind are for the whole. */
+bool candidate_part_sound(const struct tree *tree, struct ckpt *ckpt, unsigned char *opaque);
+
 /* All of it: sound, named by the pointer, and like its older neighbours, which are
  * sound themselves and related (up to NEIGHBOURS, the nearest first). Sets complete and why;
  * returns whether it is sound. */

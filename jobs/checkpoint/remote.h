@@ -48,6 +48,14 @@ int remote_remove(const struct ckpt_mark *mark, struct err **err);
  * exactly the tree's files then. Interrupted, it is gone on with by the next. */
 int remote_send(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
 		ckpt_copy_fn fn, void *arg, struct err **err);
+/* A byte for each file of a part: what another node has brought stays as it is. */
+enum { PART_SHARED = 1, PART_TAKEN };
+
+/* Send the files of the tree but those whose byte in `skip` is set, and leave all others that
+ * lie there alone; what is not there is only written where nobody else was first. 1, 0 somebody
+ * was, and has left PART_TAKEN there: look again, -1. */
+int remote_send_part(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
+		     unsigned char *skip, ckpt_copy_fn fn, void *arg, struct err **err);
 /* All objects under that name into `folder`, which is there. */
 int remote_fetch(const struct ckpt_root *from, const char *name, bool single, const char *folder,
 		 ckpt_copy_fn fn, void *arg, struct err **err);

@@ -11,10 +11,13 @@
  * so there the folders of all are both sides, and all but that file is left alone. */
 struct passage {
 	struct store *near, *far;
-	const char *only; /* the single file; NULL: everything */
+	const char *only;        /* the single file; NULL: everything */
+	const struct tree *tree; /* with `skip` (may be NULL): of its files those that stay */
+	unsigned char *skip;
 	ckpt_copy_fn fn;
 	void *arg;
 	uint64_t total; /* bytes */
+	size_t taken;   /* what somebody else brought meanwhile */
 	char *trouble;  /* the first object that did not arrive, and why; NULL: none */
 };
 
@@ -41,8 +44,22 @@ static int passage_open(struct passage *passage, const char *folder, const struc
 static enum sync_stage only_one(void *arg, const char *key)
 {
 	const struct passage *passage = arg;
+	const struct tree_file *file;
 
-	return !passage->only || strcmp(key, passage->only) == 0 ? SYNC_AT_ONCE : SYNC_NOT;
+	if (passage->only && strcmp(key, passage->only) != 0)
+		return SYNC_NOT;
+	if (!passage->skip)
+		return SYNC_AT_ONCE;
+	file = ckpt_tree_find(passage->tree, passage->only ? "" : key);
+	return file && !passage->skip[file - passage->tree->files] ? SYNC_AT_ONCE : SYNC_NOT;
+}
+
+static void note_taken(struct passage *passage, const char *key)
+{
+	const struct tree_file *file = ckpt_tree_find(passage->tree, passage->only ? "" : key);
+
+	passage->taken++;
+	passage->skip[file - passage->tree->files] = PART_TAKEN;
 }
 
 static void note_trouble(void *arg, enum sync_fate fate, const char *key, uint64_t size,
@@ -51,7 +68,9 @@ static void note_trouble(void *arg, enum sync_fate fate, const char *key, uint64
 	struct passage *passage = arg;
 
 	(void)size;
-	if ((fate == SYNC_REFUSED || fate == SYNC_FAILED) && !passage->trouble)
+	if (why == sync_taken)
+		note_taken(passage, key);
+	else if ((fate == SYNC_REFUSED || fate == SYNC_FAILED) && !passage->trouble)
 		passage->trouble = mem_format("'%s' %s", key, why ? why : "did not arrive");
 }
 
@@ -67,6 +86,7 @@ static int pass(struct passage *passage, bool up, const char *what, struct err *
 {
 	const struct sync_options options = {
 		.only = passage->only,
+		.exclusive = passage->skip != NULL,
 		.stage = only_one,
 		.tell = note_trouble,
 		.progress = tell,
@@ -116,6 +136,27 @@ static int check_all(const struct ckpt_root *to, const char *name, const struct 
 	return why ? err_set(err, EXIT_REFUSED, "cannot copy '%s' to '%s': %s", tree->path, url,
 			     why)
 		   : 0;
+}
+
+int remote_send_part(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,
+		     unsigned char *skip, ckpt_copy_fn fn, void *arg, struct err **err)
+{
+	AUTO(auto_free) char *above = fs_dirname(ckpt->path);
+	AUTO(passage_release)
+	struct passage passage = {
+		.only = tree->single ? ckpt->name : NULL,
+		.tree = tree,
+		.skip = skip,
+		.fn = fn,
+		.arg = arg,
+		.total = tree->bytes,
+	};
+
+	if (passage_open(&passage, tree->single ? above : ckpt->path, to, ckpt->name, err) < 0)
+		return -1;
+	if (pass(&passage, true, ckpt->path, err) < 0)
+		return -1;
+	return passage.taken == 0;
 }
 
 int remote_send(const struct ckpt_root *to, const struct ckpt *ckpt, const struct tree *tree,

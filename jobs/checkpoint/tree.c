@@ -55,10 +55,8 @@ static void add_file(struct walk *w, const struct statx *st)
 		tree->files = mem_grow(tree->files, w->cap, sizeof *tree->files);
 	}
 	file = &tree->files[tree->count++];
-	/* The text moves while it grows: an offset for now. */
-	file->path = NULL;
-	file->size = st->stx_size;
-	file->mtime_ns = in_ns(&st->stx_mtime);
+	/* The text moves while it grows: its path comes later. */
+	*file = (struct tree_file){ .size = st->stx_size, .mtime_ns = in_ns(&st->stx_mtime) };
 	file->birth_ns = st->stx_mask & STATX_BTIME ? in_ns(&st->stx_btime) : file->mtime_ns;
 	tree->bytes += file->size;
 	sb_add(&tree->names, w->path.text, w->path.len + 1);
@@ -233,6 +231,10 @@ int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
 	struct stat st;
 	int fd;
 
+	if (file->far) {
+		errno = ENOENT;
+		return tree->open_far ? tree->open_far(tree->arg, file->path) : -1;
+	}
 	if (tree->single) /* its own offset, and never another file of that name */
 		return fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);
 	for (; (slash = strchr(part, '/')); part = slash + 1) {

@@ -23,6 +23,8 @@ struct tree_file {
 	uint64_t size;    /* bytes */
 	int64_t mtime_ns;
 	int64_t birth_ns; /* where the file system does not tell it: mtime_ns */
+	bool far;         /* on another node: proved there, read by `open_far` */
+	bool opaque;      /* of a far one: its format says nothing of its length */
 };
 
 struct tree {
@@ -33,6 +35,9 @@ struct tree {
 	size_t count;
 	uint64_t bytes;
 	struct sb names; /* holds the paths */
+	/* A descriptor of a far file, -1 and errno; NULL where there are none. */
+	int (*open_far)(void *arg, const char *path);
+	void *arg;
 	/* Why it cannot be a checkpoint (a link, a pipe, too many files…), or NULL. */
 	char *odd;
 };

@@ -6,6 +6,9 @@
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/proof.h"
 
+/* So many of those taken are looked at again, of a node's own part. */
+#define PARTS_AGAIN 3
+
 /* What is remembered of one name. */
 struct watched {
 	struct ckpt ckpt; /* as of the last look; only its name until it was seen */
@@ -26,6 +29,7 @@ struct ckpt_watch {
 	char others[SHA256_HEX]; /* digest of everything that is no candidate */
 	uint64_t changes;
 	bool looked;
+	bool parts;
 };
 
 struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind, int64_t settle_ms)
@@ -36,6 +40,11 @@ struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind
 	watch->kind = kind;
 	watch->settle_ms = settle_ms;
 	return watch;
+}
+
+void ckpt_watch_parts(struct ckpt_watch *watch)
+{
+	watch->parts = true;
 }
 
 static void forget(struct ckpt_watch *watch, struct watched *item)
@@ -83,6 +92,18 @@ uint64_t ckpt_watch_changes(const struct ckpt_watch *watch)
 	return watch->changes;
 }
 
+/* Done with it for good. */
+static bool is_done(const struct ckpt_watch *watch, const struct watched *item)
+{
+	int newer = 0;
+
+	if (!item->taken || !watch->parts)
+		return item->taken;
+	for (size_t i = 0; i < watch->count; i++)
+		newer += watch->items[i].taken && watch->items[i].ckpt.step > item->ckpt.step;
+	return newer >= PARTS_AGAIN;
+}
+
 /* Look at one candidate; `moving` grows if it is not what it was. */
 static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uint64_t *moving,
 		   struct err **err)
@@ -93,7 +114,7 @@ static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uin
 	int there;
 
 	item->there = true;
-	if (item->taken) {
+	if (is_done(watch, item)) {
 		item->ckpt.step = entry->step;
 		return 0;
 	}
@@ -102,6 +123,9 @@ static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uin
 		item->there = false;
 		return there;
 	}
+	/* Its pointer moves on to the next one. */
+	if (watch->parts)
+		ckpt_tree_tag(&tree, "", fresh.tag);
 	if (strcmp(fresh.tag, item->ckpt.tag) == 0) {
 		ckpt_release(&fresh);
 		return 0;
@@ -109,7 +133,7 @@ static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uin
 	ckpt_release(&item->ckpt);
 	item->ckpt = fresh;
 	item->since = watch->now;
-	item->proved = item->sound = false;
+	item->proved = item->sound = item->taken = false;
 	++*moving;
 	return 0;
 }
@@ -213,11 +237,18 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	struct ckpt fresh = { 0 };
 	int there = candidate_read(watch->root, item->ckpt.name, watch->kind, &tree, &fresh, err);
 
+	if (there > 0 && watch->parts)
+		ckpt_tree_tag(&tree, "", fresh.tag);
 	memcpy(tag, fresh.tag, sizeof tag);
 	ckpt_release(&fresh);
 	/* It moves again: the next look will see that. */
 	if (there <= 0 || strcmp(tag, item->ckpt.tag) != 0)
 		return there < 0 ? -1 : 0;
+	if (watch->parts) {
+		item->sound = item->ckpt.complete = candidate_part_sound(&tree, &item->ckpt, NULL);
+		item->proved = true;
+		return 0;
+	}
 	while (count < NEIGHBOURS) {
 		const struct watched *below = neighbour_below(watch, item->ckpt.name, step);
 		AUTO(auto_free) char *path = NULL;

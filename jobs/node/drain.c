@@ -56,6 +56,7 @@ void drain_begin(struct agent *agent)
 	 * steps since its last checkpoint. Without a signal its next one is awaited. */
 	if (signo > 0 && !agent->drain.signalled)
 		grace = 0;
+	keeper_hurry(&agent->keeper);
 	loop_after(agent->loop, grace, on_too_long, agent);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "jobs/node/fetch.h"
+#include "jobs/node/shards.h"
 
 #define NEWS_LINE ((size_t)1 << 20)
 
@@ -28,7 +29,7 @@ bool keeper_has_checkpoints(const struct task *task)
 	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
 	const char *root = js_str(checkpoint, "root");
 
-	return task->node == 0 && !task->scratch && root && *root;
+	return (task->node == 0 || shards_needed(task)) && !task->scratch && root && *root;
 }
 
 /* ---- the child ---- */
@@ -104,12 +105,23 @@ int keeper_start(struct keeper *keeper, const struct task *task, const struct cl
 	return 0;
 }
 
+static void tell_keeper(const struct keeper *keeper, char order)
+{
+	(void)!write(keeper->helper.orders_fd, &order, 1);
+}
+
+void keeper_hurry(const struct keeper *keeper)
+{
+	if (keeper->helper.pid > 0 && !keeper->last_pass)
+		tell_keeper(keeper, KEEPER_ORDER_HURRY);
+}
+
 void keeper_finish(struct keeper *keeper)
 {
 	if (keeper->helper.pid == 0 || keeper->last_pass)
 		return;
 	keeper->last_pass = true;
-	(void)!write(keeper->helper.orders_fd, "L", 1);
+	tell_keeper(keeper, KEEPER_ORDER_LAST);
 }
 
 void keeper_kill(struct keeper *keeper)

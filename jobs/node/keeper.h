@@ -1,5 +1,6 @@
 /*
- * The keeper: a child process of the agent that looks after checkpoints (node 0) and
+ * The keeper: a child process of the agent that looks after checkpoints (node 0, and each
+ * node where they have no folder in common: shards.h) and
  * brings compiled graphs to a cache that is no folder (each node), so that listing,
  * proving and copying, which may take minutes on a slow file system, never keep the
  * agent from its heartbeat.
@@ -59,6 +60,8 @@ bool keeper_needed(const struct task *task);
  * as they are. */
 int keeper_start(struct keeper *keeper, const struct task *task, const struct claim *claim,
 		 struct loop *loop, keeper_fn fn, void *arg, struct err **err);
+/* A mark is waited for. */
+void keeper_hurry(const struct keeper *keeper);
 /* The command is over: one last pass, then end. */
 void keeper_finish(struct keeper *keeper);
 /* End at once, whatever it is doing. */
@@ -67,8 +70,10 @@ void keeper_kill(struct keeper *keeper);
 void keeper_gone(struct keeper *keeper);
 void keeper_release(struct keeper *keeper); /* for AUTO(); { 0 } is fine */
 
-/* In the child: the whole of it. `news_fd` takes lines of JSON, `orders_fd` gives a
- * byte for the last pass, or ends. In keeper_work.c. */
+/* In the child: the whole of it. `news_fd` takes lines of JSON, `orders_fd` gives
+ * KEEPER_ORDER_*, or ends. In keeper_work.c. */
+#define KEEPER_ORDER_LAST  'L'
+#define KEEPER_ORDER_HURRY 'H'
 int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd);
 
 #endif

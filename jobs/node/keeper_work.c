@@ -12,6 +12,7 @@
 #include "jobs/node/cache_push.h"
 #include "jobs/node/fetch.h"
 #include "jobs/node/keeper.h"
+#include "jobs/node/shards.h"
 #include "jobs/store/store.h"
 
 /* A checkpoint has settled when it did not change for so many beats. */
@@ -34,9 +35,11 @@ struct work {
 	const char *source;       /* where the command or the engine puts them */
 	int64_t keep;             /* 0: all */
 	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
+	struct shards *shards;    /* NULL: this node alone has all of each checkpoint */
 	struct cache_push *push;  /* NULL: no graphs to bring away */
 	uint64_t changes;
 	bool saving; /* said, and not yet taken back */
+	bool hurry;  /* a drain waits for a mark */
 	int quiet;   /* beats without a change */
 	int news_fd, orders_fd;
 	struct mono told;    /* that we are still copying */
@@ -109,6 +112,8 @@ static bool still_copying(void *arg, uint64_t done, uint64_t total)
 		work->told = mono_now();
 		work->moved = moved;
 		say(work, news_of("copying"));
+		if (work->shards)
+			shards_moved(work->shards);
 	}
 	return true;
 }
@@ -162,10 +167,47 @@ static void clear_surplus(struct work *work)
 		AUTO(auto_free) char *source = fs_join(work->source, surplus.items[i].name);
 
 		err_freep(&why);
+		if (work->shards)
+			shards_removed(work->shards, surplus.items[i].name);
 		if (ckpt_remove(&surplus.items[i], &why) < 0 ||
 		    (!in_place(work) && fs_remove_tree(source, &why) < 0))
 			say_trouble(work, why);
 	}
+}
+
+static void say_marked(void *arg, int64_t step, const char *url)
+{
+	json_t *news = news_of("marked");
+
+	js_put(news, "step", json_integer(step));
+	js_put_str(news, "url", url);
+	say(arg, news);
+}
+
+static int holds(void *arg)
+{
+	struct work *work = arg;
+	int held = claim_look(work->claim, work->task, work->store);
+
+	/* Superseded: another attempt decides now what counts. */
+	work->ended |= held == 0;
+	return held;
+}
+
+static void hear_trouble(void *arg, const struct err *why)
+{
+	say_trouble(arg, why);
+}
+
+/* This node's part of it, where there are others. */
+static bool deal_with_part(struct work *work, const struct ckpt *ckpt)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (shards_send(work->shards, ckpt, still_copying, work, &why) >= 0)
+		return true;
+	say_trouble(work, why);
+	return false;
 }
 
 /* True if it is dealt with, false if it must wait for another beat. */
@@ -174,16 +216,14 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 	const struct task *task = work->task;
 	struct ckpt_owner owner = { task->run, task->nonce, task->attempt };
 	AUTO(err_freep) struct err *why = NULL;
-	int64_t step = ckpt->step;
-	json_t *news;
 	int held, done;
 
+	if (work->shards)
+		return deal_with_part(work, ckpt);
 	if (!bring(work, ckpt))
 		return false;
-	held = claim_look(work->claim, task, work->store);
+	held = holds(work);
 	if (held <= 0) {
-		/* Superseded: another attempt decides now what counts. */
-		work->ended |= held == 0;
 		if (held < 0) {
 			AUTO(auto_free) char *url = ckpt_root_url(&work->root, ckpt->name);
 
@@ -201,10 +241,7 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 	if (done > 0) {
 		AUTO(auto_free) char *url = ckpt_root_url(&work->root, ckpt->name);
 
-		news = news_of("marked");
-		js_put(news, "step", json_integer(step));
-		js_put_str(news, "url", url);
-		say(work, news);
+		say_marked(work, ckpt->step, url);
 	}
 	return true;
 }
@@ -255,9 +292,35 @@ static void pass(struct work *work)
 			marked = true;
 		}
 	} while (!work->ended && ckpt_watch_busy(work->watch));
-	if (marked)
+	if (marked && !work->shards)
 		clear_surplus(work);
 	note_saved(work);
+}
+
+/* What has settled and is not whole, so that no other node takes it for nothing. */
+static json_t *bad_ones(const struct work *work)
+{
+	json_t *bad = json_object();
+	const struct ckpt *ckpt;
+
+	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = ckpt_watch_partial(work->watch, i)); i++)
+		js_put_str(bad, ckpt->name, ckpt->why);
+	return bad;
+}
+
+/* Hear the other nodes, and have them hear this one. */
+static void look_around(struct work *work)
+{
+	json_auto_t *bad = work->shards ? bad_ones(work) : NULL;
+	const struct shards_own own = {
+		.bad = bad,
+		.changes = work->changes,
+		.quiet = work->quiet >= SETTLE_BEATS,
+		.hurry = work->hurry,
+	};
+
+	if (work->shards && !work->ended && shards_look(work->shards, &own) > 0)
+		clear_surplus(work);
 }
 
 /* ---- graphs ---- */
@@ -314,30 +377,90 @@ static const char *class_of_trouble(const struct work *work)
 	return work->remote && !work->os_errno ? "quota-permission" : NULL;
 }
 
+static void say_one_lost(const struct work *work, const char *name, const char *why,
+			 const char *class)
+{
+	json_t *news = news_of("lost");
+
+	js_put_str(news, "name", name);
+	js_put_str(news, "why", why);
+	js_put_str(news, "class", class);
+	js_put(news, "errno", json_integer(class ? 0 : work->os_errno));
+	say(work, news);
+}
+
+/* Of those that several nodes have parts of: is one lost for a reason that is not its own? */
+static bool say_unmarked(const struct work *work)
+{
+	struct shards_unmarked one;
+	bool lost = false;
+
+	for (size_t i = 0; work->shards && shards_unmarked(work->shards, i, &one); i++) {
+		if (one.lost && !lost)
+			say_one_lost(work, one.name, one.why,
+				     one.class ? one.class : class_of_trouble(work));
+		lost |= one.lost;
+	}
+	return lost;
+}
+
 /* Are all complete ones where the next attempt would look for them? */
 static void say_lost(struct work *work)
 {
 	const struct ckpt *ckpt = work->watch ? ckpt_watch_next(work->watch) : NULL;
-	json_t *news;
 
 	/* Superseded: another attempt decides. Awaited: somebody else may yet bring them. */
 	if (work->ended || work->awaits || !ckpt || !work->trouble) {
-		say(work, news_of("kept"));
+		if (work->ended || !say_unmarked(work))
+			say(work, news_of("kept"));
 		return;
 	}
-	news = news_of("lost");
-	js_put_str(news, "name", ckpt->name);
-	js_put_str(news, "why", work->trouble);
-	js_put_str(news, "class", class_of_trouble(work));
-	js_put(news, "errno", json_integer(work->os_errno));
+	say_one_lost(work, ckpt->name, work->trouble, class_of_trouble(work));
+}
+
+/* What other nodes have to say; node 0 waits for that. */
+static void last_words(struct work *work)
+{
+	const struct mono end = { mono_now().ms + LAST_MS };
+	json_auto_t *bad = bad_ones(work);
+
+	while (!shards_finish(work->shards, bad) && mono_now().ms < end.ms) {
+		say(work, news_of("copying"));
+		poll(NULL, 0, LAST_PAUSE_MS);
+	}
+	while (work->task->node == 0 && !work->ended) {
+		look_around(work);
+		if (work->ended || !shards_waiting(work->shards))
+			return;
+		say(work, news_of("copying"));
+		poll(NULL, 0, (int)shards_pause(work->shards));
+	}
+}
+
+static void say_partial(const struct work *work, const char *name, const char *why)
+{
+	json_t *news = news_of("partial");
+
+	js_put_str(news, "name", name);
+	js_put_str(news, "why", why);
 	say(work, news);
+}
+
+static void say_partials(const struct work *work)
+{
+	struct shards_unmarked one;
+	const struct ckpt *ckpt;
+
+	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = ckpt_watch_partial(work->watch, i)); i++)
+		say_partial(work, ckpt->name, ckpt->why);
+	for (size_t i = 0;
+	     i < PARTIAL_MAX && work->shards && shards_unmarked(work->shards, i, &one); i++)
+		say_partial(work, one.name, one.why);
 }
 
 /* Nobody writes any more: what is whole now is whole. */
 static void last_pass(struct work *work)
 {
-	const struct ckpt *ckpt;
-
 	if (work->push)
 		push(work, true);
 	if (!work->watch)
@@ -345,18 +468,16 @@ static void last_pass(struct work *work)
 	work->away = false;
 	ckpt_watch_freep(&work->watch);
 	work->watch = ckpt_watch_new(work->source, work->kind, 0);
+	if (work->shards)
+		ckpt_watch_parts(work->watch);
 	work->changes = ckpt_watch_changes(work->watch);
 	pass(work);
 	if (!work->ended)
 		pass(work); /* settled for no time at all takes two looks */
 	try_again(work);
-	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = ckpt_watch_partial(work->watch, i)); i++) {
-		json_t *news = news_of("partial");
-
-		js_put_str(news, "name", ckpt->name);
-		js_put_str(news, "why", ckpt->why);
-		say(work, news);
-	}
+	if (work->shards)
+		last_words(work);
+	say_partials(work);
 }
 
 /* Wait for a beat, or an order: false when it is time for the last pass. */
@@ -369,6 +490,8 @@ static bool wait_for_beat(struct work *work)
 		return true;
 	if (read(work->orders_fd, &byte, 1) != 1)
 		work->ended = true; /* without its agent nothing is marked */
+	else if (byte == KEEPER_ORDER_HURRY)
+		return work->hurry = true;
 	return false;
 }
 
@@ -420,6 +543,12 @@ static int open_all(struct work *work, struct err **err)
 	    open_root(work, checkpoint, err) < 0)
 		return -1;
 	work->watch = ckpt_watch_new(work->source, work->kind, SETTLE_BEATS * task->heartbeat_ms);
+	if (shards_needed(task)) {
+		const struct shards_hooks hooks = { work, holds, say_marked, hear_trouble };
+
+		work->shards = shards_new(task, &work->root, work->kind, work->source, &hooks);
+		ckpt_watch_parts(work->watch);
+	}
 	return 0;
 }
 
@@ -444,12 +573,14 @@ int keeper_work(const struct task *task, const struct claim *claim, int news_fd,
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
+		look_around(&work);
 	}
 	if (!work.ended) {
 		last_pass(&work);
 		say_lost(&work);
 	}
 	ckpt_watch_freep(&work.watch);
+	shards_freep(&work.shards);
 	cache_push_freep(&work.push);
 	store_freep(&work.store);
 	store_freep(&work.remote);

@@ -16,6 +16,7 @@
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
+#include "jobs/store/sync.h"
 
 #define TEMP_PREFIX STORE_RESERVED "pull-"
 #define LANDING_KEY 1024
@@ -306,10 +307,10 @@ static int give_name(const struct landing *landing, struct landing_file *file, s
 	int dir = file->folder->fd;
 	int done;
 
-	if (landing->case_blind && !file->known) {
+	if ((landing->case_blind || file->exclusive) && !file->known) {
 		done = renameat2(dir, file->temp, dir, file->name, RENAME_NOREPLACE);
 		if (done < 0 && errno == EEXIST) {
-			file->why = other_case;
+			file->why = file->exclusive ? sync_taken : other_case;
 			return 0;
 		}
 	} else {

@@ -26,6 +26,7 @@ struct landing_file {
 	struct landing_folder *folder;
 	const char *name; /* borrowed from the key */
 	bool known;
+	bool exclusive;  /* unless known, nothing of that name is replaced */
 	bool named;      /* has its name */
 	const char *why; /* it cannot have: refused */
 	struct stat st;  /* once named */

@@ -30,6 +30,7 @@ enum transfer_result {
 	TRANSFER_DONE,
 	TRANSFER_GONE,    /* it is no longer there */
 	TRANSFER_CHANGED, /* it is another one by now */
+	TRANSFER_TAKEN,   /* exclusive, and there is one already */
 	TRANSFER_FAILED   /* with an error */
 };
 
@@ -39,6 +40,7 @@ struct transfer {
 	const char *key;
 	uint64_t size; /* of what is fetched: once it is done, of what came */
 	int fd;
+	bool exclusive; /* of what is sent: only if there is none */
 	/* Of what is fetched, "": whatever is there now. Once it is done, of what came or was
 	 * sent, "" if unknown. */
 	char tag[STORE_TAG];

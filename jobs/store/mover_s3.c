@@ -150,6 +150,8 @@ static void landed(void *arg, struct s3_outcome *outcome)
 		result = TRANSFER_GONE;
 		break;
 	case S3_TAKEN:
+		result = transfer->exclusive ? TRANSFER_TAKEN : TRANSFER_CHANGED;
+		break;
 	case S3_CONFLICT:
 		result = TRANSFER_CHANGED;
 		break;
@@ -186,6 +188,7 @@ static int s3_mover_send(struct mover *base, struct transfer *transfer, struct e
 
 	body.fd = transfer->fd;
 	body.len = transfer->size;
+	body.condition = transfer->exclusive ? S3_IF_ABSENT : S3_ALWAYS;
 	transfer->tag[0] = '\0';
 	flight->op = s3_upload_start(mover->aws, &place, &body, landed, flight, err);
 	if (flight->op)

@@ -63,7 +63,10 @@ struct sync_sum {
 struct sync_options {
 	const char *only; /* keys that begin with this; NULL: all */
 	bool dry_run;     /* change nothing, not even the manifest */
-	int connections;  /* at once; 0: 16 */
+	/* What `to` does not list is written only if nobody has brought one meanwhile: else it
+	 * is refused, and `why` is sync_taken. */
+	bool exclusive;
+	int connections;                                      /* at once; 0: 16 */
 	enum sync_stage (*stage)(void *arg, const char *key); /* NULL: all of them at once */
 	/* Each object, in no particular order, except that it is told when it is there;
 	 * `why` is NULL where there is nothing to say. Key: any bytes but NUL, to be escaped
@@ -75,6 +78,8 @@ struct sync_options {
 	bool (*progress)(void *arg, const struct sync_sum *sum);
 	void *arg; /* of all three */
 };
+
+extern const char *const sync_taken;
 
 /* 0 or -1; `ret` is filled in both cases. Stopped by `progress` or a store's error, what
  * has arrived stays. */

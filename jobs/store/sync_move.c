@@ -23,6 +23,7 @@
 #define SPARE       8 /* under way beyond the connections, so that none ever waits for us */
 
 static const char *const changing = "changed while it was copied";
+const char *const sync_taken = "was brought there by somebody else meanwhile";
 static const char *const went = "was taken away while it was copied";
 
 static void slots_add(struct slots *slots, struct slot *slot)
@@ -236,6 +237,7 @@ static int send_or_fetch(struct sync *sync, struct slot *slot, struct err **err)
 	transfer->done = done;
 	transfer->owner = slot;
 	transfer->sync = sync;
+	transfer->exclusive = sync->options->exclusive && !slot->known;
 	if ((sync->down ? kind->fetch : kind->send)(sync->mover, transfer, err) < 0)
 		return -1;
 	sync->under_way++;
@@ -254,6 +256,7 @@ static int start_down(struct sync *sync, struct slot *slot, struct err **err)
 		move_finish(sync, slot, SYNC_REFUSED, moving->file.why);
 		return 0;
 	}
+	moving->file.exclusive = sync->options->exclusive;
 	moving->transfer.fd = moving->file.fd;
 	memcpy(moving->transfer.tag, slot->tag, sizeof slot->tag);
 	return send_or_fetch(sync, slot, err);
@@ -360,6 +363,9 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 	case TRANSFER_CHANGED:
 		if (!retry(sync, slot))
 			move_finish(sync, slot, SYNC_FAILED, changing);
+		break;
+	case TRANSFER_TAKEN:
+		move_finish(sync, slot, SYNC_REFUSED, sync_taken);
 		break;
 	case TRANSFER_GONE:
 		move_finish(sync, slot, SYNC_FAILED, went);

@@ -1,0 +1,308 @@
+/* What node 0 does with the parts of all nodes. See shards.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/node/shards_inside.h"
+
+/* Who cannot be reached at the end is tried for so long. */
+#define AWAY_MS ((int64_t)10 * 60 * 1000)
+
+static const json_t *parts_of(const struct shards *shards, int node)
+{
+	return node == 0 ? shards->parts : json_object_get(shards->peers[node].state, "parts");
+}
+
+/* Has the node said whether it has a part of it? */
+static bool has_answered(const struct shards *shards, int node, const char *name)
+{
+	const json_t *state = shards->peers[node].state;
+
+	if (shards_generation(parts_of(shards, node), name) > 0)
+		return true;
+	if (node == 0)
+		return shards->last || json_object_get(shards->none, name);
+	return js_bool(state, "last", false) ||
+	       json_object_get(json_object_get(state, "none"), name);
+}
+
+/* Are the parts those that it was decided on? One that its node tells of no more is. */
+static bool is_same(const struct shards *shards, const struct verdict *verdict)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		int64_t generation = shards_generation(parts_of(shards, i), verdict->name);
+
+		if (generation > 0 && generation != verdict->seen[i])
+			return false;
+	}
+	return verdict->decided;
+}
+
+static struct verdict *verdict_of(struct shards *shards, const char *name)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		if (strcmp(shards->verdicts[i].name, name) == 0)
+			return &shards->verdicts[i];
+	shards->verdicts =
+		mem_grow(shards->verdicts, shards->verdict_count + 1, sizeof *shards->verdicts);
+	shards->verdicts[shards->verdict_count] = (struct verdict){
+		.name = mem_copy(name),
+		.seen = mem_zero((size_t)shards->task->nodes, sizeof(int64_t)),
+	};
+	return &shards->verdicts[shards->verdict_count++];
+}
+
+static void set_why(struct verdict *verdict, char *why)
+{
+	free(verdict->why);
+	verdict->why = why;
+}
+
+/* 1 and the notes of all that have a part, 0 not all can be read yet, -1. */
+static int read_notes(struct shards *shards, const char *name, json_t **ret, struct err **err)
+{
+	json_auto_t *notes = json_array();
+
+	for (int i = 0; i < shards->task->nodes; i++) {
+		int64_t generation = shards_generation(parts_of(shards, i), name);
+		json_t *note = NULL;
+		int there;
+
+		if (generation == 0)
+			continue;
+		there = ckpt_part_read(shards->root, name, &shards->life, i, &note, err);
+		if (there <= 0)
+			return there;
+		json_array_append_new(notes, note);
+		/* It is at a new one already, and will tell. */
+		if (js_int(note, "generation", 0) != generation || js_int(note, "node", -1) != i)
+			return 0;
+	}
+	*ret = TAKE(notes);
+	return 1;
+}
+
+static int withdraw(struct shards *shards, struct verdict *verdict, struct err **err)
+{
+	if (ckpt_mark_withdraw(shards->root, verdict->name, err) < 0)
+		return -1;
+	verdict->marked = false;
+	return 0;
+}
+
+/* It is complete: 1 marked now, 0 it was, or must wait, -1. */
+static int mark(struct shards *shards, struct verdict *verdict, const struct ckpt_join *join,
+		struct err **err)
+{
+	int held = shards->hooks.holds(shards->hooks.arg), done;
+
+	if (held <= 0) {
+		if (held < 0)
+			return err_set(err, EXIT_UNREACHABLE,
+				       "cannot mark '%s': the claim in the workspace cannot be "
+				       "read",
+				       verdict->name);
+		return 0;
+	}
+	done = ckpt_join_mark(shards->root, join, &shards->life.owner, utc_now(), err);
+	if (done < 0)
+		return -1;
+	verdict->marked = true;
+	set_why(verdict, NULL);
+	if (done > 0) {
+		AUTO(auto_free) char *url = ckpt_root_url(shards->root, verdict->name);
+
+		shards->hooks.marked(shards->hooks.arg, join->ckpt.step, url);
+	}
+	return done;
+}
+
+/* All have answered. 1 it is marked now, 0, -1. */
+static int decide(struct shards *shards, struct verdict *verdict, struct err **err)
+{
+	AUTO(ckpt_join_release) struct ckpt_join join = { 0 };
+	json_auto_t *notes = NULL;
+	int done;
+
+	done = read_notes(shards, verdict->name, &notes, err);
+	if (done <= 0)
+		return done;
+	if (ckpt_join(shards->root, shards->source, shards->kind, verdict->name, notes, &join,
+		      err) < 0)
+		return -1;
+	done = 0;
+	verdict->conflict = join.conflict;
+	if (join.ckpt.complete) {
+		done = mark(shards, verdict, &join, err);
+	} else {
+		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "it is not complete"));
+		/* A mark of an earlier life of the job would be of other files. */
+		done = withdraw(shards, verdict, err);
+	}
+	if (done < 0)
+		return -1;
+	for (int i = 0; i < shards->task->nodes; i++)
+		verdict->seen[i] = shards_generation(parts_of(shards, i), verdict->name);
+	verdict->changes = shards->changes;
+	/* Without the claim nothing is marked, and nothing decided. */
+	verdict->decided = verdict->marked || !join.ckpt.complete;
+	return done;
+}
+
+/* Nodes that have not said yet whether they have a part, as text; NULL: none. */
+static char *unheard(const struct shards *shards, const char *name)
+{
+	int first = -1, count = 0;
+
+	for (int i = 0; i < shards->task->nodes; i++)
+		if (!has_answered(shards, i, name)) {
+			first = first < 0 ? i : first;
+			count++;
+		}
+	if (count == 0)
+		return NULL;
+	if (count == 1)
+		return mem_format("node %d has not told of its part", first);
+	return mem_format("node %d and %d more have not told of their parts", first, count - 1);
+}
+
+/* A node has saved what is not whole, and says so; NULL: none. */
+static char *damage_of(const struct shards *shards, const char *name)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const json_t *bad =
+			i == 0 ? shards->bad : json_object_get(shards->peers[i].state, "bad");
+		const char *why = js_str(bad, name);
+
+		if (why)
+			return mem_format("on node %d %s", i, why);
+	}
+	return NULL;
+}
+
+/* 1 it is marked now, 0, -1. */
+static int judge_one(struct shards *shards, const char *name, struct err **err)
+{
+	struct verdict *verdict = verdict_of(shards, name);
+	char *missing = unheard(shards, name), *damage;
+	bool same = is_same(shards, verdict);
+
+	/* The files are not what was marked any more. */
+	if (verdict->marked && !same && withdraw(shards, verdict, err) < 0) {
+		free(missing);
+		return -1;
+	}
+	verdict->unheard = missing && !verdict->marked;
+	if (missing) {
+		if (verdict->unheard) {
+			set_why(verdict, missing);
+			json_object_set_new(shards->asked, name, json_true());
+		} else {
+			free(missing);
+		}
+		return 0;
+	}
+	json_object_del(shards->asked, name);
+	damage = damage_of(shards, name);
+	if (damage) {
+		set_why(verdict, damage);
+		verdict->decided = false;
+		return verdict->marked ? withdraw(shards, verdict, err) : 0;
+	}
+	/* What it lacks may yet come in our own folder: a pointer. */
+	if (same && (verdict->marked || verdict->conflict || verdict->changes == shards->changes))
+		return 0;
+	return decide(shards, verdict, err);
+}
+
+/* Every name that a node has a part of. */
+static json_t *names_of(const struct shards *shards)
+{
+	json_t *names = json_object();
+
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const char *name;
+		json_t *part;
+
+		json_object_foreach ((json_t *)parts_of(shards, i), name, part)
+			if (!json_object_get(shards->removed, name) && !strchr(name, '/') &&
+			    shards_generation(parts_of(shards, i), name) > 0)
+				json_object_set(names, name, part);
+	}
+	return names;
+}
+
+int shards_judge(struct shards *shards)
+{
+	json_auto_t *names = names_of(shards);
+	const char *name;
+	json_t *part;
+	int marked = 0;
+
+	json_object_foreach (names, name, part) {
+		AUTO(err_freep) struct err *why = NULL;
+		struct verdict *verdict;
+		int done = judge_one(shards, name, &why);
+
+		marked += done > 0;
+		verdict = verdict_of(shards, name);
+		verdict->failed = done < 0;
+		if (done < 0)
+			set_why(verdict, err_format(why));
+		shards_trouble(shards, &why);
+	}
+	return marked;
+}
+
+/* ---- the end ---- */
+
+static bool is_silent(const struct shards *shards, int node, struct mono now)
+{
+	const struct peer *peer = &shards->peers[node];
+	int64_t since = peer->at.ms > shards->last_at.ms ? peer->at.ms : shards->last_at.ms;
+
+	return now.ms - since > SILENT_BEATS * shards->task->heartbeat_ms;
+}
+
+bool shards_waiting(struct shards *shards)
+{
+	struct mono now = mono_now();
+	bool asked = false;
+
+	/* A service that is away comes back, mostly. */
+	if (shards->away)
+		return now.ms - shards->last_at.ms < AWAY_MS;
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		asked |= shards->verdicts[i].unheard;
+	if (shards->pause_ms * 2 < shards->task->look_ms)
+		shards->pause_ms *= 2;
+	else
+		shards->pause_ms = shards->task->look_ms;
+	for (int i = 1; i < shards->task->nodes; i++) {
+		const json_t *state = shards->peers[i].state;
+		bool needed = asked || json_object_size(json_object_get(state, "parts")) > 0;
+
+		if (needed && !js_bool(state, "last", false) && !is_silent(shards, i, now))
+			return true;
+	}
+	return false;
+}
+
+bool shards_unmarked(const struct shards *shards, size_t n, struct shards_unmarked *ret)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++) {
+		const struct verdict *verdict = &shards->verdicts[i];
+
+		if (verdict->marked || !verdict->why || n-- > 0)
+			continue;
+		*ret = (struct shards_unmarked){ .name = verdict->name,
+						 .why = verdict->why,
+						 .lost = verdict->conflict || verdict->unheard ||
+							 verdict->failed };
+		if (verdict->unheard)
+			ret->class = "transient-infra";
+		else if (verdict->conflict && !verdict->failed)
+			ret->class = "user-config";
+		return true;
+	}
+	return false;
+}
