@@ -101,7 +101,8 @@ struct engine_ops {
 	 * engine that sends nothing. */
 	int (*requests)(struct engine *engine, const struct engine_job *job, json_t **ret,
 			struct err **err);
-	/* 0: the engine has it. -1: it definitely does not (err->code says why).
+	/* 0: the engine has it; err, if it is set all the same, is a warning. -1: it definitely
+	 * does not (err->code says why; EXIT_UNREACHABLE: the same may be sent again later).
 	 * 1: unknown; err is set all the same and says what happened. */
 	int (*submit)(struct engine *engine, const struct engine_job *job, struct err **err);
 	/* 1: there is (or was) a job of that name, 0: certainly never, -1: unknown. */

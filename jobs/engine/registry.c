@@ -5,10 +5,11 @@
 #include "jobs/engine/batch.h"
 #include "jobs/engine/engine.h"
 #include "jobs/engine/local.h"
+#include "jobs/engine/sagemaker.h"
 
-static const struct engine_ops *const engines[] = { &local_ops, &batch_ops };
+static const struct engine_ops *const engines[] = { &local_ops, &batch_ops, &sagemaker_ops };
 
-const char *const engine_names[] = { "local", "batch", NULL };
+const char *const engine_names[] = { "local", "batch", "sagemaker", NULL };
 
 const struct engine_ops *engine_find(const char *name)
 {

@@ -192,11 +192,14 @@ int driver_submit(struct driver *driver, const struct wish *wish, struct err **e
 	if (driver_keep(driver, err) < 0)
 		return -1;
 	outcome = driver->engine->ops->submit(driver->engine, &job, &why);
+	if (outcome < 0 && why->code == EXIT_UNREACHABLE) {
+		*err = TAKE(why); /* it is wished for again */
+		return -1;
+	}
 	if (outcome < 0)
 		return record_refusal(driver, wish, why, err);
 	attempt_event(&ev, outcome > 0 ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED, wish);
-	if (outcome > 0)
-		EVENT_SET_STR(&ev, reason, why ? why->message : NULL);
+	EVENT_SET_STR(&ev, reason, why ? why->message : NULL);
 	return driver_record(driver, &ev, err);
 }
 

@@ -54,10 +54,11 @@ json_t *bind_default(field_id field);
 struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id field,
 		       const char *text, const char *set);
 
-/* --- rules.c, lint.c: fields against each other --- */
+/* --- rules.c, rules_sagemaker.c, lint.c: fields against each other --- */
 
 void rules_check(struct binder *binder);
 void rules_toolkit(struct binder *binder); /* what sagemaker.launcher: toolkit cannot do */
+void rules_sagemaker(struct binder *binder);
 /* What the machines have: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);

@@ -224,6 +224,7 @@ void rules_check(struct binder *binder)
 {
 	check_engine(binder);
 	rules_toolkit(binder);
+	rules_sagemaker(binder);
 	check_compile(binder);
 	machine_check(binder);
 	check_retry(binder);

@@ -1,0 +1,79 @@
+/* Shared by the files of the SageMaker engine and by nothing else. */
+#ifndef STK_ENGINE_SAGEMAKER_INSIDE_H
+#define STK_ENGINE_SAGEMAKER_INSIDE_H
+
+#include "aws/aws.h"
+#include "aws/logs.h"
+#include "jobs/base/json.h"
+#include "jobs/engine/far.h"
+#include "jobs/engine/reports.h"
+#include "jobs/engine/sagemaker.h"
+
+/* Between two questions for a job: the longer nothing changes, the longer. */
+#define SAGEMAKER_QUICK_MS 1000
+#define SAGEMAKER_SLOW_MS  10000
+/* Between two wishes to stop one. */
+#define SAGEMAKER_STOP_MS 30000
+/* A job that was there and is not found any more was deleted, if that lasts so long. */
+#define SAGEMAKER_GONE_MS 120000
+/* How long the end of a job without a report is held back for its log, which CloudWatch
+ * shows some seconds later. */
+#define SAGEMAKER_LOG_MS 15000
+
+#define SAGEMAKER_NAME_MAX 63 /* TrainingJobName */
+#define SAGEMAKER_LOGS     "/aws/sagemaker/TrainingJobs"
+
+/* What is known of a job. */
+struct training {
+	char *name;
+	json_t *said; /* the newest reply of DescribeTrainingJob; NULL: none yet */
+	struct mono asked, changed, stopped, ended; /* ms 0: never */
+	struct mono missing;                        /* since when it is not found */
+	char why[256];                              /* it cannot be seen: why; "" otherwise */
+	struct cloud_log *logs;                     /* by rank; NULL: not needed yet */
+	int log_count;
+};
+
+struct sagemaker {
+	struct engine engine;
+	json_t *plan;
+	struct store *store; /* the workspace */
+	struct far *far;
+	struct aws *aws;   /* opened when first needed */
+	struct logs *logs; /* the same */
+	struct training **jobs;
+	size_t job_count;
+};
+
+/* ---- sagemaker_request.c: what is sent; asks nobody ---- */
+
+/* The body of CreateTrainingJob, a new object. EXIT_SPEC: the service would refuse it. */
+int sagemaker_request(const struct sagemaker *sagemaker, const struct engine_job *job, json_t **ret,
+		      struct err **err);
+/* Is the job that was described the one of this request? By name alone it may be another
+ * workspace's. */
+bool sagemaker_is_same(const json_t *request, const json_t *described);
+
+/* ---- sagemaker_describe.c: what a reply of DescribeTrainingJob means ---- */
+
+/* The whole of it, from the reply and from what the agents said; pure. */
+void sagemaker_status(const json_t *said, const struct reports *reports, struct engine_status *ret);
+bool sagemaker_is_over(const json_t *said);
+/* Do machines of it wait for a next job? Could they, or is how long they were kept known for
+ * good? That, as far as the service says; it does so once they are used or gone. */
+bool sagemaker_is_kept(const json_t *said);
+bool sagemaker_may_be_kept(const json_t *said);
+int64_t sagemaker_kept_ms(const json_t *said);
+/* N of "exit code: N" or "ExitCode N" in a FailureReason; -1: it names none. */
+int sagemaker_exit(const char *reason);
+
+/* ---- sagemaker_logs.c: streams of CloudWatch, where no agent brings a log ---- */
+
+void sagemaker_logs_release(struct training *job);
+/* What engine.h says of logs. */
+int sagemaker_cloud_logs(struct sagemaker *sagemaker, struct training *job, int node,
+			 uint64_t *offset, size_t max, struct sb *ret, struct err **err);
+/* Is there anything of this node yet? */
+bool sagemaker_has_cloud_logs(struct sagemaker *sagemaker, struct training *job, int node);
+
+#endif
