@@ -1,4 +1,6 @@
 /* The SageMaker engine's calls: see sagemaker.h. */
+#include "jobs/engine/sagemaker.h"
+
 #include <stdlib.h>
 #include <string.h>
 
