@@ -168,6 +168,8 @@ static int look(struct sagemaker *sagemaker, struct training *job, struct err **
 	if (!is_due(job))
 		return 0;
 	there = ask(sagemaker, job, &why);
+	if (job->said && sagemaker_is_over(job->said))
+		return 0; /* only what is billed could be new */
 	if (there < 0 && why->code == EXIT_UNREACHABLE) {
 		*err = TAKE(why);
 		return -1;
