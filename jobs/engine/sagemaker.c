@@ -19,12 +19,15 @@ static int open_engine(const struct engine_where *where, struct engine **ret, st
 {
 	AUTO(store_freep) struct store *store = NULL;
 	struct sagemaker *sagemaker;
+	const char *launcher;
 
 	if (store_open(where->workspace, &store, err) < 0)
 		return -1;
 	sagemaker = mem_zero(1, sizeof *sagemaker);
 	sagemaker->engine.ops = &sagemaker_ops;
 	sagemaker->plan = json_incref((json_t *)(uintptr_t)where->plan);
+	launcher = json_string_value(js_path(where->plan, "spec.sagemaker.launcher"));
+	sagemaker->toolkit = launcher && strcmp(launcher, "toolkit") == 0;
 	sagemaker->far = far_new(store);
 	sagemaker->store = TAKE(store);
 	*ret = &sagemaker->engine;
@@ -41,6 +44,7 @@ static void close_engine(struct engine *engine)
 		struct training *job = sagemaker->jobs[i];
 
 		sagemaker_logs_release(job);
+		toolkit_logs_release(job);
 		json_decref(job->said);
 		free(job->name);
 		free(job);
@@ -334,6 +338,10 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 		say(ret, ENGINE_UNSEEN, job->why);
 		return 0;
 	}
+	if (sagemaker->toolkit) {
+		toolkit_status(sagemaker, job, ret);
+		return 0;
+	}
 	/* What the agents said last is there now. */
 	if (job->ended.ms > 0 && !was_over)
 		far_forget(sagemaker->far, prefix);
@@ -374,6 +382,8 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 	struct training *job = job_of(sagemaker, name);
 	uint64_t before = *offset;
 
+	if (sagemaker->toolkit)
+		return toolkit_logs(sagemaker, job, node, offset, max, ret, err);
 	/* Bytes of one place do not continue those of another. */
 	if (!job->logs || node >= job->log_count) {
 		if (far_logs(sagemaker->far, prefix, node, offset, max, ret, err) < 0)
@@ -389,7 +399,8 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 static int report(struct engine *engine, const char *name, const char *prefix, int node,
 		  json_t **ret, struct err **err)
 {
-	(void)name;
+	if (of(engine)->toolkit)
+		return toolkit_report(job_of(of(engine), name), node, ret);
 	return reports_get(of(engine)->far, prefix, node, ret, err);
 }
 

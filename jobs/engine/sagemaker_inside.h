@@ -32,11 +32,15 @@ struct training {
 	char why[256];                              /* it cannot be seen: why; "" otherwise */
 	struct cloud_log *logs;                     /* by rank; NULL: not needed yet */
 	int log_count;
+	struct host_log *hosts; /* launcher: toolkit; by rank, as far as they were read */
+	int host_count;
+	bool closing; /* the end was told: what its log has is all there */
 };
 
 struct sagemaker {
 	struct engine engine;
 	json_t *plan;
+	bool toolkit;        /* launcher: toolkit */
 	struct store *store; /* the workspace */
 	struct far *far;
 	struct aws *aws;   /* opened when first needed */
@@ -75,5 +79,19 @@ int sagemaker_cloud_logs(struct sagemaker *sagemaker, struct training *job, int 
 			 uint64_t *offset, size_t max, struct sb *ret, struct err **err);
 /* Is there anything of this node yet? */
 bool sagemaker_has_cloud_logs(struct sagemaker *sagemaker, struct training *job, int node);
+
+/* ---- sagemaker_toolkit_watch.c: launcher: toolkit, where no agent tells ---- */
+
+void toolkit_logs_release(struct training *job);
+/* What engine.h says of logs. */
+int toolkit_logs(struct sagemaker *sagemaker, struct training *job, int node, uint64_t *offset,
+		 size_t max, struct sb *ret, struct err **err);
+/* Of a job that was described. ENDED is held back until the toolkit's last line of each host
+ * is read, for SAGEMAKER_LOG_MS at most. */
+void toolkit_status(const struct sagemaker *sagemaker, struct training *job,
+		    struct engine_status *ret);
+/* As engine.h says of report: state and times that SageMaker tells. "claimed" is when its
+ * command began: that nobody else has the job's name is all there is to it. */
+int toolkit_report(const struct training *job, int node, json_t **ret);
 
 #endif

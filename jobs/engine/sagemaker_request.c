@@ -6,6 +6,7 @@
 #include "jobs/base/text.h"
 #include "jobs/engine/arrival.h"
 #include "jobs/engine/sagemaker_inside.h"
+#include "jobs/engine/sagemaker_toolkit.h"
 #include "jobs/store/order.h"
 #include "jobs/store/work.h"
 
@@ -77,16 +78,19 @@ static json_t *metric_definitions(const struct sagemaker *sagemaker)
 static int put_algorithm(const struct sagemaker *sagemaker, const struct engine_job *job,
 			 json_t *body, struct err **err)
 {
-	json_t *algorithm = json_object(), *command = arrival_command(sagemaker->plan), *word;
+	json_t *algorithm = json_object(), *command = NULL, *word;
 	const char *image = said_text(sagemaker, "image");
 	size_t i;
 
 	js_put(body, "AlgorithmSpecification", algorithm);
 	js_put_str(algorithm, "TrainingImage", image);
 	js_put_str(algorithm, "TrainingInputMode", "File");
+	if (!sagemaker->toolkit)
+		command = arrival_command(sagemaker->plan);
 	js_put(algorithm, "ContainerEntrypoint", command);
-	/* What phase 1 prints is computed from nothing: it is no metric. */
-	if (strcmp(job->phase, "precompile") != 0)
+	/* What phase 1 prints is computed from nothing: it is no metric. The SDK sends them all
+	 * the same. */
+	if (sagemaker->toolkit || strcmp(job->phase, "precompile") != 0)
 		js_put(algorithm, "MetricDefinitions", metric_definitions(sagemaker));
 	if (image && strlen(image) > IMAGE_MAX)
 		return too_long(err, "'image'", strlen(image), IMAGE_MAX);
@@ -95,6 +99,19 @@ static int put_algorithm(const struct sagemaker *sagemaker, const struct engine_
 			return too_long(err, "a word of the entry point", json_string_length(word),
 					ENTRYPOINT_MAX);
 	return 0;
+}
+
+/* Script mode: see sagemaker_toolkit.h. */
+static int put_script(const struct sagemaker *sagemaker, const struct engine_job *job, json_t *body,
+		      struct err **err)
+{
+	const struct toolkit_ask ask = { .plan = sagemaker->plan,
+					 .order = job->order,
+					 .phase = job->phase,
+					 .job = job->name,
+					 .region = aws_region(err) };
+
+	return ask.region ? toolkit_put(body, &ask, err) : -1;
 }
 
 /* Nothing of the caller's: a request can be read by whoever may describe the job. */
@@ -136,23 +153,35 @@ static const char *word_or(const json_t *object, const char *name, const char *f
 	return word ? word : fallback;
 }
 
-static int put_channels(const struct sagemaker *sagemaker, const struct engine_job *job,
-			json_t *body, struct err **err)
+/* By which the agent arrives. */
+static int add_own_channel(const struct sagemaker *sagemaker, const struct engine_job *job,
+			   json_t *channels, struct err **err)
 {
 	AUTO(auto_free) char *uri = arrival_channel_uri(store_url(sagemaker->store), job);
-	json_t *channels = json_array(), *row;
-	size_t i;
 
-	js_put(body, "InputDataConfig", channels);
 	if (strlen(uri) > URI_MAX)
 		return too_long(err, "the agent's URL", strlen(uri), URI_MAX);
 	json_array_append_new(channels,
 			      channel(ARRIVAL_CHANNEL_NAME, uri, "File", "FullyReplicated"));
+	return 0;
+}
+
+static int put_channels(const struct sagemaker *sagemaker, const struct engine_job *job,
+			json_t *body, struct err **err)
+{
+	json_auto_t *channels = json_array();
+	json_t *row;
+	size_t i;
+
+	if (!sagemaker->toolkit && add_own_channel(sagemaker, job, channels, err) < 0)
+		return -1;
 	json_array_foreach (said(sagemaker, "sagemaker.channels"), i, row)
 		json_array_append_new(channels,
 				      channel(js_str(row, "name"), js_str(row, "url"),
 					      word_or(row, "mode", "File"),
 					      word_or(row, "distribution", "FullyReplicated")));
+	if (json_array_size(channels) > 0)
+		js_put(body, "InputDataConfig", TAKE(channels));
 	return 0;
 }
 
@@ -180,7 +209,10 @@ static void put_checkpoints(const struct sagemaker *sagemaker, const struct engi
 
 	if (!url || !sync || strcmp(sync, "engine") != 0 || strcmp(job->phase, "train") != 0)
 		return;
-	uri = mem_format("%s/%s/attempt-%lld", url, job->run, (long long)job->attempt);
+	if (sagemaker->toolkit) /* the next attempt finds there what this one has left */
+		uri = mem_format("%s/%s", url, job->run);
+	else
+		uri = mem_format("%s/%s/attempt-%lld", url, job->run, (long long)job->attempt);
 	js_put(body, "CheckpointConfig", json_pack("{s:s}", "S3Uri", uri));
 }
 
@@ -321,7 +353,7 @@ int sagemaker_request(const struct sagemaker *sagemaker, const struct engine_job
 	put_checkpoints(sagemaker, job, body);
 	put_switches(sagemaker, body);
 	put_tags(sagemaker, body);
-	if (put_environment(sagemaker, job, body, err) < 0)
+	if ((sagemaker->toolkit ? put_script : put_environment)(sagemaker, job, body, err) < 0)
 		return -1;
 	*ret = TAKE(body);
 	return 0;

@@ -267,9 +267,25 @@ static bool is_agents(const json_t *plan, const char *name)
 	       !json_object_get(js_path(plan, "spec.compile.overrides.env"), name);
 }
 
+/* What the plan has for a phase. */
+static json_t *planned_env(const struct toolkit_ask *ask)
+{
+	const json_t *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(ask->plan, "phases"), i, phase) {
+		const char *name = js_str(phase, "phase");
+
+		if (name && strcmp(name, ask->phase) == 0)
+			return json_object_get(phase, "env");
+	}
+	return NULL;
+}
+
 static int put_environment(json_t *request, const struct toolkit_ask *ask, struct err **err)
 {
-	json_t *env = json_object_get(ask->order, "env"), *value, *out = json_object();
+	json_t *env = ask->order ? json_object_get(ask->order, "env") : planned_env(ask);
+	json_t *value, *out = json_object();
 	const char *name;
 
 	js_put(request, "Environment", out);
@@ -294,7 +310,6 @@ static int put_environment(json_t *request, const struct toolkit_ask *ask, struc
 
 int toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err)
 {
-	const char *phase = js_str(ask->order, "phase");
 	const char *program = toolkit_program(js_path(ask->plan, "spec.command"));
 
 	if (!program) {
@@ -308,8 +323,8 @@ int toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err
 			"training job's description");
 		return err_hint(err, "let the script fetch them, or set launcher: node");
 	}
-	if (put_hyperparameters(request, ask, program, phase && strcmp(phase, "precompile") == 0,
-				err) < 0)
+	if (put_hyperparameters(request, ask, program, strcmp(ask->phase, "precompile") == 0, err) <
+	    0)
 		return -1;
 	return put_environment(request, ask, err);
 }

@@ -28,9 +28,11 @@ void toolkit_dumps(struct sb *out, const json_t *value);
 
 /* What of a plan becomes script mode. All borrowed. */
 struct toolkit_ask {
-	const json_t *plan;  /* jobs/run/plan.h */
-	const json_t *order; /* of this attempt (jobs/store/order.h): its phase and variables */
-	const char *job;     /* name of the training job */
+	const json_t *plan; /* jobs/run/plan.h */
+	const char *phase;
+	/* Of this attempt (jobs/store/order.h): its variables. NULL: the plan's own. */
+	const json_t *order;
+	const char *job; /* name of the training job */
 	const char *region;
 };
 

@@ -116,9 +116,11 @@ static json_t *order_new(const char *phase)
 
 static int put(json_t *plan, json_t *order, json_t **ret, struct err **err)
 {
-	const struct toolkit_ask ask = {
-		.plan = plan, .order = order, .job = "stk-r1-train-1", .region = "us-west-2"
-	};
+	const struct toolkit_ask ask = { .plan = plan,
+					 .phase = js_str(order, "phase"),
+					 .order = order,
+					 .job = "stk-r1-train-1",
+					 .region = "us-west-2" };
 
 	*ret = json_pack("{s:{s:s}}", "ResourceConfig", "InstanceType", "ml.trn1.32xlarge");
 	return toolkit_put(*ret, &ask, err);

@@ -1,0 +1,197 @@
+/* A training job without our agent, by what SageMaker and CloudWatch show of it: the streams
+ * "<job>/algo-<n>-<when>" of a host as one log, and what stands for an agent's report. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/engine/sagemaker_inside.h"
+#include "jobs/engine/sagemaker_toolkit.h"
+#include "jobs/store/order.h"
+
+/* Between two looks for more; all clients together may ask five times a second. */
+#define PACE_MS      2000
+#define PACE_NODE_MS 300
+#define WINDOW_MAX   ((size_t)16 << 20)
+
+/* The toolkit's own last line on each host, whatever came before (trainer.py). */
+static const char *const last_words[] = { "Reporting training SUCCESS",
+					  "Reporting training FAILURE" };
+
+struct host_log {
+	struct logs_filter *filter; /* NULL: not begun */
+	struct sb text;             /* that was read and not yet passed on */
+	uint64_t from;              /* its offset in the log */
+	struct mono at;             /* of the last look; ms 0: none yet */
+	bool more;                  /* there was, at the last look */
+	bool whole;                 /* its last line has come */
+	bool closed;                /* read to its end after the job's */
+};
+
+static void host_release(struct host_log *host)
+{
+	logs_filter_freep(&host->filter);
+	sb_release(&host->text);
+}
+
+void toolkit_logs_release(struct training *job)
+{
+	for (int i = 0; i < job->host_count; i++)
+		host_release(&job->hosts[i]);
+	free(TAKE(job->hosts));
+	job->host_count = 0;
+}
+
+static void host_init(struct host_log *ret)
+{
+	*ret = (struct host_log){ .text = SB_INIT_MAX(WINDOW_MAX) };
+}
+
+static struct host_log *host_of(struct training *job, int node)
+{
+	if (node >= job->host_count) {
+		job->hosts = mem_grow(job->hosts, (size_t)node + 1, sizeof *job->hosts);
+		while (job->host_count <= node)
+			host_init(&job->hosts[job->host_count++]);
+	}
+	return &job->hosts[node];
+}
+
+static void add_line(void *arg, const struct logs_event *event)
+{
+	struct host_log *host = arg;
+
+	for (size_t i = 0; i < STK_LENGTH(last_words); i++)
+		if (memmem(event->message, event->len, last_words[i], strlen(last_words[i])))
+			host->whole = true;
+	sb_add(&host->text, event->message, event->len);
+	sb_addc(&host->text, '\n');
+}
+
+static bool is_due(const struct training *job, const struct host_log *host)
+{
+	if (host->closed)
+		return false;
+	return host->at.ms == 0 || host->more || job->closing ||
+	       mono_now().ms - host->at.ms >= PACE_MS + (int64_t)job->host_count * PACE_NODE_MS;
+}
+
+/* More of a host's log, as much as a reader takes at once. */
+static int go_on(struct sagemaker *sagemaker, struct training *job, int node, size_t max,
+		 struct err **err)
+{
+	struct host_log *host = host_of(job, node);
+	AUTO(auto_free) char *prefix = mem_format("%s/algo-%d-", job->name, node + 1);
+	enum logs_state state = LOGS_MORE;
+
+	if (!is_due(job, host))
+		return 0;
+	if (!sagemaker->logs && logs_open(0, &sagemaker->logs, err) < 0)
+		return -1;
+	if (!host->filter)
+		host->filter = logs_filter_new(SAGEMAKER_LOGS, prefix, NULL);
+	while (state == LOGS_MORE && host->text.len < max)
+		if (logs_filter_read(sagemaker->logs, host->filter, add_line, host, &state, err) <
+		    0)
+			return -1;
+	host->at = mono_now();
+	host->more = state == LOGS_MORE;
+	host->closed = job->closing && !host->more;
+	return 0;
+}
+
+/* The window begins at the offset, as far as that has been read. */
+static void move_to(struct host_log *host, uint64_t offset)
+{
+	uint64_t skip;
+
+	if (offset < host->from) { /* somebody reads it again */
+		host_release(host);
+		host_init(host);
+	}
+	skip = offset - host->from;
+	if (skip > host->text.len)
+		skip = host->text.len;
+	sb_drop(&host->text, (size_t)skip);
+	host->from += skip;
+}
+
+int toolkit_logs(struct sagemaker *sagemaker, struct training *job, int node, uint64_t *offset,
+		 size_t max, struct sb *ret, struct err **err)
+{
+	struct host_log *host = host_of(job, node);
+	size_t before = ret->len;
+
+	do {
+		move_to(host, *offset);
+		if (host->text.len < max && go_on(sagemaker, job, node, max, err) < 0)
+			return -1;
+		if (host->text.len == 0)
+			return 0;
+	} while (host->from < *offset);
+	sb_add(ret, host->text.text, host->text.len < max ? host->text.len : max);
+	*offset += ret->len - before;
+	return 0;
+}
+
+/* ---- how it goes ------------------------------------------------------------------------ */
+
+static int64_t time_ms(const json_t *said, const char *member)
+{
+	return (int64_t)(js_real(said, member, 0) * 1000);
+}
+
+/* CloudWatch shows lines some seconds late, and graphs are known by their lines alone. */
+static bool waits_for_lines(const struct sagemaker *sagemaker, const struct training *job)
+{
+	int nodes = (int)js_int(sagemaker->plan, "nodes", 1);
+	const char *status = js_str(job->said, "TrainingJobStatus");
+	/* Who was stopped has no last line. */
+	int64_t most =
+		status && strcmp(status, "Stopped") == 0 ? SAGEMAKER_LOG_MS / 3 : SAGEMAKER_LOG_MS;
+
+	if (time_ms(job->said, "TrainingStartTime") == 0 || mono_now().ms - job->ended.ms >= most)
+		return false;
+	for (int node = 0; node < nodes; node++)
+		if (node >= job->host_count || !job->hosts[node].whole)
+			return true;
+	return false;
+}
+
+void toolkit_status(const struct sagemaker *sagemaker, struct training *job,
+		    struct engine_status *ret)
+{
+	const struct reports none = { .node = -1 };
+	const char *reason = js_str(job->said, "FailureReason");
+	const char *own = reason ? strstr(reason, "ExitCode ") : NULL;
+
+	sagemaker_status(job->said, &none, ret);
+	ret->started.ms = time_ms(job->said, "TrainingStartTime");
+	if (ret->state != ENGINE_ENDED)
+		return;
+	/* The container always exits with 1; this is its command's. */
+	if (own && ret->exit_known && sagemaker_exit(own) > 0)
+		ret->exit = sagemaker_exit(own);
+	ret->silent = false; /* what it saved nobody can mark */
+	if (waits_for_lines(sagemaker, job)) {
+		*ret = (struct engine_status){ .state = ENGINE_STOPPING, .started = ret->started };
+		snprintf(ret->reason, sizeof ret->reason, "its log is waited for");
+		return;
+	}
+	job->closing = true;
+}
+
+int toolkit_report(const struct training *job, int node, json_t **ret)
+{
+	int64_t started = time_ms(job->said, "TrainingStartTime");
+	int64_t ended = time_ms(job->said, "TrainingEndTime");
+	AUTO(auto_free) char *host = mem_format("algo-%d", node + 1);
+
+	*ret = NULL;
+	if (started == 0)
+		return 0;
+	*ret = json_pack("{s:i, s:i, s:s, s:s, s:I, s:I}", "v", 1, "node", node, "host", host,
+			 "state", ended > 0 ? REPORT_ENDED : REPORT_RUNNING, "claimed",
+			 (json_int_t)started, "started", (json_int_t)started);
+	if (ended > 0)
+		js_put(*ret, "ended", json_integer(ended));
+	return 1;
+}
