@@ -47,6 +47,19 @@ static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 	return phases;
 }
 
+/* What a run is not given where none of our agents is in its jobs. */
+static void print_not_held(const json_t *plan)
+{
+	json_auto_t *words = plan_not_held(plan);
+	const json_t *word;
+	size_t i;
+
+	if (words)
+		out_line("without stoker's agent (sagemaker.launcher: toolkit):");
+	json_array_foreach (words, i, word)
+		out_line("  - %s", json_string_value(word));
+}
+
 static void print_plan(const json_t *plan, const struct cache_view *view)
 {
 	const json_t *source = json_object_get(plan, "source");
@@ -74,6 +87,7 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		if (line && (ahead || strcmp(js_str(phase, "phase"), "train") == 0))
 			out_line("  %-10s %s", js_str(phase, "phase"), line);
 	}
+	print_not_held(plan);
 }
 
 int cmd_plan(const struct args *args, struct err **err)
@@ -117,6 +131,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
+	js_put(result, "not_held", plan_not_held(plan->json));
 	js_put(result, "modes", TAKE(modes));
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);

@@ -27,6 +27,13 @@ def application():
         return loaded["app"]
 
 
+def backend(service):
+    """moto's own data of a service. Nobody else may be loading it at that time."""
+    with lock:
+        from moto.backends import get_backend
+        return get_backend(service)
+
+
 def environ_of(request, body):
     environ = {"REQUEST_METHOD": request.method, "SCRIPT_NAME": "", "PATH_INFO": request.path,
                "QUERY_STRING": request.query, "RAW_URI": request.target, "REQUEST_URI": request.target,

@@ -12,6 +12,8 @@ import threading
 import time
 import uuid
 
+from standin import behind
+
 MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml && mount --bind "$2" /etc/hosts && ' \
          'shift 2 && exec "$@"'
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,8 +37,7 @@ class Logs:
     """A stream of CloudWatch Logs, in moto's hands."""
 
     def __init__(self, account, region, group, stream):
-        from moto.backends import get_backend
-        self.backend, self.group, self.stream = get_backend("logs")[account][region], group, stream
+        self.backend, self.group, self.stream = behind.backend("logs")[account][region], group, stream
         self.lock = threading.Lock()
 
     def write(self, line):
