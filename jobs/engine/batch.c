@@ -190,6 +190,7 @@ static int batch_check(struct engine *engine, struct err **err)
 const struct engine_ops batch_ops = {
 	.name = "batch",
 	.machines_apart = true,
+	.stop_ms = 30000, /* the ECS agent's default between SIGTERM and SIGKILL */
 	.open = batch_open,
 	.close = batch_close,
 	.check = batch_check,

@@ -91,6 +91,9 @@ struct engine_ops {
 	/* Each node of an attempt is a machine of its own: they share the workspace, and no
 	 * folder. */
 	bool machines_apart;
+	/* A node that the service tells to end (SIGTERM) is gone that many ms later, whatever it
+	 * does; 0: it ends as it likes. */
+	int64_t stop_ms;
 	int (*open)(const struct engine_where *where, struct engine **ret, struct err **err);
 	void (*close)(struct engine *engine);
 	/* Is everything there that submitting needs? Changes nothing. */

@@ -88,7 +88,7 @@ static bool is_called(void *arg)
 	const struct agent *agent = arg;
 
 	if (agent->told_at.ms)
-		return mono_now().ms >= agent->told_at.ms + agent->task.grace_ms;
+		return mono_now().ms >= agent->told_at.ms + task_kill_ms(&agent->task);
 	return loop_stop_pending();
 }
 
@@ -281,12 +281,12 @@ static void bring_rest(struct agent *agent)
 	enum courier_end went;
 
 	if (told.ms) {
-		end.ms = told.ms + agent->task.grace_ms;
+		end.ms = told.ms + task_bring_ms(&agent->task);
 		end.ms = end.ms < now.ms + LAST_LEAST_MS ? now.ms + LAST_LEAST_MS : end.ms;
 	}
-	went = courier_finish(&agent->courier, &end, agent->task.grace_ms);
+	went = courier_finish(&agent->courier, &end, task_bring_ms(&agent->task));
 	if (went == COURIER_DEAD && agent_start_courier(agent, &why) == 0)
-		went = courier_finish(&agent->courier, &end, agent->task.grace_ms);
+		went = courier_finish(&agent->courier, &end, task_bring_ms(&agent->task));
 	if (went != COURIER_BROUGHT)
 		fprintf(stderr,
 			"stoker-node: the end of the log, or the report, could not be "

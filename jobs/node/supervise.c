@@ -14,6 +14,7 @@
 #include "jobs/node/evidence.h"
 #include "jobs/node/fetch.h"
 #include "jobs/node/prepare.h"
+#include "jobs/node/secrets.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 /* Per turn of the loop, so that a flood does not keep signals waiting. */
@@ -118,6 +119,16 @@ static void on_linger(void *arg)
 	kill_after(agent, LINGER_MS, on_kill);
 }
 
+/* It was being stopped when a signal came: that may leave less time than the grace. */
+static void hurry(struct agent *agent)
+{
+	int64_t now = mono_now().ms, left = agent->stop_at.ms + agent->task.grace_ms - now;
+	int64_t kill = agent->told_at.ms + task_kill_ms(&agent->task) - now;
+
+	if (agent->told_at.ms && agent->kill_timer && left > 0 && kill < left)
+		kill_after(agent, kill > 0 ? kill : 0, on_kill);
+}
+
 void supervise_stop(struct agent *agent, const char *why)
 {
 	bool first = !agent->stopped;
@@ -128,8 +139,10 @@ void supervise_stop(struct agent *agent, const char *why)
 		agent->stopped = why;
 	if (strcmp(why, STOPPED_SUPERSEDED) == 0)
 		keeper_kill(&agent->keeper);
-	if (!first)
+	if (!first) {
+		hurry(agent);
 		return;
+	}
 	agent->stop_at = mono_now();
 	if (!agent->command) {
 		if (strcmp(why, STOPPED_SUPERSEDED) == 0)
@@ -146,7 +159,8 @@ void supervise_stop(struct agent *agent, const char *why)
 		signal_children(agent, SIGTERM);
 		signal_children(agent, SIGCONT);
 	}
-	kill_after(agent, agent->task.grace_ms, on_kill);
+	kill_after(agent, agent->told_at.ms ? task_kill_ms(&agent->task) : agent->task.grace_ms,
+		   on_kill);
 	supervise_keeper_lives(agent);
 }
 
@@ -257,7 +271,7 @@ void supervise_keeper_lives(struct agent *agent)
 		return;
 	if (agent->told_at.ms) {
 		if (agent->keeper_end.ms == 0) {
-			agent->keeper_end.ms = agent->told_at.ms + agent->task.grace_ms;
+			agent->keeper_end.ms = agent->told_at.ms + task_keep_ms(&agent->task);
 			if (agent->keeper_end.ms < least)
 				agent->keeper_end.ms = least;
 		}
@@ -502,6 +516,11 @@ void supervise_start(struct agent *agent)
 	int no = 0;
 
 	agent->oom_before = oom_kills();
+	if (secrets_fetch(&agent->task, &why) < 0) {
+		agent_fail(agent, &why,
+			   why->code == EXIT_UNREACHABLE ? "transient-infra" : "quota-permission");
+		return;
+	}
 	if (watchdog_init(agent, &why) < 0 ||
 	    envlist_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
 	    envlist_command(&agent->task, &agent->env, &argv, &why) < 0) {

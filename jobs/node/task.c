@@ -62,16 +62,16 @@ static int check_links(const json_t *links, struct err **err)
 	return 0;
 }
 
-static int check_env(json_t *env, struct err **err)
+static int check_env(json_t *env, const char *member, struct err **err)
 {
 	const char *name;
 	json_t *value;
 
 	if (env && !json_is_object(env))
-		return bad(err, "env", "is no object");
+		return bad(err, member, "is no object");
 	json_object_foreach (env, name, value)
 		if (!*name || strchr(name, '=') || !is_text(value))
-			return bad(err, "env", "holds something that cannot be a variable");
+			return bad(err, member, "holds something that cannot be a variable");
 	return 0;
 }
 
@@ -90,7 +90,8 @@ static int check_shape(const json_t *order, struct err **err)
 	if (check_texts(json_object_get(order, "command"), "command", err) < 0 ||
 	    check_texts(json_object_get(order, "secrets"), "secrets", err) < 0 ||
 	    check_links(json_object_get(order, "links"), err) < 0 ||
-	    check_env(json_object_get(order, "env"), err) < 0)
+	    check_env(json_object_get(order, "env"), "env", err) < 0 ||
+	    check_env(json_object_get(order, "secret_from"), "secret_from", err) < 0)
 		return -1;
 	if (json_array_size(json_object_get(order, "command")) == 0)
 		return bad(err, "command", "is empty");
@@ -136,11 +137,14 @@ static int read_numbers(struct task *task, struct err **err)
 	task->scratch = js_bool(order, "scratch", false);
 	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
 	task->timeout_ms = js_int(order, "timeout_ms", 0);
+	task->stop_ms = js_int(order, "stop_ms", 0);
 	task->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
 	task->look_ms = js_int(order, "look_ms", ORDER_LOOK_MS);
 	task->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
 	if (task->timeout_ms < 0)
 		return bad(err, "timeout_ms", "is negative");
+	if (task->stop_ms < 0)
+		return bad(err, "stop_ms", "is negative");
 	if (task->grace_ms < 0)
 		return bad(err, "grace_ms", "is negative");
 	if (task->heartbeat_ms < 1)
@@ -247,6 +251,28 @@ void task_release(struct task *task)
 	free(task->checkpoint);
 	free(task->output);
 	*task = (struct task){ 0 };
+}
+
+static int64_t share(const struct task *task, int64_t parts, int64_t of)
+{
+	int64_t ms = task->stop_ms * parts / of;
+
+	return task->stop_ms > 0 && ms < task->grace_ms ? ms : task->grace_ms;
+}
+
+int64_t task_kill_ms(const struct task *task)
+{
+	return share(task, 1, 2);
+}
+
+int64_t task_keep_ms(const struct task *task)
+{
+	return share(task, 3, 4);
+}
+
+int64_t task_bring_ms(const struct task *task)
+{
+	return share(task, 14, 15);
 }
 
 char *task_key(const struct task *task, const char *name)

@@ -32,6 +32,7 @@ struct task {
 	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
 	int64_t look_ms;    /* between two looks at a workspace that is far */
 	int64_t timeout_ms; /* of the command; 0: none */
+	int64_t stop_ms;    /* from a signal to the end of all; 0: there is none */
 	char *dir;          /* owned: node-<k>, absolute */
 	char *src;          /* owned: working directory of the command */
 	char *checkpoint;   /* owned: absolute */
@@ -41,6 +42,13 @@ struct task {
 /* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
 int task_load(const char *order, const char *rank, struct task *ret, struct err **err);
 void task_release(struct task *task); /* for AUTO(); { 0 } is fine */
+
+/* How long after a signal from outside the command may live, what it saved may be copied,
+ * and the log and the report may be brought: ms. The grace each, or less where the machine is
+ * gone so soon that there would be nothing left for what comes after. */
+int64_t task_kill_ms(const struct task *task);
+int64_t task_keep_ms(const struct task *task);
+int64_t task_bring_ms(const struct task *task);
 
 /* A key beneath the attempt's prefix or this node's folder. Yours to free. */
 char *task_key(const struct task *task, const char *name);

@@ -7,6 +7,7 @@
 #include "jobs/base/variable.h"
 #include "jobs/cache/graph_key.h"
 #include "jobs/cache/kind.h"
+#include "jobs/engine/arrival.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/health.h"
 #include "jobs/run/plan.h"
@@ -144,6 +145,25 @@ static void put_compile(json_t *order, const json_t *plan, const struct order_of
 	js_put(order, "compile", object);
 }
 
+/* What holds where a service runs the nodes, and nobody of ours is there. */
+static void put_service(json_t *order, const json_t *plan)
+{
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+	const json_t *instance = json_object_get(plan, "instance");
+	const json_t *efa = js_path(plan, "spec.resources.efa");
+
+	if (arrival_way(plan) == ARRIVAL_NONE)
+		return;
+	if (json_object_size(json_object_get(plan, "secrets")) > 0)
+		js_put(order, "secret_from", json_incref(json_object_get(plan, "secrets")));
+	if (js_int(instance, "cores", 0) > 0)
+		js_put(order, "cores", json_integer(js_int(instance, "cores", 0)));
+	if (js_int(plan, "nodes", 1) > 1 && js_int(instance, "efa", 0) > 0 && !json_is_false(efa))
+		js_put(order, "efa", json_true());
+	if (engine && engine->stop_ms > 0)
+		js_put(order, "stop_ms", json_integer(engine->stop_ms));
+}
+
 json_t *order_make(const json_t *plan, const struct order_of *of)
 {
 	const json_t *phase = plan_phase(plan, phase_names[of->phase]);
@@ -169,6 +189,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	js_put(order, "command", command_json(kind, of, phase));
 	js_put(order, "env", env_json(kind, of, phase));
 	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
+	put_service(order, plan);
 	if (compile)
 		put_compile(order, plan, of);
 	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
@@ -190,8 +211,9 @@ static json_t *agent_env(const json_t *plan)
 	json_t *secrets = json_object_get(plan, "secrets"), *from;
 	json_t *env = json_object();
 	const char *name;
+	bool is_ours = arrival_way(plan) == ARRIVAL_NONE;
 
-	for (enum variable i = 0; i < VAR_COUNT; i++)
+	for (enum variable i = 0; is_ours && i < VAR_COUNT; i++)
 		if (variables[i].uses & VAR_PASSED)
 			js_put_str(env, variables[i].name, getenv(variables[i].name));
 	json_object_foreach (secrets, name, from) {

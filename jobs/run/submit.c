@@ -23,7 +23,8 @@ static bool is_lent(const char *name)
 }
 
 /* What an agent gets: PATH and the like, its secrets, and where it is AWS that it works with,
- * what it needs to get there. Nothing else of the caller's environment leaks in. */
+ * what it needs to get there. Nothing else of the caller's environment leaks in. Where a
+ * service starts it, nothing does: the role of its job lets it in, and what that may read. */
 int job_env_make(const json_t *plan, char ***ret, struct err **err)
 {
 	json_t *secrets = json_object_get(plan, "secrets"), *from;
@@ -32,6 +33,10 @@ int job_env_make(const json_t *plan, char ***ret, struct err **err)
 	size_t count = 0, lent_count = 0;
 	const char *name;
 
+	if (arrival_way(plan) != ARRIVAL_NONE) {
+		*ret = mem_zero(1, sizeof **ret);
+		return 0;
+	}
 	if (plan_uses_aws(plan))
 		lent = aws_lend(&lent_count);
 	env = mem_zero(VAR_COUNT + lent_count + json_object_size(secrets) + 1, sizeof *env);

@@ -202,6 +202,25 @@ static void check_variables(struct binder *binder, enum spec_field map)
 	}
 }
 
+/* A service runs the job, and stoker gives it no value of a secret: whoever may describe
+ * the job could read it. */
+static void must_be_kept_by_aws(struct binder *binder, const struct entry *entry)
+{
+	const struct node *from = entry->value;
+	AUTO(auto_free) char *field = NULL;
+
+	if (!on_aws(binder->spec) || !entry->key || from->kind != NODE_SCALAR ||
+	    !(text_starts(from->text, "env:") || text_starts(from->text, "file:")))
+		return;
+	field = mem_format("secrets.%s", entry->key);
+	problem_hint(problem_error(&binder->reporter, from->at, field,
+				   "'%.80s' is a secret of this machine: engine '%s' can be given "
+				   "none of those",
+				   entry->key, spec_str(binder->spec, SPEC_ENGINE)),
+		     "keep it in AWS, name it as secretsmanager:NAME or ssm:NAME, and let the "
+		     "role of the job read it");
+}
+
 static void check_secrets(struct binder *binder)
 {
 	const struct node *secrets = node_of_field(binder->spec, SPEC_SECRETS);
@@ -211,6 +230,7 @@ static void check_secrets(struct binder *binder)
 		const struct entry *entry = &secrets->entries[i];
 		AUTO(auto_free) char *field = NULL;
 
+		must_be_kept_by_aws(binder, entry);
 		if (!entry->key || !json_object_get(env, entry->key))
 			continue;
 		field = mem_format("secrets.%s", entry->key);

@@ -92,6 +92,11 @@
  *             (absent: no check-up),
  *    "instance": type of the machine, "devices": accelerators that it has (absent:
  *             not known),
+ *    "secret_from": {name: where the agent asks for it with the role of its job: ssm:…,
+ *             secretsmanager:…} of those in "secrets" (absent: its environment holds all),
+ *    "efa": true where several nodes have it between them,
+ *    "stop_ms": after a SIGTERM from outside all of this is gone so soon (absent: never);
+ *             what must be done by then is asked for earlier than "grace_ms" says,
  *    "cores": of an accelerator on each node; absent: the CPUs of the agent,
  *    "master_addr": where node 0 is reached; absent: 127.0.0.1,
  *    "grace_ms": between SIGTERM and SIGKILL (default 30000),
