@@ -173,6 +173,31 @@ static void a_command_that_ignores_sigterm_is_killed_after_the_grace(void **stat
 	assert_int_equal(processes_with(place->root), 0);
 }
 
+/* AWS Batch kills all of a container 30 seconds after it asked it to end. */
+static void what_a_service_will_kill_is_over_before(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *ready = place_path(place, "ready");
+	AUTO(auto_free)
+	char *script = mem_format("trap '' TERM; touch %s; while :; do sleep 0.05; done", ready);
+	json_t *order = order_for(place, script);
+	json_auto_t *body = NULL;
+	int64_t began;
+	pid_t pid;
+
+	js_put(order, "grace_ms", json_integer(60000));
+	js_put(order, "stop_ms", json_integer(2000));
+	order_write(place, order);
+	pid = start(place, PREFIX, 0, plain_env, NULL);
+	assert_true(wait_for_file(ready));
+	began = mono_now().ms;
+	kill(pid, SIGTERM);
+	assert_int_equal(end_of(pid), 128 + SIGKILL);
+	assert_in_range(mono_now().ms - began, 900, 30000);
+	body = report(place);
+	assert_state(body, "ended", 128 + SIGKILL);
+}
+
 static void a_stopped_command_hears_the_sigterm_too(void **state)
 {
 	struct place *place = *state;
@@ -310,6 +335,7 @@ static void a_full_disk_does_not_swallow_the_last_report(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(what_a_service_will_kill_is_over_before),
 		T(a_command_that_succeeds_is_reported_from_start_to_end),
 		T(the_agent_exits_as_its_command_does),
 		T(a_signal_counts_as_a_shell_counts_it),
