@@ -40,10 +40,12 @@ def train(client, script, name="job-1", count=1, **more):
     algorithm = {"TrainingImage": "image:1", "TrainingInputMode": "File", "ContainerEntrypoint": ["sh", "-c"],
                  "ContainerArguments": [script], **more.pop("Algorithm", {})}
     stopping = {"MaxRuntimeInSeconds": 600, **more.pop("Stopping", {})}
+    machines = {"InstanceType": "ml.trn1.32xlarge", "InstanceCount": count, "VolumeSizeInGB": 1,
+                **more.pop("Resources", {})}
     return client.create_training_job(
         TrainingJobName=name, RoleArn="arn:aws:iam::123456789012:role/worker", AlgorithmSpecification=algorithm,
         OutputDataConfig={"S3OutputPath": "s3://bucket/out"}, StoppingCondition=stopping,
-        ResourceConfig={"InstanceType": "ml.trn1.32xlarge", "InstanceCount": count, "VolumeSizeInGB": 1}, **more)
+        ResourceConfig=machines, **more)
 
 
 def ended(client, name="job-1"):
@@ -172,6 +174,34 @@ def test_replies_are_such_as_the_model_has_them(aws, training):
     shape = services.model("sagemaker").operation_model("DescribeTrainingJob").output_shape
     validate.check_structure(job, shape, "", problems)
     assert problems == []
+
+
+@pytest.mark.parametrize("more, why", [
+    ({"name": "under_score"}, "regular expression"), ({"name": "ends-"}, "regular expression"),
+    ({"name": "x" * 64}, "less than or equal to 63"),
+    ({"HyperParameters": {"x": "y" * 2501}}, "2500"), ({"HyperParameters": {f"x{n}": "" for n in range(101)}}, "100"),
+    ({"Environment": {"X": "y" * 513}}, "512"), ({"Environment": {"not-a-name": ""}}, "regular expression"),
+    ({"Environment": {f"X{n}": "" for n in range(101)}}, "100"),
+    ({"Tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}, "Duplicate tag"),
+    ({"Tags": [{"Key": "aws:x", "Value": ""}]}, "aws: prefixed"),
+    ({"Algorithm": {"AlgorithmName": "x"}}, "Exactly one"),
+    ({"Algorithm": {"MetricDefinitions": [{"Name": "a", "Regex": "x" * 501}]}}, "500"),
+    ({"Algorithm": {"ContainerEntrypoint": ["x" * 257]}}, "256"),
+    ({"InputDataConfig": 2 * [{"ChannelName": "a", "DataSource": {"S3DataSource": {
+        "S3DataType": "S3Prefix", "S3Uri": "s3://bucket/a"}}}]}, "must be unique"),
+    ({"Resources": {"InstanceGroups": [{"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}]}},
+     "InstanceGroups, or"),
+    ({"Resources": {"VolumeKmsKeyId": "key"}}, "local storage"),
+    ({"Resources": {"KeepAlivePeriodInSeconds": 21601}}, "21600"),
+    ({"Resources": {"KeepAlivePeriodInSeconds": 60}, "Stopping": {"MaxWaitTimeInSeconds": 600},
+      "EnableManagedSpotTraining": True}, "managed spot"),
+    ({"Stopping": {"MaxWaitTimeInSeconds": 600}}, "EnableManagedSpotTraining"),
+    ({"Stopping": {"MaxPendingTimeInSeconds": 2419201}}, "2419200"),
+])
+def test_what_sagemaker_would_not_take_is_refused(aws, training, more, why):
+    code, message = refused(train, training, "true", **more)
+    assert code == "ValidationException" and why in message, message
+    assert aws.effects("CreateTrainingJob") == 0
 
 
 # Batch
@@ -304,6 +334,34 @@ def test_what_batch_would_not_take_is_refused(aws, batch, more, why):
     code, message = refused(batch.submit_job, **{"jobName": "job", "jobQueue": "queue", "jobDefinition": "def", **more})
     assert code == "ClientException" and why in message
     assert aws.effects("SubmitJob") == 0
+
+
+@pytest.mark.parametrize("more, why", [
+    ({"resourceRequirements": 2 * [{"type": "VCPU", "value": "1"}] + [{"type": "MEMORY", "value": "64"}]}, "more than once"),
+    ({"resourceRequirements": [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "64MiB"}]}, "must be a number"),
+    ({"resourceRequirements": [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "2"}]}, "too small"),
+    ({"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]}, "Unknown volume"),
+    ({"volumes": [{"name": "a", "host": {"sourcePath": "/a"}}], "mountPoints": 2 * [
+        {"sourceVolume": "a", "containerPath": "/a"}]}, "Duplicate container path"),
+    ({"command": ["x" * 24576]}, "24576 bytes"),
+])
+def test_what_batch_would_not_register_is_refused(aws, batch, more, why):
+    container = {"image": "image:1", "resourceRequirements": [
+        {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}], **more}
+    code, message = refused(batch.register_job_definition, jobDefinitionName="def", type="container",
+                            containerProperties=container)
+    assert code == "ClientException" and why in message, message
+    assert aws.effects("RegisterJobDefinition") == 0
+
+
+def test_nodes_of_a_job_are_of_one_kind(batch):
+    container = {"image": "image:1", "resourceRequirements": [
+        {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "100"}]}
+    groups = [{"targetNodes": "0", "container": container, "instanceTypes": ["trn1.32xlarge"]},
+              {"targetNodes": "1:", "container": container, "instanceTypes": ["trn1.2xlarge"]}]
+    code, message = refused(batch.register_job_definition, jobDefinitionName="def", type="multinode",
+                            nodeProperties={"numNodes": 2, "mainNode": 0, "nodeRangeProperties": groups})
+    assert code == "ClientException" and "same instance type" in message
 
 
 def test_a_reset_ends_what_runs(aws, batch):

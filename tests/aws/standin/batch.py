@@ -5,7 +5,7 @@ ignores retries, overrides and filters."""
 import json
 import re
 
-from standin import batch_jobs
+from standin import batch_jobs, rules
 from standin.errors import Refusal
 from standin.wire import Reply
 
@@ -65,6 +65,7 @@ def register(call):
         raise wrong("Error executing request, Exception : containerProperties is required")
     for properties in batch_jobs.containers_of(request):
         batch_jobs.check_environment(properties.get("environment", []))
+        rules.check_container(properties)
         kinds = {each["type"] for each in properties.get("resourceRequirements", [])}
         if not ({"VCPU"} <= kinds or "vcpus" in properties) or not ({"MEMORY"} <= kinds or "memory" in properties):
             raise wrong("Error executing request, Exception : Container properties must specify vcpus and memory")
@@ -72,6 +73,7 @@ def register(call):
     batch_jobs.check_timeout(request.get("timeout"))
     if kind == "multinode":
         batch_jobs.check_ranges(request["nodeProperties"])
+        rules.check_instances(request["nodeProperties"]["nodeRangeProperties"])
     with call.front.floor.lock:
         revisions = state.definitions.setdefault(name, [])
         revision = len(revisions) + 1

@@ -12,7 +12,7 @@ import signal
 import tarfile
 import time
 
-from standin import behind, processes, toolkit
+from standin import behind, processes, rules, toolkit
 from standin.errors import Refusal
 from standin.s3_store import Blob, Object
 from standin.wire import Reply
@@ -326,6 +326,7 @@ def create(call):
     for needed in ("AlgorithmSpecification", "ResourceConfig", "StoppingCondition"):
         if needed not in request:
             raise Refusal("ValidationException", f"{needed} is required for this training job", 400)
+    rules.check_training(request)
     stop = request["StoppingCondition"]
     if request.get("EnableManagedSpotTraining") and stop.get("MaxWaitTimeInSeconds", 0) < stop.get(
             "MaxRuntimeInSeconds", 86400):
