@@ -31,9 +31,14 @@ struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
 {
 	struct batch_job *job;
 
-	for (size_t i = 0; i < batch->count; i++)
-		if (strcmp(batch->jobs[i]->prefix, prefix) == 0)
-			return batch->jobs[i];
+	for (size_t n = 0; n < batch->count; n++) {
+		size_t i = (batch->last + 1 + n) % batch->count;
+
+		if (strcmp(batch->jobs[i]->prefix, prefix) != 0)
+			continue;
+		batch->last = i;
+		return batch->jobs[i];
+	}
 	job = mem_zero(1, sizeof *job);
 	job->prefix = mem_copy(prefix);
 	batch->jobs = mem_grow(batch->jobs, batch->count + 1, sizeof(struct batch_job *));

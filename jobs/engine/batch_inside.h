@@ -14,6 +14,7 @@
 #define STALE_MS        120000 /* how long what was seen last stands for what cannot be seen */
 #define TOLD_MS         1000   /* between two looks at the agents' reports */
 #define STOP_AGAIN_MS   60000  /* between two requests to end the same job */
+#define REGISTERED_MS   60000  /* how long a definition that was seen is taken to be there */
 #define BATCH_ID_MAX    128
 #define BATCH_NODES_MAX 1000 /* default limit of nodes of one job */
 
@@ -52,8 +53,10 @@ struct batch {
 	struct far *far;
 	struct aws *aws;   /* NULL: not needed yet */
 	struct logs *logs; /* likewise */
-	char *registered;  /* name of a definition that is ACTIVE; NULL: none is known */
+	char *registered;  /* name of a definition that was ACTIVE a moment ago; NULL: none */
+	struct mono registered_at;
 	struct batch_job **jobs;
+	size_t last; /* that was asked for: mostly the next one follows */
 	size_t count;
 };
 

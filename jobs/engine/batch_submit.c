@@ -172,17 +172,19 @@ static int register_once(struct batch *batch, const json_t *definition, struct e
 	return -1;
 }
 
-/* Once for a handle: a thousand jobs of one spec have one definition. */
+/* Once a minute for a handle: a thousand jobs of one spec have one definition. */
 static int see_registered(struct batch *batch, const json_t *definition, struct err **err)
 {
 	const char *name = js_str(definition, "jobDefinitionName");
 
-	if (batch->registered && strcmp(batch->registered, name) == 0)
+	if (batch->registered && strcmp(batch->registered, name) == 0 &&
+	    mono_now().ms - batch->registered_at.ms < REGISTERED_MS)
 		return 0;
 	if (register_once(batch, definition, err) < 0)
 		return -1;
 	free(batch->registered);
 	batch->registered = mem_copy(name);
+	batch->registered_at = mono_now();
 	return 0;
 }
 

@@ -8,8 +8,9 @@
 #include "aws/aws.h"
 #include "jobs/base/json.h"
 
-/* `reply`: of the i-th body; an error in it is that one's alone. */
-typedef void (*many_fn)(void *arg, size_t i, struct aws_reply *reply);
+/* `reply`: of the i-th request; an error in it is that one's alone. Its body, of a success, is in
+ * `text` and not parsed: `reply->json` is NULL. */
+typedef void (*many_fn)(void *arg, size_t i, struct aws_reply *reply, const struct sb *text);
 
 /* `bodies` is an array of requests' bodies. -1: this process is to end, and not all were
  * answered (aws_interrupt). */

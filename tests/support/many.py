@@ -3,9 +3,11 @@ one handle of an engine: the program tests/aws/many_jobs.c."""
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import stoker
+from aws import Aws
 
 PROGRAM = stoker.BINARY.parent / "tests/many_jobs"
 IMAGE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/trainer:1"
@@ -57,6 +59,13 @@ class Many:
             (folder / "engine.json").write_text(json.dumps({"v": 1, "job": name, "id": job}))
         return batch
 
+    def begin_submits(self):
+        self.aws.make_bucket(self.bucket)
+        self.queue().register_job_definition(jobDefinitionName="trainer", type="container", containerProperties={
+            "image": IMAGE, "command": ["train"],
+            "resourceRequirements": [{"type": "VCPU", "value": "96"}, {"type": "MEMORY", "value": "500000"}]})
+        self.aws.settings(held=True)
+
     def begin_sagemaker(self):
         client = self.aws.client("sagemaker")
         self.aws.settings(held=True)
@@ -80,7 +89,19 @@ class Many:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def begin(port: str, root: str, count: str, what: str):
+    """For the bench, whose Python has no boto3: in the stand-in that listens there."""
+    aws = Aws.__new__(Aws)
+    aws.port, aws.url, aws.certificate, aws.connection = int(port), f"http://127.0.0.1:{port}", None, None
+    many = Many(Path(root), aws, int(count))
+    getattr(many, f"begin_{what}")()
+
+
 def busiest_second(entries, operation):
     """The most requests of an operation in any second, by the stand-in's clock."""
     times = sorted(entry["at"] for entry in entries if entry["operation"] == operation)
     return max((sum(at <= other < at + 1 for other in times) for at in times), default=0)
+
+
+if __name__ == "__main__":
+    begin(*sys.argv[1:])
