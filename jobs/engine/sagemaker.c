@@ -61,8 +61,8 @@ static void close_engine(struct engine *engine)
 /* ---- calls ---- */
 
 /* One request with this body; what aws_perform() says. */
-static int call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
-		struct aws_reply *ret, struct err **err)
+int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
+		   struct aws_reply *ret, struct err **err)
 {
 	struct aws_call what = { .operation = operation, .body_fd = -1, .json = body };
 
@@ -78,7 +78,7 @@ static int call_by_name(struct sagemaker *sagemaker, enum aws_operation operatio
 {
 	json_auto_t *body = json_pack("{s:s}", "TrainingJobName", name);
 
-	return call(sagemaker, operation, body, ret, err);
+	return sagemaker_call(sagemaker, operation, body, ret, err);
 }
 
 /* Which the service says of a job that it does not know with the same code as of many other
@@ -90,13 +90,18 @@ static bool is_not_found(const struct aws_reply *reply, const struct err *err)
 		strstr(err->message, "not found"));
 }
 
-static struct training *job_of(struct sagemaker *sagemaker, const char *name)
+struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name)
 {
 	struct training *job;
 
-	for (size_t i = 0; i < sagemaker->job_count; i++)
-		if (strcmp(sagemaker->jobs[i]->name, name) == 0)
-			return sagemaker->jobs[i];
+	for (size_t n = 0; n < sagemaker->job_count; n++) {
+		size_t i = (sagemaker->last + 1 + n) % sagemaker->job_count;
+
+		if (strcmp(sagemaker->jobs[i]->name, name) != 0)
+			continue;
+		sagemaker->last = i;
+		return sagemaker->jobs[i];
+	}
 	sagemaker->jobs =
 		mem_grow(sagemaker->jobs, sagemaker->job_count + 1, sizeof(struct training *));
 	job = mem_zero(1, sizeof *job);
@@ -113,7 +118,7 @@ static bool same_state(const json_t *a, const json_t *b)
 			  json_object_get(b, "TrainingJobStatus"));
 }
 
-static void note(struct training *job, json_t *said)
+void sagemaker_note(struct training *job, json_t *said)
 {
 	if (!job->said || !same_state(job->said, said))
 		job->changed = mono_now();
@@ -141,11 +146,20 @@ static int ask(struct sagemaker *sagemaker, struct training *job, struct err **e
 	if (!json_is_object(reply.json))
 		return err_set(err, EXIT_UNREACHABLE,
 			       "sagemaker DescribeTrainingJob: the reply is no description");
-	note(job, reply.json);
+	sagemaker_note(job, reply.json);
 	return 1;
 }
 
-static bool is_due(const struct training *job)
+void sagemaker_take_reply(struct training *job, struct aws_reply *reply)
+{
+	job->asked = mono_now();
+	if (!reply->err && json_is_object(reply->json))
+		sagemaker_note(job, reply->json);
+	else if (reply->err && is_not_found(reply, reply->err) && job->missing.ms == 0)
+		job->missing = mono_now();
+}
+
+bool sagemaker_is_due(const struct training *job)
 {
 	struct mono now = mono_now();
 	int64_t pace = (now.ms - job->changed.ms) / 3;
@@ -169,7 +183,7 @@ static int look(struct sagemaker *sagemaker, struct training *job, struct err **
 	AUTO(err_freep) struct err *why = NULL;
 	int there;
 
-	if (!is_due(job))
+	if (!sagemaker_is_due(job))
 		return 0;
 	there = ask(sagemaker, job, &why);
 	if (job->said && sagemaker_is_over(job->said))
@@ -222,7 +236,7 @@ static int tell_requests(struct engine *engine, const struct engine_job *job, js
 static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *request,
 		 struct err **err)
 {
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	int there = ask(sagemaker, job, err);
 
 	if (there < 0)
@@ -243,7 +257,7 @@ static int create(struct sagemaker *sagemaker, const char *name, const json_t *r
 {
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
-	if (call(sagemaker, AWS_CREATE_TRAINING_JOB, request, &reply, err) == 0)
+	if (sagemaker_call(sagemaker, AWS_CREATE_TRAINING_JOB, request, &reply, err) == 0)
 		return 0;
 	if (strcmp(reply.code, "ResourceInUse") == 0) {
 		err_freep(err);
@@ -282,7 +296,7 @@ static int submit(struct engine *engine, const struct engine_job *job, struct er
 static int find(struct engine *engine, const char *name, const char *prefix, struct err **err)
 {
 	struct sagemaker *sagemaker = of(engine);
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	AUTO(auto_free)
 	char *path = mem_format("%s/%ssagemaker", store_url(sagemaker->store), prefix);
 	json_auto_t *wanted = json_pack("{s:{s:s}}", "OutputDataConfig", "S3OutputPath", path);
@@ -320,7 +334,7 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 		    struct engine_status *ret, struct err **err)
 {
 	struct sagemaker *sagemaker = of(engine);
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	bool was_over = job->ended.ms > 0;
 	struct reports reports;
 
@@ -357,7 +371,7 @@ static int stop(struct engine *engine, const char *name, const char *prefix, int
 		struct err **err)
 {
 	struct sagemaker *sagemaker = of(engine);
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
 	(void)prefix;
@@ -379,7 +393,7 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 		uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
 	struct sagemaker *sagemaker = of(engine);
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	uint64_t before = *offset;
 
 	if (sagemaker->toolkit)
@@ -400,7 +414,7 @@ static int report(struct engine *engine, const char *name, const char *prefix, i
 		  json_t **ret, struct err **err)
 {
 	if (of(engine)->toolkit)
-		return toolkit_report(job_of(of(engine), name), node, ret);
+		return toolkit_report(sagemaker_job_of(of(engine), name), node, ret);
 	return reports_get(of(engine)->far, prefix, node, ret, err);
 }
 
@@ -424,7 +438,7 @@ static int let_go(struct sagemaker *sagemaker, const char *name, struct err **er
 				      "KeepAlivePeriodInSeconds", 0);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
-	if (call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
+	if (sagemaker_call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
 		return 0;
 	err_wrap(err, "cannot give back the machines that are kept after '%s'", name);
 	return err_hint(err, "they are paid for until sagemaker.warm_pool is over: allow "
@@ -436,7 +450,7 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 {
 	struct sagemaker *sagemaker = of(engine);
 	const char *text = json_string_value(js_path(sagemaker->plan, "spec.sagemaker.warm_pool"));
-	struct training *job = job_of(sagemaker, name);
+	struct training *job = sagemaker_job_of(sagemaker, name);
 	int64_t keep_ms = 0;
 	int there;
 
@@ -463,6 +477,7 @@ const struct engine_ops sagemaker_ops = {
 	.submit = submit,
 	.find = find,
 	.describe = describe,
+	.survey = sagemaker_survey,
 	.stop = stop,
 	.logs = logs,
 	.report = report,

@@ -47,7 +47,25 @@ struct sagemaker {
 	struct logs *logs; /* the same */
 	struct training **jobs;
 	size_t job_count;
+	size_t last; /* that was asked for: mostly the next one follows */
 };
+
+/* ---- sagemaker.c ---- */
+
+/* One request with this body; what aws_perform() says. */
+int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
+		   struct aws_reply *ret, struct err **err);
+struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name);
+/* The newest that the service says of it. */
+void sagemaker_note(struct training *job, json_t *said);
+/* The same of a reply of DescribeTrainingJob, whatever it says. */
+void sagemaker_take_reply(struct training *job, struct aws_reply *reply);
+bool sagemaker_is_due(const struct training *job); /* nothing fresh is known of it */
+
+/* ---- sagemaker_many.c ---- */
+
+int sagemaker_survey(struct engine *engine, const struct engine_name *jobs, size_t count,
+		     struct engine_status *ret, struct err **err);
 
 /* ---- sagemaker_request.c: what is sent; asks nobody ---- */
 

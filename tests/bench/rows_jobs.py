@@ -92,6 +92,8 @@ def check_submits(bench: Bench, case, own, peer):
 JOB_ROWS = [
     Row("watch-batch", f"CPU to see how one of {JOBS} jobs of AWS Batch goes", "boto3", "", Goal(0.04), "s",
         begun("batch"), watch_own, watch_peer, None, check_watch, pairs=5),
+    Row("watch-sagemaker", f"CPU to see how one of {JOBS} jobs of SageMaker goes", "boto3", "", Goal(0.04), "s",
+        begun("sagemaker"), watch_own, watch_peer, None, check_watch, pairs=3),
     Row("submit", f"CPU of one of {SUBMITS} submits to AWS Batch that are made once", "boto3's SubmitJob alone", "",
-        Goal(0.5), "s", to_submit, submit_own, submit_peer, None, check_submits, pairs=3),
+        Goal(1), "s", to_submit, submit_own, submit_peer, None, check_submits, pairs=3),
 ]

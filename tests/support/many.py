@@ -32,7 +32,7 @@ class Many:
         self.list.write_text("".join(f"{name} {self.prefix(name)}\n" for name in self.names))
 
     def prefix(self, name):
-        return f"runs/{name.split('-')[1]}/train-1/"
+        return f"{name}/"
 
     def queue(self):
         batch = self.aws.client("batch")
