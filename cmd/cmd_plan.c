@@ -6,6 +6,7 @@
 #include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
+#include "jobs/engine/arrival.h"
 #include "jobs/run/health.h"
 #include "jobs/run/journal.h"
 #include "jobs/run/order.h"
@@ -60,12 +61,22 @@ static void print_not_held(const json_t *plan)
 		out_line("  - %s", json_string_value(word));
 }
 
+/* How the agent gets into the containers of this plan; NULL where there are none, or none of
+ * ours in them. Yours to free. */
+static char *agent_words(const json_t *plan)
+{
+	json_auto_t *not_held = plan_not_held(plan);
+
+	return arrival_way(plan) == ARRIVAL_NONE || not_held ? NULL : arrival_words(plan);
+}
+
 static void print_plan(const json_t *plan, const struct cache_view *view)
 {
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
 	bool ahead = view->verdict == CACHE_COLD && plan_phase(plan, phase_names[PHASE_PRECOMPILE]);
 	AUTO(auto_free) char *health = plan_health_words(plan);
+	AUTO(auto_free) char *agent = agent_words(plan);
 	json_t *phase;
 	size_t i;
 
@@ -80,6 +91,8 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		out_line("  'stoker cache why' names them all");
 	if (health)
 		out_line("health:  %s", health);
+	if (agent)
+		out_line("agent:   %s", agent);
 	out_line("phases:  %s", ahead ? "precompile, verify, train" : "train");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
@@ -98,6 +111,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
 	json_auto_t *modes = NULL;
+	AUTO(auto_free) char *agent = NULL;
 	int code;
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
@@ -121,6 +135,7 @@ int cmd_plan(const struct args *args, struct err **err)
 			print_requests(shown, requests, difference);
 		return EXIT_DONE;
 	}
+	agent = agent_words(plan->json);
 	result = json_object();
 	js_put(result, "spec", json_incref(json_object_get(plan->json, "spec")));
 	js_put_str(result, "engine", js_str(plan->json, "engine"));
@@ -133,6 +148,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
 	js_put(result, "not_held", plan_not_held(plan->json));
 	js_put(result, "modes", TAKE(modes));
+	js_put_str(result, "agent", agent);
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);
 	return EXIT_DONE;
