@@ -29,6 +29,7 @@ SETTINGS = {
     "job_seconds": 0.1,          # until a job of SageMaker or Batch starts
     "stop_seconds": 5,           # from the polite signal to the other; 120 at SageMaker
     "time_scale": 1.0,           # what a second of a job's limits is
+    "infra_check": True,         # SageMaker tests machines if it is asked to, or refuses to
     "images": {},                # image → what it runs if the request does not say
     "job_env": {},               # what is in the environment of every job
     "held": False,               # jobs run from their submit on and without a process, until they are ended

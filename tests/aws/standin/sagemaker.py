@@ -23,8 +23,11 @@ MESSAGES = {"Starting": "Preparing the instances for training", "Pending": "Trai
             "progress.", "Uploading": "Uploading generated training model", "Completed": "Training job completed",
             "Failed": "Training job failed", "Stopping": "Stopping the training job",
             "Stopped": "Training job stopped", "Interrupted": "Training job interrupted",
-            "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided"}
+            "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+            "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided"}
 OVER = ("Completed", "Failed", "Stopped")
+SPOT_PART = 0.3  # of the time that a spot instance trains is billed
+KEPT_AFTER = ("AlgorithmError", "ClientError")  # a failure of the service's own keeps nothing
 
 
 def reply(value=None):
@@ -51,6 +54,41 @@ class Job:
         self.started = self.finished = None
         self.asked_to_stop, self.interrupted, self.processes, self.metrics = False, False, [], {}
         self.held = False
+        self.pool = {"Status": "InUse"} if self.keep_alive() else None
+        self.kept_until, self.trained, self.began, self.took_over = 0.0, 0.0, 0.0, False
+
+    def resource(self, name, default=None):
+        return self.request.get("ResourceConfig", {}).get(name, default)
+
+    def keep_alive(self):
+        return self.resource("KeepAlivePeriodInSeconds", 0)
+
+    # Machines that are kept for a next job
+
+    def needs(self):
+        """What a job must have in common with one whose machines it takes over."""
+        return json.dumps([self.request.get("RoleArn"), self.request.get("VpcConfig"),
+                           self.request.get("EnableNetworkIsolation", False),
+                           self.request.get("EnableInterContainerTrafficEncryption", False),
+                           *[self.resource(name) for name in ("InstanceType", "InstanceCount", "InstanceGroups",
+                                                              "VolumeSizeInGB", "VolumeKmsKeyId")]], sort_keys=True)
+
+    def keep(self, status, reason):
+        if not self.pool:
+            return
+        if self.started and (status != "Failed" or (reason or "").startswith(KEPT_AFTER)):
+            self.kept_until = self.finished + self.keep_alive() * self.front.settings["time_scale"]
+            self.pool = {"Status": "Available"}
+        else:
+            self.pool = {"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 0}
+
+    def is_kept(self):
+        if self.pool and self.pool["Status"] == "Available" and self.front.clock() > self.kept_until:
+            self.let_go("Terminated", self.kept_until)
+        return bool(self.pool) and self.pool["Status"] == "Available"
+
+    def let_go(self, status, at, **more):
+        self.pool = {"Status": status, "ResourceRetainedBillableTimeInSeconds": int(max(at - self.finished, 0)), **more}
 
     # What is told
 
@@ -75,7 +113,12 @@ class Job:
         if self.finished:
             fields["TrainingEndTime"] = self.finished
             seconds = max(int(self.finished - (self.started or self.finished)), 1)
-            fields["TrainingTimeInSeconds"] = fields["BillableTimeInSeconds"] = seconds
+            part = SPOT_PART if self.request.get("EnableManagedSpotTraining") else 1.0
+            fields["TrainingTimeInSeconds"] = seconds
+            fields["BillableTimeInSeconds"] = max(int(min(self.trained, seconds) * part), 1) if self.started else 0
+        self.is_kept()
+        if self.pool:
+            fields["WarmPoolStatus"] = self.pool
         if self.reason:
             fields["FailureReason"] = self.reason[:1024]
         return fields
@@ -120,20 +163,28 @@ class Job:
         for each in self.processes:
             each.kill()
         self.finished, self.reason = self.front.clock(), reason
+        self.end_of_training()
         self.enter(secondary, reason)
+        self.keep(status, reason)
         self.status = status
+
+    def end_of_training(self):
+        if self.began:
+            self.trained, self.began = self.trained + self.front.clock() - self.began, 0.0
 
     def attempt(self):
         """True: it was interrupted, and begins again."""
         if self.transitions[-1]["Status"] != "Starting":
             self.enter("Starting")
-        self.pause(self.front.settings["job_seconds"])
+        if not self.took_over:
+            self.pause(self.front.settings["job_seconds"])
         self.misfortune("job_pending", lambda: (self.enter("Pending"), self.pause(self.plan.number("seconds", 1.0))))
         self.misfortune("job_fails", self.fail_unless_later)
         self.enter("Downloading")
         trees = [self.prepare(number) for number in range(1, self.count() + 1)]
         self.enter("Training")
-        self.started = self.started or self.front.clock()
+        self.began = self.front.clock()
+        self.started = self.started or self.began
         self.processes = [self.launch(number, tree) for number, tree in enumerate(trees, 1)]
         if self.watch(trees):
             return True
@@ -165,6 +216,9 @@ class Job:
         """Whether somebody wants it to end."""
         if self.floor.ended:
             raise Interrupted("Stopped", "Stopped")
+        wait = self.request.get("StoppingCondition", {}).get("MaxWaitTimeInSeconds")
+        if wait and not self.began and self.front.clock() > self.created + wait * self.front.settings["time_scale"]:
+            raise Interrupted("Stopped", "MaxWaitTimeExceeded")
         if self.asked_to_stop:
             self.status = "Stopping"
             self.enter("Stopping")
@@ -244,7 +298,9 @@ class Job:
                 processes.end(self.processes, self.front.settings["stop_seconds"])
                 self.mirror(trees)
                 if self.plan.kind == "job_interrupted":
+                    self.end_of_training()
                     self.enter("Interrupted")
+                    self.took_over = False
                     return True
                 raise Interrupted("Failed", "Failed", self.plan.fields.get("reason", "InternalServerError: We "
                                   "encountered an internal error.  Please try again."))
@@ -319,6 +375,41 @@ def find(call):
     return job
 
 
+def check(call, request):
+    """What the model does not say."""
+    resources = request["ResourceConfig"]
+    if request.get("EnableManagedSpotTraining") and resources.get("KeepAlivePeriodInSeconds"):
+        raise Refusal("ValidationException", "KeepAlivePeriodInSeconds is not supported for managed spot training", 400)
+    if request.get("InfraCheckConfig", {}).get("EnableInfraCheck") and not call.front.settings["infra_check"]:
+        raise Refusal("ValidationException", "InfraCheckConfig is not supported for the instance type "
+                      f"{resources.get('InstanceType')}", 400)
+    for each in request.get("AlgorithmSpecification", {}).get("MetricDefinitions", []):
+        try:
+            re.compile(each["Regex"])
+        except re.error as error:
+            raise Refusal("ValidationException", f"Invalid regex {each['Regex']}: {error}", 400) from error
+    names = [each["ChannelName"] for each in request.get("InputDataConfig", [])]
+    if len(set(names)) < len(names):
+        raise Refusal("ValidationException", "Duplicate channel names in InputDataConfig", 400)
+
+
+def update(call):
+    job = find(call)
+    seconds = call.params.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds")
+    if seconds is None:
+        raise Refusal("ValidationException", "There is nothing to update", 400)
+    with call.front.floor.lock:
+        if not job.is_kept():
+            raise Refusal("ValidationException", "KeepAlivePeriodInSeconds can only be updated for a training job "
+                          "whose warm pool is Available", 400)
+        call.effect = True
+        if seconds == 0:
+            job.let_go("Terminated", call.front.clock())
+        else:
+            job.kept_until = job.finished + seconds * call.front.settings["time_scale"]
+    return reply({"TrainingJobArn": job.arn})
+
+
 def create(call):
     request, jobs = call.params, jobs_of(call)
     name = request["TrainingJobName"]
@@ -332,11 +423,17 @@ def create(call):
             "MaxRuntimeInSeconds", 86400):
         raise Refusal("ValidationException", "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or "
                       "equal to MaxRuntimeInSeconds", 400)
+    check(call, request)
     with call.front.floor.lock:
         if name in jobs:
             raise Refusal("ResourceInUse", "Training job names must be unique within an AWS account and region, and a "
                           f"training job with this name already exists ({arn})", 400)
-        job = jobs[name] = Job(call, request, arn)
+        job = Job(call, request, arn)
+        donor = next((other for other in jobs.values() if other.is_kept() and other.needs() == job.needs()), None)
+        if donor:
+            donor.let_go("Reused", call.front.clock(), ReusedByJob=name)
+            job.took_over = True
+        jobs[name] = job
     job.enter("Starting")
     call.effect = True
     if call.front.settings["held"]:
@@ -382,5 +479,6 @@ def tags(call):
     return reply({"Tags": job.request.get("Tags", [])})
 
 
-HANDLERS = {"CreateTrainingJob": create, "StopTrainingJob": stop, "ListTrainingJobs": listing, "ListTags": tags,
+HANDLERS = {"CreateTrainingJob": create, "UpdateTrainingJob": update, "StopTrainingJob": stop,
+            "ListTrainingJobs": listing, "ListTags": tags,
             "DescribeTrainingJob": lambda call: reply(find(call).describe())}
