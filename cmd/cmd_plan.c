@@ -128,6 +128,8 @@ int cmd_plan(const struct args *args, struct err **err)
 	if (json_array_size(requests) == 2)
 		difference =
 			order_difference(json_array_get(requests, 0), json_array_get(requests, 1));
+	if (order_sends(plan->json, requests, err) < 0)
+		return -1;
 	if (!out_is_json()) {
 		print_plan(shown, &view);
 		print_modes_or_advice(modes);

@@ -110,7 +110,7 @@ static void print_variables(const char *label, json_t *env)
 /* What has lines of its own already, or says what the heading says. */
 static bool is_told(const char *name)
 {
-	static const char *const told[] = { "v", "phase", "command", "env", "agent_env" };
+	static const char *const told[] = { "v", "phase", "command", "env", "agent_env", "sends" };
 
 	for (size_t i = 0; i < STK_LENGTH(told); i++)
 		if (strcmp(name, told[i]) == 0)
@@ -136,6 +136,23 @@ static void print_member(const char *name, const json_t *value)
 	}
 }
 
+/* A body as it goes out, a line a member. */
+static void print_sends(const json_t *sends)
+{
+	json_t *row, *value;
+	const char *name;
+	size_t i;
+
+	json_array_foreach (sends, i, row) {
+		out_line("  sends %s:", js_str(row, "operation"));
+		json_object_foreach (json_object_get(row, "body"), name, value) {
+			AUTO(auto_free) char *text = side_text(value);
+
+			out_line("    %s: %s", name, text);
+		}
+	}
+}
+
 static void print_request(const json_t *request)
 {
 	AUTO(auto_free) char *line = command_text(json_object_get(request, "command"));
@@ -149,6 +166,7 @@ static void print_request(const json_t *request)
 	json_object_foreach ((json_t *)request, name, value)
 		if (!is_told(name))
 			print_member(name, value);
+	print_sends(json_object_get(request, "sends"));
 }
 
 static void print_difference(const json_t *difference)

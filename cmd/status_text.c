@@ -78,6 +78,8 @@ static void print_attempt(const json_t *attempt, const char *label)
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
 	out_marked(label, look_of_state(state, class), "%s", text.text);
 	sb_release(&text);
+	if (js_str(attempt, "waits"))
+		out_line("            %s", js_str(attempt, "waits"));
 	print_health(attempt);
 	print_resume(attempt);
 	print_evidence(js_str(attempt, "evidence"));

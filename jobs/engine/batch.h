@@ -6,8 +6,8 @@
  * "stk-<16 digits>". It is looked for by name and registered only if none is ACTIVE, so that
  * the same content never makes a second revision. It says one attempt and that every end is
  * final: retries are stoker's. What differs stands in SubmitJob: the name, tags, and as
- * environment where the order is. Neither holds a secret: those of the spec are references
- * (ssm:, secretsmanager:) that ECS resolves on the machine.
+ * environment where the order is. Neither holds a secret: the agent asks for those of the spec
+ * with the role of the job.
  *
  * Once. SubmitJob has no token, and a reply can be lost. The job's name is the attempt's, so
  * before each submit the queue is listed by that name; what is found is taken, and its id

@@ -9,12 +9,15 @@
 
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
-#include "jobs/base/variable.h"
+#include "jobs/engine/arrival.h"
 #include "jobs/engine/batch_inside.h"
-#include "jobs/store/order.h"
 
 #define NAME_DIGITS 16
 #define MIB         ((uint64_t)1 << 20)
+
+/* Of the container that runs before, copies files and ends. */
+#define HELPER_VCPUS 1
+#define HELPER_MIB   128
 
 /* A job of an unknown type asks for that little, so that any machine can run it. */
 #define LEAST_VCPUS 1
@@ -110,18 +113,26 @@ static int linux_of(const json_t *plan, int nodes, json_t **ret, struct err **er
 	return 0;
 }
 
+static json_t *resources(int64_t vcpus, int64_t mib)
+{
+	AUTO(auto_free) char *cpu = mem_format("%lld", (long long)vcpus);
+	AUTO(auto_free) char *memory = mem_format("%lld", (long long)mib);
+
+	return json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "VCPU", "value", cpu, "type", "MEMORY",
+			 "value", memory);
+}
+
+/* All that a machine has, less what the container asks for that runs before. */
 static json_t *resources_of(const json_t *plan)
 {
 	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
-	AUTO(auto_free)
-	char *vcpus = mem_format("%lld", (long long)has(plan, "vcpus", LEAST_VCPUS));
-	AUTO(auto_free)
-	char *memory =
-		mem_format("%lld", (long long)(mib > 0 ? mib - (kept > KEPT_MIB ? kept : KEPT_MIB)
-						       : LEAST_MIB));
+	int64_t vcpus = has(plan, "vcpus", 0);
+	bool is_helped = arrival_way(plan) == ARRIVAL_HELPER;
 
-	return json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "VCPU", "value", vcpus, "type",
-			 "MEMORY", "value", memory);
+	if (mib <= 0 || vcpus <= 0)
+		return resources(LEAST_VCPUS, LEAST_MIB);
+	mib -= (kept > KEPT_MIB ? kept : KEPT_MIB) + (is_helped ? HELPER_MIB : 0);
+	return resources(vcpus - (is_helped ? HELPER_VCPUS : 0), mib);
 }
 
 /* ---- mounts ----------------------------------------------------------------------- */
@@ -177,53 +188,6 @@ static int mounts_of(const json_t *plan, json_t *volumes, json_t *points, struct
 	return 0;
 }
 
-/* ---- secrets ---------------------------------------------------------------------- */
-
-/* "secretsmanager:ARN#KEY" as ECS writes it: "ARN:KEY::". */
-static int secret_from(const char *name, const char *from, char **ret, struct err **err)
-{
-	AUTO(auto_free) char *field = mem_format("secrets.%s", name);
-	const char *key;
-
-	if (text_starts(from, "ssm:")) {
-		*ret = mem_copy(from + strlen("ssm:"));
-		return 0;
-	}
-	if (!text_starts(from, "secretsmanager:"))
-		return refuse(err, field,
-			      "keep it in Parameter Store (ssm:NAME) or Secrets Manager "
-			      "(secretsmanager:ARN)",
-			      "'%s' is on this machine, and a job definition must not hold it",
-			      field);
-	from += strlen("secretsmanager:");
-	if (!text_starts(from, "arn:"))
-		return refuse(err, field, "write secretsmanager:arn:aws:secretsmanager:…",
-			      "'%s': AWS Batch takes a secret of Secrets Manager by its ARN",
-			      field);
-	key = strchr(from, '#');
-	*ret = key ? mem_format("%.*s:%s::", (int)(key - from), from, key + 1) : mem_copy(from);
-	return 0;
-}
-
-static int secrets_of(const json_t *plan, json_t *ret, struct err **err)
-{
-	json_t *from;
-	const char *name;
-
-	json_object_foreach (js_path(json_object_get(plan, "spec"), "secrets"), name, from) {
-		const struct variable_row *row = variable_find(name);
-		bool lent = row && (row->uses & VAR_LENT);
-		AUTO(auto_free)
-		char *as = mem_format("%s%s", lent ? ORDER_SECRET : "", name);
-		AUTO(auto_free) char *value = NULL;
-
-		if (secret_from(name, json_string_value(from), &value, err) < 0)
-			return -1;
-		json_array_append_new(ret, json_pack("{s:s, s:s}", "name", as, "valueFrom", value));
-	}
-	return 0;
-}
-
 /* ---- the container ---------------------------------------------------------------- */
 
 static void put_list(json_t *object, const char *name, json_t *list)
@@ -240,50 +204,78 @@ static json_t *log_of(void)
 	return json_pack("{s:s, s:{s:s}}", "logDriver", "awslogs", "options", "mode", "blocking");
 }
 
-static json_t *command_of(const json_t *plan)
-{
-	(void)plan;
-	return json_pack("[s, s, s]", "/bin/sh", "-c",
-			 "exec stoker-node \"$STOKER_ORDER\" "
-			 "\"${AWS_BATCH_JOB_NODE_INDEX:-0}\"");
-}
-
+/* What a container of a task and one that is alone have in common. */
 static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *volumes,
 			struct err **err)
 {
 	json_auto_t *container = json_object(), *linux_parameters = NULL, *points = json_array();
-	json_auto_t *secrets = json_array();
+	json_auto_t *helped = arrival_helper_mounts(plan);
 
 	if (linux_of(plan, nodes, &linux_parameters, err) < 0 ||
-	    mounts_of(plan, volumes, points, err) < 0 || secrets_of(plan, secrets, err) < 0)
+	    mounts_of(plan, volumes, points, err) < 0)
 		return -1;
+	if (helped)
+		json_array_extend(points, helped);
 	js_put_str(container, "image", batch_says(plan, "image"));
-	js_put(container, "command", command_of(plan));
+	js_put(container, "command", arrival_command(plan));
 	js_put(container, "resourceRequirements", resources_of(plan));
 	js_put(container, "linuxParameters", TAKE(linux_parameters));
 	js_put(container, "ulimits",
 	       json_pack("[{s:s, s:i, s:i}]", "name", "memlock", "softLimit", -1, "hardLimit", -1));
 	put_list(container, "mountPoints", TAKE(points));
-	put_list(container, "secrets", TAKE(secrets));
 	js_put(container, "logConfiguration", log_of());
 	*ret = TAKE(container);
 	return 0;
 }
 
+/* Of a single-node job the compute environment decides on what it runs. */
+static void put_machine(json_t *properties, const json_t *plan, int nodes, const char *name)
+{
+	if (nodes > 1)
+		js_put_str(properties, name, batch_says(plan, "resources.instance"));
+}
+
 /* The properties of a job of one container. */
-static int properties_of(const json_t *plan, int nodes, json_t **ret, struct err **err)
+static int alone(const json_t *plan, int nodes, json_t **ret, struct err **err)
 {
 	json_auto_t *volumes = json_array();
-	const char *instance = batch_says(plan, "resources.instance");
 
 	if (container_of(plan, nodes, ret, volumes, err) < 0)
 		return -1;
 	js_put_str(*ret, "jobRoleArn", batch_says(plan, "batch.job_role"));
 	js_put_str(*ret, "executionRoleArn", batch_says(plan, "batch.execution_role"));
 	put_list(*ret, "volumes", TAKE(volumes));
-	/* Of a single-node job the compute environment decides. */
-	if (nodes > 1)
-		js_put_str(*ret, "instanceType", instance);
+	put_machine(*ret, plan, nodes, "instanceType");
+	return 0;
+}
+
+/* The container that brings the agent, and goes before the main one runs. */
+static json_t *helper_of(const json_t *plan)
+{
+	json_t *helper = arrival_helper(plan);
+
+	js_put(helper, "resourceRequirements", resources(HELPER_VCPUS, HELPER_MIB));
+	js_put(helper, "logConfiguration", log_of());
+	return helper;
+}
+
+/* The same with one that runs before. */
+static int helped(const json_t *plan, int nodes, json_t **ret, struct err **err)
+{
+	json_auto_t *volumes = json_array(), *container = NULL, *task = json_object();
+	json_auto_t *more = arrival_helper_volumes(plan);
+
+	if (container_of(plan, nodes, &container, volumes, err) < 0)
+		return -1;
+	js_put_str(container, "name", BATCH_MAIN);
+	js_put(container, "essential", json_true());
+	js_put(container, "dependsOn", arrival_helper_depends(plan));
+	json_array_extend(volumes, more);
+	js_put(task, "containers", json_pack("[o, O]", helper_of(plan), container));
+	js_put_str(task, "taskRoleArn", batch_says(plan, "batch.job_role"));
+	js_put_str(task, "executionRoleArn", batch_says(plan, "batch.execution_role"));
+	put_list(task, "volumes", TAKE(volumes));
+	*ret = json_pack("{s:[O]}", "taskProperties", task);
 	return 0;
 }
 
@@ -309,24 +301,36 @@ static int check_nodes(int nodes, struct err **err)
 		      "AWS Batch runs at most %d nodes in one job", BATCH_NODES_MAX);
 }
 
+/* All nodes alike. */
+static json_t *nodes_of(const json_t *plan, int nodes, const char *kind, json_t *properties)
+{
+	json_t *range = json_pack("{s:s, s:O}", "targetNodes", "0:", kind, properties);
+
+	if (strcmp(kind, "ecsProperties") == 0)
+		js_put(range, "instanceTypes",
+		       json_pack("[s]", batch_says(plan, "resources.instance")));
+	return json_pack("{s:i, s:i, s:[o]}", "numNodes", nodes, "mainNode", 0,
+			 "nodeRangeProperties", range);
+}
+
 int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **err)
 {
 	json_auto_t *definition = json_object(), *properties = NULL;
+	bool is_helped = arrival_way(plan) == ARRIVAL_HELPER;
 	char hex[SHA256_HEX];
 	AUTO(auto_free) char *name = NULL;
 
-	if (check_nodes(nodes, err) < 0 || properties_of(plan, nodes, &properties, err) < 0)
+	if (check_nodes(nodes, err) < 0 ||
+	    (is_helped ? helped : alone)(plan, nodes, &properties, err) < 0)
 		return -1;
-	if (nodes > 1) {
-		js_put_str(definition, "type", "multinode");
+	js_put_str(definition, "type", nodes > 1 ? "multinode" : "container");
+	if (nodes > 1)
 		js_put(definition, "nodeProperties",
-		       json_pack("{s:i, s:i, s:[{s:s, s:O}]}", "numNodes", nodes, "mainNode", 0,
-				 "nodeRangeProperties", "targetNodes", "0:", "container",
-				 properties));
-	} else {
-		js_put_str(definition, "type", "container");
-		js_put(definition, "containerProperties", TAKE(properties));
-	}
+		       nodes_of(plan, nodes, is_helped ? "ecsProperties" : "container",
+				properties));
+	else
+		js_put(definition, is_helped ? "ecsProperties" : "containerProperties",
+		       TAKE(properties));
 	js_put(definition, "platformCapabilities", json_pack("[s]", "EC2"));
 	js_put(definition, "retryStrategy",
 	       json_pack("{s:i, s:[{s:s, s:s}]}", "attempts", 1, "evaluateOnExit", "onReason", "*",
@@ -364,17 +368,30 @@ static json_t *environment_of(const json_t *env)
 	return list;
 }
 
-static void put_overrides(json_t *body, const json_t *definition, const json_t *env)
+/* Of the main container, in the shape that the definition's has. */
+static json_t *overrides_of(bool is_helped, const json_t *env)
 {
-	bool several = json_object_get(definition, "nodeProperties") != NULL;
-	json_t *overrides = json_pack("{s:o}", "environment", environment_of(env));
+	json_t *list = environment_of(env);
 
-	if (several)
+	if (is_helped)
+		return json_pack("{s:[{s:[{s:s, s:o}]}]}", "taskProperties", "containers", "name",
+				 BATCH_MAIN, "environment", list);
+	return json_pack("{s:o}", "environment", list);
+}
+
+static void put_overrides(json_t *body, const json_t *plan, const json_t *definition,
+			  const json_t *env)
+{
+	bool is_helped = arrival_way(plan) == ARRIVAL_HELPER;
+	const char *name = is_helped ? "ecsPropertiesOverride" : "containerOverrides";
+	json_t *overrides = overrides_of(is_helped, env);
+
+	if (json_object_get(definition, "nodeProperties"))
 		js_put(body, "nodeOverrides",
 		       json_pack("{s:[{s:s, s:o}]}", "nodePropertyOverrides", "targetNodes",
-				 "0:", "containerOverrides", overrides));
+				 "0:", name, overrides));
 	else
-		js_put(body, "containerOverrides", overrides);
+		js_put(body, name, overrides);
 }
 
 json_t *batch_submission(const json_t *plan, const struct engine_job *job, const json_t *definition,
@@ -390,7 +407,7 @@ json_t *batch_submission(const json_t *plan, const struct engine_job *job, const
 	js_put_str(body, "shareIdentifier", batch_says(plan, "batch.share_identifier"));
 	if (json_is_integer(priority))
 		js_put(body, "schedulingPriorityOverride", json_incref((json_t *)priority));
-	put_overrides(body, definition, env);
+	put_overrides(body, plan, definition, env);
 	js_put(body, "tags", tags_of(plan, job));
 	js_put(body, "propagateTags", json_true());
 	return body;

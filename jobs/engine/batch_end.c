@@ -8,9 +8,7 @@
 #include "jobs/engine/reports.h"
 #include "jobs/store/order.h"
 
-/* How the reasons begin with which we end a job; they come back as its statusReason. */
-#define OURS       "stoker: "
-#define NODE_WORDS OURS "node %d failed"
+#define NODE_WORDS BATCH_OURS "node %d failed"
 #define WORDS_MAX  200
 
 static bool is(const json_t *object, const char *key, const char *word)
@@ -52,7 +50,7 @@ int batch_stop(struct engine *engine, const char *name, const char *prefix, int6
 	if (batch_is_over(job->job))
 		return 0;
 	there = batch_identify(batch, job, name, true, err);
-	return there > 0 ? batch_terminate(batch, job, OURS "stop", err) : there;
+	return there > 0 ? batch_terminate(batch, job, BATCH_OURS "stop", err) : there;
 }
 
 /* A node that saves and leaves when told to has not failed, and who is not the holder of the
@@ -89,7 +87,7 @@ int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err
 	size_t i;
 
 	if (batch_never_runs(reason) && !is(job->job, "status", "RUNNING")) {
-		AUTO(auto_free) char *words = mem_format(OURS "%s", reason);
+		AUTO(auto_free) char *words = mem_format(BATCH_OURS "%s", reason);
 
 		return batch_terminate(batch, job, words, err);
 	}
@@ -112,7 +110,7 @@ static bool ours(const struct batch_job *job)
 {
 	const char *reason = js_str(job->job, "statusReason");
 
-	return reason && text_starts(reason, OURS);
+	return reason && text_starts(reason, BATCH_OURS);
 }
 
 /* Somebody else ended it. */
@@ -129,8 +127,8 @@ static int blamed(const struct batch_job *job, int nodes)
 	const char *reason = js_str(job->job, "statusReason");
 	int node = -1;
 
-	if (reason && text_starts(reason, OURS "node "))
-		node = (int)strtol(reason + strlen(OURS "node "), NULL, 10);
+	if (reason && text_starts(reason, BATCH_OURS "node "))
+		node = (int)strtol(reason + strlen(BATCH_OURS "node "), NULL, 10);
 	return node < nodes ? node : -1;
 }
 
@@ -181,7 +179,8 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	ret->node = node;
 	ret->silent = true;
 	ret->last_seen.ms = js_int(child, "stoppedAt", js_int(job->job, "stoppedAt", 0));
-	batch_end_words(child, &words);
+	/* Of what we ended ourselves the reason is the one that we gave. */
+	batch_end_words(ours(job) ? job->job : child, &words);
 	if (report)
 		sb_addf(&words, "; the agent of node %d died without a report", node);
 	else if (json_is_integer(code) && json_integer_value(code) == 0)
@@ -197,19 +196,24 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	return 0;
 }
 
-static void tell_reported(const struct batch_job *job, const struct reports *reports,
-			  struct engine_status *ret)
+/* Who was told to stop does not know why. */
+static int tell_reported(struct batch *batch, struct batch_job *job, const struct reports *reports,
+			 struct engine_status *ret, struct err **err)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
+	json_auto_t *report = NULL;
 
 	ret->exit_known = true;
 	ret->exit = reports->exit;
 	ret->node = reports->node < 0 ? 0 : reports->node;
-	if (taken_down(job))
+	if (reports_get(batch->far, job->prefix, ret->node, &report, err) < 0)
+		return -1;
+	if (job->job && (taken_down(job) || is(report, "stopped", STOPPED_SIGNAL)))
 		batch_end_words(job->job, &words);
 	else
 		sb_adds(&words, reports->reason);
 	say(ret, &words);
+	return 0;
 }
 
 int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
@@ -237,6 +241,5 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 	}
 	if (node >= 0)
 		return tell_silent(batch, job, node, ret, err);
-	tell_reported(job, &reports, ret);
-	return 0;
+	return tell_reported(batch, job, &reports, ret, err);
 }

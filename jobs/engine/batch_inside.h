@@ -18,6 +18,9 @@
 #define BATCH_ID_MAX    128
 #define BATCH_NODES_MAX 1000 /* default limit of nodes of one job */
 
+/* How the reasons begin with which we end a job; they come back as its statusReason. */
+#define BATCH_OURS "stoker: "
+
 #define BATCH_MAIN "main" /* the container of the job, where there are several */
 
 /* The text of a job that CloudWatch has of one node, from its beginning. */
@@ -128,7 +131,7 @@ int batch_terminate(struct batch *batch, struct batch_job *job, const char *reas
 /* ---- batch_words.c ------------------------------------------------------------------- */
 
 /* Why a job waits, in words, from the service's statusReason (NULL: it gives none) and how
- * long it has waited. */
+ * long it has waited; nothing where there is nothing to tell. */
 void batch_wait_words(const char *status, const char *reason, int64_t waited_ms, struct sb *ret);
 /* Will waiting never help? */
 bool batch_never_runs(const char *reason);

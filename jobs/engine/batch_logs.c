@@ -76,6 +76,16 @@ static const char *stream_name(const struct batch_job *job, int node, const char
 	return js_str(container, "logStreamName");
 }
 
+/* Who only reads logs has not asked how it goes. */
+static void learn(struct engine *engine, const struct batch_job *job, const char *name)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct engine_status status;
+
+	if (!job->job && job->asked.ms == 0)
+		(void)!batch_describe(engine, name, job->prefix, &status, &ignored);
+}
+
 int batch_logs(struct engine *engine, const char *name, const char *prefix, int node,
 	       uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
@@ -86,7 +96,7 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	const char *group, *stream_is;
 	size_t len;
 
-	(void)name;
+	learn(engine, job, name);
 	if (!batch_is_over(job->job) || !(stream_is = stream_name(job, node, &group)))
 		return far_logs(batch->far, prefix, node, offset, max, ret, err);
 	if (reports_get(batch->far, prefix, node, &report, err) < 0)

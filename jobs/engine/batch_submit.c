@@ -6,6 +6,7 @@
 #include "aws/settings.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text.h"
+#include "jobs/engine/arrival.h"
 #include "jobs/engine/batch_inside.h"
 #include "jobs/engine/reports.h"
 #include "jobs/store/order.h"
@@ -191,19 +192,14 @@ static int see_registered(struct batch *batch, const json_t *definition, struct 
 /* ---- the submission ---------------------------------------------------------------------- */
 
 /* What the container has beside the command's own environment, which is in the order. */
-static int env_of(const struct batch *batch, const struct engine_job *job, const char *token,
-		  json_t **ret, struct err **err)
+static int add_env(const char *token, json_t *env, struct err **err)
 {
-	AUTO(auto_free)
-	char *order = mem_format("%s/%s%s", store_url(batch->store), job->prefix, ORDER_FILE);
 	const char *region = aws_region(err);
 
 	if (!region)
 		return -1;
-	*ret = json_object();
-	js_put_str(*ret, "STOKER_ORDER", order);
-	js_put_str(*ret, ORDER_TOKEN, token);
-	js_put_str(*ret, "AWS_REGION", region);
+	js_put_str(env, ORDER_TOKEN, token);
+	js_put_str(env, "AWS_REGION", region);
 	return 0;
 }
 
@@ -213,8 +209,9 @@ int batch_requests(struct engine *engine, const struct engine_job *job, json_t *
 	const struct batch *batch = (const struct batch *)engine;
 	json_auto_t *definition = NULL, *env = NULL;
 
+	env = arrival_env_planned(batch->plan, store_url(batch->store), job);
 	if (batch_definition(batch->plan, job->nodes, &definition, err) < 0 ||
-	    env_of(batch, job, "<token>", &env, err) < 0)
+	    add_env("<token>", env, err) < 0)
 		return -1;
 	*ret = json_pack("[{s:s, s:O}, {s:s, s:o}]", "operation", "RegisterJobDefinition", "body",
 			 definition, "operation", "SubmitJob", "body",
@@ -277,7 +274,8 @@ int batch_submit(struct engine *engine, const struct engine_job *what, struct er
 {
 	struct batch *batch = (struct batch *)engine;
 	struct batch_job *job = batch_job_of(batch, what->prefix);
-	json_auto_t *definition = NULL, *env = NULL, *body = NULL;
+	AUTO(secret_json_freep) json_t *env = NULL, *body = NULL;
+	json_auto_t *definition = NULL;
 	uint8_t random[TOKEN_BYTES];
 	char token[2 * TOKEN_BYTES + 1];
 	int there = batch_find(engine, what->name, what->prefix, err);
@@ -287,7 +285,9 @@ int batch_submit(struct engine *engine, const struct engine_job *what, struct er
 	random_bytes(random, sizeof random);
 	hex_lower(random, sizeof random, token);
 	if (batch_definition(batch->plan, what->nodes, &definition, err) < 0 ||
-	    see_registered(batch, definition, err) < 0 || env_of(batch, what, token, &env, err) < 0)
+	    see_registered(batch, definition, err) < 0 ||
+	    arrival_env(batch->plan, store_url(batch->store), what, &env, NULL, err) < 0 ||
+	    add_env(token, env, err) < 0)
 		return not_submitted(*err);
 	body = batch_submission(batch->plan, what, definition, env);
 	return send_job(batch, what, job, body, err);

@@ -1,6 +1,5 @@
 /* What AWS Batch says of a job, in words that help: see batch_inside.h. The reasons are those of
  * the AWS Batch user guide, "Jobs stuck in RUNNABLE status". */
-#include <inttypes.h>
 #include <string.h>
 
 #include "jobs/base/text.h"
@@ -27,11 +26,8 @@ static const struct {
 
 void batch_wait_words(const char *status, const char *reason, int64_t waited_ms, struct sb *ret)
 {
-	AUTO(auto_free) char *waited = text_format_duration(waited_ms);
-
-	sb_addf(ret, "%s", status);
 	if (reason && *reason) {
-		sb_addf(ret, ": %s", reason);
+		sb_addf(ret, "%s: %s", status, reason);
 		for (size_t i = 0; i < STK_LENGTH(reasons); i++)
 			if (text_starts(reason, reasons[i].word)) {
 				sb_addf(ret, " (%s)", reasons[i].hint);
@@ -40,12 +36,10 @@ void batch_wait_words(const char *status, const char *reason, int64_t waited_ms,
 		return;
 	}
 	if (strcmp(status, "RUNNABLE") == 0 && waited_ms >= LONG_MS)
-		sb_addf(ret,
-			" for %s, and AWS Batch gives no reason (other jobs may be before it; else "
-			"the compute environment is at its maxvCpus, disabled, or has no machine "
-			"of "
-			"this size)",
-			waited);
+		sb_adds(ret,
+			"RUNNABLE for more than 10 minutes, and AWS Batch gives no reason: other "
+			"jobs may be before it; else the compute environment is at its maxvCpus, "
+			"disabled, or has no machine of this size");
 }
 
 bool batch_never_runs(const char *reason)
@@ -58,7 +52,9 @@ void batch_end_words(const json_t *job, struct sb *ret)
 	const char *status = js_str(job, "statusReason");
 	const char *container = js_str(batch_container(job), "reason");
 
-	if (js_bool(job, "isCancelled", false))
+	if (status && text_starts(status, BATCH_OURS))
+		status += strlen(BATCH_OURS);
+	else if (js_bool(job, "isCancelled", false))
 		sb_adds(ret, "it was cancelled: ");
 	else if (js_bool(job, "isTerminated", false))
 		sb_adds(ret, "it was terminated: ");

@@ -58,6 +58,8 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-deadline", "DEADLINE", USER_CONFIG,
 		"the deadline given to the engine had passed"),
 	ENGINE("eng-cancelled", "CANCELLED", STOPPED, ""),
+	ENGINE("eng-taken-down", "^it was terminated: *", STOPPED, ""),
+	ENGINE("eng-called-off", "^it was cancelled: *", STOPPED, ""),
 	ENGINE("eng-pull-repository", "CannotPull*does not exist in the registry", USER_CONFIG,
 		"there is no such image: correct `image`"),
 	ENGINE("eng-pull-platform", "CannotPull*no matching manifest", USER_CONFIG,

@@ -232,6 +232,7 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 		*ret_mark = look_of_state(outcome_names[ev->state], NULL);
 		return true;
 	case EV_CACHE_WAITING:
+	case EV_ATTEMPT_WAITING:
 		*ret_mark = MARK_WAIT;
 		return true;
 	case EV_TRAIN_CONTINUITY:

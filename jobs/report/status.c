@@ -146,6 +146,7 @@ static void on_claimed(struct status *status, const struct event *ev)
 	if (!attempt)
 		return;
 	js_put_str(attempt, "state", "running");
+	json_object_del(attempt, "waits");
 	if (!json_object_get(attempt, "started"))
 		js_put(attempt, "started", utc_json(ev->at));
 }
@@ -474,6 +475,15 @@ static void on_submitted(struct status *status, const struct event *ev)
 	set_attempt_state(status, ev, "starting");
 }
 
+/* Why the engine does not run it yet. */
+static void on_waiting(struct status *status, const struct event *ev)
+{
+	json_t *attempt = attempt_of(status, ev);
+
+	if (attempt)
+		js_put_str(attempt, "waits", ev->reason);
+}
+
 static void on_lost(struct status *status, const struct event *ev)
 {
 	set_attempt_state(status, ev, "lost");
@@ -502,6 +512,7 @@ static void (*const changes[EV_COUNT])(struct status *status, const struct event
 	[EV_CACHE_VERIFIED] = on_cache,
 	[EV_ATTEMPT_INTENDED] = on_intended,
 	[EV_ATTEMPT_SUBMITTED] = on_submitted,
+	[EV_ATTEMPT_WAITING] = on_waiting,
 	[EV_ATTEMPT_CLAIMED] = on_claimed,
 	[EV_ATTEMPT_FOUND] = on_claimed,
 	[EV_HEALTH_CHECKED] = on_health,

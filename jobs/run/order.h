@@ -43,6 +43,10 @@ char *order_checkpoint_root(const json_t *plan, const char *workspace, const cha
  * and env whose names look like secrets are hashes. */
 json_t *order_planned(const json_t *plan);
 
+/* To each of order_planned() "sends": what the engine would send to start it, as engine.h says
+ * of `requests`; nothing where it sends nothing. Asks nobody. */
+int order_sends(const json_t *plan, json_t *orders, struct err **err);
+
 /* [{"field","precompile","train"}], one row a path whose value differs, sorted; null
  * where one side has none. Of two of order_planned(): a new array. */
 json_t *order_difference(const json_t *precompile, const json_t *train);

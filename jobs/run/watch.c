@@ -504,7 +504,8 @@ int watch_tick(struct driver *driver, struct err **err)
 	    driver->flow.attempt_state == ATTEMPT_SUBMITTED &&
 	    record_claimed(watch, &status, err) < 0)
 		return -1;
-	if (record_started(watch, status.started, err) < 0)
+	if (record_waiting(watch, &status, err) < 0 ||
+	    record_started(watch, status.started, err) < 0)
 		return -1;
 	if (record_checkpoints(watch, false, err) < 0 || record_continuity(watch, false, err) < 0)
 		return -1;

@@ -41,6 +41,7 @@ struct attempt_watch {
 	struct mono shown_at;                 /* when; ms 0: never */
 	int64_t first_step, last_step;        /* that the log shows; -1: none yet */
 	struct utc stepped_at;                /* when last_step was seen */
+	char waits[256];                      /* why the engine does not run it, as told last */
 	bool caught_up;                       /* what was in the log before we came is read */
 };
 
@@ -65,6 +66,10 @@ int bill_kept(struct driver *driver, struct err **err);
 
 /* ending.c: record what ended the attempt. */
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err);
+
+/* waiting.c: the engine has not begun it, and says why. */
+int record_waiting(struct attempt_watch *watch, const struct engine_status *status,
+		   struct err **err);
 
 /* continuity.c: once the first step is known, or at the end: did a resumed attempt
  * go on from its checkpoint? */

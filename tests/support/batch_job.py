@@ -2,7 +2,6 @@
 which jobs find stoker's agent as in an image that holds it."""
 
 import os
-import signal
 from pathlib import Path
 
 import stoker as cli
@@ -16,12 +15,13 @@ class BatchJob(BucketJob):
     def __init__(self, root: Path, aws, **changes):
         changes.setdefault("resources", {"instance": "trn1.2xlarge"})
         super().__init__(root, aws, **{
-            "engine": "batch", "image": IMAGE, "batch": {"job_queue": QUEUE}, **changes})
+            "engine": "batch", "image": IMAGE, "health": {"device": False},
+            "batch": {"job_queue": QUEUE, "agent": str(cli.BINARY.parent / "agent")},
+            **changes})
         self.write(**{"aws": {"region": "eu-west-1"}})
         self.batch = aws.client("batch")
         self.machines = root / "machines"
-        agent = cli.BINARY.parent / "agent"
-        aws.settings(job_env={"PATH": f"{agent}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
+        aws.settings(job_env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
                               "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()},
                      job_seconds=0.1, stop_seconds=3)
         self.machines.mkdir(parents=True)
@@ -48,19 +48,22 @@ class BatchJob(BucketJob):
         return [found[each] for each in ids]
 
     def agents(self, helpers: bool = False) -> list:
-        """The node agents, or what they have started."""
+        """The node agents, or the processes that they started to do something for them."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
+                words = (folder / "cmdline").read_bytes()
+                parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                above = Path(f"/proc/{parent}/cmdline").read_bytes()
                 environ = (folder / "environ").read_bytes()
             except OSError:
                 continue
-            is_agent = any(word.endswith(b"stoker-node") for word in words[:4])
-            if f"STOKER_WORK={self.machines}".encode() in environ and is_agent != helpers:
+            if b"stoker-node" in words and f"STOKER_WORK={self.machines}".encode() in environ \
+                    and (words == above) == helpers:
                 found.append(int(folder.name))
         return found
 
-    def kill_agents(self) -> None:
-        for pid in self.agents():
-            os.kill(pid, signal.SIGKILL)
+    def agent_of(self, node: int) -> int:
+        pid, = [pid for pid in self.agents()
+                if f"AWS_BATCH_JOB_NODE_INDEX={node}".encode() in Path(f"/proc/{pid}/environ").read_bytes()]
+        return pid

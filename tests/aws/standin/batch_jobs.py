@@ -221,7 +221,8 @@ class Job:
         if self.held:
             self.end("FAILED", reason)
         for child in self.children:
-            child.ask_to_end(reason, how)
+            if child.status not in OVER:
+                child.ask_to_end(reason, how)
 
     def ended(self):
         return self.ending or self.floor.ended
@@ -328,8 +329,6 @@ class Job:
         container = {"logStreamName": self.stream, "taskArn": self.container()["taskArn"]}
         if self.code is not None and self.reason.startswith("Essential"):
             container["exitCode"] = self.code
-            if self.code == 137 and self.container_reason is None:
-                self.container_reason = "OutOfMemoryError: Container killed due to memory usage"
         else:
             self.code = self.code or 1
         if self.container_reason:

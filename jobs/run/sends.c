@@ -1,0 +1,51 @@
+/* What an engine would send for the orders of a plan: see order.h. */
+#include <string.h>
+
+#include "aws/settings.h"
+#include "jobs/engine/engine.h"
+#include "jobs/run/order.h"
+
+static int sends_of(struct engine *engine, const json_t *plan, json_t *order, struct err **err)
+{
+	const char *phase = js_str(order, "phase");
+	AUTO(auto_free) char *name = mem_format("stk-<id>-%s-1", phase);
+	AUTO(auto_free) char *prefix = mem_format("runs/<id>/%s-1/", phase);
+	const struct engine_job job = {
+		.name = name,
+		.run = "<id>",
+		.phase = phase,
+		.attempt = 1,
+		.nodes = (int)js_int(plan, "nodes", 1),
+		.prefix = prefix,
+		.agent_key = "agents/<digest>/",
+	};
+	json_t *sends = NULL;
+
+	if (engine->ops->requests(engine, &job, &sends, err) < 0)
+		return -1;
+	js_put(order, "sends", sends);
+	return 0;
+}
+
+int order_sends(const json_t *plan, json_t *orders, struct err **err)
+{
+	const struct engine_ops *ops = engine_find(js_str(plan, "engine"));
+	const struct engine_where where = { js_str(plan, "workspace"), plan };
+	const char *region = json_string_value(js_path(plan, "spec.aws.region"));
+	struct engine *engine;
+	json_t *order;
+	int outcome = 0;
+	size_t i;
+
+	if (!ops || !ops->requests)
+		return 0;
+	if (region)
+		aws_settings_spec(region);
+	if (ops->open(&where, &engine, err) < 0)
+		return -1;
+	json_array_foreach (orders, i, order)
+		if (outcome == 0)
+			outcome = sends_of(engine, plan, order, err);
+	ops->close(engine);
+	return outcome;
+}
