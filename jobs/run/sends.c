@@ -18,6 +18,7 @@ static int sends_of(struct engine *engine, const json_t *plan, json_t *order, st
 		.nodes = (int)js_int(plan, "nodes", 1),
 		.prefix = prefix,
 		.agent_key = "agents/<digest>/",
+		.order = order, /* as it is shown: secrets are hashes */
 	};
 	json_t *sends = NULL;
 

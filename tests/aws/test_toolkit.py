@@ -53,6 +53,69 @@ def submitted(job, run):
     return [(row["phase"], row["attempt"]) for row in job.events(run, "attempt.submitted")]
 
 
+# Where a request of ours differs from the Estimator's, and why.
+DIFFERENCES = {
+    "TrainingJobName": "run, phase and attempt are in it",
+    "HyperParameters.sagemaker_job_name": "the same name again",
+    "HyperParameters.sagemaker_submit_directory": "the workspace's bundle, by the hash of its content",
+    "OutputDataConfig.S3OutputPath": "beneath the attempt, in the workspace",
+    "DebugHookConfig.S3OutputPath": "the debugger's hook can break the upload of checkpoints, and nothing reads it",
+    "DebugHookConfig.CollectionConfigurations": "as above",
+}
+MINE = {
+    "TrainingJobName": "stk-<id>-{}-1", "HyperParameters.sagemaker_job_name": '"stk-<id>-{}-1"',
+    "OutputDataConfig.S3OutputPath": "s3://bucket/stoker/runs/<id>/{}-1/sagemaker",
+}
+
+
+def flat(value, path=""):
+    if not isinstance(value, dict):
+        return {path.strip("."): value}
+    return {name: inner for key, each in value.items() for name, inner in flat(each, f"{path}.{key}").items()}
+
+
+def test_the_request_is_the_estimators_field_by_field(far):
+    """The two-instance example of Neuron's samples, of which tests/aws/data has what the SDK sends."""
+    (far.source / "run_glue.py").write_text("pass\n")
+    sent = KEPT["train"]
+    far.write(
+        command=["torchrun", "run_glue.py"], image=sent["AlgorithmSpecification"]["TrainingImage"],
+        aws={"region": "us-west-2"}, resources={"instance": "ml.trn1.32xlarge", "nodes": 2},
+        sagemaker={"role": sent["RoleArn"], "launcher": "toolkit", "volume": "450GiB", "max_runtime": "24h",
+                   "profiler": False},
+        hyperparameters={"model_name_or_path": "roberta-base", "task_name": "mrpc", "do_train": True,
+                         "max_seq_length": 128, "per_device_train_batch_size": 8, "learning_rate": 2e-05,
+                         "max_train_samples": 128, "num_train_epochs": 1, "max_steps": 200,
+                         "output_dir": "/opt/ml/model"},
+        env={"FI_EFA_FORK_SAFE": "1"},
+        compile={"kind": "neuron", "cache_url": "s3://bucket/s3-neuron-cache"},
+        metrics=[{"name": each["Name"], "regex": each["Regex"]}
+                 for each in sent["AlgorithmSpecification"]["MetricDefinitions"]])
+    plan = far.plan()
+    for request in plan["requests"]:
+        phase, (call,) = request["phase"], request["sends"]
+        assert call["operation"] == "CreateTrainingJob"
+        mine, theirs = flat(call["body"]), flat(KEPT[phase])
+        unlike = {name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)}
+        assert unlike == set(DIFFERENCES), {name: (mine.get(name), theirs.get(name)) for name in unlike}
+        assert {name: mine[name] for name in MINE} == {name: text.format(phase) for name, text in MINE.items()}
+        assert json.loads(mine["HyperParameters.sagemaker_submit_directory"]) == \
+            f"s3://bucket/stoker/{plan['source']['bundle']}"
+        quiet = flat(KEPT["quiet"])  # without the debugger's hook nothing is missing and nothing is over
+        assert mine.keys() - {"Environment.RUN_NEURON_PARALLEL_COMPILE"} == quiet.keys()
+    assert [request["phase"] for request in plan["requests"]] == ["precompile", "train"]
+
+
+def test_hyperparameters_are_written_as_the_sdk_writes_them(far):
+    # A shell would not leave the others as they are: they are refused.
+    plain = [row for row in KEPT["values"] if row["value"] not in ('a"b\\c', "ü→😀")]
+    far.write(compile=None, hyperparameters={f"x{n}": row["value"] for n, row in enumerate(plain)})
+    far.write(env={"MY_TOKEN": "s3cr3t", "PLAIN": "x"})
+    (call,), = [request["sends"] for request in far.plan()["requests"]]
+    assert call["body"]["Environment"]["PLAIN"] == "x" and "s3cr3t" not in json.dumps(call), "a plan shows no secrets"
+    assert [call["body"]["HyperParameters"][f"x{n}"] for n in range(len(plain))] == [row["sent"] for row in plain]
+
+
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_both_phases_run_and_the_second_run_is_warm(far, nodes):
     far.write(resources={"instance": "ml.trn1.2xlarge", "nodes": nodes})
@@ -102,7 +165,9 @@ def test_phase_1_has_its_time_and_no_more(far):
 
 def test_a_script_that_fails_is_told_by_its_own_words(far):
     script = far.source / "train.py"
-    script.write_text("raise ValueError('shapes (3,4) and (5,6) not aligned')\n")
+    # In one write: of a line in pieces, as Python writes it without a buffer, the toolkit makes lines.
+    said = "Traceback (most recent call last):\\n  File 'train.py', line 1\\nValueError: shapes (3,4) and (5,6) not aligned"
+    script.write_text(f'import os\nos.write(2, b"{said}\\n")\nraise SystemExit(1)\n')
     far.write(compile=None)
     far.run("--id", "wrong", code=1)
     attempt, = far.status("wrong")["attempts"]
