@@ -13,6 +13,7 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/node/evidence.h"
+#include "jobs/node/farewell.h"
 #include "jobs/node/fetch.h"
 #include "jobs/node/prepare.h"
 
@@ -320,6 +321,7 @@ static void conclude(struct agent *agent)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (agent->task.far)
 		bring_rest(agent);
+	farewell(agent);
 }
 
 /* Of a container the output goes to a log driver, which drops lines and is read late: what is

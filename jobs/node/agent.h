@@ -11,6 +11,8 @@
  *   nothing of it is left → a last look at its checkpoints → report how it ended,
  *   exit with its status.
  *
+ * Node 0 leaves last where its end would be the end of all (farewell.h).
+ *
  * Where the workspace is no directory, the courier (courier.h) looks at it, and brings
  * reports and the log there.
  *

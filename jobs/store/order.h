@@ -35,6 +35,9 @@
  *   claim/<phase>       who may run the command of this phase (CLAIM_*)
  * and in the order's checkpoint.root, beside the checkpoints themselves:
  *   <name>.stoker.json  from node 0: the checkpoint <name> is complete (MARK_*)
+ *   shards/             from each node, where several have no folder in common: what it
+ *                       has brought of each checkpoint (jobs/checkpoint/shards.h,
+ *                       jobs/node/shards.h)
  *
  * Both sides are written by this project, but an agent may be older than the
  * driver that reads its report: members are only ever added; unknown ones are
@@ -64,7 +67,7 @@
  *             true where "checkpoint_dir" is absent and the nodes of one machine
  *             are to have the attempt's checkpoints/ in common. Several nodes without
  *             either have no folder in common: what each saves is a part of the
- *             checkpoint (SHARDS_*),
+ *             checkpoint (shards/),
  *    "resume_from": absolute path or URL of one complete checkpoint, "resume_step",
  *    "init_from", "data_manifest" (absent: none),
  *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,

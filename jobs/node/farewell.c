@@ -1,0 +1,142 @@
+/* Node 0 waits for the others before it leaves: see farewell.h. */
+#include "jobs/node/farewell.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/node/agent.h"
+
+#define FIRST_PAUSE_MS  250
+#define PEERS_SILENT_MS ((int64_t)10 * 60 * 1000)
+/* Beyond the grace: to hear that the attempt has failed, and to bring what is left. */
+#define PEERS_STOP_MS ((int64_t)60 * 1000)
+
+struct leaver {
+	char life[SHA256_HEX]; /* of all that it has in the workspace */
+	char report[STORE_TAG], seen[STORE_TAG];
+	struct mono at; /* when that changed */
+	bool over;
+};
+
+struct leaving {
+	struct leaver *nodes;
+	int count;
+	size_t prefix;
+};
+
+static bool is_needed(const struct agent *agent)
+{
+	const struct task *task = &agent->task;
+
+	/* A service that tells who the others are lets each end by itself. */
+	return task->node == 0 && task->nodes > 1 && task->far && task->platform.apart &&
+	       task->platform.host_count == 0 && !agent->told_at.ms &&
+	       strcmp(agent->state, REPORT_NOT_MINE) != 0;
+}
+
+/* "node-<k>/report.json": what changes of it is a sign of life. */
+static int note(void *arg, const struct store_object *object, struct err **err)
+{
+	struct leaving *leaving = arg;
+	const char *at = object->key + leaving->prefix;
+	AUTO(auto_free) char *text = NULL;
+	struct leaver *node;
+	char *rest;
+	long k = strtol(at, &rest, 10);
+
+	(void)err;
+	if (rest == at || *rest != '/' || k < 1 || k >= leaving->count)
+		return 0;
+	node = &leaving->nodes[k];
+	text = mem_format("%s %s %s", node->life, rest, object->tag);
+	sha256_hex(text, strlen(text), node->life);
+	if (strcmp(rest, "/" REPORT_FILE) == 0)
+		memcpy(node->report, object->tag, sizeof node->report);
+	return 0;
+}
+
+static void read_report(const struct agent *agent, int k, struct leaver *node)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/" REPORT_FILE, agent->task.prefix, k);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX + 1);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *report = NULL;
+	const char *state;
+
+	if (strcmp(node->report, node->seen) == 0 ||
+	    store_get(agent->store, key, REPORT_MAX, &text, node->seen, &ignored) <= 0 ||
+	    js_parse(text.text, text.len, "the report", &report, &ignored) < 0)
+		return;
+	state = js_str(report, "state");
+	node->over =
+		state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0 ||
+			  strcmp(state, REPORT_NOT_MINE) == 0);
+}
+
+/* One listing tells of all. */
+static void look(const struct agent *agent, struct leaving *leaving, struct mono now)
+{
+	AUTO(auto_free) char *prefix = mem_format("%snode-", agent->task.prefix);
+	AUTO(auto_free)
+	struct leaver *before = mem_zero((size_t)leaving->count, sizeof *before);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	memcpy(before, leaving->nodes, (size_t)leaving->count * sizeof *before);
+	for (int k = 0; k < leaving->count; k++)
+		leaving->nodes[k].life[0] = '\0';
+	leaving->prefix = strlen(prefix);
+	if (store_list(agent->store, prefix, note, leaving, &ignored) < 0) {
+		/* Nobody's silence. */
+		memcpy(leaving->nodes, before, (size_t)leaving->count * sizeof *before);
+		for (int k = 0; k < leaving->count; k++)
+			leaving->nodes[k].at = now;
+		return;
+	}
+	for (int k = 1; k < leaving->count; k++) {
+		struct leaver *node = &leaving->nodes[k];
+
+		if (strcmp(node->life, before[k].life) != 0)
+			node->at = now;
+		read_report(agent, k, node);
+	}
+}
+
+static bool all_gone(const struct leaving *leaving, struct mono now)
+{
+	for (int k = 1; k < leaving->count; k++) {
+		const struct leaver *node = &leaving->nodes[k];
+
+		if (!node->over && now.ms - node->at.ms < PEERS_SILENT_MS)
+			return false;
+	}
+	return true;
+}
+
+void farewell(struct agent *agent)
+{
+	const struct task *task = &agent->task;
+	struct leaving leaving = { .count = task->nodes };
+	struct mono begun = mono_now(), now = begun;
+	AUTO(auto_free) struct leaver *nodes = mem_zero((size_t)task->nodes, sizeof *nodes);
+	int64_t pause = FIRST_PAUSE_MS;
+	/* Who was told to stop has so long. */
+	int64_t limit =
+		agent->exit != 0 || agent->stopped ? task->grace_ms + PEERS_STOP_MS : INT64_MAX;
+
+	leaving.nodes = nodes;
+	if (!is_needed(agent))
+		return;
+	for (;;) {
+		look(agent, &leaving, now);
+		now = mono_now();
+		if (all_gone(&leaving, now) || now.ms - begun.ms >= limit)
+			return;
+		for (int64_t left = pause; left > 0; left -= FIRST_PAUSE_MS) {
+			if (loop_stop_take())
+				return;
+			poll(NULL, 0, FIRST_PAUSE_MS);
+		}
+		pause = 2 * pause < task->look_ms ? 2 * pause : task->look_ms;
+	}
+}
