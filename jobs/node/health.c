@@ -31,24 +31,29 @@ struct health_for {
 	const struct claim *claim;
 };
 
+/* One line to the agent. */
+static void tell_agent(void *arg, const json_t *said)
+{
+	const int *news_fd = arg;
+	AUTO(auto_free) char *line = js_line(said);
+	AUTO(auto_free) char *text = mem_format("%s\n", line);
+	size_t done = 0, len = strlen(text);
+
+	while (done < len) {
+		ssize_t part = write(*news_fd, text + done, len - done);
+
+		if (part < 0 && errno != EINTR)
+			return;
+		done += part > 0 ? (size_t)part : 0;
+	}
+}
+
 static int be_doctor(const void *arg, int news_fd, int orders_fd)
 {
 	const struct health_for *who = arg;
-	AUTO(auto_free) char *text = NULL;
-	json_auto_t *said = NULL;
-	size_t done = 0, len;
 
 	(void)orders_fd;
-	health_work(who->task, who->claim, &said);
-	text = js_line(said);
-	len = strlen(text);
-	while (done < len) {
-		ssize_t part = write(news_fd, text + done, len - done);
-
-		if (part < 0 && errno != EINTR)
-			return 1;
-		done += part > 0 ? (size_t)part : 0;
-	}
+	health_work(who->task, who->claim, tell_agent, &news_fd);
 	return 0;
 }
 
@@ -113,10 +118,7 @@ static void fail(struct agent *agent, const char *message, const char *hint, con
 static void heed(struct agent *agent, const json_t *said)
 {
 	const char *outcome = js_str(said, "outcome"), *message = js_str(said, "message");
-	json_t *report = json_object_get(said, "report");
 
-	if (report)
-		js_put(agent->report.body, "health", json_incref(report));
 	if (!outcome)
 		fail(agent, "the check-up of this node did not come to its end", SICK_HINT,
 		     "transient-infra", AGENT_EXIT_FAILED);
@@ -130,12 +132,27 @@ static void heed(struct agent *agent, const json_t *said)
 		supervise_stop(agent, STOPPED_PEER);
 }
 
-/* Its last word, and its end. */
+/* What it has told; NULL: not all of it yet. A new reference. */
+static json_t *read_news(struct agent *agent)
+{
+	const struct sb *text = &agent->health.text;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_t *said = NULL, *report;
+
+	if (text->len == 0 || text->text[text->len - 1] != '\n' ||
+	    js_parse(text->text, text->len, "the check-up", &said, &ignored) < 0)
+		return NULL;
+	report = json_object_get(said, "report");
+	if (report)
+		js_put(agent->report.body, "health", json_incref(report));
+	return said;
+}
+
+/* What it tells, and its end. */
 static void on_news(void *arg)
 {
 	struct agent *agent = arg;
 	struct health *health = &agent->health;
-	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *said = NULL;
 	char buffer[8192];
 	ssize_t len = read(health->helper.news_fd, buffer, sizeof buffer);
@@ -144,9 +161,11 @@ static void on_news(void *arg)
 		return;
 	if (len > 0) {
 		sb_add(&health->text, buffer, (size_t)len);
+		/* It is in the report, whatever ends us from now on. */
+		said = read_news(agent);
 		return;
 	}
-	(void)!js_parse(health->text.text, health->text.len, "the check-up", &said, &ignored);
+	said = read_news(agent);
 	health_stop(agent);
 	if (!agent->state)
 		heed(agent, said);

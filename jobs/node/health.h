@@ -40,10 +40,12 @@ bool health_needed(const struct task *task);
 /* The longest that it may take from its beginning, waits for other nodes included. */
 int64_t health_longest_ms(const struct task *task);
 
-/* In the helper: all of it. `ret` is what the agent is told, one object (health_work.c):
+/* In the helper: all of it. `fn` is told once how it went, as soon as that is known:
  *   {"outcome": HEALTH_*, "report": the report's member "health",
- *    "message", "hint": of one that is not healthy} */
-void health_work(const struct task *task, const struct claim *claim, json_t **ret);
+ *    "message", "hint": of one that is not healthy}
+ * After that the other nodes are told, and the one that is sick may speak first. */
+typedef void (*health_fn)(void *arg, const json_t *said);
+void health_work(const struct task *task, const struct claim *claim, health_fn fn, void *arg);
 
 #define HEALTH_HEALTHY "healthy"
 #define HEALTH_SICK    "sick"    /* this node is */

@@ -142,7 +142,8 @@ static void add_number(struct words *words, const char *option, int64_t value)
 	add_word(words, text);
 }
 
-/* The operation comes first, so that nothing can take it for its own value. */
+/* The operation comes first, so that nothing can take it for its own value. Without `report`
+ * only what every version knows. */
 static void nccom_command(const struct checkup *c, const char *program, const char *operation,
 			  int ranks, const json_t *hosts, const char *report, struct words *ret)
 {
@@ -165,13 +166,15 @@ static void nccom_command(const struct checkup *c, const char *program, const ch
 	add_number(ret, "-w", 5);
 	add_word(ret, "-d");
 	add_word(ret, "fp32");
-	if (checks) {
+	if (checks && report) {
 		add_word(ret, "-c");
 		add_word(ret, "random");
 	}
-	add_word(ret, "--non-interactive");
-	add_word(ret, "--report-to-json-file");
-	add_word(ret, report);
+	if (report) {
+		add_word(ret, "--non-interactive");
+		add_word(ret, "--report-to-json-file");
+		add_word(ret, report);
+	}
 	if (hosts)
 		add_word(ret, "--hosts");
 	json_array_foreach (hosts, i, host)
@@ -230,21 +233,45 @@ static char *hung(const struct checkup *c, const char *what, struct mono from, s
 	return mem_format("%s hangs: it was stopped after %s, within %s", what, time, limit);
 }
 
+/* An older one that does not know what it is asked for (Python's argparse says so). */
+static bool is_too_old(const struct tool_result *result)
+{
+	return result->status == 2 && (strstr(result->err.text, "unrecognized arguments") ||
+				       strstr(result->err.text, "no such option"));
+}
+
+static int run_words(struct checkup *c, struct words *words, struct mono end,
+		     struct tool_result *result, struct err **err)
+{
+	int done = tool_run(&c->env, c->folder, words->list, end, result, err);
+
+	release_words(words);
+	*words = (struct words){ .count = 0 };
+	return done;
+}
+
 static char *run_tool(struct checkup *c, const char *program, const char *operation, int ranks,
 		      const json_t *hosts, struct mono end, const char *name, json_t *figures)
 {
 	AUTO(auto_free) char *report = mem_format("%s/nccom-%s.json", c->folder, operation);
 	AUTO(auto_free) char *what = mem_format("nccom-test %s", operation);
 	AUTO(tool_release) struct tool_result result = { 0 };
-	AUTO(release_words) struct words words = { .count = 0 };
 	AUTO(err_freep) struct err *why = NULL;
+	struct words words = { .count = 0 };
 	struct mono from = mono_now();
 	struct nccom_row row;
 	char *failure;
+	int done;
 
 	remove(report);
 	nccom_command(c, program, operation, ranks, hosts, report, &words);
-	if (tool_run(&c->env, c->folder, words.list, end, &result, &why) < 0)
+	done = run_words(c, &words, end, &result, &why);
+	if (done == 0 && is_too_old(&result)) {
+		tool_release(&result);
+		nccom_command(c, program, operation, ranks, hosts, NULL, &words);
+		done = run_words(c, &words, end, &result, &why);
+	}
+	if (done < 0)
 		return mem_format("%s: %s", what, why->message);
 	if (result.hung)
 		return hung(c, what, from, end);

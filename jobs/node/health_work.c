@@ -352,9 +352,7 @@ static json_t *obey(struct checkup *c)
 
 static json_t *decide(struct checkup *c)
 {
-	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *nodes = NULL;
-	json_t *verdict;
 	struct mono end = { c->begun.ms + c->task->claim_wait_ms };
 
 	if (c->task->nodes == 1) {
@@ -366,9 +364,7 @@ static json_t *decide(struct checkup *c)
 	nodes = gather(c, 0, end);
 	if (peer_is_gone(c))
 		return NULL;
-	verdict = judge(c, nodes);
-	(void)!tell_all(c, verdict, &ignored);
-	return verdict;
+	return judge(c, nodes);
 }
 
 static json_t *report_of(const struct checkup *c, const json_t *verdict)
@@ -390,14 +386,12 @@ static json_t *report_of(const struct checkup *c, const json_t *verdict)
 	return report;
 }
 
-static json_t *conclude(struct checkup *c, const json_t *verdict)
+static json_t *conclude(const struct checkup *c, const json_t *verdict)
 {
 	const char *outcome = outcome_of(c, verdict);
 	AUTO(auto_free) char *own = c->sick ? rows_words(c) : NULL;
 	json_t *ret = json_object();
 
-	if (verdict && strcmp(outcome, HEALTH_OTHER) == 0)
-		let_the_sick_speak(c);
 	js_put_str(ret, "outcome", outcome);
 	js_put(ret, "report", report_of(c, verdict));
 	if (strcmp(outcome, HEALTH_HEALTHY) != 0)
@@ -406,25 +400,46 @@ static json_t *conclude(struct checkup *c, const json_t *verdict)
 	return ret;
 }
 
-void health_work(const struct task *task, const struct claim *claim, json_t **ret)
+/* The agent knows it first: once the others do, somebody may end and take us down. */
+static void announce(struct checkup *c, json_t *verdict, health_fn fn, void *arg)
+{
+	json_auto_t *said = conclude(c, verdict);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	fn(arg, said);
+	if (!verdict || c->task->nodes == 1)
+		return;
+	if (c->task->node == 0)
+		(void)!tell_all(c, verdict, &ignored);
+	if (strcmp(js_str(said, "outcome"), HEALTH_OTHER) == 0)
+		let_the_sick_speak(c);
+}
+
+static void apologise(const struct err *why, health_fn fn, void *arg)
+{
+	json_auto_t *said = json_object();
+
+	js_put_str(said, "outcome", HEALTH_FAILING);
+	js_put_str(said, "message", why->message);
+	js_put_str(said, "hint", why->hint);
+	fn(arg, said);
+}
+
+void health_work(const struct task *task, const struct claim *claim, health_fn fn, void *arg)
 {
 	AUTO(release) struct checkup c = { .task = task, .claim = claim };
 	AUTO(err_freep) struct err *why = NULL;
 	json_auto_t *verdict = NULL;
 
-	*ret = NULL;
-	if (begin(&c, &why) == 0) {
-		check_node(&c);
-		if (js_bool(c.order, "full", false)) {
-			if (task->nodes > 1)
-				(void)!tell_own(&c, "done", &why);
-			verdict = decide(&c);
-		}
-		*ret = conclude(&c, verdict);
+	if (begin(&c, &why) < 0) {
+		apologise(why, fn, arg);
 		return;
 	}
-	*ret = json_object();
-	js_put_str(*ret, "outcome", HEALTH_FAILING);
-	js_put_str(*ret, "message", why->message);
-	js_put_str(*ret, "hint", why->hint);
+	check_node(&c);
+	if (js_bool(c.order, "full", false)) {
+		if (task->nodes > 1)
+			(void)!tell_own(&c, "done", &why);
+		verdict = decide(&c);
+	}
+	announce(&c, verdict, fn, arg);
 }

@@ -370,6 +370,9 @@ static int record_progress(struct attempt_watch *watch, bool at_end, struct err 
 			(watch->graphs_changed || watch->graphs_at.ms == 0 || is_more_found(watch));
 		numbers = watch->numbers_changed;
 	}
+	/* A step may be in the log before the engine says that the command has begun. */
+	if ((graphs || numbers) && health_record(watch, err) < 0)
+		return -1;
 	show_numbers(watch);
 	if (watch->spoiled && !watch->spoiled_told && record_spoiled(watch, err) < 0)
 		return -1;

@@ -113,6 +113,11 @@ TABLE = {
         "", "driver, bench or check: how nccom-test fails", "its failure forms"),
     "STANDIN_NCCOM_EXIT": Setting(
         "", "exit status whatever happened (default: 0, and 1 where it fails)", "not documented"),
+    "STANDIN_OLD_NCCOM": Setting(
+        "", "1: its table has time(us), and it knows no --check, no report and no --non-interactive", "older nccom-test"),
+    "STANDIN_TORCH_WRONG_PRODUCT": Setting("0", "so much is added to one element of each product", "a broken core"),
+    "STANDIN_TORCH_WRONG_SUM": Setting("0", "so much is added to what this node gives to an all-reduce", "a broken node"),
+    "STANDIN_TORCH_SECONDS": Setting("0", "how long each all-reduce takes on this node", "a hang between nodes"),
     "STANDIN_NCCOM_SECONDS": Setting("0", "how long it takes", "a hang in collectives"),
 }
 
