@@ -56,6 +56,9 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size);
 /* An agent's clock is its own: a moment told by it, held between two of the journal. */
 struct utc flow_between(int64_t told_ms, struct utc from, struct utc to);
 
+/* News of another attempt than the current one is of no account to a ledger. */
+bool ledger_is_stale(const struct ledger *ledger, const struct event *ev);
+
 /* How long the retry that is due now waits. */
 int64_t retry_wait_ms(const struct flow *flow);
 

@@ -452,30 +452,6 @@ static void on_cache(struct ledger *l)
 
 /* ---- the door ---------------------------------------------------------------------- */
 
-/* News of another attempt than the current one is of no account. */
-static bool is_stale(const struct ledger *l, const struct event *ev)
-{
-	switch (ev->kind) {
-	case EV_ATTEMPT_MISSING:
-	case EV_ATTEMPT_CLAIMED:
-	case EV_HEALTH_CHECKED:
-	case EV_ATTEMPT_STARTED:
-	case EV_ATTEMPT_LOST:
-	case EV_ATTEMPT_FOUND:
-	case EV_ATTEMPT_ENDED:
-		return ev->phase != l->phase || ev->attempt != l->attempt;
-	case EV_TRAIN_PROGRESS:
-	case EV_JIT_COMPILED:
-	case EV_JIT_EXCEEDED:
-	case EV_CHECKPOINT_COMPLETE:
-		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
-	case EV_RETRY_SCHEDULED:
-		return ev->phase != l->phase;
-	default:
-		return false;
-	}
-}
-
 static bool wants_end(const struct event *ev)
 {
 	if (ev->kind == EV_JIT_EXCEEDED)
@@ -577,7 +553,7 @@ void ledger_add(struct ledger *l, const struct event *ev)
 		return;
 	if (ev->at.ms > l->at.ms)
 		l->at = ev->at;
-	if (is_stale(l, ev))
+	if (ledger_is_stale(l, ev))
 		return;
 	take_in(l, ev, before);
 }

@@ -1,5 +1,7 @@
-/* The bins by name, and what tells that time belongs there: see ledger.h. */
+/* The bins by name, what tells that time belongs there, and what tells nothing: see ledger.h. */
 #include "jobs/flow/ledger.h"
+
+#include "jobs/flow/inside.h"
 
 const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed; cache.waiting to "
@@ -28,3 +30,26 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 			       "attempt was under way" },
 	[BIN_UNKNOWN] = { "unknown", "nothing tells" },
 };
+
+bool ledger_is_stale(const struct ledger *l, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_ATTEMPT_MISSING:
+	case EV_ATTEMPT_CLAIMED:
+	case EV_HEALTH_CHECKED:
+	case EV_ATTEMPT_STARTED:
+	case EV_ATTEMPT_LOST:
+	case EV_ATTEMPT_FOUND:
+	case EV_ATTEMPT_ENDED:
+		return ev->phase != l->phase || ev->attempt != l->attempt;
+	case EV_TRAIN_PROGRESS:
+	case EV_JIT_COMPILED:
+	case EV_JIT_EXCEEDED:
+	case EV_CHECKPOINT_COMPLETE:
+		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
+	case EV_RETRY_SCHEDULED:
+		return ev->phase != l->phase;
+	default:
+		return false;
+	}
+}
