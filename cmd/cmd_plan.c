@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cmd/cost_view.h"
 #include "cmd/modes_view.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
@@ -10,16 +11,6 @@
 #include "jobs/run/health.h"
 #include "jobs/run/journal.h"
 #include "jobs/run/order.h"
-
-static json_t *cost_json(const json_t *plan)
-{
-	double price = js_real(js_path(plan, "spec.resources"), "price", 0);
-	json_t *cost = json_object();
-
-	if (price > 0)
-		js_put(cost, "per_hour", json_real(price * (double)js_int(plan, "nodes", 1)));
-	return cost;
-}
 
 static json_t *cache_json(const json_t *plan, const struct cache_view *view)
 {
@@ -110,7 +101,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
-	json_auto_t *modes = NULL;
+	json_auto_t *modes = NULL, *cost = NULL;
 	AUTO(auto_free) char *agent = NULL;
 	int code;
 
@@ -123,6 +114,7 @@ int cmd_plan(const struct args *args, struct err **err)
 		return -1;
 	modes = modes_find(journal, js_str(plan->json, "name"),
 			   js_str(json_object_get(plan->json, "compile"), "graph_key"));
+	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM);
 	shown = plan_as_shown(plan->json);
 	requests = order_planned(shown);
 	if (json_array_size(requests) == 2)
@@ -132,6 +124,7 @@ int cmd_plan(const struct args *args, struct err **err)
 		return -1;
 	if (!out_is_json()) {
 		print_plan(shown, &view);
+		print_cost_before(plan->json, cost);
 		print_modes_or_advice(modes);
 		if (args->given[OPT_REQUESTS])
 			print_requests(shown, requests, difference);
@@ -144,7 +137,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "cache", cache_json(plan->json, &view));
 	js_put(result, "phases", phases_json(shown, view.verdict));
 	js_put(result, "health", json_incref(json_object_get(plan->json, "health")));
-	js_put(result, "cost", cost_json(plan->json));
+	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));

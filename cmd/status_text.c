@@ -252,12 +252,20 @@ static void print_ledger(const json_t *status)
 static void print_cost(const json_t *status)
 {
 	const json_t *cost = json_object_get(status, "cost");
+	struct sb text = SB_INIT;
 
-	if (json_object_get(cost, "estimated") && !json_object_get(status, "exit_code"))
-		out_line("cost:       %.2f USD so far, %.2f at the end",
-			 js_real(cost, "accrued", 0), js_real(cost, "estimated", 0));
-	else if (cost)
-		out_line("cost:       %.2f USD", js_real(cost, "accrued", 0));
+	if (!cost)
+		return;
+	sb_addf(&text, "%.2f USD", js_real(cost, "accrued", 0));
+	if (!json_object_get(status, "exit_code") && json_object_get(cost, "estimated"))
+		sb_addf(&text, " so far, %.2f at the end", js_real(cost, "estimated", 0));
+	if (json_object_get(cost, "kept"))
+		sb_addf(&text, "; %.2f of it for machines that were kept for the next attempt",
+			js_real(cost, "kept", 0));
+	if (json_object_get(cost, "billable"))
+		sb_addf(&text, "; billed: %.2f USD", js_real(cost, "billable", 0));
+	out_line("cost:       %s", text.text);
+	sb_release(&text);
 }
 
 static void print_end(const json_t *status)

@@ -150,12 +150,27 @@ static int tell_running(struct batch *batch, struct batch_job *job, struct engin
 	return 0;
 }
 
+/* Instances are EC2's to bill; Batch itself tells when the job had them. */
+static void bill(const json_t *said, struct engine_status *ret)
+{
+	ret->held.ms = js_int(said, "startedAt", 0);
+	ret->released.ms = ret->held.ms > 0 ? js_int(said, "stoppedAt", 0) : 0;
+	if (ret->released.ms > ret->held.ms)
+		ret->billable_ms = ret->released.ms - ret->held.ms;
+}
+
 static int tell(struct batch *batch, struct batch_job *job, struct engine_status *ret,
 		struct err **err)
 {
 	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
-	if (batch_is_over(job->job))
-		return batch_tell_end(batch, job, ret, err);
+	if (batch_is_over(job->job)) {
+		if (batch_tell_end(batch, job, ret, err) < 0)
+			return -1;
+		if (ret->state == ENGINE_ENDED)
+			bill(job->job, ret);
+		return 0;
+	}
+	bill(job->job, ret);
 	if (batch_stop_lost(batch, job, err) < 0)
 		return -1;
 	if (is(job->job, "status", "RUNNING")) {

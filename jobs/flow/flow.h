@@ -54,6 +54,9 @@ struct flow_policy {
 	bool stop_on_mismatch;   /* checkpoint.on_mismatch: stop */
 	/* how long a drain may wait for a new checkpoint; 0: no drain, stop at once */
 	int64_t drain_ms;
+	/* a training is told to save so long before limits.deadline and limits.cost, but never
+	 * before half of them; 0: when they are reached */
+	int64_t lead_ms;
 	/* limits; 0: none */
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
 	int64_t health_ms; /* the longest check-up of the nodes, which start_ms leaves out; 0: none

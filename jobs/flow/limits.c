@@ -74,6 +74,21 @@ static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
 	return 0;
 }
 
+/* How long before the end of a stretch that is limited a training is told to save. */
+static int64_t lead_ms(const struct flow *flow, int64_t length)
+{
+	if (flow->state != FLOW_TRAIN || !flow->claimed ||
+	    flow->attempt_state < ATTEMPT_SUBMITTED || flow->attempt_state > ATTEMPT_LOST)
+		return 0;
+	return flow->policy.lead_ms < length / 2 ? flow->policy.lead_ms : length / 2;
+}
+
+/* The same before the money is spent. */
+static int64_t lead_of_cost_ms(const struct flow *flow)
+{
+	return lead_ms(flow, (int64_t)(flow->policy.cost_usd / flow->policy.price_per_ms));
+}
+
 /* When the limit is reached by time alone, INT64_MAX: never. */
 static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 {
@@ -87,7 +102,7 @@ static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 	/* What is to end anyway needs no other reason to; but it may stay out of sight. */
 	if (flow->stop_requested && limit != LIMIT_UNREACHABLE)
 		return INT64_MAX;
-	return since + length;
+	return since + length - (limit == LIMIT_DEADLINE ? lead_ms(flow, length) : 0);
 }
 
 enum run_limit limit_reached(const struct flow *flow, struct utc now)
@@ -95,7 +110,8 @@ enum run_limit limit_reached(const struct flow *flow, struct utc now)
 	const struct flow_policy *policy = &flow->policy;
 
 	if (!flow->stop_requested && policy->cost_usd > 0 && policy->price_per_ms > 0 &&
-	    flow_cost(flow, now) >= policy->cost_usd)
+	    flow_cost(flow, now) >=
+		    policy->cost_usd - (double)lead_of_cost_ms(flow) * policy->price_per_ms)
 		return LIMIT_COST;
 	for (enum run_limit limit = LIMIT_NONE; limit < LIMIT_COUNT; limit++)
 		if (now.ms >= due_ms(flow, limit))
@@ -132,10 +148,35 @@ static void say_length(int64_t ms, char *to, size_t size)
 	snprintf(to, size, "%lld ms", (long long)ms);
 }
 
+/* A training that is told in time to save. */
+static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, size_t size)
+{
+	int64_t ms = 0;
+	char lead[40];
+
+	if (limit == LIMIT_DEADLINE)
+		ms = lead_ms(flow, flow->policy.deadline_ms);
+	else if (limit == LIMIT_COST)
+		ms = lead_of_cost_ms(flow);
+	if (ms <= 0)
+		return false;
+	say_length(ms, lead, sizeof lead);
+	if (limit == LIMIT_DEADLINE)
+		snprintf(to, size, "the training was told to save %s before the run's time is over",
+			 lead);
+	else
+		snprintf(to, size,
+			 "the training was told to save %s before its machines have cost %.2f USD",
+			 lead, flow->policy.cost_usd);
+	return true;
+}
+
 void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size)
 {
 	char length[40];
 
+	if (say_lead(flow, limit, to, size))
+		return;
 	say_length(length_ms(&flow->policy, limit), length, sizeof length);
 	switch (limit) {
 	case LIMIT_DEADLINE:

@@ -7,6 +7,8 @@
 
 #include "jobs/base/fs.h"
 #include "jobs/cache/kind.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/rules.h"
 #include "jobs/run/health.h"
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"
@@ -523,6 +525,7 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 	int on_jit = name_find(jit_action_names, JIT_ACTION_COUNT, on_exceed ? on_exceed : "warn");
 	int nodes = (int)js_int(plan, "nodes", 1);
 	double price = json_number_value(json_object_get(limits, "price"));
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
 
 	*ret = (struct flow_policy){
 		.compiles = aot,
@@ -550,5 +553,9 @@ void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 	/* The agent looks for a drain now and then only. */
 	if (ret->drain_ms > 0)
 		ret->drain_ms += 2 * ORDER_HEARTBEAT_MS;
+	/* A service's own wall comes soon after ours, and machines that are paid for by the
+	 * second go on to be while a training saves. */
+	if (ret->drain_ms > 0 && engine && engine->machines_apart)
+		ret->lead_ms = ret->drain_ms + FLOW_DRAIN_MARGIN_MS;
 	snprintf(ret->run, sizeof ret->run, "%s", run);
 }

@@ -265,10 +265,10 @@ bool limit_is_true(const struct world *w, const struct event *ev)
 			of = &w->events[i];
 	switch (ev->limit) {
 	case LIMIT_DEADLINE:
-		return p->deadline_ms > 0 && t - w->events[0].at.ms >= p->deadline_ms;
+		return p->deadline_ms > 0 && t - w->events[0].at.ms >= p->deadline_ms - p->lead_ms;
 	case LIMIT_COST:
 		ledger_at(&w->shadow.ledger, ev->at, &view);
-		return (double)view.paid_ms * p->price_per_ms >= p->cost_usd;
+		return (double)(view.paid_ms + p->lead_ms) * p->price_per_ms >= p->cost_usd - 1e-9;
 	case LIMIT_QUEUE:
 		since = of ? time_of(w, EV_ATTEMPT_SUBMITTED, of, seq) : 0;
 		return since > 0 && t - since >= p->queue_ms &&

@@ -125,6 +125,7 @@ static void draw_limits(struct world *w)
 	p->jit_action = (enum jit_action)rng_below(&w->rng, JIT_ACTION_COUNT);
 	p->compile_workers = rng_below(&w->rng, 9);
 	p->drain_ms = rng_below(&w->rng, 4) != 0 ? 1 + rng_below(&w->rng, 40 * pace) : 0;
+	p->lead_ms = rng_below(&w->rng, 4) == 0 ? p->drain_ms : 0;
 	p->deadline_ms = some_limit(w, 400 * pace);
 	p->queue_ms = some_limit(w, 40 * pace);
 	p->start_ms = some_limit(w, 40 * pace);

@@ -1,6 +1,7 @@
 /* Drains, limits and continuity, told as stories. */
 #include "tests/unit/flow/story.h"
 
+#include "jobs/flow/inside.h"
 #include "jobs/flow/rules.h"
 
 static struct flow_policy with_drain(void)
@@ -156,6 +157,56 @@ static void the_deadline_drains_and_refuses(void **state)
 		  "created 1 h ago\n"
 		  "01:02 ending -> ended\n"
 		  "01:02   done\n");
+}
+
+/* Where machines are a service's, the last of the time and of the money is for saving. */
+static void a_training_is_told_in_time_where_that_is_wanted(void **state)
+{
+	struct flow_policy policy = with_drain();
+	struct story s;
+
+	(void)state;
+	policy.lead_ms = MIN(5);
+	policy.deadline_ms = MIN(60);
+	story_train_late(&s, &policy);
+	story_wait(&s, MIN(56) - 1);
+	story_wait(&s, MIN(56));
+	story_at(&s, MIN(57), checkpoint(1, 500, "ckpt/500"));
+	story_at(&s, MIN(57), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
+	STORY(&s,
+	      "00:56   watch train 1\n"
+	      "00:56   record limit.reached deadline (the training was told to save 5 min "
+	      "before the run's time is over)\n"
+	      "00:56   drain train 1\n"
+	      "00:56   watch train 1\n"
+	      "00:57 train -> ending\n"
+	      "00:57   record run.ended refused 5: limits.deadline is reached: the training was "
+	      "told to save 5 min before the run's time is over\n"
+	      "00:57 ending -> ended\n"
+	      "00:57   done\n");
+}
+
+static void never_before_half_of_a_limit(void **state)
+{
+	struct flow_policy policy = with_drain();
+	struct story s;
+
+	(void)state;
+	policy.lead_ms = MIN(50);
+	policy.deadline_ms = MIN(60);
+	story_train_late(&s, &policy);
+	assert_int_equal(limit_reached(&s.flow, (struct utc){ s.flow.created.ms + MIN(30) - 1 }),
+			 LIMIT_NONE);
+	assert_int_equal(limit_reached(&s.flow, (struct utc){ s.flow.created.ms + MIN(30) }),
+			 LIMIT_DEADLINE);
+	policy.deadline_ms = 0;
+	policy.price_per_ms = 0.001;
+	policy.cost_usd = 3600; /* an hour of its machines */
+	story_train_late(&s, &policy);
+	assert_int_equal(limit_reached(&s.flow, (struct utc){ s.flow.claimed_at.ms + MIN(30) - 1 }),
+			 LIMIT_NONE);
+	assert_int_equal(limit_reached(&s.flow, (struct utc){ s.flow.claimed_at.ms + MIN(30) }),
+			 LIMIT_COST);
 }
 
 static void the_deadline_counts_in_every_phase_and_between_attempts(void **state)
@@ -392,6 +443,8 @@ int main(void)
 		cmocka_unit_test(a_drain_outlives_its_driver),
 		cmocka_unit_test(a_drain_between_attempts_ends_the_run),
 		cmocka_unit_test(the_deadline_drains_and_refuses),
+		cmocka_unit_test(a_training_is_told_in_time_where_that_is_wanted),
+		cmocka_unit_test(never_before_half_of_a_limit),
 		cmocka_unit_test(the_deadline_counts_in_every_phase_and_between_attempts),
 		cmocka_unit_test(a_training_that_ends_well_after_its_deadline_has_succeeded),
 		cmocka_unit_test(the_cost_cap_counts_what_jobs_held),
