@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 BATCH = {"engine": "batch", "workspace": "s3://bucket/w", "image": "image:1", "batch": {"job_queue": "q"},
-         "compile": None}
+         "compile": None, "aws": {"region": "us-west-2"}}
 
 
 def test_the_plan_tells_what_the_newest_run_like_it_cost(project):
@@ -39,7 +39,7 @@ def held(claims, ends) -> dict:
 
 def test_the_catalogue_prices_machines_and_counts_their_cores(project):
     project.write(**BATCH, resources={"instance": "trn1.32xlarge", "nodes": 2}, limits={"cost": 100},
-                  aws={"region": "us-west-2"}, command=["torchrun", "--nproc_per_node", 16, "train.py"])
+                  command=["torchrun", "--nproc_per_node", 16, "train.py"])
     said = project.ok("plan", project.spec_path)
     assert "cost:    43.00 USD an hour: nodes: 2, trn1.32xlarge at 21.5 USD (us-east-1, 2026-06-25" in said.out
     assert "that is the price of us-east-1: yours in us-west-2 may differ" in said.out
