@@ -28,7 +28,7 @@
 
 /* Where a container finds it. */
 #define ARRIVAL_VOLUME       "stoker"
-#define ARRIVAL_VOLUME_PATH  "/stoker"
+#define ARRIVAL_VOLUME_PATH  "/opt/stoker-agent"
 #define ARRIVAL_HELPER_NAME  "stoker-agent"
 #define ARRIVAL_CHANNEL_NAME "stoker"
 #define ARRIVAL_CHANNEL_PATH "/opt/ml/input/data/" ARRIVAL_CHANNEL_NAME

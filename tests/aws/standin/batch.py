@@ -5,7 +5,7 @@ ignores retries, overrides and filters."""
 import json
 import re
 
-from standin import batch_jobs, rules
+from standin import batch_jobs, ecs, rules
 from standin.errors import Refusal
 from standin.wire import Reply
 
@@ -61,8 +61,11 @@ def register(call):
     kind = request["type"]
     if (kind == "multinode") != ("nodeProperties" in request) or kind not in ("container", "multinode"):
         raise wrong("Error executing request, Exception : properties do not fit the type")
-    if kind == "container" and "containerProperties" not in request:
-        raise wrong("Error executing request, Exception : containerProperties is required")
+    if kind == "container" and ("containerProperties" in request) == ("ecsProperties" in request):
+        raise wrong("Error executing request, Exception : exactly one of containerProperties and ecsProperties is needed")
+    for each in (request, *request.get("nodeProperties", {}).get("nodeRangeProperties", [])):
+        if "ecsProperties" in each:
+            ecs.check(each["ecsProperties"])
     for properties in batch_jobs.containers_of(request):
         batch_jobs.check_environment(properties.get("environment", []))
         rules.check_container(properties)

@@ -2,15 +2,17 @@
 nodes, and what Describe says meanwhile."""
 
 import copy
+import json
 import re
 import time
 import uuid
 
-from standin import processes
+from standin import ecs, processes
 from standin.errors import Refusal
 
 GROUP = "/aws/batch/job"
 ATTEMPTS = 10
+OVERRIDES = 8192
 OVER = ("SUCCEEDED", "FAILED")
 
 
@@ -27,9 +29,13 @@ def now():
 def containers_of(definition):
     if "containerProperties" in definition:
         yield definition["containerProperties"]
+    if "ecsProperties" in definition:
+        yield from ecs.containers_of(definition["ecsProperties"])
     for each in definition.get("nodeProperties", {}).get("nodeRangeProperties", []):
         if "container" in each:
             yield each["container"]
+        if "ecsProperties" in each:
+            yield from ecs.containers_of(each["ecsProperties"])
 
 
 def overrides_of(request):
@@ -158,9 +164,28 @@ class Job:
             fields["arrayProperties"] = {"size": self.size, "statusSummary": counts}
         elif self.parent and self.parent.size:
             fields["arrayProperties"] = {"index": self.number}
-        if not self.nodes:
+        if not self.nodes and self.task():
+            fields["ecsProperties"] = ecs.detail(self.task(), self)
+            fields.pop("container", None)
+        elif not self.nodes:
             fields["container"] = self.container()
         return fields
+
+    def group(self):
+        """What the definition says to this node."""
+        if "nodeProperties" not in self.definition:
+            return self.definition
+        count = self.parent.nodes if self.parent else self.nodes
+        chosen = {}
+        for each in self.definition["nodeProperties"]["nodeRangeProperties"]:
+            low, high = bounds(each["targetNodes"], count)
+            if low <= self.number <= high:
+                chosen = each
+        return chosen
+
+    def task(self):
+        """Its ecsProperties; None: it has one container."""
+        return self.group().get("ecsProperties")
 
     def container(self):
         properties = self.properties()
@@ -178,16 +203,15 @@ class Job:
         """The container's properties, with what was overridden."""
         if "nodeProperties" in self.definition:
             count = self.parent.nodes if self.parent else self.nodes
-            chosen = {}
-            for each in self.definition["nodeProperties"]["nodeRangeProperties"]:
-                low, high = bounds(each["targetNodes"], count)
-                if low <= self.number <= high:
-                    chosen = each.get("container", {})
-            changes = [each.get("containerOverrides", {}) for each in self.request.get("nodeOverrides", {}).get(
-                "nodePropertyOverrides", []) if bounds(each["targetNodes"], count)[0] <= self.number
-                <= bounds(each["targetNodes"], count)[1]]
+            chosen = self.group().get("container", {})
+            said = [each for each in self.request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])
+                    if bounds(each["targetNodes"], count)[0] <= self.number <= bounds(each["targetNodes"], count)[1]]
         else:
-            chosen, changes = self.definition["containerProperties"], [self.request.get("containerOverrides", {})]
+            chosen, said = self.definition.get("containerProperties", {}), [self.request]
+        changes = [each.get("containerOverrides", {}) for each in said]
+        if self.task():
+            chosen = ecs.main_of(self.task())
+            changes = [ecs.changes_of(self.task(), each.get("ecsPropertiesOverride", {})) for each in said]
         merged = dict(chosen)
         for change in changes:
             merged |= {name: value for name, value in change.items()
@@ -245,6 +269,12 @@ class Job:
     def life(self):
         if not self.wait_for_others():
             return
+        # ECS's own limit, which Batch does not look at before.
+        for each in (self.request, *self.request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])):
+            for name in ("containerOverrides", "ecsPropertiesOverride"):
+                if len(json.dumps(each.get(name, {}))) > OVERRIDES:
+                    self.end("FAILED", f"Container Overrides length must be at most {OVERRIDES}")
+                    return
         self.status = "RUNNABLE"
         self.pause(self.front.settings["job_seconds"])
         if self.plan and self.plan.kind == "job_pending":
@@ -318,8 +348,18 @@ class Job:
         self.started, self.status = now(), "RUNNING"
         logs = processes.Logs(self.account, self.region, GROUP, self.stream)
         argv = self.command(properties) or self.front.settings["images"].get(properties.get("image"), ["true"])
-        self.process = processes.Process(argv, self.floor.env(self.region, **env), logs,
-                                         self.floor.folder(self.name))
+        folder = self.floor.folder(self.name)
+        volumes = ecs.Volumes(folder, self.front.settings["image_files"])
+        for helper in ecs.helpers_of(self.task()) if self.task() else []:
+            before = processes.Process(helper["command"], self.floor.env(self.region), logs, folder,
+                                       shown=volumes.shown(helper))
+            while before.poll() is None:
+                time.sleep(0.02)
+            if before.code != 0:
+                self.container_reason = f"Container {helper['name']} did not end with SUCCESS (exit {before.code})"
+                argv = ["false"]
+        self.process = processes.Process(argv, self.floor.env(self.region, **env), logs, folder,
+                                         shown=volumes.shown(properties))
 
     def settle(self):
         """The attempt is over: write down how."""
@@ -333,8 +373,14 @@ class Job:
             self.code = self.code or 1
         if self.container_reason:
             container["reason"] = self.container_reason
-        self.attempts.append({"container": container, "startedAt": self.started, "stoppedAt": now(),
-                              "statusReason": self.reason})
+        arn = container["taskArn"]
+        if self.task():
+            del container["taskArn"]
+            row = {"taskProperties": [{"taskArn": arn, "containers": [
+                {"name": ecs.main_of(self.task())["name"], **container}]}]}
+        else:
+            row = {"container": container}
+        self.attempts.append({**row, "startedAt": self.started, "stoppedAt": now(), "statusReason": self.reason})
 
     def troubled(self, began):
         """Whether it must end now, for a reason that is not its own."""

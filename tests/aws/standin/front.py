@@ -31,6 +31,7 @@ SETTINGS = {
     "time_scale": 1.0,           # what a second of a job's limits is
     "infra_check": True,         # SageMaker tests machines if it is asked to, or refuses to
     "images": {},                # image → what it runs if the request does not say
+    "image_files": {},           # image → {folder that it holds, below /opt: where that lies here}
     "job_env": {},               # what is in the environment of every job
     "held": False,               # jobs run from their submit on and without a process, until they are ended
     "limits": {},                # operation → requests in any second; beyond that it is throttled

@@ -16,6 +16,9 @@ from standin import behind
 
 MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml && mount --bind "$2" /etc/hosts && ' \
          'shift 2 && exec "$@"'
+# Other folders below /opt, each where the container has it.
+SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2" || exit 125; ' \
+        'shift 2; done; shift && exec "$@"'
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LINE = 65536
 
@@ -51,11 +54,14 @@ class Logs:
 class Process:
     """One that is watched: `logs` has its lines; exit code as a container has it."""
 
-    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None):
+    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=()):
         self.logs, self.hear, self.code = logs, hear, None
         command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
         if opt_ml and namespaces():
             command = [*namespaces(), "sh", "-c", MOUNTS, "sh", str(opt_ml), str(hosts), *command]
+        if shown and namespaces():
+            pairs = [str(word) for pair in shown for word in pair]
+            command = [*namespaces(), "sh", "-c", SHOWN, "sh", *pairs, "--", *command]
         try:
             self.process = subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
