@@ -398,6 +398,30 @@ static void news_of_another_attempt_is_of_no_account(void **state)
 	assert_memory_equal(&b, &before, sizeof b);
 }
 
+static void a_check_up_is_neither_setup_nor_training(void **state)
+{
+	struct event ev = about(EV_HEALTH_CHECKED, PHASE_TRAIN, 1);
+	struct book b;
+
+	(void)state;
+	memset(&b, 0, sizeof b);
+	add(&b, 1000, created());
+	add(&b, 1000, took_over(1));
+	add(&b, 1000, checked(CACHE_WARM));
+	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	add(&b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	EVENT_SET(&ev, healthy, true);
+	EVENT_SET(&ev, since, 1200);
+	EVENT_SET(&ev, finished, 3700);
+	add(&b, 4000, ev);
+	assert_int_equal(bin(&b, BIN_SETUP), 500);
+	assert_int_equal(bin(&b, BIN_HEALTH), 2500);
+	add(&b, 4000, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
+	add(&b, 5000, progress(1, 1));
+	assert_int_equal(bin(&b, BIN_HEALTH), 2500);
+	assert_int_equal(bin(&b, BIN_SETUP), 1500);
+}
+
 static void bins_have_names_and_evidence(void **state)
 {
 	(void)state;
@@ -436,6 +460,7 @@ int main(void)
 		cmocka_unit_test(evaluation_and_inference_have_their_own_bins),
 		cmocka_unit_test(clocks_of_others_are_held_within_the_journal),
 		cmocka_unit_test(news_of_another_attempt_is_of_no_account),
+		cmocka_unit_test(a_check_up_is_neither_setup_nor_training),
 		cmocka_unit_test(bins_have_names_and_evidence),
 	};
 

@@ -338,6 +338,30 @@ static void the_start_limit_counts_from_the_claim_to_the_command(void **state)
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 }
 
+static void the_start_limit_leaves_the_check_up_out(void **state)
+{
+	struct event ev = about(EV_HEALTH_CHECKED, PHASE_TRAIN, 1);
+	struct flow_policy policy = with_drain();
+	struct story s;
+
+	(void)state;
+	policy.start_ms = MIN(30);
+	policy.health_ms = MIN(20);
+	EVENT_SET(&ev, healthy, true);
+	EVENT_SET(&ev, since, MIN(101));
+	EVENT_SET(&ev, finished, MIN(106));
+	story_begin_late(&s, &policy);
+	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_at(&s, MIN(100), about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
+	assert_int_equal(limit_next_ms(&s.flow), MIN(150)); /* it may take so long */
+	story_at(&s, MIN(107), ev);
+	assert_int_equal(limit_next_ms(&s.flow), MIN(135)); /* it took five minutes */
+	story_wait(&s, MIN(134));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_wait(&s, MIN(135));
+	assert_int_equal(s.flow.limit, LIMIT_START);
+}
+
 /* A driver that comes late sees first and judges then. */
 static void a_limit_is_judged_after_the_attempt_was_looked_at(void **state)
 {
@@ -451,6 +475,7 @@ int main(void)
 		cmocka_unit_test(without_a_price_there_is_no_cost_and_no_cap),
 		cmocka_unit_test(the_queue_limit_counts_until_the_claim),
 		cmocka_unit_test(the_start_limit_counts_from_the_claim_to_the_command),
+		cmocka_unit_test(the_start_limit_leaves_the_check_up_out),
 		cmocka_unit_test(a_limit_is_judged_after_the_attempt_was_looked_at),
 		cmocka_unit_test(what_cannot_be_seen_for_too_long_is_left_as_it_is),
 		cmocka_unit_test(a_stop_does_not_wait_for_ever_for_what_cannot_be_seen),
