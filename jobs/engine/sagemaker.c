@@ -470,6 +470,7 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 const struct engine_ops sagemaker_ops = {
 	.name = "sagemaker",
 	.machines_apart = true,
+	.stop_ms = 120000, /* from SIGTERM to SIGKILL, says the developer guide on stopping */
 	.open = open_engine,
 	.close = close_engine,
 	.check = check_engine,

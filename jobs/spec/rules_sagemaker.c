@@ -113,32 +113,6 @@ static void check_waits(struct binder *binder)
 			     "keep one of them: Spot machines are not kept");
 }
 
-/* Nothing of the caller's environment goes into a request that anybody may describe. */
-static void check_secrets(struct binder *binder)
-{
-	const json_t *from;
-	const char *name;
-
-	json_object_foreach ((json_t *)(uintptr_t)spec_get(binder->spec, SPEC_SECRETS), name,
-			     from) {
-		const char *text = json_string_value(from);
-		AUTO(auto_free) char *dotted = NULL;
-		struct mark at = mark_of_field(binder->spec, SPEC_SECRETS);
-
-		if (!text || text_starts(text, "ssm:") || text_starts(text, "secretsmanager:"))
-			continue;
-		dotted = mem_format("secrets.%s", name);
-		spec_place(binder->spec, dotted, &at.line, &at.column);
-		problem_hint(
-			problem_error(&binder->reporter, at, dotted,
-				      "the secret '%.80s' cannot come from this machine: what a "
-				      "SageMaker job is given can be read by others",
-				      name),
-			"keep it in AWS, secretsmanager:NAME or ssm:NAME, and let the execution "
-			"role read it");
-	}
-}
-
 void rules_sagemaker(struct binder *binder)
 {
 	if (!spec_says(binder->spec, SPEC_ENGINE, "sagemaker"))
@@ -147,5 +121,4 @@ void rules_sagemaker(struct binder *binder)
 	names_once(binder, SPEC_SAGEMAKER_CHANNELS, OWN_CHANNEL);
 	check_vpc(binder);
 	check_waits(binder);
-	check_secrets(binder);
 }
