@@ -94,6 +94,23 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	print_not_held(plan);
 }
 
+/* Between the two phases that start a job: of what their agents are told, or of a member of
+ * what is sent for them. NULL: there is one phase alone. */
+static json_t *difference_of(const json_t *requests, const char *sent)
+{
+	const json_t *sides[2];
+
+	if (json_array_size(requests) != 2)
+		return NULL;
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *request = json_array_get(requests, i);
+		const json_t *sends = json_object_get(request, "sends");
+
+		sides[i] = sent ? json_object_get(json_array_get(sends, 0), sent) : request;
+	}
+	return sides[0] && sides[1] ? order_difference(sides[0], sides[1]) : NULL;
+}
+
 int cmd_plan(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -117,11 +134,12 @@ int cmd_plan(const struct args *args, struct err **err)
 	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM);
 	shown = plan_as_shown(plan->json);
 	requests = order_planned(shown);
-	if (json_array_size(requests) == 2)
-		difference =
-			order_difference(json_array_get(requests, 0), json_array_get(requests, 1));
+	if (plan_has_agent(plan->json))
+		difference = difference_of(requests, NULL);
 	if (order_sends(plan->json, requests, err) < 0)
 		return -1;
+	if (!difference)
+		difference = difference_of(requests, "body");
 	if (!out_is_json()) {
 		print_plan(shown, &view);
 		print_cost_before(plan->json, cost);

@@ -4,6 +4,25 @@
 #include "aws/settings.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/order.h"
+#include "jobs/run/plan.h"
+
+/* Where nobody is told anything, what is sent is all there is. */
+static void keep_sent(json_t *order)
+{
+	static const char *const kept[] = { "phase", "command", "sends" };
+	const char *name;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe (order, next, name, value) {
+		bool keep = false;
+
+		for (size_t i = 0; i < STK_LENGTH(kept); i++)
+			keep |= strcmp(name, kept[i]) == 0;
+		if (!keep)
+			json_object_del(order, name);
+	}
+}
 
 static int sends_of(struct engine *engine, const json_t *plan, json_t *order, struct err **err)
 {
@@ -25,6 +44,8 @@ static int sends_of(struct engine *engine, const json_t *plan, json_t *order, st
 	if (engine->ops->requests(engine, &job, &sends, err) < 0)
 		return -1;
 	js_put(order, "sends", sends);
+	if (!plan_has_agent(plan))
+		keep_sent(order);
 	return 0;
 }
 

@@ -104,6 +104,10 @@ def test_the_request_is_the_estimators_field_by_field(far):
         quiet = flat(KEPT["quiet"])  # without the debugger's hook nothing is missing and nothing is over
         assert mine.keys() - {"Environment.RUN_NEURON_PARALLEL_COMPILE"} == quiet.keys()
     assert [request["phase"] for request in plan["requests"]] == ["precompile", "train"]
+    rows = {row["field"]: (row["precompile"], row["train"]) for row in plan["difference"]}
+    assert rows["Environment.RUN_NEURON_PARALLEL_COMPILE"] == ("1", None)
+    assert rows.keys() == {"Environment.RUN_NEURON_PARALLEL_COMPILE", "TrainingJobName",
+                           "HyperParameters.sagemaker_job_name", "OutputDataConfig.S3OutputPath"}
 
 
 def test_hyperparameters_are_written_as_the_sdk_writes_them(far):
