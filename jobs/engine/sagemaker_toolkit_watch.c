@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text.h"
 #include "jobs/engine/sagemaker_inside.h"
 #include "jobs/engine/sagemaker_toolkit.h"
 #include "jobs/store/order.h"
@@ -139,14 +140,21 @@ static int64_t time_ms(const json_t *said, const char *member)
 	return (int64_t)(js_real(said, member, 0) * 1000);
 }
 
+/* Did the container end by itself? Else there is no last line. */
+static bool ended_itself(const json_t *said)
+{
+	const char *status = js_str(said, "TrainingJobStatus");
+	const char *reason = js_str(said, "FailureReason");
+
+	return (status && strcmp(status, "Completed") == 0) ||
+	       (reason && text_starts(reason, "AlgorithmError"));
+}
+
 /* CloudWatch shows lines some seconds late, and graphs are known by their lines alone. */
 static bool waits_for_lines(const struct sagemaker *sagemaker, const struct training *job)
 {
 	int nodes = (int)js_int(sagemaker->plan, "nodes", 1);
-	const char *status = js_str(job->said, "TrainingJobStatus");
-	/* Who was stopped has no last line. */
-	int64_t most =
-		status && strcmp(status, "Stopped") == 0 ? SAGEMAKER_LOG_MS / 3 : SAGEMAKER_LOG_MS;
+	int64_t most = ended_itself(job->said) ? SAGEMAKER_LOG_MS : SAGEMAKER_LOG_MS / 3;
 
 	if (time_ms(job->said, "TrainingStartTime") == 0 || mono_now().ms - job->ended.ms >= most)
 		return false;

@@ -19,7 +19,9 @@ json_t *plan_not_held(const json_t *plan)
 		"machine that was cut off goes on until SageMaker stops it",
 		"no health checks: a sick machine is found out by its failure",
 		"no checkpoint is marked: a retry begins as the script begins it, and failures "
-		"without progress are counted as if there were none",
+		"without progress are counted as if there were none; with checkpoint.sync: engine "
+		"SageMaker keeps /opt/ml/checkpoints in checkpoint.url, and a retry finds all of "
+		"it there again on every machine, whole or not",
 		"no drain: at a limit or a stop the script gets SIGTERM, and SIGKILL after 120 s, "
 		"as SageMaker does it",
 		"no continuity check: whether a script went on from its checkpoint is not known",

@@ -132,10 +132,24 @@ static void check_places(struct binder *binder)
 			     "leaves in /opt/ml/checkpoints, or 'sync: script'");
 }
 
+/* SageMaker's own copying restores all of it to every machine, and breaks on large ones; where
+ * there is an agent, that does it better. */
+static void check_engine_sync(struct binder *binder)
+{
+	if (spec_says(binder->spec, SPEC_CHECKPOINT_SYNC, "engine"))
+		problem_hint(wrong(binder, SPEC_CHECKPOINT_SYNC, "checkpoint.sync",
+				   "'checkpoint.sync: engine' is for 'sagemaker.launcher: toolkit' "
+				   "alone"),
+			     "use 'sync: agent', or 'script' where the script brings them there");
+}
+
 void rules_toolkit(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 
+	if (!spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit") ||
+	    !spec_says(spec, SPEC_ENGINE, "sagemaker"))
+		check_engine_sync(binder);
 	if (!spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit"))
 		return;
 	check_health(binder);

@@ -158,6 +158,32 @@ def test_a_hang_is_stopped_and_tried_again(far):
     assert kept["stopped"] == "stall" and kept["stall"]["doing"] == "step", kept
 
 
+SAVES = """import os, time
+root = os.path.join(os.environ["OPT_ML"], "checkpoints")
+done = max([int(name) for name in os.listdir(root)], default=0)
+os.write(1, b"went on after %d\\n" % done)
+for step in range(done + 1, 31):
+    time.sleep(0.1)
+    open(os.path.join(root, str(step)), "w").close()
+    os.write(1, b"step: %d\\n" % step)
+"""
+
+
+def test_what_sagemaker_itself_keeps_is_there_for_a_retry(far):
+    (far.source / "train.py").write_text(SAVES)
+    far.write(compile=None, hyperparameters=None, checkpoint={"url": f"s3://{BUCKET}/ckpt", "sync": "engine"})
+    far.aws.fault("job_fails", operation="CreateTrainingJob", count=1, after=1, hard=True,
+                  reason="InternalServerError: We encountered an internal error. Please try again.")
+    far.run("--id", "kept")
+    first, second = far.status("kept")["attempts"]
+    assert (first["class"], first["action"], second["class"]) == ("transient-infra", "retry", "none"), (first, second)
+    said = far.ok("logs", "kept", "--attempt", "2").out.splitlines()
+    after = int(next(line for line in said if line.startswith("went on after")).split()[-1])
+    assert after > 0 and f"step: {after + 1}" in said and "step: 30" in said, said
+    described = far.aws.client("sagemaker").describe_training_job(TrainingJobName="stk-kept-train-2")
+    assert described["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/ckpt/kept"
+
+
 def test_phase_1_has_its_time_and_no_more(far):
     far.neuron.set(STANDIN_COMPILE_SECONDS=600)
     far.write(retry={"attempts": 1, "backoff": {"first": "0s", "max": "0s"}},

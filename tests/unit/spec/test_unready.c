@@ -158,8 +158,6 @@ static void words_and_values_are_refused_one_by_one(void **state)
 		{ HEAD "limits: {unreachable: 1d, start: 1800s}\n", "", 0 },
 		{ HEAD "limits: {unreachable: 2d}\n", "", 0 },
 		{ HEAD "data: {url: /d}\nslurm: {}\nnotify: []\nmounts:\n", "data", 1 },
-		{ HEAD "checkpoint: {url: \"s3://bucket/c\", sync: engine}\n", "checkpoint.sync",
-		  1 },
 	};
 
 	(void)state;
