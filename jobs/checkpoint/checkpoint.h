@@ -209,9 +209,9 @@ int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, stru
 
 /* The other way round: fetch a marked checkpoint from its store into `folder`, where it
  * gets its name as a whole or not at all; each file must be what was marked, by size and
- * ends. What an interrupted fetch left is used. `fn` may be NULL; it is not told how much
- * there is (0). 1 it is there, 0 it is not what was marked and why
- * (yours to free), -1 error. */
+ * ends, and there is room for all of it (else ENOSPC at once). What an interrupted fetch left is
+ * used. `fn` may be NULL; it is not told how much there is (0). 1 it is there, 0 it is not what was
+ * marked and why (yours to free), -1 error. */
 int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
 	       char **ret_why, struct err **err);
 

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/base/text.h"
 #include "jobs/checkpoint/mark.h"
 #include "jobs/checkpoint/remote.h"
 
@@ -78,6 +80,32 @@ static int finish(const struct fetch *fetch, char **ret_why, struct err **err)
 	return fs_sync_dir(fetch->folder, err) < 0 ? -1 : 1;
 }
 
+/* What is not here yet has room: a disk that is full after an hour of fetching is told before. */
+static int check_room(const struct fetch *fetch, struct err **err)
+{
+	AUTO(ckpt_tree_release) struct tree here = TREE_INIT;
+	AUTO(auto_free) char *needed = NULL, *left = NULL;
+	struct statvfs fs;
+	uint64_t bytes = 0, room;
+	json_t *file;
+	size_t i;
+
+	json_array_foreach (fetch->mark->files, i, file)
+		bytes += (uint64_t)js_int(file, "size", 0);
+	if (statvfs(fetch->folder, &fs) < 0)
+		return 0; /* who writes there finds out why */
+	if (ckpt_tree_read(fetch->stage, &here, err) < 0)
+		return -1;
+	room = (uint64_t)fs.f_bavail * fs.f_frsize + here.bytes;
+	if (bytes <= room)
+		return 0;
+	needed = text_format_bytes(bytes);
+	left = text_format_bytes(room);
+	err_system(err, EXIT_REFUSED, ENOSPC, "cannot fetch '%s': it has %s, and '%s' room for %s",
+		   fetch->mark->url, needed, fetch->folder, left);
+	return err_hint(err, "use machines with a larger disk, or lead STOKER_WORK to one");
+}
+
 int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
 	       char **ret_why, struct err **err)
 {
@@ -96,6 +124,8 @@ int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn
 	done = is_there(&fetch, err);
 	if (done != 0)
 		return done;
+	if (check_room(&fetch, err) < 0)
+		return -1;
 	done = remote_holds(mark, ret_why, err);
 	if (done <= 0)
 		return done;

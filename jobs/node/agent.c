@@ -136,8 +136,9 @@ static void on_fetched(void *arg, struct err *why)
 {
 	struct agent *agent = arg;
 
+	/* A disk that is full is so on the next machine too. */
 	if (why)
-		agent_fail(agent, &why, "transient-infra");
+		agent_fail(agent, &why, why->os_errno == ENOSPC ? NULL : "transient-infra");
 	else
 		loop_after(agent->loop, 0, step_link, agent);
 }

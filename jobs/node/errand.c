@@ -18,6 +18,7 @@ static void tell(int fd, const struct err *why)
 	js_put_str(words, "message", why->message);
 	js_put_str(words, "hint", why->hint);
 	js_put(words, "code", json_integer(why->code));
+	js_put(words, "errno", json_integer(why->os_errno));
 	text = js_line(words);
 	json_decref(words);
 	(void)!write(fd, text, strlen(text));
@@ -66,6 +67,7 @@ static struct err *words_of(const struct errand *errand, int status)
 		return why;
 	}
 	err_set(&why, (enum exit_code)js_int(words, "code", EXIT_REFUSED), "%s", message);
+	why->os_errno = (int)js_int(words, "errno", 0);
 	if (js_str(words, "hint"))
 		err_hint(&why, "%s", js_str(words, "hint"));
 	return why;

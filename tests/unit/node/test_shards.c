@@ -149,6 +149,34 @@ static void each_node_brings_its_shard_and_each_gets_all_of_them(void **state)
 	gang_run(&gang, place, order);
 }
 
+static void what_has_no_room_here_is_told_before_it_is_fetched(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *path = place_path(place, "far/marks/step-10" MARK_SUFFIX);
+	AUTO(auto_free) char *from = mem_format("dir:%s/far/step-10", place->root);
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *mark = NULL, *body = NULL;
+	AUTO(auto_free) char *text = NULL;
+	struct gang gang;
+	json_t *order;
+
+	gang_run(&gang, place, order_apart(place, 2, "save 10"));
+	must(js_load(path, 65536, &mark, &err), &err);
+	js_put(json_array_get(json_object_get(mark, "files"), 0), "size",
+	       json_integer((json_int_t)1 << 60));
+	text = js_line(mark);
+	write_file(path, text, 0600);
+	order = order_apart(place, 2, "exit 0");
+	js_put(order, "attempt", json_integer(2));
+	js_put_str(order, "resume_from", from);
+	gang_start(&gang, place, order);
+	gang_end(&gang);
+	body = report(place);
+	assert_state(body, "failed", AGENT_EXIT_FAILED);
+	assert_string_equal(js_str(json_object_get(body, "error"), "class"), "user-config");
+	assert_has(js_str(json_object_get(body, "error"), "message"), "room for");
+}
+
 static void what_node_0_alone_saves_is_marked_while_all_go_on_and_at_the_end(void **state)
 {
 	struct place *place = *state;
@@ -349,6 +377,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(each_node_brings_its_shard_and_each_gets_all_of_them),
+		TEST(what_has_no_room_here_is_told_before_it_is_fetched),
 		TEST(what_node_0_alone_saves_is_marked_while_all_go_on_and_at_the_end),
 		TEST(what_another_node_alone_saves_is_marked_too),
 		TEST(what_is_saved_when_told_to_stop_is_marked_within_the_grace),
