@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import socket
 import tarfile
 import time
 
@@ -240,7 +241,7 @@ class Job:
             with open(os.path.join(tree, "input/config", f"{name}.json"), "w", encoding="utf-8") as file:
                 json.dump(value, file)
         with open(os.path.join(tree, "hosts"), "w", encoding="ascii") as file:
-            file.write("127.0.0.1 localhost\n" + "".join(f"127.0.0.{host[5:]} {host}\n" for host in hosts))
+            file.write(f"127.0.0.1 localhost\n127.0.0.{number} {socket.gethostname()}\n" + "".join(f"127.0.0.{host[5:]} {host}\n" for host in hosts))
         for each in self.request.get("InputDataConfig", []):
             source = each["DataSource"].get("S3DataSource", {})
             self.fetch(source.get("S3Uri", ""), os.path.join(tree, "input/data", each["ChannelName"]))
