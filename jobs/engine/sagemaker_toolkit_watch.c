@@ -11,6 +11,7 @@
 /* Between two looks for more; all clients together may ask five times a second. */
 #define PACE_MS      2000
 #define PACE_NODE_MS 300
+#define OWN_EXIT     "ExitCode " /* in FailureReason (errors.py of the toolkit) */
 #define WINDOW_MAX   ((size_t)16 << 20)
 
 /* The toolkit's own last line on each host, whatever came before (trainer.py). */
@@ -169,15 +170,18 @@ void toolkit_status(const struct sagemaker *sagemaker, struct training *job,
 {
 	const struct reports none = { .node = -1 };
 	const char *reason = js_str(job->said, "FailureReason");
-	const char *own = reason ? strstr(reason, "ExitCode ") : NULL;
+	const char *own = reason ? strstr(reason, OWN_EXIT) : NULL;
+	long code = 0;
 
 	sagemaker_status(job->said, &none, ret);
 	ret->started.ms = time_ms(job->said, "TrainingStartTime");
 	if (ret->state != ENGINE_ENDED)
 		return;
 	/* The container always exits with 1; this is its command's. */
-	if (own && ret->exit_known && sagemaker_exit(own) > 0)
-		ret->exit = sagemaker_exit(own);
+	if (own && ret->exit_known)
+		code = strtol(own + strlen(OWN_EXIT), NULL, 10);
+	if (code > 0 && code <= 255)
+		ret->exit = (int)code;
 	ret->silent = false; /* what it saved nobody can mark */
 	if (waits_for_lines(sagemaker, job)) {
 		*ret = (struct engine_status){ .state = ENGINE_STOPPING, .started = ret->started };

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "jobs/engine/sagemaker_inside.h"
+
 static void assert_dumped(json_t *value, const char *want)
 {
 	AUTO(sb_release) struct sb out = SB_INIT;
@@ -227,6 +229,100 @@ static void more_hyperparameters_than_the_service_takes_are_refused(void **state
 	assert_refused(plan, order_new("train"), "there are 104 hyperparameters");
 }
 
+/* ---- how a job without an agent goes: sagemaker_inside.h ---- */
+
+static struct training training_of(const char *text)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct training job = { .name = (char *)"stk-r1-train-1" };
+
+	assert_int_equal(js_parse(text, strlen(text), "a test", &job.said, &err), 0);
+	return job;
+}
+
+/* As if it had ended long ago: its log is not waited for any more. */
+static void assert_status(const char *text, enum engine_state state, bool known, int code)
+{
+	json_auto_t *plan = json_pack("{s:i}", "nodes", 1);
+	const struct sagemaker sagemaker = { .plan = plan, .toolkit = true };
+	struct training job = training_of(text);
+	struct engine_status status;
+
+	job.ended.ms = mono_now().ms - SAGEMAKER_LOG_MS;
+	toolkit_status(&sagemaker, &job, &status);
+	assert_int_equal(status.state, state);
+	assert_int_equal(status.exit_known, known);
+	if (known)
+		assert_int_equal(status.exit, code);
+	assert_false(status.silent);
+	assert_int_equal(job.closing, state == ENGINE_ENDED);
+	json_decref(job.said);
+}
+
+#define SAID(status, rest)                                                                         \
+	"{\"TrainingJobStatus\":\"" status "\",\"SecondaryStatus\":\"" status "\","                \
+	"\"TrainingStartTime\":100.5,\"TrainingEndTime\":200.25" rest "}"
+
+/* The container's own exit is 1 whatever its command's was. */
+static void the_commands_exit_is_found_in_the_reason(void **state)
+{
+	(void)state;
+	assert_status(SAID("Completed", ""), ENGINE_ENDED, true, 0);
+	assert_status(SAID("Failed",
+			   ",\"FailureReason\":\"AlgorithmError: ExecuteUserScriptError:\\n"
+			   "ExitCode 137\\nErrorMessage \\\"\\\"\\nCommand \\\"torchrun\\\","
+			   " exit code: 1\""),
+		      ENGINE_ENDED, true, 137);
+	assert_status(SAID("Failed", ",\"FailureReason\":\"AlgorithmError: , exit code: 9\""),
+		      ENGINE_ENDED, true, 9);
+	assert_status(SAID("Failed", ",\"FailureReason\":\"InternalServerError: We\""),
+		      ENGINE_ENDED, false, 0);
+	assert_status("{\"TrainingJobStatus\":\"InProgress\",\"SecondaryStatus\":\"Training\"}",
+		      ENGINE_RUNNING, false, 0);
+}
+
+/* Who has just ended may have lines that are not shown yet. */
+static void an_end_is_held_back_for_the_log(void **state)
+{
+	json_auto_t *plan = json_pack("{s:i}", "nodes", 1);
+	const struct sagemaker sagemaker = { .plan = plan, .toolkit = true };
+	struct training job = training_of(SAID("Completed", ""));
+	struct engine_status status;
+
+	(void)state;
+	job.ended = mono_now();
+	toolkit_status(&sagemaker, &job, &status);
+	assert_int_equal(status.state, ENGINE_STOPPING);
+	assert_string_equal(status.reason, "its log is waited for");
+	assert_false(job.closing);
+	json_decref(job.said);
+}
+
+static void assert_report(const char *text, int found, const char *want)
+{
+	struct training job = training_of(text);
+	AUTO(auto_free) char *line = NULL;
+	json_auto_t *report = NULL;
+
+	assert_int_equal(toolkit_report(&job, 1, &report), found);
+	line = report ? js_canonical(report) : NULL;
+	if (want)
+		assert_string_equal(line, want);
+	json_decref(job.said);
+}
+
+static void what_stands_for_a_report_has_times_and_state(void **state)
+{
+	(void)state;
+	assert_report("{\"TrainingJobStatus\":\"InProgress\"}", 0, NULL);
+	assert_report("{\"TrainingStartTime\":100.5}", 1,
+		      "{\"claimed\":100500,\"host\":\"algo-2\",\"node\":1,\"started\":100500,"
+		      "\"state\":\"running\",\"v\":1}");
+	assert_report(SAID("Completed", ""), 1,
+		      "{\"claimed\":100500,\"ended\":200250,\"host\":\"algo-2\",\"node\":1,"
+		      "\"started\":100500,\"state\":\"ended\",\"v\":1}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +333,9 @@ int main(void)
 		cmocka_unit_test(what_only_looks_like_a_reference_is_text),
 		cmocka_unit_test(what_script_mode_cannot_do_is_refused),
 		cmocka_unit_test(more_hyperparameters_than_the_service_takes_are_refused),
+		cmocka_unit_test(the_commands_exit_is_found_in_the_reason),
+		cmocka_unit_test(an_end_is_held_back_for_the_log),
+		cmocka_unit_test(what_stands_for_a_report_has_times_and_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
