@@ -136,7 +136,9 @@ static enum failure_class refusal_class(const struct err *why, enum phase phase,
 		snprintf(ret_hint, size, "%s", verdict.hint);
 		return verdict.class;
 	}
-	if (verdict.class == CLASS_TRANSIENT_INFRA || why->code == EXIT_UNREACHABLE)
+	/* Words that no row knows are no reason to ask again: a definite no stays one. */
+	if ((verdict.class == CLASS_TRANSIENT_INFRA && strcmp(verdict.rule, "words") != 0) ||
+	    why->code == EXIT_UNREACHABLE)
 		return CLASS_TRANSIENT_INFRA;
 	return why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG;
 }

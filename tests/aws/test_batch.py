@@ -190,6 +190,13 @@ def test_what_is_not_allowed_or_not_there_is_named(train):
     assert "SubmitJob" in result.text
     train.aws.clear_faults()
     assert train.aws.effects("SubmitJob") == 0
+    since = train.aws.mark()
+    train.aws.fault("error", operation="RegisterJobDefinition", code="ClientException", count=0,
+                    message="Error executing request, Exception : something is wrong with it")
+    train.write(tags=None, resources={"instance": "trn1.2xlarge", "shm": "2GiB"})
+    assert "something is wrong with it" in train.run("--id", "refused", code=4).text
+    assert train.aws.requests("RegisterJobDefinition", since) == 1
+    train.aws.clear_faults()
     train.write(batch={**train.spec["batch"], "job_queue": "nonesuch"})
     result = train.run("--id", "two", code=4)
     assert "nonesuch" in result.text and "batch.job_queue" in result.text
