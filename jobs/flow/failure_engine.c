@@ -1,6 +1,5 @@
 /* What the engine's words quote of others: a program's own complaint, and figures of a
  * quota. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/flow/failure_inside.h"
@@ -10,22 +9,34 @@ bool failure_is_quoted(const char *reason)
 	return reason && strncmp(reason, "AlgorithmError", 14) == 0;
 }
 
-/* The number behind the text, in capitals or not; -1: there is none. */
+/* The number that the text begins with; -1: it begins with none, or with a very long one. */
+static long number_at(const char *text)
+{
+	long value = 0;
+	int digits = 0;
+
+	while (*text == ' ')
+		text++;
+	for (; *text >= '0' && *text <= '9' && digits < 9; text++, digits++)
+		value = value * 10 + (*text - '0');
+	return digits > 0 && !(*text >= '0' && *text <= '9') ? value : -1;
+}
+
+/* The exit status behind the text, in capitals or not; -1: there is none. */
 static int number_behind(const char *text, const char *name)
 {
-	const char *at = text, *end;
-	size_t len = strlen(name);
-
-	for (; *at; at++) {
+	for (;;) {
+		struct failure_line rest = { text, strlen(text) };
+		size_t at = failure_find(rest, name);
 		long value;
 
-		if (strncasecmp(at, name, len) != 0)
-			continue;
-		value = strtol(at + len, (char **)&end, 10);
-		if (end != at + len && value >= 0 && value <= 255)
+		if (at >= rest.len)
+			return -1;
+		text += at + strlen(name);
+		value = number_at(text);
+		if (value >= 0 && value <= 255)
 			return (int)value;
 	}
-	return -1;
 }
 
 int failure_quoted_exit(const char *reason)
@@ -49,9 +60,10 @@ size_t failure_quoted_lines(const char *reason, struct failure_line *ret, size_t
 	if (!end)
 		end = at + strlen(at);
 	while (at < end && count < max) {
-		const char *line = memchr(at, '\n', (size_t)(end - at));
-		const char *stop = line ? line : end;
+		const char *stop = at;
 
+		while (stop < end && *stop != '\n')
+			stop++;
 		if (stop > at)
 			ret[count++] = (struct failure_line){ at, (size_t)(stop - at) };
 		at = stop + 1;
@@ -70,7 +82,8 @@ bool failure_quota_frees(const char *reason)
 	limit = limit ? strstr(limit, "' is ") : NULL;
 	if (!limit || !used || !more)
 		return false;
-	return strtol(used + strlen("current utilization of "), NULL, 10) > 0 &&
-	       strtol(more + strlen("request delta of "), NULL, 10) <=
-		       strtol(limit + strlen("' is "), NULL, 10);
+	used += strlen("current utilization of ");
+	more += strlen("request delta of ");
+	limit += strlen("' is ");
+	return number_at(used) > 0 && number_at(more) >= 0 && number_at(more) <= number_at(limit);
 }
