@@ -3,23 +3,30 @@ from what the service says of its jobs; and limits that are reached in training.
 
 import pytest
 from batch_job import BatchJob
+from sagemaker_job import SagemakerJob
 
 PRICE = 36  # USD an hour and node: a cent a second
 
 
 @pytest.fixture
-def job(aws, tmp_path):
-    made = BatchJob(tmp_path / "project", aws)
-    yield made
-    made.stop()
+def make(aws, tmp_path):
+    made = []
+
+    def build(kind, **changes):
+        made.append(kind(tmp_path / "project", aws, **changes))
+        made[0].write(resources={**made[0].spec["resources"], "price": PRICE})
+        return made[0]
+    yield build
+    for job in made:
+        job.stop()
 
 
 def seconds(row: dict) -> float:
     return (row["stoppedAt"] - row["startedAt"]) / 1000
 
 
-def test_a_run_on_batch_costs_what_its_jobs_had_their_machines_for(job):
-    job.write(resources={"instance": "trn1.2xlarge", "price": PRICE})
+def test_a_run_on_batch_costs_what_its_jobs_had_their_machines_for(make):
+    job = make(BatchJob)
     job.run("--id", "one")
     rows = {row["jobName"].rsplit("-", 2)[1]: seconds(row) for row in job.jobs()}
     assert set(rows) == {"precompile", "train"}
@@ -37,9 +44,34 @@ def test_a_run_on_batch_costs_what_its_jobs_had_their_machines_for(job):
         pytest.approx(expected)
 
 
-@pytest.mark.parametrize("limits", [{"deadline": "110s"}, {"cost": 1.1}], ids=["deadline", "cost"])
-def test_a_limit_reached_in_training_saves_before(job, limits):
-    job.write(resources={"instance": "trn1.2xlarge", "price": PRICE}, compile=None,
+@pytest.mark.parametrize("options", [{"warm_pool": "10m"}, {"spot": True, "max_runtime": "1h"}],
+                         ids=["warm pool", "spot"])
+def test_a_run_on_sagemaker_costs_what_is_billed_and_what_was_kept(make, options):
+    job = make(SagemakerJob, sagemaker=options, **({"compile": None} if "spot" in options else {}))
+    if "warm_pool" in options:  # a look at the cache that takes its time
+        job.write(compile={**job.spec["compile"], "quiet_period": "2s"})
+    job.run("--id", "one")
+    names = [row["job"] for row in job.rows(kind="attempt.submitted")]
+    jobs = [job.described(name) for name in names]
+    kept = sum(each["WarmPoolStatus"]["ResourceRetainedBillableTimeInSeconds"] for each in jobs
+               if "WarmPoolStatus" in each)
+    held = sum((each["TrainingEndTime"] - each["TrainingStartTime"]).total_seconds() for each in jobs)
+    billed = sum(each["BillableTimeInSeconds"] for each in jobs)
+    assert len(jobs) == (1 if "spot" in options else 2) and (kept > 0) == ("warm_pool" in options)
+    cost = job.status("one")["cost"]
+    assert cost["billable"] == pytest.approx((billed + kept) / 100)
+    assert cost.get("kept", 0) == pytest.approx(kept / 100)
+    assert cost["accrued"] == pytest.approx((held + kept) / 100, abs=0.002)
+    assert sum(cost["bins"].values()) + cost.get("kept", 0) == pytest.approx(cost["accrued"])
+    if "spot" in options:
+        assert cost["billable"] < cost["accrued"]
+
+
+@pytest.mark.parametrize(("kind", "limits"), [(BatchJob, {"deadline": "110s"}), (SagemakerJob, {"cost": 1.1})],
+                         ids=["deadline on batch", "cost on sagemaker"])
+def test_a_limit_reached_in_training_saves_before(make, kind, limits):
+    job = make(kind)
+    job.write(compile=None,
               hyperparameters={"max_steps": 1000}, limits={**limits, "grace": "5s"},
               checkpoint={"url": job.url["ckpt"], "grace": "5s"},
               env={**job.spec["env"], "STEP_SECONDS": "0.5"})
@@ -58,9 +90,7 @@ def test_a_limit_reached_in_training_saves_before(job, limits):
     assert len(told) == 1 and max(saved) == job.effects("saved")[-1]["step"]
     assert job.effects("saved")[-1]["at"] > told[0]["at"]
     status = job.ok("--json", "status", "one", env=here).lines[0]
-    (row,) = job.jobs()
     if name == "cost":
         assert status["cost"]["accrued"] <= 1.1
     else:
         assert status["ledger"]["total"] <= 110
-    assert status["cost"]["billable"] == pytest.approx(seconds(row) / 100)
