@@ -167,7 +167,8 @@ bool sagemaker_is_due(const struct training *job)
 	if (job->said && sagemaker_is_over(job->said)) {
 		if (!sagemaker_may_be_kept(job->said))
 			return false;
-		pace = SAGEMAKER_SLOW_MS;
+		/* Who asks wants to know for how long they were kept. */
+		pace = SAGEMAKER_QUICK_MS;
 	}
 	if (pace < SAGEMAKER_QUICK_MS)
 		pace = SAGEMAKER_QUICK_MS;
@@ -423,12 +424,12 @@ static int report(struct engine *engine, const char *name, const char *prefix, i
 /* For how long its machines were kept after its end, in seconds. */
 static int64_t kept_seconds(const json_t *said)
 {
-	int64_t ended = (int64_t)js_real(said, "TrainingEndTime", 0);
+	int64_t ended_ms = (int64_t)(js_real(said, "TrainingEndTime", 0) * 1000);
 	int64_t seconds = sagemaker_kept_ms(said) / 1000;
 
 	/* Of what is kept still, the service does not say it yet. */
-	if (seconds == 0 && sagemaker_is_kept(said) && ended > 0)
-		seconds = utc_now().ms / 1000 - ended;
+	if (seconds == 0 && sagemaker_is_kept(said) && ended_ms > 0)
+		seconds = (utc_now().ms - ended_ms) / 1000;
 	return seconds > 0 ? seconds : 0;
 }
 
