@@ -250,13 +250,9 @@ static bool read_counter(const char *path, unsigned long long *ret)
 {
 	AUTO(auto_free) char *total = fs_join(path, "total");
 	AUTO(auto_fclose) FILE *file = fopen(fs_is_dir(path) ? total : path, "re");
-	char text[COUNTER_BYTES] = "", *end;
+	char text[COUNTER_BYTES];
 
-	if (!file || !fgets(text, sizeof text, file))
-		return false;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return end != text && !errno;
+	return file && fgets(text, sizeof text, file) && sscanf(text, "%20llu", ret) == 1;
 }
 
 /* How many counters of the device there are. */
