@@ -10,7 +10,7 @@ import tree
 
 ALLOWED = set("""
     memcpy memmove memset memcmp
-    strlen strnlen strcmp strncmp strncasecmp strchr strrchr strstr strcspn memchr strtol
+    strlen strnlen strcmp strncmp strchr strrchr strstr strcspn
     snprintf vsnprintf
     __stack_chk_fail __assert_fail
     _GLOBAL_OFFSET_TABLE_
