@@ -84,6 +84,10 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		out_line("health:  %s", health);
 	if (agent)
 		out_line("agent:   %s", agent);
+	if (strcmp(js_str(plan, "engine"), "batch") == 0 && !js_path(plan, "instance.vcpus"))
+		out_line("machine: '%s' is in no catalogue: the job gets no devices, 1 vCPU and "
+			 "2 GiB of memory; add it to your instances.yaml (STOKER_INSTANCES)",
+			 js_str(js_path(plan, "spec.resources"), "instance"));
 	out_line("phases:  %s", ahead ? "precompile, verify, train" : "train");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
 		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));

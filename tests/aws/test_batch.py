@@ -59,6 +59,8 @@ def test_a_cold_run_and_a_warm_one(job):
     assert definition["containerProperties"]["logConfiguration"] == {
         "logDriver": "awslogs", "options": {"mode": "blocking"}}
     assert definition["retryStrategy"]["attempts"] == 1 and "timeout" not in definition
+    unknown = job.ok("plan", job.spec_path, "--set", "resources.instance=m9.huge").out
+    assert "m9.huge" in unknown and "no devices" in unknown
     jobs = job.jobs()
     assert [each["jobName"] for each in jobs] == ["stk-one-precompile-1", "stk-one-train-1", "stk-two-train-1"]
     assert jobs[0]["tags"] == {**submission["tags"], "stoker:run": "one"}
