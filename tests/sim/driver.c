@@ -366,6 +366,20 @@ static void tell_end(struct world *w, struct driver *d, const struct sight *sigh
 		EVENT_SET(ev, hang, 1 + rng_below(&w->rng, 30 * w->job_pace));
 }
 
+/* There is no machine, and the engine says so. */
+static bool tell_waiting(const struct world *w, struct driver *d, const struct sight *sight)
+{
+	struct event *ev;
+
+	if (sight->claimed || sight->ended || w->now >= w->drought_until ||
+	    sight->job->told_waiting)
+		return false;
+	sight->job->told_waiting = true;
+	ev = pend_about(d, EV_ATTEMPT_WAITING);
+	EVENT_SET_STR(ev, reason, "no capacity");
+	return true;
+}
+
 /* One piece of news, the oldest first; the end last of all. */
 static void watch(struct world *w, struct driver *d)
 {
@@ -385,7 +399,7 @@ static void watch(struct world *w, struct driver *d)
 		pend_about(d, EV_ATTEMPT_FOUND);
 	else if (sight.claimed && d->flow.attempt_state != ATTEMPT_RUNNING)
 		tell_claim(w, d, sight.job);
-	else if (!sight.ended && strikes(w, FAULT_REPORT_LATE))
+	else if (tell_waiting(w, d, &sight) || (!sight.ended && strikes(w, FAULT_REPORT_LATE)))
 		return;
 	else if (tell_start(w, d, &sight) || tell_continuity(d, sight.job) ||
 		 tell_checkpoint(w, d) || tell_progress(w, d, sight.job))

@@ -71,7 +71,8 @@ bool counts_print(bool must_reach_all)
 	print_rules();
 	printf("\nevents\n");
 	for (int i = 0; i < EV_COUNT; i++)
-		line(counts.kinds[i], "%s", event_rows[i].name);
+		if (i != EV_ATTEMPT_KEPT) /* no pool of machines is kept here */
+			line(counts.kinds[i], "%s", event_rows[i].name);
 	printf("\nwishes\n");
 	for (int i = 0; i < WISH_KIND_COUNT; i++) {
 		static const char *const names[WISH_KIND_COUNT] = { "record",

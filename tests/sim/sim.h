@@ -110,6 +110,7 @@ struct job {
 	bool ran_without_claim;
 	bool stop_asked, drain_asked, drain_ignored;
 	bool orphan;
+	bool told_waiting;          /* a driver has journalled why it waits */
 	bool dry;                   /* submitted while no machine was to be had */
 	bool started, never_starts; /* its command */
 	int64_t resumed_step;       /* -1: from scratch */
