@@ -89,23 +89,27 @@ static bool begins_anew(const struct world *w, const struct event *ev)
 	       (ev->kind == EV_JIT_EXCEEDED && ev->on_exceed == JIT_RECOMPILE);
 }
 
-/* What a phase has used up before event `seq`. */
+/* What a phase has used up before event `seq`. A verdict that is told while phase 1 runs again
+ * is of the attempt before: it changes nothing. */
 static struct budget budget_before(const struct world *w, enum phase phase, int64_t seq)
 {
 	struct budget b = { 0, 0, NULL, false };
 	int64_t last = 0, attempt = 0, known = -1;
+	bool open = false; /* its newest attempt has not ended */
 
 	for (int64_t i = 0; i < seq - 1; i++) {
 		const struct event *ev = &w->events[i];
 
 		if (ev->kind == EV_ATTEMPT_INTENDED && ev->phase == phase) {
 			attempt = ev->attempt;
+			open = true;
 		} else if (ev->kind == EV_ATTEMPT_ENDED && ev->phase == phase &&
 			   ev->attempt > last) {
 			last = ev->attempt;
+			open = last < attempt;
 			if (!made_room(w, ev))
 				count_failure(&b, ev);
-		} else if (phase == PHASE_PRECOMPILE && begins_anew(w, ev)) {
+		} else if (phase == PHASE_PRECOMPILE && !open && begins_anew(w, ev)) {
 			b = (struct budget){ 0, 0, NULL, false };
 		} else if (ev->kind == EV_CHECKPOINT_CHOSEN) {
 			known = EVENT_HAS(ev, step) ? ev->step : -1;
