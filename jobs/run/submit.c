@@ -148,7 +148,7 @@ static int record_refusal(struct driver *driver, const struct wish *wish, const 
 			  struct err **err)
 {
 	AUTO(auto_free) char *words = err_format(why);
-	char hint[512];
+	char hint[sizeof((struct failure_verdict *)NULL)->hint];
 	struct event ev;
 
 	attempt_event(&ev, EV_ATTEMPT_ENDED, wish);
