@@ -15,7 +15,9 @@
 #include "jobs/node/evidence.h"
 #include "jobs/node/farewell.h"
 #include "jobs/node/fetch.h"
+#include "jobs/node/note.h"
 #include "jobs/node/prepare.h"
+#include "jobs/node/resume.h"
 
 /* Between two looks at the claim; each costs a request where the workspace is no directory,
  * and then they become rarer. */
@@ -126,7 +128,9 @@ static void step_link(void *arg)
 
 	if (agent->state)
 		return;
-	if (prepare_checkpoint(&agent->task, &why) < 0)
+	if (resume_adopt(&agent->task, &why) == 0)
+		report_resumed(&agent->report);
+	if (why || prepare_checkpoint(&agent->task, &why) < 0)
 		agent_fail(agent, &why, NULL);
 	else
 		health_start(agent, step_start);
@@ -146,16 +150,14 @@ static void on_fetched(void *arg, struct err *why)
 static void step_prepare(void *arg)
 {
 	struct agent *agent = arg;
-	AUTO(auto_free) char *failed = task_key(&agent->task, FAILED_FILE);
-	AUTO(auto_free) char *drained = task_key(&agent->task, DRAINED_FILE);
 	AUTO(err_freep) struct err *why = NULL;
 
 	if (agent->state)
 		return;
-	/* Of an earlier start of this job. The other nodes wait for our claim. */
+	/* For who looks from outside, and does not know which start this is. */
 	if (agent->task.node == 0 && agent->task.restart > 0 &&
-	    (store_delete(agent->store, failed, &why) < 0 ||
-	     store_delete(agent->store, drained, &why) < 0)) {
+	    (note_clear(&agent->task, agent->store, FAILED_FILE, &why) < 0 ||
+	     note_clear(&agent->task, agent->store, DRAINED_FILE, &why) < 0)) {
 		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
@@ -208,7 +210,9 @@ static void step_claim(void *arg)
 		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
 		return;
 	case CLAIM_NOT_YET:
-		if (claim_later(agent))
+		if (farewell_missed(agent))
+			agent->claim_pause_ms = CLAIM_POLL_MS;
+		if (agent->state || claim_later(agent))
 			return;
 		err_set(&why, EXIT_REFUSED, "node 0 has not claimed the phase within %lld s",
 			(long long)(agent->task.claim_wait_ms / 1000));
@@ -233,20 +237,15 @@ static void step_claim(void *arg)
 
 void agent_tell_peers(struct agent *agent, int exit_status)
 {
-	AUTO(auto_free) char *key = task_key(&agent->task, FAILED_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(auto_free) char *text = NULL;
-	json_auto_t *body = NULL;
+	json_t *body;
 
 	if (agent->task.nodes == 1 || exit_status == 0)
 		return;
 	body = json_object();
-	js_put(body, "v", json_integer(1));
 	js_put(body, "node", json_integer(agent->task.node));
 	js_put(body, "exit", json_integer(exit_status));
 	js_put(body, "at", json_integer(utc_now().ms));
-	text = js_line(body);
-	(void)!store_put_if_absent(agent->store, key, text, strlen(text), &ignored);
+	note_leave(&agent->task, agent->store, FAILED_FILE, body);
 }
 
 /* What the machine says about a bad end. */
@@ -370,6 +369,7 @@ static int set_up(struct agent *agent, struct err **err)
 	js_put_str(agent->report.body, "checkpoint_dir", task->checkpoint);
 	js_put_str(agent->report.body, "output_dir", task->output);
 	claim_init(&agent->claim, task);
+	agent->begun = utc_now();
 	agent->claim_deadline_ms = mono_now().ms + task->claim_wait_ms;
 	agent->claim_pause_ms = CLAIM_POLL_MS;
 	if (courier_needed(task) && agent_start_courier(agent, err) < 0)

@@ -85,6 +85,7 @@ struct agent {
 	const char *stopped;       /* STOPPED_*, once we stop it ourselves */
 	const char *state;         /* REPORT_*, once decided */
 	int exit;                  /* of the agent */
+	struct utc begun;          /* this process */
 	int64_t claim_deadline_ms; /* mono */
 	int64_t claim_pause_ms;    /* before the next look at it */
 };

@@ -188,7 +188,7 @@ static bool is_alive(struct claim *claim, const json_t *theirs, const struct tas
 	AUTO(auto_free) char *now = NULL;
 	bool alive;
 
-	if (tells_restarts(task))
+	if (tells_restarts(task) || claim->believed)
 		return theirs != NULL;
 	now = theirs ? js_line(theirs) : mem_copy("");
 	alive = theirs && claim->first && strcmp(claim->first, now) != 0;
@@ -272,6 +272,18 @@ int claim_show(const struct claim *claim, const struct task *task, struct store 
 	/* Only who may take it over writes there beside us: the next look tells. */
 	(void)!store_replace_if_same(store, claim->key, tag, line, strlen(line), &ignored);
 	return 1;
+}
+
+int64_t claim_restart(const struct claim *claim, const struct task *task, struct store *store)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *theirs = NULL;
+
+	if (tells_restarts(task))
+		return task->restart;
+	if (read_claim(claim, store, &theirs, NULL, &ignored) <= 0 || !names_our_job(theirs, task))
+		return INT64_MAX;
+	return js_int(theirs, "restart", 0);
 }
 
 int claim_look(const struct claim *claim, const struct task *task, struct store *store)

@@ -29,7 +29,8 @@
 struct claim {
 	char *key;
 	char holder[CLAIM_HOLDER]; /* this agent process, unlike any other */
-	char *first; /* what there was at the first look: "" nothing of our job; NULL: none yet */
+	bool believed; /* other nodes: node 0 is known to be, or to have been, of this start */
+	char *first;   /* what there was at the first look: "" nothing of our job; NULL: none yet */
 	int64_t restart;   /* of our job, from the claim */
 	char *master_addr; /* where node 0 is reached, from the claim */
 	int64_t master_port;
@@ -56,6 +57,10 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 bool claim_shown(const struct task *task); /* does it have to? */
 /* Write the claim anew, with a higher "beat". As claim_look(). */
 int claim_show(const struct claim *claim, const struct task *task, struct store *store);
+
+/* Which start of our job holds it: the task's own number where that is told, else what the
+ * claim says; INT64_MAX: it cannot be read now. */
+int64_t claim_restart(const struct claim *claim, const struct task *task, struct store *store);
 
 /* Is it still ours? 1 yes, 0 no, -1 it cannot be read now. */
 int claim_look(const struct claim *claim, const struct task *task, struct store *store);

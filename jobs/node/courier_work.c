@@ -10,6 +10,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/fs.h"
 #include "jobs/node/courier.h"
+#include "jobs/node/note.h"
 #include "jobs/node/renewal.h"
 #include "jobs/node/report.h"
 
@@ -20,6 +21,8 @@
 /* After what did not work. */
 #define RETRY_MS      5000
 #define RETRY_LAST_MS 1000
+
+#define BASE_FILE "log-base" /* in the node's folder: see find_base() */
 
 struct rounds {
 	const struct task *task;
@@ -32,7 +35,9 @@ struct rounds {
 	bool told[COURIER_PEER_FAILED + 1];
 	char *exchanged; /* what this node told last */
 	int log_fd;      /* -1: there is none to bring */
-	bool listed;     /* what a courier before us has brought of it */
+	bool listed;     /* what couriers before us have brought */
+	uint64_t base;   /* where this log begins, behind those of earlier starts */
+	struct sb head;  /* of the piece, what lies before that */
 	uint64_t piece;  /* where the piece begins that may still grow */
 	size_t brought;  /* of it */
 	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
@@ -48,14 +53,16 @@ static int open_log(const struct task *task)
 	return task->far ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 }
 
-/* The bytes of the log from `piece` on, as many as a piece may have; how many. */
+/* The bytes from `piece` on, as many as a piece may have; how many. */
 static size_t read_piece(const struct rounds *rounds, char *buffer)
 {
-	size_t len = 0;
+	size_t len = rounds->piece < rounds->base ? rounds->head.len : 0;
 
+	if (len > 0)
+		memcpy(buffer, rounds->head.text, len);
 	while (len < LOG_PIECE_MAX) {
 		ssize_t got = pread(rounds->log_fd, buffer + len, LOG_PIECE_MAX - len,
-				    (off_t)(rounds->piece + len));
+				    (off_t)(rounds->piece + len - rounds->base));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -67,24 +74,54 @@ static size_t read_piece(const struct rounds *rounds, char *buffer)
 }
 
 struct last_piece {
-	const struct rounds *rounds;
 	size_t prefix;
-	uint64_t from;
+	uint64_t from, size;
 };
 
 static int note_piece(void *arg, const struct store_object *object, struct err **err)
 {
 	struct last_piece *last = arg;
-	uint64_t from = strtoull(object->key + last->prefix, NULL, 10);
-	struct stat log;
 
 	(void)err;
-	if (object->size >= LOG_SEALED)
-		from += object->size;
-	/* One behind the log's end is of another log. */
-	if (fstat(last->rounds->log_fd, &log) == 0 && from <= (uint64_t)log.st_size)
-		last->from = from;
+	last->from = strtoull(object->key + last->prefix, NULL, 10);
+	last->size = object->size;
 	return 0;
+}
+
+static int read_bytes(const struct rounds *rounds, const struct last_piece *last, uint64_t at,
+		      size_t len, struct sb *ret)
+{
+	AUTO(auto_free)
+	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)last->from);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	return store_read_range(rounds->store, key, at, len, ret, NULL, &ignored);
+}
+
+/* Where this log begins among the pieces: behind what is there, on a line of its own. Told once
+ * and remembered in the node's folder, for a courier after this one; a start on another machine
+ * has neither that nor the log. */
+static bool find_base(struct rounds *rounds, const struct last_piece *last)
+{
+	AUTO(auto_free) char *path = fs_join(rounds->task->dir, BASE_FILE);
+	AUTO(auto_free) char *number = NULL;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(64);
+	AUTO(sb_release) struct sb end = SB_INIT_MAX(1);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (fs_read(path, 64, &text, &ignored) == 0) {
+		rounds->base = strtoull(text.text, NULL, 10);
+		return true;
+	}
+	err_freep(&ignored);
+	if (last->size > 0 && read_bytes(rounds, last, last->size - 1, 1, &end) <= 0)
+		return false;
+	rounds->base = last->from + last->size + (end.len > 0 && end.text[0] != '\n');
+	number = mem_format("%llu\n", (unsigned long long)rounds->base);
+	/* Without it a courier after this one would bring all of it again: no loss. */
+	(void)!fs_write_atomic(path, number, strlen(number), 0600, &ignored);
+	return true;
 }
 
 /* Go on with the last piece that is there: who reads the log from far away stands in it, and
@@ -92,12 +129,25 @@ static int note_piece(void *arg, const struct store_object *object, struct err *
 static bool find_piece(struct rounds *rounds)
 {
 	AUTO(auto_free) char *prefix = task_node_key(rounds->task, LOG_FILE "/");
-	struct last_piece last = { .rounds = rounds, .prefix = strlen(prefix) };
+	struct last_piece last = { .prefix = strlen(prefix) };
 	AUTO(err_freep) struct err *ignored = NULL;
+	bool sealed;
 
-	if (store_list(rounds->store, prefix, note_piece, &last, &ignored) < 0)
+	if (store_list(rounds->store, prefix, note_piece, &last, &ignored) < 0 ||
+	    !find_base(rounds, &last))
 		return false;
-	rounds->piece = last.from;
+	sealed = last.size >= LOG_SEALED;
+	rounds->piece = last.from + (sealed ? last.size : 0);
+	sb_clear(&rounds->head);
+	if (rounds->piece < rounds->base) {
+		size_t len = (size_t)(rounds->base - rounds->piece);
+
+		if (!sealed && last.size > 0 &&
+		    read_bytes(rounds, &last, 0, len, &rounds->head) <= 0)
+			return false;
+		for (size_t missing = len - rounds->head.len; missing > 0; missing--)
+			sb_add(&rounds->head, "\n", 1);
+	}
 	return rounds->listed = true;
 }
 
@@ -154,6 +204,14 @@ static bool is_there(const struct rounds *rounds, const char *name)
 	return store_stat(rounds->store, key, &object, &ignored) > 0;
 }
 
+/* One of this start: it may have been told only after this process began. */
+static bool is_noted(const struct rounds *rounds, const char *name)
+{
+	return is_there(rounds, name) &&
+	       note_stands(rounds->task, rounds->store, name,
+			   claim_restart(rounds->claim, rounds->task, rounds->store));
+}
+
 static void look(struct rounds *rounds)
 {
 	bool several = rounds->task->nodes > 1;
@@ -162,9 +220,9 @@ static void look(struct rounds *rounds)
 		say(rounds, COURIER_SUPERSEDED);
 	if (!rounds->told[COURIER_DRAIN] && is_there(rounds, DRAIN_FILE))
 		say(rounds, COURIER_DRAIN);
-	if (several && rounds->told[COURIER_DRAIN] && is_there(rounds, DRAINED_FILE))
+	if (several && rounds->told[COURIER_DRAIN] && is_noted(rounds, DRAINED_FILE))
 		say(rounds, COURIER_DRAINED);
-	if (several && !rounds->told[COURIER_DRAIN] && is_there(rounds, FAILED_FILE))
+	if (several && !rounds->told[COURIER_DRAIN] && is_noted(rounds, FAILED_FILE))
 		say(rounds, COURIER_PEER_FAILED);
 }
 
@@ -289,6 +347,7 @@ int courier_work(const struct task *task, const struct claim *claim, int news_fd
 		.news_fd = news_fd,
 		.orders_fd = orders_fd,
 		.log_fd = open_log(task),
+		.head = SB_INIT_MAX(LOG_PIECE_MAX),
 		.report_due = task->far, /* of a courier before us, perhaps */
 		.begun = mono_now(),
 	};
@@ -304,6 +363,7 @@ int courier_work(const struct task *task, const struct claim *claim, int news_fd
 	renewal_release(&rounds.renewal);
 	store_freep(&rounds.store);
 	free(rounds.exchanged);
+	sb_release(&rounds.head);
 	auto_close(&rounds.log_fd);
 	return done ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "jobs/node/agent.h"
 #include "jobs/node/children.h"
+#include "jobs/node/note.h"
 
 int signal_number(const char *name)
 {
@@ -66,7 +67,8 @@ bool drain_look(struct agent *agent)
 		if (!is_there(agent, DRAIN_FILE))
 			return false;
 		drain_begin(agent);
-	} else if (agent->task.node > 0 && is_there(agent, DRAINED_FILE)) {
+	} else if (agent->task.node > 0 &&
+		   note_stands(&agent->task, agent->store, DRAINED_FILE, agent->task.restart)) {
 		supervise_stop(agent, STOPPED_DRAIN);
 	}
 	return true;
@@ -75,13 +77,9 @@ bool drain_look(struct agent *agent)
 /* Node 0: it is saved. The others must not take our end for a failure. */
 static void saved(struct agent *agent)
 {
-	AUTO(auto_free) char *key = task_key(&agent->task, DRAINED_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
-	static const char text[] = "{\"v\":1}\n";
-
 	agent->drain.marked = true;
 	if (agent->task.nodes > 1)
-		(void)!store_put_if_absent(agent->store, key, text, sizeof text - 1, &ignored);
+		note_leave(&agent->task, agent->store, DRAINED_FILE, json_object());
 	supervise_stop(agent, STOPPED_DRAIN);
 }
 

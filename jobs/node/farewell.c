@@ -113,6 +113,41 @@ static bool all_gone(const struct leaving *leaving, struct mono now)
 	return true;
 }
 
+/* Nodes of one start begin within this; to begin a job anew takes a service longer. */
+#define SAME_START_MS ((int64_t)60 * 1000)
+
+static bool ended_in_this_start(const struct agent *agent, const json_t *report)
+{
+	const char *state = js_str(report, "state"), *token = js_str(report, "token");
+	const char *job = js_str(report, "job");
+
+	/* Stopped from outside: whose restart this may be. */
+	return state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0) &&
+	       !js_str(report, "stopped") && job && strcmp(job, agent->task.job) == 0 &&
+	       strcmp(token ? token : "", agent->task.token) == 0 &&
+	       js_int(report, "ended", 0) >= agent->begun.ms - SAME_START_MS;
+}
+
+bool farewell_missed(struct agent *agent)
+{
+	const struct task *task = &agent->task;
+	AUTO(auto_free) char *key = mem_format("%snode-0/" REPORT_FILE, task->prefix);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *report = NULL;
+
+	if (task->node == 0 || task->platform.restart >= 0 || agent->claim.believed ||
+	    store_get(agent->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
+	    js_parse(text.text, text.len, key, &report, &ignored) < 0 ||
+	    !ended_in_this_start(agent, report))
+		return false;
+	if (js_int(report, "exit", 1) != 0)
+		supervise_stop(agent, STOPPED_PEER);
+	else
+		agent->claim.believed = true;
+	return true;
+}
+
 void farewell(struct agent *agent)
 {
 	const struct task *task = &agent->task;

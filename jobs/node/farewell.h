@@ -8,7 +8,15 @@
 #ifndef STK_NODE_FAREWELL_H
 #define STK_NODE_FAREWELL_H
 
+#include <stdbool.h>
+
 struct agent;
+
+/* The other way round, while another node waits for the claim: has node 0 of this start ended
+ * by itself? Where the service tells no restarts its claim alone does not say whether it holds
+ * or is of an earlier start; a last report not much older than this agent does. What went well
+ * is as good as a claim that was seen to hold; else this node stops too. True: it has. */
+bool farewell_missed(struct agent *agent);
 
 /* After the last report: wait as long as is needed, which may be not at all. */
 void farewell(struct agent *agent);

@@ -10,6 +10,7 @@
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/cache_push.h"
 #include "jobs/node/network.h"
+#include "jobs/node/resume.h"
 #include "jobs/store/sync.h"
 
 /* ---- places ---- */
@@ -64,7 +65,7 @@ bool fetch_needed(const struct task *task)
 	const char *url = resumed_url(task);
 	AUTO(auto_free) char *cache = fetch_cache(task);
 
-	return cache || (url && url[0] != '/') || waits_for_peers(task);
+	return cache || (url && url[0] != '/') || waits_for_peers(task) || resume_needed(task);
 }
 
 void fetch_discard(const struct task *task)
@@ -258,7 +259,8 @@ static int fetch_entries(const struct task *task, struct err **err)
 
 int fetch_all(const struct task *task, struct err **err)
 {
-	if (fetch_checkpoint(task, err) < 0 || fetch_entries(task, err) < 0)
+	if (resume_settle(task, err) < 0 || fetch_checkpoint(task, err) < 0 ||
+	    fetch_entries(task, err) < 0)
 		return -1;
 	return wait_for_peers(task, err);
 }

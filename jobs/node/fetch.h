@@ -7,6 +7,7 @@
  *                           that the cache holds, the newest first, up to PRELOAD_MAX.
  *                           What the compiler adds is brought back (cache_push.h)
  *
+ * Before that a start that is not the first settles which checkpoint that is (resume.h).
  * Both are removed when the attempt is over. Beside that it waits for the names of peers.
  */
 #ifndef STK_NODE_FETCH_H

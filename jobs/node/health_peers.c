@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "jobs/node/health_inside.h"
+#include "jobs/node/note.h"
 #include "jobs/store/store.h"
 
 #define NEAR_MS     50
@@ -102,17 +103,12 @@ void wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 
 static bool has_failed(struct checkup *c)
 {
-	AUTO(auto_free) char *key = task_key(c->task, FAILED_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
-	struct store_object object;
-
-	return store_stat(c->store, key, &object, &ignored) > 0;
+	return note_stands(c->task, c->store, FAILED_FILE, c->task->restart);
 }
 
-/* After a restart the file may be of the start before. */
 bool peer_is_gone(struct checkup *c)
 {
-	return c->task->restart == 0 && has_failed(c);
+	return has_failed(c);
 }
 
 void let_the_sick_speak(struct checkup *c)

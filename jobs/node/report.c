@@ -112,6 +112,23 @@ static int put(const struct report *report, const char *text, struct err **err)
 	return store_put(report->store, report->key, text, strlen(text), err);
 }
 
+void report_resumed(const struct report *report)
+{
+	const json_t *order = report->task->order;
+	const char *url = js_str(order, "resume_from");
+	json_t *resumed;
+
+	if (report->task->restart == 0)
+		return;
+	js_put(report->body, "restart", json_integer(report->task->restart));
+	if (!url)
+		return;
+	resumed = json_object();
+	js_put_str(resumed, "url", url);
+	js_put(resumed, "step", json_integer(js_int(order, "resume_step", 0)));
+	js_put(report->body, "resumed", resumed);
+}
+
 int report_write(struct report *report, const char *state, struct err **err)
 {
 	AUTO(auto_free) char *text = NULL;

@@ -36,6 +36,9 @@ void report_process(struct report *report, const char *name, const struct proc_i
  * classes by name, or NULL: derived from the error. */
 void report_error(struct report *report, const struct err *why, const char *class);
 
+/* Of a start that is not the first: which it is, and what it goes on from. */
+void report_resumed(const struct report *report);
+
 /* Write it with this state (REPORT_*). */
 int report_write(struct report *report, const char *state, struct err **err);
 

@@ -13,6 +13,7 @@
 #include "jobs/node/compiler.h"
 #include "jobs/node/evidence.h"
 #include "jobs/node/fetch.h"
+#include "jobs/node/note.h"
 #include "jobs/node/prepare.h"
 #include "jobs/node/secrets.h"
 
@@ -390,11 +391,9 @@ static void on_child(void *arg)
 /* Has another node of this job failed? */
 static bool peer_failed(struct agent *agent)
 {
-	AUTO(auto_free) char *key = task_key(&agent->task, FAILED_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
-	struct store_object object;
+	const struct task *task = &agent->task;
 
-	return agent->task.nodes > 1 && store_stat(agent->store, key, &object, &ignored) > 0;
+	return task->nodes > 1 && note_stands(task, agent->store, FAILED_FILE, task->restart);
 }
 
 /* Who looks at a workspace that is far, and renews claims there, does so again. */

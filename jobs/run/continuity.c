@@ -23,11 +23,36 @@ static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
 	return NULL;
 }
 
+/* What the engine has started anew may have gone on from a later checkpoint than the attempt:
+ * its agent tells. */
+static void judge_restart(struct attempt_watch *watch, int64_t *step, const char **reason,
+			  enum continuity *ret)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *report = NULL;
+	const json_t *resumed;
+	enum continuity other;
+	const char *why;
+
+	if (watch_report(watch, 0, &report, &ignored) <= 0)
+		return;
+	resumed = json_object_get(report, "resumed");
+	if (!resumed)
+		return;
+	why = judge(js_int(resumed, "step", 0), watch->first_step, &other);
+	if (other != CONTINUITY_VERIFIED)
+		return;
+	*step = js_int(resumed, "step", 0);
+	*reason = why;
+	*ret = other;
+}
+
 int record_continuity(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	struct driver *driver = watch->driver;
 	enum continuity continuity = CONTINUITY_UNVERIFIED;
 	const char *reason = "the log shows no step";
+	int64_t step = driver->resume_step;
 	struct event ev;
 
 	if (watch->phase != PHASE_TRAIN || driver->resume_step < 0 || driver->continuity_known ||
@@ -35,11 +60,13 @@ int record_continuity(struct attempt_watch *watch, bool at_end, struct err **err
 		return 0;
 	watch_event(watch, EV_TRAIN_CONTINUITY, &ev);
 	if (watch->first_step >= 0) {
-		reason = judge(driver->resume_step, watch->first_step, &continuity);
+		reason = judge(step, watch->first_step, &continuity);
+		if (continuity == CONTINUITY_FAILED)
+			judge_restart(watch, &step, &reason, &continuity);
 		EVENT_SET(&ev, first_step, watch->first_step);
 	}
 	EVENT_SET(&ev, continuity, continuity);
-	EVENT_SET(&ev, step, driver->resume_step);
+	EVENT_SET(&ev, step, step);
 	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
 }

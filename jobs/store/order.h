@@ -10,6 +10,8 @@
  *                       also (file)
  *   drain.json          from the driver: save and stop (DRAIN_FILE)
  *   drained.json        from node 0: it is saved, stop now (several nodes)
+ *   resume.json         from node 0 of a start that is not the first: what it goes on from
+ *                       (several nodes; jobs/node/resume.h)
  *   failed.json         from the first node whose command failed (several nodes)
  *   checkpoints/        (file) what the command saves: one folder an attempt, which
  *                       all of its nodes see; absent in precompile
@@ -19,7 +21,8 @@
  *                       lines (local engine)
  *   node-<k>/log/<offset>  where the workspace is no directory: the bytes of that log
  *                       from this offset on (12 digits), for who cannot read the
- *                       file. The next piece begins where this one ends. One shorter
+ *                       file, and before them those of earlier starts of the same job
+ *                       on other machines. The next piece begins where this one ends. One shorter
  *                       than LOG_SEALED may still grow; none is longer than
  *                       LOG_PIECE_MAX
  *   health.json         from node 0, during a check-up of several nodes: what they are to
@@ -180,10 +183,14 @@
  * the holder of the claim and never in precompile. Only a marked checkpoint counts for resuming.
  * Its reader and writer is jobs/checkpoint.
  *
+ *   Of a start that is not the first: "restart": which, "resumed": {"step","url"} of what
+ *   it went on from (absent: from nothing).
+ *
  * progress.json: {"v":1, "step": largest seen or absent, "bytes": of output,
  *   "compile": lines of the compiler}. Steps may be told by any rank's log.
  *
- * failed.json: {"v":1, "node", "exit", "at": utc ms}, written only if absent.
+ * failed.json: {"v":1, "node", "exit", "at": utc ms, "restart": of the start that it is
+ *   of (absent: 0)}, written only if there is none of that start; the same of drained.json.
  *   The agents of the other nodes then stop their commands.
  *
  * node-<k>/health.json: {"v":1, "nonce","token","restart": of the job that it is of,

@@ -58,8 +58,8 @@ def test_two_instances_one_of_which_loses_its_trainer(make, aws):
 
 def test_spot_takes_a_machine_away_and_the_same_job_goes_on(make, aws):
     job = make(compile=None, sagemaker={"spot": True, "max_runtime": "1h"})
-    job.write(env={**job.spec["env"], "STEP_SECONDS": "0.15"})
-    aws.fault("job_interrupted", operation="CreateTrainingJob", after=3, hard=True)
+    job.write(env={**job.spec["env"], "STEP_SECONDS": "0.6"})
+    aws.fault("job_interrupted", operation="CreateTrainingJob", after=14, hard=True)
     job.run("--id", "one")
     assert job.submitted() == [("train", 1)] and job.ended() == [("none", 0)]
     done = job.described("stk-one-train-1")
@@ -67,6 +67,9 @@ def test_spot_takes_a_machine_away_and_the_same_job_goes_on(make, aws):
     assert done["StoppingCondition"] == {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
     # The steps are in order in the log of both of its lives.
     assert job.effects("end")[0]["learned"] == 25 * 26 // 2 and len(job.effects("start")) == 2
+    # The second goes on from what the first one has saved.
+    resumed = [row["resumed_from"] for row in job.effects("start")]
+    assert resumed[0] is None and os.path.basename(resumed[1]).startswith("checkpoint-")
     ended, = job.rows(kind="attempt.ended")
     assert ended["billable"] == 1000 * done["BillableTimeInSeconds"] < 1000 * done["TrainingTimeInSeconds"]
 

@@ -1,0 +1,369 @@
+/* A service begins a job anew: what its agents go on from, where their log goes on, and what
+ * an earlier start left that must not count. */
+#include "tests/unit/node/agent_run.h"
+
+#include "jobs/node/agent.h"
+#include "jobs/node/farewell.h"
+#include "jobs/node/note.h"
+
+#define RESTARTED(n)                                                                               \
+	((char *const[]){ (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/root",                      \
+			  (char *)ORDER_TOKEN "=tok", (char *)ORDER_RESTART "=" #n, NULL })
+
+static struct store *open_store(const struct place *place)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct store *store;
+
+	must(store_open(place->root, &store, &err), &err);
+	return store;
+}
+
+static void load(struct task *task, const struct place *place, json_t *order, const char *rank)
+{
+	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+
+	order_write(place, order);
+	must(task_load(path, rank, task, &err), &err);
+	must(fs_mkdirs(task->dir, &err), &err);
+}
+
+/* ---- what it goes on from ---- */
+
+static json_t *order_that_saves(const struct place *place, int nodes)
+{
+	AUTO(auto_free) char *root = mem_format("dir:%s/far", place->root);
+	AUTO(auto_free)
+	char *script = mem_format("[ -z \"$STOKER_RESUME_FROM\" ] || { "
+				  "basename $STOKER_RESUME_FROM; "
+				  "cat $STOKER_RESUME_FROM/*.bin > %s/read-$STOKER_NODE_RANK; }; "
+				  "d=$STOKER_CHECKPOINT_DIR/step-10; "
+				  "mkdir -p $d; echo saved$STOKER_NODE_RANK > "
+				  "$d/shard-$STOKER_NODE_RANK.bin",
+				  place->root);
+	json_t *order = order_for(place, script);
+
+	js_put(order, "nodes", json_integer(nodes));
+	js_put(order, "look_ms", json_integer(200));
+	js_put(order, "grace_ms", json_integer(5000));
+	js_put(order, "claim_wait_ms", json_integer(20000));
+	js_put(order, "checkpoint",
+	       json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "kind", "files", "root", root, "sync",
+			 "agent", "keep", "all", "signal", "USR1", "grace_ms", 10000));
+	return order;
+}
+
+static void run_both(const struct place *place, json_t *order, char *const *env)
+{
+	pid_t pids[2];
+
+	order_write(place, order);
+	/* Node 0 is to decide, though it comes last. */
+	for (int node = 1; node >= 0; node--)
+		pids[node] = start(place, PREFIX, node, env, NULL);
+	for (int node = 0; node < 2; node++)
+		assert_int_equal(end_of(pids[node]), 0);
+}
+
+static void a_restarted_job_goes_on_from_what_it_saved_before(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *folders = mem_format("rm -rf %s/" PREFIX "node-*", place->root);
+	json_auto_t *first = NULL, *second = NULL;
+
+	run_both(place, order_that_saves(place, 2), RESTARTED(0));
+	first = report(place);
+	assert_null(json_object_get(first, "resumed"));
+	assert_int_equal(system(folders), 0); /* it begins on other machines */
+	run_both(place, order_that_saves(place, 2), RESTARTED(1));
+	for (int node = 0; node < 2; node++) {
+		AUTO(auto_free) char *path = mem_format("%s/read-%d", place->root, node);
+		AUTO(auto_free) char *text = read_file(path, NULL);
+
+		assert_non_null(text);
+		assert_string_equal(text, "saved0\nsaved1\n");
+	}
+	second = report(place);
+	assert_int_equal(js_int(second, "restart", 0), 1);
+	assert_int_equal(json_integer_value(js_path(second, "resumed.step")), 10);
+}
+
+static void with_nothing_marked_it_goes_by_its_order(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *from = place_path(place, "older/step-5");
+	AUTO(auto_free) char *file = fs_join(from, "shard-0.bin");
+	json_t *order = order_that_saves(place, 1);
+	json_auto_t *body = NULL;
+
+	write_file(file, "older", 0600);
+	js_put_str(order, "resume_from", from);
+	js_put(order, "resume_step", json_integer(5));
+	order_write(place, order);
+	assert_int_equal(end_of(start(place, PREFIX, 0, RESTARTED(1), NULL)), 0);
+	body = report(place);
+	assert_string_equal(json_string_value(js_path(body, "resumed.url")), from);
+}
+
+/* ---- its log ---- */
+
+static void write_log(const struct task *task, const char *text, size_t len)
+{
+	AUTO(auto_free) char *log = fs_join(task->dir, LOG_FILE);
+	AUTO(auto_free) char *told = fs_join(task->dir, REPORT_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+
+	must(fs_write_atomic(log, text, len, 0600, &err), &err);
+	write_file(told, "{}\n", 0600);
+}
+
+/* Its last round. The pieces and the file share a name in a directory: they go elsewhere. */
+static void bring(struct task *task, const struct claim *claim)
+{
+	int news[2], orders[2];
+
+	assert_int_equal(pipe(news), 0);
+	assert_int_equal(pipe(orders), 0);
+	assert_int_equal(write(orders[1], "l", 1), 1);
+	assert_int_equal(courier_work(task, claim, news[1], orders[0]), 0);
+	for (int i = 0; i < 2; i++) {
+		close(news[i]);
+		close(orders[i]);
+	}
+}
+
+/* All pieces, each of which must begin where the one before ends. */
+static char *brought(const struct place *place)
+{
+	struct sb all = SB_INIT;
+
+	for (;;) {
+		AUTO(auto_free)
+		char *path = mem_format("%s/bucket/" PREFIX "node-0/log/" LOG_OFFSET, place->root,
+					(unsigned long long)all.len);
+		size_t len = 0;
+		AUTO(auto_free) char *text = read_file(path, &len);
+
+		if (!text || len == 0)
+			break;
+		sb_add(&all, text, len);
+		if (len < LOG_SEALED)
+			break;
+	}
+	return sb_take(&all);
+}
+
+static size_t pieces(const struct place *place)
+{
+	AUTO(auto_free) char *path = place_path(place, "bucket/" PREFIX "node-0/log");
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while ((entry = readdir(folder)))
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count;
+}
+
+static void load_far(struct task *task, const struct place *place)
+{
+	AUTO(auto_free) char *bucket = mem_format("dir:%s/bucket", place->root);
+	json_t *order = order_for(place, "true");
+
+	js_put_str(order, "workspace", bucket);
+	load(task, place, order, "0");
+	task->far = true;
+}
+
+static void new_machine(const struct task *task)
+{
+	AUTO(err_freep) struct err *err = NULL;
+
+	must(fs_remove_tree(task->dir, &err), &err);
+	must(fs_mkdirs(task->dir, &err), &err);
+}
+
+static void logs_of_starts_stand_behind_one_another(void **state)
+{
+	AUTO(task_release) struct task task = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+	AUTO(auto_free) char *once = NULL;
+	AUTO(auto_free) char *twice = NULL;
+	AUTO(auto_free) char *more = NULL;
+
+	load_far(&task, *state);
+	claim_init(&claim, &task);
+	write_log(&task, "one\ncut of", 10);
+	bring(&task, &claim);
+	new_machine(&task);
+	write_log(&task, "two\n", 4);
+	bring(&task, &claim);
+	once = brought(*state);
+	assert_string_equal(once, "one\ncut of\ntwo\n");
+	/* Another courier of the same start adds what is new. */
+	write_log(&task, "two\nthree\n", 10);
+	bring(&task, &claim);
+	twice = brought(*state);
+	assert_string_equal(twice, "one\ncut of\ntwo\nthree\n");
+	new_machine(&task);
+	write_log(&task, "four", 4);
+	bring(&task, &claim);
+	more = brought(*state);
+	assert_string_equal(more, "one\ncut of\ntwo\nthree\nfour");
+	assert_int_equal(pieces(*state), 1);
+}
+
+static void behind_a_sealed_piece_a_new_one_begins(void **state)
+{
+	size_t len = LOG_SEALED + 100;
+	AUTO(auto_free) char *large = mem_alloc(len + 1);
+	AUTO(auto_free) char *all = NULL;
+	AUTO(task_release) struct task task = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	load_far(&task, *state);
+	claim_init(&claim, &task);
+	memset(large, 'x', len);
+	large[len] = '\0';
+	write_log(&task, large, len);
+	bring(&task, &claim);
+	for (int i = 0; i < 2; i++) { /* a second courier finds its place too */
+		if (i == 0)
+			new_machine(&task);
+		write_log(&task, "two\n", 4);
+		bring(&task, &claim);
+	}
+	all = brought(*state);
+	assert_int_equal(strlen(all), len + 5);
+	assert_string_equal(all + len, "\ntwo\n");
+	assert_int_equal(pieces(*state), 2);
+}
+
+/* ---- what nodes tell all others ---- */
+
+static json_t *order_of_two(const struct place *place)
+{
+	json_t *order = order_for(place, "true");
+
+	js_put(order, "nodes", json_integer(2));
+	return order;
+}
+
+static void a_note_is_of_one_start(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(auto_free) char *path = place_path(*state, PREFIX FAILED_FILE);
+	AUTO(task_release) struct task task = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *body = NULL;
+
+	load(&task, *state, order_of_two(*state), "1");
+	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(note_stands(&task, store, FAILED_FILE, 0));
+	assert_false(note_stands(&task, store, FAILED_FILE, 1));
+	must(js_load(path, REPORT_MAX, &body, &err), &err);
+	assert_int_equal(js_int(body, "node", -1), 1); /* the first of a start */
+	must(note_clear(&task, store, FAILED_FILE, &err), &err);
+	assert_true(fs_exists(path));
+	task.restart = 1;
+	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(note_stands(&task, store, FAILED_FILE, 1));
+	task.restart = 0;
+	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	assert_true(note_stands(&task, store, FAILED_FILE, 1)); /* who is late says nothing */
+	task.restart = 2;
+	must(note_clear(&task, store, FAILED_FILE, &err), &err);
+	assert_false(fs_exists(path));
+}
+
+static void a_failure_of_an_earlier_start_stops_nobody(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *path = place_path(place, PREFIX FAILED_FILE);
+	json_t *order = order_for(place, "sleep 0.5");
+	pid_t peer, head;
+
+	js_put(order, "nodes", json_integer(2));
+	order_write(place, order);
+	write_file(path, "{\"v\":1,\"node\":0,\"exit\":1}\n", 0600);
+	head = start(place, PREFIX, 0, RESTARTED(1), NULL);
+	peer = start(place, PREFIX, 1, RESTARTED(1), NULL);
+	assert_int_equal(end_of(peer), 0);
+	assert_int_equal(end_of(head), 0);
+}
+
+/* ---- node 0 is over before another node looks ---- */
+
+static void tell_of_head(const struct place *place, int exit_status, const char *stopped,
+			 int64_t ended)
+{
+	AUTO(auto_free) char *path = place_path(place, PREFIX "node-0/" REPORT_FILE);
+	json_auto_t *body =
+		json_pack("{s:s, s:s, s:s, s:i, s:I}", "state", "ended", "job", "stk-r1-train-1",
+			  "token", "", "exit", exit_status, "ended", (json_int_t)ended);
+	AUTO(auto_free) char *text = NULL;
+
+	js_put_str(body, "stopped", stopped);
+	text = js_line(body);
+	write_file(path, text, 0600);
+}
+
+static void node_0_that_is_over_is_not_waited_for(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(claim_release) struct claim head = { 0 };
+	AUTO(err_freep) struct err *err = NULL;
+	struct agent agent = { .store = store, .begun = utc_now() };
+	struct task zero;
+	enum claim_state got;
+
+	load(&agent.task, *state, order_of_two(*state), "1");
+	agent.task.platform.restart = -1; /* the service tells none */
+	zero = agent.task;
+	zero.node = 0;
+	claim_init(&head, &zero);
+	claim_init(&agent.claim, &agent.task);
+	must(loop_new(&agent.loop, &err), &err);
+	must(claim_take(&head, &zero, store, &got, &err), &err);
+	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
+	assert_int_equal(got, CLAIM_NOT_YET); /* it may be of an earlier start */
+	assert_false(farewell_missed(&agent));
+	tell_of_head(*state, 0, STOPPED_SIGNAL, agent.begun.ms);
+	assert_false(farewell_missed(&agent));
+	tell_of_head(*state, 0, NULL, agent.begun.ms - 300000);
+	assert_false(farewell_missed(&agent));
+	tell_of_head(*state, 0, NULL, agent.begun.ms - 1000);
+	assert_true(farewell_missed(&agent));
+	assert_null(agent.state);
+	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
+	assert_int_equal(got, CLAIM_OURS);
+	agent.claim.believed = false;
+	tell_of_head(*state, 1, NULL, agent.begun.ms + 1000);
+	assert_true(farewell_missed(&agent));
+	assert_string_equal(agent.state, REPORT_ENDED);
+	assert_string_equal(agent.stopped, STOPPED_PEER);
+	loop_freep(&agent.loop);
+	claim_release(&agent.claim);
+	task_release(&agent.task);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_make, place_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_restarted_job_goes_on_from_what_it_saved_before),
+		TEST(with_nothing_marked_it_goes_by_its_order),
+		TEST(logs_of_starts_stand_behind_one_another),
+		TEST(behind_a_sealed_piece_a_new_one_begins),
+		TEST(a_note_is_of_one_start),
+		TEST(a_failure_of_an_earlier_start_stops_nobody),
+		TEST(node_0_that_is_over_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
