@@ -18,20 +18,21 @@ VERSIONS = {
 
 
 class Installation:
-    """At `root`. Nothing is in it but links, names of packages and settings."""
+    """At `root`. Nothing is in it but links, names of packages and settings. `python`: another
+    one than the machine's, as python3.N."""
 
-    def __init__(self, root: Path, **settings: object):
+    def __init__(self, root: Path, python: str | Path = PYTHON, **settings: object):
         self.root, self.bin = Path(root), Path(root) / "bin"
-        minor = Path(PYTHON).resolve().name.removeprefix("python")
+        minor = Path(python).resolve().name.removeprefix("python")
         self.packages = self.root / f"lib/python{minor}/site-packages"
         self.bin.mkdir(parents=True)
         self.packages.mkdir(parents=True)
         for program in (HERE / "bin").iterdir():
             (self.bin / program.name).symlink_to(program)
         for name in ("python3", "python"):
-            (self.bin / name).symlink_to(PYTHON)
+            (self.bin / name).symlink_to(python)
         (self.root / "pyvenv.cfg").write_text(
-            f"home = {Path(PYTHON).parent}\ninclude-system-site-packages = false\nversion = {minor}\n")
+            f"home = {Path(python).parent}\ninclude-system-site-packages = false\nversion = {minor}\n")
         (self.packages / "neuron_standin.pth").write_text(f"{HERE}\n")
         for name, version in VERSIONS.items():
             self.upgrade(name, version)
@@ -46,6 +47,11 @@ class Installation:
     def with_torch(self) -> "Installation":
         """With a torch that can be imported, as far as a check-up of nodes goes."""
         (self.packages / "torch").symlink_to(HERE / "torch_standin/torch")
+        return self
+
+    def with_packages(self, folder: Path) -> "Installation":
+        """With what is installed in a folder of another environment of the same Python."""
+        (self.packages / "others.pth").write_text(f"{folder}\n")
         return self
 
     def upgrade(self, name: str, version: str) -> None:
