@@ -100,9 +100,10 @@ class User:
         machines = self.root / name / "machines"
         self.home.mkdir(parents=True)
         machines.mkdir()
-        self.aws.settings(job_env={"PATH": self.image.path, "HOME": str(machines), "STOKER_WORK": str(machines / "work"),
-                                   "NEURON_SYSFS_ROOT": str(self.root / "sysfs")})
-        sets = [word for each in (*self.spec.sets, f"hyperparameters.max_steps={STEPS[name]}") for word in ("--set", each)]
+        self.aws.settings(job_env={"PATH": self.image.path, "HOME": str(machines), "STOKER_WORK": str(machines / "work")})
+        # Of what Neuron reads in the environment a job has what its spec says.
+        changes = (*self.spec.sets, f"hyperparameters.max_steps={STEPS[name]}", f"env.NEURON_SYSFS_ROOT={self.root}/sysfs")
+        sets = [word for each in changes for word in ("--set", each)]
         since, began = self.aws.mark(), time.monotonic()
         self.stoker("run", self.path, "--id", name, *sets)
         return Done(self, name, time.monotonic() - began, self.aws.ledger(since))
