@@ -37,7 +37,7 @@ def root(tmp_path):
         ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
         if "libcurl.so.4 (libc6,x86-64" in line or "libcurl.so.4 (libc6,AArch64" in line][:1]
     subprocess.run([stoker.ROOT / "cmake/bundle_agent.sh", tmp_path / "agent", "/etc/ssl/certs/ca-certificates.crt",
-                    CALL_LINES, libcurl], check=True)
+                    stoker.ROOT / "jobs/node/start.sh", CALL_LINES, libcurl], check=True)
     return tmp_path
 
 
