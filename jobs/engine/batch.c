@@ -113,6 +113,11 @@ static int check_share(const json_t *plan, const json_t *queue, struct err **err
 	return err_field(err, "batch.share_identifier");
 }
 
+static const char *or_nothing(const char *text)
+{
+	return text ? text : "";
+}
+
 static int check_queue(const json_t *plan, const json_t *queue, struct err **err)
 {
 	const char *name = batch_says(plan, "batch.job_queue");
@@ -127,8 +132,8 @@ static int check_queue(const json_t *plan, const json_t *queue, struct err **err
 		const char *why = js_str(queue, "statusReason");
 
 		err_set(err, EXIT_REFUSED, "the job queue '%s' takes no jobs: it is %s, %s%s%s",
-			name, js_str(queue, "state"), js_str(queue, "status"), why ? ": " : "",
-			why ? why : "");
+			name, or_nothing(js_str(queue, "state")),
+			or_nothing(js_str(queue, "status")), why ? ": " : "", or_nothing(why));
 		return err_hint(err, "enable it, or name another one in 'batch.job_queue'");
 	}
 	return check_share(plan, queue, err);

@@ -350,8 +350,9 @@ static json_t *tags_of(const json_t *plan, const struct engine_job *job)
 	json_t *tags = json_object(), *value;
 	const char *name;
 
+	/* Texts of its own: what is sent is wiped, the plan goes on. */
 	json_object_foreach (js_path(json_object_get(plan, "spec"), "tags"), name, value)
-		js_put(tags, name, json_incref(value));
+		js_put(tags, name, json_deep_copy(value));
 	js_put_str(tags, "stoker:run", job->run);
 	js_put_str(tags, "stoker:name", js_str(plan, "name"));
 	js_put_str(tags, "stoker:phase", job->phase);

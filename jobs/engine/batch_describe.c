@@ -58,7 +58,7 @@ static json_t *pick(const json_t *list, const char *id)
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, row)
-		if (is(row, "jobId", id))
+		if (is(row, "jobId", id) && js_str(row, "status"))
 			return row;
 	return NULL;
 }

@@ -47,8 +47,10 @@ static int read_note(struct batch *batch, struct batch_job *job, struct err **er
 
 	if (there <= 0)
 		return there;
-	if (js_parse(text.text, text.len, key, &note, err) < 0 || !js_str(note, "id"))
+	if (js_parse(text.text, text.len, key, &note, err) < 0)
 		return -1;
+	if (!js_str(note, "id"))
+		return err_set(err, EXIT_REFUSED, "'%s' does not name the job it is of", key);
 	keep_id(job, js_str(note, "id"));
 	return 1;
 }

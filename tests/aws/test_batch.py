@@ -64,7 +64,7 @@ def test_a_cold_run_and_a_warm_one(job):
     jobs = job.jobs()
     assert [each["jobName"] for each in jobs] == ["stk-one-precompile-1", "stk-one-train-1", "stk-two-train-1"]
     assert jobs[0]["tags"] == {**submission["tags"], "stoker:run": "one"}
-    assert jobs[0]["tags"]["team"] == "search"
+    assert all(each["tags"]["team"] == "search" for each in jobs)
     environment = {row["name"] for row in jobs[0]["container"]["environment"]}
     assert environment >= {"STOKER_ORDER", "STOKER_TOKEN", "AWS_REGION"}
     assert not {name for name in environment if "SECRET" in name or "KEY" in name}
