@@ -2,8 +2,6 @@
  * rate algorithm. */
 #include "aws/pace.h"
 
-#include <math.h>
-
 int64_t pace_place(struct pace *pace, const struct pace_rate *rate, int64_t now_ms)
 {
 	double step, now = (double)now_ms, wait;
@@ -15,5 +13,6 @@ int64_t pace_place(struct pace *pace, const struct pace_rate *rate, int64_t now_
 		pace->next_ms = now;
 	wait = pace->next_ms - now - step * (rate->burst - 1);
 	pace->next_ms += step;
-	return wait > 0 ? (int64_t)ceil(wait) : 0;
+	/* Rounded up, without a library that the agent would have to bring along for it. */
+	return wait > 0 ? (int64_t)wait + ((double)(int64_t)wait < wait) : 0;
 }

@@ -111,7 +111,8 @@ def test_it_holds_what_it_should_and_anybody_may_read_it(package):
     rows = [line.split(None, 5) for line in run("dpkg-deb", "-c", package).splitlines()]
     names = {row[5].removeprefix("./") for row in rows}
     assert set(CONTENT) <= names, set(CONTENT) - names
-    programs = {"usr/bin/stoker", "usr/lib/stoker/stoker-post", "usr/lib/stoker/agent/stoker-node"}
+    programs = {"usr/bin/stoker", "usr/lib/stoker/stoker-post", "usr/lib/stoker/agent/stoker-node",
+                "usr/lib/stoker/agent/start"}
     for mode, owner, *_, name in rows:
         name = name.removeprefix("./")
         want = "drwxr-xr-x" if name.endswith("/") else "-rwxr-xr-x" if name in programs else "-rw-r--r--"
