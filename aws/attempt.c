@@ -112,11 +112,16 @@ static bool set_clock(struct aws_task *task, const struct http_reply *http,
 	return task->skewed;
 }
 
+bool task_has_expired(const struct aws_task *task, const struct fault *fault)
+{
+	return !task->call.as && task->access_key &&
+	       (fault_kind(fault) == FAULT_EXPIRED ||
+		(task->has_token && !task->renewed && says_nothing(task, fault, 400)));
+}
+
 static bool log_in_again(struct aws_task *task, const struct fault *fault)
 {
-	if (task->refreshed || task->call.as || !task->access_key ||
-	    (fault_kind(fault) != FAULT_EXPIRED &&
-	     !(task->has_token && says_nothing(task, fault, 400))))
+	if (task->refreshed || !task_has_expired(task, fault))
 		return false;
 	task->refreshed = credentials_expired(task->access_key);
 	return task->refreshed;
@@ -248,6 +253,7 @@ static void transmit(struct aws_task *task, const struct sigv4_identity *who)
 	struct http_request request;
 
 	task->dated = skew_time(aws->skews, task->out.where.host.text, utc_now());
+	task->renewed |= task->refreshed && who && strcmp(who->access_key, task->access_key) != 0;
 	free(task->access_key);
 	task->access_key = who ? mem_copy(who->access_key) : NULL;
 	task->has_token = who && who->token;

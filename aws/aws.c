@@ -50,11 +50,6 @@ void aws_freep(struct aws **aws)
 	*aws = NULL;
 }
 
-struct http *aws_http(struct aws *aws)
-{
-	return aws->http;
-}
-
 size_t aws_pending(const struct aws *aws)
 {
 	return aws->ready.count + aws->sent.count + aws->resting.count;

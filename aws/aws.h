@@ -128,9 +128,6 @@ bool aws_gives_up(void);
 #define AWS_LOOK_MS 200
 int aws_wait_turn(struct aws *aws, struct err **err);
 
-/* The client's HTTP, for what is not signed (providers of credentials). */
-struct http *aws_http(struct aws *aws);
-
 /* A URL of an S3 object that anybody can GET for `seconds`. Appended to `ret`. */
 int aws_presign_get(struct aws *aws, const char *bucket, const char *key, long seconds,
 		    struct sb *ret, struct err **err);

@@ -21,6 +21,8 @@
 #define MANDATORY (10 * MINUTE)
 /* After an error that was forgiven. */
 #define TRY_AGAIN MINUTE
+/* After a provider gave those again that a service had called expired. */
+#define UNCHANGED ((int64_t)10 * 1000)
 
 enum provider_id {
 	ENVIRONMENT,
@@ -80,6 +82,7 @@ static struct {
 	struct credentials now; /* access_key NULL: none yet */
 	bool fixed;
 	bool refused; /* a service has called them expired */
+	bool worked;  /* some have, in this process */
 	struct mono advisory, mandatory, forgiven_until;
 	struct mono unchanged_until; /* asking again gave the same: not again before */
 } memory = { .state = PTHREAD_MUTEX_INITIALIZER, .fetching = PTHREAD_MUTEX_INITIALIZER };
@@ -172,7 +175,7 @@ static void remember(struct credentials *fresh, bool fixed)
 	struct mono now = mono_now();
 
 	memory.unchanged_until.ms =
-		memory.refused && same(&memory.now, fresh) ? now.ms + TRY_AGAIN : 0;
+		memory.refused && same(&memory.now, fresh) ? now.ms + UNCHANGED : 0;
 	memory.refused = false;
 	memory.fixed = fixed;
 	memory.forgiven_until = (struct mono){ 0 };
@@ -270,7 +273,26 @@ int credentials_get(struct credentials *ret, struct err **err)
 		pthread_mutex_unlock(&memory.state);
 	}
 	pthread_mutex_unlock(&memory.fetching);
+	if (outcome < 0 && credentials_may_come())
+		err_code(err, EXIT_UNREACHABLE);
 	return outcome;
+}
+
+void credentials_worked(void)
+{
+	pthread_mutex_lock(&memory.state);
+	memory.worked = true;
+	pthread_mutex_unlock(&memory.state);
+}
+
+bool credentials_may_come(void)
+{
+	bool may_come;
+
+	pthread_mutex_lock(&memory.state);
+	may_come = memory.worked && !memory.fixed;
+	pthread_mutex_unlock(&memory.state);
+	return may_come;
 }
 
 bool credentials_expired(const char *access_key)
@@ -292,7 +314,7 @@ void credentials_forget(void)
 {
 	pthread_mutex_lock(&memory.state);
 	credentials_release(&memory.now);
-	memory.fixed = memory.refused = false;
+	memory.fixed = memory.refused = memory.worked = false;
 	memory.unchanged_until = memory.forgiven_until = (struct mono){ 0 };
 	pthread_mutex_unlock(&memory.state);
 }

@@ -36,12 +36,21 @@ void credentials_release(struct credentials *ret); /* for AUTO(); wipes */
 
 /* A copy of those in force now. What providers must ask goes over a client of their own,
  * and this waits for it. EXIT_REFUSED if there are none or a provider fails: which one,
- * why, and what to do. EXIT_UNREACHABLE if a service that gives them cannot be reached. */
+ * why, and what to do. EXIT_UNREACHABLE if a service that gives them cannot be reached, or
+ * where they may come (see below). */
 int credentials_get(struct credentials *ret, struct err **err);
 
 /* A service has refused those in force as expired: the next call fetches them anew, if
  * they can change at all (true). */
 bool credentials_expired(const char *access_key);
+
+/* A service has taken them. */
+void credentials_worked(void);
+
+/* Have they worked, and does their provider give others as time goes by (a login that is
+ * renewed, a file that is written anew)? Then that they have run out is no refusal: it is
+ * waited for others, as for a service that is away (EXIT_UNREACHABLE). */
+bool credentials_may_come(void);
 
 /* Forget all, for tests and before the end of the process. */
 void credentials_forget(void);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aws/credentials.h"
+
 static struct task_list *list_of(struct aws_task *task)
 {
 	struct aws *aws = task->aws;
@@ -116,6 +118,8 @@ void task_end(struct aws_task *task, struct http_reply *http, struct verdict *ve
 
 	if (verdict->what == VERDICT_DONE) {
 		reply.json = TAKE(verdict->json);
+		if (task->access_key && !task->call.as)
+			credentials_worked();
 		if (task->attempts > 0)
 			retry_earn(&task->aws->quota, task->paid);
 		if (http_header(http, "x-amz-request-id", &id) ||
@@ -129,6 +133,9 @@ void task_end(struct aws_task *task, struct http_reply *http, struct verdict *ve
 		}
 		verdict_error(verdict, &task->call, task->out.where.host.text, task->attempts,
 			      &reply.err);
+		if (!verdict->unread && task_has_expired(task, &verdict->fault) &&
+		    credentials_may_come())
+			err_code(&reply.err, EXIT_UNREACHABLE);
 	}
 	reply.http = reply_keep(http);
 	deliver(task, &reply);

@@ -45,6 +45,7 @@ struct aws_task {
 	int attempts, cures, paid; /* sent so far; of these, after a cure; for the last retry */
 	bool is_made, delivered;
 	bool moved, skewed, refreshed; /* each may be cured once */
+	bool renewed;                  /* its keys are others than those that were refused */
 	bool maybe_repeated;
 	bool placed;                  /* its next attempt has had its wait (pace.h) */
 	struct aws_task *prev, *next; /* in the list of its stage; ASKING: with SENT */
@@ -86,6 +87,9 @@ struct http_reply *reply_keep(struct http_reply *reply);
 
 /* attempt.c: the next attempt of a call that is READY. -1: it cannot be sent. */
 int task_attempt(struct aws_task *task, struct err **err);
+
+/* Was it refused because the keys of the chain have run out, as far as one can see? */
+bool task_has_expired(const struct aws_task *task, const struct fault *fault);
 /* The region of a bucket that is elsewhere than the settings say; NULL: not known. */
 const char *bucket_region(const struct aws *aws, const char *bucket);
 
