@@ -111,6 +111,13 @@ const char *js_str(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key));
 }
 
+bool js_is(const json_t *object, const char *key, const char *word)
+{
+	const char *text = js_str(object, key);
+
+	return text && strcmp(text, word) == 0;
+}
+
 int64_t js_int(const json_t *object, const char *key, int64_t fallback)
 {
 	const json_t *value = json_object_get(object, key);

@@ -30,7 +30,8 @@ char *js_canonical(const json_t *value);
 void js_digest(const json_t *value, char hex[65]);
 
 /* Members of an object, with a fallback where absent or of another type. */
-const char *js_str(const json_t *object, const char *key); /* NULL */
+const char *js_str(const json_t *object, const char *key);           /* NULL */
+bool js_is(const json_t *object, const char *key, const char *word); /* text, and this one */
 int64_t js_int(const json_t *object, const char *key, int64_t fallback);
 double js_real(const json_t *object, const char *key, double fallback);
 bool js_bool(const json_t *object, const char *key, bool fallback);

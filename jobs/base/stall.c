@@ -155,6 +155,14 @@ void stall_forget_steps(struct stall *stall)
 		stall->doing = DOING_STEP;
 }
 
+void stall_caught_up(struct stall *stall, struct mono now)
+{
+	stall->gap_count = stall->skipped = 0;
+	stall->longest_gap = 0;
+	stall->last = stall->drawn = stall->looked = now;
+	stall->first_step_at = stall->step_at = now;
+}
+
 static int by_size(const void *a, const void *b)
 {
 	int64_t x, y;

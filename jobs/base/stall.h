@@ -97,6 +97,9 @@ void stall_bytes(struct stall *stall, struct mono now); /* of a checkpoint */
 void stall_saved(struct stall *stall);                  /* it is complete: no progress */
 /* The metric has failed us: from now on any output is progress. */
 void stall_forget_steps(struct stall *stall);
+/* What was told so far came all at once, for it is from before: it teaches no pace, and the
+ * silence begins now. */
+void stall_caught_up(struct stall *stall, struct mono now);
 
 /* True once it is silent for longer than its limit. To be asked every few seconds:
  * a pause of STALL_BLIND_MS or more between two looks means that we ourselves were

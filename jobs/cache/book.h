@@ -92,8 +92,6 @@ struct book_cache {
 struct graph_book *book_new(void);
 void book_freep(struct graph_book **book);
 
-/* Take a note from `node`'s log in. True if the counts may have changed. */
-bool book_note(struct graph_book *book, int node, const struct graph_note *note);
 /* Scan a piece of log and note everything in it. One kind a book. */
 bool book_scan(struct graph_book *book, const struct compile_kind *kind, int node, const char *text,
 	       size_t len);

@@ -339,7 +339,8 @@ static bool note_storing(struct graph_book *book, int node, const struct graph_n
 	return true;
 }
 
-bool book_note(struct graph_book *book, int node, const struct graph_note *note)
+/* Take a note from `node`'s log in. True if the counts may have changed. */
+static bool take_note(struct graph_book *book, int node, const struct graph_note *note)
 {
 	switch (note->kind) {
 	case NOTE_HIT:
@@ -404,9 +405,9 @@ bool book_scan(struct graph_book *book, const struct compile_kind *kind, int nod
 	size_t at = 0;
 
 	while (kind->scan(text, len, &at, &note))
-		changed |= book_note(book, node, &note);
+		changed |= take_note(book, node, &note);
 	at = 0;
 	while (memory && kind->lines->scan(memory, text, len, &at, &note))
-		changed |= book_note(book, node, &note);
+		changed |= take_note(book, node, &note);
 	return changed;
 }

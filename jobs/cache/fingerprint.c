@@ -128,7 +128,7 @@ static const json_t *foremost(const json_t *changed)
 
 	for (size_t i = 0; i < STK_LENGTH(compilers); i++)
 		json_array_foreach ((json_t *)changed, n, row)
-			if (strcmp(js_str(row, "field"), compilers[i]) == 0)
+			if (js_is(row, "field", compilers[i]))
 				return row;
 	return json_array_get(changed, 0);
 }

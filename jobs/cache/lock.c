@@ -79,7 +79,8 @@ char *lock_object_key(const char *graph_key)
 	return mem_format(LOCK_PREFIX "%s" LOCK_SUFFIX, graph_key);
 }
 
-char *lock_key_of_object(const char *object)
+/* NULL if it is no lock's name. */
+static char *key_of_object(const char *object)
 {
 	AUTO(auto_free) char *key = NULL;
 	size_t len = strlen(object), prefix = strlen(LOCK_PREFIX), suffix = strlen(LOCK_SUFFIX);
@@ -309,7 +310,7 @@ int lock_set_load(struct store *store, struct lock_set *ret, struct err **err)
 	set.locks = mem_zero(json_array_size(names), sizeof(struct compile_lock *));
 	for (size_t i = 0; i < json_array_size(names); i++) {
 		const char *object = json_string_value(json_array_get(names, i));
-		AUTO(auto_free) char *key = lock_key_of_object(object);
+		AUTO(auto_free) char *key = key_of_object(object);
 		AUTO(auto_free) char *damage = NULL;
 		int found;
 

@@ -15,7 +15,6 @@
 
 bool lock_key_is_good(const char *graph_key);
 char *lock_object_key(const char *graph_key); /* "stoker/<key>.json"; yours to free */
-char *lock_key_of_object(const char *object); /* NULL if it is no lock's name */
 
 /* As lock_load, with the tag for a conditional replacement. */
 int lock_file_get(struct store *store, const char *graph_key, struct compile_lock **ret,

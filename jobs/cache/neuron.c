@@ -74,7 +74,8 @@ static bool is_place_char(char c)
 	return is_word(c) || c == '.' || c == '+' || c == '-';
 }
 
-bool neuron_is_place(const char *text, size_t len)
+/* True for a version folder's name, `neuronxcc-<version>+<build>`. */
+static bool is_place(const char *text, size_t len)
 {
 	size_t word = strlen(PLACE_WORD);
 
@@ -95,7 +96,7 @@ static struct words place_before(const char *text, const char *module)
 		return (struct words){ 0 };
 	while (start > text && end - start < NEURON_PLACE_MAX && is_place_char(start[-1]))
 		start--;
-	if (!neuron_is_place(start, (size_t)(end - start)))
+	if (!is_place(start, (size_t)(end - start)))
 		return (struct words){ 0 };
 	return (struct words){ start, (size_t)(end - start) };
 }
@@ -169,7 +170,7 @@ static size_t graph_length(const char *key)
 {
 	size_t place = strcspn(key, "/"), module;
 
-	if (key[place] != '/' || !neuron_is_place(key, place))
+	if (key[place] != '/' || !is_place(key, place))
 		return 0;
 	module = neuron_module(key + place + 1, strlen(key + place + 1));
 	return module ? place + 1 + module : 0;
@@ -241,7 +242,7 @@ static struct words neuron_writer(const char *path, const char **ret_package)
 
 	*ret_package = "neuronx-cc";
 	/* One of 0.… is that of a compiler which could not tell its own. */
-	if (!neuron_is_place(path, len) || path[word] == '0')
+	if (!is_place(path, len) || path[word] == '0')
 		return (struct words){ 0 };
 	return (struct words){ path + word, len - word };
 }

@@ -15,8 +15,6 @@ extern const struct compile_kind neuron_kind;
 
 /* The length of `MODULE_<hex>+<8 hex>` at `text`; 0 if there is none. */
 size_t neuron_module(const char *text, size_t len);
-/* True for a version folder's name, `neuronxcc-<version>+<build>`. */
-bool neuron_is_place(const char *text, size_t len);
 /* The first graph in a piece of text, as part of the name of a file of its own, and
  * its place if that stands right before it (else len 0). */
 bool neuron_find_graph(const char *text, size_t len, struct words *ret_module,

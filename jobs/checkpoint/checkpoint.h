@@ -151,6 +151,8 @@ void ckpt_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
 /* The folder is that of one of several nodes (shards.h): complete is whatever has settled and
  * is whole file by file, and the newest of those taken are offered again if they change. */
 void ckpt_watch_parts(struct ckpt_watch *watch);
+/* From now on ckpt_watch_next() is the newest of them, or the oldest again. */
+void ckpt_watch_newest(struct ckpt_watch *watch, bool first);
 
 /* List what is there and prove what has settled; proofs are made once for each
  * state of a checkpoint, and at most one in a call, so that a call stays short
@@ -158,7 +160,7 @@ void ckpt_watch_parts(struct ckpt_watch *watch);
 int ckpt_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err);
 /* More has settled than the last look could prove. */
 bool ckpt_watch_busy(const struct ckpt_watch *watch);
-/* The oldest settled one not taken yet, as of the last look; NULL if none.
+/* The oldest (or newest) settled one not taken yet, as of the last look; NULL if none.
  * Borrowed until the next call with this watch. */
 const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch);
 /* Done with it: not offered again and no longer looked at. Of a name that has not

@@ -226,7 +226,8 @@ int ckpt_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_m
 	return mark_read(root, name, ret, NULL, err);
 }
 
-int mark_newest_first(const void *a, const void *b)
+/* For qsort: highest step, then highest attempt. */
+static int newest_first(const void *a, const void *b)
 {
 	const struct ckpt_mark *x = a, *y = b;
 
@@ -256,7 +257,7 @@ int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_mark
 		marks.count += there > 0;
 	}
 	if (marks.count)
-		qsort(marks.items, marks.count, sizeof *marks.items, mark_newest_first);
+		qsort(marks.items, marks.count, sizeof *marks.items, newest_first);
 	*ret = marks;
 	marks = (struct ckpt_marks){ 0 };
 	return 0;

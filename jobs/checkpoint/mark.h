@@ -9,9 +9,6 @@
 /* Append {"url","why"}; NULL takes nothing. */
 void mark_reject(json_t *rejected, const char *url, const char *why);
 
-/* For qsort: highest step, then highest attempt. */
-int mark_newest_first(const void *a, const void *b);
-
 /* NULL: names, sizes and ends are as they were; else why not. Yours to free. */
 char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree);
 

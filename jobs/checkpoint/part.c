@@ -24,19 +24,10 @@ void ckpt_life_put(const struct ckpt_life *life, json_t *object)
 	js_put_str(object, "token", life->token);
 }
 
-static bool same_text(const json_t *object, const char *member, const char *text)
-{
-	const char *there = js_str(object, member);
-
-	return there && strcmp(there, text) == 0;
-}
-
 bool ckpt_life_is(const struct ckpt_life *life, const json_t *object)
 {
-	return js_int(object, "v", 0) == NOTE_VERSION &&
-	       same_text(object, "run", life->owner.run) &&
-	       same_text(object, "nonce", life->owner.nonce) &&
-	       same_text(object, "token", life->token) &&
+	return js_int(object, "v", 0) == NOTE_VERSION && js_is(object, "run", life->owner.run) &&
+	       js_is(object, "nonce", life->owner.nonce) && js_is(object, "token", life->token) &&
 	       js_int(object, "attempt", 0) == life->owner.attempt &&
 	       js_int(object, "restart", 0) == life->restart;
 }
@@ -70,7 +61,7 @@ int ckpt_part_read(const struct ckpt_root *root, const char *name, const struct 
 
 	if (there <= 0)
 		return there;
-	if (!ckpt_life_is(life, note) || !same_text(note, "name", name) ||
+	if (!ckpt_life_is(life, note) || !js_is(note, "name", name) ||
 	    !json_is_array(json_object_get(note, "files")))
 		return 0;
 	*ret = TAKE(note);

@@ -30,6 +30,7 @@ struct ckpt_watch {
 	uint64_t changes;
 	bool looked;
 	bool parts;
+	bool newest; /* first, not last */
 };
 
 struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind, int64_t settle_ms)
@@ -45,6 +46,11 @@ struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind
 void ckpt_watch_parts(struct ckpt_watch *watch)
 {
 	watch->parts = true;
+}
+
+void ckpt_watch_newest(struct ckpt_watch *watch, bool first)
+{
+	watch->newest = first;
 }
 
 static void forget(struct ckpt_watch *watch, struct watched *item)
@@ -291,7 +297,7 @@ const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch)
 		const struct watched *item = &watch->items[i];
 
 		if (is_settled(watch, item) && item->proved && item->ckpt.complete &&
-		    (!first || item->ckpt.step < first->ckpt.step))
+		    (!first || (item->ckpt.step < first->ckpt.step) != watch->newest))
 			first = item;
 	}
 	return first ? &first->ckpt : NULL;
