@@ -80,7 +80,7 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 	return NULL;
 }
 
-static unsigned engine_bit(const char *engine)
+unsigned engine_bit(const char *engine)
 {
 	const char *words = fields[SPEC_ENGINE].words;
 	size_t len = strlen(engine);

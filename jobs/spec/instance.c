@@ -89,6 +89,22 @@ static json_t *value_of(const struct member *member, const struct node *node)
 	return strlen(node->text) > 0 ? json_string(node->text) : NULL;
 }
 
+static void unknown_member(struct reporter *reporter, const struct entry *entry, const char *type)
+{
+	AUTO(sb_release) struct sb names = SB_INIT;
+	size_t count = STK_LENGTH(members);
+
+	for (size_t i = 0; i < count; i++)
+		sb_addf(&names, "%s%s",
+			i == 0          ? ""
+			: i + 1 < count ? ", "
+					: " and ",
+			members[i].name);
+	problem_hint(problem_error(reporter, entry->at, type,
+				   "unknown field '%.80s' of an instance type", entry->key),
+		     "there are %s", names.text);
+}
+
 /* One row of a file over what is known of its type. */
 static void read_row(struct reporter *reporter, const struct entry *row, json_t *ret)
 {
@@ -106,11 +122,7 @@ static void read_row(struct reporter *reporter, const struct entry *row, json_t 
 		json_t *value = member ? value_of(member, entry->value) : NULL;
 
 		if (!member)
-			problem_hint(problem_error(reporter, entry->at, row->key,
-						   "unknown field '%.80s' of an instance type",
-						   entry->key),
-				     "there are devices, cores, physical_cores, memory, vcpus, "
-				     "ram, efa, gbps, price, region, dated and source");
+			unknown_member(reporter, entry, row->key);
 		else if (!value && member->max > 0)
 			problem_error(reporter, entry->value->at, row->key,
 				      "'%s' of an instance type must be %s from %g to %g",

@@ -128,7 +128,8 @@ static void look_secret(struct binder *binder, const char *field, const struct n
 		     "move it to 'secrets', for example %s: env:%s", name + 1, name + 1);
 }
 
-void lint_text(struct binder *binder)
+/* typographic signs, secrets in the open */
+static void lint_text(struct binder *binder)
 {
 	static const enum spec_field texts[] = {
 		SPEC_COMMAND,

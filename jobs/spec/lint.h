@@ -8,7 +8,6 @@
 
 #include "jobs/spec/resolved.h"
 
-void lint_text(struct binder *binder);     /* typographic signs, secrets in the open */
 void lint_flags(struct binder *binder);    /* compiler flags, redirects */
 void lint_phases(struct binder *binder);   /* steps, checkpoints, topologies */
 void lint_services(struct binder *binder); /* limits of AWS services */

@@ -1,6 +1,7 @@
 /*
  * A spec against its machines: how many workers a launcher starts on a node, against the
- * cores that are there and paid for; a limit of costs, against a price.
+ * cores that are there and paid for; a limit of costs, against a price; a network that was asked
+ * for, against what the instance has.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -76,12 +77,10 @@ static int64_t workers_of(const struct spec *spec, struct mark *ret_at)
 /* As the job's runtime shows them. */
 static int64_t cores_of(const struct spec *spec)
 {
-	const char *logical = js_str(spec_get(spec, SPEC_ENV), "NEURON_LOGICAL_NC_CONFIG");
+	bool one_each = js_is(spec_get(spec, SPEC_ENV), "NEURON_LOGICAL_NC_CONFIG", "1");
 	int64_t cores = js_int(spec->instance, "cores", 0);
 
-	return logical && strcmp(logical, "1") == 0
-		       ? js_int(spec->instance, "physical_cores", cores)
-		       : cores;
+	return one_each ? js_int(spec->instance, "physical_cores", cores) : cores;
 }
 
 static void check_workers(struct binder *binder)
@@ -140,8 +139,29 @@ static void check_cost(struct binder *binder)
 		refuse_cost(binder);
 }
 
+/* ---- network -------------------------------------------------------------------- */
+
+static void check_efa(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	const char *type = spec_str(spec, SPEC_RESOURCES_INSTANCE);
+
+	/* What this machine or a cluster has, nobody has said. */
+	if (is_local(spec) || spec_says(spec, SPEC_ENGINE, "slurm") ||
+	    !json_is_true(spec_get(spec, SPEC_RESOURCES_EFA)) || !type ||
+	    js_int(spec->instance, "efa", 0) > 0)
+		return;
+	problem_hint(problem_error(&binder->reporter, mark_of_field(spec, SPEC_RESOURCES_EFA),
+				   "resources.efa",
+				   "'resources.efa' is true, but '%.80s' is not known to have it",
+				   type),
+		     "leave it out, name an instance type that has EFA, or write it into your own "
+		     "catalogue (STOKER_INSTANCES)");
+}
+
 void machine_check(struct binder *binder)
 {
+	check_efa(binder);
 	check_workers(binder);
 	check_cost(binder);
 }

@@ -47,6 +47,8 @@ json_t *value_any(struct binder *binder, const struct node *node, const struct p
 /* Fill in spec->root and spec->written from spec->tree, reporting every
  * problem; what is wrong is left out of the root. */
 void bind_spec(struct binder *binder);
+/* An engine's bit in field.engines; 0 for no engine. */
+unsigned engine_bit(const char *engine);
 /* A row's default as JSON; NULL if it has none. A new reference. */
 json_t *bind_default(field_id field);
 /* Text as the user could have written it for a row (a default, an example, an

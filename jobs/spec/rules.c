@@ -43,6 +43,21 @@ static void must_be_s3(struct binder *binder, enum spec_field field)
 		     "for example s3://bucket/%s", field_leaf((field_id)field));
 }
 
+/* What the job would miss without a word: files that only some engines bring to it. */
+static void must_be_brought(struct binder *binder, enum spec_field field, const char *hint)
+{
+	const struct spec *spec = binder->spec;
+	const char *engine = spec_str(spec, SPEC_ENGINE);
+
+	if (json_array_size(spec_get(spec, field)) == 0 ||
+	    (fields[field].engines & engine_bit(engine)) != 0)
+		return;
+	problem_hint(problem_error(&binder->reporter, mark_of_field(spec, field),
+				   fields[field].path, "engine '%s' cannot do '%s'", engine,
+				   fields[field].path),
+		     "%s", hint);
+}
+
 static void check_engine(struct binder *binder)
 {
 	static const enum spec_field places[] = { SPEC_WORKSPACE, SPEC_COMPILE_CACHE_URL,
@@ -61,6 +76,11 @@ static void check_engine(struct binder *binder)
 		needed_by_engine(binder, SPEC_SAGEMAKER_ROLE);
 	for (size_t i = 0; i < STK_LENGTH(places); i++)
 		must_be_s3(binder, places[i]);
+	must_be_brought(
+		binder, SPEC_SOURCE_LINK,
+		"its machines see no folder of this one: put the files on S3, or into the image");
+	must_be_brought(binder, SPEC_MOUNTS,
+			"its jobs mount nothing: sagemaker.channels brings what lies on S3");
 }
 
 static bool says_number(const struct node *node, int64_t number)
