@@ -55,7 +55,8 @@ struct flow_policy {
 	/* how long a drain may wait for a new checkpoint; 0: no drain, stop at once */
 	int64_t drain_ms;
 	/* a training is told to save so long before limits.deadline and limits.cost, but never
-	 * before half of them; 0: when they are reached */
+	 * before half of them, and not if it ends before them anyway at its pace; so late none is
+	 * begun; 0: when they are reached */
 	int64_t lead_ms;
 	/* limits; 0: none */
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
@@ -157,11 +158,11 @@ struct flow {
 	bool leaving; /* this driver gives up looking; the run goes on with the next one */
 	enum run_limit limit;
 	struct utc drain_until;
-	/* What the newest step forecasts: the time left at its pace, the limit that would
-	 * be reached before, and how often in a row it was so. `told`: the limits of which
-	 * that was said, a bit each. */
+	/* What the newest step of the attempt forecasts: when the training ends at its pace (ms
+	 * 0: not known), the limit that would be reached before, and how often in a row it was
+	 * so. `told`: the limits of which that was said, a bit each. */
 	struct {
-		int64_t left_ms;
+		struct utc ends;
 		enum run_limit limit;
 		int64_t times;
 		unsigned told;

@@ -48,9 +48,9 @@ enum run_limit limit_reached(const struct flow *flow, struct utc now);
 void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
 int64_t limit_next_ms(const struct flow *flow);
 
-/* The limit that will be reached before a training ends that needs `left_ms` more from
- * `now` on, of those that nobody was told of yet; why, for people. */
-enum run_limit limit_forecast(const struct flow *flow, struct utc now, int64_t left_ms);
+/* The limit that will be reached before the training ends when that is forecast, of those
+ * that nobody was told of yet; why, for people. */
+enum run_limit limit_forecast(const struct flow *flow);
 void limit_forecast_text(const struct flow *flow, char *to, size_t size);
 
 /* An agent's clock is its own: a moment told by it, held between two of the journal. */

@@ -81,7 +81,7 @@ struct ledger {
 	int64_t billed_ms;       /* of ended attempts: as the service bills them, else held */
 	bool billed_told;        /* a service billed one of them */
 	int64_t kept_ms;         /* machines, from one attempt to the next */
-	enum phase ended_phase;  /* of the attempt that ended last, */
+	enum phase ended_phase;  /* of the attempt with machines that ended last, */
 	int64_t ended_attempt;   /* 0: none; */
 	bool kept_told;          /* whose machines' keeping was told */
 	enum phase phase;        /* of the attempt */

@@ -27,12 +27,15 @@ void held_end(struct ledger *l, const struct event *ev)
 
 	l->billed_ms += told ? ev->billable : l->attempt_held_ms;
 	l->billed_told |= told;
+	/* What never had machines kept none: those of the attempt before may be there still. */
+	if (l->held || EVENT_HAS(ev, held)) {
+		l->ended_phase = ev->phase;
+		l->ended_attempt = ev->attempt;
+		l->kept_told = false;
+	}
 	l->held = false;
 	l->released.ms = 0;
 	l->attempt_held_ms = 0;
-	l->ended_phase = ev->phase;
-	l->ended_attempt = ev->attempt;
-	l->kept_told = false;
 }
 
 /* A driver that died may have told it already. */

@@ -74,19 +74,79 @@ static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
 	return 0;
 }
 
-/* How long before the end of a stretch that is limited a training is told to save. */
-static int64_t lead_ms(const struct flow *flow, int64_t length)
+/* ---- what is forecast ------------------------------------------------------------ */
+
+/* How long after the deadline the training ends, as it is forecast; not positive: before it, or
+ * there is none. */
+static int64_t late_ms(const struct flow *flow)
 {
-	if (flow->state != FLOW_TRAIN || !flow->claimed ||
-	    flow->attempt_state < ATTEMPT_SUBMITTED || flow->attempt_state > ATTEMPT_LOST)
+	int64_t deadline_ms = flow->policy.deadline_ms;
+
+	if (deadline_ms <= 0 || deadline_ms > INT64_MAX - flow->created.ms)
 		return 0;
-	return flow->policy.lead_ms < length / 2 ? flow->policy.lead_ms : length / 2;
+	return flow->forecast.ends.ms - (flow->created.ms + deadline_ms);
+}
+
+/* What its machines have cost when the training ends, or had when it should have ended. */
+static double cost_at_end(const struct flow *flow)
+{
+	int64_t left_ms = flow->forecast.ends.ms - flow->at.ms;
+
+	return flow_cost(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms;
+}
+
+static bool was_told(const struct flow *flow, enum run_limit limit)
+{
+	return (flow->forecast.told >> limit & 1) != 0;
+}
+
+static bool will_be_reached(const struct flow *flow, enum run_limit limit)
+{
+	const struct flow_policy *policy = &flow->policy;
+
+	if (limit == LIMIT_DEADLINE)
+		return late_ms(flow) > 0;
+	return policy->cost_usd > 0 && policy->price_per_ms > 0 &&
+	       cost_at_end(flow) > policy->cost_usd;
+}
+
+/* ---- when they are reached ---------------------------------------------------------- */
+
+static bool is_under_way(const struct flow *flow)
+{
+	return flow->claimed && flow->attempt_state >= ATTEMPT_SUBMITTED &&
+	       flow->attempt_state <= ATTEMPT_LOST;
+}
+
+/* None is stopped before it was told that it is at risk, and one that is forecast to end in the
+ * last `lead_ms` is let do so. What should have ended before has disproved its forecast. */
+static bool is_let_end(const struct flow *flow, enum run_limit limit, int64_t lead_ms)
+{
+	const struct flow_policy *policy = &flow->policy;
+
+	if (!is_under_way(flow) || flow->forecast.ends.ms <= 0)
+		return false;
+	if (will_be_reached(flow, limit))
+		return !was_told(flow, limit);
+	if (limit == LIMIT_DEADLINE)
+		return late_ms(flow) >= -lead_ms;
+	return cost_at_end(flow) >= policy->cost_usd - (double)lead_ms * policy->price_per_ms;
+}
+
+/* How long before the end of a stretch that is limited a training is told to save, or is not
+ * begun. */
+static int64_t lead_ms(const struct flow *flow, enum run_limit limit, int64_t length)
+{
+	int64_t lead = flow->policy.lead_ms < length / 2 ? flow->policy.lead_ms : length / 2;
+
+	return flow->state == FLOW_TRAIN && !is_let_end(flow, limit, lead) ? lead : 0;
 }
 
 /* The same before the money is spent. */
 static int64_t lead_of_cost_ms(const struct flow *flow)
 {
-	return lead_ms(flow, (int64_t)(flow->policy.cost_usd / flow->policy.price_per_ms));
+	return lead_ms(flow, LIMIT_COST,
+		       (int64_t)(flow->policy.cost_usd / flow->policy.price_per_ms));
 }
 
 /* When the limit is reached by time alone, INT64_MAX: never. */
@@ -102,7 +162,7 @@ static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 	/* What is to end anyway needs no other reason to; but it may stay out of sight. */
 	if (flow->stop_requested && limit != LIMIT_UNREACHABLE)
 		return INT64_MAX;
-	return since + length - (limit == LIMIT_DEADLINE ? lead_ms(flow, length) : 0);
+	return since + length - (limit == LIMIT_DEADLINE ? lead_ms(flow, limit, length) : 0);
 }
 
 enum run_limit limit_reached(const struct flow *flow, struct utc now)
@@ -148,26 +208,25 @@ static void say_length(int64_t ms, char *to, size_t size)
 	snprintf(to, size, "%lld ms", (long long)ms);
 }
 
-/* A training that is told in time to save. */
+/* A training that is told in time to save, or that has no time to. */
 static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, size_t size)
 {
+	char lead[40], end[60] = "the run's time is over";
 	int64_t ms = 0;
-	char lead[40];
 
 	if (limit == LIMIT_DEADLINE)
-		ms = lead_ms(flow, flow->policy.deadline_ms);
+		ms = lead_ms(flow, limit, flow->policy.deadline_ms);
 	else if (limit == LIMIT_COST)
 		ms = lead_of_cost_ms(flow);
 	if (ms <= 0)
 		return false;
 	say_length(ms, lead, sizeof lead);
-	if (limit == LIMIT_DEADLINE)
-		snprintf(to, size, "the training was told to save %s before the run's time is over",
-			 lead);
-	else
-		snprintf(to, size,
-			 "the training was told to save %s before its machines have cost %.2f USD",
-			 lead, flow->policy.cost_usd);
+	if (limit == LIMIT_COST)
+		snprintf(end, sizeof end, "its machines have cost %.2f USD", flow->policy.cost_usd);
+	snprintf(to, size, "%s %s before %s",
+		 is_under_way(flow) ? "the training was told to save"
+				    : "no training is begun in the last",
+		 lead, end);
 	return true;
 }
 
@@ -204,35 +263,13 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 	}
 }
 
-/* How long after the deadline a training ends that goes on for so long; not positive:
- * before it, or there is none. */
-static int64_t late_ms(const struct flow *flow, struct utc now, int64_t left_ms)
+enum run_limit limit_forecast(const struct flow *flow)
 {
-	int64_t deadline_ms = flow->policy.deadline_ms;
+	static const enum run_limit limits[] = { LIMIT_DEADLINE, LIMIT_COST };
 
-	if (deadline_ms <= 0 || deadline_ms > INT64_MAX - flow->created.ms)
-		return 0;
-	return left_ms - (flow->created.ms + deadline_ms - now.ms);
-}
-
-static double cost_at_end(const struct flow *flow, struct utc now, int64_t left_ms)
-{
-	return flow_cost(flow, now) + (double)left_ms * flow->policy.price_per_ms;
-}
-
-static bool was_told(const struct flow *flow, enum run_limit limit)
-{
-	return (flow->forecast.told >> limit & 1) != 0;
-}
-
-enum run_limit limit_forecast(const struct flow *flow, struct utc now, int64_t left_ms)
-{
-	if (!was_told(flow, LIMIT_DEADLINE) && late_ms(flow, now, left_ms) > 0)
-		return LIMIT_DEADLINE;
-	if (!was_told(flow, LIMIT_COST) && flow->policy.cost_usd > 0 &&
-	    flow->policy.price_per_ms > 0 &&
-	    cost_at_end(flow, now, left_ms) > flow->policy.cost_usd)
-		return LIMIT_COST;
+	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+		if (!was_told(flow, limits[i]) && will_be_reached(flow, limits[i]))
+			return limits[i];
 	return LIMIT_NONE;
 }
 
@@ -249,14 +286,13 @@ static void say_estimate(int64_t ms, char *to, size_t size)
 
 void limit_forecast_text(const struct flow *flow, char *to, size_t size)
 {
-	int64_t left_ms = flow->forecast.left_ms;
 	char late[40];
 
 	if (flow->forecast.limit == LIMIT_COST) {
 		snprintf(to, size, "at its present pace it ends at %.2f USD, allowed are %.2f USD",
-			 cost_at_end(flow, flow->at, left_ms), flow->policy.cost_usd);
+			 cost_at_end(flow), flow->policy.cost_usd);
 		return;
 	}
-	say_estimate(late_ms(flow, flow->at, left_ms), late, sizeof late);
+	say_estimate(late_ms(flow), late, sizeof late);
 	snprintf(to, size, "at its present pace the training ends %s after the deadline", late);
 }

@@ -67,6 +67,7 @@ void note_intent(struct flow *f, const struct event *ev)
 	f->checked = false;
 	f->claimed = f->started = f->chosen = f->key_held = f->jit_told = false;
 	f->jit_graphs = f->forecast.times = 0;
+	f->forecast.ends.ms = 0;
 	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
 	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
 	/* The engine will know it by the name that the journal holds. */
@@ -85,10 +86,12 @@ void note_submission(struct flow *f, const struct event *ev)
 	f->submitted_at = f->at;
 }
 
+/* Of what is sent again because nothing was there it is not seen since the first time. */
 void note_unseen(struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	f->unseen_since = f->at;
+	if (f->attempt_state != ATTEMPT_INTENDED || f->unseen_since.ms == 0)
+		f->unseen_since = f->at;
 }
 
 void note_claim(struct flow *f, const struct event *ev)
@@ -305,10 +308,10 @@ void note_forecast(struct flow *f, const struct event *ev)
 {
 	enum run_limit limit = LIMIT_NONE;
 
-	f->forecast.left_ms = -1;
+	f->forecast.ends.ms = 0;
 	if (EVENT_HAS(ev, eta) && ev->eta >= 0 && ev->eta < FORECAST_MAX_S) {
-		f->forecast.left_ms = (int64_t)(ev->eta * 1000);
-		limit = limit_forecast(f, f->at, f->forecast.left_ms);
+		f->forecast.ends.ms = f->at.ms + (int64_t)(ev->eta * 1000);
+		limit = limit_forecast(f);
 	}
 	f->forecast.times = limit == f->forecast.limit ? f->forecast.times + 1 : 1;
 	f->forecast.limit = limit;

@@ -204,6 +204,18 @@ static void check_refusals(struct world *w, int64_t s)
 		       (int)w->events[s].attempt);
 }
 
+/* By the time of the event before, at which it was not decided yet. */
+static void check_time(struct world *w, int64_t s)
+{
+	const struct flow_policy *p = &w->policy;
+	int64_t lead = p->lead_ms < p->deadline_ms / 2 ? p->lead_ms : p->deadline_ms / 2;
+
+	if (w->events[s].phase == PHASE_TRAIN && p->deadline_ms > 0 &&
+	    w->events[s - 1].at.ms - w->events[0].at.ms >= p->deadline_ms - lead)
+		broken(w, 5, "train %d is intended where it could only save",
+		       (int)w->events[s].attempt);
+}
+
 /* 5. What retrying cannot cure (user code, spec, permission) is not retried;
  * every path ends in a named state. */
 void rule5(struct world *w)
@@ -217,6 +229,7 @@ void rule5(struct world *w)
 			check_refusals(w, s);
 		if (ev->kind != EV_ATTEMPT_INTENDED)
 			continue;
+		check_time(w, s);
 		if (ev->attempt > 1)
 			check_retry(w, ev);
 		for (int64_t i = 0; i < s; i++)
@@ -253,12 +266,63 @@ static int64_t checkup_of(const struct world *w, const struct event *of, int64_t
 	return most;
 }
 
+/* When a training that goes on ends, by its newest step before event `seq`; 0: nothing says. */
+static int64_t forecast_of(const struct world *w, const struct event *of, int64_t seq)
+{
+	int64_t ends = 0;
+	bool there = false;
+
+	for (int64_t i = 0; i < seq; i++) {
+		const struct event *ev = &w->events[i];
+
+		if (ev == of || (ev->attempt == of->attempt && ev->kind == EV_ATTEMPT_ENDED)) {
+			there = false;
+			ends = 0;
+		} else if (ev->kind == EV_ATTEMPT_SUBMITTED && ev->attempt == of->attempt)
+			there = true;
+		else if (there && ev->kind == EV_TRAIN_PROGRESS && ev->attempt == of->attempt)
+			ends = EVENT_HAS(ev, eta) ? ev->at.ms + (int64_t)(ev->eta * 1000) : 0;
+	}
+	return of->phase == PHASE_TRAIN ? ends : 0;
+}
+
+/* Had somebody been told of it before? */
+static bool was_at_risk(const struct world *w, enum run_limit limit, int64_t seq)
+{
+	for (int64_t i = 0; i < seq; i++)
+		if (w->events[i].kind == EV_RUN_AT_RISK && w->events[i].limit == limit)
+			return true;
+	return false;
+}
+
+/* The last of the time and of the money is for saving, of what does not end in it anyway. */
+static int64_t lead_of(const struct world *w, const struct event *of, const struct event *ev,
+		       double paid)
+{
+	int64_t ends = of ? forecast_of(w, of, ev->seq - 1) : 0;
+	const struct flow_policy *p = &w->policy;
+	int64_t length = ev->limit == LIMIT_DEADLINE ? p->deadline_ms
+						     : (int64_t)(p->cost_usd / p->price_per_ms);
+	int64_t lead = p->lead_ms < length / 2 ? p->lead_ms : length / 2;
+	double late_ms;
+
+	if (ends == 0)
+		return lead;
+	late_ms = ev->limit == LIMIT_DEADLINE
+			  ? (double)(ends - w->events[0].at.ms - p->deadline_ms)
+			  : (double)(ends - ev->at.ms) + (paid - p->cost_usd) / p->price_per_ms;
+	if (late_ms > -1e-3)
+		return was_at_risk(w, ev->limit, ev->seq - 1) ? lead : 0;
+	return late_ms < 1e-3 - (double)lead ? lead : 0;
+}
+
 bool limit_is_true(const struct world *w, const struct event *ev)
 {
 	const struct flow_policy *p = &w->policy;
 	const struct event *of = NULL;
 	int64_t since, seq = ev->seq - 1, t = ev->at.ms;
 	struct ledger_view view;
+	double paid;
 
 	/* A clock may be set back between the decision and its record. */
 	for (int i = 0; i < DRIVERS; i++)
@@ -269,10 +333,13 @@ bool limit_is_true(const struct world *w, const struct event *ev)
 			of = &w->events[i];
 	switch (ev->limit) {
 	case LIMIT_DEADLINE:
-		return p->deadline_ms > 0 && t - w->events[0].at.ms >= p->deadline_ms - p->lead_ms;
+		return p->deadline_ms > 0 &&
+		       t - w->events[0].at.ms >= p->deadline_ms - lead_of(w, of, ev, 0);
 	case LIMIT_COST:
 		ledger_at(&w->shadow.ledger, ev->at, &view);
-		return (double)(view.paid_ms + p->lead_ms) * p->price_per_ms >= p->cost_usd - 1e-9;
+		paid = (double)view.paid_ms * p->price_per_ms;
+		return paid + (double)lead_of(w, of, ev, paid) * p->price_per_ms >=
+		       p->cost_usd - 1e-9;
 	case LIMIT_QUEUE:
 		since = of ? time_of(w, EV_ATTEMPT_SUBMITTED, of, seq) : 0;
 		return since > 0 && t - since >= p->queue_ms &&

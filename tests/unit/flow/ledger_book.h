@@ -102,6 +102,16 @@ static inline struct event claimed_since(int64_t attempt, int64_t since)
 	return ev;
 }
 
+/* A run whose cache is warm, all in its first moment: nothing is submitted yet. */
+static inline void intend_training(struct book *b)
+{
+	memset(b, 0, sizeof *b);
+	add(b, 1000, created());
+	add(b, 1000, took_over(1));
+	add(b, 1000, checked(CACHE_WARM));
+	add(b, 1000, intended(PHASE_TRAIN, 1, -1));
+}
+
 /* Created at 1000, its training attempt 1 running since 2000, steps from 3000 on. */
 static inline void begin_training(struct book *b)
 {

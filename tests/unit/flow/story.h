@@ -102,7 +102,7 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 		else if (ev->kind == EV_RETRY_SCHEDULED)
 			snprintf(text, size, "record %s %s %s (%s)", event_rows[ev->kind].name,
 				 phase, action_names[ev->action], ev->reason);
-		else if (ev->kind == EV_LIMIT_REACHED)
+		else if (ev->kind == EV_LIMIT_REACHED || ev->kind == EV_RUN_AT_RISK)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
 				 limit_names[ev->limit], ev->reason);
 		else if (ev->kind == EV_JIT_EXCEEDED)

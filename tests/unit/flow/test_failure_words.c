@@ -2,6 +2,11 @@
  * loggers, and words. */
 #include "tests/unit/flow/judge.h"
 
+static void assert_rule(const char *rule, const char *log)
+{
+	assert_string_equal(judge_exit(1, log).rule, rule);
+}
+
 static void an_exception_at_the_end_needs_no_traceback(void **state)
 {
 	struct failure_verdict v = judge_exit(1, "step 7\n"
@@ -11,23 +16,19 @@ static void an_exception_at_the_end_needs_no_traceback(void **state)
 	(void)state;
 	assert_string_equal(v.rule, "py-traceback");
 	assert_int_equal(retry_action(v.class), ACTION_STOP);
-	v = judge_exit(1, "ValueError: skipped a sample, will retry\nstep 7\n");
-	assert_string_equal(v.rule, "nothing-known");
+	assert_rule("nothing-known", "ValueError: skipped a sample, will retry\nstep 7\n");
 }
 
 static void a_logger_may_put_its_own_in_front_of_a_traceback(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "09:15:01 [n1] ERROR Traceback (most recent call last):\n"
-			      "09:15:01 [n1] ERROR   File \"a.py\", line 1, in f\n"
-			      "09:15:02 [n1] ERROR OSError: [Errno 28] No space left on device\n");
-
 	(void)state;
-	assert_string_equal(v.rule, "py-space");
-	v = judge_exit(1, "7: [rank80]: Traceback (most recent call last):\n"
-			  "7: [rank80]:   File \"a.py\", line 1, in f\n"
-			  "7: [rank80]: ZeroDivisionError: division by zero\n");
-	assert_string_equal(v.rule, "py-traceback");
+	assert_rule("py-space",
+		    "09:15:01 [n1] ERROR Traceback (most recent call last):\n"
+		    "09:15:01 [n1] ERROR   File \"a.py\", line 1, in f\n"
+		    "09:15:02 [n1] ERROR OSError: [Errno 28] No space left on device\n");
+	assert_rule("py-traceback", "7: [rank80]: Traceback (most recent call last):\n"
+				    "7: [rank80]:   File \"a.py\", line 1, in f\n"
+				    "7: [rank80]: ZeroDivisionError: division by zero\n");
 }
 
 static void an_exception_may_say_it_in_the_lines_behind_its_own(void **state)
@@ -41,14 +42,11 @@ static void an_exception_may_say_it_in_the_lines_behind_its_own(void **state)
 	(void)state;
 	assert_string_equal(v.rule, "ckpt-shared");
 	assert_non_null(strstr(v.evidence, "share memory"));
-	v = judge_exit(1, "RuntimeError: \n\n"
-			  "    Some tensors share memory\n");
-	assert_string_equal(v.rule, "ckpt-shared");
-	v = judge_exit(1, "RuntimeError: gone\n"
-			  "    Some tensors share memory\n");
-	assert_string_equal(v.rule, "py-traceback");
-	v = judge_exit(1, "RuntimeError:");
-	assert_string_equal(v.rule, "py-traceback");
+	assert_rule("ckpt-shared", "RuntimeError: \n\n"
+				   "    Some tensors share memory\n");
+	assert_rule("py-traceback", "RuntimeError: gone\n"
+				    "    Some tensors share memory\n");
+	assert_rule("py-traceback", "RuntimeError:");
 }
 
 static void a_warning_may_be_all_that_is_said_of_the_end(void **state)
@@ -59,8 +57,8 @@ static void a_warning_may_be_all_that_is_said_of_the_end(void **state)
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_SPOT);
-	v = judge_exit(1, "WARNING (2022-07-12): a node that is preempted ends the job\n");
-	assert_string_equal(v.rule, "nothing-known");
+	assert_rule("nothing-known",
+		    "WARNING (2022-07-12): a node that is preempted ends the job\n");
 }
 
 static void what_is_ignored_is_no_cause(void **state)
@@ -99,34 +97,29 @@ static void words_count_where_no_row_knows_the_text(void **state)
 
 static void a_notebook_names_the_exception_before_its_traceback(void **state)
 {
-	struct failure_verdict v = judge_exit(
-		1, "UnidentifiedImageError                Traceback (most recent call last)\n"
-		   "Cell In[13], line 3\n"
-		   "      1 # merge\n");
-
 	(void)state;
-	assert_string_equal(v.rule, "data-image");
-	v = judge_exit(1,
-		       "UnidentifiedImageError                Traceback (most recent call last)\n"
-		       "Cell In[13], line 3\n"
-		       "OSError: [Errno 28] No space left on device\n");
-	assert_string_equal(v.rule, "py-space");
+	assert_rule("data-image",
+		    "UnidentifiedImageError                Traceback (most recent call last)\n"
+		    "Cell In[13], line 3\n"
+		    "      1 # merge\n");
+	assert_rule("py-space",
+		    "UnidentifiedImageError                Traceback (most recent call last)\n"
+		    "Cell In[13], line 3\n"
+		    "OSError: [Errno 28] No space left on device\n");
 }
 
 static void a_device_that_did_not_start_is_told_by_a_warning(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
-			      "CUDA unknown error - this may be due to an environment\n"
-			      "CUDA available: False\n");
-
 	(void)state;
-	assert_string_equal(v.rule, "gpu-unknown-words");
+	assert_rule("gpu-unknown-words",
+		    "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
+		    "CUDA unknown error - this may be due to an environment\n"
+		    "CUDA available: False\n");
 	/* On a machine without one it is nothing. */
-	v = judge_exit(1, "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
-			  "Found no NVIDIA driver on your system.\n"
-			  "step 7 of 20\n");
-	assert_string_equal(v.rule, "nothing-known");
+	assert_rule("nothing-known",
+		    "/l/torch/cuda/__init__.py:82: UserWarning: CUDA initialization: "
+		    "Found no NVIDIA driver on your system.\n"
+		    "step 7 of 20\n");
 }
 
 /* The AWS CLI ends with 254 where a service refused it. */

@@ -98,6 +98,150 @@ static void a_run_without_limits_is_never_at_risk(void **state)
 	assert_string_equal(why(&s), "nobody was told");
 }
 
+/* ---- where the last of the time and of the money is for saving ---------------------- */
+
+static struct flow_policy with_lead(void)
+{
+	struct flow_policy policy = story_policy();
+
+	policy.drain_ms = MIN(2);
+	policy.lead_ms = MIN(5);
+	policy.deadline_ms = MIN(60); /* until minute 61 */
+	return policy;
+}
+
+static void a_training_that_ends_in_time_is_let_do_so(void **state)
+{
+	struct flow_policy policy = with_lead();
+	struct story s;
+
+	(void)state;
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(50), progress(10 * 60));
+	story_at(&s, MIN(58), progress(2 * 60));
+	story_wait(&s, MIN(61) - 1);
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	assert_string_equal(why(&s), "nobody was told");
+	story_wait(&s, MIN(61));
+	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
+	assert_string_equal(s.flow.stop_reason, "the run was created 1 h ago");
+	/* The same of the money: a dollar a minute from minute 1 on. */
+	policy.deadline_ms = 0;
+	policy.cost_usd = 60;
+	policy.price_per_ms = 1.0 / MIN(1);
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(50), progress(10 * 60));
+	story_wait(&s, MIN(61) - 1);
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_wait(&s, MIN(61));
+	assert_int_equal(s.flow.limit, LIMIT_COST);
+	assert_string_equal(s.flow.stop_reason, "its machines have cost 60.00 USD");
+}
+
+static void one_that_should_have_ended_before_is_told_to_save(void **state)
+{
+	struct flow_policy policy = with_lead();
+	struct story s;
+
+	(void)state;
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(50), progress(0)); /* the last step, and what follows hangs */
+	story_wait(&s, MIN(56) - 1);
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_wait(&s, MIN(56));
+	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
+	assert_string_equal(s.flow.stop_reason,
+			    "the training was told to save 5 min before the run's time is over");
+	policy.deadline_ms = 0;
+	policy.cost_usd = 60;
+	policy.price_per_ms = 1.0 / MIN(1);
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(50), progress(5 * 60));
+	/* Whatever else is told in the last of the money, the forecast stays as it is. */
+	story_at(&s, MIN(56) - 1, checkpoint(1, 100, "s3://b/c/checkpoint-100"));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_wait(&s, MIN(56));
+	assert_int_equal(s.flow.limit, LIMIT_COST);
+	assert_string_equal(s.flow.stop_reason, "the training was told to save 5 min before its "
+						"machines have cost 60.00 USD");
+}
+
+static void who_will_be_late_is_told_so_before_it_is_stopped(void **state)
+{
+	struct flow_policy policy = with_lead();
+	struct story s;
+
+	(void)state;
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(50), progress(12 * 60)); /* one forecast is believed by nobody */
+	story_wait(&s, MIN(57));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	s.len = 0;
+	story_at(&s, MIN(57), progress(5 * 60));
+	STORY(&s, "00:57   watch train 1\n"
+		  "00:57   record run.at_risk deadline (at its present pace the training ends 60 s "
+		  "after the deadline)\n"
+		  "00:57   watch train 1\n"
+		  "00:57   record limit.reached deadline (the training was told to save 5 min "
+		  "before the run's time is over)\n"
+		  "00:57   drain train 1\n"
+		  "00:57   watch train 1\n");
+	/* Told long ago, it is stopped in time, but not if it has caught up meanwhile. */
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(10), progress(90 * 60));
+	story_at(&s, MIN(11), progress(90 * 60));
+	assert_int_equal(told(&s, LIMIT_DEADLINE), 1);
+	story_at(&s, MIN(55), progress(3 * 60));
+	story_wait(&s, MIN(57));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_at(&s, MIN(57), progress(5 * 60));
+	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
+}
+
+static void no_training_is_begun_where_it_could_only_save(void **state)
+{
+	struct flow_policy policy = with_lead();
+	struct story s;
+
+	(void)state;
+	policy.backoff_first_ms = policy.backoff_max_ms = MIN(600);
+	story_train_late(&s, &policy);
+	story_at(&s, MIN(30), progress(10 * 60)); /* of an attempt that is no more */
+	story_at(&s, MIN(50), ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
+	assert_int_equal(s.wishes.list[0].kind, WISH_WAIT);
+	assert_true(s.wishes.list[0].until.ms <= MIN(56));
+	story_wait(&s, MIN(56));
+	assert_int_equal(s.flow.attempt, 1);
+	assert_int_equal(s.flow.state, FLOW_ENDED);
+	assert_string_equal(s.flow.end_reason,
+			    "limits.deadline is reached: no training is begun in the last 5 min "
+			    "before the run's time is over");
+	/* One that waits for machines is not let begin. */
+	story_begin_late(&s, &policy);
+	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_wait(&s, MIN(56));
+	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
+	assert_int_equal(s.wishes.list[0].kind, WISH_STOP);
+	/* Nor after a phase 1 that has used up the money. */
+	policy.deadline_ms = 0;
+	policy.cost_usd = 60;
+	policy.price_per_ms = 1.0 / MIN(1);
+	memset(&s, 0, sizeof s);
+	flow_init(&s.flow, &policy);
+	story_at(&s, MIN(1), created());
+	story_at(&s, MIN(1), checked(CACHE_COLD));
+	story_at(&s, MIN(1), about(EV_ATTEMPT_SUBMITTED, PHASE_PRECOMPILE, 1));
+	story_at(&s, MIN(1), about(EV_ATTEMPT_CLAIMED, PHASE_PRECOMPILE, 1));
+	story_wait(&s, MIN(57));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	story_at(&s, MIN(57), ended(PHASE_PRECOMPILE, 1, CLASS_NONE));
+	story_at(&s, MIN(57), verified(1, true, "all there"));
+	assert_int_equal(s.flow.attempts[PHASE_TRAIN], 0);
+	assert_string_equal(s.flow.end_reason,
+			    "limits.cost is reached: no training is begun in the last 5 min "
+			    "before its machines have cost 60.00 USD");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +249,10 @@ int main(void)
 		cmocka_unit_test(a_slow_first_step_alarms_nobody),
 		cmocka_unit_test(the_cost_is_forecast_too_and_apart_from_the_deadline),
 		cmocka_unit_test(a_run_without_limits_is_never_at_risk),
+		cmocka_unit_test(a_training_that_ends_in_time_is_let_do_so),
+		cmocka_unit_test(one_that_should_have_ended_before_is_told_to_save),
+		cmocka_unit_test(who_will_be_late_is_told_so_before_it_is_stopped),
+		cmocka_unit_test(no_training_is_begun_where_it_could_only_save),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,11 +309,7 @@ static void what_was_never_submitted_left_the_time_idle(void **state)
 	struct book b;
 
 	(void)state;
-	memset(&b, 0, sizeof b);
-	add(&b, 1000, created());
-	add(&b, 1000, took_over(1));
-	add(&b, 1000, checked(CACHE_WARM));
-	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	intend_training(&b);
 	add(&b, 61000, took_over(2));
 	add(&b, 61500, about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
 	assert_int_equal(bin(&b, BIN_IDLE), 60000);
@@ -325,11 +321,7 @@ static void a_training_without_steps_is_judged_by_its_end(void **state)
 	struct book b, c;
 
 	(void)state;
-	memset(&b, 0, sizeof b);
-	add(&b, 1000, created());
-	add(&b, 1000, took_over(1));
-	add(&b, 1000, checked(CACHE_WARM));
-	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	intend_training(&b);
 	add(&b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
 	add(&b, 1500, about(EV_ATTEMPT_STARTED, PHASE_TRAIN, 1));
 	c = b;
@@ -368,11 +360,7 @@ static void clocks_of_others_are_held_within_the_journal(void **state)
 	struct book b;
 
 	(void)state;
-	memset(&b, 0, sizeof b);
-	add(&b, 1000, created());
-	add(&b, 1000, took_over(1));
-	add(&b, 1000, checked(CACHE_WARM));
-	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	intend_training(&b);
 	add(&b, 2000, claimed_since(1, -500)); /* an hour back: not before the intent */
 	assert_int_equal(bin(&b, BIN_QUEUE), 0);
 	EVENT_SET(&started, started, INT64_MAX);
@@ -404,11 +392,7 @@ static void a_check_up_is_neither_setup_nor_training(void **state)
 	struct book b;
 
 	(void)state;
-	memset(&b, 0, sizeof b);
-	add(&b, 1000, created());
-	add(&b, 1000, took_over(1));
-	add(&b, 1000, checked(CACHE_WARM));
-	add(&b, 1000, intended(PHASE_TRAIN, 1, -1));
+	intend_training(&b);
 	add(&b, 1000, about(EV_ATTEMPT_CLAIMED, PHASE_TRAIN, 1));
 	EVENT_SET(&ev, healthy, true);
 	EVENT_SET(&ev, since, 1200);

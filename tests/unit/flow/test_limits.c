@@ -405,6 +405,30 @@ static void what_cannot_be_seen_for_too_long_is_left_as_it_is(void **state)
 		  "04:19 train 1 running\n");
 }
 
+static void what_is_sent_again_and_again_is_unseen_since_the_first_time(void **state)
+{
+	struct flow_policy policy = with_drain();
+	struct story s;
+
+	(void)state;
+	policy.unreachable_ms = MIN(60);
+	story_begin_late(&s, &policy);
+	story_at(&s, MIN(10), about(EV_ATTEMPT_UNCERTAIN, PHASE_TRAIN, 1));
+	for (int i = 0; i < 5; i++) {
+		story_at(&s, MIN(20 + 10 * i), about(EV_ATTEMPT_MISSING, PHASE_TRAIN, 1));
+		story_at(&s, MIN(20 + 10 * i), about(EV_ATTEMPT_UNCERTAIN, PHASE_TRAIN, 1));
+	}
+	story_wait(&s, MIN(69));
+	assert_int_equal(s.wishes.list[0].kind, WISH_FIND);
+	story_wait(&s, MIN(70));
+	assert_int_equal(s.flow.limit, LIMIT_NONE);
+	assert_int_equal(s.wishes.list[s.wishes.count - 1].kind, WISH_LEAVE);
+	/* What was taken in the end is lost since it was lost. */
+	story_at(&s, MIN(71), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
+	story_at(&s, MIN(72), about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
+	assert_int_equal(s.flow.unseen_since.ms, MIN(72));
+}
+
 static void a_stop_does_not_wait_for_ever_for_what_cannot_be_seen(void **state)
 {
 	struct flow_policy policy = with_drain();
@@ -478,6 +502,7 @@ int main(void)
 		cmocka_unit_test(the_start_limit_leaves_the_check_up_out),
 		cmocka_unit_test(a_limit_is_judged_after_the_attempt_was_looked_at),
 		cmocka_unit_test(what_cannot_be_seen_for_too_long_is_left_as_it_is),
+		cmocka_unit_test(what_is_sent_again_and_again_is_unseen_since_the_first_time),
 		cmocka_unit_test(a_stop_does_not_wait_for_ever_for_what_cannot_be_seen),
 		cmocka_unit_test(a_training_that_ignores_its_checkpoint_is_stopped),
 		cmocka_unit_test(a_mismatch_is_only_shown_where_the_spec_says_so),
