@@ -15,6 +15,7 @@
 #include "jobs/node/evidence.h"
 #include "jobs/node/farewell.h"
 #include "jobs/node/fetch.h"
+#include "jobs/node/network.h"
 #include "jobs/node/note.h"
 #include "jobs/node/prepare.h"
 #include "jobs/node/resume.h"
@@ -221,8 +222,7 @@ static void step_claim(void *arg)
 	case CLAIM_OURS:
 		break;
 	}
-	master = mem_format("%s:%lld", agent->claim.master_addr,
-			    (long long)agent->claim.master_port);
+	master = network_join(agent->claim.master_addr, agent->claim.master_port);
 	agent->task.restart = agent->claim.restart;
 	courier_claimed(&agent->courier);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
@@ -411,7 +411,7 @@ static int complain(const struct err *why)
 	return AGENT_EXIT_FAILED;
 }
 
-int agent_main(const char *order, const char *rank)
+int agent_main(const char *program, const char *order, const char *rank)
 {
 	AUTO(release)
 	struct agent agent = { .lock_fd = -1,
@@ -431,6 +431,7 @@ int agent_main(const char *order, const char *rank)
 		return AGENT_EXIT_NOT_MINE;
 	if (set_up(&agent, &why) < 0)
 		return complain(why);
+	report_build(&agent.report, program);
 	loop_after(agent.loop, 0, step_claim, &agent);
 	if (loop_run(agent.loop, &why) < 0)
 		agent_fail(&agent, &why, NULL);

@@ -57,6 +57,8 @@ struct agent {
 	bool childless; /* nothing that descends from it is left */
 	int status;     /* of waitpid, once over */
 	int kill_rounds;
+	bool heirs_left; /* what it left behind has come to an exit of its own */
+	bool ended_due;  /* others are to be told that node 0 has ended, and are not yet */
 	size_t leftovers;
 	struct mono stop_at;  /* when we began to stop it */
 	struct mono told_at;  /* when the first signal told us to stop; ms 0: none has */
@@ -92,7 +94,7 @@ struct agent {
 
 /* The whole of it; the exit status. Prints only report lines to stdout, and to
  * stderr why there can be none. */
-int agent_main(const char *order, const char *rank);
+int agent_main(const char *program, const char *order, const char *rank);
 
 /* Between agent.c and supervise.c. */
 
@@ -102,6 +104,9 @@ void supervise_start(struct agent *agent);
 /* Stop it for this reason (STOPPED_*), the first one that counts. Also before it
  * was started: then it never is. */
 void supervise_stop(struct agent *agent, const char *why);
+
+/* Tell the others that node 0 has ended well (ENDED_FILE), if that is still to be told. */
+void supervise_tell_ended(struct agent *agent);
 
 /* Tell the other nodes that this one has failed with this exit status; the first
  * to say so stands for the attempt. */

@@ -184,10 +184,28 @@ int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void
 	return 0;
 }
 
-void cache_push_count(const struct cache_push *push, size_t *ret_brought, size_t *ret_cut)
+json_t *cache_push_news(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg)
 {
-	*ret_brought = push->brought;
-	*ret_cut = 0;
+	AUTO(err_freep) struct err *why = NULL;
+	json_int_t cut = 0;
+	json_t *news;
+
+	if (cache_push_look(push, at_end, fn, arg, &why) < 0) {
+		AUTO(auto_free) char *text = err_format(why);
+
+		news = json_object();
+		js_put_str(news, "news", "unpushed");
+		js_put_str(news, "why", text);
+		return news;
+	}
+	if (!at_end)
+		return NULL;
+	/* Cut ones stayed behind. */
 	for (size_t i = 0; i < push->count; i++)
-		*ret_cut += push->items[i].place == CUT;
+		cut += push->items[i].place == CUT;
+	news = json_object();
+	js_put_str(news, "news", "pushed");
+	js_put(news, "brought", json_integer((json_int_t)push->brought));
+	js_put(news, "cut", json_integer(cut));
+	return news;
 }

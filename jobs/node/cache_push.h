@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "jobs/base/json.h"
 #include "jobs/node/task.h"
 
 struct cache_push;
@@ -23,7 +24,7 @@ void cache_push_freep(struct cache_push **push); /* for AUTO() */
 typedef void (*cache_push_fn)(void *arg);
 int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
 		    struct err **err);
-/* How many entries were brought so far, and how many cut ones stayed behind. */
-void cache_push_count(const struct cache_push *push, size_t *ret_brought, size_t *ret_cut);
+/* The same; a new reference to what the keeper has to say of it (keeper.h), NULL: nothing. */
+json_t *cache_push_news(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg);
 
 #endif

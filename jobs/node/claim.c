@@ -60,27 +60,28 @@ static int64_t free_port(void)
 }
 
 /* Where the others reach us. */
-static char *own_address(const struct task *task)
+static char *own_address(const struct task *task, struct err **err)
 {
 	const char *ordered = js_str(task->order, "master_addr");
-	AUTO(auto_free) char *interface = NULL;
-	char *found = NULL;
 
 	if (ordered)
 		return mem_copy(ordered);
-	if (task->platform.apart) {
-		interface = network_interface(&task->platform);
-		found = interface ? network_address(interface) : NULL;
-	}
-	return found ? found : mem_copy("127.0.0.1");
+	if (task->platform.apart && task->nodes > 1)
+		return network_reached(&task->platform, NETWORK_FOLDER, err);
+	return mem_copy("127.0.0.1");
 }
 
-static json_t *claim_body(const struct claim *claim, const struct task *task, int64_t restart)
+/* NULL: the others could not reach us. */
+static json_t *claim_body(const struct claim *claim, const struct task *task, int64_t restart,
+			  struct err **err)
 {
-	AUTO(auto_free) char *addr = own_address(task);
-	json_t *body = json_object();
+	AUTO(auto_free) char *addr = own_address(task, err);
+	json_t *body;
 	char host[256] = "";
 
+	if (!addr)
+		return NULL;
+	body = json_object();
 	gethostname(host, sizeof host - 1);
 	js_put(body, "v", json_integer(1));
 	js_put(body, "attempt", json_integer(task->attempt));
@@ -114,11 +115,9 @@ static bool names_our_job(const json_t *theirs, const struct task *task)
 
 static bool is_ours(const struct claim *claim, const json_t *theirs, const struct task *task)
 {
-	const char *holder = js_str(theirs, "holder");
-
 	if (task->node > 0)
 		return names_our_job(theirs, task);
-	return holder && strcmp(holder, claim->holder) == 0;
+	return js_is(theirs, "holder", claim->holder);
 }
 
 /* May our job take over from the one that holds it? */
@@ -166,7 +165,6 @@ static int write_claim(struct claim *claim, struct store *store, const json_t *b
 	AUTO(auto_free) char *line = js_line(body);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *now = NULL;
-	const char *holder;
 	int done = tag ? store_replace_if_same(store, claim->key, tag, line, strlen(line), err)
 		       : store_put_if_absent(store, claim->key, line, strlen(line), err);
 
@@ -174,8 +172,7 @@ static int write_claim(struct claim *claim, struct store *store, const json_t *b
 		return done;
 	if (read_claim(claim, store, &now, NULL, &ignored) <= 0)
 		return -1;
-	holder = js_str(now, "holder");
-	if (!holder || strcmp(holder, claim->holder) != 0)
+	if (!js_is(now, "holder", claim->holder))
 		return -1;
 	err_freep(err);
 	return 1;
@@ -198,13 +195,14 @@ static bool is_alive(struct claim *claim, const json_t *theirs, const struct tas
 }
 
 /* The claim as it is to be written over theirs (NULL: there is none). */
-static json_t *next_body(const struct claim *claim, const json_t *theirs, const struct task *task)
+static json_t *next_body(const struct claim *claim, const json_t *theirs, const struct task *task,
+			 struct err **err)
 {
 	int64_t restart = task->restart;
 
 	if (!tells_restarts(task) && theirs && names_our_job(theirs, task))
 		restart = js_int(theirs, "restart", 0) + 1;
-	return claim_body(claim, task, restart);
+	return claim_body(claim, task, restart, err);
 }
 
 int claim_take(struct claim *claim, const struct task *task, struct store *store,
@@ -237,7 +235,9 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 			*ret = CLAIM_NOT_YET;
 			return 0;
 		}
-		body = next_body(claim, done > 0 ? theirs : NULL, task);
+		body = next_body(claim, done > 0 ? theirs : NULL, task, err);
+		if (!body)
+			return -1;
 		done = write_claim(claim, store, body, done > 0 ? tag : NULL, err);
 		if (done < 0)
 			return err_wrap(err, "cannot write the claim");

@@ -46,7 +46,7 @@ static void on_news(void *arg)
 		return;
 	if (len <= 0)
 		stop_listening(courier);
-	else if (byte >= 0 && byte <= COURIER_PEER_FAILED)
+	else if (byte >= 0 && byte < COURIER_NEWS)
 		courier->fn(courier->arg, (enum courier_news)byte);
 }
 

@@ -28,7 +28,9 @@ enum courier_news {
 	COURIER_DRAIN,       /* DRAIN_FILE is there */
 	COURIER_DRAINED,     /* DRAINED_FILE is there */
 	COURIER_PEER_FAILED, /* FAILED_FILE is there */
+	COURIER_HEAD_ENDED,  /* ENDED_FILE is there */
 };
+#define COURIER_NEWS (COURIER_HEAD_ENDED + 1)
 
 typedef void (*courier_fn)(void *arg, enum courier_news news);
 

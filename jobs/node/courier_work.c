@@ -32,7 +32,8 @@ struct rounds {
 	int news_fd, orders_fd;
 	bool claimed, last;
 	bool report_due;
-	bool told[COURIER_PEER_FAILED + 1];
+	bool others; /* what stands in the workspace is of another job: nothing is brought */
+	bool told[COURIER_NEWS];
 	char *exchanged; /* what this node told last */
 	int log_fd;      /* -1: there is none to bring */
 	bool listed;     /* what couriers before us have brought */
@@ -243,6 +244,19 @@ static void tell_progress(struct rounds *rounds)
 	rounds->exchanged = mem_copy(text.text);
 }
 
+/* Node 0 leaves last of all, and as long as it waits for this one (farewell.h). */
+static void look_at_head(struct rounds *rounds)
+{
+	AUTO(auto_free) char *key = task_node_key(rounds->task, ALIVE_FILE);
+	AUTO(auto_free) char *text = mem_format("{\"v\":1,\"at\":%lld}\n", (long long)utc_now().ms);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!rounds->told[COURIER_HEAD_ENDED] && is_noted(rounds, ENDED_FILE))
+		say(rounds, COURIER_HEAD_ENDED);
+	if (rounds->told[COURIER_HEAD_ENDED])
+		(void)!store_put(rounds->store, key, text, strlen(text), &ignored);
+}
+
 static void hear_peers(const struct rounds *rounds)
 {
 	for (int i = 1; i < rounds->task->nodes; i++) {
@@ -273,8 +287,10 @@ static bool due(struct mono *at, int64_t again_ms)
 static void bring_report(struct rounds *rounds)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
+	int done = report_bring(rounds->task, rounds->store, &ignored);
 
-	rounds->report_due = report_bring(rounds->task, rounds->store, &ignored) < 0;
+	rounds->report_due = done < 0;
+	rounds->others = done > 0;
 }
 
 /* All that is due now; true: there is nothing left, and it was the last round. */
@@ -289,7 +305,7 @@ static bool go_round(struct rounds *rounds)
 		return rounds->last;
 	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
 		bring_report(rounds);
-	if (rounds->last || due(&rounds->log_at, log_pause(rounds)))
+	if (!rounds->others && (rounds->last || due(&rounds->log_at, log_pause(rounds))))
 		log_there = bring_log(rounds);
 	if (rounds->last)
 		return log_there && !rounds->report_due;
@@ -300,10 +316,12 @@ static bool go_round(struct rounds *rounds)
 	if (rounds->claimed && due(&rounds->look_at, task->look_ms))
 		look(rounds);
 	if (rounds->claimed && task->nodes > 1 && due(&rounds->exchange_at, COURIER_EXCHANGE_MS)) {
-		if (task->node > 0)
-			tell_progress(rounds);
-		else
+		if (task->node == 0) {
 			hear_peers(rounds);
+		} else {
+			tell_progress(rounds);
+			look_at_head(rounds);
+		}
 	}
 	return false;
 }

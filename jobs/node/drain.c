@@ -9,7 +9,8 @@
 #include "jobs/node/children.h"
 #include "jobs/node/note.h"
 
-int signal_number(const char *name)
+/* The number of "USR1", "SIGUSR1", "TERM"…; 0 if there is none. */
+static int signal_number(const char *name)
 {
 	if (strncmp(name, "SIG", 3) == 0)
 		name += 3;
@@ -162,8 +163,11 @@ void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 		stall_saved(&agent->watchdog.stall);
 		break;
 	case KEEPER_MARKED:
-		js_put(checkpoint_of(agent), "step", json_integer(step));
-		js_put_str(checkpoint_of(agent), "url", js_str(news, "url"));
+		/* In the last pass older ones may come behind it. */
+		if (step >= js_int(checkpoint_of(agent), "step", -1)) {
+			js_put(checkpoint_of(agent), "step", json_integer(step));
+			js_put_str(checkpoint_of(agent), "url", js_str(news, "url"));
+		}
 		if (agent->drain.at_ms && step >= agent->drain.step)
 			saved(agent);
 		break;

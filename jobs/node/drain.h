@@ -35,7 +35,4 @@ void drain_begin(struct agent *agent);
 void drain_news(void *agent, enum keeper_news kind, const json_t *news);
 void drain_report(struct agent *agent);
 
-/* The number of "USR1", "SIGUSR1", "TERM"…; 0 if there is none. */
-int signal_number(const char *name);
-
 #endif

@@ -12,7 +12,8 @@
 #include "jobs/node/fetch.h"
 #include "jobs/node/network.h"
 
-#define REFERENCE "${STOKER_"
+#define REFERENCE      "${STOKER_"
+#define EXEC_TIMEOUT_S "600" /* as in the SDK's samples */
 
 static char **find(const struct envlist *env, const char *name)
 {
@@ -35,6 +36,18 @@ void envlist_put(struct envlist *env, const char *name, const char *value)
 	}
 	env->list = mem_grow(env->list, env->count + 2, sizeof *env->list);
 	env->list[env->count++] = mem_format("%s=%s", name, value);
+	env->list[env->count] = NULL;
+}
+
+void envlist_drop(struct envlist *env, const char *name)
+{
+	char **there = find(env, name);
+
+	if (!there)
+		return;
+	free(*there);
+	/* The last one, or itself, in its place. */
+	*there = env->list[--env->count];
 	env->list[env->count] = NULL;
 }
 
@@ -124,18 +137,28 @@ static void put_network(struct envlist *env, const struct task *task, const stru
 
 	if (task->nodes < 2 || !task->platform.apart)
 		return;
-	interface = network_interface(&task->platform);
+	interface = network_interface(&task->platform, NETWORK_FOLDER);
 	put(env, VAR_CCOM_IFNAME, interface);
 	put(env, VAR_NCCL_IFNAME, interface);
 	put(env, VAR_GLOO_IFNAME, interface);
 	if (!js_bool(task->order, "efa", false))
 		return;
-	root = mem_format("%s:%lld", claim->master_addr, (long long)claim->master_port + 1);
+	root = network_join(claim->master_addr, claim->master_port + 1);
 	put(env, VAR_FI_PROVIDER, "efa");
 	put(env, VAR_FI_EFA_RDMA, "1");
 	if (fork_is_unsafe())
 		put(env, VAR_FI_EFA_FORK, "1");
 	put(env, VAR_NEURON_ROOT_COMM, root);
+}
+
+/* What the runtime does where nothing is said is told in three ways, 2, 30 and 600 seconds: too
+ * little for a long graph, whose words then are those of a hang. */
+static void put_runtime(struct envlist *env, const struct task *task)
+{
+	const json_t *compile = json_object_get(task->order, "compile");
+
+	if (js_int(task->order, "cores", 0) > 0 || js_is(compile, "kind", "neuron"))
+		put(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
 }
 
 /* The same for launchers. torchrun takes each of its options from PET_ and the
@@ -225,6 +248,7 @@ int envlist_build(const struct task *task, const struct claim *claim, struct env
 			put(&env, i, getenv(variables[i].name));
 	put_launcher(&env, task, claim);
 	put_network(&env, task, claim);
+	put_runtime(&env, task);
 	put_stoker(&env, task, claim);
 	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)
 		return -1;

@@ -18,6 +18,7 @@ struct envlist {
 };
 
 void envlist_put(struct envlist *env, const char *name, const char *value);
+void envlist_drop(struct envlist *env, const char *name);
 const char *envlist_get(const struct envlist *env, const char *name); /* NULL: not set */
 void envlist_release(struct envlist *env);                            /* for AUTO() */
 

@@ -62,16 +62,12 @@ static void read_report(const struct agent *agent, int k, struct leaver *node)
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX + 1);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *report = NULL;
-	const char *state;
 
 	if (strcmp(node->report, node->seen) == 0 ||
 	    store_get(agent->store, key, REPORT_MAX, &text, node->seen, &ignored) <= 0 ||
 	    js_parse(text.text, text.len, "the report", &report, &ignored) < 0)
 		return;
-	state = js_str(report, "state");
-	node->over =
-		state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0 ||
-			  strcmp(state, REPORT_NOT_MINE) == 0);
+	node->over = report_is_final(report);
 }
 
 /* One listing tells of all. */
@@ -118,12 +114,11 @@ static bool all_gone(const struct leaving *leaving, struct mono now)
 
 static bool ended_in_this_start(const struct agent *agent, const json_t *report)
 {
-	const char *state = js_str(report, "state"), *token = js_str(report, "token");
-	const char *job = js_str(report, "job");
+	const char *token = js_str(report, "token");
 
 	/* Stopped from outside: whose restart this may be. */
-	return state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0) &&
-	       !js_str(report, "stopped") && job && strcmp(job, agent->task.job) == 0 &&
+	return (js_is(report, "state", REPORT_ENDED) || js_is(report, "state", REPORT_FAILED)) &&
+	       !js_str(report, "stopped") && js_is(report, "job", agent->task.job) &&
 	       strcmp(token ? token : "", agent->task.token) == 0 &&
 	       js_int(report, "ended", 0) >= agent->begun.ms - SAME_START_MS;
 }
@@ -163,6 +158,7 @@ void farewell(struct agent *agent)
 	if (!is_needed(agent))
 		return;
 	for (;;) {
+		supervise_tell_ended(agent);
 		look(agent, &leaving, now);
 		now = mono_now();
 		if (all_gone(&leaving, now) || now.ms - begun.ms >= limit)

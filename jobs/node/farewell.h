@@ -3,7 +3,8 @@
  * when its main node exits (User Guide, "Multi-node parallel jobs"), whatever they are doing.
  * So node 0 leaves last: when each of the others has told how it went, has shown no sign of
  * life for PEERS_SILENT_MS, or, where the attempt has failed, has had time to stop. A signal
- * ends the wait.
+ * ends the wait. A node whose agent lives shows that (ALIVE_FILE), and sees to it that its
+ * command comes to an end (watchdog.h).
  */
 #ifndef STK_NODE_FAREWELL_H
 #define STK_NODE_FAREWELL_H

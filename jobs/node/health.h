@@ -14,8 +14,18 @@
  *                  are such, else a small program over torchrun; if it fails the nodes are
  *                  halved until it is known which one it is
  *
- * What cannot be looked at, because the image has no tool for it, is said ("unchecked") and
- * is no failure. Node 0 gathers, and no node starts before its verdict.
+ * A figure below 0.7 of what it is held against is slow. Slower than the median of three nodes
+ * or more, or than the baseline where the other node is not, a node is sick. Where all of them
+ * are slower than the baseline, or what is measured across is, no single node is to blame: that
+ * is a warning. A node that is alone is sick then, as nobody can tell the difference. Slow
+ * figures stay out of the baseline, but the third in a row takes its place (and is a warning
+ * also of a node that is alone), so that a new driver or compiler refuses no run for ever.
+ *
+ * Where all of several nodes fail the same test of a tensor or of collectives, or each fails that
+ * between the nodes alone, none of them is sick: that is the image, or what else they share.
+ *
+ * What cannot be looked at, because the image has no tool for it or one that does not begin, is
+ * said ("unchecked") and is no failure. Node 0 gathers, and no node starts before its verdict.
  *
  * The kernel shows Neuron devices beneath /sys/devices/virtual/neuron_device; a variable
  * NEURON_SYSFS_ROOT of the order's env names another folder.
@@ -50,7 +60,7 @@ void health_work(const struct task *task, const struct claim *claim, health_fn f
 #define HEALTH_HEALTHY "healthy"
 #define HEALTH_SICK    "sick"    /* this node is */
 #define HEALTH_OTHER   "other"   /* another node is, or has failed */
-#define HEALTH_FAILING "failing" /* it is no node's doing: the nodes do not get through */
+#define HEALTH_FAILING "failing" /* it is no single node's doing */
 
 struct agent;
 

@@ -1,7 +1,8 @@
 /*
  * The way between the nodes: an all-reduce over all of them, and where that fails, which of
  * them it is. Groups that fail are halved, and their halves tested side by side; two nodes
- * that are fine alone but not together are each tested with one that is known to be good.
+ * that are fine alone but not together are each tested with one that is known to be good. If
+ * each node fails alone it is none of them.
  *
  * Node 0 writes health.json: {"round", "do": "test", "how", "limit_ms", "groups": [{"members":
  * [rank…], "addr","port": of the first}…]}; each node of a group answers by "round" and
@@ -16,9 +17,15 @@
 #define ALL_REDUCE  "all_reduce"
 #define SSH_SECONDS 5
 #define ROUNDS_MAX  24   /* halving a million nodes, and the crosswise tests */
-#define ROUND_LEAST 1000 /* ms: with less left no round is begun */
 #define SLACK_MS    5000 /* for the answers of a round */
 #define SLACK_FAR   15000
+
+/* What begins slowly is not to be taken for what hangs: a round that would have less is not
+ * begun. Where the workspace is far, others begin later than node 0, and answer later. */
+#define ROUND_LEAST 1000 /* ms */
+#define LEAST_PARTS 32   /* so many parts health.timeout has */
+#define LEAST_FAR   20000
+#define LATE_FAR    10000
 
 static bool has_member(const json_t *group, int node)
 {
@@ -118,8 +125,8 @@ static bool starts(const char *text, const char *prefix)
 	return text && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Collectives over several machines are not made for these: aws-neuron-sdk issue 742. */
-static bool is_made_for_it(const struct checkup *c)
+/* aws-neuron-sdk issue 742. */
+bool meets_others(const struct checkup *c)
 {
 	const char *instance = js_str(c->task->order, "instance");
 
@@ -136,7 +143,7 @@ static bool can_mpi(struct checkup *c, const json_t *nodes)
 	const json_t *told;
 	size_t i;
 
-	if (!mpirun || !ssh || !nccom || c->cores < 1 || !is_made_for_it(c))
+	if (!mpirun || !ssh || !nccom || c->cores < 1 || !meets_others(c))
 		return false;
 	json_array_foreach (nodes, i, told) {
 		const char *addr = js_str(told, "addr");
@@ -173,6 +180,8 @@ struct across {
 	json_t *good;     /* nodes that were in a group that did well */
 	json_t *suspects; /* of groups that failed although both halves did well */
 	bool cut_short;   /* there was no time to find it out */
+	bool gone;        /* somebody has left: who is silent since then may be well */
+	bool common;      /* each node fails alone, too */
 	char *words;      /* of the first failure */
 };
 
@@ -232,12 +241,37 @@ static int64_t left_ms(const struct across *a)
 	return a->end.ms - mono_now().ms;
 }
 
+/* Of what is left, for each of so many rounds that may all hang. */
+static int64_t share_ms(const struct across *a, int rounds)
+{
+	return left_ms(a) / rounds - (a->c->task->far ? LATE_FAR : 0);
+}
+
+static bool is_enough(const struct across *a, int64_t limit_ms)
+{
+	return limit_ms >= ROUND_LEAST && (!a->c->task->far || limit_ms >= LEAST_FAR) &&
+	       limit_ms >= js_int(a->c->order, "timeout_ms", 0) / LEAST_PARTS;
+}
+
+/* With this one: down to single nodes, and then crosswise. */
+static int rounds_to_go(const json_t *groups)
+{
+	const json_t *group;
+	size_t most = 1, i;
+	int rounds = 2;
+
+	json_array_foreach (groups, i, group)
+		if (json_array_size(json_object_get(group, "members")) > most)
+			most = json_array_size(json_object_get(group, "members"));
+	for (; most > 1; most = (most + 1) / 2)
+		rounds++;
+	return rounds;
+}
+
 /* One round: groups side by side. The groups that failed, each with its "words": a new
  * array. Where the orders cannot be written nobody answers. */
-static json_t *go_round(struct across *a, json_t *groups)
+static json_t *go_round(struct across *a, json_t *groups, int64_t limit_ms)
 {
-	/* What hangs must leave time to find out which node it is. */
-	int64_t limit_ms = left_ms(a) / 2;
 	json_auto_t *orders = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *results = NULL;
@@ -252,6 +286,7 @@ static json_t *go_round(struct across *a, json_t *groups)
 	end.ms = mono_now().ms + limit_ms + (a->c->task->far ? SLACK_FAR : SLACK_MS);
 	join_round(a->c, orders);
 	results = gather(a->c, a->round, end);
+	a->gone = peer_is_gone(a->c);
 	json_array_foreach (groups, i, group) {
 		AUTO(auto_free) char *words = judge_group(results, group);
 		const json_t *member;
@@ -268,8 +303,9 @@ static json_t *go_round(struct across *a, json_t *groups)
 			json_array_append(a->good, (json_t *)member);
 	}
 	json_array_append_new(a->rounds,
-			      json_pack("{s:i, s:i}", "groups", (int)json_array_size(groups),
-					"failed", (int)json_array_size(failed)));
+			      json_pack("{s:i, s:i, s:I}", "groups", (int)json_array_size(groups),
+					"failed", (int)json_array_size(failed), "limit_ms",
+					(json_int_t)limit_ms));
 	return failed;
 }
 
@@ -345,18 +381,19 @@ static void suspect_members(struct across *a, const json_t *failed, const json_t
 /* Until single nodes are left. */
 static void search(struct across *a, json_t *failed, json_t *sick)
 {
-	while (json_array_size(failed) > 0) {
+	while (json_array_size(failed) > 0 && !a->gone) {
 		json_auto_t *groups = halve(a, failed);
+		int64_t limit_ms = share_ms(a, rounds_to_go(groups));
 		json_t *next;
 
 		blame_singles(sick, a, failed);
 		if (json_array_size(groups) == 0)
 			break;
-		if (a->round >= ROUNDS_MAX || left_ms(a) < ROUND_LEAST) {
+		if (a->round >= ROUNDS_MAX || !is_enough(a, limit_ms)) {
 			a->cut_short = true;
 			break;
 		}
-		next = go_round(a, groups);
+		next = go_round(a, groups, limit_ms);
 		suspect_members(a, failed, next);
 		json_decref(failed);
 		failed = next;
@@ -387,16 +424,22 @@ static json_t *pair_up(const struct across *a, size_t *from)
 
 static void blame_pairs(struct across *a, json_t *sick)
 {
-	size_t from = 0, i;
+	size_t from = 0, count = json_array_size(a->suspects), at_once, i;
 
-	while (from < json_array_size(a->suspects) && left_ms(a) >= ROUND_LEAST) {
+	while (from < count && !a->gone) {
 		json_auto_t *groups = pair_up(a, &from);
 		json_auto_t *failed = NULL;
 		const json_t *group;
+		int64_t limit_ms;
 
-		if (json_array_size(groups) == 0)
+		at_once = json_array_size(groups);
+		if (at_once == 0)
 			return;
-		failed = go_round(a, groups);
+		limit_ms = share_ms(a, 1 + (int)((count - from + at_once - 1) / at_once));
+		a->cut_short |= !is_enough(a, limit_ms);
+		if (a->cut_short)
+			return;
+		failed = go_round(a, groups, limit_ms);
 		json_array_foreach (failed, i, group) {
 			const json_t *members = json_object_get(group, "members");
 			long long good = json_integer_value(json_array_get(members, 0));
@@ -430,9 +473,9 @@ static void conclude(struct across *a, json_t *report, const json_t *sick)
 	if (a->words && json_array_size(sick) == 0) {
 		AUTO(auto_free)
 		char *words = mem_format(
-			"an all-reduce between the %d nodes fails, and no single "
-			"node explains it%s: %s",
-			a->c->task->nodes,
+			"an all-reduce between the %d nodes fails, and %s%s: %s", a->c->task->nodes,
+			a->common ? "so it does on each of them alone"
+				  : "no single node explains it",
 			a->cut_short ? " as far as health.timeout allowed to look" : "", a->words);
 
 		js_put_str(report, "failing", words);
@@ -448,8 +491,8 @@ json_t *test_across(struct checkup *c, const json_t *nodes, struct mono end, jso
 	a.how = find_way(c, nodes);
 	if (!a.how) {
 		js_put_str(report, "unchecked",
-			   "between the nodes: neither mpirun with ssh nor torch is there on all "
-			   "of them");
+			   "between the nodes: neither mpirun with ssh nor a torch that can be "
+			   "imported is there on all of them");
 		return report;
 	}
 	js_put_str(report, "how", a.how);
@@ -457,8 +500,13 @@ json_t *test_across(struct checkup *c, const json_t *nodes, struct mono end, jso
 	a.good = json_array();
 	a.suspects = json_array();
 	json_array_append_new(groups, group_new(&a, all_members(nodes)));
-	search(&a, go_round(&a, groups), sick);
+	/* Over all of them, and cold; what hangs must leave time to find out which node it is. */
+	search(&a, go_round(&a, groups, left_ms(&a) / 2), sick);
 	blame_pairs(&a, sick);
+	/* That is the image, or what else they have in common. */
+	a.common = json_array_size(sick) == json_array_size(nodes);
+	if (a.common)
+		json_array_clear(sick);
 	conclude(&a, report, sick);
 	json_decref(a.rounds);
 	json_decref(a.good);

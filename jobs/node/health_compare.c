@@ -1,15 +1,12 @@
 /* Holds the nodes' figures against each other and against those of former runs: see
- * health.h. */
+ * health.h, which tells the rule. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/text.h"
 #include "jobs/node/health_inside.h"
-#include "jobs/store/store.h"
 
-#define BASELINE_MAX  ((size_t)1 << 20)
-#define MEDIAN_LEAST  3   /* nodes, of which one that differs can be told from the others */
-#define BASELINE_KEPT 0.8 /* of the old figure, with each new one */
+#define MEDIAN_LEAST 3 /* nodes, of which one that differs can be told from the others */
 
 json_t *sick_row(const json_t *nodes, int node, const char *words)
 {
@@ -47,13 +44,48 @@ static void blame_rows(json_t *sick, const json_t *nodes, int node)
 	size_t i;
 
 	json_array_foreach (json_object_get(json_array_get(nodes, (size_t)node), "rows"), i, row) {
-		const char *verdict = js_str(row, "verdict"), *text = js_str(row, "words");
+		const char *text = js_str(row, "words");
 
-		if (verdict && strcmp(verdict, ROW_SICK) == 0)
+		if (js_is(row, "verdict", ROW_SICK))
 			sb_addf(&words, "%s%s", words.len ? "; " : "", text ? text : "?");
 	}
 	if (words.len > 0)
 		blame(sick, nodes, node, words.text);
+}
+
+/* The only check that found it sick, if that is of what the image computes with. */
+static const json_t *failed_program(const json_t *told)
+{
+	const json_t *row, *found = NULL;
+	size_t i;
+
+	json_array_foreach (json_object_get(told, "rows"), i, row) {
+		if (!js_is(row, "verdict", ROW_SICK))
+			continue;
+		if (found ||
+		    (!js_is(row, "check", "tensor") && !js_is(row, "check", "collectives")))
+			return NULL;
+		found = row;
+	}
+	return found;
+}
+
+char *common_failure(const json_t *nodes)
+{
+	const json_t *told, *first = json_array_get(nodes, 0), *row = failed_program(first);
+	const char *words = js_str(row, "words");
+	size_t i;
+
+	json_array_foreach (nodes, i, told)
+		if (!row ||
+		    !json_equal(json_object_get(failed_program(told), "check"),
+				json_object_get(row, "check")) ||
+		    js_int(told, "devices", 0) != js_int(first, "devices", 0))
+			return NULL;
+	if (i < 2)
+		return NULL;
+	return mem_format("%s; so it is on all %zu nodes, which have the image in common",
+			  words ? words : "?", i);
 }
 
 /* Fewer devices than its neighbours have. */
@@ -107,81 +139,137 @@ static double median_of(const json_t *nodes, const char *operation, size_t least
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static char *baseline_key(const struct checkup *c)
-{
-	const char *instance = js_str(c->task->order, "instance");
-	char *key = mem_format("health/%s.json", instance && *instance ? instance : "other");
-
-	for (char *at = key + strlen("health/"); *at; at++)
-		if (*at == '/')
-			*at = '_';
-	return key;
-}
-
 /* By what a figure of a baseline is known: others do not compare with it. */
-static char *figure_name(const struct checkup *c, const char *operation, int64_t ranks)
+static char *figure_name(const struct checkup *c, const char *operation, const json_t *figure)
 {
 	return mem_format("%s of %lld bytes over %lld ranks", operation,
-			  (long long)js_int(c->order, "size", 0), (long long)ranks);
+			  (long long)js_int(c->order, "size", 0),
+			  (long long)js_int(figure, "ranks", 0));
 }
 
-static json_t *load_baseline(struct checkup *c, char tag[STORE_TAG], bool *ret_there)
+static char *node_figure_name(const struct checkup *c, const json_t *told, const char *operation)
 {
-	AUTO(auto_free) char *key = baseline_key(c);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(BASELINE_MAX);
-	AUTO(err_freep) struct err *ignored = NULL;
-	json_t *baseline = NULL;
-	int there = store_get(c->store, key, BASELINE_MAX, &text, tag, &ignored);
-
-	*ret_there = there > 0;
-	if (there <= 0 || js_parse(text.text, text.len, key, &baseline, &ignored) < 0 ||
-	    !json_is_object(baseline)) {
-		json_decref(baseline);
-		return json_object();
-	}
-	return baseline;
+	return figure_name(c, operation,
+			   json_object_get(json_object_get(told, "figures"), operation));
 }
 
-static double baseline_of(const struct checkup *c, const json_t *baseline, const json_t *told,
-			  const char *operation)
+static char *across_name(const struct checkup *c, const json_t *across)
 {
-	const json_t *figure = json_object_get(json_object_get(told, "figures"), operation);
-	AUTO(auto_free) char *name = figure_name(c, operation, js_int(figure, "ranks", 0));
-
-	return js_real(json_object_get(json_object_get(baseline, "figures"), name), "busbw", -1);
+	return mem_format("all_reduce by %s between %d nodes", js_str(across, "how"),
+			  c->task->nodes);
 }
 
-/* Against the median where that tells, else against the baseline: if all of them are slower
- * than that, it is no single node. */
-static void compare_speed(struct checkup *c, json_t *sick, const json_t *nodes,
-			  const json_t *baseline, const char *operation)
+static void blame_slow(struct checkup *c, json_t *sick, const json_t *nodes, int node,
+		       const char *operation, const char *against)
 {
-	double median = median_of(nodes, operation, MEDIAN_LEAST);
 	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(c->order, "size", 0));
+	AUTO(auto_free)
+	char *words = mem_format("%s of %s runs at %.1f GB/s; %s", operation, size,
+				 busbw_of(json_array_get(nodes, (size_t)node), operation), against);
+
+	blame(sick, nodes, node, words);
+}
+
+static void blame_below(struct checkup *c, json_t *sick, const json_t *nodes, const char *operation,
+			double median)
+{
+	AUTO(auto_free)
+	char *against = mem_format("the median of the nodes is %.1f GB/s", median);
+
+	for (int i = 0; i < c->task->nodes; i++) {
+		double found = busbw_of(json_array_get(nodes, (size_t)i), operation);
+
+		if (found >= 0 && found < HEALTH_SLOW * median)
+			blame_slow(c, sick, nodes, i, operation, against);
+	}
+}
+
+/* Which of them are slower than the baseline, as they stand in `ret_slow`. True: all. */
+static bool find_slow(struct checkup *c, const json_t *nodes, const struct baseline *baseline,
+		      const char *operation, bool *ret_slow)
+{
 	const json_t *told;
+	bool all = true;
 	size_t i;
 
 	json_array_foreach (nodes, i, told) {
-		double found = busbw_of(told, operation), before;
-		AUTO(auto_free) char *words = NULL;
+		AUTO(auto_free) char *name = node_figure_name(c, told, operation);
+		double found = busbw_of(told, operation);
 
-		before = median >= 0 ? median : baseline_of(c, baseline, told, operation);
-		if (found < 0 || before <= 0 || found >= HEALTH_SLOW * before)
-			continue;
-		words = mem_format(
-			"%s of %s runs at %.1f GB/s; %s is %.1f GB/s", operation, size, found,
-			median >= 0 ? "the median of the nodes" : "the baseline of healthy runs",
-			before);
-		blame(sick, nodes, (int)i, words);
+		ret_slow[i] = baseline_is_slow(baseline, name, found);
+		all &= ret_slow[i] || found < 0;
+	}
+	return all;
+}
+
+/* Too few for a median: one that is slow where others are not is sick; and so is one that is
+ * alone, until it was seen often enough. */
+static bool blame_few(struct checkup *c, json_t *sick, const json_t *nodes,
+		      const struct baseline *baseline, const char *operation)
+{
+	AUTO(auto_free) bool *slow = mem_zero((size_t)c->task->nodes, sizeof *slow);
+	bool all = find_slow(c, nodes, baseline, operation, slow);
+
+	for (int i = 0; i < c->task->nodes; i++) {
+		AUTO(auto_free)
+		char *name = node_figure_name(c, json_array_get(nodes, (size_t)i), operation);
+		bool alone =
+			c->task->nodes == 1 && baseline_slower(baseline, name) < HEALTH_SLOW_RUNS;
+		AUTO(auto_free) char *against = baseline_words(baseline, name, alone);
+
+		if (slow[i] && (alone || !all))
+			blame_slow(c, sick, nodes, i, operation, against);
+	}
+	return all;
+}
+
+static void warn_if_slow(const struct baseline *baseline, const char *name, double busbw,
+			 const char *what, json_t *warned)
+{
+	AUTO(auto_free) char *against = baseline_words(baseline, name, true);
+	AUTO(auto_free) char *words = mem_format("%s runs at %.2f GB/s; %s", what, busbw, against);
+
+	if (baseline_is_slow(baseline, name, busbw))
+		json_array_append_new(warned, js_text(words, strlen(words)));
+}
+
+static void compare_speed(struct checkup *c, json_t *sick, const json_t *nodes,
+			  const struct baseline *baseline, const char *operation, json_t *warned)
+{
+	double median = median_of(nodes, operation, MEDIAN_LEAST);
+	AUTO(auto_free) char *name = node_figure_name(c, c->told, operation);
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(c->order, "size", 0));
+	AUTO(auto_free) char *what = NULL;
+
+	what = c->task->nodes == 1
+		       ? mem_format("%s of %s", operation, size)
+		       : mem_format("%s of %s on all %d nodes", operation, size, c->task->nodes);
+	if (median >= 0)
+		blame_below(c, sick, nodes, operation, median);
+	else if (!blame_few(c, sick, nodes, baseline, operation))
+		return;
+	/* No single one is: it may be the driver, or the compiler. */
+	if (c->task->nodes > 1 || json_array_size(sick) == 0)
+		warn_if_slow(baseline, name, median_of(nodes, operation, 1), what, warned);
+}
+
+void compare_across(struct checkup *c, const json_t *across, const struct baseline *baseline,
+		    json_t *warned)
+{
+	const json_t *figure = js_path(across, "figures.all_reduce");
+
+	if (figure) {
+		AUTO(auto_free) char *what = across_name(c, across);
+		AUTO(auto_free) char *name = figure_name(c, what, figure);
+
+		warn_if_slow(baseline, name, js_real(figure, "busbw", -1), what, warned);
 	}
 }
 
-json_t *compare_nodes(struct checkup *c, const json_t *nodes)
+json_t *compare_nodes(struct checkup *c, const json_t *nodes, const struct baseline *baseline,
+		      json_t *warned)
 {
 	json_t *sick = json_array();
-	char tag[STORE_TAG];
-	bool there;
-	json_auto_t *baseline = load_baseline(c, tag, &there);
 	const json_t *told, *operation;
 	size_t i;
 
@@ -193,78 +281,30 @@ json_t *compare_nodes(struct checkup *c, const json_t *nodes)
 	}
 	compare_devices(sick, nodes);
 	json_array_foreach (json_object_get(c->order, "ops"), i, operation)
-		compare_speed(c, sick, nodes, baseline, json_string_value(operation));
+		compare_speed(c, sick, nodes, baseline, json_string_value(operation), warned);
 	return sick;
 }
 
-/* ---- the baseline ------------------------------------------------------------------- */
-
-static void add_figure(const struct checkup *c, json_t *figures, const char *operation,
-		       double busbw, int64_t ranks)
+void remember_figures(struct checkup *c, const json_t *nodes, const json_t *across)
 {
-	AUTO(auto_free) char *name = figure_name(c, operation, ranks);
-	const json_t *old = json_object_get(figures, name);
-	double before = js_real(old, "busbw", -1);
-	json_t *figure = json_object();
-
-	if (before > 0)
-		busbw = BASELINE_KEPT * before + (1 - BASELINE_KEPT) * busbw;
-	js_put(figure, "busbw", json_real(busbw));
-	js_put(figure, "runs", json_integer(js_int(old, "runs", 0) + 1));
-	js_put(figures, name, figure);
-}
-
-static bool add_figures(const struct checkup *c, json_t *figures, const json_t *nodes,
-			const json_t *across)
-{
-	const json_t *figure, *operation;
-	bool any = false;
+	AUTO(baseline_release) struct baseline baseline = { 0 };
+	const json_t *figure = js_path(across, "figures.all_reduce"), *operation;
 	size_t i;
 
+	/* Another run may have stored its own while ours was tested between its nodes. */
+	baseline_load(c, &baseline);
 	json_array_foreach (json_object_get(c->order, "ops"), i, operation) {
-		const char *name = json_string_value(operation);
-		double median = median_of(nodes, name, 1);
-		const json_t *first = json_object_get(json_object_get(c->told, "figures"), name);
+		const char *text = json_string_value(operation);
+		AUTO(auto_free) char *name = node_figure_name(c, c->told, text);
 
-		if (median <= 0 || !first)
-			continue;
-		any = true;
-		add_figure(c, figures, name, median, js_int(first, "ranks", 0));
+		if (busbw_of(c->told, text) >= 0)
+			baseline_add(&baseline, name, median_of(nodes, text, 1));
 	}
-	figure = json_object_get(json_object_get(across, "figures"), "all_reduce");
 	if (figure) {
-		AUTO(auto_free)
-		char *name = mem_format("all_reduce by %s between %d nodes", js_str(across, "how"),
-					c->task->nodes);
+		AUTO(auto_free) char *what = across_name(c, across);
+		AUTO(auto_free) char *name = figure_name(c, what, figure);
 
-		any = true;
-		add_figure(c, figures, name, js_real(figure, "busbw", 0),
-			   js_int(figure, "ranks", 0));
+		baseline_add(&baseline, name, js_real(figure, "busbw", -1));
 	}
-	return any;
-}
-
-/* Whoever comes between has a newer one: ours is not missed. */
-void update_baseline(struct checkup *c, const json_t *nodes, const json_t *across)
-{
-	AUTO(auto_free) char *key = baseline_key(c);
-	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(auto_free) char *text = NULL;
-	char tag[STORE_TAG];
-	bool there;
-	json_auto_t *baseline = load_baseline(c, tag, &there);
-	json_t *figures = json_object_get(baseline, "figures");
-
-	if (!json_is_object(figures)) {
-		figures = json_object();
-		js_put(baseline, "figures", figures);
-	}
-	js_put(baseline, "v", json_integer(1));
-	if (!add_figures(c, figures, nodes, across))
-		return;
-	text = js_line(baseline);
-	if (there)
-		(void)!store_replace_if_same(c->store, key, tag, text, strlen(text), &ignored);
-	else
-		(void)!store_put_if_absent(c->store, key, text, strlen(text), &ignored);
+	baseline_store(c, &baseline);
 }

@@ -126,22 +126,36 @@ static void judge_processes(struct checkup *c, const json_t *processes)
 	checkup_say(c, "processes", ROW_SICK, "%s", words.text);
 }
 
+/* More than the order knows of: a queue may give a larger machine. True: it is said. */
+static bool say_devices(struct checkup *c, const char *who, int found)
+{
+	int devices = (int)js_int(c->task->order, "devices", 0);
+
+	js_put(c->told, "devices", json_integer(found));
+	if (devices == 0 || found == devices)
+		return false;
+	if (found < devices)
+		checkup_say(c, "devices", ROW_SICK, "%s shows %d of %d Neuron devices", who, found,
+			    devices);
+	else
+		checkup_say(c, "devices", ROW_WARNED, "%s shows %d Neuron devices instead of %d",
+			    who, found, devices);
+	return true;
+}
+
 static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
 {
 	int devices = (int)js_int(c->task->order, "devices", 0);
 	int cores = (int)js_int(c->task->order, "cores", 0);
+	bool said = say_devices(c, "neuron-ls", ls->devices);
 
-	js_put(c->told, "devices", json_integer(ls->devices));
 	js_put(c->told, "cores", json_integer(ls->cores));
-	if (devices > 0 && ls->devices != devices)
-		checkup_say(c, "devices", ROW_SICK, "neuron-ls shows %d of %d Neuron devices",
-			    ls->devices, devices);
-	else if (ls->devices == 0)
+	if (!said && ls->devices == 0)
 		checkup_say(c, "devices", ROW_SICK, "neuron-ls shows no Neuron device");
-	else if (devices > 0 && cores > 0 && ls->cores > 0 && ls->cores != cores)
+	else if (!said && devices > 0 && cores > 0 && ls->cores > 0 && ls->cores != cores)
 		checkup_say(c, "devices", ROW_WARNED, "%d devices, but %d cores instead of %d",
 			    ls->devices, ls->cores, cores);
-	else
+	else if (!said)
 		checkup_say(c, "devices", ROW_OK, "%d devices with %d cores", ls->devices,
 			    ls->cores);
 	if (ls->cores > 0)
@@ -173,61 +187,63 @@ static int sysfs_devices(const struct checkup *c)
 	return count;
 }
 
-/* Without neuron-ls the kernel still tells how many there are. */
-static void count_devices(struct checkup *c)
+/* Where neuron-ls tells nothing, and why, the kernel still tells how many there are. */
+static void count_devices(struct checkup *c, const char *why)
 {
-	int devices = (int)js_int(c->task->order, "devices", 0), found = sysfs_devices(c);
+	int found = sysfs_devices(c);
 
-	if (found < 0) {
-		checkup_say(c, "devices", ROW_UNCHECKED, "neuron-ls is not there, and '%s' neither",
+	if (found < 0)
+		checkup_say(c, "devices", ROW_UNCHECKED, "%s, and '%s' is not there either", why,
 			    sysfs_root(c));
+	else if (!say_devices(c, "the kernel", found))
+		checkup_say(c, "devices", ROW_OK, "%d devices (by the kernel: %s)", found, why);
+}
+
+static void read_devices(struct checkup *c, const struct tool_result *result)
+{
+	AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *words = NULL;
+
+	if (neuron_ls_parse(result->out.text, result->out.len, &ls, &why) == 0) {
+		judge_devices(c, &ls);
 		return;
 	}
-	js_put(c->told, "devices", json_integer(found));
-	if (devices > 0 && found != devices)
-		checkup_say(c, "devices", ROW_SICK, "the kernel shows %d of %d Neuron devices",
-			    found, devices);
-	else
-		checkup_say(c, "devices", ROW_OK,
-			    "%d devices (by the kernel: neuron-ls is not "
-			    "there)",
-			    found);
+	words = mem_format("what neuron-ls shows is not understood: %s", why->message);
+	count_devices(c, words);
 }
 
 void check_devices(struct checkup *c)
 {
 	AUTO(auto_free) char *program = tool_find(&c->env, "neuron-ls");
 	AUTO(tool_release) struct tool_result result = { 0 };
-	AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *words = NULL;
 	char *argv[] = { program, (char[]){ "-j" }, NULL };
-	struct mono end = { mono_now().ms + LS_MS };
+	struct mono from = mono_now(), end = { from.ms + LS_MS };
 
 	if (!program) {
-		count_devices(c);
+		count_devices(c, "neuron-ls is not there");
 		return;
 	}
 	if (end.ms > c->end.ms)
 		end = c->end;
 	if (tool_run(&c->env, c->folder, argv, end, &result, &why) < 0) {
-		checkup_say(c, "devices", ROW_UNCHECKED, "neuron-ls: %s", why->message);
+		words = mem_format("neuron-ls: %s", why->message);
+		count_devices(c, words);
 		return;
 	}
 	words = tool_last_words(&result);
-	if (result.hung)
+	if (result.hung && end.ms - from.ms < LS_MS && !checkup_had_time(c, from, end))
+		count_devices(c, "there was no time left for neuron-ls");
+	else if (result.hung)
 		checkup_say(c, "devices", ROW_SICK, "neuron-ls hangs: it was stopped after %lld s",
-			    (long long)(end.ms - c->begun.ms) / 1000);
+			    (long long)(end.ms - from.ms) / 1000);
 	else if (result.status != 0)
 		checkup_say(c, "devices", ROW_SICK, "neuron-ls ended with %d: %s", result.status,
 			    words);
-	else if (neuron_ls_parse(result.out.text, result.out.len, &ls, &why) < 0)
-		checkup_say(c, "devices", ROW_UNCHECKED,
-			    "what neuron-ls shows is not understood: "
-			    "%s",
-			    why->message);
 	else
-		judge_devices(c, &ls);
+		read_devices(c, &result);
 }
 
 /* ---- counters --------------------------------------------------------------------- */

@@ -35,15 +35,31 @@ static void add_processes(struct neuron_ls *ls, const json_t *device)
 	}
 }
 
+/* Some print lines of greeting first, and those may begin with "[INFO]": where a list that is
+ * empty or of objects begins. NULL: nowhere. */
+static const char *find_list(const char *text, size_t len)
+{
+	const char *end = text + len, *at = text;
+
+	while ((at = memchr(at, '[', (size_t)(end - at)))) {
+		const char *next = ++at;
+
+		while (next < end && strchr(" \t\r\n", *next) && *next)
+			next++;
+		if (next < end && (*next == '{' || *next == ']'))
+			return at - 1;
+	}
+	return NULL;
+}
+
 int neuron_ls_parse(const char *text, size_t len, struct neuron_ls *ret, struct err **err)
 {
 	AUTO(neuron_ls_release) struct neuron_ls ls = { .processes = json_array() };
-	const char *begin = memchr(text, '[', len);
+	const char *begin = find_list(text, len);
 	json_auto_t *list = NULL;
 	const json_t *device;
 	size_t i;
 
-	/* Some print a line of greeting first. */
 	if (begin) {
 		len -= (size_t)(begin - text);
 		text = begin;

@@ -14,6 +14,8 @@
 /* For a node that was found sick to say so. */
 #define SPEAK_MS     10000
 #define SPEAK_FAR_MS 30000
+/* For a service that is away while others wait to be told. */
+#define TELL_MS 120000
 
 /* An engine may have started the job before, and what was told then is still there. */
 static void sign(const struct checkup *c, json_t *body)
@@ -39,6 +41,20 @@ static int tell(struct checkup *c, const char *key, const json_t *body, struct e
 	return store_put(c->store, key, text, strlen(text), err);
 }
 
+/* Again, until the service is back: who is not heard of is taken for sick. */
+static int tell_surely(struct checkup *c, const char *key, const json_t *body, struct err **err)
+{
+	int64_t end_ms = mono_now().ms + TELL_MS, pause_ms = 0;
+	int done;
+
+	while ((done = tell(c, key, body, err)) < 0 && (*err)->code == EXIT_UNREACHABLE &&
+	       mono_now().ms < end_ms) {
+		err_freep(err);
+		wait_a_moment(c, &pause_ms);
+	}
+	return done;
+}
+
 /* What cannot be read now is read at the next look. */
 static json_t *hear(struct checkup *c, const char *key)
 {
@@ -61,10 +77,12 @@ int tell_own(struct checkup *c, const char *state, struct err **err)
 
 	sign(c, c->told);
 	js_put_str(c->told, "state", state);
-	return tell(c, key, c->told, err);
+	return strcmp(state, "done") == 0 ? tell_surely(c, key, c->told, err)
+					  : tell(c, key, c->told, err);
 }
 
-json_t *hear_node(struct checkup *c, int node)
+/* What node k has told, NULL: nothing (yet). A new reference. */
+static json_t *hear_node(struct checkup *c, int node)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/" HEALTH_FILE, c->task->prefix, node);
 
@@ -85,7 +103,7 @@ int tell_all(struct checkup *c, json_t *body, struct err **err)
 	AUTO(auto_free) char *key = task_key(c->task, HEALTH_FILE);
 
 	sign(c, body);
-	return tell(c, key, body, err);
+	return tell_surely(c, key, body, err);
 }
 
 void wait_a_moment(const struct checkup *c, int64_t *pause_ms)
@@ -122,11 +140,7 @@ void let_the_sick_speak(struct checkup *c)
 /* Has it told what is waited for? */
 static bool is_told(const json_t *told, int64_t round)
 {
-	const char *state = js_str(told, "state");
-
-	if (!told || !state || strcmp(state, "done") != 0)
-		return false;
-	return js_int(told, "round", 0) >= round;
+	return js_is(told, "state", "done") && js_int(told, "round", 0) >= round;
 }
 
 /* All that have begun; how long the others have to: as they have for the claim. */

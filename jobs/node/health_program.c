@@ -1,16 +1,23 @@
 /* Lets this node's cores compute and talk to each other: see health.h. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/text.h"
+#include "jobs/base/variable.h"
 #include "jobs/node/health_inside.h"
 #include "jobs/node/health_parse.h"
 #include "jobs/node/health_programs.h"
+#include "jobs/node/network.h"
 
+#define SIGNAL_MAX       64  /* of Linux */
+#define CANNOT_RUN       126 /* as a shell, env and the loader of libraries say it */
+#define NOT_THERE        127
 #define REPORT_MAX_BYTES ((size_t)1 << 20)
 #define ROOT_PORT        63182 /* where nccom-test's ranks on several machines meet */
+#define ROOT_ABOVE       40    /* the same of torchrun's: above the ports of all rounds */
 
 /* The named program as a file in our folder. NULL: it cannot be written. */
 static char *put_program(const struct checkup *c, const char *name, struct err **err)
@@ -49,56 +56,116 @@ static json_t *last_object(const struct sb *out)
 
 /* ---- a tensor --------------------------------------------------------------------- */
 
-static void judge_tensor(struct checkup *c, const json_t *said)
+static void take_torch(struct checkup *c, const json_t *said)
 {
-	const char *framework = js_str(said, "framework");
-	const json_t *wrong = json_object_get(said, "wrong"), *one;
-	AUTO(sb_release) struct sb words = SB_INIT_MAX(1000);
-	size_t i;
-
 	c->torch = js_bool(said, "torch", false);
 	c->xla = js_bool(said, "xla", false);
 	js_put(c->told, "torch", json_boolean(c->torch));
-	if (!framework) {
-		checkup_say(c, "tensor", ROW_UNCHECKED, "'%s' finds neither torch nor jax",
-			    c->python);
-		return;
-	}
+}
+
+static char *wrong_words(const json_t *wrong)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(1000);
+	const json_t *one;
+	size_t i;
+
 	json_array_foreach (wrong, i, one) {
 		const char *text = js_str(one, "words");
 
 		sb_addf(&words, "%score %lld: ", i ? "; " : "", (long long)js_int(one, "core", 0));
 		text_escape(&words, text ? text : "?", strlen(text ? text : "?"), false);
 	}
-	if (words.len > 0)
+	return sb_take(&words);
+}
+
+static void judge_tensor(struct checkup *c, const json_t *said)
+{
+	const char *framework = js_str(said, "framework"), *why = js_str(said, "unable");
+	AUTO(sb_release) struct sb unable = SB_INIT_MAX(400);
+	const json_t *wrong = json_object_get(said, "wrong");
+	AUTO(auto_free) char *words = wrong_words(wrong);
+	int cores = (int)js_int(said, "cores", 0);
+
+	if (why)
+		text_escape(&unable, why, strlen(why), false);
+	if (!framework)
+		checkup_say(c, "tensor", ROW_UNCHECKED, "'%s' finds neither torch nor jax",
+			    c->python);
+	else if (json_array_size(wrong) > 0)
 		checkup_say(c, "tensor", ROW_SICK, "a product with a known answer (%s): %s",
-			    framework, words.text);
+			    framework, words);
+	else if (why)
+		checkup_say(c, "tensor", ROW_UNCHECKED, "%s", unable.text);
+	else if (c->cores > 0 && js_bool(said, "left_out", false))
+		checkup_say(c, "tensor", ROW_SICK,
+			    "%s computes on the CPU: its plugin for the %d cores is there, but "
+			    "does not begin, or does not fit %s",
+			    framework, c->cores, framework);
+	else if (c->cores > 0 && !js_bool(said, "accelerated", false))
+		checkup_say(c, "tensor", ROW_UNCHECKED,
+			    "%s is there, but nothing by which it computes on the %d cores",
+			    framework, c->cores);
+	else if (cores < c->cores)
+		checkup_say(c, "tensor", ROW_WARNED,
+			    "a product is right, but on %d of %d cores (%s)", cores, c->cores,
+			    framework);
 	else
-		checkup_say(c, "tensor", ROW_OK, "a product is right on %lld cores (%s)",
-			    (long long)js_int(said, "cores", 0), framework);
+		checkup_say(c, "tensor", ROW_OK, "a product is right on %d cores (%s)", cores,
+			    framework);
+}
+
+/* Our program; -1: it cannot be started. `ret_said`: its answer, or NULL. */
+static int run_program(struct checkup *c, const char *how, struct tool_result *result,
+		       json_t **ret_said, struct err **err)
+{
+	AUTO(auto_free) char *program = c->python ? put_program(c, "health_tensor", err) : NULL;
+	AUTO(auto_free) char *cores = mem_format("%d", c->cores);
+	AUTO(auto_free) char *word = mem_copy(how);
+	char *argv[] = { c->python, program, word, cores, NULL };
+
+	if (!c->python)
+		return err_set(err, EXIT_REFUSED, "there is no Python for it");
+	if (!program || tool_run(&c->env, c->folder, argv, c->end, result, err) < 0)
+		return -1;
+	*ret_said = last_object(&result->out);
+	take_torch(c, *ret_said);
+	return 0;
+}
+
+void find_torch(struct checkup *c)
+{
+	AUTO(tool_release) struct tool_result result = { 0 };
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *said = NULL;
+
+	(void)!run_program(c, "look", &result, &said, &ignored);
 }
 
 void check_tensor(struct checkup *c)
 {
 	AUTO(err_freep) struct err *why = NULL;
-	AUTO(auto_free) char *program = c->python ? put_program(c, "health_tensor", &why) : NULL;
-	AUTO(auto_free) char *cores = mem_format("%d", c->cores);
 	AUTO(auto_free) char *limit = checkup_limit(c);
 	AUTO(auto_free) char *words = NULL;
 	AUTO(tool_release) struct tool_result result = { 0 };
-	char *argv[] = { c->python, program, cores, NULL };
+	struct mono from = mono_now();
 	json_auto_t *said = NULL;
 
-	if (!program || tool_run(&c->env, c->folder, argv, c->end, &result, &why) < 0) {
-		checkup_say(c, "tensor", ROW_UNCHECKED, "%s",
-			    why ? why->message : "there is no Python for it");
+	if (run_program(c, "compute", &result, &said, &why) < 0) {
+		checkup_say(c, "tensor", ROW_UNCHECKED, "%s", why->message);
 		return;
 	}
 	words = tool_last_words(&result);
-	said = last_object(&result.out);
-	if (result.hung)
+	if (result.hung && checkup_had_time(c, from, c->end))
 		checkup_say(c, "tensor", ROW_SICK,
 			    "a tensor operation hangs: it was stopped at the end of %s", limit);
+	else if (result.hung)
+		checkup_say(c, "tensor", ROW_UNCHECKED, "too little time was left of %s", limit);
+	/* A kernel that is short of memory kills so. Above that no signals are: somebody's own
+	 * status. */
+	else if (result.status > 128 && result.status <= 128 + SIGNAL_MAX &&
+		 result.status != 128 + SIGKILL)
+		checkup_say(c, "tensor", ROW_SICK, "a tensor operation was ended by signal %d: %s",
+			    result.status - 128, words);
 	else if (result.status != 0 || !said)
 		checkup_say(c, "tensor", ROW_UNCHECKED, "it ended with %d: %s", result.status,
 			    words);
@@ -117,21 +184,23 @@ static const struct {
 	{ "alltoall", "alltoall", false },
 };
 
+/* NULL-terminated; hosts may be many. */
 struct words {
-	char *list[64];
+	char **list;
 	size_t count;
 };
 
 static void add_word(struct words *words, const char *word)
 {
-	if (words->count + 1 < STK_LENGTH(words->list))
-		words->list[words->count++] = mem_copy(word);
+	words->list = mem_grow(words->list, words->count + 2, sizeof *words->list);
+	words->list[words->count++] = mem_copy(word);
+	words->list[words->count] = NULL;
 }
 
 static void release_words(struct words *words)
 {
-	for (size_t i = 0; i < words->count; i++)
-		free(words->list[i]);
+	auto_strv(&words->list);
+	*words = (struct words){ 0 };
 }
 
 static void add_number(struct words *words, const char *option, int64_t value)
@@ -246,7 +315,6 @@ static int run_words(struct checkup *c, struct words *words, struct mono end,
 	int done = tool_run(&c->env, c->folder, words->list, end, result, err);
 
 	release_words(words);
-	*words = (struct words){ .count = 0 };
 	return done;
 }
 
@@ -257,7 +325,7 @@ static char *run_tool(struct checkup *c, const char *program, const char *operat
 	AUTO(auto_free) char *what = mem_format("nccom-test %s", operation);
 	AUTO(tool_release) struct tool_result result = { 0 };
 	AUTO(err_freep) struct err *why = NULL;
-	struct words words = { .count = 0 };
+	struct words words = { 0 };
 	struct mono from = mono_now();
 	struct nccom_row row;
 	char *failure;
@@ -271,6 +339,7 @@ static char *run_tool(struct checkup *c, const char *program, const char *operat
 		nccom_command(c, program, operation, ranks, hosts, NULL, &words);
 		done = run_words(c, &words, end, &result, &why);
 	}
+	c->unable = done < 0 || result.status == CANNOT_RUN || result.status == NOT_THERE;
 	if (done < 0)
 		return mem_format("%s: %s", what, why->message);
 	if (result.hung)
@@ -284,6 +353,14 @@ static char *run_tool(struct checkup *c, const char *program, const char *operat
 	return NULL;
 }
 
+/* Where the runtimes of several nodes find each other. */
+static void meet_at(struct checkup *c, const char *addr, int64_t port)
+{
+	AUTO(auto_free) char *root = network_join(addr, port);
+
+	envlist_put(&c->env, variables[VAR_NEURON_ROOT_COMM].name, root);
+}
+
 char *run_nccom(struct checkup *c, const char *operation, int ranks, const json_t *hosts,
 		struct mono end, const char *name, json_t *figures)
 {
@@ -292,11 +369,7 @@ char *run_nccom(struct checkup *c, const char *operation, int ranks, const json_
 	if (!program)
 		return mem_copy("nccom-test is not there");
 	if (hosts) {
-		AUTO(auto_free)
-		char *root =
-			mem_format("%s:%d", json_string_value(json_array_get(hosts, 0)), ROOT_PORT);
-
-		envlist_put(&c->env, "NEURON_RT_ROOT_COMM_ID", root);
+		meet_at(c, json_string_value(json_array_get(hosts, 0)), ROOT_PORT);
 		envlist_put(&c->env, "OMPI_ALLOW_RUN_AS_ROOT", "1");
 		envlist_put(&c->env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
 	}
@@ -306,6 +379,7 @@ char *run_nccom(struct checkup *c, const char *operation, int ranks, const json_
 void check_collectives(struct checkup *c)
 {
 	AUTO(auto_free) char *program = tool_find(&c->env, "nccom-test");
+	AUTO(auto_free) char *limit = checkup_limit(c);
 	AUTO(sb_release) struct sb words = SB_INIT;
 	const json_t *operation;
 	size_t i;
@@ -319,9 +393,19 @@ void check_collectives(struct checkup *c)
 	}
 	json_array_foreach (json_object_get(c->order, "ops"), i, operation) {
 		const char *name = json_string_value(operation);
+		struct mono from = mono_now();
 		AUTO(auto_free)
 		char *wrong = run_tool(c, program, name, c->cores, NULL, c->end, name, c->figures);
 
+		if (wrong && mono_now().ms >= c->end.ms && !checkup_had_time(c, from, c->end)) {
+			checkup_say(c, "collectives", ROW_UNCHECKED,
+				    "too little time was left of %s for %s", limit, name);
+			return;
+		}
+		if (wrong && c->unable) {
+			checkup_say(c, "collectives", ROW_UNCHECKED, "it cannot be run: %s", wrong);
+			return;
+		}
 		if (wrong) {
 			checkup_say(c, "collectives", ROW_SICK, "%s among its %d cores: %s", name,
 				    c->cores, wrong);
@@ -383,20 +467,23 @@ static char *judge_torch(const struct tool_result *result, int ranks, const char
 char *run_torch(struct checkup *c, int nodes, int rank, const char *addr, int64_t port,
 		struct mono end, const char *name, json_t *figures)
 {
-	bool xla = c->cores > 0 && c->xla;
+	/* Else over the network alone. */
+	bool xla = c->cores > 0 && c->xla && meets_others(c);
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *program = c->python ? put_program(c, "health_reduce", &why) : NULL;
 	AUTO(auto_free) char *torchrun = tool_find(&c->env, "torchrun");
 	AUTO(tool_release) struct tool_result result = { 0 };
-	AUTO(release_words) struct words words = { .count = 0 };
+	AUTO(release_words) struct words words = { 0 };
 	struct mono from = mono_now();
 	int per_node = xla ? c->cores : 1;
 
 	if (!program)
 		return mem_format("an all-reduce over torchrun: %s",
 				  why ? why->message : "there is no Python for it");
-	if (xla)
+	if (xla) {
 		envlist_put(&c->env, "HEALTH_BACKEND", "xla");
+		meet_at(c, addr, port + ROOT_ABOVE);
+	}
 	torchrun_command(c, torchrun, nodes, rank, per_node, addr, port, program, &words);
 	if (tool_run(&c->env, c->folder, words.list, end, &result, &why) < 0)
 		return mem_format("an all-reduce over torchrun: %s", why->message);

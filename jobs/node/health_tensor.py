@@ -1,17 +1,21 @@
 # One tensor operation with a known answer on each core.
-"""Prints one line of JSON: {"framework", "torch": can it be imported, "xla": does it
-compute on the accelerator, "cores": how many were
-asked, "wrong": [{"core", "words"}]}. A framework that is not there is no failure.
+"""health_tensor.py compute|look CORES. Prints one line of JSON: {"torch": can it be imported,
+"xla": does it compute on the accelerator} and, of "compute", {"framework", "cores": how many were
+asked, "accelerated": are they the accelerator's, "left_out": it computes on the CPU although what
+it needs for the accelerator is there, "unable": why it computed nothing, which is not the
+accelerator's doing, "wrong": [{"core", "words"}]}. A framework that is not there is no failure.
 
 A process of PyTorch has the cores that it is given: so one is started for each of them."""
 
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 
 SIZE = 64
+NOT_IMPORTED = 3  # exit status of a core's process
 LEFT = [[(row + one) % 5 for one in range(SIZE)] for row in range(SIZE)]
 RIGHT = [[one * column % 3 for column in range(SIZE)] for one in range(SIZE)]
 
@@ -38,24 +42,46 @@ def compare(core, found, wrong):
                       f"first is {float(found[row][column])} instead of {expected[row][column]}"})
 
 
+def jax_devices(jax, wrong):
+    try:
+        return jax.devices()
+    except Exception as why:  # whatever its plugin raises
+        wrong.append({"core": 0, "words": f"no core can be used: {str(why)[:200]}"})
+        return []
+
+
 def with_jax():
     import jax
     import jax.numpy as jnp
     wrong = []
-    cores = jax.devices()
+    cores = jax_devices(jax, wrong)
     for number, core in enumerate(cores):
-        left, right = (jax.device_put(jnp.array(side, dtype=jnp.float32), core) for side in (LEFT, RIGHT))
-        compare(number, jnp.matmul(left, right, precision="highest").tolist(), wrong)
-    return len(cores), wrong
+        try:
+            left, right = (jax.device_put(jnp.array(side, dtype=jnp.float32), core) for side in (LEFT, RIGHT))
+            found = jnp.matmul(left, right, precision="highest").tolist()
+        except Exception as why:  # whatever the runtime raises
+            wrong.append({"core": number, "words": f"the operation fails: {str(why)[:200]}"})
+        else:
+            compare(number, found, wrong)
+    accelerated = any(core.platform != "cpu" for core in cores)
+    chosen = os.environ.get("JAX_PLATFORMS", "").split(",")[0] == "cpu"
+    return {"framework": "jax", "cores": len(cores), "wrong": wrong, "accelerated": accelerated,
+            "left_out": not accelerated and not chosen and there("libneuronxla")}
 
 
 def on_core(core):
     """In a process that was given this core alone."""
-    import torch
+    accelerated = os.environ.get("NEURON_RT_VISIBLE_CORES")
     wrong = []
+    try:
+        import torch
+        if accelerated:
+            import torch_xla.core.xla_model as xm
+    except (ImportError, AttributeError, OSError) as why:  # parts that do not fit each other
+        print(f"torch cannot be imported: {why}", file=sys.stderr)
+        sys.exit(NOT_IMPORTED)
     left, right = torch.tensor(LEFT, dtype=torch.float32), torch.tensor(RIGHT, dtype=torch.float32)
-    if os.environ.get("NEURON_RT_VISIBLE_CORES"):
-        import torch_xla.core.xla_model as xm
+    if accelerated:
         device = xm.xla_device()
         product = (left.to(device) @ right.to(device)).cpu()
     else:
@@ -73,38 +99,45 @@ def start(core, accelerated):
 
 
 def collect(core, process, wrong):
+    """Why it could not compute, where that is not the core's doing; else None."""
     out, err = process.communicate()
     lines = out.strip().splitlines()
+    last = (err.strip().splitlines() or ["it said nothing"])[-1][:200]
     if process.returncode == 0 and lines:
         wrong.extend(json.loads(lines[-1]))
+    elif process.returncode == NOT_IMPORTED:
+        return last
+    elif process.returncode == -signal.SIGKILL:
+        return f"the process of core {core} was killed: there may be too little memory"
     else:
-        last = (err.strip().splitlines() or ["it said nothing"])[-1]
-        wrong.append({"core": core, "words": f"the operation ended with {process.returncode}: {last[:200]}"})
+        wrong.append({"core": core, "words": f"the operation ended with {process.returncode}: {last}"})
+    return None
 
 
 def with_torch(cores, accelerated):
     wrong = []
     cores = cores if accelerated else 1
     # The first one compiles for all of them.
-    collect(0, start(0, accelerated), wrong)
-    for core, process in [(core, start(core, accelerated)) for core in range(1, cores)]:
-        collect(core, process, wrong)
-    return cores, wrong
+    first = start(0, accelerated)
+    unable = collect(0, first, wrong)
+    rest = [(core, start(core, accelerated)) for core in range(1, cores)] if not unable else []
+    for core, process in rest:
+        unable = collect(core, process, wrong) or unable
+    return {"framework": "torch", "cores": cores, "wrong": wrong, "accelerated": accelerated, "unable": unable,
+            "torch": first.returncode != NOT_IMPORTED}
 
 
 def main():
-    if sys.argv[1] == "core":
-        on_core(int(sys.argv[2]))
+    what, number = sys.argv[1], int(sys.argv[2])
+    if what == "core":
+        on_core(number)
         return
-    cores = int(sys.argv[1])
-    accelerated = cores > 0 and there("torch_xla") and there("torch_neuronx")
-    said = {"torch": there("torch"), "xla": accelerated, "framework": None, "cores": 0, "wrong": []}
-    if there("torch"):
-        said["framework"] = "torch"
-        said["cores"], said["wrong"] = with_torch(cores, accelerated)
-    elif there("jax"):
-        said["framework"] = "jax"
-        said["cores"], said["wrong"] = with_jax()
+    accelerated = number > 0 and there("torch_xla") and there("torch_neuronx")
+    said = {"torch": there("torch"), "xla": accelerated}
+    if what == "compute" and said["torch"]:
+        said.update(with_torch(number, accelerated))
+    elif what == "compute" and there("jax"):
+        said.update(with_jax())
     print(json.dumps(said), flush=True)
 
 

@@ -1,22 +1,24 @@
 /* The check-up from its beginning to node 0's verdict, in the helper: see health.h. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/proc.h"
 #include "jobs/base/text.h"
+#include "jobs/base/variable.h"
 #include "jobs/node/health_inside.h"
+#include "jobs/node/network.h"
 #include "jobs/store/store.h"
 
 #define PORT_FIRST 32000 /* beside those that claims choose from */
 #define PORT_COUNT 700
 #define SLACK_MS   30000 /* for what the workspace takes its time for */
+
+/* So many parts health.timeout has; a tool that had one was not short of time. */
+#define SHARE_PARTS 4
 
 static const json_t *order_of(const struct task *task)
 {
@@ -61,9 +63,16 @@ char *checkup_limit(const struct checkup *c)
 	return mem_format("health.timeout (%s)", time);
 }
 
+bool checkup_had_time(const struct checkup *c, struct mono from, struct mono end)
+{
+	return (end.ms - from.ms) * SHARE_PARTS >= js_int(c->order, "timeout_ms", 0);
+}
+
 /* ---- what it works with ------------------------------------------------------------- */
 
-/* The compile cache is the training's: what we compile stays here. */
+/* The compile cache is the training's: what we compile stays here. So is the place where its
+ * collectives meet, on node 0: a test of one node alone would meet all others there, and one of
+ * several nodes is told its own. */
 static int make_env(struct checkup *c, struct err **err)
 {
 	static const char *const caches[] = { "NEURON_COMPILE_CACHE_URL",
@@ -79,6 +88,7 @@ static int make_env(struct checkup *c, struct err **err)
 	for (size_t i = 0; i < STK_LENGTH(emptied); i++)
 		if (envlist_get(&c->env, emptied[i]))
 			envlist_put(&c->env, emptied[i], "");
+	envlist_drop(&c->env, variables[VAR_NEURON_ROOT_COMM].name);
 	return 0;
 }
 
@@ -106,40 +116,32 @@ static char *find_python(const struct checkup *c)
 		return TAKE(program);
 	if (program) {
 		AUTO(auto_free) char *folder = fs_dirname(program);
+		AUTO(auto_free) char *there = fs_join(folder, "python3");
 
-		beside = fs_join(folder, "python3");
-		beside = proc_find_program(TAKE(beside), "/", path);
+		beside = proc_find_program(there, "/", path);
 	}
 	return beside ? TAKE(beside) : proc_find_program("python3", c->task->src, path);
 }
 
 /* The address by which this machine reaches node 0, and so by which others reach it. */
-static char *own_address(const struct checkup *c)
+static char *own_address(const struct checkup *c, const char *host)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) }, from = { 0 };
-	AUTO(auto_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof from;
-	char text[INET_ADDRSTRLEN];
+	char *found;
 
 	if (c->task->node == 0)
 		return mem_copy(c->claim->master_addr);
-	/* Nothing is sent: the kernel only chooses the way. */
-	if (fd < 0 || inet_pton(AF_INET, c->claim->master_addr, &to.sin_addr) != 1 ||
-	    connect(fd, (struct sockaddr *)&to, sizeof to) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&from, &len) < 0 ||
-	    !inet_ntop(AF_INET, &from.sin_addr, text, sizeof text))
-		gethostname(text, sizeof text);
-	text[sizeof text - 1] = '\0';
-	return mem_copy(text);
+	found = network_towards(c->claim->master_addr);
+	return found ? found : mem_copy(host);
 }
 
 static void introduce(struct checkup *c)
 {
-	AUTO(auto_free) char *addr = own_address(c);
+	AUTO(auto_free) char *addr = NULL;
 	char host[256] = "";
 	uint16_t chance;
 
 	gethostname(host, sizeof host - 1);
+	addr = own_address(c, host);
 	random_bytes(&chance, sizeof chance);
 	js_put(c->told, "node", json_integer(c->task->node));
 	js_put_str(c->told, "host", host);
@@ -190,6 +192,8 @@ static void release(struct checkup *c)
 /* Where something is wrong already, what takes its time is spared. */
 static void check_node(struct checkup *c)
 {
+	bool collectives = json_array_size(json_object_get(c->order, "ops")) > 0;
+
 	check_place(c);
 	if (!js_bool(c->order, "full", false))
 		return;
@@ -199,7 +203,9 @@ static void check_node(struct checkup *c)
 		if (!c->sick)
 			check_tensor(c);
 	}
-	if (!c->sick && json_array_size(json_object_get(c->order, "ops")) > 0)
+	if (!c->sick && collectives && c->task->nodes > 1 && !json_object_get(c->told, "torch"))
+		find_torch(c);
+	if (!c->sick && collectives)
 		check_collectives(c);
 }
 
@@ -210,7 +216,7 @@ static char *rows_words(const struct checkup *c)
 	size_t i;
 
 	json_array_foreach (c->rows, i, row)
-		if (strcmp(js_str(row, "verdict"), ROW_SICK) == 0)
+		if (js_is(row, "verdict", ROW_SICK))
 			sb_addf(&words, "%s%s", words.len ? "; " : "", js_str(row, "words"));
 	return sb_take(&words);
 }
@@ -232,8 +238,7 @@ static json_t *shown(const json_t *nodes)
 		if (json_object_size(json_object_get(told, "figures")) > 0)
 			js_put(one, "figures", json_deep_copy(json_object_get(told, "figures")));
 		json_array_foreach (json_object_get(told, "rows"), n, row)
-			if (json_array_size(nodes) <= 8 ||
-			    strcmp(js_str(row, "verdict"), ROW_OK) != 0)
+			if (json_array_size(nodes) <= 8 || !js_is(row, "verdict", ROW_OK))
 				json_array_append(rows, (json_t *)row);
 		js_put(one, "checks", rows);
 		json_array_append_new(list, one);
@@ -265,19 +270,26 @@ static char *sick_words(const json_t *sick, int nodes)
 /* Node 0's: what all nodes go by, and what its report holds. */
 static json_t *judge(struct checkup *c, const json_t *nodes)
 {
-	json_t *sick = compare_nodes(c, nodes), *verdict = json_object();
+	AUTO(baseline_release) struct baseline baseline = { 0 };
+	json_t *sick, *verdict = json_object(), *warned = json_array();
 	json_auto_t *across = NULL;
 	const char *failing;
+	AUTO(auto_free) char *common = common_failure(nodes);
 	AUTO(auto_free) char *words = NULL;
 
-	if (json_array_size(sick) == 0 && c->task->nodes > 1 &&
-	    json_array_size(json_object_get(c->order, "ops")) > 0 &&
-	    js_bool(c->order, "full", false)) {
+	baseline_load(c, &baseline);
+	sick = compare_nodes(c, nodes, &baseline, warned);
+	if (common)
+		json_array_clear(sick);
+	else if (json_array_size(sick) == 0 && c->task->nodes > 1 &&
+		 json_array_size(json_object_get(c->order, "ops")) > 0 &&
+		 js_bool(c->order, "full", false)) {
 		struct mono end = { mono_now().ms + js_int(c->order, "timeout_ms", 0) };
 
 		across = test_across(c, nodes, end, sick);
+		compare_across(c, across, &baseline, warned);
 	}
-	failing = js_str(across, "failing");
+	failing = common ? common : js_str(across, "failing");
 	words = sick_words(sick, c->task->nodes);
 	js_put_str(verdict, "do", "verdict");
 	js_put_str(verdict, "verdict",
@@ -285,9 +297,11 @@ static json_t *judge(struct checkup *c, const json_t *nodes)
 		   : failing                 ? HEALTH_FAILING
 					     : HEALTH_HEALTHY);
 	js_put_str(verdict, "words", failing ? failing : words);
-	if (json_array_size(sick) == 0 && !failing)
-		update_baseline(c, nodes, across);
+	/* One that is alone and only slow may be what is usual from now on. */
+	if (!failing && (json_array_size(sick) == 0 || (c->task->nodes == 1 && !c->sick)))
+		remember_figures(c, nodes, across);
 	js_put(verdict, "sick", sick);
+	js_put(verdict, "warned", warned);
 	js_put(verdict, "nodes", shown(nodes));
 	if (across)
 		js_put(verdict, "across", json_incref(across));
@@ -353,6 +367,7 @@ static json_t *obey(struct checkup *c)
 static json_t *decide(struct checkup *c)
 {
 	json_auto_t *nodes = NULL;
+	json_auto_t *verdict = NULL;
 	struct mono end = { c->begun.ms + c->task->claim_wait_ms };
 
 	if (c->task->nodes == 1) {
@@ -364,12 +379,14 @@ static json_t *decide(struct checkup *c)
 	nodes = gather(c, 0, end);
 	if (peer_is_gone(c))
 		return NULL;
-	return judge(c, nodes);
+	verdict = judge(c, nodes);
+	/* One that leaves meanwhile is why others fail. */
+	return peer_is_gone(c) ? NULL : json_incref(verdict);
 }
 
 static json_t *report_of(const struct checkup *c, const json_t *verdict)
 {
-	static const char *const members[] = { "words", "sick", "nodes", "across" };
+	static const char *const members[] = { "words", "sick", "warned", "nodes", "across" };
 	json_t *report = json_object();
 
 	const char *said = js_str(verdict, "verdict");
@@ -411,7 +428,7 @@ static void announce(struct checkup *c, json_t *verdict, health_fn fn, void *arg
 		return;
 	if (c->task->node == 0)
 		(void)!tell_all(c, verdict, &ignored);
-	if (strcmp(js_str(said, "outcome"), HEALTH_OTHER) == 0)
+	if (js_is(said, "outcome", HEALTH_OTHER))
 		let_the_sick_speak(c);
 }
 

@@ -116,12 +116,12 @@ void keeper_hurry(const struct keeper *keeper)
 		tell_keeper(keeper, KEEPER_ORDER_HURRY);
 }
 
-void keeper_finish(struct keeper *keeper)
+void keeper_finish(struct keeper *keeper, bool cut)
 {
 	if (keeper->helper.pid == 0 || keeper->last_pass)
 		return;
 	keeper->last_pass = true;
-	tell_keeper(keeper, KEEPER_ORDER_LAST);
+	tell_keeper(keeper, cut ? KEEPER_ORDER_CUT : KEEPER_ORDER_LAST);
 }
 
 void keeper_kill(struct keeper *keeper)

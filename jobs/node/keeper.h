@@ -9,7 +9,7 @@
  * and proves complete is copied to the root (if that is another folder) → the claim
  * is read once more → marked → surplus ones are removed where `keep` says so.
  * When the command is over there is one last pass in which nothing needs to settle
- * any more. It ends by itself, and with its agent.
+ * any more, and the newest comes first. It ends by itself, and with its agent.
  */
 #ifndef STK_NODE_KEEPER_H
 #define STK_NODE_KEEPER_H
@@ -62,8 +62,9 @@ int keeper_start(struct keeper *keeper, const struct task *task, const struct cl
 		 struct loop *loop, keeper_fn fn, void *arg, struct err **err);
 /* A mark is waited for. */
 void keeper_hurry(const struct keeper *keeper);
-/* The command is over: one last pass, then end. */
-void keeper_finish(struct keeper *keeper);
+/* The command is over: one last pass, then end. `cut`: it did not come to its end, so what it
+ * has not saved it may have been about to save. */
+void keeper_finish(struct keeper *keeper, bool cut);
 /* End at once, whatever it is doing. */
 void keeper_kill(struct keeper *keeper);
 /* It was reaped; what it still had to say is heard now. */
@@ -73,6 +74,7 @@ void keeper_release(struct keeper *keeper); /* for AUTO(); { 0 } is fine */
 /* In the child: the whole of it. `news_fd` takes lines of JSON, `orders_fd` gives
  * KEEPER_ORDER_*, or ends. In keeper_work.c. */
 #define KEEPER_ORDER_LAST  'L'
+#define KEEPER_ORDER_CUT   'C' /* the last pass, after a command that was cut off */
 #define KEEPER_ORDER_HURRY 'H'
 int keeper_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd);
 

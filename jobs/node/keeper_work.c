@@ -40,6 +40,8 @@ struct work {
 	uint64_t changes;
 	bool saving; /* said, and not yet taken back */
 	bool hurry;  /* a drain waits for a mark */
+	bool last;   /* the last pass: the time for it may be short */
+	bool cut;    /* before it the command did not come to its end */
 	int quiet;   /* beats without a change */
 	int news_fd, orders_fd;
 	struct mono told;    /* that we are still copying */
@@ -156,7 +158,7 @@ static void clear_surplus(struct work *work)
 	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (work->keep == 0)
+	if (work->keep <= 0)
 		return;
 	if (ckpt_surplus(&work->root, 1, task->run, work->keep, js_str(task->order, "resume_from"),
 			 &surplus, &why) < 0) {
@@ -272,31 +274,6 @@ static void note_saved(struct work *work)
 	say(work, news_of("saved"));
 }
 
-static void pass(struct work *work)
-{
-	const struct ckpt *ckpt;
-	bool marked = false;
-
-	do {
-		AUTO(err_freep) struct err *why = NULL;
-
-		if (ckpt_watch_look(work->watch, mono_now(), &why) < 0)
-			say_trouble(work, why);
-		note_changes(work);
-		while (!work->ended && (ckpt = ckpt_watch_next(work->watch))) {
-			AUTO(auto_free) char *name = mem_copy(ckpt->name);
-
-			if (!deal_with(work, ckpt))
-				return;
-			ckpt_watch_take(work->watch, name);
-			marked = true;
-		}
-	} while (!work->ended && ckpt_watch_busy(work->watch));
-	if (marked && !work->shards)
-		clear_surplus(work);
-	note_saved(work);
-}
-
 /* What has settled and is not whole, so that no other node takes it for nothing. */
 static json_t *bad_ones(const struct work *work)
 {
@@ -323,6 +300,54 @@ static void look_around(struct work *work)
 		clear_surplus(work);
 }
 
+/* All that wait to be dealt with: how many were; false, some must wait for another beat. */
+static bool deal_with_all(struct work *work, size_t *count)
+{
+	const struct ckpt *ckpt;
+	bool newest = work->last;
+
+	ckpt_watch_newest(work->watch, newest);
+	while (!work->ended && (ckpt = ckpt_watch_next(work->watch))) {
+		AUTO(auto_free) char *name = mem_copy(ckpt->name);
+
+		if (deal_with(work, ckpt)) {
+			ckpt_watch_take(work->watch, name);
+			++*count;
+			/* Others wait for it, and there may be no time for the next one. */
+			if (work->last)
+				look_around(work);
+		} else if (newest && !work->away) {
+			/* Those before it may do better. */
+			ckpt_watch_newest(work->watch, newest = false);
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void pass(struct work *work)
+{
+	size_t dealt = 0;
+	bool busy;
+
+	do {
+		AUTO(err_freep) struct err *why = NULL;
+		bool seen = ckpt_watch_look(work->watch, mono_now(), &why) == 0;
+
+		if (!seen)
+			say_trouble(work, why);
+		note_changes(work);
+		busy = seen && ckpt_watch_busy(work->watch);
+		/* Of those that are not proved yet one may be newer. */
+		if (!(work->last && busy) && !deal_with_all(work, &dealt))
+			return;
+	} while (!work->ended && busy);
+	if (dealt > 0 && !work->shards)
+		clear_surplus(work);
+	note_saved(work);
+}
+
 /* ---- graphs ---- */
 
 static void say_copying(void *arg)
@@ -332,24 +357,10 @@ static void say_copying(void *arg)
 
 static void push(struct work *work, bool at_end)
 {
-	AUTO(err_freep) struct err *why = NULL;
-	int done = cache_push_look(work->push, at_end, say_copying, work, &why);
-	size_t brought, cut;
-	json_t *news;
+	json_t *news = cache_push_news(work->push, at_end, say_copying, work);
 
-	if (done < 0) {
-		AUTO(auto_free) char *text = err_format(why);
-
-		news = news_of("unpushed");
-		js_put_str(news, "why", text);
+	if (news)
 		say(work, news);
-	} else if (at_end) {
-		cache_push_count(work->push, &brought, &cut);
-		news = news_of("pushed");
-		js_put(news, "brought", json_integer((json_int_t)brought));
-		js_put(news, "cut", json_integer((json_int_t)cut));
-		say(work, news);
-	}
 }
 
 /* ---- life ---- */
@@ -424,7 +435,7 @@ static void last_words(struct work *work)
 	const struct mono end = { mono_now().ms + LAST_MS };
 	json_auto_t *bad = bad_ones(work);
 
-	while (!shards_finish(work->shards, bad) && mono_now().ms < end.ms) {
+	while (!shards_finish(work->shards, bad, work->cut) && mono_now().ms < end.ms) {
 		say(work, news_of("copying"));
 		poll(NULL, 0, LAST_PAUSE_MS);
 	}
@@ -466,6 +477,7 @@ static void last_pass(struct work *work)
 	if (!work->watch)
 		return;
 	work->away = false;
+	work->last = true;
 	ckpt_watch_freep(&work->watch);
 	work->watch = ckpt_watch_new(work->source, work->kind, 0);
 	if (work->shards)
@@ -492,21 +504,15 @@ static bool wait_for_beat(struct work *work)
 		work->ended = true; /* without its agent nothing is marked */
 	else if (byte == KEEPER_ORDER_HURRY)
 		return work->hurry = true;
+	work->cut = byte == KEEPER_ORDER_CUT;
 	return false;
-}
-
-static int64_t keep_of(const json_t *checkpoint)
-{
-	int64_t keep = js_int(checkpoint, "keep", 0);
-
-	return keep > 0 ? keep : 0;
 }
 
 /* A folder, or in a store: then opened here, on this side of the fork. */
 static int open_root(struct work *work, const json_t *checkpoint, struct err **err)
 {
-	const char *root = js_str(checkpoint, "root"), *sync = js_str(checkpoint, "sync");
-	bool none = sync && strcmp(sync, "none") == 0;
+	const char *root = js_str(checkpoint, "root");
+	bool none = js_is(checkpoint, "sync", "none");
 
 	work->root = (struct ckpt_root){ .path = root,
 					 .attempt = work->task->attempt,
@@ -535,7 +541,7 @@ static int open_all(struct work *work, struct err **err)
 	if (!keeper_has_checkpoints(task))
 		return 0;
 	work->kind = ckpt_kind_find(kind ? kind : "auto");
-	work->keep = keep_of(checkpoint);
+	work->keep = js_int(checkpoint, "keep", 0); /* "all" is no number */
 	if (!work->kind)
 		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
 			       kind ? kind : "auto");

@@ -11,5 +11,5 @@ int main(int argc, char **argv)
 		fputs("usage: stoker-node ORDER RANK (started by an engine of stoker)\n", stderr);
 		return AGENT_EXIT_FAILED;
 	}
-	return agent_main(argv[1], argv[2]);
+	return agent_main(argv[0], argv[1], argv[2]);
 }

@@ -19,43 +19,83 @@
 #define ROUTES_MAX ((size_t)1 << 20)
 #define RETRY_MS   500
 
-char *network_route_in(const char *path)
+struct route {
+	char name[IF_NAMESIZE];
+	unsigned metric;
+};
+
+/* Flag 1: the route is up. */
+#define IS_UP 1U
+
+/* Is the line a default route? */
+typedef bool (*route_fn)(const char *line, struct route *ret);
+
+static bool read_route(const char *line, struct route *ret)
 {
+	unsigned long to, mask;
+	unsigned flags;
+
+	/* Iface Destination Gateway Flags RefCnt Use Metric Mask … */
+	return sscanf(line, "%15s %lx %*x %x %*d %*d %u %lx", ret->name, &to, &flags, &ret->metric,
+		      &mask) == 5 &&
+	       to == 0 && mask == 0 && (flags & IS_UP);
+}
+
+static bool read_route6(const char *line, struct route *ret)
+{
+	char to[33];
+	unsigned bits, flags;
+
+	/* Destination, its bits, source, its bits, next hop, metric, RefCnt, Use, flags, iface */
+	return sscanf(line, "%32s %x %*s %*x %*s %x %*x %*x %x %15s", to, &bits, &ret->metric,
+		      &flags, ret->name) == 5 &&
+	       strspn(to, "0") == 32 && bits == 0 && (flags & IS_UP);
+}
+
+static char *best_route(const char *folder, const char *name, route_fn read)
+{
+	AUTO(auto_free) char *path = fs_join(folder, name);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(ROUTES_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	char best[IF_NAMESIZE] = "";
-	unsigned best_metric = 0;
+	struct route best = { .name = "" };
 	char *save = NULL;
 
 	if (fs_read(path, ROUTES_MAX, &text, &ignored) < 0)
 		return NULL;
 	for (char *line = strtok_r(text.text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		unsigned long to, mask;
-		unsigned flags, metric;
-		char name[IF_NAMESIZE];
+		struct route route = { .name = "" };
 
-		/* Iface Destination Gateway Flags RefCnt Use Metric Mask … */
-		if (sscanf(line, "%15s %lx %*x %x %*d %*d %u %lx", name, &to, &flags, &metric,
-			   &mask) != 5)
-			continue;
-		/* Flag 1: the route is up. */
-		if (to != 0 || mask != 0 || !(flags & 1) || (best[0] && metric >= best_metric))
-			continue;
-		memcpy(best, name, sizeof best);
-		best_metric = metric;
+		if (read(line, &route) && (!best.name[0] || route.metric < best.metric))
+			best = route;
 	}
-	return best[0] ? mem_copy(best) : NULL;
+	return best.name[0] ? mem_copy(best.name) : NULL;
 }
 
-char *network_route(void)
+char *network_route(const char *folder)
 {
-	return network_route_in("/proc/net/route");
+	char *found = best_route(folder, "route", read_route);
+
+	return found ? found : best_route(folder, "ipv6_route", read_route6);
 }
 
-char *network_interface(const struct platform *platform)
+static bool has_address(const char *interface)
 {
-	return platform->interface ? mem_copy(platform->interface) : network_route();
+	AUTO(auto_free) char *address = interface ? network_address(interface) : NULL;
+
+	return address != NULL;
+}
+
+char *network_interface(const struct platform *platform, const char *folder)
+{
+	AUTO(auto_free) char *route = NULL;
+
+	if (has_address(platform->interface))
+		return mem_copy(platform->interface);
+	route = network_route(folder);
+	if (platform->interface && !has_address(route))
+		return mem_copy(platform->interface);
+	return TAKE(route);
 }
 
 static char *figures(const struct sockaddr *at)
@@ -93,6 +133,67 @@ char *network_address(const char *interface)
 				found = figures(at->ifa_addr);
 	freeifaddrs(all);
 	return found;
+}
+
+static void list_interfaces(struct sb *words)
+{
+	struct if_nameindex *all = if_nameindex();
+
+	for (const struct if_nameindex *at = all; at && at->if_name; at++)
+		sb_addf(words, "%s%s%s", at == all ? "" : ", ", at->if_name,
+			has_address(at->if_name) ? "" : " (no address)");
+	if (all)
+		if_freenameindex(all);
+}
+
+char *network_reached(const struct platform *platform, const char *folder, struct err **err)
+{
+	AUTO(auto_free) char *interface = network_interface(platform, folder);
+	char *found = interface ? network_address(interface) : NULL;
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(1000);
+
+	if (found)
+		return found;
+	if (platform->host_count > 0)
+		return mem_copy(platform->hosts[0]);
+	list_interfaces(&words);
+	err_set(err, EXIT_REFUSED,
+		"the other nodes cannot reach node 0: %s%s%s has no address; its interfaces are %s",
+		interface ? "'" : "", interface ? interface : "it has no default route, and so",
+		interface ? "'" : "", words.text);
+	err_hint(err, "the network of the machines must give them addresses and a default route");
+	return NULL;
+}
+
+char *network_towards(const char *address)
+{
+	struct addrinfo want = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM };
+	struct addrinfo *to = NULL;
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof from;
+	char *found = NULL;
+
+	if (getaddrinfo(address, "9", &want, &to) != 0)
+		return NULL;
+	/* Nothing is sent: the kernel only chooses the way. */
+	for (const struct addrinfo *at = to; at && !found; at = at->ai_next) {
+		AUTO(auto_close)
+		int fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+		    getsockname(fd, (struct sockaddr *)&from, &len) == 0)
+			found = figures((struct sockaddr *)&from);
+	}
+	freeaddrinfo(to);
+	return found;
+}
+
+char *network_join(const char *address, int64_t port)
+{
+	bool bare = strchr(address, ':') && address[0] != '[';
+
+	return mem_format("%s%s%s:%lld", bare ? "[" : "", address, bare ? "]" : "",
+			  (long long)port);
 }
 
 int network_wait(char *const *hosts, size_t count, int64_t wait_ms, struct err **err)

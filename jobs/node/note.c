@@ -33,7 +33,7 @@ bool note_stands(const struct task *task, struct store *store, const char *name,
 	return read_note(task, store, name, &of, NULL, &ignored) > 0 && of >= restart;
 }
 
-void note_leave(const struct task *task, struct store *store, const char *name, json_t *body)
+bool note_leave(const struct task *task, struct store *store, const char *name, json_t *body)
 {
 	AUTO(auto_free) char *key = task_key(task, name);
 	AUTO(auto_free) char *line = NULL;
@@ -50,13 +50,14 @@ void note_leave(const struct task *task, struct store *store, const char *name, 
 		int there = read_note(task, store, name, &of, tag, &ignored);
 
 		if (there > 0 && of >= task->restart)
-			return;
+			return true;
 		/* One that cannot be read must not be overwritten. */
 		err_freep(&ignored);
 		done = there > 0 ? store_replace_if_same(store, key, tag, line, strlen(line),
 							 &ignored)
 				 : store_put_if_absent(store, key, line, strlen(line), &ignored);
 	}
+	return done > 0;
 }
 
 int note_clear(const struct task *task, struct store *store, const char *name, struct err **err)

@@ -17,8 +17,9 @@
 bool note_stands(const struct task *task, struct store *store, const char *name, int64_t restart);
 
 /* Leave one of the task's start; the first of a start stands, one of an earlier start is
- * replaced. Takes the body. Best effort: who cannot be told finds out otherwise. */
-void note_leave(const struct task *task, struct store *store, const char *name, json_t *body);
+ * replaced. Takes the body. False: none may be there; best effort, mostly, since who cannot be
+ * told finds out otherwise. */
+bool note_leave(const struct task *task, struct store *store, const char *name, json_t *body);
 
 /* Remove one of an earlier start; absent is fine. */
 int note_clear(const struct task *task, struct store *store, const char *name, struct err **err);

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "jobs/base/fs.h"
+#include "jobs/base/hash.h"
 
 /* Enough for any report and the folder entry it needs. */
 #define RESERVE_BYTES ((off_t)64 << 10)
+/* Writers that meet: each loses at most twice to one that reports then. */
+#define ROUNDS 4
 
 /* What the trouble of the operating system says about who can cure it. */
 static const struct {
@@ -71,6 +74,21 @@ void report_init(struct report *report, const struct task *task, struct store *s
 	js_put_str(report->body, "host", host);
 	if (proc_identify(getpid(), &id) == 0)
 		report_process(report, "agent", &id);
+}
+
+void report_build(struct report *report, const char *program)
+{
+	const char *wanted = js_str(report->task->order, "agent");
+	AUTO(err_freep) struct err *unread = NULL;
+	char hex[SHA256_HEX];
+	uint64_t size;
+	bool same;
+
+	if (!wanted)
+		return;
+	same = sha256_file(program, hex, &size, &unread) == 0 && strcmp(hex, wanted) == 0;
+	js_put(report->body, "build",
+	       json_pack("{s:s, s:b}", "version", STOKER_VERSION, "same", same));
 }
 
 void report_release(struct report *report)
@@ -148,14 +166,70 @@ int report_write(struct report *report, const char *state, struct err **err)
 	return 0;
 }
 
+/* Whose report stands there? */
+enum standing {
+	STANDS_UNREAD = -1, /* it cannot be read */
+	STANDS_NONE,
+	STANDS_OURS,   /* or of one that had the claim no more than we have */
+	STANDS_OTHERS, /* another job of the attempt has the claim, by its report */
+};
+
+static enum standing standing_report(const struct task *task, struct store *store, const char *key,
+				     char ret_tag[STORE_TAG], struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *report = NULL;
+	const char *token;
+	int there = store_get(store, key, REPORT_MAX, &text, ret_tag, err);
+
+	if (there <= 0)
+		return there < 0 ? STANDS_UNREAD : STANDS_NONE;
+	if (js_parse(text.text, text.len, key, &report, &ignored) < 0)
+		return STANDS_OURS;
+	token = js_str(report, "token");
+	if (!json_object_get(report, "claimed") || strcmp(token ? token : "", task->token) == 0)
+		return STANDS_OURS;
+	return STANDS_OTHERS;
+}
+
+/* Without the claim there is nothing to say over what another job of the attempt says that
+ * has it. */
+static int bring_humbly(const struct task *task, struct store *store, const char *key,
+			const struct sb *text, struct err **err)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		char tag[STORE_TAG];
+		enum standing standing = standing_report(task, store, key, tag, err);
+		int done;
+
+		if (standing == STANDS_UNREAD)
+			return -1;
+		if (standing == STANDS_OTHERS)
+			return 1;
+		done = standing == STANDS_OURS
+			       ? store_replace_if_same(store, key, tag, text->text, text->len, err)
+			       : store_put_if_absent(store, key, text->text, text->len, err);
+		if (done != 0)
+			return done < 0 ? -1 : 0;
+	}
+	return err_set(err, EXIT_UNREACHABLE, "'%s' changes again and again", key);
+}
+
 int report_bring(const struct task *task, struct store *store, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(task->dir, REPORT_FILE);
 	AUTO(auto_free) char *key = task_node_key(task, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	json_auto_t *report = NULL;
+	int done;
 
 	if (fs_read(path, REPORT_MAX, &text, err) < 0 ||
-	    store_put(store, key, text.text, text.len, err) < 0)
+	    js_parse(text.text, text.len, path, &report, err) < 0)
 		return err_wrap(err, "cannot bring the report to the workspace");
-	return 0;
+	if (json_object_get(report, "claimed"))
+		done = store_put(store, key, text.text, text.len, err);
+	else
+		done = bring_humbly(task, store, key, &text, err);
+	return done < 0 ? err_wrap(err, "cannot bring the report to the workspace") : done;
 }

@@ -30,6 +30,9 @@ void report_init(struct report *report, const struct task *task, struct store *s
 		 struct relay *relay);
 void report_release(struct report *report);
 
+/* Is the program of this agent the one that the order names? */
+void report_build(struct report *report, const char *program);
+
 /* The identity of a process as member `name`. */
 void report_process(struct report *report, const char *name, const struct proc_id *id);
 /* The agent's own trouble as member "error". `class` is one of the failure
@@ -42,7 +45,8 @@ void report_resumed(const struct report *report);
 /* Write it with this state (REPORT_*). */
 int report_write(struct report *report, const char *state, struct err **err);
 
-/* Bring the file to the workspace, as it is now. */
+/* Bring the file to the workspace, as it is now: 0, -1; 1: not there, where another job of the
+ * same attempt, which the service has started as well, has the claim and reports. */
 int report_bring(const struct task *task, struct store *store, struct err **err);
 
 #endif

@@ -12,11 +12,11 @@
 bool shards_needed(const struct task *task)
 {
 	const json_t *order = task->order, *checkpoint = json_object_get(order, "checkpoint");
-	const char *root = js_str(checkpoint, "root"), *sync = js_str(checkpoint, "sync");
+	const char *root = js_str(checkpoint, "root");
 
 	return task->nodes > 1 && !task->scratch && root && *root && root[0] != '/' &&
 	       !js_str(order, "checkpoint_dir") && !js_bool(order, "shared_checkpoints", false) &&
-	       !(sync && strcmp(sync, "none") == 0);
+	       !js_is(checkpoint, "sync", "none");
 }
 
 struct shards *shards_new(const struct task *task, const struct ckpt_root *root,
@@ -102,9 +102,12 @@ static char *state_text(const struct shards *shards)
 	if (json_object_size(shards->bad))
 		js_put(state, "bad", json_incref(shards->bad));
 	js_put(state, "last", json_boolean(shards->last));
+	js_put(state, "cut", json_boolean(shards->cut));
 	js_put(state, "moved", json_integer((json_int_t)shards->moved));
 	if (shards->unanswered)
 		js_put(state, "changes", json_integer((json_int_t)shards->changes));
+	if (shards->beats)
+		js_put(state, "beats", json_integer((json_int_t)shards->beats));
 	if (shards->task->node == 0) {
 		js_put(state, "asked", json_incref(shards->asked));
 		js_put(state, "removed", json_incref(shards->removed));
@@ -112,7 +115,8 @@ static char *state_text(const struct shards *shards)
 	return js_line(state);
 }
 
-void shards_tell(struct shards *shards)
+/* Say what has to be said; tried again later if it fails. */
+static void tell(struct shards *shards)
 {
 	AUTO(auto_free)
 	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path,
@@ -138,7 +142,7 @@ void shards_moved(struct shards *shards)
 		return;
 	shards->moved_at = now;
 	shards->moved = store_traffic();
-	shards_tell(shards);
+	tell(shards);
 }
 
 /* No more than so many names: those of the lowest steps go. */
@@ -338,6 +342,7 @@ int shards_look(struct shards *shards, const struct shards_own *own)
 	if (task->node > 0) {
 		hear(shards, 0, NULL, &why);
 		shards_trouble(shards, &why);
+		shards->beats += js_bool(shards->peers[0].state, "last", false);
 		clear_removed(shards);
 		answer(shards, own);
 	} else {
@@ -348,20 +353,21 @@ int shards_look(struct shards *shards, const struct shards_own *own)
 	/* Somebody waits for our answer. */
 	if (shards->unanswered && SETTLED * task->heartbeat_ms < task->look_ms)
 		shards->next.ms = now.ms + SETTLED * task->heartbeat_ms;
-	shards_tell(shards);
+	tell(shards);
 	return marked;
 }
 
-bool shards_finish(struct shards *shards, const json_t *bad)
+bool shards_finish(struct shards *shards, const json_t *bad, bool cut)
 {
 	note_bad(shards, bad);
 	shards->away = false;
 	if (!shards->last) {
 		shards->last = true;
+		shards->cut = cut;
 		shards->last_at = mono_now();
 		shards->pause_ms = FIRST_PAUSE_MS;
 	}
-	shards_tell(shards);
+	tell(shards);
 	return !shards->away;
 }
 

@@ -10,7 +10,9 @@
  *    "none": {name: true} of what it was asked for and has no part of,
  *    "bad": {name: why} of parts that have settled and are not whole,
  *    "last": true when its command is over: it has no part of what is not in "parts",
- *    "moved", "changes": numbers that grow while it sends, or still saves,
+ *    "cut": true when that was not its own end: it may have been about to save,
+ *    "moved", "changes", "beats": numbers that grow while it sends, or still saves, or node 0
+ *    waits for it,
  *    "asked": {name: true}, from node 0: what others are to say of whether they have a part,
  *    "removed": {name: true}, from node 0: what is to be kept no more}
  *
@@ -22,8 +24,11 @@
  * one come up after all, the mark is withdrawn, and the union judged anew.
  *
  * When its command is over, node 0 waits for the others: as long as one that it needs shows
- * that it moves, and SILENT_BEATS heartbeats longer. Who died on the way leaves what it had a
- * part of unmarked.
+ * that it lives, and SILENT_BEATS heartbeats longer; whether what a node does still leads
+ * anywhere is for its watchdog to say (watchdog.h). Who died on the way leaves what it had a
+ * part of unmarked. So does who was cut off before it saved what others have saved, unless it
+ * has let one of its like pass that is marked without it: a node that never saves has no part
+ * in the others either.
  */
 #ifndef STK_NODE_SHARDS_H
 #define STK_NODE_SHARDS_H
@@ -72,9 +77,9 @@ struct shards_own {
  * to the hooks and tried again. The count of those newly marked. */
 int shards_look(struct shards *shards, const struct shards_own *own);
 
-/* The command is over and all that this node has is sent; `bad` as above. False: others could not
- * be told; again later. */
-bool shards_finish(struct shards *shards, const json_t *bad);
+/* The command is over (`cut`: not by its own end) and all that this node has is sent; `bad` as
+ * above. False: others could not be told; again later. */
+bool shards_finish(struct shards *shards, const json_t *bad, bool cut);
 /* Is there anything to wait for? On node 0 only. False: the last judgement has been made. */
 bool shards_waiting(struct shards *shards);
 /* Milliseconds until the next look, after shards_finish(). */

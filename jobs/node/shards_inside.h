@@ -36,8 +36,8 @@ struct shards {
 	json_t *bad;                            /* owned: a reference */
 	json_t *asked_at;                       /* owned: mono ms by name */
 	json_t *tags;                           /* owned: what was sent, by name */
-	uint64_t moved, changes;
-	bool last, unanswered;
+	uint64_t moved, changes, beats;
+	bool last, cut, unanswered;
 	bool away;  /* a service did not answer: later it may */
 	char *told; /* owned: the state that is there */
 	struct peer *peers;
@@ -51,8 +51,6 @@ struct shards {
 int64_t shards_generation(const json_t *parts, const char *name);
 /* Everything that node 0 alone does in a round: the count of those newly marked. */
 int shards_judge(struct shards *shards);
-/* Say what has to be said; tried again later if it fails. */
-void shards_tell(struct shards *shards);
 /* Release it; NULL is fine. */
 void shards_trouble(struct shards *shards, struct err **why);
 

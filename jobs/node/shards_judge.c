@@ -2,14 +2,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/checkpoint/proof.h"
 #include "jobs/node/shards_inside.h"
 
 /* Who cannot be reached at the end is tried for so long. */
 #define AWAY_MS ((int64_t)10 * 60 * 1000)
+/* Who leaves may have little time: for so long others are looked at so often. */
+#define HURRY_MS       ((int64_t)60 * 1000)
+#define HURRY_PAUSE_MS 1000
 
 static const json_t *parts_of(const struct shards *shards, int node)
 {
 	return node == 0 ? shards->parts : json_object_get(shards->peers[node].state, "parts");
+}
+
+static bool said_none(const struct shards *shards, int node, const char *name)
+{
+	return json_object_get(node == 0 ? shards->none
+					 : json_object_get(shards->peers[node].state, "none"),
+			       name);
 }
 
 /* Has the node said whether it has a part of it? */
@@ -19,10 +30,8 @@ static bool has_answered(const struct shards *shards, int node, const char *name
 
 	if (shards_generation(parts_of(shards, node), name) > 0)
 		return true;
-	if (node == 0)
-		return shards->last || json_object_get(shards->none, name);
-	return js_bool(state, "last", false) ||
-	       json_object_get(json_object_get(state, "none"), name);
+	return (node == 0 ? shards->last : js_bool(state, "last", false)) ||
+	       said_none(shards, node, name);
 }
 
 /* Are the parts those that it was decided on? One that its node tells of no more is. */
@@ -165,6 +174,53 @@ static char *unheard(const struct shards *shards, const char *name)
 	return mem_format("node %d and %d more have not told of their parts", first, count - 1);
 }
 
+static bool is_marked(const struct shards *shards, const char *name)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		if (strcmp(shards->verdicts[i].name, name) == 0)
+			return shards->verdicts[i].marked;
+	return false;
+}
+
+/* Has the node a part of a later one of the same series, or none of one that is known to be
+ * whole without it? Then it has none of this one either. What is not whole yet tells nothing:
+ * the node may have been about to save that, too. */
+static bool let_one_pass(const struct shards *shards, int node, const char *name,
+			 const json_t *names)
+{
+	int64_t step = js_int(json_object_get(names, name), "step", 0);
+	const char *other;
+	json_t *part;
+
+	json_object_foreach ((json_t *)names, other, part) {
+		int64_t its = js_int(part, "step", 0);
+
+		if (!neighbours_related(name, other) || its == step)
+			continue;
+		if (shards_generation(parts_of(shards, node), other) > 0) {
+			if (its > step)
+				return true;
+		} else if (is_marked(shards, other) || said_none(shards, node, other)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A node whose command was cut off, and may have been about to save its part; NULL: none. */
+static char *cut_off(const struct shards *shards, const char *name, const json_t *names)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const json_t *state = shards->peers[i].state;
+		bool cut = i == 0 ? shards->cut : js_bool(state, "cut", false);
+
+		if (cut && shards_generation(parts_of(shards, i), name) == 0 &&
+		    !said_none(shards, i, name) && !let_one_pass(shards, i, name, names))
+			return mem_format("node %d was cut off before it had saved any of it", i);
+	}
+	return NULL;
+}
+
 /* A node has saved what is not whole, and says so; NULL: none. */
 static char *damage_of(const struct shards *shards, const char *name)
 {
@@ -180,7 +236,7 @@ static char *damage_of(const struct shards *shards, const char *name)
 }
 
 /* 1 it is marked now, 0, -1. */
-static int judge_one(struct shards *shards, const char *name, struct err **err)
+static int judge_one(struct shards *shards, const char *name, const json_t *names, struct err **err)
 {
 	struct verdict *verdict = verdict_of(shards, name);
 	char *missing = unheard(shards, name), *damage;
@@ -191,6 +247,8 @@ static int judge_one(struct shards *shards, const char *name, struct err **err)
 		free(missing);
 		return -1;
 	}
+	if (!missing && !verdict->marked)
+		missing = cut_off(shards, name, names);
 	verdict->unheard = missing && !verdict->marked;
 	if (missing) {
 		if (verdict->unheard) {
@@ -241,7 +299,7 @@ int shards_judge(struct shards *shards)
 	json_object_foreach (names, name, part) {
 		AUTO(err_freep) struct err *why = NULL;
 		struct verdict *verdict;
-		int done = judge_one(shards, name, &why);
+		int done = judge_one(shards, name, names, &why);
 
 		marked += done > 0;
 		verdict = verdict_of(shards, name);
@@ -266,6 +324,7 @@ static bool is_silent(const struct shards *shards, int node, struct mono now)
 bool shards_waiting(struct shards *shards)
 {
 	struct mono now = mono_now();
+	int64_t most = shards->task->look_ms;
 	bool asked = false;
 
 	/* A service that is away comes back, mostly. */
@@ -273,10 +332,9 @@ bool shards_waiting(struct shards *shards)
 		return now.ms - shards->last_at.ms < AWAY_MS;
 	for (size_t i = 0; i < shards->verdict_count; i++)
 		asked |= shards->verdicts[i].unheard;
-	if (shards->pause_ms * 2 < shards->task->look_ms)
-		shards->pause_ms *= 2;
-	else
-		shards->pause_ms = shards->task->look_ms;
+	if (now.ms - shards->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
+		most = HURRY_PAUSE_MS;
+	shards->pause_ms = 2 * shards->pause_ms < most ? 2 * shards->pause_ms : most;
 	for (int i = 1; i < shards->task->nodes; i++) {
 		const json_t *state = shards->peers[i].state;
 		bool needed = asked || json_object_size(json_object_get(state, "parts")) > 0;

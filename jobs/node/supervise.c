@@ -296,6 +296,23 @@ static void keep(struct agent *agent)
 			    agent, &ignored);
 }
 
+/* A shell dies of the SIGTERM that what it has started hears and leaves upon. */
+static bool was_killed(const struct agent *agent)
+{
+	return WIFSIGNALED(agent->status) &&
+	       !(WTERMSIG(agent->status) == SIGTERM && agent->heirs_left);
+}
+
+/* It failed, or was killed, in the middle of what it did. Who leaves when told to has had its
+ * chance to save, whatever the exit: launchers have one of their own for that. And what outlives
+ * a command that ended well is no part of its work. */
+static bool was_cut_off(const struct agent *agent)
+{
+	if (!agent->stopped)
+		return agent->status != 0;
+	return agent->kill_rounds > 0 || was_killed(agent);
+}
+
 static void check_done(struct agent *agent)
 {
 	if (agent->state || !agent->over || !agent->childless)
@@ -315,12 +332,19 @@ static void check_done(struct agent *agent)
 	if (agent->keeper.helper.pid > 0) {
 		bool first = !agent->keeper.last_pass;
 
-		keeper_finish(&agent->keeper);
+		keeper_finish(&agent->keeper, was_cut_off(agent));
 		if (first)
 			supervise_keeper_lives(agent);
 		return;
 	}
 	finish_command(agent);
+}
+
+void supervise_tell_ended(struct agent *agent)
+{
+	if (agent->ended_due && ended_by_itself(agent))
+		agent->ended_due =
+			!note_leave(&agent->task, agent->store, ENDED_FILE, json_object());
 }
 
 static void command_over(struct agent *agent, int status)
@@ -332,8 +356,11 @@ static void command_over(struct agent *agent, int status)
 	 * waiting for its answer, which is worth it only where there are others. */
 	if (!agent->task.far || agent->task.nodes > 1)
 		drain_look(agent);
-	if (ended_by_itself(agent))
+	if (ended_by_itself(agent)) {
 		agent_tell_peers(agent, exit_of(status));
+		agent->ended_due = status == 0 && agent->task.node == 0 && agent->task.nodes > 1;
+	}
+	supervise_tell_ended(agent);
 	if (!agent->stopped) {
 		kill_after(agent, LINGER_MS, on_linger);
 		return;
@@ -358,6 +385,8 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 			courier_gone(&agent->courier);
 		else if (pid == agent->command && !agent->over)
 			command_over(agent, status);
+		else
+			agent->heirs_left |= agent->over && WIFEXITED(status);
 	}
 	*ret_any_left = pid == 0;
 	return any;
@@ -388,12 +417,12 @@ static void on_child(void *arg)
 	check_done(agent);
 }
 
-/* Has another node of this job failed? */
-static bool peer_failed(struct agent *agent)
+/* Is there such a note to all nodes of this start? */
+static bool is_noted(const struct agent *agent, const char *name)
 {
 	const struct task *task = &agent->task;
 
-	return task->nodes > 1 && note_stands(task, agent->store, FAILED_FILE, task->restart);
+	return task->nodes > 1 && note_stands(task, agent->store, name, task->restart);
 }
 
 /* Who looks at a workspace that is far, and renews claims there, does so again. */
@@ -417,8 +446,11 @@ static void on_heartbeat(void *arg)
 		; /* the courier looks */
 	else if (!claim_holds(&agent->claim, &agent->task, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
-	else if (!drain_look(agent) && peer_failed(agent))
+	else if (!drain_look(agent) && is_noted(agent, FAILED_FILE))
 		supervise_stop(agent, STOPPED_PEER);
+	else if (agent->task.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
+		watchdog_alone(agent);
+	supervise_tell_ended(agent);
 	if (!agent->over)
 		keep(agent);
 	keep_courier(agent);
@@ -446,6 +478,9 @@ void supervise_hear(void *arg, enum courier_news news)
 	case COURIER_PEER_FAILED:
 		if (!agent->drain.at_ms)
 			supervise_stop(agent, STOPPED_PEER);
+		break;
+	case COURIER_HEAD_ENDED:
+		watchdog_alone(agent);
 		break;
 	}
 }

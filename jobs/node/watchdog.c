@@ -41,13 +41,12 @@ int watchdog_init(struct agent *agent, struct err **err)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 	const json_t *order = agent->task.order, *stall = json_object_get(order, "stall");
-	const char *mode = js_str(stall, "mode");
 	enum stall_mode how = STALL_OFF;
 	int64_t limit = js_int(stall, "limit_ms", 0);
 
-	if (mode && strcmp(mode, "auto") == 0)
+	if (js_is(stall, "mode", "auto"))
 		how = STALL_AUTO;
-	if (mode && strcmp(mode, "fixed") == 0)
+	if (js_is(stall, "mode", "fixed"))
 		how = STALL_FIXED;
 	if (how == STALL_FIXED && limit < 1)
 		return err_set(err, EXIT_DEFECT, "the order's 'stall.limit_ms' is not positive");
@@ -277,15 +276,16 @@ static void on_look(void *arg)
 	struct mono now = mono_now();
 	struct stall_verdict verdict;
 	int64_t beat = agent->task.heartbeat_ms;
+	bool judges = agent->task.node == 0 || watchdog->alone;
 
 	if (agent->state || agent->over || agent->stopped)
 		return;
 	exchange(agent, now);
-	if (agent->task.node == 0 && is_over_time(agent, now)) {
+	if (judges && is_over_time(agent, now)) {
 		stop_over_time(agent);
 		return;
 	}
-	if (agent->task.node == 0) {
+	if (judges) {
 		note_cache(agent, now);
 		if (stall_judge(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
 			if (cache_has_grown(agent))
@@ -304,4 +304,17 @@ void watchdog_start(struct agent *agent)
 	agent->watchdog.begun = mono_now();
 	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, mono_now());
 	loop_after(agent->loop, 0, on_look, agent);
+}
+
+/* It may have no more steps to make, and a silence of before was not its own: the others were
+ * heard meanwhile. */
+void watchdog_alone(struct agent *agent)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+
+	if (watchdog->alone)
+		return;
+	watchdog->alone = true;
+	stall_forget_steps(&watchdog->stall);
+	stall_output(&watchdog->stall, mono_now(), false);
 }

@@ -13,6 +13,7 @@
  *   resume.json         from node 0 of a start that is not the first: what it goes on from
  *                       (several nodes; jobs/node/resume.h)
  *   failed.json         from the first node whose command failed (several nodes)
+ *   ended.json          from node 0: its command has ended well (several nodes)
  *   checkpoints/        (file) what the command saves: one folder an attempt, which
  *                       all of its nodes see; absent in precompile
  *   node-<k>/report.json  from the agent of node k: how it went (REPORT_*); also
@@ -30,6 +31,8 @@
  *   node-<k>/health.json  from the agent of node k: how it is, and how such a test went
  *   node-<k>/progress.json  from the agent of node k > 0, now and then: what
  *                       node 0 needs to judge a stall of them all (PROGRESS_FILE)
+ *   node-<k>/alive.json  from the agent of node k > 0, where the workspace is no directory and
+ *                       node 0 is over: now and then, that it lives
  *   node-<k>/lock       (file) held (flock) by the agent as long as it lives
  *   node-<k>/src/       (file) the unpacked source, working directory of the command
  *   node-<k>/output/, …  (file) what the command writes
@@ -100,6 +103,8 @@
  *             not known),
  *    "secret_from": {name: where the agent asks for it with the role of its job: ssm:…,
  *             secretsmanager:…} of those in "secrets" (absent: its environment holds all),
+ *    "agent": SHA-256 of the driver's own stoker-node, where another may have come to
+ *             the container (absent: it has brought its own),
  *    "efa": true where several nodes have it between them,
  *    "stop_ms": after a SIGTERM from outside all of this is gone so soon (absent: never);
  *             what must be done by then is asked for earlier than "grace_ms" says,
@@ -126,6 +131,8 @@
  *   {"v":1, "run", "phase", "attempt", "node", "job", "nonce", "token",
  *    "state": "starting|running|ended|not_mine|failed",
  *    "agent": {"pid","start","boot"}, "command": {"pid","start","boot"},
+ *    "build": {"version", "same": is this agent the order's "agent"} (absent: the order
+ *             names none, or it is so old that it does not know),
  *    "host", "claimed": utc ms, "started": utc ms, "ended": utc ms,
  *    "master": "addr:port", "src", "checkpoint_dir", "output_dir": absolute,
  *    "exit": as a shell gives it, "signal": n or absent,
@@ -145,9 +152,10 @@
  *    "health": {"verdict": healthy|sick|failing (no single node explains it)|unknown,
  *             "began","ended": utc ms, "checks": [{"check","verdict": ok|warned|sick|
  *             unchecked,"words"}…] of this node alone; of node 0 instead "words", "sick":
- *             [{"node","host","words"}…], "nodes": [{"node","host","checks","figures":
- *             {operation: {"busbw": GiB/s,"time_us","ranks"}}}…] and "across": {"how":
- *             mpi|torch,"figures","rounds","failing","unchecked"}},
+ *             [{"node","host","words"}…], "warned": [text…] of what is slow and no single
+ *             node's doing, "nodes": [{"node","host","checks","figures": {operation:
+ *             {"busbw": GiB/s,"time_us","ranks"}}}…] and "across": {"how": mpi|torch,
+ *             "figures","rounds": [{"groups","failed","limit_ms"}…],"failing","unchecked"}},
  *    "oom": true if the kernel killed a process of this node for want of memory,
  *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
  *             output_dir or the node's folder that has no space or no inodes
@@ -193,6 +201,12 @@
  *   of (absent: 0)}, written only if there is none of that start; the same of drained.json.
  *   The agents of the other nodes then stop their commands.
  *
+ * ended.json: {"v":1, "restart"}: node 0 judges no stalls any more; from now on each of the
+ *   others judges its own command.
+ *
+ * node-<k>/alive.json: {"v":1, "at": utc ms}: nobody reads it; that the object changes is the
+ *   sign (jobs/node/farewell.h).
+ *
  * node-<k>/health.json: {"v":1, "nonce","token","restart": of the job that it is of,
  *   "state": begun|done, "node","host","addr", "port": free there, "devices","cores",
  *   "torch": can Python import it, "rows","figures": as in the report, "round","result":
@@ -214,13 +228,17 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "jobs/base/json.h"
+
 #define ORDER_FILE    "order.json"
 #define REPORT_FILE   "report.json"
 #define ENGINE_FILE   "engine.json"
 #define FAILED_FILE   "failed.json"
 #define DRAIN_FILE    "drain.json"
 #define DRAINED_FILE  "drained.json"
+#define ENDED_FILE    "ended.json"
 #define PROGRESS_FILE "progress.json"
+#define ALIVE_FILE    "alive.json"
 #define LOG_FILE      "log"
 #define LOCK_FILE     "lock"
 #define CLAIM_DIR     "claim/"
@@ -261,6 +279,9 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define REPORT_ENDED    "ended"
 #define REPORT_NOT_MINE "not_mine"
 #define REPORT_FAILED   "failed"
+
+/* In one of the states after which nothing more comes of it; NULL is not. */
+bool report_is_final(const json_t *report);
 
 /* Values of "stopped" in a report. */
 #define STOPPED_SIGNAL     "signal"     /* the agent was told to (SIGTERM, SIGINT) */

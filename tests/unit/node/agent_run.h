@@ -4,6 +4,9 @@
 
 #include "tests/unit/node/place.h"
 
+#include "jobs/node/task.h"
+#include "jobs/store/store.h"
+
 #define LOG "out"
 
 /* Start an agent, its output to the file "out" of the place, or to `out_path`.
@@ -78,6 +81,18 @@ static UNUSED void assert_has(const char *text, const char *part)
 {
 	if (!text || !strstr(text, part))
 		fail_msg("'%s' is not in: %s", part, text ? text : "(nothing)");
+}
+
+/* The order written and read as an agent of this rank does. Steals the order. */
+static UNUSED void load(struct task *task, const struct place *place, json_t *order,
+			const char *rank)
+{
+	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+
+	order_write(place, order);
+	must(task_load(path, rank, task, &err), &err);
+	must(fs_mkdirs(task->dir, &err), &err);
 }
 
 #endif

@@ -24,6 +24,7 @@
 #include "jobs/base/json.h"
 #include "jobs/base/proc.h"
 #include "jobs/store/order.h"
+#include "jobs/store/store.h"
 
 #define UNUSED __attribute__((unused))
 #define NONCE  "n0nce"
@@ -104,6 +105,16 @@ static UNUSED void write_file(const char *path, const char *text, mode_t mode)
 	must(fs_mkdirs(folder, &err), &err);
 	must(fs_write_atomic(path, text, strlen(text), mode, &err), &err);
 	assert_int_equal(chmod(path, mode), 0);
+}
+
+/* The place as a workspace. */
+static UNUSED struct store *open_store(const struct place *place)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct store *store;
+
+	must(store_open(place->root, &store, &err), &err);
+	return store;
 }
 
 /* The whole file, yours to free; NULL if there is none. */

@@ -8,6 +8,7 @@ struct actor {
 	struct claim claim;
 };
 
+/* `restart` -1: the service tells none. */
 static void actor_make(struct actor *actor, struct place *place, int64_t attempt, int64_t restart,
 		       int node, const char *token)
 {
@@ -21,7 +22,8 @@ static void actor_make(struct actor *actor, struct place *place, int64_t attempt
 	js_put_str(order, "job", job);
 	order_write(place, order);
 	must(task_load(path, "0", &actor->task, &err), &err);
-	actor->task.restart = restart;
+	actor->task.platform.restart = restart;
+	actor->task.restart = restart < 0 ? 0 : restart;
 	actor->task.node = node;
 	actor->task.token = token;
 	claim_init(&actor->claim, &actor->task);
@@ -45,15 +47,6 @@ static enum claim_state take(struct actor *actor, struct store *store)
 static bool holds(struct actor *actor, struct store *store)
 {
 	return claim_holds(&actor->claim, &actor->task, store);
-}
-
-static struct store *open_store(struct place *place)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	struct store *store;
-
-	must(store_open(place->root, &store, &err), &err);
-	return store;
 }
 
 static void only_a_higher_attempt_supersedes(void **state)
@@ -153,6 +146,39 @@ static void of_many_processes_at_once_one_takes_it(void **state)
 	assert_int_equal(winners, 1);
 }
 
+/* ---- where no restarts are told ---- */
+
+static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **state)
+{
+	AUTO(store_freep) struct store *store = open_store(*state);
+	AUTO(actor_release) struct actor one = { 0 }, peer = { 0 }, again = { 0 }, other = { 0 };
+	AUTO(actor_release) struct actor late = { 0 };
+
+	actor_make(&peer, *state, 1, -1, 1, "t1");
+	assert_int_equal(take(&peer, store), CLAIM_NOT_YET);
+	actor_make(&one, *state, 1, -1, 0, "t1");
+	assert_int_equal(take(&one, store), CLAIM_OURS);
+	/* It was not there before, so whoever wrote it lives. */
+	assert_int_equal(take(&peer, store), CLAIM_OURS);
+	actor_make(&late, *state, 1, -1, 1, "t1");
+	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
+	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
+	assert_true(claim_shown(&one.task));
+	assert_false(claim_shown(&late.task));
+	assert_int_equal(claim_show(&one.claim, &one.task, store), 1);
+	assert_int_equal(take(&late, store), CLAIM_OURS);
+	/* The next start of the same job. */
+	actor_make(&again, *state, 1, -1, 0, "t1");
+	assert_int_equal(take(&again, store), CLAIM_OURS);
+	assert_int_equal(again.claim.restart, 1);
+	assert_int_equal(claim_show(&one.claim, &one.task, store), 0);
+	assert_false(claim_holds(&one.claim, &one.task, store));
+	assert_true(claim_holds(&again.claim, &again.task, store));
+	/* Another submission under the same name is not it. */
+	actor_make(&other, *state, 1, -1, 0, "t2");
+	assert_int_equal(take(&other, store), CLAIM_OTHERS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +193,9 @@ int main(void)
 						place_remove),
 		cmocka_unit_test_setup_teardown(of_many_processes_at_once_one_takes_it, place_make,
 						place_remove),
+		cmocka_unit_test_setup_teardown(
+			a_claim_of_an_earlier_start_is_taken_over_and_not_believed, place_make,
+			place_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 static void devices_are_counted_and_strangers_named(void **state)
 {
 	static const char text[] =
-		"a greeting\n"
+		"[INFO] a greeting [of 2]\n"
 		"[{\"neuron_device\": 0, \"nc_count\": 2, \"neuron_processes\": []},\n"
 		" {\"neuron_device\": 1, \"bdf\": \"00:1e.0\", \"nc_count\": 2, \"later\": {},\n"
 		"  \"neuron_processes\": [{\"pid\": 42, \"command\": \"python x.py\"}]}]";
@@ -74,23 +74,30 @@ static const struct table tables[] = {
 	{ "size(B) busbw(GB/s)\n-1 -7\nAvg bus bandwidth:\t-7GB/s\n", 0, -1, 0 },
 };
 
-static void a_table_is_read_by_the_names_of_its_columns(void **state)
+typedef int parse_fn(const char *text, size_t len, struct nccom_row *ret, struct err **err);
+
+static void read_all(const struct table *rows, size_t count, parse_fn *parse)
 {
-	(void)state;
-	for (size_t i = 0; i < STK_LENGTH(tables); i++) {
-		const struct table *row = &tables[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct table *row = &rows[i];
 		AUTO(err_freep) struct err *err = NULL;
 		struct nccom_row found = { 0 };
-		int done = nccom_parse_table(row->text, strlen(row->text), &found, &err);
+		int done = parse(row->text, strlen(row->text), &found, &err);
 
 		if ((done == 0) != (row->busbw >= 0))
-			fail_msg("table %zu: %s", i, err ? err->message : "has figures");
+			fail_msg("text %zu: %s", i, err ? err->message : "has figures");
 		if (done < 0)
 			continue;
 		assert_true(found.size == row->size);
 		assert_true(found.busbw == row->busbw);
 		assert_true(found.time_us == row->time_us);
 	}
+}
+
+static void a_table_is_read_by_the_names_of_its_columns(void **state)
+{
+	(void)state;
+	read_all(tables, STK_LENGTH(tables), nccom_parse_table);
 }
 
 static void a_report_is_read_by_the_names_of_its_members(void **state)
@@ -111,19 +118,7 @@ static void a_report_is_read_by_the_names_of_its_members(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < STK_LENGTH(reports); i++) {
-		const struct table *row = &reports[i];
-		AUTO(err_freep) struct err *err = NULL;
-		struct nccom_row found = { 0 };
-		int done = nccom_parse_json(row->text, strlen(row->text), &found, &err);
-
-		if ((done == 0) != (row->busbw >= 0))
-			fail_msg("report %zu: %s", i, err ? err->message : "has figures");
-		if (done < 0)
-			continue;
-		assert_true(found.size == row->size && found.busbw == row->busbw &&
-			    found.time_us == row->time_us);
-	}
+	read_all(reports, STK_LENGTH(reports), nccom_parse_json);
 }
 
 static void a_failure_is_known_by_its_words(void **state)

@@ -239,19 +239,16 @@ static pid_t start_second(const struct place *place, const char *script)
 static void a_superseded_agent_stops_and_its_late_checkpoint_is_refused(void **state)
 {
 	struct place *place = *state;
-	AUTO(auto_free) char *second = place_path(place, SECOND_PREFIX "checkpoints/step-7");
-	/* It saves when it is told to stop, and goes on for as long as it can. */
-	AUTO(auto_free)
-	char *script = mem_format(SAVE UNTIL "trap '' TERM; save 10; until_there "
-					     "$STOKER_CHECKPOINT_DIR/step-10" MARK_SUFFIX
-					     "; until_there %s; i=20; "
-					     "while :; do save $i; i=$((i + 1)); done",
-				  second);
+	/* It saves once more when it is told to stop, and is given the time for it. */
+	static const char *const script =
+		SAVE "trap told=1 TERM; save 10; until [ \"$told\" ]; do sleep 0.02; done; save 20";
 	AUTO(auto_free) char *late = place_path(place, PREFIX "checkpoints/step-20/state.bin");
+	json_t *order = order_with_checkpoints(place, script, NULL);
 	pid_t first, other;
 	json_auto_t *body = NULL;
 
-	order_write(place, order_with_checkpoints(place, script, NULL));
+	js_put(order, "grace_ms", json_integer(20000));
+	order_write(place, order);
 	first = start(place, PREFIX, 0, plain_env, NULL);
 	for (int i = 0; i < 2000 && !is_marked(place, "step-10"); i++)
 		pause_ms(10);

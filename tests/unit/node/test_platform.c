@@ -1,8 +1,6 @@
-/* Ranks, peers and restarts from what a service tells a container, and the claim where it
- * tells no restarts. */
+/* Ranks, peers and restarts from what a service tells a container. */
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/claim.h"
 #include "jobs/node/network.h"
 #include "jobs/node/platform.h"
 
@@ -121,27 +119,103 @@ static void an_interface_that_can_be_none_is_passed_over(void **state)
 	assert_null(found.interface);
 }
 
+static char *folder_with(struct place *place, const char *name, const char *text)
+{
+	AUTO(auto_free) char *path = place_path(place, name);
+
+	write_file(path, text, 0600);
+	return mem_copy(place->root);
+}
+
 static void the_route_with_the_lowest_metric_counts(void **state)
 {
 	AUTO(auto_free) char *path = place_path(*state, "route");
 	AUTO(auto_free) char *found = NULL;
 	AUTO(auto_free) char *none = NULL;
 	AUTO(auto_free) char *own = network_address("lo");
+	AUTO(auto_free)
+	char *folder =
+		folder_with(*state, "route",
+			    "Iface\tDestination\tGateway "
+			    "\tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+			    "ecs-eth0\t02FEA9A9\t00000000\t0001\t0\t0\t0\tFFFFFFFF\t0\t0\t0\n"
+			    "eth1\t00000000\t0100000A\t0003\t0\t0\t512\t00000000\t0\t0\t0\n"
+			    "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+			    "eth2\t00000000\t0100000A\t0002\t0\t0\t1\t00000000\t0\t0\t0\n");
 
-	write_file(path,
-		   "Iface\tDestination\tGateway "
-		   "\tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
-		   "ecs-eth0\t02FEA9A9\t00000000\t0001\t0\t0\t0\tFFFFFFFF\t0\t0\t0\n"
-		   "eth1\t00000000\t0100000A\t0003\t0\t0\t512\t00000000\t0\t0\t0\n"
-		   "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
-		   "eth2\t00000000\t0100000A\t0002\t0\t0\t1\t00000000\t0\t0\t0\n",
-		   0600);
-	found = network_route_in(path);
+	found = network_route(folder);
 	assert_string_equal(found, "eth0");
 	write_file(path, "Iface\tDestination\nrubbish\n", 0600);
-	none = network_route_in(path);
+	none = network_route(folder);
 	assert_null(none);
 	assert_string_equal(own, "127.0.0.1");
+}
+
+#define NOWHERE "00000000000000000000000000000000"
+
+static void where_there_is_no_other_the_route_of_ipv6_counts(void **state)
+{
+	AUTO(auto_free) char *to_all = mem_format("%s 00 %s 00", NOWHERE, NOWHERE);
+	AUTO(auto_free)
+	char *text = mem_format(
+		"fd000000000000000000000000000000 40 %s 00 %s 00000100 00000001 0 00000001 eth0\n"
+		"%s fe800000000000000000000000000001 00000400 00000003 00000000 00000003 ens6\n"
+		"%s fe800000000000000000000000000001 00000100 00000003 00000000 00000003 ens5\n"
+		"%s %s ffffffff 00000001 00000000 00200200       lo\n",
+		NOWHERE, NOWHERE, to_all, to_all, to_all, NOWHERE);
+	AUTO(auto_free) char *folder = folder_with(*state, "ipv6_route", text);
+	AUTO(auto_free) char *found = network_route(folder);
+
+	assert_string_equal(found, "ens5");
+}
+
+/* The one that SageMaker names is not there, as on machines of another generation. */
+static void an_interface_without_an_address_is_passed_over(void **state)
+{
+	struct platform platform = { .apart = true, .interface = (char *)"eth9" };
+	char *hosts[] = { (char *)"algo-1", (char *)"algo-2", NULL };
+	AUTO(auto_free)
+	char *folder = folder_with(*state, "route", "lo 00000000 00000000 0003 0 0 0 00000000\n");
+	AUTO(auto_free) char *nothing = place_path(*state, "nothing");
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *by_route = network_interface(&platform, folder);
+	AUTO(auto_free) char *address = network_reached(&platform, folder, &err);
+	AUTO(auto_free) char *name = NULL;
+	AUTO(auto_free) char *none = NULL;
+
+	assert_string_equal(by_route, "lo");
+	assert_string_equal(address, "127.0.0.1");
+	none = network_reached(&platform, nothing, &err);
+	assert_null(none);
+	assert_int_equal(err->code, EXIT_REFUSED);
+	assert_non_null(strstr(err->message, "cannot reach node 0: 'eth9' has no address"));
+	assert_non_null(strstr(err->message, "its interfaces are lo"));
+	platform.hosts = hosts;
+	platform.host_count = 2;
+	name = network_reached(&platform, nothing, &err);
+	assert_string_equal(name, "algo-1");
+}
+
+static void an_address_and_a_port_are_told_apart(void **state)
+{
+	static const struct {
+		const char *address, *joined;
+	} rows[] = {
+		{ "10.0.0.1", "10.0.0.1:7" },
+		{ "algo-1", "algo-1:7" },
+		{ "fd00::2", "[fd00::2]:7" },
+	};
+	AUTO(auto_free) char *own = network_towards("127.0.0.1");
+	AUTO(auto_free) char *none = network_towards("algo-2.invalid");
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *joined = network_join(rows[i].address, 7);
+
+		assert_string_equal(joined, rows[i].joined);
+	}
+	assert_string_equal(own, "127.0.0.1");
+	assert_null(none);
 }
 
 static void names_that_stay_unknown_are_named(void **state)
@@ -157,76 +231,6 @@ static void names_that_stay_unknown_are_named(void **state)
 	assert_non_null(strstr(err->message, "'algo-2.invalid'"));
 }
 
-/* ---- claims where no restarts are told ---- */
-
-struct actor {
-	struct task task;
-	struct claim claim;
-};
-
-static void actor_make(struct actor *actor, struct place *place, int node, const char *token)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
-	json_t *order = order_for(place, "true");
-
-	js_put(order, "nodes", json_integer(2));
-	order_write(place, order);
-	must(task_load(path, "0", &actor->task, &err), &err);
-	actor->task.platform.restart = -1;
-	actor->task.node = node;
-	actor->task.token = token;
-	claim_init(&actor->claim, &actor->task);
-}
-
-static void actor_release(struct actor *actor)
-{
-	claim_release(&actor->claim);
-	task_release(&actor->task);
-}
-
-static enum claim_state take(struct actor *actor, struct store *store)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	enum claim_state state;
-
-	must(claim_take(&actor->claim, &actor->task, store, &state, &err), &err);
-	return state;
-}
-
-static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **state)
-{
-	AUTO(store_freep) struct store *store = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	AUTO(actor_release) struct actor one = { 0 }, peer = { 0 }, again = { 0 }, other = { 0 };
-	AUTO(actor_release) struct actor late = { 0 };
-
-	must(store_open(((struct place *)*state)->root, &store, &err), &err);
-	actor_make(&peer, *state, 1, "t1");
-	assert_int_equal(take(&peer, store), CLAIM_NOT_YET);
-	actor_make(&one, *state, 0, "t1");
-	assert_int_equal(take(&one, store), CLAIM_OURS);
-	/* It was not there before, so whoever wrote it lives. */
-	assert_int_equal(take(&peer, store), CLAIM_OURS);
-	actor_make(&late, *state, 1, "t1");
-	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
-	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
-	assert_true(claim_shown(&one.task));
-	assert_false(claim_shown(&late.task));
-	assert_int_equal(claim_show(&one.claim, &one.task, store), 1);
-	assert_int_equal(take(&late, store), CLAIM_OURS);
-	/* The next start of the same job. */
-	actor_make(&again, *state, 0, "t1");
-	assert_int_equal(take(&again, store), CLAIM_OURS);
-	assert_int_equal(again.claim.restart, 1);
-	assert_int_equal(claim_show(&one.claim, &one.task, store), 0);
-	assert_false(claim_holds(&one.claim, &one.task, store));
-	assert_true(claim_holds(&again.claim, &again.task, store));
-	/* Another submission under the same name is not it. */
-	actor_make(&other, *state, 0, "t2");
-	assert_int_equal(take(&other, store), CLAIM_OTHERS);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,10 +243,12 @@ int main(void)
 						place_make, place_remove),
 		cmocka_unit_test_setup_teardown(the_route_with_the_lowest_metric_counts, place_make,
 						place_remove),
+		cmocka_unit_test_setup_teardown(where_there_is_no_other_the_route_of_ipv6_counts,
+						place_make, place_remove),
+		cmocka_unit_test_setup_teardown(an_interface_without_an_address_is_passed_over,
+						place_make, place_remove),
+		cmocka_unit_test(an_address_and_a_port_are_told_apart),
 		cmocka_unit_test(names_that_stay_unknown_are_named),
-		cmocka_unit_test_setup_teardown(
-			a_claim_of_an_earlier_start_is_taken_over_and_not_believed, place_make,
-			place_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,33 +1,16 @@
 /* A service begins a job anew: what its agents go on from, where their log goes on, and what
  * an earlier start left that must not count. */
 #include "tests/unit/node/agent_run.h"
+#include "tests/unit/quoted.h"
 
 #include "jobs/node/agent.h"
 #include "jobs/node/farewell.h"
 #include "jobs/node/note.h"
+#include "jobs/node/report.h"
 
 #define RESTARTED(n)                                                                               \
 	((char *const[]){ (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/root",                      \
 			  (char *)ORDER_TOKEN "=tok", (char *)ORDER_RESTART "=" #n, NULL })
-
-static struct store *open_store(const struct place *place)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	struct store *store;
-
-	must(store_open(place->root, &store, &err), &err);
-	return store;
-}
-
-static void load(struct task *task, const struct place *place, json_t *order, const char *rank)
-{
-	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
-	AUTO(err_freep) struct err *err = NULL;
-
-	order_write(place, order);
-	must(task_load(path, rank, task, &err), &err);
-	must(fs_mkdirs(task->dir, &err), &err);
-}
 
 /* ---- what it goes on from ---- */
 
@@ -242,6 +225,67 @@ static void behind_a_sealed_piece_a_new_one_begins(void **state)
 	assert_int_equal(pieces(*state), 2);
 }
 
+static int bring_report(const struct task *task, struct store *store, const char *text)
+{
+	AUTO(auto_free) char *told = fs_join(task->dir, REPORT_FILE);
+	AUTO(err_freep) struct err *err = NULL;
+	int done;
+
+	write_file(told, text, 0600);
+	done = report_bring(task, store, &err);
+	must(done, &err);
+	return done;
+}
+
+static void who_has_no_claim_does_not_report_over_who_has(void **state)
+{
+	static const struct {
+		const char *there, *ours; /* reports; NULL: none */
+		bool brought;
+	} rows[] = {
+		{ NULL, "{'state':'not_mine'}", true },
+		{ "{'token':'other','state':'running','claimed':1}", "{'state':'not_mine'}",
+		  false },
+		{ "{'token':'','state':'starting'}", "{'state':'not_mine'}", true },
+		{ "{'token':'other','state':'failed'}", "{'state':'failed'}", true },
+		{ "{'token':'other','state':'not_mine'}", "{'state':'running','claimed':1}", true },
+	};
+	AUTO(auto_free) char *root = place_path(*state, "bucket");
+	AUTO(auto_free) char *path = place_path(*state, "bucket/" PREFIX "node-0/" REPORT_FILE);
+	AUTO(task_release) struct task task = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+
+	load_far(&task, *state);
+	must(store_open(root, &store, &err), &err);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free) char *there = rows[i].there ? quoted(rows[i].there) : NULL;
+		AUTO(auto_free) char *ours = quoted(rows[i].ours);
+		AUTO(auto_free) char *now = NULL;
+
+		if (there)
+			write_file(path, there, 0600);
+		assert_int_equal(bring_report(&task, store, ours), rows[i].brought ? 0 : 1);
+		now = read_file(path, NULL);
+		assert_string_equal(now, rows[i].brought ? ours : there);
+	}
+}
+
+static void who_reports_nothing_brings_no_log(void **state)
+{
+	AUTO(auto_free) char *path = place_path(*state, "bucket/" PREFIX "node-0/" REPORT_FILE);
+	AUTO(auto_free) char *log = place_path(*state, "bucket/" PREFIX "node-0/log");
+	AUTO(task_release) struct task task = { 0 };
+	AUTO(claim_release) struct claim claim = { 0 };
+
+	load_far(&task, *state);
+	claim_init(&claim, &task);
+	write_file(path, "{\"token\":\"other\",\"claimed\":1}", 0600);
+	write_log(&task, "mine", 4);
+	bring(&task, &claim);
+	assert_false(fs_exists(log));
+}
+
 /* ---- what nodes tell all others ---- */
 
 static json_t *order_of_two(const struct place *place)
@@ -360,6 +404,8 @@ int main(void)
 		TEST(with_nothing_marked_it_goes_by_its_order),
 		TEST(logs_of_starts_stand_behind_one_another),
 		TEST(behind_a_sealed_piece_a_new_one_begins),
+		TEST(who_has_no_claim_does_not_report_over_who_has),
+		TEST(who_reports_nothing_brings_no_log),
 		TEST(a_note_is_of_one_start),
 		TEST(a_failure_of_an_earlier_start_stops_nobody),
 		TEST(node_0_that_is_over_is_not_waited_for),

@@ -62,7 +62,8 @@ static void the_environment_is_exactly_what_was_promised(void **state)
 	got = sorted_env(dump);
 	wanted = mem_format(
 		"A=run r1, $HOME, ${HOME}\nB=3.0e-4\nEMPTY=\nHOME=/home/x\nKEY=s3cret\n"
-		"LANG=C.UTF-8\nMASTER_ADDR=127.0.0.1\nMASTER_PORT=%s\nPATH=/usr/bin:/bin\n"
+		"LANG=C.UTF-8\nMASTER_ADDR=127.0.0.1\nMASTER_PORT=%s\nNEURON_RT_EXEC_TIMEOUT=600\n"
+		"PATH=/usr/bin:/bin\n"
 		"PET_MASTER_ADDR=127.0.0.1\nPET_MASTER_PORT=%s\nPET_NNODES=1\nPET_NODE_RANK=0\n"
 		"STOKER_ATTEMPT=1\nSTOKER_CHECKPOINT_DIR=%s/" PREFIX "node-0/checkpoints\n"
 		"STOKER_CORES=32\nSTOKER_HP_LR=3.0e-4\nSTOKER_INIT_FROM=/models/parent\n"

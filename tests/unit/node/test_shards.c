@@ -206,11 +206,16 @@ static void what_another_node_alone_saves_is_marked_too(void **state)
 static void what_is_saved_when_told_to_stop_is_marked_within_the_grace(void **state)
 {
 	struct place *place = *state;
-	AUTO(auto_free) char *ready = place_path(place, "ready");
+	AUTO(auto_free) char *ready = place_path(place, "ready-0");
+	AUTO(auto_free) char *beneath = place_path(place, "ready-1");
+	/* Node 1 takes its time to leave: a shell that lives to see its child's end has it for its
+	 * own, and dies of the signal all the same, which is to be cut off. */
 	AUTO(auto_free)
-	char *what = mem_format("trap '[ $k = 1 ] || save 10; exit' TERM; [ $k = 1 ] || touch %s; "
-				"while :; do sleep 0.05; done",
-				ready);
+	char *what = mem_format("until_told=\"touch %s/ready-$k; while :; do sleep 0.05; done\"; "
+				"[ $k = 0 ] || { "
+				"sh -c \"trap 'sleep 0.5; exit 0' TERM; $until_told\"; exit; }; "
+				"trap 'save 10; exit' TERM; eval \"$until_told\"",
+				place->root);
 	struct gang gang;
 	struct mono told;
 
@@ -218,7 +223,7 @@ static void what_is_saved_when_told_to_stop_is_marked_within_the_grace(void **st
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
 	assert_true(wait_for_state(place, PREFIX, 1, "running"));
 	assert_true(wait_for_file(ready));
-	pause_ms(200);
+	assert_true(wait_for_file(beneath));
 	told = mono_now();
 	for (int i = 0; i < 2; i++)
 		kill(gang.pids[i], SIGTERM);
@@ -271,6 +276,91 @@ static void who_dies_between_two_shards_leaves_the_one_before(void **state)
 	assert_string_equal(name, "step-10");
 	why = why_of(place, "step-20");
 	assert_has(why, "node 1");
+}
+
+static void who_ended_well_and_left_something_behind_was_not_cut_off(void **state)
+{
+	struct place *place = *state;
+	json_t *order = order_apart(place, 2,
+				    "[ $k = 1 ] || { save 10; exit; }; "
+				    "(trap '' TERM; exec sleep 60) & exit 0");
+	struct gang gang;
+
+	js_put(order, "heartbeat_ms", json_integer(1000)); /* nothing settles meanwhile */
+	gang_run(&gang, place, order);
+	assert_true(is_marked(place, "step-10"));
+}
+
+/* Node 0 waits for the others. */
+static bool wait_for_last(const struct place *place)
+{
+	AUTO(auto_free) char *path = place_path(place, "far/shards/node-0.json");
+
+	for (int i = 0; i < 2000; i++) {
+		AUTO(auto_free) char *text = fs_exists(path) ? read_file(path, NULL) : NULL;
+
+		if (text && strstr(text, "\"last\":true"))
+			return true;
+		pause_ms(10);
+	}
+	return false;
+}
+
+static void others_hear_that_node_0_has_ended_though_not_at_once(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *ended = place_path(place, PREFIX ENDED_FILE);
+	AUTO(auto_free) char *go = place_path(place, "go");
+	AUTO(auto_free)
+	char *what = mem_format("save 10; [ $k = 0 ] || until_there %s", go);
+	AUTO(err_freep) struct err *err = NULL;
+	struct gang gang;
+
+	must(fs_mkdirs(ended, &err), &err); /* no place for it */
+	gang_start(&gang, place, order_apart(place, 2, what));
+	assert_true(wait_for_last(place));
+	assert_int_equal(rmdir(ended), 0);
+	assert_true(wait_for_file(ended));
+	write_file(go, "", 0600);
+	gang_end(&gang);
+	assert_int_equal(gang.ends[0] | gang.ends[1], 0);
+}
+
+/* Node 1 breaks off when node 0 has saved, and before it has. */
+static void run_broken(const struct place *place, int attempt, const char *saves)
+{
+	AUTO(auto_free)
+	char *what = mem_format("[ $k = 1 ] || { %s; touch %s/saved-%d; while :; do sleep 0.05; "
+				"done; }; until_there %s/saved-%d; exit 1",
+				saves, place->root, attempt, place->root, attempt);
+	AUTO(auto_free) char *failed = place_path(place, PREFIX FAILED_FILE);
+	json_t *order = order_apart(place, 2, what);
+	struct gang gang;
+
+	unlink(failed); /* of the attempt before */
+	js_put(order, "attempt", json_integer(attempt));
+	if (!strstr(saves, "marked"))
+		js_put(order, "heartbeat_ms", json_integer(1000)); /* nothing settles meanwhile */
+	gang_start(&gang, place, order);
+	gang_end(&gang);
+	assert_int_equal(gang.ends[1], 1);
+}
+
+static void who_was_cut_off_before_its_first_shard_may_have_had_one(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *why = NULL;
+
+	/* Nor does the one tell anything of the other. */
+	run_broken(place, 1, "save 5; save 10");
+	assert_false(is_marked(place, "step-5"));
+	assert_false(is_marked(place, "step-10"));
+	why = why_of(place, "step-10");
+	assert_string_equal(why, "node 1 was cut off before it had saved any of it");
+	/* It had no part in the one before the last, which is whole: nor has it in this one. */
+	run_broken(place, 2, "save 20; marked 20; save 30");
+	assert_true(is_marked(place, "step-20"));
+	assert_true(is_marked(place, "step-30"));
 }
 
 static void the_same_file_of_two_nodes_is_part_of_both(void **state)
@@ -383,6 +473,9 @@ int main(void)
 		TEST(what_is_saved_when_told_to_stop_is_marked_within_the_grace),
 		TEST(a_drain_waits_for_the_shards_of_all),
 		TEST(who_dies_between_two_shards_leaves_the_one_before),
+		TEST(who_ended_well_and_left_something_behind_was_not_cut_off),
+		TEST(others_hear_that_node_0_has_ended_though_not_at_once),
+		TEST(who_was_cut_off_before_its_first_shard_may_have_had_one),
 		TEST(the_same_file_of_two_nodes_is_part_of_both),
 		TEST(two_nodes_that_do_not_agree_on_a_file_are_named),
 		TEST(a_shard_that_changes_later_is_marked_anew),
