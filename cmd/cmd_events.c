@@ -8,6 +8,7 @@
 #include "cmd/run_view.h"
 #include "jobs/base/fs.h"
 #include "jobs/engine/engine.h"
+#include "jobs/run/account.h"
 #include "jobs/run/plan.h"
 #include "jobs/run/tail.h"
 #include "jobs/store/order.h"
@@ -176,7 +177,7 @@ static int open_log_view(struct log_view *view, struct err **err)
 	}
 	where = (struct engine_where){ .workspace = js_str(view->plan, "workspace"),
 				       .plan = view->plan };
-	return ops->open(&where, &view->engine, err);
+	return plan_enter_region(view->plan, err) < 0 ? -1 : ops->open(&where, &view->engine, err);
 }
 
 static void log_view_release(struct log_view *view)

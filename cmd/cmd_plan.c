@@ -65,6 +65,7 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 {
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
+	int64_t files = js_int(source, "files", 0);
 	bool ahead = view->verdict == CACHE_COLD && plan_phase(plan, phase_names[PHASE_PRECOMPILE]);
 	AUTO(auto_free) char *health = plan_health_words(plan);
 	AUTO(auto_free) char *agent = agent_words(plan);
@@ -72,10 +73,10 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	size_t i;
 
 	out_line("%s on %s", js_str(plan, "name"), js_str(plan, "engine"));
-	out_line("source:  %s%s%.12s%s, %lld files, %.12s", js_str(source, "kind"),
+	out_line("source:  %s%s%.12s%s, %lld file%s, %.12s", js_str(source, "kind"),
 		 commit ? " " : "", commit ? commit : "",
 		 js_bool(source, "dirty", false) ? " with uncommitted changes" : "",
-		 (long long)js_int(source, "files", 0), js_str(source, "digest"));
+		 (long long)files, files == 1 ? "" : "s", js_str(source, "digest"));
 	out_line("cache:   %s: %s", cache_state_names[view->verdict], view->reason);
 	print_changes(view->changed, CHANGES_SHOWN);
 	if (json_array_size(view->changed) > CHANGES_SHOWN)

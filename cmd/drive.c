@@ -117,6 +117,8 @@ static void on_away(void *arg, const struct err *why)
 
 	(void)arg;
 	out_note("%s; trying again", text);
+	if (why->hint)
+		out_hint("%s", why->hint);
 }
 
 /* Without a block the run goes on as well. */

@@ -72,7 +72,9 @@ static void print_attempt(const json_t *attempt, const char *label)
 		sb_addf(&text, ", exit %lld", (long long)js_int(attempt, "exit", 0));
 	if (class && strcmp(class, "none") != 0)
 		sb_addf(&text, ", %s", class);
-	if (json_object_get(attempt, "node") && js_int(attempt, "nodes", 1) > 1)
+	/* Of nodes that all ended well nobody asks which was the first. */
+	if (class && strcmp(class, "none") != 0 && json_object_get(attempt, "node") &&
+	    js_int(attempt, "nodes", 1) > 1)
 		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
@@ -148,9 +150,7 @@ static void print_progress(const json_t *status)
 /* There was no phase 1, and none was wanted. */
 static bool is_jit(const json_t *status)
 {
-	const char *mode = js_str(status, "mode");
-
-	return mode && strcmp(mode, "jit") == 0;
+	return js_is(status, "mode", "jit");
 }
 
 /* Which graphs phase 1 did not reach, and where they came. */

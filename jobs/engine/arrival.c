@@ -19,13 +19,20 @@
 
 #define ARCHIVE_END ".tar.gz"
 
+/* In front of each script, and of arrival.sh: see "The image's own entry point" in arrival.h.
+ * There the words are read anew: "sh -c :" is nothing, and then the same words once more, as
+ * they were. Of themselves they never begin with "sh". */
+#define ONCE_MORE ":\n[ \"${1-}\" != sh ] || exec \"$@\"\n"
+
 /* $0: the folder, $1: how the rank is found. */
 #define BAKED_SCRIPT                                                                               \
+	ONCE_MORE                                                                                  \
 	"[ -f \"$0/start\" ] || { echo \"stoker: there is no whole agent in '$0': it has no "      \
 	"start\" >&2; exit 127; }; exec sh \"$0/start\" - \"$1\""
 
 /* Where an image of ours has it, and where the recipe in configs/container puts it. */
 #define HELPER_SCRIPT                                                                              \
+	ONCE_MORE                                                                                  \
 	"for d in /opt/stoker /usr/lib/stoker/agent; do [ -f \"$d/start\" ] || continue; "         \
 	"cp -R \"$d/.\" \"$0/\" && chmod -R a+rX \"$0/.\"; exit; done; echo \"stoker: there is "   \
 	"no whole agent in '/opt/stoker' or '/usr/lib/stoker/agent' of the helper's image\" >&2; " \
@@ -38,15 +45,20 @@ static const char *batch_field(const json_t *plan, const char *name)
 
 enum arrival_way arrival_way(const json_t *plan)
 {
-	const char *engine = js_str(plan, "engine");
-
-	if (engine && strcmp(engine, "sagemaker") == 0)
+	if (js_is(plan, "engine", "sagemaker"))
 		return ARRIVAL_CHANNEL;
-	if (!engine || strcmp(engine, "batch") != 0)
+	if (!js_is(plan, "engine", "batch"))
 		return ARRIVAL_NONE;
 	if (batch_field(plan, "agent"))
 		return ARRIVAL_BAKED;
 	return batch_field(plan, "helper_image") ? ARRIVAL_HELPER : ARRIVAL_LINK;
+}
+
+bool arrival_in_image(const json_t *plan)
+{
+	enum arrival_way way = arrival_way(plan);
+
+	return way == ARRIVAL_BAKED || way == ARRIVAL_HELPER;
 }
 
 /* The script without what is for its readers. Yours to free. */

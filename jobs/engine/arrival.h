@@ -15,6 +15,12 @@
  * agent until it ends. AWS Batch takes a submission of 30 KiB but hands what it overrides
  * on to ECS, which takes 8,192 characters of it ("Container Overrides length must be at
  * most 8192"): that is why the script does not stand there.
+ *
+ * The image's own entry point stays where it is: a job definition of AWS Batch cannot replace
+ * it, and what is called a command here are its arguments. Most run them (exec "$@"); that of
+ * AWS's images for training and of Neuron's, start_with_right_hostname.sh, joins them and has
+ * a shell read them (eval "$@"). The scripts bear either. An image whose entry point is a
+ * program with arguments of its own can be neither a job's nor the helper's.
  */
 #ifndef STK_ENGINE_ARRIVAL_H
 #define STK_ENGINE_ARRIVAL_H
@@ -53,6 +59,8 @@ enum arrival_way { ARRIVAL_NONE, ARRIVAL_BAKED, ARRIVAL_HELPER, ARRIVAL_LINK, AR
 /* The way that the plan's engine and spec say; NONE with an engine that starts agents by other
  * means, of which nothing below may be asked. */
 enum arrival_way arrival_way(const json_t *plan);
+/* It came in an image, and may be of another build than this stoker. */
+bool arrival_in_image(const json_t *plan);
 
 /* The container's whole command: a new array of texts. The agent finds its own rank
  * (ORDER_RANK_* in jobs/store/order.h). */

@@ -3,6 +3,10 @@
 # STOKER_LINK_SHA256, STOKER_LINK_FROM (the same as s3://…, for who has a role).
 # For sh as small as there is, with mkdir, tar or python3, sha256sum, python3 or openssl.
 # Lines that begin so do not travel.
+# The image's own entry point may have a shell read the words of the command anew: then this
+# is not $0's script yet, and the same is run as it was meant (see arrival.h).
+:
+[ "${1-}" != sh ] || exec "$@"
 set -u
 link=${STOKER_LINK-} ends=${STOKER_LINK_ENDS-} sum=${STOKER_LINK_SHA256-} from=${STOKER_LINK_FROM-}
 unset STOKER_LINK STOKER_LINK_ENDS STOKER_LINK_SHA256 STOKER_LINK_FROM

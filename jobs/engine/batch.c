@@ -12,6 +12,11 @@ char *batch_key(const char *prefix, const char *name)
 	return mem_format("%s%s", prefix, name);
 }
 
+int batch_nodes(const struct batch *batch)
+{
+	return (int)js_int(batch->plan, "nodes", 1);
+}
+
 int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
 	      struct err **err)
 {
@@ -41,6 +46,8 @@ struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
 	}
 	job = mem_zero(1, sizeof *job);
 	job->prefix = mem_copy(prefix);
+	batch_know(job, NULL);
+	job->told.state = ENGINE_UNSEEN;
 	batch->jobs = mem_grow(batch->jobs, batch->count + 1, sizeof(struct batch_job *));
 	batch->jobs[batch->count++] = job;
 	return job;
@@ -49,7 +56,7 @@ struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
 static void job_free(struct batch_job *job)
 {
 	batch_streams_release(job);
-	json_decref(job->job);
+	batch_know(job, NULL);
 	json_decref(job->nodes);
 	free(job->prefix);
 	free(job);
@@ -90,13 +97,6 @@ static void batch_close(struct engine *engine)
 
 /* ---- is everything there? ------------------------------------------------------------ */
 
-static bool says(const json_t *object, const char *key, const char *word)
-{
-	const char *text = js_str(object, key);
-
-	return text && strcmp(text, word) == 0;
-}
-
 static int check_share(const json_t *plan, const json_t *queue, struct err **err)
 {
 	bool fair = js_str(queue, "schedulingPolicyArn") != NULL;
@@ -128,7 +128,7 @@ static int check_queue(const json_t *plan, const json_t *queue, struct err **err
 		err_hint(err, "correct 'batch.job_queue', or the region and the account");
 		return err_field(err, "batch.job_queue");
 	}
-	if (!says(queue, "state", "ENABLED") || says(queue, "status", "INVALID")) {
+	if (!js_is(queue, "state", "ENABLED") || js_is(queue, "status", "INVALID")) {
 		const char *why = js_str(queue, "statusReason");
 
 		err_set(err, EXIT_REFUSED, "the job queue '%s' takes no jobs: it is %s, %s%s%s",
@@ -164,7 +164,7 @@ static int check_spot(struct batch *batch, const json_t *queue, struct err **err
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (js_int(batch->plan, "nodes", 1) < 2 || all_spot(batch, queue, &ignored) < 1)
+	if (batch_nodes(batch) < 2 || all_spot(batch, queue, &ignored) < 1)
 		return 0;
 	err_set(err, EXIT_REFUSED,
 		"the job queue '%s' has Spot machines only, on which AWS Batch starts no job of "
@@ -184,8 +184,7 @@ static int batch_check(struct engine *engine, struct err **err)
 	AUTO(err_freep) struct err *why = NULL;
 	const json_t *queue;
 
-	if (batch_definition(batch->plan, (int)js_int(batch->plan, "nodes", 1), &definition, err) <
-	    0)
+	if (batch_definition(batch->plan, batch_nodes(batch), &definition, err) < 0)
 		return -1;
 	if (batch_ask(batch, AWS_DESCRIBE_JOB_QUEUES, body, &reply, &why) < 0) {
 		if (why->code == EXIT_REFUSED && strstr(why->message, "AccessDenied"))

@@ -78,39 +78,31 @@ static bool wants_efa(const json_t *plan, int nodes)
 	return nodes > 1; /* auto */
 }
 
-static int devices_of(const json_t *plan, int nodes, json_t *devices, struct err **err)
+static void add_devices(const json_t *plan, int nodes, json_t *devices)
 {
-	const json_t *efa = js_path(json_object_get(plan, "spec"), "resources.efa");
 	int64_t cards = has(plan, "efa", 0);
 
 	for (int64_t i = 0; i < has(plan, "devices", 0); i++)
 		add_device(devices, "neuron", i);
-	if (json_is_true(efa) && cards == 0)
-		return refuse(err, "resources.efa",
-			      "leave it out, or name an instance type that has EFA",
-			      "'resources.efa' is true, but '%s' is not known to have it",
-			      batch_says(plan, "resources.instance"));
 	for (int64_t i = 0; wants_efa(plan, nodes) && i < cards; i++)
 		add_device(devices, "infiniband/uverbs", i);
-	return 0;
 }
 
-static int linux_of(const json_t *plan, int nodes, json_t **ret, struct err **err)
+static json_t *linux_of(const json_t *plan, int nodes)
 {
 	const char *shm = batch_says(plan, "resources.shm");
+	json_t *parameters = json_object();
 	json_auto_t *devices = json_array();
 	uint64_t bytes = 0;
 
-	if (devices_of(plan, nodes, devices, err) < 0)
-		return -1;
-	*ret = json_object();
+	add_devices(plan, nodes, devices);
 	if (json_array_size(devices) > 0)
-		js_put(*ret, "devices", TAKE(devices));
+		js_put(parameters, "devices", TAKE(devices));
 	if (shm && text_size(shm, &bytes))
-		js_put(*ret, "sharedMemorySize", json_integer((json_int_t)(bytes / MIB)));
+		js_put(parameters, "sharedMemorySize", json_integer((json_int_t)(bytes / MIB)));
 	/* A process of ours reaps what it started, the container's first one all the rest. */
-	js_put(*ret, "initProcessEnabled", json_true());
-	return 0;
+	js_put(parameters, "initProcessEnabled", json_true());
+	return parameters;
 }
 
 static json_t *resources(int64_t vcpus, int64_t mib)
@@ -208,18 +200,17 @@ static json_t *log_of(void)
 static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *volumes,
 			struct err **err)
 {
-	json_auto_t *container = json_object(), *linux_parameters = NULL, *points = json_array();
+	json_auto_t *container = json_object(), *points = json_array();
 	json_auto_t *helped = arrival_helper_mounts(plan);
 
-	if (linux_of(plan, nodes, &linux_parameters, err) < 0 ||
-	    mounts_of(plan, volumes, points, err) < 0)
+	if (mounts_of(plan, volumes, points, err) < 0)
 		return -1;
 	if (helped)
 		json_array_extend(points, helped);
 	js_put_str(container, "image", batch_says(plan, "image"));
 	js_put(container, "command", arrival_command(plan));
 	js_put(container, "resourceRequirements", resources_of(plan));
-	js_put(container, "linuxParameters", TAKE(linux_parameters));
+	js_put(container, "linuxParameters", linux_of(plan, nodes));
 	js_put(container, "ulimits",
 	       json_pack("[{s:s, s:i, s:i}]", "name", "memlock", "softLimit", -1, "hardLimit", -1));
 	put_list(container, "mountPoints", TAKE(points));
@@ -353,6 +344,8 @@ static json_t *tags_of(const json_t *plan, const struct engine_job *job)
 	/* Texts of its own: what is sent is wiped, the plan goes on. */
 	json_object_foreach (js_path(json_object_get(plan, "spec"), "tags"), name, value)
 		js_put(tags, name, json_deep_copy(value));
+	/* Of a plan alone there is no order, nor of a job that nobody looks for again. */
+	js_put_str(tags, BATCH_NONCE_TAG, job->order ? js_str(job->order, "nonce") : NULL);
 	js_put_str(tags, "stoker:run", job->run);
 	js_put_str(tags, "stoker:name", js_str(plan, "name"));
 	js_put_str(tags, "stoker:phase", job->phase);

@@ -1,21 +1,34 @@
 /* How a job of AWS Batch goes: see batch.h. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text.h"
 #include "jobs/engine/batch_inside.h"
 #include "jobs/engine/reports.h"
+#include "jobs/store/order.h"
 
-#define IDS_MAX 100 /* of DescribeJobs */
+/* For how long a job is told of after its end: "about 7 days", says its user guide. */
+#define KEPT_MS (INT64_C(8) * 24 * 3600 * 1000)
 
-static bool is(const json_t *object, const char *key, const char *word)
+struct batch_said batch_said_of(const json_t *job)
 {
-	const char *text = js_str(object, key);
+	static const struct {
+		const char *status;
+		enum engine_state state;
+	} states[] = {
+		{ "STARTING", ENGINE_STARTING },
+		{ "RUNNING", ENGINE_RUNNING },
+		{ "SUCCEEDED", ENGINE_ENDED },
+		{ "FAILED", ENGINE_ENDED },
+	};
+	struct batch_said said = { .state = job ? ENGINE_QUEUED : ENGINE_UNSEEN,
+				   .status = js_str(job, "status"),
+				   .reason = js_str(job, "statusReason") };
 
-	return text && strcmp(text, word) == 0;
-}
-
-bool batch_is_over(const json_t *job)
-{
-	return is(job, "status", "SUCCEEDED") || is(job, "status", "FAILED");
+	for (size_t i = 0; i < STK_LENGTH(states); i++)
+		if (said.status && strcmp(said.status, states[i].status) == 0)
+			said.state = states[i].state;
+	return said;
 }
 
 /* A job of several containers has them in tasks. */
@@ -26,7 +39,7 @@ const json_t *batch_container(const json_t *job)
 	size_t i;
 
 	json_array_foreach (json_object_get(json_array_get(tasks, 0), "containers"), i, container)
-		if (is(container, "name", BATCH_MAIN))
+		if (js_is(container, "name", BATCH_MAIN))
 			return container;
 	return json_object_get(job, "container");
 }
@@ -51,36 +64,43 @@ static int ask_page(struct batch *batch, struct batch_job *job, int from, int to
 	return 0;
 }
 
-/* Of these the one with that id; NULL: unknown to the service. */
-static json_t *pick(const json_t *list, const char *id)
+json_t *batch_pick(const json_t *list, const char *id)
 {
 	json_t *row;
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, row)
-		if (is(row, "jobId", id) && js_str(row, "status"))
+		if (js_is(row, "jobId", id) && js_str(row, "status"))
 			return row;
 	return NULL;
 }
 
+void batch_know(struct batch_job *job, json_t *known)
+{
+	json_decref(job->job);
+	free(TAKE(job->text));
+	job->text_len = 0;
+	job->job = known;
+	job->said = batch_said_of(known);
+}
+
 void batch_take_in(struct batch_job *job, const json_t *list, int nodes)
 {
-	json_t *found = pick(list, job->id);
+	json_t *found = batch_pick(list, job->id);
 
 	if (!found)
 		return;
-	if (!job->job || !is(found, "status", js_str(job->job, "status")))
+	if (!job->job || !js_is(found, "status", job->said.status))
 		job->changed = mono_now();
 	job->seen = mono_now();
-	json_decref(job->job);
-	job->job = json_incref(found);
+	batch_know(job, json_incref(found));
 	if (nodes < 2)
 		return;
 	json_decref(job->nodes);
 	job->nodes = json_array();
 	for (int i = 0; i < nodes; i++) {
 		AUTO(auto_free) char *id = mem_format("%s#%d", job->id, i);
-		json_t *node = pick(list, id);
+		json_t *node = batch_pick(list, id);
 
 		json_array_append_new(job->nodes, node ? json_incref(node) : json_null());
 	}
@@ -89,27 +109,34 @@ void batch_take_in(struct batch_job *job, const json_t *list, int nodes)
 /* 1 the service knows it, 0 it does not, -1. */
 static int ask(struct batch *batch, struct batch_job *job, struct err **err)
 {
-	int nodes = (int)js_int(batch->plan, "nodes", 1), last = nodes < 2 ? 0 : nodes;
+	int nodes = batch_nodes(batch), last = nodes < 2 ? 0 : nodes;
 	json_auto_t *list = json_array();
 
-	for (int from = -1; from < last; from += IDS_MAX) {
-		int to = from + IDS_MAX < last ? from + IDS_MAX : last;
+	for (int from = -1; from < last; from += BATCH_IDS_MAX) {
+		int to = from + BATCH_IDS_MAX < last ? from + BATCH_IDS_MAX : last;
 
 		if (ask_page(batch, job, from, to, list, err) < 0)
 			return -1;
 	}
 	batch_take_in(job, list, nodes);
-	return pick(list, job->id) != NULL;
+	return batch_pick(list, job->id) != NULL;
 }
 
+/* What has just changed changes soon again, mostly. */
 static int64_t pace_ms(const struct batch_job *job)
 {
-	return job->job && mono_now().ms - job->changed.ms >= QUIET_AFTER_MS ? QUIET_MS : BUSY_MS;
+	int64_t since = mono_now().ms - job->changed.ms, pace = since / 3;
+
+	if (!job->job)
+		return BUSY_MS;
+	if (since >= QUIET_AFTER_MS)
+		return QUIET_MS;
+	return pace < QUICK_MS ? QUICK_MS : pace < BUSY_MS ? pace : BUSY_MS;
 }
 
 bool batch_is_due(const struct batch_job *job)
 {
-	return !batch_is_over(job->job) &&
+	return job->said.state != ENGINE_ENDED &&
 	       (job->asked.ms == 0 || mono_now().ms - job->asked.ms >= pace_ms(job));
 }
 
@@ -131,8 +158,7 @@ static void tell_waiting(const struct batch_job *job, struct engine_status *ret)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(sizeof ret->reason - 1);
 
-	ret->state = ENGINE_QUEUED;
-	batch_wait_words(js_str(job->job, "status"), js_str(job->job, "statusReason"),
+	batch_wait_words(job->said.status, job->said.reason,
 			 utc_now().ms - js_int(job->job, "createdAt", utc_now().ms), &words);
 	snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
 }
@@ -142,62 +168,76 @@ static int tell_running(struct batch *batch, struct batch_job *job, struct engin
 {
 	struct reports reports;
 
-	if (reports_look(batch->far, job->prefix, (int)js_int(batch->plan, "nodes", 1), &reports,
-			 err) < 0)
+	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	ret->state = reports.running ? ENGINE_RUNNING : ENGINE_STARTING;
 	ret->started = reports.started;
 	return 0;
 }
 
-/* Instances are EC2's to bill; Batch itself tells when the job had them. */
-static void bill(const json_t *said, struct engine_status *ret)
+/* From when to when its containers ran. What is billed nobody says here: instances are EC2's,
+ * and were there before. */
+static void tell_held(const json_t *said, struct engine_status *ret)
 {
 	ret->held.ms = js_int(said, "startedAt", 0);
 	ret->released.ms = ret->held.ms > 0 ? js_int(said, "stoppedAt", 0) : 0;
-	if (ret->released.ms > ret->held.ms)
-		ret->billable_ms = ret->released.ms - ret->held.ms;
 }
 
 static int tell(struct batch *batch, struct batch_job *job, struct engine_status *ret,
 		struct err **err)
 {
 	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
-	if (batch_is_over(job->job)) {
+	if (job->said.state == ENGINE_ENDED) {
 		if (batch_tell_end(batch, job, ret, err) < 0)
 			return -1;
 		if (ret->state == ENGINE_ENDED)
-			bill(job->job, ret);
+			tell_held(job->job, ret);
 		return 0;
 	}
-	bill(job->job, ret);
+	tell_held(job->job, ret);
 	if (batch_stop_lost(batch, job, err) < 0)
 		return -1;
-	if (is(job->job, "status", "RUNNING")) {
-		if (tell_running(batch, job, ret, err) < 0)
-			return -1;
-	} else if (is(job->job, "status", "STARTING")) {
-		ret->state = ENGINE_STARTING;
-	} else {
+	ret->state = job->said.state;
+	if (ret->state == ENGINE_QUEUED)
 		tell_waiting(job, ret);
-	}
+	if (ret->state == ENGINE_RUNNING && tell_running(batch, job, ret, err) < 0)
+		return -1;
 	if (job->stopped.ms > 0)
 		ret->state = ENGINE_STOPPING;
 	return 0;
+}
+
+/* ---- what the service does not know -------------------------------------------------------- */
+
+/* AWS Batch tells of a job as long as it lives, and KEPT_MS beyond: 1 it has ended, by its
+ * silence there and in the workspace; 0 that is not known, -1. */
+static int has_passed(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	if (far_sign(batch->far, job->prefix, &job->sign, err) < 0)
+		return -1;
+	return job->sign.last.ms > 0 && utc_now().ms - job->sign.last.ms >= KEPT_MS;
 }
 
 /* The service has forgotten it, or never had it; all of its agents may have reported. */
 static int tell_forgotten(struct batch *batch, struct batch_job *job, const char *name,
 			  struct engine_status *ret, struct err **err)
 {
-	int nodes = (int)js_int(batch->plan, "nodes", 1);
 	struct reports reports;
+	int passed;
 
-	if (reports_look(batch->far, job->prefix, nodes, &reports, err) < 0)
+	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
+	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
-	if (reports.final == nodes)
+	if (reports.final == batch_nodes(batch))
 		return batch_tell_end(batch, job, ret, err);
-	if (job->id[0])
+	passed = has_passed(batch, job, err);
+	if (passed < 0)
+		return -1;
+	if (passed > 0 && batch_tell_end(batch, job, ret, err) == 0)
+		ret->last_seen = job->sign.last;
+	else if (passed > 0)
+		return -1;
+	else if (job->id[0])
 		unseen(ret, "AWS Batch does not know job %s", job->id);
 	else
 		unseen(ret, "AWS Batch lists no job '%s' in queue '%s'", name,
@@ -210,12 +250,30 @@ static int tell_away(struct batch_job *job, struct engine_status *ret, struct er
 {
 	if ((*err)->code != EXIT_UNREACHABLE)
 		return -1;
-	if (!job->job || mono_now().ms - job->seen.ms >= STALE_MS)
+	if (!job->job || job->told_at.ms == 0 || mono_now().ms - job->seen.ms >= STALE_MS)
 		unseen(ret, "%s", (*err)->message);
 	else
 		*ret = job->told;
 	err_freep(err);
 	return 0;
+}
+
+/* 1 there is news of the job in `job->job`, 0 the service does not know it, -1. An end that is
+ * another job's is none. */
+static int ask_which(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
+{
+	int known = 1, other;
+
+	if (job->said.state != ENGINE_ENDED) {
+		job->asked = mono_now();
+		known = batch_identify(batch, job, name, err);
+		if (known > 0)
+			known = ask(batch, job, err);
+	}
+	other = known > 0 ? batch_follow(batch, job, name, err) : 0;
+	if (other < 0)
+		return -1;
+	return other > 0 ? ask(batch, job, err) : known;
 }
 
 /* What was asked for lately is not asked for again. An end is one. */
@@ -224,19 +282,16 @@ static int look(struct batch *batch, struct batch_job *job, const char *name,
 {
 	int known;
 
-	if (batch_is_over(job->job))
-		return tell(batch, job, ret, err);
-	if (job->asked.ms > 0 && mono_now().ms - job->asked.ms < pace_ms(job)) {
-		if (!job->job || job->told.state == ENGINE_UNSEEN) {
+	if (job->said.state != ENGINE_ENDED && job->asked.ms > 0 &&
+	    mono_now().ms - job->asked.ms < pace_ms(job)) {
+		if (!job->job ||
+		    (job->told.state == ENGINE_UNSEEN && job->seen.ms <= job->told_at.ms)) {
 			*ret = job->told;
 			return 0;
 		}
 		return tell(batch, job, ret, err);
 	}
-	job->asked = mono_now();
-	known = batch_identify(batch, job, name, true, err);
-	if (known > 0)
-		known = ask(batch, job, err);
+	known = ask_which(batch, job, name, err);
 	if (known < 0)
 		return -1;
 	return known > 0 ? tell(batch, job, ret, err) : tell_forgotten(batch, job, name, ret, err);
@@ -259,29 +314,26 @@ int batch_describe(struct engine *engine, const char *name, const char *prefix,
 	return 0;
 }
 
-void batch_state(const struct batch_job *job, struct engine_status *ret)
+static void tell_end(const struct batch_job *job, struct engine_status *ret)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(sizeof ret->reason - 1);
 	const json_t *container = batch_container(job->job);
 
-	*ret = (struct engine_status){ .state = ENGINE_UNSEEN };
-	if (!job->job)
-		return;
-	if (batch_is_over(job->job)) {
-		ret->state = ENGINE_ENDED;
-		ret->exit_known = json_is_integer(json_object_get(container, "exitCode"));
-		ret->exit = (int)js_int(container, "exitCode", 0);
-		batch_end_words(job->job, &words);
-		snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
-	} else if (job->stopped.ms > 0) {
+	ret->exit_known = json_is_integer(json_object_get(container, "exitCode"));
+	ret->exit = (int)js_int(container, "exitCode", 0);
+	batch_end_words(job->job, &words);
+	snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
+}
+
+void batch_state(const struct batch_job *job, struct engine_status *ret)
+{
+	*ret = (struct engine_status){ .state = job->said.state };
+	if (ret->state == ENGINE_ENDED)
+		tell_end(job, ret);
+	else if (ret->state != ENGINE_UNSEEN && job->stopped.ms > 0)
 		ret->state = ENGINE_STOPPING;
-	} else if (is(job->job, "status", "RUNNING")) {
-		ret->state = ENGINE_RUNNING;
-	} else if (is(job->job, "status", "STARTING")) {
-		ret->state = ENGINE_STARTING;
-	} else {
+	else if (ret->state == ENGINE_QUEUED)
 		tell_waiting(job, ret);
-	}
 }
 
 int batch_report(struct engine *engine, const char *name, const char *prefix, int node,

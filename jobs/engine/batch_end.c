@@ -11,17 +11,11 @@
 #define NODE_WORDS BATCH_OURS "node %d failed"
 #define WORDS_MAX  200
 
-static bool is(const json_t *object, const char *key, const char *word)
-{
-	const char *text = js_str(object, key);
-
-	return text && strcmp(text, word) == 0;
-}
-
 /* ---- ending it ---------------------------------------------------------------------------- */
 
-int batch_terminate(struct batch *batch, struct batch_job *job, const char *reason,
-		    struct err **err)
+/* Ask AWS Batch to end it; gone already is fine. */
+static int terminate(struct batch *batch, struct batch_job *job, const char *reason,
+		     struct err **err)
 {
 	json_auto_t *body = NULL;
 
@@ -47,10 +41,10 @@ int batch_stop(struct engine *engine, const char *name, const char *prefix, int6
 	int there;
 
 	(void)grace_ms; /* AWS Batch has its own: 30 seconds */
-	if (batch_is_over(job->job))
+	if (job->said.state == ENGINE_ENDED)
 		return 0;
-	there = batch_identify(batch, job, name, true, err);
-	return there > 0 ? batch_terminate(batch, job, BATCH_OURS "stop", err) : there;
+	there = batch_identify(batch, job, name, err);
+	return there > 0 ? terminate(batch, job, BATCH_OURS "stop", err) : there;
 }
 
 /* A node that saves and leaves when told to has not failed, and who is not the holder of the
@@ -61,40 +55,68 @@ static int has_left(struct batch *batch, struct batch_job *job, int node, struct
 
 	if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
 		return -1;
-	return is(report, "stopped", STOPPED_DRAIN) || is(report, "state", REPORT_NOT_MINE);
+	return js_is(report, "stopped", STOPPED_DRAIN) || js_is(report, "state", REPORT_NOT_MINE);
 }
 
+/* 1 it is the one, and the job is stopped for it; 0 it left as it should, -1. */
 static int stop_for_node(struct batch *batch, struct batch_job *job, int node, struct err **err)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(WORDS_MAX);
-	int left;
+	int left = has_left(batch, job, node, err);
 
-	if (job->stopped.ms > 0)
-		return 0;
-	far_forget(batch->far, job->prefix);
-	left = has_left(batch, job, node, err);
 	if (left != 0)
 		return left < 0 ? -1 : 0;
 	sb_addf(&words, NODE_WORDS ": ", node);
 	batch_end_words(json_array_get(job->nodes, (size_t)node), &words);
-	return batch_terminate(batch, job, words.text, err);
+	return terminate(batch, job, words.text, err) < 0 ? -1 : 1;
+}
+
+static size_t count_failed(const struct batch_job *job)
+{
+	size_t count = 0, i;
+	json_t *node;
+
+	json_array_foreach (job->nodes, i, node)
+		count += js_is(node, "status", "FAILED");
+	return count;
+}
+
+static int stop_for_nodes(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	size_t failed = count_failed(job), i;
+	json_t *node;
+	int stopped;
+
+	if (failed == 0 || job->stopped.ms > 0)
+		return 0;
+	if (failed != job->failed)
+		far_forget(batch->far, job->prefix);
+	json_array_foreach (job->nodes, i, node) {
+		stopped = js_is(node, "status", "FAILED") ? stop_for_node(batch, job, (int)i, err)
+							  : 0;
+		if (stopped != 0)
+			return stopped < 0 ? -1 : 0;
+	}
+	job->failed = failed;
+	return 0;
+}
+
+/* Before it has a machine, in words that are known: what is said of it afterwards is left over
+ * from then. */
+static bool is_waiting(const char *status)
+{
+	return status && (strcmp(status, "SUBMITTED") == 0 || strcmp(status, "PENDING") == 0 ||
+			  strcmp(status, "RUNNABLE") == 0);
 }
 
 int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err)
 {
-	const char *reason = js_str(job->job, "statusReason");
-	json_t *node;
-	size_t i;
+	if (batch_never_runs(job->said.reason) && is_waiting(job->said.status)) {
+		AUTO(auto_free) char *words = mem_format(BATCH_OURS "%s", job->said.reason);
 
-	if (batch_never_runs(reason) && !is(job->job, "status", "RUNNING")) {
-		AUTO(auto_free) char *words = mem_format(BATCH_OURS "%s", reason);
-
-		return batch_terminate(batch, job, words, err);
+		return terminate(batch, job, words, err);
 	}
-	json_array_foreach (job->nodes, i, node)
-		if (is(node, "status", "FAILED"))
-			return stop_for_node(batch, job, (int)i, err);
-	return 0;
+	return stop_for_nodes(batch, job, err);
 }
 
 /* ---- how it ended --------------------------------------------------------------------------- */
@@ -108,9 +130,7 @@ static const json_t *node_of(const struct batch_job *job, int node)
 
 static bool ours(const struct batch_job *job)
 {
-	const char *reason = js_str(job->job, "statusReason");
-
-	return reason && text_starts(reason, BATCH_OURS);
+	return job->said.reason && text_starts(job->said.reason, BATCH_OURS);
 }
 
 /* Somebody else ended it. */
@@ -124,7 +144,7 @@ static bool taken_down(const struct batch_job *job)
 /* The node for which we ended it; -1: none. */
 static int blamed(const struct batch_job *job, int nodes)
 {
-	const char *reason = js_str(job->job, "statusReason");
+	const char *reason = job->said.reason;
 	int node = -1;
 
 	if (reason && text_starts(reason, BATCH_OURS "node "))
@@ -208,7 +228,7 @@ static int tell_reported(struct batch *batch, struct batch_job *job, const struc
 	ret->node = reports->node < 0 ? 0 : reports->node;
 	if (reports_get(batch->far, job->prefix, ret->node, &report, err) < 0)
 		return -1;
-	if (job->job && (taken_down(job) || is(report, "stopped", STOPPED_SIGNAL)))
+	if (job->job && (taken_down(job) || js_is(report, "stopped", STOPPED_SIGNAL)))
 		batch_end_words(job->job, &words);
 	else
 		sb_adds(&words, reports->reason);
@@ -219,7 +239,7 @@ static int tell_reported(struct batch *batch, struct batch_job *job, const struc
 int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
 		   struct err **err)
 {
-	int nodes = (int)js_int(batch->plan, "nodes", 1), node = blamed(job, nodes);
+	int nodes = batch_nodes(batch), node = blamed(job, nodes);
 	struct reports reports;
 
 	if (!job->read)

@@ -97,7 +97,7 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	size_t len;
 
 	learn(engine, job, name);
-	if (!batch_is_over(job->job) || !(stream_is = stream_name(job, node, &group)))
+	if (job->said.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
 		return far_logs(batch->far, prefix, node, offset, max, ret, err);
 	if (reports_get(batch->far, prefix, node, &report, err) < 0)
 		return -1;

@@ -6,8 +6,6 @@
 #include "jobs/engine/glance.h"
 #include "jobs/engine/many.h"
 
-#define IDS_MAX 100 /* of DescribeJobs */
-
 struct survey {
 	struct batch *batch;
 	struct batch_job **wanted; /* with an id, of which nothing fresh is known */
@@ -15,74 +13,84 @@ struct survey {
 	struct err *err; /* the first reason why some could not be asked */
 };
 
-enum { ID, STATUS, REASON, CANCELLED, TERMINATED, NAMES };
-static const char *const names_of[NAMES] = { "jobId", "status", "statusReason", "isCancelled",
-					     "isTerminated" };
-
-static bool same_text(const json_t *job, const char *name, struct glance now)
+/* Which of those that were asked for together has this id? `to`: none. The guess comes first. */
+static size_t find_wanted(const struct survey *survey, size_t from, size_t to, size_t guess,
+			  struct glance id)
 {
-	const char *before = js_str(job, name);
-
-	return before ? glance_is(now, before) : !now.text;
+	if (guess < to && glance_is(id, survey->wanted[guess]->id))
+		return guess;
+	for (; from < to; from++)
+		if (glance_is(id, survey->wanted[from]->id))
+			return from;
+	return to;
 }
 
-static bool as_it_was(const json_t *job, const struct glance *now)
+static bool is_news(const struct batch_job *job, struct glance object)
 {
-	return job && same_text(job, "status", now[STATUS]) &&
-	       same_text(job, "statusReason", now[REASON]) &&
-	       js_bool(job, "isCancelled", false) == glance_is(now[CANCELLED], "true") &&
-	       js_bool(job, "isTerminated", false) == glance_is(now[TERMINATED], "true");
+	return job->text_len != object.len || memcmp(job->text, object.text, object.len) != 0;
 }
 
-/* The one of this id among those that were asked for with it; mostly they come in order. */
-static struct batch_job *find_wanted(const struct survey *survey, size_t from, size_t hint,
-				     struct glance id)
-{
-	size_t to = from + IDS_MAX < survey->count ? from + IDS_MAX : survey->count;
-
-	if (from + hint < to && glance_is(id, survey->wanted[from + hint]->id))
-		return survey->wanted[from + hint];
-	for (size_t i = from; i < to; i++)
-		if (glance_is(id, survey->wanted[i]->id))
-			return survey->wanted[i];
-	return NULL;
-}
-
-static void take(struct batch_job *job, struct glance object, const struct glance *now)
+static void take(struct batch_job *job, struct glance object)
 {
 	AUTO(err_freep) struct err *ignored = NULL; /* it is as if nothing had come */
 	json_auto_t *list = NULL;
 	json_t *found = NULL;
 
-	if (as_it_was(job->job, now)) {
-		job->seen = mono_now();
-		return;
-	}
 	if (js_parse(object.text, object.len, "a job of DescribeJobs", &found, &ignored) < 0)
 		return;
 	list = json_pack("[o]", found);
 	batch_take_in(job, list, 1);
+	job->told_at.ms = 0;
+	/* An end is not asked for again: nothing is compared with it. */
+	if (job->job != found || job->said.state == ENGINE_ENDED)
+		return;
+	job->text = mem_copy_n(object.text, object.len);
+	job->text_len = object.len;
+}
+
+/* Mostly they come in the order in which they were asked for, and as they were. */
+static void take_page(const struct survey *survey, size_t from, size_t to, const struct sb *text)
+{
+	struct mono now = mono_now();
+	struct glance object, id;
+	struct glance_list list;
+
+	if (!glance_list(text->text, text->len, "jobs", &list))
+		return;
+	for (size_t next = from;;) {
+		struct batch_job *job = next < to ? survey->wanted[next] : NULL;
+		size_t i;
+
+		if (job && glance_same(&list, (struct glance){ job->text, job->text_len })) {
+			job->seen = now;
+			next++;
+			continue;
+		}
+		if (!glance_next(&list, "jobId", &object, &id))
+			return;
+		i = find_wanted(survey, from, to, next, id);
+		if (i == to)
+			continue;
+		next = i + 1;
+		job = survey->wanted[i];
+		if (is_news(job, object))
+			take(job, object);
+		else
+			job->seen = now;
+	}
 }
 
 static void on_described(void *arg, size_t page, struct aws_reply *reply, const struct sb *text)
 {
 	struct survey *survey = arg;
-	size_t from = page * IDS_MAX, to = from + IDS_MAX, hint = 0;
-	struct glance now[NAMES], object;
-	struct glance_list list;
+	size_t from = page * BATCH_IDS_MAX;
+	size_t to = from + BATCH_IDS_MAX < survey->count ? from + BATCH_IDS_MAX : survey->count;
 
 	if (reply->err && !survey->err)
 		survey->err = TAKE(reply->err);
-	for (size_t i = from; i < to && i < survey->count; i++)
+	for (size_t i = from; i < to; i++)
 		survey->wanted[i]->asked = mono_now();
-	if (!glance_list(text->text, text->len, "jobs", &list))
-		return;
-	for (; glance_next(&list, names_of, NAMES, &object, now); hint++) {
-		struct batch_job *job = find_wanted(survey, from, hint, now[ID]);
-
-		if (job)
-			take(job, object, now);
-	}
+	take_page(survey, from, to, text);
 }
 
 static json_t *pages_of(const struct survey *survey)
@@ -90,7 +98,7 @@ static json_t *pages_of(const struct survey *survey)
 	json_t *bodies = json_array(), *ids = NULL;
 
 	for (size_t i = 0; i < survey->count; i++) {
-		if (i % IDS_MAX == 0) {
+		if (i % BATCH_IDS_MAX == 0) {
 			ids = json_array();
 			json_array_append_new(bodies, json_pack("{s:o}", "jobs", ids));
 		}
@@ -129,7 +137,7 @@ int batch_survey(struct engine *engine, const struct engine_name *names, size_t 
 
 		if (outcome < 0 || !batch_is_due(job))
 			continue;
-		if (!job->id[0] && batch_identify(batch, job, names[i].name, true, err) < 0)
+		if (!job->id[0] && batch_identify(batch, job, names[i].name, err) < 0)
 			outcome = -1;
 		else if (job->id[0])
 			wanted[survey.count++] = job;

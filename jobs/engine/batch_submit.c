@@ -12,108 +12,8 @@
 #include "jobs/store/order.h"
 
 #define TOKEN_BYTES 16
-#define NOTE_MAX    ((size_t)16 << 10)
 
-/* ---- what was submitted ---------------------------------------------------------------- */
-
-static void keep_id(struct batch_job *job, const char *id)
-{
-	snprintf(job->id, sizeof job->id, "%s", id);
-}
-
-/* Not having it costs a listing, nothing else. */
-static void write_note(struct batch *batch, const struct batch_job *job, const char *name)
-{
-	AUTO(auto_free) char *key = batch_key(job->prefix, ENGINE_FILE);
-	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *note = json_object();
-	AUTO(auto_free) char *text = NULL;
-
-	js_put(note, "v", json_integer(1));
-	js_put_str(note, "job", name);
-	js_put_str(note, "id", job->id);
-	js_put_str(note, "queue", batch_says(batch->plan, "batch.job_queue"));
-	text = js_line(note);
-	(void)!store_put(batch->store, key, text, strlen(text), &ignored);
-}
-
-/* 1 the note has an id, 0 there is none, -1. */
-static int read_note(struct batch *batch, struct batch_job *job, struct err **err)
-{
-	AUTO(auto_free) char *key = batch_key(job->prefix, ENGINE_FILE);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(NOTE_MAX);
-	json_auto_t *note = NULL;
-	int there = far_get(batch->far, key, NOTE_MAX, &text, err);
-
-	if (there <= 0)
-		return there;
-	if (js_parse(text.text, text.len, key, &note, err) < 0)
-		return -1;
-	if (!js_str(note, "id"))
-		return err_set(err, EXIT_REFUSED, "'%s' does not name the job it is of", key);
-	keep_id(job, js_str(note, "id"));
-	return 1;
-}
-
-/* ListJobs finds names whatever their case, by default only what runs. */
-static int list_page(struct batch *batch, const char *name, char **token, struct batch_job *job,
-		     struct err **err)
-{
-	json_auto_t *body = json_pack("{s:s, s:[{s:s, s:[s]}]}", "jobQueue",
-				      batch_says(batch->plan, "batch.job_queue"), "filters", "name",
-				      "JOB_NAME", "values", name);
-	json_auto_t *reply = NULL;
-	json_t *row;
-	size_t i;
-
-	js_put_str(body, "nextToken", *token);
-	if (batch_ask(batch, AWS_LIST_JOBS, body, &reply, err) < 0)
-		return -1;
-	json_array_foreach (json_object_get(reply, "jobSummaryList"), i, row) {
-		const char *is = js_str(row, "jobName"), *id = js_str(row, "jobId");
-
-		/* Of several, which none of ours makes, the first that was submitted holds the
-		 * claim: it stands last. */
-		if (is && id && strcmp(is, name) == 0)
-			keep_id(job, id);
-	}
-	free(*token);
-	*token = js_str(reply, "nextToken") ? mem_copy(js_str(reply, "nextToken")) : NULL;
-	return 0;
-}
-
-/* 1 found, 0 the queue has none, -1. */
-static int list_jobs(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
-{
-	AUTO(auto_free) char *token = NULL;
-
-	do {
-		AUTO(auto_free) char *before = token ? mem_copy(token) : NULL;
-
-		if (list_page(batch, name, &token, job, err) < 0)
-			return -1;
-		if (before && token && strcmp(before, token) == 0)
-			return err_set(err, EXIT_UNREACHABLE,
-				       "AWS Batch lists the same jobs again and again");
-	} while (token);
-	return job->id[0] != '\0';
-}
-
-int batch_identify(struct batch *batch, struct batch_job *job, const char *name, bool list,
-		   struct err **err)
-{
-	int there;
-
-	if (job->id[0])
-		return 1;
-	there = read_note(batch, job, err);
-	if (there != 0 || !list)
-		return there;
-	there = list_jobs(batch, job, name, err);
-	if (there > 0)
-		write_note(batch, job, name);
-	return there;
-}
+/* ---- is it there? ------------------------------------------------------------------------- */
 
 /* Did agents of it ever report? The service forgets, the workspace does not. */
 static int has_reports(struct batch *batch, const char *prefix, struct err **err)
@@ -121,28 +21,36 @@ static int has_reports(struct batch *batch, const char *prefix, struct err **err
 	struct reports reports;
 
 	far_forget(batch->far, prefix);
-	if (reports_look(batch->far, prefix, (int)js_int(batch->plan, "nodes", 1), &reports, err) <
-	    0)
+	if (reports_look(batch->far, prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	return reports.there > 0;
+}
+
+/* As far as the service shows by now. */
+static int find_now(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
+{
+	int there;
+
+	far_forget(batch->far, job->prefix);
+	there = batch_identify(batch, job, name, err);
+	return there != 0 ? there : has_reports(batch, job->prefix, err);
 }
 
 int batch_find(struct engine *engine, const char *name, const char *prefix, struct err **err)
 {
 	struct batch *batch = (struct batch *)engine;
 	struct batch_job *job = batch_job_of(batch, prefix);
-	struct mono now = mono_now();
-	int there;
+	int there = find_now(batch, job, name, err);
 
-	far_forget(batch->far, prefix);
-	there = batch_identify(batch, job, name, true, err);
 	if (there != 0)
 		return there;
-	there = has_reports(batch, prefix, err);
-	if (there == 0 && job->uncertain.ms > 0 && now.ms - job->uncertain.ms < LISTED_MS)
+	/* Somebody else, who is dead now, may have submitted it a moment ago. */
+	if (job->uncertain.ms == 0)
+		job->uncertain = mono_now();
+	if (mono_now().ms - job->uncertain.ms < LISTED_MS)
 		return err_set(err, EXIT_UNREACHABLE,
 			       "AWS Batch may not list '%s' yet, if it has taken it", name);
-	return there;
+	return 0;
 }
 
 /* ---- the definition ---------------------------------------------------------------------- */
@@ -253,8 +161,8 @@ static int send_job(struct batch *batch, const struct engine_job *what, struct b
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
 	if (aws_perform(batch->aws, &call, &reply, err) == 0 && js_str(reply.json, "jobId")) {
-		keep_id(job, js_str(reply.json, "jobId"));
-		write_note(batch, job, what->name);
+		batch_keep_id(job, js_str(reply.json, "jobId"));
+		batch_note(batch, job, what->name);
 		return 0;
 	}
 	if (*err && (*err)->code == EXIT_REFUSED && !reply.maybe_repeated) {
@@ -265,6 +173,15 @@ static int send_job(struct batch *batch, const struct engine_job *what, struct b
 	if (!*err)
 		err_set(err, EXIT_UNREACHABLE, "AWS Batch took '%s' without a job id", what->name);
 	return 1;
+}
+
+/* Its logs and its cost would be taken for each other's, and by a person it would be stopped for
+ * the other. */
+static int refuse_name(struct batch *batch, const char *name, struct err **err)
+{
+	err_set(err, EXIT_SPEC, "a job '%s' of another run is in the queue '%s' and not over", name,
+		batch_says(batch->plan, "batch.job_queue"));
+	return err_hint(err, "choose another --id");
 }
 
 static int not_submitted(const struct err *why)
@@ -280,10 +197,12 @@ int batch_submit(struct engine *engine, const struct engine_job *what, struct er
 	json_auto_t *definition = NULL;
 	uint8_t random[TOKEN_BYTES];
 	char token[2 * TOKEN_BYTES + 1];
-	int there = batch_find(engine, what->name, what->prefix, err);
+	int there = find_now(batch, job, what->name, err);
 
 	if (there != 0)
 		return there > 0 ? 0 : 1;
+	if (job->alien)
+		return refuse_name(batch, what->name, err);
 	random_bytes(random, sizeof random);
 	hex_lower(random, sizeof random, token);
 	if (batch_definition(batch->plan, what->nodes, &definition, err) < 0 ||

@@ -58,6 +58,8 @@ void batch_end_words(const json_t *job, struct sb *ret)
 		sb_adds(ret, "it was cancelled: ");
 	else if (js_bool(job, "isTerminated", false))
 		sb_adds(ret, "it was terminated: ");
+	if (!job)
+		status = "AWS Batch has forgotten it";
 	sb_adds(ret, status ? status : "AWS Batch gives no reason");
 	if (container && (!status || !strstr(status, container)))
 		sb_addf(ret, "; %s", container);

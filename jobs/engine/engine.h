@@ -74,9 +74,6 @@ struct engine_status {
 	struct utc held, released;
 	/* What the service bills of each node, on the average; 0: it does not say (yet). */
 	int64_t billable_ms;
-	/* ENDED: for so long each machine was kept for the next job, and is billed; 0: none
-	 * was, or the service does not say yet. */
-	int64_t retained_ms;
 };
 
 /* One of many that are watched through one handle. */
@@ -130,9 +127,11 @@ struct engine_ops {
 	 * new reference, 0 there is none, -1. NULL where nothing is nearer than the workspace. */
 	int (*report)(struct engine *engine, const char *name, const char *prefix, int node,
 		      json_t **ret, struct err **err);
-	/* No attempt follows this one: give back what is kept for a next one. 1 and for how many
-	 * seconds of each node it was kept and is billed, 0 nothing was, -1. NULL where nothing
-	 * ever is. */
+	/* Of an attempt that has ended: give back what is kept of it for a next one and that none
+	 * has taken over. 1 and for how many seconds of each node it was kept and is billed, 0
+	 * nothing was, -1. EXIT_BUSY: whether anything is kept shows in a moment, ask again.
+	 * Where it was refused `ret_seconds` is for how long it will be kept all the same, 0 if
+	 * nobody has seen that it is. NULL where nothing ever is. */
 	int (*release)(struct engine *engine, const char *name, const char *prefix,
 		       int64_t *ret_seconds, struct err **err);
 	/* Process ids whose end makes describe worth calling, at most `max`; the

@@ -113,6 +113,18 @@ int far_get(struct far *far, const char *key, size_t max, struct sb *ret, struct
 	return seen->found;
 }
 
+int far_json(struct far *far, const char *key, size_t max, const char *what, json_t **ret,
+	     struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
+	int there = far_get(far, key, max, &text, err);
+
+	*ret = NULL;
+	if (there <= 0)
+		return there;
+	return js_parse(text.text, text.len, what, ret, err) < 0 ? -1 : 1;
+}
+
 void far_forget(struct far *far, const char *prefix)
 {
 	for (size_t i = far->count; i-- > 0;)
@@ -123,6 +135,41 @@ void far_forget(struct far *far, const char *prefix)
 	for (size_t i = 0; i < far->piece_count; i++)
 		if (text_starts(far->pieces[i].prefix, prefix))
 			far->pieces[i].at.ms = 0;
+}
+
+/* ---- signs of life ---- */
+
+struct newest {
+	const char *prefix;
+	struct utc at;
+};
+
+static int note_newest(void *arg, const struct store_object *object, struct err **err)
+{
+	struct newest *newest = arg;
+	const char *name = object->key + strlen(newest->prefix);
+
+	(void)err;
+	if ((text_starts(name, "node-") || strcmp(name, ENGINE_FILE) == 0 ||
+	     strcmp(name, ORDER_FILE) == 0) &&
+	    object->modified.ms > newest->at.ms)
+		newest->at = object->modified;
+	return 0;
+}
+
+int far_sign(struct far *far, const char *prefix, struct far_sign *sign, struct err **err)
+{
+	struct newest newest = { .prefix = prefix };
+
+	if (sign->at.ms > 0 && mono_now().ms - sign->at.ms < FAR_SIGN_MS)
+		return 0;
+	if (store_list(far->store, prefix, note_newest, &newest, err) < 0)
+		return -1;
+	sign->at = mono_now();
+	if (sign->since.ms == 0 || newest.at.ms != sign->last.ms)
+		sign->since = sign->at;
+	sign->last = newest.at;
+	return 0;
 }
 
 /* ---- logs ---- */

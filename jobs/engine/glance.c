@@ -137,22 +137,39 @@ bool glance_list(const char *text, size_t len, const char *name, struct glance_l
 	return false;
 }
 
-bool glance_next(struct glance_list *list, const char *const *names, size_t count,
-		 struct glance *ret_object, struct glance *ret)
+/* Where it would begin. */
+static const char *next_object(const struct glance_list *list)
 {
-	const char *at = skip_space(list->at, list->end), *begin;
+	const char *at = skip_space(list->at, list->end);
+
+	return at < list->end && *at == ',' ? skip_space(at + 1, list->end) : at;
+}
+
+bool glance_same(struct glance_list *list, struct glance object)
+{
+	const char *at = next_object(list);
+
+	/* A whole object is never the beginning of a longer one: its length is enough. */
+	if (object.len == 0 || (size_t)(list->end - at) < object.len ||
+	    memcmp(at, object.text, object.len) != 0)
+		return false;
+	list->at = at + object.len;
+	return true;
+}
+
+bool glance_next(struct glance_list *list, const char *name, struct glance *ret_object,
+		 struct glance *ret)
+{
+	const char *at = next_object(list), *begin = at;
 	struct member member;
 
-	if (at < list->end && *at == ',')
-		at = skip_space(at + 1, list->end);
 	if (at >= list->end || *at != '{')
 		return false;
-	memset(ret, 0, count * sizeof *ret);
-	begin = at++;
+	*ret = (struct glance){ 0 };
+	at++;
 	for (const char *next; (next = next_member(at, list->end, &member)); at = next)
-		for (size_t i = 0; i < count; i++)
-			if (glance_is(member.name, names[i]))
-				ret[i] = member.value;
+		if (glance_is(member.name, name))
+			*ret = member.value;
 	at = skip_space(at, list->end);
 	if (at >= list->end || *at != '}')
 		return false;

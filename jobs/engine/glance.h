@@ -1,7 +1,7 @@
 /*
- * A glance at a reply of JSON without building anything: which members the objects of a list
- * have, as they stand in the text. For replies of hundreds of objects of which a few words are
- * wanted; what is to be read in whole is parsed by jobs/base/json.h from its place.
+ * A glance at a reply of JSON without building anything: where the objects of a list stand in
+ * its text, and which is which. For replies of hundreds of objects of which few are news; what
+ * is to be read is parsed by jobs/base/json.h from its place.
  *
  * The text is outside text: what is not JSON is refused, or gives members that are not there;
  * nothing is read beyond its end, nesting is bounded.
@@ -23,10 +23,12 @@ struct glance_list {
 
 /* The list that the object `text` has by that name. False: there is none. */
 bool glance_list(const char *text, size_t len, const char *name, struct glance_list *ret);
-/* The next object: where it stands, and its own members of these names. False: no more, or what
+/* Is the next object this one, a whole one, byte for byte? Then it is passed. */
+bool glance_same(struct glance_list *list, struct glance object);
+/* The next object: where it stands, and its own member of this name. False: no more, or what
  * follows is no object. */
-bool glance_next(struct glance_list *list, const char *const *names, size_t count,
-		 struct glance *ret_object, struct glance *ret);
+bool glance_next(struct glance_list *list, const char *name, struct glance *ret_object,
+		 struct glance *ret);
 bool glance_is(struct glance value, const char *word);
 
 #endif

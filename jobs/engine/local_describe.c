@@ -48,9 +48,7 @@ static int64_t grace_of(const struct local *local, const char *prefix)
 
 static bool in_state(const struct node_view *node, const char *state)
 {
-	const char *now = js_str(node->report, "state");
-
-	return now && strcmp(now, state) == 0;
+	return js_is(node->report, "state", state);
 }
 
 /* Over, and not well: its agent died or its command failed. What ends while it is

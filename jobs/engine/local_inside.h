@@ -7,7 +7,6 @@
 #include "jobs/base/proc.h"
 #include "jobs/engine/far.h"
 #include "jobs/engine/local.h"
-#include "jobs/engine/reports.h"
 
 #define TOKEN_TEXT 33 /* hex digits and a NUL */
 #define PIDNS_TEXT 64
@@ -144,8 +143,6 @@ int view_load(const struct local *local, const char *prefix, struct view *ret, s
  * all of them have reported their ends. */
 bool view_is_over(const struct view *view);
 
-/* Signal all living agents. */
-void view_signal(const struct view *view, int signo);
 /* Kill whatever of the attempt lives on without its agent; how many there were. */
 size_t view_kill_orphans(const struct view *view);
 /* SIGTERM to the agents and a note of when; later, once that is `grace_ms` and

@@ -198,7 +198,6 @@ static void look_for_files(const struct local *local, const char *prefix,
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *path = NULL;
 	json_auto_t *body = NULL;
-	const char *token;
 
 	if (!local->far || local_near_root(local, prefix) || !record->work ||
 	    record->work[0] != '/')
@@ -207,8 +206,7 @@ static void look_for_files(const struct local *local, const char *prefix,
 	if (read_file(path, RECORD_MAX, &text, &ignored) <= 0 ||
 	    js_parse(text.text, text.len, path, &body, &ignored) < 0)
 		return;
-	token = js_str(body, "token");
-	if (token && strcmp(token, record->token) == 0)
+	if (js_is(body, "token", record->token))
 		local_know(local, prefix, record->work);
 }
 

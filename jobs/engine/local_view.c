@@ -157,7 +157,8 @@ bool view_is_over(const struct view *view)
 	return view->alive == 0 && view->sight != SIGHT_HELD;
 }
 
-void view_signal(const struct view *view, int signo)
+/* Signal all living agents. */
+static void view_signal(const struct view *view, int signo)
 {
 	for (int i = 0; i < view->record.nodes; i++)
 		if (view->nodes[i].alive)
@@ -175,9 +176,7 @@ static bool kill_command(const struct node_view *node)
 
 static bool has_ended(const struct node_view *node)
 {
-	const char *state = js_str(node->report, "state");
-
-	return state && strcmp(state, REPORT_ENDED) == 0;
+	return js_is(node->report, "state", REPORT_ENDED);
 }
 
 size_t view_kill_orphans(const struct view *view)

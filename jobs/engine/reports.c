@@ -6,43 +6,18 @@
 
 #include "jobs/store/order.h"
 
-static bool is_word(const json_t *report, const char *name, const char *word)
-{
-	const char *said = js_str(report, name);
-
-	return said && strcmp(said, word) == 0;
-}
-
-bool report_is_final(const json_t *report)
-{
-	return is_word(report, "state", REPORT_ENDED) ||
-	       is_word(report, "state", REPORT_NOT_MINE) || is_word(report, "state", REPORT_FAILED);
-}
-
-static int get_json(struct far *far, const char *key, const char *what, json_t **ret,
-		    struct err **err)
-{
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
-	int there = far_get(far, key, REPORT_MAX, &text, err);
-
-	*ret = NULL;
-	if (there <= 0)
-		return there;
-	return js_parse(text.text, text.len, what, ret, err) < 0 ? -1 : 1;
-}
-
 int reports_get(struct far *far, const char *prefix, int node, json_t **ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
 
-	return get_json(far, key, "an agent's report", ret, err);
+	return far_json(far, key, REPORT_MAX, "an agent's report", ret, err);
 }
 
 /* Over, and not well. What ends while it is drained has done as it was told. */
 static bool failed(const json_t *report)
 {
 	return report_is_final(report) && js_int(report, "exit", 0) != 0 &&
-	       !is_word(report, "stopped", STOPPED_DRAIN);
+	       !js_is(report, "stopped", STOPPED_DRAIN);
 }
 
 /* Failed by itself, and not because it was told to stop. */
@@ -51,6 +26,13 @@ static bool is_root(const json_t *report)
 	const char *stopped = js_str(report, "stopped");
 
 	return failed(report) && (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
+}
+
+/* Done, which nobody told it to be. */
+static bool is_done(const json_t *report)
+{
+	return js_is(report, "state", REPORT_ENDED) && js_int(report, "exit", -1) == 0 &&
+	       !js_str(report, "stopped");
 }
 
 /* A candidate for whose end is the attempt's: the better its rank, the smaller. */
@@ -98,7 +80,8 @@ static int first_to_fail(struct far *far, const char *prefix, int nodes)
 	json_auto_t *body = NULL;
 	int64_t node;
 
-	if (nodes < 2 || get_json(far, key, "a note of a failure", &body, &ignored) <= 0)
+	if (nodes < 2 ||
+	    far_json(far, key, REPORT_MAX, "a note of a failure", &body, &ignored) <= 0)
 		return -1;
 	node = js_int(body, "node", -1);
 	return node >= 0 && node < nodes ? (int)node : -1;
@@ -116,7 +99,7 @@ static void tell(struct reports *ret, const struct best *best)
 
 	ret->node = best->node;
 	ret->exit = (int)js_int(best->report, "exit", 0);
-	if (is_word(best->report, "state", REPORT_NOT_MINE))
+	if (js_is(best->report, "state", REPORT_NOT_MINE))
 		message = "another attempt holds the claim";
 	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
 }
@@ -127,7 +110,7 @@ int reports_look(struct far *far, const char *prefix, int nodes, struct reports 
 	AUTO(best_release) struct best best = { .worth = WORTH_NOTHING };
 	int first;
 
-	*ret = (struct reports){ .node = -1 };
+	*ret = (struct reports){ .node = -1, .well = true };
 	for (int node = 0; node < nodes; node++) {
 		json_auto_t *report = NULL;
 		int there = reports_get(far, prefix, node, &report, err);
@@ -137,7 +120,8 @@ int reports_look(struct far *far, const char *prefix, int nodes, struct reports 
 			return -1;
 		ret->there += there;
 		ret->final += report_is_final(report);
-		ret->running |= is_word(report, "state", REPORT_RUNNING);
+		ret->well &= is_done(report) || (node > 0 && !report_is_final(report));
+		ret->running |= js_is(report, "state", REPORT_RUNNING);
 		if (started > 0 && (ret->started.ms == 0 || started < ret->started.ms))
 			ret->started.ms = started;
 		compare(&best, node, report);

@@ -9,9 +9,6 @@
 #include "jobs/engine/engine.h"
 #include "jobs/engine/far.h"
 
-/* In one of the states after which nothing more comes of it; NULL is not. */
-bool report_is_final(const json_t *report);
-
 /* The report of a node as the store had it a moment ago: 1 and a new reference, 0 there is
  * none, -1. */
 int reports_get(struct far *far, const char *prefix, int node, json_t **ret, struct err **err);
@@ -26,6 +23,9 @@ struct reports {
 	int node;
 	int exit;         /* of that one, as a shell gives it */
 	char reason[256]; /* its agent's own words, may be empty */
+	/* Node 0's command ended well and by itself, and so did all others whose agents told their
+	 * ends. */
+	bool well;
 };
 /* Asks for each node's report, which costs a request each now and then (far.h). */
 int reports_look(struct far *far, const char *prefix, int nodes, struct reports *ret,

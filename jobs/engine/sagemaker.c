@@ -58,6 +58,11 @@ static void close_engine(struct engine *engine)
 	free(sagemaker);
 }
 
+int sagemaker_nodes(const struct sagemaker *sagemaker)
+{
+	return (int)js_int(sagemaker->plan, "nodes", 1);
+}
+
 /* ---- calls ---- */
 
 /* One request with this body; what aws_perform() says. */
@@ -126,8 +131,17 @@ void sagemaker_note(struct training *job, json_t *said)
 		job->ended = mono_now();
 	json_decref(job->said);
 	job->said = json_incref(said);
-	job->missing.ms = 0;
+	job->heard = mono_now();
+	job->missing.ms = job->sign.at.ms = job->sign.since.ms = 0;
+	job->stop_missed = false;
 	job->why[0] = '\0';
+}
+
+static void note_missing(struct training *job)
+{
+	job->missed = mono_now();
+	if (job->missing.ms == 0)
+		job->missing = job->missed;
 }
 
 /* Ask for a job now: 1 it is there, 0 certainly not, -1. */
@@ -155,8 +169,8 @@ void sagemaker_take_reply(struct training *job, struct aws_reply *reply)
 	job->asked = mono_now();
 	if (!reply->err && json_is_object(reply->json))
 		sagemaker_note(job, reply->json);
-	else if (reply->err && is_not_found(reply, reply->err) && job->missing.ms == 0)
-		job->missing = mono_now();
+	else if (reply->err && is_not_found(reply, reply->err))
+		note_missing(job);
 }
 
 bool sagemaker_is_due(const struct training *job)
@@ -164,12 +178,8 @@ bool sagemaker_is_due(const struct training *job)
 	struct mono now = mono_now();
 	int64_t pace = (now.ms - job->changed.ms) / 3;
 
-	if (job->said && sagemaker_is_over(job->said)) {
-		if (!sagemaker_may_be_kept(job->said))
-			return false;
-		/* Who asks wants to know for how long they were kept. */
-		pace = SAGEMAKER_QUICK_MS;
-	}
+	if (job->said && sagemaker_is_over(job->said))
+		return false;
 	if (pace < SAGEMAKER_QUICK_MS)
 		pace = SAGEMAKER_QUICK_MS;
 	if (pace > SAGEMAKER_SLOW_MS)
@@ -177,8 +187,9 @@ bool sagemaker_is_due(const struct training *job)
 	return job->asked.ms == 0 || now.ms - job->asked.ms >= pace;
 }
 
-/* See that what is known of a job is fresh. -1: the service is out of reach. What is refused
- * is kept as the reason why the job cannot be seen. */
+/* See that what is known of a job is fresh. -1: the service is out of reach, and has been for
+ * so long that what it said last is not worth much. What is refused is kept as the reason why
+ * the job cannot be seen. */
 static int look(struct sagemaker *sagemaker, struct training *job, struct err **err)
 {
 	AUTO(err_freep) struct err *why = NULL;
@@ -187,16 +198,16 @@ static int look(struct sagemaker *sagemaker, struct training *job, struct err **
 	if (!sagemaker_is_due(job))
 		return 0;
 	there = ask(sagemaker, job, &why);
-	if (job->said && sagemaker_is_over(job->said))
-		return 0; /* only what is billed could be new */
 	if (there < 0 && why->code == EXIT_UNREACHABLE) {
+		if (job->said && mono_now().ms - job->heard.ms < SAGEMAKER_STALE_MS)
+			return 0;
 		*err = TAKE(why);
 		return -1;
 	}
 	if (there < 0)
 		snprintf(job->why, sizeof job->why, "%s", why->message);
-	if (there == 0 && job->missing.ms == 0)
-		job->missing = mono_now();
+	if (there == 0)
+		note_missing(job);
 	return 0;
 }
 
@@ -211,7 +222,7 @@ static int check_engine(struct engine *engine, struct err **err)
 		.run = "check",
 		.phase = "train",
 		.attempt = 1,
-		.nodes = (int)js_int(sagemaker->plan, "nodes", 1),
+		.nodes = sagemaker_nodes(sagemaker),
 		.prefix = "runs/check/train-1/",
 		.agent_key = "agents/check/",
 	};
@@ -253,6 +264,23 @@ static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *re
 	return err_hint(err, "choose another --id: SageMaker takes a name once");
 }
 
+/* It said no. An earlier try, whose reply was lost, may have had its effect all the same: it
+ * is what has used up the quota then. */
+static int look_again(struct sagemaker *sagemaker, const char *name, const json_t *request,
+		      struct err **err)
+{
+	struct training *job = sagemaker_job_of(sagemaker, name);
+	AUTO(err_freep) struct err *unknown = NULL;
+	int there = ask(sagemaker, job, &unknown);
+
+	if (there < 0)
+		return unknown->code == EXIT_UNREACHABLE ? 1 : -1;
+	if (there == 0 || !sagemaker_is_same(request, job->said))
+		return -1;
+	err_freep(err);
+	return 0;
+}
+
 static int create(struct sagemaker *sagemaker, const char *name, const json_t *request,
 		  struct err **err)
 {
@@ -264,16 +292,19 @@ static int create(struct sagemaker *sagemaker, const char *name, const json_t *r
 		err_freep(err);
 		return adopt(sagemaker, name, request, err);
 	}
-	if (reply.maybe_repeated)
-		return 1;
+	/* Only what is refused for its speed has certainly had no effect. */
+	if ((*err)->code == EXIT_UNREACHABLE)
+		return strcmp(reply.code, "ThrottlingException") == 0 ? -1 : 1;
 	if (strcmp(reply.code, "ValidationException") == 0)
 		err_code(err, EXIT_SPEC);
-	return -1;
+	if (strcmp(reply.code, "ResourceLimitExceeded") == 0 && strstr((*err)->message, "run time"))
+		err_hint(err, "lower sagemaker.max_runtime (or limits.deadline, which it follows), "
+			      "or ask for a higher quota of that name");
+	return look_again(sagemaker, name, request, err);
 }
 
-static int submit(struct engine *engine, const struct engine_job *job, struct err **err)
+static int send_order(struct sagemaker *sagemaker, const struct engine_job *job, struct err **err)
 {
-	struct sagemaker *sagemaker = of(engine);
 	AUTO(err_freep) struct err *first = NULL;
 	json_auto_t *request = NULL;
 	int outcome;
@@ -294,6 +325,16 @@ static int submit(struct engine *engine, const struct engine_job *job, struct er
 	return outcome;
 }
 
+static int submit(struct engine *engine, const struct engine_job *job, struct err **err)
+{
+	struct sagemaker *sagemaker = of(engine);
+	int outcome = send_order(sagemaker, job, err);
+
+	if (outcome > 0)
+		sagemaker_job_of(sagemaker, job->name)->uncertain = mono_now();
+	return outcome;
+}
+
 static int find(struct engine *engine, const char *name, const char *prefix, struct err **err)
 {
 	struct sagemaker *sagemaker = of(engine);
@@ -303,18 +344,20 @@ static int find(struct engine *engine, const char *name, const char *prefix, str
 	json_auto_t *wanted = json_pack("{s:{s:s}}", "OutputDataConfig", "S3OutputPath", path);
 	int there = ask(sagemaker, job, err);
 
-	if (there <= 0 || sagemaker_is_same(wanted, job->said))
+	if (there < 0)
+		return -1;
+	/* Somebody else, who is dead now, may have sent it a moment ago. */
+	if (there == 0 && job->uncertain.ms == 0)
+		job->uncertain = mono_now();
+	if (there == 0 && mono_now().ms - job->uncertain.ms < SAGEMAKER_SHOWN_MS)
+		return err_set(err, EXIT_UNREACHABLE, "SageMaker may not show '%s' yet", name);
+	if (there == 0 || sagemaker_is_same(wanted, job->said))
 		return there;
 	err_set(err, EXIT_SPEC, "the training job '%s' is of another workspace", name);
 	return err_hint(err, "choose another --id: SageMaker takes a name once");
 }
 
 /* ---- watching ---- */
-
-static int nodes_of(const struct sagemaker *sagemaker)
-{
-	return (int)js_int(sagemaker->plan, "nodes", 1);
-}
 
 static void say(struct engine_status *ret, enum engine_state state, const char *reason)
 {
@@ -336,19 +379,14 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 {
 	struct sagemaker *sagemaker = of(engine);
 	struct training *job = sagemaker_job_of(sagemaker, name);
-	bool was_over = job->ended.ms > 0;
+	int nodes = sagemaker_nodes(sagemaker);
 	struct reports reports;
 
 	say(ret, ENGINE_UNSEEN, "");
 	if (look(sagemaker, job, err) < 0)
 		return -1;
-	if (job->missing.ms > 0) {
-		bool gone = mono_now().ms - job->missing.ms >= SAGEMAKER_GONE_MS;
-
-		say(ret, gone ? ENGINE_ENDED : ENGINE_UNSEEN,
-		    "SageMaker does not know the job: was it deleted?");
-		return 0;
-	}
+	if (job->missing.ms > 0)
+		return sagemaker_tell_missing(sagemaker, job, prefix, ret, err);
 	if (job->why[0] || !job->said) {
 		say(ret, ENGINE_UNSEEN, job->why);
 		return 0;
@@ -358,11 +396,12 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 		return 0;
 	}
 	/* What the agents said last is there now. */
-	if (job->ended.ms > 0 && !was_over)
+	if (job->ended.ms > 0 && !job->reports_read)
 		far_forget(sagemaker->far, prefix);
-	if (reports_look(sagemaker->far, prefix, nodes_of(sagemaker), &reports, err) < 0)
+	if (reports_look(sagemaker->far, prefix, nodes, &reports, err) < 0)
 		return -1;
-	sagemaker_status(job->said, &reports, ret);
+	job->reports_read = job->ended.ms > 0;
+	sagemaker_status(job->said, &reports, nodes, ret);
 	if (ret->state == ENGINE_ENDED && waits_for_log(sagemaker, job, &reports))
 		say(ret, ENGINE_STOPPING, "its log is waited for");
 	return 0;
@@ -381,7 +420,8 @@ static int stop(struct engine *engine, const char *name, const char *prefix, int
 		return 0;
 	if (call_by_name(sagemaker, AWS_STOP_TRAINING_JOB, name, &reply, err) < 0) {
 		/* It has ended, or never was. */
-		if (strcmp(reply.code, "ValidationException") != 0 && !is_not_found(&reply, *err))
+		job->stop_missed = is_not_found(&reply, *err);
+		if (strcmp(reply.code, "ValidationException") != 0 && !job->stop_missed)
 			return -1;
 		err_freep(err);
 	}
@@ -421,29 +461,29 @@ static int report(struct engine *engine, const char *name, const char *prefix, i
 
 /* ---- the end ---- */
 
-/* For how long its machines were kept after its end, in seconds. */
-static int64_t kept_seconds(const json_t *said)
+static bool has_had_machines(const json_t *said)
 {
-	int64_t ended_ms = (int64_t)(js_real(said, "TrainingEndTime", 0) * 1000);
-	int64_t seconds = sagemaker_kept_ms(said) / 1000;
-
-	/* Of what is kept still, the service does not say it yet. */
-	if (seconds == 0 && sagemaker_is_kept(said) && ended_ms > 0)
-		seconds = (utc_now().ms - ended_ms) / 1000;
-	return seconds > 0 ? seconds : 0;
+	return sagemaker_is_over(said) && json_object_get(said, "TrainingStartTime");
 }
 
-static int let_go(struct sagemaker *sagemaker, const char *name, struct err **err)
+/* 1 they are given back, 0 there are none, of which none were `seen`, -1. */
+static int let_go(struct sagemaker *sagemaker, const char *name, bool seen, struct err **err)
 {
 	json_auto_t *body = json_pack("{s:s, s:{s:i}}", "TrainingJobName", name, "ResourceConfig",
 				      "KeepAlivePeriodInSeconds", 0);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
 	if (sagemaker_call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
+		return 1;
+	if (!seen && strcmp(reply.code, "ValidationException") == 0) {
+		err_freep(err);
 		return 0;
+	}
 	err_wrap(err, "cannot give back the machines that are kept after '%s'", name);
-	return err_hint(err, "they are paid for until sagemaker.warm_pool is over: allow "
-			     "sagemaker:UpdateTrainingJob");
+	return err_hint(err,
+			"%s paid for until sagemaker.warm_pool is over: allow "
+			"sagemaker:UpdateTrainingJob",
+			seen ? "they are" : "if there are any, they are");
 }
 
 static int release(struct engine *engine, const char *name, const char *prefix,
@@ -453,19 +493,33 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 	const char *text = json_string_value(js_path(sagemaker->plan, "spec.sagemaker.warm_pool"));
 	struct training *job = sagemaker_job_of(sagemaker, name);
 	int64_t keep_ms = 0;
-	int there;
+	bool seen;
+	int given;
 
 	(void)prefix;
 	*ret_seconds = 0;
 	if (!text || !text_duration(text, &keep_ms) || keep_ms == 0)
 		return 0;
-	there = ask(sagemaker, job, err);
-	if (there <= 0)
-		return there;
-	*ret_seconds = kept_seconds(job->said);
-	if (sagemaker_is_kept(job->said))
-		return let_go(sagemaker, name, err) < 0 ? -1 : 1;
-	return *ret_seconds > 0;
+	given = ask(sagemaker, job, err);
+	if (given <= 0 || !has_had_machines(job->said))
+		return given < 0 ? -1 : 0;
+	*ret_seconds = sagemaker_kept_ms(job->said) / 1000;
+	if (!sagemaker_may_be_kept(job->said))
+		return *ret_seconds > 0;
+	seen = sagemaker_is_kept(job->said);
+	if (!seen && mono_now().ms - job->ended.ms < SAGEMAKER_POOL_MS)
+		return err_set(err, EXIT_BUSY,
+			       "SageMaker has not said yet what becomes of the "
+			       "machines of '%s'",
+			       name);
+	given = let_go(sagemaker, name, seen, err);
+	/* Of what was kept until now the service does not say for how long. */
+	if (given > 0)
+		*ret_seconds =
+			(utc_now().ms - sagemaker_time_ms(job->said, "TrainingEndTime")) / 1000;
+	else if (given < 0 && seen)
+		*ret_seconds = keep_ms / 1000;
+	return given;
 }
 
 const struct engine_ops sagemaker_ops = {

@@ -26,26 +26,20 @@ static const struct {
 	{ "Stopping", ENGINE_STOPPING },
 };
 
-static bool is(const json_t *said, const char *member, const char *word)
-{
-	const char *text = js_str(said, member);
-
-	return text && strcmp(text, word) == 0;
-}
-
 bool sagemaker_is_over(const json_t *said)
 {
-	return is(said, "TrainingJobStatus", "Completed") ||
-	       is(said, "TrainingJobStatus", "Failed") || is(said, "TrainingJobStatus", "Stopped");
+	return js_is(said, "TrainingJobStatus", "Completed") ||
+	       js_is(said, "TrainingJobStatus", "Failed") ||
+	       js_is(said, "TrainingJobStatus", "Stopped");
 }
 
 bool sagemaker_is_kept(const json_t *said)
 {
-	return is(json_object_get(said, "WarmPoolStatus"), "Status", "Available");
+	return js_is(json_object_get(said, "WarmPoolStatus"), "Status", "Available");
 }
 
 /* Seconds with a fraction, as JSON 1.1 has times. */
-static int64_t time_ms(const json_t *said, const char *member)
+int64_t sagemaker_time_ms(const json_t *said, const char *member)
 {
 	return (int64_t)(js_real(said, member, 0) * 1000);
 }
@@ -72,13 +66,15 @@ static enum engine_state state_of(const json_t *said, const struct reports *repo
 
 	if (sagemaker_is_over(said))
 		return ENGINE_ENDED;
-	if (is(said, "TrainingJobStatus", "Stopping") || is(said, "TrainingJobStatus", "Deleting"))
+	if (js_is(said, "TrainingJobStatus", "Stopping") ||
+	    js_is(said, "TrainingJobStatus", "Deleting"))
 		return ENGINE_STOPPING;
 	for (size_t i = 0; now && i < STK_LENGTH(secondary); i++)
 		if (strcmp(now, secondary[i].name) == 0)
 			return secondary[i].state;
-	return reports->running || time_ms(said, "TrainingStartTime") > 0 ? ENGINE_RUNNING
-									  : ENGINE_STARTING;
+	return reports->running || sagemaker_time_ms(said, "TrainingStartTime") > 0
+		       ? ENGINE_RUNNING
+		       : ENGINE_STARTING;
 }
 
 /* What the service says of the state that it is in. */
@@ -95,9 +91,9 @@ static void tell(const json_t *said, struct engine_status *ret)
 	const char *failure = js_str(said, "FailureReason"), *now = js_str(said, "SecondaryStatus");
 	const char *message = message_of(said);
 
-	if (is(said, "TrainingJobStatus", "Completed"))
+	if (js_is(said, "TrainingJobStatus", "Completed"))
 		return;
-	if (is(said, "TrainingJobStatus", "Failed") && failure)
+	if (js_is(said, "TrainingJobStatus", "Failed") && failure)
 		snprintf(ret->reason, sizeof ret->reason, "%s", failure);
 	else if (now)
 		snprintf(ret->reason, sizeof ret->reason, "%s%s%s", now, message[0] ? ": " : "",
@@ -122,41 +118,48 @@ int sagemaker_exit(const char *reason)
 	return -1;
 }
 
-static void how_it_ended(const json_t *said, const struct reports *reports,
+static void how_it_ended(const json_t *said, const struct reports *reports, int agents,
 			 struct engine_status *ret)
 {
 	int code = sagemaker_exit(js_str(said, "FailureReason"));
 
 	ret->node = reports->node > 0 ? reports->node : 0;
-	ret->last_seen.ms = time_ms(said, "TrainingEndTime");
+	ret->last_seen.ms = sagemaker_time_ms(said, "TrainingEndTime");
 	if (ret->last_seen.ms == 0)
-		ret->last_seen.ms = time_ms(said, "LastModifiedTime");
-	if (reports->node >= 0) {
+		ret->last_seen.ms = sagemaker_time_ms(said, "LastModifiedTime");
+	/* Its own word is that every container ended with 0: of those who did not come to say so
+	 * none was told to end. */
+	if (reports->node >= 0 ||
+	    (reports->well && js_is(said, "TrainingJobStatus", "Completed"))) {
 		ret->exit_known = true;
 		ret->exit = reports->exit;
 		return;
 	}
 	/* No agent could report, and its machine is gone with all that ran on it. */
 	ret->silent = true;
-	if (is(said, "TrainingJobStatus", "Completed")) {
-		ret->exit_known = true;
-	} else if (code > 0 && is(said, "TrainingJobStatus", "Failed")) {
+	if (js_is(said, "TrainingJobStatus", "Completed")) {
+		/* A command that saves and leaves because it was told to ends well too. */
+		ret->exit_known = agents == 0;
+		if (agents > 0)
+			snprintf(ret->reason, sizeof ret->reason,
+				 "Completed, but %d of %d agents did not report their end",
+				 agents - reports->final, agents);
+	} else if (code > 0 && js_is(said, "TrainingJobStatus", "Failed")) {
 		ret->exit_known = true;
 		ret->exit = code;
 	}
 }
 
-void sagemaker_status(const json_t *said, const struct reports *reports, struct engine_status *ret)
+void sagemaker_status(const json_t *said, const struct reports *reports, int agents,
+		      struct engine_status *ret)
 {
 	*ret = (struct engine_status){ .state = state_of(said, reports) };
 	ret->started = reports->started;
 	/* "You are billed for the time interval between" these two, says the model. */
-	ret->held.ms = time_ms(said, "TrainingStartTime");
-	ret->released.ms = time_ms(said, "TrainingEndTime");
+	ret->held.ms = sagemaker_time_ms(said, "TrainingStartTime");
+	ret->released.ms = sagemaker_time_ms(said, "TrainingEndTime");
 	ret->billable_ms = js_int(said, "BillableTimeInSeconds", 0) * 1000;
 	tell(said, ret);
-	if (ret->state == ENGINE_ENDED) {
-		ret->retained_ms = sagemaker_kept_ms(said);
-		how_it_ended(said, reports, ret);
-	}
+	if (ret->state == ENGINE_ENDED)
+		how_it_ended(said, reports, agents, ret);
 }

@@ -12,13 +12,19 @@
 /* Between two questions for a job: the longer nothing changes, the longer. */
 #define SAGEMAKER_QUICK_MS 1000
 #define SAGEMAKER_SLOW_MS  10000
+/* After which the service tells of what it took. */
+#define SAGEMAKER_SHOWN_MS 5000
+/* For so long what was said last stands for what nobody answers: its logs are read on, and
+ * limits are kept. */
+#define SAGEMAKER_STALE_MS 120000
 /* Between two wishes to stop one. */
 #define SAGEMAKER_STOP_MS 30000
-/* A job that was there and is not found any more was deleted, if that lasts so long. */
-#define SAGEMAKER_GONE_MS 120000
 /* How long the end of a job without a report is held back for its log, which CloudWatch
  * shows some seconds later. */
 #define SAGEMAKER_LOG_MS 15000
+
+/* For so long after a job's end it is asked what becomes of machines that may be kept. */
+#define SAGEMAKER_POOL_MS 30000
 
 #define SAGEMAKER_NAME_MAX 63 /* TrainingJobName */
 #define SAGEMAKER_LOGS     "/aws/sagemaker/TrainingJobs"
@@ -26,15 +32,22 @@
 /* What is known of a job. */
 struct training {
 	char *name;
-	json_t *said; /* the newest reply of DescribeTrainingJob; NULL: none yet */
+	json_t *said;      /* the newest reply of DescribeTrainingJob; NULL: none yet */
+	struct mono heard; /* when it was said */
 	struct mono asked, changed, stopped, ended; /* ms 0: never */
-	struct mono missing;                        /* since when it is not found */
-	char why[256];                              /* it cannot be seen: why; "" otherwise */
-	struct cloud_log *logs;                     /* by rank; NULL: not needed yet */
+	struct mono missing, missed; /* since when it is not found, and the last time */
+	struct far_sign sign;        /* of one that is not */
+	bool stop_missed;            /* nor is it to be stopped */
+	/* Of a submit whose outcome is not known, or of the first look for it that found nothing;
+	 * ms 0: none. */
+	struct mono uncertain;
+	char why[256];          /* it cannot be seen: why; "" otherwise */
+	struct cloud_log *logs; /* by rank; NULL: not needed yet */
 	int log_count;
 	struct host_log *hosts; /* launcher: toolkit; by rank, as far as they were read */
 	int host_count;
-	bool closing; /* the end was told: what its log has is all there */
+	bool reports_read; /* since it has ended */
+	bool closing;      /* the end was told: what its log has is all there */
 };
 
 struct sagemaker {
@@ -47,7 +60,9 @@ struct sagemaker {
 	struct logs *logs; /* the same */
 	struct training **jobs;
 	size_t job_count;
-	size_t last; /* that was asked for: mostly the next one follows */
+	bool ours;         /* its account is the one that the plan names */
+	struct mono whose; /* when that was asked for; ms 0: never */
+	size_t last;       /* that was asked for: mostly the next one follows */
 };
 
 /* ---- sagemaker.c ---- */
@@ -56,11 +71,20 @@ struct sagemaker {
 int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
 		   struct aws_reply *ret, struct err **err);
 struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name);
+int sagemaker_nodes(const struct sagemaker *sagemaker);
+int64_t sagemaker_time_ms(const json_t *said, const char *member); /* 0: not said */
 /* The newest that the service says of it. */
 void sagemaker_note(struct training *job, json_t *said);
 /* The same of a reply of DescribeTrainingJob, whatever it says. */
 void sagemaker_take_reply(struct training *job, struct aws_reply *reply);
 bool sagemaker_is_due(const struct training *job); /* nothing fresh is known of it */
+
+/* ---- sagemaker_missing.c ---- */
+
+/* Of a job that is not found: unknown is not ended, unless all of its agents have told their
+ * ends, or nothing else is left that it can be. */
+int sagemaker_tell_missing(struct sagemaker *sagemaker, struct training *job, const char *prefix,
+			   struct engine_status *ret, struct err **err);
 
 /* ---- sagemaker_many.c ---- */
 
@@ -78,8 +102,10 @@ bool sagemaker_is_same(const json_t *request, const json_t *described);
 
 /* ---- sagemaker_describe.c: what a reply of DescribeTrainingJob means ---- */
 
-/* The whole of it, from the reply and from what the agents said; pure. */
-void sagemaker_status(const json_t *said, const struct reports *reports, struct engine_status *ret);
+/* The whole of it, from the reply and from what the agents said; pure. `agents` are to report,
+ * one a node; 0: nobody does, or nobody was asked. */
+void sagemaker_status(const json_t *said, const struct reports *reports, int agents,
+		      struct engine_status *ret);
 bool sagemaker_is_over(const json_t *said);
 /* Do machines of it wait for a next job? Could they, or is how long they were kept known for
  * good? That, as far as the service says; it does so once they are used or gone. */

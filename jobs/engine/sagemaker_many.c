@@ -172,7 +172,7 @@ int sagemaker_survey(struct engine *engine, const struct engine_name *names, siz
 	for (size_t i = 0; i < count; i++) {
 		ret[i] = (struct engine_status){ .state = ENGINE_UNSEEN };
 		if (all[i]->said && all[i]->missing.ms == 0)
-			sagemaker_status(all[i]->said, &nothing, &ret[i]);
+			sagemaker_status(all[i]->said, &nothing, 0, &ret[i]);
 	}
 	return outcome;
 }

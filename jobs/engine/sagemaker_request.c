@@ -17,6 +17,9 @@
 #define IMAGE_MAX        255
 #define URI_MAX          1024
 #define LONGEST_S        2419200 /* 28 days */
+/* 5 days: the quota "Longest run time for a training job" of an account that has asked for no
+ * more (AWS General Reference, "Amazon SageMaker endpoints and quotas"). */
+#define USUAL_S 432000
 
 static const json_t *said(const struct sagemaker *sagemaker, const char *path)
 {
@@ -198,21 +201,18 @@ static int put_output(const struct sagemaker *sagemaker, const struct engine_job
 	return strlen(path) > URI_MAX ? too_long(err, path, strlen(path), URI_MAX) : 0;
 }
 
-/* With `checkpoint.sync: engine` SageMaker itself copies the folder, and restores all of it
- * on every machine before a restart: so each attempt has a prefix of its own. */
+/* With `checkpoint.sync: engine`, which is for script mode alone, SageMaker itself copies the
+ * folder; the next attempt finds there what this one has left. */
 static void put_checkpoints(const struct sagemaker *sagemaker, const struct engine_job *job,
 			    json_t *body)
 {
 	const json_t *checkpoint = json_object_get(sagemaker->plan, "checkpoint");
-	const char *url = js_str(checkpoint, "url"), *sync = js_str(checkpoint, "sync");
+	const char *url = js_str(checkpoint, "url");
 	AUTO(auto_free) char *uri = NULL;
 
-	if (!url || !sync || strcmp(sync, "engine") != 0 || strcmp(job->phase, "train") != 0)
+	if (!url || !js_is(checkpoint, "sync", "engine") || strcmp(job->phase, "train") != 0)
 		return;
-	if (sagemaker->toolkit) /* the next attempt finds there what this one has left */
-		uri = mem_format("%s/%s", url, job->run);
-	else
-		uri = mem_format("%s/%s/attempt-%lld", url, job->run, (long long)job->attempt);
+	uri = mem_format("%s/%s", url, job->run);
 	js_put(body, "CheckpointConfig", json_pack("{s:s}", "S3Uri", uri));
 }
 
@@ -277,7 +277,9 @@ static void put_limits(const struct sagemaker *sagemaker, json_t *body)
 {
 	int64_t deadline = limit_seconds(sagemaker, "deadline_ms");
 	int64_t runtime = said_seconds(sagemaker, "sagemaker.max_runtime",
-				       deadline > 0 && deadline < LONGEST_S ? deadline : LONGEST_S);
+				       deadline > LONGEST_S ? LONGEST_S
+				       : deadline > 0       ? deadline
+							    : USUAL_S);
 	int64_t wait = said_seconds(sagemaker, "sagemaker.max_wait",
 				    runtime + limit_seconds(sagemaker, "queue_ms"));
 	int64_t pending = said_seconds(sagemaker, "sagemaker.max_pending", 0);

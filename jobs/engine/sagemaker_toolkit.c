@@ -135,7 +135,9 @@ const char *toolkit_program(const json_t *command)
 	return program[0] != '/' && program[0] != '-' && ends_with(program, ".py") ? program : NULL;
 }
 
-char *toolkit_submit_directory(const json_t *plan)
+/* The source as `sagemaker_submit_directory` names it: a gzip tar with the program where the
+ * command says it is. Yours to free. */
+static char *submit_directory(const json_t *plan)
 {
 	return mem_format("%s/%s", js_str(plan, "workspace"),
 			  js_str(json_object_get(plan, "source"), "bundle"));
@@ -196,7 +198,7 @@ static int check_value(const char *kind, const char *name, const char *text, siz
 static int put_hyperparameters(json_t *request, const struct toolkit_ask *ask, const char *program,
 			       bool ahead, struct err **err)
 {
-	AUTO(auto_free) char *source = toolkit_submit_directory(ask->plan);
+	AUTO(auto_free) char *source = submit_directory(ask->plan);
 	json_t *values = spec_values(ask->plan, ahead), *value;
 	json_auto_t *level = json_integer(LOG_LEVEL);
 	const char *name;
@@ -273,12 +275,9 @@ static json_t *planned_env(const struct toolkit_ask *ask)
 	const json_t *phase;
 	size_t i;
 
-	json_array_foreach (json_object_get(ask->plan, "phases"), i, phase) {
-		const char *name = js_str(phase, "phase");
-
-		if (name && strcmp(name, ask->phase) == 0)
+	json_array_foreach (json_object_get(ask->plan, "phases"), i, phase)
+		if (js_is(phase, "phase", ask->phase))
 			return json_object_get(phase, "env");
-	}
 	return NULL;
 }
 

@@ -41,10 +41,6 @@ struct toolkit_ask {
  * that only an agent can fill in, secrets, more or longer values than the service takes. */
 int toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err);
 
-/* The source as `sagemaker_submit_directory` names it: a gzip tar with the program where the
- * command says it is. Yours to free. */
-char *toolkit_submit_directory(const json_t *plan);
-
 /* The Python program of a command ([python3, train.py], [torchrun, train.py]), borrowed;
  * NULL: it is none that the toolkit can run. */
 const char *toolkit_program(const json_t *command);

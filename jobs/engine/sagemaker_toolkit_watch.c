@@ -136,28 +136,23 @@ int toolkit_logs(struct sagemaker *sagemaker, struct training *job, int node, ui
 
 /* ---- how it goes ------------------------------------------------------------------------ */
 
-static int64_t time_ms(const json_t *said, const char *member)
-{
-	return (int64_t)(js_real(said, member, 0) * 1000);
-}
-
 /* Did the container end by itself? Else there is no last line. */
 static bool ended_itself(const json_t *said)
 {
-	const char *status = js_str(said, "TrainingJobStatus");
 	const char *reason = js_str(said, "FailureReason");
 
-	return (status && strcmp(status, "Completed") == 0) ||
+	return js_is(said, "TrainingJobStatus", "Completed") ||
 	       (reason && text_starts(reason, "AlgorithmError"));
 }
 
 /* CloudWatch shows lines some seconds late, and graphs are known by their lines alone. */
 static bool waits_for_lines(const struct sagemaker *sagemaker, const struct training *job)
 {
-	int nodes = (int)js_int(sagemaker->plan, "nodes", 1);
+	int nodes = sagemaker_nodes(sagemaker);
 	int64_t most = ended_itself(job->said) ? SAGEMAKER_LOG_MS : SAGEMAKER_LOG_MS / 3;
 
-	if (time_ms(job->said, "TrainingStartTime") == 0 || mono_now().ms - job->ended.ms >= most)
+	if (sagemaker_time_ms(job->said, "TrainingStartTime") == 0 ||
+	    mono_now().ms - job->ended.ms >= most)
 		return false;
 	for (int node = 0; node < nodes; node++)
 		if (node >= job->host_count || !job->hosts[node].whole)
@@ -173,8 +168,8 @@ void toolkit_status(const struct sagemaker *sagemaker, struct training *job,
 	const char *own = reason ? strstr(reason, OWN_EXIT) : NULL;
 	long code = 0;
 
-	sagemaker_status(job->said, &none, ret);
-	ret->started.ms = time_ms(job->said, "TrainingStartTime");
+	sagemaker_status(job->said, &none, 0, ret);
+	ret->started.ms = sagemaker_time_ms(job->said, "TrainingStartTime");
 	if (ret->state != ENGINE_ENDED)
 		return;
 	/* The container always exits with 1; this is its command's. */
@@ -193,8 +188,8 @@ void toolkit_status(const struct sagemaker *sagemaker, struct training *job,
 
 int toolkit_report(const struct training *job, int node, json_t **ret)
 {
-	int64_t started = time_ms(job->said, "TrainingStartTime");
-	int64_t ended = time_ms(job->said, "TrainingEndTime");
+	int64_t started = sagemaker_time_ms(job->said, "TrainingStartTime");
+	int64_t ended = sagemaker_time_ms(job->said, "TrainingEndTime");
 	AUTO(auto_free) char *host = mem_format("algo-%d", node + 1);
 
 	*ret = NULL;

@@ -213,8 +213,9 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_COMPILE_PROGRESS:
 	case EV_JIT_COMPILED:
 	case EV_ATTEMPT_SUBMITTED:
-	case EV_ATTEMPT_CLAIMED:
 		return false;
+	case EV_ATTEMPT_CLAIMED:
+		return EVENT_HAS(ev, reason);
 	case EV_ATTEMPT_ENDED:
 		*ret_mark = look_of_state("ended", class_names[ev->class]);
 		return true;

@@ -71,7 +71,7 @@ static json_t *attempt_of(struct status *status, const struct event *ev)
 		json_t *attempt = json_array_get(status->attempts, i);
 
 		if (js_int(attempt, "attempt", 0) == ev->attempt &&
-		    strcmp(js_str(attempt, "phase"), phase_names[ev->phase]) == 0)
+		    js_is(attempt, "phase", phase_names[ev->phase]))
 			return attempt;
 	}
 	return NULL;
@@ -226,12 +226,12 @@ static void on_chosen(struct status *status, const struct event *ev)
 	status->rejected = EVENT_HAS(ev, rejected) ? json_incref(ev->rejected) : NULL;
 }
 
-/* Once: by the driver that found it out. */
+/* Once: by the driver that found it out. Of what could not be given back it may come later. */
 static void on_kept(struct status *status, const struct event *ev)
 {
 	json_t *attempt = attempt_of(status, ev);
 
-	if (attempt)
+	if (attempt && EVENT_HAS(ev, seconds))
 		js_put(attempt, "kept", json_real(ev->seconds));
 }
 

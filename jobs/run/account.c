@@ -7,6 +7,7 @@
 #include "aws/settings.h"
 #include "aws/sts.h"
 #include "jobs/base/text.h"
+#include "jobs/engine/engine.h"
 
 static bool names_aws(const json_t *value)
 {
@@ -36,12 +37,64 @@ bool plan_uses_aws(const json_t *plan)
 	return names_aws(plan);
 }
 
-int plan_enter_aws(const json_t *plan, struct err **err)
+int plan_enter_region(const json_t *plan, struct err **err)
 {
 	const char *region = json_string_value(js_path(plan, "spec.aws.region"));
-	const char *account = json_string_value(js_path(plan, "spec.aws.account"));
+	const char *pinned = js_str(json_object_get(plan, "aws"), "region");
+	const char *option = aws_region_option();
 
-	if (region)
-		aws_settings_spec(region);
-	return account && plan_uses_aws(plan) ? sts_require_account(account, err) : 0;
+	if (pinned && option && strcmp(option, pinned) != 0) {
+		err_set(err, EXIT_REFUSED, "this run's jobs are in region %s, and --region says %s",
+			pinned, option);
+		return err_hint(err, "leave --region out: a run stays in its region");
+	}
+	if (pinned || region)
+		aws_settings_spec(pinned ? pinned : region);
+	return 0;
+}
+
+int plan_enter_aws(const json_t *plan, struct err **err)
+{
+	const char *account = json_string_value(js_path(plan, "spec.aws.account"));
+	const char *pinned = js_str(json_object_get(plan, "aws"), "account");
+
+	if (plan_enter_region(plan, err) < 0)
+		return -1;
+	if (pinned || !plan_uses_aws(plan))
+		account = pinned;
+	if (!account || sts_require_account(account, err) == 0)
+		return 0;
+	if (pinned && (*err)->field) {
+		err_wrap(err, "this run's jobs are in account %s", pinned);
+		return err_hint(err, "choose a profile of account %s with --profile", pinned);
+	}
+	/* Nobody could be asked: as where the run was created (below), the region has to do,
+	 * unless the spec names the account. */
+	if (!pinned || json_string_value(js_path(plan, "spec.aws.account")))
+		return -1;
+	err_freep(err);
+	return 0;
+}
+
+int plan_pin_aws(json_t *plan, struct err **err)
+{
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+	const char *said = json_string_value(js_path(plan, "spec.aws.account")), *region;
+	AUTO(auto_free) char *account = said ? mem_copy(said) : NULL;
+	AUTO(err_freep) struct err *unknown = NULL;
+	json_t *pin;
+
+	if (!engine || !engine->requests)
+		return 0;
+	region = aws_region(err);
+	if (!region)
+		return -1;
+	/* Where STS is out of reach the region alone has to do. */
+	if (!account && sts_account(&account, &unknown) < 0)
+		account = NULL;
+	pin = json_object();
+	js_put_str(pin, "region", region);
+	js_put_str(pin, "account", account);
+	js_put(plan, "aws", pin);
+	return 0;
 }

@@ -57,6 +57,15 @@ static char *find_agent(struct err **err)
 	return NULL;
 }
 
+int agent_digest(char ret[SHA256_HEX], struct err **err)
+{
+	AUTO(auto_free) char *folder = find_agent(err);
+	AUTO(auto_free) char *program = folder ? fs_join(folder, "stoker-node") : NULL;
+	uint64_t size;
+
+	return program ? sha256_file(program, ret, &size, err) : -1;
+}
+
 struct published {
 	const char *prefix;
 	json_t *files; /* name → digest: those that are there are taken out */

@@ -6,6 +6,7 @@
 #ifndef STK_RUN_AGENT_H
 #define STK_RUN_AGENT_H
 
+#include "jobs/base/hash.h"
 #include "jobs/store/store.h"
 
 /* Bring it there unless it is there already. `ret_prefix` ("agents/<digest>/")
@@ -18,6 +19,10 @@ int agent_publish(struct store *workspace, char **ret_prefix, struct err **err);
  * every machine. */
 int agent_publish_archive(struct store *workspace, const char *prefix, char **ret_key,
 			  struct err **err);
+
+/* SHA-256 of its program, by which an agent that came otherwise is known to be of the same
+ * build. */
+int agent_digest(char ret[SHA256_HEX], struct err **err);
 
 /* A part of stoker by its name, looked for beside this program and where `install` puts
  * it. NULL: it is not there. Yours to free. */

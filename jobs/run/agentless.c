@@ -1,15 +1,10 @@
 /* Runs in which no agent of ours takes part, and what they are not given: see plan.h. */
-#include <string.h>
-
 #include "jobs/run/plan.h"
 
 bool plan_has_agent(const json_t *plan)
 {
-	const char *engine = js_str(plan, "engine");
-	const char *launcher = json_string_value(js_path(plan, "spec.sagemaker.launcher"));
-
-	return !engine || strcmp(engine, "sagemaker") != 0 || !launcher ||
-	       strcmp(launcher, "toolkit") != 0;
+	return !js_is(plan, "engine", "sagemaker") ||
+	       !js_is(js_path(plan, "spec.sagemaker"), "launcher", "toolkit");
 }
 
 json_t *plan_not_held(const json_t *plan)

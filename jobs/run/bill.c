@@ -1,24 +1,11 @@
 /* What machines cost, as far as the engine tells: see flow/ledger.h for what is made of it. */
 #include "jobs/run/watch_inside.h"
 
-void bill_claimed(const struct engine_status *status, struct event *ev)
-{
-	if (status->held.ms > 0)
-		EVENT_SET(ev, held, status->held.ms);
-}
+#define RELEASE_MS 1000 /* between two looks for what is kept */
 
-void bill_ended(const struct driver *driver, const struct engine_status *status, struct event *ev)
-{
-	/* Of an attempt that held the claim it was told then. */
-	if (!driver->flow.claimed)
-		bill_claimed(status, ev);
-	if (status->released.ms > 0)
-		EVENT_SET(ev, released, status->released.ms);
-	if (status->billable_ms > 0)
-		EVENT_SET(ev, billable, status->billable_ms);
-}
+/* ---- machines that are kept from one attempt to the next ---- */
 
-/* The attempt that ended last, if its machines may have been kept and nobody told so yet. */
+/* There is an attempt that ended, and of its machines nobody has told yet if they were kept. */
 static bool may_be_kept(const struct driver *driver)
 {
 	const struct ledger *ledger = &driver->flow.ledger;
@@ -36,33 +23,27 @@ static char *ended_job(const struct driver *driver, char **ret_prefix)
 			  (long long)ledger->ended_attempt);
 }
 
-static int record_kept(struct driver *driver, double seconds, struct err **err)
+static int record_kept(struct driver *driver, double seconds, const struct err *refused,
+		       struct err **err)
 {
 	struct event ev = { .kind = EV_ATTEMPT_KEPT };
 
-	if (seconds <= 0)
+	if (seconds <= 0 && !refused)
 		return 0;
 	EVENT_SET(&ev, phase, driver->flow.ledger.ended_phase);
 	EVENT_SET(&ev, attempt, driver->flow.ledger.ended_attempt);
-	EVENT_SET(&ev, seconds, seconds);
+	if (seconds > 0)
+		EVENT_SET(&ev, seconds, seconds);
+	if (refused) {
+		EVENT_SET_STR(&ev, reason, refused->message);
+		EVENT_SET_STR(&ev, hint, refused->hint);
+	}
 	return driver_record(driver, &ev, err);
 }
 
-int bill_kept(struct driver *driver, struct err **err)
-{
-	struct engine_status status = { .state = ENGINE_UNSEEN };
-	AUTO(auto_free) char *prefix = NULL;
-	AUTO(auto_free) char *job = NULL;
-
-	if (!may_be_kept(driver))
-		return 0;
-	job = ended_job(driver, &prefix);
-	if (driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
-		return -1;
-	return record_kept(driver, (double)status.retained_ms / 1000, err);
-}
-
-int bill_release(struct driver *driver, struct err **err)
+/* `next`: an attempt follows that may still take them over. 1: what becomes of them shows in a
+ * moment, ask again. */
+static int give_back(struct driver *driver, bool next, struct err **err)
 {
 	AUTO(err_freep) struct err *refused = NULL;
 	AUTO(auto_free) char *prefix = NULL;
@@ -74,10 +55,61 @@ int bill_release(struct driver *driver, struct err **err)
 		return 0;
 	job = ended_job(driver, &prefix);
 	kept = driver->engine->ops->release(driver->engine, job, prefix, &seconds, &refused);
+	if (kept < 0 && refused->code == EXIT_BUSY)
+		return 1;
 	if (kept < 0 && refused->code == EXIT_UNREACHABLE) {
 		*err = TAKE(refused);
 		return -1;
 	}
-	/* Who may not give them back need not: the service does, once their time is over. */
-	return kept > 0 ? record_kept(driver, (double)seconds, err) : 0;
+	/* What may not be given back is paid for, unless the next attempt takes it. */
+	if (kept < 0 && next)
+		seconds = 0;
+	return record_kept(driver, (double)seconds, refused, err);
+}
+
+/* What the next one has not taken over by now waits for none. */
+static int bill_kept(struct driver *driver, struct err **err)
+{
+	return give_back(driver, false, err) < 0 ? -1 : 0;
+}
+
+int bill_release(struct driver *driver, bool next, int64_t *ret_wait_ms, struct err **err)
+{
+	int kept = give_back(driver, next, err);
+
+	*ret_wait_ms = kept > 0 ? RELEASE_MS : 0;
+	return kept < 0 ? -1 : 0;
+}
+
+/* ---- the machines of the attempt at hand ---- */
+
+static void set_held(const struct engine_status *status, struct event *ev)
+{
+	if (status->held.ms > 0)
+		EVENT_SET(ev, held, status->held.ms);
+}
+
+int bill_claimed(struct driver *driver, const struct engine_status *status, struct event *ev,
+		 struct err **err)
+{
+	if (bill_kept(driver, err) < 0)
+		return -1;
+	set_held(status, ev);
+	return 0;
+}
+
+int bill_ended(struct driver *driver, const struct engine_status *status, struct event *ev,
+	       struct err **err)
+{
+	/* Of an attempt that held the claim it was told then. */
+	if (!driver->flow.claimed) {
+		if (status->held.ms > 0 && bill_kept(driver, err) < 0)
+			return -1;
+		set_held(status, ev);
+	}
+	if (status->released.ms > 0)
+		EVENT_SET(ev, released, status->released.ms);
+	if (status->billable_ms > 0)
+		EVENT_SET(ev, billable, status->billable_ms);
+	return 0;
 }

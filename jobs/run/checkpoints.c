@@ -7,8 +7,10 @@
 #include "jobs/run/driver_inside.h"
 #include "jobs/store/order.h"
 
-int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret, char **ret_hold,
-		    struct err **err)
+/* Where the complete checkpoints of a training attempt are to be found; what `ret` borrows is
+ * held by `ret_hold`, yours to free, and the driver. */
+static int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret,
+			   char **ret_hold, struct err **err)
 {
 	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
 	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
@@ -71,14 +73,6 @@ int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 #define LEFT_SETTLE_MS 2000
 #define LEFT_WAIT_MS   (LEFT_SETTLE_MS + 1000)
 
-static bool is_final(const json_t *report)
-{
-	const char *state = js_str(report, "state");
-
-	return state && (strcmp(state, REPORT_ENDED) == 0 || strcmp(state, REPORT_FAILED) == 0 ||
-			 strcmp(state, REPORT_NOT_MINE) == 0);
-}
-
 /* Would marking help? What is to be copied first stays where it is: only the agent
  * of that node reaches it. */
 static int has_left_some(struct driver *driver, const struct ckpt_root *root,
@@ -90,12 +84,11 @@ static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
 	json_auto_t *report = NULL;
 
-	if (root->store ||
-	    (js_str(checkpoint, "url") && strcmp(js_str(checkpoint, "sync"), "agent") == 0))
+	if (root->store || (js_str(checkpoint, "url") && js_is(checkpoint, "sync", "agent")))
 		return 0;
 	if (report_read(driver, prefix, 0, &report, err) < 0)
 		return -1;
-	if (is_final(report))
+	if (report_is_final(report))
 		return 0; /* it has had its last pass */
 	if (ckpt_find(root->path, kind, &list, err) < 0)
 		return -1;

@@ -131,15 +131,33 @@ static int carry_out_choice(struct driver *driver, int64_t below, struct err **e
 	return 0;
 }
 
+/* A sick node is among the machines that a next attempt would take over. */
+static bool wants_others(const struct event *ev)
+{
+	return ev->kind == EV_RETRY_SCHEDULED && ev->action == ACTION_EXCLUDE;
+}
+
+static int carry_out_record(struct driver *driver, const struct wish *wish, struct err **err)
+{
+	bool next = wants_others(&wish->event);
+	int64_t wait_ms = 0;
+
+	if ((next || wish->event.kind == EV_RUN_ENDED) &&
+	    bill_release(driver, next, &wait_ms, err) < 0)
+		return -1;
+	if (wait_ms == 0)
+		return record_wish(driver, wish, err);
+	wake_in(driver, wait_ms);
+	return 0;
+}
+
 static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
 {
 	int64_t wait_ms = 0;
 
 	switch (wish->kind) {
 	case WISH_RECORD:
-		if (wish->event.kind == EV_RUN_ENDED && bill_release(driver, err) < 0)
-			return -1;
-		return record_wish(driver, wish, err);
+		return carry_out_record(driver, wish, err);
 	case WISH_CHECK_CACHE:
 		return driver_check_cache(driver, err);
 	case WISH_CLAIM_KEY:
@@ -470,7 +488,8 @@ static int make_ready(struct driver *driver, struct err **err)
 	driver->plan = json_incref(plan->json);
 	if (open_outside(driver, err) < 0 || driver_make_cache(driver, err) < 0 ||
 	    probe_places(driver->plan, driver->journal, err) < 0 ||
-	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0)
+	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0 ||
+	    plan_pin_aws(plan->json, err) < 0)
 		return -1;
 	return begin_run(driver, err);
 }

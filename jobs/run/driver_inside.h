@@ -152,14 +152,11 @@ int watch_read_log(struct driver *driver, struct err **err);
 const struct graph_book *watch_book(const struct driver *driver);
 void watch_close(struct driver *driver);
 
-/* bill.c: the run is about to end: machines that are kept for a next attempt are given back. */
-int bill_release(struct driver *driver, struct err **err);
+/* bill.c: machines that are kept for a next attempt are given back: because there is none, or
+ * because the `next` one is to have others. `ret_wait_ms` > 0: come back then. */
+int bill_release(struct driver *driver, bool next, int64_t *ret_wait_ms, struct err **err);
 
-/* checkpoints.c: where the complete checkpoints of a training attempt are to be found;
- * what `ret` borrows is held by `ret_hold`, yours to free, and the driver. */
-int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret, char **ret_hold,
-		    struct err **err);
-/* How often marks are looked for. */
+/* checkpoints.c: how often marks are looked for. */
 int64_t checkpoints_pace_ms(const struct driver *driver);
 /* Marks of an attempt that have appeared → checkpoint.complete;
  * carry out WISH_CHOOSE_CHECKPOINT. */

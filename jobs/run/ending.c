@@ -45,13 +45,6 @@ static size_t last_lines(const struct node_log *log, struct failure_line *ret)
 	return count;
 }
 
-static bool stopped_for(const json_t *report, const char *why)
-{
-	const char *stopped = js_str(report, "stopped");
-
-	return stopped && strcmp(stopped, why) == 0;
-}
-
 /* The newest lines of every node, in `ret` and `lines` (LAST_LINES a node), and
  * when and by which signal each ended. The signal of a node that its agent
  * stopped is no cause. */
@@ -153,8 +146,35 @@ static bool had_finished(const struct attempt_watch *watch, const json_t *report
 	int64_t of = js_int(js_path(watch->driver->plan, "steps"), phase_names[watch->phase], 0);
 	struct step_progress progress = metrics_progress(watch->metrics);
 
-	return watch->phase == PHASE_TRAIN && stopped_for(report, STOPPED_DRAIN) && of > 0 &&
+	return watch->phase == PHASE_TRAIN && js_is(report, "stopped", STOPPED_DRAIN) && of > 0 &&
 	       progress.known && progress.step >= of;
+}
+
+/* Where no cure is known. */
+static void hint_at_log(const struct attempt_watch *watch, struct failure_verdict *ret)
+{
+	if (ret->hint[0] || watch->unread)
+		return;
+	if (watch->nodes > 1)
+		snprintf(ret->hint, sizeof ret->hint,
+			 "'stoker logs %s --node %d' shows all that it said", watch->driver->run,
+			 ret->node);
+	else
+		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
+			 watch->driver->run);
+}
+
+/* What could not be looked at for a cause, and what cures that. */
+static void tell_unread(const struct attempt_watch *watch, struct failure_verdict *ret)
+{
+	size_t len = strlen(ret->evidence);
+
+	if (!watch->unread)
+		return;
+	snprintf(ret->evidence + len, sizeof ret->evidence - len, "%sits log could not be read: %s",
+		 len > 0 ? "; " : "", watch->unread->message);
+	if (!ret->hint[0] && watch->unread->hint)
+		snprintf(ret->hint, sizeof ret->hint, "%s", watch->unread->hint);
 }
 
 /* What ended the attempt, from the engine, the agent and the log. What we
@@ -191,19 +211,13 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 	 * steps are left. */
 	if (ret->class == CLASS_NONE && (!js_str(report, "stopped") || had_finished(watch, report)))
 		return 0;
-	if (!ret->hint[0] && watch->nodes > 1)
-		snprintf(ret->hint, sizeof ret->hint,
-			 "'stoker logs %s --node %d' shows all that it said", watch->driver->run,
-			 ret->node);
-	else if (!ret->hint[0])
-		snprintf(ret->hint, sizeof ret->hint, "'stoker logs %s' shows all that it said",
-			 watch->driver->run);
-	if (stopped_for(report, STOPPED_TIMEOUT)) {
+	hint_at_log(watch, ret);
+	if (js_is(report, "stopped", STOPPED_TIMEOUT)) {
 		blame_hang(ret, "it ran longer than compile.timeout allows",
 			   "raise compile.timeout, or lower compile.max_steps");
-	} else if (stopped_for(report, STOPPED_STALL)) {
+	} else if (js_is(report, "stopped", STOPPED_STALL)) {
 		blame_stall(ret, json_object_get(report, "stall"));
-	} else if (is_ours(watch) || stopped_for(report, STOPPED_DRAIN)) {
+	} else if (is_ours(watch) || js_is(report, "stopped", STOPPED_DRAIN)) {
 		ret->class = CLASS_STOPPED;
 		ret->hint[0] = '\0';
 	} else if (ret->class == CLASS_NONE) {
@@ -246,6 +260,7 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 	if (watch_report(watch, status->node, &report, err) < 0 ||
 	    judge_end(watch, status, report, &verdict, err) < 0)
 		return -1;
+	tell_unread(watch, &verdict);
 	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, status->node);
@@ -262,10 +277,11 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET(&ev, finished, js_int(report, "ended", status->last_seen.ms));
 	EVENT_SET_STR(&ev, stopped, js_str(report, "stopped"));
 	EVENT_SET_STR(&ev, mount, js_str(report, "mount"));
-	if (stopped_for(report, STOPPED_STALL))
+	if (js_is(report, "stopped", STOPPED_STALL))
 		EVENT_SET(&ev, hang, js_int(json_object_get(report, "stall"), "silent_ms", 0));
-	if (verdict.class != CLASS_NONE) {
+	if (verdict.class != CLASS_NONE)
 		EVENT_SET_STR(&ev, signature, verdict.signature);
+	if (verdict.class != CLASS_NONE || watch->unread) {
 		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
 		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
 	}
@@ -278,6 +294,7 @@ int record_end(struct attempt_watch *watch, const struct engine_status *status, 
 		EVENT_SET_STR(&ev, signature, js_str(compiler, "pair"));
 	}
 	EVENT_SET(&ev, by_driver, is_ours(watch));
-	bill_ended(watch->driver, status, &ev);
+	if (bill_ended(watch->driver, status, &ev, err) < 0)
+		return -1;
 	return driver_record(watch->driver, &ev, err);
 }

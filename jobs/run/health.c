@@ -113,23 +113,27 @@ static void add_unchecked(struct sb *words, const json_t *node)
 	size_t i, count = 0;
 
 	json_array_foreach (json_object_get(node, "checks"), i, row) {
-		const char *verdict = js_str(row, "verdict"), *check = js_str(row, "check");
+		const char *check = js_str(row, "check");
 
-		if (verdict && check && strcmp(verdict, "unchecked") == 0)
+		if (check && js_is(row, "verdict", "unchecked"))
 			sb_addf(words, "%s%s", count++ ? ", " : "; not checked: ", check);
 	}
 }
 
-static void add_warnings(struct sb *words, const json_t *nodes)
+static void add_warnings(struct sb *words, const json_t *report, const json_t *nodes)
 {
 	const json_t *node, *row;
 	size_t i, n;
 
+	json_array_foreach (json_object_get(report, "warned"), i, row)
+		if (json_string_value(row))
+			sb_addf(words, "; warning: %s", json_string_value(row));
+
 	json_array_foreach (nodes, i, node)
 		json_array_foreach (json_object_get(node, "checks"), n, row) {
-			const char *verdict = js_str(row, "verdict"), *text = js_str(row, "words");
+			const char *text = js_str(row, "words");
 
-			if (verdict && text && strcmp(verdict, "warned") == 0)
+			if (text && js_is(row, "verdict", "warned"))
 				sb_addf(words, "; node %zu: %s", i, text);
 		}
 }
@@ -157,7 +161,8 @@ static void add_figures(struct sb *words, const json_t *nodes)
 			if (value > high)
 				high = value;
 		}
-		if (low >= 0 && json_array_size(nodes) > 1)
+		/* Where they differ by so little they are shown as one. */
+		if (low >= 0 && high - low >= 0.05)
 			sb_addf(words, "; %s %.1f to %.1f GB/s", name, low, high);
 		else if (low >= 0)
 			sb_addf(words, "; %s %.1f GB/s", name, low);
@@ -180,7 +185,7 @@ static char *healthy_words(const json_t *report)
 	if (figure)
 		sb_addf(&words, "; all_reduce between them %.2f GB/s (%s)",
 			js_real(figure, "busbw", 0), js_str(across, "how"));
-	add_warnings(&words, nodes);
+	add_warnings(&words, report, nodes);
 	add_unchecked(&words, json_array_get(nodes, 0));
 	if (js_str(across, "unchecked"))
 		sb_addf(&words, "; not checked: %s", js_str(across, "unchecked"));

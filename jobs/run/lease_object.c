@@ -70,9 +70,7 @@ static int look(struct lease *lease, struct sb *text, json_t **ret, struct err *
 
 static bool is_ours(const struct lease *lease, const json_t *object)
 {
-	const char *nonce = js_str(object, "nonce");
-
-	return nonce && strcmp(nonce, lease->nonce) == 0;
+	return js_is(object, "nonce", lease->nonce);
 }
 
 static void note_holder(struct lease *lease, const json_t *object)

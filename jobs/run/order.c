@@ -183,6 +183,7 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	js_put(order, "nodes", json_integer(js_int(plan, "nodes", 1)));
 	js_put_str(order, "workspace", of->workspace);
 	js_put_str(order, "prefix", prefix);
+	js_put_str(order, "agent", of->agent);
 	js_put_str(order, "run_prefix", run_prefix);
 	js_put_str(order, "source", js_str(json_object_get(plan, "source"), "bundle"));
 	js_put(order, "links", json_incref(js_path(plan, "source.links")));

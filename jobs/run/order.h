@@ -22,6 +22,7 @@ struct order_of {
 	const char *tolerated;    /* another one that it may be all the same; NULL: none */
 	const char *lock;         /* graph key of the lock that a training rests on; NULL: none */
 	const char *claim;        /* nonce of the claim of the graph key, for a precompile */
+	const char *agent;        /* SHA-256 that the agent is held against; NULL: it is ours */
 };
 
 /* A new reference. The plan has a phase of that name. */

@@ -25,11 +25,9 @@ struct outside {
 
 static enum stall_mode mode_of(const json_t *stall)
 {
-	const char *mode = js_str(stall, "mode");
-
-	if (mode && strcmp(mode, "fixed") == 0)
+	if (js_is(stall, "mode", "fixed"))
 		return STALL_FIXED;
-	return mode && strcmp(mode, "auto") == 0 ? STALL_AUTO : STALL_OFF;
+	return js_is(stall, "mode", "auto") ? STALL_AUTO : STALL_OFF;
 }
 
 /* Which messages are a compiler's is all that is asked of it. */
@@ -95,17 +93,10 @@ void outside_hear(struct outside *outside, int node, const char *bytes, size_t l
 		listen_pass(&outside->listens[node], mono_now(), bytes, len);
 }
 
-/* Steps that came all at once say nothing about how far apart they are. */
 void outside_caught_up(struct outside *outside)
 {
-	struct stall *stall = outside ? &outside->stall : NULL;
-
-	if (!stall)
-		return;
-	stall->gap_count = stall->skipped = 0;
-	stall->longest_gap = 0;
-	stall->last = stall->drawn = stall->looked = mono_now();
-	stall->first_step_at = stall->step_at = stall->last;
+	if (outside)
+		stall_caught_up(&outside->stall, mono_now());
 }
 
 /* ---- stopping it ---------------------------------------------------------------------- */

@@ -481,6 +481,7 @@ void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
 	json_object_del(limits, "price");
 	js_put(told, "limits", limits);
 	json_object_del(told, "instance");
+	json_object_del(told, "aws");
 	js_digest(told, ret_hex);
 }
 
@@ -507,7 +508,7 @@ json_t *plan_phase(const json_t *plan, const char *phase)
 	size_t i;
 
 	json_array_foreach (json_object_get(plan, "phases"), i, object)
-		if (strcmp(js_str(object, "phase"), phase) == 0)
+		if (js_is(object, "phase", phase))
 			return object;
 	return NULL;
 }

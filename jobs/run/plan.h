@@ -10,6 +10,9 @@
  *    "spec": {the resolved spec},
  *    "instance": what the catalogue knows of the machines (jobs/spec/instance.h; absent: the
  *               spec names no type),
+ *    "aws": {"region", "account"} that were in force when the run was created (only in
+ *           run.created, and of an engine that sends its jobs to AWS; "account" absent: STS
+ *           could not tell),
  *    "workspace": absolute path, or URL without a slash at its end,
  *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root",
  *               "bundle": key in the workspace, "links": [[name, target]…]},
@@ -53,8 +56,8 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 	      struct err **err);
 void plan_freep(struct plan **plan);
 
-/* The identity of a plan. What the catalogue knows is no part of it: a repeated step goes on
- * with its run though a price has changed. */
+/* The identity of a plan. What the catalogue knows is no part of it, nor is "aws": a repeated
+ * step goes on with its run though a price has changed, or the caller's region. */
 void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
 
 /* Do attempts run stoker's agent? Without it nothing is claimed, checked, marked or resumed,

@@ -1,8 +1,8 @@
 /* What an engine would send for the orders of a plan: see order.h. */
 #include <string.h>
 
-#include "aws/settings.h"
 #include "jobs/engine/engine.h"
+#include "jobs/run/account.h"
 #include "jobs/run/order.h"
 #include "jobs/run/plan.h"
 
@@ -53,7 +53,6 @@ int order_sends(const json_t *plan, json_t *orders, struct err **err)
 {
 	const struct engine_ops *ops = engine_find(js_str(plan, "engine"));
 	const struct engine_where where = { js_str(plan, "workspace"), plan };
-	const char *region = json_string_value(js_path(plan, "spec.aws.region"));
 	struct engine *engine;
 	json_t *order;
 	int outcome = 0;
@@ -61,9 +60,7 @@ int order_sends(const json_t *plan, json_t *orders, struct err **err)
 
 	if (!ops || !ops->requests)
 		return 0;
-	if (region)
-		aws_settings_spec(region);
-	if (ops->open(&where, &engine, err) < 0)
+	if (plan_enter_region(plan, err) < 0 || ops->open(&where, &engine, err) < 0)
 		return -1;
 	json_array_foreach (orders, i, order)
 		if (outcome == 0)

@@ -87,7 +87,7 @@ static int write_order(struct driver *driver, const struct wish *wish, const cha
 	json_auto_t *compiler = NULL;
 	json_t *order;
 	AUTO(auto_free) char *text = NULL;
-	char claim[FLOW_ID_MAX];
+	char claim[FLOW_ID_MAX], digest[SHA256_HEX];
 	struct order_of of = {
 		.run = driver->run,
 		.nonce = driver->flow.nonce,
@@ -107,6 +107,11 @@ static int write_order(struct driver *driver, const struct wish *wish, const cha
 
 	if (locked_compiler(driver, wish, &compiler, err) < 0)
 		return -1;
+	if (arrival_in_image(driver->plan)) {
+		if (agent_digest(digest, err) < 0)
+			return -1;
+		of.agent = digest;
+	}
 	flow_key_nonce(&driver->flow, claim);
 	of.compiler = compiler;
 	*ret = order = order_make(driver->plan, &of);
@@ -129,16 +134,18 @@ static enum failure_class refusal_class(const struct err *why, enum phase phase,
 {
 	struct failure_evidence evidence = { .phase = phase, .engine_reason = words };
 	struct failure_verdict verdict;
+	bool known;
 
 	failure_judge(&evidence, &verdict);
+	known = strcmp(verdict.rule, "words") != 0;
 	snprintf(ret_hint, size, "%s", why->hint && why->hint[0] ? why->hint : "");
-	if (verdict.class == CLASS_CAPACITY || verdict.class == CLASS_SPOT) {
+	if ((verdict.class == CLASS_CAPACITY || verdict.class == CLASS_SPOT) &&
+	    (known || why->code != EXIT_SPEC)) {
 		snprintf(ret_hint, size, "%s", verdict.hint);
 		return verdict.class;
 	}
 	/* Words that no row knows are no reason to ask again: a definite no stays one. */
-	if ((verdict.class == CLASS_TRANSIENT_INFRA && strcmp(verdict.rule, "words") != 0) ||
-	    why->code == EXIT_UNREACHABLE)
+	if ((verdict.class == CLASS_TRANSIENT_INFRA && known) || why->code == EXIT_UNREACHABLE)
 		return CLASS_TRANSIENT_INFRA;
 	return why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG;
 }

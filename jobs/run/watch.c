@@ -39,6 +39,7 @@ void watch_close(struct driver *driver)
 	json_decref(watch->late);
 	metrics_freep(&watch->metrics);
 	outside_freep(&watch->outside);
+	err_free(watch->unread);
 	free(watch->job);
 	free(watch->prefix);
 	free(watch);
@@ -179,24 +180,40 @@ static void on_line(void *arg, const char *line, size_t len)
 	keep_line(log, line, len);
 }
 
-static int read_logs(struct attempt_watch *watch, struct err **err)
+static int read_log(struct attempt_watch *watch, int node, struct err **err)
 {
-	struct driver *driver = watch->driver;
+	struct engine *engine = watch->driver->engine;
+	struct tail *tail = &watch->logs[node].tail;
 	AUTO(sb_release) struct sb piece = SB_INIT_MAX(LOG_PIECE);
 
-	for (int node = 0; node < watch->nodes; node++) {
-		struct tail *tail = &watch->logs[node].tail;
+	do {
+		sb_clear(&piece);
+		watch->read_at = mono_now();
+		if (engine->ops->logs(engine, watch->job, watch->prefix, node, &tail->offset,
+				      LOG_PIECE, &piece, err) < 0)
+			return -1;
+		tail_feed(tail, piece.text, piece.len, on_line, &watch->logs[node]);
+		outside_hear(watch->outside, node, piece.text, piece.len);
+	} while (piece.len == LOG_PIECE);
+	return 0;
+}
 
-		do {
-			sb_clear(&piece);
-			watch->read_at = mono_now();
-			if (driver->engine->ops->logs(driver->engine, watch->job, watch->prefix,
-						      node, &tail->offset, LOG_PIECE, &piece,
-						      err) < 0)
-				return -1;
-			tail_feed(tail, piece.text, piece.len, on_line, &watch->logs[node]);
-			outside_hear(watch->outside, node, piece.text, piece.len);
-		} while (piece.len == LOG_PIECE);
+/* `ends`: nothing more comes, or nothing more is wanted. A log that may not be read keeps no
+ * attempt from its end; that it could not be is part of how it ended. */
+static int read_logs(struct attempt_watch *watch, bool ends, struct err **err)
+{
+	for (int node = 0; node < watch->nodes; node++) {
+		AUTO(err_freep) struct err *why = NULL;
+
+		if (watch->logs[node].unread || read_log(watch, node, &why) == 0)
+			continue;
+		if (!ends || why->code == EXIT_UNREACHABLE) {
+			*err = TAKE(why);
+			return -1;
+		}
+		watch->logs[node].unread = true;
+		if (!watch->unread)
+			watch->unread = TAKE(why);
 	}
 	if (!watch->caught_up) {
 		outside_caught_up(watch->outside);
@@ -215,7 +232,7 @@ static void end_logs(struct attempt_watch *watch)
 
 int watch_read_log(struct driver *driver, struct err **err)
 {
-	if (read_logs(driver->watch, err) < 0)
+	if (read_logs(driver->watch, false, err) < 0)
 		return -1;
 	end_logs(driver->watch);
 	return 0;
@@ -445,12 +462,10 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 
 	for (int node = 0; node < watch->nodes && !status->silent; node++) {
 		json_auto_t *report = NULL;
-		const char *state;
 
 		if (watch_report(watch, node, &report, err) < 0)
 			return -1;
-		state = js_str(report, "state");
-		if (!state || strcmp(state, REPORT_ENDED) != 0)
+		if (!js_is(report, "state", REPORT_ENDED))
 			return 0;
 		if (js_int(report, "ended", 0) > ended_ms)
 			ended_ms = js_int(report, "ended", 0);
@@ -462,10 +477,26 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 	return driver_clear_own_locks(watch->driver, began_ms, ended_ms, err);
 }
 
+/* Which graphs a phase 1 that went well has made, its log alone says: until that may be read
+ * there is no verdict, and who wants none stops the run. */
+static int miss_log(struct attempt_watch *watch, const struct engine_status *status,
+		    struct err **err)
+{
+	const struct driver *driver = watch->driver;
+
+	if (watch->phase != PHASE_PRECOMPILE || !driver->kind->caches || !watch->unread ||
+	    !status->exit_known || status->exit != 0 || driver->flow.stop_requested)
+		return 0;
+	*err = TAKE(watch->unread);
+	return -1;
+}
+
 static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
 {
 	struct driver *driver = watch->driver;
 
+	if (miss_log(watch, status, err) < 0)
+		return -1;
 	end_logs(watch);
 	if (watch->phase == PHASE_TRAIN && status->silent)
 		driver->left_by = watch->attempt;
@@ -483,6 +514,12 @@ static int finish(struct attempt_watch *watch, const struct engine_status *statu
 	return record_end(watch, status, err);
 }
 
+static bool is_ending(const struct driver *driver, const struct engine_status *status)
+{
+	return status->state == ENGINE_ENDED || status->state == ENGINE_STOPPING ||
+	       driver->flow.stop_requested;
+}
+
 int watch_tick(struct driver *driver, struct err **err)
 {
 	struct attempt_watch *watch = driver->watch;
@@ -492,7 +529,7 @@ int watch_tick(struct driver *driver, struct err **err)
 	/* Ask first, read the log then: what an ended job wrote is all there. */
 	if (driver->engine->ops->describe(driver->engine, watch->job, watch->prefix, &status, err) <
 		    0 ||
-	    read_logs(watch, err) < 0)
+	    read_logs(watch, is_ending(driver, &status), err) < 0)
 		return -1;
 	if (outside_judge(watch, &status, err) < 0)
 		return -1;

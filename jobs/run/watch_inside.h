@@ -15,6 +15,7 @@ struct node_log {
 	char *last[LAST_LINES]; /* a ring of the newest lines */
 	size_t last_len[LAST_LINES];
 	size_t lines; /* ever */
+	bool unread;  /* it may not be read; at the end that is not tried again */
 };
 
 struct attempt_watch {
@@ -43,6 +44,7 @@ struct attempt_watch {
 	struct utc stepped_at;                /* when last_step was seen */
 	char waits[256];                      /* why the engine does not run it, as told last */
 	bool caught_up;                       /* what was in the log before we came is read */
+	struct err *unread;                   /* why a log may not be read; NULL: they may */
 };
 
 /* An event of this kind about this attempt. */
@@ -58,11 +60,12 @@ int record_claimed(struct attempt_watch *watch, const struct engine_status *stat
 		   struct err **err);
 int record_started(struct attempt_watch *watch, struct utc started, struct err **err);
 
-/* bill.c: what the engine tells of the machines goes into attempt.claimed and attempt.ended;
- * before an attempt is claimed: how long machines were kept for it. */
-void bill_claimed(const struct engine_status *status, struct event *ev);
-void bill_ended(const struct driver *driver, const struct engine_status *status, struct event *ev);
-int bill_kept(struct driver *driver, struct err **err);
+/* bill.c: what the engine tells of the machines goes into attempt.claimed and attempt.ended; how
+ * long machines of the attempt before were kept for it is recorded first. */
+int bill_claimed(struct driver *driver, const struct engine_status *status, struct event *ev,
+		 struct err **err);
+int bill_ended(struct driver *driver, const struct engine_status *status, struct event *ev,
+	       struct err **err);
 
 /* ending.c: record what ended the attempt. */
 int record_end(struct attempt_watch *watch, const struct engine_status *status, struct err **err);

@@ -3,12 +3,7 @@
  * from the plan alone, the same name for the same content, and waits and ends as a person reads
  * them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/quoted.h"
 
 #include "jobs/engine/batch_inside.h"
 
@@ -23,15 +18,8 @@
 static json_t *plan_of(int nodes, const char *mounts, int deadline_ms, const char *instance)
 {
 	AUTO(auto_free) char *text = mem_format(PLAN, nodes, mounts, deadline_ms, instance);
-	AUTO(err_freep) struct err *err = NULL;
-	json_t *plan;
 
-	for (char *at = text; *at; at++)
-		if (*at == '\'')
-			*at = '"';
-	if (js_parse(text, strlen(text), "a plan", &plan, &err) < 0)
-		fail_msg("%s", err->message);
-	return plan;
+	return quoted_json(text);
 }
 
 static json_t *definition_of(const json_t *plan, int nodes)

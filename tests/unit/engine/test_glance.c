@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 
-static const char *const names[] = { "jobId", "status" };
-
 static const char reply[] =
 	"{ \"nextToken\": null, \"jobs\" : [ {\"jobId\":\"a\",\"container\":{\"status\":\"not "
 	"mine\",\"list\":[1,{\"x\":\"]}\"}]},\"status\":\"RUNNING\"} ,\n"
@@ -19,27 +17,49 @@ static const char reply[] =
 
 static void members_of_each_object_are_found_and_only_its_own(void **state)
 {
-	struct glance object, found[2];
-	struct glance_list list;
+	struct glance object, id, status;
+	struct glance_list list, again;
 
 	(void)state;
 	assert_true(glance_list(reply, strlen(reply), "jobs", &list));
-	assert_true(glance_next(&list, names, 2, &object, found));
-	assert_true(glance_is(found[0], "a"));
-	assert_true(glance_is(found[1], "RUNNING"));
+	again = list;
+	assert_true(glance_next(&list, "jobId", &object, &id));
+	assert_true(glance_next(&again, "status", &object, &status));
+	assert_true(glance_is(id, "a"));
+	assert_true(glance_is(status, "RUNNING"));
 	assert_true(object.text[0] == '{' && object.text[object.len - 1] == '}');
-	assert_true(glance_next(&list, names, 2, &object, found));
-	assert_true(glance_is(found[0], "b\\\\"));
-	assert_true(glance_is(found[1], "say \\\"}\\\\"));
-	assert_true(glance_next(&list, names, 2, &object, found));
-	assert_true(glance_is(found[0], "null"));
-	assert_null(found[1].text);
-	assert_true(glance_next(&list, names, 2, &object, found));
-	assert_null(found[0].text);
+	assert_true(glance_next(&list, "jobId", &object, &id));
+	assert_true(glance_next(&again, "status", &object, &status));
+	assert_true(glance_is(id, "b\\\\"));
+	assert_true(glance_is(status, "say \\\"}\\\\"));
+	assert_true(glance_next(&list, "jobId", &object, &id));
+	assert_true(glance_next(&again, "status", &object, &status));
+	assert_true(glance_is(id, "null"));
+	assert_null(status.text);
+	assert_true(glance_next(&list, "jobId", &object, &id));
+	assert_null(id.text);
 	assert_int_equal(object.len, 2);
-	assert_false(glance_next(&list, names, 2, &object, found));
+	assert_false(glance_next(&list, "jobId", &object, &id));
 	assert_false(glance_list(reply, strlen(reply), "job", &list));
 	assert_false(glance_list(reply, strlen(reply), "more", &list));
+}
+
+static void an_object_is_the_same_byte_for_byte_or_it_is_not(void **state)
+{
+	static const char one[] = "{\"a\":1}", longer[] = "{\"a\":1},{\"a\":22}";
+	static const char text[] = "{\"jobs\":[ {\"a\":1} , {\"a\":2}]}";
+	struct glance object, id;
+	struct glance_list list;
+
+	(void)state;
+	assert_true(glance_list(text, strlen(text), "jobs", &list));
+	assert_false(glance_same(&list, (struct glance){ longer, strlen(longer) }));
+	assert_false(glance_same(&list, (struct glance){ 0 }));
+	assert_true(glance_same(&list, (struct glance){ one, strlen(one) }));
+	assert_false(glance_same(&list, (struct glance){ one, strlen(one) }));
+	assert_true(glance_next(&list, "a", &object, &id));
+	assert_true(glance_is(id, "2"));
+	assert_false(glance_same(&list, (struct glance){ one, strlen(one) }));
 }
 
 /* Of what is cut off or spoilt nothing is read beyond its end: the sanitizer says so. */
@@ -51,7 +71,7 @@ static void whatever_the_text_is_nothing_is_read_beyond_it(void **state)
 	for (size_t len = 0; len < sizeof reply; len++)
 		for (int round = 0; round < 20; round++) {
 			char *text = malloc(len + 1); /* 1: none may be empty */
-			struct glance object, found[2];
+			struct glance object, id;
 			struct glance_list list;
 
 			assert_non_null(text);
@@ -65,9 +85,11 @@ static void whatever_the_text_is_nothing_is_read_beyond_it(void **state)
 				text[(chance >> 33) % len] = spoilt[(chance >> 20) % 10];
 			}
 			if (glance_list(text, len, "jobs", &list))
-				while (glance_next(&list, names, 2, &object, found))
+				while (glance_next(&list, "jobId", &object, &id)) {
 					assert_true(object.text >= text &&
 						    object.text + object.len <= text + len);
+					(void)glance_same(&list, object);
+				}
 			free(text);
 		}
 }
@@ -75,19 +97,20 @@ static void whatever_the_text_is_nothing_is_read_beyond_it(void **state)
 static void nesting_is_bounded(void **state)
 {
 	char text[400] = "{\"jobs\":[{\"a\":";
-	struct glance object, found[2];
+	struct glance object, id;
 	struct glance_list list;
 
 	(void)state;
 	memset(text + strlen(text), '[', 200);
 	assert_false(glance_list(text, strlen(text), "jobs", &list) &&
-		     glance_next(&list, names, 2, &object, found));
+		     glance_next(&list, "jobId", &object, &id));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_of_each_object_are_found_and_only_its_own),
+		cmocka_unit_test(an_object_is_the_same_byte_for_byte_or_it_is_not),
 		cmocka_unit_test(whatever_the_text_is_nothing_is_read_beyond_it),
 		cmocka_unit_test(nesting_is_bounded),
 	};

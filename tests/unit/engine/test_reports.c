@@ -122,6 +122,24 @@ static void a_drain_is_no_failure(void **state)
 	assert_string_equal(reports.reason, "another attempt holds the claim");
 }
 
+static void all_is_well_as_far_as_it_is_told(void **state)
+{
+	struct desk *desk = *state;
+
+	assert_false(look(desk, 2).well);
+	put(desk, "node-1/report.json", "{\"state\":\"ended\",\"exit\":0}");
+	assert_false(look(desk, 2).well);
+	put(desk, "node-0/report.json", "{\"state\":\"ended\",\"exit\":0}");
+	assert_true(look(desk, 2).well);
+	assert_true(look(desk, 3).well);
+	put(desk, "node-2/report.json", "{\"state\":\"running\"}");
+	assert_true(look(desk, 3).well);
+	put(desk, "node-2/report.json", "{\"state\":\"ended\",\"exit\":0,\"stopped\":\"drain\"}");
+	assert_false(look(desk, 3).well);
+	put(desk, "node-2/report.json", "{\"state\":\"failed\"}");
+	assert_false(look(desk, 3).well);
+}
+
 static void damage_is_an_error(void **state)
 {
 	struct desk *desk = *state;
@@ -172,6 +190,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_first_to_fail_by_itself_decides, desk_make,
 						desk_remove),
 		cmocka_unit_test_setup_teardown(a_drain_is_no_failure, desk_make, desk_remove),
+		cmocka_unit_test_setup_teardown(all_is_well_as_far_as_it_is_told, desk_make,
+						desk_remove),
 		cmocka_unit_test_setup_teardown(damage_is_an_error, desk_make, desk_remove),
 		cmocka_unit_test_setup_teardown(the_logs_of_several_nodes_are_read_in_turns,
 						desk_make, desk_remove),

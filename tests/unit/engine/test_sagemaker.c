@@ -1,5 +1,6 @@
 /* What is sent to SageMaker for a plan, and what its answers mean. */
 #include "tests/unit/node/place.h"
+#include "tests/unit/quoted.h"
 
 #include "jobs/engine/sagemaker_inside.h"
 
@@ -7,20 +8,6 @@
 #define SPEC                                                                                       \
 	"'image':'image:1','resources':{'instance':'trn1.32xlarge','nodes':2},'sagemaker':{"       \
 	"'role':'" ROLE "','work_dir':'/tmp/stoker'"
-
-/* JSON with ' for " */
-static json_t *parse(const char *text)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *copy = mem_copy(text);
-	json_t *value = NULL;
-
-	for (char *c = copy; *c; c++)
-		if (*c == '\'')
-			*c = '"';
-	must(js_parse(copy, strlen(copy), "a test's JSON", &value, &err), &err);
-	return value;
-}
 
 struct ask {
 	const char *more;   /* of sagemaker, from a comma on */
@@ -35,7 +22,7 @@ static json_t *request(struct ask ask, struct err **err)
 	char *text = mem_format("{'engine':'sagemaker','nodes':2,'spec':{" SPEC "%s}%s}%s}",
 				ask.more ? ask.more : "", ask.beside ? ask.beside : "",
 				ask.plan ? ask.plan : "");
-	json_auto_t *plan = parse(text);
+	json_auto_t *plan = quoted_json(text);
 	const struct engine_where where = { .workspace = "s3://bucket/w", .plan = plan };
 	const struct engine_job job = {
 		.name = ask.job ? ask.job : "stk-r1-train-1",
@@ -75,7 +62,7 @@ static json_t *good(struct ask ask)
 static void stands(struct ask ask, const char *path, const char *want)
 {
 	json_auto_t *body = good(ask);
-	json_auto_t *wanted = want ? parse(want) : NULL;
+	json_auto_t *wanted = want ? quoted_json(want) : NULL;
 	AUTO(auto_free) char *one = NULL;
 	const json_t *found = js_path(body, path);
 
@@ -91,7 +78,7 @@ static void stands(struct ask ask, const char *path, const char *want)
 static void the_least_that_is_sent(void **state)
 {
 	json_auto_t *body = good((struct ask){ 0 });
-	json_auto_t *want = parse(
+	json_auto_t *want = quoted_json(
 		"{'TrainingJobName':'stk-r1-train-1','RoleArn':'" ROLE "',"
 		"'AlgorithmSpecification':{'TrainingImage':'image:1','TrainingInputMode':'File',"
 		"'ContainerEntrypoint':['sh','/opt/ml/input/data/stoker/"
@@ -101,7 +88,7 @@ static void the_least_that_is_sent(void **state)
 		"'S3DataDistributionType':'FullyReplicated'}},'InputMode':'File'}],"
 		"'OutputDataConfig':{'S3OutputPath':'s3://bucket/w/runs/r1/train-1/sagemaker'},"
 		"'ResourceConfig':{'InstanceType':'ml.trn1.32xlarge','InstanceCount':2,"
-		"'VolumeSizeInGB':100},'StoppingCondition':{'MaxRuntimeInSeconds':2419200}}");
+		"'VolumeSizeInGB':100},'StoppingCondition':{'MaxRuntimeInSeconds':432000}}");
 
 	(void)state;
 	/* The region is this machine's. */
@@ -140,7 +127,7 @@ static void every_option_becomes_its_member(void **state)
 	stands((struct ask){ .beside = ",'tags':{'team':'search'}" }, "Tags",
 	       "[{'Key':'team','Value':'search'}]");
 	stands((struct ask){ .more = ",'max_pending':'3h'" }, "StoppingCondition",
-	       "{'MaxRuntimeInSeconds':2419200,'MaxPendingTimeInSeconds':10800}");
+	       "{'MaxRuntimeInSeconds':432000,'MaxPendingTimeInSeconds':10800}");
 }
 
 static void groups_stand_in_place_of_a_type(void **state)
@@ -161,10 +148,10 @@ static void channels_come_behind_the_agents(void **state)
 	json_auto_t *body = good((struct ask){
 		.more = ",'channels':[{'name':'train','url':'s3://b/d','mode':'FastFile',"
 			"'distribution':'ShardedByS3Key'}]" });
-	json_auto_t *want = parse("{'ChannelName':'train','DataSource':{'S3DataSource':{"
-				  "'S3DataType':'S3Prefix','S3Uri':'s3://b/d',"
-				  "'S3DataDistributionType':'ShardedByS3Key'}},"
-				  "'InputMode':'FastFile'}");
+	json_auto_t *want = quoted_json("{'ChannelName':'train','DataSource':{'S3DataSource':{"
+					"'S3DataType':'S3Prefix','S3Uri':'s3://b/d',"
+					"'S3DataDistributionType':'ShardedByS3Key'}},"
+					"'InputMode':'FastFile'}");
 	const json_t *channels = json_object_get(body, "InputDataConfig");
 
 	(void)state;
@@ -187,7 +174,7 @@ static void limits_come_from_the_run(void **state)
 			     .plan = ",'limits':{'queue_ms':600000}" },
 	       "StoppingCondition", "{'MaxRuntimeInSeconds':7200,'MaxWaitTimeInSeconds':7800}");
 	stands((struct ask){ .more = ",'spot':true,'max_wait':'1h'" }, "StoppingCondition",
-	       "{'MaxRuntimeInSeconds':2419200,'MaxWaitTimeInSeconds':2419200}");
+	       "{'MaxRuntimeInSeconds':432000,'MaxWaitTimeInSeconds':432000}");
 	stands((struct ask){ .more = ",'spot':true" }, "EnableManagedSpotTraining", "true");
 	stands((struct ask){ .more = ",'spot':false" }, "EnableManagedSpotTraining", NULL);
 }
@@ -214,7 +201,7 @@ static void the_engine_copies_checkpoints_on_request_alone(void **state)
 	stands((struct ask){ .plan = ",'checkpoint':{'url':'s3://b/c','sync':'agent'}" },
 	       "CheckpointConfig", NULL);
 	stands((struct ask){ .plan = ",'checkpoint':{'url':'s3://b/c','sync':'engine'}" },
-	       "CheckpointConfig", "{'S3Uri':'s3://b/c/r1/attempt-1'}");
+	       "CheckpointConfig", "{'S3Uri':'s3://b/c/r1'}");
 	stands((struct ask){ .plan = ",'checkpoint':{'url':'s3://b/c','sync':'engine'}",
 			     .phase = "precompile" },
 	       "CheckpointConfig", NULL);
@@ -252,13 +239,18 @@ static void another_workspace_s_job_is_not_ours(void **state)
 
 /* ---- answers ---- */
 
-static struct engine_status status_of(const char *said, struct reports reports)
+static struct engine_status status_with(const char *said, struct reports reports, int agents)
 {
-	json_auto_t *value = parse(said);
+	json_auto_t *value = quoted_json(said);
 	struct engine_status status;
 
-	sagemaker_status(value, &reports, &status);
+	sagemaker_status(value, &reports, agents, &status);
 	return status;
+}
+
+static struct engine_status status_of(const char *said, struct reports reports)
+{
+	return status_with(said, reports, 0);
 }
 
 #define NO_REPORTS ((struct reports){ .node = -1 })
@@ -341,6 +333,21 @@ static void an_end_without_an_exit_has_the_services_words(void **state)
 	assert_true(status.exit_known);
 	assert_int_equal(status.exit, 0);
 	assert_string_equal(status.reason, "");
+	/* Of several agents one has not said how it ended: it may not have been done. */
+	status = status_with("{'TrainingJobStatus':'Completed','SecondaryStatus':'Completed'}",
+			     (struct reports){ .node = -1, .there = 2, .final = 1 }, 2);
+	assert_true(status.state == ENGINE_ENDED && status.silent && !status.exit_known);
+	assert_string_equal(status.reason, "Completed, but 1 of 2 agents did not report their end");
+	/* But who leads was, and nobody was told to end. */
+	status = status_with("{'TrainingJobStatus':'Completed','SecondaryStatus':'Completed'}",
+			     (struct reports){ .node = -1, .there = 2, .final = 1, .well = true },
+			     2);
+	assert_true(status.state == ENGINE_ENDED && status.exit_known && !status.silent);
+	assert_int_equal(status.exit, 0);
+	status = status_with("{'TrainingJobStatus':'Stopped','SecondaryStatus':'Stopped'}",
+			     (struct reports){ .node = -1, .there = 2, .final = 1, .well = true },
+			     2);
+	assert_false(status.exit_known);
 }
 
 static void stopped_is_three_ends(void **state)
