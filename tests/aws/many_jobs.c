@@ -79,14 +79,15 @@ static double cpu_seconds(void)
 static json_t *watch(struct engine *engine, const struct list *list, struct err **err)
 {
 	AUTO(auto_free) struct engine_status *seen = mem_zero(list->count + 1, sizeof *seen);
+	json_int_t counts[STK_LENGTH(state_names)] = { 0 };
 	json_t *states = json_object();
 
 	(void)!engine->ops->survey(engine, list->jobs, list->count, seen, err);
-	for (size_t i = 0; i < list->count; i++) {
-		const char *name = state_names[seen[i].state];
-
-		js_put(states, name, json_integer(js_int(states, name, 0) + 1));
-	}
+	for (size_t i = 0; i < list->count; i++)
+		counts[seen[i].state]++;
+	for (size_t i = 0; i < STK_LENGTH(counts); i++)
+		if (counts[i] > 0)
+			js_put(states, state_names[i], json_integer(counts[i]));
 	return states;
 }
 

@@ -2,6 +2,7 @@
 one node and several."""
 
 import json
+import shutil
 
 import pytest
 import stoker as cli
@@ -53,9 +54,16 @@ def test_the_agent_comes_by_a_link(batch):
 def test_the_agent_comes_with_a_container_that_runs_before(batch):
     job = batch(batch={"job_queue": QUEUE, "helper_image": HELPER},
                 resources={"instance": "trn1.2xlarge", "nodes": 2})
-    job.aws.settings(image_files={HELPER: {"/opt/stoker": str(AGENT)}})
+    other = job.root / "other"
+    shutil.copytree(AGENT, other)
+    with (other / "stoker-node").open("ab") as program:
+        program.write(b"another build")
+    job.aws.settings(image_files={HELPER: {"/opt/stoker": str(other)}})
     assert job.ok("--json", "plan", job.spec_path).lines[0]["agent"] == f"from the image {HELPER}, whose container runs before"
     job.ok("run", job.spec_path, "--id", "one")
+    claimed, = (row for row in job.ok("events", "one").lines if row["event"] == "attempt.claimed")
+    assert ("the agent in the image of batch.helper_image is of another build than this stoker (version"
+            in claimed["reason"]), claimed
     node, = definition_of(job)["nodeProperties"]["nodeRangeProperties"]
     helper, main = node["ecsProperties"]["taskProperties"][0]["containers"]
     assert (helper["image"], helper["essential"]) == (HELPER, False)

@@ -1,13 +1,17 @@
 """The AWS Batch engine: runs of the one-second trainer whose every byte lies on S3, and whose
 jobs the stand-in really runs."""
 
+import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import stoker as cli
 from batch_job import IMAGE, QUEUE, BatchJob
+from bucket_job import BUCKET
+from neuron_standin.install import Installation
 
 LEASE = ("--lease", "3s")
 
@@ -63,7 +67,9 @@ def test_a_cold_run_and_a_warm_one(job):
     assert "m9.huge" in unknown and "no devices" in unknown
     jobs = job.jobs()
     assert [each["jobName"] for each in jobs] == ["stk-one-precompile-1", "stk-one-train-1", "stk-two-train-1"]
-    assert jobs[0]["tags"] == {**submission["tags"], "stoker:run": "one"}
+    first, second, third = (each["tags"]["stoker:nonce"] for each in jobs)
+    assert len({first, second, third}) == 3
+    assert jobs[0]["tags"] == {**submission["tags"], "stoker:run": "one", "stoker:nonce": first}
     assert all(each["tags"]["team"] == "search" for each in jobs)
     environment = {row["name"] for row in jobs[0]["container"]["environment"]}
     assert environment >= {"STOKER_ORDER", "STOKER_TOKEN", "AWS_REGION"}
@@ -125,6 +131,17 @@ def test_a_stop_ends_the_job_with_a_checkpoint(train):
     assert train.agents() == [] and len(train.jobs()) == 1
 
 
+def twin_of(job, first, note):
+    """A second job of the attempt, as if it had been sent twice, and the note is of this one."""
+    environment = [row for row in first["container"]["environment"] if row["name"] != "STOKER_TOKEN"]
+    made = job.batch.submit_job(
+        jobName=first["jobName"], jobQueue=QUEUE, jobDefinition=first["jobDefinition"], tags=first["tags"],
+        containerOverrides={"environment": [*environment, {"name": "STOKER_TOKEN", "value": "twin"}]})["jobId"]
+    job.aws.client("s3").put_object(Bucket=BUCKET, Key=note, Body=json.dumps(
+        {"v": 1, "job": first["jobName"], "id": made}).encode())
+    return made
+
+
 def test_a_driver_that_is_killed_is_followed_by_one_that_goes_on(train):
     train.hold("train", 5)
     driver = train.start("--json", "run", train.spec_path, "--id", "one", *LEASE)
@@ -133,12 +150,53 @@ def test_a_driver_that_is_killed_is_followed_by_one_that_goes_on(train):
     driver.communicate()
     other = train.elsewhere()
     since = train.aws.mark()
-    resumed = train.start("--json", "resume", "one", *LEASE, env=other)
+    driver = train.start("--json", "resume", "one", *LEASE, env=other)
     until(lambda: train.aws.requests("DescribeJobs", since))
-    train.gate.touch()
-    assert cli.finish(resumed).code == 0
     assert train.aws.requests("ListJobs", since) == 0  # its note in the workspace has the id
-    assert len(train.jobs()) == 1 and train.aws.effects("SubmitJob") == 1
+    driver.kill()
+    driver.communicate()
+    # Of two that there are the one is followed that has the claim, and the other one spoils nothing.
+    first, = train.jobs()
+    folder = f"{train.prefix}/stoker/runs/one/train-1"
+    twin = twin_of(train, first, f"{folder}/engine.json")
+    until(lambda: train.jobs()[1]["status"] == "FAILED")
+    assert train.jobs()[1]["container"]["exitCode"] == 86
+    driver = train.start("--json", "resume", "one", *LEASE, env=other)
+    until(lambda: twin.encode() not in train.aws.objects(BUCKET)[f"{folder}/engine.json"])
+    train.gate.touch()
+    assert cli.finish(driver).code == 0
+    assert [row["class"] for row in ended(train)] == ["none"] and train.attempts("one") == [("train", 1)]
+    assert len(train.effects("start")) == 1 and train.aws.effects("TerminateJob") == 0
+
+
+def test_a_submit_of_which_only_the_service_knows_is_no_second_job(train):
+    """The driver dies before the reply, and the job is not listed yet when another one looks."""
+    here = {"STOKER_STATE": str(train.root / "state")}  # where a lease is taken over at once
+    train.aws.settings(job_seconds=2)
+    train.aws.fault("delay_after", operation="SubmitJob", seconds=60)
+    driver = train.start("--json", "run", train.spec_path, "--id", "one", env=here)
+    until(train.jobs)
+    driver.kill()
+    driver.communicate()
+    train.aws.fault("replace", operation="ListJobs", count=2, pattern=r"(?s)\{.*\}", text='{"jobSummaryList": []}')
+    assert train.ok("--json", "resume", "one", env=here).lines[-1]["state"] == "succeeded"
+    assert len(train.jobs()) == 1 and train.aws.struck() >= 2
+
+
+def test_a_job_of_that_name_of_another_run_is_left_alone(train):
+    """Two workspaces share a queue, and their pipelines choose the same id."""
+    train.hold("train", 5)
+    driver = train.start("--json", "run", train.spec_path, "--id", "one")
+    train.wait_for_effect("holds")
+    train.write(workspace=f"{train.url['stoker']}2", name="other")
+    there = {**train.elsewhere(), "STOKER_STATE": f"{train.url['state']}2"}
+    refused = train.run("--id", "one", code=1, env=there)
+    assert "stk-one-train-1" in refused.text and "choose another --id" in refused.text
+    train.stoker("stop", "one", env=there)
+    only, = train.jobs()
+    assert only["status"] == "RUNNING" and train.aws.effects("TerminateJob") == 0
+    train.gate.touch()
+    assert cli.finish(driver).code == 0 and train.aws.effects("SubmitJob") == 1
 
 
 def test_a_service_that_does_not_describe_is_not_a_job_that_ended(train):
@@ -146,7 +204,8 @@ def test_a_service_that_does_not_describe_is_not_a_job_that_ended(train):
     driver = train.start("--json", "run", train.spec_path, "--id", "one",
                          env={"AWS_MAX_ATTEMPTS": "1"})
     train.wait_for_effect("holds")
-    train.aws.fault("unavailable", operation="DescribeJobs", count=25)
+    # Nothing is said for a while, then the connection is gone.
+    train.aws.fault("hang", operation="DescribeJobs", count=25, seconds=0.2)
     until(lambda: train.aws.struck() >= 25, 120)
     train.gate.touch()
     assert cli.finish(driver).code == 0
@@ -209,12 +268,33 @@ def test_what_is_not_allowed_or_not_there_is_named(train):
     assert "fsx:fs-1/data" in train.run("--id", "four", code=3).text
 
 
+def check_network(train, timeout):
+    """What the commands of two machines with EFA were given; and, if there was a check-up, that no test of
+    one node met the other there."""
+    given = [json.loads(Path(f"{train.effects_path}-env-{node}").read_text()) for node in range(2)]
+    for env in given:
+        assert (env["FI_PROVIDER"], env["FI_EFA_USE_DEVICE_RDMA"]) == ("efa", "1"), env
+        assert env["CCOM_SOCKET_IFNAME"] == env["NCCL_SOCKET_IFNAME"] == env["GLOO_SOCKET_IFNAME"], env
+        assert env["NEURON_RT_ROOT_COMM_ID"] == f"{env['MASTER_ADDR']}:{int(env['MASTER_PORT']) + 1}", env
+        assert env["NEURON_RT_EXEC_TIMEOUT"] == timeout, env
+    assert given[0]["NEURON_RT_ROOT_COMM_ID"] == given[1]["NEURON_RT_ROOT_COMM_ID"]
+
+
 @pytest.mark.parametrize("node", [1, 0])
-def test_a_node_that_is_lost_ends_the_others_and_is_named(train, node):
+def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node):
     train.write(resources={"instance": "trn1.32xlarge", "nodes": 2}, checkpoint=None)
+    if node:
+        neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.32xlarge")
+        train.aws.settings(job_env={**train.job_env, "PATH": neuron.path})
+        train.write(health={"device": False, "timeout": "30s", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
+    else:
+        train.write(env={**train.spec["env"], "NEURON_RT_EXEC_TIMEOUT": "120"})
+    train.also("import json\nopen(f'{os.environ[\"EFFECTS\"]}-env-{os.environ[\"STOKER_NODE_RANK\"]}', 'w')"
+               ".write(json.dumps(dict(os.environ)))")
     train.hold("train", 5)
     driver = train.start("--json", "run", train.spec_path, "--id", "one")
     until(lambda: len(train.effects("holds")) == 2)
+    check_network(train, "600" if node else "120")
     first = train.jobs()[0]
     os.kill(train.agent_of(node), signal.SIGKILL)
     until(lambda: len(train.jobs()) == 2, 60)
@@ -225,11 +305,23 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, node):
     assert train.attempts("one") == [("train", 1), ("train", 2)]
     assert train.aws.effects("TerminateJob") == (1 if node else 0)
     assert first["nodeProperties"]["numNodes"] == 2
+    checked = [row for row in train.events("one") if row["event"] == "health.checked"]
+    assert [row["healthy"] for row in checked] == [True, True][:2 * node], checked
+    assert all("all_reduce" in each["figures"] for row in checked for each in row["health"]["nodes"]), checked
 
 
 def test_an_agent_that_never_came_up_is_read_from_cloudwatch(train):
+    """Or is not: a log that may not be read keeps no run from its end."""
     train.write(batch={"job_queue": QUEUE, "agent": "/nonesuch"}, retry={"attempts": 1})
     train.run("--id", "one", code=1)
     row, = ended(train)
     assert row["exit"] == 127
+    train.aws.fault("denied", operation="GetLogEvents", count=0)
+    train.run("--id", "two", code=1)
+    row, = ended(train, "two")
+    assert row["exit"] == 127
+    assert "its log could not be read: logs GetLogEvents was refused: AccessDenied" in row["evidence"]
+    assert row["evidence"].count("could not be read") == 1
+    assert "GetLogEvents was refused" in train.stoker("logs", "one").err
+    train.aws.clear_faults()
     assert "no whole agent in '/nonesuch'" in train.ok("logs", "one").out

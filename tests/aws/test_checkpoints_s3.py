@@ -19,27 +19,12 @@ def job(job):
     return job
 
 
-def marks(job, run, attempt=1):
-    prefix = f"{job.prefix}/ckpt/{run}/attempt-{attempt}/marks/"
-    rows = job.aws.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
-    return sorted(int(Path(row["Key"]).name.split("-")[1].split(".")[0]) for row in rows)
-
-
-def wait_for_marks(job, run, wanted, attempt=1, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if set(wanted) <= set(marks(job, run, attempt)):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"marks of attempt {attempt}: {marks(job, run, attempt)}")
-
-
 def interrupted(job, run="saved", told=False):
     """A run whose driver and command are dead; what was saved is in the bucket, and in its
     journal if that is to be `told`."""
     driver = job.start("run", job.spec_path, "--id", run)
     held = job.wait_for_effect("holds")
-    wait_for_marks(job, run, [5, 10])
+    job.wait_for_marks(run, [5, 10])
     end = time.monotonic() + 60
     while told and 10 not in [row["step"] for row in job.events(run, "checkpoint.complete")]:
         assert time.monotonic() < end
@@ -119,7 +104,7 @@ def test_a_killed_training_goes_on_from_the_bucket(job):
     source = last_start(job)["resumed_from"]
     assert source.startswith(str(job.home)), "it was fetched to this machine"
     assert not Path(source).exists(), "and is not kept there"
-    wait_for_marks(job, run, [15, 20, 25], attempt=2)
+    job.wait_for_marks(run, [15, 20, 25], attempt=2)
 
 
 def test_another_machine_goes_on_from_the_bucket(job):
@@ -202,7 +187,7 @@ def test_only_as_many_as_are_to_be_kept_stay(job):
     job.gate.touch()
     job.write(checkpoint={"url": job.url["ckpt"], "keep": 2})
     job.run("--id", "few")
-    assert marks(job, "few") == [20, 25]
+    assert job.marks("few") == [20, 25]
     root = f"{job.prefix}/ckpt/few/attempt-1/"
     left = {key.removeprefix(root).split("/")[0] for key in job.aws.objects(BUCKET) if key.startswith(root)}
     assert left == {"marks", "checkpoint-20", "checkpoint-25"}
@@ -230,15 +215,15 @@ def test_a_sending_that_is_killed_is_gone_on_with(job):
     assert job.aws.struck() == 1
     for pid in job.agents(helpers=True):
         os.kill(pid, signal.SIGKILL)
-    wait_for_marks(job, "hurt", [5, 10])
+    job.wait_for_marks("hurt", [5, 10])
     job.gate.touch()
     out, err = driver.communicate(timeout=120)
     assert driver.returncode == 0, out + err
-    assert marks(job, "hurt") == [5, 10, 15, 20, 25]
+    assert job.marks("hurt") == [5, 10, 15, 20, 25]
     sent = [row["name"] for row in job.aws.ledger(operation="PutObject") if "/checkpoint-5/" in row["name"]]
     assert sent.count(f"{BUCKET}/{key_of(job, 'hurt', 5)}") == 1, sent
     objects = job.aws.objects(BUCKET)
-    for step in marks(job, "hurt"):
+    for step in job.marks("hurt"):
         mark = json.loads(objects[f"{job.prefix}/ckpt/hurt/attempt-1/marks/checkpoint-{step}.stoker.json"])
         for file in mark["files"]:
             assert len(objects[key_of(job, "hurt", step, file["path"])]) == file["size"]
@@ -249,7 +234,7 @@ def test_what_goes_wrong_on_the_way_does_no_harm(job, kind):
     job.gate.touch()
     job.aws.fault(kind, operation="PutObject", key="checkpoint-", count=4)
     job.run("--id", "rough")
-    assert marks(job, "rough") == [5, 10, 15, 20, 25]
+    assert job.marks("rough") == [5, 10, 15, 20, 25]
     assert job.aws.struck() == 4
 
 
@@ -265,7 +250,7 @@ def test_what_goes_wrong_on_the_way_back_does_no_harm(job, kind):
 def test_what_was_saved_last_is_brought_when_the_service_is_back(job):
     driver = job.start("run", job.spec_path, "--id", "saved")
     job.wait_for_effect("holds")
-    wait_for_marks(job, "saved", [5, 10])
+    job.wait_for_marks("saved", [5, 10])
     job.aws.fault("unavailable", operation="PutObject", key="/ckpt/", count=0)
     job.gate.touch()
     job.wait_for_effect("end")
@@ -274,7 +259,7 @@ def test_what_was_saved_last_is_brought_when_the_service_is_back(job):
     job.aws.clear_faults()
     driver.communicate()
     assert driver.returncode == 0
-    assert 25 in marks(job, "saved")
+    assert 25 in job.marks("saved")
     assert job.status("saved")["checkpoint"]["step"] == 25
 
 
@@ -300,7 +285,7 @@ def test_a_training_whose_checkpoints_may_not_be_written_has_not_ended_well(job)
     assert str(folder).startswith(str(job.home))
     assert sorted(int(path.name.split("-")[1]) for path in folder.glob("checkpoint-*")) == [5, 10, 15, 20, 25]
     assert "AccessDenied" in result.err + result.out, str(result)
-    assert marks(job, "saved") == []
+    assert job.marks("saved") == []
 
 
 def leaves_soon_when_told(job, driver, agent):
@@ -321,7 +306,7 @@ def test_who_is_told_to_stop_goes_within_the_grace_whatever_s3_does(job, where):
     job.write(limits={"grace": "3s"}, retry={"attempts": 1})
     driver = job.start("run", job.spec_path, "--id", "saved")
     job.wait_for_effect("holds")
-    wait_for_marks(job, "saved", [5, 10])
+    job.wait_for_marks("saved", [5, 10])
     job.aws.fault("hang", count=0, seconds=60, **where)
     job.gate.touch()
     job.wait_for_effect("end")
@@ -337,7 +322,7 @@ def test_who_is_one_of_several_and_told_to_stop_goes_within_the_grace_too(job, n
     job.write(resources={"nodes": 2}, limits={"grace": "3s"}, retry={"attempts": 1})
     driver = job.start("run", job.spec_path, "--id", "saved")
     job.wait_for_effect("holds")
-    wait_for_marks(job, "saved", [5, 10])
+    job.wait_for_marks("saved", [5, 10])
     found = {pid: node_of(pid) for pid in job.agents()}
     assert sorted(found.values()) == [0, 1], found
     agent, = [pid for pid in found if found[pid] == node]
@@ -376,4 +361,4 @@ def test_what_a_later_look_brings_is_not_lost(job):
     job.run("--id", "saved")
     assert job.aws.struck() == 4
     assert [row["class"] for row in train_ends(job, "saved")] == ["none"]
-    assert 25 in marks(job, "saved")
+    assert 25 in job.marks("saved")

@@ -33,13 +33,13 @@ def test_a_run_on_batch_costs_what_its_jobs_had_their_machines_for(make):
     status = job.status("one")
     cost = status["cost"]
     expected = sum(rows.values()) / 100
-    assert cost["billable"] == pytest.approx(expected)
     assert cost["accrued"] == pytest.approx(expected, abs=0.002)
-    assert cost["estimated"] == cost["billable"]
+    assert cost["estimated"] == cost["accrued"]
+    # Its machines were EC2's before that, which bills them: nobody here knows for what.
+    assert "billable" not in cost and not any("billable" in row for row in status["attempts"])
+    assert "billed" not in job.ok("status", "one").out
     # 8. The ledger's cost adds up to the cost.
     assert sum(cost["bins"].values()) == pytest.approx(cost["accrued"]) and cost["bins"]["pull"] > 0
-    assert {row["phase"]: row["billable"] for row in status["attempts"]} == pytest.approx(rows)
-    assert f"billed: {cost['billable']:.2f} USD" in job.ok("status", "one").out
     assert job.plan("--set", f"compile.cache_url={job.url['cache']}2")["cost"]["estimated"] == \
         pytest.approx(expected)
 

@@ -5,6 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import stoker as cli
 from batch_job import BatchJob
 from bucket_job import BucketJob
 
@@ -51,7 +52,8 @@ def test_a_storm_is_sat_out(engine, aws):
 
 def test_no_machine_for_the_first_20_submits(engine, aws):
     """Nothing of it counts: two attempts are all that may fail."""
-    count = 20 if engine.name == "sagemaker" else 4
+    count = 20
+    aws.settings(job_seconds=0)
     aws.fault("job_fails", operation=engine.submit, count=count, reason=NO_MACHINE[engine.name])
     engine.job.run("--id", "one")
     assert aws.effects(engine.submit) == count + 1
@@ -78,18 +80,22 @@ echo '{{"Version":1,"AccessKeyId":"AKID'$name'","SecretAccessKey":"secret/'$name
 
 
 def test_what_is_not_seen_is_not_replaced(engine, aws, tmp_path):
-    """The keys run out in the midst of a run, then the service does not answer for a while: the
-    job runs on, and is seen again with other keys."""
+    """The keys run out in the midst of a run and nobody has others yet, then the service does not
+    answer for a while: the job runs on, and is seen again with other keys."""
     env = keys_that_run_out(tmp_path / "keys", aws)
     engine.job.hold("train", 3)
     run = engine.job.start("run", engine.job.spec_path, "--id", "one", env=env)
     engine.job.wait_for_effect("holds")
-    (tmp_path / "keys/expired").touch()
     aws.expire("AKIDFIRST")
+    wait_until(lambda: sum("ExpiredToken" in (entry["code"] or "") for entry in aws.ledger()) >= 4)
+    assert run.poll() is None
+    (tmp_path / "keys/expired").touch()
     aws.fault("reset_before", operation=engine.describe, count=8)
     wait_until(lambda: aws.struck() == 8)
     engine.job.gate.touch()
-    assert run.wait(60) == 0
+    result = cli.finish(run)
+    assert result.code == 0, str(result)
+    assert "ExpiredToken" in result.err and "get fresh credentials" in result.err
     assert {entry["access_key"] for entry in aws.ledger(operation=engine.describe) if not entry["code"]} >= {"AKIDSECOND"}
     assert aws.effects(engine.submit) == 1
     assert ends(engine.job) == ["none"]

@@ -280,8 +280,29 @@ def test_an_expired_token_is_fetched_anew_once(aws, calls_with, tmp_path):
     assert_done(put(call), attempts=2)
     assert counter.read_text().split() == ["x", "x"]
     aws.fault("expired", operation="PutObject", count=0)
-    assert_failed(put(call), REFUSED, "ExpiredToken")
+    assert_failed(put(call), UNREACHABLE, "ExpiredToken")  # they were good: others may come
     assert aws.requests("PutObject") == 4, "the same keys came a moment ago: no use asking again"
+
+
+@pytest.mark.parametrize("others, code", [("", UNREACHABLE), ("$(wc -l < $COUNTER)", REFUSED)], ids=["the same", "others"])
+def test_a_head_that_fresh_keys_do_not_cure_is_refused(aws, calls_with, tmp_path, others, code):
+    """The reply to a HEAD does not say whether it was for the keys."""
+    for key in ("AKID", "AKID1", "AKID2"):
+        aws.add_key(key, f"secret/{key}", token=f"token/{key}", expires=None)
+    script = tmp_path / "credentials"
+    script.write_text(f"""#!/bin/sh
+        echo x >> $COUNTER
+        key=AKID{others}
+        echo '{{"Version":1,"AccessKeyId":"'$key'","SecretAccessKey":"secret/'$key'","SessionToken":"token/'$key'"}}'
+    """)
+    script.chmod(0o700)
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/config").write_text(f"[default]\ncredential_process = {script}\n")
+    call = calls_with(HOME=tmp_path, AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None, COUNTER=tmp_path / "count")
+    assert_done(put(call))
+    aws.fault("error", code="InvalidRequest", status=400, operation="HeadObject", count=0)
+    assert_failed(call("HeadObject", bucket="bucket", key="key"), code, "HTTP 400")
+    assert aws.requests("HeadObject") == 2
 
 
 def test_a_bucket_of_another_region_is_found_and_remembered(aws, call):

@@ -9,7 +9,11 @@ def test_nodes_are_checked_and_compared_through_a_bucket(tmp_path, aws):
                     hyperparameters={"max_steps": 5}, resources={"nodes": 2}, retry={"attempts": 1},
                     health={"device": True, "timeout": "30s", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
     neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.32xlarge").with_torch()
-    job.run(env={"PATH": neuron.path})
+    # Node 1's word on how it is, and node 0's verdict do not get through at once.
+    for key in ("/node-1/health.json", "/train-1/health.json"):
+        aws.fault("unavailable", operation="PutObject", key=key, nth=2)
+    job.run(env={"PATH": neuron.path, "AWS_MAX_ATTEMPTS": "1"})
+    assert aws.struck() == 2
     said, = job.events(kind="health.checked")
     assert said["healthy"] and said["health"]["across"]["how"] == "torch", said
     assert {row["check"]: row["verdict"] for row in said["health"]["nodes"][1]["checks"]}["clock"] == "ok", said

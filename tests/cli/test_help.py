@@ -174,7 +174,8 @@ def test_a_job_gets_what_the_table_says_and_nothing_else(project):
     rare = {"STOKER_INIT_FROM", "STOKER_RESUME_FROM", "STOKER_DATA_MANIFEST", "STOKER_COMPILE_WORKERS",
             "STOKER_CACHE_DIR", "RUN_NEURON_PARALLEL_COMPILE", "NEURON_COMPILE_CACHE_URL",
             "CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "FI_PROVIDER",
-            "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_FORK_SAFE", "NEURON_RT_ROOT_COMM_ID"}
+            "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_FORK_SAFE", "NEURON_RT_ROOT_COMM_ID",
+            "NEURON_RT_EXEC_TIMEOUT"}
     for row in (given | kind) - rare:
         assert any(fnmatchcase(name, row) for name in seen["train"]), row
 

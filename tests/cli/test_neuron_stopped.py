@@ -10,7 +10,7 @@ import pytest
 from neuron_job import phases, verdict
 from neuron_standin import plant
 
-LONG = 3  # seconds of a compilation: longer than a test looks at it
+LONG = 30  # seconds of a compilation: longer than a test looks at it
 WORDS = "An unsupported operator was used"
 
 
@@ -35,11 +35,11 @@ def calls_the_compiler(job, run):
 
 @pytest.fixture
 def compiling(job, neuron):
-    """A run whose phase 1 is in the middle of its first graph."""
+    """A run whose phase 1 is in the middle of its first graph. The compiler reads how long it
+    takes after its word in the log: that is changed back only when this one is to end."""
     neuron.set(STANDIN_COMPILE_SECONDS=LONG)
     driver = job.start("run", job.spec_path, "--id", "first", env={"PATH": job.path})
     calls_the_compiler(job, "first")
-    neuron.set(STANDIN_COMPILE_SECONDS=None)
     yield driver
     if driver.poll() is None:
         driver.kill()
@@ -50,20 +50,21 @@ def repaired(job, run):
     return [row for row in job.events(run, "cache.repaired") if row["removed"][0]["state"] == "locked"]
 
 
-def runs_in_one_go(job):
+def runs_in_one_go(job, neuron):
+    neuron.set(STANDIN_COMPILE_SECONDS=None)
     job.go()
     assert phases(job) == [("precompile", "none"), ("train", "none")]
     assert verdict(job)["compiled"] == verdict(job)["graphs"] > 0
 
 
-def test_a_stopped_phase_1_takes_its_locks_along(job, compiling):
+def test_a_stopped_phase_1_takes_its_locks_along(job, neuron, compiling):
     job.ok("stop", "first")
     compiling.wait(30)
     row, = repaired(job, "first")
     assert "precompile 1 was compiling" in row["reason"] and len(row["removed"]) == 1, row
     assert locks(job) == []
     assert [ended["class"] for ended in job.events("first", "attempt.ended")] == ["stopped"]
-    runs_in_one_go(job)
+    runs_in_one_go(job, neuron)
 
 
 def test_a_lock_that_may_be_another_jobs_stays(job, compiling):
@@ -76,9 +77,10 @@ def test_a_lock_that_may_be_another_jobs_stays(job, compiling):
     assert locks(job) == [planted]
 
 
-def test_a_waiting_run_finds_no_lock_of_the_stopped_one(job, compiling):
+def test_a_waiting_run_finds_no_lock_of_the_stopped_one(job, neuron, compiling):
     waits = job.start("run", job.spec_path, "--id", "second", env={"PATH": job.path})
     until(lambda: job.stoker("events", "second").text.count("cache.waiting"))
+    neuron.set(STANDIN_COMPILE_SECONDS=None)
     job.ok("stop", "first")
     compiling.wait(30)
     waits.communicate(timeout=60)
@@ -91,8 +93,7 @@ def test_each_attempt_that_runs_out_of_time_takes_its_locks_along(job, neuron):
     job.go("compile.timeout=2s", "retry.attempts=2", code=1)
     assert phases(job) == [("precompile", "timeout-hang")] * 2
     assert locks(job) == [] and len(repaired(job, "@last")) == 2
-    neuron.set(STANDIN_COMPILE_SECONDS=None)
-    runs_in_one_go(job)
+    runs_in_one_go(job, neuron)
 
 
 def processes(job, what="cmdline"):
@@ -110,19 +111,20 @@ def agents(job):
     return [pid for pid, words in processes(job) if any(word.endswith(b"stoker-node") for word in words)]
 
 
-def test_who_takes_up_a_run_whose_agent_was_killed_clears_its_locks(job, compiling):
+def test_who_takes_up_a_run_whose_agent_was_killed_clears_its_locks(job, neuron, compiling):
     compiling.kill()
     compiling.communicate()
     killed = agents(job)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     assert killed and locks(job)
+    neuron.set(STANDIN_COMPILE_SECONDS=None)
     job.ok("resume", "first", env={"PATH": job.path})
     assert len(repaired(job, "first")) == 1 and locks(job) == []
     assert job.events("first", "cache.verified")[-1]["complete"]
 
 
-def test_who_meets_the_locks_of_a_killed_run_is_told_how_to_clear_them(job, compiling):
+def test_who_meets_the_locks_of_a_killed_run_is_told_how_to_clear_them(job, neuron, compiling):
     """Nobody but that run knows which are its own, and whether it is dead."""
     compiling.kill()
     compiling.communicate()
@@ -131,6 +133,7 @@ def test_who_meets_the_locks_of_a_killed_run_is_told_how_to_clear_them(job, comp
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    neuron.set(STANDIN_COMPILE_SECONDS=None)
     claim, = job.cache.glob("stoker/claims/*.json")
     claim.write_text(json.dumps(json.loads(claim.read_text()) | {"valid_ms": 1000}))
     result = job.go(code=5)

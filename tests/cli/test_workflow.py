@@ -57,6 +57,7 @@ def test_a_second_run_is_warm_and_makes_no_precompile_attempt(project):
     assert plan["cache"]["graphs"] == 3
     said = project.ok("plan", project.spec_path).out
     assert re.search(r"warm", said) and "3 graphs" in said, said
+    assert re.search(r"^source: .*, (1 file|(?!1 )\d+ files), ", said, re.MULTILINE), said
     project.run()
     assert phases(project) == ["train"]
     assert project.status()["cache"]["verdict"] == "warm"

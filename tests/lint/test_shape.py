@@ -1,6 +1,7 @@
 """The look of the tree: each file says first why it exists, none is too long,
 no function is, nothing is left for later, and every header stands alone."""
 
+import ast
 import os
 import re
 import subprocess
@@ -120,5 +121,18 @@ def test_every_header_stands_alone():
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [finding for finding in pool.map(check, headers) if finding]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def test_programs_that_run_in_an_image_run_in_an_old_one():
+    """They meet the Python of the training's image: 3.7 and later."""
+    wrong = []
+    for name in tree.files():
+        if not (name.startswith("jobs/") and name.endswith(".py")):
+            continue
+        for node in ast.walk(ast.parse(tree.text(name), name, feature_version=(3, 7))):
+            if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitOr):
+                wrong.append(f"{name}:{node.lineno}: '|' joins dicts from Python 3.9 on: update() does before")
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)

@@ -96,6 +96,22 @@ def test_a_wrong_sum_is_found_only_where_it_is_checked(machine):
     assert "errors found" in machine.run("nccom-test", "allr", "-r", 2, "-c", "random").out
 
 
+@pytest.mark.parametrize("place,words", [
+    (None, ()), ("localhost:48620", ()), ("10.0.0.2:63182", ("-N", 2, "--hosts", "10.0.0.2", "10.0.0.3"))])
+def test_collectives_meet_at_the_first_host(machine, place, words):
+    told = {"NEURON_RT_ROOT_COMM_ID": place} if place else {}
+    assert machine.run("nccom-test", "allr", "-r", 2, *words, **told).code == 0
+
+
+@pytest.mark.parametrize("place,words", [
+    ("10.0.0.2:48620", ()), (None, ("-N", 2, "--hosts", "a", "b")), ("b:1", ("-N", 2, "--hosts", "a", "b")),
+    ("a", ("-N", 2, "--hosts", "a", "b"))])
+def test_collectives_that_are_told_of_another_host_fail(machine, place, words):
+    told = {"NEURON_RT_ROOT_COMM_ID": place} if place else {}
+    done = machine.run("nccom-test", "allr", "-r", 2, *words, **told)
+    assert done.code == 1 and "NEURON_RT_ROOT_COMM_ID" in done.err, str(done)
+
+
 PROGRAMS = sorted(path.name for path in (STANDINS / "bin").iterdir())
 
 

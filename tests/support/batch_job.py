@@ -6,6 +6,7 @@ from pathlib import Path
 
 import stoker as cli
 from bucket_job import BucketJob
+from project import SUPPORT
 
 QUEUE = "trn1"
 IMAGE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/trainer:1"
@@ -21,9 +22,10 @@ class BatchJob(BucketJob):
         self.write(**{"aws": {"region": "eu-west-1"}})
         self.batch = aws.client("batch")
         self.machines = root / "machines"
-        aws.settings(job_env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
-                              "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()},
-                     job_seconds=0.1, stop_seconds=3)
+        self.job_env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
+                        "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()}
+        aws.settings(job_env=self.job_env, job_seconds=0.1, stop_seconds=3,
+                     image_entries={IMAGE: ["bash", "-m", str(SUPPORT / "entry_point.sh")]})
         self.machines.mkdir(parents=True)
         self.make_queue(QUEUE)
 
@@ -47,21 +49,8 @@ class BatchJob(BucketJob):
         found = {row["jobId"]: row for row in self.batch.describe_jobs(jobs=ids)["jobs"]} if ids else {}
         return [found[each] for each in ids]
 
-    def agents(self, helpers: bool = False) -> list:
-        """The node agents, or the processes that they started to do something for them."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (folder / "cmdline").read_bytes()
-                parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
-                above = Path(f"/proc/{parent}/cmdline").read_bytes()
-                environ = (folder / "environ").read_bytes()
-            except OSError:
-                continue
-            if b"stoker-node" in words and f"STOKER_WORK={self.machines}".encode() in environ \
-                    and (words == above) == helpers:
-                found.append(int(folder.name))
-        return found
+    def is_ours(self, environ: bytes) -> bool:
+        return f"STOKER_WORK={self.machines}".encode() in environ
 
     def agent_of(self, node: int) -> int:
         pid, = [pid for pid in self.agents()

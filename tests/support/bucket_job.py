@@ -91,12 +91,30 @@ class BucketJob(Project):
             time.sleep(0.05)
         raise AssertionError(f"no '{what}' of {phase} in {seconds} s: {self.effects()}")
 
+    def marks(self, run: str, attempt: int = 1) -> list:
+        """The steps of its checkpoints that are marked as complete."""
+        prefix = f"{self.prefix}/ckpt/{run}/attempt-{attempt}/marks/"
+        rows = self.aws.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+        return sorted(int(Path(row["Key"]).name.split("-")[1].split(".")[0]) for row in rows)
+
+    def wait_for_marks(self, run: str, wanted: list, attempt: int = 1, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if set(wanted) <= set(self.marks(run, attempt)):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"marks of attempt {attempt}: {self.marks(run, attempt)}")
+
     def requests(self, since: int = 0) -> Counter:
         """How many of each operation."""
         return Counter(row["operation"] for row in self.aws.ledger(since))
 
+    def is_ours(self, environ: bytes) -> bool:
+        """Is that an agent's environment, and are we whom it works for?"""
+        return b"STOKER_WORK=" in environ and str(self.home).encode() in environ
+
     def agents(self, helpers: bool = False) -> list:
-        """The node agents of this home, or the processes that they started to do something
+        """The node agents of this job, or the processes that they started to do something
         for them."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
@@ -107,7 +125,6 @@ class BucketJob(Project):
                 environ = (folder / "environ").read_bytes()
             except OSError:
                 continue
-            if b"stoker-node" in words and b"STOKER_WORK=" in environ and str(self.home).encode() in environ \
-                    and (words == above) == helpers:
+            if b"stoker-node" in words and self.is_ours(environ) and (words == above) == helpers:
                 found.append(int(folder.name))
         return found

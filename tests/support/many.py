@@ -16,7 +16,7 @@ PLAN = {"nodes": 1, "limits": {}, "spec": {
     "batch": {"job_queue": "queue"},
     "sagemaker": {"role": "arn:aws:iam::123456789012:role/trainer", "launcher": "node"}}}
 # What the services take in a second, as far as it is known: aws/rates.def says from where.
-LIMITS = {"SubmitJob": 50, "ListTrainingJobs": 2, "DescribeJobs": 10, "DescribeTrainingJob": 20,
+LIMITS = {"SubmitJob": 50, "ListTrainingJobs": 2, "DescribeJobs": 50, "DescribeTrainingJob": 20,
           "CreateTrainingJob": 5, "ListJobs": 25}
 
 

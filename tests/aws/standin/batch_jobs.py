@@ -347,11 +347,14 @@ class Job:
         self.code = self.container_reason = self.reason = None
         self.started, self.status = now(), "RUNNING"
         logs = processes.Logs(self.account, self.region, GROUP, self.stream)
-        argv = self.command(properties) or self.front.settings["images"].get(properties.get("image"), ["true"])
+        settings = self.front.settings
+        argv = [*settings["image_entries"].get(properties.get("image"), []),
+                *(self.command(properties) or settings["images"].get(properties.get("image"), ["true"]))]
         folder = self.floor.folder(self.name)
-        volumes = ecs.Volumes(folder, self.front.settings["image_files"])
+        volumes = ecs.Volumes(folder, settings["image_files"])
         for helper in ecs.helpers_of(self.task()) if self.task() else []:
-            before = processes.Process(helper["command"], self.floor.env(self.region), logs, folder,
+            command = [*settings["image_entries"].get(helper["image"], []), *helper["command"]]
+            before = processes.Process(command, self.floor.env(self.region), logs, folder,
                                        shown=volumes.shown(helper))
             while before.poll() is None:
                 time.sleep(0.02)
@@ -388,7 +391,7 @@ class Job:
         if timeout and time.monotonic() - began > timeout["attemptDurationSeconds"] * self.front.settings["time_scale"]:
             self.reason = "Job attempt duration exceeded timeout"
         elif self.plan and self.plan.kind in ("job_fails", "job_interrupted") and self.plan.fields and (
-                time.monotonic() - began > self.plan.number("after", 0.0)):
+                self.plan.is_due(began)):
             self.reason = self.plan.fields.get("reason", "Host EC2 (instance i-0123456789abcdef0) terminated.")
             self.container_reason = self.plan.fields.get("container_reason")
             self.plan = None

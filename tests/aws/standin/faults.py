@@ -8,8 +8,10 @@ one a request.
   kind   see KINDS; other fields are its parameters"""
 
 import itertools
+import os
 import re
 import threading
+import time
 
 from standin import errors
 from standin.wire import Reply
@@ -48,8 +50,8 @@ KINDS = {
     "header": "header `name` of the reply is `value` (null: left out)",
     # jobs: CreateTrainingJob or SubmitJob succeeds, but the job …
     "job_pending": "waits for capacity for `seconds` (1)",
-    "job_fails": "fails with `reason`, before it starts or `after` seconds",
-    "job_interrupted": "loses its host `after` seconds, once, `hard`: without a warning",
+    "job_fails": "fails with `reason`, before it starts or `after` seconds, or once the file `when` is there",
+    "job_interrupted": "loses its host `after` seconds, or `when`, once, `hard`: without a warning",
     # lists
     "stale": "a list as of `lag` seconds ago (3600)",
     "repeat_token": "a list that gives back the token it was asked with",
@@ -80,6 +82,15 @@ class Rule:
 
     def number(self, name, default):
         return type(default)(self.fields.get(name, default))
+
+    def waits(self):
+        """Whether it strikes in the middle of a job, and not before it starts."""
+        return bool(self.fields.get("after") or self.fields.get("when"))
+
+    def is_due(self, began):
+        """Of a job that runs since then."""
+        when = self.fields.get("when")
+        return os.path.exists(when) if when else time.monotonic() - began > self.number("after", 0.0)
 
     def matches(self, call):
         return (self.service in (None, call.service) and self.operation in (None, call.operation)

@@ -28,9 +28,13 @@ SETTINGS = {
     "sts_seconds": 0,            # how long keys of a role last; 0: as asked
     "job_seconds": 0.1,          # until a job of SageMaker or Batch starts
     "stop_seconds": 5,           # from the polite signal to the other; 120 at SageMaker
+    "pool_seconds": 0.3,         # after the end of a job SageMaker tells what became of its machines
     "time_scale": 1.0,           # what a second of a job's limits is
+    "longest_run": 432000,       # seconds of a training job that the account's quota allows
     "infra_check": True,         # SageMaker tests machines if it is asked to, or refuses to
+    "interface": "lo",           # what a training job's containers are told of
     "images": {},                # image → what it runs if the request does not say
+    "image_entries": {},         # image → its entry point, which only SageMaker can replace
     "image_files": {},           # image → {folder that it holds, below /opt: where that lies here}
     "job_env": {},               # what is in the environment of every job
     "held": False,               # jobs run from their submit on and without a process, until they are ended

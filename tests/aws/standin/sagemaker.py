@@ -118,7 +118,7 @@ class Job:
             fields["TrainingTimeInSeconds"] = seconds
             fields["BillableTimeInSeconds"] = max(int(min(self.trained, seconds) * part), 1) if self.started else 0
         self.is_kept()
-        if self.pool:
+        if self.pool and not (self.finished and self.front.clock() < self.finished + self.front.settings["pool_seconds"]):
             fields["WarmPoolStatus"] = self.pool
         if self.reason:
             fields["FailureReason"] = self.reason[:1024]
@@ -201,7 +201,7 @@ class Job:
             strike()
 
     def fail_unless_later(self):
-        if not self.plan.fields.get("after"):
+        if not self.plan.waits():
             raise Interrupted("Failed", "Failed", self.plan.fields.get("reason", "CapacityError: Unable to provision "
                               "requested ML compute capacity. Please retry using a different ML instance type."))
 
@@ -235,7 +235,8 @@ class Job:
         config = {"hyperparameters": self.request.get("HyperParameters", {}),
                   "inputdataconfig": {each["ChannelName"]: {"TrainingInputMode": "File"}
                                       for each in self.request.get("InputDataConfig", [])},
-                  "resourceconfig": {"current_host": f"algo-{number}", "hosts": hosts, "network_interface_name": "lo",
+                  "resourceconfig": {"current_host": f"algo-{number}", "hosts": hosts,
+                                     "network_interface_name": self.front.settings["interface"],
                                      "current_instance_type": self.request["ResourceConfig"].get("InstanceType")}}
         for name, value in config.items():
             with open(os.path.join(tree, "input/config", f"{name}.json"), "w", encoding="utf-8") as file:
@@ -291,8 +292,7 @@ class Job:
             for each, tree in zip(self.processes, trees, strict=True):
                 if each.poll():
                     self.fail(each.code, tree, trees)
-            after = self.plan.number("after", 0.0) if self.plan else 0
-            if after and time.monotonic() - began > after and not self.interrupted:
+            if self.plan and self.plan.waits() and self.plan.is_due(began) and not self.interrupted:
                 self.interrupted = True
                 for each in self.processes:
                     each.signal(signal.SIGKILL if self.plan.fields.get("hard") else signal.SIGTERM)
@@ -425,6 +425,11 @@ def create(call):
         raise Refusal("ValidationException", "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or "
                       "equal to MaxRuntimeInSeconds", 400)
     check(call, request)
+    longest, wanted = call.front.settings["longest_run"], stop.get("MaxRuntimeInSeconds", 86400)
+    if wanted > longest:
+        raise Refusal("ResourceLimitExceeded", "The account-level service limit 'Longest run time for a training job' is "
+                      f"{longest} Seconds, with current utilization of 0 Seconds and a request delta of {wanted} Seconds. "
+                      "Please use AWS Service Quotas to request an increase for this quota.", 400)
     with call.front.floor.lock:
         if name in jobs:
             raise Refusal("ResourceInUse", "Training job names must be unique within an AWS account and region, and a "

@@ -44,10 +44,21 @@ class Installation:
         """The job's PATH."""
         return f"{self.bin}:/usr/bin:/bin"
 
+    def with_framework(self, *names: str) -> "Installation":
+        for name in names:
+            (self.packages / name).symlink_to(HERE / "framework_standin" / name)
+        return self
+
     def with_torch(self) -> "Installation":
         """With a torch that can be imported, as far as a check-up of nodes goes."""
-        (self.packages / "torch").symlink_to(HERE / "torch_standin/torch")
-        return self
+        return self.with_framework("torch")
+
+    def with_xla(self) -> "Installation":
+        """And one that computes on the accelerator."""
+        return self.with_framework("torch", "torch_xla", "torch_neuronx")
+
+    def with_jax(self) -> "Installation":
+        return self.with_framework("jax", "libneuronxla")
 
     def with_packages(self, folder: Path) -> "Installation":
         """With what is installed in a folder of another environment of the same Python."""

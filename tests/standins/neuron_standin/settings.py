@@ -108,6 +108,7 @@ TABLE = {
         "", "DEVICE:PID:COMMAND: somebody uses a device, and the script finds no free core", "the trial cannot start: cores are taken"),
     "STANDIN_OLD_LS": Setting("", "1: without the newer fields", "older neuron-ls"),
     "STANDIN_LS_FAILS": Setting("", "text: neuron-ls says only this and exits 1", "no driver"),
+    "STANDIN_LS_SAYS": Setting("", "text: neuron-ls -j shows only this", "a shape that is not known yet"),
     "STANDIN_NCCOM_BUSBW": Setting("40.0", "bus bandwidth in GiB/s", "figures of the nccom-test page"),
     "STANDIN_NCCOM_FAILS": Setting(
         "", "driver, bench or check: how nccom-test fails", "its failure forms"),
@@ -115,9 +116,16 @@ TABLE = {
         "", "exit status whatever happened (default: 0, and 1 where it fails)", "not documented"),
     "STANDIN_OLD_NCCOM": Setting(
         "", "1: its table has time(us), and it knows no --check, no report and no --non-interactive", "older nccom-test"),
+    "STANDIN_TORCH": Setting(
+        "", "broken or killed: it cannot be imported, or its process is killed where it computes",
+        "torch and libneuronxla of versions that do not fit; a kernel that is short of memory"),
     "STANDIN_TORCH_WRONG_PRODUCT": Setting("0", "so much is added to one element of each product", "a broken core"),
     "STANDIN_TORCH_WRONG_SUM": Setting("0", "so much is added to what this node gives to an all-reduce", "a broken node"),
+    "STANDIN_TORCH_WRONG_AMONG": Setting("0", "the same where it is not the only one in it", "a node's broken network"),
     "STANDIN_TORCH_SECONDS": Setting("0", "how long each all-reduce takes on this node", "a hang between nodes"),
+    "STANDIN_JAX": Setting(
+        "", "cpu, raises or killed: it computes on the CPU, all cores but the first raise an error, or its process is "
+        "ended by a signal", "a plugin that does not begin; errors of the Neuron runtime"),
     "STANDIN_NCCOM_SECONDS": Setting("0", "how long it takes", "a hang in collectives"),
 }
 

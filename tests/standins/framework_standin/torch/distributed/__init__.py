@@ -4,14 +4,16 @@ import os
 import socket
 import time
 
-from neuron_standin import settings
+from neuron_standin import meeting, settings
 
 PATIENCE = 60  # seconds
 state = {}
 
 
 def init_process_group(backend):
-    assert backend == "gloo", "stand-in: there is no other backend"
+    assert backend in ("gloo", "xla"), "stand-in: there is no other backend"
+    if backend == "xla":
+        meeting.check(os.environ["MASTER_ADDR"])
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     state.update(rank=rank, ranks=ranks, peers=[])
@@ -46,6 +48,8 @@ def get_world_size():
 def all_reduce(data):
     time.sleep(settings.number("STANDIN_TORCH_SECONDS"))
     given = data.rows + settings.number("STANDIN_TORCH_WRONG_SUM")
+    if state["ranks"] > 1:
+        given += settings.number("STANDIN_TORCH_WRONG_AMONG")
     if state["rank"] == 0:
         total = given + sum(float(peer.readline()) for peer in state["peers"])
         for peer in state["peers"]:

@@ -1,0 +1,1 @@
+"""A stand-in: it is there."""
