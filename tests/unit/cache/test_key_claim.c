@@ -129,18 +129,20 @@ static void what_stays_unchanged_for_too_long_is_taken_by_one_of_many(void **sta
 
 	/* Its clock is years ahead: that is no matter. */
 	put_claim(store, "{\"v\":1,\"run\":\"gone\",\"host\":\"elsewhere\",\"nonce\":\"n\","
-			 "\"since\":9999999999999,\"held\":true,\"valid_ms\":1000,\"beat\":1}");
+			 "\"since\":9999999999999,\"held\":true,\"valid_ms\":60000,\"beat\":1}");
 	for (size_t i = 0; i < STK_LENGTH(runs); i++) {
 		char name[2] = { (char)('a' + i), '\0' };
 
 		runs[i] = claim_of(store, name);
 		assert_int_equal(try(&runs[i]), 0);
 	}
-	usleep(500000);
+	runs[0].watched_ms = 30000; /* as if half a minute had passed, and then another */
 	assert_int_equal(try(&runs[0]), 0);
-	usleep(600000);
 	for (size_t i = 0; i < STK_LENGTH(runs); i++) {
-		int mine = try(&runs[i]);
+		int mine;
+
+		runs[i].watched_ms = 60000;
+		mine = try(&runs[i]);
 
 		taken += mine;
 		if (mine)
@@ -158,12 +160,13 @@ static void what_changes_is_waited_for(void **state)
 	for (int i = 0; i < 6; i++) {
 		AUTO(auto_free)
 		char *text = mem_format("{\"v\":1,\"run\":\"busy\",\"nonce\":\"n\",\"held\":true,"
-					"\"valid_ms\":1000,\"beat\":%d}",
+					"\"valid_ms\":60000,\"beat\":%d}",
 					i);
 
 		put_claim(store, text);
+		one.watched_ms += 40000; /* as if so much had passed */
 		assert_int_equal(try(&one), 0);
-		usleep(400000);
+		one.watched_ms += 20000;
 		assert_int_equal(try(&one), 0);
 	}
 }

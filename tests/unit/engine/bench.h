@@ -91,7 +91,7 @@ static UNUSED struct engine_status wait_for(struct bench *bench, enum engine_sta
 {
 	struct engine_status status = { 0 };
 
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		status = describe(bench);
 		if (status.state == state)
 			return status;

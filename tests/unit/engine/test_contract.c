@@ -36,7 +36,7 @@ static void describe(struct engine *engine, struct engine_status *ret)
 
 static void wait_for(struct engine *engine, enum engine_state state, struct engine_status *ret)
 {
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		describe(engine, ret);
 		if (ret->state == state)
 			return;
@@ -192,12 +192,16 @@ static void a_job_lives_once_from_submission_to_its_exit_status(void **state)
 
 static void is_stopped(struct place *place, struct engine *engine)
 {
+	AUTO(auto_free) char *ready = place_path(place, "ready");
+	AUTO(auto_free)
+	char *script =
+		mem_format("trap 'exit 9' TERM; touch %s; while :; do sleep 0.05; done", ready);
 	struct engine_status status;
 
-	order_write(place, order_for(place, "trap 'exit 9' TERM; while :; do sleep 0.05; done"));
+	order_write(place, order_for(place, script));
 	assert_int_equal(submit(engine), 0);
 	wait_for(engine, ENGINE_RUNNING, &status);
-	pause_ms(100); /* the shell sets its trap */
+	assert_true(wait_for_file(ready));
 	assert_int_equal(stop(engine), 0);
 	assert_int_equal(stop(engine), 0);
 	wait_for(engine, ENGINE_ENDED, &status);

@@ -148,11 +148,15 @@ static UNUSED void pause_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* Wait until a node's report says this; false after 20 s. */
+/* So often what is waited for is looked at, each 10 ms: a minute, and longer on a machine that
+ * is busy with other things. */
+#define LOOKS 6000
+
+/* Wait until a node's report says this; false if it does not come. */
 static UNUSED bool wait_for_state(const struct place *place, const char *prefix, int node,
 				  const char *state)
 {
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		json_auto_t *report = report_of(place, prefix, node);
 		const char *now = js_str(report, "state");
 
@@ -165,7 +169,7 @@ static UNUSED bool wait_for_state(const struct place *place, const char *prefix,
 
 static UNUSED bool wait_for_file(const char *path)
 {
-	for (int i = 0; i < 2000 && !fs_exists(path); i++)
+	for (int i = 0; i < LOOKS && !fs_exists(path); i++)
 		pause_ms(10);
 	return fs_exists(path);
 }

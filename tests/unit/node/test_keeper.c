@@ -250,7 +250,7 @@ static void a_superseded_agent_stops_and_its_late_checkpoint_is_refused(void **s
 	js_put(order, "grace_ms", json_integer(20000));
 	order_write(place, order);
 	first = start(place, PREFIX, 0, plain_env, NULL);
-	for (int i = 0; i < 2000 && !is_marked(place, "step-10"); i++)
+	for (int i = 0; i < LOOKS && !is_marked(place, "step-10"); i++)
 		pause_ms(10);
 	assert_true(is_marked(place, "step-10"));
 	other = start_second(place, SAVE "save 7; exit 0");
@@ -276,12 +276,12 @@ static void a_killed_agent_takes_its_keeper_along(void **state)
 	agent = start(place, PREFIX, 0, plain_env, NULL);
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
 	/* The agent and its keeper have the same arguments. */
-	for (int i = 0; i < 2000 && processes_with(order) < 2; i++)
+	for (int i = 0; i < LOOKS && processes_with(order) < 2; i++)
 		pause_ms(10);
 	assert_int_equal(processes_with(order), 2);
 	kill(agent, SIGKILL);
 	end_of(agent);
-	for (int i = 0; i < 2000 && processes_with(order) > 0; i++)
+	for (int i = 0; i < LOOKS && processes_with(order) > 0; i++)
 		pause_ms(10);
 	assert_int_equal(processes_with(order), 0);
 	body = report(place);
@@ -321,7 +321,7 @@ static void a_keeper_that_dies_is_replaced(void **state)
 	agent = start(place, PREFIX, 0, plain_env, NULL);
 	/* Before that the command, too, looks like the agent for a moment. */
 	assert_true(wait_for_state(place, PREFIX, 0, "running"));
-	for (int i = 0; i < 2000 && !(keeper = keeper_of(agent)); i++)
+	for (int i = 0; i < LOOKS && !(keeper = keeper_of(agent)); i++)
 		pause_ms(10);
 	assert_true(keeper > 0);
 	kill(keeper, SIGKILL);

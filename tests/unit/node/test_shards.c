@@ -6,6 +6,7 @@
 #include "jobs/store/store.h"
 
 #define NODES_MAX 4
+#define GRACE_MS  20000
 
 /* `save STEP [WORD]` writes this node's shard; `until_there PATH` waits for a file. */
 #define SHARD                                                                                      \
@@ -29,7 +30,7 @@ static json_t *order_apart(const struct place *place, int nodes, const char *wha
 
 	js_put(order, "nodes", json_integer(nodes));
 	js_put(order, "look_ms", json_integer(200));
-	js_put(order, "grace_ms", json_integer(5000));
+	js_put(order, "grace_ms", json_integer(GRACE_MS));
 	js_put(order, "checkpoint",
 	       json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "kind", "files", "root", root, "sync",
 			 "agent", "keep", "all", "signal", "USR1", "grace_ms", 10000));
@@ -228,7 +229,7 @@ static void what_is_saved_when_told_to_stop_is_marked_within_the_grace(void **st
 	for (int i = 0; i < 2; i++)
 		kill(gang.pids[i], SIGTERM);
 	gang_end(&gang);
-	assert_true(mono_now().ms - told.ms < 5000);
+	assert_true(mono_now().ms - told.ms < GRACE_MS);
 	assert_true(is_marked(place, "step-10"));
 }
 
@@ -296,7 +297,7 @@ static bool wait_for_last(const struct place *place)
 {
 	AUTO(auto_free) char *path = place_path(place, "far/shards/node-0.json");
 
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		AUTO(auto_free) char *text = fs_exists(path) ? read_file(path, NULL) : NULL;
 
 		if (text && strstr(text, "\"last\":true"))
