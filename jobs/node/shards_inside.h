@@ -44,7 +44,8 @@ struct shards {
 	struct verdict *verdicts;
 	size_t verdict_count;
 	struct mono next, last_at, moved_at;
-	int64_t pause_ms; /* once `last` */
+	struct mono looked, awake; /* once `last`: the last round, and since when they follow */
+	int64_t pause_ms;          /* once `last` */
 };
 
 /* Does a node have a part of it, and which generation; 0: none. */

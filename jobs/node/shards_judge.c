@@ -318,7 +318,18 @@ static bool is_silent(const struct shards *shards, int node, struct mono now)
 	const struct peer *peer = &shards->peers[node];
 	int64_t since = peer->at.ms > shards->last_at.ms ? peer->at.ms : shards->last_at.ms;
 
+	if (since < shards->awake.ms)
+		since = shards->awake.ms;
 	return now.ms - since > SILENT_BEATS * shards->task->heartbeat_ms;
+}
+
+/* Of machines that sleep together, or processes that are stopped together, the first that goes
+ * on would take all others for dead. */
+static void see_whether_we_slept(struct shards *shards, struct mono now)
+{
+	if (now.ms - shards->looked.ms > SILENT_BEATS / 2 * shards->task->heartbeat_ms)
+		shards->awake = now;
+	shards->looked = now;
 }
 
 bool shards_waiting(struct shards *shards)
@@ -327,6 +338,7 @@ bool shards_waiting(struct shards *shards)
 	int64_t most = shards->task->look_ms;
 	bool asked = false;
 
+	see_whether_we_slept(shards, now);
 	/* A service that is away comes back, mostly. */
 	if (shards->away)
 		return now.ms - shards->last_at.ms < AWAY_MS;

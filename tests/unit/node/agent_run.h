@@ -95,4 +95,34 @@ static UNUSED void load(struct task *task, const struct place *place, json_t *or
 	must(fs_mkdirs(task->dir, &err), &err);
 }
 
+/* The child of an agent that has the same arguments; 0: none. */
+static UNUSED pid_t find_keeper(pid_t agent)
+{
+	AUTO(auto_free) char *path = mem_format("/proc/%d/task/%d/children", agent, agent);
+	AUTO(auto_fclose) FILE *file = fopen(path, "re");
+	long pid;
+
+	while (file && fscanf(file, "%ld", &pid) == 1) {
+		AUTO(auto_free) char *name = mem_format("/proc/%ld/cmdline", pid);
+		AUTO(auto_fclose) FILE *cmdline = fopen(name, "re");
+		char text[4096] = "";
+
+		if (cmdline && fread(text, 1, sizeof text - 1, cmdline) > 0 &&
+		    strstr(text, "stoker-node"))
+			return (pid_t)pid;
+	}
+	return 0;
+}
+
+/* The same, waited for. */
+static UNUSED pid_t keeper_of(pid_t agent)
+{
+	pid_t keeper = 0;
+
+	for (int i = 0; i < LOOKS && !(keeper = find_keeper(agent)); i++)
+		pause_ms(10);
+	assert_true(keeper > 0);
+	return keeper;
+}
+
 #endif

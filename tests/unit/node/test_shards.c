@@ -327,6 +327,34 @@ static void others_hear_that_node_0_has_ended_though_not_at_once(void **state)
 	assert_int_equal(gang.ends[0] | gang.ends[1], 0);
 }
 
+static void who_was_stopped_with_the_others_does_not_take_them_for_dead(void **state)
+{
+	struct place *place = *state;
+	AUTO(auto_free) char *go = place_path(place, "go");
+	AUTO(auto_free)
+	char *what = mem_format("[ $k = 0 ] || until_there %s/go; save 10", place->root);
+	json_t *order = order_apart(place, 2, what);
+	pid_t stopped[3]; /* node 0's first: it goes on first */
+	struct gang gang;
+
+	js_put(order, "heartbeat_ms", json_integer(200)); /* silent after 6 s */
+	gang_start(&gang, place, order);
+	assert_true(wait_for_last(place));
+	stopped[0] = keeper_of(gang.pids[0]);
+	stopped[1] = gang.pids[1];
+	stopped[2] = keeper_of(gang.pids[1]);
+	for (size_t i = 0; i < STK_LENGTH(stopped); i++)
+		kill(stopped[i], SIGSTOP);
+	pause_ms(7000);
+	kill(stopped[0], SIGCONT);
+	pause_ms(1000);
+	for (size_t i = 1; i < STK_LENGTH(stopped); i++)
+		kill(stopped[i], SIGCONT);
+	write_file(go, "", 0600);
+	gang_end(&gang);
+	assert_true(is_marked(place, "step-10"));
+}
+
 /* Node 1 breaks off when node 0 has saved, and before it has. */
 static void run_broken(const struct place *place, int attempt, const char *saves)
 {
@@ -476,6 +504,7 @@ int main(void)
 		TEST(who_dies_between_two_shards_leaves_the_one_before),
 		TEST(who_ended_well_and_left_something_behind_was_not_cut_off),
 		TEST(others_hear_that_node_0_has_ended_though_not_at_once),
+		TEST(who_was_stopped_with_the_others_does_not_take_them_for_dead),
 		TEST(who_was_cut_off_before_its_first_shard_may_have_had_one),
 		TEST(the_same_file_of_two_nodes_is_part_of_both),
 		TEST(two_nodes_that_do_not_agree_on_a_file_are_named),
