@@ -23,12 +23,12 @@
  * answered, node 0 joins the parts, and marks what is complete. Should a part change later, or
  * one come up after all, the mark is withdrawn, and the union judged anew.
  *
- * When its command is over, node 0 waits for the others: as long as one that it needs shows
- * that it lives, and SILENT_BEATS heartbeats longer, those not counted in which node 0 itself
- * was stopped; whether what a node does still leads anywhere is for its watchdog to say
- * (watchdog.h). Who died on the way leaves what it had a part of unmarked. So does who was cut
- * off before it saved what others have saved, unless it has let one of its like pass that is
- * marked without it: a node that never saves has no part in the others either.
+ * When its command is over, node 0 waits for the last word of all others, if anything was saved:
+ * as long as one shows that it lives, and SILENT_BEATS heartbeats longer, those not counted in
+ * which node 0 itself was stopped; whether what a node does still leads anywhere is for its
+ * watchdog to say (watchdog.h). Who died on the way leaves what it had a part of unmarked. So
+ * does who was cut off before it saved what others have saved, unless it has let one of its like
+ * pass that is marked without it: a node that never saves has no part in the others either.
  */
 #ifndef STK_NODE_SHARDS_H
 #define STK_NODE_SHARDS_H

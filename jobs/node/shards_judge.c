@@ -336,24 +336,19 @@ bool shards_waiting(struct shards *shards)
 {
 	struct mono now = mono_now();
 	int64_t most = shards->task->look_ms;
-	bool asked = false;
 
 	see_whether_we_slept(shards, now);
 	/* A service that is away comes back, mostly. */
 	if (shards->away)
 		return now.ms - shards->last_at.ms < AWAY_MS;
-	for (size_t i = 0; i < shards->verdict_count; i++)
-		asked |= shards->verdicts[i].unheard;
 	if (now.ms - shards->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
 		most = HURRY_PAUSE_MS;
 	shards->pause_ms = 2 * shards->pause_ms < most ? 2 * shards->pause_ms : most;
-	for (int i = 1; i < shards->task->nodes; i++) {
-		const json_t *state = shards->peers[i].state;
-		bool needed = asked || json_object_size(json_object_get(state, "parts")) > 0;
-
-		if (needed && !js_bool(state, "last", false) && !is_silent(shards, i, now))
+	/* Who has no part yet may be about to have one, whatever it said: it is over when it says
+	 * that this was its last word. */
+	for (int i = 1; i < shards->task->nodes && shards->verdict_count > 0; i++)
+		if (!js_bool(shards->peers[i].state, "last", false) && !is_silent(shards, i, now))
 			return true;
-	}
 	return false;
 }
 

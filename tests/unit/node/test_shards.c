@@ -327,6 +327,20 @@ static void others_hear_that_node_0_has_ended_though_not_at_once(void **state)
 	assert_int_equal(gang.ends[0] | gang.ends[1], 0);
 }
 
+static void what_a_node_saves_after_node_0_has_ended_is_not_missing(void **state)
+{
+	struct place *place = *state;
+	json_auto_t *files = NULL;
+	struct gang gang;
+
+	/* Node 1 is quiet for so long that node 0's shard is taken for the whole. */
+	gang_run(&gang, place,
+		 order_apart(place, 2, "[ $k = 0 ] || { marked 10; sleep 0.5; }; save 10"));
+	assert_true(is_marked(place, "step-10"));
+	files = files_of(place, "step-10");
+	assert_int_equal(json_array_size(files), 2);
+}
+
 static void who_was_stopped_with_the_others_does_not_take_them_for_dead(void **state)
 {
 	struct place *place = *state;
@@ -504,6 +518,7 @@ int main(void)
 		TEST(who_dies_between_two_shards_leaves_the_one_before),
 		TEST(who_ended_well_and_left_something_behind_was_not_cut_off),
 		TEST(others_hear_that_node_0_has_ended_though_not_at_once),
+		TEST(what_a_node_saves_after_node_0_has_ended_is_not_missing),
 		TEST(who_was_stopped_with_the_others_does_not_take_them_for_dead),
 		TEST(who_was_cut_off_before_its_first_shard_may_have_had_one),
 		TEST(the_same_file_of_two_nodes_is_part_of_both),
