@@ -52,26 +52,24 @@ def held(run, step=12):
 
 def test_a_hang_that_ends_politely_is_a_hang(site):
     site.also(POLITE + HANG)
-    run = site.one("hangs", "limits.stall=3s")
-    assert run.drive().wait(60) == 0, run.story()
+    run = site.one("hangs", "limits.stall=10s")
+    assert run.drive().wait() == 0, run.story()
     assert classes(run) == ["timeout-hang", "none"], run.story()
 
 
 def test_a_training_that_ignores_its_checkpoint_politely_is_refused(site):
     site.also(POLITE + FORGET)
-    run = site.one("forgets", "env.STEP_SECONDS=0.3")
+    run = site.one("forgets")
     driver, at = held(run)
     run.wait_for(lambda: run.events("checkpoint.complete"))
-    os.kill(at["pid"], signal.SIGKILL)
-    run.wait_for(lambda: classes(run))
-    run.release()
+    os.kill(at["pid"], signal.SIGKILL)  # the next one waits at the same step, for nothing
     assert driver.wait() == 1, run.story()
     assert "did not go on from its checkpoint" in run.status()["reason"], run.story()
 
 
 def test_a_stop_without_grace_is_a_stop(site):
     site.also(POLITE)
-    run = site.one("stops", "checkpoint.grace=0s", "env.STEP_SECONDS=0.5")
+    run = site.one("stops", "checkpoint.grace=0s", "env.STEP_SECONDS=0.5", "hyperparameters.max_steps=1000")
     driver = run.drive()
     run.wait_for_effect("start")
     site.ok("stop", run.id)
@@ -80,11 +78,12 @@ def test_a_stop_without_grace_is_a_stop(site):
 
 def test_an_agent_that_others_told_to_stop_has_not_succeeded(site):
     site.also(POLITE)
-    run = site.one("told", "env.STEP_SECONDS=0.2")
-    driver = run.drive()
-    run.wait_for_effect("saved")
+    run = site.one("told")
+    driver, _ = held(run)
     agent, = run.agents()
     os.kill(agent, signal.SIGTERM)
+    run.wait_for(lambda: classes(run))
+    run.release()
     assert driver.wait() == 0, run.story()
     assert classes(run) == ["unknown", "none"], run.story()
     assert len(run.effects("end")) == 2, run.story()
@@ -97,8 +96,8 @@ def start(args):
         time.sleep(3600)
     return 1
 """)
-    run = site.one("late", "compile.timeout=2s", "limits.grace=1s")
-    assert run.drive().wait(60) == 0, run.story()
+    run = site.one("late", "compile.timeout=12s", "limits.grace=1s")
+    assert run.drive().wait() == 0, run.story()
     assert classes(run, "precompile") == ["timeout-hang", "none"], run.story()
 
 
@@ -111,12 +110,14 @@ def test_what_ended_unseen_ended_when_it_did(site):
     driver.kill()
     run.wait_for_effect("end")
     run.wait_for(lambda: not run.processes())
+    gone = time.time()
     time.sleep(6)
     assert run.resume().wait() == 0, run.story()
+    took = gone - run.events("attempt.claimed")[-1]["since"] / 1000
     status = run.status()
     assert status["ledger"]["idle"] > 5, run.story()
-    assert status["ledger"]["steps"] < 5, run.story()
-    assert status["attempts"][-1]["seconds"] < 5, run.story()
+    assert status["ledger"]["steps"] <= took, run.story()
+    assert status["attempts"][-1]["seconds"] <= took, run.story()
 
 
 def test_what_died_unseen_died_after_its_last_word(site):
@@ -135,14 +136,15 @@ def test_what_died_unseen_died_after_its_last_word(site):
 # --- machines that die again and again ---
 
 def test_two_dead_agents_in_a_row_have_no_common_cause(site):
-    run = site.one("dead", "env.STEP_SECONDS=0.3")
+    run = site.one("dead").hold("train", 3)
     driver = run.drive()
     for number in (1, 2):
-        run.wait_for(lambda n=number: [row for row in run.effects("start")
-                                       if (row["phase"], row["attempt"]) == ("train", n)])
+        run.wait_for_effect("holds", count=number)
         agent, = run.agents()
         os.kill(agent, signal.SIGKILL)
-        run.wait_for(lambda n=number: len(classes(run)) == n)
+        if number == 2:
+            run.release()
+        run.wait_for(lambda n=number: len(classes(run)) >= n)
     assert driver.wait() == 0, run.story()
     assert classes(run) == ["hardware-node", "hardware-node", "none"], run.story()
 

@@ -39,7 +39,7 @@ def test_a_warning_lets_it_go_on(late):
 
 
 def test_a_stop_saves_first_and_ends_the_run(late):
-    run = late("compile.jit_budget={graphs: 0, on_exceed: stop}", "hyperparameters.max_steps=80")
+    run = late("compile.jit_budget={graphs: 0, on_exceed: stop}", "hyperparameters.max_steps=1000")
     assert run.drive().wait() == 5, run.story()
     assert "jit_budget is exceeded" in run.status()["reason"]
     assert run.events("attempt.ended")[-1]["class"] == "stopped", run.story()

@@ -128,7 +128,7 @@ def test_who_waits_can_be_stopped(runs, how, code):
     first, second = runs(2)
     leading = begun(first)
     if how == "deadline":
-        second.sets.append("limits.deadline=4s")
+        second.sets.append("limits.deadline=10s")
     following = waiting(second)
     if how == "stop":
         second.site.ok("stop", second.id, "--reason", "enough")

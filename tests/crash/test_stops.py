@@ -30,31 +30,30 @@ def step(number, args):
         time.sleep(3600)
     usual(number, args)
 """)
-    run = site.one("hangs", "hyperparameters.max_steps=60", "env.STEP_SECONDS=0.02", "limits.stall=3s")
-    begun = time.monotonic()
+    run = site.one("hangs", "hyperparameters.max_steps=60", "env.STEP_SECONDS=0.02", "limits.stall=10s")
     driver = run.drive()
     run.wait_for_effect("hangs")
-    assert driver.wait(40) == 0, run.story()
-    assert time.monotonic() - begun < 30
+    assert driver.wait() == 0, run.story()
     assert classes(run) == ["timeout-hang", "none"], run.story()
     ended = run.events("attempt.ended")[1]
-    assert ended["hang"] >= 3000, run.story()
+    assert ended["hang"] >= 10000, run.story()
     start = [row for row in run.effects("start") if row["phase"] == "train"][-1]
     assert start["done"] == 50, run.story()
     crash.check_nothing_left(run)
 
 
+# Each takes longer than the limit, with pauses that are far shorter than it.
 SLOW = {
     "compiles": """
 def start(args):
-    for i in range(14):
+    for i in range(22):
         time.sleep(0.5)
         print(f"Compiling jit(part_{i}) with global shapes and types", flush=True)
     return 1
 """,
     "is silent at first": """
 def start(args):
-    time.sleep(7)
+    time.sleep(11)
     return 1
 """,
     "saves": """
@@ -66,7 +65,7 @@ def save(number):
         folder = Path(os.environ["STOKER_CHECKPOINT_DIR"]) / "tmp-checkpoint-10"
         folder.mkdir(parents=True)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:
-            for _ in range(40):
+            for _ in range(44):
                 file.write(bytes(100))
                 time.sleep(0.25)
     quick(number)
@@ -77,7 +76,7 @@ usual = step
 
 def step(number, args):
     if number == 11:
-        for i in range(28):
+        for i in range(44):
             print(f"\\r{i:3}% of a step", end="", flush=True)
             time.sleep(0.25)
         print(flush=True)
@@ -90,12 +89,12 @@ def step(number, args):
 def test_a_script_is_not_taken_for_hanging_because_it(site, what):
     site.write(compile=None)
     site.also(SLOW[what])
-    run = site.one("slow", "limits.stall=4s")
+    run = site.one("slow", "limits.stall=8s")
     run.sets = [each for each in run.sets if not each.startswith("compile.")]
     assert run.drive().wait() == 0, run.story()
     assert classes(run) == ["none"], run.story()
     if what == "saves":
-        assert run.status()["ledger"]["checkpoint"] >= 9, run.story()
+        assert run.status()["ledger"]["checkpoint"] >= 5, run.story()
 
 
 def test_a_precompile_that_takes_too_long_is_stopped_without_a_driver_too(site):
@@ -106,7 +105,7 @@ def start(args):
         time.sleep(3600)
     return 1
 """)
-    run = site.one("long", "compile.timeout=3s", "limits.grace=1s")
+    run = site.one("long", "compile.timeout=12s", "limits.grace=1s")
     driver = run.drive()
     run.wait_for_effect("takes long", "precompile")
     driver.kill()
@@ -160,7 +159,7 @@ def little_memory(size):
     try:
         yield ("sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh")
     finally:
-        until = time.monotonic() + 10
+        until = time.monotonic() + crash.LEFT
         while (group / "cgroup.procs").read_text() and time.monotonic() < until:
             time.sleep(0.1)
         with contextlib.suppress(OSError):
@@ -232,8 +231,8 @@ def save(number):
 # --- limits ---
 
 LIMITS = {
-    "deadline": ["limits.deadline=4s"],
-    "cost": ["limits.cost=4", "resources.price=3600"],  # a dollar a second
+    "deadline": ["limits.deadline=15s"],
+    "cost": ["limits.cost=15", "resources.price=3600"],  # a dollar a second
 }
 
 
@@ -308,7 +307,7 @@ def test_an_orphan_stops_itself(site):
     driver = take_for_ended(run)
     run.wait_for(lambda: [row for row in run.effects("holds") if row["attempt"] == 2])
     # Both are there; the orphan is fenced off at its next look at the claim.
-    run.wait_for(lambda: crash.process_gone(agent) and crash.process_gone(orphan["pid"]), 15)
+    run.wait_for(lambda: crash.process_gone(agent) and crash.process_gone(orphan["pid"]))
     run.release()
     assert driver.wait() == 0, run.story()
     ends = [(row["phase"], row["attempt"]) for row in run.effects("end")]
@@ -319,9 +318,11 @@ def test_an_orphan_stops_itself(site):
 
 
 def test_a_checkpoint_of_an_orphan_is_not_marked(site):
-    """It saves until it is stopped."""
+    """It saves until it is killed, for as long as it may after it was told to end."""
     site.also("""
 usual = step
+if attempt == ("train", 1):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def step(number, args):
@@ -330,7 +331,7 @@ def step(number, args):
         time.sleep(0.1)
     usual(number, args)
 """)
-    run = site.one("orphan").hold("train", 12)
+    run = site.one("orphan", "limits.grace=2s").hold("train", 12)
     driver = run.drive()
     run.wait_for(lambda: [row for row in run.effects("saved") if row["step"] >= 1000])
     driver.kill()
@@ -338,7 +339,7 @@ def step(number, args):
     held = run.wait_for_effect("holds")
     assert held["attempt"] == 2
     first = run.effects("start")[1]
-    run.wait_for(lambda: crash.process_gone(first["pid"]), 15)
+    run.wait_for(lambda: crash.process_gone(first["pid"]))
     claimed, = run.wait_for(lambda: [row for row in run.events("attempt.claimed") if row["job"].endswith("-train-2")])
     late = [row for row in run.effects("saved") if row["attempt"] == 1 and row["at"] * 1000 > claimed["since"]]
     run.release()
@@ -358,7 +359,7 @@ def test_an_attempt_that_stays_in_the_queue_is_given_up(site):
             path.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
             path.chmod(0o700)
     run = site.one("silent", "limits.queue=2s", "limits.grace=1s")
-    assert run.drive().wait(40) == 5, run.story()
+    assert run.drive().wait() == 5, run.story()
     assert [row["limit"] for row in run.events("limit.reached")] == ["queue"], run.story()
     assert run.effects() == []
     assert run.resume().wait() == 5
@@ -375,7 +376,9 @@ def stop_while_it_unpacks(site, mebibytes):
     run.wait_for(lambda: run.is_created() and run.events("attempt.claimed"))
     for agent in run.agents():
         os.kill(agent, signal.SIGSTOP)
-    if not run.events("attempt.started"):
+    # What it said last, before its driver has read it.
+    report = json.loads((record(run).parent.parent / "precompile-1/node-0/report.json").read_text())
+    if report["state"] == "starting" or run.events("limit.reached"):
         return run, driver
     run.kill_all()
     driver.kill()
@@ -384,7 +387,7 @@ def stop_while_it_unpacks(site, mebibytes):
 
 def test_a_command_that_does_not_begin_is_given_up(site):
     run, driver = next(filter(None, (stop_while_it_unpacks(site, size) for size in (400, 800, 1600))))
-    assert driver.wait(40) == 5, run.story()
+    assert driver.wait() == 5, run.story()
     assert not run.events("attempt.started"), run.story()
     assert [row["limit"] for row in run.events("limit.reached")] == ["start"], run.story()
     assert run.effects() == []

@@ -16,29 +16,38 @@ import pytest
 
 
 def trained(run):
-    """A driver is at work and the training has begun."""
+    """A driver is at work and the training has begun; it waits until release()."""
+    run.hold("train", 3)
     driver = run.drive()
-    run.wait_for_effect("start")
+    run.wait_for_effect("holds")
     return driver
+
+
+def exit_codes(run, both):
+    """Of two drivers of a run that is held: it may go on as soon as one has given way."""
+    run.wait_for(lambda: any(driver.ended() for driver in both))
+    run.release()
+    return [driver.wait() for driver in both]
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_of_two_resumes_at_once_one_drives(site, number):
-    run = site.one("two")
+    phase = ("precompile", "train")[number % 2]
+    run = site.one("two").hold(phase, 2)
     driver = run.drive()
-    run.wait_for_effect("start", ("precompile", "train")[number % 2])
+    run.wait_for_effect("holds", phase)
     driver.kill()
     both = [run.resume(), run.resume()]
-    codes = [driver.wait() for driver in both]
+    codes = exit_codes(run, both)
     assert sorted(codes) == [0, 7], run.story()
     assert "is driven by" in both[codes.index(7)].err(), run.story()
     crash.check_once(run)
 
 
 def test_the_same_id_twice_at_once_is_one_run(site):
-    run = site.one("one")
-    codes = sorted(driver.wait() for driver in [run.drive(), run.drive()])
-    assert codes == [0, 7], run.story()
+    run = site.one("one").hold("precompile", 1)
+    codes = exit_codes(run, [run.drive(), run.drive()])
+    assert sorted(codes) == [0, 7], run.story()
     crash.check_once(run)
 
 
@@ -50,6 +59,7 @@ def test_a_stopped_driver_keeps_its_run(site):
         other = run.resume()
         assert other.wait() == 7
         assert f"pid {driver.pid}" in other.err(), run.story()
+        run.release()
         run.wait_for_effect("end")
         assert not run.events("run.ended")
     finally:
@@ -59,7 +69,7 @@ def test_a_stopped_driver_keeps_its_run(site):
 
 
 def test_one_stopped_in_the_middle_of_a_write_keeps_its_run_and_holds_up_no_reader(site):
-    run = site.one("writing", "env.STEP_SECONDS=0.2")
+    run = site.one("writing")
     driver = trained(run)
     driver.process.send_signal(signal.SIGSTOP)
     journal = sqlite3.connect(site.state / "journal.db", isolation_level=None)
@@ -75,6 +85,7 @@ def test_one_stopped_in_the_middle_of_a_write_keeps_its_run_and_holds_up_no_read
         assert "database is locked" in another.err() and "stopped" in another.err()
     finally:
         journal.close()
+        run.release()
         driver.process.send_signal(signal.SIGCONT)
     assert driver.wait() == 0
     crash.check_once(run)
@@ -85,6 +96,7 @@ def test_nobody_resumes_what_is_driven_and_all_passes_over_it(site):
     driver = trained(run)
     assert run.resume().wait() == 7
     assert site.ok("resume", "--all").code == 0
+    run.release()
     assert driver.wait() == 0
     crash.check_once(run)
 
@@ -92,6 +104,8 @@ def test_nobody_resumes_what_is_driven_and_all_passes_over_it(site):
 @pytest.mark.parametrize("phase", ["precompile", "train"])
 def test_stop_from_a_second_terminal(site, phase):
     run = site.one("stop", "env.STEP_SECONDS=3")
+    if phase == "precompile":  # which has two steps only
+        run.hold(phase, 2)
     driver = run.drive()
     run.wait_for_effect("start", phase)
     site.ok("stop", run.id, "--reason", "enough of it")
@@ -107,9 +121,17 @@ def test_stop_from_a_second_terminal(site, phase):
     crash.check_nothing_left(run)
 
 
+def goes_on(run):
+    """A driver is at work, and the training has minutes to go: it does not end by itself."""
+    run.sets += ["env.STEP_SECONDS=0.5", "hyperparameters.max_steps=1000"]
+    driver = run.drive()
+    run.wait_for_effect("start")
+    return driver
+
+
 def test_stop_of_a_run_that_nobody_drives(site):
-    run = site.one("alone", "env.STEP_SECONDS=0.5")
-    driver = trained(run)
+    run = site.one("alone")
+    driver = goes_on(run)
     driver.kill()
     site.ok("stop", run.id)
     assert run.status()["state"] == "stopped"
@@ -119,14 +141,14 @@ def test_stop_of_a_run_that_nobody_drives(site):
 
 @pytest.mark.parametrize("journal", ["sqlite", "dir"])
 def test_stop_takes_over_when_the_driver_dies_before_it_heard(new_site, journal):
-    run = new_site(journal).one("deaf", "env.STEP_SECONDS=0.5")
-    driver = trained(run)
+    run = new_site(journal).one("deaf")
+    driver = goes_on(run)
     driver.pause_between_writes()
     stop = run.drive("stop", run.id)
     run.wait_for(lambda: run.events("request.stop"))
     time.sleep(0.5)
     driver.kill()
-    assert stop.wait(20) == 0, run.story()
+    assert stop.wait() == 0, run.story()
     assert run.status()["state"] == "stopped"
     crash.check_nothing_left(run)
 
@@ -134,12 +156,12 @@ def test_stop_takes_over_when_the_driver_dies_before_it_heard(new_site, journal)
 @pytest.mark.parametrize("journal", ["sqlite", "dir"])
 def test_attach_ends_when_the_driver_was_killed(new_site, journal):
     site = new_site(journal)
-    run = site.one("orphaned", "env.STEP_SECONDS=0.5")
-    driver = trained(run)
+    run = site.one("orphaned")
+    driver = goes_on(run)
     attached = run.drive("--json", "attach", run.id)
     run.wait_for(attached.count)
     driver.kill()
-    assert attached.wait(20) == 4
+    assert attached.wait() == 4
     assert "stoker resume orphaned" in attached.err(), run.story()
     site.ok("stop", run.id)
     crash.check_nothing_left(run)
@@ -149,6 +171,8 @@ def test_attach_follows_to_the_end(site):
     run = site.one("followed")
     driver = trained(run)
     attached = run.drive("--json", "attach", run.id)
+    run.wait_for(attached.count)
+    run.release()
     assert attached.wait() == 0 and driver.wait() == 0
     assert attached.count() == len(run.events())
 
@@ -166,23 +190,25 @@ def on_a_terminal(run, *argv):
 
 
 def test_a_detached_run_outlives_its_terminal(site):
-    run = site.one("detached")
+    run = site.one("detached").hold("precompile", 1)
     process, terminal = on_a_terminal(run, *run.argv()[1:], "--detach")
-    assert process.wait(60) == 0
+    assert process.wait(crash.PATIENCE) == 0
     os.close(terminal)
     driver = run.status()["driver"]
     assert driver["pid"] != process.pid and not crash.process_gone(driver["pid"])
+    run.release()
     run.wait_for(lambda: run.events("run.ended"))
     crash.check_once(run)
 
 
 def test_a_terminal_that_is_closed_leaves_the_job_running(site):
-    run = site.one("closed")
+    run = site.one("closed").hold("train", 3)
     process, terminal = on_a_terminal(run, *run.argv()[1:])
-    run.wait_for_effect("start")
+    run.wait_for_effect("holds")
     os.close(terminal)
-    assert process.wait(60) == 8
+    assert process.wait(crash.PATIENCE) == 8
     assert run.events()[-1]["event"] == "driver.left"
+    run.release()
     run.wait_for_effect("end")
     assert run.resume().wait() == 0
     crash.check_once(run)
@@ -192,6 +218,7 @@ def test_resume_all_takes_up_every_run_without_a_driver(site):
     runs = [site.one(f"many-{number}") for number in range(4)]
     for run in runs:
         trained(run).kill()
+        run.release()
     site.ok("resume", "--all")
     for run in runs:
         run.wait_for(lambda run=run: run.events("run.ended"))
@@ -202,6 +229,7 @@ def test_resume_all_takes_up_every_run_without_a_driver(site):
 def test_resume_goes_on_without_the_spec_and_its_source(site):
     run = site.one("moved")
     trained(run).kill()
+    run.release()
     for path in site.source.iterdir():
         path.unlink()
     assert run.resume().wait() == 0
