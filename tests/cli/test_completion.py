@@ -39,14 +39,14 @@ def asked(place, *words, env=None):
 
 def in_bash(place, *words):
     done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", *words], text=True,
-                          capture_output=True, env=place.shell_env, cwd=place.source, timeout=60)
+                          capture_output=True, env=place.shell_env, cwd=place.source, timeout=cli.SECONDS)
     assert (done.returncode, done.stderr) == (0, ""), done
     return sorted(filter(None, done.stdout.splitlines()))
 
 
 def in_fish(place, line):
     done = subprocess.run(["fish", "--no-config", "-c", f"stoker completion fish | source; complete -C'{line}'"],
-                          text=True, capture_output=True, env=place.shell_env, cwd=place.source, timeout=60)
+                          text=True, capture_output=True, env=place.shell_env, cwd=place.source, timeout=cli.SECONDS)
     assert (done.returncode, done.stderr) == (0, ""), done
     return sorted(row.split("\t")[0] for row in done.stdout.splitlines())
 

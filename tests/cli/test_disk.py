@@ -1,5 +1,6 @@
 """Disks that are full or must not be written: a clear word, nothing lost."""
 
+import contextlib
 import json
 import os
 import signal
@@ -25,7 +26,7 @@ def small_disk(project):
         mounted.append(project.state)
 
     yield mount
-    for _ in range(50):
+    for _ in range(600):
         if not mounted or subprocess.run(["umount", str(project.state)], capture_output=True).returncode == 0:
             break
         time.sleep(0.1)
@@ -87,15 +88,25 @@ def test_a_read_only_state_directory_is_refused_by_run_and_read_by_the_rest(proj
     assert project.events("before") == events
 
 
+def at_work(project):
+    """Processes of this project's jobs: agents by their command line, what they start by
+    what it was given as environment."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(project.root).encode() in (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes():
+                yield folder.name
+
+
 def killed_after(project, event, *argv):
-    """A driver that is killed as soon as it has journalled this; its job goes on."""
+    """A driver that is killed as soon as it has journalled this; its job goes on to its end."""
     driver = project.start("--json", "run", project.spec_path, *argv)
     for line in driver.stdout:
         if json.loads(line)["event"] == event:
             break
     driver.send_signal(signal.SIGKILL)
     driver.communicate()
-    time.sleep(2)  # for the job: it writes to the same disk
+    while list(at_work(project)):  # it writes to the same disk
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("without", ["", "-shm"])

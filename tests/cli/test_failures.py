@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import time
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 import stoker as cli
@@ -172,7 +174,7 @@ import time
 def step(number, args):
     if os.environ["STOKER_PHASE"] == "train" and number == 5:
         print("half way", flush=True)
-        for _ in range(600):
+        for _ in range(6000):
             if os.path.exists({gate!r}):
                 return
             time.sleep(0.1)
@@ -197,7 +199,7 @@ def start_slow(project, *argv, says="half way"):
 def test_an_interrupt_detaches_and_the_job_runs_on(project):
     process, gate = start_slow(project)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=cli.SECONDS)
     assert process.returncode == 8, err.decode()
     assert b"detached" in err and b"resume slow" in err
     assert project.status("slow")["state"] in ("running", "waiting")
@@ -209,7 +211,7 @@ def test_an_interrupt_detaches_and_the_job_runs_on(project):
 def test_an_interrupt_stops_the_job_where_that_was_asked_for(project):
     process, gate = start_slow(project, "--on-interrupt", "stop")
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=cli.SECONDS)
     assert process.returncode == 6, err.decode()
     assert project.status("slow")["state"] == "stopped"
 
@@ -221,7 +223,7 @@ def test_a_second_driver_is_told_that_the_run_is_driven(project):
     driver = project.status("slow")["driver"]
     assert driver["pid"] == process.pid
     gate.touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
     assert process.returncode == 0
 
 
@@ -239,7 +241,7 @@ def test_a_driver_that_is_dead_is_not_shown_as_driving(project, kind):
         status = found.lines[0] if found.code == 0 else {}
     assert status["driver"]["pid"] == process.pid and status.get("waiting_for", "") != "a driver"
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
     for argv in (("status", "slow"), ("list",)):
         (status,) = project.ok(*state, "--json", *argv).lines
         assert status["driver"] is None and status["state"] == "waiting", status
@@ -256,8 +258,8 @@ def test_logs_follow_until_the_run_has_ended(project):
     time.sleep(0.5)
     assert follower.poll() is None
     gate.touch()
-    process.communicate(timeout=60)
-    out, err = follower.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
+    out, err = follower.communicate(timeout=cli.SECONDS)
     assert follower.returncode == 0
     assert b"half way" in out and b"step: 20 " in out
 
@@ -265,7 +267,7 @@ def test_logs_follow_until_the_run_has_ended(project):
 def test_a_killed_driver_leaves_a_run_that_goes_on(project):
     process, gate = start_slow(project)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
     gate.touch()
     project.run("--id", "slow")
     assert project.attempts("slow") == [("precompile", 1), ("train", 1)]
@@ -332,7 +334,7 @@ def test_a_file_name_that_is_not_utf8_names_the_cure(project):
 
 def test_a_closed_standard_output_is_told_from_a_full_disk():
     command = ["/bin/sh", "-c", f"exec {cli.BINARY} version >&-"]
-    done = subprocess.run(command, capture_output=True, text=True, env=cli.environment(), timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=cli.environment(), timeout=cli.SECONDS)
     assert done.returncode == 4 and "closed" in done.stderr and "free space" not in done.stderr, done.stderr
 
 
@@ -358,13 +360,15 @@ def test_a_driver_that_takes_over_does_not_repeat_progress_at_once(project):
     while not project.events("slow", "train.progress"):
         time.sleep(0.1)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
     process = project.start("run", project.spec_path, "--id", "slow")
     time.sleep(2)
     gate.touch()
     assert cli.finish(process).code == 0
-    steps = [row["step"] for row in project.events("slow", "train.progress")]
-    assert len(steps) == 2 and steps[-1] == 20, steps
+    rows = project.events("slow", "train.progress")
+    assert rows[-1]["step"] == 20, rows
+    times = [datetime.fromisoformat(row["at"]) for row in rows[:-1]]  # the last one is of the end
+    assert all(later - earlier > timedelta(seconds=9) for earlier, later in pairwise(times)), rows
 
 
 def test_the_state_of_an_older_version_is_closed_to_others(project):

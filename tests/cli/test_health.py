@@ -16,7 +16,7 @@ class Clinic:
     def __init__(self, project, neuron):
         self.project, self.neuron = project, neuron
         project.write(compile={"kind": "none"}, command=["python3", "train.py"], hyperparameters={"max_steps": 3}, retry={"attempts": 1},
-                      health={"device": True, "timeout": "20s", "collectives": {"size": "4MiB"}},
+                      health={"device": True, "timeout": "2m", "collectives": {"size": "4MiB"}},
                       env={"NEURON_SYSFS_ROOT": f"{project.root}/sysfs-${{STOKER_NODE_RANK}}"})
 
     def counters(self, node, devices=1, **counts):
@@ -195,7 +195,7 @@ def test_what_computes_elsewhere_or_not_at_all_is_named(clinic):
 def test_without_devices_and_nccom_test_the_nodes_are_still_tested_together(clinic):
     clinic.neuron.with_torch()
     (clinic.neuron.bin / "nccom-test").unlink()
-    said = clinic.go(nodes=2, health={"timeout": "20s", "collectives": {"size": "4MiB"}})
+    said = clinic.go(nodes=2, health={"timeout": "2m", "collectives": {"size": "4MiB"}})
     assert clinic.checks()["collectives"] == ("unchecked", "nccom-test is not in this image")
     assert said["healthy"] and said["health"]["across"]["how"] == "torch", said
     assert said["reason"].endswith("not checked: collectives"), said
@@ -216,10 +216,11 @@ def test_without_any_tool_that_is_said_and_the_training_starts(clinic):
 
 def test_a_hang_is_stopped_in_time_and_named(clinic):
     clinic.neuron.set(STANDIN_NCCOM_SECONDS_ON_1=600)
-    clinic.go(nodes=2, code=1, health={"device": True, "timeout": "8s"})
+    clinic.go(nodes=2, code=1, health={"device": True, "timeout": "20s"})
     (node, words), = clinic.sick().items()
     assert node == 1 and "nccom-test all_gather hangs: it was stopped after" in words, words
-    assert "health.timeout (8.0 s)" in words and clinic.said["health"]["ended"] - clinic.said["health"]["began"] < 20000
+    assert "health.timeout (20.0 s)" in words, words
+    assert clinic.said["health"]["ended"] - clinic.said["health"]["began"] < 300000, "half of what the hang takes"
 
 
 def test_older_tools_are_understood(clinic):

@@ -323,7 +323,7 @@ def test_a_phase_1_that_waits_for_a_lock_until_its_time_is_up_says_so(job, neuro
                       "    os.environ.pop('NEURON_EXTRACT_GRAPHS_ONLY', None)\n" + script.read_text())
     lock = left_locked(job, 3 * 3600 + 5 * 60)
     neuron.set(STANDIN_MINUTE=0.3)
-    result = job.go("compile.timeout=6s", "retry.attempts=1", code=1)
+    result = job.go("compile.timeout=15s", "retry.attempts=1", code=1)
     ended, = job.events(kind="attempt.ended")
     assert ended["class"] == "timeout-hang", ended
     assert "it waited for" in ended["evidence"] and "3h 05m" in ended["evidence"], ended

@@ -3,7 +3,6 @@ what the run makes of each, from the outside; and what makes a cache warm or col
 
 import os
 import subprocess
-import time
 
 import pytest
 from neuron_job import phases, verdict
@@ -56,12 +55,11 @@ def test_a_new_layout_without_its_markers_is_not_complete(job, neuron):
 def test_half_done_graphs_and_locks_of_another_team_are_neither_counted_nor_waited_for(job):
     plant.other_team(job.cache)
     folder = plant.locked(job.cache, "4242+e30acd3a", age=7200)
-    begun = time.monotonic()
     job.go()
     said = verdict(job)
     assert said["complete"] and said["graphs"] == said["done"] == said["compiled"], said
     assert said["locked"] == said["failed"] == said["missing"] == 0, said
-    assert time.monotonic() - begun < 60
+    assert "Another process must be compiling" not in job.logs()
     assert (folder / "model.hlo_module.pb.lock").exists()
 
 

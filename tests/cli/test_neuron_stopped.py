@@ -7,10 +7,11 @@ import signal
 import time
 
 import pytest
+import stoker as cli
 from neuron_job import phases, verdict
 from neuron_standin import plant
 
-LONG = 30  # seconds of a compilation: longer than a test looks at it
+LONG = 300  # seconds of a compilation: longer than a test looks at it
 WORDS = "An unsupported operator was used"
 
 
@@ -18,8 +19,8 @@ def locks(job):
     return sorted(job.cache.rglob("*.lock"))
 
 
-def until(seen, seconds=30):
-    end = time.monotonic() + seconds
+def until(seen):
+    end = time.monotonic() + cli.SECONDS
     while time.monotonic() < end:
         if found := seen():
             return found
@@ -59,7 +60,7 @@ def runs_in_one_go(job, neuron):
 
 def test_a_stopped_phase_1_takes_its_locks_along(job, neuron, compiling):
     job.ok("stop", "first")
-    compiling.wait(30)
+    compiling.wait(cli.SECONDS)
     row, = repaired(job, "first")
     assert "precompile 1 was compiling" in row["reason"] and len(row["removed"]) == 1, row
     assert locks(job) == []
@@ -73,7 +74,7 @@ def test_a_lock_that_may_be_another_jobs_stays(job, compiling):
     other = [path for path in sorted(job.cache.glob("neuronxcc-*/MODULE_*")) if path != own.parent][-1]
     planted = plant.lock(other)
     job.ok("stop", "first")
-    compiling.wait(30)
+    compiling.wait(cli.SECONDS)
     assert locks(job) == [planted]
 
 
@@ -82,15 +83,15 @@ def test_a_waiting_run_finds_no_lock_of_the_stopped_one(job, neuron, compiling):
     until(lambda: job.stoker("events", "second").text.count("cache.waiting"))
     neuron.set(STANDIN_COMPILE_SECONDS=None)
     job.ok("stop", "first")
-    compiling.wait(30)
-    waits.communicate(timeout=60)
+    compiling.wait(cli.SECONDS)
+    waits.communicate(timeout=cli.SECONDS)
     assert waits.returncode == 0
     assert job.attempts("second") == [("precompile", 1), ("train", 1)]
 
 
 def test_each_attempt_that_runs_out_of_time_takes_its_locks_along(job, neuron):
     neuron.set(STANDIN_COMPILE_SECONDS=LONG)
-    job.go("compile.timeout=2s", "retry.attempts=2", code=1)
+    job.go("compile.timeout=12s", "retry.attempts=2", code=1)
     assert phases(job) == [("precompile", "timeout-hang")] * 2
     assert locks(job) == [] and len(repaired(job, "@last")) == 2
     runs_in_one_go(job, neuron)

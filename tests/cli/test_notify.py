@@ -9,6 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+import stoker as cli
 
 TOLD = """#!/bin/sh
 line=$(cat)
@@ -69,7 +70,7 @@ def test_only_those_who_asked_for_it_are_told(project, exit_code, occasion):
 
 def test_a_gate_is_an_occasion(project):
     rules(project, pager(project), "gate")
-    project.extra("import time\ntime.sleep(20)\n")
+    project.extra("import time\ntime.sleep(600)\n")
     project.run("--set", "limits.deadline=2s", "--set", "checkpoint.grace=0s", code=5)
     (message,) = told(project)
     assert message["occasion"] == "gate" and "limits.deadline" in message["text"]
@@ -93,9 +94,15 @@ def test_one_who_says_much_is_heard_to_the_end(project):
 
 
 def test_one_who_is_tried_again_does_not_delay_another(project):
+    # Its fifth try, which is the last one, waits for the other.
+    failing = pager(project, "#!/bin/sh\necho try >> tries\n[ $(wc -l < tries) -lt 5 ] || "
+                             "while [ ! -s told ]; do sleep 0.1; done\nexit 1\n", "page-nobody")
     project.write(source={"path": ".", "include": ["*.py"]}, compile=None, notify=[
-        {"when": ["started"], "command": ["false"]}, {"when": ["succeeded"], "command": pager(project)}])
-    project.extra("import time\ntime.sleep(3.5)\n")  # the pause before the fourth try has begun
+        {"when": ["started"], "command": failing}, {"when": ["succeeded"], "command": pager(project)}])
+    tries = project.source / "tries"
+    tries.touch()
+    # The run ends when the pause before the fourth try has begun.
+    project.extra(f"import time\nwhile len(open({str(tries)!r}).readlines()) < 3:\n    time.sleep(0.1)\n")
     project.run("--id", "one")
     rows = {row["about"]: row for row in project.events("one", "notify.sent")}
     (ended,) = project.events("one", "run.ended")
@@ -108,7 +115,7 @@ def test_one_who_hangs_does_not_hold_the_run(project):
     rules(project, pager(project, "#!/bin/sh\nexec sleep 600\n"), "started")
     process = project.start("run", project.spec_path, "--id", "one")
     try:
-        for _ in range(300):
+        for _ in range(1200):
             if project.stoker("--json", "status", "one").out.count('"succeeded"'):
                 break
             time.sleep(0.1)
@@ -116,7 +123,7 @@ def test_one_who_hangs_does_not_hold_the_run(project):
             pytest.fail("the run waited for its messenger")
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=cli.SECONDS)
     assert process.returncode == 0
     assert project.events("one", "notify.sent") == []
 
@@ -125,12 +132,12 @@ def test_what_a_killed_driver_did_not_tell_the_next_one_tells(project):
     blocked = pager(project, "#!/bin/sh\nwhile [ ! -e open ]; do sleep 0.1; done\ncat >> told\n")
     rules(project, blocked, "succeeded")
     process = project.start("run", project.spec_path, "--id", "one")
-    for _ in range(300):
+    for _ in range(1200):
         if project.stoker("--json", "status", "one").out.count('"succeeded"'):
             break
         time.sleep(0.1)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=cli.SECONDS)
     assert project.events("one", "notify.sent") == []
     (project.source / "open").touch()
     assert project.stoker("resume", "one").code == 0
@@ -142,17 +149,17 @@ def test_what_a_killed_driver_did_not_tell_the_next_one_tells(project):
 
 
 def test_a_limit_ahead_is_an_occasion(project):
-    rules(project, pager(project), "at_risk", limits={"deadline": "60s"})
+    rules(project, pager(project), "at_risk", limits={"deadline": "2m"})
     project.extra("import time\ndef step(number, args):\n    time.sleep(0.1)\n")
-    process = project.start("run", project.spec_path, "--id", "one", "--set", "hyperparameters.max_steps=2000")
+    process = project.start("run", project.spec_path, "--id", "one", "--set", "hyperparameters.max_steps=4000")
     try:
-        for _ in range(500):
+        for _ in range(1200):
             if told(project):
                 break
             time.sleep(0.1)
     finally:
         project.stoker("stop", "one")
-        process.communicate(timeout=60)
+        process.communicate(timeout=cli.SECONDS)
     (message,) = told(project)
     assert message["occasion"] == "at_risk" and message["limit"] == "deadline"
     assert "after the deadline" in message["reason"]

@@ -5,7 +5,9 @@ import os
 import random
 import time
 
+import crash
 import pytest
+import stoker as cli
 
 
 @pytest.fixture(params=["sqlite", "dir"])
@@ -89,9 +91,9 @@ def wait_for_step(project, options, name):
 
 def test_a_run_that_goes_on_is_refused_and_untouched(project, state):
     options, folder = state
-    project.extra("import time\ndef step(args, number):\n    time.sleep(0.1)\n")
+    project.extra("import time\ndef step(args, number):\n    time.sleep(0.1)\n")  # five minutes
     process = project.start(*options, "run", project.spec_path, "--id", "busy",
-                            "--set", "hyperparameters.max_steps=600")
+                            "--set", "hyperparameters.max_steps=3000")
     try:
         wait_for_step(project, options, "busy")
         result = project.stoker(*options, "rm", "busy")
@@ -102,7 +104,7 @@ def test_a_run_that_goes_on_is_refused_and_untouched(project, state):
         assert runs(project, options) == {"busy"}
     finally:
         project.stoker(*options, "stop", "busy")
-        process.communicate(timeout=60)
+        process.communicate(timeout=cli.SECONDS)
     assert project.ok(*options, "rm", "busy").code == 0
 
 
@@ -175,12 +177,13 @@ def test_prune_takes_what_ended_long_enough_ago_and_says_which(project, state):
     assert runs(project, options) == set()
 
 
-def test_prune_by_age(project, state):
+def test_prune_by_age(project, state, tmp_path):
     options, _ = state
-    run(project, options, "old")
-    time.sleep(2.1)
+    env = crash.clock_env(crash.other_clock(tmp_path), -2 * 3600)
+    result = project.stoker(*options, "run", project.spec_path, "--id", "old", env=env)
+    assert result.code == 0, str(result)
     run(project, options, "young")
-    result = project.ok(*options, "list", "--prune", "2s")
+    result = project.ok(*options, "list", "--prune", "1h")
     assert "removed old" in result.out and "young" not in result.out
     assert runs(project, options) == {"young"}
 

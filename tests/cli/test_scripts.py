@@ -19,7 +19,7 @@ def machine(tmp_path, code, prefix=(), path="/usr/bin:/bin"):
     shutil.copy(cli.ROOT / "cmake/machine.sh", tmp_path / "machine.sh")
     script.write_text(f"set -euo pipefail\n. {tmp_path}/machine.sh\n{code}\n")
     script.chmod(0o755)
-    return subprocess.run([*prefix, "/bin/bash", str(script)], capture_output=True, text=True, timeout=60,
+    return subprocess.run([*prefix, "/bin/bash", str(script)], capture_output=True, text=True, timeout=cli.SECONDS,
                           stdin=subprocess.DEVNULL, cwd=tmp_path, env={"PATH": path, "HOME": "/nonexistent"})
 
 

@@ -34,7 +34,7 @@ class ShellTerminal:
         self.seen = ""
         os.write(self.fd, text.encode())
 
-    def until(self, pattern, seconds=30):
+    def until(self, pattern, seconds=120):
         """Everything shown since the last typing, once the pattern is among it."""
         end = time.monotonic() + seconds
         while not re.search(pattern, self.seen):

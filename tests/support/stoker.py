@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = (ROOT / os.environ.get("STOKER", "build/asan/stoker")).resolve()
-SECONDS = 120
+SECONDS = 300  # only a hang takes longer, however busy the machine is
 
 # Anything that moves a cursor, changes a colour or reorders text: C0 without
 # tab and newline, DEL, C1, and the bidirectional controls.
@@ -78,7 +78,7 @@ def finish(process: subprocess.Popen, argv: tuple = (), seconds: float = SECONDS
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=SECONDS)
         raise AssertionError(f"stoker {argv} did not end in {seconds} s\n{err.decode(errors='replace')}")
     result = Result(process.returncode, (out or b"").decode(errors="surrogateescape"),
                     (err or b"").decode(errors="surrogateescape"), list(argv))

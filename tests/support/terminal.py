@@ -200,6 +200,8 @@ class Terminal:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.read(left)
+        while self.read(0):  # what came while we were not looking
+            pass
 
     def finish(self, seconds: float = cli.SECONDS) -> int:
         self.until(lambda: self.process.poll() is not None, seconds)
