@@ -3,6 +3,7 @@ failed look like, from the outside."""
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -29,15 +30,15 @@ def until(seen):
 
 
 def calls_the_compiler(job, run):
-    """The lock comes first, then the word in the log."""
+    """The lock comes first, then the word in the log, then the compiler's first dot."""
     until(lambda: locks(job))
-    until(lambda: "Call compiler" in job.stoker("logs", run).text)
+    until(lambda: re.search(r"Call compiler.*\n.*\.$", job.stoker("logs", run).text, re.MULTILINE))
 
 
 @pytest.fixture
 def compiling(job, neuron):
-    """A run whose phase 1 is in the middle of its first graph. The compiler reads how long it
-    takes after its word in the log: that is changed back only when this one is to end."""
+    """A run whose phase 1 is in the middle of its first graph. The compiler has read how long
+    it takes: that may be changed for the next one."""
     neuron.set(STANDIN_COMPILE_SECONDS=LONG)
     driver = job.start("run", job.spec_path, "--id", "first", env={"PATH": job.path})
     calls_the_compiler(job, "first")

@@ -80,7 +80,9 @@ class Installation:
         path = self.root / "standin.json"
         now = json.loads(path.read_text()) if path.exists() else {}
         now.update(settings)
-        path.write_text(json.dumps({name: str(value) for name, value in now.items() if value is not None}))
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps({name: str(value) for name, value in now.items() if value is not None}))
+        new.rename(path)  # whole, for whoever reads it just now
 
     def train_script(self, to: Path) -> Path:
         """A copy of the training script, for a project to change."""
