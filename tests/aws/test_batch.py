@@ -30,7 +30,7 @@ def train(job):
     return job
 
 
-def until(check, seconds=30):
+def until(check, seconds=180):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = check()
@@ -206,7 +206,7 @@ def test_a_service_that_does_not_describe_is_not_a_job_that_ended(train):
     train.wait_for_effect("holds")
     # Nothing is said for a while, then the connection is gone.
     train.aws.fault("hang", operation="DescribeJobs", count=25, seconds=0.2)
-    until(lambda: train.aws.struck() >= 25, 120)
+    until(lambda: train.aws.struck() >= 25, 400)
     train.gate.touch()
     assert cli.finish(driver).code == 0
     assert train.attempts("one") == [("train", 1)] and len(train.jobs()) == 1
@@ -217,8 +217,13 @@ NEVER = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requiremen
 
 
 def test_why_a_job_waits_is_told(train):
-    train.aws.fault("job_pending", operation="SubmitJob", reason=WAITS, seconds=5)
-    train.run("--id", "one")
+    found = train.root / "capacity"
+    train.aws.fault("job_pending", operation="SubmitJob", reason=WAITS, until=str(found))
+    driver = train.start("run", train.spec_path, "--id", "one")
+    until(train.jobs)  # the run is there
+    until(lambda: train.events("one", "attempt.waiting"))
+    found.touch()
+    assert cli.finish(driver).code == 0
     row, = train.events("one", "attempt.waiting")
     assert WAITS in row["reason"] and "goes on asking" in row["reason"]
     assert train.attempts("one") == [("train", 1)]
@@ -232,8 +237,11 @@ def test_why_a_job_waits_is_told(train):
 
 def test_a_host_that_is_lost_is_spot_and_an_image_that_is_missing_is_not_tried_again(train):
     train.hold("train", 12)
-    train.aws.fault("job_interrupted", operation="SubmitJob", after=1.5, hard=True)
+    lost = train.root / "lost"
+    train.aws.fault("job_interrupted", operation="SubmitJob", when=str(lost), hard=True)
     driver = train.start("--json", "run", train.spec_path, "--id", "one")
+    train.wait_for_effect("holds")
+    lost.touch()
     until(lambda: len(train.jobs()) == 2)
     train.gate.touch()
     assert cli.finish(driver).code == 0
@@ -286,7 +294,7 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node)
     if node:
         neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.32xlarge")
         train.aws.settings(job_env={**train.job_env, "PATH": neuron.path})
-        train.write(health={"device": False, "timeout": "30s", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
+        train.write(health={"device": False, "timeout": "5m", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
     else:
         train.write(env={**train.spec["env"], "NEURON_RT_EXEC_TIMEOUT": "120"})
     train.also("import json\nopen(f'{os.environ[\"EFFECTS\"]}-env-{os.environ[\"STOKER_NODE_RANK\"]}', 'w')"
@@ -297,7 +305,7 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node)
     check_network(train, "600" if node else "120")
     first = train.jobs()[0]
     os.kill(train.agent_of(node), signal.SIGKILL)
-    until(lambda: len(train.jobs()) == 2, 60)
+    until(lambda: len(train.jobs()) == 2)
     train.gate.touch()
     assert cli.finish(driver).code == 0
     row, last = ended(train)

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from who import ACCOUNT, CANARY, ROLE, STATIC, instance, role
+from who import ACCOUNT, CANARY, ROLE, SHORT, STATIC, instance, role
 
 
 # --- the environment ---------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_role_with_the_keys_of_another_profile(world):
     before = time.time()
     got = world.ask(AWS_PROFILE="p")
     assert got["provider"] == "assume-role" and got["access"].startswith("ASIA") and got["token"]
-    assert 880_000 < got["expires"] - before * 1000 < 920_000
+    assert before * 1000 + 890_000 < got["expires"] <= time.time() * 1000 + 900_000
     assert world.aws.effects("AssumeRole") == 1
 
 
@@ -167,8 +167,7 @@ def test_a_role_with_the_keys_of_this_machine(world):
     assert world.ask("p", AWS_CONTAINER_CREDENTIALS_FULL_URI=world.aws.url + "/v2/credentials/x")["access"]
     world.config(role("p", credential_source="Ec2InstanceMetadata"))
     world.aws.settings(imds={"role": "r"})
-    assert world.ask("p", AWS_EC2_METADATA_DISABLED=None,
-                     AWS_EC2_METADATA_SERVICE_ENDPOINT=world.aws.url)["provider"] == "assume-role"
+    assert world.ask("p", **instance(world))["provider"] == "assume-role"
     assert world.aws.effects("AssumeRole") == 3
 
 
@@ -187,14 +186,13 @@ def test_a_role_that_may_not_be_taken_on_is_told_in_the_services_words(world):
 def test_a_web_identity_whose_file_is_read_anew(world, tmp_path):
     token = tmp_path / "token"
     token.write_text("first-token\n")
-    world.aws.settings(web_identity={"first-token": "good", "second-token": "good"}, sts_seconds=4)
+    world.aws.settings(web_identity={"first-token": "good", "second-token": "good"}, sts_seconds=SHORT)
     who = world.start(AWS_WEB_IDENTITY_TOKEN_FILE=token, AWS_ROLE_ARN=ROLE, AWS_ROLE_SESSION_NAME="pod")
     first = who.ask()
     assert first["provider"] == "web-identity" and first["token"]
     token.write_text("second-token")
     world.aws.settings(web_identity={"second-token": "good"}, sts_seconds=900)
-    time.sleep(4.2)
-    assert who.ask()["access"] != first["access"]
+    who.ask_until(lambda got: got["access"] != first["access"])
     # Nothing was signed, and it was asked as often as it had to be.
     assert world.aws.effects("AssumeRoleWithWebIdentity") == 2
 
@@ -291,18 +289,16 @@ def test_sso_goes_on_with_what_is_left_of_a_login_that_cannot_be_renewed(world):
 
 
 def test_a_service_of_keys_that_does_not_answer_holds_nobody_up(world):
-    """Not for long enough to lose a driver's lease; and an expired login is no reason to log
+    """It gives up, and does not wait for the end of what hangs; and an expired login is no reason to log
     in again while nobody knows whether it can be renewed."""
     for operation in ("AssumeRole", "CreateToken"):
-        world.aws.fault("hang", operation=operation, count=0)
+        world.aws.fault("hang", operation=operation, count=0, seconds=3600)
     world.aws.add_key("AKIDbase", CANARY)
     world.shared(f"[p]\naws_access_key_id = AKIDbase\naws_secret_access_key = {CANARY}\n")
     world.config(SESSION.replace("profile p", "profile s") + role("p", source_profile="p"))
     put_login(world, "my", -10, **REFRESHABLE, registrationExpiresAt=iso(9000))
-    begun = time.monotonic()
     with ThreadPoolExecutor() as pool:
         of_role, of_login = pool.map(world.ask, ("p", "s"))
-    assert time.monotonic() - begun < 20
     for got, words in ((of_role, "cannot take on the role"), (of_login, "cannot renew the SSO login of the AWS")):
         assert got["exit"] == 75 and words in got["error"] and CANARY not in str(got), got
         assert "aws sso login" not in str(got.get("hint")), got
@@ -347,20 +343,24 @@ def process(world, script, *arguments):
 
 
 def test_a_process_is_run_without_a_shell_and_asked_again(world):
-    count = world.home / "count"
+    count, ends = world.home / "count", world.home / "ends"
+    ends.write_text(iso(3600))
     process(world, f"""echo "$#:$1:$2" >> '{count}'
 echo '{{"Version": 1, "AccessKeyId": "A'$(wc -l < '{count}')'", "SecretAccessKey": "s", "SessionToken": "t",
- "AccountId": "1", "Expiration": "{iso(4)}"}}'
+ "AccountId": "1", "Expiration": "'$(cat '{ends}')'"}}'
 """, "'a b'", "$HOME;ls")
     who = world.start("p")
     got = who.ask()
     assert got["provider"] == "process" and got["access"] == "A1" and got["token"] == "t" and got["account"] == "1"
     assert count.read_text() == "2:a b:$HOME;ls\n"
     assert who.ask()["access"] == "A1"
-    time.sleep(4.2)
+    ends.write_text(iso(SHORT))
+    who = world.start("p")
+    assert who.ask()["access"] == "A2"
+    time.sleep(SHORT)
     # It gives the same time again, which is over.
     assert "have expired" in who.ask()["error"]
-    assert len(count.read_text().splitlines()) == 2
+    assert len(count.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("script, words", [
@@ -388,13 +388,11 @@ def test_a_process_that_is_not_there(world):
 
 
 def test_a_grandchild_that_keeps_the_pipe_does_not_keep_us(world):
-    process(world, """sleep 100 &
+    process(world, """sleep 3600 &
 echo $! > "$HOME/pid"
 echo '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s"}'
 """)
-    before = time.monotonic()
-    assert world.ask("p")["access"] == "A"
-    assert time.monotonic() - before < 20
+    assert world.ask("p")["access"] == "A"  # while it sleeps
     os.kill(int((world.home / "pid").read_text()), 9)
 
 

@@ -101,7 +101,7 @@ def test_what_is_not_seen_is_not_replaced(engine, aws, tmp_path):
     assert ends(engine.job) == ["none"]
 
 
-def wait_until(done, seconds=90):
+def wait_until(done, seconds=300):
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end

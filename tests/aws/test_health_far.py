@@ -7,7 +7,7 @@ from neuron_standin.install import Installation
 def test_nodes_are_checked_and_compared_through_a_bucket(tmp_path, aws):
     job = BucketJob(tmp_path / "job", aws, compile={"kind": "none"}, command=["python3", "train.py"],
                     hyperparameters={"max_steps": 5}, resources={"nodes": 2}, retry={"attempts": 1},
-                    health={"device": True, "timeout": "30s", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
+                    health={"device": True, "timeout": "5m", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
     neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.32xlarge").with_torch()
     # Node 1's word on how it is, and node 0's verdict do not get through at once.
     for key in ("/node-1/health.json", "/train-1/health.json"):

@@ -4,6 +4,7 @@ agent comes through an input channel, whatever the image."""
 import json
 import os
 import signal
+import time
 from datetime import datetime, timedelta
 
 import pytest
@@ -75,9 +76,9 @@ def test_two_instances_one_of_which_loses_its_trainer(make, aws):
              "\n\n\nif attempt == ('train', 1) and rank() == 1:\n    threading.Thread(target=fall, daemon=True).start()")
     job.write(env={**job.spec["env"], "STEP_SECONDS": "0.1"})
     driver = job.start("run", job.spec_path, "--id", "one")
-    job.wait_for_marks("one", [15], seconds=120)
+    job.wait_for_marks("one", [15], seconds=180)
     job.gate.touch()
-    assert driver.communicate(timeout=120) and driver.returncode == 0
+    assert driver.communicate(timeout=cli.SECONDS) and driver.returncode == 0
     assert job.submitted() == [("train", 1), ("train", 2)]
     first, _ = job.rows(kind="attempt.ended")
     assert (first["exit"], first["node"]) == (137, 1)
@@ -95,9 +96,17 @@ def test_two_instances_one_of_which_loses_its_trainer(make, aws):
 
 def test_spot_takes_a_machine_away_and_the_same_job_goes_on(make, aws):
     job = make(compile=None, sagemaker={"spot": True, "max_runtime": "1h"})
-    job.write(env={**job.spec["env"], "STEP_SECONDS": "0.6"})
-    aws.fault("job_interrupted", operation="CreateTrainingJob", after=14, hard=True)
-    job.run("--id", "one")
+    job.hold("train", 12)
+    taken = job.root / "taken"
+    aws.fault("job_interrupted", operation="CreateTrainingJob", when=str(taken), hard=True)
+    driver = job.start("run", job.spec_path, "--id", "one")
+    job.wait_for_marks("one", [5, 10])
+    # The service's seconds are whole ones: what it bills has to be fewer than all.
+    time.sleep(2)
+    taken.touch()
+    job.wait_for(lambda: len(job.effects("start")) == 2)
+    job.gate.touch()
+    assert cli.finish(driver).code == 0
     assert job.submitted() == [("train", 1)] and job.ended() == [("none", 0)]
     done = job.described("stk-one-train-1")
     assert [each["Status"] for each in done["SecondaryStatusTransitions"]].count("Starting") == 2
@@ -158,13 +167,13 @@ def test_a_lost_reply_and_looks_without_an_answer_double_nothing(make, aws):
               "'ml.c5.xlarge for training job usage' is 1 Instances, with current utilization of 1 Instances and a request "
               "delta of 1 Instances.")
     driver = job.start("--json", "run", job.spec_path, "--id", "one", env={"AWS_MAX_ATTEMPTS": "4"})
-    job.wait_for_effect("holds", seconds=120)  # twenty of which nothing is asked
+    job.wait_for_effect("holds", seconds=300)  # twenty of which nothing is asked
     job.wait_for(lambda: aws.struck() == 5)
     aws.fault("hang", operation="DescribeTrainingJob", count=25, seconds=0.1)
-    job.wait_for(lambda: aws.struck() == 30, 120)
+    job.wait_for(lambda: aws.struck() == 30, 400)
     # From now on nobody knows it, as in another region; its agent is at work and says so.
     aws.fault("error", operation="DescribeTrainingJob", count=0, **NOT_FOUND)
-    job.wait_for(lambda: aws.struck() >= 31, 150)  # a service that does not answer is asked seldom
+    job.wait_for(lambda: aws.struck() >= 31, 400)  # a service that does not answer is asked seldom
     job.gate.touch()
     assert cli.finish(driver).code == 0
     assert aws.effects("CreateTrainingJob") == 1 and len(job.effects("start")) == 1

@@ -162,26 +162,27 @@ def test_region_and_profile_by_option_and_spec(aws, project):
 
 def test_keys_that_expire_while_a_run_goes_on(aws, project):
     """The driver is kept waiting longer than its keys last; then it needs them again."""
-    aws.settings(imds={"role": "r", "seconds": 3})
+    aws.settings(imds={"role": "r", "seconds": 7})
     aws.client("ssm").put_parameter(Name="k", Value="v", Type="String")
-    env = {"AWS_ENDPOINT_URL": aws.url, "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.url, "AWS_REGION": "eu-west-1"}
+    env = {"AWS_ENDPOINT_URL": aws.url, "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.url, "AWS_REGION": "eu-west-1",
+           "AWS_METADATA_SERVICE_TIMEOUT": "60"}
     project.write(aws={"account": ACCOUNT}, secrets={"TOKEN": "ssm:k"})
-    aws.fault("delay", service="ssm", seconds=4)
+    aws.fault("delay", service="ssm", seconds=8)
     # Two services are asked with one pair, the second when that has ended.
-    aws.fault("delay_after", service="sts", seconds=4)
+    aws.fault("delay_after", service="sts", seconds=8)
     project.run(env=env)
     assert aws.effects("GetMetadata") >= 2
 
 
 def test_keys_that_last_shorter_than_a_job_when_everything_is_on_s3(aws, tmp_path):
     """Driver, agent and their helpers wait and write longer than any pair of keys lasts."""
-    aws.settings(imds={"role": "r", "seconds": 6})
+    aws.settings(imds={"role": "r", "seconds": 16})
     job = BucketJob(tmp_path / "project", aws)
     base = job.env
     keys = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": None,
-            "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.url}
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": aws.url, "AWS_METADATA_SERVICE_TIMEOUT": "60"}
     job.env = lambda **more: {name: value for name, value in base(**{**keys, **more}).items() if value is not None}
-    job.also("import time; time.sleep(10)")
+    job.also("import time\ntime.sleep(30 if attempt[0] == 'train' else 0)")
     job.run("--id", "one")
     refused = [entry for entry in aws.ledger(service="s3") if entry["status"] in (400, 403)]
     assert refused == [] and aws.effects("GetMetadata") >= 6

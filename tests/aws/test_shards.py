@@ -73,13 +73,13 @@ def test_each_node_brings_its_shard_and_goes_on_with_all_of_them(make):
     job.also(SHARDS)
     job.hold("train", HELD)
     driver = job.start("run", job.spec_path, "--id", "one")
-    job.wait_for_marks("one", [5, 10], seconds=90)
+    job.wait_for_marks("one", [5, 10], seconds=180)
     shards = {f"rank-{rank}.bin" for rank in range(nodes)}
     assert objects_of(job, "one", 10) == shards | {
         "config.json", "model.safetensors", "optimizer.pt", "trainer_state.json"}
     lose_host(job)
     job.gate.touch()
-    out, err = driver.communicate(timeout=150)
+    out, err = driver.communicate(timeout=300)
     assert driver.returncode == 0, f"{out}{err}{train_ends(job, 'one')}"
     seen = [row for row in job.effects("shards") if row["attempt"] == 2]
     assert sorted(row["rank"] for row in seen) == list(range(nodes))
@@ -138,11 +138,11 @@ def test_on_sagemaker_the_last_shards_are_saved_within_its_grace_and_gone_on_fro
         aws.fault(kind, operation="CreateTrainingJob", when=str(tmp_path / kind))
     driver = job.start("run", job.spec_path, "--id", "one")
     for count, kind in enumerate(("job_fails", "job_interrupted"), 1):
-        job.wait_for(lambda count=count: len(job.effects("holds")) == 2 * count, 120)
+        job.wait_for(lambda count=count: len(job.effects("holds")) == 2 * count)
         (tmp_path / kind).touch()
-    job.wait_for(lambda: len(job.effects("holds")) == 6, 120)
+    job.wait_for(lambda: len(job.effects("holds")) == 6)
     job.gate.touch()
-    out, err = driver.communicate(timeout=150)
+    out, err = driver.communicate(timeout=300)
     assert driver.returncode == 0, f"{out}{err}{train_ends(job, 'one')}"
     assert job.submitted() == [("train", 1), ("train", 2)]
     assert job.marks("one") == [5, 10, 11] and job.marks("one", attempt=2) == [15, 16, 20, 25]

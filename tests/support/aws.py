@@ -42,7 +42,7 @@ ACCESS, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 # A second key of the same account, and the same key with a wrong secret.
 OTHER_ACCESS, OTHER_SECRET = "AKIDOTHER", "another+secret/with=signs"
 REGION = "eu-west-1"
-START_SECONDS, STOP_SECONDS = 60, 10
+STOP_SECONDS = 60
 
 
 def python():
@@ -99,9 +99,9 @@ class Aws:
                 if self.certificate:
                     import ssl
                     context = ssl._create_unverified_context()
-                    self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+                    self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=300, context=context)
                 else:
-                    self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+                    self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
             try:
                 self.connection.request(method, f"/standin/{path}", None if body is None else json.dumps(body),
                                         {"Content-Type": "application/json"})
@@ -146,7 +146,7 @@ class Aws:
                                     aws_secret_access_key=secret, aws_session_token=token,
                                     config=Config(retries={"total_max_attempts": attempts}, **config))
 
-    def cli(self, *words, code=0, seconds=120, env=None, **options):
+    def cli(self, *words, code=0, seconds=300, env=None, **options):
         done = subprocess.run([python(), "-m", "awscli", *map(str, words)], env=self.env(**(env or {})), text=True,
                               capture_output=True, timeout=seconds, **options)
         assert code is None or done.returncode == code, f"aws {' '.join(map(str, words))}\n{done.stdout}{done.stderr}"

@@ -24,7 +24,7 @@ class BatchJob(BucketJob):
         self.machines = root / "machines"
         self.job_env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
                         "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()}
-        aws.settings(job_env=self.job_env, job_seconds=0.1, stop_seconds=3,
+        aws.settings(job_env=self.job_env, job_seconds=0.1, stop_seconds=30,
                      image_entries={IMAGE: ["bash", "-m", str(SUPPORT / "entry_point.sh")]})
         self.machines.mkdir(parents=True)
         self.make_queue(QUEUE)

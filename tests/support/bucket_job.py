@@ -82,7 +82,7 @@ class BucketJob(Project):
         rows = [json.loads(line) for line in self.effects_path.read_text().splitlines()]
         return [row for row in rows if not what or row["what"] in what]
 
-    def wait_for_effect(self, what: str, phase: str = "train", seconds: float = 60) -> dict:
+    def wait_for_effect(self, what: str, phase: str = "train", seconds: float = 180) -> dict:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for row in self.effects(what):
@@ -97,7 +97,15 @@ class BucketJob(Project):
         rows = self.aws.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
         return sorted(int(Path(row["Key"]).name.split("-")[1].split(".")[0]) for row in rows)
 
-    def wait_for_marks(self, run: str, wanted: list, attempt: int = 1, seconds: float = 60) -> None:
+    def wait_for(self, reached, seconds: float = 180):
+        """Until it says so: what it says."""
+        end = time.monotonic() + seconds
+        while not (found := reached()):
+            assert time.monotonic() < end, f"it did not come about in {seconds} s"
+            time.sleep(0.1)
+        return found
+
+    def wait_for_marks(self, run: str, wanted: list, attempt: int = 1, seconds: float = 180) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if set(wanted) <= set(self.marks(run, attempt)):

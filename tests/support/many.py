@@ -80,7 +80,7 @@ class Many:
         self.aws.control("POST", "multiply", {"name": self.names[0], "names": self.names[1:]})
         return client
 
-    def run(self, what, engine, rounds=1, pause=0, workspace=None, seconds=120):
+    def run(self, what, engine, rounds=1, pause=0, workspace=None, seconds=600):
         """What the program says of each round."""
         argv = [PROGRAM, what, engine, workspace or self.workspace, self.plan, self.list, rounds, int(pause * 1000)]
         done = subprocess.run([str(word) for word in argv], env=self.aws.env(), text=True, capture_output=True,

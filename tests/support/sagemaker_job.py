@@ -1,7 +1,6 @@
 """The one-second trainer on SageMaker, as the stand-in runs it."""
 
 import json
-import time
 
 from bucket_job import BucketJob
 
@@ -15,7 +14,7 @@ class SagemakerJob(BucketJob):
             "engine": "sagemaker", "image": IMAGE, "resources": {"instance": "ml.c5.xlarge", "nodes": nodes},
             "sagemaker": {"role": ROLE, "work_dir": "/opt/ml/stoker", **(sagemaker or {})}, **changes})
         self.client = aws.client("sagemaker")
-        aws.settings(job_seconds=0.1, stop_seconds=3)
+        aws.settings(job_seconds=0.1, stop_seconds=30)
 
     def described(self, name):
         return self.client.describe_training_job(TrainingJobName=name)
@@ -33,12 +32,3 @@ class SagemakerJob(BucketJob):
     def bodies(self):
         """What was created, in order."""
         return [json.loads(row["body"]) for row in self.aws.ledger(operation="CreateTrainingJob") if row["effect"]]
-
-    def wait_for(self, check, seconds=60):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            found = check()
-            if found:
-                return found
-            time.sleep(0.05)
-        raise AssertionError(f"it did not come about in {seconds} s")

@@ -5,6 +5,7 @@ import http.server
 import json
 import subprocess
 import threading
+import time
 
 import stoker
 
@@ -12,6 +13,9 @@ ACCOUNT = "123456789012"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/worker"
 # Planted wherever a secret may stand; no output may ever hold it.
 CANARY = "CANARYx7Qk"
+# How long keys last that are to be renewed while a test waits: no less, for who stands still for
+# some seconds with keys that are shorter lived has none.
+SHORT = 10
 STATIC = "[{name}]\naws_access_key_id = AKID{name}\naws_secret_access_key = {canary}{name}\n"
 WHO = stoker.BINARY.parent / "tests/who_lines"
 
@@ -28,8 +32,16 @@ class Who:
         assert line, self.process.stderr.read()
         return json.loads(line)
 
+    def ask_until(self, wanted, seconds=120):
+        """Again and again, until it answers so: what it answers then."""
+        end = time.monotonic() + seconds
+        while not wanted(got := self.ask()):
+            assert time.monotonic() < end, got
+            time.sleep(0.1)
+        return got
+
     def stop(self):
-        _, errors = self.process.communicate(timeout=60)
+        _, errors = self.process.communicate(timeout=120)
         assert self.process.returncode == 0 and not errors, errors
 
 
@@ -80,7 +92,7 @@ class Server:
             def any(self):
                 test.asked.append((self.command, self.path, dict(self.headers)))
                 if answer is None:
-                    test.over.wait(30)
+                    test.over.wait(300)
                 else:
                     self.wfile.write(answer)
                 self.close_connection = True
@@ -107,4 +119,6 @@ def role(name, **keys):
 
 
 def instance(world, **more):
-    return {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": world.aws.url + "/", **more}
+    """Where it is asked: with patience, for one second, once, is what it has of its own."""
+    return {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": world.aws.url + "/",
+            "AWS_METADATA_SERVICE_TIMEOUT": 60, **more}

@@ -261,9 +261,9 @@ class Job:
     def end(self, status, reason=None):
         self.status, self.reason, self.stopped = status, reason, now()
 
-    def pause(self, seconds):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not self.ended():
+    def pause(self, is_over):
+        began = time.monotonic()
+        while not is_over(began) and not self.ended():
             time.sleep(0.02)
 
     def life(self):
@@ -276,10 +276,10 @@ class Job:
                     self.end("FAILED", f"Container Overrides length must be at most {OVERRIDES}")
                     return
         self.status = "RUNNABLE"
-        self.pause(self.front.settings["job_seconds"])
+        self.pause(lambda began: time.monotonic() - began >= self.front.settings["job_seconds"])
         if self.plan and self.plan.kind == "job_pending":
             self.reason = self.plan.fields.get("reason", "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - no capacity")
-            self.pause(self.plan.number("seconds", 1.0))
+            self.pause(self.plan.is_over)
             self.reason = None
         if self.size:
             self.status = "PENDING"

@@ -40,7 +40,7 @@ KINDS = {
     "skew": "the service's clock is `seconds` off: for the check of the signature and for Date",
     "date": "only the Date of the reply is `seconds` off",
     # the effect takes place
-    "delay": "the request is handled after `seconds` (1)",
+    "delay": "the request is handled after `seconds` (1), or once the file `until` is there",
     "delay_after": "it is handled, and answered after `seconds` (1)",
     "lost": "it is handled, and the connection is reset instead of a reply",
     "truncate": "the reply's body ends after `bytes` (default: half)",
@@ -49,7 +49,7 @@ KINDS = {
     "replace": "what `pattern` finds in the reply's body is `text` (default: nothing)",
     "header": "header `name` of the reply is `value` (null: left out)",
     # jobs: CreateTrainingJob or SubmitJob succeeds, but the job …
-    "job_pending": "waits for capacity for `seconds` (1)",
+    "job_pending": "waits for capacity for `seconds` (1), or until the file `until` is there",
     "job_fails": "fails with `reason`, before it starts or `after` seconds, or once the file `when` is there",
     "job_interrupted": "loses its host `after` seconds, or `when`, once, `hard`: without a warning",
     # lists
@@ -91,6 +91,11 @@ class Rule:
         """Of a job that runs since then."""
         when = self.fields.get("when")
         return os.path.exists(when) if when else time.monotonic() - began > self.number("after", 0.0)
+
+    def is_over(self, began, default=1.0):
+        """Of what takes its time since then: a file says when, or a number of seconds."""
+        until = self.fields.get("until")
+        return os.path.exists(until) if until else time.monotonic() - began >= self.number("seconds", default)
 
     def matches(self, call):
         return (self.service in (None, call.service) and self.operation in (None, call.operation)

@@ -233,7 +233,9 @@ class Front:
             if reply is not None:
                 return reply
             if call.fault.kind == "delay":
-                time.sleep(call.fault.number("seconds", 1.0))
+                began = time.monotonic()
+                while not call.fault.is_over(began):
+                    time.sleep(0.01)
         if call.service in OWN:
             return OWN[call.service](call)
         own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS}.get(call.service, {})

@@ -21,6 +21,7 @@ SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && m
         'shift 2; done; shift && exec "$@"'
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LINE = 65536
+LAST_LINES = 20  # seconds for them, where somebody in another session keeps the pipe
 
 
 @functools.lru_cache(maxsize=None)
@@ -30,7 +31,7 @@ def namespaces():
     if os.geteuid():
         options.append("--map-root-user")
     try:
-        done = subprocess.run([*options, "sh", "-c", "mount -t tmpfs none /opt"], capture_output=True, timeout=10)
+        done = subprocess.run([*options, "sh", "-c", "mount -t tmpfs none /opt"], capture_output=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired):
         return ()
     return tuple(options) if done.returncode == 0 else ()
@@ -82,10 +83,10 @@ class Process:
 
     def poll(self):
         if self.code is None and self.process.poll() is not None:
-            self.reader.join(1)
+            self.signal(signal.SIGKILL)  # what it left behind: a container ends as a whole
+            self.reader.join(LAST_LINES)
             status = self.process.returncode
             self.code = 128 - status if status < 0 else status
-            self.signal(signal.SIGKILL)  # what it left behind: a container ends as a whole
         return self.code
 
     def signal(self, number):
@@ -145,6 +146,6 @@ class Floor:
         """End all of them, and wait for it."""
         self.ended = True
         for thread in self.threads:
-            thread.join(10)
+            thread.join(60)
         shutil.rmtree(os.path.join(self.front.folder, "jobs"), ignore_errors=True)
         self.threads, self.ended = [], False

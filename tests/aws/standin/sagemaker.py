@@ -178,8 +178,8 @@ class Job:
         if self.transitions[-1]["Status"] != "Starting":
             self.enter("Starting")
         if not self.took_over:
-            self.pause(self.front.settings["job_seconds"])
-        self.misfortune("job_pending", lambda: (self.enter("Pending"), self.pause(self.plan.number("seconds", 1.0))))
+            self.pause(lambda began: time.monotonic() - began >= self.front.settings["job_seconds"])
+        self.misfortune("job_pending", lambda: (self.enter("Pending"), self.pause(self.plan.is_over)))
         self.misfortune("job_fails", self.fail_unless_later)
         self.enter("Downloading")
         trees = [self.prepare(number) for number in range(1, self.count() + 1)]
@@ -205,11 +205,11 @@ class Job:
             raise Interrupted("Failed", "Failed", self.plan.fields.get("reason", "CapacityError: Unable to provision "
                               "requested ML compute capacity. Please retry using a different ML instance type."))
 
-    def pause(self, seconds):
-        until = time.monotonic() + seconds
+    def pause(self, is_over):
+        began = time.monotonic()
         while True:
             self.heed()
-            if time.monotonic() >= until:
+            if is_over(began):
                 return
             time.sleep(0.02)
 
