@@ -45,7 +45,7 @@ def put(server, root, **more):
     call = [{"operation": "PutObject", "bucket": "bucket", "key": "key", "body": "content"}]
     env = server.env(**more, HOME="/")
     done = subprocess.run([*RUN, root, "/agent/lib/loader", "--library-path", "/agent/lib", "/agent/stoker-node"],
-                          input=json.dumps(call) + "\n", env=env, text=True, capture_output=True, timeout=60)
+                          input=json.dumps(call) + "\n", env=env, text=True, capture_output=True, timeout=300)
     # At the end the leak checker wants /proc and its options too, which it would read there.
     assert done.returncode == 0 or "LeakSanitizer has encountered a fatal error" in done.stderr, done.stderr
     return json.loads(done.stdout)

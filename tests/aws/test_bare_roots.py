@@ -73,7 +73,7 @@ def start(root, aws, order):
     env = aws.env(HOME="/job", PATH="/bin:/usr/bin", TMPDIR="/job", STOKER_TOKEN="t0k", ASAN_OPTIONS=None,
                   UBSAN_OPTIONS=None, LSAN_OPTIONS=None)
     return subprocess.run([shutil.which("chroot") or "/usr/sbin/chroot", str(root), "/job/agent/lib/loader", "--library-path", "/job/agent/lib",
-                           "/job/agent/stoker-node", order, "0"], env=env, capture_output=True, text=True, timeout=100)
+                           "/job/agent/stoker-node", order, "0"], env=env, capture_output=True, text=True, timeout=300)
 
 
 def test_the_agent_does_its_part(root, aws, tmp_path):

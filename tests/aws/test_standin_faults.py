@@ -115,11 +115,9 @@ def test_bytes_come_slowly_in_both_directions(aws, s3):
 
 def test_nothing_is_said_for_a_while(aws):
     aws.make_bucket("bucket")
-    aws.fault("hang", operation="GetObject", seconds=30)
+    aws.fault("hang", operation="GetObject", seconds=600)
     client = aws.client("s3", read_timeout=0.5)
-    start = time.monotonic()
     assert code_of(client.get_object, Bucket="bucket", Key="key") == ("ReadTimeoutError", 0)
-    assert time.monotonic() - start < 10
 
 
 def test_a_delay_comes_before_or_after_the_effect(aws, s3):

@@ -10,7 +10,7 @@ import pytest
 from aws import ACCESS, REGION
 from standin import processes, services, validate
 
-SECONDS = 30
+SECONDS = 180
 
 
 def until(check, seconds=SECONDS):

@@ -227,10 +227,9 @@ def test_a_listing_that_is_none_ends_it(aws, s3, carry, tmp_path, kind, more):
     for i in range(5):
         s3.put_object(Bucket="bucket", Key=f"c/{i}", Body=b"x")
     aws.fault(kind, operation="ListObjectsV2", count=0, **more)
-    begun = time.monotonic()
     done = finish(start("cache", "pull", "s3://bucket/c", tmp_path / "b", env=aws.env()))
     assert done.code in (4, 75) and "list" in done.err.lower(), str(done)
-    assert time.monotonic() - begun < 60 and set(files(tmp_path / "b").values()) <= {hashlib.sha256(b"x").hexdigest()}
+    assert set(files(tmp_path / "b").values()) <= {hashlib.sha256(b"x").hexdigest()}
 
 
 def test_what_comes_damaged_is_not_kept(aws, carry, tmp_path):

@@ -145,14 +145,14 @@ def test_a_hang_is_stopped_and_tried_again(far):
         "            crash(number)\n", "            crash(number)\n"
         "            if number == 3 and os.environ['TRAINING_JOB_NAME'].endswith('-train-1'):\n"
         "                time.sleep(600)\n"))
-    far.write(compile=None, limits={"stall": "1s"})
+    far.write(compile=None, limits={"stall": "12s"})
     far.run("--id", "hangs")
     first, second = far.status("hangs")["attempts"]
     assert (first["class"], first["action"]) == ("timeout-hang", "retry"), first
     assert "no progress for" in first["evidence"] and "last seen at: step" in first["evidence"], first
     assert second["class"] == "none"
     ended = far.events("hangs", "attempt.ended")[0]
-    assert ended["stopped"] == "stall" and ended["hang"] >= 1000, ended
+    assert ended["stopped"] == "stall" and ended["hang"] >= 12000, ended
     assert far.aws.effects("StopTrainingJob") == 1
     kept = json.loads(far.aws.objects(BUCKET)["stoker/runs/hangs/train-1/stopped.json"])
     assert kept["stopped"] == "stall" and kept["stall"]["doing"] == "step", kept
@@ -166,13 +166,17 @@ for step in range(done + 1, 31):
     time.sleep(0.1)
     open(os.path.join(root, str(step)), "w").close()
     os.write(1, b"step: %d\\n" % step)
+    if step == 10 and not done:
+        open("LOST", "w").close()
+        time.sleep(600)
 """
 
 
 def test_what_sagemaker_itself_keeps_is_there_for_a_retry(far):
-    (far.source / "train.py").write_text(SAVES)
+    lost = far.root / "lost"
+    (far.source / "train.py").write_text(SAVES.replace("LOST", str(lost)))
     far.write(compile=None, hyperparameters=None, checkpoint={"url": f"s3://{BUCKET}/ckpt", "sync": "engine"})
-    far.aws.fault("job_fails", operation="CreateTrainingJob", count=1, after=1, hard=True,
+    far.aws.fault("job_fails", operation="CreateTrainingJob", count=1, when=str(lost), hard=True,
                   reason="InternalServerError: We encountered an internal error. Please try again.")
     far.run("--id", "kept")
     first, second = far.status("kept")["attempts"]
@@ -186,6 +190,7 @@ def test_what_sagemaker_itself_keeps_is_there_for_a_retry(far):
 
 def test_phase_1_has_its_time_and_no_more(far):
     far.neuron.set(STANDIN_COMPILE_SECONDS=600)
+    far.aws.settings(stop_seconds=3)  # the compiler does not heed a SIGTERM
     far.write(retry={"attempts": 1, "backoff": {"first": "0s", "max": "0s"}},
               compile={**far.spec["compile"], "timeout": "3s"})
     far.run("--id", "slow", code=1)

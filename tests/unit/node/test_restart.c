@@ -29,7 +29,7 @@ static json_t *order_that_saves(const struct place *place, int nodes)
 
 	js_put(order, "nodes", json_integer(nodes));
 	js_put(order, "look_ms", json_integer(200));
-	/* A node that is late by less than three of them is not taken for one that saves nothing. */
+	/* Who is late by less than three of them is not taken for one that saves nothing. */
 	js_put(order, "heartbeat_ms", json_integer(1000));
 	js_put(order, "grace_ms", json_integer(5000));
 	js_put(order, "claim_wait_ms", json_integer(20000));

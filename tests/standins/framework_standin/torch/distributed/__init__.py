@@ -6,7 +6,7 @@ import time
 
 from neuron_standin import meeting, settings
 
-PATIENCE = 60  # seconds
+PATIENCE = 300  # seconds
 state = {}
 
 
