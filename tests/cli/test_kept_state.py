@@ -116,4 +116,4 @@ def test_the_clock_goes_on_where_nothing_came_after_what_was_kept(long_run):
     assert takes_over(long_run)
     (taken,) = [row for row in long_run.events("long", "driver.took_over") if row["epoch"] == 2]
     at = datetime.fromisoformat(taken["at"])
-    assert at - max(last, now) < timedelta(seconds=60), taken
+    assert at - max(last, now) < timedelta(minutes=5), taken

@@ -93,16 +93,20 @@ def test_one_who_says_much_is_heard_to_the_end(project):
     assert len(told(project)) == 1 and len(project.events(kind="notify.sent")) == 1
 
 
+def runs_until_tried(project, count):
+    """The job ends when a command that notes its tries has made so many."""
+    tries = project.source / "tries"
+    tries.touch()
+    project.extra(f"import time\nwhile len(open({str(tries)!r}).readlines()) < {count}:\n    time.sleep(0.1)\n")
+
+
 def test_one_who_is_tried_again_does_not_delay_another(project):
     # Its fifth try, which is the last one, waits for the other.
     failing = pager(project, "#!/bin/sh\necho try >> tries\n[ $(wc -l < tries) -lt 5 ] || "
                              "while [ ! -s told ]; do sleep 0.1; done\nexit 1\n", "page-nobody")
     project.write(source={"path": ".", "include": ["*.py"]}, compile=None, notify=[
         {"when": ["started"], "command": failing}, {"when": ["succeeded"], "command": pager(project)}])
-    tries = project.source / "tries"
-    tries.touch()
-    # The run ends when the pause before the fourth try has begun.
-    project.extra(f"import time\nwhile len(open({str(tries)!r}).readlines()) < 3:\n    time.sleep(0.1)\n")
+    runs_until_tried(project, 3)  # the pause before the fourth one has begun
     project.run("--id", "one")
     rows = {row["about"]: row for row in project.events("one", "notify.sent")}
     (ended,) = project.events("one", "run.ended")
@@ -222,11 +226,11 @@ def test_a_webhook_gets_the_event_by_post_until_it_takes_it(project, hook):
 def test_who_never_works_is_given_up_and_named(project, hook):
     """All in one run, for it takes five tries: a command that fails, one that is not
     there, a webhook that cannot prove who it is."""
-    deaf = pager(project, "#!/bin/sh\necho 'no route to \033[31mpager' >&2\nexit 3\n")
+    deaf = pager(project, "#!/bin/sh\necho try >> tries\necho 'no route to \033[31mpager' >&2\nexit 3\n")
     project.write(source={"path": ".", "include": ["*.py"]}, compile=None, notify=[
         {"when": ["started"], "command": deaf}, {"when": ["started"], "command": ["./page-nobody"]},
         {"when": ["started"], "webhook": hook.url}])
-    project.extra("import time\ntime.sleep(3)\n")
+    runs_until_tried(project, 5)
     result = project.run()
     why = {row["rule"]: row["reason"] for row in project.events(kind="notify.failed")}
     assert why[0].startswith("started: no route to ")
