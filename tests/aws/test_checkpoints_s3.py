@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bucket_job import BUCKET
+from bucket_job import BUCKET, GIVEN_UP
 
 HELD = 12  # the training waits before this step: 5 and 10 are saved
 
@@ -286,7 +286,9 @@ def test_a_training_whose_checkpoints_may_not_be_written_has_not_ended_well(job)
 def leaves_when_told(job, driver, agent):
     """Although nothing that it asks for is ever answered: what hangs is not cleared before."""
     os.kill(agent, signal.SIGTERM)
+    told = time.monotonic()
     job.wait_for(lambda: agent not in job.agents())
+    assert time.monotonic() - told < GIVEN_UP
     job.aws.clear_faults()
     driver.kill()
     driver.communicate()

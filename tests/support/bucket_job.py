@@ -15,6 +15,7 @@ from project import SUPPORT, Project
 
 BUCKET = "bucket"
 KEYS = ("stoker", "cache", "ckpt", "state")
+GIVEN_UP = 40  # s; sooner no call of S3 ends that nobody answers: 10 s an attempt, five attempts
 
 
 class BucketJob(Project):
