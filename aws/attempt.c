@@ -1,16 +1,16 @@
-/* One attempt after another: where it goes, what came of it, what can be set right. */
+/* Attempts of a call: where each is sent, how its reply is handled, which failures are cured. */
 #include "aws/task.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials.h"
-#include "aws/settings.h"
+#include "aws/credentials/credentials.h"
+#include "aws/credentials/settings.h"
 #include "jobs/base/hash.h"
 
 /* ---- the region of a bucket ---- */
 
-const char *bucket_region(const struct aws *aws, const char *bucket)
+const char *attempt_bucket_region(const struct aws *aws, const char *bucket)
 {
 	for (size_t i = 0; bucket && i < aws->place_count; i++)
 		if (strcmp(aws->places[i].bucket, bucket) == 0)
@@ -41,7 +41,7 @@ static bool is_head(const struct aws_task *task)
 	return strcmp(operation_row(task->call.operation)->method, "HEAD") == 0;
 }
 
-/* It was refused because the bucket is somewhere else, as far as one can see. */
+/* True if the request seems to have been refused because the bucket is in another region. */
 static bool is_elsewhere(const struct aws_task *task, const struct fault *fault)
 {
 	const char *code = fault->code;
@@ -56,23 +56,25 @@ static bool is_elsewhere(const struct aws_task *task, const struct fault *fault)
 
 static void on_answer(void *arg, struct aws_reply *reply);
 
-static void ask_region(struct aws_task *task, struct http_reply *http, struct verdict *verdict)
+static void ask_region(struct aws_task *task, struct http_reply *http,
+		       struct response_class *verdict)
 {
 	struct aws_call call = AWS_CALL_INIT(HEAD_BUCKET);
 
 	call.bucket = task->call.bucket;
 	call.as = task->call.as;
 	call.region = task->call.region;
-	task->held = reply_keep(http);
+	task->held = task_reply_keep(http);
 	task->held_verdict = *verdict;
 	verdict->json = NULL;
 	task_stage(task, ASKING);
 	task->question = task_new(task->aws, &call, on_answer, task);
 	task->question->asker = task;
-	task->question->moved = true; /* it asks nobody in turn */
+	task->question->moved = true; /* so that it asks no further question */
 }
 
-static bool go_where_it_is(struct aws_task *task, struct http_reply *http, struct verdict *verdict)
+static bool go_where_it_is(struct aws_task *task, struct http_reply *http,
+			   struct response_class *verdict)
 {
 	const struct fault *fault = &verdict->fault;
 
@@ -91,7 +93,7 @@ static bool go_where_it_is(struct aws_task *task, struct http_reply *http, struc
 
 /* ---- clock and credentials ---- */
 
-/* The reply to a HEAD has no body, and so no code. */
+/* The reply to a HEAD has no body, and therefore no code. */
 static bool says_nothing(const struct aws_task *task, const struct fault *fault, long status)
 {
 	return is_head(task) && fault->status == status;
@@ -107,12 +109,12 @@ static bool set_clock(struct aws_task *task, const struct http_reply *http,
 	     !says_nothing(task, fault, 400)) ||
 	    !http_header(http, "date", &date))
 		return false;
-	task->skewed = skew_learn(task->aws->skews, task->out.where.host.text, date.text,
-				  task->dated, utc_now());
+	task->skewed = clock_skew_learn(task->aws->clock_skews, task->out.where.host.text,
+					date.text, task->dated, clock_utc_now());
 	return task->skewed;
 }
 
-bool task_has_expired(const struct aws_task *task, const struct fault *fault)
+bool attempt_task_has_expired(const struct aws_task *task, const struct fault *fault)
 {
 	return !task->call.as && task->access_key &&
 	       (fault_kind(fault) == FAULT_EXPIRED ||
@@ -121,7 +123,7 @@ bool task_has_expired(const struct aws_task *task, const struct fault *fault)
 
 static bool log_in_again(struct aws_task *task, const struct fault *fault)
 {
-	if (task->refreshed || !task_has_expired(task, fault))
+	if (task->refreshed || !attempt_task_has_expired(task, fault))
 		return false;
 	task->refreshed = credentials_expired(task->access_key);
 	return task->refreshed;
@@ -129,9 +131,9 @@ static bool log_in_again(struct aws_task *task, const struct fault *fault)
 
 /* ---- attempts ---- */
 
-/* Refused, but what is wrong can be set right, each of these once: true if it is on its way
- * again, which is no retry. */
-static bool cure(struct aws_task *task, struct http_reply *http, struct verdict *verdict)
+/* Handles a refusal with a known remedy, each once per call. Returns true if the call is queued
+ * again; that does not count as a retry. */
+static bool cure(struct aws_task *task, struct http_reply *http, struct response_class *verdict)
 {
 	if (verdict->unread)
 		return false;
@@ -144,13 +146,13 @@ static bool cure(struct aws_task *task, struct http_reply *http, struct verdict 
 	return true;
 }
 
-/* The answer to "where is the bucket?", whatever its status. If there is none in it, the
- * reply that made us ask is as it was. */
+/* Handles the reply to the question for the bucket's region, whatever its status. Without a
+ * region in it, the original reply is judged as before. */
 static void on_answer(void *arg, struct aws_reply *reply)
 {
 	struct aws_task *task = arg;
 	AUTO(sb_release) struct sb region = SB_INIT_MAX(REGION_MAX - 1);
-	AUTO(verdict_release) struct verdict verdict = task->held_verdict;
+	AUTO(response_class_release) struct response_class verdict = task->held_verdict;
 	struct http_reply *held = TAKE(task->held);
 
 	task->held_verdict.json = NULL;
@@ -169,15 +171,23 @@ static void on_answer(void *arg, struct aws_reply *reply)
 static int attempts_max(const struct aws_task *task)
 {
 	const char *set = aws_env("AWS_MAX_ATTEMPTS");
+	int count;
 
 	if (!set)
 		set = aws_config_value(aws_profile(), "max_attempts");
-	return retry_attempts(set, is_s3(task));
+	count = retry_attempts(set, is_s3(task));
+	return aws_is_brief() && count > AWS_BRIEF_ATTEMPTS ? AWS_BRIEF_ATTEMPTS : count;
 }
 
-/* True if it will be tried again after a while. */
+/* True if the host is unreachable, or silent. */
+static bool is_away(const struct response_class *verdict)
+{
+	return verdict->unread && (verdict->timeout || !verdict->effect_unknown);
+}
+
+/* Returns true if the call waits for a retry. */
 static bool rest(struct aws_task *task, const struct http_reply *http,
-		 const struct verdict *verdict)
+		 const struct response_class *verdict)
 {
 	int flags = operation_row(task->call.operation)->flags, paid;
 	AUTO(sb_release) struct sb asked = SB_INIT_MAX(32);
@@ -185,14 +195,19 @@ static bool rest(struct aws_task *task, const struct http_reply *http,
 	uint32_t chance;
 	struct mono due;
 
+	if (aws_is_brief() && is_away(verdict)) {
+		brief_note_away(task->out.where.host.text, verdict->why);
+		return false;
+	}
 	if (verdict->what != VERDICT_AGAIN || task->attempts - task->cures >= attempts_max(task) ||
 	    (verdict->effect_unknown && (flags & OPERATION_ONCE)) ||
 	    (task->delivered && !task->call.restart))
 		return false;
-	random_bytes(&chance, sizeof chance);
+	hash_random_bytes(&chance, sizeof chance);
 	if (http_header(http, "x-amz-retry-after", &asked) && asked.len < 10)
 		asked_ms = strtol(asked.text, NULL, 10);
-	due.ms = mono_now().ms + retry_backoff_ms(task->attempts - task->cures, chance, asked_ms);
+	due.ms = clock_mono_now().ms +
+		 retry_backoff_ms(task->attempts - task->cures, chance, asked_ms);
 	if (task->call.again_ms && due.ms - task->alive.ms > task->call.again_ms)
 		return false;
 	paid = retry_pay(&task->aws->quota, verdict->timeout);
@@ -205,13 +220,14 @@ static bool rest(struct aws_task *task, const struct http_reply *http,
 	return true;
 }
 
-/* A list or the like is looked at as a whole before its caller gets any of it. */
+/* True if the body must be complete before the caller gets any of it, such as a listing. */
 static bool is_gathered(const struct aws_task *task)
 {
 	return (operation_row(task->call.operation)->flags & OPERATION_ERROR_200) != 0;
 }
 
-static void hand_over(struct aws_task *task, const struct http_reply *http, struct verdict *verdict)
+static void hand_over(struct aws_task *task, const struct http_reply *http,
+		      struct response_class *verdict)
 {
 	if (!task->call.sink || !is_gathered(task) || !http->body.len ||
 	    task->call.sink(task->call.sink_arg, http->body.text, http->body.len))
@@ -225,10 +241,10 @@ static void on_reply(void *arg, struct http_reply *http)
 {
 	struct aws_task *task = arg;
 	struct aws *aws = task->aws;
-	AUTO(verdict_release) struct verdict verdict;
+	AUTO(response_class_release) struct response_class verdict;
 
 	task->exchange = NULL;
-	verdict_of(&task->call, http, &verdict);
+	response_class_of(&task->call, http, &verdict);
 	if (verdict.what == VERDICT_DONE)
 		hand_over(task, http, &verdict);
 	if (verdict.what == VERDICT_DONE ||
@@ -237,13 +253,13 @@ static void on_reply(void *arg, struct http_reply *http)
 	aws_step(aws);
 }
 
-/* Bytes of a success on their way to the caller. */
+/* Passes bytes of a successful reply to the caller. */
 static bool on_bytes(void *arg, const void *bytes, size_t len)
 {
 	struct aws_task *task = arg;
 
 	task->delivered = true;
-	task->alive = mono_now();
+	task->alive = clock_mono_now();
 	return task->call.sink(task->call.sink_arg, bytes, len);
 }
 
@@ -252,29 +268,33 @@ static void transmit(struct aws_task *task, const struct sigv4_identity *who)
 	struct aws *aws = task->aws;
 	struct http_request request;
 
-	task->dated = skew_time(aws->skews, task->out.where.host.text, utc_now());
+	task->dated = clock_skew_time(aws->clock_skews, task->out.where.host.text, clock_utc_now());
 	task->renewed |= task->refreshed && who && strcmp(who->access_key, task->access_key) != 0;
 	free(task->access_key);
 	task->access_key = who ? mem_copy(who->access_key) : NULL;
 	task->has_token = who && who->token;
-	outgoing_sign(&task->out, aws->keys, who, task->region, task->dated, &request);
+	signed_request_sign(&task->out, aws->keys, who, task->region, task->dated, &request);
 	request.sink = task->call.sink && !is_gathered(task) ? on_bytes : NULL;
 	request.sink_arg = task;
 	request.reply_max = task->call.reply_max;
 	request.silent_ms = task->call.silent_ms;
+	if (aws_is_brief()) {
+		request.connect_ms = AWS_BRIEF_CONNECT_MS;
+		request.silent_ms = AWS_BRIEF_MS;
+	}
 	if (task->delivered) {
 		task->delivered = false;
 		task->call.restart(task->call.sink_arg);
 	}
 	if (task->attempts++ == 0)
-		task->alive = mono_now();
+		task->alive = clock_mono_now();
 	task_stage(task, SENT);
 	task->exchange = http_start(aws->http, &request, on_reply, task);
 }
 
 static int choose_region(struct aws_task *task, struct err **err)
 {
-	const char *region = bucket_region(task->aws, task->call.bucket);
+	const char *region = attempt_bucket_region(task->aws, task->call.bucket);
 
 	if (!region)
 		region = task->call.region;
@@ -286,7 +306,7 @@ static int choose_region(struct aws_task *task, struct err **err)
 	return 0;
 }
 
-int task_attempt(struct aws_task *task, struct err **err)
+int attempt_task(struct aws_task *task, struct err **err)
 {
 	const struct operation_row *operation = operation_row(task->call.operation);
 	AUTO(credentials_release) struct credentials found = { 0 };
@@ -295,13 +315,15 @@ int task_attempt(struct aws_task *task, struct err **err)
 
 	if (!task->is_made) {
 		task->is_made = true;
-		if (outgoing_make(&task->out, &task->call, err) < 0)
+		if (signed_request_make(&task->out, &task->call, err) < 0)
 			return -1;
 	}
-	if (choose_region(task, err) < 0 || outgoing_address(&task->out, task->region, err) < 0)
+	if (choose_region(task, err) < 0 ||
+	    signed_request_address(&task->out, task->region, err) < 0 ||
+	    brief_check(task->out.where.host.text, err) < 0)
 		return -1;
 	if ((operation->flags & OPERATION_UNSIGNED) ||
-	    !service_row(operation->service)->signing[0]) {
+	    !operation_service_row(operation->service)->signing[0]) {
 		transmit(task, NULL);
 		return 0;
 	}

@@ -1,13 +1,13 @@
-/* The request pipeline's face: clients, their turns, calls that are waited for. See aws.h. */
+/* The request pipeline: clients, turns, and calls that wait. See aws.h. */
 #include "aws/aws.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials.h"
+#include "aws/credentials/credentials.h"
+#include "aws/credentials/settings.h"
 #include "aws/operation.h"
-#include "aws/settings.h"
 #include "aws/task.h"
 
 int aws_open(struct aws **ret, struct err **err)
@@ -18,7 +18,7 @@ int aws_open(struct aws **ret, struct err **err)
 	if (aws_settings_check(err) < 0 || http_new(&settings, &aws->http, err) < 0)
 		return -1;
 	aws->keys = sigv4_keys_new();
-	aws->skews = skews_new();
+	aws->clock_skews = clock_skews_new();
 	aws->quota = RETRY_QUOTA_INIT;
 	*ret = TAKE(aws);
 	return 0;
@@ -36,11 +36,9 @@ void aws_freep(struct aws **aws)
 		task_free(a->resting.first);
 	while (a->sent.first)
 		task_free(a->sent.first);
-	if (a->loop)
-		loop_remove(a->loop, a->timer);
 	http_freep(&a->http);
 	sigv4_keys_freep(&a->keys);
-	skews_freep(&a->skews);
+	clock_skews_freep(&a->clock_skews);
 	for (size_t i = 0; i < a->place_count; i++) {
 		free(a->places[i].bucket);
 		free(a->places[i].region);
@@ -50,7 +48,7 @@ void aws_freep(struct aws **aws)
 	*aws = NULL;
 }
 
-size_t aws_pending(const struct aws *aws)
+static size_t pending(const struct aws *aws)
 {
 	return aws->ready.count + aws->sent.count + aws->resting.count;
 }
@@ -71,10 +69,10 @@ void aws_reply_release(struct aws_reply *reply)
 	*reply = (struct aws_reply){ 0 };
 }
 
-/* How many ms until something can be begun; -1: never, as things are. */
+/* Returns the ms until something can be started; -1 if nothing can at present. */
 static int64_t next_due(const struct aws *aws)
 {
-	int64_t now = mono_now().ms, due = -1;
+	int64_t now = clock_mono_now().ms, due = -1;
 
 	if (aws->ready.first && http_pending(aws->http) < AWS_CONNECTIONS)
 		return 0;
@@ -87,22 +85,15 @@ static int64_t next_due(const struct aws *aws)
 	return due;
 }
 
-static void on_timer(void *arg)
-{
-	struct aws *aws = arg;
-
-	aws->timer = NULL;
-	aws_step(aws);
-}
-
-/* False: it rests until its operation's next request may go. */
+/* Returns false if the call must first wait for its operation's rate limit. */
 static bool has_place(struct aws_task *task, struct mono now)
 {
 	enum aws_operation operation = task->call.operation;
 	int64_t wait = 0;
 
 	if (!task->placed)
-		wait = pace_place(&task->aws->paces[operation], operation_rate(operation), now.ms);
+		wait = rate_limit_place(&task->aws->paces[operation], operation_rate(operation),
+					now.ms);
 	task->placed = wait > 0;
 	if (wait == 0)
 		return true;
@@ -111,12 +102,11 @@ static bool has_place(struct aws_task *task, struct mono now)
 	return false;
 }
 
-/* Send what is due and has a connection to go by, and set the timer for the rest. */
+/* Sends the calls that are due and have a connection. */
 void aws_step(struct aws *aws)
 {
-	struct mono now = mono_now();
+	struct mono now = clock_mono_now();
 	struct aws_task *next;
-	int64_t due;
 
 	for (struct aws_task *task = aws->resting.first; task; task = next) {
 		next = task->next;
@@ -129,33 +119,22 @@ void aws_step(struct aws *aws)
 
 		if (!has_place(task, now))
 			continue;
-		if (task_attempt(task, &err) < 0)
+		if (attempt_task(task, &err) < 0)
 			task_fail(task, err);
 	}
-	if (!aws->loop)
-		return;
-	loop_remove(aws->loop, aws->timer);
-	due = next_due(aws);
-	aws->timer = due < 0 ? NULL : loop_after(aws->loop, due, on_timer, aws);
 }
 
-/* ---- for the callers ---- */
+/* ---- public functions ---- */
 
 struct aws_task *aws_start(struct aws *aws, const struct aws_call *call, aws_done_fn done,
 			   void *arg)
 {
-	struct aws_task *task = task_new(aws, call, done, arg);
-
-	if (aws->loop && !aws->timer)
-		aws->timer = loop_after(aws->loop, 0, on_timer, aws);
-	return task;
+	return task_new(aws, call, done, arg);
 }
 
-void aws_cancel(struct aws *aws, struct aws_task *task)
+void aws_cancel(struct aws_task *task)
 {
 	task_free(task);
-	if (aws->loop && !aws->timer)
-		aws->timer = loop_after(aws->loop, 0, on_timer, aws);
 }
 
 void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms)
@@ -166,49 +145,36 @@ void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms)
 
 void aws_turn(struct aws *aws, int64_t wait_ms)
 {
-	int64_t end_ms = mono_now().ms + (wait_ms > 0 ? wait_ms : 0);
+	int64_t end_ms = clock_mono_now().ms + (wait_ms > 0 ? wait_ms : 0);
 	uint64_t finished = aws->finished;
 
 	for (;;) {
 		int64_t left, due;
 
 		aws_step(aws);
-		left = end_ms - mono_now().ms;
+		left = end_ms - clock_mono_now().ms;
 		due = next_due(aws);
 		if (due >= 0 && due < left)
 			left = due;
-		if (aws->finished != finished || !aws_pending(aws))
+		if (aws->finished != finished || !pending(aws))
 			return;
 		if (http_pending(aws->http))
 			http_turn(aws->http, left > 0 ? left : 0);
 		else if (left > 0)
 			poll(NULL, 0, (int)left);
-		if (aws->finished != finished || mono_now().ms >= end_ms)
+		if (aws->finished != finished || clock_mono_now().ms >= end_ms)
 			return;
 	}
 }
 
-int aws_attach(struct aws *aws, struct loop *loop, struct err **err)
-{
-	if (aws->loop)
-		loop_remove(aws->loop, aws->timer);
-	aws->timer = NULL;
-	if (http_attach(aws->http, loop, err) < 0)
-		return -1;
-	aws->loop = loop;
-	if (loop)
-		aws->timer = loop_after(loop, 0, on_timer, aws);
-	return 0;
-}
-
-struct waited {
+struct aws_waited {
 	struct aws_reply *ret;
 	bool done;
 };
 
 static void on_waited(void *arg, struct aws_reply *reply)
 {
-	struct waited *waited = arg;
+	struct aws_waited *waited = arg;
 
 	*waited->ret = *reply;
 	*reply = (struct aws_reply){ 0 };
@@ -218,14 +184,16 @@ static void on_waited(void *arg, struct aws_reply *reply)
 int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *ret,
 		struct err **err)
 {
-	struct waited waited = { ret, false };
+	struct aws_waited waited = { ret, false };
 
 	struct aws_task *task = aws_start(aws, call, on_waited, &waited);
 
 	while (!waited.done)
 		if (aws_wait_turn(aws, err) < 0) {
-			aws_cancel(aws, task);
-			*ret = (struct aws_reply){ 0 };
+			bool sent = task->attempts > 0;
+
+			aws_cancel(task);
+			*ret = (struct aws_reply){ .maybe_done = sent };
 			return -1;
 		}
 	if (aws_reply_ok(ret))
@@ -240,7 +208,7 @@ int aws_presign_get(struct aws *aws, const char *bucket, const char *key, long s
 	AUTO(credentials_release) struct credentials found = { 0 };
 	AUTO(endpoint_release) struct endpoint where = ENDPOINT_INIT;
 	struct aws_call call = AWS_CALL_INIT(GET_OBJECT);
-	const char *region = bucket_region(aws, bucket);
+	const char *region = attempt_bucket_region(aws, bucket);
 	struct sigv4_request what = { .method = "GET", .service = "s3", .is_s3 = true };
 	struct sigv4_identity who;
 
@@ -258,7 +226,8 @@ int aws_presign_get(struct aws *aws, const char *bucket, const char *key, long s
 	what.payload = SIGV4_UNSIGNED;
 	what.region = region;
 	sb_addf(ret, "%s?", where.url.text);
-	sigv4_presign(aws->keys, &who, &what, skew_time(aws->skews, where.host.text, utc_now()),
-		      seconds, NULL, ret);
+	sigv4_presign(aws->keys, &who, &what,
+		      clock_skew_time(aws->clock_skews, where.host.text, clock_utc_now()), seconds,
+		      NULL, ret);
 	return 0;
 }

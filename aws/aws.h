@@ -1,17 +1,16 @@
 /*
- * Every call to AWS goes through here: build, sign, send, classify, back off.
+ * The pipeline of every call to AWS: build, sign, send, classify, back off.
  *
- * An operation is a row of operations.def, a service one of services.def; this file and
- * what stands behind it know nothing else of either. Each attempt is signed anew, at the
- * server's idea of the time where ours is off. A client keeps each operation to the rate of
- * rates.def. Retries follow the SDKs' standard mode
- * (three attempts, five for S3, or AWS_MAX_ATTEMPTS; their lists of codes; jittered delays; one
- * quota a client). Redirects are not followed: an S3 bucket of another region is learnt from its
- * own header, once, and asked there.
+ * An operation is a row of operations.def, a service a row of services.def; this file and the
+ * files behind it know nothing else of either. Each attempt is signed again, at the server's time
+ * if ours is off. A client keeps each operation to the rate of rates.def. Retries follow the
+ * SDKs' standard mode (three attempts, five for S3, or AWS_MAX_ATTEMPTS; their lists of codes;
+ * jittered delays; one quota per client). Redirects are not followed: if an S3 bucket is in
+ * another region, S3's header names the region, once, and the request is repeated there.
  *
- * An error names operation, service's code, message, HTTP status and request ids, and
- * what to do about it. EXIT_REFUSED: credentials, permission, a thing that is not there,
- * a request the service rejects. EXIT_UNREACHABLE: no usable reply after all attempts.
+ * An error names operation, service's code, message, HTTP status and request ids, and a remedy.
+ * EXIT_REFUSED: credentials, permission, an absent resource, a request the service rejects.
+ * EXIT_UNREACHABLE: no usable reply after all attempts.
  *
  * A client belongs to one thread.
  */
@@ -21,11 +20,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aws/http.h"
-#include "aws/sigv4.h"
+#include "aws/auth/sigv4.h"
+#include "aws/http/http.h"
 #include "jobs/base/err.h"
-#include "jobs/base/json.h"
 #include "jobs/base/sb.h"
+#include "jobs/base/text/js.h"
 
 struct aws;
 
@@ -37,16 +36,16 @@ enum aws_operation {
 };
 
 int aws_open(struct aws **ret, struct err **err);
-void aws_freep(struct aws **aws); /* what is under way is dropped */
+void aws_freep(struct aws **aws); /* drops calls under way */
 
-/* What is asked. All of it must live until the call is done. */
+/* A call. All pointers must stay valid until the call is done. */
 struct aws_call {
 	enum aws_operation operation;
-	/* S3: bytes as they are, encoded here; key NULL: the bucket itself. */
+	/* S3: raw bytes, encoded here; key NULL: the bucket itself. */
 	const char *bucket, *key;
-	/* rest-json: what fills {} in the operation's path. */
+	/* rest-json: replaces {} in the operation's path. */
 	const char *label;
-	const struct sigv4_identity *as; /* NULL: those of the chain (credentials.h) */
+	const struct sigv4_identity *as; /* NULL: the chain's credentials (credentials.h) */
 	const char *region;              /* NULL: as set */
 	/* Parameters, not encoded: of the query (S3, rest-json) or, for services of the query
 	 * protocol, of the form. A value of NULL: the bare name. */
@@ -55,80 +54,90 @@ struct aws_call {
 	const struct sigv4_pair *headers; /* names in lower case */
 	size_t header_count;
 	const json_t *json; /* the body, for services that speak JSON */
-	/* The body for others: in memory, or a stretch of a file. */
+	/* The body for other services: in memory, or a range of a file. */
 	const void *body;
 	uint64_t body_len;
 	int body_fd; /* -1: none. Note: 0 is a descriptor, so begin with AWS_CALL_INIT */
 	uint64_t body_offset;
 	/* SHA-256 of the body, if the caller has it already; else it is computed here. */
 	const char *body_sha256;
-	/* A 2xx body as it comes (of an operation with ERROR_200: the whole at once). `restart` is
-	 * called first when an attempt begins anew after bytes have come; without it a call that
-	 * has delivered bytes is not retried. */
+	/* Receives a 2xx body as it arrives (for an operation with ERROR_200: all at once).
+	 * `restart` is called first if a new attempt begins after bytes have been delivered; if
+	 * NULL, a call that has delivered bytes is not retried. */
 	bool (*sink)(void *arg, const void *bytes, size_t len);
 	void (*restart)(void *arg);
 	void *sink_arg;
-	size_t reply_max; /* of a gathered body; 0: 8 MiB */
-	/* An attempt ends when nothing came or went for `silent_ms`, 0: 60 s. None begins later
-	 * than `again_ms` after the first, or after bytes last came to the sink; 0: the number of
-	 * attempts is the only limit. */
+	size_t reply_max; /* limit of a gathered body; 0: 8 MiB */
+	/* An attempt ends if nothing was received or sent for `silent_ms`, 0: 60 s. No attempt
+	 * begins later than `again_ms` after the first, or after the sink last received bytes; 0:
+	 * the number of attempts is the only limit. */
 	int64_t silent_ms, again_ms;
 };
 #define AWS_CALL_INIT(op) ((struct aws_call){ .operation = AWS_##op, .body_fd = -1 })
 
 struct aws_reply {
 	long status;   /* 0: there was none */
-	char code[96]; /* the service's code of an error; "" of a success */
+	char code[96]; /* the service's error code; "" on success */
 	char request_id[96];
 	struct http_reply *http; /* headers and body */
-	json_t *json;            /* of a success, for services that speak JSON */
+	json_t *json;            /* parsed body of a success, for services that speak JSON */
 	int attempts;
-	/* An attempt before this reply may have had its effect: its reply was lost. */
+	/* An earlier attempt may have taken effect: its reply was lost. */
 	bool maybe_repeated;
-	struct err *err; /* why, if it failed; taken by TAKE() or freed with the reply */
+	/* For a call that failed: an attempt, even the last one, may have taken effect all the
+	 * same. False: certainly none did. */
+	bool maybe_done;
+	bool throttled;  /* refused for its rate: succeeds later */
+	struct err *err; /* reason of a failure; taken by TAKE() or freed with the reply */
 };
 
-/* True: status 2xx and a body that is no error in disguise. */
+/* True if the status is 2xx and the body is not an error in disguise. */
 bool aws_reply_ok(const struct aws_reply *reply);
 
-typedef void (*aws_done_fn)(void *arg, struct aws_reply *reply); /* reply: until it returns */
+typedef void (*aws_done_fn)(void *arg, struct aws_reply *reply); /* valid until it returns */
 
 struct aws_task; /* a call under way */
 
-/* Begin; `done` is called once, from aws_turn() or the loop, never from here. */
+/* Starts a call; `done` is called once, from aws_turn(), never from here. */
 struct aws_task *aws_start(struct aws *aws, const struct aws_call *call, aws_done_fn done,
 			   void *arg);
-void aws_cancel(struct aws *aws, struct aws_task *task);
-/* Other limits than the call came with (see aws_call), from its next attempt on. */
+void aws_cancel(struct aws_task *task);
+/* Changes the call's limits (see aws_call), from its next attempt on. */
 void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms);
-size_t aws_pending(const struct aws *aws);
-/* Go on with all calls, for `wait_ms` at most. */
+/* Makes progress on all calls; waits `wait_ms` at most. */
 void aws_turn(struct aws *aws, int64_t wait_ms);
-int aws_attach(struct aws *aws, struct loop *loop, struct err **err);
 
-/* The whole of one call, waiting: 0 with a reply that is ok, -1 with `err`; `ret` tells
- * status and code in both cases. */
+/* Performs one call and waits for its end. Returns 0 with a reply that is ok, -1 with `err`;
+ * `ret` has status and code in both cases. */
 int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *ret,
 		struct err **err);
 void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
 
-/* Waits that end before their time, with EXIT_UNREACHABLE and the effect unknown: those of
- * this process in aws_perform(), in aws_wait_turn() and in the functions of s3.h that wait.
- * Not http_perform(), which has limits of its own, and nothing that its caller turns, with
- * aws_turn() or on a loop, as one does who carries many files at once. `fn` (NULL: nobody) is
- * asked several times a second whether the process is called away, by a signal that is pending,
- * say. Soon after it says so whoever waits is sent away, and at once whoever begins to, until it
- * says no or is set anew. */
+/* Installs `fn` (NULL: none), which is asked several times a second whether this process should
+ * stop waiting, for example because of a pending signal. Once it says so, running waits soon end
+ * early, and new waits at once, until it says no or is replaced; they fail with EXIT_UNREACHABLE,
+ * effect unknown. Applies to aws_perform(), aws_wait_turn() and the functions of s3.h that wait.
+ * Does not apply to http_perform(), which has limits of its own, nor to callers that use
+ * aws_turn() themselves, such as a transfer of many files at once. */
 void aws_interrupt(bool (*fn)(void *arg), void *arg);
-/* All waits together may last for `ms` from now on; 0: as usual again. */
+/* Limits all waits together to `ms` from now on; 0 removes the limit. */
 void aws_hurry(int64_t ms);
-/* Is it time? Asks `fn`. */
+/* True if waiting should stop; asks `fn`. */
 bool aws_gives_up(void);
-/* One turn of a wait of one's own, a second at most; -1: it is time, nothing was done. */
+/* Set at the start of a process that prefers to go on without an answer: a host that does not
+ * answer within AWS_BRIEF_MS is not asked again, a throttled or failing request is attempted at
+ * most AWS_BRIEF_ATTEMPTS times, and credentials that could not be had are not asked for again. */
+#define AWS_BRIEF_CONNECT_MS 3000
+#define AWS_BRIEF_MS         6000
+#define AWS_BRIEF_ATTEMPTS   3
+void aws_brief(bool is_brief);
+bool aws_is_brief(void);
+/* Runs one turn of the caller's own wait, a second at most. Returns -1 if waiting should stop;
+ * nothing was done then. */
 #define AWS_LOOK_MS 200
 int aws_wait_turn(struct aws *aws, struct err **err);
 
-/* A URL of an S3 object that anybody can GET for `seconds`. Appended to `ret`. */
+/* Appends to `ret` a URL with which anybody can GET the S3 object for `seconds`. */
 int aws_presign_get(struct aws *aws, const char *bucket, const char *key, long seconds,
 		    struct sb *ret, struct err **err);
 

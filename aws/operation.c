@@ -21,13 +21,13 @@ static const struct operation_row operations[] = {
 #undef OPERATION
 };
 
-static const struct pace_rate rates[AWS_OPERATION_COUNT] = {
+static const struct rate_limit_rate rates[AWS_OPERATION_COUNT] = {
 #define RATE(id, a_second, burst) [AWS_##id] = { a_second, burst },
-#include "aws/rates.def"
+#include "aws/http/rates.def"
 #undef RATE
 };
 
-const struct pace_rate *operation_rate(enum aws_operation operation)
+const struct rate_limit_rate *operation_rate(enum aws_operation operation)
 {
 	return &rates[operation];
 }
@@ -37,7 +37,7 @@ const struct operation_row *operation_row(enum aws_operation operation)
 	return &operations[operation];
 }
 
-const struct service_row *service_row(enum aws_service service)
+const struct service_row *operation_service_row(enum aws_service service)
 {
 	return &services[service];
 }

@@ -1,12 +1,12 @@
 /*
- * The two tables of the box as data: what is known of a service and of an operation.
- * Everything else in the request pipeline is the same for all of them.
+ * The tables services.def and operations.def as data. Everything else in the request pipeline is
+ * the same for all services and operations.
  */
 #ifndef STK_AWS_OPERATION_H
 #define STK_AWS_OPERATION_H
 
 #include "aws/aws.h"
-#include "aws/pace.h"
+#include "aws/http/rate_limit.h"
 
 enum aws_protocol { PROTOCOL_S3, PROTOCOL_JSON, PROTOCOL_REST_JSON, PROTOCOL_QUERY };
 
@@ -17,15 +17,15 @@ enum aws_service {
 };
 
 struct service_row {
-	const char *host;    /* with {r} and {d} */
-	const char *signing; /* "": its requests are not signed */
+	const char *host;    /* template with {r} and {d} */
+	const char *signing; /* signing name; "": requests are not signed */
 	enum aws_protocol protocol;
 	const char *content_type;
-	const char *prefix; /* of X-Amz-Target, or the API's version */
+	const char *prefix; /* prefix of X-Amz-Target, or the API's version */
 	const char *suffix;
 };
 
-/* As in operations.def. */
+/* Flags of operations.def. */
 enum {
 	OPERATION_UNSIGNED = 1,
 	OPERATION_ONCE = 2,
@@ -41,8 +41,8 @@ struct operation_row {
 };
 
 const struct operation_row *operation_row(enum aws_operation operation);
-/* As in rates.def; of an operation that is not there, a rate of 0. */
-const struct pace_rate *operation_rate(enum aws_operation operation);
-const struct service_row *service_row(enum aws_service service);
+/* Returns the rate in rates.def; a rate of 0 for an operation that is not there. */
+const struct rate_limit_rate *operation_rate(enum aws_operation operation);
+const struct service_row *operation_service_row(enum aws_service service);
 
 #endif

@@ -1,11 +1,11 @@
-/* When a wait for AWS is to end before its time: see aws.h. Of the process, not of a
- * client: who is asked to end leaves all that is waited for. */
+/* Early end of waits for AWS: see aws.h. The state belongs to the process, not to a client: a
+ * process that is told to end gives up all its waits. */
 #include "aws/aws.h"
 
 #include "jobs/base/clock.h"
 
-/* From the moment when the call was first noticed: a service that is well answers in less,
- * and what is under way then ends as it should. */
+/* Time from when the request to end was first noticed: a healthy service answers in less, so
+ * calls under way can end normally. */
 #define CALLED_MS         1500
 #define CALLED_HURRIED_MS 300
 
@@ -23,12 +23,12 @@ void aws_interrupt(bool (*fn)(void *arg), void *arg)
 
 void aws_hurry(int64_t ms)
 {
-	hurry_until.ms = ms ? mono_now().ms + ms : 0;
+	hurry_until.ms = ms ? clock_mono_now().ms + ms : 0;
 }
 
 bool aws_gives_up(void)
 {
-	struct mono now = mono_now();
+	struct mono now = clock_mono_now();
 
 	if (hurry_until.ms && now.ms >= hurry_until.ms)
 		return true;

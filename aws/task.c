@@ -1,10 +1,10 @@
-/* The calls of a client on their way: lists, birth and end. See task.h. */
+/* Calls under way: lists, creation and end. See task.h. */
 #include "aws/task.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials.h"
+#include "aws/credentials/credentials.h"
 
 static struct task_list *list_of(struct aws_task *task)
 {
@@ -61,7 +61,7 @@ static void release_held(struct aws_task *task)
 		http_reply_release(task->held);
 		free(TAKE(task->held));
 	}
-	verdict_release(&task->held_verdict);
+	response_class_release(&task->held_verdict);
 }
 
 void task_free(struct aws_task *task)
@@ -75,12 +75,12 @@ void task_free(struct aws_task *task)
 	if (task->exchange)
 		http_cancel(task->aws->http, task->exchange);
 	if (task->is_made)
-		outgoing_release(&task->out);
+		signed_request_release(&task->out);
 	free(task->access_key);
 	free(task);
 }
 
-/* Hand the reply over and forget the call. */
+/* Passes the reply to the caller and frees the call. */
 static void deliver(struct aws_task *task, struct aws_reply *reply)
 {
 	aws_done_fn done = task->done;
@@ -96,13 +96,13 @@ static void deliver(struct aws_task *task, struct aws_reply *reply)
 
 void task_fail(struct aws_task *task, struct err *err)
 {
-	struct aws_reply reply = { .err = err };
+	struct aws_reply reply = { .err = err, .maybe_done = task->maybe_repeated };
 
 	deliver(task, &reply);
 }
 
-/* Take over what the exchange has brought. */
-struct http_reply *reply_keep(struct http_reply *reply)
+/* Takes over the exchange's reply. */
+struct http_reply *task_reply_keep(struct http_reply *reply)
 {
 	struct http_reply *kept = mem_alloc(sizeof *kept);
 
@@ -111,7 +111,7 @@ struct http_reply *reply_keep(struct http_reply *reply)
 	return kept;
 }
 
-void task_end(struct aws_task *task, struct http_reply *http, struct verdict *verdict)
+void task_end(struct aws_task *task, struct http_reply *http, struct response_class *verdict)
 {
 	struct aws_reply reply = { .status = http->failure == HTTP_OK ? http->status : 0 };
 	AUTO(sb_release) struct sb id = SB_INIT_MAX(sizeof reply.request_id - 1);
@@ -130,13 +130,15 @@ void task_end(struct aws_task *task, struct http_reply *http, struct verdict *ve
 			memcpy(reply.code, verdict->fault.code, sizeof reply.code);
 			memcpy(reply.request_id, verdict->fault.request_id,
 			       sizeof reply.request_id);
+			reply.throttled = fault_kind(&verdict->fault) == FAULT_THROTTLE;
 		}
-		verdict_error(verdict, &task->call, task->out.where.host.text, task->attempts,
-			      &reply.err);
-		if (!verdict->unread && task_has_expired(task, &verdict->fault) &&
+		reply.maybe_done = verdict->effect_unknown || task->maybe_repeated;
+		response_class_error(verdict, &task->call, task->out.where.host.text,
+				     task->attempts, &reply.err);
+		if (!verdict->unread && attempt_task_has_expired(task, &verdict->fault) &&
 		    credentials_may_come())
 			err_code(&reply.err, EXIT_UNREACHABLE);
 	}
-	reply.http = reply_keep(http);
+	reply.http = task_reply_keep(http);
 	deliver(task, &reply);
 }

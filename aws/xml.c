@@ -9,7 +9,7 @@
 
 #define DEPTH_MAX      32
 #define PATH_BYTES_MAX 2048
-#define TEXT_BYTES_MAX ((size_t)1 << 20) /* of all elements that are open at once */
+#define TEXT_BYTES_MAX ((size_t)1 << 20) /* for the text of all open elements together */
 #define PIECE_MAX      ((size_t)1 << 20) /* expat counts in int */
 
 struct xml {
@@ -17,10 +17,9 @@ struct xml {
 	xml_fn fn;
 	void *arg;
 	struct sb path, text;
-	/* Where name and text of each open element begin. */
+	/* Offsets of the name and text of each open element. */
 	size_t depth, path_at[DEPTH_MAX], text_at[DEPTH_MAX];
-	const char *refused; /* why we stopped it; NULL: we did not */
-	bool failed, begun;
+	const char *refused; /* why parsing was stopped; NULL: it was not */
 };
 
 static void refuse(struct xml *xml, const char *why)
@@ -51,7 +50,7 @@ static void XMLCALL on_start(void *arg, const XML_Char *name, const XML_Char **a
 		refuse(xml, "the names of its elements are too long");
 }
 
-/* Forget all from `len` on. */
+/* Truncates the text to `len`. */
 static void cut(struct sb *sb, size_t len)
 {
 	if (sb->len > len) {
@@ -88,7 +87,7 @@ static void XMLCALL on_text(void *arg, const XML_Char *text, int len)
 		refuse(xml, "a text in it is too long");
 }
 
-/* With it would come entities of its own making, which grow. */
+/* Refused, because a document type can define entities that grow. */
 static void XMLCALL on_doctype(void *arg, const XML_Char *name, const XML_Char *system_id,
 			       const XML_Char *public_id, int has_subset)
 {
@@ -99,7 +98,7 @@ static void XMLCALL on_doctype(void *arg, const XML_Char *name, const XML_Char *
 	refuse(arg, "it defines a document type");
 }
 
-struct xml *xml_new(xml_fn fn, void *arg)
+static struct xml *xml_new(xml_fn fn, void *arg)
 {
 	struct xml *xml = mem_zero(1, sizeof *xml);
 
@@ -107,7 +106,7 @@ struct xml *xml_new(xml_fn fn, void *arg)
 	xml->arg = arg;
 	xml->path = SB_INIT_MAX(PATH_BYTES_MAX);
 	xml->text = SB_INIT_MAX(TEXT_BYTES_MAX);
-	xml->parser = XML_ParserCreate("UTF-8"); /* whatever it says of itself */
+	xml->parser = XML_ParserCreate("UTF-8"); /* overrides the declared encoding */
 	if (!xml->parser)
 		abort(); /* out of memory: see auto.h */
 	XML_SetUserData(xml->parser, xml);
@@ -117,7 +116,7 @@ struct xml *xml_new(xml_fn fn, void *arg)
 	return xml;
 }
 
-void xml_freep(struct xml **xml)
+static void xml_freep(struct xml **xml)
 {
 	if (!*xml)
 		return;
@@ -128,7 +127,7 @@ void xml_freep(struct xml **xml)
 	*xml = NULL;
 }
 
-static int of_no_use(struct xml *xml, const char *what, struct err **err)
+static int of_no_use(const struct xml *xml, const char *what, struct err **err)
 {
 	enum XML_Error code = XML_GetErrorCode(xml->parser);
 	unsigned long line = XML_GetCurrentLineNumber(xml->parser);
@@ -139,40 +138,29 @@ static int of_no_use(struct xml *xml, const char *what, struct err **err)
 		why = "it ends too early";
 	if (!why)
 		why = XML_ErrorString(code);
-	xml->failed = true;
 	return err_set(err, EXIT_UNREACHABLE, "%s cannot be read as XML: line %lu: %s", what, line,
 		       why ? why : "it is malformed");
-}
-
-int xml_feed(struct xml *xml, const void *bytes, size_t len, bool last, const char *what,
-	     struct err **err)
-{
-	const char *at = bytes;
-
-	if (xml->failed)
-		return of_no_use(xml, what, err);
-	/* S3 keeps a slow request's connection busy with blanks, which may not stand before
-	 * an XML declaration. */
-	for (; len && !xml->begun && strchr(" \t\r\n", *at) && *at; at++)
-		len--;
-	xml->begun |= len > 0;
-	do {
-		size_t piece = len < PIECE_MAX ? len : PIECE_MAX;
-
-		len -= piece;
-		if (XML_Parse(xml->parser, at, (int)piece, last && !len) != XML_STATUS_OK)
-			return of_no_use(xml, what, err);
-		at += piece;
-	} while (len);
-	return 0;
 }
 
 int xml_parse(const void *bytes, size_t len, const char *what, xml_fn fn, void *arg,
 	      struct err **err)
 {
 	AUTO(xml_freep) struct xml *xml = xml_new(fn, arg);
+	const char *at = len ? bytes : "";
 
-	return xml_feed(xml, len ? bytes : "", len, true, what, err);
+	/* S3 keeps a slow request's connection busy with blanks, which must not precede an XML
+	 * declaration. */
+	for (; len && strchr(" \t\r\n", *at) && *at; at++)
+		len--;
+	do {
+		size_t piece = len < PIECE_MAX ? len : PIECE_MAX;
+
+		len -= piece;
+		if (XML_Parse(xml->parser, at, (int)piece, !len) != XML_STATUS_OK)
+			return of_no_use(xml, what, err);
+		at += piece;
+	} while (len);
+	return 0;
 }
 
 void xml_escape(struct sb *ret, const char *text)
@@ -190,7 +178,7 @@ void xml_escape(struct sb *ret, const char *text)
 			sb_adds(ret, "&quot;");
 		else if (*at == '\'')
 			sb_adds(ret, "&apos;");
-		else if (byte < ' ') /* white space too, which readers may change */
+		else if (byte < ' ') /* white space too, which parsers may change */
 			sb_addf(ret, "&#%u;", byte);
 		else
 			sb_addc(ret, *at);

@@ -1,11 +1,11 @@
 /*
- * Reading XML replies: the one home of expat. What AWS sends has no attributes that
- * matter, so a reader is told each element that holds text, with the names of those
- * around it.
+ * Reading XML replies: the only user of expat. Replies of AWS have no attributes that matter, so
+ * the reader is called for each element that holds text, with the names of the elements around
+ * it.
  *
- * White space before the document is passed over. Nesting (32) and the length of a text
- * (1 MiB) are limited, a document type and entities beyond XML's own five are errors, so
- * nothing grows by itself.
+ * White space before the document is skipped. Nesting (32) and the length of a text (1 MiB) are
+ * limited, a document type and entities beyond XML's own five are errors, so memory use is
+ * bounded.
  */
 #ifndef STK_AWS_XML_H
 #define STK_AWS_XML_H
@@ -15,26 +15,18 @@
 
 #include "jobs/base/err.h"
 
-struct xml;
-
-/* At the end of each element: `path` from the root on ("ListBucketResult/Contents/Key"),
- * `text` what stood directly in it, not trimmed. Both until it returns. False: stop, which
- * is an error. */
+/* Called at the end of each element: `path` from the root on ("ListBucketResult/Contents/Key"),
+ * `text` directly inside it, not trimmed. Both are valid until it returns. Returning false stops,
+ * which is an error. */
 typedef bool (*xml_fn)(void *arg, const char *path, const char *text, size_t len);
 
-struct xml *xml_new(xml_fn fn, void *arg);
-void xml_freep(struct xml **xml); /* for AUTO() */
-/* Piece by piece, as it comes; the last piece may be empty. -1, from then on always: it
- * is no XML, is cut off, passes a bound or was stopped (EXIT_UNREACHABLE: what a service
- * sent is of no use; `what` names it in the error, no excerpt of it does). */
-int xml_feed(struct xml *xml, const void *bytes, size_t len, bool last, const char *what,
-	     struct err **err);
-
-/* The whole at once. */
+/* Returns -1 if the text is not XML, is cut off, exceeds a limit or was stopped
+ * (EXIT_UNREACHABLE: the service's reply is of no use; `what` names it in the error, which holds
+ * no excerpt). */
 int xml_parse(const void *bytes, size_t len, const char *what, xml_fn fn, void *arg,
 	      struct err **err);
 
-/* Append with & < > " ' escaped, for what we send. */
+/* Appends the text with & < > " ' escaped, for requests. */
 struct sb;
 void xml_escape(struct sb *ret, const char *text);
 

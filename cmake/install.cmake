@@ -45,6 +45,7 @@ install(FILES ${scripts}/zsh.completion RENAME _stoker DESTINATION ${zsh_dir} CO
 set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/stoker)
 set(quickstart ${PROJECT_SOURCE_DIR}/configs/quickstart)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${doc_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${doc_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${doc_dir}/examples)
 install(FILES ${quickstart}/stoker.yaml ${quickstart}/train.py ${quickstart}/requirements.txt
 	DESTINATION ${doc_dir}/examples/quickstart)

@@ -1,20 +1,21 @@
-/* The command line, parsed by the option table: see cmd.h. */
+/* Parser of the command line, by the option table: see cmd.h. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
-const struct opt_row opt_rows[OPT_COUNT] = {
+const struct opt_row args_opt_rows[OPT_COUNT] = {
 #define OPTION(id, name, letter, kind, argument, help)                                             \
 	[OPT_##id] = { name, letter, OPT_KIND_##kind, argument, help },
 #include "cmd/options.def"
 #undef OPTION
 };
 
-/* Characters that editors and chat programs put where a dash was typed. */
+/* Returns the dash that the text begins with, if an editor or chat program substituted it for a
+ * typed one; NULL otherwise. */
 static const char *typographic_dash(const char *text)
 {
 	static const char *const dashes[] = { "\u2010", "\u2011", "\u2012", "\u2013",
@@ -26,7 +27,7 @@ static const char *typographic_dash(const char *text)
 	return NULL;
 }
 
-/* The nearest of the options that the command takes, OPT_COUNT if none is near. */
+/* Returns the nearest option that the command takes, OPT_COUNT if none is near. */
 static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed)
 {
 	AUTO(auto_free) char *written = mem_copy_n(name, len);
@@ -34,9 +35,9 @@ static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed
 	size_t best_distance = 3;
 
 	for (int id = 0; id < OPT_COUNT; id++) {
-		size_t distance = text_distance(written, opt_rows[id].name, 2);
+		size_t distance = text_distance(written, args_opt_rows[id].name, 2);
 
-		if ((allowed >> id & 1) && opt_rows[id].help && distance < best_distance) {
+		if ((allowed >> id & 1) && args_opt_rows[id].help && distance < best_distance) {
 			best = (enum opt_id)id;
 			best_distance = distance;
 		}
@@ -47,7 +48,8 @@ static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed
 static enum opt_id find_long(const char *name, size_t len)
 {
 	for (int id = 0; id < OPT_COUNT; id++)
-		if (strlen(opt_rows[id].name) == len && memcmp(opt_rows[id].name, name, len) == 0)
+		if (strlen(args_opt_rows[id].name) == len &&
+		    memcmp(args_opt_rows[id].name, name, len) == 0)
 			return (enum opt_id)id;
 	return OPT_COUNT;
 }
@@ -55,7 +57,7 @@ static enum opt_id find_long(const char *name, size_t len)
 static enum opt_id find_letter(char letter)
 {
 	for (int id = 0; id < OPT_COUNT; id++)
-		if (opt_rows[id].letter == letter)
+		if (args_opt_rows[id].letter == letter)
 			return (enum opt_id)id;
 	return OPT_COUNT;
 }
@@ -85,14 +87,13 @@ static void add_set(struct args *args, char *text)
 
 static int take_value(struct args *args, enum opt_id id, const char *value, struct err **err)
 {
-	const struct opt_row *row = &opt_rows[id];
+	const struct opt_row *row = &args_opt_rows[id];
 
 	if (row->kind == OPT_KIND_CHOICE && !is_choice(row->argument, value)) {
 		err_set(err, EXIT_USAGE, "--%s cannot be '%s'", row->name, value);
 		return err_hint(err, "choose one of %s", row->argument);
 	}
-	/* What every command takes may stand in an alias already: there the last one
-	 * counts. */
+	/* An alias may already give a global option: for those the last one counts. */
 	if (args->given[id] && row->kind != OPT_KIND_LIST && !(OPTS_GLOBAL >> id & 1) &&
 	    strcmp(args->value[id], value) != 0) {
 		err_set(err, EXIT_USAGE, "--%s is given twice: '%s' and '%s'", row->name,
@@ -124,12 +125,12 @@ static int unknown_option(const struct args *args, const char *word, size_t len,
 	err_set(err, EXIT_USAGE, "unknown option '%.*s'%s%s", (int)len, word,
 		args->cmd ? " of " : "", args->cmd ? args->cmd->name : "");
 	if (near != OPT_COUNT)
-		return err_hint(err, "did you mean --%s?", opt_rows[near].name);
+		return err_hint(err, "did you mean --%s?", args_opt_rows[near].name);
 	return err_hint(err, "'stoker help%s%s' shows the options", args->cmd ? " " : "",
 			args->cmd ? args->cmd->name : "");
 }
 
-/* One option word; `*ret_used` is 2 if the next word was its value. */
+/* Parses one option word; `*ret_used` is 2 if the next word was its value. */
 static int parse_option(struct args *args, const char *word, const char *next, int *ret_used,
 			struct err **err)
 {
@@ -143,10 +144,10 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	*ret_used = 1;
 	if (id == OPT_COUNT || !(allowed >> id & 1))
 		return unknown_option(args, word, len, err);
-	if (opt_rows[id].kind == OPT_KIND_FLAG) {
+	if (args_opt_rows[id].kind == OPT_KIND_FLAG) {
 		if (equals) {
-			err_set(err, EXIT_USAGE, "--%s takes no value", opt_rows[id].name);
-			return err_hint(err, "write --%s alone", opt_rows[id].name);
+			err_set(err, EXIT_USAGE, "--%s takes no value", args_opt_rows[id].name);
+			return err_hint(err, "write --%s alone", args_opt_rows[id].name);
 		}
 		args->given[id] = true;
 		return 0;
@@ -154,8 +155,9 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	if (equals)
 		return take_value(args, id, equals + 1, err);
 	if (!next) {
-		err_set(err, EXIT_USAGE, "--%s needs a value", opt_rows[id].name);
-		return err_hint(err, "write --%s %s", opt_rows[id].name, opt_rows[id].argument);
+		err_set(err, EXIT_USAGE, "--%s needs a value", args_opt_rows[id].name);
+		return err_hint(err, "write --%s %s", args_opt_rows[id].name,
+				args_opt_rows[id].argument);
 	}
 	*ret_used = 2;
 	return take_value(args, id, next, err);
@@ -173,7 +175,7 @@ static int unknown_command(const char *word, const char *second, struct err **er
 		size_t two = text_distance(both, cmd->name, 2);
 		size_t distance = one < two ? one : two;
 
-		/* A name of which no letter would stay is no suggestion. */
+		/* A name that differs in every letter is not suggested. */
 		if (cmd_is_shown(cmd) && distance < best_distance && distance < strlen(cmd->name)) {
 			best = cmd;
 			best_distance = distance;
@@ -196,7 +198,7 @@ static int unknown_command(const char *word, const char *second, struct err **er
 	return err_hint(err, "'stoker help' lists the commands");
 }
 
-/* The command that begins at these words; how many words it took, 0: none. */
+/* Finds the command at the start of the words; returns the number of its words, 0 if not found. */
 static int find_command(char **words, int count, const struct cmd **ret)
 {
 	if (count > 1) {
@@ -210,7 +212,7 @@ static int find_command(char **words, int count, const struct cmd **ret)
 	return *ret ? 1 : 0;
 }
 
-/* Does somebody ask for help on all of a family: `cache --help`? */
+/* True if help on a whole family is wanted: `cache --help`. */
 static bool asks_for_help(const struct args *args, char **words)
 {
 	bool asked = args->given[OPT_HELP];
@@ -282,7 +284,7 @@ int args_parse(int argc, char **argv, struct args *ret, struct err **err)
 		args.cmd = cmd_find("help");
 	for (int id = 0; id < OPT_COUNT; id++)
 		if (args.given[id] && !((OPTS_GLOBAL | args.cmd->options) >> id & 1)) {
-			AUTO(auto_free) char *word = mem_format("--%s", opt_rows[id].name);
+			AUTO(auto_free) char *word = mem_format("--%s", args_opt_rows[id].name);
 
 			return unknown_option(&args, word, strlen(word), err);
 		}
@@ -311,9 +313,9 @@ int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64
 		return 0;
 	*ret = strtoll(text, &end, 10);
 	if (!isdigit((unsigned char)text[0]) || *end != '\0' || *ret > 1000000) {
-		err_set(err, EXIT_USAGE, "--%s needs a whole number, not '%s'", opt_rows[id].name,
-			text);
-		return err_hint(err, "write, for instance, --%s 1", opt_rows[id].name);
+		err_set(err, EXIT_USAGE, "--%s needs a whole number, not '%s'",
+			args_opt_rows[id].name, text);
+		return err_hint(err, "write, for instance, --%s 1", args_opt_rows[id].name);
 	}
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "jobs/store/store.h"
 
-/* A directory must be there; a bucket is looked at by whoever lists it. */
-int cache_place_open(const char *url, struct store **ret, struct err **err);
+/* A directory must exist; a bucket is only checked when it is listed. */
+int cmd_cache_open(const char *url, struct store **ret, struct err **err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Commands: one row each in cmd_table.c, one function each in a cmd_*.c of its
- * own or of its family. This folder is the only code of stoker that prints.
+ * Commands: one row each in cmd_table.c, one function each in a cmd_*.c of its own or of its
+ * family. Only this folder prints.
  */
 #ifndef STK_CMD_CMD_H
 #define STK_CMD_CMD_H
@@ -27,10 +27,10 @@ struct opt_row {
 	const char *argument;
 	const char *help; /* NULL: hidden */
 };
-extern const struct opt_row opt_rows[OPT_COUNT];
+extern const struct opt_row args_opt_rows[OPT_COUNT];
 
 #define OPT_BIT(id) (UINT64_C(1) << OPT_##id)
-/* What every command takes. */
+/* Options that every command takes. */
 #define OPTS_GLOBAL                                                                                \
 	(OPT_BIT(STATE) | OPT_BIT(PROFILE) | OPT_BIT(REGION) | OPT_BIT(JSON) | OPT_BIT(QUIET) |    \
 	 OPT_BIT(VERBOSE) | OPT_BIT(COLOR) | OPT_BIT(HELP))
@@ -41,52 +41,52 @@ struct args {
 	bool given[OPT_COUNT];
 	const char *value[OPT_COUNT]; /* the last one */
 	char **sets;                  /* --set and --engine, in order; NULL-terminated */
-	char **operands;              /* a part of argv, behind the command's name */
+	char **operands;              /* a part of argv, after the command's name */
 	int operand_count;
 };
 
 struct cmd_example {
-	const char *line, *what; /* a line to type, and what for */
+	const char *line, *what; /* a line to type, and its purpose */
 };
 
 struct cmd {
-	const char *name;     /* one word, or two: "cache ls" */
+	const char *name;     /* a single word, or two: "cache ls" */
 	const char *operands; /* as help shows them, in the words of words.def */
-	int least, most;      /* how many; most -1: any number */
+	int least, most;      /* number of operands; most -1: any number */
 	uint64_t options;     /* beyond OPTS_GLOBAL */
-	const char *summary;  /* one line; NULL: no part of the interface, never shown */
+	const char *summary;  /* a single line; NULL: not part of the interface, never shown */
 	const char *detail;   /* paragraphs for `help NAME`; may be NULL */
-	/* The exit code, or -1 with err set. */
+	/* Returns the exit code, or -1 with err set. */
 	int (*run)(const struct args *args, struct err **err);
-	/* What it may end with beyond EXITS_OF_EVERY_COMMAND; a 0 ends them. */
+	/* Exit codes beyond EXITS_OF_EVERY_COMMAND; a 0 ends the list. */
 	enum exit_code exits[10];
-	struct cmd_example examples[4]; /* one without a line ends them */
+	struct cmd_example examples[4]; /* ended by one without a line */
 };
 
-/* Any command: done, a wrong command line, a defect. */
+/* Exit codes of any command: done, a wrong command line, a defect. */
 #define EXITS_OF_EVERY_COMMAND                                                                     \
 	{                                                                                          \
 		EXIT_DONE, EXIT_USAGE, EXIT_DEFECT                                                 \
 	}
 
-/* All commands in the order of the help; the row behind the last has no name. */
+/* All commands in the order of the help; the row after the last has no name. */
 extern const struct cmd cmd_table[];
 const struct cmd *cmd_find(const char *name);
-/* Not one of those that are never shown. */
+/* False for the commands that are never shown. */
 bool cmd_is_shown(const struct cmd *cmd);
-/* The first row from `from` on whose name has two words, the first of them this
- * one ("cache"); NULL: there is none. */
+/* Returns the first row from `from` on with a name of two words, the first being `word`
+ * ("cache"); NULL if there is none. */
 const struct cmd *cmd_in_family(const struct cmd *from, const char *word);
 
-/* Parse a command line; errors are EXIT_USAGE with a hint. An empty command
- * line or --help alone gives the row of `help`. */
+/* Parses a command line; errors are EXIT_USAGE with a hint. An empty command line or --help alone
+ * gives the row of `help`. */
 int args_parse(int argc, char **argv, struct args *ret, struct err **err);
 void args_release(struct args *args); /* for AUTO() */
-/* A whole number from 0; EXIT_USAGE names the option. */
+/* Reads a whole number from 0; EXIT_USAGE names the option. */
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err);
 
-/* One function a row; cmd_<family>.c. */
+/* A function for each row; cmd_<family>.c. */
 int cmd_init(const struct args *args, struct err **err);
 int cmd_validate(const struct args *args, struct err **err);
 int cmd_plan(const struct args *args, struct err **err);
@@ -110,7 +110,7 @@ int cmd_schema(const struct args *args, struct err **err);
 int cmd_version(const struct args *args, struct err **err);
 int cmd_help(const struct args *args, struct err **err);
 int cmd_completion(const struct args *args, struct err **err);
-/* For the scripts of the completion, and for the build of the manual. */
+/* For the completion scripts, and for the build of the manual. */
 int cmd_complete(const struct args *args, struct err **err);
 int cmd_manual(const struct args *args, struct err **err);
 

@@ -1,4 +1,4 @@
-/* cache ls, verify, why, gc: looking after a compile cache. */
+/* cache ls, verify, why, gc: inspection and care of a compile cache. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,14 +6,14 @@
 #include "cmd/out.h"
 #include "cmd/plan_text.h"
 #include "cmd/spec_args.h"
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/cache/gc.h"
-#include "jobs/cache/listing.h"
-#include "jobs/cache/lock.h"
-#include "jobs/run/journal.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/cache/verdict/listing.h"
+#include "jobs/run/journal/journal.h"
 
-int cache_place_open(const char *url, struct store **ret, struct err **err)
+int cmd_cache_open(const char *url, struct store **ret, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 
@@ -46,8 +46,8 @@ static int print_listing_row(void *arg, json_t *row, struct err **err)
 
 #define PASSED_OVER_TOLD 10
 
-/* A bucket may hold anything, and somebody who means ill may fill it: the first few of the
- * names that are no keys are told of. */
+/* Reports only the first few names that are not keys: a bucket may hold anything, even names
+ * chosen by an attacker. */
 static void tell_passed_over(void *arg, const char *name, const char *why)
 {
 	if (++*(int64_t *)arg <= PASSED_OVER_TOLD)
@@ -60,7 +60,7 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 	int64_t passed_over = 0;
 
 	out_bulk(true);
-	if (cache_place_open(args->operands[0], &store, err) < 0)
+	if (cmd_cache_open(args->operands[0], &store, err) < 0)
 		return -1;
 	store_on_unfit(store, tell_passed_over, &passed_over);
 	if (cache_list(store, print_listing_row, NULL, err) < 0)
@@ -84,7 +84,8 @@ static int print_fault(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
-/* What is not there at all is a spec only by its name. */
+/* True for a cache, false for a spec. An operand that does not exist counts as a spec only if its
+ * name ends in .yaml or .yml. */
 static bool names_a_cache(const char *operand)
 {
 	const char *dot = strrchr(fs_basename(operand), '.');
@@ -95,7 +96,7 @@ static bool names_a_cache(const char *operand)
 	       (!is_spec && !fs_exists(operand));
 }
 
-/* The plan of the spec that the command line names, and what its cache says. */
+/* Makes the plan of the spec on the command line, and the view of its cache. */
 static int view_of_spec(const struct args *args, struct plan **ret_plan, struct cache_view *ret,
 			struct err **err)
 {
@@ -105,13 +106,14 @@ static int view_of_spec(const struct args *args, struct plan **ret_plan, struct 
 
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal, &spec, ret_plan, err);
+	code = spec_args_plan(args, journal, &spec, ret_plan, err);
 	if (code != 0)
 		return code;
+	image_plan_try((*ret_plan)->json);
 	return cache_view_make((*ret_plan)->json, ret, err);
 }
 
-/* What to do about what was found; `spec` NULL: all of the cache was checked. */
+/* Prints remedies for the findings; `spec` NULL: the whole cache was checked. */
 static void print_cures(const struct cache_check *check, const char *cache, const char *spec)
 {
 	if (check->missing + check->truncated + check->changed > 0 && spec)
@@ -140,7 +142,7 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 	bool well;
 
 	if (names_a_cache(args->operands[0])) {
-		if (cache_place_open(args->operands[0], &store, err) < 0)
+		if (cmd_cache_open(args->operands[0], &store, err) < 0)
 			return -1;
 	} else {
 		int code = view_of_spec(args, &plan, &view, err);
@@ -152,8 +154,12 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 				args->operands[0]);
 			return err_hint(err, "name a cache directory, or a spec with compile.kind");
 		}
+		if (view.verdict == CACHE_UNKNOWN) {
+			err_set(err, EXIT_REFUSED, "%s", view.reason);
+			return view.hint ? err_hint(err, "%s", view.hint) : -1;
+		}
 		if (!view.lock) {
-			err_set(err, EXIT_GATE, "no compile lock to verify against: %s",
+			err_set(err, EXIT_GATE, "no compile manifest to verify against: %s",
 				view.reason);
 			return err_hint(err, "'stoker run %s' precompiles and writes one",
 					args->operands[0]);
@@ -200,16 +206,22 @@ int cmd_cache_why(const struct args *args, struct err **err)
 		const char *key = js_str(js_path(plan->json, "compile"), "graph_key");
 		json_auto_t *object = json_object();
 
-		js_put_str(object, "verdict", cache_state_names[view.verdict]);
+		js_put_str(object, "verdict", flow_cache_state_names[view.verdict]);
 		js_put_str(object, "graph_key", key);
 		if (view.lock)
 			js_put(object, "graphs", json_integer(view.graphs));
 		js_put(object, "changed", json_incref(view.changed));
 		js_put_str(object, "reason", view.reason);
+		js_put_str(object, "hint", view.hint);
 		out_json(object);
 	}
-	out_line("%s: %s", cache_state_names[view.verdict], view.reason);
-	print_changes(view.changed, SIZE_MAX);
+	if (view.verdict == CACHE_UNKNOWN)
+		out_line("%s", view.reason);
+	else
+		out_line("%s: %s", flow_cache_state_names[view.verdict], view.reason);
+	if (view.hint)
+		out_hint("%s", view.hint);
+	plan_text_print_changes(view.changed, SIZE_MAX);
 	return EXIT_DONE;
 }
 
@@ -273,9 +285,9 @@ static void print_gc_sum(const struct gc_sum *sum, bool removed, const char *age
 	if (sum->folders_left)
 		out_warning("some folders could not be removed with what was in them");
 	if (!removed && graphs[GC_GOES] > 0 && sum->locks == 0)
-		out_warning(
-			"there is no compile lock: nothing but its age says that a graph is not "
-			"needed");
+		out_warning("there is no compile manifest: nothing but its age says that a graph "
+			    "is not "
+			    "needed");
 	if (!removed && graphs[GC_GOES] > 0)
 		out_note("nothing was changed; --delete removes them");
 }
@@ -283,16 +295,16 @@ static void print_gc_sum(const struct gc_sum *sum, bool removed, const char *age
 int cmd_cache_gc(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
-	struct gc_options options = { .now = utc_now(), .remove = args->given[OPT_DELETE] };
+	struct gc_options options = { .now = clock_utc_now(), .remove = args->given[OPT_DELETE] };
 	struct gc_sum sum;
 	const char *age;
 	int done;
 
 	if (gc_age(args, &age, &options.older_ms, err) < 0 ||
-	    cache_place_open(args->operands[0], &store, err) < 0)
+	    cmd_cache_open(args->operands[0], &store, err) < 0)
 		return -1;
 	done = cache_gc(store, &options, print_old, NULL, &sum, err);
-	/* What was removed until something failed is gone all the same. */
+	/* Entries removed before the failure are gone all the same. */
 	if (done == 0 || sum.graphs[GC_GOES] > 0)
 		print_gc_sum(&sum, options.remove, age, options.older_ms);
 	return done < 0 ? -1 : EXIT_DONE;

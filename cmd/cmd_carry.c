@@ -1,4 +1,4 @@
-/* cache pull, cache push: a compile cache brought up to another. */
+/* cache pull, cache push: copies missing entries from one compile cache to another. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "cmd/cache_place.h"
 #include "cmd/cmd.h"
 #include "cmd/out.h"
-#include "jobs/base/text.h"
-#include "jobs/cache/carry.h"
+#include "jobs/base/text/text.h"
+#include "jobs/cache/cache_transfer.h"
 
-/* A row on the terminal, redrawn in place; it stands only while nothing else is printed. */
+/* A row on the terminal, redrawn in place; removed before anything else is printed. */
 struct ticker {
 	bool draws, shown;
 	bool dry_run;
@@ -118,7 +118,7 @@ static int carry(const struct args *args, struct store *from, struct store *to, 
 	out_bulk(true);
 	result = sync_run(from, to, &options, &sum, err);
 	ticker_clear(&ticker);
-	/* What has arrived until something failed stays there. */
+	/* Objects copied before the failure stay there. */
 	if (result == 0 || sum.objects[SYNC_MOVED] > 0)
 		print_sum(&sum, ticker.dry_run);
 	if (result < 0)
@@ -139,7 +139,7 @@ int cmd_cache_pull(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *from = NULL, *to = NULL;
 
-	if (cache_place_open(args->operands[0], &from, err) < 0 ||
+	if (cmd_cache_open(args->operands[0], &from, err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0 ||
 	    must_be_directory(to, args->operands[1], "cache push", err) < 0)
 		return -1;
@@ -150,7 +150,7 @@ int cmd_cache_push(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *from = NULL, *to = NULL;
 
-	if (cache_place_open(args->operands[0], &from, err) < 0 ||
+	if (cmd_cache_open(args->operands[0], &from, err) < 0 ||
 	    must_be_directory(from, args->operands[0], "cache pull", err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0)
 		return -1;

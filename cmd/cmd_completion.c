@@ -1,11 +1,11 @@
-/* completion, complete: the scripts for shells, and what they ask for. */
+/* completion, complete: the scripts for shells, and the command they call. */
 #include <string.h>
 
 #include "cmd/cmd.h"
 #include "cmd/complete.h"
 #include "cmd/out.h"
 #include "cmd/script.h"
-#include "jobs/base/json.h"
+#include "jobs/base/text/js.h"
 
 int cmd_completion(const struct args *args, struct err **err)
 {
@@ -32,7 +32,7 @@ int cmd_completion(const struct args *args, struct err **err)
 	return err_hint(err, "bash, zsh and fish have one");
 }
 
-/* What is offered is a word of its own line, and a tab before what it means. */
+/* Prints a candidate on a line of its own, followed by a tab and its meaning. */
 static void print_candidate(void *arg, const char *candidate, const char *help)
 {
 	(void)arg;

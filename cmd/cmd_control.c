@@ -1,4 +1,5 @@
-/* attach, resume, stop: what is done with a run that is there. */
+/* attach, resume, stop: control of an existing run. */
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
@@ -7,21 +8,22 @@
 #include "cmd/live.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
-#include "jobs/run/lease.h"
+#include "jobs/run/beside.h"
+#include "jobs/run/journal/lease.h"
 #include "jobs/run/request.h"
 
 /* --- attach --- */
 
-/* Turns between two looks at the lease, and looks that must agree: a driver that
- * has just taken over may not have said so yet. */
+/* Turns between two looks at the lease, and looks that must agree: a driver that has just taken
+ * over may not have journalled it yet. */
 #define LOOK_TURNS 5
 #define LOOKS_GONE 2
 
 struct attachment {
 	struct follow follow; /* first: the turn gets this */
-	bool silent;          /* what is old news to a person */
+	bool silent;          /* hides events from before the attachment */
 	bool left, interrupted;
-	struct lease *lease; /* looked at, never taken */
+	struct lease *lease; /* only inspected, never taken */
 	struct lease_rules rules;
 	int turns, gone;
 	struct live *live; /* NULL: nothing is drawn */
@@ -45,7 +47,7 @@ static int show_event(void *arg, const struct event *ev, json_t *row, struct err
 	return 0;
 }
 
-/* A driver that was killed journals nothing: only its lease tells. */
+/* A killed driver journals nothing: only its lease shows that it has died. */
 static int driver_died(struct attachment *attachment)
 {
 	struct follow *follow = &attachment->follow;
@@ -90,8 +92,8 @@ static void attachment_release(struct attachment *attachment)
 	lease_freep(&attachment->lease);
 }
 
-/* Follow what another process drives. The run's exit code, or -1; ALONE if nobody
- * drives it any more. */
+/* Follows a run that another process drives. Returns the run's exit code, or -1; ALONE if the run
+ * no longer has a driver. */
 #define ALONE (-2)
 static int attach(const struct args *args, struct journal *journal, const char *run,
 		  bool from_the_start, struct err **err)
@@ -108,6 +110,7 @@ static int attach(const struct args *args, struct journal *journal, const char *
 	attachment.follow.loop = loop;
 	loop_on_signal(loop, SIGINT, on_signal, &attachment);
 	loop_on_signal(loop, SIGTERM, on_signal, &attachment);
+	out_attend();
 	if (live_open(&attachment.live, journal, run, loop, err) < 0 ||
 	    follow_run(&attachment.follow, err) < 0)
 		return -1;
@@ -116,6 +119,7 @@ static int attach(const struct args *args, struct journal *journal, const char *
 		out_note("the run goes on; 'stoker attach %s' follows it again", run);
 		return EXIT_DETACHED;
 	}
+	out_keep_no_more();
 	return attachment.follow.ended ? drive_outcome(journal, run, err) : ALONE;
 }
 
@@ -125,7 +129,7 @@ int cmd_attach(const struct args *args, struct err **err)
 	char run[JOURNAL_RUN_MAX];
 	int code;
 
-	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0)
+	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	code = attach(args, journal, run, out_is_json(), err);
 	if (code != ALONE)
@@ -143,18 +147,18 @@ static int collect_open(void *arg, const char *run, struct err **err)
 	return 0;
 }
 
-/* A driver in the background for a run that goes on; NULL: it needs none. */
+/* Starts a background driver if the run goes on; NULL: it needs none. */
 static int start_driver(struct journal *journal, const char *run, struct background **ret,
 			struct err **err)
 {
-	int code = run_exit_code(journal, run, err);
+	int code = cmd_run_exit_code(journal, run, err);
 
 	if (code == EXIT_DETACHED)
 		code = background_start(journal, run, ret, err);
 	return code < 0 ? -1 : 0;
 }
 
-/* That somebody drives it already is no error. */
+/* A run that already has a driver is not an error. */
 static void note_failure(const struct err *why, int *worst)
 {
 	if (!why || why->code == EXIT_BUSY)
@@ -163,18 +167,21 @@ static void note_failure(const struct err *why, int *worst)
 	*worst = (int)why->code;
 }
 
-/* What keeps one run from going on does not keep the others, and none waits for
- * another's lease. */
+/* A failure of one run does not keep back the others, and no run waits for another's lease. */
 static int resume_all(struct journal *journal, struct err **err)
 {
 	json_auto_t *runs = json_array();
 	AUTO(auto_free) struct background **drivers = NULL;
+	AUTO(err_freep) struct err *unfound = NULL;
 	int worst = EXIT_DONE;
 	json_t *run;
 	size_t i;
 
-	if (journal_runs(journal, collect_open, runs, err) < 0)
+	if (journal_runs(journal, collect_open, runs, &unfound) < 0 && !unfound->damage) {
+		*err = TAKE(unfound);
 		return -1;
+	}
+	note_failure(unfound, &worst);
 	drivers = mem_zero(json_array_size(runs) + 1, sizeof(struct background *));
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
@@ -193,6 +200,23 @@ static int resume_all(struct journal *journal, struct err **err)
 	return worst;
 }
 
+#define OPEN_TRIES 4
+#define OPEN_MS    300 /* before the second try; then doubled each time */
+
+/* Retries transient failures: there may be a job without a driver. */
+static int open_patiently(const struct args *args, struct journal **ret, char run[JOURNAL_RUN_MAX],
+			  struct err **err)
+{
+	for (int i = 0; cmd_run_open(args, JOURNAL_WRITE, ret, run, err) < 0; i++) {
+		journal_freep(ret);
+		if (i >= OPEN_TRIES || !err_passes(*err))
+			return -1;
+		err_freep(err);
+		poll(NULL, 0, OPEN_MS << i);
+	}
+	return 0;
+}
+
 int cmd_resume(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -208,18 +232,18 @@ int cmd_resume(const struct args *args, struct err **err)
 			return -1;
 		return resume_all(journal, err);
 	}
-	if (run_open(args, JOURNAL_WRITE, &journal, run, err) < 0)
+	if (open_patiently(args, &journal, run, err) < 0)
 		return -1;
 	if (!args->given[OPT_DETACH])
 		return drive_run(args, journal, run, NULL, err);
-	code = run_exit_code(journal, run, err);
+	code = cmd_run_exit_code(journal, run, err);
 	return code == EXIT_DETACHED ? drive_in_background(journal, run, err) : code;
 }
 
 /* --- stop --- */
 
-/* Without a driver there is nobody else to do it; one that dies before it heard of
- * it is replaced. */
+/* Without a driver this process must carry out the stop; a driver that dies before it reads the
+ * request is replaced. */
 static int see_it_stopped(const struct args *args, struct journal *journal, const char *run,
 			  struct err **err)
 {
@@ -238,20 +262,100 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 	}
 }
 
+static void say_step(void *arg, const char *what)
+{
+	(void)arg;
+	out_note("%s", what);
+}
+
+/* Sets the error and hint for a job that only a person can still stop. */
+static int not_stopped(const struct stop_beside *stop, struct err **why, struct err **err)
+{
+	*err = TAKE(*why);
+	if (!stop->job[0])
+		return err_wrap(err, "the stop could not be asked for");
+	err_wrap(err, "job %s could not be stopped%s%s", stop->job, stop->trouble[0] ? ": " : "",
+		 stop->trouble);
+	if (stop->by_hand[0])
+		return err_hint(err, "end it with '%s'%s%s, then say 'stoker stop' again",
+				stop->by_hand, stop->driven ? ", and its driver, " : "",
+				stop->driven ? stop->holder : "");
+	return err_hint(err, "end it on the machine that it runs on, then say 'stoker stop' again");
+}
+
+/* Stops the job directly, because the journal takes no request or nobody can drive the run; `why`
+ * is that reason. */
+static int stop_past(const struct args *args, struct journal *journal, const char *run,
+		     struct err **why, struct err **err)
+{
+	struct stop_beside stop;
+	AUTO(auto_free) char *cause = err_format(*why);
+
+	out_note("%s; going past that", cause);
+	if (beside_stop(journal, run, args->value[OPT_REASON], say_step, NULL, &stop, err) < 0)
+		return -1;
+	/* A damaged journal does not prove that nothing is under way. */
+	if (!stop.over && !stop.ended && (stop.damaged || !(stop.idle && stop.left)))
+		return not_stopped(&stop, why, err);
+	if (stop.over)
+		out_note("run %s had ended before it could be stopped", run);
+	if (stop.ended)
+		out_note("job %s is stopped", stop.job);
+	if (stop.damaged) {
+		/* The job is stopped, but the journal still needs a person. */
+		*err = TAKE(*why);
+		return -1;
+	}
+	if (stop.over)
+		return EXIT_DONE;
+	if (stop.driven)
+		out_note("its driver (%s) records the end as soon as the journal can be written",
+			 stop.holder);
+	else
+		out_note("nobody drives the run: 'stoker resume %s' records its end once the "
+			 "journal can be written%s",
+			 run, stop.left ? "" : "; say 'stoker stop' again then");
+	if ((*why)->hint)
+		out_hint("%s", (*why)->hint);
+	return EXIT_DONE;
+}
+
 int cmd_stop(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *why = NULL;
 	char run[JOURNAL_RUN_MAX];
 	enum request_result result;
 	int code;
 
-	if (run_open(args, JOURNAL_WRITE, &journal, run, err) < 0 ||
-	    request_stop(journal, run, args->value[OPT_REASON], &result, err) < 0)
-		return -1;
+	if (cmd_run_open(args, JOURNAL_WRITE, &journal, run, &why) < 0) {
+		AUTO(err_freep) struct err *unread = NULL;
+
+		journal_freep(&journal);
+		if (why->code == EXIT_USAGE ||
+		    cmd_run_open(args, JOURNAL_READ, &journal, run, &unread) < 0) {
+			*err = TAKE(why);
+			return -1;
+		}
+		return stop_past(args, journal, run, &why, err);
+	}
+	if (request_stop(journal, run, args->value[OPT_REASON], &result, &why) < 0) {
+		if (why->code == EXIT_USAGE) {
+			*err = TAKE(why);
+			return -1;
+		}
+		return stop_past(args, journal, run, &why, err);
+	}
 	if (result == REQUEST_TOO_LATE)
-		code = run_exit_code(journal, run, err);
+		code = cmd_run_exit_code(journal, run, err);
 	else
-		code = see_it_stopped(args, journal, run, err);
+		code = see_it_stopped(args, journal, run, &why);
+	/* The request is recorded, but no driver can be had: because of an invalid lease, for
+	 * instance. */
+	if (code == -1 && why->code != EXIT_USAGE)
+		return stop_past(args, journal, run, &why, err);
+	if (why)
+		*err = TAKE(why);
 	if (code == EXIT_STOPPED)
 		return EXIT_DONE;
 	if (code >= 0 && code != EXIT_DETACHED) {

@@ -1,4 +1,4 @@
-/* events, logs: what a run's journal and its jobs said. */
+/* events, logs: output of a run's journal and of its jobs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,11 +6,11 @@
 #include "cmd/follow.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/engine/engine.h"
-#include "jobs/run/account.h"
-#include "jobs/run/plan.h"
-#include "jobs/run/tail.h"
+#include "jobs/run/attempt/tail.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/plan.h"
 #include "jobs/store/order.h"
 
 #define LOG_PIECE ((size_t)1 << 20)
@@ -39,7 +39,7 @@ int cmd_events(const struct args *args, struct err **err)
 	char run[JOURNAL_RUN_MAX];
 	struct follow follow = { .run = run, .next = 1, .err = err, .turn = events_turn };
 
-	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0)
+	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	follow.journal = journal;
 	return args->given[OPT_FOLLOW] ? follow_run(&follow, err) : events_turn(&follow);
@@ -56,7 +56,7 @@ struct log_view {
 	struct tail tail;
 };
 
-/* A line of which the end was dropped says so. */
+/* Prints a line; marks it if its end was dropped. */
 static void print_text_line(const char *line, size_t len, uint64_t lost)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
@@ -73,14 +73,14 @@ static void print_log_line(void *arg, const char *line, size_t len)
 	json_auto_t *object = NULL;
 
 	if (is_agent_line(line, len))
-		return; /* not what the command said */
+		return; /* not output of the command */
 	if (!out_is_json()) {
 		print_text_line(line, len, view->tail.lost);
 		return;
 	}
 	object = json_object();
 	js_put_str(object, "run", view->follow.run);
-	js_put_str(object, "phase", phase_names[view->phase]);
+	js_put_str(object, "phase", flow_phase_names[view->phase]);
 	js_put(object, "attempt", json_integer(view->attempt));
 	js_put(object, "node", json_integer(view->node));
 	js_put(object, "line", js_text(line, len));
@@ -89,7 +89,7 @@ static void print_log_line(void *arg, const char *line, size_t len)
 	out_json(object);
 }
 
-/* Follow the newest attempt, or the one asked for. */
+/* Finds the newest attempt, or the requested one. */
 static int find_attempt(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct log_view *view = arg;
@@ -104,7 +104,7 @@ static int find_attempt(void *arg, const struct event *ev, json_t *row, struct e
 	if (ev->kind == EV_RUN_ENDED)
 		view->follow.ended = true;
 	if (ev->kind != EV_ATTEMPT_INTENDED ||
-	    (phase && strcmp(phase, phase_names[ev->phase]) != 0))
+	    (phase && strcmp(phase, flow_phase_names[ev->phase]) != 0))
 		return 0;
 	if (view->args->given[OPT_ATTEMPT] && ev->attempt != view->attempt)
 		return 0;
@@ -116,23 +116,45 @@ static int find_attempt(void *arg, const struct event *ev, json_t *row, struct e
 	return 0;
 }
 
-/* Everything of the current attempt that was not printed yet. */
-static int print_log(struct log_view *view, struct err **err)
+static char *log_prefix(const struct log_view *view)
+{
+	return mem_format("runs/%s/%s-%lld/", view->follow.run, flow_phase_names[view->phase],
+			  (long long)view->attempt);
+}
+
+/* Prints a piece of the current attempt's unread log; `*ret_more` is set if more is left. */
+static int print_piece(struct log_view *view, bool *ret_more, struct err **err)
 {
 	AUTO(sb_release) struct sb piece = SB_INIT_MAX(LOG_PIECE);
 	AUTO(auto_free) char *prefix = NULL;
 
+	*ret_more = false;
 	if (!view->job[0])
 		return 0;
-	prefix = mem_format("runs/%s/%s-%lld/", view->follow.run, phase_names[view->phase],
-			    (long long)view->attempt);
-	do {
-		sb_clear(&piece);
-		if (view->engine->ops->logs(view->engine, view->job, prefix, (int)view->node,
-					    &view->tail.offset, LOG_PIECE, &piece, err) < 0)
+	prefix = log_prefix(view);
+	if (view->engine->ops->logs(view->engine, view->job, prefix, (int)view->node,
+				    &view->tail.offset, LOG_PIECE, &piece, err) < 0)
+		return -1;
+	tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
+	*ret_more = piece.len == LOG_PIECE;
+	return 0;
+}
+
+/* Prints the log as it is now: a job may add lines faster than they are printed. */
+static int print_log(struct log_view *view, struct err **err)
+{
+	AUTO(auto_free) char *prefix = log_prefix(view);
+	uint64_t size = UINT64_MAX;
+	bool more = true;
+
+	if (view->engine->ops->log_size(view->engine, view->job, prefix, (int)view->node, &size,
+					err) < 0)
+		return -1;
+	/* The size of a log that only the service has is unknown. */
+	size = size == 0 ? UINT64_MAX : size;
+	while (more && view->tail.offset < size)
+		if (print_piece(view, &more, err) < 0)
 			return -1;
-		tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
-	} while (piece.len == LOG_PIECE);
 	return 0;
 }
 
@@ -140,12 +162,15 @@ static int logs_turn(struct follow *follow)
 {
 	struct log_view *view = (struct log_view *)(void *)follow;
 
-	/* The rest of an attempt comes before the next one begins. */
-	if (print_log(view, follow->err) < 0 ||
-	    journal_read(follow->journal, follow->run, follow->next, find_attempt, view,
+	/* The rest of an attempt comes before the next attempt. */
+	if (print_piece(view, &follow->more, follow->err) < 0)
+		return -1;
+	if (follow->more)
+		return 0;
+	if (journal_read(follow->journal, follow->run, follow->next, find_attempt, view,
 			 follow->err) < 0)
 		return -1;
-	return print_log(view, follow->err);
+	return print_piece(view, &follow->more, follow->err);
 }
 
 static int open_log_view(struct log_view *view, struct err **err)
@@ -177,7 +202,9 @@ static int open_log_view(struct log_view *view, struct err **err)
 	}
 	where = (struct engine_where){ .workspace = js_str(view->plan, "workspace"),
 				       .plan = view->plan };
-	return plan_enter_region(view->plan, err) < 0 ? -1 : ops->open(&where, &view->engine, err);
+	return aws_account_enter_region(view->plan, err) < 0
+		       ? -1
+		       : ops->open(&where, &view->engine, err);
 }
 
 static void log_view_release(struct log_view *view)
@@ -199,7 +226,7 @@ int cmd_logs(const struct args *args, struct err **err)
 	tail_init(&view.tail);
 	if (args_number(args, OPT_ATTEMPT, 0, &view.attempt, err) < 0 ||
 	    args_number(args, OPT_NODE, 0, &view.node, err) < 0 ||
-	    run_open(args, JOURNAL_READ, &journal, run, err) < 0)
+	    cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0)
 		return -1;
 	view.follow.journal = journal;
 	if (open_log_view(&view, err) < 0)

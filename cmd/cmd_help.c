@@ -1,21 +1,21 @@
-/* help, version: what the tables say. */
+/* help, version: output of the tables. */
 #include <string.h>
 
 #include "cmd/manual.h"
 #include "cmd/out.h"
-#include "jobs/base/json.h"
-#include "jobs/base/text.h"
-#include "jobs/spec/field.h"
+#include "jobs/base/text/js.h"
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/field.h"
 
 static void show(struct doc *doc)
 {
-	/* The last newline is the block's own. */
+	/* The block adds the last newline itself. */
 	while (doc->text.len > 0 && doc->text.text[doc->text.len - 1] == '\n')
 		doc->text.text[--doc->text.len] = '\0';
 	out_block(doc->text.text);
 }
 
-/* What somebody probably meant, borrowed; NULL: nothing is near. */
+/* Returns the topic that was probably meant, borrowed; NULL if none is near. */
 static const char *nearest(const char *topic)
 {
 	const char *best = NULL;
@@ -45,7 +45,7 @@ static int help_on(const char *name, struct err **err)
 	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
 	const struct cmd *cmd = cmd_find(name);
 	const struct topic *topic = topic_find(name);
-	/* A field that is called like a command is to be had too. */
+	/* A field with the name of a command is available as spec.NAME. */
 	const char *field = text_starts(name, "spec.") ? name + 5 : name;
 	const char *near;
 
@@ -82,8 +82,8 @@ static void command_json(const struct cmd *cmd)
 	json_t *options = json_array(), *exits = json_array();
 
 	for (int id = 0; id < OPT_COUNT; id++)
-		if (((OPTS_GLOBAL | cmd->options) >> id & 1) && opt_rows[id].help)
-			json_array_append_new(options, json_string(opt_rows[id].name));
+		if (((OPTS_GLOBAL | cmd->options) >> id & 1) && args_opt_rows[id].help)
+			json_array_append_new(options, json_string(args_opt_rows[id].name));
 	for (const enum exit_code *code = cmd->exits; *code != EXIT_DONE; code++)
 		json_array_append_new(exits, json_integer((int)*code));
 	js_put(object, "options", options);
@@ -91,7 +91,7 @@ static void command_json(const struct cmd *cmd)
 	out_json(object);
 }
 
-/* The rows of a topic's table; of anything else those of the commands. */
+/* Prints the rows of a topic's table; for any other name, those of the commands. */
 static void print_json(const char *name)
 {
 	const struct topic *topic = name ? topic_find(name) : NULL;
@@ -127,7 +127,7 @@ int cmd_help(const struct args *args, struct err **err)
 	return help_on(both, err);
 }
 
-/* "jansson=2.14 sqlite3=3.40.1 …" from the build → {"jansson":"2.14",…}. */
+/* Converts "jansson=2.14 sqlite3=3.40.1 …" of the build to {"jansson":"2.14",…}. */
 static json_t *versions_json(void)
 {
 	const char *at = STOKER_LIBRARIES;

@@ -1,6 +1,6 @@
 /*
- * The pages of man(1), from the tables. The build calls `stoker manual PAGE DATE`
- * for each and installs what it prints; nobody else needs to.
+ * The pages of man(1), from the tables. Only the build calls `stoker manual PAGE DATE`, for each
+ * page, and installs the output.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "cmd/manual.h"
 #include "cmd/out.h"
 #include "cmd/words.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
-#include "jobs/spec/field.h"
+#include "jobs/spec/fields/field.h"
 #include "jobs/spec/template.h"
 #include "jobs/store/order.h"
 
@@ -26,8 +26,9 @@ static const struct {
 				   "(journal.db, or a file an event where machines share it), and "
 				   "in runs/ the folder of each run with its logs and outputs, if "
 				   "the spec names no workspace" },
-	{ "CACHE/stoker/KEY.json", "the compile lock of a graph key, in the compile cache: which "
-				   "graphs it needs, with sizes and checksums" },
+	{ "CACHE/stoker/KEY.json",
+	  "the compile manifest of a graph key, in the compile cache: which "
+	  "graphs it needs, with sizes and checksums" },
 	{ "CHECKPOINT.stoker.json", "beside a checkpoint: it is complete" },
 	{ "../lib/stoker/agent", "seen from the program: the node agent and all it needs" },
 };
@@ -82,17 +83,17 @@ static void add_fact(void *arg, const char *what, const char *text)
 	doc_item_line(arg, line);
 }
 
-/* A top-level field has a section of its own, whatever is in it an item there. */
+/* Writes a section for each top-level field, with the fields below it as items. */
 static void write_fields(struct doc *doc)
 {
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
 		if (field_parent(id) == FIELD_NONE) {
-			doc_subheading(doc, fields[id].path);
-			doc_paragraph(doc, fields[id].help);
+			doc_subheading(doc, field_table[id].path);
+			doc_paragraph(doc, field_table[id].help);
 		} else {
-			doc_item(doc, fields[id].path, fields[id].help);
+			doc_item(doc, field_table[id].path, field_table[id].help);
 		}
-		field_facts(id, add_fact, doc);
+		help_field_facts(id, add_fact, doc);
 	}
 }
 

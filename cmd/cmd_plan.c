@@ -1,33 +1,37 @@
-/* plan: what would happen and why. Changes nothing anywhere. */
+/* plan: what a run would do and why. Changes nothing anywhere. */
 #include "cmd/plan_text.h"
 
 #include <string.h>
 
+#include "aws/aws.h"
+#include "aws/credentials/settings.h"
 #include "cmd/cost_view.h"
-#include "cmd/modes_view.h"
+#include "cmd/mode_comparison_view.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
-#include "jobs/engine/arrival.h"
-#include "jobs/run/health.h"
-#include "jobs/run/journal.h"
-#include "jobs/run/order.h"
+#include "jobs/engine/delivery/agent_delivery.h"
+#include "jobs/run/attempt/health.h"
+#include "jobs/run/attempt/order.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/run/plan/aws_account.h"
 
 static json_t *cache_json(const json_t *plan, const struct cache_view *view)
 {
 	json_t *cache = json_object();
 
-	js_put_str(cache, "verdict", cache_state_names[view->verdict]);
+	js_put_str(cache, "verdict", flow_cache_state_names[view->verdict]);
 	js_put_str(cache, "graph_key", js_str(json_object_get(plan, "compile"), "graph_key"));
 	if (view->lock)
 		js_put(cache, "graphs", json_integer(view->graphs));
 	js_put(cache, "changed", json_incref(view->changed));
 	js_put_str(cache, "reason", view->reason);
+	js_put_str(cache, "hint", view->hint);
 	if (view->problems)
 		js_put(cache, "problems", json_incref(view->problems));
 	return cache;
 }
 
-/* Only the phases that would run: a warm cache needs no phase 1. */
+/* Returns only the phases that would run: a warm cache needs no phase 1. */
 static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 {
 	json_t *phases = json_array(), *phase;
@@ -39,10 +43,27 @@ static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 	return phases;
 }
 
-/* What a run is not given where none of our agents is in its jobs. */
+/* Adds commands as the machines run them, if they differ from the spec's. */
+static void put_commands(const json_t *plan, json_t *shown)
+{
+	json_t *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(shown, "phases"), i, phase) {
+		json_t *command = json_object_get(phase, "command")
+					  ? sends_command_as_run(plan, js_str(phase, "phase"))
+					  : NULL;
+
+		js_put(phase, "command", command);
+		if (command)
+			json_object_del(phase, "front");
+	}
+}
+
+/* Prints the features that are missing if our agent is not in the run's jobs. */
 static void print_not_held(const json_t *plan)
 {
-	json_auto_t *words = plan_not_held(plan);
+	json_auto_t *words = toolkit_limits_not_held(plan);
 	const json_t *word;
 	size_t i;
 
@@ -52,13 +73,15 @@ static void print_not_held(const json_t *plan)
 		out_line("  - %s", json_string_value(word));
 }
 
-/* How the agent gets into the containers of this plan; NULL where there are none, or none of
- * ours in them. Yours to free. */
+/* Returns how the agent gets into the containers of this plan; NULL if there are no containers,
+ * or none with our agent. The caller frees it. */
 static char *agent_words(const json_t *plan)
 {
-	json_auto_t *not_held = plan_not_held(plan);
+	json_auto_t *not_held = toolkit_limits_not_held(plan);
 
-	return arrival_way(plan) == ARRIVAL_NONE || not_held ? NULL : arrival_words(plan);
+	return agent_delivery_way(plan) == AGENT_DELIVERY_NONE || not_held
+		       ? NULL
+		       : agent_delivery_words(plan);
 }
 
 static void print_plan(const json_t *plan, const struct cache_view *view)
@@ -66,9 +89,12 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 	const json_t *source = json_object_get(plan, "source");
 	const char *commit = js_str(source, "commit");
 	int64_t files = js_int(source, "files", 0);
-	bool ahead = view->verdict == CACHE_COLD && plan_phase(plan, phase_names[PHASE_PRECOMPILE]);
-	AUTO(auto_free) char *health = plan_health_words(plan);
+	bool unknown = view->verdict == CACHE_UNKNOWN;
+	bool ahead = (unknown || view->verdict == CACHE_COLD) &&
+		     plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE]);
+	AUTO(auto_free) char *health = health_plan_words(plan);
 	AUTO(auto_free) char *agent = agent_words(plan);
+	AUTO(auto_free) char *inherited = inherited_words(plan);
 	json_t *phase;
 	size_t i;
 
@@ -77,30 +103,37 @@ static void print_plan(const json_t *plan, const struct cache_view *view)
 		 commit ? " " : "", commit ? commit : "",
 		 js_bool(source, "dirty", false) ? " with uncommitted changes" : "",
 		 (long long)files, files == 1 ? "" : "s", js_str(source, "digest"));
-	out_line("cache:   %s: %s", cache_state_names[view->verdict], view->reason);
-	print_changes(view->changed, CHANGES_SHOWN);
+	if (view->verdict == CACHE_UNKNOWN)
+		out_line("cache:   %s", view->reason);
+	else
+		out_line("cache:   %s: %s", flow_cache_state_names[view->verdict], view->reason);
+	if (view->hint && unknown)
+		out_line("         to know it, %s", view->hint);
+	plan_text_print_changes(view->changed, CHANGES_SHOWN);
 	if (json_array_size(view->changed) > CHANGES_SHOWN)
 		out_line("  'stoker cache why' names them all");
+	if (view->hint && !unknown)
+		out_line("         %s", view->hint);
 	if (health)
 		out_line("health:  %s", health);
 	if (agent)
 		out_line("agent:   %s", agent);
-	if (strcmp(js_str(plan, "engine"), "batch") == 0 && !js_path(plan, "instance.vcpus"))
-		out_line("machine: '%s' is in no catalogue: the job gets no devices, 1 vCPU and "
-			 "2 GiB of memory; add it to your instances.yaml (STOKER_INSTANCES)",
-			 js_str(js_path(plan, "spec.resources"), "instance"));
-	out_line("phases:  %s", ahead ? "precompile, verify, train" : "train");
+	if (inherited)
+		out_line("env:     %s", inherited);
+	out_line("phases:  %s%s", ahead ? "precompile, verify, train" : "train",
+		 ahead && unknown ? "; if the cache is warm, train alone" : "");
 	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
-		AUTO(auto_free) char *line = command_text(json_object_get(phase, "command"));
+		AUTO(auto_free) char *line = plan_text_command(json_object_get(phase, "command"));
 
 		if (line && (ahead || strcmp(js_str(phase, "phase"), "train") == 0))
 			out_line("  %-10s %s", js_str(phase, "phase"), line);
 	}
+	plan_text_print_measures(plan, ahead);
 	print_not_held(plan);
 }
 
-/* Between the two phases that start a job: of what their agents are told, or of a member of
- * what is sent for them. NULL: there is one phase alone. */
+/* Returns the difference between the two phases that start a job: in the orders of their agents,
+ * or in the member `sent` of the request. NULL if there is a single phase. */
 static json_t *difference_of(const json_t *requests, const char *sent)
 {
 	const json_t *sides[2];
@@ -116,6 +149,39 @@ static json_t *difference_of(const json_t *requests, const char *sent)
 	return sides[0] && sides[1] ? order_difference(sides[0], sides[1]) : NULL;
 }
 
+/* Adds a fact that could not be asked for: a row of `rows`, for JSON. */
+static void add_unknown(const char *what, const char *reason, const char *hint, json_t *rows)
+{
+	json_t *row = json_pack("{s:s, s:s}", "what", what, "reason", reason);
+
+	js_put_str(row, "hint", hint);
+	json_array_append_new(rows, row);
+}
+
+static void tell_unknown(const char *label, const char *what, const struct err *why, json_t *rows)
+{
+	if (!why)
+		return;
+	out_line("%-8s not known: %s", label, why->message);
+	add_unknown(what, why->message, why->hint, rows);
+}
+
+/* Returns the facts that are unknown: an array, empty if all are known, and prints them. The
+ * cache already has its own line. The region matters only if the plan needs one. */
+static json_t *tell_all_unknown(const json_t *plan, const struct cache_view *view,
+				const struct err *runs)
+{
+	AUTO(err_freep) struct err *region = NULL;
+	json_t *rows = json_array();
+
+	if (view->verdict == CACHE_UNKNOWN)
+		add_unknown("cache", view->reason, view->hint, rows);
+	if (aws_account_needs_region(plan) && !aws_region(&region))
+		tell_unknown("region:", "region", region, rows);
+	tell_unknown("runs:", "earlier runs", runs, rows);
+	return rows;
+}
+
 int cmd_plan(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
@@ -123,34 +189,40 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
-	json_auto_t *modes = NULL, *cost = NULL;
+	json_auto_t *modes = NULL, *cost = NULL, *unknown = NULL;
+	AUTO(err_freep) struct err *runs = NULL;
 	AUTO(auto_free) char *agent = NULL;
 	int code;
 
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
+	/* A plan can do without services: facts are left open if a service does not answer soon. */
+	aws_brief(true);
+	if (journal_open_try(args->value[OPT_STATE], &journal, &runs, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal, &spec, &plan, err);
+	code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
-	if (cache_view_make(plan->json, &view, err) < 0)
+	image_plan_try(plan->json);
+	if (cache_view_try(plan->json, &view, err) < 0)
 		return -1;
-	modes = modes_find(journal, js_str(plan->json, "name"),
-			   js_str(json_object_get(plan->json, "compile"), "graph_key"));
-	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM);
+	modes = mode_comparison_find(journal, js_str(plan->json, "name"),
+				     js_str(json_object_get(plan->json, "compile"), "graph_key"));
+	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM, &runs);
 	shown = plan_as_shown(plan->json);
 	requests = order_planned(shown);
-	if (plan_has_agent(plan->json))
+	if (toolkit_limits_has_agent(plan->json))
 		difference = difference_of(requests, NULL);
-	if (order_sends(plan->json, requests, err) < 0)
+	if (sends_of_order(plan->json, requests, err) < 0)
 		return -1;
+	put_commands(plan->json, shown);
 	if (!difference)
 		difference = difference_of(requests, "body");
 	if (!out_is_json()) {
 		print_plan(shown, &view);
-		print_cost_before(plan->json, cost);
-		print_modes_or_advice(modes);
+		cmd_print_cost_before(plan->json, cost);
+		cmd_print_modes_or_advice(modes);
+		unknown = tell_all_unknown(plan->json, &view, runs);
 		if (args->given[OPT_REQUESTS])
-			print_requests(shown, requests, difference);
+			plan_text_print_requests(shown, requests, difference);
 		return EXIT_DONE;
 	}
 	agent = agent_words(plan->json);
@@ -159,13 +231,19 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put_str(result, "engine", js_str(plan->json, "engine"));
 	js_put(result, "cache", cache_json(plan->json, &view));
 	js_put(result, "phases", phases_json(shown, view.verdict));
+	js_put(result, "length", json_incref(json_object_get(plan->json, "length")));
+	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));
 	js_put(result, "health", json_incref(json_object_get(plan->json, "health")));
 	js_put(result, "cost", TAKE(cost));
 	js_put(result, "requests", TAKE(requests));
 	js_put(result, "difference", TAKE(difference));
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
-	js_put(result, "not_held", plan_not_held(plan->json));
+	js_put(result, "inherited", inherited_of_plan(plan->json));
+	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
 	js_put(result, "modes", TAKE(modes));
+	unknown = tell_all_unknown(plan->json, &view, runs);
+	if (json_array_size(unknown) > 0)
+		js_put(result, "not_known", TAKE(unknown));
 	js_put_str(result, "agent", agent);
 	js_put_str(result, "plan_digest", plan->digest);
 	out_json(result);

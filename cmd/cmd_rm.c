@@ -1,44 +1,130 @@
-/* rm, list --prune: forgetting finished runs. */
+/* rm, list --prune: removal of finished runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/drive.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
-#include "jobs/base/text.h"
-#include "jobs/run/forget.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/journal/forget.h"
 
-/* Forget one run and say so: a line, or {"run","name","state","ended","removed"}. */
-static int forget(struct journal *journal, const char *run, const struct lease_rules *rules,
-		  struct err **err)
+static void print_kept(const json_t *kept)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (kept, i, one) {
+		AUTO(auto_free)
+		char *size = text_format_bytes((uint64_t)js_int(one, "size_bytes", 0));
+
+		if (js_is(one, "what", "checkpoint"))
+			out_line("  kept: the only copy of the checkpoint of step %lld, %s: %s",
+				 (long long)js_int(one, "step", 0), size, js_str(one, "url"));
+		else
+			out_line("  kept: the only copy of the outputs, %s: %s", size,
+				 js_str(one, "url"));
+	}
+	if (json_array_size(kept) > 0)
+		out_note("--with-checkpoints removes what is kept, too");
+}
+
+static void print_removed(const json_t *line, bool dry_run)
+{
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(line, "size_bytes", 0));
+	int64_t files = js_int(line, "files", 0);
+	AUTO(auto_free)
+	char *what = mem_format("%lld file%s, %s", (long long)files, files == 1 ? "" : "s", size);
+	const char *run = js_str(line, "run");
+
+	if (js_str(line, "ended"))
+		out_line("%s %s: %s, %s at %.19s; %s", dry_run ? "would remove" : "removed", run,
+			 js_str(line, "name"), js_str(line, "state"), js_str(line, "ended"), what);
+	else
+		out_line("%s what was left of %s: %s", dry_run ? "would remove" : "removed", run,
+			 what);
+	print_kept(json_object_get(line, "kept"));
+}
+
+/* Finds the job of a damaged run that may still exist, as far as the journal shows. */
+static int note_job(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	char **job = arg;
+
+	(void)row;
+	(void)err;
+	if (ev && ev->kind == EV_ATTEMPT_INTENDED) {
+		free(*job);
+		*job = mem_copy(ev->job);
+	}
+	if (ev && (ev->kind == EV_ATTEMPT_ENDED || ev->kind == EV_RUN_ENDED))
+		free(TAKE(*job));
+	return 0;
+}
+
+/* Reads the status of a run before its removal. A damaged journal does not prevent the removal. */
+static int look(struct journal *journal, const char *run, json_t **ret, bool *ret_damaged,
+		struct err **err)
+{
+	AUTO(auto_free) char *job = NULL;
+
+	*ret_damaged = false;
+	if (cmd_run_view(journal, run, false, ret, err) == 0)
+		return 0;
+	if (!(*err)->damage)
+		return -1;
+	out_note("%s", (*err)->message);
+	err_freep(err);
+	*ret_damaged = true;
+	if (journal_salvage(journal, run, note_job, &job, err) < 0)
+		return -1;
+	if (job)
+		out_note("that job %s has ended does not stand there: see to it on its engine",
+			 job);
+	return 0;
+}
+
+/* Removes one run and prints it: lines, or {"run","name","state","ended","removed": true if
+ * removed, "files","size_bytes","kept": […]}; "damaged" if its journal was. */
+static int forget(const struct args *args, struct journal *journal, const char *run,
+		  const struct lease_rules *rules, struct err **err)
 {
 	static const char *const shown[] = { "name", "state", "ended" };
-	json_auto_t *status = NULL, *line = json_object();
+	const struct forget_options options = { .with_checkpoints =
+							args->given[OPT_WITH_CHECKPOINTS],
+						.dry_run = args->given[OPT_DRY_RUN] };
+	json_auto_t *status = NULL, *told = NULL, *line = json_object();
+	bool damaged;
 
-	if (run_view(journal, run, false, &status, err) < 0 ||
-	    run_forget(journal, run, rules, drive_show_wait, NULL, err) < 0)
+	if (look(journal, run, &status, &damaged, err) < 0 ||
+	    run_forget(journal, run, &options, rules, drive_show_wait, NULL, &told, err) < 0)
 		return -1;
 	js_put_str(line, "run", run);
 	for (size_t i = 0; i < STK_LENGTH(shown); i++)
 		js_put_str(line, shown[i], js_str(status, shown[i]));
-	js_put(line, "removed", json_true());
+	if (damaged)
+		js_put(line, "damaged", json_true());
+	js_put(line, "removed", json_boolean(!options.dry_run));
+	json_object_update(line, told);
 	if (out_is_json())
 		out_json(line);
-	else if (js_str(line, "ended"))
-		out_line("removed %s: %s, %s at %.19s", run, js_str(line, "name"),
-			 js_str(line, "state"), js_str(line, "ended"));
 	else
-		out_line("removed what was left of %s", run);
+		print_removed(line, options.dry_run);
 	return 0;
 }
 
-/* The ids of all operands, each once. What a removal that was cut short has left
- * can only be named by its whole id. */
+/* A dry run must not create the journal. */
+static enum journal_mode mode_of(const struct args *args)
+{
+	return args->given[OPT_DRY_RUN] ? JOURNAL_READ : JOURNAL_WRITE;
+}
+
+/* Resolves all operands to ids, each once. The leftovers of an interrupted removal can only be
+ * named by the whole id. */
 static int resolve_all(const struct args *args, json_t *ret, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 
-	/* Nothing is made where there is no such run. */
+	/* Opened for reading, so that nothing is created if the run does not exist. */
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	for (int i = 0; i < args->operand_count; i++) {
@@ -62,10 +148,10 @@ int cmd_rm(const struct args *args, struct err **err)
 	const json_t *value;
 
 	if (drive_lease_rules(args, &rules, err) < 0 || resolve_all(args, runs, err) < 0 ||
-	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
+	    journal_open(args->value[OPT_STATE], mode_of(args), &journal, err) < 0)
 		return -1;
 	json_object_foreach (runs, run, value)
-		if (forget(journal, run, &rules, err) < 0)
+		if (forget(args, journal, run, &rules, err) < 0)
 			return -1;
 	return EXIT_DONE;
 }
@@ -76,6 +162,7 @@ struct old_runs {
 	struct journal *journal;
 	struct utc before;
 	json_t *found;
+	int worst; /* exit code of failures with runs that are kept because of them */
 };
 
 static int note_old(void *arg, const char *run, struct err **err)
@@ -85,17 +172,24 @@ static int note_old(void *arg, const char *run, struct err **err)
 	const char *ended;
 	struct utc at;
 
-	if (run_view(old->journal, run, false, &status, err) < 0)
-		return -1;
+	if (cmd_run_view(old->journal, run, false, &status, err) < 0) {
+		if ((*err)->code == EXIT_UNREACHABLE)
+			return -1;
+		out_error(*err);
+		old->worst = (int)(*err)->code;
+		err_freep(err);
+		return 0;
+	}
 	ended = js_str(status, "ended");
-	if (ended && utc_parse(ended, &at) && at.ms <= old->before.ms)
+	if (ended && clock_utc_parse(ended, &at) && at.ms <= old->before.ms)
 		json_array_append_new(old->found, json_string(run));
 	return 0;
 }
 
-static int find_old(const struct args *args, json_t *ret, struct err **err)
+static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
+	AUTO(err_freep) struct err *unfound = NULL;
 	const char *text = args->value[OPT_PRUNE];
 	struct old_runs old = { .found = ret };
 	int64_t age;
@@ -104,11 +198,20 @@ static int find_old(const struct args *args, json_t *ret, struct err **err)
 		err_set(err, EXIT_USAGE, "--prune needs an age, not '%s'", text);
 		return err_hint(err, "write, for instance, --prune 30d");
 	}
-	old.before.ms = utc_now().ms - age;
+	old.before.ms = clock_utc_now().ms - age;
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	old.journal = journal;
-	return journal_runs(journal, note_old, &old, err);
+	if (journal_runs(journal, note_old, &old, &unfound) < 0) {
+		if (!unfound->damage) {
+			*err = TAKE(unfound);
+			return -1;
+		}
+		out_error(unfound);
+		old.worst = (int)unfound->code;
+	}
+	*ret_worst = old.worst;
+	return 0;
 }
 
 int cmd_prune(const struct args *args, struct err **err)
@@ -120,19 +223,19 @@ int cmd_prune(const struct args *args, struct err **err)
 	size_t i;
 	int worst = EXIT_DONE;
 
-	if (drive_lease_rules(args, &rules, err) < 0 || find_old(args, runs, err) < 0)
+	if (drive_lease_rules(args, &rules, err) < 0 || find_old(args, runs, &worst, err) < 0)
 		return -1;
 	if (json_array_size(runs) == 0) {
 		out_note("no run ended longer than %s ago", args->value[OPT_PRUNE]);
-		return EXIT_DONE;
+		return worst;
 	}
-	if (journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
+	if (journal_open(args->value[OPT_STATE], mode_of(args), &journal, err) < 0)
 		return -1;
-	/* What keeps one does not keep the others. */
+	/* A failure of one run does not keep back the others. */
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
-		if (forget(journal, json_string_value(run), &rules, &why) == 0)
+		if (forget(args, journal, json_string_value(run), &rules, &why) == 0)
 			continue;
 		out_error(why);
 		worst = (int)why->code;

@@ -1,21 +1,21 @@
-/* run: from a spec to a run, driven here or in the background. */
+/* run: starts a run from a spec, driven here or in the background. */
 #include <string.h>
 
 #include "cmd/drive.h"
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
 static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err **err)
 {
 	char fresh[RUN_ID_LEN + 1];
 
 	if (!args->given[OPT_ID]) {
-		run_id_new(fresh);
+		text_run_id_new(fresh);
 		snprintf(id, JOURNAL_RUN_MAX, "%s", fresh);
 		return 0;
 	}
-	if (!run_id_valid(args->value[OPT_ID])) {
+	if (!text_run_id_valid(args->value[OPT_ID])) {
 		err_set(err, EXIT_USAGE, "'%s' cannot be a run's id", args->value[OPT_ID]);
 		return err_hint(err,
 				"use 1 to 40 lower-case letters, digits and hyphens, a letter or "
@@ -33,7 +33,7 @@ static int run_detached(struct journal *journal, const char *run, const struct p
 
 	if (driver_begin(journal, &options, err) < 0)
 		return -1;
-	/* A repeated command on a run that has ended gives its exit code. */
+	/* Repeated for a run that has ended, the command returns its exit code. */
 	ended = drive_outcome(journal, run, err);
 	if (ended == EXIT_DETACHED)
 		return drive_in_background(journal, run, err);
@@ -53,7 +53,7 @@ int cmd_run(const struct args *args, struct err **err)
 	if (run_id(args, id, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], JOURNAL_WRITE, &journal, err) < 0)
 		return -1;
-	code = plan_from_args(args, journal, &spec, &plan, err);
+	code = spec_args_plan(args, journal, &spec, &plan, err);
 	if (code != 0)
 		return code;
 	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)

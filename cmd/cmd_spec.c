@@ -1,4 +1,4 @@
-/* init, validate, schema: the spec before it is run. */
+/* init, validate, schema: work on the spec before a run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 
 #include "cmd/out.h"
 #include "cmd/spec_args.h"
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/spec/template.h"
 
 static int list_templates(void)
@@ -87,9 +87,9 @@ int cmd_validate(const struct args *args, struct err **err)
 	for (int i = 0; i < args->operand_count; i++) {
 		AUTO(spec_freep) struct spec *spec = NULL;
 		AUTO(err_freep) struct err *unreadable = NULL;
-		int one = spec_from_args(args, args->operands[i], true, &spec, &unreadable);
+		int one = spec_from_args(args, args->operands[i], &spec, &unreadable);
 
-		/* A file that cannot be read is a problem among the others. */
+		/* A file that cannot be read is reported as one problem among others. */
 		if (one < 0 && out_is_json()) {
 			json_auto_t *object = json_object();
 

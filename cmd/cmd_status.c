@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/modes_view.h"
+#include "cmd/mode_comparison_view.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
-#include "jobs/base/columns.h"
-#include "jobs/run/lease.h"
+#include "jobs/base/text/columns.h"
+#include "jobs/run/journal/lease.h"
 
 static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
@@ -19,25 +19,35 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 	return 0;
 }
 
-static int fold(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
-		struct err **err)
+static int fold(struct journal *journal, const char *run, bool with_attempts, bool undriven,
+		json_t **ret, struct err **err)
 {
 	AUTO(status_freep) struct status *status = status_new(run);
 
 	if (journal_read(journal, run, 1, add_event, status, err) < 0)
 		return -1;
-	*ret = status_json(status, utc_now(), with_attempts);
+	if (undriven)
+		status_undriven(status);
+	*ret = status_json(status, clock_utc_now(), with_attempts);
 	return 0;
 }
 
-/* The journal of a driver that was killed ends in the middle. */
+/* True if the journal has a driver. The journal of a killed driver ends in the middle; a driver
+ * that leaves records it. */
 static bool seems_driven(const json_t *status)
 {
 	return !json_object_get(status, "exit_code") &&
-	       json_is_object(json_object_get(status, "driver"));
+	       !json_is_null(json_object_get(status, "driver"));
 }
 
-/* Only what is certain at the first look. */
+/* True if the run goes on without a driver. */
+static bool is_left_alone(const json_t *status)
+{
+	return !json_object_get(status, "exit_code") &&
+	       json_is_null(json_object_get(status, "driver"));
+}
+
+/* True only if that is certain at the first look. */
 static bool nobody_drives(struct journal *journal, const char *run)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
@@ -46,51 +56,81 @@ static bool nobody_drives(struct journal *journal, const char *run)
 	return lease_look(journal, run, NULL, &lease, &unknown) == 1;
 }
 
-int run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
-	     struct err **err)
+int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+		 struct err **err)
 {
 	json_auto_t *status = NULL;
 
-	if (fold(journal, run, with_attempts, &status, err) < 0)
+	if (fold(journal, run, with_attempts, false, &status, err) < 0)
 		return -1;
 	if (seems_driven(status) && nobody_drives(journal, run)) {
-		/* It may have come to its end since it was read. */
+		/* The run may have ended since it was read. */
 		json_decref(TAKE(status));
-		if (fold(journal, run, with_attempts, &status, err) < 0)
+		if (fold(journal, run, with_attempts, true, &status, err) < 0)
 			return -1;
-		if (seems_driven(status)) {
-			js_put(status, "driver", json_null());
-			js_put_str(status, "state", "waiting");
-			js_put_str(status, "waiting_for", "a driver: 'stoker resume' takes it up");
-		}
 	}
 	*ret = TAKE(status);
 	return 0;
 }
 
-int run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err)
+struct cmd_status_listed {
+	const char *run;
+	bool found;
+};
+
+static int note_listed(void *arg, const char *run, struct err **err)
 {
-	if (run_view(journal, run, true, ret, err) < 0)
-		return -1;
-	js_put(*ret, "modes",
-	       modes_find(journal, js_str(*ret, "name"),
-			  js_str(json_object_get(*ret, "cache"), "graph_key")));
+	struct cmd_status_listed *listed = arg;
+
+	(void)err;
+	listed->found |= strcmp(listed->run, run) == 0;
 	return 0;
 }
 
-int run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
-	     char run[JOURNAL_RUN_MAX], struct err **err)
+/* A run has a first event. A listed run without one has lost its events; an unlisted run was
+ * removed just now. */
+static int check_begun(struct journal *journal, const char *run, const json_t *status,
+		       struct err **err)
+{
+	struct cmd_status_listed listed = { run, false };
+
+	if (js_str(status, "created"))
+		return 0;
+	if (journal_runs(journal, note_listed, &listed, err) < 0)
+		return -1;
+	if (!listed.found)
+		return err_set(err, EXIT_USAGE, "no run '%s'", run);
+	err_set(err, EXIT_REFUSED, "it is not found");
+	return damage_of_event(err, journal_url(journal), run, 1);
+}
+
+int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err)
+{
+	json_auto_t *status = NULL;
+
+	if (cmd_run_view(journal, run, true, &status, err) < 0 ||
+	    check_begun(journal, run, status, err) < 0)
+		return -1;
+	*ret = TAKE(status);
+	js_put(*ret, "modes",
+	       mode_comparison_find(journal, js_str(*ret, "name"),
+				    js_str(json_object_get(*ret, "cache"), "graph_key")));
+	return 0;
+}
+
+int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
+		 char run[JOURNAL_RUN_MAX], struct err **err)
 {
 	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
 		return -1;
 	return journal_resolve(*ret, args->operand_count ? args->operands[0] : "@last", run, err);
 }
 
-int run_exit_code(struct journal *journal, const char *run, struct err **err)
+int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)
 {
 	json_auto_t *status = NULL;
 
-	if (fold(journal, run, false, &status, err) < 0)
+	if (fold(journal, run, false, false, &status, err) < 0)
 		return -1;
 	return (int)js_int(status, "exit_code", EXIT_DETACHED);
 }
@@ -101,13 +141,13 @@ int cmd_status(const struct args *args, struct err **err)
 	char run[JOURNAL_RUN_MAX];
 	json_auto_t *status = NULL;
 
-	if (run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
-	    run_view_whole(journal, run, &status, err) < 0)
+	if (cmd_run_open(args, JOURNAL_READ, &journal, run, err) < 0 ||
+	    cmd_run_view_whole(journal, run, &status, err) < 0)
 		return -1;
 	if (out_is_json())
 		out_json(status);
 	else
-		print_status(status);
+		status_text_print_status(status);
 	return EXIT_DONE;
 }
 
@@ -118,18 +158,19 @@ static int collect_run(void *arg, const char *run, struct err **err)
 	return 0;
 }
 
-/* The rows of `list`, each as wide as the widest; names are cut, ids never. */
+/* Columns of `list`, each as wide as its widest cell; names are cut, ids never. */
 enum list_column { LIST_RUN, LIST_NAME, LIST_STATE, LIST_PHASE, LIST_CREATED, LIST_COLUMNS };
 #define NAME_MOST 24
 
 struct list_row {
 	char *cells[LIST_COLUMNS];
-	enum look_mark mark; /* before the state */
+	enum status_icon mark; /* before the state */
 };
 
 struct list_table {
 	struct list_row *rows;
 	size_t count;
+	size_t alone; /* number of runs without a driver */
 };
 
 static void list_table_release(struct list_table *table)
@@ -148,6 +189,17 @@ static char *cell(const char *text, size_t most)
 	return sb_take(&out);
 }
 
+/* Returns "no driver, unseen since 2026-11-25T16:52:04"; or that its job is out of sight. */
+static char *state_text(const json_t *status)
+{
+	const char *state = is_left_alone(status) ? "no driver" : js_str(status, "state");
+	const char *since = js_str(status, "unseen_since");
+
+	if (!state || !since)
+		return mem_copy(state ? state : "-");
+	return mem_format("%s, unseen since %.19s", state, since);
+}
+
 static void add_row(struct list_table *table, const json_t *status)
 {
 	static const char *const keys[LIST_COLUMNS] = { "run", "name", "state", "phase",
@@ -156,16 +208,24 @@ static void add_row(struct list_table *table, const json_t *status)
 
 	table->rows = mem_grow(table->rows, table->count + 1, sizeof *table->rows);
 	row = &table->rows[table->count++];
-	row->mark = look_of_state(js_str(status, "state"), NULL);
+	row->mark = text_style_icon_of_state(js_str(status, "state"), NULL);
 	for (size_t i = 0; i < LIST_COLUMNS; i++)
-		row->cells[i] = cell(js_str(status, keys[i]), i == LIST_NAME ? NAME_MOST : 80);
-	/* To the second. */
+		if (i == LIST_STATE)
+			row->cells[i] = state_text(status);
+		else
+			row->cells[i] =
+				cell(js_str(status, keys[i]), i == LIST_NAME ? NAME_MOST : 80);
+	if (is_left_alone(status)) {
+		row->mark = MARK_WARN;
+		table->alone++;
+	}
+	/* Cut to whole seconds. */
 	if (strlen(row->cells[LIST_CREATED]) > 19)
 		row->cells[LIST_CREATED][19] = '\0';
 }
 
 static void print_cells(char *const cells[LIST_COLUMNS], const size_t widths[LIST_COLUMNS],
-			enum look_mark mark)
+			enum status_icon mark)
 {
 	AUTO(sb_release) struct sb before = SB_INIT, after = SB_INIT;
 
@@ -200,32 +260,79 @@ static void print_table(const struct list_table *table)
 		print_cells(table->rows[i].cells, widths, table->rows[i].mark);
 }
 
+/* Adds a row for a run that cannot be read; the other runs are not affected. */
+static int add_damaged(struct list_table *table, const char *run, const struct err *why, int *worst)
+{
+	json_auto_t *status = json_object();
+
+	if (why->code == EXIT_UNREACHABLE)
+		return -1;
+	js_put_str(status, "run", run);
+	js_put_str(status, "state", why->damage ? "damaged" : "unreadable");
+	js_put_str(status, "error", why->message);
+	js_put_str(status, "hint", why->hint);
+	if (out_is_json())
+		out_json(status);
+	else
+		add_row(table, status);
+	out_error(why);
+	*worst = (int)why->code;
+	return 0;
+}
+
+static int add_run(struct list_table *table, struct journal *journal, const char *run, int *worst,
+		   struct err **err)
+{
+	json_auto_t *status = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (cmd_run_view(journal, run, false, &status, &why) < 0 ||
+	    check_begun(journal, run, status, &why) < 0) {
+		if (why->code == EXIT_USAGE || add_damaged(table, run, why, worst) == 0)
+			return 0;
+		*err = TAKE(why);
+		return -1;
+	}
+	if (out_is_json())
+		out_json(status);
+	else
+		add_row(table, status);
+	return 0;
+}
+
 int cmd_list(const struct args *args, struct err **err)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(list_table_release) struct list_table table = { 0 };
+	AUTO(err_freep) struct err *unfound = NULL;
 	json_auto_t *runs = json_array();
+	int worst = EXIT_DONE;
 	json_t *run;
 	size_t i;
 
 	if (args->given[OPT_PRUNE])
 		return cmd_prune(args, err);
-	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0 ||
-	    journal_runs(journal, collect_run, runs, err) < 0)
-		return -1;
-	if (json_array_size(runs) == 0)
-		out_note("no runs in %s", journal_url(journal));
-	json_array_foreach (runs, i, run) {
-		json_auto_t *status = NULL;
-
-		if (run_view(journal, json_string_value(run), false, &status, err) < 0)
-			return -1;
-		if (out_is_json())
-			out_json(status);
-		else
-			add_row(&table, status);
+	if (args->given[OPT_DRY_RUN] || args->given[OPT_WITH_CHECKPOINTS]) {
+		err_set(err, EXIT_USAGE, "%s is of --prune",
+			args->given[OPT_DRY_RUN] ? "--dry-run" : "--with-checkpoints");
+		return err_hint(err, "say how old: stoker list --prune 30d --dry-run");
 	}
+	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
+		return -1;
+	if (journal_runs(journal, collect_run, runs, &unfound) < 0 && !unfound->damage) {
+		*err = TAKE(unfound);
+		return -1;
+	}
+	if (json_array_size(runs) == 0 && !unfound)
+		out_note("no runs in %s", journal_url(journal));
+	json_array_foreach (runs, i, run)
+		if (add_run(&table, journal, json_string_value(run), &worst, err) < 0)
+			return -1;
 	if (table.count > 0)
 		print_table(&table);
-	return EXIT_DONE;
+	if (table.alone > 0)
+		out_note("nobody drives %zu of them: 'stoker resume --all' takes %s up",
+			 table.alone, table.alone == 1 ? "it" : "them");
+	*err = TAKE(unfound);
+	return *err ? -1 : worst;
 }

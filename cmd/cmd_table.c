@@ -1,4 +1,4 @@
-/* The commands, one row each: help, parsing and suggestions come from here. */
+/* The table of commands, one row each: source of help, parsing and suggestions. */
 #include <string.h>
 
 #include "cmd/cmd.h"
@@ -34,13 +34,14 @@ const struct cmd cmd_table[] = {
 			{ "stoker plan stoker.yaml --requests",
 			  "all that would be sent, and how the phases differ" } } },
 	{ "run", "SPEC", 1, 1,
-	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(DRY_RUN) |
-		  OPT_BIT(REQUESTS) | OPT_BIT(LEASE),
+	  SPEC_OPTS | OPT_BIT(ID) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
+		  OPT_BIT(DRY_RUN) | OPT_BIT(REQUESTS) | OPT_BIT(LEASE),
 	  "carry a job through: precompile, prove the cache, train",
 	  "With --id the command can be repeated: it creates the run, or goes on with it, or "
 	  "gives\n"
 	  "its exit code again if it has ended. SIGTERM, and Ctrl-C without a terminal, leave the\n"
-	  "job running and exit with 8; 'stoker resume' goes on with it.",
+	  "job running and exit with 8; 'stoker resume' goes on with it. If the terminal hangs up\n"
+	  "(SIGHUP), a driver in the background goes on with the run; 'stoker attach' follows it.",
 	  cmd_run,
 	  .exits = { EXIT_RUN_FAILED, EXIT_SPEC, EXIT_REFUSED, EXIT_GATE, EXIT_STOPPED, EXIT_BUSY,
 		     EXIT_DETACHED, EXIT_UNREACHABLE },
@@ -56,7 +57,8 @@ const struct cmd cmd_table[] = {
 		     EXIT_DETACHED, EXIT_UNREACHABLE },
 	  .examples = { { "stoker attach @last", "follows the newest run" } } },
 	{ "resume", "[RUN]", 0, 1,
-	  OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(LEASE),
+	  OPT_BIT(ALL) | OPT_BIT(DETACH) | OPT_BIT(ON_INTERRUPT) | OPT_BIT(ON_HANGUP) |
+		  OPT_BIT(LEASE),
 	  "take over a run whose driver has died or left",
 	  "Exit code 7: someone drives it. --all starts a driver in the background for every\n"
 	  "run that goes on and has none, and returns once they drive.",
@@ -79,13 +81,20 @@ const struct cmd cmd_table[] = {
 	  cmd_status, .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker status", "the newest run" },
 			{ "stoker status --json nightly-7", "for programs: one JSON object" } } },
-	{ "rm", "RUN…", 1, -1, OPT_BIT(LEASE), "forget finished runs",
+	{ "rm", "RUN…", 1, -1, OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
+	  "forget finished runs",
 	  "Removes the events of each RUN and its folder in the state directory and in the\n"
-	  "workspace: logs, outputs and the checkpoints that are there. What is beneath\n"
-	  "checkpoint.url stays, and so does the compile cache. A run that goes on is refused.",
+	  "workspace, and says how much that was. Complete checkpoints and outputs of which this\n"
+	  "is the only copy stay where they are, and are named; --with-checkpoints removes these\n"
+	  "too. What is beneath checkpoint.url stays always, and so does the compile cache. A\n"
+	  "run that goes on is refused.",
 	  cmd_rm, .exits = { EXIT_REFUSED, EXIT_BUSY },
-	  .examples = { { "stoker rm nightly-7", "forgets this run" } } },
-	{ "list", "", 0, 0, OPT_BIT(PRUNE) | OPT_BIT(LEASE), "all runs, newest first",
+	  .examples = { { "stoker rm nightly-7", "forgets this run" },
+			{ "stoker rm nightly-7 --dry-run",
+			  "what would go, and what would stay" } } },
+	{ "list", "", 0, 0,
+	  OPT_BIT(PRUNE) | OPT_BIT(WITH_CHECKPOINTS) | OPT_BIT(DRY_RUN) | OPT_BIT(LEASE),
+	  "all runs, newest first",
 	  "With --prune AGE it forgets the finished runs that ended longer ago, as rm does, and\n"
 	  "says which.",
 	  cmd_list, .exits = { EXIT_REFUSED, EXIT_BUSY },
@@ -108,7 +117,8 @@ const struct cmd cmd_table[] = {
 	  .exits = { EXIT_REFUSED },
 	  .examples = { { "stoker cache ls .cache/jax",
 			  "shows each graph, its size and whether it is done" } } },
-	{ "cache verify", "URL|SPEC", 1, 1, SPEC_OPTS, "check a cache against its compile locks",
+	{ "cache verify", "URL|SPEC", 1, 1, SPEC_OPTS,
+	  "check a cache against its compile manifests",
 	  "Reads every entry that a lock names (with a spec: that its own lock names) and "
 	  "compares\n"
 	  "size and SHA-256. Exit code 0: all well; 5: something is missing or damaged.",
@@ -123,7 +133,7 @@ const struct cmd cmd_table[] = {
 	{ "cache pull", "URL DIR", 2, 2, OPT_BIT(ONLY) | OPT_BIT(DRY_RUN),
 	  "bring a directory up to a compile cache",
 	  "Copies what DIR lacks or has otherwise, and deletes nothing. What is unchanged is not\n"
-	  "read again. A graph's marker comes behind its content, and the compile locks last; "
+	  "read again. A graph's marker comes behind its content, and the compile manifests last; "
 	  "locks of\n"
 	  "compilers stay where they are. Interrupted, the same command goes on. Names that "
 	  "cannot be\n"
@@ -142,10 +152,11 @@ const struct cmd cmd_table[] = {
 	  .examples = { { "stoker cache push .cache/neuron s3://bucket/neuron-cache",
 			  "sends what is new here" },
 			{ "stoker cache push .cache/jax /mnt/shared/jax --only stoker/",
-			  "only the compile locks" } } },
+			  "only the compile manifests" } } },
 	{ "cache gc", "URL", 1, 1, OPT_BIT(OLDER_THAN) | OPT_BIT(DELETE),
 	  "show what old graphs no lock names; with --delete, remove them",
-	  "A graph may go if no compile lock names it and all of it was written longer ago than\n"
+	  "A graph may go if no compile manifest names it and all of it was written longer ago "
+	  "than\n"
 	  "--older-than, which is a day or more. It goes whole or not at all; what a compiler has "
 	  "locked stays, and so "
 	  "does\n"

@@ -1,28 +1,28 @@
-/* What may come next on a command line, from the tables: see complete.h. */
+/* Candidates for the next word of a command line, from the tables: see complete.h. */
 #include "cmd/complete.h"
 
 #include <string.h>
 
 #include "cmd/manual.h"
 #include "cmd/words.h"
-#include "jobs/base/text.h"
-#include "jobs/run/journal.h"
-#include "jobs/spec/field.h"
+#include "jobs/base/text/text.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/spec/fields/field.h"
 #include "jobs/spec/template.h"
 
 struct line {
-	const char *word;   /* being written */
-	const char *prefix; /* what stays in front of a candidate: "--color=" */
+	const char *word;   /* the word being typed */
+	const char *prefix; /* prefix of every candidate: "--color=" */
 	const char *value;  /* the rest of the word */
-	const char *state;  /* of --state */
+	const char *state;  /* value of --state */
 	const struct cmd *cmd;
 	const char *family; /* "cache", until its second word is there */
-	enum opt_id option; /* whose value comes next; OPT_COUNT: of none */
+	enum opt_id option; /* the option that needs a value next; OPT_COUNT: none */
 	bool options_end;
-	bool lost;    /* what is written is no command: nobody knows what comes next */
-	int operands; /* behind the command, less the word being written */
+	bool lost;    /* the line is not a known command: nothing can be offered */
+	int operands; /* number after the command, without the word being typed */
 	const char *first;
-	bool any_run; /* was offered */
+	bool any_run; /* a run was offered */
 	complete_fn *fn;
 	void *arg;
 };
@@ -37,7 +37,7 @@ static void offer(const struct line *line, const char *candidate, const char *he
 	line->fn(line->arg, whole, help);
 }
 
-/* The words of "auto|always|never" or "local slurm". */
+/* Offers the words of "auto|always|never" or "local slurm". */
 static void offer_words(const struct line *line, const char *words, const char *before)
 {
 	while (words && *words) {
@@ -49,9 +49,9 @@ static void offer_words(const struct line *line, const char *words, const char *
 	}
 }
 
-/* ---- what stands for a word in capitals ------------------------------------------ */
+/* ---- candidates for a word in capitals ------------------------------------------- */
 
-/* The first one brings @last with it. */
+/* Offers a run, and before the first run @last. */
 static int offer_run(void *arg, const char *run, struct err **err)
 {
 	struct line *line = arg;
@@ -70,7 +70,7 @@ static void offer_runs(const struct line *line)
 	AUTO(err_freep) struct err *unread = NULL;
 	struct line copy = *line;
 
-	/* No state, or none that can be read: then nothing is offered. */
+	/* Nothing is offered if the state is absent or cannot be read. */
 	if (journal_open(line->state, JOURNAL_READ, &journal, &unread) < 0)
 		return;
 	(void)!journal_runs(journal, offer_run, &copy, &unread);
@@ -78,11 +78,11 @@ static void offer_runs(const struct line *line)
 
 static bool can_be_set(field_id field)
 {
-	return !strstr(fields[field].path, "[]") && !strstr(fields[field].path, ".*");
+	return !strstr(field_table[field].path, "[]") && !strstr(field_table[field].path, ".*");
 }
 
-/* "resources.nodes=", "env." for what has names of its own, and after the equals
- * sign the words of the field. */
+/* Offers "resources.nodes=", "env." for fields with free names, and after the equals sign the
+ * values of the field. */
 static void offer_fields(const struct line *line)
 {
 	const char *equals = strchr(line->value, '=');
@@ -93,18 +93,18 @@ static void offer_fields(const struct line *line)
 	if (known != FIELD_NONE) {
 		AUTO(auto_free) char *before = mem_format("%s=", path);
 
-		offer_words(line, fields[known].words, before);
-		if (fields[known].type == FIELD_BOOL)
+		offer_words(line, field_table[known].words, before);
+		if (field_table[known].type == FIELD_BOOL)
 			offer_words(line, "true|false", before);
 		return;
 	}
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
-		bool is_free = fields[id].type == FIELD_FREE;
+		bool is_free = field_table[id].type == FIELD_FREE;
 		AUTO(auto_free)
-		char *text = mem_format("%s%s", fields[id].path, is_free ? "." : "=");
+		char *text = mem_format("%s%s", field_table[id].path, is_free ? "." : "=");
 
-		if (fields[id].type != FIELD_SECTION && can_be_set(id))
-			offer(line, text, fields[id].help);
+		if (field_table[id].type != FIELD_SECTION && can_be_set(id))
+			offer(line, text, field_table[id].help);
 	}
 }
 
@@ -139,10 +139,10 @@ static void offer_topics(const struct line *line)
 	offer_first_words(line);
 	for (const struct topic *topic = topics; topic->name; topic++)
 		offer(line, topic->name, topic->summary);
-	/* There are many: only for whoever has begun to name one. */
+	/* Fields are many: offered only once the word is begun. */
 	for (field_id id = 0; id < SPEC_FIELD_COUNT && *line->value; id++)
 		if (can_be_set(id))
-			offer(line, fields[id].path, fields[id].help);
+			offer(line, field_table[id].path, field_table[id].help);
 }
 
 static void offer_source(const struct line *line, enum word_source source)
@@ -173,7 +173,7 @@ static void offer_source(const struct line *line, enum word_source source)
 			offer(line, template_files[i].name, template_files[i].summary);
 		break;
 	case WORD_ENGINES:
-		offer_words(line, fields[SPEC_ENGINE].words, "");
+		offer_words(line, field_table[SPEC_ENGINE].words, "");
 		break;
 	case WORD_SHELLS:
 		offer_words(line, "bash|zsh|fish", "");
@@ -194,7 +194,8 @@ static void offer_usage(const struct line *line, const char *usage)
 static enum opt_id option_named(const char *name, size_t len)
 {
 	for (int id = 0; id < OPT_COUNT; id++)
-		if (strlen(opt_rows[id].name) == len && memcmp(opt_rows[id].name, name, len) == 0)
+		if (strlen(args_opt_rows[id].name) == len &&
+		    memcmp(args_opt_rows[id].name, name, len) == 0)
 			return (enum opt_id)id;
 	return OPT_COUNT;
 }
@@ -207,7 +208,7 @@ static void read_option(struct line *line, const char *word)
 	if (text_starts(word, "--"))
 		id = option_named(word + 2,
 				  equals ? (size_t)(equals - word) - 2 : strlen(word + 2));
-	if (id == OPT_COUNT || opt_rows[id].kind == OPT_KIND_FLAG)
+	if (id == OPT_COUNT || args_opt_rows[id].kind == OPT_KIND_FLAG)
 		return;
 	if (!equals)
 		line->option = id;
@@ -247,10 +248,10 @@ static void read_word(struct line *line, const char *word)
 
 static void offer_value(const struct line *line, enum opt_id id)
 {
-	if (opt_rows[id].kind == OPT_KIND_CHOICE)
-		offer_words(line, opt_rows[id].argument, "");
-	else if (opt_rows[id].argument)
-		offer_usage(line, opt_rows[id].argument);
+	if (args_opt_rows[id].kind == OPT_KIND_CHOICE)
+		offer_words(line, args_opt_rows[id].argument, "");
+	else if (args_opt_rows[id].argument)
+		offer_usage(line, args_opt_rows[id].argument);
 }
 
 static void offer_options(const struct line *line)
@@ -258,10 +259,10 @@ static void offer_options(const struct line *line)
 	uint64_t allowed = OPTS_GLOBAL | (line->cmd ? line->cmd->options : 0);
 
 	for (int id = 0; id < OPT_COUNT; id++) {
-		AUTO(auto_free) char *word = mem_format("--%s", opt_rows[id].name);
+		AUTO(auto_free) char *word = mem_format("--%s", args_opt_rows[id].name);
 
-		if ((allowed >> id & 1) && opt_rows[id].help)
-			offer(line, word, opt_rows[id].help);
+		if ((allowed >> id & 1) && args_opt_rows[id].help)
+			offer(line, word, args_opt_rows[id].help);
 	}
 }
 

@@ -5,13 +5,13 @@
 
 #include "cmd/out.h"
 #include "jobs/flow/ledger.h"
-#include "jobs/run/plan.h"
+#include "jobs/run/plan/plan.h"
 
-/* An earlier run, as far as it tells what this one would take. */
+/* Cost of an earlier run, if it is comparable with this one. */
 struct earlier {
-	const json_t *plan; /* to be like */
+	const json_t *plan; /* the plan to compare with */
 	struct ledger ledger;
-	bool other; /* not alike */
+	bool other; /* not comparable */
 	bool succeeded;
 	int64_t paid_ms[PHASE_COUNT];
 };
@@ -57,13 +57,12 @@ static int collect_run(void *arg, const char *run, struct err **err)
 }
 
 static void estimate(struct journal *journal, const json_t *plan, bool warm, double per_ms,
-		     json_t *cost)
+		     json_t *cost, struct err **ret_why)
 {
-	AUTO(err_freep) struct err *unreadable = NULL;
 	json_auto_t *runs = json_array();
 	size_t count;
 
-	if (journal_runs(journal, collect_run, runs, &unreadable) < 0)
+	if (journal_runs(journal, collect_run, runs, ret_why) < 0)
 		return;
 	count = json_array_size(runs);
 	for (size_t looked = 0; count > 0 && looked < COST_RUNS_MAX; looked++) {
@@ -76,7 +75,7 @@ static void estimate(struct journal *journal, const json_t *plan, bool warm, dou
 		    !run.succeeded)
 			continue;
 		ms = run.paid_ms[PHASE_TRAIN] + (warm ? 0 : run.paid_ms[PHASE_PRECOMPILE]);
-		/* It found the cache warm: what phase 1 takes it does not tell. */
+		/* The run found the cache warm and shows no cost of phase 1. */
 		if (ms == 0 || (!warm && run.paid_ms[PHASE_PRECOMPILE] == 0))
 			continue;
 		js_put(cost, "estimated", json_real((double)ms * per_ms));
@@ -85,7 +84,7 @@ static void estimate(struct journal *journal, const json_t *plan, bool warm, dou
 	}
 }
 
-/* Whichever of the two limits ends the run first. */
+/* Sets the limit that ends the run first. */
 static void put_most(const json_t *limits, double per_ms, json_t *cost)
 {
 	double cap = json_number_value(json_object_get(limits, "cost"));
@@ -98,7 +97,7 @@ static void put_most(const json_t *limits, double per_ms, json_t *cost)
 		   late > 0 && (cap <= 0 || late < cap) ? "limits.deadline" : "limits.cost");
 }
 
-json_t *cost_before(struct journal *journal, const json_t *plan, bool warm)
+json_t *cost_before(struct journal *journal, const json_t *plan, bool warm, struct err **ret_why)
 {
 	const json_t *limits = json_object_get(plan, "limits");
 	double price = json_number_value(json_object_get(limits, "price"));
@@ -118,8 +117,8 @@ json_t *cost_before(struct journal *journal, const json_t *plan, bool warm)
 		js_put(cost, "price_from", from);
 	}
 	put_most(limits, per_hour / 3600000, cost);
-	estimate(journal, plan, warm || !plan_phase(plan, phase_names[PHASE_PRECOMPILE]),
-		 per_hour / 3600000, cost);
+	estimate(journal, plan, warm || !plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE]),
+		 per_hour / 3600000, cost, ret_why);
 	return cost;
 }
 
@@ -138,7 +137,7 @@ static void print_price(const json_t *plan, const json_t *cost)
 		 from && source ? source : "", from ? ")" : "");
 }
 
-void print_cost_before(const json_t *plan, const json_t *cost)
+void cmd_print_cost_before(const json_t *plan, const json_t *cost)
 {
 	const char *of = js_str(js_path(plan, "instance"), "region");
 	const char *region = json_string_value(js_path(plan, "spec.aws.region"));

@@ -1,20 +1,21 @@
-/* What a plan would cost: by the hour, at the most, and as an earlier run did. */
+/* Estimated cost of a plan: by the hour, at the most, and from an earlier run. */
 #ifndef STK_CMD_COST_VIEW_H
 #define STK_CMD_COST_VIEW_H
 
-#include "jobs/base/json.h"
-#include "jobs/run/journal.h"
+#include "jobs/base/text/js.h"
+#include "jobs/run/journal/journal.h"
 
-/* {"price" (USD of a node and hour), "price_from": {"region","dated","source"} (absent: the spec
- * says it), "per_hour", "at_most" and "limit" (the limit of the spec that ends it first, in
- * money), "estimated" and "as_run": what the phases that would run cost in the newest run of
- * the same name, engine, node count and steps that succeeded, at today's price}. A new
- * reference; without a price an empty object. Of the journal the newest COST_RUNS_MAX runs count;
- * what cannot be read is passed over. */
+/* Returns {"price" (USD per node and hour), "price_from": {"region","dated","source"} (absent if
+ * the spec gives the price), "per_hour", "at_most" and "limit" (the limit of the spec that ends
+ * the run first, in money), "estimated" and "as_run": the cost, at today's price, of the phases
+ * that would run, and the id of the run it is taken from, the newest successful run of the same
+ * name, engine, node count and steps}. A new reference; an empty object without a price. Only the
+ * newest COST_RUNS_MAX runs of the journal count; unreadable runs are skipped. *ret_why may be
+ * set: why no earlier run is known. */
 #define COST_RUNS_MAX 50
-json_t *cost_before(struct journal *journal, const json_t *plan, bool warm);
+json_t *cost_before(struct journal *journal, const json_t *plan, bool warm, struct err **ret_why);
 
-/* On stdout, a line or some. */
-void print_cost_before(const json_t *plan, const json_t *cost);
+/* Prints the cost on stdout, in one or more lines. */
+void cmd_print_cost_before(const json_t *plan, const json_t *cost);
 
 #endif

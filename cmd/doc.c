@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
 #define MARGIN     2  /* columns before items and examples */
-#define ROFF_WIDTH 60 /* of the input, which groff fills anew; escapes make it longer */
+#define ROFF_WIDTH 60 /* width of the source, which groff refills; escapes make it longer */
 
 void doc_release(struct doc *doc)
 {
 	sb_release(&doc->text);
 }
 
-/* The next paragraph as one line, yours; NULL: there is none. */
+/* Returns the next paragraph as one line, which the caller frees; NULL at the end. */
 static char *next_paragraph(const char **text)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
@@ -60,8 +60,7 @@ static void blanks(struct sb *out, size_t count)
 		sb_addc(out, ' ');
 }
 
-/* Words, from `column` (where the cursor is) up to `width` columns, with further
- * lines beginning at `indent`. */
+/* Writes words from `column` (the cursor) up to `width` columns; later lines begin at `indent`. */
 static void wrap(struct sb *out, const char *line, size_t column, size_t indent, size_t width)
 {
 	bool first = true;
@@ -129,7 +128,7 @@ static void plain_lines(struct sb *out, const char *text)
 
 /* ---- man(1) --------------------------------------------------------------------- */
 
-/* Nothing of the text acts as a request, and hyphens stay what one can type. */
+/* Escapes the text so that none of it acts as a request, and hyphens can be typed as shown. */
 static void roff_add(struct sb *out, const char *text, size_t len)
 {
 	static const struct {
@@ -166,7 +165,7 @@ static void roff_line(struct sb *out, const char *before, const char *text, cons
 	sb_adds(out, after);
 }
 
-/* A line of a paragraph. One that is a single word may be broken behind a slash. */
+/* Writes a line of a paragraph. A line of a single word may be broken after a slash. */
 static void roff_words(struct sb *out, const char *line, size_t len)
 {
 	bool one = !memchr(line, ' ', len);
@@ -263,7 +262,7 @@ void doc_subheading(struct doc *doc, const char *text)
 void doc_paragraph(struct doc *doc, const char *text)
 {
 	if (doc->roff) {
-		/* A heading begins a paragraph of itself. */
+		/* A heading implies a paragraph. */
 		sb_adds(&doc->text, doc->fresh ? "" : ".PP\n");
 		doc->fresh = false;
 		roff_paragraphs(&doc->text, text, ".PP\n");

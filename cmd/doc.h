@@ -1,8 +1,8 @@
 /*
  * A page of help: written once, shown on a terminal or as a page for man(1).
  *
- * Texts are ours and UTF-8. In a paragraph one newline is a blank, two begin
- * the next paragraph. Nothing here prints.
+ * Texts are ours and UTF-8. In a paragraph one newline is a blank, two begin the next paragraph.
+ * Nothing here prints.
  */
 #ifndef STK_CMD_DOC_H
 #define STK_CMD_DOC_H
@@ -16,8 +16,8 @@
 
 struct doc {
 	bool roff;     /* for man(1), else for a terminal */
-	size_t column; /* where the texts of items begin on a terminal */
-	bool fresh;    /* nothing stands beneath the heading yet */
+	size_t column; /* column of the items' texts on a terminal */
+	bool fresh;    /* nothing beneath the heading yet */
 	struct sb text;
 };
 
@@ -25,21 +25,20 @@ struct doc {
 #define DOC_ROFF     ((struct doc){ .roff = true, .column = 26, .text = SB_INIT })
 void doc_release(struct doc *doc); /* for AUTO() */
 
-/* What stands before everything else of a page for man(1); nothing on a terminal.
- * `date` is YYYY-MM-DD. */
+/* Adds the title header of a page for man(1); nothing on a terminal. `date` is YYYY-MM-DD. */
 void doc_title(struct doc *doc, const char *name, const char *section, const char *date,
 	       const char *source, const char *manual);
 
 void doc_heading(struct doc *doc, const char *text); /* "exit codes" */
 void doc_subheading(struct doc *doc, const char *text);
 void doc_paragraph(struct doc *doc, const char *text);
-/* A term and what there is to say about it; items follow each other. */
+/* Adds a term and its text; items follow each other. */
 void doc_item(struct doc *doc, const char *term, const char *text);
-/* More on the item before: a line of its own. */
+/* Adds to the previous item, on a line of its own. */
 void doc_item_line(struct doc *doc, const char *text);
-/* A line to type, and beneath it what for. */
+/* Adds a line to type, and its purpose beneath. */
 void doc_example(struct doc *doc, const char *line, const char *what);
-/* Lines to be shown as they are. */
+/* Adds lines to be shown unchanged. */
 void doc_literal(struct doc *doc, const char *text);
 
 #endif

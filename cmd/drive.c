@@ -1,6 +1,7 @@
 /* Driving in the foreground: see drive.h. */
 #include "cmd/drive.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/report/screen.h"
 #include "jobs/run/background.h"
 
@@ -19,7 +20,7 @@
 void drive_show_event(void *arg, const struct event *ev, json_t *row)
 {
 	AUTO(auto_free) char *sentence = NULL;
-	enum look_mark mark = MARK_NONE;
+	enum status_icon mark = MARK_NONE;
 	char at[UTC_TEXT];
 
 	(void)arg;
@@ -27,17 +28,17 @@ void drive_show_event(void *arg, const struct event *ev, json_t *row)
 		out_json(row);
 		return;
 	}
-	/* Only now there is a run of this id, and only now we are its driver. */
+	/* Only with this event does the run exist, or is it driven by this process. */
 	if (ev && ev->kind == EV_RUN_CREATED)
 		out_note("run %s of %s", js_str(row, "run"), ev->name);
 	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1)
 		out_note("run %s is taken up", js_str(row, "run"));
 	if (ev && !screen_scrolls(ev, &mark) && out_draws())
-		return; /* the block says it */
+		return; /* the block shows it */
 	sentence = ev ? event_sentence(ev, row) : NULL;
 	if (!sentence)
 		return;
-	utc_format(ev->at, at);
+	clock_utc_format(ev->at, at);
 	at[19] = '\0';
 	out_event(at + 11, mark, sentence);
 }
@@ -56,11 +57,16 @@ int drive_replay(struct journal *journal, const char *run, struct err **err)
 	return out_is_json() ? journal_read(journal, run, 1, replay_row, NULL, err) : 0;
 }
 
-void drive_show_wait(void *arg, const char *holder, int64_t at_most_ms)
+void drive_show_wait(void *arg, const char *holder, const struct err *trouble, int64_t at_most_ms)
 {
 	AUTO(auto_free) char *time = text_format_duration(at_most_ms);
 
 	(void)arg;
+	if (trouble) {
+		out_note("%s; trying again%s%s", trouble->message, at_most_ms > 0 ? " for " : "",
+			 at_most_ms > 0 ? time : "");
+		return;
+	}
 	out_note("%s has the run; if it is dead, that is certain in %s at most",
 		 *holder ? holder : "another driver", time);
 }
@@ -85,12 +91,15 @@ int drive_lease_rules(const struct args *args, struct lease_rules *ret, struct e
 struct interrupts {
 	bool stop;   /* --on-interrupt stop */
 	bool asking; /* a question is on the screen */
+	enum interrupt on_hangup;
+	bool hung_up; /* to be continued by another driver */
+	bool told;    /* a signal asked this process to end: a slow reader must not delay it */
 };
 
-/* What the driver in the foreground is told: its `arg`. */
+/* State of the driver in the foreground; the `arg` of its callbacks. */
 struct foreground {
 	struct interrupts interrupts;
-	bool shown; /* an event */
+	bool shown; /* an event was shown */
 	struct journal *journal;
 	const char *run;
 	struct live *live; /* NULL: nothing is drawn */
@@ -106,9 +115,9 @@ static void on_event(void *arg, const struct event *ev, json_t *row)
 	drive_show_event(NULL, ev, row);
 }
 
-static void on_glimpse(void *arg, const struct event *ev)
+static void on_progress_update(void *arg, const struct event *ev)
 {
-	live_glimpse(((struct foreground *)arg)->live, ev);
+	live_progress_update(((struct foreground *)arg)->live, ev);
 }
 
 static void on_away(void *arg, const struct err *why)
@@ -117,17 +126,18 @@ static void on_away(void *arg, const struct err *why)
 
 	(void)arg;
 	out_note("%s; trying again", text);
-	if (why->hint)
+	if (why->hint && !out_is_json())
 		out_hint("%s", why->hint);
 }
 
-/* Without a block the run goes on as well. */
+/* Opens the block for this loop; the run goes on without one if that fails. */
 static void on_loop(void *arg, struct loop *loop)
 {
 	struct foreground *foreground = arg;
 	AUTO(err_freep) struct err *unreadable = NULL;
 
 	live_close(&foreground->live);
+	out_keep_with(loop);
 	if (loop)
 		(void)!live_open(&foreground->live, foreground->journal, foreground->run, loop,
 				 &unreadable);
@@ -144,12 +154,21 @@ static void ask(struct foreground *foreground)
 		out_note("%s", question);
 }
 
+static enum interrupt on_hangup(struct interrupts *interrupts)
+{
+	interrupts->hung_up = interrupts->on_hangup == INTERRUPT_HAND_OVER;
+	return interrupts->on_hangup;
+}
+
 static enum interrupt on_interrupt(void *arg, int signo)
 {
 	struct foreground *foreground = arg;
 	struct interrupts *interrupts = &foreground->interrupts;
 	enum interrupt policy = interrupts->stop ? INTERRUPT_STOP : INTERRUPT_DETACH;
 
+	if (signo == SIGHUP)
+		return on_hangup(interrupts);
+	interrupts->told = true;
 	if (signo != SIGINT || out_is_json() || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return policy;
 	/* A second Ctrl-C is an answer too. */
@@ -163,10 +182,15 @@ static enum interrupt on_answer(void *arg)
 {
 	struct foreground *foreground = arg;
 	char answer[64];
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	/* SIGHUP may arrive after the end of the input. */
+	bool gone = poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLERR));
 	ssize_t len = read(STDIN_FILENO, answer, sizeof answer);
 	enum interrupt what = INTERRUPT_ASK;
 
-	if (len <= 0 || answer[0] == 'l' || answer[0] == 'L')
+	if (len <= 0 && gone)
+		what = on_hangup(&foreground->interrupts);
+	else if (len <= 0 || answer[0] == 'l' || answer[0] == 'L')
 		what = INTERRUPT_DETACH;
 	else if (answer[0] == 's' || answer[0] == 'S')
 		what = INTERRUPT_STOP;
@@ -187,12 +211,111 @@ int drive_outcome(struct journal *journal, const char *run, struct err **err)
 	json_auto_t *status = NULL;
 	int code;
 
-	if (run_view_whole(journal, run, &status, err) < 0)
+	if (cmd_run_view_whole(journal, run, &status, err) < 0)
 		return -1;
 	code = (int)js_int(status, "exit_code", EXIT_DETACHED);
 	if (code != EXIT_DETACHED && !out_is_json())
-		print_summary(status);
+		status_text_print_summary(status);
 	return code;
+}
+
+/* Returns the effect of SIGHUP: none under nohup. */
+static enum interrupt hangup_policy(const struct args *args)
+{
+	const char *policy = args->value[OPT_ON_HANGUP];
+	struct sigaction now;
+
+	if (policy && strcmp(policy, "detach") == 0)
+		return INTERRUPT_DETACH;
+	if (policy && strcmp(policy, "stop") == 0)
+		return INTERRUPT_STOP;
+	if (!policy && sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+		return INTERRUPT_GO_ON;
+	return INTERRUPT_HAND_OVER;
+}
+
+/* Blocks SIGHUP from before a run is started until it has another driver: a signal that comes
+ * before the driver handles it is taken later, and a shell may send a second one to its jobs.
+ * `ret_before` is the previous mask. */
+static void hold_hangup(sigset_t *ret_before)
+{
+	sigset_t hangup;
+
+	sigemptyset(&hangup);
+	sigaddset(&hangup, SIGHUP);
+	sigprocmask(SIG_BLOCK, &hangup, ret_before);
+}
+
+/* Returns true if a SIGHUP was pending; consumes it. */
+static bool take_hangup(void)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t hangup;
+
+	sigemptyset(&hangup);
+	sigaddset(&hangup, SIGHUP);
+	return sigtimedwait(&hangup, NULL, &at_once) == SIGHUP;
+}
+
+/* Hands the run over to a driver in the background. If none can be started, this process goes on
+ * as the driver. */
+static int hand_over(struct journal *journal, struct driver_options *options,
+		     enum exit_code *ret_exit, struct err **err)
+{
+	struct foreground *foreground = options->arg;
+	AUTO(background_freep) struct background *background = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	pid_t pid;
+
+	*ret_exit = EXIT_DETACHED;
+	if (background_start(journal, options->run, &background, &why) == 0 &&
+	    background_wait(background, &pid, &why) == 0) {
+		out_note("run %s goes on in the background (driver pid %ld); 'stoker attach %s' "
+			 "follows it",
+			 options->run, (long)pid, options->run);
+		return 0;
+	}
+	if (why->code == EXIT_BUSY)
+		return 0;
+	out_error(why);
+	foreground->interrupts.hung_up = false;
+	foreground->interrupts.on_hangup = INTERRUPT_GO_ON;
+	return driver_run(journal, options, ret_exit, err);
+}
+
+/* True if the run needs a driver and this process no longer drives it. */
+static bool is_left(struct journal *journal, const struct driver_options *options, int result,
+		    enum exit_code exit_code, const struct err *why)
+{
+	struct interrupts *interrupts = &((struct foreground *)options->arg)->interrupts;
+	AUTO(err_freep) struct err *unknown = NULL;
+
+	/* A pending SIGHUP may be why the driver stopped retrying. */
+	if (result < 0 && take_hangup())
+		(void)on_hangup(interrupts);
+	if (!interrupts->hung_up)
+		return false;
+	if (result == 0)
+		return exit_code == EXIT_DETACHED;
+	return why->code != EXIT_BUSY &&
+	       cmd_run_exit_code(journal, options->run, &unknown) == EXIT_DETACHED;
+}
+
+static int drive(struct journal *journal, struct driver_options *options, enum exit_code *ret_exit,
+		 struct err **err)
+{
+	sigset_t before;
+	int result;
+
+	hold_hangup(&before);
+	result = driver_run(journal, options, ret_exit, err);
+	if (is_left(journal, options, result, *ret_exit, *err)) {
+		err_freep(err);
+		result = hand_over(journal, options, ret_exit, err);
+	}
+	(void)take_hangup();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return result;
 }
 
 int drive_run(const struct args *args, struct journal *journal, const char *run,
@@ -201,6 +324,7 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	const char *policy = args->value[OPT_ON_INTERRUPT];
 	struct foreground foreground = {
 		.interrupts.stop = policy && strcmp(policy, "stop") == 0,
+		.interrupts.on_hangup = hangup_policy(args),
 		.journal = journal,
 		.run = run,
 	};
@@ -211,7 +335,7 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 		.on_wait = drive_show_wait,
 		.lease = &rules,
 		.on_event = on_event,
-		.on_glimpse = out_draws() ? on_glimpse : NULL,
+		.on_progress_update = out_draws() ? on_progress_update : NULL,
 		.on_loop = on_loop,
 		.on_away = on_away,
 		.on_interrupt = on_interrupt,
@@ -220,21 +344,28 @@ int drive_run(const struct args *args, struct journal *journal, const char *run,
 	};
 	AUTO(err_freep) struct err *unshown = NULL;
 	enum exit_code exit_code = EXIT_DEFECT;
+	int result;
 
 	if (drive_lease_rules(args, &rules, err) < 0)
 		return -1;
-	if (driver_run(journal, &options, &exit_code, err) < 0)
+	out_keep();
+	result = drive(journal, &options, &exit_code, err);
+	if (!foreground.interrupts.told)
+		out_keep_no_more();
+	if (result < 0)
 		return -1;
-	/* It had ended before: its events are the answer. */
+	/* The run had ended before: its events are the answer. */
 	if (!foreground.shown && drive_replay(journal, run, err) < 0)
 		return -1;
+	if (exit_code == EXIT_DETACHED && foreground.interrupts.hung_up)
+		return EXIT_DETACHED;
 	if (exit_code == EXIT_DETACHED) {
 		out_note("detached: a job that is under way runs on; 'stoker resume %s' takes the "
 			 "run up",
 			 run);
 		return EXIT_DETACHED;
 	}
-	/* How it ended is known; that it cannot be shown now changes nothing about that. */
+	/* The outcome is known, even if it cannot be shown now. */
 	if (drive_outcome(journal, run, &unshown) < 0)
 		out_note("run %s is over, but cannot be summed up now: %s", run, unshown->message);
 	return (int)exit_code;

@@ -7,8 +7,8 @@
 
 static void add_value(struct sb *out, const json_t *value);
 
-/* {"loss":0.25,"accuracy":0.98} as "loss 0.25, accuracy 0.98". The step has a
- * field of its own. */
+/* Appends {"loss":0.25,"accuracy":0.98} as "loss 0.25, accuracy 0.98". The step has a field of
+ * its own. */
 static void add_members(struct sb *out, const json_t *object)
 {
 	const char *name, *comma = "";
@@ -53,7 +53,7 @@ static void add_value(struct sb *out, const json_t *value)
 	}
 }
 
-/* Says nothing: absent, null, empty or the word for no class and no verdict. */
+/* True if the value is absent, null, empty or the word for no class or no verdict. */
 static bool says_nothing(const json_t *value)
 {
 	return !value || json_is_null(value) ||
@@ -62,7 +62,7 @@ static bool says_nothing(const json_t *value)
 	       (json_is_string(value) && strcmp(json_string_value(value), "none") == 0);
 }
 
-/* Text with its fields filled in; false if one of them says nothing. */
+/* Appends the text with its fields filled in; returns false if a field is empty. */
 static bool add_filled(struct sb *out, const char *text, size_t len, const json_t *row)
 {
 	const char *end = text + len;
@@ -86,7 +86,7 @@ static bool add_filled(struct sb *out, const char *text, size_t len, const json_
 	return true;
 }
 
-/* The first alternative of a clause that can be filled in. */
+/* Appends the first alternative of a clause that can be filled in. */
 static bool add_clause(struct sb *out, const char *clause, size_t len, const json_t *row)
 {
 	const char *end = clause + len;

@@ -1,19 +1,22 @@
-/* Turn after turn: see follow.h. */
+/* Turns of a follower: see follow.h. */
 #include "cmd/follow.h"
 
 #define FOLLOW_MS     200
-#define FOLLOW_FAR_MS 3000 /* where each turn is a request to a service */
+#define FOLLOW_FAR_MS 3000 /* if each turn is a request to a service */
 
 static void on_turn(void *arg)
 {
 	struct follow *follow = arg;
 
-	/* Whether it had ended is read before the turn: what it wrote is all there. */
+	/* Read before the turn: if the run has ended, everything it wrote is there. */
 	bool ended = follow->ended;
 
+	follow->more = false;
 	follow->result = follow->turn(follow);
-	if (follow->result < 0 || ended)
+	if (follow->result < 0 || (ended && !follow->more))
 		loop_quit(follow->loop);
+	else if (follow->more)
+		loop_after(follow->loop, 0, on_turn, follow);
 	else
 		loop_after(follow->loop,
 			   journal_is_far(follow->journal) ? FOLLOW_FAR_MS : FOLLOW_MS, on_turn,

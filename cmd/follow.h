@@ -1,9 +1,9 @@
-/* Printing what is new in a run, turn after turn, until it has ended. */
+/* Prints new output of a run, turn by turn, until the run has ended. */
 #ifndef STK_CMD_FOLLOW_H
 #define STK_CMD_FOLLOW_H
 
-#include "jobs/base/loop.h"
-#include "jobs/run/journal.h"
+#include "jobs/base/process/loop.h"
+#include "jobs/run/journal/journal.h"
 
 struct follow {
 	struct journal *journal;
@@ -11,12 +11,14 @@ struct follow {
 	struct loop *loop;
 	int64_t next; /* sequence number */
 	bool ended;
+	bool more; /* the turn left something: the next one follows immediately */
 	struct err **err;
 	int result;
-	int (*turn)(struct follow *follow); /* print what is new; -1 with *err set */
+	/* Prints a bounded part of the new output; returns -1 with *err set on failure. */
+	int (*turn)(struct follow *follow);
 };
 
-/* Turn after turn until the run has ended, or the loop is left. -1 as the turn. */
+/* Repeats turns until the run has ended, or the loop is left. Returns -1 if a turn fails. */
 int follow_run(struct follow *follow, struct err **err);
 
 #endif

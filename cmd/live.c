@@ -2,7 +2,6 @@
 #include "cmd/live.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +11,12 @@
 #include "cmd/out.h"
 #include "jobs/report/screen.h"
 
-#define FRAME_LEAST_MS 100               /* between two frames */
-#define LINES_MAX      ((size_t)1 << 20) /* kept while the terminal takes nothing */
+#define FRAME_LEAST_MS 100               /* ms between two frames */
+#define LINES_MAX      ((size_t)1 << 20) /* bytes kept while the terminal is blocked */
 
 #define CURSOR_HIDE "\x1b[?25l"
 #define CURSOR_SHOW "\x1b[?25h"
-#define WRAP_OFF    "\x1b[?7l" /* where its widths are not ours, a row must not become two */
+#define WRAP_OFF    "\x1b[?7l" /* if widths differ from ours, a row must not become two */
 #define WRAP_ON     "\x1b[?7h"
 #define ERASE_LINE  "\x1b[K"
 #define ERASE_BELOW "\x1b[J"
@@ -27,18 +26,18 @@ struct live {
 	struct screen *screen;
 	struct watch *timer, *resize, *suspend, *resume;
 	struct mono drawn_at;
-	struct sb lines;        /* to go above the block with the next frame */
-	struct sb rows;         /* of the block as it is shown */
-	size_t columns, height; /* of the terminal then */
+	struct sb lines;        /* to be written above the block with the next frame */
+	struct sb rows;         /* rows of the block on the screen */
+	size_t columns, height; /* size of the terminal at that time */
 	bool shown;             /* the terminal is ours, rows are on it */
-	bool anew;              /* what is on it cannot be relied on */
+	bool anew;              /* the screen's content is unknown */
 	const char *question, *brief;
-	struct termios before; /* what the terminal did before it was ours */
+	struct termios before; /* terminal settings to restore */
 };
 
-/* --- every way out --- */
+/* --- restoring the terminal --- */
 
-/* What a signal handler needs to put the terminal back; `on` is set last. */
+/* State for a signal handler that restores the terminal; `on` is set last. */
 static struct {
 	volatile sig_atomic_t on;
 	struct termios before;
@@ -56,10 +55,10 @@ static void on_fatal(int signo)
 		(void)!write(STDERR_FILENO, rescue.text, rescue.len);
 		tcsetattr(STDERR_FILENO, TCSANOW, &rescue.before);
 	}
-	raise(signo); /* its usual effect: the handler was for once */
+	raise(signo); /* default action: the handler was reset */
 }
 
-/* Only where a signal would end us without a word: others know what they do. */
+/* Replaces only default handlers, which would end the process silently. */
 static void set_handlers(void (*handler)(int), void (*where)(int))
 {
 	for (size_t i = 0; i < STK_LENGTH(fatal_signals); i++) {
@@ -83,29 +82,7 @@ static size_t row_count(const struct sb *rows)
 	return count;
 }
 
-static void put_terminal(const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(STDERR_FILENO, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return;
-		text += n;
-		len -= (size_t)n;
-	}
-}
-
-/* A driver must not wait for a terminal that was stopped with Ctrl-S. */
-static bool takes_text(void)
-{
-	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT);
-}
-
-/* A terminal that does not control us has no background. */
+/* A terminal that is not the controlling one has no background. */
 static bool in_foreground(void)
 {
 	pid_t group = tcgetpgrp(STDERR_FILENO);
@@ -113,7 +90,7 @@ static bool in_foreground(void)
 	return group < 0 || group == getpgrp();
 }
 
-/* What is typed: unseen, and while a question is open key by key. */
+/* Turns echo off and, while a question is open, reads key by key. */
 static void set_keys(const struct live *live)
 {
 	struct termios keys = live->before;
@@ -124,10 +101,10 @@ static void set_keys(const struct live *live)
 		keys.c_cc[VMIN] = 1;
 		keys.c_cc[VTIME] = 0;
 	}
-	tcsetattr(STDERR_FILENO, TCSADRAIN, &keys);
+	tcsetattr(STDERR_FILENO, TCSANOW, &keys);
 }
 
-/* The terminal is ours from here on. */
+/* Takes over the terminal. */
 static void enter(struct live *live)
 {
 	if (tcgetattr(STDERR_FILENO, &live->before) < 0)
@@ -139,7 +116,7 @@ static void enter(struct live *live)
 	set_keys(live);
 }
 
-/* How the cursor comes out of the block, with the block left as it is. */
+/* Moves the cursor below the block, which stays on the screen. */
 static void step_out(const struct sb *rows, struct sb *out)
 {
 	size_t count = row_count(rows);
@@ -160,7 +137,7 @@ static void set_rescue(const struct sb *rows)
 	rescue.on = 1;
 }
 
-/* It is the user's again; `erase`: without the block. */
+/* Gives the terminal back; `erase` removes the block. */
 static void leave(struct live *live, bool erase)
 {
 	AUTO(sb_release) struct sb out = SB_INIT_MAX(2 * LINES_MAX);
@@ -179,15 +156,15 @@ static void leave(struct live *live, bool erase)
 		step_out(&live->rows, &out);
 	}
 	rescue.on = 0;
-	put_terminal(out.text, out.len);
-	tcsetattr(STDERR_FILENO, TCSADRAIN, &live->before);
+	out_terminal(out.text, out.len);
+	tcsetattr(STDERR_FILENO, TCSANOW, &live->before);
 	set_handlers(SIG_DFL, on_fatal);
 }
 
 /* --- frames --- */
 
-/* Move from row to row of a block, writing what has changed. The cursor is in its first
- * row, and there it ends. */
+/* Moves from row to row of a block and writes the changes. The cursor starts and ends in its
+ * first row. */
 static void draw_changes(const struct sb *before, const struct sb *after, struct sb *out)
 {
 	const char *old = before->len ? before->text : NULL, *new = after->text;
@@ -205,7 +182,7 @@ static void draw_changes(const struct sb *before, const struct sb *after, struct
 		old = old && old[old_len] ? old + old_len + 1 : NULL;
 		new = new[len] ? new + len + 1 : NULL;
 	}
-	if (old) { /* it has become shorter */
+	if (old) { /* the block has become shorter */
 		for (; at < row; at++)
 			sb_adds(out, "\r\n");
 		sb_adds(out, ERASE_BELOW);
@@ -220,11 +197,11 @@ static void render(struct live *live, struct sb *out)
 {
 	struct screen_frame frame = {
 		.look = *out_look_err(),
-		/* The last column stays free: there terminals differ in when they wrap, and
-		 * of rows one stays for what scrolls. */
+		/* The last column stays free, because terminals differ in when they wrap; one row
+		 * stays free for scrolling messages. */
 		.width = live->columns > 1 ? live->columns - 1 : 1,
 		.height = live->height > 1 ? live->height - 1 : 1,
-		.now = utc_now(),
+		.now = clock_utc_now(),
 		.question = live->question,
 		.question_short = live->brief,
 	};
@@ -232,7 +209,7 @@ static void render(struct live *live, struct sb *out)
 	screen_render(live->screen, &frame, out);
 }
 
-/* All of it in one write. */
+/* Writes a whole frame in one write. */
 static void draw(struct live *live)
 {
 	AUTO(sb_release) struct sb out = SB_INIT_MAX(2 * LINES_MAX), rows = SB_INIT;
@@ -256,7 +233,7 @@ static void draw(struct live *live)
 		return;
 	sb_adds(&out, WRAP_ON);
 	set_rescue(&rows);
-	put_terminal(out.text, out.len);
+	out_terminal(out.text, out.len);
 	sb_clear(&live->lines);
 	sb_release(&live->rows);
 	live->rows = rows;
@@ -269,12 +246,12 @@ static void on_frame(void *arg)
 	struct live *live = arg;
 
 	live->timer = loop_after(live->loop, SCREEN_SPIN_MS, on_frame, live);
-	if (!takes_text())
+	if (!out_terminal_is_ready())
 		return;
-	live->drawn_at = mono_now();
+	live->drawn_at = clock_mono_now();
 	if (!in_foreground()) {
-		/* Messages are still told, as a program in the background does. */
-		put_terminal(live->lines.text, live->lines.len);
+		/* Messages are still shown, like those of any background program. */
+		out_terminal(live->lines.text, live->lines.len);
 		sb_clear(&live->lines);
 		live->shown = false;
 		return;
@@ -285,10 +262,10 @@ static void on_frame(void *arg)
 		draw(live);
 }
 
-/* As soon as the last frame is old enough. */
+/* Schedules a frame for when the last one is old enough. */
 static void draw_soon(struct live *live)
 {
-	int64_t age = mono_now().ms - live->drawn_at.ms;
+	int64_t age = clock_mono_now().ms - live->drawn_at.ms;
 
 	loop_remove(live->loop, live->timer);
 	live->timer = loop_after(live->loop, age < FRAME_LEAST_MS ? FRAME_LEAST_MS - age : 0,
@@ -319,7 +296,7 @@ static void on_suspend(void *arg)
 	(void)!kill(getpid(), SIGSTOP);
 }
 
-/* The shell has written where our block was. */
+/* The shell has written over the block. */
 static void on_resume(void *arg)
 {
 	struct live *live = arg;
@@ -329,9 +306,9 @@ static void on_resume(void *arg)
 	draw_soon(live);
 }
 
-/* --- its life --- */
+/* --- opening and closing --- */
 
-/* Without job control it is ignored, and must stay so. */
+/* False if SIGTSTP is ignored (no job control); it must stay ignored. */
 static bool may_suspend(void)
 {
 	struct sigaction old;
@@ -383,7 +360,7 @@ void live_close(struct live **live)
 		return;
 	out_divert(NULL, NULL);
 	leave(l, true);
-	put_terminal(l->lines.text, l->lines.len);
+	out_terminal(l->lines.text, l->lines.len);
 	loop_remove(l->loop, l->timer);
 	loop_remove(l->loop, l->resize);
 	loop_remove(l->loop, l->suspend);
@@ -403,11 +380,11 @@ void live_event(struct live *live, const struct event *ev)
 	draw_soon(live);
 }
 
-void live_glimpse(struct live *live, const struct event *ev)
+void live_progress_update(struct live *live, const struct event *ev)
 {
 	if (!live)
 		return;
-	screen_glimpse(live->screen, ev);
+	screen_progress_update(live->screen, ev);
 	draw_soon(live);
 }
 

@@ -2,12 +2,12 @@
 #include <signal.h>
 #include <string.h>
 
-#include "aws/settings.h"
+#include "aws/credentials/settings.h"
 #include "cmd/cmd.h"
 #include "cmd/out.h"
 
-/* How to speak must be known in errors of the command line too, so it is
- * looked for before that is parsed. */
+/* The output options are found before the command line is parsed, because its errors depend on
+ * them. */
 static void peek(int argc, char **argv, struct out_options *ret)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -43,8 +43,9 @@ int main(int argc, char **argv)
 	struct out_options options = { 0 };
 	int code;
 
-	/* A reader that leaves must not kill a driver. */
+	/* A reader that closes its pipe must not kill a driver. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* reaching a file size limit is an error of the write */
 	peek(argc, argv, &options);
 	out_init(&options);
 	if (args_parse(argc, argv, &args, &err) < 0)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cmd/words.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
-#include "jobs/spec/field.h"
+#include "jobs/spec/fields/field.h"
 
 #define OPTION_COLUMN 32
 #define CODE_COLUMN   7
@@ -19,7 +19,7 @@ void manual_options(struct doc *doc, uint64_t options)
 {
 	doc->column = OPTION_COLUMN;
 	for (int id = 0; id < OPT_COUNT; id++) {
-		const struct opt_row *row = &opt_rows[id];
+		const struct opt_row *row = &args_opt_rows[id];
 		AUTO(auto_free) char *letter = NULL;
 		AUTO(auto_free) char *term = NULL;
 
@@ -50,7 +50,7 @@ static void command_rows(struct doc *doc, const char *family)
 	}
 }
 
-/* The words of its usage. */
+/* Adds the words of the command's usage line. */
 static void command_words(struct doc *doc, const struct cmd *cmd)
 {
 	const char *usage = cmd->operands;
@@ -67,7 +67,7 @@ static void exit_item(struct doc *doc, enum exit_code code)
 {
 	AUTO(auto_free) char *term = mem_format(doc->roff ? "%d" : "%3d", (int)code);
 
-	doc_item(doc, term, exit_row_find((int)code)->meaning);
+	doc_item(doc, term, exitcode_row_find((int)code)->meaning);
 }
 
 static bool may_give(const struct cmd *cmd, enum exit_code code)
@@ -88,15 +88,15 @@ static void command_exits(struct doc *doc, const struct cmd *cmd)
 	AUTO(sb_release) struct sb list = SB_INIT;
 
 	doc->column = CODE_COLUMN;
-	for (size_t i = 0; i < exit_row_count; i++) {
-		if (!may_give(cmd, exit_rows[i].code))
+	for (size_t i = 0; i < exitcode_row_count; i++) {
+		if (!may_give(cmd, exitcode_rows[i].code))
 			continue;
-		/* In the manual, where all commands stand, the meanings are said once. */
+		/* The manual has all commands, and explains the codes once. */
 		if (doc->roff)
 			sb_addf(&list, "%s%d",
-				list.len ? ", " : "Exit status: ", (int)exit_rows[i].code);
+				list.len ? ", " : "Exit status: ", (int)exitcode_rows[i].code);
 		else
-			exit_item(doc, exit_rows[i].code);
+			exit_item(doc, exitcode_rows[i].code);
 	}
 	if (doc->roff)
 		doc_paragraph(doc, list.text);
@@ -106,7 +106,7 @@ static void command_body(struct doc *doc, const struct cmd *cmd)
 {
 	AUTO(auto_free) char *sentence = mem_format("%s.", cmd->summary);
 
-	/* In lists it begins small. */
+	/* Summaries begin in lower case, for lists. */
 	sentence[0] = (char)toupper((unsigned char)sentence[0]);
 	doc_paragraph(doc, sentence);
 	if (cmd->detail)
@@ -181,16 +181,16 @@ void manual_overview(struct doc *doc)
 void manual_exit_codes(struct doc *doc)
 {
 	doc->column = CODE_COLUMN;
-	for (size_t i = 0; i < exit_row_count; i++)
-		exit_item(doc, exit_rows[i].code);
+	for (size_t i = 0; i < exitcode_row_count; i++)
+		exit_item(doc, exitcode_rows[i].code);
 }
 
 void manual_variables(struct doc *doc, unsigned uses)
 {
 	doc->column = OPTION_COLUMN;
 	for (int i = 0; i < VAR_COUNT; i++)
-		if (variables[i].uses & uses)
-			doc_item(doc, variables[i].name, variables[i].help);
+		if (variable_rows[i].uses & uses)
+			doc_item(doc, variable_rows[i].name, variable_rows[i].help);
 }
 
 /* ---- fields --------------------------------------------------------------------- */
@@ -209,12 +209,13 @@ bool manual_field(struct doc *doc, const char *path)
 
 	if (field == FIELD_NONE)
 		return false;
-	doc_subheading(doc, fields[field].path);
-	doc_paragraph(doc, fields[field].help);
+	doc_subheading(doc, field_table[field].path);
+	doc_paragraph(doc, field_table[field].help);
 	sb_addc(&doc->text, '\n');
 	doc->column = 13;
-	field_facts(field, add_fact, doc);
-	if (fields[field].type == FIELD_LIST && fields[field_item(field)].type == FIELD_SECTION)
+	help_field_facts(field, add_fact, doc);
+	if (field_table[field].type == FIELD_LIST &&
+	    field_table[field_item(field)].type == FIELD_SECTION)
 		field = field_item(field);
 	for (field_id id = field + 1; id < SPEC_FIELD_COUNT; id++) {
 		if (field_parent(id) != field)
@@ -223,7 +224,7 @@ bool manual_field(struct doc *doc, const char *path)
 			doc_heading(doc, "fields in it");
 		first = false;
 		doc->column = FIELD_COLUMN;
-		doc_item(doc, fields[id].path, fields[id].help);
+		doc_item(doc, field_table[id].path, field_table[id].help);
 	}
 	return true;
 }

@@ -1,4 +1,4 @@
-/* Plans in words: see plan_text.h. */
+/* Plans as text: see plan_text.h. */
 #include "cmd/plan_text.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			    "_-./=:,@%+";
 
-/* See jobs/store/order.h: of dollar signs right before "{STOKER_", two stand for
+/* Undoes the escape of jobs/store/order.h: right before "{STOKER_", two dollar signs stand for
  * one. */
 static json_t *shown(const char *text)
 {
@@ -48,7 +48,7 @@ json_t *plan_as_shown(const json_t *plan)
 	return ret;
 }
 
-char *command_text(const json_t *command)
+char *plan_text_command(const json_t *command)
 {
 	struct sb text = SB_INIT;
 	json_t *word;
@@ -73,6 +73,52 @@ char *command_text(const json_t *command)
 	return sb_take(&text);
 }
 
+/* Prints torchrun's processes of a phase; usually equal for both phases, and printed once. */
+static void print_processes(const json_t *processes, const char *phase)
+{
+	int64_t each = js_int(processes, "per_node", 0), all = js_int(processes, "world", each);
+	const char *variable = js_str(processes, "variable");
+	AUTO(sb_release) struct sb text = SB_INIT;
+
+	if (each > 0)
+		sb_addf(&text, "%lld process%s on each node", (long long)each,
+			each == 1 ? "" : "es");
+	else
+		sb_adds(&text, "it says how many processes itself");
+	if (all > each)
+		sb_addf(&text, ", %lld in all", (long long)all);
+	if (variable)
+		sb_addf(&text, " (%s=%lld)", variable, (long long)each);
+	out_line("%-8s %s%s%s: %s", "torchrun", phase ? phase : "", phase ? ": " : "", text.text,
+		 js_str(processes, "reason"));
+}
+
+void plan_text_print_measures(const json_t *plan, bool ahead)
+{
+	const json_t *phases = json_object_get(plan, "phases"), *phase;
+	const json_t *width = json_object_get(plan, "width"), *first = NULL;
+	int64_t workers = js_int(width, "workers", 0);
+	size_t i;
+
+	if (ahead)
+		out_line("length:  phase 1: %s", js_str(json_object_get(plan, "length"), "reason"));
+	if (ahead && workers > 0)
+		out_line("width:   phase 1: %lld compiler%s at once (%s %lld): %s",
+			 (long long)workers, workers == 1 ? "" : "s", js_str(width, "option"),
+			 (long long)workers, js_str(width, "reason"));
+	else if (ahead && width)
+		out_line("width:   phase 1: %s", js_str(width, "reason"));
+	json_array_foreach (phases, i, phase) {
+		const json_t *processes = json_object_get(phase, "processes");
+		bool alike = first && json_equal(first, processes);
+
+		if (!processes || alike || (!ahead && !js_is(phase, "phase", "train")))
+			continue;
+		print_processes(processes, first ? js_str(phase, "phase") : NULL);
+		first = processes;
+	}
+}
+
 static char *side_text(const json_t *value)
 {
 	if (!value || json_is_null(value))
@@ -88,7 +134,7 @@ static void print_change(const json_t *change)
 	out_line("  %s: %s → %s", js_str(change, "field"), old, new);
 }
 
-void print_changes(const json_t *changes, size_t most)
+void plan_text_print_changes(const json_t *changes, size_t most)
 {
 	size_t count = json_array_size(changes);
 
@@ -107,7 +153,7 @@ static void print_variables(const char *label, json_t *env)
 		out_line("  %s %s=%s", label, name, json_string_value(value));
 }
 
-/* What has lines of its own already, or says what the heading says. */
+/* True if the member has lines of its own already, or repeats the heading. */
 static bool is_told(const char *name)
 {
 	static const char *const told[] = { "v", "phase", "command", "env", "agent_env", "sends" };
@@ -118,7 +164,7 @@ static bool is_told(const char *name)
 	return false;
 }
 
-/* Members by the names that the difference has for them. An order has no deeper ones. */
+/* Prints members under the names that the difference uses. An order is not nested deeper. */
 static void print_member(const char *name, const json_t *value)
 {
 	AUTO(auto_free) char *text = side_text(value);
@@ -136,7 +182,7 @@ static void print_member(const char *name, const json_t *value)
 	}
 }
 
-/* A body as it goes out, a line a member. */
+/* Prints a request body as it is sent, a line per member. */
 static void print_sends(const json_t *sends)
 {
 	json_t *row, *value;
@@ -155,7 +201,7 @@ static void print_sends(const json_t *sends)
 
 static void print_request(const json_t *request)
 {
-	AUTO(auto_free) char *line = command_text(json_object_get(request, "command"));
+	AUTO(auto_free) char *line = plan_text_command(json_object_get(request, "command"));
 	const char *name;
 	json_t *value;
 
@@ -180,8 +226,8 @@ static void print_difference(const json_t *difference)
 		const json_t *first = json_object_get(row, "precompile");
 		const json_t *second = json_object_get(row, "train");
 		bool command = strcmp(field, "command") == 0;
-		AUTO(auto_free) char *one = command ? command_text(first) : side_text(first);
-		AUTO(auto_free) char *two = command ? command_text(second) : side_text(second);
+		AUTO(auto_free) char *one = command ? plan_text_command(first) : side_text(first);
+		AUTO(auto_free) char *two = command ? plan_text_command(second) : side_text(second);
 
 		if (command) {
 			out_line("  command:");
@@ -193,7 +239,7 @@ static void print_difference(const json_t *difference)
 	}
 }
 
-void print_requests(const json_t *plan, const json_t *requests, const json_t *difference)
+void plan_text_print_requests(const json_t *plan, const json_t *requests, const json_t *difference)
 {
 	json_t *request;
 	size_t i;

@@ -1,15 +1,16 @@
 /* A line and a caret: see quote.h. */
 #include "cmd/quote.h"
 
+#include <stdint.h>
 #include <string.h>
 
-#include "jobs/base/columns.h"
-#include "jobs/spec/names.h"
+#include "jobs/base/text/columns.h"
+#include "jobs/spec/fields/names.h"
 
 #define TAB_COLUMNS 8
-#define LINE_LEAST  24 /* columns of a line that are shown on the narrowest terminal */
+#define LINE_LEAST  24 /* fewest columns of a line that are shown */
 
-/* A line as it is shown: which columns the character at the place takes. */
+/* A line as shown, with the column and width of the character at the place. */
 struct shown {
 	struct sb text;
 	size_t columns, place, place_columns;
@@ -41,8 +42,8 @@ static void show(struct shown *shown, const char *text, size_t len, int column, 
 		shown->place = shown->columns;
 }
 
-/* The bytes of text between two columns; a wide character that lies across a border is
- * left out. Blanks stand for what is missing of it. */
+/* Appends the text between two columns; a wide character across a border is left out and replaced
+ * by blanks. */
 static void add_columns(struct sb *out, const struct sb *text, size_t from, size_t to)
 {
 	size_t at = 0, done = from;
@@ -63,7 +64,7 @@ static void add_columns(struct sb *out, const struct sb *text, size_t from, size
 	}
 }
 
-/* The length of a line break as YAML sees them; 0: there is none. */
+/* Returns the length of a line break as YAML defines them; 0 if there is none. */
 static size_t break_length(const char *text, size_t len)
 {
 	static const char *const breaks[] = { "\r\n",     "\n",           "\r",
@@ -115,7 +116,7 @@ bool quote_is_harmless(const char *text, size_t len, int line, const char *field
 		AUTO(auto_free) char *copy = mem_copy_n(at, line_len);
 		size_t indent = strspn(copy, " \t-");
 
-		/* The line itself, and each one above that it may be a part of. */
+		/* The line itself, and each line above that may contain it. */
 		if (indent < least && copy[indent]) {
 			if (is_secret(copy))
 				return false;
@@ -129,15 +130,15 @@ bool quote_is_harmless(const char *text, size_t len, int line, const char *field
 	}
 }
 
-/* What of a long line is shown: it begins and ends with dots where more is. */
-struct window {
+/* The visible part of a long line; dots mark a cut at either end. */
+struct quote_window {
 	size_t from, to;
 	bool before, after;
 };
 
-static struct window choose_window(const struct shown *shown, size_t width, size_t dots)
+static struct quote_window choose_window(const struct shown *shown, size_t width, size_t dots)
 {
-	struct window window = { .to = shown->columns };
+	struct quote_window window = { .to = shown->columns };
 
 	if (shown->columns <= width)
 		return window;
@@ -160,7 +161,7 @@ bool quote_line(struct sb *out, const char *text, size_t len, int line, int colu
 	size_t dot_columns = utf8 ? 1 : 3, margin = strlen(gutter), line_len = 0, caret;
 	struct shown shown = { .text = SB_INIT };
 	const char *found = find_line(text, len, line, &line_len);
-	struct window window;
+	struct quote_window window;
 
 	if (!found)
 		return false;

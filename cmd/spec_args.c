@@ -1,16 +1,16 @@
 /* Specs and plans from a command line: see spec_args.h. */
 #include "cmd/spec_args.h"
 
-#include "aws/settings.h"
+#include "aws/credentials/settings.h"
 #include "cmd/out.h"
 #include "cmd/quote.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
-/* A spec is no longer; what is does not get here. */
+/* Size limit of a spec; a larger file is refused before it gets here. */
 #define QUOTE_MAX ((size_t)1 << 20)
 
-/* The line of the file and a caret. The text is read once for all problems of a spec;
- * where that fails there is just no line. */
+/* Prints the line of the file and a caret. The text is read once for all problems of a spec; if
+ * that fails, no line is printed. */
 static void print_quote(const struct problem *problem, struct sb *text)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
@@ -69,26 +69,37 @@ static void print_problems(const struct problems *problems, bool with_lints)
 		out_note("and %zu more", problems->dropped);
 }
 
-int spec_from_args(const struct args *args, const char *path, bool with_lints, struct spec **ret,
-		   struct err **err)
+/* Warnings to print for a valid spec. */
+enum telling { NO_WARNINGS, WARNINGS, WARNINGS_OF_ALL };
+
+static int load(const struct args *args, const char *path, enum telling telling, struct spec **ret,
+		struct err **err)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
 	int result = spec_load(path, args->sets, NULL, ret, &problems, err);
 
 	if (result < 0 && *err)
 		return -1;
-	print_problems(&problems, with_lints || result < 0);
+	if (result == 0 && telling == WARNINGS_OF_ALL)
+		spec_unready_warn(*ret, &problems);
+	print_problems(&problems, telling != NO_WARNINGS || result < 0);
 	if (result == 0)
 		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
 	return result < 0 ? (int)EXIT_SPEC : 0;
 }
 
-int plan_from_args(const struct args *args, const struct journal *journal, struct spec **ret_spec,
+int spec_from_args(const struct args *args, const char *path, struct spec **ret, struct err **err)
+{
+	return load(args, path, WARNINGS_OF_ALL, ret, err);
+}
+
+int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
 	AUTO(problems_release) struct problems unready = { 0 };
-	/* Only validate and plan speak of warnings on stdout with --json. */
-	int code = spec_from_args(args, args->operands[0], !out_is_json(), ret_spec, err);
+	/* With --json only validate and plan print warnings on stdout. */
+	int code = load(args, args->operands[0], out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec,
+			err);
 
 	if (code != 0)
 		return code;

@@ -1,12 +1,12 @@
-/* The state of a run for people: see status_text.h. */
+/* The state of a run as text: see status_text.h. */
 #include "cmd/status_text.h"
 
 #include <string.h>
 
-#include "cmd/modes_view.h"
+#include "cmd/mode_comparison_view.h"
 #include "cmd/out.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
 static const char *or_dash(const char *text)
 {
@@ -25,7 +25,7 @@ static void print_evidence(const char *evidence)
 	}
 }
 
-/* Where it went on from, and whether it did. */
+/* Prints the checkpoint the attempt resumed from, the continuity, and rejected checkpoints. */
 static void print_resume(const json_t *attempt)
 {
 	const char *from = js_str(attempt, "resumed_from");
@@ -41,7 +41,24 @@ static void print_resume(const json_t *attempt)
 			 or_dash(js_str(row, "why")));
 }
 
-/* How its nodes were before it began. */
+/* Prints how far the log was read, if the driver was behind. */
+static void print_log(const json_t *attempt)
+{
+	const json_t *log = json_object_get(attempt, "log");
+	int64_t read = js_int(log, "read_bytes", 0), size = js_int(log, "size_bytes", 0);
+	int64_t skipped = js_int(log, "skipped_bytes", 0);
+	AUTO(auto_free) char *of = text_format_bytes((uint64_t)size);
+	AUTO(auto_free) char *done = text_format_bytes((uint64_t)read);
+	AUTO(auto_free) char *left_out = text_format_bytes((uint64_t)skipped);
+
+	if (read < size && !js_is(attempt, "state", "ended"))
+		out_line("            its log is read as far as %s of %s", done, of);
+	if (skipped > 0)
+		out_line("            of its log %s were not read: more came than could be",
+			 left_out);
+}
+
+/* Prints the health of the nodes before the attempt. */
 static void print_health(const json_t *attempt)
 {
 	const json_t *health = json_object_get(attempt, "health");
@@ -50,7 +67,17 @@ static void print_health(const json_t *attempt)
 		out_line("            health: %s", js_str(health, "reason"));
 }
 
-/* "train 1" and "precompile 12" take as much room. */
+/* Prints the agent's process that stayed dead, unless the evidence of the attempt's end has it. */
+static void print_worker(const json_t *attempt)
+{
+	const json_t *worker = json_object_get(attempt, "worker");
+
+	if (worker && !js_str(attempt, "evidence"))
+		out_line("            node %lld: %s", (long long)js_int(worker, "node", 0),
+			 or_dash(js_str(worker, "reason")));
+}
+
+/* Aligns "train 1" with "precompile 12". */
 #define ATTEMPT_COLUMNS 14
 
 static void print_attempt(const json_t *attempt, const char *label)
@@ -72,34 +99,42 @@ static void print_attempt(const json_t *attempt, const char *label)
 		sb_addf(&text, ", exit %lld", (long long)js_int(attempt, "exit", 0));
 	if (class && strcmp(class, "none") != 0)
 		sb_addf(&text, ", %s", class);
-	/* Of nodes that all ended well nobody asks which was the first. */
+	/* The first node to end only matters if the attempt failed. */
 	if (class && strcmp(class, "none") != 0 && json_object_get(attempt, "node") &&
 	    js_int(attempt, "nodes", 1) > 1)
 		sb_addf(&text, ", first on node %lld", (long long)js_int(attempt, "node", 0));
 	if (js_str(attempt, "action"))
 		sb_addf(&text, " → %s", js_str(attempt, "action"));
-	out_marked(label, look_of_state(state, class), "%s", text.text);
+	out_marked(label, text_style_icon_of_state(state, class), "%s", text.text);
 	sb_release(&text);
 	if (js_str(attempt, "waits"))
 		out_line("            %s", js_str(attempt, "waits"));
+	print_log(attempt);
 	print_health(attempt);
+	print_worker(attempt);
 	print_resume(attempt);
 	print_evidence(js_str(attempt, "evidence"));
 	if (js_str(attempt, "hint"))
 		out_line("            cure: %s", js_str(attempt, "hint"));
 }
 
-/* What two runs can be compared by: the first steps are left out. */
+/* Prints the speed for comparing runs, without the first steps. */
 static void print_throughput(const json_t *throughput)
 {
-	if (throughput)
-		out_line("throughput: %.4g steps/s over %lld steps (half of them at %.4g or more, "
-			 "95 %% at %.4g)",
-			 js_real(throughput, "mean", 0), (long long)js_int(throughput, "n", 0),
-			 js_real(throughput, "p50", 0), js_real(throughput, "p95", 0));
+	const json_t *step = json_object_get(throughput, "step_seconds");
+	AUTO(auto_free) char *speed = text_format_speed(js_real(throughput, "mean", 0));
+	AUTO(auto_free) char *parts = NULL;
+
+	if (!throughput)
+		return;
+	if (step)
+		parts = mem_format(" (half of them within %.3g s each, 90 %% within %.3g s)",
+				   js_real(step, "p50", 0), js_real(step, "p90", 0));
+	out_line("throughput: %s over %lld steps%s", speed, (long long)js_int(throughput, "n", 0),
+		 parts ? parts : "");
 }
 
-/* What is ahead, and who was to be told and could not be. */
+/* Prints limits at risk, and notifications that could not be delivered. */
 static void print_risks(const json_t *status)
 {
 	json_t *row;
@@ -113,7 +148,98 @@ static void print_risks(const json_t *status)
 			 or_dash(js_str(row, "reason")));
 }
 
-/* "step 120 of 300, 45.1/s" and "loss 0.1234  accuracy 0.98". */
+/* Prints the location of the newest attempt's outputs. */
+static void print_outputs(const json_t *status)
+{
+	const json_t *outputs = json_object_get(status, "outputs");
+	AUTO(auto_free) char *size = NULL;
+
+	if (!outputs)
+		return;
+	if (json_object_get(outputs, "files")) {
+		int64_t files = js_int(outputs, "files", 0);
+
+		size = text_format_bytes((uint64_t)js_int(outputs, "bytes", 0));
+		out_line("outputs:    %s (%lld file%s, %s)", or_dash(js_str(outputs, "url")),
+			 (long long)files, files == 1 ? "" : "s", size);
+	} else {
+		out_line("outputs:    %s", or_dash(js_str(outputs, "url")));
+	}
+	if (js_str(outputs, "why"))
+		out_line("            missing: %s", js_str(outputs, "why"));
+}
+
+#define PASSED_SHOWN 3
+
+/* Prints saved checkpoints that were not used. */
+static void print_passed(const json_t *status)
+{
+	const json_t *passed = json_object_get(status, "passed_over");
+	size_t count = json_array_size(passed);
+
+	for (size_t i = count > PASSED_SHOWN ? count - PASSED_SHOWN : 0; i < count; i++) {
+		const json_t *row = json_array_get(passed, i);
+
+		out_line("not used:   %s: %s", or_dash(js_str(row, "url")),
+			 or_dash(js_str(row, "reason")));
+		if (i + 1 == count && js_str(row, "hint"))
+			out_line("            cure: %s", js_str(row, "hint"));
+	}
+	if (count > PASSED_SHOWN)
+		out_line("            and %zu before", count - PASSED_SHOWN);
+}
+
+/* Prints the run's checkpoint, its outputs and unused checkpoints. */
+static void print_made(const json_t *status)
+{
+	const json_t *checkpoint = json_object_get(status, "checkpoint");
+
+	if (checkpoint)
+		out_line("checkpoint: step %lld: %s", (long long)js_int(checkpoint, "step", 0),
+			 or_dash(js_str(checkpoint, "url")));
+	print_outputs(status);
+	print_passed(status);
+}
+
+/* Returns "12:03:41" of a time. */
+static const char *clock_of(const char *utc)
+{
+	return strlen(utc) >= 19 ? utc + 11 : utc;
+}
+
+/* Prints why the run makes no steps, and until when, instead of an outdated speed. */
+static void print_halt(const json_t *status)
+{
+	const json_t *stopping = json_object_get(status, "stopping");
+	const json_t *halt = stopping ? stopping : json_object_get(status, "stalled");
+	const char *until = js_str(halt, "until"), *reason = js_str(halt, "reason");
+	AUTO(auto_free) char *time = NULL;
+
+	if (!halt)
+		return;
+	time = text_format_duration((int64_t)js_real(halt, "seconds", 0) * 1000);
+	if (stopping)
+		out_line("stopping:   for %s, waits for %s%s%.8s%s%s", time,
+			 or_dash(js_str(halt, "waits_for")), until ? " until " : "",
+			 until ? clock_of(until) : "", reason ? ": " : "", reason ? reason : "");
+	else
+		out_line("stalled:    %s for %s%s%.8s", or_dash(reason), time,
+			 until ? ", restart at " : "", until ? clock_of(until) : "");
+}
+
+/* Returns the state of a run in one word, with stopping and stalled. */
+static const char *state_of(const json_t *status)
+{
+	const char *state = js_str(status, "state");
+
+	if (!state || strcmp(state, "running") != 0)
+		return or_dash(state);
+	return json_object_get(status, "stopping")  ? "stopping"
+	       : json_object_get(status, "stalled") ? "stalled"
+						    : state;
+}
+
+/* Prints "step 120 of 300, 45.1 steps/s" and "loss 0.1234  accuracy 0.98". */
 static void print_progress(const json_t *status)
 {
 	const json_t *progress = json_object_get(status, "progress");
@@ -125,8 +251,13 @@ static void print_progress(const json_t *status)
 		sb_addf(&text, "step %lld", (long long)js_int(progress, "step", 0));
 		if (json_object_get(progress, "of"))
 			sb_addf(&text, " of %lld", (long long)js_int(progress, "of", 0));
-		if (json_object_get(progress, "rate"))
-			sb_addf(&text, ", %.1f/s", js_real(progress, "rate", 0));
+		if (js_real(progress, "rate", 0) > 0 && !json_object_get(status, "stopping") &&
+		    !json_object_get(status, "stalled")) {
+			AUTO(auto_free)
+			char *speed = text_format_speed(js_real(progress, "rate", 0));
+
+			sb_addf(&text, ", %s", speed);
+		}
 		out_line("progress:   %s", text.text);
 		sb_clear(&text);
 	}
@@ -147,13 +278,13 @@ static void print_progress(const json_t *status)
 	print_risks(status);
 }
 
-/* There was no phase 1, and none was wanted. */
+/* True if the run has no phase 1 by choice. */
 static bool is_jit(const json_t *status)
 {
 	return js_is(status, "mode", "jit");
 }
 
-/* Which graphs phase 1 did not reach, and where they came. */
+/* Prints the graphs that phase 1 did not cover, and when phase 2 compiled them. */
 #define LATE_SHOWN 5
 static void print_jit(const json_t *status)
 {
@@ -220,7 +351,7 @@ static void print_cache(const json_t *status)
 		 reason ? reason : "");
 }
 
-/* "steps 41.2 s (80.1 %), setup 6.1 s (11.9 %)": the largest bins first. */
+/* Prints "steps 41.2 s (80.1 %), setup 6.1 s (11.9 %)": the largest bins first. */
 static void print_ledger(const json_t *status)
 {
 	json_auto_t *rest = json_copy(json_object_get(status, "ledger"));
@@ -282,7 +413,21 @@ static void print_end(const json_t *status)
 		out_line("exit code:  %lld", (long long)js_int(status, "exit_code", 0));
 }
 
-void print_status(const json_t *status)
+/* Prints since when nothing is known of the run. */
+static void print_unseen(const json_t *status)
+{
+	const char *since = js_str(status, "unseen_since");
+	AUTO(auto_free) char *ago = NULL;
+	struct utc at;
+
+	if (!since || !clock_utc_parse(since, &at))
+		return;
+	ago = text_format_duration(clock_utc_now().ms > at.ms ? clock_utc_now().ms - at.ms : 0);
+	out_line("unseen:     nobody has looked since %s (%s ago); what is below is of then", since,
+		 ago);
+}
+
+void status_text_print_status(const json_t *status)
 {
 	const char *state = js_str(status, "state");
 	json_t *attempt;
@@ -290,20 +435,23 @@ void print_status(const json_t *status)
 
 	out_line("run:        %s (%s on %s)", js_str(status, "run"),
 		 or_dash(js_str(status, "name")), or_dash(js_str(status, "engine")));
-	out_marked("state:      ", look_of_state(state, NULL), "%s, phase %s", or_dash(state),
-		   or_dash(js_str(status, "phase")));
+	out_marked("state:      ", text_style_icon_of_state(state, NULL), "%s, phase %s",
+		   state_of(status), or_dash(js_str(status, "phase")));
+	print_halt(status);
+	print_unseen(status);
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
 	json_array_foreach (json_object_get(status, "attempts"), i, attempt)
 		print_attempt(attempt, i == 0 ? "attempts:   " : "            ");
+	print_made(status);
 	print_ledger(status);
 	print_cost(status);
-	print_modes(json_object_get(status, "modes"));
+	cmd_print_modes(json_object_get(status, "modes"));
 	print_end(status);
 }
 
-/* `needed`: it would have had to run, had the run come so far. */
+/* `needed`: the phase would have had to run, had the run come so far. */
 static void print_phase_time(const json_t *status, const char *phase, bool needed)
 {
 	AUTO(auto_free) char *time = NULL, *label = NULL;
@@ -326,21 +474,22 @@ static void print_phase_time(const json_t *status, const char *phase, bool neede
 		out_line("%-11s %s", label, needed ? "not reached" : "not needed");
 }
 
-void print_summary(const json_t *status)
+void status_text_print_summary(const json_t *status)
 {
 	const char *state = js_str(status, "state");
 	const json_t *cache = json_object_get(status, "cache");
 	const char *verdict = js_str(cache, "verdict");
 
-	out_marked("run:        ", look_of_state(state, NULL), "%s %s", js_str(status, "run"),
-		   or_dash(state));
+	out_marked("run:        ", text_style_icon_of_state(state, NULL), "%s %s",
+		   js_str(status, "run"), or_dash(state));
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);
 	if ((json_object_get(status, "graphs") || cache) && !is_jit(status))
 		print_phase_time(status, "precompile", verdict && strcmp(verdict, "cold") == 0);
 	print_phase_time(status, "train", true);
-	print_modes(json_object_get(status, "modes"));
+	print_made(status);
+	cmd_print_modes(json_object_get(status, "modes"));
 	if (state && strcmp(state, "succeeded") != 0) {
 		json_t *attempts = json_object_get(status, "attempts");
 

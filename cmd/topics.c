@@ -3,11 +3,12 @@
 
 #include "cmd/manual.h"
 #include "cmd/out.h"
-#include "jobs/base/json.h"
+#include "cmd/topic_failures.h"
+#include "jobs/base/text/js.h"
 #include "jobs/base/variable.h"
-#include "jobs/spec/field.h"
+#include "jobs/spec/fields/field.h"
 
-/* How deep a field lies: 1 for retry.attempts. */
+/* Returns the depth of a field: 1 for retry.attempts. */
 static size_t depth_of(field_id field)
 {
 	size_t depth = 0;
@@ -34,9 +35,9 @@ static void write_spec(struct doc *doc)
 		const char *leaf = field_leaf(id);
 		AUTO(auto_free) char *term = mem_format("%*s%s", (int)(2 * depth), "", leaf);
 		AUTO(auto_free)
-		char *text = fields[id].fallback
-				     ? mem_format("%s [%s]", fields[id].help, fields[id].fallback)
-				     : mem_copy(fields[id].help);
+		char *text = field_table[id].fallback ? mem_format("%s [%s]", field_table[id].help,
+								   field_table[id].fallback)
+						      : mem_copy(field_table[id].help);
 
 		doc_item(doc, term, text);
 	}
@@ -47,12 +48,12 @@ static void spec_json(void)
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
 		json_auto_t *object = json_object();
 
-		js_put_str(object, "field", fields[id].path);
-		js_put_str(object, "type", field_type_text(fields[id].type));
-		js_put_str(object, "default", fields[id].fallback);
-		js_put_str(object, "help", fields[id].help);
-		js_put_str(object, "example", fields[id].example);
-		js_put(object, "ready", json_boolean(fields[id].ready));
+		js_put_str(object, "field", field_table[id].path);
+		js_put_str(object, "type", field_type_text(field_table[id].type));
+		js_put_str(object, "default", field_table[id].fallback);
+		js_put_str(object, "help", field_table[id].help);
+		js_put_str(object, "example", field_table[id].example);
+		js_put(object, "ready", json_boolean(field_table[id].ready));
 		out_json(object);
 	}
 }
@@ -69,10 +70,10 @@ static void write_exit_codes(struct doc *doc)
 
 static void exit_codes_json(void)
 {
-	for (size_t i = 0; i < exit_row_count; i++) {
+	for (size_t i = 0; i < exitcode_row_count; i++) {
 		json_auto_t *object =
-			json_pack("{s:i, s:s, s:s}", "code", (int)exit_rows[i].code, "name",
-				  exit_rows[i].name, "meaning", exit_rows[i].meaning);
+			json_pack("{s:i, s:s, s:s}", "code", (int)exitcode_rows[i].code, "name",
+				  exitcode_rows[i].name, "meaning", exitcode_rows[i].meaning);
 
 		out_json(object);
 	}
@@ -97,6 +98,14 @@ static void write_environment(struct doc *doc)
 	doc_paragraph(doc, "A training script gets the spec's env and secrets too, which cannot "
 			   "change what it is told. Nothing else leaks in from the environment in "
 			   "which stoker was started.");
+	doc_paragraph(doc, "On batch and sagemaker a training script has what its container has: "
+			   "the image's ENV, the keys of the job's role and all that the service "
+			   "tells it, with the above on top. STOKER_*, RUN_NEURON_PARALLEL_COMPILE "
+			   "and NEURON_COMPILE_CACHE_URL of the container are left out. A variable "
+			   "that steers the compiler (for kind neuron NEURON_CC_FLAGS, XLA_* and "
+			   "so on) is withheld if neither the spec nor the image is known to set "
+			   "it: no graph key would tell its graphs apart. 'stoker plan' lists what "
+			   "may be withheld, the run names what was.");
 }
 
 static const struct {
@@ -105,6 +114,7 @@ static const struct {
 } uses[] = {
 	{ VAR_READ, "read" }, { VAR_PASSED, "passed" }, { VAR_GIVEN, "given" },
 	{ VAR_KIND, "kind" }, { VAR_TOLD, "told" },     { VAR_LENT, "lent" },
+	{ VAR_OURS, "ours" },
 };
 
 static void environment_json(void)
@@ -114,11 +124,11 @@ static void environment_json(void)
 		json_t *list = json_array();
 
 		for (size_t i = 0; i < STK_LENGTH(uses); i++)
-			if (variables[id].uses & uses[i].use)
+			if (variable_rows[id].uses & uses[i].use)
 				json_array_append_new(list, json_string(uses[i].name));
-		js_put_str(object, "variable", variables[id].name);
+		js_put_str(object, "variable", variable_rows[id].name);
 		js_put(object, "uses", list);
-		js_put_str(object, "help", variables[id].help);
+		js_put_str(object, "help", variable_rows[id].help);
 		out_json(object);
 	}
 }
@@ -137,6 +147,8 @@ const struct topic topics[] = {
 	{ "exit-codes", "what stoker's exit status means", write_exit_codes, exit_codes_json },
 	{ "environment", "the variables that stoker goes by, and those that a job gets",
 	  write_environment, environment_json },
+	{ "failures", "what a failure is taken for, and what follows", topic_failures_write,
+	  topic_failures_json },
 	{ "topics", "this list", write_topics, NULL },
 	{ 0 },
 };

@@ -1,5 +1,5 @@
 /*
- * What a person fills in where a usage line has a word in capitals: words.def.
+ * The words in capitals of usage lines, which a user replaces: words.def.
  */
 #ifndef STK_CMD_WORDS_H
 #define STK_CMD_WORDS_H
@@ -28,8 +28,8 @@ struct word_row {
 extern const struct word_row word_rows[];
 extern const size_t word_row_count;
 
-/* The first known word of a usage such as "URL|SPEC", "[FILE]" or "RUN…", and
- * where to look on; NULL: there is none any more. */
+/* Returns the first known word of a usage such as "URL|SPEC", "[FILE]" or "RUN…", and advances
+ * `usage` past it; NULL at the end. */
 const struct word_row *word_next(const char **usage);
 
 #endif

@@ -1,4 +1,4 @@
-/* Two kinds of time: see clock.h. */
+/* Three kinds of time: see clock.h. */
 #include "jobs/base/clock.h"
 
 #include <stdio.h>
@@ -12,17 +12,25 @@ static int64_t read_clock(clockid_t id)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-struct utc utc_now(void)
+struct utc clock_utc_now(void)
 {
 	return (struct utc){ read_clock(CLOCK_REALTIME) };
 }
 
-struct mono mono_now(void)
+struct mono clock_mono_now(void)
 {
 	return (struct mono){ read_clock(CLOCK_BOOTTIME) };
 }
 
-const char *utc_format(struct utc at, char text[UTC_TEXT])
+struct cpu clock_cpu_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (struct cpu){ (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 };
+}
+
+const char *clock_utc_format(struct utc at, char text[UTC_TEXT])
 {
 	int64_t ms = at.ms % 1000;
 	time_t seconds = (time_t)(at.ms / 1000);
@@ -32,9 +40,9 @@ const char *utc_format(struct utc at, char text[UTC_TEXT])
 		ms += 1000;
 		seconds--;
 	}
-	/* RFC 3339 knows the years 0000 to 9999 only: the epoch stands for others. */
+	/* RFC 3339 covers the years 0000 to 9999 only; any other time is written as the epoch. */
 	if (!gmtime_r(&seconds, &tm) || tm.tm_year < -1900 || tm.tm_year > 8099)
-		return utc_format((struct utc){ 0 }, text);
+		return clock_utc_format((struct utc){ 0 }, text);
 	/* The remainders tell the compiler that the text fits. */
 	snprintf(text, UTC_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
 		 (unsigned)(tm.tm_year + 1900) % 10000u, (unsigned)(tm.tm_mon + 1) % 100u,
@@ -43,7 +51,7 @@ const char *utc_format(struct utc at, char text[UTC_TEXT])
 	return text;
 }
 
-/* Whether `text` has digits where `shape` has a 0, and else the same characters. */
+/* True if `text` has a digit wherever `shape` has a 0, and otherwise the same characters. */
 static bool has_shape(const char *text, const char *shape)
 {
 	for (; *shape; text++, shape++)
@@ -61,7 +69,7 @@ static int number_at(const char *text, size_t from, size_t digits)
 	return value;
 }
 
-bool utc_parse(const char *text, struct utc *ret_at)
+bool clock_utc_parse(const char *text, struct utc *ret_at)
 {
 	struct tm want, tm = { 0 };
 	time_t seconds;
@@ -75,7 +83,7 @@ bool utc_parse(const char *text, struct utc *ret_at)
 	tm.tm_min = number_at(text, 14, 2);
 	tm.tm_sec = number_at(text, 17, 2);
 	want = tm;
-	/* timegm turns what no calendar has (February 30) into another day. */
+	/* timegm turns a date that does not exist (February 30) into another day. */
 	seconds = timegm(&tm);
 	if (tm.tm_mon != want.tm_mon || tm.tm_mday != want.tm_mday || tm.tm_hour != want.tm_hour ||
 	    tm.tm_min != want.tm_min || tm.tm_sec != want.tm_sec)

@@ -1,6 +1,7 @@
 /* Errors as values: see err.h. */
 #include "jobs/base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static STK_PRINTF(1, 0) char *format_v(const char *fmt, va_list args)
 	return sb_take(&text);
 }
 
-/* Names in brackets: err.h makes macros of them for the analyzer. */
+/* Names in parentheses: err.h defines macros of the same names for the analyzer. */
 int(err_set)(struct err **err, enum exit_code code, const char *fmt, ...)
 {
 	va_list args;
@@ -64,7 +65,7 @@ int(err_hint)(struct err **err, const char *fmt, ...)
 	char *hint;
 	va_list args;
 
-	/* The arguments may quote the hint that this one replaces. */
+	/* The arguments may quote the hint that is replaced here. */
 	va_start(args, fmt);
 	hint = format_v(fmt, args);
 	va_end(args);
@@ -92,6 +93,24 @@ int(err_field)(struct err **err, const char *field)
 int(err_code)(struct err **err, enum exit_code code)
 {
 	(*err)->code = code;
+	return -1;
+}
+
+int(err_damage)(struct err **err)
+{
+	(*err)->damage = true;
+	return -1;
+}
+
+int(err_again)(struct err **err, const struct err *from)
+{
+	err_set(err, from->code, "%s", from->message);
+	if (from->hint)
+		err_hint(err, "%s", from->hint);
+	err_at(err, from->file, from->line, from->column);
+	err_field(err, from->field);
+	(*err)->os_errno = from->os_errno;
+	(*err)->damage = from->damage;
 	return -1;
 }
 
@@ -126,4 +145,35 @@ char *err_format(const struct err *err)
 	}
 	sb_adds(&text, err->message);
 	return sb_take(&text);
+}
+
+bool err_passes(const struct err *why)
+{
+	switch (why->os_errno) {
+	case EACCES: /* even for root: a file server that has lost its keys */
+	case EAGAIN:
+	case EBUSY:
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case EDQUOT:
+	case EHOSTDOWN:
+	case EHOSTUNREACH:
+	case EINTR:
+	case EIO:
+	case EMFILE:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOLCK:
+	case ENOMEM:
+	case ENOSPC:
+	case ENOTCONN:
+	case EREMOTEIO:
+	case ESTALE:
+	case ETIMEDOUT:
+		return true;
+	default:
+		return why->os_errno == 0 && why->code == EXIT_UNREACHABLE;
+	}
 }

@@ -3,7 +3,7 @@
 
 #include "jobs/base/auto.h"
 
-const struct exit_row exit_rows[] = {
+const struct exit_row exitcode_rows[] = {
 	{ EXIT_DONE, "done", "done as asked" },
 	{ EXIT_RUN_FAILED, "failed",
 	  "the run failed for good: user code, configuration found at run time, data, compile "
@@ -25,12 +25,12 @@ const struct exit_row exit_rows[] = {
 	{ EXIT_UNREACHABLE, "unreachable",
 	  "a service could not be reached for limits.unreachable; the run is safe, resume it" },
 };
-const size_t exit_row_count = STK_LENGTH(exit_rows);
+const size_t exitcode_row_count = STK_LENGTH(exitcode_rows);
 
-const struct exit_row *exit_row_find(int code)
+const struct exit_row *exitcode_row_find(int code)
 {
-	for (size_t i = 0; i < exit_row_count; i++)
-		if ((int)exit_rows[i].code == code)
-			return &exit_rows[i];
+	for (size_t i = 0; i < exitcode_row_count; i++)
+		if ((int)exitcode_rows[i].code == code)
+			return &exitcode_rows[i];
 	return NULL;
 }

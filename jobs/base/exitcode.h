@@ -1,7 +1,6 @@
 /*
- * The exit codes of stoker, once. The help text, the documentation and a test
- * per row come from this table; errors carry one of these codes from where
- * they arise to the exit of the process.
+ * The only table of stoker's exit codes. The help text, the documentation and a test per row come
+ * from it; an error carries one of these codes from its origin to the exit of the process.
  */
 #ifndef STK_BASE_EXITCODE_H
 #define STK_BASE_EXITCODE_H
@@ -13,7 +12,7 @@ enum exit_code {
 	EXIT_RUN_FAILED = 1,   /* the run failed for good */
 	EXIT_USAGE = 2,        /* wrong command line */
 	EXIT_SPEC = 3,         /* the spec is invalid, or the id belongs to another plan */
-	EXIT_REFUSED = 4,      /* the environment refuses */
+	EXIT_REFUSED = 4,      /* the environment does not allow it */
 	EXIT_GATE = 5,         /* a gate said no */
 	EXIT_STOPPED = 6,      /* stopped on request */
 	EXIT_BUSY = 7,         /* someone else is driving this run */
@@ -24,15 +23,15 @@ enum exit_code {
 
 struct exit_row {
 	enum exit_code code;
-	const char *name;    /* one word, as shown in help and JSON */
-	const char *meaning; /* one line */
+	const char *name;    /* single word, as shown in help and JSON */
+	const char *meaning; /* description in one line */
 };
 
 /* All rows, in rising order of code. */
-extern const struct exit_row exit_rows[];
-extern const size_t exit_row_count;
+extern const struct exit_row exitcode_rows[];
+extern const size_t exitcode_row_count;
 
-/* The row of a code; NULL if there is none. */
-const struct exit_row *exit_row_find(int code);
+/* The row of a code; NULL if not found. */
+const struct exit_row *exitcode_row_find(int code);
 
 #endif

@@ -10,11 +10,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 #define FILE_CHUNK ((size_t)256 << 10)
 
-#define BLOCK 64 /* of SHA-256, in bytes: what HMAC pads a key to */
+#define BLOCK 64 /* SHA-256 block size in bytes; HMAC pads a key to it */
 
 struct sha256 {
 	EVP_MD_CTX *context;
@@ -25,7 +25,7 @@ struct hmac {
 	struct sha256 *inner, *outer, *now;
 };
 
-/* Looked up once: EVP_sha256() would be, behind a lock, at each digest. */
+/* Looked up once: EVP_sha256() would look it up, behind a lock, for each digest. */
 static EVP_MD *fetched;
 static pthread_once_t fetched_once = PTHREAD_ONCE_INIT;
 
@@ -37,7 +37,7 @@ static void fetch(void)
 		abort();
 }
 
-struct sha256 *sha256_new(void)
+struct sha256 *hash_sha256_new(void)
 {
 	struct sha256 *sha = mem_zero(1, sizeof *sha);
 
@@ -48,7 +48,7 @@ struct sha256 *sha256_new(void)
 	return sha;
 }
 
-void sha256_add(struct sha256 *sha, const void *bytes, size_t len)
+void hash_sha256_add(struct sha256 *sha, const void *bytes, size_t len)
 {
 	if (len > 0 && !EVP_DigestUpdate(sha->context, bytes, len))
 		abort();
@@ -68,22 +68,22 @@ static void finish(struct sha256 *sha, uint8_t digest[SHA256_BYTES])
 		abort();
 }
 
-void sha256_next(struct sha256 *sha, uint8_t digest[SHA256_BYTES])
+void hash_sha256_next(struct sha256 *sha, uint8_t digest[SHA256_BYTES])
 {
 	finish(sha, digest);
 	begin(sha);
 }
 
-void sha256_end(struct sha256 *sha, char hex[SHA256_HEX])
+void hash_sha256_end(struct sha256 *sha, char hex[SHA256_HEX])
 {
 	uint8_t digest[SHA256_BYTES];
 
 	finish(sha, digest);
-	hex_lower(digest, sizeof digest, hex);
-	sha256_freep(&sha);
+	hash_hex_lower(digest, sizeof digest, hex);
+	hash_sha256_freep(&sha);
 }
 
-void sha256_freep(struct sha256 **sha)
+void hash_sha256_freep(struct sha256 **sha)
 {
 	if (!*sha)
 		return;
@@ -92,12 +92,12 @@ void sha256_freep(struct sha256 **sha)
 	*sha = NULL;
 }
 
-void sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX])
+void hash_sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX])
 {
-	struct sha256 *sha = sha256_new();
+	struct sha256 *sha = hash_sha256_new();
 
-	sha256_add(sha, bytes, len);
-	sha256_end(sha, hex);
+	hash_sha256_add(sha, bytes, len);
+	hash_sha256_end(sha, hex);
 }
 
 struct md5 {
@@ -110,7 +110,7 @@ static void md5_begin(struct md5 *md5)
 		abort();
 }
 
-struct md5 *md5_new(void)
+struct md5 *hash_md5_new(void)
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	struct md5 *md5;
@@ -124,13 +124,13 @@ struct md5 *md5_new(void)
 	return md5;
 }
 
-void md5_add(struct md5 *md5, const void *bytes, size_t len)
+void hash_md5_add(struct md5 *md5, const void *bytes, size_t len)
 {
 	if (len > 0 && !EVP_DigestUpdate(md5->context, bytes, len))
 		abort();
 }
 
-void md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES])
+void hash_md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES])
 {
 	unsigned len = 0;
 
@@ -139,7 +139,7 @@ void md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES])
 	md5_begin(md5);
 }
 
-void md5_freep(struct md5 **md5)
+void hash_md5_freep(struct md5 **md5)
 {
 	if (!*md5)
 		return;
@@ -148,7 +148,7 @@ void md5_freep(struct md5 **md5)
 	*md5 = NULL;
 }
 
-void hex_lower(const void *bytes, size_t len, char *ret_hex)
+void hash_hex_lower(const void *bytes, size_t len, char *ret_hex)
 {
 	static const char digits[] = "0123456789abcdef";
 	const uint8_t *from = bytes;
@@ -170,7 +170,7 @@ static uint8_t nibble(char digit)
 	return (uint8_t)(digit - 'a' + 10);
 }
 
-void sha256_base64(const char *hex, char ret[SHA256_BASE64])
+void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64])
 {
 	uint8_t digest[SHA256_BYTES];
 
@@ -181,33 +181,33 @@ void sha256_base64(const char *hex, char ret[SHA256_BASE64])
 	EVP_EncodeBlock((unsigned char *)ret, digest, sizeof digest);
 }
 
-void sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX])
+void hash_sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX])
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];
 	unsigned size = 0;
 
 	if (!EVP_Digest(bytes, len, digest, &size, EVP_sha1(), NULL) || 2 * size != SHA1_HEX - 1)
 		abort();
-	hex_lower(digest, size, hex);
+	hash_hex_lower(digest, size, hex);
 }
 
-struct hmac *hmac_new(void)
+struct hmac *hash_hmac_new(void)
 {
 	struct hmac *hmac = mem_zero(1, sizeof *hmac);
 
-	hmac->inner = sha256_new();
-	hmac->outer = sha256_new();
-	hmac->now = sha256_new();
+	hmac->inner = hash_sha256_new();
+	hmac->outer = hash_sha256_new();
+	hmac->now = hash_sha256_new();
 	return hmac;
 }
 
-void hmac_freep(struct hmac **hmac)
+void hash_hmac_freep(struct hmac **hmac)
 {
 	if (!*hmac)
 		return;
-	sha256_freep(&(*hmac)->inner); /* OpenSSL wipes the states that it frees */
-	sha256_freep(&(*hmac)->outer);
-	sha256_freep(&(*hmac)->now);
+	hash_sha256_freep(&(*hmac)->inner); /* OpenSSL wipes the states that it frees */
+	hash_sha256_freep(&(*hmac)->outer);
+	hash_sha256_freep(&(*hmac)->now);
 	free(*hmac);
 	*hmac = NULL;
 }
@@ -219,18 +219,18 @@ static void pad(struct sha256 *sha, const uint8_t key[BLOCK], uint8_t with)
 	for (size_t i = 0; i < BLOCK; i++)
 		block[i] = key[i] ^ with;
 	begin(sha);
-	sha256_add(sha, block, BLOCK);
+	hash_sha256_add(sha, block, BLOCK);
 	explicit_bzero(block, sizeof block);
 }
 
-void hmac_key(struct hmac *hmac, const void *key, size_t len)
+void hash_hmac_key(struct hmac *hmac, const void *key, size_t len)
 {
 	uint8_t block[BLOCK] = { 0 };
 
 	if (len > BLOCK) {
-		begin(hmac->now); /* a message has ended in it */
-		sha256_add(hmac->now, key, len);
-		sha256_next(hmac->now, block);
+		begin(hmac->now); /* may still hold the state of an earlier message */
+		hash_sha256_add(hmac->now, key, len);
+		hash_sha256_next(hmac->now, block);
 	} else if (len > 0) {
 		memcpy(block, key, len);
 	}
@@ -239,27 +239,27 @@ void hmac_key(struct hmac *hmac, const void *key, size_t len)
 	explicit_bzero(block, sizeof block);
 }
 
-/* Begins with the padded key, adds and ends. */
+/* Digests the padded key followed by `bytes`. */
 static void keyed(struct sha256 *now, const struct sha256 *key, const void *bytes, size_t len,
 		  uint8_t digest[SHA256_BYTES])
 {
 	if (!EVP_MD_CTX_copy_ex(now->context, key->context))
 		abort();
-	sha256_add(now, bytes, len);
+	hash_sha256_add(now, bytes, len);
 	finish(now, digest);
 }
 
-void hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t mac[SHA256_BYTES])
+void hash_hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t mac[SHA256_BYTES])
 {
 	keyed(hmac->now, hmac->inner, bytes, len, mac);
 	keyed(hmac->now, hmac->outer, mac, SHA256_BYTES, mac);
 }
 
-int sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err)
+int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err)
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO(auto_free) char *buffer = NULL;
-	AUTO(sha256_freep) struct sha256 *sha = NULL;
+	AUTO(hash_sha256_freep) struct sha256 *sha = NULL;
 	struct stat st;
 	uint64_t size = 0;
 	ssize_t got;
@@ -271,21 +271,21 @@ int sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, stru
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
 	buffer = mem_alloc(FILE_CHUNK);
-	sha = sha256_new();
+	sha = hash_sha256_new();
 	while ((got = read(fd, buffer, FILE_CHUNK)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return fs_error(err, errno, "cannot read '%s'", path);
-		sha256_add(sha, buffer, (size_t)got);
+		hash_sha256_add(sha, buffer, (size_t)got);
 		size += (uint64_t)got;
 	}
-	sha256_end(TAKE(sha), hex);
+	hash_sha256_end(TAKE(sha), hex);
 	*ret_size = size;
 	return 0;
 }
 
-void random_bytes(void *bytes, size_t len)
+void hash_random_bytes(void *bytes, size_t len)
 {
 	char *at = bytes;
 

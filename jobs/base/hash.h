@@ -1,8 +1,8 @@
 /*
- * SHA-256, the only digest that stoker trusts, and the MAC built on it. Hex is lower
- * case. The one home of OpenSSL's headers below aws/.
+ * SHA-256, the only digest that stoker trusts, and the MAC built on it. Hex is lower case. No other
+ * file includes OpenSSL's headers.
  *
- * What goes wrong in here is memory or a broken OpenSSL: the process ends.
+ * The only failures here are lack of memory and a broken OpenSSL: both abort the process.
  */
 #ifndef STK_BASE_HASH_H
 #define STK_BASE_HASH_H
@@ -17,48 +17,48 @@
 #define SHA256_BASE64 45 /* 44 characters and a NUL */
 #define SHA1_HEX      41
 
-struct sha256; /* a digest in the making */
+struct sha256; /* a digest in progress */
 
-struct sha256 *sha256_new(void);
-void sha256_add(struct sha256 *sha, const void *bytes, size_t len);
+struct sha256 *hash_sha256_new(void);
+void hash_sha256_add(struct sha256 *sha, const void *bytes, size_t len);
 /* Ends the digest and frees `sha`. */
-void sha256_end(struct sha256 *sha, char hex[SHA256_HEX]);
-void sha256_freep(struct sha256 **sha); /* for AUTO(); NULL is fine */
+void hash_sha256_end(struct sha256 *sha, char hex[SHA256_HEX]);
+void hash_sha256_freep(struct sha256 **sha); /* for AUTO(); NULL is fine */
 
-/* Ends the digest as bytes; `sha` is as new, for those who need one after another. */
-void sha256_next(struct sha256 *sha, uint8_t digest[SHA256_BYTES]);
-void sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX]);
+/* Ends the digest as bytes and resets `sha` for the next one. */
+void hash_sha256_next(struct sha256 *sha, uint8_t digest[SHA256_BYTES]);
+void hash_sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX]);
 
 /* Digest and size of a regular file, read once from start to end. */
-int sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err);
+int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err);
 
 /* `len` bytes as 2 * len digits and a NUL. */
-void hex_lower(const void *bytes, size_t len, char *ret_hex);
+void hash_hex_lower(const void *bytes, size_t len, char *ret_hex);
 
-/* What `hex` says, as S3's checksum headers want it. Other than 64 digits of hex in lower
- * case is a mistake of the caller's: the process ends. */
-void sha256_base64(const char *hex, char ret[SHA256_BASE64]);
+/* The digest `hex` in base64, as S3's checksum headers expect it. Anything but 64 lower-case hex
+ * digits is a bug of the caller and aborts the process. */
+void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64]);
 
-/* MD5, as the tags of S3's objects are made of it; it proves nothing against malice. */
+/* MD5, from which S3 makes the tags of its objects; not secure against malice. */
 #define MD5_BYTES 16
 struct md5;
-struct md5 *md5_new(void); /* NULL: this machine's OpenSSL does not do it (FIPS) */
-void md5_add(struct md5 *md5, const void *bytes, size_t len);
-void md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES]); /* `md5` is as new then */
-void md5_freep(struct md5 **md5);                          /* for AUTO(); NULL is fine */
+struct md5 *hash_md5_new(void); /* NULL if this machine's OpenSSL does not offer MD5 (FIPS) */
+void hash_md5_add(struct md5 *md5, const void *bytes, size_t len);
+void hash_md5_next(struct md5 *md5, uint8_t digest[MD5_BYTES]); /* resets `md5` */
+void hash_md5_freep(struct md5 **md5);                          /* for AUTO(); NULL is fine */
 
-/* SHA-1 names files of other tools and proves nothing. */
-void sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX]);
+/* SHA-1, only for the file names of other tools; not secure. */
+void hash_sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX]);
 
 /* HMAC-SHA-256 (RFC 2104) with one key after another, each for any number of messages. */
 struct hmac;
 
-struct hmac *hmac_new(void);         /* hmac_key() comes first */
-void hmac_freep(struct hmac **hmac); /* for AUTO(); wipes what is known of the key */
-void hmac_key(struct hmac *hmac, const void *key, size_t len);
-void hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t mac[SHA256_BYTES]);
+struct hmac *hash_hmac_new(void);         /* call hash_hmac_key() first */
+void hash_hmac_freep(struct hmac **hmac); /* for AUTO(); wipes all state derived from the key */
+void hash_hmac_key(struct hmac *hmac, const void *key, size_t len);
+void hash_hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t mac[SHA256_BYTES]);
 
 /* `len` random bytes from the kernel. */
-void random_bytes(void *bytes, size_t len);
+void hash_random_bytes(void *bytes, size_t len);
 
 #endif

@@ -1,101 +1,11 @@
-/* A growing string with a maximum, and the allocator under it: see sb.h, auto.h. */
+/* A growing string with a maximum: see sb.h. */
 #include "jobs/base/sb.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 char sb_empty[1] = "";
-
-void *mem_alloc(size_t size)
-{
-	void *memory = malloc(size ? size : 1);
-
-	if (!memory)
-		abort();
-	return memory;
-}
-
-void *mem_zero(size_t count, size_t size)
-{
-	void *memory = calloc(count ? count : 1, size ? size : 1);
-
-	if (!memory)
-		abort();
-	return memory;
-}
-
-void *mem_grow(void *old, size_t count, size_t size)
-{
-	size_t total;
-	void *memory;
-
-	if (__builtin_mul_overflow(count, size, &total))
-		abort();
-	memory = realloc(old, total ? total : 1);
-	if (!memory)
-		abort();
-	return memory;
-}
-
-char *mem_copy_n(const char *text, size_t len)
-{
-	char *copy = mem_alloc(len + 1);
-
-	if (len)
-		memcpy(copy, text, len);
-	copy[len] = '\0';
-	return copy;
-}
-
-char *mem_copy(const char *text)
-{
-	return mem_copy_n(text, strlen(text));
-}
-
-char *mem_format(const char *fmt, ...)
-{
-	struct sb sb = SB_INIT;
-	va_list args;
-
-	va_start(args, fmt);
-	sb_addv(&sb, fmt, args);
-	va_end(args);
-	return sb_take(&sb);
-}
-
-void auto_free(void *pointer_to_pointer)
-{
-	void **pointer = pointer_to_pointer;
-
-	free(*pointer);
-	*pointer = NULL;
-}
-
-void auto_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-void auto_fclose(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-	*file = NULL;
-}
-
-void auto_strv(char ***strings)
-{
-	if (!*strings)
-		return;
-	for (char **s = *strings; *s; s++)
-		free(*s);
-	free(*strings);
-	*strings = NULL;
-}
 
 static void give_back(struct sb *sb)
 {
@@ -106,7 +16,7 @@ static void give_back(struct sb *sb)
 	free(sb->text);
 }
 
-/* Room for `more` bytes and a NUL; returns how many of them fit below max. */
+/* Makes room for `more` bytes and a NUL; returns how many of the bytes fit below max. */
 static size_t reserve(struct sb *sb, size_t more)
 {
 	size_t room = sb->max > sb->len ? sb->max - sb->len : 0;

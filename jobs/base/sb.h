@@ -2,11 +2,11 @@
  * A growing string with a maximum from birth.
  *
  * `text` is always NUL-terminated (never NULL, even when empty) and may hold
- * NUL bytes before `len`. What would pass the maximum is dropped and
- * `truncated` is set, so a flood of outside text cannot exhaust memory.
+ * NUL bytes before `len`. Bytes beyond the maximum are dropped and `truncated` is set, so a flood
+ * of outside text cannot exhaust memory.
  *
- * One that begins as SB_INIT_SECRET wipes every byte of memory that it gives back, also
- * where it grew out of it. (sb_addf() leaves traces on the stack: not for secrets.)
+ * A builder that begins as SB_INIT_SECRET wipes all memory that it frees, also when it moves to a
+ * larger block. (sb_addf() leaves traces on the stack: do not use it for secrets.)
  */
 #ifndef STK_BASE_SB_H
 #define STK_BASE_SB_H
@@ -39,7 +39,7 @@ void sb_drop(struct sb *sb, size_t len); /* forget the first `len` bytes */
 void sb_clear(struct sb *sb);            /* empty, memory kept */
 void sb_release(struct sb *sb);          /* empty, memory freed; for AUTO() */
 
-/* The text, yours to free (and to wipe); the builder is empty afterwards. */
+/* The text; the caller frees it (and wipes it if it is secret). The builder is empty afterwards. */
 char *sb_take(struct sb *sb);
 
 #endif

@@ -1,4 +1,4 @@
-/* Judges whether a command still gets on: see stall.h. */
+/* Decides whether a command still makes progress: see stall.h. */
 #include "jobs/base/stall.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #define COMPILE_MS    (120 * MINUTES)
 #define FIRST_STEP_MS (60 * MINUTES)
 #define SAVE_MS       (30 * MINUTES)
-#define SETTLING_MS   (45 * MINUTES) /* steps, before enough gaps are known */
+#define SETTLING_MS   (45 * MINUTES) /* limit of steps before enough gaps are known */
 #define STEP_MS       (5 * MINUTES)
 #define EVALUATE_MS   (15 * MINUTES)
-#define OUTPUT_MS     (60 * MINUTES) /* where nothing tells steps */
-#define DRAWN_MS      (60 * MINUTES) /* by which a bar puts the verdict off */
+#define OUTPUT_MS     (60 * MINUTES) /* if no metric reports steps */
+#define DRAWN_MS      (60 * MINUTES) /* delay of the verdict by a progress bar */
 
 #define GAPS_SKIPPED 5
-#define GAPS_ENOUGH  5 /* besides those */
+#define GAPS_ENOUGH  5 /* besides the skipped ones */
 #define GAP_FACTOR   5
 
 const char *const stall_doing_names[DOING_COUNT] = {
@@ -35,7 +35,7 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Of a step or of a bar that is drawn meanwhile. */
+/* Time of the last progress or the last redraw of a progress bar. */
 static int64_t last_sign(const struct stall *stall)
 {
 	return larger(stall->last.ms, stall->drawn.ms);
@@ -54,7 +54,7 @@ void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, boo
 	};
 }
 
-/* What it does when it neither compiles nor saves. */
+/* The activity if the command neither compiles nor saves. */
 static enum stall_doing usual(const struct stall *stall)
 {
 	return stall->stepped || !stall->tells_steps ? DOING_STEP : DOING_FIRST_STEP;
@@ -77,9 +77,9 @@ void stall_output(struct stall *stall, struct mono now, bool drawn)
 static void note_gap(struct stall *stall, int64_t gap_ms)
 {
 	if (stall->compiled)
-		return; /* has its own limit, and does not come again */
+		return; /* compilation has its own limit and does not recur */
 	if (stall->saved)
-		return; /* likewise: see stall_bytes() */
+		return; /* saving has its own limit: see stall_bytes() */
 	if (stall->skipped < GAPS_SKIPPED) {
 		stall->skipped++;
 		return;
@@ -172,8 +172,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The 99th percentile of the gaps in the ring; of fewer than a hundred, the
- * largest. */
+/* The 99th percentile of the gaps in the ring; the largest if there are fewer than a hundred. */
 static int64_t usual_gap(const struct stall *stall)
 {
 	size_t count = stall->gap_count < STALL_GAPS ? stall->gap_count : STALL_GAPS;
@@ -221,11 +220,32 @@ int64_t stall_limit(const struct stall *stall)
 	return step_limit(stall);
 }
 
-/* Leave out a time in which nobody looked. */
+/* Leaves out a period without calls. */
 static void forgive(struct stall *stall, int64_t blind_ms)
 {
 	stall->last.ms += blind_ms;
 	stall->drawn.ms += blind_ms;
+}
+
+/* The limit, extended if a progress bar is being redrawn. */
+static int64_t limit_at(const struct stall *stall, struct mono now)
+{
+	int64_t limit = stall_limit(stall);
+
+	if (stall->drawn.ms > stall->last.ms && now.ms - stall->drawn.ms <= limit)
+		return limit + DRAWN_MS;
+	return limit;
+}
+
+bool stall_is_half(const struct stall *stall, struct mono now, struct stall_verdict *ret)
+{
+	int64_t silent = now.ms - stall->last.ms;
+
+	if (stall->mode == STALL_OFF ||
+	    silent < (stall->mode == STALL_FIXED ? stall->fixed_ms : STEP_MS) / 2)
+		return false; /* no limit is lower: spare the look at all gaps */
+	*ret = (struct stall_verdict){ stall->doing, silent, limit_at(stall, now) };
+	return silent >= ret->limit_ms / 2;
 }
 
 bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret)
@@ -240,14 +260,9 @@ bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret
 	silent = now.ms - stall->last.ms;
 	if (silent <= (stall->mode == STALL_FIXED ? stall->fixed_ms : STEP_MS))
 		return false; /* no limit is lower: spare the look at all gaps */
-	limit = stall_limit(stall);
+	limit = limit_at(stall, now);
 	if (silent <= limit)
 		return false;
-	if (stall->drawn.ms > stall->last.ms && now.ms - stall->drawn.ms <= limit) {
-		limit += DRAWN_MS;
-		if (silent <= limit)
-			return false;
-	}
 	*ret = (struct stall_verdict){ stall->doing, silent, limit };
 	return true;
 }

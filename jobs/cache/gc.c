@@ -1,83 +1,84 @@
-/* Taking old graphs out of a cache: see gc.h. */
+/* Deletes old graphs from a cache: see gc.h. */
 #include "jobs/cache/gc.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/cache/entry.h"
-#include "jobs/cache/key_claim.h"
-#include "jobs/cache/lock_file.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/cache/manifest/compile_manifest_file.h"
+#include "jobs/cache/manifest/key_claim.h"
+#include "jobs/cache/verdict/entry.h"
 
-#define OBJECTS_MAX 4096 /* of one graph; no kind has nearly as many */
+#define OBJECTS_MAX 4096 /* objects of one graph; no kind has nearly as many */
 
 struct gc {
 	struct store *store;
 	const struct gc_options *options;
 	listing_row_fn fn;
 	void *arg;
-	json_t *named;                /* paths and keys of the graphs of all locks */
-	char locks_state[SHA256_HEX]; /* of the locks that `named` was made from */
+	json_t *named;                /* paths and keys of the graphs of all manifests */
+	char locks_state[SHA256_HEX]; /* digest of the manifests that `named` was made from */
 	struct gc_sum sum;
 };
 
-/* One object of a graph that was looked at again. */
-struct part {
+/* An object of a graph, from the second look. */
+struct gc_part {
 	char *key;
 	unsigned role;
 };
 
 /* A graph as it is now. */
-struct look {
+struct gc_look {
 	const struct compile_kind *kind;
-	const char *graph; /* its key */
-	struct part *parts;
+	const char *graph; /* key of the graph */
+	struct gc_part *parts;
 	size_t count;
 	uint64_t bytes;
 	struct utc modified; /* the newest part */
-	bool unknown;        /* something in it has an unknown form */
+	bool unknown;        /* holds an object of unknown form */
 	bool compiling;
 };
 
-static void look_clear(struct look *look)
+static void look_clear(struct gc_look *look)
 {
 	for (size_t i = 0; i < look->count; i++)
 		free(look->parts[i].key);
 	free(look->parts);
 }
 
-/* --- what locks name --- */
+/* --- graphs named by manifests --- */
 
 static int digest_lock(void *arg, const struct store_object *object, struct err **err)
 {
 	(void)err;
 	if (key_claim_is(object->key))
-		return 0; /* changes all the time, and names nothing */
-	sha256_add(arg, object->key, strlen(object->key) + 1);
-	sha256_add(arg, object->tag, strlen(object->tag) + 1);
+		return 0; /* a claim changes all the time, and names no graph */
+	hash_sha256_add(arg, object->key, strlen(object->key) + 1);
+	hash_sha256_add(arg, object->tag, strlen(object->tag) + 1);
 	return 0;
 }
 
-/* A digest that changes with any lock. */
+/* A digest that changes with any manifest. */
 static int locks_state(struct store *store, char hex[SHA256_HEX], struct err **err)
 {
-	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
 
 	if (store_list(store, LOCK_PREFIX, digest_lock, sha, err) < 0)
-		return err_wrap(err, "cannot list the compile locks");
-	sha256_end(TAKE(sha), hex);
+		return err_wrap(err, "cannot list the compile manifests");
+	hash_sha256_end(TAKE(sha), hex);
 	return 0;
 }
 
-static int refuse_damaged(const struct lock_set *set, const struct store *store, struct err **err)
+static int refuse_damaged(const struct compile_manifest_set *set, const struct store *store,
+			  struct err **err)
 {
 	size_t count = json_array_size(set->damaged);
 	const json_t *first = json_array_get(set->damaged, 0);
 
 	if (set->count + count >= LOCKS_MAX)
 		return err_set(err, EXIT_GATE,
-			       "'%s' has too many compile locks to know what they name",
+			       "'%s' has too many compile manifests to know what they name",
 			       store_url(store));
 	if (count == 0)
 		return 0;
@@ -94,24 +95,25 @@ static int refuse_damaged(const struct lock_set *set, const struct store *store,
 			store_url(store));
 }
 
-/* Read the locks, if they are not those that were read before. The state is taken
- * first: a lock that is written meanwhile makes it differ the next time. */
+/* Read the manifests again if they have changed. The digest is taken first: a manifest written
+ * meanwhile makes it differ the next time. */
 static int refresh_locks(struct gc *gc, struct err **err)
 {
-	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	AUTO(compile_manifest_set_clear) struct compile_manifest_set set = { 0 };
 	char state[SHA256_HEX];
 
 	if (locks_state(gc->store, state, err) < 0)
 		return -1;
 	if (gc->named && strcmp(state, gc->locks_state) == 0)
 		return 0;
-	if (lock_set_load(gc->store, &set, err) < 0 || refuse_damaged(&set, gc->store, err) < 0)
+	if (compile_manifest_set_load(gc->store, &set, err) < 0 ||
+	    refuse_damaged(&set, gc->store, err) < 0)
 		return -1;
 	json_decref(gc->named);
 	gc->named = json_object();
 	for (size_t i = 0; i < set.count; i++)
 		for (size_t n = 0; n < set.locks[i]->count; n++) {
-			const struct lock_graph *graph = &set.locks[i]->graphs[n];
+			const struct manifest_graph *graph = &set.locks[i]->graphs[n];
 
 			json_object_set_new_nocheck(gc->named, graph->path, json_true());
 			json_object_set_new_nocheck(gc->named, graph->key, json_true());
@@ -139,7 +141,7 @@ static bool is_young(const struct gc *gc, struct utc modified)
 static int look_at_object(void *arg, const struct store_object *object, unsigned role,
 			  struct err **err)
 {
-	struct look *look = arg;
+	struct gc_look *look = arg;
 
 	(void)err;
 	if (role == 0 || look->count == OBJECTS_MAX) {
@@ -147,7 +149,7 @@ static int look_at_object(void *arg, const struct store_object *object, unsigned
 		return 1;
 	}
 	look->parts = mem_grow(look->parts, look->count + 1, sizeof *look->parts);
-	look->parts[look->count++] = (struct part){ mem_copy(object->key), role };
+	look->parts[look->count++] = (struct gc_part){ mem_copy(object->key), role };
 	look->bytes += object->size;
 	look->compiling = look->compiling || (role & ROLE_LOCK);
 	if (look->modified.ms < object->modified.ms)
@@ -157,9 +159,9 @@ static int look_at_object(void *arg, const struct store_object *object, unsigned
 
 /* --- deleting --- */
 
-/* Of a directory: the folder that held the graph alone. Whoever has put something
- * in meanwhile keeps it. */
-static bool remove_folder(struct store *store, const struct look *look)
+/* In a directory store, removes the folder that held only the graph. A folder that another process
+ * has put files into meanwhile is kept. */
+static bool remove_folder(struct store *store, const struct gc_look *look)
 {
 	const char *directory = store_directory(store);
 	AUTO(auto_free) char *folder = look->kind->prefix ? look->kind->prefix(look->graph) : NULL;
@@ -172,16 +174,16 @@ static bool remove_folder(struct store *store, const struct look *look)
 	return rmdir(path) == 0;
 }
 
-/* The marker first, then what it vouches for: whatever is left if this is cut
- * short is no usable graph, and still old enough to go the next time. */
-static int deletion_rank(const struct part *part)
+/* Deletes the marker first, then the compiled graph that it vouches for: after an interruption, the
+ * rest is not a usable graph, and is still old enough to be deleted the next time. */
+static int deletion_rank(const struct gc_part *part)
 {
 	if (part->role & ROLE_MARKER)
 		return 0;
 	return part->role & ROLE_COMPILED ? 1 : 2;
 }
 
-static int delete_graph(struct gc *gc, const struct look *look, struct err **err)
+static int delete_graph(struct gc *gc, const struct gc_look *look, struct err **err)
 {
 	for (int rank = 0; rank <= 2; rank++)
 		for (size_t i = 0; i < look->count; i++)
@@ -195,7 +197,7 @@ static int delete_graph(struct gc *gc, const struct look *look, struct err **err
 
 /* --- judging --- */
 
-/* By what the listing says, without a further look. */
+/* Judges by the listing alone. */
 static enum gc_fate judge_listed(const struct gc *gc, const struct listing_graph *graph)
 {
 	if (is_named(gc, graph))
@@ -207,8 +209,8 @@ static enum gc_fate judge_listed(const struct gc *gc, const struct listing_graph
 	return GC_GOES;
 }
 
-/* By what lies there now. */
-static enum gc_fate judge_look(const struct gc *gc, const struct look *look)
+/* Judges by the objects that are there now. */
+static enum gc_fate judge_look(const struct gc *gc, const struct gc_look *look)
 {
 	if (look->unknown)
 		return GC_UNKNOWN;
@@ -239,9 +241,9 @@ static int tell(const struct gc *gc, const struct listing_graph *graph, enum gc_
 	js_put(row, "graph", js_text(graph->key, strlen(graph->key)));
 	js_put_str(row, "kind", graph->kind->name);
 	js_put(row, "path", js_text(graph->path, strlen(graph->path)));
-	js_put_str(row, "state", entry_state_name(graph->state));
+	js_put_str(row, "state", compile_kind_entry_state_name(graph->state));
 	js_put(row, "size", json_integer((json_int_t)graph->bytes));
-	js_put_str(row, "modified", utc_format(graph->modified, modified));
+	js_put_str(row, "modified", clock_utc_format(graph->modified, modified));
 	js_put_str(row, "action", fate == GC_GOES ? action : "keep");
 	if (fate != GC_GOES)
 		js_put_str(row, "why", why_it_stays(fate));
@@ -252,7 +254,7 @@ static int consider(void *arg, const struct listing_graph *listed, struct err **
 {
 	struct gc *gc = arg;
 	struct listing_graph graph = *listed;
-	AUTO(look_clear) struct look look = { .kind = graph.kind, .graph = graph.key };
+	AUTO(look_clear) struct gc_look look = { .kind = graph.kind, .graph = graph.key };
 	enum gc_fate fate = judge_listed(gc, &graph);
 
 	if (fate == GC_GOES) {

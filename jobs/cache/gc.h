@@ -1,62 +1,61 @@
 /*
- * `cache gc`: what may go from a compile cache, and taking it away.
+ * `cache gc`: finds and deletes old graphs in a compile cache.
  *
- * A graph goes as a whole or not at all, and only if
+ * A graph is deleted as a whole or not at all, and only if
  *
- * - no compile lock of the cache names it, whatever that lock pins;
- * - none of its objects is younger than the age asked for (by the store's times:
- *   a copy that kept the times of its original looks as old as that);
- * - no lock file of its compiler lies there: it is being compiled, or was when
- *   its compiler died;
+ * - no compile manifest of the cache names it, whatever content that pins;
+ * - none of its objects is younger than the given age (by the store's times: a copy that kept the
+ *   times of its original counts as that old);
+ * - its compiler has no lock file there: with one, the graph is being compiled, or was when its
+ *   compiler died;
  * - its kind knows every object of it.
  *
- * Objects that belong to no graph are never touched, and locks of either sort
- * neither. A lock that cannot be read may name anything: then nothing goes.
+ * Objects that belong to no graph, compile manifests and compiler locks are never touched. A
+ * manifest that cannot be read may name any graph: then nothing is deleted.
  *
- * The cache is shared. So objects and locks are looked at again right before each
- * deletion; who names a graph in a lock between that look and the deletion finds it
- * missing and compiles it again. Objects are taken away in an order in which an
- * interrupted deletion leaves no graph that looks compiled.
+ * The cache is shared. So objects and manifests are checked again right before each deletion; a run
+ * that writes a graph into a manifest between that check and the deletion finds it missing and
+ * compiles it again. Objects are deleted in an order in which an interrupted deletion leaves no
+ * graph that looks compiled.
  */
 #ifndef STK_CACHE_GC_H
 #define STK_CACHE_GC_H
 
-#include "jobs/cache/listing.h"
+#include "jobs/cache/verdict/listing.h"
 
-/* What is younger than a day, in milliseconds, stays whatever is asked for: it can be
- * of a run that has yet to name its graphs in a lock. */
+/* Minimum age in milliseconds, one day: younger graphs are always kept, because their run may not
+ * have written its manifest yet. */
 #define GC_AGE_LEAST ((int64_t)24 * 3600 * 1000)
 
 struct gc_options {
 	struct utc now;
-	int64_t older_ms; /* what was written less than this before `now` stays; less than
-			   * GC_AGE_LEAST counts as that */
-	bool remove;      /* else nothing is changed, only told */
+	int64_t older_ms; /* minimum age: graphs written less than this before `now` are kept;
+			   * raised to GC_AGE_LEAST */
+	bool remove;      /* else nothing is changed, only reported */
 };
 
-/* What becomes of a graph. */
+/* Fate of a graph. */
 enum gc_fate {
-	GC_GOES,      /* goes, or with `remove` has gone */
-	GC_NAMED,     /* stays: a lock names it */
-	GC_YOUNG,     /* stays: it is younger than asked for */
-	GC_COMPILING, /* stays: its compiler has locked it */
-	GC_UNKNOWN,   /* stays: an object in it is none that its kind knows */
-	GC_VANISHED,  /* somebody else has taken it away since it was listed */
+	GC_GOES,      /* to be deleted, or with `remove` deleted */
+	GC_NAMED,     /* kept: a manifest names it */
+	GC_YOUNG,     /* kept: younger than the minimum age */
+	GC_COMPILING, /* kept: locked by its compiler */
+	GC_UNKNOWN,   /* kept: holds an object that its kind does not know */
+	GC_VANISHED,  /* deleted by another process since it was listed */
 	GC_FATES
 };
 
 struct gc_sum {
 	int64_t graphs[GC_FATES];
-	uint64_t bytes;    /* of those that go, all objects */
-	int64_t locks;     /* that protect */
+	uint64_t bytes;    /* bytes of all objects of the deleted graphs */
+	int64_t locks;     /* compile manifests, which protect graphs */
 	bool folders_left; /* a folder that became empty could not be removed */
 };
 
-/* `fn` gets what goes, and what is old and in no lock, but stays:
- * {"graph","kind","path","state","size","modified","action":"remove|removed|keep",
- * "why"}, "why" only of what stays. `ret` is filled also on failure, with what was
- * done until then. EXIT_GATE if a lock cannot be read. Memory grows with the locks,
- * not with the cache. */
+/* Calls `fn` for each graph that is deleted, and for each that is old and in no manifest, but kept:
+ * {"graph","kind","path","state","size","modified","action":"remove|removed|keep", "why"}, "why"
+ * only for kept ones. `ret` is filled also on failure, with the results up to then. EXIT_GATE if a
+ * manifest cannot be read. Memory grows with the manifests, not with the cache. */
 int cache_gc(struct store *store, const struct gc_options *options, listing_row_fn fn, void *arg,
 	     struct gc_sum *ret, struct err **err);
 

@@ -1,30 +1,30 @@
 /*
- * Checkpoints: which a directory holds, which of them are whole, which this run
- * may resume from, and how they are brought to another directory.
+ * Checkpoints: which ones a directory holds, which of them are complete, which this run may
+ * resume from, and how they are copied to another directory.
  *
- * A *root* is the folder in which the checkpoints of one attempt lie side by
- * side; a checkpoint is one entry of it, a folder or (kind `files` only) one
- * file. Names that are links are never checkpoints: the one that an attempt
- * resumed from is linked into its root and belongs to another attempt.
+ * A *root* is the folder in which the checkpoints of one attempt lie side by side. A
+ * checkpoint is one entry of it, a folder or (kind `files` only) one file. A link is never a
+ * checkpoint: the checkpoint that an attempt resumed from is linked into its root and belongs
+ * to another attempt.
  *
- * The root to which complete ones are copied may be a prefix of an object store
- * (S3) instead. Nothing is proved there: what lies there was proved in a folder
- * before it was sent. There is no renaming either, so it is the mark, written
- * last, that makes a checkpoint out of objects; it holds the tag that the store
- * gave to each of them, and one listing tells whether they are what they were.
+ * The root to which complete checkpoints are copied may be a prefix of an object store (S3)
+ * instead. Nothing is proved there: its checkpoints were proved in a folder before they were
+ * sent. A store has no rename either, so it is the mark, written last, that makes a checkpoint
+ * out of objects. The mark holds the tag that the store gave to each object, and one listing
+ * tells whether they are unchanged.
  *
- * Complete means proved so from listing and headers alone: sizes, the headers
- * and directories that safetensors, zip (torch.save, npz) and npy files carry, JSON
- * that parses, an index whose shards are all there, ranks without gaps, the
- * marker or pointer that the format's writer leaves last. Nothing is ever
- * unpickled. What a format does not tell about itself is compared with the older
- * checkpoints beside it (same names, nothing cut off).
+ * Complete means proved from listing and headers alone: sizes, the headers and directories
+ * that safetensors, zip (torch.save, npz) and npy files carry, JSON that parses, an index
+ * whose shards are all there, ranks without gaps, the marker or pointer that the format's
+ * writer leaves last. Nothing is ever unpickled. If a format does not tell enough about
+ * itself, the checkpoint is compared with the older ones beside it (same names, nothing cut
+ * off).
  *
  * A checkpoint counts for resuming only with a *mark*, a file beside it:
  *
- *   <root>/<name>.stoker.json   (0600, written last, only if there is none)
+ *   <root>/<name>.stoker.json   (0600, written last, only if absent)
  *   <prefix>marks/<name>.stoker.json  in a store, so that marks can be listed
- *                                     without what they mark
+ *                                     without the checkpoints
  *   {"v":1, "run", "attempt", "nonce", "step", "name", "kind",
  *    "url": absolute path or URL of the checkpoint, "at": utc ms, "saving_ms",
  *    "files": [{"path": relative to the checkpoint ("" if it is a single file),
@@ -32,22 +32,21 @@
  *               CKPT_ENDS bytes, over all of it if it is no longer than both,
  *               "tag": in a store, of the object}…]}
  *
- * so a marked checkpoint that was damaged later is found out by the mark even
- * where its format would not tell.
+ * so the mark reveals later damage to a checkpoint even if its format does not.
  *
  * In an agent's loop (nothing here waits, sleeps or starts processes or threads):
  *
- *     ckpt_watch_look(watch, mono_now(), &err);            each heartbeat
- *     while ((c = ckpt_watch_next(watch))) {               oldest first
- *             with another root: ckpt_copy_start(c, root, …), ckpt_copy_step() until 1
- *             claim still ours?  ckpt_mark(root, c, &owner, utc_now(), &err);
- *             ckpt_watch_take(watch, c->name);
+ *     checkpoint_watch_look(watch, clock_mono_now(), &err);       each heartbeat
+ *     while ((c = checkpoint_watch_next(watch))) {               oldest first
+ *         with another root: checkpoint_copy_start(c, root, …), checkpoint_copy_step() until 1
+ *         claim still ours?  checkpoint_mark(root, c, &owner, clock_utc_now(), &err);
+ *         checkpoint_watch_take(watch, c->name);
  *     }
  *
- * Paths are absolute. Errors carry EXIT_REFUSED and mean that something could
- * not be read or written, never that a checkpoint is bad: that is a `why`, one
- * lower-case clause naming the file, which holds outside text (escape it before
- * it reaches a terminal).
+ * Paths are absolute. Errors carry EXIT_REFUSED and mean that something could not be read or
+ * written, never that a checkpoint is bad. A bad checkpoint has a `why` instead: one
+ * lower-case clause naming the file, which contains outside text (escape it before it reaches
+ * a terminal).
  */
 #ifndef STK_CHECKPOINT_CHECKPOINT_H
 #define STK_CHECKPOINT_CHECKPOINT_H
@@ -59,61 +58,53 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/err.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/json.h"
+#include "jobs/base/text/js.h"
 
 #define CKPT_MARK_SUFFIX ".stoker.json"
 #define CKPT_ENDS        ((size_t)16 << 10) /* bytes at each end of a file that a mark pins */
 
 /* ---- kinds: files, hf, nxd, dcp, orbax, megatron, deepspeed, auto ----
  *
- * `auto` recognizes each checkpoint by what it holds; what no other kind knows is
- * one of `files` if its name (step, iter, epoch, ckpt, checkpoint, model, state,
- * weight, snapshot, save, or a bare number) or the ending of a file in it says that
- * it is a checkpoint, so that numbered logs are none. */
+ * `auto` recognizes each checkpoint by its content. A checkpoint that no other kind knows is of
+ * kind `files` if its name (step, iter, epoch, ckpt, checkpoint, model, state, weight, snapshot,
+ * save, or a bare number) or the ending of a file in it says that it is a checkpoint, so that
+ * numbered logs are not taken for checkpoints. */
 
 struct ckpt_kind;
 
-const struct ckpt_kind *ckpt_kind_find(const char *name); /* NULL: no such kind */
-const struct ckpt_kind *ckpt_kind_at(size_t n);           /* NULL behind the last */
-const char *ckpt_kind_name(const struct ckpt_kind *kind);
-/* The file in a root by which scripts of this kind find the newest checkpoint
- * ("latest", "latest_checkpointed_iteration.txt"); NULL if they need none. Who
- * links a checkpoint into a new root writes it there: ckpt_point(). */
-const char *ckpt_kind_pointer(const struct ckpt_kind *kind);
-
+const struct ckpt_kind *checkpoint_kind_find(const char *name); /* NULL: unknown kind */
+const char *checkpoint_kind_name(const struct ckpt_kind *kind);
 /* ---- roots ---- */
 
 struct ckpt_mark;
 struct store;
 
-/* Where the checkpoints of one attempt lie side by side. All of it is borrowed. */
+/* Root in which the checkpoints of one attempt lie side by side. All members are borrowed. */
 struct ckpt_root {
 	const char *path;    /* absolute; in a store: a prefix, "" or ending in a slash */
-	int64_t attempt;     /* whose root it is: marks of another attempt are rejected */
+	int64_t attempt;     /* attempt that owns the root: marks of another attempt are rejected */
 	const char *nonce;   /* likewise; NULL: any */
 	struct store *store; /* NULL: a folder */
 };
 
-#define CKPT_FOLDER(folder) (&(const struct ckpt_root){ .path = (folder) })
+/* Returns the path or URL of a checkpoint of this name in the root. The caller frees it. */
+char *checkpoint_root_url(const struct ckpt_root *root, const char *name);
 
-/* Where a checkpoint of this name lies in the root: path or URL, yours to free. */
-char *ckpt_root_url(const struct ckpt_root *root, const char *name);
-
-/* ---- what a folder holds ---- */
+/* ---- checkpoints in a folder ---- */
 
 struct ckpt {
-	const struct ckpt_kind *kind; /* never `auto`: what it was recognized as */
-	char *name;                   /* owned: of the entry in its root */
+	const struct ckpt_kind *kind; /* kind recognized, never `auto` */
+	char *name;                   /* owned; name of the entry in its root */
 	char *path;                   /* owned: absolute */
 	int64_t step;                 /* from its name; never negative */
 	uint64_t files, bytes;
 	int64_t saving_ms;    /* from the birth of its first file to its last write */
-	char tag[SHA256_HEX]; /* of names, sizes, times and pointer: differs after any change */
+	char tag[SHA256_HEX]; /* digest of names, sizes, times, pointer: differs after any change */
 	bool complete;
-	/* Complete by what its format or its older neighbours say, not only for want of
-	 * anything to the contrary: also where its writer was killed. */
-	bool vouched;
-	char *why; /* owned: why it is not; NULL if complete (or not looked at) */
+	/* True if its format or its older siblings show that it is complete. False if only
+	 * nothing speaks against it, which also holds if its writer was killed. */
+	bool positively_verified;
+	char *why; /* owned; why it is not complete; NULL if complete (or not looked at) */
 };
 
 struct ckpt_list {
@@ -121,105 +112,130 @@ struct ckpt_list {
 	size_t count;
 };
 
-void ckpt_release(struct ckpt *ckpt);
-void ckpt_list_release(struct ckpt_list *list); /* for AUTO() */
+void checkpoint_release(struct ckpt *ckpt);
+void checkpoint_list_release(struct ckpt_list *list); /* for AUTO() */
 
-/* Every candidate in `root`, proved. A root that is not there has none. Entries
- * whose names hold no step, temporary ones, links and marks are no candidates.
- * Reads a header or two of each file: seconds for a checkpoint of 10^5 files. */
-int ckpt_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *ret,
-	      struct err **err);
+/* Lists every candidate in `root`, proved. An absent root has none. Entries with names that hold
+ * no step, temporary entries, links and marks are not candidates. Reads a header or two of each
+ * file: seconds for a checkpoint of 10^5 files. */
+int checkpoint_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *ret,
+		    struct err **err);
 
-/* The one at `path`, looked at now; `kind` may be `auto`. One that is gone, or
- * whose name cannot be a checkpoint's, is not complete. */
-int ckpt_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret, struct err **err);
+/* Proves the checkpoint at `path` now; `kind` may be `auto`. If it is gone or its name cannot be
+ * a checkpoint's, it is not complete. */
+int checkpoint_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret,
+		     struct err **err);
 
-/* Write the pointer of this kind in `root` so that it names the checkpoint (its
- * name, as linked or copied there); replaces an older one, never one that names a
- * later step. Nothing to do for kinds without one. */
-int ckpt_point(const char *root, const struct ckpt *ckpt, struct err **err);
+/* Writes the pointer of this kind in `root` so that it names the checkpoint (its name, as linked
+ * or copied there). Replaces a pointer to an earlier step, never to a later one. Does nothing
+ * for kinds without a pointer. */
+int checkpoint_point(const char *root, const struct ckpt *ckpt, struct err **err);
 
 /* ---- settling ---- */
 
-/* Looks at one root again and again. A checkpoint is settled when it is complete
- * and nothing in it has changed for `settle_ms` of the caller's clock. */
+/* Looks at one root again and again. A checkpoint is settled when it is complete and nothing in
+ * it has changed for `settle_ms` of the caller's clock. */
 struct ckpt_watch;
 
-struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind,
-				  int64_t settle_ms);
-void ckpt_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
-/* The folder is that of one of several nodes (shards.h): complete is whatever has settled and
- * is whole file by file, and the newest of those taken are offered again if they change. */
-void ckpt_watch_parts(struct ckpt_watch *watch);
-/* From now on ckpt_watch_next() is the newest of them, or the oldest again. */
-void ckpt_watch_newest(struct ckpt_watch *watch, bool first);
+struct ckpt_watch *checkpoint_watch_new(const char *root, const struct ckpt_kind *kind,
+					int64_t settle_ms);
+void checkpoint_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
+/* Sets a new `settle_ms`. Taken checkpoints stay taken: at the end of an attempt, when nothing
+ * is written any more, only new checkpoints cost anything. */
+void checkpoint_watch_settle(struct ckpt_watch *watch, int64_t settle_ms);
+/* Asks for the next checkpoint soon: a checkpoint that its own format or its siblings vouch for
+ * settles after this `settle_ms`; any other takes as long as before. */
+void checkpoint_watch_hurry(struct ckpt_watch *watch, int64_t settle_ms);
+/* Watches the folder of one of several nodes (shards.h): a checkpoint is complete once it has
+ * settled and each of its files is whole. The newest taken ones are offered again if they
+ * change. */
+void checkpoint_watch_parts(struct ckpt_watch *watch);
+/* Makes checkpoint_watch_next() return the newest settled checkpoint first, or the oldest again. */
+void checkpoint_watch_newest(struct ckpt_watch *watch, bool first);
 
-/* List what is there and prove what has settled; proofs are made once for each
- * state of a checkpoint, and at most one in a call, so that a call stays short
- * (call again soon while ckpt_watch_busy()). After an error the watch goes on. */
-int ckpt_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err);
-/* More has settled than the last look could prove. */
-bool ckpt_watch_busy(const struct ckpt_watch *watch);
-/* The oldest (or newest) settled one not taken yet, as of the last look; NULL if none.
- * Borrowed until the next call with this watch. */
-const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch);
-/* Done with it: not offered again and no longer looked at. Of a name that has not
- * been seen: remembered for when it is (an agent that starts anew takes what is
- * marked already). */
-void ckpt_watch_take(struct ckpt_watch *watch, const char *name);
-/* Grows whenever a look finds that anything beneath the root has changed, also in
- * temporary and partial checkpoints: sign of a script that is saving. */
-uint64_t ckpt_watch_changes(const struct ckpt_watch *watch);
-/* Candidates that have settled and were found not complete, newest first, with
- * `why`; borrowed until the next call. For messages. */
-const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n);
+/* Lists the root and proves the checkpoints that have settled, once for each state of a
+ * checkpoint. The proofs of one call take little longer than its listing, so that a call stays
+ * short (call again soon while checkpoint_watch_busy()). After an error the watch goes on. */
+int checkpoint_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err);
+/* True if more has settled than the last look could prove. */
+bool checkpoint_watch_busy(const struct ckpt_watch *watch);
+/* Returns the oldest (or newest) settled checkpoint not taken yet, as of the last look; NULL if
+ * not found. Borrowed until the next call with this watch. */
+const struct ckpt *checkpoint_watch_next(struct ckpt_watch *watch);
+/* Takes a checkpoint: it is not offered again and no longer looked at. A name not seen yet is
+ * remembered (an agent that starts again takes the checkpoints that have marks already). */
+void checkpoint_watch_take(struct ckpt_watch *watch, const char *name);
+/* Returns a counter that grows whenever a look finds a change beneath the root, also in
+ * temporary and partial checkpoints: a sign that the script is saving. */
+uint64_t checkpoint_watch_changes(const struct ckpt_watch *watch);
+/* Returns the nth settled candidate that is not complete, newest first, with `why`; NULL behind
+ * the last. Borrowed until the next call. For messages. */
+const struct ckpt *checkpoint_watch_partial(struct ckpt_watch *watch, size_t n);
 
-/* ---- bringing one to another root, and back ---- */
+/* True if such a candidate is probably passed over for good: a later one is there, or it has not
+ * changed for `patience_ms`. */
+bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *partial,
+			     int64_t patience_ms);
+/* Does not offer a checkpoint for `ms`, unless it changes: it could not be handled, and others
+ * wait. */
+void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t ms);
 
-/* A copy in the making: files go to a hidden folder in the new root, each one
- * whole and durable before it gets its name there; the folder gets its own name
- * when all are there, so the checkpoint is in the new root as a whole or not at all.
- * What an interrupted copy left is used by the next one. Links, special files and
- * a source that changes meanwhile are refused; nothing outside the checkpoint is
- * read, nothing is written through a link. Empty folders do not come along.
+/* Returns the nth settled entry of the root that looks like a checkpoint but has a name that
+ * this kind does not use. Returns false behind the last, and at once if a checkpoint of this
+ * kind is complete. For messages; all members are borrowed until the next call. */
+struct ckpt_stranger {
+	const char *name, *tag; /* as of a struct ckpt */
+	bool named;             /* has a step, so another kind would take it */
+};
+bool checkpoint_watch_stranger(const struct ckpt_watch *watch, size_t n, struct ckpt_stranger *ret);
+
+/* ---- copying a checkpoint to another root, and back ---- */
+
+/* A copy in progress: files go to a hidden folder in the new root, each whole and durable before
+ * it gets its name there. The folder gets its own name when all files are there, so the
+ * checkpoint is in the new root as a whole or not at all. The next copy uses what an interrupted
+ * one left. Links, special files and a source that changes meanwhile are refused; nothing
+ * outside the checkpoint is read, nothing is written through a link. Empty folders are not
+ * copied.
  *
- * In a store the files get their keys one by one, many at a time: there the mark tells.
- * What has arrived is remembered beside them (sync.h: a hidden file), so that an
- * interrupted copy is gone on with. Objects beneath its name that it does not have
- * are removed. */
+ * In a store the files get their keys one by one, many at a time: there the mark tells that all
+ * have arrived. A manifest in the source folder (sync.h: a hidden file) remembers the objects
+ * that have arrived, so that an interrupted copy can go on. Objects beneath the name that the
+ * checkpoint does not have are removed. */
 struct ckpt_copy;
 
-/* Called now and then; false: stop, which is an error. */
+/* Called now and then; if it returns false, the copy stops with an error. */
 typedef bool (*ckpt_copy_fn)(void *arg, uint64_t done, uint64_t total);
 
-/* `to` is made if need be. An entry of the same name in a folder is an error unless
- * it is the same (names, sizes, ends): then the copy is done at once. */
-int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct ckpt_copy **ret,
-		    struct err **err);
-/* Go on for about `bytes` (1 MiB or more; small files count as 64 KiB): 1 all
- * done and durable, 0 call again, -1 error: drop the copy, start over after the
- * next look (the source may have changed: see the message). */
-int ckpt_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
-/* To a store a step is all of it: `fn` is called meanwhile. */
-void ckpt_copy_tell(struct ckpt_copy *copy, ckpt_copy_fn fn, void *arg);
-void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total);
-void ckpt_copy_freep(struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
+/* Starts a copy; `to` is made if need be. An entry of the same name in a folder is an error
+ * unless it is the same (names, sizes, ends): then the copy is done at once. */
+int checkpoint_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to,
+			  struct ckpt_copy **ret, struct err **err);
+/* Copies about `bytes` more (1 MiB or more; small files count as 64 KiB). Returns 1 if all is
+ * done and durable, 0 to be called again, -1 with an error: drop the copy and start over after
+ * the next look (the source may have changed: see the message). */
+int checkpoint_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
+/* Sets a callback for copies to a store, where one step is the whole copy: `fn` is called
+ * meanwhile. */
+void checkpoint_copy_tell(struct ckpt_copy *copy, ckpt_copy_fn fn, void *arg);
+void checkpoint_copy_freep(
+	struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
 
-/* Has somebody else brought it there (`sync: none`)? 1 the root holds the same files, by
- * name and size; 0 not yet; -1. */
-int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err);
+/* Checks whether the script or the engine has copied it there (`sync: none`). Returns 1 if the
+ * root holds the same files by name and size, 0 if not yet, -1 with an error. */
+int checkpoint_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err);
 
-/* The other way round: fetch a marked checkpoint from its store into `folder`, where it
- * gets its name as a whole or not at all; each file must be what was marked, by size and
- * ends, and there is room for all of it (else ENOSPC at once). What an interrupted fetch left is
- * used. `fn` may be NULL; it is not told how much there is (0). 1 it is there, 0 it is not what was
- * marked and why (yours to free), -1 error. */
-int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
-	       char **ret_why, struct err **err);
+/* Downloads a marked checkpoint from its store into `folder`, where it gets its name as a whole
+ * or not at all. Each file must match the mark by size and ends, and there must be room for all
+ * of it (else ENOSPC at once). The download uses what an interrupted one left. `fn` may be NULL;
+ * its total is always 0. Returns 1 if it is there, 0 if it does not match the mark and why (the
+ * caller frees it), -1 with an error. */
+int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
+		     char **ret_why, struct err **err);
 
 /* ---- marks ---- */
 
-struct ckpt_owner { /* whose checkpoint it is: as in the claim */
+struct ckpt_owner { /* owner of a checkpoint, as in the claim */
 	const char *run, *nonce;
 	int64_t attempt;
 };
@@ -232,7 +248,7 @@ struct ckpt_mark {
 	int64_t attempt, step;
 	int64_t saving_ms; /* how long its script took to save it; 0: not known */
 	struct utc at;
-	json_t *files; /* owned: as in the file */
+	json_t *files; /* owned; as in the file */
 };
 
 struct ckpt_marks {
@@ -240,33 +256,35 @@ struct ckpt_marks {
 	size_t count;
 };
 
-void ckpt_mark_release(struct ckpt_mark *mark);
-void ckpt_marks_release(struct ckpt_marks *marks); /* for AUTO() */
+void checkpoint_mark_release(struct ckpt_mark *mark);
+void checkpoint_marks_release(struct ckpt_marks *marks); /* for AUTO() */
 
-/* Mark the checkpoint of this name in `root` (where it lies or was copied to), if
- * it proves complete there now: 1 marked, 0 it has a mark already (of whomever),
- * -1 error, also if it is not complete. The caller has just seen that the claim
- * is still his. In a store: if it is complete where it was copied from, and the
- * store lists the same files. */
-int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
-	      struct utc at, struct err **err);
+/* Marks the checkpoint of this name in `root` (in which it lies or to which it was copied) if it
+ * proves complete there now. Returns 1 if marked, 0 if it has a mark already (of any attempt),
+ * -1 with an error, also if it is not complete. The caller must just have seen that it still
+ * holds the claim. In a store the checkpoint must be complete in the folder that it was copied
+ * from, and the store must list the same files. */
+int checkpoint_mark(const struct ckpt_root *root, const struct ckpt *ckpt,
+		    const struct ckpt_owner *owner, struct utc at, struct err **err);
 
-/* The marks in one root whose names tell of a step greater than `above` (-1: all; the
- * others are not read). What looks like a mark and is none goes to `rejected`
- * (may be NULL), an array, as {"url": of the mark, "why"}. */
-int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
-		   json_t *rejected, struct err **err);
+/* Lists the marks in one root with names of a step greater than `above` (-1: all; the others are
+ * not read). A file named like a mark that is not valid goes to `rejected` (may be NULL), an
+ * array, as {"url": of the mark, "why"}. */
+int checkpoint_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
+			 json_t *rejected, struct err **err);
 
-/* 1 and the mark of checkpoint `name`, 0 there is none or it is no mark, -1. */
-int ckpt_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
-		   struct err **err);
+/* Returns 1 with the mark of checkpoint `name`, 0 if it is absent or not a valid mark, -1 with
+ * an error. */
+int checkpoint_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
+			 struct err **err);
 
-/* Is what was marked there now, unchanged (names, sizes, ends; in a store: tags) and
- * complete by the rules of its kind? 1 yes, 0 no and why (yours to free), -1 error.
- * Pointers are not asked: they name the newest only. In a store this is one listing. */
-int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
+/* Checks that a marked checkpoint is still there, unchanged (names, sizes, ends; in a store:
+ * tags) and complete by the rules of its kind. Returns 1 if so, 0 if not and why (the caller
+ * frees it), -1 with an error. Pointers are not checked: they name the newest only. In a store
+ * this is one listing. */
+int checkpoint_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err);
 
-/* ---- what to resume from ---- */
+/* ---- choosing a checkpoint to resume from ---- */
 
 struct ckpt_choice {
 	bool found;
@@ -274,27 +292,27 @@ struct ckpt_choice {
 	json_t *rejected;      /* owned: [{"url","why"}…] of newer ones passed over, in order */
 };
 
-void ckpt_choice_release(struct ckpt_choice *choice); /* for AUTO() */
+void checkpoint_choice_release(struct ckpt_choice *choice); /* for AUTO() */
 
-/* The newest checkpoint of `run` (highest step; of equal steps that of the latest
- * attempt) in these roots that is marked, of a step less than `below` (INT64_MAX:
- * any), and holds now. Not found is no error; a root that cannot be listed is one
- * (nothing is chosen from half of the truth). Marks are read from the newest on, until
- * one holds. */
-int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
-		struct ckpt_choice *ret, struct err **err);
+/* Chooses the newest checkpoint of `run` (highest step; of equal steps that of the latest
+ * attempt) in these roots that is marked, has a step less than `below` (INT64_MAX: any), and
+ * holds now. Not finding any is not an error. A root that cannot be listed is an error, so that
+ * no choice is made from half of the checkpoints. Marks are read from the newest on, until one
+ * holds. */
+int checkpoint_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
+		      struct ckpt_choice *ret, struct err **err);
 
-/* ---- keeping n ---- */
+/* ---- keeping the newest ---- */
 
-/* Marked checkpoints of `run` that may be removed, oldest first, so that the `keep`
- * newest which hold remain, and `in_use` (a path or NULL: what a live attempt
- * resumed from). keep 0: all are kept. An error names nothing. */
-int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
-		 const char *in_use, struct ckpt_marks *ret, struct err **err);
+/* Lists marked checkpoints of `run` that may be removed, oldest first, so that the `keep` newest
+ * which hold remain, and `in_use` (a path or NULL: the checkpoint that a live attempt resumed
+ * from). keep 0: all are kept. On an error the list is empty. */
+int checkpoint_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
+		       const char *in_use, struct ckpt_marks *ret, struct err **err);
 
-/* Remove a checkpoint with its mark: the mark first, then out of sight, then the
- * files; absent is fine. A crash leaves at worst a hidden folder, or in a store
- * objects and a note on them, which the next removal in that root clears away. */
-int ckpt_remove(const struct ckpt_mark *mark, struct err **err);
+/* Removes a checkpoint with its mark: first the mark, then the name, then the files. An absent
+ * one is not an error. A crash leaves at worst a hidden folder, or in a store objects and a note
+ * on them, which the next removal in that root clears away. */
+int checkpoint_remove(const struct ckpt_mark *mark, struct err **err);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a run resumes from, what of it may be removed, and the removal. See
- * checkpoint.h. */
+/* Chooses the checkpoint that a run resumes from, lists those that may be removed, and removes
+ * them. See checkpoint.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,21 +7,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/mark.h"
-#include "jobs/checkpoint/proof.h"
 #include "jobs/checkpoint/remote.h"
 
 #define GONE_NAME FS_TEMP_PREFIX "gone-"
 
-void ckpt_choice_release(struct ckpt_choice *choice)
+void checkpoint_choice_release(struct ckpt_choice *choice)
 {
-	ckpt_mark_release(&choice->mark);
+	checkpoint_mark_release(&choice->mark);
 	json_decref(choice->rejected);
 	*choice = (struct ckpt_choice){ 0 };
 }
 
-/* Why a mark in this root is none of the run's, or NULL. */
+/* Returns why a mark in this root does not count for the run, or NULL. */
 static const char *foreign(const struct ckpt_mark *mark, const struct ckpt_root *root,
 			   const char *run)
 {
@@ -34,7 +34,7 @@ static const char *foreign(const struct ckpt_mark *mark, const struct ckpt_root 
 	return NULL;
 }
 
-/* The names of the marks in all roots, newest first. */
+/* Lists the names of the marks in all roots, newest first. */
 static int names_of(const struct ckpt_root *roots, size_t count, struct mark_names *ret,
 		    struct err **err)
 {
@@ -45,7 +45,7 @@ static int names_of(const struct ckpt_root *roots, size_t count, struct mark_nam
 	return 0;
 }
 
-/* 1 and a mark of the run's own, 0 it is none, -1. */
+/* Returns 1 with a mark of the run's own, 0 if it does not count, -1 with an error. */
 static int read_own(const struct mark_name *name, const char *run, struct ckpt_mark *ret,
 		    json_t *rejected, struct err **err)
 {
@@ -55,11 +55,11 @@ static int read_own(const struct mark_name *name, const char *run, struct ckpt_m
 	if (!why)
 		return there;
 	mark_reject(rejected, ret->url, why);
-	ckpt_mark_release(ret);
+	checkpoint_mark_release(ret);
 	return 0;
 }
 
-/* 1 it is the one, 0 it is not, -1. */
+/* Returns 1 if the checkpoint can be resumed from, 0 if not, -1 with an error. */
 static int judge(const struct ckpt_mark *mark, int64_t below, json_t *rejected, struct err **err)
 {
 	AUTO(auto_free) char *why = NULL;
@@ -69,22 +69,22 @@ static int judge(const struct ckpt_mark *mark, int64_t below, json_t *rejected, 
 		mark_reject(rejected, mark->url, "the training did not get on from it");
 		return 0;
 	}
-	holds = ckpt_mark_holds(mark, &why, err);
+	holds = checkpoint_mark_holds(mark, &why, err);
 	if (holds == 0)
 		mark_reject(rejected, mark->url, why);
 	return holds;
 }
 
-int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
-		struct ckpt_choice *ret, struct err **err)
+int checkpoint_choose(const struct ckpt_root *roots, size_t count, const char *run, int64_t below,
+		      struct ckpt_choice *ret, struct err **err)
 {
 	AUTO(mark_names_release) struct mark_names names = { 0 };
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = { .rejected = json_array() };
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { .rejected = json_array() };
 
 	if (names_of(roots, count, &names, err) < 0)
 		return -1;
 	for (size_t i = 0; i < names.count && !choice.found; i++) {
-		AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+		AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 		int good = read_own(&names.items[i], run, &mark, choice.rejected, err);
 
 		if (good > 0)
@@ -102,7 +102,7 @@ int ckpt_choose(const struct ckpt_root *roots, size_t count, const char *run, in
 	return 0;
 }
 
-/* The same place, however it is written. */
+/* True if both paths are the same place, however written. */
 static bool same_place(const char *a, const char *b)
 {
 	struct stat x, y;
@@ -123,11 +123,11 @@ static void reverse(struct ckpt_marks *marks)
 	}
 }
 
-int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
-		 const char *in_use, struct ckpt_marks *ret, struct err **err)
+int checkpoint_surplus(const struct ckpt_root *roots, size_t count, const char *run, int64_t keep,
+		       const char *in_use, struct ckpt_marks *ret, struct err **err)
 {
 	AUTO(mark_names_release) struct mark_names names = { 0 };
-	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
+	AUTO(checkpoint_marks_release) struct ckpt_marks surplus = { 0 };
 	int64_t held = 0;
 
 	*ret = (struct ckpt_marks){ 0 };
@@ -137,10 +137,10 @@ int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, i
 		return -1;
 	surplus.items = mem_zero(names.count + 1, sizeof *surplus.items);
 	for (size_t i = 0; i < names.count; i++) {
-		AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+		AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 		AUTO(auto_free) char *why = NULL;
 		int there = read_own(&names.items[i], run, &mark, NULL, err);
-		int holds = there > 0 && held < keep ? ckpt_mark_holds(&mark, &why, err) : 0;
+		int holds = there > 0 && held < keep ? checkpoint_mark_holds(&mark, &why, err) : 0;
 
 		if (there < 0 || holds < 0)
 			return -1;
@@ -156,7 +156,7 @@ int ckpt_surplus(const struct ckpt_root *roots, size_t count, const char *run, i
 	return 0;
 }
 
-/* What earlier removals did not come to the end of. */
+/* Finishes removals that were interrupted. */
 static int clear_gone(const char *root, struct err **err)
 {
 	AUTO(auto_strv) char **names = NULL;
@@ -172,7 +172,7 @@ static int clear_gone(const char *root, struct err **err)
 	return 0;
 }
 
-int ckpt_remove(const struct ckpt_mark *mark, struct err **err)
+int checkpoint_remove(const struct ckpt_mark *mark, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *key = mem_format("%s" CKPT_MARK_SUFFIX, mark->name);
@@ -185,7 +185,7 @@ int ckpt_remove(const struct ckpt_mark *mark, struct err **err)
 		return -1;
 	if (store_delete(store, key, err) < 0)
 		return -1;
-	sha256_hex(mark->name, strlen(mark->name), hex);
+	hash_sha256_hex(mark->name, strlen(mark->name), hex);
 	hidden = mem_format("%s/" GONE_NAME "%.24s", mark->root, hex);
 	if (rename(mark->url, hidden) < 0)
 		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot remove '%s'", mark->url);

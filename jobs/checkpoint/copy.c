@@ -1,10 +1,10 @@
 /*
- * Bringing a checkpoint to another root, whole or not at all. See checkpoint.h.
+ * Copies a checkpoint to another root, as a whole or not at all. See checkpoint.h.
  *
- * The hidden folder's name follows from the checkpoint's, so that a copy that was
- * interrupted, even by a reboot, is found and gone on with. A file in it under its
- * own name is whole and durable and carries the time of its source: with size and
- * time equal it is not copied again.
+ * The hidden folder's name follows from the checkpoint's, so that a copy that was interrupted,
+ * even by a reboot, is found and continued. A file in it under its own name is whole and
+ * durable and carries the time of its source: if size and time are equal, it is not copied
+ * again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,41 +13,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/proof.h"
 #include "jobs/checkpoint/remote.h"
 
 #define BLOCK      ((size_t)1 << 20)
-#define FILE_COST  ((uint64_t)64 << 10) /* what a file costs beside its bytes */
+#define FILE_COST  ((uint64_t)64 << 10) /* cost of a file beside its bytes */
 #define PART_NAME  FS_TEMP_PREFIX "part"
 #define STAGE_NAME FS_TEMP_PREFIX "copy-"
 #define MADE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 struct ckpt_copy {
-	struct ckpt ckpt; /* kind, name, step of what is copied; owned */
-	struct tree source;
-	char *to, *stage; /* owned: the new root, the hidden folder in it */
+	struct ckpt ckpt; /* owned; kind, name and step of the source */
+	struct checkpoint_tree source;
+	char *to, *stage; /* owned; the new root, and the hidden folder in it */
 	int stage_fd, in, out;
-	size_t at;       /* the file being copied */
-	uint64_t offset; /* in it */
+	size_t at;       /* index of the file being copied */
+	uint64_t offset; /* in that file */
 	uint64_t done;   /* bytes */
 	char *buffer;
-	struct ckpt_root far; /* a store: the rest is idle then */
-	ckpt_copy_fn fn;      /* told about that */
+	struct ckpt_root far; /* target if it is a store; the copy by file is then unused */
+	ckpt_copy_fn fn;      /* callback for copies to a store */
 	void *arg;
 	bool finished;
 };
 
-void ckpt_copy_freep(struct ckpt_copy **copy)
+void checkpoint_copy_freep(struct ckpt_copy **copy)
 {
 	struct ckpt_copy *c = *copy;
 
 	if (!c)
 		return;
-	ckpt_release(&c->ckpt);
-	ckpt_tree_release(&c->source);
+	checkpoint_release(&c->ckpt);
+	checkpoint_tree_release(&c->source);
 	auto_close(&c->stage_fd);
 	auto_close(&c->in);
 	auto_close(&c->out);
@@ -56,12 +56,6 @@ void ckpt_copy_freep(struct ckpt_copy **copy)
 	free(c->buffer);
 	free(c);
 	*copy = NULL;
-}
-
-void ckpt_copy_progress(const struct ckpt_copy *copy, uint64_t *ret_done, uint64_t *ret_total)
-{
-	*ret_done = copy->done;
-	*ret_total = copy->source.bytes;
 }
 
 static int failed_on(const struct ckpt_copy *c, int os_errno, const char *path, struct err **err)
@@ -75,33 +69,34 @@ static int changed(const struct ckpt_copy *c, const char *path, struct err **err
 		       c->ckpt.path, path);
 }
 
-/* What a file is called in the hidden folder: a single file has its own name. */
-static const char *name_of(const struct ckpt_copy *c, const struct tree_file *file)
+/* Returns a file's name in the hidden folder: a single file has its own name. */
+static const char *name_of(const struct ckpt_copy *c, const struct checkpoint_tree_file *file)
 {
 	return *file->path ? file->path : c->ckpt.name;
 }
 
-/* What must be the same beside names and sizes. Times are compared with the source
- * alone: not every file system keeps them to the nanosecond. */
+/* Attributes that must be equal beside names and sizes. Times are compared with the source
+ * alone, because not every file system keeps them to the nanosecond. */
 enum likeness { BY_SIZE, BY_TIME, BY_ENDS };
 
-static bool file_differs(const struct tree *a, const struct tree *b, size_t i, enum likeness like)
+static bool file_differs(const struct checkpoint_tree *a, const struct checkpoint_tree *b, size_t i,
+			 enum likeness like)
 {
-	const struct tree_file *x = &a->files[i], *y = &b->files[i];
+	const struct checkpoint_tree_file *x = &a->files[i], *y = &b->files[i];
 	char mine[SHA256_HEX], other[SHA256_HEX];
 
 	if (x->size != y->size)
 		return true;
 	if (like == BY_ENDS)
-		return ckpt_tree_ends(a, x, mine) < 0 || ckpt_tree_ends(b, y, other) < 0 ||
-		       strcmp(mine, other) != 0;
+		return checkpoint_tree_ends(a, x, mine) < 0 ||
+		       checkpoint_tree_ends(b, y, other) < 0 || strcmp(mine, other) != 0;
 	return like == BY_TIME && x->mtime_ns != y->mtime_ns;
 }
 
-/* True and the first file that differs. A single file has a name only in the
- * hidden folder. */
-static bool differ(const struct tree *a, const struct tree *b, enum likeness like,
-		   const char **ret_path)
+/* Returns true and the first file that differs. A single file has a name only in the hidden
+ * folder. */
+static bool differ(const struct checkpoint_tree *a, const struct checkpoint_tree *b,
+		   enum likeness like, const char **ret_path)
 {
 	size_t both = a->count < b->count ? a->count : b->count;
 
@@ -117,18 +112,19 @@ static bool differ(const struct tree *a, const struct tree *b, enum likeness lik
 	return a->count != b->count;
 }
 
-/* Something of that name is in the new root: 1 the same, 0 nothing, -1. */
+/* Looks for an entry of that name in the new root. Returns 1 if it is the same, 0 if absent, -1
+ * with an error. */
 static int already_there(struct ckpt_copy *c, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
-	AUTO(ckpt_tree_release) struct tree there = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree there = TREE_INIT;
 	const char *other = NULL;
 	struct stat st;
 	int found;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot read '%s'", path);
-	found = ckpt_tree_read(path, &there, err);
+	found = checkpoint_tree_read(path, &there, err);
 	if (found < 0)
 		return -1;
 	if (found == 0 || there.odd || there.single != c->source.single ||
@@ -143,7 +139,7 @@ static int open_stage(struct ckpt_copy *c, struct err **err)
 	AUTO(auto_free) char *name = NULL;
 	char hex[SHA256_HEX];
 
-	sha256_hex(c->ckpt.name, strlen(c->ckpt.name), hex);
+	hash_sha256_hex(c->ckpt.name, strlen(c->ckpt.name), hex);
 	name = mem_format(STAGE_NAME "%.24s", hex);
 	c->stage = fs_join(c->to, name);
 	if (mkdir(c->stage, 0700) < 0 && errno != EEXIST)
@@ -154,10 +150,10 @@ static int open_stage(struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-/* What is to be copied, as it is now. */
-static int read_source(const struct ckpt *ckpt, struct tree *ret, struct err **err)
+/* Lists the source as it is now. */
+static int read_source(const struct ckpt *ckpt, struct checkpoint_tree *ret, struct err **err)
 {
-	int there = ckpt_tree_read(ckpt->path, ret, err);
+	int there = checkpoint_tree_read(ckpt->path, ret, err);
 
 	if (there < 0)
 		return -1;
@@ -182,9 +178,9 @@ static int start_in_folder(struct ckpt_copy *c, struct err **err)
 	return c->finished ? 0 : open_stage(c, err);
 }
 
-int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err)
+int checkpoint_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	AUTO(remote_release) struct remote remote = { 0 };
 	AUTO(auto_free) char *why = NULL;
 
@@ -195,10 +191,10 @@ int ckpt_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, stru
 	return why == NULL;
 }
 
-int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct ckpt_copy **ret,
-		    struct err **err)
+int checkpoint_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to,
+			  struct ckpt_copy **ret, struct err **err)
 {
-	AUTO(ckpt_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
 
 	c->stage_fd = c->in = c->out = -1;
 	c->source = TREE_INIT;
@@ -216,8 +212,8 @@ int ckpt_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to, struct 
 	return 0;
 }
 
-/* The folder in the stage that `path` lies in, made on the way; never through a
- * link. -1 and errno. */
+/* Opens the folder in the stage that holds `path`, making it on the way; never through a link.
+ * Returns -1 and errno on failure. */
 static int open_folder(const struct ckpt_copy *c, const char *path)
 {
 	AUTO(auto_free) char *copy = mem_copy(path);
@@ -236,7 +232,7 @@ static int open_folder(const struct ckpt_copy *c, const char *path)
 	return dir;
 }
 
-static void times_of(const struct tree_file *file, struct timespec ret[2])
+static void times_of(const struct checkpoint_tree_file *file, struct timespec ret[2])
 {
 	ret[0] = ret[1] = (struct timespec){ .tv_sec = file->mtime_ns / 1000000000,
 					     .tv_nsec = file->mtime_ns % 1000000000 };
@@ -247,21 +243,23 @@ static void times_of(const struct tree_file *file, struct timespec ret[2])
 		}
 }
 
-static bool is_same(const struct stat *st, const struct tree_file *file)
+static bool is_same(const struct stat *st, const struct checkpoint_tree_file *file)
 {
 	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == file->size &&
 	       (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == file->mtime_ns;
 }
 
-/* Open source and part of the next file; 1 if an earlier copy of it is there. */
-static int begin_file(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+/* Opens source and part of the next file. Returns 0, 1 if an earlier copy of it is there, -1
+ * with an error. */
+static int begin_file(struct ckpt_copy *c, const struct checkpoint_tree_file *file,
+		      struct err **err)
 {
 	const char *name = name_of(c, file);
 	struct stat st;
 
 	if (fstatat(c->stage_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, file))
 		return 1;
-	c->in = ckpt_tree_open(&c->source, file);
+	c->in = checkpoint_tree_open(&c->source, file);
 	if (c->in < 0 || fstat(c->in, &st) < 0)
 		return failed_on(c, errno, file->path, err);
 	if (!is_same(&st, file))
@@ -275,8 +273,8 @@ static int begin_file(struct ckpt_copy *c, const struct tree_file *file, struct 
 	return 0;
 }
 
-/* The part is all there: make it durable, then give it its name. */
-static int end_file(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+/* Ends a file whose part is complete: makes it durable, then gives it its name. */
+static int end_file(struct ckpt_copy *c, const struct checkpoint_tree_file *file, struct err **err)
 {
 	const char *name = name_of(c, file);
 	AUTO(auto_close) int folder = open_folder(c, name);
@@ -295,15 +293,17 @@ static int end_file(struct ckpt_copy *c, const struct tree_file *file, struct er
 	return failed ? failed_on(c, failed, file->path, err) : 0;
 }
 
-/* The next block of the open file: its bytes, 0 at its end, -1. */
-static int64_t copy_block(struct ckpt_copy *c, const struct tree_file *file, struct err **err)
+/* Copies the next block of the open file. Returns its number of bytes, 0 at the end, -1 with an
+ * error. */
+static int64_t copy_block(struct ckpt_copy *c, const struct checkpoint_tree_file *file,
+			  struct err **err)
 {
 	uint64_t left = file->size - c->offset;
 	size_t len = left < BLOCK ? (size_t)left : BLOCK, put = 0;
 
 	if (len == 0)
 		return 0;
-	if (read_at(c->in, c->offset, c->buffer, len) < 0)
+	if (checkpoint_read_at(c->in, c->offset, c->buffer, len) < 0)
 		return errno ? failed_on(c, errno, file->path, err) : changed(c, file->path, err);
 	while (put < len) {
 		ssize_t now = write(c->out, c->buffer + put, len - put);
@@ -312,13 +312,13 @@ static int64_t copy_block(struct ckpt_copy *c, const struct tree_file *file, str
 			return failed_on(c, errno, file->path, err);
 		put += now > 0 ? (size_t)now : 0;
 	}
-	/* Begin to write it out, so that the fsync at the end does not take long. */
+	/* Starts writeback now, so that the fsync at the end does not take long. */
 	(void)!sync_file_range(c->out, (off_t)c->offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
 	c->offset += len;
 	return (int64_t)len;
 }
 
-/* A folder of the stage and those above it, up to the stage: they hold its name. */
+/* Syncs a folder of the stage and those above it, up to the stage: they hold its name. */
 static int sync_up(const struct ckpt_copy *c, const char *folder, struct err **err)
 {
 	AUTO(auto_free) char *at = mem_copy(folder);
@@ -356,10 +356,10 @@ static int sync_folders(const struct ckpt_copy *c, struct err **err)
 
 static int verify_source(struct ckpt_copy *c, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree now = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree now = TREE_INIT;
 	const char *other = NULL;
 
-	if (ckpt_tree_read(c->ckpt.path, &now, err) < 0)
+	if (checkpoint_tree_read(c->ckpt.path, &now, err) < 0)
 		return -1;
 	other = now.odd;
 	if (other || differ(&c->source, &now, BY_TIME, &other))
@@ -367,15 +367,15 @@ static int verify_source(struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-/* Nothing else is in the stage, nothing has changed at the source. */
+/* Checks that nothing else is in the stage and that the source has not changed. */
 static int verify(struct ckpt_copy *c, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree made = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree made = TREE_INIT;
 	const char *other = NULL;
 
 	if (verify_source(c, err) < 0)
 		return -1;
-	if (ckpt_tree_read(c->stage, &made, err) < 0)
+	if (checkpoint_tree_read(c->stage, &made, err) < 0)
 		return -1;
 	if (!made.odd && !differ(&c->source, &made, BY_SIZE, &other))
 		return 0;
@@ -416,38 +416,39 @@ static int finish(struct ckpt_copy *c, struct err **err)
 		return failed_on(c, errno, "", err);
 	if (c->source.single && fs_remove_tree(c->stage, err) < 0)
 		return -1;
-	if (fs_sync_dir(c->to, err) < 0 || ckpt_point(c->to, &c->ckpt, err) < 0)
+	if (fs_sync_dir(c->to, err) < 0 || checkpoint_point(c->to, &c->ckpt, err) < 0)
 		return -1;
 	c->finished = true;
 	return 0;
 }
 
-void ckpt_copy_tell(struct ckpt_copy *c, ckpt_copy_fn fn, void *arg)
+void checkpoint_copy_tell(struct ckpt_copy *c, ckpt_copy_fn fn, void *arg)
 {
 	c->fn = fn;
 	c->arg = arg;
 }
 
-/* All of it: what is under way at once is the store's affair. */
+/* Sends everything in one step; the store decides how many transfers run at once. */
 static int send_all(struct ckpt_copy *c, struct err **err)
 {
 	c->far.path = c->to;
-	if (!c->finished && (remote_send(&c->far, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
-			     verify_source(c, err) < 0))
+	if (!c->finished &&
+	    (checkpoint_remote_send(&c->far, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
+	     verify_source(c, err) < 0))
 		return -1;
 	c->finished = true;
 	c->done = c->source.bytes;
 	return 1;
 }
 
-int ckpt_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
+int checkpoint_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
 {
 	uint64_t spent = 0;
 
 	if (c->far.store)
 		return send_all(c, err);
 	while (!c->finished) {
-		const struct tree_file *file = &c->source.files[c->at];
+		const struct checkpoint_tree_file *file = &c->source.files[c->at];
 		int64_t moved;
 
 		if (c->at == c->source.count)

@@ -1,8 +1,8 @@
 /*
- * A marked checkpoint comes back from its store into a folder. See checkpoint.h.
+ * Downloads a marked checkpoint from its store into a folder. See checkpoint.h.
  *
- * As with a copy, the hidden folder's name follows from the checkpoint's, so that a
- * fetch that was interrupted is gone on with.
+ * As with a copy, the hidden folder's name follows from the checkpoint's, so that an
+ * interrupted download is continued.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,47 +10,48 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/mark.h"
 #include "jobs/checkpoint/remote.h"
 
 #define STAGE_NAME FS_TEMP_PREFIX "fetch-"
 
-struct fetch {
+struct fetch_fetch {
 	const struct ckpt_mark *mark;
 	struct ckpt_root root;
 	const char *folder;
-	char *path, *stage; /* owned: of the checkpoint; the hidden folder */
+	char *path, *stage; /* owned; path of the checkpoint, and the hidden folder */
 	bool single;
 };
 
-static void fetch_release(struct fetch *fetch)
+static void fetch_release(struct fetch_fetch *fetch)
 {
 	free(fetch->path);
 	free(fetch->stage);
 }
 
-static void fetch_init(struct fetch *fetch)
+static void fetch_init(struct fetch_fetch *fetch)
 {
 	const char *url = fetch->mark->url;
 	char hex[SHA256_HEX];
 	json_t *file;
 	size_t i;
 
-	sha256_hex(url, strlen(url), hex);
+	hash_sha256_hex(url, strlen(url), hex);
 	fetch->path = fs_join(fetch->folder, fetch->mark->name);
 	fetch->stage = mem_format("%s/" STAGE_NAME "%.24s", fetch->folder, hex);
 	json_array_foreach (fetch->mark->files, i, file)
 		fetch->single |= !*js_str(file, "path");
 }
 
-/* 1 the checkpoint lies at `path`, 0 it does not (or another one: that is removed), -1. */
-static int is_there(const struct fetch *fetch, struct err **err)
+/* Returns 1 if the checkpoint lies at `path`, 0 if not (a different one there is removed), -1
+ * with an error. */
+static int is_there(const struct fetch_fetch *fetch, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	AUTO(auto_free) char *why = NULL;
-	int there = ckpt_tree_read(fetch->path, &tree, err);
+	int there = checkpoint_tree_read(fetch->path, &tree, err);
 
 	if (there <= 0)
 		return there;
@@ -60,13 +61,13 @@ static int is_there(const struct fetch *fetch, struct err **err)
 	return fs_remove_tree(fetch->path, err);
 }
 
-/* All is there; give it its name. 1, 0 it is not what was marked, -1. */
-static int finish(const struct fetch *fetch, char **ret_why, struct err **err)
+/* Names a complete download. Returns 1, 0 if it does not match the mark, -1 with an error. */
+static int finish(const struct fetch_fetch *fetch, char **ret_why, struct err **err)
 {
 	AUTO(auto_free) char *single = fs_join(fetch->stage, fetch->mark->name);
 	const char *made = fetch->single ? single : fetch->stage;
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	int there = ckpt_tree_read(made, &tree, err);
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
+	int there = checkpoint_tree_read(made, &tree, err);
 
 	if (there < 0)
 		return -1;
@@ -80,10 +81,11 @@ static int finish(const struct fetch *fetch, char **ret_why, struct err **err)
 	return fs_sync_dir(fetch->folder, err) < 0 ? -1 : 1;
 }
 
-/* What is not here yet has room: a disk that is full after an hour of fetching is told before. */
-static int check_room(const struct fetch *fetch, struct err **err)
+/* Checks that the missing files have room, so that a full disk is reported now and not after an
+ * hour of downloading. */
+static int check_room(const struct fetch_fetch *fetch, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree here = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree here = TREE_INIT;
 	AUTO(auto_free) char *needed = NULL, *left = NULL;
 	struct statvfs fs;
 	uint64_t bytes = 0, room;
@@ -93,8 +95,8 @@ static int check_room(const struct fetch *fetch, struct err **err)
 	json_array_foreach (fetch->mark->files, i, file)
 		bytes += (uint64_t)js_int(file, "size", 0);
 	if (statvfs(fetch->folder, &fs) < 0)
-		return 0; /* who writes there finds out why */
-	if (ckpt_tree_read(fetch->stage, &here, err) < 0)
+		return 0; /* the write that follows reports the error */
+	if (checkpoint_tree_read(fetch->stage, &here, err) < 0)
 		return -1;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize + here.bytes;
 	if (bytes <= room)
@@ -106,11 +108,11 @@ static int check_room(const struct fetch *fetch, struct err **err)
 	return err_hint(err, "use machines with a larger disk, or lead STOKER_WORK to one");
 }
 
-int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
-	       char **ret_why, struct err **err)
+int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
+		     char **ret_why, struct err **err)
 {
 	AUTO(fetch_release)
-	struct fetch fetch = {
+	struct fetch_fetch fetch = {
 		.mark = mark,
 		.root = { .path = mark->root, .store = mark->store },
 		.folder = folder,
@@ -130,7 +132,8 @@ int ckpt_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn
 	if (done <= 0)
 		return done;
 	if (fs_mkdirs(fetch.stage, err) < 0 ||
-	    remote_fetch(&fetch.root, mark->name, fetch.single, fetch.stage, fn, arg, err) < 0)
+	    checkpoint_remote_fetch(&fetch.root, mark->name, fetch.single, fetch.stage, fn, arg,
+				    err) < 0)
 		return -1;
 	return finish(&fetch, ret_why, err);
 }

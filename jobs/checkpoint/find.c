@@ -1,15 +1,14 @@
-/* What a root holds: every candidate, proved beside its older neighbours. See
- * checkpoint.h. */
+/* Lists the candidates in a root, each proved beside its older siblings. See checkpoint.h. */
 #include "jobs/checkpoint/checkpoint.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/checkpoint/proof.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 
-void ckpt_release(struct ckpt *ckpt)
+void checkpoint_release(struct ckpt *ckpt)
 {
 	free(ckpt->name);
 	free(ckpt->path);
@@ -17,64 +16,64 @@ void ckpt_release(struct ckpt *ckpt)
 	*ckpt = (struct ckpt){ 0 };
 }
 
-void ckpt_list_release(struct ckpt_list *list)
+void checkpoint_list_release(struct ckpt_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		ckpt_release(&list->items[i]);
+		checkpoint_release(&list->items[i]);
 	free(list->items);
 	*list = (struct ckpt_list){ 0 };
 }
 
-/* More than NEIGHBOURS: several families of names may lie side by side. */
+/* More than SIBLINGS, as several families of names may lie side by side. */
 #define TRAIL 4
 
-/* The last sound ones seen on the way up, the latest first. */
+/* The last sound candidates in order of their steps, the latest first. */
 struct trail {
-	struct tree trees[TRAIL];
+	struct checkpoint_tree trees[TRAIL];
 	size_t count;
 };
 
 static void trail_release(struct trail *trail)
 {
 	for (size_t i = 0; i < trail->count; i++)
-		ckpt_tree_release(&trail->trees[i]);
+		checkpoint_tree_release(&trail->trees[i]);
 	trail->count = 0;
 }
 
-static void trail_add(struct trail *trail, struct tree *tree)
+static void trail_add(struct trail *trail, struct checkpoint_tree *tree)
 {
 	if (trail->count == TRAIL)
-		ckpt_tree_release(&trail->trees[--trail->count]);
+		checkpoint_tree_release(&trail->trees[--trail->count]);
 	memmove(&trail->trees[1], &trail->trees[0], trail->count * sizeof *trail->trees);
 	trail->trees[0] = *tree;
 	trail->count++;
 	*tree = TREE_INIT;
 }
 
-/* 1 with `ret` filled, 0 it is gone, -1. */
+/* Returns 1 with `ret` filled, 0 if it is gone, -1 with an error. */
 static int find_one(const char *root, const char *name, const struct ckpt_kind *kind,
 		    struct trail *trail, struct ckpt *ret, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	const struct tree *older[NEIGHBOURS];
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
+	const struct checkpoint_tree *older[SIBLINGS];
 	size_t count = 0;
 	int there = candidate_read(root, name, kind, &tree, ret, err);
 
 	if (there <= 0)
 		return there;
-	for (size_t i = 0; i < trail->count && count < NEIGHBOURS; i++)
-		if (neighbours_related(name, fs_basename(trail->trees[i].path)))
+	for (size_t i = 0; i < trail->count && count < SIBLINGS; i++)
+		if (sibling_check_related(name, fs_basename(trail->trees[i].path)))
 			older[count++] = &trail->trees[i];
 	if (candidate_prove(root, &tree, ret, older, count))
 		trail_add(trail, &tree);
 	return 1;
 }
 
-int ckpt_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *ret,
-	      struct err **err)
+int checkpoint_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *ret,
+		    struct err **err)
 {
 	AUTO(root_list_release) struct root_list entries = { 0 };
-	AUTO(ckpt_list_release) struct ckpt_list found = { 0 };
+	AUTO(checkpoint_list_release) struct ckpt_list found = { 0 };
 	AUTO(trail_release) struct trail trail = { .count = 0 };
 
 	if (root_read(root, kind, &entries, err) < 0)
@@ -102,9 +101,10 @@ int ckpt_find(const char *root, const struct ckpt_kind *kind, struct ckpt_list *
 	return 0;
 }
 
-int ckpt_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret, struct err **err)
+int checkpoint_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret,
+		     struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	AUTO(auto_free) char *root = fs_dirname(path);
 	struct ckpt ckpt = { 0 };
 	int there = candidate_read(root, fs_basename(path), kind, &tree, &ckpt, err);
@@ -124,16 +124,16 @@ int ckpt_prove(const char *path, const struct ckpt_kind *kind, struct ckpt *ret,
 	return 0;
 }
 
-int ckpt_point(const char *root, const struct ckpt *ckpt, struct err **err)
+int checkpoint_point(const char *root, const struct ckpt *ckpt, struct err **err)
 {
-	AUTO(auto_free) char *old = pointer_text(root, ckpt->kind);
+	AUTO(auto_free) char *old = checkpoint_pointer_text(root, ckpt->kind);
 	AUTO(auto_free) char *path = NULL;
 	AUTO(auto_free) char *text = NULL;
 	int64_t step;
 
 	if (!ckpt->kind->pointer)
 		return 0;
-	if (old && name_any(old, true, &step) && step > ckpt->step)
+	if (old && checkpoint_name_any(old, true, &step) && step > ckpt->step)
 		return 0;
 	path = fs_join(root, ckpt->kind->pointer);
 	text = ckpt->kind->points_by_name ? mem_copy(ckpt->name)

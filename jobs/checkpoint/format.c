@@ -1,12 +1,12 @@
-/* Whether a file is whole, as far as its format tells. See format.h. */
+/* Checks whether a file is whole, as far as its format tells. See format.h. */
 #include "jobs/checkpoint/format.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 
 #define PICKLE_FRAME 0x95
 #define PICKLE_STOP  '.'
@@ -17,7 +17,7 @@ static int bad(struct sb *why, const char *text)
 	return -1;
 }
 
-/* NaN, Infinity and -Infinity outside of strings become null. */
+/* Replaces NaN, Infinity and -Infinity outside of strings by 0. */
 static char *without_nan(const char *text, size_t len)
 {
 	static const struct {
@@ -36,7 +36,7 @@ static char *without_nan(const char *text, size_t len)
 			if (len - i >= words[k].len &&
 			    memcmp(copy + i, words[k].word, words[k].len) == 0) {
 				memset(copy + i, ' ', words[k].len);
-				/* "NaN" is one short of "null": any value does. */
+				/* "NaN" is too short for "null"; any valid value does. */
 				copy[i] = '0';
 				i += words[k].len - 1;
 				break;
@@ -61,21 +61,22 @@ static int prove_json(int fd, uint64_t size, struct sb *why)
 	if (size > FORMAT_JSON_MAX) {
 		char first, last[2];
 
-		if (read_at(fd, 0, &first, 1) < 0 || read_at(fd, size - 2, last, 2) < 0)
+		if (checkpoint_read_at(fd, 0, &first, 1) < 0 ||
+		    checkpoint_read_at(fd, size - 2, last, 2) < 0)
 			return bad(why, "cannot be read");
 		if (!strchr("{[", first) || (!strchr("}]", last[0]) && !strchr("}]", last[1])))
 			return bad(why, "is not whole JSON");
 		return 1;
 	}
 	text = mem_alloc((size_t)size + 1);
-	if (read_at(fd, 0, text, (size_t)size) < 0)
+	if (checkpoint_read_at(fd, 0, text, (size_t)size) < 0)
 		return bad(why, "cannot be read");
 	value = format_json(text, (size_t)size);
 	return value ? 1 : bad(why, "is not whole JSON");
 }
 
-/* Frames lie end to end, but for what is too large for one; only the first run
- * of them is followed. */
+/* Frames lie end to end, except data that is too large for a frame; only the first run of frames
+ * is followed. */
 static int prove_pickle(int fd, uint64_t size, struct sb *why)
 {
 	unsigned char head[9], last;
@@ -84,7 +85,7 @@ static int prove_pickle(int fd, uint64_t size, struct sb *why)
 	while (size - at >= sizeof head) {
 		uint64_t len;
 
-		if (read_at(fd, at, head, sizeof head) < 0)
+		if (checkpoint_read_at(fd, at, head, sizeof head) < 0)
 			return bad(why, "cannot be read");
 		if (head[0] != PICKLE_FRAME)
 			break;
@@ -93,7 +94,7 @@ static int prove_pickle(int fd, uint64_t size, struct sb *why)
 			return bad(why, "is cut off: a frame ends behind the file");
 		at += sizeof head + len;
 	}
-	if (read_at(fd, size - 1, &last, 1) < 0)
+	if (checkpoint_read_at(fd, size - 1, &last, 1) < 0)
 		return bad(why, "cannot be read");
 	return last == PICKLE_STOP ? 0 : bad(why, "is cut off: it does not end as a pickle does");
 }
@@ -101,14 +102,14 @@ static int prove_pickle(int fd, uint64_t size, struct sb *why)
 static int prove_hdf5(int fd, uint64_t size, const unsigned char *head, struct sb *why)
 {
 	unsigned char end[8];
-	/* Superblocks 0 and 1 carry the end of the file behind two more addresses
-	 * than 2 and 3; only addresses of 8 bytes are known here. */
+	/* Superblocks 0 and 1 have two more addresses before the end of the file than 2 and 3;
+	 * only addresses of 8 bytes are handled here. */
 	uint64_t at = head[8] >= 2 ? 28 : head[8] == 1 ? 44 : 40;
 	unsigned width = head[8] >= 2 ? head[9] : head[13];
 
 	if (head[8] > 3 || width != 8)
 		return 0;
-	if (size < at + sizeof end || read_at(fd, at, end, sizeof end) < 0)
+	if (size < at + sizeof end || checkpoint_read_at(fd, at, end, sizeof end) < 0)
 		return bad(why, "is cut off in its header");
 	return le64(end) <= size ? 1 : bad(why, "is shorter than its header says");
 }
@@ -120,7 +121,7 @@ static int prove_npy(int fd, uint64_t size, struct sb *why)
 	uint64_t data = 0, bytes = 0;
 	int known;
 
-	if (read_at(fd, 0, head, len) < 0)
+	if (checkpoint_read_at(fd, 0, head, len) < 0)
 		return bad(why, "cannot be read");
 	known = format_npy(head, len, &data, &bytes);
 	if (known < 0)
@@ -142,8 +143,8 @@ static uint32_t crc32c(const unsigned char *bytes, size_t len)
 	return ~crc;
 }
 
-/* Magic, length of the file (little endian), content, CRC-32C of what precedes:
- * seen in what Orbax 0.12.8 (tensorstore 0.1.86) writes. */
+/* Magic, length of the file (little endian), content, CRC-32C of the bytes before it: seen in
+ * the files that Orbax 0.12.8 (tensorstore 0.1.86) writes. */
 static int prove_ocdbt(int fd, uint64_t size, struct sb *why)
 {
 	static const unsigned char magic[] = { 0x0c, 0xdb, 0x3a, 0x2a };
@@ -152,7 +153,7 @@ static int prove_ocdbt(int fd, uint64_t size, struct sb *why)
 	if (size < 16 || size > FORMAT_JSON_MAX)
 		return bad(why, "has no length that a manifest can have");
 	bytes = mem_alloc((size_t)size);
-	if (read_at(fd, 0, bytes, (size_t)size) < 0)
+	if (checkpoint_read_at(fd, 0, bytes, (size_t)size) < 0)
 		return bad(why, "cannot be read");
 	if (memcmp(bytes, magic, sizeof magic) != 0)
 		return bad(why, "does not begin as a manifest does");
@@ -163,7 +164,7 @@ static int prove_ocdbt(int fd, uint64_t size, struct sb *why)
 	return 1;
 }
 
-/* What a name promises. */
+/* Format that a name promises. */
 enum promise { ANY, ZIP, TORCH, CHAIN, TENSORS, NPY, JSON, PICKLE, OCDBT, HDF5 };
 
 static enum promise promised(const char *name)
@@ -178,7 +179,7 @@ static enum promise promised(const char *name)
 		{ "*.pt", TORCH },
 		{ "*.pth", TORCH },
 		{ "*.ckpt", TORCH },
-		/* Others write raw numbers into .bin. */
+		/* Other programs write raw numbers into .bin. */
 		{ "pytorch_model*.bin", TORCH },
 		{ "adapter_model.bin", TORCH },
 		{ "training_args.bin", TORCH },
@@ -207,7 +208,7 @@ static enum promise promised(const char *name)
 	return ANY;
 }
 
-/* By the first bytes, for names that promise nothing or one of several. */
+/* Format by the first bytes, for names that promise nothing or one of several formats. */
 static enum promise looks_like(const unsigned char *head, size_t len)
 {
 	if (len >= 4 && memcmp(head, "PK\3\4", 4) == 0)
@@ -229,7 +230,7 @@ int format_prove(int fd, uint64_t size, const char *name, struct sb *why)
 
 	if (size == 0)
 		return want == ANY ? 0 : bad(why, "is empty");
-	if (read_at(fd, 0, head, len) < 0)
+	if (checkpoint_read_at(fd, 0, head, len) < 0)
 		return bad(why, errno ? "cannot be read" : "is cut off");
 	is = looks_like(head, len);
 	switch (want) {
@@ -241,7 +242,7 @@ int format_prove(int fd, uint64_t size, const char *name, struct sb *why)
 		return prove_ocdbt(fd, size, why);
 	case ZIP:
 		return format_zip(fd, size, false, why);
-	case TORCH: /* a pickle was what torch.save wrote before 1.6 */
+	case TORCH: /* torch.save wrote a pickle before 1.6 */
 		if (is != ZIP && is != PICKLE && is != HDF5)
 			return bad(why, "does not begin as torch.save begins a file");
 		break;
@@ -254,8 +255,8 @@ int format_prove(int fd, uint64_t size, const char *name, struct sb *why)
 		if (is != want)
 			return bad(why, "does not begin as its name says");
 		break;
-	case CHAIN: /* also one whose start alone is garbage */
-		if (is != ZIP && size >= 22 && read_at(fd, size - 22, head, 4) == 0 &&
+	case CHAIN: /* a zip with garbage at its start is damaged too */
+		if (is != ZIP && size >= 22 && checkpoint_read_at(fd, size - 22, head, 4) == 0 &&
 		    memcmp(head, "PK\5\6", 4) == 0)
 			return bad(why, "does not begin as torch.save begins a file");
 		break;
@@ -270,7 +271,7 @@ int format_prove(int fd, uint64_t size, const char *name, struct sb *why)
 	case HDF5:
 		return prove_hdf5(fd, size, head, why);
 	case PICKLE:
-		/* A legacy torch file is several pickles with raw numbers behind. */
+		/* A legacy torch file is several pickles followed by raw numbers. */
 		return want == PICKLE ? prove_pickle(fd, size, why) : 0;
 	default:
 		return 0;

@@ -1,14 +1,14 @@
 /*
- * Is a file whole? What the usual formats say about their own length, from a
- * few small reads; outside bytes, so every number is bounded before it is used.
+ * Checks whether a file is whole: what the usual formats say about their own length, from a
+ * few small reads. The bytes come from outside, so every number is bounded before it is used.
  * Contents are never unpickled, decompressed or run.
  *
  *   .safetensors  8 bytes of header length, the header's JSON, and offsets that
  *                 cover the rest of the file exactly
  *   zip           (torch.save since 1.6, npz) the end record and the central
  *                 directory, each entry of which lies inside and has its header
- *   .distcp       zips one behind the other, each of them so, from the end back
- *                 to the start
+ *   .distcp       zips one behind the other, each checked like this, from the end
+ *                 back to the start
  *   npy           header and, for plain types, shape × size of an element
  *   JSON          parses, as Python writes it: NaN and Infinity are accepted
  *   HDF5          the end of file that its superblock names
@@ -21,27 +21,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jobs/base/json.h"
 #include "jobs/base/sb.h"
+#include "jobs/base/text/js.h"
 #include "jobs/checkpoint/tree.h"
 
-/* Longer JSON is not parsed; only its first and last character are looked at. */
+/* Longer JSON is not parsed; only its first and last characters are looked at. */
 #define FORMAT_JSON_MAX ((size_t)32 << 20)
 
-/* 1 whole, 0 its format does not say, -1 it is not; then `why` holds a clause
- * without the file's name ("is cut off"). `name` decides what it must be. */
+/* Returns 1 if the file is whole, 0 if its format does not say, -1 if it is not; then `why`
+ * holds a clause without the file's name ("is cut off"). `name` decides which format it must
+ * have. */
 int format_prove(int fd, uint64_t size, const char *name, struct sb *why);
 
-/* The parts of it; the same results, but 0 never. */
+/* Check one format; results as above, but never 0. */
 int format_safetensors(int fd, uint64_t size, struct sb *why);
-/* `chain`: other zips may come before. */
+/* `chain`: other zips may precede it. */
 int format_zip(int fd, uint64_t size, bool chain, struct sb *why);
 
-/* A npy header at the start of `bytes`: 1 and where the data begins and how many
- * bytes follow, 0 if that cannot be told, -1 if it is none. */
+/* Parses a npy header at the start of `bytes`. Returns 1 with the offset of the data and the
+ * number of bytes that follow, 0 if that cannot be told, -1 if it is not a npy header. */
 int format_npy(const char *bytes, size_t len, uint64_t *ret_data, uint64_t *ret_bytes);
 
-/* JSON as Python writes it; integers beyond 53 bits are rounded. NULL: none. */
+/* Parses JSON as Python writes it; integers beyond 53 bits are rounded. Returns NULL if it is
+ * not valid. */
 json_t *format_json(const char *text, size_t len);
 
 static inline uint64_t le64(const unsigned char *at)

@@ -1,11 +1,11 @@
 /* Files of tensors that carry a header: safetensors and npy. See format.h.
  *
- * safetensors (format description at huggingface.co/docs/safetensors): 8 bytes
- * N, little endian; N bytes of JSON {"name": {"dtype","shape","data_offsets":
- * [begin, end)}…, "__metadata__": {…}}; then the buffer, which the offsets cover
- * without holes up to the end of the file.
- * npy (numpy.lib.format): "\x93NUMPY", version, length of a Python literal with
- * descr, fortran_order and shape, then the data. */
+ * safetensors (format description at huggingface.co/docs/safetensors): 8 bytes N, little endian;
+ * N bytes of JSON {"name": {"dtype","shape","data_offsets": [begin, end)}…, "__metadata__":
+ * {…}}; then the buffer, which the offsets cover without holes up to the end of the file.
+ *
+ * npy (numpy.lib.format): "\x93NUMPY", version, length of a Python literal with descr,
+ * fortran_order and shape, then the data. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static int bad(struct sb *why, const char *text)
 	return -1;
 }
 
-/* Bits of an element; 0: a type that came later than this code. */
+/* Returns the bits of an element; 0 for a type that is newer than this code. */
 static uint64_t bits_of(const char *dtype)
 {
 	static const struct {
@@ -36,7 +36,7 @@ static uint64_t bits_of(const char *dtype)
 	return 0;
 }
 
-/* Does the shape need exactly `bytes`? */
+/* True if the shape needs exactly `bytes`. */
 static bool shape_fits(const json_t *shape, uint64_t bits, uint64_t bytes)
 {
 	uint64_t total = bits;
@@ -52,7 +52,7 @@ static bool shape_fits(const json_t *shape, uint64_t bits, uint64_t bytes)
 	return bits == 0 || (total % 8 == 0 && total / 8 == bytes);
 }
 
-/* One entry of the header; adds to what is covered. */
+/* Checks one entry of the header, and adds its bytes to `covered`. */
 static bool tensor_fits(const json_t *tensor, uint64_t buffer, uint64_t *covered, uint64_t *last)
 {
 	const json_t *offsets = json_object_get(tensor, "data_offsets");
@@ -105,7 +105,7 @@ int format_safetensors(int fd, uint64_t size, struct sb *why)
 	unsigned char head[8];
 	uint64_t len;
 
-	if (size < sizeof head + 2 || read_at(fd, 0, head, sizeof head) < 0)
+	if (size < sizeof head + 2 || checkpoint_read_at(fd, 0, head, sizeof head) < 0)
 		return bad(why, "is cut off in its header");
 	len = le64(head);
 	if (len > size - sizeof head) {
@@ -115,14 +115,14 @@ int format_safetensors(int fd, uint64_t size, struct sb *why)
 	if (len > FORMAT_JSON_MAX)
 		return bad(why, "has a header longer than is looked at");
 	text = mem_alloc((size_t)len + 1);
-	if (read_at(fd, sizeof head, text, (size_t)len) < 0)
+	if (checkpoint_read_at(fd, sizeof head, text, (size_t)len) < 0)
 		return bad(why, "cannot be read");
 	if (js_parse(text, (size_t)len, "the header", &header, &ignored) < 0)
 		return bad(why, "has garbage for a header");
 	return check_header(header, size - sizeof head - len, why);
 }
 
-/* The text after `'key':` with blanks skipped, or NULL. */
+/* Returns the text after `'key':` with blanks skipped, or NULL. */
 static const char *literal_of(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -135,7 +135,7 @@ static const char *literal_of(const char *text, const char *key)
 	return at;
 }
 
-/* '<f4', '|b1', '<U7' …: bytes of an element, 0 for what has no fixed size. */
+/* Returns the bytes of an element of '<f4', '|b1', '<U7' …, 0 if it has no fixed size. */
 static uint64_t element_of(const char *descr)
 {
 	uint64_t size = 0;
@@ -151,7 +151,8 @@ static uint64_t element_of(const char *descr)
 	return type == 'U' ? size * 4 : size;
 }
 
-/* "(3, 4)" → elements; false if it is none or too many. */
+/* Counts the elements of a shape such as "(3, 4)". Returns false if it is not a shape or too
+ * large. */
 static bool elements_of(const char *shape, uint64_t *ret)
 {
 	uint64_t total = 1;
@@ -192,7 +193,7 @@ int format_npy(const char *bytes, size_t len, uint64_t *ret_data, uint64_t *ret_
 	if (header < 2 || bytes[start] != '{')
 		return -1;
 	if (header > len - start)
-		return 0; /* a record type with many fields: more than was read */
+		return 0; /* a record type with many fields: longer than the bytes read */
 	text = mem_copy_n(bytes + start, (size_t)header);
 	if (text[header - 1] != '\n')
 		return -1;

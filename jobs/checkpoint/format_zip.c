@@ -1,10 +1,10 @@
-/* Zip files from their end: end record, central directory, the header of each
- * entry. See format.h. Layout: PKWARE's APPNOTE.TXT 4.3.6 to 4.3.16; sizes of
- * 32 and 64 bits, one disk, nothing encrypted.
+/* Zip files from their end: end record, central directory, the header of each entry. See
+ * format.h. Layout: PKWARE's APPNOTE.TXT 4.3.6 to 4.3.16; sizes of 32 and 64 bits, one disk,
+ * nothing encrypted.
  *
- * torch.save writes a zip64 record with every file; numpy's savez writes one
- * zip of npy entries. torch.distributed.checkpoint lays one such file behind the
- * other in a .distcp; each counts its offsets from its own start. */
+ * torch.save writes a zip64 record with every file; numpy's savez writes one zip of npy entries.
+ * torch.distributed.checkpoint appends one such file to the other in a .distcp; each counts its
+ * offsets from its own start. */
 #include <string.h>
 
 #include "jobs/checkpoint/format.h"
@@ -15,12 +15,12 @@
 #define ENTRY_BYTES   46
 #define LOCAL_BYTES   30
 #define COMMENT_MAX   65535
-#define DIRECTORY_MAX ((uint64_t)64 << 20) /* 500,000 tensors */
+#define DIRECTORY_MAX ((uint64_t)64 << 20) /* enough for 500,000 tensors */
 #define CHAIN_MAX     65536
 
 struct zip {
 	int fd;
-	uint64_t size;                                       /* of this zip with what precedes it */
+	uint64_t size;                                       /* end of this zip in the file */
 	uint64_t start, directory, directory_bytes, entries; /* as read from the end record */
 	struct sb *why;
 };
@@ -31,7 +31,7 @@ static int bad(const struct zip *zip, const char *text)
 	return -1;
 }
 
-/* Where the end record is: at the very end, or before a comment that ends there. */
+/* Finds the end record: at the very end, or before a comment that ends there. */
 static int find_end(const struct zip *zip, uint64_t *ret_at)
 {
 	AUTO(auto_free) unsigned char *tail = NULL;
@@ -41,7 +41,7 @@ static int find_end(const struct zip *zip, uint64_t *ret_at)
 		return -1;
 	len = zip->size < END_BYTES + COMMENT_MAX ? (size_t)zip->size : END_BYTES + COMMENT_MAX;
 	tail = mem_alloc(len);
-	if (read_at(zip->fd, zip->size - len, tail, len) < 0)
+	if (checkpoint_read_at(zip->fd, zip->size - len, tail, len) < 0)
 		return -1;
 	for (size_t at = len - END_BYTES + 1; at-- > 0;)
 		if (memcmp(tail + at, "PK\5\6", 4) == 0 &&
@@ -52,20 +52,20 @@ static int find_end(const struct zip *zip, uint64_t *ret_at)
 	return -1;
 }
 
-/* The zip64 record, if one stands before the end record at `end`: 1 with the
- * fields taken from it and `ret_at` where it begins, 0 none, -1 damaged. */
+/* Reads the zip64 record, if one stands before the end record at `end`. Returns 1 with the
+ * fields taken from it and its offset in `ret_at`, 0 if absent, -1 if damaged. */
 static int read_end64(struct zip *zip, uint64_t end, uint64_t *ret_at)
 {
 	unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
 
 	if (end < LOCATOR_BYTES + END64_BYTES)
 		return 0;
-	if (read_at(zip->fd, end - LOCATOR_BYTES, locator, sizeof locator) < 0)
+	if (checkpoint_read_at(zip->fd, end - LOCATOR_BYTES, locator, sizeof locator) < 0)
 		return -1;
 	if (memcmp(locator, "PK\6\7", 4) != 0)
 		return 0;
 	*ret_at = end - LOCATOR_BYTES - END64_BYTES;
-	if (read_at(zip->fd, *ret_at, record, sizeof record) < 0 ||
+	if (checkpoint_read_at(zip->fd, *ret_at, record, sizeof record) < 0 ||
 	    memcmp(record, "PK\6\6", 4) != 0 || le64(record + 4) != END64_BYTES - 12)
 		return -1;
 	zip->entries = le64(record + 32);
@@ -74,14 +74,14 @@ static int read_end64(struct zip *zip, uint64_t end, uint64_t *ret_at)
 	return 1;
 }
 
-/* Find the directory; afterwards zip->start is where this zip begins. */
+/* Finds the directory; afterwards zip->start is the start of this zip. */
 static int read_end(struct zip *zip)
 {
 	unsigned char record[END_BYTES];
 	uint64_t end, edge;
 	int large;
 
-	if (find_end(zip, &end) < 0 || read_at(zip->fd, end, record, sizeof record) < 0)
+	if (find_end(zip, &end) < 0 || checkpoint_read_at(zip->fd, end, record, sizeof record) < 0)
 		return bad(zip, "is cut off: it has no end record");
 	zip->entries = le16(record + 10);
 	zip->directory_bytes = le32(record + 12);
@@ -98,7 +98,7 @@ static int read_end(struct zip *zip)
 	return 0;
 }
 
-/* Sizes and offset that did not fit into 32 bits stand in an extra field. */
+/* Reads the sizes and the offset that did not fit into 32 bits from an extra field. */
 static void read_extra64(const unsigned char *extra, size_t len, uint64_t *stored, uint64_t *plain,
 			 uint64_t *offset)
 {
@@ -124,7 +124,7 @@ static void read_extra64(const unsigned char *extra, size_t len, uint64_t *store
 	}
 }
 
-/* A stored npy says itself how long it is. */
+/* True if a stored npy is as long as its header says. */
 static bool npy_fits(const struct zip *zip, uint64_t data, uint64_t bytes)
 {
 	char head[1024];
@@ -132,14 +132,14 @@ static bool npy_fits(const struct zip *zip, uint64_t data, uint64_t bytes)
 	uint64_t begin = 0, want = 0;
 	int known;
 
-	if (read_at(zip->fd, data, head, len) < 0)
+	if (checkpoint_read_at(zip->fd, data, head, len) < 0)
 		return false;
 	known = format_npy(head, len, &begin, &want);
 	return known == 0 || (known > 0 && bytes >= begin && bytes - begin == want);
 }
 
-/* The entry at `entry` of the directory, of which `left` bytes follow; returns
- * its length, 0 if it is damaged. */
+/* Checks the entry at `entry` of the directory, of which `left` bytes remain. Returns its
+ * length, 0 if it is damaged. */
 static size_t check_entry(const struct zip *zip, const unsigned char *entry, size_t left)
 {
 	unsigned char local[LOCAL_BYTES];
@@ -159,7 +159,7 @@ static size_t check_entry(const struct zip *zip, const unsigned char *entry, siz
 	read_extra64(entry + ENTRY_BYTES + name, extra, &stored, &plain, &offset);
 	if (offset > zip->directory || zip->directory - offset < LOCAL_BYTES)
 		return 0;
-	if (read_at(zip->fd, zip->start + offset, local, sizeof local) < 0 ||
+	if (checkpoint_read_at(zip->fd, zip->start + offset, local, sizeof local) < 0 ||
 	    memcmp(local, "PK\3\4", 4) != 0 || le16(local + 26) != name)
 		return 0;
 	room = zip->directory - offset - LOCAL_BYTES;
@@ -185,7 +185,7 @@ static int check_directory(const struct zip *zip)
 		return bad(zip, "has a directory longer than is looked at");
 	len = (size_t)zip->directory_bytes;
 	bytes = mem_alloc(len + 1);
-	if (read_at(zip->fd, zip->start + zip->directory, bytes, len) < 0)
+	if (checkpoint_read_at(zip->fd, zip->start + zip->directory, bytes, len) < 0)
 		return bad(zip, "cannot be read");
 	while (at < len) {
 		size_t entry = check_entry(zip, bytes + at, len - at);
@@ -215,5 +215,5 @@ int format_zip(int fd, uint64_t size, bool chain, struct sb *why)
 			return bad(&zip, "is damaged: its directory does not reach its start");
 		zip.size = zip.start;
 	}
-	return 1; /* what is that long was looked at long enough */
+	return 1; /* a longer chain is not checked further */
 }

@@ -1,18 +1,18 @@
-/* The parts of several nodes as one checkpoint. See shards.h. */
+/* Joins the parts of several nodes into one checkpoint. See shards.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/mark.h"
-#include "jobs/checkpoint/proof.h"
 #include "jobs/checkpoint/remote.h"
 #include "jobs/checkpoint/shards.h"
 
 #define FAR_NAME FS_TEMP_PREFIX "far"
-/* Metadata and indexes are read into; nothing larger is. */
+/* Only metadata and indexes are read, and none is larger than this. */
 #define FAR_MAX ((uint64_t)256 << 20)
 
 struct joining {
@@ -20,19 +20,19 @@ struct joining {
 	const char *folder, *name;
 	const json_t *notes;
 	json_t *files;
-	struct tree tree;
+	struct checkpoint_tree tree;
 	struct ckpt_join *out;
 };
 
 static void joining_release(struct joining *joining)
 {
-	ckpt_tree_release(&joining->tree);
+	checkpoint_tree_release(&joining->tree);
 	json_decref(joining->files);
 }
 
-void ckpt_join_release(struct ckpt_join *join)
+void checkpoint_join_release(struct ckpt_join *join)
 {
-	ckpt_release(&join->ckpt);
+	checkpoint_release(&join->ckpt);
 	json_decref(join->files);
 	*join = (struct ckpt_join){ 0 };
 }
@@ -42,7 +42,7 @@ void ckpt_join_release(struct ckpt_join *join)
 static int open_far(void *arg, const char *path)
 {
 	const struct joining *joining = arg;
-	const struct tree_file *file = ckpt_tree_find(&joining->tree, path);
+	const struct checkpoint_tree_file *file = checkpoint_tree_find(&joining->tree, path);
 	AUTO(auto_free) char *key = remote_key(joining->root, joining->name, path);
 	AUTO(auto_free) char *copy = fs_join(joining->folder, FAR_NAME);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -86,14 +86,14 @@ static bool row_is_good(const json_t *row)
 	       strlen(ends) == SHA256_HEX - 1;
 }
 
-/* Two nodes tell of the same path. */
+/* Compares two notes' rows of the same path. */
 static void compare(struct joining *joining, const json_t *a, const json_t *b)
 {
 	static const char *const members[] = { "size", "ends", "tag" };
 	const char *path = js_str(a, "path");
 	bool same = true;
 
-	/* What was not sent has no tag; of that the node itself says what is wrong. */
+	/* A file that was not sent has no tag; its node reports the reason in "trouble". */
 	for (size_t i = 0; i < STK_LENGTH(members); i++)
 		same = same && (json_equal(json_object_get(a, members[i]),
 					   json_object_get(b, members[i])) ||
@@ -106,7 +106,8 @@ static void compare(struct joining *joining, const json_t *a, const json_t *b)
 				    (long long)js_int(b, "node", 0), *path ? path : joining->name));
 }
 
-/* All rows of all notes, each with its node, by path. Yours to free, not what it holds. */
+/* Returns all rows of all notes, each with its node, sorted by path. The caller frees the array,
+ * not the rows. */
 static json_t **all_rows(const struct joining *joining, size_t *ret_count)
 {
 	json_t **rows = NULL, *note, *row;
@@ -131,19 +132,19 @@ static json_t **all_rows(const struct joining *joining, size_t *ret_count)
 
 static void add_row(struct joining *joining, json_t *row)
 {
-	struct tree *tree = &joining->tree;
+	struct checkpoint_tree *tree = &joining->tree;
 	json_t *one = json_object();
-	struct tree_file *file = &tree->files[tree->count++];
+	struct checkpoint_tree_file *file = &tree->files[tree->count++];
 	static const char *const members[] = { "path", "size", "ends", "tag" };
 
 	for (size_t i = 0; i < STK_LENGTH(members); i++)
 		if (json_object_get(row, members[i]))
 			json_object_set(one, members[i], json_object_get(row, members[i]));
 	json_array_append_new(joining->files, one);
-	*file = (struct tree_file){ .path = js_str(one, "path"),
-				    .size = (uint64_t)js_int(row, "size", 0),
-				    .far = js_int(row, "node", 0) > 0 || tree->fd < 0,
-				    .opaque = js_bool(row, "opaque", false) };
+	*file = (struct checkpoint_tree_file){ .path = js_str(one, "path"),
+					       .size = (uint64_t)js_int(row, "size", 0),
+					       .far = js_int(row, "node", 0) > 0 || tree->fd < 0,
+					       .opaque = js_bool(row, "opaque", false) };
 	tree->bytes += file->size;
 }
 
@@ -161,7 +162,7 @@ static void unite(struct joining *joining)
 	}
 }
 
-/* What the nodes say of themselves. */
+/* Evaluates the notes of the nodes. */
 static void hear(struct joining *joining)
 {
 	const json_t *first = json_array_get(joining->notes, 0);
@@ -193,7 +194,7 @@ static void hear(struct joining *joining)
 							     : "it has not come to its end"));
 }
 
-/* The store lists what the nodes have told, and nothing else. */
+/* Checks that the store lists exactly the files in the notes. */
 static int hold_against_store(struct joining *joining, struct err **err)
 {
 	AUTO(remote_release) struct remote there = { 0 };
@@ -223,9 +224,9 @@ static int hold_against_store(struct joining *joining, struct err **err)
 	return 0;
 }
 
-/* ---- its older neighbours ---- */
+/* ---- its older siblings ---- */
 
-static void tree_of(const struct ckpt_mark *mark, struct tree *ret)
+static void tree_of(const struct ckpt_mark *mark, struct checkpoint_tree *ret)
 {
 	json_t *row;
 	size_t i;
@@ -233,26 +234,27 @@ static void tree_of(const struct ckpt_mark *mark, struct tree *ret)
 	*ret = TREE_INIT;
 	ret->files = mem_zero(json_array_size(mark->files) + 1, sizeof *ret->files);
 	json_array_foreach (mark->files, i, row) {
-		ret->files[i] = (struct tree_file){ .path = js_str(row, "path"),
-						    .size = (uint64_t)js_int(row, "size", 0),
-						    .far = true };
+		ret->files[i] =
+			(struct checkpoint_tree_file){ .path = js_str(row, "path"),
+						       .size = (uint64_t)js_int(row, "size", 0),
+						       .far = true };
 		ret->single |= !*ret->files[i].path;
 	}
 	ret->count = json_array_size(mark->files);
 }
 
 struct older {
-	struct ckpt_mark marks[NEIGHBOURS];
-	struct tree trees[NEIGHBOURS];
-	const struct tree *list[NEIGHBOURS];
+	struct ckpt_mark marks[SIBLINGS];
+	struct checkpoint_tree trees[SIBLINGS];
+	const struct checkpoint_tree *list[SIBLINGS];
 	size_t count;
 };
 
 static void older_release(struct older *older)
 {
 	for (size_t i = 0; i < older->count; i++) {
-		ckpt_tree_release(&older->trees[i]);
-		ckpt_mark_release(&older->marks[i]);
+		checkpoint_tree_release(&older->trees[i]);
+		checkpoint_mark_release(&older->marks[i]);
 	}
 }
 
@@ -263,12 +265,12 @@ static int find_older(const struct joining *joining, struct older *older, struct
 	if (mark_names_add(&names, joining->root, err) < 0)
 		return -1;
 	mark_names_sort(&names);
-	for (size_t i = 0; i < names.count && older->count < NEIGHBOURS; i++) {
+	for (size_t i = 0; i < names.count && older->count < SIBLINGS; i++) {
 		struct ckpt_mark *mark = &older->marks[older->count];
 		int there;
 
 		if (names.items[i].step >= joining->out->ckpt.step ||
-		    !neighbours_related(joining->name, names.items[i].name))
+		    !sibling_check_related(joining->name, names.items[i].name))
 			continue;
 		there = mark_read(joining->root, names.items[i].name, mark, NULL, err);
 		if (there < 0)
@@ -287,7 +289,7 @@ static int find_older(const struct joining *joining, struct older *older, struct
 static int judge(struct joining *joining, const struct ckpt_kind *kind, struct err **err)
 {
 	struct ckpt *ckpt = &joining->out->ckpt;
-	struct look look = { .tree = &joining->tree, .name = joining->name };
+	struct checkpoint_look look = { .tree = &joining->tree, .name = joining->name };
 	AUTO(older_release) struct older older = { 0 };
 
 	ckpt->kind = kind_of(kind, &look);
@@ -303,10 +305,10 @@ static int judge(struct joining *joining, const struct ckpt_kind *kind, struct e
 	return 0;
 }
 
-int ckpt_join(const struct ckpt_root *root, const char *folder, const struct ckpt_kind *kind,
-	      const char *name, const json_t *notes, struct ckpt_join *ret, struct err **err)
+int checkpoint_join(const struct ckpt_root *root, const char *folder, const struct ckpt_kind *kind,
+		    const char *name, const json_t *notes, struct ckpt_join *ret, struct err **err)
 {
-	AUTO(ckpt_join_release) struct ckpt_join join = { 0 };
+	AUTO(checkpoint_join_release) struct ckpt_join join = { 0 };
 	AUTO(joining_release)
 	struct joining joining = {
 		.root = root,
@@ -337,7 +339,7 @@ int ckpt_join(const struct ckpt_root *root, const char *folder, const struct ckp
 	return 0;
 }
 
-int ckpt_mark_withdraw(const struct ckpt_root *root, const char *name, struct err **err)
+int checkpoint_mark_withdraw(const struct ckpt_root *root, const char *name, struct err **err)
 {
 	AUTO(mark_place_close) struct mark_place place = { 0 };
 	AUTO(auto_free) char *key = NULL;
@@ -348,20 +350,21 @@ int ckpt_mark_withdraw(const struct ckpt_root *root, const char *name, struct er
 	return store_delete(place.store, key, err);
 }
 
-int ckpt_join_mark(const struct ckpt_root *root, const struct ckpt_join *join,
-		   const struct ckpt_owner *owner, struct utc at, struct err **err)
+int checkpoint_join_mark(const struct ckpt_root *root, const struct ckpt_join *join,
+			 const struct ckpt_owner *owner, struct utc at, struct err **err)
 {
-	AUTO(ckpt_mark_release) struct ckpt_mark there = { 0 };
-	AUTO(auto_free) char *url = ckpt_root_url(root, join->ckpt.name);
+	AUTO(checkpoint_mark_release) struct ckpt_mark there = { 0 };
+	AUTO(auto_free) char *url = checkpoint_root_url(root, join->ckpt.name);
 	json_auto_t *body = mark_body(&join->ckpt, url, owner, at, join->files);
-	int marked = ckpt_mark_read(root, join->ckpt.name, &there, err);
+	int marked = checkpoint_mark_read(root, join->ckpt.name, &there, err);
 
 	if (marked < 0)
 		return -1;
 	if (marked > 0 && json_equal(there.files, join->files))
 		return 0;
-	/* Of other files, or no mark at all: what stands there says nothing of these. */
-	if (ckpt_mark_withdraw(root, join->ckpt.name, err) < 0)
+	/* A mark of other files, or a file that is not a valid mark, says nothing about these
+	 * files. */
+	if (checkpoint_mark_withdraw(root, join->ckpt.name, err) < 0)
 		return -1;
 	return mark_put(root, join->ckpt.name, body, err);
 }

@@ -1,4 +1,4 @@
-/* The table of kinds, and what their files share. See kind.h. */
+/* The table of kinds, and functions shared by their files. See kind.h. */
 #include "jobs/checkpoint/kind.h"
 
 #include <ctype.h>
@@ -7,27 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/format.h"
 
 #define TEXT_MAX    ((size_t)64 << 10)
-#define STEP_DIGITS 18 /* more do not fit into 63 bits for sure */
+#define STEP_DIGITS 18 /* more may not fit into 63 bits */
 
-static const struct ckpt_kind kind_auto = { .name = "auto", .named = name_any };
+static const struct ckpt_kind kind_auto = { .name = "auto", .named = checkpoint_name_any };
 
-/* The order in which `auto` asks: markers that belong to one writer alone come
- * first; `files` takes the rest. */
+/* Order in which `auto` asks: markers that belong to one writer alone come first; `files` takes
+ * the rest. */
 static const struct ckpt_kind *const kinds[] = {
 	&kind_orbax, &kind_megatron, &kind_deepspeed, &kind_nxd,
 	&kind_hf,    &kind_dcp,      &kind_files,     &kind_auto,
 };
 
-const struct ckpt_kind *ckpt_kind_at(size_t n)
-{
-	return n < STK_LENGTH(kinds) ? kinds[n] : NULL;
-}
-
-const struct ckpt_kind *ckpt_kind_find(const char *name)
+const struct ckpt_kind *checkpoint_kind_find(const char *name)
 {
 	for (size_t i = 0; i < STK_LENGTH(kinds); i++)
 		if (strcmp(kinds[i]->name, name) == 0)
@@ -35,17 +30,12 @@ const struct ckpt_kind *ckpt_kind_find(const char *name)
 	return NULL;
 }
 
-const char *ckpt_kind_name(const struct ckpt_kind *kind)
+const char *checkpoint_kind_name(const struct ckpt_kind *kind)
 {
 	return kind->name;
 }
 
-const char *ckpt_kind_pointer(const struct ckpt_kind *kind)
-{
-	return kind->pointer;
-}
-
-const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct look *look)
+const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct checkpoint_look *look)
 {
 	if (kind->looks)
 		return kind;
@@ -55,7 +45,7 @@ const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct look 
 	return &kind_files;
 }
 
-bool look_fail(struct look *look, const char *fmt, ...)
+bool checkpoint_look_fail(struct checkpoint_look *look, const char *fmt, ...)
 {
 	AUTO(sb_release) struct sb why = SB_INIT;
 	va_list args;
@@ -68,7 +58,7 @@ bool look_fail(struct look *look, const char *fmt, ...)
 	return false;
 }
 
-bool name_temporary(const char *name)
+bool checkpoint_name_temporary(const char *name)
 {
 	static const char *const patterns[] = {
 		"*.tmp",        "*.tmp.*",  "*.tmp-*", "*.temp", "*.part",
@@ -99,7 +89,7 @@ static size_t digits_at(const char *text)
 	return strspn(text, "0123456789");
 }
 
-bool name_prefixed(const char *name, const char *prefix, int64_t *ret_step)
+bool checkpoint_name_prefixed(const char *name, const char *prefix, int64_t *ret_step)
 {
 	const char *digits = name + strlen(prefix);
 
@@ -107,7 +97,7 @@ bool name_prefixed(const char *name, const char *prefix, int64_t *ret_step)
 	       read_step(digits, strlen(digits), ret_step);
 }
 
-/* The number behind a word such as "step=", in any case. */
+/* Reads the number after a word such as "step=", in any case. */
 static bool step_after(const char *name, const char *word, int64_t *ret_step)
 {
 	for (const char *at = name; (at = strcasestr(at, word)); at++) {
@@ -134,13 +124,13 @@ static bool last_number(const char *name, int64_t *ret_step)
 
 		for (end = begin - 1; end > 0 && isdigit((unsigned char)before[end - 1]); end--)
 			before[end - 1] = '\0';
-		return last_number(before, ret_step); /* that was 0.25 */
+		return last_number(before, ret_step); /* the number was a fraction, such as 0.25 */
 	}
 	return read_step(name + begin, end - begin, ret_step);
 }
 
-/* Length of a file's name without the ending of a checkpoint, 0 if it has none:
- * logs and tables lie in such folders too. */
+/* Returns the length of a file's name without the ending of a checkpoint file, 0 without such an
+ * ending: logs and tables lie in such folders too. */
 static size_t without_ending(const char *name)
 {
 	static const char *const endings[] = {
@@ -158,12 +148,12 @@ static size_t without_ending(const char *name)
 	return 0;
 }
 
-bool name_of_state(const char *name)
+bool checkpoint_name_of_state(const char *name)
 {
 	return without_ending(name) > 0;
 }
 
-bool name_tells(const char *name)
+bool checkpoint_name_tells(const char *name)
 {
 	static const char *const words[] = { "step",  "iter",  "epoch",  "ckpt",   "checkpoint",
 					     "model", "state", "weight", "snapsh", "save" };
@@ -175,11 +165,11 @@ bool name_tells(const char *name)
 	return digits_at(name) > 0 && digits_at(name) == (stem ? stem : strlen(name));
 }
 
-bool name_any(const char *name, bool is_folder, int64_t *ret_step)
+bool checkpoint_name_any(const char *name, bool is_folder, int64_t *ret_step)
 {
 	AUTO(auto_free) char *stem = NULL;
 
-	if (name[0] == '.' || name_temporary(name))
+	if (name[0] == '.' || checkpoint_name_temporary(name))
 		return false;
 	stem = is_folder ? mem_copy(name) : mem_copy_n(name, without_ending(name));
 	return step_after(stem, "step", ret_step) || step_after(stem, "iter", ret_step) ||
@@ -187,7 +177,7 @@ bool name_any(const char *name, bool is_folder, int64_t *ret_step)
 	       last_number(stem, ret_step);
 }
 
-bool ckpt_pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])
+bool checkpoint_pattern_match(const char *pattern, const char *path, uint32_t ret[PATTERN_NUMBERS])
 {
 	size_t count = 0;
 
@@ -209,7 +199,8 @@ bool ckpt_pattern_match(const char *pattern, const char *path, uint32_t ret[PATT
 	return *path == '\0';
 }
 
-bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTERN_NUMBERS])
+bool checkpoint_look_grid(struct checkpoint_look *look, const char *pattern,
+			  uint32_t ret_sides[PATTERN_NUMBERS])
 {
 	uint64_t found = 0, wanted = 1;
 
@@ -217,7 +208,7 @@ bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTER
 	for (size_t i = 0; i < look->tree->count; i++) {
 		uint32_t at[PATTERN_NUMBERS] = { 0 };
 
-		if (!ckpt_pattern_match(pattern, look->tree->files[i].path, at))
+		if (!checkpoint_pattern_match(pattern, look->tree->files[i].path, at))
 			continue;
 		found++;
 		for (size_t k = 0; k < PATTERN_NUMBERS; k++)
@@ -231,27 +222,28 @@ bool look_grid(struct look *look, const char *pattern, uint32_t ret_sides[PATTER
 			wanted = UINT64_MAX;
 	if (found == wanted)
 		return true;
-	return look_fail(look, "ranks are missing: %llu of %llu files like '%s' are there",
-			 (unsigned long long)found, (unsigned long long)wanted, pattern);
+	return checkpoint_look_fail(look,
+				    "ranks are missing: %llu of %llu files like '%s' are there",
+				    (unsigned long long)found, (unsigned long long)wanted, pattern);
 }
 
-char *look_text(const struct look *look, const char *path)
+char *checkpoint_look_text(const struct checkpoint_look *look, const char *path)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const struct tree_file *file = ckpt_tree_find(look->tree, path);
+	const struct checkpoint_tree_file *file = checkpoint_tree_find(look->tree, path);
 
-	if (!file || ckpt_tree_text(look->tree, file, TEXT_MAX, &text) < 0)
+	if (!file || checkpoint_tree_text(look->tree, file, TEXT_MAX, &text) < 0)
 		return NULL;
 	return sb_take(&text);
 }
 
-json_t *look_json(const struct look *look, const char *path)
+json_t *checkpoint_look_json(const struct checkpoint_look *look, const char *path)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	const struct tree_file *file = ckpt_tree_find(look->tree, path);
+	const struct checkpoint_tree_file *file = checkpoint_tree_find(look->tree, path);
 	json_t *value;
 
-	if (!file || ckpt_tree_text(look->tree, file, FORMAT_JSON_MAX, &text) < 0)
+	if (!file || checkpoint_tree_text(look->tree, file, FORMAT_JSON_MAX, &text) < 0)
 		return NULL;
 	value = format_json(text.text, text.len);
 	if (value && !json_is_object(value)) {

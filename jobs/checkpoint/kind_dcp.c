@@ -1,15 +1,15 @@
 /*
  * `dcp`: torch.distributed.checkpoint (torch/distributed/checkpoint/filesystem.py):
- * __<rank>_<n>.distcp by every rank, then .metadata.tmp by one, which is renamed to
- * .metadata. While one is written over in place there is no metadata; without
+ * __<rank>_<n>.distcp by every rank, then .metadata.tmp by one rank, which renames it to
+ * .metadata. While a checkpoint is overwritten in place, the metadata file is absent; without
  * collectives each rank writes __<rank>.metadata instead.
  *
- * The metadata are a pickle. They are not unpickled: the names of the files in them
- * stand there as plain text, and are searched for as text.
+ * The metadata are a pickle, which is not unpickled: the names of the files stand in it as
+ * plain text and are searched for as text.
  */
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
 #define METADATA_MAX ((uint64_t)256 << 20)
@@ -18,7 +18,7 @@
 
 static bool named_dcp(const char *name, bool is_folder, int64_t *ret_step)
 {
-	return is_folder && name_any(name, true, ret_step);
+	return is_folder && checkpoint_name_any(name, true, ret_step);
 }
 
 static const char *ending_of(const char *path)
@@ -42,10 +42,10 @@ static bool is_part(const char *path)
 
 	return strcmp(ending_of(base), ".distcp") == 0 || strcmp(base, ".metadata") == 0 ||
 	       strcmp(base, ".metadata.tmp") == 0 ||
-	       ckpt_pattern_match("__%.metadata", base, number);
+	       checkpoint_pattern_match("__%.metadata", base, number);
 }
 
-static bool looks_dcp(const struct look *look)
+static bool looks_dcp(const struct checkpoint_look *look)
 {
 	for (size_t i = 0; i < look->tree->count; i++)
 		if (is_part(look->tree->files[i].path))
@@ -53,9 +53,9 @@ static bool looks_dcp(const struct look *look)
 	return false;
 }
 
-/* The names "__<n>_<m>.distcp" in a piece of metadata: each is in the folder. */
-static bool names_are_there(struct look *look, const char *folder, const char *text, size_t len,
-			    uint64_t *named)
+/* Checks that each name "__<n>_<m>.distcp" in a piece of metadata is in the folder. */
+static bool names_are_there(struct checkpoint_look *look, const char *folder, const char *text,
+			    size_t len, uint64_t *named)
 {
 	static const char ending[] = ".distcp";
 	const char *at = text, *stop = text + len;
@@ -71,30 +71,31 @@ static bool names_are_there(struct look *look, const char *folder, const char *t
 		if (at - begin < 12 || memcmp(begin, "__", 2) != 0)
 			continue;
 		path = mem_format("%s%.*s", folder, (int)(at - begin), begin);
-		if (!ckpt_tree_find(look->tree, path))
-			return look_fail(look, "'%s' is missing, which the metadata name", path);
+		if (!checkpoint_tree_find(look->tree, path))
+			return checkpoint_look_fail(
+				look, "'%s' is missing, which the metadata name", path);
 		++*named;
 	}
 	return true;
 }
 
-static bool metadata_holds(struct look *look, const char *folder, const struct tree_file *file,
-			   uint64_t *named)
+static bool metadata_holds(struct checkpoint_look *look, const char *folder,
+			   const struct checkpoint_tree_file *file, uint64_t *named)
 {
-	AUTO(auto_close) int fd = ckpt_tree_open(look->tree, file);
+	AUTO(auto_close) int fd = checkpoint_tree_open(look->tree, file);
 	AUTO(auto_free) char *window = mem_alloc(WINDOW);
 	uint64_t at = 0;
 
 	if (fd < 0)
-		return look_fail(look, "'%s' cannot be read", file->path);
+		return checkpoint_look_fail(look, "'%s' cannot be read", file->path);
 	if (file->size > METADATA_MAX)
-		return look_fail(look, "'%s' is larger than is looked at", file->path);
+		return checkpoint_look_fail(look, "'%s' is larger than is looked at", file->path);
 	/* Windows overlap, so that no name is cut in two. */
 	for (;;) {
 		size_t len = file->size - at < WINDOW ? (size_t)(file->size - at) : WINDOW;
 
-		if (read_at(fd, at, window, len) < 0)
-			return look_fail(look, "'%s' cannot be read", file->path);
+		if (checkpoint_read_at(fd, at, window, len) < 0)
+			return checkpoint_look_fail(look, "'%s' cannot be read", file->path);
 		if (!names_are_there(look, folder, window, len, named))
 			return false;
 		if (len < WINDOW)
@@ -103,30 +104,30 @@ static bool metadata_holds(struct look *look, const char *folder, const struct t
 	}
 }
 
-/* One folder ("" or with its slash), in which there is a part. */
-static bool folder_holds(struct look *look, const char *folder)
+/* Checks a folder ("" or with its slash) that holds a part. */
+static bool folder_holds(struct checkpoint_look *look, const char *folder)
 {
 	AUTO(auto_free) char *pending = mem_format("%s.metadata.tmp", folder);
 	AUTO(auto_free) char *whole = mem_format("%s.metadata", folder);
 	AUTO(auto_free) char *ranks = mem_format("%s__%%.metadata", folder);
 	AUTO(auto_free) char *shards = mem_format("%s__", folder);
-	const struct tree_file *metadata = ckpt_tree_find(look->tree, whole);
+	const struct checkpoint_tree_file *metadata = checkpoint_tree_find(look->tree, whole);
 	uint32_t sides[PATTERN_NUMBERS];
 	uint64_t named = 0;
 
-	if (ckpt_tree_find(look->tree, pending))
-		return look_fail(look, "'%s' is still being written", pending);
+	if (checkpoint_tree_find(look->tree, pending))
+		return checkpoint_look_fail(look, "'%s' is still being written", pending);
 	if (metadata)
 		return metadata_holds(look, folder, metadata, &named) &&
-		       (named || ckpt_tree_first(look->tree, shards) ||
-			look_fail(look, "'%s' has no shards beside it", whole));
-	if (!look_grid(look, ranks, sides))
+		       (named || checkpoint_tree_first(look->tree, shards) ||
+			checkpoint_look_fail(look, "'%s' has no shards beside it", whole));
+	if (!checkpoint_look_grid(look, ranks, sides))
 		return false;
 	if (sides[0] == 0)
-		return look_fail(look, "'%s' is missing, which is written last", whole);
+		return checkpoint_look_fail(look, "'%s' is missing, which is written last", whole);
 	for (uint32_t i = 0; i < sides[0]; i++) {
 		AUTO(auto_free) char *path = mem_format("%s__%u.metadata", folder, i);
-		const struct tree_file *file = ckpt_tree_find(look->tree, path);
+		const struct checkpoint_tree_file *file = checkpoint_tree_find(look->tree, path);
 
 		if (file && !metadata_holds(look, folder, file, &named))
 			return false;
@@ -134,7 +135,7 @@ static bool folder_holds(struct look *look, const char *folder)
 	return true;
 }
 
-bool look_dcp(struct look *look, size_t *ret_folders)
+bool checkpoint_look_dcp(struct checkpoint_look *look, size_t *ret_folders)
 {
 	AUTO(auto_free) char *last = NULL;
 
@@ -157,13 +158,14 @@ bool look_dcp(struct look *look, size_t *ret_folders)
 	return true;
 }
 
-static bool prove_dcp(struct look *look)
+static bool prove_dcp(struct checkpoint_look *look)
 {
 	size_t folders;
 
-	if (!look_dcp(look, &folders))
+	if (!checkpoint_look_dcp(look, &folders))
 		return false;
-	return folders > 0 || look_fail(look, "'.metadata' is missing, which is written last");
+	return folders > 0 ||
+	       checkpoint_look_fail(look, "'.metadata' is missing, which is written last");
 }
 
 const struct ckpt_kind kind_dcp = {

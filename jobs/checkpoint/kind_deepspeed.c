@@ -1,21 +1,20 @@
 /*
- * `deepspeed`: global_step<N> (or a tag of one's own) with mp_rank_XX_model_states.pt
- * and, with ZeRO, one file of optimizer state a rank; when all ranks are done, the
- * file `latest` beside it names the tag (deepspeed/runtime/engine.py,
- * save_checkpoint).
+ * `deepspeed`: global_step<N> (or a custom tag) with mp_rank_XX_model_states.pt and, with
+ * ZeRO, one file of optimizer state per rank. When all ranks are done, the file `latest`
+ * beside it names the tag (deepspeed/runtime/engine.py, save_checkpoint).
  */
 #include <fnmatch.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
 static bool named_deepspeed(const char *name, bool is_folder, int64_t *ret_step)
 {
-	return is_folder && name_any(name, true, ret_step);
+	return is_folder && checkpoint_name_any(name, true, ret_step);
 }
 
-static bool looks_deepspeed(const struct look *look)
+static bool looks_deepspeed(const struct checkpoint_look *look)
 {
 	for (size_t i = 0; i < look->tree->count; i++) {
 		const char *path = look->tree->files[i].path;
@@ -29,7 +28,7 @@ static bool looks_deepspeed(const struct look *look)
 	return false;
 }
 
-bool look_deepspeed(struct look *look, const char *prefix)
+bool checkpoint_look_deepspeed(struct checkpoint_look *look, const char *prefix)
 {
 	static const struct {
 		const char *pattern;
@@ -46,16 +45,17 @@ bool look_deepspeed(struct look *look, const char *prefix)
 		AUTO(auto_free) char *pattern = mem_format("%s%s", prefix, table[i].pattern);
 		uint32_t sides[PATTERN_NUMBERS];
 
-		if (!look_grid(look, pattern, sides))
+		if (!checkpoint_look_grid(look, pattern, sides))
 			return false;
 		models += table[i].model && sides[0] > 0;
 	}
-	return models > 0 || look_fail(look, "'%smp_rank_00_model_states.pt' is missing", prefix);
+	return models > 0 ||
+	       checkpoint_look_fail(look, "'%smp_rank_00_model_states.pt' is missing", prefix);
 }
 
-static bool prove_deepspeed(struct look *look)
+static bool prove_deepspeed(struct checkpoint_look *look)
 {
-	return look_deepspeed(look, "");
+	return checkpoint_look_deepspeed(look, "");
 }
 
 const struct ckpt_kind kind_deepspeed = { .name = "deepspeed",

@@ -1,26 +1,25 @@
 /*
- * `files`: whatever a script of one's own writes, a folder or a file a step.
+ * `files`: any format that a custom script writes, a folder or a file per step.
  *
- * Nothing says when such a save is over; so what stands beside the state and
- * describes it is believed: a JSON file with "<stem>_bytes" gives the size of
- * <stem>.*, as configs/quickstart/train.py leaves it (meta.json, written last, with
- * the bytes of state.npz). A folder with state.npz and without meta.json is one
- * whose writer did not come to its end.
+ * Nothing says when such a save is over, so files beside the state that describe it are
+ * believed: a JSON file with "<stem>_bytes" gives the size of <stem>.*, as
+ * configs/quickstart/train.py leaves it (meta.json, written last, with the bytes of
+ * state.npz). In a folder with state.npz and without meta.json the save did not end.
  */
 #include <math.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
-static bool looks_any(const struct look *look)
+static bool looks_any(const struct checkpoint_look *look)
 {
 	(void)look;
 	return true;
 }
 
-/* The sizes that one JSON object names: each has a file of that size. */
-static bool sizes_agree(struct look *look, const char *path, json_t *object)
+/* Checks that each size named by a JSON object is that of its file. */
+static bool sizes_agree(struct checkpoint_look *look, const char *path, json_t *object)
 {
 	const char *key;
 	json_t *value;
@@ -28,23 +27,24 @@ static bool sizes_agree(struct look *look, const char *path, json_t *object)
 	json_object_foreach (object, key, value) {
 		size_t len = strlen(key), ending = strlen("_bytes");
 		AUTO(auto_free) char *stem = NULL;
-		const struct tree_file *file;
+		const struct checkpoint_tree_file *file;
 
 		if (len <= ending || strcmp(key + len - ending, "_bytes") != 0 ||
 		    !json_is_number(value))
 			continue;
 		stem = mem_format("%.*s.", (int)(len - ending), key);
-		file = ckpt_tree_first(look->tree, stem);
+		file = checkpoint_tree_first(look->tree, stem);
 		if (!file && strcmp(path, "meta.json") == 0)
-			return look_fail(look, "'%s*' is missing, which '%s' names", stem, path);
+			return checkpoint_look_fail(look, "'%s*' is missing, which '%s' names",
+						    stem, path);
 		if (file && fabs(json_number_value(value) - (double)file->size) >= 1)
-			return look_fail(look, "'%s' has not the size that '%s' names", file->path,
-					 path);
+			return checkpoint_look_fail(look, "'%s' has not the size that '%s' names",
+						    file->path, path);
 	}
 	return true;
 }
 
-static bool prove_files(struct look *look)
+static bool prove_files(struct checkpoint_look *look)
 {
 	for (size_t i = 0; i < look->tree->count; i++) {
 		const char *path = look->tree->files[i].path;
@@ -54,15 +54,16 @@ static bool prove_files(struct look *look)
 		if (len < 5 || strcmp(path + len - 5, ".json") != 0 || strchr(path, '/') ||
 		    look->tree->files[i].size > ((size_t)1 << 20))
 			continue;
-		object = look_json(look, path);
+		object = checkpoint_look_json(look, path);
 		if (object && !sizes_agree(look, path, object))
 			return false;
 	}
-	if (ckpt_tree_find(look->tree, "state.npz") && !ckpt_tree_find(look->tree, "meta.json"))
-		return look_fail(look, "'meta.json' is missing, which is written last");
+	if (checkpoint_tree_find(look->tree, "state.npz") &&
+	    !checkpoint_tree_find(look->tree, "meta.json"))
+		return checkpoint_look_fail(look, "'meta.json' is missing, which is written last");
 	return true;
 }
 
 const struct ckpt_kind kind_files = {
-	.name = "files", .named = name_any, .looks = looks_any, .prove = prove_files
+	.name = "files", .named = checkpoint_name_any, .looks = looks_any, .prove = prove_files
 };

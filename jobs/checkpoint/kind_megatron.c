@@ -1,29 +1,29 @@
 /*
- * `megatron`: iter_<7 digits> of Megatron-LM (megatron/training/checkpointing.py).
- * Either a distributed checkpoint (metadata.json, common.pt and torch's shards), or
- * a folder a rank, mp_rank_TT[_PPP[_EEE]], with model_optim_rng.pt in it. When all is
- * written, latest_checkpointed_iteration.txt beside them names the iteration.
+ * `megatron`: iter_<7 digits> of Megatron-LM (megatron/training/checkpointing.py): either a
+ * distributed checkpoint (metadata.json, common.pt and torch's shards), or a folder per rank,
+ * mp_rank_TT[_PPP[_EEE]], with model_optim_rng.pt in it. When all is written,
+ * latest_checkpointed_iteration.txt beside them names the iteration.
  */
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
 static bool named_megatron(const char *name, bool is_folder, int64_t *ret_step)
 {
 	return is_folder && strlen(name) >= strlen("iter_0000000") &&
-	       name_prefixed(name, "iter_", ret_step);
+	       checkpoint_name_prefixed(name, "iter_", ret_step);
 }
 
-static bool looks_megatron(const struct look *look)
+static bool looks_megatron(const struct checkpoint_look *look)
 {
 	int64_t step;
 
 	return named_megatron(look->name, true, &step);
 }
 
-/* Pipeline and expert rank are in the names only where there is more than one. */
-static bool prove_ranks(struct look *look)
+/* Pipeline and expert rank are in the names only if there is more than one of them. */
+static bool prove_ranks(struct checkpoint_look *look)
 {
 	static const struct {
 		const char *folder;
@@ -39,34 +39,35 @@ static bool prove_ranks(struct look *look)
 		char *pattern = mem_format("%s/%s", table[i / STK_LENGTH(files)].folder, file);
 		uint32_t sides[PATTERN_NUMBERS];
 
-		if (!look_grid(look, pattern, sides))
+		if (!checkpoint_look_grid(look, pattern, sides))
 			return false;
 		for (unsigned k = 1; sides[0] > 0 && k < numbers; k++)
 			if (sides[k] < 2)
-				return look_fail(look, "ranks are missing: '%s' are all of one",
-						 pattern);
+				return checkpoint_look_fail(
+					look, "ranks are missing: '%s' are all of one", pattern);
 		found = found || (sides[0] > 0 && file == files[0]);
 	}
-	return found || look_fail(look, "no rank has written '%s'", files[0]);
+	return found || checkpoint_look_fail(look, "no rank has written '%s'", files[0]);
 }
 
-static bool prove_megatron(struct look *look)
+static bool prove_megatron(struct checkpoint_look *look)
 {
 	json_auto_t *metadata = NULL;
 	size_t folders;
 
-	if (ckpt_tree_first(look->tree, "mp_rank_"))
+	if (checkpoint_tree_first(look->tree, "mp_rank_"))
 		return prove_ranks(look);
-	if (!ckpt_tree_find(look->tree, "metadata.json"))
-		return look_fail(look, "'metadata.json' is missing");
-	metadata = look_json(look, "metadata.json");
+	if (!checkpoint_tree_find(look->tree, "metadata.json"))
+		return checkpoint_look_fail(look, "'metadata.json' is missing");
+	metadata = checkpoint_look_json(look, "metadata.json");
 	if (!js_str(metadata, "sharded_backend"))
-		return look_fail(look, "'metadata.json' names no format");
-	if (!look_dcp(look, &folders))
+		return checkpoint_look_fail(look, "'metadata.json' names no format");
+	if (!checkpoint_look_dcp(look, &folders))
 		return false;
 	if (strcmp(js_str(metadata, "sharded_backend"), "torch_dist") == 0 && folders == 0)
-		return look_fail(look, "'.metadata' is missing, which is written last");
-	return look->tree->count > 1 || look_fail(look, "nothing but 'metadata.json' is there");
+		return checkpoint_look_fail(look, "'.metadata' is missing, which is written last");
+	return look->tree->count > 1 ||
+	       checkpoint_look_fail(look, "nothing but 'metadata.json' is there");
 }
 
 const struct ckpt_kind kind_megatron = { .name = "megatron",

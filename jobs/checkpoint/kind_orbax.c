@@ -1,20 +1,20 @@
 /*
- * `orbax`: a folder <step>, or <prefix>_<step>, that Orbax wrote elsewhere
- * (<step>.orbax-checkpoint-tmp…) and renamed; where a store has no rename, the file
- * commit_success.txt says the same. Its _CHECKPOINT_METADATA names the items saved
- * and when they were committed. Seen in what orbax-checkpoint 0.12.8 writes.
+ * `orbax`: a folder <step>, or <prefix>_<step>, that Orbax wrote under another name
+ * (<step>.orbax-checkpoint-tmp…) and renamed. In a store without rename, the file
+ * commit_success.txt marks the end. The file _CHECKPOINT_METADATA names the items saved and
+ * the time of the commit. Seen in the files that orbax-checkpoint 0.12.8 writes.
  */
 #include <string.h>
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
 static bool named_orbax(const char *name, bool is_folder, int64_t *ret_step)
 {
-	return is_folder && name_any(name, true, ret_step);
+	return is_folder && checkpoint_name_any(name, true, ret_step);
 }
 
-static bool has_name(const struct look *look, const char *name)
+static bool has_name(const struct checkpoint_look *look, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -29,7 +29,7 @@ static bool has_name(const struct look *look, const char *name)
 	return false;
 }
 
-static bool looks_orbax(const struct look *look)
+static bool looks_orbax(const struct checkpoint_look *look)
 {
 	static const char *const markers[] = { "_CHECKPOINT_METADATA", "orbax.checkpoint",
 					       "manifest.ocdbt", "commit_success.txt",
@@ -41,8 +41,8 @@ static bool looks_orbax(const struct look *look)
 	return false;
 }
 
-/* A manifest is nothing without the data beside it. */
-static bool prove_data(struct look *look)
+/* Checks that each manifest has its data beside it. */
+static bool prove_data(struct checkpoint_look *look)
 {
 	static const char manifest[] = "manifest.ocdbt";
 
@@ -54,15 +54,16 @@ static bool prove_data(struct look *look)
 		if (len < tail || strcmp(path + len - tail, manifest) != 0)
 			continue;
 		data = mem_format("%.*sd/", (int)(len - tail), path);
-		if (!ckpt_tree_first(look->tree, data))
-			return look_fail(look, "'%s' is missing, which '%s' needs", data, path);
+		if (!checkpoint_tree_first(look->tree, data))
+			return checkpoint_look_fail(look, "'%s' is missing, which '%s' needs", data,
+						    path);
 	}
 	return true;
 }
 
-/* Every item that was saved has its folder, and whoever uses the database its
+/* Checks that every item saved has its folder, and each item that uses the database its
  * manifest. */
-static bool prove_items(struct look *look, const json_t *metadata)
+static bool prove_items(struct checkpoint_look *look, const json_t *metadata)
 {
 	json_t *items = json_object_get(metadata, "item_handlers"), *handler;
 	const char *item;
@@ -73,32 +74,34 @@ static bool prove_items(struct look *look, const json_t *metadata)
 		AUTO(auto_free) char *folder = mem_format("%s/", item);
 		AUTO(auto_free) char *tree = mem_format("%s/_METADATA", item);
 		AUTO(auto_free) char *manifest = mem_format("%s/manifest.ocdbt", item);
-		json_auto_t *about = look_json(look, tree);
+		json_auto_t *about = checkpoint_look_json(look, tree);
 
-		if (!ckpt_tree_first(look->tree, folder))
-			return look_fail(look, "'%s' is missing, which was saved", folder);
-		if (js_bool(about, "use_ocdbt", false) && !ckpt_tree_find(look->tree, manifest))
-			return look_fail(look, "'%s' is missing", manifest);
+		if (!checkpoint_tree_first(look->tree, folder))
+			return checkpoint_look_fail(look, "'%s' is missing, which was saved",
+						    folder);
+		if (js_bool(about, "use_ocdbt", false) &&
+		    !checkpoint_tree_find(look->tree, manifest))
+			return checkpoint_look_fail(look, "'%s' is missing", manifest);
 	}
 	return true;
 }
 
-static bool prove_orbax(struct look *look)
+static bool prove_orbax(struct checkpoint_look *look)
 {
 	static const char about[] = "_CHECKPOINT_METADATA";
-	json_auto_t *metadata = look_json(look, about);
-	bool marked = ckpt_tree_find(look->tree, "commit_success.txt") ||
-		      ckpt_tree_find(look->tree, "orbax.checkpoint");
+	json_auto_t *metadata = checkpoint_look_json(look, about);
+	bool marked = checkpoint_tree_find(look->tree, "commit_success.txt") ||
+		      checkpoint_tree_find(look->tree, "orbax.checkpoint");
 
 	if (metadata && !json_is_number(json_object_get(metadata, "commit_timestamp_nsecs")))
-		return look_fail(look, "'%s' says that it was not committed", about);
-	if (!metadata && !marked && !ckpt_tree_find(look->tree, "_METADATA"))
-		return look_fail(look,
-				 "no marker of a finished save is there ('%s', "
-				 "'commit_success.txt', 'orbax.checkpoint')",
-				 about);
+		return checkpoint_look_fail(look, "'%s' says that it was not committed", about);
+	if (!metadata && !marked && !checkpoint_tree_find(look->tree, "_METADATA"))
+		return checkpoint_look_fail(look,
+					    "no marker of a finished save is there ('%s', "
+					    "'commit_success.txt', 'orbax.checkpoint')",
+					    about);
 	if (look->tree->count == 1)
-		return look_fail(look, "nothing but a marker is there");
+		return checkpoint_look_fail(look, "nothing but a marker is there");
 	return prove_items(look, metadata) && prove_data(look);
 }
 

@@ -1,4 +1,4 @@
-/* Marks: what makes a checkpoint one to resume from. See checkpoint.h. */
+/* Marks of complete checkpoints, which count for resuming. See checkpoint.h. */
 #include "jobs/checkpoint/mark.h"
 
 #include <errno.h>
@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/checkpoint/proof.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/remote.h"
 
 #define MARK_VERSION 1
-#define MARK_MAX     ((size_t)256 << 20) /* a million files */
+#define MARK_MAX     ((size_t)256 << 20) /* enough for a million files */
 
-void ckpt_mark_release(struct ckpt_mark *mark)
+void checkpoint_mark_release(struct ckpt_mark *mark)
 {
 	free(mark->run);
 	free(mark->nonce);
@@ -24,17 +24,17 @@ void ckpt_mark_release(struct ckpt_mark *mark)
 	*mark = (struct ckpt_mark){ 0 };
 }
 
-void ckpt_marks_release(struct ckpt_marks *marks)
+void checkpoint_marks_release(struct ckpt_marks *marks)
 {
 	for (size_t i = 0; i < marks->count; i++)
-		ckpt_mark_release(&marks->items[i]);
+		checkpoint_mark_release(&marks->items[i]);
 	free(marks->items);
 	*marks = (struct ckpt_marks){ 0 };
 }
 
 /* ---- writing ---- */
 
-int mark_files_of(const struct tree *tree, json_t **ret, struct err **err)
+int mark_files_of(const struct checkpoint_tree *tree, json_t **ret, struct err **err)
 {
 	json_auto_t *files = json_array();
 
@@ -43,7 +43,7 @@ int mark_files_of(const struct tree *tree, json_t **ret, struct err **err)
 		char ends[SHA256_HEX];
 
 		json_array_append_new(files, one);
-		if (ckpt_tree_ends(tree, &tree->files[i], ends) < 0)
+		if (checkpoint_tree_ends(tree, &tree->files[i], ends) < 0)
 			return fs_error(err, errno ? errno : EIO, "cannot read '%s/%s'", tree->path,
 					tree->files[i].path);
 		js_put_str(one, "path", tree->files[i].path);
@@ -78,17 +78,19 @@ int mark_put(const struct ckpt_root *root, const char *name, const json_t *body,
 	AUTO(mark_place_close) struct mark_place place = { 0 };
 	AUTO(auto_free) char *text = js_line(body);
 	AUTO(auto_free) char *key = NULL;
+	AUTO(auto_free) char *path = root->store ? NULL : fs_join(root->path, name);
 
-	if (mark_place_open(root, &place, err) < 0)
+	/* A power cut must not leave a mark beside files that were never written. */
+	if ((path && fs_sync_tree(path, err) < 0) || mark_place_open(root, &place, err) < 0)
 		return -1;
 	key = mem_format("%s%s" CKPT_MARK_SUFFIX, place.prefix, name);
 	return store_put_if_absent(place.store, key, text, strlen(text), err);
 }
 
-/* What is to be marked, proved where it was saved: in the root itself, or, if that is
- * in a store, in the folder that it was copied from. */
-static int prove_again(const struct ckpt_root *root, const struct ckpt *ckpt, struct tree *tree,
-		       struct ckpt *now, struct err **err)
+/* Proves the checkpoint to be marked in the folder in which it was saved: in the root itself,
+ * or, if that is in a store, in the folder that it was copied from. */
+static int prove_again(const struct ckpt_root *root, const struct ckpt *ckpt,
+		       struct checkpoint_tree *tree, struct ckpt *now, struct err **err)
 {
 	AUTO(auto_free) char *folder = root->store ? fs_dirname(ckpt->path) : mem_copy(root->path);
 	int there = candidate_read(folder, ckpt->name, ckpt->kind, tree, now, err);
@@ -106,12 +108,12 @@ static int prove_again(const struct ckpt_root *root, const struct ckpt *ckpt, st
 	return 0;
 }
 
-int ckpt_mark(const struct ckpt_root *root, const struct ckpt *ckpt, const struct ckpt_owner *owner,
-	      struct utc at, struct err **err)
+int checkpoint_mark(const struct ckpt_root *root, const struct ckpt *ckpt,
+		    const struct ckpt_owner *owner, struct utc at, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	AUTO(ckpt_release) struct ckpt now = { 0 };
-	AUTO(auto_free) char *url = ckpt_root_url(root, ckpt->name);
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
+	AUTO(checkpoint_release) struct ckpt now = { 0 };
+	AUTO(auto_free) char *url = checkpoint_root_url(root, ckpt->name);
 	json_auto_t *files = NULL, *body = NULL;
 
 	if (prove_again(root, ckpt, &tree, &now, err) < 0 ||
@@ -134,7 +136,7 @@ static bool files_are_good(const struct ckpt_root *root, const json_t *files)
 	json_array_foreach (files, i, file) {
 		const char *ends = js_str(file, "ends"), *tag = js_str(file, "tag");
 
-		/* An empty tag would be that of any object which was listed without one. */
+		/* An empty tag would match any object that was listed without a tag. */
 		if (!js_str(file, "path") || js_int(file, "size", -1) < 0 || !ends ||
 		    strlen(ends) != SHA256_HEX - 1 || (root->store && (!tag || !*tag)))
 			return false;
@@ -142,12 +144,12 @@ static bool files_are_good(const struct ckpt_root *root, const json_t *files)
 	return true;
 }
 
-/* The mark that `body` says it is, or why it is none. */
+/* Fills `ret` from `body`. Returns NULL, or why it is not a valid mark. */
 static const char *mark_of(const struct ckpt_root *root, const char *name, json_t *body,
 			   struct ckpt_mark *ret)
 {
 	const char *kind = js_str(body, "kind");
-	const struct ckpt_kind *row = kind ? ckpt_kind_find(kind) : NULL;
+	const struct ckpt_kind *row = kind ? checkpoint_kind_find(kind) : NULL;
 	json_t *files = json_object_get(body, "files");
 	int64_t step;
 
@@ -166,9 +168,10 @@ static const char *mark_of(const struct ckpt_root *root, const char *name, json_
 	*ret = (struct ckpt_mark){ .run = mem_copy(js_str(body, "run")),
 				   .nonce = mem_copy(js_str(body, "nonce")),
 				   .name = mem_copy(name),
-				   /* Where it lies, not where it once lay: roots may be
-				    * mounted elsewhere, and a mark leads nowhere else. */
-				   .url = ckpt_root_url(root, name),
+				   /* The current place, not the one in the mark: roots may be
+				    * mounted elsewhere, and a mark must not lead out of its
+				    * root. */
+				   .url = checkpoint_root_url(root, name),
 				   .root = mem_copy(root->path),
 				   .store = root->store,
 				   .kind = row,
@@ -220,8 +223,8 @@ int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *
 	return why ? 0 : 1;
 }
 
-int ckpt_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
-		   struct err **err)
+int checkpoint_mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
+			 struct err **err)
 {
 	return mark_read(root, name, ret, NULL, err);
 }
@@ -238,10 +241,10 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(y->name, x->name);
 }
 
-int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
-		   json_t *rejected, struct err **err)
+int checkpoint_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_marks *ret,
+			 json_t *rejected, struct err **err)
 {
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(checkpoint_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(mark_names_release) struct mark_names names = { 0 };
 
 	if (mark_names_add(&names, root, err) < 0)
@@ -265,14 +268,14 @@ int ckpt_mark_list(const struct ckpt_root *root, int64_t above, struct ckpt_mark
 
 /* ---- holding ---- */
 
-char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree)
+char *mark_files_differ(const struct ckpt_mark *mark, const struct checkpoint_tree *tree)
 {
 	size_t i;
 	json_t *file;
 
 	json_array_foreach (mark->files, i, file) {
 		const char *path = js_str(file, "path");
-		const struct tree_file *now = ckpt_tree_find(tree, path);
+		const struct checkpoint_tree_file *now = checkpoint_tree_find(tree, path);
 		const char *shown = *path ? path : mark->name;
 		char ends[SHA256_HEX];
 
@@ -282,7 +285,7 @@ char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 			return mem_format("'%s' has %" PRIu64 " bytes, not %" PRId64
 					  " as when it was marked",
 					  shown, now->size, js_int(file, "size", -1));
-		if (ckpt_tree_ends(tree, now, ends) < 0)
+		if (checkpoint_tree_ends(tree, now, ends) < 0)
 			return mem_format("'%s' cannot be read", shown);
 		if (strcmp(ends, js_str(file, "ends")) != 0)
 			return mem_format("'%s' is not what it was when it was marked", shown);
@@ -293,10 +296,10 @@ char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree)
 	return NULL;
 }
 
-int ckpt_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err)
+int checkpoint_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	AUTO(ckpt_release) struct ckpt now = { 0 };
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
+	AUTO(checkpoint_release) struct ckpt now = { 0 };
 	int there;
 
 	if (mark->store)

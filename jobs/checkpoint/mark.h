@@ -1,4 +1,4 @@
-/* What the files about marks share. */
+/* Functions shared by the files about marks. */
 #ifndef STK_CHECKPOINT_MARK_H
 #define STK_CHECKPOINT_MARK_H
 
@@ -6,28 +6,28 @@
 #include "jobs/checkpoint/tree.h"
 #include "jobs/store/store.h"
 
-/* Append {"url","why"}; NULL takes nothing. */
+/* Appends {"url","why"} to `rejected`, if that is not NULL. */
 void mark_reject(json_t *rejected, const char *url, const char *why);
 
-/* NULL: names, sizes and ends are as they were; else why not. Yours to free. */
-char *mark_files_differ(const struct ckpt_mark *mark, const struct tree *tree);
+/* Returns NULL if names, sizes and ends match the mark, else why not. The caller frees it. */
+char *mark_files_differ(const struct ckpt_mark *mark, const struct checkpoint_tree *tree);
 
-/* The members "files" of a mark without tags: a new reference. */
-int mark_files_of(const struct tree *tree, json_t **ret, struct err **err);
-/* The whole of a mark: a new reference. */
+/* Builds the member "files" of a mark, without tags: a new reference. */
+int mark_files_of(const struct checkpoint_tree *tree, json_t **ret, struct err **err);
+/* Builds a whole mark: a new reference. */
 json_t *mark_body(const struct ckpt *ckpt, const char *url, const struct ckpt_owner *owner,
 		  struct utc at, json_t *files);
-/* 1 written, 0 there is one, -1. */
+/* Returns 1 if written, 0 if the mark exists already, -1 with an error. */
 int mark_put(const struct ckpt_root *root, const char *name, const json_t *body, struct err **err);
 
-/* ---- where the marks of a root lie ---- */
+/* ---- place of the marks of a root ---- */
 
 #define MARK_FOLDER "marks/" /* in a store */
 
 struct mark_place {
 	struct store *store; /* borrowed, or `own` */
 	struct store *own;
-	char *prefix; /* owned: what the keys of marks begin with */
+	char *prefix; /* owned; prefix of the keys of marks */
 };
 
 int mark_place_open(const struct ckpt_root *root, struct mark_place *ret, struct err **err);
@@ -37,8 +37,8 @@ void mark_place_close(struct mark_place *place); /* for AUTO() */
 
 struct mark_name {
 	const struct ckpt_root *root; /* borrowed */
-	char *name;                   /* owned: of the checkpoint */
-	int64_t step;                 /* by its name; -1: it tells none */
+	char *name;                   /* owned; name of the checkpoint */
+	int64_t step;                 /* from its name; -1: no step in it */
 };
 
 struct mark_names {
@@ -47,12 +47,12 @@ struct mark_names {
 };
 
 void mark_names_release(struct mark_names *names); /* for AUTO() */
-/* Those of a root are added; in no order. */
+/* Adds the names of the marks in a root, in no order. */
 int mark_names_add(struct mark_names *names, const struct ckpt_root *root, struct err **err);
-/* Highest step first, then highest attempt. */
+/* Sorts by highest step, then highest attempt. */
 void mark_names_sort(struct mark_names *names);
 
-/* 1, 0 it is none (then it is rejected), -1. */
+/* Returns 1, 0 if it is absent or not a valid mark (which is rejected), -1 with an error. */
 int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *ret,
 	      json_t *rejected, struct err **err);
 

@@ -1,13 +1,13 @@
-/* Where the marks of a root lie, and which there are by their names. See mark.h. */
+/* Place of the marks of a root, and their names. See mark.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/mark.h"
-#include "jobs/checkpoint/proof.h"
 
-char *ckpt_root_url(const struct ckpt_root *root, const char *name)
+char *checkpoint_root_url(const struct ckpt_root *root, const char *name)
 {
 	if (!root->store)
 		return fs_join(root->path, name);
@@ -38,7 +38,7 @@ void mark_names_release(struct mark_names *names)
 	*names = (struct mark_names){ 0 };
 }
 
-/* `file` is the name of a file among marks. */
+/* Adds `file`, the name of a file among marks. */
 static void add(struct mark_names *names, const struct ckpt_root *root, const char *file)
 {
 	size_t len = strlen(file), tail = strlen(CKPT_MARK_SUFFIX);
@@ -50,8 +50,9 @@ static void add(struct mark_names *names, const struct ckpt_root *root, const ch
 	names->items = mem_grow(names->items, names->count + 1, sizeof *names->items);
 	one = &names->items[names->count++];
 	*one = (struct mark_name){ root, mem_copy_n(file, len - tail), -1 };
-	/* Every kind finds the step in a name as this one does. */
-	if (!name_any(one->name, true, &one->step) && !name_any(one->name, false, &one->step))
+	/* Every kind finds the same step in a name as checkpoint_name_any(). */
+	if (!checkpoint_name_any(one->name, true, &one->step) &&
+	    !checkpoint_name_any(one->name, false, &one->step))
 		one->step = -1;
 }
 
@@ -66,7 +67,7 @@ static int add_folder(struct mark_names *names, const struct ckpt_root *root, st
 	return 0;
 }
 
-struct listing {
+struct mark_place_listing {
 	struct mark_names *names;
 	const struct ckpt_root *root;
 	size_t prefix;
@@ -74,7 +75,7 @@ struct listing {
 
 static int add_object(void *arg, const struct store_object *object, struct err **err)
 {
-	const struct listing *listing = arg;
+	const struct mark_place_listing *listing = arg;
 	const char *file = object->key + listing->prefix;
 
 	(void)err;
@@ -86,7 +87,7 @@ static int add_object(void *arg, const struct store_object *object, struct err *
 int mark_names_add(struct mark_names *names, const struct ckpt_root *root, struct err **err)
 {
 	AUTO(auto_free) char *prefix = NULL;
-	struct listing listing = { names, root, 0 };
+	struct mark_place_listing listing = { names, root, 0 };
 
 	if (!root->store)
 		return add_folder(names, root, err);

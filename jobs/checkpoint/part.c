@@ -1,21 +1,21 @@
-/* What one of several nodes has of a checkpoint, on its way to the root. See shards.h. */
+/* Uploads the part of a checkpoint that one of several nodes has. See shards.h. */
 #include "jobs/checkpoint/shards.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/mark.h"
-#include "jobs/checkpoint/proof.h"
 #include "jobs/checkpoint/remote.h"
-#include "jobs/store/same.h"
+#include "jobs/store/content_match.h"
 
 #define NOTE_VERSION 1
-#define NOTE_MAX     ((size_t)256 << 20) /* a million files */
-#define PIECE        ((size_t)4 << 20)   /* of an object that is compared byte by byte */
+#define NOTE_MAX     ((size_t)256 << 20) /* enough for a million files */
+#define PIECE        ((size_t)4 << 20)   /* bytes of an object compared at a time */
 
-void ckpt_life_put(const struct ckpt_life *life, json_t *object)
+void checkpoint_life_put(const struct ckpt_life *life, json_t *object)
 {
 	js_put_str(object, "run", life->owner.run);
 	js_put(object, "attempt", json_integer(life->owner.attempt));
@@ -24,7 +24,7 @@ void ckpt_life_put(const struct ckpt_life *life, json_t *object)
 	js_put_str(object, "token", life->token);
 }
 
-bool ckpt_life_is(const struct ckpt_life *life, const json_t *object)
+bool checkpoint_life_is(const struct ckpt_life *life, const json_t *object)
 {
 	return js_int(object, "v", 0) == NOTE_VERSION && js_is(object, "run", life->owner.run) &&
 	       js_is(object, "nonce", life->owner.nonce) && js_is(object, "token", life->token) &&
@@ -37,7 +37,8 @@ static char *note_key(const struct ckpt_root *root, const char *name, int node)
 	return mem_format("%s" SHARDS_PREFIX "%s/node-%d.json", root->path, name, node);
 }
 
-/* The note of whatever life: 1, 0 there is none that can be read, -1. */
+/* Reads the note of any life. Returns 1, 0 if it is absent or cannot be parsed, -1 with an
+ * error. */
 static int read_note(const struct ckpt_root *root, const char *name, int node, json_t **ret,
 		     struct err **err)
 {
@@ -53,15 +54,15 @@ static int read_note(const struct ckpt_root *root, const char *name, int node, j
 	return 1;
 }
 
-int ckpt_part_read(const struct ckpt_root *root, const char *name, const struct ckpt_life *life,
-		   int node, json_t **ret, struct err **err)
+int checkpoint_part_read(const struct ckpt_root *root, const char *name,
+			 const struct ckpt_life *life, int node, json_t **ret, struct err **err)
 {
 	json_auto_t *note = NULL;
 	int there = read_note(root, name, node, &note, err);
 
 	if (there <= 0)
 		return there;
-	if (!ckpt_life_is(life, note) || !js_is(note, "name", name) ||
+	if (!checkpoint_life_is(life, note) || !js_is(note, "name", name) ||
 	    !json_is_array(json_object_get(note, "files")))
 		return 0;
 	*ret = TAKE(note);
@@ -77,7 +78,7 @@ static int remove_note(void *arg, const struct store_object *object, struct err 
 	return 0;
 }
 
-int ckpt_parts_remove(const struct ckpt_root *root, const char *name, struct err **err)
+int checkpoint_parts_remove(const struct ckpt_root *root, const char *name, struct err **err)
 {
 	AUTO(auto_free) char *prefix = mem_format("%s" SHARDS_PREFIX "%s/", root->path, name);
 	json_auto_t *keys = json_array();
@@ -94,28 +95,28 @@ int ckpt_parts_remove(const struct ckpt_root *root, const char *name, struct err
 
 /* ---- sending ---- */
 
-struct part {
+struct part_part {
 	const struct ckpt_root *root;
 	const struct ckpt *ckpt;
-	struct tree tree;
-	json_t *before;      /* the note that is there; NULL: none */
+	struct checkpoint_tree tree;
+	json_t *before;      /* the note in the store; NULL if absent */
 	json_t *note;        /* the new one */
-	unsigned char *skip; /* a byte a file, PART_* */
+	unsigned char *skip; /* a byte per file, PART_* */
 	char *trouble;
 	ckpt_copy_fn fn;
 	void *arg;
 };
 
-static void part_release(struct part *part)
+static void part_release(struct part_part *part)
 {
-	ckpt_tree_release(&part->tree);
+	checkpoint_tree_release(&part->tree);
 	json_decref(part->before);
 	json_decref(part->note);
 	free(part->skip);
 	free(part->trouble);
 }
 
-/* The row of a path in the files of a note, NULL if there is none. Rows are sorted. */
+/* Returns the row of a path in the files of a note, NULL if not found. Rows are sorted. */
 static json_t *row_of(const json_t *note, const char *path)
 {
 	const json_t *files = json_object_get(note, "files");
@@ -137,14 +138,15 @@ static json_t *row_of(const json_t *note, const char *path)
 	return NULL;
 }
 
-static int describe(struct part *part, const struct ckpt_life *life, int node, struct err **err)
+static int describe(struct part_part *part, const struct ckpt_life *life, int node,
+		    struct err **err)
 {
 	struct ckpt now = { .name = part->ckpt->name, .step = part->ckpt->step };
 	AUTO(auto_free) unsigned char *opaque = NULL;
 	json_t *files = NULL;
 	bool sound;
 
-	if (ckpt_tree_read(part->ckpt->path, &part->tree, err) < 0)
+	if (checkpoint_tree_read(part->ckpt->path, &part->tree, err) < 0)
 		return -1;
 	opaque = mem_zero(part->tree.count + 1, 1);
 	part->skip = mem_zero(part->tree.count + 1, 1);
@@ -159,7 +161,7 @@ static int describe(struct part *part, const struct ckpt_life *life, int node, s
 			js_put(json_array_get(files, i), "opaque", json_true());
 	part->note = json_object();
 	js_put(part->note, "v", json_integer(NOTE_VERSION));
-	ckpt_life_put(life, part->note);
+	checkpoint_life_put(life, part->note);
 	js_put(part->note, "node", json_integer(node));
 	js_put_str(part->note, "name", part->ckpt->name);
 	js_put(part->note, "step", json_integer(part->ckpt->step));
@@ -169,8 +171,9 @@ static int describe(struct part *part, const struct ckpt_life *life, int node, s
 	return 0;
 }
 
-/* The file and an object of its size, byte by byte: 1 the same, 0 not, -1. */
-static int same_bytes(const struct part *part, const struct tree_file *file, int fd,
+/* Compares the file and an object of its size byte by byte. Returns 1 if they are the same, 0 if
+ * not, -1 with an error. */
+static int same_bytes(const struct part_part *part, const struct checkpoint_tree_file *file, int fd,
 		      const char *key, struct err **err)
 {
 	AUTO(auto_free) char *mine = mem_alloc(PIECE);
@@ -182,7 +185,7 @@ static int same_bytes(const struct part *part, const struct tree_file *file, int
 
 		if (there < 0)
 			return -1;
-		if (there == 0 || theirs.len != len || read_at(fd, at, mine, len) < 0 ||
+		if (there == 0 || theirs.len != len || checkpoint_read_at(fd, at, mine, len) < 0 ||
 		    memcmp(mine, theirs.text, len) != 0)
 			return 0;
 		if (part->fn && !part->fn(part->arg, at, part->tree.bytes))
@@ -192,8 +195,9 @@ static int same_bytes(const struct part *part, const struct tree_file *file, int
 	return 1;
 }
 
-/* What somebody else has brought there under the name of this file: 1 the same, 0, -1. */
-static int same_object(const struct part *part, const struct tree_file *file,
+/* Compares the file with the object that another node has uploaded under its name. Returns 1 if
+ * they are the same, 0 if not, -1 with an error. */
+static int same_object(const struct part_part *part, const struct checkpoint_tree_file *file,
 		       const struct remote_file *there, struct err **err)
 {
 	AUTO(auto_close) int fd = -1;
@@ -202,32 +206,33 @@ static int same_object(const struct part *part, const struct tree_file *file,
 
 	if (there->size != file->size)
 		return 0;
-	fd = ckpt_tree_open(&part->tree, file);
+	fd = checkpoint_tree_open(&part->tree, file);
 	if (fd < 0)
 		return fs_error(err, errno, "cannot read '%s/%s'", part->tree.path, file->path);
 	key = remote_key(part->root, part->ckpt->name, file->path);
-	same = same_tag(fd, key, file->size, there->tag, err);
+	same = content_match_tag(fd, key, file->size, there->tag, err);
 	return same != 0 ? same : same_bytes(part, file, fd, key, err);
 }
 
-/* Which of the files lie there from another node, and whether they are the same. `taken`:
- * only of those that somebody was faster with. */
-static int find_shared(struct part *part, bool taken, struct err **err)
+/* Finds the files that another node has uploaded, and checks that they are the same. `taken`:
+ * only those that another node has uploaded since the last look. */
+static int find_shared(struct part_part *part, bool taken, struct err **err)
 {
 	AUTO(remote_release) struct remote there = { 0 };
-	const struct tree *tree = &part->tree;
+	const struct checkpoint_tree *tree = &part->tree;
 
 	if (remote_list(part->root, part->ckpt->name, tree->single, &there, err) < 0)
 		return -1;
 	for (size_t i = 0; i < tree->count && !part->trouble; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct checkpoint_tree_file *file = &tree->files[i];
 		const struct remote_file *other = remote_find(&there, file->path);
 		const json_t *mine = row_of(part->before, file->path);
 		int same;
 
 		if (taken ? part->skip[i] != PART_TAKEN : part->skip[i] == PART_SHARED)
 			continue;
-		/* What was told of once may be our own, half-way; what has a tag is by that. */
+		/* A file in the old note may be our own, half uploaded; if the note has its tag,
+		 * the tag decides. */
 		if (!taken && mine && !js_bool(mine, "shared", false) &&
 		    (!js_str(mine, "tag") ||
 		     (other && strcmp(js_str(mine, "tag"), other->tag) == 0)))
@@ -248,8 +253,8 @@ static int find_shared(struct part *part, bool taken, struct err **err)
 	return 0;
 }
 
-/* The same files as told before, so far as a note tells. */
-static bool is_told(const struct part *part, const struct ckpt_life *life)
+/* True if the files are the same as in the old note, as far as a note tells. */
+static bool is_told(const struct part_part *part, const struct ckpt_life *life)
 {
 	static const char *const members[] = { "path", "size", "ends" };
 	const json_t *mine = json_object_get(part->note, "files");
@@ -257,7 +262,7 @@ static bool is_told(const struct part *part, const struct ckpt_life *life)
 	json_t *row;
 	size_t i;
 
-	if (!part->before || !ckpt_life_is(life, part->before) ||
+	if (!part->before || !checkpoint_life_is(life, part->before) ||
 	    json_array_size(mine) != json_array_size(before))
 		return false;
 	json_array_foreach (mine, i, row)
@@ -268,8 +273,8 @@ static bool is_told(const struct part *part, const struct ckpt_life *life)
 	return true;
 }
 
-/* One more generation unless it is the one that is there, to the letter. */
-static int put_note(const struct part *part, bool sent, struct err **err)
+/* Writes the note with the next generation, unless it is identical to the one in the store. */
+static int put_note(const struct part_part *part, bool sent, struct err **err)
 {
 	int node = (int)js_int(part->note, "node", 0);
 	int64_t generation = js_int(part->before, "generation", 0);
@@ -286,8 +291,8 @@ static int put_note(const struct part *part, bool sent, struct err **err)
 	return store_put(part->root->store, key, text, strlen(text), err);
 }
 
-/* What this node had beneath the name and has no more. */
-static int clear_own(const struct part *part, struct err **err)
+/* Removes files that this node had beneath the name and no longer has. */
+static int clear_own(const struct part_part *part, struct err **err)
 {
 	json_t *row;
 	size_t i;
@@ -296,7 +301,8 @@ static int clear_own(const struct part *part, struct err **err)
 		const char *path = js_str(row, "path");
 		AUTO(auto_free) char *key = NULL;
 
-		if (!path || js_bool(row, "shared", false) || ckpt_tree_find(&part->tree, path))
+		if (!path || js_bool(row, "shared", false) ||
+		    checkpoint_tree_find(&part->tree, path))
 			continue;
 		key = remote_key(part->root, part->ckpt->name, path);
 		if (store_delete(part->root->store, key, err) < 0)
@@ -305,8 +311,8 @@ static int clear_own(const struct part *part, struct err **err)
 	return 0;
 }
 
-/* They are there; the tags that they have. */
-static int pin(const struct part *part, struct err **err)
+/* Checks that the files are in the store, and adds their tags to the note. */
+static int pin(const struct part_part *part, struct err **err)
 {
 	AUTO(remote_release) struct remote there = { 0 };
 	json_t *row;
@@ -326,25 +332,25 @@ static int pin(const struct part *part, struct err **err)
 	return 0;
 }
 
-/* Files that changed on the way are another part. */
-static int verify(const struct part *part, struct err **err)
+/* Checks that no file changed during the upload; if one did, this is another part. */
+static int verify(const struct part_part *part, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree now = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree now = TREE_INIT;
 	char before[SHA256_HEX], after[SHA256_HEX];
 
-	if (ckpt_tree_read(part->ckpt->path, &now, err) < 0)
+	if (checkpoint_tree_read(part->ckpt->path, &now, err) < 0)
 		return -1;
-	ckpt_tree_tag(&part->tree, "", before);
-	ckpt_tree_tag(&now, "", after);
+	checkpoint_tree_tag(&part->tree, "", before);
+	checkpoint_tree_tag(&now, "", after);
 	if (strcmp(before, after) != 0)
 		return err_set(err, EXIT_REFUSED, "cannot copy '%s': it has changed meanwhile",
 			       part->ckpt->path);
 	return 0;
 }
 
-/* Until nobody else brings what we were about to: each time at least one file more is known
- * to be another's. 1, 0 trouble, -1. */
-static int send_files(struct part *part, struct err **err)
+/* Uploads until no other node is first with one of the files: after each try at least one more
+ * file is known to be another node's. Returns 1, 0 on trouble, -1 with an error. */
+static int send_files(struct part_part *part, struct err **err)
 {
 	int done = 0;
 
@@ -353,17 +359,18 @@ static int send_files(struct part *part, struct err **err)
 			return -1;
 		if (part->trouble)
 			return 0;
-		done = remote_send_part(part->root, part->ckpt, &part->tree, part->skip, part->fn,
-					part->arg, err);
+		done = checkpoint_remote_send_part(part->root, part->ckpt, &part->tree, part->skip,
+						   part->fn, part->arg, err);
 	}
 	return done < 0 ? -1 : 1;
 }
 
-static int send_all(struct part *part, const struct ckpt_life *life, struct err **err)
+static int send_all(struct part_part *part, const struct ckpt_life *life, struct err **err)
 {
 	int done;
 
-	/* What lies there before we tell of it is another's, from then on it may be ours. */
+	/* An object that exists before our note belongs to another node; from then on it may be
+	 * ours. */
 	if (find_shared(part, false, err) < 0)
 		return -1;
 	if (part->trouble)
@@ -378,12 +385,14 @@ static int send_all(struct part *part, const struct ckpt_life *life, struct err 
 	return put_note(part, true, err) < 0 ? -1 : 1;
 }
 
-int ckpt_part_send(const struct ckpt_root *root, const struct ckpt *ckpt,
-		   const struct ckpt_life *life, int node, ckpt_copy_fn fn, void *arg, json_t **ret,
-		   struct err **err)
+int checkpoint_part_send(const struct ckpt_root *root, const struct ckpt *ckpt,
+			 const struct ckpt_life *life, int node, ckpt_copy_fn fn, void *arg,
+			 json_t **ret, struct err **err)
 {
 	AUTO(part_release)
-	struct part part = { .root = root, .ckpt = ckpt, .tree = TREE_INIT, .fn = fn, .arg = arg };
+	struct part_part part = {
+		.root = root, .ckpt = ckpt, .tree = TREE_INIT, .fn = fn, .arg = arg
+	};
 	int done;
 
 	if (describe(&part, life, node, err) < 0 ||

@@ -1,4 +1,4 @@
-/* One checkpoint as a store lists it. See remote.h. */
+/* A checkpoint in a store. See remote.h. */
 #include "jobs/checkpoint/remote.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "jobs/checkpoint/kind.h"
 #include "jobs/checkpoint/mark.h"
 
-/* In the folder of the marks: what is being removed. */
+/* Suffix of a note in the folder of the marks: its checkpoint is being removed. */
 #define GONE_SUFFIX ".gone"
 
 void remote_release(struct remote *remote)
@@ -24,12 +24,12 @@ char *remote_key(const struct ckpt_root *root, const char *name, const char *pat
 	return mem_format("%s%s%s%s", root->path, name, *path ? "/" : "", path);
 }
 
-struct listing {
+struct remote_listing {
 	struct remote *remote;
 	size_t cap, prefix;
 };
 
-static void add(struct listing *listing, const char *path, const struct store_object *object)
+static void add(struct remote_listing *listing, const char *path, const struct store_object *object)
 {
 	struct remote *remote = listing->remote;
 	struct remote_file *file;
@@ -45,9 +45,9 @@ static void add(struct listing *listing, const char *path, const struct store_ob
 
 static int add_object(void *arg, const struct store_object *object, struct err **err)
 {
-	struct listing *listing = arg;
+	struct remote_listing *listing = arg;
 
-	/* One more than there may be tells that there are too many. */
+	/* Stop one above the limit, which shows that there are too many. */
 	if (listing->remote->count > TREE_FILES_MAX)
 		return 1;
 	(void)err;
@@ -64,7 +64,7 @@ int remote_list(const struct ckpt_root *root, const char *name, bool single, str
 		struct err **err)
 {
 	AUTO(remote_release) struct remote remote = { 0 };
-	struct listing listing = { .remote = &remote };
+	struct remote_listing listing = { .remote = &remote };
 
 	if (single) {
 		AUTO(auto_free) char *key = remote_key(root, name, "");
@@ -97,10 +97,10 @@ const struct remote_file *remote_find(const struct remote *remote, const char *p
 			     : NULL;
 }
 
-char *remote_differs(const struct remote *remote, const struct tree *tree)
+char *remote_differs(const struct remote *remote, const struct checkpoint_tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct checkpoint_tree_file *file = &tree->files[i];
 		const struct remote_file *there = remote_find(remote, file->path);
 
 		if (!there)
@@ -114,11 +114,11 @@ char *remote_differs(const struct remote *remote, const struct tree *tree)
 	return NULL;
 }
 
-int remote_pin(const struct ckpt_root *root, const char *name, const struct tree *tree,
+int remote_pin(const struct ckpt_root *root, const char *name, const struct checkpoint_tree *tree,
 	       json_t *files, struct err **err)
 {
 	AUTO(remote_release) struct remote remote = { 0 };
-	AUTO(auto_free) char *url = ckpt_root_url(root, name);
+	AUTO(auto_free) char *url = checkpoint_root_url(root, name);
 	AUTO(auto_free) char *why = NULL;
 	json_t *file;
 	size_t i;
@@ -132,7 +132,7 @@ int remote_pin(const struct ckpt_root *root, const char *name, const struct tree
 		const char *path = js_str(file, "path");
 		const struct remote_file *there = remote_find(&remote, path);
 
-		/* Nothing would tell other content of that size from this. */
+		/* Without a tag, other content of that size could not be told from this. */
 		if (!there || !*there->tag)
 			return err_set(err, EXIT_REFUSED,
 				       "cannot mark '%s': '%s' cannot be proved: it was listed "
@@ -143,7 +143,7 @@ int remote_pin(const struct ckpt_root *root, const char *name, const struct tree
 	return 0;
 }
 
-/* ---- looking again ---- */
+/* ---- checking again ---- */
 
 static struct ckpt_root root_of(const struct ckpt_mark *mark)
 {
@@ -243,7 +243,8 @@ static int note_gone(void *arg, const struct store_object *object, struct err **
 	return 0;
 }
 
-/* Where there is no renaming, a note beside the marks says what is to go. */
+/* Finishes removals. A store has no rename, so a note beside the marks names each checkpoint to
+ * remove. */
 static int clear_gone(const struct ckpt_root *root, struct err **err)
 {
 	AUTO(auto_free) char *prefix = mem_format("%s" MARK_FOLDER, root->path);

@@ -1,5 +1,4 @@
-/* The entries of a root: what could be a checkpoint, by name and type. See
- * proof.h. */
+/* Entries of a root that could be a checkpoint, by name and type. See candidate.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
-#include "jobs/checkpoint/proof.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
+#include "jobs/checkpoint/candidate.h"
 
-/* With the suffix of its mark, a name must still be one (255 bytes). */
+/* A name with the suffix of its mark must still be a valid name (255 bytes). */
 #define NAME_BYTES_MAX 200
 
 void root_list_release(struct root_list *list)
@@ -29,7 +28,7 @@ static bool has_suffix(const char *name, const char *suffix)
 	return len >= tail && strcmp(name + len - tail, suffix) == 0;
 }
 
-/* Open the folder: 1, 0 there is none, -1. */
+/* Opens the folder. Returns 1, 0 if absent, -1 with an error. */
 static int open_root(const char *root, DIR **ret, struct err **err)
 {
 	*ret = opendir(root);
@@ -40,7 +39,7 @@ static int open_root(const char *root, DIR **ret, struct err **err)
 	return fs_error(err, errno, "cannot list the checkpoints in '%s'", root);
 }
 
-/* 1 it belongs to the list, 0 it does not, -1 with errno. */
+/* Returns 1 if the entry belongs to the list, 0 if not, -1 with errno. */
 static int judge(int dir, const char *name, const struct ckpt_kind *kind, struct root_entry *ret)
 {
 	struct stat st;
@@ -54,7 +53,7 @@ static int judge(int dir, const char *name, const struct ckpt_kind *kind, struct
 		return 0;
 	*ret = (struct root_entry){ .folder = S_ISDIR(st.st_mode), .step = INT64_MAX };
 	ret->candidate = strlen(name) <= NAME_BYTES_MAX && text_is_utf8(name, strlen(name)) &&
-			 name[0] != '.' && !name_temporary(name) &&
+			 name[0] != '.' && !checkpoint_name_temporary(name) &&
 			 kind->named(name, ret->folder, &ret->step);
 	return 1;
 }

@@ -1,5 +1,4 @@
-/* The files of one checkpoint, listed and read without following a link. See
- * tree.h. */
+/* Lists and reads the files of one checkpoint without following a link. See tree.h. */
 #include "jobs/checkpoint/tree.h"
 
 #include <dirent.h>
@@ -11,29 +10,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/checkpoint/checkpoint.h"
 
-/* Pipes do not hold the opener up, terminals do not become ours. */
+/* O_NONBLOCK: opening a pipe does not wait. O_NOCTTY: a terminal does not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 #define WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
 
-struct walk {
-	struct tree *tree;
-	struct sb path; /* of the folder being listed, with its slash, or "" */
+struct tree_walk {
+	struct checkpoint_tree *tree;
+	struct sb path; /* path of the folder being listed, with its slash, or "" */
 	size_t cap;
 	struct err **err;
 };
 
-static int walk_error(const struct walk *w, int os_errno)
+static int walk_error(const struct tree_walk *w, int os_errno)
 {
 	return fs_error(w->err, os_errno, "cannot list '%s/%s'", w->tree->path, w->path.text);
 }
 
-/* 0 with the reason kept: listing goes on, the checkpoint is out. */
-static int walk_odd(struct walk *w, const char *what)
+/* Keeps the reason and returns 0: the listing goes on, but the checkpoint does not count. */
+static int walk_odd(struct tree_walk *w, const char *what)
 {
 	if (!w->tree->odd)
 		w->tree->odd = mem_format("'%s' %s", w->path.text, what);
@@ -45,27 +44,28 @@ static int64_t in_ns(const struct statx_timestamp *time)
 	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-static void add_file(struct walk *w, const struct statx *st)
+static void add_file(struct tree_walk *w, const struct statx *st)
 {
-	struct tree *tree = w->tree;
-	struct tree_file *file;
+	struct checkpoint_tree *tree = w->tree;
+	struct checkpoint_tree_file *file;
 
 	if (tree->count == w->cap) {
 		w->cap = w->cap ? w->cap * 2 : 64;
 		tree->files = mem_grow(tree->files, w->cap, sizeof *tree->files);
 	}
 	file = &tree->files[tree->count++];
-	/* The text moves while it grows: its path comes later. */
-	*file = (struct tree_file){ .size = st->stx_size, .mtime_ns = in_ns(&st->stx_mtime) };
+	/* `names` moves while it grows, so the path is set later. */
+	*file = (struct checkpoint_tree_file){ .size = st->stx_size,
+					       .mtime_ns = in_ns(&st->stx_mtime) };
 	file->birth_ns = st->stx_mask & STATX_BTIME ? in_ns(&st->stx_btime) : file->mtime_ns;
 	tree->bytes += file->size;
 	sb_add(&tree->names, w->path.text, w->path.len + 1);
 }
 
-static int walk_folder(struct walk *w, int dir, unsigned depth);
+static int walk_folder(struct tree_walk *w, int dir, unsigned depth);
 
-/* One name, which w->path ends with; 0 or -1. */
-static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
+/* Handles the entry `name`, with which w->path ends. Returns 0 or -1. */
+static int walk_entry(struct tree_walk *w, int dir, const char *name, unsigned depth)
 {
 	AUTO(auto_close) int below = -1;
 	struct statx st;
@@ -95,7 +95,7 @@ static int walk_entry(struct walk *w, int dir, const char *name, unsigned depth)
 	return walk_folder(w, below, depth + 1);
 }
 
-static int walk_names(struct walk *w, int dir, DIR *names, unsigned depth)
+static int walk_names(struct tree_walk *w, int dir, DIR *names, unsigned depth)
 {
 	const struct dirent *entry;
 	size_t before = w->path.len;
@@ -117,9 +117,9 @@ static int walk_names(struct walk *w, int dir, DIR *names, unsigned depth)
 	return errno ? walk_error(w, errno) : 0;
 }
 
-static int walk_folder(struct walk *w, int dir, unsigned depth)
+static int walk_folder(struct tree_walk *w, int dir, unsigned depth)
 {
-	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir closes what it was given */
+	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir() closes its descriptor */
 	DIR *names = own < 0 ? NULL : fdopendir(own);
 	int done;
 
@@ -136,12 +136,13 @@ static int walk_folder(struct walk *w, int dir, unsigned depth)
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
+	return strcmp(((const struct checkpoint_tree_file *)a)->path,
+		      ((const struct checkpoint_tree_file *)b)->path);
 }
 
-static int list_all(struct tree *tree, const struct statx *st, struct err **err)
+static int list_all(struct checkpoint_tree *tree, const struct statx *st, struct err **err)
 {
-	struct walk w = { .tree = tree, .path = SB_INIT, .err = err };
+	struct tree_walk w = { .tree = tree, .path = SB_INIT, .err = err };
 	const char *at;
 	int done = 0;
 
@@ -158,9 +159,9 @@ static int list_all(struct tree *tree, const struct statx *st, struct err **err)
 	return done;
 }
 
-int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
+int checkpoint_tree_read(const char *path, struct checkpoint_tree *ret, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	struct statx st;
 
 	tree.path = mem_copy(path);
@@ -181,7 +182,7 @@ int ckpt_tree_read(const char *path, struct tree *ret, struct err **err)
 	return 1;
 }
 
-void ckpt_tree_release(struct tree *tree)
+void checkpoint_tree_release(struct checkpoint_tree *tree)
 {
 	free(tree->path);
 	free(tree->files);
@@ -191,8 +192,8 @@ void ckpt_tree_release(struct tree *tree)
 	*tree = TREE_INIT;
 }
 
-/* The first file not before `path`. */
-static size_t lower_bound(const struct tree *tree, const char *path)
+/* Returns the index of the first file not before `path`. */
+static size_t lower_bound(const struct checkpoint_tree *tree, const char *path)
 {
 	size_t low = 0, high = tree->count;
 
@@ -207,7 +208,8 @@ static size_t lower_bound(const struct tree *tree, const char *path)
 	return low;
 }
 
-const struct tree_file *ckpt_tree_find(const struct tree *tree, const char *path)
+const struct checkpoint_tree_file *checkpoint_tree_find(const struct checkpoint_tree *tree,
+							const char *path)
 {
 	size_t at = lower_bound(tree, path);
 
@@ -215,7 +217,8 @@ const struct tree_file *ckpt_tree_find(const struct tree *tree, const char *path
 									   : NULL;
 }
 
-const struct tree_file *ckpt_tree_first(const struct tree *tree, const char *prefix)
+const struct checkpoint_tree_file *checkpoint_tree_first(const struct checkpoint_tree *tree,
+							 const char *prefix)
 {
 	size_t at = lower_bound(tree, prefix);
 
@@ -223,7 +226,8 @@ const struct tree_file *ckpt_tree_first(const struct tree *tree, const char *pre
 									     : NULL;
 }
 
-int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
+int checkpoint_tree_open(const struct checkpoint_tree *tree,
+			 const struct checkpoint_tree_file *file)
 {
 	AUTO(auto_free) char *path = mem_copy(file->path);
 	AUTO(auto_close) int dir = -1;
@@ -235,7 +239,7 @@ int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
 		errno = ENOENT;
 		return tree->open_far ? tree->open_far(tree->arg, file->path) : -1;
 	}
-	if (tree->single) /* its own offset, and never another file of that name */
+	if (tree->single) /* the same file even if the name was replaced */
 		return fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);
 	for (; (slash = strchr(part, '/')); part = slash + 1) {
 		int below;
@@ -257,7 +261,7 @@ int ckpt_tree_open(const struct tree *tree, const struct tree_file *file)
 	return fd;
 }
 
-int read_at(int fd, uint64_t offset, void *bytes, size_t len)
+int checkpoint_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 {
 	char *at = bytes;
 
@@ -283,27 +287,28 @@ int read_at(int fd, uint64_t offset, void *bytes, size_t len)
 	return 0;
 }
 
-int ckpt_tree_text(const struct tree *tree, const struct tree_file *file, size_t max,
-		   struct sb *ret)
+int checkpoint_tree_text(const struct checkpoint_tree *tree,
+			 const struct checkpoint_tree_file *file, size_t max, struct sb *ret)
 {
 	AUTO(auto_close) int fd = -1;
 	AUTO(auto_free) char *text = NULL;
 
 	if (file->size > max)
 		return -1;
-	fd = ckpt_tree_open(tree, file);
+	fd = checkpoint_tree_open(tree, file);
 	if (fd < 0)
 		return -1;
 	text = mem_alloc((size_t)file->size + 1);
-	if (read_at(fd, 0, text, (size_t)file->size) < 0)
+	if (checkpoint_read_at(fd, 0, text, (size_t)file->size) < 0)
 		return -1;
 	sb_add(ret, text, (size_t)file->size);
 	return ret->truncated ? -1 : 0;
 }
 
-int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char hex[SHA256_HEX])
+int checkpoint_tree_ends(const struct checkpoint_tree *tree,
+			 const struct checkpoint_tree_file *file, char hex[SHA256_HEX])
 {
-	AUTO(auto_close) int fd = ckpt_tree_open(tree, file);
+	AUTO(auto_close) int fd = checkpoint_tree_open(tree, file);
 	AUTO(auto_free) char *bytes = mem_alloc(2 * CKPT_ENDS);
 	size_t len = 2 * CKPT_ENDS;
 
@@ -311,43 +316,44 @@ int ckpt_tree_ends(const struct tree *tree, const struct tree_file *file, char h
 		return -1;
 	if (file->size <= len) {
 		len = (size_t)file->size;
-		if (read_at(fd, 0, bytes, len) < 0)
+		if (checkpoint_read_at(fd, 0, bytes, len) < 0)
 			return -1;
-	} else if (read_at(fd, 0, bytes, CKPT_ENDS) < 0 ||
-		   read_at(fd, file->size - CKPT_ENDS, bytes + CKPT_ENDS, CKPT_ENDS) < 0) {
+	} else if (checkpoint_read_at(fd, 0, bytes, CKPT_ENDS) < 0 ||
+		   checkpoint_read_at(fd, file->size - CKPT_ENDS, bytes + CKPT_ENDS, CKPT_ENDS) <
+			   0) {
 		return -1;
 	}
-	sha256_hex(bytes, len, hex);
+	hash_sha256_hex(bytes, len, hex);
 	return 0;
 }
 
-int64_t ckpt_tree_saving_ms(const struct tree *tree)
+int64_t checkpoint_tree_saving_ms(const struct checkpoint_tree *tree)
 {
 	int64_t begun = INT64_MAX, ended = 0;
 
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct checkpoint_tree_file *file = &tree->files[i];
 
 		begun = file->birth_ns < begun ? file->birth_ns : begun;
 		ended = file->mtime_ns > ended ? file->mtime_ns : ended;
 	}
-	/* Copied files may be born after they were last written. */
+	/* A copied file may be born after its last write. */
 	return ended > begun ? (ended - begun) / 1000000 : 0;
 }
 
-void ckpt_tree_tag(const struct tree *tree, const char *more, char hex[SHA256_HEX])
+void checkpoint_tree_tag(const struct checkpoint_tree *tree, const char *more, char hex[SHA256_HEX])
 {
-	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
 
-	sha256_add(sha, more, strlen(more) + 1);
+	hash_sha256_add(sha, more, strlen(more) + 1);
 	if (tree->odd)
-		sha256_add(sha, tree->odd, strlen(tree->odd));
+		hash_sha256_add(sha, tree->odd, strlen(tree->odd));
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct checkpoint_tree_file *file = &tree->files[i];
 
-		sha256_add(sha, file->path, strlen(file->path) + 1);
-		sha256_add(sha, &file->size, sizeof file->size);
-		sha256_add(sha, &file->mtime_ns, sizeof file->mtime_ns);
+		hash_sha256_add(sha, file->path, strlen(file->path) + 1);
+		hash_sha256_add(sha, &file->size, sizeof file->size);
+		hash_sha256_add(sha, &file->mtime_ns, sizeof file->mtime_ns);
 	}
-	sha256_end(TAKE(sha), hex);
+	hash_sha256_end(TAKE(sha), hex);
 }

@@ -1,77 +1,108 @@
-/* Watching a root until its checkpoints have settled. See checkpoint.h. */
+/* Watches a root until its checkpoints have settled. See checkpoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/proof.h"
 
-/* So many of those taken are looked at again, of a node's own part. */
+/* Number of newest taken checkpoints that are looked at again, if these are a node's own parts. */
 #define PARTS_AGAIN 3
+/* Minimum time for proofs in one look. */
+#define PROVE_MS 50
 
-/* What is remembered of one name. */
+/* State of one name. */
 struct watched {
-	struct ckpt ckpt; /* as of the last look; only its name until it was seen */
+	struct ckpt ckpt; /* as of the last look; only the name until it was seen */
 	struct mono since;
-	bool there;  /* in the last look */
-	bool proved; /* as it is now */
-	bool sound;  /* good as a neighbour */
+	bool there;  /* was seen in the last look */
+	bool proved; /* in its current state */
+	bool sound;  /* fit for comparison with later ones */
 	bool taken;
+	struct mono later; /* is not offered before this time */
+};
+
+/* An entry in the root that looks like a checkpoint, under a name that no checkpoint has. */
+struct stranger {
+	char *name;
+	char tag[SHA256_HEX];
+	struct mono since; /* time of the last change */
+	bool named;        /* has a name that another kind would accept */
+	bool there;        /* was seen in the last look */
 };
 
 struct ckpt_watch {
 	char *root;
 	const struct ckpt_kind *kind;
 	int64_t settle_ms;
-	struct watched *items; /* no order */
+	int64_t positively_verified_ms; /* settle time if positively_verified */
+	struct watched *items;          /* in no order */
 	size_t count;
-	struct mono now;         /* of the last look */
-	char others[SHA256_HEX]; /* digest of everything that is no candidate */
+	struct stranger *strangers;
+	size_t stranger_count;
+	struct mono now;         /* time of the last look */
+	char others[SHA256_HEX]; /* digest of all entries that are not candidates */
 	uint64_t changes;
 	bool looked;
 	bool parts;
-	bool newest; /* first, not last */
+	bool newest; /* offer the newest first */
 };
 
-struct ckpt_watch *ckpt_watch_new(const char *root, const struct ckpt_kind *kind, int64_t settle_ms)
+struct ckpt_watch *checkpoint_watch_new(const char *root, const struct ckpt_kind *kind,
+					int64_t settle_ms)
 {
 	struct ckpt_watch *watch = mem_zero(1, sizeof *watch);
 
 	watch->root = mem_copy(root);
 	watch->kind = kind;
-	watch->settle_ms = settle_ms;
+	watch->settle_ms = watch->positively_verified_ms = settle_ms;
 	return watch;
 }
 
-void ckpt_watch_parts(struct ckpt_watch *watch)
+void checkpoint_watch_settle(struct ckpt_watch *watch, int64_t settle_ms)
+{
+	watch->settle_ms = watch->positively_verified_ms = settle_ms;
+}
+
+void checkpoint_watch_hurry(struct ckpt_watch *watch, int64_t settle_ms)
+{
+	if (settle_ms < watch->positively_verified_ms)
+		watch->positively_verified_ms = settle_ms;
+}
+
+void checkpoint_watch_parts(struct ckpt_watch *watch)
 {
 	watch->parts = true;
 }
 
-void ckpt_watch_newest(struct ckpt_watch *watch, bool first)
+void checkpoint_watch_newest(struct ckpt_watch *watch, bool first)
 {
 	watch->newest = first;
 }
 
 static void forget(struct ckpt_watch *watch, struct watched *item)
 {
-	ckpt_release(&item->ckpt);
+	checkpoint_release(&item->ckpt);
 	*item = watch->items[--watch->count];
 }
 
-void ckpt_watch_freep(struct ckpt_watch **watch)
+void checkpoint_watch_freep(struct ckpt_watch **watch)
 {
 	if (!*watch)
 		return;
 	while ((*watch)->count)
 		forget(*watch, (*watch)->items);
 	free((*watch)->items);
+	for (size_t i = 0; i < (*watch)->stranger_count; i++)
+		free((*watch)->strangers[i].name);
+	free((*watch)->strangers);
 	free((*watch)->root);
 	free(*watch);
 	*watch = NULL;
 }
 
-/* The entry of this name, made if need be. */
+/* Returns the entry of this name, making it if need be. */
 static struct watched *item_of(struct ckpt_watch *watch, const char *name)
 {
 	struct watched *item;
@@ -85,20 +116,20 @@ static struct watched *item_of(struct ckpt_watch *watch, const char *name)
 	return item;
 }
 
-void ckpt_watch_take(struct ckpt_watch *watch, const char *name)
+void checkpoint_watch_take(struct ckpt_watch *watch, const char *name)
 {
 	struct watched *item = item_of(watch, name);
 
 	item->taken = true;
-	item->sound = true; /* whoever took it had it proved, now or in an earlier life */
+	item->sound = true; /* proved before it was taken, perhaps in an earlier life */
 }
 
-uint64_t ckpt_watch_changes(const struct ckpt_watch *watch)
+uint64_t checkpoint_watch_changes(const struct ckpt_watch *watch)
 {
 	return watch->changes;
 }
 
-/* Done with it for good. */
+/* True if the checkpoint is not looked at again. */
 static bool is_done(const struct ckpt_watch *watch, const struct watched *item)
 {
 	int newer = 0;
@@ -110,11 +141,11 @@ static bool is_done(const struct ckpt_watch *watch, const struct watched *item)
 	return newer >= PARTS_AGAIN;
 }
 
-/* Look at one candidate; `moving` grows if it is not what it was. */
+/* Looks at one candidate; `moving` grows if it has changed. */
 static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uint64_t *moving,
 		   struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	struct watched *item = item_of(watch, entry->name);
 	struct ckpt fresh = { 0 };
 	int there;
@@ -129,33 +160,71 @@ static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uin
 		item->there = false;
 		return there;
 	}
-	/* Its pointer moves on to the next one. */
+	/* The pointer moves on to the next checkpoint, so it is left out. */
 	if (watch->parts)
-		ckpt_tree_tag(&tree, "", fresh.tag);
+		checkpoint_tree_tag(&tree, "", fresh.tag);
 	if (strcmp(fresh.tag, item->ckpt.tag) == 0) {
-		ckpt_release(&fresh);
+		checkpoint_release(&fresh);
 		return 0;
 	}
-	ckpt_release(&item->ckpt);
+	checkpoint_release(&item->ckpt);
 	item->ckpt = fresh;
 	item->since = watch->now;
 	item->proved = item->sound = item->taken = false;
+	item->later.ms = 0;
 	++*moving;
 	return 0;
 }
 
-/* What is no candidate counts only as a sign of life. */
+/* True for a file of tensors by its ending, or a folder with one in it, that is not being
+ * written. */
+static bool is_kept_like_one(const struct root_entry *entry, const struct checkpoint_tree *tree)
+{
+	if (entry->name[0] == '.' || checkpoint_name_temporary(entry->name))
+		return false;
+	if (!entry->folder)
+		return checkpoint_name_of_state(entry->name);
+	for (size_t i = 0; i < tree->count; i++)
+		if (checkpoint_name_of_state(tree->files[i].path))
+			return true;
+	return false;
+}
+
+static void note_stranger(struct ckpt_watch *watch, const struct root_entry *entry, const char *tag)
+{
+	struct stranger *one = NULL;
+	int64_t step;
+
+	for (size_t i = 0; i < watch->stranger_count && !one; i++)
+		if (strcmp(watch->strangers[i].name, entry->name) == 0)
+			one = &watch->strangers[i];
+	if (!one) {
+		watch->strangers = mem_grow(watch->strangers, watch->stranger_count + 1,
+					    sizeof *watch->strangers);
+		one = &watch->strangers[watch->stranger_count++];
+		*one = (struct stranger){ .name = mem_copy(entry->name) };
+		one->named = checkpoint_name_any(entry->name, entry->folder, &step);
+	}
+	one->there = true;
+	if (strcmp(one->tag, tag) != 0)
+		one->since = watch->now;
+	memcpy(one->tag, tag, sizeof one->tag);
+}
+
+/* Looks at an entry that is not a candidate: it only counts as a sign of life and for a message. */
 static int look_aside(struct ckpt_watch *watch, const struct root_entry *entry,
 		      struct sha256 *digest, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(watch->root, entry->name);
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	char tag[SHA256_HEX];
-	int there = ckpt_tree_read(path, &tree, err);
+	int there = checkpoint_tree_read(path, &tree, err);
 
 	if (there > 0) {
-		ckpt_tree_tag(&tree, entry->name, tag);
-		sha256_add(digest, tag, sizeof tag);
+		checkpoint_tree_tag(&tree, entry->name, tag);
+		hash_sha256_add(digest, tag, sizeof tag);
+		if (is_kept_like_one(entry, &tree))
+			note_stranger(watch, entry, tag);
 	}
 	return there < 0 ? -1 : 0;
 }
@@ -163,7 +232,7 @@ static int look_aside(struct ckpt_watch *watch, const struct root_entry *entry,
 static int list_root(struct ckpt_watch *watch, struct err **err)
 {
 	AUTO(root_list_release) struct root_list entries = { 0 };
-	AUTO(sha256_freep) struct sha256 *digest = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *digest = hash_sha256_new();
 	char others[SHA256_HEX];
 	uint64_t moving = 0;
 
@@ -171,6 +240,8 @@ static int list_root(struct ckpt_watch *watch, struct err **err)
 		return -1;
 	for (size_t i = 0; i < watch->count; i++)
 		watch->items[i].there = false;
+	for (size_t i = 0; i < watch->stranger_count; i++)
+		watch->strangers[i].there = false;
 	for (size_t i = 0; i < entries.count; i++) {
 		const struct root_entry *entry = &entries.items[i];
 		int done = entry->candidate ? look_at(watch, entry, &moving, err)
@@ -184,7 +255,7 @@ static int list_root(struct ckpt_watch *watch, struct err **err)
 			forget(watch, &watch->items[i]);
 			moving++;
 		}
-	sha256_end(TAKE(digest), others);
+	hash_sha256_end(TAKE(digest), others);
 	if (watch->looked && strcmp(others, watch->others) != 0)
 		moving++;
 	memcpy(watch->others, others, sizeof others);
@@ -193,12 +264,21 @@ static int list_root(struct ckpt_watch *watch, struct err **err)
 	return 0;
 }
 
-static bool is_settled(const struct ckpt_watch *watch, const struct watched *item)
+static bool is_quiet(const struct ckpt_watch *watch, const struct watched *item, int64_t ms)
 {
-	return item->there && !item->taken && watch->now.ms - item->since.ms >= watch->settle_ms;
+	return item->there && !item->taken && watch->now.ms - item->since.ms >= ms;
 }
 
-/* The lowest step of those that wait for their proof. */
+static bool is_settled(const struct ckpt_watch *watch, const struct watched *item)
+{
+	bool positively_verified =
+		item->proved && item->ckpt.complete && item->ckpt.positively_verified;
+
+	return is_quiet(watch, item,
+			positively_verified ? watch->positively_verified_ms : watch->settle_ms);
+}
+
+/* Returns the candidate with the lowest step that waits for its proof. */
 static struct watched *to_prove(const struct ckpt_watch *watch)
 {
 	struct watched *first = NULL;
@@ -206,14 +286,14 @@ static struct watched *to_prove(const struct ckpt_watch *watch)
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched *item = &watch->items[i];
 
-		if (is_settled(watch, item) && !item->proved &&
+		if (is_quiet(watch, item, watch->positively_verified_ms) && !item->proved &&
 		    (!first || item->ckpt.step < first->ckpt.step))
 			first = item;
 	}
 	return first;
 }
 
-/* The nearest sound relative of `name` below `step`, NULL if none. */
+/* Returns the nearest sound relative of `name` below `step`, NULL if not found. */
 static const struct watched *neighbour_below(const struct ckpt_watch *watch, const char *name,
 					     int64_t step)
 {
@@ -224,7 +304,7 @@ static const struct watched *neighbour_below(const struct ckpt_watch *watch, con
 
 		if (item->there && item->sound && item->ckpt.step < step &&
 		    (!best || item->ckpt.step > best->ckpt.step) &&
-		    neighbours_related(name, item->ckpt.name))
+		    sibling_check_related(name, item->ckpt.name))
 			best = item;
 	}
 	return best;
@@ -232,11 +312,11 @@ static const struct watched *neighbour_below(const struct ckpt_watch *watch, con
 
 static int prove(struct ckpt_watch *watch, struct watched *item, struct err **err)
 {
-	AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
-	AUTO(ckpt_tree_release) struct tree near = TREE_INIT;
-	AUTO(ckpt_tree_release) struct tree far = TREE_INIT;
-	struct tree *const trees[NEIGHBOURS] = { &near, &far };
-	const struct tree *older[NEIGHBOURS] = { &near, &far };
+	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree near = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree far = TREE_INIT;
+	struct checkpoint_tree *const trees[SIBLINGS] = { &near, &far };
+	const struct checkpoint_tree *older[SIBLINGS] = { &near, &far };
 	int64_t step = item->ckpt.step;
 	char tag[SHA256_HEX];
 	size_t count = 0;
@@ -244,10 +324,10 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	int there = candidate_read(watch->root, item->ckpt.name, watch->kind, &tree, &fresh, err);
 
 	if (there > 0 && watch->parts)
-		ckpt_tree_tag(&tree, "", fresh.tag);
+		checkpoint_tree_tag(&tree, "", fresh.tag);
 	memcpy(tag, fresh.tag, sizeof tag);
-	ckpt_release(&fresh);
-	/* It moves again: the next look will see that. */
+	checkpoint_release(&fresh);
+	/* If it changed again, the next look will see that. */
 	if (there <= 0 || strcmp(tag, item->ckpt.tag) != 0)
 		return there < 0 ? -1 : 0;
 	if (watch->parts) {
@@ -255,7 +335,7 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 		item->proved = true;
 		return 0;
 	}
-	while (count < NEIGHBOURS) {
+	while (count < SIBLINGS) {
 		const struct watched *below = neighbour_below(watch, item->ckpt.name, step);
 		AUTO(auto_free) char *path = NULL;
 
@@ -263,7 +343,7 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 			break;
 		step = below->ckpt.step;
 		path = fs_join(watch->root, below->ckpt.name);
-		there = ckpt_tree_read(path, trees[count], err);
+		there = checkpoint_tree_read(path, trees[count], err);
 		if (there < 0)
 			return -1;
 		count += there > 0;
@@ -273,23 +353,33 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	return 0;
 }
 
-int ckpt_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err)
+int checkpoint_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err)
 {
+	struct mono begun = clock_mono_now();
 	struct watched *next;
+	int64_t listed_ms;
 
 	watch->now = now;
 	if (list_root(watch, err) < 0)
 		return -1;
-	next = to_prove(watch);
-	return next ? prove(watch, next, err) : 0;
+	listed_ms = clock_mono_now().ms - begun.ms;
+	/* Proofs take about as long as the listing, so that even many checkpoints need only a
+	 * few listings. */
+	while ((next = to_prove(watch))) {
+		if (prove(watch, next, err) < 0)
+			return -1;
+		if (!next->proved || clock_mono_now().ms - begun.ms >= 2 * listed_ms + PROVE_MS)
+			return 0;
+	}
+	return 0;
 }
 
-bool ckpt_watch_busy(const struct ckpt_watch *watch)
+bool checkpoint_watch_busy(const struct ckpt_watch *watch)
 {
 	return to_prove(watch) != NULL;
 }
 
-const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch)
+const struct ckpt *checkpoint_watch_next(struct ckpt_watch *watch)
 {
 	const struct watched *first = NULL;
 
@@ -297,13 +387,14 @@ const struct ckpt *ckpt_watch_next(struct ckpt_watch *watch)
 		const struct watched *item = &watch->items[i];
 
 		if (is_settled(watch, item) && item->proved && item->ckpt.complete &&
+		    watch->now.ms >= item->later.ms &&
 		    (!first || (item->ckpt.step < first->ckpt.step) != watch->newest))
 			first = item;
 	}
 	return first ? &first->ckpt : NULL;
 }
 
-const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n)
+const struct ckpt *checkpoint_watch_partial(struct ckpt_watch *watch, size_t n)
 {
 	int64_t below = INT64_MAX;
 
@@ -321,4 +412,45 @@ const struct ckpt *ckpt_watch_partial(struct ckpt_watch *watch, size_t n)
 			return best ? &best->ckpt : NULL;
 		below = best->ckpt.step;
 	}
+}
+
+void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t ms)
+{
+	item_of(watch, name)->later.ms = watch->now.ms + ms;
+}
+
+/* True if a later one is there, whole or begun: the script has gone on. */
+static bool has_newer(const struct ckpt_watch *watch, int64_t step)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->items[i].there && watch->items[i].ckpt.step > step)
+			return true;
+	return false;
+}
+
+bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *partial,
+			     int64_t patience_ms)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (&watch->items[i].ckpt == partial)
+			return has_newer(watch, partial->step) ||
+			       watch->now.ms - watch->items[i].since.ms >= patience_ms;
+	return false;
+}
+
+bool checkpoint_watch_stranger(const struct ckpt_watch *watch, size_t n, struct ckpt_stranger *ret)
+{
+	/* If checkpoints of this kind are found, the script saves the rest for another purpose. */
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->items[i].taken || watch->items[i].ckpt.complete)
+			return false;
+	for (size_t i = 0; i < watch->stranger_count; i++) {
+		const struct stranger *one = &watch->strangers[i];
+
+		if (!one->there || watch->now.ms - one->since.ms < watch->settle_ms || n-- > 0)
+			continue;
+		*ret = (struct ckpt_stranger){ one->name, one->tag, one->named };
+		return true;
+	}
+	return false;
 }

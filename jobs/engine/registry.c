@@ -1,15 +1,19 @@
-/* Every engine of this version, once: see engine.h. A new one is a row here and
- * its own files. */
+/* All engines of this version: see engine.h. A new engine is a row here and its own files. */
 #include <string.h>
 
-#include "jobs/engine/batch.h"
+#include "jobs/engine/batch/batch.h"
 #include "jobs/engine/engine.h"
-#include "jobs/engine/local.h"
-#include "jobs/engine/sagemaker.h"
+#include "jobs/engine/local/local.h"
+#include "jobs/engine/sagemaker/sagemaker.h"
 
 static const struct engine_ops *const engines[] = { &local_ops, &batch_ops, &sagemaker_ops };
 
-const char *const engine_names[] = { "local", "batch", "sagemaker", NULL };
+const char *engine_image(const json_t *plan)
+{
+	const char *pinned = js_str(json_object_get(plan, "image"), "pinned");
+
+	return pinned ? pinned : json_string_value(js_path(plan, "spec.image"));
+}
 
 const struct engine_ops *engine_find(const char *name)
 {

@@ -1,4 +1,4 @@
-/* The agents' reports in a workspace, put together: see reports.h. */
+/* Combines the agents' reports in a workspace: see reports.h. */
 #include "jobs/engine/reports.h"
 
 #include <stdlib.h>
@@ -6,21 +6,30 @@
 
 #include "jobs/store/order.h"
 
-int reports_get(struct far *far, const char *prefix, int node, json_t **ret, struct err **err)
+int reports_get(struct workspace_cache *far, const char *prefix, int node, json_t **ret,
+		struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
 
-	return far_json(far, key, REPORT_MAX, "an agent's report", ret, err);
+	return workspace_cache_json(far, key, REPORT_MAX, "an agent's report", ret, err);
 }
 
-/* Over, and not well. What ends while it is drained has done as it was told. */
+int reports_beside(struct workspace_cache *far, const char *prefix, int node, const char *file,
+		   json_t **ret, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, file);
+
+	return workspace_cache_json(far, key, REPORT_MAX, file, ret, err);
+}
+
+/* True if the node ended and failed. A command that ends while it is drained did as asked. */
 static bool failed(const json_t *report)
 {
-	return report_is_final(report) && js_int(report, "exit", 0) != 0 &&
-	       !js_is(report, "stopped", STOPPED_DRAIN);
+	return order_report_is_final(report) && js_int(report, "exit", 0) != 0 &&
+	       !order_report_was_drained(report);
 }
 
-/* Failed by itself, and not because it was told to stop. */
+/* True if the node failed by itself, and not because it was told to stop. */
 static bool is_root(const json_t *report)
 {
 	const char *stopped = js_str(report, "stopped");
@@ -28,14 +37,14 @@ static bool is_root(const json_t *report)
 	return failed(report) && (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
 }
 
-/* Done, which nobody told it to be. */
+/* True if the command ended with 0 without having been told to stop. */
 static bool is_done(const json_t *report)
 {
 	return js_is(report, "state", REPORT_ENDED) && js_int(report, "exit", -1) == 0 &&
 	       !js_str(report, "stopped");
 }
 
-/* A candidate for whose end is the attempt's: the better its rank, the smaller. */
+/* How much a node's end decides the attempt: smaller values come first. */
 enum worth { WORTH_ROOT, WORTH_FAILED, WORTH_WELL, WORTH_NOTHING };
 
 static enum worth worth_of(const json_t *report)
@@ -44,7 +53,7 @@ static enum worth worth_of(const json_t *report)
 		return WORTH_ROOT;
 	if (failed(report))
 		return WORTH_FAILED;
-	return report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
+	return order_report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
 }
 
 struct best {
@@ -58,7 +67,7 @@ static void best_release(struct best *best)
 	json_decref(best->report);
 }
 
-/* Of several that failed by themselves the first. */
+/* Keeps the better candidate; of several that failed by themselves, the earliest. */
 static void compare(struct best *best, int node, json_t *report)
 {
 	enum worth worth = worth_of(report);
@@ -72,8 +81,8 @@ static void compare(struct best *best, int node, json_t *report)
 	*best = (struct best){ worth, node, json_incref(report) };
 }
 
-/* The node that the nodes themselves agreed on as the first to fail; -1: none. */
-static int first_to_fail(struct far *far, const char *prefix, int nodes)
+/* Returns the node that the agents agreed on as the first to fail; -1: none. */
+static int first_to_fail(struct workspace_cache *far, const char *prefix, int nodes)
 {
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, FAILED_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -81,13 +90,13 @@ static int first_to_fail(struct far *far, const char *prefix, int nodes)
 	int64_t node;
 
 	if (nodes < 2 ||
-	    far_json(far, key, REPORT_MAX, "a note of a failure", &body, &ignored) <= 0)
+	    workspace_cache_json(far, key, REPORT_MAX, "a note of a failure", &body, &ignored) <= 0)
 		return -1;
 	node = js_int(body, "node", -1);
 	return node >= 0 && node < nodes ? (int)node : -1;
 }
 
-/* Not all have ended well as long as one has not said so. */
+/* True if the attempt's end is decided. "All ended well" needs a final report from every node. */
 static bool decides(const struct best *best, const struct reports *reports, int nodes)
 {
 	return best->worth < WORTH_WELL || (best->worth == WORTH_WELL && reports->final == nodes);
@@ -104,7 +113,7 @@ static void tell(struct reports *ret, const struct best *best)
 	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
 }
 
-int reports_look(struct far *far, const char *prefix, int nodes, struct reports *ret,
+int reports_look(struct workspace_cache *far, const char *prefix, int nodes, struct reports *ret,
 		 struct err **err)
 {
 	AUTO(best_release) struct best best = { .worth = WORTH_NOTHING };
@@ -119,14 +128,14 @@ int reports_look(struct far *far, const char *prefix, int nodes, struct reports 
 		if (there < 0)
 			return -1;
 		ret->there += there;
-		ret->final += report_is_final(report);
-		ret->well &= is_done(report) || (node > 0 && !report_is_final(report));
+		ret->final += order_report_is_final(report);
+		ret->well &= is_done(report) || (node > 0 && !order_report_is_final(report));
 		ret->running |= js_is(report, "state", REPORT_RUNNING);
 		if (started > 0 && (ret->started.ms == 0 || started < ret->started.ms))
 			ret->started.ms = started;
 		compare(&best, node, report);
 	}
-	/* Asked for only where it can decide. */
+	/* Read only if it can decide: it may cost a request. */
 	first = best.worth < WORTH_WELL ? first_to_fail(far, prefix, nodes) : -1;
 	if (first >= 0 && first != best.node) {
 		json_auto_t *report = NULL;

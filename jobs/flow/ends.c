@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/exitcode.h"
-#include "jobs/flow/inside.h"
+#include "jobs/flow/internal.h"
 #include "jobs/flow/rules.h"
 
 static void settle(struct flow *f, enum outcome outcome, enum exit_code code,
@@ -21,7 +21,7 @@ static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
 		   enum failure_class class, const struct event *ev)
 {
 	settle(f, outcome, code, class);
-	note_cause(f, ev);
+	transition_cause(f, ev);
 }
 
 static void reason(struct flow *f, const char *text, const char *more)
@@ -43,7 +43,7 @@ static void end_at_limit(struct flow *f, const struct event *ev)
 	char text[sizeof f->end_reason];
 
 	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
-	snprintf(text, sizeof text, "limits.%s is reached: %s", limit_names[f->limit],
+	snprintf(text, sizeof text, "limits.%s is reached: %s", flow_limit_names[f->limit],
 		 f->stop_reason);
 	reason(f, text, "");
 	f->end_hint[0] = '\0';
@@ -107,23 +107,23 @@ void end_stopped(struct flow *f, const struct event *ev)
 
 void end_on_request(struct flow *f, const struct event *ev)
 {
-	note_stop(f, ev);
+	transition_stop(f, ev);
 	end_stopped(f, ev);
 }
 
 void end_limited(struct flow *f, const struct event *ev)
 {
-	note_limit(f, ev);
+	transition_limit(f, ev);
 	end_stopped(f, ev);
 }
 
 void end_failed(struct flow *f, const struct event *ev)
 {
 	enum retry_end why = retry_end_after(f, ev);
-	const char *phase = phase_names[f->phase], *class = class_names[ev->class];
+	const char *phase = flow_phase_names[f->phase], *class = flow_class_names[ev->class];
 	long long count;
 
-	note_failure(f, ev);
+	transition_failure(f, ev);
 	if (ev->class == CLASS_QUOTA_PERMISSION)
 		decide(f, OUTCOME_REFUSED, EXIT_REFUSED, ev->class, ev);
 	else
@@ -157,17 +157,24 @@ void end_failed(struct flow *f, const struct event *ev)
 		break;
 	case RETRY_SAME_CAUSE:
 		snprintf(f->end_reason, sizeof f->end_reason,
-			 "%s failed twice in the same way (%s), without a new checkpoint between",
-			 phase, class);
+			 "%s failed %lld times in the same way (%s), without a new checkpoint "
+			 "between",
+			 phase, (long long)retry_times(f, ev), class);
+		break;
+	case RETRY_LIMIT:
+		snprintf(f->end_reason, sizeof f->end_reason,
+			 "%lld attempts had machines (%s failed last: %s): limits.attempts is used "
+			 "up",
+			 (long long)f->machines, phase, class);
 		break;
 	}
 }
 
 void end_unproved(struct flow *f, const struct event *ev)
 {
-	note_verdict(f, ev);
-	/* Who failed is the compiler, and its attempt has said why; else the graphs were
-	 * not what was asked for. */
+	transition_verdict(f, ev);
+	/* If the compiler failed, its attempt has said why; else the graphs were not the ones
+	 * asked for. */
 	if (f->compile_failed)
 		settle(f, OUTCOME_FAILED, EXIT_RUN_FAILED, f->last_class);
 	else
@@ -178,8 +185,8 @@ void end_unproved(struct flow *f, const struct event *ev)
 		reason(f, "the cache is not complete", "");
 }
 
-/* What the journal says happened, happened. */
-void note_end(struct flow *f, const struct event *ev)
+/* The outcome is taken from the journal, which is the truth. */
+void ends_note(struct flow *f, const struct event *ev)
 {
 	f->outcome = ev->state;
 	f->exit_code = (int)ev->exit_code;

@@ -3,34 +3,36 @@
 
 #include <string.h>
 
-const char *const phase_names[PHASE_COUNT] = { "precompile", "verify", "train", "evaluate",
-					       "infer" };
-const char *const class_names[CLASS_COUNT] = {
+const char *const flow_phase_names[PHASE_COUNT] = { "precompile", "verify", "train", "evaluate",
+						    "infer" };
+const char *const flow_class_names[CLASS_COUNT] = {
 	"none",      "transient-infra", "capacity",         "spot", "hardware-node", "comm",
 	"user-code", "user-config",     "quota-permission", "data", "compile",       "timeout-hang",
 	"stopped",   "unknown",
 };
-const char *const action_names[ACTION_COUNT] = { "retry", "wait", "exclude", "fall_back", "stop" };
-const char *const cache_state_names[CACHE_STATE_COUNT] = { "warm", "cold", "none" };
-const char *const outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "refused", "stopped" };
-const char *const limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
-					       "queue", "start",    "unreachable" };
-const char *const continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
-const char *const jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "recompile" };
+const char *const flow_action_names[ACTION_COUNT] = { "retry", "wait", "exclude", "fall_back",
+						      "stop" };
+const char *const flow_cache_state_names[CACHE_STATE_COUNT] = { "warm", "cold", "none", "unknown" };
+const char *const flow_outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "refused",
+							"stopped" };
+const char *const flow_limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
+						    "queue", "start",    "unreachable" };
+const char *const flow_continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
+const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "recompile" };
 
 #define NAMES_INT        EVT_INT, NULL, 0
 #define NAMES_REAL       EVT_REAL, NULL, 0
 #define NAMES_BOOL       EVT_BOOL, NULL, 0
 #define NAMES_STR        EVT_STR, NULL, 0
 #define NAMES_JSON       EVT_JSON, NULL, 0
-#define NAMES_PHASE      EVT_ENUM, phase_names, PHASE_COUNT
-#define NAMES_CLASS      EVT_ENUM, class_names, CLASS_COUNT
-#define NAMES_ACTION     EVT_ENUM, action_names, ACTION_COUNT
-#define NAMES_VERDICT    EVT_ENUM, cache_state_names, CACHE_STATE_COUNT
-#define NAMES_OUTCOME    EVT_ENUM, outcome_names, OUTCOME_COUNT
-#define NAMES_LIMIT      EVT_ENUM, limit_names, LIMIT_COUNT
-#define NAMES_CONTINUITY EVT_ENUM, continuity_names, CONTINUITY_COUNT
-#define NAMES_JIT_ACTION EVT_ENUM, jit_action_names, JIT_ACTION_COUNT
+#define NAMES_PHASE      EVT_ENUM, flow_phase_names, PHASE_COUNT
+#define NAMES_CLASS      EVT_ENUM, flow_class_names, CLASS_COUNT
+#define NAMES_ACTION     EVT_ENUM, flow_action_names, ACTION_COUNT
+#define NAMES_VERDICT    EVT_ENUM, flow_cache_state_names, CACHE_STATE_COUNT
+#define NAMES_OUTCOME    EVT_ENUM, flow_outcome_names, OUTCOME_COUNT
+#define NAMES_LIMIT      EVT_ENUM, flow_limit_names, LIMIT_COUNT
+#define NAMES_CONTINUITY EVT_ENUM, flow_continuity_names, CONTINUITY_COUNT
+#define NAMES_JIT_ACTION EVT_ENUM, flow_jit_action_names, JIT_ACTION_COUNT
 
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 
@@ -68,7 +70,7 @@ enum event_kind event_kind_find(const char *name)
 	return (enum event_kind)kind;
 }
 
-int name_find(const char *const *names, int count, const char *name)
+int flow_name_find(const char *const *names, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)
 		if (strcmp(names[i], name) == 0)

@@ -3,8 +3,8 @@
  * The journal is the truth; all other state is derived from it.
  *
  * An event is plain data. Its strings and JSON values are borrowed from
- * whoever made it (a decoded journal row, a driver's buffers) and live as long
- * as that. Fields that are set are marked in `present`; use EVENT_HAS.
+ * their source (a decoded journal row, a driver's buffers) and live as long
+ * as it does. Fields that are set are marked in `present`; use EVENT_HAS.
  */
 #ifndef STK_FLOW_EVENT_H
 #define STK_FLOW_EVENT_H
@@ -28,7 +28,7 @@ enum phase {
 	PHASE_COUNT
 };
 
-/* What kind of failure ended an attempt; CLASS_NONE: it succeeded. */
+/* Kind of failure that ended an attempt; CLASS_NONE: it succeeded. */
 enum failure_class {
 	CLASS_NONE,
 	CLASS_TRANSIENT_INFRA,
@@ -56,7 +56,8 @@ enum action {
 	ACTION_COUNT
 };
 
-enum cache_state { CACHE_WARM, CACHE_COLD, CACHE_NONE, CACHE_STATE_COUNT };
+/* UNKNOWN: the cache could not be read. Occurs only in a plan; no run goes on with it. */
+enum cache_state { CACHE_WARM, CACHE_COLD, CACHE_NONE, CACHE_UNKNOWN, CACHE_STATE_COUNT };
 
 enum outcome {
 	OUTCOME_SUCCEEDED,
@@ -66,7 +67,7 @@ enum outcome {
 	OUTCOME_COUNT
 };
 
-/* Of the spec's `limits`; what follows one is in limits.c. */
+/* Limits of the spec (`limits`); limits.c says when one is reached. */
 enum run_limit {
 	LIMIT_NONE,
 	LIMIT_DEADLINE,
@@ -77,25 +78,25 @@ enum run_limit {
 	LIMIT_COUNT
 };
 
-/* Did the first steps after a resume go on from its checkpoint? */
+/* Result of the check whether the first steps after a resume went on from its checkpoint. */
 enum continuity {
 	CONTINUITY_VERIFIED,
-	CONTINUITY_UNVERIFIED, /* there is no step to judge by */
+	CONTINUITY_UNVERIFIED, /* no step to judge by */
 	CONTINUITY_FAILED,
 	CONTINUITY_COUNT
 };
 
-/* What the spec's compile.jit_budget calls for when it is exceeded. */
+/* Response to an exceeded compile.jit_budget. */
 enum jit_action { JIT_WARN, JIT_STOP, JIT_RECOMPILE, JIT_ACTION_COUNT };
 
-extern const char *const phase_names[PHASE_COUNT];
-extern const char *const class_names[CLASS_COUNT];
-extern const char *const action_names[ACTION_COUNT];
-extern const char *const cache_state_names[CACHE_STATE_COUNT];
-extern const char *const outcome_names[OUTCOME_COUNT];
-extern const char *const limit_names[LIMIT_COUNT];
-extern const char *const continuity_names[CONTINUITY_COUNT];
-extern const char *const jit_action_names[JIT_ACTION_COUNT];
+extern const char *const flow_phase_names[PHASE_COUNT];
+extern const char *const flow_class_names[CLASS_COUNT];
+extern const char *const flow_action_names[ACTION_COUNT];
+extern const char *const flow_cache_state_names[CACHE_STATE_COUNT];
+extern const char *const flow_outcome_names[OUTCOME_COUNT];
+extern const char *const flow_limit_names[LIMIT_COUNT];
+extern const char *const flow_continuity_names[CONTINUITY_COUNT];
+extern const char *const flow_jit_action_names[JIT_ACTION_COUNT];
 
 enum event_kind {
 #define EVENT(kind, name, required, optional, sentence) EV_##kind,
@@ -111,7 +112,7 @@ enum event_field_id {
 	EVF_COUNT
 };
 
-/* A set of fields: there are more than a word of 64 bits holds. */
+/* A set of fields: 64 bits are too few. */
 __extension__ typedef unsigned __int128 field_set;
 #define FIELD_SET_OF(id) ((field_set)1 << (id))
 
@@ -152,7 +153,7 @@ struct event_field_row {
 	const char *name;
 	enum event_type type;
 	size_t offset;            /* in struct event */
-	const char *const *names; /* of an enum */
+	const char *const *names; /* value names of an enum */
 	int name_count;
 };
 
@@ -165,13 +166,13 @@ struct event_row {
 extern const struct event_field_row event_fields[EVF_COUNT];
 extern const struct event_row event_rows[EV_COUNT];
 
-/* EV_COUNT if there is none of that name. */
+/* Returns EV_COUNT if no kind has that name. */
 enum event_kind event_kind_find(const char *name);
 
-/* Index of `name` in a table of names, -1 if it is not there. */
-int name_find(const char *const *names, int count, const char *name);
+/* Returns the index of `name` in a table of names, -1 if absent. */
+int flow_name_find(const char *const *names, int count, const char *name);
 
-/* The fields that the kind requires are set, and none that it does not know. */
+/* True if every field that the kind requires is set, and no field that it does not allow. */
 bool event_well_formed(const struct event *ev);
 
 #endif

@@ -1,30 +1,26 @@
-/* The verdict on a failed attempt: the order of who is believed. See failure.h. */
+/* The verdict on a failed attempt: the order in which evidence is believed. See failure.h. */
 #include "jobs/flow/failure.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/flow/failure_inside.h"
+#include "jobs/flow/failure_internal.h"
 
-/* What is quoted of a log in which nothing is known. */
+/* Number of lines quoted of a log in which nothing is known. */
 #define QUOTE_LAST 5
 
 /* Signals by their number on Linux, which is what exit statuses hold. */
 struct signal_row {
 	int number;
 	const char *name;
-	bool own;   /* raised by the program's own doing */
-	bool blame; /* and mostly by a mistake in it */
+	bool own; /* raised by the program itself */
 };
 static const struct signal_row signals[] = {
-	{ 1, "SIGHUP", false, false },   { 2, "SIGINT", false, false },
-	{ 3, "SIGQUIT", false, false },  { 4, "SIGILL", true, true },
-	{ 5, "SIGTRAP", true, true },    { 6, "SIGABRT", true, false },
-	{ 7, "SIGBUS", true, false },    { 8, "SIGFPE", true, true },
-	{ 9, "SIGKILL", false, false },  { 11, "SIGSEGV", true, true },
-	{ 13, "SIGPIPE", false, false }, { 15, "SIGTERM", false, false },
-	{ 24, "SIGXCPU", true, true },   { 25, "SIGXFSZ", true, true },
-	{ 31, "SIGSYS", true, true },
+	{ 1, "SIGHUP", false },  { 2, "SIGINT", false },   { 3, "SIGQUIT", false },
+	{ 4, "SIGILL", true },   { 5, "SIGTRAP", true },   { 6, "SIGABRT", true },
+	{ 7, "SIGBUS", true },   { 8, "SIGFPE", true },    { 9, "SIGKILL", false },
+	{ 11, "SIGSEGV", true }, { 13, "SIGPIPE", false }, { 15, "SIGTERM", false },
+	{ 24, "SIGXCPU", true }, { 25, "SIGXFSZ", true },  { 31, "SIGSYS", true },
 };
 
 static const struct signal_row *signal_find(int number)
@@ -43,8 +39,8 @@ static struct failure_line line_of(const char *text)
 struct judge {
 	const struct failure_evidence *e;
 	struct failure_verdict *ret;
-	struct slip evidence, hint;
-	int signal; /* 0: not ended by one, as far as is known */
+	struct fixed_string evidence, hint;
+	int signal; /* 0: not ended by a signal, as far as is known */
 };
 
 static enum failure_class class_of(const struct failure_row *row, enum phase phase)
@@ -70,24 +66,29 @@ static struct failure_line option_of(struct failure_line text)
 	return text;
 }
 
-static void fill_hint(struct slip *slip, const char *hint, struct failure_line capture)
+static void fill_hint(const struct judge *j, struct fixed_string *slip, const char *hint,
+		      struct failure_line capture)
 {
-	while (*hint) {
-		const char *brace = strchr(hint, '{');
+	const char *booleans = j->e->booleans;
 
-		if (!brace) {
-			slip_adds(slip, hint);
-			return;
-		}
-		slip_add(slip, hint, (size_t)(brace - hint));
-		if (strncmp(brace, "{option}", 8) == 0) {
+	while (*hint) {
+		size_t len = strcspn(hint, "{");
+
+		failure_text_add(slip, hint, len);
+		hint += len;
+		if (strncmp(hint, "{option}", 8) == 0) {
 			struct failure_line option = option_of(capture);
 
-			slip_add(slip, option.text, option.len);
-			hint = brace + 8;
-		} else {
-			slip_add(slip, capture.text, capture.len);
-			hint = brace + 2;
+			failure_text_add(slip, option.text, option.len);
+			hint += 8;
+		} else if (strncmp(hint, "{booleans}", 10) == 0) {
+			failure_text_adds(slip, booleans && booleans[0] ? booleans : "an argument");
+			hint += 10;
+		} else if (strncmp(hint, "{}", 2) == 0) {
+			failure_text_add(slip, capture.text, capture.len);
+			hint += 2;
+		} else if (*hint) {
+			failure_text_add(slip, hint++, 1);
 		}
 	}
 }
@@ -103,10 +104,10 @@ static void decide_by_row(struct judge *j, const struct failure_row *row,
 {
 	decide(j, class_of(row, j->e->phase), row->id);
 	if (j->hint.len == 0)
-		fill_hint(&j->hint, row->hint, capture);
+		fill_hint(j, &j->hint, row->hint, capture);
 }
 
-/* No more than a line with words such as "error", of which no row knows. */
+/* True for a line with words such as "error" that no row knows. */
 static bool is_complaint(const struct failure_finding *finding)
 {
 	return !finding->row && !failure_is_exception(finding);
@@ -118,13 +119,15 @@ static void decide_by_finding(struct judge *j, const struct failure_finding *fin
 	j->ret->node = finding->log->node;
 	if (finding->row)
 		decide_by_row(j, finding->row, finding->capture);
+	else if (is_complaint(finding))
+		decide(j, CLASS_UNKNOWN, "complaint");
+	else if (failure_is_mistake(finding))
+		decide(j, CLASS_USER_CODE, "py-mistake");
 	else
-		decide(j, failure_guess_finding(finding),
-		       is_complaint(finding) ? "words" : "py-traceback");
+		decide(j, CLASS_UNKNOWN, "py-exception");
 }
 
-/* The log of the node whose exit and signal are known; the only one where there is
- * one; NULL. */
+/* Returns the log of the evidence's node, else the only log; NULL if there is neither. */
 static const struct failure_log *own_log(const struct judge *j)
 {
 	for (size_t i = 0; i < j->e->log_count; i++)
@@ -133,7 +136,7 @@ static const struct failure_log *own_log(const struct judge *j)
 	return j->e->log_count == 1 ? &j->e->logs[0] : NULL;
 }
 
-/* What ended it, in words, and the end of the log. */
+/* Quotes how the command ended, and the end of the log. */
 static void quote_end(struct judge *j)
 {
 	char text[96];
@@ -147,18 +150,18 @@ static void quote_end(struct judge *j)
 	else
 		snprintf(text, sizeof text, "exit status %d", j->e->exit);
 	if (j->signal == 0 && !j->e->exit_known)
-		slip_add_line(&j->evidence, line_of("no exit status is known"));
+		failure_text_add_line(&j->evidence, line_of("no exit status is known"));
 	else
-		slip_add_line(&j->evidence, line_of(text));
+		failure_text_add_line(&j->evidence, line_of(text));
 	if (j->e->engine_reason && j->e->engine_reason[0])
-		slip_add_line(&j->evidence, line_of(j->e->engine_reason));
+		failure_text_add_line(&j->evidence, line_of(j->e->engine_reason));
 	j->ret->proof = j->evidence.len;
 	while (first > 0 && kept < QUOTE_LAST)
 		if (failure_line_trim(log->lines[--first]).len > 0)
 			kept++;
 	for (size_t i = first; i < count; i++)
 		if (failure_line_trim(log->lines[i]).len > 0)
-			slip_add_line(&j->evidence, failure_line_trim(log->lines[i]));
+			failure_text_add_line(&j->evidence, failure_line_trim(log->lines[i]));
 }
 
 static bool by_agent(struct judge *j)
@@ -173,13 +176,13 @@ static bool by_agent(struct judge *j)
 		quote_end(j);
 	} else {
 		message = line_of(j->e->agent_message);
-		slip_add_line(&j->evidence, message);
+		failure_text_add_line(&j->evidence, message);
 		row = failure_row_find(FAILURE_LOG, message, &capture);
 		if (row && !j->e->agent_hint && class_of(row, j->e->phase) == j->ret->class)
-			fill_hint(&j->hint, row->hint, capture);
+			fill_hint(j, &j->hint, row->hint, capture);
 	}
 	if (j->e->agent_hint)
-		slip_adds(&j->hint, j->e->agent_hint);
+		failure_text_adds(&j->hint, j->e->agent_hint);
 	return true;
 }
 
@@ -195,18 +198,19 @@ static bool by_engine(struct judge *j)
 	row = failure_row_find(FAILURE_ENGINE, reason, &capture);
 	if (!row)
 		return false;
-	slip_add_line(&j->evidence, reason);
+	failure_text_add_line(&j->evidence, reason);
 	if (row->class == CLASS_QUOTA_PERMISSION && failure_quota_frees(j->e->engine_reason)) {
 		decide(j, CLASS_CAPACITY, "eng-quota-in-use");
-		slip_adds(&j->hint, "other jobs, or machines that a warm pool keeps, use up the "
-				    "quota now: wait, or ask for a higher one");
+		failure_text_adds(&j->hint,
+				  "other jobs, or machines that a warm pool keeps, use up the "
+				  "quota now: wait, or ask for a higher one");
 		return true;
 	}
 	decide_by_row(j, row, capture);
 	return true;
 }
 
-/* Statuses that say it by themselves. */
+/* Exit statuses that are conclusive by themselves. */
 static bool by_exit(struct judge *j)
 {
 	const char *rule = NULL, *cure = "";
@@ -227,27 +231,31 @@ static bool by_exit(struct judge *j)
 	if (!rule)
 		return false;
 	decide(j, j->e->exit == 75 ? CLASS_TRANSIENT_INFRA : CLASS_USER_CONFIG, rule);
-	slip_adds(&j->hint, cure);
+	failure_text_adds(&j->hint, cure);
 	quote_end(j);
 	return true;
 }
 
-static void by_signal(struct judge *j)
+/* `finding` is the log's evidence beside the signal, for the hint. */
+static void by_signal(struct judge *j, const struct failure_finding *finding)
 {
 	const struct signal_row *row = signal_find(j->signal);
 
 	quote_end(j);
 	if (row && row->own) {
-		/* Libraries abort for reasons of their own, and storage raises SIGBUS. */
-		decide(j, row->blame ? CLASS_USER_CODE : CLASS_UNKNOWN, "crash");
-		slip_adds(&j->hint, "the program crashed: run it under a debugger, or with "
-				    "PYTHONFAULTHANDLER=1 in `env`");
+		/* A driver or a library crashes as a program does, so a crash is retried. */
+		decide(j, CLASS_UNKNOWN, "crash");
+		failure_text_adds(&j->hint, "the program crashed: run it under a debugger, or with "
+					    "PYTHONFAULTHANDLER=1 in `env`");
 		return;
 	}
 	decide(j, CLASS_UNKNOWN, j->signal == 9 ? "sigkill" : "killed");
-	if (j->signal == 9)
-		slip_adds(&j->hint, "something killed it; where memory is short, that is the "
-				    "first suspect");
+	if (finding->found && finding->row)
+		fill_hint(j, &j->hint, finding->row->hint, finding->capture);
+	else if (j->signal == 9)
+		failure_text_adds(&j->hint,
+				  "something killed it; where memory is short, that is the "
+				  "first suspect");
 }
 
 static bool is_outside(int signal)
@@ -257,7 +265,16 @@ static bool is_outside(int signal)
 	return signal > 0 && !(row && row->own);
 }
 
-/* Was `a` there before `b`? False also where nothing tells. */
+/* True for a fault, such as SIGSEGV. A lost peer does not explain it, as it does an abort, by
+ * which watchdogs end their process. */
+static bool is_crash(int signal)
+{
+	const struct signal_row *row = signal_find(signal);
+
+	return row && row->own && strcmp(row->name, "SIGABRT") != 0;
+}
+
+/* True if `a` was there before `b`; false also if the times are not known. */
 static bool is_earlier(const struct failure_finding *a, const struct failure_finding *b)
 {
 	int64_t at = a->log->at_ms ? a->log->at_ms[a->traceback] : 0;
@@ -270,26 +287,68 @@ static bool is_earlier(const struct failure_finding *a, const struct failure_fin
 	return at > 0 && other > 0 && at < other;
 }
 
-/* The first cause over all nodes, else the first symptom. */
+/* Weight of a finding beside those of other nodes: a cause outweighs a symptom, a symptom a mere
+ * complaint, and a complaint a symptom of class UNKNOWN, which only tells of the end. */
+static int strength(const struct failure_finding *finding)
+{
+	if (finding->guess)
+		return 1;
+	if (!finding->symptom)
+		return 3;
+	return finding->row->class == CLASS_UNKNOWN ? 0 : 2;
+}
+
+/* Returns the signal that ended the command of a log's node, or its first rank as a launcher
+ * tells it. */
+static int signal_in(const struct judge *j, const struct failure_log *log)
+{
+	if (log == own_log(j) && j->signal > 0)
+		return j->signal;
+	return log->signal > 0 ? log->signal : failure_told_signal(log);
+}
+
+/* Finds the first cause over all nodes, else the first symptom. */
 static void scan_nodes(const struct judge *j, struct failure_finding *ret)
 {
 	*ret = (struct failure_finding){ 0 };
 	for (size_t i = 0; i < j->e->log_count; i++) {
 		const struct failure_log *log = &j->e->logs[i];
-		int signal = log == own_log(j) && j->signal > 0 ? j->signal : log->signal;
+		int signal = signal_in(j, log);
 		struct failure_finding finding;
 
 		failure_scan(log, is_outside(signal), &finding);
 		if (!finding.found)
 			continue;
-		if (!ret->found || (ret->symptom && !finding.symptom) ||
-		    (ret->symptom == finding.symptom && is_earlier(&finding, ret)))
+		if (!ret->found || strength(&finding) > strength(ret) ||
+		    (strength(&finding) == strength(ret) && is_earlier(&finding, ret)))
 			*ret = finding;
 	}
 }
 
-/* The kernel's word: it killed a process for want of memory. A cause in the log
- * that has nothing to do with it was there all the same. */
+/* The user's own rows: in the engine's words, else in the first line of any node. */
+static bool by_own_rows(struct judge *j)
+{
+	struct failure_line reason = line_of(j->e->engine_reason ? j->e->engine_reason : "");
+	struct failure_log engine = { .node = j->e->node, .lines = &reason, .count = 1 };
+	struct failure_finding first = { 0 };
+
+	if (!j->e->own || j->e->own->count == 0)
+		return false;
+	failure_scan_own(j->e->own, &engine, &first);
+	for (size_t i = 0; !(first.found && first.log == &engine) && i < j->e->log_count; i++) {
+		struct failure_finding finding;
+
+		failure_scan_own(j->e->own, &j->e->logs[i], &finding);
+		if (finding.found && (!first.found || is_earlier(&finding, &first)))
+			first = finding;
+	}
+	if (first.found)
+		decide_by_finding(j, &first);
+	return first.found;
+}
+
+/* The kernel reported that it killed a process for lack of memory. An unrelated cause in the log
+ * takes precedence, unless the command died of SIGKILL. */
 static bool by_memory(struct judge *j, const struct failure_finding *finding)
 {
 	bool early = j->e->phase == PHASE_PRECOMPILE;
@@ -300,40 +359,37 @@ static bool by_memory(struct judge *j, const struct failure_finding *finding)
 	if (!j->e->out_of_memory || (cause && j->signal != 9 && class != CLASS_COMPILE))
 		return false;
 	decide(j, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
-	slip_add_line(&j->evidence, line_of("the kernel killed a process for want of memory"));
+	failure_text_add_line(&j->evidence,
+			      line_of("the kernel killed a process for want of memory"));
 	quote_end(j);
-	slip_adds(&j->hint, early ? "the compiler ran out of memory: use fewer workers or a larger "
-				    "instance"
-				  : "the machine ran out of memory: use a smaller batch, fewer "
-				    "workers or a larger instance");
+	failure_text_adds(&j->hint,
+			  early ? "the compiler ran out of memory: use fewer workers or a larger "
+				  "instance"
+				: "the machine ran out of memory: use a smaller batch, fewer "
+				  "workers or a larger instance");
 	return true;
 }
 
-/* A watchdog ends its process with a signal: its words weigh more. */
+/* True if the symptom weighs more than the signal: a watchdog ends its process with one, after
+ * its words. */
 static bool tells(const struct failure_finding *symptom)
 {
 	return symptom->row && symptom->row->class != CLASS_UNKNOWN;
 }
 
-/* Nothing is known, and nobody complains. */
-static void by_last_words(struct judge *j)
-{
-	const char *engine =
-		j->e->engine_reason && j->e->engine_reason[0] ? j->e->engine_reason : NULL;
-	enum failure_class class = failure_guess_end(own_log(j), engine);
-
-	decide(j, class, class == CLASS_UNKNOWN ? "nothing-known" : "words");
-}
-
 static void judge(struct judge *j)
 {
 	struct failure_finding finding;
-	bool killed = is_outside(j->signal);
+	int told;
 
-	if (by_agent(j) || by_engine(j))
+	if (by_own_rows(j) || by_agent(j) || by_engine(j))
 		return;
 	scan_nodes(j, &finding);
-	/* The loader gives 127 too: a peer that was lost says more than the number. */
+	/* A launcher exits with a status of its own if a rank was killed or crashed. */
+	told = own_log(j) ? failure_told_signal(own_log(j)) : 0;
+	if (j->signal == 0 && (is_outside(told) || is_crash(told)))
+		j->signal = told;
+	/* The loader exits with 127 too: a lost peer says more than the number. */
 	if (!(finding.symptom && finding.row->class == CLASS_COMM && j->e->exit == 127) &&
 	    by_exit(j))
 		return;
@@ -341,23 +397,19 @@ static void judge(struct judge *j)
 		return;
 	if (finding.found && !finding.symptom && !(j->signal > 0 && is_complaint(&finding))) {
 		decide_by_finding(j, &finding);
-	} else if (j->signal > 0 && !(finding.found && (killed || tells(&finding)))) {
-		by_signal(j);
+	} else if (j->signal > 0 && (is_crash(j->signal) || !(finding.found && tells(&finding)))) {
+		by_signal(j, &finding);
 	} else if (finding.found) {
 		decide_by_finding(j, &finding);
 	} else {
 		quote_end(j);
-		/* 2: what programs give that were called in a wrong way */
-		if (j->e->exit_known && j->e->exit == 2)
-			decide(j, CLASS_USER_CODE, "exit-2");
-		else
-			by_last_words(j);
+		decide(j, CLASS_UNKNOWN, "nothing-known");
 	}
 }
 
-/* Shells report signal n as 128 + n, launchers in Python as -n, of which the kernel
- * keeps the lowest eight bits; 252 to 255 are statuses that the AWS CLI gives of its own.
- * 0: it is none. */
+/* Shells report signal n as 128 + n, launchers in Python as -n, of which the kernel keeps the
+ * lowest eight bits; the AWS CLI uses 252 to 255 for statuses of its own. Returns 0 if the
+ * status does not stand for a signal. */
 static int signal_of(int exit)
 {
 	if (exit > 128 && exit < 160)
@@ -369,7 +421,7 @@ static int signal_of(int exit)
 	return 0;
 }
 
-/* Where no space was left, the agent knows which file system it was. */
+/* If no space was left, the agent knows on which file system. */
 static void name_mount(struct judge *j)
 {
 	static const char *const full[] = { "No space left on device", "Disk quota exceeded" };
@@ -382,10 +434,10 @@ static void name_mount(struct judge *j)
 		is_full = is_full || strstr(j->ret->evidence, full[i]);
 	if (!is_full)
 		return;
-	slip_start(&j->hint, j->ret->hint, sizeof j->ret->hint);
-	slip_adds(&j->hint, "no space is left on ");
-	slip_adds(&j->hint, mount);
-	slip_adds(&j->hint, ": free space there, or write to another file system");
+	failure_text_start(&j->hint, j->ret->hint, sizeof j->ret->hint);
+	failure_text_adds(&j->hint, "no space is left on ");
+	failure_text_adds(&j->hint, mount);
+	failure_text_adds(&j->hint, ": free space there, or write to another file system");
 }
 
 static bool has_lines(const struct failure_evidence *e)
@@ -400,8 +452,7 @@ static bool has_lines(const struct failure_evidence *e)
 
 static void judge_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret);
 
-/* What the program wrote comes from the engine: its exit, and where no log is there, its
- * words. */
+/* The engine reports what the program wrote: its exit status and, if there is no log, its words. */
 static void judge_quoted(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	struct failure_line lines[QUOTED_MAX];
@@ -434,8 +485,8 @@ static void judge_evidence(const struct failure_evidence *evidence, struct failu
 	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
 
 	*ret = (struct failure_verdict){ .rule = "success", .node = evidence->node };
-	slip_start(&j.evidence, ret->evidence, sizeof ret->evidence);
-	slip_start(&j.hint, ret->hint, sizeof ret->hint);
+	failure_text_start(&j.evidence, ret->evidence, sizeof ret->evidence);
+	failure_text_start(&j.hint, ret->hint, sizeof ret->hint);
 	if (j.signal == 0 && evidence->exit_known)
 		j.signal = signal_of(evidence->exit);
 	if (evidence->agent_class == CLASS_NONE && evidence->exit_known && evidence->exit == 0 &&

@@ -1,30 +1,26 @@
 /*
  * Why did an attempt fail? Evidence in, verdict out; pure.
  *
- * What decides, in this order: the node agent's own word, the engine's own
- * word, an exit status that says it by itself, the first root cause in the log,
- * symptoms in the log (a lost peer), a signal, any other exit status. Log text
- * is written by whoever runs in the job: it may make an unknown failure a known
- * one, and never a success, and it never chooses a command.
+ * Evidence is believed in this order: the user's own rows, the node agent's own word, the engine's
+ * own word, an exit status that is conclusive by itself, the first root cause in the log, symptoms
+ * in the log (a lost peer), a signal, any other exit status. Log text is written by the job: it may
+ * make an unknown failure a known one, and never a success, and it never chooses a command.
  *
- * - What the engine merely quotes of the program (SageMaker's AlgorithmError) counts as a
- *   log; a quota that is in use, but large enough, is waited for like capacity.
- * - The first cause over all nodes wins: what follows it is mostly others hearing
- *   of it.
- * - Advice is no evidence: "may be caused by", "please set" and warnings never
- *   decide.
- * - An exception that no row knows, nor one that it is chained to, is judged by its
- *   words (failure_words.c); one that Python raises by itself, such as TypeError, is a
- *   mistake in the code unless they speak strongly for something else.
- * - Where nothing is known at all, an exception among the last lines counts without a
- *   traceback, then the last line that speaks of an error with those around it, then
- *   the last lines and the engine's words. The less is known, the more must speak for
- *   a verdict that stops the run.
- * - Killed from outside (SIGKILL, SIGTERM…), a process did not die of the
- *   traceback in its log: then only rows that say so count.
+ * - The engine's quotation of the program (SageMaker's AlgorithmError) counts as a log; a quota
+ *   that is in use, but large enough, is waited for like capacity.
+ * - Only the engine or a service can report Spot, preemption or capacity. The same words in a log
+ * are a hint: any program prints them, of its own requests and buffers.
+ * - The first cause over all nodes wins: later ones mostly follow from it.
+ * - Advice is no evidence: "may be caused by", "please set" and warnings never decide.
+ * - An exception such as TypeError or ValueError is a mistake in the code, unless it follows a
+ * symptom that calls for another try. Any other failure that no row knows is CLASS_UNKNOWN, which
+ * is retried: a doubt costs one more attempt, not the run. Its evidence is the exception, or the
+ * last line that complains.
+ * - A process that was killed from outside (SIGKILL, SIGTERM…) did not die of the traceback in its
+ *   log: only rows with `if_killed` count then.
  *
- * The patterns are rows of failure_table_*.c; a new one is a row there and a line
- * in its test. Their sources are the notes of the projects named there.
+ * The patterns are rows of failure_table_*.c; a new one is a row there and a line in its test.
+ * The texts come from the projects named there.
  */
 #ifndef STK_FLOW_FAILURE_H
 #define STK_FLOW_FAILURE_H
@@ -35,7 +31,7 @@
 
 #include "jobs/flow/event.h"
 
-/* Only so many bytes of a line are looked at. */
+/* Number of bytes of a line that are looked at. */
 #define FAILURE_LINE_MAX ((size_t)16 << 10)
 
 struct failure_line {
@@ -43,33 +39,50 @@ struct failure_line {
 	size_t len;
 };
 
-/* The end of what one node said. Nodes are compared by the time of the line, else
- * by the time they ended, else by their place in the array: the first to end first,
- * where that is known. */
+/* Last lines of one node. Nodes are ordered by the time of the line, else by the end of their
+ * command, else by their place in the array: the first to end comes first, if that is known. */
 struct failure_log {
 	int node;
-	int signal;                       /* that ended its command, 0: none or not known */
-	int64_t ended_ms;                 /* when its command ended, UTC; 0: not known */
+	int signal;                       /* signal that ended the command, 0: none or not known */
+	int64_t ended_ms;                 /* end of the command, UTC; 0: not known */
 	const struct failure_line *lines; /* oldest first */
-	const int64_t *at_ms;             /* of each line, UTC, 0: not known; may be NULL */
+	const int64_t *at_ms;             /* UTC time of each line, 0: not known; may be NULL */
 	size_t count;
+	size_t survived; /* number of first lines after which the job went on: they are quoted, but
+			    not a cause */
 };
 
-/* All pointers are borrowed for the call; those that are NULL say nothing. */
+struct failure_row;
+
+/* Rows of the user, asked before the table: they use regular expressions, which the flow does
+ * not implement. Such a row is a cause, also if the process was killed from outside. */
+struct failure_own {
+	const struct failure_row *rows;
+	size_t count;
+	/* True if the row's expression is found in the line; *ret_found is the text for {} of
+	 * its hint. */
+	bool (*find)(const void *arg, size_t row, struct failure_line line,
+		     struct failure_line *ret_found);
+	const void *arg;
+};
+
+/* Pointers are borrowed for the call; NULL means not known. */
 struct failure_evidence {
 	enum phase phase;
-	int node; /* whose exit, signal, complaint and memory these are */
+	int node; /* node of this exit, signal, complaint and memory */
 	bool exit_known;
-	int exit;                       /* as a shell gives it: 128 + n for signal n */
-	int signal;                     /* that ended the command, 0: none or not known */
-	bool out_of_memory;             /* the kernel killed a process of it for want of memory */
-	const char *engine_reason;      /* the engine's own words */
+	int exit;                  /* as a shell gives it: 128 + n for signal n */
+	int signal;                /* signal that ended the command, 0: none or not known */
+	bool out_of_memory;        /* the kernel killed a process of the node for lack of memory */
+	const char *engine_reason; /* the engine's own words */
 	enum failure_class agent_class; /* CLASS_NONE: the node agent had no complaint */
 	const char *agent_message;
 	const char *agent_hint;
 	const char *agent_mount; /* mount point with no space left, as the agent found it */
 	const struct failure_log *logs;
 	size_t log_count;
+	const struct failure_own *own;
+	const char *booleans; /* names of the hyperparameters that are true or false: "a, b" */
 };
 
 #define FAILURE_SIGNATURE_SIZE 64
@@ -77,11 +90,11 @@ struct failure_evidence {
 /* Texts are valid UTF-8 without control characters but newline and tab. */
 struct failure_verdict {
 	enum failure_class class; /* CLASS_NONE: it succeeded */
-	const char *rule;         /* id of the row that decided, or what stands for one */
-	int node;                 /* where the cause was seen; evidence->node if nowhere */
-	char evidence[2048];      /* what it rests on: root lines, the end of a traceback */
-	size_t proof;             /* bytes of it that made the verdict; the rest is context */
-	char hint[4096];          /* the cure; may be empty */
+	const char *rule;         /* id of the row that decided, or a name in its place */
+	int node;                 /* node where the cause was seen; evidence->node if none */
+	char evidence[2048];      /* basis of the verdict: root lines, the end of a traceback */
+	size_t proof;    /* bytes of `evidence` that made the verdict; the rest is context */
+	char hint[4096]; /* the cure; may be empty */
 	/* "class/rule/16 hex digits": equal in two attempts that failed in the same
 	 * way. Numbers, addresses, paths' folders, ranks and times do not count. */
 	char signature[FAILURE_SIGNATURE_SIZE];
@@ -89,39 +102,61 @@ struct failure_verdict {
 
 void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret);
 
-/* Write ret->signature anew, after class, rule, evidence or proof were changed. */
+/* Writes ret->signature again, after class, rule, evidence or proof were changed. */
 void failure_sign(struct failure_verdict *ret);
+
+/* ---- while a log streams ------------------------------------------------------ */
+
+#define FAILURE_INDEX_MAX 1024
+
+/* Search index of failure_bears(): the rarest four bytes of each row, so that an uninteresting
+ * line costs a look at each of its bytes and not one at each row. */
+struct failure_index {
+	uint64_t present[1024]; /* a bit for each hash of four bytes */
+	uint32_t gram[FAILURE_INDEX_MAX];
+	const char *pattern[FAILURE_INDEX_MAX];
+	uint16_t next[FAILURE_INDEX_MAX], head[1024];
+	size_t count;
+};
+void failure_index_init(struct failure_index *index);
+
+/* True if the line bears on a failure: a row of the user or of the table, an exception, or the
+ * first line of a traceback. `own` may be NULL. */
+bool failure_bears(const struct failure_index *index, const struct failure_own *own,
+		   struct failure_line line);
 
 /* ---- the table -------------------------------------------------------------- */
 
 enum failure_role {
 	FAILURE_ROOT,   /* a cause */
-	FAILURE_SYMPTOM /* counts where no cause was found */
+	FAILURE_SYMPTOM /* counts only if no cause was found */
 };
 
 enum failure_source {
 	FAILURE_LOG,    /* lines of the log, and the agent's words */
 	FAILURE_RAISED, /* exceptions alone: "pkg.Error: text", mostly at a traceback's end */
 	FAILURE_ENGINE, /* the engine's words */
-	FAILURE_SOURCE  /* the program's line that a traceback ends with, where no row knows the
+	FAILURE_SOURCE  /* the program's line that a traceback ends with, if no row knows the
 			   exception */
 };
 
 struct failure_row {
 	const char *id; /* unique, stable: people will ask about it */
 	enum failure_source source;
-	/* Literal text, found anywhere in the line ('^': at its beginning), in capitals
-	 * or not (but the engine's words are compared exactly); each
-	 * '*' stands for any text, the first one is what {} in the hint names. */
+	/* Literal text, found anywhere in the line ('^': at its beginning), ignoring case (but
+	 * the engine's words are compared exactly). Each '*' stands for any text, each '#' for a
+	 * whole number above zero; {} in the hint names the first of them. */
 	const char *pattern;
 	enum failure_role role;
 	enum failure_class class;
-	enum failure_class in_precompile; /* CLASS_NONE: the same there */
+	enum failure_class in_precompile; /* class in precompile; CLASS_NONE: the same */
 	bool if_killed;                   /* counts although the process was killed from outside */
-	const char *hint; /* {}: the text for '*'; {option}: its first word, without dashes */
+	/* {}: the text for the first wildcard; {option}: its first word, without dashes;
+	 * {booleans}: the hyperparameters that are true or false */
+	const char *hint;
 };
 
-/* All rows, in the order in which they are asked; NULL behind the last. */
+/* Returns the n-th row in the order of the search; NULL behind the last. */
 const struct failure_row *failure_row_at(size_t n);
 
 #endif

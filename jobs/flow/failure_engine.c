@@ -1,15 +1,14 @@
-/* What the engine's words quote of others: a program's own complaint, and figures of a
- * quota. */
+/* Quotations in the engine's words: a program's own complaint, and figures of a quota. */
 #include <string.h>
 
-#include "jobs/flow/failure_inside.h"
+#include "jobs/flow/failure_internal.h"
 
 bool failure_is_quoted(const char *reason)
 {
 	return reason && strncmp(reason, "AlgorithmError", 14) == 0;
 }
 
-/* The number that the text begins with; -1: it begins with none, or with a very long one. */
+/* Returns the number that the text begins with; -1 if there is none, or a very long one. */
 static long number_at(const char *text)
 {
 	long value = 0;
@@ -22,7 +21,7 @@ static long number_at(const char *text)
 	return digits > 0 && !(*text >= '0' && *text <= '9') ? value : -1;
 }
 
-/* The exit status behind the text, in capitals or not; -1: there is none. */
+/* Returns the exit status behind the text, ignoring case; -1 if absent. */
 static int number_behind(const char *text, const char *name)
 {
 	for (;;) {

@@ -1,52 +1,45 @@
 /*
  * The first cause in a log: Python tracebacks and the lines that rows know. See
- * failure_inside.h.
+ * failure_internal.h.
  */
-#include "jobs/flow/failure_inside.h"
+#include "jobs/flow/failure_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "jobs/flow/flow.h"
 
-#define QUOTE_FRAMES  6  /* lines of a traceback that are kept: the last three frames */
-#define QUOTE_BEFORE  4  /* indented lines before a cause outside a traceback */
-#define FOREIGN_LINES 50 /* of other processes, in the middle of a traceback */
-#define MESSAGE_LINES 8  /* of an exception, behind its first one */
-#define LAST_LINES    20 /* in which an exception without a traceback counts */
-#define GUESS_AFTER   2  /* lines of an exception's message that help to guess its class */
-/* See struct failure_text. Chosen by cross-validation over the corpus: a lead twice as
- * large would lose two right verdicts for each transient failure that it spares the stop.
- * A log in which nobody complains is mostly one that was cut off. */
-#define PRESUMED_MISTAKE  9
-#define LEAD_OF_MISTAKE   (-18)
-#define LEAD_OF_EXCEPTION 3
-#define LEAD_OF_COMPLAINT 4
-#define LEAD_OF_ENGINE    8
-#define LEAD_OF_SILENT    8
-#define WORDS_OF_SILENT   3
-#define TRACEBACK_BEGIN   "Traceback (most recent call last)"
-/* What goes wrong while an object is taken away is no cause. */
+#define FOREIGN_LINES  50 /* lines of other processes, in the middle of a traceback */
+#define MESSAGE_LINES  8  /* lines of an exception's message, behind the first */
+#define LAST_LINES     20 /* last lines in which an exception without a traceback counts */
+#define FINAL_LINES    3  /* last lines in which a symptom counts that would stop the run */
+#define VOICES_MAX     80 /* ranks that speak in one log */
+#define MESSAGE_BEHIND 2  /* lines of an exception's message behind its own */
+/* Errors while an object is destroyed are not a cause. */
 #define IGNORED_BEGIN "Exception ignored in"
+#define OF_RANK       "last): (RANK "
 
-/* What follows such words advises and does not witness. */
+/* Text behind such words is advice, not evidence. */
 static const char *const advice[] = {
 	"may be", "might be", "please ", "consider ", "warning",   "warn ",
 	"warn]",  "warn:",    "hint: ",  "you ",      "make sure", "if this",
 };
 
-/* A line with such words says itself that it is not the end. */
+/* A line with such words says itself that the program goes on. */
 static const char *const harmless[] = {
 	"retrying",
 	"NON-FATAL",
 	"ignoring",
 	"will retry",
 	"retry loop",
-	"CUDA initialization: Found no", /* what PyTorch says on any machine without a GPU */
+	"CUDA initialization: Found no", /* PyTorch on any machine without a GPU */
+	"failed call to cuInit",         /* TensorFlow on such a machine */
+	"Error while decoding stream",   /* FFmpeg goes on with the next frame */
+	"no action required",            /* the kernel, on errors that the hardware corrected */
+	"HTTP Request: * \"HTTP/",       /* httpx: an answer, whatever it is */
 };
 
-/* These say what went wrong at this level, and warn of nothing; Kubernetes has only
- * two levels of events. */
+/* Lines at this level report an error, not a warning; Kubernetes has only two levels of events. */
 static const char *const spoken[] = {
 	"NCCL WARN ",
 	"CCOM WARN ",
@@ -54,7 +47,7 @@ static const char *const spoken[] = {
 	"submitit WARNING ",
 	"WARNING:torch.distributed.elastic.rendezvous",
 	"UserWarning: CUDA initialization: ",
-	"WARNING worker.py:", /* Ray, of a node that it lost */
+	"WARNING worker.py:", /* Ray, on a node that it lost */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -72,12 +65,7 @@ static bool says_harmless(struct failure_line line)
 	return false;
 }
 
-static struct failure_line line_at(const struct failure_log *log, size_t i)
-{
-	return failure_line_trim(log->lines[i]);
-}
-
-/* What follows the text in the line; all of it where the text is not there. */
+/* Returns the text behind `text` in the line; the whole line if it is absent. */
 static struct failure_line after(struct failure_line line, const char *text)
 {
 	size_t at = failure_find(line, text), len = strlen(text);
@@ -99,14 +87,14 @@ struct failure_line failure_witness(struct failure_line line)
 }
 
 /* Also the lines of a box that is drawn around a traceback. */
-static bool is_indented(struct failure_line line)
+bool failure_is_indented(struct failure_line line)
 {
 	return line.len > 0 &&
 	       (line.text[0] == ' ' || line.text[0] == '\t' || line.text[0] == '\xe2');
 }
 
 /* "pkg.Error: text", "KeyboardInterrupt": how a traceback ends. */
-static bool is_exception(struct failure_line line)
+bool failure_ends_traceback(struct failure_line line)
 {
 	size_t at = 0, name = 0;
 	bool dotted = false;
@@ -136,7 +124,7 @@ static bool is_named_exception(struct failure_line line)
 					    "Failed",  "Expired",   "Fault",     "Abort" };
 	size_t end = 0;
 
-	if (!is_exception(line))
+	if (!failure_ends_traceback(line))
 		return false;
 	while (end < line.len && line.text[end] != ':')
 		end++;
@@ -152,27 +140,45 @@ static bool is_named_exception(struct failure_line line)
 	return failure_find(line, ".") < line.len && !contains(line, "Warning");
 }
 
-static bool is_chain(struct failure_line line)
+bool failure_is_raised(struct failure_line line)
+{
+	return is_named_exception(line) && !says_harmless(line);
+}
+
+bool failure_is_chain(struct failure_line line)
 {
 	return contains(line, "During handling of the above exception") ||
 	       contains(line, "The above exception was the direct cause");
 }
 
+/* Returns the first of the last `count` lines that are not empty and were not survived. */
+static size_t end_begins(const struct failure_log *log, size_t count)
+{
+	struct failure_view view = { .log = log };
+	size_t first = log->count, kept = 0;
+
+	while (first > log->survived && kept < count)
+		if (failure_view_line(&view, --first).len > 0)
+			kept++;
+	return first;
+}
+
 struct scan {
+	size_t end; /* first of the last lines of the log */
 	bool killed;
-	bool inside;  /* a traceback */
-	bool ignored; /* the next traceback is said to be of no account */
-	bool follows; /* it is chained to the one before */
-	bool passed;  /* the last traceback was no root cause */
-	bool pending; /* it was one that no row knows: what it is chained to may be known */
+	bool inside;  /* in a traceback */
+	bool ignored; /* the next traceback is declared irrelevant */
+	bool follows; /* the next traceback is chained to the one before */
+	bool passed;  /* the last traceback was not a root cause */
+	bool pending; /* no row knows the last one: a row may know its chain */
 	size_t begin, foreign;
-	struct failure_line prefix; /* of the lines of this traceback, as loggers put it */
-	const struct failure_log *log;
+	struct failure_line prefix; /* prefix of the lines of this traceback, as loggers put it */
+	struct failure_view view;
 	struct failure_finding *ret;
 };
 
-/* Of several symptoms the first, but one that calls for another try before one that
- * would stop the run, and any of them before one that says nothing. */
+/* Priority of a symptom: the first one wins, but one that calls for another try comes before one
+ * that would stop the run, and any of them before one of class UNKNOWN. */
 static int weight(const struct failure_row *row)
 {
 	if (row->class == CLASS_UNKNOWN)
@@ -180,7 +186,18 @@ static int weight(const struct failure_row *row)
 	return retry_action(row->class) == ACTION_STOP ? 1 : 2;
 }
 
-/* Take a finding; true if it is a root cause. */
+/* A command that a shell does not find is not a cause if the program went on without it: a
+ * symptom that would stop the run counts only among the last lines of a log. A symptom of a
+ * class with few retries does not explain a kill. */
+static bool is_idle(const struct scan *scan, const struct failure_row *row, size_t line)
+{
+	if (scan->killed)
+		return retry_limit(row->class) >= 0;
+	return retry_action(row->class) == ACTION_STOP && line < scan->end;
+}
+
+/* Take a finding; true if it is a root cause. An exception that no row knows, behind a
+ * symptom that calls for another try, mostly follows from it. */
 static bool take(struct scan *scan, const struct failure_row *row, struct failure_line capture,
 		 size_t line, size_t traceback)
 {
@@ -189,33 +206,24 @@ static bool take(struct scan *scan, const struct failure_row *row, struct failur
 
 	if (scan->killed && !(row && row->if_killed))
 		return false;
+	if (symptom && is_idle(scan, row, line))
+		return false;
+	if (!row && known->found && weight(known->row) > 1)
+		return false;
 	if (symptom && known->found && (!known->symptom || weight(row) <= weight(known->row)))
 		return false;
 	*scan->ret = (struct failure_finding){ .found = true,
 					       .symptom = symptom,
 					       .row = row,
 					       .capture = capture,
-					       .log = scan->log,
+					       .log = scan->view.log,
+					       .voice = scan->view.voice,
 					       .line = line,
 					       .traceback = traceback };
 	return !symptom;
 }
 
-/* Exceptions of Python that are mistakes in the code, whatever they say. */
-static bool is_plain_mistake(struct failure_line line)
-{
-	static const char *const names[] = { "^TypeError",         "^AttributeError",
-					     "^NameError",         "^IndexError",
-					     "^KeyError",          "^ZeroDivisionError",
-					     "^UnboundLocalError", "^NotImplementedError" };
-
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (contains(line, names[i]))
-			return true;
-	return false;
-}
-
-/* The mark under a part of a source line: "    ~~~~^^^^". */
+/* True for the mark under a part of a source line: "    ~~~~^^^^". */
 static bool is_underline(struct failure_line line)
 {
 	for (size_t i = 0; i < line.len; i++)
@@ -224,36 +232,41 @@ static bool is_underline(struct failure_line line)
 	return true;
 }
 
-/* What is known of an exception by the source line above it: an assertion often says
+/* Returns the row that knows an exception by the source line above it: an assertion often says
  * no more than that. */
-static const struct failure_row *row_of_source(const struct failure_log *log, size_t i)
+static const struct failure_row *row_of_source(const struct failure_view *view, size_t i)
 {
 	struct failure_line ignored;
 
 	while (i-- > 0) {
-		struct failure_line line = failure_line_trim(log->lines[i]);
+		struct failure_line line = failure_view_line(view, i);
 
 		if (!is_underline(line))
-			return is_indented(line) ? failure_row_find(FAILURE_SOURCE, line, &ignored)
-						 : NULL;
+			return failure_is_indented(line)
+				       ? failure_row_find(FAILURE_SOURCE, line, &ignored)
+				       : NULL;
 	}
 	return NULL;
 }
 
-/* What is known of an exception that says nothing in its own line, "RuntimeError:", but
- * in those that follow; *line becomes the one that is known. */
-static const struct failure_row *row_of_message(const struct failure_log *log, size_t *line,
+/* Returns the row that knows an exception by the lines behind it, if its own says nothing, such
+ * as "RuntimeError:"; *line becomes the line that the row knows. */
+static const struct failure_row *row_of_message(const struct failure_view *view, size_t *line,
 						struct failure_line *ret_capture)
 {
-	struct failure_line first = line_at(log, *line);
+	struct failure_line first = failure_view_line(view, *line);
 	const struct failure_row *row;
+	int behind = 0;
 
 	while (first.len > 0 && first.text[first.len - 1] == ' ')
 		first.len--;
 	if (first.len == 0 || first.text[first.len - 1] != ':')
 		return NULL;
-	for (size_t i = *line + 1; i < log->count && i <= *line + GUESS_AFTER; i++) {
-		row = failure_row_find(FAILURE_RAISED, line_at(log, i), ret_capture);
+	for (size_t i = *line + 1; i < view->log->count && behind < MESSAGE_BEHIND; i++) {
+		struct failure_line next = failure_view_line(view, i);
+
+		behind += next.len > 0;
+		row = next.len > 0 ? failure_row_find(FAILURE_RAISED, next, ret_capture) : NULL;
 		if (row) {
 			*line = i;
 			return row;
@@ -262,23 +275,23 @@ static const struct failure_row *row_of_message(const struct failure_log *log, s
 	return NULL;
 }
 
-/* What is known of an exception; NULL: nothing. */
-static const struct failure_row *row_of_exception(const struct failure_log *log, size_t *line,
+/* Returns the row that knows an exception, NULL if none does. */
+static const struct failure_row *row_of_exception(const struct failure_view *view, size_t *line,
 						  struct failure_line text,
 						  struct failure_line *ret_capture)
 {
 	const struct failure_row *row = failure_row_find(FAILURE_RAISED, text, ret_capture);
 
 	if (!row)
-		row = row_of_message(log, line, ret_capture);
-	return row ? row : row_of_source(log, *line);
+		row = row_of_message(view, line, ret_capture);
+	return row ? row : row_of_source(view, *line);
 }
 
 /* The end of a traceback; true if the search is over. */
 static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
-	const struct failure_row *row = row_of_exception(scan->log, &i, line, &capture);
+	const struct failure_row *row = row_of_exception(&scan->view, &i, line, &capture);
 	bool follows = scan->follows;
 
 	scan->inside = false;
@@ -287,7 +300,7 @@ static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 		scan->ignored = false;
 		return false;
 	}
-	/* What follows from another exception says nothing new, unless it is known. */
+	/* An exception that follows from another one says nothing new, unless a row knows it. */
 	if (follows && (!row || row->role != FAILURE_ROOT))
 		return false;
 	if (!take(scan, row, capture, i, scan->begin)) {
@@ -298,7 +311,7 @@ static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 	return !scan->pending;
 }
 
-/* Loggers put the same in front of each line, but for the time. */
+/* Loggers put the same prefix in front of each line, but for the time. */
 static struct failure_line without_prefix(struct failure_line line, struct failure_line prefix)
 {
 	if (line.len < prefix.len)
@@ -315,35 +328,36 @@ static struct failure_line without_prefix(struct failure_line line, struct failu
 static bool see_inside(struct scan *scan, struct failure_line line, size_t i)
 {
 	line = without_prefix(line, scan->prefix);
-	if (line.len == 0 || is_indented(line))
+	if (line.len == 0 || failure_is_indented(line))
 		return false;
-	if (is_exception(line))
+	if (failure_ends_traceback(line))
 		return see_exception(scan, line, i);
 	if (scan->foreign++ > FOREIGN_LINES)
 		scan->inside = false;
 	return false;
 }
 
-/* After a traceback that no row knows its chain is of interest, and what else its
- * message says: some have several lines. */
+/* After a traceback that no row knows, its chain is of interest, and the rest of its message:
+ * some have several lines. */
 static bool see_pending(struct scan *scan, struct failure_line line, size_t i)
 {
 	struct failure_line capture = { 0 };
 	const struct failure_row *row = NULL;
 
-	scan->follows = scan->follows || is_chain(line);
+	scan->follows = scan->follows || failure_is_chain(line);
 	if (scan->foreign++ > FOREIGN_LINES)
 		return true;
-	if (!scan->follows && scan->foreign <= MESSAGE_LINES && !is_exception(line))
+	if (!scan->follows && scan->foreign <= MESSAGE_LINES && !failure_ends_traceback(line))
 		row = failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
-	/* A peer's symptoms are no part of it. */
+	/* Symptoms of a peer are not part of it. */
 	if (!row || retry_action(row->class) == ACTION_STOP ||
 	    (row->role == FAILURE_SYMPTOM && row->class != CLASS_COMPILE))
 		return false;
 	*scan->ret = (struct failure_finding){ .found = true,
 					       .row = row,
 					       .capture = capture,
-					       .log = scan->log,
+					       .log = scan->view.log,
+					       .voice = scan->view.voice,
 					       .line = i,
 					       .traceback = scan->begin };
 	return true;
@@ -355,15 +369,20 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 	const struct failure_row *row;
 	bool named;
 
-	if (contains(line, TRACEBACK_BEGIN)) {
-		if (scan->pending && !scan->follows)
+	if (contains(line, FAILURE_TRACEBACK)) {
+		/* PyTorch's CheckpointException has the traceback of each rank in its message:
+		 * the cause. */
+		if (scan->pending && contains(line, OF_RANK))
+			*scan->ret = (struct failure_finding){ 0 };
+		else if (scan->pending && !scan->follows)
 			return true;
+		scan->pending = scan->pending && scan->ret->found;
 		scan->inside = true;
 		scan->begin = i;
 		scan->foreign = 0;
 		scan->prefix = (struct failure_line){
-			line.text, (size_t)(after(line, TRACEBACK_BEGIN).text - line.text) -
-					   strlen(TRACEBACK_BEGIN)
+			line.text, (size_t)(after(line, FAILURE_TRACEBACK).text - line.text) -
+					   strlen(FAILURE_TRACEBACK)
 		};
 		return false;
 	}
@@ -375,19 +394,19 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 		return false;
 	if (scan->pending)
 		return see_pending(scan, line, i);
-	/* A chain binds the next traceback to this one; anything else looses it. */
-	scan->follows = scan->passed && is_chain(line);
+	/* A chain binds the next traceback to this one; anything else releases it. */
+	scan->follows = scan->passed && failure_is_chain(line);
 	if (!scan->follows)
 		scan->passed = false;
-	named = is_named_exception(line) && !says_harmless(line);
+	named = failure_is_raised(line);
 	row = named ? failure_row_find(FAILURE_RAISED, line, &capture)
 		    : failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
 	if (named && !row)
-		row = row_of_message(scan->log, &i, &capture);
+		row = row_of_message(&scan->view, &i, &capture);
 	return row && take(scan, row, capture, i, i);
 }
 
-/* Does the line speak of something that went wrong? */
+/* True if the line reports that something went wrong. */
 static bool is_complaint(struct failure_line line)
 {
 	static const char *const words[] = {
@@ -404,86 +423,79 @@ static bool is_complaint(struct failure_line line)
 	return false;
 }
 
-static bool see_last_exception(const struct failure_log *log, size_t i, struct failure_finding *ret)
+static bool see_last_exception(const struct failure_view *view, size_t i,
+			       struct failure_finding *ret)
 {
-	struct failure_line line = line_at(log, i), capture = { 0 };
+	struct failure_line line = failure_view_line(view, i), capture = { 0 };
 
-	if (!is_named_exception(line) || says_harmless(line))
+	if (!failure_is_raised(line))
 		return false;
 	if (failure_row_find(FAILURE_RAISED, line, &capture))
-		return false; /* it was looked at, and passed over for a reason */
+		return false; /* already seen, and passed over for a reason */
+	*ret = (struct failure_finding){ .found = true,
+					 .row = row_of_source(view, i),
+					 .log = view->log,
+					 .line = i,
+					 .traceback = i };
+	return true;
+}
+
+static bool see_last_complaint(const struct failure_view *view, size_t i,
+			       struct failure_finding *ret)
+{
+	struct failure_line line = failure_witness(failure_view_line(view, i)), capture = { 0 };
+
+	if (!is_complaint(line) || failure_row_find(FAILURE_LOG, line, &capture))
+		return false;
 	*ret = (struct failure_finding){
-		.found = true, .row = row_of_source(log, i), .log = log, .line = i, .traceback = i
+		.found = true, .guess = true, .log = view->log, .line = i, .traceback = i
 	};
 	return true;
 }
 
-static bool see_last_complaint(const struct failure_log *log, size_t i, struct failure_finding *ret)
-{
-	struct failure_line line = failure_witness(line_at(log, i)), capture = { 0 };
-
-	if (!is_complaint(line) || failure_row_find(FAILURE_LOG, line, &capture))
-		return false;
-	*ret = (struct failure_finding){ .found = true, .log = log, .line = i, .traceback = i };
-	return true;
-}
-
-/* The beginning of a traceback may have been cut off, or never written: an exception
- * among the last lines is one; else what the last lines complain of. */
+/* The beginning of a traceback may have been cut off, or never written: an exception among the
+ * last lines counts as one; else a complaint in the last lines. */
 static void see_end(const struct failure_log *log, struct failure_finding *ret)
 {
-	size_t first = log->count, kept = 0;
+	struct failure_view view = { .log = log };
+	size_t first = end_begins(log, LAST_LINES);
 
-	while (first > 0 && kept < LAST_LINES)
-		if (line_at(log, --first).len > 0)
-			kept++;
 	for (size_t i = log->count; i-- > first;)
-		if (see_last_exception(log, i, ret))
+		if (see_last_exception(&view, i, ret))
 			return;
 	for (size_t i = log->count; i-- > first;)
-		if (see_last_complaint(log, i, ret))
+		if (see_last_complaint(&view, i, ret))
 			return;
 }
 
-enum failure_class failure_guess_finding(const struct failure_finding *finding)
+/* Python exceptions that by their name blame the code or its input, whatever their text.
+ * RuntimeError and OSError do not: libraries raise them for the world outside. */
+static const char *const mistakes[] = {
+	"^TypeError",   "^AttributeError",    "^NameError",         "^IndexError",
+	"^KeyError",    "^ZeroDivisionError", "^UnboundLocalError", "^NotImplementedError",
+	"^ValueError:", "^AssertionError",    "^RecursionError",
+};
+
+bool failure_is_mistake(const struct failure_finding *finding)
 {
-	struct failure_line line = line_at(finding->log, finding->line);
-	struct failure_text text = { .log = finding->log, .first = finding->traceback };
+	struct failure_view view = { finding->log, finding->voice };
+	struct failure_line line = failure_view_line(&view, finding->line);
 
-	text.end = finding->line + 1;
-	if (is_exception(line)) {
-		text.end += GUESS_AFTER;
-		text.is_mistake = is_plain_mistake(line) ? PRESUMED_MISTAKE : 0;
-		text.lead_of_stop = is_plain_mistake(line) ? LEAD_OF_MISTAKE : LEAD_OF_EXCEPTION;
-	} else {
-		text.first = text.first > LAST_LINES ? text.first - LAST_LINES : 0;
-		text.end += LAST_LINES;
-		text.lead_of_stop = LEAD_OF_COMPLAINT;
-	}
-	return failure_guess(&text);
-}
-
-enum failure_class failure_guess_end(const struct failure_log *log, const char *engine)
-{
-	static const struct failure_log nothing;
-	struct failure_text text = { .log = log ? log : &nothing, .engine = engine };
-
-	text.end = text.log->count;
-	text.first = text.end > LAST_LINES ? text.end - LAST_LINES : 0;
-	text.skip_advice = true;
-	text.words_min = engine ? 0 : WORDS_OF_SILENT;
-	text.lead_of_stop = engine ? LEAD_OF_ENGINE : LEAD_OF_SILENT;
-	text.lead_of_other = engine ? 0 : LEAD_OF_SILENT;
-	return failure_guess(&text);
+	for (size_t i = 0; i < COUNT(mistakes); i++)
+		if (contains(line, mistakes[i]))
+			return true;
+	return false;
 }
 
 bool failure_is_exception(const struct failure_finding *finding)
 {
-	return is_exception(line_at(finding->log, finding->line));
+	struct failure_view view = { finding->log, finding->voice };
+
+	return failure_ends_traceback(failure_view_line(&view, finding->line));
 }
 
-/* Notebooks name the exception in front of a traceback's first line too: where the log is
- * cut off before its end, that is all there is. */
+/* Notebooks name the exception in front of a traceback's first line too: if the log is cut off
+ * before its end, that is all there is. */
 static void see_cut_off(struct scan *scan)
 {
 	struct failure_line line = scan->prefix, capture = { 0 };
@@ -498,92 +510,86 @@ static void see_cut_off(struct scan *scan)
 		take(scan, row, capture, scan->begin, scan->begin);
 }
 
-void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret)
+/* Scans the lines of one rank. */
+static void scan_voice(const struct failure_log *log, struct failure_line voice, bool killed,
+		       size_t end, struct failure_finding *ret)
 {
-	struct scan scan = { .killed = killed, .log = log, .ret = ret };
+	struct scan scan = { .killed = killed, .end = end, .view = { log, voice }, .ret = ret };
 
 	*ret = (struct failure_finding){ 0 };
-	for (size_t i = 0; i < log->count; i++)
-		if (see_line(&scan, failure_line_trim(log->lines[i]), i))
+	for (size_t i = log->survived; i < log->count; i++) {
+		struct failure_line said;
+		struct failure_line line = failure_line_split(log->lines[i], &said);
+
+		if ((!voice.text || failure_is_same(said, voice)) && see_line(&scan, line, i))
 			return;
+	}
 	see_cut_off(&scan);
+}
+
+/* True if `a` follows from `b`, another rank's symptom. Most exceptions after it do, but not a
+ * mistake in the code of a rank that itself reports no lost peer; if some lines have no prefix,
+ * their rank is not known. */
+static bool follows_from(const struct failure_finding *a, const struct failure_finding *b)
+{
+	if (a->row || a->symptom || !b->symptom || weight(b->row) < 2 ||
+	    b->traceback > a->traceback)
+		return false;
+	return a->voice.len == 0 || b->voice.len == 0 || !failure_is_mistake(a);
+}
+
+/* True if the failure of `a` comes before that of `b`, of two ranks. */
+static bool is_before(const struct failure_finding *a, const struct failure_finding *b)
+{
+	if (follows_from(a, b))
+		return false;
+	if (follows_from(b, a) || (b->symptom && !a->symptom))
+		return true;
+	if (a->symptom != b->symptom)
+		return false;
+	if (a->symptom && weight(a->row) != weight(b->row))
+		return weight(a->row) > weight(b->row);
+	return a->traceback < b->traceback;
+}
+
+/* Lists the ranks that speak in a log, in the order in which they begin; returns their count. */
+static size_t voices_of(const struct failure_log *log, struct failure_line ret[VOICES_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = log->survived; i < log->count; i++) {
+		struct failure_line voice;
+		size_t at = 0;
+
+		failure_line_split(log->lines[i], &voice);
+		while (at < count && !failure_is_same(ret[at], voice))
+			at++;
+		if (at == VOICES_MAX)
+			return at + 1;
+		if (at == count)
+			ret[count++] = voice;
+	}
+	return count;
+}
+
+void failure_scan(const struct failure_log *log, bool killed, struct failure_finding *ret)
+{
+	struct failure_line voices[VOICES_MAX];
+	size_t count = voices_of(log, voices), end = end_begins(log, FINAL_LINES);
+
+	/* More prefixes are not ranks: each line begins in another way. */
+	if (count < 2 || count > VOICES_MAX) {
+		voices[0] = (struct failure_line){ 0 };
+		count = 1;
+	}
+	*ret = (struct failure_finding){ 0 };
+	for (size_t i = 0; i < count; i++) {
+		struct failure_finding finding;
+
+		scan_voice(log, voices[i], killed, end, &finding);
+		if (finding.found && (!ret->found || is_before(&finding, ret)))
+			*ret = finding;
+	}
 	if (!killed && (!ret->found || (ret->symptom && weight(ret->row) == 0)))
 		see_end(log, ret);
-}
-
-/* The last indented lines before `end`, not before `begin`. */
-static void quote_frames(const struct failure_log *log, size_t begin, size_t end, size_t max,
-			 struct slip *slip)
-{
-	size_t first = end, kept = 0;
-
-	while (first > begin && kept < max)
-		if (is_indented(line_at(log, --first)))
-			kept++;
-	for (size_t i = first; i < end; i++)
-		if (is_indented(line_at(log, i)))
-			slip_add_line(slip, line_at(log, i));
-}
-
-/* The end of the chain that begins after line `from`: its last exception. */
-static void quote_chain(const struct failure_log *log, size_t from, struct slip *slip)
-{
-	size_t sentence = 0, exception = 0;
-	bool inside = false;
-
-	for (size_t i = from + 1; i < log->count; i++) {
-		struct failure_line line = line_at(log, i);
-
-		if (line.len == 0 || (inside && is_indented(line)))
-			continue;
-		if (is_chain(line)) {
-			sentence = i;
-		} else if (sentence > exception && contains(line, TRACEBACK_BEGIN)) {
-			inside = true;
-		} else if (inside && is_exception(line)) {
-			exception = i;
-			inside = false;
-		} else {
-			break;
-		}
-	}
-	if (exception == 0)
-		return;
-	slip_add_line(slip, line_at(log, sentence));
-	slip_add_line(slip, line_at(log, exception));
-}
-
-/* Where in its line the words are that made it a finding: some programs tell their whole
- * command before what went wrong. */
-static size_t root_of(const struct failure_finding *finding)
-{
-	struct failure_line line = line_at(finding->log, finding->line);
-	char words[64] = "";
-	size_t at;
-
-	if (!finding->row || finding->row->pattern[0] == '^')
-		return 0;
-	snprintf(words, sizeof words, "%.*s", (int)strcspn(finding->row->pattern, "*"),
-		 finding->row->pattern);
-	at = failure_find(line, words);
-	return at < line.len ? at : 0;
-}
-
-void failure_quote(const struct failure_finding *finding, struct slip *slip)
-{
-	const struct failure_log *log = finding->log;
-	size_t begin = finding->traceback;
-
-	if (begin == finding->line) {
-		/* A syntax error shows its line without a traceback. */
-		while (begin > 0 && finding->line - begin < QUOTE_BEFORE &&
-		       is_indented(line_at(log, begin - 1)))
-			begin--;
-		quote_frames(log, begin, finding->line, QUOTE_BEFORE, slip);
-		slip_add_line_from(slip, line_at(log, finding->line), root_of(finding));
-		return;
-	}
-	quote_frames(log, begin, finding->line, QUOTE_FRAMES, slip);
-	slip_add_line(slip, line_at(log, finding->line));
-	quote_chain(log, finding->line, slip);
 }

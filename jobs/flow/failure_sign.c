@@ -1,14 +1,14 @@
 /*
- * Signatures: the same failure in two attempts gives the same short text. What
- * differs from one attempt to the next by itself (numbers, addresses, folders,
- * ranks, times) is taken out before the rest is hashed. See failure.h.
+ * Signatures: the same failure in two attempts gives the same short text. Text that differs from
+ * one attempt to the next by itself (numbers, addresses, folders, ranks, times) is taken out before
+ * the rest is hashed. See failure.h.
  */
-#include "jobs/flow/failure_inside.h"
+#include "jobs/flow/failure_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* FNV-1a, 64 bits: short, and nobody gains by a collision. */
+/* FNV-1a, 64 bits: short, and a collision is of no use to an attacker. */
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
 
@@ -47,8 +47,8 @@ static bool tells(const char *text, size_t at)
 	return false;
 }
 
-/* A word of hex digits, of which one at least is a decimal one, is an address, a
- * digest or a process: its length; 0: it is none. */
+/* Returns the length of a word of at least six hex digits, one of them decimal: an address, a
+ * digest or a process; 0 if there is none. */
 static size_t hex_word(const char *text, size_t at, size_t len)
 {
 	size_t end = at;
@@ -65,7 +65,8 @@ static size_t hex_word(const char *text, size_t at, size_t len)
 	return digit && end - at >= 6 ? end - at : 0;
 }
 
-/* The folders of a path, up to and with the last slash; 0: none begins here. */
+/* Returns the length of a path's folders, up to and with the last slash; 0 if no path begins
+ * here. */
 static size_t folders(const char *text, size_t at, size_t len)
 {
 	size_t end = at, last = at;
@@ -116,10 +117,10 @@ void failure_sign(struct failure_verdict *ret)
 	uint64_t sum = hash_normal(ret->evidence, ret->proof < len ? ret->proof : len);
 
 	ret->signature[0] = '\0';
-	/* That something was killed twice says nothing about why. */
+	/* Two kills do not have a common cause for that alone. */
 	if (strcmp(ret->rule, "sigkill") == 0 || strcmp(ret->rule, "killed") == 0)
 		return;
 	if (ret->class != CLASS_NONE)
 		snprintf(ret->signature, sizeof ret->signature, "%s/%.24s/%016llx",
-			 class_names[ret->class], ret->rule, (unsigned long long)sum);
+			 flow_class_names[ret->class], ret->rule, (unsigned long long)sum);
 }

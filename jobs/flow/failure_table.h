@@ -1,14 +1,13 @@
 /*
- * What the files with rows of the failure table share: the cures that several rows
- * name, and short forms for rows. The tables are asked in the order of
- * failure_tables[], the rows of each in their order, the more specific before the
- * more general: the first row that matches a line decides for it. Only
- * failure_table_engine.c is compared with capitals as they are.
+ * Shared by the files with rows of the failure table: the cures that several rows name, and
+ * short forms for rows. The tables are searched in the order of tables[] in failure_text.c, the
+ * rows of each in their order, the more specific before the more general: the first row that
+ * matches a line decides for it. Only rows for the engine's words are compared with case.
  */
 #ifndef STK_FLOW_FAILURE_TABLE_H
 #define STK_FLOW_FAILURE_TABLE_H
 
-#include "jobs/flow/failure_inside.h"
+#include "jobs/flow/failure_internal.h"
 
 #define MEMORY_HINT                                                                                \
 	"the machine ran out of memory: use a smaller batch, fewer workers or a larger instance"
@@ -27,12 +26,17 @@
 #define EFA_HINT      "enable EFA: its devices, its library and a security group that allows itself"
 #define SETTING_HINT  "the program refuses one of its settings: see the line that asks for it"
 #define CAPACITY_HINT "wait, or ask for another instance type or region"
-#define TIME_HINT     "the engine's time limit was reached: ask for more time"
+#define SPOT_SAID     "the log speaks of preemption, but the engine reports none"
+#define CAPACITY_SAID "the log speaks of missing capacity, but the engine reports none"
+#define FLAG_HINT                                                                                  \
+	"{booleans}: the script takes a flag without a value: write hyperparameter_style: "        \
+	"{booleans: flag}"
+#define ENGINE_ENV_HINT "the image was not built for the machine's processor: build it for that one"
+#define TIME_HINT       "the engine's time limit was reached: ask for more time"
 
-/* A cause in the log; a cause also where the process was killed from outside; a
- * cause only as the exception that ended a traceback; out of memory, which fewer
- * workers cure in precompile; a symptom of somebody else's failure; the engine's
- * own words. */
+/* Short forms: a cause in the log; a cause also if the process was killed from outside; a cause
+ * only as the exception that ended a traceback; out of memory, which fewer workers cure in
+ * precompile; a symptom of a failure elsewhere; the engine's own words. */
 #define CAUSE(id, text, class, cure)                                                               \
 	{                                                                                          \
 		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure        \
@@ -53,6 +57,12 @@
 #define SYMPTOM(id, text, class, cure)                                                             \
 	{                                                                                          \
 		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_##class, CLASS_NONE, true, cure      \
+	}
+/* The log's mention of Spot, preemption or capacity: only a hint. Any program prints such words,
+ * and only the engine or a service knows. */
+#define SAID(id, text, cure)                                                                       \
+	{                                                                                          \
+		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_UNKNOWN, CLASS_NONE, true, cure      \
 	}
 #define ENGINE(id, text, class, cure)                                                              \
 	{                                                                                          \

@@ -1,11 +1,13 @@
-/* What engines say of a job that ended: Slurm, AWS Batch, SageMaker. */
+/* Engines' words about a job that ended: Slurm, AWS Batch, SageMaker. */
 #include "jobs/flow/failure_table.h"
 
 /* clang-format off */
 static const struct failure_row rows[] = {
-	/* Who stops a job from outside may write any words: they are no cause. */
+	/* A stop from outside may carry any words, so the words are not a cause. */
 	ENGINE("eng-stopped", "^stopped on the engine", STOPPED, ""),
 	ENGINE("eng-stopped-status", "^Stopped", STOPPED, ""),
+	ENGINE("eng-taken-down", "^it was terminated: *", STOPPED, ""),
+	ENGINE("eng-called-off", "^it was cancelled: *", STOPPED, ""),
 	MEMORY("eng-oom", ENGINE, "OUT_OF_MEMORY"),
 	MEMORY("eng-oom-batch", ENGINE, "OutOfMemoryError"),
 	MEMORY("eng-oom-kill", ENGINE, "oom-kill"),
@@ -58,12 +60,14 @@ static const struct failure_row rows[] = {
 	ENGINE("eng-deadline", "DEADLINE", USER_CONFIG,
 		"the deadline given to the engine had passed"),
 	ENGINE("eng-cancelled", "CANCELLED", STOPPED, ""),
-	ENGINE("eng-taken-down", "^it was terminated: *", STOPPED, ""),
-	ENGINE("eng-called-off", "^it was cancelled: *", STOPPED, ""),
 	ENGINE("eng-pull-repository", "CannotPull*does not exist in the registry", USER_CONFIG,
 		"there is no such image: correct `image`"),
 	ENGINE("eng-pull-platform", "CannotPull*no matching manifest", USER_CONFIG,
-		"the image was not built for the machine's processor: build it for that one"),
+		ENGINE_ENV_HINT),
+	ENGINE("eng-pull-descriptor", "CannotPull*matching platform", USER_CONFIG, ENGINE_ENV_HINT),
+	ENGINE("eng-pull-no-platform", "o matching platform", USER_CONFIG, ENGINE_ENV_HINT),
+	ENGINE("eng-pull-match", "no match for platform", USER_CONFIG, ENGINE_ENV_HINT),
+	ENGINE("eng-pull-host-platform", "match the specified platform", USER_CONFIG, ENGINE_ENV_HINT),
 	ENGINE("eng-pull-forbidden", "CannotPull*403 Forbidden", QUOTA_PERMISSION,
 		"give the role the right to pull the image"),
 	ENGINE("eng-pull-absent", "CannotPull*not found", USER_CONFIG,

@@ -1,23 +1,26 @@
-/* Bounded text and pattern matching for outside bytes: see failure_inside.h. */
-#include "jobs/flow/failure_inside.h"
+/* Bounded text and pattern matching for outside bytes: see failure_internal.h. */
+#include "jobs/flow/failure_internal.h"
 
 #include <string.h>
 
-/* Of one line that goes into evidence. */
-#define QUOTE_MAX        400
-#define QUOTE_BEHIND     200 /* of that for what follows the text that must be seen */
-#define QUOTE_AHEAD      20
-#define ACTOR_PREFIX_MAX 120
+/* Bytes quoted of one line of evidence. */
+#define QUOTE_MAX         400
+#define QUOTE_BEHIND      200 /* part of it for the text that must be seen, and what follows */
+#define QUOTE_AHEAD       20
+#define ACTOR_PREFIX_MAX  120
+#define STREAM_PREFIX_MAX 80
 /* Launchers within launchers: "7: [rank80]: ". */
-#define PREFIXES_MAX 3
+#define HOST_PREFIX_MAX 64
 
-void slip_start(struct slip *slip, char *text, size_t size)
+#define PREFIXES_MAX 6
+
+void failure_text_start(struct fixed_string *slip, char *text, size_t size)
 {
-	*slip = (struct slip){ .text = text, .size = size };
+	*slip = (struct fixed_string){ .text = text, .size = size };
 	text[0] = '\0';
 }
 
-/* Length of the UTF-8 character at `text`, 0 if there is none that may be shown. */
+/* Returns the length of the UTF-8 character at `text`, 0 if it must not be shown. */
 static size_t character(const char *text, size_t len)
 {
 	const unsigned char *b = (const unsigned char *)text;
@@ -38,7 +41,7 @@ static size_t character(const char *text, size_t len)
 	return n;
 }
 
-void slip_add(struct slip *slip, const char *text, size_t len)
+void failure_text_add(struct fixed_string *slip, const char *text, size_t len)
 {
 	while (len > 0) {
 		size_t n = character(text, len);
@@ -57,12 +60,12 @@ void slip_add(struct slip *slip, const char *text, size_t len)
 	slip->text[slip->len] = '\0';
 }
 
-void slip_adds(struct slip *slip, const char *text)
+void failure_text_adds(struct fixed_string *slip, const char *text)
 {
-	slip_add(slip, text, strlen(text));
+	failure_text_add(slip, text, strlen(text));
 }
 
-static void slip_add_cut(struct slip *slip, struct failure_line line)
+static void fixed_string_add_cut(struct fixed_string *slip, struct failure_line line)
 {
 	bool cut = line.len > QUOTE_MAX;
 
@@ -71,12 +74,12 @@ static void slip_add_cut(struct slip *slip, struct failure_line line)
 		while (line.len > 0 && ((unsigned char)line.text[line.len] & 0xc0) == 0x80)
 			line.len--;
 	}
-	slip_add(slip, line.text, line.len);
+	failure_text_add(slip, line.text, line.len);
 	if (cut)
-		slip_adds(slip, " ...");
+		failure_text_adds(slip, " ...");
 }
 
-void slip_add_line_from(struct slip *slip, struct failure_line line, size_t must)
+void failure_text_add_line_from(struct fixed_string *slip, struct failure_line line, size_t must)
 {
 	size_t from = must < QUOTE_MAX - QUOTE_BEHIND ? 0 : must;
 
@@ -88,17 +91,22 @@ void slip_add_line_from(struct slip *slip, struct failure_line line, size_t must
 	while (from > 0 && from < line.len && ((unsigned char)line.text[from] & 0xc0) == 0x80)
 		from++;
 	if (slip->len > 0)
-		slip_add(slip, "\n", 1);
+		failure_text_add(slip, "\n", 1);
 	if (from > 0)
-		slip_adds(slip, "... ");
+		failure_text_adds(slip, "... ");
 	line.text += from;
 	line.len -= from;
-	slip_add_cut(slip, line);
+	fixed_string_add_cut(slip, line);
 }
 
-void slip_add_line(struct slip *slip, struct failure_line line)
+void failure_text_add_line(struct fixed_string *slip, struct failure_line line)
 {
-	slip_add_line_from(slip, line, 0);
+	failure_text_add_line_from(slip, line, 0);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
 }
 
 static char lower(char c)
@@ -106,7 +114,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Programs do not agree on capitals. */
+/* Programs differ in case. */
 static bool is_alike(const char *text, const char *other, size_t len, bool exact)
 {
 	for (size_t i = 0; i < len; i++)
@@ -115,7 +123,7 @@ static bool is_alike(const char *text, const char *other, size_t len, bool exact
 	return true;
 }
 
-/* Where `needle` begins in the line at or after `from`; the line's length if nowhere. */
+/* Returns where `needle` begins in the line at or after `from`; the line's length if absent. */
 static size_t find(struct failure_line line, size_t from, const char *needle, size_t len,
 		   bool exact)
 {
@@ -132,45 +140,61 @@ size_t failure_find(struct failure_line line, const char *text)
 	return find(line, 0, text, strlen(text), false);
 }
 
-/* The same for a part of a pattern. An empty part is what follows a closing '*':
- * it matches at the end of the line. */
+/* Returns where a part of a pattern begins at or after `from`, only there if `fixed`. An empty
+ * part follows a closing wildcard: it matches at the end of the line. */
 static size_t find_part(struct failure_line line, size_t from, const char *part, size_t len,
-			bool anchored, bool exact)
+			bool fixed, bool exact)
 {
 	if (len == 0)
-		return line.len;
-	if (anchored)
-		return len <= line.len && is_alike(line.text, part, len, exact) ? 0 : line.len;
+		return fixed ? from : line.len;
+	if (fixed)
+		return from + len <= line.len && is_alike(line.text + from, part, len, exact)
+			       ? from
+			       : line.len;
 	return find(line, from, part, len, exact);
+}
+
+/* Returns the number of digits at `at`, if they are a number above zero; else 0. */
+static size_t number_length(struct failure_line line, size_t at)
+{
+	bool above_zero = false;
+	size_t end = at;
+
+	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
+		above_zero = line.text[end++] != '0' || above_zero;
+	return above_zero ? end - at : 0;
 }
 
 bool failure_matches(const char *pattern, bool exact, struct failure_line line,
 		     struct failure_line *ret_found)
 {
-	bool anchored = *pattern == '^', captured = false;
-	size_t at = 0;
-	size_t open = 0; /* where the text for '*' begins */
+	bool fixed = *pattern == '^', captured = false;
+	char wildcard = '\0'; /* wildcard in front of this part */
+	size_t at = 0;        /* start of the text that it matches */
 
-	if (anchored)
+	if (fixed)
 		pattern++;
-	for (bool first = true;; first = false) {
-		const char *star = strchr(pattern, '*');
-		size_t len = star ? (size_t)(star - pattern) : strlen(pattern);
-		size_t begin = find_part(line, at, pattern, len, first && anchored, exact);
+	for (;;) {
+		size_t len = strcspn(pattern, "*#"), begin = at;
 
+		if (wildcard == '#') {
+			begin += number_length(line, at);
+			if (begin == at)
+				return false;
+			fixed = true;
+		}
+		begin = find_part(line, begin, pattern, len, fixed, exact);
 		if (len > 0 && begin == line.len)
 			return false;
-		if (!first && !captured) {
-			captured = true;
-			if (ret_found)
-				*ret_found =
-					(struct failure_line){ line.text + open, begin - open };
-		}
+		if (wildcard && !captured && ret_found)
+			*ret_found = (struct failure_line){ line.text + at, begin - at };
+		captured = captured || wildcard;
 		at = begin + len;
-		if (!star)
+		wildcard = pattern[len];
+		if (!wildcard)
 			return true;
-		open = at;
-		pattern = star + 1;
+		fixed = false;
+		pattern += len + 1;
 	}
 }
 
@@ -197,6 +221,26 @@ static size_t host_prefix_length(struct failure_line line)
 	return digits > 0 && end < line.len && line.text[end] == ']' ? end + 1 : 0;
 }
 
+/* "worker-1: " of pdsh, "10.0.0.1: ", "trainer-3  | " of Compose: a host's name with its number. */
+static size_t numbered_host_length(struct failure_line line)
+{
+	static const char signs[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+	size_t end = 0, dashes = 0, dots = 0;
+
+	while (end < line.len && end < HOST_PREFIX_MAX && strchr(signs, line.text[end])) {
+		dashes += line.text[end] == '-';
+		dots += line.text[end++] == '.';
+	}
+	if (end < 2 || end == line.len || (dashes == 0 && dots != 3) || line.text[end - 1] < '0' ||
+	    line.text[end - 1] > '9')
+		return 0;
+	if (line.text[end] == ':' && end + 1 < line.len && line.text[end + 1] == ' ')
+		return end + 2;
+	while (end < line.len && line.text[end] == ' ')
+		end++;
+	return end + 1 < line.len && memcmp(line.text + end, "| ", 2) == 0 ? end + 2 : 0;
+}
+
 /* Ray: "(Worker pid=42417, ip=[fdbd::2207]) ", with the line's own indentation after it. */
 static size_t actor_prefix_length(struct failure_line line)
 {
@@ -207,48 +251,150 @@ static size_t actor_prefix_length(struct failure_line line)
 	if (end == line.len || line.text[end] != '(')
 		return 0;
 	pid = find(line, end, " pid=", 5, true);
-	end = find(line, end, ") ", 2, true);
-	return pid < end && end < line.len && end < ACTOR_PREFIX_MAX ? end + 2 : 0;
+	end = find(line, end, ")", 1, true);
+	if (pid > end || end + 1 >= line.len || end > ACTOR_PREFIX_MAX)
+		return 0;
+	/* If the prefix is coloured, the colour is reset before the space. */
+	return line.text[end + 1] == ' ' ? end + 2 : line.text[end + 1] == '\x1b' ? end + 1 : 0;
+}
+
+/* Open MPI: "[1,3]<stderr>:", on SageMaker "[1,mpirank:3,algo-1]<stderr>:"; Horovod's launcher
+ * has the time in front: "Fri Sep 25 16:52:53 2020[0]<stderr>:". */
+static size_t stream_prefix_length(struct failure_line line)
+{
+	static const char *const streams[] = { "]<stdout>:", "]<stderr>:", "]<stddiag>:" };
+
+	for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+		size_t len = strlen(streams[i]), end = find(line, 0, streams[i], len, true);
+
+		if (end < line.len && end < STREAM_PREFIX_MAX)
+			return end + len;
+	}
+	return 0;
 }
 
 /* "[rank0]: ", "[3]: ", "3: ", " 7: ": launchers put the rank in front of each line. */
 static size_t prefix_length(struct failure_line line)
 {
-	size_t end = 0, digits;
+	size_t end = stream_prefix_length(line), digits;
 
+	if (end > 0)
+		return end;
 	while (end < line.len && line.text[end] == ' ')
 		end++;
 	digits = end;
 	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
 		end++;
 	if (end > digits)
-		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0 ? end + 2 : 0;
-	if (line.len == 0 || line.text[0] != '[')
-		return actor_prefix_length(line);
+		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0
+			       ? end + 2
+			       : numbered_host_length(line);
+	if (line.len == 0 || line.text[0] != '[') {
+		end = actor_prefix_length(line);
+		return end > 0 ? end : numbered_host_length(line);
+	}
 	end = find(line, 0, "]:", 2, true);
 	if (end == line.len || end > 32)
 		return host_prefix_length(line);
 	end += 2;
+	/* Torchrun's --tee has nothing between "[default3]:" and the line. */
+	if (end > 8 && memcmp(line.text, "[default", 8) == 0)
+		return end;
 	return end < line.len && line.text[end] == ' ' ? end + 1 : end;
 }
 
-struct failure_line failure_line_trim(struct failure_line line)
+/* Returns the length of a sequence that only colours a line, such as "\x1b[36m"; else 0. */
+static size_t colour_length(struct failure_line line)
 {
-	size_t skip = 0;
+	size_t end = 2;
+
+	if (line.len < 3 || memcmp(line.text, "\x1b[", 2) != 0)
+		return 0;
+	while (end < line.len && (line.text[end] == ';' || is_digit(line.text[end])))
+		end++;
+	return end < line.len && line.text[end] == 'm' ? end + 1 : 0;
+}
+
+/* "2026-11-25T03:14:07.123Z ": the time that container engines and services put in front of each
+ * line (RFC 3339, in UTC). */
+static size_t time_length(struct failure_line line)
+{
+	static const char form[] = "0000-00-00T00:00:00";
+	size_t end = 0;
+
+	while (end < sizeof form - 1 && end < line.len &&
+	       (form[end] == '0' ? is_digit(line.text[end]) : form[end] == line.text[end]))
+		end++;
+	if (end < sizeof form - 1)
+		return 0;
+	while (end < line.len && (line.text[end] == '.' || is_digit(line.text[end])))
+		end++;
+	return end + 1 < line.len && memcmp(line.text + end, "Z ", 2) == 0 ? end + 2 : 0;
+}
+
+/* Removes the next prefix from the line; false if there is none. *voice becomes the prefix that
+ * names the rank. */
+static bool take_prefix(struct failure_line *line, struct failure_line *voice)
+{
+	size_t skip = colour_length(*line);
+	const char *name;
+
+	if (skip > 0) {
+		if (voice->len > 0 && skip < line->len && line->text[skip] == ' ')
+			skip++;
+	} else if ((skip = time_length(*line)) == 0) {
+		skip = prefix_length(*line);
+		if (skip == 0)
+			return false;
+		*voice = (struct failure_line){ line->text, skip };
+		/* The time may be in front of the rank. */
+		name = line->text[0] == '(' ? NULL : memrchr(line->text, '[', skip);
+		if (name)
+			*voice = (struct failure_line){ name, (size_t)(line->text + skip - name) };
+	}
+	line->text += skip;
+	line->len -= skip;
+	return true;
+}
+
+struct failure_line failure_line_split(struct failure_line line, struct failure_line *ret_voice)
+{
+	const char *shown;
 
 	if (line.len > FAILURE_LINE_MAX)
 		line.len = FAILURE_LINE_MAX;
 	line = trim_blanks(line);
-	for (size_t at = 0; at < line.len; at++)
-		if (line.text[at] == '\r')
-			skip = at + 1;
-	line.text += skip;
-	line.len -= skip;
-	for (int i = 0; i < PREFIXES_MAX; i++) {
-		skip = prefix_length(line);
-		line.text += skip;
-		line.len -= skip;
+	shown = line.len > 0 ? memrchr(line.text, '\r', line.len) : NULL;
+	if (shown) {
+		line.len -= (size_t)(shown + 1 - line.text);
+		line.text = shown + 1;
 	}
+	*ret_voice = (struct failure_line){ line.text, 0 };
+	for (int i = 0; i < PREFIXES_MAX && take_prefix(&line, ret_voice); i++)
+		;
+	*ret_voice = trim_blanks(*ret_voice);
+	return line;
+}
+
+struct failure_line failure_line_trim(struct failure_line line)
+{
+	struct failure_line voice;
+
+	return failure_line_split(line, &voice);
+}
+
+bool failure_is_same(struct failure_line a, struct failure_line b)
+{
+	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
+}
+
+struct failure_line failure_view_line(const struct failure_view *view, size_t i)
+{
+	struct failure_line voice;
+	struct failure_line line = failure_line_split(view->log->lines[i], &voice);
+
+	if (view->voice.text && !failure_is_same(voice, view->voice))
+		line.len = 0;
 	return line;
 }
 

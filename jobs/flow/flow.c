@@ -1,21 +1,14 @@
-/* A flow's birth and the small tools that its files share: see flow.h and inside.h. */
+/* Initialisation of a flow, and the small tools that its files share: see flow.h and internal.h. */
 #include "jobs/flow/flow.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/flow/inside.h"
-
-const char *const flow_state_names[FLOW_STATE_COUNT] = {
-	"new", "planned", "precompile", "verify", "train", "ending", "ended",
-};
-const char *const attempt_state_names[ATTEMPT_STATE_COUNT] = {
-	"none", "intended", "uncertain", "submitted", "running", "lost", "failed", "backoff",
-};
+#include "jobs/flow/internal.h"
 
 void flow_init(struct flow *flow, const struct flow_policy *policy)
 {
-	/* Padding is cleared too: two flows that lived the same are the same bytes. */
+	/* Padding is cleared too: two flows with the same history are the same bytes. */
 	memset(flow, 0, sizeof *flow);
 	flow->policy = *policy;
 	flow->policy.run[FLOW_ID_MAX - 1] = '\0';
@@ -76,7 +69,7 @@ void flow_job_name(const struct flow *flow, enum phase phase, int64_t attempt,
 		   char ret_name[FLOW_ID_MAX])
 {
 	int len = snprintf(ret_name, FLOW_ID_MAX, "stk-%s-%s-%lld", flow->policy.run,
-			   phase_names[phase], (long long)attempt);
+			   flow_phase_names[phase], (long long)attempt);
 
 	/* Run ids are at most 40 characters, so this always fits. */
 	if (len < 0 || len >= FLOW_ID_MAX)

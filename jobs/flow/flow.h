@@ -1,31 +1,32 @@
 /*
- * The workflow: one pure state machine. Events in, wishes out.
+ * The workflow: one pure state machine. Events in, effects out.
  *
- *     flow_step(flow, event, wishes)
+ *     flow_apply(flow, event)
+ *     flow_effects(flow, now, effects)
  *
- * changes the state by one journalled event and says what the world should now
- * do. It does no I/O, reads no clock, takes no chances and allocates nothing:
- * time comes in with the event, chance from the run's journalled seed. The real
+ * The first changes the state by one journalled event, the second says what the world should now
+ * do. They do no I/O, read no clock, use no random numbers and allocate nothing:
+ * time comes in with the event, randomness from the run's journalled seed. The real
  * driver, the simulator and the tests drive this same machine.
  *
- * Wishes are *levels*, not edges: they follow from the state alone (and the
- * time), so a driver that died and replayed the journal gets the same wishes as
- * one that lived. Who carries them out remembers what is already under way.
+ * Effects are *levels*, not edges: they follow from the state alone (and the
+ * time), so a driver that died and replayed the journal gets the same effects as
+ * one that did not. The driver remembers what is already under way.
  *
  * The order that keeps promises:
- *   1. append the event to the journal (durable), 2. flow_step() with it,
- *   3. carry out the wishes; what came of each is the next event.
+ *   1. append the event to the journal (durable), 2. flow_apply() with it,
+ *   3. carry out the effects; what came of each is the next event.
  * A decision with consequences outside (a submission, the end of the run) is
- * itself an event: WISH_RECORD asks for it to be appended first. So intent is
- * durable before any effect, and what the journal says happened, happened.
+ * itself an event: EFFECT_RECORD asks for it to be appended first. So intent is
+ * durable before any effect, and the journal is the truth about what happened.
  *
- * What whoever drives it has to keep to:
- * - A WISH_RECORD is good only for the state it was made from. Where the append
- *   finds its number taken, absorb what came between and ask again for wishes;
+ * Rules for the driver:
+ * - An EFFECT_RECORD is valid only for the state it was made from. If the append
+ *   finds its number taken, apply the events between and ask again for effects;
  *   an outcome already seen outside (submitted, ended) is appended after that.
- * - Wishes are carried out in their order, and no further once one of them led to
+ * - Effects are carried out in their order, and no further once one of them led to
  *   an event: a limit is judged after the attempt was looked at, not before.
- * - No WISH_FIND while a submission of one's own is still in flight.
+ * - No EFFECT_FIND while the driver's own submission is still in flight.
  * - `now` is the wall clock, but never behind the newest event plus the time
  *   measured since on the monotonic clock: else a clock that is set back would
  *   hold a retry for as long as it was set back.
@@ -38,10 +39,11 @@
 #include "jobs/flow/ledger.h"
 
 #define FLOW_ID_MAX  64
-#define FLOW_KEY_MAX 65 /* of a graph key: hex digits of SHA-256 */
+#define FLOW_KEY_MAX 65 /* graph key: hex digits of SHA-256 */
 #define FLOW_URL_MAX 1024
+#define FLOW_CAUSES  8
 
-/* What the plan says, as far as the workflow decides by it. */
+/* The parts of the plan by which the workflow decides. */
 struct flow_policy {
 	char run[FLOW_ID_MAX];
 	bool compiles;            /* the spec has a compile phase (kind is not none, mode aot) */
@@ -49,22 +51,23 @@ struct flow_policy {
 	int nodes;
 	int64_t retry_attempts;         /* failures of a phase that count before the run fails */
 	int64_t retry_without_progress; /* the same, in a row without a new checkpoint */
+	int64_t attempts;               /* limits.attempts, over all phases; 0: none */
 	int64_t backoff_first_ms, backoff_max_ms;
 	int64_t compile_workers; /* compile processes at once by default; 0: not known */
 	bool stop_on_mismatch;   /* checkpoint.on_mismatch: stop */
-	/* how long a drain may wait for a new checkpoint; 0: no drain, stop at once */
+	/* longest wait of a drain for a new checkpoint; 0: no drain, stop at once */
 	int64_t drain_ms;
-	/* a training is told to save so long before limits.deadline and limits.cost, but never
-	 * before half of them, and not if it ends before them anyway at its pace; so late none is
-	 * begun; 0: when they are reached */
+	/* A training is told to save this long before limits.deadline and limits.cost, but never
+	 * before half of them, and not if its pace says that it ends before them anyway; within
+	 * that time no training is begun. 0: only when they are reached. */
 	int64_t lead_ms;
 	/* limits; 0: none */
 	int64_t deadline_ms, queue_ms, start_ms, unreachable_ms;
-	int64_t health_ms; /* the longest check-up of the nodes, which start_ms leaves out; 0: none
-			    */
+	int64_t health_ms; /* longest check-up of the nodes, not included in start_ms; 0: none */
 	double cost_usd;
 	double price_per_ms; /* USD, of all nodes together; 0: not known */
-	int64_t jit_graphs;  /* compile.jit_budget.graphs; -1: compiles in training are meant */
+	int64_t jit_graphs;  /* compile.jit_budget.graphs; -1: no budget, compiling in training is
+				intended */
 	enum jit_action jit_action;
 };
 
@@ -79,27 +82,29 @@ enum flow_state {
 	FLOW_STATE_COUNT
 };
 
-/* Of the current attempt; meaningful in PRECOMPILE and TRAIN. */
+/* State of the current attempt; meaningful in PRECOMPILE and TRAIN. */
 enum attempt_state {
 	ATTEMPT_NONE,      /* the next one is to be intended */
 	ATTEMPT_INTENDED,  /* journalled; not known to be submitted */
-	ATTEMPT_UNCERTAIN, /* it may have been submitted: find it before anything else */
+	ATTEMPT_UNCERTAIN, /* may have been submitted: find it before anything else */
 	ATTEMPT_SUBMITTED, /* the engine has it */
-	ATTEMPT_RUNNING,   /* it holds the claim */
+	ATTEMPT_RUNNING,   /* holds the claim */
 	ATTEMPT_LOST,      /* cannot be seen; unknown is not failed */
 	ATTEMPT_FAILED,    /* ended badly; its retry is not scheduled yet */
 	ATTEMPT_BACKOFF,   /* ended; the next one waits for `until` */
 	ATTEMPT_STATE_COUNT
 };
 
-extern const char *const flow_state_names[FLOW_STATE_COUNT];
-extern const char *const attempt_state_names[ATTEMPT_STATE_COUNT];
-
 struct flow_budget {
-	int64_t failures;   /* that count against retry_attempts */
-	int64_t fruitless;  /* those in a row without a new complete checkpoint */
-	uint64_t signature; /* hash of the last one's, without a new checkpoint since; 0: none */
-	int64_t setbacks;   /* the same with those that do not count: for the backoff */
+	int64_t failures;  /* failures that count against retry_attempts */
+	int64_t fruitless; /* counted failures in a row without a new complete checkpoint */
+	/* Times that each signature was seen since the last new checkpoint; a new signature
+	 * takes the place of the one seen longest ago. */
+	struct {
+		uint64_t signature; /* hash; 0: the place is free */
+		int64_t times, failure;
+	} causes[FLOW_CAUSES];
+	int64_t setbacks; /* failures of any class since a new checkpoint: for the backoff */
 	int64_t of_class[CLASS_COUNT];
 };
 
@@ -107,60 +112,63 @@ struct flow {
 	struct flow_policy policy;
 	enum flow_state state;
 	enum attempt_state attempt_state;
-	enum phase phase;                       /* of the current attempt */
-	int64_t attempt;                        /* its number; 0 before the first of the phase */
-	bool claimed;                           /* it held the claim at some time */
-	int64_t attempts[PHASE_COUNT];          /* made so far */
-	struct flow_budget budget[PHASE_COUNT]; /* what each has used up */
-	enum failure_class last_class;          /* FAILED: what ended the attempt */
+	enum phase phase;              /* phase of the current attempt */
+	int64_t attempt;               /* number of the attempt; 0 before the first of the phase */
+	bool claimed;                  /* the attempt held the claim at some time */
+	int64_t attempts[PHASE_COUNT]; /* attempts made so far */
+	int64_t machines;              /* attempts that got machines and ended */
+	struct flow_budget budget[PHASE_COUNT]; /* budget used up by each phase */
+	enum failure_class last_class; /* FAILED: class of the failure that ended the attempt */
 	char job[FLOW_ID_MAX];
 	char nonce[FLOW_ID_MAX];
-	char resumed_from[FLOW_URL_MAX]; /* what the attempt was intended with; empty: scratch */
+	char resumed_from[FLOW_URL_MAX]; /* checkpoint that the attempt was intended with; empty:
+					    scratch */
 	struct ledger ledger;
-	struct utc at;    /* of the newest event; never runs backwards */
+	struct utc at;    /* time of the newest event; never runs backwards */
 	struct utc until; /* BACKOFF: when the next attempt may be intended */
 	int64_t seed, epoch;
 	enum cache_state cache;
 	bool cache_proved; /* verified complete in this run, or found warm */
 	bool incomplete_retried;
-	/* One run at a time precompiles for a graph key. `key_held`: the claim on it was
-	 * taken for the attempt of phase 1 that comes next; `key_waited`: another run has
-	 * it, as far as is known; `anew`: phase 1 is to run whatever the lock says. */
+	/* Only one run at a time precompiles for a graph key. `key_held`: the claim on it was
+	 * taken for the next attempt of phase 1; `key_waited`: another run holds it, as far as
+	 * is known; `anew`: phase 1 runs again whatever the compile manifest says. */
 	bool key_held, key_waited, anew;
-	/* Of the lock that the training rests on: that of the plan, or another one where the
-	 * compiler turned out to be another; empty: not known. */
+	/* Graph key of the compile manifest that the training rests on: that of the plan, or
+	 * another one if the compiler turned out to be another; empty: not known. */
 	char lock_key[FLOW_KEY_MAX];
-	/* The difference between the compiler of a training and that of the lock, for which
+	/* Difference between the compiler of a training and that of the manifest, for which
 	 * phase 1 ran again last: `signature` of that attempt.ended; empty: none. */
 	char other_compiler[FLOW_ID_MAX];
-	/* Phase 1 ended with a failure of the compiler, and with this exit status: its
-	 * front-ends are not always right about it. */
+	/* Phase 1 ended with a failure of the compiler, and with this exit status: the
+	 * compiler's front ends do not always report it correctly. */
 	bool compile_failed, compile_last; /* and no retry is left */
 	int64_t compile_exit;
 	bool fewer_workers; /* the next precompile runs with fewer compile processes */
-	int64_t workers;    /* of the current attempt; 0: as many as ever */
-	bool started;       /* its command began */
-	bool checked;       /* how its nodes are is known, and how long that took */
+	int64_t workers;    /* compile processes of the current attempt; 0: the default number */
+	bool started;       /* the command of the attempt began */
+	bool saved;         /* the attempt left a complete checkpoint */
+	bool checked;       /* the check-up of its nodes has ended, and how long that took */
 	int64_t checkup_ms;
-	/* When the run was created; since when the engine has the current attempt, the
-	 * attempt holds the claim, it cannot be seen (by this driver). ms 0: not so. */
+	/* When the run was created; since when the engine has the current attempt, the attempt
+	 * holds the claim, and this driver cannot see it. ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unseen_since;
-	/* It is to end: on request, at a limit, over its budget of late graphs, or because
-	 * it ignored its checkpoint or computes nothing.
-	 * While `drain_until` is ahead the attempt may still save. */
+	/* The attempt is to end: on request, at a limit, because it ignored its checkpoint, over
+	 * its budget of late graphs, or because it computes nothing. Until `drain_until` it may
+	 * still save. */
 	bool stop_requested, mismatch, jit_stop, spoiled;
-	/* Graphs that the current training attempt had to compile; whether its budget
-	 * is known to be exceeded; the attempt makes room for phase 1; how often that
-	 * was so. */
+	/* Graphs that the current training attempt had to compile; whether its budget is known
+	 * to be exceeded; whether the attempt ends to make room for phase 1; how often attempts
+	 * did. */
 	int64_t jit_graphs;
 	bool jit_told, recompile;
 	int64_t recompiles;
-	bool leaving; /* this driver gives up looking; the run goes on with the next one */
+	bool leaving; /* the driver stops watching; the next driver continues the run */
 	enum run_limit limit;
 	struct utc drain_until;
-	/* What the newest step of the attempt forecasts: when the training ends at its pace (ms
-	 * 0: not known), the limit that would be reached before, and how often in a row it was
-	 * so. `told`: the limits of which that was said, a bit each. */
+	/* Forecast by the newest step of the attempt: when the training ends at its pace (ms 0:
+	 * not known), the limit that would be reached before that, and how often in a row it was
+	 * forecast. `told`: one bit for each limit whose risk was reported. */
 	struct {
 		struct utc ends;
 		enum run_limit limit;
@@ -168,113 +176,111 @@ struct flow {
 		unsigned told;
 	} forecast;
 	char stop_reason[256];
-	/* Newest checkpoint of this run's training that is known to be complete; step -1:
-	 * none. `chosen`: it was proved for the attempt that comes next. Only those with
-	 * a step below `below` are trusted. */
+	/* Newest checkpoint of this run's training that is known to be complete; step -1: none.
+	 * `chosen`: proved complete for the next attempt. Only checkpoints with a step below
+	 * `below` are trusted. */
 	bool chosen;
 	int64_t checkpoint_step, below;
 	char checkpoint_url[FLOW_URL_MAX];
-	/* the decided end, from ENDING on; hint and evidence of a compiler that failed
-	 * wait here for the verdict on the cache */
+	/* Decided end of the run, from ENDING on. Hint and evidence of a failed compiler are
+	 * kept here until the verdict on the cache. */
 	enum outcome outcome;
 	int exit_code;
 	enum failure_class end_class;
 	enum phase end_phase;
-	bool end_has_phase; /* false: it ended before its first phase */
+	bool end_has_phase; /* false: the run ended before its first phase */
 	char end_reason[512];
 	char end_hint[4096];
 	char end_evidence[2048];
 };
 
-enum wish_kind {
-	WISH_RECORD,      /* append `event`, then step with it */
-	WISH_CHECK_CACHE, /* → cache.checked */
-	WISH_CLAIM_KEY,   /* take the claim on the graph key, or see that it is still ours →
-			   * cache.claimed | cache.waiting (once for each run that has it; then
-			   * nothing, and come back soon). With `recheck` the cache is looked
-			   * at once the claim is ours, and when its lock changes while another
-			   * has it: warm → cache.checked. Nothing is recorded while that cannot
-			   * be found out. */
-	WISH_FIND,        /* does the engine know `job`? → attempt.submitted | attempt.missing */
-	WISH_SUBMIT, /* → attempt.submitted | attempt.uncertain | attempt.ended (definite no) */
-	WISH_WATCH, /* → attempt.claimed | attempt.lost | attempt.found | attempt.ended, progress */
-	WISH_CHOOSE_CHECKPOINT, /* → checkpoint.chosen: of this run's marked checkpoints with a
-				 * step less than `below` the newest that proves complete now
-				 * (highest step; of equal ones the highest attempt), or none.
-				 * Nothing is recorded while that cannot be found out. */
-	WISH_DRAIN,  /* tell the attempt to save and to end; repeating it changes nothing */
-	WISH_STOP,   /* stop `job` on the engine; its end comes by WISH_WATCH */
-	WISH_LEAVE,  /* record driver.left and exit with EXIT_UNREACHABLE; nothing is stopped */
-	WISH_VERIFY, /* → cache.verified */
-	WISH_WAIT,   /* come back with flow_wishes() at `until` */
-	WISH_DONE,   /* nothing is left to do */
-	WISH_KIND_COUNT
+enum effect_kind {
+	EFFECT_RECORD,      /* append `event`, then apply it */
+	EFFECT_CHECK_CACHE, /* → cache.checked */
+	EFFECT_CLAIM_KEY, /* take the claim on the graph key, or confirm that this run still has it
+			     → cache.claimed | cache.waiting (once for each run that has it; then
+			     nothing, and come back soon). With `recheck` the cache is looked at
+			     once this run has the claim, and when its manifest changes while
+			     another run has it: warm → cache.checked. Nothing is recorded while
+			     that cannot be found out. */
+	EFFECT_FIND,      /* does the engine know `job`? → attempt.submitted | attempt.missing */
+	EFFECT_SUBMIT, /* → attempt.submitted | attempt.uncertain | attempt.ended (definite no) */
+	EFFECT_WATCH, /* → attempt.claimed | attempt.lost | attempt.found | attempt.ended, progress
+		       */
+	EFFECT_CHOOSE_CHECKPOINT, /* before each attempt of a training but the first. A cache that
+				     was proved is looked at first: graphs are lost → cache.checked.
+				     → checkpoint.chosen: of this run's marked checkpoints with a
+				     step less than `below` the newest that proves complete now
+				     (highest step, then highest attempt), or none. Nothing is
+				     recorded while that cannot be found out. */
+	EFFECT_DRAIN,  /* tell the attempt to save and to end; repeating it changes nothing */
+	EFFECT_STOP,   /* stop `job` on the engine; EFFECT_WATCH reports its end */
+	EFFECT_LEAVE,  /* record driver.left and exit with EXIT_UNREACHABLE; nothing is stopped */
+	EFFECT_VERIFY, /* → cache.verified */
+	EFFECT_WAIT,   /* call flow_effects() again at `until` */
+	EFFECT_DONE,   /* nothing is left to do */
+	EFFECT_KIND_COUNT
 };
 
-struct wish {
-	enum wish_kind kind;
+struct effect {
+	enum effect_kind kind;
 	enum phase phase;
 	int64_t attempt;
 	const char *job;          /* borrowed from the flow */
 	const char *resumed_from; /* SUBMIT: URL of a checkpoint, or NULL */
-	/* SUBMIT: the difference between compilers for which phase 1 has run already and
-	 * which is no reason to do so again, or NULL */
+	/* SUBMIT: difference between compilers for which phase 1 has already run, so that it is
+	 * not a reason to run it again; or NULL */
 	const char *tolerated;
-	int64_t workers;  /* SUBMIT: compile processes at once; 0: as many as ever */
+	int64_t workers;  /* SUBMIT: compile processes at once; 0: the default number */
 	int64_t below;    /* CHOOSE_CHECKPOINT: only steps less than this */
 	bool recheck;     /* CLAIM_KEY: another run may have filled the cache */
-	struct utc until; /* WAIT; DRAIN: how long it may take */
-	/* RECORD; its strings are borrowed from the flow and from `text` here, so
-	 * a wish is not copied, and is gone with the next flow_wishes(). */
+	struct utc until; /* WAIT: when to come back; DRAIN: how long it may take */
+	/* RECORD: its strings are borrowed from the flow and from `text` here, so an effect must
+	 * not be copied, and is invalid after the next flow_effects(). */
 	struct event event;
 	char text[2][128];
 };
 
-#define FLOW_WISHES_MAX 4
-struct wishes {
-	struct wish list[FLOW_WISHES_MAX];
+#define FLOW_EFFECTS_MAX 4
+struct effects {
+	struct effect list[FLOW_EFFECTS_MAX];
 	int count;
 };
 
 void flow_init(struct flow *flow, const struct flow_policy *policy);
 
-/* By which a run knows its own claim on the graph key: the same for all its drivers,
- * and for no other run. */
+/* Writes the nonce by which a run knows its own claim on the graph key: the same for all drivers
+ * of the run, different for every other run. */
 void flow_key_nonce(const struct flow *flow, char ret_nonce[FLOW_ID_MAX]);
 
-/* Whether the claim on the graph key is this run's to renew: from phase 1 to the
- * verdict on the cache. */
+/* True if this run renews the claim on the graph key: from phase 1 to the verdict on the cache. */
 bool flow_keeps_key(const struct flow *flow);
 
-/* Apply one journalled event. Late news (of another attempt or phase than the
- * current one) and events that mean nothing in this state change nothing but
- * the time. */
+/* True if the current attempt may be on its engine, as far as the journal tells. */
+bool flow_may_have_job(const struct flow *flow);
+
+/* Applies one journalled event. Late events (of another attempt or phase than the current one)
+ * and events without meaning in this state change only the time and the ledger. */
 void flow_apply(struct flow *flow, const struct event *ev);
 
-/* What the machines of the run's jobs have cost until `now`, USD: as billed, where a service told,
- * else for as long as they were held. 0 where the price is not known. */
-double flow_cost(const struct flow *flow, struct utc now);
+/* Computes the effects that are due at `now`. */
+void flow_effects(const struct flow *flow, struct utc now, struct effects *ret);
 
-/* What should be done now, at `now`. */
-void flow_wishes(const struct flow *flow, struct utc now, struct wishes *ret);
-
-/* Both, with the event's own time as now. */
-void flow_step(struct flow *flow, const struct event *ev, struct wishes *ret);
-
-/* The row of the rule table that the event would fire, -1 where it means nothing;
- * and the sentence of a row. For tests and for reading a journal aloud. */
+/* Returns the row of the rule table that the event would fire, -1 if it has no meaning;
+ * flow_rule_name() returns the sentence of a row. For tests and for reading a journal aloud. */
 int flow_rule_find(const struct flow *flow, const struct event *ev);
 int flow_rule_count(void);
 const char *flow_rule_name(int rule);
 
-/* Pure helpers, also used where things are shown.
- * retry_action: what a class of failure calls for, before budgets.
+/* Pure helpers, also used for display.
+ * retry_action: the action that a class of failure calls for, before budgets.
  * retry_limit: retries that this class gets by itself, -1: as the budgets say.
- * retry_delay_ms: full jitter below min(max, first * 2^n), from the seed; n is the
- * number of failures before this one. */
+ * retry_same_limit: retries for one signature without a new checkpoint, -1: as
+ * retry.without_progress says. */
 enum action retry_action(enum failure_class class);
-bool retry_counts(enum failure_class class); /* against the budgets: Spot and capacity do not */
+bool retry_counts(enum failure_class class); /* true if it counts against the budgets: Spot and
+						capacity do not */
 int64_t retry_limit(enum failure_class class);
-int64_t retry_delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures);
+int64_t retry_same_limit(enum failure_class class);
 
 #endif

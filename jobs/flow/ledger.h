@@ -1,25 +1,24 @@
 /*
- * The ledger: every millisecond of a run in exactly one bin, from run.created to
- * run.ended (or to now). Folded from the events of the journal alone; pure.
+ * The ledger: every millisecond of a run in exactly one bin, from run.created to run.ended (or
+ * to now). Computed from the events of the journal alone; pure.
  *
- * A stretch of time gets its bin when an event says what it was spent on; until
- * then it is open, and ledger_at() closes it as what it looks like. So the bins
- * add up to the wall clock at any moment, to the millisecond, and what nothing
- * speaks for is `unknown`.
+ * A stretch of time gets its bin when an event says what it was spent on. Until then it is open,
+ * and ledger_at() closes it as what it looks like. So the bins add up to the wall clock at any
+ * moment, to the millisecond, and time without evidence is `unknown`.
  *
- * Of saving nothing tells but its duration, and that later. It is taken out of the
- * steps of its attempt, but never more than these took beyond what as many steps
- * take where nothing was saved: with asynchronous saving they hardly slow down.
+ * For saving, only the duration is reported, and later. It is taken out of the steps of its
+ * attempt, but never more than these took beyond the time of as many steps without a save:
+ * asynchronous saving hardly slows them down.
  *
- * Of compiling in training that is told too, when it is over. What had been put into
- * other bins of the attempt by then, because a step was told first, is taken out of them
- * again: steps, then what came before the first of them.
+ * Compiling in training is reported too, when it is over. Time that was put into other bins of
+ * the attempt by then, because a step was reported first, is taken out of them again: out of
+ * steps, then out of the time before the first step.
  *
- * Time in which a job held its machines is counted a second time by the same bins: that is
- * what costs. It goes from the moment that the engine tells of, or its claim, to the moment that
- * the engine tells of, or its end. What a service bills of an attempt may be another figure (of
- * a Spot job it is less): both are kept. Machines kept from one attempt to the next cost as well,
- * and are in no bin.
+ * Time in which a job held its machines is counted a second time by the same bins: it is the
+ * time that costs. It begins when the engine says, else with the claim, and ends when the engine
+ * says, else with the attempt. A service may bill another figure for an attempt (for a Spot job,
+ * less): both are kept. Machines kept from one attempt to the next cost as well, and are in no
+ * bin.
  */
 #ifndef STK_FLOW_LEDGER_H
 #define STK_FLOW_LEDGER_H
@@ -28,7 +27,7 @@
 
 enum ledger_bin {
 	BIN_QUEUE,
-	BIN_PROVISION, /* until an engine tells of it, part of queue */
+	BIN_PROVISION, /* part of queue until an engine reports it */
 	BIN_PULL,
 	BIN_SETUP,
 	BIN_HEALTH,
@@ -50,17 +49,17 @@ enum ledger_bin {
 
 struct ledger_row {
 	const char *name;
-	const char *evidence; /* the events that time in this bin rests on */
+	const char *evidence; /* events that show time in this bin */
 };
 extern const struct ledger_row ledger_rows[BIN_COUNT];
 
-/* What the run is at, as far as time is concerned. */
+/* Stage of the run, as far as time is concerned. */
 enum ledger_stage {
 	STAGE_NONE,  /* no run.created yet */
 	STAGE_CHECK, /* is the cache warm? */
 	STAGE_READY, /* the next attempt is about to be intended */
 	STAGE_QUEUE, /* intended or submitted, not claimed */
-	STAGE_SETUP, /* claimed; its command has not begun as far as is known */
+	STAGE_SETUP, /* claimed; the command has not begun, as far as is known */
 	STAGE_FIRST, /* the command runs; a training has shown no step yet */
 	STAGE_STEPS, /* a training that has shown a step */
 	STAGE_VERIFY,
@@ -69,51 +68,68 @@ enum ledger_stage {
 	STAGE_OVER     /* run.ended */
 };
 
+/* Time of an attempt that was not observed: between two drivers, or while an engine did not show
+ * it. It is `unknown`, unless an event accounts for it: a claim or a start with its own time,
+ * the steps that an agent saw (train.stretch), a hang. */
+struct ledger_hole {
+	struct utc from, to;
+};
+#define LEDGER_HOLES_MAX 16
+
 /* All times are those of the journal: UTC, milliseconds. */
 struct ledger {
 	int64_t ms[BIN_COUNT];
-	int64_t held_ms[BIN_COUNT]; /* the part of it in which a job held its machines */
-	struct utc begun, mark, at; /* run.created; all before is in bins; newest event */
+	int64_t held_ms[BIN_COUNT]; /* the part of `ms` in which a job held its machines */
+	struct utc begun, mark, at; /* run.created; end of the time in bins; newest event */
 	enum ledger_stage stage;
 	bool held;
-	struct utc released;     /* held: no longer than this; ms 0: not known */
-	int64_t attempt_held_ms; /* of the attempt, in all bins */
-	int64_t billed_ms;       /* of ended attempts: as the service bills them, else held */
-	bool billed_told;        /* a service billed one of them */
-	int64_t kept_ms;         /* machines, from one attempt to the next */
-	enum phase ended_phase;  /* of the attempt with machines that ended last, */
-	int64_t ended_attempt;   /* 0: none; */
-	bool kept_told;          /* whose machines' keeping was told */
-	enum phase phase;        /* of the attempt */
+	struct utc released;     /* end of `held`; ms 0: not known */
+	int64_t attempt_held_ms; /* time held by the attempt, in all bins */
+	int64_t billed_ms;       /* time of ended attempts: as the service bills it, else held */
+	bool billed_told;        /* a service billed at least one of them */
+	int64_t kept_ms;         /* time machines were kept between attempts */
+	enum phase ended_phase;  /* newest ended attempt with machines: its phase, */
+	int64_t ended_attempt;   /* number of that, 0: none; */
+	bool kept_told;          /* attempt.kept was counted for it */
+	enum phase phase;        /* phase of the attempt */
 	int64_t attempt;
-	int64_t step, reached;       /* of the attempt; of any attempt before: -1 none */
-	int64_t jit_told_ms;         /* of the attempt's jit.compiled so far */
-	int64_t jit_ms;              /* known to lie in the open stretch, */
-	struct utc jit_at;           /* and before this */
-	int64_t saving_ms;           /* of the attempt, told and not found in steps yet */
-	int64_t steps_ms, made;      /* of the attempt: in BIN_STEPS, and the steps in that */
-	int64_t again_ms, first_ms;  /* of the attempt: in BIN_REPLAYED; before its first step */
-	double step_ms;              /* of its fastest stretch without news of saving; 0 none */
-	bool saving_told;            /* in the open stretch */
-	struct utc until;            /* of a backoff */
-	struct utc away_since;       /* driver.left; ms 0: somebody drives */
-	struct utc back_at;          /* newest driver.took_over */
-	int64_t away_ms;             /* without a driver, in the open stretch */
-	struct utc unseen_since;     /* nothing was seen of the attempt since; ms 0: it was */
+	int64_t step, reached;  /* step of the attempt; highest of the attempts before, -1: none */
+	int64_t jit_told_ms;    /* compiling reported by the attempt so far */
+	int64_t jit_ms;         /* compiling known to lie in the open stretch, */
+	struct utc jit_at;      /* and before this time */
+	int64_t saving_ms;      /* saving reported by the attempt, not yet found in steps */
+	int64_t steps_ms, made; /* time of the attempt in BIN_STEPS; the steps made in that */
+	int64_t again_ms, first_ms; /* time of the attempt in BIN_REPLAYED; before its first step */
+	double step_ms;             /* fastest step of the attempt without saving; 0: none */
+	bool saving_told;           /* saving was reported in the open stretch */
+	struct utc until;           /* end of a backoff */
+	struct utc away_since;      /* driver.left; ms 0: a driver is active */
+	struct utc back_at;         /* newest driver.took_over */
+	struct ledger_hole holes[LEDGER_HOLES_MAX]; /* in the open stretch, in order */
+	int hole_count;
+	bool lost;                   /* the engine does not show the attempt, since unseen_since */
+	struct utc unseen_since;     /* nothing was seen of the attempt since; ms 0: it is seen */
 	bool resumed, saved, ending; /* the attempt: from a checkpoint; made one; is to end */
 };
 
-/* Take in the next event, in order of seq. A zeroed ledger is an empty one. */
+/* Adds the next event, in order of seq. A zeroed ledger is empty. */
 void ledger_add(struct ledger *ledger, const struct event *ev);
+
+/* Marks the run as undriven since the newest event; the caller learnt that by other means. */
+void ledger_undriven(struct ledger *ledger);
+/* Returns since when the run is not observed, as far as the events tell; ms 0: it is, or it is
+ * over. */
+struct utc ledger_unseen_since(const struct ledger *ledger);
 
 /* The bins at `now` (never before the newest event; ignored once the run has ended):
  * their sum is `total_ms`. */
 struct ledger_view {
 	int64_t ms[BIN_COUNT], held_ms[BIN_COUNT];
 	int64_t total_ms, held_total_ms;
-	int64_t kept_ms;   /* of machines, from one attempt to the next: in no bin */
-	int64_t billed_ms; /* of ended attempts, kept_ms included; -1: no service told of one */
-	int64_t paid_ms;   /* the best that is known: billed, else held; kept_ms included */
+	int64_t kept_ms;   /* time machines were kept between attempts: in no bin */
+	int64_t billed_ms; /* time of ended attempts as billed, kept_ms included; -1: no service
+			      billed one */
+	int64_t paid_ms;   /* best known figure: billed, else held; kept_ms included */
 };
 void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret);
 

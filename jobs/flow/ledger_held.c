@@ -1,7 +1,7 @@
-/* What machines cost, by time: see ledger_held.h. */
+/* Cost of machines, as time: see ledger_held.h. */
 #include "jobs/flow/ledger_held.h"
 
-void held_add(struct ledger *l, struct utc to, int64_t ms, enum ledger_bin bin)
+void ledger_held_add(struct ledger *l, struct utc to, int64_t ms, enum ledger_bin bin)
 {
 	int64_t late = l->released.ms > 0 && to.ms > l->released.ms ? to.ms - l->released.ms : 0;
 
@@ -11,7 +11,7 @@ void held_add(struct ledger *l, struct utc to, int64_t ms, enum ledger_bin bin)
 	l->attempt_held_ms += ms - late;
 }
 
-void held_move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_bin to)
+void ledger_held_move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_bin to)
 {
 	int64_t held = ms < l->held_ms[from] ? ms : l->held_ms[from];
 
@@ -21,13 +21,14 @@ void held_move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_b
 	l->held_ms[to] += held;
 }
 
-void held_end(struct ledger *l, const struct event *ev)
+void ledger_held_end(struct ledger *l, const struct event *ev)
 {
 	bool told = EVENT_HAS(ev, billable) && ev->billable >= 0;
 
 	l->billed_ms += told ? ev->billable : l->attempt_held_ms;
 	l->billed_told |= told;
-	/* What never had machines kept none: those of the attempt before may be there still. */
+	/* An attempt that never had machines kept none: those of the attempt before may be there
+	 * still. */
 	if (l->held || EVENT_HAS(ev, held)) {
 		l->ended_phase = ev->phase;
 		l->ended_attempt = ev->attempt;
@@ -38,8 +39,8 @@ void held_end(struct ledger *l, const struct event *ev)
 	l->attempt_held_ms = 0;
 }
 
-/* A driver that died may have told it already. */
-void held_kept(struct ledger *l, const struct event *ev)
+/* A driver that died may have recorded it already. */
+void ledger_held_kept(struct ledger *l, const struct event *ev)
 {
 	if (l->kept_told || ev->phase != l->ended_phase || ev->attempt != l->ended_attempt ||
 	    !(ev->seconds > 0) || ev->seconds >= 1e9)
@@ -48,7 +49,7 @@ void held_kept(struct ledger *l, const struct event *ev)
 	l->kept_ms += (int64_t)(ev->seconds * 1000 + 0.5);
 }
 
-void held_view(const struct ledger *l, struct ledger_view *ret)
+void ledger_held_view(const struct ledger *l, struct ledger_view *ret)
 {
 	ret->kept_ms = l->kept_ms;
 	ret->billed_ms = l->billed_told ? l->billed_ms + l->kept_ms : -1;

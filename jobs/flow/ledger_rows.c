@@ -1,7 +1,7 @@
-/* The bins by name, what tells that time belongs there, and what tells nothing: see ledger.h. */
+/* Names of the bins, and the evidence for time in each: see ledger.h. */
 #include "jobs/flow/ledger.h"
 
-#include "jobs/flow/inside.h"
+#include "jobs/flow/internal.h"
 
 const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_QUEUE] = { "queue", "attempt.intended to attempt.claimed; cache.waiting to "
@@ -15,7 +15,9 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_VERIFY] = { "verify", "before cache.checked; attempt.ended to cache.verified" },
 	[BIN_RESTORE] = { "restore", "before checkpoint.chosen; attempt.started to the first "
 				     "step of a resumed training" },
-	[BIN_STEPS] = { "steps", "train.progress with a larger step; a training that ended well" },
+	[BIN_STEPS] = { "steps",
+			"train.progress with a larger step, train.stretch; a training that "
+			"ended well" },
 	[BIN_JIT] = { "jit", "the seconds of jit.compiled" },
 	[BIN_CHECKPOINT] = { "checkpoint", "the seconds of checkpoint.complete, as far as they "
 					   "slowed the steps; a request or limit.reached "
@@ -28,7 +30,8 @@ const struct ledger_row ledger_rows[BIN_COUNT] = {
 	[BIN_INFER] = { "infer", "attempt.started to attempt.ended of infer" },
 	[BIN_IDLE] = { "idle", "driver.left, or the newest event, to driver.took_over, while no "
 			       "attempt was under way" },
-	[BIN_UNKNOWN] = { "unknown", "nothing tells" },
+	[BIN_UNKNOWN] = { "unknown",
+			  "nothing tells: no driver looked, or the engine did not show it" },
 };
 
 bool ledger_is_stale(const struct ledger *l, const struct event *ev)
@@ -42,6 +45,7 @@ bool ledger_is_stale(const struct ledger *l, const struct event *ev)
 	case EV_ATTEMPT_FOUND:
 	case EV_ATTEMPT_ENDED:
 		return ev->phase != l->phase || ev->attempt != l->attempt;
+	case EV_TRAIN_STRETCH:
 	case EV_TRAIN_PROGRESS:
 	case EV_JIT_COMPILED:
 	case EV_JIT_EXCEEDED:

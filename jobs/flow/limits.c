@@ -1,13 +1,13 @@
 /*
- * The spec's limits: which one is reached, and how that is said. Deadline and cost
- * count from the run's creation over all attempts; queue, start and unreachable
- * are of one attempt. Without an observation that the attempt was looked at just
- * now (see flow.h: the order of wishes) they would judge by old news.
+ * The spec's limits: which one is reached, and how that is said. Deadline and cost count from
+ * the run's creation over all attempts; queue, start and unreachable apply to one attempt. The
+ * attempt must have been looked at just before (see flow.h: the order of effects), else they
+ * would judge by old news.
  */
 #include <stdio.h>
 
 #include "jobs/flow/flow.h"
-#include "jobs/flow/inside.h"
+#include "jobs/flow/internal.h"
 
 struct utc flow_between(int64_t told_ms, struct utc from, struct utc to)
 {
@@ -16,7 +16,9 @@ struct utc flow_between(int64_t told_ms, struct utc from, struct utc to)
 	return (struct utc){ told_ms < from.ms ? from.ms : told_ms };
 }
 
-double flow_cost(const struct flow *flow, struct utc now)
+/* Cost of the machines of the run's jobs until `now`, USD: as billed, if a service reported it,
+ * else for as long as they were held. 0 if the price is not known. */
+static double cost_until(const struct flow *flow, struct utc now)
 {
 	struct ledger_view view;
 
@@ -31,7 +33,7 @@ static bool has_attempt(const struct flow *flow)
 	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN;
 }
 
-/* Since when a limit counts; ms 0: it does not count now. */
+/* Returns since when a limit counts; ms 0: it does not count now. */
 static struct utc counts_since(const struct flow *flow, enum run_limit limit)
 {
 	static const struct utc never = { 0 };
@@ -74,10 +76,10 @@ static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
 	return 0;
 }
 
-/* ---- what is forecast ------------------------------------------------------------ */
+/* ---- forecasts ------------------------------------------------------------------- */
 
-/* How long after the deadline the training ends, as it is forecast; not positive: before it, or
- * there is none. */
+/* Returns how long after the deadline the training is forecast to end; not positive: before it,
+ * or there is no deadline. */
 static int64_t late_ms(const struct flow *flow)
 {
 	int64_t deadline_ms = flow->policy.deadline_ms;
@@ -87,12 +89,12 @@ static int64_t late_ms(const struct flow *flow)
 	return flow->forecast.ends.ms - (flow->created.ms + deadline_ms);
 }
 
-/* What its machines have cost when the training ends, or had when it should have ended. */
+/* Cost of its machines when the training ends, or at the time when it should have ended. */
 static double cost_at_end(const struct flow *flow)
 {
 	int64_t left_ms = flow->forecast.ends.ms - flow->at.ms;
 
-	return flow_cost(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms;
+	return cost_until(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms;
 }
 
 static bool was_told(const struct flow *flow, enum run_limit limit)
@@ -110,7 +112,7 @@ static bool will_be_reached(const struct flow *flow, enum run_limit limit)
 	       cost_at_end(flow) > policy->cost_usd;
 }
 
-/* ---- when they are reached ---------------------------------------------------------- */
+/* ---- limits reached --------------------------------------------------------------- */
 
 static bool is_under_way(const struct flow *flow)
 {
@@ -118,8 +120,8 @@ static bool is_under_way(const struct flow *flow)
 	       flow->attempt_state <= ATTEMPT_LOST;
 }
 
-/* None is stopped before it was told that it is at risk, and one that is forecast to end in the
- * last `lead_ms` is let do so. What should have ended before has disproved its forecast. */
+/* A training is not stopped before its risk was reported, and may end if it is forecast to do so
+ * in the last `lead_ms`. A training that should have ended before has disproved its forecast. */
 static bool is_let_end(const struct flow *flow, enum run_limit limit, int64_t lead_ms)
 {
 	const struct flow_policy *policy = &flow->policy;
@@ -133,7 +135,7 @@ static bool is_let_end(const struct flow *flow, enum run_limit limit, int64_t le
 	return cost_at_end(flow) >= policy->cost_usd - (double)lead_ms * policy->price_per_ms;
 }
 
-/* How long before the end of a stretch that is limited a training is told to save, or is not
+/* Returns how long before the end of a limited stretch a training is told to save, or is not
  * begun. */
 static int64_t lead_ms(const struct flow *flow, enum run_limit limit, int64_t length)
 {
@@ -142,14 +144,14 @@ static int64_t lead_ms(const struct flow *flow, enum run_limit limit, int64_t le
 	return flow->state == FLOW_TRAIN && !is_let_end(flow, limit, lead) ? lead : 0;
 }
 
-/* The same before the money is spent. */
+/* The same before the money of limits.cost is spent. */
 static int64_t lead_of_cost_ms(const struct flow *flow)
 {
 	return lead_ms(flow, LIMIT_COST,
 		       (int64_t)(flow->policy.cost_usd / flow->policy.price_per_ms));
 }
 
-/* When the limit is reached by time alone, INT64_MAX: never. */
+/* Returns when the limit is reached by time alone; INT64_MAX: never. */
 static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 {
 	int64_t since = counts_since(flow, limit).ms, length = length_ms(&flow->policy, limit);
@@ -159,7 +161,7 @@ static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 		length += flow->checked ? flow->checkup_ms : flow->policy.health_ms;
 	if (since <= 0 || length <= 0 || length > INT64_MAX - since)
 		return INT64_MAX;
-	/* What is to end anyway needs no other reason to; but it may stay out of sight. */
+	/* An attempt that is to end anyway needs no other reason; but it may stay out of sight. */
 	if (flow->stop_requested && limit != LIMIT_UNREACHABLE)
 		return INT64_MAX;
 	return since + length - (limit == LIMIT_DEADLINE ? lead_ms(flow, limit, length) : 0);
@@ -170,7 +172,7 @@ enum run_limit limit_reached(const struct flow *flow, struct utc now)
 	const struct flow_policy *policy = &flow->policy;
 
 	if (!flow->stop_requested && policy->cost_usd > 0 && policy->price_per_ms > 0 &&
-	    flow_cost(flow, now) >=
+	    cost_until(flow, now) >=
 		    policy->cost_usd - (double)lead_of_cost_ms(flow) * policy->price_per_ms)
 		return LIMIT_COST;
 	for (enum run_limit limit = LIMIT_NONE; limit < LIMIT_COUNT; limit++)
@@ -208,7 +210,8 @@ static void say_length(int64_t ms, char *to, size_t size)
 	snprintf(to, size, "%lld ms", (long long)ms);
 }
 
-/* A training that is told in time to save, or that has no time to. */
+/* Says that a training was told in time to save, or has no time to begin; false if there is no
+ * lead. */
 static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, size_t size)
 {
 	char lead[40], end[60] = "the run's time is over";
@@ -246,15 +249,15 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 		break;
 	case LIMIT_QUEUE:
 		snprintf(to, size, "%s %lld has waited for %s in the queue",
-			 phase_names[flow->phase], (long long)flow->attempt, length);
+			 flow_phase_names[flow->phase], (long long)flow->attempt, length);
 		break;
 	case LIMIT_START:
 		snprintf(to, size, "%s %lld has its machines for %s and its command has not begun",
-			 phase_names[flow->phase], (long long)flow->attempt, length);
+			 flow_phase_names[flow->phase], (long long)flow->attempt, length);
 		break;
 	case LIMIT_UNREACHABLE:
-		snprintf(to, size, "%s %lld could not be seen for %s", phase_names[flow->phase],
-			 (long long)flow->attempt, length);
+		snprintf(to, size, "%s %lld could not be seen for %s",
+			 flow_phase_names[flow->phase], (long long)flow->attempt, length);
 		break;
 	case LIMIT_NONE:
 	case LIMIT_COUNT:

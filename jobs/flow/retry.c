@@ -1,39 +1,45 @@
 /*
- * What follows a failure: one row a class says what it calls for, whether it
- * counts against the budgets, and how many retries it gets by itself.
+ * Response to a failure: one row for each class says what it calls for, whether it counts
+ * against the budgets, and how many retries it gets by itself.
  */
 #include "jobs/flow/flow.h"
 
 #include <string.h>
 
-#include "jobs/flow/inside.h"
+#include "jobs/flow/internal.h"
+
+#define BY_BUDGET (-1)
 
 struct retry_row {
 	enum action action;
-	bool counts;
-	int limit; /* retries of this class in a phase; -1: as the budgets say */
+	bool counts;   /* against retry.attempts and retry.without_progress */
+	int64_t limit; /* retries of this class in a phase; BY_BUDGET: as the budgets say */
+	int64_t same;  /* retries for one signature without a new checkpoint; BY_BUDGET: as
+			* retry.without_progress says */
 };
 
 static const struct retry_row rows[CLASS_COUNT] = {
-	[CLASS_NONE] = { ACTION_STOP, false, 0 },
-	[CLASS_TRANSIENT_INFRA] = { ACTION_RETRY, true, -1 },
-	[CLASS_CAPACITY] = { ACTION_WAIT, false, -1 },
-	[CLASS_SPOT] = { ACTION_RETRY, false, -1 },
-	[CLASS_HARDWARE_NODE] = { ACTION_EXCLUDE, true, -1 },
-	[CLASS_COMM] = { ACTION_RETRY, true, -1 },
-	[CLASS_USER_CODE] = { ACTION_STOP, true, 0 },
-	[CLASS_USER_CONFIG] = { ACTION_STOP, true, 0 },
-	[CLASS_QUOTA_PERMISSION] = { ACTION_STOP, true, 0 },
-	/* A bad checkpoint is cured by the one before it; bad input by nothing. */
-	[CLASS_DATA] = { ACTION_FALL_BACK, true, 1 },
-	/* Out of memory in parallel compilation goes away; a compiler's no does not. */
-	[CLASS_COMPILE] = { ACTION_RETRY, true, 1 },
-	[CLASS_TIMEOUT_HANG] = { ACTION_RETRY, true, -1 },
-	[CLASS_STOPPED] = { ACTION_STOP, false, 0 },
-	[CLASS_UNKNOWN] = { ACTION_RETRY, true, -1 },
+	[CLASS_NONE] = { ACTION_STOP, false, 0, 0 },
+	[CLASS_TRANSIENT_INFRA] = { ACTION_RETRY, true, BY_BUDGET, BY_BUDGET },
+	/* Only the engine reports these two: it takes and gives machines, and that is paced by
+	 * the backoff alone. */
+	[CLASS_CAPACITY] = { ACTION_WAIT, false, BY_BUDGET, BY_BUDGET },
+	[CLASS_SPOT] = { ACTION_RETRY, false, BY_BUDGET, BY_BUDGET },
+	[CLASS_HARDWARE_NODE] = { ACTION_EXCLUDE, true, BY_BUDGET, BY_BUDGET },
+	[CLASS_COMM] = { ACTION_RETRY, true, BY_BUDGET, BY_BUDGET },
+	[CLASS_USER_CODE] = { ACTION_STOP, true, 0, 0 },
+	[CLASS_USER_CONFIG] = { ACTION_STOP, true, 0, 0 },
+	[CLASS_QUOTA_PERMISSION] = { ACTION_STOP, true, 0, 0 },
+	/* The limit is that of bad input; see is_of_checkpoint(). */
+	[CLASS_DATA] = { ACTION_FALL_BACK, true, 1, BY_BUDGET },
+	/* Out of memory in parallel compilation goes away; a compiler's refusal does not. */
+	[CLASS_COMPILE] = { ACTION_RETRY, true, 1, BY_BUDGET },
+	[CLASS_TIMEOUT_HANG] = { ACTION_RETRY, true, BY_BUDGET, BY_BUDGET },
+	[CLASS_STOPPED] = { ACTION_STOP, false, 0, 0 },
+	[CLASS_UNKNOWN] = { ACTION_RETRY, true, BY_BUDGET, 3 },
 };
 
-/* When no instances are to be had, the wait begins at eight times the first delay. */
+/* If no instances are available, the wait begins at eight times the first delay. */
 #define CAPACITY_PATIENCE 3
 
 enum action retry_action(enum failure_class class)
@@ -51,7 +57,14 @@ int64_t retry_limit(enum failure_class class)
 	return rows[class].limit;
 }
 
-int64_t retry_delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures)
+int64_t retry_same_limit(enum failure_class class)
+{
+	return rows[class].same;
+}
+
+/* Full jitter below min(max, first * 2^n), from the seed; n is the number of failures before
+ * this one. */
+static int64_t delay_ms(const struct flow_policy *policy, int64_t seed, int64_t failures)
 {
 	int64_t ceiling = policy->backoff_first_ms;
 
@@ -69,7 +82,8 @@ int64_t retry_delay_ms(const struct flow_policy *policy, int64_t seed, int64_t f
 			 ((uint64_t)ceiling + 1));
 }
 
-uint64_t retry_signature(const struct event *ev)
+/* Returns 0 if the event has no signature. */
+static uint64_t signature_of(const struct event *ev)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
@@ -80,32 +94,78 @@ uint64_t retry_signature(const struct event *ev)
 	return hash != 0 ? hash : 1;
 }
 
-/* A service that is down says the same each time, and so do machines that are lost;
- * only the budgets judge them. */
+void retry_remember(struct flow_budget *budget, const struct event *ev)
+{
+	uint64_t signature = signature_of(ev);
+	size_t place = 0;
+
+	if (signature == 0)
+		return;
+	for (size_t i = 0; i < FLOW_CAUSES; i++) {
+		if (budget->causes[i].signature == signature) {
+			place = i;
+			break;
+		}
+		if (budget->causes[i].failure < budget->causes[place].failure)
+			place = i;
+	}
+	if (budget->causes[place].signature != signature)
+		budget->causes[place].times = 0;
+	budget->causes[place].signature = signature;
+	budget->causes[place].failure = budget->failures;
+	budget->causes[place].times++;
+}
+
+bool retry_had_machines(const struct flow *flow, const struct event *ev)
+{
+	return flow->claimed || EVENT_HAS(ev, exit) || EVENT_HAS(ev, started);
+}
+
+int64_t retry_times(const struct flow *flow, const struct event *ev)
+{
+	const struct flow_budget *budget = &flow->budget[flow->phase];
+	uint64_t signature = signature_of(ev);
+
+	for (size_t i = 0; signature != 0 && i < FLOW_CAUSES; i++)
+		if (budget->causes[i].signature == signature)
+			return budget->causes[i].times;
+	return 0;
+}
+
 static bool is_same_cause(const struct flow *flow, const struct event *ev)
 {
-	uint64_t signature = retry_signature(ev);
+	int64_t same = rows[ev->class].same;
 
-	return rows[ev->class].counts && ev->class != CLASS_TRANSIENT_INFRA &&
-	       ev->class != CLASS_HARDWARE_NODE && signature != 0 &&
-	       signature == flow->budget[flow->phase].signature;
+	return same != BY_BUDGET && retry_times(flow, ev) >= same;
+}
+
+/* A training that resumed from a checkpoint and saved none since failed on that checkpoint, as
+ * far as is known: the one before it may be intact. Bad input has no cure. */
+static bool is_of_checkpoint(const struct flow *flow, const struct event *ev)
+{
+	return ev->class == CLASS_DATA && flow->phase == PHASE_TRAIN &&
+	       flow->resumed_from[0] != '\0' && !flow->saved;
 }
 
 enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 {
 	const struct retry_row *row = &rows[ev->class];
+	const struct flow_budget *budget = &flow->budget[flow->phase];
 
 	if (row->limit == 0)
 		return RETRY_USELESS;
-	if (row->limit > 0 && flow->budget[flow->phase].of_class[ev->class] >= row->limit)
+	if (row->limit > 0 && budget->of_class[ev->class] >= row->limit &&
+	    !is_of_checkpoint(flow, ev))
 		return RETRY_OF_CLASS;
+	if (row->counts && budget->failures + 1 >= flow->policy.retry_attempts)
+		return RETRY_ATTEMPTS;
 	if (is_same_cause(flow, ev))
 		return RETRY_SAME_CAUSE;
-	if (row->counts && flow->budget[flow->phase].failures + 1 >= flow->policy.retry_attempts)
-		return RETRY_ATTEMPTS;
-	if (row->counts &&
-	    flow->budget[flow->phase].fruitless + 1 >= flow->policy.retry_without_progress)
+	if (row->counts && budget->fruitless + 1 >= flow->policy.retry_without_progress)
 		return RETRY_NO_PROGRESS;
+	if (flow->policy.attempts > 0 && retry_had_machines(flow, ev) &&
+	    flow->machines + 1 >= flow->policy.attempts)
+		return RETRY_LIMIT;
 	return RETRY_GOES_ON;
 }
 
@@ -114,12 +174,12 @@ int64_t retry_wait_ms(const struct flow *flow)
 	int64_t n = flow->budget[flow->phase].setbacks - 1;
 	int64_t seed;
 
-	/* A reclaimed machine says nothing against the next one: at once, unless
-	 * the attempts since the last checkpoint were all taken away. */
+	/* A reclaimed machine says nothing about the next one: no wait, if this is the first
+	 * setback since the last checkpoint. */
 	if (flow->last_class == CLASS_SPOT && n <= 0)
 		return 0;
 	if (flow->last_class == CLASS_CAPACITY)
 		n += CAPACITY_PATIENCE;
 	seed = (int64_t)flow_mix(flow->seed, (uint64_t)flow->phase, (uint64_t)flow->attempt);
-	return retry_delay_ms(&flow->policy, seed, n);
+	return delay_ms(&flow->policy, seed, n);
 }

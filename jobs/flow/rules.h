@@ -1,49 +1,50 @@
 /*
- * What the rows of the table in step.c do: note_… remembers what an event says
- * (notes.c), end_… decides how the run ends (ends.c). Each is given the flow, whose
- * time is already that of the event, and the event that fired the row.
+ * Actions of the rows of the table in step.c: transition_… remembers what an event says
+ * (transitions.c), end_… decides how the run ends (ends.c). Each is given the flow, with its
+ * time already set to that of the event, and the event that fired the row.
  */
 #ifndef STK_FLOW_RULES_H
 #define STK_FLOW_RULES_H
 
 #include "jobs/flow/flow.h"
 
-/* How long beyond checkpoint.grace an attempt that drains is given to end by itself. */
+/* Time beyond checkpoint.grace that a draining attempt gets to end by itself. */
 #define FLOW_DRAIN_MARGIN_MS 30000
 
-void note_creation(struct flow *f, const struct event *ev);
-void note_driver(struct flow *f, const struct event *ev);
-void note_cache(struct flow *f, const struct event *ev);
-void note_key(struct flow *f, const struct event *ev);
-void note_key_waited(struct flow *f, const struct event *ev);
-void note_verdict(struct flow *f, const struct event *ev);
-void note_intent(struct flow *f, const struct event *ev);
-void note_submission(struct flow *f, const struct event *ev);
-void note_unseen(struct flow *f, const struct event *ev);
-void note_claim(struct flow *f, const struct event *ev);
-void note_start(struct flow *f, const struct event *ev);
-void note_health(struct flow *f, const struct event *ev);
-void note_failure(struct flow *f, const struct event *ev);
-void note_success(struct flow *f, const struct event *ev);
-void note_cause(struct flow *f, const struct event *ev);
-void note_compile_failure(struct flow *f, const struct event *ev);
-void note_retry(struct flow *f, const struct event *ev);
-void note_choice(struct flow *f, const struct event *ev);
-void note_checkpoint(struct flow *f, const struct event *ev);
-void note_stop(struct flow *f, const struct event *ev);
-void note_limit(struct flow *f, const struct event *ev);
-void note_mismatch(struct flow *f, const struct event *ev);
-void note_spoiled(struct flow *f, const struct event *ev);
-void note_jit(struct flow *f, const struct event *ev);
-void note_jit_told(struct flow *f, const struct event *ev);
-void note_jit_stop(struct flow *f, const struct event *ev);
-void note_recompile(struct flow *f, const struct event *ev);
-void note_room(struct flow *f, const struct event *ev);
-void note_other_compiler(struct flow *f, const struct event *ev);
-void note_leaving(struct flow *f, const struct event *ev);
-void note_forecast(struct flow *f, const struct event *ev);
-void note_risk(struct flow *f, const struct event *ev);
-void note_end(struct flow *f, const struct event *ev);
+void transition_creation(struct flow *f, const struct event *ev);
+void transition_driver(struct flow *f, const struct event *ev);
+void transition_cache(struct flow *f, const struct event *ev);
+void transition_lost_graphs(struct flow *f, const struct event *ev);
+void transition_key(struct flow *f, const struct event *ev);
+void transition_key_waited(struct flow *f, const struct event *ev);
+void transition_verdict(struct flow *f, const struct event *ev);
+void transition_intent(struct flow *f, const struct event *ev);
+void transition_submission(struct flow *f, const struct event *ev);
+void transition_unseen(struct flow *f, const struct event *ev);
+void transition_claim(struct flow *f, const struct event *ev);
+void transition_start(struct flow *f, const struct event *ev);
+void transition_health(struct flow *f, const struct event *ev);
+void transition_failure(struct flow *f, const struct event *ev);
+void transition_success(struct flow *f, const struct event *ev);
+void transition_cause(struct flow *f, const struct event *ev);
+void transition_compile_failure(struct flow *f, const struct event *ev);
+void transition_retry(struct flow *f, const struct event *ev);
+void transition_choice(struct flow *f, const struct event *ev);
+void transition_checkpoint(struct flow *f, const struct event *ev);
+void transition_stop(struct flow *f, const struct event *ev);
+void transition_limit(struct flow *f, const struct event *ev);
+void transition_mismatch(struct flow *f, const struct event *ev);
+void transition_spoiled(struct flow *f, const struct event *ev);
+void transition_jit(struct flow *f, const struct event *ev);
+void transition_jit_told(struct flow *f, const struct event *ev);
+void transition_jit_stop(struct flow *f, const struct event *ev);
+void transition_recompile(struct flow *f, const struct event *ev);
+void transition_room(struct flow *f, const struct event *ev);
+void transition_other_compiler(struct flow *f, const struct event *ev);
+void transition_leaving(struct flow *f, const struct event *ev);
+void transition_forecast(struct flow *f, const struct event *ev);
+void transition_risk(struct flow *f, const struct event *ev);
+void ends_note(struct flow *f, const struct event *ev);
 
 void end_well(struct flow *f, const struct event *ev);
 void end_stopped(struct flow *f, const struct event *ev);

@@ -1,12 +1,12 @@
 /*
- * The rules of the workflow: which event means what in which state. One table,
- * read from the top, first match wins; one door that changes the state. What no
- * row names changes nothing, and a test lists it.
+ * The rules of the workflow: which event means what in which state. One table, read from the
+ * top, first match wins; one function changes the state. An event that no row names changes
+ * nothing, and a test lists it.
  */
 #include <string.h>
 
 #include "jobs/flow/flow.h"
-#include "jobs/flow/inside.h"
+#include "jobs/flow/internal.h"
 #include "jobs/flow/rules.h"
 
 /* ---- guards: pure questions ------------------------------------------------ */
@@ -36,13 +36,19 @@ static bool was_claimed(const struct flow *f, const struct event *ev)
 	return current(f, ev) && f->claimed;
 }
 
-/* Without a compile phase there is nothing to be cold. */
+/* Without a compile phase the cache cannot be cold. */
 static bool is_cold(const struct flow *f, const struct event *ev)
 {
 	return f->policy.compiles && ev->verdict != CACHE_WARM;
 }
 
-/* What another run has filled meanwhile. */
+/* True if graphs that were proved are not there any more. */
+static bool lost_graphs(const struct flow *f, const struct event *ev)
+{
+	return f->cache_proved && is_cold(f, ev);
+}
+
+/* True if another run has filled the cache meanwhile. */
 static bool is_warm_now(const struct flow *f, const struct event *ev)
 {
 	return !f->anew && ev->verdict == CACHE_WARM;
@@ -68,8 +74,8 @@ static bool was_stopped(const struct flow *f, const struct event *ev)
 	return current(f, ev) && (f->stop_requested || ev->class == CLASS_STOPPED);
 }
 
-/* The compiler refused graphs for what the program or its settings ask of it: no retry
- * cures that, but which graphs and why is for the verdict to say. */
+/* The compiler refused graphs because of the program or its settings: a retry does not cure
+ * that, but the verdict says which graphs and why. */
 static bool is_rejection(const struct event *ev)
 {
 	return EVENT_HAS(ev, failed) && ev->failed > 0 &&
@@ -86,7 +92,7 @@ static bool is_last(const struct flow *f, const struct event *ev)
 	return current(f, ev) && retry_end_after(f, ev) != RETRY_GOES_ON;
 }
 
-/* The verdict on what the newest precompile attempt left. */
+/* True for the verdict on what the newest precompile attempt left. */
 static bool of_precompile(const struct flow *f, const struct event *ev)
 {
 	return ev->attempt == f->attempts[PHASE_PRECOMPILE];
@@ -97,8 +103,8 @@ static bool is_complete(const struct flow *f, const struct event *ev)
 	return of_precompile(f, ev) && ev->complete;
 }
 
-/* Once, and not where the failures that came with it have used up their budget, or where
- * another try would only wait in vain. */
+/* Once, and not if the failures that came with it have used up their budget, or if another try
+ * would be in vain. */
 static bool may_recompile(const struct flow *f, const struct event *ev)
 {
 	bool in_vain = EVENT_HAS(ev, action) && ev->action == ACTION_STOP;
@@ -149,14 +155,15 @@ static bool jit_recompiles(const struct flow *f, const struct event *ev)
 	return may_be_told(f, ev) && ev->on_exceed == JIT_RECOMPILE;
 }
 
-/* It was to end so that phase 1 can run: stopped, or by what a retry may cure. */
+/* True if the attempt ended so that phase 1 can run: stopped, or by a failure that a retry may
+ * cure. */
 static bool made_room(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && f->recompile && !f->stop_requested &&
 	       (ev->class == CLASS_STOPPED || retry_end_after(f, ev) == RETRY_GOES_ON);
 }
 
-/* Not twice for the same one: it would be no better after that. */
+/* Not twice for the same compiler: the cache would be no better after that. */
 static bool is_other_compiler(const struct flow *f, const struct event *ev)
 {
 	return current(f, ev) && EVENT_HAS(ev, changed) && EVENT_HAS(ev, signature) &&
@@ -164,7 +171,7 @@ static bool is_other_compiler(const struct flow *f, const struct event *ev)
 	       strlen(ev->signature) < FLOW_ID_MAX && strcmp(ev->signature, f->other_compiler) != 0;
 }
 
-/* A choice for the attempt that comes next; the first one has nothing to choose. */
+/* True for a choice for the next attempt; the first attempt has nothing to choose. */
 static bool is_choice(const struct flow *f, const struct event *ev)
 {
 	return EVENT_HAS(ev, url) == EVENT_HAS(ev, step) &&
@@ -178,7 +185,7 @@ static bool is_unreachable(const struct flow *f, const struct event *ev)
 	return ev->limit == LIMIT_UNREACHABLE;
 }
 
-/* A limit that ends the run, where nothing else does already. */
+/* A limit that ends the run, unless the run is ending already. */
 static bool ends_at_limit(const struct flow *f, const struct event *ev)
 {
 	return ev->limit != LIMIT_UNREACHABLE && ev->limit != LIMIT_NONE && !f->stop_requested;
@@ -217,33 +224,33 @@ struct rule {
 
 /* clang-format off */
 static const struct rule rules[] = {
-	{ IN(NEW), ANY, EV_RUN_CREATED, NULL, note_creation, GO(PLANNED),
+	{ IN(NEW), ANY, EV_RUN_CREATED, NULL, transition_creation, GO(PLANNED),
 	  "a run begins with the question whether its cache is warm" },
 
-	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, is_cold, note_cache, GO(PRECOMPILE),
+	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, is_cold, transition_cache, GO(PRECOMPILE),
 	  "a cold cache is filled first" },
-	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, NULL, note_cache, GO(TRAIN),
+	{ IN(PLANNED), ANY, EV_CACHE_CHECKED, NULL, transition_cache, GO(TRAIN),
 	  "a warm cache, or none, needs no precompile job" },
 
-	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CLAIMED, NULL, note_key, STAY,
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CLAIMED, NULL, transition_key, STAY,
 	  "phase 1 is begun by the run that has the claim on its graph key" },
-	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_WAITING, NULL, note_key_waited, STAY,
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_WAITING, NULL, transition_key_waited, STAY,
 	  "a run waits while another one precompiles for its graph key" },
-	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, is_warm_now, note_cache,
+	{ IN(PRECOMPILE), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, is_warm_now, transition_cache,
 	  GO(TRAIN),
 	  "what another run has filled meanwhile needs no phase 1 any more" },
 
 	{ WORKING, WITH(NONE) | WITH(BACKOFF), EV_ATTEMPT_INTENDED,
-	  next, note_intent, NOW(INTENDED),
+	  next, transition_intent, NOW(INTENDED),
 	  "an attempt is intended before it is submitted" },
 	{ WORKING, WITH(INTENDED) | WITH(UNCERTAIN), EV_ATTEMPT_SUBMITTED,
-	  current, note_submission, NOW(SUBMITTED),
+	  current, transition_submission, NOW(SUBMITTED),
 	  "the engine has the job" },
-	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, note_unseen, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, transition_unseen, NOW(UNCERTAIN),
 	  "a submission of unknown outcome is looked for" },
-	{ WORKING, WITH(INTENDED), EV_DRIVER_TOOK_OVER, NULL, note_driver, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_DRIVER_TOOK_OVER, NULL, transition_driver, NOW(UNCERTAIN),
 	  "whether the driver before this one submitted is not known" },
-	{ ANYWHERE, ANY, EV_DRIVER_TOOK_OVER, NULL, note_driver, STAY,
+	{ ANYWHERE, ANY, EV_DRIVER_TOOK_OVER, NULL, transition_driver, STAY,
 	  "a new driver goes on where the last one stood" },
 	{ WORKING, WITH(UNCERTAIN), EV_ATTEMPT_MISSING, stopping, end_stopped, GO(ENDING),
 	  "a stop finds that nothing was ever submitted" },
@@ -251,65 +258,68 @@ static const struct rule rules[] = {
 	  "what never reached the engine is submitted again, by the same name" },
 
 	{ WORKING, WITH(SUBMITTED) | WITH(LOST), EV_ATTEMPT_CLAIMED,
-	  current, note_claim, NOW(RUNNING),
+	  current, transition_claim, NOW(RUNNING),
 	  "the attempt holds the claim" },
-	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_ATTEMPT_STARTED, was_claimed, note_start, STAY,
+	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_ATTEMPT_STARTED, was_claimed, transition_start, STAY,
 	  "the command of the attempt has begun" },
-	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_HEALTH_CHECKED, was_claimed, note_health, STAY,
+	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_HEALTH_CHECKED, was_claimed, transition_health, STAY,
 	  "how fit the nodes of the attempt are is known" },
-	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, note_unseen, NOW(LOST),
+	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, transition_unseen, NOW(LOST),
 	  "an attempt that cannot be seen is lost, not failed" },
 	{ WORKING, WITH(LOST), EV_ATTEMPT_FOUND, was_claimed, NULL, NOW(RUNNING),
 	  "a running attempt is seen again" },
 	{ WORKING, WITH(LOST), EV_ATTEMPT_FOUND, current, NULL, NOW(SUBMITTED),
 	  "a waiting attempt is seen again" },
 	{ IN(TRAIN), ~(WITH(NONE) | WITH(INTENDED)), EV_CHECKPOINT_COMPLETE,
-	  is_progress, note_checkpoint, STAY,
+	  is_progress, transition_checkpoint, STAY,
 	  "a newer checkpoint is complete" },
-	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CHECKPOINT_CHOSEN, is_choice, note_choice, STAY,
+	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CHECKPOINT_CHOSEN, is_choice, transition_choice, STAY,
 	  "a checkpoint is chosen before the attempt that goes on from it" },
-	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, note_mismatch, STAY,
+	{ IN(TRAIN), WITH(NONE) | WITH(BACKOFF), EV_CACHE_CHECKED, lost_graphs, transition_lost_graphs,
+	  GO(PRECOMPILE),
+	  "graphs that are lost before another attempt are compiled again" },
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_CONTINUITY, is_mismatch, transition_mismatch, STAY,
 	  "a training that ignored its checkpoint is stopped" },
 
-	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_PROGRESS, of_training, note_forecast, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_PROGRESS, of_training, transition_forecast, STAY,
 	  "each step forecasts the end of the training" },
-	{ IN(TRAIN), UNDER_WAY, EV_RUN_AT_RISK, NULL, note_risk, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_RUN_AT_RISK, NULL, transition_risk, STAY,
 	  "that a limit will be reached before the end is said once" },
-	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, note_spoiled, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, transition_spoiled, STAY,
 	  "a training that computes nothing is stopped" },
-	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, note_jit, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, transition_jit, STAY,
 	  "what a training had to compile is counted" },
-	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_stops, note_jit_stop, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_stops, transition_jit_stop, STAY,
 	  "a training that compiles too much may save, and ends the run" },
-	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_recompiles, note_recompile, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_recompiles, transition_recompile, STAY,
 	  "a training that compiles too much may save, and makes room for phase 1" },
-	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, of_training, note_jit_told, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, of_training, transition_jit_told, STAY,
 	  "that a training compiles too much is said once" },
 
-	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, note_success, GO(VERIFY),
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, transition_success, GO(VERIFY),
 	  "phase 1 ended well, so the cache is looked at" },
 	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, trained_well, end_well, GO(ENDING),
 	  "the training succeeded" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, note_room, GO(PRECOMPILE),
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, made_room, transition_room, GO(PRECOMPILE),
 	  "the training has made room: phase 1 runs again" },
-	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, is_other_compiler, note_other_compiler, GO(PRECOMPILE),
+	{ IN(TRAIN), OPEN, EV_ATTEMPT_ENDED, is_other_compiler, transition_other_compiler, GO(PRECOMPILE),
 	  "a training that would meet another compiler than phase 1 has its cache filled again" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, was_stopped, end_stopped, GO(ENDING),
 	  "the attempt was stopped" },
-	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, failed_to_compile, note_compile_failure, GO(VERIFY),
+	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, failed_to_compile, transition_compile_failure, GO(VERIFY),
 	  "phase 1 says that the compiler failed: whether it did, the cache tells" },
 	{ WORKING, OPEN, EV_ATTEMPT_ENDED, is_last, end_failed, GO(ENDING),
 	  "the failure has no cure, or its budget is used up" },
-	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, note_failure, NOW(FAILED),
+	{ WORKING, OPEN, EV_ATTEMPT_ENDED, current, transition_failure, NOW(FAILED),
 	  "the failure may be cured by another attempt" },
-	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, note_retry, NOW(BACKOFF),
+	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, transition_retry, NOW(BACKOFF),
 	  "the retry waits" },
 
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, note_verdict, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, transition_verdict, GO(TRAIN),
 	  "the cache is proved complete" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_recompile, note_verdict, GO(PRECOMPILE),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_recompile, transition_verdict, GO(PRECOMPILE),
 	  "an incomplete cache gets one more precompile" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, note_verdict, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, transition_verdict, GO(TRAIN),
 	  "the spec says to train on an incomplete cache" },
 	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, of_precompile, end_unproved, GO(ENDING),
 	  "the cache never became complete" },
@@ -320,32 +330,32 @@ static const struct rule rules[] = {
 	  "a stop between attempts ends the run" },
 	/* The request may come between a submission and its record, so an intent
 	 * is looked for before it is given up. */
-	{ WORKING, WITH(INTENDED), EV_REQUEST_STOP, NULL, note_stop, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_REQUEST_STOP, NULL, transition_stop, NOW(UNCERTAIN),
 	  "a stop looks for what may just have been submitted" },
-	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_STOP, NULL, note_stop, STAY,
+	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_STOP, NULL, transition_stop, STAY,
 	  "a stop waits for the end of the attempt" },
 
 	{ IN(PLANNED) | IN(VERIFY), ANY, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
 	  "a drain between two phases ends the run" },
 	{ WORKING, BETWEEN, EV_REQUEST_DRAIN, NULL, end_on_request, GO(ENDING),
 	  "a drain between attempts ends the run" },
-	{ WORKING, WITH(INTENDED), EV_REQUEST_DRAIN, goes_on, note_stop, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_REQUEST_DRAIN, goes_on, transition_stop, NOW(UNCERTAIN),
 	  "a drain looks for what may just have been submitted" },
-	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_DRAIN, goes_on, note_stop, STAY,
+	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_REQUEST_DRAIN, goes_on, transition_stop, STAY,
 	  "a drain waits for the end of the attempt" },
 
-	{ WORKING, WITH(UNCERTAIN) | WITH(LOST), EV_LIMIT_REACHED, is_unreachable, note_leaving, STAY,
+	{ WORKING, WITH(UNCERTAIN) | WITH(LOST), EV_LIMIT_REACHED, is_unreachable, transition_leaving, STAY,
 	  "a driver leaves what it cannot see for too long, and stops nothing" },
 	{ IN(PLANNED) | IN(VERIFY), ANY, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
 	  "a limit reached between two phases ends the run" },
 	{ WORKING, BETWEEN, EV_LIMIT_REACHED, ends_at_limit, end_limited, GO(ENDING),
 	  "a limit reached between attempts ends the run" },
-	{ WORKING, WITH(INTENDED), EV_LIMIT_REACHED, ends_at_limit, note_limit, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_LIMIT_REACHED, ends_at_limit, transition_limit, NOW(UNCERTAIN),
 	  "a limit looks for what may just have been submitted" },
-	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_LIMIT_REACHED, ends_at_limit, note_limit, STAY,
+	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_LIMIT_REACHED, ends_at_limit, transition_limit, STAY,
 	  "a limit lets the attempt save and end" },
 
-	{ IN(ENDING), ANY, EV_RUN_ENDED, NULL, note_end, GO(ENDED),
+	{ IN(ENDING), ANY, EV_RUN_ENDED, NULL, ends_note, GO(ENDED),
 	  "the end is recorded" },
 };
 /* clang-format on */
@@ -380,7 +390,7 @@ const char *flow_rule_name(int rule)
 	return rules[rule].name;
 }
 
-/* ---- the door ---------------------------------------------------------------- */
+/* ---- applying an event ------------------------------------------------------- */
 
 /* The only function that changes the state. */
 static void enter(struct flow *f, const struct rule *rule)
@@ -403,7 +413,7 @@ void flow_apply(struct flow *flow, const struct event *ev)
 
 	if (ev->at.ms > flow->at.ms)
 		flow->at = ev->at;
-	/* Time has been spent on what changes nothing else, too. */
+	/* Time is spent also on an event that changes nothing else. */
 	if (found >= 0 || ev->kind != EV_RUN_CREATED)
 		ledger_add(&flow->ledger, ev);
 	if (found < 0)
@@ -411,13 +421,4 @@ void flow_apply(struct flow *flow, const struct event *ev)
 	if (rules[found].act)
 		rules[found].act(flow, ev);
 	enter(flow, &rules[found]);
-}
-
-void flow_step(struct flow *flow, const struct event *ev, struct wishes *ret)
-{
-	/* `ev` may lie in `ret`: it is not looked at once the wishes are remade. */
-	struct utc now = ev->at;
-
-	flow_apply(flow, ev);
-	flow_wishes(flow, now, ret);
 }

@@ -9,26 +9,31 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/node/evidence.h"
-#include "jobs/node/farewell.h"
-#include "jobs/node/fetch.h"
-#include "jobs/node/network.h"
-#include "jobs/node/note.h"
-#include "jobs/node/prepare.h"
-#include "jobs/node/resume.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/checkpoints/resume.h"
+#include "jobs/node/host_evidence.h"
+#include "jobs/node/main_node_exit.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/node/setup/network.h"
+#include "jobs/node/setup/prepare.h"
 
-/* Between two looks at the claim; each costs a request where the workspace is no directory,
- * and then they become rarer. */
+/* Interval between two looks at the claim. In a far workspace each look costs a request, so the
+ * interval grows up to the second value. */
 #define CLAIM_POLL_MS     200
 #define CLAIM_POLL_FAR_MS 5000
 
-/* For what the courier still has at the end: a service that is away that long may be away
- * for good. After a signal at least the second, even if the grace is over. */
+/* Longest wait for the uploader at the end; a service that is away that long may be away for good.
+ * After a signal at least the second value, even if the grace is over. */
 #define LAST_MS       ((int64_t)10 * 60 * 1000)
 #define LAST_LEAST_MS 2000
+
+/* Longest wait at the end for a slow reader of our output; the second value after a signal. */
+#define SETTLE_MS      2000
+#define SETTLE_TOLD_MS 200
 
 void agent_finish(struct agent *agent, const char *state, int exit_status)
 {
@@ -48,19 +53,19 @@ int agent_report(struct agent *agent, const char *state, struct err **err)
 {
 	if (report_write(&agent->report, state, err) < 0)
 		return -1;
-	courier_report(&agent->courier);
+	uploader_report(&agent->uploader);
 	return 0;
 }
 
-int agent_start_courier(struct agent *agent, struct err **err)
+int agent_start_uploader(struct agent *agent, struct err **err)
 {
-	courier_release(&agent->courier);
-	return courier_start(&agent->courier, &agent->task, &agent->claim, agent->loop,
-			     supervise_hear, agent, err);
+	uploader_release(&agent->uploader);
+	return uploader_start(&agent->uploader, &agent->task, &agent->claim, agent->loop,
+			      supervise_hear, agent, err);
 }
 
-/* One agent a folder: two would unpack over one another. The lock also tells
- * observers that cannot see our pid whether we live. */
+/* Allows one agent per folder: two would unpack over each other. The lock also tells observers that
+ * cannot see our pid whether the agent lives. Returns 1 if another agent holds it. */
 static int take_lock(struct agent *agent, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(agent->task.dir, LOCK_FILE);
@@ -80,24 +85,25 @@ static void on_stop(void *arg)
 	struct agent *agent = arg;
 
 	if (!agent->told_at.ms)
-		agent->told_at = mono_now();
+		agent->told_at = clock_mono_now();
 	supervise_stop(agent, STOPPED_SIGNAL);
-	supervise_keeper_lives(agent);
+	workers_checkpointer_lives(agent);
+	outputs_hurry(agent);
 }
 
-/* While a step waits for a workspace that is far, the loop hears nothing: has somebody told
- * us to stop? Once that is heard, the grace is for those waits too. */
+/* True if a step that waits for a far workspace must give up. The loop does not run meanwhile, so a
+ * pending stop signal is looked for here; once it is handled, the grace bounds these waits too. */
 static bool is_called(void *arg)
 {
 	const struct agent *agent = arg;
 
 	if (agent->told_at.ms)
-		return mono_now().ms >= agent->told_at.ms + task_kill_ms(&agent->task);
+		return clock_mono_now().ms >= agent->told_at.ms + task_kill_ms(&agent->task);
 	return loop_stop_pending();
 }
 
-/* What was left for a signal has not failed: the signal is heard before the step that would
- * come again. */
+/* A step that was interrupted by a signal has not failed: the loop handles the signal before it
+ * repeats the step. */
 static void step_failed(struct agent *agent, watch_fn step, struct err **why, const char *class)
 {
 	if ((*why)->code == EXIT_UNREACHABLE && is_called(agent))
@@ -106,13 +112,13 @@ static void step_failed(struct agent *agent, watch_fn step, struct err **why, co
 		agent_fail(agent, why, class);
 }
 
-/* Each step is a turn of the loop, so that a signal that came during the one
- * before is heard first. */
+/* Each step is a turn of the loop, so that a signal that came during the previous step
+ * is handled first. */
 static void step_start(void *arg)
 {
 	struct agent *agent = arg;
 
-	/* Unpacking takes its time; the claim may have passed on. */
+	/* Unpacking takes time; the claim may have passed to another attempt. */
 	if (agent->state)
 		return;
 	if (claim_holds(&agent->claim, &agent->task, agent->store))
@@ -121,7 +127,7 @@ static void step_start(void *arg)
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 }
 
-/* All that the command needs is here. */
+/* Runs when everything that the command needs is here. */
 static void step_link(void *arg)
 {
 	struct agent *agent = arg;
@@ -141,7 +147,7 @@ static void on_fetched(void *arg, struct err *why)
 {
 	struct agent *agent = arg;
 
-	/* A disk that is full is so on the next machine too. */
+	/* A full disk would be full on the next machine too. */
 	if (why)
 		agent_fail(agent, &why, why->os_errno == ENOSPC ? NULL : "transient-infra");
 	else
@@ -155,32 +161,34 @@ static void step_prepare(void *arg)
 
 	if (agent->state)
 		return;
-	/* For who looks from outside, and does not know which start this is. */
+	/* An outside observer does not know which start this is, so the flags of earlier
+	 * starts are removed. */
 	if (agent->task.node == 0 && agent->task.restart > 0 &&
-	    (note_clear(&agent->task, agent->store, FAILED_FILE, &why) < 0 ||
-	     note_clear(&agent->task, agent->store, DRAINED_FILE, &why) < 0)) {
+	    (node_flag_clear(&agent->task, agent->store, FAILED_FILE, &why) < 0 ||
+	     node_flag_clear(&agent->task, agent->store, DRAINED_FILE, &why) < 0)) {
 		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
 	if (prepare_folders(&agent->task, agent->store, &why) < 0 ||
 	    (fetch_needed(&agent->task) &&
-	     errand_start(&agent->errand, &agent->task, fetch_all, agent->loop, on_fetched, agent,
-			  &why) < 0)) {
+	     prefetch_start(&agent->prefetch, &agent->task, fetch_all, agent->loop, on_fetched,
+			    agent, &why) < 0)) {
 		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
-	if (!agent->errand.helper.pid)
+	if (!agent->prefetch.helper.pid)
 		loop_after(agent->loop, 0, step_link, agent);
 }
 
 static void step_claim(void *arg);
 
-/* Look at the claim again after a while; false: it was waited for long enough. */
+/* Looks at the claim again after a pause. Returns false if the deadline for the claim has
+ * passed. */
 static bool claim_later(struct agent *agent)
 {
 	int64_t pause = agent->claim_pause_ms;
 
-	if (mono_now().ms >= agent->claim_deadline_ms)
+	if (clock_mono_now().ms >= agent->claim_deadline_ms)
 		return false;
 	loop_after(agent->loop, pause, step_claim, agent);
 	if (agent->task.far)
@@ -201,7 +209,7 @@ static void step_claim(void *arg)
 	if (claim_take(&agent->claim, &agent->task, agent->store, &state, &why) < 0) {
 		bool away = why->code == EXIT_UNREACHABLE;
 
-		/* A service that is away comes back, mostly. */
+		/* A service that is away usually comes back. */
 		if (!away || !claim_later(agent))
 			step_failed(agent, step_claim, &why, away ? "transient-infra" : NULL);
 		return;
@@ -211,7 +219,7 @@ static void step_claim(void *arg)
 		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
 		return;
 	case CLAIM_NOT_YET:
-		if (farewell_missed(agent))
+		if (main_node_exit_missed(agent))
 			agent->claim_pause_ms = CLAIM_POLL_MS;
 		if (agent->state || claim_later(agent))
 			return;
@@ -224,10 +232,10 @@ static void step_claim(void *arg)
 	}
 	master = network_join(agent->claim.master_addr, agent->claim.master_port);
 	agent->task.restart = agent->claim.restart;
-	courier_claimed(&agent->courier);
+	uploader_claimed(&agent->uploader);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
 	js_put_str(agent->report.body, "master", master);
-	/* Unpacking takes its time; from here on the machines are held. */
+	/* Reported before the unpacking, which takes time: from here on the machines are held. */
 	if (agent_report(agent, REPORT_STARTING, &why) < 0) {
 		agent_fail(agent, &why, NULL);
 		return;
@@ -244,11 +252,11 @@ void agent_tell_peers(struct agent *agent, int exit_status)
 	body = json_object();
 	js_put(body, "node", json_integer(agent->task.node));
 	js_put(body, "exit", json_integer(exit_status));
-	js_put(body, "at", json_integer(utc_now().ms));
-	note_leave(&agent->task, agent->store, FAILED_FILE, body);
+	js_put(body, "at", json_integer(clock_utc_now().ms));
+	node_flag_set(&agent->task, agent->store, FAILED_FILE, body);
 }
 
-/* What the machine says about a bad end. */
+/* Adds to the report what the machine says about a failed command: OOM kills, full disks. */
 static void add_evidence(struct agent *agent)
 {
 	const char *places[] = { agent->task.checkpoint,
@@ -258,12 +266,14 @@ static void add_evidence(struct agent *agent)
 
 	if (agent->exit == 0 || !agent->command)
 		return;
-	after = oom_kills();
-	if (before >= 0 && after >= 0 ? after > before : oom_in_kernel_log(agent->start_at.ms))
+	after = host_evidence_oom_kills();
+	if (before >= 0 && after >= 0 ? after > before
+				      : host_evidence_oom_in_kernel_log(agent->start_at.ms))
 		js_put(agent->report.body, "oom", json_true());
 	for (size_t i = 0; i < STK_LENGTH(places); i++) {
 		AUTO(auto_free)
-		char *mount = places[i] && places[i][0] == '/' ? full_mount(places[i]) : NULL;
+		char *mount = places[i] && places[i][0] == '/' ? host_evidence_full_mount(places[i])
+							       : NULL;
 
 		if (mount) {
 			js_put_str(agent->report.body, "mount", mount);
@@ -272,23 +282,23 @@ static void add_evidence(struct agent *agent)
 	}
 }
 
-/* Nobody elsewhere would ever learn how it went: where the courier is dead that is worth
- * another one. After a signal the grace bounds it all. */
+/* Waits until the uploader has uploaded the rest. Nobody elsewhere would learn the result without
+ * it, so a dead uploader is started once more. After a signal the grace bounds the wait. */
 static void bring_rest(struct agent *agent)
 {
 	AUTO(err_freep) struct err *why = NULL;
-	struct mono now = mono_now(), told = agent->told_at;
+	struct mono now = clock_mono_now(), told = agent->told_at;
 	struct mono end = { now.ms + LAST_MS };
-	enum courier_end went;
+	enum uploader_end went;
 
 	if (told.ms) {
 		end.ms = told.ms + task_bring_ms(&agent->task);
 		end.ms = end.ms < now.ms + LAST_LEAST_MS ? now.ms + LAST_LEAST_MS : end.ms;
 	}
-	went = courier_finish(&agent->courier, &end, task_bring_ms(&agent->task));
-	if (went == COURIER_DEAD && agent_start_courier(agent, &why) == 0)
-		went = courier_finish(&agent->courier, &end, task_bring_ms(&agent->task));
-	if (went != COURIER_BROUGHT)
+	went = uploader_finish(&agent->uploader, &end, task_bring_ms(&agent->task));
+	if (went == UPLOADER_DEAD && agent_start_uploader(agent, &why) == 0)
+		went = uploader_finish(&agent->uploader, &end, task_bring_ms(&agent->task));
+	if (went != UPLOADER_BROUGHT)
 		fprintf(stderr,
 			"stoker-node: the end of the log, or the report, could not be "
 			"brought to the workspace; both lie in '%s'\n",
@@ -299,33 +309,40 @@ static void conclude(struct agent *agent)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	json_t *body = agent->report.body;
+	struct outlet *outlet = &agent->relay.outlet;
 
 	add_evidence(agent);
 	prepare_discard(&agent->task);
 	if (fetch_needed(&agent->task))
 		fetch_discard(&agent->task);
-	/* Our own failure; the command's was told when it ended. */
+	/* The agent's own failure; the command's failure was reported when it ended. */
 	if (strcmp(agent->state, REPORT_NOT_MINE) != 0 && !agent->drain.at_ms &&
 	    (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0))
 		agent_tell_peers(agent, agent->exit);
 	watchdog_report(agent);
 	drain_report(agent);
 	if (!json_object_get(body, "ended"))
-		js_put(body, "ended", json_integer(utc_now().ms));
+		js_put(body, "ended", json_integer(clock_utc_now().ms));
 	js_put(body, "exit", json_integer(agent->exit));
 	js_put_str(body, "stopped", agent->stopped);
 	if (agent->relay.failed)
 		js_put(body, "log_lost", json_true());
-	/* Without a report our exit status is all there is to go by; it stands. */
+	outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
+	if (outlet->dropped > 0)
+		js_put(body, "output_dropped_bytes", json_integer((json_int_t)outlet->dropped));
+	/* If the report cannot be written, the exit status is all that is left; it stays
+	 * unchanged. */
 	if (agent_report(agent, agent->state, &why) < 0)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
+	if (outlet->dropped == 0)
+		outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
 	if (agent->task.far)
 		bring_rest(agent);
-	farewell(agent);
+	main_node_exit_wait(agent);
 }
 
-/* Of a container the output goes to a log driver, which drops lines and is read late: what is
- * brought to the workspace is a file of our own. */
+/* Opens a log file of our own if stdout is not the log itself. Stdout is then a log driver or a
+ * pipe, which drops lines and is read late or never; the workspace gets this file instead. */
 static int open_log(struct agent *agent, struct err **err)
 {
 	const struct task *task = &agent->task;
@@ -339,18 +356,31 @@ static int open_log(struct agent *agent, struct err **err)
 	if (fstat(STDOUT_FILENO, &out) == 0 && log.st_dev == out.st_dev && log.st_ino == out.st_ino)
 		return 0;
 	agent->log_fd = TAKE_FD(fd);
-	agent->relay.copy_fd = agent->log_fd;
 	return 0;
+}
+
+/* Limits core dumps for the command, which inherits the limit. A machine with hundreds of GiB of
+ * memory would write them to its disk for minutes. */
+static void limit_core_dumps(bool wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) < 0)
+		return;
+	limit.rlim_cur = wanted ? limit.rlim_max : 0;
+	(void)setrlimit(RLIMIT_CORE, &limit);
 }
 
 static int set_up(struct agent *agent, struct err **err)
 {
 	const struct task *task = &agent->task;
 
-	/* Whoever started us may have left SIGCHLD ignored, and then nothing could be
-	 * waited for; a reader of our log that is gone must not kill us. */
+	/* Our parent may have left SIGCHLD ignored, and then waitpid() would find no child; a
+	 * reader of our log that is gone must not kill us. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit is to fail, not kill */
+	limit_core_dumps(js_bool(task->order, "core_dumps", false));
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot become a subreaper");
 	if (loop_new(&agent->loop, err) < 0)
@@ -361,18 +391,20 @@ static int set_up(struct agent *agent, struct err **err)
 	store_interrupt(is_called, agent);
 	if (store_open(task->workspace, &agent->store, err) < 0)
 		return -1;
-	relay_init(&agent->relay, STDOUT_FILENO);
-	if (task->far && open_log(agent, err) < 0)
+	if (open_log(agent, err) < 0)
 		return -1;
+	(void)outlet_unblock(STDOUT_FILENO);
+	(void)outlet_unblock(STDERR_FILENO);
+	output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, agent->loop);
 	report_init(&agent->report, task, agent->store, &agent->relay);
 	js_put_str(agent->report.body, "src", task->src);
 	js_put_str(agent->report.body, "checkpoint_dir", task->checkpoint);
 	js_put_str(agent->report.body, "output_dir", task->output);
 	claim_init(&agent->claim, task);
-	agent->begun = utc_now();
-	agent->claim_deadline_ms = mono_now().ms + task->claim_wait_ms;
+	agent->begun = clock_utc_now();
+	agent->claim_deadline_ms = clock_mono_now().ms + task->claim_wait_ms;
 	agent->claim_pause_ms = CLAIM_POLL_MS;
-	if (courier_needed(task) && agent_start_courier(agent, err) < 0)
+	if (uploader_needed(task) && agent_start_uploader(agent, err) < 0)
 		return -1;
 	return agent_report(agent, REPORT_STARTING, err);
 }
@@ -381,20 +413,22 @@ static void release(struct agent *agent)
 {
 	auto_close(&agent->pipe_fd);
 	health_stop(agent);
-	errand_release(&agent->errand);
-	keeper_kill(&agent->keeper);
-	keeper_release(&agent->keeper);
-	helper_kill(&agent->courier.helper);
-	courier_release(&agent->courier);
-	renewal_release(&agent->renewal);
+	prefetch_release(&agent->prefetch);
+	checkpointer_kill(&agent->checkpointer);
+	checkpointer_release(&agent->checkpointer);
+	outputs_release(&agent->outputs);
+	workers_release(&agent->workers);
+	helper_kill(&agent->uploader.helper);
+	uploader_release(&agent->uploader);
+	claim_renewal_release(&agent->renewal);
 	watchdog_release(&agent->watchdog);
 	err_freep(&agent->trouble);
 	err_freep(&agent->lost);
 	free(agent->lost_class);
-	envlist_release(&agent->env);
+	command_env_release(&agent->env);
 	claim_release(&agent->claim);
 	report_release(&agent->report);
-	relay_release(&agent->relay);
+	output_relay_release(&agent->relay);
 	loop_freep(&agent->loop);
 	store_freep(&agent->store);
 	task_release(&agent->task);
@@ -402,7 +436,7 @@ static void release(struct agent *agent)
 	auto_close(&agent->log_fd);
 }
 
-/* Before there is a report, stderr is the only place to say it. */
+/* Prints the error to stderr: no report exists yet. */
 static int complain(const struct err *why)
 {
 	AUTO(auto_free) char *text = err_format(why);
@@ -418,7 +452,7 @@ int agent_main(const char *program, const char *order, const char *rank)
 			       .log_fd = -1,
 			       .pipe_fd = -1,
 			       .relay.out = SB_INIT,
-			       .courier.helper = { .news_fd = -1, .orders_fd = -1 } };
+			       .uploader.helper = { .news_fd = -1, .orders_fd = -1 } };
 	AUTO(err_freep) struct err *why = NULL;
 	int locked;
 
@@ -427,7 +461,7 @@ int agent_main(const char *program, const char *order, const char *rank)
 	locked = take_lock(&agent, &why);
 	if (locked < 0)
 		return complain(why);
-	if (locked > 0) /* the report is the other one's */
+	if (locked > 0) /* the report belongs to the other agent */
 		return AGENT_EXIT_NOT_MINE;
 	if (set_up(&agent, &why) < 0)
 		return complain(why);

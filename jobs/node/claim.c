@@ -9,14 +9,13 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/hash.h"
-#include "jobs/node/network.h"
+#include "jobs/node/setup/network.h"
 
 /* A contender can win each round only once, so this is plenty. */
 #define CLAIM_ROUNDS 20
 
-/* Below the ports that the kernel hands out to clients by itself (from 32768
- * on, ip(7)), so that no passing connection takes the port before the master
- * of the training binds it. */
+/* Ports below those that the kernel hands out to clients by itself (from 32768 on, ip(7)), so that
+ * no passing connection takes the port before the master of the training binds it. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 #define PORT_TRIES 64
@@ -27,7 +26,7 @@ void claim_init(struct claim *claim, const struct task *task)
 
 	*claim = (struct claim){ 0 };
 	claim->key = mem_format("%s" CLAIM_DIR "%s", task->run_prefix, task->phase);
-	random_bytes(bytes, sizeof bytes);
+	hash_random_bytes(bytes, sizeof bytes);
 	for (size_t i = 0; i < sizeof bytes; i++) {
 		claim->holder[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
 		claim->holder[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
@@ -42,8 +41,8 @@ void claim_release(struct claim *claim)
 	*claim = (struct claim){ 0 };
 }
 
-/* A port that nothing on this machine uses right now. It is not kept open: the
- * command's own master is to bind it. */
+/* Returns a port that nothing on this machine uses right now. It is not kept open: the command's
+ * own master is to bind it. */
 static int64_t free_port(void)
 {
 	for (int i = 0; i < PORT_TRIES; i++) {
@@ -51,7 +50,7 @@ static int64_t free_port(void)
 		AUTO(auto_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		uint16_t chance;
 
-		random_bytes(&chance, sizeof chance);
+		hash_random_bytes(&chance, sizeof chance);
 		at.sin_port = htons((uint16_t)(PORT_FIRST + chance % PORT_COUNT));
 		if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0)
 			return ntohs(at.sin_port);
@@ -59,7 +58,7 @@ static int64_t free_port(void)
 	return PORT_FIRST;
 }
 
-/* Where the others reach us. */
+/* Returns the address at which the other nodes reach this one. */
 static char *own_address(const struct task *task, struct err **err)
 {
 	const char *ordered = js_str(task->order, "master_addr");
@@ -71,7 +70,7 @@ static char *own_address(const struct task *task, struct err **err)
 	return mem_copy("127.0.0.1");
 }
 
-/* NULL: the others could not reach us. */
+/* Returns NULL with an error if the other nodes could not reach this one. */
 static json_t *claim_body(const struct claim *claim, const struct task *task, int64_t restart,
 			  struct err **err)
 {
@@ -91,7 +90,7 @@ static json_t *claim_body(const struct claim *claim, const struct task *task, in
 	js_put_str(body, "token", task->token);
 	js_put_str(body, "holder", claim->holder);
 	js_put_str(body, "host", host);
-	js_put(body, "at", json_integer(utc_now().ms));
+	js_put(body, "at", json_integer(clock_utc_now().ms));
 	js_put_str(body, "master_addr", addr);
 	js_put(body, "master_port", json_integer(free_port()));
 	return body;
@@ -102,7 +101,7 @@ static bool tells_restarts(const struct task *task)
 	return task->platform.restart >= 0;
 }
 
-/* Does the claim in the store name our job, in its present run as far as that can be told? */
+/* True if the claim in the store names our job, in its present start as far as that is known. */
 static bool names_our_job(const json_t *theirs, const struct task *task)
 {
 	const char *job = js_str(theirs, "job"), *token = js_str(theirs, "token");
@@ -120,7 +119,7 @@ static bool is_ours(const struct claim *claim, const json_t *theirs, const struc
 	return js_is(theirs, "holder", claim->holder);
 }
 
-/* May our job take over from the one that holds it? */
+/* True if our job may take over the claim from its holder. */
 static bool may_supersede(const json_t *theirs, const struct task *task)
 {
 	int64_t attempt = js_int(theirs, "attempt", 0);
@@ -128,7 +127,7 @@ static bool may_supersede(const json_t *theirs, const struct task *task)
 
 	if (task->attempt != attempt)
 		return task->attempt > attempt;
-	/* The service runs one job of a name, and of that one node 0: the holder is gone. */
+	/* The service runs one job of a name, and in that job one node 0: the holder is gone. */
 	if (!tells_restarts(task))
 		return names_our_job(theirs, task);
 	return job && strcmp(job, task->job) == 0 && task->restart > js_int(theirs, "restart", 0);
@@ -142,10 +141,10 @@ static void adopt(struct claim *claim, const json_t *body)
 	claim->master_addr = mem_copy(addr ? addr : "127.0.0.1");
 	claim->master_port = js_int(body, "master_port", 0);
 	claim->restart = js_int(body, "restart", 0);
-	claim->taken_ms = utc_now().ms;
+	claim->taken_ms = clock_utc_now().ms;
 }
 
-/* 1 and the claim, 0 none, -1 error. */
+/* Returns 1 with the claim, 0 if there is none, -1 with an error. */
 static int read_claim(const struct claim *claim, struct store *store, json_t **ret,
 		      char tag[STORE_TAG], struct err **err)
 {
@@ -157,8 +156,9 @@ static int read_claim(const struct claim *claim, struct store *store, json_t **r
 	return js_parse(text.text, text.len, claim->key, ret, err) < 0 ? -1 : 1;
 }
 
-/* Write ours over `tag` (NULL: where there is none). An error leaves the
- * outcome unknown, so it counts only if a look shows that we do not have it. */
+/* Writes our claim over `tag` (NULL: there is no claim). Returns 1 if it is ours, 0 if another
+ * was faster. An error leaves the outcome unknown, so it counts only if a look shows that we do
+ * not have the claim. */
 static int write_claim(struct claim *claim, struct store *store, const json_t *body,
 		       const char *tag, struct err **err)
 {
@@ -178,8 +178,9 @@ static int write_claim(struct claim *claim, struct store *store, const json_t *b
 	return 1;
 }
 
-/* Is the holder of the claim alive that names our job? Where restarts are told it is of this
- * start; else what was there before us may be of an earlier one. `theirs` NULL: there is none. */
+/* True if the holder of a claim that names our job is alive. If the service numbers restarts, the
+ * claim is of this start; else a claim that was there before us may be of an earlier start.
+ * `theirs` NULL: there is no claim. */
 static bool is_alive(struct claim *claim, const json_t *theirs, const struct task *task)
 {
 	AUTO(auto_free) char *now = NULL;
@@ -194,7 +195,7 @@ static bool is_alive(struct claim *claim, const json_t *theirs, const struct tas
 	return alive;
 }
 
-/* The claim as it is to be written over theirs (NULL: there is none). */
+/* Returns the claim to be written over theirs (NULL: there is no claim). */
 static json_t *next_body(const struct claim *claim, const json_t *theirs, const struct task *task,
 			 struct err **err)
 {
@@ -269,7 +270,8 @@ int claim_show(const struct claim *claim, const struct task *task, struct store 
 		return 0;
 	js_put(theirs, "beat", json_integer(js_int(theirs, "beat", 0) + 1));
 	line = js_line(theirs);
-	/* Only who may take it over writes there beside us: the next look tells. */
+	/* Only a process that may take over the claim writes there beside us: the
+	 * next look shows it. */
 	(void)!store_replace_if_same(store, claim->key, tag, line, strlen(line), &ignored);
 	return 1;
 }
@@ -292,7 +294,7 @@ int claim_look(const struct claim *claim, const struct task *task, struct store 
 	json_auto_t *theirs = NULL;
 	int there = read_claim(claim, store, &theirs, NULL, &ignored);
 
-	/* Gone is not lost either: only another attempt's claim ends ours. */
+	/* A missing claim is not a lost one: only another attempt's claim ends ours. */
 	return there > 0 ? is_ours(claim, theirs, task) : -1;
 }
 

@@ -1,18 +1,17 @@
 /*
- * Claim and fence: of all processes that believe they are to run a phase, one
- * attempt does. Engines start jobs at least once at best (a reply is lost, a
- * node cut off goes on computing), so the decision falls here, in one object of
- * the workspace that is only ever created if absent or replaced if unchanged.
+ * Claim and fence: several processes may believe that they are to run a phase, but only one attempt
+ * does. Engines start jobs at least once at best (a reply is lost, a node cut off goes on
+ * computing), so the decision falls here, in one object of the workspace that is only ever created
+ * if absent or replaced if unchanged.
  *
- * Node 0 of an attempt takes the claim; other nodes wait for one that names
- * their own job. Every holder looks again with each heartbeat: once another
- * attempt holds it, the command must stop.
+ * Node 0 of an attempt takes the claim; other nodes wait for one that names their own job. Every
+ * holder looks again with each heartbeat: once another attempt holds it, the command must stop.
  *
- * Where the service tells no restarts (platform.h) node 0 counts them: it takes over a
- * claim of the very same job (token and all), of which it must be the next start. The
- * other nodes could mistake that claim for one that holds, so node 0 shows for a while
- * that it lives (claim_show), and they believe a claim that was there before them only
- * when they have seen it change.
+ * If the service does not number restarts (engine_env.h), node 0 counts them: it takes over a claim
+ * of the very same job (token and all), and must be the next start of that job. The other nodes
+ * could mistake the old claim for one that holds, so node 0 shows for a while that it lives
+ * (claim_show), and they believe a claim that was there before them only when they have seen it
+ * change.
  */
 #ifndef STK_NODE_CLAIM_H
 #define STK_NODE_CLAIM_H
@@ -21,20 +20,20 @@
 #include <stdint.h>
 
 #include "jobs/base/err.h"
-#include "jobs/node/task.h"
+#include "jobs/node/setup/task.h"
 #include "jobs/store/store.h"
 
 #define CLAIM_HOLDER 33 /* hex digits and a NUL */
 
 struct claim {
 	char *key;
-	char holder[CLAIM_HOLDER]; /* this agent process, unlike any other */
-	bool believed; /* other nodes: node 0 is known to be, or to have been, of this start */
-	char *first;   /* what there was at the first look: "" nothing of our job; NULL: none yet */
-	int64_t restart;   /* of our job, from the claim */
-	char *master_addr; /* where node 0 is reached, from the claim */
+	char holder[CLAIM_HOLDER]; /* unique to this agent process */
+	bool believed;   /* other nodes: node 0 is known to be, or to have been, of this start */
+	char *first;     /* claim at the first look: "" nothing of our job; NULL: not looked yet */
+	int64_t restart; /* start of our job, from the claim */
+	char *master_addr; /* address of node 0, from the claim */
 	int64_t master_port;
-	int64_t taken_ms; /* utc; when this node knew that it may run */
+	int64_t taken_ms; /* utc; when this node learnt that it may run */
 };
 
 enum claim_state {
@@ -46,25 +45,25 @@ enum claim_state {
 void claim_init(struct claim *claim, const struct task *task);
 void claim_release(struct claim *claim); /* for AUTO(); { 0 } is fine */
 
-/* Node 0: take it. Other nodes: look whether node 0 has. -1: the workspace
- * cannot be used. */
+/* Node 0 takes the claim; other nodes look whether node 0 has it. Returns -1 if the
+ * workspace cannot be used. */
 int claim_take(struct claim *claim, const struct task *task, struct store *store,
 	       enum claim_state *ret, struct err **err);
 
-/* How long, in ms, and how often such a node 0 shows that it lives. */
+/* Time for which such a node 0 shows that it lives, and the interval, in ms. */
 #define CLAIM_SHOW_MS  ((int64_t)20 * 60 * 1000)
 #define CLAIM_AGAIN_MS 3000
-bool claim_shown(const struct task *task); /* does it have to? */
-/* Write the claim anew, with a higher "beat". As claim_look(). */
+bool claim_shown(const struct task *task); /* true if node 0 has to */
+/* Writes the claim again, with a higher "beat". Returns as claim_look(). */
 int claim_show(const struct claim *claim, const struct task *task, struct store *store);
 
-/* Which start of our job holds it: the task's own number where that is told, else what the
- * claim says; INT64_MAX: it cannot be read now. */
+/* Returns the start of our job that holds the claim: the task's own number if the service gives it,
+ * else the claim's; INT64_MAX if our job's claim cannot be read now. */
 int64_t claim_restart(const struct claim *claim, const struct task *task, struct store *store);
 
-/* Is it still ours? 1 yes, 0 no, -1 it cannot be read now. */
+/* Returns 1 if the claim is still ours, 0 if not, -1 if it cannot be read now. */
 int claim_look(const struct claim *claim, const struct task *task, struct store *store);
-/* The same, true also while it cannot be read: unknown is not lost. */
+/* Same, true also while the claim cannot be read: unknown is not lost. */
 bool claim_holds(const struct claim *claim, const struct task *task, struct store *store);
 
 #endif

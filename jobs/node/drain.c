@@ -1,4 +1,4 @@
-/* Save and stop, as the driver wishes: see drain.h. */
+/* Saves and stops when the driver asks for it: see drain.h. */
 #include "jobs/node/drain.h"
 
 #include <signal.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "jobs/node/agent.h"
-#include "jobs/node/children.h"
-#include "jobs/node/note.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/node/subreaper.h"
 
-/* The number of "USR1", "SIGUSR1", "TERM"…; 0 if there is none. */
+/* Returns the number of "USR1", "SIGUSR1", "TERM"…; 0 if there is no such signal. */
 static int signal_number(const char *name)
 {
 	if (strncmp(name, "SIG", 3) == 0)
@@ -32,33 +32,38 @@ static bool is_there(struct agent *agent, const char *name)
 	return store_stat(agent->store, key, &object, &ignored) > 0;
 }
 
+const char *drain_word(const struct agent *agent)
+{
+	return agent->workers.lost ? STOPPED_WORKER : STOPPED_DRAIN;
+}
+
 static void on_too_long(void *arg)
 {
-	supervise_stop(arg, STOPPED_DRAIN);
+	supervise_stop(arg, drain_word(arg));
 }
 
 void drain_begin(struct agent *agent)
 {
 	const json_t *checkpoint = json_object_get(agent->task.order, "checkpoint");
-	const struct listen *listen = &agent->watchdog.listen;
+	const struct output_scan *listen = &agent->watchdog.listen;
 	const char *name = js_str(checkpoint, "signal");
 	int signo = name ? signal_number(name) : 0;
 	int64_t grace = js_int(checkpoint, "grace_ms", ORDER_DRAIN_MS);
 
 	if (agent->drain.at_ms)
 		return;
-	agent->drain.at_ms = utc_now().ms;
+	agent->drain.at_ms = clock_utc_now().ms;
 	agent->drain.step = listen->stepped ? listen->last_step : -1;
-	/* Nothing that it saves would count, or it is on its way out already. */
+	/* Nothing that the command saves would count, or it is ending already. */
 	if (!js_str(checkpoint, "root") || agent->task.scratch || agent->over)
 		grace = 0;
 	else if (signo > 0 && agent->command)
-		agent->drain.signalled = children_notify(agent->command, signo) > 0;
-	/* Who does not know the signal will not hurry: waiting costs more than the
-	 * steps since its last checkpoint. Without a signal its next one is awaited. */
+		agent->drain.signalled = subreaper_notify(agent->command, signo) > 0;
+	/* A command that does not handle the signal will not hurry: waiting costs more than the
+	 * steps since its last checkpoint. Without a signal its next checkpoint is awaited. */
 	if (signo > 0 && !agent->drain.signalled)
 		grace = 0;
-	keeper_hurry(&agent->keeper);
+	checkpointer_hurry(&agent->checkpointer);
 	loop_after(agent->loop, grace, on_too_long, agent);
 }
 
@@ -68,23 +73,23 @@ bool drain_look(struct agent *agent)
 		if (!is_there(agent, DRAIN_FILE))
 			return false;
 		drain_begin(agent);
-	} else if (agent->task.node > 0 &&
-		   note_stands(&agent->task, agent->store, DRAINED_FILE, agent->task.restart)) {
-		supervise_stop(agent, STOPPED_DRAIN);
+	} else if (agent->task.node > 0 && node_flag_is_set(&agent->task, agent->store,
+							    DRAINED_FILE, agent->task.restart)) {
+		supervise_stop(agent, drain_word(agent));
 	}
 	return true;
 }
 
-/* Node 0: it is saved. The others must not take our end for a failure. */
+/* Node 0 has the mark. The other nodes must not take our end for a failure. */
 static void saved(struct agent *agent)
 {
 	agent->drain.marked = true;
 	if (agent->task.nodes > 1)
-		note_leave(&agent->task, agent->store, DRAINED_FILE, json_object());
-	supervise_stop(agent, STOPPED_DRAIN);
+		node_flag_set(&agent->task, agent->store, DRAINED_FILE, json_object());
+	supervise_stop(agent, drain_word(agent));
 }
 
-/* The member "checkpoint" of the report, made if need be. */
+/* Returns the member "checkpoint" of the report, created if absent. */
 static json_t *checkpoint_of(struct agent *agent)
 {
 	json_t *there = json_object_get(agent->report.body, "checkpoint");
@@ -109,7 +114,25 @@ static void add_partial(struct agent *agent, const json_t *news)
 	json_array_append_new(list, one);
 }
 
-/* The member "cache" of the report. */
+/* Reports a checkpoint that is passed over while the command runs. A failed write is ignored: the
+ * next report holds it too, and the attempt rests on that one. */
+static void add_passed(struct agent *agent, const json_t *news)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_t *checkpoint = checkpoint_of(agent), *one = json_copy((json_t *)(uintptr_t)news);
+	json_t *list = json_object_get(checkpoint, "passed");
+
+	if (!list) {
+		list = json_array();
+		js_put(checkpoint, "passed", list);
+	}
+	json_object_del(one, "news");
+	json_array_append_new(list, one);
+	if (!agent->state)
+		(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+}
+
+/* Sets the member "cache" of the report. */
 static void put_cache(struct agent *agent, const json_t *news)
 {
 	static const char *const members[] = { "brought", "cut", "why" };
@@ -121,21 +144,23 @@ static void put_cache(struct agent *agent, const json_t *news)
 	js_put(agent->report.body, "cache", cache);
 }
 
-/* A later pass brought what an earlier one could not. */
+/* A later pass copied what an earlier one could not. */
 static void forget_lost(struct agent *agent)
 {
 	err_freep(&agent->lost);
 	free(TAKE(agent->lost_class));
 }
 
-/* Complete ones that nobody will find: the command's success is worth little then. */
+/* Records complete checkpoints that no attempt will find: the command's success is
+ * worth little then. */
 static void note_lost(struct agent *agent, const json_t *news)
 {
 	const char *class = js_str(news, "class"), *name = js_str(news, "name");
 	const char *why = js_str(news, "why"), *words = strstr(why, "': s3 ");
 
 	forget_lost(agent);
-	/* Evidence has an end, so the service's own words must not come behind three paths. */
+	/* Evidence is cut at a length, so the service's own words must not come behind three
+	 * paths. */
 	if (words)
 		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' lies in '%s' only: %s", name,
 			agent->task.checkpoint, words + 3);
@@ -150,20 +175,20 @@ static void note_lost(struct agent *agent, const json_t *news)
 	agent->lost_class = class ? mem_copy(class) : NULL;
 }
 
-void drain_news(void *arg, enum keeper_news kind, const json_t *news)
+void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
 {
 	struct agent *agent = arg;
 	int64_t step = js_int(news, "step", -1);
 
 	switch (kind) {
-	case KEEPER_SAVING:
-		stall_bytes(&agent->watchdog.stall, mono_now());
+	case CHECKPOINTER_SAVING:
+		stall_bytes(&agent->watchdog.stall, clock_mono_now());
 		break;
-	case KEEPER_SAVED:
+	case CHECKPOINTER_SAVED:
 		stall_saved(&agent->watchdog.stall);
 		break;
-	case KEEPER_MARKED:
-		/* In the last pass older ones may come behind it. */
+	case CHECKPOINTER_MARKED:
+		/* In the last pass older checkpoints may come later. */
 		if (step >= js_int(checkpoint_of(agent), "step", -1)) {
 			js_put(checkpoint_of(agent), "step", json_integer(step));
 			js_put_str(checkpoint_of(agent), "url", js_str(news, "url"));
@@ -171,32 +196,35 @@ void drain_news(void *arg, enum keeper_news kind, const json_t *news)
 		if (agent->drain.at_ms && step >= agent->drain.step)
 			saved(agent);
 		break;
-	case KEEPER_PARTIAL:
+	case CHECKPOINTER_PASSED:
+		add_passed(agent, news);
+		break;
+	case CHECKPOINTER_PARTIAL:
 		add_partial(agent, news);
 		break;
-	case KEEPER_TROUBLE:
+	case CHECKPOINTER_TROUBLE:
 		js_put_str(checkpoint_of(agent), "trouble", js_str(news, "why"));
 		break;
-	case KEEPER_PUSHED:
+	case CHECKPOINTER_PUSHED:
 		agent->pushed = true;
 		put_cache(agent, news);
 		break;
-	case KEEPER_UNPUSHED:
+	case CHECKPOINTER_UNPUSHED:
 		put_cache(agent, news);
 		break;
-	case KEEPER_LOST:
-		/* What was in place when nobody wrote any more still is. */
+	case CHECKPOINTER_LOST:
+		/* Checkpoints that were in place when no process wrote any more still are. */
 		if (!agent->kept)
 			note_lost(agent, news);
 		break;
-	case KEEPER_KEPT:
+	case CHECKPOINTER_KEPT:
 		agent->kept = true;
 		forget_lost(agent);
 		break;
-	case KEEPER_COPYING:
+	case CHECKPOINTER_COPYING:
 		break;
 	}
-	supervise_keeper_lives(agent);
+	workers_checkpointer_lives(agent);
 }
 
 void drain_report(struct agent *agent)

@@ -9,14 +9,14 @@
 
 #include "jobs/store/store.h"
 
-/* Nothing of the agent's but the two ends of our pipes, and its own output. */
+/* Closes the agent's descriptors, except our two ends of the pipes and its own output. */
 static void only_pipes(int *news_fd, int *orders_fd)
 {
 	int news = fcntl(*news_fd, F_DUPFD, 10), orders = fcntl(*orders_fd, F_DUPFD, 10);
 
 	if (news < 0 || orders < 0 || dup2(news, 3) < 0 || dup2(orders, 4) < 0)
 		_exit(1);
-	/* Kernels before 5.9 do not have it. */
+	/* Kernels before 5.9 lack close_range(). */
 	if (close_range(5, ~0u, 0) < 0)
 		for (int fd = 5; fd < 1024; fd++)
 			close(fd);
@@ -24,12 +24,14 @@ static void only_pipes(int *news_fd, int *orders_fd)
 	*orders_fd = 4;
 }
 
-static _Noreturn void be_helper(helper_fn fn, const void *arg, pid_t agent, int news_fd,
-				int orders_fd)
+static _Noreturn void be_helper(const char *name, helper_fn fn, const void *arg, pid_t agent,
+				int news_fd, int orders_fd)
 {
 	sigset_t none;
 
-	/* Whoever kills the agent means us too; whoever stops it is told by it. */
+	prctl(PR_SET_NAME, name);
+	/* A kill of the agent is meant for the helper too; a signal to stop goes through the
+	 * agent. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != agent)
 		_exit(1);
@@ -37,14 +39,15 @@ static _Noreturn void be_helper(helper_fn fn, const void *arg, pid_t agent, int 
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_DFL);
-	store_interrupt(NULL, NULL); /* nor does it look for one */
+	store_interrupt(NULL, NULL); /* a store does not look for a signal either */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	only_pipes(&news_fd, &orders_fd);
 	_exit(fn(arg, news_fd, orders_fd));
 }
 
-int helper_start(struct helper *helper, helper_fn fn, const void *arg, struct err **err)
+int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *arg,
+		 struct err **err)
 {
 	int news[2], orders[2];
 	pid_t agent = getpid(), pid;
@@ -59,7 +62,7 @@ int helper_start(struct helper *helper, helper_fn fn, const void *arg, struct er
 	}
 	pid = fork();
 	if (pid == 0)
-		be_helper(fn, arg, agent, news[1], orders[0]);
+		be_helper(name, fn, arg, agent, news[1], orders[0]);
 	close(news[1]);
 	close(orders[0]);
 	helper->news_fd = news[0];

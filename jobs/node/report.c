@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 
 /* Enough for any report and the folder entry it needs. */
 #define RESERVE_BYTES ((off_t)64 << 10)
-/* Writers that meet: each loses at most twice to one that reports then. */
+/* Rounds for writers that meet: each loses at most twice, to one that reports at that time. */
 #define ROUNDS 4
 
-/* What the trouble of the operating system says about who can cure it. */
+/* Failure classes of errors of the operating system. */
 static const struct {
 	int os_errno;
 	const char *class;
@@ -39,8 +39,8 @@ static const char *class_of(const struct err *why)
 	return "unknown";
 }
 
-/* A full disk must not swallow the news that it is full. Not having the reserve
- * is no reason to stop. */
+/* Reserves space: a full disk must not swallow the news that it is full. A missing reserve is
+ * no reason to stop. */
 static void make_reserve(const char *path)
 {
 	AUTO(auto_close) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -50,7 +50,7 @@ static void make_reserve(const char *path)
 }
 
 void report_init(struct report *report, const struct task *task, struct store *store,
-		 struct relay *relay)
+		 struct output_relay *relay)
 {
 	char host[256] = "";
 	struct proc_id id;
@@ -86,7 +86,7 @@ void report_build(struct report *report, const char *program)
 
 	if (!wanted)
 		return;
-	same = sha256_file(program, hex, &size, &unread) == 0 && strcmp(hex, wanted) == 0;
+	same = hash_sha256_file(program, hex, &size, &unread) == 0 && strcmp(hex, wanted) == 0;
 	js_put(report->body, "build",
 	       json_pack("{s:s, s:b}", "version", STOKER_VERSION, "same", same));
 }
@@ -156,22 +156,22 @@ int report_write(struct report *report, const char *state, struct err **err)
 	js_put_str(report->body, "state", state);
 	text = js_line(report->body);
 	if (put(report, text, &first) < 0) {
-		/* Whatever it was, the space may be it; and once more harms nothing. */
+		/* The error may be a lack of space; a second try harms nothing. */
 		unlink(report->reserve);
 		if (put(report, text, err) < 0)
 			return err_wrap(err, "cannot write the report");
 	}
 	line = mem_format(AGENT_LINE "%s:: %s", report->task->nonce, text);
-	relay_say(report->relay, line);
+	output_relay_say(report->relay, line);
 	return 0;
 }
 
-/* Whose report stands there? */
+/* Owner of the report in the workspace. */
 enum standing {
-	STANDS_UNREAD = -1, /* it cannot be read */
+	STANDS_UNREAD = -1, /* the report cannot be read */
 	STANDS_NONE,
-	STANDS_OURS,   /* or of one that had the claim no more than we have */
-	STANDS_OTHERS, /* another job of the attempt has the claim, by its report */
+	STANDS_OURS,   /* or of a job that has the claim no more than ours */
+	STANDS_OTHERS, /* the report of another job of the attempt, which has the claim by it */
 };
 
 static enum standing standing_report(const struct task *task, struct store *store, const char *key,
@@ -193,8 +193,8 @@ static enum standing standing_report(const struct task *task, struct store *stor
 	return STANDS_OTHERS;
 }
 
-/* Without the claim there is nothing to say over what another job of the attempt says that
- * has it. */
+/* Uploads the report of a job without the claim, unless another job of the attempt reports with the
+ * claim. Returns 0 if it is there, 1 if the other's stands, -1 with an error. */
 static int bring_humbly(const struct task *task, struct store *store, const char *key,
 			const struct sb *text, struct err **err)
 {

@@ -1,52 +1,51 @@
 /*
- * The agent's report: report.json, on which verdicts rest, and the same as a
- * line on stdout for whoever reads the log. The durable one always comes first: the
- * object where the workspace is a directory, else a file in the node's folder, which is
- * brought to the workspace by the courier.
+ * The agent's report: report.json, on which verdicts rest, and the same as a line on stdout for
+ * readers of the log. The durable one always comes first: the object if the workspace is a
+ * directory, else a file in the node's folder, which the uploader uploads.
  */
 #ifndef STK_NODE_REPORT_H
 #define STK_NODE_REPORT_H
 
 #include "jobs/base/err.h"
-#include "jobs/base/json.h"
-#include "jobs/base/proc.h"
-#include "jobs/node/relay.h"
-#include "jobs/node/task.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/js.h"
+#include "jobs/node/setup/task.h"
+#include "jobs/node/upload/output_relay.h"
 #include "jobs/store/store.h"
 
 struct report {
 	json_t *body; /* callers put members of order.h's report here */
 	char *key;
-	char *path;    /* of the file, if it is one */
-	char *reserve; /* a file whose space is given up when the disk is full */
+	char *path;    /* report file in the node's folder; NULL: the object is written */
+	char *reserve; /* file that gives up its space when the disk is full */
 	const struct task *task;
 	struct store *store;
-	struct relay *relay;
+	struct output_relay *relay;
 };
 
-/* Say who we are; nothing is written yet but the reserve. Task, store and relay
- * stay the caller's and must outlive the report. */
+/* Fills in the agent's identity; nothing is written yet but the reserve. Task, store and relay stay
+ * the caller's and must outlive the report. */
 void report_init(struct report *report, const struct task *task, struct store *store,
-		 struct relay *relay);
+		 struct output_relay *relay);
 void report_release(struct report *report);
 
-/* Is the program of this agent the one that the order names? */
+/* Records whether this agent's program is the one that the order names. */
 void report_build(struct report *report, const char *program);
 
-/* The identity of a process as member `name`. */
+/* Sets the identity of a process as member `name`. */
 void report_process(struct report *report, const char *name, const struct proc_id *id);
-/* The agent's own trouble as member "error". `class` is one of the failure
- * classes by name, or NULL: derived from the error. */
+/* Sets the agent's own failure as member "error". `class` is one of the failure classes by name, or
+ * NULL: derived from the error. */
 void report_error(struct report *report, const struct err *why, const char *class);
 
-/* Of a start that is not the first: which it is, and what it goes on from. */
+/* For a start that is not the first: sets its number, and the checkpoint that it goes on from. */
 void report_resumed(const struct report *report);
 
-/* Write it with this state (REPORT_*). */
+/* Writes the report with this state (REPORT_*). */
 int report_write(struct report *report, const char *state, struct err **err);
 
-/* Bring the file to the workspace, as it is now: 0, -1; 1: not there, where another job of the
- * same attempt, which the service has started as well, has the claim and reports. */
+/* Uploads the file, as it is now. Returns 0, -1 with an error, or 1 if another job of the same
+ * attempt, which the service has started as well, has the claim and reports. */
 int report_bring(const struct task *task, struct store *store, struct err **err);
 
 #endif

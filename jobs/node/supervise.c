@@ -1,4 +1,4 @@
-/* Runs the command and sees that nothing of it is left: see agent.h. */
+/* Runs the command and sees that no process of it is left: see agent.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -7,53 +7,55 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/turn.h"
 #include "jobs/node/agent.h"
-#include "jobs/node/children.h"
-#include "jobs/node/compiler.h"
-#include "jobs/node/evidence.h"
-#include "jobs/node/fetch.h"
-#include "jobs/node/note.h"
-#include "jobs/node/prepare.h"
-#include "jobs/node/secrets.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/host_evidence.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/node/setup/compiler.h"
+#include "jobs/node/setup/container_env.h"
+#include "jobs/node/setup/prepare.h"
+#include "jobs/node/setup/secrets.h"
+#include "jobs/node/subreaper.h"
 
 #define READ_SIZE ((size_t)64 << 10)
-/* Per turn of the loop, so that a flood does not keep signals waiting. */
-#define READS_PER_TURN 16
-/* What the command's own children have to finish when it ended by itself, and
- * then after a SIGTERM. */
+/* Limits per turn of the loop, so that a flood does not keep signals waiting. */
+#define TURN_BYTES   ((size_t)1 << 20)
+#define TURN_CPU_MS  100
+#define TURN_WALL_MS 1000
+/* Time for the command's own children to finish when it ended by itself, and then after a
+ * SIGTERM. */
 #define LINGER_MS     1000
 #define KILL_EVERY_MS 50
 #define KILL_ROUNDS   100 /* at that pace, then slower */
-#define DRAIN_READS   64  /* of a pipe that no process of ours holds any more */
-/* The keeper's last pass: how long it may go without a word, and what it has at
- * least when we were told to stop and the grace is over. */
-#define KEEPER_SILENT_MS ((int64_t)5 * 60 * 1000)
-#define KEEPER_LEAST_MS  2000
-#define KEEPER_STARTS    5
-#define COURIER_STARTS   5
+/* Limits for a pipe that no process of ours holds any more: as many bytes as a pipe may hold. */
+#define DRAIN_BYTES ((size_t)4 << 20)
+#define DRAIN_MS    10000
 
 static void check_done(struct agent *agent);
 
-/* All that descends from the command and has come to us. */
+/* Signals all descendants of the command that have become our children. Returns how many. */
 static size_t signal_children(const struct agent *agent, int signo)
 {
-	const pid_t helpers[] = { agent->keeper.helper.pid, agent->courier.helper.pid };
+	const pid_t helpers[] = { agent->checkpointer.helper.pid, agent->uploader.helper.pid,
+				  agent->outputs.helper.pid };
 
-	return children_signal(signo, helpers, STK_LENGTH(helpers));
+	return subreaper_signal(signo, helpers, STK_LENGTH(helpers));
 }
 
-/* Read what is there; false once the pipe has ended. */
-static bool read_pipe(struct agent *agent, int reads)
+/* Reads what is there, as much as a turn has room for. Returns false once the pipe has ended. */
+static bool read_pipe(struct agent *agent, struct turn turn)
 {
 	char buffer[READ_SIZE];
 
-	while (reads-- > 0) {
+	while (!turn.over) {
 		ssize_t len = read(agent->pipe_fd, buffer, sizeof buffer);
 
 		if (len > 0) {
-			relay_pass(&agent->relay, buffer, (size_t)len);
+			output_relay_pass(&agent->relay, buffer, (size_t)len);
 			watchdog_pass(agent, buffer, (size_t)len);
+			turn_spend(&turn, (size_t)len);
 		} else if (len == 0) {
 			return false;
 		} else if (errno != EINTR) {
@@ -69,16 +71,16 @@ static void close_pipe(struct agent *agent)
 	agent->pipe_watch = NULL;
 	auto_close(&agent->pipe_fd);
 	agent->pipe_fd = -1;
-	relay_flush(&agent->relay);
+	output_relay_flush(&agent->relay);
 }
 
 static void on_output(void *arg)
 {
 	struct agent *agent = arg;
-	bool more = read_pipe(agent, READS_PER_TURN);
+	bool more = read_pipe(agent, turn_begin(TURN_BYTES, TURN_CPU_MS, TURN_WALL_MS));
 
-	/* A reader that is gone is no reason to lose a training; a full disk is: the
-	 * training would go on blindly and could not save anything either. */
+	/* A reader that is gone is no reason to lose a training; a full disk is: the training would
+	 * go on blindly and could not save anything either. */
 	if (agent->relay.failed && agent->relay.failed != EPIPE && !agent->trouble) {
 		fs_error(&agent->trouble, agent->relay.failed, "cannot keep the command's output");
 		supervise_stop(agent, STOPPED_LOG);
@@ -89,8 +91,8 @@ static void on_output(void *arg)
 	}
 }
 
-/* Again and again until nothing is left: the children of what dies come to us.
- * What the kernel does not let go of is waited for; it has not ended. */
+/* Kills again and again until nothing is left: the children of a killed process come to us. A
+ * process that the kernel does not let go of is waited for; it has not ended. */
 static void on_kill(void *arg)
 {
 	struct agent *agent = arg;
@@ -109,7 +111,7 @@ static void kill_after(struct agent *agent, int64_t delay_ms, watch_fn fn)
 	agent->kill_timer = loop_after(agent->loop, delay_ms, fn, agent);
 }
 
-/* The command ended by itself and left something behind. */
+/* The command ended by itself and left processes behind. */
 static void on_linger(void *arg)
 {
 	struct agent *agent = arg;
@@ -120,10 +122,10 @@ static void on_linger(void *arg)
 	kill_after(agent, LINGER_MS, on_kill);
 }
 
-/* It was being stopped when a signal came: that may leave less time than the grace. */
+/* A signal came while the command was being stopped: it may leave less time than the grace. */
 static void hurry(struct agent *agent)
 {
-	int64_t now = mono_now().ms, left = agent->stop_at.ms + agent->task.grace_ms - now;
+	int64_t now = clock_mono_now().ms, left = agent->stop_at.ms + agent->task.grace_ms - now;
 	int64_t kill = agent->told_at.ms + task_kill_ms(&agent->task) - now;
 
 	if (agent->told_at.ms && agent->kill_timer && left > 0 && kill < left)
@@ -138,13 +140,15 @@ void supervise_stop(struct agent *agent, const char *why)
 		return;
 	if (first || strcmp(why, STOPPED_SUPERSEDED) == 0)
 		agent->stopped = why;
-	if (strcmp(why, STOPPED_SUPERSEDED) == 0)
-		keeper_kill(&agent->keeper);
+	if (strcmp(why, STOPPED_SUPERSEDED) == 0) {
+		checkpointer_kill(&agent->checkpointer);
+		outputs_kill(agent);
+	}
 	if (!first) {
 		hurry(agent);
 		return;
 	}
-	agent->stop_at = mono_now();
+	agent->stop_at = clock_mono_now();
 	if (!agent->command) {
 		if (strcmp(why, STOPPED_SUPERSEDED) == 0)
 			agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
@@ -152,7 +156,7 @@ void supervise_stop(struct agent *agent, const char *why)
 			agent_finish(agent, REPORT_ENDED, 128 + SIGTERM);
 		return;
 	}
-	/* SIGCONT: what is stopped could not hear the SIGTERM. */
+	/* SIGCONT: a stopped process could not hear the SIGTERM. */
 	if (!agent->over) {
 		kill(-agent->command, SIGTERM);
 		kill(-agent->command, SIGCONT);
@@ -162,7 +166,7 @@ void supervise_stop(struct agent *agent, const char *why)
 	}
 	kill_after(agent, agent->told_at.ms ? task_kill_ms(&agent->task) : agent->task.grace_ms,
 		   on_kill);
-	supervise_keeper_lives(agent);
+	workers_checkpointer_lives(agent);
 }
 
 static int exit_of(int status)
@@ -170,26 +174,28 @@ static int exit_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Of our own accord, or another node's: what counts as its end. */
+/* True if neither a drain nor a stop ended the command, other than a log that could not be kept:
+ * the end is then this node's own. */
 static bool ended_by_itself(const struct agent *agent)
 {
 	return !agent->drain.at_ms && (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0);
 }
 
-/* Nobody hurries it: it ends by itself, or was asked to save what it has first. Then what
+/* True if nothing hurries the command: it ends by itself, or was asked to save first. Then what
  * it saved counts. */
 static bool at_leisure(const struct agent *agent)
 {
-	return !agent->stopped || strcmp(agent->stopped, STOPPED_DRAIN) == 0;
+	return !agent->stopped || strcmp(agent->stopped, STOPPED_DRAIN) == 0 ||
+	       strcmp(agent->stopped, STOPPED_WORKER) == 0;
 }
 
-/* A precompile that went well, but what it made is not where anybody would look for it. */
+/* Fails a precompile that went well, because its graphs are not where they would be looked for. */
 static void not_pushed(struct agent *agent)
 {
 	const json_t *compile = json_object_get(agent->task.order, "compile");
 	const char *why = js_str(json_object_get(agent->report.body, "cache"), "why");
 
-	/* It names the place already, and evidence has an end. */
+	/* The cache's error names the place already, and evidence is cut at a length. */
 	if (why)
 		err_set(&agent->trouble, EXIT_UNREACHABLE, "%s", why);
 	else
@@ -208,10 +214,10 @@ static bool lacks_push(const struct agent *agent)
 
 static bool lacks_keeping(const struct agent *agent)
 {
-	return keeper_has_checkpoints(&agent->task) && !agent->kept && !agent->lost;
+	return checkpointer_has_checkpoints(&agent->task) && !agent->kept && !agent->lost;
 }
 
-/* A command that went well, but the next one would not find what it saved. */
+/* Fails a command that went well, because the next one would not find what it saved. */
 static void not_kept(struct agent *agent)
 {
 	const char *trouble = js_str(json_object_get(agent->report.body, "checkpoint"), "trouble");
@@ -229,11 +235,13 @@ static void not_kept(struct agent *agent)
 static void finish_command(struct agent *agent)
 {
 	if (agent->drain.at_ms && !agent->stopped)
-		agent->stopped = STOPPED_DRAIN;
+		agent->stopped = drain_word(agent);
 	if (WIFSIGNALED(agent->status))
 		js_put(agent->report.body, "signal", json_integer(WTERMSIG(agent->status)));
 	if (agent->leftovers > 0)
 		js_put(agent->report.body, "leftovers", json_integer((json_int_t)agent->leftovers));
+	outputs_report(agent);
+	workers_tell_lost(agent);
 	if (agent->stopped && strcmp(agent->stopped, STOPPED_SUPERSEDED) == 0) {
 		agent_finish(agent, REPORT_NOT_MINE, AGENT_EXIT_NOT_MINE);
 		return;
@@ -250,62 +258,24 @@ static void finish_command(struct agent *agent)
 		not_kept(agent);
 		return;
 	}
+	if (at_leisure(agent) && agent->status == 0 && agent->outputs.lost) {
+		agent_fail(agent, &agent->outputs.lost, agent->outputs.lost_class);
+		return;
+	}
 	agent_finish(agent, REPORT_ENDED, exit_of(agent->status));
 }
 
-static void on_keeper_stuck(void *arg)
-{
-	struct agent *agent = arg;
-
-	agent->keeper_timer = NULL;
-	agent->keeper_stuck = true;
-	keeper_kill(&agent->keeper);
-}
-
-/* Only its last pass is timed; until then it may wait on a slow disk as long as the
- * command does. After a signal no news gives it more time: the grace bounds it all. */
-void supervise_keeper_lives(struct agent *agent)
-{
-	int64_t wait = KEEPER_SILENT_MS, least = mono_now().ms + KEEPER_LEAST_MS;
-
-	if (!agent->keeper.last_pass || agent->keeper.helper.pid == 0)
-		return;
-	if (agent->told_at.ms) {
-		if (agent->keeper_end.ms == 0) {
-			agent->keeper_end.ms = agent->told_at.ms + task_keep_ms(&agent->task);
-			if (agent->keeper_end.ms < least)
-				agent->keeper_end.ms = least;
-		}
-		wait = agent->keeper_end.ms - mono_now().ms;
-		wait = wait > 0 ? wait : 0;
-	}
-	loop_remove(agent->loop, agent->keeper_timer);
-	agent->keeper_timer = loop_after(agent->loop, wait, on_keeper_stuck, agent);
-}
-
-static void keep(struct agent *agent)
-{
-	AUTO(err_freep) struct err *ignored = NULL;
-
-	if (!keeper_needed(&agent->task) || agent->keeper.helper.pid > 0 ||
-	    agent->keeper_starts >= KEEPER_STARTS)
-		return;
-	agent->keeper_starts++;
-	keeper_release(&agent->keeper);
-	(void)!keeper_start(&agent->keeper, &agent->task, &agent->claim, agent->loop, drain_news,
-			    agent, &ignored);
-}
-
-/* A shell dies of the SIGTERM that what it has started hears and leaves upon. */
+/* True if a signal killed the command. A shell dies of the SIGTERM on which its children leave by
+ * themselves; that does not count. */
 static bool was_killed(const struct agent *agent)
 {
 	return WIFSIGNALED(agent->status) &&
 	       !(WTERMSIG(agent->status) == SIGTERM && agent->heirs_left);
 }
 
-/* It failed, or was killed, in the middle of what it did. Who leaves when told to has had its
- * chance to save, whatever the exit: launchers have one of their own for that. And what outlives
- * a command that ended well is no part of its work. */
+/* True if the command failed, or was killed, in the middle of its work. A command that leaves when
+ * told to has had its chance to save, whatever the exit status: launchers have one of their own for
+ * that. And processes that outlive a command that ended well are no part of its work. */
 static bool was_cut_off(const struct agent *agent)
 {
 	if (!agent->stopped)
@@ -318,42 +288,43 @@ static void check_done(struct agent *agent)
 	if (agent->state || !agent->over || !agent->childless)
 		return;
 	if (agent->pipe_fd >= 0) {
-		/* Nothing that descends from the command lives: all it wrote is there. */
-		read_pipe(agent, DRAIN_READS);
+		/* No descendant of the command lives: all that it wrote is in the pipe. */
+		read_pipe(agent, turn_begin(DRAIN_BYTES, DRAIN_MS, DRAIN_MS));
 		close_pipe(agent);
 	}
 	loop_remove(agent->loop, agent->kill_timer);
 	agent->kill_timer = NULL;
-	/* One that died, or did not get through to the service, is sent once more. */
+	/* A checkpointer that died, or did not get through to the service, is started once more. */
 	if (((lacks_push(agent) && !agent->stopped) ||
 	     (lacks_keeping(agent) && at_leisure(agent))) &&
-	    !agent->keeper_stuck)
-		keep(agent);
-	if (agent->keeper.helper.pid > 0) {
-		bool first = !agent->keeper.last_pass;
+	    !agent->checkpointer_stuck)
+		workers_keep(agent);
+	if (agent->checkpointer.helper.pid > 0) {
+		bool first = !agent->checkpointer.last_pass;
 
-		keeper_finish(&agent->keeper, was_cut_off(agent));
+		checkpointer_finish(&agent->checkpointer, was_cut_off(agent));
 		if (first)
-			supervise_keeper_lives(agent);
+			workers_checkpointer_lives(agent);
 		return;
 	}
-	finish_command(agent);
+	if (!outputs_bring(agent))
+		finish_command(agent);
 }
 
 void supervise_tell_ended(struct agent *agent)
 {
 	if (agent->ended_due && ended_by_itself(agent))
 		agent->ended_due =
-			!note_leave(&agent->task, agent->store, ENDED_FILE, json_object());
+			!node_flag_set(&agent->task, agent->store, ENDED_FILE, json_object());
 }
 
 static void command_over(struct agent *agent, int status)
 {
 	agent->over = true;
 	agent->status = status;
-	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
-	/* Others may have heard of it before us, and left. A workspace that is far keeps us
-	 * waiting for its answer, which is worth it only where there are others. */
+	js_put(agent->report.body, "ended", json_integer(clock_utc_now().ms));
+	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
+	 * waiting for its answer, which is worth it only if there are other nodes. */
 	if (!agent->task.far || agent->task.nodes > 1)
 		drain_look(agent);
 	if (ended_by_itself(agent)) {
@@ -365,12 +336,12 @@ static void command_over(struct agent *agent, int status)
 		kill_after(agent, LINGER_MS, on_linger);
 		return;
 	}
-	/* Its group was told already; what left the group is told now, and has what
-	 * remains of the grace. */
+	/* The command's group was told already; processes that left the group are told now, and
+	 * have what remains of the grace. */
 	signal_children(agent, SIGTERM);
 }
 
-/* Collect all that have ended; true if there were any. */
+/* Reaps all children that have ended. Returns true if there were any. */
 static bool reap(struct agent *agent, bool *ret_any_left)
 {
 	bool any = false;
@@ -379,10 +350,12 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		any = true;
-		if (pid == agent->keeper.helper.pid)
-			keeper_gone(&agent->keeper);
-		else if (pid == agent->courier.helper.pid)
-			courier_gone(&agent->courier);
+		if (pid == agent->checkpointer.helper.pid)
+			workers_died(agent, WORKER_CHECKPOINTER, status);
+		else if (pid == agent->uploader.helper.pid)
+			workers_died(agent, WORKER_UPLOADER, status);
+		else if (pid == agent->outputs.helper.pid)
+			outputs_gone(agent);
 		else if (pid == agent->command && !agent->over)
 			command_over(agent, status);
 		else
@@ -392,9 +365,8 @@ static bool reap(struct agent *agent, bool *ret_any_left)
 	return any;
 }
 
-/* Are our helpers, or nothing at all, our only children? A look at /proc must tell; what
- * forks and dies during the look could hide from it, but not die without being
- * collected: then we look again. */
+/* True if we have no children but our helpers. A look at /proc must tell; a process that forks and
+ * dies during the look could hide from it, but not die without being reaped: then we look again. */
 static bool is_childless(struct agent *agent)
 {
 	bool any_left;
@@ -417,25 +389,12 @@ static void on_child(void *arg)
 	check_done(agent);
 }
 
-/* Is there such a note to all nodes of this start? */
+/* True if that flag is set for all nodes of this start. */
 static bool is_noted(const struct agent *agent, const char *name)
 {
 	const struct task *task = &agent->task;
 
-	return task->nodes > 1 && note_stands(task, agent->store, name, task->restart);
-}
-
-/* Who looks at a workspace that is far, and renews claims there, does so again. */
-static void keep_courier(struct agent *agent)
-{
-	AUTO(err_freep) struct err *ignored = NULL;
-
-	if (agent->courier.helper.pid > 0 || agent->courier_starts >= COURIER_STARTS ||
-	    !courier_needed(&agent->task))
-		return;
-	agent->courier_starts++;
-	(void)!agent_start_courier(agent, &ignored);
-	courier_claimed(&agent->courier);
+	return task->nodes > 1 && node_flag_is_set(task, agent->store, name, task->restart);
 }
 
 static void on_heartbeat(void *arg)
@@ -443,7 +402,7 @@ static void on_heartbeat(void *arg)
 	struct agent *agent = arg;
 
 	if (agent->task.far)
-		; /* the courier looks */
+		; /* the uploader looks */
 	else if (!claim_holds(&agent->claim, &agent->task, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 	else if (!drain_look(agent) && is_noted(agent, FAILED_FILE))
@@ -451,48 +410,49 @@ static void on_heartbeat(void *arg)
 	else if (agent->task.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
 		watchdog_alone(agent);
 	supervise_tell_ended(agent);
+	workers_tell_lost(agent);
 	if (!agent->over)
-		keep(agent);
-	keep_courier(agent);
-	if (!courier_needed(&agent->task))
-		renewal_look(&agent->renewal, &agent->task);
+		workers_keep(agent);
+	workers_keep_uploader(agent);
+	if (!uploader_needed(&agent->task))
+		claim_renewal_look(&agent->renewal, &agent->task);
 	if (!agent->state)
 		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
 }
 
-void supervise_hear(void *arg, enum courier_news news)
+void supervise_hear(void *arg, enum uploader_news news)
 {
 	struct agent *agent = arg;
 
 	switch (news) {
-	case COURIER_SUPERSEDED:
+	case UPLOADER_SUPERSEDED:
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 		break;
-	case COURIER_DRAIN:
+	case UPLOADER_DRAIN:
 		drain_begin(agent);
 		break;
-	case COURIER_DRAINED:
+	case UPLOADER_DRAINED:
 		if (agent->task.node > 0 && agent->drain.at_ms)
-			supervise_stop(agent, STOPPED_DRAIN);
+			supervise_stop(agent, drain_word(agent));
 		break;
-	case COURIER_PEER_FAILED:
+	case UPLOADER_PEER_FAILED:
 		if (!agent->drain.at_ms)
 			supervise_stop(agent, STOPPED_PEER);
 		break;
-	case COURIER_HEAD_ENDED:
+	case UPLOADER_HEAD_ENDED:
 		watchdog_alone(agent);
 		break;
 	}
 }
 
-/* A pipe whose other end the command will hold as stdout and stderr. */
+/* Makes a pipe; the command will hold its other end as stdout and stderr. */
 static int open_pipe(struct agent *agent, int *ret_write_fd, struct err **err)
 {
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
-	/* Only our end: the command must not meet EAGAIN on its stdout. */
+	/* Only our end is non-blocking: the command must not meet EAGAIN on its stdout. */
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	agent->pipe_fd = fds[0];
 	*ret_write_fd = fds[1];
@@ -500,12 +460,12 @@ static int open_pipe(struct agent *agent, int *ret_write_fd, struct err **err)
 	return 0;
 }
 
-/* The command could not be executed: its end, told as a shell would. */
+/* The command could not be executed: reports its end as a shell would. */
 static void no_command(struct agent *agent, int exit_status, struct err **why)
 {
 	report_error(&agent->report, *why, "user-config");
 	err_freep(why);
-	js_put(agent->report.body, "ended", json_integer(utc_now().ms));
+	js_put(agent->report.body, "ended", json_integer(clock_utc_now().ms));
 	agent_finish(agent, REPORT_ENDED, exit_status);
 }
 
@@ -529,8 +489,8 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		close_pipe(agent);
 		return -1;
 	}
-	agent->start_at = mono_now();
-	js_put(agent->report.body, "started", json_integer(utc_now().ms));
+	agent->start_at = clock_mono_now();
+	js_put(agent->report.body, "started", json_integer(clock_utc_now().ms));
 	if (proc_identify(agent->command, &id) == 0)
 		report_process(&agent->report, "command", &id);
 	return 0;
@@ -549,20 +509,20 @@ void supervise_start(struct agent *agent)
 	AUTO(err_freep) struct err *why = NULL;
 	int no = 0;
 
-	agent->oom_before = oom_kills();
+	agent->oom_before = host_evidence_oom_kills();
 	if (secrets_fetch(&agent->task, &why) < 0) {
 		agent_fail(agent, &why,
 			   why->code == EXIT_UNREACHABLE ? "transient-infra" : "quota-permission");
 		return;
 	}
 	if (watchdog_init(agent, &why) < 0 ||
-	    envlist_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
-	    envlist_command(&agent->task, &agent->env, &argv, &why) < 0) {
+	    command_env_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
+	    command_env_command(&agent->task, &agent->env, &argv, &why) < 0) {
 		agent_fail(agent, &why, "user-config");
 		return;
 	}
-	if (prepare_program(&agent->task, argv[0], envlist_get(&agent->env, "PATH"), &program, &no,
-			    &why) < 0) {
+	if (prepare_program(&agent->task, argv[0], command_env_get(&agent->env, "PATH"), &program,
+			    &no, &why) < 0) {
 		no_command(agent, no, &why);
 		return;
 	}
@@ -570,6 +530,7 @@ void supervise_start(struct agent *agent)
 		agent_fail(agent, &why, "compile");
 		return;
 	}
+	js_put(agent->report.body, "environment", container_env_report(&agent->task));
 	if (spawn(agent, program, argv, &why) < 0) {
 		if (is_about_the_program(why->os_errno))
 			no_command(agent,
@@ -582,10 +543,11 @@ void supervise_start(struct agent *agent)
 	}
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
 	watchdog_start(agent);
-	keep(agent);
+	workers_keep(agent);
 	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
-	/* Nobody could see how it goes: as with a log that cannot be kept. */
+	/* Without a report nobody could see how the command fares: as with a log
+	 * that cannot be kept. */
 	if (agent_report(agent, REPORT_RUNNING, &agent->trouble) < 0)
 		supervise_stop(agent, STOPPED_LOG);
-	on_child(agent); /* it may have ended before we asked for the signal */
+	on_child(agent); /* the command may have ended before we asked for the signal */
 }

@@ -9,20 +9,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/regex.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/regex.h"
 #include "jobs/node/agent.h"
-#include "jobs/node/fetch.h"
+#include "jobs/node/checkpoints/fetch.h"
 
 #define LOOK_MS 1000
-/* Nodes tell and ask at most so often: every two beats and a half, more slowly
- * where they are many. */
+/* Number of nodes up to which progress is exchanged every two beats and a half; more nodes
+ * do so more slowly. */
 #define PEERS_FAST 16
-/* A cache is looked at for so long; what is not seen by then is not known. */
+/* Longest look at a cache; if it takes longer, the result is not known. */
 #define CACHE_LOOK_MS 250
 #define CACHE_DEPTH   6
 
-struct peer {
+struct watchdog_peer {
 	bool stepped;
 	int64_t step, bytes, compiles;
 };
@@ -32,8 +32,8 @@ static int64_t exchange_ms(const struct agent *agent)
 	int64_t ms = agent->task.heartbeat_ms * 5 / 2;
 	int nodes = agent->task.nodes;
 
-	if (agent->task.far && ms < COURIER_EXCHANGE_MS)
-		ms = COURIER_EXCHANGE_MS;
+	if (agent->task.far && ms < UPLOADER_EXCHANGE_MS)
+		ms = UPLOADER_EXCHANGE_MS;
 	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
 }
 
@@ -50,43 +50,67 @@ int watchdog_init(struct agent *agent, struct err **err)
 		how = STALL_FIXED;
 	if (how == STALL_FIXED && limit < 1)
 		return err_set(err, EXIT_DEFECT, "the order's 'stall.limit_ms' is not positive");
-	if (listen_init(&watchdog->listen, json_object_get(order, "metrics"),
-			json_object_get(order, "compile"), err) < 0)
+	if (output_scan_init(&watchdog->listen, json_object_get(order, "metrics"),
+			     json_object_get(order, "compile"), err) < 0)
 		return -1;
 	/* A trial run computes few steps and then compiles on, or the other way round:
 	 * output counts all along, and is waited for as before a first step. */
 	if (agent->task.scratch)
 		regex_freep(&watchdog->listen.step);
-	/* What other nodes have to say comes late by so much. */
+	/* Progress of other nodes comes late by so much. */
 	if (agent->task.nodes > 1)
 		limit += 2 * exchange_ms(agent);
 	watchdog->listen.stall = &watchdog->stall;
+	watchdog->listen.pace = watchdog->pace = pace_new();
+	watchdog->paced = -1;
 	watchdog->peers = mem_zero((size_t)agent->task.nodes, sizeof *watchdog->peers);
 	stall_init(&watchdog->stall, how, limit, watchdog->listen.step || agent->task.scratch,
-		   mono_now());
+		   clock_mono_now());
 	return 0;
 }
 
 void watchdog_release(struct watchdog *watchdog)
 {
-	listen_release(&watchdog->listen);
+	output_scan_release(&watchdog->listen);
+	pace_freep(&watchdog->pace);
 	free(watchdog->peers);
 	*watchdog = (struct watchdog){ 0 };
 }
 
 void watchdog_pass(struct agent *agent, const char *bytes, size_t len)
 {
-	listen_pass(&agent->watchdog.listen, mono_now(), bytes, len);
+	output_scan_pass(&agent->watchdog.listen, clock_mono_now(), bytes, len);
 }
 
 void watchdog_report(struct agent *agent)
 {
-	const struct listen *listen = &agent->watchdog.listen;
+	const struct output_scan *listen = &agent->watchdog.listen;
 
 	if (!listen->stepped)
 		return;
 	js_put(agent->report.body, "first_step", json_integer(listen->first_step));
 	js_put(agent->report.body, "last_step", json_integer(listen->last_step));
+	js_put(agent->report.body, "pace", pace_json(agent->watchdog.pace));
+}
+
+/* Publishes when the steps came, for observers of the run. If a power cut loses it, it is published
+ * again, or in the report. */
+static void tell_pace(struct agent *agent)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	const struct output_scan *listen = &watchdog->listen;
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *json = NULL;
+
+	if (!listen->stepped || listen->last_step == watchdog->paced)
+		return;
+	json = pace_json(watchdog->pace);
+	text = js_line(json);
+	path = fs_join(agent->task.dir, PACE_FILE);
+	if (fs_write_passing(path, text, strlen(text), 0600, &ignored) == 0)
+		watchdog->paced = listen->last_step;
 }
 
 /* ---- several nodes ---- */
@@ -94,7 +118,7 @@ void watchdog_report(struct agent *agent)
 static void tell_progress(struct agent *agent)
 {
 	struct watchdog *watchdog = &agent->watchdog;
-	const struct listen *listen = &watchdog->listen;
+	const struct output_scan *listen = &watchdog->listen;
 	AUTO(auto_free) char *key = task_node_key(&agent->task, PROGRESS_FILE);
 	AUTO(auto_free) char *path = fs_join(agent->task.dir, PROGRESS_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -110,18 +134,19 @@ static void tell_progress(struct agent *agent)
 	js_put(body, "bytes", json_integer((json_int_t)listen->bytes));
 	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
 	text = js_line(body);
-	/* Where the workspace is far, the courier takes it there. */
+	/* In a far workspace the uploader publishes it. */
 	if (agent->task.far ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
 			    : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
 		watchdog->told = listen->bytes;
 }
 
-/* What a node has told last; false: nothing yet, or it cannot be read now. */
+/* Reads what a node has published last. Returns false if there is nothing yet, or it
+ * cannot be read now. */
 static bool read_peer(const struct agent *agent, int node, struct sb *text, struct err **err)
 {
 	AUTO(auto_free)
 	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->task.prefix, node);
-	AUTO(auto_free) char *name = mem_format(COURIER_PEER_FILE, node);
+	AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, node);
 	AUTO(auto_free) char *path = fs_join(agent->task.dir, name);
 
 	if (agent->task.far)
@@ -133,7 +158,7 @@ static void hear_peer(struct agent *agent, int node, struct mono now)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	struct peer *peer = &agent->watchdog.peers[node];
+	struct watchdog_peer *peer = &agent->watchdog.peers[node];
 	struct stall *stall = &agent->watchdog.stall;
 	json_auto_t *body = NULL;
 	int64_t step, bytes, compiles;
@@ -150,7 +175,7 @@ static void hear_peer(struct agent *agent, int node, struct mono now)
 		stall_compile(stall, now, false);
 	if (step >= 0 && (!peer->stepped || step > peer->step))
 		stall_step(stall, now, step);
-	*peer = (struct peer){ step >= 0, step, bytes, compiles };
+	*peer = (struct watchdog_peer){ step >= 0, step, bytes, compiles };
 }
 
 static void exchange(struct agent *agent, struct mono now)
@@ -170,8 +195,8 @@ static void exchange(struct agent *agent, struct mono now)
 
 /* ---- the compile cache ---- */
 
-/* Adds up names, sizes and times beneath a folder, our own locks and claims left out;
- * false if it took too long. */
+/* Adds up names, sizes and times beneath a folder, without our own locks and claims. Returns false
+ * if it took too long. */
 static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 {
 	DIR *folder = fdopendir(fd);
@@ -194,7 +219,7 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 			(uint64_t)st.st_mtim.tv_nsec + 1;
 		if (!S_ISDIR(st.st_mode) || depth == 0)
 			continue;
-		whole = mono_now().ms < deadline_ms;
+		whole = clock_mono_now().ms < deadline_ms;
 		inner = openat(dirfd(folder), entry->d_name,
 			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (inner >= 0)
@@ -204,7 +229,7 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 	return whole;
 }
 
-/* 0 stands for "not known". */
+/* Returns 0 if the sum is not known. */
 static uint64_t look_at_cache(const struct agent *agent)
 {
 	const json_t *compile = json_object_get(agent->task.order, "compile");
@@ -213,12 +238,12 @@ static uint64_t look_at_cache(const struct agent *agent)
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;
 
-	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, mono_now().ms + CACHE_LOOK_MS, &sum))
+	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, clock_mono_now().ms + CACHE_LOOK_MS, &sum))
 		return 0;
 	return sum;
 }
 
-/* Looked at only where it decides: half way through a silence, and at its end. */
+/* Looks at the cache half way through a silence, to compare at its end; it decides only then. */
 static void note_cache(struct agent *agent, struct mono now)
 {
 	struct watchdog *watchdog = &agent->watchdog;
@@ -249,18 +274,57 @@ static void stop_stalled(struct agent *agent, const struct stall_verdict *verdic
 	js_put_str(stall, "doing", stall_doing_names[verdict->doing]);
 	js_put(stall, "silent_ms", json_integer(verdict->silent_ms));
 	js_put(stall, "limit_ms", json_integer(verdict->limit_ms));
-	js_put(stall, "since", json_integer(utc_now().ms - verdict->silent_ms));
+	js_put(stall, "since", json_integer(clock_utc_now().ms - verdict->silent_ms));
 	js_put(agent->report.body, "stall", stall);
-	/* The others hang as well: they need not wait until ours has gone. */
+	/* The other nodes hang as well: they need not wait until ours has gone. */
 	agent_tell_peers(agent, 128 + SIGTERM);
 	supervise_stop(agent, STOPPED_STALL);
 }
 
-/* By our own clock, whether anybody drives the run or not. */
+/* Reports a silence that is half way to its limit, and takes it back when it ends. A failed write
+ * is ignored: the attempt rests on the next report. */
+static void tell_silence(struct agent *agent, struct mono now)
+{
+	struct watchdog *watchdog = &agent->watchdog;
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct stall_verdict verdict = { 0 };
+	bool silent = !agent->drain.at_ms && stall_is_half(&watchdog->stall, now, &verdict);
+	struct mono since = silent ? watchdog->stall.last : (struct mono){ 0 };
+	int64_t begun = clock_utc_now().ms - verdict.silent_ms;
+	json_t *silence;
+
+	if (since.ms == watchdog->told_for.ms &&
+	    (!silent || verdict.limit_ms == watchdog->told_limit))
+		return;
+	watchdog->told_for = since;
+	watchdog->told_limit = verdict.limit_ms;
+	json_object_del(agent->report.body, "silence");
+	if (silent) {
+		silence = json_object();
+		js_put_str(silence, "doing", stall_doing_names[verdict.doing]);
+		js_put(silence, "since", json_integer(begun));
+		js_put(silence, "until", json_integer(begun + verdict.limit_ms));
+		js_put(agent->report.body, "silence", silence);
+	}
+	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+}
+
+/* True if the time is over by our own clock, whether or not there is a driver. */
 static bool is_over_time(const struct agent *agent, struct mono now)
 {
 	return agent->task.timeout_ms > 0 &&
 	       now.ms - agent->watchdog.begun.ms >= agent->task.timeout_ms;
+}
+
+/* Does not count the time in which the machine slept, or the agent was stopped, against the
+ * command: as in stall_judge(). */
+static void forgive_sleep(struct watchdog *watchdog, struct mono now)
+{
+	int64_t blind_ms = now.ms - watchdog->looked.ms;
+
+	if (blind_ms >= STALL_BLIND_MS)
+		watchdog->begun.ms += blind_ms;
+	watchdog->looked = now;
 }
 
 static void stop_over_time(struct agent *agent)
@@ -273,14 +337,16 @@ static void on_look(void *arg)
 {
 	struct agent *agent = arg;
 	struct watchdog *watchdog = &agent->watchdog;
-	struct mono now = mono_now();
+	struct mono now = clock_mono_now();
 	struct stall_verdict verdict;
 	int64_t beat = agent->task.heartbeat_ms;
 	bool judges = agent->task.node == 0 || watchdog->alone;
 
 	if (agent->state || agent->over || agent->stopped)
 		return;
+	tell_pace(agent);
 	exchange(agent, now);
+	forgive_sleep(watchdog, now);
 	if (judges && is_over_time(agent, now)) {
 		stop_over_time(agent);
 		return;
@@ -294,6 +360,8 @@ static void on_look(void *arg)
 				stop_stalled(agent, &verdict);
 		}
 	}
+	if (judges && !agent->stopped)
+		tell_silence(agent, now);
 	loop_after(agent->loop, beat < LOOK_MS ? beat : LOOK_MS, on_look, agent);
 }
 
@@ -301,13 +369,13 @@ void watchdog_start(struct agent *agent)
 {
 	struct stall *stall = &agent->watchdog.stall;
 
-	agent->watchdog.begun = mono_now();
-	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, mono_now());
+	agent->watchdog.begun = agent->watchdog.looked = clock_mono_now();
+	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, clock_mono_now());
 	loop_after(agent->loop, 0, on_look, agent);
 }
 
-/* It may have no more steps to make, and a silence of before was not its own: the others were
- * heard meanwhile. */
+/* The command may have no more steps to make, and an earlier silence was not its own: the other
+ * nodes were heard meanwhile. */
 void watchdog_alone(struct agent *agent)
 {
 	struct watchdog *watchdog = &agent->watchdog;
@@ -316,5 +384,5 @@ void watchdog_alone(struct agent *agent)
 		return;
 	watchdog->alone = true;
 	stall_forget_steps(&watchdog->stall);
-	stall_output(&watchdog->stall, mono_now(), false);
+	stall_output(&watchdog->stall, clock_mono_now(), false);
 }

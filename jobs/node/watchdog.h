@@ -1,43 +1,48 @@
 /*
- * Watches whether the command gets on, and for how long it may: gathers signs of life of this node
- * and, on node 0, of the others, and stops the command when the judge (stall.h) says so.
+ * Watches whether the command makes progress, and for how long it may run: gathers signs of life of
+ * this node and, on node 0, of the others, and stops the command when the judge (stall.h) says so.
  *
- * Only node 0 judges: of many ranks often a single one prints, and it may be any
- * of them. The others write progress.json now and then (order.h). When the command of node 0
- * has ended well there is nobody left to wait for: each of the others judges itself then, by
- * all that it prints and saves, so that one that hangs on its way out holds no machines.
+ * Only node 0 judges: of many ranks often a single one prints, and it may be any of them. The other
+ * nodes write progress.json now and then (order.h). When the command of node 0 has ended well, no
+ * judge is left: each of the others then judges itself, by all that it prints and saves, so that a
+ * command that hangs on its way out holds no machines.
  */
 #ifndef STK_NODE_WATCHDOG_H
 #define STK_NODE_WATCHDOG_H
 
 #include "jobs/base/err.h"
 #include "jobs/base/stall.h"
-#include "jobs/cache/listen.h"
+#include "jobs/cache/kinds/output_scan.h"
 
 struct agent;
 
 struct watchdog {
 	struct stall stall;
-	struct listen listen;
-	struct mono begun;    /* the command */
-	struct peer *peers;   /* node 0: what was heard of each; by rank */
-	struct mono peers_at; /* last exchange */
-	uint64_t told;        /* other nodes: bytes of output when we last told */
-	bool alone;           /* the same: node 0 has ended well */
-	/* A look at the compile cache, taken when this silence was half over. */
+	struct output_scan listen;
+	struct pace *pace;
+	int64_t paced;               /* newest step in PACE_FILE */
+	struct mono begun;           /* start of the command, later by all time without looks */
+	struct mono looked;          /* last look */
+	struct watchdog_peer *peers; /* node 0: last progress of each, by rank */
+	struct mono peers_at;        /* last exchange */
+	uint64_t told;               /* other nodes: bytes of output when last published */
+	bool alone;                  /* other nodes: node 0 has ended well */
+	/* Look at the compile cache, taken when this silence was half over. */
 	struct mono cache_for; /* .last of the silence it belongs to */
 	uint64_t cache_sum;
+	struct mono told_for; /* .last of the silence in the report; ms 0: none */
+	int64_t told_limit;   /* limit in the report */
 };
 
-/* Before the command starts. An order that makes no sense is an error. */
+/* Called before the command starts. An order that makes no sense is an error. */
 int watchdog_init(struct agent *agent, struct err **err);
-/* From now on, until the command is over. Called from the loop. */
+/* Watches from now on, until the command is over. Called from the loop. */
 void watchdog_start(struct agent *agent);
-/* Another node than 0: that one has ended well. Said again it changes nothing. */
+/* Called on a node other than 0 when node 0 has ended well. A repeated call changes nothing. */
 void watchdog_alone(struct agent *agent);
-/* Output of the command. */
+/* Takes output of the command. */
 void watchdog_pass(struct agent *agent, const char *bytes, size_t len);
-/* The steps seen, into the report. */
+/* Puts the steps seen into the report. */
 void watchdog_report(struct agent *agent);
 void watchdog_release(struct watchdog *watchdog);
 

@@ -2,13 +2,12 @@
  * stoker-post: posts one message to a webhook. A program of its own, because linking
  * libcurl costs every start of stoker several milliseconds, and few runs post anything.
  *
- * Input: the URL on the first line (it may hold a secret, so it is on no command line),
- * then one line of JSON. Exit status 0: the service answered with 2xx. Else the reason
- * is one line on the error output, with the host and never the whole URL.
+ * Input: the URL on the first line (it may hold a secret, so it is not passed on the command line),
+ * then one line of JSON. Exit status 0: the service answered with 2xx. Otherwise the reason is one
+ * line on stderr, with the host and never the whole URL.
  *
- * TLS is verified, against the file in $SSL_CERT_FILE where that is set; redirects are
- * not followed, what the service answers is not read. Proxies are libcurl's own affair
- * (https_proxy, no_proxy).
+ * TLS is verified, against the file in $SSL_CERT_FILE if that is set; redirects are not followed,
+ * and the body of the answer is ignored. Proxies are left to libcurl (https_proxy, no_proxy).
  */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ static int complain(const char *host, const char *why)
 	return 1;
 }
 
-/* NULL where the URL is none. Freed with curl_free(). */
+/* The host of the URL; NULL if the URL is not valid. The caller frees it with curl_free(). */
 static char *host_of(const char *url)
 {
 	CURLU *parts = curl_url();

@@ -1,11 +1,11 @@
-/* Events in, what the block shows kept: see screen.h. */
+/* Folds events into the data of the block: see screen.h. */
 #include "jobs/report/screen.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/report/screen_inside.h"
+#include "jobs/report/screen_internal.h"
 
 struct screen *screen_new(const char *run)
 {
@@ -44,7 +44,7 @@ static void on_created(struct screen *screen, const struct event *ev)
 		screen->folder = mem_format("%s/runs/%s", workspace, screen->run);
 	json_array_foreach (json_object_get(ev->plan, "phases"), i, phase) {
 		const char *name = js_str(phase, "phase");
-		int at = name ? name_find(phase_names, PHASE_COUNT, name) : -1;
+		int at = name ? flow_name_find(flow_phase_names, PHASE_COUNT, name) : -1;
 
 		if (at >= 0)
 			screen->stages[at].wanted = true;
@@ -73,8 +73,8 @@ static void on_intended(struct screen *screen, const struct event *ev)
 	screen->until_ms = 0;
 	if (ev->phase != PHASE_TRAIN)
 		return;
-	/* The attempt before tells nothing of where this one is. */
-	course_restart(&screen->course);
+	/* The previous attempt says nothing about the position of this one. */
+	step_history_restart(&screen->course);
 	screen->step = EVENT_HAS(ev, step) ? ev->step : -1;
 	screen->rate = 0;
 }
@@ -84,12 +84,12 @@ static void on_ended(struct screen *screen, const struct event *ev)
 	bool well = ev->class == CLASS_NONE;
 
 	end_stage(&screen->stages[ev->phase], ev->at, well);
-	/* Nothing says that it begins. */
+	/* No event marks the start of the verification. */
 	if (ev->phase == PHASE_PRECOMPILE && well && screen->stages[PHASE_VERIFY].wanted)
 		begin_stage(&screen->stages[PHASE_VERIFY], ev->at);
 }
 
-/* A warm cache needs neither; one that turns out cold after all does. */
+/* A warm cache needs neither phase; a cache that turns out cold later needs both. */
 static void on_checked(struct screen *screen, const struct event *ev)
 {
 	for (int i = PHASE_PRECOMPILE; i <= PHASE_VERIFY; i++) {
@@ -102,7 +102,7 @@ static void on_checked(struct screen *screen, const struct event *ev)
 	}
 }
 
-/* Two that nobody works at: there is a list, of which the rest can be told. */
+/* Two or more open graphs: the compiler works from a list, so the rest can be counted. */
 static void on_compiling(struct screen *screen, const struct event *ev)
 {
 	int64_t open = EVENT_HAS(ev, graphs) ? ev->graphs : 0;
@@ -128,7 +128,7 @@ static double metric_value(const json_t *value)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The loss, or else whatever comes first and is not the step. */
+/* The metric "loss" if there is one, else the first that is not the step. */
 static void choose_charted(struct screen *screen)
 {
 	const char *name;
@@ -147,13 +147,20 @@ static void choose_charted(struct screen *screen)
 		}
 }
 
+/* Metrics read at another step are not shown beside this one. */
+static void put_metrics(struct screen *screen, const json_t *metrics)
+{
+	json_decref(screen->metrics);
+	screen->metrics = json_copy((json_t *)metrics);
+}
+
 static void on_progress(struct screen *screen, const struct event *ev)
 {
 	struct utc seen = { EVENT_HAS(ev, since) && ev->since > 0 ? ev->since : ev->at.ms };
 	const json_t *charted;
 
 	if (EVENT_HAS(ev, metrics))
-		json_object_update(screen->metrics, ev->metrics);
+		put_metrics(screen, ev->metrics);
 	if (EVENT_HAS(ev, of))
 		screen->of = ev->of;
 	if (EVENT_HAS(ev, rate))
@@ -161,22 +168,24 @@ static void on_progress(struct screen *screen, const struct event *ev)
 	if (EVENT_HAS(ev, step)) {
 		screen->step = ev->step;
 		screen->step_ms = seen.ms;
-		course_step(&screen->course, seen, ev->step);
+		step_history_step(&screen->course, seen, ev->step);
 	}
 	choose_charted(screen);
 	charted = screen->charted && EVENT_HAS(ev, metrics)
 			  ? json_object_get(ev->metrics, screen->charted)
 			  : NULL;
-	/* What a glimpse showed is told once more when it is journalled. */
+	/* A value shown by a progress update comes again when the update is journalled. */
 	if (!charted || (EVENT_HAS(ev, step) && ev->step == screen->value_step))
 		return;
 	screen->value_step = EVENT_HAS(ev, step) ? ev->step : -1;
-	course_value(&screen->course, metric_value(charted));
+	step_history_value(&screen->course, metric_value(charted));
 }
 
-void screen_glimpse(struct screen *screen, const struct event *ev)
+void screen_progress_update(struct screen *screen, const struct event *ev)
 {
 	on_progress(screen, ev);
+	if (EVENT_HAS(ev, step))
+		status_progress_update(screen->status, (struct utc){ screen->step_ms }, ev->step);
 }
 
 void screen_add(struct screen *screen, const struct event *ev)
@@ -205,7 +214,7 @@ void screen_add(struct screen *screen, const struct event *ev)
 		on_run_ended(screen, ev);
 }
 
-bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
+bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 {
 	*ret_mark = MARK_NONE;
 	switch (ev->kind) {
@@ -217,7 +226,7 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_ATTEMPT_CLAIMED:
 		return EVENT_HAS(ev, reason);
 	case EV_ATTEMPT_ENDED:
-		*ret_mark = look_of_state("ended", class_names[ev->class]);
+		*ret_mark = text_style_icon_of_state("ended", flow_class_names[ev->class]);
 		return true;
 	case EV_HEALTH_CHECKED:
 		*ret_mark = ev->healthy ? MARK_GOOD : MARK_BAD;
@@ -227,10 +236,11 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 		return true;
 	case EV_CHECKPOINT_COMPLETE:
 	case EV_ATTEMPT_FOUND:
+	case EV_ATTEMPT_WENT_ON:
 		*ret_mark = MARK_GOOD;
 		return true;
 	case EV_RUN_ENDED:
-		*ret_mark = look_of_state(outcome_names[ev->state], NULL);
+		*ret_mark = text_style_icon_of_state(flow_outcome_names[ev->state], NULL);
 		return true;
 	case EV_CACHE_WAITING:
 	case EV_ATTEMPT_WAITING:
@@ -239,15 +249,24 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_TRAIN_CONTINUITY:
 		*ret_mark = ev->continuity == CONTINUITY_VERIFIED ? MARK_GOOD : MARK_WARN;
 		return true;
+	case EV_DRIVER_WENT_ON:
+		*ret_mark = MARK_GOOD;
+		return true;
 	case EV_TRAIN_SPOILED:
 		*ret_mark = MARK_BAD;
 		return true;
 	case EV_CACHE_REPAIRED:
+	case EV_IMAGE_MOVED:
 	case EV_ATTEMPT_UNCERTAIN:
 	case EV_ATTEMPT_MISSING:
 	case EV_ATTEMPT_LOST:
 	case EV_COMPILER_CHECKED:
+	case EV_ENVIRONMENT_CHECKED:
+	case EV_METRIC_GIVEN_UP:
+	case EV_WORKER_LOST:
+	case EV_OUTPUTS_LEFT:
 	case EV_RUN_AT_RISK:
+	case EV_ATTEMPT_STALLED:
 	case EV_NOTIFY_FAILED:
 	case EV_JIT_EXCEEDED:
 	case EV_RETRY_SCHEDULED:
@@ -255,6 +274,8 @@ bool screen_scrolls(const struct event *ev, enum look_mark *ret_mark)
 	case EV_REQUEST_DRAIN:
 	case EV_LIMIT_REACHED:
 	case EV_DRIVER_LEFT:
+	case EV_DRIVER_WAITING:
+	case EV_CHORE_FAILED:
 		*ret_mark = MARK_WARN;
 		return true;
 	default:

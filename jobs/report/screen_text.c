@@ -2,15 +2,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
-#include "jobs/report/page.h"
-#include "jobs/report/screen_inside.h"
+#include "jobs/base/text/text.h"
+#include "jobs/report/row_layout.h"
+#include "jobs/report/screen_internal.h"
 
-/* Which rows stay where there is no room for all: the least number the longest. */
+/* Importance of rows if not all fit: the lowest rank stays the longest. */
 enum rank {
 	RANK_ALWAYS,
 	RANK_STATE,
-	RANK_NOW, /* what is done at the moment */
+	RANK_NOW, /* current activity */
 	RANK_PHASE,
 	RANK_TIME,
 	RANK_CHART,
@@ -18,15 +18,15 @@ enum rank {
 	RANK_LOGS,
 	RANK_COST,
 	RANK_METRICS,
-	RANK_PAST, /* phases that are over or to come */
+	RANK_PAST, /* phases that are over or not begun */
 	RANK_MORE,
 };
 
-struct view {
+struct screen_text_view {
 	const struct screen *screen;
 	const struct screen_frame *frame;
 	json_t *status;
-	struct page page;
+	struct row_layout page;
 };
 
 static const char *or_dash(const char *text)
@@ -34,7 +34,7 @@ static const char *or_dash(const char *text)
 	return text ? text : "-";
 }
 
-/* Whole seconds, so that nothing flickers that nobody reads. Yours to free. */
+/* Whole seconds, so that the text does not flicker. The caller frees it. */
 static char *duration(int64_t ms)
 {
 	int64_t s = ms > 0 ? ms / 1000 : 0;
@@ -42,81 +42,122 @@ static char *duration(int64_t ms)
 	return s < 60 ? mem_format("%lld s", (long long)s) : text_format_duration(s * 1000);
 }
 
-static int64_t since(const struct view *view, int64_t begun_ms, int64_t ended_ms)
+static int64_t since(const struct screen_text_view *view, int64_t begun_ms, int64_t ended_ms)
 {
 	return (ended_ms ? ended_ms : view->frame->now.ms) - begun_ms;
 }
 
-/* The sign of what is under way turns. */
-static void spinner(struct view *view)
+/* Rotating sign of a running phase or run. */
+static void spinner(struct screen_text_view *view)
 {
 	static const char *const utf8[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" };
 	static const char *const ascii[] = { "|", "/", "-", "\\" };
 	uint64_t turn = (uint64_t)view->frame->now.ms / SCREEN_SPIN_MS;
 
 	if (view->frame->look.utf8)
-		page_raw(&view->page, MARK_RUN, utf8[turn % STK_LENGTH(utf8)], 1);
+		row_layout_raw(&view->page, MARK_RUN, utf8[turn % STK_LENGTH(utf8)], 1);
 	else
-		page_raw(&view->page, MARK_RUN, ascii[turn % STK_LENGTH(ascii)], 1);
-	page_add(&view->page, MARK_NONE, " ");
+		row_layout_raw(&view->page, MARK_RUN, ascii[turn % STK_LENGTH(ascii)], 1);
+	row_layout_add(&view->page, MARK_NONE, " ");
 }
 
-static void add_head(struct view *view)
+static bool is_member(const struct screen_text_view *view, const char *key)
+{
+	return json_object_get(view->status, key) != NULL;
+}
+
+/* True if the run makes no progress: a speed means nothing. */
+static bool halts(const struct screen_text_view *view)
+{
+	return is_member(view, "stopping") || is_member(view, "stalled");
+}
+
+/* Adds the reason for the halt, and its end if known. */
+static void add_halt(struct screen_text_view *view)
+{
+	bool stops = is_member(view, "stopping");
+	const json_t *halt = json_object_get(view->status, stops ? "stopping" : "stalled");
+	const char *until = js_str(halt, "until"), *reason = js_str(halt, "reason");
+	struct row_layout *page = &view->page;
+	AUTO(auto_free) char *time = NULL;
+
+	if (!halt)
+		return;
+	time = duration((int64_t)(js_real(halt, "seconds", 0) * 1000));
+	row_layout_row(page, RANK_NOW, stops ? "stopping:" : "stalled:");
+	if (stops)
+		row_layout_add(page, MARK_WARN, "for %s, waits for %s", time,
+			       or_dash(js_str(halt, "waits_for")));
+	else
+		row_layout_add(page, MARK_WARN, "%s for %s", or_dash(reason), time);
+	if (until && strlen(until) >= 19)
+		row_layout_add(page, MARK_NONE, stops ? " until %.8s" : ", restart at %.8s",
+			       until + 11);
+	if (stops && reason)
+		row_layout_add(page, MARK_FAINT, ": %s", reason);
+}
+
+static void add_head(struct screen_text_view *view)
 {
 	const char *state = js_str(view->status, "state");
 	const struct screen *screen = view->screen;
-	enum look_mark mark = look_of_state(state, NULL);
-	struct page *page = &view->page;
+	enum status_icon mark = text_style_icon_of_state(state, NULL);
+	struct row_layout *page = &view->page;
 
-	page_row(page, RANK_ALWAYS, "run:");
-	page_add(page, MARK_NONE, "%s (%s on %s)", screen->run,
-		 or_dash(js_str(view->status, "name")), or_dash(js_str(view->status, "engine")));
-	page_row(page, RANK_STATE, "state:");
+	row_layout_row(page, RANK_ALWAYS, "run:");
+	row_layout_add(page, MARK_NONE, "%s (%s on %s)", screen->run,
+		       or_dash(js_str(view->status, "name")),
+		       or_dash(js_str(view->status, "engine")));
+	row_layout_row(page, RANK_STATE, "state:");
 	if (mark == MARK_RUN)
 		spinner(view);
 	else
-		page_sign(page, mark);
-	page_add(page, mark, "%s", or_dash(state));
+		row_layout_sign(page, mark);
+	row_layout_add(page, halts(view) && mark == MARK_RUN ? MARK_WARN : mark, "%s",
+		       mark != MARK_RUN              ? or_dash(state)
+		       : is_member(view, "stopping") ? "stopping"
+		       : is_member(view, "stalled")  ? "stalled"
+						     : state);
 	if (screen->begun_ms) {
 		AUTO(auto_free)
 		char *time = duration(since(view, screen->begun_ms, screen->ended_ms));
 
-		page_add(page, MARK_NONE, ", %s, phase %s", time,
-			 or_dash(js_str(view->status, "phase")));
+		row_layout_add(page, MARK_NONE, ", %s, phase %s", time,
+			       or_dash(js_str(view->status, "phase")));
 	}
 	if (js_str(view->status, "waiting_for")) {
-		page_row(page, RANK_NOW, "waits for:");
-		page_add(page, MARK_WAIT, "%s", js_str(view->status, "waiting_for"));
+		row_layout_row(page, RANK_NOW, "waits for:");
+		row_layout_add(page, MARK_WAIT, "%s", js_str(view->status, "waiting_for"));
 		if (screen->until_ms > view->frame->now.ms) {
 			AUTO(auto_free)
 			char *left = duration(screen->until_ms - view->frame->now.ms + 999);
 
-			page_add(page, MARK_NONE, ", in %s", left);
+			row_layout_add(page, MARK_NONE, ", in %s", left);
 		}
 	}
 }
 
 /* --- phases --- */
 
-/* What there is to say of a phase besides its state and time. */
-static void add_stage_facts(struct view *view, enum phase phase)
+/* Adds the facts of a phase besides its state and time. */
+static void add_stage_facts(struct screen_text_view *view, enum phase phase)
 {
 	const struct stage *stage = &view->screen->stages[phase];
 	const json_t *cache = json_object_get(view->status, "cache");
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 
 	if (phase == PHASE_VERIFY && stage->ended_ms && json_object_get(cache, "done"))
-		page_add(page, MARK_NONE, ", %lld of %lld graphs proved",
-			 (long long)js_int(cache, "done", 0),
-			 (long long)js_int(cache, "graphs", 0));
+		row_layout_add(page, MARK_NONE, ", %lld of %lld graphs proved",
+			       (long long)js_int(cache, "done", 0),
+			       (long long)js_int(cache, "graphs", 0));
 	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == STAGE_FAILED))
-		page_add(page, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
+		row_layout_add(page, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
 }
 
-static void add_stage(struct view *view, enum phase phase)
+static void add_stage(struct screen_text_view *view, enum phase phase)
 {
 	static const struct {
-		enum look_mark mark;
+		enum status_icon mark;
 		const char *word;
 	} words[] = {
 		[STAGE_TO_COME] = { MARK_NONE, "to come" },
@@ -126,22 +167,22 @@ static void add_stage(struct view *view, enum phase phase)
 		[STAGE_SKIPPED] = { MARK_GOOD, "not needed: the cache is warm" },
 	};
 	const struct stage *stage = &view->screen->stages[phase];
-	AUTO(auto_free) char *label = mem_format("%s:", phase_names[phase]);
+	AUTO(auto_free) char *label = mem_format("%s:", flow_phase_names[phase]);
 	bool now = stage->state == STAGE_UNDER_WAY;
 
 	if (!stage->wanted)
 		return;
-	page_row(&view->page, now ? RANK_PHASE : RANK_PAST, label);
+	row_layout_row(&view->page, now ? RANK_PHASE : RANK_PAST, label);
 	if (now)
 		spinner(view);
 	else
-		page_sign(&view->page, words[stage->state].mark);
-	page_add(&view->page, words[stage->state].mark, "%s", words[stage->state].word);
+		row_layout_sign(&view->page, words[stage->state].mark);
+	row_layout_add(&view->page, words[stage->state].mark, "%s", words[stage->state].word);
 	if (stage->begun_ms) {
 		AUTO(auto_free)
 		char *time = duration(since(view, stage->begun_ms, stage->ended_ms));
 
-		page_add(&view->page, MARK_NONE, " %s", time);
+		row_layout_add(&view->page, MARK_NONE, " %s", time);
 	}
 	add_stage_facts(view, phase);
 }
@@ -151,11 +192,11 @@ static void add_stage(struct view *view, enum phase phase)
 #define BAR_LEAST 8
 #define BAR_MOST  40
 
-/* How much of it is done, where there is room. */
-static void bar(struct view *view, double part)
+/* Adds a progress bar if there is room. */
+static void bar(struct screen_text_view *view, double part)
 {
-	struct page *page = &view->page;
-	size_t room = page_room(page), columns;
+	struct row_layout *page = &view->page;
+	size_t room = row_layout_room(page), columns;
 	AUTO(sb_release) struct sb done = SB_INIT, rest = SB_INIT;
 	size_t full;
 
@@ -171,63 +212,54 @@ static void bar(struct view *view, double part)
 		else
 			sb_adds(to, i < full ? "=" : "-");
 	}
-	page_add(page, MARK_NONE, "  ");
-	page_raw(page, MARK_GOOD, done.text, full);
-	page_raw(page, MARK_FAINT, rest.text, columns - full);
+	row_layout_add(page, MARK_NONE, "  ");
+	row_layout_raw(page, MARK_GOOD, done.text, full);
+	row_layout_raw(page, MARK_FAINT, rest.text, columns - full);
 }
 
-static void add_graphs(struct view *view)
+static void add_graphs(struct screen_text_view *view)
 {
 	const json_t *graphs = json_object_get(view->status, "graphs");
 	int64_t named = js_int(graphs, "named", 0), failed = js_int(graphs, "failed", 0);
 	int64_t compiled = js_int(graphs, "compiled", 0), hits = js_int(graphs, "hits", 0);
 	int64_t done = compiled + hits;
 	bool now = view->screen->stages[PHASE_PRECOMPILE].state == STAGE_UNDER_WAY;
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 
 	if (!graphs)
 		return;
-	page_row(page, now ? RANK_NOW : RANK_PAST, "graphs:");
-	page_add(page, MARK_NONE, "%lld of %lld done", (long long)done, (long long)named);
+	row_layout_row(page, now ? RANK_NOW : RANK_PAST, "graphs:");
+	row_layout_add(page, MARK_NONE, "%lld of %lld done", (long long)done, (long long)named);
 	if (now && !view->screen->ahead)
-		page_add(page, MARK_NONE, " so far");
+		row_layout_add(page, MARK_NONE, " so far");
 	if (failed > 0)
-		page_add(page, MARK_BAD, ", %lld failed", (long long)failed);
-	page_add(page, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
-		 (long long)hits);
+		row_layout_add(page, MARK_BAD, ", %lld failed", (long long)failed);
+	row_layout_add(page, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
+		       (long long)hits);
 	if (now && view->screen->ahead && named > 0)
 		bar(view, (double)done / (double)named);
 }
 
-static void add_jit(struct view *view)
+static void add_jit(struct screen_text_view *view)
 {
 	const json_t *jit = json_object_get(view->status, "jit");
 	int64_t graphs = js_int(jit, "graphs", 0);
-	enum look_mark mark = view->screen->jit ? MARK_NONE : MARK_WARN;
+	enum status_icon mark = view->screen->jit ? MARK_NONE : MARK_WARN;
 	AUTO(auto_free) char *time = NULL;
 
 	if (graphs <= 0)
 		return;
 	time = duration((int64_t)(js_real(jit, "seconds", 0) * 1000));
-	page_row(&view->page, RANK_ATTEMPT, "phase 2:");
+	row_layout_row(&view->page, RANK_ATTEMPT, "phase 2:");
 	if (mark == MARK_WARN)
-		page_sign(&view->page, mark);
-	page_add(&view->page, mark, "%lld graph%s compiled in training, %s", (long long)graphs,
-		 graphs == 1 ? "" : "s", time);
+		row_layout_sign(&view->page, mark);
+	row_layout_add(&view->page, mark, "%lld graph%s compiled in training, %s",
+		       (long long)graphs, graphs == 1 ? "" : "s", time);
 	if (json_object_get(jit, "cost"))
-		page_add(&view->page, MARK_NONE, ", %.2f USD", js_real(jit, "cost", 0));
+		row_layout_add(&view->page, MARK_NONE, ", %.2f USD", js_real(jit, "cost", 0));
 }
 
-static void add_rate(struct page *page, double rate)
-{
-	if (rate >= 1)
-		page_add(page, MARK_NONE, "%.1f steps/s", rate);
-	else
-		page_add(page, MARK_NONE, "%.1f s/step", 1 / rate);
-}
-
-/* Neither bound is more than what was seen lately. */
-static void add_time_left(struct view *view, const struct course_rate *rate)
+static void add_time_left(struct screen_text_view *view, const struct step_history_rate *rate)
 {
 	const struct screen *screen = view->screen;
 	double steps = (double)(screen->of - screen->step) * 1000;
@@ -236,85 +268,86 @@ static void add_time_left(struct view *view, const struct course_rate *rate)
 
 	least = duration((int64_t)fmin(fmax(steps / rate->high - gone, 0), 9e15));
 	if (rate->low <= 0) {
-		page_add(&view->page, MARK_NONE, "%s left or more", least);
+		row_layout_add(&view->page, MARK_NONE, "%s left or more", least);
 		return;
 	}
 	most = duration((int64_t)fmin(fmax(steps / rate->low - gone, 0) + 999, 9e15));
 	if (strcmp(least, most) == 0)
-		page_add(&view->page, MARK_NONE, "about %s left", least);
+		row_layout_add(&view->page, MARK_NONE, "about %s left", least);
 	else
-		page_add(&view->page, MARK_NONE, "%s to %s left", least, most);
+		row_layout_add(&view->page, MARK_NONE, "%s to %s left", least, most);
 }
 
-/* Of a terminal on which speed and time go into one row. */
+/* Least width of a terminal with speed and time in one row. */
 #define SPEED_COLUMNS 60
-static void add_speed(struct view *view)
+static void add_speed(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 	bool timed, wide = page->width >= SPEED_COLUMNS;
-	struct course_rate rate;
+	AUTO(auto_free) char *speed = text_format_speed(screen->rate);
+	struct step_history_rate rate;
 
-	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY)
+	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY || halts(view))
 		return;
-	if (!course_rate(&screen->course, &rate)) {
-		if (screen->rate <= 0)
-			return;
-		rate.mean = screen->rate;
+	if (screen->rate <= 0)
+		return;
+	if (!step_history_rate(&screen->course, &rate))
 		rate.high = 0;
-	}
 	timed = rate.high > 0 && screen->of > screen->step;
-	page_row(page, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
-	add_rate(page, rate.mean);
+	row_layout_row(page, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
+	row_layout_add(page, MARK_NONE, "%s", speed);
 	if (timed && wide)
-		page_add(page, MARK_NONE, ", ");
+		row_layout_add(page, MARK_NONE, ", ");
 	else if (timed)
-		page_row(page, RANK_TIME, "time:");
+		row_layout_row(page, RANK_TIME, "time:");
 	if (timed)
 		add_time_left(view, &rate);
 }
 
-static void add_steps(struct view *view)
+static void add_steps(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 
 	if (screen->step < 0)
 		return;
-	page_row(page, RANK_NOW, "progress:");
-	page_add(page, MARK_NONE, "step %lld", (long long)screen->step);
+	row_layout_row(page, RANK_NOW, "progress:");
+	row_layout_add(page, MARK_NONE, "step %lld", (long long)screen->step);
 	if (screen->of > 0) {
 		double part = (double)screen->step / (double)screen->of;
 
-		page_add(page, MARK_NONE, " of %lld, %.0f %%", (long long)screen->of,
-			 floor(part * 100));
+		row_layout_add(page, MARK_NONE, " of %lld, %.0f %%", (long long)screen->of,
+			       floor(part * 100));
 		bar(view, part);
 	}
 	add_speed(view);
 }
 
-static void add_value(struct page *page, const json_t *value)
+static void add_value(struct row_layout *page, const json_t *value)
 {
-	if (json_is_string(value))
-		page_add(page, MARK_WARN, "%s", json_string_value(value));
+	if (!value)
+		row_layout_add(page, MARK_NONE, "-");
+	else if (json_is_string(value))
+		row_layout_add(page, MARK_WARN, "%s", json_string_value(value));
 	else
-		page_add(page, MARK_NONE, "%.4g", json_number_value(value));
+		row_layout_add(page, MARK_NONE, "%.4g", json_number_value(value));
 }
 
-/* So that what follows stands still while numbers change. */
-static void pad(struct page *page, size_t columns)
+/* Pads to a fixed column, so that the text after it does not move while numbers change. */
+static void pad(struct row_layout *page, size_t columns)
 {
-	page_add(page, MARK_NONE, "  ");
-	while (page->width - page_room(page) < columns && page_room(page) > 0)
-		page_add(page, MARK_NONE, " ");
+	row_layout_add(page, MARK_NONE, "  ");
+	while (page->width - row_layout_room(page) < columns && row_layout_room(page) > 0)
+		row_layout_add(page, MARK_NONE, " ");
 }
 
 #define VALUE_COLUMNS 10
 #define SPARK_MOST    48
-static void add_metrics(struct view *view)
+static void add_metrics(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 	AUTO(sb_release) struct sb spark = SB_INIT;
 	const char *name, *gap = "";
 	bool begun = false;
@@ -324,23 +357,25 @@ static void add_metrics(struct view *view)
 		AUTO(auto_free) char *label = mem_format("%s:", screen->charted);
 		size_t room, columns;
 
-		page_row(page, RANK_CHART, strlen(label) < PAGE_LABEL ? label : "metric:");
+		row_layout_row(page, RANK_CHART,
+			       strlen(label) < ROW_LAYOUT_LABEL ? label : "metric:");
 		add_value(page, json_object_get(screen->metrics, screen->charted));
-		pad(page, PAGE_LABEL + VALUE_COLUMNS);
-		room = page_room(page) < SPARK_MOST ? page_room(page) : SPARK_MOST;
-		columns = course_spark(&screen->course, room, view->frame->look.utf8, &spark);
-		page_raw(page, MARK_RUN, spark.text, columns);
-		if (strlen(label) >= PAGE_LABEL)
-			page_add(page, MARK_NONE, " %s", screen->charted);
+		pad(page, ROW_LAYOUT_LABEL + VALUE_COLUMNS);
+		room = row_layout_room(page) < SPARK_MOST ? row_layout_room(page) : SPARK_MOST;
+		columns = step_history_sparkline(&screen->course, room, view->frame->look.utf8,
+						 &spark);
+		row_layout_raw(page, MARK_RUN, spark.text, columns);
+		if (strlen(label) >= ROW_LAYOUT_LABEL)
+			row_layout_add(page, MARK_NONE, " %s", screen->charted);
 	}
 	json_object_foreach (screen->metrics, name, value) {
 		if (strcmp(name, "step") == 0 ||
 		    (screen->charted && strcmp(name, screen->charted) == 0))
 			continue;
 		if (!begun)
-			page_row(page, RANK_METRICS, "metrics:");
+			row_layout_row(page, RANK_METRICS, "metrics:");
 		begun = true;
-		page_add(page, MARK_NONE, "%s%s ", gap, name);
+		row_layout_add(page, MARK_NONE, "%s%s ", gap, name);
 		add_value(page, value);
 		gap = "  ";
 	}
@@ -348,8 +383,8 @@ static void add_metrics(struct view *view)
 
 /* --- attempts and the rest --- */
 
-/* The last line that says something: of a traceback the one that counts. */
-static void add_evidence(struct page *page, const char *text)
+/* Adds the last non-blank line: in a traceback, that one names the error. */
+static void add_evidence(struct row_layout *page, const char *text)
 {
 	size_t end = text ? strlen(text) : 0, from;
 
@@ -358,36 +393,36 @@ static void add_evidence(struct page *page, const char *text)
 	for (from = end; from > 0 && text[from - 1] != '\n';)
 		from--;
 	if (end - from > 4096)
-		end = from + 4096; /* of a line that no row can show */
+		end = from + 4096; /* more than any row can show */
 	if (end > from)
-		page_add(page, MARK_FAINT, ": %.*s", (int)(end - from), text + from);
+		row_layout_add(page, MARK_FAINT, ": %.*s", (int)(end - from), text + from);
 }
 
-static void add_attempt(struct view *view, const json_t *attempt, const char *label)
+static void add_attempt(struct screen_text_view *view, const json_t *attempt, const char *label)
 {
 	const char *class = js_str(attempt, "class"), *action = js_str(attempt, "action");
-	enum look_mark mark = look_of_state(js_str(attempt, "state"), class);
-	struct page *page = &view->page;
+	enum status_icon mark = text_style_icon_of_state(js_str(attempt, "state"), class);
+	struct row_layout *page = &view->page;
 
-	page_row(page, RANK_ATTEMPT, label);
-	page_sign(page, mark);
-	page_add(page, MARK_NONE, "%s %lld ", or_dash(js_str(attempt, "phase")),
-		 (long long)js_int(attempt, "attempt", 0));
-	page_add(page, mark, "%s", class ? class : or_dash(js_str(attempt, "state")));
+	row_layout_row(page, RANK_ATTEMPT, label);
+	row_layout_sign(page, mark);
+	row_layout_add(page, MARK_NONE, "%s %lld ", or_dash(js_str(attempt, "phase")),
+		       (long long)js_int(attempt, "attempt", 0));
+	row_layout_add(page, mark, "%s", class ? class : or_dash(js_str(attempt, "state")));
 	if (json_object_get(attempt, "seconds")) {
 		AUTO(auto_free)
 		char *time = duration((int64_t)(js_real(attempt, "seconds", 0) * 1000));
 
-		page_add(page, MARK_NONE, " after %s", time);
+		row_layout_add(page, MARK_NONE, " after %s", time);
 	}
 	if (action)
-		page_add(page, MARK_NONE, ", %s", action);
+		row_layout_add(page, MARK_NONE, ", %s", action);
 	add_evidence(page, js_str(attempt, "evidence"));
 }
 
-/* Those that ended otherwise than well, the newest few. */
+/* The newest few attempts that did not end well. */
 #define ATTEMPTS_SHOWN 3
-static void add_attempts(struct view *view)
+static void add_attempts(struct screen_text_view *view)
 {
 	const json_t *attempts = json_object_get(view->status, "attempts");
 	size_t first = json_array_size(attempts), shown = 0, before = 0;
@@ -416,37 +451,55 @@ static void add_attempts(struct view *view)
 		add_attempt(view, attempt, i == first ? "attempts:" : "");
 	}
 	if (before) {
-		page_row(&view->page, RANK_MORE, "");
-		page_add(&view->page, MARK_NONE, "  and %zu before", before);
+		row_layout_row(&view->page, RANK_MORE, "");
+		row_layout_add(&view->page, MARK_NONE, "  and %zu before", before);
 	}
 }
 
-static void add_rest(struct view *view)
+/* The newest checkpoint that will not be used, unless a newer one will. */
+static void add_passed(struct screen_text_view *view)
+{
+	const json_t *rows = json_object_get(view->status, "passed_over");
+	const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
+	const char *url = js_str(row, "url");
+	int64_t step = js_int(row, "step", INT64_MAX);
+
+	if (!row || step < js_int(json_object_get(view->status, "checkpoint"), "step", -1))
+		return;
+	row_layout_row(&view->page, RANK_ATTEMPT, "not used:");
+	row_layout_add(&view->page, MARK_WARN, "%s: %s",
+		       url && strrchr(url, '/') ? strrchr(url, '/') + 1 : or_dash(url),
+		       or_dash(js_str(row, "reason")));
+}
+
+static void add_rest(struct screen_text_view *view)
 {
 	const json_t *checkpoint = json_object_get(view->status, "checkpoint");
 	const json_t *cost = json_object_get(view->status, "cost");
 	const struct screen *screen = view->screen;
-	struct page *page = &view->page;
+	struct row_layout *page = &view->page;
 
 	if (checkpoint) {
-		page_row(page, RANK_METRICS, "checkpoint:");
-		page_add(page, MARK_NONE, "step %lld", (long long)js_int(checkpoint, "step", 0));
+		row_layout_row(page, RANK_METRICS, "checkpoint:");
+		row_layout_add(page, MARK_NONE, "step %lld",
+			       (long long)js_int(checkpoint, "step", 0));
 	}
+	add_passed(view);
 	if (cost) {
-		page_row(page, RANK_COST, "cost:");
-		page_add(page, MARK_NONE, "%.2f USD so far", js_real(cost, "accrued", 0));
+		row_layout_row(page, RANK_COST, "cost:");
+		row_layout_add(page, MARK_NONE, "%.2f USD so far", js_real(cost, "accrued", 0));
 		if (json_object_get(cost, "estimated"))
-			page_add(page, MARK_NONE, ", %.2f at the end",
-				 js_real(cost, "estimated", 0));
+			row_layout_add(page, MARK_NONE, ", %.2f at the end",
+				       js_real(cost, "estimated", 0));
 	}
-	page_row(page, RANK_LOGS, "logs:");
-	page_add(page, MARK_NONE, "stoker logs -f %s", screen->run);
-	/* The folder only as a whole: of a part nobody can make use. */
-	if (screen->folder && strlen(screen->folder) + 2 <= page_room(page))
-		page_add(page, MARK_FAINT, "  %s", screen->folder);
+	row_layout_row(page, RANK_LOGS, "logs:");
+	row_layout_add(page, MARK_NONE, "stoker logs -f %s", screen->run);
+	/* The folder is shown in full or not at all: a cut path is useless. */
+	if (screen->folder && strlen(screen->folder) + 2 <= row_layout_room(page))
+		row_layout_add(page, MARK_FAINT, "  %s", screen->folder);
 }
 
-static void add_question(struct view *view)
+static void add_question(struct screen_text_view *view)
 {
 	const char *question = view->frame->question;
 
@@ -454,17 +507,18 @@ static void add_question(struct view *view)
 		return;
 	if (strlen(question) > view->page.width)
 		question = view->frame->question_short;
-	page_row(&view->page, RANK_ALWAYS, NULL);
-	page_add(&view->page, MARK_WARN, "%s", question);
+	row_layout_row(&view->page, RANK_ALWAYS, NULL);
+	row_layout_add(&view->page, MARK_WARN, "%s", question);
 }
 
 void screen_render(const struct screen *screen, const struct screen_frame *frame, struct sb *out)
 {
 	json_auto_t *status = status_json(screen->status, frame->now, true);
-	struct view view = { .screen = screen, .frame = frame, .status = status };
+	struct screen_text_view view = { .screen = screen, .frame = frame, .status = status };
 
-	page_init(&view.page, &frame->look, frame->width);
+	row_layout_init(&view.page, &frame->look, frame->width);
 	add_head(&view);
+	add_halt(&view);
 	for (int phase = 0; phase < PHASE_COUNT; phase++) {
 		add_stage(&view, (enum phase)phase);
 		if (phase == PHASE_PRECOMPILE)
@@ -476,6 +530,6 @@ void screen_render(const struct screen *screen, const struct screen_frame *frame
 	add_attempts(&view);
 	add_rest(&view);
 	add_question(&view);
-	page_finish(&view.page, frame->height, out);
-	page_release(&view.page);
+	row_layout_finish(&view.page, frame->height, out);
+	row_layout_release(&view.page);
 }

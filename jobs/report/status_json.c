@@ -1,12 +1,13 @@
-/* The state of a run as JSON, out of what its events told: see status.h. */
+/* The state of a run as JSON: see status.h. */
 #include "jobs/report/status.h"
 
 #include <string.h>
 
-#include "jobs/report/status_inside.h"
+#include "jobs/report/status_internal.h"
 
-/* The rows of `late` that no attempt before has: a graph that an attempt did not live to
- * store is compiled again, and paid again, but is no other graph. */
+/* Adds the rows of `late` that no earlier attempt has; returns the number of the others. A graph
+ * that was lost because its attempt ended before storing it is compiled and paid for again, but is
+ * not a new graph. */
 static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
 {
 	int64_t again = 0;
@@ -27,7 +28,7 @@ static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
 	return again;
 }
 
-/* Over all attempts. */
+/* Sums over all attempts. */
 static json_t *jit_json(const struct status *status)
 {
 	json_t *jit = json_copy(json_object_get(status->root, "jit")), *told;
@@ -56,7 +57,7 @@ static json_t *jit_json(const struct status *status)
 	return jit;
 }
 
-/* What a run that has not ended waits for, NULL while its command runs. */
+/* Returns what a run that has not ended waits for; NULL while its command runs. */
 static const char *waiting_for(const struct status *status, struct utc now)
 {
 	const json_t *last =
@@ -65,6 +66,8 @@ static const char *waiting_for(const struct status *status, struct utc now)
 
 	if (status->left)
 		return "a driver: 'stoker resume' takes it up";
+	if (status->tries)
+		return status->tries;
 	if (status->waits)
 		return status->waits;
 	if (status->until.ms > now.ms)
@@ -87,13 +90,13 @@ static json_t *ledger_json(const struct ledger_view *view)
 	return object;
 }
 
-/* USD of so many milliseconds on all nodes. */
+/* Returns the cost in USD of this many milliseconds on all nodes. */
 static double usd(const struct status *status, int64_t ms)
 {
 	return status->price_per_hour * (double)ms / 3600000;
 }
 
-/* What the machines have cost by bin, zeros left out: with `kept` it adds up to `accrued`. */
+/* Cost of the machines by bin, zeros left out: with `kept` it adds up to `accrued`. */
 static json_t *cost_bins(const struct status *status, const struct ledger_view *view)
 {
 	json_t *bins = json_object();
@@ -105,8 +108,7 @@ static json_t *cost_bins(const struct status *status, const struct ledger_view *
 	return bins;
 }
 
-/* What the machines have cost, and what they will have, as far as the time left is
- * known. NULL where there is no price. */
+/* Cost of the machines so far, and at the end if the time left is known. NULL without a price. */
 static json_t *cost_json(const struct status *status, const struct ledger_view *view)
 {
 	double eta = js_real(json_object_get(status->root, "progress"), "eta", -1);
@@ -134,16 +136,24 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 {
 	json_t *result = json_deep_copy(status->root), *cost;
 	struct ledger_view view;
+	struct utc unseen;
+	char text[UTC_TEXT];
 
 	ledger_at(&status->ledger, now, &view);
 	if (status->begun)
-		js_put_str(result, "phase", phase_names[status->phase]);
+		js_put_str(result, "phase", flow_phase_names[status->phase]);
 	if (!status->ended) {
 		const char *what = waiting_for(status, now);
 
 		js_put_str(result, "state", what ? "waiting" : "running");
 		js_put_str(result, "waiting_for", what);
 	}
+	unseen = ledger_unseen_since(&status->ledger);
+	if (unseen.ms > 0)
+		js_put(result, "unseen_since", json_string(clock_utc_format(unseen, text)));
+	/* Without a driver that watches, a halt is not known. */
+	if (!status->ended && unseen.ms == 0)
+		halt_put(&status->halt, now, result);
 	if (status->begun)
 		js_put(result, "ledger", ledger_json(&view));
 	if (json_array_size(status->jit))

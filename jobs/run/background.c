@@ -1,4 +1,4 @@
-/* Starting a driver that outlives us: see background.h. */
+/* Starting a driver that outlives this process: see background.h. */
 #include "jobs/run/background.h"
 
 #include <errno.h>
@@ -9,26 +9,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "aws/settings.h"
-#include "jobs/base/fs.h"
-#include "jobs/base/loop.h"
-#include "jobs/base/proc.h"
-#include "jobs/base/text.h"
+#include "aws/credentials/settings.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/loop.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/text.h"
 
 #define LOOK_MS     20
-#define LOOK_FAR_MS 500               /* where each look is a request to a service */
-#define WORDS_MAX   ((size_t)4 << 10) /* of a log's end */
+#define LOOK_FAR_MS 500               /* the same if each look is a request to a service */
+#define WORDS_MAX   ((size_t)4 << 10) /* end of the log that is quoted */
 #define EXIT_ERROR  128
 
 struct background {
 	struct journal *journal; /* borrowed */
 	char *run, *log;
-	off_t from; /* where its own words begin in the log */
+	off_t from; /* offset of its own output in the log */
 	struct loop *loop;
 	pid_t pid;
-	int64_t seq;    /* of the newest event seen */
-	bool took_over; /* it drives, or did */
-	bool over;      /* it has ended */
+	int64_t seq;    /* number of the newest event seen */
+	bool took_over; /* the driver has taken the run over */
+	bool over;      /* the process has ended */
 	struct err **err;
 	int result;
 };
@@ -47,7 +47,7 @@ static int look(void *arg, const struct event *ev, json_t *row, struct err **err
 static void on_look(void *arg)
 {
 	struct background *start = arg;
-	bool over = start->over; /* before looking: what it journalled is all there */
+	bool over = start->over; /* read before looking: all that it journalled is there */
 
 	start->result =
 		journal_read(start->journal, start->run, start->seq + 1, look, start, start->err);
@@ -63,7 +63,7 @@ static void on_over(void *arg)
 	((struct background *)arg)->over = true;
 }
 
-/* What it said at its end, as the reason. */
+/* Sets an error with the last output of the driver as the reason. Returns -1. */
 static int say_why(const struct background *start, struct err **err)
 {
 	AUTO(auto_close) int fd = open(start->log, O_RDONLY | O_CLOEXEC);
@@ -85,7 +85,7 @@ static int say_why(const struct background *start, struct err **err)
 
 #define WORDS 10
 
-/* Its command line; what we borrow stays good until it has been started. */
+/* Builds the command line; borrowed strings stay valid until the process has been started. */
 static void say(const struct background *start, char *argv[WORDS + 1])
 {
 	const char *profile = aws_profile_is_explicit() ? aws_profile() : NULL;
@@ -134,9 +134,14 @@ int background_start(struct journal *journal, const char *run, struct background
 	start->log = fs_join(folder, "driver.log");
 	if (fs_mkdirs(folder, err) < 0)
 		return -1;
-	out = open(start->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* Opening a pipe would wait for its other end. */
+	out = open(start->log,
+		   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+		   0600);
 	if (out < 0)
 		return fs_error(err, errno, "cannot open '%s'", start->log);
+	if (damage_refuse_obstacle(folder, "driver.log", "what drivers say", err) < 0)
+		return -1;
 	start->from = lseek(out, 0, SEEK_END);
 	if (spawn(start, out, err) < 0)
 		return -1;

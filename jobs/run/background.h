@@ -7,21 +7,20 @@
 
 #include <sys/types.h>
 
-#include "jobs/run/journal.h"
+#include "jobs/run/journal/journal.h"
 
 struct background;
 
-/* Start a driver for a run that is there, with the environment of this process
- * (secrets may come from it). */
+/* Starts a driver for an existing run, with the environment of this process (secrets may come from
+ * it). */
 int background_start(struct journal *journal, const char *run, struct background **ret,
 		     struct err **err);
 
-/* Wait until it has taken the run over: after a crash of another machine that may
- * take as long as a lease is valid. An error says why it did not, in its own last
- * words. */
+/* Waits until the driver has taken the run over: after a crash of another machine that may take as
+ * long as a lease is valid. An error gives the reason in the driver's own last words. */
 int background_wait(struct background *background, pid_t *ret_pid, struct err **err);
 
-/* Forget about it; it goes on. */
+/* Frees the handle; the driver goes on. */
 void background_freep(struct background **background);
 
 #endif

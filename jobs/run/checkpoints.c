@@ -1,19 +1,19 @@
-/* Checkpoints of a run: marks become events, and one is chosen to resume from. */
+/* Checkpoints of a run: marks become events, and a checkpoint is chosen to resume from. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/run/driver_inside.h"
+#include "jobs/run/driver_internal.h"
 #include "jobs/store/order.h"
 
-/* Where the complete checkpoints of a training attempt are to be found; what `ret` borrows is
- * held by `ret_hold`, yours to free, and the driver. */
+/* Returns the place of the complete checkpoints of a training attempt. `ret` borrows from
+ * `ret_hold`, which the caller frees, and from the driver. */
 static int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_root *ret,
 			   char **ret_hold, struct err **err)
 {
 	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
-	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, PHASE_TRAIN, attempt);
 	struct store *store = driver->workspace;
 
 	if (url && url[0] != '/') {
@@ -40,16 +40,16 @@ int64_t checkpoints_pace_ms(const struct driver *driver)
 	return near ? MARKS_MS : MARKS_FAR_MS;
 }
 
-/* Marks that have appeared since the last look, oldest first. What is older than
- * the newest known one is known, or was passed over for a reason. */
+/* Records marks that have appeared since the last look, oldest first. Any mark older than the
+ * newest known one is known, or was passed over for a reason. */
 int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 {
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(checkpoint_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(auto_free) char *hold = NULL;
 	struct ckpt_root root;
 
 	if (checkpoint_root(driver, attempt, &root, &hold, err) < 0 ||
-	    ckpt_mark_list(&root, driver->flow.checkpoint_step, &marks, NULL, err) < 0)
+	    checkpoint_mark_list(&root, driver->flow.checkpoint_step, &marks, NULL, err) < 0)
 		return -1;
 	for (size_t i = marks.count; i-- > 0;) {
 		const struct ckpt_mark *mark = &marks.items[i];
@@ -68,32 +68,55 @@ int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 	return 0;
 }
 
-/* ---- what an agent left behind that was killed ---- */
+/* ---- checkpoints that a killed agent left behind ---- */
 
 #define LEFT_SETTLE_MS 2000
 #define LEFT_WAIT_MS   (LEFT_SETTLE_MS + 1000)
+/* A job that saves for longer is an orphan: the next attempt's fence ends it, so the next attempt
+ * must not wait for it. */
+#define LEFT_LIMIT_MS (5 * LEFT_WAIT_MS)
 
-/* Would marking help? What is to be copied first stays where it is: only the agent
- * of that node reaches it. */
+/* True if the node or the agent died, and the engine says that nothing of the attempt runs. Taken
+ * from the engine and the report, so that it is known after a takeover too. */
+static int is_dead(struct driver *driver, const char *prefix, struct err **err)
+{
+	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
+	AUTO(auto_free)
+	char *job = mem_format("stk-%s-%s-%lld", driver->run, flow_phase_names[PHASE_TRAIN],
+			       (long long)attempt);
+	struct engine_status status = { .state = ENGINE_UNKNOWN };
+	json_auto_t *report = NULL;
+
+	if (attempt_end_read_report(driver, prefix, 0, &report, err) < 0)
+		return -1;
+	if (order_report_is_final(report))
+		return 0; /* the agent has made its last pass */
+	if (driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
+		return -1;
+	return status.state == ENGINE_ENDED;
+}
+
+/* True if marking would help. Checkpoints that have to be copied first stay where they are: only
+ * the agent of that node reaches them. */
 static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 			 const struct ckpt_kind *kind, struct err **err)
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 	const json_t *checkpoint = json_object_get(driver->plan, "checkpoint");
-	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
-	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
-	json_auto_t *report = NULL;
+	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
+	int dead;
 
 	if (root->store || (js_str(checkpoint, "url") && js_is(checkpoint, "sync", "agent")))
 		return 0;
-	if (report_read(driver, prefix, 0, &report, err) < 0)
-		return -1;
-	if (report_is_final(report))
-		return 0; /* it has had its last pass */
-	if (ckpt_find(root->path, kind, &list, err) < 0)
+	dead = is_dead(driver, prefix, err);
+	if (dead <= 0)
+		return dead;
+	if (checkpoint_find(root->path, kind, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++)
-		if (list.items[i].vouched && list.items[i].step > driver->flow.checkpoint_step)
+		if (list.items[i].positively_verified &&
+		    list.items[i].step > driver->flow.checkpoint_step)
 			return 1;
 	return 0;
 }
@@ -104,70 +127,75 @@ static void mark_settled(struct driver *driver, const struct ckpt_root *root)
 				    driver->flow.attempts[PHASE_TRAIN] };
 	const struct ckpt *ckpt;
 
-	while ((ckpt = ckpt_watch_next(driver->leftovers))) {
+	while ((ckpt = checkpoint_watch_next(driver->leftovers))) {
 		AUTO(auto_free) char *name = mem_copy(ckpt->name);
 		AUTO(err_freep) struct err *ignored = NULL;
 
-		/* One that cannot be marked is one that is not chosen. */
-		if (ckpt->vouched && ckpt->step > driver->flow.checkpoint_step)
-			(void)!ckpt_mark(root, ckpt, &owner, utc_now(), &ignored);
-		ckpt_watch_take(driver->leftovers, name);
+		/* A checkpoint that cannot be marked is not chosen. */
+		if (ckpt->positively_verified && ckpt->step > driver->flow.checkpoint_step)
+			(void)!checkpoint_mark(root, ckpt, &owner, clock_utc_now(), &ignored);
+		checkpoint_watch_take(driver->leftovers, name);
 	}
 }
 
-/* An agent marks a checkpoint a few beats after it was saved. Of one that was killed
- * the last ones are marked here, once nothing has changed in them for a while: its
- * attempt has ended and no other has begun. 1: come back soon; 0; -1. */
+/* An agent marks a checkpoint a few beats after it was saved. The last checkpoints of a killed
+ * agent are marked here, once nothing has changed in them for a while: its attempt has ended and no
+ * other has begun. Returns 1 to come back soon, 0, -1. */
 static int mark_left_behind(struct driver *driver, struct err **err)
 {
 	const char *name = js_str(json_object_get(driver->plan, "checkpoint"), "kind");
-	const struct ckpt_kind *kind = ckpt_kind_find(name ? name : "auto");
+	const struct ckpt_kind *kind = checkpoint_kind_find(name ? name : "auto");
 	AUTO(auto_free) char *hold = NULL;
 	struct ckpt_root root;
+	int64_t waited_ms;
 
 	if (checkpoint_root(driver, driver->flow.attempts[PHASE_TRAIN], &root, &hold, err) < 0)
 		return -1;
 	if (!driver->leftovers) {
-		bool left = kind && driver->left_by == driver->flow.attempts[PHASE_TRAIN];
-		int some = left ? has_left_some(driver, &root, kind, err) : 0;
+		int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
+		bool unsettled = kind && driver->settled != attempt;
+		int some = unsettled ? has_left_some(driver, &root, kind, err) : 0;
 
-		driver->left_by = 0;
+		if (some == 0)
+			driver->settled = attempt;
 		if (some <= 0)
 			return some;
-		driver->leftovers = ckpt_watch_new(root.path, kind, LEFT_SETTLE_MS);
-		driver->leftovers_since = mono_now();
+		driver->leftovers = checkpoint_watch_new(root.path, kind, LEFT_SETTLE_MS);
+		driver->leftovers_since = clock_mono_now();
 	}
-	if (ckpt_watch_look(driver->leftovers, mono_now(), err) < 0) {
-		ckpt_watch_freep(&driver->leftovers);
+	if (checkpoint_watch_look(driver->leftovers, clock_mono_now(), err) < 0) {
+		checkpoint_watch_freep(&driver->leftovers);
 		return -1;
 	}
-	if (mono_now().ms - driver->leftovers_since.ms < LEFT_WAIT_MS ||
-	    ckpt_watch_busy(driver->leftovers))
+	waited_ms = clock_mono_now().ms - driver->leftovers_since.ms;
+	if (waited_ms < LEFT_WAIT_MS ||
+	    (waited_ms < LEFT_LIMIT_MS && checkpoint_watch_busy(driver->leftovers)))
 		return 1;
 	mark_settled(driver, &root);
-	ckpt_watch_freep(&driver->leftovers);
+	driver->settled = driver->flow.attempts[PHASE_TRAIN];
+	checkpoint_watch_freep(&driver->leftovers);
 	return checkpoints_look(driver, driver->flow.attempts[PHASE_TRAIN], err);
 }
 
 /* ---- the choice ---- */
 
-/* Of the attempt before: what its agent found to be no whole checkpoints. */
+/* Adds the partial checkpoints that the agent of the previous attempt reported. */
 static int add_partial(struct driver *driver, json_t *rejected, struct err **err)
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
-	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, PHASE_TRAIN, attempt);
+	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, PHASE_TRAIN, attempt);
 	AUTO(auto_free) char *hold = NULL;
 	json_auto_t *report = NULL;
 	struct ckpt_root root;
 	json_t *one;
 	size_t i;
 
-	if (report_read(driver, prefix, 0, &report, err) < 0 ||
+	if (attempt_end_read_report(driver, prefix, 0, &report, err) < 0 ||
 	    checkpoint_root(driver, attempt, &root, &hold, err) < 0)
 		return -1;
 	json_array_foreach (js_path(report, "checkpoint.partial"), i, one) {
 		const char *name = js_str(one, "name"), *why = js_str(one, "why");
-		AUTO(auto_free) char *url = name ? ckpt_root_url(&root, name) : NULL;
+		AUTO(auto_free) char *url = name ? checkpoint_root_url(&root, name) : NULL;
 
 		if (url && why)
 			json_array_append_new(rejected,
@@ -176,8 +204,8 @@ static int add_partial(struct driver *driver, json_t *rejected, struct err **err
 	return 0;
 }
 
-/* That there is nothing where something was known to be may be for want of a mount:
- * to begin from scratch would throw the training away. */
+/* The folder of a known checkpoint may be absent for want of a mount: starting from scratch would
+ * throw the training away. */
 static int check_place(const struct driver *driver, struct err **err)
 {
 	AUTO(auto_free) char *folder = fs_dirname(driver->flow.checkpoint_url);
@@ -203,7 +231,7 @@ static int note_any(void *arg, const struct store_object *object, struct err **e
 	return 1;
 }
 
-/* The same where there are no folders, which could tell a place from nothing: not one
+/* The same for object stores, where an absent place and an empty one look alike: refuses if not one
  * object is left in any root of a run that has saved there. */
 static int check_roots(const struct driver *driver, const struct ckpt_root *roots, size_t count,
 		       struct err **err)
@@ -221,8 +249,8 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 	}
 	if (any)
 		return 0;
-	url = ckpt_root_url(&roots[count - 1], "");
-	/* It has answered: waiting for the service would change nothing. */
+	url = checkpoint_root_url(&roots[count - 1], "");
+	/* The service has answered: waiting for it would change nothing. */
 	err_set(err, EXIT_REFUSED,
 		"there is nothing in the place for checkpoints any more, where that of step %lld "
 		"lay: '%s'",
@@ -233,7 +261,7 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 			url);
 }
 
-/* From the roots of all attempts so far. */
+/* Chooses from the roots of all attempts so far. */
 static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret, struct err **err)
 {
 	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
@@ -243,23 +271,27 @@ static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret,
 	for (size_t i = 0; i < count; i++)
 		if (checkpoint_root(driver, (int64_t)i + 1, &roots[i], &holds[i], err) < 0)
 			return -1;
-	if (ckpt_choose(roots, count, driver->run, below, ret, err) < 0)
+	if (checkpoint_choose(roots, count, driver->run, below, ret, err) < 0)
 		return -1;
 	return ret->found || json_array_size(ret->rejected) > 0
 		       ? 0
 		       : check_roots(driver, roots, count, err);
 }
 
-int driver_choose_checkpoint(struct driver *driver, int64_t below, bool *ret_again,
-			     struct err **err)
+int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, struct err **err)
 {
 	int left = mark_left_behind(driver, err);
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 	struct event ev = { .kind = EV_CHECKPOINT_CHOSEN };
+	bool lost;
 
 	*ret_again = left > 0;
 	if (left != 0)
 		return left < 0 ? -1 : 0;
+	if (cache_gate_find_lost(driver, &lost, err) < 0)
+		return -1;
+	if (lost)
+		return 0;
 	if (check_place(driver, err) < 0 || choose(driver, below, &choice, err) < 0 ||
 	    add_partial(driver, choice.rejected, err) < 0)
 		return -1;

@@ -1,52 +1,55 @@
-/* The driver's life: lease, replay, journal, wishes. See driver.h. */
+/* The driver's life: lease, replay, journal, effects. See driver.h. */
 #include "jobs/run/driver.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "aws/aws.h"
-#include "aws/secret.h"
+#include "aws/credentials/secret.h"
 #include "jobs/base/hash.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/run/account.h"
-#include "jobs/run/driver_inside.h"
-#include "jobs/run/lease.h"
+#include "jobs/flow/rules.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/run/journal/lease.h"
 #include "jobs/run/notify.h"
-#include "jobs/run/probe.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/preflight.h"
 #include "jobs/store/order.h"
 
 struct utc driver_now(const struct driver *driver)
 {
-	struct utc now = utc_now();
+	struct utc now = clock_utc_now();
 	int64_t least = driver->flow.at.ms;
 
 	if (driver->live)
-		least += mono_now().ms - driver->seq_at.ms;
+		least += clock_mono_now().ms - driver->seq_at.ms;
 	if (now.ms < least)
 		now.ms = least;
 	return now;
 }
 
-/* Read what others have appended: requests, or the word that we drive no more. */
+/* Reads the events that other processes have appended: requests, or a takeover. */
 static int absorb(struct driver *driver, struct err **err)
 {
-	if (replay_rest(driver, err) < 0)
+	driver->journal_fails = replay_rest(driver, err) < 0;
+	if (driver->journal_fails)
 		return -1;
 	if (driver->stood_down)
 		return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
 	return 0;
 }
 
-/* 1 appended, 0 somebody else appended first and that is absorbed, -1 error. */
-static int try_record(struct driver *driver, struct event *ev, struct err **err)
+int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 {
 	int appended;
 
 	ev->seq = driver->seq + 1;
 	ev->at = driver_now(driver);
 	appended = journal_append(driver->journal, driver->run, ev, err);
+	driver->journal_fails = appended < 0;
 	if (appended < 0)
 		return -1;
 	if (appended == 0)
@@ -54,61 +57,54 @@ static int try_record(struct driver *driver, struct event *ev, struct err **err)
 	driver->seq = ev->seq;
 	replay_take_in(driver, ev);
 	replay_keep(driver);
-	if (driver->options->on_event) {
-		json_auto_t *row = event_encode(driver->run, ev);
-
-		driver->options->on_event(driver->options->arg, ev, row);
-	}
+	if (driver->options->on_event)
+		driver->options->on_event(driver->options->arg, ev,
+					  journal_appended(driver->journal));
 	return 1;
 }
 
 int driver_record(struct driver *driver, struct event *ev, struct err **err)
 {
+	int64_t before = driver->seq;
 	int recorded;
 
-	while ((recorded = try_record(driver, ev, err)) == 0)
-		;
+	while ((recorded = driver_try_record(driver, ev, err)) == 0) {
+		if (driver->seq == before)
+			return journal_contradicts(driver->journal, driver->run, before + 1, err);
+		before = driver->seq;
+	}
 	return recorded < 0 ? -1 : 0;
 }
 
-/* A decision is good only for the state it was made from: if something came
- * between, the flow is asked again. */
-static int record_wish(struct driver *driver, const struct wish *wish, struct err **err)
+/* A decision is good only for the state it was made from: if another event came between, the flow
+ * is asked again. */
+static int record_effect(struct driver *driver, const struct effect *effect, struct err **err)
 {
-	struct event ev = wish->event;
+	struct event ev = effect->event;
 
-	return try_record(driver, &ev, err) < 0 ? -1 : 0;
+	return driver_try_record(driver, &ev, err) < 0 ? -1 : 0;
 }
 
 static void on_timer(void *arg);
 
-static void wake_in(struct driver *driver, int64_t delay_ms)
+void driver_wake_in(struct driver *driver, int64_t delay_ms)
 {
 	loop_remove(driver->loop, driver->timer);
 	driver->timer = loop_after(driver->loop, delay_ms < 1 ? 1 : delay_ms, on_timer, driver);
 }
 
-static int carry_out_watch(struct driver *driver, const struct wish *wish, struct err **err)
+static int carry_out_watch(struct driver *driver, const struct effect *effect, struct err **err)
 {
-	if (!watch_is(driver, wish->phase, wish->attempt) &&
-	    watch_open(driver, wish->phase, wish->attempt, wish->job, err) < 0)
+	if (!watch_is(driver, effect->phase, effect->attempt) &&
+	    watch_open(driver, effect->phase, effect->attempt, effect->job, err) < 0)
 		return -1;
-	wake_in(driver, TICK_MS);
+	driver_wake_in(driver, TICK_MS);
 	return watch_tick(driver, err);
 }
 
-static int carry_out_stop(struct driver *driver, const struct wish *wish, struct err **err)
+int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err)
 {
-	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, wish->phase, wish->attempt);
-
-	return driver->engine->ops->stop(driver->engine, wish->job, prefix,
-					 js_int(driver->plan, "grace_ms", 60000), err);
-}
-
-/* The agents look for this with each heartbeat. */
-static int carry_out_drain(struct driver *driver, const struct wish *wish, struct err **err)
-{
-	AUTO(auto_free) char *prefix = attempt_prefix(driver->run, wish->phase, wish->attempt);
+	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, DRAIN_FILE);
 	json_auto_t *drain = json_object();
 	AUTO(auto_free) char *text = NULL;
@@ -120,82 +116,115 @@ static int carry_out_drain(struct driver *driver, const struct wish *wish, struc
 	return store_put_if_absent(driver->workspace, key, text, strlen(text), err) < 0 ? -1 : 0;
 }
 
+static int carry_out_stop(struct driver *driver, const struct effect *effect, struct err **err)
+{
+	AUTO(auto_free)
+	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
+
+	return driver->engine->ops->stop(driver->engine, effect->job, prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
+}
+
+/* A job that could not be told to save is stopped when the time to save is over. */
+static int carry_out_drain(struct driver *driver, const struct effect *effect, struct err **err)
+{
+	bool time_is_over = effect->until.ms - driver_now(driver).ms <= FLOW_DRAIN_MARGIN_MS;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (driver_tell_drain(driver, effect->phase, effect->attempt, err) == 0)
+		return 0;
+	if (driver->drain_untold != effect->attempt &&
+	    chores_fail(driver, effect->phase, effect->attempt,
+			"the job could not be told to save, and is stopped when the time for it is "
+			"over",
+			*err, &ignored) == 0)
+		driver->drain_untold = effect->attempt;
+	err_freep(&ignored);
+	if (time_is_over && carry_out_stop(driver, effect, &ignored) == 0)
+		err_freep(err); /* the job is stopped instead */
+	return *err ? -1 : 0;
+}
+
 static int carry_out_choice(struct driver *driver, int64_t below, struct err **err)
 {
 	bool again;
 
-	if (driver_choose_checkpoint(driver, below, &again, err) < 0)
+	if (checkpoints_choose(driver, below, &again, err) < 0)
 		return -1;
 	if (again)
-		wake_in(driver, TICK_MS);
+		driver_wake_in(driver, TICK_MS);
 	return 0;
 }
 
-/* A sick node is among the machines that a next attempt would take over. */
+/* True if the next attempt would take over machines among which is a sick node. */
 static bool wants_others(const struct event *ev)
 {
 	return ev->kind == EV_RETRY_SCHEDULED && ev->action == ACTION_EXCLUDE;
 }
 
-static int carry_out_record(struct driver *driver, const struct wish *wish, struct err **err)
+static int carry_out_record(struct driver *driver, const struct effect *effect, struct err **err)
 {
-	bool next = wants_others(&wish->event);
+	bool next = wants_others(&effect->event);
 	int64_t wait_ms = 0;
 
-	if ((next || wish->event.kind == EV_RUN_ENDED) &&
-	    bill_release(driver, next, &wait_ms, err) < 0)
+	if ((next || effect->event.kind == EV_RUN_ENDED) &&
+	    attempt_cost_release(driver, next, &wait_ms, err) < 0)
 		return -1;
 	if (wait_ms == 0)
-		return record_wish(driver, wish, err);
-	wake_in(driver, wait_ms);
+		return record_effect(driver, effect, err);
+	driver_wake_in(driver, wait_ms);
 	return 0;
 }
 
-static int carry_out(struct driver *driver, const struct wish *wish, struct err **err)
+static int carry_out(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	int64_t wait_ms = 0;
 
-	switch (wish->kind) {
-	case WISH_RECORD:
-		return carry_out_record(driver, wish, err);
-	case WISH_CHECK_CACHE:
-		return driver_check_cache(driver, err);
-	case WISH_CLAIM_KEY:
-		if (driver_claim_key(driver, wish, &wait_ms, err) < 0)
+	switch (effect->kind) {
+	case EFFECT_RECORD:
+		return carry_out_record(driver, effect, err);
+	case EFFECT_CHECK_CACHE:
+		return cache_gate_check(driver, err);
+	case EFFECT_CLAIM_KEY:
+		if (precompile_claim_take(driver, effect, &wait_ms, err) < 0)
 			return -1;
 		if (wait_ms > 0)
-			wake_in(driver, wait_ms);
+			driver_wake_in(driver, wait_ms);
 		return 0;
-	case WISH_FIND:
-		return driver_find(driver, wish, err);
-	case WISH_SUBMIT:
-		return driver_submit(driver, wish, err);
-	case WISH_WATCH:
-		return carry_out_watch(driver, wish, err);
-	case WISH_CHOOSE_CHECKPOINT:
-		return carry_out_choice(driver, wish->below, err);
-	case WISH_DRAIN:
-		return carry_out_drain(driver, wish, err);
-	case WISH_STOP:
-		return carry_out_stop(driver, wish, err);
-	case WISH_LEAVE:
+	case EFFECT_FIND:
+		return submit_find(driver, effect, err);
+	case EFFECT_SUBMIT:
+		if (submit_job(driver, effect, &wait_ms, err) < 0)
+			return -1;
+		if (wait_ms > 0)
+			driver_wake_in(driver, wait_ms);
+		return 0;
+	case EFFECT_WATCH:
+		return carry_out_watch(driver, effect, err);
+	case EFFECT_CHOOSE_CHECKPOINT:
+		return carry_out_choice(driver, effect->below, err);
+	case EFFECT_DRAIN:
+		return carry_out_drain(driver, effect, err);
+	case EFFECT_STOP:
+		return carry_out_stop(driver, effect, err);
+	case EFFECT_LEAVE:
 		driver_leave(driver, "the job could not be seen for limits.unreachable",
 			     EXIT_UNREACHABLE);
 		return 0;
-	case WISH_VERIFY:
-		if (driver_verify(driver, &wait_ms, err) < 0)
+	case EFFECT_VERIFY:
+		if (cache_gate_verify(driver, &wait_ms, err) < 0)
 			return -1;
 		if (wait_ms > 0)
-			wake_in(driver, wait_ms);
+			driver_wake_in(driver, wait_ms);
 		return 0;
-	case WISH_WAIT:
-		wake_in(driver, wish->until.ms - driver_now(driver).ms);
+	case EFFECT_WAIT:
+		driver_wake_in(driver, effect->until.ms - driver_now(driver).ms);
 		return 0;
-	case WISH_DONE:
+	case EFFECT_DONE:
 		driver->exit_code = (enum exit_code)driver->flow.exit_code;
 		notify_linger(driver);
 		return 0;
-	case WISH_KIND_COUNT:
+	case EFFECT_KIND_COUNT:
 		break;
 	}
 	return err_set(err, EXIT_DEFECT, "the flow asked for something unknown");
@@ -213,7 +242,7 @@ bool driver_may_act(struct driver *driver)
 {
 	if (driver_keep(driver, &driver->failure) == 0)
 		return true;
-	if (!driver_wait_for_service(driver))
+	if (!again_try(driver))
 		loop_quit(driver->loop);
 	return false;
 }
@@ -229,59 +258,159 @@ static void on_lease(void *arg)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 }
 
-/* A service that does not answer is waited for, as long as the plan allows: what could not
- * be done is wished for again. What lies on this machine does not come back by itself. */
-bool driver_wait_for_service(struct driver *driver)
+/* True if a failure of the effect must not keep the attempt from being watched: the next effect
+ * follows all the same. */
+static bool lets_others(const struct effect *effect)
 {
-	const struct driver_options *options = driver->options;
-	int64_t limit_ms = driver->flow.policy.unreachable_ms;
-	struct mono now = mono_now();
-
-	if (!driver->reaches_out || driver->failure->code != EXIT_UNREACHABLE)
-		return false;
-	if (aws_gives_up()) { /* not the service's fault: a signal is to be obeyed */
-		err_freep(&driver->failure);
-		wake_in(driver, AWAY_MS);
-		return true;
-	}
-	if (driver->away_since.ms == 0) {
-		driver->away_since = now;
-		if (options->on_away)
-			options->on_away(options->arg, driver->failure);
-	}
-	if (limit_ms > 0 && now.ms - driver->away_since.ms >= limit_ms)
-		return false;
-	err_freep(&driver->failure);
-	wake_in(driver, AWAY_MS);
-	return true;
+	return effect->kind == EFFECT_DRAIN || effect->kind == EFFECT_STOP ||
+	       effect->kind == EFFECT_WATCH;
 }
 
-/* Carry out wishes until they need time or news from outside: each recorded
- * event can change what is wished for. */
-static void pump(struct driver *driver)
+/* True if the effect is still carried out after an earlier one has failed: a watch, and a limit of
+ * the whole run. An effect that depends on how the attempt was seen just now is not. */
+static bool is_due_blindly(const struct effect *effect)
+{
+	if (effect->kind == EFFECT_WATCH)
+		return true;
+	return effect->kind == EFFECT_RECORD && effect->event.kind == EV_LIMIT_REACHED &&
+	       (effect->event.limit == LIMIT_DEADLINE || effect->event.limit == LIMIT_COST);
+}
+
+/* Carries out the effects of one state, in their order, until one of them changes it. If it returns
+ * -1, driver->failure is the first failure. */
+static int carry_out_all(struct driver *driver, const struct effects *effects)
+{
+	AUTO(err_freep) struct err *first = NULL;
+	int64_t before = driver->seq;
+
+	for (int i = 0; i < effects->count && driver->seq == before && !driver->left; i++) {
+		const struct effect *effect = &effects->list[i];
+
+		if (first && !is_due_blindly(effect))
+			continue;
+		if (driver_keep(driver, &driver->failure) < 0 ||
+		    (carry_out(driver, effect, &driver->failure) < 0 &&
+		     (driver->stood_down || !lets_others(effect)))) {
+			if (first && !driver->stood_down) {
+				err_freep(&driver->failure);
+				driver->failure = TAKE(first);
+			}
+			return -1;
+		}
+		if (driver->failure && !first)
+			first = TAKE(driver->failure);
+		err_freep(&driver->failure);
+	}
+	driver->failure = TAKE(first);
+	return driver->failure ? -1 : 0;
+}
+
+static int take_over(struct driver *driver, struct err **err)
+{
+	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };
+	char host[256] = "?";
+
+	gethostname(host, sizeof host - 1);
+	EVENT_SET_STR(&ev, host, host);
+	EVENT_SET(&ev, pid, (int64_t)getpid());
+	EVENT_SET(&ev, epoch, driver->flow.epoch + 1);
+	return driver_record(driver, &ev, err);
+}
+
+/* A driver that takes a run over may use another endpoint than the one that began it. If that does
+ * not keep the conditions of writes, this driver ends: another one can go on. */
+static int find_trust(struct driver *driver, struct err **err)
+{
+	if (driver->trusts || driver->flow.state == FLOW_ENDED)
+		return 0;
+	if (preflight_conditions(&driver->probe, driver->plan, err) == 0) {
+		driver->trusts = true;
+		return 0;
+	}
+	driver->stood_down = (*err)->code != EXIT_UNREACHABLE && !err_passes(*err);
+	return -1;
+}
+
+/* A run that goes on keeps its image, wherever the tag leads by now. The event is optional: a
+ * failed request or append is ignored. */
+static void tell_image(struct driver *driver)
+{
+	const json_t *image = json_object_get(driver->plan, "image");
+	AUTO(auto_free) char *now = driver->goes_on ? image_plan_moved(driver->plan) : NULL;
+	AUTO(auto_free) char *words = NULL;
+	struct event ev = { .kind = EV_IMAGE_MOVED };
+	json_auto_t *changed = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!now)
+		return;
+	words = mem_format("the tag of '%.200s' has moved: %s → %s; this run stays with the first",
+			   js_str(image, "reference"), js_str(image, "digest"), now);
+	changed = json_pack("[{s:s, s:O, s:s}]", "field", "image", "old",
+			    json_object_get(image, "digest"), "new", now);
+	EVENT_SET(&ev, changed, changed);
+	EVENT_SET_STR(&ev, reason, words);
+	(void)!driver_record(driver, &ev, &ignored);
+}
+
+/* Before any effect: journals the takeover, tries the conditions of writes, reads what other
+ * processes have appended, and does the chores of the attempt that has just ended. Returns 1 to go
+ * on, 0 not now, -1. */
+static int prepare(struct driver *driver, struct err **err)
+{
+	int64_t wait_ms = 0;
+
+	if (driver->flow.state != FLOW_ENDED && !driver->took_over) {
+		if (take_over(driver, err) < 0)
+			return -1;
+		tell_image(driver);
+	}
+	driver->took_over = true;
+	if (find_trust(driver, err) < 0)
+		return -1;
+	if (driver->unsure && absorb(driver, err) < 0)
+		return -1;
+	driver->unsure = false;
+	if (chores_do(driver, &wait_ms, err) < 0)
+		return -1;
+	if (wait_ms > 0)
+		driver_wake_in(driver, wait_ms);
+	return wait_ms == 0;
+}
+
+/* Carries out effects until they need time or news from outside: each recorded event can change
+ * what the flow asks for. */
+static int pump_once(struct driver *driver)
 {
 	int64_t before;
 
-	if (driver->stop_wished && !driver_request_stop(driver))
-		return;
 	do {
-		struct wishes wishes;
+		struct effects effects;
+		int ready = prepare(driver, &driver->failure);
 
+		if (ready <= 0)
+			return ready;
 		before = driver->seq;
-		driver_settle_key(driver);
-		flow_wishes(&driver->flow, driver_now(driver), &wishes);
-		for (int i = 0; i < wishes.count && driver->seq == before && !driver->left; i++) {
-			if (!driver_may_act(driver))
-				return;
-			if (carry_out(driver, &wishes.list[i], &driver->failure) == 0) {
-				driver->away_since.ms = 0;
-				continue;
-			}
-			if (!driver_wait_for_service(driver))
-				loop_quit(driver->loop);
-			return;
-		}
+		precompile_claim_settle(driver);
+		flow_effects(&driver->flow, driver_now(driver), &effects);
+		if (carry_out_all(driver, &effects) < 0)
+			return -1;
 	} while (driver->seq != before && !driver->left);
+	return 0;
+}
+
+static void pump(struct driver *driver)
+{
+	if (driver->stop_wished && !interrupt_request_stop(driver))
+		return;
+	if (pump_once(driver) < 0) {
+		if (!again_try(driver))
+			loop_quit(driver->loop);
+		return;
+	}
+	if (driver->left)
+		return;
+	again_works(driver);
 	notify_pump(driver);
 }
 
@@ -307,8 +436,10 @@ static void on_poll(void *arg)
 	driver->poll = loop_after(driver->loop, poll_ms(driver), on_poll, driver);
 	if (driver->failure || driver->left)
 		return;
+	if (beside_stop_file_read(driver))
+		driver_wake(driver);
 	if (absorb(driver, &driver->failure) < 0) {
-		if (!driver_wait_for_service(driver))
+		if (!again_try(driver))
 			loop_quit(driver->loop);
 	} else if (driver->seq != before)
 		driver_wake(driver);
@@ -316,7 +447,7 @@ static void on_poll(void *arg)
 
 void driver_wake(struct driver *driver)
 {
-	wake_in(driver, 0);
+	driver_wake_in(driver, 0);
 }
 
 static void record_left(struct driver *driver, const char *reason)
@@ -326,7 +457,7 @@ static void record_left(struct driver *driver, const char *reason)
 
 	EVENT_SET(&left, epoch, driver->flow.epoch);
 	EVENT_SET_STR(&left, reason, reason);
-	/* Whether it can be said or not, the driver leaves. */
+	/* The driver leaves even if that cannot be recorded. */
 	if (driver_record(driver, &left, &err) < 0)
 		return;
 }
@@ -340,100 +471,25 @@ void driver_leave(struct driver *driver, const char *reason, enum exit_code exit
 	loop_quit(driver->loop);
 }
 
-static int open_outside(struct driver *driver, struct err **err)
-{
-	const struct engine_ops *ops = engine_find(js_str(driver->plan, "engine"));
-	const json_t *compile = json_object_get(driver->plan, "compile");
-	const struct engine_where where = { .workspace = js_str(driver->plan, "workspace"),
-					    .plan = driver->plan };
-
-	if (plan_enter_aws(driver->plan, err) < 0)
-		return -1;
-	if (!ops)
-		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
-			       js_str(driver->plan, "engine"));
-	driver->kind = compile_kind_find(compile ? js_str(compile, "kind") : "none");
-	if (!driver->kind)
-		return err_set(err, EXIT_REFUSED, "this version has no compiler kind '%s'",
-			       js_str(compile, "kind"));
-	driver->reaches_out = plan_uses_aws(driver->plan) || journal_is_far(driver->journal);
-	if (compile && store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
-		return -1;
-	if (store_open(where.workspace, &driver->workspace, err) < 0 ||
-	    ops->open(&where, &driver->engine, err) < 0 ||
-	    driver->engine->ops->check(driver->engine, err) < 0)
-		return -1;
-	return 0;
-}
-
-static int begin_run(struct driver *driver, struct err **err)
-{
-	const struct plan *plan = driver->options->plan;
-	struct event ev = { .kind = EV_RUN_CREATED };
-	int64_t seed;
-	int recorded;
-
-	random_bytes(&seed, sizeof seed);
-	seed &= INT64_MAX;
-	EVENT_SET_STR(&ev, name, js_str(plan->json, "name"));
-	EVENT_SET_STR(&ev, engine, js_str(plan->json, "engine"));
-	EVENT_SET_STR(&ev, spec, js_str(plan->json, "spec_file"));
-	EVENT_SET(&ev, plan, plan->json);
-	EVENT_SET_STR(&ev, plan_digest, plan->digest);
-	EVENT_SET(&ev, seed, seed);
-	recorded = try_record(driver, &ev, err);
-	/* A run begins once: what was created meanwhile is somebody else's to drive. */
-	if (recorded == 0)
-		return err_set(err, EXIT_BUSY, "run %s has just been created by another driver",
-			       driver->run);
-	return recorded < 0 ? -1 : 0;
-}
-
-static int take_over(struct driver *driver, struct err **err)
-{
-	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };
-	char host[256] = "?";
-
-	gethostname(host, sizeof host - 1);
-	EVENT_SET_STR(&ev, host, host);
-	EVENT_SET(&ev, pid, (int64_t)getpid());
-	EVENT_SET(&ev, epoch, driver->flow.epoch + 1);
-	return driver_record(driver, &ev, err);
-}
-
-/* The journal's plan and the one in hand must be the same. */
-static int check_same_plan(const struct driver *driver, struct err **err)
-{
-	char digest[SHA256_HEX];
-
-	plan_digest(driver->plan, digest);
-	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
-		return 0;
-	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);
-	return err_hint(err, "the spec or its source has changed since: choose another --id");
-}
-
 static int drive(struct driver *driver, struct err **err)
 {
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
-	driver_watch_signals(driver);
+	interrupt_watch_signals(driver);
 	if (driver->options->on_loop && driver->flow.state != FLOW_ENDED)
 		driver->options->on_loop(driver->options->arg, driver->loop);
-	if (driver->flow.state != FLOW_ENDED && take_over(driver, err) < 0)
-		return -1;
-	driver_hear_signals(driver);
+	interrupt_handle_signals(driver);
 	driver->poll = loop_after(driver->loop, poll_ms(driver), on_poll, driver);
 	if (lease_due(driver->lease) >= 0)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
-	driver_keep_key(driver);
-	wake_in(driver, 0);
+	precompile_claim_keep(driver);
+	driver_wake_in(driver, 0);
 	if (loop_run(driver->loop, err) < 0)
 		return -1;
 	if (driver->failure) {
 		*err = TAKE(driver->failure);
 		aws_hurry(LEAVE_MS);
-		if (!driver->stood_down)
+		if (!driver->stood_down && driver->took_over)
 			record_left(driver, (*err)->message);
 		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
 				(*err)->hint ? (*err)->hint : "", (*err)->hint ? "; " : "",
@@ -442,12 +498,12 @@ static int drive(struct driver *driver, struct err **err)
 	return 0;
 }
 
-static void driver_release(struct driver *driver)
+void driver_release(struct driver *driver)
 {
 	watch_close(driver);
 	notify_release(driver);
-	driver_leave_key(driver);
-	ckpt_watch_freep(&driver->leftovers);
+	precompile_claim_leave(driver);
+	checkpoint_watch_freep(&driver->leftovers);
 	store_freep(&driver->checkpoints);
 	if (driver->engine)
 		driver->engine->ops->close(driver->engine);
@@ -455,43 +511,18 @@ static void driver_release(struct driver *driver)
 	store_freep(&driver->cache);
 	if (driver->loop && driver->options->on_loop)
 		driver->options->on_loop(driver->options->arg, NULL);
-	driver_deafen(driver);
+	interrupt_ignore(driver);
 	loop_freep(&driver->loop);
 	secret_strv_freep(&driver->job_env);
+	free(driver->away_why);
+	free(driver->stop_words);
 	free(driver->agent_prefix);
 	free(driver->agent_archive);
 	json_decref(driver->plan);
 	err_free(driver->failure);
 	lease_freep(&driver->lease);
+	preflight_release(&driver->probe);
 	aws_hurry(0);
-}
-
-/* Take the lease, replay the journal, begin the run if it is new. */
-static int make_ready(struct driver *driver, struct err **err)
-{
-	const struct plan *plan = driver->options->plan;
-
-	if (lease_take(driver->journal, driver->run, driver->options->lease,
-		       driver->options->on_wait, driver->options->arg, &driver->lease, err) < 0 ||
-	    replay_all(driver, err) < 0)
-		return -1;
-	driver->live = true;
-	if (driver->seq > 0) {
-		if (driver->plan)
-			return check_same_plan(driver, err);
-		return err_set(err, EXIT_DEFECT, "the journal of run %s does not begin with a plan",
-			       driver->run);
-	}
-	if (!plan)
-		return err_set(err, EXIT_USAGE, "no run '%s'", driver->run);
-	/* Nothing is journalled before all that a run needs is in place. */
-	driver->plan = json_incref(plan->json);
-	if (open_outside(driver, err) < 0 || driver_make_cache(driver, err) < 0 ||
-	    probe_places(driver->plan, driver->journal, err) < 0 ||
-	    job_env_make(driver->plan, &driver->job_env, err) < 0 || plan_publish(plan, err) < 0 ||
-	    plan_pin_aws(plan->json, err) < 0)
-		return -1;
-	return begin_run(driver, err);
 }
 
 int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err)
@@ -499,7 +530,7 @@ int driver_begin(struct journal *journal, const struct driver_options *options, 
 	AUTO(driver_release)
 	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
-	return make_ready(&driver, err);
+	return ready_make(&driver, err);
 }
 
 int driver_run(struct journal *journal, const struct driver_options *options,
@@ -508,12 +539,12 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 	AUTO(driver_release)
 	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
-	if (make_ready(&driver, err) < 0)
+	if (ready_make(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code = (enum exit_code)driver.flow.exit_code;
 	if (driver.flow.state == FLOW_ENDED)
 		return notify_pending(&driver) ? drive(&driver, err) : 0;
-	if ((!driver.workspace && open_outside(&driver, err) < 0) || drive(&driver, err) < 0)
+	if (drive(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code;
 	return 0;

@@ -1,12 +1,13 @@
 /* SIGINT, SIGTERM and SIGHUP at a driver: see enum interrupt in driver.h. */
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "aws/aws.h"
-#include "jobs/run/driver_inside.h"
+#include "jobs/run/driver_internal.h"
 
-bool driver_request_stop(struct driver *driver)
+bool interrupt_request_stop(struct driver *driver)
 {
 	struct event ev = { .kind = EV_REQUEST_STOP };
 
@@ -14,22 +15,27 @@ bool driver_request_stop(struct driver *driver)
 		driver->stop_wished = false;
 		return true;
 	}
-	EVENT_SET_STR(&ev, reason, "interrupted");
+	/* The job need not wait until the stop is journalled. */
+	if (driver->journal_fails)
+		beside_stop_unrecorded(driver);
+	EVENT_SET_STR(&ev, reason, driver->stop_words ? driver->stop_words : "interrupted");
 	EVENT_SET(&ev, pid, (int64_t)getpid());
 	if (driver_record(driver, &ev, &driver->failure) < 0) {
-		/* The wish stays: pump comes back to it. */
+		/* The request stays: pump tries again. */
 		driver->stop_wished = true;
-		if (!driver_wait_for_service(driver))
+		beside_stop_unrecorded(driver);
+		if (!again_try(driver))
 			loop_quit(driver->loop);
 		return false;
 	}
 	driver->stop_wished = false;
+	beside_stop_file_clear(driver);
 	driver_wake(driver);
 	return true;
 }
 
-/* While the driver waits for a service nothing else of its loop goes on: is there a signal
- * to be obeyed, or an answer on the terminal? */
+/* While the driver waits for a service, its loop stands still. True if a signal or an answer on the
+ * terminal is pending. */
 static bool is_called(void *arg)
 {
 	const struct driver *driver = arg;
@@ -38,7 +44,7 @@ static bool is_called(void *arg)
 	return loop_stop_pending() || (driver->answer && poll(&input, 1, 0) > 0);
 }
 
-/* A run that waits for another one, or for its next attempt, has none. */
+/* A run that waits for another one, or for its next attempt, has no job. */
 static bool has_job(const struct driver *driver)
 {
 	enum attempt_state state = driver->flow.attempt_state;
@@ -47,8 +53,8 @@ static bool has_job(const struct driver *driver)
 	       state != ATTEMPT_NONE && state != ATTEMPT_FAILED && state != ATTEMPT_BACKOFF;
 }
 
-/* The run has ended: nothing is left to decide, and who was not told yet can be told by
- * the next driver. */
+/* True if the run has ended: nothing is left to decide, and the next driver can send the messages
+ * that are still due. */
 static bool is_over(struct driver *driver)
 {
 	if (driver->flow.state != FLOW_ENDED)
@@ -57,7 +63,8 @@ static bool is_over(struct driver *driver)
 	return true;
 }
 
-/* It was wished already and cannot be recorded: who asks again wants to be let go. */
+/* The stop was requested before and cannot be recorded: a second request means that the user wants
+ * to leave. */
 static void give_up_stop(struct driver *driver)
 {
 	err_set(&driver->failure, EXIT_UNREACHABLE,
@@ -81,11 +88,15 @@ static void obey(struct driver *driver, enum interrupt what)
 					     : "interrupted: no job is under way",
 			     EXIT_DETACHED);
 		break;
+	case INTERRUPT_HAND_OVER:
+		driver_leave(driver, "the terminal hung up: a driver in the background follows",
+			     EXIT_DETACHED);
+		break;
 	case INTERRUPT_STOP:
 		if (driver->stop_wished)
 			give_up_stop(driver);
 		else
-			(void)!driver_request_stop(driver);
+			(void)!interrupt_request_stop(driver);
 		break;
 	case INTERRUPT_ASK:
 		if (!driver->answer)
@@ -101,7 +112,7 @@ static void on_readable(void *arg)
 {
 	struct driver *driver = arg;
 
-	if (is_over(driver)) /* since the question was put */
+	if (is_over(driver)) /* the run has ended since the question was put */
 		return;
 	obey(driver, driver->options->on_answer(driver->options->arg));
 }
@@ -112,7 +123,7 @@ static void interrupted(struct driver *driver, int signo)
 
 	if (driver->left || driver->failure)
 		return;
-	driver_hear_signals(driver); /* this one has been heard */
+	interrupt_handle_signals(driver); /* the signal has been handled */
 	if (is_over(driver))
 		return;
 	obey(driver,
@@ -134,19 +145,35 @@ static void on_hup(void *arg)
 	interrupted(arg, SIGHUP);
 }
 
-void driver_watch_signals(struct driver *driver)
+/* Sent by a 'stoker stop' that cannot journal its request. */
+static void on_usr1(void *arg)
+{
+	struct driver *driver = arg;
+
+	if (driver->left || driver->failure || driver->stop_wished)
+		return;
+	if (!beside_stop_file_read(driver)) {
+		free(driver->stop_words);
+		driver->stop_words = mem_copy("'stoker stop', which could not journal it");
+	}
+	driver->stop_wished = true;
+	driver_wake(driver);
+}
+
+void interrupt_watch_signals(struct driver *driver)
 {
 	loop_on_signal(driver->loop, SIGINT, on_int, driver);
 	loop_on_signal(driver->loop, SIGTERM, on_term, driver);
 	loop_on_signal(driver->loop, SIGHUP, on_hup, driver);
+	loop_on_signal(driver->loop, SIGUSR1, on_usr1, driver);
 }
 
-void driver_hear_signals(struct driver *driver)
+void interrupt_handle_signals(struct driver *driver)
 {
 	aws_interrupt(is_called, driver);
 }
 
-void driver_deafen(struct driver *driver)
+void interrupt_ignore(struct driver *driver)
 {
 	aws_interrupt(NULL, NULL);
 	while (driver->loop && loop_stop_take())

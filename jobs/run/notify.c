@@ -1,4 +1,4 @@
-/* Who is to be told, and telling them: see notify.h. */
+/* Notifications: see notify.h. */
 #include "jobs/run/notify.h"
 
 #include <errno.h>
@@ -10,57 +10,59 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/proc.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
-#include "jobs/run/agent.h"
-#include "jobs/run/driver_inside.h"
-#include "jobs/run/event_json.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/run/journal/event_json.h"
+#include "jobs/run/plan/agent.h"
 #include "jobs/store/order.h"
 
 #define AT_ONCE   4   /* processes */
-#define WORDS_MAX 512 /* bytes of a command's error output that are kept, the last ones */
+#define WORDS_MAX 512 /* the last bytes of a command's error output that are kept */
 #define POSTER    "stoker-post"
 
-/* Somebody who is still to be told of something. */
-struct message {
+/* A message that is still to be sent, or to be recorded. */
+struct notify_message {
 	struct driver *driver;
 	int64_t about, rule;
 	const char *occasion;
-	char *body; /* one line of JSON */
+	char *body; /* JSON on one line */
 	int tries;
-	struct mono due;       /* of the next try */
-	struct proc_id sender; /* pid 0: none under way */
+	struct mono due;       /* time of the next try */
+	struct proc_id sender; /* pid 0: no process */
 	int words_fd;
 	char words[WORDS_MAX];
 	size_t words_len;
 	struct watch *end, *readable, *timeout;
 	bool too_late;
-	/* How it went, once that is known; then only the journal is still to be told. */
+	/* Outcome, once known; then only the record is still due. */
 	bool is_sent;
-	char *failure; /* words */
-	struct message *next;
+	char *failure; /* message; NULL: not failed */
+	struct notify_message *next;
 };
 
 struct notify {
-	struct message *first;
+	struct notify_message *first;
 	int under_way;
-	struct watch *timer;  /* of the next try that is due */
+	struct watch *timer;  /* for the next try that is due */
 	struct watch *linger; /* NULL: the run has not ended */
 };
 
-/* --- what the journal says --- */
+/* --- events --- */
 
 /* The spec's words for notify[].when, and the event of each. */
 static const struct {
 	const char *name;
 	enum event_kind on;
-	enum outcome outcome; /* of run.ended */
+	enum outcome outcome; /* for run.ended */
 	const char *verb;
 } occasions[] = {
 	{ "started", EV_RUN_CREATED, OUTCOME_SUCCEEDED, "has started" },
 	{ "at_risk", EV_RUN_AT_RISK, OUTCOME_SUCCEEDED, "is at risk" },
+	{ "at_risk", EV_CHECKPOINT_REJECTED, OUTCOME_SUCCEEDED,
+	  "is at risk: what it saves is not used for the second time" },
 	{ "succeeded", EV_RUN_ENDED, OUTCOME_SUCCEEDED, "has succeeded" },
 	{ "failed", EV_RUN_ENDED, OUTCOME_FAILED, "has failed" },
 	{ "stopped", EV_RUN_ENDED, OUTCOME_STOPPED, "was stopped" },
@@ -95,7 +97,7 @@ static char *sentence(const struct driver *driver, int occasion, const struct ev
 	sb_addf(&text, "run %s of %s %s", driver->run, js_str(driver->plan, "name"),
 		occasions[occasion].verb);
 	if (ev->kind == EV_RUN_AT_RISK)
-		sb_addf(&text, ": limits.%s", limit_names[ev->limit]);
+		sb_addf(&text, ": limits.%s", flow_limit_names[ev->limit]);
 	if (EVENT_HAS(ev, reason))
 		sb_addf(&text, ": %s", ev->reason);
 	if (EVENT_HAS(ev, hint))
@@ -119,7 +121,7 @@ static char *body_of(const struct driver *driver, int occasion, const struct eve
 
 static void add_message(struct driver *driver, int occasion, const struct event *ev, size_t rule)
 {
-	struct message *message = mem_zero(1, sizeof *message), **last;
+	struct notify_message *message = mem_zero(1, sizeof *message), **last;
 
 	message->driver = driver;
 	message->about = ev->seq;
@@ -136,7 +138,7 @@ static void add_message(struct driver *driver, int occasion, const struct event 
 
 static void drop_message(struct driver *driver, const struct event *ev)
 {
-	struct message **at = driver->notify ? &driver->notify->first : NULL, *gone;
+	struct notify_message **at = driver->notify ? &driver->notify->first : NULL, *gone;
 
 	while (at && *at && ((*at)->about != ev->about || (*at)->rule != ev->rule))
 		at = &(*at)->next;
@@ -157,7 +159,8 @@ void notify_note(struct driver *driver, const struct event *ev)
 
 	if (ev->kind == EV_NOTIFY_SENT || ev->kind == EV_NOTIFY_FAILED)
 		drop_message(driver, ev);
-	if (occasion < 0)
+	/* A single one may be an accident. */
+	if (occasion < 0 || (ev->kind == EV_CHECKPOINT_REJECTED && driver->passed_count != 2))
 		return;
 	json_array_foreach (rules, i, rule)
 		if (asks_for(rule, occasions[occasion].name))
@@ -169,9 +172,9 @@ bool notify_pending(const struct driver *driver)
 	return driver->notify && driver->notify->first;
 }
 
-/* --- what came of a try --- */
+/* --- outcomes --- */
 
-static void stop_watching(struct message *message)
+static void stop_watching(struct notify_message *message)
 {
 	struct loop *loop = message->driver->loop;
 
@@ -184,8 +187,8 @@ static void stop_watching(struct message *message)
 	message->words_fd = -1;
 }
 
-/* Of a run that has ended it changes nothing that this could not be journalled: whoever
- * takes it up tells it again. */
+/* Records an outcome. After the end of a run a failure to record changes nothing: a later driver
+ * sends the message again. */
 static void record(struct driver *driver, struct event *ev)
 {
 	AUTO(err_freep) struct err *err = NULL;
@@ -195,7 +198,7 @@ static void record(struct driver *driver, struct event *ev)
 		return;
 	if (driver->flow.state != FLOW_ENDED) {
 		driver->failure = TAKE(err);
-		if (driver_wait_for_service(driver))
+		if (again_try(driver))
 			return;
 	}
 	loop_quit(driver->loop);
@@ -208,9 +211,9 @@ static void settle(struct driver *driver)
 		loop_quit(driver->loop);
 }
 
-/* `message` is gone with the record. Where that cannot be made for now, it stays, to be
- * recorded later: nobody is told twice because a service is away. */
-static void record_outcome(struct message *message)
+/* Frees `message` if it is recorded. If that fails for now, the message stays, to be recorded
+ * later: it is not sent twice because a service is away. */
+static void record_outcome(struct notify_message *message)
 {
 	struct event ev = { .kind = message->is_sent ? EV_NOTIFY_SENT : EV_NOTIFY_FAILED };
 	AUTO(auto_free) char *failure = message->failure ? mem_copy(message->failure) : NULL;
@@ -222,11 +225,11 @@ static void record_outcome(struct message *message)
 		EVENT_SET_STR(&ev, hint,
 			      "try what notify names by hand, with this event on its input");
 	}
-	message->due.ms = mono_now().ms + AWAY_MS;
+	message->due.ms = clock_mono_now().ms + AWAY_MS;
 	record(message->driver, &ev);
 }
 
-static void succeed(struct message *message)
+static void succeed(struct notify_message *message)
 {
 	struct driver *driver = message->driver;
 
@@ -235,13 +238,13 @@ static void succeed(struct message *message)
 	settle(driver);
 }
 
-static void fail(struct message *message, const char *why)
+static void fail(struct notify_message *message, const char *why)
 {
 	struct driver *driver = message->driver;
 
 	if (++message->tries < NOTIFY_TRIES) {
 		message->due.ms =
-			mono_now().ms + ((int64_t)NOTIFY_FIRST_MS << (message->tries - 1));
+			clock_mono_now().ms + ((int64_t)NOTIFY_FIRST_MS << (message->tries - 1));
 	} else {
 		message->failure = mem_format("%s: %s", message->occasion, why);
 		record_outcome(message);
@@ -249,8 +252,8 @@ static void fail(struct message *message, const char *why)
 	settle(driver);
 }
 
-/* The last line that it said, fit for a terminal; else how it ended. */
-static char *why_it_failed(const struct message *message, int status)
+/* Returns the last line of its error output, fit for a terminal; else how it ended. */
+static char *why_it_failed(const struct notify_message *message, int status)
 {
 	size_t len = message->words_len, from;
 	struct sb text = SB_INIT;
@@ -270,8 +273,8 @@ static char *why_it_failed(const struct message *message, int status)
 	return sb_take(&text);
 }
 
-/* True: its error output is closed, nothing more will come. */
-static bool read_words(struct message *message)
+/* Returns true once its error output is closed, so that nothing more will come. */
+static bool read_words(struct notify_message *message)
 {
 	char piece[4096];
 	ssize_t len;
@@ -289,7 +292,7 @@ static bool read_words(struct message *message)
 
 static void on_words(void *arg)
 {
-	struct message *message = arg;
+	struct notify_message *message = arg;
 
 	if (!read_words(message))
 		return;
@@ -299,7 +302,7 @@ static void on_words(void *arg)
 
 static void on_end(void *arg)
 {
-	struct message *message = arg;
+	struct notify_message *message = arg;
 	int status = 0;
 
 	message->end = NULL;
@@ -319,7 +322,7 @@ static void on_end(void *arg)
 
 static void on_timeout(void *arg)
 {
-	struct message *message = arg;
+	struct notify_message *message = arg;
 
 	message->timeout = NULL;
 	message->too_late = true;
@@ -328,8 +331,9 @@ static void on_timeout(void *arg)
 
 /* --- sending --- */
 
-/* What a process finds on its input: in memory, so that nothing waits for its reading. */
-static int input_of(const struct message *message, const char *url, struct err **err)
+/* Returns the input of a process as a file in memory, so that the driver never blocks on a slow
+ * reader. */
+static int input_of(const struct notify_message *message, const char *url, struct err **err)
 {
 	AUTO(auto_close) int fd = memfd_create("stoker-notify", MFD_CLOEXEC);
 	AUTO(auto_free)
@@ -343,24 +347,24 @@ static int input_of(const struct message *message, const char *url, struct err *
 	return TAKE_FD(fd);
 }
 
-static char **env_of(const struct message *message)
+static char **env_of(const struct notify_message *message)
 {
 	char **env = mem_zero(VAR_COUNT + 1, sizeof *env);
 	size_t count = 0;
 
 	for (enum variable i = 0; i < VAR_COUNT; i++) {
-		const char *name = variables[i].name;
-		const char *value = variables[i].uses & VAR_PASSED ? getenv(name) : NULL;
+		const char *name = variable_rows[i].name;
+		const char *value = variable_rows[i].uses & VAR_PASSED ? getenv(name) : NULL;
 
 		if (value)
 			env[count++] = mem_format("%s=%s", name, value);
 	}
-	env[count++] = mem_format("%s=%s", variables[VAR_RUN].name, message->driver->run);
-	env[count] = mem_format("%s=%s", variables[VAR_OCCASION].name, message->occasion);
+	env[count++] = mem_format("%s=%s", variable_rows[VAR_RUN].name, message->driver->run);
+	env[count] = mem_format("%s=%s", variable_rows[VAR_OCCASION].name, message->occasion);
 	return env;
 }
 
-static int spawn(struct message *message, const struct proc_start *wanted, const char *url,
+static int spawn(struct notify_message *message, const struct proc_start *wanted, const char *url,
 		 struct err **err)
 {
 	AUTO(auto_close) int in = input_of(message, url, err);
@@ -376,7 +380,7 @@ static int spawn(struct message *message, const struct proc_start *wanted, const
 	message->words_fd = ends[0];
 	message->words_len = 0;
 	words = ends[1];
-	fcntl(words, F_SETFL, 0); /* its side waits */
+	fcntl(words, F_SETFL, 0); /* the writing side blocks */
 	start.in = in;
 	start.out = -1;
 	start.err = words;
@@ -387,7 +391,7 @@ static int spawn(struct message *message, const struct proc_start *wanted, const
 	return 0;
 }
 
-static int spawn_command(struct message *message, const json_t *command, struct err **err)
+static int spawn_command(struct notify_message *message, const json_t *command, struct err **err)
 {
 	const char *name = json_string_value(json_array_get(command, 0)), *path = getenv("PATH");
 	AUTO(auto_free) char *folder = fs_dirname(js_str(message->driver->plan, "spec_file"));
@@ -404,9 +408,9 @@ static int spawn_command(struct message *message, const json_t *command, struct 
 }
 
 /* The URL may be a secret: it stays off every command line. */
-static int spawn_poster(struct message *message, const char *url, struct err **err)
+static int spawn_poster(struct notify_message *message, const char *url, struct err **err)
 {
-	AUTO(auto_free) char *program = program_beside(POSTER);
+	AUTO(auto_free) char *program = agent_program_beside(POSTER);
 	char *const argv[] = { (char[]){ POSTER }, NULL };
 	struct proc_start start = { .program = program, .argv = argv, .envp = environ };
 
@@ -418,7 +422,7 @@ static int spawn_poster(struct message *message, const char *url, struct err **e
 	return spawn(message, &start, url, err);
 }
 
-static void send_message(struct message *message)
+static void send_message(struct notify_message *message)
 {
 	struct driver *driver = message->driver;
 	const json_t *rule =
@@ -441,25 +445,26 @@ static void send_message(struct message *message)
 	message->end = loop_on_exit(driver->loop, message->sender.pid, on_end, message);
 }
 
-/* The one that has waited longest for its turn, NULL: none that is not under way. */
-static struct message *next_due(const struct notify *notify)
+/* Returns the message that has waited longest and is not under way; NULL if there is no such
+ * message. */
+static struct notify_message *next_due(const struct notify *notify)
 {
-	struct message *next = NULL;
+	struct notify_message *next = NULL;
 
-	for (struct message *message = notify->first; message; message = message->next)
+	for (struct notify_message *message = notify->first; message; message = message->next)
 		if (message->sender.pid == 0 && (!next || message->due.ms < next->due.ms))
 			next = message;
 	return next;
 }
 
-/* One a turn: what comes of it may change all that is known here. */
+/* Handles one message a turn: its outcome may change any other state. */
 static void on_due(void *arg)
 {
 	struct driver *driver = arg;
-	struct message *next = next_due(driver->notify);
+	struct notify_message *next = next_due(driver->notify);
 
 	driver->notify->timer = NULL;
-	if (next && next->due.ms <= mono_now().ms) {
+	if (next && next->due.ms <= clock_mono_now().ms) {
 		if (next->is_sent || next->failure)
 			record_outcome(next);
 		else
@@ -471,18 +476,18 @@ static void on_due(void *arg)
 void notify_pump(struct driver *driver)
 {
 	struct notify *notify = driver->notify;
-	struct message *next;
+	struct notify_message *next;
 	int64_t wait_ms;
 
 	if (!notify || driver->left || driver->failure || !lease_is_mine(driver->lease))
 		return;
-	/* What is new may be due before what was waited for. */
+	/* A new message may be due before the one that was waited for. */
 	loop_remove(driver->loop, notify->timer);
 	notify->timer = NULL;
 	next = notify->under_way < AT_ONCE ? next_due(notify) : NULL;
 	if (!next)
 		return;
-	wait_ms = next->due.ms - mono_now().ms;
+	wait_ms = next->due.ms - clock_mono_now().ms;
 	notify->timer = loop_after(driver->loop, wait_ms > 0 ? wait_ms : 0, on_due, driver);
 }
 
@@ -508,7 +513,7 @@ void notify_release(struct driver *driver)
 	struct notify *notify = driver->notify;
 
 	while (notify && notify->first) {
-		struct message *message = notify->first;
+		struct notify_message *message = notify->first;
 
 		notify->first = message->next;
 		if (driver->loop)

@@ -1,22 +1,20 @@
 /*
- * Telling whom the spec names in `notify` what becomes of a run.
+ * Notifications about a run, to the receivers that the spec names in `notify`.
  *
- * At least once: that somebody is to be told follows from the journal, and that it was
- * done is journalled after it was (`notify.sent`). A driver that dies between the two
- * leaves it to the next one, which tells it again; `id` in the message is the same then.
- * Never in the way: every message goes out in a process of its own, some at once, each
- * stopped after NOTIFY_TIMEOUT_MS; the run does not wait for them. Only a run that has
- * ended is kept by its driver for NOTIFY_LINGER_MS at most; what could not be told until
- * then is left to the next `resume` of the run. After NOTIFY_TRIES tries it is given up
- * and journalled as such (`notify.failed`).
+ * At least once: the journal shows that a message is due, and after it was sent that is journalled
+ * (`notify.sent`). A driver that dies between the two leaves it to the next one, which sends it
+ * again; `id` in the message is the same then. Never in the way: every message goes out in a
+ * process of its own, some at once, each stopped after NOTIFY_TIMEOUT_MS; the run does not wait for
+ * them. Only after the end of a run its driver waits, for NOTIFY_LINGER_MS at most; messages still
+ * unsent then are left to the next `resume` of the run. After NOTIFY_TRIES tries a message is given
+ * up and journalled as such (`notify.failed`).
  *
- * The message is one JSON object: the event as the journal has it (without the plan),
- * and "id", "occasion", "name" (of the spec), "text" (a sentence for people; what chat
- * services show of a webhook). A command gets it as one line on its input, runs beside
- * the spec file, with the environment that jobs have (without secrets) and STOKER_RUN
- * and STOKER_OCCASION; it has succeeded with exit status 0, and the last line of its
- * error output says why not. A webhook gets it by POST, from the program stoker-post
- * beside the agent.
+ * The message is one JSON object: the event as the journal has it (without the plan), and "id",
+ * "occasion", "name" (of the spec), "text" (a sentence for people; what chat services show of a
+ * webhook). A command gets it as one line on its input, runs beside the spec file, with the
+ * environment that jobs have (without secrets) and STOKER_RUN and STOKER_OCCASION; it has succeeded
+ * with exit status 0, and the last line of its error output says why not. A webhook gets it by
+ * POST, from the program stoker-post beside the agent.
  */
 #ifndef STK_RUN_NOTIFY_H
 #define STK_RUN_NOTIFY_H
@@ -34,19 +32,19 @@
 struct driver;
 struct notify;
 
-/* What the journal says, old or new: who is to be told, who has been. */
+/* Takes an event of the journal, old or new: a message becomes due, or was sent. */
 void notify_note(struct driver *driver, const struct event *ev);
 
-/* Whether somebody is still to be told. */
+/* True if a message is still to be sent. */
 bool notify_pending(const struct driver *driver);
 
-/* Send what is due; the loop does the rest, and records what came of it. */
+/* Sends what is due; the loop does the rest, and records the outcomes. */
 void notify_pump(struct driver *driver);
 
-/* The run has ended: leave the loop once everybody was told, or time is up. */
+/* The run has ended: leaves the loop once every message was sent, or time is up. */
 void notify_linger(struct driver *driver);
 
-/* Processes under way go on by themselves. */
+/* Frees the messages; processes under way go on by themselves. */
 void notify_release(struct driver *driver);
 
 #endif

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 struct tail_view {
-	struct utc at; /* of the newest event */
+	struct utc at; /* time of the newest event */
 	int64_t seq;
 	bool ended, stop_requested;
 };
@@ -28,6 +28,7 @@ int request_stop(struct journal *journal, const char *run, const char *reason,
 	struct tail_view view = { 0 };
 	struct event ev = { .kind = EV_REQUEST_STOP };
 	char host[256] = "?";
+	int64_t refused = 0;
 	int appended = 0;
 
 	gethostname(host, sizeof host - 1);
@@ -42,8 +43,10 @@ int request_stop(struct journal *journal, const char *run, const char *reason,
 		*ret = view.ended ? REQUEST_TOO_LATE : REQUEST_REPEATED;
 		if (view.ended || view.stop_requested)
 			return 0;
-		ev.seq = view.seq + 1;
-		ev.at = utc_now();
+		if (refused == view.seq + 1)
+			return journal_contradicts(journal, run, refused, err);
+		refused = ev.seq = view.seq + 1;
+		ev.at = clock_utc_now();
 		if (ev.at.ms < view.at.ms)
 			ev.at = view.at;
 		appended = journal_append(journal, run, &ev, err);

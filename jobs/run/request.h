@@ -1,11 +1,11 @@
 /*
- * Requests to whoever drives a run: events that anybody may append. The driver
- * absorbs them when it next looks; without a driver they wait for the next one.
+ * Requests to the driver of a run: events that any process may append. The driver absorbs them when
+ * it next looks; without a driver they wait for the next one.
  */
 #ifndef STK_RUN_REQUEST_H
 #define STK_RUN_REQUEST_H
 
-#include "jobs/run/journal.h"
+#include "jobs/run/journal/journal.h"
 
 enum request_result {
 	REQUEST_APPENDED,
@@ -13,8 +13,8 @@ enum request_result {
 	REQUEST_REPEATED, /* the same was asked before: nothing was appended */
 };
 
-/* Ask for the run to be stopped; it ends with EXIT_STOPPED. `reason` may be
- * NULL. -1 on error (no such run is EXIT_USAGE). */
+/* Asks for the run to be stopped; it ends with EXIT_STOPPED. `reason` may be NULL. Returns -1 on
+ * error (no such run is EXIT_USAGE). */
 int request_stop(struct journal *journal, const char *run, const char *reason,
 		 enum request_result *ret, struct err **err);
 

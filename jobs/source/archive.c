@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
-#include "jobs/source/press.h"
+#include "jobs/base/text/text.h"
+#include "jobs/source/gzip_parallel.h"
 
 #define READ_BYTES     ((size_t)128 << 10)
 #define TAR_BYTES      ((size_t)64 << 10) /* written at once */
@@ -25,11 +25,11 @@ struct archive_sink {
 	struct archive *archive;
 	const struct archive_member *member;
 	struct sha256 *sha;
-	struct sb target; /* of a link, which is part of its header */
+	struct sb target; /* target of a link, part of its header */
 	uint64_t len;
 };
 
-/* libarchive's own words, or the system's where it has an errno for us. */
+/* Fails with libarchive's own words, or with the system's if the disk or the quota is full. */
 static int archive_error(struct err **err, struct archive *archive, const char *what)
 {
 	const char *text = archive_error_string(archive);
@@ -45,7 +45,7 @@ static bool part_is(const char *part, size_t len, const char *text)
 	return len == strlen(text) && memcmp(part, text, len) == 0;
 }
 
-/* Relative, and no part empty, "." or "..". */
+/* True if relative, with no part empty, "." or "..". */
 static bool path_is_plain(const char *path)
 {
 	for (;;) {
@@ -91,7 +91,7 @@ int archive_sink_add(struct archive_sink *sink, const void *bytes, size_t len, s
 {
 	const struct archive_member *member = sink->member;
 
-	sha256_add(sink->sha, bytes, len);
+	hash_sha256_add(sink->sha, bytes, len);
 	sink->len += len;
 	if (sink->len > member->size)
 		return err_set(err, EXIT_REFUSED, "'%s' changed while packing", member->path);
@@ -134,7 +134,7 @@ static int write_header(struct archive *archive, const struct archive_member *me
 	return result < ARCHIVE_OK ? archive_error(err, archive, "write") : 0;
 }
 
-/* Content before header for a link, after it for a file. */
+/* Content comes before the header for a link, after it for a file. */
 static int pack_content(struct archive_sink *sink, archive_fill_fn fill, void *arg,
 			struct err **err)
 {
@@ -156,7 +156,7 @@ static int pack_content(struct archive_sink *sink, archive_fill_fn fill, void *a
 static int pack_member(struct archive *archive, const struct archive_member *member,
 		       archive_fill_fn fill, void *arg, struct err **err)
 {
-	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
 	struct archive_sink sink = { archive, member, sha, SB_INIT_MAX(LINK_BYTES_MAX), 0 };
 	char hex[SHA256_HEX];
 	int result;
@@ -168,7 +168,7 @@ static int pack_member(struct archive *archive, const struct archive_member *mem
 	sb_release(&sink.target);
 	if (result < 0)
 		return -1;
-	sha256_end(TAKE(sha), hex);
+	hash_sha256_end(TAKE(sha), hex);
 	if (sink.len != member->size || (member->sha256 && strcmp(hex, member->sha256) != 0))
 		return err_set(err, EXIT_REFUSED, "'%s' changed while packing", member->path);
 	return 0;
@@ -197,17 +197,17 @@ static void writer_freep(struct archive **archive)
 	archive_write_free(*archive);
 }
 
-/* Where the bytes of the tar file go. */
-struct outlet {
-	struct press *press;
-	struct err *why; /* it could not be written */
+/* Destination of the bytes of the tar file. */
+struct archive_outlet {
+	struct gzip_parallel *press;
+	struct err *why; /* set if it could not be written */
 };
 
 static ssize_t take_bytes(struct archive *archive, void *arg, const void *bytes, size_t len)
 {
-	struct outlet *outlet = arg;
+	struct archive_outlet *outlet = arg;
 
-	if (press_add(outlet->press, bytes, len, &outlet->why) == 0)
+	if (gzip_parallel_add(outlet->press, bytes, len, &outlet->why) == 0)
 		return (ssize_t)len;
 	archive_set_error(archive, outlet->why->os_errno, "%s", outlet->why->message);
 	return -1;
@@ -227,16 +227,16 @@ static int pack_all(struct archive *archive, const struct archive_member *member
 int archive_pack(int fd, const struct archive_member *members, size_t count, archive_fill_fn fill,
 		 void *arg, struct err **err)
 {
-	AUTO(press_freep) struct press *press = NULL;
+	AUTO(gzip_parallel_freep) struct gzip_parallel *press = NULL;
 	AUTO(writer_freep) struct archive *archive = archive_write_new();
-	struct outlet outlet = { 0 };
+	struct archive_outlet outlet = { 0 };
 	int result;
 
 	if (check_limits(members, count, err) < 0)
 		return -1;
 	if (!archive)
 		return err_set(err, EXIT_DEFECT, "libarchive cannot start");
-	outlet.press = press = press_new(fd);
+	outlet.press = press = gzip_parallel_new(fd);
 	/* GNU's format takes names as bytes; libarchive's pax converts them by the
 	 * locale of the process (and 3.6 crashes on UTF-8 in the C locale). */
 	if (archive_write_set_format_gnutar(archive) < ARCHIVE_OK ||
@@ -246,18 +246,17 @@ int archive_pack(int fd, const struct archive_member *members, size_t count, arc
 		return archive_error(err, archive, "write");
 	result = pack_all(archive, members, count, fill, arg, err);
 	err_freep(&outlet.why); /* told already */
-	return result < 0 ? -1 : press_end(press, err);
+	return result < 0 ? -1 : gzip_parallel_end(press, err);
 }
 
 /* --- unpacking ---
  *
- * libarchive reads; we write, because its own disk writer resolves names
- * against the working directory of the whole process, and because opening each
- * folder on the way without following links is what keeps a hostile archive
- * inside, whatever its links say. */
+ * libarchive reads; stoker writes, because libarchive's own disk writer resolves names against the
+ * working directory of the whole process, and because opening each folder on the way without
+ * following links keeps a hostile archive inside, whatever its links say. */
 
 struct unpack {
-	const char *path; /* of the archive, for errors */
+	const char *path; /* path of the archive, for errors */
 	struct archive *archive;
 	int dest;
 	uint64_t bytes;
@@ -280,7 +279,7 @@ static int disk_error(const struct unpack *u, const char *name, int os_errno, st
 	return fs_error(err, os_errno, "cannot unpack '%s'", name);
 }
 
-/* Open the folder that `name` belongs in, making what is missing. */
+/* Opens the folder that `name` belongs in, making what is missing. */
 static int open_folder(const struct unpack *u, const char *name, int *ret_fd, struct err **err)
 {
 	AUTO(auto_close) int fd = fcntl(u->dest, F_DUPFD_CLOEXEC, 0);
@@ -338,7 +337,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, struct ar
 
 	if (fd < 0)
 		return disk_error(u, name, errno, err);
-	/* Before anything is written, and again below: a header can lie. */
+	/* Checked before anything is written, and again below: a header can lie. */
 	if (announced < 0 || (uint64_t)announced > ARCHIVE_BYTES_MAX - u->bytes)
 		return refuse(u, name, "takes it over 1 GiB", err);
 	while ((got = archive_read_data(u->archive, u->buffer, READ_BYTES)) != 0) {
@@ -424,7 +423,7 @@ static int unpack_into(const char *path, const char *folder, struct err **err)
 	return unpack_all(&u, err);
 }
 
-/* Give the finished folder its name; nothing that has it is touched. */
+/* Gives the finished folder its name; nothing that has the name already is touched. */
 static int give_name(const char *from, const char *dest, struct err **err)
 {
 	struct stat st;
@@ -451,7 +450,7 @@ int archive_unpack(const char *path, const char *dest, struct err **err)
 
 	if (lstat(dest, &st) == 0)
 		return fs_error(err, EEXIST, "cannot unpack to '%s'", dest);
-	random_bytes(&chance, sizeof chance);
+	hash_random_bytes(&chance, sizeof chance);
 	temp = mem_format("%s/" FS_TEMP_PREFIX "%016" PRIx64, parent, chance);
 	if (mkdir(temp, 0700) < 0)
 		return fs_error(err, errno, "cannot unpack to '%s'", dest);

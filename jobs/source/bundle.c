@@ -1,5 +1,4 @@
-/* Packing the pinned files and putting the bundle into the workspace. See
- * bundle.h and source.h. */
+/* Packs the pinned files and puts the bundle into the workspace. See bundle.h and source.h. */
 #include "jobs/source/bundle.h"
 
 #include <errno.h>
@@ -11,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
-#include "jobs/source/digests.h"
+#include "jobs/source/digest_cache.h"
 #include "jobs/source/git.h"
 
 #define READ_BYTES ((size_t)256 << 10)
@@ -39,7 +38,7 @@ void bundle_release(struct bundle *bundle)
 void bundle_digest(const struct bundle *bundle, char hex[SHA256_HEX])
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
-	struct sha256 *sha = sha256_new();
+	struct sha256 *sha = hash_sha256_new();
 
 	sb_adds(&line, "stoker source bundle 1\n");
 	for (size_t i = 0; i < bundle->count; i++) {
@@ -47,17 +46,17 @@ void bundle_digest(const struct bundle *bundle, char hex[SHA256_HEX])
 
 		sb_addf(&line, "%06o %" PRIu64 " %s ", member->mode, member->size, member->sha256);
 		sb_add(&line, member->path, strlen(member->path) + 1); /* no name holds a NUL */
-		sha256_add(sha, line.text, line.len);
+		hash_sha256_add(sha, line.text, line.len);
 		sb_clear(&line);
 	}
-	sha256_end(sha, hex);
+	hash_sha256_end(sha, hex);
 }
 
 /* --- contents --- */
 
 struct origin {
 	int root;          /* the work tree; -1 if the files come from a commit */
-	struct repo *repo; /* that of the commit */
+	struct repo *repo; /* repository of the commit */
 	const char *commit;
 };
 
@@ -112,7 +111,8 @@ static int fill(void *arg, const struct archive_member *member, struct archive_s
 
 	if (!origin->repo)
 		return read_work_tree(origin, member, sink, err);
-	return repo_commit_file(origin->repo, origin->commit, member->path, push_blob, sink, err);
+	return source_repo_commit_file(origin->repo, origin->commit, member->path, push_blob, sink,
+				       err);
 }
 
 /* --- publishing --- */
@@ -139,7 +139,7 @@ static int pack_from(const struct source_request *request, const struct source_p
 		     const struct bundle *bundle, struct store *workspace, const char *key,
 		     struct err **err)
 {
-	AUTO(repo_freep) struct repo *repo = NULL;
+	AUTO(source_repo_freep) struct repo *repo = NULL;
 	AUTO(auto_close) int root = open(request->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO(auto_free) char *resolved = realpath(request->root, NULL);
 	struct origin origin = { root, NULL, pin->commit };
@@ -149,7 +149,7 @@ static int pack_from(const struct source_request *request, const struct source_p
 		return fs_error(err, errno, "cannot open the source folder '%s'", request->root);
 	if (!source_is_commit(request))
 		return pack(bundle, &origin, workspace, key, err);
-	found = repo_open(resolved, false, &repo, err);
+	found = source_repo_open(resolved, false, &repo, err);
 	if (found == 0)
 		return err_set(err, EXIT_REFUSED, "'%s' is no git work tree any more",
 			       request->root);
@@ -181,7 +181,7 @@ int source_publish(const struct source_request *request, const struct source_pin
 	if (there < 0 || publish_patch(pin, workspace, err) < 0)
 		return -1;
 	if (request->memory && pin->digests.len > 0)
-		digests_keep(request->memory, &pin->digests);
+		digest_cache_keep(request->memory, &pin->digests);
 	if (there)
 		return 0;
 	bundle_init(&bundle, pin);

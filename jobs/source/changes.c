@@ -1,4 +1,4 @@
-/* How a work tree differs from its commit. See changes.h. */
+/* Differences between a work tree and its commit. See changes.h. */
 #include "jobs/source/changes.h"
 
 #include <stdlib.h>
@@ -28,15 +28,16 @@ void changes_release(struct changes *changes)
 	*changes = (struct changes){ 0 };
 }
 
-static int find_in_files(struct tree *tree, struct changes *ret, struct err **err)
+static int find_in_files(struct source_tree *tree, struct changes *ret, struct err **err)
 {
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct source_tree_file *file = &tree->files[i];
 		const struct repo_entry *entry = file->entry;
 		AUTO(auto_free) char *repo_path = NULL;
-		int same = repo_is_committed(file->scope->repo, entry, &file->st, file->mode,
-					     file->target, err);
+		int same = source_repo_is_committed(file->scope->repo, entry, &file->st, file->mode,
+						    file->target, err);
 
+		pin_tick(tree->ticker);
 		if (same < 0)
 			return -1;
 		if (same)
@@ -48,12 +49,12 @@ static int find_in_files(struct tree *tree, struct changes *ret, struct err **er
 	return 0;
 }
 
-/* What the commit has, and nothing in the work tree answers to. */
+/* Adds files that the commit has and the work tree lacks. */
 static void find_deleted(const struct scope *scope, const struct filter *filter,
 			 struct changes *ret)
 {
 	size_t count;
-	const struct repo_entry *entries = repo_entries(scope->repo, &count);
+	const struct repo_entry *entries = source_repo_entries(scope->repo, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct repo_entry *entry = &entries[i];
@@ -72,7 +73,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct change *)a)->path, ((const struct change *)b)->path);
 }
 
-int changes_find(struct tree *tree, const struct filter *filter, struct changes *ret,
+int changes_find(struct source_tree *tree, const struct filter *filter, struct changes *ret,
 		 struct err **err)
 {
 	const char *end = tree->moved.text + tree->moved.len;
@@ -105,7 +106,7 @@ static int compare_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The part of the patch that belongs to one repository. */
+/* Appends the part of the patch that belongs to one repository. */
 static int add_scope_patch(const struct scope *scope, const struct changes *changes,
 			   const char *around, struct sb *out, struct err **err)
 {
@@ -120,11 +121,11 @@ static int add_scope_patch(const struct scope *scope, const struct changes *chan
 	if (count == 0)
 		return 0;
 	qsort(paths, count, sizeof *paths, compare_text);
-	return repo_patch(scope->repo, paths, label, out, err);
+	return source_repo_patch(scope->repo, paths, label, out, err);
 }
 
-int changes_patch(const struct tree *tree, const struct changes *changes, size_t max, char **ret,
-		  struct err **err)
+int changes_patch(const struct source_tree *tree, const struct changes *changes, size_t max,
+		  char **ret, struct err **err)
 {
 	AUTO(sb_release) struct sb out = SB_INIT_MAX(max);
 	const struct scope *outermost = tree->scopes;

@@ -1,6 +1,4 @@
-/*
- * How a work tree differs from its commit, in what is included.
- */
+/* Differences between a work tree and its commit, among the included files. */
 #ifndef STK_SOURCE_CHANGES_H
 #define STK_SOURCE_CHANGES_H
 
@@ -20,16 +18,16 @@ struct changes {
 	size_t count;
 };
 
-/* `tree` has been walked and hashed. */
-int changes_find(struct tree *tree, const struct filter *filter, struct changes *ret,
+/* Finds the changes of `tree`, which must be walked and hashed. */
+int changes_find(struct source_tree *tree, const struct filter *filter, struct changes *ret,
 		 struct err **err);
 void changes_release(struct changes *changes);
 
-/* "train.py (changed), new.py (new) and 3 more". Yours to free. */
+/* Returns "train.py (changed), new.py (new) and 3 more". The caller frees it. */
 char *changes_summary(const struct changes *changes);
 
-/* The difference as text, cut at `max` bytes. Yours to free. */
-int changes_patch(const struct tree *tree, const struct changes *changes, size_t max, char **ret,
-		  struct err **err);
+/* Makes the difference as text, cut at `max` bytes. The caller frees it. */
+int changes_patch(const struct source_tree *tree, const struct changes *changes, size_t max,
+		  char **ret, struct err **err);
 
 #endif

@@ -1,16 +1,16 @@
-/* Which files are left by `source.include`, `source.link` and what we write
- * ourselves. See tree.h. */
+/* Filters files by `source.include`, `source.link` and the paths that stoker itself writes. See
+ * tree.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/source/pattern.h"
 #include "jobs/source/tree.h"
 
 #define PATTERN_BYTES_MAX 4096
 
-/* Without "./" in front and slashes at the end; NULL if it is not a relative
- * path of named parts. */
+/* Returns the path without "./" in front and slashes at the end; NULL if it is not a relative path
+ * of named parts. */
 static char *normal_path(const char *text)
 {
 	AUTO(auto_free) char *path = NULL;
@@ -43,7 +43,7 @@ static size_t count_of(char *const *list)
 	return count;
 }
 
-/* Copies of all, or NULL for an empty list. */
+/* Makes normalised copies of all; NULL for an empty list. */
 static int normal_paths(char *const *list, const char *field, char ***ret, struct err **err)
 {
 	size_t count = count_of(list);
@@ -62,7 +62,7 @@ static int normal_paths(char *const *list, const char *field, char ***ret, struc
 	return 0;
 }
 
-/* Where the path leads, through all links; as it stands while nothing is there. */
+/* Returns the path with all links resolved; only made absolute while nothing is there. */
 static char *resolved(const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -70,26 +70,28 @@ static char *resolved(const char *path)
 	return real ? real : fs_absolute(path);
 }
 
-/* State that is kept within the source changes while it is packed, and would
- * make each run's source a new one. */
+static int refuse_root(const char *root, struct err **err)
+{
+	err_set(err, EXIT_REFUSED,
+		"'%s' is both the source folder and one that stoker keeps its own files in", root);
+	return err_hint(err, "give it a folder of its own, such as '%s/.stoker'", root);
+}
+
+/* Stoker's own paths within the source: files written there change while the source is packed, and
+ * would make each run's source a new one. */
 static int own_paths(const struct source_request *request, char ***ret, struct err **err)
 {
-	size_t count = count_of(request->own), kept = 0;
-	AUTO(auto_strv) char **own = mem_zero(count + 1, sizeof *own);
+	size_t now = count_of(request->own), former = count_of(request->former), kept = 0;
+	AUTO(auto_strv) char **own = mem_zero(now + former + 1, sizeof *own);
 	AUTO(auto_free) char *root = resolved(request->root);
 	size_t root_len = strcmp(root, "/") == 0 ? 0 : strlen(root);
 
-	for (size_t i = 0; i < count; i++) {
-		AUTO(auto_free) char *path = resolved(request->own[i]);
+	for (size_t i = 0; i < now + former; i++) {
+		AUTO(auto_free)
+		char *path = resolved(i < now ? request->own[i] : request->former[i - now]);
 
-		if (strcmp(path, root) == 0) {
-			err_set(err, EXIT_REFUSED,
-				"'%s' is both the source folder and one that stoker "
-				"keeps its own files in",
-				path);
-			return err_hint(err, "give it a folder of its own, such as '%s/.stoker'",
-					path);
-		}
+		if (strcmp(path, root) == 0 && i < now)
+			return refuse_root(path, err);
 		if (strncmp(path, root, root_len) == 0 && path[root_len] == '/')
 			own[kept++] = mem_copy(path + root_len + 1);
 	}
@@ -126,7 +128,7 @@ void filter_release(struct filter *filter)
 	*filter = (struct filter){ 0 };
 }
 
-/* One of these, or below one. */
+/* True if `path` is one of `paths`, or below one. */
 static bool is_within(char *const *paths, const char *path)
 {
 	for (size_t i = 0; paths && paths[i]; i++) {

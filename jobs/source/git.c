@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/source/git_library.h"
+#include "jobs/source/git_place.h"
 
 struct repo {
 	git_repository *git;
 	git_index *index;
-	git_tree *tree; /* of HEAD; NULL before the first commit */
+	git_tree *tree; /* tree of HEAD; NULL before the first commit */
 	char *prefix;
 	char *info_dir;
 	char commit[65];
@@ -25,7 +26,7 @@ struct repo {
 
 static int git_failed(struct err **err, const char *what, const char *on)
 {
-	const git_error *last = lib.error_last();
+	const git_error *last = git_library.error_last();
 
 	return err_set(err, EXIT_REFUSED, "cannot %s '%s': %s", what, on,
 		       last && last->message ? last->message : "unknown error");
@@ -40,14 +41,13 @@ static int start_library(struct err **err)
 
 	if (git_library_load(err) < 0)
 		return -1;
-	if (lib.libgit2_init() > 1)
+	if (git_library.libgit2_init() > 1)
 		return 0;
-	lib.libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-	lib.libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions, STK_LENGTH(extensions));
+	git_library.libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions, STK_LENGTH(extensions));
 	return 0;
 }
 
-void repo_freep(struct repo **ref)
+void source_repo_freep(struct repo **ref)
 {
 	struct repo *repo = *ref;
 
@@ -58,11 +58,11 @@ void repo_freep(struct repo **ref)
 	free(repo->entries);
 	free(repo->prefix);
 	free(repo->info_dir);
-	lib.tree_free(repo->tree);
-	lib.index_free(repo->index);
-	lib.repository_free(repo->git);
+	git_library.tree_free(repo->tree);
+	git_library.index_free(repo->index);
+	git_library.repository_free(repo->git);
 	free(repo);
-	lib.libgit2_shutdown();
+	git_library.libgit2_shutdown();
 	*ref = NULL;
 }
 
@@ -71,17 +71,17 @@ static int read_config(struct repo *repo, const char *root, struct err **err)
 	git_config *config = NULL;
 	int filemode = 1;
 
-	if (lib.repository_config_snapshot(&config, repo->git) < 0)
+	if (git_library.repository_config_snapshot(&config, repo->git) < 0)
 		return git_failed(err, "read the git configuration of", root);
-	if (lib.config_get_bool(&filemode, config, "core.filemode") < 0)
+	if (git_library.config_get_bool(&filemode, config, "core.filemode") < 0)
 		filemode = 1;
 	repo->ignores_modes = !filemode;
-	lib.config_free(config);
+	git_library.config_free(config);
 	return 0;
 }
 
-/* How `root` lies in the work tree with this top: "" or "sub/folder/"; NULL if
- * it does not. */
+/* Returns the path of `root` in the work tree with this top: "" or "sub/folder/"; NULL if `root` is
+ * outside. */
 static char *find_prefix(const char *root, const char *top)
 {
 	AUTO(auto_free) char *with_slash = mem_format("%s/", strcmp(root, "/") == 0 ? "" : root);
@@ -95,51 +95,48 @@ static int describe(struct repo *repo, const char *root, struct err **err)
 	git_oid head;
 	int found;
 
-	repo->prefix = find_prefix(root, lib.repository_workdir(repo->git));
+	repo->prefix = find_prefix(root, git_library.repository_workdir(repo->git));
 	if (!repo->prefix)
 		return err_set(err, EXIT_REFUSED,
 			       "'%s' belongs to a git repository, but is not in its work tree",
 			       root);
-	if (lib.repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
+	if (git_library.repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
 		repo->info_dir = mem_copy(info.ptr);
-	lib.buf_dispose(&info);
-	found = lib.reference_name_to_id(&head, repo->git, "HEAD");
+	git_library.buf_dispose(&info);
+	found = git_library.reference_name_to_id(&head, repo->git, "HEAD");
 	if (found < 0 && found != GIT_ENOTFOUND && found != GIT_EUNBORNBRANCH)
 		return git_failed(err, "find the current commit of", root);
 	if (found == 0)
-		lib.oid_tostr(repo->commit, sizeof repo->commit, &head);
+		git_library.oid_tostr(repo->commit, sizeof repo->commit, &head);
 	return read_config(repo, root, err);
 }
 
-/* Starting libgit2 takes longer than pinning a small plain folder: look first. */
-static bool may_be_in_repo(const char *root)
+static int not_owned(const char *root, struct err **err)
 {
-	AUTO(auto_free) char *folder = mem_copy(root);
+	AUTO(auto_free) char *git = git_nearest(root);
 
-	for (;;) {
-		AUTO(auto_free) char *git = fs_join(folder, ".git");
-		char *slash = strrchr(folder, '/');
-
-		if (fs_exists(git))
-			return true;
-		if (!slash || !folder[1])
-			return false;
-		slash[slash == folder] = '\0';
-	}
+	err_set(err, EXIT_REFUSED, "the git repository of '%s' belongs to another user", root);
+	err_hint(err, "if you trust it: git config --global --add safe.directory %.*s",
+		 (int)(strlen(git) - strlen("/.git")), git);
+	return err_field(err, "source.path");
 }
 
-int repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
+int source_repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
 {
-	AUTO(repo_freep) struct repo *repo = NULL;
+	AUTO(source_repo_freep) struct repo *repo = NULL;
 	int found;
 
-	if (!may_be_in_repo(root))
+	if (!git_may_be_at(root))
 		return 0;
 	if (start_library(err) < 0)
 		return -1;
 	repo = mem_zero(1, sizeof *repo);
-	found = lib.repository_open_ext(&repo->git, root, exact ? GIT_REPOSITORY_OPEN_NO_SEARCH : 0,
-					NULL);
+	found = git_library.repository_open_ext(&repo->git, root,
+						exact ? GIT_REPOSITORY_OPEN_NO_SEARCH : 0, NULL);
+	/* libgit2 1.5 reports a foreign repository as not found if the user's configuration has no
+	 * safe.directory at all. */
+	if (found == GIT_EOWNER || (found == GIT_ENOTFOUND && git_is_of_another(root)))
+		return not_owned(root, err);
 	if (found == GIT_ENOTFOUND)
 		return 0;
 	if (found < 0)
@@ -150,51 +147,51 @@ int repo_open(const char *root, bool exact, struct repo **ret, struct err **err)
 	return 1;
 }
 
-const char *repo_prefix(const struct repo *repo)
+const char *source_repo_prefix(const struct repo *repo)
 {
 	return repo->prefix;
 }
 
-const char *repo_top(const struct repo *repo)
+const char *source_repo_top(const struct repo *repo)
 {
-	return lib.repository_workdir(repo->git);
+	return git_library.repository_workdir(repo->git);
 }
 
-const char *repo_commit(const struct repo *repo)
+const char *source_repo_commit(const struct repo *repo)
 {
 	return repo->commit;
 }
 
-const char *repo_info_dir(const struct repo *repo)
+const char *source_repo_info_dir(const struct repo *repo)
 {
 	return repo->info_dir;
 }
 
-bool repo_ignores_modes(const struct repo *repo)
+bool source_repo_ignores_modes(const struct repo *repo)
 {
 	return repo->ignores_modes;
 }
 
-char *repo_excludes(const struct repo *repo)
+char *source_repo_excludes(const struct repo *repo)
 {
 	git_config *config = NULL;
 	git_buf path = GIT_BUF_INIT;
 	char *result = NULL;
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-	if (lib.repository_config_snapshot(&config, repo->git) == 0 &&
-	    lib.config_get_path(&path, config, "core.excludesfile") == 0)
+	if (git_library.repository_config_snapshot(&config, repo->git) == 0 &&
+	    git_library.config_get_path(&path, config, "core.excludesfile") == 0)
 		result = mem_copy(path.ptr);
 	else if (base && base[0] == '/')
 		result = mem_format("%s/git/ignore", base);
 	else if (home && home[0] == '/')
 		result = mem_format("%s/.config/git/ignore", home);
-	lib.buf_dispose(&path);
-	lib.config_free(config);
+	git_library.buf_dispose(&path);
+	git_library.config_free(config);
 	return result;
 }
 
-/* --- what is known --- */
+/* --- index and commit --- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -217,10 +214,10 @@ static struct repo_entry *add_entry(struct repo *repo, const char *path)
 static void take_index_entry(struct repo *repo, const git_index_entry *from)
 {
 	struct repo_entry *last = repo->count ? &repo->entries[repo->count - 1] : NULL;
-	bool conflict = lib.index_entry_is_conflict(from) != 0;
+	bool conflict = git_library.index_entry_is_conflict(from) != 0;
 	struct repo_entry *entry;
 
-	/* The sides of a conflict follow each other: one entry that equals nothing. */
+	/* The sides of a conflict follow each other: they become one entry that equals nothing. */
 	if (conflict && last && strcmp(last->path, from->path) == 0)
 		return;
 	entry = add_entry(repo, from->path);
@@ -241,16 +238,17 @@ static void take_index_entry(struct repo *repo, const git_index_entry *from)
 
 static int load_index(struct repo *repo, struct err **err)
 {
-	const char *top = repo_top(repo);
+	const char *top = source_repo_top(repo);
 	bool sorted = true;
 	struct stat st;
 
-	if (lib.repository_index(&repo->index, repo->git) < 0)
+	if (git_library.repository_index(&repo->index, repo->git) < 0)
 		return git_failed(err, "read the git index of", top);
-	if (lib.index_path(repo->index) && stat(lib.index_path(repo->index), &st) == 0)
+	if (git_library.index_path(repo->index) &&
+	    stat(git_library.index_path(repo->index), &st) == 0)
 		repo->index_written = st.st_mtim;
-	for (size_t i = 0; i < lib.index_entrycount(repo->index); i++) {
-		const git_index_entry *from = lib.index_get_byindex(repo->index, i);
+	for (size_t i = 0; i < git_library.index_entrycount(repo->index); i++) {
+		const git_index_entry *from = git_library.index_get_byindex(repo->index, i);
 
 		if (!text_starts(from->path, repo->prefix))
 			continue;
@@ -263,13 +261,13 @@ static int load_index(struct repo *repo, struct err **err)
 	return 0;
 }
 
-struct repo_entry *repo_entries(struct repo *repo, size_t *ret_count)
+struct repo_entry *source_repo_entries(struct repo *repo, size_t *ret_count)
 {
 	*ret_count = repo->count;
 	return repo->entries;
 }
 
-struct repo_entry *repo_find(struct repo *repo, const char *path)
+struct repo_entry *source_repo_find(struct repo *repo, const char *path)
 {
 	const struct repo_entry key = { .path = (char *)(uintptr_t)path };
 
@@ -278,11 +276,11 @@ struct repo_entry *repo_find(struct repo *repo, const char *path)
 	return bsearch(&key, repo->entries, repo->count, sizeof key, by_path);
 }
 
-bool repo_tracks_below(struct repo *repo, const char *folder)
+bool source_repo_tracks_below(struct repo *repo, const char *folder)
 {
 	size_t low = 0, high = repo->count, len = strlen(folder);
 
-	/* The first path that is not before "folder/". */
+	/* Finds the first path that is not before "folder/". */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		const char *path = repo->entries[middle].path;
@@ -304,7 +302,7 @@ bool repo_tracks_below(struct repo *repo, const char *folder)
 	return false;
 }
 
-/* Where the index differs from the commit, the entries learn what that has. */
+/* If the index differs from the commit, the entry takes the commit's version. */
 static void take_delta(struct repo *repo, const git_diff_delta *delta)
 {
 	const char *path = delta->old_file.path;
@@ -312,7 +310,7 @@ static void take_delta(struct repo *repo, const git_diff_delta *delta)
 
 	if (!text_starts(path, repo->prefix))
 		return;
-	entry = repo_find(repo, path);
+	entry = source_repo_find(repo, path);
 	if (entry)
 		entry->in_commit = false;
 	if (delta->status == GIT_DELTA_ADDED || delta->old_file.mode == 0)
@@ -342,47 +340,48 @@ static int compare_index(struct repo *repo, struct err **err)
 	git_diff *diff = NULL;
 	size_t deltas;
 
-	if (lib.diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
-		return git_failed(err, "compare index and commit of", repo_top(repo));
-	deltas = lib.diff_num_deltas(diff);
+	if (git_library.diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
+		return git_failed(err, "compare index and commit of", source_repo_top(repo));
+	deltas = git_library.diff_num_deltas(diff);
 	for (size_t i = 0; i < deltas; i++)
-		take_delta(repo, lib.diff_get_delta(diff, i));
+		take_delta(repo, git_library.diff_get_delta(diff, i));
 	for (size_t i = 0; i < deltas; i++)
-		take_deleted(repo, lib.diff_get_delta(diff, i));
+		take_deleted(repo, git_library.diff_get_delta(diff, i));
 	if (deltas > 0)
 		repo->mark[0] = '\0';
 	if (deltas > 0 && repo->count > 0)
 		qsort(repo->entries, repo->count, sizeof *repo->entries, by_path);
-	lib.diff_free(diff);
+	git_library.diff_free(diff);
 	return 0;
 }
 
-/* Both are digests of content, so what was the same once always is. An index may be
- * written without its checksum, which is zeros then. */
+/* Both ids are digests of content, so an index and a commit that were once the same always are. An
+ * index may be written without its checksum, which is zeros then. */
 static void find_mark(struct repo *repo)
 {
-	const git_oid *index = lib.index_checksum(repo->index), none = { 0 };
+	const git_oid *index = git_library.index_checksum(repo->index), none = { 0 };
 
 	if (!repo->tree || !index || memcmp(index, &none, sizeof none) == 0)
 		return;
-	lib.oid_tostr(repo->mark, 2 * REPO_ID + 1, index);
-	lib.oid_tostr(repo->mark + 2 * REPO_ID, 2 * REPO_ID + 1, lib.tree_id(repo->tree));
+	git_library.oid_tostr(repo->mark, 2 * REPO_ID + 1, index);
+	git_library.oid_tostr(repo->mark + 2 * REPO_ID, 2 * REPO_ID + 1,
+			      git_library.tree_id(repo->tree));
 }
 
-const char *repo_mark(const struct repo *repo)
+const char *source_repo_mark(const struct repo *repo)
 {
 	return repo->mark;
 }
 
-int repo_load(struct repo *repo, const char *known, struct err **err)
+int source_repo_load(struct repo *repo, const char *known, struct err **err)
 {
 	git_object *object = NULL;
 
 	if (load_index(repo, err) < 0)
 		return -1;
 	if (repo->commit[0]) {
-		if (lib.revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
-			return git_failed(err, "read the current commit of", repo_top(repo));
+		if (git_library.revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
+			return git_failed(err, "read the current commit of", source_repo_top(repo));
 		repo->tree = (git_tree *)object;
 	}
 	find_mark(repo);
@@ -393,9 +392,8 @@ int repo_load(struct repo *repo, const char *known, struct err **err)
 
 /* --- comparing files --- */
 
-/* The index remembers size and times of the file it last looked at: if they
- * are the same, so is the content, unless the file was written in the moment
- * the index was. */
+/* The index remembers size and times of the file it last looked at: if they are the same, so is the
+ * content, unless the file was written at the same moment as the index. */
 static bool is_as_remembered(const struct repo *repo, const struct repo_entry *entry,
 			     const struct stat *st)
 {
@@ -414,8 +412,9 @@ static bool is_as_remembered(const struct repo *repo, const struct repo_entry *e
 	return entry->mtime_ns && st->st_mtim.tv_nsec < written->tv_nsec;
 }
 
-int repo_is_committed(struct repo *repo, const struct repo_entry *entry, const struct stat *st,
-		      unsigned mode, const char *target, struct err **err)
+int source_repo_is_committed(struct repo *repo, const struct repo_entry *entry,
+			     const struct stat *st, unsigned mode, const char *target,
+			     struct err **err)
 {
 	git_oid id;
 	int failed;
@@ -428,10 +427,10 @@ int repo_is_committed(struct repo *repo, const struct repo_entry *entry, const s
 	    entry->mode == entry->commit_mode && is_as_remembered(repo, entry, st))
 		return 1;
 	if (target)
-		failed = lib.odb_hash(&id, target, strlen(target), GIT_OBJECT_BLOB);
+		failed = git_library.odb_hash(&id, target, strlen(target), GIT_OBJECT_BLOB);
 	else
-		failed =
-			lib.repository_hashfile(&id, repo->git, entry->path, GIT_OBJECT_BLOB, NULL);
+		failed = git_library.repository_hashfile(&id, repo->git, entry->path,
+							 GIT_OBJECT_BLOB, NULL);
 	if (failed < 0)
 		return git_failed(err, "read", entry->path);
 	return memcmp(id.id, entry->commit_id, REPO_ID) == 0;
@@ -451,8 +450,8 @@ static int append_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
 	return out->truncated ? GIT_EUSER : 0;
 }
 
-int repo_patch(struct repo *repo, char *const *paths, const char *label, struct sb *out,
-	       struct err **err)
+int source_repo_patch(struct repo *repo, char *const *paths, const char *label, struct sb *out,
+		      struct err **err)
 {
 	git_diff_options options;
 	AUTO(auto_free) char *old_prefix = mem_format("a/%s", label);
@@ -460,40 +459,40 @@ int repo_patch(struct repo *repo, char *const *paths, const char *label, struct 
 	git_diff *diff = NULL;
 	int failed;
 
-	lib.diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
+	git_library.diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION);
 	options.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
 			GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_DISABLE_PATHSPEC_MATCH;
 	options.pathspec.strings = (char **)(uintptr_t)paths;
 	while (paths[options.pathspec.count])
 		options.pathspec.count++;
-	options.max_size = (git_off_t)out->max; /* larger ones only say that they differ */
+	options.max_size = (git_off_t)out->max; /* larger files: only that they differ */
 	options.old_prefix = old_prefix;
 	options.new_prefix = new_prefix;
-	if (lib.diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
-		return git_failed(err, "compare files and commit of", repo_top(repo));
-	failed = lib.diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
-	lib.diff_free(diff);
+	if (git_library.diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
+		return git_failed(err, "compare files and commit of", source_repo_top(repo));
+	failed = git_library.diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
+	git_library.diff_free(diff);
 	return failed < 0 && failed != GIT_EUSER
-		       ? git_failed(err, "write the patch of", repo_top(repo))
+		       ? git_failed(err, "write the patch of", source_repo_top(repo))
 		       : 0;
 }
 
 /* --- files of a commit --- */
 
-int repo_resolve(struct repo *repo, const char *rev, char ret_commit[65], struct err **err)
+int source_repo_resolve(struct repo *repo, const char *rev, char ret_commit[65], struct err **err)
 {
 	AUTO(auto_free) char *spec = mem_format("%s^{commit}", rev);
 	git_object *object = NULL;
 
-	if (lib.revparse_single(&object, repo->git, spec) < 0) {
+	if (git_library.revparse_single(&object, repo->git, spec) < 0) {
 		git_failed(err, "find the revision", rev);
 		err_code(err, EXIT_SPEC);
 		err_field(err, "source.rev");
 		return err_hint(err,
 				"name a commit, branch or tag that this clone has, or fetch it");
 	}
-	lib.oid_tostr(ret_commit, 65, lib.object_id(object));
-	lib.object_free(object);
+	git_library.oid_tostr(ret_commit, 65, git_library.object_id(object));
+	git_library.object_free(object);
 	return 0;
 }
 
@@ -510,24 +509,24 @@ static int give_blob(struct repo *repo, const git_tree_entry *entry, const char 
 		     repo_blob_fn fn, void *arg, struct err **err)
 {
 	git_blob *blob = NULL;
-	struct repo_blob give = { .path = path, .mode = lib.tree_entry_filemode(entry) };
+	struct repo_blob give = { .path = path, .mode = git_library.tree_entry_filemode(entry) };
 	int result;
 
-	if (lib.blob_lookup(&blob, repo->git, lib.tree_entry_id(entry)) < 0)
+	if (git_library.blob_lookup(&blob, repo->git, git_library.tree_entry_id(entry)) < 0)
 		return git_failed(err, "read from the commit", path);
-	give.bytes = lib.blob_rawcontent(blob);
-	give.len = (size_t)lib.blob_rawsize(blob);
+	give.bytes = git_library.blob_rawcontent(blob);
+	give.len = (size_t)git_library.blob_rawsize(blob);
 	result = fn(arg, &give, err);
-	lib.blob_free(blob);
+	git_library.blob_free(blob);
 	return result;
 }
 
 static int visit(const char *folder, const git_tree_entry *entry, void *arg)
 {
 	const struct commit_walk *w = arg;
-	AUTO(auto_free) char *path = mem_format("%s%s", folder, lib.tree_entry_name(entry));
+	AUTO(auto_free) char *path = mem_format("%s%s", folder, git_library.tree_entry_name(entry));
 
-	switch (lib.tree_entry_type(entry)) {
+	switch (git_library.tree_entry_type(entry)) {
 	case GIT_OBJECT_BLOB:
 		if (!w->want(w->arg, path))
 			return 0;
@@ -545,7 +544,7 @@ static int visit(const char *folder, const git_tree_entry *entry, void *arg)
 	}
 }
 
-/* The tree below the prefix. */
+/* Opens the tree below the prefix. */
 static int open_tree(struct repo *repo, const char *commit, git_tree **ret, struct err **err)
 {
 	size_t len = strlen(repo->prefix);
@@ -553,9 +552,9 @@ static int open_tree(struct repo *repo, const char *commit, git_tree **ret, stru
 	char *spec = mem_format("%s:%.*s", commit, (int)(len ? len - 1 : 0), repo->prefix);
 	git_object *object = NULL;
 
-	if (lib.revparse_single(&object, repo->git, spec) < 0 ||
-	    lib.object_type(object) != GIT_OBJECT_TREE) {
-		lib.object_free(object);
+	if (git_library.revparse_single(&object, repo->git, spec) < 0 ||
+	    git_library.object_type(object) != GIT_OBJECT_TREE) {
+		git_library.object_free(object);
 		return err_set(err, EXIT_REFUSED, "commit %.12s has no folder '%s'", commit,
 			       repo->prefix);
 	}
@@ -563,8 +562,8 @@ static int open_tree(struct repo *repo, const char *commit, git_tree **ret, stru
 	return 0;
 }
 
-int repo_commit_files(struct repo *repo, const char *commit, repo_want_fn want, repo_blob_fn fn,
-		      void *arg, struct err **err)
+int source_repo_commit_files(struct repo *repo, const char *commit, repo_want_fn want,
+			     repo_blob_fn fn, void *arg, struct err **err)
 {
 	struct commit_walk walk = { repo, commit, want, fn, arg, err };
 	git_tree *tree = NULL;
@@ -572,15 +571,15 @@ int repo_commit_files(struct repo *repo, const char *commit, repo_want_fn want, 
 
 	if (open_tree(repo, commit, &tree, err) < 0)
 		return -1;
-	failed = lib.tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
-	lib.tree_free(tree);
+	failed = git_library.tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
+	git_library.tree_free(tree);
 	if (failed < 0 && failed != GIT_EUSER)
 		return git_failed(err, "read commit", commit);
 	return failed < 0 ? -1 : 0;
 }
 
-int repo_commit_file(struct repo *repo, const char *commit, const char *path, repo_blob_fn fn,
-		     void *arg, struct err **err)
+int source_repo_commit_file(struct repo *repo, const char *commit, const char *path,
+			    repo_blob_fn fn, void *arg, struct err **err)
 {
 	git_tree *tree = NULL;
 	git_tree_entry *entry = NULL;
@@ -588,11 +587,11 @@ int repo_commit_file(struct repo *repo, const char *commit, const char *path, re
 
 	if (open_tree(repo, commit, &tree, err) < 0)
 		return -1;
-	if (lib.tree_entry_bypath(&entry, tree, path) < 0)
+	if (git_library.tree_entry_bypath(&entry, tree, path) < 0)
 		git_failed(err, "read from the commit", path);
 	else
 		result = give_blob(repo, entry, path, fn, arg, err);
-	lib.tree_entry_free(entry);
-	lib.tree_free(tree);
+	git_library.tree_entry_free(entry);
+	git_library.tree_free(tree);
 	return result;
 }

@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The version that was compiled against: another one has other structures. */
+/* The version that stoker was compiled against: other versions have other structures. */
 #define LIBRARY "libgit2.so." LIBGIT2_SOVERSION
 
-struct git_library lib;
+struct git_library git_library;
 
 static int not_there(struct err **err)
 {
@@ -24,12 +24,12 @@ int git_library_load(struct err **err)
 	struct git_library loaded;
 	void *handle, *found;
 
-	if (lib.libgit2_init)
+	if (git_library.libgit2_init)
 		return 0;
 	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		return not_there(err);
-		/* ISO C has no way from a pointer to data to one to a function but this. */
+		/* ISO C has no other way from a pointer to data to a pointer to a function. */
 #define FUNCTION(name)                                                                             \
 	found = dlsym(handle, "git_" #name);                                                       \
 	if (!found)                                                                                \
@@ -37,6 +37,6 @@ int git_library_load(struct err **err)
 	memcpy(&loaded.name, &found, sizeof found);
 	LIBGIT2_FUNCTIONS(FUNCTION)
 #undef FUNCTION
-	lib = loaded; /* stays loaded: what it has started may still run */
+	git_library = loaded; /* stays loaded: code that it has started may still run */
 	return 0;
 }

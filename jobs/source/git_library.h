@@ -1,7 +1,7 @@
 /*
- * libgit2, loaded when the first repository is opened. With it come a dozen libraries
- * for networks and certificates that we never use, and starting with them takes longer
- * than most commands do.
+ * libgit2, loaded when the first repository is opened. It depends on a dozen libraries for networks
+ * and certificates that stoker never uses, and starting with them takes longer than most commands
+ * do.
  *
  * The functions that git.c uses: lib.blob_free is git_blob_free, with its type.
  */
@@ -68,10 +68,10 @@ struct git_library {
 #undef FUNCTION
 };
 
-/* Empty until it is loaded. */
-extern struct git_library lib;
+/* Empty until the library is loaded. */
+extern struct git_library git_library;
 
-/* Load it; once is enough. EXIT_REFUSED: it is not on this machine. */
+/* Loads the library; once is enough. EXIT_REFUSED: not found on this machine. */
 int git_library_load(struct err **err);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
 #include "jobs/source/pattern.h"
 
@@ -15,12 +15,12 @@
 
 struct ignore_rule {
 	const char *pattern; /* without "!", without slashes at the ends */
-	bool negated;        /* "!": takes back */
+	bool negated;        /* "!": takes an exclusion back */
 	bool folders;        /* "/" at the end: folders only */
 	bool name_only;      /* no other slash: matches at any depth, by name */
 };
 
-/* Cut spaces at the end, unless a backslash keeps them. */
+/* Cuts spaces at the end, unless a backslash keeps them. */
 static void trim_spaces(char *line)
 {
 	char *spaces = NULL;
@@ -69,7 +69,7 @@ static void add_rule(struct ignore *ignore, char *line)
 void ignore_parse(struct ignore *ret, const struct ignore *outer, size_t base, const char *text,
 		  size_t len)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 at the start of a file */
+	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
 	char *line, *next;
 
 	*ret = (struct ignore){ .outer = outer, .base = base };

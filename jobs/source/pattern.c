@@ -17,7 +17,8 @@ static const struct {
 	{ "punct", ispunct }, { "space", isspace }, { "upper", isupper }, { "xdigit", isxdigit },
 };
 
-/* "[:name:]" at p->at: 1 it holds c, 0 it does not, -1 no such class. Moves on. */
+/* Matches "[:name:]" at p->at and moves behind it. Returns 1 if the class holds c, 0 if not, -1 if
+ * there is no such class. */
 static int match_class(struct text *p, unsigned char c)
 {
 	const char *name = p->at + 2;
@@ -36,7 +37,7 @@ static int match_class(struct text *p, unsigned char c)
 	return -1;
 }
 
-/* One end of a range; false at the end of the pattern. */
+/* Takes a character, perhaps escaped; false at the end of the pattern. */
 static bool take_char(struct text *p, unsigned char *ret)
 {
 	if (p->at < p->end && *p->at == '\\')
@@ -47,7 +48,7 @@ static bool take_char(struct text *p, unsigned char *ret)
 	return true;
 }
 
-/* The set after '[' at p->at; moves behind its ']'. A set without end matches
+/* Matches the set after '[' at p->at and moves behind its ']'. A set without end matches
  * nothing. */
 static bool match_set(struct text *p, unsigned char c)
 {
@@ -84,7 +85,7 @@ static bool match_set(struct text *p, unsigned char c)
 	return hit != negated;
 }
 
-/* One byte against what stands at p->at (no star); moves behind it. */
+/* Matches one byte against the element at p->at (not a star) and moves behind it. */
 static bool match_one(struct text *p, unsigned char c)
 {
 	unsigned char want;
@@ -104,7 +105,7 @@ bool pattern_match_part(const char *pattern, size_t pattern_len, const char *nam
 {
 	struct text p = { pattern, pattern + pattern_len };
 	const char *at = name, *end = name + name_len;
-	const char *star = NULL, *star_at = NULL; /* where the last star stands for more */
+	const char *star = NULL, *star_at = NULL; /* behind the last star; end of what it matches */
 
 	while (at < end || p.at < p.end) {
 		if (p.at < p.end && *p.at == '*') {
@@ -124,8 +125,7 @@ bool pattern_match_part(const char *pattern, size_t pattern_len, const char *nam
 	return true;
 }
 
-/* The part of a path at *at, which moves behind it and its slash; false at the
- * end. */
+/* Takes the part of a path at *at and moves *at behind it and its slash; false at the end. */
 static bool next_part(const char **at, struct text *ret)
 {
 	if (**at == '\0')

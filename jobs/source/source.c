@@ -1,17 +1,19 @@
-/* Pinning a source folder by content. See source.h. */
+/* Pins a source folder by content. See source.h. */
 #include "jobs/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/source/archive.h"
 #include "jobs/source/bundle.h"
 #include "jobs/source/changes.h"
-#include "jobs/source/digests.h"
+#include "jobs/source/digest_cache.h"
 #include "jobs/source/git.h"
+#include "jobs/source/git_place.h"
+#include "jobs/source/python_text.h"
 #include "jobs/source/tree.h"
 
 #define PATCH_BYTES_MAX ((size_t)8 << 20)
@@ -39,7 +41,8 @@ bool source_is_commit(const struct source_request *request)
 
 /* --- a work tree or a plain folder --- */
 
-static int refuse_dirty(const struct tree *tree, const struct source_pin *pin, struct err **err)
+static int refuse_dirty(const struct source_tree *tree, const struct source_pin *pin,
+			struct err **err)
 {
 	if (pin->commit[0])
 		err_set(err, EXIT_REFUSED, "the source '%s' differs from commit %.12s: %s",
@@ -52,13 +55,13 @@ static int refuse_dirty(const struct tree *tree, const struct source_pin *pin, s
 			     "difference is kept)");
 }
 
-/* core.fileMode is off where the file system has no modes: git's own count. */
-static void correct_modes(struct tree *tree)
+/* If core.fileMode is off, because the file system has no modes, git's own modes count. */
+static void correct_modes(struct source_tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++) {
-		struct tree_file *file = &tree->files[i];
+		struct source_tree_file *file = &tree->files[i];
 
-		if (!S_ISREG(file->mode) || !repo_ignores_modes(file->scope->repo))
+		if (!S_ISREG(file->mode) || !source_repo_ignores_modes(file->scope->repo))
 			continue;
 		file->mode = 0100644;
 		if (file->entry && file->entry->in_index && S_ISREG(file->entry->mode))
@@ -66,30 +69,34 @@ static void correct_modes(struct tree *tree)
 	}
 }
 
-static int pin_work_tree(const struct source_request *request, struct tree *tree,
+static int pin_work_tree(const struct source_request *request, struct source_tree *tree,
 			 struct filter *filter, struct repo *given, struct source_pin *pin,
 			 struct err **err)
 {
-	AUTO(repo_freep) struct repo *repo = given;
+	AUTO(source_repo_freep) struct repo *repo = given;
 	AUTO(changes_release) struct changes changes = { 0 };
-	AUTO(digests_release) struct digests known = { 0 };
+	AUTO(digest_cache_release) struct digest_cache known = { 0 };
 	char mark[REPO_MARK] = "";
 
-	digests_load(&known, request->memory);
-	if (repo && repo_load(repo, known.mark, err) < 0)
+	digest_cache_load(&known, request->memory);
+	if (repo && source_repo_load(repo, known.mark, err) < 0)
 		return -1;
 	if (repo) {
-		snprintf(pin->commit, sizeof pin->commit, "%s", repo_commit(repo));
-		snprintf(mark, sizeof mark, "%s", repo_mark(repo));
+		snprintf(pin->commit, sizeof pin->commit, "%s", source_repo_commit(repo));
+		snprintf(mark, sizeof mark, "%s", source_repo_mark(repo));
 	}
-	if (tree_walk(tree, TAKE(repo), filter, err) < 0 ||
-	    tree_hash(tree, &known, mark, &pin->digests, err) < 0)
+	pin_tick(tree->ticker);
+	if (tree_walk(tree, TAKE(repo), filter, err) < 0)
+		return -1;
+	pin_tick_tree(tree->ticker);
+	if (tree_hash(tree, &known, mark, &pin->digests, err) < 0)
 		return -1;
 	snprintf(pin->kind, sizeof pin->kind, "%s", tree->scopes ? "git" : "dir");
 	if (!tree->scopes) {
 		pin->commit[0] = '\0';
 		return 0;
 	}
+	pin_tick(tree->ticker);
 	correct_modes(tree);
 	if (changes_find(tree, filter, &changes, err) < 0)
 		return -1;
@@ -105,7 +112,7 @@ static int pin_work_tree(const struct source_request *request, struct tree *tree
 /* --- the files of a commit --- */
 
 struct commit_files {
-	struct tree *tree;
+	struct source_tree *tree;
 	struct filter *filter;
 	uint64_t bytes;
 };
@@ -120,8 +127,9 @@ static bool want_file(void *arg, const char *path)
 static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 {
 	struct commit_files *files = arg;
-	struct tree_file *file;
+	struct source_tree_file *file;
 
+	pin_tick(files->tree->ticker);
 	files->bytes += blob->len;
 	if (files->bytes > ARCHIVE_BYTES_MAX)
 		return tree_too_big(err, files->tree->root, "1 GiB");
@@ -132,8 +140,10 @@ static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 	file = tree_add(files->tree, blob->path);
 	file->mode = blob->mode;
 	file->size = blob->len;
-	sha256_hex(blob->bytes, blob->len, file->sha256);
+	hash_sha256_hex(blob->bytes, blob->len, file->sha256);
 	filter_mark(files->filter, blob->path);
+	if (S_ISREG(blob->mode) && python_text_is(blob->path))
+		python_text_digest(blob->bytes, blob->len, file->reduced);
 	if (!S_ISLNK(blob->mode))
 		return 0;
 	file->target = mem_copy_n(blob->bytes, blob->len);
@@ -146,14 +156,15 @@ static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
+	return strcmp(((const struct source_tree_file *)a)->path,
+		      ((const struct source_tree_file *)b)->path);
 }
 
-static int pin_commit(const struct source_request *request, struct tree *tree,
+static int pin_commit(const struct source_request *request, struct source_tree *tree,
 		      struct filter *filter, struct repo *given, struct source_pin *pin,
 		      struct err **err)
 {
-	AUTO(repo_freep) struct repo *repo = given;
+	AUTO(source_repo_freep) struct repo *repo = given;
 	struct commit_files files = { tree, filter, 0 };
 
 	if (!repo) {
@@ -163,33 +174,47 @@ static int pin_commit(const struct source_request *request, struct tree *tree,
 		return err_field(err, "source.rev");
 	}
 	snprintf(pin->kind, sizeof pin->kind, "git");
-	if (repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
-	    repo_commit_files(repo, pin->commit, want_file, take_blob, &files, err) < 0)
+	if (source_repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
+	    source_repo_commit_files(repo, pin->commit, want_file, take_blob, &files, err) < 0)
 		return -1;
 	if (tree->count > 0)
 		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
 	return 0;
 }
 
+int source_file_digest(const char *path, char ret[SHA256_HEX], struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(PYTHON_TEXT_MAX);
+	AUTO(err_freep) struct err *too_long = NULL;
+	uint64_t size;
+
+	if (hash_sha256_file(path, ret, &size, err) < 0)
+		return -1;
+	if (python_text_is(path) && fs_read(path, PYTHON_TEXT_MAX, &text, &too_long) == 0)
+		python_text_digest(text.text, text.len, ret);
+	return 0;
+}
+
 /* --- both --- */
 
-/* The tree's names become the pin's. */
-static void take_files(struct tree *tree, struct source_pin *pin)
+/* Moves the tree's names to the pin. */
+static void take_files(struct source_tree *tree, struct source_pin *pin)
 {
 	pin->files = mem_zero(tree->count, sizeof *pin->files);
 	pin->count = tree->count;
 	for (size_t i = 0; i < tree->count; i++) {
-		struct tree_file *from = &tree->files[i];
+		struct source_tree_file *from = &tree->files[i];
 		struct source_file *file = &pin->files[i];
 
 		file->path = TAKE(from->path);
 		file->mode = from->mode;
 		file->size = from->size;
 		memcpy(file->sha256, from->sha256, sizeof file->sha256);
+		memcpy(file->reduced, from->reduced, sizeof file->reduced);
 	}
 }
 
-static int finish(struct tree *tree, const struct filter *filter, struct source_pin *pin,
+static int finish(struct source_tree *tree, const struct filter *filter, struct source_pin *pin,
 		  struct err **err)
 {
 	AUTO(bundle_release) struct bundle bundle = { 0 };
@@ -208,17 +233,21 @@ static int finish(struct tree *tree, const struct filter *filter, struct source_
 	return 0;
 }
 
-int source_pin(const struct source_request *request, struct source_pin **ret, struct err **err)
+static int pin_make(const struct source_request *request, const struct pin_ticker *ticker,
+		    struct source_pin **ret, struct err **err)
 {
 	AUTO(source_pin_freep) struct source_pin *pin = mem_zero(1, sizeof *pin);
 	AUTO(filter_release) struct filter filter = { 0 };
-	AUTO(tree_release) struct tree tree = { .fd = -1, .moved = SB_INIT };
+	AUTO(tree_release) struct source_tree tree = { .fd = -1, .moved = SB_INIT };
 	struct repo *repo = NULL;
 	int result;
 
-	pin->digests = SB_INIT_MAX(DIGESTS_BYTES);
-	if (tree_open(&tree, request->root, err) < 0 || filter_init(&filter, request, err) < 0 ||
-	    repo_open(tree.root, false, &repo, err) < 0)
+	pin->digests = SB_INIT_MAX(DIGEST_CACHE_BYTES);
+	if (tree_open(&tree, request->root, err) < 0)
+		return -1;
+	tree.ticker = ticker;
+	if (filter_init(&filter, request, err) < 0 ||
+	    source_repo_open(tree.root, false, &repo, err) < 0)
 		return -1;
 	if (source_is_commit(request))
 		result = pin_commit(request, &tree, &filter, repo, pin, err);
@@ -228,4 +257,12 @@ int source_pin(const struct source_request *request, struct source_pin **ret, st
 		return -1;
 	*ret = TAKE(pin);
 	return 0;
+}
+
+int source_pin(const struct source_request *request, struct source_pin **ret, struct err **err)
+{
+	/* Without a repository, nothing of git is read. */
+	if (!git_may_be_at(request->root))
+		return pin_make(request, NULL, ret, err);
+	return pin_aside(pin_make, request, ret, err);
 }

@@ -1,32 +1,34 @@
-/* Reading the contents of a source folder, on all cores. See tree.h. */
+/* Reads the contents of a source folder, on all cores. See tree.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/crew.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/parallel_for.h"
 #include "jobs/source/archive.h"
-#include "jobs/source/digests.h"
+#include "jobs/source/digest_cache.h"
+#include "jobs/source/python_text.h"
 #include "jobs/source/tree.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 
-/* What a file can be wrong with, beside errno. */
+/* Errors of a file beside errno. */
 enum { WRONG_TYPE = -1, LEAVES_TREE = -2 };
 
 struct hashing {
-	struct tree *tree;
-	atomic_uint_fast64_t bytes;      /* of all files seen so far */
-	atomic_bool stop;                /* someone failed, or it is too much */
+	struct source_tree *tree;
+	atomic_uint_fast64_t bytes;      /* bytes of all files seen so far */
+	atomic_bool stop;                /* a file failed, or the total is too large */
 	int *wrong;                      /* per file: errno, WRONG_* or 0 */
-	const struct digest_row **known; /* per file: what is remembered of it, or NULL */
-	atomic_size_t read;              /* files whose content had to be read */
+	const struct digest_row **known; /* per file: its remembered row, or NULL */
+	atomic_size_t read;              /* number of files that had to be read */
 };
 
-static int read_link(struct hashing *h, struct tree_file *file)
+static int read_link(struct hashing *h, struct source_tree_file *file)
 {
 	char target[PATH_MAX];
 	ssize_t len = readlinkat(h->tree->fd, file->path, target, sizeof target - 1);
@@ -41,12 +43,12 @@ static int read_link(struct hashing *h, struct tree_file *file)
 	file->mode = S_IFLNK;
 	file->size = (uint64_t)len;
 	file->target = mem_copy(target);
-	sha256_hex(target, (size_t)len, file->sha256);
+	hash_sha256_hex(target, (size_t)len, file->sha256);
 	return 0;
 }
 
-/* Its digest is known, and it has not been touched since. */
-static bool is_known(struct hashing *h, const struct digest_row *row, struct tree_file *file)
+/* True if the file's digest is known and the file has not been touched since. */
+static bool is_known(struct hashing *h, const struct digest_row *row, struct source_tree_file *file)
 {
 	if (!row || fstatat(h->tree->fd, file->path, &file->st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(file->st.st_mode) || !digest_holds(row, &file->st))
@@ -54,16 +56,19 @@ static bool is_known(struct hashing *h, const struct digest_row *row, struct tre
 	file->mode = file->st.st_mode & 0100 ? 0100755 : 0100644;
 	file->size = row->size;
 	memcpy(file->sha256, row->sha256, sizeof file->sha256);
+	snprintf(file->reduced, sizeof file->reduced, "%s", digest_reduced(row));
 	atomic_fetch_add(&h->bytes, row->size);
 	return true;
 }
 
-static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
+static int read_file(struct hashing *h, struct source_tree_file *file, char *buffer)
 {
 	AUTO(auto_close)
 	int fd = openat(h->tree->fd, file->path,
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	AUTO(sha256_freep) struct sha256 *sha = NULL;
+	AUTO(hash_sha256_freep) struct sha256 *sha = NULL;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(PYTHON_TEXT_MAX);
+	bool is_python;
 	ssize_t got;
 
 	if (fd < 0)
@@ -75,33 +80,38 @@ static int read_file(struct hashing *h, struct tree_file *file, char *buffer)
 	file->mode = file->st.st_mode & 0100 ? 0100755 : 0100644;
 	if ((uint64_t)file->st.st_size > ARCHIVE_BYTES_MAX) {
 		atomic_fetch_add(&h->bytes, (uint64_t)file->st.st_size);
-		return 0; /* the sum says the rest */
+		return 0; /* the total is reported as too large */
 	}
 	atomic_fetch_add(&h->read, 1);
-	sha = sha256_new();
+	sha = hash_sha256_new();
+	is_python = python_text_is(file->path);
 	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return errno;
-		sha256_add(sha, buffer, (size_t)got);
+		hash_sha256_add(sha, buffer, (size_t)got);
+		if (is_python)
+			sb_add(&text, buffer, (size_t)got);
 		file->size += (uint64_t)got;
 		if (atomic_fetch_add(&h->bytes, (uint64_t)got) > ARCHIVE_BYTES_MAX)
 			return 0;
 	}
-	sha256_end(TAKE(sha), file->sha256);
+	hash_sha256_end(TAKE(sha), file->sha256);
+	if (is_python && !text.truncated)
+		python_text_digest(text.text, text.len, file->reduced);
 	return 0;
 }
 
-static void hash_some(struct crew *crew, void *arg)
+static void hash_some(struct parallel_for *crew, void *arg)
 {
 	struct hashing *h = arg;
 	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
 	size_t i, end;
 
-	while (!atomic_load(&h->stop) && crew_take(crew, &i, &end))
+	while (!atomic_load(&h->stop) && parallel_for_take(crew, &i, &end))
 		for (; i < end; i++) {
-			struct tree_file *file = &h->tree->files[i];
+			struct source_tree_file *file = &h->tree->files[i];
 
 			if (S_ISLNK(file->mode))
 				h->wrong[i] = read_link(h, file);
@@ -114,7 +124,7 @@ static void hash_some(struct crew *crew, void *arg)
 
 static int report(const struct hashing *h, struct err **err)
 {
-	const struct tree *tree = h->tree;
+	const struct source_tree *tree = h->tree;
 
 	if (atomic_load(&h->bytes) > ARCHIVE_BYTES_MAX)
 		return tree_too_big(err, tree->root, "1 GiB");
@@ -141,29 +151,30 @@ static int report(const struct hashing *h, struct err **err)
 	return 0;
 }
 
-int tree_hash(struct tree *tree, struct digests *digests, const char *mark, struct sb *ret_digests,
-	      struct err **err)
+int tree_hash(struct source_tree *tree, struct digest_cache *digests, const char *mark,
+	      struct sb *ret_digests, struct err **err)
 {
 	AUTO(auto_free) int *wrong = mem_zero(tree->count + 1, sizeof *wrong);
 	AUTO(auto_free)
 	const struct digest_row **known = mem_zero(tree->count + 1, sizeof *known);
 	struct hashing h = { .tree = tree, .wrong = wrong, .known = known };
-	struct utc begun = utc_now();
+	struct utc begun = clock_utc_now();
 
 	for (size_t i = 0; i < tree->count; i++)
-		known[i] = digests_next(digests, tree->files[i].path);
-	crew_run(tree->count, hash_some, &h);
+		known[i] = digest_cache_next(digests, tree->files[i].path);
+	parallel_for(tree->count, hash_some, &h);
 	if (report(&h, err) < 0)
 		return -1;
 	if (atomic_load(&h.read) == 0 && strcmp(mark, digests->mark) == 0)
 		return 0;
-	digests_begin(ret_digests, mark);
+	digest_cache_begin(ret_digests, mark);
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_file *file = &tree->files[i];
+		const struct source_tree_file *file = &tree->files[i];
 
 		if (S_ISREG(file->mode))
-			digests_add(ret_digests, file->path, &file->st, file->sha256, begun);
+			digest_cache_add(ret_digests, file->path, &file->st, file->sha256,
+					 file->reduced, begun);
 	}
-	digests_end(ret_digests);
+	digest_cache_end(ret_digests);
 	return 0;
 }

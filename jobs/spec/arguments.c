@@ -1,16 +1,16 @@
 /*
- * What the job is given: command line, environment and hyperparameters as
- * text, for training and for phase 1.
+ * Input of the job: command line, environment and hyperparameters as text, for training and for
+ * phase 1.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/sb.h"
+#include "jobs/spec/fields/scalar.h"
 #include "jobs/spec/resolved.h"
-#include "jobs/spec/scalar.h"
 
-/* A number as JSON has it: as written where that is JSON. */
+/* A number as JSON: as written if that is JSON. */
 static void json_number_text(struct sb *out, const char *text)
 {
 	int64_t whole;
@@ -52,14 +52,19 @@ static void json_text(struct sb *out, const struct node *node)
 	}
 }
 
-char *render_value(const struct node *node)
+static bool is_boolean(const struct node *node)
+{
+	return node->kind == NODE_SCALAR && !node->quoted && scalar_kind(node->text) == SCALAR_BOOL;
+}
+
+char *arguments_render_value(const struct node *node)
 {
 	struct sb out = SB_INIT;
 
 	if (node_is_null(node))
 		return NULL;
 	if (node->kind == NODE_SCALAR) {
-		if (!node->quoted && scalar_kind(node->text) == SCALAR_BOOL)
+		if (is_boolean(node))
 			return mem_copy(scalar_true(node->text) ? "True" : "False");
 		return mem_copy(node_deferred(node));
 	}
@@ -67,7 +72,9 @@ char *render_value(const struct node *node)
 	return sb_take(&out);
 }
 
-size_t overlay(const struct node *map, const struct node *over, struct entry **ret_entries)
+/* Merges the nodes of one free map with those of `over` (or NULL) on top, in spec order; entries
+ * in *ret_entries are borrowed, the caller frees the array. */
+static size_t overlay(const struct node *map, const struct node *over, struct entry **ret_entries)
 {
 	size_t below = map && map->kind == NODE_MAP ? map->count : 0;
 	size_t above = over && over->kind == NODE_MAP ? over->count : 0;
@@ -90,38 +97,37 @@ size_t overlay(const struct node *map, const struct node *over, struct entry **r
 	return count;
 }
 
-struct step_limit { /* compile.max_steps as a hyperparameter */
+struct step_limit { /* the length of phase 1 as a hyperparameter */
 	struct node node;
 	char text[24];
 };
 
-/* The hyperparameters of a phase. `steps` is room that must outlive the
- * entries. */
+/* Returns the hyperparameters of a phase. `steps` is storage that must outlive the entries. */
 static size_t hyperparameters(const struct spec *spec, bool with_overrides,
 			      struct step_limit *steps, struct entry **ret_entries)
 {
 	AUTO(auto_free) struct entry *entries = NULL;
-	struct entry extra = { .key = "max_steps", .value = &steps->node };
+	struct length length = phase_one_length_of(spec);
+	struct entry extra = { .key = length.name, .value = &steps->node };
 	struct node short_form = { .kind = NODE_MAP, .entries = &extra, .count = 1 };
 	struct node merged = { .kind = NODE_MAP };
-	const struct node *base = node_of_field(spec, SPEC_HYPERPARAMETERS);
+	const struct node *base = access_node_of_field(spec, SPEC_HYPERPARAMETERS);
 
 	if (!with_overrides)
 		return overlay(base, NULL, ret_entries);
-	merged.count = overlay(base, node_of_field(spec, SPEC_COMPILE_OVERRIDES_HYPERPARAMETERS),
-			       &entries);
+	merged.count = overlay(
+		base, access_node_of_field(spec, SPEC_COMPILE_OVERRIDES_HYPERPARAMETERS), &entries);
 	merged.entries = entries;
-	if (!spec_is_set(spec, SPEC_COMPILE_MAX_STEPS))
+	if (length.by != LENGTH_GIVEN && length.by != LENGTH_DEFAULT)
 		return overlay(&merged, NULL, ret_entries);
-	snprintf(steps->text, sizeof steps->text, "%lld",
-		 (long long)spec_int(spec, SPEC_COMPILE_MAX_STEPS));
+	snprintf(steps->text, sizeof steps->text, "%lld", (long long)length.steps);
 	steps->node = (struct node){ .kind = NODE_SCALAR, .text = steps->text };
 	return overlay(&merged, &short_form, ret_entries);
 }
 
-json_t *command_texts(const struct spec *spec)
+json_t *arguments_command_texts(const struct spec *spec)
 {
-	const struct node *list = node_of_field(spec, SPEC_COMMAND);
+	const struct node *list = access_node_of_field(spec, SPEC_COMMAND);
 	json_t *texts = json_deep_copy(spec_get(spec, SPEC_COMMAND));
 
 	for (size_t i = 0; list && i < list->count; i++)
@@ -133,7 +139,8 @@ json_t *command_texts(const struct spec *spec)
 
 char **spec_arguments(const struct spec *spec, bool with_overrides)
 {
-	json_auto_t *command = command_texts(spec);
+	bool flags = spec_says(spec, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, "flag");
+	json_auto_t *command = arguments_command_texts(spec);
 	AUTO(auto_free) struct entry *entries = NULL;
 	struct step_limit steps;
 	size_t count = hyperparameters(spec, with_overrides, &steps, &entries);
@@ -144,12 +151,15 @@ char **spec_arguments(const struct spec *spec, bool with_overrides)
 	json_array_foreach (command, i, item)
 		argv[argc++] = mem_copy(json_string_value(item));
 	for (i = 0; i < count; i++) {
-		char *value = render_value(entries[i].value);
+		const struct node *node = entries[i].value;
+		AUTO(auto_free) char *value = arguments_render_value(node);
+		bool flag = flags && is_boolean(node);
 
-		if (!value)
+		if (!value || (flag && !scalar_true(node->text)))
 			continue;
 		argv[argc++] = mem_format("--%s", entries[i].key);
-		argv[argc++] = value;
+		if (!flag)
+			argv[argc++] = TAKE(value);
 	}
 	return argv;
 }
@@ -162,7 +172,7 @@ json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides)
 	json_t *texts = json_object();
 
 	for (size_t i = 0; i < count; i++) {
-		AUTO(auto_free) char *value = render_value(entries[i].value);
+		AUTO(auto_free) char *value = arguments_render_value(entries[i].value);
 
 		if (value)
 			json_object_set_new_nocheck(texts, entries[i].key,
@@ -171,10 +181,10 @@ json_t *spec_hyperparameter_texts(const struct spec *spec, bool with_overrides)
 	return texts;
 }
 
-/* The variables of one field, on top of others. */
+/* Puts the variables of one field on top of others. */
 static void put_env(const struct spec *spec, enum spec_field field, json_t *env)
 {
-	const struct node *map = node_of_field(spec, field);
+	const struct node *map = access_node_of_field(spec, field);
 	json_t *value;
 	const char *name;
 

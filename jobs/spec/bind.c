@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "jobs/base/sb.h"
+#include "jobs/spec/fields/scalar.h"
+#include "jobs/spec/lint/suggest.h"
 #include "jobs/spec/resolved.h"
-#include "jobs/spec/scalar.h"
-#include "jobs/spec/suggest.h"
 #include "jobs/spec/yaml.h"
 
 static json_t *bind_value(struct binder *binder, field_id field, const struct entry *entry,
@@ -28,20 +28,20 @@ static void unknown_name(struct binder *binder, field_id section, const struct e
 				where ? "unknown field '%.80s' in '%s'" : "unknown field '%.80s'",
 				entry->key, where);
 	if (!problem)
-		return; /* past the bound: spare the search */
+		return; /* past the bound: skip the search */
 	hint = suggest_field(section, entry->key);
 	problem_hint(problem, "%s", hint);
 }
 
-/* "python3 train.py" for a list: show it as one. */
+/* Shows how to write a text such as "python3 train.py" as a list. */
 static char *list_cure(field_id id, const struct node *node)
 {
-	const struct field *row = &fields[id];
+	const struct field *row = &field_table[id];
 	AUTO(auto_free) char *copy = NULL;
 	AUTO(sb_release) struct sb list = SB_INIT_MAX(200);
 	char *rest = NULL;
 
-	if (fields[field_item(id)].type == FIELD_SECTION || node->kind != NODE_SCALAR ||
+	if (field_table[field_item(id)].type == FIELD_SECTION || node->kind != NODE_SCALAR ||
 	    !*node->text || strpbrk(node->text, "\"'\\|&;<>$*#`"))
 		return mem_format("for example: %s: %s", row->path,
 				  row->example ? row->example : "[…]");
@@ -55,7 +55,7 @@ static char *list_cure(field_id id, const struct node *node)
 static json_t *wrong_kind(struct binder *binder, field_id field, const struct node *node,
 			  const struct path *path)
 {
-	const struct field *row = &fields[field];
+	const struct field *row = &field_table[field];
 	AUTO(auto_free) char *name = path_text(path);
 	AUTO(auto_free) char *hint = NULL;
 	bool empty = node_is_null(node);
@@ -80,9 +80,9 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 	return NULL;
 }
 
-unsigned engine_bit(const char *engine)
+unsigned bind_engine_bit(const char *engine)
 {
-	const char *words = fields[SPEC_ENGINE].words;
+	const char *words = field_table[SPEC_ENGINE].words;
 	size_t len = strlen(engine);
 
 	for (unsigned bit = 1; *words; bit <<= 1) {
@@ -95,7 +95,7 @@ unsigned engine_bit(const char *engine)
 	return 0;
 }
 
-/* Is a missing member there under a wrong name? That was reported already. */
+/* True if a missing member is there under a wrong name, which was reported already. */
 static bool mistyped(field_id section, field_id missing, const struct node *map)
 {
 	for (size_t i = 0; i < map->count && i < 100; i++)
@@ -114,15 +114,15 @@ static void report_missing(struct binder *binder, const struct field *row, struc
 		     "%s; for example %s: %s", row->help, path->name, row->example);
 }
 
-/* Required members that are missing are reported; absent ones get defaults. */
+/* Reports required members that are missing; absent ones get defaults. */
 static void fill_section(struct binder *binder, field_id section, json_t *object,
 			 const struct node *map, struct mark at, const struct path *path)
 {
 	const char *engine = json_string_value(json_object_get(binder->spec->root, "engine"));
-	unsigned bit = engine_bit(engine ? engine : fields[SPEC_ENGINE].fallback);
+	unsigned bit = bind_engine_bit(engine ? engine : field_table[SPEC_ENGINE].fallback);
 
 	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++) {
-		const struct field *row = &fields[id];
+		const struct field *row = &field_table[id];
 		struct path missing = { path, field_leaf(id), 0 };
 		json_t *value;
 
@@ -142,7 +142,7 @@ static void fill_section(struct binder *binder, field_id section, json_t *object
 	}
 }
 
-/* An absent section: what its members default to; NULL if nothing. */
+/* Returns the defaults of the members of an absent section; NULL if none. */
 static json_t *defaults_of(field_id section, unsigned engine)
 {
 	json_t *object = json_object();
@@ -152,8 +152,8 @@ static json_t *defaults_of(field_id section, unsigned engine)
 
 		if (field_parent(id) != section)
 			continue;
-		value = fields[id].type == FIELD_SECTION ? defaults_of(id, engine)
-							 : bind_default(id);
+		value = field_table[id].type == FIELD_SECTION ? defaults_of(id, engine)
+							      : bind_default(id);
 		if (value)
 			json_object_set_new_nocheck(object, field_leaf(id), value);
 	}
@@ -187,7 +187,7 @@ static json_t *bind_section(struct binder *binder, field_id section, const struc
 static json_t *bind_list(struct binder *binder, field_id list, const struct node *node,
 			 const struct path *path)
 {
-	size_t most = fields[list].max_items ? fields[list].max_items : node->count;
+	size_t most = field_table[list].max_items ? field_table[list].max_items : node->count;
 	AUTO(auto_free) char *name = NULL;
 	json_t *array = json_array();
 
@@ -198,7 +198,7 @@ static json_t *bind_list(struct binder *binder, field_id list, const struct node
 		if (value)
 			json_array_append_new(array, value);
 	}
-	if (node->count >= fields[list].min_items && node->count <= most)
+	if (node->count >= field_table[list].min_items && node->count <= most)
 		return array;
 	name = path_text(path);
 	if (node->count > most)
@@ -209,14 +209,14 @@ static json_t *bind_list(struct binder *binder, field_id list, const struct node
 	else
 		problem_hint(
 			problem_error(&binder->reporter, node->at, name, "'%s' is empty", name),
-			"for example: %s", fields[list].example);
+			"for example: %s", field_table[list].example);
 	return array;
 }
 
 static json_t *bind_free(struct binder *binder, field_id map, const struct node *node,
 			 const struct path *path)
 {
-	const struct shape_row *shape = &shape_rows[fields[map].key_shape];
+	const struct shape_row *shape = &field_shape_rows[field_table[map].key_shape];
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < node->count; i++) {
@@ -224,13 +224,14 @@ static json_t *bind_free(struct binder *binder, field_id map, const struct node 
 		struct path below = { path, entry->key, 0 };
 		json_t *value;
 
-		if (!value_has_shape(binder, fields[map].key_shape, entry->key)) {
+		if (!value_has_shape(binder, field_table[map].key_shape, entry->key)) {
 			AUTO(auto_free) char *name = path_text(&below);
 			struct problem *problem = problem_error(
 				&binder->reporter, entry->at, name, "'%.80s' in '%s' must be %s",
-				entry->key, fields[map].path, shape->what);
+				entry->key, field_table[map].path, shape->what);
 
-			problem_hint(problem, "%s", shape->hint ? shape->hint : fields[map].help);
+			problem_hint(problem, "%s",
+				     shape->hint ? shape->hint : field_table[map].help);
 		}
 		value = bind_value(binder, field_item(map), entry, &below);
 		if (value)
@@ -243,7 +244,7 @@ static json_t *bind_value(struct binder *binder, field_id field, const struct en
 			  const struct path *path)
 {
 	const struct node *node = entry->value;
-	enum field_type type = fields[field].type;
+	enum field_type type = field_table[field].type;
 	bool empty = node_is_null(node);
 
 	if (!binder->spec->written[field])
@@ -254,7 +255,7 @@ static json_t *bind_value(struct binder *binder, field_id field, const struct en
 			return bind_section(binder, field, node, json_object(), entry->at, path);
 		break;
 	case FIELD_LIST:
-		if (node->kind == NODE_LIST || (empty && fields[field].min_items == 0))
+		if (node->kind == NODE_LIST || (empty && field_table[field].min_items == 0))
 			return bind_list(binder, field, node, path);
 		break;
 	case FIELD_FREE:
@@ -280,15 +281,22 @@ void bind_spec(struct binder *binder)
 	bind_section(binder, FIELD_NONE, spec->tree, spec->root, at, NULL);
 }
 
-/* Defaults are constant and a test reads each with all checks: no problem can
- * come of them, and texts need no second look. */
+json_t *bind_field(struct binder *binder, field_id field, const struct entry *entry)
+{
+	struct path path = { NULL, field_leaf(field), 0 };
+
+	return bind_value(binder, field, entry, &path);
+}
+
+/* Defaults are constant and a test reads each with all checks: they cause no problem, and texts
+ * need no second look. */
 json_t *bind_default(field_id field)
 {
-	const struct field *row = &fields[field];
+	const struct field *row = &field_table[field];
 	struct problems problems = { 0 };
 	struct spec spec = { 0 };
 	struct binder binder = { .spec = &spec, .reporter = { row->path, &problems } };
-	AUTO(arena_freep) struct arena *arena = NULL;
+	AUTO(node_arena_freep) struct arena *arena = NULL;
 	struct node scalar = { .text = row->fallback, .written = row->fallback };
 	struct entry entry = { .value = &scalar };
 	json_t *value;
@@ -303,7 +311,7 @@ json_t *bind_default(field_id field)
 		return value_convert(&binder, field, &scalar, NULL);
 	if (strcmp(row->fallback, "[]") == 0)
 		return json_array();
-	arena = arena_new();
+	arena = node_arena_new();
 	entry.value = bind_text(arena, &binder.reporter, field, row->fallback, NULL);
 	value = json_array();
 	for (size_t i = 0; i < entry.value->count; i++)
@@ -312,8 +320,8 @@ json_t *bind_default(field_id field)
 	return value;
 }
 
-/* A text of several lines that is not written as YAML: taken as it is, for YAML
- * would make one line of it. */
+/* True for a text of several lines that is not written as YAML: it is taken as it is, because
+ * YAML would join the lines. */
 static bool is_plain_text(const struct node *node, const char *text)
 {
 	const char *second = text + strcspn(text, "\n");
@@ -325,7 +333,7 @@ static bool is_plain_text(const struct node *node, const char *text)
 struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id field,
 		       const char *text, const char *set)
 {
-	enum field_type type = fields[field].type;
+	enum field_type type = field_table[field].type;
 	struct mark at = { set ? 0 : 1, set ? 0 : 1, set };
 	struct node *node = NULL;
 
@@ -334,7 +342,7 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 	case FIELD_LIST:
 	case FIELD_FREE:
 	case FIELD_ANY:
-		if (tree_parse(arena, reporter, text, strlen(text), set, &node) < 0)
+		if (spec_tree_parse(arena, reporter, text, strlen(text), set, &node) < 0)
 			return NULL;
 		if (is_plain_text(node, text))
 			return node_scalar(arena, text, true, at);
@@ -346,8 +354,9 @@ struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id 
 	}
 }
 
-void binder_release(struct binder *binder)
+void bind_release(struct binder *binder)
 {
 	for (size_t i = 0; i < SHAPE_COUNT; i++)
 		regex_freep(&binder->shapes[i]);
+	json_decref(binder->catalogue);
 }

@@ -5,11 +5,11 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/spec/path.h"
 #include "jobs/spec/spec.h"
 
-/* How a reference begins that the agent replaces, and that behind its dollar. */
+/* Beginning of a reference that the agent replaces, and the part behind its dollar. */
 #define DEFERRED_NAME "{STOKER_"
 #define DEFERRED      "$" DEFERRED_NAME
 
@@ -49,30 +49,30 @@ static void unset(struct expander *x, const struct node *node, const struct path
 		     "set it, or give a default: ${%s:-…}", name);
 }
 
-/* One value being put together, twice: as people see it, and as the agent gets
- * it, where references stay told from what only looks like one. */
-struct value {
+/* A value under construction, twice: as people see it, and as the agent gets it, where
+ * references stay told from text that only looks like one. */
+struct expand_value {
 	struct sb text, deferred;
-	struct sb literal; /* behind the last reference, still to be deferred */
+	struct sb literal; /* text behind the last reference, still to be deferred */
 	bool any;          /* a variable was replaced */
 };
 
-static void value_release(struct value *value)
+static void value_release(struct expand_value *value)
 {
 	sb_release(&value->text);
 	sb_release(&value->deferred);
 	sb_release(&value->literal);
 }
 
-static void add_literal(struct value *value, const char *text, size_t len)
+static void add_literal(struct expand_value *value, const char *text, size_t len)
 {
 	sb_add(&value->text, text, len);
 	sb_add(&value->literal, text, len);
 }
 
-/* Literal dollar signs are doubled where the agent would read them as a part of
- * a reference: before one, and before what looks like one. */
-static void defer_literal(struct value *value, bool before_reference)
+/* Doubles literal dollar signs where the agent would read them as a part of a reference: before
+ * one, and before text that looks like one. */
+static void defer_literal(struct expand_value *value, bool before_reference)
 {
 	const char *text = value->literal.text;
 
@@ -89,7 +89,7 @@ static void defer_literal(struct value *value, bool before_reference)
 	sb_clear(&value->literal);
 }
 
-/* The text of a default, in which $$ stands for $ as everywhere. */
+/* Returns the text of a default, in which $$ stands for $ as everywhere. */
 static char *default_text(const char *text, size_t len)
 {
 	struct sb out = SB_INIT;
@@ -101,8 +101,8 @@ static char *default_text(const char *text, size_t len)
 	return sb_take(&out);
 }
 
-/* "${STOKER_…}", from `text` up to `end`, its brace: stays for the agent. */
-static void add_reference(struct value *value, const char *text, const char *end)
+/* Adds "${STOKER_…}", from `text` up to `end`, its brace, which stays for the agent. */
+static void add_reference(struct expand_value *value, const char *text, const char *end)
 {
 	const char *colon = memchr(text, ':', (size_t)(end - text));
 	const char *rest = colon ? colon : end;
@@ -115,7 +115,7 @@ static void add_reference(struct value *value, const char *text, const char *end
 	sb_adds(&value->deferred, fallback);
 }
 
-static void add_bounded(struct expander *x, const struct node *node, struct value *out,
+static void add_bounded(struct expander *x, const struct node *node, struct expand_value *out,
 			const char *text, size_t len)
 {
 	x->bytes += len;
@@ -130,9 +130,9 @@ static void add_bounded(struct expander *x, const struct node *node, struct valu
 	x->full = true;
 }
 
-/* One "${…}" at `text`; what follows it, or NULL after a problem. */
+/* Expands the "${…}" at `text`; returns the text behind it, or NULL after a problem. */
 static const char *expand_one(struct expander *x, const struct node *node, const struct path *path,
-			      const char *text, struct value *out)
+			      const char *text, struct expand_value *out)
 {
 	size_t len = name_length(text + 2);
 	const char *after = text + 2 + len, *end = strchr(text, '}');
@@ -171,9 +171,9 @@ static const char *expand_one(struct expander *x, const struct node *node, const
 static void expand_scalar(struct expander *x, struct node *node, const struct path *path)
 {
 	AUTO(value_release)
-	struct value out = { .text = SB_INIT_MAX(EXPAND_TEXT_MAX),
-			     .deferred = SB_INIT_MAX(2 * EXPAND_TEXT_MAX),
-			     .literal = SB_INIT_MAX(EXPAND_TEXT_MAX) };
+	struct expand_value out = { .text = SB_INIT_MAX(EXPAND_TEXT_MAX),
+				    .deferred = SB_INIT_MAX(2 * EXPAND_TEXT_MAX),
+				    .literal = SB_INIT_MAX(EXPAND_TEXT_MAX) };
 	const char *text = node->text, *dollar = strchr(text, '$');
 
 	if (!dollar)
@@ -194,16 +194,16 @@ static void expand_scalar(struct expander *x, struct node *node, const struct pa
 	}
 	add_literal(&out, text, strlen(text));
 	defer_literal(&out, false);
-	node->text = arena_text(x->arena, out.text.text, out.text.len);
+	node->text = node_arena_text(x->arena, out.text.text, out.text.len);
 	node->expanded = out.any;
 	if (out.deferred.len != out.text.len)
-		node->deferred = arena_text(x->arena, out.deferred.text, out.deferred.len);
+		node->deferred = node_arena_text(x->arena, out.deferred.text, out.deferred.len);
 }
 
 char *spec_deferred(const char *text)
 {
 	AUTO(value_release)
-	struct value value = { SB_INIT, SB_INIT, SB_INIT, false };
+	struct expand_value value = { SB_INIT, SB_INIT, SB_INIT, false };
 
 	add_literal(&value, text, strlen(text));
 	defer_literal(&value, false);
@@ -212,7 +212,7 @@ char *spec_deferred(const char *text)
 
 static void walk(struct expander *x, struct node *node, const struct path *path)
 {
-	if (node->visited) /* an anchor, met again through an alias */
+	if (node->visited) /* an anchor, seen again through an alias */
 		return;
 	node->visited = true;
 	if (node->kind == NODE_SCALAR) {

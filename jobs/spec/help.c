@@ -1,14 +1,14 @@
-/* What there is to say about one field, for `stoker help` and the manual. */
+/* Facts about one field, for `stoker help` and the manual. */
 #include <string.h>
 
 #include "jobs/base/sb.h"
 #include "jobs/spec/resolved.h"
 
-/* "local, slurm": the words of `engine` whose bits are set. */
+/* Returns "local, slurm": the words of `engine` for the bits that are set. */
 static char *engines_text(unsigned engines)
 {
 	struct sb text = SB_INIT;
-	const char *words = fields[SPEC_ENGINE].words;
+	const char *words = field_table[SPEC_ENGINE].words;
 
 	for (unsigned bit = 1; *words; bit <<= 1) {
 		size_t n = strcspn(words, " ");
@@ -26,7 +26,7 @@ static char *type_text(const struct field *row)
 {
 	struct sb text = SB_INIT;
 	AUTO(auto_free) char *range = field_range_text(row);
-	AUTO(auto_free) char *words = row->words ? words_list(row->words, " or ") : NULL;
+	AUTO(auto_free) char *words = row->words ? field_words_list(row->words, " or ") : NULL;
 
 	if (words && row->type == FIELD_CHOICE) {
 		sb_adds(&text, words);
@@ -40,9 +40,9 @@ static char *type_text(const struct field *row)
 	return sb_take(&text);
 }
 
-void field_facts(field_id field, field_fact_fn *fn, void *arg)
+void help_field_facts(field_id field, field_fact_fn *fn, void *arg)
 {
-	const struct field *row = &fields[field];
+	const struct field *row = &field_table[field];
 	AUTO(auto_free) char *type = type_text(row);
 
 	fn(arg, "type", type);
@@ -50,6 +50,13 @@ void field_facts(field_id field, field_fact_fn *fn, void *arg)
 		fn(arg, "default", row->fallback);
 	else if (row->required)
 		fn(arg, "required", "yes");
+	if (row->stands_for) {
+		AUTO(auto_free) char *names = field_words_list(row->stands_for, " or ");
+
+		fn(arg, "replaces", names);
+	}
+	if (row->is_path)
+		fn(arg, "path", "~/ is your home");
 	if (row->engines) {
 		AUTO(auto_free) char *engines = engines_text(row->engines);
 
@@ -61,30 +68,4 @@ void field_facts(field_id field, field_fact_fn *fn, void *arg)
 		fn(arg, "key", "part of the graph key: a change means another precompile");
 	if (!row->ready)
 		fn(arg, "version", "this one checks it and refuses to run it");
-}
-
-static void add_fact(void *arg, const char *what, const char *text)
-{
-	sb_addf(arg, "  %s:%*s%s\n", what, (int)(9 - strlen(what)), "", text);
-}
-
-static void add_members(struct sb *text, field_id section)
-{
-	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++)
-		if (field_parent(id) == section)
-			sb_addf(text, "  %s  %s\n", fields[id].path, fields[id].help);
-}
-
-char *spec_field_help(const char *dotted)
-{
-	struct sb text = SB_INIT;
-	field_id field = field_find(dotted);
-
-	if (field == FIELD_NONE)
-		return NULL;
-	sb_addf(&text, "%s: %s\n", fields[field].path, fields[field].help);
-	field_facts(field, add_fact, &text);
-	if (fields[field].type == FIELD_SECTION)
-		add_members(&text, field);
-	return sb_take(&text);
 }

@@ -1,14 +1,15 @@
 /*
- * Loading a spec, from bytes to a resolved one: the order of the steps, and
- * which of them still make sense after one has failed.
+ * Loading a spec, from bytes to a resolved one: the order of the steps, and the ones that still
+ * make sense after one has failed.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/sb.h"
-#include "jobs/spec/bytes.h"
 #include "jobs/spec/expand.h"
-#include "jobs/spec/instance.h"
+#include "jobs/spec/failures.h"
+#include "jobs/spec/fields/bytes.h"
+#include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
 #include "jobs/spec/set.h"
 #include "jobs/spec/yaml.h"
@@ -18,7 +19,7 @@ static const char *process_getenv(const char *name)
 	return getenv(name);
 }
 
-/* Text to spec->tree, a map. After a failure here nothing else can be said. */
+/* Parses text to spec->tree, a map. After a failure here no further check is possible. */
 static int read_tree(struct binder *binder, const char *text, size_t len)
 {
 	struct spec *spec = binder->spec;
@@ -27,7 +28,7 @@ static int read_tree(struct binder *binder, const char *text, size_t len)
 	size_t skip;
 
 	if (bytes_check(reporter, text, len, &skip) < 0 ||
-	    tree_parse(spec->arena, reporter, text + skip, len - skip, NULL, &spec->tree) < 0)
+	    spec_tree_parse(spec->arena, reporter, text + skip, len - skip, NULL, &spec->tree) < 0)
 		return -1;
 	if (!spec->tree || node_is_null(spec->tree)) {
 		problem_hint(problem_error(reporter, start, NULL, "the spec is empty"),
@@ -44,32 +45,39 @@ static int read_tree(struct binder *binder, const char *text, size_t len)
 	return 0;
 }
 
-static void find_instance(struct binder *binder, spec_getenv_fn *getenv_fn)
+static void find_instance(struct binder *binder)
 {
 	const char *type = spec_str(binder->spec, SPEC_RESOURCES_INSTANCE);
-	json_auto_t *catalogue = NULL;
 
 	if (!type)
 		return;
-	catalogue = instances_load(getenv_fn, binder->reporter.problems);
-	binder->spec->instance = instance_find(catalogue, type);
+	binder->catalogue = instances_load(binder->getenv_fn, binder->reporter.problems);
+	binder->spec->instance = instance_find(binder->catalogue, type);
+}
+
+static void find_failures(struct binder *binder)
+{
+	binder->spec->failures = failures_load(json_object_get(binder->spec->root, "failures"),
+					       binder->getenv_fn, binder->reporter.problems);
 }
 
 int spec_parse(const char *file, const char *text, size_t len, char *const *sets,
 	       spec_getenv_fn *getenv_fn, struct spec **ret, struct problems *ret_problems)
 {
 	AUTO(spec_freep) struct spec *spec = mem_zero(1, sizeof *spec);
-	AUTO(binder_release) struct binder binder = { .spec = spec };
+	AUTO(bind_release)
+	struct binder binder = { .spec = spec,
+				 .getenv_fn = getenv_fn ? getenv_fn : process_getenv };
 
 	spec->file = mem_copy(file);
-	spec->arena = arena_new();
+	spec->arena = node_arena_new();
 	binder.reporter = (struct reporter){ spec->file, ret_problems };
 	if (read_tree(&binder, text, len) == 0) {
 		set_apply(spec->arena, &binder.reporter, spec->tree, sets);
-		expand_tree(spec->arena, &binder.reporter, getenv_fn ? getenv_fn : process_getenv,
-			    spec->tree);
+		expand_tree(spec->arena, &binder.reporter, binder.getenv_fn, spec->tree);
 		bind_spec(&binder);
-		find_instance(&binder, getenv_fn ? getenv_fn : process_getenv);
+		find_instance(&binder);
+		find_failures(&binder);
 		rules_check(&binder);
 		lint_check(&binder);
 	}
@@ -89,4 +97,26 @@ int spec_load(const char *path, char *const *sets, spec_getenv_fn *getenv_fn, st
 	if (bytes_read(&reporter, path, &text, err) < 0)
 		return -1;
 	return spec_parse(path, text.text, text.len, sets, getenv_fn, ret, ret_problems);
+}
+
+static bool has_key(const struct node *map, const char *key)
+{
+	for (size_t i = 0; i < map->count; i++)
+		if (map->entries[i].key && strcmp(map->entries[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+bool spec_is_one(const char *text, size_t len)
+{
+	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
+	AUTO(problems_release) struct problems problems = { 0 };
+	struct reporter reporter = { "", &problems };
+	struct node *tree = NULL;
+	size_t skip;
+
+	return bytes_check(&reporter, text, len, &skip) == 0 &&
+	       spec_tree_parse(arena, &reporter, text + skip, len - skip, NULL, &tree) == 0 &&
+	       tree && tree->kind == NODE_MAP && has_key(tree, "version") &&
+	       has_key(tree, "name") && has_key(tree, "command");
 }

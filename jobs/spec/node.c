@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/auto.h"
-#include "jobs/spec/scalar.h"
+#include "jobs/spec/fields/scalar.h"
 
 #define ARENA_CHUNK ((size_t)16 << 10)
 
@@ -20,12 +20,12 @@ struct arena {
 	struct chunk *head;
 };
 
-struct arena *arena_new(void)
+struct arena *node_arena_new(void)
 {
 	return mem_zero(1, sizeof(struct arena));
 }
 
-void arena_freep(struct arena **arena)
+void node_arena_freep(struct arena **arena)
 {
 	struct chunk *next;
 
@@ -39,7 +39,7 @@ void arena_freep(struct arena **arena)
 	*arena = NULL;
 }
 
-void *arena_get(struct arena *arena, size_t size)
+static void *arena_get(struct arena *arena, size_t size)
 {
 	struct chunk *chunk = arena->head;
 	size_t rounded =
@@ -57,7 +57,7 @@ void *arena_get(struct arena *arena, size_t size)
 	return chunk->bytes + chunk->used - rounded;
 }
 
-char *arena_text(struct arena *arena, const char *text, size_t len)
+char *node_arena_text(struct arena *arena, const char *text, size_t len)
 {
 	char *copy = arena_get(arena, len + 1);
 
@@ -80,7 +80,7 @@ struct node *node_scalar(struct arena *arena, const char *text, bool quoted, str
 	struct node *node = node_new(arena, NODE_SCALAR, at);
 
 	node->bytes = strlen(text);
-	node->text = node->written = arena_text(arena, text, node->bytes);
+	node->text = node->written = node_arena_text(arena, text, node->bytes);
 	node->quoted = quoted;
 	return node;
 }
@@ -115,7 +115,7 @@ struct node *node_own(struct arena *arena, const struct node *node)
 	for (size_t i = 0; i < node->count; i++) {
 		const struct entry *entry = &node->entries[i];
 
-		/* What lies below is still used in both places. */
+		/* The nodes below are still used in both places. */
 		entry->value->shared = true;
 		node_add(arena, own, entry->key, entry->at, entry->value);
 	}

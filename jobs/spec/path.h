@@ -1,6 +1,6 @@
 /*
- * Where a walk over the tree is, kept on the stack and turned into text only
- * when there is something to say about it.
+ * The place of a walk over the tree, kept on the stack and turned into text only when there is
+ * something to say about it.
  */
 #ifndef STK_SPEC_PATH_H
 #define STK_SPEC_PATH_H
@@ -13,7 +13,7 @@ struct path {
 	size_t index;
 };
 
-/* "metrics[1].regex"; NULL for a NULL path. Yours to free. */
+/* Returns "metrics[1].regex"; NULL for a NULL path. The caller frees it. */
 char *path_text(const struct path *path);
 
 #endif

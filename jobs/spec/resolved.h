@@ -1,12 +1,13 @@
 /*
- * The inside of struct spec, and of its making: shared by the files of this
- * box, not for others.
+ * The inside of struct spec, and of the code that makes it: shared by the files of this box, not
+ * for others.
  */
 #ifndef STK_SPEC_RESOLVED_H
 #define STK_SPEC_RESOLVED_H
 
-#include "jobs/base/regex.h"
-#include "jobs/spec/field.h"
+#include "jobs/base/text/regex.h"
+#include "jobs/spec/fields/field.h"
+#include "jobs/spec/machines/launch.h"
 #include "jobs/spec/node.h"
 #include "jobs/spec/path.h"
 
@@ -16,8 +17,9 @@ struct spec {
 	struct node *tree; /* variables expanded, overrides applied */
 	json_t *root;      /* defaults filled in */
 	json_t *instance;  /* NULL: the spec names none; see instance.h */
-	/* What the user wrote for each row (in lists: for the first item that
-	 * has it), NULL if nothing. */
+	json_t *failures;  /* see failures.h */
+	/* Entry that the user wrote for each row (in lists: for the first item that has it),
+	 * NULL if none. */
 	const struct entry *written[SPEC_FIELD_COUNT];
 };
 
@@ -26,60 +28,100 @@ struct binder {
 	struct spec *spec;
 	struct reporter reporter;
 	struct regex *shapes[SHAPE_COUNT]; /* compiled when first needed */
+	spec_getenv_fn *getenv_fn;
+	json_t *catalogue; /* rows of instance types; NULL: the spec names no instance */
 };
 
-void binder_release(struct binder *binder); /* for AUTO() */
+void bind_release(struct binder *binder); /* for AUTO() */
 
 /* --- value.c: one scalar against one row --- */
 
-/* The scalar as the row's type; NULL after a problem. A new reference. */
+/* Returns the scalar as the row's type, a new reference; NULL after a problem. */
 json_t *value_convert(struct binder *binder, field_id field, const struct node *node,
 		      const struct path *path);
-/* Does a text have this shape? Without a problem. */
+/* True if a text has this shape. Reports no problem. */
 bool value_has_shape(struct binder *binder, enum field_shape shape, const char *text);
-/* The text of a node for a message: short, as written, and never a secret's. */
+/* Returns the text of a node for a message: short, as written, and never that of a secret. The
+ * caller frees it. */
 char *value_shown(field_id field, const struct node *node);
-/* A hyperparameter (scalar or list) as JSON; NULL after a problem. */
+/* Returns a hyperparameter (scalar or list) as JSON; NULL after a problem. */
 json_t *value_any(struct binder *binder, const struct node *node, const struct path *path);
+
+/* --- home.c --- */
+
+/* Returns the text of a path (field.is_path) with the caller's home for ~, also behind "dir:"
+ * and "file:"; NULL after a problem. The caller frees it. */
+char *home_expand(struct binder *binder, const struct node *node, const char *field);
 
 /* --- bind.c: the tree against the table --- */
 
-/* Fill in spec->root and spec->written from spec->tree, reporting every
- * problem; what is wrong is left out of the root. */
+/* Fills in spec->root and spec->written from spec->tree and reports every problem; values with
+ * problems are left out of the root. */
 void bind_spec(struct binder *binder);
-/* An engine's bit in field.engines; 0 for no engine. */
-unsigned engine_bit(const char *engine);
-/* A row's default as JSON; NULL if it has none. A new reference. */
+/* Returns an engine's bit in field.engines; 0 for no engine. */
+unsigned bind_engine_bit(const char *engine);
+/* Returns the value of one row as it stands in a file other than a spec, a new reference; NULL
+ * after a problem. */
+json_t *bind_field(struct binder *binder, field_id field, const struct entry *entry);
+/* Returns a row's default as JSON, a new reference; NULL if it has none. */
 json_t *bind_default(field_id field);
-/* Text as the user could have written it for a row (a default, an example, an
- * override): texts are taken literally, the rest is YAML. NULL after a problem. */
+/* Parses text as the user could have written it for a row (a default, an example, an override):
+ * texts are taken literally, the rest is YAML. NULL after a problem. */
 struct node *bind_text(struct arena *arena, struct reporter *reporter, field_id field,
 		       const char *text, const char *set);
 
 /* --- rules.c, rules_sagemaker.c, lint.c: fields against each other --- */
 
 void rules_check(struct binder *binder);
-void rules_toolkit(struct binder *binder); /* what sagemaker.launcher: toolkit cannot do */
+void rules_toolkit(struct binder *binder); /* limits of sagemaker.launcher: toolkit */
+/* True in script mode: no agent runs in the job, and the image starts torchrun and the front
+ * end. */
+bool spec_has_toolkit(const struct spec *spec);
 void rules_sagemaker(struct binder *binder);
-/* What the machines have: workers against cores, a cost limit against the price. */
+/* Checks the spec against its machines: workers against cores, a cost limit against the price. */
 void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);
 
-/* Where a row was written (its value; the name of a section), or the spec's
- * first line. */
-struct mark mark_of_field(const struct spec *spec, enum spec_field field);
-/* The node written for a row, NULL if it was not. */
-const struct node *node_of_field(const struct spec *spec, enum spec_field field);
+/* Checks the length and the width of phase 1. */
+void phase_one_check(struct binder *binder);
+
+/* Returns the place of a row (of its value; of a section, its name), or of the spec's first
+ * line. */
+struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
+/* Returns the node written for a row, NULL if there is none. */
+const struct node *access_node_of_field(const struct spec *spec, enum spec_field field);
+
+/* --- phase_one.c, processes.c --- */
+
+enum length_by {
+	LENGTH_UNKNOWN,  /* nothing known makes phase 1 shorter than the training */
+	LENGTH_GIVEN,    /* compile.max_steps */
+	LENGTH_OVERRIDE, /* compile.overrides */
+	LENGTH_DEFAULT,  /* default of compile.max_steps */
+	LENGTH_OWN,      /* the training itself is as short as that */
+	LENGTH_WAYS
+};
+
+struct length {
+	enum length_by by;
+	const char *name;             /* name of the hyperparameter, borrowed; NULL: not known */
+	const struct entry *training; /* entry with the steps of the training; NULL: none */
+	int64_t steps;                /* 0: not a number */
+};
+
+struct length phase_one_length_of(const struct spec *spec);
+
+/* Returns the cores of the instance, as the runtime shows them with this environment; 0: not
+ * known. */
+int64_t processes_cores_of(const struct spec *spec, const json_t *env);
+/* Finds torchrun in the spec's command. */
+struct launch processes_launch_of(const struct spec *spec);
 
 /* --- arguments.c --- */
 
-/* A hyperparameter as the script will see it, for the agent (node_deferred); NULL
- * for null. Yours. */
-char *render_value(const struct node *node);
-/* The command, for the agent. A new reference. */
-json_t *command_texts(const struct spec *spec);
-/* The nodes of one free map with those of `over` (or NULL) on top, in spec
- * order; entries in *ret_entries are borrowed, the array is yours. */
-size_t overlay(const struct node *map, const struct node *over, struct entry **ret_entries);
-
+/* Returns a hyperparameter as the script will see it, for the agent (node_deferred); NULL for
+ * null. The caller frees it. */
+char *arguments_render_value(const struct node *node);
+/* Returns the command, for the agent. A new reference. */
+json_t *arguments_command_texts(const struct spec *spec);
 #endif

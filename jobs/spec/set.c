@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "jobs/base/auto.h"
+#include "jobs/spec/lint/suggest.h"
 #include "jobs/spec/resolved.h"
-#include "jobs/spec/suggest.h"
 
 #define SET_INDEX_MAX 10000
 
@@ -28,7 +28,8 @@ static void bad_path(struct setter *setter, field_id section, const char *name)
 					name);
 	else
 		problem = problem_error(setter->reporter, setter->at, path,
-					"unknown field '%s' in '%s'", name, fields[section].path);
+					"unknown field '%s' in '%s'", name,
+					field_table[section].path);
 	problem_hint(problem, "%s", hint);
 }
 
@@ -37,7 +38,7 @@ static struct entry *entry_make(struct setter *setter, struct node *map, const c
 	struct entry *entry = node_entry(map, key);
 
 	if (!entry) {
-		node_add(setter->arena, map, arena_text(setter->arena, key, strlen(key)),
+		node_add(setter->arena, map, node_arena_text(setter->arena, key, strlen(key)),
 			 setter->at, node_new(setter->arena, NODE_SCALAR, setter->at));
 		entry = &map->entries[map->count - 1];
 		entry->value->text = entry->value->written = "";
@@ -45,9 +46,9 @@ static struct entry *entry_make(struct setter *setter, struct node *map, const c
 	return entry;
 }
 
-/* Make what an entry holds a container of our own: an empty value becomes
- * one, an anchored one is copied, so no alias changes with it. Another kind
- * stays and is reported when the tree is checked. */
+/* Makes the value of an entry a container of its own: an empty value becomes one, an anchored
+ * one is copied, so that no alias changes with it. A value of another kind stays and is reported
+ * when the tree is checked. */
 static struct node *own_container(struct setter *setter, struct entry *entry, enum node_kind kind)
 {
 	if (node_is_null(entry->value))
@@ -57,7 +58,7 @@ static struct node *own_container(struct setter *setter, struct entry *entry, en
 	return entry->value->kind == kind ? entry->value : NULL;
 }
 
-/* "[2]" of a list: one past its end appends. */
+/* Returns the entry for "[2]" of a list; an index one past the end appends. */
 static struct entry *item_entry(struct setter *setter, struct node *list, size_t index)
 {
 	if (index > list->count || index > SET_INDEX_MAX) {
@@ -76,19 +77,19 @@ static struct entry *item_entry(struct setter *setter, struct node *list, size_t
 	return &list->entries[index];
 }
 
-/* One step of the path below `*field`, whose container is `node`: moves on
- * both and returns the rest of the path, NULL after a problem. */
+/* Takes a step of the path below `*field`, whose container is `node`: moves on both and returns
+ * the rest of the path, NULL after a problem. */
 static const char *step(struct setter *setter, field_id *field, struct node *node, const char *path,
 			struct entry **ret_entry)
 {
-	enum field_type type = *field == FIELD_NONE ? FIELD_SECTION : fields[*field].type;
+	enum field_type type = *field == FIELD_NONE ? FIELD_SECTION : field_table[*field].type;
 	size_t len = strcspn(path, ".[");
 	AUTO(auto_free) char *name = NULL;
 	field_id child;
 	char *end;
 	unsigned long index;
 
-	if (type == FIELD_FREE) { /* names may hold dots: all the rest is one */
+	if (type == FIELD_FREE) { /* names may hold dots: all the rest is one name */
 		*ret_entry = entry_make(setter, node, path);
 		*field = field_item(*field);
 		return path + strlen(path);
@@ -98,8 +99,8 @@ static const char *step(struct setter *setter, field_id *field, struct node *nod
 		index = strtoul(path, &end, 10);
 		if (end == path) {
 			problem_hint(problem_error(setter->reporter, setter->at, NULL,
-						   "'%s' is a list", fields[*field].path),
-				     "name the item: %s[0]", fields[*field].path);
+						   "'%s' is a list", field_table[*field].path),
+				     "name the item: %s[0]", field_table[*field].path);
 			return NULL;
 		}
 		*ret_entry = item_entry(setter, node, index);
@@ -114,11 +115,12 @@ static const char *step(struct setter *setter, field_id *field, struct node *nod
 		return NULL;
 	}
 	*field = child;
-	if (path[len] && fields[child].type != FIELD_SECTION && fields[child].type != FIELD_FREE &&
-	    fields[child].type != FIELD_LIST) {
-		problem_hint(problem_error(setter->reporter, setter->at, fields[child].path,
-					   "'%s' has no members", fields[child].path),
-			     "for example: --set %s=%s", fields[child].path, fields[child].example);
+	if (path[len] && field_table[child].type != FIELD_SECTION &&
+	    field_table[child].type != FIELD_FREE && field_table[child].type != FIELD_LIST) {
+		problem_hint(problem_error(setter->reporter, setter->at, field_table[child].path,
+					   "'%s' has no members", field_table[child].path),
+			     "for example: --set %s=%s", field_table[child].path,
+			     field_table[child].example);
 		return NULL;
 	}
 	*ret_entry = entry_make(setter, node, name);
@@ -146,7 +148,7 @@ static void apply_one(struct setter *setter, struct node *root)
 			return;
 		if (!*path)
 			break;
-		switch (fields[field].type) {
+		switch (field_table[field].type) {
 		case FIELD_SECTION:
 		case FIELD_FREE:
 			node = own_container(setter, entry, NODE_MAP);
@@ -155,10 +157,11 @@ static void apply_one(struct setter *setter, struct node *root)
 			node = own_container(setter, entry, NODE_LIST);
 			break;
 		default:
-			problem_hint(problem_error(setter->reporter, setter->at, fields[field].path,
-						   "'%s' has no members", fields[field].path),
-				     "for example: --set %s=%s", fields[field].path,
-				     fields[field].example);
+			problem_hint(problem_error(setter->reporter, setter->at,
+						   field_table[field].path, "'%s' has no members",
+						   field_table[field].path),
+				     "for example: --set %s=%s", field_table[field].path,
+				     field_table[field].example);
 			return;
 		}
 		if (!node)
@@ -174,7 +177,7 @@ static void apply_one(struct setter *setter, struct node *root)
 void set_apply(struct arena *arena, struct reporter *reporter, struct node *root, char *const *sets)
 {
 	for (; sets && *sets; sets++) {
-		const char *set = arena_text(arena, *sets, strlen(*sets));
+		const char *set = node_arena_text(arena, *sets, strlen(*sets));
 		struct setter setter = { arena, reporter, set, { 0, 0, set } };
 
 		apply_one(&setter, root);

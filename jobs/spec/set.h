@@ -7,7 +7,7 @@
 
 #include "jobs/spec/node.h"
 
-/* Apply each "path=value" in order; the later wins. `root` is a map. */
+/* Applies each "path=value" in order; the later wins. `root` is a map. */
 void set_apply(struct arena *arena, struct reporter *reporter, struct node *root,
 	       char *const *sets);
 

@@ -1,4 +1,4 @@
-/* One scalar against one row of the table: see resolved.h. */
+/* Converting a scalar by a row of the table: see resolved.h. */
 #include "jobs/spec/resolved.h"
 
 #include <math.h>
@@ -6,19 +6,19 @@
 #include <string.h>
 
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
-#include "jobs/spec/scalar.h"
-#include "jobs/spec/suggest.h"
-#include "jobs/spec/units.h"
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/scalar.h"
+#include "jobs/spec/fields/units.h"
+#include "jobs/spec/lint/suggest.h"
 
 #define SHOWN_MAX 60 /* bytes of a value in a message */
 
-struct value { /* the one being converted */
+struct value_value { /* the value being converted */
 	struct binder *binder;
 	const struct field *row;
 	const struct node *node;
 	const struct path *path;
-	bool plain; /* unquoted, or from a variable: typed by how it looks */
+	bool plain; /* unquoted, or from a variable: the form decides the type */
 	enum scalar_kind kind;
 };
 
@@ -26,7 +26,7 @@ char *value_shown(field_id field, const struct node *node)
 {
 	size_t len = strlen(node->written);
 
-	if (fields[field].secret)
+	if (field_table[field].secret)
 		return mem_copy("(not shown)");
 	if (len <= SHOWN_MAX)
 		return mem_copy(node->written);
@@ -36,13 +36,13 @@ char *value_shown(field_id field, const struct node *node)
 	return mem_format("%.*s…", (int)len, node->written);
 }
 
-static field_id id_of(const struct value *value)
+static field_id id_of(const struct value_value *value)
 {
-	return (field_id)(value->row - fields);
+	return (field_id)(value->row - field_table);
 }
 
-/* "'retry.attempts' must be a whole number, not 'many'"; always NULL. */
-static json_t *wrong(const struct value *value, const char *must_be, const char *hint)
+/* Reports "'retry.attempts' must be a whole number, not 'many'"; returns NULL. */
+static json_t *wrong(const struct value_value *value, const char *must_be, const char *hint)
 {
 	AUTO(auto_free) char *field = path_text(value->path);
 	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
@@ -62,7 +62,7 @@ static json_t *wrong(const struct value *value, const char *must_be, const char 
 	return NULL;
 }
 
-static bool in_range(const struct value *value, double number)
+static bool in_range(const struct value_value *value, double number)
 {
 	const struct field *row = value->row;
 	AUTO(auto_free) char *range = field_range_text(row);
@@ -86,7 +86,7 @@ static bool in_range(const struct value *value, double number)
 	return false;
 }
 
-/* The number somebody meant who wrote 1_000, 1,000, 1e3 or 10.0; or NULL. */
+/* Returns the number meant by 1_000, 1,000, 1e3 or 10.0; or NULL. */
 static char *plain_number(const char *text)
 {
 	AUTO(sb_release) struct sb digits = SB_INIT_MAX(64);
@@ -110,7 +110,7 @@ static char *plain_number(const char *text)
 	return NULL;
 }
 
-static json_t *convert_int(const struct value *value)
+static json_t *convert_int(const struct value_value *value)
 {
 	AUTO(auto_free) char *better = NULL;
 	AUTO(auto_free) char *hint = NULL;
@@ -132,7 +132,7 @@ static json_t *convert_int(const struct value *value)
 	return wrong(value, "a whole number", hint);
 }
 
-static json_t *convert_real(const struct value *value)
+static json_t *convert_real(const struct value_value *value)
 {
 	bool number = value->kind == SCALAR_INT || value->kind == SCALAR_REAL;
 	AUTO(auto_free) char *hint = NULL;
@@ -148,7 +148,7 @@ static json_t *convert_real(const struct value *value)
 	return wrong(value, "a number", hint);
 }
 
-static json_t *convert_bool(const struct value *value)
+static json_t *convert_bool(const struct value_value *value)
 {
 	static const char yes[] = "yes Yes YES on On ON y Y 1", no[] = "no No NO off Off OFF n N 0";
 	const char *text = value->node->text;
@@ -157,16 +157,16 @@ static json_t *convert_bool(const struct value *value)
 		return json_boolean(scalar_true(text));
 	if (value->kind == SCALAR_BOOL)
 		return wrong(value, "true or false", "remove the quotes");
-	if (word_in(yes, text) || word_in(no, text))
+	if (field_word_in(yes, text) || field_word_in(no, text))
 		return wrong(value, "true or false",
-			     word_in(yes, text) ? "write true" : "write false");
+			     field_word_in(yes, text) ? "write true" : "write false");
 	return wrong(value, value->row->words ? "true, false or auto" : "true or false",
 		     "write true or false, without quotes");
 }
 
-static json_t *convert_choice(const struct value *value)
+static json_t *convert_choice(const struct value_value *value)
 {
-	AUTO(auto_free) char *all = words_list(value->row->words, " or ");
+	AUTO(auto_free) char *all = field_words_list(value->row->words, " or ");
 	AUTO(auto_free) char *near = NULL;
 	AUTO(auto_free) char *hint = NULL;
 
@@ -177,7 +177,7 @@ static json_t *convert_choice(const struct value *value)
 }
 
 /* Durations, sizes, percentages: number and unit, kept as text. */
-static json_t *convert_measure(const struct value *value)
+static json_t *convert_measure(const struct value_value *value)
 {
 	AUTO(auto_free) char *cure = NULL;
 	const char *text = value->node->text;
@@ -190,8 +190,8 @@ static json_t *convert_measure(const struct value *value)
 	return wrong(value, units_must_be(value->row->type), cure);
 }
 
-/* An unquoted scalar that another reader of YAML would not take as a text. */
-static bool ambiguous(const struct value *value)
+/* True for an unquoted scalar that another reader of YAML would not take as a text. */
+static bool ambiguous(const struct value_value *value)
 {
 	const char *text = value->node->text;
 
@@ -215,8 +215,8 @@ static bool ambiguous(const struct value *value)
 bool value_has_shape(struct binder *binder, enum field_shape shape, const char *text)
 {
 	AUTO(err_freep) struct err *err = NULL;
-	struct span spans[REGEX_GROUPS_MAX + 1];
-	const char *pattern = shape_rows[shape].pattern;
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
+	const char *pattern = field_shape_rows[shape].pattern;
 	size_t len = strlen(text);
 
 	if (!pattern)
@@ -227,8 +227,9 @@ bool value_has_shape(struct binder *binder, enum field_shape shape, const char *
 	return regex_find(binder->shapes[shape], text, len, 0, spans) && spans[0].to == len;
 }
 
-static bool good_regex(const struct value *value)
+static bool good_regex(const struct value_value *value)
 {
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 	AUTO(regex_freep) struct regex *regex = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *field = path_text(value->path);
@@ -246,15 +247,22 @@ static bool good_regex(const struct value *value)
 			     "put the pattern in '…', where a backslash is just that");
 		return false;
 	}
-	if (regex_groups(regex) > 0)
+	if (value->row->shape == SHAPE_READING && regex_groups(regex) == 0) {
+		problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
+					   "'%s' has no group, so there is no number to read",
+					   field),
+			     "put the number's part in parentheses: 'loss: ([0-9.eE+-]+)'");
+		return false;
+	}
+	if (value->row->shape == SHAPE_READING || !regex_find(regex, "", 0, 0, spans))
 		return true;
 	problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
-				   "'%s' has no group, so there is no number to read", field),
-		     "put the number's part in parentheses: 'loss: ([0-9.eE+-]+)'");
+				   "'%s' is found in every line, even an empty one", field),
+		     "write what only the line of the failure has");
 	return false;
 }
 
-static json_t *unquoted(const struct value *value)
+static json_t *unquoted(const struct value_value *value)
 {
 	AUTO(auto_free) char *field = path_text(value->path);
 	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
@@ -266,25 +274,33 @@ static json_t *unquoted(const struct value *value)
 	return NULL;
 }
 
-static json_t *convert_string(const struct value *value)
+static json_t *convert_path(const struct value_value *value)
 {
-	const struct shape_row *shape = &shape_rows[value->row->shape];
+	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *path = home_expand(value->binder, value->node, field);
+
+	return path ? json_string_nocheck(path) : NULL;
+}
+
+static json_t *convert_string(const struct value_value *value)
+{
+	const struct shape_row *shape = &field_shape_rows[value->row->shape];
 
 	if (ambiguous(value))
 		return unquoted(value);
-	if (value->row->shape == SHAPE_REGEX && !good_regex(value))
+	if (shape_is_regex(value->row->shape) && !good_regex(value))
 		return NULL;
 	if (!value_has_shape(value->binder, value->row->shape, value->node->text))
 		return wrong(value, shape->what, shape->hint);
-	return json_string_nocheck(value->node->text);
+	return value->row->is_path ? convert_path(value) : json_string_nocheck(value->node->text);
 }
 
 json_t *value_convert(struct binder *binder, field_id field, const struct node *node,
 		      const struct path *path)
 {
-	struct value value = {
+	struct value_value value = {
 		.binder = binder,
-		.row = &fields[field],
+		.row = &field_table[field],
 		.node = node,
 		.path = path,
 		.plain = !node->quoted || node->expanded,
@@ -292,8 +308,8 @@ json_t *value_convert(struct binder *binder, field_id field, const struct node *
 	};
 
 	if (node->unknown)
-		return NULL; /* its variable was reported */
-	if (value.row->words && word_in(value.row->words, node->text))
+		return NULL; /* the variable was reported */
+	if (value.row->words && field_word_in(value.row->words, node->text))
 		return json_string_nocheck(node->text);
 	switch (value.row->type) {
 	case FIELD_INT:

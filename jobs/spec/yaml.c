@@ -7,27 +7,27 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
-#include "jobs/spec/bytes.h"
-#include "jobs/spec/field.h"
-#include "jobs/spec/keys.h"
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/bytes.h"
+#include "jobs/spec/fields/field.h"
+#include "jobs/spec/fields/keys.h"
 
 #define ANCHORS_MAX 1024
 
 struct anchor {
 	char *name;
 	struct node *node;
-	bool open; /* its value is still being read */
+	bool open; /* the value is still being read */
 };
 
 struct frame { /* an open list or map */
 	struct node *node;
-	const char *key; /* of the value that comes next; NULL: a key comes next */
+	const char *key; /* key of the next value; NULL: a key comes next */
 	struct mark key_at;
 	size_t anchor; /* index + 1 of the anchor that names it, or 0 */
 };
 
-struct reader {
+struct yaml_reader {
 	struct arena *arena;
 	struct reporter *reporter;
 	const char *set;
@@ -40,13 +40,13 @@ struct reader {
 	size_t documents;
 };
 
-static struct mark mark_of(const struct reader *reader, yaml_mark_t mark)
+static struct mark mark_of(const struct yaml_reader *reader, yaml_mark_t mark)
 {
 	return (struct mark){ (int)mark.line + 1, (int)mark.column + 1, reader->set };
 }
 
-/* Where the reader is, as "compile.overrides.env"; NULL at the top. Yours. */
-static char *path_of(const struct reader *reader)
+/* Returns the reader's place, as "compile.overrides.env"; NULL at the top. The caller frees it. */
+static char *path_of(const struct yaml_reader *reader)
 {
 	struct sb path = SB_INIT_MAX(1024);
 
@@ -61,14 +61,14 @@ static char *path_of(const struct reader *reader)
 	return path.len > 0 ? sb_take(&path) : NULL;
 }
 
-static int fatal(struct reader *reader, struct mark at, const char *hint, const char *message)
+static int fatal(struct yaml_reader *reader, struct mark at, const char *hint, const char *message)
 {
 	problem_hint(problem_error(reader->reporter, at, NULL, "%s", message), "%s", hint);
 	return -1;
 }
 
-/* Put a finished or just opened value where it belongs. */
-static int place(struct reader *reader, struct node *node, struct mark at)
+/* Puts a finished or just opened value into the container that it belongs to. */
+static int place(struct yaml_reader *reader, struct node *node, struct mark at)
 {
 	struct frame *frame;
 
@@ -83,7 +83,7 @@ static int place(struct reader *reader, struct node *node, struct mark at)
 		node_add(reader->arena, frame->node, frame->key, frame->key_at, node);
 		frame->key = NULL;
 	} else if (node->kind == NODE_SCALAR) {
-		/* Unquoted << merges; mark it apart from a quoted key. */
+		/* An unquoted << merges; it is told from a quoted key by its address. */
 		frame->key =
 			strcmp(node->text, "<<") == 0 && !node->quoted ? keys_merge : node->text;
 		frame->key_at = at;
@@ -94,7 +94,7 @@ static int place(struct reader *reader, struct node *node, struct mark at)
 	return 0;
 }
 
-static int count(struct reader *reader, struct mark at, size_t nodes, size_t bytes)
+static int count(struct yaml_reader *reader, struct mark at, size_t nodes, size_t bytes)
 {
 	reader->nodes += nodes;
 	reader->bytes += bytes;
@@ -107,7 +107,7 @@ static int count(struct reader *reader, struct mark at, size_t nodes, size_t byt
 			: "the spec has more than 200000 values");
 }
 
-static int remember_anchor(struct reader *reader, const yaml_char_t *name, struct node *node,
+static int remember_anchor(struct yaml_reader *reader, const yaml_char_t *name, struct node *node,
 			   struct mark at, bool open)
 {
 	struct anchor *anchor;
@@ -124,7 +124,7 @@ static int remember_anchor(struct reader *reader, const yaml_char_t *name, struc
 	return 0;
 }
 
-static int on_alias(struct reader *reader, const yaml_event_t *event, struct mark at)
+static int on_alias(struct yaml_reader *reader, const yaml_event_t *event, struct mark at)
 {
 	const char *name = (const char *)event->data.alias.anchor;
 
@@ -147,8 +147,8 @@ static int on_alias(struct reader *reader, const yaml_event_t *event, struct mar
 	return -1;
 }
 
-/* A tag may say that a scalar is a text; the others must say the obvious. */
-static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark at, bool *text)
+/* A tag may say that a scalar is a text; any other tag must agree with the node. */
+static int read_tag(struct yaml_reader *reader, const yaml_char_t *tag, struct mark at, bool *text)
 {
 	static const char standard[] = "tag:yaml.org,2002:";
 	const char *name = (const char *)tag;
@@ -161,7 +161,7 @@ static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark a
 		return 0;
 	}
 	if (text_starts(name, standard) &&
-	    word_in("int float bool null seq map", name + strlen(standard)))
+	    field_word_in("int float bool null seq map", name + strlen(standard)))
 		return 0;
 	known = text_starts(name, standard);
 	problem_hint(problem_error(reader->reporter, at, NULL, "tag '%s%s' has no meaning here",
@@ -170,7 +170,7 @@ static int read_tag(struct reader *reader, const yaml_char_t *tag, struct mark a
 	return -1;
 }
 
-static int on_scalar(struct reader *reader, const yaml_event_t *event, struct mark at)
+static int on_scalar(struct yaml_reader *reader, const yaml_event_t *event, struct mark at)
 {
 	const char *value = (const char *)event->data.scalar.value;
 	size_t len = event->data.scalar.length;
@@ -190,7 +190,7 @@ static int on_scalar(struct reader *reader, const yaml_event_t *event, struct ma
 }
 
 /* Containers are placed when they end, with their weight. */
-static int on_open(struct reader *reader, enum node_kind kind, const yaml_char_t *anchor,
+static int on_open(struct yaml_reader *reader, enum node_kind kind, const yaml_char_t *anchor,
 		   const yaml_char_t *tag, struct mark at)
 {
 	bool text = false;
@@ -211,7 +211,7 @@ static int on_open(struct reader *reader, enum node_kind kind, const yaml_char_t
 	return 0;
 }
 
-static int on_close(struct reader *reader)
+static int on_close(struct yaml_reader *reader)
 {
 	struct frame *frame = &reader->frames[reader->depth - 1];
 	struct node *node = frame->node;
@@ -220,7 +220,7 @@ static int on_close(struct reader *reader)
 		AUTO(auto_free) char *path = path_of(reader);
 
 		keys_check(reader->reporter, node, path);
-		/* What is merged was counted where its alias stands. */
+		/* Merged entries were counted at their alias. */
 		if (keys_resolve_merges(reader->arena, reader->reporter, node) < 0)
 			return -1;
 	}
@@ -230,7 +230,7 @@ static int on_close(struct reader *reader)
 	return place(reader, node, node->at);
 }
 
-static int on_document(struct reader *reader, struct mark at)
+static int on_document(struct yaml_reader *reader, struct mark at)
 {
 	if (++reader->documents < 2)
 		return 0;
@@ -238,7 +238,7 @@ static int on_document(struct reader *reader, struct mark at)
 		     "a second document begins here");
 }
 
-static int on_event(struct reader *reader, const yaml_event_t *event)
+static int on_event(struct yaml_reader *reader, const yaml_event_t *event)
 {
 	struct mark at = mark_of(reader, event->start_mark);
 
@@ -267,8 +267,8 @@ static int on_event(struct reader *reader, const yaml_event_t *event)
 	return 0;
 }
 
-/* libyaml's words, and what they mean to somebody who wrote a spec. `context`
- * rows point to where the construct began, the others to where it broke. */
+/* libyaml's messages, and their meaning to the author of a spec. `context` rows point to where
+ * the construct began, the others to where it broke. */
 static const struct syntax_row {
 	const char *problem, *message, *hint;
 	bool from_context;
@@ -309,8 +309,8 @@ static const struct syntax_row {
 	{ "control characters are not allowed", "a control character", "remove it", false },
 };
 
-/* A character that no text may begin with unquoted. */
-static bool bad_start(struct reader *reader, struct mark at, char c)
+/* Reports `c` if no unquoted text may begin with it. */
+static bool bad_start(struct yaml_reader *reader, struct mark at, char c)
 {
 	if (c == '\t')
 		problem_hint(problem_error(reader->reporter, at, NULL, "a tab in the indentation"),
@@ -324,10 +324,10 @@ static bool bad_start(struct reader *reader, struct mark at, char c)
 	return true;
 }
 
-/* libyaml ends a last line that nobody has ended: what is wrong at the end of the text
- * would then be on a line that is not there. */
-static struct mark problem_place(const struct reader *reader, yaml_mark_t mark, const char *text,
-				 size_t len)
+/* libyaml adds an end to a last line without one: a problem at the end of the text would be on a
+ * line that does not exist. */
+static struct mark problem_place(const struct yaml_reader *reader, yaml_mark_t mark,
+				 const char *text, size_t len)
 {
 	struct mark at = mark_of(reader, mark);
 	size_t characters = 0;
@@ -341,7 +341,7 @@ static struct mark problem_place(const struct reader *reader, yaml_mark_t mark, 
 	return (struct mark){ at.line - 1, bytes_mark(text, len).column, at.set };
 }
 
-static void syntax_error(struct reader *reader, const yaml_parser_t *parser, const char *text,
+static void syntax_error(struct yaml_reader *reader, const yaml_parser_t *parser, const char *text,
 			 size_t len)
 {
 	const char *problem = parser->problem ? parser->problem : "no YAML";
@@ -367,10 +367,10 @@ static void syntax_error(struct reader *reader, const yaml_parser_t *parser, con
 		     "quote the text if it is meant as one");
 }
 
-int tree_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
-	       const char *set, struct node **ret)
+int spec_tree_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
+		    const char *set, struct node **ret)
 {
-	AUTO(auto_free) struct reader *reader = mem_zero(1, sizeof *reader);
+	AUTO(auto_free) struct yaml_reader *reader = mem_zero(1, sizeof *reader);
 	yaml_parser_t parser;
 	int result = 0;
 	bool done = false;
@@ -379,7 +379,7 @@ int tree_parse(struct arena *arena, struct reporter *reporter, const char *text,
 	reader->reporter = reporter;
 	reader->set = set;
 	if (!yaml_parser_initialize(&parser))
-		abort(); /* only for want of memory */
+		abort(); /* only for lack of memory */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	while (!done && result == 0) {

@@ -1,6 +1,6 @@
-/* What a sync remembers, as a stream of rows: see manifest.h. In a file, in the order of
- * this machine's bytes: a head, then rows, each with its tag and key behind it, both with
- * their NUL, and filled up to 8 bytes. */
+/* The manifest of a sync as a stream of rows: see manifest.h. File format, in the byte order of
+ * this machine: a head, then records, each followed by its tag and key, both NUL-terminated, and
+ * padded to 8 bytes. */
 #include "jobs/store/manifest.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/store/store_backend.h"
 
 #define BUFFER     ((size_t)128 << 10)
@@ -24,28 +24,28 @@
 #define KEY_BYTES  1024
 #define ALIGNED(n) (((n) + 7) & ~(size_t)7)
 
-struct head {
+struct manifest_head {
 	char name[16];
-	uint64_t form; /* of bytes and rows */
+	uint64_t form; /* identifies byte order and record size */
 };
 
-/* As it lies in the file. */
-struct record {
-	uint64_t sum; /* of all behind it */
-	uint32_t len; /* of all of it */
+/* On-disk form of a row. */
+struct manifest_record {
+	uint64_t sum; /* checksum of all bytes after this member */
+	uint32_t len; /* length of the record with tag, key and padding */
 	uint16_t key_len, tag_len;
 	struct manifest_file file;
 };
-#define RECORD_MAX ALIGNED(sizeof(struct record) + KEY_BYTES + 1 + STORE_TAG)
+#define RECORD_MAX ALIGNED(sizeof(struct manifest_record) + KEY_BYTES + 1 + STORE_TAG)
 
-/* Reading one file from the front. */
-struct reader {
-	int fd; /* -1: there is none */
+/* Reads one file from the front. */
+struct manifest_reader {
+	int fd; /* -1 if the file is absent */
 	char *bytes;
 	size_t at, have;
-	uint64_t offset; /* in the file, of what comes next */
+	uint64_t offset; /* file offset of the next record */
 	struct manifest_row row;
-	size_t row_len; /* of what `row` was made from; 0: nothing has been read yet */
+	size_t row_len; /* length of the record in `row`; 0: no record has been read yet */
 	bool ended;
 	char last[KEY_BYTES + 1];
 };
@@ -53,23 +53,24 @@ struct reader {
 struct manifest {
 	int dir;
 	char name[NAME_BYTES];
-	struct reader old;
-	int lock; /* of the file that is written, -1: nothing is written */
-	/* As long as what is added is what the old one holds, nothing need be written; this
-	 * much of it has been found again. */
+	struct manifest_reader old;
+	int lock; /* descriptor of the new file; -1: nothing is written */
+	/* As long as the added rows equal the old ones, nothing need be written; `same_to` is
+	 * the file offset up to which the old rows were added again. */
 	bool same;
 	uint64_t same_to;
 	struct sb out;
 	bool failed;
 };
 
-static struct head head_of_ours(void)
+static struct manifest_head head_of_ours(void)
 {
-	return (struct head){ .name = "stoker manifest",
-			      .form = UINT64_C(0x0102030405060000) + sizeof(struct record) };
+	return (struct manifest_head){ .name = "stoker manifest",
+				       .form = UINT64_C(0x0102030405060000) +
+					       sizeof(struct manifest_record) };
 }
 
-/* FNV-1a by words: against a torn end and decay, not against malice. */
+/* FNV-1a by words: detects a torn end and decay, not malice. */
 static uint64_t sum_of(const char *bytes, size_t len)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
@@ -108,8 +109,8 @@ bool manifest_holds(const struct manifest_row *row, const struct stat *st, uint6
 
 /* --- reading --- */
 
-/* Have `len` bytes at `at`, or as many as there are. */
-static size_t reader_fill(struct reader *r, size_t len)
+/* Makes `len` bytes available at `at`, or as many as there are. */
+static size_t reader_fill(struct manifest_reader *r, size_t len)
 {
 	while (r->have - r->at < len) {
 		ssize_t got;
@@ -129,12 +130,12 @@ static size_t reader_fill(struct reader *r, size_t len)
 	return r->have - r->at;
 }
 
-static void reader_open(struct reader *r, int dir, const char *name)
+static void reader_open(struct manifest_reader *r, int dir, const char *name)
 {
-	const struct head mine = head_of_ours();
+	const struct manifest_head mine = head_of_ours();
 	struct stat st;
 
-	*r = (struct reader){ .fd = -1 };
+	*r = (struct manifest_reader){ .fd = -1 };
 	r->fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (r->fd < 0)
 		return;
@@ -149,18 +150,18 @@ static void reader_open(struct reader *r, int dir, const char *name)
 	r->at = r->offset = sizeof mine;
 }
 
-static void reader_close(struct reader *r)
+static void reader_close(struct manifest_reader *r)
 {
 	if (r->fd >= 0)
 		close(r->fd);
 	free(r->bytes);
-	*r = (struct reader){ .fd = -1, .ended = true };
+	*r = (struct manifest_reader){ .fd = -1, .ended = true };
 }
 
-/* The row at hand; false: there is none any more, or what comes is none of ours. */
-static bool reader_row(struct reader *r)
+/* Reads the next row into `row`. Returns false at the end, or if the next record is not valid. */
+static bool reader_row(struct manifest_reader *r)
 {
-	struct record record;
+	struct manifest_record record;
 	const char *text;
 
 	if (r->row_len > 0)
@@ -192,7 +193,7 @@ static bool reader_row(struct reader *r)
 	return true;
 }
 
-static void reader_skip(struct reader *r)
+static void reader_skip(struct manifest_reader *r)
 {
 	r->at += r->row_len;
 	r->offset += r->row_len;
@@ -227,11 +228,11 @@ static void out_row(struct sb *out, const struct manifest_row *row)
 {
 	static const char zeros[8];
 	size_t key_len = strlen(row->key), tag_len = strlen(row->tag);
-	size_t bare = sizeof(struct record) + key_len + tag_len + 2, before = out->len;
-	struct record record = { .len = (uint32_t)ALIGNED(bare),
-				 .key_len = (uint16_t)key_len,
-				 .tag_len = (uint16_t)tag_len,
-				 .file = row->file };
+	size_t bare = sizeof(struct manifest_record) + key_len + tag_len + 2, before = out->len;
+	struct manifest_record record = { .len = (uint32_t)ALIGNED(bare),
+					  .key_len = (uint16_t)key_len,
+					  .tag_len = (uint16_t)tag_len,
+					  .file = row->file };
 
 	sb_add(out, (const char *)&record, sizeof record);
 	sb_add(out, row->tag, tag_len + 1);
@@ -243,12 +244,12 @@ static void out_row(struct sb *out, const struct manifest_row *row)
 
 static void out_head(struct sb *out)
 {
-	const struct head head = head_of_ours();
+	const struct manifest_head head = head_of_ours();
 
 	sb_add(out, (const char *)&head, sizeof head);
 }
 
-/* From here on the new one differs: it begins with what was found again of the old. */
+/* From here on the new manifest differs: it begins with the old rows that were added again. */
 static void diverge(struct manifest *m)
 {
 	uint64_t left = m->same_to;
@@ -284,7 +285,7 @@ void manifest_add(struct manifest *m, const struct manifest_row *row)
 {
 	if (m->lock < 0 || m->failed || strlen(row->key) > KEY_BYTES || row->tag[0] == '\0')
 		return;
-	/* A row that was just asked for is at hand still. */
+	/* The row that manifest_find() returned last is still in `old`. */
 	if (m->same && m->old.row_len > 0 && m->same_to == m->old.offset &&
 	    rows_equal(row, &m->old.row)) {
 		m->same_to += m->old.row_len;
@@ -320,12 +321,12 @@ const struct manifest_row *manifest_find(struct manifest *m, const char *key, co
 	return NULL;
 }
 
-/* What a killed sync had written, and of the old one what lies behind that, become the old
- * one. `m->lock` is the former, and is emptied. */
+/* Merges the file of a killed sync with the old manifest: its rows, then the old rows behind the
+ * last of them, replace the old manifest. `m->lock` is the killed sync's file, and is emptied. */
 static void settle(struct manifest *m, const char *new_name)
 {
 	AUTO(auto_close) int to = -1;
-	struct reader newer, older;
+	struct manifest_reader newer, older;
 	char mixed[NAME_BYTES + sizeof MIXED], last[KEY_BYTES + 1] = "";
 	struct sb out = SB_INIT;
 	bool good;
@@ -336,7 +337,7 @@ static void settle(struct manifest *m, const char *new_name)
 	to = openat(m->dir, mixed, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	good = to >= 0;
 	out_head(&out);
-	for (struct reader *r = &newer; good && r; r = r == &newer ? &older : NULL)
+	for (struct manifest_reader *r = &newer; good && r; r = r == &newer ? &older : NULL)
 		for (; good && reader_row(r); reader_skip(r)) {
 			if (r == &older && strcmp(r->row.key, last) <= 0)
 				continue;
@@ -358,7 +359,8 @@ static void settle(struct manifest *m, const char *new_name)
 	(void)!ftruncate(m->lock, 0);
 }
 
-/* The file that is to be the new one, locked; -1: another sync has it, or it cannot be. */
+/* Opens and locks the file of the new manifest. Returns -1 if another sync holds it or it cannot
+ * be opened. */
 static int lock_new(int dir, const char *name)
 {
 	for (int tries = 0; tries < 10; tries++) {
@@ -369,7 +371,7 @@ static int lock_new(int dir, const char *name)
 
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 			return -1;
-		/* Its holder may have given it its name meanwhile. */
+		/* The previous holder may have renamed it to the final name meanwhile. */
 		if (fstat(fd, &mine) == 0 && fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
 			return S_ISREG(mine.st_mode) ? TAKE_FD(fd) : -1;
@@ -383,7 +385,7 @@ struct manifest *manifest_open(int dir, const char *url, bool writes)
 	char sum[SHA256_HEX], new_name[NAME_BYTES + sizeof NEW];
 	struct stat st;
 
-	sha256_hex(url, strlen(url), sum);
+	hash_sha256_hex(url, strlen(url), sum);
 	m->dir = dir;
 	m->lock = -1;
 	m->out = SB_INIT;
@@ -409,12 +411,12 @@ void manifest_close(struct manifest *m, const char *only)
 			manifest_add(m, &m->old.row);
 	if (m->lock < 0)
 		return;
-	/* Rows at its end that were not found again: it must go too. */
+	/* Old rows at the end that were not added again must go too. */
 	if (m->same && m->old.fd >= 0 && m->same_to != m->old.offset)
 		diverge(m);
 	manifest_flush(m);
 	snprintf(new_name, sizeof new_name, "%s" NEW, m->name);
-	/* A failed write leaves what is whole of it for the next time. */
+	/* If a write failed, the whole rows written so far stay for the next sync. */
 	if (m->same)
 		(void)!unlinkat(m->dir, new_name, 0);
 	else if (!m->failed && fsync(m->lock) == 0)

@@ -1,17 +1,17 @@
 /*
- * What a sync remembers: of each key, which file and which object were found to be equal,
- * so that the next one need read neither. It lies in the near directory, a file of a
- * reserved name for each far store, and is read and written as a stream in key order.
+ * The manifest of a sync: for each key, the file and the object that were found to be equal,
+ * so that the next sync need read neither. Each far store has a manifest file of a reserved
+ * name in the near directory. It is read and written as a stream in key order.
  *
- * A row speaks for a file only as long as device, inode, size and both times are to the
- * nanosecond what they were (the time of its last change cannot be set by a program), and
- * for an object as long as size and tag are. Whoever adds a row makes sure that the file
- * was not written to in the same moment in which it was looked at.
+ * A row is valid for a file only as long as device, inode, size and both times are unchanged
+ * to the nanosecond (a program cannot set the ctime), and for an object only as long as size
+ * and tag are unchanged. Before adding a row, the caller makes sure that the file was not
+ * written to in the moment in which it was looked at.
  *
- * It is only ever replaced as a whole. What a killed sync had written of a new one counts,
- * up to its last whole row, with the old one's rows behind that. Of two syncs at once
- * between the same places one writes it. Without one, or where it cannot be written,
- * everything is compared by content: so nothing here is an error.
+ * The manifest is only ever replaced as a whole. If a sync was killed, its new manifest counts
+ * up to the last whole row, followed by the rows of the old one behind that. If two syncs run
+ * between the same places, only one writes the manifest. If the manifest is absent or cannot
+ * be written, everything is compared by content, so no function here reports an error.
  */
 #ifndef STK_STORE_MANIFEST_H
 #define STK_STORE_MANIFEST_H
@@ -30,7 +30,7 @@ struct manifest_file {
 };
 
 struct manifest_row {
-	const char *key; /* borrowed, until the next is asked for */
+	const char *key; /* borrowed until the next row is asked for */
 	struct manifest_file file;
 	char tag[STORE_TAG];
 };
@@ -39,21 +39,22 @@ void manifest_describe(const struct stat *st, struct manifest_file *ret);
 bool manifest_holds(const struct manifest_row *row, const struct stat *st, uint64_t size,
 		    const char *tag);
 
-/* Of the folder `dir` (open, the caller's) and the store at `url`. `writes` false: it will
- * not be changed. Never NULL. */
+/* Opens the manifest of the folder `dir` (open; the caller closes it) and the store at `url`. If
+ * `writes` is false, the manifest is not changed. Never returns NULL. */
 struct manifest *manifest_open(int dir, const char *url, bool writes);
-/* Without manifest_close(): what was written so far stays to be found by the next. */
+/* Closes without manifest_close(): rows written so far stay on disk for the next sync. */
 void manifest_freep(struct manifest **manifest); /* for AUTO() */
 
-/* The remembered row of a key, NULL if there is none; to be asked in key order. Rows on the
- * way there whose keys do not begin with `only` (NULL: all do) are kept. */
+/* Returns the remembered row of a key, or NULL if not found. Keys must be asked for in key
+ * order. Rows passed on the way are kept if the key does not begin with `only` (NULL: all do). */
 const struct manifest_row *manifest_find(struct manifest *manifest, const char *key,
 					 const char *only);
-/* A row for the new one, in key order. */
+/* Adds a row to the new manifest; rows must come in key order. */
 void manifest_add(struct manifest *manifest, const struct manifest_row *row);
-/* What was added outlives this process from here on. */
+/* Writes the rows added so far, so that they outlive this process. */
 void manifest_flush(struct manifest *manifest);
-/* All rows are added: the rest that is not of `only` is kept, and the new one is there. */
+/* Ends the manifest after all rows were added: keeps the remaining rows that are not below
+ * `only`, then puts the new manifest in place. */
 void manifest_close(struct manifest *manifest, const char *only);
 
 #endif

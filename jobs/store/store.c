@@ -1,17 +1,17 @@
-/* The door to every store: picks the kind by URL and checks keys. See store.h. */
+/* Entry point of every store: selects the kind by URL and checks keys. See store.h. */
 #include "jobs/store/store.h"
 
 #include <string.h>
 
-#include "jobs/base/fs.h"
-#include "jobs/base/text.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
 #include "jobs/store/store_backend.h"
 
-/* S3 allows keys of 1,024 bytes; directories allow parts of 255. A key that
- * one kind accepts must be good on the other. */
+/* S3 allows keys of 1,024 bytes; directories allow parts of 255. A key that one kind accepts
+ * must be valid on the other. */
 #define KEY_BYTES_MAX 1024
 
-/* Kinds by what their URLs begin with; what matches none is a directory. */
+/* Kinds by URL scheme; a URL without one of these is a directory. */
 static const struct {
 	const char *scheme;
 	int (*open)(const char *where, struct store **ret, struct err **err);
@@ -63,8 +63,8 @@ static bool part_is_good(const char *part, size_t len)
 	return !fs_name_unfit(part, len) && !text_starts(part, STORE_RESERVED);
 }
 
-/* Every part that a slash ends must be good; the last one only in a key, as a
- * prefix may stop anywhere. */
+/* Every part that ends in a slash must be valid; the last part only in a key, since a prefix may
+ * end anywhere. */
 bool store_key_fits(const char *key, bool is_prefix)
 {
 	if (strlen(key) > KEY_BYTES_MAX)

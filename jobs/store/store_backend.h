@@ -1,15 +1,15 @@
 /*
- * What one kind of store must implement: a row of functions with the meaning
- * of their namesakes in store.h. Keys and prefixes arrive checked. A new kind
- * is one file that offers such a row, and one line in store.c.
+ * Interface of one kind of store: a table of functions with the meaning of their namesakes in
+ * store.h. Keys and prefixes are already checked. A new kind is one file that offers such a
+ * table, and one line in store.c.
  */
 #ifndef STK_STORE_STORE_BACKEND_H
 #define STK_STORE_STORE_BACKEND_H
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/store/store.h"
 
-struct mover;
+struct transfer_backend;
 
 struct store_backend {
 	void (*free)(struct store *store);
@@ -32,8 +32,8 @@ struct store_backend {
 	int (*remove)(struct store *store, const char *key, struct err **err);
 	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
-	/* As the far side of a sync: mover.h. */
-	int (*mover)(struct store *store, struct mover **ret, struct err **err);
+	/* Opens the store as the far side of a sync: see transfer_backend.h. */
+	int (*mover)(struct store *store, struct transfer_backend **ret, struct err **err);
 };
 
 /* Every kind of store begins with this. */
@@ -45,12 +45,12 @@ struct store {
 	void *unfit_arg;
 };
 
-/* `where` is the URL as the user wrote it. */
+/* Opens a store of one kind; `where` is the URL as the user wrote it. */
 int store_dir_open(const char *where, struct store **ret, struct err **err);
 int store_s3_open(const char *where, struct store **ret, struct err **err);
 
-/* Names beginning so are temporary files of a backend (or of fs.h) and its locks:
- * never keys, never listed. */
+/* Prefix of temporary files of a backend (or of fs.h) and of its locks: such names are never
+ * keys and never listed. */
 #define STORE_RESERVED FS_TEMP_PREFIX
 
 #endif

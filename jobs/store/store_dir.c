@@ -12,17 +12,17 @@
 #include <unistd.h>
 
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
-#include "jobs/store/mover.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/transfer_backend.h"
 
 #define READ_BYTES ((size_t)64 << 10)
 
-/* Held for two system calls at a time, so whoever has it for this long is
- * stopped, dead on another machine, or the file system does not lock. */
+/* The lock is held for two system calls at a time. If it is taken for this long, its holder is
+ * stopped or dead on another machine, or the file system does not lock. */
 #define LOCK_WAIT_MS 10000
 #define LOCK_FILE    STORE_RESERVED "lock"
 
-/* Coarser are no file system's times. */
+/* No file system has coarser times than this. */
 #define SETTLED_MS 2000
 
 static struct store_dir *as_dir(struct store *store)
@@ -30,7 +30,7 @@ static struct store_dir *as_dir(struct store *store)
 	return (struct store_dir *)store;
 }
 
-int dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct err **err)
+int store_dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct err **err)
 {
 	int fd = open(store->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -47,7 +47,7 @@ int dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct err **
 	return 1;
 }
 
-/* One step down, never through a link: 1, 0 absent, -1 with errno. */
+/* Opens the folder `part`, never through a link. Returns 1, 0 if absent, -1 with errno. */
 static int step_down(int dir, const char *part, bool make, int *ret_fd)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -61,7 +61,7 @@ static int step_down(int dir, const char *part, bool make, int *ret_fd)
 		fd = openat(dir, part, flags);
 	}
 	if (fd < 0) {
-		/* A file or a link in the way: nothing of this store lies behind it. */
+		/* A file or a link is in the way: no object of this store lies behind it. */
 		bool nothing = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
 
 		return nothing && !make ? 0 : -1;
@@ -70,12 +70,12 @@ static int step_down(int dir, const char *part, bool make, int *ret_fd)
 	return 1;
 }
 
-int dir_place_open(struct store_dir *store, const char *key, bool make, struct dir_place *ret,
-		   struct err **err)
+int store_dir_place_open(struct store_dir *store, const char *key, bool make, struct dir_place *ret,
+			 struct err **err)
 {
 	AUTO(auto_close) int fd = -1;
 	const char *part = key, *slash;
-	int found = dir_root_open(store, make, &fd, err);
+	int found = store_dir_root_open(store, make, &fd, err);
 
 	if (found <= 0)
 		return found;
@@ -100,15 +100,15 @@ int dir_place_open(struct store_dir *store, const char *key, bool make, struct d
 	return 1;
 }
 
-void dir_place_close(struct dir_place *place)
+void store_dir_place_close(struct dir_place *place)
 {
 	auto_close(&place->fd);
 	place->fd = -1;
 }
 
-int dir_place_sync(struct store_dir *store, const struct dir_place *place, struct err **err)
+int store_dir_place_sync(struct store_dir *store, const struct dir_place *place, struct err **err)
 {
-	/* Some network and FUSE file systems do not know fsync on folders. */
+	/* Some network and FUSE file systems do not support fsync on folders. */
 	if (fsync(place->fd) == 0 || errno == EINVAL || errno == ENOTSUP)
 		return 0;
 	return fs_error(err, errno, "cannot make '%s' durable in '%s'", place->key, store->root);
@@ -119,12 +119,12 @@ static int write_error(struct store_dir *store, const char *key, int os_errno, s
 	return fs_error(err, os_errno, "cannot write '%s' in the store '%s'", key, store->root);
 }
 
-int dir_temp_new(struct store_dir *store, const struct dir_place *place, struct dir_temp *ret,
-		 struct err **err)
+int store_dir_temp_new(struct store_dir *store, const struct dir_place *place, struct dir_temp *ret,
+		       struct err **err)
 {
 	uint64_t chance;
 
-	random_bytes(&chance, sizeof chance);
+	hash_random_bytes(&chance, sizeof chance);
 	ret->place = place;
 	snprintf(ret->name, sizeof ret->name, STORE_RESERVED "%016" PRIx64, chance);
 	ret->fd = openat(place->fd, ret->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -132,7 +132,7 @@ int dir_temp_new(struct store_dir *store, const struct dir_place *place, struct 
 	return ret->fd < 0 ? write_error(store, place->key, errno, err) : 0;
 }
 
-void dir_temp_drop(struct dir_temp *temp)
+void store_dir_temp_drop(struct dir_temp *temp)
 {
 	if (temp->fd < 0)
 		return;
@@ -142,13 +142,12 @@ void dir_temp_drop(struct dir_temp *temp)
 		unlinkat(temp->place->fd, temp->name, 0);
 }
 
-int dir_temp_sync(struct store_dir *store, struct dir_temp *temp, struct err **err)
+int store_dir_temp_sync(struct store_dir *store, struct dir_temp *temp, struct err **err)
 {
 	struct timespec times[2];
 
-	/* The kernel stamps by its tick of some ms, and inode numbers are reused at
-	 * once: two objects written in one tick could get the same tag. The exact
-	 * time keeps them apart. */
+	/* The kernel stamps by its tick of some ms, and inode numbers are reused at once: two
+	 * objects written in one tick could get the same tag. The exact time keeps them apart. */
 	clock_gettime(CLOCK_REALTIME, &times[0]);
 	times[1] = times[0];
 	if (futimens(temp->fd, times) < 0 || fsync(temp->fd) < 0)
@@ -156,7 +155,7 @@ int dir_temp_sync(struct store_dir *store, struct dir_temp *temp, struct err **e
 	return 0;
 }
 
-int dir_temp_link(struct store_dir *store, struct dir_temp *temp, struct err **err)
+int store_dir_temp_link(struct store_dir *store, struct dir_temp *temp, struct err **err)
 {
 	const struct dir_place *place = temp->place;
 	struct stat st;
@@ -164,12 +163,12 @@ int dir_temp_link(struct store_dir *store, struct dir_temp *temp, struct err **e
 
 	if (linkat(place->fd, temp->name, place->fd, place->name, 0) < 0) {
 		failed = errno;
-		/* Over NFS a link whose reply was lost fails when it is repeated,
-		 * although it was made: then the file has two names. */
+		/* Over NFS, if the reply to a link is lost, the repeated call fails although the
+		 * link was made: then the file has two names. */
 		if (fstat(temp->fd, &st) == 0 && st.st_nlink == 2)
 			failed = 0;
 	}
-	/* File systems without links mostly know the exclusive rename. */
+	/* Most file systems without links support the exclusive rename. */
 	if ((failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS || failed == EMLINK)) {
 		failed = 0;
 		if (renameat2(place->fd, temp->name, place->fd, place->name, RENAME_NOREPLACE) < 0)
@@ -181,13 +180,13 @@ int dir_temp_link(struct store_dir *store, struct dir_temp *temp, struct err **e
 		return 0;
 	if (failed)
 		return write_error(store, place->key, failed, err);
-	dir_temp_drop(temp);
-	return dir_place_sync(store, place, err) < 0 ? -1 : 1;
+	store_dir_temp_drop(temp);
+	return store_dir_place_sync(store, place, err) < 0 ? -1 : 1;
 }
 
-/* No change time: giving a file its name, and taking the temporary one away,
- * changes that, though not the content. */
-void dir_tag(const struct stat *st, char tag[STORE_TAG])
+/* The ctime is left out: renaming the file and unlinking the temporary name change it, though
+ * not the content. */
+void store_dir_tag(const struct stat *st, char tag[STORE_TAG])
 {
 	int64_t ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 
@@ -200,31 +199,31 @@ static bool is_before(const struct timespec *changed, struct utc at)
 	return changed->tv_sec * 1000 + changed->tv_nsec / 1000000 < at.ms;
 }
 
-bool dir_is_settled(const struct stat *st, struct utc looked)
+bool store_dir_is_settled(const struct stat *st, struct utc looked)
 {
 	const struct utc settled = { looked.ms - SETTLED_MS };
 
 	return is_before(&st->st_mtim, settled) && is_before(&st->st_ctim, settled);
 }
 
-void dir_object(const struct stat *st, const char *key, struct store_object *ret)
+void store_dir_object(const struct stat *st, const char *key, struct store_object *ret)
 {
 	ret->key = key;
 	ret->size = (uint64_t)st->st_size;
 	ret->modified.ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
-	dir_tag(st, ret->tag);
+	store_dir_tag(st, ret->tag);
 }
 
-int dir_object_open(struct store_dir *store, const char *key, int *ret_fd, struct stat *ret_st,
-		    struct err **err)
+int store_dir_object_open(struct store_dir *store, const char *key, int *ret_fd,
+			  struct stat *ret_st, struct err **err)
 {
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	AUTO(auto_close) int fd = -1;
-	int found = dir_place_open(store, key, false, &place, err);
+	int found = store_dir_place_open(store, key, false, &place, err);
 
 	if (found <= 0)
 		return found;
-	/* Opening a pipe would wait for its other end. */
+	/* O_NONBLOCK: opening a pipe would wait for its other end. */
 	fd = openat(place.fd, place.name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == ENODEV))
@@ -247,7 +246,7 @@ static int dir_get(struct store *base, const char *key, size_t max, struct sb *r
 	size_t before = ret->len;
 	struct stat st;
 	ssize_t got;
-	int found = dir_object_open(store, key, &fd, &st, err);
+	int found = store_dir_object_open(store, key, &fd, &st, err);
 
 	if (found <= 0)
 		return found;
@@ -265,7 +264,7 @@ static int dir_get(struct store *base, const char *key, size_t max, struct sb *r
 		sb_add(ret, buffer, (size_t)got);
 	}
 	if (ret_tag)
-		dir_tag(&st, ret_tag);
+		store_dir_tag(&st, ret_tag);
 	return 1;
 }
 
@@ -276,7 +275,7 @@ static int dir_read_range(struct store *base, const char *key, uint64_t offset, 
 	AUTO(auto_free) char *buffer = NULL;
 	AUTO(auto_close) int fd = -1;
 	struct stat st;
-	int found = dir_object_open(store, key, &fd, &st, err);
+	int found = store_dir_object_open(store, key, &fd, &st, err);
 
 	if (found <= 0)
 		return found;
@@ -296,16 +295,16 @@ static int dir_read_range(struct store *base, const char *key, uint64_t offset, 
 		len -= (size_t)got;
 	}
 	if (ret_tag)
-		dir_tag(&st, ret_tag);
+		store_dir_tag(&st, ret_tag);
 	return 1;
 }
 
 static int dir_stat(struct store *base, const char *key, struct store_object *ret, struct err **err)
 {
 	struct store_dir *store = as_dir(base);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	struct stat st;
-	int found = dir_place_open(store, key, false, &place, err);
+	int found = store_dir_place_open(store, key, false, &place, err);
 
 	if (found <= 0)
 		return found;
@@ -317,7 +316,7 @@ static int dir_stat(struct store *base, const char *key, struct store_object *re
 	}
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	dir_object(&st, key, ret);
+	store_dir_object(&st, key, ret);
 	return 1;
 }
 
@@ -334,22 +333,22 @@ static int fill_temp(struct store_dir *store, struct dir_temp *temp, const char 
 		bytes += put;
 		len -= (size_t)put;
 	}
-	return dir_temp_sync(store, temp, err);
+	return store_dir_temp_sync(store, temp, err);
 }
 
-/* The lock of a folder for replace_if_same, and for whoever would interfere
- * with it. An open file description lock: it belongs to `fd`, ends with it, and
- * works between threads, processes and, where the file system locks over the
- * network (NFS 4, Lustre mounted with -o flock), machines. The file stays: to
- * remove it would let two hold it at once. Without `make` and without the file
- * there is nobody to keep out. 0 with *ret_fd (maybe -1), -1. */
+/* Locks a folder for replace_if_same and against writes that would interfere with it. The lock
+ * is an open file description lock: it belongs to `fd`, ends with it, and works between threads,
+ * processes and, if the file system locks over the network (NFS 4, Lustre mounted with -o
+ * flock), machines. The lock file stays: removing it would let two processes hold the lock at
+ * once. If the file is absent and `make` is false, no replace_if_same has run here and no lock
+ * is needed. Returns 0 with *ret_fd (maybe -1), -1 with an error. */
 static int lock_folder(struct store_dir *store, const struct dir_place *place, bool make,
 		       int *ret_fd, struct err **err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (make ? O_CREAT : 0);
 	AUTO(auto_close) int fd = openat(place->fd, LOCK_FILE, flags, 0600);
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	struct mono start = mono_now();
+	struct mono start = clock_mono_now();
 	struct timespec pause = { 0, 100000 };
 
 	if (fd < 0)
@@ -359,7 +358,7 @@ static int lock_folder(struct store_dir *store, const struct dir_place *place, b
 			fs_error(err, errno, "cannot lock a folder of the store '%s'", store->root);
 			return err_hint(err, "use a file system with working locks");
 		}
-		if (mono_now().ms - start.ms > LOCK_WAIT_MS) {
+		if (clock_mono_now().ms - start.ms > LOCK_WAIT_MS) {
 			err_set(err, EXIT_REFUSED,
 				"cannot lock the folder of '%s' in the store '%s'", place->key,
 				store->root);
@@ -388,11 +387,11 @@ static int dir_put(struct store *base, const char *key, const void *bytes, size_
 		   struct err **err)
 {
 	struct store_dir *store = as_dir(base);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
-	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
 
-	if (dir_place_open(store, key, true, &place, err) < 0 ||
-	    dir_temp_new(store, &place, &temp, err) < 0 ||
+	if (store_dir_place_open(store, key, true, &place, err) < 0 ||
+	    store_dir_temp_new(store, &place, &temp, err) < 0 ||
 	    fill_temp(store, &temp, bytes, len, err) < 0)
 		return -1;
 	{
@@ -402,28 +401,28 @@ static int dir_put(struct store *base, const char *key, const void *bytes, size_
 		    put_named(store, &temp, err) < 0)
 			return -1;
 	}
-	return dir_place_sync(store, &place, err);
+	return store_dir_place_sync(store, &place, err);
 }
 
 static int dir_put_if_absent(struct store *base, const char *key, const void *bytes, size_t len,
 			     struct err **err)
 {
 	struct store_dir *store = as_dir(base);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
-	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
 
-	if (dir_place_open(store, key, true, &place, err) < 0)
+	if (store_dir_place_open(store, key, true, &place, err) < 0)
 		return -1;
-	/* Spares a write; the link is what decides. */
+	/* Spares a write; store_dir_temp_link() decides. */
 	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	if (dir_temp_new(store, &place, &temp, err) < 0 ||
+	if (store_dir_temp_new(store, &place, &temp, err) < 0 ||
 	    fill_temp(store, &temp, bytes, len, err) < 0)
 		return -1;
-	return dir_temp_link(store, &temp, err);
+	return store_dir_temp_link(store, &temp, err);
 }
 
-/* Whether the object in this place has this tag: 1, 0, -1. */
+/* Returns 1 if the object in this place has this tag, 0 if not, -1 with an error. */
 static int has_tag(struct store_dir *store, const struct dir_place *place, const char *tag,
 		   struct err **err)
 {
@@ -434,7 +433,7 @@ static int has_tag(struct store_dir *store, const struct dir_place *place, const
 		return errno == ENOENT ? 0 : write_error(store, place->key, errno, err);
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	dir_tag(&st, now);
+	store_dir_tag(&st, now);
 	return strcmp(now, tag) == 0;
 }
 
@@ -442,15 +441,15 @@ static int dir_replace_if_same(struct store *base, const char *key, const char *
 			       const void *bytes, size_t len, struct err **err)
 {
 	struct store_dir *store = as_dir(base);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
-	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
-	int same = dir_place_open(store, key, false, &place, err);
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	int same = store_dir_place_open(store, key, false, &place, err);
 
 	if (same > 0)
 		same = has_tag(store, &place, tag, err);
 	if (same <= 0)
 		return same;
-	if (dir_temp_new(store, &place, &temp, err) < 0 ||
+	if (store_dir_temp_new(store, &place, &temp, err) < 0 ||
 	    fill_temp(store, &temp, bytes, len, err) < 0)
 		return -1;
 	{
@@ -464,15 +463,15 @@ static int dir_replace_if_same(struct store *base, const char *key, const char *
 		if (put_named(store, &temp, err) < 0)
 			return -1;
 	}
-	return dir_place_sync(store, &place, err) < 0 ? -1 : 1;
+	return store_dir_place_sync(store, &place, err) < 0 ? -1 : 1;
 }
 
 static int dir_delete(struct store *base, const char *key, struct err **err)
 {
 	struct store_dir *store = as_dir(base);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	AUTO(auto_close) int lock = -1;
-	int found = dir_place_open(store, key, false, &place, err);
+	int found = store_dir_place_open(store, key, false, &place, err);
 
 	if (found <= 0)
 		return found;
@@ -482,11 +481,11 @@ static int dir_delete(struct store *base, const char *key, struct err **err)
 		return -1;
 	if (unlinkat(place.fd, place.name, 0) < 0) {
 		if (errno == ENOENT || errno == EISDIR)
-			return 0; /* a folder is no object */
+			return 0; /* a folder is not an object */
 		return fs_error(err, errno, "cannot delete '%s' in the store '%s'", key,
 				store->root);
 	}
-	return dir_place_sync(store, &place, err);
+	return store_dir_place_sync(store, &place, err);
 }
 
 static void dir_free(struct store *base)
@@ -499,8 +498,8 @@ static void dir_free(struct store *base)
 
 static const struct store_backend backend = {
 	.free = dir_free,
-	.list = dir_list,
-	.folders = dir_folders,
+	.list = store_dir_list,
+	.folders = store_dir_folders,
 	.get = dir_get,
 	.read_range = dir_read_range,
 	.stat = dir_stat,
@@ -508,9 +507,9 @@ static const struct store_backend backend = {
 	.put_if_absent = dir_put_if_absent,
 	.replace_if_same = dir_replace_if_same,
 	.remove = dir_delete,
-	.upload = dir_upload,
-	.download = dir_download,
-	.mover = mover_dir_open,
+	.upload = store_dir_upload,
+	.download = store_dir_download,
+	.mover = transfer_backend_dir_open,
 };
 
 int store_dir_open(const char *where, struct store **ret, struct err **err)
@@ -523,7 +522,7 @@ int store_dir_open(const char *where, struct store **ret, struct err **err)
 		return err_hint(err, "name a directory");
 	}
 	store = mem_zero(1, sizeof *store);
-	store->root = fs_absolute(path);
+	store->root = fs_of_user(path);
 	store->base.backend = &backend;
 	store->base.url = store->root;
 	store->base.directory = store->root;

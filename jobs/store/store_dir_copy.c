@@ -1,5 +1,5 @@
-/* Whole files in and out of a directory store, without passing through memory
- * where the file system can share or copy them itself. See store_dir.h. */
+/* Copies whole files in and out of a directory store; the bytes do not pass through memory if
+ * the file system can share or copy them itself. See store_dir.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -10,9 +10,10 @@
 #include "jobs/store/store_dir.h"
 
 #define COPY_BYTES   ((size_t)1 << 20)
-#define KERNEL_BYTES ((size_t)1 << 30) /* asked of the kernel at a time */
+#define KERNEL_BYTES ((size_t)1 << 30) /* copied by one call of the kernel */
 
-/* Through our memory: works everywhere. From where the files stand; 0 or errno. */
+/* Copies through a buffer, which works everywhere, from the current offsets. Returns 0 or an
+ * errno. */
 static int copy_by_hand(int from, int to)
 {
 	AUTO(auto_free) char *buffer = mem_alloc(COPY_BYTES);
@@ -34,7 +35,7 @@ static int copy_by_hand(int from, int to)
 	return 0;
 }
 
-int dir_copy_file(int from, int to)
+int store_dir_copy_file(int from, int to)
 {
 	ssize_t put;
 
@@ -44,12 +45,12 @@ int dir_copy_file(int from, int to)
 		;
 	if (put < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG))
 		return errno;
-	/* Not between these file systems, or not by this kernel. Both offsets stand
-	 * where it stopped; at the end of the file this reads nothing. */
+	/* The kernel cannot copy between these file systems, or not at all. Both offsets are
+	 * where it stopped; at the end of the file copy_by_hand() reads nothing. */
 	return copy_by_hand(from, to);
 }
 
-/* Someone wrote to the file while it was copied. */
+/* True if the file was written to while it was copied. */
 static bool has_changed(int fd, const struct stat *before)
 {
 	struct stat now;
@@ -59,11 +60,11 @@ static bool has_changed(int fd, const struct stat *before)
 	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
-int dir_upload(struct store *base, const char *path, const char *key, struct err **err)
+int store_dir_upload(struct store *base, const char *path, const char *key, struct err **err)
 {
 	struct store_dir *store = (struct store_dir *)base;
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
-	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
 	AUTO(auto_close) int from = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int failed;
@@ -72,32 +73,32 @@ int dir_upload(struct store *base, const char *path, const char *key, struct err
 		return fs_error(err, errno, "cannot read '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
-	if (dir_place_open(store, key, true, &place, err) < 0)
+	if (store_dir_place_open(store, key, true, &place, err) < 0)
 		return -1;
 	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	if (dir_temp_new(store, &place, &temp, err) < 0)
+	if (store_dir_temp_new(store, &place, &temp, err) < 0)
 		return -1;
-	failed = dir_copy_file(from, temp.fd);
+	failed = store_dir_copy_file(from, temp.fd);
 	if (failed)
 		return fs_error(err, failed, "cannot copy '%s' to '%s' in the store '%s'", path,
 				key, store->root);
 	if (has_changed(from, &st))
 		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
-	if (dir_temp_sync(store, &temp, err) < 0)
+	if (store_dir_temp_sync(store, &temp, err) < 0)
 		return -1;
-	return dir_temp_link(store, &temp, err);
+	return store_dir_temp_link(store, &temp, err);
 }
 
-int dir_download(struct store *base, const char *key, const char *path, struct err **err)
+int store_dir_download(struct store *base, const char *key, const char *path, struct err **err)
 {
 	struct store_dir *store = (struct store_dir *)base;
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1, .key = path };
-	AUTO(dir_temp_drop) struct dir_temp temp = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1, .key = path };
+	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
 	AUTO(auto_free) char *dir = fs_dirname(path);
 	AUTO(auto_close) int from = -1;
 	struct stat st;
-	int found = dir_object_open(store, key, &from, &st, err);
+	int found = store_dir_object_open(store, key, &from, &st, err);
 	int failed;
 
 	if (found <= 0)
@@ -106,9 +107,9 @@ int dir_download(struct store *base, const char *key, const char *path, struct e
 	if (place.fd < 0)
 		return fs_error(err, errno, "cannot write '%s'", path);
 	place.name = fs_basename(path);
-	if (dir_temp_new(store, &place, &temp, err) < 0)
+	if (store_dir_temp_new(store, &place, &temp, err) < 0)
 		return -1;
-	failed = dir_copy_file(from, temp.fd);
+	failed = store_dir_copy_file(from, temp.fd);
 	if (!failed && fsync(temp.fd) < 0)
 		failed = errno;
 	if (!failed && renameat(place.fd, temp.name, place.fd, place.name) < 0)
@@ -116,5 +117,5 @@ int dir_download(struct store *base, const char *key, const char *path, struct e
 	if (failed)
 		return fs_error(err, failed, "cannot write '%s'", path);
 	temp.name[0] = '\0';
-	return dir_place_sync(store, &place, err) < 0 ? -1 : 1;
+	return store_dir_place_sync(store, &place, err) < 0 ? -1 : 1;
 }

@@ -1,6 +1,6 @@
-/* Listing a directory store in key order. Of each level of depth some names are in
- * memory, never all of a large folder: that is read several times over, each time
- * for the names that come next. See store_dir.h. */
+/* Lists a directory store in key order. Each level of depth keeps some names in memory, never
+ * all of a large folder: that is read several times, each time for the names that come next. See
+ * store_dir.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,36 +10,35 @@
 
 #include "jobs/store/store_dir.h"
 
-/* Of the names of one folder, in bytes with their pointers. As many as a folder
- * usually has: 20,000 to 40,000. Between once and twice this is in use. */
+/* Memory for the names of one folder, in bytes with their pointers: enough for 20,000 to 40,000
+ * names, as many as a folder usually has. Up to twice this is in use. */
 #define NAMES_BYTES ((size_t)2 << 20)
 
-/* The names in one folder, or those of them that come next. Names of folders carry
- * a slash at the end: with it they sort as their keys do, so that "a.b" comes
- * before "a/b". */
+/* The names in one folder, or those of them that come next. Names of folders carry a slash at
+ * the end: with it they sort as their keys do, so that "a.b" comes before "a/b". */
 struct names {
 	struct sb text; /* all of them, each with its NUL */
 	const char **sorted;
 	size_t count;
-	bool more;   /* others come behind the last one */
-	char *limit; /* then none is wanted from this one on; else NULL */
-	char *after; /* wanted are those behind this; NULL: from the first on */
+	bool more;   /* more names follow the last one */
+	char *limit; /* with `more`: names from this one on are left out; else NULL */
+	char *after; /* only names after this one are read; NULL: from the first on */
 };
 
 #define NAMES_INIT ((struct names){ .text = SB_INIT })
 
-/* One folder on the way down to where the walk is. */
+/* A folder on the path from the root to the current position. */
 struct level {
 	int fd;
 	struct names names;
-	size_t next;    /* of the names */
-	size_t key_len; /* of the walk's key up to this folder, with its slash */
+	size_t next;    /* index into names.sorted */
+	size_t key_len; /* length of the walk's key up to this folder, with its slash */
 };
 
 struct dir_walk {
 	struct store_dir *store;
-	struct sb key; /* of the object that was told last; a level's folder before that */
-	char *prefix;  /* what names on the first level must begin with */
+	struct sb key; /* key of the object returned last; while a level is read, of its folder */
+	char *prefix;  /* prefix of the names on the first level */
 	struct level *levels;
 	size_t count;
 	dir_other_fn other;
@@ -66,7 +65,7 @@ static int list_error(const struct dir_walk *walk, int os_errno, struct err **er
 			walk->store->root);
 }
 
-/* What kind of entry it is, asked of the file where the folder does not say. */
+/* Returns the type of an entry; the file is asked if the folder does not tell the type. */
 static unsigned char type_of(int dir, const struct dirent *entry)
 {
 	struct stat st;
@@ -103,8 +102,8 @@ static void names_sort(struct names *names)
 	qsort(names->sorted, names->count, sizeof *names->sorted, by_bytes);
 }
 
-/* Keep the first names, as many as fit into NAMES_BYTES; what comes behind them is
- * for the next time that the folder is read. */
+/* Keeps the first names, as many as fit into NAMES_BYTES; the names behind them are read when
+ * the folder is read next. */
 static void names_cut(struct names *names)
 {
 	const char *at = names->text.text, *end = at + names->text.len;
@@ -145,7 +144,7 @@ static void names_add(struct names *names, const char *name, bool folder)
 		names_cut(names);
 }
 
-/* One entry of a folder: a name to come back to, or one for `other`. */
+/* Adds one entry of a folder to `names`, or reports it to `other`. */
 static void names_take(const struct dir_walk *walk, int dir, const char *prefix,
 		       const struct dirent *entry, struct names *names)
 {
@@ -157,15 +156,15 @@ static void names_take(const struct dir_walk *walk, int dir, const char *prefix,
 	type = is_reserved(name) ? DT_UNKNOWN : type_of(dir, entry);
 	if (type == DT_DIR || type == DT_REG)
 		names_add(names, name, type == DT_DIR);
-	else if (walk->other && !names->after) /* the first time that it is read */
+	else if (walk->other && !names->after) /* only when the folder is first read */
 		walk->other(walk->arg, dir, walk->key.text, name);
 }
 
-/* The names behind names->after, replacing those that it has. */
+/* Reads the names behind names->after, in place of those held. */
 static int names_read(const struct dir_walk *walk, int dir, const char *prefix, struct names *names,
 		      struct err **err)
 {
-	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir closes what it was given */
+	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0); /* closedir() closes its descriptor */
 	DIR *stream = own < 0 ? NULL : fdopendir(own);
 	const struct dirent *entry;
 	int failed;
@@ -176,7 +175,7 @@ static int names_read(const struct dir_walk *walk, int dir, const char *prefix, 
 		return list_error(walk, failed, err);
 	}
 	if (names->after)
-		rewinddir(stream); /* its place is shared with `dir` */
+		rewinddir(stream); /* the duplicate shares its offset with `dir` */
 	sb_clear(&names->text);
 	names->count = 0;
 	names->more = false;
@@ -192,7 +191,7 @@ static int names_read(const struct dir_walk *walk, int dir, const char *prefix, 
 	return 0;
 }
 
-/* Once what was read is used up: is there more to read? */
+/* Call once all names are used. Returns true if the folder has more names to read. */
 static bool names_next(struct names *names)
 {
 	if (!names->more)
@@ -208,7 +207,7 @@ static void level_release(struct level *level)
 	names_release(&level->names);
 }
 
-/* Go down into a folder whose descriptor becomes the walk's; walk->key ends with it. */
+/* Enters a folder. The walk takes over the descriptor; walk->key ends with the folder. */
 static int level_push(struct dir_walk *walk, int fd, const char *prefix, struct err **err)
 {
 	struct level *level;
@@ -219,7 +218,7 @@ static int level_push(struct dir_walk *walk, int fd, const char *prefix, struct 
 	return names_read(walk, fd, prefix, &level->names, err);
 }
 
-/* The next name of the deepest level, NULL: there is none any more. */
+/* Sets *ret to the next name of the deepest level, or NULL at its end. Returns 0 or -1. */
 static int level_next(struct dir_walk *walk, const char **ret, struct err **err)
 {
 	struct level *level = &walk->levels[walk->count - 1];
@@ -247,13 +246,13 @@ static int enter(struct dir_walk *walk, int dir, const char *name, struct err **
 	AUTO(auto_free) char *bare = mem_copy_n(name, strlen(name) - 1);
 	int below = openat(dir, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* What has gone, or became something else, since its name was read. */
+	/* The folder was removed or replaced since its name was read. */
 	if (below < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return 0;
 	return below < 0 ? list_error(walk, errno, err) : level_push(walk, below, "", err);
 }
 
-int dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err **err)
+int store_dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err **err)
 {
 	while (walk->count > 0) {
 		struct level *level = &walk->levels[walk->count - 1];
@@ -288,18 +287,18 @@ int dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err **err)
 	return 0;
 }
 
-int dir_walk_open(struct store_dir *store, const char *prefix, dir_other_fn other, void *arg,
-		  struct dir_walk **ret, struct err **err)
+int store_dir_walk_open(struct store_dir *store, const char *prefix, dir_other_fn other, void *arg,
+			struct dir_walk **ret, struct err **err)
 {
-	AUTO(dir_walk_freep) struct dir_walk *walk = mem_zero(1, sizeof *walk);
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_walk_freep) struct dir_walk *walk = mem_zero(1, sizeof *walk);
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	int found;
 
 	walk->store = store;
 	walk->key = SB_INIT;
 	walk->other = other;
 	walk->arg = arg;
-	found = dir_place_open(store, prefix, false, &place, err);
+	found = store_dir_place_open(store, prefix, false, &place, err);
 	if (found < 0)
 		return -1;
 	if (found > 0) {
@@ -312,7 +311,7 @@ int dir_walk_open(struct store_dir *store, const char *prefix, dir_other_fn othe
 	return 0;
 }
 
-void dir_walk_freep(struct dir_walk **walk)
+void store_dir_walk_freep(struct dir_walk **walk)
 {
 	if (!*walk)
 		return;
@@ -325,18 +324,19 @@ void dir_walk_freep(struct dir_walk **walk)
 	*walk = NULL;
 }
 
-int dir_list(struct store *base, const char *prefix, store_list_fn fn, void *arg, struct err **err)
+int store_dir_list(struct store *base, const char *prefix, store_list_fn fn, void *arg,
+		   struct err **err)
 {
-	AUTO(dir_walk_freep) struct dir_walk *walk = NULL;
+	AUTO(store_dir_walk_freep) struct dir_walk *walk = NULL;
 	struct dir_row row;
 	int done;
 
-	if (dir_walk_open((struct store_dir *)base, prefix, NULL, NULL, &walk, err) < 0)
+	if (store_dir_walk_open((struct store_dir *)base, prefix, NULL, NULL, &walk, err) < 0)
 		return -1;
-	while ((done = dir_walk_next(walk, &row, err)) > 0) {
+	while ((done = store_dir_walk_next(walk, &row, err)) > 0) {
 		struct store_object object;
 
-		dir_object(&row.st, row.key, &object);
+		store_dir_object(&row.st, row.key, &object);
 		done = fn(arg, &object, err);
 		if (done != 0)
 			break;
@@ -360,13 +360,13 @@ static int tell_folders(const struct names *names, store_folder_fn fn, void *arg
 	return done;
 }
 
-int dir_folders(struct store *base, const char *prefix, store_folder_fn fn, void *arg,
-		struct err **err)
+int store_dir_folders(struct store *base, const char *prefix, store_folder_fn fn, void *arg,
+		      struct err **err)
 {
-	AUTO(dir_place_close) struct dir_place place = { .fd = -1 };
+	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	AUTO(names_release) struct names names = NAMES_INIT;
 	struct dir_walk where = { .store = (struct store_dir *)base, .key = SB_INIT };
-	int done = dir_place_open(where.store, prefix, false, &place, err);
+	int done = store_dir_place_open(where.store, prefix, false, &place, err);
 
 	if (done <= 0)
 		return done;

@@ -1,9 +1,9 @@
 /*
- * Objects in a bucket, below a prefix: the second kind of store. Tags are ETags. The
- * client is made by the first call that needs it, so opening costs nothing.
+ * Objects in a bucket, below a prefix: the second kind of store. Tags are ETags. The client is
+ * made by the first call that needs it, so opening costs nothing.
  *
- * Keys of other people's objects may be anything: what store.h would not take for a key is
- * passed over, and told to who wants to know (store_on_unfit()).
+ * Keys of other programs' objects may be anything: a name that is not a valid key of store.h
+ * is passed over and reported to the callback of store_on_unfit().
  */
 #include "jobs/store/store_s3.h"
 
@@ -16,23 +16,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aws/http.h"
-#include "aws/s3.h"
-#include "jobs/base/fs.h"
+#include "aws/http/http.h"
+#include "aws/s3/s3.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
-#include "jobs/store/mover.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/transfer_backend.h"
 
 _Static_assert(STORE_TAG >= S3_ETAG, "an ETag is a tag");
 
-/* An upload in parts into which nothing has come for this long is dead: its process was
- * killed, as nobody takes so long for one part. */
+/* A multipart upload without a new part for this long is dead: its process was killed, since no
+ * process takes so long for one part. */
 #define LEFTOVER_IDLE_MS ((int64_t)10 * 60 * 1000)
-/* A listing of more is no store of ours, but a server that does not end. */
+/* Limit of a listing: a longer one is not a store of ours, but a server that does not end. */
 #define OBJECTS_MAX ((uint64_t)50 * 1000 * 1000)
 
 struct store_s3 {
-	struct store base; /* first: a store is one of these */
+	struct store base; /* must be first: a store_s3 is used as a store */
 	char *bucket;
 	char *prefix; /* "" or ending in a slash */
 	struct aws *aws;
@@ -66,10 +66,10 @@ static char *whole_key(const struct store_s3 *store, const char *key)
 	return mem_format("%s%s", store->prefix, key);
 }
 
-/* An object that a call is about. */
+/* Object of a call. */
 struct target {
 	struct aws *aws;
-	char *key; /* owned: with the store's prefix */
+	char *key; /* owned; with the store's prefix */
 	struct s3_place place;
 };
 
@@ -100,16 +100,16 @@ static void tell_object(const struct s3_object *from, const char *key, struct st
 
 /* --- listing --- */
 
-struct listing {
+struct store_s3_listing {
 	struct store_s3 *store;
 	store_list_fn fn;
 	store_folder_fn folder_fn;
 	void *arg;
-	size_t skip; /* bytes of each key that are the store's prefix, or the folder's */
+	size_t skip; /* length of the store's or the folder's prefix in each key */
 	uint64_t count;
 };
 
-static void pass_over(const struct listing *l, const char *name, const char *why)
+static void pass_over(const struct store_s3_listing *l, const char *name, const char *why)
 {
 	if (l->store->base.unfit)
 		l->store->base.unfit(l->store->base.unfit_arg, name, why);
@@ -127,7 +127,7 @@ static bool has_reserved_part(const char *key)
 
 static int list_object(void *arg, const struct s3_object *object, struct err **err)
 {
-	struct listing *l = arg;
+	struct store_s3_listing *l = arg;
 	struct store_object row;
 	const char *key = object->key + l->skip;
 	const char *why = object->unfit;
@@ -140,7 +140,7 @@ static int list_object(void *arg, const struct s3_object *object, struct err **e
 	if (!why && has_reserved_part(key))
 		why = "begins like a temporary file";
 	if (why) {
-		/* The prefix itself with a slash is what consoles make of a folder. */
+		/* An object named like the prefix with a slash is a folder made by a console. */
 		if (*key)
 			pass_over(l, key, why);
 		return 0;
@@ -154,7 +154,7 @@ static int s3_store_list(struct store *base, const char *prefix, store_list_fn f
 {
 	struct store_s3 *store = as_s3(base);
 	AUTO(auto_free) char *whole = whole_key(store, prefix);
-	struct listing l = { store, fn, NULL, arg, strlen(store->prefix), 0 };
+	struct store_s3_listing l = { store, fn, NULL, arg, strlen(store->prefix), 0 };
 	struct s3_list what = { .bucket = store->bucket, .prefix = whole };
 
 	if (get_client(store, err) < 0)
@@ -164,7 +164,7 @@ static int s3_store_list(struct store *base, const char *prefix, store_list_fn f
 
 static int list_prefix(void *arg, const char *prefix, struct err **err)
 {
-	struct listing *l = arg;
+	struct store_s3_listing *l = arg;
 	AUTO(auto_free) char *name = mem_copy(prefix + l->skip);
 	size_t len = strlen(name);
 	const char *why;
@@ -189,7 +189,7 @@ static int s3_store_folders(struct store *base, const char *prefix, store_folder
 {
 	struct store_s3 *store = as_s3(base);
 	AUTO(auto_free) char *whole = whole_key(store, prefix);
-	struct listing l = { store, NULL, fn, arg, strlen(whole), 0 };
+	struct store_s3_listing l = { store, NULL, fn, arg, strlen(whole), 0 };
 	struct s3_list what = { .bucket = store->bucket, .prefix = whole, .delimiter = "/" };
 
 	if (get_client(store, err) < 0)
@@ -199,7 +199,8 @@ static int s3_store_folders(struct store *base, const char *prefix, store_folder
 
 /* --- reading --- */
 
-/* A tag is what replace_if_same needs: to read without one would be to lose it. */
+/* Returns the ETag as the tag. replace_if_same needs a tag, so an object without one is an error
+ * if the caller asked for it. */
 static int give_tag(const struct store *base, const char *key, const struct s3_outcome *outcome,
 		    char ret_tag[STORE_TAG], struct err **err)
 {
@@ -251,21 +252,22 @@ static int s3_store_read_range(struct store *base, const char *key, uint64_t off
 		return -1;
 	if (len > 0 && offset <= INT64_MAX)
 		found = s3_get(target.aws, &target.place, offset, len, len, ret, &outcome, err);
-	/* Beyond the end S3 says nothing of the object. */
+	/* S3 returns no metadata for a range beyond the end. */
 	if (found >= 0 && outcome.object.etag[0] == '\0')
 		found = s3_head(target.aws, &target.place, &outcome, err);
 	return found <= 0 ? found : give_tag(base, key, &outcome, ret_tag, err);
 }
 
-/* A new file beside `path`, which has no name until it is whole, where the file system
- * can do that: then nothing stays behind when we are killed. `ret_name` is a path. */
+/* Opens a new file beside `path`. If the file system supports O_TMPFILE, the file has no name
+ * until it is whole, so that nothing stays behind when the process is killed. `ret_name` is a
+ * path. */
 static int temp_open(const char *path, const char *dir, char **ret_name, struct err **err)
 {
 	AUTO(auto_free) char *name = NULL;
 	uint64_t chance;
 	int fd;
 
-	random_bytes(&chance, sizeof chance);
+	hash_random_bytes(&chance, sizeof chance);
 	name = mem_format("%s/" FS_TEMP_PREFIX "%016" PRIx64, dir, chance);
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0 && errno != ENOENT && errno != EACCES && errno != EROFS)
@@ -351,7 +353,7 @@ static int s3_store_replace_if_same(struct store *base, const char *key, const c
 	};
 
 	if (tag[0] != '"' && !text_starts(tag, "W/\""))
-		return 0; /* no content has such a tag, and S3 would call it malformed */
+		return 0; /* no object has such a tag, and S3 would reject it as malformed */
 	return write_bytes(base, key, &body, err);
 }
 
@@ -373,8 +375,8 @@ static bool has_changed(int fd, const struct stat *before)
 	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
-/* What a killed process left of this very upload. It is no reason to fail if whoever we
- * are may not do so. */
+/* Aborts uploads to this key that a killed process left. A failure is ignored: the role may not
+ * be allowed to do so. */
 static void tidy_up(const struct target *target)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -394,7 +396,7 @@ static int send_file(const struct target *target, int fd, const struct stat *st,
 	if (done > 0 && has_changed(fd, st)) {
 		AUTO(err_freep) struct err *ignored = NULL;
 
-		/* A mixture of two contents is not what the key stands for. */
+		/* The object may mix two contents, which the key does not stand for. */
 		s3_delete(target->aws, &target->place, &ignored);
 		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
 	}
@@ -444,7 +446,7 @@ static const struct store_backend backend = {
 	.remove = s3_store_remove,
 	.upload = s3_store_upload,
 	.download = s3_store_download,
-	.mover = mover_s3_open,
+	.mover = transfer_backend_s3_open,
 };
 
 uint64_t store_traffic(void)

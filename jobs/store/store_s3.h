@@ -1,5 +1,5 @@
 /*
- * A store in a bucket, as others of this box see it from within.
+ * The S3 store, as other files of this folder use it.
  */
 #ifndef STK_STORE_STORE_S3_H
 #define STK_STORE_STORE_S3_H
@@ -8,8 +8,8 @@
 
 struct aws;
 
-/* The client, made if need be, and where in which bucket the store's objects lie: what their
- * keys begin with, "" or ending in a slash. All the store's. */
+/* Returns the client, made if need be, and the place of the store's objects: the bucket, and the
+ * prefix of their keys ("" or ending in a slash). The store owns all three. */
 int store_s3_inside(struct store *store, struct aws **ret_aws, const char **ret_bucket,
 		    const char **ret_prefix, struct err **err);
 

@@ -1,16 +1,16 @@
-/* The turns of a sync, and its end: see sync.h and sync_inside.h. */
+/* Main loop and end of a sync: see sync.h and sync_internal.h. */
 #include "jobs/store/sync.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
-#include "jobs/store/sync_inside.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/sync_internal.h"
 
 #define TURN_MS     100
 #define PROGRESS_MS 100
 
-/* Rows looked at before others get their turn: most are unchanged, and cost nothing. */
+/* Rows handled before transfers get a turn: most are unchanged, and cost nothing. */
 #define STEPS 256
 
 static struct store_dir *as_directory(struct store *store)
@@ -18,7 +18,7 @@ static struct store_dir *as_directory(struct store *store)
 	return store_directory(store) ? (struct store_dir *)store : NULL;
 }
 
-/* Where a directory really is, with a slash at its end; NULL: it is not there. */
+/* Returns the real path of a directory, with a slash at its end, or NULL if it is absent. */
 static char *real_place(const char *path)
 {
 	AUTO(auto_free) char *real = realpath(path, NULL);
@@ -26,7 +26,7 @@ static char *real_place(const char *path)
 	return real ? mem_format("%s/", strcmp(real, "/") == 0 ? "" : real) : NULL;
 }
 
-/* A folder that lies in the other would be listed while it is written to. */
+/* If one folder lay in the other, it would be listed while it is written to. */
 static int must_be_apart(const struct store *from, const struct store *to, struct err **err)
 {
 	AUTO(auto_free) char *a = real_place(store_directory(from));
@@ -34,7 +34,7 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 	AUTO(auto_free) char *above = mem_copy(store_directory(to));
 	bool around = a && b && text_starts(a, b);
 
-	while (!b) { /* yet to be made, in the first folder above that is there */
+	while (!b) { /* not made yet: take the nearest folder above that exists */
 		char *next = fs_dirname(above);
 
 		b = real_place(next);
@@ -48,7 +48,7 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 	return err_hint(err, "name two that have nothing to do with each other");
 }
 
-/* Which side is near: where files come to, or the only one that is a directory. */
+/* Selects the near side: the target if it is a directory, else the source. */
 static int open_sides(struct sync *sync, struct store *from, struct store *to, struct err **err)
 {
 	struct store *far = as_directory(to) ? from : to;
@@ -64,7 +64,7 @@ static int open_sides(struct sync *sync, struct store *from, struct store *to, s
 	}
 	if (sync->down && store_directory(from) && must_be_apart(from, to, err) < 0)
 		return -1;
-	return mover_open(far, &sync->mover, err);
+	return transfer_backend_open(far, &sync->mover, err);
 }
 
 static int open_near(struct sync *sync, const char *far_url, struct err **err)
@@ -72,11 +72,11 @@ static int open_near(struct sync *sync, const char *far_url, struct err **err)
 	AUTO(auto_close) int root = -1;
 
 	if (sync->down && !sync->options->dry_run) {
-		if (landing_open(sync->near, &sync->landing, err) < 0)
+		if (staged_write_open(sync->near, &sync->landing, err) < 0)
 			return -1;
-		sync->root = landing_root(sync->landing);
+		sync->root = staged_write_root(sync->landing);
 	} else {
-		int found = dir_root_open(sync->near, false, &root, err);
+		int found = store_dir_root_open(sync->near, false, &root, err);
 
 		if (found < 0)
 			return -1;
@@ -86,15 +86,16 @@ static int open_near(struct sync *sync, const char *far_url, struct err **err)
 	return 0;
 }
 
-/* The next keys, as many as there is room for. False: a listing must come first. */
+/* Handles the next keys, as many as there is room for. Returns false if a listing must arrive
+ * first or on an error. */
 static bool look_on(struct sync *sync, struct err **err)
 {
-	for (int i = 0; i < STEPS && !sync->joined && move_has_room(sync); i++) {
-		int done = join_step(sync, err);
+	for (int i = 0; i < STEPS && !sync->joined && sync_move_has_room(sync); i++) {
+		int done = sync_join_step(sync, err);
 
 		if (done <= 0)
 			return false;
-		if (move_go_on(sync, false, err) < 0)
+		if (sync_move_go_on(sync, false, err) < 0)
 			return false;
 	}
 	return true;
@@ -102,14 +103,14 @@ static bool look_on(struct sync *sync, struct err **err)
 
 static bool is_over(const struct sync *sync)
 {
-	return sync->joined && move_is_idle(sync);
+	return sync->joined && sync_move_is_idle(sync);
 }
 
 static void report(struct sync *sync, struct mono *told)
 {
-	if (!sync->options->progress || mono_now().ms - told->ms < PROGRESS_MS)
+	if (!sync->options->progress || clock_mono_now().ms - told->ms < PROGRESS_MS)
 		return;
-	*told = mono_now();
+	*told = clock_mono_now();
 	sync->sum->stopped = !sync->options->progress(sync->options->arg, sync->sum);
 }
 
@@ -118,9 +119,9 @@ static int turns(struct sync *sync, struct err **err)
 	struct mono told = { 0 };
 
 	while (!is_over(sync) && !sync->sum->stopped) {
-		bool more = look_on(sync, err) && !sync->joined && move_has_room(sync);
+		bool more = look_on(sync, err) && !sync->joined && sync_move_has_room(sync);
 
-		if (*err || move_go_on(sync, false, err) < 0)
+		if (*err || sync_move_go_on(sync, false, err) < 0)
 			return -1;
 		if (!is_over(sync))
 			sync->mover->kind->turn(sync->mover, more ? 0 : TURN_MS);
@@ -137,21 +138,21 @@ static int finish(struct sync *sync, int result, struct err **err)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	/* What has come whole shall stay; an error that is reported already is enough. */
+	/* Files that arrived whole are kept; a further error is ignored, since one is reported. */
 	if (!is_over(sync) && sync->landing)
-		(void)move_go_on(sync, true, &ignored);
+		(void)sync_move_go_on(sync, true, &ignored);
 	err_freep(&ignored);
-	if (sync->landing && landing_finish(sync->landing, result < 0 ? &ignored : err) < 0)
+	if (sync->landing && staged_write_finish(sync->landing, result < 0 ? &ignored : err) < 0)
 		result = -1;
 	if (result == 0 && is_over(sync) && sync->manifest)
 		manifest_close(sync->manifest, sync->options->only);
-	mover_freep(&sync->mover);
-	move_close(sync);
-	stage_close(sync);
-	join_close(sync);
+	transfer_backend_freep(&sync->mover);
+	sync_move_close(sync);
+	sync_stage_close(sync);
+	sync_join_close(sync);
 	err_freep(&sync->err);
 	manifest_freep(&sync->manifest);
-	landing_freep(&sync->landing);
+	staged_write_freep(&sync->landing);
 	auto_close(&sync->own_root);
 	return result;
 }
@@ -160,7 +161,7 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 	     struct sync_sum *ret, struct err **err)
 {
 	struct sync sync = {
-		.options = options, .sum = ret, .begun = utc_now(), .root = -1, .own_root = -1
+		.options = options, .sum = ret, .begun = clock_utc_now(), .root = -1, .own_root = -1
 	};
 	int result;
 
@@ -171,7 +172,7 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 	if (result == 0)
 		result = open_near(&sync, store_url(sync.down ? from : to), err);
 	if (result == 0)
-		result = join_open(&sync, err);
+		result = sync_join_open(&sync, err);
 	if (result == 0)
 		result = turns(&sync, err);
 	return finish(&sync, result, err);

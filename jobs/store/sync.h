@@ -1,27 +1,27 @@
 /*
- * Bringing one store up to another: everything that `from` has is then in `to`, byte for
- * byte. Nothing is ever deleted there. At least one of both is a directory.
+ * Copies one store into another: afterwards everything that `from` has is in `to`, byte for
+ * byte. Nothing is ever deleted in `to`. At least one of the two is a directory.
  *
- * It is a merge-join of two listings in key order, so nothing is held in memory but what
- * is under way, and the first object moves while the listing still runs; many small ones
- * move at once. Files appear under their names whole and durable (temporary name, then
- * rename; made durable in groups). Killed at any moment it leaves nothing half: the next
- * run goes on, and what has arrived whole is not moved again.
+ * The sync is a merge-join of two listings in key order, so memory holds only what is being
+ * transferred, and the first object moves while the listing still runs. Many small objects
+ * move at once. Files appear under their names whole and durable (temporary name, then rename;
+ * made durable in groups). If the sync is killed at any moment, no partial file has its final
+ * name: the next run goes on, and objects that arrived whole are not moved again.
  *
- * What is unchanged is known without asking for it object by object: a manifest in the
- * directory (a file of a reserved name, which no listing shows) remembers of each key what
- * file and what object were found equal. Where it knows nothing, sizes are compared, then
- * the content: the file is read and its MD5 held against the ETag, of objects in parts too;
- * two files are compared byte by byte. What can be decided neither way is moved.
+ * Unchanged objects are recognised without a request for each: a manifest in the directory (a
+ * file of a reserved name, which no listing shows) remembers for each key the file and the
+ * object that were found equal. Without a row, sizes are compared, then the content: the MD5
+ * of the file is compared with the ETag, for multipart objects too; two files are compared
+ * byte by byte. If neither decides, the object is moved.
  *
- * Keys that cannot be files here are refused and told, and the rest goes on: "..", absolute
- * and empty parts, NUL, names too long or reserved, names that differ by case only where
- * the file system takes them for one, a file where a folder must be. Of a zero-byte object
- * whose key ends in a slash (a folder, as consoles make them) nothing is said. Links are
+ * Keys that cannot be files here are refused and reported, and the rest goes on: "..",
+ * absolute and empty parts, NUL, names too long or reserved, names that differ only by case if
+ * the file system takes them for one, a file where a folder must be. A zero-byte object with a
+ * key that ends in a slash (a folder, as consoles make them) is skipped without a report. Links are
  * neither followed nor written through; on the way up they are refused.
  *
- * Works on one thread and waits. Errors: those of the stores; then what was moved until
- * then is durable and remembered.
+ * Works on one thread and waits. Errors are those of the stores; objects moved until then are
+ * durable and remembered.
  */
 #ifndef STK_STORE_SYNC_H
 #define STK_STORE_SYNC_H
@@ -32,57 +32,57 @@
 #include "jobs/base/err.h"
 #include "jobs/store/store.h"
 
-/* When an object moves. Readers of `to` see no object of a later stage before those it
- * speaks for: of a folder whose other objects did not all arrive the SYNC_BEHIND_FOLDER ones
- * stay behind, and after any failure the SYNC_LAST ones do. */
+/* Stage in which an object moves. Readers of `to` see no object of a later stage before those it
+ * vouches for: if any object of a folder did not arrive, its SYNC_BEHIND_FOLDER objects are not
+ * copied, and after any failure the SYNC_LAST objects are not. */
 enum sync_stage {
-	SYNC_NOT = -1,      /* never, and nothing is said of it */
-	SYNC_AT_ONCE,       /* as the listing comes to it */
-	SYNC_BEHIND_FOLDER, /* when the others of its folder have arrived */
-	SYNC_LAST,          /* when all others have */
+	SYNC_NOT = -1,      /* never, and without a report */
+	SYNC_AT_ONCE,       /* as soon as the listing reaches it */
+	SYNC_BEHIND_FOLDER, /* when the other objects of its folder have arrived */
+	SYNC_LAST,          /* when all others have arrived */
 };
 
-/* What became of an object. */
+/* Outcome for one object. */
 enum sync_fate {
-	SYNC_SAME,    /* is there already, unchanged */
+	SYNC_SAME,    /* present and unchanged */
 	SYNC_MOVED,   /* has arrived; in a dry run: would be moved */
-	SYNC_REFUSED, /* its key can be none there; `why` */
-	SYNC_FAILED,  /* changed or was taken away while it was copied; `why` */
+	SYNC_REFUSED, /* cannot be written in the target; `why` */
+	SYNC_FAILED,  /* changed or removed while it was copied; `why` */
 	SYNC_FATES
 };
 
 struct sync_sum {
 	int64_t objects[SYNC_FATES];
-	uint64_t bytes[SYNC_FATES]; /* of all of each */
-	int64_t to_move;            /* objects found so far that must move, moved ones too */
+	uint64_t bytes[SYNC_FATES]; /* total size of the objects above */
+	int64_t to_move;            /* objects found so far that must move, including those moved */
 	uint64_t to_move_bytes;
-	bool listed;  /* both listings are at their ends: the two above are final */
+	bool listed;  /* both listings have ended, so the two above are final */
 	bool stopped; /* by `progress` */
 };
 
 struct sync_options {
-	const char *only; /* keys that begin with this; NULL: all */
+	const char *only; /* prefix of the keys to copy; NULL: all */
 	bool dry_run;     /* change nothing, not even the manifest */
-	/* What `to` does not list is written only if nobody has brought one meanwhile: else it
-	 * is refused, and `why` is sync_taken. */
+	/* If true, a key that `to` does not list is written only if no other writer has created
+	 * it meanwhile. Otherwise it is refused, and `why` is sync_taken. */
 	bool exclusive;
-	int connections;                                      /* at once; 0: 16 */
-	enum sync_stage (*stage)(void *arg, const char *key); /* NULL: all of them at once */
-	/* Each object, in no particular order, except that it is told when it is there;
-	 * `why` is NULL where there is nothing to say. Key: any bytes but NUL, to be escaped
-	 * for a terminal. NULL: only counted. */
+	int connections;                                      /* at the same time; 0: 16 */
+	enum sync_stage (*stage)(void *arg, const char *key); /* NULL: all SYNC_AT_ONCE */
+	/* Called for each object once its outcome is certain, in no particular order; `why` is
+	 * NULL if there is nothing to say. The key may contain any byte but NUL and must be
+	 * escaped for a terminal. NULL: objects are only counted. */
 	void (*tell)(void *arg, enum sync_fate fate, const char *key, uint64_t size,
 		     const char *why);
-	/* Now and then, ten times a second at most. False: stop, which is no error
-	 * (sum.stopped). NULL: none. */
+	/* Called now and then, ten times a second at most. If it returns false, the sync stops,
+	 * which is not an error (sum.stopped). NULL: none. */
 	bool (*progress)(void *arg, const struct sync_sum *sum);
-	void *arg; /* of all three */
+	void *arg; /* passed to all three callbacks */
 };
 
 extern const char *const sync_taken;
 
-/* 0 or -1; `ret` is filled in both cases. Stopped by `progress` or a store's error, what
- * has arrived stays. */
+/* Returns 0 or -1; `ret` is filled in both cases. If the sync is stopped by `progress` or by a
+ * store's error, the objects that arrived stay. */
 int sync_run(struct store *from, struct store *to, const struct sync_options *options,
 	     struct sync_sum *ret, struct err **err);
 

@@ -1,52 +1,52 @@
-/* The two listings of a sync, side by side in key order, and what each key needs. See
- * sync_inside.h. */
+/* The two listings of a sync, side by side in key order, and the decision about each key. See
+ * sync_internal.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/base/text.h"
-#include "jobs/store/same.h"
-#include "jobs/store/sync_inside.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/content_match.h"
+#include "jobs/store/sync_internal.h"
 
-/* What lies in the directory and is no object. */
+/* Called for an entry of the directory that is not an object. */
 static void other(void *arg, int dir, const char *folder, const char *name)
 {
 	struct sync *sync = arg;
 
-	if (landing_sweep(dir, name, sync->landing != NULL))
+	if (staged_write_sweep(dir, name, sync->landing != NULL))
 		return;
 	if (!sync->down) {
 		AUTO(auto_free) char *key = mem_format("%s%s", folder, name);
 
-		move_refuse(sync, key, 0, "is a link or no regular file");
+		sync_move_refuse(sync, key, 0, "is a link or no regular file");
 	}
 }
 
-int join_open(struct sync *sync, struct err **err)
+int sync_join_open(struct sync *sync, struct err **err)
 {
 	const char *only = sync->options->only ? sync->options->only : "";
 
 	sync->above = SB_INIT;
-	if (dir_walk_open(sync->near, only, other, sync, &sync->walk, err) < 0)
+	if (store_dir_walk_open(sync->near, only, other, sync, &sync->walk, err) < 0)
 		return -1;
 	return sync->mover->kind->list(sync->mover, only, err);
 }
 
-void join_close(struct sync *sync)
+void sync_join_close(struct sync *sync)
 {
-	dir_walk_freep(&sync->walk);
+	store_dir_walk_freep(&sync->walk);
 	sb_release(&sync->above);
 }
 
-/* Have a row of the near side at hand, or know that there is none. */
+/* Reads a row of the near side if none is at hand and the listing has not ended. */
 static int near_fill(struct sync *sync, struct err **err)
 {
 	int found;
 
 	if (sync->near_at || sync->near_ended)
 		return 1;
-	found = dir_walk_next(sync->walk, &sync->near_row, err);
+	found = store_dir_walk_next(sync->walk, &sync->near_row, err);
 	if (found < 0)
 		return -1;
 	sync->near_at = found > 0;
@@ -59,22 +59,23 @@ static int far_fill(struct sync *sync, struct err **err)
 	if (sync->far_at || sync->far_ended)
 		return 1;
 	switch (sync->mover->kind->next(sync->mover, &sync->far_row, err)) {
-	case MOVER_WAIT:
+	case TRANSFER_BACKEND_WAIT:
 		return 0;
-	case MOVER_ERROR:
+	case TRANSFER_BACKEND_ERROR:
 		return -1;
-	case MOVER_END:
+	case TRANSFER_BACKEND_END:
 		sync->far_ended = true;
 		return 1;
-	case MOVER_ROW:
+	case TRANSFER_BACKEND_ROW:
 		break;
 	}
 	sync->far_at = true;
 	return 1;
 }
 
-/* Is another object of the far side where this key needs a folder? It has come before: keys
- * that begin with its key follow it, those with a slash behind it not at once. */
+/* True if another object of the far side is where this key needs a folder. That object was
+ * listed before: keys that begin with its key follow it, but those with a slash after it not at
+ * once. */
 static bool lies_below_object(struct sync *sync, const char *key)
 {
 	size_t common = 0, len = strlen(key);
@@ -93,8 +94,8 @@ static bool lies_below_object(struct sync *sync, const char *key)
 	return below;
 }
 
-/* As consoles and some programs make them, to show a folder that is empty. */
-static bool is_folder_mark(const struct mover_row *row)
+/* True for a folder marker, which consoles and some programs make to show an empty folder. */
+static bool is_folder_mark(const struct transfer_backend_row *row)
 {
 	size_t len = strlen(row->key);
 
@@ -107,11 +108,11 @@ static int near_open(struct sync *sync)
 		      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* Both sides have the key: is it the same there? 1, with what is to be remembered of it in
- * `ret`, whose key is NULL if nothing is; 0; -1. */
+/* Both sides have the key: returns 1 if the content is the same, 0 if not, -1 with an error.
+ * `ret` is the row to remember; its key is NULL if there is nothing to remember. */
 static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err)
 {
-	const struct mover_row *far = &sync->far_row;
+	const struct transfer_backend_row *far = &sync->far_row;
 	const struct stat *st = &sync->near_row.st;
 	const struct manifest_row *known =
 		manifest_find(sync->manifest, far->key, sync->options->only);
@@ -127,9 +128,9 @@ static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err
 	}
 	fd = near_open(sync);
 	if (fd < 0)
-		return 0; /* who moves it finds out why */
-	same = same_content(sync->mover, far, fd, err);
-	if (same > 0 && !far->fresh && far->tag[0] && dir_is_settled(st, sync->begun)) {
+		return 0; /* the transfer that follows reports the error */
+	same = content_match_file(sync->mover, far, fd, err);
+	if (same > 0 && !far->fresh && far->tag[0] && store_dir_is_settled(st, sync->begun)) {
 		ret->key = far->key;
 		manifest_describe(st, &ret->file);
 		memcpy(ret->tag, far->tag, sizeof ret->tag);
@@ -142,7 +143,7 @@ static enum sync_stage stage_of(const struct sync *sync, const char *key)
 	return sync->options->stage ? sync->options->stage(sync->options->arg, key) : SYNC_AT_ONCE;
 }
 
-/* One that both have, or only the source has. */
+/* Decides about a key that both sides have, or only the source. */
 static int decide(struct sync *sync, bool both, struct err **err)
 {
 	const char *key = sync->down ? sync->far_row.key : sync->near_row.key;
@@ -158,16 +159,16 @@ static int decide(struct sync *sync, bool both, struct err **err)
 	if (same < 0)
 		return -1;
 	if (same == 0)
-		move_add(sync, key, size, sync->down ? &sync->far_row : NULL, both, stage);
+		sync_move_add(sync, key, size, sync->down ? &sync->far_row : NULL, both, stage);
 	else
-		move_same(sync, key, size, remember.key ? &remember : NULL);
+		sync_move_same(sync, key, size, remember.key ? &remember : NULL);
 	return 1;
 }
 
-/* The next object of the far side, to come down. */
+/* Handles the next object of the far side, on the way down. */
 static int step_down(struct sync *sync, struct err **err)
 {
-	const struct mover_row *far = &sync->far_row;
+	const struct transfer_backend_row *far = &sync->far_row;
 	int filled = far_fill(sync, err), order = 1;
 	const char *why;
 
@@ -177,7 +178,7 @@ static int step_down(struct sync *sync, struct err **err)
 		sync->joined = true;
 		return 1;
 	}
-	stage_pass(sync, far->key);
+	sync_stage_pass(sync, far->key);
 	sync->far_at = false;
 	if (is_folder_mark(far))
 		return 1;
@@ -185,7 +186,7 @@ static int step_down(struct sync *sync, struct err **err)
 	if (!why && lies_below_object(sync, far->key))
 		why = "lies below another object, which is a file here";
 	if (why) {
-		move_refuse(sync, far->key, far->size, why);
+		sync_move_refuse(sync, far->key, far->size, why);
 		return 1;
 	}
 	for (;;) {
@@ -201,7 +202,7 @@ static int step_down(struct sync *sync, struct err **err)
 	return decide(sync, order == 0, err);
 }
 
-/* The next file of the directory, to go up. */
+/* Handles the next file of the directory, on the way up. */
 static int step_up(struct sync *sync, struct err **err)
 {
 	const char *key, *why;
@@ -227,22 +228,22 @@ static int step_up(struct sync *sync, struct err **err)
 			break;
 		sync->far_at = false;
 	}
-	stage_pass(sync, key);
+	sync_stage_pass(sync, key);
 	sync->near_at = false;
 	if (why) {
-		move_refuse(sync, key, (uint64_t)sync->near_row.st.st_size, why);
+		sync_move_refuse(sync, key, (uint64_t)sync->near_row.st.st_size, why);
 		return 1;
 	}
 	return decide(sync, order == 0, err);
 }
 
-int join_step(struct sync *sync, struct err **err)
+int sync_join_step(struct sync *sync, struct err **err)
 {
 	int done = sync->down ? step_down(sync, err) : step_up(sync, err);
 
 	if (sync->joined) {
 		sync->sum->listed = true;
-		stage_pass(sync, NULL);
+		sync_stage_pass(sync, NULL);
 	}
 	return done;
 }

@@ -1,32 +1,32 @@
-/* Objects of a sync on their way: started when there is room, made durable in groups,
- * remembered in key order. See sync_inside.h. */
+/* Transfers of a sync: started when there is room, made durable in groups, remembered in key
+ * order. See sync_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/store/sync_inside.h"
+#include "jobs/store/sync_internal.h"
 
-/* Slots in the queue, of some 300 bytes each with their keys. */
+/* Number of slots in the queue, of some 300 bytes each with their keys. */
 #define ORDERED_MAX ((size_t)8192)
 
-/* Files are made durable together when there are so many of them, or so many bytes, or the
- * first has waited so long: longer where it takes long. Each is open until then, and its
- * folder perhaps until the next time. */
+/* Files are made durable together once there are this many, or this many bytes, or the first has
+ * waited this long; the wait grows with the time that a commit takes. Each file stays open until
+ * then, and its folder perhaps until the next commit. */
 #define LANDED_FILES  200
 #define LANDED_BYTES  ((uint64_t)256 << 20)
 #define LANDED_MS     300
 #define LANDED_MS_MAX 3000
-#define LANDED_TIMES  4 /* as long as the last time took */
+#define LANDED_TIMES  4 /* extra wait, as a multiple of the last commit's time */
 
 #define CONNECTIONS 16
-#define SPARE       8 /* under way beyond the connections, so that none ever waits for us */
+#define SPARE       8 /* transfers beyond the connections, so that none of those is ever idle */
 
 static const char *const changing = "changed while it was copied";
 const char *const sync_taken = "was brought there by somebody else meanwhile";
 static const char *const went = "was taken away while it was copied";
 
-static void slots_add(struct slots *slots, struct slot *slot)
+static void slots_add(struct slots *slots, struct sync_slot *slot)
 {
 	slot->beside = NULL;
 	if (slots->last)
@@ -37,9 +37,9 @@ static void slots_add(struct slots *slots, struct slot *slot)
 	slots->count++;
 }
 
-static struct slot *slots_take(struct slots *slots)
+static struct sync_slot *slots_take(struct slots *slots)
 {
-	struct slot *slot = slots->first;
+	struct sync_slot *slot = slots->first;
 
 	if (!slot)
 		return NULL;
@@ -58,21 +58,21 @@ static size_t limit_of(const struct sync *sync)
 	return (size_t)(connections > 0 ? connections : CONNECTIONS) + SPARE;
 }
 
-bool move_has_room(const struct sync *sync)
+bool sync_move_has_room(const struct sync *sync)
 {
 	return !sync->ready.first && sync->under_way < limit_of(sync) &&
 	       sync->ordered < ORDERED_MAX;
 }
 
-bool move_is_idle(const struct sync *sync)
+bool sync_move_is_idle(const struct sync *sync)
 {
 	return sync->under_way == 0 && !sync->ready.first && !sync->landed.first;
 }
 
-static struct slot *slot_new(struct sync *sync, const char *key, uint64_t size)
+static struct sync_slot *slot_new(struct sync *sync, const char *key, uint64_t size)
 {
 	size_t len = strlen(key) + 1;
-	struct slot *slot = mem_zero(1, sizeof *slot + len);
+	struct sync_slot *slot = mem_zero(1, sizeof *slot + len);
 
 	slot->size = size;
 	memcpy(slot->key, key, len);
@@ -83,20 +83,20 @@ static struct slot *slot_new(struct sync *sync, const char *key, uint64_t size)
 	return slot;
 }
 
-static void slot_still(struct sync *sync, struct slot *slot)
+static void slot_still(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = TAKE(slot->moving);
 
 	if (!moving)
 		return;
 	if (sync->down)
-		landing_drop(&moving->file);
+		staged_write_drop(&moving->file);
 	else
 		auto_close(&moving->transfer.fd);
 	free(moving);
 }
 
-static void slot_free(struct sync *sync, struct slot *slot)
+static void slot_free(struct sync *sync, struct sync_slot *slot)
 {
 	slot_still(sync, slot);
 	if (slot->next_of_all)
@@ -108,7 +108,7 @@ static void slot_free(struct sync *sync, struct slot *slot)
 	free(slot);
 }
 
-static void slot_order(struct sync *sync, struct slot *slot)
+static void slot_order(struct sync *sync, struct sync_slot *slot)
 {
 	slot->ordered = true;
 	if (sync->last)
@@ -119,11 +119,11 @@ static void slot_order(struct sync *sync, struct slot *slot)
 	sync->ordered++;
 }
 
-/* What is done with at the head of the queue goes to the manifest. */
+/* Adds finished slots at the head of the queue to the manifest. */
 static void order_advance(struct sync *sync)
 {
 	while (sync->first && sync->first->finished) {
-		struct slot *slot = sync->first;
+		struct sync_slot *slot = sync->first;
 
 		if (slot->remember && sync->manifest) {
 			struct manifest_row row = { .key = slot->key, .file = slot->file };
@@ -148,8 +148,8 @@ static void tell(struct sync *sync, enum sync_fate fate, const char *key, uint64
 		sync->options->tell(sync->options->arg, fate, key, size, why);
 }
 
-void move_same(struct sync *sync, const char *key, uint64_t size,
-	       const struct manifest_row *remember)
+void sync_move_same(struct sync *sync, const char *key, uint64_t size,
+		    const struct manifest_row *remember)
 {
 	tell(sync, SYNC_SAME, key, size, NULL);
 	if (!remember || !sync->manifest)
@@ -157,7 +157,7 @@ void move_same(struct sync *sync, const char *key, uint64_t size,
 	if (!sync->first) {
 		manifest_add(sync->manifest, remember);
 	} else {
-		struct slot *slot = slot_new(sync, key, size);
+		struct sync_slot *slot = slot_new(sync, key, size);
 
 		slot->file = remember->file;
 		memcpy(slot->tag, remember->tag, sizeof slot->tag);
@@ -166,24 +166,24 @@ void move_same(struct sync *sync, const char *key, uint64_t size,
 	}
 }
 
-void move_refuse(struct sync *sync, const char *key, uint64_t size, const char *why)
+void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const char *why)
 {
-	struct group *group = stage_group(sync, key);
+	struct group *group = sync_stage_group(sync, key);
 
 	if (group)
 		group->lacking = true;
 	tell(sync, SYNC_REFUSED, key, size, why);
 }
 
-void move_start(struct sync *sync, struct slot *slot)
+void sync_move_start(struct sync *sync, struct sync_slot *slot)
 {
 	slots_add(&sync->ready, slot);
 }
 
-void move_add(struct sync *sync, const char *key, uint64_t size, const struct mover_row *far,
-	      bool known, enum sync_stage stage)
+void sync_move_add(struct sync *sync, const char *key, uint64_t size,
+		   const struct transfer_backend_row *far, bool known, enum sync_stage stage)
 {
-	struct slot *slot;
+	struct sync_slot *slot;
 
 	sync->sum->to_move++;
 	sync->sum->to_move_bytes += size;
@@ -197,18 +197,19 @@ void move_add(struct sync *sync, const char *key, uint64_t size, const struct mo
 		memcpy(slot->tag, far->tag, sizeof slot->tag);
 		slot->fresh = far->fresh;
 	}
-	slot->group = stage_group(sync, key);
+	slot->group = sync_stage_group(sync, key);
 	if (stage != SYNC_AT_ONCE) {
-		stage_hold(slot, stage);
+		sync_stage_hold(slot, stage);
 		return;
 	}
 	if (slot->group)
 		slot->group->pending++;
 	slot_order(sync, slot);
-	move_start(sync, slot);
+	sync_move_start(sync, slot);
 }
 
-void move_finish(struct sync *sync, struct slot *slot, enum sync_fate fate, const char *why)
+void sync_move_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
+		      const char *why)
 {
 	struct group *group = slot->group;
 	bool lacking = fate == SYNC_REFUSED;
@@ -221,16 +222,16 @@ void move_finish(struct sync *sync, struct slot *slot, enum sync_fate fate, cons
 		order_advance(sync);
 	else
 		slot_free(sync, slot);
-	stage_done(sync, group, fate == SYNC_FAILED, lacking);
+	sync_stage_done(sync, group, fate == SYNC_FAILED, lacking);
 }
 
 static void done(struct transfer *transfer, enum transfer_result result, struct err *err);
 
-/* Begin, or begin again, what is open. */
-static int send_or_fetch(struct sync *sync, struct slot *slot, struct err **err)
+/* Starts or restarts the transfer of an open file. */
+static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err **err)
 {
 	struct transfer *transfer = &slot->moving->transfer;
-	const struct mover_kind *kind = sync->mover->kind;
+	const struct transfer_backend_kind *kind = sync->mover->kind;
 
 	transfer->key = slot->key;
 	transfer->size = slot->size;
@@ -244,16 +245,16 @@ static int send_or_fetch(struct sync *sync, struct slot *slot, struct err **err)
 	return 0;
 }
 
-static int start_down(struct sync *sync, struct slot *slot, struct err **err)
+static int start_down(struct sync *sync, struct sync_slot *slot, struct err **err)
 {
 	struct moving *moving = mem_zero(1, sizeof *moving);
-	int begun = landing_begin(sync->landing, slot->key, slot->known, &moving->file, err);
+	int begun = staged_write_begin(sync->landing, slot->key, slot->known, &moving->file, err);
 
 	slot->moving = moving;
 	if (begun < 0)
 		return -1;
 	if (begun == 0) {
-		move_finish(sync, slot, SYNC_REFUSED, moving->file.why);
+		sync_move_finish(sync, slot, SYNC_REFUSED, moving->file.why);
 		return 0;
 	}
 	moving->file.exclusive = sync->options->exclusive;
@@ -262,31 +263,32 @@ static int start_down(struct sync *sync, struct slot *slot, struct err **err)
 	return send_or_fetch(sync, slot, err);
 }
 
-/* The file as it is now. */
-static int look(struct slot *slot, struct err **err)
+/* Records the current state of the file. */
+static int look(struct sync_slot *slot, struct err **err)
 {
 	struct moving *moving = slot->moving;
-	struct utc now = utc_now();
+	struct utc now = clock_utc_now();
 
 	if (fstat(moving->transfer.fd, &moving->st) < 0)
 		return fs_error(err, errno, "cannot look at '%s'", slot->key);
-	moving->settled = dir_is_settled(&moving->st, now);
+	moving->settled = store_dir_is_settled(&moving->st, now);
 	slot->size = (uint64_t)moving->st.st_size;
 	return 0;
 }
 
-static int start_up(struct sync *sync, struct slot *slot, struct err **err)
+static int start_up(struct sync *sync, struct sync_slot *slot, struct err **err)
 {
 	struct moving *moving = mem_zero(1, sizeof *moving);
 	int found;
 
 	slot->moving = moving;
 	moving->transfer.fd = -1;
-	found = dir_object_open(sync->near, slot->key, &moving->transfer.fd, &moving->st, err);
+	found = store_dir_object_open(sync->near, slot->key, &moving->transfer.fd, &moving->st,
+				      err);
 	if (found < 0)
 		return -1;
 	if (found == 0) {
-		move_finish(sync, slot, SYNC_FAILED, went);
+		sync_move_finish(sync, slot, SYNC_FAILED, went);
 		return 0;
 	}
 	if (look(slot, err) < 0)
@@ -294,8 +296,9 @@ static int start_up(struct sync *sync, struct slot *slot, struct err **err)
 	return send_or_fetch(sync, slot, err);
 }
 
-/* Once more, whatever is there now; false: it has been tried, or cannot be. */
-static bool retry(struct sync *sync, struct slot *slot)
+/* Starts the transfer once more, for whatever content is there now. Returns false if this was
+ * tried already or is not possible. */
+static bool retry(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = slot->moving;
 
@@ -326,7 +329,7 @@ static bool is_as_it_was(const struct moving *moving)
 	return memcmp(&before, &now, sizeof now) == 0;
 }
 
-static void arrived(struct sync *sync, struct slot *slot)
+static void arrived(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = slot->moving;
 
@@ -334,24 +337,24 @@ static void arrived(struct sync *sync, struct slot *slot)
 	if (sync->down) {
 		slot->size = moving->transfer.size;
 		if (!sync->landed.first)
-			sync->landed_since = mono_now();
+			sync->landed_since = clock_mono_now();
 		slots_add(&sync->landed, slot);
 		sync->landed_bytes += slot->size;
 		return;
 	}
 	manifest_describe(&moving->st, &slot->file);
 	slot->remember = moving->settled && slot->tag[0];
-	move_finish(sync, slot, SYNC_MOVED, NULL);
+	sync_move_finish(sync, slot, SYNC_MOVED, NULL);
 }
 
 static void done(struct transfer *transfer, enum transfer_result result, struct err *err)
 {
-	struct slot *slot = transfer->owner;
+	struct sync_slot *slot = transfer->owner;
 	struct sync *sync = transfer->sync;
 
 	sync->under_way--;
-	/* A service refuses what is not what was announced, and is right if the file was
-	 * written to meanwhile. */
+	/* If the file was written to meanwhile, the service refuses the upload because the
+	 * content is not what was announced: that is a change, not an error. */
 	if (!sync->down && result != TRANSFER_GONE && !is_as_it_was(slot->moving)) {
 		result = TRANSFER_CHANGED;
 		err_freep(&err);
@@ -362,13 +365,13 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 		break;
 	case TRANSFER_CHANGED:
 		if (!retry(sync, slot))
-			move_finish(sync, slot, SYNC_FAILED, changing);
+			sync_move_finish(sync, slot, SYNC_FAILED, changing);
 		break;
 	case TRANSFER_TAKEN:
-		move_finish(sync, slot, SYNC_REFUSED, sync_taken);
+		sync_move_finish(sync, slot, SYNC_REFUSED, sync_taken);
 		break;
 	case TRANSFER_GONE:
-		move_finish(sync, slot, SYNC_FAILED, went);
+		sync_move_finish(sync, slot, SYNC_FAILED, went);
 		break;
 	case TRANSFER_FAILED:
 		if (sync->err)
@@ -385,7 +388,7 @@ static bool commit_is_due(const struct sync *sync)
 		return false;
 	return sync->landed.count >= LANDED_FILES || sync->landed_bytes >= LANDED_BYTES ||
 	       (sync->under_way == 0 && !sync->ready.first) ||
-	       mono_now().ms - sync->landed_since.ms >= LANDED_MS + sync->landed_wait_ms;
+	       clock_mono_now().ms - sync->landed_since.ms >= LANDED_MS + sync->landed_wait_ms;
 }
 
 static int64_t next_wait(int64_t took_ms)
@@ -395,9 +398,9 @@ static int64_t next_wait(int64_t took_ms)
 
 static int commit(struct sync *sync, struct err **err)
 {
-	struct landing_file *files[LANDED_FILES];
-	struct slot *slots[LANDED_FILES];
-	struct mono begun = mono_now();
+	struct staged_write_file *files[LANDED_FILES];
+	struct sync_slot *slots[LANDED_FILES];
+	struct mono begun = clock_mono_now();
 	size_t count = 0;
 
 	while (count < LANDED_FILES && sync->landed.first) {
@@ -406,25 +409,26 @@ static int commit(struct sync *sync, struct err **err)
 		files[count] = &slots[count]->moving->file;
 		count++;
 	}
-	if (landing_commit(sync->landing, files, count, err) < 0)
+	if (staged_write_commit(sync->landing, files, count, err) < 0)
 		return -1;
-	sync->landed_wait_ms = next_wait(mono_now().ms - begun.ms);
+	sync->landed_wait_ms = next_wait(clock_mono_now().ms - begun.ms);
 	for (size_t i = 0; i < count; i++) {
-		struct slot *slot = slots[i];
+		struct sync_slot *slot = slots[i];
 
 		manifest_describe(&files[i]->st, &slot->file);
 		slot->remember = !files[i]->why && !slot->fresh && slot->tag[0];
-		move_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED, files[i]->why);
+		sync_move_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED,
+				 files[i]->why);
 	}
 	if (sync->manifest)
 		manifest_flush(sync->manifest);
 	return 0;
 }
 
-int move_go_on(struct sync *sync, bool all, struct err **err)
+int sync_move_go_on(struct sync *sync, bool all, struct err **err)
 {
 	while (!all && sync->ready.first && sync->under_way < limit_of(sync)) {
-		struct slot *slot = slots_take(&sync->ready);
+		struct sync_slot *slot = slots_take(&sync->ready);
 
 		if ((sync->down ? start_down : start_up)(sync, slot, err) < 0)
 			return -1;
@@ -435,9 +439,9 @@ int move_go_on(struct sync *sync, bool all, struct err **err)
 	return 0;
 }
 
-void move_close(struct sync *sync)
+void sync_move_close(struct sync *sync)
 {
-	for (struct slot *slot = sync->all, *next; slot; slot = next) {
+	for (struct sync_slot *slot = sync->all, *next; slot; slot = next) {
 		next = slot->next_of_all;
 		slot_still(sync, slot);
 		free(slot);

@@ -1,10 +1,10 @@
-/* What must wait for others: a marker for what lies beside it, some for everything. See
- * sync_inside.h. */
+/* Objects that wait for others: a marker waits for the objects beside it, some wait for all. See
+ * sync_internal.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/text.h"
-#include "jobs/store/sync_inside.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/sync_internal.h"
 
 static const char *const left_behind = "stays behind, as what it speaks for did not all arrive";
 
@@ -36,33 +36,33 @@ static void group_free(struct sync *sync, struct group *group)
 	free(group);
 }
 
-/* Those that waited for the rest of the group go now, or stay behind. */
+/* Starts the objects that waited for the rest of the group, or leaves them behind. */
 static void release(struct sync *sync, struct group *group)
 {
 	bool stays = group->failed || (group->lacking && group->parent);
-	struct slot *slot = TAKE(group->held);
+	struct sync_slot *slot = TAKE(group->held);
 
 	group->released = true;
-	for (struct slot *next; slot; slot = next) {
+	for (struct sync_slot *next; slot; slot = next) {
 		next = TAKE(slot->beside);
 		if (stays)
-			move_finish(sync, slot, SYNC_FAILED, left_behind);
+			sync_move_finish(sync, slot, SYNC_FAILED, left_behind);
 		else
-			move_start(sync, slot);
+			sync_move_start(sync, slot);
 	}
 }
 
-/* Done with all that was found in it? Then so may be the folder that it lies in. */
+/* Ends a group once everything found in it is finished; its parent may be finished then. */
 static void settle(struct sync *sync, struct group *group)
 {
 	while (group && group->closed && group->pending == 0) {
 		struct group *parent = group->parent;
 
 		if (!group->released && group->held) {
-			for (const struct slot *slot = group->held; slot; slot = slot->beside)
+			for (const struct sync_slot *slot = group->held; slot; slot = slot->beside)
 				group->pending++;
 			release(sync, group);
-			/* Whatever of them was finished has come back here by itself. */
+			/* Objects finished in release() have called settle() themselves. */
 			return;
 		}
 		if (parent) {
@@ -77,7 +77,7 @@ static void settle(struct sync *sync, struct group *group)
 	}
 }
 
-void stage_pass(struct sync *sync, const char *key)
+void sync_stage_pass(struct sync *sync, const char *key)
 {
 	while (sync->group && (!key || !text_starts(key, sync->group->prefix))) {
 		struct group *group = sync->group;
@@ -86,12 +86,12 @@ void stage_pass(struct sync *sync, const char *key)
 			sync->group = group->parent;
 		group->closed = true;
 		settle(sync, group);
-		if (sync->group == group) /* the root, which waits for the rest */
+		if (sync->group == group) /* the root waits for the rest */
 			return;
 	}
 }
 
-struct group *stage_group(struct sync *sync, const char *key)
+struct group *sync_stage_group(struct sync *sync, const char *key)
 {
 	const char *slash;
 
@@ -104,7 +104,7 @@ struct group *stage_group(struct sync *sync, const char *key)
 	return sync->group;
 }
 
-void stage_hold(struct slot *slot, enum sync_stage stage)
+void sync_stage_hold(struct sync_slot *slot, enum sync_stage stage)
 {
 	struct group *group = slot->group;
 
@@ -115,7 +115,7 @@ void stage_hold(struct slot *slot, enum sync_stage stage)
 	group->held = slot;
 }
 
-void stage_done(struct sync *sync, struct group *group, bool failed, bool lacking)
+void sync_stage_done(struct sync *sync, struct group *group, bool failed, bool lacking)
 {
 	if (!group)
 		return;
@@ -125,7 +125,7 @@ void stage_done(struct sync *sync, struct group *group, bool failed, bool lackin
 	settle(sync, group);
 }
 
-void stage_close(struct sync *sync)
+void sync_stage_close(struct sync *sync)
 {
 	for (struct group *group = sync->groups, *next; group; group = next) {
 		next = group->next;

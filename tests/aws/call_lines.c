@@ -9,8 +9,6 @@
  *
  * A result: {"tag","status","code","request","body","sha256","length","json","headers",
  * "attempts","maybe_repeated","restarts","error","hint","exit","ms"}.
- *
- * usage: call_lines [--loop]   on an event loop instead of waiting
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,11 +19,10 @@
 #include "aws/aws.h"
 #include "aws/operation.h"
 #include "jobs/base/clock.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
-static struct loop *loop;
 static size_t under_way;
 
 struct job {
@@ -57,7 +54,7 @@ static void put_body(json_t *line, const char *bytes, size_t len)
 {
 	char hex[SHA256_HEX];
 
-	sha256_hex(bytes, len, hex);
+	hash_sha256_hex(bytes, len, hex);
 	js_put_str(line, "sha256", hex);
 	js_put(line, "length", json_integer((json_int_t)len));
 	if (len <= (64u << 10) && text_is_utf8(bytes, len))
@@ -90,7 +87,7 @@ static void on_done(void *arg, struct aws_reply *reply)
 		js_put_str(line, "hint", reply->err->hint);
 		js_put(line, "exit", json_integer(reply->err->code));
 	}
-	js_put(line, "ms", json_integer(mono_now().ms - job->begun.ms));
+	js_put(line, "ms", json_integer(clock_mono_now().ms - job->begun.ms));
 	text = js_line(line);
 	puts(text);
 	fflush(stdout);
@@ -98,8 +95,7 @@ static void on_done(void *arg, struct aws_reply *reply)
 	if (job->call.body_fd >= 0)
 		close(job->call.body_fd);
 	free(job);
-	if (--under_way == 0 && loop)
-		loop_quit(loop);
+	under_way--;
 }
 
 static size_t pairs(const json_t *array, struct sigv4_pair *ret)
@@ -147,7 +143,7 @@ static void begin(struct aws *aws, const json_t *said)
 	if (op == AWS_OPERATION_COUNT)
 		abort();
 	job->said = said;
-	job->begun = mono_now();
+	job->begun = clock_mono_now();
 	job->sunk = SB_INIT_MAX((size_t)1 << 30);
 	call->operation = (enum aws_operation)op;
 	call->body_fd = -1;
@@ -182,14 +178,12 @@ static int perform_line(struct aws *aws, const char *text, struct err **err)
 			begin(aws, json_array_get(said, i));
 	else
 		begin(aws, said);
-	if (loop)
-		return under_way ? loop_run(loop, err) : 0;
 	while (under_way)
 		aws_turn(aws, 1000);
 	return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(aws_freep) struct aws *aws = NULL;
@@ -197,11 +191,6 @@ int main(int argc, char **argv)
 	size_t room = 0;
 	int result = aws_open(&aws, &err);
 
-	if (result == 0 && argc > 1 && strcmp(argv[1], "--loop") == 0) {
-		result = loop_new(&loop, &err);
-		if (result == 0)
-			result = aws_attach(aws, loop, &err);
-	}
 	while (result == 0 && getline(&line, &room, stdin) > 0)
 		result = perform_line(aws, line, &err);
 	if (result < 0) {
@@ -210,6 +199,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", text);
 	}
 	aws_freep(&aws);
-	loop_freep(&loop);
 	return result < 0;
 }

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "aws/sigv4.h"
-#include "jobs/base/json.h"
+#include "aws/auth/sigv4.h"
+#include "jobs/base/text/js.h"
 
 /* Begins as { 0 }. */
 struct request_line {

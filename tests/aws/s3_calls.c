@@ -1,6 +1,6 @@
 /*
  * Does with S3 what it is told on stdin, a JSON object a line, and says on stdout what
- * came of it, also a line: so tests in Python can ask of aws/s3.h what no command asks.
+ * came of it, also a line: so tests in Python can ask of aws/s3/s3.h what no command asks.
  *
  * Members: do (below), bucket, key; for writes path or text, if ("absent" or an ETag); for
  * reads path, offset, len; for lists prefix, delimiter, start_after; keys; idle_ms.
@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aws/s3.h"
-#include "jobs/base/fs.h"
-#include "jobs/base/json.h"
+#include "aws/s3/s3.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/js.h"
 
 struct call {
 	struct aws *aws;
@@ -132,21 +132,6 @@ static int do_delete(struct call *c, struct err **err)
 	return s3_delete(c->aws, &c->place, err);
 }
 
-static int do_delete_many(struct call *c, struct err **err)
-{
-	const json_t *keys = json_object_get(c->line, "keys"), *key;
-	AUTO(auto_free) const char **list = mem_zero(json_array_size(keys) + 1, sizeof *list);
-	struct s3_wait wait = { 0 };
-	struct s3_op *op;
-	size_t i;
-
-	json_array_foreach (keys, i, key)
-		list[i] = json_string_value(key);
-	op = s3_delete_many_start(c->aws, c->place.bucket, list, json_array_size(keys), s3_waited,
-				  &wait, err);
-	return s3_wait_for(c->aws, op, &wait, err) == S3_DONE ? 1 : -1;
-}
-
 static int do_leftovers(struct call *c, struct err **err)
 {
 	return s3_abort_leftovers(c->aws, &c->place, js_int(c->line, "idle_ms", 0), err);
@@ -156,11 +141,9 @@ static const struct {
 	const char *name;
 	int (*fn)(struct call *c, struct err **err);
 } calls[] = {
-	{ "list", do_list },           { "count", do_count },
-	{ "head", do_head },           { "get", do_get },
-	{ "write", do_write },         { "download", do_download },
-	{ "delete", do_delete },       { "delete_many", do_delete_many },
-	{ "leftovers", do_leftovers },
+	{ "list", do_list },     { "count", do_count },         { "head", do_head },
+	{ "get", do_get },       { "write", do_write },         { "download", do_download },
+	{ "delete", do_delete }, { "leftovers", do_leftovers },
 };
 
 static void answer(struct aws *aws, const json_t *line)

@@ -63,8 +63,6 @@ def test_a_cold_run_and_a_warm_one(job):
     assert definition["containerProperties"]["logConfiguration"] == {
         "logDriver": "awslogs", "options": {"mode": "blocking"}}
     assert definition["retryStrategy"]["attempts"] == 1 and "timeout" not in definition
-    unknown = job.ok("plan", job.spec_path, "--set", "resources.instance=m9.huge").out
-    assert "m9.huge" in unknown and "no devices" in unknown
     jobs = job.jobs()
     assert [each["jobName"] for each in jobs] == ["stk-one-precompile-1", "stk-one-train-1", "stk-two-train-1"]
     first, second, third = (each["tags"]["stoker:nonce"] for each in jobs)
@@ -107,6 +105,23 @@ def test_a_submit_whose_reply_is_lost_is_no_second_job(train):
         "attempt.intended", "attempt.uncertain", "attempt.missing", "attempt.submitted"]
     assert len(train.jobs("stk-two-*")) == 1
     assert train.aws.effects("RegisterJobDefinition") == 2
+
+
+REFUSED = [("throttle", {}), ("error", {"code": "ThrottlingException", "message": "Rate exceeded"}),
+           ("error", {"code": "RequestLimitExceeded", "status": 503}), ("garbage", {"status": 429})]
+
+
+@pytest.mark.parametrize("kind, fields", REFUSED)
+def test_what_is_refused_for_its_speed_is_sent_again_at_once(train, kind, fields):
+    """It had no effect, so nothing is looked for; 3 tries are one round."""
+    train.aws.fault(kind, operation="SubmitJob", count=4, **fields)
+    train.aws.fault(kind, operation="RegisterJobDefinition", **fields)
+    train.aws.fault(kind, operation="ListJobs", **fields)
+    result = train.run("--id", "one")
+    assert [row["event"] for row in train.events("one") if row["event"].startswith("attempt.")][:3] == [
+        "attempt.intended", "attempt.submitted", "attempt.claimed"]
+    assert train.aws.struck() == 6 and train.aws.effects("SubmitJob") == 1 and len(train.jobs()) == 1
+    assert "trying again" not in result.err, result.err
 
 
 def test_a_job_that_is_stopped_from_the_console_is_not_started_again(train):
@@ -293,7 +308,7 @@ def test_a_node_that_is_lost_ends_the_others_and_is_named(train, tmp_path, node)
     train.write(resources={"instance": "trn1.32xlarge", "nodes": 2}, checkpoint=None)
     if node:
         neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.32xlarge")
-        train.aws.settings(job_env={**train.job_env, "PATH": neuron.path})
+        train.aws.settings(image_env={"*": {**train.image_env, "PATH": neuron.path}})
         train.write(health={"device": False, "timeout": "5m", "collectives": {"ops": ["all_reduce"], "size": "4MiB"}})
     else:
         train.write(env={**train.spec["env"], "NEURON_RT_EXEC_TIMEOUT": "120"})

@@ -111,7 +111,6 @@ def test_a_limit_reached_in_training_saves_before(make, kind, limits):
              if row["event"] == "checkpoint.complete"]
     told = job.effects("told")
     assert len(told) == 1 and max(saved) == job.effects("saved")[-1]["step"]
-    assert job.effects("saved")[-1]["at"] > told[0]["at"]
     status = job.ok("--json", "status", "one", env=here).lines[0]
     if name == "cost":
         assert status["cost"]["accrued"] <= 1.1

@@ -17,8 +17,8 @@ BODY = "content of the object"
 class Calls:
     """A client that lives as long as the test."""
 
-    def __init__(self, env, *options):
-        self.process = subprocess.Popen([CALL_LINES, *options], env=env, stdin=subprocess.PIPE,
+    def __init__(self, env):
+        self.process = subprocess.Popen([CALL_LINES], env=env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __call__(self, operation, **fields):
@@ -37,9 +37,9 @@ class Calls:
         assert self.process.returncode == 0, words
 
 
-@pytest.fixture(params=["waiting", "loop"])
-def call(request, aws, s3):
-    calls = Calls(aws.env(), *(["--loop"] if request.param == "loop" else []))
+@pytest.fixture
+def call(aws, s3):
+    calls = Calls(aws.env())
     yield calls
     calls.end()
 
@@ -119,6 +119,17 @@ def test_a_service_that_is_down_costs_one_attempt_a_call_in_the_end(aws, calls_w
     assert attempts.count(2) == 100, "500 points buy 100 retries"
     aws.clear_faults()
     assert_done(put(call))
+
+
+def test_a_client_keeps_to_the_rate_of_an_operation(aws, call):
+    """aws/http/rates.def: ten a second, five more after a pause."""
+    aws.settings(limits={"DescribeTrainingJob": 20})
+    since = aws.mark()
+    results = call.together([{"operation": "DescribeTrainingJob", "json": {"TrainingJobName": f"none-{n}"}}
+                             for n in range(30)])
+    assert {(result["code"], result["attempts"]) for result in results} == {("ValidationException", 1)}
+    times = [entry["at"] for entry in aws.ledger(since)]
+    assert len(times) == 30 and max(times) - min(times) > 2
 
 
 # --- refusals ---------------------------------------------------------------------

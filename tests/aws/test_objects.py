@@ -73,17 +73,6 @@ def test_large_objects_go_both_ways_with_the_aws_command(aws, s3, calls, tmp_pat
     assert down.read_bytes() == up.read_bytes()
 
 
-def test_many_are_deleted_at_once_and_nothing_else(aws, s3, calls):
-    for key in KEYS + ["stays"]:
-        calls("write", key=key, text="x")
-    sendable = [key for key in KEYS if not set(key) & {"\x7f", "\n", "\t"}]
-    assert calls("delete_many", keys=sendable + ["was never there"]).n == 1
-    assert set(aws.objects("bucket")) == set(KEYS) - set(sendable) | {"stays"}
-    aws.fault("denied", operation="DeleteObjects", count=0)
-    found = calls("delete_many", keys=["stays"])
-    assert found.n == -1 and "AccessDenied" in found.error
-
-
 def test_a_listing_goes_over_all_pages(aws, s3, calls):
     keys = [f"{'é+ %'[i % 4]}/{i:05}" for i in range(2500)]
     for key in keys:

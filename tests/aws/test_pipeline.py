@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 import stoker as cli
+from aws import REGION
 from batch_job import QUEUE, BatchJob
+from batch_job import ROLE as BATCH_ROLE
 from bucket_job import BUCKET
 from sagemaker_job import IMAGE, ROLE, SagemakerJob
 
@@ -83,9 +85,10 @@ class BatchStep(Step):
         self.batch = self.carried.batch
         self.definition = self.batch.register_job_definition(
             jobDefinitionName="step", type="container", containerProperties={
-                "image": "stoker", "command": self.command(), "resourceRequirements": [
+                "image": "stoker", "jobRoleArn": BATCH_ROLE, "command": self.command(), "resourceRequirements": [
                     {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "512"}],
-                "environment": [{"name": name, "value": value} for name, value in self.env().items()]})["jobDefinitionArn"]
+                "environment": [{"name": name, "value": value}
+                                for name, value in {"AWS_REGION": REGION, **self.env()}.items()]})["jobDefinitionArn"]
 
     def submit(self):
         return self.batch.submit_job(jobName="step", jobQueue=QUEUE, jobDefinition=self.definition)["jobId"]
@@ -191,4 +194,4 @@ def test_the_recipe_of_the_image_holds_to_what_it_promises():
     for file in ("usr/bin/stoker", "usr/lib/stoker/agent/start"):
         assert f"\n{file}\n" in packaged
     assert dict(steps)["COPY"].split()[0] == "stoker_*.deb" and '"build").glob("stoker_*.deb")' in packaged
-    assert "/usr/lib/stoker/agent" in (cli.ROOT / "jobs/engine/arrival.c").read_text()
+    assert "/usr/lib/stoker/agent" in (cli.ROOT / "jobs/engine/delivery/agent_delivery.c").read_text()

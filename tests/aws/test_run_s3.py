@@ -236,7 +236,7 @@ def test_replies_that_are_lost_and_services_that_stumble_change_nothing(job):
                                               ("GetObject", "s3:GetObject"), ("DeleteObject", "s3:DeleteObject")])
 @pytest.mark.parametrize("place, what", [("stoker", "workspace"), ("ckpt", "place for checkpoints")])
 def test_a_right_that_is_missing_is_named_before_anything_begins(job, operation, right, place, what):
-    where = {"key": f"/{place}/stoker-probe-"} if operation != "ListObjectsV2" else {"nth": {"stoker": 2, "ckpt": 4}[place]}
+    where = {"prefix" if operation == "ListObjectsV2" else "key": f"/{place}/stoker-probe-"}
     job.aws.fault("denied", operation=operation, count=0, **where)
     result = job.run("--id", "one", code=4)
     assert f"{what} '{job.url[place]}'" in result.err, str(result)
@@ -261,6 +261,35 @@ def test_a_stop_drains_and_a_removal_leaves_nothing(job):
     job.write(hyperparameters={"max_steps": 25})
     job.run("--id", "one")
     assert "step: 4000" not in job.ok("logs", "one").out
+
+
+def test_what_only_the_workspace_has_stays_and_is_counted(job):
+    job.write(checkpoint={"keep": "all"})
+    job.also("import pathlib\n(pathlib.Path(os.environ['STOKER_OUTPUT_DIR']) / 'result').write_bytes(b'x' * 500)")
+    job.run("--id", "one")
+    here, = [path for path in job.root.rglob("result") if "runs/one/train-1/" in str(path)]
+    status, = job.ok("--json", "status", "one").lines
+    step, url = status["checkpoint"]["step"], status["checkpoint"]["url"]
+    before = {key for key in job.aws.objects(BUCKET) if "/runs/one/" in key}
+    dry, = job.ok("--json", "rm", "one", "--dry-run", env=job.elsewhere()).lines
+    assert {key for key in job.aws.objects(BUCKET) if "/runs/one/" in key} == before
+    assert url in [row["url"] for row in dry["kept"]] and dry["size_bytes"] > 1000, dry
+    said = job.ok("rm", "one").out
+    assert not here.exists() and said.count("kept:") == len(dry["kept"]), "what was brought is a copy"
+    assert f"checkpoint of step {step}" in said and url in said, said
+    left = {key for key in job.aws.objects(BUCKET) if "/runs/one/" in key}
+    inside = url.removeprefix(f"s3://{BUCKET}/")
+    assert any(key.startswith(inside + "/") for key in left)
+    assert {key for key in left if not key.endswith("/kept.json")} < before
+    output, = [row for row in dry["kept"] if row["what"] == "output"]
+    assert output["url"] == status["outputs"]["url"] and output["size_bytes"] == 500
+    assert not [key for key in left if "/checkpoints/" not in key and not key.endswith(("/kept.json", "/result"))], left
+    assert len([key for key in left if key.endswith("/outputs/train-1/node-0/result")]) == 1
+    refused = job.stoker("run", job.spec_path, "--id", "one", env=job.elsewhere("third"))
+    assert refused.code == 3 and "--with-checkpoints" in refused.cure, refused
+    gone, = job.ok("--json", "rm", "one", "--with-checkpoints", env=job.elsewhere("third")).lines
+    assert gone["files"] == len(left) and gone["kept"] == []
+    assert not [key for key in job.aws.objects(BUCKET) if "/runs/one/" in key]
 
 
 def test_several_nodes_meet_in_the_workspace(job):

@@ -210,6 +210,24 @@ def test_a_rule_strikes_whom_when_and_how_often_it_says(aws, s3):
         aws.fault("nonsense")
 
 
+def test_conditions_of_a_write_are_ignored_or_refused_although_they_hold(aws, s3):
+    assert put(s3, b"first") == ("", 200)
+    etag = s3.head_object(Bucket="bucket", Key="key")["ETag"]
+    aws.fault("unconditional", operation="PutObject", header="if-none-match")
+    assert put(s3, b"over it", IfNoneMatch="*") == ("", 200), "although it is there"
+    assert put(s3, b"again", IfNoneMatch="*") == ("PreconditionFailed", 412), "it strikes once"
+    aws.fault("unconditional", operation="PutObject", says=412)
+    assert put(s3, b"all the same", IfMatch=etag)[1] == 412
+    assert aws.objects("bucket") == {"key": b"all the same"}
+    etag = s3.head_object(Bucket="bucket", Key="key")["ETag"]
+    aws.fault("precondition", header="if-match")
+    assert put(s3, b"without one") == ("", 200), "only whoever has the header"
+    assert put(s3, b"without one", IfNoneMatch="*", key="other") == ("", 200)
+    etag = s3.head_object(Bucket="bucket", Key="key")["ETag"]
+    assert put(s3, b"right", IfMatch=etag) == ("PreconditionFailed", 412)
+    assert put(s3, b"right", IfMatch=etag) == ("", 200)
+
+
 def test_faults_do_not_hide_a_wrong_signature(aws, s3):
     aws.fault("throttle", count=0)
     assert put(aws.client("s3", secret="wrong"))[0] == "SignatureDoesNotMatch"

@@ -1,7 +1,9 @@
 """SageMaker and Batch run what is submitted: states, lines of logs while they run, exit
 codes, retries, several instances, stops and misfortunes, as the services tell them."""
 
+import ast
 import json
+import os
 import subprocess
 import time
 
@@ -148,12 +150,32 @@ def test_jobs_are_listed_as_aws_lists_them(aws, training):
     assert [[row["TrainingJobName"] for row in page["TrainingJobSummaries"]] for page in pages] == [[], ["job-0"]]
 
 
-def test_a_job_has_keys_of_its_own(aws, training):
-    train(training, 'test -z "$AWS_ACCESS_KEY_ID" && python3 -c \'import json, os, urllib.request as u; print(sorted('
-                    'json.load(u.urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"]))))\'')
+ASKS = """
+import json, os, urllib.error, urllib.request as u
+assert "AWS_ACCESS_KEY_ID" not in os.environ
+url, token = (os.environ[f"AWS_CONTAINER_{name}"] for name in ("CREDENTIALS_FULL_URI", "AUTHORIZATION_TOKEN"))
+print(sorted(json.load(u.urlopen(u.Request(url, headers={"Authorization": token})))), flush=True)
+try:
+    u.urlopen(url)
+except urllib.error.HTTPError as error:
+    print("without its token:", error.code, flush=True)
+print("home:", os.environ["HOME"], flush=True)
+print("whole:", sorted(os.environ), flush=True)
+"""
+
+
+def test_a_job_has_keys_of_its_own_and_nothing_of_this_machine(aws, training, tmp_path):
+    (tmp_path / "asks.py").write_text(ASKS)
+    train(training, f"python3 {tmp_path}/asks.py")
     assert ended(training)["TrainingJobStatus"] == "Completed"
-    assert "'SecretAccessKey'" in lines(aws, "/aws/sagemaker/TrainingJobs")[0]
-    assert ACCESS not in json.dumps(lines(aws, "/aws/sagemaker/TrainingJobs"))
+    said = lines(aws, "/aws/sagemaker/TrainingJobs")
+    assert "'SecretAccessKey'" in said[0] and said[1] == "without its token: 401", said
+    assert said[2] != f"home: {os.environ.get('HOME')}"
+    ours = {"PATH", "HOME", "HOSTNAME", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "TRAINING_JOB_NAME",
+            "TRAINING_JOB_ARN", "CURRENT_HOST", "OPT_ML", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN", "PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
+    assert set(ast.literal_eval(said[3].removeprefix("whole: "))) <= ours, said[3]
+    assert ACCESS not in json.dumps(said)
 
 
 def test_each_instance_has_a_tree_of_its_own_at_opt_ml(training):

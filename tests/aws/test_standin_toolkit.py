@@ -17,8 +17,8 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 @pytest.fixture
 def container(aws, s3, tmp_path):
     """What is in the image."""
-    neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.2xlarge")
-    aws.settings(job_env={"PATH": neuron.path})
+    neuron = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.2xlarge").with_boto3()
+    aws.settings(image_env={"*": {"PATH": neuron.path}})
     return neuron
 
 
@@ -92,7 +92,7 @@ def test_a_value_goes_through_a_shell(aws, s3, container):
     assert said[0].endswith("'--task_name', 'two', 'words']")
 
 
-def test_a_cache_in_s3_is_a_folder_there(aws, s3, container, tmp_path):
+def test_a_container_fills_a_cache_in_s3(aws, s3, container, tmp_path):
     request = json.loads(json.dumps(KEPT["precompile"]))
     request["HyperParameters"] = {name: value for name, value in request["HyperParameters"].items()
                                   if name.startswith("sagemaker_")} | {"max_steps": "2"}

@@ -1,6 +1,7 @@
 """Runs on SageMaker with `launcher: toolkit`: the plain Estimator shape, without our agent."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ class ToolkitJob(Project):
         self.aws, self.neuron = aws, neuron
         super().__init__(root)
         aws.make_bucket(BUCKET)
+        aws.push(IMAGE)
         neuron.train_script(self.source / "train.py")
         (root / "home").mkdir()
         self.write(**{
@@ -39,8 +41,8 @@ class ToolkitJob(Project):
 @pytest.fixture
 def neuron(aws, tmp_path):
     """What is in the image."""
-    made = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.2xlarge")
-    aws.settings(job_env={"PATH": made.path})
+    made = Installation(tmp_path / "neuron", STANDIN_INSTANCE="trn1.2xlarge").with_boto3()
+    aws.settings(image_env={"*": {"PATH": made.path}})
     return made
 
 
@@ -88,7 +90,8 @@ def test_the_request_is_the_estimators_field_by_field(far):
                          "max_train_samples": 128, "num_train_epochs": 1, "max_steps": 200,
                          "output_dir": "/opt/ml/model"},
         env={"FI_EFA_FORK_SAFE": "1"},
-        compile={"kind": "neuron", "cache_url": "s3://bucket/s3-neuron-cache"},
+        compile={"kind": "neuron", "cache_url": "s3://bucket/s3-neuron-cache",
+                 "overrides": {"hyperparameters": {"max_steps": 200}}},  # as long as the training, in the sample
         metrics=[{"name": each["Name"], "regex": each["Regex"]}
                  for each in sent["AlgorithmSpecification"]["MetricDefinitions"]])
     plan = far.plan()
@@ -110,6 +113,17 @@ def test_the_request_is_the_estimators_field_by_field(far):
                            "HyperParameters.sagemaker_job_name", "OutputDataConfig.S3OutputPath"}
 
 
+def test_phase_1_is_short_and_the_image_counts_the_cores(far):
+    far.write(resources={"instance": "ml.trn1.32xlarge"}, hyperparameters={"train_steps": 900},
+              compile={"kind": "neuron", "cache_url": f"s3://{BUCKET}/cache"})
+    first, second = far.plan()["requests"]
+    values = [request["sends"][0]["body"]["HyperParameters"] for request in (first, second)]
+    assert [value["train_steps"] for value in values] == ["5", "900"] and "max_steps" not in values[0]
+    assert "PET_NPROC_PER_NODE" not in str(first) and "num_parallel" not in str(first)
+    text = far.ok("plan", far.spec_path).out
+    assert "32 processes on each node" in text and "toolkit" in text, text
+
+
 def test_hyperparameters_are_written_as_the_sdk_writes_them(far):
     # A shell would not leave the others as they are: they are refused.
     plain = [row for row in KEPT["values"] if row["value"] not in ('a"b\\c', "ü→😀")]
@@ -118,6 +132,43 @@ def test_hyperparameters_are_written_as_the_sdk_writes_them(far):
     (call,), = [request["sends"] for request in far.plan()["requests"]]
     assert call["body"]["Environment"]["PLAIN"] == "x" and "s3cr3t" not in json.dumps(call), "a plan shows no secrets"
     assert [call["body"]["HyperParameters"][f"x{n}"] for n in range(len(plain))] == [row["sent"] for row in plain]
+
+
+def said_to_run(job, run, phase, node):
+    """The command line that the toolkit says it starts."""
+    log = job.ok("logs", run, "--phase", phase, "--node", str(node)).out
+    return re.search(r"following command:\s*(.*)", log)[1]
+
+
+@pytest.mark.parametrize(("nodes", "command"), [(1, "torchrun"), (2, "python3")])
+def test_the_plan_shows_the_command_that_runs(far, nodes, command):
+    far.write(command=[command, "train.py"], resources={"instance": "ml.trn1.2xlarge", "nodes": nodes},
+              hyperparameters={"max_steps": 8, "lr": 3.0e-4, "save_steps": 4, "bf16": True, "b": 17, "left_out": None,
+                               "name": "tiny", "eps": 1e-08, "sagemaker_own": 1},
+              compile={**far.spec["compile"], "overrides": {"hyperparameters": {"save_steps": 2}}})
+    script = far.source / "train.py"
+    script.write_text("import sys\nsys.argv = [each for each in sys.argv if each not in ('--bf16', 'True', '-b', '17', "
+                      "'--name', 'tiny', '--eps', '1e-08')]\n" + script.read_text())
+    plan = far.plan()
+    shown = {row["phase"]: row["command"] for row in plan["phases"] if "command" in row}
+    asked = {row["phase"]: row["command"] for row in plan["requests"]}
+    assert shown == asked and set(shown) == {"precompile", "train"}
+    text = far.ok("plan", far.spec_path).out
+    far.run("--id", "one")
+    for phase, words in shown.items():
+        assert "front" not in next(row for row in plan["phases"] if row["phase"] == phase)
+        assert f"  {phase:10} {' '.join(words).replace('<rank>', chr(39) + '<rank>' + chr(39))}\n" in text, text
+        for node in range(nodes):
+            assert " ".join(words).replace("<rank>", str(node)) == said_to_run(far, "one", phase, node)
+    assert shown["train"][:5] == ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", "2"]
+
+
+@pytest.mark.parametrize(("resources", "workers"), [
+    ({"instance": "ml.c5.xlarge"}, "1"), ({"instance": "trn2.48xlarge"}, "64"), ({"instance": "ml.trn9.huge"}, "<cores>")])
+def test_workers_that_no_catalogue_knows_are_no_number(far, resources, workers):
+    far.write(resources=resources, compile=None)
+    command = far.plan()["phases"][0]["command"]
+    assert command[command.index("--nproc_per_node") + 1] == workers
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

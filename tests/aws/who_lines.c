@@ -12,8 +12,10 @@
  *   {"do":"config","path":…,"keys":[[kind,section,key]…]}   what a config file says: {"values"}
  *   {"do":"threads","count":N}            N threads ask for credentials at once: {"same"}
  *   {"do":"logs","group","stream" or "prefix","at","count","page"}
- *                                         begin to read a log, from that position
- *   {"do":"read","pages":N}               {"state","events":[[at,stream,message]…],"at","count"}
+ *                                         begin to read a log, all streams of a prefix from
+ *                                         that position
+ *   {"do":"read","pages":N}               {"state","events":[[at,stream,message]…]}, of a prefix
+ *                                         also {"at","count"}
  *   {"do":"streams","group","prefix"}     {"streams"}
  *
  * A failure has "error", "hint" and "exit" instead.
@@ -24,15 +26,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials.h"
-#include "aws/lend.h"
-#include "aws/logs.h"
-#include "aws/profile.h"
-#include "aws/secret.h"
-#include "aws/secrets.h"
-#include "aws/settings.h"
-#include "aws/sts.h"
-#include "jobs/base/json.h"
+#include "aws/child_aws_env.h"
+#include "aws/credentials/credentials.h"
+#include "aws/credentials/profile.h"
+#include "aws/credentials/secret.h"
+#include "aws/credentials/secrets.h"
+#include "aws/credentials/settings.h"
+#include "aws/credentials/sts.h"
+#include "aws/logs/logs.h"
+#include "jobs/base/text/js.h"
 
 #define THREADS_MAX 64
 
@@ -103,7 +105,7 @@ static int say_config(const json_t *asked, json_t *ret, struct err **err)
 static void say_lent(json_t *ret)
 {
 	size_t count = 0;
-	AUTO(secret_strv_freep) char **lent = aws_lend(&count);
+	AUTO(secret_strv_freep) char **lent = child_aws_env(&count);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++)
@@ -160,7 +162,7 @@ static int begin_logs(const json_t *asked, struct err **err)
 	if (logs_open((int)js_int(asked, "page", 0), &logs, err) < 0)
 		return -1;
 	if (js_str(asked, "stream"))
-		cursor = logs_cursor_new(group, js_str(asked, "stream"), &from);
+		cursor = logs_cursor_new(group, js_str(asked, "stream"));
 	else
 		filter = logs_filter_new(group, js_str(asked, "prefix"), &from);
 	return 0;
@@ -178,7 +180,6 @@ static int read_logs(const json_t *asked, json_t *ret, struct err **err)
 	static const char *const states[] = { "more", "no more", "not yet" };
 	enum logs_state state = LOGS_MORE;
 	json_t *events = json_array();
-	struct logs_position at;
 	int outcome = 0;
 
 	js_put(ret, "events", events);
@@ -186,10 +187,13 @@ static int read_logs(const json_t *asked, json_t *ret, struct err **err)
 	     outcome == 0 && state == LOGS_MORE && pages > 0; pages--)
 		outcome = cursor ? logs_read(logs, cursor, take_event, events, &state, err)
 				 : logs_filter_read(logs, filter, take_event, events, &state, err);
-	at = cursor ? logs_cursor_position(cursor) : logs_filter_position(filter);
 	js_put_str(ret, "state", states[state]);
-	js_put(ret, "at", json_integer(at.at_ms));
-	js_put(ret, "count", json_integer(at.count));
+	if (filter) {
+		struct logs_position at = logs_filter_position(filter);
+
+		js_put(ret, "at", json_integer(at.at_ms));
+		js_put(ret, "count", json_integer(at.count));
+	}
 	return outcome;
 }
 

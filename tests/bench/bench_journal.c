@@ -5,7 +5,7 @@
  */
 #include <sqlite3.h>
 
-#include "jobs/run/journal.h"
+#include "jobs/run/journal/journal.h"
 #include "tests/bench/bench.h"
 
 #define RUN "bench"
@@ -21,13 +21,13 @@ static void make_event(struct event *ev, json_t *metrics, int64_t seq)
 	*ev = (struct event){ .kind = EV_TRAIN_PROGRESS };
 	EVENT_SET(ev, attempt, 1);
 	EVENT_SET(ev, step, seq * 10);
-	EVENT_SET(ev, since, utc_now().ms);
+	EVENT_SET(ev, since, clock_utc_now().ms);
 	EVENT_SET(ev, of, 1000000);
 	EVENT_SET(ev, rate, 12.5);
 	EVENT_SET(ev, eta, 4711.0);
 	EVENT_SET(ev, metrics, metrics);
 	ev->seq = seq;
-	ev->at = utc_now();
+	ev->at = clock_utc_now();
 }
 
 static json_t *make_metrics(void)

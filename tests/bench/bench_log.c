@@ -5,9 +5,9 @@
  */
 #include <unistd.h>
 
-#include "jobs/cache/kind.h"
-#include "jobs/run/driver_inside.h"
-#include "jobs/run/watch_inside.h"
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/run/attempt/watch_internal.h"
+#include "jobs/run/driver_internal.h"
 #include "tests/bench/bench.h"
 
 #define RUN "bench"
@@ -20,6 +20,8 @@ int main(int argc, char **argv)
 	struct err *err = NULL;
 	json_auto_t *found = NULL;
 	double wall, cpu;
+	bool more = true;
+	int64_t step;
 
 	if (argc != 4)
 		give_up("usage: bench_log WORKSPACE METRICS.json KIND", NULL);
@@ -33,12 +35,13 @@ int main(int argc, char **argv)
 		give_up("cannot begin", err);
 	wall = wall_seconds();
 	cpu = cpu_seconds();
-	if (watch_read_log(&driver, &err) < 0)
-		give_up("watch_read_log", err);
+	while (more)
+		if (watch_read_log(&driver, &more, &err) < 0)
+			give_up("watch_read_log", err);
 	wall = wall_seconds() - wall;
 	cpu = cpu_seconds() - cpu;
-	found = metrics_json(driver.watch->metrics);
-	text = js_line(found);
+	found = metrics_row(driver.watch->metrics, &step);
+	text = found ? js_line(found) : mem_copy("null");
 	printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"lines\": %zu, \"last\": %s}\n", wall, cpu,
 	       driver.watch->logs[0].lines, text);
 	watch_close(&driver);

@@ -42,18 +42,18 @@ static void load(const char *path, struct bench *bench)
 /* Every request once, before the clock runs: the digest of all signatures. */
 static void sign_all(struct bench *bench, char hex[SHA256_HEX])
 {
-	struct sha256 *sha = sha256_new();
+	struct sha256 *sha = hash_sha256_new();
 
 	bench->canonical = mem_zero(bench->count, sizeof *bench->canonical);
 	for (size_t i = 0; i < bench->count; i++) {
 		struct request_line *line = &bench->lines[i];
 
 		sigv4_sign(bench->keys, &line->who, &line->request, line->at, &bench->made);
-		sha256_add(sha, bench->made.signature, SHA256_HEX - 1);
+		hash_sha256_add(sha, bench->made.signature, SHA256_HEX - 1);
 		bench->canonical[i] = SB_INIT;
 		sb_add(&bench->canonical[i], bench->made.canonical.text, bench->made.canonical.len);
 	}
-	sha256_end(sha, hex);
+	hash_sha256_end(sha, hex);
 }
 
 static void sign_own(struct bench *bench, long rounds)
@@ -69,21 +69,21 @@ static void sign_own(struct bench *bench, long rounds)
 
 static void digest_only(struct bench *bench, long rounds)
 {
-	struct sha256 *sha = sha256_new();
-	struct hmac *hmac = hmac_new();
+	struct sha256 *sha = hash_sha256_new();
+	struct hmac *hmac = hash_hmac_new();
 	uint8_t digest[SHA256_BYTES];
 	char to_sign[140] = { 0 };
 
-	hmac_key(hmac, "key", 3);
+	hash_hmac_key(hmac, "key", 3);
 	for (long round = 0; round < rounds; round++) {
 		for (size_t i = 0; i < bench->count; i++) {
-			sha256_add(sha, bench->canonical[i].text, bench->canonical[i].len);
-			sha256_next(sha, digest);
-			hmac_sign(hmac, to_sign, sizeof to_sign, digest);
+			hash_sha256_add(sha, bench->canonical[i].text, bench->canonical[i].len);
+			hash_sha256_next(sha, digest);
+			hash_hmac_sign(hmac, to_sign, sizeof to_sign, digest);
 		}
 	}
-	sha256_freep(&sha);
-	hmac_freep(&hmac);
+	hash_sha256_freep(&sha);
+	hash_hmac_freep(&hmac);
 }
 
 int main(int argc, char **argv)

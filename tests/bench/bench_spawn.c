@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/base/proc.h"
+#include "jobs/base/process/proc.h"
 #include "tests/bench/bench.h"
 
 #define WARM_UP 50 /* not counted */

@@ -151,7 +151,7 @@ def test_a_cache_without_a_lock_is_named_as_such(project):
     for path in project.entries():
         age(path, 30)
     said = project.ok("cache", "gc", project.cache)
-    assert "no compile lock" in said.err
+    assert "no compile manifest" in said.err
     assert len(project.entries()) == 3
 
 

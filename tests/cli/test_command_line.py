@@ -31,6 +31,7 @@ WRONG = [
     (["run", "SPEC", "--set", ""], ["--set"], []),
     (["run", "SPEC", "--set", "=1"], ["--set"], []),
     (["run", "SPEC", "--on-interrupt", "explode"], ["explode"], ["detach"]),
+    (["run", "SPEC", "--on-hangup", "explode"], ["explode"], ["drive"]),
     (["--color", "sometimes", "list"], ["sometimes"], ["always"]),
     (["--color", "list"], ["--color"], []),
     (["--color=", "list"], ["--color"], []),

@@ -69,6 +69,7 @@ def test_of_each_command_exactly_its_options_are_offered(place):
 @pytest.mark.parametrize("words, some", [
     (("run", "--color", ""), {"auto", "always", "never"}),
     (("run", "--on-interrupt="), {"--on-interrupt=detach", "--on-interrupt=stop"}),
+    (("run", "--on-hangup="), {"--on-hangup=drive", "--on-hangup=detach", "--on-hangup=stop"}),
     (("run", "--engine", "s"), {"slurm", "sagemaker"}),
     (("run", "--set", "resources.no"), {"resources.nodes="}),
     (("run", "--set", "compile.kind="), {"compile.kind=neuron", "compile.kind=jax", "compile.kind=none"}),
@@ -133,7 +134,7 @@ def test_bash(place, words, offered):
     ("stoker ru", ["run"]),
     ("stoker cache v", ["verify"]),
     ("stoker run --color=al", ["--color=always"]),
-    ("stoker run --on", ["--on-interrupt"]),
+    ("stoker run --on-h", ["--on-hangup"]),
     ("stoker run --set compile.kind=j", ["compile.kind=jax"]),
     ("stoker run st", ["stoker.yaml"]),
     ("stoker --state=su", ["--state=sub folder/"]),

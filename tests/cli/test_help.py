@@ -85,7 +85,7 @@ def test_a_command_that_is_never_shown_has_no_help():
 
 def test_every_topic_is_listed_and_there():
     listed = [line.split()[0] for line in cli.stoker("help", "topics").out.splitlines() if line.startswith("  ")]
-    assert listed == ["spec", "exit-codes", "environment", "topics"]
+    assert listed == ["spec", "exit-codes", "environment", "failures", "topics"]
     for topic in listed:
         said = cli.stoker("help", topic)
         assert said.code == 0 and said.out and max(map(len, said.out.splitlines())) <= 80
@@ -143,7 +143,7 @@ def test_every_variable_that_is_read_is_in_the_table():
         others |= set(re.findall(r'\bgetenv\((?!")(.*?)\)[;,:]', text))
     # Names that come from the table, from the spec, from a path with variables in it, or
     # from an engine to its agent.
-    assert others <= {"variables[i].name)", "variables[i].name", "name", "copy", "json_string_value(name)",
+    assert others <= {"variable_rows[i].name)", "variable_rows[i].name", "name", "copy", "json_string_value(name)",
                       "from + 4", "ORDER_RESTART", "ORDER_TOKEN", "WORK_VARIABLE", "variable",
                       "apart"}, others
     # libcurl looks for its proxies itself; names of endpoints are put together; WORK_VARIABLE.
@@ -175,7 +175,7 @@ def test_a_job_gets_what_the_table_says_and_nothing_else(project):
             "STOKER_CACHE_DIR", "RUN_NEURON_PARALLEL_COMPILE", "NEURON_COMPILE_CACHE_URL",
             "CCOM_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "FI_PROVIDER",
             "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_FORK_SAFE", "NEURON_RT_ROOT_COMM_ID",
-            "NEURON_RT_EXEC_TIMEOUT"}
+            "NEURON_RT_EXEC_TIMEOUT", "PET_NPROC_PER_NODE"}
     for row in (given | kind) - rare:
         assert any(fnmatchcase(name, row) for name in seen["train"]), row
 

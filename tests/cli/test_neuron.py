@@ -29,10 +29,13 @@ def test_a_warm_cache_needs_no_phase_1(job):
     assert job.status()["cache"]["verdict"] == "warm"
 
 
-def test_a_comment_traces_again_and_compiles_nothing(job):
+def test_code_that_makes_the_same_graphs_traces_again_and_compiles_nothing(job):
     job.go()
     script = job.source / "train.py"
     script.write_text(script.read_text() + "\n# a word more\n")
+    job.go()
+    assert phases(job) == [("train", "none")]
+    script.write_text(script.read_text() + "\nA_WORD_MORE = True\n")
     job.go()
     assert phases(job) == [("precompile", "none"), ("train", "none")]
     said = verdict(job)

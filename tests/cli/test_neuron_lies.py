@@ -231,7 +231,7 @@ COLD = {
     "hyperparameters.batch_size=16": "hyperparameters.batch_size",
     "hyperparameters.seq_length=8": "hyperparameters.seq_length",
     "env.NEURON_CC_FLAGS=--model-type=transformer --auto-cast=all": "env.NEURON_CC_FLAGS",
-    "env.NEURON_CC_FLAGS=--auto-cast=none --model-type=transformer": "env.NEURON_CC_FLAGS",
+    "env.NEURON_CC_FLAGS=--model-type=transformer --auto-cast=none -O1": "env.NEURON_CC_FLAGS",
     "env.XLA_USE_BF16=1": "env.XLA_USE_BF16",
     "resources.nodes=2": "resources.nodes",
 }

@@ -9,7 +9,7 @@ from neuron_standin.install import Installation
 # What a training has and a precompile has not, and the other way round: names, and
 # that the trial run's checkpoints and outputs are thrown away.
 NAMES = {"phase", "job", "prefix", "compile.graph_key", "compile.claim", "compile.lock"}
-SCRATCH = {"scratch", "checkpoint_dir", "checkpoint.kind", "checkpoint.root", "checkpoint.sync",
+SCRATCH = {"scratch", "outputs", "checkpoint_dir", "checkpoint.kind", "checkpoint.root", "checkpoint.sync",
            "checkpoint.keep", "checkpoint.signal", "checkpoint.grace_ms", "stall.mode", "timeout_ms"}
 
 
@@ -25,6 +25,7 @@ def without_overrides(project, **more):
 
 
 def test_without_overrides_only_names_and_scratch_folders_differ(project):
+    project.write(hyperparameters={"lr": 0.1, "epochs": 3})  # no known name of a length
     found = difference(without_overrides(project).plan())
     assert set(found) == NAMES | SCRATCH
     assert found["phase"] == ("precompile", "train")
@@ -53,7 +54,7 @@ def test_overrides_are_what_else_differs_and_no_more(project):
 
 def test_the_front_end_and_its_variable_are_of_phase_1_alone(project, tmp_path):
     neuron = Installation(tmp_path / "neuron")
-    project.write(command=["torchrun", "train.py"],
+    project.write(command=["torchrun", "train.py"], hyperparameters={"lr": 0.1, "epochs": 3},
                   compile={"kind": "neuron", "cache_url": str(project.cache)})
     plan, = project.ok("--json", "plan", project.spec_path, env={"PATH": neuron.path}).lines
     found = difference(plan)

@@ -222,6 +222,137 @@ def test_rm_of_a_workspace_of_its_own(project, state):
     assert not (folder / "runs" / "one").exists()
 
 
+# ---- what is nowhere else ----------------------------------------------------------
+
+TENSORS = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+WHOLE = len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(8)
+SAVES = f"""
+import os, pathlib
+
+
+def end(args):
+    if os.environ["STOKER_PHASE"] != "train":
+        return
+    root = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
+    for step, size in ((3, 1000), (6, 40), (9, 1000)):  # that of step 6 is cut off
+        (root / f"checkpoint-{{step}}").mkdir()
+        (root / f"checkpoint-{{step}}/model.safetensors").write_bytes({WHOLE!r}[:size])
+    if {{output!r}}:
+        folder = pathlib.Path(os.environ["STOKER_OUTPUT_DIR"]) / "deep/er"
+        folder.mkdir(parents=True)
+        (folder / "embeddings.bin").write_bytes(b"x" * 3000)
+"""
+
+
+@pytest.fixture
+def saved(project, state):
+    """A finished run with two whole checkpoints and an output; where they are."""
+    options, folder = state
+
+    def go(*, output=True, **spec):
+        project.extra(SAVES.replace("{output!r}", repr(output)))
+        project.write(**spec)
+        run(project, options, "one")
+        return folder / "workspace/runs/one/train-1"
+    return go
+
+
+def files(folder) -> dict:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_only_copies_stay_and_are_named(project, state, saved):
+    options, folder = state
+    where = saved()
+    before, output = files(where.parent), where.parent / "outputs/train-1"
+    line, = project.ok(*options, "--json", "rm", "one", "--dry-run").lines
+    assert line["removed"] is False and line["files"] > 3 and line["size_bytes"] > 100
+    assert files(where.parent) == before and runs(project, options) == {"one"}, "nothing was changed"
+    said = project.ok(*options, "rm", "one", "--dry-run").out
+    assert said.startswith("would remove one: fake, succeeded at 20") and "checkpoint-9" in said, said
+    done = project.ok(*options, "rm", "one")
+    assert f"{line['files']} files" in done.out, done.out
+    for step in (3, 9):
+        assert f"checkpoint of step {step}" in done.out and str(where / f"checkpoints/checkpoint-{step}") in done.out
+    assert str(output) in done.out and "2.9 KiB" in done.out
+    assert "--with-checkpoints" in done.err
+    left = files(where.parent)
+    assert set(left) == {f"train-1/checkpoints/checkpoint-{step}{end}" for step in (3, 9)
+                         for end in ("/model.safetensors", ".stoker.json")} | {
+                             "outputs/train-1/node-0/deep/er/embeddings.bin"}
+    assert all(left[name] == before[name] for name in left)
+    assert runs(project, options) == set()
+    kept = [(row["what"], row.get("step"), row["url"], row["files"], row["size_bytes"]) for row in line["kept"]]
+    assert sorted(kept, key=str) == sorted([
+        ("checkpoint", 3, str(where / "checkpoints/checkpoint-3"), 1, len(WHOLE)),
+        ("checkpoint", 9, str(where / "checkpoints/checkpoint-9"), 1, len(WHOLE)),
+        ("output", None, str(output), 1, 3000)], key=str)
+
+
+def test_they_go_when_that_is_asked_for_now_or_later(project, state, saved):
+    options, folder = state
+    where = saved()
+    project.ok(*options, "rm", "one")
+    assert where.exists()
+    # A run of that id would take them for its own.
+    again = project.stoker(*options, "run", project.spec_path, "--id", "one")
+    assert again.code == 3 and "kept" in again.err and "--with-checkpoints" in again.cure, again
+    assert project.ok(*options, "rm", "one").out.count("kept:") == 3, "still there, still said"
+    line, = project.ok(*options, "--json", "rm", "one", "--with-checkpoints").lines
+    assert line["kept"] == [] and line["removed"] is True and line["size_bytes"] >= 3000
+    assert not where.exists() and not (folder / "runs" / "one").exists()
+    run(project, options, "one")
+    project.ok(*options, "rm", "one", "--with-checkpoints")
+    assert not (folder / "workspace/runs/one").exists()
+
+
+def test_what_has_a_copy_beneath_checkpoint_url_goes(project, state, saved, tmp_path):
+    options, _ = state
+    where = saved(output=False, checkpoint={"url": str(tmp_path / "kept")})
+    copies = files(tmp_path / "kept")
+    assert any("checkpoint-9" in name for name in copies)
+    done = project.ok(*options, "rm", "one")
+    assert "kept" not in done.out and not where.exists()
+    assert files(tmp_path / "kept") == copies
+
+
+def test_a_copy_that_is_damaged_is_none(project, state, saved, tmp_path):
+    options, _ = state
+    where = saved(output=False, checkpoint={"url": str(tmp_path / "kept")})
+    copy, = (tmp_path / "kept").rglob("checkpoint-9/model.safetensors")
+    copy.write_bytes(copy.read_bytes()[:-3])
+    done = project.ok(*options, "rm", "one").out
+    assert done.count("kept:") == 1 and "step 9" in done, done
+    assert list(where.rglob("checkpoint-9/model.safetensors"))
+
+
+def test_prune_keeps_them_too(project, state, saved):
+    options, _ = state
+    where = saved()
+    dry, = project.ok(*options, "--json", "list", "--prune", "0s", "--dry-run").lines
+    assert runs(project, options) == {"one"} and len(dry["kept"]) == 3
+    done = project.ok(*options, "list", "--prune", "0s").out
+    assert done.count("kept:") == 3 and (where / "checkpoints/checkpoint-9").is_dir()
+    assert project.stoker("list", "--dry-run").code == 2
+
+
+def test_no_link_makes_something_of_others_an_only_copy_or_is_followed(project, state, saved):
+    options, folder = state
+    where = saved()
+    outside = project.root / "outside"
+    outside.mkdir()
+    (outside / "checkpoint-5").mkdir()
+    (outside / "checkpoint-5/model.safetensors").write_bytes(WHOLE)
+    (where / "checkpoints" / "checkpoint-5").symlink_to(outside / "checkpoint-5")
+    (where.parent / "train-2").symlink_to(outside)
+    (where.parent / "outputs/train-2").symlink_to(outside)
+    done = project.ok(*options, "rm", "one").out
+    assert "checkpoint-5" not in done and "outside" not in done
+    assert (outside / "checkpoint-5/model.safetensors").read_bytes() == WHOLE
+    assert not (where.parent / "outputs/train-2").is_symlink()
+    assert not (where.parent / "train-2").is_symlink() and not (where / "checkpoints/checkpoint-5").is_symlink()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_removal_that_is_killed_leaves_the_run_or_nothing(project, state, seed):
     options, folder = state

@@ -9,15 +9,15 @@ import pytest
 
 @pytest.fixture
 def pair(project):
-    """switch(which): the source with or without a comment; both keys have a lock."""
+    """switch(which): the source with or without code that changes no graph; both keys have a lock."""
     script = project.source / "train.py"
-    texts = {"plain": script.read_text(), "commented": script.read_text() + "# that is all\n"}
+    texts = {"plain": script.read_text(), "longer": script.read_text() + "THAT_IS = 'all'\n"}
 
     def switch(which: str):
         script.write_text(texts[which])
 
     project.run()
-    switch("commented")
+    switch("longer")
     project.run()
     assert project.events(kind="cache.verified")[-1]["compiled"] == 0
     return switch
@@ -46,7 +46,7 @@ def test_a_repaired_entry_leaves_both_keys_warm(project, pair):
     verify = project.ok("--json", "cache", "verify", project.cache).lines[-1]
     assert (verify["graphs"], verify["ok"], verify["behind"]) == (3, 3, 0)
     repaired = entry.read_bytes()
-    for which in ("plain", "commented", "plain"):
+    for which in ("plain", "longer", "plain"):
         pair(which)
         assert project.plan()["cache"]["verdict"] == "warm", which
         project.run()
@@ -83,7 +83,7 @@ def test_an_entry_of_unknown_origin_is_not_believed_by_either(project, pair):
     entry = project.entries()[1]
     entry.write_bytes(entry.read_bytes() + b"\0")
     strange = entry.read_bytes()
-    for which in ("plain", "commented"):
+    for which in ("plain", "longer"):
         pair(which)
         assert project.plan()["cache"]["verdict"] == "cold"
     assert project.stoker("cache", "verify", project.cache).code == 5

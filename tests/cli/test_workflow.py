@@ -64,10 +64,18 @@ def test_a_second_run_is_warm_and_makes_no_precompile_attempt(project):
     assert project.status()["jit"]["graphs"] == 0
 
 
-def test_a_changed_comment_is_traced_again_and_nothing_is_compiled(project):
+def test_a_changed_comment_is_no_change(project):
+    project.run()
+    change(project, "    parser = argparse", "    # how it is called\n    parser = argparse")
+    assert project.plan()["cache"]["verdict"] == "warm"
+    project.run()
+    assert phases(project) == ["train"]
+
+
+def test_code_that_changes_no_graph_is_traced_again_and_nothing_is_compiled(project):
     project.run()
     before = [(path, path.stat().st_mtime_ns) for path in project.entries()]
-    change(project, "    parser = argparse", "    # how it is called\n    parser = argparse")
+    change(project, "    parser = argparse", "    called = True\n    parser = argparse")
     plan = project.plan()
     assert plan["cache"]["verdict"] == "cold"
     assert [row["field"] for row in plan["cache"]["changed"]] == ["source:train.py"]

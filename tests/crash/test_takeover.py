@@ -203,7 +203,7 @@ def test_a_detached_run_outlives_its_terminal(site):
 
 def test_a_terminal_that_is_closed_leaves_the_job_running(site):
     run = site.one("closed").hold("train", 3)
-    process, terminal = on_a_terminal(run, *run.argv()[1:])
+    process, terminal = on_a_terminal(run, *run.argv()[1:], "--on-hangup", "detach")
     run.wait_for_effect("holds")
     os.close(terminal)
     assert process.wait(crash.PATIENCE) == 8

@@ -1,5 +1,5 @@
-"""The tutorial of the README, typed as it stands there, in one shell, in a home of
-its own: each command does what the README says, and prints what it shows."""
+"""docs/tutorial.md, typed as it stands there, in one shell, in a home of its own: each command
+does what the text says, and prints what it shows."""
 
 import os
 import re
@@ -20,11 +20,10 @@ class Step:
 
 
 def tutorial():
-    """The commands of the section, with what is shown beneath each."""
-    text = (cli.ROOT / "README.md").read_text()
-    section = re.search(r"^## Tutorial$(.*?)^## ", text, re.MULTILINE | re.DOTALL)[1]
+    """The commands of the tutorial, with what is shown beneath each."""
+    text = (cli.ROOT / "docs/tutorial.md").read_text()
     steps = []
-    for block in re.findall(r"^```console\n(.*?)^```$", section, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             if line.startswith("$ "):
                 steps.append(Step(line[2:]))
@@ -34,7 +33,7 @@ def tutorial():
 
 
 def pattern_of(shown):
-    """Lines as the README shows them → what must match all that is printed."""
+    """Lines as the tutorial shows them → what must match all that is printed."""
     parts = []
     for line in shown:
         words = [re.escape(part.strip()) for part in line.split(ANYTHING)]
@@ -76,7 +75,7 @@ def session(tmp_path_factory):
     return re.findall(rf"(.*?)\n?{END} (\d+)\n", done.stdout, re.DOTALL)
 
 
-def test_every_command_does_what_the_readme_says(session):
+def test_every_command_does_what_the_tutorial_says(session):
     steps = tutorial()
     assert len(session) == len(steps), session
     for i, (step, (said, status)) in enumerate(zip(steps, session)):

@@ -11,11 +11,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
-#include "jobs/cache/content.h"
-#include "jobs/cache/frame.h"
-#include "jobs/cache/jax.h"
+#include "jobs/cache/kinds/jax.h"
+#include "jobs/cache/verdict/content.h"
+#include "jobs/cache/verdict/stream_check.h"
 
 #define OUT_MAX ((size_t)64 << 20) /* what a few kB can unpack to */
 #define NAME    "jit_f-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-cache"
@@ -29,7 +29,7 @@ static struct verdict inspect(int fd)
 {
 	struct verdict verdict = { ENTRY_STATES, "" };
 
-	MUST(frame_inspect(fd, &verdict.state, &verdict.why) == 0);
+	MUST(stream_check_inspect(fd, &verdict.state, &verdict.why) == 0);
 	MUST(verdict.state == ENTRY_DONE || verdict.state == ENTRY_EMPTY ||
 	     verdict.state == ENTRY_PARTIAL);
 	MUST((verdict.state == ENTRY_DONE) == (verdict.why == NULL));
@@ -117,7 +117,7 @@ static void check_stored(const char *bytes, size_t len, struct verdict want)
 	MUST(content_inspect(store, &jax_kind, NAME, &verdict.state, &verdict.why, &err) == 1);
 	MUST(verdict.state == want.state && verdict.why == want.why);
 	MUST(content_digest(store, NAME, &content, &err) == 1);
-	sha256_hex(bytes, len, hex);
+	hash_sha256_hex(bytes, len, hex);
 	MUST(content.size == len && !content.tagged && strcmp(content.digest, hex) == 0);
 	MUST(unlink(path) == 0);
 }
@@ -129,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char cuts[SHA256_HEX];
 
 	MUST((whole.state == ENTRY_EMPTY) == (size == 0));
-	sha256_hex(data, size, cuts);
+	hash_sha256_hex(data, size, cuts);
 	other = inspect_pieces(bytes, size, cuts);
 	MUST(other.state == whole.state && other.why == whole.why);
 	if (size > 0 && data[0] == 0x78)

@@ -11,7 +11,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/flow/failure.h"
 
 #define LOGS  4

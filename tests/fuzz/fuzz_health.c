@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "jobs/node/health_parse.h"
+#include "jobs/node/health/health_parse.h"
 
 static void check_row(int done, const struct nccom_row *row, const struct err *err)
 {
@@ -18,10 +18,10 @@ static void check_row(int done, const struct nccom_row *row, const struct err *e
 
 static void read_devices(const char *text, size_t len)
 {
-	AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
+	AUTO(health_neuron_ls_release) struct neuron_ls ls = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
-	if (neuron_ls_parse(text, len, &ls, &err) < 0) {
+	if (health_neuron_ls_parse(text, len, &ls, &err) < 0) {
 		MUST(err && !ls.processes);
 		return;
 	}
@@ -42,13 +42,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_devices(text, size - 1);
 		break;
 	case 1:
-		check_row(nccom_parse_json(text, size - 1, &row, &err), &row, err);
+		check_row(health_nccom_parse_json(text, size - 1, &row, &err), &row, err);
 		break;
 	case 2:
-		check_row(nccom_parse_table(text, size - 1, &row, &err), &row, err);
+		check_row(health_nccom_parse_table(text, size - 1, &row, &err), &row, err);
 		break;
 	default:
-		words = nccom_failure(text, size - 1);
+		words = health_nccom_failure(text, size - 1);
 		MUST(!words || strlen(words) < size);
 	}
 	return 0;

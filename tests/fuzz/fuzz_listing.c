@@ -6,8 +6,8 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "jobs/cache/entry.h"
-#include "jobs/cache/listing.h"
+#include "jobs/cache/verdict/entry.h"
+#include "jobs/cache/verdict/listing.h"
 #include "tests/fuzz/cache_text.h"
 
 /* One name, as every kind sees it. */

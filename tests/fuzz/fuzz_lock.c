@@ -1,5 +1,5 @@
 /*
- * Compile locks, which lie in a cache that others write to. The input is a cache as
+ * Compile manifests, which lie in a cache that others write to. The input is a cache as
  * cache_text.h has it, then behind each FUZZ_PART a lock. The graph key of a lock is
  * a digest that no fuzzer hits, so each is put in its place under the key that its
  * ingredients have; as it came it is read too.
@@ -7,27 +7,27 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "jobs/cache/gc.h"
-#include "jobs/cache/key_claim.h"
-#include "jobs/cache/listing.h"
-#include "jobs/cache/lock_file.h"
+#include "jobs/cache/manifest/compile_manifest_file.h"
+#include "jobs/cache/manifest/key_claim.h"
+#include "jobs/cache/verdict/listing.h"
 #include "tests/fuzz/cache_text.h"
 
 #define SOME_KEY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static void put(struct store *store, const char *graph_key, const char *text, size_t len)
 {
-	AUTO(auto_free) char *object = lock_object_key(graph_key);
+	AUTO(auto_free) char *object = compile_manifest_object_key(graph_key);
 	AUTO(err_freep) struct err *err = NULL;
 
 	MUST(store_put(store, object, text, len, &err) == 0);
 }
 
 /* 1 a good lock, 0 none that can be trusted, and then it is said why. */
-static int load(struct store *store, const char *graph_key, struct compile_lock **ret)
+static int load(struct store *store, const char *graph_key, struct compile_manifest **ret)
 {
 	AUTO(auto_free) char *damage = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	int found = lock_load(store, graph_key, ret, &damage, &err);
+	int found = compile_manifest_load(store, graph_key, ret, &damage, &err);
 
 	MUST(found == 0 || found == 1);
 	MUST((found == 1) == (damage == NULL));
@@ -41,7 +41,7 @@ static void load_as_it_came(struct span text)
 {
 	struct memory_store *store = memory_store_new();
 	struct store *base = &store->base;
-	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(auto_free) char *copy = span_copy(text);
 
 	put(base, SOME_KEY, copy, text.len);
@@ -71,7 +71,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_graph(const struct lock_graph *a, const struct lock_graph *b)
+static bool same_graph(const struct manifest_graph *a, const struct manifest_graph *b)
 {
 	return same_text(a->key, b->key) && same_text(a->path, b->path) && a->size == b->size &&
 	       same_text(a->digest, b->digest) && a->tagged == b->tagged && a->late == b->late &&
@@ -79,15 +79,18 @@ static bool same_graph(const struct lock_graph *a, const struct lock_graph *b)
 }
 
 /* Member by member: what the writer left out would be missing in both of its texts. */
-static bool same_lock(const struct compile_lock *a, const struct compile_lock *b)
+static bool same_lock(const struct compile_manifest *a, const struct compile_manifest *b)
 {
 	bool same = same_text(a->graph_key, b->graph_key) && same_text(a->name, b->name) &&
 		    a->kind == b->kind && a->created.ms == b->created.ms &&
 		    same_text(a->run, b->run) && a->count == b->count;
-	AUTO(auto_free) char *compiler = js_canonical(a->compiler);
-	AUTO(auto_free) char *other_compiler = js_canonical(b->compiler);
-	AUTO(auto_free) char *ingredients = js_canonical(a->ingredients);
-	AUTO(auto_free) char *other_ingredients = js_canonical(b->ingredients);
+	AUTO(auto_free) char *compiler = json_dumps(a->compiler, JSON_SORT_KEYS | JSON_COMPACT);
+	AUTO(auto_free)
+	char *other_compiler = json_dumps(b->compiler, JSON_SORT_KEYS | JSON_COMPACT);
+	AUTO(auto_free)
+	char *ingredients = json_dumps(a->ingredients, JSON_SORT_KEYS | JSON_COMPACT);
+	AUTO(auto_free)
+	char *other_ingredients = json_dumps(b->ingredients, JSON_SORT_KEYS | JSON_COMPACT);
 
 	for (size_t i = 0; same && i < a->count; i++)
 		same = same_graph(&a->graphs[i], &b->graphs[i]);
@@ -96,36 +99,33 @@ static bool same_lock(const struct compile_lock *a, const struct compile_lock *b
 }
 
 /* Written and read back it is the same. */
-static void check_round_trip(const struct compile_lock *lock)
+static void check_round_trip(const struct compile_manifest *lock)
 {
 	struct memory_store *store = memory_store_new();
 	struct store *base = &store->base;
-	AUTO(compile_lock_freep) struct compile_lock *again = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *again = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
-	MUST(lock_file_replace(base, lock, NULL, &err) == 1);
+	MUST(compile_manifest_file_replace(base, lock, NULL, &err) == 1);
 	MUST(load(base, lock->graph_key, &again) == 1);
 	MUST(same_lock(lock, again));
 	store_freep(&base);
 }
 
 /* What a good lock says may be believed. */
-static void check_content(const struct compile_lock *lock)
+static void check_content(const struct compile_manifest *lock)
 {
-	json_auto_t *diff = ingredients_diff(lock->ingredients, lock->ingredients);
+	json_auto_t *diff = graph_key_ingredients_diff(lock->ingredients, lock->ingredients);
+	json_auto_t *hidden = json_deep_copy(lock->ingredients);
 	char graph_key[SHA256_HEX];
-	const char *name;
-	json_t *value;
 
 	graph_key_of(lock->ingredients, graph_key);
 	MUST(strcmp(graph_key, lock->graph_key) == 0);
 	MUST(lock->count > 0 && json_array_size(diff) == 0);
-	json_object_foreach (lock->ingredients, name, value)
-		if (json_is_string(value) && ingredient_looks_secret(name) &&
-		    strcmp(name, "source") != 0 && strcmp(name, "depends_on") != 0)
-			MUST(strncmp(json_string_value(value), "sha256:", 7) == 0);
+	graph_key_ingredients_hide_secrets(hidden);
+	MUST(json_equal(hidden, lock->ingredients));
 	for (size_t i = 0; i < lock->count; i++) {
-		const struct lock_graph *graph = &lock->graphs[i];
+		const struct manifest_graph *graph = &lock->graphs[i];
 		struct entry_object object;
 
 		MUST(lock->kind->object(graph->path, &object) && object.role == ROLE_COMPILED);
@@ -137,7 +137,7 @@ static void check_content(const struct compile_lock *lock)
 
 /* What the pin says lies there, and the compiler takes it. */
 static bool holds(struct memory_store *store, const struct compile_kind *kind,
-		  const struct lock_graph *graph)
+		  const struct manifest_graph *graph)
 {
 	const struct memory_object *object = memory_store_find(store, graph->path);
 	AUTO(sb_release) struct sb hold = SB_INIT;
@@ -151,16 +151,16 @@ static bool holds(struct memory_store *store, const struct compile_kind *kind,
 	return listed.state == ENTRY_DONE || !kind->prefix;
 }
 
-static void check_report(struct memory_store *store, const struct compile_lock *lock)
+static void check_report(struct memory_store *store, const struct compile_manifest *lock)
 {
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *rows = NULL;
 	bool all = true;
 
 	for (size_t i = 0; i < lock->count; i++)
 		all = all && holds(store, lock->kind, &lock->graphs[i]);
-	MUST(lock_check(&store->base, lock, &report, &err) == 0);
+	MUST(compile_manifest_check(&store->base, lock, &report, &err) == 0);
 	MUST(report.warm == all);
 	MUST(report.warm == (report.count == 0 && report.behind == 0));
 	MUST(report.count <= lock->count && report.behind <= lock->count);
@@ -168,7 +168,7 @@ static void check_report(struct memory_store *store, const struct compile_lock *
 		MUST(report.problems[i].graph < lock->count);
 		MUST(report.problems[i].fault != LOCK_SAME);
 	}
-	rows = lock_problems_json(lock, &report);
+	rows = compile_manifest_problems_json(lock, &report);
 	MUST(json_array_size(rows) == report.count);
 }
 
@@ -181,7 +181,7 @@ static int drop_row(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
-static void check_sums(struct memory_store *store, const struct lock_set *set)
+static void check_sums(struct memory_store *store, const struct compile_manifest_set *set)
 {
 	const struct cache_check_options options = { .all = true };
 	AUTO(err_freep) struct err *err = NULL;
@@ -200,14 +200,15 @@ static void check_sums(struct memory_store *store, const struct lock_set *set)
 }
 
 /* The nearest lock to its own ingredients is the lock itself, or one that is as near. */
-static void check_nearest(struct store *store, const struct compile_lock *lock)
+static void check_nearest(struct store *store, const struct compile_manifest *lock)
 {
-	AUTO(compile_lock_freep) struct compile_lock *nearest = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *nearest = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *diff = NULL;
 
-	MUST(lock_find_nearest(store, lock->name, lock->ingredients, &nearest, &err) == 1);
-	diff = ingredients_diff(nearest->ingredients, lock->ingredients);
+	MUST(compile_manifest_find_nearest(store, lock->name, lock->ingredients, &nearest, &err) ==
+	     1);
+	diff = graph_key_ingredients_diff(nearest->ingredients, lock->ingredients);
 	MUST(strcmp(nearest->name, lock->name) == 0 && json_array_size(diff) == 0);
 }
 
@@ -215,25 +216,26 @@ static void check_nearest(struct store *store, const struct compile_lock *lock)
  * nothing to bring. */
 static void check_refresh(struct store *store, const char *graph_key)
 {
-	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *first = NULL;
 	json_auto_t *second = NULL;
 	int64_t taken = -1;
 
-	MUST(lock_refresh(store, graph_key, &taken, &err) == 0 && taken >= 0);
+	MUST(compile_manifest_refresh(store, graph_key, &taken, &err) == 0 && taken >= 0);
 	MUST(load(store, graph_key, &lock) == 1);
 	check_content(lock);
 	check_round_trip(lock);
-	MUST(lock_check(store, lock, &report, &err) == 0 && report.behind == 0);
-	MUST(lock_refresh_others(store, lock, &first, &err) == 0);
-	MUST(lock_refresh_others(store, lock, &second, &err) == 0);
+	MUST(compile_manifest_check(store, lock, &report, &err) == 0 && report.behind == 0);
+	MUST(compile_manifest_refresh_others(store, lock, &first, &err) == 0);
+	MUST(compile_manifest_refresh_others(store, lock, &second, &err) == 0);
 	MUST(json_array_size(second) == 0);
 }
 
 /* Paths that locks name and that are there: all, or those that are as one of them says. */
-static char **named_paths(struct memory_store *store, const struct lock_set *set, bool only_good)
+static char **named_paths(struct memory_store *store, const struct compile_manifest_set *set,
+			  bool only_good)
 {
 	size_t count = 0, room = 1;
 	char **paths;
@@ -243,7 +245,7 @@ static char **named_paths(struct memory_store *store, const struct lock_set *set
 	paths = mem_zero(room, sizeof *paths);
 	for (size_t i = 0; i < set->count; i++)
 		for (size_t n = 0; n < set->locks[i]->count; n++) {
-			const struct lock_graph *graph = &set->locks[i]->graphs[n];
+			const struct manifest_graph *graph = &set->locks[i]->graphs[n];
 
 			if (memory_store_find(store, graph->path) &&
 			    (!only_good || holds(store, set->locks[i]->kind, graph)))
@@ -259,7 +261,7 @@ static void check_still_there(const struct memory_store *store, char *const *pat
 }
 
 /* Every graph as a problem: so an old report may look when others have mended all. */
-static struct lock_report old_report(const struct compile_lock *lock)
+static struct lock_report old_report(const struct compile_manifest *lock)
 {
 	struct lock_report report = { .count = lock->count };
 
@@ -271,16 +273,18 @@ static struct lock_report old_report(const struct compile_lock *lock)
 }
 
 /* Repairing takes nothing away that any lock pins as it is, whatever was seen before. */
-static void check_repair(struct memory_store *store, const struct lock_set *set)
+static void check_repair(struct memory_store *store, const struct compile_manifest_set *set)
 {
 	AUTO(auto_strv) char **good = named_paths(store, set, true);
 
 	for (size_t i = 0; i < set->count; i++) {
-		AUTO(lock_report_clear) struct lock_report report = old_report(set->locks[i]);
+		AUTO(compile_manifest_report_clear)
+		struct lock_report report = old_report(set->locks[i]);
 		AUTO(err_freep) struct err *err = NULL;
 		json_auto_t *removed = NULL;
 
-		MUST(lock_repair(&store->base, set->locks[i], &report, &removed, &err) == 0);
+		MUST(compile_manifest_repair(&store->base, set->locks[i], &report, &removed,
+					     &err) == 0);
 		MUST(json_array_size(removed) <= report.count);
 	}
 	check_still_there(store, good);
@@ -304,7 +308,7 @@ static size_t count_locks(const struct memory_store *store)
 
 /* Collecting takes nothing away that any lock names, however it is there; and nothing
  * at all if there is a lock that nobody can read. */
-static void check_gc(struct memory_store *store, const struct lock_set *set)
+static void check_gc(struct memory_store *store, const struct compile_manifest_set *set)
 {
 	const struct gc_options options = { .now.ms = INT64_C(1) << 40, .remove = true };
 	AUTO(auto_strv) char **named = named_paths(store, set, false);
@@ -323,7 +327,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct memory_store *store = memory_store_new();
 	struct store *base = &store->base;
-	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	AUTO(compile_manifest_set_clear) struct compile_manifest_set set = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	struct span rest = { (const char *)data, size }, part;
 
@@ -331,7 +335,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cache_fill(store, part);
 	while (span_next(&rest, FUZZ_PART, &part))
 		put_in_place(base, part);
-	MUST(lock_set_load(base, &set, &err) == 0);
+	MUST(compile_manifest_set_load(base, &set, &err) == 0);
 	check_sums(store, &set);
 	for (size_t i = 0; i < set.count; i++) {
 		check_content(set.locks[i]);
@@ -342,8 +346,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_repair(store, &set);
 	for (size_t i = 0; i < set.count; i++)
 		check_refresh(base, set.locks[i]->graph_key);
-	lock_set_clear(&set);
-	MUST(lock_set_load(base, &set, &err) == 0);
+	compile_manifest_set_clear(&set);
+	MUST(compile_manifest_set_load(base, &set, &err) == 0);
 	check_gc(store, &set);
 	store_freep(&base);
 	return 0;

@@ -1,7 +1,7 @@
 /* The log of a job that compiles with JAX: its messages, merged and cut by launchers. */
 #include "tests/fuzz/fuzz.h"
 
-#include "jobs/cache/jax.h"
+#include "jobs/cache/kinds/jax.h"
 #include "tests/fuzz/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,12 +4,17 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "jobs/cache/neuron.h"
+#include "jobs/cache/kinds/neuron.h"
 #include "tests/fuzz/log.h"
 
+/* As a folder's name before that of a file. */
 static bool is_module(const char *text, size_t len)
 {
-	return neuron_module(text, len) == len;
+	AUTO(auto_free) char *path = mem_format("%.*s/model.neff", (int)len, text);
+	struct compile_kind_words module, place;
+
+	return neuron_find_graph(path, strlen(path), &module, &place) && module.text == path &&
+	       module.len == len;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

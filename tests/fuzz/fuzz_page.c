@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "aws/s3_request.h"
+#include "aws/s3/s3_request.h"
 
 static void check_fit(const char *key, size_t len)
 {

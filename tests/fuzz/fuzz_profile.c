@@ -5,9 +5,9 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "aws/credentials_inside.h"
-#include "aws/profile.h"
-#include "aws/words.h"
+#include "aws/credentials/credentials_internal.h"
+#include "aws/credentials/profile.h"
+#include "jobs/base/text/shell_words.h"
 
 static void read_as(enum profile_file_kind kind, const char *text)
 {

@@ -69,7 +69,6 @@ static void check_fields(const struct spec *spec)
 
 		MUST(!value || !json_is_string(value) || spec_str(spec, field));
 		MUST(value || (!spec_str(spec, field) && spec_int(spec, field) == 0));
-		MUST(spec_fraction(spec, field) >= 0 || !json_is_string(value));
 		MUST(placed || (line == 0 && column == 0));
 		spec_bool(spec, field);
 		spec_real(spec, field);
@@ -113,15 +112,16 @@ static char *key_of(const struct spec *spec)
 	json_auto_t *ingredients = spec_key_ingredients(spec);
 
 	MUST(json_is_object(ingredients));
-	return js_canonical(ingredients);
+	return json_dumps(ingredients, JSON_SORT_KEYS | JSON_COMPACT);
 }
 
 /* A spec that is good is one thing, however often it is read. */
 static void check_good(const struct spec *spec, const struct spec *again)
 {
 	AUTO(problems_release) struct problems unready = { 0 };
-	AUTO(auto_free) char *root = js_canonical(spec_root(spec));
-	AUTO(auto_free) char *root_again = js_canonical(spec_root(again));
+	AUTO(auto_free) char *root = json_dumps(spec_root(spec), JSON_SORT_KEYS | JSON_COMPACT);
+	AUTO(auto_free)
+	char *root_again = json_dumps(spec_root(again), JSON_SORT_KEYS | JSON_COMPACT);
 	AUTO(auto_free) char *key = key_of(spec);
 	AUTO(auto_free) char *key_again = key_of(again);
 
@@ -148,7 +148,7 @@ static struct spec *load(struct span file, char *const *sets)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct span rest = { (const char *)data, size }, file, part;
+	struct span rest = { (const char *)data, size }, file = { 0 }, part;
 	AUTO(auto_strv) char **sets = NULL;
 	AUTO(auto_free) char *value = NULL;
 	AUTO(spec_freep) struct spec *spec = NULL;

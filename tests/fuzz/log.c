@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "jobs/base/sb.h"
-#include "jobs/cache/book.h"
-#include "jobs/cache/cursor.h"
+#include "jobs/cache/graphs/graph_tally.h"
+#include "jobs/cache/kinds/cursor.h"
 #include "tests/fuzz/fuzz.h"
 
 #define NODES      4   /* logs behind the fourth are of the first node again */
@@ -16,18 +16,18 @@ struct log_fuzz {
 	bool (*is_key)(const char *text, size_t len);
 };
 
-static bool has(struct words words)
+static bool has(struct compile_kind_words words)
 {
 	return words.len > 0;
 }
 
 /* It will be a string. */
-static bool no_nul(struct words words)
+static bool no_nul(struct compile_kind_words words)
 {
 	return !has(words) || !memchr(words.text, '\0', words.len);
 }
 
-static bool one_line(struct words words)
+static bool one_line(struct compile_kind_words words)
 {
 	return !has(words) || !memchr(words.text, '\n', words.len);
 }
@@ -101,7 +101,7 @@ static void check_note(const struct log_fuzz *fuzz, const struct graph_note *not
 	}
 }
 
-static bool within(struct words words, struct span piece)
+static bool within(struct compile_kind_words words, struct span piece)
 {
 	return !has(words) ||
 	       (words.text >= piece.text && words.text + words.len <= piece.text + piece.len);
@@ -157,7 +157,7 @@ static void forget(const struct log_fuzz *fuzz, void *memory)
 
 static void check_first_error(const struct log_fuzz *fuzz, struct span log)
 {
-	struct words words;
+	struct compile_kind_words words;
 
 	if (!fuzz->kind->first_error)
 		return;
@@ -195,17 +195,17 @@ static void check_lines(const struct log_fuzz *fuzz, struct span log)
 }
 
 /* Sums of all graphs, made once more by hand. */
-static void check_counts(const struct graph_book *book)
+static void check_counts(const struct graph_tally *book)
 {
-	struct book_counts counts, again = { 0 };
-	const struct book_graph *graph;
+	struct graph_tally_counts counts, again = { 0 };
+	const struct tally_graph *graph;
 
-	book_counts(book, &counts);
-	for (size_t i = 0; (graph = book_at(book, i)); i++) {
-		AUTO(auto_free) char *entry = book_entry(book, graph);
+	graph_tally_counts(book, &counts);
+	for (size_t i = 0; (graph = graph_tally_at(book, i)); i++) {
+		AUTO(auto_free) char *entry = graph_tally_entry(book, graph);
 		size_t key = strlen(graph->key), len = strlen(entry);
 
-		MUST(book_find(book, graph->key) == graph);
+		MUST(graph_tally_find(book, graph->key) == graph);
 		MUST(len >= key && strcmp(entry + len - key, graph->key) == 0);
 		MUST(graph->seconds >= 0 && graph->waited >= 0);
 		again.named++;
@@ -225,47 +225,47 @@ static void check_counts(const struct graph_book *book)
 	MUST(counts.dropped == 0);
 }
 
-static void check_front_end(const struct graph_book *book)
+static void check_front_end(const struct graph_tally *book)
 {
-	struct book_front_end sums;
-	struct book_cache cache, other;
+	struct graph_tally_front_end sums;
+	struct graph_tally_cache cache, other;
 
-	book_front_end(book, &sums);
+	graph_tally_front_end(book, &sums);
 	MUST(sums.nodes <= NODES && sums.blocks >= 0 && sums.nothing >= 0);
 	MUST(sums.largest <= sums.graphs && sums.most_bad <= sums.bad && sums.good >= 0);
 	MUST(sums.graphs == 0 || sums.blocks > 0);
 	MUST(sums.nodes > 0 || (sums.blocks == 0 && sums.nothing == 0 && sums.bad == 0));
-	MUST(sums.most_bad == 0 || book_explains_exit(book, (int)(sums.most_bad % 256)));
+	MUST(sums.most_bad == 0 || graph_tally_explains_exit(book, (int)(sums.most_bad % 256)));
 	MUST((sums.workers_died > 0) == (sums.worker_why != NULL));
 	MUST(!sums.first_error || sums.first_error[0]);
-	for (size_t i = 0; book_cache_at(book, i, &cache); i++) {
+	for (size_t i = 0; graph_tally_cache_at(book, i, &cache); i++) {
 		MUST(cache.times > 0);
 		for (size_t n = 0; n < i; n++)
-			MUST(book_cache_at(book, n, &other) && strcmp(cache.url, other.url) != 0);
+			MUST(graph_tally_cache_at(book, n, &other) &&
+			     strcmp(cache.url, other.url) != 0);
 	}
 }
 
 /* What is told of the book is JSON that anybody can read back. */
-static void check_told(const struct graph_book *book)
+static void check_told(const struct graph_tally *book)
 {
-	json_auto_t *told = book_json(book, 3);
+	json_auto_t *told = graph_tally_json(book, 3);
 	AUTO(auto_free) char *line = js_line(told);
 	json_auto_t *read = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *before = js_canonical(told);
 	AUTO(auto_free) char *after = NULL;
 	int64_t named = js_int(told, "named", -1);
 	size_t listed = json_array_size(json_object_get(told, "graphs"));
 
 	MUST(js_parse(line, strlen(line), "the book", &read, &err) == 0);
-	after = js_canonical(read);
-	MUST(strcmp(before, after) == 0);
+	after = js_line(read); /* members keep their order */
+	MUST(strcmp(line, after) == 0);
 	MUST(listed == (named < 3 ? (size_t)named : 3));
 }
 
 /* Read all logs, in their pieces, into the book. */
 static void fill(const struct log_fuzz *fuzz, struct span all, int first_node,
-		 struct graph_book *book)
+		 struct graph_tally *book)
 {
 	struct span log, piece;
 
@@ -273,19 +273,19 @@ static void fill(const struct log_fuzz *fuzz, struct span all, int first_node,
 		while (span_next(&log, FUZZ_CUT, &piece)) {
 			AUTO(auto_free) char *copy = span_copy(piece);
 
-			book_scan(book, fuzz->kind, first_node + n % NODES, copy, piece.len);
+			graph_tally_scan(book, fuzz->kind, first_node + n % NODES, copy, piece.len);
 		}
 	}
 }
 
 /* A graph is counted once, however many nodes say the same of it. */
-static void check_once(const struct log_fuzz *fuzz, struct span all, struct graph_book *book)
+static void check_once(const struct log_fuzz *fuzz, struct span all, struct graph_tally *book)
 {
-	struct book_counts once, twice;
+	struct graph_tally_counts once, twice;
 
-	book_counts(book, &once);
+	graph_tally_counts(book, &once);
 	fill(fuzz, all, OTHER_NODE, book);
-	book_counts(book, &twice);
+	graph_tally_counts(book, &twice);
 	MUST(once.named == twice.named && once.hits == twice.hits && once.misses == twice.misses);
 	MUST(once.stored == twice.stored && once.extracted == twice.extracted);
 	MUST(once.compile_failed == twice.compile_failed &&
@@ -298,7 +298,7 @@ void log_check(const struct compile_kind *kind, bool (*is_key)(const char *text,
 	       const char *text, size_t len)
 {
 	const struct log_fuzz fuzz = { kind, is_key };
-	AUTO(book_freep) struct graph_book *book = book_new();
+	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
 	struct span all = { text, len }, log, piece;
 
 	while (span_next(&all, FUZZ_PART, &log)) {

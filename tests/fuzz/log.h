@@ -5,7 +5,7 @@
 #ifndef STK_TESTS_FUZZ_LOG_H
 #define STK_TESTS_FUZZ_LOG_H
 
-#include "jobs/cache/kind.h"
+#include "jobs/cache/kinds/compile_kind.h"
 
 /* `text` is the log of node 0 up to FUZZ_PART, then that of node 1, …; FUZZ_CUT cuts
  * a log into the pieces in which it is read. `is_key` knows the names that the kind's

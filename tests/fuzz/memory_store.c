@@ -50,7 +50,7 @@ static int memory_put(struct store *base, const char *key, const void *bytes, si
 	sb_add(&object->bytes, bytes, len);
 	object->size = len;
 	object->modified = store->now;
-	sha256_hex(bytes, len, object->tag);
+	hash_sha256_hex(bytes, len, object->tag);
 	return 0;
 }
 

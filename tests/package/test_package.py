@@ -35,6 +35,8 @@ usr/share/bash-completion/completions/stoker
 usr/share/zsh/vendor-completions/_stoker
 usr/share/fish/vendor_completions.d/stoker.fish
 usr/share/doc/stoker/README.md
+usr/share/doc/stoker/docs/aws.md
+usr/share/doc/stoker/docs/tutorial.md
 usr/share/doc/stoker/copyright
 usr/share/doc/stoker/changelog.gz
 usr/share/doc/stoker/changelog.Debian.gz

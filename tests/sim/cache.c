@@ -5,7 +5,7 @@ void cache_check(struct world *w, struct driver *d)
 {
 	struct event *ev;
 
-	/* Repairs decide nothing: the wish stays. */
+	/* Repairs decide nothing: the effect stays. */
 	if (w->policy.compiles && !w->cache_whole && rng_below(&w->rng, 8) == 0) {
 		ev = driver_pend(d, EV_CACHE_REPAIRED);
 		EVENT_SET(ev, removed, NULL);
@@ -16,6 +16,22 @@ void cache_check(struct world *w, struct driver *d)
 		  !w->policy.compiles ? CACHE_NONE
 		  : w->cache_whole    ? CACHE_WARM
 				      : CACHE_COLD);
+}
+
+bool cache_lost(struct world *w, struct driver *d)
+{
+	struct event *ev;
+
+	if (!w->policy.compiles || !d->flow.cache_proved)
+		return false;
+	/* A power cut has emptied files that were proved. */
+	if (rng_below(&w->rng, 16) == 0)
+		w->cache_whole = false;
+	if (w->cache_whole)
+		return false;
+	ev = driver_pend(d, EV_CACHE_CHECKED);
+	EVENT_SET(ev, verdict, CACHE_COLD);
+	return true;
 }
 
 void cache_verify(struct world *w, struct driver *d)

@@ -1,6 +1,6 @@
 /*
  * A driver as the real one is: append an event, apply it, carry out what the
- * machine wishes, and make an event of what came of it. Each of these is a step
+ * machine effects, and make an event of what came of it. Each of these is a step
  * of its own, and between any two it may die, be paused, or find that someone
  * else has written.
  */
@@ -189,14 +189,14 @@ static void append(struct world *w, int who)
 	}
 }
 
-/* ---- carrying out wishes ------------------------------------------------------------- */
+/* ---- carrying out effects ------------------------------------------------------------- */
 
-static void submit(struct world *w, struct driver *d, const struct wish *wish)
+static void submit(struct world *w, struct driver *d, const struct effect *effect)
 {
 	enum failure_class class = CLASS_NONE;
 	struct event *ev;
 
-	switch (engine_submit(w, wish, &class)) {
+	switch (engine_submit(w, effect, &class)) {
 	case SUBMIT_DONE:
 		pend_about(d, EV_ATTEMPT_SUBMITTED);
 		break;
@@ -212,9 +212,9 @@ static void submit(struct world *w, struct driver *d, const struct wish *wish)
 	}
 }
 
-static void find(struct world *w, struct driver *d, const struct wish *wish)
+static void find(struct world *w, struct driver *d, const struct effect *effect)
 {
-	int found = engine_find(w, wish->job);
+	int found = engine_find(w, effect->job);
 
 	if (found >= 0)
 		pend_about(d, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING);
@@ -446,63 +446,64 @@ static void leave(struct world *w, int who)
 	d->alive = false;
 }
 
-static void carry_out(struct world *w, int who, struct wish *wish)
+static void carry_out(struct world *w, int who, struct effect *effect)
 {
 	struct driver *d = &w->drivers[who];
 	int64_t left;
 
-	counts.wishes[wish->kind]++;
-	if (w->plant && w->plant->driver && w->plant->driver(w, who, wish))
+	counts.effects[effect->kind]++;
+	if (w->plant && w->plant->driver && w->plant->driver(w, who, effect))
 		return;
-	switch (wish->kind) {
-	case WISH_RECORD:
-		d->pending = wish->event;
+	switch (effect->kind) {
+	case EFFECT_RECORD:
+		d->pending = effect->event;
 		d->has_pending = true;
 		d->pending_is_record = true;
 		d->maybe_written = false;
 		break;
-	case WISH_CHECK_CACHE:
+	case EFFECT_CHECK_CACHE:
 		cache_check(w, d);
 		break;
-	case WISH_CLAIM_KEY:
-		key_claim(w, d, wish);
+	case EFFECT_CLAIM_KEY:
+		key_claim(w, d, effect);
 		break;
-	case WISH_FIND:
-		find(w, d, wish);
+	case EFFECT_FIND:
+		find(w, d, effect);
 		break;
-	case WISH_SUBMIT:
-		submit(w, d, wish);
+	case EFFECT_SUBMIT:
+		submit(w, d, effect);
 		break;
-	case WISH_WATCH:
+	case EFFECT_WATCH:
 		watch(w, d);
 		break;
-	case WISH_CHOOSE_CHECKPOINT:
-		choose(w, d, wish->below);
+	case EFFECT_CHOOSE_CHECKPOINT:
+		if (!cache_lost(w, d))
+			choose(w, d, effect->below);
 		break;
-	case WISH_DRAIN:
-		engine_drain(w, wish->job);
+	case EFFECT_DRAIN:
+		engine_drain(w, effect->job);
 		break;
-	case WISH_STOP:
-		engine_stop(w, wish->job);
+	case EFFECT_STOP:
+		engine_stop(w, effect->job);
 		break;
-	case WISH_LEAVE:
+	case EFFECT_LEAVE:
 		leave(w, who);
 		counts.left++;
 		w->start_at = w->now + some_time(w, HOUR);
 		break;
-	case WISH_VERIFY:
+	case EFFECT_VERIFY:
 		cache_verify(w, d);
 		break;
-	case WISH_WAIT:
-		left = wish->until.ms - driver_now(w, who).ms;
+	case EFFECT_WAIT:
+		left = effect->until.ms - driver_now(w, who).ms;
 		if (left < d->next_at - w->now || rng_below(&w->rng, 2) == 0)
 			d->next_at = w->now + (left > 0 ? left : 0);
 		break;
-	case WISH_DONE:
+	case EFFECT_DONE:
 		leave(w, who);
 		w->start_at = NEVER;
 		break;
-	case WISH_KIND_COUNT:
+	case EFFECT_KIND_COUNT:
 		break;
 	}
 }
@@ -584,11 +585,11 @@ void driver_act(struct world *w, int who)
 		key_renew(w);
 	else
 		key_release(w);
-	flow_wishes(&d->flow, driver_now(w, who), &d->wishes);
-	if (d->wishes.count == 0)
+	flow_effects(&d->flow, driver_now(w, who), &d->effects);
+	if (d->effects.count == 0)
 		return;
-	for (int i = 0; i < d->wishes.count && d->alive && !d->has_pending; i++)
-		carry_out(w, who, &d->wishes.list[i]);
+	for (int i = 0; i < d->effects.count && d->alive && !d->has_pending; i++)
+		carry_out(w, who, &d->effects.list[i]);
 	/* Nothing new: look again when something may have happened. */
 	if (d->alive && !d->has_pending && d->next_at < w->now + w->job_pace / 2)
 		d->next_at = w->now + some_time(w, w->job_pace);

@@ -34,7 +34,7 @@ static enum failure_class some_refusal(struct world *w)
 	return likely[rng_below(&w->rng, 4)];
 }
 
-static void note_submit(struct world *w, const struct wish *wish)
+static void note_submit(struct world *w, const struct effect *effect)
 {
 	struct submit *s;
 
@@ -42,47 +42,47 @@ static void note_submit(struct world *w, const struct wish *wish)
 		return;
 	s = &w->submits[w->submit_count++];
 	memset(s, 0, sizeof *s);
-	snprintf(s->name, sizeof s->name, "%s", wish->job);
-	s->phase = wish->phase;
-	s->attempt = wish->attempt;
+	snprintf(s->name, sizeof s->name, "%s", effect->job);
+	s->phase = effect->phase;
+	s->attempt = effect->attempt;
 	s->seq = w->count;
 }
 
-static void put_up_with(struct job *job, const struct wish *wish)
+static void put_up_with(struct job *job, const struct effect *effect)
 {
-	job->tolerates = job->other_compiler && wish->tolerated &&
-			 strcmp(job->other_compiler, wish->tolerated) == 0;
+	job->tolerates = job->other_compiler && effect->tolerated &&
+			 strcmp(job->other_compiler, effect->tolerated) == 0;
 }
 
-enum submit_result engine_submit(struct world *w, const struct wish *wish,
+enum submit_result engine_submit(struct world *w, const struct effect *effect,
 				 enum failure_class *ret_class)
 {
 	const struct checkpoint *resumed =
-		wish->resumed_from ? checkpoint_find(w, wish->resumed_from) : NULL;
+		effect->resumed_from ? checkpoint_find(w, effect->resumed_from) : NULL;
 	struct job *job, *twin = NULL;
 
-	note_submit(w, wish);
+	note_submit(w, effect);
 	/* Not reached: it may have been, for all the caller knows. */
 	if (engine_unseen(w) || strikes(w, FAULT_SUBMIT_REQUEST_LOST))
 		return SUBMIT_UNKNOWN;
-	if (w->engine_dedupes && has(w, wish->job))
+	if (w->engine_dedupes && has(w, effect->job))
 		return SUBMIT_DONE;
 	if (strikes(w, FAULT_SUBMIT_REFUSED)) {
 		*ret_class = some_refusal(w);
 		w->submits[w->submit_count - 1].refused = true;
 		return SUBMIT_REFUSED;
 	}
-	job = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
+	job = job_new(w, effect->job, effect->phase, effect->attempt, resumed);
 	if (!job)
 		return SUBMIT_UNKNOWN;
-	put_up_with(job, wish);
-	TRACE(w, "engine", "accepts %s as job %d", wish->job, w->job_count - 1);
+	put_up_with(job, effect);
+	TRACE(w, "engine", "accepts %s as job %d", effect->job, w->job_count - 1);
 	if (w->drought_left > 0)
 		w->drought_left--, job->dry = true;
 	if (!w->engine_dedupes && strikes(w, FAULT_SUBMIT_DOUBLED)) {
-		twin = job_new(w, wish->job, wish->phase, wish->attempt, resumed);
-		put_up_with(twin, wish);
-		TRACE(w, "engine", "accepts %s again as job %d", wish->job, w->job_count - 1);
+		twin = job_new(w, effect->job, effect->phase, effect->attempt, resumed);
+		put_up_with(twin, effect);
+		TRACE(w, "engine", "accepts %s again as job %d", effect->job, w->job_count - 1);
 	}
 	if (strikes(w, FAULT_SUBMIT_LATE)) {
 		job->visible_at = w->now + some_time(w, 60 * SECOND);

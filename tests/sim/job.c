@@ -66,7 +66,9 @@ static const char *some_signature(struct world *w, enum failure_class class)
 {
 	static const char *const causes[] = { NULL, "first", "second", "third", "fourth", "fifth" };
 
-	return class == CLASS_NONE ? NULL : causes[rng_below(&w->rng, 6)];
+	int64_t pick = rng_below(&w->rng, 12); /* half of them are the first */
+
+	return class == CLASS_NONE ? NULL : causes[pick < 6 ? pick : 1];
 }
 
 static void end(struct world *w, struct job *job, enum failure_class class)
@@ -75,7 +77,7 @@ static void end(struct world *w, struct job *job, enum failure_class class)
 	job->state = JOB_OVER;
 	job->saving = -1;
 	TRACE(w, job->name, "job %d is over: %s%s", id_of(w, job),
-	      job->lost_claim ? "not mine, " : "", class_names[class]);
+	      job->lost_claim ? "not mine, " : "", flow_class_names[class]);
 	if (job->orphan) /* the engine has said something else long ago */
 		return;
 	job->class = class;
@@ -112,7 +114,8 @@ static void start(struct world *w, struct job *job)
 		job->ever_held = true;
 		if (job->claimed_at == 0)
 			job->claimed_at = w->now;
-		TRACE(w, job->name, "job %d claims %s", id_of(w, job), phase_names[job->phase]);
+		TRACE(w, job->name, "job %d claims %s", id_of(w, job),
+		      flow_phase_names[job->phase]);
 	} else if (w->plant && w->plant->claims_ignored) {
 		job->ran_without_claim = true;
 	} else {
@@ -155,8 +158,8 @@ static int save(struct world *w, const struct job *job)
 	c = &w->checkpoints[w->checkpoint_count];
 	memset(c, 0, sizeof *c);
 	/* A drain may save the same step again. */
-	snprintf(c->url, sizeof c->url, "ckpt/%s/%d/%d/%d", phase_names[job->phase], id_of(w, job),
-		 (int)job->step, w->checkpoint_count);
+	snprintf(c->url, sizeof c->url, "ckpt/%s/%d/%d/%d", flow_phase_names[job->phase],
+		 id_of(w, job), (int)job->step, w->checkpoint_count);
 	c->phase = job->phase;
 	c->attempt = job->attempt;
 	c->step = job->step;

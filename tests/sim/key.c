@@ -86,7 +86,7 @@ static bool take(struct world *w, struct driver *d)
 	return true;
 }
 
-void key_claim(struct world *w, struct driver *d, const struct wish *wish)
+void key_claim(struct world *w, struct driver *d, const struct effect *effect)
 {
 	struct event *ev;
 	bool ours;
@@ -94,7 +94,7 @@ void key_claim(struct world *w, struct driver *d, const struct wish *wish)
 	if (strikes(w, FAULT_KEY_UNKNOWN))
 		return;
 	ours = take(w, d);
-	if (wish->recheck && w->cache_whole) {
+	if (effect->recheck && w->cache_whole) {
 		ev = driver_pend(d, EV_CACHE_CHECKED);
 		EVENT_SET(ev, verdict, CACHE_WARM);
 	} else if (ours) {

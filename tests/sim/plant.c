@@ -125,7 +125,7 @@ static void backoff_costs(struct flow *flow, const struct event *ev)
 static void same_cause_again(struct flow *flow, const struct event *ev)
 {
 	(void)ev;
-	flow->budget[flow->phase].signature = 0;
+	memset(flow->budget[flow->phase].causes, 0, sizeof flow->budget[flow->phase].causes);
 }
 
 static void compiler_forgotten(struct flow *flow, const struct event *ev)
@@ -179,38 +179,38 @@ static void claim_outlives_driver(struct flow *flow, const struct event *ev)
 
 /* ---- the driver is wrong --------------------------------------------------------- */
 
-static bool submit_before_intent(struct world *w, int who, struct wish *wish)
+static bool submit_before_intent(struct world *w, int who, struct effect *effect)
 {
 	enum failure_class class;
 
 	(void)who;
-	if (wish->kind == WISH_RECORD && wish->event.kind == EV_ATTEMPT_INTENDED)
-		engine_submit(w, wish, &class);
+	if (effect->kind == EFFECT_RECORD && effect->event.kind == EV_ATTEMPT_INTENDED)
+		engine_submit(w, effect, &class);
 	return false;
 }
 
-static bool no_second_look(struct world *w, int who, struct wish *wish)
+static bool no_second_look(struct world *w, int who, struct effect *effect)
 {
 	(void)w;
 	(void)who;
-	if (wish->kind == WISH_CLAIM_KEY)
-		wish->recheck = false;
+	if (effect->kind == EFFECT_CLAIM_KEY)
+		effect->recheck = false;
 	return false;
 }
 
-static bool unknown_is_failed(struct world *w, int who, struct wish *wish)
+static bool unknown_is_failed(struct world *w, int who, struct effect *effect)
 {
 	struct driver *d = &w->drivers[who];
 	struct sight sight;
 
-	if (wish->kind != WISH_WATCH)
+	if (effect->kind != EFFECT_WATCH)
 		return false;
-	engine_describe(w, wish->job, &sight);
+	engine_describe(w, effect->job, &sight);
 	if (sight.seen)
 		return false;
 	d->pending = (struct event){ .kind = EV_ATTEMPT_ENDED };
-	EVENT_SET(&d->pending, phase, wish->phase);
-	EVENT_SET(&d->pending, attempt, wish->attempt);
+	EVENT_SET(&d->pending, phase, effect->phase);
+	EVENT_SET(&d->pending, attempt, effect->attempt);
 	EVENT_SET(&d->pending, class, CLASS_UNKNOWN);
 	d->has_pending = true;
 	d->pending_is_record = false;

@@ -1,5 +1,8 @@
 /* What was reached, as counts; and one schedule as a timeline. */
 #include "tests/sim/sim.h"
+#include "tests/support/flow_names.h"
+
+#include "jobs/base/auto.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -63,6 +66,23 @@ static void print_rules(void)
 	}
 }
 
+/* Events that decide nothing, and tell of what is not simulated: logs, outputs, images,
+ * environments, a pool of machines, and effects that are refused. */
+static bool is_simulated(enum event_kind kind)
+{
+	static const enum event_kind others[] = {
+		EV_ATTEMPT_KEPT,    EV_DRIVER_WAITING, EV_DRIVER_WENT_ON,      EV_CHORE_FAILED,
+		EV_IMAGE_MOVED,     EV_OUTPUTS_LEFT,   EV_ENVIRONMENT_CHECKED, EV_LOG_READ,
+		EV_METRIC_GIVEN_UP, EV_WORKER_LOST,    EV_CHECKPOINT_REJECTED, EV_ATTEMPT_STALLED,
+		EV_ATTEMPT_WENT_ON, EV_TRAIN_STRETCH,
+	};
+
+	for (size_t i = 0; i < STK_LENGTH(others); i++)
+		if (others[i] == kind)
+			return false;
+	return true;
+}
+
 bool counts_print(bool must_reach_all)
 {
 	must_reach = must_reach_all;
@@ -71,25 +91,25 @@ bool counts_print(bool must_reach_all)
 	print_rules();
 	printf("\nevents\n");
 	for (int i = 0; i < EV_COUNT; i++)
-		if (i != EV_ATTEMPT_KEPT) /* no pool of machines is kept here */
+		if (is_simulated((enum event_kind)i))
 			line(counts.kinds[i], "%s", event_rows[i].name);
 	printf("\nwishes\n");
-	for (int i = 0; i < WISH_KIND_COUNT; i++) {
-		static const char *const names[WISH_KIND_COUNT] = { "record",
-								    "check cache",
-								    "claim the graph key",
-								    "find",
-								    "submit",
-								    "watch",
-								    "choose a checkpoint",
-								    "drain",
-								    "stop",
-								    "leave",
-								    "verify",
-								    "wait",
-								    "done" };
+	for (int i = 0; i < EFFECT_KIND_COUNT; i++) {
+		static const char *const names[EFFECT_KIND_COUNT] = { "record",
+								      "check cache",
+								      "claim the graph key",
+								      "find",
+								      "submit",
+								      "watch",
+								      "choose a checkpoint",
+								      "drain",
+								      "stop",
+								      "leave",
+								      "verify",
+								      "wait",
+								      "done" };
 
-		line(counts.wishes[i], "%s", names[i]);
+		line(counts.effects[i], "%s", names[i]);
 	}
 	printf("\nfaults\n");
 	for (int i = 0; i < FAULT_COUNT; i++)
@@ -102,7 +122,7 @@ bool counts_print(bool must_reach_all)
 	line(counts.dry_hours, "runs that went on after an hour without a machine");
 	line(counts.silences, "jobs seen again after 25 questions without an answer");
 	for (int i = LIMIT_NONE + 1; i < LIMIT_COUNT; i++)
-		line(counts.limits[i], "limit: %s", limit_names[i]);
+		line(counts.limits[i], "limit: %s", flow_limit_names[i]);
 	printf("\nledger: events after which a bin was not empty\n");
 	for (int i = 0; i < BIN_COUNT; i++)
 		if (i != BIN_PROVISION && i != BIN_PULL && i != BIN_HEALTH && i != BIN_EVALUATE &&
@@ -147,17 +167,17 @@ void trace_event(const struct world *w, const char *who, const struct event *ev)
 
 	if (EVENT_HAS(ev, phase))
 		len += snprintf(text + len, sizeof text - (size_t)len, " %s",
-				phase_names[ev->phase]);
+				flow_phase_names[ev->phase]);
 	if (EVENT_HAS(ev, attempt))
 		len += snprintf(text + len, sizeof text - (size_t)len, " %d", (int)ev->attempt);
 	if (EVENT_HAS(ev, class))
 		len += snprintf(text + len, sizeof text - (size_t)len, " class %s",
-				class_names[ev->class]);
+				flow_class_names[ev->class]);
 	if (EVENT_HAS(ev, step))
 		len += snprintf(text + len, sizeof text - (size_t)len, " step %d", (int)ev->step);
 	if (EVENT_HAS(ev, limit))
 		len += snprintf(text + len, sizeof text - (size_t)len, " %s",
-				limit_names[ev->limit]);
+				flow_limit_names[ev->limit]);
 	if (EVENT_HAS(ev, resumed_from))
 		snprintf(text + len, sizeof text - (size_t)len, " from %s", ev->resumed_from);
 	trace_line(w, who, "%s -> %s/%s", text, flow_state_names[w->shadow.state],

@@ -5,6 +5,7 @@
  * decides.
  */
 #include "tests/sim/sim.h"
+#include "tests/support/flow_names.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ static void check_claims(struct world *w)
 		if (was->taken && !(is->taken && (is->attempt > was->attempt ||
 						  (same_job && is->restart >= was->restart))))
 			broken(w, 1, "the claim of %s was taken from job %d, which is healthy",
-			       phase_names[phase], was->job);
+			       flow_phase_names[phase], was->job);
 	}
 	memcpy(w->claims_checked, w->claims, sizeof w->claims);
 }
@@ -102,7 +103,7 @@ static void rule1(struct world *w)
 		if (job->ran_without_claim && job_alive(job))
 			broken(w, 1, "job %d runs and has never held the claim", i);
 		if (job_effective(w, job) && ++effective[job->phase] > 1)
-			broken(w, 1, "two jobs of %s are effective", phase_names[job->phase]);
+			broken(w, 1, "two jobs of %s are effective", flow_phase_names[job->phase]);
 	}
 	for (int64_t s = w->checked; s < w->count; s++) {
 		const struct event *ev = &w->events[s];
@@ -113,12 +114,12 @@ static void rule1(struct world *w)
 			if (!is_of(&w->jobs[i], ev->phase, ev->attempt) &&
 			    !is_ended(w, &w->jobs[i]))
 				broken(w, 1, "%s %d is intended while job %d (%s) is under way",
-				       phase_names[ev->phase], (int)ev->attempt, i,
+				       flow_phase_names[ev->phase], (int)ev->attempt, i,
 				       w->jobs[i].name);
 		if (ev->attempt > 1 &&
 		    journal_find(w, EV_ATTEMPT_ENDED, ev->phase, ev->attempt - 1, s) == 0)
 			broken(w, 1, "%s %d is intended and the one before has not ended",
-			       phase_names[ev->phase], (int)ev->attempt);
+			       flow_phase_names[ev->phase], (int)ev->attempt);
 	}
 	check_claims(w);
 	check_writers(w);
@@ -173,8 +174,8 @@ static bool is_proved(const struct world *w, int64_t seq)
 			return false;
 		if (is_refused(w, ev))
 			return false;
-		if (ev->kind == EV_CACHE_CHECKED && ev->verdict == CACHE_WARM)
-			return true;
+		if (ev->kind == EV_CACHE_CHECKED)
+			return ev->verdict == CACHE_WARM;
 	}
 	return false;
 }
@@ -297,7 +298,7 @@ static void rule6(struct world *w)
 	for (int64_t s = w->checked; s < w->count; s++)
 		if (w->events[s].kind == EV_ATTEMPT_ENDED && !has_evidence(w, &w->events[s]))
 			broken(w, 6, "%s %d is said to have ended, and the engine has not said so",
-			       phase_names[w->events[s].phase], (int)w->events[s].attempt);
+			       flow_phase_names[w->events[s].phase], (int)w->events[s].attempt);
 }
 
 /* flow_init() clears the padding too, so those that lived the same are the same bytes. */
@@ -357,7 +358,7 @@ static void rule7(struct world *w)
 			continue;
 		if (!is_true(w, ev))
 			broken(w, 7, "%s of %s %d is not true", event_rows[ev->kind].name,
-			       phase_names[ev->phase], (int)ev->attempt);
+			       flow_phase_names[ev->phase], (int)ev->attempt);
 	}
 	if (!w->dirty)
 		return;

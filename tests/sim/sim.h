@@ -171,7 +171,7 @@ struct driver {
 	int64_t seen;     /* events of the journal that it has applied */
 	int64_t heard_at; /* true time of the newest of them */
 	struct flow flow;
-	struct wishes wishes;
+	struct effects effects;
 	bool has_pending, pending_is_record, maybe_written;
 	struct event pending;
 	bool has_echo;
@@ -279,7 +279,7 @@ int64_t journal_find(const struct world *w, enum event_kind kind, enum phase pha
 /* ---- engine.c ------------------------------------------------------------------- */
 
 enum submit_result { SUBMIT_DONE, SUBMIT_UNKNOWN, SUBMIT_REFUSED };
-enum submit_result engine_submit(struct world *w, const struct wish *wish,
+enum submit_result engine_submit(struct world *w, const struct effect *effect,
 				 enum failure_class *ret_class);
 int engine_find(struct world *w, const char *name); /* 1, 0 certainly not, -1 unknown */
 void engine_stop(struct world *w, const char *name);
@@ -311,14 +311,16 @@ void key_begin(struct world *w);      /* with a run */
 void key_wanted(struct world *w);     /* by another run */
 void key_other_ends(struct world *w); /* that has it */
 void key_renew(struct world *w);      /* by one of ours, where it is */
-/* Carry out WISH_CLAIM_KEY. */
-void key_claim(struct world *w, struct driver *d, const struct wish *wish);
+/* Carry out EFFECT_CLAIM_KEY. */
+void key_claim(struct world *w, struct driver *d, const struct effect *effect);
 void key_release(struct world *w);
 
 /* ---- cache.c -------------------------------------------------------------------- */
 
-/* Carry out WISH_CHECK_CACHE and WISH_VERIFY. */
+/* Carry out EFFECT_CHECK_CACHE and EFFECT_VERIFY. */
 void cache_check(struct world *w, struct driver *d);
+/* Before a training goes on: graphs that were proved may be gone. */
+bool cache_lost(struct world *w, struct driver *d);
 void cache_verify(struct world *w, struct driver *d);
 
 /* ---- driver.c ------------------------------------------------------------------- */
@@ -359,8 +361,8 @@ struct plant {
 	const char *what;
 	/* the machine is wrong: after an event was applied */
 	void (*machine)(struct flow *flow, const struct event *ev);
-	/* the driver is wrong: instead of a wish; true: done */
-	bool (*driver)(struct world *w, int who, struct wish *wish);
+	/* the driver is wrong: instead of a effect; true: done */
+	bool (*driver)(struct world *w, int who, struct effect *effect);
 	/* an event is wrong before it is appended */
 	void (*event)(struct world *w, int who, struct event *ev);
 	bool claims_ignored, applies_first, marks_suffice, epochs_ignored;
@@ -378,7 +380,7 @@ struct counts {
 	uint64_t kinds[EV_COUNT];
 	uint64_t states[FLOW_STATE_COUNT][ATTEMPT_STATE_COUNT];
 	uint64_t rules[64][ATTEMPT_STATE_COUNT]; /* rows of the machine, by attempt state before */
-	uint64_t wishes[WISH_KIND_COUNT];
+	uint64_t effects[EFFECT_KIND_COUNT];
 	uint64_t faults[FAULT_COUNT];
 	uint64_t outcomes[OUTCOME_COUNT][8]; /* by exit code */
 	uint64_t doubled;                    /* jobs that found the claim taken */

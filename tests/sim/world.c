@@ -5,6 +5,7 @@
  * the run has to end.
  */
 #include "tests/sim/sim.h"
+#include "tests/support/flow_names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -101,7 +101,8 @@ class User:
         machines = self.root / name / "machines"
         self.home.mkdir(parents=True)
         machines.mkdir()
-        self.aws.settings(job_env={"PATH": self.image.path, "HOME": str(machines), "STOKER_WORK": str(machines / "work")})
+        self.aws.settings(image_env={"*": {"PATH": self.image.path, "HOME": str(machines),
+                                           "STOKER_WORK": str(machines / "work")}})
         # Of what Neuron reads in the environment a job has what its spec says.
         changes = (*self.spec.sets, f"hyperparameters.max_steps={STEPS[name]}", f"env.NEURON_SYSFS_ROOT={self.root}/sysfs")
         sets = [word for each in changes for word in ("--set", each)]

@@ -14,6 +14,7 @@ a program reaches it, gives it orders and asks what happened.
   aws.cli("s3", "ls")   the official `aws` command, its CompletedProcess
   aws.fault(kind, …)    something goes wrong; kinds and fields: tests/aws/standin/faults.py
   aws.clear_faults(), aws.struck()
+  aws.push(image)       ECR has it, under this tag
   aws.settings(…)       tests/aws/standin/front.py, SETTINGS
   aws.ledger(since=0)   every request in order: service, operation, name ("bucket/key"),
                         status, code, effect, fault, …; aws.requests(op), aws.effects(op)
@@ -25,6 +26,7 @@ a program reaches it, gives it orders and asks what happened.
 By hand: `tests/aws/.venv/bin/python tests/support/aws.py` prints the environment as export
 lines and serves until it is interrupted."""
 
+import contextlib
 import functools
 import http.client
 import json
@@ -169,6 +171,10 @@ class Aws:
         """How often faults have struck, in all."""
         return sum(rule["struck"] for rule in self.control("GET", "faults"))
 
+    def push(self, reference, digest=None):
+        """An image is in ECR from now on, or its tag leads to another one: the digest."""
+        return self.control("POST", "push", {"reference": reference, "digest": digest})
+
     def settings(self, **values):
         return self.control("POST", "settings", values)
 
@@ -196,7 +202,12 @@ class Aws:
         client = self.client(region=region)
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         keys = [row["Key"] for page in pages for row in page.get("Contents", [])]
-        return {key: client.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+        found = {}
+        for key in keys:
+            # A run goes on beside this: what it removes after the listing is not there.
+            with contextlib.suppress(client.exceptions.NoSuchKey):
+                found[key] = client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return found
 
     def reset(self):
         self.control("POST", "reset")

@@ -9,6 +9,7 @@ from bucket_job import BucketJob
 from project import SUPPORT
 
 QUEUE = "trn1"
+ROLE = "arn:aws:iam::123456789012:role/batch-job"
 IMAGE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/trainer:1"
 
 
@@ -22,12 +23,19 @@ class BatchJob(BucketJob):
         self.write(**{"aws": {"region": "eu-west-1"}})
         self.batch = aws.client("batch")
         self.machines = root / "machines"
-        self.job_env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
-                        "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()}
-        aws.settings(job_env=self.job_env, job_seconds=0.1, stop_seconds=30,
+        self.image_env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.machines),
+                          "STOKER_WORK": str(self.machines / "work"), **self.sanitizer()}
+        aws.settings(image_env={"*": self.image_env}, job_seconds=0.1, stop_seconds=30,
                      image_entries={IMAGE: ["bash", "-m", str(SUPPORT / "entry_point.sh")]})
+        aws.push(IMAGE)
         self.machines.mkdir(parents=True)
         self.make_queue(QUEUE)
+
+    def write(self, **changes) -> Path:
+        """A job has a role unless it says otherwise."""
+        if changes.get("batch"):
+            changes["batch"] = {"job_role": ROLE, **changes["batch"]}
+        return super().write(**changes)
 
     @staticmethod
     def sanitizer() -> dict:

@@ -1,4 +1,4 @@
-"""aws/s3.h asked directly, through the program tests/aws/s3_calls.c:
+"""aws/s3/s3.h asked directly, through the program tests/aws/s3_calls.c:
 
     with Calls(aws.env()) as calls:
         assert calls("head", bucket="bucket", key="a").n == 1"""

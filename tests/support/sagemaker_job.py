@@ -15,6 +15,7 @@ class SagemakerJob(BucketJob):
             "sagemaker": {"role": ROLE, "work_dir": "/opt/ml/stoker", **(sagemaker or {})}, **changes})
         self.client = aws.client("sagemaker")
         aws.settings(job_seconds=0.1, stop_seconds=30)
+        aws.push(IMAGE)
 
     def described(self, name):
         return self.client.describe_training_job(TrainingJobName=name)

@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = (ROOT / os.environ.get("STOKER", "build/asan/stoker")).resolve()
 SECONDS = 300  # only a hang takes longer, however busy the machine is
+# Under nohup, tests would hand SIGHUP on as ignored, and a terminal that closes would mean nothing.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Anything that moves a cursor, changes a colour or reorders text: C0 without
 # tab and newline, DEL, C1, and the bidirectional controls.

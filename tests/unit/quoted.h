@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/json.h"
+#include "jobs/base/text/js.h"
 
 /* The text with its quotes; yours to free. */
 static inline char *quoted(const char *text)

@@ -192,10 +192,7 @@ def submit(call):
         for child in job.children:
             state.jobs[child.id] = child
     call.effect = True
-    if call.front.settings["held"]:
-        job.hold()
-    else:
-        call.front.floor.start(job.run)
+    call.front.floor.start(job.run)
     return reply({"jobName": job.name, "jobId": job.id, "jobArn": job.arn})
 
 

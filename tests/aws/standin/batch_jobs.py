@@ -1,13 +1,12 @@
 """One job of AWS Batch from SUBMITTED to its end: what is run, how often, on how many
 nodes, and what Describe says meanwhile."""
 
-import copy
 import json
 import re
 import time
 import uuid
 
-from standin import ecs, processes
+from standin import containers, ecs, processes
 from standin.errors import Refusal
 
 GROUP = "/aws/batch/job"
@@ -115,7 +114,7 @@ class Job:
         self.name, self.arn = request["jobName"], f"arn:aws:batch:{self.region}:{self.account}:job/{self.id}"
         self.status, self.reason, self.created = "SUBMITTED", None, now()
         self.started = self.stopped = self.stream = self.code = self.container_reason = None
-        self.attempts, self.ending, self.process, self.held = [], None, None, False
+        self.attempts, self.ending, self.process = [], None, None
         self.plan = call.fault if call.fault and call.fault.kind.startswith("job_") else None
         self.children, self.nodes, self.size = [], 0, 0
         if parent is None:
@@ -229,21 +228,8 @@ class Job:
 
     # What happens
 
-    def hold(self):
-        self.started, self.status, self.held = now(), "RUNNING", True
-        self.stream = f"{self.definition['jobDefinitionName']}/default/{uuid.uuid4().hex}"
-
-    def copy(self, name):
-        """Another one that is held, of that name."""
-        made = copy.copy(self)
-        made.id, made.name = str(uuid.uuid4()), name
-        made.arn, made.request = f"{self.arn.rpartition('/')[0]}/{made.id}", {**self.request, "jobName": name}
-        return made
-
     def ask_to_end(self, reason, how):
-        self.ending = self.ending or (reason, how)
-        if self.held:
-            self.end("FAILED", reason)
+        self.ending = (reason, how)  # which of several reasons counts is not documented
         for child in self.children:
             if child.status not in OVER:
                 child.ask_to_end(reason, how)
@@ -339,7 +325,8 @@ class Job:
         properties = self.properties()
         task = uuid.uuid4().hex
         self.stream = f"{self.definition['jobDefinitionName']}/default/{task}"
-        env = {each["name"]: each.get("value", "") for each in properties.get("environment", [])}
+        env = {"AWS_EXECUTION_ENV": "AWS_ECS_EC2"}
+        env |= {each["name"]: each.get("value", "") for each in properties.get("environment", [])}
         env |= {"AWS_BATCH_JOB_ID": self.id, "AWS_BATCH_JOB_ATTEMPT": str(attempt), "AWS_BATCH_CE_NAME": "standin",
                 "AWS_BATCH_JQ_NAME": self.queue.rpartition("/")[2], **more}
         if self.parent and self.parent.size:
@@ -348,21 +335,25 @@ class Job:
         self.started, self.status = now(), "RUNNING"
         logs = processes.Logs(self.account, self.region, GROUP, self.stream)
         settings = self.front.settings
-        argv = [*settings["image_entries"].get(properties.get("image"), []),
-                *(self.command(properties) or settings["images"].get(properties.get("image"), ["true"]))]
+        image = self.front.registry.named(properties.get("image"))
+        argv = [*settings["image_entries"].get(image, []),
+                *(self.command(properties) or settings["images"].get(image, ["true"]))]
         folder = self.floor.folder(self.name)
         volumes = ecs.Volumes(folder, settings["image_files"])
+        role = ecs.task_of(self.task()).get("taskRoleArn") if self.task() else properties.get("jobRoleArn")
         for helper in ecs.helpers_of(self.task()) if self.task() else []:
             command = [*settings["image_entries"].get(helper["image"], []), *helper["command"]]
-            before = processes.Process(command, self.floor.env(self.region), logs, folder,
-                                       shown=volumes.shown(helper))
+            container = containers.Container(self.front, folder, helper["image"], role)
+            before = processes.Process(command, container.env(), logs, folder, shown=volumes.shown(helper),
+                                       ended=container.end)
             while before.poll() is None:
                 time.sleep(0.02)
             if before.code != 0:
                 self.container_reason = f"Container {helper['name']} did not end with SUCCESS (exit {before.code})"
                 argv = ["false"]
-        self.process = processes.Process(argv, self.floor.env(self.region, **env), logs, folder,
-                                         shown=volumes.shown(properties))
+        container = containers.Container(self.front, folder, image, role)
+        self.process = processes.Process(argv, container.env(**env), logs, folder, shown=volumes.shown(properties),
+                                         ended=container.end)
 
     def settle(self):
         """The attempt is over: write down how."""
@@ -409,6 +400,13 @@ class Job:
             time.sleep(0.02)
         self.settle()
 
+    @staticmethod
+    def see_ends(nodes):
+        for node in nodes:
+            if node.status == "RUNNING" and node.process.poll() is not None:
+                node.settle()
+                node.end("SUCCEEDED" if node.code == 0 else "FAILED", node.reason)
+
     def run_nodes(self, number):
         """The main node first, the others once it runs; its end is the end of all."""
         main = self.children[self.definition["nodeProperties"]["mainNode"]]
@@ -424,15 +422,11 @@ class Job:
             if self.troubled(began):
                 main.reason = self.reason
                 break
-            for child in others:
-                if child.status == "RUNNING" and child.process.poll() is not None:
-                    child.settle()
-                    child.end("SUCCEEDED" if child.code == 0 else "FAILED", child.reason)
+            self.see_ends(others)
             time.sleep(0.02)
-        processes.end([child.process for child in self.children], self.front.settings["stop_seconds"])
-        for child in self.children:
-            if child.status == "RUNNING":
-                child.settle()
-                child.end("SUCCEEDED" if child.code == 0 else "FAILED", child.reason)
+        # Each is a task of its own, and is over when it is over.
+        processes.end([child.process for child in self.children], self.front.settings["stop_seconds"],
+                      lambda: self.see_ends(self.children))
+        self.see_ends(self.children)
         self.code, self.reason, self.container_reason = main.code, main.reason, main.container_reason
         self.attempts.append(main.attempts[-1])

@@ -31,6 +31,7 @@ def backend(service):
     """moto's own data of a service. Nobody else may be loading it at that time."""
     with lock:
         from moto.backends import get_backend
+        loaded["backend"] = get_backend
         return get_backend(service)
 
 
@@ -91,6 +92,6 @@ def ask(call):
 def clear():
     """Forget everything, if there is anything."""
     taken.clear()
-    if "app" in loaded:
+    if loaded:
         from moto.moto_api._internal import moto_api_backend
         moto_api_backend.reset()

@@ -8,7 +8,7 @@ listens on loopback only.
   GET  ledger?since=N            {"entries", "requests", "effects"}; see ledger.py
   POST keys      {"access", "secret", "token", "expires", "account", "arn"}
   POST expire    {"access"}      that key, or without one all that were given out
-  POST multiply {"name", "names"} held jobs of these names, like the one that there is: their ids
+  POST push {"reference", "digest"}  an image is in ECR, its tag leads there; the digest
   GET  broken                    mistakes of the stand-in's own since the start
   GET  buckets                   {bucket: {"region", "objects", "bytes", "uploads"}}"""
 
@@ -51,20 +51,6 @@ def buckets(front, *_):
                 for name, each in front.store.buckets.items()}
 
 
-def multiply(front, _, what):
-    """What a thousand submits would give, at once."""
-    for jobs in front.training.values():
-        if what["name"] in jobs:
-            return [jobs.setdefault(name, jobs[what["name"]].copy(name)).arn for name in what["names"]]
-    for state in front.batch.values():
-        for job in list(state.jobs.values()):
-            if job.name == what["name"]:
-                made = [job.copy(name) for name in what["names"]]
-                state.jobs.update({each.id: each for each in made})
-                return [each.id for each in made]
-    raise ValueError("no such job")
-
-
 HANDLERS = {
     ("GET", "health"): lambda front, *_: {"ok": True},
     ("POST", "reset"): lambda front, *_: front.reset(),
@@ -77,7 +63,7 @@ HANDLERS = {
     ("POST", "keys"): lambda front, _, key: front.keyring.add(**key),
     ("POST", "expire"): expire,
     ("GET", "buckets"): buckets,
-    ("POST", "multiply"): multiply,
+    ("POST", "push"): lambda front, _, image: front.registry.push(**image),
     ("GET", "broken"): lambda front, *_: front.broken,
 }
 

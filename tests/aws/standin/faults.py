@@ -2,9 +2,10 @@
 given over the control endpoint and strike in the order in which they were given, at most
 one a request.
 
-  match  service, operation (exact), method, key (a regular expression, searched in
-         "bucket/key" or the name that a request is about), nth (strike from the n-th match
-         on, default 1), count (how often, default 1, 0: always)
+  match  service, operation (exact), method, header (it has one of that name), key (a regular
+         expression, searched in "bucket/key" or the name that a request is about), prefix (the
+         same, searched in what a listing asks for), nth (strike from the n-th match on, default
+         1), count (how often, default 1, 0: always)
   kind   see KINDS; other fields are its parameters"""
 
 import itertools
@@ -30,7 +31,7 @@ KINDS = {
     "error": "`code`, `status` (400), `message`, in the service's protocol",
     "error_200": "S3: status 200, an error document of `code` (InternalError), `spaces` (0) in it as it is slow",
     "conflict": "S3: 409 ConditionalRequestConflict",
-    "precondition": "S3: 412 PreconditionFailed",
+    "precondition": "S3: 412 PreconditionFailed, whether the conditions hold or not",
     "redirect": "S3: 301 PermanentRedirect to `region`",
     "expired": "the service's word for an expired token",
     "denied": "the service's word for a missing permission",
@@ -40,6 +41,7 @@ KINDS = {
     "skew": "the service's clock is `seconds` off: for the check of the signature and for Date",
     "date": "only the Date of the reply is `seconds` off",
     # the effect takes place
+    "unconditional": "S3: a write is done whatever its conditions say; `says` 412: and answered so",
     "delay": "the request is handled after `seconds` (1), or once the file `until` is there",
     "delay_after": "it is handled, and answered after `seconds` (1)",
     "lost": "it is handled, and the connection is reset instead of a reply",
@@ -76,6 +78,8 @@ class Rule:
             raise ValueError(f"there is no fault '{self.kind}': {', '.join(KINDS)}")
         self.service, self.operation = fields.pop("service", None), fields.pop("operation", None)
         self.method, self.pattern = fields.pop("method", None), fields.pop("key", None)
+        self.header, prefix = fields.pop("header", None), fields.pop("prefix", None)
+        self.prefix = re.compile(prefix) if prefix else None
         self.nth, self.count = int(fields.pop("nth", 1)), int(fields.pop("count", 1))
         self.search = re.compile(self.pattern) if self.pattern else None
         self.fields, self.id, self.seen, self.struck = fields, next(ids), 0, 0
@@ -100,7 +104,9 @@ class Rule:
     def matches(self, call):
         return (self.service in (None, call.service) and self.operation in (None, call.operation)
                 and self.method in (None, call.request.method)
-                and (not self.search or self.search.search(call.name)))
+                and (not self.header or call.header(self.header) is not None)
+                and (not self.search or self.search.search(call.name))
+                and (not self.prefix or self.prefix.search(call.query.get("prefix", ""))))
 
     def show(self):
         return {"id": self.id, "kind": self.kind, "service": self.service, "operation": self.operation,
@@ -173,6 +179,11 @@ def instead(call):
     return None
 
 
+def conditions_of(call):
+    """What a write depends on: the headers that say so."""
+    return {} if call.fault and call.fault.kind == "unconditional" else call.request.headers
+
+
 def spoil(rule, reply):
     """Change a reply that was right."""
     if rule.kind == "corrupt" and reply.length:
@@ -181,6 +192,8 @@ def spoil(rule, reply):
         whole = reply.body if isinstance(reply.body, bytes) else b"".join(reply.body)
         reply.body = re.sub(rule.fields["pattern"].encode(), rule.fields.get("text", "").encode(), whole)
         reply.length = len(reply.body)
+    elif rule.kind == "unconditional" and rule.number("says", 200) == 412:
+        reply.status, reply.body, reply.length = 412, b"", 0
     elif rule.kind == "header":
         name, value = rule.fields["name"], rule.fields.get("value")
         reply.headers = [pair for pair in reply.headers if pair[0].lower() != name.lower()]

@@ -9,7 +9,9 @@ import threading
 import time
 import traceback
 
-from standin import batch, behind, chunked, control, errors, faults, metadata, s3, sagemaker, services, sigv4, sts, validate
+from standin import (
+    batch, behind, chunked, control, errors, faults, images, metadata, s3, sagemaker, services, sigv4, sts, validate,
+)
 from standin import call as calls
 from standin.keyring import Keyring
 from standin.ledger import Ledger
@@ -36,8 +38,8 @@ SETTINGS = {
     "images": {},                # image → what it runs if the request does not say
     "image_entries": {},         # image → its entry point, which only SageMaker can replace
     "image_files": {},           # image → {folder that it holds, below /opt: where that lies here}
-    "job_env": {},               # what is in the environment of every job
-    "held": False,               # jobs run from their submit on and without a process, until they are ended
+    "image_env": {},             # image, or "*" → its ENV
+    "machine_env": {},           # what the machines that jobs run on add to every container's environment
     "limits": {},                # operation → requests in any second; beyond that it is throttled
     "roles": {}, "web_identity": {}, "imds": {}, "container": {}, "sso": {},  # see sts.py, metadata.py
 }
@@ -71,8 +73,8 @@ class Front:
     def reset(self):
         self.floor.clear()
         self.settings = copy.deepcopy(self.initial)
-        self.tokens, self.keyring.keys, self.tickets = {}, {}, set()
-        self.training, self.batch, self.recent = {}, {}, {}
+        self.tokens, self.keyring.keys, self.containers = {}, {}, {}
+        self.training, self.batch, self.recent, self.registry = {}, {}, {}, images.Registry()
         for key in self.initial_keys:
             self.keyring.add(**key)
         self.faults.clear()
@@ -120,7 +122,7 @@ class Front:
             if call.fault and (why := self.spoil_request(call)):
                 return None, why
             self.read(call)
-            if call.service not in metadata.HANDLERS:
+            if call.service not in UNSIGNED:
                 self.admit(call)
             if not known:
                 raise errors.generic("unknown-operation", call.protocol, "The stand-in knows no such operation",
@@ -161,7 +163,7 @@ class Front:
         body of S3's requests is read later."""
         request = call.request
         call.query = calls.query_of(request.query)
-        if metadata.find(call):
+        if metadata.find(call) or images.find_layer(call):
             return True
         try:
             call.claim = sigv4.read_claim(request)
@@ -224,9 +226,9 @@ class Front:
 
     def run(self, call):
         """What was asked, or what a fault puts in its place."""
-        if call.operation not in s3.UNMODELLED:
+        if call.operation not in s3.UNMODELLED and call.service != images.LAYER:
             validate.request(call)
-        if call.service not in ("s3", "imds", "container"):
+        if call.service not in ("s3", "imds", "container", images.LAYER):
             call.name = call.name or name_of(call)
         if call.fault:
             reply = faults.instead(call)
@@ -238,7 +240,7 @@ class Front:
                     time.sleep(0.01)
         if call.service in OWN:
             return OWN[call.service](call)
-        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS}.get(call.service, {})
+        own = {"sagemaker": sagemaker.HANDLERS, "batch": batch.HANDLERS, "ecr": images.HANDLERS}.get(call.service, {})
         return own.get(call.operation, behind.handle)(call)
 
     def send(self, call, reply, code):
@@ -266,9 +268,11 @@ class Front:
 
 
 # Who answers; what is not here and is no job is moto's.
-OWN = {"s3": s3.handle, "sts": sts.handle, **dict.fromkeys(metadata.HANDLERS, metadata.handle)}
+OWN = {"s3": s3.handle, "sts": sts.handle, images.LAYER: images.layer,
+       **dict.fromkeys(metadata.HANDLERS, metadata.handle)}
+UNSIGNED = {images.LAYER, *metadata.HANDLERS}
 NAMES = ("TrainingJobName", "jobName", "logGroupName", "SecretId", "Name", "RoleArn", "jobId", "ProcessingJobName",
-         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name")
+         "TransformJobName", "PipelineName", "jobDefinitionName", "jobQueue", "name", "repositoryName")
 
 
 def name_of(call):

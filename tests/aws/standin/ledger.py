@@ -21,7 +21,7 @@ class Ledger:
         entry = {"service": call.service, "operation": call.operation, "name": call.name, "status": status,
                  "code": code, "effect": call.effect, "fault": call.fault.kind if call.fault else None,
                  "method": request.method, "bytes_in": body.size if body else 0, "region": call.region,
-                 "access_key": call.claim.access if call.claim else None,
+                 "access_key": call.claim.access if call.claim else None, "who": call.who.arn if call.who else None,
                  "request_id": call.ids[0][1] if call.ids else None, "range": request.header("range"),
                  "payload": request.header("x-amz-content-sha256"), "query": dict(call.query),
                  "conditions": {name: request.headers[name] for name in ("if-match", "if-none-match")

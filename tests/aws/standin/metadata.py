@@ -73,22 +73,25 @@ def imds(call):
 
 
 def container(call):
-    """Setting `container`: {"authorization", "seconds"}: the header that must be sent."""
+    """Of a container that runs, by its own URL and token; else the setting `container`:
+    {"authorization", "seconds"}: the header that must be sent."""
     settings = call.front.settings["container"]
-    if call.request.path.removeprefix(CONTAINER) in call.front.tickets:
-        settings = {"seconds": settings.get("seconds", 21600)}  # a job of ours
+    asking = call.front.containers.get(call.request.path.removeprefix(CONTAINER))
+    if asking:
+        settings = {"seconds": settings.get("seconds", 21600), "authorization": asking.token}
     if not settings:
         return Reply(404, [("Content-Type", "application/json")], b'{"code":"NotFound","message":"none here"}')
     wanted = settings.get("authorization")
     if wanted and call.request.header("authorization") != wanted:
         return Reply(401, [("Content-Type", "application/json")],
                      b'{"code":"AccessDenied","message":"the authorization token is not the one"}')
-    key = call.front.keyring.issue(settings.get("seconds", 21600))
+    seconds = settings.get("seconds", 21600)
+    key = asking.keys(seconds) if asking else call.front.keyring.issue(seconds)
+    role = asking.role if asking else "arn:aws:iam::123456789012:role/task"
     call.effect = True
     return Reply(200, [("Content-Type", "application/json")], json.dumps(
         {"AccessKeyId": key.access, "SecretAccessKey": key.secret, "Token": key.token,
-         "Expiration": iso(key.expires), "RoleArn": "arn:aws:iam::123456789012:role/task", "AccountId": key.account
-         }).encode())
+         "Expiration": iso(key.expires), "RoleArn": role, "AccountId": key.account}).encode())
 
 
 def sso(call):

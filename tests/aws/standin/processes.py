@@ -19,7 +19,6 @@ MOUNTS = 'mount -t tmpfs none /opt && mkdir /opt/ml && mount --bind "$1" /opt/ml
 # Other folders below /opt, each where the container has it.
 SHOWN = 'mount -t tmpfs none /opt && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2" || exit 125; ' \
         'shift 2; done; shift && exec "$@"'
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LINE = 65536
 LAST_LINES = 20  # seconds for them, where somebody in another session keeps the pipe
 
@@ -55,8 +54,8 @@ class Logs:
 class Process:
     """One that is watched: `logs` has its lines; exit code as a container has it."""
 
-    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=()):
-        self.logs, self.hear, self.code = logs, hear, None
+    def __init__(self, argv, env, logs, folder, opt_ml=None, hosts=None, hear=None, shown=(), ended=lambda: None):
+        self.logs, self.hear, self.code, self.ended = logs, hear, None, ended
         command = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
         if opt_ml and namespaces():
             command = [*namespaces(), "sh", "-c", MOUNTS, "sh", str(opt_ml), str(hosts), *command]
@@ -68,6 +67,7 @@ class Process:
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         except OSError as error:
             self.process, self.code = None, 127
+            ended()
             logs.write(f"{argv[0]}: {error.strerror}")
             return
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -85,6 +85,7 @@ class Process:
         if self.code is None and self.process.poll() is not None:
             self.signal(signal.SIGKILL)  # what it left behind: a container ends as a whole
             self.reader.join(LAST_LINES)
+            self.ended()
             status = self.process.returncode
             self.code = 128 - status if status < 0 else status
         return self.code
@@ -102,13 +103,14 @@ class Process:
             self.poll()
 
 
-def end(processes, stop_seconds):
-    """First the polite signal, then the other."""
+def end(processes, stop_seconds, meanwhile=lambda: None):
+    """First the polite signal, then the other; `meanwhile` is called again and again."""
     for each in processes:
         if each.poll() is None:
             each.signal(signal.SIGTERM)
     until = time.monotonic() + stop_seconds
     while time.monotonic() < until and any(each.poll() is None for each in processes):
+        meanwhile()
         time.sleep(0.02)
     for each in processes:
         if each.poll() is None:
@@ -120,15 +122,6 @@ class Floor:
 
     def __init__(self, front):
         self.front, self.lock, self.ended, self.threads = front, threading.Lock(), False, []
-
-    def env(self, region, **more):
-        """What the platform puts into a container."""
-        ticket = uuid.uuid4().hex
-        self.front.tickets.add(ticket)
-        return {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "AWS_REGION": region, "AWS_DEFAULT_REGION": region,
-                "AWS_ENDPOINT_URL": self.front.url,
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{self.front.url}/v2/credentials/{ticket}",
-                **self.front.settings["job_env"], **more}
 
     def folder(self, name):
         path = os.path.join(self.front.folder, "jobs", f"{name}-{uuid.uuid4().hex[:8]}")

@@ -7,7 +7,7 @@ import re
 from email.utils import formatdate, parsedate_to_datetime
 from urllib.parse import unquote
 
-from standin import checksums, s3_list, s3_parts
+from standin import checksums, faults, s3_list, s3_parts
 from standin.errors import Refusal
 from standin.s3_headers import checksum_headers, encryption_of, source_of_copy, stored_headers
 from standin.s3_store import Object, blob_of
@@ -140,7 +140,7 @@ def put_object(call, store, bucket):
     etag = f'"{request.body.md5.hexdigest()}"'
     thing = Object(call.key, [blob_of(request.body)], etag, stored_headers(request),
                    {algorithm: value} if algorithm else {})
-    store.put(bucket, thing, request.headers)
+    store.put(bucket, thing, faults.conditions_of(call))
     call.effect = True
     return Reply(200, [("ETag", etag), *encryption_of(thing), *(checksum_headers(thing) if algorithm else ())])
 

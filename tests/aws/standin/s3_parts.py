@@ -4,7 +4,7 @@ forgotten when they are aborted."""
 import hashlib
 import re
 
-from standin import checksums
+from standin import checksums, faults
 from standin.errors import Refusal
 from standin.s3_headers import source_of_copy, stored_headers
 from standin.s3_store import Blob, Object, Part, Upload, blob_of, new_upload_id
@@ -151,7 +151,7 @@ def complete(call, store, bucket):
     thing = assemble(call, upload, chosen)
     with store.lock:
         store.upload(bucket, call.key, upload.id)
-        store.put(bucket, thing, call.request.headers)
+        store.put(bucket, thing, faults.conditions_of(call))
         del bucket.uploads[upload.id]
     call.effect = True
     names = [element(f"Checksum{name}", value) for name, value in thing.checksums.items()]

@@ -2,7 +2,6 @@
 moto would call them complete at once, drop half of the request and take a name twice."""
 
 import contextlib
-import copy
 import hashlib
 import io
 import json
@@ -13,7 +12,7 @@ import socket
 import tarfile
 import time
 
-from standin import behind, processes, rules, toolkit
+from standin import behind, containers, processes, rules, toolkit
 from standin.errors import Refusal
 from standin.s3_store import Blob, Object
 from standin.wire import Reply
@@ -54,7 +53,6 @@ class Job:
         self.status, self.transitions, self.reason = "InProgress", [], None
         self.started = self.finished = None
         self.asked_to_stop, self.interrupted, self.processes, self.metrics = False, False, [], {}
-        self.held = False
         self.pool = {"Status": "InUse"} if self.keep_alive() else None
         self.kept_until, self.trained, self.began, self.took_over = 0.0, 0.0, 0.0, False
 
@@ -147,18 +145,6 @@ class Job:
         except Exception as error:  # noqa: BLE001 — a service does not die of a job
             self.front.broke()
             self.finish("Failed", "Failed", f"InternalServerError: {error}")
-
-    def hold(self):
-        for secondary in ("Downloading", "Training"):
-            self.enter(secondary)
-        self.started, self.held = self.front.clock(), True
-
-    def copy(self, name):
-        """Another one that is held, of that name."""
-        made = copy.copy(self)
-        made.name, made.arn = name, f"{self.arn.rpartition('/')[0]}/{name}"
-        made.request, made.transitions = {**self.request, "TrainingJobName": name}, copy.deepcopy(self.transitions)
-        return made
 
     def finish(self, status, secondary, reason=None):
         for each in self.processes:
@@ -268,15 +254,19 @@ class Job:
 
     def launch(self, number, tree):
         algorithm = self.request.get("AlgorithmSpecification", {})
+        image = self.front.registry.named(algorithm.get("TrainingImage"))
         argv = algorithm.get("ContainerEntrypoint") or toolkit.command(self, tree) or self.front.settings[
-            "images"].get(algorithm.get("TrainingImage"), ["train"])
+            "images"].get(image, ["train"])
         host = f"algo-{number}"
-        env = self.floor.env(self.region, TRAINING_JOB_NAME=self.name, TRAINING_JOB_ARN=self.arn, CURRENT_HOST=host,
-                             OPT_ML=tree, **self.request.get("Environment", {}))
+        container = containers.Container(self.front, self.floor.folder(f"{self.name}-{host}"), image,
+                                         self.request["RoleArn"])
+        env = container.env(**{"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region,
+                               "TRAINING_JOB_NAME": self.name, "TRAINING_JOB_ARN": self.arn, "CURRENT_HOST": host,
+                               "OPT_ML": tree, **self.request.get("Environment", {})})
         stream = f"{self.name}/{host}-{int(time.time() * 1000)}"
         logs = processes.Logs(self.account, self.region, GROUP, stream)
         return processes.Process([*argv, *algorithm.get("ContainerArguments", [])], env, logs, tree, tree,
-                                 os.path.join(tree, "hosts"), self.hear)
+                                 os.path.join(tree, "hosts"), self.hear, ended=container.end)
 
     def watch(self, trees):
         """Until all have ended well. True: a spot instance was taken away."""
@@ -326,7 +316,6 @@ class Job:
 
     def mirror(self, trees):
         """Checkpoints go to S3 as they are, and what is gone here goes there."""
-        toolkit.mirror(self)
         config = self.request.get("CheckpointConfig")
         if not config:
             return
@@ -442,10 +431,7 @@ def create(call):
         jobs[name] = job
     job.enter("Starting")
     call.effect = True
-    if call.front.settings["held"]:
-        job.hold()
-    else:
-        call.front.floor.start(job.run)
+    call.front.floor.start(job.run)
     return reply({"TrainingJobArn": arn})
 
 
@@ -456,8 +442,6 @@ def stop(call):
                       f"{job.status}.", 400)
     call.effect = not job.asked_to_stop
     job.asked_to_stop = True
-    if job.held:
-        job.finish("Stopped", "Stopped")
     return reply()
 
 

@@ -114,10 +114,10 @@ def launcher(program, code, framework, resource, cores):
 
 def pass_on(stream):
     """Piece by piece as they come, which may cut a line in two; what looks like an error is kept."""
-    kept, local = [], os.environ.get("STANDIN_S3", "")
+    kept = []
     while piece := os.read(stream.fileno(), 65536):
         for line in piece.decode("utf-8", "replace").strip().split("\n"):
-            print(line.replace(f"{local}/", "s3://") if local else line, flush=True)
+            print(line, flush=True)
             if (kept or any(error in line for error in ERRORS)) and f"{line}\n" not in kept:
                 kept.append(f"{line.strip(' :')}\n")
     return " ".join(kept).strip()

@@ -1,14 +1,16 @@
-"""The persistent cache in a directory: names, states of an entry, locks. As with
-the real one a lock is the existence of a file: who dies leaves it behind."""
+"""The persistent cache in a directory or in S3: names, states of an entry, locks. As with
+the real one a lock is the existence of a file or object: who dies leaves it behind."""
 
 import errno
 import os
+import shutil
 import uuid
 from pathlib import Path
 
 from neuron_standin import files, settings, versions
 from neuron_standin.flags import Flags
 from neuron_standin.log import Logger
+from neuron_standin.s3 import S3Path
 
 SMALLEST = 1024  # bytes: less is no compiled graph
 
@@ -18,8 +20,17 @@ def url_in_use(flags: Flags) -> str:
         "STANDIN_DEFAULT_CACHE")
 
 
+def place(url: str) -> Path | S3Path:
+    """What a name in a log or a variable means."""
+    if url.startswith("s3://"):
+        return S3Path(url)
+    if "://" in url and not url.startswith("file://"):
+        raise SystemExit(f"stand-in: {url}: only directories and S3 are known here")
+    return Path(url.removeprefix("file://"))
+
+
 class Entry:
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path | S3Path):
         self.folder, self.key = folder, folder.name
         self.input = folder / versions.INPUT_NAME
         self.flags = folder / versions.FLAGS_NAME
@@ -57,6 +68,8 @@ class Entry:
                 part.rename(path)
 
     def try_lock(self) -> bool:
+        if isinstance(self.lock, S3Path):
+            return self.lock.try_create()
         try:
             os.close(os.open(self.lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
@@ -91,22 +104,23 @@ class Entry:
 class Cache:
     def __init__(self, flags: Flags, url: str | None = None):
         self.url = url or url_in_use(flags)
-        mounted = settings.get("STANDIN_S3")
-        if self.url.startswith("s3://") and mounted:
-            self.root = Path(mounted) / self.url.removeprefix("s3://")
-        elif "://" in self.url and not self.url.startswith("file://"):
-            raise SystemExit(f"stand-in: {self.url}: only directories are known here")
-        else:
-            self.root = Path(self.url.removeprefix("file://"))
+        self.root = place(self.url)
         self.logger = Logger("NEURON_CACHE", flags.log_level)
         self.logger.info(f"Compile cache path: {self.url}")
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Path | S3Path:
         return self.root / f"neuronxcc-{versions.COMPILER}"
 
     def entry(self, graph_hash: str, flags: Flags) -> Entry:
         return Entry(self.folder / f"MODULE_{graph_hash}+{flags.hash}")
+
+    def clean(self) -> None:
+        if isinstance(self.root, S3Path):
+            for path in self.root.below():
+                path.unlink()
+        else:
+            shutil.rmtree(self.root, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
         found = [Entry(path.parent) for path in self.folder.glob(f"MODULE_*/{versions.INPUT_NAME}")]

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from neuron_standin import settings, versions
-from neuron_standin.cache import Cache, Entry
+from neuron_standin.cache import Cache, Entry, place
 from neuron_standin.files import graph_name
 from neuron_standin.log import Logger, write
 from neuron_standin.wrapper import CompileFailed, Wrapper
@@ -93,7 +93,7 @@ class Worker:
 
     def compile(self, path: str) -> tuple | None:
         """(status, retries, seconds); None where there is nothing to do for it."""
-        entry = Entry(Path(path).parent)
+        entry = Entry(place(path).parent)
         if entry.is_done or not entry.try_lock():
             return None
         began = time.time()
@@ -125,7 +125,7 @@ class Worker:
             if result:
                 results[path] = result
         self.logger.info(f"worker {self.number} finished with num of tasks {len(results)}....")
-        self.cache.scan([Entry(Path(path).parent) for path in dict.fromkeys(tasks)])
+        self.cache.scan([Entry(place(path).parent) for path in dict.fromkeys(tasks)])
         return results
 
 
@@ -227,7 +227,7 @@ class FrontEnd:
         """clean, clear-locks, clear-neffs, scan and scan-with-failed."""
         what = self.options.command
         if what == "clean":
-            shutil.rmtree(cache.root, ignore_errors=True)
+            cache.clean()
             self.logger.info("Cleanup done.")
         elif what == "clear-locks":
             for entry in cache.entries():

@@ -2,6 +2,7 @@
 environment whose python, programs and package versions are its own, and a file
 of settings that no command, variable or source of the job shows."""
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -64,6 +65,10 @@ class Installation:
         """With what is installed in a folder of another environment of the same Python."""
         (self.packages / "others.pth").write_text(f"{folder}\n")
         return self
+
+    def with_boto3(self) -> "Installation":
+        """With that of the Python that runs this, for a cache in S3."""
+        return self.with_packages(Path(importlib.util.find_spec("boto3").origin).parents[1])
 
     def upgrade(self, name: str, version: str) -> None:
         """Another version of one package, as a package manager leaves it behind."""

@@ -39,9 +39,6 @@ TABLE = {
     "STANDIN_DEFAULT_CACHE": Setting(
         "/var/tmp/neuron-compile-cache", "the cache where nothing names one; an installation has its own",
         "the documented default"),
-    "STANDIN_S3": Setting(
-        "", "a folder that stands for S3: what s3://bucket/key names lies there at bucket/key",
-        "caches in S3, which the real tools read and write themselves"),
     "STANDIN_TMP": Setting("/tmp", "where folders of work go; an installation has its own", "/tmp/$USER"),
     # -- time and size
     "STANDIN_COMPILE_SECONDS": Setting("0.02", "how long a compilation takes", "minutes to hours"),

@@ -5,7 +5,7 @@
 #ifndef STK_TESTS_UNIT_AWS_ASKING_H
 #define STK_TESTS_UNIT_AWS_ASKING_H
 
-#include "aws/http.h"
+#include "aws/http/http.h"
 #include "jobs/base/clock.h"
 #include "tests/unit/aws/peer.h"
 #include "tests/unit/aws/world.h"
@@ -49,7 +49,6 @@ static inline void assert_failure(const struct http_reply *reply, enum http_fail
 struct counted {
 	struct http *http;
 	struct http_request request;
-	struct loop *loop;
 	int more, done, failed;
 };
 
@@ -64,8 +63,6 @@ static inline void on_counted(void *arg, struct http_reply *reply)
 		counted->more--;
 		http_start(counted->http, &counted->request, on_counted, counted);
 	}
-	if (counted->loop && !http_pending(counted->http))
-		loop_quit(counted->loop);
 }
 
 #endif

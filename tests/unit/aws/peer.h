@@ -37,7 +37,8 @@ struct peer_reply {
 
 #define PEER_REQUESTS_MAX 200
 #define PEER_THREADS_MAX  400
-#define PEER_SILENT_MS    60000 /* that are waited for it where nothing else is said: aws/http.h */
+#define PEER_SILENT_MS                                                                             \
+	60000 /* that are waited for it where nothing else is said: aws/http/http.h */
 
 struct peer {
 	int fd, port, stop[2];

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "aws/sigv4.h"
+#include "aws/auth/sigv4.h"
 
 struct vector {
 	const char *name, *method, *path, *query, *body, *token;

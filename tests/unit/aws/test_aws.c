@@ -1,4 +1,4 @@
-/* What the pipeline does that no fault of a service shows: cancelling, turns, loops. */
+/* What the pipeline does that no fault of a service shows: cancelling and turns. */
 #include "aws/aws.h"
 
 #include "jobs/base/clock.h"
@@ -32,7 +32,6 @@ static struct aws_call get(void)
 struct told {
 	int times, ok;
 	struct aws *again; /* start another one from within */
-	struct loop *loop;
 };
 
 static void tell(void *arg, struct aws_reply *reply)
@@ -47,8 +46,6 @@ static void tell(void *arg, struct aws_reply *reply)
 
 		aws_start(aws, &call, tell, told);
 	}
-	if (told->loop)
-		loop_quit(told->loop);
 }
 
 static void a_call_is_done_or_tells_why_not(void **state)
@@ -86,8 +83,7 @@ static void nothing_is_told_from_within_the_start(void **state)
 	aws_settings_forget();
 	aws_start(aws, &call, tell, &told);
 	assert_int_equal(told.times, 0);
-	assert_int_equal(aws_pending(aws), 1);
-	while (aws_pending(aws))
+	while (told.times < 2)
 		aws_turn(aws, 1000);
 	assert_int_equal(told.times, 2);
 	assert_int_equal(told.ok, 0);
@@ -112,12 +108,11 @@ static void what_is_cancelled_is_not_told_wherever_it_is(void **state)
 		aws_turn(aws, 5);
 	aws_turn(aws, 5); /* its 503 has come, or soon will */
 	queued = aws_start(aws, &call, tell, &gone);
-	aws_cancel(aws, queued);
-	aws_cancel(aws, sent);
-	aws_cancel(aws, resting);
-	assert_int_equal(aws_pending(aws), 0);
+	aws_cancel(queued);
+	aws_cancel(sent);
+	aws_cancel(resting);
 	aws_start(aws, &call, tell, &kept);
-	while (aws_pending(aws))
+	while (kept.times < 1)
 		aws_turn(aws, 1000);
 	assert_int_equal(kept.ok, 1);
 	assert_int_equal(gone.times, 0);
@@ -131,40 +126,15 @@ static void a_turn_waits_no_longer_than_it_may(void **state)
 	AUTO(aws_freep) struct aws *aws = client(peer);
 	struct told told = { 0 };
 	struct aws_call call = get();
-	struct mono begun = mono_now();
+	struct mono begun = clock_mono_now();
 
 	(void)state;
 	aws_turn(aws, 60000); /* nothing to wait for */
 	aws_start(aws, &call, tell, &told);
 	aws_turn(aws, 50);
 	aws_turn(aws, 0);
-	assert_true(mono_now().ms - begun.ms < 60000);
+	assert_true(clock_mono_now().ms - begun.ms < 60000);
 	assert_int_equal(told.times, 0);
-}
-
-static void waits_between_attempts_are_kept_on_a_loop(void **state)
-{
-	AUTO(peer_freep) struct peer *peer = PEER({ .status = 500 }, { .body = "x" });
-	AUTO(loop_freep) struct loop *loop = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	AUTO(aws_freep) struct aws *aws = client(peer);
-	struct told told = { 0 };
-	struct aws_call call = get();
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-
-	(void)state;
-	assert_int_equal(loop_new(&loop, &err), 0);
-	assert_int_equal(aws_attach(aws, loop, &err), 0);
-	told.loop = loop;
-	aws_start(aws, &call, tell, &told);
-	assert_int_equal(loop_run(loop, &err), 0);
-	assert_int_equal(told.ok, 1);
-	assert_int_equal(peer->request_count, 2);
-	/* Waiting for one while attached, and attached no more. */
-	assert_int_equal(aws_perform(aws, &call, &reply, &err), 0);
-	aws_reply_release(&reply);
-	assert_int_equal(aws_attach(aws, NULL, &err), 0);
-	assert_int_equal(aws_perform(aws, &call, &reply, &err), 0);
 }
 
 static bool count_bytes(void *arg, const void *bytes, size_t len)
@@ -231,7 +201,7 @@ static void a_slow_body_is_asked_for_again_after_its_time(void **state)
 	struct aws_call call = get();
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
-	struct mono begun = mono_now();
+	struct mono begun = clock_mono_now();
 	size_t count = 0;
 
 	(void)state;
@@ -242,7 +212,7 @@ static void a_slow_body_is_asked_for_again_after_its_time(void **state)
 	assert_int_equal(aws_perform(aws, &call, &reply, &err), 0);
 	assert_int_equal(count, 200);
 	assert_int_equal(reply.attempts, 2);
-	assert_true(mono_now().ms - begun.ms > call.again_ms);
+	assert_true(clock_mono_now().ms - begun.ms > call.again_ms);
 }
 
 static void who_says_nothing_is_not_asked_again_after_its_time(void **state)
@@ -268,15 +238,15 @@ static void a_call_that_has_begun_gets_other_limits(void **state)
 	AUTO(aws_freep) struct aws *aws = client(peer);
 	struct told told = { 0 };
 	struct aws_call call = get();
-	struct mono begun = mono_now();
+	struct mono begun = clock_mono_now();
 
 	(void)state;
 	aws_limit(aws_start(aws, &call, tell, &told), 500, 400);
-	while (aws_pending(aws))
+	while (told.times < 1)
 		aws_turn(aws, 1000);
 	assert_int_equal(told.times, 1);
 	assert_int_equal(peer->request_count, 1);
-	assert_true(mono_now().ms - begun.ms < PEER_SILENT_MS);
+	assert_true(clock_mono_now().ms - begun.ms < PEER_SILENT_MS);
 }
 
 static void an_object_can_be_shared_by_a_url(void **state)
@@ -301,7 +271,6 @@ int main(void)
 		T(nothing_is_told_from_within_the_start),
 		T(what_is_cancelled_is_not_told_wherever_it_is),
 		T(a_turn_waits_no_longer_than_it_may),
-		T(waits_between_attempts_are_kept_on_a_loop),
 		T(a_list_reaches_its_sink_only_if_it_is_whole),
 		T(a_sink_that_has_enough_ends_the_call_for_good),
 		T(a_slow_body_is_asked_for_again_after_its_time),

@@ -1,7 +1,7 @@
 /* Where calls go, and what goes over the wire: addresses, headers, bodies. */
-#include "aws/endpoint.h"
+#include "aws/auth/endpoint.h"
 
-#include "aws/outgoing.h"
+#include "aws/auth/signed_request.h"
 #include "tests/unit/aws/world.h"
 
 static char *address(const struct aws_call *call, const char *region)
@@ -154,22 +154,23 @@ static const char *header(const struct http_request *request, const char *name)
 	return value;
 }
 
-static void make(struct outgoing *out, const struct aws_call *call, struct http_request *request)
+static void make(struct signed_request *out, const struct aws_call *call,
+		 struct http_request *request)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(sigv4_keys_freep) struct sigv4_keys *keys = sigv4_keys_new();
 
-	outgoing_make(out, call, &err);
+	signed_request_make(out, call, &err);
 	assert_no_error(err);
-	outgoing_address(out, "eu-west-1", &err);
+	signed_request_address(out, "eu-west-1", &err);
 	assert_no_error(err);
-	outgoing_sign(out, keys, &who, "eu-west-1", (struct utc){ 1440938160000 }, request);
+	signed_request_sign(out, keys, &who, "eu-west-1", (struct utc){ 1440938160000 }, request);
 }
 
 static void an_object_goes_out_with_its_digest_in_both_forms(void **state)
 {
 	struct aws_call call = AWS_CALL_INIT(PUT_OBJECT);
-	AUTO(outgoing_release) struct outgoing out = { 0 };
+	AUTO(signed_request_release) struct signed_request out = { 0 };
 	struct http_request request;
 
 	(void)state;
@@ -197,7 +198,7 @@ static void a_callers_checksum_and_content_type_are_kept(void **state)
 	const struct sigv4_pair headers[] = { { "x-amz-checksum-crc32", "AAAAAA==" },
 					      { "content-type", "text/plain" } };
 	struct aws_call call = AWS_CALL_INIT(PUT_OBJECT);
-	AUTO(outgoing_release) struct outgoing out = { 0 };
+	AUTO(signed_request_release) struct signed_request out = { 0 };
 	struct http_request request;
 
 	(void)state;
@@ -216,7 +217,7 @@ static void each_protocol_has_its_form(void **state)
 	json_auto_t *json = json_pack("{s:s}", "Name", "/x");
 	struct aws_call form = AWS_CALL_INIT(ASSUME_ROLE), target = AWS_CALL_INIT(GET_PARAMETER),
 			empty = AWS_CALL_INIT(GET_PARAMETER);
-	AUTO(outgoing_release) struct outgoing a = { 0 }, b = { 0 }, c = { 0 };
+	AUTO(signed_request_release) struct signed_request a = { 0 }, b = { 0 }, c = { 0 };
 	struct http_request request;
 
 	(void)state;
@@ -243,7 +244,7 @@ static void a_file_is_digested_before_it_goes_out(void **state)
 {
 	AUTO(auto_free) char *path = fs_join(*state, "file");
 	struct aws_call call = AWS_CALL_INIT(UPLOAD_PART);
-	AUTO(outgoing_release) struct outgoing out = { 0 }, cut = { 0 };
+	AUTO(signed_request_release) struct signed_request out = { 0 }, cut = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_close) int fd = -1;
 	struct http_request request;
@@ -261,7 +262,7 @@ static void a_file_is_digested_before_it_goes_out(void **state)
 	assert_int_equal(request.body_fd, fd);
 	assert_int_equal(request.body_offset, 2);
 	call.body_len = 6;
-	assert_int_equal(outgoing_make(&cut, &call, &err), -1);
+	assert_int_equal(signed_request_make(&cut, &call, &err), -1);
 	assert_contains(err->message, "shorter");
 }
 

@@ -1,7 +1,7 @@
 /* How refusals are read in every protocol, judged, and told to a person. */
-#include "aws/fault.h"
+#include "aws/http/fault.h"
 
-#include "aws/verdict.h"
+#include "aws/http/response_class.h"
 #include "tests/unit/base/unit.h"
 
 /* A reply with this status, these headers ("name: value\n" lines) and body. */
@@ -140,7 +140,7 @@ static void a_code_is_judged_by_the_table_and_else_by_the_status(void **state)
 		{ 502, "502", FAULT_TRANSIENT },
 		{ 504, "504", FAULT_TRANSIENT },
 		{ 501, "NotImplemented", FAULT_FINAL },
-		{ 429, "429", FAULT_FINAL }, /* as in the SDKs' standard mode */
+		{ 429, "429", FAULT_THROTTLE },
 		{ 403, "RequestTimeTooSkewed", FAULT_CLOCK },
 		{ 403, "SignatureDoesNotMatch", FAULT_CLOCK },
 		{ 400, "ExpiredToken", FAULT_EXPIRED },
@@ -163,7 +163,7 @@ static void no_code_has_two_rows(void **state)
 {
 	static const char *const codes[] = {
 #define FAULT(code, kind, hint) code,
-#include "aws/faults.def"
+#include "aws/http/faults.def"
 #undef FAULT
 	};
 
@@ -230,8 +230,8 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 		{ HTTP_TIMEOUT, 0, "", VERDICT_AGAIN, true, true },
 		{ HTTP_BROKEN, 0, "", VERDICT_AGAIN, false, true },
 		{ HTTP_TLS, 0, "", VERDICT_END, false, false },
-		{ HTTP_TOO_LARGE, 200, "", VERDICT_END, false, false },
-		{ HTTP_REFUSED, 0, "", VERDICT_END, false, false },
+		{ HTTP_TOO_LARGE, 200, "", VERDICT_END, false, true },
+		{ HTTP_REFUSED, 0, "", VERDICT_END, false, true },
 	};
 	struct aws_call call = AWS_CALL_INIT(GET_SECRET_VALUE);
 
@@ -239,18 +239,18 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(reply_freep)
 		struct http_reply *reply = reply_of(rows[i].status, "", rows[i].body);
-		AUTO(verdict_release) struct verdict verdict;
+		AUTO(response_class_release) struct response_class verdict;
 		AUTO(err_freep) struct err *err = NULL;
 
 		reply->failure = rows[i].failure;
 		snprintf(reply->why, sizeof reply->why, "reasons");
-		verdict_of(&call, reply, &verdict);
+		response_class_of(&call, reply, &verdict);
 		assert_int_equal(verdict.what, rows[i].what);
 		assert_int_equal(verdict.timeout, rows[i].timeout);
 		assert_int_equal(verdict.effect_unknown, rows[i].unknown);
 		if (verdict.what == VERDICT_DONE)
 			continue;
-		assert_int_equal(verdict_error(&verdict, &call, "host:1", 3, &err), -1);
+		assert_int_equal(response_class_error(&verdict, &call, "host:1", 3, &err), -1);
 		assert_int_equal(err->code,
 				 rows[i].what == VERDICT_AGAIN ? EXIT_UNREACHABLE : EXIT_REFUSED);
 		assert_non_null(err->hint);
@@ -265,21 +265,21 @@ static void an_error_has_all_that_a_person_needs(void **state)
 		reply_of(403, "x-amz-request-id: R1\nx-amz-id-2: X2\n",
 			 "<Error><Code>AccessDenied</Code><Message>Not you</Message></Error>");
 	struct aws_call call = AWS_CALL_INIT(PUT_OBJECT);
-	AUTO(verdict_release) struct verdict verdict;
+	AUTO(response_class_release) struct response_class verdict;
 	AUTO(err_freep) struct err *err = NULL, *lost = NULL;
 
 	(void)state;
 	call.bucket = "b";
 	call.key = "k/x";
-	verdict_of(&call, reply, &verdict);
-	verdict_error(&verdict, &call, "host", 1, &err);
+	response_class_of(&call, reply, &verdict);
+	response_class_error(&verdict, &call, "host", 1, &err);
 	assert_string_equal(err->message, "s3 PutObject of 's3://b/k/x' was refused: AccessDenied: "
 					  "Not you (HTTP 403, request R1, X2)");
 	assert_contains(err->hint, "administrator");
 	reply->failure = HTTP_TIMEOUT;
 	snprintf(reply->why, sizeof reply->why, "nothing came for 60 s");
-	verdict_of(&call, reply, &verdict);
-	verdict_error(&verdict, &call, "host:9", 3, &lost);
+	response_class_of(&call, reply, &verdict);
+	response_class_error(&verdict, &call, "host:9", 3, &lost);
 	assert_string_equal(lost->message,
 			    "s3 PutObject of 's3://b/k/x': no usable reply from 'host:9' in 3 "
 			    "attempts: nothing came for 60 s");

@@ -1,5 +1,5 @@
 /* HTTP exchanges against a server that behaves well, badly, or not at all. */
-#include "aws/http.h"
+#include "aws/http/http.h"
 
 #include <fcntl.h>
 
@@ -239,19 +239,19 @@ static void a_silent_server_is_a_timeout_and_a_slow_one_is_not(void **state)
 {
 	AUTO(peer_freep)
 	struct peer *peer = PEER({ .filler = 50, .at_once = 45, .gap_ms = 80 }, { .hang = true });
-	struct mono begun = mono_now(), answered;
+	struct mono begun = clock_mono_now(), answered;
 	REPLY slow = { 0 };
 	REPLY silent = { 0 };
 
 	(void)state;
 	ASK(peer, &slow, .silent_ms = 3000);
-	answered = mono_now();
+	answered = clock_mono_now();
 	assert_failure(&slow, HTTP_OK);
 	assert_int_equal(slow.body.len, 50);
 	assert_true(answered.ms - begun.ms > 3000);
 	ASK(peer, &silent, .silent_ms = 500);
 	assert_failure(&silent, HTTP_TIMEOUT);
-	assert_true(mono_now().ms - answered.ms < PEER_SILENT_MS);
+	assert_true(clock_mono_now().ms - answered.ms < PEER_SILENT_MS);
 }
 
 static void the_total_is_limited_too(void **state)
@@ -368,22 +368,6 @@ static void only_reading_is_repeated_on_a_connection_that_was_kept(void **state)
 	}
 }
 
-static void certificates_are_those_given_or_set_or_the_systems(void **state)
-{
-	AUTO(auto_free) char *given = http_certificates("/some/file");
-	AUTO(auto_free) char *set = NULL, *own = NULL;
-
-	(void)state;
-	assert_string_equal(given, "/some/file");
-	setenv("SSL_CERT_FILE", "/another", 1);
-	set = http_certificates(NULL);
-	assert_string_equal(set, "/another");
-	unsetenv("SSL_CERT_FILE");
-	own = http_certificates(NULL);
-	assert_non_null(own);
-	assert_true(fs_exists(own));
-}
-
 int main(void)
 {
 #define T(name) test_in_world(name)
@@ -408,7 +392,6 @@ int main(void)
 		T(no_error_shows_the_password_of_a_proxy),
 		T(what_cannot_be_sent_is_refused_at_once),
 		T(only_reading_is_repeated_on_a_connection_that_was_kept),
-		T(certificates_are_those_given_or_set_or_the_systems),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* When to try again, and what a server's Date says of our clock. */
-#include "aws/retry.h"
+#include "aws/http/retry.h"
 
-#include "aws/skew.h"
+#include "aws/auth/clock_skew.h"
 #include "tests/unit/base/unit.h"
 
 static void delays_double_up_to_20_s_and_chance_takes_its_part(void **state)
@@ -71,36 +71,40 @@ static void dates_of_http_are_read_and_nothing_else(void **state)
 					    "Sun, 06 ovD 1994 08:49:37 GMT",
 					    "Sun, 41 Nov 1994 08:49:37 GMT",
 					    "Sunday, 06-Nov-94 08:49:37 GMT" };
-	struct utc at;
+	AUTO(clock_skews_freep) struct clock_skews *clock_skews = clock_skews_new();
+	const struct utc used = { 0 };
 
 	(void)state;
-	assert_true(http_date_parse("Sun, 06 Nov 1994 08:49:37 GMT", &at));
-	assert_int_equal(at.ms, 784111777000);
-	assert_true(http_date_parse("Thu, 29 Feb 2024 00:00:00 GMT", &at));
-	assert_int_equal(at.ms, 1709164800000);
+	assert_true(
+		clock_skew_learn(clock_skews, "a", "Sun, 06 Nov 1994 08:49:37 GMT", used, used));
+	assert_int_equal(clock_skew_time(clock_skews, "a", used).ms, 784111777000);
+	assert_true(
+		clock_skew_learn(clock_skews, "a", "Thu, 29 Feb 2024 00:00:00 GMT", used, used));
+	assert_int_equal(clock_skew_time(clock_skews, "a", used).ms, 1709164800000);
 	for (size_t i = 0; i < STK_LENGTH(none); i++)
-		assert_false(http_date_parse(none[i], &at));
+		assert_false(clock_skew_learn(clock_skews, "a", none[i], used, used));
 }
 
 static void a_hosts_clock_is_believed_if_ours_is_far_off(void **state)
 {
 	const char *date = "Sun, 06 Nov 1994 08:49:37 GMT";
-	AUTO(skews_freep) struct skews *skews = skews_new();
+	AUTO(clock_skews_freep) struct clock_skews *clock_skews = clock_skews_new();
 	struct utc theirs = { 784111777000 }, near = { theirs.ms - 100000 },
 		   far = { theirs.ms + 3600000 };
 
 	(void)state;
-	assert_false(skew_learn(skews, "a", date, near, near));
-	assert_false(skew_learn(skews, "a", "nonsense", far, far));
-	assert_int_equal(skew_time(skews, "a", far).ms, far.ms);
-	assert_true(skew_learn(skews, "a", date, far, far));
-	assert_int_equal(skew_time(skews, "a", far).ms, theirs.ms);
-	assert_int_equal(skew_time(skews, "b", far).ms, far.ms);
+	assert_false(clock_skew_learn(clock_skews, "a", date, near, near));
+	assert_false(clock_skew_learn(clock_skews, "a", "nonsense", far, far));
+	assert_int_equal(clock_skew_time(clock_skews, "a", far).ms, far.ms);
+	assert_true(clock_skew_learn(clock_skews, "a", date, far, far));
+	assert_int_equal(clock_skew_time(clock_skews, "a", far).ms, theirs.ms);
+	assert_int_equal(clock_skew_time(clock_skews, "b", far).ms, far.ms);
 	/* Signed with what was learnt, and refused all the same: not the clock's fault. */
-	assert_false(skew_learn(skews, "a", date, theirs, far));
+	assert_false(clock_skew_learn(clock_skews, "a", date, theirs, far));
 	/* Our clock is set right meanwhile. */
-	assert_true(skew_learn(skews, "a", date, (struct utc){ theirs.ms - 3600000 }, theirs));
-	assert_int_equal(skew_time(skews, "a", theirs).ms, theirs.ms);
+	assert_true(clock_skew_learn(clock_skews, "a", date, (struct utc){ theirs.ms - 3600000 },
+				     theirs));
+	assert_int_equal(clock_skew_time(clock_skews, "a", theirs).ms, theirs.ms);
 }
 
 int main(void)

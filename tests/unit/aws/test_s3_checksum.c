@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "aws/s3_request.h"
+#include "aws/s3/s3_request.h"
 
 #define MIXED_BYTES (256 * 41 + 3)
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aws/s3_request.h"
+#include "aws/s3/s3_request.h"
 
 static void names_of_files_are_fit(void **state)
 {

@@ -1,8 +1,8 @@
 /* Where profile, region and endpoints come from, and how the shared files are read. */
 #include "tests/unit/aws/world.h"
 
-#include "aws/profile.h"
-#include "aws/words.h"
+#include "aws/credentials/profile.h"
+#include "jobs/base/text/shell_words.h"
 
 static const char *region(void)
 {

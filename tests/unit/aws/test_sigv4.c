@@ -1,5 +1,5 @@
 /* The promises of sigv4.h: AWS's published vectors, and the corners of the two path rules. */
-#include "aws/sigv4.h"
+#include "aws/auth/sigv4.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "aws/sigv4_canonical.h"
+#include "aws/auth/sigv4_canonical.h"
 #include "tests/unit/aws/sigv4_vectors.h"
 
 #define AT     ((struct utc){ INT64_C(1440938160000) }) /* 2015-08-30T12:36:00Z */
@@ -46,7 +46,7 @@ static struct sigv4_request plain(const char *path, const char *query)
 {
 	static char empty[SHA256_HEX];
 
-	sha256_hex("", 0, empty);
+	hash_sha256_hex("", 0, empty);
 	return (struct sigv4_request){
 		.method = "GET",
 		.host = "example.amazonaws.com",
@@ -63,7 +63,7 @@ static struct sigv4_request of_vector(const struct vector *vector, char payload[
 	struct sigv4_request request = plain(vector->path, vector->query);
 
 	request.method = vector->method;
-	sha256_hex(vector->body, strlen(vector->body), payload);
+	hash_sha256_hex(vector->body, strlen(vector->body), payload);
 	request.payload = payload;
 	request.headers = vector->headers;
 	while (vector->headers[request.header_count].name)
@@ -180,10 +180,10 @@ static void the_whole_of_a_signed_request_is_as_documented(void **state)
 
 static void assert_path(const char *path, bool is_s3, const char *want)
 {
-	AUTO(canonical_release) struct canonical canonical = CANONICAL_INIT;
+	AUTO(sigv4_canonical_release) struct canonical canonical = CANONICAL_INIT;
 	AUTO(sb_release) struct sb got = SB_INIT;
 
-	canonical_path(&canonical, path, is_s3, &got);
+	sigv4_canonical_path(&canonical, path, is_s3, &got);
 	assert_string_equal(got.text, want);
 }
 
@@ -205,10 +205,10 @@ static void a_path_is_encoded_twice_but_not_for_s3(void **state)
 
 static void assert_query(const char *query, const char *want)
 {
-	AUTO(canonical_release) struct canonical canonical = CANONICAL_INIT;
+	AUTO(sigv4_canonical_release) struct canonical canonical = CANONICAL_INIT;
 	AUTO(sb_release) struct sb got = SB_INIT;
 
-	canonical_query(&canonical, query, &got);
+	sigv4_canonical_query(&canonical, query, &got);
 	assert_string_equal(got.text, want);
 }
 

@@ -28,23 +28,6 @@ static void each_element_is_told_with_its_path_and_its_own_text(void **state)
 	assert_string_equal(seen.text, "A/B=two & é;A/C=;A=13<4>;");
 }
 
-static void pieces_of_any_size_give_the_same(void **state)
-{
-	static const char text[] = "<R><K>a &lt; b</K><K>\xC3\xA9\xF0\x9F\x98\x80</K></R>";
-
-	(void)state;
-	for (size_t cut = 0; cut < sizeof text; cut++) {
-		AUTO(sb_release) struct sb seen = SB_INIT;
-		AUTO(err_freep) struct err *err = NULL;
-		AUTO(xml_freep) struct xml *xml = xml_new(write_down, &seen);
-
-		assert_int_equal(xml_feed(xml, text, cut, false, "it", &err), 0);
-		assert_int_equal(xml_feed(xml, text + cut, sizeof text - 1 - cut, true, "it", &err),
-				 0);
-		assert_string_equal(seen.text, "R/K=a < b;R/K=\xC3\xA9\xF0\x9F\x98\x80;R=;");
-	}
-}
-
 /* The error of a text; "" if there is none. */
 static char *complaint(const char *text, size_t len, xml_fn fn)
 {
@@ -122,14 +105,12 @@ static void a_reader_may_stop_and_is_told_no_more(void **state)
 {
 	static const char text[] = "<A><B>1</B><B>2</B><B>3</B></A>";
 	AUTO(sb_release) struct sb seen = SB_INIT;
-	AUTO(err_freep) struct err *err = NULL, *again = NULL;
-	AUTO(xml_freep) struct xml *xml = xml_new(refuse_second, &seen);
+	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
-	assert_int_equal(xml_feed(xml, text, sizeof text - 1, false, "it", &err), -1);
+	assert_int_equal(xml_parse(text, sizeof text - 1, "it", refuse_second, &seen, &err), -1);
 	assert_contains(err->message, "it is not what was asked for");
 	assert_string_equal(seen.text, "A/B=1;A/B=2;");
-	assert_int_equal(xml_feed(xml, "", 0, true, "it", &again), -1);
 }
 
 static void what_is_written_is_read_back(void **state)
@@ -151,7 +132,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_element_is_told_with_its_path_and_its_own_text),
-		cmocka_unit_test(pieces_of_any_size_give_the_same),
 		cmocka_unit_test(what_is_no_whole_document_is_an_error),
 		cmocka_unit_test(a_document_that_would_grow_is_stopped),
 		cmocka_unit_test(a_reader_may_stop_and_is_told_no_more),

@@ -5,7 +5,7 @@
 #ifndef STK_TESTS_UNIT_AWS_WORLD_H
 #define STK_TESTS_UNIT_AWS_WORLD_H
 
-#include "aws/settings.h"
+#include "aws/credentials/settings.h"
 #include "tests/unit/base/files.h"
 
 extern char **environ;

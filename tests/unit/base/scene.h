@@ -2,7 +2,7 @@
 #ifndef STK_TESTS_UNIT_BASE_SCENE_H
 #define STK_TESTS_UNIT_BASE_SCENE_H
 
-#include "jobs/base/loop.h"
+#include "jobs/base/process/loop.h"
 #include "tests/unit/base/unit.h"
 
 /* What the callbacks of a test share. */

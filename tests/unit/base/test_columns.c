@@ -1,5 +1,5 @@
-/* The promises of jobs/base/columns.h. */
-#include "jobs/base/columns.h"
+/* The promises of jobs/base/text/columns.h. */
+#include "jobs/base/text/columns.h"
 
 #include <locale.h>
 #include <setjmp.h>
@@ -21,15 +21,12 @@ static void widths_are_those_of_unicode_in_every_locale(void **state)
 {
 	(void)state;
 	assert_string_equal(setlocale(LC_ALL, NULL), "C");
-	assert_int_equal(columns_of('a'), 1);
-	assert_int_equal(columns_of(0xe9), 1);
-	assert_int_equal(columns_of(0x6f22), 2);
-	assert_int_equal(columns_of(0x1f600), 2);
-	assert_int_equal(columns_of(0x0301), 0);
-	assert_int_equal(columns_of(0x200d), 0);
-	assert_int_equal(columns_of(0x1b), -1);
-	assert_int_equal(columns_of(0x9b), -1);
-	assert_int_equal(columns_of(0x378), -1); /* no character has it */
+	assert_int_equal(columns_width("a", 1, true), 1);
+	assert_int_equal(columns_width("é", 2, true), 1);
+	assert_int_equal(columns_width("漢", 3, true), 2);
+	assert_int_equal(columns_width("\U0001f600", 4, true), 2);
+	assert_int_equal(columns_width("a\u0301", 3, true), 1);
+	assert_int_equal(columns_width("a\u200d", 4, true), 1);
 	assert_string_equal(setlocale(LC_ALL, NULL), "C");
 }
 

@@ -1,5 +1,5 @@
 /* The promises of fs.h, on real files: whole or absent, also when the disk is full. */
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -199,73 +199,9 @@ static void a_failed_write_leaves_nothing(void **state)
 	assert_int_equal(fs_write_atomic(dir, "x", 1, 0600, &err), -1);
 	assert_contains(err->message, dir);
 	err_freep(&err);
-	assert_int_equal(fs_create_atomic(dir, "x", 1, 0600, &err), 0);
 	assert_int_equal(fs_write_atomic(absent, "x", 1, 0600, &err), -1);
 	assert_int_equal(err->os_errno, ENOENT);
-	err_freep(&err);
-	assert_int_equal(fs_create_atomic(absent, "x", 1, 0600, &err), -1);
 	assert_int_equal(entry_count(*state), 1);
-}
-
-static void a_name_is_created_once(void **state)
-{
-	AUTO(auto_free) char *path = fs_join(*state, "claim");
-	AUTO(auto_free) char *dangling = fs_join(*state, "dangling");
-	AUTO(err_freep) struct err *err = NULL;
-	struct stat st;
-
-	assert_int_equal(fs_create_atomic(path, "one", 3, 0640, &err), 1);
-	assert_int_equal(fs_create_atomic(path, "two", 3, 0600, &err), 0);
-	assert_content(path, "one");
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0640);
-	assert_int_equal(st.st_nlink, 1);
-	assert_int_equal(symlink("nowhere", dangling), 0);
-	assert_int_equal(fs_create_atomic(dangling, "x", 1, 0600, &err), 0);
-	assert_int_equal(entry_count(*state), 2);
-}
-
-#define RACERS 8
-#define RACES  25
-
-/* Exit code: in how many races this process was first. */
-static int race(const char *dir)
-{
-	int won = 0;
-
-	for (int i = 0; i < RACES; i++) {
-		AUTO(auto_free) char *path = mem_format("%s/%d", dir, i);
-		AUTO(auto_free) char *text = mem_format("%ld", (long)getpid());
-		AUTO(err_freep) struct err *err = NULL;
-		int created = fs_create_atomic(path, text, strlen(text), 0600, &err);
-
-		if (created < 0)
-			return 255;
-		won += created;
-	}
-	return won;
-}
-
-static void of_many_creators_exactly_one_is_first(void **state)
-{
-	pid_t pids[RACERS];
-	int won = 0;
-
-	for (int i = 0; i < RACERS; i++) {
-		pids[i] = fork();
-		if (pids[i] == 0)
-			_exit(race(*state));
-	}
-	for (int i = 0; i < RACERS; i++) {
-		int status = -1;
-
-		waitpid(pids[i], &status, 0);
-		assert_true(WIFEXITED(status));
-		assert_int_not_equal(WEXITSTATUS(status), 255);
-		won += WEXITSTATUS(status);
-	}
-	assert_int_equal(won, RACES);
-	assert_int_equal(entry_count(*state), RACES);
 }
 
 static int fill_tiny_disk(const char *dir)
@@ -283,13 +219,13 @@ static int fill_tiny_disk(const char *dir)
 	child_check(err->os_errno == ENOSPC && err->code == EXIT_REFUSED);
 	child_check(strstr(err->hint, "free space"));
 	err_freep(&err);
-	child_check(fs_create_atomic(big, bytes, 1 << 20, 0600, &err) == -1);
+	child_check(fs_write_atomic(big, bytes, 1 << 20, 0600, &err) == -1);
 	child_check(err->os_errno == ENOSPC);
 	err_freep(&err);
 	child_check(!fs_exists(big) && entry_count(dir) == 1);
 	child_check(fs_read(kept, 10, &text, &err) == 0 && strcmp(text.text, "old") == 0);
 	/* The space is free again. */
-	child_check(fs_create_atomic(big, bytes, 32 << 10, 0600, &err) == 1);
+	child_check(fs_write_atomic(big, bytes, 32 << 10, 0600, &err) == 0);
 	return 0;
 }
 
@@ -332,46 +268,7 @@ static bool forbid(const int *calls, size_t count, int os_errno)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-static const int link_calls[] = {
-#ifdef SYS_link
-	SYS_link,
-#endif
-	SYS_linkat,
-};
-static const int rename_calls[] = { SYS_renameat2 };
 static const int sync_calls[] = { SYS_fsync };
-
-static int create_both_ways(const char *dir)
-{
-	AUTO(auto_free) char *path = fs_join(dir, "claim");
-	AUTO(sb_release) struct sb text = SB_INIT;
-	AUTO(err_freep) struct err *err = NULL;
-	struct stat st;
-
-	child_check(fs_create_atomic(path, "one", 3, 0640, &err) == 1);
-	child_check(stat(path, &st) == 0 && (st.st_mode & 07777) == 0640 && st.st_nlink == 1);
-	child_check(fs_create_atomic(path, "two", 3, 0600, &err) == 0);
-	child_check(fs_read(path, 10, &text, &err) == 0 && strcmp(text.text, "one") == 0);
-	child_check(entry_count(dir) == 1);
-	return 0;
-}
-
-static int create_without_links(const char *dir)
-{
-	if (!forbid(link_calls, STK_LENGTH(link_calls), EPERM))
-		return CHILD_SKIPS;
-	child_check(create_both_ways(dir) == 0);
-	return race(dir) == RACES ? 0 : 1;
-}
-
-static int create_without_links_and_renames(const char *dir)
-{
-	if (!forbid(link_calls, STK_LENGTH(link_calls), ENOSYS) ||
-	    !forbid(rename_calls, STK_LENGTH(rename_calls), EINVAL))
-		return CHILD_SKIPS;
-	child_check(create_both_ways(dir) == 0);
-	return race(dir) == RACES ? 0 : 1;
-}
 
 static int fail_to_sync(const char *dir)
 {
@@ -381,9 +278,6 @@ static int fail_to_sync(const char *dir)
 	if (!forbid(sync_calls, STK_LENGTH(sync_calls), EIO))
 		return CHILD_SKIPS;
 	child_check(fs_write_atomic(path, "x", 1, 0600, &err) == -1 && err->os_errno == EIO);
-	err_freep(&err);
-	child_check(fs_create_atomic(path, "x", 1, 0600, &err) == -1 && err->os_errno == EIO);
-	child_check(entry_count(dir) == 0);
 	return 0;
 }
 
@@ -395,16 +289,6 @@ static void a_full_disk_keeps_the_old_file_and_leaves_nothing(void **state)
 static void a_read_only_file_system_has_its_hint(void **state)
 {
 	run_with_rights(write_on_read_only, state);
-}
-
-static void without_links_a_name_is_created_once_too(void **state)
-{
-	run_with_rights(create_without_links, state);
-}
-
-static void without_links_and_renames_a_name_is_created_once_too(void **state)
-{
-	run_with_rights(create_without_links_and_renames, state);
 }
 
 static void what_is_not_durable_is_not_there(void **state)
@@ -497,8 +381,7 @@ static int no_descriptor_leaks(const char *dir)
 		AUTO(sb_release) struct sb text = SB_INIT;
 
 		child_check(fs_mkdirs(folder, &err) == 0);
-		child_check(fs_create_atomic(file, "x", 1, 0600, &err) == 1);
-		child_check(fs_create_atomic(file, "x", 1, 0600, &err) == 0);
+		child_check(fs_write_atomic(file, "x", 1, 0600, &err) == 0);
 		child_check(fs_read(file, 10, &text, &err) == 0);
 		child_check(fs_read(folder, 10, &text, &err) == -1);
 		err_freep(&err);
@@ -526,12 +409,8 @@ int main(void)
 		test_in_scratch(a_write_replaces_the_whole_file),
 		test_in_scratch(a_write_replaces_a_link_and_leaves_its_target),
 		test_in_scratch(a_failed_write_leaves_nothing),
-		test_in_scratch(a_name_is_created_once),
-		test_in_scratch(of_many_creators_exactly_one_is_first),
 		test_in_scratch(a_full_disk_keeps_the_old_file_and_leaves_nothing),
 		test_in_scratch(a_read_only_file_system_has_its_hint),
-		test_in_scratch(without_links_a_name_is_created_once_too),
-		test_in_scratch(without_links_and_renames_a_name_is_created_once_too),
 		test_in_scratch(what_is_not_durable_is_not_there),
 		test_in_scratch(missing_rights_are_named_with_a_hint),
 		test_in_scratch(folders_are_made_with_their_parents),

@@ -1,5 +1,5 @@
 /* The promise of fs_remove_tree: all of it, nothing else, whatever is inside. */
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -26,7 +26,7 @@ static void published_vectors_hold(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		sha256_hex(rows[i].text, strlen(rows[i].text), hex);
+		hash_sha256_hex(rows[i].text, strlen(rows[i].text), hex);
 		assert_string_equal(hex, rows[i].want);
 	}
 }
@@ -39,24 +39,25 @@ static void pieces_of_any_size_make_the_same_digest(void **state)
 	(void)state;
 	memset(text, 'a', 1000000);
 	for (size_t piece = 1; piece <= 1000000; piece = piece * 7 + 1) {
-		struct sha256 *sha = sha256_new();
+		struct sha256 *sha = hash_sha256_new();
 
 		for (size_t at = 0; at < 1000000; at += piece)
-			sha256_add(sha, text + at, piece < 1000000 - at ? piece : 1000000 - at);
-		sha256_add(sha, NULL, 0);
-		sha256_end(sha, hex);
+			hash_sha256_add(sha, text + at,
+					piece < 1000000 - at ? piece : 1000000 - at);
+		hash_sha256_add(sha, NULL, 0);
+		hash_sha256_end(sha, hex);
 		assert_string_equal(hex, MILLION);
 	}
 }
 
 static void a_digest_may_be_abandoned(void **state)
 {
-	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
 	struct sha256 *none = NULL;
 
 	(void)state;
-	sha256_add(sha, "abc", 3);
-	sha256_freep(&none);
+	hash_sha256_add(sha, "abc", 3);
+	hash_sha256_freep(&none);
 }
 
 static void a_file_has_digest_and_size(void **state)
@@ -70,11 +71,11 @@ static void a_file_has_digest_and_size(void **state)
 	memset(text, 'a', 1000000);
 	fs_write_atomic(path, text, 1000000, 0600, &err);
 	assert_no_error(err);
-	assert_int_equal(sha256_file(path, hex, &size, &err), 0);
+	assert_int_equal(hash_sha256_file(path, hex, &size, &err), 0);
 	assert_string_equal(hex, MILLION);
 	assert_int_equal(size, 1000000);
 	fs_write_atomic(path, "", 0, 0600, &err);
-	assert_int_equal(sha256_file(path, hex, &size, &err), 0);
+	assert_int_equal(hash_sha256_file(path, hex, &size, &err), 0);
 	assert_string_equal(hex, EMPTY);
 	assert_int_equal(size, 0);
 }
@@ -91,7 +92,7 @@ static void what_is_no_file_has_no_digest(void **state)
 	for (size_t i = 0; i < STK_LENGTH(paths); i++) {
 		AUTO(err_freep) struct err *err = NULL;
 
-		assert_int_equal(sha256_file(paths[i], hex, &size, &err), -1);
+		assert_int_equal(hash_sha256_file(paths[i], hex, &size, &err), -1);
 		assert_contains(err->message, paths[i]);
 		assert_int_equal(err->code, EXIT_REFUSED);
 	}
@@ -102,19 +103,19 @@ static void chance_differs_and_fills_every_byte(void **state)
 	unsigned char a[32], b[32], seen[300] = { 0 };
 
 	(void)state;
-	random_bytes(a, sizeof a);
-	random_bytes(b, sizeof b);
+	hash_random_bytes(a, sizeof a);
+	hash_random_bytes(b, sizeof b);
 	assert_memory_not_equal(a, b, sizeof a);
 	for (int turn = 0; turn < 64; turn++) {
 		unsigned char bytes[300];
 
-		random_bytes(bytes, sizeof bytes);
+		hash_random_bytes(bytes, sizeof bytes);
 		for (size_t i = 0; i < sizeof bytes; i++)
 			seen[i] |= bytes[i];
 	}
 	for (size_t i = 0; i < sizeof seen; i++)
 		assert_int_not_equal(seen[i], 0);
-	random_bytes(a, 0);
+	hash_random_bytes(a, 0);
 }
 
 /* Test cases 1, 2, 3, 4, 6 and 7 of RFC 4231: keys shorter and longer than a block. */
@@ -146,7 +147,7 @@ static void hmac_agrees_with_its_published_vectors(void **state)
 		  "data. The key needs to be hashed before being used by the HMAC algorithm.",
 		  0, 152, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2" },
 	};
-	AUTO(hmac_freep) struct hmac *hmac = hmac_new();
+	AUTO(hash_hmac_freep) struct hmac *hmac = hash_hmac_new();
 	char key[131], text[152], hex[SHA256_HEX];
 	uint8_t mac[SHA256_BYTES];
 
@@ -154,10 +155,11 @@ static void hmac_agrees_with_its_published_vectors(void **state)
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		memset(key, rows[i].key_byte, sizeof key);
 		memset(text, rows[i].text_byte, sizeof text);
-		hmac_key(hmac, rows[i].key ? rows[i].key : key, rows[i].key_len);
+		hash_hmac_key(hmac, rows[i].key ? rows[i].key : key, rows[i].key_len);
 		for (int again = 0; again < 2; again++) {
-			hmac_sign(hmac, rows[i].text ? rows[i].text : text, rows[i].text_len, mac);
-			hex_lower(mac, sizeof mac, hex);
+			hash_hmac_sign(hmac, rows[i].text ? rows[i].text : text, rows[i].text_len,
+				       mac);
+			hash_hex_lower(mac, sizeof mac, hex);
 			assert_string_equal(hex, rows[i].want);
 		}
 	}
@@ -165,15 +167,15 @@ static void hmac_agrees_with_its_published_vectors(void **state)
 
 static void one_digest_after_another_is_as_new(void **state)
 {
-	AUTO(sha256_freep) struct sha256 *sha = sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
 	uint8_t digest[SHA256_BYTES];
 	char hex[SHA256_HEX];
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		sha256_add(sha, "abc", 3);
-		sha256_next(sha, digest);
-		hex_lower(digest, sizeof digest, hex);
+		hash_sha256_add(sha, "abc", 3);
+		hash_sha256_next(sha, digest);
+		hash_hex_lower(digest, sizeof digest, hex);
 		assert_string_equal(hex, ABC);
 	}
 }
@@ -183,9 +185,9 @@ static void a_digest_is_also_told_in_base64_and_names_by_sha1(void **state)
 	char base64[SHA256_BASE64], hex[SHA1_HEX];
 
 	(void)state;
-	sha256_base64(EMPTY, base64);
+	hash_sha256_base64(EMPTY, base64);
 	assert_string_equal(base64, "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
-	sha1_hex("abc", 3, hex);
+	hash_sha1_hex("abc", 3, hex);
 	assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
 }
 

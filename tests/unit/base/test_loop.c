@@ -1,5 +1,5 @@
 /* The promises of loop.h: order, removal at any moment, nothing lost, nothing left. */
-#include "jobs/base/loop.h"
+#include "jobs/base/process/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,11 +47,11 @@ static void a_timer_is_not_early(void **state)
 	struct scene *s = *state;
 
 	for (int delay = 0; delay < 20; delay++) {
-		struct mono began = mono_now();
+		struct mono began = clock_mono_now();
 
 		loop_after(s->loop, delay, quit, s);
 		run(s);
-		assert_true(mono_now().ms - began.ms >= delay);
+		assert_true(clock_mono_now().ms - began.ms >= delay);
 	}
 }
 
@@ -131,7 +131,7 @@ static void spend_the_time(void *arg)
 
 	loop_remove(s->loop, s->watches[2]); /* itself */
 	assert_int_equal(write(s->fds[0][1], "x", 1), 1);
-	while (mono_now().ms <= s->at_ms)
+	while (clock_mono_now().ms <= s->at_ms)
 		usleep(1000);
 }
 
@@ -144,7 +144,7 @@ static void every_sign_of_life_is_read_before_a_deadline_judges(void **state)
 	s->watches[2] = loop_on_readable(s->loop, s->fds[1][0], spend_the_time, s);
 	assert_int_equal(write(s->fds[1][1], "x", 1), 1);
 	s->watches[0] = loop_after(s->loop, 400, say_a, s);
-	s->at_ms = mono_now().ms + 400;
+	s->at_ms = clock_mono_now().ms + 400;
 	run(s);
 	assert_string_equal(s->trace.text, "life ");
 	close_pipes(s);

@@ -1,5 +1,5 @@
 /* The promises of loop.h about signals and the ends of processes. */
-#include "jobs/base/loop.h"
+#include "jobs/base/process/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The promises of proc.h, with real processes. */
-#include "jobs/base/proc.h"
+#include "jobs/base/process/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,10 +57,10 @@ static char *output_of(void **state, const char *script, const char *cwd)
 /* Wait until a file appears: the script's sign that it has got so far. */
 static void await_file(const char *path)
 {
-	struct mono end = { mono_now().ms + 60000 };
+	struct mono end = { clock_mono_now().ms + 60000 };
 
 	while (!fs_exists(path)) {
-		assert_true(mono_now().ms < end.ms);
+		assert_true(clock_mono_now().ms < end.ms);
 		usleep(1000);
 	}
 }
@@ -371,7 +371,7 @@ static void what_is_left_of_a_group_is_reached_before_its_leader_is_waited_for(v
 	AUTO(sb_release) struct sb text = SB_INIT;
 	AUTO(err_freep) struct err *err = NULL;
 	struct proc_id id, orphan;
-	struct mono end = { mono_now().ms + 60000 };
+	struct mono end = { clock_mono_now().ms + 60000 };
 
 	assert_int_equal(proc_identify(pid, &id), 0);
 	await_zombie(pid);
@@ -381,7 +381,7 @@ static void what_is_left_of_a_group_is_reached_before_its_leader_is_waited_for(v
 	assert_true(proc_alive(&orphan));
 	assert_true(proc_signal_group(&id, SIGKILL));
 	while (proc_alive(&orphan))
-		assert_true(mono_now().ms < end.ms);
+		assert_true(clock_mono_now().ms < end.ms);
 	wait_for(pid);
 }
 

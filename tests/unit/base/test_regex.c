@@ -1,5 +1,5 @@
 /* The promises of regex.h: groups, bytes, refusals, and an end to every search. */
-#include "jobs/base/regex.h"
+#include "jobs/base/text/regex.h"
 
 #include "jobs/base/clock.h"
 #include "tests/unit/base/unit.h"
@@ -18,7 +18,7 @@ static void groups_have_their_offsets(void **state)
 {
 	static const char line[] = "{'loss': 6.25e-05, 'step': 40}";
 	AUTO(regex_freep) struct regex *re = compiled("'(loss|lr)': ([0-9.]+)(e[-+0-9]+)?");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	assert_int_equal(regex_groups(re), 3);
@@ -33,7 +33,7 @@ static void groups_have_their_offsets(void **state)
 static void a_group_that_took_no_part_is_not_set(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("(a)|(b)|(c)");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	assert_true(regex_find(re, "b", 1, 0, spans));
@@ -48,7 +48,7 @@ static void the_search_begins_at_start(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("a");
 	AUTO(regex_freep) struct regex *behind = compiled("(?<=x)a");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	assert_true(regex_find(re, "axxa", 4, 1, spans));
@@ -64,7 +64,7 @@ static void a_long_text_is_searched_to_its_end(void **state)
 	AUTO(regex_freep) struct regex *re = compiled("needle=([0-9]+)$");
 	AUTO(regex_freep) struct regex *from_start = compiled("^.*needle=([0-9]+)$");
 	AUTO(auto_free) char *text = mem_alloc(60000);
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	/* At each place around the borders of the pieces that are searched at once. */
@@ -85,7 +85,7 @@ static void a_long_text_is_searched_to_its_end(void **state)
 static void an_empty_match_is_a_match(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("x*");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	assert_true(regex_find(re, "", 0, 0, spans));
@@ -99,7 +99,7 @@ static void subjects_are_bytes(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("a(.)b");
 	AUTO(regex_freep) struct regex *zero = compiled("\\x00([0-9])");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	assert_true(regex_find(re,
@@ -145,7 +145,7 @@ static void sixteen_groups_and_the_longest_pattern_are_allowed(void **state)
 	AUTO(regex_freep) struct regex *re = compiled("(((((((((((((((())))))))))))))))");
 	AUTO(auto_free) char *longest = mem_zero(REGEX_PATTERN_MAX + 2, 1);
 	AUTO(err_freep) struct err *err = NULL;
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 	struct regex *long_re;
 
 	(void)state;
@@ -181,17 +181,17 @@ static void catastrophic_patterns_end(void **state)
 		"(x?a)*(?R)?b",
 	};
 	AUTO(auto_free) char *text = mem_alloc(65536);
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 
 	(void)state;
 	memset(text, 'a', 65536);
 	text[65535] = '!';
 	for (size_t i = 0; i < STK_LENGTH(patterns); i++) {
 		AUTO(regex_freep) struct regex *re = compiled(patterns[i]);
-		struct mono began = mono_now();
+		struct mono began = clock_mono_now();
 
 		assert_false(regex_find(re, text, 65536, 0, spans));
-		assert_true(mono_now().ms - began.ms < LONGEST_SEARCH_MS);
+		assert_true(clock_mono_now().ms - began.ms < LONGEST_SEARCH_MS);
 	}
 }
 
@@ -200,20 +200,20 @@ static void dear_patterns_end_by_the_clock(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("(?:a|aa|aaa){9}[b-z]");
 	AUTO(auto_free) char *text = mem_alloc(4 << 20);
-	struct span spans[REGEX_GROUPS_MAX + 1];
-	struct mono began = mono_now();
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
+	struct mono began = clock_mono_now();
 
 	(void)state;
 	memset(text, 'a', 4 << 20);
 	assert_false(regex_find(re, text, 4 << 20, 0, spans));
-	assert_true(mono_now().ms - began.ms < LONGEST_SEARCH_MS);
+	assert_true(clock_mono_now().ms - began.ms < LONGEST_SEARCH_MS);
 	assert_int_equal(regex_given_up(re), 1);
 }
 
 static void giving_up_is_counted(void **state)
 {
 	AUTO(regex_freep) struct regex *re = compiled("(a+)+$");
-	struct span spans[REGEX_GROUPS_MAX + 1];
+	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 	char text[40];
 
 	(void)state;

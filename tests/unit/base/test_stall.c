@@ -57,6 +57,27 @@ static void assert_stalls_at(struct stall *stall, int64_t now, int64_t silent,
 	assert_int_equal(verdict.silent_ms, silent + SECOND);
 }
 
+static void a_silence_is_told_half_way_to_its_limit(void **state)
+{
+	struct stall_verdict half = { 0 };
+	struct stall stall;
+	int64_t now = 0;
+
+	(void)state;
+	stall_init(&stall, STALL_FIXED, MINUTE, true, at(0));
+	steps(&stall, &now, 1, 50);
+	assert_false(stall_is_half(&stall, at(now + 29 * SECOND), &half));
+	assert_true(stall_is_half(&stall, at(now + 30 * SECOND), &half));
+	assert_int_equal(half.doing, DOING_STEP);
+	assert_int_equal(half.limit_ms, MINUTE);
+	assert_int_equal(half.silent_ms, 30 * SECOND);
+	assert_stalls_at(&stall, now, MINUTE, DOING_STEP);
+	stall_step(&stall, at(now + 40 * SECOND), 51);
+	assert_false(stall_is_half(&stall, at(now + 60 * SECOND), &half));
+	stall_init(&stall, STALL_OFF, 0, true, at(0));
+	assert_false(stall_is_half(&stall, at(100 * HOUR), &half));
+}
+
 static void a_hang_after_step_50_is_caught_in_five_minutes_and_a_little(void **state)
 {
 	struct stall stall;
@@ -485,6 +506,7 @@ static void every_hang_after_step_50_is_caught_within_its_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_silence_is_told_half_way_to_its_limit),
 		cmocka_unit_test(a_hang_after_step_50_is_caught_in_five_minutes_and_a_little),
 		cmocka_unit_test(a_fixed_limit_holds_for_steps_and_never_shortens_the_others),
 		cmocka_unit_test(off_is_off),

@@ -1,5 +1,5 @@
 /* The promises of text.h: escapes, numbers, sizes, durations, distances, run ids. */
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 
 #include <locale.h>
 #include <math.h>
@@ -416,14 +416,14 @@ static void run_ids_rise_and_are_valid(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100000; i++) {
-		run_id_new(id);
+		text_run_id_new(id);
 		assert_int_equal(strlen(id), RUN_ID_LEN);
 		assert_int_equal(strspn(id, "0123456789abcdefghjkmnpqrstvwxyz"), RUN_ID_LEN);
 		if (strcmp(before, id) >= 0)
 			fail_msg("'%s' came after '%s'", id, before);
 		memcpy(before, id, sizeof id);
 	}
-	assert_true(run_id_valid(id));
+	assert_true(text_run_id_valid(id));
 }
 
 static void ids_of_people_are_checked(void **state)
@@ -446,9 +446,9 @@ static void ids_of_people_are_checked(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(good); i++)
-		assert_true(run_id_valid(good[i]));
+		assert_true(text_run_id_valid(good[i]));
 	for (size_t i = 0; i < STK_LENGTH(bad); i++)
-		assert_false(run_id_valid(bad[i]));
+		assert_false(text_run_id_valid(bad[i]));
 }
 
 int main(void)

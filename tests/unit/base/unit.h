@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "jobs/base/err.h"
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 /* Fails with the error's own words. */
 #define assert_no_error(err)                                                                       \

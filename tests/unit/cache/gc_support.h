@@ -20,7 +20,7 @@
 static void set_age(const char *dir, const char *name, int64_t age)
 {
 	AUTO(auto_free) char *path = fs_join(dir, name);
-	int64_t ms = utc_now().ms - age;
+	int64_t ms = clock_utc_now().ms - age;
 	struct timespec times[2] = { { 0, UTIME_OMIT },
 				     { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 } };
 
@@ -30,7 +30,7 @@ static void set_age(const char *dir, const char *name, int64_t age)
 /* All that has been told: yours to free. */
 static json_t *gc(struct store *store, bool remove, struct gc_sum *sum)
 {
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = remove };
+	struct gc_options options = { .now = clock_utc_now(), .older_ms = DAY, .remove = remove };
 	json_t *rows = json_array();
 	struct err *err = NULL;
 

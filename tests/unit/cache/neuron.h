@@ -69,14 +69,14 @@ static inline const struct compile_kind *neuron(void)
 	return compile_kind_find("neuron");
 }
 
-static inline void neuron_scan_text(struct graph_book *book, int node, const char *text)
+static inline void neuron_scan_text(struct graph_tally *book, int node, const char *text)
 {
-	book_scan(book, neuron(), node, text, strlen(text));
+	graph_tally_scan(book, neuron(), node, text, strlen(text));
 }
 
-static inline struct graph_book *neuron_book_of(const char *text)
+static inline struct graph_tally *neuron_book_of(const char *text)
 {
-	struct graph_book *book = book_new();
+	struct graph_tally *book = graph_tally_new();
 
 	neuron_scan_text(book, 0, text);
 	return book;
@@ -128,11 +128,11 @@ static inline void put_failed(const char *dir, const char *module, const char *l
 	put_part(dir, module, "model.neff", 5);
 }
 
-static inline struct book_counts neuron_counts(const struct graph_book *book)
+static inline struct graph_tally_counts neuron_counts(const struct graph_tally *book)
 {
-	struct book_counts counts;
+	struct graph_tally_counts counts;
 
-	book_counts(book, &counts);
+	graph_tally_counts(book, &counts);
 	return counts;
 }
 

@@ -7,10 +7,10 @@
 
 #include "tests/unit/base/unit.h"
 
-#include "jobs/base/fs.h"
-#include "jobs/cache/book.h"
-#include "jobs/cache/kind.h"
-#include "jobs/cache/lock.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/cache/graphs/graph_tally.h"
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/cache/manifest/compile_manifest.h"
 #include "jobs/store/store.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -71,25 +71,25 @@ static inline const struct compile_kind *jax(void)
 	return compile_kind_find("jax");
 }
 
-static inline void scan_text(struct graph_book *book, int node, const char *text)
+static inline void scan_text(struct graph_tally *book, int node, const char *text)
 {
-	book_scan(book, jax(), node, text, strlen(text));
+	graph_tally_scan(book, jax(), node, text, strlen(text));
 }
 
-static inline struct graph_book *book_of(const char *text)
+static inline struct graph_tally *graph_tally_of(const char *text)
 {
-	struct graph_book *book = book_new();
+	struct graph_tally *book = graph_tally_new();
 
 	scan_text(book, 0, text);
 	return book;
 }
 
-static inline struct graph_book *book_of_file(const char *name)
+static inline struct graph_tally *graph_tally_of_file(const char *name)
 {
 	AUTO(sb_release) struct sb text = data(name);
-	struct graph_book *book = book_new();
+	struct graph_tally *book = graph_tally_new();
 
-	book_scan(book, jax(), 0, text.text, text.len);
+	graph_tally_scan(book, jax(), 0, text.text, text.len);
 	return book;
 }
 
@@ -159,10 +159,10 @@ static inline int keep_row(void *arg, json_t *row, struct err **err)
 }
 
 /* What a run of these ingredients writes when its job, with this log, is proved. */
-static inline void lock_graphs(struct store *store, const char *name, int batch_size,
-			       const char *log)
+static inline void manifest_graphs(struct store *store, const char *name, int batch_size,
+				   const char *log)
 {
-	AUTO(book_freep) struct graph_book *book = book_of(log);
+	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(log);
 	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
 	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
 	struct lock_facts facts = { .kind = jax(),
@@ -173,7 +173,7 @@ static inline void lock_graphs(struct store *store, const char *name, int batch_
 				    .ingredients = ingredients };
 	struct err *err = NULL;
 
-	lock_write(&facts, book, NULL, NULL, &err);
+	compile_manifest_write(&facts, book, NULL, NULL, &err);
 	assert_no_error(err);
 }
 

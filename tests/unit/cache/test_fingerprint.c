@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "jobs/base/proc.h"
-#include "jobs/cache/fingerprint.h"
-#include "jobs/cache/machine.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/cache/graphs/fingerprint.h"
+#include "jobs/cache/kinds/machine.h"
 
 /* A program that never runs: only its name and place matter. */
 static void make_program(const char *dir, const char *name, const char *text)

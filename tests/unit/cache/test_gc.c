@@ -34,7 +34,7 @@ static struct store *three_graphs(const char *dir)
 	set_age(dir, KEY_G "-atime", 30 * DAY);
 	write_text(dir, "other/thing", "");
 	set_age(dir, "other/thing", 30 * DAY);
-	lock_graphs(store, "vit", 1, HIT("jit_f", KEY_F));
+	manifest_graphs(store, "vit", 1, HIT("jit_f", KEY_F));
 	return store;
 }
 
@@ -97,7 +97,7 @@ static void failed_and_empty_entries_go_too(void **state)
 
 static void refused(struct store *store, const char *name)
 {
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = true };
+	struct gc_options options = { .now = clock_utc_now(), .older_ms = DAY, .remove = true };
 	json_auto_t *rows = json_array();
 	AUTO(err_freep) struct err *err = NULL;
 	struct gc_sum sum;
@@ -154,7 +154,7 @@ static int act_at_row(void *arg, json_t *row, struct err **err)
 static int gc_while(const char *dir, struct meanwhile *what, struct gc_sum *sum, struct err **err)
 {
 	AUTO(store_freep) struct store *store = open_cache(dir);
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = true };
+	struct gc_options options = { .now = clock_utc_now(), .older_ms = DAY, .remove = true };
 	static const char *const keys[] = { KEY_F, KEY_G, KEY_H, KEY_I };
 
 	for (size_t i = 0; i < STK_LENGTH(keys); i++)
@@ -166,7 +166,7 @@ static int gc_while(const char *dir, struct meanwhile *what, struct gc_sum *sum,
 
 static void lock_h_and_i(const struct meanwhile *what)
 {
-	lock_graphs(what->store, "vit", 3, HIT("jit_h", KEY_H) HIT("jit_i", KEY_I));
+	manifest_graphs(what->store, "vit", 3, HIT("jit_h", KEY_H) HIT("jit_i", KEY_I));
 }
 
 static void a_lock_that_is_written_meanwhile_protects(void **state)
@@ -266,7 +266,7 @@ static void a_missing_cache_has_nothing_to_give(void **state)
 static void what_is_younger_than_a_day_stays_whatever_is_asked_for(void **state)
 {
 	AUTO(store_freep) struct store *store = three_graphs(*state);
-	struct gc_options options = { .now = utc_now(), .older_ms = HOUR, .remove = true };
+	struct gc_options options = { .now = clock_utc_now(), .older_ms = HOUR, .remove = true };
 	json_auto_t *rows = json_array();
 	struct err *err = NULL;
 	struct gc_sum sum;

@@ -3,6 +3,7 @@
 
 #include "tests/unit/cache/gc_support.h"
 
+#include "jobs/cache/manifest/compile_manifest_file.h"
 #include "jobs/store/store_backend.h"
 
 #define OTHER "neuronxcc-2.19.8089.0+8ab9f450"
@@ -146,31 +147,27 @@ static void what_holds_something_unknown_stays_whole(void **state)
 static void the_same_graph_of_another_compiler_is_another_one(void **state)
 {
 	json_auto_t *compiler = json_object(), *ingredients = json_pack("{si}", "batch_size", 1);
-	struct lock_graph graph = { .key = mem_copy(PLACE "/" MOD_A),
-				    .path = mem_copy(PLACE "/" MOD_A "/model.neff"),
-				    .size = 5000,
-				    .digest = HEX_A };
-	struct compile_lock lock = { .name = mem_copy("vit"),
-				     .kind = neuron(),
-				     .run = mem_copy("run1"),
-				     .compiler = compiler,
-				     .ingredients = ingredients,
-				     .graphs = &graph,
-				     .count = 1 };
-	AUTO(auto_free) char *name = NULL;
-	AUTO(auto_free) char *text = NULL;
+	struct manifest_graph graph = { .key = mem_copy(PLACE "/" MOD_A),
+					.path = mem_copy(PLACE "/" MOD_A "/model.neff"),
+					.size = 5000,
+					.digest = HEX_A };
+	struct compile_manifest lock = { .name = mem_copy("vit"),
+					 .kind = neuron(),
+					 .run = mem_copy("run1"),
+					 .compiler = compiler,
+					 .ingredients = ingredients,
+					 .graphs = &graph,
+					 .count = 1 };
 	AUTO(store_freep) struct store *store = NULL;
-	json_auto_t *document = NULL, *rows = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	json_auto_t *rows = NULL;
 	struct gc_sum sum;
 
 	graph_key_of(ingredients, lock.graph_key);
-	document = compile_lock_json(&lock);
-	text = js_line(document);
-	name = mem_format(LOCK_PREFIX "%s.json", lock.graph_key);
-	write_text(*state, name, text);
 	put_done(*state, MOD_A);
 	write_text(*state, OTHER "/" MOD_A "/model.hlo_module.pb", "todo");
 	store = old_cache(*state);
+	assert_int_equal(compile_manifest_file_replace(store, &lock, NULL, &err), 1);
 	rows = gc(store, true, &sum);
 	assert_int_equal(sum.graphs[GC_NAMED], 1);
 	assert_int_equal(sum.graphs[GC_GOES], 1);
@@ -196,7 +193,7 @@ static int delete_some(struct store *store, const char *key, struct err **err)
 
 static void what_an_interruption_leaves_does_not_look_compiled(void **state)
 {
-	struct gc_options options = { .now = utc_now(), .older_ms = DAY, .remove = true };
+	struct gc_options options = { .now = clock_utc_now(), .older_ms = DAY, .remove = true };
 
 	for (int n = 1; n < 4; n++) {
 		AUTO(store_freep) struct store *store = NULL;

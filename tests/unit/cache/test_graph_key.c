@@ -2,7 +2,7 @@
  * words for what changed. */
 #include "tests/unit/cache/support.h"
 
-#include "jobs/cache/graph_key.h"
+#include "jobs/cache/graphs/graph_key.h"
 
 static json_t *json(const char *text)
 {
@@ -24,7 +24,7 @@ static void key_of(const char *text, char hex[SHA256_HEX])
 static void assert_diff(const char *before, const char *after, const char *expected)
 {
 	json_auto_t *old_value = json(before), *new_value = json(after);
-	json_auto_t *diff = ingredients_diff(old_value, new_value);
+	json_auto_t *diff = graph_key_ingredients_diff(old_value, new_value);
 	AUTO(auto_free) char *line = js_line(diff);
 
 	assert_string_equal(line, expected);
@@ -71,6 +71,14 @@ static void changes_are_named_with_old_value_and_new(void **state)
 		    "{\"field\":\"env.A\",\"old\":null,\"new\":\"1\"}]");
 }
 
+static bool is_hidden(const char *name)
+{
+	json_auto_t *value = json_pack("{s:s}", name, "hunter2");
+
+	graph_key_ingredients_hide_secrets(value);
+	return !js_is(value, name, "hunter2");
+}
+
 static void names_of_secrets_are_known_and_words_in_them_are_not(void **state)
 {
 	static const char *const secret[] = { "HF_TOKEN", "token",         "DB_PASSWORD",
@@ -82,10 +90,10 @@ static void names_of_secrets_are_known_and_words_in_them_are_not(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(secret); i++)
-		if (!ingredient_looks_secret(secret[i]))
+		if (!is_hidden(secret[i]))
 			fail_msg("'%s' was not taken for a secret", secret[i]);
 	for (size_t i = 0; i < STK_LENGTH(open); i++)
-		if (ingredient_looks_secret(open[i]))
+		if (is_hidden(open[i]))
 			fail_msg("'%s' was taken for a secret", open[i]);
 }
 
@@ -101,7 +109,7 @@ static void secrets_are_hidden_wherever_they_stand(void **state)
 	AUTO(auto_free) char *twice = NULL;
 
 	(void)state;
-	ingredients_hide_secrets(value);
+	graph_key_ingredients_hide_secrets(value);
 	once = js_line(value);
 	assert_null(strstr(once, "hunter2"));
 	assert_contains(once, "\"A\":\"b\"");
@@ -109,7 +117,7 @@ static void secrets_are_hidden_wherever_they_stand(void **state)
 	assert_contains(once, "\"token.py\":\"aa\"");
 	assert_contains(once, "\"token\":7");
 	assert_contains(once, "--password=sha256:");
-	ingredients_hide_secrets(value);
+	graph_key_ingredients_hide_secrets(value);
 	twice = js_line(value);
 	assert_string_equal(once, twice);
 }
@@ -119,12 +127,12 @@ static void a_changed_secret_changes_the_key_and_shows_as_hashes(void **state)
 	json_auto_t *before = json("{\"env\":{\"HF_TOKEN\":\"one\"}}");
 	json_auto_t *after = json("{\"env\":{\"HF_TOKEN\":\"two\"}}");
 	json_auto_t *hidden = json_deep_copy(before);
-	json_auto_t *diff = ingredients_diff(before, after);
+	json_auto_t *diff = graph_key_ingredients_diff(before, after);
 	json_t *row = json_array_get(diff, 0);
 	char a[SHA256_HEX], b[SHA256_HEX], c[SHA256_HEX];
 
 	(void)state;
-	ingredients_hide_secrets(hidden);
+	graph_key_ingredients_hide_secrets(hidden);
 	graph_key_of(before, a);
 	graph_key_of(after, b);
 	graph_key_of(hidden, c);

@@ -1,7 +1,7 @@
 /* JAX's messages: lines as real runs printed them, cut, merged, forged, huge. */
 #include "tests/unit/cache/support.h"
 
-#include "jobs/cache/jax.h"
+#include "jobs/cache/kinds/jax.h"
 
 static bool first(const char *text, struct graph_note *note)
 {
@@ -10,7 +10,7 @@ static bool first(const char *text, struct graph_note *note)
 	return jax_scan(text, strlen(text), &at, note);
 }
 
-static void assert_words(struct words words, const char *text)
+static void assert_words(struct compile_kind_words words, const char *text)
 {
 	assert_int_equal(words.len, strlen(text));
 	if (words.len > 0)

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "jobs/cache/gc.h"
-#include "jobs/cache/key_claim.h"
-#include "jobs/cache/lock.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/cache/manifest/key_claim.h"
 
 #define OBJECT KEY_CLAIM_PREFIX HEX_A ".json"
 
@@ -76,7 +76,7 @@ static void the_first_has_it_and_the_second_is_told_who(void **state)
 	assert_string_equal(two.holder, "one");
 	gethostname(host, sizeof host - 1);
 	assert_string_equal(two.host, host);
-	assert_true(utc_now().ms - two.since_ms < 60000);
+	assert_true(clock_utc_now().ms - two.since_ms < 60000);
 	assert_int_equal(renew(&two), 0);
 	assert_int_equal(try(&two), 0);
 	release(&two); /* is nothing of its */
@@ -93,12 +93,12 @@ static void a_run_knows_its_own_claim_again(void **state)
 	assert_int_equal(try(&before), 1);
 	assert_int_equal(try(&after), 1);
 	assert_null(after.taken);
-	since = utc_now().ms;
+	since = clock_utc_now().ms;
 	assert_int_equal(renew(&before), 1);
 	assert_int_equal(renew(&after), 1);
 	release(&after);
 	assert_int_equal(renew(&before), 0);
-	assert_true(utc_now().ms >= since);
+	assert_true(clock_utc_now().ms >= since);
 }
 
 static void what_is_given_up_is_taken_at_once(void **state)
@@ -233,8 +233,8 @@ static int count_row(void *arg, json_t *row, struct err **err)
 
 static void it_is_neither_a_lock_nor_anything_to_be_cleared_away(void **state)
 {
-	struct gc_options options = { .now = { utc_now().ms + 1000000000 }, .remove = true };
-	AUTO(lock_set_clear) struct lock_set set = { 0 };
+	struct gc_options options = { .now = { clock_utc_now().ms + 1000000000 }, .remove = true };
+	AUTO(compile_manifest_set_clear) struct compile_manifest_set set = { 0 };
 	AUTO(store_freep) struct store *store = open_cache(*state);
 	AUTO(key_claim_clear) struct key_claim one = claim_of(store, "one");
 	struct gc_sum sum = { 0 };
@@ -242,7 +242,7 @@ static void it_is_neither_a_lock_nor_anything_to_be_cleared_away(void **state)
 	int rows = 0;
 
 	assert_int_equal(try(&one), 1);
-	lock_set_load(store, &set, &err);
+	compile_manifest_set_load(store, &set, &err);
 	assert_no_error(err);
 	assert_int_equal(set.count + json_array_size(set.damaged), 0);
 	cache_gc(store, &options, count_row, &rows, &sum, &err);

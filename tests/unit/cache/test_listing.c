@@ -1,7 +1,7 @@
 /* What a cache holds, beside its locks: cache ls and cache verify. */
 #include "tests/unit/cache/support.h"
 
-#include "jobs/cache/listing.h"
+#include "jobs/cache/verdict/listing.h"
 
 static json_t *row_of(const json_t *rows, const char *graph)
 {
@@ -37,8 +37,8 @@ static struct store *three_graphs(const char *dir)
 	write_text(dir, KEY_F "-atime", "12345678");
 	write_text(dir, ".lockfile", "");
 	write_text(dir, "other/thing", "");
-	lock_graphs(store, "vit", 1, HIT("jit_f", KEY_F) HIT("jit_g", KEY_G));
-	lock_graphs(store, "gpt", 2, HIT("jit_f", KEY_F));
+	manifest_graphs(store, "vit", 1, HIT("jit_f", KEY_F) HIT("jit_g", KEY_G));
+	manifest_graphs(store, "gpt", 2, HIT("jit_f", KEY_F));
 	return store;
 }
 

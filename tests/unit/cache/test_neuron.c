@@ -1,9 +1,9 @@
 /* The cache of the kind neuron: its objects, states of every layout, variables. */
 #include "tests/unit/cache/neuron.h"
 
-#include "jobs/cache/entry.h"
-#include "jobs/cache/listing.h"
-#include "jobs/cache/lock.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/cache/verdict/entry.h"
+#include "jobs/cache/verdict/listing.h"
 
 static void objects_of_a_graph_are_known_by_their_names(void **state)
 {
@@ -113,7 +113,8 @@ static void every_layout_has_its_state(void **state)
 	for (size_t i = 0; i < STK_LENGTH(rows); i++)
 		if (neuron()->state(rows[i].roles, rows[i].size) != rows[i].want)
 			fail_msg("row %zu (%s) is %s", i, rows[i].what,
-				 entry_state_name(neuron()->state(rows[i].roles, rows[i].size)));
+				 compile_kind_entry_state_name(
+					 neuron()->state(rows[i].roles, rows[i].size)));
 }
 
 static void note_variable(void *arg, const char *name, const char *value)
@@ -133,37 +134,38 @@ static void neuron_is_told_where_its_cache_is(void **state)
 	assert_string_equal(neuron()->workers_option, "--num_parallel");
 }
 
-static void variables_of_the_runtime_are_neutral_and_those_of_the_graph_are_not(void **state)
+static void variables_of_the_runtime_steer_nothing_and_those_of_the_graph_do(void **state)
 {
 	static const char *const neutral[] = {
 		"NEURON_COMPILE_CACHE_URL",
 		"NEURON_RT_EXEC_TIMEOUT",
 		"NEURON_RT_LOG_LEVEL",
 		"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS",
-		"MALLOC_ARENA_MAX",
-		"FI_PROVIDER",
-		"CCOM_SOCKET_IFNAME",
-		"TF_NUM_INTEROP_THREADS",
-		"MASTER_PORT",
 		"NEURON_NUM_RECENT_MODELS_TO_KEEP",
-		"WANDB_PROJECT",
-		"RUN_NEURON_PARALLEL_COMPILE",
 		"NEURON_PARALLEL_COMPILE_MAX_RETRIES",
+		"MASTER_PORT",
 	};
-	static const char *const deciding[] = {
-		"NEURON_CC_FLAGS", "XLA_USE_BF16",        "XLA_DOWNCAST_BF16",
-		"BUCKET_CAP_MB",   "NEURON_FUSE_SOFTMAX", "XLA_DISABLE_FUNCTIONALIZATION",
-		"PYTHONHASHSEED",  "NEURON_CUSTOM_SILU",  "NEURON_EXTRACT_GRAPHS_ONLY",
-		"XLA_FLAGS",       "NEURON_RT",           "NEURON_RT_VIRTUAL_CORE_SIZE",
+	static const char *const steering[] = {
+		"NEURON_CC_FLAGS",
+		"XLA_USE_BF16",
+		"XLA_DOWNCAST_BF16",
+		"BUCKET_CAP_MB",
+		"NEURON_FUSE_SOFTMAX",
+		"XLA_DISABLE_FUNCTIONALIZATION",
+		"XLA_FLAGS",
+		"NEURON_CUSTOM_SILU",
+		"NEURON_EXTRACT_GRAPHS_ONLY",
+		"NEURON_RT",
+		"NEURON_RT_VIRTUAL_CORE_SIZE",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(neutral); i++)
-		if (!compile_kind_neutral(neuron(), neutral[i]))
-			fail_msg("'%s' should be neutral", neutral[i]);
-	for (size_t i = 0; i < STK_LENGTH(deciding); i++)
-		if (compile_kind_neutral(neuron(), deciding[i]))
-			fail_msg("'%s' decides about graphs", deciding[i]);
+		if (compile_kind_steers(neuron(), neutral[i]))
+			fail_msg("'%s' should decide nothing", neutral[i]);
+	for (size_t i = 0; i < STK_LENGTH(steering); i++)
+		if (!compile_kind_steers(neuron(), steering[i]))
+			fail_msg("'%s' decides about graphs", steering[i]);
 }
 
 static void the_fingerprint_names_compiler_and_framework(void **state)
@@ -310,21 +312,21 @@ static void remove_part(const char *dir, const char *module, const char *file)
 	assert_int_equal(unlink(path), 0);
 }
 
-static struct compile_lock *write_lock(struct store *store, const struct graph_book *book,
-				       json_t *ingredients)
+static struct compile_manifest *write_lock(struct store *store, const struct graph_tally *book,
+					   json_t *ingredients)
 {
 	json_auto_t *compiler = json_object();
 	struct lock_facts facts = { .kind = neuron(),
 				    .store = store,
 				    .name = "m5",
 				    .run = "run1",
-				    .now = utc_now(),
+				    .now = clock_utc_now(),
 				    .compiler = compiler,
 				    .ingredients = ingredients };
-	struct compile_lock *lock = NULL;
+	struct compile_manifest *lock = NULL;
 	struct err *err = NULL;
 
-	lock_write(&facts, book, &lock, NULL, &err);
+	compile_manifest_write(&facts, book, &lock, NULL, &err);
 	assert_no_error(err);
 	return lock;
 }
@@ -332,10 +334,11 @@ static struct compile_lock *write_lock(struct store *store, const struct graph_b
 static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(book_freep) struct graph_book *book = neuron_book_of(N_HIT(MOD_A) N_MISS(MOD_B));
-	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *again = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(graph_tally_freep)
+	struct graph_tally *book = neuron_book_of(N_HIT(MOD_A) N_MISS(MOD_B));
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *again = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	AUTO(auto_free) char *damage = NULL;
 	json_auto_t *ingredients = json_pack("{s:s}", "batch", "32");
 	json_auto_t *removed = NULL;
@@ -349,24 +352,24 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 	assert_string_equal(lock->graphs[0].path, PLACE "/" MOD_A "/model.neff");
 	/* Its place was never told: that of the others. */
 	assert_string_equal(lock->graphs[1].key, PLACE "/" MOD_B);
-	assert_int_equal(lock_load(store, lock->graph_key, &again, &damage, &err), 1);
-	lock_check(store, again, &report, &err);
+	assert_int_equal(compile_manifest_load(store, lock->graph_key, &again, &damage, &err), 1);
+	compile_manifest_check(store, again, &report, &err);
 	assert_no_error(err);
 	assert_true(report.warm);
-	lock_report_clear(&report);
+	compile_manifest_report_clear(&report);
 	/* Without its marker the front-end would compile it again. */
 	remove_part(*state, MOD_B, "model.done");
-	lock_check(store, again, &report, &err);
+	compile_manifest_check(store, again, &report, &err);
 	assert_int_equal(report.count, 1);
 	assert_int_equal(report.problems[0].graph, 1);
 	assert_int_equal(report.problems[0].fault, LOCK_SPOILT);
 	assert_false(report.warm);
-	lock_report_clear(&report);
+	compile_manifest_report_clear(&report);
 	put_part(*state, MOD_B, "model.done", 0);
 	put_part(*state, MOD_A, "model.neff", 4000);
-	lock_check(store, again, &report, &err);
+	compile_manifest_check(store, again, &report, &err);
 	assert_int_equal(report.count, 1);
-	lock_repair(store, again, &report, &removed, &err);
+	compile_manifest_repair(store, again, &report, &removed, &err);
 	assert_no_error(err);
 	assert_int_equal(json_array_size(removed), 1);
 	/* With its marker it would look compiled. */
@@ -378,9 +381,9 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(book_freep) struct graph_book *book = neuron_book_of(N_HIT(MOD_A));
-	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_HIT(MOD_A));
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	struct cache_check_options options = { .all = false };
 	struct cache_check sum;
 	json_auto_t *ingredients = json_pack("{s:s}", "batch", "32");
@@ -396,8 +399,8 @@ static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
 	assert_int_equal(sum.changed, 1);
 	assert_int_equal(sum.ok, 0);
 	assert_string_equal(js_str(json_array_get(rows, 0), "state"), "spoilt");
-	lock_check(store, lock, &report, &err);
-	lock_repair(store, lock, &report, &removed, &err);
+	compile_manifest_check(store, lock, &report, &err);
+	compile_manifest_repair(store, lock, &report, &removed, &err);
 	assert_no_error(err);
 	assert_int_equal(json_array_size(removed), 1);
 	assert_false(has_part(*state, MOD_A, "model.neff"));
@@ -430,25 +433,26 @@ static void what_other_teams_have_half_done_is_no_damage(void **state)
 static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(book_freep) struct graph_book *book = neuron_book_of(N_HIT(MOD_A));
-	AUTO(book_freep) struct graph_book *late = neuron_book_of(N_MISS(MOD_A) N_MISS(MOD_B));
-	AUTO(compile_lock_freep) struct compile_lock *lock = NULL;
+	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_HIT(MOD_A));
+	AUTO(graph_tally_freep)
+	struct graph_tally *late = neuron_book_of(N_MISS(MOD_A) N_MISS(MOD_B));
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	json_auto_t *ingredients = json_pack("{s:s}", "batch", "32");
 	struct lock_facts facts = {
-		.kind = neuron(), .store = store, .run = "run2", .now = utc_now()
+		.kind = neuron(), .store = store, .run = "run2", .now = clock_utc_now()
 	};
 	struct err *err = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *now = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *now = NULL;
 	AUTO(auto_free) char *damage = NULL;
 	int64_t joined = 0;
 
 	put_done(*state, MOD_A);
 	put_done(*state, MOD_B);
 	lock = write_lock(store, book, ingredients);
-	lock_join_late(&facts, lock->graph_key, late, &joined, &err);
+	compile_manifest_join_late(&facts, lock->graph_key, late, &joined, &err);
 	assert_no_error(err);
 	assert_int_equal(joined, 1);
-	assert_int_equal(lock_load(store, lock->graph_key, &now, &damage, &err), 1);
+	assert_int_equal(compile_manifest_load(store, lock->graph_key, &now, &damage, &err), 1);
 	assert_int_equal(now->count, 2);
 	assert_true(now->graphs[1].late);
 	assert_string_equal(now->graphs[1].key, PLACE "/" MOD_B);
@@ -461,8 +465,7 @@ int main(void)
 		cmocka_unit_test(other_names_in_a_cache_are_no_objects),
 		cmocka_unit_test(every_layout_has_its_state),
 		cmocka_unit_test(neuron_is_told_where_its_cache_is),
-		cmocka_unit_test(
-			variables_of_the_runtime_are_neutral_and_those_of_the_graph_are_not),
+		cmocka_unit_test(variables_of_the_runtime_steer_nothing_and_those_of_the_graph_do),
 		test_in_scratch(the_fingerprint_names_compiler_and_framework),
 		test_in_scratch(a_listing_shows_one_row_a_graph_whatever_it_consists_of),
 		test_in_scratch(a_graph_is_found_with_its_place_and_without),

@@ -2,8 +2,9 @@
  * other bytes, and what one job has proved of it holds for all of them. */
 #include "tests/unit/cache/support.h"
 
-#include "jobs/cache/listing.h"
-#include "jobs/cache/lock.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/cache/manifest/compile_manifest_file.h"
+#include "jobs/cache/verdict/listing.h"
 
 #define LOG_FG MISS("jit_f", KEY_F) MISS("jit_g", KEY_G)
 #define LOG_FH HIT("jit_f", KEY_F) MISS("jit_h", KEY_H)
@@ -14,10 +15,10 @@ static json_t *ingredients_of(const char *comment)
 }
 
 /* What a run of this source writes when its precompile job is proved. */
-static struct compile_lock *prove(struct store *store, const char *comment, const char *run,
-				  const char *log, json_t **ret_refreshed)
+static struct compile_manifest *prove(struct store *store, const char *comment, const char *run,
+				      const char *log, json_t **ret_refreshed)
 {
-	AUTO(book_freep) struct graph_book *book = book_of(log);
+	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(log);
 	json_auto_t *compiler = json_pack("{s:s}", "jax", "0.10.2");
 	json_auto_t *ingredients = ingredients_of(comment);
 	struct lock_facts facts = { .kind = jax(),
@@ -27,39 +28,39 @@ static struct compile_lock *prove(struct store *store, const char *comment, cons
 				    .now = { 5000 },
 				    .compiler = compiler,
 				    .ingredients = ingredients };
-	struct compile_lock *lock = NULL;
+	struct compile_manifest *lock = NULL;
 	struct err *err = NULL;
 
-	lock_write(&facts, book, &lock, ret_refreshed, &err);
+	compile_manifest_write(&facts, book, &lock, ret_refreshed, &err);
 	assert_no_error(err);
 	return lock;
 }
 
-static struct compile_lock *load(struct store *store, const char *key)
+static struct compile_manifest *load(struct store *store, const char *key)
 {
-	struct compile_lock *lock = NULL;
+	struct compile_manifest *lock = NULL;
 	AUTO(auto_free) char *damage = NULL;
 	struct err *err = NULL;
 
-	assert_int_equal(lock_load(store, key, &lock, &damage, &err), 1);
+	assert_int_equal(compile_manifest_load(store, key, &lock, &damage, &err), 1);
 	assert_no_error(err);
 	return lock;
 }
 
 static struct lock_report check(struct store *store, const char *key)
 {
-	AUTO(compile_lock_freep) struct compile_lock *lock = load(store, key);
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = load(store, key);
 	struct lock_report report = { 0 };
 	struct err *err = NULL;
 
-	lock_check(store, lock, &report, &err);
+	compile_manifest_check(store, lock, &report, &err);
 	assert_no_error(err);
 	return report;
 }
 
 static bool is_warm(struct store *store, const char *key)
 {
-	AUTO(lock_report_clear) struct lock_report report = check(store, key);
+	AUTO(compile_manifest_report_clear) struct lock_report report = check(store, key);
 
 	return report.warm;
 }
@@ -67,27 +68,25 @@ static bool is_warm(struct store *store, const char *key)
 /* As the driver begins a run: what is damaged is removed. How many were. */
 static size_t repair(struct store *store, const char *key)
 {
-	AUTO(compile_lock_freep) struct compile_lock *lock = load(store, key);
-	AUTO(lock_report_clear) struct lock_report report = check(store, key);
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = load(store, key);
+	AUTO(compile_manifest_report_clear) struct lock_report report = check(store, key);
 	json_auto_t *removed = NULL;
 	struct err *err = NULL;
 
-	lock_repair(store, lock, &report, &removed, &err);
+	compile_manifest_repair(store, lock, &report, &removed, &err);
 	assert_no_error(err);
 	return json_array_size(removed);
 }
 
 /* Put a lock's file back as it was before others refreshed it: as if that had
  * been cut short. */
-static void put_back(struct store *store, const struct compile_lock *lock)
+static void put_back(struct store *store, const struct compile_manifest *lock)
 {
-	json_auto_t *document = compile_lock_json(lock);
-	AUTO(auto_free) char *text = js_line(document);
-	AUTO(auto_free) char *name = mem_format("stoker/%s.json", lock->graph_key);
+	char tag[STORE_TAG];
 	struct err *err = NULL;
 
-	store_put(store, name, text, strlen(text), &err);
-	assert_no_error(err);
+	assert_int_equal(compile_manifest_tag(store, lock->graph_key, tag, &err), 1);
+	assert_int_equal(compile_manifest_file_replace(store, lock, tag, &err), 1);
 }
 
 static struct cache_check verify(struct store *store, const char *only)
@@ -106,10 +105,10 @@ static struct cache_check verify(struct store *store, const char *only)
 static void other_locks_take_over_what_was_compiled_again_and_proved(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *again = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *other = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *again = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *other = NULL;
 	json_auto_t *none = NULL;
 	json_auto_t *refreshed = NULL;
 
@@ -142,9 +141,9 @@ static void other_locks_take_over_what_was_compiled_again_and_proved(void **stat
 static void an_entry_that_another_lock_proves_is_behind_but_never_removed(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	struct err *err = NULL;
 	int64_t taken = -1;
 
@@ -163,12 +162,12 @@ static void an_entry_that_another_lock_proves_is_behind_but_never_removed(void *
 	assert_int_equal(verify(store, one->graph_key).ok, 2);
 	assert_int_equal(repair(store, one->graph_key), 0);
 	assert_true(has_entry(*state, KEY_F));
-	lock_refresh(store, one->graph_key, &taken, &err);
+	compile_manifest_refresh(store, one->graph_key, &taken, &err);
 	assert_no_error(err);
 	assert_int_equal(taken, 1);
 	assert_true(is_warm(store, one->graph_key));
 	assert_true(is_warm(store, two->graph_key));
-	lock_refresh(store, one->graph_key, &taken, &err);
+	compile_manifest_refresh(store, one->graph_key, &taken, &err);
 	assert_no_error(err);
 	assert_int_equal(taken, 0);
 }
@@ -178,9 +177,9 @@ static void an_entry_that_another_lock_proves_is_behind_but_never_removed(void *
 static void what_was_proved_since_a_look_is_not_removed_for_what_was_seen(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	json_auto_t *removed = NULL;
 	struct err *err = NULL;
 
@@ -192,7 +191,7 @@ static void what_was_proved_since_a_look_is_not_removed_for_what_was_seen(void *
 	assert_int_equal(report.count, 1);
 	write_entry(*state, KEY_F, "compiled once more");
 	two = prove(store, "two", "run2", MISS("jit_f", KEY_F), NULL);
-	lock_repair(store, one, &report, &removed, &err);
+	compile_manifest_repair(store, one, &report, &removed, &err);
 	assert_no_error(err);
 	assert_int_equal(json_array_size(removed), 0);
 	assert_true(is_warm(store, two->graph_key));
@@ -202,9 +201,9 @@ static void what_was_proved_since_a_look_is_not_removed_for_what_was_seen(void *
 static void bytes_that_no_job_has_proved_are_taken_over_by_nobody(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
-	AUTO(lock_report_clear) struct lock_report report = { 0 };
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
+	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	struct err *err = NULL;
 	int64_t taken = -1;
 
@@ -213,7 +212,7 @@ static void bytes_that_no_job_has_proved_are_taken_over_by_nobody(void **state)
 	one = prove(store, "one", "run1", LOG_FG, NULL);
 	two = prove(store, "two", "run2", HIT("jit_f", KEY_F), NULL);
 	write_entry(*state, KEY_F, "whole, and from somewhere");
-	lock_refresh(store, one->graph_key, &taken, &err);
+	compile_manifest_refresh(store, one->graph_key, &taken, &err);
 	assert_no_error(err);
 	assert_int_equal(taken, 0);
 	report = check(store, one->graph_key);
@@ -222,7 +221,7 @@ static void bytes_that_no_job_has_proved_are_taken_over_by_nobody(void **state)
 	assert_int_equal(verify(store, NULL).ok, 1);
 	assert_int_equal(verify(store, NULL).graphs, 2);
 	/* Nor does proving another graph make anybody believe in this one. */
-	compile_lock_freep(&two);
+	compile_manifest_freep(&two);
 	two = prove(store, "three", "run3", HIT("jit_g", KEY_G), NULL);
 	assert_false(is_warm(store, one->graph_key));
 	assert_int_equal(repair(store, one->graph_key), 1);
@@ -233,8 +232,8 @@ static void bytes_that_no_job_has_proved_are_taken_over_by_nobody(void **state)
 static void a_pin_that_holds_stays(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
 	json_auto_t *refreshed = NULL;
 	struct err *err = NULL;
 
@@ -242,7 +241,7 @@ static void a_pin_that_holds_stays(void **state)
 	one = prove(store, "one", "run1", MISS("jit_f", KEY_F), NULL);
 	two = prove(store, "two", "run2", HIT("jit_f", KEY_F), NULL);
 	two->graphs[0].size++; /* as if it had been proved a moment before */
-	lock_refresh_others(store, two, &refreshed, &err);
+	compile_manifest_refresh_others(store, two, &refreshed, &err);
 	assert_no_error(err);
 	assert_int_equal(json_array_size(refreshed), 0);
 	assert_true(is_warm(store, one->graph_key));
@@ -251,10 +250,10 @@ static void a_pin_that_holds_stays(void **state)
 static void a_graph_of_the_lock_that_training_had_to_compile_is_pinned_anew(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(book_freep) struct graph_book *book = book_of(MISS("jit_f", KEY_F));
-	AUTO(compile_lock_freep) struct compile_lock *one = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *two = NULL;
-	AUTO(compile_lock_freep) struct compile_lock *joined = NULL;
+	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(MISS("jit_f", KEY_F));
+	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *joined = NULL;
 	struct lock_facts facts = {
 		.kind = jax(), .store = store, .run = "trainer", .now = { 9000 }
 	};
@@ -266,7 +265,7 @@ static void a_graph_of_the_lock_that_training_had_to_compile_is_pinned_anew(void
 	one = prove(store, "one", "run1", LOG_FG, NULL);
 	two = prove(store, "two", "run2", HIT("jit_f", KEY_F), NULL);
 	write_entry(*state, KEY_F, "compiled in training");
-	lock_join_late(&facts, one->graph_key, book, &count, &err);
+	compile_manifest_join_late(&facts, one->graph_key, book, &count, &err);
 	assert_no_error(err);
 	assert_int_equal(count, 1);
 	joined = load(store, one->graph_key);

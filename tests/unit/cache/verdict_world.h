@@ -7,17 +7,17 @@
 
 #include "tests/unit/cache/support.h"
 
-#include "jobs/cache/verdict.h"
+#include "jobs/cache/verdict/cache_verdict.h"
 
 struct world {
 	struct store *store;
-	struct graph_book *book;
+	struct graph_tally *book;
 	struct verify_request request;
 };
 
 /* Of the cache in `dir`; takes `book`. The job says that it went well. */
 static struct world world_with(const struct compile_kind *kind, const char *dir,
-			       struct graph_book *book)
+			       struct graph_tally *book)
 {
 	struct world world = { .store = open_cache(dir), .book = book };
 
@@ -32,7 +32,7 @@ static struct world world_with(const struct compile_kind *kind, const char *dir,
 static void world_clear(struct world *world)
 {
 	store_freep(&world->store);
-	book_freep(&world->book);
+	graph_tally_freep(&world->book);
 }
 
 /* Whatever the verdict is, its numbers agree with each other. */

@@ -2,6 +2,7 @@
  * never out of its folders. */
 #include <dirent.h>
 
+#include "jobs/checkpoint/kind.h"
 #include "tests/unit/checkpoint/trees.h"
 
 struct place {
@@ -25,7 +26,7 @@ static struct ckpt one_in(const char *root, const char *name)
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt ckpt = { 0 };
 
-	ckpt_prove(path, ckpt_kind_find("auto"), &ckpt, &err);
+	checkpoint_prove(path, checkpoint_kind_find("auto"), &ckpt, &err);
 	assert_no_error(err);
 	return ckpt;
 }
@@ -33,14 +34,14 @@ static struct ckpt one_in(const char *root, const char *name)
 /* Until it is done, so many bytes a call; the number of calls. */
 static int copy_all(const struct ckpt *ckpt, const char *to, uint64_t bytes)
 {
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	int calls = 0, done = 0;
 
-	ckpt_copy_start(ckpt, CKPT_FOLDER(to), &copy, &err);
+	checkpoint_copy_start(ckpt, CKPT_FOLDER(to), &copy, &err);
 	assert_no_error(err);
 	while (done == 0) {
-		done = ckpt_copy_step(copy, bytes, &err);
+		done = checkpoint_copy_step(copy, bytes, &err);
 		assert_no_error(err);
 		calls++;
 	}
@@ -51,12 +52,12 @@ static void assert_same(const char *from, const char *to, const char *name)
 {
 	AUTO(auto_free) char *a = fs_join(from, name);
 	AUTO(auto_free) char *b = fs_join(to, name);
-	AUTO(ckpt_tree_release) struct tree mine = TREE_INIT;
-	AUTO(ckpt_tree_release) struct tree other = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree mine = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree other = TREE_INIT;
 	AUTO(err_freep) struct err *err = NULL;
 
-	assert_int_equal(ckpt_tree_read(a, &mine, &err), 1);
-	assert_int_equal(ckpt_tree_read(b, &other, &err), 1);
+	assert_int_equal(checkpoint_tree_read(a, &mine, &err), 1);
+	assert_int_equal(checkpoint_tree_read(b, &other, &err), 1);
 	assert_int_equal(mine.count, other.count);
 	for (size_t i = 0; i < mine.count; i++) {
 		AUTO(sb_release) struct sb x = get_bytes(a, mine.files[i].path);
@@ -87,7 +88,7 @@ static void each_kind_arrives_whole_and_complete(void **state)
 	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
 		AUTO(auto_free) char *dir = mem_format("%s/%zu", (char *)*state, m);
 		AUTO(place_release) struct place at = place_of(dir);
-		AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+		AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
 
 		make_all(&makers[m], at.from, 2);
 		list = found_in(at.from, "auto");
@@ -97,15 +98,14 @@ static void each_kind_arrives_whole_and_complete(void **state)
 		assert_same(at.from, at.to, makers[m].names[1]);
 		assert_newest(at.to, "auto", makers[m].names[1]);
 		/* Nothing but the two and the pointer, where there is one. */
-		assert_int_equal(entries_in(at.to),
-				 2 + (ckpt_kind_pointer(list.items[0].kind) != NULL));
+		assert_int_equal(entries_in(at.to), 2 + (list.items[0].kind->pointer != NULL));
 	}
 }
 
 static void a_single_file_arrives_too(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 
 	put_sb(at.from, "step-10.pt", torch_file());
 	ckpt = one_in(at.from, "step-10.pt");
@@ -118,20 +118,16 @@ static void a_single_file_arrives_too(void **state)
 static void before_the_end_nothing_is_to_be_seen(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	while (ckpt_copy_step(copy, 1, &err) == 0) {
-		AUTO(ckpt_list_release) struct ckpt_list list = found_in(at.to, "auto");
-		uint64_t done, total;
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	while (checkpoint_copy_step(copy, 1, &err) == 0) {
+		AUTO(checkpoint_list_release) struct ckpt_list list = found_in(at.to, "auto");
 
-		ckpt_copy_progress(copy, &done, &total);
-		assert_true(done <= total);
-		assert_int_equal(total, ckpt.bytes);
 		assert_int_equal(list.count, 0);
 	}
 	assert_no_error(err);
@@ -141,7 +137,7 @@ static void before_the_end_nothing_is_to_be_seen(void **state)
 static void an_interrupted_copy_is_gone_on_with(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 	int whole;
 
 	make_nxd(at.from, "step_10", 10);
@@ -154,14 +150,14 @@ static void an_interrupted_copy_is_gone_on_with(void **state)
 	/* Dropped after every number of calls there is: always the rest only. */
 	for (int stop = 1; stop < whole; stop++) {
 		AUTO(auto_free) char *to = mem_format("%s/to-%d", (char *)*state, stop);
-		AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+		AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 		AUTO(err_freep) struct err *err = NULL;
 		int rest;
 
-		assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
+		assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
 		for (int i = 0; i < stop; i++)
-			assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
-		ckpt_copy_freep(&copy);
+			assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
+		checkpoint_copy_freep(&copy);
 		rest = copy_all(&ckpt, to, 1);
 		assert_true(rest <= whole);
 		assert_same(at.from, to, "step_10");
@@ -172,19 +168,19 @@ static void an_interrupted_copy_is_gone_on_with(void **state)
 static void what_has_changed_at_the_source_is_copied_anew(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	int done = 0;
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+		assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
 	make_nxd(at.from, "step_10", 10); /* the same again, with later times */
 	while (done == 0)
-		done = ckpt_copy_step(copy, 1, &err);
+		done = checkpoint_copy_step(copy, 1, &err);
 	assert_int_equal(done, -1);
 	assert_contains(err->message, "has changed meanwhile");
 	assert_newest(at.to, "auto", NULL);
@@ -195,22 +191,22 @@ static void what_has_changed_at_the_source_is_copied_anew(void **state)
 static void what_another_left_in_the_hidden_folder_does_not_come_along(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	int done = 0;
 
 	make_nxd(at.from, "step_10", 10);
 	put_text(at.from, "step_10/aaa", "will be gone");
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
-	ckpt_copy_freep(&copy);
+		assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
+	checkpoint_copy_freep(&copy);
 	drop(at.from, "step_10/aaa");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	while (done == 0)
-		done = ckpt_copy_step(copy, 1 << 20, &err);
+		done = checkpoint_copy_step(copy, 1 << 20, &err);
 	assert_int_equal(done, -1);
 	copy_all(&ckpt, at.to, 1);
 	assert_same(at.from, at.to, "step_10");
@@ -220,8 +216,8 @@ static void what_another_left_in_the_hidden_folder_does_not_come_along(void **st
 static void the_same_one_there_already_is_done_and_another_is_an_error(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_files(at.from, "step-00000010", 10);
@@ -229,27 +225,27 @@ static void the_same_one_there_already_is_done_and_another_is_an_error(void **st
 	copy_all(&ckpt, at.to, 1);
 	assert_int_equal(copy_all(&ckpt, at.to, 1), 1);
 	put_text(at.to, "step-00000010/meta.json", "{\"step\": 11, \"state_bytes\": 522}");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "another checkpoint");
 }
 
 static void links_and_special_files_are_refused(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *inside = fs_join(at.from, "step-00000010/secret");
 
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
 	assert_int_equal(symlink("/etc/passwd", inside), 0);
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "is a link");
 	err_freep(&err);
 	unlink(inside);
 	assert_int_equal(mkfifo(inside, 0600), 0);
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
 	assert_contains(err->message, "neither a file nor a folder");
 	assert_int_equal(entries_in(at.to), -1);
 }
@@ -257,8 +253,8 @@ static void links_and_special_files_are_refused(void **state)
 static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *folder = fs_join(at.from, "step_10/optim");
 	AUTO(auto_free) char *away = fs_join(*state, "away");
@@ -266,13 +262,13 @@ static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	assert_int_equal(ckpt_copy_step(copy, 1, &err), 0);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
 	/* The folder itself is swapped for a link to the same files. */
 	assert_int_equal(rename(folder, away), 0);
 	assert_int_equal(symlink(away, folder), 0);
 	while (done == 0)
-		done = ckpt_copy_step(copy, 1 << 20, &err);
+		done = checkpoint_copy_step(copy, 1 << 20, &err);
 	assert_int_equal(done, -1);
 	assert_newest(at.to, "auto", NULL);
 }
@@ -280,8 +276,8 @@ static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
 static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *trap = fs_join(*state, "trap");
 	AUTO(sb_release) struct sb name = SB_INIT;
@@ -291,14 +287,14 @@ static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **sta
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	sha256_hex("step_10", 7, hex);
+	hash_sha256_hex("step_10", 7, hex);
 	sb_addf(&name, FS_TEMP_PREFIX "copy-%.24s/model", hex);
 	put_text(*state, "trap/there", "x");
 	link = fs_join(at.to, name.text);
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
 	assert_int_equal(symlink(trap, link), 0);
 	while (done == 0)
-		done = ckpt_copy_step(copy, 1 << 20, &err);
+		done = checkpoint_copy_step(copy, 1 << 20, &err);
 	assert_int_equal(done, -1);
 	assert_int_equal(entries_in(trap), 1);
 }
@@ -306,7 +302,7 @@ static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **sta
 static void times_and_modes_are_as_they_should_be(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 	AUTO(auto_free) char *from = fs_join(at.from, "step-00000010/state.npz");
 	AUTO(auto_free) char *to = fs_join(at.to, "step-00000010/state.npz");
 	struct utimbuf old = { 1000000000, 1000000000 };
@@ -324,15 +320,15 @@ static void times_and_modes_are_as_they_should_be(void **state)
 static void a_root_that_cannot_be_made_is_an_error_that_names_it(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *below = fs_join(*state, "file/below");
 
 	put_text(*state, "file", "in the way");
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(below), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(below), &copy, &err), -1);
 	assert_contains(err->message, "file'");
 }
 

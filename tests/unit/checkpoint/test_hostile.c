@@ -18,7 +18,7 @@ static void links_are_no_checkpoints_and_make_none_complete(void **state)
 	AUTO(auto_free) char *other = fs_join(*state, "other");
 	AUTO(auto_free) char *target = fs_join(other, "step-00000090");
 	AUTO(auto_free) char *state_file = fs_join(target, "state.npz");
-	AUTO(ckpt_list_release) struct ckpt_list list = { 0 };
+	AUTO(checkpoint_list_release) struct ckpt_list list = { 0 };
 
 	make_files(other, "step-00000090", 90);
 	make_files(root, "step-00000010", 10);
@@ -164,7 +164,7 @@ static void what_cannot_be_read_is_an_error_and_no_verdict(void **state)
 	AUTO(err_freep) struct err *err = NULL;
 
 	put_text(*state, "file", "no folder");
-	assert_int_equal(ckpt_find(root, ckpt_kind_find("auto"), &list, &err), -1);
+	assert_int_equal(checkpoint_find(root, checkpoint_kind_find("auto"), &list, &err), -1);
 	assert_non_null(err);
 }
 

@@ -11,16 +11,17 @@ static struct ckpt one_in(const char *root, const char *name)
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt ckpt = { 0 };
 
-	ckpt_prove(path, ckpt_kind_find("auto"), &ckpt, &err);
+	checkpoint_prove(path, checkpoint_kind_find("auto"), &ckpt, &err);
 	assert_no_error(err);
 	return ckpt;
 }
 
 static int mark_as(const char *root, const char *name, const struct ckpt_owner *by)
 {
-	AUTO(ckpt_release) struct ckpt ckpt = one_in(root, name);
+	AUTO(checkpoint_release) struct ckpt ckpt = one_in(root, name);
 	AUTO(err_freep) struct err *err = NULL;
-	int marked = ckpt_mark(CKPT_FOLDER(root), &ckpt, by, (struct utc){ 1700000000000 }, &err);
+	int marked =
+		checkpoint_mark(CKPT_FOLDER(root), &ckpt, by, (struct utc){ 1700000000000 }, &err);
 
 	assert_int_equal(marked < 0, err != NULL);
 	return marked;
@@ -38,14 +39,14 @@ static struct ckpt_choice choose(const char *root)
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt_choice choice = { 0 };
 
-	ckpt_choose(roots, 1, RUN, INT64_MAX, &choice, &err);
+	checkpoint_choose(roots, 1, RUN, INT64_MAX, &choice, &err);
 	assert_no_error(err);
 	return choice;
 }
 
 static void assert_chosen(const char *root, const char *name)
 {
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = choose(root);
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = choose(root);
 
 	assert_int_equal(choice.found, name != NULL);
 	if (name)
@@ -55,7 +56,7 @@ static void assert_chosen(const char *root, const char *name)
 /* `part` is in the reason for which the n-th was passed over. */
 static void assert_rejected(const char *root, size_t n, const char *part)
 {
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = choose(root);
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = choose(root);
 	const char *why = js_str(json_array_get(choice.rejected, n), "why");
 
 	assert_non_null(why);
@@ -66,16 +67,17 @@ static void assert_rejected(const char *root, size_t n, const char *part)
 static void a_mark_says_how_long_its_checkpoint_took(void **state)
 {
 	AUTO(auto_free) char *path = fs_join(*state, "step-00000010/late.bin");
-	AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
-	time_t late = (time_t)(utc_now().ms / 1000) + 60;
+	time_t late = (time_t)(clock_utc_now().ms / 1000) + 60;
 	struct utimbuf times = { late, late };
 
 	make_files(*state, "step-00000010", 10);
 	put_text(*state, "step-00000010/late.bin", "the last one");
 	assert_int_equal(utime(path, &times), 0);
 	assert_int_equal(mark_as(*state, "step-00000010", &owner), 1);
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err),
+			 1);
 	assert_in_range(mark.saving_ms, 50000, 61000);
 }
 
@@ -83,7 +85,7 @@ static void a_mark_says_whose_checkpoint_it_is_and_what_it_holds(void **state)
 {
 	AUTO(auto_free) char *path = fs_join(*state, "step-00000010.stoker.json");
 	AUTO(auto_free) char *url = fs_join(*state, "step-00000010");
-	AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *body = NULL;
 	struct stat st;
@@ -103,28 +105,31 @@ static void a_mark_says_whose_checkpoint_it_is_and_what_it_holds(void **state)
 	assert_string_equal(js_str(body, "url"), url);
 	assert_int_equal(js_int(body, "at", 0), 1700000000000);
 	assert_int_equal(json_array_size(json_object_get(body, "files")), 2);
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err),
+			 1);
 	assert_int_equal(mark.step, 10);
 	assert_string_equal(mark.url, url);
-	assert_string_equal(ckpt_kind_name(mark.kind), "files");
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000011", &mark, &err), 0);
+	assert_string_equal(checkpoint_kind_name(mark.kind), "files");
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000011", &mark, &err),
+			 0);
 }
 
 static void a_mark_is_written_once(void **state)
 {
 	const struct ckpt_owner late = { RUN, "nonce-2", 2 };
-	AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_marked(*state, "step-00000010", 10);
 	assert_int_equal(mark_as(*state, "step-00000010", &late), 0);
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err),
+			 1);
 	assert_int_equal(mark.attempt, 1);
 }
 
 static void what_is_not_complete_or_has_changed_is_not_marked(void **state)
 {
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_files(*state, "step-00000010", 10);
@@ -133,11 +138,13 @@ static void what_is_not_complete_or_has_changed_is_not_marked(void **state)
 	make_files(*state, "step-00000020", 20);
 	ckpt = one_in(*state, "step-00000020");
 	put_text(*state, "step-00000020/late.txt", "written by a slow rank");
-	assert_int_equal(ckpt_mark(CKPT_FOLDER(*state), &ckpt, &owner, utc_now(), &err), -1);
+	assert_int_equal(checkpoint_mark(CKPT_FOLDER(*state), &ckpt, &owner, clock_utc_now(), &err),
+			 -1);
 	assert_contains(err->message, "has changed");
 	err_freep(&err);
 	drop(*state, "step-00000020");
-	assert_int_equal(ckpt_mark(CKPT_FOLDER(*state), &ckpt, &owner, utc_now(), &err), -1);
+	assert_int_equal(checkpoint_mark(CKPT_FOLDER(*state), &ckpt, &owner, clock_utc_now(), &err),
+			 -1);
 	assert_contains(err->message, "gone");
 	assert_chosen(*state, NULL);
 }
@@ -186,14 +193,14 @@ static void damage_of_any_file_of_any_kind_is_found_by_the_mark(void **state)
 	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
 		AUTO(auto_free) char *root = mem_format("%s/%zu", (char *)*state, m);
 		AUTO(auto_free) char *newest = fs_join(root, makers[m].names[1]);
-		AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+		AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 		AUTO(err_freep) struct err *err = NULL;
 
 		make_all(&makers[m], root, 2);
 		assert_int_equal(mark_as(root, makers[m].names[0], &owner), 1);
 		assert_int_equal(mark_as(root, makers[m].names[1], &owner), 1);
 		assert_chosen(root, makers[m].names[1]);
-		assert_int_equal(ckpt_tree_read(newest, &tree, &err), 1);
+		assert_int_equal(checkpoint_tree_read(newest, &tree, &err), 1);
 		for (size_t i = 0; i < tree.count; i++) {
 			const char *path = tree.files[i].path;
 			AUTO(sb_release) struct sb whole = get_bytes(newest, path);
@@ -255,7 +262,7 @@ static void a_mark_leads_nowhere_else(void **state)
 	AUTO(auto_free) char *outside = fs_join(*state, "step-00000050");
 	AUTO(auto_free) char *inside = fs_join(root, "step-00000050");
 	AUTO(sb_release) struct sb mark = SB_INIT;
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 
 	make_marked(*state, "step-00000050", 50);
 	mark = get_bytes(*state, "step-00000050.stoker.json");
@@ -283,7 +290,7 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 	const struct ckpt_root roots[] = { { one, 1, "nonce-1", NULL },
 					   { two, 2, NULL, NULL },
 					   { three, 3, NULL, NULL } };
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_marked(one, "step-00000010", 10);
@@ -292,13 +299,13 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 	assert_int_equal(mark_as(two, "step-00000030", &second), 1);
 	make_files(two, "step-00000020", 20);
 	assert_int_equal(mark_as(two, "step-00000020", &second), 1);
-	assert_int_equal(ckpt_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
+	assert_int_equal(checkpoint_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
 	assert_true(choice.found);
 	assert_int_equal(choice.mark.attempt, 2);
 	assert_int_equal(choice.mark.step, 30);
-	ckpt_choice_release(&choice);
+	checkpoint_choice_release(&choice);
 	drop(two, "step-00000030/meta.json");
-	assert_int_equal(ckpt_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
+	assert_int_equal(checkpoint_choose(roots, 3, RUN, INT64_MAX, &choice, &err), 0);
 	assert_int_equal(choice.mark.attempt, 1);
 	assert_int_equal(choice.mark.step, 30);
 }
@@ -306,17 +313,17 @@ static void of_several_attempts_the_highest_step_counts_then_the_latest_attempt(
 static void below_a_step_older_ones_are_chosen(void **state)
 {
 	const struct ckpt_root roots[] = { { *state, 1, NULL, NULL } };
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = { 0 };
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_marked(*state, "step-00000010", 10);
 	make_marked(*state, "step-00000020", 20);
-	assert_int_equal(ckpt_choose(roots, 1, RUN, 20, &choice, &err), 0);
+	assert_int_equal(checkpoint_choose(roots, 1, RUN, 20, &choice, &err), 0);
 	assert_true(choice.found);
 	assert_int_equal(choice.mark.step, 10);
 	assert_int_equal(json_array_size(choice.rejected), 1);
-	ckpt_choice_release(&choice);
-	assert_int_equal(ckpt_choose(roots, 1, RUN, 10, &choice, &err), 0);
+	checkpoint_choice_release(&choice);
+	assert_int_equal(checkpoint_choose(roots, 1, RUN, 10, &choice, &err), 0);
 	assert_false(choice.found);
 }
 
@@ -331,9 +338,9 @@ static void nothing_is_chosen_from_half_of_the_truth(void **state)
 
 	make_marked(good, "step-00000010", 10);
 	put_text(*state, "bad", "a file where a folder should be");
-	assert_int_equal(ckpt_choose(roots, 2, RUN, INT64_MAX, &choice, &err), -1);
+	assert_int_equal(checkpoint_choose(roots, 2, RUN, INT64_MAX, &choice, &err), -1);
 	err_freep(&err);
-	assert_int_equal(ckpt_surplus(roots, 2, RUN, 1, NULL, &marks, &err), -1);
+	assert_int_equal(checkpoint_surplus(roots, 2, RUN, 1, NULL, &marks, &err), -1);
 	assert_int_equal(marks.count, 0);
 }
 
@@ -341,10 +348,10 @@ static void assert_surplus(const char *root, int64_t keep, const char *in_use,
 			   const char *const *names)
 {
 	const struct ckpt_root roots[] = { { root, 1, NULL, NULL } };
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(checkpoint_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
-	ckpt_surplus(roots, 1, RUN, keep, in_use, &marks, &err);
+	checkpoint_surplus(roots, 1, RUN, keep, in_use, &marks, &err);
 	assert_no_error(err);
 	for (size_t i = 0; i < marks.count; i++) {
 		assert_non_null(names[i]);
@@ -379,7 +386,7 @@ static void the_newest_complete_ones_are_kept_and_what_is_in_use(void **state)
 
 static void a_removed_one_leaves_nothing_behind(void **state)
 {
-	AUTO(ckpt_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(auto_free) char *path = fs_join(*state, "step-00000010");
 	AUTO(auto_free) char *left = fs_join(*state, FS_TEMP_PREFIX "gone-abc");
 	AUTO(err_freep) struct err *err = NULL;
@@ -387,12 +394,14 @@ static void a_removed_one_leaves_nothing_behind(void **state)
 	make_marked(*state, "step-00000010", 10);
 	make_marked(*state, "step-00000020", 20);
 	put_text(left, "deep/er", "of a removal that was interrupted");
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 1);
-	assert_int_equal(ckpt_remove(&mark, &err), 0);
-	assert_int_equal(ckpt_remove(&mark, &err), 0);
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err),
+			 1);
+	assert_int_equal(checkpoint_remove(&mark, &err), 0);
+	assert_int_equal(checkpoint_remove(&mark, &err), 0);
 	assert_false(fs_exists(path));
 	assert_false(fs_exists(left));
-	assert_int_equal(ckpt_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err), 0);
+	assert_int_equal(checkpoint_mark_read(CKPT_FOLDER(*state), "step-00000010", &mark, &err),
+			 0);
 	assert_chosen(*state, "step-00000020");
 }
 
@@ -400,25 +409,25 @@ static void a_copy_is_marked_in_its_new_root(void **state)
 {
 	AUTO(auto_free) char *from = fs_join(*state, "from");
 	AUTO(auto_free) char *to = fs_join(*state, "to");
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_hf(from, "checkpoint-10", 10);
 	ckpt = one_in(from, "checkpoint-10");
-	assert_int_equal(ckpt_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
-	while (ckpt_copy_step(copy, 1 << 20, &err) == 0)
+	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
+	while (checkpoint_copy_step(copy, 1 << 20, &err) == 0)
 		;
 	assert_no_error(err);
-	assert_int_equal(ckpt_mark(CKPT_FOLDER(to), &ckpt, &owner, utc_now(), &err), 1);
+	assert_int_equal(checkpoint_mark(CKPT_FOLDER(to), &ckpt, &owner, clock_utc_now(), &err), 1);
 	assert_chosen(to, "checkpoint-10");
 	assert_chosen(from, NULL);
 }
 
 static void a_pointer_is_written_forward_only(void **state)
 {
-	AUTO(ckpt_release) struct ckpt ten = { 0 };
-	AUTO(ckpt_release) struct ckpt twenty = { 0 };
+	AUTO(checkpoint_release) struct ckpt ten = { 0 };
+	AUTO(checkpoint_release) struct ckpt twenty = { 0 };
 	AUTO(sb_release) struct sb text = SB_INIT;
 	AUTO(auto_free) char *to = fs_join(*state, "to");
 	AUTO(err_freep) struct err *err = NULL;
@@ -427,8 +436,8 @@ static void a_pointer_is_written_forward_only(void **state)
 	ten = one_in(*state, "iter_0000010");
 	twenty = one_in(*state, "iter_0000020");
 	fs_mkdirs(to, &err);
-	assert_int_equal(ckpt_point(to, &twenty, &err), 0);
-	assert_int_equal(ckpt_point(to, &ten, &err), 0);
+	assert_int_equal(checkpoint_point(to, &twenty, &err), 0);
+	assert_int_equal(checkpoint_point(to, &ten, &err), 0);
 	text = get_bytes(to, "latest_checkpointed_iteration.txt");
 	assert_string_equal(text.text, "20");
 }

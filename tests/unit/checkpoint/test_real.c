@@ -2,7 +2,7 @@
  * are in orbax-0.12.8.hex): complete as they are, found out when cut anywhere. */
 #include "tests/unit/checkpoint/trees.h"
 
-#include "jobs/base/proc.h"
+#include "jobs/base/process/proc.h"
 
 #define PYTHON SOURCE_ROOT "/tests/.venv/bin/python"
 
@@ -43,13 +43,13 @@ static void what_the_libraries_write_is_complete(void **state)
 	write_real(*state);
 	for (size_t i = 0; i < STK_LENGTH(real); i++) {
 		AUTO(auto_free) char *root = fs_join(*state, real[i].root);
-		AUTO(ckpt_list_release) struct ckpt_list list = found_in(root, "auto");
+		AUTO(checkpoint_list_release) struct ckpt_list list = found_in(root, "auto");
 
 		assert_int_equal(list.count, 3);
 		for (size_t k = 0; k < 3; k++) {
 			if (!list.items[k].complete)
 				fail_msg("%s: %s", list.items[k].path, list.items[k].why);
-			assert_string_equal(ckpt_kind_name(list.items[k].kind), real[i].kind);
+			assert_string_equal(checkpoint_kind_name(list.items[k].kind), real[i].kind);
 		}
 	}
 }
@@ -60,10 +60,10 @@ static void cut_at_any_byte_it_is_complete_no_more(void **state)
 	for (size_t i = 0; i < STK_LENGTH(real); i++) {
 		AUTO(auto_free) char *root = fs_join(*state, real[i].root);
 		AUTO(auto_free) char *path = fs_join(root, real[i].names[2]);
-		AUTO(ckpt_tree_release) struct tree tree = TREE_INIT;
+		AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 		AUTO(err_freep) struct err *err = NULL;
 
-		assert_int_equal(ckpt_tree_read(path, &tree, &err), 1);
+		assert_int_equal(checkpoint_tree_read(path, &tree, &err), 1);
 		for (size_t f = 0; f < tree.count; f++) {
 			const char *name = *tree.files[f].path ? tree.files[f].path : path;
 			AUTO(sb_release) struct sb whole = get_bytes(path, name);

@@ -8,16 +8,17 @@
 
 static const struct ckpt_owner owner = { RUN, "nonce-1", 1 };
 
-struct far {
+struct workspace_cache {
 	char *from; /* where checkpoints are saved */
 	char *bucket;
 	struct store *store;
 	struct ckpt_root root;
 };
 
-static struct far far_of(const char *dir)
+static struct workspace_cache far_of(const char *dir)
 {
-	struct far far = { .from = fs_join(dir, "from"), .bucket = fs_join(dir, "bucket") };
+	struct workspace_cache far = { .from = fs_join(dir, "from"),
+				       .bucket = fs_join(dir, "bucket") };
 	AUTO(err_freep) struct err *err = NULL;
 
 	store_open(far.bucket, &far.store, &err);
@@ -26,7 +27,7 @@ static struct far far_of(const char *dir)
 	return far;
 }
 
-static void far_release(struct far *far)
+static void far_release(struct workspace_cache *far)
 {
 	free(far->from);
 	free(far->bucket);
@@ -39,34 +40,34 @@ static struct ckpt one_in(const char *root, const char *name)
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt ckpt = { 0 };
 
-	ckpt_prove(path, ckpt_kind_find("auto"), &ckpt, &err);
+	checkpoint_prove(path, checkpoint_kind_find("auto"), &ckpt, &err);
 	assert_no_error(err);
 	return ckpt;
 }
 
-static void send(const struct far *far, const char *name)
+static void send(const struct workspace_cache *far, const char *name)
 {
-	AUTO(ckpt_release) struct ckpt ckpt = one_in(far->from, name);
-	AUTO(ckpt_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(checkpoint_release) struct ckpt ckpt = one_in(far->from, name);
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	int done = 0;
 
-	ckpt_copy_start(&ckpt, &far->root, &copy, &err);
+	checkpoint_copy_start(&ckpt, &far->root, &copy, &err);
 	assert_no_error(err);
 	while (done == 0) {
-		done = ckpt_copy_step(copy, 1, &err);
+		done = checkpoint_copy_step(copy, 1, &err);
 		assert_no_error(err);
 	}
 }
 
-static int mark(const struct far *far, const char *name, struct err **err)
+static int mark(const struct workspace_cache *far, const char *name, struct err **err)
 {
-	AUTO(ckpt_release) struct ckpt ckpt = one_in(far->from, name);
+	AUTO(checkpoint_release) struct ckpt ckpt = one_in(far->from, name);
 
-	return ckpt_mark(&far->root, &ckpt, &owner, (struct utc){ 1700000000000 }, err);
+	return checkpoint_mark(&far->root, &ckpt, &owner, (struct utc){ 1700000000000 }, err);
 }
 
-static void save(const struct far *far, const char *name, int step)
+static void save(const struct workspace_cache *far, const char *name, int step)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -75,60 +76,61 @@ static void save(const struct far *far, const char *name, int step)
 	assert_int_equal(mark(far, name, &err), 1);
 }
 
-static struct ckpt_choice choose(const struct far *far)
+static struct ckpt_choice choose(const struct workspace_cache *far)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	struct ckpt_choice choice = { 0 };
 
-	ckpt_choose(&far->root, 1, RUN, INT64_MAX, &choice, &err);
+	checkpoint_choose(&far->root, 1, RUN, INT64_MAX, &choice, &err);
 	assert_no_error(err);
 	return choice;
 }
 
-static void assert_chosen(const struct far *far, const char *name)
+static void assert_chosen(const struct workspace_cache *far, const char *name)
 {
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = choose(far);
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = choose(far);
 
 	assert_int_equal(choice.found, name != NULL);
 	if (name)
 		assert_string_equal(choice.mark.name, name);
 }
 
-static void assert_passed_over(const struct far *far, const char *name, const char *part)
+static void assert_passed_over(const struct workspace_cache *far, const char *name,
+			       const char *part)
 {
-	AUTO(ckpt_choice_release) struct ckpt_choice choice = choose(far);
+	AUTO(checkpoint_choice_release) struct ckpt_choice choice = choose(far);
 	const json_t *first = json_array_get(choice.rejected, 0);
 
 	assert_contains(js_str(first, "url"), name);
 	assert_contains(js_str(first, "why"), part);
 }
 
-static char *fetch(const struct far *far, const char *name, const char *to)
+static char *fetch(const struct workspace_cache *far, const char *name, const char *to)
 {
-	AUTO(ckpt_mark_release) struct ckpt_mark found = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark found = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	char *why = NULL;
 	int done;
 
-	assert_int_equal(ckpt_mark_read(&far->root, name, &found, &err), 1);
-	done = ckpt_fetch(&found, to, NULL, NULL, &why, &err);
+	assert_int_equal(checkpoint_mark_read(&far->root, name, &found, &err), 1);
+	done = checkpoint_fetch(&found, to, NULL, NULL, &why, &err);
 	assert_no_error(err);
 	assert_int_equal(done, why == NULL);
 	return why;
 }
 
-static void assert_fetched(const struct far *far, const char *name, const char *to)
+static void assert_fetched(const struct workspace_cache *far, const char *name, const char *to)
 {
 	AUTO(auto_free) char *why = fetch(far, name, to);
 	AUTO(auto_free) char *a = fs_join(far->from, name);
 	AUTO(auto_free) char *b = fs_join(to, name);
-	AUTO(ckpt_tree_release) struct tree mine = TREE_INIT;
-	AUTO(ckpt_tree_release) struct tree other = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree mine = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree other = TREE_INIT;
 	AUTO(err_freep) struct err *err = NULL;
 
 	assert_null(why);
-	assert_int_equal(ckpt_tree_read(a, &mine, &err), 1);
-	assert_int_equal(ckpt_tree_read(b, &other, &err), 1);
+	assert_int_equal(checkpoint_tree_read(a, &mine, &err), 1);
+	assert_int_equal(checkpoint_tree_read(b, &other, &err), 1);
 	assert_int_equal(mine.count, other.count);
 	for (size_t i = 0; i < mine.count; i++) {
 		AUTO(sb_release) struct sb x = get_bytes(a, mine.files[i].path);
@@ -145,7 +147,7 @@ static void each_kind_comes_back_as_it_went(void **state)
 	for (size_t m = 0; m < STK_LENGTH(makers); m++) {
 		AUTO(auto_free) char *dir = mem_format("%s/%zu", (char *)*state, m);
 		AUTO(auto_free) char *to = fs_join(dir, "to");
-		AUTO(far_release) struct far far = far_of(dir);
+		AUTO(far_release) struct workspace_cache far = far_of(dir);
 		AUTO(err_freep) struct err *err = NULL;
 
 		make_all(&makers[m], far.from, 2);
@@ -163,7 +165,7 @@ static void each_kind_comes_back_as_it_went(void **state)
 static void a_single_file_comes_back_too(void **state)
 {
 	AUTO(auto_free) char *to = fs_join(*state, "to");
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(err_freep) struct err *err = NULL;
 
 	put_sb(far.from, "step-10.pt", torch_file());
@@ -177,14 +179,14 @@ static void a_single_file_comes_back_too(void **state)
 
 static void a_mark_tells_where_it_is_and_what_pins_it(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free) char *url = mem_format("%s/a/b/step-00000010", far.bucket);
-	AUTO(ckpt_mark_release) struct ckpt_mark found = { 0 };
+	AUTO(checkpoint_mark_release) struct ckpt_mark found = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	struct store_object object;
 
 	save(&far, "step-00000010", 10);
-	assert_int_equal(ckpt_mark_read(&far.root, "step-00000010", &found, &err), 1);
+	assert_int_equal(checkpoint_mark_read(&far.root, "step-00000010", &found, &err), 1);
 	assert_string_equal(found.url, url);
 	assert_int_equal(
 		store_stat(far.store, "a/b/marks/step-00000010.stoker.json", &object, &err), 1);
@@ -196,7 +198,7 @@ static void a_mark_tells_where_it_is_and_what_pins_it(void **state)
 
 static void without_its_mark_nothing_counts(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(err_freep) struct err *err = NULL;
 
 	save(&far, "step-00000010", 10);
@@ -209,8 +211,8 @@ static void without_its_mark_nothing_counts(void **state)
 
 static void what_is_not_all_there_is_not_marked(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_files(far.from, "step-00000010", 10);
@@ -220,14 +222,14 @@ static void what_is_not_all_there_is_not_marked(void **state)
 	send(&far, "step-00000010");
 	ckpt = one_in(far.from, "step-00000010");
 	put_text(far.from, "step-00000010/late.txt", "of a slow rank");
-	assert_int_equal(ckpt_mark(&far.root, &ckpt, &owner, utc_now(), &err), -1);
+	assert_int_equal(checkpoint_mark(&far.root, &ckpt, &owner, clock_utc_now(), &err), -1);
 	assert_contains(err->message, "has changed");
 	assert_chosen(&far, NULL);
 }
 
 static void a_damaged_one_is_passed_over_with_the_reason(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(sb_release) struct sb whole = SB_INIT;
 
 	save(&far, "step-00000010", 10);
@@ -249,7 +251,7 @@ static void a_damaged_one_is_passed_over_with_the_reason(void **state)
 	assert_chosen(&far, "step-00000010");
 }
 
-static ino_t inode_of(const struct far *far, const char *key)
+static ino_t inode_of(const struct workspace_cache *far, const char *key)
 {
 	AUTO(auto_free) char *path = fs_join(far->bucket, key);
 	struct stat st;
@@ -260,7 +262,7 @@ static ino_t inode_of(const struct far *far, const char *key)
 
 static void what_has_arrived_is_not_sent_again(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(err_freep) struct err *err = NULL;
 	ino_t first;
 
@@ -276,7 +278,7 @@ static void what_has_arrived_is_not_sent_again(void **state)
 
 static void what_was_sent_and_saved_anew_is_sent_anew(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free) char *to = fs_join(*state, "to");
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -293,45 +295,45 @@ static void what_was_sent_and_saved_anew_is_sent_anew(void **state)
 
 static void somebody_else_may_bring_it(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
-	AUTO(ckpt_release) struct ckpt ckpt = { 0 };
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
+	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_files(far.from, "step-00000010", 10);
 	ckpt = one_in(far.from, "step-00000010");
-	assert_int_equal(ckpt_copy_is_there(&ckpt, &far.root, &err), 0);
+	assert_int_equal(checkpoint_copy_is_there(&ckpt, &far.root, &err), 0);
 	make_files(far.bucket, "a/b/step-00000010", 10);
-	assert_int_equal(ckpt_copy_is_there(&ckpt, &far.root, &err), 1);
+	assert_int_equal(checkpoint_copy_is_there(&ckpt, &far.root, &err), 1);
 	put_text(far.bucket, "a/b/step-00000010/meta.json", "{}");
-	assert_int_equal(ckpt_copy_is_there(&ckpt, &far.root, &err), 0);
+	assert_int_equal(checkpoint_copy_is_there(&ckpt, &far.root, &err), 0);
 }
 
 static void only_marks_above_a_step_are_read(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
-	AUTO(ckpt_marks_release) struct ckpt_marks marks = { 0 };
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
+	AUTO(checkpoint_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *rejected = json_array();
 
 	save(&far, "step-00000010", 10);
 	save(&far, "step-00000020", 20);
 	put_text(far.bucket, "a/b/marks/step-00000005.stoker.json", "garbage");
-	assert_int_equal(ckpt_mark_list(&far.root, 10, &marks, rejected, &err), 0);
+	assert_int_equal(checkpoint_mark_list(&far.root, 10, &marks, rejected, &err), 0);
 	assert_int_equal(marks.count, 1);
 	assert_int_equal(marks.items[0].step, 20);
 	assert_int_equal(json_array_size(rejected), 0);
-	ckpt_marks_release(&marks);
-	assert_int_equal(ckpt_mark_list(&far.root, -1, &marks, rejected, &err), 0);
+	checkpoint_marks_release(&marks);
+	assert_int_equal(checkpoint_mark_list(&far.root, -1, &marks, rejected, &err), 0);
 	assert_int_equal(marks.count, 2);
 	assert_int_equal(json_array_size(rejected), 1);
 }
 
 static void surplus_goes_and_leaves_nothing_behind(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free)
 	char *marks_dir = fs_join(far.bucket, "a/b/marks/step-00000010.stoker.json");
-	AUTO(ckpt_marks_release) struct ckpt_marks surplus = { 0 };
+	AUTO(checkpoint_marks_release) struct ckpt_marks surplus = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	struct store_object object;
 
@@ -340,14 +342,14 @@ static void surplus_goes_and_leaves_nothing_behind(void **state)
 
 		save(&far, name, step);
 	}
-	assert_int_equal(ckpt_surplus(&far.root, 1, RUN, 2, NULL, &surplus, &err), 0);
+	assert_int_equal(checkpoint_surplus(&far.root, 1, RUN, 2, NULL, &surplus, &err), 0);
 	assert_int_equal(surplus.count, 2);
 	assert_string_equal(surplus.items[0].name, "step-00000010");
 	/* A removal that was cut short after its note. */
 	drop(far.bucket, "a/b/marks/step-00000020.stoker.json");
 	put_text(far.bucket, "a/b/marks/step-00000020.gone", "\n");
-	assert_int_equal(ckpt_remove(&surplus.items[0], &err), 0);
-	assert_int_equal(ckpt_remove(&surplus.items[0], &err), 0);
+	assert_int_equal(checkpoint_remove(&surplus.items[0], &err), 0);
+	assert_int_equal(checkpoint_remove(&surplus.items[0], &err), 0);
 	assert_false(fs_exists(marks_dir));
 	assert_int_equal(store_stat(far.store, "a/b/step-00000010/meta.json", &object, &err), 0);
 	assert_int_equal(store_stat(far.store, "a/b/step-00000020/meta.json", &object, &err), 0);
@@ -358,7 +360,7 @@ static void surplus_goes_and_leaves_nothing_behind(void **state)
 
 static void what_is_not_what_was_marked_is_not_fetched(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free) char *to = fs_join(*state, "to");
 	AUTO(auto_free) char *made = fs_join(to, "step-00000010");
 	AUTO(auto_free) char *why = NULL;
@@ -420,11 +422,11 @@ static const struct store_backend untagged_backend = {
 
 static void what_is_listed_without_its_tag_is_neither_marked_nor_chosen(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(err_freep) struct err *err = NULL;
 	struct untagged bare = { .base = { .backend = &untagged_backend, .url = far.bucket },
 				 .real = far.store };
-	struct far seen = far;
+	struct workspace_cache seen = far;
 
 	seen.root.store = &bare.base;
 	make_files(far.from, "step-00000010", 10);
@@ -441,7 +443,7 @@ static void what_is_listed_without_its_tag_is_neither_marked_nor_chosen(void **s
 
 static void a_mark_with_an_empty_tag_is_none(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free) char *path = fs_join(far.bucket, "a/b/marks/step-00000010.stoker.json");
 	AUTO(auto_free) char *text = NULL;
 	AUTO(err_freep) struct err *err = NULL;
@@ -458,7 +460,7 @@ static void a_mark_with_an_empty_tag_is_none(void **state)
 
 static void another_one_of_that_name_makes_way(void **state)
 {
-	AUTO(far_release) struct far far = far_of(*state);
+	AUTO(far_release) struct workspace_cache far = far_of(*state);
 	AUTO(auto_free) char *to = fs_join(*state, "to");
 	AUTO(auto_free) char *made = fs_join(to, "step-00000010");
 

@@ -11,9 +11,11 @@
 
 #include "tests/unit/base/unit.h"
 
-#include "jobs/base/json.h"
+#include "jobs/base/text/js.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/tree.h"
+
+#define CKPT_FOLDER(folder) (&(const struct ckpt_root){ .path = (folder) })
 
 /* ---- files ---- */
 
@@ -395,7 +397,7 @@ static inline struct ckpt_list found_in(const char *root, const char *kind)
 	struct ckpt_list list = { 0 };
 	struct err *err = NULL;
 
-	ckpt_find(root, ckpt_kind_find(kind), &list, &err);
+	checkpoint_find(root, checkpoint_kind_find(kind), &list, &err);
 	assert_no_error(err);
 	return list;
 }
@@ -403,7 +405,7 @@ static inline struct ckpt_list found_in(const char *root, const char *kind)
 /* The newest complete one has this name (NULL: there is none). */
 static inline void assert_newest(const char *root, const char *kind, const char *name)
 {
-	AUTO(ckpt_list_release) struct ckpt_list list = found_in(root, kind);
+	AUTO(checkpoint_list_release) struct ckpt_list list = found_in(root, kind);
 
 	for (size_t i = 0; i < list.count; i++)
 		if (list.items[i].complete) {
@@ -421,7 +423,7 @@ static inline void assert_partial(const char *root, const char *kind, const char
 				  const char *part)
 {
 	AUTO(auto_free) char *path = fs_join(root, name);
-	AUTO(ckpt_list_release) struct ckpt_list list = found_in(root, kind);
+	AUTO(checkpoint_list_release) struct ckpt_list list = found_in(root, kind);
 
 	for (size_t i = 0; i < list.count; i++)
 		if (strcmp(list.items[i].name, name) == 0) {

@@ -5,7 +5,7 @@
 
 #include "tests/unit/node/place.h"
 
-#include "jobs/engine/local_inside.h"
+#include "jobs/engine/local/local_internal.h"
 
 struct bench {
 	struct place *place;

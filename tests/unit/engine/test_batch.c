@@ -5,7 +5,7 @@
  */
 #include "tests/unit/quoted.h"
 
-#include "jobs/engine/batch_inside.h"
+#include "jobs/engine/batch/batch_internal.h"
 
 #define PLAN                                                                                       \
 	"{'name':'m5','engine':'batch','nodes':%d,'spec':{'image':'repo/x:1',"                     \

@@ -3,19 +3,9 @@
  * the others, what an end says, and a job that the service has forgotten. The service is a
  * peer that answers as a test writes it, the workspace is a directory.
  */
-#include "tests/unit/engine/watched.h"
-#include "tests/unit/quoted.h"
-
-#include "jobs/engine/batch_inside.h"
+#include "tests/unit/engine/batch_watched.h"
 
 #define DAY_S INT64_C(86400)
-
-static void put_json(const struct watched *w, const char *name, const char *text)
-{
-	AUTO(auto_free) char *json = quoted(text);
-
-	put(w, name, json);
-}
 
 /* Older than it is. */
 static void age(const struct watched *w, const char *name, int64_t days)
@@ -24,41 +14,8 @@ static void age(const struct watched *w, const char *name, int64_t days)
 	AUTO(auto_free) char *path = place_path(w->place, key);
 	struct timespec times[2] = { { 0 }, { 0 } };
 
-	times[0].tv_sec = times[1].tv_sec = (time_t)(utc_now().ms / 1000 - days * DAY_S);
+	times[0].tv_sec = times[1].tv_sec = (time_t)(clock_utc_now().ms / 1000 - days * DAY_S);
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
-/* What the service answers, in order, the last one again and again. */
-static void begin(struct watched *w, int nodes, const char *const *replies)
-{
-	size_t count = 0;
-
-	for (; replies[count]; count++) {
-		w->bodies[count] = quoted(replies[count]);
-		w->replies[count].body = w->bodies[count];
-		w->replies[count].headers = "Content-Type: application/json\r\n";
-	}
-	w->plan = json_pack("{s:i, s:{s:{s:s}}}", "nodes", nodes, "spec", "batch", "job_queue",
-			    "queue");
-	watched_open(w, &batch_ops, count);
-	put_json(w, ORDER_FILE, "{'nonce':'ours'}");
-}
-
-static struct batch_job *job_of(const struct watched *w)
-{
-	return batch_job_of((struct batch *)w->engine, PREFIX);
-}
-
-/* As if nothing had been asked for lately. */
-static struct engine_status look(const struct watched *w)
-{
-	struct batch_job *job = job_of(w);
-	AUTO(err_freep) struct err *err = NULL;
-	struct engine_status status;
-
-	job->told_at.ms = job->asked.ms = 0;
-	must(batch_ops.describe(w->engine, NAME, PREFIX, &status, &err), &err);
-	return status;
 }
 
 static void stop(const struct watched *w)
@@ -67,25 +24,6 @@ static void stop(const struct watched *w)
 
 	must(batch_ops.stop(w->engine, NAME, PREFIX, 1000, &err), &err);
 }
-
-/* How many requests there were to this path. */
-static size_t asked(const struct watched *w, const char *path)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < w->peer->request_count; i++)
-		count += strstr(w->peer->requests[i].text, path) != NULL;
-	return count;
-}
-
-#define LISTED(rows)  "{'jobSummaryList':[" rows "]}"
-#define ROW(id)       "{'jobName':'" NAME "','jobId':'" id "'}"
-#define JOBS(rows)    "{'jobs':[" rows "]}"
-#define JOB(id, more) "{'jobName':'" NAME "','jobId':'" id "'," more "}"
-#define OURS          "'tags':{'stoker:nonce':'ours'}"
-#define THEIRS        "'tags':{'stoker:nonce':'theirs'}"
-#define RUNS          "'status':'RUNNING','startedAt':1000"
-#define LOST          "'status':'FAILED','startedAt':1000,'stoppedAt':2000,'container':{'exitCode':86}"
 
 /* ---- which job it is ---- */
 
@@ -206,7 +144,7 @@ static void one_that_never_ran_hides_none_that_does(void **state)
 		      JOBS(JOB("a", OURS "," RUNS)), "{}", NULL });
 	put_json(w, ENGINE_FILE, "{'job':'" NAME "','id':'b'}");
 	put_json(w, "node-0/report.json", "{'state':'running','token':'of a'}");
-	job_of(w)->stopped = mono_now();
+	job_of(w)->stopped = clock_mono_now();
 	assert_int_equal(look(w).state, ENGINE_RUNNING);
 	/* It is asked for again, and now of this one. */
 	stop(w);
@@ -227,10 +165,6 @@ static void who_lost_the_claim_to_nobody_of_its_attempt_has_ended(void **state)
 }
 
 /* ---- what is stopped ---- */
-
-#define NODE(n, more) JOB("a#" #n, more)
-#define GANG          JOB("a", OURS "," RUNS)
-#define SAVED         "{'state':'ended','exit':143,'stopped':'drain'}"
 
 static void a_node_that_left_well_hides_none_that_is_dead(void **state)
 {
@@ -288,93 +222,6 @@ static void only_what_waits_is_stopped_for_a_queue_that_cannot_run_it(void **sta
 	}
 }
 
-/* ---- many ---- */
-
-/* A look at three of them, of which nothing was asked lately. */
-static void survey(const struct watched *w, struct engine_status ret[3])
-{
-	static const char *const ids[] = { "a", "b", "c" };
-	const struct engine_name names[] = { { "a", "a/" }, { "b", "b/" }, { "c", "c/" } };
-	AUTO(err_freep) struct err *err = NULL;
-
-	for (size_t i = 0; i < 3; i++) {
-		struct batch_job *job = batch_job_of((struct batch *)w->engine, names[i].prefix);
-
-		batch_keep_id(job, ids[i]);
-		job->asked.ms = 0;
-	}
-	must(batch_ops.survey(w->engine, names, 3, ret, &err), &err);
-}
-
-static const json_t *known(const struct watched *w, const char *prefix)
-{
-	return batch_job_of((struct batch *)w->engine, prefix)->job;
-}
-
-static void many_are_told_apart_and_what_is_as_it_was_is_not_read_again(void **state)
-{
-	struct watched *w = *state;
-	struct engine_status seen[3];
-	const json_t *a, *c;
-
-	begin(w, 1,
-	      (const char *const[]){
-		      JOBS(JOB("a", RUNS) "," JOB("b", RUNS) "," JOB("c", "'status':'RUNNABLE'")),
-		      JOBS(JOB("a", RUNS) "," JOB("c", "'status':'RUNNABLE'")),
-		      JOBS(JOB("c", "'status':'RUNNABLE'") "," JOB("a", RUNS) ",{}," JOB(
-			      "b", "'status':null")),
-		      JOBS(JOB("a", RUNS ",'container':{'logStreamName':'x'}") "," JOB(
-			      "a", RUNS) "," JOB("b",
-						 "'status':'FAILED','statusReason':'it fell'")),
-		      NULL });
-	survey(w, seen);
-	assert_int_equal(seen[0].state, ENGINE_RUNNING);
-	assert_int_equal(seen[1].state, ENGINE_RUNNING);
-	assert_int_equal(seen[2].state, ENGINE_QUEUED);
-	a = known(w, "a/"), c = known(w, "c/");
-	/* One is left out; then they are told in another order, and nothing of one of them. */
-	for (int i = 0; i < 2; i++) {
-		survey(w, seen);
-		assert_int_equal(seen[0].state, ENGINE_RUNNING);
-		assert_int_equal(seen[1].state, ENGINE_RUNNING);
-		assert_int_equal(seen[2].state, ENGINE_QUEUED);
-		assert_ptr_equal(known(w, "a/"), a);
-		assert_ptr_equal(known(w, "c/"), c);
-	}
-	/* Whatever is new in it is read; of one that is told twice the last word counts. */
-	survey(w, seen);
-	assert_int_equal(seen[0].state, ENGINE_RUNNING);
-	assert_ptr_not_equal(known(w, "a/"), a);
-	assert_int_equal(seen[1].state, ENGINE_ENDED);
-	assert_string_equal(seen[1].reason, "it fell");
-	/* An end is not asked for again. */
-	survey(w, seen);
-	assert_int_equal(seen[1].state, ENGINE_ENDED);
-	assert_null(strstr(w->peer->requests[4].text, "\"b\""));
-}
-
-static void what_a_survey_has_seen_is_told_at_once(void **state)
-{
-	struct watched *w = *state;
-	struct engine_status seen[3], status;
-	struct err *err = NULL;
-
-	begin(w, 1,
-	      (const char *const[]){ JOBS(JOB("a", "'status':'RUNNABLE'")),
-				     JOBS(JOB("a", "'status':'STARTING'")), NULL });
-	survey(w, seen);
-	must(batch_ops.describe(w->engine, "a", "a/", &status, &err), &err);
-	assert_int_equal(status.state, ENGINE_QUEUED);
-	survey(w, seen);
-	must(batch_ops.describe(w->engine, "a", "a/", &status, &err), &err);
-	assert_int_equal(status.state, ENGINE_STARTING);
-	/* Of one that nobody has seen nothing is made up. */
-	must(batch_ops.describe(w->engine, "b", "b/", &status, &err), &err);
-	assert_int_equal(status.state, ENGINE_UNSEEN);
-}
-
-/* ---- ends ---- */
-
 static void what_ec2_bills_nobody_says(void **state)
 {
 	struct watched *w = *state;
@@ -408,7 +255,7 @@ static void what_is_forgotten_has_ended_once_it_is_silent_for_long(void **state)
 	age(w, ENGINE_FILE, 30);
 	age(w, "node-0/report.json", 20);
 	age(w, "node-1/report.json", 6);
-	assert_int_equal(look(w).state, ENGINE_UNSEEN);
+	assert_int_equal(look(w).state, ENGINE_UNKNOWN);
 	/* A driver's wish is no sign of life. */
 	put_json(w, DRAIN_FILE, "{}");
 	age(w, "node-1/report.json", 9);
@@ -419,11 +266,9 @@ static void what_is_forgotten_has_ended_once_it_is_silent_for_long(void **state)
 	assert_false(status.exit_known);
 	assert_int_equal(status.node, 1);
 	assert_non_null(strstr(status.reason, "has forgotten it; the agent of node 1 died"));
-	assert_in_range(status.last_seen.ms, utc_now().ms - 10 * DAY_S * 1000,
-			utc_now().ms - 8 * DAY_S * 1000);
+	assert_in_range(status.last_seen.ms, clock_utc_now().ms - 10 * DAY_S * 1000,
+			clock_utc_now().ms - 8 * DAY_S * 1000);
 }
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, watched_setup, watched_teardown)
 
 int main(void)
 {
@@ -440,8 +285,6 @@ int main(void)
 		TEST(a_node_that_left_well_hides_none_that_is_dead),
 		TEST(nodes_that_left_well_end_nobody),
 		TEST(only_what_waits_is_stopped_for_a_queue_that_cannot_run_it),
-		TEST(many_are_told_apart_and_what_is_as_it_was_is_not_read_again),
-		TEST(what_a_survey_has_seen_is_told_at_once),
 		TEST(what_ec2_bills_nobody_says),
 		TEST(what_is_forgotten_has_ended_once_it_is_silent_for_long),
 	};

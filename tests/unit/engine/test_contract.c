@@ -93,6 +93,8 @@ static char *logs(struct engine *engine, uint64_t *offset)
 	return sb_take(&text);
 }
 
+static const char *const engine_names[] = { "local", "batch", "sagemaker", NULL };
+
 /* Those of a service need one: tests/aws has them do the same. */
 static void for_each_engine(void (*test)(struct place *place, struct engine *engine))
 {
@@ -111,7 +113,7 @@ static void for_each_engine(void (*test)(struct place *place, struct engine *eng
 	}
 }
 
-static void each_name_of_the_registry_has_all_functions(void **state)
+static void each_engine_has_all_functions(void **state)
 {
 	(void)state;
 	for (size_t i = 0; engine_names[i]; i++) {
@@ -139,7 +141,7 @@ static void before_submit(struct place *place, struct engine *engine)
 	assert_int_equal(find(engine), 0);
 	assert_int_equal(stop(engine), 0);
 	describe(engine, &status);
-	assert_int_equal(status.state, ENGINE_UNSEEN); /* unknown is not ended */
+	assert_int_equal(status.state, ENGINE_UNKNOWN); /* unknown is not ended */
 	assert_string_equal(text, "");
 	if (engine->ops->wake)
 		assert_int_equal(engine->ops->wake(engine, JOB, PREFIX, &pid, 1), 0);
@@ -231,7 +233,7 @@ static void what_cannot_be_submitted_is_refused_for_certain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_name_of_the_registry_has_all_functions),
+		cmocka_unit_test(each_engine_has_all_functions),
 		cmocka_unit_test(a_job_that_was_never_submitted_is_not_found_and_not_ended),
 		cmocka_unit_test(a_job_lives_once_from_submission_to_its_exit_status),
 		cmocka_unit_test(a_running_job_ends_when_it_is_stopped),

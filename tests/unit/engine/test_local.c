@@ -150,8 +150,8 @@ static void a_reused_pid_is_not_taken_for_the_agent(void **state)
 	stop(bench);
 	stop(bench);
 	stranger.start_ticks--;
-	assert_false(signal_process(&stranger, SIGKILL));
-	assert_false(reap_child(&stranger, &status.exit));
+	assert_false(local_scan_signal(&stranger, SIGKILL));
+	assert_false(local_scan_reap(&stranger, &status.exit));
 	stranger.start_ticks++;
 	assert_true(proc_alive(&stranger));
 	kill(pid, SIGKILL);
@@ -239,7 +239,7 @@ static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void 
 	assert_int_equal(find(bench), 1);
 	close(fd);
 	/* As of a workspace whose files are not known to be here. */
-	local->far = far_new(local->store);
+	local->far = workspace_cache_new(local->store);
 	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
 	assert_non_null(strstr(err->message, "may have been started on 'elsewhere'"));
 	assert_int_equal(submit(bench, 1), 1); /* nor is another one started */
@@ -261,13 +261,13 @@ static void a_lost_record_is_unseen_and_not_ended(void **state)
 	assert_int_equal(submit(bench, 1), 0);
 	wait_for(bench, ENGINE_RUNNING);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(describe(bench).state, ENGINE_UNSEEN);
+	assert_int_equal(describe(bench).state, ENGINE_UNKNOWN);
 	assert_int_equal(find(bench), 1);
 	assert_int_equal(submit(bench, 1), 0); /* nothing new is started */
 	stop(bench);                           /* found by its order */
 	assert_true(waitpid(-1, NULL, 0) > 1);
 	write_file(path, "{\"v\":1", 0600);
-	assert_int_equal(describe(bench).state, ENGINE_UNSEEN);
+	assert_int_equal(describe(bench).state, ENGINE_UNKNOWN);
 	assert_int_equal(find(bench), -1);
 	assert_int_equal(submit(bench, 1), 1);
 }
@@ -312,7 +312,7 @@ static void what_runs_in_another_container_is_unseen_until_its_locks_are_free(vo
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	status = describe(bench);
-	assert_int_equal(status.state, ENGINE_UNSEEN);
+	assert_int_equal(status.state, ENGINE_UNKNOWN);
 	assert_int_equal(local_ops.stop(bench->engine, "stk-r1-train-1", PREFIX, 1, &err), -1);
 	close(fd);
 	assert_int_equal(describe(bench).state, ENGINE_ENDED);
@@ -381,7 +381,7 @@ static void an_agent_that_does_not_stop_is_killed_after_grace_and_margin(void **
 	assert_int_equal(describe(bench).state, ENGINE_STOPPING);
 	body = record(bench); /* rather than wait for the margin */
 	js_put(json_object_get(body, "stop"), "at",
-	       json_integer(mono_now().ms - STOP_MARGIN_MS - 200));
+	       json_integer(clock_mono_now().ms - STOP_MARGIN_MS - 200));
 	set_record(bench, body);
 	stop(bench);
 	status = wait_for(bench, ENGINE_ENDED);

@@ -2,7 +2,7 @@
 #include "tests/unit/node/place.h"
 #include "tests/unit/quoted.h"
 
-#include "jobs/engine/sagemaker_inside.h"
+#include "jobs/engine/sagemaker/sagemaker_internal.h"
 
 #define ROLE "arn:aws:iam::123456789012:role/r"
 #define SPEC                                                                                       \
@@ -370,14 +370,27 @@ static void stopped_is_three_ends(void **state)
 
 static void exits_in_reasons(void **state)
 {
+	static const struct {
+		const char *reason;
+		int exit; /* -1: not known */
+	} rows[] = {
+		{ "AlgorithmError: , exit code: 137", 137 },
+		{ "AlgorithmError: ExecuteUserScriptError:\\nExitCode 1\\nX", 1 },
+		{ "AlgorithmError: exit code: none", -1 },
+		{ "exit code: 99999999999999999999", -1 },
+		{ "CapacityError: no", -1 },
+	};
+
 	(void)state;
-	assert_int_equal(sagemaker_exit("AlgorithmError: , exit code: 137"), 137);
-	assert_int_equal(sagemaker_exit("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nX"),
-			 1);
-	assert_int_equal(sagemaker_exit("AlgorithmError: exit code: none"), -1);
-	assert_int_equal(sagemaker_exit("exit code: 99999999999999999999"), -1);
-	assert_int_equal(sagemaker_exit("CapacityError: no"), -1);
-	assert_int_equal(sagemaker_exit(NULL), -1);
+	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
+		AUTO(auto_free)
+		char *said = mem_format("{'TrainingJobStatus':'Failed','SecondaryStatus':'Failed',"
+					"'FailureReason':'%s'}",
+					rows[i].reason);
+		struct engine_status status = status_of(said, NO_REPORTS);
+
+		assert_int_equal(status.exit_known ? status.exit : -1, rows[i].exit);
+	}
 }
 
 int main(void)

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/engine/watched.h"
 
-#include "jobs/engine/sagemaker_inside.h"
+#include "jobs/engine/sagemaker/sagemaker_internal.h"
 
 #define LONG_MS (SAGEMAKER_STALE_MS + 1000)
 #define IS_OF(account)                                                                             \
@@ -70,7 +70,7 @@ static void pass(const struct watched *w, int64_t ms)
 
 static void is_unseen(struct engine_status status)
 {
-	assert_int_equal(status.state, ENGINE_UNSEEN);
+	assert_int_equal(status.state, ENGINE_UNKNOWN);
 	assert_string_equal(status.reason, "SageMaker in eu-west-1 does not know the job");
 }
 

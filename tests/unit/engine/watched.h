@@ -8,7 +8,7 @@
 #include "tests/unit/aws/peer.h"
 #include "tests/unit/node/place.h"
 
-#include "aws/settings.h"
+#include "aws/credentials/settings.h"
 #include "jobs/engine/engine.h"
 
 #define NAME "stk-r1-train-1"

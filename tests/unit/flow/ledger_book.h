@@ -39,12 +39,17 @@ static inline void add(struct book *b, int64_t ms, struct event ev)
 		adds_up(b, (struct utc){ ms + 12345 });
 }
 
-static inline int64_t bin(const struct book *b, enum ledger_bin which)
+static inline int64_t bin_at(const struct book *b, int64_t ms, enum ledger_bin which)
 {
 	struct ledger_view view;
 
-	ledger_at(&b->ledger, b->ledger.at, &view);
+	ledger_at(&b->ledger, (struct utc){ ms }, &view);
 	return view.ms[which];
+}
+
+static inline int64_t bin(const struct book *b, enum ledger_bin which)
+{
+	return bin_at(b, b->ledger.at.ms, which);
 }
 
 static inline int64_t held(const struct book *b)

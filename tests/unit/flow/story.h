@@ -11,7 +11,7 @@
  *               ...);
  *
  * A line of the text is a change of state, or (indented) what the machine now
- * wishes for. Wishes that stay the same are not repeated.
+ * effects for. Effects that stay the same are not repeated.
  */
 #ifndef STK_TESTS_FLOW_STORY_H
 #define STK_TESTS_FLOW_STORY_H
@@ -26,15 +26,16 @@
 #include <cmocka.h>
 
 #include "jobs/flow/flow.h"
+#include "tests/support/flow_names.h"
 
 #define MIN(minutes) ((int64_t)(minutes)*60000)
 
 struct story {
 	struct flow flow;
-	struct wishes wishes;
+	struct effects effects;
 	char text[16384];
 	size_t len;
-	char last[512]; /* the wishes last told */
+	char last[512]; /* the effects last told */
 	struct event journal[256];
 	int journalled;
 	char strings[65536]; /* of journalled events */
@@ -85,14 +86,14 @@ static inline const struct event *story_journal(struct story *s, const struct ev
 	return copy;
 }
 
-static inline void story_wish(const struct wish *w, char *text, size_t size)
+static inline void story_effect(const struct effect *w, char *text, size_t size)
 {
 	const struct event *ev = &w->event;
-	const char *phase = phase_names[w->phase];
+	const char *phase = flow_phase_names[w->phase];
 	int attempt = (int)w->attempt;
 
 	switch (w->kind) {
-	case WISH_RECORD:
+	case EFFECT_RECORD:
 		if (ev->kind == EV_ATTEMPT_INTENDED && EVENT_HAS(ev, resumed_from))
 			snprintf(text, size, "record %s %s %d resume=%s", event_rows[ev->kind].name,
 				 phase, attempt, ev->resumed_from);
@@ -101,73 +102,73 @@ static inline void story_wish(const struct wish *w, char *text, size_t size)
 				 attempt);
 		else if (ev->kind == EV_RETRY_SCHEDULED)
 			snprintf(text, size, "record %s %s %s (%s)", event_rows[ev->kind].name,
-				 phase, action_names[ev->action], ev->reason);
+				 phase, flow_action_names[ev->action], ev->reason);
 		else if (ev->kind == EV_LIMIT_REACHED || ev->kind == EV_RUN_AT_RISK)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
-				 limit_names[ev->limit], ev->reason);
+				 flow_limit_names[ev->limit], ev->reason);
 		else if (ev->kind == EV_JIT_EXCEEDED)
 			snprintf(text, size, "record %s %s (%s)", event_rows[ev->kind].name,
-				 jit_action_names[ev->on_exceed], ev->reason);
+				 flow_jit_action_names[ev->on_exceed], ev->reason);
 		else
 			snprintf(text, size, "record %s %s %d: %s", event_rows[ev->kind].name,
-				 outcome_names[ev->state], (int)ev->exit_code, ev->reason);
+				 flow_outcome_names[ev->state], (int)ev->exit_code, ev->reason);
 		break;
-	case WISH_CHECK_CACHE:
+	case EFFECT_CHECK_CACHE:
 		snprintf(text, size, "check the cache");
 		break;
-	case WISH_CLAIM_KEY:
+	case EFFECT_CLAIM_KEY:
 		snprintf(text, size, "claim the graph key%s", w->recheck ? ", and look again" : "");
 		break;
-	case WISH_FIND:
+	case EFFECT_FIND:
 		snprintf(text, size, "find %s %d", phase, attempt);
 		break;
-	case WISH_SUBMIT:
+	case EFFECT_SUBMIT:
 		snprintf(text, size, "submit %s%s%s", w->job, w->resumed_from ? " resume=" : "",
 			 w->resumed_from ? w->resumed_from : "");
 		break;
-	case WISH_WATCH:
+	case EFFECT_WATCH:
 		snprintf(text, size, "watch %s %d", phase, attempt);
 		break;
-	case WISH_CHOOSE_CHECKPOINT:
+	case EFFECT_CHOOSE_CHECKPOINT:
 		snprintf(text, size, "choose a checkpoint");
 		break;
-	case WISH_DRAIN:
+	case EFFECT_DRAIN:
 		snprintf(text, size, "drain %s %d", phase, attempt);
 		break;
-	case WISH_STOP:
+	case EFFECT_STOP:
 		snprintf(text, size, "stop %s %d", phase, attempt);
 		break;
-	case WISH_LEAVE:
+	case EFFECT_LEAVE:
 		snprintf(text, size, "leave");
 		break;
-	case WISH_VERIFY:
+	case EFFECT_VERIFY:
 		snprintf(text, size, "verify the cache");
 		break;
-	case WISH_WAIT:
+	case EFFECT_WAIT:
 		snprintf(text, size, "wait");
 		break;
-	case WISH_DONE:
+	case EFFECT_DONE:
 		snprintf(text, size, "done");
 		break;
-	case WISH_KIND_COUNT:
+	case EFFECT_KIND_COUNT:
 		break;
 	}
 }
 
-static inline void story_tell_wishes(struct story *s, int64_t ms)
+static inline void story_tell_effects(struct story *s, int64_t ms)
 {
 	char all[512] = "", one[200], line[256];
 	size_t len = 0;
 
-	for (int i = 0; i < s->wishes.count; i++) {
-		story_wish(&s->wishes.list[i], one, sizeof one);
+	for (int i = 0; i < s->effects.count; i++) {
+		story_effect(&s->effects.list[i], one, sizeof one);
 		len += (size_t)snprintf(all + len, sizeof all - len, "%s;", one);
 	}
 	if (strcmp(all, s->last) == 0)
 		return;
 	snprintf(s->last, sizeof s->last, "%s", all);
-	for (int i = 0; i < s->wishes.count; i++) {
-		story_wish(&s->wishes.list[i], one, sizeof one);
+	for (int i = 0; i < s->effects.count; i++) {
+		story_effect(&s->effects.list[i], one, sizeof one);
 		snprintf(line, sizeof line, "  %s", one);
 		story_tell(s, ms, line);
 	}
@@ -180,17 +181,18 @@ static inline void story_apply(struct story *s, const struct event *ev)
 	const struct event *kept = story_journal(s, ev);
 	char line[100];
 
-	flow_step(&s->flow, kept, &s->wishes);
+	flow_apply(&s->flow, kept);
+	flow_effects(&s->flow, kept->at, &s->effects);
 	if (s->flow.state != from) {
 		snprintf(line, sizeof line, "%s -> %s", flow_state_names[from],
 			 flow_state_names[s->flow.state]);
 		story_tell(s, kept->at.ms, line);
 	} else if (s->flow.attempt_state != was) {
-		snprintf(line, sizeof line, "%s %d %s", phase_names[s->flow.phase],
+		snprintf(line, sizeof line, "%s %d %s", flow_phase_names[s->flow.phase],
 			 (int)s->flow.attempt, attempt_state_names[s->flow.attempt_state]);
 		story_tell(s, kept->at.ms, line);
 	}
-	story_tell_wishes(s, kept->at.ms);
+	story_tell_effects(s, kept->at.ms);
 }
 
 static inline struct event key_event(enum event_kind kind)
@@ -224,21 +226,21 @@ static inline struct event story_choice(const struct story *s, int64_t below)
  * looked at on the way shows nothing new, and the graph key is free or another's. */
 static inline void story_settle(struct story *s)
 {
-	for (int i = 0; i < s->wishes.count; i++) {
-		const struct wish *wish = &s->wishes.list[i];
+	for (int i = 0; i < s->effects.count; i++) {
+		const struct effect *effect = &s->effects.list[i];
 
-		if (wish->kind == WISH_CHOOSE_CHECKPOINT) {
-			struct event ev = story_choice(s, wish->below);
+		if (effect->kind == EFFECT_CHOOSE_CHECKPOINT) {
+			struct event ev = story_choice(s, effect->below);
 
 			ev.at = s->now;
 			story_apply(s, &ev);
-		} else if (wish->kind == WISH_CLAIM_KEY && !s->key_holder) {
+		} else if (effect->kind == EFFECT_CLAIM_KEY && !s->key_holder) {
 			struct event ev = key_event(EV_CACHE_CLAIMED);
 
 			ev.at = s->now;
 			story_apply(s, &ev);
-		} else if (wish->kind == WISH_RECORD) {
-			story_apply(s, &wish->event);
+		} else if (effect->kind == EFFECT_RECORD) {
+			story_apply(s, &effect->event);
 		} else {
 			continue;
 		}
@@ -262,8 +264,8 @@ static inline void story_at(struct story *s, int64_t ms, struct event ev)
 static inline void story_wait(struct story *s, int64_t ms)
 {
 	s->now.ms = ms;
-	flow_wishes(&s->flow, s->now, &s->wishes);
-	story_tell_wishes(s, ms);
+	flow_effects(&s->flow, s->now, &s->effects);
+	story_tell_effects(s, ms);
 	story_settle(s);
 }
 

@@ -45,7 +45,7 @@ static void its_cache_is_cold_and_phase_1_runs_again(void **state)
 		  "00:02   record attempt.intended train 2\n"
 		  "00:02 train 2 intended\n"
 		  "00:02   submit stk-r1-train-2\n");
-	assert_string_equal(s.wishes.list[0].tolerated, "compiler/a");
+	assert_string_equal(s.effects.list[0].tolerated, "compiler/a");
 	assert_int_equal(s.flow.budget[PHASE_TRAIN].failures, 0);
 	assert_int_equal(s.flow.budget[PHASE_TRAIN].setbacks, 0);
 }
@@ -62,7 +62,7 @@ static void for_one_difference_it_runs_again_once_and_for_another_one_too(void *
 	story_at(&s, MIN(3), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 2));
 	story_at(&s, MIN(4), refused(2, "compiler/b"));
 	phase_1_again(&s, MIN(5), 2);
-	assert_string_equal(s.wishes.list[0].tolerated, "compiler/b");
+	assert_string_equal(s.effects.list[0].tolerated, "compiler/b");
 	story_at(&s, MIN(6), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 3));
 	/* An agent that refuses what it was told to put up with has failed. */
 	story_at(&s, MIN(7), refused(3, "compiler/b"));
@@ -105,13 +105,13 @@ static void the_training_rests_on_the_lock_that_was_written_or_found(void **stat
 
 	(void)state;
 	EVENT_SET_STR(&found, graph_key, "planned");
-	note_cache(&flow, &found);
+	transition_cache(&flow, &found);
 	assert_string_equal(flow.lock_key, "planned");
 	EVENT_SET_STR(&proved, graph_key, "of another compiler");
-	note_verdict(&flow, &proved);
+	transition_verdict(&flow, &proved);
 	assert_string_equal(flow.lock_key, "of another compiler");
 	proved = verified(1, true, NULL); /* as journals of older versions have it */
-	note_verdict(&flow, &proved);
+	transition_verdict(&flow, &proved);
 	assert_string_equal(flow.lock_key, "");
 }
 

@@ -20,7 +20,7 @@ static void no_field_hides_what_every_event_has(void **state)
 
 	(void)state;
 	for (int i = 0; i < EVF_COUNT; i++)
-		assert_int_equal(name_find(common, 5, event_fields[i].name), -1);
+		assert_int_equal(flow_name_find(common, 5, event_fields[i].name), -1);
 }
 
 static void what_is_required_is_allowed(void **state)
@@ -77,21 +77,10 @@ static void fields_lie_apart_and_enums_have_names(void **state)
 		assert_int_equal(row->type == EVT_ENUM, row->names != NULL);
 		for (int n = 0; row->names && n < row->name_count; n++) {
 			assert_non_null(row->names[n]);
-			assert_int_equal(name_find(row->names, row->name_count, row->names[n]), n);
+			assert_int_equal(flow_name_find(row->names, row->name_count, row->names[n]),
+					 n);
 		}
 	}
-}
-
-static void states_have_names(void **state)
-{
-	(void)state;
-	for (int i = 0; i < FLOW_STATE_COUNT; i++)
-		assert_int_equal(name_find(flow_state_names, FLOW_STATE_COUNT, flow_state_names[i]),
-				 i);
-	for (int i = 0; i < ATTEMPT_STATE_COUNT; i++)
-		assert_int_equal(
-			name_find(attempt_state_names, ATTEMPT_STATE_COUNT, attempt_state_names[i]),
-			i);
 }
 
 static void an_event_is_well_formed_with_what_it_needs_and_no_more(void **state)
@@ -127,7 +116,6 @@ int main(void)
 		cmocka_unit_test(every_field_belongs_to_an_event),
 		cmocka_unit_test(sentences_name_only_fields_that_the_event_may_have),
 		cmocka_unit_test(fields_lie_apart_and_enums_have_names),
-		cmocka_unit_test(states_have_names),
 		cmocka_unit_test(an_event_is_well_formed_with_what_it_needs_and_no_more),
 		cmocka_unit_test(rules_have_sentences),
 	};

@@ -20,7 +20,7 @@ static void a_traceback_is_user_code_with_its_last_frames(void **state)
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CODE);
-	assert_string_equal(v.rule, "py-traceback");
+	assert_string_equal(v.rule, "py-mistake");
 	assert_string_equal(v.evidence, "  File \"train.py\", line 80, in main\n"
 					"    train()\n"
 					"  File \"train.py\", line 70, in train\n"
@@ -117,18 +117,22 @@ static void a_cause_wins_over_an_earlier_symptom_and_a_later_cause(void **state)
 	assert_string_equal(v.rule, "nrt-memory");
 }
 
-static void two_unrelated_tracebacks_are_not_a_chain(void **state)
+/* What is raised behind a lost peer mostly follows from it; what a row knows is a cause. */
+static void an_exception_behind_a_lost_peer_is_no_cause(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "Traceback (most recent call last):\n"
-						 "  File \"a.py\", line 1, in f\n"
-						 "BrokenPipeError: [Errno 32] Broken pipe\n"
-						 "Traceback (most recent call last):\n"
-						 "  File \"a.py\", line 3, in g\n"
-						 "ZeroDivisionError: division by zero\n");
+	struct failure_verdict v =
+		judge_exit(1, "Traceback (most recent call last):\n"
+			      "  File \"a.py\", line 1, in f\n"
+			      "BrokenPipeError: [Errno 32] Broken pipe\n"
+			      "Traceback (most recent call last):\n"
+			      "  File \"a.py\", line 3, in g\n"
+			      "AttributeError: 'NoneType' object has no attribute 'x'\n");
 
 	(void)state;
-	assert_string_equal(v.rule, "py-traceback");
-	assert_non_null(strstr(v.evidence, "ZeroDivisionError"));
+	assert_string_equal(v.rule, "peer-pipe");
+	v = judge_exit(1, "BrokenPipeError: [Errno 32] Broken pipe\n"
+			  "ModuleNotFoundError: No module named 'flax'\n");
+	assert_string_equal(v.rule, "py-module");
 }
 
 static void advice_and_warnings_are_no_evidence(void **state)
@@ -180,10 +184,6 @@ static void of_symptoms_one_that_calls_for_a_retry_weighs_more(void **state)
 					  "Connection closed by peer [10.0.0.1]:7")
 				    .rule,
 			    "peer-closed-gloo");
-	assert_string_equal(judge_exit(1, "failed (exitcode: 1) local_rank: 0\n"
-					  "sh: 1: nvidia-smi: not found")
-				    .rule,
-			    "sh-not-found");
 }
 
 static void foreign_lines_inside_a_traceback_do_not_end_it(void **state)
@@ -196,7 +196,7 @@ static void foreign_lines_inside_a_traceback_do_not_end_it(void **state)
 						 "[rank1]: ZeroDivisionError: division by zero\n");
 
 	(void)state;
-	assert_string_equal(v.rule, "py-traceback");
+	assert_string_equal(v.rule, "py-mistake");
 	assert_string_equal(v.evidence, "  File \"a.py\", line 3, in g\n"
 					"    return 1 / 0\n"
 					"ZeroDivisionError: division by zero");
@@ -220,7 +220,7 @@ struct exit_case {
 static const struct exit_case exits[] = {
 	{ 0, 0, "Traceback (most recent call last):\n  x\nKeyError: 1", "success", CLASS_NONE },
 	{ 1, 0, "", "nothing-known", CLASS_UNKNOWN },
-	{ 2, 0, "bye", "exit-2", CLASS_USER_CODE },
+	{ 2, 0, "bye", "nothing-known", CLASS_UNKNOWN },
 	{ 3, 0, "", "nothing-known", CLASS_UNKNOWN },
 	{ 75, 0, "KeyError: 1", "exit-75", CLASS_TRANSIENT_INFRA },
 	{ 86, 0, "", "nothing-known", CLASS_UNKNOWN },
@@ -231,15 +231,16 @@ static const struct exit_case exits[] = {
 	{ 0, 9, "step 3", "sigkill", CLASS_UNKNOWN },
 	{ -9, 0, "step 3", "sigkill", CLASS_UNKNOWN },
 	{ 143, 0, "", "killed", CLASS_UNKNOWN },
-	{ 139, 0, "Fatal Python error: Segmentation fault", "crash", CLASS_USER_CODE },
+	{ 139, 0, "Fatal Python error: Segmentation fault", "py-crash", CLASS_UNKNOWN },
+	{ 139, 0, "Connection reset by peer", "crash", CLASS_UNKNOWN },
 	{ 134, 0, "", "crash", CLASS_UNKNOWN },
 	{ 135, 0, "", "crash", CLASS_UNKNOWN },
 	{ 134, 0, "Watchdog caught collective operation timeout", "nccl-watchdog", CLASS_COMM },
 	{ 247, 0, "", "sigkill", CLASS_UNKNOWN },
-	{ 245, 0, "", "crash", CLASS_USER_CODE },
+	{ 245, 0, "", "crash", CLASS_UNKNOWN },
 	{ 255, 0, "", "nothing-known", CLASS_UNKNOWN },
 	{ 127, 0, "Connection reset by peer", "peer-reset", CLASS_COMM },
-	{ 136, 0, "", "crash", CLASS_USER_CODE },
+	{ 136, 0, "", "crash", CLASS_UNKNOWN },
 	{ 134, 0, "std::bad_alloc", "cc-memory", CLASS_USER_CONFIG },
 	/* killed from outside: a traceback in the log was survived */
 	{ 137, 0, "Traceback (most recent call last):\n  x\nKeyError: 1", "sigkill",
@@ -346,11 +347,12 @@ static void the_first_cause_over_all_nodes_decides(void **state)
 					     { .log = "MemoryError" } };
 	const struct node_text by_line[] = {
 		{ .first_ms = 9000, .ended_ms = 5, .log = "MemoryError" },
-		{ .first_ms = 7000, .ended_ms = 9, .log = "step 1\nAccessDenied" },
+		{ .first_ms = 7000, .ended_ms = 9, .log = "step 1\n(AccessDenied)" },
 	};
 	const struct node_text by_end[] = { { .ended_ms = 9000, .log = "MemoryError" },
-					    { .ended_ms = 8000, .log = "AccessDenied" } };
-	const struct node_text by_place[] = { { .log = "MemoryError" }, { .log = "AccessDenied" } };
+					    { .ended_ms = 8000, .log = "(AccessDenied)" } };
+	const struct node_text by_place[] = { { .log = "MemoryError" },
+					      { .log = "(AccessDenied)" } };
 	const struct node_text stopped[] = {
 		{ .signal = 15,
 		  .ended_ms = 1,
@@ -390,7 +392,7 @@ static void the_kernels_word_on_memory_decides_where_it_can(void **state)
 	/* A child was killed, the command ended of something else. */
 	e.phase = PHASE_TRAIN;
 	e.exit = 1;
-	assert_string_equal(judge(e, "AccessDenied").rule, "aws-denied");
+	assert_string_equal(judge(e, "(AccessDenied)").rule, "aws-denied");
 	assert_string_equal(judge(e, "Broken pipe").rule, "oom");
 }
 
@@ -534,7 +536,7 @@ int main(void)
 		cmocka_unit_test(the_first_of_chained_exceptions_decides_and_the_last_is_shown),
 		cmocka_unit_test(what_follows_a_lost_peer_is_not_the_users_fault),
 		cmocka_unit_test(a_cause_wins_over_an_earlier_symptom_and_a_later_cause),
-		cmocka_unit_test(two_unrelated_tracebacks_are_not_a_chain),
+		cmocka_unit_test(an_exception_behind_a_lost_peer_is_no_cause),
 		cmocka_unit_test(advice_and_warnings_are_no_evidence),
 		cmocka_unit_test(an_unknown_exception_gives_way_to_a_known_one_in_its_chain),
 		cmocka_unit_test(of_symptoms_one_that_calls_for_a_retry_weighs_more),

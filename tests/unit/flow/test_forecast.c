@@ -208,8 +208,8 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	story_train_late(&s, &policy);
 	story_at(&s, MIN(30), progress(10 * 60)); /* of an attempt that is no more */
 	story_at(&s, MIN(50), ended(PHASE_TRAIN, 1, CLASS_UNKNOWN));
-	assert_int_equal(s.wishes.list[0].kind, WISH_WAIT);
-	assert_true(s.wishes.list[0].until.ms <= MIN(56));
+	assert_int_equal(s.effects.list[0].kind, EFFECT_WAIT);
+	assert_true(s.effects.list[0].until.ms <= MIN(56));
 	story_wait(&s, MIN(56));
 	assert_int_equal(s.flow.attempt, 1);
 	assert_int_equal(s.flow.state, FLOW_ENDED);
@@ -221,7 +221,7 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	story_at(&s, MIN(2), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_wait(&s, MIN(56));
 	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
-	assert_int_equal(s.wishes.list[0].kind, WISH_STOP);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_STOP);
 	/* Nor after a phase 1 that has used up the money. */
 	policy.deadline_ms = 0;
 	policy.cost_usd = 60;

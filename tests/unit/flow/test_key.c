@@ -70,12 +70,12 @@ static void it_may_wait_for_one_after_the_other(void **state)
 	(void)state;
 	begin_waiting(&s, &policy);
 	story_at(&s, MIN(10), waiting());
-	assert_int_equal(s.wishes.count, 1);
-	assert_int_equal(s.wishes.list[0].kind, WISH_CLAIM_KEY);
-	assert_true(s.wishes.list[0].recheck);
+	assert_int_equal(s.effects.count, 1);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_CLAIM_KEY);
+	assert_true(s.effects.list[0].recheck);
 	/* Still cold says nothing. */
 	story_at(&s, MIN(11), checked(CACHE_COLD));
-	assert_int_equal(s.wishes.list[0].kind, WISH_CLAIM_KEY);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_CLAIM_KEY);
 	story_replays(&s);
 }
 
@@ -125,11 +125,11 @@ static void each_attempt_of_phase_1_is_claimed_for_anew(void **state)
 	s.key_holder = "other";
 	story_at(&s, MIN(2), ended(PHASE_PRECOMPILE, 1, CLASS_HARDWARE_NODE));
 	story_wait(&s, MIN(10));
-	assert_int_equal(s.wishes.list[0].kind, WISH_CLAIM_KEY);
-	assert_false(s.wishes.list[0].recheck);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_CLAIM_KEY);
+	assert_false(s.effects.list[0].recheck);
 	/* Somebody has taken it for dead meanwhile. */
 	story_at(&s, MIN(10), waiting());
-	assert_true(s.wishes.list[0].recheck);
+	assert_true(s.effects.list[0].recheck);
 	story_at(&s, MIN(20), claimed());
 	assert_int_equal(s.flow.attempt_state, ATTEMPT_INTENDED);
 	assert_int_equal(s.flow.attempt, 2);
@@ -156,16 +156,16 @@ static void where_the_lock_is_in_doubt_a_warm_cache_does_not_count(void **state)
 {
 	struct flow_policy policy = story_policy();
 	struct event ev = checked(CACHE_WARM);
-	struct wishes wishes;
+	struct effects effects;
 	struct flow flow;
 
 	(void)state;
 	flow_init(&flow, &policy);
 	flow.state = FLOW_PRECOMPILE;
 	flow.anew = flow.key_waited = true;
-	flow_wishes(&flow, (struct utc){ 0 }, &wishes);
-	assert_int_equal(wishes.list[0].kind, WISH_CLAIM_KEY);
-	assert_false(wishes.list[0].recheck);
+	flow_effects(&flow, (struct utc){ 0 }, &effects);
+	assert_int_equal(effects.list[0].kind, EFFECT_CLAIM_KEY);
+	assert_false(effects.list[0].recheck);
 	assert_int_equal(flow_rule_find(&flow, &ev), -1);
 }
 

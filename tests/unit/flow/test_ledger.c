@@ -254,7 +254,7 @@ static void a_driver_that_died_was_away_since_its_last_word(void **state)
 	assert_int_equal(bin(&b, BIN_IDLE), 7000);
 }
 
-static void a_job_goes_on_without_a_driver(void **state)
+static void what_a_job_did_without_a_driver_is_unknown(void **state)
 {
 	struct event end = ended(PHASE_TRAIN, 1, CLASS_NONE);
 	struct book b;
@@ -262,17 +262,80 @@ static void a_job_goes_on_without_a_driver(void **state)
 	(void)state;
 	begin_training(&b);
 	add(&b, 4000, left());
+	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 4000);
+	assert_int_equal(bin_at(&b, 60000, BIN_STEPS), 1000);
+	assert_int_equal(bin_at(&b, 60000, BIN_UNKNOWN), 56000);
 	add(&b, 9000, took_over(2));
+	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 0);
 	add(&b, 9100, progress(1, 70));
-	assert_int_equal(bin(&b, BIN_STEPS), 6100);
+	assert_int_equal(bin(&b, BIN_STEPS), 1100);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 5000);
 	assert_int_equal(bin(&b, BIN_IDLE), 0);
 	add(&b, 9200, left());
 	add(&b, 20000, took_over(3));
 	EVENT_SET(&end, finished, 11000);
 	add(&b, 20100, end);
-	assert_int_equal(bin(&b, BIN_STEPS), 8000);
+	assert_int_equal(bin(&b, BIN_STEPS), 1200);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 6800);
 	assert_int_equal(bin(&b, BIN_IDLE), 9100);
 	assert_int_equal(held(&b), 9000);
+	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 0);
+}
+
+static struct event stretch(int64_t since, int64_t until, int64_t first, int64_t step)
+{
+	struct event ev = event_of(EV_TRAIN_STRETCH);
+
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, since, since);
+	EVENT_SET(&ev, until, until);
+	EVENT_SET(&ev, first_step, first);
+	EVENT_SET(&ev, step, step);
+	return ev;
+}
+
+static void steps_that_an_agent_saw_are_known(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, left());
+	add(&b, 20000, took_over(2));
+	/* steps until 8000, a pause, and steps from 12000 to 16000 */
+	add(&b, 20000, stretch(3000, 8000, 1, 51));
+	add(&b, 20000, stretch(12000, 16000, 51, 91));
+	add(&b, 20100, progress(1, 92));
+	assert_int_equal(bin(&b, BIN_STEPS), 5000 + 4000 + 100);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 4000 + 4000);
+}
+
+static void stretches_need_no_room_that_is_not_there(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 4000, left());
+	add(&b, 104000, took_over(2));
+	for (int64_t i = 0; i < 3 * LEDGER_HOLES_MAX; i++)
+		add(&b, 104000, stretch(4100 + i * 1000, 4600 + i * 1000, i, i + 1));
+	assert_true(b.ledger.hole_count <= LEDGER_HOLES_MAX);
+	add(&b, 104000, progress(1, 92));
+	assert_int_equal(bin(&b, BIN_STEPS), 1000 + (LEDGER_HOLES_MAX - 1) * 500);
+}
+
+static void a_driver_that_was_killed_leaves_no_steps_behind(void **state)
+{
+	struct book b;
+
+	(void)state;
+	begin_training(&b);
+	add(&b, 5000, progress(1, 50));
+	ledger_undriven(&b.ledger);
+	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 5000);
+	assert_int_equal(bin_at(&b, 65000, BIN_STEPS), 2000);
+	assert_int_equal(bin_at(&b, 65000, BIN_UNKNOWN), 60000);
 }
 
 static void an_end_that_nobody_saw_is_unknown(void **state)
@@ -288,20 +351,23 @@ static void an_end_that_nobody_saw_is_unknown(void **state)
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 60100);
 }
 
-static void a_lost_attempt_that_is_found_and_goes_on_was_at_work(void **state)
+static void what_a_lost_attempt_did_is_unknown(void **state)
 {
 	struct book b;
 
 	(void)state;
 	begin_training(&b);
 	add(&b, 4000, about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
+	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 4000);
+	assert_int_equal(bin_at(&b, 7000, BIN_UNKNOWN), 3000);
 	add(&b, 8000, about(EV_ATTEMPT_FOUND, PHASE_TRAIN, 1));
 	add(&b, 9000, progress(1, 50));
-	assert_int_equal(bin(&b, BIN_STEPS), 6000);
+	assert_int_equal(bin(&b, BIN_STEPS), 2000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 4000);
 	add(&b, 10000, about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
 	add(&b, 14000, ended(PHASE_TRAIN, 1, CLASS_HARDWARE_NODE));
-	assert_int_equal(bin(&b, BIN_STEPS), 7000);
-	assert_int_equal(bin(&b, BIN_UNKNOWN), 4000);
+	assert_int_equal(bin(&b, BIN_STEPS), 3000);
+	assert_int_equal(bin(&b, BIN_UNKNOWN), 8000);
 }
 
 static void what_was_never_submitted_left_the_time_idle(void **state)
@@ -436,9 +502,12 @@ int main(void)
 		cmocka_unit_test(
 			a_backoff_is_backoff_until_its_time_and_then_idle_without_a_driver),
 		cmocka_unit_test(a_driver_that_died_was_away_since_its_last_word),
-		cmocka_unit_test(a_job_goes_on_without_a_driver),
+		cmocka_unit_test(what_a_job_did_without_a_driver_is_unknown),
+		cmocka_unit_test(steps_that_an_agent_saw_are_known),
+		cmocka_unit_test(stretches_need_no_room_that_is_not_there),
+		cmocka_unit_test(a_driver_that_was_killed_leaves_no_steps_behind),
 		cmocka_unit_test(an_end_that_nobody_saw_is_unknown),
-		cmocka_unit_test(a_lost_attempt_that_is_found_and_goes_on_was_at_work),
+		cmocka_unit_test(what_a_lost_attempt_did_is_unknown),
 		cmocka_unit_test(what_was_never_submitted_left_the_time_idle),
 		cmocka_unit_test(a_training_without_steps_is_judged_by_its_end),
 		cmocka_unit_test(evaluation_and_inference_have_their_own_bins),

@@ -177,21 +177,21 @@ static void an_end_is_final(void **state)
 	}
 }
 
-static void every_state_but_the_first_wishes_for_something(void **state)
+static void every_state_but_the_first_effects_for_something(void **state)
 {
 	(void)state;
 	for (enum flow_state s = 0; s < FLOW_STATE_COUNT; s++)
 		for (enum attempt_state a = 0; a < ATTEMPT_STATE_COUNT; a++) {
 			struct flow flow;
-			struct wishes wishes;
+			struct effects effects;
 
 			put(&flow, s, a);
-			flow_wishes(&flow, flow.at, &wishes);
-			assert_int_equal(wishes.count > 0, s != FLOW_NEW);
-			assert_true(wishes.count <= FLOW_WISHES_MAX);
-			for (int i = 0; i < wishes.count; i++)
-				if (wishes.list[i].kind == WISH_RECORD)
-					assert_true(event_well_formed(&wishes.list[i].event));
+			flow_effects(&flow, flow.at, &effects);
+			assert_int_equal(effects.count > 0, s != FLOW_NEW);
+			assert_true(effects.count <= FLOW_EFFECTS_MAX);
+			for (int i = 0; i < effects.count; i++)
+				if (effects.list[i].kind == EFFECT_RECORD)
+					assert_true(event_well_formed(&effects.list[i].event));
 		}
 }
 
@@ -201,13 +201,13 @@ static void what_the_machine_asks_to_record_has_a_meaning(void **state)
 	for (enum flow_state s = 0; s < FLOW_STATE_COUNT; s++)
 		for (enum attempt_state a = 0; a < ATTEMPT_STATE_COUNT; a++) {
 			struct flow flow;
-			struct wishes wishes;
+			struct effects effects;
 
 			put(&flow, s, a);
-			flow_wishes(&flow, flow.at, &wishes);
-			for (int i = 0; i < wishes.count; i++)
-				if (wishes.list[i].kind == WISH_RECORD)
-					assert_true(flow_rule_find(&flow, &wishes.list[i].event) >=
+			flow_effects(&flow, flow.at, &effects);
+			for (int i = 0; i < effects.count; i++)
+				if (effects.list[i].kind == EFFECT_RECORD)
+					assert_true(flow_rule_find(&flow, &effects.list[i].event) >=
 						    0);
 		}
 }
@@ -218,7 +218,7 @@ int main(void)
 		cmocka_unit_test(pairs_mean_what_is_listed_and_no_other_pair_means_anything),
 		cmocka_unit_test(a_pair_without_meaning_still_moves_the_time),
 		cmocka_unit_test(an_end_is_final),
-		cmocka_unit_test(every_state_but_the_first_wishes_for_something),
+		cmocka_unit_test(every_state_but_the_first_effects_for_something),
 		cmocka_unit_test(what_the_machine_asks_to_record_has_a_meaning),
 	};
 

@@ -1,4 +1,5 @@
 /* Budgets, classes and backoff: what follows a failure, and when it is the last. */
+#include "jobs/flow/internal.h"
 #include "tests/unit/flow/story.h"
 
 static void lose(struct story *s, int64_t attempt, enum failure_class class)
@@ -249,6 +250,17 @@ static void the_end_carries_evidence_and_cure(void **state)
 			    "train failed in attempt 1: user-config, which a retry does not cure");
 }
 
+static int64_t delay_of(const struct flow_policy *policy, int64_t seed, int64_t failures)
+{
+	struct flow flow;
+
+	flow_init(&flow, policy);
+	flow.seed = seed;
+	flow.last_class = CLASS_UNKNOWN;
+	flow.budget[flow.phase].setbacks = failures + 1;
+	return retry_wait_ms(&flow);
+}
+
 static void the_backoff_is_jittered_and_bounded(void **state)
 {
 	struct flow_policy policy = story_policy();
@@ -260,10 +272,10 @@ static void the_backoff_is_jittered_and_bounded(void **state)
 		int64_t last = -1;
 
 		for (int64_t seed = 0; seed < 200; seed++) {
-			int64_t delay = retry_delay_ms(&policy, seed, failures);
+			int64_t delay = delay_of(&policy, seed, failures);
 
 			assert_true(delay >= 0 && delay <= ceiling);
-			assert_int_equal(delay, retry_delay_ms(&policy, seed, failures));
+			assert_int_equal(delay, delay_of(&policy, seed, failures));
 			distinct += delay != last;
 			highest = delay > highest ? delay : highest;
 			last = delay;
@@ -280,14 +292,14 @@ static void odd_backoffs_neither_overflow_nor_wait(void **state)
 
 	(void)state;
 	policy.backoff_first_ms = 0;
-	assert_int_equal(retry_delay_ms(&policy, 1, 50), 0);
+	assert_int_equal(delay_of(&policy, 1, 50), 0);
 	policy.backoff_first_ms = INT64_MAX / 2;
 	policy.backoff_max_ms = INT64_MAX;
-	assert_true(retry_delay_ms(&policy, 1, 50) >= 0);
+	assert_true(delay_of(&policy, 1, 50) >= 0);
 	policy.backoff_max_ms = 10; /* less than the first */
-	assert_true(retry_delay_ms(&policy, 1, 50) <= 10);
+	assert_true(delay_of(&policy, 1, 50) <= 10);
 	policy.backoff_max_ms = -1;
-	assert_int_equal(retry_delay_ms(&policy, 1, 50), 0);
+	assert_int_equal(delay_of(&policy, 1, 50), 0);
 }
 
 static void nonces_differ_by_seed_phase_and_attempt(void **state)
@@ -308,10 +320,10 @@ static void nonces_differ_by_seed_phase_and_attempt(void **state)
 			for (int attempt = 0; attempt < 4; attempt++) {
 				s.flow.attempts[s.flow.phase] = attempt;
 				s.flow.chosen = s.flow.key_held = true;
-				flow_wishes(&s.flow, s.flow.at, &s.wishes);
-				assert_int_equal(s.wishes.list[0].kind, WISH_RECORD);
+				flow_effects(&s.flow, s.flow.at, &s.effects);
+				assert_int_equal(s.effects.list[0].kind, EFFECT_RECORD);
 				snprintf(seen[count++], FLOW_ID_MAX, "%s",
-					 s.wishes.list[0].event.nonce);
+					 s.effects.list[0].event.nonce);
 			}
 		}
 	}

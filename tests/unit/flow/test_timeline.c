@@ -161,7 +161,7 @@ static void a_new_driver_goes_on_watching_what_runs(void **state)
 	story_begin_training(&s, &policy);
 	story_at(&s, MIN(9), took_over(2));
 	assert_int_equal(s.flow.attempt_state, ATTEMPT_RUNNING);
-	assert_int_equal(s.wishes.list[0].kind, WISH_WATCH);
+	assert_int_equal(s.effects.list[0].kind, EFFECT_WATCH);
 }
 
 static void an_attempt_that_cannot_be_seen_is_waited_for(void **state)
@@ -402,7 +402,7 @@ static void checkpoints_never_go_backwards(void **state)
 	assert_string_equal(s.flow.checkpoint_url, "ckpt/200");
 }
 
-static void bad_data_falls_back_to_the_checkpoint_before_once(void **state)
+static void bad_data_falls_back_to_the_checkpoint_before(void **state)
 {
 	struct flow_policy policy = story_policy();
 	struct story s;
@@ -416,9 +416,14 @@ static void bad_data_falls_back_to_the_checkpoint_before_once(void **state)
 	assert_string_equal(s.flow.resumed_from, "ckpt/100");
 	story_at(&s, MIN(9), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 2));
 	story_at(&s, MIN(10), ended(PHASE_TRAIN, 2, CLASS_DATA));
+	story_wait(&s, MIN(30));
+	assert_string_equal(s.flow.resumed_from, "");
+	/* Nothing is left to blame but the input. */
+	story_at(&s, MIN(30), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 3));
+	story_at(&s, MIN(31), ended(PHASE_TRAIN, 3, CLASS_DATA));
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 	assert_int_equal(s.flow.exit_code, 1);
-	assert_string_equal(s.flow.end_reason, "train failed 2 times: data, which gets 1 retry");
+	assert_string_equal(s.flow.end_reason, "train failed 3 times: data, which gets 1 retry");
 }
 
 static void time_never_runs_backwards(void **state)
@@ -522,7 +527,7 @@ int main(void)
 		cmocka_unit_test(a_job_stopped_by_someone_else_is_not_started_again),
 		cmocka_unit_test(news_of_another_attempt_changes_nothing),
 		cmocka_unit_test(checkpoints_never_go_backwards),
-		cmocka_unit_test(bad_data_falls_back_to_the_checkpoint_before_once),
+		cmocka_unit_test(bad_data_falls_back_to_the_checkpoint_before),
 		cmocka_unit_test(time_never_runs_backwards),
 		cmocka_unit_test(a_retry_waits_no_longer_than_the_longest_backoff),
 		cmocka_unit_test(long_texts_are_cut_and_stay_utf8),

@@ -4,7 +4,7 @@
 
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/task.h"
+#include "jobs/node/setup/task.h"
 #include "jobs/store/store.h"
 
 #define LOG "out"
@@ -96,7 +96,7 @@ static UNUSED void load(struct task *task, const struct place *place, json_t *or
 }
 
 /* The child of an agent that has the same arguments; 0: none. */
-static UNUSED pid_t find_keeper(pid_t agent)
+static UNUSED pid_t find_checkpointer(pid_t agent)
 {
 	AUTO(auto_free) char *path = mem_format("/proc/%d/task/%d/children", agent, agent);
 	AUTO(auto_fclose) FILE *file = fopen(path, "re");
@@ -115,14 +115,14 @@ static UNUSED pid_t find_keeper(pid_t agent)
 }
 
 /* The same, waited for. */
-static UNUSED pid_t keeper_of(pid_t agent)
+static UNUSED pid_t checkpointer_of(pid_t agent)
 {
-	pid_t keeper = 0;
+	pid_t checkpointer = 0;
 
-	for (int i = 0; i < LOOKS && !(keeper = find_keeper(agent)); i++)
+	for (int i = 0; i < LOOKS && !(checkpointer = find_checkpointer(agent)); i++)
 		pause_ms(10);
-	assert_true(keeper > 0);
-	return keeper;
+	assert_true(checkpointer > 0);
+	return checkpointer;
 }
 
 #endif

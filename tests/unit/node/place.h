@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/fs.h"
-#include "jobs/base/json.h"
-#include "jobs/base/proc.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/js.h"
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"
 

@@ -1,5 +1,5 @@
 /* What decides how an attempt ends, with helpers that do what a test says: the news of
- * keepers, and couriers that die. */
+ * checkpointers, and uploaders that die. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define HOUR_MS  ((int64_t)60 * 60 * 1000)
 #define GRACE_MS 700
 
-/* ---- the keeper ---- */
+/* ---- the checkpointer ---- */
 
 static int agent_make(void **state)
 {
@@ -38,7 +38,7 @@ static int agent_remove(void **state)
 	return 0;
 }
 
-static void hear(struct agent *agent, enum keeper_news kind)
+static void hear(struct agent *agent, enum checkpointer_news kind)
 {
 	json_auto_t *news = json_pack("{s:s, s:s, s:s}", "name", "checkpoint-5", "why", "no answer",
 				      "class", "transient-infra");
@@ -50,12 +50,12 @@ static void what_a_later_pass_brought_is_not_lost(void **state)
 {
 	struct agent *agent = *state;
 
-	hear(agent, KEEPER_UNPUSHED);
-	hear(agent, KEEPER_LOST);
+	hear(agent, CHECKPOINTER_UNPUSHED);
+	hear(agent, CHECKPOINTER_LOST);
 	assert_non_null(agent->lost);
 	assert_string_equal(agent->lost_class, "transient-infra");
-	hear(agent, KEEPER_PUSHED);
-	hear(agent, KEEPER_KEPT);
+	hear(agent, CHECKPOINTER_PUSHED);
+	hear(agent, CHECKPOINTER_KEPT);
 	assert_null(agent->lost);
 	assert_null(agent->lost_class);
 	assert_true(agent->kept);
@@ -65,14 +65,14 @@ static void what_was_in_place_is_not_lost_because_a_later_pass_saw_nothing(void 
 {
 	struct agent *agent = *state;
 
-	hear(agent, KEEPER_UNPUSHED);
-	hear(agent, KEEPER_KEPT);
-	hear(agent, KEEPER_LOST);
+	hear(agent, CHECKPOINTER_UNPUSHED);
+	hear(agent, CHECKPOINTER_KEPT);
+	hear(agent, CHECKPOINTER_LOST);
 	assert_null(agent->lost);
 	assert_true(agent->kept);
 }
 
-/* ---- the courier ---- */
+/* ---- the uploader ---- */
 
 /* It hangs for a while, and dies. */
 static int die(const void *arg, int news_fd, int orders_fd)
@@ -92,37 +92,37 @@ static void stops_are_blocked(int how)
 	sigprocmask(how, &stops, NULL);
 }
 
-static void a_signal_heard_by_one_courier_counts_for_the_next_one(void **state)
+static void a_signal_heard_by_one_uploader_counts_for_the_next_one(void **state)
 {
 	const int hangs_ms = 500;
-	struct courier courier = { .helper = { .news_fd = -1, .orders_fd = -1 } };
-	struct mono begun = mono_now(), end = { begun.ms + HOUR_MS };
+	struct uploader uploader = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	struct mono begun = clock_mono_now(), end = { begun.ms + HOUR_MS };
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
 	stops_are_blocked(SIG_BLOCK);
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(helper_start(&courier.helper, die, &hangs_ms, &err), 0);
+	assert_int_equal(helper_start(&uploader.helper, "test", die, &hangs_ms, &err), 0);
 	raise(SIGTERM);
-	assert_int_equal(courier_finish(&courier, &end, GRACE_MS), COURIER_DEAD);
-	helper_close(&courier.helper);
+	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
+	helper_close(&uploader.helper);
 	assert_true(end.ms >= begun.ms + GRACE_MS);
-	assert_true(end.ms <= mono_now().ms + GRACE_MS);
+	assert_true(end.ms <= clock_mono_now().ms + GRACE_MS);
 	stops_are_blocked(SIG_UNBLOCK);
 }
 
-static void a_courier_that_hears_no_signal_leaves_the_end_as_it_is(void **state)
+static void a_uploader_that_hears_no_signal_leaves_the_end_as_it_is(void **state)
 {
 	const int hangs_ms = 0;
-	struct courier courier = { .helper = { .news_fd = -1, .orders_fd = -1 } };
-	struct mono end = { mono_now().ms + HOUR_MS }, before = end;
+	struct uploader uploader = { .helper = { .news_fd = -1, .orders_fd = -1 } };
+	struct mono end = { clock_mono_now().ms + HOUR_MS }, before = end;
 	AUTO(err_freep) struct err *err = NULL;
 
 	(void)state;
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(helper_start(&courier.helper, die, &hangs_ms, &err), 0);
-	assert_int_equal(courier_finish(&courier, &end, GRACE_MS), COURIER_DEAD);
-	helper_close(&courier.helper);
+	assert_int_equal(helper_start(&uploader.helper, "test", die, &hangs_ms, &err), 0);
+	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
+	helper_close(&uploader.helper);
 	assert_int_equal(end.ms, before.ms);
 }
 
@@ -133,8 +133,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_a_later_pass_brought_is_not_lost),
 		T(what_was_in_place_is_not_lost_because_a_later_pass_saw_nothing),
-		cmocka_unit_test(a_signal_heard_by_one_courier_counts_for_the_next_one),
-		cmocka_unit_test(a_courier_that_hears_no_signal_leaves_the_end_as_it_is),
+		cmocka_unit_test(a_signal_heard_by_one_uploader_counts_for_the_next_one),
+		cmocka_unit_test(a_uploader_that_hears_no_signal_leaves_the_end_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

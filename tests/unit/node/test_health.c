@@ -1,7 +1,7 @@
 /* What Neuron's tools print, of several ages, whole, torn and senseless. */
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/health_parse.h"
+#include "jobs/node/health/health_parse.h"
 
 #define TABLE(text) text, sizeof(text) - 1
 
@@ -12,12 +12,12 @@ static void devices_are_counted_and_strangers_named(void **state)
 		"[{\"neuron_device\": 0, \"nc_count\": 2, \"neuron_processes\": []},\n"
 		" {\"neuron_device\": 1, \"bdf\": \"00:1e.0\", \"nc_count\": 2, \"later\": {},\n"
 		"  \"neuron_processes\": [{\"pid\": 42, \"command\": \"python x.py\"}]}]";
-	AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
+	AUTO(health_neuron_ls_release) struct neuron_ls ls = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	const json_t *one;
 
 	(void)state;
-	assert_int_equal(neuron_ls_parse(TABLE(text), &ls, &err), 0);
+	assert_int_equal(health_neuron_ls_parse(TABLE(text), &ls, &err), 0);
 	assert_int_equal(ls.devices, 2);
 	assert_int_equal(ls.cores, 4);
 	assert_int_equal(json_array_size(ls.processes), 1);
@@ -33,10 +33,10 @@ static void what_is_no_list_of_devices_is_an_error(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(texts); i++) {
-		AUTO(neuron_ls_release) struct neuron_ls ls = { 0 };
+		AUTO(health_neuron_ls_release) struct neuron_ls ls = { 0 };
 		AUTO(err_freep) struct err *err = NULL;
 
-		if (neuron_ls_parse(texts[i], strlen(texts[i]), &ls, &err) == 0)
+		if (health_neuron_ls_parse(texts[i], strlen(texts[i]), &ls, &err) == 0)
 			fail_msg("'%s' was taken for devices", texts[i]);
 		assert_non_null(err);
 	}
@@ -97,7 +97,7 @@ static void read_all(const struct table *rows, size_t count, parse_fn *parse)
 static void a_table_is_read_by_the_names_of_its_columns(void **state)
 {
 	(void)state;
-	read_all(tables, STK_LENGTH(tables), nccom_parse_table);
+	read_all(tables, STK_LENGTH(tables), health_nccom_parse_table);
 }
 
 static void a_report_is_read_by_the_names_of_its_members(void **state)
@@ -118,7 +118,7 @@ static void a_report_is_read_by_the_names_of_its_members(void **state)
 	};
 
 	(void)state;
-	read_all(reports, STK_LENGTH(reports), nccom_parse_json);
+	read_all(reports, STK_LENGTH(reports), health_nccom_parse_json);
 }
 
 static void a_failure_is_known_by_its_words(void **state)
@@ -137,7 +137,8 @@ static void a_failure_is_known_by_its_words(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		AUTO(auto_free) char *words = nccom_failure(rows[i].text, strlen(rows[i].text));
+		AUTO(auto_free)
+		char *words = health_nccom_failure(rows[i].text, strlen(rows[i].text));
 
 		assert_int_equal(words != NULL, rows[i].words != NULL);
 		if (words)

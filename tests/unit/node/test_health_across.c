@@ -2,8 +2,8 @@
  * the others say is there from the beginning, whatever they are asked. */
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/health_inside.h"
-#include "jobs/node/note.h"
+#include "jobs/node/health/health_internal.h"
+#include "jobs/node/node_flag.h"
 
 #define NODES      3
 #define TIMEOUT_MS 20000
@@ -73,9 +73,9 @@ static void answers(struct bench *bench, struct place *place, int node, bool wel
 
 static void test_within(struct bench *bench, int64_t left_ms)
 {
-	struct mono end = { mono_now().ms + left_ms };
+	struct mono end = { clock_mono_now().ms + left_ms };
 
-	bench->report = test_across(&bench->c, bench->told, end, bench->sick);
+	bench->report = health_test_across(&bench->c, bench->told, end, bench->sick);
 }
 
 static void test(struct bench *bench)
@@ -172,7 +172,7 @@ static void who_is_silent_after_another_has_left_is_not_named(void **state)
 
 	bench_make(&bench, *state);
 	answers(&bench, *state, 1, true);
-	note_leave(&bench.task, bench.c.store, FAILED_FILE, json_pack("{s:i}", "node", 2));
+	node_flag_set(&bench.task, bench.c.store, FAILED_FILE, json_pack("{s:i}", "node", 2));
 	test(&bench);
 	assert_int_equal(json_array_size(bench.sick), 0);
 	assert_int_equal(json_array_size(json_object_get(bench.report, "rounds")), 1);

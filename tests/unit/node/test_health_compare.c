@@ -1,7 +1,7 @@
 /* Whose figures make a node sick, which ones only warn, and what becomes of the baseline. */
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/health_inside.h"
+#include "jobs/node/health/health_internal.h"
 
 #define OP       "all_reduce"
 #define BASELINE "health/trn1.32xlarge.json"
@@ -46,7 +46,7 @@ static void bench_release(struct bench *bench)
 /* Compare nodes with these figures, and what is between them (0: nothing). */
 static void look(struct bench *bench, const double *busbw, size_t count, double across)
 {
-	AUTO(baseline_release) struct baseline baseline = { 0 };
+	AUTO(health_baseline_release) struct baseline baseline = { 0 };
 
 	forget(bench);
 	bench->nodes = json_array();
@@ -60,11 +60,11 @@ static void look(struct bench *bench, const double *busbw, size_t count, double 
 		bench->across = json_pack("{s:s, s:{s:{s:f, s:i}}}", "how", "torch", "figures", OP,
 					  "busbw", across, "ranks", 64);
 	bench->c.told = json_array_get(bench->nodes, 0);
-	baseline_load(&bench->c, &baseline);
-	bench->sick = compare_nodes(&bench->c, bench->nodes, &baseline, bench->warned);
-	compare_across(&bench->c, bench->across, &baseline, bench->warned);
+	health_baseline_load(&bench->c, &baseline);
+	bench->sick = health_compare_nodes(&bench->c, bench->nodes, &baseline, bench->warned);
+	health_compare_across(&bench->c, bench->across, &baseline, bench->warned);
 	if (json_array_size(bench->sick) == 0 || bench->task.nodes == 1)
-		remember_figures(&bench->c, bench->nodes, bench->across);
+		health_remember_figures(&bench->c, bench->nodes, bench->across);
 }
 
 #define LOOK(bench, across, ...)                                                                   \
@@ -225,7 +225,7 @@ static void what_the_image_fails_on_all_nodes_is_no_nodes_doing(void **state)
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		json_auto_t *nodes =
 			nodes_with(rows[i].count, rows[i].check, rows[i].last, rows[i].devices);
-		AUTO(auto_free) char *words = common_failure(nodes);
+		AUTO(auto_free) char *words = health_common_failure(nodes);
 
 		assert_int_equal(words != NULL, rows[i].common);
 		if (words && i == 0)
@@ -233,7 +233,7 @@ static void what_the_image_fails_on_all_nodes_is_no_nodes_doing(void **state)
 						   "the image in common");
 		/* One that tells nothing is not like the others. */
 		json_array_append_new(nodes, json_null());
-		assert_null(common_failure(nodes));
+		assert_null(health_common_failure(nodes));
 	}
 }
 

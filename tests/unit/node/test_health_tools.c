@@ -1,7 +1,7 @@
 /* What a check-up makes of tools that are many, slow or strange, and of what others tell. */
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/health_inside.h"
+#include "jobs/node/health/health_internal.h"
 
 struct clinic {
 	struct task task;
@@ -23,19 +23,19 @@ static void clinic_open(struct place *place, struct clinic *clinic, int64_t time
 	clinic->c = (struct checkup){ .task = &clinic->task,
 				      .order = json_object_get(clinic->task.order, "health"),
 				      .folder = mem_copy(place->root),
-				      .begun = mono_now(),
+				      .begun = clock_mono_now(),
 				      .cores = 2,
 				      .told = json_object(),
 				      .rows = json_array(),
 				      .figures = json_object() };
 	clinic->c.end.ms = clinic->c.begun.ms + left_ms;
-	envlist_put(&clinic->c.env, "PATH", path);
-	envlist_put(&clinic->c.env, "HERE", place->root);
+	command_env_put(&clinic->c.env, "PATH", path);
+	command_env_put(&clinic->c.env, "HERE", place->root);
 }
 
 static void clinic_close(struct clinic *clinic)
 {
-	envlist_release(&clinic->c.env);
+	command_env_release(&clinic->c.env);
 	free(clinic->c.folder);
 	json_decref(clinic->c.told);
 	json_decref(clinic->c.rows);
@@ -80,8 +80,8 @@ static void as_many_hosts_are_named_as_there_are(void **state)
 
 		json_array_append_new(hosts, json_string(name));
 	}
-	wrong = run_nccom(&clinic.c, "all_reduce", 400, hosts, clinic.c.end, "across",
-			  clinic.c.figures);
+	wrong = health_run_nccom(&clinic.c, "all_reduce", 400, hosts, clinic.c.end, "across",
+				 clinic.c.figures);
 	assert_null(wrong);
 	words = read_file(path, NULL);
 	assert_non_null(strstr(words, " --hosts host-0 host-1 "));
@@ -111,8 +111,8 @@ static void ranks_are_cores_where_machines_of_that_type_can_meet(void **state)
 		js_put_str(clinic.task.order, "instance", rows[i].instance);
 		clinic.c.python = (char[]){ "/bin/false" };
 		clinic.c.xla = true;
-		wrong = run_torch(&clinic.c, 2, 1, "10.0.0.1", 32000, clinic.c.end, "across",
-				  clinic.c.figures);
+		wrong = health_run_torch(&clinic.c, 2, 1, "10.0.0.1", 32000, clinic.c.end, "across",
+					 clinic.c.figures);
 		assert_null(wrong);
 		words = read_file(path, NULL);
 		assert_non_null(strstr(words, rows[i].words));
@@ -138,7 +138,7 @@ static void more_devices_than_known_are_told_and_fewer_are_sick(void **state)
 
 		put_tool(*state, "neuron-ls", script);
 		clinic_open(*state, &clinic, 60000, 60000);
-		check_devices(&clinic.c);
+		health_check_devices(&clinic.c);
 		assert_string_equal(row_of(&clinic, "devices", rows[i].verdict), rows[i].words);
 		clinic_close(&clinic);
 	}
@@ -165,13 +165,13 @@ static void a_tool_hangs_only_if_it_had_its_time(void **state)
 		struct clinic clinic;
 
 		clinic_open(*state, &clinic, rows[i].timeout_ms, rows[i].left_ms);
-		check_collectives(&clinic.c);
+		health_check_collectives(&clinic.c);
 		assert_non_null(
 			strstr(row_of(&clinic, "collectives", rows[i].verdict), rows[i].words));
 		clinic_close(&clinic);
 		clinic_open(*state, &clinic, rows[i].timeout_ms, rows[i].left_ms);
 		clinic.c.python = python;
-		check_tensor(&clinic.c);
+		health_check_tensor(&clinic.c);
 		assert_non_null(strstr(row_of(&clinic, "tensor", rows[i].verdict), rows[i].words));
 		clinic_close(&clinic);
 	}
@@ -201,7 +201,7 @@ static void what_does_not_get_to_run_is_no_sick_core(void **state)
 		put_tool(*state, rows[i].tool, rows[i].script);
 		clinic_open(*state, &clinic, 60000, 60000);
 		clinic.c.python = python;
-		(tensor ? check_tensor : check_collectives)(&clinic.c);
+		(tensor ? health_check_tensor : health_check_collectives)(&clinic.c);
 		assert_non_null(
 			strstr(row_of(&clinic, tensor ? "tensor" : "collectives", rows[i].verdict),
 			       rows[i].words));
@@ -219,8 +219,8 @@ static void devices_are_counted_when_no_time_is_left(void **state)
 	put_tool(*state, "neuron-ls", "exec sleep 60");
 	write_file(device, "", 0600);
 	clinic_open(*state, &clinic, 60000, -60000);
-	envlist_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
-	check_devices(&clinic.c);
+	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
+	health_check_devices(&clinic.c);
 	assert_string_equal(row_of(&clinic, "devices", ROW_OK),
 			    "1 devices (by the kernel: there was no time left for neuron-ls)");
 	clinic_close(&clinic);

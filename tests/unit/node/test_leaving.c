@@ -4,10 +4,10 @@
 
 #include <poll.h>
 
-#include "jobs/node/courier.h"
-#include "jobs/node/keeper.h"
-#include "jobs/node/note.h"
-#include "jobs/node/shards.h"
+#include "jobs/node/checkpoints/checkpoint_coordinator.h"
+#include "jobs/node/checkpoints/checkpointer.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/node/upload/uploader.h"
 
 static json_t *order_with_root(const struct place *place, int nodes)
 {
@@ -36,7 +36,7 @@ static void marked(int fd, struct sb *ret)
 		AUTO(err_freep) struct err *err = NULL;
 		json_auto_t *news = NULL;
 
-		must(js_parse(line, strlen(line), "the keeper's line", &news, &err), &err);
+		must(js_parse(line, strlen(line), "the checkpointer's line", &news, &err), &err);
 		if (strcmp(js_str(news, "news"), "marked") == 0)
 			sb_addf(ret, "%lld ", (long long)js_int(news, "step", -1));
 	}
@@ -65,7 +65,7 @@ static void in_the_last_pass_the_newest_comes_first(void **state)
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
 	assert_int_equal(write(orders[1], "L", 1), 1);
-	assert_int_equal(keeper_work(&task, &claim, news[1], orders[0]), 0);
+	assert_int_equal(checkpointer_work(&task, &claim, news[1], orders[0]), 0);
 	close(news[1]);
 	marked(news[0], &order);
 	assert_string_equal(order.text, "10 9 8 ");
@@ -87,21 +87,22 @@ static void node_0_that_leaves_looks_about_once_a_second(void **state)
 	struct place *place = *state;
 	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
 	AUTO(store_freep) struct store *far = NULL;
-	AUTO(shards_freep) struct shards *shards = NULL;
+	AUTO(checkpoint_coordinator_freep) struct checkpoint_coordinator *shards = NULL;
 	AUTO(task_release) struct task task = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
-	const struct shards_hooks hooks = { .holds = holds };
+	const struct coordinator_hooks hooks = { .holds = holds };
 	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
 
 	load(&task, place, order_with_root(place, 2), "0");
 	assert_int_equal(task.look_ms, ORDER_LOOK_MS);
 	must(store_open(url, &far, &err), &err);
 	root.store = far;
-	shards = shards_new(&task, &root, ckpt_kind_find("files"), task.checkpoint, &hooks);
-	assert_true(shards_finish(shards, NULL, false));
+	shards = checkpoint_coordinator_new(&task, &root, checkpoint_kind_find("files"),
+					    task.checkpoint, &hooks);
+	assert_true(checkpoint_coordinator_finish(shards, NULL, false));
 	for (int i = 0; i < 20; i++) {
-		(void)!shards_waiting(shards);
-		assert_in_range(shards_pause(shards), 1, 1000);
+		(void)!checkpoint_coordinator_waiting(shards);
+		assert_in_range(checkpoint_coordinator_pause(shards), 1, 1000);
 	}
 }
 
@@ -130,19 +131,19 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	claim_init(&claim, &task);
 	must(claim_take(&claim, &task, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_OURS);
-	note_leave(&zero, store, ENDED_FILE, json_object());
+	node_flag_set(&zero, store, ENDED_FILE, json_object());
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		close(orders[1]);
-		_exit(courier_work(&task, &claim, news[1], orders[0]));
+		_exit(uploader_work(&task, &claim, news[1], orders[0]));
 	}
 	close(news[1]);
 	close(orders[0]);
 	assert_int_equal(write(orders[1], "c", 1), 1);
-	while (byte != COURIER_HEAD_ENDED) {
+	while (byte != UPLOADER_HEAD_ENDED) {
 		struct pollfd heard = { .fd = news[0], .events = POLLIN };
 
 		assert_int_equal(poll(&heard, 1, 20000), 1);

@@ -4,8 +4,8 @@
 #include "tests/unit/quoted.h"
 
 #include "jobs/node/agent.h"
-#include "jobs/node/farewell.h"
-#include "jobs/node/note.h"
+#include "jobs/node/main_node_exit.h"
+#include "jobs/node/node_flag.h"
 #include "jobs/node/report.h"
 
 #define RESTARTED(n)                                                                               \
@@ -111,7 +111,7 @@ static void bring(struct task *task, const struct claim *claim)
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
 	assert_int_equal(write(orders[1], "l", 1), 1);
-	assert_int_equal(courier_work(task, claim, news[1], orders[0]), 0);
+	assert_int_equal(uploader_work(task, claim, news[1], orders[0]), 0);
 	for (int i = 0; i < 2; i++) {
 		close(news[i]);
 		close(orders[i]);
@@ -188,7 +188,7 @@ static void logs_of_starts_stand_behind_one_another(void **state)
 	bring(&task, &claim);
 	once = brought(*state);
 	assert_string_equal(once, "one\ncut of\ntwo\n");
-	/* Another courier of the same start adds what is new. */
+	/* Another uploader of the same start adds what is new. */
 	write_log(&task, "two\nthree\n", 10);
 	bring(&task, &claim);
 	twice = brought(*state);
@@ -215,7 +215,7 @@ static void behind_a_sealed_piece_a_new_one_begins(void **state)
 	large[len] = '\0';
 	write_log(&task, large, len);
 	bring(&task, &claim);
-	for (int i = 0; i < 2; i++) { /* a second courier finds its place too */
+	for (int i = 0; i < 2; i++) { /* a second uploader finds its place too */
 		if (i == 0)
 			new_machine(&task);
 		write_log(&task, "two\n", 4);
@@ -307,22 +307,22 @@ static void a_note_is_of_one_start(void **state)
 	json_auto_t *body = NULL;
 
 	load(&task, *state, order_of_two(*state), "1");
-	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
-	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
-	assert_true(note_stands(&task, store, FAILED_FILE, 0));
-	assert_false(note_stands(&task, store, FAILED_FILE, 1));
+	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 0));
+	assert_false(node_flag_is_set(&task, store, FAILED_FILE, 1));
 	must(js_load(path, REPORT_MAX, &body, &err), &err);
 	assert_int_equal(js_int(body, "node", -1), 1); /* the first of a start */
-	must(note_clear(&task, store, FAILED_FILE, &err), &err);
+	must(node_flag_clear(&task, store, FAILED_FILE, &err), &err);
 	assert_true(fs_exists(path));
 	task.restart = 1;
-	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
-	assert_true(note_stands(&task, store, FAILED_FILE, 1));
+	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 1));
 	task.restart = 0;
-	note_leave(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
-	assert_true(note_stands(&task, store, FAILED_FILE, 1)); /* who is late says nothing */
+	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 1)); /* who is late says nothing */
 	task.restart = 2;
-	must(note_clear(&task, store, FAILED_FILE, &err), &err);
+	must(node_flag_clear(&task, store, FAILED_FILE, &err), &err);
 	assert_false(fs_exists(path));
 }
 
@@ -363,7 +363,7 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	AUTO(store_freep) struct store *store = open_store(*state);
 	AUTO(claim_release) struct claim head = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
-	struct agent agent = { .store = store, .begun = utc_now() };
+	struct agent agent = { .store = store, .begun = clock_utc_now() };
 	struct task zero;
 	enum claim_state got;
 
@@ -377,19 +377,19 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	must(claim_take(&head, &zero, store, &got, &err), &err);
 	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_NOT_YET); /* it may be of an earlier start */
-	assert_false(farewell_missed(&agent));
+	assert_false(main_node_exit_missed(&agent));
 	tell_of_head(*state, 0, STOPPED_SIGNAL, agent.begun.ms);
-	assert_false(farewell_missed(&agent));
+	assert_false(main_node_exit_missed(&agent));
 	tell_of_head(*state, 0, NULL, agent.begun.ms - 300000);
-	assert_false(farewell_missed(&agent));
+	assert_false(main_node_exit_missed(&agent));
 	tell_of_head(*state, 0, NULL, agent.begun.ms - 1000);
-	assert_true(farewell_missed(&agent));
+	assert_true(main_node_exit_missed(&agent));
 	assert_null(agent.state);
 	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_OURS);
 	agent.claim.believed = false;
 	tell_of_head(*state, 1, NULL, agent.begun.ms + 1000);
-	assert_true(farewell_missed(&agent));
+	assert_true(main_node_exit_missed(&agent));
 	assert_string_equal(agent.state, REPORT_ENDED);
 	assert_string_equal(agent.stopped, STOPPED_PEER);
 	loop_freep(&agent.loop);

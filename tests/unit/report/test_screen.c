@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/columns.h"
-#include "jobs/base/json.h"
+#include "jobs/base/text/columns.h"
+#include "jobs/base/text/js.h"
 
 #define BEGAN INT64_C(1795000000000)
 
-static const struct look plain = { .utf8 = true }, ascii = { 0 },
-			 colored = { .utf8 = true, .color = true };
+static const struct text_style plain = { .utf8 = true }, ascii = { 0 },
+			       colored = { .utf8 = true, .color = true };
 
 static struct utc second(int64_t s)
 {
@@ -109,6 +109,7 @@ static void trained(struct screen *screen, int64_t s, int64_t step, double loss)
 					 "accuracy", 0.5);
 	struct event ev = progress(s, step, metrics);
 
+	EVENT_SET(&ev, rate, 10);
 	screen_add(screen, &ev);
 }
 
@@ -131,8 +132,8 @@ static struct screen *in_training(void)
 	return screen;
 }
 
-static char *rendered(const struct screen *screen, struct look look, size_t width, size_t height,
-		      int64_t s)
+static char *rendered(const struct screen *screen, struct text_style look, size_t width,
+		      size_t height, int64_t s)
 {
 	struct screen_frame frame = { .look = look, .width = width, .height = height };
 	struct sb out = SB_INIT;
@@ -222,7 +223,7 @@ static void the_least_wanted_rows_go_first_where_it_is_low(void **state)
 
 static void it_fits_every_terminal(void **state)
 {
-	static const struct look *const looks[] = { &plain, &ascii, &colored };
+	static const struct text_style *const looks[] = { &plain, &ascii, &colored };
 	AUTO(screen_freep) struct screen *screen = in_training();
 
 	(void)state;
@@ -367,7 +368,7 @@ static void a_glimpse_counts_once(void **state)
 		json_auto_t *metrics = json_pack("{s:f}", "loss", (double)i);
 		struct event ev = progress(i, i, metrics);
 
-		screen_glimpse(screen, &ev);
+		screen_progress_update(screen, &ev);
 		if (i % 2 == 0) /* and journalled */
 			screen_add(screen, &ev);
 	}
@@ -387,8 +388,8 @@ static void the_range_of_the_time_left_is_that_of_the_speed(void **state)
 	for (int s = 0; s <= 60; s++)
 		trained(screen, s, s <= 30 ? s * 10 : 300 + (s - 30) * 5, 1);
 	text = rendered(screen, plain, 80, 24, 60);
-	/* 550 steps at 10 and at 5 a second */
-	shows(text, "speed:      7.5 steps/s, 55 s to 1m 50s left\n");
+	/* 550 steps at 10 and at 5 a second; the speed is what the event says */
+	shows(text, "speed:      10.0 steps/s, 55 s to 1m 50s left\n");
 }
 
 static void the_question_stays_to_the_last(void **state)
@@ -490,7 +491,7 @@ static void an_event_that_is_known_already_is_left_out(void **state)
 
 static void what_the_block_says_does_not_scroll(void **state)
 {
-	enum look_mark mark;
+	enum status_icon mark;
 	struct event ev = at(EV_TRAIN_PROGRESS, 1);
 
 	(void)state;

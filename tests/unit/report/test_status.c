@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,6 +280,74 @@ static void without_a_price_compiling_has_no_cost(void **state)
 	assert_null(js_path(result, "jit.late"));
 }
 
+static void add_step(struct status *status, int64_t second, int64_t step, double rate)
+{
+	struct event ev = at(EV_TRAIN_PROGRESS, second);
+
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, step, step);
+	EVENT_SET(&ev, rate, rate);
+	status_add(status, &ev);
+}
+
+/* What does not come, and for how long; "": nothing is missed. */
+static const char *missed(const struct status *status, int64_t second)
+{
+	static char words[64];
+	json_auto_t *json = status_json(status, at(EV_RUN_CREATED, second).at, false);
+	const json_t *stalled = json_object_get(json, "stalled");
+
+	snprintf(words, sizeof words, "%s, %.0f s%s", js_str(stalled, "reason"),
+		 js_real(stalled, "seconds", 0), js_str(stalled, "until") ? ", restart" : "");
+	return stalled ? words : "";
+}
+
+static void steps_that_do_not_come_are_missed_by_their_own_measure(void **state)
+{
+	json_auto_t *plan = json_object();
+	AUTO(status_freep) struct status *status = begun(plan);
+	struct event ev;
+
+	(void)state;
+	ev = at(EV_DRIVER_TOOK_OVER, 1);
+	EVENT_SET_STR(&ev, host, "h");
+	EVENT_SET(&ev, pid, 1);
+	EVENT_SET(&ev, epoch, 1);
+	status_add(status, &ev);
+	ev = at(EV_ATTEMPT_INTENDED, 1);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	status_add(status, &ev);
+	ev.kind = EV_ATTEMPT_CLAIMED;
+	status_add(status, &ev);
+	assert_string_equal(missed(status, 9000), ""); /* none was seen yet: it may take its time */
+	add_step(status, 100, 5, 10);
+	assert_string_equal(missed(status, 140), "");
+	assert_string_equal(missed(status, 160), "no step, 60 s");
+	/* A step takes 20 s: ten of them are missed. */
+	add_step(status, 170, 6, 0.05);
+	assert_string_equal(missed(status, 360), "");
+	assert_string_equal(missed(status, 380), "no step, 210 s");
+	/* The same step once more is none. */
+	add_step(status, 375, 6, 0.05);
+	assert_string_equal(missed(status, 380), "no step, 210 s");
+	/* Its agent knows better, until a step comes. */
+	ev = at(EV_ATTEMPT_STALLED, 390);
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, since, at(EV_RUN_CREATED, 171).at.ms);
+	EVENT_SET(&ev, until, at(EV_RUN_CREATED, 600).at.ms);
+	EVENT_SET_STR(&ev, reason, "no step after a save began");
+	status_add(status, &ev);
+	assert_string_equal(missed(status, 391), "no step after a save began, 220 s, restart");
+	add_step(status, 395, 7, 0.05);
+	assert_string_equal(missed(status, 400), "");
+	/* What is to end is not called stalled. */
+	ev = at(EV_REQUEST_STOP, 410);
+	status_add(status, &ev);
+	assert_string_equal(missed(status, 9000), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +359,7 @@ int main(void)
 		cmocka_unit_test(what_is_billed_and_kept_adds_up),
 		cmocka_unit_test(graphs_compiled_in_training_are_those_of_all_attempts),
 		cmocka_unit_test(without_a_price_compiling_has_no_cost),
+		cmocka_unit_test(steps_that_do_not_come_are_missed_by_their_own_measure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@ enum fault {
 	FAULT_REPLY_LOST,   /* written, and an error */
 	FAULT_REPEATED,     /* written by a first try inside, refused by the second */
 	FAULT_LATE,         /* an error; it arrives right before the next write */
+	FAULT_REFUSED,      /* not written, as if the condition did not hold */
 };
 
 struct faulty_store {
@@ -62,6 +63,8 @@ static int faulty_write(struct store *base, const char *key, const char *tag, co
 	faulty_arrive(f);
 	if (fault == FAULT_REQUEST_LOST)
 		return faulty_error(err);
+	if (fault == FAULT_REFUSED)
+		return 0;
 	if (fault == FAULT_LATE) {
 		f->late_key = mem_copy(key);
 		sb_add(&f->late, bytes, len);

@@ -1,6 +1,6 @@
 /* Did a training go on from its checkpoint? By the first step of its log, and where the service
  * has begun the job anew also by what the agent of node 0 says it then went on from. */
-#include "jobs/run/watch_inside.h"
+#include "jobs/run/attempt/watch_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 #define RESUMED 10 /* of which the attempt was to go on */
 #define NOTHING (-1)
@@ -74,9 +74,9 @@ static struct judged judge(int64_t first, int64_t restarted)
 	restarted_from = restarted;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(journal_open(dir, JOURNAL_WRITE, &driver.journal, &err), 0);
-	assert_int_equal(record_continuity(&watch, false, &err), 0);
+	assert_int_equal(continuity_record(&watch, false, &err), 0);
 	/* It is said once. */
-	assert_int_equal(record_continuity(&watch, true, &err), 0);
+	assert_int_equal(continuity_record(&watch, true, &err), 0);
 	assert_int_equal(judged.count, 1);
 	journal_freep(&driver.journal);
 	assert_int_equal(fs_remove_tree(dir, &err), 0);

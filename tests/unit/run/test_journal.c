@@ -1,7 +1,7 @@
-/* The promises of jobs/run/journal.h and event_json.h, on every kind of store: each test
+/* The promises of jobs/run/journal/journal.h and event_json.h, on every kind of store: each test
  * runs once a kind. Where STOKER_TEST_STORE names a bucket (tests/aws), there instead, less
  * what is about files. */
-#include "jobs/run/journal.h"
+#include "jobs/run/journal/journal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 
 static const struct journal_ops *const kinds[] = { &journal_sqlite, &journal_objects };
 static const struct journal_ops *now; /* the kind of this round */

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "faulty_store.h"
-#include "jobs/base/fs.h"
-#include "jobs/run/journal.h"
-#include "jobs/run/place.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/run/journal/state_dir.h"
 
 static char dir[64];
 
@@ -33,12 +33,15 @@ static int tear_down(void **state)
 
 static const struct journal_ops *const ops = &journal_objects;
 
-static int join_body(void *arg, const char *body, size_t len, struct err **err)
+static enum rows join_body(void *arg, int64_t seq, const char *body, size_t len, struct err **err)
 {
+	(void)seq;
 	(void)err;
+	if (!body)
+		return ROWS_DAMAGED;
 	sb_add(arg, body, len);
 	sb_addc(arg, ' ');
-	return 0;
+	return ROWS_ON;
 }
 
 static void assert_rows(void *journal, const char *want)
@@ -143,16 +146,18 @@ static void append_many(void *journal, int64_t count)
 	}
 }
 
-static int check_number(void *arg, const char *body, size_t len, struct err **err)
+static enum rows check_number(void *arg, int64_t seq, const char *body, size_t len,
+			      struct err **err)
 {
 	int64_t *next = arg;
 	AUTO(auto_free) char *want = mem_format("{\"n\":%lld}", (long long)*next);
 
 	(void)err;
+	assert_int_equal(seq, *next);
 	assert_int_equal(len, strlen(want));
 	assert_memory_equal(body, want, len);
 	++*next;
-	return 0;
+	return ROWS_ON;
 }
 
 static void assert_reads_all(void *journal, int64_t count)
@@ -221,7 +226,7 @@ static void a_damaged_event_is_named_with_a_cure(void **state)
 
 static int join_run(void *arg, const char *run, struct err **err)
 {
-	return join_body(arg, run, strlen(run), err);
+	return (int)join_body(arg, 0, run, strlen(run), err);
 }
 
 static void foreign_folders_are_no_runs(void **state)
@@ -256,11 +261,11 @@ static void network_file_systems_are_told_by_their_type(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(local); i++)
-		assert_false(fs_type_is_network(local[i]));
+		assert_false(state_dir_type_is_network(local[i]));
 	for (size_t i = 0; i < STK_LENGTH(network); i++)
-		assert_true(fs_type_is_network(network[i]));
-	assert_false(place_on_network(dir));
-	assert_false(place_on_network("/proc/none/such/folder"));
+		assert_true(state_dir_type_is_network(network[i]));
+	assert_false(state_dir_on_network(dir));
+	assert_false(state_dir_on_network("/proc/none/such/folder"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

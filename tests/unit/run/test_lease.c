@@ -1,4 +1,4 @@
-/* The promises of jobs/run/lease.h: those of both kinds on both, and those of the
+/* The promises of jobs/run/journal/lease.h: those of both kinds on both, and those of the
  * object with lost writes and with holders that are dead, late or far away. */
 #include <setjmp.h>
 #include <signal.h>
@@ -14,72 +14,7 @@
 
 #include <cmocka.h>
 
-#include "faulty_store.h"
-#include "jobs/base/fs.h"
-#include "jobs/run/lease_inside.h"
-
-/* Long enough that nothing expires by itself; short enough to wait for; that, where a
- * busy machine must not make it late. */
-static const struct lease_rules slow = { .valid_ms = 60000, .renew_ms = 20000 };
-static const struct lease_rules fast = { .valid_ms = 900, .renew_ms = 300 };
-static const struct lease_rules brisk = { .valid_ms = 30000, .renew_ms = 2000 };
-
-static char dir[64];
-static const char *scheme;
-static struct journal *journal;
-
-static int set_up(void **state)
-{
-	AUTO(auto_free) char *url = NULL;
-	struct err *err = NULL;
-
-	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/stoker-lease-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	url = mem_format("%s:%s", scheme, dir);
-	return journal_open(url, JOURNAL_WRITE, &journal, &err);
-}
-
-static int tear_down(void **state)
-{
-	AUTO(err_freep) struct err *err = NULL;
-
-	(void)state;
-	journal_freep(&journal);
-	return fs_remove_tree(dir, &err);
-}
-
-static void pause_ms(int64_t ms)
-{
-	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
-
-	nanosleep(&time, NULL);
-}
-
-static struct lease *take(const struct lease_rules *rules)
-{
-	struct lease *lease = NULL;
-	struct err *err = NULL;
-
-	if (lease_take(journal, "r", rules, NULL, NULL, &lease, &err) < 0)
-		fail_msg("%s", err->message);
-	assert_true(lease_is_mine(lease));
-	return lease;
-}
-
-static void assert_busy(const struct lease_rules *rules, const char *words)
-{
-	AUTO(lease_freep) struct lease *lease = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	int64_t wait_ms;
-
-	assert_int_equal(lease_try(journal, "r", rules, &lease, &wait_ms, &err), -1);
-	assert_int_equal(err->code, EXIT_BUSY);
-	assert_non_null(err->hint);
-	if (!strstr(err->message, words))
-		fail_msg("'%s' not in '%s'", words, err->message);
-}
+#include "lease_fixture.h"
 
 /* --- of both kinds --- */
 
@@ -111,7 +46,7 @@ static void what_is_given_up_can_be_had_at_once(void **state)
 /* Its holder is a process that has ended, however it did. */
 static void what_a_dead_process_held_can_be_had_at_once(void **state)
 {
-	struct mono start = mono_now();
+	struct mono start = clock_mono_now();
 	pid_t child = fork();
 	struct lease *lease;
 	int status;
@@ -124,7 +59,7 @@ static void what_a_dead_process_held_can_be_had_at_once(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	lease = take(&slow);
-	assert_true(mono_now().ms - start.ms < slow.renew_ms);
+	assert_true(clock_mono_now().ms - start.ms < slow.renew_ms);
 	lease_freep(&lease);
 }
 
@@ -237,7 +172,7 @@ static void assert_one_of_many(const struct lease_rules *rules)
 {
 	enum { MANY = 8 };
 	pid_t pids[MANY];
-	int gate[2], told[2], done[2], winners = 0;
+	int gate[2] = { -1, -1 }, told[2] = { -1, -1 }, done[2] = { -1, -1 }, winners = 0;
 
 	assert_true(pipe(gate) == 0 && pipe(told) == 0 && pipe(done) == 0);
 	for (int i = 0; i < MANY; i++) {
@@ -278,11 +213,6 @@ static void of_many_one_has_it(void **state)
 
 /* --- of the object --- */
 
-static char *object_path(void)
-{
-	return mem_format("%s/runs/r/" LEASE_OBJECT, dir);
-}
-
 static json_t *read_object(void)
 {
 	AUTO(auto_free) char *path = object_path();
@@ -312,19 +242,11 @@ static void write_foreign(int64_t renewed)
 	assert_int_equal(fs_write_atomic(path, text, strlen(text), 0600, &err), 0);
 }
 
-static void make_folder(void)
-{
-	AUTO(auto_free) char *folder = mem_format("%s/runs/r", dir);
-	struct err *err = NULL;
-
-	assert_int_equal(fs_mkdirs(folder, &err), 0);
-}
-
 static void a_silent_holder_is_replaced_when_its_time_is_over(void **state)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	struct mono start = mono_now();
+	struct mono start = clock_mono_now();
 	int64_t wait_ms;
 	json_auto_t *object = NULL;
 	int taken;
@@ -339,7 +261,7 @@ static void a_silent_holder_is_replaced_when_its_time_is_over(void **state)
 		pause_ms(wait_ms);
 	}
 	assert_int_equal(taken, 1);
-	assert_true(mono_now().ms - start.ms >= fast.valid_ms);
+	assert_true(clock_mono_now().ms - start.ms >= fast.valid_ms);
 	object = read_object();
 	assert_int_equal(js_int(object, "epoch", 0), 5);
 	assert_int_equal(js_int(object, "pid", 0), getpid());
@@ -377,21 +299,6 @@ static void the_time_that_its_holder_counts_on_is_respected(void **state)
 	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
 	pause_ms(fast.valid_ms + 100);
 	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
-}
-
-static void garbage_is_somebody_silent(void **state)
-{
-	AUTO(lease_freep) struct lease *lease = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *path = object_path();
-	int64_t wait_ms;
-
-	(void)state;
-	make_folder();
-	assert_int_equal(fs_write_atomic(path, "\"\xff", 2, 0600, &err), 0);
-	assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), 0);
-	lease_freep(&lease);
-	lease = take(&fast);
 }
 
 static void it_is_renewed_when_due_and_not_before(void **state)
@@ -449,15 +356,6 @@ static void who_was_late_and_not_replaced_has_it_anew(void **state)
 	assert_true(lease_is_mine(lease));
 }
 
-/* Put faults between a lease and its store. */
-static struct faulty_store *put_faults(struct lease *lease)
-{
-	struct faulty_store *store = faulty_new(dir);
-
-	lease->store = &store->base;
-	return store;
-}
-
 static void a_renewal_whose_reply_is_lost_counts(void **state)
 {
 	static const enum fault faults[] = { FAULT_REPLY_LOST, FAULT_REPEATED, FAULT_REQUEST_LOST };
@@ -511,11 +409,11 @@ static void without_its_store_it_is_kept_for_a_while_and_is_ours_again_with_it(v
 			store->faults[i] = FAULT_REQUEST_LOST;
 		store->next = 0;
 		/* It is tried again, or given up, before anybody else may begin. */
-		before = mono_now();
+		before = clock_mono_now();
 		assert_true(before.ms + lease_due(lease) - start.ms <= rules.valid_ms ||
 			    lease_due(lease) == 0);
 		pause_ms(lease_due(lease) + 1);
-		before = mono_now();
+		before = clock_mono_now();
 		kept = lease_keep(lease, &err);
 		if (kept < 0)
 			break;
@@ -547,8 +445,6 @@ static void of_many_one_has_what_a_silent_holder_left(void **state)
 	assert_one_of_many(&rules);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 #define OF_BOTH_KINDS                                                                              \
 	TEST(one_has_it_and_the_other_is_told_who), TEST(what_is_given_up_can_be_had_at_once),     \
 		TEST(what_a_dead_process_held_can_be_had_at_once),                                 \
@@ -566,7 +462,6 @@ int main(void)
 		TEST(a_silent_holder_is_replaced_when_its_time_is_over),
 		TEST(a_holder_that_renews_is_never_replaced),
 		TEST(the_time_that_its_holder_counts_on_is_respected),
-		TEST(garbage_is_somebody_silent),
 		TEST(it_is_renewed_when_due_and_not_before),
 		TEST(who_was_replaced_learns_it_before_the_next_effect),
 		TEST(who_was_late_and_not_replaced_has_it_anew),

@@ -1,5 +1,6 @@
-/* The promises of jobs/run/metrics.h: whole numbers, larger steps only. */
-#include "jobs/run/metrics.h"
+/* The promises of jobs/run/attempt/metrics.h: whole numbers, larger steps only, rows of one step.
+ */
+#include "jobs/run/attempt/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,60 +10,147 @@
 
 #include <cmocka.h>
 
-static struct metrics *metrics_of(const char *name, const char *regex)
+static struct metrics *metrics_of(json_t *specs)
 {
-	json_auto_t *specs = json_pack("[{s:s, s:s}]", "name", name, "regex", regex);
+	json_auto_t *owned = specs;
 	struct metrics *metrics = NULL;
 	struct err *err = NULL;
 
-	assert_int_equal(metrics_new(specs, &metrics, &err), 0);
+	assert_int_equal(metrics_new(owned, &metrics, &err), 0);
 	return metrics;
 }
 
-static void feed(struct metrics *metrics, const char *line, int64_t at_ms)
+static struct metrics *one_metric(const char *name, const char *regex)
 {
-	metrics_line(metrics, line, strlen(line), (struct mono){ at_ms });
+	return metrics_of(json_pack("[{s:s, s:s}]", "name", name, "regex", regex));
+}
+
+static struct metrics *three_metrics(void)
+{
+	return metrics_of(json_pack("[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}]", "name", "loss", "regex",
+				    "loss (\\S+)", "name", "step", "regex", "step (\\d+)", "name",
+				    "lr", "regex", "lr (\\S+)"));
+}
+
+static void feed_of(struct metrics *metrics, int64_t *current, const char *line)
+{
+	metrics_line(metrics, current, line, strlen(line));
+}
+
+static void feed(struct metrics *metrics, const char *line)
+{
+	int64_t current = -1;
+
+	feed_of(metrics, &current, line);
+}
+
+/* The newest row as a line. */
+static void row_is(const struct metrics *metrics, const char *wanted)
+{
+	int64_t step;
+	json_auto_t *row = metrics_row(metrics, &step);
+	AUTO(auto_free) char *line = row ? js_line(row) : mem_copy("null");
+
+	line[strcspn(line, "\n")] = '\0';
+	assert_string_equal(line, wanted);
 }
 
 static void a_pattern_that_cuts_the_exponent_still_gives_the_whole_number(void **state)
 {
-	AUTO(metrics_freep) struct metrics *metrics = metrics_of("loss", "'loss': ([0-9.]+)");
-	json_auto_t *values = NULL;
+	AUTO(metrics_freep) struct metrics *metrics = one_metric("loss", "'loss': ([0-9.]+)");
+	json_auto_t *row = NULL;
+	int64_t step;
 
 	(void)state;
-	feed(metrics, "{'loss': 6.25e-05, 'lr': 1}", 0);
-	values = metrics_json(metrics);
-	assert_true(js_real(values, "loss", 0) == 6.25e-05);
+	feed(metrics, "{'loss': 6.25e-05, 'lr': 1}");
+	row = metrics_row(metrics, &step);
+	assert_true(js_real(row, "loss", 0) == 6.25e-05);
+	assert_int_equal(step, -1);
 }
 
 static void nan_and_infinity_are_shown_as_words(void **state)
 {
-	AUTO(metrics_freep) struct metrics *metrics = metrics_of("loss", "loss=(\\S+)");
-	json_auto_t *values = NULL, *later = NULL;
+	AUTO(metrics_freep) struct metrics *metrics = one_metric("loss", "loss=(\\S+)");
 
 	(void)state;
-	feed(metrics, "loss=nan", 0);
-	values = metrics_json(metrics);
-	assert_string_equal(js_str(values, "loss"), "nan");
-	feed(metrics, "loss=-Infinity", 0);
-	later = metrics_json(metrics);
-	assert_string_equal(js_str(later, "loss"), "-inf");
+	feed(metrics, "loss=nan");
+	row_is(metrics, "{\"loss\":\"nan\"}");
+	feed(metrics, "loss=-Infinity");
+	row_is(metrics, "{\"loss\":\"-inf\"}");
 }
 
 static void only_a_larger_step_is_progress(void **state)
 {
-	AUTO(metrics_freep) struct metrics *metrics = metrics_of("step", "step (\\d+)");
+	AUTO(metrics_freep) struct metrics *metrics = one_metric("step", "step (\\d+)");
 	struct step_progress progress;
 
 	(void)state;
 	assert_false(metrics_progress(metrics).known);
-	feed(metrics, "step 10", 1000);
-	feed(metrics, "step 30", 3000);
-	feed(metrics, "step 20 (replayed)", 9000);
+	feed(metrics, "step 10");
+	feed(metrics, "step 30");
+	feed(metrics, "step 20 (replayed)");
 	progress = metrics_progress(metrics);
 	assert_true(progress.known);
 	assert_int_equal(progress.step, 30);
-	assert_true(progress.rate == 10.0);
+	row_is(metrics, "null");
+}
+
+static void what_a_row_holds_was_read_at_one_step(void **state)
+{
+	AUTO(metrics_freep) struct metrics *metrics = three_metrics();
+	int64_t current = -1;
+
+	(void)state;
+	feed_of(metrics, &current, "lr 3");
+	row_is(metrics, "{\"lr\":3}");
+	feed_of(metrics, &current, "step 1");
+	feed_of(metrics, &current, "loss 9");
+	row_is(metrics, "{\"loss\":9,\"step\":1}");
+	feed_of(metrics, &current, "lr 4");
+	row_is(metrics, "{\"loss\":9,\"step\":1,\"lr\":4}");
+	/* the step may stand behind the number, and the order of the spec is none */
+	feed_of(metrics, &current, "loss 8 at step 2");
+	row_is(metrics, "{\"loss\":8,\"step\":2}");
+	feed_of(metrics, &current, "step 3");
+	feed_of(metrics, &current, "step 4");
+	row_is(metrics, "{\"loss\":8,\"step\":2}");
+	feed_of(metrics, &current, "lr 5");
+	row_is(metrics, "{\"step\":4,\"lr\":5}");
+	/* it has begun again at an earlier step */
+	feed_of(metrics, &current, "step 2 loss 7");
+	row_is(metrics, "{\"loss\":7,\"step\":2}");
+	assert_int_equal(metrics_progress(metrics).step, 4);
+}
+
+static void nodes_that_lag_behind_change_no_row(void **state)
+{
+	AUTO(metrics_freep) struct metrics *metrics = three_metrics();
+	int64_t first = -1, second = -1;
+
+	(void)state;
+	feed_of(metrics, &first, "step 5 loss 1");
+	feed_of(metrics, &second, "step 4 loss 2");
+	row_is(metrics, "{\"loss\":1,\"step\":5}");
+	feed_of(metrics, &second, "step 5 lr 3");
+	row_is(metrics, "{\"loss\":1,\"step\":5,\"lr\":3}");
+}
+
+static void a_row_is_kept_for_the_next_driver(void **state)
+{
+	AUTO(metrics_freep) struct metrics *metrics = three_metrics();
+	AUTO(metrics_freep) struct metrics *next = three_metrics();
+	json_auto_t *kept = NULL;
+	int64_t current = -1;
+
+	(void)state;
+	feed_of(metrics, &current, "step 5 loss nan");
+	feed_of(metrics, &current, "step 6");
+	kept = metrics_keep(metrics);
+	metrics_restore(next, kept);
+	row_is(next, "{\"loss\":\"nan\",\"step\":5}");
+	assert_int_equal(metrics_progress(next).step, 6);
+	feed_of(next, &current, "lr 1");
+	row_is(next, "{\"step\":6,\"lr\":1}");
 }
 
 int main(void)
@@ -71,6 +159,9 @@ int main(void)
 		cmocka_unit_test(a_pattern_that_cuts_the_exponent_still_gives_the_whole_number),
 		cmocka_unit_test(nan_and_infinity_are_shown_as_words),
 		cmocka_unit_test(only_a_larger_step_is_progress),
+		cmocka_unit_test(what_a_row_holds_was_read_at_one_step),
+		cmocka_unit_test(nodes_that_lag_behind_change_no_row),
+		cmocka_unit_test(a_row_is_kept_for_the_next_driver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

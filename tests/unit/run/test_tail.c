@@ -1,5 +1,5 @@
-/* The promises of jobs/run/tail.h: bytes in any pieces, the same lines out. */
-#include "jobs/run/tail.h"
+/* The promises of jobs/run/attempt/tail.h: bytes in any pieces, the same lines out. */
+#include "jobs/run/attempt/tail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,12 +102,48 @@ static void it_is_said_how_much_of_a_line_was_lost(void **state)
 	sb_release(&text);
 }
 
+/* Each byte is looked at a few times, not once for each return: this would take minutes. */
+static void a_flood_of_returns_costs_no_more_than_other_bytes(void **state)
+{
+	size_t len = (size_t)32 << 20;
+	AUTO(auto_free) char *text = mem_alloc(len);
+	struct sb lines = SB_INIT;
+	struct tail tail;
+
+	(void)state;
+	memset(text, '\r', len);
+	memcpy(text + len - 6, "last\r\n", 6);
+	tail_init(&tail);
+	tail_feed(&tail, text, len, note_line, &lines);
+	tail_release(&tail);
+	assert_string_equal(lines.text, "last|");
+	sb_release(&lines);
+}
+
+static void what_is_skipped_to_is_no_line_of_its_own(void **state)
+{
+	struct sb lines = SB_INIT;
+	struct tail tail;
+
+	(void)state;
+	tail_init(&tail);
+	tail_feed(&tail, "half a li", 9, note_line, &lines);
+	tail_skip(&tail, 1000);
+	tail_feed(&tail, "f of another\nwhole\n", 19, note_line, &lines);
+	tail_end(&tail, note_line, &lines);
+	tail_release(&tail);
+	assert_string_equal(lines.text, "|whole|");
+	sb_release(&lines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_do_not_depend_on_how_the_bytes_arrive),
 		cmocka_unit_test(a_line_that_is_too_long_is_cut_and_the_next_one_is_whole),
 		cmocka_unit_test(it_is_said_how_much_of_a_line_was_lost),
+		cmocka_unit_test(a_flood_of_returns_costs_no_more_than_other_bytes),
+		cmocka_unit_test(what_is_skipped_to_is_no_line_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/source/archive.h"
 #include "jobs/source/source.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/source/archive.h"
 
@@ -141,8 +141,8 @@ static void packing_twice_gives_the_same_bytes_in_any_locale_and_at_any_time(voi
 	pack_samples(again);
 	umask(022);
 	setlocale(LC_ALL, "C");
-	must(sha256_file(f->archive, one, &size, &err), err);
-	must(sha256_file(again, two, &size, &err), err);
+	must(hash_sha256_file(f->archive, one, &size, &err), err);
+	must(hash_sha256_file(again, two, &size, &err), err);
 	assert_string_equal(one, two);
 }
 
@@ -176,7 +176,7 @@ static void content_that_is_not_as_announced_is_an_error(void **state)
 	char hex[SHA256_HEX];
 	struct err *err = NULL;
 
-	sha256_hex("print\n", 6, hex);
+	hash_sha256_hex("print\n", 6, hex);
 	must(pack_one(f, "sub/run.py", 0100644, 6, hex, &err), err);
 	assert_int_equal(pack_one(f, "sub/run.py", 0100644, 7, NULL, &err), -1);
 	assert_string_equal(err->message, "'sub/run.py' changed while packing");

@@ -365,7 +365,7 @@ static void a_sparse_checkout_is_clean(void **state)
 	assert_pins(&request, "train.py ");
 }
 
-static void a_repository_of_another_user_is_read(void **state)
+static void a_repository_of_another_user_is_refused(void **state)
 {
 	struct fixture *f = *state;
 	struct source_request request = request_of(f);
@@ -374,7 +374,7 @@ static void a_repository_of_another_user_is_read(void **state)
 		skip();
 	repository(f);
 	sh(f, "chown -R 12345 .");
-	assert_pins(&request, ".gitignore pkg/a.py pkg/b.py train.py ");
+	assert_refused(&request, EXIT_REFUSED, "belongs to another user", "source.path");
 }
 
 static void hooks_and_filters_of_a_repository_do_not_run(void **state)
@@ -468,7 +468,7 @@ int main(void)
 		T(a_checked_out_submodule_counts_with_its_own_files),
 		T(a_linked_work_tree_is_a_work_tree),
 		T(a_sparse_checkout_is_clean),
-		T(a_repository_of_another_user_is_read),
+		T(a_repository_of_another_user_is_refused),
 		T(hooks_and_filters_of_a_repository_do_not_run),
 		T(what_is_remembered_hides_no_difference),
 		T(pinning_changes_nothing),

@@ -22,9 +22,9 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
+#include "jobs/base/text/text.h"
 #include "jobs/spec/spec.h"
 
 #define GOLDEN SOURCE_ROOT "/tests/golden/spec"
@@ -158,6 +158,8 @@ static char *answer(const char *folder)
 		sb_adds(&said, "invalid\n");
 	else
 		sb_adds(&said, "valid\n");
+	if (spec)
+		spec_unready_warn(spec, &problems);
 	assert_null(err);
 	unlink(path);
 	for (size_t i = 0; i < problems.count; i++) {

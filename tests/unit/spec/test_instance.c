@@ -1,5 +1,5 @@
 /* The instance catalogue, one's own rows over it, and what a spec's machines mean for it. */
-#include "jobs/spec/instance.h"
+#include "jobs/spec/machines/instance.h"
 
 #include <stdio.h>
 #include <unistd.h>

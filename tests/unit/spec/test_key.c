@@ -2,7 +2,7 @@
 #include "tests/unit/spec/spec_fixture.h"
 
 #include "jobs/base/hash.h"
-#include "jobs/spec/names.h"
+#include "jobs/spec/fields/names.h"
 
 #define JAX HEAD "compile: {kind: jax, cache_url: ./c, max_steps: 5}\n"
 
@@ -95,7 +95,7 @@ static void values_under_secret_names_are_hashes(void **state)
 	char hex[SHA256_HEX];
 
 	(void)state;
-	sha256_hex("hunter2", 7, hex);
+	hash_sha256_hex("hunter2", 7, hex);
 	assert_int_equal(strncmp(value, "sha256:", 7), 0);
 	assert_string_equal(value + 7, hex);
 }
@@ -109,7 +109,7 @@ static void wrapper_flags_never_reach_the_compiler(void **state)
 
 	(void)state;
 	assert_string_equal(json_string_value(json_object_get(key, "env.NEURON_CC_FLAGS")),
-			    "-O1 --model-type generic");
+			    "--model-type generic -O1");
 }
 
 static void only_the_family_of_an_instance_counts(void **state)
@@ -136,6 +136,7 @@ static void names_are_judged_by_whole_words(void **state)
 	assert_non_null(names_reserved("LD_PRELOAD"));
 	assert_null(names_reserved("LD_LIBRARY_PATH"));
 	assert_true(names_neutral("NEURON_RT_NUM_CORES"));
+	assert_false(names_neutral("NEURON_RT_VIRTUAL_CORE_SIZE"));
 	assert_false(names_neutral("NEURON_FUSE_SOFTMAX"));
 	assert_false(names_neutral("XLA_FLAGS"));
 	assert_false(names_neutral("JAX_ENABLE_X64"));

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
 
 static char folder[] = "/tmp/stoker-load-XXXXXX";
@@ -100,7 +100,6 @@ static void values_come_back_in_their_types(void **state)
 	assert_true(spec_real(spec, SPEC_RESOURCES_PRICE) == 2.0);
 	assert_true(spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY));
 	assert_int_equal(spec_ms(spec, SPEC_COMPILE_TIMEOUT), 90000);
-	assert_true(spec_fraction(spec, SPEC_EVALUATE_MAX_DROP) == 0.001);
 	assert_int_equal(spec_bytes(spec, SPEC_RESOURCES_SHM), INT64_C(8) << 30);
 	assert_int_equal(spec_ms(spec, SPEC_COMPILE_QUIET_PERIOD), SPEC_WORD);
 	assert_true(spec_says(spec, SPEC_COMPILE_QUIET_PERIOD, "auto"));

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "jobs/spec/scalar.h"
-#include "jobs/spec/units.h"
+#include "jobs/spec/fields/scalar.h"
+#include "jobs/spec/fields/units.h"
 
 static void plain_scalars_are_what_yaml_1_2_says(void **state)
 {

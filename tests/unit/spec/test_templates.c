@@ -6,10 +6,10 @@
 
 #include <dirent.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/sb.h"
-#include "jobs/base/text.h"
-#include "jobs/spec/field.h"
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/field.h"
 
 #define TEMPLATES SOURCE_ROOT "/templates"
 
@@ -56,7 +56,7 @@ static void assert_valid(const char *name, const char *text)
 static bool is_help_of(const char *help, const char *leaf)
 {
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++)
-		if (strcmp(fields[id].help, help) == 0 &&
+		if (strcmp(field_table[id].help, help) == 0 &&
 		    (strcmp(field_leaf(id), leaf) == 0 || strcmp(field_leaf(id), "*") == 0))
 			return true;
 	return false;

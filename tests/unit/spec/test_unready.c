@@ -4,7 +4,7 @@
  */
 #include "tests/unit/spec/spec_fixture.h"
 
-#include "jobs/spec/field.h"
+#include "jobs/spec/fields/field.h"
 
 /* How often `field` is refused; *ret_all counts all refusals. */
 static size_t refusals(const char *text, char *const *sets, const char *field, size_t *ret_all)
@@ -45,11 +45,11 @@ static char **sets_for(field_id id, const char *value)
 	field_id section = field_parent(id);
 	size_t count = 0;
 
-	sets[count++] = mem_format("%s=%s", fields[id].path, value);
+	sets[count++] = mem_format("%s=%s", field_table[id].path, value);
 	for (field_id other = 0; section != FIELD_NONE && other < SPEC_FIELD_COUNT; other++)
-		if (other != id && fields[other].required && field_parent(other) == section)
-			sets[count++] =
-				mem_format("%s=%s", fields[other].path, fields[other].example);
+		if (other != id && field_table[other].required && field_parent(other) == section)
+			sets[count++] = mem_format("%s=%s", field_table[other].path,
+						   field_table[other].example);
 	if (id == SPEC_LIMITS_COST)
 		sets[count++] = mem_copy("resources.price=1");
 	return sets;
@@ -57,8 +57,8 @@ static char **sets_for(field_id id, const char *value)
 
 static bool is_leaf(field_id id)
 {
-	return fields[id].type != FIELD_SECTION && fields[id].type != FIELD_FREE &&
-	       !strpbrk(fields[id].path, "[*");
+	return field_table[id].type != FIELD_SECTION && field_table[id].type != FIELD_FREE &&
+	       !strpbrk(field_table[id].path, "[*");
 }
 
 static void every_field_that_is_later_is_refused_by_name(void **state)
@@ -68,16 +68,16 @@ static void every_field_that_is_later_is_refused_by_name(void **state)
 	(void)state;
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
 		field_id section = field_parent(id);
-		const char *name = section != FIELD_NONE && !fields[section].ready
-					   ? fields[section].path
-					   : fields[id].path;
+		const char *name = section != FIELD_NONE && !field_table[section].ready
+					   ? field_table[section].path
+					   : field_table[id].path;
 		AUTO(auto_free) char *value = NULL;
 		AUTO(auto_strv) char **sets = NULL;
 		size_t all;
 
-		if (!is_leaf(id) || fields[id].ready)
+		if (!is_leaf(id) || field_table[id].ready)
 			continue;
-		value = other_value(&fields[id]);
+		value = other_value(&field_table[id]);
 		sets = sets_for(id, value);
 		if (refusals(HEAD, sets, name, &all) != 1)
 			fail_msg("%s is not refused", sets[0]);
@@ -92,7 +92,7 @@ static void every_field_that_is_ready_is_accepted(void **state)
 
 	(void)state;
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
-		const struct field *row = &fields[id];
+		const struct field *row = &field_table[id];
 		const char *example = row->example;
 		AUTO(auto_strv) char **sets = NULL;
 		size_t all;
@@ -106,6 +106,10 @@ static void every_field_that_is_ready_is_accepted(void **state)
 			sets[1] = mem_copy("compile.cache_url=./c");
 		if (id == SPEC_COMPILE_CACHE_URL)
 			sets[1] = mem_copy("compile.kind=jax");
+		if (id == SPEC_COMPILE_PARALLEL) {
+			sets[1] = mem_copy("compile.kind=neuron");
+			sets[2] = mem_copy("compile.cache_url=./c");
+		}
 		refusals(HEAD, sets, "", &all);
 		if (all != 0)
 			fail_msg("%s is refused", sets[0]);
@@ -123,10 +127,10 @@ static void a_default_written_out_asks_for_nothing(void **state)
 		size_t all;
 
 		/* Beside an optional section's defaults stand its required members. */
-		if (!is_leaf(id) || !fields[id].fallback ||
-		    (section != FIELD_NONE && fields[section].optional))
+		if (!is_leaf(id) || !field_table[id].fallback ||
+		    (section != FIELD_NONE && field_table[section].optional))
 			continue;
-		sets = sets_for(id, fields[id].fallback);
+		sets = sets_for(id, field_table[id].fallback);
 		refusals(HEAD, sets, "", &all);
 		if (all != 0)
 			fail_msg("%s is refused", sets[0]);

@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
-#include "jobs/base/text.h"
-#include "jobs/store/landing.h"
+#include "jobs/base/text/text.h"
+#include "jobs/store/staged_write.h"
 #include "jobs/store/sync.h"
 
 struct fixture {

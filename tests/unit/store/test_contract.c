@@ -18,7 +18,7 @@ static void an_object_that_was_put_is_got_as_it_was(void **state)
 	assert_int_equal(store_stat(f->store, "a/b/c", &object, &err), 1);
 	assert_string_equal(object.key, "a/b/c");
 	assert_int_equal(object.size, sizeof bytes);
-	assert_true(llabs(object.modified.ms - utc_now().ms) < 60000);
+	assert_true(llabs(object.modified.ms - clock_utc_now().ms) < 60000);
 	strcpy(tag_of_stat, object.tag);
 	assert_string_equal(tag, tag_of_stat);
 }
@@ -397,14 +397,14 @@ static void files_come_in_once_and_go_out_whole(void **state)
 	uint64_t size;
 	struct stat st;
 
-	random_bytes(bytes, 3000001);
-	sha256_hex(bytes, 3000001, want);
+	hash_random_bytes(bytes, 3000001);
+	hash_sha256_hex(bytes, 3000001, want);
 	must(fs_write_atomic(in, bytes, 3000001, 0644, &err), err);
 	assert_int_equal(store_upload(f->store, in, "x/big", &err), 1);
 	assert_int_equal(store_upload(f->store, in, "x/big", &err), 0);
 	must(fs_write_atomic(out, "old", 3, 0644, &err), err);
 	assert_int_equal(store_download(f->store, "x/big", out, &err), 1);
-	must(sha256_file(out, got, &size, &err), err);
+	must(hash_sha256_file(out, got, &size, &err), err);
 	assert_string_equal(got, want);
 	assert_int_equal(stat(out, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "jobs/base/fs.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/store/store.h"
 

@@ -84,7 +84,7 @@ static void test_a_torn_or_foreign_manifest_is_none(void **state)
 	make_many(f, 20);
 	settle();
 	run(f);
-	sha256_hex(store_url(f->source), strlen(store_url(f->source)), sum);
+	hash_sha256_hex(store_url(f->source), strlen(store_url(f->source)), sum);
 	path = mem_format("%s/" STORE_RESERVED "manifest-%.16s", f->to, sum);
 	for (int round = 0; round < 3; round++) {
 		AUTO(err_freep) struct err *err = NULL;

@@ -1,0 +1,328 @@
+/*
+ * The chain of providers and what the process remembers of it: see credentials.h.
+ *
+ * Two locks: `state` guards the remembered state and is only held for moments; `fetching` is held
+ * while providers are asked, so that they are asked once. A caller that needs keys while the old
+ * ones are still valid does not wait for `fetching`.
+ */
+#include "aws/credentials/credentials.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials/credentials_internal.h"
+#include "aws/credentials/settings.h"
+#include "jobs/base/sb.h"
+
+#define MINUTE ((int64_t)60 * 1000)
+/* Keys are fetched again this long before they expire; an error is ignored until MANDATORY
+ * before. */
+#define ADVISORY  (15 * MINUTE)
+#define MANDATORY (10 * MINUTE)
+/* Wait after an ignored error. */
+#define TRY_AGAIN MINUTE
+/* Wait after a provider returned the same keys that a service had called expired. */
+#define UNCHANGED ((int64_t)10 * 1000)
+
+enum provider_id {
+	ENVIRONMENT,
+	ASSUME_ROLE,
+	WEB_IDENTITY,
+	SSO,
+	SHARED,
+	LOGIN,
+	PROCESS,
+	CONFIG,
+	CONTAINER,
+	INSTANCE,
+};
+
+/* "aws login" keeps a token with a key of its own, which only its own tools can use. Skipping
+ * this provider would mean using other credentials. */
+static int provide_login(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	(void)ret;
+	if (!aws_config_value(ask->profile, "login_session"))
+		return 0;
+	err_set(err, EXIT_REFUSED,
+		"the profile '%.80s' was made by 'aws login', which stoker does not support",
+		ask->profile);
+	return err_hint(err,
+			"let the AWS command line give the keys: write 'credential_process = aws "
+			"configure export-credentials --profile %.80s --format process' into "
+			"another profile, and use that",
+			ask->profile);
+}
+
+enum {
+	ANYWHERE = 0,
+	OF_PROFILE = 1 << 0, /* usable by a source_profile */
+	FIXED = 1 << 1,      /* asking again gives the same */
+};
+
+static const struct provider {
+	const char *name;
+	provide_fn provide;
+	unsigned flags;
+} providers[] = {
+	[ENVIRONMENT] = { "environment", credentials_provide_environment, FIXED },
+	[ASSUME_ROLE] = { "assume-role", credentials_provide_assume_role, ANYWHERE },
+	[WEB_IDENTITY] = { "web-identity", credentials_provide_web_identity, OF_PROFILE },
+	[SSO] = { "sso", credentials_provide_sso, OF_PROFILE },
+	[SHARED] = { "shared-credentials-file", credentials_provide_shared, OF_PROFILE },
+	[LOGIN] = { "login", provide_login, OF_PROFILE },
+	[PROCESS] = { "process", credentials_provide_process, OF_PROFILE },
+	[CONFIG] = { "config-file", credentials_provide_config, OF_PROFILE },
+	[CONTAINER] = { "container", credentials_provide_container, ANYWHERE },
+	[INSTANCE] = { "instance", credentials_provide_instance, ANYWHERE },
+};
+
+static struct {
+	pthread_mutex_t state, fetching;
+	struct credentials now; /* access_key NULL: none yet */
+	bool fixed;
+	bool refused;       /* a service has called the keys expired */
+	bool worked;        /* some keys have been accepted in this process */
+	struct err *failed; /* why there are none, if providers are not asked again (aws_brief()) */
+	struct mono advisory, mandatory, forgiven_until;
+	struct mono unchanged_until; /* a provider returned the same keys: not asked before then */
+} memory = { .state = PTHREAD_MUTEX_INITIALIZER, .fetching = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the chain ------------------------------------------------------------------ */
+
+static int ask_one(enum provider_id id, const struct ask *ask, struct credentials *ret,
+		   struct err **err)
+{
+	int outcome = providers[id].provide(ask, ret, err);
+
+	/* Keys of a role count as the role's, whatever keys were used to assume it. */
+	if (outcome > 0 && !ret->provider)
+		ret->provider = providers[id].name;
+	return outcome;
+}
+
+int credentials_provide_profile(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	int outcome = 0;
+
+	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++)
+		if (providers[i].flags & OF_PROFILE)
+			outcome = ask_one((enum provider_id)i, ask, ret, err);
+	return outcome;
+}
+
+static int nobody(const struct sb *notes, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "there are no AWS credentials: %s", notes->text);
+	return err_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile "
+			     "that has credentials with --profile or AWS_PROFILE");
+}
+
+static int ask_all(struct credentials *ret, bool *ret_fixed, struct err **err)
+{
+	AUTO(sb_release) struct sb notes = SB_INIT_MAX(2048);
+	struct ask ask = { .profile = aws_profile(),
+			   .source = aws_profile_is_explicit(),
+			   .notes = &notes };
+	int outcome = 0;
+
+	if (aws_settings_check(err) < 0)
+		return -1;
+	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++) {
+		if (i == ENVIRONMENT && aws_profile_is_explicit())
+			continue;
+		outcome = ask_one((enum provider_id)i, &ask, ret, err);
+		*ret_fixed = providers[i].flags & FIXED;
+	}
+	return outcome > 0 ? 0 : outcome < 0 ? -1 : nobody(&notes, err);
+}
+
+/* ---- state of the process ------------------------------------------------------ */
+
+static void copy(struct credentials *ret, const struct credentials *from)
+{
+	*ret = (struct credentials){
+		.access_key = mem_copy(from->access_key),
+		.secret_key = mem_copy(from->secret_key),
+		.token = from->token ? mem_copy(from->token) : NULL,
+		.expires = from->expires,
+		.provider = from->provider,
+		.account = from->account ? mem_copy(from->account) : NULL,
+	};
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same(const struct credentials *a, const struct credentials *b)
+{
+	return same_text(a->access_key, b->access_key) && same_text(a->secret_key, b->secret_key) &&
+	       same_text(a->token, b->token);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Called with `state` held. Keys that live shorter than the windows are used for a part of their
+ * life: otherwise each request would fetch new ones. Time is counted from now on, so that a
+ * change of the clock in between does no harm. */
+static void remember(struct credentials *fresh, bool fixed)
+{
+	int64_t life = fresh->expires.ms - clock_utc_now().ms;
+	struct mono now = clock_mono_now();
+
+	memory.unchanged_until.ms =
+		memory.refused && same(&memory.now, fresh) ? now.ms + UNCHANGED : 0;
+	memory.refused = false;
+	memory.fixed = fixed;
+	memory.forgiven_until = (struct mono){ 0 };
+	memory.advisory.ms = now.ms + life - smaller(ADVISORY, life / 2);
+	memory.mandatory.ms = now.ms + life - smaller(MANDATORY, life / 3);
+	if (fresh->expires.ms == 0 || fixed)
+		memory.advisory.ms = memory.mandatory.ms = INT64_MAX;
+	credentials_release(&memory.now);
+	memory.now = *fresh;
+	*fresh = (struct credentials){ 0 };
+}
+
+enum need { NO_NEED, WISH, MUST };
+
+/* Called with `state` held. */
+static enum need need(void)
+{
+	struct mono now = clock_mono_now();
+
+	if (!memory.now.access_key || memory.refused || now.ms >= memory.mandatory.ms)
+		return MUST;
+	if (now.ms >= memory.advisory.ms && now.ms >= memory.forgiven_until.ms)
+		return WISH;
+	return NO_NEED;
+}
+
+/* Called with `fetching` held. */
+static int fetch(struct err **err)
+{
+	AUTO(credentials_release) struct credentials fresh = { 0 };
+	bool fixed = false;
+
+	if (memory.failed)
+		return err_again(err, memory.failed);
+	if (ask_all(&fresh, &fixed, err) < 0) {
+		if (aws_is_brief())
+			err_again(&memory.failed, *err);
+		return -1;
+	}
+	if (fresh.expires.ms != 0 && fresh.expires.ms <= clock_utc_now().ms) {
+		char at[UTC_TEXT];
+
+		err_set(err, EXIT_REFUSED, "the AWS credentials of '%s' have expired, at %s",
+			fresh.provider, clock_utc_format(fresh.expires, at));
+		return err_hint(err, "renew them where they come from, and look whether this "
+				     "machine's clock is right");
+	}
+	pthread_mutex_lock(&memory.state);
+	remember(&fresh, fixed);
+	pthread_mutex_unlock(&memory.state);
+	return 0;
+}
+
+static enum need copy_now(struct credentials *ret)
+{
+	enum need now;
+
+	pthread_mutex_lock(&memory.state);
+	now = need();
+	if (now != MUST)
+		copy(ret, &memory.now);
+	pthread_mutex_unlock(&memory.state);
+	return now;
+}
+
+/* `ret` holds valid keys; newer ones would be better. */
+static void try_newer(struct credentials *ret)
+{
+	AUTO(err_freep) struct err *forgiven = NULL;
+
+	if (pthread_mutex_trylock(&memory.fetching) != 0)
+		return; /* another thread is fetching */
+	if (fetch(&forgiven) < 0) {
+		pthread_mutex_lock(&memory.state);
+		memory.forgiven_until.ms = clock_mono_now().ms + TRY_AGAIN;
+		pthread_mutex_unlock(&memory.state);
+	} else {
+		credentials_release(ret);
+		copy_now(ret);
+	}
+	pthread_mutex_unlock(&memory.fetching);
+}
+
+int credentials_get(struct credentials *ret, struct err **err)
+{
+	enum need now = copy_now(ret);
+	int outcome = 0;
+
+	if (now == WISH)
+		try_newer(ret);
+	if (now != MUST && ret->access_key)
+		return 0;
+	pthread_mutex_lock(&memory.fetching);
+	now = copy_now(ret); /* another thread may have fetched meanwhile */
+	if (now == MUST)
+		outcome = fetch(err);
+	if (now == MUST && outcome == 0) {
+		pthread_mutex_lock(&memory.state);
+		copy(ret, &memory.now);
+		pthread_mutex_unlock(&memory.state);
+	}
+	pthread_mutex_unlock(&memory.fetching);
+	if (outcome < 0 && credentials_may_come())
+		err_code(err, EXIT_UNREACHABLE);
+	return outcome;
+}
+
+void credentials_worked(void)
+{
+	pthread_mutex_lock(&memory.state);
+	memory.worked = true;
+	pthread_mutex_unlock(&memory.state);
+}
+
+bool credentials_may_come(void)
+{
+	bool may_come;
+
+	pthread_mutex_lock(&memory.state);
+	may_come = memory.worked && !memory.fixed;
+	pthread_mutex_unlock(&memory.state);
+	return may_come;
+}
+
+bool credentials_expired(const char *access_key)
+{
+	bool may_change;
+
+	pthread_mutex_lock(&memory.state);
+	if (!same_text(memory.now.access_key, access_key)) {
+		may_change = true; /* the keys have changed already */
+	} else {
+		may_change = !memory.fixed && clock_mono_now().ms >= memory.unchanged_until.ms;
+		memory.refused = memory.refused || may_change;
+	}
+	pthread_mutex_unlock(&memory.state);
+	return may_change;
+}
+
+void credentials_forget(void)
+{
+	pthread_mutex_lock(&memory.state);
+	credentials_release(&memory.now);
+	memory.fixed = memory.refused = memory.worked = false;
+	memory.unchanged_until = memory.forgiven_until = (struct mono){ 0 };
+	err_freep(&memory.failed);
+	pthread_mutex_unlock(&memory.state);
+}

@@ -1,0 +1,8 @@
+/* Keys in the shared config file, ~/.aws/config, read again each time. */
+#include "aws/credentials/credentials_internal.h"
+#include "aws/credentials/settings.h"
+
+int credentials_provide_config(const struct ask *ask, struct credentials *ret, struct err **err)
+{
+	return credentials_take_static(ask, aws_config_path(), PROFILE_CONFIG, ret, err);
+}

@@ -1,0 +1,74 @@
+/*
+ * Interface between the providers of credentials: the table's row, and the conversion of raw text
+ * to credentials. Only credentials*.c and their tests include this header.
+ */
+#ifndef STK_AWS_CREDENTIALS_CREDENTIALS_INTERNAL_H
+#define STK_AWS_CREDENTIALS_CREDENTIALS_INTERNAL_H
+
+#include "aws/aws.h"
+#include "aws/credentials/credentials.h"
+#include "aws/credentials/profile.h"
+#include "jobs/base/sb.h"
+
+/* A request to a provider. */
+struct ask {
+	const char *profile;
+	bool source; /* for a role of another profile: the environment is ignored */
+	/* Profiles that lead here through source_profile, to detect cycles; NULL: none. */
+	const struct ask *from;
+	struct sb *notes; /* why nothing was found, a clause each, joined by "; " */
+};
+
+/* Returns 1 with the keys in `ret`; 0 if the provider does not apply to this machine, see
+ * `notes`; -1 if it applies and fails (EXIT_REFUSED, or EXIT_UNREACHABLE if a service did not
+ * answer). No error and no note ever shows a secret, or an excerpt of a text that may hold one. */
+typedef int (*provide_fn)(const struct ask *ask, struct credentials *ret, struct err **err);
+
+int credentials_provide_environment(const struct ask *ask, struct credentials *ret,
+				    struct err **err);
+int credentials_provide_assume_role(const struct ask *ask, struct credentials *ret,
+				    struct err **err);
+int credentials_provide_web_identity(const struct ask *ask, struct credentials *ret,
+				     struct err **err);
+int credentials_provide_sso(const struct ask *ask, struct credentials *ret, struct err **err);
+int credentials_provide_shared(const struct ask *ask, struct credentials *ret, struct err **err);
+int credentials_provide_process(const struct ask *ask, struct credentials *ret, struct err **err);
+int credentials_provide_config(const struct ask *ask, struct credentials *ret, struct err **err);
+int credentials_provide_container(const struct ask *ask, struct credentials *ret, struct err **err);
+int credentials_provide_instance(const struct ask *ask, struct credentials *ret, struct err **err);
+
+/* Asks the providers of one profile, in order: those that a source_profile may use. */
+int credentials_provide_profile(const struct ask *ask, struct credentials *ret, struct err **err);
+
+/* Adds a clause to the notes; returns 0. */
+int credentials_provide_nothing(const struct ask *ask, const char *fmt, ...) STK_PRINTF(2, 3);
+
+/* Copies these words. Returns 1, or -1 if one is missing or malformed or the time is invalid;
+ * `what` names their source. `expires` NULL: never; empty counts as NULL. */
+struct given {
+	const char *access_key, *secret_key, *token, *expires, *account;
+};
+int credentials_take(const char *what, const struct given *given, struct credentials *ret,
+		     struct err **err);
+/* Like credentials_take(), from the JSON that containers, instances and processes answer with;
+ * `token` is the name of the token's member. Wipes `text`. */
+int credentials_take_json(const char *what, char *text, size_t len, const char *token,
+			  struct credentials *ret, struct err **err);
+/* Reads a static profile from one of the two files, again each time. */
+int credentials_take_static(const struct ask *ask, const char *path, enum profile_file_kind kind,
+			    struct credentials *ret, struct err **err);
+
+/* Parses "2026-11-22T12:00:00Z", with or without a fraction, with an offset instead of the Z, or
+ * with "UTC", as older tools wrote it. */
+bool credentials_time(const char *text, struct utc *ret);
+
+/* Sets short limits for a call that fetches keys or asks for the account: at most a quarter of a
+ * minute if there is no answer. Such a call runs within another call's turn, where that call's
+ * limits do not hold, and often while the old keys are still valid: two in a row that fail must
+ * leave time to renew a driver's lease, which lasts for a minute. */
+void credentials_provide_limit(struct aws_call *call);
+
+/* Waits on this thread, between two attempts. */
+int credentials_provide_pause(int64_t ms, struct err **err);
+
+#endif

@@ -1,0 +1,212 @@
+/* Conversion of a provider's text to credentials: see credentials_internal.h. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials/credentials_internal.h"
+#include "aws/credentials/secret.h"
+#include "aws/credentials/settings.h"
+#include "jobs/base/process/loop.h"
+#include "jobs/base/text/js.h"
+
+/* Limits of credentials_provide_limit(). */
+#define SILENT_MS 5000
+#define AGAIN_MS  8000
+
+void credentials_release(struct credentials *ret)
+{
+	secret_freep(&ret->access_key);
+	secret_freep(&ret->secret_key);
+	secret_freep(&ret->token);
+	free(ret->account);
+	*ret = (struct credentials){ 0 };
+}
+
+int credentials_provide_nothing(const struct ask *ask, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!ask->notes)
+		return 0;
+	if (ask->notes->len > 0)
+		sb_adds(ask->notes, "; ");
+	va_start(args, fmt);
+	sb_addv(ask->notes, fmt, args);
+	va_end(args);
+	return 0;
+}
+
+/* Returns the number that `count` digits at `text` stand for, or -1. */
+static int digits(const char *text, size_t count)
+{
+	int value = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return -1;
+		value = value * 10 + (text[i] - '0');
+	}
+	return value;
+}
+
+/* Parses "Z", "UTC", "", "+01:00" or "-0130" as minutes east of Greenwich. */
+static bool offset_minutes(const char *text, int *ret)
+{
+	const char *minutes = text + 3;
+	int hour, minute;
+
+	*ret = 0;
+	if (!*text || strcmp(text, "Z") == 0 || strcmp(text, "z") == 0 || strcmp(text, "UTC") == 0)
+		return true;
+	if (*text != '+' && *text != '-')
+		return false;
+	hour = digits(text + 1, 2);
+	if (hour < 0)
+		return false;
+	if (*minutes == ':')
+		minutes++;
+	minute = digits(minutes, 2);
+	if (minute < 0 || minutes[2] || hour > 23 || minute > 59)
+		return false;
+	*ret = (*text == '-' ? -1 : 1) * (hour * 60 + minute);
+	return true;
+}
+
+bool credentials_time(const char *text, struct utc *ret)
+{
+	static const char shape[] = "0000-00-00T00:00:00";
+	const size_t seconds_end = sizeof shape - 1;
+	char plain[UTC_TEXT];
+	const char *rest;
+	int east;
+
+	if (strlen(text) < seconds_end || (text[10] != 'T' && text[10] != ' '))
+		return false;
+	snprintf(plain, sizeof plain, "%.*s.000Z", (int)seconds_end, text);
+	plain[10] = 'T';
+	rest = text + seconds_end;
+	if (*rest == '.' || *rest == ',')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	if (!offset_minutes(rest, &east) || !clock_utc_parse(plain, ret))
+		return false;
+	ret->ms -= (int64_t)east * 60000;
+	return true;
+}
+
+/* True if the text can go into a header: visible ASCII only, no blank. */
+static bool is_word(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text <= ' ' || (unsigned char)*text >= 0x7f)
+			return false;
+	return true;
+}
+
+/* Returns NULL if the text is empty. */
+static const char *full(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static int no_word(const char *what, const char *name, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "the %s of %s holds a blank or a control character", name, what);
+	return err_hint(err, "look for a blank or a line end that was copied along");
+}
+
+int credentials_take(const char *what, const struct given *given, struct credentials *ret,
+		     struct err **err)
+{
+	const char *token = full(given->token), *expires = full(given->expires);
+	const char *account = full(given->account);
+	struct utc at = { 0 };
+
+	if (!full(given->access_key) || !full(given->secret_key)) {
+		err_set(err, EXIT_REFUSED, "%s gave no %s", what,
+			full(given->access_key) ? "secret access key" : "access key id");
+		return err_hint(err, "set both, or neither of them");
+	}
+	if (!is_word(given->access_key))
+		return no_word(what, "access key id", err);
+	if (!is_word(given->secret_key))
+		return no_word(what, "secret access key", err);
+	if (token && !is_word(token))
+		return no_word(what, "session token", err);
+	if (expires && !credentials_time(expires, &at)) {
+		err_set(err, EXIT_REFUSED, "%s did not say in words we know when its keys end",
+			what);
+		return err_hint(err, "write the time as in 2026-11-22T12:00:00Z");
+	}
+	*ret = (struct credentials){
+		.access_key = mem_copy(given->access_key),
+		.secret_key = mem_copy(given->secret_key),
+		.token = token ? mem_copy(token) : NULL,
+		.expires = at,
+		.account = account ? mem_copy(account) : NULL,
+	};
+	return 1;
+}
+
+int credentials_take_json(const char *what, char *text, size_t len, const char *token,
+			  struct credentials *ret, struct err **err)
+{
+	AUTO(secret_json_freep) json_t *object = NULL;
+	struct given given;
+	int outcome = js_parse(text, len, what, &object, err);
+
+	explicit_bzero(text, len);
+	if (outcome < 0)
+		return err_hint(err, "it must answer with one JSON object");
+	given = (struct given){ .access_key = js_str(object, "AccessKeyId"),
+				.secret_key = js_str(object, "SecretAccessKey"),
+				.token = js_str(object, token),
+				.expires = js_str(object, "Expiration"),
+				.account = js_str(object, "AccountId") };
+	return credentials_take(what, &given, ret, err);
+}
+
+int credentials_take_static(const struct ask *ask, const char *path, enum profile_file_kind kind,
+			    struct credentials *ret, struct err **err)
+{
+	AUTO(profile_freep) struct profile_file *file = NULL;
+	AUTO(auto_free)
+	char *what = mem_format("the profile '%.80s' in '%s'", ask->profile, path);
+	const char *names[] = { "aws_access_key_id", "aws_secret_access_key", "aws_session_token",
+				"aws_security_token", "aws_account_id" };
+	const char *values[STK_LENGTH(names)];
+	struct given given;
+
+	if (profile_read(path, kind, &file, err) < 0)
+		return -1;
+	for (size_t i = 0; i < STK_LENGTH(names); i++)
+		values[i] = profile_value(file, "profile", ask->profile, names[i]);
+	if (!full(values[0]))
+		return credentials_provide_nothing(ask, "no keys of the profile '%.80s' in '%s'",
+						   ask->profile, path);
+	given = (struct given){ .access_key = values[0],
+				.secret_key = values[1],
+				.token = full(values[3]) ? values[3] : values[2],
+				.account = values[4] };
+	return credentials_take(what, &given, ret, err);
+}
+
+static void wake(void *loop)
+{
+	loop_quit(loop);
+}
+
+void credentials_provide_limit(struct aws_call *call)
+{
+	call->silent_ms = SILENT_MS;
+	call->again_ms = AGAIN_MS;
+}
+
+int credentials_provide_pause(int64_t ms, struct err **err)
+{
+	AUTO(loop_freep) struct loop *loop = NULL;
+
+	if (loop_new(&loop, err) < 0)
+		return -1;
+	loop_after(loop, ms, wake, loop);
+	return loop_run(loop, err);
+}

@@ -1,0 +1,32 @@
+/*
+ * The Security Token Service: the account, and assumed roles.
+ *
+ * Source: service model of botocore 1.43 (sts, 2011-06-15).
+ */
+#ifndef STK_AWS_CREDENTIALS_STS_H
+#define STK_AWS_CREDENTIALS_STS_H
+
+#include "aws/credentials/credentials.h"
+#include "jobs/base/err.h"
+
+struct sts_role {
+	const char *arn;
+	const char *session;     /* NULL: "stoker-" and the time */
+	const char *external_id; /* NULL: none */
+	const char *duration;    /* in seconds, as it stands in a profile; NULL: STS's own */
+};
+
+/* Gets keys of a role, with the keys of `as`. Returns 1, or -1 with the service's message. */
+int sts_assume_role(const struct sts_role *role, const struct sigv4_identity *as,
+		    struct credentials *ret, struct err **err);
+/* Like sts_assume_role(), with a token from another party; nothing is signed. */
+int sts_assume_role_by_token(const struct sts_role *role, const char *token,
+			     struct credentials *ret, struct err **err);
+
+/* Returns the account that requests are made in, as 12 digits; the caller frees it. STS itself is
+ * asked, whatever the source of the credentials says. */
+int sts_account(char **ret, struct err **err);
+/* EXIT_REFUSED if the account is not `account`; if that is NULL, nothing is asked. */
+int sts_require_account(const char *account, struct err **err);
+
+#endif

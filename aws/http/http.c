@@ -1,0 +1,278 @@
+/* HTTP exchanges by libcurl's multi interface: see http.h. */
+#include "aws/http/http.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "aws/http/curl_library.h"
+#include "aws/http/http_exchange.h"
+#include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
+
+#define CONNECTIONS_DEFAULT 16
+
+struct http_list {
+	struct http_exchange *first, *last;
+	size_t count;
+};
+
+struct http {
+	CURLM *multi;
+	struct certificates certificates;
+	size_t connections;
+	struct http_list waiting, running;
+	CURL **idle; /* handles between exchanges; room for `connections` */
+	size_t idle_count;
+};
+
+static void list_add(struct http_list *list, struct http_exchange *exchange)
+{
+	exchange->next = NULL;
+	exchange->prev = list->last;
+	*(list->last ? &list->last->next : &list->first) = exchange;
+	list->last = exchange;
+	list->count++;
+}
+
+static void list_take(struct http_list *list, struct http_exchange *exchange)
+{
+	*(exchange->prev ? &exchange->prev->next : &list->first) = exchange->next;
+	*(exchange->next ? &exchange->next->prev : &list->last) = exchange->prev;
+	list->count--;
+}
+
+/* See http_settings. The caller frees it. */
+static char *certificates_path(const char *given)
+{
+	/* Debian, Red Hat and Amazon Linux, SUSE, Alpine. */
+	static const char *const systems[] = { "/etc/ssl/certs/ca-certificates.crt",
+					       "/etc/pki/tls/certs/ca-bundle.crt",
+					       "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
+	const char *set = getenv("SSL_CERT_FILE");
+	AUTO(auto_free) char *folder = curl_library_folder();
+	AUTO(auto_free) char *own = NULL;
+
+	if (given)
+		return mem_copy(given);
+	if (set && *set)
+		return mem_copy(set);
+	for (size_t i = 0; i < STK_LENGTH(systems); i++)
+		if (fs_exists(systems[i]))
+			return mem_copy(systems[i]);
+	own = folder ? fs_join(folder, "ca-certificates.crt") : NULL;
+	return own && fs_exists(own) ? TAKE(own) : NULL;
+}
+
+int http_new(const struct http_settings *settings, struct http **ret, struct err **err)
+{
+	AUTO(http_freep) struct http *http = NULL;
+
+	if (curl_library_load(err) < 0)
+		return -1;
+	http = mem_zero(1, sizeof *http);
+	http->connections = settings && settings->connections > 0 ? (size_t)settings->connections
+								  : CONNECTIONS_DEFAULT;
+	http->certificates.path = certificates_path(settings ? settings->ca_bundle : NULL);
+	http->certificates.is_folder =
+		http->certificates.path && fs_is_dir(http->certificates.path);
+	http->idle = mem_zero(http->connections, sizeof(CURL *));
+	http->multi = curl_library.multi_init();
+	if (!http->multi)
+		abort(); /* out of memory: see auto.h */
+	curl_library.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)http->connections + 2);
+	curl_library.multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+	*ret = TAKE(http);
+	return 0;
+}
+
+void http_freep(struct http **http)
+{
+	struct http *h = *http;
+
+	if (!h)
+		return;
+	while (h->waiting.first)
+		http_cancel(h, h->waiting.first);
+	while (h->running.first)
+		http_cancel(h, h->running.first);
+	while (h->idle_count)
+		curl_library.easy_cleanup(h->idle[--h->idle_count]);
+	if (h->multi)
+		curl_library.multi_cleanup(h->multi);
+	free(h->idle);
+	free(h->certificates.path);
+	free(h);
+	*http = NULL;
+}
+
+size_t http_pending(const struct http *http)
+{
+	return http->waiting.count + http->running.count;
+}
+
+/* ---- from the queue to the wire and back ---- */
+
+static CURL *take_handle(struct http *http)
+{
+	CURL *easy = http->idle_count ? http->idle[--http->idle_count] : curl_library.easy_init();
+
+	if (!easy)
+		abort(); /* out of memory: see auto.h */
+	return easy;
+}
+
+/* Returns the handle to the idle ones; its connection stays with the client. */
+static void give_back_handle(struct http *http, struct http_exchange *exchange)
+{
+	CURL *easy = TAKE(exchange->easy);
+
+	curl_library.multi_remove_handle(http->multi, easy);
+	curl_library.easy_reset(easy);
+	http->idle[http->idle_count++] = easy;
+}
+
+static void finish(struct http *http, struct http_exchange *exchange, CURLcode code)
+{
+	http_exchange_end(exchange, code);
+	list_take(&http->running, exchange);
+	give_back_handle(http, exchange);
+	exchange->done(exchange->arg, &exchange->reply);
+	http_exchange_free(exchange);
+}
+
+/* Returns true if an exchange ended at once, because it cannot be sent. */
+static bool start_waiting(struct http *http)
+{
+	bool finished = false;
+
+	while (http->waiting.first && http->running.count < http->connections) {
+		struct http_exchange *exchange = http->waiting.first;
+		bool is_sound;
+
+		list_take(&http->waiting, exchange);
+		list_add(&http->running, exchange);
+		is_sound = http_exchange_prepare(exchange, take_handle(http), &http->certificates);
+		if (is_sound &&
+		    curl_library.multi_add_handle(http->multi, exchange->easy) == CURLM_OK)
+			continue;
+		finish(http, exchange, CURLE_FAILED_INIT);
+		finished = true;
+	}
+	return finished;
+}
+
+/* Calls back for the exchanges that have ended; returns true if there was one. */
+static bool finish_ended(struct http *http)
+{
+	const CURLMsg *message;
+	bool finished = false;
+	int left;
+
+	while ((message = curl_library.multi_info_read(http->multi, &left)) != NULL) {
+		struct http_exchange *exchange = NULL;
+		CURLcode code = message->data.result;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_library.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+		finish(http, exchange, code);
+		finished = true;
+	}
+	return finished;
+}
+
+struct http_exchange *http_start(struct http *http, const struct http_request *request,
+				 http_done_fn done, void *arg)
+{
+	struct http_exchange *exchange = http_exchange_new(request, done, arg);
+
+	list_add(&http->waiting, exchange);
+	return exchange;
+}
+
+void http_cancel(struct http *http, struct http_exchange *exchange)
+{
+	if (exchange->easy) {
+		list_take(&http->running, exchange);
+		give_back_handle(http, exchange);
+	} else {
+		list_take(&http->waiting, exchange);
+	}
+	http_exchange_free(exchange);
+}
+
+/* Does all that can be done without waiting; returns true if an exchange ended. */
+static bool go_on(struct http *http)
+{
+	bool finished = start_waiting(http);
+	int running;
+
+	curl_library.multi_perform(http->multi, &running);
+	finished |= finish_ended(http);
+	return finished;
+}
+
+void http_turn(struct http *http, int64_t wait_ms)
+{
+	int64_t end = clock_mono_now().ms + (wait_ms > 0 ? wait_ms : 0), left;
+
+	while (!go_on(http) && http_pending(http)) {
+		left = end - clock_mono_now().ms;
+		if (left <= 0)
+			return;
+		curl_library.multi_poll(http->multi, NULL, 0, left < 60000 ? (int)left : 60000,
+					NULL);
+	}
+	start_waiting(http); /* so that data flows while the caller works */
+}
+
+/* ---- the rest ---- */
+
+struct http_waited {
+	struct http_reply *ret;
+	bool done;
+};
+
+static void on_waited(void *arg, struct http_reply *reply)
+{
+	struct http_waited *waited = arg;
+
+	*waited->ret = *reply;
+	reply->body = reply->headers = SB_INIT;
+	waited->done = true;
+}
+
+void http_perform(struct http *http, const struct http_request *request, struct http_reply *ret)
+{
+	struct http_waited waited = { ret, false };
+
+	http_start(http, request, on_waited, &waited);
+	while (!waited.done)
+		http_turn(http, 1000);
+}
+
+void http_reply_release(struct http_reply *reply)
+{
+	sb_release(&reply->body);
+	sb_release(&reply->headers);
+}
+
+bool http_header(const struct http_reply *reply, const char *name, struct sb *ret)
+{
+	const char *at = reply->headers.text, *end;
+	size_t name_len = strlen(name), len;
+
+	for (; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+		if (strncasecmp(at, name, name_len) != 0 || at[name_len] != ':')
+			continue;
+		at += name_len + 1;
+		at += strspn(at, " \t");
+		len = at < end ? (size_t)(end - at) : 0;
+		while (len && (at[len - 1] == ' ' || at[len - 1] == '\t'))
+			len--;
+		sb_add(ret, at, len);
+		return true;
+	}
+	return false;
+}

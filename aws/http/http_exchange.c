@@ -1,0 +1,396 @@
+/* A request as libcurl's options, libcurl's callbacks and codes as a reply: see http_exchange.h. */
+#include "aws/http/http_exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define REPLY_MAX_DEFAULT  ((size_t)8 << 20)
+#define HEADERS_MAX        ((size_t)128 << 10)
+#define CONNECT_MS_DEFAULT 10000
+#define SILENT_MS_DEFAULT  60000
+#define RECEIVE_BUFFER     (256L << 10)
+#define SEND_BUFFER        (256L << 10)
+/* Up to this size libcurl sends a body from memory together with the headers. */
+#define SMALL_BODY ((uint64_t)64 << 10)
+/* Servers close connections that have been idle for longer, S3 after some 20 s. */
+#define IDLE_SECONDS_MAX 15L
+
+#define SET(easy, option, value) curl_library.easy_setopt((easy), CURLOPT_##option, (value))
+
+struct http_exchange *http_exchange_new(const struct http_request *request, http_done_fn done,
+					void *arg)
+{
+	struct http_exchange *exchange = mem_zero(1, sizeof *exchange);
+	size_t reply_max = request->reply_max ? request->reply_max : REPLY_MAX_DEFAULT;
+
+	exchange->request = *request;
+	exchange->done = done;
+	exchange->arg = arg;
+	exchange->reply.body = SB_INIT_MAX(reply_max);
+	exchange->reply.body.secret = request->secret;
+	exchange->reply.headers = SB_INIT_MAX(HEADERS_MAX);
+	return exchange;
+}
+
+void http_exchange_free(struct http_exchange *exchange)
+{
+	for (struct curl_slist *line = exchange->headers; line; line = line->next)
+		explicit_bzero(line->data, strlen(line->data)); /* session tokens */
+	if (exchange->headers)
+		curl_library.slist_free_all(exchange->headers);
+	http_reply_release(&exchange->reply);
+	free(exchange);
+}
+
+static void stop(struct http_exchange *exchange, enum http_failure failure, const char *why)
+{
+	exchange->stopped = failure;
+	snprintf(exchange->reply.why, sizeof exchange->reply.why, "%s", why);
+}
+
+/* Runs right before the request goes out on a connection. libcurl calls it a second time by
+ * itself if a kept connection ended without a byte of reply: the effect of the first attempt is
+ * unknown then, and only reads may be repeated unasked. */
+static int on_ready(void *arg, char *peer, char *local, int peer_port, int local_port)
+{
+	struct http_exchange *exchange = arg;
+	const char *method = exchange->request.method;
+
+	(void)peer;
+	(void)local;
+	(void)peer_port;
+	(void)local_port;
+	if (exchange->begun && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+		stop(exchange, HTTP_BROKEN, "the connection was closed without a reply");
+		return CURL_PREREQFUNC_ABORT;
+	}
+	exchange->begun = true;
+	exchange->sent = 0;
+	exchange->heard = clock_mono_now();
+	return CURL_PREREQFUNC_OK;
+}
+
+static uint64_t traffic; /* bytes */
+
+uint64_t http_traffic(void)
+{
+	return traffic;
+}
+
+static size_t on_send(char *bytes, size_t size, size_t count, void *arg)
+{
+	struct http_exchange *exchange = arg;
+	const struct http_request *request = &exchange->request;
+	uint64_t left = request->body_len - exchange->sent;
+	size_t len = size * count;
+	ssize_t got;
+
+	if (len > left)
+		len = (size_t)left;
+	if (!len)
+		return 0;
+	if (request->body) {
+		memcpy(bytes, (const char *)request->body + exchange->sent, len);
+		got = (ssize_t)len;
+	} else {
+		got = pread(request->body_fd, bytes, len,
+			    (off_t)(request->body_offset + exchange->sent));
+	}
+	if (got <= 0) {
+		stop(exchange, HTTP_REFUSED,
+		     got < 0 ? "the file that is sent cannot be read"
+			     : "the file that is sent has become shorter");
+		return CURL_READFUNC_ABORT;
+	}
+	exchange->sent += (uint64_t)got;
+	traffic += (uint64_t)got;
+	return (size_t)got;
+}
+
+static int on_rewind(void *arg, curl_off_t offset, int origin)
+{
+	struct http_exchange *exchange = arg;
+
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > exchange->request.body_len)
+		return CURL_SEEKFUNC_FAIL;
+	exchange->sent = (uint64_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+static size_t on_header(char *line, size_t size, size_t count, void *arg)
+{
+	struct http_exchange *exchange = arg;
+	struct sb *headers = &exchange->reply.headers;
+	size_t len = size * count, end = len;
+
+	exchange->heard = clock_mono_now();
+	while (end && (line[end - 1] == '\r' || line[end - 1] == '\n'))
+		end--;
+	if (!end)
+		return len;
+	if (end >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* a preliminary reply came before */
+		sb_clear(headers);
+		return len;
+	}
+	sb_add(headers, line, end);
+	sb_addc(headers, '\n');
+	if (headers->truncated) {
+		stop(exchange, HTTP_TOO_LARGE, "its headers are too long");
+		return 0;
+	}
+	return len;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
+{
+	struct http_exchange *exchange = arg;
+	struct http_reply *reply = &exchange->reply;
+	size_t len = size * count;
+
+	if (!reply->status)
+		curl_library.easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &reply->status);
+	reply->received += len;
+	traffic += len;
+	if (exchange->request.sink && reply->status >= 200 && reply->status < 300) {
+		if (exchange->request.sink(exchange->request.sink_arg, bytes, len))
+			return len;
+		stop(exchange, HTTP_REFUSED, "what comes cannot be taken");
+		return 0;
+	}
+	sb_add(&reply->body, bytes, len);
+	if (reply->body.truncated) {
+		stop(exchange, HTTP_TOO_LARGE, "it is longer than it may be");
+		return 0;
+	}
+	return len;
+}
+
+static int64_t silence_max(const struct http_exchange *exchange)
+{
+	return exchange->request.silent_ms ? exchange->request.silent_ms : SILENT_MS_DEFAULT;
+}
+
+/* Called at least every second. libcurl's own limit is a speed limit, and would mistake the
+ * blanks that S3 sends now and then while it completes an upload for silence. */
+static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+		       curl_off_t up)
+{
+	struct http_exchange *exchange = arg;
+	uint64_t moved = (uint64_t)down + (uint64_t)up;
+	struct mono now;
+
+	(void)down_all;
+	(void)up_all;
+	if (!exchange->begun)
+		return 0; /* connecting has a limit of its own */
+	now = clock_mono_now();
+	if (moved != exchange->moved) {
+		exchange->moved = moved;
+		exchange->heard = now;
+	}
+	if (now.ms - exchange->heard.ms < silence_max(exchange))
+		return 0;
+	stop(exchange, HTTP_TIMEOUT, "");
+	snprintf(exchange->reply.why, sizeof exchange->reply.why, "nothing came or went for %.3g s",
+		 (double)silence_max(exchange) / 1000);
+	return 1;
+}
+
+/* As libcurl would, but close-on-exec. */
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	(void)arg;
+	(void)purpose;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static bool header_is_sound(const struct sigv4_pair *header)
+{
+	return header->name[0] && !strpbrk(header->name, "\r\n:; \t") &&
+	       !strpbrk(header->value, "\r\n");
+}
+
+static void add_header(struct http_exchange *exchange, const char *line)
+{
+	struct curl_slist *more = curl_library.slist_append(exchange->headers, line);
+
+	if (!more)
+		abort(); /* out of memory: see auto.h */
+	exchange->headers = more;
+}
+
+/* Sets the caller's headers and suppresses those that libcurl would add. */
+static bool set_headers(struct http_exchange *exchange)
+{
+	static const char *const made_up[] = { "Accept", "Content-Type", "Expect",
+					       "Transfer-Encoding" };
+	const struct http_request *request = &exchange->request;
+	bool given[STK_LENGTH(made_up)] = { false };
+	AUTO(sb_release) struct sb line = SB_INIT_SECRET;
+
+	for (size_t i = 0; i < request->header_count; i++) {
+		const struct sigv4_pair *header = &request->headers[i];
+
+		if (!header_is_sound(header)) {
+			stop(exchange, HTTP_REFUSED, "a header of the request is malformed");
+			return false;
+		}
+		for (size_t j = 0; j < STK_LENGTH(made_up); j++)
+			if (strcasecmp(header->name, made_up[j]) == 0)
+				given[j] = true;
+		sb_clear(&line);
+		if (header->value[strspn(header->value, " \t")])
+			sb_addf(&line, "%s: %s", header->name, header->value);
+		else
+			sb_addf(&line, "%s;", header->name); /* libcurl's form without a value */
+		add_header(exchange, line.text);
+	}
+	for (size_t j = 0; j < STK_LENGTH(made_up); j++) {
+		if (given[j])
+			continue;
+		sb_clear(&line);
+		sb_addf(&line, "%s:", made_up[j]);
+		add_header(exchange, line.text);
+	}
+	SET(exchange->easy, HTTPHEADER, exchange->headers);
+	return true;
+}
+
+static void set_method(struct http_exchange *exchange)
+{
+	const struct http_request *request = &exchange->request;
+	CURL *easy = exchange->easy;
+	bool takes_body =
+		strcmp(request->method, "POST") == 0 || strcmp(request->method, "PUT") == 0;
+
+	if (request->body_len > SMALL_BODY || (request->body_len && !request->body)) {
+		SET(easy, UPLOAD, 1L);
+		SET(easy, READFUNCTION, on_send);
+		SET(easy, READDATA, exchange);
+		SET(easy, SEEKFUNCTION, on_rewind);
+		SET(easy, SEEKDATA, exchange);
+		SET(easy, INFILESIZE_LARGE, (curl_off_t)request->body_len);
+		SET(easy, UPLOAD_BUFFERSIZE, SEND_BUFFER);
+	} else if (request->body_len || takes_body) {
+		SET(easy, POST, 1L);
+		SET(easy, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len);
+		SET(easy, POSTFIELDS, request->body_len ? request->body : "");
+	} else if (strcmp(request->method, "HEAD") == 0) {
+		SET(easy, NOBODY, 1L);
+	}
+	SET(easy, CUSTOMREQUEST, request->method);
+}
+
+static void set_limits(struct http_exchange *exchange)
+{
+	const struct http_request *request = &exchange->request;
+	CURL *easy = exchange->easy;
+	int64_t connect = request->connect_ms ? request->connect_ms : CONNECT_MS_DEFAULT;
+
+	SET(easy, CONNECTTIMEOUT_MS, (long)connect);
+	/* A limit that is never reached, but makes libcurl check every second. */
+	SET(easy, LOW_SPEED_LIMIT, 1L);
+	SET(easy, LOW_SPEED_TIME, 1000000L);
+	SET(easy, NOPROGRESS, 0L);
+	SET(easy, XFERINFOFUNCTION, on_progress);
+	SET(easy, XFERINFODATA, exchange);
+	SET(easy, TIMEOUT_MS, (long)request->total_ms);
+	SET(easy, MAXAGE_CONN, IDLE_SECONDS_MAX);
+	SET(easy, BUFFERSIZE, RECEIVE_BUFFER);
+}
+
+static void set_connection(struct http_exchange *exchange, const struct certificates *certificates)
+{
+	CURL *easy = exchange->easy;
+
+	SET(easy, PROTOCOLS_STR, "http,https");
+	SET(easy, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(easy, SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(easy, PATH_AS_IS, 1L);
+	SET(easy, FOLLOWLOCATION, 0L);
+	SET(easy, NOSIGNAL, 1L);
+	SET(easy, TCP_KEEPALIVE, 1L);
+	SET(easy, SUPPRESS_CONNECT_HEADERS, 1L);
+	if (certificates->path)
+		curl_library.easy_setopt(easy,
+					 certificates->is_folder ? CURLOPT_CAPATH : CURLOPT_CAINFO,
+					 certificates->path);
+	if (exchange->request.direct) {
+		SET(easy, PROXY, "");
+		SET(easy, NOPROXY, "*");
+	}
+	SET(easy, OPENSOCKETFUNCTION, on_socket);
+	SET(easy, PREREQFUNCTION, on_ready);
+	SET(easy, PREREQDATA, exchange);
+}
+
+bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+			   const struct certificates *certificates)
+{
+	exchange->easy = easy;
+	SET(easy, PRIVATE, exchange);
+	SET(easy, ERRORBUFFER, exchange->said);
+	SET(easy, USERAGENT, "stoker/" STOKER_VERSION);
+	SET(easy, HEADERFUNCTION, on_header);
+	SET(easy, HEADERDATA, exchange);
+	SET(easy, WRITEFUNCTION, on_body);
+	SET(easy, WRITEDATA, exchange);
+	set_connection(exchange, certificates);
+	set_limits(exchange);
+	set_method(exchange);
+	if (SET(easy, URL, exchange->request.url) != CURLE_OK) {
+		stop(exchange, HTTP_REFUSED, "its URL is none");
+		return false;
+	}
+	return set_headers(exchange);
+}
+
+/* Maps a libcurl code to the kind of failure on which the caller decides. */
+static enum http_failure failure_of(CURLcode code, bool begun)
+{
+	switch (code) {
+	case CURLE_OK:
+		return HTTP_OK;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_CERTPROBLEM:
+		return HTTP_TLS;
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return begun ? HTTP_BROKEN : HTTP_REFUSED; /* begun: HTTP/0.9 */
+	case CURLE_OPERATION_TIMEDOUT:
+		return begun ? HTTP_TIMEOUT : HTTP_UNREACHABLE;
+	default:
+		return begun ? HTTP_BROKEN : HTTP_UNREACHABLE;
+	}
+}
+
+/* Returns libcurl's own message unless it may show a proxy's address: that can hold a password. */
+static const char *words_of(const struct http_exchange *exchange, CURLcode code)
+{
+	static const char bad_proxy[] = "Unsupported proxy";
+
+	if (strncmp(exchange->said, bad_proxy, strlen(bad_proxy)) == 0)
+		return "the address of the proxy is none that can be used";
+	if (!exchange->said[0] || strchr(exchange->said, '@'))
+		return curl_library.easy_strerror(code);
+	return exchange->said;
+}
+
+void http_exchange_end(struct http_exchange *exchange, CURLcode code)
+{
+	struct http_reply *reply = &exchange->reply;
+
+	curl_library.easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &reply->status);
+	reply->failure = exchange->stopped ? exchange->stopped : failure_of(code, exchange->begun);
+	if (reply->failure == HTTP_OK && reply->status < 200) {
+		reply->failure = HTTP_BROKEN; /* nothing but preliminary replies */
+		stop(exchange, HTTP_BROKEN, "it has no status");
+	}
+	if (reply->failure != HTTP_OK && !exchange->stopped)
+		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(exchange, code));
+}

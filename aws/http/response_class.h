@@ -1,0 +1,33 @@
+/*
+ * Outcome of an attempt: classification of its reply, or of the lack of one, and the error for a
+ * person. Pure.
+ */
+#ifndef STK_AWS_HTTP_RESPONSE_CLASS_H
+#define STK_AWS_HTTP_RESPONSE_CLASS_H
+
+#include "aws/http/fault.h"
+
+struct response_class {
+	enum {
+		VERDICT_DONE,
+		VERDICT_AGAIN, /* another attempt may succeed */
+		VERDICT_END,
+	} what;
+	bool timeout;        /* a retry after it costs more */
+	bool effect_unknown; /* the service may have done it */
+	bool unread;         /* no usable reply: there is no fault, only `why` */
+	struct fault fault;  /* if there is a status */
+	char why[256];       /* if there is no status: one clause */
+	json_t *json;        /* parsed body of a success, for services that speak JSON; owned */
+};
+
+void response_class_of(const struct aws_call *call, const struct http_reply *reply,
+		       struct response_class *ret);
+void response_class_release(struct response_class *ret); /* for AUTO() */
+
+/* Sets the error of a call that ends with this verdict after `attempts` attempts, the last of
+ * them at `host`. Returns -1. */
+int response_class_error(const struct response_class *verdict, const struct aws_call *call,
+			 const char *host, int attempts, struct err **err);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Interface between image.c (references) and the registries: image_ecr.c, image_registry.c.
+ * Internal to aws/image.
+ */
+#ifndef STK_AWS_IMAGE_IMAGE_INTERNAL_H
+#define STK_AWS_IMAGE_IMAGE_INTERNAL_H
+
+#include "aws/image/image.h"
+#include "jobs/base/sb.h"
+
+/* A reference with a tag; all texts are owned and of known characters. */
+struct image_name {
+	char *host; /* registry host; Docker Hub: "docker.io" */
+	char *repository, *tag;
+	int64_t patience_ms;
+};
+
+/* True if the host is a private registry of Amazon ECR. The caller frees account and region. */
+bool image_ecr_host(const char *host, char **ret_account, char **ret_region);
+int image_ecr_digest(const struct image_name *image, const char *account, const char *region,
+		     char ret[IMAGE_DIGEST], struct err **err);
+int image_registry_digest(const struct image_name *image, char ret[IMAGE_DIGEST], struct err **err);
+
+/* Source of an image's manifests and blobs by digest; both functions append to `ret`. */
+#define IMAGE_TEXT_MAX ((size_t)4 << 20)
+struct image_reader {
+	int (*manifest)(void *arg, const char *digest, struct sb *ret, struct err **err);
+	int (*blob)(void *arg, const char *digest, struct sb *ret, struct err **err);
+	void *arg;
+};
+
+int image_read_env(const struct image_reader *reader, const char *digest, json_t **ret,
+		   struct err **err);
+int image_ecr_env(const struct image_name *image, const char *account, const char *region,
+		  const char *digest, json_t **ret, struct err **err);
+int image_registry_env(const struct image_name *image, const char *digest, json_t **ret,
+		       struct err **err);
+
+/* Sets the error "there is no image …", in the same words for every registry. Returns -1. */
+int image_absent(const struct image_name *image, struct err **err);
+
+#endif

@@ -1,0 +1,364 @@
+/* A request to S3 with all data it refers to, and the meaning of its reply. See s3.h. */
+#include "aws/s3/s3_request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+
+/* --- request --- */
+
+void s3_request_begin(struct s3_request *request, struct aws *aws, enum aws_operation operation,
+		      const char *bucket, const char *key)
+{
+	s3_request_release(request);
+	request->aws = aws;
+	request->call = (struct aws_call){ .operation = operation, .body_fd = -1 };
+	request->bucket = mem_copy(bucket);
+	request->key = key ? mem_copy(key) : NULL;
+	request->call.bucket = request->bucket;
+	request->call.key = request->key;
+	request->call.params = request->params;
+	request->call.headers = request->headers;
+}
+
+static const char *keep(struct s3_request *request, const char *value)
+{
+	char *copy = mem_copy(value);
+
+	request->owned[request->owned_count++] = copy;
+	return copy;
+}
+
+void s3_request_param(struct s3_request *request, const char *name, const char *value)
+{
+	request->params[request->call.param_count++] =
+		(struct sigv4_pair){ name, keep(request, value) };
+}
+
+void s3_request_header(struct s3_request *request, const char *name, const char *value)
+{
+	request->headers[request->call.header_count++] =
+		(struct sigv4_pair){ name, keep(request, value) };
+}
+
+void s3_request_condition(struct s3_request *request, enum s3_condition condition, const char *etag)
+{
+	if (condition == S3_IF_ABSENT)
+		s3_request_header(request, "if-none-match", "*");
+	if (condition == S3_IF_SAME)
+		s3_request_header(request, "if-match", etag);
+}
+
+static int hash_file(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX], struct err **err)
+{
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
+	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
+
+	while (len > 0) {
+		ssize_t got = pread(fd, buffer, len < READ_BYTES ? len : READ_BYTES, (off_t)from);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fs_error(err, errno, "cannot read what is to be uploaded");
+		if (got == 0)
+			return err_set(err, EXIT_REFUSED,
+				       "the file became shorter while it was uploaded");
+		hash_sha256_add(sha, buffer, (size_t)got);
+		from += (uint64_t)got;
+		len -= (uint64_t)got;
+	}
+	hash_sha256_end(TAKE(sha), hex);
+	return 0;
+}
+
+int s3_request_body(struct s3_request *request, const struct s3_body *body, uint64_t from,
+		    uint64_t len, char ret_base64[S3_SHA_BASE64], struct err **err)
+{
+	char hex[SHA256_HEX];
+	unsigned char digest[32];
+
+	if (body->fd >= 0) {
+		if (hash_file(body->fd, body->offset + from, len, hex, err) < 0)
+			return -1;
+		request->call.body_fd = body->fd;
+		request->call.body_offset = body->offset + from;
+	} else {
+		const char *bytes = body->bytes ? body->bytes : "";
+
+		hash_sha256_hex(bytes + from, (size_t)len, hex);
+		request->call.body = bytes + from;
+	}
+	request->call.body_len = len;
+	request->call.body_sha256 = keep(request, hex);
+	s3_unhex(hex, digest);
+	s3_base64(digest, sizeof digest, ret_base64);
+	s3_request_header(request, "x-amz-checksum-sha256", ret_base64);
+	return 0;
+}
+
+void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg)
+{
+	request->task = aws_start(request->aws, &request->call, done, arg);
+}
+
+void s3_request_small(struct s3_request *request)
+{
+	request->call.silent_ms = S3_SMALL_SILENT_MS;
+	request->call.again_ms = S3_SMALL_AGAIN_MS;
+	if (request->task)
+		aws_limit(request->task, S3_SMALL_SILENT_MS, S3_SMALL_AGAIN_MS);
+}
+
+void s3_request_release(struct s3_request *request)
+{
+	if (request->task)
+		aws_cancel(request->task);
+	for (size_t i = 0; i < request->owned_count; i++)
+		free(request->owned[i]);
+	free(request->bucket);
+	free(request->key);
+	*request = (struct s3_request){ 0 };
+}
+
+void s3_nonce_new(char nonce[S3_NONCE])
+{
+	uint64_t chance[2];
+
+	hash_random_bytes(chance, sizeof chance);
+	snprintf(nonce, S3_NONCE, "%016" PRIx64 "%016" PRIx64, chance[0], chance[1]);
+}
+
+void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE])
+{
+	if (body->nonce)
+		snprintf(nonce, S3_NONCE, "%s", body->nonce);
+	else
+		s3_nonce_new(nonce);
+}
+
+int s3_check_place(const struct s3_place *place, struct err **err)
+{
+	size_t len = strlen(place->key);
+
+	if (len == 0 || len > S3_KEY_MAX)
+		return err_set(err, EXIT_REFUSED,
+			       "'s3://%s/%s' is no object: keys have 1 to %d bytes, this has %zu",
+			       place->bucket, place->key, S3_KEY_MAX, len);
+	return 0;
+}
+
+/* --- reply --- */
+
+void s3_header_text(const struct http_reply *reply, const char *name, char *ret, size_t size)
+{
+	AUTO(sb_release) struct sb value = SB_INIT_MAX(4096);
+
+	ret[0] = '\0';
+	if (reply && http_header(reply, name, &value) && value.len < size &&
+	    strlen(value.text) == value.len)
+		memcpy(ret, value.text, value.len + 1);
+}
+
+bool s3_has_nonce(const struct aws_reply *reply, const char *nonce)
+{
+	char found[S3_NONCE] = "";
+
+	s3_header_text(reply->http, S3_NONCE_HEADER, found, sizeof found);
+	return strcmp(found, nonce) == 0;
+}
+
+static bool digits(const char *text, size_t count, int *ret)
+{
+	*ret = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		*ret = *ret * 10 + (text[i] - '0');
+	}
+	return true;
+}
+
+/* Parses "04:05:06". */
+static bool clock_time(const char *text, struct tm *tm)
+{
+	return digits(text, 2, &tm->tm_hour) && text[2] == ':' &&
+	       digits(text + 3, 2, &tm->tm_min) && text[5] == ':' &&
+	       digits(text + 6, 2, &tm->tm_sec);
+}
+
+static bool iso_date(const char *text, struct tm *tm)
+{
+	return strlen(text) >= 20 && digits(text, 4, &tm->tm_year) && text[4] == '-' &&
+	       digits(text + 5, 2, &tm->tm_mon) && text[7] == '-' &&
+	       digits(text + 8, 2, &tm->tm_mday) && text[10] == 'T' && clock_time(text + 11, tm);
+}
+
+static bool http_date(const char *text, struct tm *tm)
+{
+	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+	if (strlen(text) != 29 || text[3] != ',' || !digits(text + 5, 2, &tm->tm_mday) ||
+	    !digits(text + 12, 4, &tm->tm_year) || !clock_time(text + 17, tm))
+		return false;
+	for (int month = 0; month < 12; month++)
+		if (strncmp(months + 3 * (size_t)month, text + 8, 3) == 0)
+			tm->tm_mon = month + 1;
+	return tm->tm_mon > 0;
+}
+
+struct utc s3_time(const char *text)
+{
+	struct tm tm = { 0 };
+	int ms = 0;
+
+	if (!iso_date(text, &tm)) {
+		tm = (struct tm){ 0 };
+		if (!http_date(text, &tm))
+			return (struct utc){ 0 };
+	} else if (text[19] == '.' && strlen(text) >= 24 && !digits(text + 20, 3, &ms)) {
+		ms = 0;
+	}
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return (struct utc){ (int64_t)timegm(&tm) * 1000 + ms };
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	return errno || end == text || text[0] == '-' ? 0 : value;
+}
+
+/* Returns the size of the whole from "bytes 0-9/1234". */
+static uint64_t whole_size(const char *content_range)
+{
+	const char *slash = strchr(content_range, '/');
+
+	return slash ? number(slash + 1) : 0;
+}
+
+static void read_object(const struct s3_request *request, const struct aws_reply *reply,
+			struct s3_outcome *ret)
+{
+	const struct http_reply *http = reply->http;
+	char text[128] = "";
+
+	s3_header_text(http, "etag", ret->object.etag, sizeof ret->object.etag);
+	s3_header_text(http, "last-modified", text, sizeof text);
+	ret->object.modified = s3_time(text);
+	s3_checksum_read(http, &ret->checksum);
+	if (request->call.operation != AWS_HEAD_OBJECT && request->call.operation != AWS_GET_OBJECT)
+		return;
+	s3_header_text(http, "content-range", text, sizeof text);
+	if (text[0]) {
+		ret->object.size = whole_size(text);
+	} else {
+		s3_header_text(http, "content-length", text, sizeof text);
+		ret->object.size = text[0] ? number(text) : http->received;
+	}
+}
+
+static const char *attempted(enum aws_operation operation)
+{
+	switch (operation) {
+	case AWS_LIST_OBJECTS:
+	case AWS_LIST_UPLOADS:
+		return "cannot list";
+	case AWS_HEAD_OBJECT:
+		return "cannot look at";
+	case AWS_GET_OBJECT:
+		return "cannot read";
+	case AWS_DELETE_OBJECT:
+		return "cannot delete";
+	case AWS_ABORT_UPLOAD:
+	case AWS_LIST_PARTS:
+		return "cannot clean up the upload of";
+	default:
+		return "cannot write";
+	}
+}
+
+static enum s3_result result_of(const struct aws_reply *reply)
+{
+	if (aws_reply_ok(reply))
+		return S3_DONE;
+	if (reply->status == 404 && strcmp(reply->code, "NoSuchBucket") != 0)
+		return S3_ABSENT;
+	if (reply->status == 412)
+		return S3_TAKEN;
+	if (reply->status == 409 && (strcmp(reply->code, "ConditionalRequestConflict") == 0 ||
+				     strcmp(reply->code, "OperationAborted") == 0))
+		return S3_CONFLICT;
+	return S3_FAILED;
+}
+
+/* Returns the key or, for a listing, the prefix. */
+static const char *what_of(const struct s3_request *request)
+{
+	for (size_t i = 0; !request->key && i < request->call.param_count; i++)
+		if (strcmp(request->params[i].name, "prefix") == 0)
+			return request->params[i].value;
+	return request->key ? request->key : "";
+}
+
+void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct s3_outcome *ret)
+{
+	*ret = (struct s3_outcome){ .result = result_of(reply) };
+	if (reply->http && ret->result == S3_DONE)
+		read_object(request, reply, ret);
+	if (ret->result != S3_FAILED)
+		return;
+	ret->err = TAKE(reply->err);
+	if (!ret->err)
+		err_set(&ret->err, EXIT_UNREACHABLE, "no usable reply (status %ld)", reply->status);
+	err_wrap(&ret->err, "%s 's3://%s/%s'", attempted(request->call.operation), request->bucket,
+		 what_of(request));
+}
+
+/* --- operations --- */
+
+void s3_finish(struct s3_op *op, struct s3_outcome *outcome)
+{
+	s3_done_fn done = op->done;
+	void *arg = op->arg;
+
+	op->free(op);
+	done(arg, outcome);
+	err_freep(&outcome->err);
+}
+
+void s3_op_small(struct s3_op *op)
+{
+	if (!op)
+		return;
+	op->is_small = true;
+	s3_request_small(op->request);
+}
+
+void s3_finish_failed(struct s3_op *op, struct err *err)
+{
+	struct s3_outcome outcome = { .result = S3_FAILED, .err = err };
+
+	s3_finish(op, &outcome);
+}
+
+void s3_cancelp(struct s3_op **op)
+{
+	if (*op)
+		(*op)->free(*op);
+	*op = NULL;
+}

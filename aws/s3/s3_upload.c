@@ -1,0 +1,599 @@
+/*
+ * Multipart upload of a file, several parts at once, each read in place and sent with its
+ * SHA-256. S3 is told the size of the whole, so it refuses to complete an upload with missing
+ * parts, and evaluates the condition at that moment. A failed upload is aborted. See s3.h.
+ *
+ *     create ─▶ parts ─▶ complete ─▶ (look) ─▶ done
+ *       └────────┴─────────┴─ failed ─▶ abort ─▶ is it gone? ─▶ abort again ─▶ failed
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "aws/s3/s3_request.h"
+#include "aws/xml.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/text/text.h"
+
+#define PARTS_MAX ((uint64_t)10000)
+
+struct upload;
+
+struct s3_upload_slot {
+	struct upload *upload;
+	struct s3_request request;
+	uint64_t part; /* from 0 */
+	bool busy;
+};
+
+struct s3_upload_part {
+	char etag[S3_ETAG];
+	char sha[S3_SHA_BASE64];
+	unsigned char digest[32];
+};
+
+struct upload {
+	struct s3_op base;
+	char *bucket, *key, *etag, *id;
+	struct s3_body body;
+	char nonce[S3_NONCE];
+	uint64_t part_bytes, part_count, next;
+	struct s3_upload_part *parts;
+	size_t busy;
+	struct s3_upload_slot slots[S3_PARTS_AT_ONCE];
+	struct s3_request request; /* all requests except parts */
+	struct sb xml;
+	struct s3_outcome outcome; /* reported once the abort is over */
+	struct err *doubt;         /* why it is unknown whether the upload was completed */
+	char composite[64];
+	int aborts;
+};
+
+static void upload_free(struct s3_op *op)
+{
+	struct upload *u = (struct upload *)op;
+
+	s3_request_release(&u->request);
+	for (size_t i = 0; i < S3_PARTS_AT_ONCE; i++)
+		s3_request_release(&u->slots[i].request);
+	err_freep(&u->outcome.err);
+	err_freep(&u->doubt);
+	sb_release(&u->xml);
+	free(u->bucket);
+	free(u->key);
+	free(u->etag);
+	free(u->id);
+	free(u->parts);
+	free(u);
+}
+
+static void finish(struct upload *u)
+{
+	struct s3_outcome outcome = u->outcome;
+
+	u->outcome.err = NULL;
+	s3_finish(&u->base, &outcome);
+}
+
+static void ask(struct upload *u, enum aws_operation operation)
+{
+	s3_request_begin(&u->request, u->base.aws, operation, u->bucket, u->key);
+	if (u->id)
+		s3_request_param(&u->request, "uploadId", u->id);
+}
+
+/* --- abort --- */
+
+static void abort_upload(struct upload *u);
+
+static void parts_listed(void *arg, struct aws_reply *reply)
+{
+	struct upload *u = arg;
+
+	u->request.task = NULL;
+	/* A part that was under way when the upload was aborted may have stayed. */
+	if (aws_reply_ok(reply) && u->aborts < 2)
+		abort_upload(u);
+	else
+		finish(u);
+}
+
+static void aborted(void *arg, struct aws_reply *reply)
+{
+	struct upload *u = arg;
+
+	u->request.task = NULL;
+	if (!aws_reply_ok(reply)) {
+		finish(u); /* gone, or out of reach: left to s3_abort_leftovers() */
+		return;
+	}
+	ask(u, AWS_LIST_PARTS);
+	s3_request_send(&u->request, parts_listed, u);
+}
+
+static void abort_upload(struct upload *u)
+{
+	u->aborts++;
+	ask(u, AWS_ABORT_UPLOAD);
+	s3_request_send(&u->request, aborted, u);
+}
+
+/* Ends the upload with this result; `err` with FAILED. */
+static void give_up(struct upload *u, enum s3_result result, struct err *err)
+{
+	u->outcome = (struct s3_outcome){ .result = result, .err = err };
+	for (size_t i = 0; i < S3_PARTS_AT_ONCE; i++)
+		s3_request_release(&u->slots[i].request);
+	if (u->id)
+		abort_upload(u);
+	else
+		finish(u);
+}
+
+/* --- completion --- */
+
+/* True if an object with another nonce means that another writer was first. */
+static bool stands_another(const struct upload *u, const struct s3_object *object)
+{
+	if (u->body.condition == S3_IF_SAME)
+		return strcmp(object->etag, u->etag) != 0;
+	return u->body.condition == S3_IF_ABSENT;
+}
+
+static void looked(void *arg, struct aws_reply *reply)
+{
+	struct upload *u = arg;
+	struct s3_outcome outcome;
+
+	u->request.task = NULL;
+	s3_judge(&u->request, reply, &outcome);
+	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce))
+		outcome.result = stands_another(u, &outcome.object) ? S3_TAKEN : S3_ABSENT;
+	if (outcome.result == S3_ABSENT && u->doubt) {
+		outcome.result = S3_FAILED;
+		outcome.err = TAKE(u->doubt);
+	} else if (outcome.result == S3_ABSENT) {
+		outcome.result = S3_CONFLICT; /* aborted by another client, or deleted at once */
+	}
+	if (outcome.result == S3_DONE && outcome.object.size != u->body.len) {
+		outcome.result = S3_FAILED;
+		err_set(&outcome.err, EXIT_UNREACHABLE,
+			"'s3://%s/%s' has %" PRIu64 " bytes after the upload, not %" PRIu64,
+			u->bucket, u->key, outcome.object.size, u->body.len);
+	}
+	if (outcome.result != S3_DONE) {
+		give_up(u, outcome.result, outcome.err);
+		return;
+	}
+	u->outcome = outcome;
+	u->outcome.bytes = u->body.len;
+	finish(u);
+}
+
+static void look(struct upload *u)
+{
+	s3_request_begin(&u->request, u->base.aws, AWS_HEAD_OBJECT, u->bucket, u->key);
+	s3_request_send(&u->request, looked, u);
+}
+
+struct completed {
+	char etag[S3_ETAG], sha[64];
+};
+
+static bool read_completed(void *arg, const char *path, const char *text, size_t len)
+{
+	struct completed *completed = arg;
+
+	if (strcmp(path, "CompleteMultipartUploadResult/ETag") == 0 && len < S3_ETAG)
+		memcpy(completed->etag, text, len + 1);
+	if (strcmp(path, "CompleteMultipartUploadResult/ChecksumSHA256") == 0 && len < 64)
+		memcpy(completed->sha, text, len + 1);
+	return true;
+}
+
+/* S3's statement about the completed object. */
+enum proof {
+	PROOF_NONE,  /* the reply does not say enough: a HEAD decides */
+	PROOF_GIVEN, /* the bytes sent */
+	PROOF_OTHER, /* different bytes */
+};
+
+static enum proof prove(struct upload *u, const struct aws_reply *reply, struct s3_outcome *outcome)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct completed completed = { "", "" };
+
+	if (xml_parse(reply->http->body.text, reply->http->body.len, "the reply", read_completed,
+		      &completed, &err) < 0)
+		return PROOF_NONE;
+	memcpy(outcome->object.etag, completed.etag, sizeof completed.etag);
+	if (completed.sha[0] && strcmp(completed.sha, u->composite) != 0)
+		return PROOF_OTHER;
+	return completed.etag[0] && completed.sha[0] ? PROOF_GIVEN : PROOF_NONE;
+}
+
+/* S3 has assembled different content: size and nonce would be right all the same. */
+static void refuse_other(struct upload *u)
+{
+	struct err *err = NULL;
+
+	err_set(&err, EXIT_UNREACHABLE,
+		"'s3://%s/%s' has another checksum after the upload than what was sent", u->bucket,
+		u->key);
+	give_up(u, S3_FAILED, err);
+}
+
+static void completed(void *arg, struct aws_reply *reply)
+{
+	struct upload *u = arg;
+	struct s3_outcome outcome;
+	enum proof proof;
+
+	u->request.task = NULL;
+	s3_judge(&u->request, reply, &outcome);
+	proof = outcome.result == S3_DONE ? prove(u, reply, &outcome) : PROOF_NONE;
+	if (proof == PROOF_GIVEN) {
+		u->outcome = outcome;
+		u->outcome.object.size = u->body.len;
+		u->outcome.bytes = u->body.len;
+		finish(u);
+	} else if (proof == PROOF_OTHER) {
+		refuse_other(u);
+	} else if (outcome.result == S3_DONE || reply->maybe_repeated || u->body.again) {
+		/* Done without proof, or refused after an attempt in doubt: check the present
+		 * object. */
+		u->doubt = TAKE(outcome.err);
+		look(u);
+	} else if (outcome.result == S3_ABSENT) {
+		/* Either the upload is gone or, with S3_IF_SAME, the object is. */
+		give_up(u, u->body.condition == S3_IF_SAME ? S3_ABSENT : S3_CONFLICT, NULL);
+	} else {
+		give_up(u, outcome.result, outcome.err);
+	}
+}
+
+/* Computes the checksum that S3 will report: a digest of all parts' digests, and their count. */
+static void set_composite(struct upload *u, struct sha256 *of_digests)
+{
+	unsigned char digest[32];
+	char hex[SHA256_HEX], text[S3_SHA_BASE64];
+
+	hash_sha256_end(of_digests, hex);
+	s3_unhex(hex, digest);
+	s3_base64(digest, sizeof digest, text);
+	snprintf(u->composite, sizeof u->composite, "%s-%" PRIu64, text, u->part_count);
+}
+
+static void complete(struct upload *u)
+{
+	struct sha256 *of_digests = hash_sha256_new();
+	char size[24];
+
+	sb_clear(&u->xml);
+	sb_adds(&u->xml, "<CompleteMultipartUpload "
+			 "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
+	for (uint64_t i = 0; i < u->part_count; i++) {
+		sb_adds(&u->xml, "<Part><ETag>");
+		xml_escape(&u->xml, u->parts[i].etag);
+		sb_addf(&u->xml,
+			"</ETag><ChecksumSHA256>%s</ChecksumSHA256><PartNumber>%" PRIu64
+			"</PartNumber></Part>",
+			u->parts[i].sha, i + 1);
+		hash_sha256_add(of_digests, u->parts[i].digest, sizeof u->parts[i].digest);
+	}
+	set_composite(u, of_digests);
+	sb_adds(&u->xml, "</CompleteMultipartUpload>");
+	ask(u, AWS_COMPLETE_UPLOAD);
+	u->request.call.body = u->xml.text;
+	u->request.call.body_len = u->xml.len;
+	snprintf(size, sizeof size, "%" PRIu64, u->body.len);
+	s3_request_header(&u->request, "x-amz-mp-object-size", size);
+	s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
+	s3_request_condition(&u->request, u->body.condition, u->etag);
+	s3_request_send(&u->request, completed, u);
+}
+
+/* --- parts --- */
+
+static int send_parts(struct upload *u, struct err **err);
+
+static void part_came(void *arg, struct aws_reply *reply)
+{
+	struct s3_upload_slot *slot = arg;
+	struct upload *u = slot->upload;
+	struct s3_outcome outcome;
+	struct err *err = NULL;
+
+	slot->request.task = NULL;
+	slot->busy = false;
+	u->busy--;
+	s3_judge(&slot->request, reply, &outcome);
+	if (outcome.result == S3_DONE && outcome.object.etag[0] == '\0') {
+		outcome.result = S3_FAILED;
+		err_set(&outcome.err, EXIT_UNREACHABLE,
+			"cannot write 's3://%s/%s': a part came back without its ETag", u->bucket,
+			u->key);
+	}
+	if (outcome.result != S3_DONE) {
+		/* Aborted by another client: must be started again. */
+		give_up(u, outcome.result == S3_FAILED ? S3_FAILED : S3_CONFLICT, outcome.err);
+		return;
+	}
+	u->base.moved += slot->request.call.body_len;
+	memcpy(u->parts[slot->part].etag, outcome.object.etag, S3_ETAG);
+	if (send_parts(u, &err) < 0)
+		give_up(u, S3_FAILED, err);
+	else if (u->busy == 0)
+		complete(u);
+}
+
+static int send_part(struct upload *u, struct s3_upload_slot *slot, struct err **err)
+{
+	uint64_t from = u->next * u->part_bytes;
+	uint64_t left = u->body.len - from;
+	char number[24];
+
+	slot->upload = u;
+	slot->part = u->next;
+	s3_request_begin(&slot->request, u->base.aws, AWS_UPLOAD_PART, u->bucket, u->key);
+	snprintf(number, sizeof number, "%" PRIu64, u->next + 1);
+	s3_request_param(&slot->request, "partNumber", number);
+	s3_request_param(&slot->request, "uploadId", u->id);
+	if (s3_request_body(&slot->request, &u->body, from,
+			    left < u->part_bytes ? left : u->part_bytes, u->parts[u->next].sha,
+			    err) < 0)
+		return err_wrap(err, "cannot write 's3://%s/%s'", u->bucket, u->key);
+	s3_unhex(slot->request.call.body_sha256, u->parts[u->next].digest);
+	slot->busy = true;
+	u->busy++;
+	u->next++;
+	s3_request_send(&slot->request, part_came, slot);
+	return 0;
+}
+
+static int check_size(const struct upload *u, struct err **err)
+{
+	struct stat st;
+
+	if (u->body.fd < 0)
+		return 0;
+	if (fstat(u->body.fd, &st) < 0)
+		return fs_error(err, errno, "cannot look at what is to be uploaded");
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < u->body.offset + u->body.len)
+		return err_set(err, EXIT_REFUSED, "the file became shorter while it was uploaded");
+	return 0;
+}
+
+static int send_parts(struct upload *u, struct err **err)
+{
+	if (check_size(u, err) < 0)
+		return -1;
+	for (size_t i = 0; i < S3_PARTS_AT_ONCE && u->next < u->part_count; i++)
+		if (!u->slots[i].busy && send_part(u, &u->slots[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* --- start --- */
+
+static bool read_id(void *arg, const char *path, const char *text, size_t len)
+{
+	struct upload *u = arg;
+
+	if (strcmp(path, "InitiateMultipartUploadResult/UploadId") == 0 && !u->id && len > 0)
+		u->id = mem_copy_n(text, len);
+	return true;
+}
+
+static void created(void *arg, struct aws_reply *reply)
+{
+	struct upload *u = arg;
+	struct s3_outcome outcome;
+	struct err *err = NULL;
+
+	u->request.task = NULL;
+	s3_judge(&u->request, reply, &outcome);
+	if (outcome.result != S3_DONE) {
+		if (outcome.result != S3_FAILED)
+			outcome.err = TAKE(reply->err);
+		give_up(u, S3_FAILED, outcome.err);
+		return;
+	}
+	if (xml_parse(reply->http->body.text, reply->http->body.len, "the reply", read_id, u,
+		      &err) < 0 ||
+	    !u->id) {
+		if (!err)
+			err_set(&err, EXIT_UNREACHABLE, "the reply names no upload");
+		err_code(&err, EXIT_UNREACHABLE);
+		err_wrap(&err, "cannot write 's3://%s/%s'", u->bucket, u->key);
+		give_up(u, S3_FAILED, err);
+		return;
+	}
+	if (send_parts(u, &err) < 0)
+		give_up(u, S3_FAILED, err);
+}
+
+static uint64_t part_bytes_for(uint64_t len)
+{
+	uint64_t bytes = S3_PART_BYTES;
+
+	while (len > bytes * PARTS_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
+static void create(struct upload *u)
+{
+	char text[24];
+
+	ask(u, AWS_CREATE_UPLOAD);
+	s3_nonce_of(&u->body, u->nonce);
+	s3_request_header(&u->request, S3_NONCE_HEADER, u->nonce);
+	snprintf(text, sizeof text, "%" PRIu64, u->part_bytes);
+	s3_request_header(&u->request, S3_PART_HEADER, text);
+	s3_request_header(&u->request, "x-amz-checksum-algorithm", "SHA256");
+	s3_request_header(&u->request, "x-amz-checksum-type", "COMPOSITE");
+	s3_request_send(&u->request, created, u);
+}
+
+struct s3_op *s3_upload_start(struct aws *aws, const struct s3_place *place,
+			      const struct s3_body *body, s3_done_fn done, void *arg,
+			      struct err **err)
+{
+	struct upload *u;
+
+	if (body->len <= S3_PART_BYTES)
+		return s3_put_start(aws, place, body, done, arg, err);
+	if (s3_check_place(place, err) < 0)
+		return NULL;
+	if (body->len > S3_OBJECT_MAX) {
+		err_set(err, EXIT_REFUSED, "'s3://%s/%s' would have more than 5 TiB", place->bucket,
+			place->key);
+		return NULL;
+	}
+	u = mem_zero(1, sizeof *u);
+	u->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = upload_free };
+	u->bucket = mem_copy(place->bucket);
+	u->key = mem_copy(place->key);
+	u->etag = body->etag ? mem_copy(body->etag) : NULL;
+	u->body = *body;
+	u->part_bytes = part_bytes_for(body->len);
+	u->part_count = (body->len + u->part_bytes - 1) / u->part_bytes;
+	u->parts = mem_zero(u->part_count, sizeof *u->parts);
+	u->xml = SB_INIT;
+	create(u);
+	return &u->base;
+}
+
+/* --- leftovers --- */
+
+struct leftover {
+	char *id;
+	struct utc newest; /* time of its start, or of its newest part */
+};
+
+struct s3_upload_leftovers {
+	const char *key;
+	struct leftover *list;
+	size_t count;
+	char *row_key, *row_id;
+	struct utc row_time;
+};
+
+static void leftovers_release(struct s3_upload_leftovers *leftovers)
+{
+	for (size_t i = 0; i < leftovers->count; i++)
+		free(leftovers->list[i].id);
+	free(leftovers->list);
+	free(leftovers->row_key);
+	free(leftovers->row_id);
+}
+
+static void set_text(char **text, const char *bytes, size_t len)
+{
+	free(*text);
+	*text = mem_copy_n(bytes, len);
+}
+
+static bool read_upload(void *arg, const char *path, const char *text, size_t len)
+{
+	static const char row[] = "ListMultipartUploadsResult/Upload";
+	struct s3_upload_leftovers *l = arg;
+
+	if (!text_starts(path, row))
+		return true;
+	path += strlen(row);
+	if (strcmp(path, "/Key") == 0)
+		set_text(&l->row_key, text, len);
+	else if (strcmp(path, "/UploadId") == 0)
+		set_text(&l->row_id, text, len);
+	else if (strcmp(path, "/Initiated") == 0)
+		l->row_time = s3_time(text);
+	if (*path || !l->row_key || !l->row_id || strcmp(l->row_key, l->key) != 0)
+		return true;
+	l->list = mem_grow(l->list, l->count + 1, sizeof *l->list);
+	l->list[l->count].id = TAKE(l->row_id);
+	l->list[l->count++].newest = l->row_time;
+	return true;
+}
+
+static bool read_part_time(void *arg, const char *path, const char *text, size_t len)
+{
+	struct leftover *leftover = arg;
+
+	(void)len;
+	if (strcmp(path, "ListPartsResult/Part/LastModified") == 0 &&
+	    s3_time(text).ms > leftover->newest.ms)
+		leftover->newest = s3_time(text);
+	return true;
+}
+
+/* Returns 1 if aborted, 0 if not (gone, or in use), -1. `now` is the server's time. */
+static int abort_one(struct aws *aws, const struct s3_place *place, struct leftover *leftover,
+		     struct utc now, int64_t idle_ms, struct err **err)
+{
+	AUTO(s3_request_release) struct s3_request request = { 0 };
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(aws_reply_release) struct aws_reply end = { 0 };
+
+	s3_request_begin(&request, aws, AWS_LIST_PARTS, place->bucket, place->key);
+	s3_request_param(&request, "uploadId", leftover->id);
+	if (aws_perform(aws, &request.call, &reply, err) < 0) {
+		if (reply.status != 404)
+			return -1;
+		err_freep(err);
+		return 0;
+	}
+	if (xml_parse(reply.http->body.text, reply.http->body.len, "the parts", read_part_time,
+		      leftover, err) < 0)
+		return -1;
+	if (now.ms - leftover->newest.ms < idle_ms)
+		return 0;
+	s3_request_begin(&request, aws, AWS_ABORT_UPLOAD, place->bucket, place->key);
+	s3_request_param(&request, "uploadId", leftover->id);
+	if (aws_perform(aws, &request.call, &end, err) < 0) {
+		if (end.status != 404)
+			return -1;
+		err_freep(err);
+		return 0;
+	}
+	return 1;
+}
+
+int s3_abort_leftovers(struct aws *aws, const struct s3_place *place, int64_t idle_ms,
+		       struct err **err)
+{
+	AUTO(s3_request_release) struct s3_request request = { 0 };
+	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
+	AUTO(leftovers_release) struct s3_upload_leftovers leftovers = { .key = place->key };
+	char date[64] = "";
+	struct utc now;
+	int count = 0;
+
+	/* A single page is plenty for one key; the rest is left to the next time. */
+	s3_request_begin(&request, aws, AWS_LIST_UPLOADS, place->bucket, NULL);
+	s3_request_param(&request, "prefix", place->key);
+	if (aws_perform(aws, &request.call, &reply, err) < 0 ||
+	    xml_parse(reply.http->body.text, reply.http->body.len, "the uploads", read_upload,
+		      &leftovers, err) < 0)
+		return err_wrap(err, "cannot look for unfinished uploads of 's3://%s/%s'",
+				place->bucket, place->key);
+	s3_header_text(reply.http, "date", date, sizeof date);
+	now = s3_time(date);
+	if (now.ms == 0)
+		now = clock_utc_now();
+	else
+		now.ms += 999; /* the header has whole seconds, the times of parts have more */
+	for (size_t i = 0; i < leftovers.count; i++) {
+		int done = abort_one(aws, place, &leftovers.list[i], now, idle_ms, err);
+
+		if (done < 0)
+			return err_wrap(err, "cannot clean up the upload of 's3://%s/%s'",
+					place->bucket, place->key);
+		count += done;
+	}
+	return count;
+}

@@ -1,0 +1,61 @@
+/* Threads that share out pieces of work: see parallel_for.h. */
+#include "jobs/base/process/parallel_for.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define THREADS_MAX 8
+#define A_TURN      16 /* pieces taken at a time, so that threads seldom contend */
+#define ALONE_BELOW 64 /* fewer pieces are faster without threads */
+
+struct parallel_for {
+	size_t count;
+	atomic_size_t next; /* first piece not taken yet */
+	parallel_for_fn fn;
+	void *arg;
+};
+
+bool parallel_for_take(struct parallel_for *crew, size_t *ret_first, size_t *ret_end)
+{
+	size_t first = atomic_fetch_add(&crew->next, A_TURN);
+
+	if (first >= crew->count)
+		return false;
+	*ret_first = first;
+	*ret_end = crew->count - first > A_TURN ? first + A_TURN : crew->count;
+	return true;
+}
+
+static void *take_part(void *arg)
+{
+	struct parallel_for *crew = arg;
+
+	crew->fn(crew, crew->arg);
+	return NULL;
+}
+
+static size_t thread_count(size_t pieces)
+{
+	cpu_set_t cpus;
+	int count;
+
+	if (pieces < ALONE_BELOW || sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+		return 1;
+	count = CPU_COUNT(&cpus);
+	return count > THREADS_MAX ? THREADS_MAX : (size_t)count;
+}
+
+void parallel_for(size_t count, parallel_for_fn fn, void *arg)
+{
+	struct parallel_for crew = { .count = count, .fn = fn, .arg = arg };
+	size_t wanted = thread_count(count), started = 0;
+	pthread_t threads[THREADS_MAX];
+
+	while (started + 1 < wanted &&
+	       pthread_create(&threads[started], NULL, take_part, &crew) == 0)
+		started++;
+	take_part(&crew); /* the caller works too */
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,24 @@
+/*
+ * Runs many small independent pieces of work on all cores: one thread per core, up to a limit,
+ * takes a few pieces at a time. A small number of pieces is done by the caller alone, which is
+ * faster.
+ */
+#ifndef STK_BASE_PROCESS_PARALLEL_FOR_H
+#define STK_BASE_PROCESS_PARALLEL_FOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct parallel_for;
+
+/* Body of each thread: takes pieces until there are none. `fn` must guard the state that the
+ * threads share through `arg`. */
+typedef void (*parallel_for_fn)(struct parallel_for *crew, void *arg);
+
+/* Takes the next pieces, from `*ret_first` up to and without `*ret_end`; false if none are left. */
+bool parallel_for_take(struct parallel_for *crew, size_t *ret_first, size_t *ret_end);
+
+/* Returns when all threads are done with `count` pieces, or with those that `fn` took. */
+void parallel_for(size_t count, parallel_for_fn fn, void *arg);
+
+#endif

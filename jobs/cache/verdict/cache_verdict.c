@@ -1,0 +1,262 @@
+/* The verdict from three sources: see cache_verdict.h. */
+#include "jobs/cache/verdict/cache_verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/cache/verdict/cache_verdict_internal.h"
+#include "jobs/cache/verdict/content.h"
+#include "jobs/cache/verdict/graph_lookup.h"
+#include "jobs/cache/verdict/listing.h"
+
+/* A lock older than this is not waited for: if its job is gone, only the phase's time-out would end
+ * the wait. The same holds for a lock that this run itself seems to have left behind: one of its
+ * workers died, and it never waited for another process. */
+#define LOCK_OLD_MS (60 * 60 * 1000)
+
+void cache_verdict_clear(struct cache_verdict *verdict)
+{
+	auto_free(&verdict->reason);
+	auto_free(&verdict->hint);
+	auto_free(&verdict->remark);
+	json_decref(verdict->evidence);
+	json_decref(verdict->problems);
+	*verdict = (struct cache_verdict){ 0 };
+}
+
+static void look_clear(struct cache_verdict_look *look)
+{
+	free(look->key);
+	free(look->error);
+	entry_lock_clear(&look->lock);
+}
+
+/* Adds details to the state: the stored error of a failure, the oldest lock of a locked graph. */
+static int look_closer(const struct verify_request *request, const struct tally_graph *graph,
+		       struct cache_verdict_look *look, struct err **err)
+{
+	struct graph_tally_front_end said;
+
+	if (look->state == ENTRY_FAILED)
+		look->error = entry_first_error(request->store, request->kind, look->key);
+	if (look->state != ENTRY_LOCKED)
+		return 0;
+	if (entry_lock_find(request->store, request->kind, look->key, &look->lock, err) < 0)
+		return -1;
+	if (!look->lock.key)
+		return 0;
+	graph_tally_front_end(request->book, &said);
+	look->lock_age_ms = cache_verdict_lock_age_ms(&look->lock);
+	look->lock_is_old = look->lock_age_ms >= LOCK_OLD_MS ||
+			    graph->waited * 1000 >= LOCK_OLD_MS ||
+			    (graph->waited <= 0 && (said.workers_died > 0 || said.killed));
+	return 0;
+}
+
+static int look_at(const struct verify_request *request, const struct tally_graph *graph,
+		   const struct graph_lookup *wanted, struct cache_verdict_look *ret,
+		   struct err **err)
+{
+	AUTO(sb_release) struct sb hold = SB_INIT;
+	struct listing_graph listed = wanted->listed;
+	int found = 1;
+
+	*ret = (struct cache_verdict_look){ .state = ENTRY_MISSING, .key = mem_copy(wanted->key) };
+	if (!wanted->path)
+		found = listing_find(request->store, request->kind, ret->key, &listed, &hold, err);
+	if (found < 0)
+		return -1;
+	if (found == 0) {
+		ret->hopeless = graph->never_stored;
+		return 0;
+	}
+	free(ret->key);
+	ret->key = mem_copy(listed.key);
+	ret->state = listed.state;
+	ret->bytes = listed.size;
+	if (strlen(listed.path) < sizeof ret->path)
+		memcpy(ret->path, listed.path, strlen(listed.path) + 1);
+	memcpy(ret->tag, listed.tag, strlen(listed.tag) + 1);
+	if (ret->state == ENTRY_DONE && content_inspect(request->store, request->kind, listed.path,
+							&ret->state, &ret->why, err) < 0)
+		return -1;
+	if (ret->state == ENTRY_DONE && graph->unreadable) {
+		ret->state = ENTRY_PARTIAL;
+		ret->why = "the framework could not use it";
+	}
+	return look_closer(request, graph, ret, err);
+}
+
+static void add_problem(const struct verify_request *request, struct cache_verdict *ret,
+			const struct tally_graph *graph, const struct cache_verdict_look *look)
+{
+	AUTO(auto_free) char *what = cache_verdict_what(request->book, graph, look);
+	json_t *row = json_object();
+
+	js_put(row, "graph", js_text(look->key, strlen(look->key)));
+	js_put(row, "name", js_text(graph->name, strlen(graph->name)));
+	js_put_str(row, "state", compile_kind_entry_state_name(look->state));
+	js_put(row, "what", js_text(what, strlen(what)));
+	js_put_str(row, "error", look->error);
+	if (look->lock.key) {
+		char since[UTC_TEXT];
+		json_t *lock = json_object();
+
+		js_put_str(lock, "key", look->lock.key);
+		js_put_str(lock, "since", clock_utc_format(look->lock.since, since));
+		js_put(row, "lock", lock);
+	}
+	json_array_append_new(ret->problems, row);
+	if (!look->hopeless && !look->lock_is_old)
+		ret->retry_helps = true;
+	if (graph->missed && !graph->cached_failure &&
+	    (graph->compile_failed || graph->reported_failed))
+		ret->fewer_workers = request->kind->workers_option != NULL;
+}
+
+/* Adds one look to the totals. */
+static void add_sight(struct cache_verdict_sight *sight, const struct tally_graph *graph,
+		      const struct cache_verdict_look *look)
+{
+	sight->bytes += look->bytes;
+	if (look->state == ENTRY_DONE)
+		sight->failed_but_done += graph->compile_failed || graph->reported_failed;
+	sight->old_locks += look->lock_is_old;
+	cache_verdict_note_lock(sight, &look->lock, look->lock_age_ms);
+}
+
+void cache_verdict_sight_clear(struct cache_verdict_sight *sight)
+{
+	free(sight->lock);
+	json_decref(sight->locks);
+}
+
+void cache_verdict_note_lock(struct cache_verdict_sight *sight, const struct entry_lock *lock,
+			     int64_t age_ms)
+{
+	if (!lock->key)
+		return;
+	if (!sight->locks)
+		sight->locks = json_array();
+	json_array_append_new(sight->locks, js_text(lock->key, strlen(lock->key)));
+	if (sight->lock && sight->lock_age_ms >= age_ms)
+		return;
+	free(sight->lock);
+	sight->lock = mem_copy(lock->key);
+	sight->lock_age_ms = age_ms;
+}
+
+/* Age by the clock of the lock's writer, which may be ahead of this machine's; at least 0. */
+int64_t cache_verdict_lock_age_ms(const struct entry_lock *lock)
+{
+	int64_t age = clock_utc_now().ms - lock->since.ms;
+
+	return age > 0 ? age : 0;
+}
+
+static void count(struct cache_verdict *ret, enum entry_state state)
+{
+	switch (state) {
+	case ENTRY_DONE:
+		ret->done++;
+		break;
+	case ENTRY_EMPTY:
+	case ENTRY_PARTIAL:
+	case ENTRY_FAILED:
+		ret->failed++;
+		break;
+	case ENTRY_LOCKED:
+		ret->locked++;
+		break;
+	case ENTRY_TODO:
+	case ENTRY_MISSING:
+	case ENTRY_STATES:
+		ret->missing++;
+		break;
+	}
+}
+
+/* Looks at every named graph, and makes the digest of what was seen. */
+static int look_at_all(const struct verify_request *request, struct cache_verdict *ret,
+		       struct cache_verdict_sight *sight, struct err **err)
+{
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
+	AUTO(graph_lookup_list_release) struct graph_lookup_list list = { 0 };
+	const struct tally_graph *graph;
+
+	if (graph_lookup_list_see(request->book, request->store, request->kind, &list, err) < 0)
+		return err_wrap(err, "cannot verify the cache");
+	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+		AUTO(look_clear) struct cache_verdict_look look = { 0 };
+
+		if (pause_call(&request->pause, err) < 0)
+			return -1;
+		if (look_at(request, graph, &list.items[i], &look, err) < 0)
+			return err_wrap(err, "cannot verify the cache");
+		ret->graphs++;
+		count(ret, look.state);
+		ret->made +=
+			graph_tally_is_made(graph) || (graph->missed && look.state == ENTRY_DONE);
+		if (look.state != ENTRY_DONE)
+			add_problem(request, ret, graph, &look);
+		add_sight(sight, graph, &look);
+		hash_sha256_add(sha, look.key, strlen(look.key) + 1);
+		hash_sha256_add(sha, &look.state, sizeof look.state);
+		hash_sha256_add(sha, &look.bytes, sizeof look.bytes);
+		hash_sha256_add(sha, look.tag, strlen(look.tag) + 1);
+	}
+	hash_sha256_end(TAKE(sha), ret->seen);
+	return 0;
+}
+
+int cache_verify(const struct verify_request *request, struct cache_verdict *ret, struct err **err)
+{
+	AUTO(cache_verdict_clear) struct cache_verdict verdict = { .problems = json_array() };
+	AUTO(cache_verdict_sight_clear) struct cache_verdict_sight sight = { 0 };
+
+	if (look_at_all(request, &verdict, &sight, err) < 0)
+		return -1;
+	verdict.evidence = cache_verdict_evidence(request, &verdict, &sight);
+	cache_verdict_judge(request, &sight, &verdict);
+	js_put_str(verdict.evidence, "remark", verdict.remark);
+	*ret = verdict;
+	verdict = (struct cache_verdict){ 0 };
+	return 0;
+}
+
+int cache_repair(const struct verify_request *request, json_t **ret_removed, struct err **err)
+{
+	AUTO(graph_lookup_list_release) struct graph_lookup_list list = { 0 };
+	json_auto_t *removed = json_array();
+	const struct tally_graph *graph;
+
+	if (graph_lookup_list_see(request->book, request->store, request->kind, &list, err) < 0)
+		return err_wrap(err, "cannot repair the cache");
+	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+		AUTO(look_clear) struct cache_verdict_look look = { 0 };
+		json_auto_t *keys = NULL;
+		json_t *row;
+
+		if (pause_call(&request->pause, err) < 0)
+			return -1;
+		if (look_at(request, graph, &list.items[i], &look, err) < 0)
+			return err_wrap(err, "cannot repair the cache");
+		if ((look.state != ENTRY_EMPTY && look.state != ENTRY_PARTIAL &&
+		     look.state != ENTRY_FAILED) ||
+		    !look.path[0])
+			continue;
+		if (entry_discard(request->store, request->kind, look.key, &keys, err) < 0)
+			return -1;
+		if (json_array_size(keys) == 0)
+			continue;
+		row = json_object();
+		js_put(row, "graph", js_text(look.key, strlen(look.key)));
+		js_put_str(row, "path", look.path);
+		js_put_str(row, "state", compile_kind_entry_state_name(look.state));
+		js_put(row, "keys", TAKE(keys));
+		json_array_append_new(removed, row);
+	}
+	*ret_removed = TAKE(removed);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* Finds the lock that a stopped job was waiting for: see cache_verdict.h. */
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/cache/verdict/cache_verdict_internal.h"
+#include "jobs/cache/verdict/listing.h"
+
+/* Notes the lock of one graph, if it is still there. */
+static int look_for_lock(const struct verify_request *request, const struct tally_graph *graph,
+			 struct cache_verdict_sight *sight, struct err **err)
+{
+	AUTO(auto_free) char *key = graph_tally_entry(request->book, graph);
+	AUTO(entry_lock_clear) struct entry_lock lock = { 0 };
+	AUTO(sb_release) struct sb hold = SB_INIT;
+	struct listing_graph listed = { 0 };
+	int found = listing_find(request->store, request->kind, key, &listed, &hold, err);
+
+	if (found <= 0 || listed.state != ENTRY_LOCKED)
+		return found < 0 ? -1 : 0;
+	if (entry_lock_find(request->store, request->kind, listed.key, &lock, err) < 0)
+		return -1;
+	cache_verdict_note_lock(sight, &lock, cache_verdict_lock_age_ms(&lock));
+	return 0;
+}
+
+int cache_find_wait(const struct verify_request *request, char **ret_words, char **ret_hint,
+		    struct err **err)
+{
+	AUTO(cache_verdict_sight_clear) struct cache_verdict_sight sight = { .old_locks = 1 };
+	AUTO(auto_free) char *age = NULL;
+	AUTO(auto_free) char *waited = NULL;
+	const struct tally_graph *graph;
+	double longest = 0;
+
+	*ret_words = *ret_hint = NULL;
+	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+		if (graph->waited <= 0)
+			continue;
+		if (graph->waited > longest)
+			longest = graph->waited;
+		if (look_for_lock(request, graph, &sight, err) < 0)
+			return err_wrap(err, "cannot look for locks in the cache");
+	}
+	if (!sight.lock)
+		return 0;
+	age = text_format_duration(sight.lock_age_ms);
+	waited = text_format_duration((int64_t)(longest * 1000));
+	*ret_words = mem_format("it waited for %s for another process to compile; the lock '%s' is "
+				"%s old",
+				waited, sight.lock, age);
+	/* The next run would meet the locks of the other graphs, too. */
+	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++)
+		if (graph->waited <= 0 && look_for_lock(request, graph, &sight, err) < 0) {
+			auto_free(ret_words);
+			return err_wrap(err, "cannot look for locks in the cache");
+		}
+	*ret_hint = cache_verdict_unlock_hint(request, &sight);
+	return 0;
+}

@@ -1,0 +1,159 @@
+/*
+ * Compares a checkpoint with the older ones beside it, for what its format does not tell: the
+ * same files, and for files of unknown format the same length. See candidate.h.
+ *
+ * Names are compared with their numbers (and long hexadecimal words) left out, and counted.
+ * Only files that *all* of the older ones have are demanded, so a script that saves something
+ * extra now and then loses one checkpoint by it at most. A shorter file counts as cut off if
+ * its size is known to be constant (equal in two older ones), or if it has less than half of
+ * the size.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/checkpoint/candidate.h"
+
+#define HEX_WORD 8 /* a hexadecimal word of at least this length is an id */
+
+struct shape {
+	char *text; /* owned; a path with its numbers left out */
+	const char *example;
+	size_t count;
+};
+
+struct shapes {
+	struct shape *items; /* sorted by text, each once */
+	size_t count;
+};
+
+static void shapes_release(struct shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->count; i++)
+		free(shapes->items[i].text);
+	free(shapes->items);
+	*shapes = (struct shapes){ 0 };
+}
+
+static char *shape_of(const char *path)
+{
+	AUTO(sb_release) struct sb out = SB_INIT;
+
+	while (*path) {
+		size_t hex = strspn(path, "0123456789abcdef");
+		size_t digits = strspn(path, "0123456789");
+
+		if (hex >= HEX_WORD || digits > 0) {
+			sb_addc(&out, '#');
+			path += hex >= HEX_WORD ? hex : digits;
+		} else {
+			sb_addc(&out, *path++);
+		}
+	}
+	return sb_take(&out);
+}
+
+bool sibling_check_related(const char *name, const char *other)
+{
+	AUTO(auto_free) char *mine = shape_of(name);
+	AUTO(auto_free) char *its = shape_of(other);
+
+	return strcmp(mine, its) == 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct shape *)a)->text, ((const struct shape *)b)->text);
+}
+
+static void shapes_of(const struct checkpoint_tree *tree, struct shapes *ret)
+{
+	struct shape *items = mem_zero(tree->count + 1, sizeof *items);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tree->count; i++)
+		items[i] = (struct shape){ shape_of(tree->files[i].path), tree->files[i].path, 1 };
+	if (tree->count)
+		qsort(items, tree->count, sizeof *items, by_text);
+	for (size_t i = 0; i < tree->count; i++) {
+		if (kept > 0 && strcmp(items[kept - 1].text, items[i].text) == 0) {
+			items[kept - 1].count++;
+			free(items[i].text);
+		} else {
+			items[kept++] = items[i];
+		}
+	}
+	*ret = (struct shapes){ items, kept };
+}
+
+static size_t count_of(const struct shapes *shapes, const char *text)
+{
+	struct shape key = { .text = (char *)text };
+	const struct shape *found =
+		shapes->count ? bsearch(&key, shapes->items, shapes->count, sizeof key, by_text)
+			      : NULL;
+
+	return found ? found->count : 0;
+}
+
+static bool names_agree(struct checkpoint_look *look,
+			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
+{
+	AUTO(shapes_release) struct shapes mine = { 0 };
+	AUTO(shapes_release) struct shapes near = { 0 };
+	AUTO(shapes_release) struct shapes far = { 0 };
+
+	shapes_of(look->tree, &mine);
+	shapes_of(older[0], &near);
+	if (older_count > 1)
+		shapes_of(older[1], &far);
+	for (size_t i = 0; i < near.count; i++) {
+		const struct shape *shape = &near.items[i];
+		size_t want = shape->count, have = count_of(&mine, shape->text);
+
+		if (older_count > 1) {
+			size_t before = count_of(&far, shape->text);
+
+			want = before < want ? before : want;
+		}
+		if (have < want)
+			return checkpoint_look_fail(
+				look,
+				"files are missing: %zu like '%s', of which older "
+				"checkpoints have %zu",
+				have, shape->example, want);
+	}
+	return true;
+}
+
+static bool size_agrees(struct checkpoint_look *look, const struct checkpoint_tree_file *file,
+			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
+{
+	const struct checkpoint_tree_file *near = checkpoint_tree_find(older[0], file->path);
+	const struct checkpoint_tree_file *far =
+		older_count > 1 ? checkpoint_tree_find(older[1], file->path) : NULL;
+	uint64_t least;
+
+	if (!near || (older_count > 1 && !far))
+		return true;
+	least = far && far->size < near->size ? far->size : near->size;
+	if ((far && far->size == near->size && file->size < least) || file->size < least / 2)
+		return checkpoint_look_fail(
+			look, "'%s' is cut off: %llu bytes, of which older ones have %llu",
+			*file->path ? file->path : look->name, (unsigned long long)file->size,
+			(unsigned long long)least);
+	return true;
+}
+
+bool sibling_check_agree(struct checkpoint_look *look, const unsigned char *opaque,
+			 const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
+{
+	if (older_count == 0)
+		return true;
+	if (!names_agree(look, older, older_count))
+		return false;
+	for (size_t i = 0; i < look->tree->count; i++)
+		if (opaque[i] && !size_agrees(look, &look->tree->files[i], older, older_count))
+			return false;
+	return true;
+}

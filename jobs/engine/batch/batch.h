@@ -1,0 +1,50 @@
+/*
+ * The AWS Batch engine: an attempt is one job, single-node or multi-node parallel.
+ *
+ * Definition. Everything that is the same for each attempt of a spec (image, command, devices,
+ * memory, mounts, log driver) is a job definition named after the digest of its content: "stk-<16
+ * digits>". It is looked up by name and registered only if none is ACTIVE, so that the same content
+ * never makes a second revision. It allows one attempt and makes every end final: stoker does the
+ * retries. Values that differ are in SubmitJob: the name, tags, and the place of the order as
+ * environment. Neither holds a secret: the agent requests those of the spec with the role of the
+ * job.
+ *
+ * At most once. SubmitJob has no token, and a reply can be lost. The job's name is the attempt's,
+ * so before each submit the queue is listed by that name. A job found is accepted if its tag
+ * "stoker:nonce" is that of the run (people choose the name, and others submit to the queue; while
+ * a job of theirs with that name lives, EXIT_SPEC), and its id is written to engine.json beneath
+ * the attempt's prefix ({"v":1, "job", "id", "queue", "region"}), so that another driver needs no
+ * listing. After a submit whose outcome is not known, or that another driver may have made, a list
+ * without the job is believed only LISTED_MS later. If an attempt has two jobs all the same, the
+ * one that holds the claim is followed. Jobs vanish from the service about a week after their end:
+ * then reports in the workspace still show that there was one, and if those were silent for as
+ * long, it has ended.
+ *
+ * Status. DescribeJobs, at most every QUICK_MS to QUIET_MS, of the job and all its nodes
+ * ("<id>#<n>"). How it ended is taken first from the agents' reports in the workspace, then from
+ * the exit codes of the containers, then from the service's reasons. A job that the service does
+ * not know is UNKNOWN, and so is any job while the service does not answer: unknown is not ended.
+ *
+ *   SUBMITTED, PENDING, RUNNABLE  QUEUED; the reason says why it waits
+ *   STARTING                      STARTING
+ *   RUNNING                       STARTING until an agent reports, then RUNNING
+ *   SUCCEEDED, FAILED             ENDED
+ *
+ * AWS Batch ignores the end of a node that is not the main one: the engine then stops the job
+ * ("stoker: node 2 failed …") and reports that node, unless the node left because it was told to. A
+ * job that its queue can never run (MISCONFIGURATION) is stopped likewise.
+ *
+ * Logs are those that the agents upload to the workspace. For a node whose agent never came up they
+ * are, once the job has ended, the lines of its stream in CloudWatch Logs.
+ *
+ * Sources: service model of botocore 1.43 (batch); AWS Batch user guide: job retries, multi-node
+ * parallel jobs, jobs stuck in RUNNABLE, service limits; Neuron sample llama2 for AWS Batch.
+ */
+#ifndef STK_ENGINE_BATCH_BATCH_H
+#define STK_ENGINE_BATCH_BATCH_H
+
+#include "jobs/engine/engine.h"
+
+extern const struct engine_ops batch_ops;
+
+#endif

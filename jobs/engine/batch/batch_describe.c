@@ -1,0 +1,338 @@
+/* State of a job of AWS Batch: see batch.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/engine/batch/batch_internal.h"
+#include "jobs/engine/reports.h"
+#include "jobs/store/order.h"
+
+/* Time after which the service has surely forgotten an ended job: "about 7 days", says its user
+ * guide. */
+#define KEPT_MS (INT64_C(8) * 24 * 3600 * 1000)
+
+struct batch_said batch_said_of(const json_t *job)
+{
+	static const struct {
+		const char *status;
+		enum engine_state state;
+	} states[] = {
+		{ "STARTING", ENGINE_STARTING },
+		{ "RUNNING", ENGINE_RUNNING },
+		{ "SUCCEEDED", ENGINE_ENDED },
+		{ "FAILED", ENGINE_ENDED },
+	};
+	struct batch_said said = { .state = job ? ENGINE_QUEUED : ENGINE_UNKNOWN,
+				   .status = js_str(job, "status"),
+				   .reason = js_str(job, "statusReason") };
+
+	for (size_t i = 0; i < STK_LENGTH(states); i++)
+		if (said.status && strcmp(said.status, states[i].status) == 0)
+			said.state = states[i].state;
+	return said;
+}
+
+/* In a job of several containers they are in tasks. */
+const json_t *batch_container(const json_t *job)
+{
+	const json_t *tasks = js_path(job, "ecsProperties.taskProperties");
+	json_t *container;
+	size_t i;
+
+	json_array_foreach (json_object_get(json_array_get(tasks, 0), "containers"), i, container)
+		if (js_is(container, "name", BATCH_MAIN))
+			return container;
+	return json_object_get(job, "container");
+}
+
+/* ---- asking ----------------------------------------------------------------------------- */
+
+static int ask_page(struct batch *batch, struct batch_job *job, int from, int to, json_t *ret,
+		    struct err **err)
+{
+	json_auto_t *ids = json_array(), *body = NULL, *reply = NULL;
+
+	for (int i = from; i < to; i++) {
+		AUTO(auto_free)
+		char *id = i < 0 ? mem_copy(job->id) : mem_format("%s#%d", job->id, i);
+
+		json_array_append_new(ids, json_string(id));
+	}
+	body = json_pack("{s:O}", "jobs", ids);
+	if (batch_ask(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
+		return -1;
+	json_array_extend(ret, json_object_get(reply, "jobs"));
+	return 0;
+}
+
+json_t *batch_pick(const json_t *list, const char *id)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach ((json_t *)list, i, row)
+		if (js_is(row, "jobId", id) && js_str(row, "status"))
+			return row;
+	return NULL;
+}
+
+void batch_know(struct batch_job *job, json_t *known)
+{
+	json_decref(job->job);
+	job->job = known;
+	job->said = batch_said_of(known);
+}
+
+/* Takes the job from a reply of DescribeJobs, and its nodes if there are several. */
+static void take_in(struct batch_job *job, const json_t *list, int nodes)
+{
+	json_t *found = batch_pick(list, job->id);
+
+	if (!found)
+		return;
+	if (!job->job || !js_is(found, "status", job->said.status))
+		job->changed = clock_mono_now();
+	job->seen = clock_mono_now();
+	batch_know(job, json_incref(found));
+	if (nodes < 2)
+		return;
+	json_decref(job->nodes);
+	job->nodes = json_array();
+	for (int i = 0; i < nodes; i++) {
+		AUTO(auto_free) char *id = mem_format("%s#%d", job->id, i);
+		json_t *node = batch_pick(list, id);
+
+		json_array_append_new(job->nodes, node ? json_incref(node) : json_null());
+	}
+}
+
+/* Describes the job: 1 if the service knows it, 0 if not, -1. */
+static int ask(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	int nodes = batch_nodes(batch), last = nodes < 2 ? 0 : nodes;
+	json_auto_t *list = json_array();
+
+	for (int from = -1; from < last; from += BATCH_IDS_MAX) {
+		int to = from + BATCH_IDS_MAX < last ? from + BATCH_IDS_MAX : last;
+
+		if (ask_page(batch, job, from, to, list, err) < 0)
+			return -1;
+	}
+	take_in(job, list, nodes);
+	return batch_pick(list, job->id) != NULL;
+}
+
+int batch_ended_since(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	json_auto_t *list = json_array();
+	const json_t *now;
+
+	if (ask_page(batch, job, -1, 0, list, err) < 0)
+		return -1;
+	now = batch_pick(list, job->id);
+	if (!now || (!batch_was_ended(now) && batch_said_of(now).state != ENGINE_ENDED))
+		return 0;
+	job->asked.ms = 0;
+	return 1;
+}
+
+/* Time between two requests. A job that has just changed is likely to change again soon. */
+static int64_t pace_ms(const struct batch_job *job)
+{
+	int64_t since = clock_mono_now().ms - job->changed.ms, pace = since / 3;
+
+	if (!job->job)
+		return BUSY_MS;
+	if (since >= QUIET_AFTER_MS)
+		return QUIET_MS;
+	return pace < QUICK_MS ? QUICK_MS : pace < BUSY_MS ? pace : BUSY_MS;
+}
+
+/* ---- telling ------------------------------------------------------------------------------ */
+
+static void unseen(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
+
+static void unseen(struct engine_status *ret, const char *fmt, ...)
+{
+	va_list args;
+
+	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
+	va_start(args, fmt);
+	vsnprintf(ret->reason, sizeof ret->reason, fmt, args);
+	va_end(args);
+}
+
+static void tell_waiting(const struct batch_job *job, struct engine_status *ret)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(sizeof ret->reason - 1);
+
+	batch_wait_words(job->said.status, job->said.reason,
+			 clock_utc_now().ms - js_int(job->job, "createdAt", clock_utc_now().ms),
+			 &words);
+	snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
+}
+
+static int tell_running(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+			struct err **err)
+{
+	struct reports reports;
+
+	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
+		return -1;
+	ret->state = reports.running ? ENGINE_RUNNING : ENGINE_STARTING;
+	ret->started = reports.started;
+	return 0;
+}
+
+/* Time for which the containers ran. AWS Batch reports no billed time: instances belong to EC2, and
+ * may have run before. */
+static void tell_held(const json_t *said, struct engine_status *ret)
+{
+	ret->held.ms = js_int(said, "startedAt", 0);
+	ret->released.ms = ret->held.ms > 0 ? js_int(said, "stoppedAt", 0) : 0;
+}
+
+static int tell(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		struct err **err)
+{
+	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
+	if (job->said.state == ENGINE_ENDED) {
+		if (batch_tell_end(batch, job, ret, err) < 0)
+			return -1;
+		if (ret->state == ENGINE_ENDED)
+			tell_held(job->job, ret);
+		return 0;
+	}
+	tell_held(job->job, ret);
+	if (batch_stop_lost(batch, job, err) < 0)
+		return -1;
+	ret->state = job->said.state;
+	if (ret->state == ENGINE_QUEUED)
+		tell_waiting(job, ret);
+	if (ret->state == ENGINE_RUNNING && tell_running(batch, job, ret, err) < 0)
+		return -1;
+	if (batch_is_stopping(job))
+		ret->state = ENGINE_STOPPING;
+	return 0;
+}
+
+/* ---- jobs that the service does not know ---------------------------------------------- */
+
+/* AWS Batch knows a job as long as it lives, and KEPT_MS beyond: 1 it has ended, as both the
+ * service and the workspace have been silent that long; 0 not known, -1. */
+static int has_passed(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	if (workspace_cache_sign(batch->far, job->prefix, &job->sign, err) < 0)
+		return -1;
+	return job->sign.last.ms > 0 && clock_utc_now().ms - job->sign.last.ms >= KEPT_MS;
+}
+
+/* Handles a job that the service has forgotten, or never had; all of its agents may have
+ * reported. */
+static int tell_forgotten(struct batch *batch, struct batch_job *job, const char *name,
+			  struct engine_status *ret, struct err **err)
+{
+	struct reports reports;
+	int passed;
+
+	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
+	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
+		return -1;
+	if (reports.final == batch_nodes(batch))
+		return batch_tell_end(batch, job, ret, err);
+	passed = has_passed(batch, job, err);
+	if (passed < 0)
+		return -1;
+	if (passed > 0 && batch_tell_end(batch, job, ret, err) == 0)
+		ret->last_seen = job->sign.last;
+	else if (passed > 0)
+		return -1;
+	else if (job->id[0])
+		unseen(ret, "AWS Batch does not know job %s", job->id);
+	else
+		unseen(ret, "AWS Batch lists no job '%s' in queue '%s'", name,
+		       batch_says(batch->plan, "batch.job_queue"));
+	return 0;
+}
+
+/* If the service cannot be reached, the last status holds for STALE_MS; then the job is unknown. */
+static int tell_away(struct batch_job *job, struct engine_status *ret, struct err **err)
+{
+	if ((*err)->code != EXIT_UNREACHABLE)
+		return -1;
+	if (!job->job || job->told_at.ms == 0 || clock_mono_now().ms - job->seen.ms >= STALE_MS)
+		unseen(ret, "%s", (*err)->message);
+	else
+		*ret = job->told;
+	err_freep(err);
+	return 0;
+}
+
+/* Refreshes `job->job`: 1 done, 0 the service does not know the job, -1. An end does not count if
+ * another job of the attempt holds the claim. */
+static int ask_which(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
+{
+	int known = 1, other;
+
+	if (job->said.state != ENGINE_ENDED) {
+		job->asked = clock_mono_now();
+		known = batch_identify(batch, job, name, err);
+		if (known > 0)
+			known = ask(batch, job, err);
+	}
+	other = known > 0 ? batch_follow(batch, job, name, err) : 0;
+	if (other < 0)
+		return -1;
+	return other > 0 ? ask(batch, job, err) : known;
+}
+
+/* Describes the job, unless that was done lately or it has ended. */
+static int look(struct batch *batch, struct batch_job *job, const char *name,
+		struct engine_status *ret, struct err **err)
+{
+	int known;
+
+	if (job->said.state != ENGINE_ENDED && job->asked.ms > 0 &&
+	    clock_mono_now().ms - job->asked.ms < pace_ms(job)) {
+		if (!job->job || job->told.state == ENGINE_UNKNOWN) {
+			*ret = job->told;
+			return 0;
+		}
+		return tell(batch, job, ret, err);
+	}
+	known = ask_which(batch, job, name, err);
+	if (known < 0)
+		return -1;
+	return known > 0 ? tell(batch, job, ret, err) : tell_forgotten(batch, job, name, ret, err);
+}
+
+int batch_describe(struct engine *engine, const char *name, const char *prefix,
+		   struct engine_status *ret, struct err **err)
+{
+	struct batch *batch = (struct batch *)engine;
+	struct batch_job *job = batch_job_of(batch, prefix);
+
+	if (job->told_at.ms > 0 && clock_mono_now().ms - job->told_at.ms < TOLD_MS) {
+		*ret = job->told;
+		return 0;
+	}
+	if (look(batch, job, name, ret, err) < 0 && tell_away(job, ret, err) < 0)
+		return -1;
+	job->told = *ret;
+	job->told_at = clock_mono_now();
+	return 0;
+}
+
+int batch_report(struct engine *engine, const char *name, const char *prefix, int node,
+		 json_t **ret, struct err **err)
+{
+	(void)name;
+	return reports_get(((struct batch *)engine)->far, prefix, node, ret, err);
+}
+
+int batch_beside(struct engine *engine, const char *name, const char *prefix, int node,
+		 const char *file, json_t **ret, struct err **err)
+{
+	(void)name;
+	return reports_beside(((struct batch *)engine)->far, prefix, node, file, ret, err);
+}

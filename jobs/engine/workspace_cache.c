@@ -1,0 +1,307 @@
+/* Cache of a remote workspace: see workspace_cache.h. */
+#include "jobs/engine/workspace_cache.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/store/order.h"
+
+/* Object as last read from the store. */
+struct workspace_cache_seen {
+	char *key, *text;
+	size_t len;
+	int found;
+	char *why; /* error message if `found` is -1 */
+	enum exit_code code;
+	struct mono at;
+};
+
+/* A piece of a node's log. */
+struct piece {
+	char *prefix;
+	int node;
+	uint64_t from; /* offset of the piece in the log */
+	struct sb text;
+	struct mono at; /* when the store last had nothing after it; ms 0: not asked */
+};
+
+struct workspace_cache {
+	struct store *store;
+	struct workspace_cache_seen *list;
+	size_t count;
+	struct piece *pieces; /* newest piece of each node's log */
+	size_t piece_count;
+};
+
+struct workspace_cache *workspace_cache_new(struct store *store)
+{
+	struct workspace_cache *far = mem_zero(1, sizeof *far);
+
+	far->store = store;
+	return far;
+}
+
+static void seen_release(struct workspace_cache_seen *seen)
+{
+	free(seen->key);
+	free(seen->text);
+	free(seen->why);
+}
+
+void workspace_cache_freep(struct workspace_cache **far)
+{
+	struct workspace_cache *f = *far;
+
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->count; i++)
+		seen_release(&f->list[i]);
+	for (size_t i = 0; i < f->piece_count; i++) {
+		free(f->pieces[i].prefix);
+		sb_release(&f->pieces[i].text);
+	}
+	free(f->list);
+	free(f->pieces);
+	free(f);
+	*far = NULL;
+}
+
+/* ---- objects ---- */
+
+static struct workspace_cache_seen *find_seen(struct workspace_cache *far, const char *key)
+{
+	for (size_t i = 0; i < far->count; i++)
+		if (strcmp(far->list[i].key, key) == 0)
+			return &far->list[i];
+	return NULL;
+}
+
+static void look(struct workspace_cache *far, struct workspace_cache_seen *seen, size_t max)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
+	AUTO(err_freep) struct err *why = NULL;
+
+	seen->found = store_get(far->store, seen->key, max, &text, NULL, &why);
+	seen->at = clock_mono_now();
+	free(seen->text);
+	free(TAKE(seen->why));
+	seen->len = text.len;
+	seen->text = mem_copy_n(text.text ? text.text : "", text.len);
+	if (seen->found < 0) {
+		seen->why = err_format(why);
+		seen->code = why->code;
+	}
+}
+
+int workspace_cache_get(struct workspace_cache *far, const char *key, size_t max, struct sb *ret,
+			struct err **err)
+{
+	struct workspace_cache_seen *seen = find_seen(far, key);
+
+	if (!seen) {
+		far->list = mem_grow(far->list, far->count + 1, sizeof *far->list);
+		seen = &far->list[far->count++];
+		*seen = (struct workspace_cache_seen){ .key = mem_copy(key) };
+	}
+	if (!seen->text || clock_mono_now().ms - seen->at.ms >= FAR_MS)
+		look(far, seen, max);
+	if (seen->found < 0)
+		return err_set(err, seen->code, "%s", seen->why);
+	sb_add(ret, seen->text, seen->len);
+	return seen->found;
+}
+
+int workspace_cache_json(struct workspace_cache *far, const char *key, size_t max, const char *what,
+			 json_t **ret, struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
+	int there = workspace_cache_get(far, key, max, &text, err);
+
+	*ret = NULL;
+	if (there <= 0)
+		return there;
+	return js_parse(text.text, text.len, what, ret, err) < 0 ? -1 : 1;
+}
+
+void workspace_cache_forget(struct workspace_cache *far, const char *prefix)
+{
+	for (size_t i = far->count; i-- > 0;)
+		if (strncmp(far->list[i].key, prefix, strlen(prefix)) == 0) {
+			seen_release(&far->list[i]);
+			far->list[i] = far->list[--far->count];
+		}
+	for (size_t i = 0; i < far->piece_count; i++)
+		if (text_starts(far->pieces[i].prefix, prefix))
+			far->pieces[i].at.ms = 0;
+}
+
+/* ---- signs of life ---- */
+
+struct newest {
+	const char *prefix;
+	struct utc at;
+};
+
+static int note_newest(void *arg, const struct store_object *object, struct err **err)
+{
+	struct newest *newest = arg;
+	const char *name = object->key + strlen(newest->prefix);
+
+	(void)err;
+	if ((text_starts(name, "node-") || strcmp(name, ENGINE_FILE) == 0 ||
+	     strcmp(name, ORDER_FILE) == 0) &&
+	    object->modified.ms > newest->at.ms)
+		newest->at = object->modified;
+	return 0;
+}
+
+int workspace_cache_sign(struct workspace_cache *far, const char *prefix,
+			 struct workspace_cache_sign *sign, struct err **err)
+{
+	struct newest newest = { .prefix = prefix };
+
+	if (sign->at.ms > 0 && clock_mono_now().ms - sign->at.ms < FAR_SIGN_MS)
+		return 0;
+	if (store_list(far->store, prefix, note_newest, &newest, err) < 0)
+		return -1;
+	sign->at = clock_mono_now();
+	if (sign->since.ms == 0 || newest.at.ms != sign->last.ms)
+		sign->since = sign->at;
+	sign->last = newest.at;
+	return 0;
+}
+
+/* ---- logs ---- */
+
+struct place_of_offset {
+	const char *prefix; /* key prefix of the pieces */
+	uint64_t offset, from;
+};
+
+static int note_piece(void *arg, const struct store_object *object, struct err **err)
+{
+	struct place_of_offset *place = arg;
+	uint64_t from = strtoull(object->key + strlen(place->prefix), NULL, 10);
+
+	(void)err;
+	if (from > place->offset)
+		return 1; /* keys are listed in order */
+	place->from = from;
+	return 0;
+}
+
+static char *pieces_of(const char *prefix, int node)
+{
+	return mem_format("%snode-%d/" LOG_FILE "/", prefix, node);
+}
+
+/* Returns the cached piece of this node's log, new if absent; valid until the next call. */
+static struct piece *find_piece(struct workspace_cache *far, const char *prefix, int node)
+{
+	struct piece *piece;
+
+	for (size_t i = 0; i < far->piece_count; i++)
+		if (far->pieces[i].node == node && strcmp(far->pieces[i].prefix, prefix) == 0)
+			return &far->pieces[i];
+	far->pieces = mem_grow(far->pieces, far->piece_count + 1, sizeof *far->pieces);
+	piece = &far->pieces[far->piece_count++];
+	*piece = (struct piece){ .prefix = mem_copy(prefix), .node = node };
+	piece->text = SB_INIT_MAX(LOG_PIECE_MAX);
+	return piece;
+}
+
+/* Moves to the piece that holds this offset. */
+static int go_to(struct workspace_cache *far, struct piece *piece, uint64_t offset,
+		 struct err **err)
+{
+	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
+	struct place_of_offset place = { .prefix = pieces, .offset = offset };
+
+	if (offset > 0 && store_list(far->store, pieces, note_piece, &place, err) < 0)
+		return -1;
+	piece->from = place.from;
+	piece->at.ms = 0;
+	sb_clear(&piece->text);
+	return 0;
+}
+
+/* Reads what follows the bytes of `piece`: 1, 0 nothing yet, -1. */
+static int go_on(struct workspace_cache *far, struct piece *piece, struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOG_PIECE_MAX);
+	bool sealed = piece->text.len >= LOG_SEALED;
+	uint64_t from = piece->from + (sealed ? piece->text.len : 0);
+	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
+	AUTO(auto_free) char *key = mem_format("%s" LOG_OFFSET, pieces, (unsigned long long)from);
+	int found;
+
+	if (piece->at.ms > 0 && clock_mono_now().ms - piece->at.ms < FAR_MS)
+		return 0;
+	found = store_get(far->store, key, LOG_PIECE_MAX, &text, NULL, err);
+	if (found < 0)
+		return -1;
+	if (found == 0 || (!sealed && text.len <= piece->text.len)) {
+		piece->at = clock_mono_now();
+		return 0;
+	}
+	piece->from = from;
+	piece->at.ms = 0;
+	sb_clear(&piece->text);
+	sb_add(&piece->text, text.text, text.len);
+	return 1;
+}
+
+int workspace_cache_logs(struct workspace_cache *far, const char *prefix, int node,
+			 uint64_t *offset, size_t max, struct sb *ret, struct err **err)
+{
+	struct piece *piece = find_piece(far, prefix, node);
+
+	if ((*offset < piece->from || *offset > piece->from + piece->text.len) &&
+	    go_to(far, piece, *offset, err) < 0)
+		return -1;
+	while (max > 0) {
+		size_t before = ret->len, skip, len;
+		int more = 1;
+
+		if (*offset >= piece->from + piece->text.len)
+			more = go_on(far, piece, err);
+		if (more <= 0)
+			return more;
+		if (*offset < piece->from || *offset >= piece->from + piece->text.len)
+			return 0; /* rewritten meanwhile, and shorter */
+		skip = (size_t)(*offset - piece->from);
+		len = piece->text.len - skip;
+		sb_add(ret, piece->text.text + skip, len < max ? len : max);
+		/* Bytes that do not fit into `ret` are read by the next call. */
+		len = ret->len - before;
+		*offset += len;
+		max -= len;
+		if (len == 0)
+			break;
+	}
+	return 0;
+}
+
+static int note_size(void *arg, const struct store_object *object, struct err **err)
+{
+	struct place_of_offset *place = arg;
+
+	(void)err;
+	place->from = strtoull(object->key + strlen(place->prefix), NULL, 10) + object->size;
+	return 0;
+}
+
+int workspace_cache_log_size(struct workspace_cache *far, const char *prefix, int node,
+			     uint64_t *ret, struct err **err)
+{
+	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
+	struct place_of_offset place = { .prefix = pieces };
+
+	if (store_list(far->store, pieces, note_size, &place, err) < 0)
+		return -1;
+	*ret = place.from;
+	return 1;
+}

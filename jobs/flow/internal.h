@@ -1,0 +1,74 @@
+/*
+ * Shared by the files of flow: bounded text, and pseudo-random numbers derived from a run's
+ * journalled seed.
+ */
+#ifndef STK_FLOW_INTERNAL_H
+#define STK_FLOW_INTERNAL_H
+
+#include <stdint.h>
+
+#include "jobs/flow/flow.h"
+
+/* Copies a text into `size` bytes, always terminated. A text that does not fit is cut between
+ * characters, so that UTF-8 stays UTF-8. The two may overlap: the event that an effect asked for
+ * is borrowed from the flow itself. */
+void flow_copy(char *to, size_t size, const char *text);
+
+/* The same for a text that is useless in part (a URL, a name): if it does not fit, returns false
+ * and changes nothing. */
+bool flow_copy_whole(char *to, size_t size, const char *text);
+
+/* Returns a number that looks random and depends only on the arguments. */
+uint64_t flow_mix(int64_t seed, uint64_t a, uint64_t b);
+
+/* "stk-<run>-<phase>-<attempt>", and a nonce of 26 characters of base 32. */
+void flow_job_name(const struct flow *flow, enum phase phase, int64_t attempt,
+		   char ret_name[FLOW_ID_MAX]);
+void flow_nonce(const struct flow *flow, enum phase phase, int64_t attempt,
+		char ret_nonce[FLOW_ID_MAX]);
+
+/* Reason why a failure of this class would be the last one of the current phase. */
+enum retry_end {
+	RETRY_GOES_ON,
+	RETRY_USELESS,     /* the class is not cured by retrying */
+	RETRY_OF_CLASS,    /* the class's own few retries are used up */
+	RETRY_ATTEMPTS,    /* retry.attempts */
+	RETRY_NO_PROGRESS, /* retry.without_progress */
+	RETRY_SAME_CAUSE,  /* the same signature too often without a new checkpoint */
+	RETRY_LIMIT        /* limits.attempts */
+};
+/* `ev` is the attempt.ended. */
+enum retry_end retry_end_after(const struct flow *flow, const struct event *ev);
+
+/* Remembers the signature of a failure that counts, to recognise it later. */
+void retry_remember(struct flow_budget *budget, const struct event *ev);
+
+/* Returns how often a failure like `ev` is remembered since the last checkpoint. */
+int64_t retry_times(const struct flow *flow, const struct event *ev);
+
+/* True if the attempt that ended had machines: it held the claim, or its command or container
+ * ran far enough to exit. */
+bool retry_had_machines(const struct flow *flow, const struct event *ev);
+
+/* Returns the limit that is reached now, LIMIT_NONE: none; limit_text() says why, for people;
+ * limit_next_ms() returns when the next one can be reached by time alone (INT64_MAX: never). */
+enum run_limit limit_reached(const struct flow *flow, struct utc now);
+void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t size);
+int64_t limit_next_ms(const struct flow *flow);
+
+/* Returns the limit that is forecast to be reached before the training ends, of those not yet
+ * reported; limit_forecast_text() says why, for people. */
+enum run_limit limit_forecast(const struct flow *flow);
+void limit_forecast_text(const struct flow *flow, char *to, size_t size);
+
+/* Clamps a time by an agent's clock, which is not the driver's, to the range between two times
+ * of the journal. */
+struct utc flow_between(int64_t told_ms, struct utc from, struct utc to);
+
+/* True for an event of another attempt than the current one: a ledger ignores it. */
+bool ledger_is_stale(const struct ledger *ledger, const struct event *ev);
+
+/* Returns how long the retry that is due now waits, in milliseconds. */
+int64_t retry_wait_ms(const struct flow *flow);
+
+#endif

@@ -1,0 +1,230 @@
+/* Putting time into bins: see ledger_spend.h. */
+#include "jobs/flow/ledger_spend.h"
+
+#include "jobs/flow/ledger_held.h"
+
+/* ---- spending ------------------------------------------------------------------ */
+
+/* The only function that moves the mark: each millisecond before the mark is in exactly one bin. */
+void ledger_spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
+{
+	int64_t ms = to.ms - l->mark.ms;
+
+	if (ms <= 0)
+		return;
+	l->ms[bin] += ms;
+	ledger_held_add(l, to, ms, bin);
+	if (bin == BIN_STEPS)
+		l->steps_ms += ms;
+	if (bin == BIN_REPLAYED)
+		l->again_ms += ms;
+	if (l->stage == STAGE_FIRST && (bin == BIN_SETUP || bin == BIN_RESTORE))
+		l->first_ms += ms;
+	l->mark = to;
+}
+
+void ledger_spend(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bin bin)
+{
+	int64_t left = limit.ms - l->mark.ms;
+
+	ledger_spend_to(l, (struct utc){ l->mark.ms + (ms < left ? ms : left) }, bin);
+}
+
+/* ---- unobserved time --------------------------------------------------------------- */
+
+static void remove_hole(struct ledger *l, int at)
+{
+	l->hole_count--;
+	for (int i = at; i < l->hole_count; i++)
+		l->holes[i] = l->holes[i + 1];
+}
+
+static void forget_holes(struct ledger *l)
+{
+	while (l->hole_count > 0 && l->holes[0].to.ms <= l->mark.ms)
+		remove_hole(l, 0);
+}
+
+/* Adds a hole. If there is no room the newest hole grows, and the time between is unobserved
+ * too. */
+void ledger_hole_add(struct ledger *l, struct utc from, struct utc to)
+{
+	struct ledger_hole *last = l->hole_count > 0 ? &l->holes[l->hole_count - 1] : NULL;
+
+	if (from.ms < l->mark.ms)
+		from = l->mark;
+	if (to.ms <= from.ms)
+		return;
+	if (last && (from.ms <= last->to.ms || l->hole_count == LEDGER_HOLES_MAX)) {
+		last->from = earlier(last->from, from);
+		if (to.ms > last->to.ms)
+			last->to = to;
+		return;
+	}
+	l->holes[l->hole_count++] = (struct ledger_hole){ from, to };
+}
+
+/* Removes an observed part from the holes. If there is no room for one hole more, a hole that
+ * would be split stays whole. */
+void ledger_hole_fill(struct ledger *l, struct utc from, struct utc to)
+{
+	for (int i = 0; i < l->hole_count; i++) {
+		struct ledger_hole *hole = &l->holes[i];
+		bool before = hole->from.ms < from.ms, behind = to.ms < hole->to.ms;
+
+		if (to.ms <= hole->from.ms || from.ms >= hole->to.ms)
+			continue;
+		if (before && behind && l->hole_count < LEDGER_HOLES_MAX) {
+			for (int k = l->hole_count++; k > i; k--)
+				l->holes[k] = l->holes[k - 1];
+			l->holes[i++].to = from;
+			l->holes[i].from = to;
+		} else if (before && !behind) {
+			hole->to = from;
+		} else if (!before && behind) {
+			hole->from = to;
+		} else if (!before) {
+			remove_hole(l, i--);
+		}
+	}
+}
+
+/* Returns the milliseconds until `to` that were observed. */
+int64_t ledger_hole_seen_ms(const struct ledger *l, struct utc to)
+{
+	int64_t ms = to.ms - l->mark.ms;
+
+	for (int i = 0; i < l->hole_count; i++) {
+		int64_t from = l->holes[i].from.ms > l->mark.ms ? l->holes[i].from.ms : l->mark.ms;
+		int64_t end = earlier(l->holes[i].to, to).ms;
+
+		if (end > from)
+			ms -= end - from;
+	}
+	return ms > 0 ? ms : 0;
+}
+
+/* Spends `ms` of observed time, and the holes between as unknown. */
+static void spend_seen(struct ledger *l, int64_t ms, struct utc limit, enum ledger_bin bin)
+{
+	for (int i = 0; i < l->hole_count && ms > 0; i++) {
+		struct utc from = earlier(l->holes[i].from, limit);
+		int64_t before = from.ms - l->mark.ms;
+
+		if (before > ms)
+			break;
+		ledger_spend_to(l, from, bin);
+		ms -= before > 0 ? before : 0;
+		ledger_spend_to(l, earlier(l->holes[i].to, limit), BIN_UNKNOWN);
+	}
+	ledger_spend(l, ms, limit, bin);
+	forget_holes(l);
+}
+
+static void spend_seen_to(struct ledger *l, struct utc to, enum ledger_bin bin)
+{
+	spend_seen(l, ledger_hole_seen_ms(l, to), to, bin);
+	ledger_spend_to(l, to, BIN_UNKNOWN);
+	forget_holes(l);
+}
+
+/* Moves saving out of the steps of the attempt, which it was spent as. */
+void ledger_spend_saving(struct ledger *l)
+{
+	int64_t ms = l->steps_ms - (int64_t)((double)l->made * l->step_ms);
+
+	if (ms > l->saving_ms)
+		ms = l->saving_ms;
+	if (ms <= 0)
+		return;
+	ledger_held_move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
+	l->steps_ms -= ms;
+	l->saving_ms -= ms;
+}
+
+/* Moves up to `ms` of `*part`, the attempt's share of a bin, to BIN_JIT: compiling that was
+ * reported after its time had been put elsewhere. Returns the rest of `ms`. */
+static int64_t take_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger_bin from)
+{
+	int64_t taken = ms < *part ? ms : *part;
+
+	ledger_held_move(l, taken, from, BIN_JIT);
+	*part -= taken;
+	return ms - taken;
+}
+
+void ledger_spend_found_jit(struct ledger *l, int64_t ms)
+{
+	ms = take_jit(l, ms, &l->steps_ms, BIN_STEPS);
+	ms = take_jit(l, ms, &l->again_ms, BIN_REPLAYED);
+	take_jit(l, ms, &l->first_ms, l->resumed ? BIN_RESTORE : BIN_SETUP);
+	/* The steps were faster than they looked. */
+	if (l->made > 0 && (double)l->steps_ms < (double)l->made * l->step_ms)
+		l->step_ms = (double)l->steps_ms / (double)l->made;
+}
+
+/* Spends the compiling in a stretch of training that ends at `to`. Some may also lie behind it,
+ * or before it. */
+static void spend_jit(struct ledger *l, struct utc to)
+{
+	int64_t mark = l->mark.ms, behind;
+
+	ledger_spend(l, l->jit_ms, to, BIN_JIT);
+	l->jit_ms -= l->mark.ms - mark;
+	behind = l->jit_at.ms > to.ms ? l->jit_at.ms - to.ms : 0;
+	if (l->jit_ms > behind) {
+		ledger_spend_found_jit(l, l->jit_ms - behind);
+		l->jit_ms = behind;
+	}
+}
+
+void ledger_spend_training(struct ledger *l, struct utc to, enum ledger_bin rest)
+{
+	spend_jit(l, to);
+	spend_seen_to(l, to, rest);
+	ledger_spend_saving(l);
+}
+
+/* Notes the duration of a step where nothing else goes on. */
+static void note_pace(struct ledger *l, int64_t ms, int64_t made)
+{
+	double pace = (double)ms / (double)made;
+
+	if (l->stage == STAGE_STEPS && !l->saving_told && ms > 0 &&
+	    (l->step_ms <= 0 || pace < l->step_ms))
+		l->step_ms = pace;
+	l->saving_told = false;
+}
+
+/* Spends time on the steps up to `step`; steps that an earlier attempt reached are replayed. */
+void ledger_spend_steps(struct ledger *l, struct utc to, int64_t step)
+{
+	int64_t made = step - l->step, again = l->reached - l->step, left;
+	bool whole; /* no part of it is unobserved */
+
+	spend_jit(l, to);
+	left = ledger_hole_seen_ms(l, to);
+	whole = left == to.ms - l->mark.ms;
+	if (again > made)
+		again = made;
+	if (again < 0)
+		again = 0;
+	if (again > 0 && left > 0)
+		spend_seen(l, (int64_t)((double)left * ((double)again / (double)made)), to,
+			   BIN_REPLAYED);
+	spend_seen_to(l, to, BIN_STEPS);
+	if (made > again && left > 0) {
+		l->made += made - again;
+		if (whole)
+			note_pace(l, left, made);
+	}
+	ledger_spend_saving(l);
+}
+
+/* Spends the time between two attempts: as backoff until that is over, then as `rest`. */
+void ledger_spend_wait(struct ledger *l, struct utc to, enum ledger_bin rest)
+{
+	if (l->stage == STAGE_BACKOFF)
+		ledger_spend_to(l, l->until.ms < to.ms ? l->until : to, BIN_BACKOFF);
+	ledger_spend_to(l, to, rest);
+}

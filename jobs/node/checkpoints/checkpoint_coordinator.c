@@ -1,0 +1,401 @@
+/* Per-node side of a checkpoint that several nodes have parts of. See checkpoint_coordinator.h. */
+#include "jobs/node/checkpoints/checkpoint_coordinator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/node/checkpoints/checkpoint_coordinator_internal.h"
+
+#define FIRST_PAUSE_MS 250
+
+bool checkpoint_coordinator_needed(const struct task *task)
+{
+	const json_t *order = task->order, *checkpoint = json_object_get(order, "checkpoint");
+	const char *root = js_str(checkpoint, "root");
+
+	return task->nodes > 1 && !task->scratch && root && *root && root[0] != '/' &&
+	       !js_str(order, "checkpoint_dir") && !js_bool(order, "shared_checkpoints", false) &&
+	       !js_is(checkpoint, "sync", "none");
+}
+
+struct checkpoint_coordinator *checkpoint_coordinator_new(const struct task *task,
+							  const struct ckpt_root *root,
+							  const struct ckpt_kind *kind,
+							  const char *source,
+							  const struct coordinator_hooks *hooks)
+{
+	struct checkpoint_coordinator *shards = mem_zero(1, sizeof *shards);
+
+	*shards = (struct checkpoint_coordinator){
+		.task = task,
+		.root = root,
+		.kind = kind,
+		.source = source,
+		.hooks = *hooks,
+		.life = { { task->run, task->nonce, task->attempt }, task->token, task->restart },
+		.parts = json_object(),
+		.none = json_object(),
+		.asked = json_object(),
+		.removed = json_object(),
+		.asked_at = json_object(),
+		.tags = json_object(),
+		.peers = mem_zero((size_t)task->nodes, sizeof *shards->peers),
+	};
+	return shards;
+}
+
+static void verdict_release(struct verdict *verdict)
+{
+	free(verdict->name);
+	free(verdict->seen);
+	free(verdict->why);
+}
+
+void checkpoint_coordinator_freep(struct checkpoint_coordinator **shards)
+{
+	struct checkpoint_coordinator *s = *shards;
+
+	if (!s)
+		return;
+	for (int i = 0; i < s->task->nodes; i++)
+		json_decref(s->peers[i].state);
+	for (size_t i = 0; i < s->verdict_count; i++)
+		verdict_release(&s->verdicts[i]);
+	json_decref(s->parts);
+	json_decref(s->none);
+	json_decref(s->asked);
+	json_decref(s->removed);
+	json_decref(s->bad);
+	json_decref(s->asked_at);
+	json_decref(s->tags);
+	free(s->peers);
+	free(s->verdicts);
+	free(s->told);
+	free(s);
+	*shards = NULL;
+}
+
+void checkpoint_coordinator_trouble(struct checkpoint_coordinator *shards, struct err **why)
+{
+	if (*why)
+		shards->away |= (*why)->code == EXIT_UNREACHABLE;
+	if (*why)
+		shards->hooks.trouble(shards->hooks.arg, *why);
+	err_freep(why);
+}
+
+int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name)
+{
+	return js_int(json_object_get(parts, name), "generation", 0);
+}
+
+/* ---- telling ---- */
+
+static char *state_text(const struct checkpoint_coordinator *shards)
+{
+	json_auto_t *state = json_object();
+
+	js_put(state, "v", json_integer(1));
+	checkpoint_life_put(&shards->life, state);
+	js_put(state, "node", json_integer(shards->task->node));
+	js_put(state, "parts", json_incref(shards->parts));
+	js_put(state, "none", json_incref(shards->none));
+	if (json_object_size(shards->bad))
+		js_put(state, "bad", json_incref(shards->bad));
+	js_put(state, "last", json_boolean(shards->last));
+	js_put(state, "cut", json_boolean(shards->cut));
+	js_put(state, "moved", json_integer((json_int_t)shards->moved));
+	if (shards->unanswered)
+		js_put(state, "changes", json_integer((json_int_t)shards->changes));
+	if (shards->beats)
+		js_put(state, "beats", json_integer((json_int_t)shards->beats));
+	if (shards->task->node == 0) {
+		js_put(state, "asked", json_incref(shards->asked));
+		js_put(state, "removed", json_incref(shards->removed));
+	}
+	return js_line(state);
+}
+
+/* Publishes this node's state if it changed; a failed write is tried again later. */
+static void tell(struct checkpoint_coordinator *shards)
+{
+	AUTO(auto_free)
+	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path,
+			       shards->task->node);
+	AUTO(auto_free) char *text = state_text(shards);
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (shards->told && strcmp(shards->told, text) == 0)
+		return;
+	if (store_put(shards->root->store, key, text, strlen(text), &why) < 0) {
+		checkpoint_coordinator_trouble(shards, &why);
+		return;
+	}
+	free(shards->told);
+	shards->told = TAKE(text);
+}
+
+void checkpoint_coordinator_moved(struct checkpoint_coordinator *shards)
+{
+	struct mono now = clock_mono_now();
+
+	if (now.ms - shards->moved_at.ms < shards->task->look_ms)
+		return;
+	shards->moved_at = now;
+	shards->moved = store_traffic();
+	tell(shards);
+}
+
+/* Keeps at most PARTS_TOLD names; those of the lowest steps are removed. */
+static void trim(json_t *parts)
+{
+	while (json_object_size(parts) > PARTS_TOLD) {
+		const char *name, *lowest = NULL;
+		int64_t step = INT64_MAX;
+		json_t *part;
+
+		json_object_foreach (parts, name, part) {
+			if (js_int(part, "step", 0) < step) {
+				step = js_int(part, "step", 0);
+				lowest = name;
+			}
+		}
+		json_object_del(parts, lowest ? lowest : "");
+		if (!lowest)
+			return;
+	}
+}
+
+int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const struct ckpt *ckpt,
+				ckpt_copy_fn fn, void *arg, struct err **err)
+{
+	const char *sent = js_str(shards->tags, ckpt->name);
+	json_auto_t *note = NULL;
+	json_t *part;
+	int done;
+
+	/* Unchanged since it was sent: the last pass offers every checkpoint once more. */
+	if (sent && strcmp(sent, ckpt->tag) == 0)
+		return 1;
+	done = checkpoint_part_send(shards->root, ckpt, &shards->life, shards->task->node, fn, arg,
+				    &note, err);
+	if (done < 0)
+		return -1;
+	if (done == 0) {
+		AUTO(err_freep) struct err *why = NULL;
+
+		err_set(&why, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path,
+			js_str(note, "trouble"));
+		checkpoint_coordinator_trouble(shards, &why);
+	}
+	part = json_object();
+	js_put(part, "generation", json_incref(json_object_get(note, "generation")));
+	js_put(part, "step", json_integer(ckpt->step));
+	json_object_del(shards->parts, ckpt->name);
+	json_object_set_new(shards->parts, ckpt->name, part);
+	json_object_del(shards->none, ckpt->name);
+	js_put_str(shards->tags, ckpt->name, ckpt->tag);
+	trim(shards->parts);
+	/* The next look publishes it; another node may already wait for it. */
+	shards->next.ms = 0;
+	return 1;
+}
+
+/* ---- hearing ---- */
+
+static void hear(struct checkpoint_coordinator *shards, int node, const char *tag, struct err **why)
+{
+	AUTO(auto_free)
+	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path, node);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(STATE_MAX + 1);
+	AUTO(err_freep) struct err *garbage = NULL;
+	struct coordinator_peer *peer = &shards->peers[node];
+	json_auto_t *state = NULL;
+	char now[STORE_TAG];
+
+	if (tag && strcmp(tag, peer->tag) == 0)
+		return;
+	if (store_get(shards->root->store, key, STATE_MAX, &text, now, why) <= 0 ||
+	    strcmp(now, peer->tag) == 0)
+		return;
+	memcpy(peer->tag, now, sizeof now);
+	if (js_parse(text.text, text.len, "the state", &state, &garbage) < 0 ||
+	    !checkpoint_life_is(&shards->life, state))
+		return;
+	json_decref(peer->state);
+	peer->state = TAKE(state);
+	peer->at = clock_mono_now();
+}
+
+struct checkpoint_coordinator_listed {
+	struct checkpoint_coordinator *shards;
+	size_t prefix;
+	json_t *tags;
+};
+
+static int note_listed(void *arg, const struct store_object *object, struct err **err)
+{
+	struct checkpoint_coordinator_listed *listed = arg;
+
+	(void)err;
+	js_put_str(listed->tags, object->key + listed->prefix, object->tag);
+	return 0;
+}
+
+/* A single listing shows which of the other nodes have a new state. */
+static void hear_all(struct checkpoint_coordinator *shards)
+{
+	AUTO(auto_free) char *prefix = mem_format("%s" SHARDS_PREFIX "node-", shards->root->path);
+	json_auto_t *tags = json_object();
+	struct checkpoint_coordinator_listed listed = { shards, strlen(prefix), tags };
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (store_list(shards->root->store, prefix, note_listed, &listed, &why) < 0) {
+		checkpoint_coordinator_trouble(shards, &why);
+		return;
+	}
+	for (int i = 1; i < shards->task->nodes; i++) {
+		AUTO(auto_free) char *name = mem_format("%d.json", i);
+		const char *tag = js_str(tags, name);
+
+		if (tag)
+			hear(shards, i, tag, &why);
+		checkpoint_coordinator_trouble(shards, &why);
+	}
+}
+
+/* ---- answering ---- */
+
+static void answer_one(struct checkpoint_coordinator *shards, const char *name,
+		       const struct coordinator_own *own)
+{
+	AUTO(auto_free) char *path = fs_join(shards->source, name);
+	int64_t now = clock_mono_now().ms, since = js_int(shards->asked_at, name, 0);
+
+	if (json_object_get(shards->parts, name) || json_object_get(shards->none, name))
+		return;
+	if (!since)
+		js_put(shards->asked_at, name, json_integer(now));
+	if (own->quiet && since && !fs_exists(path) &&
+	    now - since >= SETTLED * shards->task->heartbeat_ms) {
+		json_object_set_new(shards->none, name, json_true());
+		while (json_object_size(shards->none) > PARTS_TOLD)
+			json_object_del(shards->none,
+					json_object_iter_key(json_object_iter(shards->none)));
+		return;
+	}
+	shards->unanswered = true;
+}
+
+/* Answers for each name that is asked for whether this node has a part of it. */
+static void answer(struct checkpoint_coordinator *shards, const struct coordinator_own *own)
+{
+	const json_t *asked = shards->task->node == 0
+				      ? shards->asked
+				      : json_object_get(shards->peers[0].state, "asked");
+	const char *name;
+	json_t *value;
+
+	shards->unanswered = false;
+	shards->changes = own->changes;
+	json_object_foreach ((json_t *)asked, name, value)
+		answer_one(shards, name, own);
+}
+
+/* Removes this node's parts of checkpoints that node 0 no longer keeps. */
+static void clear_removed(struct checkpoint_coordinator *shards)
+{
+	const json_t *removed = json_object_get(shards->peers[0].state, "removed");
+	const char *name;
+	json_t *value;
+
+	json_object_foreach ((json_t *)removed, name, value) {
+		AUTO(auto_free) char *path = fs_join(shards->source, name);
+		AUTO(err_freep) struct err *why = NULL;
+
+		if (!json_object_get(shards->parts, name) || strchr(name, '/'))
+			continue;
+		json_object_del(shards->parts, name);
+		if (fs_remove_tree(path, &why) < 0)
+			checkpoint_coordinator_trouble(shards, &why);
+	}
+}
+
+/* ---- rounds ---- */
+
+static void note_bad(struct checkpoint_coordinator *shards, const json_t *bad)
+{
+	json_decref(shards->bad);
+	shards->bad = json_deep_copy(bad);
+}
+
+int checkpoint_coordinator_look(struct checkpoint_coordinator *shards,
+				const struct coordinator_own *own)
+{
+	const struct task *task = shards->task;
+	struct mono now = clock_mono_now();
+	AUTO(err_freep) struct err *why = NULL;
+	int marked = 0;
+
+	if (now.ms < shards->next.ms && !own->hurry && !shards->last)
+		return 0;
+	shards->next.ms = now.ms + task->look_ms;
+	shards->away = false;
+	note_bad(shards, own->bad);
+	if (task->node > 0) {
+		hear(shards, 0, NULL, &why);
+		checkpoint_coordinator_trouble(shards, &why);
+		shards->beats += js_bool(shards->peers[0].state, "last", false);
+		clear_removed(shards);
+		answer(shards, own);
+	} else {
+		hear_all(shards);
+		answer(shards, own);
+		marked = checkpoint_coordinator_judge(shards);
+	}
+	/* Another node waits for our answer. */
+	if (shards->unanswered && SETTLED * task->heartbeat_ms < task->look_ms)
+		shards->next.ms = now.ms + SETTLED * task->heartbeat_ms;
+	tell(shards);
+	return marked;
+}
+
+bool checkpoint_coordinator_finish(struct checkpoint_coordinator *shards, const json_t *bad,
+				   bool cut)
+{
+	note_bad(shards, bad);
+	shards->away = false;
+	if (!shards->last) {
+		shards->last = true;
+		shards->cut = cut;
+		shards->last_at = clock_mono_now();
+		shards->pause_ms = FIRST_PAUSE_MS;
+	}
+	tell(shards);
+	return !shards->away;
+}
+
+int64_t checkpoint_coordinator_pause(const struct checkpoint_coordinator *shards)
+{
+	return shards->pause_ms;
+}
+
+void checkpoint_coordinator_removed(struct checkpoint_coordinator *shards, const char *name)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	json_object_del(shards->parts, name);
+	json_object_set_new(shards->removed, name, json_true());
+	while (json_object_size(shards->removed) > PARTS_TOLD)
+		json_object_del(shards->removed,
+				json_object_iter_key(json_object_iter(shards->removed)));
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		if (strcmp(shards->verdicts[i].name, name) == 0) {
+			verdict_release(&shards->verdicts[i]);
+			shards->verdicts[i] = shards->verdicts[--shards->verdict_count];
+			break;
+		}
+	if (checkpoint_parts_remove(shards->root, name, &why) < 0)
+		checkpoint_coordinator_trouble(shards, &why);
+}

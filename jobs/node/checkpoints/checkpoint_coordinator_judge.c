@@ -1,0 +1,400 @@
+/* Node 0's judgement on the parts of all nodes. See checkpoint_coordinator.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/checkpoint/candidate.h"
+#include "jobs/node/checkpoints/checkpoint_coordinator_internal.h"
+
+/* Time for which a service that is away is tried at the end. */
+#define AWAY_MS ((int64_t)10 * 60 * 1000)
+/* A leaving node may have little time: for HURRY_MS the others are looked at every
+ * HURRY_PAUSE_MS. */
+#define HURRY_MS       ((int64_t)60 * 1000)
+#define HURRY_PAUSE_MS 1000
+
+static const json_t *parts_of(const struct checkpoint_coordinator *shards, int node)
+{
+	return node == 0 ? shards->parts : json_object_get(shards->peers[node].state, "parts");
+}
+
+static bool said_none(const struct checkpoint_coordinator *shards, int node, const char *name)
+{
+	return json_object_get(node == 0 ? shards->none
+					 : json_object_get(shards->peers[node].state, "none"),
+			       name);
+}
+
+/* True if the node has said whether it has a part of the checkpoint. */
+static bool has_answered(const struct checkpoint_coordinator *shards, int node, const char *name)
+{
+	const json_t *state = shards->peers[node].state;
+
+	if (checkpoint_coordinator_generation(parts_of(shards, node), name) > 0)
+		return true;
+	return (node == 0 ? shards->last : js_bool(state, "last", false)) ||
+	       said_none(shards, node, name);
+}
+
+/* True if the parts are those that were judged. A part that its node no longer lists is
+ * unchanged. */
+static bool is_same(const struct checkpoint_coordinator *shards, const struct verdict *verdict)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		int64_t generation =
+			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
+
+		if (generation > 0 && generation != verdict->seen[i])
+			return false;
+	}
+	return verdict->decided;
+}
+
+static struct verdict *verdict_of(struct checkpoint_coordinator *shards, const char *name)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		if (strcmp(shards->verdicts[i].name, name) == 0)
+			return &shards->verdicts[i];
+	shards->verdicts =
+		mem_grow(shards->verdicts, shards->verdict_count + 1, sizeof *shards->verdicts);
+	shards->verdicts[shards->verdict_count] = (struct verdict){
+		.name = mem_copy(name),
+		.seen = mem_zero((size_t)shards->task->nodes, sizeof(int64_t)),
+	};
+	return &shards->verdicts[shards->verdict_count++];
+}
+
+static void set_why(struct verdict *verdict, char *why)
+{
+	free(verdict->why);
+	verdict->why = why;
+}
+
+/* Reads the notes of all nodes with a part. Returns 1 with the notes, 0 if not all can be read yet,
+ * -1 with an error. */
+static int read_notes(struct checkpoint_coordinator *shards, const char *name, json_t **ret,
+		      struct err **err)
+{
+	json_auto_t *notes = json_array();
+
+	for (int i = 0; i < shards->task->nodes; i++) {
+		int64_t generation = checkpoint_coordinator_generation(parts_of(shards, i), name);
+		json_t *note = NULL;
+		int there;
+
+		if (generation == 0)
+			continue;
+		there = checkpoint_part_read(shards->root, name, &shards->life, i, &note, err);
+		if (there <= 0)
+			return there;
+		json_array_append_new(notes, note);
+		/* The node has a newer generation already, and will report it. */
+		if (js_int(note, "generation", 0) != generation || js_int(note, "node", -1) != i)
+			return 0;
+	}
+	*ret = TAKE(notes);
+	return 1;
+}
+
+static int withdraw(struct checkpoint_coordinator *shards, struct verdict *verdict,
+		    struct err **err)
+{
+	if (checkpoint_mark_withdraw(shards->root, verdict->name, err) < 0)
+		return -1;
+	verdict->marked = false;
+	return 0;
+}
+
+/* Marks a complete checkpoint. Returns 1 if it is marked now, 0 if it already was or must wait,
+ * -1 with an error. */
+static int mark(struct checkpoint_coordinator *shards, struct verdict *verdict,
+		const struct ckpt_join *join, struct err **err)
+{
+	int held = shards->hooks.holds(shards->hooks.arg), done;
+
+	if (held <= 0) {
+		if (held < 0)
+			return err_set(err, EXIT_UNREACHABLE,
+				       "cannot mark '%s': the claim in the workspace cannot be "
+				       "read",
+				       verdict->name);
+		return 0;
+	}
+	done = checkpoint_join_mark(shards->root, join, &shards->life.owner, clock_utc_now(), err);
+	if (done < 0)
+		return -1;
+	verdict->marked = true;
+	set_why(verdict, NULL);
+	if (done > 0) {
+		AUTO(auto_free) char *url = checkpoint_root_url(shards->root, verdict->name);
+
+		shards->hooks.marked(shards->hooks.arg, join->ckpt.step, url);
+	}
+	return done;
+}
+
+/* Called once all nodes have answered. Returns 1 if the checkpoint is marked now, 0 if not,
+ * -1 with an error. */
+static int decide(struct checkpoint_coordinator *shards, struct verdict *verdict, struct err **err)
+{
+	AUTO(checkpoint_join_release) struct ckpt_join join = { 0 };
+	json_auto_t *notes = NULL;
+	int done;
+
+	done = read_notes(shards, verdict->name, &notes, err);
+	if (done <= 0)
+		return done;
+	if (checkpoint_join(shards->root, shards->source, shards->kind, verdict->name, notes, &join,
+			    err) < 0)
+		return -1;
+	done = 0;
+	verdict->conflict = join.conflict;
+	if (join.ckpt.complete) {
+		done = mark(shards, verdict, &join, err);
+	} else {
+		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "it is not complete"));
+		/* A mark from an earlier life of the job would describe other files. */
+		done = withdraw(shards, verdict, err);
+	}
+	if (done < 0)
+		return -1;
+	for (int i = 0; i < shards->task->nodes; i++)
+		verdict->seen[i] =
+			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
+	verdict->changes = shards->changes;
+	/* Without the claim nothing is marked and nothing decided. */
+	verdict->decided = verdict->marked || !join.ckpt.complete;
+	return done;
+}
+
+/* Returns a text that names the nodes that have not answered yet, NULL if all have. The
+ * caller frees it. */
+static char *unheard(const struct checkpoint_coordinator *shards, const char *name)
+{
+	int first = -1, count = 0;
+
+	for (int i = 0; i < shards->task->nodes; i++)
+		if (!has_answered(shards, i, name)) {
+			first = first < 0 ? i : first;
+			count++;
+		}
+	if (count == 0)
+		return NULL;
+	if (count == 1)
+		return mem_format("node %d has not told of its part", first);
+	return mem_format("node %d and %d more have not told of their parts", first, count - 1);
+}
+
+static bool is_marked(const struct checkpoint_coordinator *shards, const char *name)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++)
+		if (strcmp(shards->verdicts[i].name, name) == 0)
+			return shards->verdicts[i].marked;
+	return false;
+}
+
+/* True if the node has a part of a later checkpoint of the same series, or none of one that is
+ * known to be whole without it: then it has none of this one either. A checkpoint that is not whole
+ * yet proves nothing: the node may have been about to save that, too. */
+static bool let_one_pass(const struct checkpoint_coordinator *shards, int node, const char *name,
+			 const json_t *names)
+{
+	int64_t step = js_int(json_object_get(names, name), "step", 0);
+	const char *other;
+	json_t *part;
+
+	json_object_foreach ((json_t *)names, other, part) {
+		int64_t its = js_int(part, "step", 0);
+
+		if (!sibling_check_related(name, other) || its == step)
+			continue;
+		if (checkpoint_coordinator_generation(parts_of(shards, node), other) > 0) {
+			if (its > step)
+				return true;
+		} else if (is_marked(shards, other) || said_none(shards, node, other)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Returns a text that names a node with a command that was cut off, and may have been about to save
+ * its part; NULL if there is none. The caller frees it. */
+static char *cut_off(const struct checkpoint_coordinator *shards, const char *name,
+		     const json_t *names)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const json_t *state = shards->peers[i].state;
+		bool cut = i == 0 ? shards->cut : js_bool(state, "cut", false);
+
+		if (cut && checkpoint_coordinator_generation(parts_of(shards, i), name) == 0 &&
+		    !said_none(shards, i, name) && !let_one_pass(shards, i, name, names))
+			return mem_format("node %d was cut off before it had saved any of it", i);
+	}
+	return NULL;
+}
+
+/* Returns a text if a node reports that its part is not whole, else NULL. The caller frees it. */
+static char *damage_of(const struct checkpoint_coordinator *shards, const char *name)
+{
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const json_t *bad =
+			i == 0 ? shards->bad : json_object_get(shards->peers[i].state, "bad");
+		const char *why = js_str(bad, name);
+
+		if (why)
+			return mem_format("on node %d %s", i, why);
+	}
+	return NULL;
+}
+
+/* Returns 1 if the checkpoint is marked now, 0 if not, -1 with an error. */
+static int judge_one(struct checkpoint_coordinator *shards, const char *name, const json_t *names,
+		     struct err **err)
+{
+	struct verdict *verdict = verdict_of(shards, name);
+	char *missing = unheard(shards, name), *damage;
+	bool same = is_same(shards, verdict);
+
+	/* The files are no longer those that were marked. */
+	if (verdict->marked && !same && withdraw(shards, verdict, err) < 0) {
+		free(missing);
+		return -1;
+	}
+	if (!missing && !verdict->marked)
+		missing = cut_off(shards, name, names);
+	verdict->unheard = missing && !verdict->marked;
+	if (missing) {
+		if (verdict->unheard) {
+			set_why(verdict, missing);
+			json_object_set_new(shards->asked, name, json_true());
+		} else {
+			free(missing);
+		}
+		return 0;
+	}
+	json_object_del(shards->asked, name);
+	damage = damage_of(shards, name);
+	if (damage) {
+		set_why(verdict, damage);
+		verdict->decided = false;
+		return verdict->marked ? withdraw(shards, verdict, err) : 0;
+	}
+	/* A missing pointer may yet appear in our own folder, so a change there is judged again. */
+	if (same && (verdict->marked || verdict->conflict || verdict->changes == shards->changes))
+		return 0;
+	return decide(shards, verdict, err);
+}
+
+/* Returns a new object with every name that a node has a part of. */
+static json_t *names_of(const struct checkpoint_coordinator *shards)
+{
+	json_t *names = json_object();
+
+	for (int i = 0; i < shards->task->nodes; i++) {
+		const char *name;
+		json_t *part;
+
+		json_object_foreach ((json_t *)parts_of(shards, i), name, part)
+			if (!json_object_get(shards->removed, name) && !strchr(name, '/') &&
+			    checkpoint_coordinator_generation(parts_of(shards, i), name) > 0)
+				json_object_set(names, name, part);
+	}
+	return names;
+}
+
+int checkpoint_coordinator_judge(struct checkpoint_coordinator *shards)
+{
+	json_auto_t *names = names_of(shards);
+	const char *name;
+	json_t *part;
+	int marked = 0;
+
+	json_object_foreach (names, name, part) {
+		AUTO(err_freep) struct err *why = NULL;
+		struct verdict *verdict;
+		int done = judge_one(shards, name, names, &why);
+
+		marked += done > 0;
+		verdict = verdict_of(shards, name);
+		verdict->failed = done < 0;
+		if (done < 0)
+			set_why(verdict, err_format(why));
+		checkpoint_coordinator_trouble(shards, &why);
+	}
+	return marked;
+}
+
+int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *shards)
+{
+	json_auto_t *names = names_of(shards);
+	int64_t newest = -1;
+	const char *name;
+	json_t *part;
+
+	json_object_foreach (names, name, part)
+		if (js_int(part, "step", -1) > newest)
+			newest = js_int(part, "step", -1);
+	return newest;
+}
+
+/* ---- the end ---- */
+
+static bool is_silent(const struct checkpoint_coordinator *shards, int node, struct mono now)
+{
+	const struct coordinator_peer *peer = &shards->peers[node];
+	int64_t since = peer->at.ms > shards->last_at.ms ? peer->at.ms : shards->last_at.ms;
+
+	if (since < shards->awake.ms)
+		since = shards->awake.ms;
+	return now.ms - since > SILENT_BEATS * shards->task->heartbeat_ms;
+}
+
+/* If machines sleep together, or processes are stopped together, the first to go on would take all
+ * others for dead. A long gap between rounds therefore restarts the count of silence. */
+static void see_whether_we_slept(struct checkpoint_coordinator *shards, struct mono now)
+{
+	if (now.ms - shards->looked.ms > SILENT_BEATS / 2 * shards->task->heartbeat_ms)
+		shards->awake = now;
+	shards->looked = now;
+}
+
+bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *shards)
+{
+	struct mono now = clock_mono_now();
+	int64_t most = shards->task->look_ms;
+
+	see_whether_we_slept(shards, now);
+	/* A service that is away usually comes back. */
+	if (shards->away)
+		return now.ms - shards->last_at.ms < AWAY_MS;
+	if (now.ms - shards->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
+		most = HURRY_PAUSE_MS;
+	shards->pause_ms = 2 * shards->pause_ms < most ? 2 * shards->pause_ms : most;
+	/* A node without a part may be about to save one, whatever it said; only its
+	 * "last" ends the wait. */
+	for (int i = 1; i < shards->task->nodes && shards->verdict_count > 0; i++)
+		if (!js_bool(shards->peers[i].state, "last", false) && !is_silent(shards, i, now))
+			return true;
+	return false;
+}
+
+bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *shards, size_t n,
+				     struct coordinator_unmarked *ret)
+{
+	for (size_t i = 0; i < shards->verdict_count; i++) {
+		const struct verdict *verdict = &shards->verdicts[i];
+
+		if (verdict->marked || !verdict->why || n-- > 0)
+			continue;
+		*ret = (struct coordinator_unmarked){ .name = verdict->name,
+						      .why = verdict->why,
+						      .lost = verdict->conflict ||
+							      verdict->unheard || verdict->failed };
+		if (verdict->unheard)
+			ret->class = "transient-infra";
+		else if (verdict->conflict && !verdict->failed)
+			ret->class = "user-config";
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,110 @@
+/* Agent's side of checkpointer.h: starts the checkpointer and reads its news. */
+#include "jobs/node/checkpoints/checkpointer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/node/checkpoints/checkpoint_coordinator.h"
+#include "jobs/node/checkpoints/fetch.h"
+
+static const char *const kinds[] = {
+	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
+	[CHECKPOINTER_MARKED] = "marked",   [CHECKPOINTER_COPYING] = "copying",
+	[CHECKPOINTER_PARTIAL] = "partial", [CHECKPOINTER_TROUBLE] = "trouble",
+	[CHECKPOINTER_PUSHED] = "pushed",   [CHECKPOINTER_UNPUSHED] = "unpushed",
+	[CHECKPOINTER_LOST] = "lost",       [CHECKPOINTER_KEPT] = "kept",
+	[CHECKPOINTER_PASSED] = "passed",
+};
+
+bool checkpointer_needed(const struct task *task)
+{
+	AUTO(auto_free) char *cache = fetch_cache(task);
+
+	return cache || checkpointer_has_checkpoints(task);
+}
+
+bool checkpointer_has_checkpoints(const struct task *task)
+{
+	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
+	const char *root = js_str(checkpoint, "root");
+
+	return (task->node == 0 || checkpoint_coordinator_needed(task)) && !task->scratch && root &&
+	       *root;
+}
+
+/* ---- the child ---- */
+
+struct checkpointer_for {
+	const struct task *task;
+	const struct claim *claim;
+};
+
+static int be_checkpointer(const void *arg, int news_fd, int orders_fd)
+{
+	const struct checkpointer_for *who = arg;
+
+	return checkpointer_work(who->task, who->claim, news_fd, orders_fd);
+}
+
+/* ---- the agent ---- */
+
+static void on_news(void *arg, const char *kind, const json_t *line)
+{
+	struct checkpointer *checkpointer = arg;
+
+	for (size_t i = 0; i < STK_LENGTH(kinds); i++)
+		if (strcmp(kinds[i], kind) == 0)
+			checkpointer->fn(checkpointer->arg, (enum checkpointer_news)i, line);
+}
+
+int checkpointer_start(struct checkpointer *checkpointer, const struct task *task,
+		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
+		       struct err **err)
+{
+	const struct checkpointer_for who = { task, claim };
+
+	*checkpointer = (struct checkpointer){ .fn = fn, .arg = arg };
+	if (helper_start(&checkpointer->helper, "stoker-ckpt", be_checkpointer, &who, err) < 0)
+		return -1;
+	news_listen(&checkpointer->news, &checkpointer->helper, loop, on_news, checkpointer);
+	return 0;
+}
+
+static void tell_checkpointer(const struct checkpointer *checkpointer, char order)
+{
+	(void)!write(checkpointer->helper.orders_fd, &order, 1);
+}
+
+void checkpointer_hurry(const struct checkpointer *checkpointer)
+{
+	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
+		tell_checkpointer(checkpointer, CHECKPOINTER_ORDER_HURRY);
+}
+
+void checkpointer_finish(struct checkpointer *checkpointer, bool cut)
+{
+	if (checkpointer->helper.pid == 0 || checkpointer->last_pass)
+		return;
+	checkpointer->last_pass = true;
+	tell_checkpointer(checkpointer, cut ? CHECKPOINTER_ORDER_CUT : CHECKPOINTER_ORDER_LAST);
+}
+
+void checkpointer_kill(struct checkpointer *checkpointer)
+{
+	helper_kill(&checkpointer->helper);
+}
+
+void checkpointer_gone(struct checkpointer *checkpointer)
+{
+	checkpointer->helper.pid = 0;
+	news_drain(&checkpointer->news);
+}
+
+void checkpointer_release(struct checkpointer *checkpointer)
+{
+	if (checkpointer->fn) {
+		news_release(&checkpointer->news);
+		helper_close(&checkpointer->helper);
+	}
+	*checkpointer = (struct checkpointer){ .helper = { .news_fd = -1, .orders_fd = -1 } };
+}

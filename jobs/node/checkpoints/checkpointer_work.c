@@ -1,0 +1,597 @@
+/* Child's side of checkpointer.h: marks, copies and removes checkpoints, and uploads
+ * graphs to the cache. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/checkpoints/cache_push.h"
+#include "jobs/node/checkpoints/checkpoint_coordinator.h"
+#include "jobs/node/checkpoints/checkpointer.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/checkpoints/passed.h"
+#include "jobs/store/store.h"
+
+/* Beats without a change after which a checkpoint has settled. */
+#define SETTLE_BEATS 3
+/* Settle time while a drain waits for the mark and the format vouches for it, and the interval of
+ * looks then. Only in a folder of this node's own: elsewhere a look is a request. */
+#define HURRY_SETTLE_MS 300
+#define HURRY_BEAT_MS   100
+/* Beats without a change after which an incomplete checkpoint is no longer being written. */
+#define PATIENCE_BEATS 15
+#define COPY_AT_ONCE   ((uint64_t)16 << 20) /* bytes */
+#define TELL_MS        1000
+/* While a service is away at the end, the last pass is repeated for LAST_MS. */
+#define LAST_MS       ((int64_t)10 * 60 * 1000)
+#define LAST_PAUSE_MS 5000
+
+struct work {
+	const struct task *task;
+	const struct claim *claim;
+	struct store *store;
+	const struct ckpt_kind *kind;
+	struct ckpt_root root;    /* destination of complete checkpoints */
+	struct store *remote;     /* store of the root; NULL: the root is a folder */
+	bool awaits;              /* another program uploads to that store */
+	const char *source;       /* folder that the command or the engine saves to */
+	int64_t keep;             /* checkpoints to keep; 0: all */
+	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
+	struct checkpoint_coordinator
+		*shards;         /* NULL: this node alone has all of each checkpoint */
+	struct cache_push *push; /* NULL: no graphs to upload */
+	struct passed passed;
+	char *stuck; /* name of the last one that could not be handled */
+	uint64_t changes;
+	bool saving; /* "saving" was sent, "saved" not yet */
+	bool hurry;  /* a drain waits for a mark */
+	bool last;   /* in the last pass: its time may be short */
+	bool cut;    /* the command did not reach its end */
+	int quiet;   /* beats without a change */
+	int news_fd, orders_fd;
+	struct mono told;    /* when "copying" was last sent */
+	uint64_t moved;      /* bytes moved until then */
+	bool ended;          /* the agent, or the claim, is gone */
+	bool away;           /* a service did not answer; it may later */
+	char *trouble;       /* text of the last error sent */
+	enum exit_code code; /* exit code of the last error */
+	int os_errno;
+};
+
+static void say(const struct work *work, json_t *news)
+{
+	news_say(work->news_fd, news);
+}
+
+/* Reports an error, but not the same one with every beat. */
+static void say_trouble(struct work *work, const struct err *why)
+{
+	char *text = err_format(why);
+	json_t *news;
+
+	work->away |= why->code == EXIT_UNREACHABLE;
+	work->code = why->code;
+	work->os_errno = why->os_errno;
+	if (work->trouble && strcmp(work->trouble, text) == 0) {
+		free(text);
+		return;
+	}
+	free(work->trouble);
+	work->trouble = text;
+	news = news_of("trouble");
+	js_put_str(news, "why", text);
+	say(work, news);
+}
+
+/* ---- one checkpoint ---- */
+
+static bool still_copying(void *arg, uint64_t done, uint64_t total)
+{
+	struct work *work = arg;
+	uint64_t moved = done + store_traffic();
+
+	(void)total;
+	/* Only bytes are progress: waiting for a silent service is not. */
+	if (moved != work->moved && clock_mono_now().ms - work->told.ms >= TELL_MS) {
+		work->told = clock_mono_now();
+		work->moved = moved;
+		say(work, news_of("copying"));
+		if (work->shards)
+			checkpoint_coordinator_moved(work->shards);
+	}
+	return true;
+}
+
+/* True if the command saves directly in the root. */
+static bool in_place(const struct work *work)
+{
+	return !work->root.store && strcmp(work->root.path, work->source) == 0;
+}
+
+/* Copies a checkpoint to the root. Returns 1 if it is there, 0 if not yet. */
+static int bring(struct work *work, const struct ckpt *ckpt)
+{
+	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	int done;
+
+	if (in_place(work))
+		return 1;
+	if (work->awaits) {
+		done = checkpoint_copy_is_there(ckpt, &work->root, &why);
+		if (done < 0)
+			say_trouble(work, why);
+		return done > 0;
+	}
+	done = checkpoint_copy_start(ckpt, &work->root, &copy, &why);
+	if (done == 0)
+		checkpoint_copy_tell(copy, still_copying, work);
+	while (done >= 0 && (done = checkpoint_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
+		say(work, news_of("copying"));
+	if (done < 0)
+		say_trouble(work, why);
+	return done > 0;
+}
+
+/* Removes the oldest checkpoints that `keep` leaves no room for, and their sources. */
+static void clear_surplus(struct work *work)
+{
+	const struct task *task = work->task;
+	AUTO(checkpoint_marks_release) struct ckpt_marks surplus = { 0 };
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (work->keep <= 0)
+		return;
+	if (checkpoint_surplus(&work->root, 1, task->run, work->keep,
+			       js_str(task->order, "resume_from"), &surplus, &why) < 0) {
+		say_trouble(work, why);
+		return;
+	}
+	for (size_t i = 0; i < surplus.count; i++) {
+		AUTO(auto_free) char *source = fs_join(work->source, surplus.items[i].name);
+
+		err_freep(&why);
+		if (work->shards)
+			checkpoint_coordinator_removed(work->shards, surplus.items[i].name);
+		if (checkpoint_remove(&surplus.items[i], &why) < 0 ||
+		    (!in_place(work) && fs_remove_tree(source, &why) < 0))
+			say_trouble(work, why);
+	}
+}
+
+static void say_marked(void *arg, int64_t step, const char *url)
+{
+	struct work *work = arg;
+	json_t *news = news_of("marked");
+
+	js_put(news, "step", json_integer(step));
+	js_put_str(news, "url", url);
+	say(work, news);
+	passed_marked(&work->passed, step, url);
+}
+
+static int holds(void *arg)
+{
+	struct work *work = arg;
+	int held = claim_look(work->claim, work->task, work->store);
+
+	/* Superseded: another attempt now decides what counts. */
+	work->ended |= held == 0;
+	return held;
+}
+
+static void hear_trouble(void *arg, const struct err *why)
+{
+	say_trouble(arg, why);
+}
+
+/* Sends this node's part of a checkpoint that several nodes share. */
+static bool deal_with_part(struct work *work, const struct ckpt *ckpt)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (checkpoint_coordinator_send(work->shards, ckpt, still_copying, work, &why) >= 0)
+		return true;
+	say_trouble(work, why);
+	return false;
+}
+
+/* Returns true if the checkpoint is handled, false if it must wait for another beat. */
+static bool deal_with(struct work *work, const struct ckpt *ckpt)
+{
+	const struct task *task = work->task;
+	struct ckpt_owner owner = { task->run, task->nonce, task->attempt };
+	AUTO(err_freep) struct err *why = NULL;
+	int held, done;
+
+	if (work->shards)
+		return deal_with_part(work, ckpt);
+	if (!bring(work, ckpt))
+		return false;
+	held = holds(work);
+	if (held <= 0) {
+		if (held < 0) {
+			AUTO(auto_free) char *url = checkpoint_root_url(&work->root, ckpt->name);
+
+			err_set(&why, EXIT_UNREACHABLE,
+				"cannot mark '%s': the claim in the workspace cannot be read", url);
+			say_trouble(work, why);
+		}
+		return false;
+	}
+	done = checkpoint_mark(&work->root, ckpt, &owner, clock_utc_now(), &why);
+	if (done < 0) {
+		say_trouble(work, why);
+		return false;
+	}
+	if (done > 0) {
+		AUTO(auto_free) char *url = checkpoint_root_url(&work->root, ckpt->name);
+
+		say_marked(work, ckpt->step, url);
+	}
+	return true;
+}
+
+/* ---- one pass ---- */
+
+static void note_changes(struct work *work)
+{
+	uint64_t changes = checkpoint_watch_changes(work->watch);
+
+	work->quiet++;
+	if (changes != work->changes) {
+		work->changes = changes;
+		work->quiet = 0;
+		work->saving = true;
+		say(work, news_of("saving"));
+	}
+}
+
+/* Reports once everything in the folder has settled and is handled. A file that is not a
+ * checkpoint, a log for instance, settles like one. */
+static void note_saved(struct work *work)
+{
+	if (!work->saving || work->quiet <= SETTLE_BEATS || checkpoint_watch_busy(work->watch) ||
+	    checkpoint_watch_next(work->watch) || checkpoint_watch_partial(work->watch, 0))
+		return;
+	work->saving = false;
+	say(work, news_of("saved"));
+}
+
+/* Exchanges states with the other nodes. */
+static void look_around(struct work *work)
+{
+	json_auto_t *bad = work->shards ? passed_bad(work->watch) : NULL;
+	const struct coordinator_own own = {
+		.bad = bad,
+		.changes = work->changes,
+		.quiet = work->quiet >= SETTLE_BEATS,
+		.hurry = work->hurry,
+	};
+
+	if (work->shards && !work->ended && checkpoint_coordinator_look(work->shards, &own) > 0)
+		clear_surplus(work);
+	if (work->shards && !work->ended && !work->last && work->task->node == 0)
+		passed_look_shards(&work->passed, work->shards);
+}
+
+/* Puts a checkpoint aside that failed for the second time while no service was away, so that those
+ * behind it need not wait. Returns true if it did. */
+static bool step_aside(struct work *work, const struct ckpt *ckpt)
+{
+	bool again = work->stuck && strcmp(work->stuck, ckpt->name) == 0;
+
+	if (work->last || work->ended || work->away || work->awaits || !work->trouble)
+		return false;
+	free(work->stuck);
+	work->stuck = mem_copy(ckpt->name);
+	if (!again)
+		return false;
+	passed_stuck(&work->passed, ckpt, work->trouble);
+	checkpoint_watch_later(work->watch, work->stuck, PATIENCE_BEATS * work->task->heartbeat_ms);
+	return true;
+}
+
+/* Handles all waiting checkpoints and counts them in `count`. Returns false if some must wait
+ * for another beat. */
+static bool deal_with_all(struct work *work, size_t *count)
+{
+	const struct ckpt *ckpt;
+	bool newest = work->last;
+
+	checkpoint_watch_newest(work->watch, newest);
+	while (!work->ended && (ckpt = checkpoint_watch_next(work->watch))) {
+		AUTO(auto_free) char *name = mem_copy(ckpt->name);
+
+		work->away = work->away && work->last;
+		if (deal_with(work, ckpt)) {
+			checkpoint_watch_take(work->watch, name);
+			++*count;
+			/* Other nodes wait for it, and there may be no time for the next one. */
+			if (work->last)
+				look_around(work);
+		} else if (newest && !work->away) {
+			/* Older checkpoints may do better. */
+			checkpoint_watch_newest(work->watch, newest = false);
+		} else if (!step_aside(work, ckpt)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void pass(struct work *work)
+{
+	size_t dealt = 0;
+	bool busy;
+
+	do {
+		AUTO(err_freep) struct err *why = NULL;
+		bool seen = checkpoint_watch_look(work->watch, clock_mono_now(), &why) == 0;
+
+		if (!seen)
+			say_trouble(work, why);
+		note_changes(work);
+		busy = seen && checkpoint_watch_busy(work->watch);
+		/* A checkpoint that is not proved yet may be newer. */
+		if (!(work->last && busy) && !deal_with_all(work, &dealt))
+			return;
+	} while (!work->ended && busy);
+	if (dealt > 0 && !work->shards)
+		clear_surplus(work);
+	if (!work->last && !work->shards)
+		passed_look(&work->passed, work->watch);
+	note_saved(work);
+}
+
+/* ---- graphs ---- */
+
+static void say_copying(void *arg)
+{
+	say(arg, news_of("copying"));
+}
+
+static void push(struct work *work, bool at_end)
+{
+	json_t *news = cache_push_news(work->push, at_end, say_copying, work);
+
+	if (news)
+		say(work, news);
+}
+
+/* ---- life ---- */
+
+/* Repeats the pass while a service is away: a checkpoint that is not copied or marked is lost
+ * with this machine. */
+static void try_again(struct work *work)
+{
+	const struct mono end = { clock_mono_now().ms + LAST_MS };
+
+	while (!work->ended && work->away && checkpoint_watch_next(work->watch) &&
+	       clock_mono_now().ms < end.ms) {
+		say(work, news_of("copying"));
+		poll(NULL, 0, LAST_PAUSE_MS);
+		work->away = false;
+		pass(work);
+	}
+}
+
+/* Returns the failure class of the last error; NULL if its errno decides. */
+static const char *class_of_trouble(const struct work *work)
+{
+	if (work->code == EXIT_UNREACHABLE)
+		return "transient-infra";
+	/* The service refused, and will again. */
+	return work->remote && !work->os_errno ? "quota-permission" : NULL;
+}
+
+static void say_one_lost(const struct work *work, const char *name, const char *why,
+			 const char *class)
+{
+	json_t *news = news_of("lost");
+
+	js_put_str(news, "name", name);
+	js_put_str(news, "why", why);
+	js_put_str(news, "class", class);
+	js_put(news, "errno", json_integer(class ? 0 : work->os_errno));
+	say(work, news);
+}
+
+/* Reports the first shared checkpoint that was lost for another reason than its own format. Returns
+ * true if there was one. */
+static bool say_unmarked(const struct work *work)
+{
+	struct coordinator_unmarked one;
+	bool lost = false;
+
+	for (size_t i = 0; work->shards && checkpoint_coordinator_unmarked(work->shards, i, &one);
+	     i++) {
+		if (one.lost && !lost)
+			say_one_lost(work, one.name, one.why,
+				     one.class ? one.class : class_of_trouble(work));
+		lost |= one.lost;
+	}
+	return lost;
+}
+
+/* Reports whether all complete checkpoints are where the next attempt would look for them. */
+static void say_lost(struct work *work)
+{
+	const struct ckpt *ckpt = work->watch ? checkpoint_watch_next(work->watch) : NULL;
+
+	/* Superseded: another attempt decides. Awaited: another program may still upload them. */
+	if (work->ended || work->awaits || !ckpt || !work->trouble) {
+		if (work->ended || !say_unmarked(work))
+			say(work, news_of("kept"));
+		return;
+	}
+	say_one_lost(work, ckpt->name, work->trouble, class_of_trouble(work));
+}
+
+/* Publishes this node's last state; node 0 then waits for those of the other nodes. */
+static void last_words(struct work *work)
+{
+	const struct mono end = { clock_mono_now().ms + LAST_MS };
+	json_auto_t *bad = passed_bad(work->watch);
+
+	while (!checkpoint_coordinator_finish(work->shards, bad, work->cut) &&
+	       clock_mono_now().ms < end.ms) {
+		say(work, news_of("copying"));
+		poll(NULL, 0, LAST_PAUSE_MS);
+	}
+	while (work->task->node == 0 && !work->ended) {
+		look_around(work);
+		if (work->ended || !checkpoint_coordinator_waiting(work->shards))
+			return;
+		say(work, news_of("copying"));
+		poll(NULL, 0, (int)checkpoint_coordinator_pause(work->shards));
+	}
+}
+
+/* No process writes any more: a checkpoint needs no time to settle. */
+static void last_pass(struct work *work)
+{
+	if (work->push)
+		push(work, true);
+	if (!work->watch)
+		return;
+	work->away = false;
+	work->last = true;
+	checkpoint_watch_settle(work->watch, 0);
+	pass(work);
+	if (!work->ended)
+		pass(work); /* a settle time of zero takes two looks */
+	try_again(work);
+	if (work->shards)
+		last_words(work);
+	if (!work->ended)
+		passed_at_end(&work->passed, work->watch, work->shards, work->cut);
+}
+
+static bool hurry_up(struct work *work)
+{
+	work->hurry = true;
+	if (work->watch && !work->shards)
+		checkpoint_watch_hurry(work->watch, HURRY_SETTLE_MS);
+	return true;
+}
+
+/* Waits for a beat or an order. Returns false when it is time for the last pass. */
+static bool wait_for_beat(struct work *work)
+{
+	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
+	bool close = work->hurry && !work->shards;
+	int64_t beat_ms = close ? HURRY_BEAT_MS : work->task->heartbeat_ms;
+	char byte;
+
+	if (poll(&order, 1, (int)beat_ms) <= 0)
+		return true;
+	if (read(work->orders_fd, &byte, 1) != 1)
+		work->ended = true; /* without its agent the checkpointer marks nothing */
+	else if (byte == CHECKPOINTER_ORDER_HURRY)
+		return hurry_up(work);
+	work->cut = byte == CHECKPOINTER_ORDER_CUT;
+	return false;
+}
+
+/* Sets up the root, a folder or a store. A store is opened here, after the fork. */
+static int open_root(struct work *work, const json_t *checkpoint, struct err **err)
+{
+	const char *root = js_str(checkpoint, "root");
+	bool none = js_is(checkpoint, "sync", "none");
+
+	work->root = (struct ckpt_root){ .path = root,
+					 .attempt = work->task->attempt,
+					 .nonce = work->task->nonce };
+	if (root[0] == '/') {
+		work->source = none ? root : work->source;
+		return 0;
+	}
+	work->awaits = none;
+	if (store_open(root, &work->remote, err) < 0)
+		return -1;
+	work->root.path = "";
+	work->root.store = work->remote;
+	return 0;
+}
+
+static int open_all(struct work *work, struct err **err)
+{
+	const struct task *task = work->task;
+	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
+	const char *kind = js_str(checkpoint, "kind");
+	AUTO(auto_free) char *cache = fetch_cache(task);
+
+	if (cache && cache_push_open(task, &work->push, err) < 0)
+		return -1;
+	if (!checkpointer_has_checkpoints(task))
+		return 0;
+	work->kind = checkpoint_kind_find(kind ? kind : "auto");
+	work->keep = js_int(checkpoint, "keep", 0); /* "all" is not a number: 0 */
+	if (!work->kind)
+		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
+			       kind ? kind : "auto");
+	if (store_open(task->workspace, &work->store, err) < 0 ||
+	    open_root(work, checkpoint, err) < 0)
+		return -1;
+	work->watch =
+		checkpoint_watch_new(work->source, work->kind, SETTLE_BEATS * task->heartbeat_ms);
+	work->passed = (struct passed){
+		.task = task,
+		.source = work->source,
+		.kind = work->kind,
+		.patience_ms = PATIENCE_BEATS * task->heartbeat_ms,
+		.news_fd = work->news_fd,
+	};
+	if (checkpoint_coordinator_needed(task)) {
+		const struct coordinator_hooks hooks = { work, holds, say_marked, hear_trouble };
+
+		work->shards = checkpoint_coordinator_new(task, &work->root, work->kind,
+							  work->source, &hooks);
+		checkpoint_watch_parts(work->watch);
+	}
+	return 0;
+}
+
+int checkpointer_work(const struct task *task, const struct claim *claim, int news_fd,
+		      int orders_fd)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	struct work work = {
+		.task = task,
+		.claim = claim,
+		.source = task->checkpoint,
+		.news_fd = news_fd,
+		.orders_fd = orders_fd,
+	};
+
+	if (open_all(&work, &why) < 0) {
+		say_trouble(&work, why);
+		free(work.trouble);
+		return 1;
+	}
+	while (!work.ended && wait_for_beat(&work)) {
+		if (work.push)
+			push(&work, false);
+		if (work.watch)
+			pass(&work);
+		look_around(&work);
+	}
+	if (!work.ended) {
+		last_pass(&work);
+		say_lost(&work);
+	}
+	checkpoint_watch_freep(&work.watch);
+	checkpoint_coordinator_freep(&work.shards);
+	cache_push_freep(&work.push);
+	store_freep(&work.store);
+	store_freep(&work.remote);
+	passed_release(&work.passed);
+	free(work.stuck);
+	free(work.trouble);
+	return 0;
+}

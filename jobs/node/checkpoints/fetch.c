@@ -1,0 +1,266 @@
+/* Fetches what lies in a store to this node: see fetch.h. */
+#include "jobs/node/checkpoints/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/checkpoints/cache_push.h"
+#include "jobs/node/checkpoints/resume.h"
+#include "jobs/node/setup/network.h"
+#include "jobs/store/sync.h"
+
+/* ---- places ---- */
+
+static const char *resumed_url(const struct task *task)
+{
+	return task->scratch ? NULL : js_str(task->order, "resume_from");
+}
+
+char *fetch_resumed(const struct task *task)
+{
+	const char *url = resumed_url(task);
+
+	if (!url || url[0] == '/')
+		return url ? mem_copy(url) : NULL;
+	return mem_format("%s/resume/%s", task->dir, fs_basename(url));
+}
+
+static const struct compile_kind *kind_of(const struct task *task)
+{
+	const char *name = js_str(json_object_get(task->order, "compile"), "kind");
+
+	return name ? compile_kind_find(name) : NULL;
+}
+
+char *fetch_cache(const struct task *task)
+{
+	const char *cache = js_str(json_object_get(task->order, "compile"), "cache");
+	const struct compile_kind *kind = kind_of(task);
+
+	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)
+		return NULL;
+	return fs_join(task->dir, "cache");
+}
+
+static bool waits_for_peers(const struct task *task)
+{
+	return task->nodes > 1 && task->platform.host_count > 0;
+}
+
+static int wait_for_peers(const struct task *task, struct err **err)
+{
+	int64_t wait_ms = task->claim_wait_ms < PEERS_WAIT_MS ? task->claim_wait_ms : PEERS_WAIT_MS;
+
+	return waits_for_peers(task)
+		       ? network_wait(task->platform.hosts, task->platform.host_count, wait_ms, err)
+		       : 0;
+}
+
+bool fetch_needed(const struct task *task)
+{
+	const char *url = resumed_url(task);
+	AUTO(auto_free) char *cache = fetch_cache(task);
+
+	return cache || (url && url[0] != '/') || waits_for_peers(task) || resume_needed(task);
+}
+
+void fetch_discard(const struct task *task)
+{
+	AUTO(auto_free) char *resume = fs_join(task->dir, "resume");
+	AUTO(auto_free) char *cache = fs_join(task->dir, "cache");
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	/* A failed removal costs space, nothing else. */
+	if (fs_remove_tree(resume, &ignored) < 0)
+		err_freep(&ignored);
+	(void)!fs_remove_tree(cache, &ignored);
+}
+
+/* ---- the checkpoint ---- */
+
+static int fetch_checkpoint(const struct task *task, struct err **err)
+{
+	const char *url = resumed_url(task);
+	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
+	AUTO(store_freep) struct store *store = NULL;
+	AUTO(auto_free) char *root_url = NULL;
+	AUTO(auto_free) char *folder = NULL;
+	AUTO(auto_free) char *why = NULL;
+	struct ckpt_root root = { .path = "" };
+	int there;
+
+	if (!url || url[0] == '/')
+		return 0;
+	root_url = fs_dirname(url);
+	folder = fs_join(task->dir, "resume");
+	if (store_open(root_url, &store, err) < 0)
+		return -1;
+	root.store = store;
+	there = checkpoint_mark_read(&root, fs_basename(url), &mark, err);
+	if (there > 0)
+		there = checkpoint_fetch(&mark, folder, NULL, NULL, &why, err);
+	if (there == 0)
+		return err_set(err, EXIT_UNREACHABLE, "cannot resume from '%s': %s", url,
+			       why ? why : "its mark is gone");
+	return there < 0 ? -1 : 0;
+}
+
+/* ---- the compile cache ---- */
+
+struct fetch_entry {
+	char *key; /* owned */
+	uint64_t size;
+	struct utc modified;
+};
+
+struct entries {
+	struct fetch_entry *items; /* owned */
+	size_t count;
+	const struct compile_kind *kind;
+	const struct compile_manifest *lock; /* NULL: all entries are wanted */
+};
+
+static void entries_release(struct entries *entries)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		free(entries->items[i].key);
+	free(entries->items);
+	*entries = (struct entries){ 0 };
+}
+
+static bool is_wanted(const struct entries *entries, const char *key)
+{
+	struct entry_object object;
+
+	if (strncmp(key, LOCK_PREFIX, strlen(LOCK_PREFIX)) == 0 ||
+	    !entries->kind->object(key, &object) || object.role & ROLE_LOCK)
+		return false;
+	for (size_t i = 0; entries->lock && i < entries->lock->count; i++) {
+		const char *graph = entries->lock->graphs[i].key;
+
+		if (strlen(graph) == object.graph.len &&
+		    memcmp(graph, object.graph.text, object.graph.len) == 0)
+			return true;
+	}
+	return !entries->lock;
+}
+
+static int note(void *arg, const struct store_object *object, struct err **err)
+{
+	struct entries *entries = arg;
+
+	(void)err;
+	if (!is_wanted(entries, object->key))
+		return 0;
+	if ((entries->count & (entries->count - 1)) == 0)
+		entries->items =
+			mem_grow(entries->items, 2 * entries->count + 1, sizeof *entries->items);
+	entries->items[entries->count++] =
+		(struct fetch_entry){ mem_copy(object->key), object->size, object->modified };
+	return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct fetch_entry *x = a, *y = b;
+
+	if (x->modified.ms != y->modified.ms)
+		return x->modified.ms > y->modified.ms ? -1 : 1;
+	return strcmp(x->key, y->key);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct fetch_entry *)a)->key, ((const struct fetch_entry *)b)->key);
+}
+
+/* Keeps the newest entries up to PRELOAD_MAX bytes, sorted by key. */
+static void choose_entries(struct entries *entries)
+{
+	uint64_t bytes = 0;
+	size_t left = 0;
+
+	if (entries->count)
+		qsort(entries->items, entries->count, sizeof *entries->items, newest_first);
+	while (left < entries->count && bytes < PRELOAD_MAX)
+		bytes += entries->items[left++].size;
+	while (entries->count > left)
+		free(entries->items[--entries->count].key);
+	if (entries->count)
+		qsort(entries->items, entries->count, sizeof *entries->items, by_key);
+}
+
+static enum sync_stage is_chosen(void *arg, const char *key)
+{
+	const struct entries *entries = arg;
+	const struct fetch_entry wanted = { .key = (char *)key };
+
+	return entries->count && bsearch(&wanted, entries->items, entries->count, sizeof wanted,
+					 by_key)
+		       ? SYNC_AT_ONCE
+		       : SYNC_NOT;
+}
+
+/* An entry that has vanished meanwhile, or is not a valid file name here, is compiled again. */
+static int bring(struct store *cache, const char *folder, struct entries *entries, struct err **err)
+{
+	const struct sync_options options = { .stage = is_chosen, .arg = entries };
+	AUTO(store_freep) struct store *near = NULL;
+	struct sync_sum sum;
+
+	choose_entries(entries);
+	if (entries->count == 0)
+		return 0;
+	if (store_open(folder, &near, err) < 0)
+		return -1;
+	return sync_run(cache, near, &options, &sum, err);
+}
+
+/* Uploads what an earlier start of this job left in the folder, in case it never did, and removes
+ * the folder: a killed compiler may have left cut files. */
+static int save_rest(const struct task *task, const char *folder, struct err **err)
+{
+	AUTO(cache_push_freep) struct cache_push *push = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!fs_is_dir(folder))
+		return 0;
+	if (cache_push_open(task, &push, &ignored) == 0)
+		(void)!cache_push_look(push, true, NULL, NULL, &ignored);
+	return fs_remove_tree(folder, err);
+}
+
+static int fetch_entries(const struct task *task, struct err **err)
+{
+	const json_t *compile = json_object_get(task->order, "compile");
+	const char *key = js_str(compile, "lock"), *url = js_str(compile, "cache");
+	AUTO(auto_free) char *folder = fetch_cache(task);
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
+	AUTO(entries_release) struct entries entries = { .kind = kind_of(task) };
+	AUTO(store_freep) struct store *cache = NULL;
+	AUTO(auto_free) char *damage = NULL;
+
+	if (!folder)
+		return 0;
+	if (save_rest(task, folder, err) < 0 || fs_mkdirs(folder, err) < 0 ||
+	    store_open(url, &cache, err) < 0 ||
+	    (key && compile_manifest_load(cache, key, &lock, &damage, err) < 0))
+		return err_wrap(err, "cannot fetch the compile cache");
+	entries.lock = lock;
+	if (store_list(cache, "", note, &entries, err) < 0 ||
+	    bring(cache, folder, &entries, err) < 0)
+		return err_wrap(err, "cannot fetch the compile cache '%s'", url);
+	return 0;
+}
+
+int fetch_all(const struct task *task, struct err **err)
+{
+	if (resume_settle(task, err) < 0 || fetch_checkpoint(task, err) < 0 ||
+	    fetch_entries(task, err) < 0)
+		return -1;
+	return wait_for_peers(task, err);
+}

@@ -1,0 +1,40 @@
+/*
+ * Fetches what lies in a store and must be files before the command starts: the checkpoint to
+ * resume from, and the compile cache of a compiler that knows folders only.
+ *
+ *   node-<k>/resume/<name>  the checkpoint, as a whole or not at all
+ *   node-<k>/cache/         the entries that the order's compile manifest names; without a
+ *                           manifest all that the cache holds, the newest first, up to
+ *                           PRELOAD_MAX. New entries are uploaded (cache_push.h)
+ *
+ * Before that, a start that is not the first settles which checkpoint it resumes from (resume.h).
+ * Both folders are removed when the attempt is over. The fetch also waits for the names of peers.
+ */
+#ifndef STK_NODE_CHECKPOINTS_FETCH_H
+#define STK_NODE_CHECKPOINTS_FETCH_H
+
+#include <stdbool.h>
+
+#include "jobs/node/setup/task.h"
+
+#define PRELOAD_MAX ((uint64_t)32 << 30) /* bytes */
+
+/* Longest wait for the names of the other nodes, where the service gives them names: a name may be
+ * known later than its node runs. SageMaker's toolkit waits as long. */
+#define PEERS_WAIT_MS ((int64_t)15 * 60 * 1000)
+
+/* Returns the path on this node that the command resumes from, NULL if none. The caller frees
+ * it. */
+char *fetch_resumed(const struct task *task);
+/* Returns the folder that stands for the compile cache on this node; NULL if the command uses the
+ * cache where it lies, or there is none. The caller frees it. */
+char *fetch_cache(const struct task *task);
+
+/* True if there is anything to fetch. */
+bool fetch_needed(const struct task *task);
+/* Fetches all of it; run as a prefetch (prefetch.h). */
+int fetch_all(const struct task *task, struct err **err);
+/* Removes what was fetched. */
+void fetch_discard(const struct task *task);
+
+#endif

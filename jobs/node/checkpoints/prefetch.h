@@ -1,0 +1,36 @@
+/*
+ * Prefetch: a helper (helper.h) fetches what the command needs from a service before it starts, so
+ * that the agent hears signals meanwhile. At most one runs at a time.
+ */
+#ifndef STK_NODE_CHECKPOINTS_PREFETCH_H
+#define STK_NODE_CHECKPOINTS_PREFETCH_H
+
+#include "jobs/base/err.h"
+#include "jobs/base/process/loop.h"
+#include "jobs/base/sb.h"
+#include "jobs/node/helper.h"
+#include "jobs/node/setup/task.h"
+
+/* Runs in the helper, and opens the stores that it needs. */
+typedef int (*prefetch_fn)(const struct task *task, struct err **err);
+/* Called from the loop when the prefetch is over; `why` is NULL on success. The callee owns it. */
+typedef void (*prefetch_done_fn)(void *arg, struct err *why);
+
+struct prefetch {
+	struct helper helper; /* pid 0: no prefetch is under way */
+	const struct task *task;
+	prefetch_fn fn;
+	struct loop *loop;
+	struct watch *watch;
+	struct sb text;
+	prefetch_done_fn done;
+	void *arg;
+};
+
+/* Starts a prefetch. `prefetch` and `task` must stay in place until `done` is called. */
+int prefetch_start(struct prefetch *prefetch, const struct task *task, prefetch_fn fn,
+		   struct loop *loop, prefetch_done_fn done, void *arg, struct err **err);
+/* Stops a prefetch that is under way; `done` is not called. For AUTO(); { 0 } is fine. */
+void prefetch_release(struct prefetch *prefetch);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Choice of the checkpoint that a start goes on from. The first start of a job follows its order.
+ * If the service has started the job again, it goes on from the newest complete checkpoint that its
+ * earlier starts have marked in the order's root, if there is one. Several nodes must agree: node 0
+ * chooses, and tells the others.
+ *
+ *   resume.json  beneath the attempt's prefix, from node 0 of such a start: {"v":1,
+ *                "restart", "resume_from", "resume_step": absent: as the order says}
+ *   node-<k>/resume.json (file)  the same, from the prefetch to its agent
+ */
+#ifndef STK_NODE_CHECKPOINTS_RESUME_H
+#define STK_NODE_CHECKPOINTS_RESUME_H
+
+#include <stdbool.h>
+
+#include "jobs/node/setup/task.h"
+
+/* True if there is a choice to make; valid only once the claim shows which start this is. */
+bool resume_needed(const struct task *task);
+/* Part of the prefetch (fetch.h): chooses, or waits for node 0's choice, and puts it in place of
+ * what the order says. */
+int resume_settle(const struct task *task, struct err **err);
+/* In the agent, after that prefetch: applies the choice to its own order. */
+int resume_adopt(const struct task *task, struct err **err);
+
+#endif

@@ -1,0 +1,221 @@
+/* Agent's side of health.h: has a helper do the check-up and acts on the result. */
+#include "jobs/node/health/health.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/node/agent.h"
+#include "jobs/node/subreaper.h"
+
+#define WORDS_MAX   REPORT_MAX
+#define KILL_ROUNDS 100
+#define KILL_MS     10
+
+#define SICK_HINT                                                                                  \
+	"run on another node and have this one looked after; 'stoker status' shows what was "      \
+	"found on each"
+#define FAILING_HINT                                                                               \
+	"look at what the nodes have in common: the security group, EFA, the image, the network "  \
+	"between them"
+
+/* ---- the helper ------------------------------------------------------------------------ */
+
+struct health_for {
+	const struct task *task;
+	const struct claim *claim;
+};
+
+/* Sends one line to the agent. */
+static void tell_agent(void *arg, const json_t *said)
+{
+	const int *news_fd = arg;
+	AUTO(auto_free) char *line = js_line(said);
+	AUTO(auto_free) char *text = mem_format("%s\n", line);
+	size_t done = 0, len = strlen(text);
+
+	while (done < len) {
+		ssize_t part = write(*news_fd, text + done, len - done);
+
+		if (part < 0 && errno != EINTR)
+			return;
+		done += part > 0 ? (size_t)part : 0;
+	}
+}
+
+static int be_doctor(const void *arg, int news_fd, int orders_fd)
+{
+	const struct health_for *who = arg;
+
+	(void)orders_fd;
+	health_work(who->task, who->claim, tell_agent, &news_fd);
+	return 0;
+}
+
+/* ---- the agent -------------------------------------------------------------------------- */
+
+static void drop_watches(struct agent *agent)
+{
+	struct health *health = &agent->health;
+
+	loop_remove(agent->loop, health->watch);
+	loop_remove(agent->loop, health->timer);
+	loop_remove(agent->loop, health->beat);
+	health->watch = health->timer = health->beat = NULL;
+}
+
+/* Kills the processes that the helper started and did not end; the agent has inherited them. */
+static void kill_tools(struct agent *agent)
+{
+	const pid_t ours[] = { agent->uploader.helper.pid, agent->prefetch.helper.pid };
+	struct timespec pause = { 0, KILL_MS * 1000000 };
+	pid_t pid;
+
+	for (int i = 0; i < KILL_ROUNDS; i++) {
+		size_t left = subreaper_signal(SIGKILL, ours, STK_LENGTH(ours));
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			if (pid == agent->uploader.helper.pid)
+				uploader_gone(&agent->uploader);
+		if (left == 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+void health_stop(struct agent *agent)
+{
+	struct health *health = &agent->health;
+
+	if (health->helper.pid <= 0)
+		return;
+	drop_watches(agent);
+	helper_kill(&health->helper);
+	while (waitpid(health->helper.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	health->helper.pid = 0;
+	helper_close(&health->helper);
+	sb_release(&health->text);
+	kill_tools(agent);
+}
+
+static void fail(struct agent *agent, const char *message, const char *hint, const char *class,
+		 int status)
+{
+	AUTO(err_freep) struct err *why = NULL;
+
+	err_set(&why, EXIT_RUN_FAILED, "%s", message ? message : "the check-up says no more");
+	err_hint(&why, "%s", hint);
+	report_error(&agent->report, why, class);
+	agent_finish(agent, REPORT_FAILED, status);
+}
+
+static void heed(struct agent *agent, const json_t *said)
+{
+	const char *outcome = js_str(said, "outcome"), *message = js_str(said, "message");
+
+	if (!outcome)
+		fail(agent, "the check-up of this node did not come to its end", SICK_HINT,
+		     "transient-infra", AGENT_EXIT_FAILED);
+	else if (strcmp(outcome, HEALTH_HEALTHY) == 0)
+		loop_after(agent->loop, 0, agent->health.next, agent);
+	else if (strcmp(outcome, HEALTH_SICK) == 0)
+		fail(agent, message, SICK_HINT, "hardware-node", AGENT_EXIT_SICK);
+	else if (strcmp(outcome, HEALTH_FAILING) == 0)
+		fail(agent, message, FAILING_HINT, "comm", AGENT_EXIT_FAILED);
+	else
+		supervise_stop(agent, STOPPED_PEER);
+}
+
+/* Returns a new reference to the helper's result, NULL if it is not complete yet. */
+static json_t *read_news(struct agent *agent)
+{
+	const struct sb *text = &agent->health.text;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_t *said = NULL, *report;
+
+	if (text->len == 0 || text->text[text->len - 1] != '\n' ||
+	    js_parse(text->text, text->len, "the check-up", &said, &ignored) < 0)
+		return NULL;
+	report = json_object_get(said, "report");
+	if (report)
+		js_put(agent->report.body, "health", json_incref(report));
+	return said;
+}
+
+/* Handles the helper's news, and its end. */
+static void on_news(void *arg)
+{
+	struct agent *agent = arg;
+	struct health *health = &agent->health;
+	json_auto_t *said = NULL;
+	char buffer[8192];
+	ssize_t len = read(health->helper.news_fd, buffer, sizeof buffer);
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len > 0) {
+		sb_add(&health->text, buffer, (size_t)len);
+		/* Keeps the result in the report, whatever ends the agent from now on. */
+		said = read_news(agent);
+		return;
+	}
+	said = read_news(agent);
+	health_stop(agent);
+	if (!agent->state)
+		heed(agent, said);
+}
+
+static void on_late(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->health.timer = NULL;
+	health_stop(agent);
+	if (!agent->state)
+		heed(agent, NULL);
+}
+
+/* As while the command runs: the claim may pass on, and a drain may be asked for. In a far
+ * workspace the uploader looks. */
+static void on_beat(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->health.beat = NULL;
+	if (agent->state)
+		return;
+	if (!claim_holds(&agent->claim, &agent->task, agent->store))
+		supervise_stop(agent, STOPPED_SUPERSEDED);
+	else
+		drain_look(agent);
+	if (!agent->state)
+		agent->health.beat =
+			loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+}
+
+void health_start(struct agent *agent, void (*next)(void *agent))
+{
+	const struct health_for who = { &agent->task, &agent->claim };
+	struct health *health = &agent->health;
+	AUTO(err_freep) struct err *why = NULL;
+
+	health->next = next;
+	if (!health_needed(&agent->task)) {
+		loop_after(agent->loop, 0, next, agent);
+		return;
+	}
+	if (helper_start(&health->helper, "stoker-doctor", be_doctor, &who, &why) < 0) {
+		agent_fail(agent, &why, NULL);
+		return;
+	}
+	health->text = SB_INIT_MAX(WORDS_MAX);
+	health->watch = loop_on_readable(agent->loop, health->helper.news_fd, on_news, agent);
+	health->timer = loop_after(agent->loop, health_longest_ms(&agent->task), on_late, agent);
+	if (!agent->task.far)
+		health->beat = loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+}

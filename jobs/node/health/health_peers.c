@@ -1,0 +1,202 @@
+/* Exchange between the nodes of a check-up, through the workspace. See health.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/node/health/health_internal.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/store/store.h"
+
+#define NEAR_MS     50
+#define NEAR_MAX_MS 200
+#define FAR_MS      1000
+#define FAR_MAX_MS  5000
+/* Time for a node that was found sick to say so. */
+#define SPEAK_MS     10000
+#define SPEAK_FAR_MS 30000
+/* Time to repeat a write while a service is away and other nodes wait. */
+#define TELL_MS 120000
+
+/* Marks an object as one of this start: an engine may have started the job before, and its objects
+ * are still there. */
+static void sign(const struct checkup *c, json_t *body)
+{
+	js_put(body, "v", json_integer(1));
+	js_put_str(body, "nonce", c->task->nonce);
+	js_put_str(body, "token", c->task->token);
+	js_put(body, "restart", json_integer(c->task->restart));
+}
+
+static bool is_of_now(const struct checkup *c, const json_t *body)
+{
+	const char *token = js_str(body, "token"), *nonce = js_str(body, "nonce");
+
+	return js_int(body, "restart", -1) == c->task->restart && token && nonce &&
+	       strcmp(token, c->task->token) == 0 && strcmp(nonce, c->task->nonce) == 0;
+}
+
+static int tell(struct checkup *c, const char *key, const json_t *body, struct err **err)
+{
+	AUTO(auto_free) char *text = js_line(body);
+
+	return store_put(c->store, key, text, strlen(text), err);
+}
+
+/* Repeats the write until the service is back: a silent node is taken for sick. */
+static int tell_surely(struct checkup *c, const char *key, const json_t *body, struct err **err)
+{
+	int64_t end_ms = clock_mono_now().ms + TELL_MS, pause_ms = 0;
+	int done;
+
+	while ((done = tell(c, key, body, err)) < 0 && (*err)->code == EXIT_UNREACHABLE &&
+	       clock_mono_now().ms < end_ms) {
+		err_freep(err);
+		health_wait_a_moment(c, &pause_ms);
+	}
+	return done;
+}
+
+/* Returns NULL also if the object cannot be read now; the next look reads it. */
+static json_t *hear(struct checkup *c, const char *key)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_t *body = NULL;
+
+	if (store_get(c->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
+	    js_parse(text.text, text.len, key, &body, &ignored) < 0)
+		return NULL;
+	if (is_of_now(c, body))
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+int health_tell_own(struct checkup *c, const char *state, struct err **err)
+{
+	AUTO(auto_free) char *key = task_node_key(c->task, HEALTH_FILE);
+
+	sign(c, c->told);
+	js_put_str(c->told, "state", state);
+	return strcmp(state, "done") == 0 ? tell_surely(c, key, c->told, err)
+					  : tell(c, key, c->told, err);
+}
+
+/* Returns a new reference to what the node has reported, NULL if nothing (yet). */
+static json_t *hear_node(struct checkup *c, int node)
+{
+	AUTO(auto_free) char *key = mem_format("%snode-%d/" HEALTH_FILE, c->task->prefix, node);
+
+	if (node == c->task->node)
+		return json_incref(c->told);
+	return hear(c, key);
+}
+
+json_t *health_hear_verdict(struct checkup *c)
+{
+	AUTO(auto_free) char *key = task_key(c->task, HEALTH_FILE);
+
+	return hear(c, key);
+}
+
+int health_tell_all(struct checkup *c, json_t *body, struct err **err)
+{
+	AUTO(auto_free) char *key = task_key(c->task, HEALTH_FILE);
+
+	sign(c, body);
+	return tell_surely(c, key, body, err);
+}
+
+void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
+{
+	int64_t least = c->task->far ? FAR_MS : NEAR_MS;
+	int64_t most = c->task->far ? FAR_MAX_MS : NEAR_MAX_MS;
+	struct timespec pause;
+
+	if (*pause_ms < least)
+		*pause_ms = least;
+	pause = (struct timespec){ *pause_ms / 1000, *pause_ms % 1000 * 1000000 };
+	nanosleep(&pause, NULL);
+	*pause_ms = *pause_ms * 3 / 2 < most ? *pause_ms * 3 / 2 : most;
+}
+
+static bool has_failed(struct checkup *c)
+{
+	return node_flag_is_set(c->task, c->store, FAILED_FILE, c->task->restart);
+}
+
+bool health_peer_is_gone(struct checkup *c)
+{
+	return has_failed(c);
+}
+
+void health_let_the_sick_speak(struct checkup *c)
+{
+	int64_t end_ms = clock_mono_now().ms + (c->task->far ? SPEAK_FAR_MS : SPEAK_MS),
+		pause_ms = 0;
+
+	while (!has_failed(c) && clock_mono_now().ms < end_ms)
+		health_wait_a_moment(c, &pause_ms);
+}
+
+/* True if the node has reported what is waited for. */
+static bool is_told(const json_t *told, int64_t round)
+{
+	return js_is(told, "state", "done") && js_int(told, "round", 0) >= round;
+}
+
+/* True if all nodes have begun; they have as long for that as they have for the claim. */
+static bool have_all_begun(const struct checkup *c, const json_t *nodes)
+{
+	for (int i = 0; i < c->task->nodes; i++)
+		if (json_is_null(json_array_get(nodes, (size_t)i)))
+			return false;
+	return true;
+}
+
+static size_t look_at_nodes(struct checkup *c, json_t *nodes, int64_t round)
+{
+	size_t missing = 0;
+
+	for (int i = 0; i < c->task->nodes; i++) {
+		json_t *told = json_array_get(nodes, (size_t)i);
+
+		if (is_told(told, round))
+			continue;
+		told = hear_node(c, i);
+		if (told)
+			json_array_set_new(nodes, (size_t)i, told);
+		missing += !is_told(told, round);
+	}
+	return missing;
+}
+
+static void forget_untold(struct checkup *c, json_t *nodes, int64_t round)
+{
+	for (int i = 0; i < c->task->nodes; i++)
+		if (!is_told(json_array_get(nodes, (size_t)i), round))
+			json_array_set_new(nodes, (size_t)i, json_null());
+}
+
+json_t *health_gather(struct checkup *c, int64_t round, struct mono end)
+{
+	json_t *nodes = json_array();
+	bool all_begun = round > 0;
+	int64_t pause_ms = 0;
+
+	for (int i = 0; i < c->task->nodes; i++)
+		json_array_append_new(nodes, json_null());
+	while (look_at_nodes(c, nodes, round) > 0) {
+		/* From now on the slowest has as long as any other. */
+		if (!all_begun && have_all_begun(c, nodes)) {
+			all_begun = true;
+			end.ms = clock_mono_now().ms + js_int(c->order, "timeout_ms", 0) +
+				 2 * (c->task->far ? FAR_MAX_MS : 2500);
+		}
+		if (clock_mono_now().ms >= end.ms || health_peer_is_gone(c))
+			break;
+		health_wait_a_moment(c, &pause_ms);
+	}
+	forget_untold(c, nodes, round);
+	return nodes;
+}

@@ -1,0 +1,344 @@
+/* Builds the command's environment and expands what refers to it: see command_env.h. */
+#include "jobs/node/setup/command_env.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/base/variable.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/setup/container_env.h"
+#include "jobs/node/setup/network.h"
+
+#define REFERENCE      "${STOKER_"
+#define EXEC_TIMEOUT_S "600" /* as in the SDK's samples */
+
+static char **find(const struct command_env *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->list[i], name, len) == 0 && env->list[i][len] == '=')
+			return &env->list[i];
+	return NULL;
+}
+
+void command_env_put(struct command_env *env, const char *name, const char *value)
+{
+	char **there = find(env, name);
+
+	if (there) {
+		free(*there);
+		*there = mem_format("%s=%s", name, value);
+		return;
+	}
+	env->list = mem_grow(env->list, env->count + 2, sizeof *env->list);
+	env->list[env->count++] = mem_format("%s=%s", name, value);
+	env->list[env->count] = NULL;
+}
+
+void command_env_drop(struct command_env *env, const char *name)
+{
+	char **there = find(env, name);
+
+	if (!there)
+		return;
+	free(*there);
+	/* The last entry, or the entry itself, takes its place. */
+	*there = env->list[--env->count];
+	env->list[env->count] = NULL;
+}
+
+const char *command_env_get(const struct command_env *env, const char *name)
+{
+	char **there = find(env, name);
+
+	return there ? strchr(*there, '=') + 1 : NULL;
+}
+
+void command_env_release(struct command_env *env)
+{
+	auto_strv(&env->list);
+	*env = (struct command_env){ 0 };
+}
+
+/* Leaves the variable out if the value is NULL. */
+static void put(struct command_env *env, enum variable variable, const char *value)
+{
+	if (value)
+		command_env_put(env, variable_rows[variable].name, value);
+}
+
+static void put_number(struct command_env *env, enum variable variable, int64_t value)
+{
+	AUTO(auto_free) char *text = mem_format("%lld", (long long)value);
+
+	put(env, variable, text);
+}
+
+/* Returns the cores of the accelerator, or if the order has none, the CPUs that we may use. */
+static int64_t cores(const struct task *task)
+{
+	int64_t ordered = js_int(task->order, "cores", 0);
+	cpu_set_t cpus;
+
+	if (ordered > 0)
+		return ordered;
+	return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
+
+/* Variables that authors of training scripts may rely on. */
+static void put_stoker(struct command_env *env, const struct task *task, const struct claim *claim)
+{
+	const json_t *order = task->order;
+	AUTO(auto_free) char *resumed = fetch_resumed(task);
+	AUTO(auto_free) char *cache = fetch_cache(task);
+	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
+
+	put(env, VAR_PHASE, task->phase);
+	put(env, VAR_RUN, task->run);
+	put_number(env, VAR_ATTEMPT, task->attempt);
+	put(env, VAR_INIT_FROM, js_str(order, "init_from"));
+	put(env, VAR_RESUME_FROM, resumed);
+	put(env, VAR_CHECKPOINT_DIR, task->checkpoint);
+	put(env, VAR_OUTPUT_DIR, task->output);
+	put(env, VAR_DATA_MANIFEST, js_str(order, "data_manifest"));
+	put_number(env, VAR_NODES, task->nodes);
+	put_number(env, VAR_NODE_RANK, task->node);
+	put_number(env, VAR_CORES, cores(task));
+	put(env, VAR_CACHE_DIR, cache);
+	if (workers > 0)
+		put_number(env, VAR_COMPILE_WORKERS, workers);
+	put(env, VAR_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_MASTER_PORT, claim->master_port);
+	put(env, VAR_TOKEN, *task->token ? task->token : NULL);
+}
+
+/* True for kernels before 5.15: libfabric cannot tell registered memory from a child's copy
+ * there. */
+static bool fork_is_unsafe(void)
+{
+	struct utsname kernel;
+	int major, minor;
+
+	return uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+	       (major < 5 || (major == 5 && minor < 15));
+}
+
+/* Network of nodes on machines of their own: the interface that the libraries meet over (they would
+ * take the first, which may lead nowhere), and EFA if the order says that the machines have it. */
+static void put_network(struct command_env *env, const struct task *task, const struct claim *claim)
+{
+	AUTO(auto_free) char *interface = NULL;
+	AUTO(auto_free) char *root = NULL;
+
+	if (task->nodes < 2 || !task->platform.apart)
+		return;
+	interface = network_interface(&task->platform, NETWORK_FOLDER);
+	put(env, VAR_CCOM_IFNAME, interface);
+	put(env, VAR_NCCL_IFNAME, interface);
+	put(env, VAR_GLOO_IFNAME, interface);
+	if (!js_bool(task->order, "efa", false))
+		return;
+	root = network_join(claim->master_addr, claim->master_port + 1);
+	put(env, VAR_FI_PROVIDER, "efa");
+	put(env, VAR_FI_EFA_RDMA, "1");
+	if (fork_is_unsafe())
+		put(env, VAR_FI_EFA_FORK, "1");
+	put(env, VAR_NEURON_ROOT_COMM, root);
+}
+
+/* The runtime's default is documented in three ways, 2, 30 and 600 seconds: too little for a long
+ * graph, and the error then reads like a hang. */
+static void put_runtime(struct command_env *env, const struct task *task)
+{
+	const json_t *compile = json_object_get(task->order, "compile");
+
+	if (js_int(task->order, "cores", 0) > 0 || js_is(compile, "kind", "neuron"))
+		put(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
+}
+
+/* Variables for launchers. torchrun takes each of its options from PET_ and the option's name in
+ * capitals (torch/distributed/argparse_util.py). The order's env says how many processes it
+ * starts on a node. */
+static void put_launcher(struct command_env *env, const struct task *task,
+			 const struct claim *claim)
+{
+	put(env, VAR_PLAIN_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_PLAIN_MASTER_PORT, claim->master_port);
+	put_number(env, VAR_PET_NNODES, task->nodes);
+	put_number(env, VAR_PET_NODE_RANK, task->node);
+	put(env, VAR_PET_MASTER_ADDR, claim->master_addr);
+	put_number(env, VAR_PET_MASTER_PORT, claim->master_port);
+}
+
+/* Puts the order's variables with names that begin with `prefix`, expanded. */
+static int put_expanded(struct command_env *env, const struct command_env *known,
+			const struct task *task, const char *prefix, struct err **err)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (json_object_get(task->order, "env"), name, value) {
+		AUTO(auto_free) char *where = mem_format("env.%s", name);
+		AUTO(auto_free) char *expanded = NULL;
+
+		if (!text_starts(name, prefix))
+			continue;
+		if (command_env_expand(known, json_string_value(value), where, &expanded, err) < 0)
+			return -1;
+		command_env_put(env, name, expanded);
+	}
+	return 0;
+}
+
+/* Puts the order's variables. `env` holds the STOKER_* already: the values refer to them, and to
+ * the hyperparameters. */
+static int put_ordered(struct command_env *env, const struct task *task, struct err **err)
+{
+	AUTO(command_env_release) struct command_env known = { 0 };
+	const char *name;
+	json_t *value;
+
+	for (size_t i = 0; i < env->count; i++) {
+		AUTO(auto_free) char *ours = mem_copy(env->list[i]);
+		char *equals = strchr(ours, '=');
+
+		*equals = '\0';
+		command_env_put(&known, ours, equals + 1);
+	}
+	/* A hyperparameter may refer to another, in any order. */
+	json_object_foreach (json_object_get(task->order, "env"), name, value)
+		if (text_starts(name, "STOKER_HP_"))
+			command_env_put(&known, name, json_string_value(value));
+	if (put_expanded(&known, &known, task, "STOKER_HP_", err) < 0)
+		return -1;
+	return put_expanded(env, &known, task, "", err);
+}
+
+static int put_secrets(struct command_env *env, const struct task *task, struct err **err)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (json_object_get(task->order, "secrets"), i, name) {
+		AUTO(auto_free)
+		char *apart = mem_format(ORDER_SECRET "%s", json_string_value(name));
+		const char *value = getenv(apart);
+
+		if (!value)
+			value = getenv(json_string_value(name));
+		if (!value)
+			return err_set(err, EXIT_REFUSED, "the secret '%s' did not reach the node",
+				       json_string_value(name));
+		command_env_put(env, json_string_value(name), value);
+	}
+	return 0;
+}
+
+int command_env_build(const struct task *task, const struct claim *claim, struct command_env *ret,
+		      struct err **err)
+{
+	AUTO(command_env_release) struct command_env env = { 0 };
+
+	if (task->platform.container)
+		container_env_put(&env, task);
+	for (enum variable i = 0; !task->platform.container && i < VAR_COUNT; i++)
+		if (variable_rows[i].uses & VAR_PASSED)
+			put(&env, i, getenv(variable_rows[i].name));
+	put_launcher(&env, task, claim);
+	put_network(&env, task, claim);
+	put_runtime(&env, task);
+	put_stoker(&env, task, claim);
+	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)
+		return -1;
+	/* Once more: nothing may override what scripts are promised. */
+	put_stoker(&env, task, claim);
+	*ret = env;
+	env = (struct command_env){ 0 };
+	return 0;
+}
+
+int command_env_command(const struct task *task, const struct command_env *env, char ***ret,
+			struct err **err)
+{
+	const json_t *command = json_object_get(task->order, "command"), *text;
+	AUTO(auto_strv) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
+	size_t i;
+
+	json_array_foreach (command, i, text)
+		if (command_env_expand(env, json_string_value(text), "the command", &argv[i], err) <
+		    0)
+			return -1;
+	*ret = TAKE(argv);
+	return 0;
+}
+
+/* Parses the reference at `text` (which begins with REFERENCE): its name, its fallback or NULL, and
+ * its length. Returns false if the reference is not complete. */
+static bool parse_reference(const char *text, char **ret_name, char **ret_fallback, size_t *ret_len)
+{
+	const char *name = text + 2, *end, *close;
+
+	end = name + strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	close = strchr(end, '}');
+	if (!close || (close != end && strncmp(end, ":-", 2) != 0))
+		return false;
+	*ret_name = mem_copy_n(name, (size_t)(end - name));
+	*ret_fallback = close == end ? NULL : mem_copy_n(end + 2, (size_t)(close - end - 2));
+	*ret_len = (size_t)(close - text) + 1;
+	return true;
+}
+
+/* Returns the number of dollar signs right before `at`. */
+static size_t dollars_before(const char *text, const char *at)
+{
+	size_t count = 0;
+
+	while (at - count > text && *(at - count - 1) == '$')
+		count++;
+	return count;
+}
+
+int command_env_expand(const struct command_env *env, const char *text, const char *where,
+		       char **ret, struct err **err)
+{
+	AUTO(sb_release) struct sb out = SB_INIT;
+	const char *at;
+
+	while ((at = strstr(text, REFERENCE))) {
+		AUTO(auto_free) char *name = NULL;
+		AUTO(auto_free) char *fallback = NULL;
+		size_t len, before = dollars_before(text, at);
+		const char *value;
+
+		sb_add(&out, text, (size_t)(at - text) - before);
+		for (size_t i = 0; i < (before + 1) / 2; i++)
+			sb_addc(&out, '$');
+		if (before % 2) {
+			text = at + 1;
+			continue;
+		}
+		if (!parse_reference(at, &name, &fallback, &len)) {
+			sb_adds(&out, REFERENCE);
+			text = at + strlen(REFERENCE);
+			continue;
+		}
+		value = command_env_get(env, name);
+		if (fallback && (!value || !*value))
+			value = fallback;
+		if (!value) {
+			err_set(err, EXIT_SPEC, "'%s' is not set here, but %s refers to it", name,
+				where);
+			return err_hint(err, "write ${%s:-text} where it may be absent", name);
+		}
+		sb_adds(&out, value);
+		text = at + len;
+	}
+	sb_adds(&out, text);
+	*ret = sb_take(&out);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* Looks up the compiler before the command begins: see compiler.h. */
+#include "jobs/node/setup/compiler.h"
+
+#include <string.h>
+
+#include "jobs/cache/graphs/fingerprint.h"
+#include "jobs/cache/kinds/compile_kind.h"
+
+/* Returns NULL with an error if the compiler is not known. */
+static json_t *find(const struct compile_kind *kind, const struct task *task,
+		    const struct command_env *env, struct err **err)
+{
+	const char *program = js_str(json_object_get(task->order, "compile"), "program");
+	struct program_place place = {
+		.cwd = task->src,
+		.path = command_env_get(env, "PATH"),
+		.home = command_env_get(env, "HOME"),
+		.python_path = command_env_get(env, "PYTHONPATH"),
+	};
+	AUTO(auto_free) char *word = NULL;
+	json_t *found = NULL;
+
+	if (!program) {
+		err_set(err, EXIT_DEFECT, "the order names no program");
+		return NULL;
+	}
+	if (command_env_expand(env, program, "command", &word, err) < 0)
+		return NULL;
+	place.program = word;
+	return kind->fingerprint(&place, &found, err) < 0 ? NULL : found;
+}
+
+static int refuse(const json_t *changed, struct err **err)
+{
+	AUTO(auto_free) char *words = fingerprint_words(changed);
+
+	err_set(err, EXIT_RUN_FAILED,
+		"the training would run with %s, with which the cache was filled", words);
+	return err_hint(err, "phase 1 runs again, with what is installed now; that is spared where "
+			     "versions stay as they are from phase 1 on");
+}
+
+/* Compares with the compile manifest's compiler. Returns -1 with an error if it is another one. */
+static int compare(const struct task *task, const json_t *locked, json_t *report, struct err **err)
+{
+	const char *tolerated = js_str(json_object_get(task->order, "compile"), "tolerated");
+	AUTO(auto_free) char *unknown = NULL;
+	AUTO(auto_free) char *pair = NULL;
+	json_t *changed = fingerprint_compare(locked, json_object_get(report, "found"), &unknown);
+
+	js_put_str(report, "unknown", unknown);
+	if (json_array_size(changed) == 0) {
+		json_decref(changed);
+		return 0;
+	}
+	pair = fingerprint_pair(changed);
+	js_put(report, "changed", changed);
+	js_put_str(report, "pair", pair);
+	if (tolerated && strcmp(tolerated, pair) == 0)
+		return 0;
+	return refuse(changed, err);
+}
+
+int compiler_look(const struct task *task, const struct command_env *env, json_t *body,
+		  struct err **err)
+{
+	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *locked = json_object_get(compile, "compiler");
+	const char *name = js_str(compile, "kind");
+	const struct compile_kind *kind = name ? compile_kind_find(name) : NULL;
+	AUTO(err_freep) struct err *why = NULL;
+	json_t *report, *found;
+
+	if (!kind || !kind->caches)
+		return 0;
+	report = json_object();
+	js_put(body, "compiler", report);
+	found = find(kind, task, env, &why);
+	if (!found) {
+		js_put_str(report, "unknown", why->message);
+		return 0;
+	}
+	js_put(report, "found", found);
+	return locked ? compare(task, locked, report, err) : 0;
+}

@@ -1,0 +1,115 @@
+/* Inherits the container's environment: see container_env.h. */
+#include "jobs/node/setup/container_env.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/base/variable.h"
+#include "jobs/cache/kinds/compile_kind.h"
+
+enum fate {
+	KEPT,
+	OURS,
+	WITHHELD, /* steers; neither the spec nor the image is known to set it */
+	SET_BACK, /* steers; has another value than the image's */
+};
+
+static bool is_ours(const char *name)
+{
+	const struct variable_row *row = variable_find(name);
+
+	return (row && row->uses & VAR_OURS) || text_starts(name, "STOKER_");
+}
+
+static const struct compile_kind *kind_of(const struct task *task)
+{
+	const char *name = js_str(json_object_get(task->order, "compile"), "kind");
+
+	return name ? compile_kind_find(name) : NULL;
+}
+
+/* Decides what becomes of a variable. `ret_image`: the image's own value, with SET_BACK. */
+static enum fate fate_of(const struct task *task, const char *name, const char *value,
+			 const char **ret_image)
+{
+	const struct compile_kind *kind = kind_of(task);
+	const char *image;
+
+	if (is_ours(name))
+		return OURS;
+	/* The spec's value comes on top. */
+	if (!kind || !compile_kind_steers(kind, name) ||
+	    json_object_get(json_object_get(task->order, "env"), name))
+		return KEPT;
+	image = js_str(json_object_get(task->order, "image_env"), name);
+	if (!image)
+		return WITHHELD;
+	*ret_image = image;
+	return strcmp(image, value) == 0 ? KEPT : SET_BACK;
+}
+
+/* Returns the name in a row of environ, and the start of its value; NULL if it has no name. The
+ * caller frees the name. */
+static char *name_in(const char *row, const char **ret_value)
+{
+	const char *equals = strchr(row, '=');
+
+	if (!equals || equals == row)
+		return NULL;
+	*ret_value = equals + 1;
+	return mem_copy_n(row, (size_t)(equals - row));
+}
+
+void container_env_put(struct command_env *env, const struct task *task)
+{
+	const char *region;
+
+	for (char **row = environ; *row; row++) {
+		const char *value, *image = NULL;
+		AUTO(auto_free) char *name = name_in(*row, &value);
+
+		if (!name)
+			continue;
+		switch (fate_of(task, name, value, &image)) {
+		case KEPT:
+			command_env_put(env, name, value);
+			break;
+		case SET_BACK:
+			command_env_put(env, name, image);
+			break;
+		case OURS:
+		case WITHHELD:
+			break;
+		}
+	}
+	region = command_env_get(env, variable_rows[VAR_AWS_REGION].name);
+	if (region && !command_env_get(env, variable_rows[VAR_AWS_DEFAULT_REGION].name))
+		command_env_put(env, variable_rows[VAR_AWS_DEFAULT_REGION].name, region);
+}
+
+json_t *container_env_report(const struct task *task)
+{
+	json_auto_t *withheld = json_array(), *set_back = json_array();
+	json_t *report;
+
+	for (char **row = environ; task->platform.container && *row; row++) {
+		const char *value, *image = NULL;
+		AUTO(auto_free) char *name = name_in(*row, &value);
+		enum fate fate = name ? fate_of(task, name, value, &image) : KEPT;
+
+		if (fate == WITHHELD || fate == SET_BACK)
+			json_array_append_new(fate == WITHHELD ? withheld : set_back,
+					      js_text(name, strlen(name)));
+	}
+	if (json_array_size(withheld) + json_array_size(set_back) == 0)
+		return NULL;
+	report = json_object();
+	if (json_array_size(withheld) > 0)
+		js_put(report, "withheld", TAKE(withheld));
+	if (json_array_size(set_back) > 0)
+		js_put(report, "set_back", TAKE(set_back));
+	js_put(report, "image_known",
+	       json_boolean(json_object_get(task->order, "image_env") != NULL));
+	return report;
+}

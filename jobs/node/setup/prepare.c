@@ -1,0 +1,247 @@
+/* Gets source, folders and program ready: see prepare.h. */
+#include "jobs/node/setup/prepare.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/proc.h"
+#include "jobs/base/text/text.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/node/checkpoints/fetch.h"
+#include "jobs/source/archive.h"
+
+/* Largest distance between a name and what was meant. */
+#define NEAR_ENOUGH 2
+
+static int unpack(const struct task *task, struct store *store, struct err **err)
+{
+	AUTO(auto_free) char *bundle = fs_join(task->dir, "bundle");
+	int there;
+
+	if (!task->source)
+		return fs_mkdirs(task->src, err);
+	there = store_download(store, task->source, bundle, err);
+	if (there < 0)
+		return err_wrap(err, "cannot fetch the source");
+	if (there == 0)
+		return err_set(err, EXIT_REFUSED, "the source bundle '%s' is not in '%s'",
+			       task->source, store_url(store));
+	if (archive_unpack(bundle, task->src, err) < 0)
+		return err_wrap(err, "cannot unpack the source");
+	unlink(bundle);
+	return 0;
+}
+
+/* Enters a folder of the source tree, made if absent, never through a link: a link of the
+ * repository must not lead our own links elsewhere. */
+static int enter(int *dir, const char *part, struct err **err)
+{
+	int next;
+
+	if (mkdirat(*dir, part, 0700) < 0 && errno != EEXIST)
+		return fs_error(err, errno, "cannot make the folder '%s'", part);
+	next = openat(*dir, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (next < 0)
+		return fs_error(err, errno, "cannot enter the folder '%s'", part);
+	auto_close(dir);
+	*dir = next;
+	return 0;
+}
+
+static int make_link(const char *src, const char *name, const char *target, struct err **err)
+{
+	AUTO(auto_free) char *path = mem_copy(name);
+	AUTO(auto_close) int dir = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *save = NULL, *part = strtok_r(path, "/", &save);
+
+	if (dir < 0)
+		return fs_error(err, errno, "cannot open '%s'", src);
+	if (!part || name[0] == '/')
+		return err_set(err, EXIT_DEFECT, "the name is not relative");
+	for (;;) {
+		char *next = strtok_r(NULL, "/", &save);
+
+		if (strcmp(part, "..") == 0 || strcmp(part, ".") == 0)
+			return err_set(err, EXIT_DEFECT, "the name is not plain");
+		if (!next)
+			break;
+		if (enter(&dir, part, err) < 0)
+			return -1;
+		part = next;
+	}
+	if (symlinkat(target, dir, part) < 0)
+		return fs_error(err, errno, "cannot make the link");
+	return 0;
+}
+
+static int make_links(const struct task *task, struct err **err)
+{
+	const json_t *pair;
+	size_t i;
+
+	json_array_foreach (json_object_get(task->order, "links"), i, pair) {
+		const char *name = json_string_value(json_array_get(pair, 0));
+		const char *target = json_string_value(json_array_get(pair, 1));
+
+		if (make_link(task->src, name, target, err) < 0)
+			return err_wrap(err, "cannot bring along '%s'", name);
+	}
+	return 0;
+}
+
+/* Scripts of some kinds look for a file that names the newest checkpoint. */
+static int point_to_checkpoint(const struct task *task, const char *path, struct err **err)
+{
+	const char *name = js_str(json_object_get(task->order, "checkpoint"), "kind");
+	const struct ckpt_kind *kind = checkpoint_kind_find(name ? name : "auto");
+	struct ckpt ckpt = { 0 };
+	int done;
+
+	if (!kind)
+		return 0;
+	if (checkpoint_prove(path, kind, &ckpt, err) < 0)
+		return err_wrap(err, "cannot look at the checkpoint to resume from");
+	done = ckpt.complete ? checkpoint_point(task->checkpoint, &ckpt, err) : 0;
+	checkpoint_release(&ckpt);
+	return done;
+}
+
+int prepare_checkpoint(const struct task *task, struct err **err)
+{
+	AUTO(auto_free) char *target = fetch_resumed(task);
+	AUTO(auto_free) char *link = NULL;
+	size_t len;
+
+	if (!target)
+		return 0;
+	for (len = strlen(target); len > 1 && target[len - 1] == '/'; len--)
+		target[len - 1] = '\0';
+	link = fs_join(task->checkpoint, fs_basename(target));
+	if (symlink(target, link) < 0 && errno != EEXIST)
+		return fs_error(err, errno, "cannot link the checkpoint '%s' into '%s'", target,
+				task->checkpoint);
+	return point_to_checkpoint(task, target, err);
+}
+
+int prepare_folders(const struct task *task, struct store *store, struct err **err)
+{
+	if (fs_remove_tree(task->src, err) < 0)
+		return err_wrap(err, "cannot clear away what an earlier start left");
+	prepare_discard(task);
+	if (unpack(task, store, err) < 0 || make_links(task, err) < 0)
+		return -1;
+	if (fs_mkdirs(task->checkpoint, err) < 0)
+		return -1;
+	return fs_mkdirs(task->output, err);
+}
+
+void prepare_discard(const struct task *task)
+{
+	AUTO(auto_free) char *scratch = fs_join(task->dir, "scratch");
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	/* A failed removal costs space, nothing else: nobody looks there. */
+	if (task->scratch)
+		(void)!fs_remove_tree(scratch, &ignored);
+}
+
+/* Returns the nearest name in the folders of PATH, NULL if none is near. The caller frees it. */
+static char *nearest(const char *program, const char *path)
+{
+	size_t best = strlen(program) / 2 < NEAR_ENOUGH ? strlen(program) / 2 : NEAR_ENOUGH;
+	AUTO(auto_free) char *folders = mem_copy(path);
+	char *save = NULL, *name = NULL;
+
+	for (char *folder = strtok_r(folders, ":", &save); folder;
+	     folder = strtok_r(NULL, ":", &save)) {
+		DIR *dir = opendir(folder);
+		struct dirent *entry;
+
+		while (dir && (entry = readdir(dir))) {
+			size_t distance = text_distance(program, entry->d_name, NEAR_ENOUGH);
+
+			if (distance == 0 || distance > best ||
+			    (name && (distance == best && strcmp(entry->d_name, name) >= 0)))
+				continue;
+			best = distance;
+			free(name);
+			name = mem_copy(entry->d_name);
+		}
+		if (dir)
+			closedir(dir);
+	}
+	return name;
+}
+
+/* Returns a file of that name that merely cannot be executed, NULL if there is none. The
+ * caller frees it. */
+static char *find_file(const char *program, const char *cwd, const char *path)
+{
+	AUTO(auto_free) char *folders = mem_copy(path);
+	char *save = NULL;
+
+	if (strchr(program, '/')) {
+		AUTO(auto_free) char *file = fs_join(cwd, program);
+
+		return fs_exists(file) ? TAKE(file) : NULL;
+	}
+	for (char *folder = strtok_r(folders, ":", &save); folder;
+	     folder = strtok_r(NULL, ":", &save)) {
+		AUTO(auto_free) char *there = fs_join(folder, program);
+		AUTO(auto_free) char *file = fs_join(cwd, there);
+
+		if (fs_exists(file) && !fs_is_dir(file))
+			return TAKE(file);
+	}
+	return NULL;
+}
+
+static int missing(const struct task *task, const char *program, const char *path, struct err **err)
+{
+	AUTO(auto_free) char *meant = NULL;
+
+	if (strchr(program, '/')) {
+		err_set(err, EXIT_RUN_FAILED, "cannot find '%s'%s", program,
+			program[0] == '/' ? "" : " in the source");
+		if (program[0] != '/' && task->source)
+			return err_hint(err, "check 'command', and that git tracks the file and "
+					     "'source.include' covers it");
+		return err_hint(err, "correct the path in 'command'");
+	}
+	meant = nearest(program, path);
+	err_set(err, EXIT_RUN_FAILED, "cannot find '%s' in PATH (%s)", program, path);
+	if (meant)
+		return err_hint(err, "did you mean '%s'?", meant);
+	return err_hint(err, "install it, or put its folder into PATH before you start stoker");
+}
+
+int prepare_program(const struct task *task, const char *program, const char *path, char **ret,
+		    int *ret_exit, struct err **err)
+{
+	AUTO(auto_free) char *found = proc_find_program(program, task->src, path);
+	AUTO(auto_free) char *file = NULL;
+
+	if (found) {
+		*ret = TAKE(found);
+		return 0;
+	}
+	path = path ? path : "";
+	file = *program ? find_file(program, task->src, path) : NULL;
+	if (!file) {
+		*ret_exit = AGENT_EXIT_NO_FILE;
+		return missing(task, program, path, err);
+	}
+	*ret_exit = AGENT_EXIT_NO_EXEC;
+	if (fs_is_dir(file)) {
+		err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': it is a folder", program);
+		return err_hint(err, "name a program in 'command'");
+	}
+	err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': it is not an executable file", program);
+	return err_hint(err, "make it executable (chmod +x), or put its interpreter in front of it "
+			     "in 'command'");
+}

@@ -1,0 +1,40 @@
+/* Reads secrets for the agent: see secrets.h. */
+#include "jobs/node/setup/secrets.h"
+
+#include <stdlib.h>
+
+#include "aws/credentials/secret.h"
+#include "aws/credentials/secrets.h"
+
+#define SECRET_MAX ((size_t)64 << 10)
+
+static int fetch_one(const char *name, const char *from, struct err **err)
+{
+	AUTO(auto_free) char *variable = mem_format(ORDER_SECRET "%s", name);
+	AUTO(secret_freep) char *value = NULL;
+
+	if (!aws_secret_is(from)) {
+		err_set(err, EXIT_REFUSED, "secret '%s': no job on AWS can read it from '%s'", name,
+			from);
+		return err_hint(err, "keep it in Secrets Manager or in the Parameter Store");
+	}
+	if (aws_secret_read(from, SECRET_MAX, &value, err) < 0) {
+		if ((*err)->code == EXIT_REFUSED)
+			err_hint(err, "the role of the job must be allowed to read it");
+		return err_wrap(err, "secret '%s' ('%s')", name, from);
+	}
+	if (setenv(variable, value, 1) < 0)
+		return err_set(err, EXIT_REFUSED, "secret '%s': no memory to keep it", name);
+	return 0;
+}
+
+int secrets_fetch(const struct task *task, struct err **err)
+{
+	json_t *all = json_object_get(task->order, "secret_from"), *from;
+	const char *name;
+
+	json_object_foreach (all, name, from)
+		if (fetch_one(name, json_string_value(from), err) < 0)
+			return -1;
+	return 0;
+}

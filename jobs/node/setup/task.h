@@ -1,0 +1,64 @@
+/*
+ * The order as one agent understands it: order.json, checked, with the rank and the folders of this
+ * node. Read once at the start; later only the claim sets `restart`, and resume.h the checkpoint to
+ * resume from.
+ *
+ * The order is named by its path or by a URL of the workspace. For a path the node's folder lies
+ * beside the order, for a URL in the folder that goes with the workspace
+ * (jobs/store/local_store_dir.h).
+ */
+#ifndef STK_NODE_SETUP_TASK_H
+#define STK_NODE_SETUP_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/err.h"
+#include "jobs/base/text/js.h"
+#include "jobs/node/setup/engine_env.h"
+#include "jobs/store/order.h"
+
+/* Strings are borrowed from `order`, except those marked as owned. */
+struct task {
+	json_t *order;
+	const char *run, *phase, *job, *nonce, *workspace, *prefix, *run_prefix;
+	const char *source; /* key of the bundle, or NULL */
+	int64_t attempt;
+	int64_t restart; /* start of the job, by the engine; if it gives none, by the claim */
+	int nodes, node;
+	struct engine_env platform; /* owned */
+	const char *token;          /* from the environment; "" if the engine has none */
+	bool scratch;
+	bool far; /* the workspace is not a directory: requests may take time */
+	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
+	int64_t look_ms;    /* between two looks at a far workspace */
+	int64_t timeout_ms; /* limit of the command; 0: none */
+	int64_t stop_ms;    /* from a signal to the end of all; 0: no limit */
+	char *dir;          /* owned: node-<k>, absolute */
+	char *src;          /* owned: working directory of the command */
+	char *checkpoint;   /* owned: absolute */
+	char *output;       /* owned: absolute */
+	/* Key of the workspace beneath which the attempt's outputs are; NULL: they are not kept. */
+	const char *outputs;
+};
+
+/* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
+int task_load(const char *order, const char *rank, struct task *ret, struct err **err);
+void task_release(struct task *task); /* for AUTO(); { 0 } is fine */
+
+/* Milliseconds after a signal from outside until which the command may live, checkpoints may be
+ * copied, outputs may be uploaded, and the log and the report may be uploaded. Each is the grace,
+ * or less if the machine is gone so soon that no time would be left for the steps that follow. */
+int64_t task_kill_ms(const struct task *task);
+int64_t task_keep_ms(const struct task *task);
+int64_t task_outputs_ms(const struct task *task);
+int64_t task_bring_ms(const struct task *task);
+
+/* Returns a key beneath the attempt's prefix or this node's folder. The caller frees it. */
+char *task_key(const struct task *task, const char *name);
+char *task_node_key(const struct task *task, const char *name);
+/* Returns the key of this node's outputs, with task->outputs; each start after the first has a key
+ * of its own. The caller frees it. */
+char *task_outputs_key(const struct task *task);
+
+#endif

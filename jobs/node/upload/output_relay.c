@@ -1,0 +1,128 @@
+/* Copies output and keeps foreign lines from posing as ours: see output_relay.h. */
+#include "jobs/node/upload/output_relay.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/store/order.h"
+
+#define PREFIX_LEN (sizeof AGENT_LINE - 1)
+#define OUTPUT_MAX ((size_t)1 << 20) /* bytes that the reader has not taken yet */
+
+void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct loop *loop)
+{
+	const struct outlet_rules rules = {
+		.room = file_fd >= 0 ? OUTPUT_MAX : 0,
+		.by = "stoker-node",
+		.has = "the log in the workspace has them",
+	};
+
+	*relay = (struct output_relay){ .file_fd = file_fd, .at_start = true, .out = SB_INIT };
+	outlet_init(&relay->outlet, fd, &rules, loop);
+}
+
+void output_relay_release(struct output_relay *relay)
+{
+	outlet_release(&relay->outlet);
+	sb_release(&relay->out);
+}
+
+/* Returns 0, or errno. */
+static int write_all(int fd, const char *at, size_t left)
+{
+	while (left > 0) {
+		ssize_t done = write(fd, at, left);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return errno;
+		at += done;
+		left -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Writes what has gathered. The reader may follow the log live, so nothing waits for more. */
+static void write_out(struct output_relay *relay)
+{
+	const struct sb *out = &relay->out;
+
+	if (out->len > 0)
+		relay->mid_line = out->text[out->len - 1] != '\n';
+	if (relay->file_fd >= 0 && !relay->failed)
+		relay->failed = write_all(relay->file_fd, out->text, out->len);
+	if (relay->file_fd >= 0 || !relay->failed)
+		outlet_put(&relay->outlet, out->text, out->len);
+	if (relay->file_fd < 0 && !relay->failed)
+		relay->failed = relay->outlet.failed;
+	sb_clear(&relay->out);
+}
+
+/* Handles bytes at the beginning of a line. Returns how many of them are dealt with. */
+static size_t pass_start(struct output_relay *relay, const char *bytes, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && relay->matched < PREFIX_LEN && bytes[i] == AGENT_LINE[relay->matched]) {
+		relay->matched++;
+		i++;
+	}
+	if (i == len && relay->matched < PREFIX_LEN)
+		return i; /* undecided: held back */
+	if (relay->matched == PREFIX_LEN)
+		sb_addc(&relay->out, '\\');
+	sb_add(&relay->out, AGENT_LINE, relay->matched);
+	relay->matched = 0;
+	relay->at_start = false;
+	return i;
+}
+
+/* Handles bytes within a line, up to and with its end. Returns how many of them are dealt with. */
+static size_t pass_rest(struct output_relay *relay, const char *bytes, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && bytes[i] != '\n' && bytes[i] != '\r')
+		i++;
+	if (i < len) {
+		i++;
+		relay->at_start = true;
+	}
+	sb_add(&relay->out, bytes, i);
+	return i;
+}
+
+void output_relay_pass(struct output_relay *relay, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		size_t done = relay->at_start ? pass_start(relay, bytes, len)
+					      : pass_rest(relay, bytes, len);
+
+		bytes += done;
+		len -= done;
+	}
+	write_out(relay);
+}
+
+void output_relay_flush(struct output_relay *relay)
+{
+	if (relay->matched > 0) {
+		sb_add(&relay->out, AGENT_LINE, relay->matched);
+		relay->matched = 0;
+		relay->at_start = false;
+	}
+	write_out(relay);
+}
+
+void output_relay_say(struct output_relay *relay, const char *line)
+{
+	output_relay_flush(relay);
+	if (relay->mid_line)
+		sb_addc(&relay->out, '\n');
+	sb_adds(&relay->out, line);
+	sb_addc(&relay->out, '\n');
+	write_out(relay);
+	relay->at_start = true;
+}

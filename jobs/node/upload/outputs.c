@@ -1,0 +1,235 @@
+/* Agent's side of outputs.h: has a helper upload the outputs. */
+#include "jobs/node/upload/outputs.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/node/agent.h"
+#include "jobs/store/store.h"
+
+#define STARTS    2
+#define SILENT_MS ((int64_t)5 * 60 * 1000)
+#define LEAST_MS  2000  /* after a signal, even if the grace is over */
+#define SHOW_MS   15000 /* between two reports that the upload is under way */
+#define AT_WORK   "moving"
+
+/* ---- is there anything? ---- */
+
+static bool has_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	bool any = false;
+
+	while (folder && !any && (entry = readdir(folder)))
+		any = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	if (folder)
+		closedir(folder);
+	return any;
+}
+
+static bool is_superseded(const struct agent *agent)
+{
+	return agent->stopped && strcmp(agent->stopped, STOPPED_SUPERSEDED) == 0;
+}
+
+static bool are_there(const struct agent *agent)
+{
+	return agent->task.outputs && agent->command && !is_superseded(agent) &&
+	       has_entries(agent->task.output);
+}
+
+/* Returns the path or URL of the outputs. The caller frees it. */
+static char *url_of(const struct agent *agent)
+{
+	AUTO(auto_free) char *key = task_outputs_key(&agent->task);
+
+	if (!agent->task.far)
+		return mem_copy(agent->task.output);
+	return mem_format("%s/%s", store_url(agent->store), key);
+}
+
+/* ---- the helper ---- */
+
+static int be_helper(const void *arg, int news_fd, int orders_fd)
+{
+	(void)orders_fd;
+	return outputs_work(arg, news_fd);
+}
+
+static void on_late(void *arg)
+{
+	struct agent *agent = arg;
+	struct outputs *outputs = &agent->outputs;
+
+	outputs->timer = NULL;
+	outputs->cut = agent->told_at.ms ? "the time between the signal and the end was too short"
+					 : "the workspace took nothing for 5 minutes";
+	helper_kill(&outputs->helper);
+}
+
+/* Lets the helper go on as long as bytes move, after a signal until the time is over. */
+static void set_timer(struct agent *agent)
+{
+	struct outputs *outputs = &agent->outputs;
+	struct mono now = clock_mono_now();
+	int64_t wait = SILENT_MS;
+
+	if (agent->told_at.ms) {
+		if (!outputs->end_at.ms) {
+			outputs->end_at.ms = agent->told_at.ms + task_outputs_ms(&agent->task);
+			if (outputs->end_at.ms < now.ms + LEAST_MS)
+				outputs->end_at.ms = now.ms + LEAST_MS;
+		}
+		wait = outputs->end_at.ms > now.ms ? outputs->end_at.ms - now.ms : 0;
+	}
+	loop_remove(agent->loop, outputs->timer);
+	outputs->timer = loop_after(agent->loop, wait, on_late, agent);
+}
+
+/* Reports that the upload is under way: node 0 waits for such a node (main_node_exit.h). */
+static void show(struct agent *agent)
+{
+	struct outputs *outputs = &agent->outputs;
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (agent->task.node == 0 || clock_mono_now().ms - outputs->shown.ms < SHOW_MS)
+		return;
+	outputs->shown = clock_mono_now();
+	js_put(agent->report.body, "outputs",
+	       json_pack("{s:s, s:I}", "state", AT_WORK, "bytes",
+			 js_int(outputs->said, "bytes", 0)));
+	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+}
+
+static void on_news(void *arg, const char *kind, const json_t *line)
+{
+	struct agent *agent = arg;
+
+	json_decref(agent->outputs.said);
+	agent->outputs.said = json_incref((json_t *)line);
+	if (strcmp(kind, AT_WORK) != 0)
+		return;
+	show(agent);
+	if (agent->outputs.helper.pid > 0)
+		set_timer(agent);
+}
+
+static int start(struct agent *agent, struct err **err)
+{
+	struct outputs *outputs = &agent->outputs;
+
+	news_release(&outputs->news);
+	helper_close(&outputs->helper);
+	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->task, err) < 0)
+		return -1;
+	news_listen(&outputs->news, &outputs->helper, agent->loop, on_news, agent);
+	set_timer(agent);
+	show(agent);
+	return 0;
+}
+
+/* Records that the outputs are not where they would be looked for. */
+static void lose(struct outputs *outputs, const char *why, const char *hint, const char *class)
+{
+	outputs->over = true;
+	err_freep(&outputs->lost);
+	free(outputs->lost_class);
+	err_set(&outputs->lost, EXIT_UNREACHABLE, "the outputs could not be brought: %s", why);
+	err_hint(&outputs->lost, "%s",
+		 hint ? hint : "see that the workspace can be written to, then go on anew");
+	outputs->lost_class = mem_copy(class);
+}
+
+bool outputs_bring(struct agent *agent)
+{
+	struct outputs *outputs = &agent->outputs;
+	AUTO(err_freep) struct err *why = NULL;
+
+	if (outputs->helper.pid > 0)
+		return true;
+	if (outputs->over || !agent->task.far || !are_there(agent))
+		return false;
+	if (outputs->starts++ == STARTS)
+		lose(outputs, "the process that brings them died", NULL, "transient-infra");
+	else if (start(agent, &why) < 0)
+		lose(outputs, why->message, NULL, "transient-infra");
+	return !outputs->over;
+}
+
+void outputs_gone(struct agent *agent)
+{
+	struct outputs *outputs = &agent->outputs;
+	const char *why;
+
+	outputs->helper.pid = 0;
+	news_drain(&outputs->news);
+	loop_remove(agent->loop, outputs->timer);
+	outputs->timer = NULL;
+	if (js_is(outputs->said, "news", "done")) {
+		outputs->over = true;
+		why = js_str(outputs->said, "why");
+		if (why)
+			lose(outputs, why, js_str(outputs->said, "hint"),
+			     js_str(outputs->said, "class"));
+	} else if (outputs->cut) {
+		lose(outputs, outputs->cut, NULL, "transient-infra");
+	}
+}
+
+void outputs_kill(struct agent *agent)
+{
+	agent->outputs.over = true;
+	helper_kill(&agent->outputs.helper);
+}
+
+void outputs_hurry(struct agent *agent)
+{
+	if (agent->outputs.helper.pid > 0)
+		set_timer(agent);
+}
+
+/* ---- what is told ---- */
+
+void outputs_report(struct agent *agent)
+{
+	static const char *const members[] = { "files", "bytes", "renamed", "left", "names" };
+	const struct outputs *outputs = &agent->outputs;
+	json_t *told;
+
+	json_object_del(agent->report.body, "outputs");
+	if (!are_there(agent))
+		return;
+	told = json_object();
+	json_object_set_new(agent->report.body, "outputs", told);
+	{
+		AUTO(auto_free) char *url = url_of(agent);
+
+		js_put_str(told, "url", url);
+	}
+	for (size_t i = 0; i < STK_LENGTH(members); i++)
+		if (json_object_get(outputs->said, members[i]))
+			json_object_set(told, members[i],
+					json_object_get(outputs->said, members[i]));
+	if (outputs->lost)
+		js_put_str(told, "why", outputs->lost->message);
+}
+
+bool outputs_under_way(const json_t *report)
+{
+	return js_is(json_object_get(report, "outputs"), "state", AT_WORK);
+}
+
+void outputs_release(struct outputs *outputs)
+{
+	if (outputs->starts > 0) {
+		helper_kill(&outputs->helper);
+		news_release(&outputs->news);
+		helper_close(&outputs->helper);
+	}
+	json_decref(outputs->said);
+	err_freep(&outputs->lost);
+	free(outputs->lost_class);
+	*outputs = (struct outputs){ 0 };
+}

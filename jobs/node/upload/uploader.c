@@ -1,0 +1,122 @@
+/* Agent's side of uploader.h: starts the uploader and reads its news. */
+#include "jobs/node/upload/uploader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+
+#define HEAR_MS 200 /* between two looks for a signal */
+
+bool uploader_needed(const struct task *task)
+{
+	const char *cache = js_str(json_object_get(task->order, "compile"), "cache");
+
+	return task->far || (cache && strstr(cache, "://"));
+}
+
+struct uploader_for {
+	const struct task *task;
+	const struct claim *claim;
+};
+
+static int be_uploader(const void *arg, int news_fd, int orders_fd)
+{
+	const struct uploader_for *who = arg;
+
+	return uploader_work(who->task, who->claim, news_fd, orders_fd);
+}
+
+static void stop_listening(struct uploader *uploader)
+{
+	loop_remove(uploader->loop, uploader->watch);
+	uploader->watch = NULL;
+}
+
+static void on_news(void *arg)
+{
+	struct uploader *uploader = arg;
+	char byte;
+	ssize_t len = read(uploader->helper.news_fd, &byte, 1);
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len <= 0)
+		stop_listening(uploader);
+	else if (byte >= 0 && byte < UPLOADER_NEWS)
+		uploader->fn(uploader->arg, (enum uploader_news)byte);
+}
+
+int uploader_start(struct uploader *uploader, const struct task *task, const struct claim *claim,
+		   struct loop *loop, uploader_fn fn, void *arg, struct err **err)
+{
+	const struct uploader_for who = { task, claim };
+
+	*uploader = (struct uploader){ .loop = loop, .fn = fn, .arg = arg };
+	if (helper_start(&uploader->helper, "stoker-upload", be_uploader, &who, err) < 0)
+		return -1;
+	uploader->watch = loop_on_readable(loop, uploader->helper.news_fd, on_news, uploader);
+	return 0;
+}
+
+/* Sends an order; does nothing if the uploader is dead. */
+static void tell(const struct uploader *uploader, char order)
+{
+	if (uploader->helper.pid > 0)
+		(void)!write(uploader->helper.orders_fd, &order, 1);
+}
+
+void uploader_report(const struct uploader *uploader)
+{
+	tell(uploader, UPLOADER_ORDER_REPORT);
+}
+
+void uploader_claimed(const struct uploader *uploader)
+{
+	tell(uploader, UPLOADER_ORDER_CLAIMED);
+}
+
+enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, int64_t grace_ms)
+{
+	struct pollfd news = { .fd = uploader->helper.news_fd, .events = POLLIN };
+	bool over = false, told = false;
+	int status = -1;
+	char byte;
+
+	if (uploader->helper.pid <= 0)
+		return UPLOADER_DEAD;
+	tell(uploader, UPLOADER_ORDER_LAST);
+	/* The pipe ends when the uploader does. */
+	while (!over && clock_mono_now().ms < end->ms && poll(&news, 1, HEAR_MS) >= 0) {
+		over = news.revents && read(news.fd, &byte, 1) == 0;
+		/* The loop, which would handle the signal, is over. */
+		if (!told && loop_stop_take()) {
+			told = true;
+			if (clock_mono_now().ms + grace_ms < end->ms)
+				end->ms = clock_mono_now().ms + grace_ms;
+		}
+	}
+	if (!over)
+		helper_kill(&uploader->helper);
+	waitpid(uploader->helper.pid, &status, 0);
+	uploader->helper.pid = 0;
+	if (!over)
+		return UPLOADER_TOO_LATE;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? UPLOADER_BROUGHT : UPLOADER_DEAD;
+}
+
+void uploader_gone(struct uploader *uploader)
+{
+	uploader->helper.pid = 0;
+}
+
+void uploader_release(struct uploader *uploader)
+{
+	if (uploader->watch)
+		stop_listening(uploader);
+	helper_close(&uploader->helper);
+	*uploader = (struct uploader){ .helper = { .news_fd = -1, .orders_fd = -1 } };
+}

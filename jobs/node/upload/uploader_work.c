@@ -1,0 +1,428 @@
+/* Child's side of uploader.h: round after round between a node and its workspace. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
+#include "jobs/node/claim_renewal.h"
+#include "jobs/node/node_flag.h"
+#include "jobs/node/report.h"
+#include "jobs/node/upload/uploader.h"
+
+/* Interval of uploads of a growing log: its age / LOG_AGING, between the first
+ * value and the second. */
+#define LOG_MS      15000
+#define LOG_SLOW_MS 60000
+#define LOG_AGING   40
+/* Pauses after a failure. */
+#define RETRY_MS      5000
+#define RETRY_LAST_MS 1000
+
+/* Pieces uploaded in one round, so that a flood does not delay the look at the claim. */
+#define PIECES_MAX 4
+
+#define BASE_FILE "log-base" /* in the node's folder: see find_base() */
+
+struct rounds {
+	const struct task *task;
+	const struct claim *claim;
+	struct store *store;
+	struct claim_renewal renewal;
+	int news_fd, orders_fd;
+	bool claimed, last;
+	bool report_due;
+	bool others; /* the report in the workspace is another job's: nothing is uploaded */
+	bool told[UPLOADER_NEWS];
+	char *exchanged;       /* progress that this node published last */
+	struct timespec paced; /* time of the PACE_FILE that was uploaded last */
+	int log_fd;            /* -1: no log to upload */
+	bool listed;           /* pieces of earlier uploaders are known */
+	uint64_t base;         /* offset where this log begins, behind those of earlier starts */
+	struct sb head;        /* bytes of the piece before `base` */
+	uint64_t piece;        /* offset of the piece that may still grow */
+	size_t brought;        /* bytes of that piece that are uploaded */
+	bool more;             /* the log has more than one round could upload */
+	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
+};
+
+/* ---- the log ---- */
+
+/* The agent writes the log; the uploader of a workspace that is a directory has none to upload. */
+static int open_log(const struct task *task)
+{
+	AUTO(auto_free) char *path = fs_join(task->dir, LOG_FILE);
+
+	return task->far ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+}
+
+/* Reads the bytes from `piece` on, as many as a piece may have. Returns their number. */
+static size_t read_piece(const struct rounds *rounds, char *buffer)
+{
+	size_t len = rounds->piece < rounds->base ? rounds->head.len : 0;
+
+	if (len > 0)
+		memcpy(buffer, rounds->head.text, len);
+	while (len < LOG_PIECE_MAX) {
+		ssize_t got = pread(rounds->log_fd, buffer + len, LOG_PIECE_MAX - len,
+				    (off_t)(rounds->piece + len - rounds->base));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	return len;
+}
+
+struct last_piece {
+	size_t prefix;
+	uint64_t from, size;
+};
+
+static int note_piece(void *arg, const struct store_object *object, struct err **err)
+{
+	struct last_piece *last = arg;
+
+	(void)err;
+	last->from = strtoull(object->key + last->prefix, NULL, 10);
+	last->size = object->size;
+	return 0;
+}
+
+static int read_bytes(const struct rounds *rounds, const struct last_piece *last, uint64_t at,
+		      size_t len, struct sb *ret)
+{
+	AUTO(auto_free)
+	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)last->from);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	return store_read_range(rounds->store, key, at, len, ret, NULL, &ignored);
+}
+
+/* Finds where this log begins among the pieces: behind what is there, on a line of its own. The
+ * offset is remembered in the node's folder, for the next uploader; a start on another machine has
+ * neither that nor the log. Returns false if the pieces cannot be read. */
+static bool find_base(struct rounds *rounds, const struct last_piece *last)
+{
+	AUTO(auto_free) char *path = fs_join(rounds->task->dir, BASE_FILE);
+	AUTO(auto_free) char *number = NULL;
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(64);
+	AUTO(sb_release) struct sb end = SB_INIT_MAX(1);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (fs_read(path, 64, &text, &ignored) == 0) {
+		rounds->base = strtoull(text.text, NULL, 10);
+		return true;
+	}
+	err_freep(&ignored);
+	if (last->size > 0 && read_bytes(rounds, last, last->size - 1, 1, &end) <= 0)
+		return false;
+	rounds->base = last->from + last->size + (end.len > 0 && end.text[0] != '\n');
+	number = mem_format("%llu\n", (unsigned long long)rounds->base);
+	/* Without the file the next uploader would upload all of it again: no loss. */
+	(void)!fs_write_atomic(path, number, strlen(number), 0600, &ignored);
+	return true;
+}
+
+/* Goes on with the last piece that is there: a reader of the log from far away stands in it, and
+ * would never find pieces that begin elsewhere. */
+static bool find_piece(struct rounds *rounds)
+{
+	AUTO(auto_free) char *prefix = task_node_key(rounds->task, LOG_FILE "/");
+	struct last_piece last = { .prefix = strlen(prefix) };
+	AUTO(err_freep) struct err *ignored = NULL;
+	bool sealed;
+
+	if (store_list(rounds->store, prefix, note_piece, &last, &ignored) < 0 ||
+	    !find_base(rounds, &last))
+		return false;
+	sealed = last.size >= LOG_SEALED;
+	rounds->piece = last.from + (sealed ? last.size : 0);
+	sb_clear(&rounds->head);
+	if (rounds->piece < rounds->base) {
+		size_t len = (size_t)(rounds->base - rounds->piece);
+
+		if (!sealed && last.size > 0 &&
+		    read_bytes(rounds, &last, 0, len, &rounds->head) <= 0)
+			return false;
+		for (size_t missing = len - rounds->head.len; missing > 0; missing--)
+			sb_add(&rounds->head, "\n", 1);
+	}
+	return rounds->listed = true;
+}
+
+static bool bring_piece(struct rounds *rounds, const char *bytes, size_t len)
+{
+	AUTO(auto_free)
+	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (store_put(rounds->store, key, bytes, len, &ignored) < 0)
+		return false;
+	rounds->brought = len;
+	if (len >= LOG_SEALED) {
+		rounds->piece += len;
+		rounds->brought = 0;
+	}
+	return true;
+}
+
+/* Returns true if all that was in the log is uploaded. */
+static bool bring_log(struct rounds *rounds)
+{
+	AUTO(auto_free) char *buffer = rounds->log_fd < 0 ? NULL : mem_alloc(LOG_PIECE_MAX);
+	size_t len;
+
+	rounds->more = false;
+	if (buffer && !rounds->listed && !find_piece(rounds))
+		return false;
+	for (int i = 0; buffer && (len = read_piece(rounds, buffer)) > rounds->brought; i++) {
+		rounds->more = i == PIECES_MAX;
+		if (rounds->more || !bring_piece(rounds, buffer, len))
+			return false;
+	}
+	return true;
+}
+
+static int64_t log_pause(const struct rounds *rounds)
+{
+	int64_t aged = (clock_mono_now().ms - rounds->begun.ms) / LOG_AGING;
+
+	return aged < LOG_MS ? LOG_MS : aged > LOG_SLOW_MS ? LOG_SLOW_MS : aged;
+}
+
+/* ---- what is to be seen there ---- */
+
+static void say(struct rounds *rounds, enum uploader_news news)
+{
+	char byte = (char)news;
+
+	if (rounds->told[news])
+		return;
+	rounds->told[news] = true;
+	(void)!write(rounds->news_fd, &byte, 1);
+}
+
+static bool is_there(const struct rounds *rounds, const char *name)
+{
+	AUTO(auto_free) char *key = task_key(rounds->task, name);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct store_object object;
+
+	return store_stat(rounds->store, key, &object, &ignored) > 0;
+}
+
+/* True if the flag is set for this start, which may be known only after this process began. */
+static bool is_noted(const struct rounds *rounds, const char *name)
+{
+	return is_there(rounds, name) &&
+	       node_flag_is_set(rounds->task, rounds->store, name,
+				claim_restart(rounds->claim, rounds->task, rounds->store));
+}
+
+static void look(struct rounds *rounds)
+{
+	bool several = rounds->task->nodes > 1;
+
+	if (!claim_holds(rounds->claim, rounds->task, rounds->store))
+		say(rounds, UPLOADER_SUPERSEDED);
+	if (!rounds->told[UPLOADER_DRAIN] && is_there(rounds, DRAIN_FILE))
+		say(rounds, UPLOADER_DRAIN);
+	if (several && rounds->told[UPLOADER_DRAIN] && is_noted(rounds, DRAINED_FILE))
+		say(rounds, UPLOADER_DRAINED);
+	if (several && !rounds->told[UPLOADER_DRAIN] && is_noted(rounds, FAILED_FILE))
+		say(rounds, UPLOADER_PEER_FAILED);
+}
+
+/* ---- what nodes tell each other ---- */
+
+static void tell_progress(struct rounds *rounds)
+{
+	AUTO(auto_free) char *path = fs_join(rounds->task->dir, PROGRESS_FILE);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, PROGRESS_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (fs_read(path, REPORT_MAX, &text, &ignored) < 0 ||
+	    (rounds->exchanged && strcmp(rounds->exchanged, text.text) == 0) ||
+	    store_put(rounds->store, key, text.text, text.len, &ignored) < 0)
+		return;
+	free(rounds->exchanged);
+	rounds->exchanged = mem_copy(text.text);
+}
+
+/* Uploads the pace of a node with steps in its output, as often as its log. */
+static void bring_pace(struct rounds *rounds)
+{
+	AUTO(auto_free) char *path = fs_join(rounds->task->dir, PACE_FILE);
+	AUTO(auto_free) char *key = task_node_key(rounds->task, PACE_FILE);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || (st.st_mtim.tv_sec == rounds->paced.tv_sec &&
+				    st.st_mtim.tv_nsec == rounds->paced.tv_nsec))
+		return;
+	if (fs_read(path, REPORT_MAX, &text, &ignored) == 0 &&
+	    store_put(rounds->store, key, text.text, text.len, &ignored) == 0)
+		rounds->paced = st.st_mtim;
+}
+
+/* Looks whether node 0 has ended, and then shows that this node lives: node 0 leaves last, and
+ * waits for it (main_node_exit.h). */
+static void look_at_head(struct rounds *rounds)
+{
+	AUTO(auto_free) char *key = task_node_key(rounds->task, ALIVE_FILE);
+	AUTO(auto_free)
+	char *text = mem_format("{\"v\":1,\"at\":%lld}\n", (long long)clock_utc_now().ms);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!rounds->told[UPLOADER_HEAD_ENDED] && is_noted(rounds, ENDED_FILE))
+		say(rounds, UPLOADER_HEAD_ENDED);
+	if (rounds->told[UPLOADER_HEAD_ENDED])
+		(void)!store_put(rounds->store, key, text, strlen(text), &ignored);
+}
+
+static void hear_peers(const struct rounds *rounds)
+{
+	for (int i = 1; i < rounds->task->nodes; i++) {
+		AUTO(auto_free)
+		char *key = mem_format("%snode-%d/" PROGRESS_FILE, rounds->task->prefix, i);
+		AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, i);
+		AUTO(auto_free) char *path = fs_join(rounds->task->dir, name);
+		AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+		AUTO(err_freep) struct err *ignored = NULL;
+
+		if (store_get(rounds->store, key, REPORT_MAX, &text, NULL, &ignored) > 0)
+			(void)!fs_write_atomic(path, text.text, text.len, 0600, &ignored);
+	}
+}
+
+/* ---- the rounds ---- */
+
+static bool due(struct mono *at, int64_t again_ms)
+{
+	struct mono now = clock_mono_now();
+
+	if (now.ms < at->ms)
+		return false;
+	at->ms = now.ms + again_ms;
+	return true;
+}
+
+static void bring_report(struct rounds *rounds)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	int done = report_bring(rounds->task, rounds->store, &ignored);
+
+	rounds->report_due = done < 0;
+	rounds->others = done > 0;
+}
+
+/* Does all that is due now. Returns true if nothing is left, and it was the last round. */
+static bool go_round(struct rounds *rounds)
+{
+	const struct task *task = rounds->task;
+	bool log_there = true;
+
+	if (rounds->claimed && !rounds->last)
+		claim_renewal_look(&rounds->renewal, task);
+	if (!task->far)
+		return rounds->last;
+	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
+		bring_report(rounds);
+	if (!rounds->others &&
+	    (rounds->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
+		log_there = bring_log(rounds);
+		/* At the end the pace is in the report. */
+		if (log_there && !rounds->last)
+			bring_pace(rounds);
+	}
+	if (rounds->last)
+		return log_there && !rounds->report_due;
+	if (rounds->claimed && claim_shown(task) &&
+	    clock_mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
+	    due(&rounds->show_at, CLAIM_AGAIN_MS))
+		(void)!claim_show(rounds->claim, task, rounds->store);
+	if (rounds->claimed && due(&rounds->look_at, task->look_ms))
+		look(rounds);
+	if (rounds->claimed && task->nodes > 1 && due(&rounds->exchange_at, UPLOADER_EXCHANGE_MS)) {
+		if (task->node == 0) {
+			hear_peers(rounds);
+		} else {
+			tell_progress(rounds);
+			look_at_head(rounds);
+		}
+	}
+	return false;
+}
+
+/* Waits for orders, `wait_ms` at most. Returns false if the agent is gone. */
+static bool hear(struct rounds *rounds, int64_t wait_ms)
+{
+	struct pollfd orders = { .fd = rounds->orders_fd, .events = POLLIN };
+	char bytes[64];
+	ssize_t len;
+
+	if (poll(&orders, 1, (int)wait_ms) <= 0)
+		return true;
+	len = read(rounds->orders_fd, bytes, sizeof bytes);
+	for (ssize_t i = 0; i < len; i++) {
+		rounds->claimed |= bytes[i] == UPLOADER_ORDER_CLAIMED;
+		rounds->last |= bytes[i] == UPLOADER_ORDER_LAST;
+		if (bytes[i] == UPLOADER_ORDER_REPORT) {
+			rounds->report_due = true;
+			rounds->report_at.ms = 0;
+		}
+	}
+	return len > 0 || (len < 0 && errno == EINTR);
+}
+
+static int64_t pause_of(const struct rounds *rounds)
+{
+	int64_t beat = rounds->task->heartbeat_ms;
+
+	if (rounds->more)
+		return 0;
+	if (rounds->last)
+		return RETRY_LAST_MS;
+	return beat < RETRY_LAST_MS ? beat : RETRY_LAST_MS;
+}
+
+int uploader_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	struct rounds rounds = {
+		.task = task,
+		.claim = claim,
+		.news_fd = news_fd,
+		.orders_fd = orders_fd,
+		.log_fd = open_log(task),
+		.head = SB_INIT_MAX(LOG_PIECE_MAX),
+		.report_due = task->far, /* perhaps left by an earlier uploader */
+		.begun = clock_mono_now(),
+	};
+	bool done = false, alive = true;
+
+	if (store_open(task->workspace, &rounds.store, &why) < 0)
+		return 1;
+	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
+	while (alive && !done) {
+		alive = hear(&rounds, pause_of(&rounds));
+		done = alive && go_round(&rounds);
+	}
+	claim_renewal_release(&rounds.renewal);
+	store_freep(&rounds.store);
+	free(rounds.exchanged);
+	sb_release(&rounds.head);
+	auto_close(&rounds.log_fd);
+	return done ? 0 : 1;
+}

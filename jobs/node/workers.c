@@ -1,0 +1,196 @@
+/* The checkpointer and the uploader while the agent lives: see workers.h. */
+#include "jobs/node/workers.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "jobs/node/agent.h"
+
+/* The checkpointer's last pass: longest time without news, and least time after a signal even if
+ * the grace is over. */
+#define CHECKPOINTER_SILENT_MS ((int64_t)5 * 60 * 1000)
+#define CHECKPOINTER_LEAST_MS  2000
+
+#define HOUR_MS     ((int64_t)3600 * 1000)
+#define LAST_STARTS 3
+
+static void on_checkpointer_stuck(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->checkpointer_timer = NULL;
+	agent->checkpointer_stuck = true;
+	checkpointer_kill(&agent->checkpointer);
+}
+
+/* Only the last pass is timed; until then the checkpointer may wait on a slow disk as long as the
+ * command does. After a signal no news gives it more time: the grace bounds it all. */
+void workers_checkpointer_lives(struct agent *agent)
+{
+	int64_t wait = CHECKPOINTER_SILENT_MS, least = clock_mono_now().ms + CHECKPOINTER_LEAST_MS;
+
+	if (!agent->checkpointer.last_pass || agent->checkpointer.helper.pid == 0)
+		return;
+	if (agent->told_at.ms) {
+		if (agent->checkpointer_end.ms == 0) {
+			agent->checkpointer_end.ms = agent->told_at.ms + task_keep_ms(&agent->task);
+			if (agent->checkpointer_end.ms < least)
+				agent->checkpointer_end.ms = least;
+		}
+		wait = agent->checkpointer_end.ms - clock_mono_now().ms;
+		wait = wait > 0 ? wait : 0;
+	}
+	loop_remove(agent->loop, agent->checkpointer_timer);
+	agent->checkpointer_timer = loop_after(agent->loop, wait, on_checkpointer_stuck, agent);
+}
+
+/* ---- the budget ---- */
+
+static const struct {
+	const char *name, *process, *does;
+} rows[WORKER_KINDS] = {
+	[WORKER_CHECKPOINTER] = { "checkpointer", "stoker-ckpt",
+				  "looks after checkpoints and compiled graphs" },
+	[WORKER_UPLOADER] = { "uploader", "stoker-upload",
+			      "uploads the log, and sees that the claim holds" },
+};
+
+/* True if only the end is left to be done. */
+static bool is_on_its_way_out(const struct agent *agent)
+{
+	return agent->over || agent->stopped || agent->drain.at_ms || agent->workers.lost;
+}
+
+void worker_dies(struct worker *worker, int status, struct mono now)
+{
+	worker->status = status;
+	worker->deaths[worker->next] = now;
+	worker->next = (worker->next + 1) % STK_LENGTH(worker->deaths);
+}
+
+bool worker_may_start(const struct worker *worker, struct mono now)
+{
+	struct mono oldest = worker->deaths[worker->next];
+
+	return oldest.ms == 0 || now.ms - oldest.ms >= HOUR_MS;
+}
+
+static void note_death(struct agent *agent, enum worker_kind kind, int status)
+{
+	worker_dies(&agent->workers.kinds[kind], status, clock_mono_now());
+}
+
+static bool may_start(struct agent *agent, struct worker *worker)
+{
+	return is_on_its_way_out(agent) ? worker->last++ < LAST_STARTS
+					: worker_may_start(worker, clock_mono_now());
+}
+
+static void describe_end(int status, struct sb *ret)
+{
+	if (status == -1)
+		sb_adds(ret, "no process to be had");
+	else if (WIFSIGNALED(status))
+		sb_addf(ret, "signal %d", WTERMSIG(status));
+	else
+		sb_addf(ret, "exit %d", WEXITSTATUS(status));
+}
+
+/* Writes the drain that the driver would ask for: all nodes of the attempt look for it. */
+void workers_tell_lost(struct agent *agent)
+{
+	AUTO(auto_free) char *key = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *drain = NULL;
+	AUTO(auto_free) char *text = NULL;
+
+	if (!agent->workers.wish_due)
+		return;
+	key = task_key(&agent->task, DRAIN_FILE);
+	drain = json_object();
+	js_put(drain, "v", json_integer(1));
+	js_put_str(drain, "reason", js_str(agent->workers.told, "why"));
+	js_put(drain, "at", json_integer(clock_utc_now().ms));
+	js_put(drain, "node", json_integer(agent->task.node));
+	json_object_set(drain, "worker", agent->workers.told);
+	text = js_line(drain);
+	agent->workers.wish_due =
+		store_put_if_absent(agent->store, key, text, strlen(text), &ignored) < 0;
+}
+
+static void lose(struct agent *agent, enum worker_kind kind)
+{
+	AUTO(sb_release) struct sb end = SB_INIT;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_t *worker = json_object();
+
+	describe_end(agent->workers.kinds[kind].status, &end);
+	err_set(&agent->workers.lost, EXIT_REFUSED,
+		"the agent's process that %s (%s) died %d times within an hour, the last "
+		"time with %s",
+		rows[kind].does, rows[kind].process, WORKER_RESTARTS + 1, end.text);
+	err_hint(&agent->workers.lost, "another machine is tried; if it dies there too, look for "
+				       "what kills it: a lack of memory, a limit of the container");
+	js_put_str(worker, "name", rows[kind].name);
+	js_put_str(worker, "why", agent->workers.lost->message);
+	js_put_str(worker, "hint", agent->workers.lost->hint);
+	js_put(worker, "at", json_integer(clock_utc_now().ms));
+	js_put(agent->report.body, "worker", worker);
+	agent->workers.told = json_incref(worker);
+	agent->workers.wish_due = true;
+	drain_begin(agent);
+	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+	workers_tell_lost(agent);
+}
+
+static bool is_to_start(struct agent *agent, enum worker_kind kind)
+{
+	if (may_start(agent, &agent->workers.kinds[kind]))
+		return true;
+	if (!is_on_its_way_out(agent))
+		lose(agent, kind);
+	return false;
+}
+
+void workers_keep(struct agent *agent)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!checkpointer_needed(&agent->task) || agent->checkpointer.helper.pid > 0 ||
+	    !is_to_start(agent, WORKER_CHECKPOINTER))
+		return;
+	checkpointer_release(&agent->checkpointer);
+	if (checkpointer_start(&agent->checkpointer, &agent->task, &agent->claim, agent->loop,
+			       drain_news, agent, &ignored) < 0)
+		note_death(agent, WORKER_CHECKPOINTER, -1);
+	if (agent->drain.at_ms)
+		checkpointer_hurry(&agent->checkpointer);
+}
+
+void workers_keep_uploader(struct agent *agent)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (agent->uploader.helper.pid > 0 || !uploader_needed(&agent->task) ||
+	    !is_to_start(agent, WORKER_UPLOADER))
+		return;
+	if (agent_start_uploader(agent, &ignored) < 0)
+		note_death(agent, WORKER_UPLOADER, -1);
+	uploader_claimed(&agent->uploader);
+}
+
+void workers_died(struct agent *agent, enum worker_kind kind, int status)
+{
+	note_death(agent, kind, status);
+	if (kind == WORKER_CHECKPOINTER)
+		checkpointer_gone(&agent->checkpointer);
+	else
+		uploader_gone(&agent->uploader);
+}
+
+void workers_release(struct workers *workers)
+{
+	err_freep(&workers->lost);
+	json_decref(workers->told);
+	workers->told = NULL;
+}

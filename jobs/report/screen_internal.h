@@ -1,0 +1,41 @@
+/* Data of the block, shared by screen.c, which collects it, and screen_text.c, which shows it: see
+ * screen.h. Not for other files. */
+#ifndef STK_REPORT_SCREEN_INTERNAL_H
+#define STK_REPORT_SCREEN_INTERNAL_H
+
+#include "jobs/base/text/js.h"
+#include "jobs/report/screen.h"
+#include "jobs/report/status.h"
+#include "jobs/report/step_history.h"
+
+enum stage_state { STAGE_TO_COME, STAGE_UNDER_WAY, STAGE_DONE, STAGE_FAILED, STAGE_SKIPPED };
+
+/* A phase, all its attempts together. */
+struct stage {
+	bool wanted; /* named by the plan, or seen in an event */
+	enum stage_state state;
+	int64_t attempt;            /* number of the newest */
+	int64_t begun_ms, ended_ms; /* 0: not yet */
+};
+
+struct screen {
+	char *run;
+	struct status *status;
+	int64_t seq; /* seq of the newest event */
+	struct stage stages[PHASE_COUNT];
+	char *folder; /* folder of the run in its workspace, where its logs are */
+	bool jit;     /* compile.mode */
+	bool ahead;   /* the compiler names graphs before it starts to compile them */
+	int64_t begun_ms, ended_ms;
+	int64_t until_ms; /* end of a backoff; 0: none */
+	/* steps and values of the training, progress updates included */
+	struct step_history course;
+	json_t *metrics;    /* name → last value */
+	char *charted;      /* name of the metric shown as a chart; NULL: not chosen yet */
+	int64_t step, of;   /* -1: not known */
+	int64_t step_ms;    /* when the step was seen */
+	int64_t value_step; /* step of the newest value in the chart */
+	double rate;        /* as reported; 0: not reported */
+};
+
+#endif

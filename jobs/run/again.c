@@ -1,0 +1,121 @@
+/*
+ * Decides whether a look or an effect that failed is retried, or this driver ends. Nothing else
+ * decides that.
+ *
+ * While a job may be under way, only a lost lease, a request or limits.unreachable ends its driver,
+ * whatever failed and wherever. Without a job, a service that does not answer is waited for as
+ * long; a transient local failure gets a few more tries, and a permanent refusal ends the driver at
+ * once.
+ */
+#include <stdlib.h>
+
+#include "aws/aws.h"
+#include "jobs/run/driver_internal.h"
+
+#define BRIEF_MS    300 /* before the second try without a job under way; then twice as long */
+#define BRIEF_TRIES 4
+#define FIRST_MS    1000 /* the same with a job, up to AWAY_MS */
+#define TOLD_FROM   2    /* failures in a row before it is journalled */
+
+/* True if a job may be under way, including a job that was submitted and is not recorded as such
+ * yet. */
+static bool has_job(const struct driver *driver)
+{
+	return flow_may_have_job(&driver->flow) ||
+	       (driver->submitted && driver->flow.attempt_state == ATTEMPT_INTENDED);
+}
+
+static bool is_waited_for(const struct driver *driver)
+{
+	const struct err *why = driver->failure;
+
+	if (has_job(driver) || (driver->reaches_out && why->code == EXIT_UNREACHABLE))
+		return true;
+	return err_passes(why) && driver->away_times < BRIEF_TRIES;
+}
+
+static int64_t pause_ms(const struct driver *driver)
+{
+	int64_t times = driver->away_times - 1, first = has_job(driver) ? FIRST_MS : BRIEF_MS;
+
+	/* The client of a service has already retried for a while. */
+	if (driver->reaches_out && driver->failure->code == EXIT_UNREACHABLE)
+		return AWAY_MS;
+	return times < 5 && first << times < AWAY_MS ? first << times : AWAY_MS;
+}
+
+/* Journals the wait once, and not after the first failure: a retry that works at once is no
+ * news. */
+static void tell(struct driver *driver)
+{
+	struct event ev = { .kind = EV_DRIVER_WAITING };
+	AUTO(err_freep) struct err *untold = NULL;
+
+	if (driver->away_told || driver->away_times < TOLD_FROM || driver->journal_fails ||
+	    !lease_is_mine(driver->lease) || driver->flow.state == FLOW_ENDED)
+		return;
+	EVENT_SET_STR(&ev, reason, driver->failure->message);
+	EVENT_SET_STR(&ev, hint, driver->failure->hint);
+	driver->away_told = driver_record(driver, &ev, &untold) == 0;
+}
+
+static void begin(struct driver *driver)
+{
+	const struct driver_options *options = driver->options;
+
+	if (driver->away_since.ms > 0)
+		return;
+	driver->away_since = clock_mono_now();
+	free(driver->away_why);
+	driver->away_why = mem_copy(driver->failure->message);
+	if (options->on_away)
+		options->on_away(options->arg, driver->failure);
+}
+
+bool again_try(struct driver *driver)
+{
+	int64_t limit_ms = driver->flow.policy.unreachable_ms;
+
+	if (driver->stood_down)
+		return false;
+	driver->unsure = true;
+	if (aws_gives_up()) { /* not the service's fault: a signal is pending */
+		err_freep(&driver->failure);
+		driver_wake_in(driver, AWAY_MS);
+		return true;
+	}
+	if (!is_waited_for(driver))
+		return false;
+	begin(driver);
+	driver->away_times++;
+	if (limit_ms > 0 && clock_mono_now().ms - driver->away_since.ms >= limit_ms) {
+		err_code(&driver->failure, EXIT_UNREACHABLE);
+		return false;
+	}
+	tell(driver);
+	if (driver->stood_down)
+		return false;
+	driver_wake_in(driver, pause_ms(driver));
+	err_freep(&driver->failure);
+	return true;
+}
+
+void again_works(struct driver *driver)
+{
+	struct event ev = { .kind = EV_DRIVER_WENT_ON };
+	AUTO(err_freep) struct err *untold = NULL;
+	int64_t since = driver->away_since.ms;
+	bool news = driver->away_told || driver->away_times >= TOLD_FROM;
+
+	if (since == 0)
+		return;
+	driver->away_since.ms = driver->away_times = 0;
+	driver->away_told = false;
+	if (!news || driver->flow.state == FLOW_ENDED)
+		return;
+	EVENT_SET_STR(&ev, reason, driver->away_why);
+	EVENT_SET(&ev, seconds, (double)(clock_mono_now().ms - since) / 1000);
+	/* A failure to record does not matter: the work goes on. */
+	if (driver_record(driver, &ev, &untold) < 0)
+		return;
+}

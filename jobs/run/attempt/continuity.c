@@ -1,0 +1,71 @@
+/*
+ * Checks whether a resumed attempt went on from its checkpoint. The first step in its log must lie
+ * after the checkpoint's step and near it: a script that ignored the checkpoint begins at its own
+ * first step and would overwrite the checkpoints that it should have gone on from.
+ */
+#include "jobs/run/attempt/watch_internal.h"
+
+/* Scripts report every so many steps, so the first report may come that much later. A larger jump
+ * means that the script resumed from something else. */
+#define NEAR_STEPS 1000
+
+static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
+{
+	int64_t near = resumed > NEAR_STEPS ? resumed : NEAR_STEPS;
+
+	*ret = CONTINUITY_FAILED;
+	if (first < resumed)
+		return "it began before the step of its checkpoint";
+	if (first - resumed > near)
+		return "it began far ahead of the step of its checkpoint";
+	*ret = CONTINUITY_VERIFIED;
+	return NULL;
+}
+
+/* An attempt that the engine restarted may have gone on from a later checkpoint: its agent reports
+ * which. */
+static void judge_restart(struct attempt_watch *watch, int64_t *step, const char **reason,
+			  enum continuity *ret)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *report = NULL;
+	const json_t *resumed;
+	enum continuity other;
+	const char *why;
+
+	if (attempt_end_report(watch, 0, &report, &ignored) <= 0)
+		return;
+	resumed = json_object_get(report, "resumed");
+	if (!resumed)
+		return;
+	why = judge(js_int(resumed, "step", 0), watch->first_step, &other);
+	if (other != CONTINUITY_VERIFIED)
+		return;
+	*step = js_int(resumed, "step", 0);
+	*reason = why;
+	*ret = other;
+}
+
+int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err)
+{
+	struct driver *driver = watch->driver;
+	enum continuity continuity = CONTINUITY_UNVERIFIED;
+	const char *reason = "the log shows no step";
+	int64_t step = driver->resume_step;
+	struct event ev;
+
+	if (watch->phase != PHASE_TRAIN || driver->resume_step < 0 || driver->continuity_known ||
+	    (watch->first_step < 0 && !at_end))
+		return 0;
+	watch_event(watch, EV_TRAIN_CONTINUITY, &ev);
+	if (watch->first_step >= 0) {
+		reason = judge(step, watch->first_step, &continuity);
+		if (continuity == CONTINUITY_FAILED)
+			judge_restart(watch, &step, &reason, &continuity);
+		EVENT_SET(&ev, first_step, watch->first_step);
+	}
+	EVENT_SET(&ev, continuity, continuity);
+	EVENT_SET(&ev, step, step);
+	EVENT_SET_STR(&ev, reason, reason);
+	return driver_record(driver, &ev, err);
+}

@@ -1,0 +1,46 @@
+/*
+ * Numbers read from a training log by the spec's regular expressions. The first group of each says
+ * where the number begins; the whole number is read from there, also where the pattern would cut
+ * `6.25e-05` to `6.25`.
+ *
+ * The metric called `step` drives progress. Every other number belongs to a step: to the step on
+ * its own line, else to the newest step that the same node's log has told. The numbers of one step
+ * are a row, and only rows are told: a loss of step 10 never stands beside step 20.
+ */
+#ifndef STK_RUN_ATTEMPT_METRICS_H
+#define STK_RUN_ATTEMPT_METRICS_H
+
+#include "jobs/base/clock.h"
+#include "jobs/base/text/js.h"
+
+struct metrics;
+
+/* Makes the metrics of a plan; `specs` is the plan's [{"name","regex"}…]. */
+int metrics_new(const json_t *specs, struct metrics **ret, struct err **err);
+void metrics_freep(struct metrics **metrics);
+
+/* Reads a line of a node's log. `*current` is the newest step of that log, -1 before the first.
+ * Returns true if the line held a number. */
+bool metrics_line(struct metrics *metrics, int64_t *current, const char *line, size_t len);
+
+/* Returns the newest row as {name: value}, with "step" if known, as a new reference; NULL if no
+ * metric but the step was read yet. Infinite values and NaN are strings. `ret_step`: the row's
+ * step, -1 if not known. */
+json_t *metrics_row(const struct metrics *metrics, int64_t *ret_step);
+
+/* State for a process that goes on where this one stopped: metrics_keep() returns it as a new
+ * reference, metrics_restore() puts it into fresh metrics of the same plan. */
+json_t *metrics_keep(const struct metrics *metrics);
+void metrics_restore(struct metrics *metrics, const json_t *kept);
+
+/* Returns, once for each, the name of a metric that was given up because its pattern took too long
+ * on lines of this log; else NULL. */
+const char *metrics_given_up(struct metrics *metrics);
+
+struct step_progress {
+	bool known;   /* a step was seen */
+	int64_t step; /* the largest */
+};
+struct step_progress metrics_progress(const struct metrics *metrics);
+
+#endif

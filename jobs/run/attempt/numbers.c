@@ -1,0 +1,214 @@
+/*
+ * Records the numbers of a training: train.progress now and then, and shows them more often to an
+ * observer. The times of steps, and so their rate, come from the agents (jobs/base/pace.h), or,
+ * without agents, from the service's log if it keeps times. Steps that only this driver has seen,
+ * now and then, give a mean and no more.
+ */
+#include <string.h>
+
+#include "jobs/base/pace.h"
+#include "jobs/run/attempt/watch_internal.h"
+#include "jobs/store/order.h"
+
+#define PACE_MS     500   /* how often an agent's pace is looked for */
+#define PACE_FAR_MS 15000 /* the same if it lies in a bucket */
+
+/* ---- when steps came ------------------------------------------------------------------ */
+
+static bool is_due(const struct attempt_watch *watch)
+{
+	bool far = !store_directory(watch->driver->workspace);
+
+	return watch->paced_at.ms == 0 ||
+	       clock_mono_now().ms - watch->paced_at.ms >= (far ? PACE_FAR_MS : PACE_MS);
+}
+
+/* Asks the agent for its pace: a file beside its report, or at the end the report. */
+static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
+{
+	struct engine *engine = watch->driver->engine;
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *found = NULL;
+
+	if (at_end && attempt_end_report(watch, watch->step_node, &found, &ignored) > 0 &&
+	    json_object_get(found, "pace"))
+		return json_incref(json_object_get(found, "pace"));
+	json_decref(TAKE(found));
+	err_freep(&ignored);
+	if (engine->ops->beside &&
+	    engine->ops->beside(engine, watch->job, watch->prefix, watch->step_node, PACE_FILE,
+				&found, &ignored) > 0)
+		return TAKE(found);
+	return NULL;
+}
+
+static json_t *own_word(const struct attempt_watch *watch)
+{
+	json_t *own = pace_json(watch->own_pace);
+
+	if (!own || watch->own_exact)
+		return own;
+	json_object_del(json_object_get(own, "throughput"), "step_seconds");
+	json_object_del(own, "stretches");
+	return own;
+}
+
+/* Returns the newest known pace; NULL if none. Borrowed. */
+static const json_t *pace_of(struct attempt_watch *watch, bool at_end)
+{
+	json_t *found;
+
+	if (watch->pace && !at_end && !is_due(watch))
+		return watch->pace;
+	watch->paced_at = clock_mono_now();
+	found = ask_agent(watch, at_end);
+	if (!found && !watch->agents_pace)
+		found = own_word(watch);
+	else if (found)
+		watch->agents_pace = true;
+	if (found) {
+		json_decref(watch->pace);
+		watch->pace = found;
+	}
+	return watch->pace;
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+/* Fills in a train.progress of this step (-1: none) as of now. `numbers` and `pace` are
+ * borrowed. */
+static void tell(const struct attempt_watch *watch, int64_t step, json_t *numbers,
+		 const json_t *pace, struct event *ret)
+{
+	struct step_progress newest = metrics_progress(watch->metrics);
+	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
+	double rate = js_real(pace, "rate", 0);
+	int64_t came = pace_at(pace, step);
+
+	watch_event(watch, EV_TRAIN_PROGRESS, ret);
+	if (step >= 0) {
+		EVENT_SET(ret, step, step);
+		EVENT_SET(ret, since, came > 0 ? came : watch->stepped_at.ms);
+	}
+	if (of > 0)
+		EVENT_SET(ret, of, of);
+	if (rate > 0) {
+		EVENT_SET(ret, rate, rate);
+		if (newest.known && of >= newest.step)
+			EVENT_SET(ret, eta, (double)(of - newest.step) / rate);
+	}
+	EVENT_SET(ret, metrics, numbers);
+}
+
+static json_t *step_alone(int64_t step)
+{
+	json_t *numbers = json_object();
+
+	js_put(numbers, METRIC_STEP, json_integer(step));
+	return numbers;
+}
+
+static int record(struct attempt_watch *watch, int64_t step, json_t *numbers, const json_t *pace,
+		  struct err **err)
+{
+	json_t *throughput = json_object_get(pace, "throughput");
+	struct event ev;
+
+	tell(watch, step, numbers, pace, &ev);
+	if (throughput)
+		EVENT_SET(&ev, throughput, throughput);
+	if (step > watch->told_step)
+		watch->told_step = step;
+	return driver_record(watch->driver, &ev, err);
+}
+
+static bool was_unseen(const struct ledger *ledger, int64_t from, int64_t to)
+{
+	for (int i = 0; i < ledger->hole_count; i++)
+		if (from < ledger->holes[i].to.ms && to > ledger->holes[i].from.ms)
+			return true;
+	return false;
+}
+
+/* For a time without a driver, the agent's word is the only record of steps. */
+static int record_stretches(struct attempt_watch *watch, const json_t *pace, struct err **err)
+{
+	const json_t *stretch;
+	size_t i;
+
+	json_array_foreach (json_object_get(pace, "stretches"), i, stretch) {
+		int64_t from = json_integer_value(json_array_get(stretch, 0));
+		int64_t to = json_integer_value(json_array_get(stretch, 1));
+		struct event ev;
+
+		if (!was_unseen(&watch->driver->flow.ledger, from, to))
+			continue;
+		watch_event(watch, EV_TRAIN_STRETCH, &ev);
+		EVENT_SET(&ev, since, from);
+		EVENT_SET(&ev, until, to);
+		EVENT_SET(&ev, first_step, json_integer_value(json_array_get(stretch, 2)));
+		EVENT_SET(&ev, step, json_integer_value(json_array_get(stretch, 3)));
+		if (driver_record(watch->driver, &ev, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Returns the newest row as a new reference; NULL if it is already told. */
+static json_t *new_row(struct attempt_watch *watch, int64_t *ret_step)
+{
+	json_auto_t *row = metrics_row(watch->metrics, ret_step);
+
+	if (!row || json_equal(row, watch->told_row) ||
+	    (*ret_step >= 0 && *ret_step < watch->told_step))
+		return NULL;
+	json_decref(watch->told_row);
+	watch->told_row = json_incref(row);
+	return TAKE(row);
+}
+
+int numbers_record(struct attempt_watch *watch, bool at_end, struct err **err)
+{
+	struct step_progress newest = metrics_progress(watch->metrics);
+	json_auto_t *numbers = NULL;
+	const json_t *pace = pace_of(watch, at_end);
+	int64_t step;
+
+	watch->numbers_changed = false;
+	if (record_stretches(watch, pace, err) < 0)
+		return -1;
+	numbers = new_row(watch, &step);
+	if (numbers) {
+		if (record(watch, step, numbers, pace, err) < 0)
+			return -1;
+		/* Steps after this row are told the next time. */
+		watch->numbers_changed = newest.known && newest.step > watch->told_step;
+		if (!at_end)
+			return 0;
+		json_decref(TAKE(numbers));
+	}
+	if (!newest.known || newest.step <= watch->told_step)
+		return 0;
+	watch->numbers_changed = false;
+	numbers = step_alone(newest.step);
+	return record(watch, newest.step, numbers, pace, err);
+}
+
+void numbers_show(struct attempt_watch *watch)
+{
+	const struct driver_options *options = watch->driver->options;
+	struct step_progress newest = metrics_progress(watch->metrics);
+	json_auto_t *numbers = NULL;
+	struct event ev;
+	int64_t step;
+
+	watch->numbers_fresh = false;
+	numbers = metrics_row(watch->metrics, &step);
+	if (numbers && newest.known && step != newest.step)
+		json_decref(TAKE(numbers));
+	if (!numbers)
+		numbers = newest.known ? step_alone(newest.step) : json_object();
+	tell(watch, newest.known ? newest.step : -1, numbers, pace_of(watch, false), &ev);
+	ev.at = driver_now(watch->driver);
+	options->on_progress_update(options->arg, &ev);
+}

@@ -1,0 +1,295 @@
+/* From a plan to an order: see order.h. */
+#include "jobs/run/attempt/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/variable.h"
+#include "jobs/cache/graphs/graph_key.h"
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/engine/delivery/agent_delivery.h"
+#include "jobs/engine/engine.h"
+#include "jobs/run/attempt/health.h"
+#include "jobs/run/plan/plan.h"
+
+char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)
+{
+	return mem_format("runs/%s/%s-%lld/", run, flow_phase_names[phase], (long long)attempt);
+}
+
+static json_t *names_of(json_t *object)
+{
+	json_t *names = json_array(), *value;
+	const char *name;
+
+	json_object_foreach (object, name, value)
+		json_array_append_new(names, json_string(name));
+	return names;
+}
+
+char *order_outputs(const char *run, enum phase phase, int64_t attempt)
+{
+	return mem_format("runs/%s/outputs/%s-%lld/", run, flow_phase_names[phase],
+			  (long long)attempt);
+}
+
+char *order_checkpoint_root(const json_t *plan, const char *workspace, const char *run,
+			    int64_t attempt)
+{
+	const char *url = js_str(json_object_get(plan, "checkpoint"), "url");
+	AUTO(auto_free) char *prefix = order_attempt_prefix(run, PHASE_TRAIN, attempt);
+
+	if (url)
+		return mem_format("%s/%s/attempt-%lld", url, run, (long long)attempt);
+	return mem_format("%s/%scheckpoints", workspace, prefix);
+}
+
+static bool machines_apart(const json_t *plan)
+{
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+
+	return engine && engine->machines_apart && js_int(plan, "nodes", 1) > 1;
+}
+
+/* Sets where the command saves. */
+static void put_checkpoint_dir(json_t *order, const json_t *plan, const struct order_of *of,
+			       const char *root, const char *prefix)
+{
+	AUTO(auto_free) char *folder = mem_format("%s/%scheckpoints", of->workspace, prefix);
+
+	/* Only a folder that machines share keeps their shards together. */
+	if (of->workspace[0] != '/' && machines_apart(plan)) {
+		if (root[0] == '/')
+			js_put_str(order, "checkpoint_dir", root);
+		return; /* else each node has its own, and their agents upload the shards */
+	}
+	/* Nodes share a workspace folder; without one they are on one machine and share the agents'
+	 * folder. */
+	if (of->workspace[0] == '/')
+		js_put_str(order, "checkpoint_dir", folder);
+	else
+		js_put(order, "shared_checkpoints", json_true());
+}
+
+/* Only for training: what phase 1 saves is computed from nothing. */
+static void put_checkpoint(json_t *order, const json_t *plan, const struct order_of *of,
+			   const char *prefix)
+{
+	json_t *checkpoint = json_deep_copy(json_object_get(plan, "checkpoint"));
+	const char *sync = js_str(checkpoint, "sync");
+	AUTO(auto_free)
+	char *root = order_checkpoint_root(plan, of->workspace, of->run, of->attempt);
+
+	put_checkpoint_dir(order, plan, of, root, prefix);
+	js_put_str(checkpoint, "sync", strcmp(sync, "agent") == 0 ? "agent" : "none");
+	js_put_str(checkpoint, "root", root);
+	json_object_del(checkpoint, "url");
+	json_object_del(checkpoint, "on_mismatch");
+	js_put(order, "checkpoint", checkpoint);
+	js_put(order, "stall", json_incref(json_object_get(plan, "stall")));
+	if (of->resumed_from) {
+		js_put_str(order, "resume_from", of->resumed_from);
+		js_put(order, "resume_step", json_integer(of->resume_step));
+	}
+}
+
+/* The front-end and its number of parallel compilations come before the command. */
+static json_t *command_json(const struct compile_kind *kind, const struct order_of *of,
+			    const json_t *plan, const json_t *phase)
+{
+	const char *front = js_str(phase, "front");
+	int64_t planned = js_int(json_object_get(plan, "width"), "workers", 0);
+	int64_t many = of->workers > 0 ? of->workers : planned;
+	json_t *command = json_array();
+
+	if (front)
+		json_array_append_new(command, json_string(front));
+	if (front && many > 0 && kind->workers_option) {
+		AUTO(auto_free) char *workers = mem_format("%lld", (long long)many);
+
+		json_array_append_new(command, json_string(kind->workers_option));
+		json_array_append_new(command, json_string(workers));
+	}
+	json_array_extend(command, json_object_get(phase, "command"));
+	return command;
+}
+
+/* A retry of phase 1 compiles graphs again that an earlier attempt stored as failed. */
+static json_t *env_json(const struct compile_kind *kind, const struct order_of *of,
+			const json_t *phase)
+{
+	json_t *env = json_deep_copy(json_object_get(phase, "env"));
+	const char *variable = kind->retry_variable;
+
+	if (of->phase == PHASE_PRECOMPILE && of->attempt > 1 && variable) {
+		const char *flags = js_str(env, variable);
+		AUTO(auto_free)
+		char *more = mem_format("%s%s%s", flags ? flags : "", flags && *flags ? " " : "",
+					kind->retry_words);
+
+		if (!flags || !strstr(flags, kind->retry_words))
+			js_put_str(env, variable, more);
+	}
+	return env;
+}
+
+static void put_compile(json_t *order, const json_t *plan, const struct order_of *of)
+{
+	const json_t *compile = json_object_get(plan, "compile");
+	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
+				   js_str(compile, "cache"));
+
+	if (of->workers > 0)
+		js_put(object, "workers", json_integer(of->workers));
+	js_put(object, "program",
+	       json_incref(json_array_get(js_path(plan_phase(plan, "train"), "command"), 0)));
+	if (of->phase == PHASE_TRAIN && of->compiler)
+		js_put(object, "compiler", json_incref((json_t *)of->compiler));
+	js_put_str(object, "tolerated", of->tolerated);
+	js_put_str(object, "lock", of->lock);
+	if (of->phase == PHASE_PRECOMPILE) {
+		js_put_str(object, "graph_key", js_str(compile, "graph_key"));
+		js_put_str(object, "claim", of->claim);
+	}
+	js_put(order, "compile", object);
+}
+
+/* Sets what the agent needs if a service runs the nodes, out of this driver's reach. */
+static void put_service(json_t *order, const json_t *plan)
+{
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+	const json_t *instance = json_object_get(plan, "instance");
+	const json_t *efa = js_path(plan, "spec.resources.efa");
+
+	if (agent_delivery_way(plan) == AGENT_DELIVERY_NONE)
+		return;
+	if (json_object_size(json_object_get(plan, "secrets")) > 0)
+		js_put(order, "secret_from", json_incref(json_object_get(plan, "secrets")));
+	js_put(order, "image_env", json_incref(js_path(plan, "image.env")));
+	if (js_int(instance, "cores", 0) > 0)
+		js_put(order, "cores", json_integer(js_int(instance, "cores", 0)));
+	if (js_int(plan, "nodes", 1) > 1 && js_int(instance, "efa", 0) > 0 && !json_is_false(efa))
+		js_put(order, "efa", json_true());
+	if (engine && engine->stop_ms > 0)
+		js_put(order, "stop_ms", json_integer(engine->stop_ms));
+}
+
+json_t *order_make(const json_t *plan, const struct order_of *of)
+{
+	const json_t *phase = plan_phase(plan, flow_phase_names[of->phase]);
+	const json_t *compile = json_object_get(plan, "compile");
+	const struct compile_kind *kind =
+		compile_kind_find(compile ? js_str(compile, "kind") : "none");
+	AUTO(auto_free) char *prefix = order_attempt_prefix(of->run, of->phase, of->attempt);
+	AUTO(auto_free) char *run_prefix = mem_format("runs/%s/", of->run);
+	AUTO(auto_free) char *outputs = order_outputs(of->run, of->phase, of->attempt);
+	json_t *order = json_object();
+
+	js_put(order, "v", json_integer(1));
+	js_put_str(order, "run", of->run);
+	js_put_str(order, "phase", flow_phase_names[of->phase]);
+	js_put(order, "attempt", json_integer(of->attempt));
+	js_put_str(order, "job", of->job);
+	js_put_str(order, "nonce", of->nonce);
+	js_put(order, "nodes", json_integer(js_int(plan, "nodes", 1)));
+	js_put_str(order, "workspace", of->workspace);
+	js_put_str(order, "prefix", prefix);
+	js_put_str(order, "agent", of->agent);
+	js_put_str(order, "run_prefix", run_prefix);
+	js_put_str(order, "source", js_str(json_object_get(plan, "source"), "bundle"));
+	js_put(order, "links", json_incref(js_path(plan, "source.links")));
+	js_put(order, "command", command_json(kind, of, plan, phase));
+	js_put(order, "env", env_json(kind, of, phase));
+	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
+	put_service(order, plan);
+	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))
+		js_put(order, "core_dumps", json_true());
+	if (compile)
+		put_compile(order, plan, of);
+	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
+	js_put(order, "scratch", json_boolean(of->phase == PHASE_PRECOMPILE));
+	if (of->phase != PHASE_PRECOMPILE)
+		js_put_str(order, "outputs", outputs);
+	if (of->phase == PHASE_TRAIN)
+		put_checkpoint(order, plan, of, prefix);
+	if (of->phase == PHASE_PRECOMPILE)
+		js_put(order, "timeout_ms", json_integer(js_int(compile, "timeout_ms", 0)));
+	health_order(order, plan, of->phase);
+	js_put(order, "grace_ms", json_integer(js_int(plan, "grace_ms", 60000)));
+	return order;
+}
+
+/* ---- before there is a run ------------------------------------------------------ */
+
+/* PATH and the like as on this machine now; secrets as where they come from. */
+static json_t *agent_env(const json_t *plan)
+{
+	json_t *secrets = json_object_get(plan, "secrets"), *from;
+	json_t *env = json_object();
+	const char *name;
+	bool is_ours = agent_delivery_way(plan) == AGENT_DELIVERY_NONE;
+
+	for (enum variable i = 0; is_ours && i < VAR_COUNT; i++)
+		if (variable_rows[i].uses & VAR_PASSED)
+			js_put_str(env, variable_rows[i].name, getenv(variable_rows[i].name));
+	json_object_foreach (secrets, name, from) {
+		AUTO(auto_free)
+		char *hidden = mem_format("(secret from %s)", json_string_value(from));
+
+		js_put_str(env, name, hidden);
+	}
+	return env;
+}
+
+static json_t *planned(const json_t *plan, enum phase phase)
+{
+	AUTO(auto_free) char *job = mem_format("stk-<id>-%s-1", flow_phase_names[phase]);
+	const struct order_of of = {
+		.run = "<id>",
+		.nonce = "<nonce>",
+		.job = job,
+		.workspace = js_str(plan, "workspace"),
+		.phase = phase,
+		.attempt = 1,
+		.lock = phase == PHASE_TRAIN && plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE])
+				? js_str(json_object_get(plan, "compile"), "graph_key")
+				: NULL,
+		.claim = "<claim>",
+	};
+	json_auto_t *made = order_make(plan, &of);
+	json_t *order = json_deep_copy(made); /* the plan shares members and must not change */
+	json_auto_t *hidden = json_pack("{s:O, s:O}", "command", json_object_get(order, "command"),
+					"env", json_object_get(order, "env"));
+
+	graph_key_ingredients_hide_secrets(hidden);
+	js_put(order, "agent_env", agent_env(plan));
+	return order;
+}
+
+json_t *order_planned(const json_t *plan)
+{
+	json_t *orders = json_array(), *phase;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, phase) {
+		int which = flow_name_find(flow_phase_names, PHASE_COUNT, js_str(phase, "phase"));
+
+		if (which >= 0 && json_object_get(phase, "command"))
+			json_array_append_new(orders, planned(plan, (enum phase)which));
+	}
+	return orders;
+}
+
+json_t *order_difference(const json_t *precompile, const json_t *train)
+{
+	json_auto_t *changes = graph_key_ingredients_diff(precompile, train);
+	json_t *rows = json_array(), *change;
+	size_t i;
+
+	json_array_foreach (changes, i, change)
+		json_array_append_new(rows, json_pack("{s:O, s:O, s:O}", "field",
+						      json_object_get(change, "field"),
+						      "precompile", json_object_get(change, "old"),
+						      "train", json_object_get(change, "new")));
+	return rows;
+}

@@ -1,0 +1,340 @@
+/*
+ * Reads the logs of an attempt line by line: numbers, graphs, last words. A turn takes a bounded
+ * part, however much there is, so that the driver handles signals, requests, limits and leases
+ * before the next turn.
+ *
+ * If reading lies far behind the end of a training's log, the part in between is skipped, and that
+ * is recorded: the steps it is at now, and how it ended, are worth more. In phase 1 nothing is
+ * skipped, because the graphs that its log names decide the verdict; but a run that is to end needs
+ * no verdict.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/pace.h"
+#include "jobs/base/process/turn.h"
+#include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/watch_internal.h"
+#include "jobs/store/order.h"
+
+/* A slice of the most expensive lines takes about as long as a turn has. */
+#define SLICE        ((size_t)16 << 10)
+#define PIECE        ((size_t)64 << 10) /* bytes asked for at once */
+#define TURN_BYTES   ((size_t)1 << 20)
+#define TURN_CPU_MS  100
+#define TURN_WALL_MS 1000 /* if the log is a service's */
+
+#define SIZE_EVERY_MS 1000 /* pause between two looks at the size of a log that is behind */
+/* If more than BEHIND_MAX lies between what is read and the end of a training's log, all but the
+ * last REST_MAX is skipped; of a run that is to end, all but the last WORDS_MAX. */
+#define BEHIND_MAX ((uint64_t)256 << 20)
+#define REST_MAX   ((uint64_t)16 << 20)
+#define WORDS_MAX  ((uint64_t)1 << 20)
+
+/* A log that is behind is recorded after a while, then ever more rarely while its attempt goes on.
+ * After the attempt's end nothing else is left to happen, and the pause is the usual one. */
+#define TOLD_AFTER_MS 10000
+#define TOLD_MAX_MS   ((int64_t)10 * 60 * 1000)
+
+#define KEPT_MAX ((size_t)4 << 10) /* bytes kept of a line as evidence */
+#define LATE_MAX 100               /* graphs with a record of when they came */
+
+void reading_keep_line(struct node_log *log, const char *line, size_t len)
+{
+	size_t slot = log->lines++ % LAST_LINES;
+
+	first_cause_line(log->watch->cause, (size_t)log->node, line, len, log->lines - 1,
+			 log->watch->read_at);
+	/* The search for a cause matches each line against each row of its table. */
+	len = len < KEPT_MAX ? len : KEPT_MAX;
+	free(log->last[slot]);
+	log->last[slot] = mem_copy_n(line, len);
+	log->last_len[slot] = len;
+}
+
+/* ---- graphs --------------------------------------------------------------------------- */
+
+/* Notes graphs that phase 1 did not reach, and after which step they came. */
+static void note_late(struct attempt_watch *watch)
+{
+	const struct tally_graph *graph;
+
+	for (size_t i = 0;
+	     json_object_size(watch->late) < LATE_MAX && (graph = graph_tally_at(watch->book, i));
+	     i++)
+		if (graph->missed && !json_object_get(watch->late, graph->key))
+			json_object_set_new_nocheck(watch->late, graph->key,
+						    watch->last_step < 0
+							    ? json_null()
+							    : json_integer(watch->last_step));
+}
+
+/* In training only compiled graphs are news; hits are as expected. The book is counted once for all
+ * lines between two steps, because counting takes time in proportion to the graphs. */
+static void note_graphs(struct attempt_watch *watch)
+{
+	struct graph_tally_counts counts;
+
+	if (!watch->graph_tally_changed)
+		return;
+	watch->graph_tally_changed = false;
+	graph_tally_counts(watch->book, &counts);
+	if (counts.misses != watch->misses || counts.seconds > watch->seconds ||
+	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
+		watch->graphs_changed = true;
+	watch->spoiled |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
+	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
+		note_late(watch);
+	watch->hits = counts.hits;
+	watch->misses = counts.misses;
+	watch->seconds = counts.seconds;
+}
+
+/* ---- lines ---------------------------------------------------------------------------- */
+
+/* Dates the step on the current line: by the service's time of the line if known, else by the time
+ * of reading, which counts for the pace only once the backlog is read. */
+static void note_arrival(struct attempt_watch *watch, const struct node_log *log, int64_t step)
+{
+	struct engine *engine = watch->driver->engine;
+	struct utc at = { 0 };
+
+	if (engine->ops->log_time)
+		at = engine->ops->log_time(engine, watch->job, watch->prefix, log->node,
+					   log->tail.line_at);
+	watch->stepped_at = at.ms > 0 ? at : driver_now(watch->driver);
+	watch->own_exact |= at.ms > 0;
+	if (at.ms > 0)
+		pace_step(watch->own_pace, step, (struct mono){ at.ms }, at);
+	else if (watch->caught_up)
+		pace_step(watch->own_pace, step, watch->read_at, watch->stepped_at);
+}
+
+static void note_step(struct node_log *log)
+{
+	struct attempt_watch *watch = log->watch;
+	struct step_progress progress = metrics_progress(watch->metrics);
+
+	if (!progress.known)
+		return;
+	if (watch->first_step < 0)
+		watch->first_step = progress.step;
+	if (progress.step <= watch->last_step)
+		return;
+	note_graphs(watch); /* graphs that came before this step */
+	watch->last_step = progress.step;
+	first_cause_step(watch->cause, (size_t)log->node, watch->read_at);
+	watch->step_node = log->node;
+	note_arrival(watch, log, progress.step);
+}
+
+static void on_line(void *arg, const char *line, size_t len)
+{
+	struct node_log *log = arg;
+	struct attempt_watch *watch = log->watch;
+
+	if (len == 0 || is_agent_line(line, len))
+		return;
+	if (watch->driver->kind->caches &&
+	    graph_tally_scan(watch->book, watch->driver->kind, log->node, line, len))
+		watch->graph_tally_changed = true;
+	/* In phase 1 nothing is computed: numbers that it prints are no metrics. */
+	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, &log->step, line, len)) {
+		watch->numbers_changed = watch->numbers_fresh = true;
+		note_step(log);
+	}
+	reading_keep_line(log, line, len);
+}
+
+/* ---- pieces --------------------------------------------------------------------------- */
+
+/* Returns 1 if there is more, 0 if all that is there now is read, -1 with an error. */
+static int read_piece(struct attempt_watch *watch, struct node_log *log, struct turn *turn,
+		      struct err **err)
+{
+	struct engine *engine = watch->driver->engine;
+	AUTO(sb_release) struct sb piece = SB_INIT_MAX(PIECE);
+	uint64_t offset = log->tail.offset;
+	size_t at = 0;
+
+	watch->read_at = clock_mono_now();
+	if (engine->ops->logs(engine, watch->job, watch->prefix, log->node, &offset, PIECE, &piece,
+			      err) < 0)
+		return -1;
+	while (at < piece.len && !turn->over) {
+		size_t len = piece.len - at < SLICE ? piece.len - at : SLICE;
+
+		tail_feed(&log->tail, piece.text + at, len, on_line, log);
+		toolkit_monitor_hear(watch->outside, log->node, piece.text + at, len);
+		at += len;
+		turn_spend(turn, len);
+	}
+	/* Bytes that the turn has no room for are read again by the next turn. */
+	log->tail.offset += at;
+	return at < piece.len || piece.len == PIECE;
+}
+
+/* Asks for the size of a log that could not be read to its end. Returns 1 if it is known, 0 if it
+ * is not or was asked for recently, -1 with an error. */
+static int ask_size(struct attempt_watch *watch, struct node_log *log, struct err **err)
+{
+	struct engine *engine = watch->driver->engine;
+	uint64_t size;
+	int known;
+
+	if (log->sized_at.ms > 0 && clock_mono_now().ms - log->sized_at.ms < SIZE_EVERY_MS)
+		return 0;
+	log->sized_at = clock_mono_now();
+	known = engine->ops->log_size(engine, watch->job, watch->prefix, log->node, &size, err);
+	if (known > 0)
+		log->size = size;
+	return known;
+}
+
+static int record_read(struct attempt_watch *watch, const struct node_log *skipped,
+		       uint64_t skipped_bytes, struct err **err)
+{
+	uint64_t read = 0, size = 0;
+	struct event ev;
+
+	for (int node = 0; node < watch->nodes; node++) {
+		const struct node_log *log = &watch->logs[node];
+
+		read += log->tail.offset;
+		size += log->size > log->tail.offset ? log->size : log->tail.offset;
+	}
+	watch_event(watch, EV_LOG_READ, &ev);
+	EVENT_SET(&ev, read_bytes, (int64_t)read);
+	EVENT_SET(&ev, size_bytes, (int64_t)size);
+	if (skipped) {
+		EVENT_SET(&ev, node, skipped->node);
+		EVENT_SET(&ev, skipped_bytes, (int64_t)skipped_bytes);
+	}
+	return driver_record(watch->driver, &ev, err);
+}
+
+/* Returns how many bytes of the end of a log are worth reading; UINT64_MAX: all. */
+static uint64_t worth(const struct attempt_watch *watch, const struct node_log *log, bool ended)
+{
+	uint64_t behind = log->size > log->tail.offset ? log->size - log->tail.offset : 0;
+
+	if (ended && watch->driver->flow.stop_requested)
+		return WORDS_MAX;
+	if (watch->phase == PHASE_TRAIN && behind > BEHIND_MAX)
+		return REST_MAX;
+	return UINT64_MAX;
+}
+
+/* Skips the part that is not worth reading any more. */
+static int skip(struct attempt_watch *watch, struct node_log *log, bool ended, struct err **err)
+{
+	uint64_t rest, left_out;
+	int known = ask_size(watch, log, err);
+
+	if (known <= 0)
+		return known;
+	rest = worth(watch, log, ended);
+	if (log->size <= log->tail.offset || log->size - log->tail.offset <= rest)
+		return 0;
+	left_out = log->size - rest - log->tail.offset;
+	tail_skip(&log->tail, log->size - rest);
+	return record_read(watch, log, left_out, err);
+}
+
+/* ---- turns ---------------------------------------------------------------------------- */
+
+/* A log that cannot be read does not keep an attempt from ending; the failure becomes part of how
+ * it ended. */
+static int miss(struct attempt_watch *watch, struct node_log *log, bool ends, struct err **why,
+		struct err **err)
+{
+	if (!ends || (*why)->code == EXIT_UNREACHABLE ||
+	    (err_passes(*why) && ++watch->log_tries < END_TRIES)) {
+		*err = TAKE(*why);
+		return -1;
+	}
+	log->unread = true;
+	if (!watch->unread)
+		watch->unread = TAKE(*why);
+	return 0;
+}
+
+static int read_one(struct attempt_watch *watch, struct node_log *log, bool ends, bool ended,
+		    struct turn *turn, struct err **err)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	int more = 0;
+
+	if (!log->unread && (!log->behind || skip(watch, log, ended, &why) == 0))
+		more = read_piece(watch, log, turn, &why);
+	if (why && miss(watch, log, ends, &why, err) < 0)
+		return -1;
+	log->behind = more > 0;
+	return 0;
+}
+
+static void note_end(struct attempt_watch *watch)
+{
+	if (!watch->caught_up)
+		toolkit_monitor_caught_up(watch->outside);
+	watch->caught_up = watch->news = true;
+	watch->behind_since.ms = 0;
+	watch->told_ms = 0;
+}
+
+/* Records now and then that much is left to read. */
+static int tell_behind(struct attempt_watch *watch, bool ended, struct err **err)
+{
+	int64_t now = clock_mono_now().ms;
+	int64_t pause;
+
+	if (!watch->driver->live)
+		return 0;
+	pause = journal_is_far(watch->driver->journal) ? PROGRESS_FAR_MS : PROGRESS_MS;
+	if (watch->behind_since.ms == 0) {
+		watch->behind_since = watch->told_at = clock_mono_now();
+		watch->told_ms = TOLD_AFTER_MS;
+	}
+	if (!ended && watch->told_ms > pause)
+		pause = watch->told_ms;
+	if (now - watch->told_at.ms < pause)
+		return 0;
+	watch->told_at.ms = now;
+	watch->told_ms = watch->told_ms < TOLD_MAX_MS / 2 ? 2 * watch->told_ms : TOLD_MAX_MS;
+	return record_read(watch, NULL, 0, err);
+}
+
+int reading_turn(struct attempt_watch *watch, bool ends, bool ended, bool *ret_more,
+		 struct err **err)
+{
+	struct turn turn = turn_begin(TURN_BYTES, TURN_CPU_MS, TURN_WALL_MS);
+	int at_end = 0; /* consecutive logs read to their end */
+
+	while (at_end < watch->nodes && !turn.over) {
+		struct node_log *log = &watch->logs[watch->next_log];
+
+		/* Round robin, so that no log waits behind another that floods. */
+		watch->next_log = (watch->next_log + 1) % watch->nodes;
+		if (read_one(watch, log, ends, ended, &turn, err) < 0)
+			return -1;
+		at_end = log->behind ? 0 : at_end + 1;
+	}
+	note_graphs(watch);
+	/* Lines up to the journal's newest step are read a second time and are no news. */
+	watch->news |= watch->last_step > watch->driver->flow.ledger.step;
+	*ret_more = at_end < watch->nodes;
+	if (!*ret_more)
+		note_end(watch);
+	else if (tell_behind(watch, ended, err) < 0)
+		return -1;
+	bookmark_put(watch, false);
+	return 0;
+}
+
+void reading_end(struct attempt_watch *watch)
+{
+	for (int node = 0; node < watch->nodes; node++)
+		tail_end(&watch->logs[node].tail, on_line, &watch->logs[node]);
+	note_graphs(watch);
+	watch->whole = true;
+}

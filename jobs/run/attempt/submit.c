@@ -1,0 +1,255 @@
+/* Turns an effect for an attempt into a job: its order, its environment, the engine. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/child_aws_env.h"
+#include "aws/credentials/secret.h"
+#include "jobs/base/variable.h"
+#include "jobs/engine/delivery/agent_delivery.h"
+#include "jobs/flow/failure.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/run/plan/agent.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/secret.h"
+#include "jobs/store/order.h"
+
+#define CROWDED_MS    ((int64_t)1000)
+#define CROWDED_TIMES 4
+/* A refusal that may pass by itself is definite only after so many in a row. */
+#define REFUSED_TIMES 3
+
+static bool is_lent(const char *name)
+{
+	const struct variable_row *row = variable_find(name);
+
+	return row && (row->uses & VAR_LENT);
+}
+
+/* Makes the agent's environment: PATH and the like, its secrets and, if it works with AWS, the
+ * variables needed to get there. Nothing else of the caller's environment leaks in. If a service
+ * starts the agent the environment is empty: the role of its job gives access, also to secrets. */
+int submit_job_env(const json_t *plan, char ***ret, struct err **err)
+{
+	json_t *secrets = json_object_get(plan, "secrets"), *from;
+	AUTO(secret_strv_freep) char **lent = NULL;
+	AUTO(secret_strv_freep) char **env = NULL;
+	size_t count = 0, lent_count = 0;
+	const char *name;
+
+	if (agent_delivery_way(plan) != AGENT_DELIVERY_NONE) {
+		*ret = mem_zero(1, sizeof **ret);
+		return 0;
+	}
+	if (aws_account_is_needed(plan))
+		lent = child_aws_env(&lent_count);
+	env = mem_zero(VAR_COUNT + lent_count + json_object_size(secrets) + 1, sizeof *env);
+	for (enum variable i = 0; i < VAR_COUNT; i++) {
+		const char *value = NULL;
+
+		name = variable_rows[i].name;
+		if (variable_rows[i].uses & VAR_PASSED)
+			value = getenv(name);
+		if (value)
+			env[count++] = mem_format("%s=%s", name, value);
+	}
+	for (size_t i = 0; i < lent_count; i++)
+		env[count++] = mem_copy(lent[i]);
+	json_object_foreach (secrets, name, from) {
+		AUTO(secret_freep) char *value = NULL;
+
+		if (secret_value(plan, name, json_string_value(from), &value, err) < 0)
+			return -1;
+		/* The agent's own AWS variables may differ from those that the command is given. */
+		env[count++] =
+			mem_format("%s%s=%s", is_lent(name) ? ORDER_SECRET : "", name, value);
+	}
+	*ret = TAKE(env);
+	return 0;
+}
+
+/* Loads the compiler that a training is held to: the one that filled the cache for its graph
+ * key. */
+static int locked_compiler(const struct driver *driver, const struct effect *effect, json_t **ret,
+			   struct err **err)
+{
+	const char *key = cache_gate_lock_key(driver);
+	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
+	AUTO(auto_free) char *damage = NULL;
+
+	if (effect->phase != PHASE_TRAIN || !driver->flow.policy.compiles)
+		return 0;
+	if (compile_manifest_load(driver->cache, key, &lock, &damage, err) < 0)
+		return -1;
+	*ret = lock ? json_incref(lock->compiler) : NULL;
+	return 0;
+}
+
+static int write_order(struct driver *driver, const struct effect *effect, const char *prefix,
+		       json_t **ret, struct err **err)
+{
+	AUTO(auto_free) char *key = mem_format("%s%s", prefix, ORDER_FILE);
+	json_auto_t *compiler = NULL;
+	json_t *order;
+	AUTO(auto_free) char *text = NULL;
+	char claim[FLOW_ID_MAX], digest[SHA256_HEX];
+	struct order_of of = {
+		.run = driver->run,
+		.nonce = driver->flow.nonce,
+		.workspace = store_url(driver->workspace),
+		.phase = effect->phase,
+		.attempt = effect->attempt,
+		.job = effect->job,
+		.workers = effect->workers,
+		.resumed_from = effect->resumed_from,
+		.resume_step = driver->flow.checkpoint_step,
+		.tolerated = effect->tolerated,
+		.lock = effect->phase == PHASE_TRAIN && driver->flow.policy.compiles
+				? cache_gate_lock_key(driver)
+				: NULL,
+		.claim = claim,
+	};
+
+	if (locked_compiler(driver, effect, &compiler, err) < 0)
+		return -1;
+	if (agent_delivery_in_image(driver->plan)) {
+		if (agent_digest(digest, err) < 0)
+			return -1;
+		of.agent = digest;
+	}
+	flow_key_nonce(&driver->flow, claim);
+	of.compiler = compiler;
+	*ret = order = order_make(driver->plan, &of);
+	text = js_line(order);
+	return store_put(driver->workspace, key, text, strlen(text), err);
+}
+
+static void attempt_event(struct event *ev, enum event_kind kind, const struct effect *effect)
+{
+	*ev = (struct event){ .kind = kind };
+	EVENT_SET(ev, phase, effect->phase);
+	EVENT_SET(ev, attempt, effect->attempt);
+	EVENT_SET_STR(ev, job, effect->job);
+}
+
+/* Classifies a refusal. A service that is busy or has no machines may accept later; any other
+ * refusal stops the run. */
+static enum failure_class refusal_class(const struct err *why, enum phase phase, const char *words,
+					char *ret_hint, size_t size)
+{
+	struct failure_evidence evidence = { .phase = phase, .engine_reason = words };
+	struct failure_verdict verdict;
+
+	failure_judge(&evidence, &verdict);
+	snprintf(ret_hint, size, "%s", why->hint && why->hint[0] ? why->hint : "");
+	if (verdict.class == CLASS_CAPACITY || verdict.class == CLASS_SPOT) {
+		snprintf(ret_hint, size, "%s", verdict.hint);
+		return verdict.class;
+	}
+	/* Words that match no row are no reason to ask again: a definite refusal stays one. */
+	if (verdict.class == CLASS_TRANSIENT_INFRA || why->code == EXIT_UNREACHABLE)
+		return CLASS_TRANSIENT_INFRA;
+	return why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG;
+}
+
+/* Records the engine's definite refusal: the attempt has ended before it began. */
+static int record_refusal(struct driver *driver, const struct effect *effect, const struct err *why,
+			  struct err **err)
+{
+	AUTO(auto_free) char *words = err_format(why);
+	char hint[sizeof((struct failure_verdict *)NULL)->hint];
+	struct event ev;
+
+	attempt_event(&ev, EV_ATTEMPT_ENDED, effect);
+	EVENT_SET(&ev, class, refusal_class(why, effect->phase, words, hint, sizeof hint));
+	EVENT_SET_STR(&ev, evidence, words);
+	EVENT_SET_STR(&ev, hint, hint[0] ? hint : NULL);
+	return driver_record(driver, &ev, err);
+}
+
+static int publish_agent(struct driver *driver, struct engine_job *job, struct err **err)
+{
+	if (!driver->agent_prefix &&
+	    agent_publish(driver->workspace, &driver->agent_prefix, err) < 0)
+		return -1;
+	job->agent_key = driver->agent_prefix;
+	if (agent_delivery_way(driver->plan) == AGENT_DELIVERY_LINK && !driver->agent_archive &&
+	    agent_publish_archive(driver->workspace, driver->agent_prefix, &driver->agent_archive,
+				  err) < 0)
+		return -1;
+	job->agent_archive = driver->agent_archive;
+	return 0;
+}
+
+/* The service takes only so many requests a second: this one is sent again soon, after ever longer
+ * waits, and at last the service counts as unreachable. */
+static int wait_for_turn(struct driver *driver, struct err **why, int64_t *ret_wait_ms,
+			 struct err **err)
+{
+	if (driver->crowded < CROWDED_TIMES) {
+		*ret_wait_ms = CROWDED_MS << driver->crowded++;
+		return 0;
+	}
+	*err = TAKE(*why);
+	return err_code(err, EXIT_UNREACHABLE);
+}
+
+int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_wait_ms,
+	       struct err **err)
+{
+	AUTO(auto_free)
+	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
+	AUTO(err_freep) struct err *why = NULL;
+	json_auto_t *order = NULL;
+	struct engine_job job = {
+		.name = effect->job,
+		.run = driver->run,
+		.phase = flow_phase_names[effect->phase],
+		.attempt = effect->attempt,
+		.nodes = (int)js_int(driver->plan, "nodes", 1),
+		.prefix = prefix,
+	};
+	struct event ev;
+	int outcome;
+
+	if (!driver->job_env && submit_job_env(driver->plan, &driver->job_env, err) < 0)
+		return -1;
+	job.env = driver->job_env;
+	if (toolkit_limits_has_agent(driver->plan) && publish_agent(driver, &job, err) < 0)
+		return -1;
+	if (write_order(driver, effect, prefix, &order, err) < 0)
+		return err_wrap(err, "cannot write the order of %s", effect->job);
+	job.order = order;
+	if (driver_keep(driver, err) < 0)
+		return -1;
+	driver->submitted = true;
+	outcome = driver->engine->ops->submit(driver->engine, &job, &why);
+	driver->submitted = outcome >= 0;
+	if (outcome < 0 && why->code == EXIT_BUSY)
+		return wait_for_turn(driver, &why, ret_wait_ms, err);
+	driver->crowded = 0;
+	if (outcome < 0 && (why->code == EXIT_UNREACHABLE ||
+			    (err_passes(why) && driver->away_times < REFUSED_TIMES))) {
+		*err = TAKE(why); /* the flow will ask for it again */
+		return -1;
+	}
+	if (outcome < 0)
+		return record_refusal(driver, effect, why, err);
+	attempt_event(&ev, outcome > 0 ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED, effect);
+	EVENT_SET_STR(&ev, reason, why ? why->message : NULL);
+	return driver_record(driver, &ev, err);
+}
+
+int submit_find(struct driver *driver, const struct effect *effect, struct err **err)
+{
+	AUTO(auto_free)
+	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
+	struct event ev;
+	int found = driver->engine->ops->find(driver->engine, effect->job, prefix, err);
+
+	if (found < 0)
+		return -1;
+	attempt_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
+	return driver_record(driver, &ev, err);
+}

@@ -1,0 +1,67 @@
+/* Worker processes of agents that stay dead: see workers.h. */
+#include "jobs/run/attempt/workers.h"
+
+#include "jobs/store/order.h"
+
+static void find(struct attempt_watch *watch, int64_t node, json_t *worker)
+{
+	if (watch->worker || !js_str(worker, "why"))
+		return;
+	watch->worker = json_incref(worker);
+	watch->worker_node = node >= 0 && node < watch->nodes ? (int)node : 0;
+}
+
+/* A single object covers all nodes. */
+static void look_at_drain(struct attempt_watch *watch)
+{
+	AUTO(auto_free) char *key = mem_format("%s" DRAIN_FILE, watch->prefix);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *drain = NULL;
+
+	if (store_get(watch->driver->workspace, key, REPORT_MAX, &text, NULL, &ignored) > 0 &&
+	    js_parse(text.text, text.len, key, &drain, &ignored) == 0)
+		find(watch, js_int(drain, "node", 0), json_object_get(drain, "worker"));
+}
+
+static void look_at_reports(struct attempt_watch *watch)
+{
+	for (int node = 0; node < watch->nodes && !watch->worker; node++) {
+		AUTO(err_freep) struct err *ignored = NULL;
+		json_auto_t *report = NULL;
+
+		if (attempt_end_report(watch, node, &report, &ignored) > 0)
+			find(watch, node, json_object_get(report, "worker"));
+	}
+}
+
+static bool is_due(struct attempt_watch *watch)
+{
+	struct mono now = clock_mono_now();
+
+	if (watch->workers_at.ms > 0 &&
+	    now.ms - watch->workers_at.ms < checkpoints_pace_ms(watch->driver))
+		return false;
+	watch->workers_at = now;
+	return true;
+}
+
+void workers_tell(struct attempt_watch *watch, bool at_end)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct event ev;
+
+	if (watch->outside) /* no agents, no workers */
+		return;
+	if (!watch->worker && (at_end || is_due(watch)))
+		look_at_drain(watch);
+	if (!watch->worker && at_end)
+		look_at_reports(watch);
+	if (!watch->worker || watch->driver->worker_told)
+		return;
+	watch_event(watch, EV_WORKER_LOST, &ev);
+	EVENT_SET(&ev, node, watch->worker_node);
+	EVENT_SET_STR(&ev, reason, js_str(watch->worker, "why"));
+	EVENT_SET_STR(&ev, hint, js_str(watch->worker, "hint"));
+	(void)!driver_record(watch->driver, &ev, &ignored);
+}

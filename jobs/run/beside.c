@@ -1,0 +1,331 @@
+/* Stops that cannot be journalled: see beside.h. Also the driver's side of it. */
+#include "jobs/run/beside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/store/order.h"
+
+#define STOP_BYTES_MAX ((size_t)64 << 10)
+#define LOOK_FAR_MS    60000 /* between two looks of a driver if each is a request */
+#define PAUSE_MS       200   /* between two looks at a job that is being stopped */
+#define OBEY_MS        15000 /* time for a driver to obey */
+#define MARGIN_MS      20000 /* after the grace, until the engine should have ended it */
+
+static char *stop_key(const char *run)
+{
+	return mem_format("runs/%s/" STOP_FILE, run);
+}
+
+/* ---- the driver's side ------------------------------------------------------------------ */
+
+/* True if the workspace has a request to stop that the journal does not have yet. */
+bool beside_stop_file_read(struct driver *driver)
+{
+	AUTO(auto_free) char *key = stop_key(driver->run);
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(STOP_BYTES_MAX);
+	AUTO(err_freep) struct err *ignored = NULL;
+	json_auto_t *body = NULL;
+	struct mono now = clock_mono_now();
+
+	if (driver->flow.state == FLOW_ENDED || driver->flow.stop_requested ||
+	    driver->stop_wished || !driver->workspace)
+		return false;
+	if (!store_directory(driver->workspace) && !driver->journal_fails &&
+	    driver->stop_looked.ms > 0 && now.ms - driver->stop_looked.ms < LOOK_FAR_MS)
+		return false;
+	driver->stop_looked = now;
+	/* If the disk had no room for a reason, the file is empty. */
+	if (store_get(driver->workspace, key, STOP_BYTES_MAX, &text, NULL, &ignored) <= 0)
+		return false;
+	if (text.len > 0)
+		(void)!js_parse(text.text, text.len, STOP_FILE, &body, &ignored);
+	free(driver->stop_words);
+	driver->stop_words = js_str(body, "reason") ? mem_copy(js_str(body, "reason")) : NULL;
+	driver->stop_wished = true;
+	return true;
+}
+
+void beside_stop_file_clear(struct driver *driver)
+{
+	AUTO(auto_free) char *key = stop_key(driver->run);
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	/* A file that cannot be deleted is not read again: the stop is journalled. */
+	if (driver->workspace)
+		(void)!store_delete(driver->workspace, key, &ignored);
+}
+
+/* True while the job is given time to save: the drain file lies in the workspace, so this needs no
+ * journal. */
+static bool may_drain(struct driver *driver, struct err **err)
+{
+	const struct flow *flow = &driver->flow;
+
+	if (flow->phase != PHASE_TRAIN || !flow->claimed || flow->policy.drain_ms <= 0)
+		return false;
+	if (driver->stop_since.ms == 0)
+		driver->stop_since = clock_mono_now();
+	return clock_mono_now().ms - driver->stop_since.ms < flow->policy.drain_ms &&
+	       driver_tell_drain(driver, flow->phase, flow->attempt, err) == 0;
+}
+
+void beside_stop_unrecorded(struct driver *driver)
+{
+	const struct flow *flow = &driver->flow;
+	AUTO(auto_free)
+	char *prefix = order_attempt_prefix(driver->run, flow->phase, flow->attempt);
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(err_freep) struct err *untold = NULL;
+
+	if (!driver->engine || flow->stop_requested ||
+	    (!flow_may_have_job(flow) && flow->attempt_state != ATTEMPT_INTENDED) ||
+	    may_drain(driver, &untold))
+		return;
+	/* A failure is retried with the next try to journal the stop. */
+	(void)!driver->engine->ops->stop(driver->engine, flow->job, prefix,
+					 js_int(driver->plan, "grace_ms", 60000), &why);
+}
+
+/* ---- the side of 'stoker stop' --------------------------------------------------------- */
+
+struct beside {
+	struct driver driver;
+	struct stop_beside *ret;
+	void (*on_step)(void *arg, const char *what);
+	void *arg;
+};
+
+static void say(const struct beside *beside, const char *what)
+{
+	if (beside->on_step)
+		beside->on_step(beside->arg, what);
+}
+
+/* A file system without room for data mostly still has room for a name. */
+static bool leave_name(const struct driver *driver, const char *key)
+{
+	const char *directory = store_directory(driver->workspace);
+	AUTO(auto_free) char *path = directory ? fs_join(directory, key) : NULL;
+	AUTO(auto_close)
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+
+	return fd >= 0;
+}
+
+static bool leave_file(const struct driver *driver, const char *reason)
+{
+	AUTO(auto_free) char *key = stop_key(driver->run);
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(auto_free) char *text = NULL;
+	json_auto_t *body = json_object();
+
+	js_put(body, "v", json_integer(1));
+	js_put_str(body, "reason", reason);
+	js_put(body, "at", json_integer(clock_utc_now().ms));
+	text = js_line(body);
+	return store_put(driver->workspace, key, text, strlen(text), &why) == 0 ||
+	       leave_name(driver, key);
+}
+
+/* Finds the driver and signals it. A look that fails counts as no driver: then the engine is
+ * asked. */
+static bool find_driver(struct beside *beside, struct journal *journal, bool *ret_signalled)
+{
+	struct stop_beside *ret = beside->ret;
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *ignored = NULL;
+	int nobody = lease_look(journal, beside->driver.run, NULL, &lease, &ignored);
+
+	*ret_signalled = false;
+	if (nobody != 0)
+		return false;
+	snprintf(ret->holder, sizeof ret->holder, "%s", lease_holder(lease));
+	*ret_signalled = lease_signal(lease, SIGUSR1);
+	return true;
+}
+
+static enum engine_state look_at(const struct driver *driver, const char *prefix)
+{
+	struct engine_status status = { .state = ENGINE_UNKNOWN };
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (driver->engine->ops->describe(driver->engine, driver->flow.job, prefix, &status,
+					  &ignored) < 0)
+		return ENGINE_UNKNOWN;
+	return status.state;
+}
+
+static bool wait_for_end(const struct driver *driver, const char *prefix, int64_t ms)
+{
+	struct mono start = clock_mono_now();
+
+	while (look_at(driver, prefix) != ENGINE_ENDED) {
+		if (clock_mono_now().ms - start.ms >= ms)
+			return false;
+		poll(NULL, 0, PAUSE_MS);
+	}
+	return true;
+}
+
+/* Asks the engine, else the agents. */
+static bool stop_job(struct beside *beside, const char *prefix)
+{
+	struct driver *driver = &beside->driver;
+	int64_t grace_ms = js_int(driver->plan, "grace_ms", 60000);
+	AUTO(err_freep) struct err *why = NULL;
+	AUTO(err_freep) struct err *untold = NULL;
+
+	if (driver->engine->ops->stop(driver->engine, driver->flow.job, prefix, grace_ms, &why) ==
+	    0) {
+		say(beside, "the engine was asked to stop it");
+		return true;
+	}
+	snprintf(beside->ret->trouble, sizeof beside->ret->trouble, "%s", why->message);
+	if (driver_tell_drain(driver, driver->flow.phase, driver->flow.attempt, &untold) < 0)
+		return false;
+	say(beside, "its agents were told to save and stop");
+	return true;
+}
+
+static void find_by_hand(const struct driver *driver, const char *prefix, struct stop_beside *ret)
+{
+	const struct engine_ops *ops = driver->engine->ops;
+	pid_t pids[16];
+	int count = ops->wake ? ops->wake(driver->engine, driver->flow.job, prefix, pids, 16) : 0;
+	size_t len = 0;
+
+	if (ops->by_hand) {
+		snprintf(ret->by_hand, sizeof ret->by_hand, "%s %s", ops->by_hand,
+			 driver->flow.job);
+		return;
+	}
+	for (int i = 0; i < count && len < sizeof ret->by_hand; i++)
+		len += (size_t)snprintf(ret->by_hand + len, sizeof ret->by_hand - len, "%s%ld",
+					i ? " " : "kill ", (long)pids[i]);
+}
+
+static void see_to_it(struct beside *beside, struct journal *journal, const char *reason)
+{
+	struct driver *driver = &beside->driver;
+	struct stop_beside *ret = beside->ret;
+	AUTO(auto_free)
+	char *prefix = order_attempt_prefix(driver->run, driver->flow.phase, driver->flow.attempt);
+	int64_t grace_ms = js_int(driver->plan, "grace_ms", 60000) + driver->flow.policy.drain_ms;
+	bool signalled;
+
+	ret->left = leave_file(driver, reason);
+	ret->driven = find_driver(beside, journal, &signalled);
+	ret->idle =
+		!flow_may_have_job(&driver->flow) && driver->flow.attempt_state != ATTEMPT_INTENDED;
+	if (signalled || (ret->driven && ret->left))
+		say(beside, "its driver was told");
+	if (ret->idle)
+		return;
+	snprintf(ret->job, sizeof ret->job, "%s", driver->flow.job);
+	find_by_hand(driver, prefix, ret);
+	/* The driver lets the training save, so it gets the time that takes. */
+	if ((signalled || (ret->driven && ret->left)) &&
+	    wait_for_end(driver, prefix, OBEY_MS + grace_ms)) {
+		ret->ended = true;
+		return;
+	}
+	if (stop_job(beside, prefix))
+		ret->ended = wait_for_end(driver, prefix, grace_ms + MARGIN_MS);
+}
+
+/* The journal is damaged, and the job costs money all the same: uses what is left of the events.
+ * `err` holds the damage, and is cleared if they are of any use. */
+static int salvage(struct beside *beside, struct err **err)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+
+	if (!(*err)->damage || replay_salvage(&beside->driver, &ignored) < 0 ||
+	    !beside->driver.plan)
+		return -1;
+	err_freep(err);
+	beside->ret->damaged = true;
+	return 0;
+}
+
+/* Notes a folder of an attempt, such as "train-3"; the newest is the one with the highest phase and
+ * number. */
+static int note_attempt(void *arg, const char *name, struct err **err)
+{
+	struct flow *newest = arg;
+
+	(void)err;
+	for (int phase = 0; phase < PHASE_COUNT; phase++) {
+		size_t len = strlen(flow_phase_names[phase]);
+		int64_t number;
+
+		if (strncmp(name, flow_phase_names[phase], len) != 0 || name[len] != '-')
+			continue;
+		number = strtoll(name + len + 1, NULL, 10);
+		if (phase < (int)newest->phase ||
+		    (phase == (int)newest->phase && number <= newest->attempt))
+			continue;
+		newest->phase = (enum phase)phase;
+		newest->attempt = number;
+	}
+	return 0;
+}
+
+/* The events of the last attempts may be lost: their folders show them. */
+static void find_newest(struct driver *driver)
+{
+	AUTO(auto_free) char *prefix = mem_format("runs/%s/", driver->run);
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct flow *flow = &driver->flow;
+	struct flow newest = { .phase = flow->phase, .attempt = flow->attempt };
+
+	if (store_folders(driver->workspace, prefix, note_attempt, &newest, &ignored) < 0 ||
+	    (newest.phase == flow->phase && newest.attempt == flow->attempt))
+		return;
+	flow->phase = newest.phase;
+	flow->attempt = newest.attempt;
+	flow->attempt_state = ATTEMPT_SUBMITTED;
+	snprintf(flow->job, sizeof flow->job, "stk-%s-%s-%lld", driver->run,
+		 flow_phase_names[flow->phase], (long long)flow->attempt);
+}
+
+static void beside_release(struct beside *beside)
+{
+	driver_release(&beside->driver);
+}
+
+int beside_stop(struct journal *journal, const char *run, const char *reason,
+		void (*on_step)(void *arg, const char *what), void *arg, struct stop_beside *ret,
+		struct err **err)
+{
+	static const struct driver_options none = { 0 };
+	AUTO(beside_release)
+	struct beside beside = {
+		.driver = { .journal = journal, .options = &none, .run = run },
+		.ret = ret,
+		.on_step = on_step,
+		.arg = arg,
+	};
+
+	*ret = (struct stop_beside){ 0 };
+	if (replay_all(&beside.driver, err) < 0 && salvage(&beside, err) < 0)
+		return -1;
+	if (!beside.driver.plan)
+		return err_set(err, EXIT_USAGE, "no run '%s'", run);
+	ret->over = beside.driver.flow.state == FLOW_ENDED;
+	if (ret->over)
+		return 0;
+	if (ready_open_outside(&beside.driver, err) < 0)
+		return -1;
+	if (ret->damaged)
+		find_newest(&beside.driver);
+	see_to_it(&beside, journal, reason);
+	return 0;
+}

@@ -1,0 +1,291 @@
+/*
+ * Shared by the parts of the driver: driver.c (life, journal, effects), replay.c (events to state),
+ * submit.c (an effect becomes a job), watch.c, reading.c, attempt_start.c, attempt_end.c and
+ * attempt_cost.c (a job becomes events), checkpoints.c, cache_gate.c and precompile_claim.c (the
+ * cache), interrupt.c. Included by these and by the bench alone.
+ */
+#ifndef STK_RUN_DRIVER_INTERNAL_H
+#define STK_RUN_DRIVER_INTERNAL_H
+
+#include "jobs/base/process/loop.h"
+#include "jobs/cache/graphs/graph_tally.h"
+#include "jobs/cache/manifest/key_claim.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/flow.h"
+#include "jobs/run/attempt/metrics.h"
+#include "jobs/run/attempt/order.h"
+#include "jobs/run/attempt/tail.h"
+#include "jobs/run/driver.h"
+#include "jobs/run/plan/preflight.h"
+
+#define TICK_MS                 100   /* interval of looks at a running attempt */
+#define MARKS_MS                1000  /* interval of looks at its checkpoints */
+#define MARKS_FAR_MS            15000 /* the same if each look is a request to a service */
+#define POLL_MS                 500   /* interval of looks at the journal for requests */
+#define POLL_FAR_MS             5000  /* the same if each look is a request to a service */
+#define PROGRESS_MS             10000 /* least time between two train.progress except at an end */
+#define PROGRESS_FAR_MS         60000
+#define PROGRESS_UPDATE_MS      500  /* the same for progress that is shown and not recorded */
+#define COMPILE_PROGRESS_MS     2000 /* the same for compile.progress and jit.compiled */
+#define COMPILE_PROGRESS_FAR_MS 15000
+#define AWAY_MS                 10000 /* between two tries of a service that did not answer */
+#define LEAVE_MS                3000  /* for all requests to services of a leaving driver */
+#define LAST_LINES              60    /* lines of the log that are kept as evidence */
+
+struct attempt_watch;
+struct ckpt_root;
+struct ckpt_watch;
+
+/* Chores that the last ended attempt left to be done (chores.c). */
+struct owed {
+	bool due, went_well;
+	enum phase phase;
+	int64_t attempt;
+	int tries;
+};
+
+/*
+ * The comment of each member says how a driver that takes the run over restores it: "journal" by
+ * replay; "rebuilt" it is looked for or opened again, and nothing is decided by its loss; "own" it
+ * belongs to this process, and means nothing to another.
+ */
+struct driver {
+	struct journal *journal;              /* own */
+	const struct driver_options *options; /* own */
+	const char *run;                      /* own */
+	json_t *plan;                         /* journal: run.created */
+	const struct compile_kind *kind;      /* rebuilt, from the plan */
+	struct flow flow;                     /* journal */
+	int64_t seq;                          /* number of the newest event: journal */
+	int64_t kept_seq;   /* newest event in the snapshot beside the journal: rebuilt */
+	struct mono seq_at; /* time at which this process learnt of it: own */
+	/* time of the newest train.progress; ms 0: none: journal (mono_of) */
+	struct mono progress_at;
+	struct loop *loop;          /* own */
+	struct watch *timer, *poll; /* own */
+	struct watch *answer;  /* input for the open question after an interrupt, or NULL: own */
+	struct engine *engine; /* rebuilt */
+	struct store *workspace, *cache; /* cache: NULL without a compile phase: rebuilt */
+	/* store of checkpoint.url if that is not a folder; opened when needed: rebuilt */
+	struct store *checkpoints;
+	char *agent_prefix;  /* rebuilt, content addressed */
+	char *agent_archive; /* NULL unless containers download one: rebuilt, content addressed */
+	char **job_env;      /* environment of an agent, secrets included: rebuilt, never kept */
+	/* rebuilt: its log is read again from the start, reports and status are asked for */
+	struct attempt_watch *watch;
+	/* step that the newest attempt resumed from, -1 if none; whether train.continuity is
+	 * recorded, and worker.lost: journal */
+	int64_t resume_step;
+	bool continuity_known, worker_told;
+	/* the engine was asked to start the attempt, which may not be journalled yet: rebuilt, a
+	 * driver that takes over looks for the intended attempt (ATTEMPT_UNCERTAIN) */
+	bool submitted;
+	/* the attempt that could not be told to save, 0: none: rebuilt, it is told again */
+	int64_t drain_untold;
+	struct owed owed; /* journal: chores_note */
+	/* number of checkpoints passed over, and time of the newest (UTC, ms): journal */
+	int64_t passed_count, passed_at;
+	/* time at which the silent attempt will be stopped, UTC, ms; 0: it is not silent:
+	 * journal */
+	int64_t silent_until;
+	/* the claim on the graph key, once it was needed: rebuilt, its nonce is in the journal; the
+	 * run that is waited for, as journalled: rebuilt, recorded once more; the tag of the
+	 * manifest at the last look: rebuilt */
+	struct key_claim key;
+	char *waited_for;
+	char lock_seen[STORE_TAG];
+	/* an unfinished verification, with the state at the last look and its time: rebuilt, the
+	 * quiet period begins again */
+	char seen[65];
+	struct mono seen_at;
+	bool looked;
+	/* The training attempt without a last report of its agent that has been searched for
+	 * unmarked checkpoints, 0: none; these, until they are settled: rebuilt, from the engine,
+	 * the report and the folder */
+	int64_t settled;
+	struct ckpt_watch *leftovers;
+	struct mono leftovers_since;
+	struct notify *notify;  /* NULL: no notification was ever due: journal (notify_note) */
+	struct lease *lease;    /* own */
+	struct preflight probe; /* tries the buckets in use: own */
+	bool trusts;            /* all buckets were tried: own */
+	bool live;              /* replay is over: another driver's event ends this one: own */
+	bool goes_on;           /* the run existed before this driver: rebuilt */
+	bool took_over;         /* driver.took_over is journalled: own */
+	bool reaches_out;       /* a part of the run is kept by a service: rebuilt, from the plan */
+	/* Failures that are retried (again.c): since when, ms 0: no failure; how many in a row, the
+	 * first message, whether driver.waiting is journalled: own */
+	struct mono away_since;
+	int64_t away_times;
+	char *away_why;
+	bool away_told;
+	bool journal_fails; /* the last failure was the journal's: own */
+	bool unsure; /* an append that failed may be there all the same: rebuilt, by reading */
+	int crowded; /* submits in a row that the service throttled: own */
+	bool left;   /* an interrupt detached it: own, journalled as driver.left */
+	/* a stop that could not be journalled yet; its reason (NULL: interrupted); when the job was
+	 * first told to save for it; when the workspace was last searched for one: rebuilt, as long
+	 * as the request lies in the workspace (beside.h), else own */
+	bool stop_wished;
+	char *stop_words;
+	struct mono stop_since, stop_looked;
+	bool stood_down;          /* own */
+	enum exit_code exit_code; /* journal: run.ended */
+	struct err *failure;      /* the error that ends this driver: own */
+};
+
+/* replay.c: applies an event that is durable. */
+void replay_take_in(struct driver *driver, const struct event *ev);
+/* Apply all events of the run, from the newest snapshot on; or those after the newest applied. */
+int replay_all(struct driver *driver, struct err **err);
+int replay_rest(struct driver *driver, struct err **err);
+/* Applies what is left of a damaged run, from the beginning and without proof: enough to find its
+ * job, not to drive it. */
+int replay_salvage(struct driver *driver, struct err **err);
+/* Keeps a snapshot beside the journal if the last one is old. Nothing depends on it. */
+void replay_keep(struct driver *driver);
+
+/* Returns the build id of this program; false if it has none. A snapshot is used only by the very
+ * program that kept it. */
+#define MAKER_MAX 32 /* bytes of a build id that are compared */
+bool replay_find_maker(unsigned char ret[MAKER_MAX]);
+
+/* Appends the event (numbered and dated here), applies it to the flow, shows it. Returns -1 if it
+ * could not be made durable. */
+int driver_record(struct driver *driver, struct event *ev, struct err **err);
+
+/* The same once. Returns 1 if appended, 0 if another process appended first and that is absorbed,
+ * -1. */
+int driver_try_record(struct driver *driver, struct event *ev, struct err **err);
+
+/* The wall clock, but never behind the newest event plus the time since: a clock that is set back
+ * must not delay what waits. */
+struct utc driver_now(const struct driver *driver);
+
+/* Checks that this is still the driver. Called before every effect, and once more where much time
+ * can have passed since. Returns -1 if it stands down and the effect must not be carried out. */
+int driver_keep(struct driver *driver, struct err **err);
+/* The same for callers without an error to return: false, and the loop is left. */
+bool driver_may_act(struct driver *driver);
+
+/* Makes the loop look at the effects again as soon as it turns. */
+void driver_wake(struct driver *driver);
+
+/* Journals that this driver leaves, and why; then leaves the loop. */
+void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code);
+
+/* Like driver_wake(), but after `delay_ms`. */
+void driver_wake_in(struct driver *driver, int64_t delay_ms);
+
+/* again.c: handles a failure. Returns true if it is retried; the failure is cleared then, and the
+ * effects are looked at after a while. Else the driver ends. */
+bool again_try(struct driver *driver);
+/* All effects were carried out: the earlier failure is over. */
+void again_works(struct driver *driver);
+
+/* chores.c: takes the same events as the flow; does the chores that are due, or asks to be called
+ * in `ret_wait_ms` > 0; journals that a chore was given up. */
+void chores_note(struct driver *driver, const struct event *ev);
+int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
+int chores_fail(struct driver *driver, enum phase phase, int64_t attempt, const char *what,
+		const struct err *why, struct err **err);
+
+/* beside.c: a stop that was requested beside the journal. */
+bool beside_stop_file_read(struct driver *driver);
+void beside_stop_file_clear(struct driver *driver);
+/* The requested stop cannot be journalled: it reaches the job all the same. */
+void beside_stop_unrecorded(struct driver *driver);
+
+/* ready.c: takes the lease, replays the journal, begins the run if it is new; opens the engine and
+ * the stores. */
+int ready_make(struct driver *driver, struct err **err);
+int ready_open_outside(struct driver *driver, struct err **err);
+void driver_release(struct driver *driver);
+/* Writes the drain file; the agents look for it with each heartbeat. */
+int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
+
+/* interrupt.c: handles signals as the caller's options say, as soon as the loop turns. */
+void interrupt_watch_signals(struct driver *driver);
+/* From now on, while the loop can turn, signals also end waits for AWS; the wait that the last one
+ * ended is over. */
+void interrupt_handle_signals(struct driver *driver);
+/* The driver has left or is about to: late signals have nothing more to end, least of all a process
+ * that has a lease to give back. */
+void interrupt_ignore(struct driver *driver);
+/* Journals that the run is to be stopped. Returns true if that is done; else it is retried, or the
+ * loop is left. */
+bool interrupt_request_stop(struct driver *driver);
+
+/* submit.c: carry out EFFECT_SUBMIT and EFFECT_FIND; each records its outcome. If `ret_wait_ms` is
+ * set, there was no outcome: the effect is due again after that. */
+int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_wait_ms,
+	       struct err **err);
+int submit_find(struct driver *driver, const struct effect *effect, struct err **err);
+/* Returns the environment of every agent of this run: PATH, HOME, USER, LANG, TMPDIR and the values
+ * of the secrets. EXIT_REFUSED names a missing secret. */
+int submit_job_env(const json_t *plan, char ***ret, struct err **err);
+/* Reads the report of a node's agent in the workspace. Returns 1 and a new reference, 0 if absent,
+ * -1. */
+int attempt_end_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
+			    struct err **err);
+
+/* watch.c: follows an attempt; a tick records news. */
+int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
+	       struct err **err);
+bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt);
+int watch_tick(struct driver *driver, struct err **err);
+/* Reads on in the log of an attempt that has ended, without asking the engine: for a verification
+ * after a takeover. `*ret_more`: come back soon, more is left. Does nothing once all is read. */
+int watch_read_log(struct driver *driver, bool *ret_more, struct err **err);
+const struct graph_tally *watch_book(const struct driver *driver);
+void watch_close(struct driver *driver);
+
+/* attempt_cost.c: gives back machines that are kept for a next attempt: because no attempt follows,
+ * or because the `next` one needs others. `ret_wait_ms` > 0: come back then. */
+int attempt_cost_release(struct driver *driver, bool next, int64_t *ret_wait_ms, struct err **err);
+
+/* checkpoints.c: interval of looks for marks. */
+int64_t checkpoints_pace_ms(const struct driver *driver);
+/* Records checkpoint.complete for new marks of an attempt; carries out EFFECT_CHOOSE_CHECKPOINT. */
+int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err);
+/* `ret_again`: nothing is recorded yet, come back soon. */
+int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, struct err **err);
+
+/* cache_gate.c: carry out EFFECT_CHECK_CACHE and EFFECT_VERIFY. `ret_wait_ms` > 0: look again then,
+ * nothing was recorded. */
+int cache_gate_check(struct driver *driver, struct err **err);
+/* Before another attempt of a training: if proved graphs are lost, judged by their sizes,
+ * cache.checked is recorded and *ret_lost is true. */
+int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err);
+/* Before a run begins: makes the folder of the cache; what the compiler could not make either is an
+ * error here. */
+int cache_gate_make(struct driver *driver, struct err **err);
+/* Before phase 1 begins: checks that the folders of the cache and its manifests are writable. */
+int cache_gate_probe(const struct driver *driver, struct err **err);
+int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
+/* Another run may have filled the cache: if so, cache.checked is recorded. If not, and `mine` (the
+ * claim on the graph key is ours), bad entries of its manifest are removed. Reads nothing if there
+ * is no manifest. */
+int cache_gate_recheck(struct driver *driver, bool mine, bool *ret_warm, struct err **err);
+/* Removes from the cache the locks of graphs that the watched attempt held. The attempt is over,
+ * its log is read, and no process of it runs any more. `began_ms`, `ended_ms`: when its command
+ * ran, UTC in ms. */
+int cache_gate_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t ended_ms,
+			       struct err **err);
+/* Key of the manifest that the training rests on; valid until the next event. */
+const char *cache_gate_lock_key(const struct driver *driver);
+/* After a training that succeeded: graphs it compiled late join the manifest. */
+int cache_gate_join_late(struct driver *driver, struct err **err);
+
+/* precompile_claim.c: carries out EFFECT_CLAIM_KEY. `ret_wait_ms` > 0: another run has it, come
+ * back then. */
+int precompile_claim_take(struct driver *driver, const struct effect *effect, int64_t *ret_wait_ms,
+			  struct err **err);
+/* Renews the claim while the run needs it, from now on and until the loop ends. */
+void precompile_claim_keep(struct driver *driver);
+/* Gives the claim up as soon as the run does not need it. */
+void precompile_claim_settle(struct driver *driver);
+/* Called when this driver ends; phase 1 may go on without it. */
+void precompile_claim_leave(struct driver *driver);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * The journal: the append-only list of each run's events, from which all other state is derived.
+ *
+ * (run, seq) is unique: an append with a taken number does not happen. An append that returned is
+ * durable, also through a power cut. Readers never block writers. One store is one row of ops; all
+ * pass the same tests.
+ *
+ * Each event carries a sum over itself and all before it (chain.h). An event that is not what was
+ * written, or that is missing before another one, is damage of its run: it is reported (damage.h),
+ * nothing behind it is handed out, and no other run is affected. The sums do not show events that
+ * are missing at the end.
+ *
+ * run/journal: the durable record of a run: journals in SQLite and in objects, the lease, replay,
+ * damage, and forgetting a run. No decision about a run is made here.
+ */
+#ifndef STK_RUN_JOURNAL_JOURNAL_H
+#define STK_RUN_JOURNAL_JOURNAL_H
+
+#include "jobs/base/sb.h"
+#include "jobs/run/journal/damage.h"
+#include "jobs/run/journal/event_json.h"
+
+struct journal;
+
+#define JOURNAL_RUN_MAX 41 /* bytes of a run id with its NUL */
+
+enum journal_mode {
+	JOURNAL_READ,  /* nothing is created or changed; an absent store reads as empty */
+	JOURNAL_WRITE, /* created if absent (0700) */
+};
+
+/* Opens the journal at `url`: a path, `sqlite:PATH`, `dir:PATH` or `s3://BUCKET/PREFIX`. NULL means
+ * $STOKER_STATE, else $XDG_STATE_HOME/stoker, else ~/.local/state/stoker.
+ *
+ * sqlite keeps all runs in one database and must lie on a local disk; dir and s3 keep one object an
+ * event and may be shared by machines. A plain path has the kind that is there already, else dir on
+ * a network file system, else sqlite. Asking for a kind other than the one present is an error
+ * (EXIT_REFUSED). */
+int journal_open(const char *url, enum journal_mode mode, struct journal **ret, struct err **err);
+/* JOURNAL_READ for a caller that can continue without: remote objects that cannot be read, for want
+ * of a network, credentials or rights, count as empty, and *ret_why says why. */
+int journal_open_try(const char *url, struct journal **ret, struct err **ret_why, struct err **err);
+void journal_freep(struct journal **journal);
+
+/* The name that opens it, also in another process of this machine: the absolute directory, or the
+ * URL of the prefix without a slash at its end. */
+const char *journal_url(const struct journal *journal);
+/* The absolute folder on this machine for files that belong to the journal (output of a background
+ * driver, digests of source trees); for a directory journal the directory itself. May not exist
+ * yet. */
+const char *journal_dir(const struct journal *journal);
+/* True if every look at it is a request to a service, so callers should look less often. */
+bool journal_is_far(const struct journal *journal);
+
+/* The object store beneath the journal, where its leases are kept too; NULL if it lies on a local
+ * disk. Borrowed. */
+struct store;
+struct store *journal_store(const struct journal *journal);
+
+/* Appends ev with the number ev->seq. Returns 1 if appended, 0 if the number is taken, -1 with an
+ * error. */
+int journal_append(struct journal *journal, const char *run, const struct event *ev,
+		   struct err **err);
+/* The newest event appended here, as a reader would get it; borrowed until the next append. */
+json_t *journal_appended(const struct journal *journal);
+
+/* Sets the error for a contradiction: append says that the number is taken, and read shows no such
+ * event. Returns -1. */
+int journal_contradicts(const struct journal *journal, const char *run, int64_t seq,
+			struct err **err);
+
+/* Reads the events of a run from `from` on, in order. `row` is the event as JSON, also for kinds of
+ * later versions (`ev` is NULL then). Both are borrowed until fn returns; fn returns 0 to go on, 1
+ * to stop, -1 to fail. */
+typedef int (*journal_fn)(void *arg, const struct event *ev, json_t *row, struct err **err);
+int journal_read(struct journal *journal, const char *run, int64_t from, journal_fn fn, void *arg,
+		 struct err **err);
+/* Reads what is left of a damaged run, without proof. Unreadable events are skipped; only fn can
+ * fail. */
+int journal_salvage(struct journal *journal, const char *run, journal_fn fn, void *arg,
+		    struct err **err);
+
+/* Keeps a snapshot derived from the events of a run up to `seq`, so that it need not be derived
+ * again: one a run, the newest. It may be lost at any time, and is not checked here. Returns 1, or
+ * 0 if the store keeps no snapshots (keep) or has none of the run (kept). */
+int journal_keep(struct journal *journal, const char *run, int64_t seq, const void *bytes,
+		 size_t len, struct err **err);
+int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, struct sb *ret,
+		 struct err **err);
+
+/* Ids of all runs, oldest first. -1 with err->damage: some runs could not be found, and fn was
+ * called for the others. */
+typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
+int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
+
+/* Resolves what the user wrote (an id, a unique prefix of one, or @last) to an id. An unknown or
+ * ambiguous reference is an error (EXIT_USAGE) that names candidates. */
+int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],
+		    struct err **err);
+
+/* Takes all events of a run out of the journal, which then has no such run. The caller holds the
+ * lease, and removes the rest beneath `runs/<run>/` in journal_dir(). */
+int journal_forget(struct journal *journal, const char *run, struct err **err);
+
+/* Return value of a reader's row callback. */
+enum rows {
+	ROWS_FAIL = -1, /* with an error */
+	ROWS_ON,
+	ROWS_STOP,
+	ROWS_DAMAGED, /* with an error; the store adds the place, or takes another copy */
+};
+/* `body` is the text of event `seq`; NULL if something else is in its place. */
+typedef enum rows (*journal_row_fn)(void *arg, int64_t seq, const char *body, size_t len,
+				    struct err **err);
+
+/* The operations of a store. */
+struct journal_ops {
+	const char *scheme;
+	/* Opens the store in `where`: the directory, or for objects the URL of the store. */
+	int (*open)(const char *where, enum journal_mode mode, void **ret, struct err **err);
+	void (*close)(void *store);
+	int (*append)(void *store, const char *run, int64_t seq, const char *body,
+		      struct err **err);
+	int (*rows)(void *store, const char *run, int64_t from, journal_row_fn fn, void *arg,
+		    struct err **err);
+	/* Finds the first event number from `from` on. Returns 1, 0 if absent, -1. */
+	int (*next)(void *store, const char *run, int64_t from, int64_t *ret, struct err **err);
+	/* The file of an event, for error messages; the caller frees it. */
+	char *(*file)(void *store, const char *run, int64_t seq);
+	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
+	int (*forget)(void *store, const char *run, struct err **err);
+	/* Called when no event is expected after `last` for a while; may be NULL, may fail. */
+	void (*settle)(void *store, const char *run, int64_t last);
+	/* both set or both NULL */
+	int (*keep)(void *store, const char *run, int64_t seq, const void *bytes, size_t len,
+		    struct err **err);
+	int (*kept)(void *store, const char *run, int64_t *ret_seq, struct sb *ret,
+		    struct err **err);
+	struct store *(*objects)(void *store); /* NULL: on no object store */
+};
+
+extern const struct journal_ops journal_sqlite, journal_objects;
+
+/* The files that show which kind of journal a folder holds. */
+#define JOURNAL_SQLITE_FILE "journal.db"
+#define JOURNAL_DIR_MARK    "journal.json"
+
+/* Returns the store of journal_objects over an open `store`, and takes ownership of it. */
+void *journal_objects_on(struct store *store);
+
+#endif

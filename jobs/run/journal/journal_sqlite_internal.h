@@ -1,0 +1,53 @@
+/*
+ * Shared by the parts of the journal in SQLite: journal_sqlite.c (the store's operations),
+ * journal_sqlite_open.c and journal_sqlite_damage.c (taking a run out of a damaged file). Included
+ * by these alone; sqlite3.h is included nowhere else.
+ */
+#ifndef STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
+#define STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "jobs/run/journal/begun.h"
+
+#define SQLITE_BUSY_WAIT_MS 10000
+
+#define SQLITE_EVENT_TABLE                                                                         \
+	"CREATE TABLE IF NOT EXISTS event(run TEXT NOT NULL, seq INTEGER NOT NULL,"                \
+	" body TEXT NOT NULL, PRIMARY KEY(run, seq)) WITHOUT ROWID"
+
+struct sqlite_store {
+	sqlite3 *db;
+	bool was_busy; /* the previous write timed out waiting for the lock */
+	bool writes;   /* opened for writing */
+	/* A connection that met a disk error may go on failing from cached state: the next call
+	 * opens a new one. */
+	bool sick;
+	bool is_copy; /* or the file opened as immutable: writes of other processes are not seen */
+	sqlite3_stmt *append;
+	char *dir, *path;
+};
+
+/* As journal_ops.open; `*ret` is NULL if there is nothing to read. */
+int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err);
+void journal_sqlite_autoclose(struct sqlite_store **store);
+/* Opens a new connection if the old one is sick. */
+int journal_sqlite_heal(struct sqlite_store *store, struct err **err);
+
+/* Returns in `ret` the first value of a statement as text; empty on failure. */
+void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size);
+
+/* Sets an error with SQLite's message. Returns -1. */
+int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing);
+
+/* Finds all runs. -1 with err->damage: `ret` has the readable ones, and those that have a
+ * folder. */
+int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err);
+
+/* For damaged pages, where no row of the run can be deleted: the readable rows of all other runs
+ * are copied into a new table, in one transaction, and the old table stays in the file under
+ * another name. If a run cannot be read to its end, its first missing event is inserted as an empty
+ * one, so that it stays damaged. */
+int journal_sqlite_set_aside(struct sqlite_store *store, const char *run, struct err **err);
+
+#endif

@@ -1,0 +1,172 @@
+/* Trial of the conditions of writes: see conditions.h. */
+#include "jobs/run/plan/conditions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/credentials/settings.h"
+#include "jobs/base/hash.h"
+#include "jobs/base/text/text.h"
+
+#define SCHEME    "s3://"
+#define BYTES_MAX 64 /* size of the object; a longer one is not ours */
+
+#define NONE_RIGHT  "'If-None-Match: *' for an object that is not there"
+#define NONE_WRONG  "'If-None-Match: *' for an object that is there"
+#define MATCH_RIGHT "'If-Match' with the object's ETag"
+#define MATCH_WRONG "'If-Match' with an ETag that the object no longer has"
+
+struct trial {
+	struct store *store; /* borrowed, as is `what` */
+	const char *what;
+	char *key;
+	char first[STORE_TAG], second[STORE_TAG]; /* tags of the two contents */
+};
+
+char *conditions_bucket(const char *url)
+{
+	size_t scheme = text_starts(url, SCHEME) ? strlen(SCHEME) : 0;
+
+	return mem_copy_n(url, scheme + strcspn(url + scheme, "/"));
+}
+
+int conditions_denied(const struct store *store, const char *what, const char *doing,
+		      const char *right, struct err **err)
+{
+	err_wrap(err, "cannot %s the %s '%s', which takes %s", doing, what, store_url(store),
+		 right);
+	if (!(*err)->hint)
+		err_hint(err, "allow %s on it, or name another %s", right, what);
+	return -1;
+}
+
+static int distrust(const struct trial *trial, const char *condition, const char *answer,
+		    struct err **err)
+{
+	AUTO(auto_free) char *bucket = conditions_bucket(store_url(trial->store));
+	const char *server = aws_endpoint_configured("S3");
+
+	err_freep(err);
+	err_set(err, EXIT_REFUSED,
+		"the S3 server at '%s' cannot be trusted with the %s: in the bucket '%s' it "
+		"answers a write under the condition %s with %s",
+		server ? server : "AWS", trial->what, bucket + strlen(SCHEME), condition, answer);
+	return err_hint(err,
+			"put the %s on a server that keeps the conditions of writes, as "
+			"Amazon S3 does, or in a folder: they keep two drivers from one run",
+			trial->what);
+}
+
+/* Judges a write that failed. If it was refused because of its condition, the same write without
+ * one works. */
+static int failed(const struct trial *trial, const char *condition, struct err **err)
+{
+	AUTO(err_freep) struct err *also = NULL;
+	AUTO(auto_free) char *answer = NULL;
+
+	if ((*err)->code != EXIT_REFUSED)
+		return err_wrap(err, "cannot try the conditions of writes on the %s '%s'",
+				trial->what, store_url(trial->store));
+	if (store_put(trial->store, trial->key, "", 0, &also) < 0) {
+		err_freep(err);
+		*err = TAKE(also);
+		return conditions_denied(trial->store, trial->what, "write to", "s3:PutObject",
+					 err);
+	}
+	answer = mem_format("an error: %s", (*err)->message);
+	return distrust(trial, condition, answer, err);
+}
+
+static int must_write(const struct trial *trial, const char *condition, int written,
+		      const char *refusal, struct err **err)
+{
+	if (written < 0)
+		return failed(trial, condition, err);
+	return written > 0 ? 0 : distrust(trial, condition, refusal, err);
+}
+
+static int must_not_write(const struct trial *trial, const char *condition, int written,
+			  struct err **err)
+{
+	if (written < 0)
+		return failed(trial, condition, err);
+	return written == 0
+		       ? 0
+		       : distrust(trial, condition, "200, and has overwritten the object", err);
+}
+
+/* The object must be `text` after a write under `condition`; `otherwise` says what the server did
+ * if it is not. */
+static int must_read(const struct trial *trial, const char *text, char *ret_tag,
+		     const char *condition, const char *otherwise, struct err **err)
+{
+	AUTO(sb_release) struct sb bytes = SB_INIT;
+	AUTO(err_freep) struct err *also = NULL;
+	char tag[STORE_TAG] = "";
+	int found = store_get(trial->store, trial->key, BYTES_MAX, &bytes, ret_tag ? ret_tag : tag,
+			      err);
+
+	if (found < 0 && (*err)->code == EXIT_UNREACHABLE &&
+	    store_get(trial->store, trial->key, BYTES_MAX, &bytes, NULL, &also) > 0)
+		return distrust(trial, condition, "200, but gives the object no ETag", err);
+	if (found == 0)
+		err_set(err, EXIT_REFUSED, "what was written there is not there");
+	if (found <= 0)
+		return conditions_denied(trial->store, trial->what, "read from", "s3:GetObject",
+					 err);
+	return strcmp(bytes.text, text) == 0 ? 0 : distrust(trial, condition, otherwise, err);
+}
+
+/* Each content differs from the others, so that the last one shows which write was done. */
+static int try_absent(struct trial *trial, struct err **err)
+{
+	int written = store_put_if_absent(trial->store, trial->key, "first", 5, err);
+
+	if (must_write(trial, NONE_RIGHT, written, "412", err) < 0)
+		return -1;
+	written = store_put_if_absent(trial->store, trial->key, "another", 7, err);
+	if (must_not_write(trial, NONE_WRONG, written, err) < 0)
+		return -1;
+	return must_read(trial, "first", trial->first, NONE_WRONG,
+			 "412, but has overwritten the object all the same", err);
+}
+
+static int try_same(struct trial *trial, struct err **err)
+{
+	int written =
+		store_replace_if_same(trial->store, trial->key, trial->first, "second", 6, err);
+
+	if (must_write(trial, MATCH_RIGHT, written, "412, as if it were another one", err) < 0 ||
+	    must_read(trial, "second", trial->second, MATCH_RIGHT,
+		      "200, but the object is what it was", err) < 0)
+		return -1;
+	if (strcmp(trial->first, trial->second) == 0)
+		return distrust(trial, MATCH_RIGHT, "200, and gives two contents the same ETag",
+				err);
+	written = store_replace_if_same(trial->store, trial->key, trial->first, "third", 5, err);
+	if (must_not_write(trial, MATCH_WRONG, written, err) < 0)
+		return -1;
+	return must_read(trial, "second", NULL, MATCH_WRONG,
+			 "412, but has overwritten the object all the same", err);
+}
+
+int conditions_try(struct store *store, const char *what, struct err **err)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	AUTO(auto_free) char *key = NULL;
+	struct trial trial = { .store = store, .what = what };
+	uint64_t chance;
+	int result;
+
+	if (store_directory(store))
+		return 0;
+	hash_random_bytes(&chance, sizeof chance);
+	key = mem_format(PREFLIGHT_KEY "%016" PRIx64, chance);
+	trial.key = key;
+	result = try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
+	/* A failure is ignored: the right to delete is tried when a run begins, and later probes
+	 * remove leftovers. */
+	(void)!store_delete(store, key, &ignored);
+	return result;
+}

@@ -1,0 +1,581 @@
+/* From a spec to a plan: see plan.h. */
+#include "jobs/run/plan/plan.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/cache/kinds/compile_kind.h"
+#include "jobs/engine/engine.h"
+#include "jobs/flow/rules.h"
+#include "jobs/run/attempt/health.h"
+#include "jobs/run/plan/own_places.h"
+#include "jobs/store/order.h"
+#include "jobs/store/store.h"
+
+#define QUIET_S3_MS 30000
+/* Placeholder for the folder on the node that stands for a remote cache; the agent fills it in. */
+#define CACHE_ON_NODE "${STOKER_CACHE_DIR}"
+
+void plan_freep(struct plan **plan)
+{
+	struct plan *p = *plan;
+
+	if (!p)
+		return;
+	json_decref(p->json);
+	source_pin_freep(&p->pin);
+	free(p->root);
+	free(p->rev);
+	free(p->memory);
+	free(p);
+	*plan = NULL;
+}
+
+/* Returns a JSON array of strings as a NULL-terminated array. */
+static char **strings_of(const json_t *array)
+{
+	size_t count = json_array_size(array);
+	char **strings = mem_zero(count + 1, sizeof *strings);
+
+	for (size_t i = 0; i < count; i++)
+		strings[i] = mem_copy(json_string_value(json_array_get(array, i)));
+	return strings;
+}
+
+static json_t *array_of(char *const *strings)
+{
+	json_t *array = json_array();
+
+	for (; *strings; strings++)
+		json_array_append_new(array, js_text(*strings, strlen(*strings)));
+	return array;
+}
+
+/* Returns a place of the spec as an absolute path: relative ones are beside the spec file. */
+static char *beside_spec(const struct spec *spec, const char *place)
+{
+	AUTO(auto_free) char *folder = fs_dirname(spec_file(spec));
+	AUTO(auto_free) char *joined = NULL;
+
+	if (strncmp(place, "dir:", 4) == 0)
+		place += 4;
+	joined = fs_join(folder, place);
+	return fs_absolute(joined);
+}
+
+static bool is_s3(const char *place)
+{
+	return strncmp(place, "s3:", 3) == 0;
+}
+
+/* The same for a place that may be in a bucket: then in the one form that stoker uses. */
+static char *place_of(const struct spec *spec, const char *place)
+{
+	size_t len;
+
+	if (!is_s3(place))
+		return beside_spec(spec, place);
+	place += strspn(place + 3, "/") + 3;
+	len = strlen(place);
+	while (len > 0 && place[len - 1] == '/')
+		len--;
+	return mem_format("s3://%.*s", (int)len, place);
+}
+
+/* Adds where the field was written: in the file, or on the command line. */
+static void blame(const struct spec *spec, const char *field, struct err **err)
+{
+	const char *set = spec_override(spec, field);
+	int line, column;
+
+	if (set) {
+		err_wrap(err, "%s", set);
+		err_at(err, "--set", 0, 0);
+	} else if (spec_place(spec, field, &line, &column)) {
+		err_at(err, spec_file(spec), line, column);
+	}
+}
+
+/* Path of the remembered digests, one file per source folder, in the state directory. */
+static char *memory_of(const char *root, const char *state_dir)
+{
+	char hex[SHA256_HEX];
+
+	hash_sha256_hex(root, strlen(root), hex);
+	return mem_format("%s/digests/%.32s", state_dir, hex);
+}
+
+static int pin_source(struct plan *plan, const struct spec *spec, const char *state_dir,
+		      char *const *own, struct err **err)
+{
+	AUTO(auto_strv) char **former = own_places_former(state_dir);
+	AUTO(auto_strv) char **include = strings_of(spec_get(spec, SPEC_SOURCE_INCLUDE));
+	AUTO(auto_strv) char **link = strings_of(spec_get(spec, SPEC_SOURCE_LINK));
+	struct source_request request = {
+		.include = include, .link = link, .own = own, .former = former
+	};
+
+	plan->root = beside_spec(spec, spec_str(spec, SPEC_SOURCE_PATH));
+	plan->rev = mem_copy(spec_str(spec, SPEC_SOURCE_REV));
+	plan->memory = memory_of(plan->root, state_dir);
+	request.root = plan->root;
+	request.memory = plan->memory;
+	request.rev = plan->rev;
+	request.allow_dirty = spec_bool(spec, SPEC_SOURCE_ALLOW_DIRTY);
+	if (source_pin(&request, &plan->pin, err) == 0)
+		return 0;
+	if ((*err)->field)
+		blame(spec, (*err)->field, err);
+	return -1;
+}
+
+static json_t *source_json(const struct plan *plan, const struct spec *spec)
+{
+	const json_t *paths = spec_get(spec, SPEC_SOURCE_LINK), *path;
+	AUTO(auto_free) char *bundle = source_bundle_key(plan->pin->digest);
+	json_t *source = json_object(), *links = json_array();
+	size_t i;
+
+	js_put_str(source, "kind", plan->pin->kind);
+	if (plan->pin->commit[0])
+		js_put_str(source, "commit", plan->pin->commit);
+	js_put(source, "dirty", json_boolean(plan->pin->dirty));
+	js_put_str(source, "digest", plan->pin->digest);
+	js_put(source, "files", json_integer((json_int_t)plan->pin->count));
+	js_put_str(source, "root", plan->root);
+	js_put_str(source, "bundle", bundle);
+	json_array_foreach (paths, i, path) {
+		const char *link = json_string_value(path);
+		AUTO(auto_free) char *target = fs_join(plan->root, link);
+
+		json_array_append_new(links, json_pack("[s, s]", link, target));
+	}
+	js_put(source, "links", links);
+	return source;
+}
+
+struct env_edit {
+	json_t *env;
+	const char *cache; /* known to the agent only, which fills in the value */
+};
+
+static void set_variable(void *arg, const char *name, const char *value)
+{
+	const struct env_edit *edit = arg;
+	AUTO(auto_free) char *deferred = spec_deferred(value);
+
+	js_put_str(edit->env, name, value == edit->cache ? CACHE_ON_NODE : deferred);
+}
+
+/* The variables of the command beyond the agent's own: the spec's env, STOKER_HP_*, and what the
+ * compiler kind needs to fill and show its cache. */
+static json_t *phase_env(const struct spec *spec, const struct compile_kind *kind,
+			 const char *cache, bool overrides)
+{
+	json_auto_t *hyperparameters = spec_hyperparameter_texts(spec, overrides);
+	bool elsewhere = cache && is_s3(cache) && !kind->opens_urls;
+	struct env_edit edit = { spec_env(spec, overrides), elsewhere ? cache : NULL };
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (hyperparameters, name, value) {
+		AUTO(auto_free) char *variable = mem_format("STOKER_HP_%s", name);
+
+		for (char *c = variable; *c; c++)
+			*c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+		json_object_set(edit.env, variable, value);
+	}
+	compile_kind_environment(kind, cache, set_variable, &edit);
+	if (kind->front_variable)
+		json_object_del(edit.env, kind->front_variable);
+	if (kind->front_variable && overrides)
+		js_put_str(edit.env, kind->front_variable, "1");
+	return edit.env;
+}
+
+static json_t *phase_json(const struct spec *spec, const struct compile_kind *kind,
+			  const char *cache, enum phase phase)
+{
+	bool overrides = phase == PHASE_PRECOMPILE;
+	AUTO(auto_strv) char **arguments = spec_arguments(spec, overrides);
+	json_t *processes = spec_processes(spec, overrides);
+	json_t *env = phase_env(spec, kind, cache, overrides);
+	json_t *object = json_object();
+
+	js_put_str(object, "phase", flow_phase_names[phase]);
+	if (overrides && !spec_has_front(spec))
+		js_put_str(object, "front", kind->front_end);
+	js_put(object, "command", array_of(arguments));
+	if (js_str(processes, "variable")) {
+		AUTO(auto_free)
+		char *count = mem_format("%lld", (long long)js_int(processes, "per_node", 1));
+
+		js_put_str(env, js_str(processes, "variable"), count);
+	}
+	js_put(object, "env", env);
+	js_put(object, "processes", processes);
+	return object;
+}
+
+/* Adds a digest of each file that compile.depends_on names. */
+static int depends_on(const struct spec *spec, json_t *ingredients, struct err **err)
+{
+	const json_t *paths = spec_get(spec, SPEC_COMPILE_DEPENDS_ON);
+	json_t *digests = json_object();
+	size_t i;
+	json_t *path;
+
+	json_array_foreach (paths, i, path) {
+		AUTO(auto_free) char *absolute = beside_spec(spec, json_string_value(path));
+		AUTO(auto_free) char *field = mem_format("compile.depends_on[%zu]", i);
+		char hex[SHA256_HEX];
+
+		if (source_file_digest(absolute, hex, err) < 0) {
+			json_decref(digests);
+			err_field(err, field);
+			blame(spec, field, err);
+			return err_hint(err, "name a file that is there, or take it out");
+		}
+		/* The path as written: the home folder of the user changes no graph. */
+		js_put_str(digests, spec_text(spec, field), hex);
+	}
+	if (json_object_size(digests))
+		js_put(ingredients, "depends_on", digests);
+	else
+		json_decref(digests);
+	return 0;
+}
+
+static int compile_json(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
+			const char *cache, struct err **err)
+{
+	const json_t *command = spec_get(spec, SPEC_COMMAND);
+	json_auto_t *env = spec_env(spec, false);
+	const char *path = js_str(env, "PATH"), *home = js_str(env, "HOME");
+	struct program_place place = {
+		.program = json_string_value(json_array_get(command, 0)),
+		.cwd = plan->root,
+		.path = path ? path : getenv("PATH"),
+		.home = home ? home : getenv("HOME"),
+		.python_path = js_str(env, "PYTHONPATH"),
+	};
+	json_auto_t *ingredients = spec_key_ingredients(spec);
+	json_t *compiler = NULL, *compile;
+	int64_t quiet_ms = spec_ms(spec, SPEC_COMPILE_QUIET_PERIOD);
+
+	js_put_str(ingredients, KEY_RULES, KEY_RULES_NOW);
+	js_put(ingredients, "source", key_source(plan));
+	if (depends_on(spec, ingredients, err) < 0)
+		return -1;
+	/* If jobs run in an image, this machine compiles nothing, and its compiler does not
+	 * matter. */
+	if (!image_plan_name(plan->json) && kind->fingerprint(&place, &compiler, err) < 0)
+		return -1;
+	js_put(ingredients, "compiler", json_incref(compiler));
+	graph_key_ingredients_hide_secrets(ingredients);
+	compile = json_object();
+	js_put_str(compile, "kind", kind->name);
+	js_put_str(compile, "cache", cache);
+	js_put(compile, "ingredients", json_incref(ingredients));
+	js_put(compile, "compiler", compiler);
+	/* Writers to a directory have ended with their job, so no quiet period is needed. */
+	if (quiet_ms == SPEC_WORD)
+		quiet_ms = is_s3(cache) ? QUIET_S3_MS : 0;
+	js_put(compile, "quiet_ms", json_integer(quiet_ms));
+	js_put(compile, "timeout_ms", json_integer(spec_ms(spec, SPEC_COMPILE_TIMEOUT)));
+	js_put_str(compile, "on_incomplete", spec_str(spec, SPEC_COMPILE_ON_INCOMPLETE));
+	js_put_str(compile, "mode", spec_str(spec, SPEC_COMPILE_MODE));
+	js_put(compile, "jit_graphs", json_integer(spec_int(spec, SPEC_COMPILE_JIT_BUDGET_GRAPHS)));
+	js_put_str(compile, "on_exceed", spec_str(spec, SPEC_COMPILE_JIT_BUDGET_ON_EXCEED));
+	js_put(plan->json, "compile", compile);
+	image_plan_settle_key(plan->json);
+	return 0;
+}
+
+static json_t *retry_json(const struct spec *spec)
+{
+	json_t *retry = json_object();
+
+	js_put(retry, "attempts", json_integer(spec_int(spec, SPEC_RETRY_ATTEMPTS)));
+	js_put(retry, "without_progress",
+	       json_integer(spec_int(spec, SPEC_RETRY_WITHOUT_PROGRESS)));
+	js_put(retry, "backoff_first_ms", json_integer(spec_ms(spec, SPEC_RETRY_BACKOFF_FIRST)));
+	js_put(retry, "backoff_max_ms", json_integer(spec_ms(spec, SPEC_RETRY_BACKOFF_MAX)));
+	return retry;
+}
+
+/* A duration of the spec; its words ("none", "auto") mean 0: no limit. */
+static json_t *limit_ms(const struct spec *spec, enum spec_field field)
+{
+	int64_t ms = spec_ms(spec, field);
+
+	return json_integer(ms == SPEC_WORD ? 0 : ms);
+}
+
+static json_t *limits_json(const struct spec *spec)
+{
+	json_t *limits = json_object();
+
+	js_put(limits, "deadline_ms", limit_ms(spec, SPEC_LIMITS_DEADLINE));
+	js_put(limits, "attempts", json_integer(spec_int(spec, SPEC_LIMITS_ATTEMPTS)));
+	js_put(limits, "queue_ms", limit_ms(spec, SPEC_LIMITS_QUEUE));
+	js_put(limits, "start_ms", limit_ms(spec, SPEC_LIMITS_START));
+	js_put(limits, "unreachable_ms", limit_ms(spec, SPEC_LIMITS_UNREACHABLE));
+	if (json_is_number(spec_get(spec, SPEC_LIMITS_COST)))
+		js_put(limits, "cost", json_real(spec_real(spec, SPEC_LIMITS_COST)));
+	if (spec_price(spec) > 0)
+		js_put(limits, "price", json_real(spec_price(spec)));
+	return limits;
+}
+
+static json_t *stall_json(const struct spec *spec)
+{
+	json_t *stall = json_object();
+
+	if (spec_ms(spec, SPEC_LIMITS_STALL) != SPEC_WORD) {
+		js_put_str(stall, "mode", "fixed");
+		js_put(stall, "limit_ms", limit_ms(spec, SPEC_LIMITS_STALL));
+	} else {
+		js_put_str(stall, "mode",
+			   spec_says(spec, SPEC_LIMITS_STALL, "none") ? "off" : "auto");
+	}
+	return stall;
+}
+
+static json_t *checkpoint_json(const struct spec *spec)
+{
+	const char *url = spec_str(spec, SPEC_CHECKPOINT_URL);
+	int64_t keep = spec_int(spec, SPEC_CHECKPOINT_KEEP);
+	json_t *checkpoint = json_object();
+
+	if (url) {
+		AUTO(auto_free) char *place = place_of(spec, url);
+
+		js_put_str(checkpoint, "url", place);
+	}
+	js_put_str(checkpoint, "kind", spec_str(spec, SPEC_CHECKPOINT_KIND));
+	js_put_str(checkpoint, "sync", spec_str(spec, SPEC_CHECKPOINT_SYNC));
+	js_put(checkpoint, "keep", keep > 0 ? json_integer(keep) : json_string("all"));
+	js_put_str(checkpoint, "signal", spec_str(spec, SPEC_CHECKPOINT_SIGNAL));
+	js_put(checkpoint, "grace_ms", limit_ms(spec, SPEC_CHECKPOINT_GRACE));
+	js_put_str(checkpoint, "on_mismatch", spec_str(spec, SPEC_CHECKPOINT_ON_MISMATCH));
+	return checkpoint;
+}
+
+/* Steps that each phase is asked for, if a known name says so. */
+static json_t *steps_json(const struct spec *spec)
+{
+	json_t *steps = json_object();
+
+	for (int overrides = 0; overrides < 2; overrides++) {
+		int64_t value = spec_steps(spec, overrides);
+
+		if (value > 0)
+			js_put(steps, flow_phase_names[overrides ? PHASE_PRECOMPILE : PHASE_TRAIN],
+			       json_integer(value));
+	}
+	return steps;
+}
+
+static void put_phases(struct plan *plan, const struct spec *spec, const struct compile_kind *kind,
+		       const char *cache)
+{
+	bool aot = kind->caches && strcmp(spec_str(spec, SPEC_COMPILE_MODE), "jit") != 0;
+	json_t *phases = json_array();
+
+	if (aot) {
+		js_put(plan->json, "length", spec_length(spec));
+		js_put(plan->json, "width", spec_width(spec));
+		json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_PRECOMPILE));
+		json_array_append_new(phases,
+				      json_pack("{s:s}", "phase", flow_phase_names[PHASE_VERIFY]));
+	}
+	json_array_append_new(phases, phase_json(spec, kind, cache, PHASE_TRAIN));
+	js_put(plan->json, "phases", phases);
+}
+
+static json_t *or_empty(const json_t *value, json_t *empty)
+{
+	if (!value)
+		return empty;
+	json_decref(empty);
+	return json_deep_copy(value);
+}
+
+static char *workspace_of(const struct spec *spec, const struct journal *journal)
+{
+	const char *workspace = spec_str(spec, SPEC_WORKSPACE);
+
+	return workspace ? place_of(spec, workspace) : fs_join(journal_url(journal), "workspace");
+}
+
+/* Returns the folder or URL that this field gives stoker to write to; NULL if it is not set. */
+static char *own_place(const struct spec *spec, enum spec_field field)
+{
+	const char *place = spec_str(spec, field);
+
+	return place ? place_of(spec, place) : NULL;
+}
+
+/* Collects the local folders that stoker writes, in which no source is looked for: NULL-terminated,
+ * borrowed. */
+static void own_folders(const char *const places[], size_t count, char *ret[])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (places[i] && places[i][0] == '/')
+			ret[n++] = (char *)places[i];
+	ret[n] = NULL;
+}
+
+int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
+	      struct err **err)
+{
+	AUTO(plan_freep) struct plan *plan = mem_zero(1, sizeof *plan);
+	const struct compile_kind *kind = compile_kind_find(spec_str(spec, SPEC_COMPILE_KIND));
+	AUTO(auto_free) char *workspace = workspace_of(spec, journal);
+	AUTO(auto_free) char *file = fs_absolute(spec_file(spec));
+	AUTO(auto_free) char *own_state = fs_absolute(journal_dir(journal));
+	AUTO(auto_free) char *cache = NULL;
+	AUTO(auto_free) char *checkpoints = own_place(spec, SPEC_CHECKPOINT_URL);
+	AUTO(auto_free) char *results = own_place(spec, SPEC_INFER_OUTPUT);
+	json_t *json = json_object();
+	char *own[6];
+
+	plan->json = json;
+	if (!kind)
+		return err_set(err, EXIT_DEFECT, "no compiler kind '%s' in this version",
+			       spec_str(spec, SPEC_COMPILE_KIND));
+	if (kind->caches)
+		cache = place_of(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
+	js_put(json, "v", json_integer(1));
+	js_put_str(json, "name", spec_str(spec, SPEC_NAME));
+	js_put_str(json, "engine", spec_str(spec, SPEC_ENGINE));
+	js_put_str(json, "spec_file", file);
+	js_put(json, "nodes", json_integer(spec_int(spec, SPEC_RESOURCES_NODES)));
+	js_put(json, "grace_ms", json_integer(spec_ms(spec, SPEC_LIMITS_GRACE)));
+	js_put(json, "spec", json_deep_copy(spec_root(spec)));
+	if (spec_instance(spec))
+		js_put(json, "instance", json_deep_copy(spec_instance(spec)));
+	js_put_str(json, "workspace", workspace);
+	own_folders((const char *const[]){ own_state, workspace, cache, checkpoints, results }, 5,
+		    own);
+	if (pin_source(plan, spec, own_state, own, err) < 0)
+		return -1;
+	js_put(json, "source", source_json(plan, spec));
+	if (kind->caches && compile_json(plan, spec, kind, cache, err) < 0)
+		return -1;
+	put_phases(plan, spec, kind, cache);
+	js_put(json, "secrets", or_empty(spec_get(spec, SPEC_SECRETS), json_object()));
+	js_put(json, "failures", or_empty(spec_failures(spec), json_array()));
+	js_put(json, "metrics", or_empty(spec_get(spec, SPEC_METRICS), json_array()));
+	if (spec_get(spec, SPEC_NOTIFY))
+		js_put(json, "notify", json_deep_copy(spec_get(spec, SPEC_NOTIFY)));
+	js_put(json, "steps", steps_json(spec));
+	js_put(json, "retry", retry_json(spec));
+	js_put(json, "limits", limits_json(spec));
+	js_put(json, "stall", stall_json(spec));
+	js_put(json, "checkpoint", checkpoint_json(spec));
+	js_put(json, "health", health_plan(spec));
+	plan_digest(json, plan->digest);
+	*ret = TAKE(plan);
+	return 0;
+}
+
+void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
+{
+	json_auto_t *told = json_copy((json_t *)(uintptr_t)plan);
+	json_t *limits = json_copy(json_object_get(plan, "limits"));
+
+	json_object_del(limits, "price");
+	js_put(told, "limits", limits);
+	json_object_del(told, "instance");
+	/* The spec has its own rows; rows of a user's configuration do not change the plan's
+	 * identity. */
+	json_object_del(told, "failures");
+	json_object_del(told, "aws");
+	image_plan_left_out(told);
+	js_digest(told, ret_hex);
+}
+
+int plan_publish(const struct plan *plan, struct err **err)
+{
+	AUTO(store_freep) struct store *workspace = NULL;
+	struct source_request request = { .root = plan->root,
+					  .rev = plan->rev,
+					  .memory = plan->memory };
+
+	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
+	    source_publish(&request, plan->pin, workspace, err) < 0) {
+		if (!(*err)->hint)
+			err_hint(err, "check that 'workspace' names a place that can be made and "
+				      "written");
+		return err_wrap(err, "cannot publish the source");
+	}
+	return 0;
+}
+
+json_t *plan_phase(const json_t *plan, const char *phase)
+{
+	json_t *object;
+	size_t i;
+
+	json_array_foreach (json_object_get(plan, "phases"), i, object)
+		if (js_is(object, "phase", phase))
+			return object;
+	return NULL;
+}
+
+void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
+{
+	const json_t *compile = json_object_get(plan, "compile");
+	const json_t *retry = json_object_get(plan, "retry");
+	const json_t *limits = json_object_get(plan, "limits");
+	const json_t *checkpoint = json_object_get(plan, "checkpoint");
+	const char *on_incomplete = js_str(compile, "on_incomplete");
+	const char *on_mismatch = js_str(checkpoint, "on_mismatch");
+	const char *mode = js_str(compile, "mode"), *on_exceed = js_str(compile, "on_exceed");
+	bool aot = compile && !(mode && strcmp(mode, "jit") == 0);
+	int on_jit = flow_name_find(flow_jit_action_names, JIT_ACTION_COUNT,
+				    on_exceed ? on_exceed : "warn");
+	int nodes = (int)js_int(plan, "nodes", 1);
+	double price = json_number_value(json_object_get(limits, "price"));
+	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
+
+	*ret = (struct flow_policy){
+		.compiles = aot,
+		.train_on_incomplete = on_incomplete && strcmp(on_incomplete, "train") == 0,
+		.nodes = nodes,
+		.compile_workers = js_int(json_object_get(plan, "width"), "workers", 0),
+		.retry_attempts = js_int(retry, "attempts", 1),
+		.retry_without_progress = js_int(retry, "without_progress", 1),
+		.backoff_first_ms = js_int(retry, "backoff_first_ms", 0),
+		.backoff_max_ms = js_int(retry, "backoff_max_ms", 0),
+		.stop_on_mismatch = on_mismatch && strcmp(on_mismatch, "stop") == 0,
+		.drain_ms = js_int(checkpoint, "grace_ms", 0),
+		/* Without a phase 1 every graph is compiled in training. */
+		.jit_graphs = aot ? js_int(compile, "jit_graphs", -1) : -1,
+		.jit_action = on_jit < 0 ? JIT_WARN : (enum jit_action)on_jit,
+		.attempts = js_int(limits, "attempts", 0),
+		.deadline_ms = js_int(limits, "deadline_ms", 0),
+		.queue_ms = js_int(limits, "queue_ms", 0),
+		.start_ms = js_int(limits, "start_ms", 0),
+		.health_ms = health_plan_ms(plan),
+		.unreachable_ms = js_int(limits, "unreachable_ms", 0),
+		.cost_usd = json_number_value(json_object_get(limits, "cost")),
+		.price_per_ms = price * nodes / (3600.0 * 1000.0),
+	};
+	if (!toolkit_limits_has_agent(plan))
+		ret->drain_ms = 0; /* no agent would notice it */
+	/* The agent looks for a drain only with each heartbeat. */
+	if (ret->drain_ms > 0)
+		ret->drain_ms += 2 * ORDER_HEARTBEAT_MS;
+	/* The service's own time limit comes soon after ours, and machines billed by the second are
+	 * still paid for while a training saves. */
+	if (ret->drain_ms > 0 && engine && engine->machines_apart)
+		ret->lead_ms = ret->drain_ms + FLOW_DRAIN_MARGIN_MS;
+	snprintf(ret->run, sizeof ret->run, "%s", run);
+}

@@ -1,0 +1,139 @@
+/*
+ * The plan: a spec with every default resolved, the source pinned, the graph key computed and each
+ * phase's command as the script will see it. Making a plan changes nothing anywhere.
+ *
+ * A plan is one JSON object, journalled in run.created, from which any driver on any machine
+ * carries the run on without the spec file:
+ *
+ *   {"v":1, "name", "engine", "spec_file", "nodes", "grace_ms",
+ *    "spec": {the resolved spec},
+ *    "instance": what the catalogue knows of the machines (jobs/spec/machines/instance.h; absent:
+ *               the spec names no type),
+ *    "aws": {"region", "account"} that were in force when the run was created (only in
+ *           run.created, and of an engine that sends its jobs to AWS; "account" absent: STS could
+ *           not tell),
+ *    "workspace": absolute path, or URL without a slash at its end,
+ *    "source": {"kind", "commit", "dirty", "digest", "files": count, "root", "bundle": key in the
+ *              workspace, "links": [[name, target]…]},
+ *    "image": {"reference": as the spec has it, "digest", "pinned": the reference with that
+ *             digest; until it is resolved neither, and why not in "unknown" and "hint"; of a run
+ *             also "env": those variables of the image's ENV that steer the kind's compiler, or
+ *             why they are not known in "env_unknown"} (absent: nothing is compiled, or what this
+ *             machine has installed compiles it),
+ *    "compile": {"kind", "cache", "graph_key" (absent until the image is resolved),
+ *               "ingredients", "compiler": what this machine has installed (absent: "image"),
+ *               "quiet_ms", "timeout_ms", "on_incomplete", "mode": "aot" | "jit",
+ *               "jit_graphs", "on_exceed": "warn" | "stop" | "recompile"}
+ *              (absent: nothing is compiled),
+ *    "phases": [{"phase", "command": […], "env": {…}, "front": a program that is
+ *               put in front of the command (absent: none), "processes": as spec_processes()
+ *               (absent: not a torchrun command)}…]; without "mode" "aot" the training alone,
+ *    "length", "width": of phase 1, as spec_length() and spec_width() (absent: no phase 1),
+ *    "secrets": {name: where its value comes from},
+ *    "metrics": [{"name","regex"}…], "steps": {phase: how many},
+ *    "notify": [{"when": […], "command": […] | "webhook": URL}…] (absent: no notifications),
+ *    "retry": {…}, "limits": {"deadline_ms", "queue_ms", "start_ms",
+ *     "unreachable_ms" (0: none), "cost", "price" (USD, of a node and hour; absent: none,
+ *     unknown)}, "stall": as in the order (jobs/store/order.h),
+ *    "checkpoint": {"url" (absolute; absent: where the command writes), "kind", "sync", "keep",
+ *                  "signal", "grace_ms", "on_mismatch"}}
+ *
+ * Values of secrets are never in it.
+ *
+ * run/plan: the plan of a run: defaults resolved, source pinned, graph key, account and image
+ * asked. It changes nothing anywhere.
+ */
+#ifndef STK_RUN_PLAN_PLAN_H
+#define STK_RUN_PLAN_PLAN_H
+
+#include "jobs/base/text/js.h"
+#include "jobs/cache/manifest/compile_manifest.h"
+#include "jobs/flow/flow.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/source/source.h"
+#include "jobs/spec/spec.h"
+
+struct plan {
+	json_t *json;
+	char digest[SHA256_HEX];   /* digest of the canonical form: the identity of the plan */
+	struct source_pin *pin;    /* source of `json.source`; NULL after a reload */
+	char *root, *rev, *memory; /* the request that made the pin */
+};
+
+/* Makes the plan of a spec. The journal gives the default workspace, and the place where digests of
+ * sources are remembered. The spec must be ready to run (see spec_unready). */
+int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
+	      struct err **err);
+void plan_freep(struct plan **plan);
+
+/* Returns the identity of a plan. The catalogue's facts, "aws" and the target of the image's tag
+ * are not part of it: a repeated step continues its run though a price, the caller's region or a
+ * tag has changed. */
+void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
+
+/* ---- the image (image.c) ---- */
+
+/* Enters "image" into a plan in the making. Returns true if its jobs run in one. */
+bool image_plan_name(json_t *plan);
+/* Computes the graph key, if all of its ingredients are known. */
+void image_plan_settle_key(json_t *plan);
+/* Removes from the copy of a plan everything that the image's tag resolves to. */
+void image_plan_left_out(json_t *told);
+
+/* Resolves the tag of the image, unless the plan has its digest: image and graph key are in the
+ * plan then. Any failure is EXIT_REFUSED, with its reason and a remedy. */
+int image_plan_resolve(json_t *plan, struct err **err);
+/* The same for commands that only look: a failure is noted in the plan. */
+void image_plan_try(json_t *plan);
+/* Returns the digest that the tag of a run's image leads to now, if it has changed; the caller
+ * frees it. NULL if it is the same, or cannot be found out. */
+char *image_plan_moved(const json_t *plan);
+
+/* True if attempts run stoker's agent. Without it no claim is held, nothing is checked, marked or
+ * resumed, and the driver watches from outside (toolkit_monitor.h). */
+bool toolkit_limits_has_agent(const json_t *plan);
+/* Returns what this plan's runs lack without an agent, in sentences for the user: a new array of
+ * texts; NULL if they lack nothing. */
+json_t *toolkit_limits_not_held(const json_t *plan);
+
+/* Returns what a command inherits from its container (jobs/node/setup/container_env.h):
+ * {"left_out": names, "steering": names that only the spec or the image may set; a prefix ends in
+ * '*'}, a new reference; inherited_words() as text, which the caller frees. NULL if commands run in
+ * no container, or without our agent in it. */
+json_t *inherited_of_plan(const json_t *plan);
+char *inherited_words(const json_t *plan);
+
+/* Uploads the source bundle to the workspace, unless it is there already. */
+int plan_publish(const struct plan *plan, struct err **err);
+
+/* Returns the phase's part of a plan, NULL if the plan has no such phase. */
+json_t *plan_phase(const json_t *plan, const char *phase);
+
+void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret);
+
+/* State of the cache for a plan. */
+struct cache_view {
+	enum cache_state verdict;
+	int64_t graphs;   /* graphs in the manifest */
+	json_t *changed;  /* [{"field","old","new"}]: reasons why it is cold */
+	json_t *problems; /* entries of the manifest that differ from it; may be NULL */
+	char *reason;     /* a line for the user */
+	char *hint;       /* a remedy; may be NULL */
+	struct compile_manifest *lock; /* manifest of this graph key; NULL if absent */
+	struct lock_report report;     /* check of that manifest */
+};
+int cache_view_make(const json_t *plan, struct cache_view *ret, struct err **err);
+/* Returns the content of the packed files, as far as a compiler sees it: {path: digest}, a new
+ * reference. This spec and others beside it are not part of it. */
+json_t *key_source(const struct plan *plan);
+/* Returns the remedy if the source has new files that no compiler is known to read: the line of the
+ * spec that keeps them out of the key. `changed`: rows as above. NULL if there are no such files;
+ * else the caller frees it. */
+char *key_cure(const json_t *ingredients, const json_t *changed);
+/* The same for a caller that can continue without: if a remote cache cannot be read, for want of a
+ * network, credentials or rights, the verdict is CACHE_UNKNOWN, the reason begins with "not known:
+ * ", and `ret->hint` is a remedy. */
+int cache_view_try(const json_t *plan, struct cache_view *ret, struct err **err);
+void cache_view_clear(struct cache_view *view); /* for AUTO() */
+
+#endif

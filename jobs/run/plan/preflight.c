@@ -1,0 +1,202 @@
+/* Tries the rights and conditions that a run needs in its buckets: see preflight.h. */
+#include "jobs/run/plan/preflight.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/hash.h"
+#include "jobs/run/plan/conditions.h"
+
+/* A probe takes minutes at worst, and clocks that are more than 15 minutes apart get no request
+ * signed: anything older was left by a process that was killed. */
+#define LEFTOVER_MS   ((int64_t)60 * 60 * 1000)
+#define LEFTOVERS_MAX 100 /* at a time */
+
+void preflight_release(struct preflight *probe)
+{
+	for (size_t i = 0; i < probe->count; i++)
+		free(probe->buckets[i]);
+	probe->count = 0;
+}
+
+/* --- rights --- */
+
+struct rights {
+	struct store *store; /* borrowed */
+	char *key;
+	char **old; /* keys of leftovers */
+	size_t old_count;
+};
+
+static int note_old(void *arg, const struct store_object *object, struct err **err)
+{
+	struct rights *rights = arg;
+
+	(void)err;
+	if (object->modified.ms > 0 && clock_utc_now().ms - object->modified.ms > LEFTOVER_MS) {
+		rights->old = mem_grow(rights->old, rights->old_count + 2, sizeof *rights->old);
+		rights->old[rights->old_count++] = mem_copy(object->key);
+		rights->old[rights->old_count] = NULL;
+	}
+	return rights->old_count == LEFTOVERS_MAX;
+}
+
+static int try_list(struct rights *rights, struct err **err)
+{
+	return store_list(rights->store, PREFLIGHT_KEY, note_old, rights, err);
+}
+
+static int try_put(struct rights *rights, struct err **err)
+{
+	return store_put(rights->store, rights->key, "", 0, err);
+}
+
+static int try_get(struct rights *rights, struct err **err)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+	int there = store_get(rights->store, rights->key, 64, &text, NULL, err);
+
+	if (there == 0)
+		return err_set(err, EXIT_REFUSED, "what was written there is not there");
+	return there;
+}
+
+static int try_delete(struct rights *rights, struct err **err)
+{
+	for (size_t i = 0; i < rights->old_count; i++)
+		if (store_delete(rights->store, rights->old[i], err) < 0)
+			return -1;
+	return store_delete(rights->store, rights->key, err);
+}
+
+static const struct {
+	const char *doing, *right;
+	int (*attempt)(struct rights *rights, struct err **err);
+} tries[] = {
+	{ "list", "s3:ListBucket", try_list },
+	{ "write to", "s3:PutObject", try_put },
+	{ "read from", "s3:GetObject", try_get },
+	{ "delete from", "s3:DeleteObject", try_delete },
+};
+
+static int try_rights(struct store *store, const char *what, struct err **err)
+{
+	AUTO(auto_free) char *key = NULL;
+	AUTO(auto_strv) char **old = NULL;
+	struct rights rights = { .store = store };
+	int result = 0;
+	uint64_t chance;
+
+	hash_random_bytes(&chance, sizeof chance);
+	key = mem_format(PREFLIGHT_KEY "%016" PRIx64, chance);
+	rights.key = key;
+	for (size_t i = 0; result == 0 && i < STK_LENGTH(tries); i++)
+		if (tries[i].attempt(&rights, err) < 0)
+			result =
+				conditions_denied(store, what, tries[i].doing, tries[i].right, err);
+	old = rights.old;
+	return result;
+}
+
+/* --- conditions --- */
+
+static bool is_tried(const struct preflight *probe, const char *bucket)
+{
+	for (size_t i = 0; i < probe->count; i++)
+		if (strcmp(probe->buckets[i], bucket) == 0)
+			return true;
+	return false;
+}
+
+static int try_conditions(struct preflight *probe, struct store *store, const char *what,
+			  struct err **err)
+{
+	AUTO(auto_free) char *bucket = conditions_bucket(store_url(store));
+
+	if (store_directory(store) || probe->count == PREFLIGHT_PLACES || is_tried(probe, bucket))
+		return 0;
+	if (conditions_try(store, what, err) < 0)
+		return -1;
+	probe->buckets[probe->count++] = TAKE(bucket);
+	return 0;
+}
+
+/* --- places --- */
+
+struct preflight_place {
+	const char *what, *url; /* url NULL: not used by the run */
+};
+
+static void find_places(const json_t *plan, const struct journal *journal,
+			struct preflight_place ret[PREFLIGHT_PLACES])
+{
+	const struct preflight_place places[PREFLIGHT_PLACES] = {
+		{ "state", journal && journal_is_far(journal) ? journal_url(journal) : NULL },
+		{ "workspace", js_str(plan, "workspace") },
+		{ "compile cache", js_str(json_object_get(plan, "compile"), "cache") },
+		{ "place for checkpoints", js_str(json_object_get(plan, "checkpoint"), "url") },
+	};
+
+	memcpy(ret, places, sizeof places);
+}
+
+static bool is_far(const struct preflight_place *place)
+{
+	return place->url && place->url[0] != '/';
+}
+
+/* True if an earlier place has the same URL. */
+static bool is_repeated(const struct preflight_place *places, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (places[i].url && strcmp(places[i].url, places[at].url) == 0)
+			return true;
+	return false;
+}
+
+static int try_place(struct preflight *probe, const struct preflight_place *place, bool with_rights,
+		     struct err **err)
+{
+	AUTO(store_freep) struct store *store = NULL;
+
+	if (store_open(place->url, &store, err) < 0)
+		return -1;
+	if (with_rights && !store_directory(store) && try_rights(store, place->what, err) < 0)
+		return -1;
+	return try_conditions(probe, store, place->what, err);
+}
+
+static int try_places(struct preflight *probe, const struct preflight_place *places,
+		      bool with_rights, struct err **err)
+{
+	for (size_t i = 0; i < PREFLIGHT_PLACES; i++)
+		if (is_far(&places[i]) && !is_repeated(places, i) &&
+		    try_place(probe, &places[i], with_rights, err) < 0)
+			return -1;
+	return 0;
+}
+
+int preflight_state(struct preflight *probe, const struct journal *journal, struct err **err)
+{
+	struct store *store = journal_store(journal);
+
+	return store ? try_conditions(probe, store, "state", err) : 0;
+}
+
+int preflight_conditions(struct preflight *probe, const json_t *plan, struct err **err)
+{
+	struct preflight_place places[PREFLIGHT_PLACES];
+
+	find_places(plan, NULL, places);
+	return try_places(probe, places, false, err);
+}
+
+int preflight_places(struct preflight *probe, const json_t *plan, const struct journal *journal,
+		     struct err **err)
+{
+	struct preflight_place places[PREFLIGHT_PLACES];
+
+	find_places(plan, journal, places);
+	return try_places(probe, places, true, err);
+}

@@ -1,0 +1,162 @@
+/* Preparation before a run is driven: its lease, its journal, the engine and the stores. */
+#include <poll.h>
+#include <string.h>
+
+#include "aws/aws.h"
+#include "jobs/base/hash.h"
+#include "jobs/run/driver_internal.h"
+#include "jobs/run/journal/forget.h"
+#include "jobs/run/journal/lease.h"
+#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/own_places.h"
+#include "jobs/run/plan/preflight.h"
+
+#define TAKE_UP_TRIES 4
+#define TAKE_UP_MS    300 /* before the second try; then twice as long */
+
+int ready_open_outside(struct driver *driver, struct err **err)
+{
+	const struct engine_ops *ops = engine_find(js_str(driver->plan, "engine"));
+	const json_t *compile = json_object_get(driver->plan, "compile");
+	const struct engine_where where = { .workspace = js_str(driver->plan, "workspace"),
+					    .plan = driver->plan };
+
+	if (aws_account_enter(driver->plan, err) < 0)
+		return -1;
+	if (!ops)
+		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
+			       js_str(driver->plan, "engine"));
+	driver->kind = compile_kind_find(compile ? js_str(compile, "kind") : "none");
+	if (!driver->kind)
+		return err_set(err, EXIT_REFUSED, "this version has no compiler kind '%s'",
+			       js_str(compile, "kind"));
+	driver->reaches_out =
+		aws_account_is_needed(driver->plan) || journal_is_far(driver->journal);
+	if (compile && !driver->cache &&
+	    store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
+		return -1;
+	if ((!driver->workspace && store_open(where.workspace, &driver->workspace, err) < 0) ||
+	    (!driver->engine && ops->open(&where, &driver->engine, err) < 0))
+		return -1;
+	return 0;
+}
+
+static int begin_run(struct driver *driver, struct err **err)
+{
+	const struct plan *plan = driver->options->plan;
+	struct event ev = { .kind = EV_RUN_CREATED };
+	int64_t seed;
+	int recorded;
+
+	/* The new run would take the kept data for its own, by name and place. */
+	if (run_is_kept(driver->journal, driver->run)) {
+		err_set(err, EXIT_SPEC,
+			"an earlier run '%s' was removed, and the only copies of its checkpoints "
+			"or outputs are kept under that id",
+			driver->run);
+		return err_hint(err,
+				"take another --id, or remove them with 'stoker rm %s "
+				"--with-checkpoints'",
+				driver->run);
+	}
+	hash_random_bytes(&seed, sizeof seed);
+	seed &= INT64_MAX;
+	EVENT_SET_STR(&ev, name, js_str(plan->json, "name"));
+	EVENT_SET_STR(&ev, engine, js_str(plan->json, "engine"));
+	EVENT_SET_STR(&ev, spec, js_str(plan->json, "spec_file"));
+	EVENT_SET(&ev, plan, plan->json);
+	EVENT_SET_STR(&ev, plan_digest, plan->digest);
+	EVENT_SET(&ev, seed, seed);
+	recorded = driver_try_record(driver, &ev, err);
+	/* A run begins once: a run that was created meanwhile belongs to another driver. */
+	if (recorded == 0)
+		return err_set(err, EXIT_BUSY, "run %s has just been created by another driver",
+			       driver->run);
+	return recorded < 0 ? -1 : 0;
+}
+
+/* Checks that the journal's plan and the given one are the same. */
+static int check_same_plan(const struct driver *driver, struct err **err)
+{
+	char digest[SHA256_HEX];
+
+	plan_digest(driver->plan, digest);
+	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
+		return 0;
+	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);
+	return err_hint(err, "the spec or its source has changed since: choose another --id");
+}
+
+static int damage_no_plan(const struct driver *driver, struct err **err)
+{
+	err_set(err, EXIT_REFUSED, "it is not 'run.created'");
+	return damage_of_event(err, journal_url(driver->journal), driver->run, 1);
+}
+
+/* Takes the lease and replays the journal. May be called again after a failure. */
+static int take_up(struct driver *driver, struct err **err)
+{
+	const struct driver_options *options = driver->options;
+
+	if (!driver->lease && (preflight_state(&driver->probe, driver->journal, err) < 0 ||
+			       lease_take(driver->journal, driver->run, options->lease,
+					  options->on_wait, options->arg, &driver->lease, err) < 0))
+		return -1;
+	if (replay_all(driver, err) < 0)
+		return -1;
+	driver->live = true;
+	driver->goes_on = driver->seq > 0;
+	if (driver->seq == 0)
+		return 0;
+	if (!driver->plan)
+		return damage_no_plan(driver, err);
+	if (check_same_plan(driver, err) < 0)
+		return -1;
+	if (driver->flow.state == FLOW_ENDED)
+		return 0;
+	if (ready_open_outside(driver, err) < 0)
+		return -1;
+	/* The check of what submitting needs must not keep a driver from a job that was already
+	 * submitted. */
+	return flow_may_have_job(&driver->flow) ? 0
+						: driver->engine->ops->check(driver->engine, err);
+}
+
+/* The run exists, and its job may be under way: transient failures do not keep a driver from it. */
+static int take_up_patiently(struct driver *driver, struct err **err)
+{
+	for (int i = 0; take_up(driver, err) < 0; i++) {
+		bool exists = !driver->options->plan || driver->seq > 0;
+
+		if (!exists || i >= TAKE_UP_TRIES || !err_passes(*err) || loop_stop_pending())
+			return -1;
+		err_freep(err);
+		poll(NULL, 0, TAKE_UP_MS << i);
+	}
+	return 0;
+}
+
+/* The same, and begins the run if it is new. */
+int ready_make(struct driver *driver, struct err **err)
+{
+	const struct plan *plan = driver->options->plan;
+
+	if (take_up_patiently(driver, err) < 0)
+		return -1;
+	if (driver->seq > 0)
+		return 0;
+	if (!plan)
+		return err_set(err, EXIT_USAGE, "no run '%s'", driver->run);
+	/* Nothing is journalled before everything that a run needs is in place. */
+	driver->plan = json_incref(plan->json);
+	if (ready_open_outside(driver, err) < 0 ||
+	    driver->engine->ops->check(driver->engine, err) < 0 ||
+	    image_plan_resolve(driver->plan, err) < 0 || cache_gate_make(driver, err) < 0 ||
+	    preflight_places(&driver->probe, driver->plan, driver->journal, err) < 0 ||
+	    submit_job_env(driver->plan, &driver->job_env, err) < 0 ||
+	    plan_publish(plan, err) < 0 || aws_account_pin(plan->json, err) < 0)
+		return -1;
+	own_places_remember(journal_dir(driver->journal), plan->json);
+	driver->trusts = true;
+	return begin_run(driver, err);
+}

@@ -1,0 +1,203 @@
+/* Typed access to a resolved spec: see spec.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/units.h"
+#include "jobs/spec/resolved.h"
+
+const json_t *spec_root(const struct spec *spec)
+{
+	return spec->root;
+}
+
+const char *spec_file(const struct spec *spec)
+{
+	return spec->file;
+}
+
+const json_t *spec_failures(const struct spec *spec)
+{
+	return spec->failures;
+}
+
+const json_t *spec_instance(const struct spec *spec)
+{
+	return spec->instance;
+}
+
+const char *spec_field_path(enum spec_field field)
+{
+	return field_table[field].path;
+}
+
+const json_t *spec_get(const struct spec *spec, enum spec_field field)
+{
+	const char *path = field_table[field].path;
+
+	return strpbrk(path, "[*") ? NULL : js_path(spec->root, path);
+}
+
+const char *spec_str(const struct spec *spec, enum spec_field field)
+{
+	return json_string_value(spec_get(spec, field));
+}
+
+int64_t spec_int(const struct spec *spec, enum spec_field field)
+{
+	return json_integer_value(spec_get(spec, field));
+}
+
+bool spec_bool(const struct spec *spec, enum spec_field field)
+{
+	return json_is_true(spec_get(spec, field));
+}
+
+double spec_real(const struct spec *spec, enum spec_field field)
+{
+	return json_number_value(spec_get(spec, field));
+}
+
+static int64_t measure(const struct spec *spec, enum spec_field field, enum field_type type)
+{
+	const char *text = spec_str(spec, field);
+	int64_t value;
+
+	if (!text || field_table[field].type != type || !units_parse(type, text, &value))
+		return SPEC_WORD;
+	return value;
+}
+
+int64_t spec_ms(const struct spec *spec, enum spec_field field)
+{
+	return measure(spec, field, FIELD_DURATION);
+}
+
+int64_t spec_bytes(const struct spec *spec, enum spec_field field)
+{
+	return measure(spec, field, FIELD_SIZE);
+}
+
+bool spec_says(const struct spec *spec, enum spec_field field, const char *word)
+{
+	const char *text = spec_str(spec, field);
+
+	return text && strcmp(text, word) == 0;
+}
+
+bool spec_is_set(const struct spec *spec, enum spec_field field)
+{
+	return spec->written[field] != NULL;
+}
+
+const struct node *access_node_of_field(const struct spec *spec, enum spec_field field)
+{
+	return spec->written[field] ? spec->written[field]->value : NULL;
+}
+
+struct mark access_mark_of_field(const struct spec *spec, enum spec_field field)
+{
+	const struct entry *entry = spec->written[field];
+
+	if (!entry)
+		return spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
+	/* The place of a scalar is its own; that of a map or list is its name, which stands
+	 * before it. */
+	if (entry->value->kind == NODE_SCALAR && !node_is_null(entry->value))
+		return entry->value->at;
+	return entry->at;
+}
+
+/* Returns the entry with the longest key that `path` begins with: keys of free maps may hold
+ * dots. */
+static const struct entry *longest_key(const struct node *map, const char *path)
+{
+	const struct entry *found = NULL;
+	size_t best = 0;
+
+	for (size_t i = 0; i < map->count; i++) {
+		size_t len = strlen(map->entries[i].key);
+
+		if (len >= best && strncmp(path, map->entries[i].key, len) == 0 &&
+		    (!path[len] || strchr(".[", path[len]))) {
+			found = &map->entries[i];
+			best = len;
+		}
+	}
+	return found;
+}
+
+/* Returns NULL if it was not written. */
+static const struct entry *find_entry(const struct spec *spec, const char *dotted)
+{
+	const struct node *node = spec->tree;
+	const struct entry *entry = NULL;
+
+	while (*dotted) {
+		if (node->kind == NODE_LIST) {
+			size_t index = strtoul(dotted + (*dotted == '['), NULL, 10);
+
+			entry = index < node->count ? &node->entries[index] : NULL;
+			dotted += strcspn(dotted, "].");
+			dotted += *dotted == ']';
+		} else {
+			entry = node->kind == NODE_MAP ? longest_key(node, dotted) : NULL;
+			dotted += entry ? strlen(entry->key) : 0;
+		}
+		if (!entry)
+			return NULL;
+		node = entry->value;
+		dotted += *dotted == '.';
+	}
+	return entry;
+}
+
+/* False if it was not written. */
+static bool find_mark(const struct spec *spec, const char *dotted, struct mark *ret)
+{
+	const struct entry *entry = find_entry(spec, dotted);
+	const struct node *node = entry ? entry->value : NULL;
+
+	if (!entry)
+		return false;
+	*ret = node->kind == NODE_SCALAR && !node_is_null(node) ? node->at : entry->at;
+	return true;
+}
+
+const char *spec_text(const struct spec *spec, const char *dotted)
+{
+	const struct entry *entry = find_entry(spec, dotted);
+
+	return entry && entry->value->kind == NODE_SCALAR ? entry->value->text : NULL;
+}
+
+bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
+{
+	struct mark at = { 0 };
+	bool found = find_mark(spec, dotted, &at);
+
+	*ret_line = at.set ? 0 : at.line;
+	*ret_column = at.set ? 0 : at.column;
+	return found;
+}
+
+const char *spec_override(const struct spec *spec, const char *dotted)
+{
+	struct mark at = { 0 };
+
+	find_mark(spec, dotted, &at);
+	return at.set;
+}
+
+void spec_freep(struct spec **spec)
+{
+	if (!*spec)
+		return;
+	json_decref((*spec)->root);
+	json_decref((*spec)->instance);
+	json_decref((*spec)->failures);
+	node_arena_freep(&(*spec)->arena);
+	free((*spec)->file);
+	free(*spec);
+	*spec = NULL;
+}

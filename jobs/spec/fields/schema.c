@@ -1,0 +1,219 @@
+/*
+ * The field table as JSON Schema (draft 2020-12): for editors, and for checks
+ * of specs without stoker. Rules beyond a schema (fields against each other, ${VAR}'s values) are
+ * left to `stoker validate`.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "jobs/base/sb.h"
+#include "jobs/spec/resolved.h"
+
+/* Pattern of a value that a variable will stand for: any text with a ${NAME}. */
+#define VARIABLE_PATTERN "\\$\\{"
+
+static json_t *schema_of(field_id field);
+
+static void put(json_t *schema, const char *key, json_t *value)
+{
+	json_object_set_new(schema, key, value);
+}
+
+static json_t *text_type(const char *type)
+{
+	json_t *schema = json_object();
+
+	put(schema, "type", json_string(type));
+	return schema;
+}
+
+static json_t *pattern(const char *text)
+{
+	json_t *schema = text_type("string");
+
+	put(schema, "pattern", json_string(text));
+	return schema;
+}
+
+static json_t *word_schema(const char *words)
+{
+	json_t *schema = json_object(), *list = json_array();
+
+	while (*words) {
+		size_t n = strcspn(words, " ");
+
+		json_array_append_new(list, json_stringn(words, n));
+		words += n + (words[n] == ' ');
+	}
+	put(schema, "enum", list);
+	return schema;
+}
+
+static json_t *number_schema(const struct field *row)
+{
+	json_t *schema = text_type(row->type == FIELD_INT ? "integer" : "number");
+
+	if (row->min != 0 || row->max != 0) {
+		put(schema, "minimum", json_integer(row->min));
+		put(schema, "maximum", json_integer(row->max));
+	}
+	return schema;
+}
+
+/* Readers of YAML 1.1 and 1.2 differ in what an unquoted number is; where
+ * stoker takes it as text, the schema allows it too. */
+static json_t *string_schema(const struct field *row)
+{
+	const char *shape = field_shape_rows[row->shape].pattern;
+	json_t *schema = json_object();
+
+	put(schema, "type", json_pack("[s, s]", "string", row->numbers ? "number" : "integer"));
+	if (shape)
+		put(schema, "pattern", json_string(shape));
+	if (shape_is_regex(row->shape))
+		put(schema, "format", json_string("regex"));
+	return schema;
+}
+
+static const char *unit_pattern(enum field_type type)
+{
+	switch (type) {
+	case FIELD_DURATION:
+		return "^(0|[0-9]+(\\.[0-9]+)?(ms|s|m|h|d|w))$";
+	case FIELD_SIZE:
+		return "^[0-9]+(\\.[0-9]+)? ?([KMGT]i?B|B)?$";
+	default:
+		return "^[0-9.]+([eE][+-]?[0-9]+)?%$";
+	}
+}
+
+/* A size without a unit is a number for YAML. */
+static json_t *measure_schema(const struct field *row)
+{
+	json_t *schema = pattern(unit_pattern(row->type));
+
+	if (row->type == FIELD_SIZE)
+		put(schema, "type", json_pack("[s, s]", "string", "integer"));
+	return schema;
+}
+
+static json_t *section_schema(field_id section)
+{
+	json_t *schema = text_type("object"), *members = json_object(), *required = json_array();
+
+	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++) {
+		if (strchr("[*", field_leaf(id)[0]) || field_parent(id) != section)
+			continue;
+		put(members, field_leaf(id), schema_of(id));
+		if (field_table[id].required)
+			json_array_append_new(required, json_string(field_leaf(id)));
+	}
+	put(schema, "properties", members);
+	if (json_array_size(required) > 0)
+		put(schema, "required", required);
+	else
+		json_decref(required);
+	put(schema, "additionalProperties", json_false());
+	/* A name with nothing below it is an empty section. */
+	if (section != FIELD_NONE && !json_object_get(schema, "required"))
+		put(schema, "type", json_pack("[s, s]", "object", "null"));
+	return schema;
+}
+
+static json_t *list_schema(field_id list)
+{
+	json_t *schema = text_type("array");
+
+	put(schema, "items", schema_of(field_item(list)));
+	if (field_table[list].max_items > 0)
+		put(schema, "maxItems", json_integer((json_int_t)field_table[list].max_items));
+	if (field_table[list].min_items > 0)
+		put(schema, "minItems", json_integer((json_int_t)field_table[list].min_items));
+	else
+		put(schema, "type", json_pack("[s, s]", "array", "null"));
+	return schema;
+}
+
+static json_t *free_schema(field_id map)
+{
+	json_t *schema = json_object();
+
+	put(schema, "type", json_pack("[s, s]", "object", "null"));
+	put(schema, "additionalProperties", schema_of(field_item(map)));
+	put(schema, "propertyNames", pattern(field_shape_rows[field_table[map].key_shape].pattern));
+	return schema;
+}
+
+static json_t *plain_schema(field_id field)
+{
+	const struct field *row = &field_table[field];
+
+	switch (row->type) {
+	case FIELD_SECTION:
+		return section_schema(field);
+	case FIELD_LIST:
+		return list_schema(field);
+	case FIELD_FREE:
+		return free_schema(field);
+	case FIELD_STRING:
+		return string_schema(row);
+	case FIELD_INT:
+	case FIELD_REAL:
+		return number_schema(row);
+	case FIELD_BOOL:
+		return text_type("boolean");
+	case FIELD_CHOICE:
+		return word_schema(row->words);
+	case FIELD_DURATION:
+	case FIELD_SIZE:
+	case FIELD_PERCENT:
+		return measure_schema(row);
+	case FIELD_ANY:
+	case FIELD_TYPE_COUNT:
+		break;
+	}
+	return json_pack("{s:[s, s, s, s, s]}", "type", "string", "number", "boolean", "null",
+			 "array");
+}
+
+static json_t *schema_of(field_id field)
+{
+	const struct field *row = &field_table[field];
+	json_t *schema = plain_schema(field), *example;
+	json_t *fallback = bind_default(field);
+	bool scalar = row->type != FIELD_SECTION && row->type != FIELD_LIST &&
+		      row->type != FIELD_FREE && row->type != FIELD_ANY;
+
+	if (scalar) {
+		json_t *ways = json_array();
+
+		json_array_append_new(ways, schema);
+		if (row->words && row->type != FIELD_CHOICE)
+			json_array_append_new(ways, word_schema(row->words));
+		json_array_append_new(ways, pattern(VARIABLE_PATTERN));
+		schema = json_object();
+		put(schema, "anyOf", ways);
+	}
+	put(schema, "description", json_string(row->help));
+	if (fallback && row->type != FIELD_FREE)
+		put(schema, "default", fallback);
+	else
+		json_decref(fallback);
+	if (scalar && row->example) {
+		example = json_array();
+		json_array_append_new(example, json_string(row->example));
+		put(schema, "examples", example);
+	}
+	return schema;
+}
+
+json_t *spec_schema(void)
+{
+	json_t *schema = json_object(), *members = section_schema(FIELD_NONE);
+
+	put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+	put(schema, "title", json_string("stoker job spec"));
+	json_object_update(schema, members);
+	json_decref(members);
+	return schema;
+}

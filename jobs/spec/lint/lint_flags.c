@@ -1,0 +1,205 @@
+/*
+ * Flags: those of the Neuron compiler and its wrapper (Neuron
+ * SDK: neuron-caching.rst, the neuronx-cc command-line reference), deprecated
+ * switches, and redirects that hide the list of graphs from the log. Warnings, but for a flag that
+ * makes the compiler use another cache than the spec's, which is an error.
+ */
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "jobs/base/text/shell_words.h"
+#include "jobs/base/text/text.h"
+#include "jobs/spec/lint/lint.h"
+
+#define COMPILER_FLAGS "NEURON_CC_FLAGS"
+
+/* True for the flag of this name, also in the spelling with '-' for '_', which is common
+ * although no tool knows it. */
+static bool is_flag(const char *word, const char *name)
+{
+	for (; *name; word++, name++)
+		if (*word != *name && !(*name == '_' && *word == '-'))
+			return false;
+	return *word == '\0' || *word == '=';
+}
+
+/* The compile cache of the spec is the one that is filled, proved and paid for: nothing may make
+ * the compiler use another. A spec without one is not checked. */
+static struct problem *beats_cache(struct binder *binder, struct mark at, const char *field,
+				   const char *message)
+{
+	const struct spec *spec = binder->spec;
+	bool named = spec_says(spec, SPEC_COMPILE_KIND, "neuron") &&
+		     spec_is_set(spec, SPEC_COMPILE_CACHE_URL);
+
+	return named ? problem_error(&binder->reporter, at, field, "%s", message)
+		     : problem_lint(&binder->reporter, at, field, "%s", message);
+}
+
+/* Checks a word of NEURON_CC_FLAGS, with the word after it. */
+static void look_flag(struct binder *binder, const char *field, struct mark at, const char *word,
+		      const char *next)
+{
+	struct reporter *to = &binder->reporter;
+	const char *value = strchr(word, '=');
+
+	value = value ? value + 1 : next;
+	if (is_flag(word, "--cache_dir"))
+		problem_hint(beats_cache(binder, at, field,
+					 "'--cache_dir' in " COMPILER_FLAGS
+					 " beats 'compile.cache_url'"),
+			     "remove it; compile.cache_url says where the cache is");
+	else if (is_flag(word, "--no_cache"))
+		problem_hint(beats_cache(binder, at, field,
+					 "'--no_cache' in " COMPILER_FLAGS
+					 " turns the compile cache off"),
+			     "remove it, or nothing that phase 1 compiles is found again");
+	else if (text_starts(word, "--log_level") && strcasecmp(value, "INFO") != 0)
+		problem_hint(problem_lint(to, at, field,
+					  "'--log_level' in " COMPILER_FLAGS
+					  " can hide the lines that name the graphs"),
+			     "leave it at INFO: a cache is proved from those lines too");
+	else if ((strcmp(word, "-O") == 0 || text_starts(word, "--optlevel")) &&
+		 (*value == 'O' || *value == 'o'))
+		problem_hint(problem_lint(to, at, field, "'--optlevel' is documented as 1, 2 or 3"),
+			     "write --optlevel %s or -O%s", value + 1, value + 1);
+}
+
+static void look_flags(struct binder *binder, const char *field, struct mark at, const char *flags)
+{
+	AUTO(auto_strv) char **words = shell_words_seen(flags, "");
+
+	for (char **word = words; *word; word++)
+		look_flag(binder, field, at, *word, word[1] ? word[1] : "");
+}
+
+static void look_compiler_flags(struct binder *binder, const char *field, const struct node *text)
+{
+	const char *name = strrchr(field, '.');
+
+	if (name && strcmp(name + 1, COMPILER_FLAGS) == 0)
+		look_flags(binder, field, text->at, text->text);
+}
+
+/* Returns the value in a word that sets the variable, as a shell, env and launchers write it
+ * ("NEURON_CC_FLAGS=…", "NEURON_CC_FLAGS+=…", "--env=NEURON_CC_FLAGS=…"); NULL if it sets none. */
+static const char *value_set(const char *word)
+{
+	const char *at = strstr(word, COMPILER_FLAGS);
+
+	for (; at; at = strstr(at + 1, COMPILER_FLAGS)) {
+		const char *after = at + strlen(COMPILER_FLAGS);
+
+		after += after[0] == '+' && after[1] == '=';
+		if (*after == '=' &&
+		    (at == word || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')))
+			return after + 1;
+	}
+	return NULL;
+}
+
+static void look_assignments(struct binder *binder, const char *field, const struct node *text,
+			     bool line)
+{
+	AUTO(auto_strv) char **words = line ? shell_words_seen(text->text, ";&|()") : NULL;
+	const char *value = line ? NULL : value_set(text->text);
+
+	if (value)
+		look_flags(binder, field, text->at, value);
+	for (char **word = words; word && *word; word++)
+		if ((value = value_set(*word)))
+			look_flags(binder, field, text->at, value);
+}
+
+static void look_deprecated(struct binder *binder, const char *field, const struct node *text)
+{
+	const char *name = strrchr(field, '.');
+
+	if (!name ||
+	    (strcmp(name, ".XLA_USE_BF16") != 0 && strcmp(name, ".XLA_DOWNCAST_BF16") != 0))
+		return;
+	problem_hint(problem_lint(&binder->reporter, text->at, field,
+				  "the end of support for %s is announced", name + 1),
+		     "convert the model itself (model.to(torch.bfloat16)), or use --auto-cast");
+}
+
+/* True for a '>' that sends output to a file, in a line for a shell. */
+static bool redirects(const char *text)
+{
+	for (const char *at = strchr(text, '>'); at; at = strchr(at + 1, '>'))
+		if (at[1] != '&' && at[1] != '(' && (at == text || at[-1] != '-') &&
+		    (at == text || at[-1] != '='))
+			return true;
+	return false;
+}
+
+bool lint_is_shell(const char *program)
+{
+	const char *name = strrchr(program, '/');
+
+	return field_word_in("sh bash dash zsh ksh", name ? name + 1 : program);
+}
+
+/* Checks the compiler's flags that the command itself sets: in a line for a shell, or for env. */
+static void lint_assignments(struct binder *binder)
+{
+	const struct node *command = access_node_of_field(binder->spec, SPEC_COMMAND);
+	bool line = false;
+
+	for (size_t i = 0; command && command->kind == NODE_LIST && i < command->count; i++) {
+		const struct node *item = command->entries[i].value;
+		AUTO(auto_free) char *field = mem_format("command[%zu]", i);
+
+		if (item->kind != NODE_SCALAR)
+			continue;
+		look_assignments(binder, field, item, line);
+		line = line || lint_is_shell(item->text) ||
+		       field_word_in("-S --split-string", item->text);
+	}
+}
+
+static void lint_redirects(struct binder *binder)
+{
+	static const char torchrun[] = "--redirects --redirects=3 --redirects=1 -r --tee -t";
+	const struct node *command = access_node_of_field(binder->spec, SPEC_COMMAND);
+	bool shell = false, launcher = false;
+
+	if (!command || command->kind != NODE_LIST ||
+	    spec_says(binder->spec, SPEC_COMPILE_KIND, "none"))
+		return;
+	for (size_t i = 0; i < command->count; i++) {
+		const struct node *item = command->entries[i].value;
+		AUTO(auto_free) char *field = mem_format("command[%zu]", i);
+
+		if (item->kind != NODE_SCALAR)
+			continue;
+		if (shell ? redirects(item->text) : field_word_in("> >> 2> &> 1>", item->text)) {
+			problem_hint(
+				problem_lint(&binder->reporter, item->at, field,
+					     shell ? "a redirect hides the list of graphs"
+						   : "no shell reads this '%s'",
+					     item->text),
+				"leave the output alone: 'stoker logs' keeps it, and the cache "
+				"is proved from it");
+		} else if (launcher && field_word_in(torchrun, item->text)) {
+			problem_hint(problem_lint(&binder->reporter, item->at, field,
+						  "'%s' of torchrun sends the list of graphs into "
+						  "files",
+						  item->text),
+				     "remove it: the cache is proved from what the ranks print");
+		}
+		shell = shell || lint_is_shell(item->text);
+		launcher =
+			(launcher || strstr(item->text, "torchrun")) && !strstr(item->text, ".py");
+	}
+}
+
+void lint_flags(struct binder *binder)
+{
+	lint_each_text(binder, SPEC_ENV, look_compiler_flags);
+	lint_each_text(binder, SPEC_COMPILE_OVERRIDES_ENV, look_compiler_flags);
+	lint_assignments(binder);
+	lint_each_text(binder, SPEC_ENV, look_deprecated);
+	lint_redirects(binder);
+}

@@ -1,0 +1,259 @@
+/*
+ * Fields against each other: one value can make another field needed, wrong or contradictory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/spec/fields/names.h"
+#include "jobs/spec/resolved.h"
+
+static bool on_aws(const struct spec *spec)
+{
+	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
+}
+
+static void needed_by_engine(struct binder *binder, enum spec_field field)
+{
+	const struct spec *spec = binder->spec;
+
+	if (spec_is_set(spec, field))
+		return;
+	problem_hint(problem_error(&binder->reporter, access_mark_of_field(spec, SPEC_ENGINE),
+				   field_table[field].path, "'%s' is missing: engine '%s' needs it",
+				   field_table[field].path, spec_str(spec, SPEC_ENGINE)),
+		     "%s; for example %s", field_table[field].help, field_table[field].example);
+}
+
+/* On AWS the nodes can see S3, but no directory of this machine. */
+static void must_be_s3(struct binder *binder, enum spec_field field)
+{
+	const struct spec *spec = binder->spec;
+	const char *place = spec_str(spec, field);
+
+	if (!place || text_starts(place, "s3://"))
+		return;
+	problem_hint(problem_error(&binder->reporter, access_mark_of_field(spec, field),
+				   field_table[field].path,
+				   "'%s' must be an s3:// URL: engine '%s' sees no directory of "
+				   "this machine",
+				   field_table[field].path, spec_str(spec, SPEC_ENGINE)),
+		     "for example s3://bucket/%s", field_leaf((field_id)field));
+}
+
+/* Reports files that only some engines bring to the job, which would miss them silently. */
+static void must_be_brought(struct binder *binder, enum spec_field field, const char *hint)
+{
+	const struct spec *spec = binder->spec;
+	const char *engine = spec_str(spec, SPEC_ENGINE);
+
+	if (json_array_size(spec_get(spec, field)) == 0 ||
+	    (field_table[field].engines & bind_engine_bit(engine)) != 0)
+		return;
+	problem_hint(problem_error(&binder->reporter, access_mark_of_field(spec, field),
+				   field_table[field].path, "engine '%s' cannot do '%s'", engine,
+				   field_table[field].path),
+		     "%s", hint);
+}
+
+static void check_engine(struct binder *binder)
+{
+	static const enum spec_field places[] = { SPEC_WORKSPACE, SPEC_COMPILE_CACHE_URL,
+						  SPEC_CHECKPOINT_URL, SPEC_DATA_URL,
+						  SPEC_INFER_OUTPUT };
+	const struct spec *spec = binder->spec;
+
+	if (!on_aws(spec))
+		return;
+	needed_by_engine(binder, SPEC_WORKSPACE);
+	needed_by_engine(binder, SPEC_IMAGE);
+	needed_by_engine(binder, SPEC_RESOURCES_INSTANCE);
+	if (spec_says(spec, SPEC_ENGINE, "batch"))
+		needed_by_engine(binder, SPEC_BATCH_JOB_QUEUE);
+	else
+		needed_by_engine(binder, SPEC_SAGEMAKER_ROLE);
+	for (size_t i = 0; i < STK_LENGTH(places); i++)
+		must_be_s3(binder, places[i]);
+	must_be_brought(
+		binder, SPEC_SOURCE_LINK,
+		"its machines see no folder of this one: put the files on S3, or into the image");
+	must_be_brought(binder, SPEC_MOUNTS,
+			"its jobs mount nothing: sagemaker.channels brings what lies on S3");
+}
+
+static void check_compile(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	bool none = spec_says(spec, SPEC_COMPILE_KIND, "none");
+
+	if (none && spec_is_set(spec, SPEC_COMPILE_CACHE_URL) &&
+	    !spec_is_set(spec, SPEC_COMPILE_KIND))
+		problem_hint(problem_error(&binder->reporter,
+					   access_mark_of_field(spec, SPEC_COMPILE), "compile.kind",
+					   "'compile.kind' is missing beside 'compile.cache_url'"),
+			     "say which compiler fills the cache: kind: neuron or kind: jax");
+	if (spec_str(spec, SPEC_COMPILE_KIND) && !none &&
+	    !spec_is_set(spec, SPEC_COMPILE_CACHE_URL))
+		problem_hint(problem_error(&binder->reporter,
+					   access_mark_of_field(spec, SPEC_COMPILE_KIND),
+					   "compile.cache_url",
+					   "'compile.cache_url' is missing: kind '%s' needs it",
+					   spec_str(spec, SPEC_COMPILE_KIND)),
+			     "for example cache_url: %s",
+			     on_aws(spec) ? "s3://bucket/neuron-cache" : "./cache");
+}
+
+static void check_retry(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	int64_t first = spec_ms(spec, SPEC_RETRY_BACKOFF_FIRST);
+	int64_t max = spec_ms(spec, SPEC_RETRY_BACKOFF_MAX);
+
+	if (first < 0 || max < 0 || first <= max)
+		return;
+	problem_hint(
+		problem_error(&binder->reporter,
+			      access_mark_of_field(spec, spec_is_set(spec, SPEC_RETRY_BACKOFF_FIRST)
+								 ? SPEC_RETRY_BACKOFF_FIRST
+								 : SPEC_RETRY_BACKOFF_MAX),
+			      "retry.backoff",
+			      "'retry.backoff.first' (%s) is longer than 'max' (%s)",
+			      spec_str(spec, SPEC_RETRY_BACKOFF_FIRST),
+			      spec_str(spec, SPEC_RETRY_BACKOFF_MAX)),
+		"swap them, or raise max");
+}
+
+/* Returns the names of the valid metrics: a new object name → true. */
+static json_t *metric_names(struct binder *binder)
+{
+	const struct node *metrics = access_node_of_field(binder->spec, SPEC_METRICS);
+	json_t *names = json_object();
+
+	for (size_t i = 0; metrics && metrics->kind == NODE_LIST && i < metrics->count; i++) {
+		const struct node *metric = metrics->entries[i].value;
+		const struct entry *name =
+			metric->kind == NODE_MAP ? node_entry(metric, "name") : NULL;
+
+		if (!name || name->value->kind != NODE_SCALAR)
+			continue;
+		if (json_object_get(names, name->value->text)) {
+			AUTO(auto_free) char *field = mem_format("metrics[%zu].name", i);
+
+			problem_hint(problem_error(&binder->reporter, name->value->at, field,
+						   "metric '%.80s' is there twice",
+						   name->value->text),
+				     "give each metric a name of its own");
+		}
+		json_object_set_new(names, name->value->text, json_true());
+	}
+	return names;
+}
+
+static void check_metrics(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+	json_auto_t *names = metric_names(binder);
+	const char *wanted = spec_str(spec, SPEC_EVALUATE_METRIC);
+
+	if (!wanted || json_object_get(names, wanted))
+		return;
+	/* The evaluation may print it in another form, so this is not an error. */
+	problem_hint(problem_lint(&binder->reporter,
+				  access_mark_of_field(spec, SPEC_EVALUATE_METRIC),
+				  "evaluate.metric", "no metric is named '%s'", wanted),
+		     "add it: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", wanted, wanted);
+}
+
+static void check_notify(struct binder *binder)
+{
+	const struct node *notify = access_node_of_field(binder->spec, SPEC_NOTIFY);
+
+	for (size_t i = 0; notify && notify->kind == NODE_LIST && i < notify->count; i++) {
+		const struct node *rule = notify->entries[i].value;
+		AUTO(auto_free) char *field = mem_format("notify[%zu]", i);
+		int ways;
+
+		if (rule->kind != NODE_MAP)
+			continue;
+		ways = (node_entry(rule, "command") != NULL) +
+		       (node_entry(rule, "webhook") != NULL);
+		if (ways != 1)
+			problem_hint(problem_error(&binder->reporter, notify->entries[i].at, field,
+						   "'%s' must have either 'command' or 'webhook'",
+						   field),
+				     ways ? "split it into two rules" : "add one of them");
+	}
+}
+
+static void check_variables(struct binder *binder, enum spec_field map)
+{
+	const struct node *node = access_node_of_field(binder->spec, map);
+
+	for (size_t i = 0; node && i < node->count; i++) {
+		const struct entry *entry = &node->entries[i];
+		const struct reserved_name *row = entry->key ? names_reserved(entry->key) : NULL;
+		AUTO(auto_free) char *field = NULL;
+
+		if (!row)
+			continue;
+		field = mem_format("%s.%s", field_table[map].path, entry->key);
+		problem_hint(problem_error(&binder->reporter, entry->at, field,
+					   "variable '%.80s' %s", entry->key, row->why),
+			     "%s", row->hint);
+	}
+}
+
+/* A service runs the job, and stoker does not pass it the value of a secret: anyone allowed to
+ * describe the job could read it. */
+static void must_be_kept_by_aws(struct binder *binder, const struct entry *entry)
+{
+	const struct node *from = entry->value;
+	AUTO(auto_free) char *field = NULL;
+
+	if (!on_aws(binder->spec) || !entry->key || from->kind != NODE_SCALAR ||
+	    !(text_starts(from->text, "env:") || text_starts(from->text, "file:")))
+		return;
+	field = mem_format("secrets.%s", entry->key);
+	problem_hint(problem_error(&binder->reporter, from->at, field,
+				   "'%.80s' is a secret of this machine: engine '%s' can be given "
+				   "none of those",
+				   entry->key, spec_str(binder->spec, SPEC_ENGINE)),
+		     "keep it in AWS, name it as secretsmanager:NAME or ssm:NAME, and let the "
+		     "role of the job read it");
+}
+
+static void check_secrets(struct binder *binder)
+{
+	const struct node *secrets = access_node_of_field(binder->spec, SPEC_SECRETS);
+	const json_t *env = spec_get(binder->spec, SPEC_ENV);
+
+	for (size_t i = 0; secrets && i < secrets->count; i++) {
+		const struct entry *entry = &secrets->entries[i];
+		AUTO(auto_free) char *field = NULL;
+
+		must_be_kept_by_aws(binder, entry);
+		if (!entry->key || !json_object_get(env, entry->key))
+			continue;
+		field = mem_format("secrets.%s", entry->key);
+		problem_hint(problem_error(&binder->reporter, entry->at, field,
+					   "'%.80s' is in 'env' and in 'secrets'", entry->key),
+			     "keep it in 'secrets' only");
+	}
+}
+
+void rules_check(struct binder *binder)
+{
+	check_engine(binder);
+	rules_toolkit(binder);
+	rules_sagemaker(binder);
+	check_compile(binder);
+	phase_one_check(binder);
+	machine_check(binder);
+	check_retry(binder);
+	check_metrics(binder);
+	check_notify(binder);
+	check_variables(binder, SPEC_ENV);
+	check_variables(binder, SPEC_SECRETS);
+	check_variables(binder, SPEC_COMPILE_OVERRIDES_ENV);
+	check_secrets(binder);
+}

@@ -1,0 +1,174 @@
+/* Limits of `sagemaker.launcher: toolkit`: no agent of stoker's is in its jobs, and a shell
+ * stands between a hyperparameter and the script (sagemaker-training 4.8.1: mapping.py,
+ * torch_distributed.py, process.py). */
+#include <string.h>
+
+#include "jobs/base/text/text.h"
+#include "jobs/spec/resolved.h"
+
+/* Characters that a shell leaves as they are, as in Python's shlex.quote(). */
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+
+bool spec_has_toolkit(const struct spec *spec)
+{
+	return spec_says(spec, SPEC_ENGINE, "sagemaker") &&
+	       spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit");
+}
+
+static struct problem *wrong(struct binder *binder, enum spec_field at, const char *field,
+			     const char *message)
+{
+	return problem_error(&binder->reporter, access_mark_of_field(binder->spec, at), field, "%s",
+			     message);
+}
+
+static void check_health(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+
+	if (!spec_is_set(spec, SPEC_HEALTH) || json_is_false(spec_get(spec, SPEC_HEALTH_DEVICE)))
+		return;
+	problem_hint(wrong(binder, SPEC_HEALTH, "health",
+			   "'health' needs stoker's agent, which launcher 'toolkit' leaves out"),
+		     "use 'sagemaker.launcher: node', or remove 'health'");
+}
+
+/* jobs/engine/sagemaker/sagemaker_toolkit.h reads it in the same way. */
+static bool is_program(const struct spec *spec)
+{
+	const json_t *command = spec_get(spec, SPEC_COMMAND);
+	const char *launcher = json_string_value(json_array_get(command, 0));
+	const char *program = json_string_value(json_array_get(command, 1));
+	size_t len = program ? strlen(program) : 0;
+
+	if (json_array_size(command) != 2 || !launcher || len < 4)
+		return false;
+	if (!text_starts(launcher, "python") && strcmp(launcher, "torchrun") != 0)
+		return false;
+	return program[0] != '/' && program[0] != '-' && strspn(program, PLAIN) == len &&
+	       strcmp(program + len - 3, ".py") == 0;
+}
+
+static void check_command(struct binder *binder)
+{
+	if (!spec_is_set(binder->spec, SPEC_COMMAND) || is_program(binder->spec))
+		return;
+	problem_hint(wrong(binder, SPEC_COMMAND, "command",
+			   "launcher 'toolkit' starts torchrun itself, with one Python program of "
+			   "the source and its hyperparameters"),
+		     "write [torchrun, train.py], options as hyperparameters, or use "
+		     "'sagemaker.launcher: node'");
+}
+
+static void place(const struct binder *binder, enum spec_field field, const char *name,
+		  struct mark *ret, char **ret_dotted)
+{
+	*ret_dotted = mem_format("%s.%s", field_table[field].path, name);
+	*ret = access_mark_of_field(binder->spec, field);
+	spec_place(binder->spec, *ret_dotted, &ret->line, &ret->column);
+}
+
+static bool is_shell_proof(const char *text)
+{
+	return text[0] != '\0' && text[strspn(text, PLAIN)] == '\0';
+}
+
+static void check_values(struct binder *binder, enum spec_field field, const json_t *values)
+{
+	json_t *value;
+	const char *name;
+
+	json_object_foreach ((json_t *)(uintptr_t)values, name, value) {
+		AUTO(auto_free) char *dotted = NULL;
+		struct mark at;
+
+		/* Numbers, true and false are words to a shell. */
+		if (!json_is_array(value) &&
+		    (!json_is_string(value) || is_shell_proof(json_string_value(value))))
+			continue;
+		place(binder, field, name, &at, &dotted);
+		problem_hint(problem_error(&binder->reporter, at, dotted,
+					   "the toolkit puts '%.80s' through a shell, which would "
+					   "take this value apart",
+					   name),
+			     "use letters, digits and _@%%+=:,./- alone, put it into a file of the "
+			     "source, or use 'sagemaker.launcher: node'");
+	}
+}
+
+static void check_variables(struct binder *binder, enum spec_field field)
+{
+	json_t *value;
+	const char *name;
+
+	json_object_foreach ((json_t *)(uintptr_t)spec_get(binder->spec, field), name, value) {
+		AUTO(auto_free) char *dotted = NULL;
+		const struct node *map = access_node_of_field(binder->spec, field);
+		struct entry *entry = map ? node_entry(map, name) : NULL;
+		struct mark at;
+
+		/* A deferred text only looks like a reference. */
+		if (!strstr(json_string_value(value), "${STOKER_") ||
+		    (entry && entry->value->deferred))
+			continue;
+		place(binder, field, name, &at, &dotted);
+		problem_hint(problem_error(&binder->reporter, at, dotted,
+					   "'%.80s' refers to a variable that stoker's agent fills "
+					   "in, which launcher 'toolkit' leaves out",
+					   name),
+			     "write the value out, or use 'sagemaker.launcher: node'");
+	}
+}
+
+static void check_places(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+
+	if (spec_says(spec, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, "flag"))
+		problem_hint(wrong(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS,
+				   "hyperparameter_style.booleans",
+				   "the toolkit itself writes hyperparameters as '--name value'"),
+			     "have the script take a value, or use 'sagemaker.launcher: node'");
+	if (spec_says(spec, SPEC_COMPILE_KIND, "jax"))
+		problem_hint(wrong(binder, SPEC_COMPILE_KIND, "compile.kind",
+				   "the cache of kind 'jax' is brought to the machines by stoker's "
+				   "agent, which launcher 'toolkit' leaves out"),
+			     "use 'sagemaker.launcher: node'");
+	if (spec_is_set(spec, SPEC_CHECKPOINT_URL) &&
+	    spec_says(spec, SPEC_CHECKPOINT_SYNC, "agent"))
+		problem_hint(wrong(binder, SPEC_CHECKPOINT_URL, "checkpoint.url",
+				   "checkpoints are brought there by stoker's agent, which "
+				   "launcher 'toolkit' leaves out"),
+			     "set 'checkpoint.sync: engine', and SageMaker copies what the script "
+			     "leaves in /opt/ml/checkpoints, or 'sync: script'");
+}
+
+/* SageMaker's own copying restores everything to every machine, and breaks on large checkpoints;
+ * with an agent, stoker's own is better. */
+static void check_engine_sync(struct binder *binder)
+{
+	if (spec_says(binder->spec, SPEC_CHECKPOINT_SYNC, "engine"))
+		problem_hint(wrong(binder, SPEC_CHECKPOINT_SYNC, "checkpoint.sync",
+				   "'checkpoint.sync: engine' is for 'sagemaker.launcher: toolkit' "
+				   "alone"),
+			     "use 'sync: agent', or 'script' where the script brings them there");
+}
+
+void rules_toolkit(struct binder *binder)
+{
+	const struct spec *spec = binder->spec;
+
+	if (!spec_has_toolkit(spec))
+		check_engine_sync(binder);
+	if (spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit"))
+		check_health(binder);
+	if (!spec_has_toolkit(spec))
+		return;
+	check_command(binder);
+	check_values(binder, SPEC_HYPERPARAMETERS, spec_get(spec, SPEC_HYPERPARAMETERS));
+	check_values(binder, SPEC_COMPILE_OVERRIDES_HYPERPARAMETERS,
+		     spec_get(spec, SPEC_COMPILE_OVERRIDES_HYPERPARAMETERS));
+	check_variables(binder, SPEC_ENV);
+	check_variables(binder, SPEC_COMPILE_OVERRIDES_ENV);
+	check_places(binder);
+}

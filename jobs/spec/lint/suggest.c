@@ -1,0 +1,216 @@
+/* Suggestions for a mistyped name: see suggest.h. */
+#include "jobs/spec/lint/suggest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "jobs/base/sb.h"
+#include "jobs/base/text/text.h"
+
+/* Names from other tools, and hyperparameters that lost their section. */
+static const struct habit {
+	const char *name, *meant;
+} habits[] = {
+	{ "lr", "hyperparameters.lr" },
+	{ "learning_rate", "hyperparameters.learning_rate" },
+	{ "batch_size", "hyperparameters.batch_size" },
+	{ "epochs", "hyperparameters.epochs" },
+	{ "num_epochs", "hyperparameters.num_epochs" },
+	{ "seed", "hyperparameters.seed" },
+	{ "seq_len", "hyperparameters.seq_len" },
+	{ "max_steps", "hyperparameters.max_steps" },
+	{ "steps", "hyperparameters.max_steps" },
+	{ "params", "hyperparameters" },
+	{ "parameters", "hyperparameters" },
+	{ "hparams", "hyperparameters" },
+	{ "args", "command" },
+	{ "arguments", "command" },
+	{ "entry_point", "command" },
+	{ "entrypoint", "command" },
+	{ "script", "command" },
+	{ "cmd", "command" },
+	{ "environment", "env" },
+	{ "variables", "env" },
+	{ "backend", "engine" },
+	{ "platform", "engine" },
+	{ "instances", "resources.nodes" },
+	{ "instance_count", "resources.nodes" },
+	{ "num_nodes", "resources.nodes" },
+	{ "instance_type", "resources.instance" },
+	{ "machine", "resources.instance" },
+	{ "container", "image" },
+	{ "image_uri", "image" },
+	{ "volumes", "mounts" },
+	{ "labels", "tags" },
+	{ "queue", "batch.job_queue" },
+	{ "role_arn", "sagemaker.role" },
+	{ "use_spot_instances", "sagemaker.spot" },
+	{ "retries", "retry.attempts" },
+	{ "max_retries", "retry.attempts" },
+	{ "cache", "compile.cache_url" },
+	{ "cache_dir", "compile.cache_url" },
+	{ "precompile", "compile" },
+	{ "dir", "source.path" },
+	{ "directory", "source.path" },
+	{ "branch", "source.rev" },
+	{ "commit", "source.rev" },
+	{ "max_runtime", "limits.deadline" },
+	{ "budget", "limits.cost" },
+	{ "output", "infer.output" },
+	{ "secret", "secrets" },
+	{ "when", "schedule.cron" },
+};
+
+/* Largest distance of a mistyped name from the one that was meant. */
+static size_t tolerance(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len <= 3 ? 1 : len <= 7 ? 2 : 3;
+}
+
+/* Distance of two names; max-steps, maxSteps and MAX_STEPS are near max_steps. */
+static size_t distance(const char *name, const char *other, size_t limit)
+{
+	AUTO(sb_release) struct sb plain = SB_INIT_MAX(128);
+	size_t as_is = text_distance(name, other, limit), folded;
+
+	for (const char *c = name; *c; c++) {
+		if (isupper((unsigned char)*c) && c > name && islower((unsigned char)c[-1]))
+			sb_addc(&plain, '_');
+		sb_addc(&plain, *c == '-' ? '_' : (char)tolower((unsigned char)*c));
+	}
+	folded = text_distance(plain.text, other, limit);
+	return folded < as_is ? folded : as_is;
+}
+
+/* Returns the member of one section with the nearest name. */
+field_id suggest_member(field_id section, const char *name)
+{
+	size_t best = tolerance(name) + 1;
+	field_id found = FIELD_NONE;
+
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		size_t d;
+
+		if (strchr("[*", field_leaf(id)[0]) || field_parent(id) != section)
+			continue;
+		d = distance(name, field_leaf(id), best);
+		if (d < best) {
+			best = d;
+			found = id;
+		}
+	}
+	return found;
+}
+
+/* Returns a field anywhere with this name, or nearly this name. */
+static field_id nearest_leaf(const char *name, size_t limit)
+{
+	size_t best = limit + 1;
+	field_id found = FIELD_NONE;
+
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		size_t d;
+
+		if (strchr("[*", field_leaf(id)[0]))
+			continue;
+		d = distance(name, field_leaf(id), best);
+		if (d < best) {
+			best = d;
+			found = id;
+		}
+	}
+	return found;
+}
+
+static char *member_list(field_id section)
+{
+	struct sb list = SB_INIT;
+
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++)
+		if (!strchr("[*", field_leaf(id)[0]) && field_parent(id) == section)
+			sb_addf(&list, "%s%s", list.len > 0 ? ", " : "", field_leaf(id));
+	return sb_take(&list);
+}
+
+/* Returns a path as seen from `section`: relative if it lies below. */
+static const char *seen_from(field_id section, const char *path)
+{
+	size_t len = section == FIELD_NONE ? 0 : strlen(field_table[section].path);
+
+	if (len > 0 && strncmp(path, field_table[section].path, len) == 0 && path[len] == '.')
+		return path + len + 1;
+	return path;
+}
+
+static char *all_members(field_id section)
+{
+	AUTO(auto_free) char *members = member_list(section);
+
+	if (section == FIELD_NONE)
+		return mem_format("top-level fields are: %s", members);
+	return mem_format("fields of '%s' are: %s", field_table[section].path, members);
+}
+
+char *suggest_field(field_id section, const char *name)
+{
+	field_id found = suggest_member(section, name);
+
+	if (strstr(name, "${"))
+		return mem_copy("variables expand in values only, never in names");
+	if (found != FIELD_NONE)
+		return mem_format("did you mean '%s'?", field_leaf(found));
+	found = nearest_leaf(name, 0);
+	for (size_t i = 0; i < STK_LENGTH(habits); i++)
+		if (distance(name, habits[i].name, 1) <= (strlen(name) > 5) &&
+		    (section == FIELD_NONE || found == FIELD_NONE))
+			return mem_format("did you mean '%s'?",
+					  seen_from(section, habits[i].meant));
+	if (found == FIELD_NONE)
+		found = nearest_leaf(name, tolerance(name) - 1);
+	if (found != FIELD_NONE)
+		return mem_format("did you mean '%s'?", field_table[found].path);
+	return all_members(section);
+}
+
+char *suggest_word(const char *words, const char *word)
+{
+	size_t best = tolerance(word) + 1;
+	char *found = NULL;
+
+	while (*words) {
+		size_t n = strcspn(words, " "), d;
+		AUTO(auto_free) char *candidate = mem_copy_n(words, n);
+
+		d = distance(word, candidate, best);
+		if (strcasecmp(word, candidate) == 0)
+			d = 0;
+		if (d < best) {
+			auto_free(&found);
+			found = TAKE(candidate);
+			best = d;
+		}
+		words += n + (words[n] == ' ');
+	}
+	return found;
+}
+
+const char *spec_field_nearest(const char *dotted)
+{
+	const char *leaf = strrchr(dotted, '.');
+	size_t best = tolerance(dotted) + 1;
+	field_id found = FIELD_NONE;
+
+	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
+		size_t d = distance(dotted, field_table[id].path, best);
+
+		if (d < best) {
+			best = d;
+			found = id;
+		}
+	}
+	if (found == FIELD_NONE)
+		found = nearest_leaf(leaf ? leaf + 1 : dotted, 1);
+	return found == FIELD_NONE ? NULL : field_table[found].path;
+}

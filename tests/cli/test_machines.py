@@ -1,0 +1,182 @@
+"""What a job can be given of its machines: types that no catalogue knows, types whose accelerators cannot
+be used yet, and the devices that a container gets. A plan needs no account to say it."""
+
+import re
+
+import pytest
+import stoker as cli
+
+HEAD = """version: 1
+name: x
+engine: {engine}
+workspace: s3://bucket/ws
+command: [torchrun, train.py]
+image: 123456789012.dkr.ecr.eu-west-1.amazonaws.com/t:1
+{own}
+resources:
+  nodes: {nodes}
+  instance: {instance}
+"""
+OWN = {"batch": "batch: {job_queue: q, agent: /opt/stoker}",
+       "sagemaker": "sagemaker: {role: 'arn:aws:iam::123456789012:role/sagemaker'}", "local": "tags: {}"}
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+class Machine:
+    def __init__(self, root):
+        self.root = root
+        (root / "job").mkdir()
+        (root / "job/train.py").write_text("pass\n")
+        self.catalogue = root / "config/stoker/instances.yaml"
+
+    def write(self, instance, engine="batch", nodes=1, more=""):
+        text = HEAD.format(engine=engine, own=OWN[engine], nodes=nodes, instance=instance) + more
+        if engine == "local":
+            text = re.sub("(?m)^(workspace|image): .*\\n", "", text)
+        (self.root / "job/stoker.yaml").write_text(text)
+        return self
+
+    def own(self, *rows):
+        self.catalogue.parent.mkdir(parents=True, exist_ok=True)
+        self.catalogue.write_text("version: 1\ninstances:\n" + "".join(f"  {row}\n" for row in rows))
+
+    def stoker(self, *argv):
+        env = cli.environment(HOME=str(self.root / "home"), XDG_CONFIG_HOME=str(self.root / "config"),
+                              XDG_STATE_HOME=str(self.root / "state"), AWS_EC2_METADATA_DISABLED="true")
+        return cli.stoker(*argv, env=env, cwd=self.root / "job")
+
+    def refused(self, *words):
+        """By all three commands, at the place of the type."""
+        for command in ("validate", "plan", "run"):
+            said = self.stoker(command, "stoker.yaml")
+            assert said.code == 3, str(said)
+            assert re.search(r"stoker\.yaml:(10:13|\d+:\d+): ", said.err) and "/dev/neuron" not in said.text, str(said)
+            for word in words:
+                assert word in said.err, str(said)
+        problem, = [row for row in self.stoker("--json", "validate", "stoker.yaml").lines if not row.get("lint")]
+        return problem
+
+    def container(self):
+        """As its job definition is registered."""
+        said = self.stoker("--json", "plan", "--requests", "stoker.yaml")
+        assert said.code == 0, str(said)
+        body = said.lines[0]["requests"][0]["sends"][0]["body"]
+        if "containerProperties" in body:
+            return body["containerProperties"]
+        return body["nodeProperties"]["nodeRangeProperties"][0]["container"]
+
+    def asks(self):
+        return {row["type"]: int(row["value"]) for row in self.container()["resourceRequirements"]}
+
+    def devices(self):
+        return {row["hostPath"]: row["permissions"] for row in self.container()["linuxParameters"].get("devices", [])}
+
+
+# What a type's name makes likely: vCPUs, GiB, Neuron devices.
+ROWS = {"m9.huge": (4, 16, 0), "c5.4xlarge": (16, 32, 0), "r6i.large": (2, 16, 0), "m5.metal": (4, 16, 0),
+        "trn9.48xlarge": (192, 768, 1)}
+
+
+@pytest.mark.parametrize("instance", ROWS)
+def test_a_type_of_no_catalogue_is_an_error_whose_row_can_be_pasted(machine, instance):
+    vcpus, gib, devices = ROWS[instance]
+    problem = machine.write(instance).refused(f"'{instance}' is in no catalogue", "describe-instance-types")
+    assert (problem["line"], problem["column"], problem["field"]) == (10, 13, "resources.instance"), problem
+    assert str(machine.catalogue) in problem["hint"], problem
+    row = re.search(rf"{re.escape(instance)}: {{.*}}", problem["hint"])[0]
+    machine.own("trn1.2xlarge: {price: 1}", row)
+    assert machine.stoker("validate", "stoker.yaml").code == 0
+    asked = machine.asks()
+    assert asked["VCPU"] == vcpus and gib * 1024 * 0.9 < asked["MEMORY"] < gib * 1024, asked
+    assert list(machine.devices()) == [f"/dev/neuron{number}" for number in range(devices)]
+
+
+def test_the_row_goes_into_the_file_that_is_named(machine):
+    other = machine.root / "mine.yaml"
+    machine.write("m9.huge")
+    env = cli.environment(STOKER_INSTANCES=str(other))
+    other.write_text("version: 1\ninstances: {}\n")
+    said = cli.stoker("--json", "validate", "stoker.yaml", env=env, cwd=machine.root / "job")
+    assert said.code == 3 and str(other) in said.lines[0]["hint"], str(said)
+    other.write_text("version: 1\ninstances:\n  " + re.search(r"m9\.huge: {.*}", said.lines[0]["hint"])[0] + "\n")
+    assert cli.stoker("validate", "stoker.yaml", env=env, cwd=machine.root / "job").code == 0
+
+
+def test_a_type_that_is_mistyped_is_guessed(machine):
+    assert "did you mean 'trn1.32xlarge'" in machine.write("trn1.32xlage").refused("trn1.32xlage")["hint"]
+
+
+def test_a_row_without_what_a_job_asks_for_is_not_enough(machine):
+    machine.own("m9.huge: {price: 3, vcpus: 8}")
+    machine.write("m9.huge").refused("'m9.huge'", "no vcpus or no ram")
+    machine.own("m9.huge: {price: 3, vcpus: 8, ram: 64GiB}")
+    assert machine.asks()["VCPU"] == 8 and machine.devices() == {}
+
+
+@pytest.mark.parametrize("engine", ["sagemaker", "local"])
+def test_where_nothing_is_asked_for_by_figures_a_type_may_be_unknown(machine, engine):
+    machine.write("ml.m9.huge", engine)
+    for command in ("validate", "plan"):
+        assert machine.stoker(command, "stoker.yaml").code == 0
+
+
+GPUS = ["p2.xlarge", "p3.2xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "p5en.48xlarge",
+        "p6-b200.48xlarge", "g3s.xlarge", "g4dn.xlarge", "g4ad.4xlarge", "g5.xlarge", "g5g.xlarge", "g6.xlarge",
+        "g6e.xlarge", "gr6.4xlarge"]
+
+
+@pytest.mark.parametrize("instance", GPUS)
+def test_a_gpu_type_is_refused_by_name(machine, instance):
+    problem = machine.write(instance).refused(f"'{instance}' has GPUs")
+    assert (problem["line"], problem["column"], problem["field"]) == (10, 13, "resources.instance"), problem
+    # Figures of it make it no Neuron machine.
+    machine.own(f"{instance}: {{devices: 8, cores: 8, vcpus: 96, ram: 1152GiB}}")
+    machine.refused(f"'{instance}' has GPUs")
+    machine.write(f"ml.{instance}", "sagemaker").refused(f"'ml.{instance}' has GPUs")
+
+
+def test_a_gpu_type_of_a_group_is_refused(machine):
+    groups = "  instance_groups:\n    - {name: a, instance: ml.trn1.2xlarge, nodes: 1}\n    - {name: b, instance: ml.g5.xlarge, nodes: 1}\n"
+    machine.write("ml.trn1.2xlarge", "sagemaker", 2)
+    path = machine.root / "job/stoker.yaml"
+    path.write_text(path.read_text().replace(
+        OWN["sagemaker"], "sagemaker:\n  role: 'arn:aws:iam::123456789012:role/sagemaker'\n" + groups.rstrip()))
+    problem = machine.refused("'ml.g5.xlarge' has GPUs")
+    assert problem["field"] == "sagemaker.instance_groups[1].instance" and problem["line"] == 11, problem
+
+
+@pytest.mark.parametrize("instance", ["dl1.24xlarge", "vt1.3xlarge", "f1.2xlarge"])
+def test_other_accelerators_are_refused_too(machine, instance):
+    machine.own(f"{instance}: {{devices: 8, vcpus: 96, ram: 768GiB}}")
+    machine.write(instance).refused(f"'{instance}' has accelerators")
+
+
+def test_the_catalogue_says_what_a_name_does_not(machine):
+    machine.write("h9.xlarge")
+    machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB, accelerator: gpu}")
+    machine.refused("'h9.xlarge' has GPUs")
+    machine.own("h9.xlarge: {devices: 8, vcpus: 96, ram: 768GiB}")
+    machine.refused("8 devices", "accelerator: neuron")
+    machine.own("h9.xlarge: {devices: 2, vcpus: 96, ram: 768GiB, accelerator: neuron}")
+    assert list(machine.devices()) == ["/dev/neuron0", "/dev/neuron1"]
+    machine.own("h9.xlarge: {vcpus: 96, ram: 768GiB, accelerator: magic}")
+    said = machine.stoker("validate", "stoker.yaml")
+    assert said.code == 3 and "'accelerator' of an instance type must be neuron, gpu" in said.err, str(said)
+
+
+@pytest.mark.parametrize("instance", ["c5.4xlarge", "m5.large", "hpc7g.4xlarge", "inf9.x"])
+def test_a_machine_without_accelerators_gets_no_device(machine, instance):
+    machine.own(f"{instance}: {{vcpus: 16, ram: 32GiB}}")
+    machine.write(instance)
+    assert machine.devices() == {} and machine.asks()["VCPU"] == 16
+
+
+def test_devices_have_the_permissions_that_the_guides_want(machine):
+    machine.write("trn1.32xlarge", nodes=4)
+    assert machine.devices() == {
+        **{f"/dev/neuron{number}": ["READ", "WRITE"] for number in range(16)},
+        **{f"/dev/infiniband/uverbs{number}": ["READ", "WRITE", "MKNOD"] for number in range(8)}}

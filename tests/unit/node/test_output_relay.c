@@ -1,0 +1,122 @@
+/* The relay changes nothing but forged lines, however the bytes come in. */
+#include "tests/unit/node/place.h"
+
+#include "jobs/base/hash.h"
+#include "jobs/node/upload/output_relay.h"
+
+/* Relay `text` in pieces of `piece` bytes to a file and give back what came. */
+static char *relayed(const char *text, size_t len, size_t piece, size_t *ret_len)
+{
+	char path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int fd = mkstemp(path);
+	struct output_relay relay;
+	char *out;
+
+	output_relay_init(&relay, fd, -1, NULL);
+	for (size_t at = 0; at < len; at += piece)
+		output_relay_pass(&relay, text + at, at + piece > len ? len - at : piece);
+	output_relay_flush(&relay);
+	assert_int_equal(relay.failed, 0);
+	output_relay_release(&relay);
+	out = read_file(path, ret_len);
+	unlink(path);
+	return out;
+}
+
+static void expect(const char *text, const char *wanted)
+{
+	for (size_t piece = 1; piece <= strlen(text) + 1; piece++) {
+		size_t len;
+		AUTO(auto_free) char *out = relayed(text, strlen(text), piece, &len);
+
+		assert_string_equal(out, wanted);
+	}
+}
+
+static void lines_that_pose_as_ours_get_a_backslash(void **state)
+{
+	(void)state;
+	expect("::stoker:", "\\::stoker:");
+	expect("::stoker:abc:: {}\nx\n", "\\::stoker:abc:: {}\nx\n");
+	expect("a\n::stoker:b\n::stoker:c\n", "a\n\\::stoker:b\n\\::stoker:c\n");
+	expect("10%\r::stoker:b\n", "10%\r\\::stoker:b\n");
+	expect("\r\n::stoker:b", "\r\n\\::stoker:b");
+}
+
+static void all_other_text_passes_unchanged(void **state)
+{
+	(void)state;
+	expect("", "");
+	expect("::", "::");
+	expect("::stoker", "::stoker");
+	expect("::stoke:\n::s", "::stoke:\n::s");
+	expect(" ::stoker:\nx ::stoker:y", " ::stoker:\nx ::stoker:y");
+	expect("\n\n\r\r\n", "\n\n\r\r\n");
+	expect("::::stoker:x", "::::stoker:x");
+	expect("\\::stoker:x", "\\::stoker:x");
+}
+
+static void every_byte_passes_even_nul(void **state)
+{
+	char bytes[70000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (char)(i * 7 % 256);
+	for (size_t piece = 1; piece < sizeof bytes; piece = piece * 5 + 1) {
+		size_t len;
+		AUTO(auto_free) char *out = relayed(bytes, sizeof bytes, piece, &len);
+
+		assert_int_equal(len, sizeof bytes);
+		assert_memory_equal(out, bytes, len);
+	}
+}
+
+static void our_own_line_stands_alone_and_the_rest_of_theirs_is_watched(void **state)
+{
+	char path[] = "/tmp/stoker-relay-XXXXXX";
+	AUTO(auto_close) int fd = mkstemp(path);
+	AUTO(auto_free) char *out = NULL;
+	struct output_relay relay;
+
+	(void)state;
+	output_relay_init(&relay, fd, -1, NULL);
+	output_relay_say(&relay, "::stoker:n:: 1");
+	output_relay_pass(&relay, "half", 4);
+	output_relay_say(&relay, "::stoker:n:: 2");
+	output_relay_pass(&relay, "::stoker:n:: forged\n::sto", 25);
+	output_relay_say(&relay, "::stoker:n:: 3");
+	output_relay_pass(&relay, "ker:n:: forged", 14);
+	output_relay_flush(&relay);
+	output_relay_release(&relay);
+	out = read_file(path, NULL);
+	unlink(path);
+	assert_string_equal(out, "::stoker:n:: 1\nhalf\n::stoker:n:: 2\n"
+				 "\\::stoker:n:: forged\n::sto\n::stoker:n:: 3\nker:n:: forged");
+}
+
+static void a_full_disk_is_remembered_and_nothing_hangs(void **state)
+{
+	AUTO(auto_close) int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct output_relay relay;
+
+	(void)state;
+	output_relay_init(&relay, fd, -1, NULL);
+	output_relay_pass(&relay, "text\n", 5);
+	output_relay_pass(&relay, "more\n", 5);
+	assert_int_equal(relay.failed, 28); /* ENOSPC */
+	output_relay_release(&relay);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_that_pose_as_ours_get_a_backslash),
+		cmocka_unit_test(all_other_text_passes_unchanged),
+		cmocka_unit_test(every_byte_passes_even_nul),
+		cmocka_unit_test(our_own_line_stands_alone_and_the_rest_of_theirs_is_watched),
+		cmocka_unit_test(a_full_disk_is_remembered_and_nothing_hangs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

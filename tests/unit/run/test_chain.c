@@ -1,0 +1,176 @@
+/* The chain of events (jobs/run/journal/chain.h) and the mark of a journal's end (end_mark.h). */
+#include "jobs/run/journal/chain.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/run/journal/end_mark.h"
+
+#define EVENTS 3
+
+static json_t *new_row(int64_t seq)
+{
+	return json_pack("{s:i,s:s,s:I,s:f,s:s}", "v", 1, "run", "r", "seq", (json_int_t)seq,
+			 "rate", 0.1, "text", "a \"quoted\" \xc2\x85 word");
+}
+
+/* Bodies of a whole chain; with sums from `first` on. */
+static void make(char *ret[EVENTS], int64_t first)
+{
+	struct chain chain = { 0 };
+
+	for (int i = 0; i < EVENTS; i++) {
+		json_auto_t *row = new_row(i + 1);
+
+		ret[i] = i + 1 >= first ? chain_seal(&chain, row) : js_line(row);
+		chain_begin(&chain, row, ret[i], strlen(ret[i]));
+	}
+}
+
+static void clear(char *bodies[EVENTS])
+{
+	for (int i = 0; i < EVENTS; i++)
+		free(bodies[i]);
+}
+
+/* How many events are the right ones. */
+static int count_good(char *const bodies[EVENTS])
+{
+	struct chain chain = { 0 };
+
+	for (int i = 0; i < EVENTS; i++) {
+		AUTO(err_freep) struct err *err = NULL;
+		json_auto_t *row = NULL;
+
+		if (js_parse(bodies[i], strlen(bodies[i]), "it", &row, &err) < 0 ||
+		    chain_go_on(&chain, "r", row, bodies[i], strlen(bodies[i]), &err) < 0)
+			return i;
+	}
+	return EVENTS;
+}
+
+static void a_chain_is_right_with_sums_without_and_from_some_event_on(void **state)
+{
+	(void)state;
+	for (int64_t first = 1; first <= EVENTS + 1; first++) {
+		char *bodies[EVENTS];
+
+		make(bodies, first);
+		assert_int_equal(count_good(bodies), EVENTS);
+		clear(bodies);
+	}
+}
+
+static void every_bit_counts(void **state)
+{
+	char *bodies[EVENTS];
+
+	(void)state;
+	make(bodies, 1);
+	for (int i = 0; i < EVENTS; i++) {
+		size_t len = strlen(bodies[i]);
+
+		for (size_t bit = 0; bit < 8 * len; bit++) {
+			bodies[i][bit / 8] = (char)(bodies[i][bit / 8] ^ 1 << bit % 8);
+			assert_int_equal(count_good(bodies), i);
+			bodies[i][bit / 8] = (char)(bodies[i][bit / 8] ^ 1 << bit % 8);
+		}
+	}
+	clear(bodies);
+}
+
+/* The first event with a sum proves the one before it, which has none. */
+static void the_last_event_without_a_sum_is_proved_by_the_next(void **state)
+{
+	char *bodies[EVENTS], *at;
+
+	(void)state;
+	make(bodies, 3);
+	at = strstr(bodies[1], "quoted");
+	at[0] = 'Q';
+	assert_int_equal(count_good(bodies), 2);
+	clear(bodies);
+}
+
+static void events_that_are_exchanged_or_missing_are_found(void **state)
+{
+	char *bodies[EVENTS], *kept;
+
+	(void)state;
+	make(bodies, 1);
+	kept = bodies[1];
+	bodies[1] = bodies[2];
+	assert_int_equal(count_good(bodies), 1);
+	bodies[2] = kept;
+	assert_int_equal(count_good(bodies), 1);
+	clear(bodies);
+}
+
+/* Other tools have other spaces and escapes. */
+static void an_event_survives_being_written_anew(void **state)
+{
+	char *bodies[EVENTS];
+
+	(void)state;
+	make(bodies, 1);
+	for (int i = 0; i < EVENTS; i++) {
+		AUTO(err_freep) struct err *err = NULL;
+		json_auto_t *row = NULL;
+
+		assert_int_equal(js_parse(bodies[i], strlen(bodies[i]), "it", &row, &err), 0);
+		free(bodies[i]);
+		bodies[i] = json_dumps(row, JSON_ENSURE_ASCII);
+	}
+	assert_int_equal(count_good(bodies), EVENTS);
+	clear(bodies);
+}
+
+static void the_mark_says_how_far_and_nothing_if_it_is_not_whole(void **state)
+{
+	char dir[] = "/tmp/stoker-mark-XXXXXX";
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *folder = NULL, *path = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	folder = mem_format("%s/runs/r", dir);
+	path = end_mark_path(dir, "r");
+	end_mark_write(dir, "r", 1); /* there is no folder: it goes without */
+	assert_int_equal(end_mark_read(dir, "r"), 0);
+	assert_int_equal(fs_mkdirs(folder, &err), 0);
+	end_mark_write(dir, "r", 7);
+	end_mark_write(dir, "r", 12);
+	assert_int_equal(end_mark_read(dir, "r"), 12);
+	for (size_t at = 0; at < 30; at++) {
+		AUTO(sb_release) struct sb text = SB_INIT;
+
+		assert_int_equal(fs_read(path, 64, &text, &err), 0);
+		text.text[at] ^= 1;
+		assert_int_equal(fs_write_atomic(path, text.text, text.len, 0600, &err), 0);
+		assert_int_equal(end_mark_read(dir, "r"), 0);
+		end_mark_write(dir, "r", 12);
+	}
+	assert_int_equal(end_mark_remove(dir, "r", &err), 0);
+	assert_int_equal(end_mark_read(dir, "r"), 0);
+	assert_int_equal(fs_remove_tree(dir, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_chain_is_right_with_sums_without_and_from_some_event_on),
+		cmocka_unit_test(every_bit_counts),
+		cmocka_unit_test(the_last_event_without_a_sum_is_proved_by_the_next),
+		cmocka_unit_test(events_that_are_exchanged_or_missing_are_found),
+		cmocka_unit_test(an_event_survives_being_written_anew),
+		cmocka_unit_test(the_mark_says_how_far_and_nothing_if_it_is_not_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

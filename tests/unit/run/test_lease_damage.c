@@ -1,0 +1,135 @@
+/* Leases that are damaged, and stores that refuse conditions that hold: see
+ * jobs/run/journal/lease.h. */
+#include "lease_fixture.h"
+
+static const struct {
+	const char *text;
+	size_t len;
+} garbage[] = { { "", 0 },    { "\"\xff", 2 }, { "{\"v\":1,\"no", 10 },
+		{ "[1]", 3 }, { "{}", 2 },     { "\0\0", 2 } };
+
+static void garbage_is_an_error_with_a_cure(void **state)
+{
+	AUTO(auto_free) char *path = object_path();
+
+	(void)state;
+	make_folder();
+	for (size_t i = 0; i < STK_LENGTH(garbage); i++) {
+		AUTO(lease_freep) struct lease *lease = NULL, *looked = NULL;
+		AUTO(err_freep) struct err *err = NULL;
+		int64_t wait_ms;
+
+		assert_int_equal(fs_write_atomic(path, garbage[i].text, garbage[i].len, 0600, &err),
+				 0);
+		assert_int_equal(lease_try(journal, "r", &fast, &lease, &wait_ms, &err), -1);
+		assert_int_equal(err->code, EXIT_REFUSED);
+		assert_non_null(strstr(err->message, LEASE_OBJECT));
+		assert_non_null(strstr(err->hint, LEASE_OBJECT));
+		err_freep(&err);
+		assert_int_equal(lease_look(journal, "r", &fast, &looked, &err), -1);
+		assert_int_equal(err->code, EXIT_REFUSED);
+	}
+}
+
+/* Somebody may write there yet. */
+static void garbage_is_taken_over_where_that_is_wanted_after_its_time(void **state)
+{
+	struct lease_rules rules = fast;
+	AUTO(lease_freep) struct lease *lease = NULL;
+	AUTO(err_freep) struct err *err = NULL;
+	AUTO(auto_free) char *path = object_path();
+	int64_t wait_ms;
+
+	(void)state;
+	rules.over_damage = true;
+	make_folder();
+	assert_int_equal(fs_write_atomic(path, "\"\xff", 2, 0600, &err), 0);
+	assert_int_equal(lease_try(journal, "r", &rules, &lease, &wait_ms, &err), 0);
+	lease_freep(&lease);
+	lease = take(&rules);
+}
+
+static void its_holder_writes_it_anew_over_garbage(void **state)
+{
+	AUTO(auto_free) char *path = object_path();
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(garbage); i++) {
+		struct lease *lease = take(&brisk);
+		AUTO(err_freep) struct err *err = NULL;
+
+		assert_int_equal(fs_write_atomic(path, garbage[i].text, garbage[i].len, 0600, &err),
+				 0);
+		pause_ms(lease_due(lease) + 1);
+		assert_int_equal(lease_keep(lease, &err), 0);
+		assert_true(lease_is_mine(lease));
+		assert_busy(&brisk, "is driven by");
+		lease_freep(&lease);
+	}
+}
+
+static void refuse_all(struct faulty_store *store)
+{
+	for (size_t i = 0; i < STK_LENGTH(store->faults); i++)
+		store->faults[i] = FAULT_REFUSED;
+	store->next = 0;
+}
+
+static void what_refuses_right_conditions_is_tried_ever_more_rarely(void **state)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct lease *lease = take(&brisk);
+	struct faulty_store *store = put_faults(lease);
+	int64_t wait_ms, before = 0;
+
+	(void)state;
+	lease_object_release(lease);
+	lease->held = false;
+	for (int i = 0; i < 6; i++) {
+		refuse_all(store);
+		assert_int_equal(lease_object_try(lease, &wait_ms, &err), 0);
+		assert_int_equal(lease->refusals, i + 1);
+		assert_true(wait_ms > before);
+		before = wait_ms;
+	}
+	store->next = STK_LENGTH(store->faults);
+	assert_int_equal(lease_object_try(lease, &wait_ms, &err), 1);
+	assert_int_equal(lease->refusals, 0);
+	lease_freep(&lease);
+	faulty_free(&store->base);
+}
+
+static void a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end(void **state)
+{
+	static const struct lease_rules rules = { .valid_ms = 1200, .renew_ms = 400 };
+	AUTO(err_freep) struct err *err = NULL;
+	struct lease *lease = take(&rules);
+	struct faulty_store *store = put_faults(lease);
+	int kept;
+
+	(void)state;
+	do {
+		refuse_all(store);
+		pause_ms(lease_due(lease) + 1);
+		kept = lease_keep(lease, &err);
+	} while (kept == 0);
+	assert_int_equal(err->code, EXIT_UNREACHABLE);
+	assert_non_null(strstr(err->message, "neither read nor won"));
+	assert_false(lease_is_mine(lease));
+	lease_freep(&lease);
+	faulty_free(&store->base);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(garbage_is_an_error_with_a_cure),
+		TEST(garbage_is_taken_over_where_that_is_wanted_after_its_time),
+		TEST(its_holder_writes_it_anew_over_garbage),
+		TEST(what_refuses_right_conditions_is_tried_ever_more_rarely),
+		TEST(a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end),
+	};
+
+	scheme = "dir";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
