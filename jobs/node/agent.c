@@ -60,7 +60,7 @@ int agent_report(struct agent *agent, const char *state, struct err **err)
 int agent_start_uploader(struct agent *agent, struct err **err)
 {
 	uploader_release(&agent->uploader);
-	return uploader_start(&agent->uploader, &agent->task, &agent->claim, agent->loop,
+	return uploader_start(&agent->uploader, &agent->config, &agent->claim, agent->loop,
 			      supervise_hear, agent, err);
 }
 
@@ -68,9 +68,9 @@ int agent_start_uploader(struct agent *agent, struct err **err)
  * cannot see our pid whether the agent lives. Returns 1 if another agent holds it. */
 static int take_lock(struct agent *agent, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(agent->task.dir, LOCK_FILE);
+	AUTO(auto_free) char *path = fs_join(agent->config.dir, LOCK_FILE);
 
-	if (fs_mkdirs(agent->task.dir, err) < 0)
+	if (fs_mkdirs(agent->config.dir, err) < 0)
 		return -1;
 	agent->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (agent->lock_fd < 0)
@@ -98,7 +98,8 @@ static bool is_called(void *arg)
 	const struct agent *agent = arg;
 
 	if (agent->told_at.ms)
-		return clock_mono_now().ms >= agent->told_at.ms + task_kill_ms(&agent->task);
+		return clock_mono_now().ms >=
+		       agent->told_at.ms + agent_config_kill_ms(&agent->config);
 	return loop_stop_pending();
 }
 
@@ -121,7 +122,7 @@ static void step_start(void *arg)
 	/* Unpacking takes time; the claim may have passed to another attempt. */
 	if (agent->state)
 		return;
-	if (claim_holds(&agent->claim, &agent->task, agent->store))
+	if (claim_holds(&agent->claim, &agent->config, agent->store))
 		supervise_start(agent);
 	else
 		supervise_stop(agent, STOPPED_SUPERSEDED);
@@ -135,9 +136,9 @@ static void step_link(void *arg)
 
 	if (agent->state)
 		return;
-	if (resume_adopt(&agent->task, &why) == 0)
+	if (resume_adopt(&agent->config, &why) == 0)
 		report_resumed(&agent->report);
-	if (why || prepare_checkpoint(&agent->task, &why) < 0)
+	if (why || prepare_checkpoint(&agent->config, &why) < 0)
 		agent_fail(agent, &why, NULL);
 	else
 		health_start(agent, step_start);
@@ -163,15 +164,15 @@ static void step_prepare(void *arg)
 		return;
 	/* An outside observer does not know which start this is, so the flags of earlier
 	 * starts are removed. */
-	if (agent->task.node == 0 && agent->task.restart > 0 &&
-	    (node_flag_clear(&agent->task, agent->store, FAILED_FILE, &why) < 0 ||
-	     node_flag_clear(&agent->task, agent->store, DRAINED_FILE, &why) < 0)) {
+	if (agent->config.node == 0 && agent->config.restart > 0 &&
+	    (node_flag_clear(&agent->config, agent->store, FAILED_FILE, &why) < 0 ||
+	     node_flag_clear(&agent->config, agent->store, DRAINED_FILE, &why) < 0)) {
 		step_failed(agent, step_prepare, &why, NULL);
 		return;
 	}
-	if (prepare_folders(&agent->task, agent->store, &why) < 0 ||
-	    (fetch_needed(&agent->task) &&
-	     prefetch_start(&agent->prefetch, &agent->task, fetch_all, agent->loop, on_fetched,
+	if (prepare_folders(&agent->config, agent->store, &why) < 0 ||
+	    (fetch_needed(&agent->config) &&
+	     prefetch_start(&agent->prefetch, &agent->config, fetch_all, agent->loop, on_fetched,
 			    agent, &why) < 0)) {
 		step_failed(agent, step_prepare, &why, NULL);
 		return;
@@ -191,7 +192,7 @@ static bool claim_later(struct agent *agent)
 	if (clock_mono_now().ms >= agent->claim_deadline_ms)
 		return false;
 	loop_after(agent->loop, pause, step_claim, agent);
-	if (agent->task.far)
+	if (agent->config.far)
 		agent->claim_pause_ms =
 			2 * pause < CLAIM_POLL_FAR_MS ? 2 * pause : CLAIM_POLL_FAR_MS;
 	return true;
@@ -206,7 +207,7 @@ static void step_claim(void *arg)
 
 	if (agent->state)
 		return;
-	if (claim_take(&agent->claim, &agent->task, agent->store, &state, &why) < 0) {
+	if (claim_take(&agent->claim, &agent->config, agent->store, &state, &why) < 0) {
 		bool away = why->code == EXIT_UNREACHABLE;
 
 		/* A service that is away usually comes back. */
@@ -224,14 +225,14 @@ static void step_claim(void *arg)
 		if (agent->state || claim_later(agent))
 			return;
 		err_set(&why, EXIT_REFUSED, "node 0 has not claimed the phase within %lld s",
-			(long long)(agent->task.claim_wait_ms / 1000));
+			(long long)(agent->config.claim_wait_ms / 1000));
 		agent_fail(agent, &why, "transient-infra");
 		return;
 	case CLAIM_OURS:
 		break;
 	}
 	master = network_join(agent->claim.master_addr, agent->claim.master_port);
-	agent->task.restart = agent->claim.restart;
+	agent->config.restart = agent->claim.restart;
 	uploader_claimed(&agent->uploader);
 	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
 	js_put_str(agent->report.body, "master", master);
@@ -247,21 +248,21 @@ void agent_tell_peers(struct agent *agent, int exit_status)
 {
 	json_t *body;
 
-	if (agent->task.nodes == 1 || exit_status == 0)
+	if (agent->config.nodes == 1 || exit_status == 0)
 		return;
 	body = json_object();
-	js_put(body, "node", json_integer(agent->task.node));
+	js_put(body, "node", json_integer(agent->config.node));
 	js_put(body, "exit", json_integer(exit_status));
 	js_put(body, "at", json_integer(clock_utc_now().ms));
-	node_flag_set(&agent->task, agent->store, FAILED_FILE, body);
+	node_flag_set(&agent->config, agent->store, FAILED_FILE, body);
 }
 
 /* Adds to the report what the machine says about a failed command: OOM kills, full disks. */
 static void add_evidence(struct agent *agent)
 {
-	const char *places[] = { agent->task.checkpoint,
-				 js_str(json_object_get(agent->task.order, "checkpoint"), "root"),
-				 agent->task.output, agent->task.dir };
+	const char *places[] = { agent->config.checkpoint,
+				 js_str(json_object_get(agent->config.order, "checkpoint"), "root"),
+				 agent->config.output, agent->config.dir };
 	int64_t before = agent->oom_before, after;
 
 	if (agent->exit == 0 || !agent->command)
@@ -292,17 +293,18 @@ static void bring_rest(struct agent *agent)
 	enum uploader_end went;
 
 	if (told.ms) {
-		end.ms = told.ms + task_bring_ms(&agent->task);
+		end.ms = told.ms + agent_config_bring_ms(&agent->config);
 		end.ms = end.ms < now.ms + LAST_LEAST_MS ? now.ms + LAST_LEAST_MS : end.ms;
 	}
-	went = uploader_finish(&agent->uploader, &end, task_bring_ms(&agent->task));
+	went = uploader_finish(&agent->uploader, &end, agent_config_bring_ms(&agent->config));
 	if (went == UPLOADER_DEAD && agent_start_uploader(agent, &why) == 0)
-		went = uploader_finish(&agent->uploader, &end, task_bring_ms(&agent->task));
+		went = uploader_finish(&agent->uploader, &end,
+				       agent_config_bring_ms(&agent->config));
 	if (went != UPLOADER_BROUGHT)
 		fprintf(stderr,
 			"stoker-node: the end of the log, or the report, could not be "
 			"brought to the workspace; both lie in '%s'\n",
-			agent->task.dir);
+			agent->config.dir);
 }
 
 static void conclude(struct agent *agent)
@@ -312,9 +314,9 @@ static void conclude(struct agent *agent)
 	struct outlet *outlet = &agent->relay.outlet;
 
 	add_evidence(agent);
-	prepare_discard(&agent->task);
-	if (fetch_needed(&agent->task))
-		fetch_discard(&agent->task);
+	prepare_discard(&agent->config);
+	if (fetch_needed(&agent->config))
+		fetch_discard(&agent->config);
 	/* The agent's own failure; the command's failure was reported when it ended. */
 	if (strcmp(agent->state, REPORT_NOT_MINE) != 0 && !agent->drain.at_ms &&
 	    (!agent->stopped || strcmp(agent->stopped, STOPPED_LOG) == 0))
@@ -336,7 +338,7 @@ static void conclude(struct agent *agent)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (outlet->dropped == 0)
 		outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
-	if (agent->task.far)
+	if (agent->config.far)
 		bring_rest(agent);
 	main_node_exit_wait(agent);
 }
@@ -345,8 +347,8 @@ static void conclude(struct agent *agent)
  * pipe, which drops lines and is read late or never; the workspace gets this file instead. */
 static int open_log(struct agent *agent, struct err **err)
 {
-	const struct task *task = &agent->task;
-	AUTO(auto_free) char *path = fs_join(task->dir, LOG_FILE);
+	const struct agent_config *config = &agent->config;
+	AUTO(auto_free) char *path = fs_join(config->dir, LOG_FILE);
 	AUTO(auto_close)
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat log, out;
@@ -373,14 +375,14 @@ static void limit_core_dumps(bool wanted)
 
 static int set_up(struct agent *agent, struct err **err)
 {
-	const struct task *task = &agent->task;
+	const struct agent_config *config = &agent->config;
 
 	/* Our parent may have left SIGCHLD ignored, and then waitpid() would find no child; a
 	 * reader of our log that is gone must not kill us. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit is to fail, not kill */
-	limit_core_dumps(js_bool(task->order, "core_dumps", false));
+	limit_core_dumps(js_bool(config->order, "core_dumps", false));
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot become a subreaper");
 	if (loop_new(&agent->loop, err) < 0)
@@ -389,22 +391,22 @@ static int set_up(struct agent *agent, struct err **err)
 	loop_on_signal(agent->loop, SIGINT, on_stop, agent);
 	loop_on_signal(agent->loop, SIGHUP, on_stop, agent);
 	store_interrupt(is_called, agent);
-	if (store_open(task->workspace, &agent->store, err) < 0)
+	if (store_open(config->workspace, &agent->store, err) < 0)
 		return -1;
 	if (open_log(agent, err) < 0)
 		return -1;
 	(void)outlet_unblock(STDOUT_FILENO);
 	(void)outlet_unblock(STDERR_FILENO);
 	output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, agent->loop);
-	report_init(&agent->report, task, agent->store, &agent->relay);
-	js_put_str(agent->report.body, "src", task->src);
-	js_put_str(agent->report.body, "checkpoint_dir", task->checkpoint);
-	js_put_str(agent->report.body, "output_dir", task->output);
-	claim_init(&agent->claim, task);
+	report_init(&agent->report, config, agent->store, &agent->relay);
+	js_put_str(agent->report.body, "src", config->src);
+	js_put_str(agent->report.body, "checkpoint_dir", config->checkpoint);
+	js_put_str(agent->report.body, "output_dir", config->output);
+	claim_init(&agent->claim, config);
 	agent->begun = clock_utc_now();
-	agent->claim_deadline_ms = clock_mono_now().ms + task->claim_wait_ms;
+	agent->claim_deadline_ms = clock_mono_now().ms + config->claim_wait_ms;
 	agent->claim_pause_ms = CLAIM_POLL_MS;
-	if (uploader_needed(task) && agent_start_uploader(agent, err) < 0)
+	if (uploader_needed(config) && agent_start_uploader(agent, err) < 0)
 		return -1;
 	return agent_report(agent, REPORT_STARTING, err);
 }
@@ -431,7 +433,7 @@ static void release(struct agent *agent)
 	output_relay_release(&agent->relay);
 	loop_freep(&agent->loop);
 	store_freep(&agent->store);
-	task_release(&agent->task);
+	agent_config_release(&agent->config);
 	auto_close(&agent->lock_fd);
 	auto_close(&agent->log_fd);
 }
@@ -456,7 +458,7 @@ int agent_main(const char *program, const char *order, const char *rank)
 	AUTO(err_freep) struct err *why = NULL;
 	int locked;
 
-	if (task_load(order, rank, &agent.task, &why) < 0)
+	if (agent_config_load(order, rank, &agent.config, &why) < 0)
 		return complain(why);
 	locked = take_lock(&agent, &why);
 	if (locked < 0)

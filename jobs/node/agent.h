@@ -32,8 +32,8 @@
 #include "jobs/node/drain.h"
 #include "jobs/node/health/health.h"
 #include "jobs/node/report.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/command_env.h"
-#include "jobs/node/setup/task.h"
 #include "jobs/node/upload/output_relay.h"
 #include "jobs/node/upload/outputs.h"
 #include "jobs/node/upload/uploader.h"
@@ -41,7 +41,7 @@
 #include "jobs/node/workers.h"
 
 struct agent {
-	struct task task;
+	struct agent_config config;
 	struct store *store;
 	struct loop *loop;
 	struct output_relay relay;

@@ -20,12 +20,12 @@
 #define PORT_COUNT 12000
 #define PORT_TRIES 64
 
-void claim_init(struct claim *claim, const struct task *task)
+void claim_init(struct claim *claim, const struct agent_config *config)
 {
 	unsigned char bytes[(CLAIM_HOLDER - 1) / 2];
 
 	*claim = (struct claim){ 0 };
-	claim->key = mem_format("%s" CLAIM_DIR "%s", task->run_prefix, task->phase);
+	claim->key = mem_format("%s" CLAIM_DIR "%s", config->run_prefix, config->phase);
 	hash_random_bytes(bytes, sizeof bytes);
 	for (size_t i = 0; i < sizeof bytes; i++) {
 		claim->holder[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
@@ -59,22 +59,22 @@ static int64_t free_port(void)
 }
 
 /* Returns the address at which the other nodes reach this one. */
-static char *own_address(const struct task *task, struct err **err)
+static char *own_address(const struct agent_config *config, struct err **err)
 {
-	const char *ordered = js_str(task->order, "master_addr");
+	const char *ordered = js_str(config->order, "master_addr");
 
 	if (ordered)
 		return mem_copy(ordered);
-	if (task->platform.apart && task->nodes > 1)
-		return network_reached(&task->platform, NETWORK_FOLDER, err);
+	if (config->platform.apart && config->nodes > 1)
+		return network_reached(&config->platform, NETWORK_FOLDER, err);
 	return mem_copy("127.0.0.1");
 }
 
 /* Returns NULL with an error if the other nodes could not reach this one. */
-static json_t *claim_body(const struct claim *claim, const struct task *task, int64_t restart,
-			  struct err **err)
+static json_t *claim_body(const struct claim *claim, const struct agent_config *config,
+			  int64_t restart, struct err **err)
 {
-	AUTO(auto_free) char *addr = own_address(task, err);
+	AUTO(auto_free) char *addr = own_address(config, err);
 	json_t *body;
 	char host[256] = "";
 
@@ -83,11 +83,11 @@ static json_t *claim_body(const struct claim *claim, const struct task *task, in
 	body = json_object();
 	gethostname(host, sizeof host - 1);
 	js_put(body, "v", json_integer(1));
-	js_put(body, "attempt", json_integer(task->attempt));
-	js_put_str(body, "job", task->job);
+	js_put(body, "attempt", json_integer(config->attempt));
+	js_put_str(body, "job", config->job);
 	js_put(body, "restart", json_integer(restart));
-	js_put_str(body, "nonce", task->nonce);
-	js_put_str(body, "token", task->token);
+	js_put_str(body, "nonce", config->nonce);
+	js_put_str(body, "token", config->token);
 	js_put_str(body, "holder", claim->holder);
 	js_put_str(body, "host", host);
 	js_put(body, "at", json_integer(clock_utc_now().ms));
@@ -96,41 +96,43 @@ static json_t *claim_body(const struct claim *claim, const struct task *task, in
 	return body;
 }
 
-static bool tells_restarts(const struct task *task)
+static bool tells_restarts(const struct agent_config *config)
 {
-	return task->platform.restart >= 0;
+	return config->platform.restart >= 0;
 }
 
 /* True if the claim in the store names our job, in its present start as far as that is known. */
-static bool names_our_job(const json_t *theirs, const struct task *task)
+static bool names_our_job(const json_t *theirs, const struct agent_config *config)
 {
 	const char *job = js_str(theirs, "job"), *token = js_str(theirs, "token");
 
-	return js_int(theirs, "attempt", 0) == task->attempt && job &&
-	       strcmp(job, task->job) == 0 &&
-	       (!tells_restarts(task) || js_int(theirs, "restart", 0) == task->restart) &&
-	       strcmp(token ? token : "", task->token) == 0;
+	return js_int(theirs, "attempt", 0) == config->attempt && job &&
+	       strcmp(job, config->job) == 0 &&
+	       (!tells_restarts(config) || js_int(theirs, "restart", 0) == config->restart) &&
+	       strcmp(token ? token : "", config->token) == 0;
 }
 
-static bool is_ours(const struct claim *claim, const json_t *theirs, const struct task *task)
+static bool is_ours(const struct claim *claim, const json_t *theirs,
+		    const struct agent_config *config)
 {
-	if (task->node > 0)
-		return names_our_job(theirs, task);
+	if (config->node > 0)
+		return names_our_job(theirs, config);
 	return js_is(theirs, "holder", claim->holder);
 }
 
 /* True if our job may take over the claim from its holder. */
-static bool may_supersede(const json_t *theirs, const struct task *task)
+static bool may_supersede(const json_t *theirs, const struct agent_config *config)
 {
 	int64_t attempt = js_int(theirs, "attempt", 0);
 	const char *job = js_str(theirs, "job");
 
-	if (task->attempt != attempt)
-		return task->attempt > attempt;
+	if (config->attempt != attempt)
+		return config->attempt > attempt;
 	/* The service runs one job of a name, and in that job one node 0: the holder is gone. */
-	if (!tells_restarts(task))
-		return names_our_job(theirs, task);
-	return job && strcmp(job, task->job) == 0 && task->restart > js_int(theirs, "restart", 0);
+	if (!tells_restarts(config))
+		return names_our_job(theirs, config);
+	return job && strcmp(job, config->job) == 0 &&
+	       config->restart > js_int(theirs, "restart", 0);
 }
 
 static void adopt(struct claim *claim, const json_t *body)
@@ -181,12 +183,12 @@ static int write_claim(struct claim *claim, struct store *store, const json_t *b
 /* True if the holder of a claim that names our job is alive. If the service numbers restarts, the
  * claim is of this start; else a claim that was there before us may be of an earlier start.
  * `theirs` NULL: there is no claim. */
-static bool is_alive(struct claim *claim, const json_t *theirs, const struct task *task)
+static bool is_alive(struct claim *claim, const json_t *theirs, const struct agent_config *config)
 {
 	AUTO(auto_free) char *now = NULL;
 	bool alive;
 
-	if (tells_restarts(task) || claim->believed)
+	if (tells_restarts(config) || claim->believed)
 		return theirs != NULL;
 	now = theirs ? js_line(theirs) : mem_copy("");
 	alive = theirs && claim->first && strcmp(claim->first, now) != 0;
@@ -196,17 +198,17 @@ static bool is_alive(struct claim *claim, const json_t *theirs, const struct tas
 }
 
 /* Returns the claim to be written over theirs (NULL: there is no claim). */
-static json_t *next_body(const struct claim *claim, const json_t *theirs, const struct task *task,
-			 struct err **err)
+static json_t *next_body(const struct claim *claim, const json_t *theirs,
+			 const struct agent_config *config, struct err **err)
 {
-	int64_t restart = task->restart;
+	int64_t restart = config->restart;
 
-	if (!tells_restarts(task) && theirs && names_our_job(theirs, task))
+	if (!tells_restarts(config) && theirs && names_our_job(theirs, config))
 		restart = js_int(theirs, "restart", 0) + 1;
-	return claim_body(claim, task, restart, err);
+	return claim_body(claim, config, restart, err);
 }
 
-int claim_take(struct claim *claim, const struct task *task, struct store *store,
+int claim_take(struct claim *claim, const struct agent_config *config, struct store *store,
 	       enum claim_state *ret, struct err **err)
 {
 	for (int i = 0; i < CLAIM_ROUNDS; i++) {
@@ -216,27 +218,27 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 
 		if (done < 0)
 			return err_wrap(err, "cannot read the claim");
-		if (task->node > 0 &&
-		    !is_alive(claim, done > 0 && names_our_job(theirs, task) ? theirs : NULL,
-			      task) &&
-		    (done == 0 || is_ours(claim, theirs, task))) {
+		if (config->node > 0 &&
+		    !is_alive(claim, done > 0 && names_our_job(theirs, config) ? theirs : NULL,
+			      config) &&
+		    (done == 0 || is_ours(claim, theirs, config))) {
 			*ret = CLAIM_NOT_YET;
 			return 0;
 		}
-		if (done > 0 && is_ours(claim, theirs, task)) {
+		if (done > 0 && is_ours(claim, theirs, config)) {
 			adopt(claim, theirs);
 			*ret = CLAIM_OURS;
 			return 0;
 		}
-		if (done > 0 && !may_supersede(theirs, task)) {
+		if (done > 0 && !may_supersede(theirs, config)) {
 			*ret = CLAIM_OTHERS;
 			return 0;
 		}
-		if (task->node > 0) {
+		if (config->node > 0) {
 			*ret = CLAIM_NOT_YET;
 			return 0;
 		}
-		body = next_body(claim, done > 0 ? theirs : NULL, task, err);
+		body = next_body(claim, done > 0 ? theirs : NULL, config, err);
 		if (!body)
 			return -1;
 		done = write_claim(claim, store, body, done > 0 ? tag : NULL, err);
@@ -252,12 +254,12 @@ int claim_take(struct claim *claim, const struct task *task, struct store *store
 		       claim->key);
 }
 
-bool claim_shown(const struct task *task)
+bool claim_shown(const struct agent_config *config)
 {
-	return task->node == 0 && task->nodes > 1 && !tells_restarts(task);
+	return config->node == 0 && config->nodes > 1 && !tells_restarts(config);
 }
 
-int claim_show(const struct claim *claim, const struct task *task, struct store *store)
+int claim_show(const struct claim *claim, const struct agent_config *config, struct store *store)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
@@ -266,7 +268,7 @@ int claim_show(const struct claim *claim, const struct task *task, struct store 
 
 	if (read_claim(claim, store, &theirs, tag, &ignored) <= 0)
 		return -1;
-	if (!is_ours(claim, theirs, task))
+	if (!is_ours(claim, theirs, config))
 		return 0;
 	js_put(theirs, "beat", json_integer(js_int(theirs, "beat", 0) + 1));
 	line = js_line(theirs);
@@ -276,29 +278,31 @@ int claim_show(const struct claim *claim, const struct task *task, struct store 
 	return 1;
 }
 
-int64_t claim_restart(const struct claim *claim, const struct task *task, struct store *store)
+int64_t claim_restart(const struct claim *claim, const struct agent_config *config,
+		      struct store *store)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
 
-	if (tells_restarts(task))
-		return task->restart;
-	if (read_claim(claim, store, &theirs, NULL, &ignored) <= 0 || !names_our_job(theirs, task))
+	if (tells_restarts(config))
+		return config->restart;
+	if (read_claim(claim, store, &theirs, NULL, &ignored) <= 0 ||
+	    !names_our_job(theirs, config))
 		return INT64_MAX;
 	return js_int(theirs, "restart", 0);
 }
 
-int claim_look(const struct claim *claim, const struct task *task, struct store *store)
+int claim_look(const struct claim *claim, const struct agent_config *config, struct store *store)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
 	int there = read_claim(claim, store, &theirs, NULL, &ignored);
 
 	/* A missing claim is not a lost one: only another attempt's claim ends ours. */
-	return there > 0 ? is_ours(claim, theirs, task) : -1;
+	return there > 0 ? is_ours(claim, theirs, config) : -1;
 }
 
-bool claim_holds(const struct claim *claim, const struct task *task, struct store *store)
+bool claim_holds(const struct claim *claim, const struct agent_config *config, struct store *store)
 {
-	return claim_look(claim, task, store) != 0;
+	return claim_look(claim, config, store) != 0;
 }

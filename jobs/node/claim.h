@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "jobs/base/err.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/store/store.h"
 
 #define CLAIM_HOLDER 33 /* hex digits and a NUL */
@@ -42,28 +42,29 @@ enum claim_state {
 	CLAIM_OTHERS,  /* another attempt, job or process has it */
 };
 
-void claim_init(struct claim *claim, const struct task *task);
+void claim_init(struct claim *claim, const struct agent_config *config);
 void claim_release(struct claim *claim); /* for AUTO(); { 0 } is fine */
 
 /* Node 0 takes the claim; other nodes look whether node 0 has it. Returns -1 if the
  * workspace cannot be used. */
-int claim_take(struct claim *claim, const struct task *task, struct store *store,
+int claim_take(struct claim *claim, const struct agent_config *config, struct store *store,
 	       enum claim_state *ret, struct err **err);
 
 /* Time for which such a node 0 shows that it lives, and the interval, in ms. */
 #define CLAIM_SHOW_MS  ((int64_t)20 * 60 * 1000)
 #define CLAIM_AGAIN_MS 3000
-bool claim_shown(const struct task *task); /* true if node 0 has to */
+bool claim_shown(const struct agent_config *config); /* true if node 0 has to */
 /* Writes the claim again, with a higher "beat". Returns as claim_look(). */
-int claim_show(const struct claim *claim, const struct task *task, struct store *store);
+int claim_show(const struct claim *claim, const struct agent_config *config, struct store *store);
 
-/* Returns the start of our job that holds the claim: the task's own number if the service gives it,
+/* Returns the start of our job that holds the claim: the config's number if the service gives it,
  * else the claim's; INT64_MAX if our job's claim cannot be read now. */
-int64_t claim_restart(const struct claim *claim, const struct task *task, struct store *store);
+int64_t claim_restart(const struct claim *claim, const struct agent_config *config,
+		      struct store *store);
 
 /* Returns 1 if the claim is still ours, 0 if not, -1 if it cannot be read now. */
-int claim_look(const struct claim *claim, const struct task *task, struct store *store);
+int claim_look(const struct claim *claim, const struct agent_config *config, struct store *store);
 /* Same, true also while the claim cannot be read: unknown is not lost. */
-bool claim_holds(const struct claim *claim, const struct task *task, struct store *store);
+bool claim_holds(const struct claim *claim, const struct agent_config *config, struct store *store);
 
 #endif

@@ -1,34 +1,35 @@
 /* Renews the claim on a graph key: see claim_renewal.h. */
 #include "jobs/node/claim_renewal.h"
 
-static int open_cache(struct claim_renewal *renewal, const struct task *task, struct err **err)
+static int open_cache(struct claim_renewal *renewal, const struct agent_config *config,
+		      struct err **err)
 {
-	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *compile = json_object_get(config->order, "compile");
 	const char *cache = js_str(compile, "cache"), *key = js_str(compile, "graph_key");
 
 	if (store_open(cache, &renewal->cache, err) < 0)
 		return -1;
-	key_claim_init(&renewal->claim, renewal->cache, key, task->run, js_str(compile, "claim"));
+	key_claim_init(&renewal->claim, renewal->cache, key, config->run, js_str(compile, "claim"));
 	return 0;
 }
 
-static bool is_wanted(const struct task *task)
+static bool is_wanted(const struct agent_config *config)
 {
-	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *compile = json_object_get(config->order, "compile");
 
-	return task->node == 0 && js_str(compile, "cache") && js_str(compile, "graph_key") &&
+	return config->node == 0 && js_str(compile, "cache") && js_str(compile, "graph_key") &&
 	       js_str(compile, "claim");
 }
 
-void claim_renewal_look(struct claim_renewal *renewal, const struct task *task)
+void claim_renewal_look(struct claim_renewal *renewal, const struct agent_config *config)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct mono now = clock_mono_now();
 
-	if (!is_wanted(task) || now.ms < renewal->next.ms)
+	if (!is_wanted(config) || now.ms < renewal->next.ms)
 		return;
 	renewal->next.ms = now.ms + KEY_CLAIM_RENEW_MS;
-	if (!renewal->cache && open_cache(renewal, task, &ignored) < 0)
+	if (!renewal->cache && open_cache(renewal, config, &ignored) < 0)
 		return;
 	(void)!key_claim_renew(&renewal->claim, &ignored);
 }

@@ -9,7 +9,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/cache/manifest/key_claim.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 struct claim_renewal {
 	struct store *cache; /* NULL: not opened yet */
@@ -19,7 +19,7 @@ struct claim_renewal {
 
 /* Called with each heartbeat: renews the claim if that is due. An error is no reason
  * to stop anything. */
-void claim_renewal_look(struct claim_renewal *renewal, const struct task *task);
+void claim_renewal_look(struct claim_renewal *renewal, const struct agent_config *config);
 void claim_renewal_release(struct claim_renewal *renewal); /* for AUTO(); { 0 } is fine */
 
 #endif

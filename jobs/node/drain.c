@@ -25,7 +25,7 @@ static int signal_number(const char *name)
 
 static bool is_there(struct agent *agent, const char *name)
 {
-	AUTO(auto_free) char *key = task_key(&agent->task, name);
+	AUTO(auto_free) char *key = agent_config_key(&agent->config, name);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct store_object object;
 
@@ -44,7 +44,7 @@ static void on_too_long(void *arg)
 
 void drain_begin(struct agent *agent)
 {
-	const json_t *checkpoint = json_object_get(agent->task.order, "checkpoint");
+	const json_t *checkpoint = json_object_get(agent->config.order, "checkpoint");
 	const struct output_scan *listen = &agent->watchdog.listen;
 	const char *name = js_str(checkpoint, "signal");
 	int signo = name ? signal_number(name) : 0;
@@ -55,7 +55,7 @@ void drain_begin(struct agent *agent)
 	agent->drain.at_ms = clock_utc_now().ms;
 	agent->drain.step = listen->stepped ? listen->last_step : -1;
 	/* Nothing that the command saves would count, or it is ending already. */
-	if (!js_str(checkpoint, "root") || agent->task.scratch || agent->over)
+	if (!js_str(checkpoint, "root") || agent->config.scratch || agent->over)
 		grace = 0;
 	else if (signo > 0 && agent->command)
 		agent->drain.signalled = subreaper_notify(agent->command, signo) > 0;
@@ -73,8 +73,9 @@ bool drain_look(struct agent *agent)
 		if (!is_there(agent, DRAIN_FILE))
 			return false;
 		drain_begin(agent);
-	} else if (agent->task.node > 0 && node_flag_is_set(&agent->task, agent->store,
-							    DRAINED_FILE, agent->task.restart)) {
+	} else if (agent->config.node > 0 &&
+		   node_flag_is_set(&agent->config, agent->store, DRAINED_FILE,
+				    agent->config.restart)) {
 		supervise_stop(agent, drain_word(agent));
 	}
 	return true;
@@ -84,8 +85,8 @@ bool drain_look(struct agent *agent)
 static void saved(struct agent *agent)
 {
 	agent->drain.marked = true;
-	if (agent->task.nodes > 1)
-		node_flag_set(&agent->task, agent->store, DRAINED_FILE, json_object());
+	if (agent->config.nodes > 1)
+		node_flag_set(&agent->config, agent->store, DRAINED_FILE, json_object());
 	supervise_stop(agent, drain_word(agent));
 }
 
@@ -163,14 +164,14 @@ static void note_lost(struct agent *agent, const json_t *news)
 	 * paths. */
 	if (words)
 		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' lies in '%s' only: %s", name,
-			agent->task.checkpoint, words + 3);
+			agent->config.checkpoint, words + 3);
 	else
 		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' was saved, but is not in place: %s",
 			name, why);
 	err_hint(&agent->lost,
 		 "what was saved is still in '%s' on that machine: see that "
 		 "checkpoint.url can be written to, and copy it there or go on anew",
-		 agent->task.checkpoint);
+		 agent->config.checkpoint);
 	agent->lost->os_errno = (int)js_int(news, "errno", 0);
 	agent->lost_class = class ? mem_copy(class) : NULL;
 }

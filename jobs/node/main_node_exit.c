@@ -27,11 +27,11 @@ struct leaving {
 
 static bool is_needed(const struct agent *agent)
 {
-	const struct task *task = &agent->task;
+	const struct agent_config *config = &agent->config;
 
 	/* If the service names the nodes, it lets each end by itself. */
-	return task->node == 0 && task->nodes > 1 && task->far && task->platform.apart &&
-	       task->platform.host_count == 0 && !agent->told_at.ms &&
+	return config->node == 0 && config->nodes > 1 && config->far && config->platform.apart &&
+	       config->platform.host_count == 0 && !agent->told_at.ms &&
 	       strcmp(agent->state, REPORT_NOT_MINE) != 0;
 }
 
@@ -58,7 +58,7 @@ static int note(void *arg, const struct store_object *object, struct err **err)
 
 static void read_report(const struct agent *agent, int k, struct leaver *node)
 {
-	AUTO(auto_free) char *key = mem_format("%snode-%d/" REPORT_FILE, agent->task.prefix, k);
+	AUTO(auto_free) char *key = mem_format("%snode-%d/" REPORT_FILE, agent->config.prefix, k);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX + 1);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *report = NULL;
@@ -74,7 +74,7 @@ static void read_report(const struct agent *agent, int k, struct leaver *node)
 /* A single listing shows all nodes. */
 static void look(const struct agent *agent, struct leaving *leaving, struct mono now)
 {
-	AUTO(auto_free) char *prefix = mem_format("%snode-", agent->task.prefix);
+	AUTO(auto_free) char *prefix = mem_format("%snode-", agent->config.prefix);
 	AUTO(auto_free)
 	struct leaver *before = mem_zero((size_t)leaving->count, sizeof *before);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -131,20 +131,20 @@ static bool ended_in_this_start(const struct agent *agent, const json_t *report)
 
 	/* If node 0 was stopped from outside, this may be its restart. */
 	return (js_is(report, "state", REPORT_ENDED) || js_is(report, "state", REPORT_FAILED)) &&
-	       !js_str(report, "stopped") && js_is(report, "job", agent->task.job) &&
-	       strcmp(token ? token : "", agent->task.token) == 0 &&
+	       !js_str(report, "stopped") && js_is(report, "job", agent->config.job) &&
+	       strcmp(token ? token : "", agent->config.token) == 0 &&
 	       js_int(report, "ended", 0) >= agent->begun.ms - SAME_START_MS;
 }
 
 bool main_node_exit_missed(struct agent *agent)
 {
-	const struct task *task = &agent->task;
-	AUTO(auto_free) char *key = mem_format("%snode-0/" REPORT_FILE, task->prefix);
+	const struct agent_config *config = &agent->config;
+	AUTO(auto_free) char *key = mem_format("%snode-0/" REPORT_FILE, config->prefix);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *report = NULL;
 
-	if (task->node == 0 || task->platform.restart >= 0 || agent->claim.believed ||
+	if (config->node == 0 || config->platform.restart >= 0 || agent->claim.believed ||
 	    store_get(agent->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
 	    js_parse(text.text, text.len, key, &report, &ignored) < 0 ||
 	    !ended_in_this_start(agent, report))
@@ -158,14 +158,14 @@ bool main_node_exit_missed(struct agent *agent)
 
 void main_node_exit_wait(struct agent *agent)
 {
-	const struct task *task = &agent->task;
-	struct leaving leaving = { .count = task->nodes };
+	const struct agent_config *config = &agent->config;
+	struct leaving leaving = { .count = config->nodes };
 	struct mono begun = clock_mono_now(), now = begun;
-	AUTO(auto_free) struct leaver *nodes = mem_zero((size_t)task->nodes, sizeof *nodes);
+	AUTO(auto_free) struct leaver *nodes = mem_zero((size_t)config->nodes, sizeof *nodes);
 	int64_t pause = FIRST_PAUSE_MS;
 	/* Time for nodes that were told to stop. */
 	int64_t limit =
-		agent->exit != 0 || agent->stopped ? task->grace_ms + PEERS_STOP_MS : INT64_MAX;
+		agent->exit != 0 || agent->stopped ? config->grace_ms + PEERS_STOP_MS : INT64_MAX;
 
 	leaving.nodes = nodes;
 	if (!is_needed(agent))
@@ -182,6 +182,6 @@ void main_node_exit_wait(struct agent *agent)
 				return;
 			poll(NULL, 0, FIRST_PAUSE_MS);
 		}
-		pause = 2 * pause < task->look_ms ? 2 * pause : task->look_ms;
+		pause = 2 * pause < config->look_ms ? 2 * pause : config->look_ms;
 	}
 }

@@ -49,27 +49,27 @@ static void make_reserve(const char *path)
 		(void)!posix_fallocate(fd, 0, RESERVE_BYTES);
 }
 
-void report_init(struct report *report, const struct task *task, struct store *store,
+void report_init(struct report *report, const struct agent_config *config, struct store *store,
 		 struct output_relay *relay)
 {
 	char host[256] = "";
 	struct proc_id id;
 
-	*report = (struct report){ .task = task, .store = store, .relay = relay };
+	*report = (struct report){ .config = config, .store = store, .relay = relay };
 	report->body = json_object();
-	report->key = task_node_key(task, REPORT_FILE);
-	report->path = task->far ? fs_join(task->dir, REPORT_FILE) : NULL;
-	report->reserve = fs_join(task->dir, "reserve");
+	report->key = agent_config_node_key(config, REPORT_FILE);
+	report->path = config->far ? fs_join(config->dir, REPORT_FILE) : NULL;
+	report->reserve = fs_join(config->dir, "reserve");
 	make_reserve(report->reserve);
 	gethostname(host, sizeof host - 1);
 	js_put(report->body, "v", json_integer(1));
-	js_put_str(report->body, "run", task->run);
-	js_put_str(report->body, "phase", task->phase);
-	js_put(report->body, "attempt", json_integer(task->attempt));
-	js_put(report->body, "node", json_integer(task->node));
-	js_put_str(report->body, "job", task->job);
-	js_put_str(report->body, "nonce", task->nonce);
-	js_put_str(report->body, "token", task->token);
+	js_put_str(report->body, "run", config->run);
+	js_put_str(report->body, "phase", config->phase);
+	js_put(report->body, "attempt", json_integer(config->attempt));
+	js_put(report->body, "node", json_integer(config->node));
+	js_put_str(report->body, "job", config->job);
+	js_put_str(report->body, "nonce", config->nonce);
+	js_put_str(report->body, "token", config->token);
 	js_put_str(report->body, "state", REPORT_STARTING);
 	js_put_str(report->body, "host", host);
 	if (proc_identify(getpid(), &id) == 0)
@@ -78,7 +78,7 @@ void report_init(struct report *report, const struct task *task, struct store *s
 
 void report_build(struct report *report, const char *program)
 {
-	const char *wanted = js_str(report->task->order, "agent");
+	const char *wanted = js_str(report->config->order, "agent");
 	AUTO(err_freep) struct err *unread = NULL;
 	char hex[SHA256_HEX];
 	uint64_t size;
@@ -132,13 +132,13 @@ static int put(const struct report *report, const char *text, struct err **err)
 
 void report_resumed(const struct report *report)
 {
-	const json_t *order = report->task->order;
+	const json_t *order = report->config->order;
 	const char *url = js_str(order, "resume_from");
 	json_t *resumed;
 
-	if (report->task->restart == 0)
+	if (report->config->restart == 0)
 		return;
-	js_put(report->body, "restart", json_integer(report->task->restart));
+	js_put(report->body, "restart", json_integer(report->config->restart));
 	if (!url)
 		return;
 	resumed = json_object();
@@ -161,7 +161,7 @@ int report_write(struct report *report, const char *state, struct err **err)
 		if (put(report, text, err) < 0)
 			return err_wrap(err, "cannot write the report");
 	}
-	line = mem_format(AGENT_LINE "%s:: %s", report->task->nonce, text);
+	line = mem_format(AGENT_LINE "%s:: %s", report->config->nonce, text);
 	output_relay_say(report->relay, line);
 	return 0;
 }
@@ -174,8 +174,8 @@ enum standing {
 	STANDS_OTHERS, /* the report of another job of the attempt, which has the claim by it */
 };
 
-static enum standing standing_report(const struct task *task, struct store *store, const char *key,
-				     char ret_tag[STORE_TAG], struct err **err)
+static enum standing standing_report(const struct agent_config *config, struct store *store,
+				     const char *key, char ret_tag[STORE_TAG], struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -188,19 +188,19 @@ static enum standing standing_report(const struct task *task, struct store *stor
 	if (js_parse(text.text, text.len, key, &report, &ignored) < 0)
 		return STANDS_OURS;
 	token = js_str(report, "token");
-	if (!json_object_get(report, "claimed") || strcmp(token ? token : "", task->token) == 0)
+	if (!json_object_get(report, "claimed") || strcmp(token ? token : "", config->token) == 0)
 		return STANDS_OURS;
 	return STANDS_OTHERS;
 }
 
 /* Uploads the report of a job without the claim, unless another job of the attempt reports with the
  * claim. Returns 0 if it is there, 1 if the other's stands, -1 with an error. */
-static int bring_humbly(const struct task *task, struct store *store, const char *key,
+static int bring_humbly(const struct agent_config *config, struct store *store, const char *key,
 			const struct sb *text, struct err **err)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		char tag[STORE_TAG];
-		enum standing standing = standing_report(task, store, key, tag, err);
+		enum standing standing = standing_report(config, store, key, tag, err);
 		int done;
 
 		if (standing == STANDS_UNREAD)
@@ -216,10 +216,10 @@ static int bring_humbly(const struct task *task, struct store *store, const char
 	return err_set(err, EXIT_UNREACHABLE, "'%s' changes again and again", key);
 }
 
-int report_bring(const struct task *task, struct store *store, struct err **err)
+int report_bring(const struct agent_config *config, struct store *store, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(task->dir, REPORT_FILE);
-	AUTO(auto_free) char *key = task_node_key(task, REPORT_FILE);
+	AUTO(auto_free) char *path = fs_join(config->dir, REPORT_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(config, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	json_auto_t *report = NULL;
 	int done;
@@ -230,6 +230,6 @@ int report_bring(const struct task *task, struct store *store, struct err **err)
 	if (json_object_get(report, "claimed"))
 		done = store_put(store, key, text.text, text.len, err);
 	else
-		done = bring_humbly(task, store, key, &text, err);
+		done = bring_humbly(config, store, key, &text, err);
 	return done < 0 ? err_wrap(err, "cannot bring the report to the workspace") : done;
 }

@@ -9,7 +9,7 @@
 #include "jobs/base/err.h"
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/js.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/node/upload/output_relay.h"
 #include "jobs/store/store.h"
 
@@ -18,14 +18,14 @@ struct report {
 	char *key;
 	char *path;    /* report file in the node's folder; NULL: the object is written */
 	char *reserve; /* file that gives up its space when the disk is full */
-	const struct task *task;
+	const struct agent_config *config;
 	struct store *store;
 	struct output_relay *relay;
 };
 
 /* Fills in the agent's identity; nothing is written yet but the reserve. Task, store and relay stay
  * the caller's and must outlive the report. */
-void report_init(struct report *report, const struct task *task, struct store *store,
+void report_init(struct report *report, const struct agent_config *config, struct store *store,
 		 struct output_relay *relay);
 void report_release(struct report *report);
 
@@ -46,6 +46,6 @@ int report_write(struct report *report, const char *state, struct err **err);
 
 /* Uploads the file, as it is now. Returns 0, -1 with an error, or 1 if another job of the same
  * attempt, which the service has started as well, has the claim and reports. */
-int report_bring(const struct task *task, struct store *store, struct err **err);
+int report_bring(const struct agent_config *config, struct store *store, struct err **err);
 
 #endif

@@ -125,8 +125,8 @@ static void on_linger(void *arg)
 /* A signal came while the command was being stopped: it may leave less time than the grace. */
 static void hurry(struct agent *agent)
 {
-	int64_t now = clock_mono_now().ms, left = agent->stop_at.ms + agent->task.grace_ms - now;
-	int64_t kill = agent->told_at.ms + task_kill_ms(&agent->task) - now;
+	int64_t now = clock_mono_now().ms, left = agent->stop_at.ms + agent->config.grace_ms - now;
+	int64_t kill = agent->told_at.ms + agent_config_kill_ms(&agent->config) - now;
 
 	if (agent->told_at.ms && agent->kill_timer && left > 0 && kill < left)
 		kill_after(agent, kill > 0 ? kill : 0, on_kill);
@@ -164,7 +164,9 @@ void supervise_stop(struct agent *agent, const char *why)
 		signal_children(agent, SIGTERM);
 		signal_children(agent, SIGCONT);
 	}
-	kill_after(agent, agent->told_at.ms ? task_kill_ms(&agent->task) : agent->task.grace_ms,
+	kill_after(agent,
+		   agent->told_at.ms ? agent_config_kill_ms(&agent->config)
+				     : agent->config.grace_ms,
 		   on_kill);
 	workers_checkpointer_lives(agent);
 }
@@ -192,7 +194,7 @@ static bool at_leisure(const struct agent *agent)
 /* Fails a precompile that went well, because its graphs are not where they would be looked for. */
 static void not_pushed(struct agent *agent)
 {
-	const json_t *compile = json_object_get(agent->task.order, "compile");
+	const json_t *compile = json_object_get(agent->config.order, "compile");
 	const char *why = js_str(json_object_get(agent->report.body, "cache"), "why");
 
 	/* The cache's error names the place already, and evidence is cut at a length. */
@@ -207,14 +209,14 @@ static void not_pushed(struct agent *agent)
 
 static bool lacks_push(const struct agent *agent)
 {
-	AUTO(auto_free) char *cache = fetch_cache(&agent->task);
+	AUTO(auto_free) char *cache = fetch_cache(&agent->config);
 
 	return cache && !agent->pushed;
 }
 
 static bool lacks_keeping(const struct agent *agent)
 {
-	return checkpointer_has_checkpoints(&agent->task) && !agent->kept && !agent->lost;
+	return checkpointer_has_checkpoints(&agent->config) && !agent->kept && !agent->lost;
 }
 
 /* Fails a command that went well, because the next one would not find what it saved. */
@@ -226,7 +228,7 @@ static void not_kept(struct agent *agent)
 	if (!agent->lost) {
 		err_set(&agent->lost, EXIT_UNREACHABLE,
 			"looking after the checkpoints in '%s' did not come to its end%s%s",
-			agent->task.checkpoint, trouble ? ": " : "", trouble ? trouble : "");
+			agent->config.checkpoint, trouble ? ": " : "", trouble ? trouble : "");
 		class = mem_copy("transient-infra");
 	}
 	agent_fail(agent, &agent->lost, class);
@@ -250,7 +252,7 @@ static void finish_command(struct agent *agent)
 		agent_fail(agent, &agent->trouble, NULL);
 		return;
 	}
-	if (agent->task.scratch && !agent->stopped && agent->status == 0 && lacks_push(agent)) {
+	if (agent->config.scratch && !agent->stopped && agent->status == 0 && lacks_push(agent)) {
 		not_pushed(agent);
 		return;
 	}
@@ -315,7 +317,7 @@ void supervise_tell_ended(struct agent *agent)
 {
 	if (agent->ended_due && ended_by_itself(agent))
 		agent->ended_due =
-			!node_flag_set(&agent->task, agent->store, ENDED_FILE, json_object());
+			!node_flag_set(&agent->config, agent->store, ENDED_FILE, json_object());
 }
 
 static void command_over(struct agent *agent, int status)
@@ -325,11 +327,12 @@ static void command_over(struct agent *agent, int status)
 	js_put(agent->report.body, "ended", json_integer(clock_utc_now().ms));
 	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
 	 * waiting for its answer, which is worth it only if there are other nodes. */
-	if (!agent->task.far || agent->task.nodes > 1)
+	if (!agent->config.far || agent->config.nodes > 1)
 		drain_look(agent);
 	if (ended_by_itself(agent)) {
 		agent_tell_peers(agent, exit_of(status));
-		agent->ended_due = status == 0 && agent->task.node == 0 && agent->task.nodes > 1;
+		agent->ended_due =
+			status == 0 && agent->config.node == 0 && agent->config.nodes > 1;
 	}
 	supervise_tell_ended(agent);
 	if (!agent->stopped) {
@@ -392,32 +395,32 @@ static void on_child(void *arg)
 /* True if that flag is set for all nodes of this start. */
 static bool is_noted(const struct agent *agent, const char *name)
 {
-	const struct task *task = &agent->task;
+	const struct agent_config *config = &agent->config;
 
-	return task->nodes > 1 && node_flag_is_set(task, agent->store, name, task->restart);
+	return config->nodes > 1 && node_flag_is_set(config, agent->store, name, config->restart);
 }
 
 static void on_heartbeat(void *arg)
 {
 	struct agent *agent = arg;
 
-	if (agent->task.far)
+	if (agent->config.far)
 		; /* the uploader looks */
-	else if (!claim_holds(&agent->claim, &agent->task, agent->store))
+	else if (!claim_holds(&agent->claim, &agent->config, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 	else if (!drain_look(agent) && is_noted(agent, FAILED_FILE))
 		supervise_stop(agent, STOPPED_PEER);
-	else if (agent->task.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
+	else if (agent->config.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
 		watchdog_alone(agent);
 	supervise_tell_ended(agent);
 	workers_tell_lost(agent);
 	if (!agent->over)
 		workers_keep(agent);
 	workers_keep_uploader(agent);
-	if (!uploader_needed(&agent->task))
-		claim_renewal_look(&agent->renewal, &agent->task);
+	if (!uploader_needed(&agent->config))
+		claim_renewal_look(&agent->renewal, &agent->config);
 	if (!agent->state)
-		loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+		loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 }
 
 void supervise_hear(void *arg, enum uploader_news news)
@@ -432,7 +435,7 @@ void supervise_hear(void *arg, enum uploader_news news)
 		drain_begin(agent);
 		break;
 	case UPLOADER_DRAINED:
-		if (agent->task.node > 0 && agent->drain.at_ms)
+		if (agent->config.node > 0 && agent->drain.at_ms)
 			supervise_stop(agent, drain_word(agent));
 		break;
 	case UPLOADER_PEER_FAILED:
@@ -476,7 +479,7 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		.program = program,
 		.argv = argv,
 		.envp = agent->env.list,
-		.cwd = agent->task.src,
+		.cwd = agent->config.src,
 		.in = -1,
 	};
 	struct proc_id id;
@@ -510,27 +513,27 @@ void supervise_start(struct agent *agent)
 	int no = 0;
 
 	agent->oom_before = host_evidence_oom_kills();
-	if (secrets_fetch(&agent->task, &why) < 0) {
+	if (secrets_fetch(&agent->config, &why) < 0) {
 		agent_fail(agent, &why,
 			   why->code == EXIT_UNREACHABLE ? "transient-infra" : "quota-permission");
 		return;
 	}
 	if (watchdog_init(agent, &why) < 0 ||
-	    command_env_build(&agent->task, &agent->claim, &agent->env, &why) < 0 ||
-	    command_env_command(&agent->task, &agent->env, &argv, &why) < 0) {
+	    command_env_build(&agent->config, &agent->claim, &agent->env, &why) < 0 ||
+	    command_env_command(&agent->config, &agent->env, &argv, &why) < 0) {
 		agent_fail(agent, &why, "user-config");
 		return;
 	}
-	if (prepare_program(&agent->task, argv[0], command_env_get(&agent->env, "PATH"), &program,
+	if (prepare_program(&agent->config, argv[0], command_env_get(&agent->env, "PATH"), &program,
 			    &no, &why) < 0) {
 		no_command(agent, no, &why);
 		return;
 	}
-	if (compiler_look(&agent->task, &agent->env, agent->report.body, &why) < 0) {
+	if (compiler_look(&agent->config, &agent->env, agent->report.body, &why) < 0) {
 		agent_fail(agent, &why, "compile");
 		return;
 	}
-	js_put(agent->report.body, "environment", container_env_report(&agent->task));
+	js_put(agent->report.body, "environment", container_env_report(&agent->config));
 	if (spawn(agent, program, argv, &why) < 0) {
 		if (is_about_the_program(why->os_errno))
 			no_command(agent,
@@ -544,7 +547,7 @@ void supervise_start(struct agent *agent)
 	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
 	watchdog_start(agent);
 	workers_keep(agent);
-	loop_after(agent->loop, agent->task.heartbeat_ms, on_heartbeat, agent);
+	loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 	/* Without a report nobody could see how the command fares: as with a log
 	 * that cannot be kept. */
 	if (agent_report(agent, REPORT_RUNNING, &agent->trouble) < 0)

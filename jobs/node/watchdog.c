@@ -29,10 +29,10 @@ struct watchdog_peer {
 
 static int64_t exchange_ms(const struct agent *agent)
 {
-	int64_t ms = agent->task.heartbeat_ms * 5 / 2;
-	int nodes = agent->task.nodes;
+	int64_t ms = agent->config.heartbeat_ms * 5 / 2;
+	int nodes = agent->config.nodes;
 
-	if (agent->task.far && ms < UPLOADER_EXCHANGE_MS)
+	if (agent->config.far && ms < UPLOADER_EXCHANGE_MS)
 		ms = UPLOADER_EXCHANGE_MS;
 	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
 }
@@ -40,7 +40,7 @@ static int64_t exchange_ms(const struct agent *agent)
 int watchdog_init(struct agent *agent, struct err **err)
 {
 	struct watchdog *watchdog = &agent->watchdog;
-	const json_t *order = agent->task.order, *stall = json_object_get(order, "stall");
+	const json_t *order = agent->config.order, *stall = json_object_get(order, "stall");
 	enum stall_mode how = STALL_OFF;
 	int64_t limit = js_int(stall, "limit_ms", 0);
 
@@ -55,16 +55,16 @@ int watchdog_init(struct agent *agent, struct err **err)
 		return -1;
 	/* A trial run computes few steps and then compiles on, or the other way round:
 	 * output counts all along, and is waited for as before a first step. */
-	if (agent->task.scratch)
+	if (agent->config.scratch)
 		regex_freep(&watchdog->listen.step);
 	/* Progress of other nodes comes late by so much. */
-	if (agent->task.nodes > 1)
+	if (agent->config.nodes > 1)
 		limit += 2 * exchange_ms(agent);
 	watchdog->listen.stall = &watchdog->stall;
 	watchdog->listen.pace = watchdog->pace = pace_new();
 	watchdog->paced = -1;
-	watchdog->peers = mem_zero((size_t)agent->task.nodes, sizeof *watchdog->peers);
-	stall_init(&watchdog->stall, how, limit, watchdog->listen.step || agent->task.scratch,
+	watchdog->peers = mem_zero((size_t)agent->config.nodes, sizeof *watchdog->peers);
+	stall_init(&watchdog->stall, how, limit, watchdog->listen.step || agent->config.scratch,
 		   clock_mono_now());
 	return 0;
 }
@@ -108,7 +108,7 @@ static void tell_pace(struct agent *agent)
 		return;
 	json = pace_json(watchdog->pace);
 	text = js_line(json);
-	path = fs_join(agent->task.dir, PACE_FILE);
+	path = fs_join(agent->config.dir, PACE_FILE);
 	if (fs_write_passing(path, text, strlen(text), 0600, &ignored) == 0)
 		watchdog->paced = listen->last_step;
 }
@@ -119,8 +119,8 @@ static void tell_progress(struct agent *agent)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 	const struct output_scan *listen = &watchdog->listen;
-	AUTO(auto_free) char *key = task_node_key(&agent->task, PROGRESS_FILE);
-	AUTO(auto_free) char *path = fs_join(agent->task.dir, PROGRESS_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(&agent->config, PROGRESS_FILE);
+	AUTO(auto_free) char *path = fs_join(agent->config.dir, PROGRESS_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *text = NULL;
 	json_auto_t *body = NULL;
@@ -135,8 +135,8 @@ static void tell_progress(struct agent *agent)
 	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
 	text = js_line(body);
 	/* In a far workspace the uploader publishes it. */
-	if (agent->task.far ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
-			    : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
+	if (agent->config.far ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
+			      : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
 		watchdog->told = listen->bytes;
 }
 
@@ -145,11 +145,11 @@ static void tell_progress(struct agent *agent)
 static bool read_peer(const struct agent *agent, int node, struct sb *text, struct err **err)
 {
 	AUTO(auto_free)
-	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->task.prefix, node);
+	char *key = mem_format("%snode-%d/" PROGRESS_FILE, agent->config.prefix, node);
 	AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, node);
-	AUTO(auto_free) char *path = fs_join(agent->task.dir, name);
+	AUTO(auto_free) char *path = fs_join(agent->config.dir, name);
 
-	if (agent->task.far)
+	if (agent->config.far)
 		return fs_read(path, REPORT_MAX, text, err) == 0;
 	return store_get(agent->store, key, REPORT_MAX, text, NULL, err) > 0;
 }
@@ -182,14 +182,14 @@ static void exchange(struct agent *agent, struct mono now)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 
-	if (agent->task.nodes == 1 || now.ms - watchdog->peers_at.ms < exchange_ms(agent))
+	if (agent->config.nodes == 1 || now.ms - watchdog->peers_at.ms < exchange_ms(agent))
 		return;
 	watchdog->peers_at = now;
-	if (agent->task.node > 0) {
+	if (agent->config.node > 0) {
 		tell_progress(agent);
 		return;
 	}
-	for (int i = 1; i < agent->task.nodes; i++)
+	for (int i = 1; i < agent->config.nodes; i++)
 		hear_peer(agent, i, now);
 }
 
@@ -232,8 +232,8 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 /* Returns 0 if the sum is not known. */
 static uint64_t look_at_cache(const struct agent *agent)
 {
-	const json_t *compile = json_object_get(agent->task.order, "compile");
-	AUTO(auto_free) char *folder = fetch_cache(&agent->task);
+	const json_t *compile = json_object_get(agent->config.order, "compile");
+	AUTO(auto_free) char *folder = fetch_cache(&agent->config);
 	const char *cache = folder ? folder : js_str(compile, "cache");
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;
@@ -312,8 +312,8 @@ static void tell_silence(struct agent *agent, struct mono now)
 /* True if the time is over by our own clock, whether or not there is a driver. */
 static bool is_over_time(const struct agent *agent, struct mono now)
 {
-	return agent->task.timeout_ms > 0 &&
-	       now.ms - agent->watchdog.begun.ms >= agent->task.timeout_ms;
+	return agent->config.timeout_ms > 0 &&
+	       now.ms - agent->watchdog.begun.ms >= agent->config.timeout_ms;
 }
 
 /* Does not count the time in which the machine slept, or the agent was stopped, against the
@@ -339,8 +339,8 @@ static void on_look(void *arg)
 	struct watchdog *watchdog = &agent->watchdog;
 	struct mono now = clock_mono_now();
 	struct stall_verdict verdict;
-	int64_t beat = agent->task.heartbeat_ms;
-	bool judges = agent->task.node == 0 || watchdog->alone;
+	int64_t beat = agent->config.heartbeat_ms;
+	bool judges = agent->config.node == 0 || watchdog->alone;
 
 	if (agent->state || agent->over || agent->stopped)
 		return;

@@ -33,7 +33,8 @@ void workers_checkpointer_lives(struct agent *agent)
 		return;
 	if (agent->told_at.ms) {
 		if (agent->checkpointer_end.ms == 0) {
-			agent->checkpointer_end.ms = agent->told_at.ms + task_keep_ms(&agent->task);
+			agent->checkpointer_end.ms =
+				agent->told_at.ms + agent_config_keep_ms(&agent->config);
 			if (agent->checkpointer_end.ms < least)
 				agent->checkpointer_end.ms = least;
 		}
@@ -106,12 +107,12 @@ void workers_tell_lost(struct agent *agent)
 
 	if (!agent->workers.wish_due)
 		return;
-	key = task_key(&agent->task, DRAIN_FILE);
+	key = agent_config_key(&agent->config, DRAIN_FILE);
 	drain = json_object();
 	js_put(drain, "v", json_integer(1));
 	js_put_str(drain, "reason", js_str(agent->workers.told, "why"));
 	js_put(drain, "at", json_integer(clock_utc_now().ms));
-	js_put(drain, "node", json_integer(agent->task.node));
+	js_put(drain, "node", json_integer(agent->config.node));
 	json_object_set(drain, "worker", agent->workers.told);
 	text = js_line(drain);
 	agent->workers.wish_due =
@@ -156,11 +157,11 @@ void workers_keep(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!checkpointer_needed(&agent->task) || agent->checkpointer.helper.pid > 0 ||
+	if (!checkpointer_needed(&agent->config) || agent->checkpointer.helper.pid > 0 ||
 	    !is_to_start(agent, WORKER_CHECKPOINTER))
 		return;
 	checkpointer_release(&agent->checkpointer);
-	if (checkpointer_start(&agent->checkpointer, &agent->task, &agent->claim, agent->loop,
+	if (checkpointer_start(&agent->checkpointer, &agent->config, &agent->claim, agent->loop,
 			       drain_news, agent, &ignored) < 0)
 		note_death(agent, WORKER_CHECKPOINTER, -1);
 	if (agent->drain.at_ms)
@@ -171,7 +172,7 @@ void workers_keep_uploader(struct agent *agent)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (agent->uploader.helper.pid > 0 || !uploader_needed(&agent->task) ||
+	if (agent->uploader.helper.pid > 0 || !uploader_needed(&agent->config) ||
 	    !is_to_start(agent, WORKER_UPLOADER))
 		return;
 	if (agent_start_uploader(agent, &ignored) < 0)

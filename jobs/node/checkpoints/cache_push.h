@@ -11,12 +11,12 @@
 #include <stdbool.h>
 
 #include "jobs/base/text/js.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 struct cache_push;
 
-/* Opens both stores. Only for a task that has such a folder. */
-int cache_push_open(const struct task *task, struct cache_push **ret, struct err **err);
+/* Opens both stores. Only if the order has such a folder. */
+int cache_push_open(const struct agent_config *config, struct cache_push **ret, struct err **err);
 void cache_push_freep(struct cache_push **push); /* for AUTO() */
 
 /* Looks once; `at_end`: no process writes any more. `fn` (may be NULL) is called before each entry

@@ -9,17 +9,17 @@
 
 #define FIRST_PAUSE_MS 250
 
-bool checkpoint_coordinator_needed(const struct task *task)
+bool checkpoint_coordinator_needed(const struct agent_config *config)
 {
-	const json_t *order = task->order, *checkpoint = json_object_get(order, "checkpoint");
+	const json_t *order = config->order, *checkpoint = json_object_get(order, "checkpoint");
 	const char *root = js_str(checkpoint, "root");
 
-	return task->nodes > 1 && !task->scratch && root && *root && root[0] != '/' &&
+	return config->nodes > 1 && !config->scratch && root && *root && root[0] != '/' &&
 	       !js_str(order, "checkpoint_dir") && !js_bool(order, "shared_checkpoints", false) &&
 	       !js_is(checkpoint, "sync", "none");
 }
 
-struct checkpoint_coordinator *checkpoint_coordinator_new(const struct task *task,
+struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_config *config,
 							  const struct ckpt_root *root,
 							  const struct ckpt_kind *kind,
 							  const char *source,
@@ -28,19 +28,21 @@ struct checkpoint_coordinator *checkpoint_coordinator_new(const struct task *tas
 	struct checkpoint_coordinator *shards = mem_zero(1, sizeof *shards);
 
 	*shards = (struct checkpoint_coordinator){
-		.task = task,
+		.config = config,
 		.root = root,
 		.kind = kind,
 		.source = source,
 		.hooks = *hooks,
-		.life = { { task->run, task->nonce, task->attempt }, task->token, task->restart },
+		.life = { { config->run, config->nonce, config->attempt },
+			  config->token,
+			  config->restart },
 		.parts = json_object(),
 		.none = json_object(),
 		.asked = json_object(),
 		.removed = json_object(),
 		.asked_at = json_object(),
 		.tags = json_object(),
-		.peers = mem_zero((size_t)task->nodes, sizeof *shards->peers),
+		.peers = mem_zero((size_t)config->nodes, sizeof *shards->peers),
 	};
 	return shards;
 }
@@ -58,7 +60,7 @@ void checkpoint_coordinator_freep(struct checkpoint_coordinator **shards)
 
 	if (!s)
 		return;
-	for (int i = 0; i < s->task->nodes; i++)
+	for (int i = 0; i < s->config->nodes; i++)
 		json_decref(s->peers[i].state);
 	for (size_t i = 0; i < s->verdict_count; i++)
 		verdict_release(&s->verdicts[i]);
@@ -98,7 +100,7 @@ static char *state_text(const struct checkpoint_coordinator *shards)
 
 	js_put(state, "v", json_integer(1));
 	checkpoint_life_put(&shards->life, state);
-	js_put(state, "node", json_integer(shards->task->node));
+	js_put(state, "node", json_integer(shards->config->node));
 	js_put(state, "parts", json_incref(shards->parts));
 	js_put(state, "none", json_incref(shards->none));
 	if (json_object_size(shards->bad))
@@ -110,7 +112,7 @@ static char *state_text(const struct checkpoint_coordinator *shards)
 		js_put(state, "changes", json_integer((json_int_t)shards->changes));
 	if (shards->beats)
 		js_put(state, "beats", json_integer((json_int_t)shards->beats));
-	if (shards->task->node == 0) {
+	if (shards->config->node == 0) {
 		js_put(state, "asked", json_incref(shards->asked));
 		js_put(state, "removed", json_incref(shards->removed));
 	}
@@ -122,7 +124,7 @@ static void tell(struct checkpoint_coordinator *shards)
 {
 	AUTO(auto_free)
 	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path,
-			       shards->task->node);
+			       shards->config->node);
 	AUTO(auto_free) char *text = state_text(shards);
 	AUTO(err_freep) struct err *why = NULL;
 
@@ -140,7 +142,7 @@ void checkpoint_coordinator_moved(struct checkpoint_coordinator *shards)
 {
 	struct mono now = clock_mono_now();
 
-	if (now.ms - shards->moved_at.ms < shards->task->look_ms)
+	if (now.ms - shards->moved_at.ms < shards->config->look_ms)
 		return;
 	shards->moved_at = now;
 	shards->moved = store_traffic();
@@ -178,8 +180,8 @@ int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const str
 	/* Unchanged since it was sent: the last pass offers every checkpoint once more. */
 	if (sent && strcmp(sent, ckpt->tag) == 0)
 		return 1;
-	done = checkpoint_part_send(shards->root, ckpt, &shards->life, shards->task->node, fn, arg,
-				    &note, err);
+	done = checkpoint_part_send(shards->root, ckpt, &shards->life, shards->config->node, fn,
+				    arg, &note, err);
 	if (done < 0)
 		return -1;
 	if (done == 0) {
@@ -255,7 +257,7 @@ static void hear_all(struct checkpoint_coordinator *shards)
 		checkpoint_coordinator_trouble(shards, &why);
 		return;
 	}
-	for (int i = 1; i < shards->task->nodes; i++) {
+	for (int i = 1; i < shards->config->nodes; i++) {
 		AUTO(auto_free) char *name = mem_format("%d.json", i);
 		const char *tag = js_str(tags, name);
 
@@ -278,7 +280,7 @@ static void answer_one(struct checkpoint_coordinator *shards, const char *name,
 	if (!since)
 		js_put(shards->asked_at, name, json_integer(now));
 	if (own->quiet && since && !fs_exists(path) &&
-	    now - since >= SETTLED * shards->task->heartbeat_ms) {
+	    now - since >= SETTLED * shards->config->heartbeat_ms) {
 		json_object_set_new(shards->none, name, json_true());
 		while (json_object_size(shards->none) > PARTS_TOLD)
 			json_object_del(shards->none,
@@ -291,7 +293,7 @@ static void answer_one(struct checkpoint_coordinator *shards, const char *name,
 /* Answers for each name that is asked for whether this node has a part of it. */
 static void answer(struct checkpoint_coordinator *shards, const struct coordinator_own *own)
 {
-	const json_t *asked = shards->task->node == 0
+	const json_t *asked = shards->config->node == 0
 				      ? shards->asked
 				      : json_object_get(shards->peers[0].state, "asked");
 	const char *name;
@@ -333,17 +335,17 @@ static void note_bad(struct checkpoint_coordinator *shards, const json_t *bad)
 int checkpoint_coordinator_look(struct checkpoint_coordinator *shards,
 				const struct coordinator_own *own)
 {
-	const struct task *task = shards->task;
+	const struct agent_config *config = shards->config;
 	struct mono now = clock_mono_now();
 	AUTO(err_freep) struct err *why = NULL;
 	int marked = 0;
 
 	if (now.ms < shards->next.ms && !own->hurry && !shards->last)
 		return 0;
-	shards->next.ms = now.ms + task->look_ms;
+	shards->next.ms = now.ms + config->look_ms;
 	shards->away = false;
 	note_bad(shards, own->bad);
-	if (task->node > 0) {
+	if (config->node > 0) {
 		hear(shards, 0, NULL, &why);
 		checkpoint_coordinator_trouble(shards, &why);
 		shards->beats += js_bool(shards->peers[0].state, "last", false);
@@ -355,8 +357,8 @@ int checkpoint_coordinator_look(struct checkpoint_coordinator *shards,
 		marked = checkpoint_coordinator_judge(shards);
 	}
 	/* Another node waits for our answer. */
-	if (shards->unanswered && SETTLED * task->heartbeat_ms < task->look_ms)
-		shards->next.ms = now.ms + SETTLED * task->heartbeat_ms;
+	if (shards->unanswered && SETTLED * config->heartbeat_ms < config->look_ms)
+		shards->next.ms = now.ms + SETTLED * config->heartbeat_ms;
 	tell(shards);
 	return marked;
 }

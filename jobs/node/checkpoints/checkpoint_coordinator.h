@@ -34,7 +34,7 @@
 #define STK_NODE_CHECKPOINTS_CHECKPOINT_COORDINATOR_H
 
 #include "jobs/checkpoint/shards.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/store/store.h"
 
 struct checkpoint_coordinator;
@@ -50,11 +50,11 @@ struct coordinator_hooks {
 
 /* True for several nodes with no folder in common and a root that the agents upload checkpoints
  * to. */
-bool checkpoint_coordinator_needed(const struct task *task);
+bool checkpoint_coordinator_needed(const struct agent_config *config);
 
 /* `root` is in a store; `source` is the folder that the command saves to. All
  * arguments are borrowed. */
-struct checkpoint_coordinator *checkpoint_coordinator_new(const struct task *task,
+struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_config *config,
 							  const struct ckpt_root *root,
 							  const struct ckpt_kind *kind,
 							  const char *source,

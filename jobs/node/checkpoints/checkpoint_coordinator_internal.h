@@ -26,7 +26,7 @@ struct verdict {
 };
 
 struct checkpoint_coordinator {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct ckpt_root *root;
 	const struct ckpt_kind *kind;
 	const char *source;

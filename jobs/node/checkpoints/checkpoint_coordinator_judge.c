@@ -39,7 +39,7 @@ static bool has_answered(const struct checkpoint_coordinator *shards, int node, 
  * unchanged. */
 static bool is_same(const struct checkpoint_coordinator *shards, const struct verdict *verdict)
 {
-	for (int i = 0; i < shards->task->nodes; i++) {
+	for (int i = 0; i < shards->config->nodes; i++) {
 		int64_t generation =
 			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
 
@@ -58,7 +58,7 @@ static struct verdict *verdict_of(struct checkpoint_coordinator *shards, const c
 		mem_grow(shards->verdicts, shards->verdict_count + 1, sizeof *shards->verdicts);
 	shards->verdicts[shards->verdict_count] = (struct verdict){
 		.name = mem_copy(name),
-		.seen = mem_zero((size_t)shards->task->nodes, sizeof(int64_t)),
+		.seen = mem_zero((size_t)shards->config->nodes, sizeof(int64_t)),
 	};
 	return &shards->verdicts[shards->verdict_count++];
 }
@@ -76,7 +76,7 @@ static int read_notes(struct checkpoint_coordinator *shards, const char *name, j
 {
 	json_auto_t *notes = json_array();
 
-	for (int i = 0; i < shards->task->nodes; i++) {
+	for (int i = 0; i < shards->config->nodes; i++) {
 		int64_t generation = checkpoint_coordinator_generation(parts_of(shards, i), name);
 		json_t *note = NULL;
 		int there;
@@ -157,7 +157,7 @@ static int decide(struct checkpoint_coordinator *shards, struct verdict *verdict
 	}
 	if (done < 0)
 		return -1;
-	for (int i = 0; i < shards->task->nodes; i++)
+	for (int i = 0; i < shards->config->nodes; i++)
 		verdict->seen[i] =
 			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
 	verdict->changes = shards->changes;
@@ -172,7 +172,7 @@ static char *unheard(const struct checkpoint_coordinator *shards, const char *na
 {
 	int first = -1, count = 0;
 
-	for (int i = 0; i < shards->task->nodes; i++)
+	for (int i = 0; i < shards->config->nodes; i++)
 		if (!has_answered(shards, i, name)) {
 			first = first < 0 ? i : first;
 			count++;
@@ -222,7 +222,7 @@ static bool let_one_pass(const struct checkpoint_coordinator *shards, int node, 
 static char *cut_off(const struct checkpoint_coordinator *shards, const char *name,
 		     const json_t *names)
 {
-	for (int i = 0; i < shards->task->nodes; i++) {
+	for (int i = 0; i < shards->config->nodes; i++) {
 		const json_t *state = shards->peers[i].state;
 		bool cut = i == 0 ? shards->cut : js_bool(state, "cut", false);
 
@@ -236,7 +236,7 @@ static char *cut_off(const struct checkpoint_coordinator *shards, const char *na
 /* Returns a text if a node reports that its part is not whole, else NULL. The caller frees it. */
 static char *damage_of(const struct checkpoint_coordinator *shards, const char *name)
 {
-	for (int i = 0; i < shards->task->nodes; i++) {
+	for (int i = 0; i < shards->config->nodes; i++) {
 		const json_t *bad =
 			i == 0 ? shards->bad : json_object_get(shards->peers[i].state, "bad");
 		const char *why = js_str(bad, name);
@@ -290,7 +290,7 @@ static json_t *names_of(const struct checkpoint_coordinator *shards)
 {
 	json_t *names = json_object();
 
-	for (int i = 0; i < shards->task->nodes; i++) {
+	for (int i = 0; i < shards->config->nodes; i++) {
 		const char *name;
 		json_t *part;
 
@@ -346,14 +346,14 @@ static bool is_silent(const struct checkpoint_coordinator *shards, int node, str
 
 	if (since < shards->awake.ms)
 		since = shards->awake.ms;
-	return now.ms - since > SILENT_BEATS * shards->task->heartbeat_ms;
+	return now.ms - since > SILENT_BEATS * shards->config->heartbeat_ms;
 }
 
 /* If machines sleep together, or processes are stopped together, the first to go on would take all
  * others for dead. A long gap between rounds therefore restarts the count of silence. */
 static void see_whether_we_slept(struct checkpoint_coordinator *shards, struct mono now)
 {
-	if (now.ms - shards->looked.ms > SILENT_BEATS / 2 * shards->task->heartbeat_ms)
+	if (now.ms - shards->looked.ms > SILENT_BEATS / 2 * shards->config->heartbeat_ms)
 		shards->awake = now;
 	shards->looked = now;
 }
@@ -361,7 +361,7 @@ static void see_whether_we_slept(struct checkpoint_coordinator *shards, struct m
 bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *shards)
 {
 	struct mono now = clock_mono_now();
-	int64_t most = shards->task->look_ms;
+	int64_t most = shards->config->look_ms;
 
 	see_whether_we_slept(shards, now);
 	/* A service that is away usually comes back. */
@@ -372,7 +372,7 @@ bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *shards)
 	shards->pause_ms = 2 * shards->pause_ms < most ? 2 * shards->pause_ms : most;
 	/* A node without a part may be about to save one, whatever it said; only its
 	 * "last" ends the wait. */
-	for (int i = 1; i < shards->task->nodes && shards->verdict_count > 0; i++)
+	for (int i = 1; i < shards->config->nodes && shards->verdict_count > 0; i++)
 		if (!js_bool(shards->peers[i].state, "last", false) && !is_silent(shards, i, now))
 			return true;
 	return false;

@@ -16,26 +16,26 @@ static const char *const kinds[] = {
 	[CHECKPOINTER_PASSED] = "passed",
 };
 
-bool checkpointer_needed(const struct task *task)
+bool checkpointer_needed(const struct agent_config *config)
 {
-	AUTO(auto_free) char *cache = fetch_cache(task);
+	AUTO(auto_free) char *cache = fetch_cache(config);
 
-	return cache || checkpointer_has_checkpoints(task);
+	return cache || checkpointer_has_checkpoints(config);
 }
 
-bool checkpointer_has_checkpoints(const struct task *task)
+bool checkpointer_has_checkpoints(const struct agent_config *config)
 {
-	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
+	const json_t *checkpoint = json_object_get(config->order, "checkpoint");
 	const char *root = js_str(checkpoint, "root");
 
-	return (task->node == 0 || checkpoint_coordinator_needed(task)) && !task->scratch && root &&
-	       *root;
+	return (config->node == 0 || checkpoint_coordinator_needed(config)) && !config->scratch &&
+	       root && *root;
 }
 
 /* ---- the child ---- */
 
 struct checkpointer_for {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 };
 
@@ -43,7 +43,7 @@ static int be_checkpointer(const void *arg, int news_fd, int orders_fd)
 {
 	const struct checkpointer_for *who = arg;
 
-	return checkpointer_work(who->task, who->claim, news_fd, orders_fd);
+	return checkpointer_work(who->config, who->claim, news_fd, orders_fd);
 }
 
 /* ---- the agent ---- */
@@ -57,11 +57,11 @@ static void on_news(void *arg, const char *kind, const json_t *line)
 			checkpointer->fn(checkpointer->arg, (enum checkpointer_news)i, line);
 }
 
-int checkpointer_start(struct checkpointer *checkpointer, const struct task *task,
+int checkpointer_start(struct checkpointer *checkpointer, const struct agent_config *config,
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err)
 {
-	const struct checkpointer_for who = { task, claim };
+	const struct checkpointer_for who = { config, claim };
 
 	*checkpointer = (struct checkpointer){ .fn = fn, .arg = arg };
 	if (helper_start(&checkpointer->helper, "stoker-ckpt", be_checkpointer, &who, err) < 0)

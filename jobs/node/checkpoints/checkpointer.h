@@ -26,7 +26,7 @@
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
 #include "jobs/node/news.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 enum checkpointer_news {
 	CHECKPOINTER_SAVING,   /* something beneath the checkpoint folder has changed */
@@ -53,14 +53,14 @@ struct checkpointer {
 	void *arg;
 };
 
-/* True if the task has checkpoints to look after; checkpointer_needed() also if it has
+/* True if this node has checkpoints to look after; checkpointer_needed() also if it has
  * graphs to upload. */
-bool checkpointer_has_checkpoints(const struct task *task);
-bool checkpointer_needed(const struct task *task);
+bool checkpointer_has_checkpoints(const struct agent_config *config);
+bool checkpointer_needed(const struct agent_config *config);
 
 /* Starts the checkpointer; `fn` is then called from the loop. SIGCHLD shows its end: the caller
- * reaps it and calls checkpointer_gone(). The child has copies of task and claim. */
-int checkpointer_start(struct checkpointer *checkpointer, const struct task *task,
+ * reaps it and calls checkpointer_gone(). The child has copies of config and claim. */
+int checkpointer_start(struct checkpointer *checkpointer, const struct agent_config *config,
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err);
 /* Tells the checkpointer that a drain waits for a mark. */
@@ -79,7 +79,7 @@ void checkpointer_release(struct checkpointer *checkpointer); /* for AUTO(); { 0
 #define CHECKPOINTER_ORDER_LAST  'L'
 #define CHECKPOINTER_ORDER_CUT   'C' /* the last pass, after a command that was cut off */
 #define CHECKPOINTER_ORDER_HURRY 'H'
-int checkpointer_work(const struct task *task, const struct claim *claim, int news_fd,
+int checkpointer_work(const struct agent_config *config, const struct claim *claim, int news_fd,
 		      int orders_fd);
 
 #endif

@@ -31,7 +31,7 @@
 #define LAST_PAUSE_MS 5000
 
 struct work {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 	struct store *store;
 	const struct ckpt_kind *kind;
@@ -140,14 +140,14 @@ static int bring(struct work *work, const struct ckpt *ckpt)
 /* Removes the oldest checkpoints that `keep` leaves no room for, and their sources. */
 static void clear_surplus(struct work *work)
 {
-	const struct task *task = work->task;
+	const struct agent_config *config = work->config;
 	AUTO(checkpoint_marks_release) struct ckpt_marks surplus = { 0 };
 	AUTO(err_freep) struct err *why = NULL;
 
 	if (work->keep <= 0)
 		return;
-	if (checkpoint_surplus(&work->root, 1, task->run, work->keep,
-			       js_str(task->order, "resume_from"), &surplus, &why) < 0) {
+	if (checkpoint_surplus(&work->root, 1, config->run, work->keep,
+			       js_str(config->order, "resume_from"), &surplus, &why) < 0) {
 		say_trouble(work, why);
 		return;
 	}
@@ -177,7 +177,7 @@ static void say_marked(void *arg, int64_t step, const char *url)
 static int holds(void *arg)
 {
 	struct work *work = arg;
-	int held = claim_look(work->claim, work->task, work->store);
+	int held = claim_look(work->claim, work->config, work->store);
 
 	/* Superseded: another attempt now decides what counts. */
 	work->ended |= held == 0;
@@ -203,8 +203,8 @@ static bool deal_with_part(struct work *work, const struct ckpt *ckpt)
 /* Returns true if the checkpoint is handled, false if it must wait for another beat. */
 static bool deal_with(struct work *work, const struct ckpt *ckpt)
 {
-	const struct task *task = work->task;
-	struct ckpt_owner owner = { task->run, task->nonce, task->attempt };
+	const struct agent_config *config = work->config;
+	struct ckpt_owner owner = { config->run, config->nonce, config->attempt };
 	AUTO(err_freep) struct err *why = NULL;
 	int held, done;
 
@@ -275,7 +275,7 @@ static void look_around(struct work *work)
 
 	if (work->shards && !work->ended && checkpoint_coordinator_look(work->shards, &own) > 0)
 		clear_surplus(work);
-	if (work->shards && !work->ended && !work->last && work->task->node == 0)
+	if (work->shards && !work->ended && !work->last && work->config->node == 0)
 		passed_look_shards(&work->passed, work->shards);
 }
 
@@ -292,7 +292,8 @@ static bool step_aside(struct work *work, const struct ckpt *ckpt)
 	if (!again)
 		return false;
 	passed_stuck(&work->passed, ckpt, work->trouble);
-	checkpoint_watch_later(work->watch, work->stuck, PATIENCE_BEATS * work->task->heartbeat_ms);
+	checkpoint_watch_later(work->watch, work->stuck,
+			       PATIENCE_BEATS * work->config->heartbeat_ms);
 	return true;
 }
 
@@ -443,7 +444,7 @@ static void last_words(struct work *work)
 		say(work, news_of("copying"));
 		poll(NULL, 0, LAST_PAUSE_MS);
 	}
-	while (work->task->node == 0 && !work->ended) {
+	while (work->config->node == 0 && !work->ended) {
 		look_around(work);
 		if (work->ended || !checkpoint_coordinator_waiting(work->shards))
 			return;
@@ -485,7 +486,7 @@ static bool wait_for_beat(struct work *work)
 {
 	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
 	bool close = work->hurry && !work->shards;
-	int64_t beat_ms = close ? HURRY_BEAT_MS : work->task->heartbeat_ms;
+	int64_t beat_ms = close ? HURRY_BEAT_MS : work->config->heartbeat_ms;
 	char byte;
 
 	if (poll(&order, 1, (int)beat_ms) <= 0)
@@ -505,8 +506,8 @@ static int open_root(struct work *work, const json_t *checkpoint, struct err **e
 	bool none = js_is(checkpoint, "sync", "none");
 
 	work->root = (struct ckpt_root){ .path = root,
-					 .attempt = work->task->attempt,
-					 .nonce = work->task->nonce };
+					 .attempt = work->config->attempt,
+					 .nonce = work->config->nonce };
 	if (root[0] == '/') {
 		work->source = none ? root : work->source;
 		return 0;
@@ -521,50 +522,50 @@ static int open_root(struct work *work, const json_t *checkpoint, struct err **e
 
 static int open_all(struct work *work, struct err **err)
 {
-	const struct task *task = work->task;
-	const json_t *checkpoint = json_object_get(task->order, "checkpoint");
+	const struct agent_config *config = work->config;
+	const json_t *checkpoint = json_object_get(config->order, "checkpoint");
 	const char *kind = js_str(checkpoint, "kind");
-	AUTO(auto_free) char *cache = fetch_cache(task);
+	AUTO(auto_free) char *cache = fetch_cache(config);
 
-	if (cache && cache_push_open(task, &work->push, err) < 0)
+	if (cache && cache_push_open(config, &work->push, err) < 0)
 		return -1;
-	if (!checkpointer_has_checkpoints(task))
+	if (!checkpointer_has_checkpoints(config))
 		return 0;
 	work->kind = checkpoint_kind_find(kind ? kind : "auto");
 	work->keep = js_int(checkpoint, "keep", 0); /* "all" is not a number: 0 */
 	if (!work->kind)
 		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
 			       kind ? kind : "auto");
-	if (store_open(task->workspace, &work->store, err) < 0 ||
+	if (store_open(config->workspace, &work->store, err) < 0 ||
 	    open_root(work, checkpoint, err) < 0)
 		return -1;
 	work->watch =
-		checkpoint_watch_new(work->source, work->kind, SETTLE_BEATS * task->heartbeat_ms);
+		checkpoint_watch_new(work->source, work->kind, SETTLE_BEATS * config->heartbeat_ms);
 	work->passed = (struct passed){
-		.task = task,
+		.config = config,
 		.source = work->source,
 		.kind = work->kind,
-		.patience_ms = PATIENCE_BEATS * task->heartbeat_ms,
+		.patience_ms = PATIENCE_BEATS * config->heartbeat_ms,
 		.news_fd = work->news_fd,
 	};
-	if (checkpoint_coordinator_needed(task)) {
+	if (checkpoint_coordinator_needed(config)) {
 		const struct coordinator_hooks hooks = { work, holds, say_marked, hear_trouble };
 
-		work->shards = checkpoint_coordinator_new(task, &work->root, work->kind,
+		work->shards = checkpoint_coordinator_new(config, &work->root, work->kind,
 							  work->source, &hooks);
 		checkpoint_watch_parts(work->watch);
 	}
 	return 0;
 }
 
-int checkpointer_work(const struct task *task, const struct claim *claim, int news_fd,
+int checkpointer_work(const struct agent_config *config, const struct claim *claim, int news_fd,
 		      int orders_fd)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	struct work work = {
-		.task = task,
+		.config = config,
 		.claim = claim,
-		.source = task->checkpoint,
+		.source = config->checkpoint,
 		.news_fd = news_fd,
 		.orders_fd = orders_fd,
 	};

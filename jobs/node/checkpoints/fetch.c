@@ -15,63 +15,64 @@
 
 /* ---- places ---- */
 
-static const char *resumed_url(const struct task *task)
+static const char *resumed_url(const struct agent_config *config)
 {
-	return task->scratch ? NULL : js_str(task->order, "resume_from");
+	return config->scratch ? NULL : js_str(config->order, "resume_from");
 }
 
-char *fetch_resumed(const struct task *task)
+char *fetch_resumed(const struct agent_config *config)
 {
-	const char *url = resumed_url(task);
+	const char *url = resumed_url(config);
 
 	if (!url || url[0] == '/')
 		return url ? mem_copy(url) : NULL;
-	return mem_format("%s/resume/%s", task->dir, fs_basename(url));
+	return mem_format("%s/resume/%s", config->dir, fs_basename(url));
 }
 
-static const struct compile_kind *kind_of(const struct task *task)
+static const struct compile_kind *kind_of(const struct agent_config *config)
 {
-	const char *name = js_str(json_object_get(task->order, "compile"), "kind");
+	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
 
 	return name ? compile_kind_find(name) : NULL;
 }
 
-char *fetch_cache(const struct task *task)
+char *fetch_cache(const struct agent_config *config)
 {
-	const char *cache = js_str(json_object_get(task->order, "compile"), "cache");
-	const struct compile_kind *kind = kind_of(task);
+	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
+	const struct compile_kind *kind = kind_of(config);
 
 	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)
 		return NULL;
-	return fs_join(task->dir, "cache");
+	return fs_join(config->dir, "cache");
 }
 
-static bool waits_for_peers(const struct task *task)
+static bool waits_for_peers(const struct agent_config *config)
 {
-	return task->nodes > 1 && task->platform.host_count > 0;
+	return config->nodes > 1 && config->platform.host_count > 0;
 }
 
-static int wait_for_peers(const struct task *task, struct err **err)
+static int wait_for_peers(const struct agent_config *config, struct err **err)
 {
-	int64_t wait_ms = task->claim_wait_ms < PEERS_WAIT_MS ? task->claim_wait_ms : PEERS_WAIT_MS;
+	int64_t wait_ms =
+		config->claim_wait_ms < PEERS_WAIT_MS ? config->claim_wait_ms : PEERS_WAIT_MS;
 
-	return waits_for_peers(task)
-		       ? network_wait(task->platform.hosts, task->platform.host_count, wait_ms, err)
-		       : 0;
+	return waits_for_peers(config) ? network_wait(config->platform.hosts,
+						      config->platform.host_count, wait_ms, err)
+				       : 0;
 }
 
-bool fetch_needed(const struct task *task)
+bool fetch_needed(const struct agent_config *config)
 {
-	const char *url = resumed_url(task);
-	AUTO(auto_free) char *cache = fetch_cache(task);
+	const char *url = resumed_url(config);
+	AUTO(auto_free) char *cache = fetch_cache(config);
 
-	return cache || (url && url[0] != '/') || waits_for_peers(task) || resume_needed(task);
+	return cache || (url && url[0] != '/') || waits_for_peers(config) || resume_needed(config);
 }
 
-void fetch_discard(const struct task *task)
+void fetch_discard(const struct agent_config *config)
 {
-	AUTO(auto_free) char *resume = fs_join(task->dir, "resume");
-	AUTO(auto_free) char *cache = fs_join(task->dir, "cache");
+	AUTO(auto_free) char *resume = fs_join(config->dir, "resume");
+	AUTO(auto_free) char *cache = fs_join(config->dir, "cache");
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	/* A failed removal costs space, nothing else. */
@@ -82,9 +83,9 @@ void fetch_discard(const struct task *task)
 
 /* ---- the checkpoint ---- */
 
-static int fetch_checkpoint(const struct task *task, struct err **err)
+static int fetch_checkpoint(const struct agent_config *config, struct err **err)
 {
-	const char *url = resumed_url(task);
+	const char *url = resumed_url(config);
 	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *root_url = NULL;
@@ -96,7 +97,7 @@ static int fetch_checkpoint(const struct task *task, struct err **err)
 	if (!url || url[0] == '/')
 		return 0;
 	root_url = fs_dirname(url);
-	folder = fs_join(task->dir, "resume");
+	folder = fs_join(config->dir, "resume");
 	if (store_open(root_url, &store, err) < 0)
 		return -1;
 	root.store = store;
@@ -222,31 +223,31 @@ static int bring(struct store *cache, const char *folder, struct entries *entrie
 
 /* Uploads what an earlier start of this job left in the folder, in case it never did, and removes
  * the folder: a killed compiler may have left cut files. */
-static int save_rest(const struct task *task, const char *folder, struct err **err)
+static int save_rest(const struct agent_config *config, const char *folder, struct err **err)
 {
 	AUTO(cache_push_freep) struct cache_push *push = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (!fs_is_dir(folder))
 		return 0;
-	if (cache_push_open(task, &push, &ignored) == 0)
+	if (cache_push_open(config, &push, &ignored) == 0)
 		(void)!cache_push_look(push, true, NULL, NULL, &ignored);
 	return fs_remove_tree(folder, err);
 }
 
-static int fetch_entries(const struct task *task, struct err **err)
+static int fetch_entries(const struct agent_config *config, struct err **err)
 {
-	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *compile = json_object_get(config->order, "compile");
 	const char *key = js_str(compile, "lock"), *url = js_str(compile, "cache");
-	AUTO(auto_free) char *folder = fetch_cache(task);
+	AUTO(auto_free) char *folder = fetch_cache(config);
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
-	AUTO(entries_release) struct entries entries = { .kind = kind_of(task) };
+	AUTO(entries_release) struct entries entries = { .kind = kind_of(config) };
 	AUTO(store_freep) struct store *cache = NULL;
 	AUTO(auto_free) char *damage = NULL;
 
 	if (!folder)
 		return 0;
-	if (save_rest(task, folder, err) < 0 || fs_mkdirs(folder, err) < 0 ||
+	if (save_rest(config, folder, err) < 0 || fs_mkdirs(folder, err) < 0 ||
 	    store_open(url, &cache, err) < 0 ||
 	    (key && compile_manifest_load(cache, key, &lock, &damage, err) < 0))
 		return err_wrap(err, "cannot fetch the compile cache");
@@ -257,10 +258,10 @@ static int fetch_entries(const struct task *task, struct err **err)
 	return 0;
 }
 
-int fetch_all(const struct task *task, struct err **err)
+int fetch_all(const struct agent_config *config, struct err **err)
 {
-	if (resume_settle(task, err) < 0 || fetch_checkpoint(task, err) < 0 ||
-	    fetch_entries(task, err) < 0)
+	if (resume_settle(config, err) < 0 || fetch_checkpoint(config, err) < 0 ||
+	    fetch_entries(config, err) < 0)
 		return -1;
-	return wait_for_peers(task, err);
+	return wait_for_peers(config, err);
 }

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 #define PRELOAD_MAX ((uint64_t)32 << 30) /* bytes */
 
@@ -25,16 +25,16 @@
 
 /* Returns the path on this node that the command resumes from, NULL if none. The caller frees
  * it. */
-char *fetch_resumed(const struct task *task);
+char *fetch_resumed(const struct agent_config *config);
 /* Returns the folder that stands for the compile cache on this node; NULL if the command uses the
  * cache where it lies, or there is none. The caller frees it. */
-char *fetch_cache(const struct task *task);
+char *fetch_cache(const struct agent_config *config);
 
 /* True if there is anything to fetch. */
-bool fetch_needed(const struct task *task);
+bool fetch_needed(const struct agent_config *config);
 /* Fetches all of it; run as a prefetch (prefetch.h). */
-int fetch_all(const struct task *task, struct err **err);
+int fetch_all(const struct agent_config *config, struct err **err);
 /* Removes what was fetched. */
-void fetch_discard(const struct task *task);
+void fetch_discard(const struct agent_config *config);
 
 #endif

@@ -143,10 +143,10 @@ void passed_look_shards(struct passed *passed, const struct checkpoint_coordinat
 
 void passed_marked(struct passed *passed, int64_t step, const char *url)
 {
-	int64_t resumed = js_int(passed->task->order, "resume_step", -1);
+	int64_t resumed = js_int(passed->config->order, "resume_step", -1);
 	AUTO(auto_free) char *why = NULL;
 
-	if (!js_str(passed->task->order, "resume_from") || step > resumed ||
+	if (!js_str(passed->config->order, "resume_from") || step > resumed ||
 	    !is_news(passed, fs_basename(url), ""))
 		return;
 	why = mem_format("its step is not above %lld, from which this attempt went on, and the "
@@ -192,7 +192,7 @@ void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 	/* A save that was cut off is reported when the next attempt chooses. */
 	if (!cut && !shards)
 		look(passed, watch, 0);
-	else if (!cut && passed->task->node == 0)
+	else if (!cut && passed->config->node == 0)
 		look_shards(passed, shards, true);
 	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = checkpoint_watch_partial(watch, i)); i++)
 		say_at_end(passed, ckpt->name, ckpt->why);

@@ -9,12 +9,12 @@
 #include "jobs/base/text/js.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 /* News (news.h): kind "passed", also a member of the report: {"name", "path", "why", "hint", "step"
  * (absent: none is known), "at": utc ms}; kind "partial": {"name", "why"}. */
 struct passed {
-	const struct task *task;
+	const struct agent_config *config;
 	const char *source; /* folder that checkpoints are saved to */
 	const struct ckpt_kind *kind;
 	int64_t patience_ms; /* how long a checkpoint may stand still unfinished */

@@ -30,7 +30,7 @@ static int do_prefetch(const void *arg, int news_fd, int orders_fd)
 	AUTO(err_freep) struct err *why = NULL;
 
 	(void)orders_fd;
-	if (prefetch->fn(prefetch->task, &why) == 0)
+	if (prefetch->fn(prefetch->config, &why) == 0)
 		return 0;
 	tell(news_fd, why);
 	return 1;
@@ -91,11 +91,11 @@ static void on_end(void *arg)
 	prefetch->done(prefetch->arg, words_of(prefetch, status));
 }
 
-int prefetch_start(struct prefetch *prefetch, const struct task *task, prefetch_fn fn,
+int prefetch_start(struct prefetch *prefetch, const struct agent_config *config, prefetch_fn fn,
 		   struct loop *loop, prefetch_done_fn done, void *arg, struct err **err)
 {
 	*prefetch = (struct prefetch){
-		.task = task,
+		.config = config,
 		.fn = fn,
 		.loop = loop,
 		.text = SB_INIT_MAX(PREFETCH_WORDS),

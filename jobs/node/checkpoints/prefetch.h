@@ -9,16 +9,16 @@
 #include "jobs/base/process/loop.h"
 #include "jobs/base/sb.h"
 #include "jobs/node/helper.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 /* Runs in the helper, and opens the stores that it needs. */
-typedef int (*prefetch_fn)(const struct task *task, struct err **err);
+typedef int (*prefetch_fn)(const struct agent_config *config, struct err **err);
 /* Called from the loop when the prefetch is over; `why` is NULL on success. The callee owns it. */
 typedef void (*prefetch_done_fn)(void *arg, struct err *why);
 
 struct prefetch {
 	struct helper helper; /* pid 0: no prefetch is under way */
-	const struct task *task;
+	const struct agent_config *config;
 	prefetch_fn fn;
 	struct loop *loop;
 	struct watch *watch;
@@ -27,8 +27,8 @@ struct prefetch {
 	void *arg;
 };
 
-/* Starts a prefetch. `prefetch` and `task` must stay in place until `done` is called. */
-int prefetch_start(struct prefetch *prefetch, const struct task *task, prefetch_fn fn,
+/* Starts a prefetch. `prefetch` and `config` must stay in place until `done` is called. */
+int prefetch_start(struct prefetch *prefetch, const struct agent_config *config, prefetch_fn fn,
 		   struct loop *loop, prefetch_done_fn done, void *arg, struct err **err);
 /* Stops a prefetch that is under way; `done` is not called. For AUTO(); { 0 } is fine. */
 void prefetch_release(struct prefetch *prefetch);

@@ -14,36 +14,36 @@
 #define PAUSE_MS      100
 #define PAUSE_MOST_MS 5000
 
-static const char *root_of(const struct task *task)
+static const char *root_of(const struct agent_config *config)
 {
-	const char *root = js_str(json_object_get(task->order, "checkpoint"), "root");
+	const char *root = js_str(json_object_get(config->order, "checkpoint"), "root");
 
 	return root && *root ? root : NULL;
 }
 
-bool resume_needed(const struct task *task)
+bool resume_needed(const struct agent_config *config)
 {
-	return task->restart > 0 && !task->scratch && root_of(task);
+	return config->restart > 0 && !config->scratch && root_of(config);
 }
 
-static void apply(const struct task *task, const json_t *choice)
+static void apply(const struct agent_config *config, const json_t *choice)
 {
 	const char *url = js_str(choice, "resume_from");
 
 	if (!url)
 		return;
-	js_put_str(task->order, "resume_from", url);
-	js_put(task->order, "resume_step", json_integer(js_int(choice, "resume_step", 0)));
+	js_put_str(config->order, "resume_from", url);
+	js_put(config->order, "resume_step", json_integer(js_int(choice, "resume_step", 0)));
 }
 
 /* If two checkpoints have the same step, the later attempt's is taken, as a new attempt would. */
-static int choose(const struct task *task, json_t *ret, struct err **err)
+static int choose(const struct agent_config *config, json_t *ret, struct err **err)
 {
-	const char *place = root_of(task);
-	struct ckpt_root root = { .path = "", .attempt = task->attempt, .nonce = task->nonce };
+	const char *place = root_of(config);
+	struct ckpt_root root = { .path = "", .attempt = config->attempt, .nonce = config->nonce };
 	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(store_freep) struct store *store = NULL;
-	bool resumes = js_str(task->order, "resume_from") != NULL;
+	bool resumes = js_str(config->order, "resume_from") != NULL;
 
 	if (!place)
 		return 0;
@@ -54,10 +54,10 @@ static int choose(const struct task *task, json_t *ret, struct err **err)
 			return -1;
 		root.store = store;
 	}
-	if (checkpoint_choose(&root, 1, task->run, INT64_MAX, &choice, err) < 0)
+	if (checkpoint_choose(&root, 1, config->run, INT64_MAX, &choice, err) < 0)
 		return -1;
 	if (choice.found &&
-	    (!resumes || choice.mark.step >= js_int(task->order, "resume_step", 0))) {
+	    (!resumes || choice.mark.step >= js_int(config->order, "resume_step", 0))) {
 		js_put_str(ret, "resume_from", choice.mark.url);
 		js_put(ret, "resume_step", json_integer(choice.mark.step));
 	}
@@ -65,9 +65,10 @@ static int choose(const struct task *task, json_t *ret, struct err **err)
 }
 
 /* Returns 1 with node 0's choice for this start, 0 if there is none yet, -1 with an error. */
-static int hear(const struct task *task, struct store *store, json_t **ret, struct err **err)
+static int hear(const struct agent_config *config, struct store *store, json_t **ret,
+		struct err **err)
 {
-	AUTO(auto_free) char *key = task_key(task, RESUME_FILE);
+	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	json_auto_t *choice = NULL;
 	int there = store_get(store, key, REPORT_MAX, &text, NULL, err);
@@ -76,79 +77,79 @@ static int hear(const struct task *task, struct store *store, json_t **ret, stru
 		return there;
 	if (js_parse(text.text, text.len, key, &choice, err) < 0)
 		return -1;
-	if (js_int(choice, "restart", 0) != task->restart)
+	if (js_int(choice, "restart", 0) != config->restart)
 		return 0;
 	*ret = json_incref(choice);
 	return 1;
 }
 
-static int wait_for_choice(const struct task *task, struct store *store, json_t **ret,
+static int wait_for_choice(const struct agent_config *config, struct store *store, json_t **ret,
 			   struct err **err)
 {
-	int64_t end_ms = clock_mono_now().ms + task->claim_wait_ms, pause = PAUSE_MS;
+	int64_t end_ms = clock_mono_now().ms + config->claim_wait_ms, pause = PAUSE_MS;
 	int there;
 
-	while ((there = hear(task, store, ret, err)) == 0) {
-		if (node_flag_is_set(task, store, FAILED_FILE, task->restart))
+	while ((there = hear(config, store, ret, err)) == 0) {
+		if (node_flag_is_set(config, store, FAILED_FILE, config->restart))
 			return err_set(err, EXIT_UNREACHABLE, "another node has failed");
 		if (clock_mono_now().ms >= end_ms)
 			return err_set(err, EXIT_UNREACHABLE,
 				       "node 0 has not said within %lld s from which checkpoint "
 				       "to go on",
-				       (long long)(task->claim_wait_ms / 1000));
+				       (long long)(config->claim_wait_ms / 1000));
 		poll(NULL, 0, (int)pause);
 		pause = 2 * pause < PAUSE_MOST_MS ? 2 * pause : PAUSE_MOST_MS;
 	}
 	return there < 0 ? -1 : 0;
 }
 
-static int tell(const struct task *task, struct store *store, const json_t *choice,
+static int tell(const struct agent_config *config, struct store *store, const json_t *choice,
 		struct err **err)
 {
-	AUTO(auto_free) char *key = task_key(task, RESUME_FILE);
+	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
 	AUTO(auto_free) char *line = js_line(choice);
 
-	return task->nodes > 1 ? store_put(store, key, line, strlen(line), err) : 0;
+	return config->nodes > 1 ? store_put(store, key, line, strlen(line), err) : 0;
 }
 
-int resume_settle(const struct task *task, struct err **err)
+int resume_settle(const struct agent_config *config, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(task->dir, RESUME_FILE);
+	AUTO(auto_free) char *path = fs_join(config->dir, RESUME_FILE);
 	AUTO(store_freep) struct store *store = NULL;
 	json_auto_t *choice = NULL;
 	AUTO(auto_free) char *line = NULL;
 	int done;
 
-	if (!resume_needed(task))
+	if (!resume_needed(config))
 		return 0;
-	if (store_open(task->workspace, &store, err) < 0)
+	if (store_open(config->workspace, &store, err) < 0)
 		return -1;
-	if (task->node == 0) {
+	if (config->node == 0) {
 		choice = json_object();
 		js_put(choice, "v", json_integer(1));
-		js_put(choice, "restart", json_integer(task->restart));
-		done = choose(task, choice, err);
+		js_put(choice, "restart", json_integer(config->restart));
+		done = choose(config, choice, err);
 		if (done == 0)
-			done = tell(task, store, choice, err);
+			done = tell(config, store, choice, err);
 	} else {
-		done = wait_for_choice(task, store, &choice, err);
+		done = wait_for_choice(config, store, &choice, err);
 	}
 	if (done < 0)
 		return err_wrap(err, "cannot tell from which checkpoint to go on");
 	line = js_line(choice);
-	apply(task, choice);
+	apply(config, choice);
 	return fs_write_atomic(path, line, strlen(line), 0600, err);
 }
 
-int resume_adopt(const struct task *task, struct err **err)
+int resume_adopt(const struct agent_config *config, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(task->dir, RESUME_FILE);
+	AUTO(auto_free) char *path = fs_join(config->dir, RESUME_FILE);
 	json_auto_t *choice = NULL;
 
-	if (!resume_needed(task))
+	if (!resume_needed(config))
 		return 0;
 	if (js_load(path, REPORT_MAX, &choice, err) < 0)
 		return -1;
-	apply(task, choice);
+	apply(config, choice);
 	return 0;
 }

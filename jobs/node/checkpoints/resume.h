@@ -13,14 +13,14 @@
 
 #include <stdbool.h>
 
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 /* True if there is a choice to make; valid only once the claim shows which start this is. */
-bool resume_needed(const struct task *task);
+bool resume_needed(const struct agent_config *config);
 /* Part of the prefetch (fetch.h): chooses, or waits for node 0's choice, and puts it in place of
  * what the order says. */
-int resume_settle(const struct task *task, struct err **err);
+int resume_settle(const struct agent_config *config, struct err **err);
 /* In the agent, after that prefetch: applies the choice to its own order. */
-int resume_adopt(const struct task *task, struct err **err);
+int resume_adopt(const struct agent_config *config, struct err **err);
 
 #endif

@@ -26,7 +26,7 @@
 /* ---- the helper ------------------------------------------------------------------------ */
 
 struct health_for {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 };
 
@@ -52,7 +52,7 @@ static int be_doctor(const void *arg, int news_fd, int orders_fd)
 	const struct health_for *who = arg;
 
 	(void)orders_fd;
-	health_work(who->task, who->claim, tell_agent, &news_fd);
+	health_work(who->config, who->claim, tell_agent, &news_fd);
 	return 0;
 }
 
@@ -189,23 +189,23 @@ static void on_beat(void *arg)
 	agent->health.beat = NULL;
 	if (agent->state)
 		return;
-	if (!claim_holds(&agent->claim, &agent->task, agent->store))
+	if (!claim_holds(&agent->claim, &agent->config, agent->store))
 		supervise_stop(agent, STOPPED_SUPERSEDED);
 	else
 		drain_look(agent);
 	if (!agent->state)
 		agent->health.beat =
-			loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+			loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);
 }
 
 void health_start(struct agent *agent, void (*next)(void *agent))
 {
-	const struct health_for who = { &agent->task, &agent->claim };
+	const struct health_for who = { &agent->config, &agent->claim };
 	struct health *health = &agent->health;
 	AUTO(err_freep) struct err *why = NULL;
 
 	health->next = next;
-	if (!health_needed(&agent->task)) {
+	if (!health_needed(&agent->config)) {
 		loop_after(agent->loop, 0, next, agent);
 		return;
 	}
@@ -215,7 +215,7 @@ void health_start(struct agent *agent, void (*next)(void *agent))
 	}
 	health->text = SB_INIT_MAX(WORDS_MAX);
 	health->watch = loop_on_readable(agent->loop, health->helper.news_fd, on_news, agent);
-	health->timer = loop_after(agent->loop, health_longest_ms(&agent->task), on_late, agent);
-	if (!agent->task.far)
-		health->beat = loop_after(agent->loop, agent->task.heartbeat_ms, on_beat, agent);
+	health->timer = loop_after(agent->loop, health_longest_ms(&agent->config), on_late, agent);
+	if (!agent->config.far)
+		health->beat = loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);
 }

@@ -46,22 +46,23 @@
 #include "jobs/base/text/js.h"
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 /* Object of the attempt; order.h describes its content. */
 #define HEALTH_FILE "health.json"
 
 /* True if the order asks for a check-up. */
-bool health_needed(const struct task *task);
+bool health_needed(const struct agent_config *config);
 /* Returns the longest time of a check-up from its beginning, waits for other nodes included. */
-int64_t health_longest_ms(const struct task *task);
+int64_t health_longest_ms(const struct agent_config *config);
 
 /* In the helper: the whole check-up. `fn` is called once with the result, as soon as it is known:
  *   {"outcome": HEALTH_*, "report": the report's member "health",
  *    "message", "hint": of a node that is not healthy}
  * After that the other nodes are told, and a sick node may speak first. */
 typedef void (*health_fn)(void *arg, const json_t *said);
-void health_work(const struct task *task, const struct claim *claim, health_fn fn, void *arg);
+void health_work(const struct agent_config *config, const struct claim *claim, health_fn fn,
+		 void *arg);
 
 #define HEALTH_HEALTHY "healthy"
 #define HEALTH_SICK    "sick"    /* the check-up found this node sick */

@@ -57,7 +57,7 @@ static char *by_mpi(struct checkup *c, const json_t *group, struct mono end)
 	int ranks = c->cores * (int)json_array_size(hosts);
 
 	/* The group's first node runs the test for all of them. */
-	if (js_int(group, "first", -1) != c->task->node)
+	if (js_int(group, "first", -1) != c->config->node)
 		return NULL;
 	return health_run_nccom(c, ALL_REDUCE, ranks, hosts, end, "across", c->figures);
 }
@@ -70,7 +70,7 @@ static char *by_torch(struct checkup *c, const json_t *group, struct mono end)
 	size_t i;
 
 	json_array_foreach (members, i, member)
-		if (json_integer_value(member) == c->task->node)
+		if (json_integer_value(member) == c->config->node)
 			rank = (int)i;
 	return health_run_torch(c, (int)json_array_size(members), rank, addr ? addr : "127.0.0.1",
 				js_int(group, "port", 0), end, "across", c->figures);
@@ -78,7 +78,7 @@ static char *by_torch(struct checkup *c, const json_t *group, struct mono end)
 
 void health_join_round(struct checkup *c, const json_t *orders)
 {
-	const json_t *group = group_of(json_object_get(orders, "groups"), c->task->node);
+	const json_t *group = group_of(json_object_get(orders, "groups"), c->config->node);
 	struct mono end = { clock_mono_now().ms + js_int(orders, "limit_ms", 0) };
 	const char *how = js_str(orders, "how");
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -93,7 +93,7 @@ void health_join_round(struct checkup *c, const json_t *orders)
 	js_put(c->told, "round", json_integer(js_int(orders, "round", 0)));
 	js_put(c->told, "result", result);
 	/* Node 0 takes silence for a failure; not being able to write is one. */
-	if (c->task->node > 0)
+	if (c->config->node > 0)
 		(void)!health_tell_own(c, "done", &ignored);
 }
 
@@ -129,7 +129,7 @@ static bool starts(const char *text, const char *prefix)
 /* False for inf2 and trn1.2xlarge: aws-neuron-sdk issue 742. */
 bool health_meets_others(const struct checkup *c)
 {
-	const char *instance = js_str(c->task->order, "instance");
+	const char *instance = js_str(c->config->order, "instance");
 
 	if (starts(instance, "ml."))
 		instance += 3;
@@ -246,12 +246,12 @@ static int64_t left_ms(const struct across *a)
 /* Returns the share of the time left for each of `rounds` rounds that may all hang. */
 static int64_t share_ms(const struct across *a, int rounds)
 {
-	return left_ms(a) / rounds - (a->c->task->far ? LATE_FAR : 0);
+	return left_ms(a) / rounds - (a->c->config->far ? LATE_FAR : 0);
 }
 
 static bool is_enough(const struct across *a, int64_t limit_ms)
 {
-	return limit_ms >= ROUND_LEAST && (!a->c->task->far || limit_ms >= LEAST_FAR) &&
+	return limit_ms >= ROUND_LEAST && (!a->c->config->far || limit_ms >= LEAST_FAR) &&
 	       limit_ms >= js_int(a->c->order, "timeout_ms", 0) / LEAST_PARTS;
 }
 
@@ -286,7 +286,7 @@ static json_t *go_round(struct across *a, json_t *groups, int64_t limit_ms)
 	orders = json_pack("{s:s, s:I, s:s, s:I, s:O}", "do", "test", "round", (json_int_t)a->round,
 			   "how", a->how, "limit_ms", (json_int_t)limit_ms, "groups", groups);
 	(void)!health_tell_all(a->c, orders, &ignored);
-	end.ms = clock_mono_now().ms + limit_ms + (a->c->task->far ? SLACK_FAR : SLACK_MS);
+	end.ms = clock_mono_now().ms + limit_ms + (a->c->config->far ? SLACK_FAR : SLACK_MS);
 	health_join_round(a->c, orders);
 	results = health_gather(a->c, a->round, end);
 	a->gone = health_peer_is_gone(a->c);
@@ -476,7 +476,8 @@ static void conclude(struct across *a, json_t *report, const json_t *sick)
 	if (a->words && json_array_size(sick) == 0) {
 		AUTO(auto_free)
 		char *words = mem_format(
-			"an all-reduce between the %d nodes fails, and %s%s: %s", a->c->task->nodes,
+			"an all-reduce between the %d nodes fails, and %s%s: %s",
+			a->c->config->nodes,
 			a->common ? "so it does on each of them alone"
 				  : "no single node explains it",
 			a->cut_short ? " as far as health.timeout allowed to look" : "", a->words);

@@ -13,13 +13,13 @@
  * unless that is a container's. */
 static char *key_for(const struct checkup *c)
 {
-	const char *instance = js_str(c->task->order, "instance");
+	const char *instance = js_str(c->config->order, "instance");
 	char host[256] = "", *key;
 
 	gethostname(host, sizeof host - 1);
 	if (instance && *instance)
 		key = mem_format("health/%s.json", instance);
-	else if (!c->task->platform.apart && host[0])
+	else if (!c->config->platform.apart && host[0])
 		key = mem_format("health/host-%s.json", host);
 	else
 		key = mem_copy("health/other.json");
@@ -39,7 +39,7 @@ void health_baseline_load(struct checkup *c, struct baseline *ret)
 	*ret = (struct baseline){ .key = key_for(c) };
 	there = store_get(c->store, ret->key, OBJECT_MAX, &text, ret->tag, &ignored);
 	ret->there = there > 0;
-	ret->url = mem_format("%s/%s", c->task->workspace, ret->key);
+	ret->url = mem_format("%s/%s", c->config->workspace, ret->key);
 	if (there > 0 && (js_parse(text.text, text.len, ret->key, &ret->object, &ignored) < 0 ||
 			  !json_is_object(json_object_get(ret->object, "figures")))) {
 		json_decref(ret->object);

@@ -158,7 +158,7 @@ static char *node_figure_name(const struct checkup *c, const json_t *told, const
 static char *across_name(const struct checkup *c, const json_t *across)
 {
 	return mem_format("all_reduce by %s between %d nodes", js_str(across, "how"),
-			  c->task->nodes);
+			  c->config->nodes);
 }
 
 static void blame_slow(struct checkup *c, json_t *sick, const json_t *nodes, int node,
@@ -178,7 +178,7 @@ static void blame_below(struct checkup *c, json_t *sick, const json_t *nodes, co
 	AUTO(auto_free)
 	char *against = mem_format("the median of the nodes is %.1f GB/s", median);
 
-	for (int i = 0; i < c->task->nodes; i++) {
+	for (int i = 0; i < c->config->nodes; i++) {
 		double found = busbw_of(json_array_get(nodes, (size_t)i), operation);
 
 		if (found >= 0 && found < HEALTH_SLOW * median)
@@ -210,13 +210,13 @@ static bool find_slow(struct checkup *c, const json_t *nodes, const struct basel
 static bool blame_few(struct checkup *c, json_t *sick, const json_t *nodes,
 		      const struct baseline *baseline, const char *operation)
 {
-	AUTO(auto_free) bool *slow = mem_zero((size_t)c->task->nodes, sizeof *slow);
+	AUTO(auto_free) bool *slow = mem_zero((size_t)c->config->nodes, sizeof *slow);
 	bool all = find_slow(c, nodes, baseline, operation, slow);
 
-	for (int i = 0; i < c->task->nodes; i++) {
+	for (int i = 0; i < c->config->nodes; i++) {
 		AUTO(auto_free)
 		char *name = node_figure_name(c, json_array_get(nodes, (size_t)i), operation);
-		bool alone = c->task->nodes == 1 &&
+		bool alone = c->config->nodes == 1 &&
 			     health_baseline_slower(baseline, name) < HEALTH_SLOW_RUNS;
 		AUTO(auto_free) char *against = health_baseline_words(baseline, name, alone);
 
@@ -244,15 +244,15 @@ static void compare_speed(struct checkup *c, json_t *sick, const json_t *nodes,
 	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(c->order, "size", 0));
 	AUTO(auto_free) char *what = NULL;
 
-	what = c->task->nodes == 1
+	what = c->config->nodes == 1
 		       ? mem_format("%s of %s", operation, size)
-		       : mem_format("%s of %s on all %d nodes", operation, size, c->task->nodes);
+		       : mem_format("%s of %s on all %d nodes", operation, size, c->config->nodes);
 	if (median >= 0)
 		blame_below(c, sick, nodes, operation, median);
 	else if (!blame_few(c, sick, nodes, baseline, operation))
 		return;
 	/* No single node is to blame: it may be the driver, or the compiler. */
-	if (c->task->nodes > 1 || json_array_size(sick) == 0)
+	if (c->config->nodes > 1 || json_array_size(sick) == 0)
 		warn_if_slow(baseline, name, median_of(nodes, operation, 1), what, warned);
 }
 

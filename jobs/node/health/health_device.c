@@ -27,16 +27,16 @@ static void check_disk(struct checkup *c)
 	struct statvfs fs;
 	uint64_t room;
 
-	if (statvfs(c->task->dir, &fs) < 0) {
+	if (statvfs(c->config->dir, &fs) < 0) {
 		health_checkup_say(c, "disk", ROW_UNCHECKED, "'%s' cannot be asked: %s",
-				   c->task->dir, strerror(errno));
+				   c->config->dir, strerror(errno));
 		return;
 	}
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	text = text_format_bytes(room);
 	if (room < DISK_LEAST)
 		health_checkup_say(c, "disk", ROW_SICK, "only %s are free in '%s'", text,
-				   c->task->dir);
+				   c->config->dir);
 	else
 		health_checkup_say(c, "disk", ROW_OK, "%s free", text);
 }
@@ -75,7 +75,7 @@ static void check_memory(struct checkup *c)
 /* Compares with the clock of the workspace: an object written now has that clock's time. */
 static void check_clock(struct checkup *c)
 {
-	AUTO(auto_free) char *key = task_node_key(c->task, HEALTH_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(c->config, HEALTH_FILE);
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *text = NULL;
 	struct utc before = clock_utc_now();
@@ -134,7 +134,7 @@ static void judge_processes(struct checkup *c, const json_t *processes)
  * Returns true if it did. */
 static bool say_devices(struct checkup *c, const char *who, int found)
 {
-	int devices = (int)js_int(c->task->order, "devices", 0);
+	int devices = (int)js_int(c->config->order, "devices", 0);
 
 	js_put(c->told, "devices", json_integer(found));
 	if (devices == 0 || found == devices)
@@ -150,8 +150,8 @@ static bool say_devices(struct checkup *c, const char *who, int found)
 
 static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
 {
-	int devices = (int)js_int(c->task->order, "devices", 0);
-	int cores = (int)js_int(c->task->order, "cores", 0);
+	int devices = (int)js_int(c->config->order, "devices", 0);
+	int cores = (int)js_int(c->config->order, "cores", 0);
 	bool said = say_devices(c, "neuron-ls", ls->devices);
 
 	js_put(c->told, "cores", json_integer(ls->cores));

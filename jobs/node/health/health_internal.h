@@ -24,7 +24,7 @@
 #define ROW_UNCHECKED "unchecked"
 
 struct checkup {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 	const json_t *order; /* member "health" of the agent order */
 	struct store *store;

@@ -22,17 +22,17 @@
 static void sign(const struct checkup *c, json_t *body)
 {
 	js_put(body, "v", json_integer(1));
-	js_put_str(body, "nonce", c->task->nonce);
-	js_put_str(body, "token", c->task->token);
-	js_put(body, "restart", json_integer(c->task->restart));
+	js_put_str(body, "nonce", c->config->nonce);
+	js_put_str(body, "token", c->config->token);
+	js_put(body, "restart", json_integer(c->config->restart));
 }
 
 static bool is_of_now(const struct checkup *c, const json_t *body)
 {
 	const char *token = js_str(body, "token"), *nonce = js_str(body, "nonce");
 
-	return js_int(body, "restart", -1) == c->task->restart && token && nonce &&
-	       strcmp(token, c->task->token) == 0 && strcmp(nonce, c->task->nonce) == 0;
+	return js_int(body, "restart", -1) == c->config->restart && token && nonce &&
+	       strcmp(token, c->config->token) == 0 && strcmp(nonce, c->config->nonce) == 0;
 }
 
 static int tell(struct checkup *c, const char *key, const json_t *body, struct err **err)
@@ -74,7 +74,7 @@ static json_t *hear(struct checkup *c, const char *key)
 
 int health_tell_own(struct checkup *c, const char *state, struct err **err)
 {
-	AUTO(auto_free) char *key = task_node_key(c->task, HEALTH_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(c->config, HEALTH_FILE);
 
 	sign(c, c->told);
 	js_put_str(c->told, "state", state);
@@ -85,23 +85,23 @@ int health_tell_own(struct checkup *c, const char *state, struct err **err)
 /* Returns a new reference to what the node has reported, NULL if nothing (yet). */
 static json_t *hear_node(struct checkup *c, int node)
 {
-	AUTO(auto_free) char *key = mem_format("%snode-%d/" HEALTH_FILE, c->task->prefix, node);
+	AUTO(auto_free) char *key = mem_format("%snode-%d/" HEALTH_FILE, c->config->prefix, node);
 
-	if (node == c->task->node)
+	if (node == c->config->node)
 		return json_incref(c->told);
 	return hear(c, key);
 }
 
 json_t *health_hear_verdict(struct checkup *c)
 {
-	AUTO(auto_free) char *key = task_key(c->task, HEALTH_FILE);
+	AUTO(auto_free) char *key = agent_config_key(c->config, HEALTH_FILE);
 
 	return hear(c, key);
 }
 
 int health_tell_all(struct checkup *c, json_t *body, struct err **err)
 {
-	AUTO(auto_free) char *key = task_key(c->task, HEALTH_FILE);
+	AUTO(auto_free) char *key = agent_config_key(c->config, HEALTH_FILE);
 
 	sign(c, body);
 	return tell_surely(c, key, body, err);
@@ -109,8 +109,8 @@ int health_tell_all(struct checkup *c, json_t *body, struct err **err)
 
 void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 {
-	int64_t least = c->task->far ? FAR_MS : NEAR_MS;
-	int64_t most = c->task->far ? FAR_MAX_MS : NEAR_MAX_MS;
+	int64_t least = c->config->far ? FAR_MS : NEAR_MS;
+	int64_t most = c->config->far ? FAR_MAX_MS : NEAR_MAX_MS;
 	struct timespec pause;
 
 	if (*pause_ms < least)
@@ -122,7 +122,7 @@ void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 
 static bool has_failed(struct checkup *c)
 {
-	return node_flag_is_set(c->task, c->store, FAILED_FILE, c->task->restart);
+	return node_flag_is_set(c->config, c->store, FAILED_FILE, c->config->restart);
 }
 
 bool health_peer_is_gone(struct checkup *c)
@@ -132,7 +132,7 @@ bool health_peer_is_gone(struct checkup *c)
 
 void health_let_the_sick_speak(struct checkup *c)
 {
-	int64_t end_ms = clock_mono_now().ms + (c->task->far ? SPEAK_FAR_MS : SPEAK_MS),
+	int64_t end_ms = clock_mono_now().ms + (c->config->far ? SPEAK_FAR_MS : SPEAK_MS),
 		pause_ms = 0;
 
 	while (!has_failed(c) && clock_mono_now().ms < end_ms)
@@ -148,7 +148,7 @@ static bool is_told(const json_t *told, int64_t round)
 /* True if all nodes have begun; they have as long for that as they have for the claim. */
 static bool have_all_begun(const struct checkup *c, const json_t *nodes)
 {
-	for (int i = 0; i < c->task->nodes; i++)
+	for (int i = 0; i < c->config->nodes; i++)
 		if (json_is_null(json_array_get(nodes, (size_t)i)))
 			return false;
 	return true;
@@ -158,7 +158,7 @@ static size_t look_at_nodes(struct checkup *c, json_t *nodes, int64_t round)
 {
 	size_t missing = 0;
 
-	for (int i = 0; i < c->task->nodes; i++) {
+	for (int i = 0; i < c->config->nodes; i++) {
 		json_t *told = json_array_get(nodes, (size_t)i);
 
 		if (is_told(told, round))
@@ -173,7 +173,7 @@ static size_t look_at_nodes(struct checkup *c, json_t *nodes, int64_t round)
 
 static void forget_untold(struct checkup *c, json_t *nodes, int64_t round)
 {
-	for (int i = 0; i < c->task->nodes; i++)
+	for (int i = 0; i < c->config->nodes; i++)
 		if (!is_told(json_array_get(nodes, (size_t)i), round))
 			json_array_set_new(nodes, (size_t)i, json_null());
 }
@@ -184,14 +184,14 @@ json_t *health_gather(struct checkup *c, int64_t round, struct mono end)
 	bool all_begun = round > 0;
 	int64_t pause_ms = 0;
 
-	for (int i = 0; i < c->task->nodes; i++)
+	for (int i = 0; i < c->config->nodes; i++)
 		json_array_append_new(nodes, json_null());
 	while (look_at_nodes(c, nodes, round) > 0) {
 		/* From now on the slowest has as long as any other. */
 		if (!all_begun && have_all_begun(c, nodes)) {
 			all_begun = true;
 			end.ms = clock_mono_now().ms + js_int(c->order, "timeout_ms", 0) +
-				 2 * (c->task->far ? FAR_MAX_MS : 2500);
+				 2 * (c->config->far ? FAR_MAX_MS : 2500);
 		}
 		if (clock_mono_now().ms >= end.ms || health_peer_is_gone(c))
 			break;

@@ -20,24 +20,24 @@
 /* Number of parts of health.timeout; a tool that had one of them was not short of time. */
 #define SHARE_PARTS 4
 
-static const json_t *order_of(const struct task *task)
+static const json_t *order_of(const struct agent_config *config)
 {
-	return json_object_get(task->order, "health");
+	return json_object_get(config->order, "health");
 }
 
-bool health_needed(const struct task *task)
+bool health_needed(const struct agent_config *config)
 {
-	return json_is_object(order_of(task));
+	return json_is_object(order_of(config));
 }
 
 /* Other nodes may begin later, by as much as they may claim later; the rounds between the nodes
  * have the time of one more check-up. */
-int64_t health_longest_ms(const struct task *task)
+int64_t health_longest_ms(const struct agent_config *config)
 {
-	int64_t timeout = js_int(order_of(task), "timeout_ms", 0);
+	int64_t timeout = js_int(order_of(config), "timeout_ms", 0);
 
-	return task->nodes == 1 ? timeout + SLACK_MS
-				: task->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
+	return config->nodes == 1 ? timeout + SLACK_MS
+				  : config->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
 }
 
 void health_checkup_say(struct checkup *c, const char *check, const char *verdict, const char *fmt,
@@ -82,7 +82,7 @@ static int make_env(struct checkup *c, struct err **err)
 					       "XLA_FLAGS" };
 	AUTO(auto_free) char *cache = fs_join(c->folder, "cache");
 
-	if (command_env_build(c->task, c->claim, &c->env, err) < 0)
+	if (command_env_build(c->config, c->claim, &c->env, err) < 0)
 		return -1;
 	for (size_t i = 0; i < STK_LENGTH(caches); i++)
 		command_env_put(&c->env, caches[i], cache);
@@ -110,9 +110,9 @@ static char *find_python(const struct checkup *c)
 	AUTO(auto_free) char *program = NULL;
 	AUTO(auto_free) char *beside = NULL;
 
-	if (command_env_command(c->task, &c->env, &argv, &ignored) < 0)
+	if (command_env_command(c->config, &c->env, &argv, &ignored) < 0)
 		return NULL;
-	program = proc_find_program(argv[0], c->task->src, path);
+	program = proc_find_program(argv[0], c->config->src, path);
 	if (program && is_python(program))
 		return TAKE(program);
 	if (program) {
@@ -121,7 +121,7 @@ static char *find_python(const struct checkup *c)
 
 		beside = proc_find_program(there, "/", path);
 	}
-	return beside ? TAKE(beside) : proc_find_program("python3", c->task->src, path);
+	return beside ? TAKE(beside) : proc_find_program("python3", c->config->src, path);
 }
 
 /* Returns the address by which this machine reaches node 0, and by which others reach it. */
@@ -129,7 +129,7 @@ static char *own_address(const struct checkup *c, const char *host)
 {
 	char *found;
 
-	if (c->task->node == 0)
+	if (c->config->node == 0)
 		return mem_copy(c->claim->master_addr);
 	found = network_towards(c->claim->master_addr);
 	return found ? found : mem_copy(host);
@@ -144,7 +144,7 @@ static void introduce(struct checkup *c)
 	gethostname(host, sizeof host - 1);
 	addr = own_address(c, host);
 	hash_random_bytes(&chance, sizeof chance);
-	js_put(c->told, "node", json_integer(c->task->node));
+	js_put(c->told, "node", json_integer(c->config->node));
 	js_put_str(c->told, "host", host);
 	js_put_str(c->told, "addr", addr);
 	js_put(c->told, "port", json_integer(PORT_FIRST + chance % PORT_COUNT));
@@ -154,17 +154,17 @@ static void introduce(struct checkup *c)
 
 static int begin(struct checkup *c, struct err **err)
 {
-	c->order = order_of(c->task);
+	c->order = order_of(c->config);
 	c->begun = clock_mono_now();
 	c->began = clock_utc_now();
 	c->end.ms = c->begun.ms + js_int(c->order, "timeout_ms", 0);
-	c->cores = (int)js_int(c->task->order, "cores", 0);
-	c->folder = fs_join(c->task->dir, "health");
+	c->cores = (int)js_int(c->config->order, "cores", 0);
+	c->folder = fs_join(c->config->dir, "health");
 	c->told = json_object();
 	c->rows = json_array();
 	c->figures = json_object();
 	/* A store of the helper's own: a store must not be used on both sides of a fork. */
-	if (store_open(c->task->workspace, &c->store, err) < 0 ||
+	if (store_open(c->config->workspace, &c->store, err) < 0 ||
 	    fs_remove_tree(c->folder, err) < 0 || fs_mkdirs(c->folder, err) < 0 ||
 	    make_env(c, err) < 0)
 		return -1;
@@ -204,7 +204,7 @@ static void check_node(struct checkup *c)
 		if (!c->sick)
 			health_check_tensor(c);
 	}
-	if (!c->sick && collectives && c->task->nodes > 1 && !json_object_get(c->told, "torch"))
+	if (!c->sick && collectives && c->config->nodes > 1 && !json_object_get(c->told, "torch"))
 		health_find_torch(c);
 	if (!c->sick && collectives)
 		health_check_collectives(c);
@@ -283,7 +283,7 @@ static json_t *judge(struct checkup *c, const json_t *nodes)
 	sick = health_compare_nodes(c, nodes, &baseline, warned);
 	if (common)
 		json_array_clear(sick);
-	else if (json_array_size(sick) == 0 && c->task->nodes > 1 &&
+	else if (json_array_size(sick) == 0 && c->config->nodes > 1 &&
 		 json_array_size(json_object_get(c->order, "ops")) > 0 &&
 		 js_bool(c->order, "full", false)) {
 		struct mono end = { clock_mono_now().ms + js_int(c->order, "timeout_ms", 0) };
@@ -292,7 +292,7 @@ static json_t *judge(struct checkup *c, const json_t *nodes)
 		health_compare_across(c, across, &baseline, warned);
 	}
 	failing = common ? common : js_str(across, "failing");
-	words = sick_words(sick, c->task->nodes);
+	words = sick_words(sick, c->config->nodes);
 	js_put_str(verdict, "do", "verdict");
 	js_put_str(verdict, "verdict",
 		   json_array_size(sick) > 0 ? HEALTH_SICK
@@ -300,7 +300,7 @@ static json_t *judge(struct checkup *c, const json_t *nodes)
 					     : HEALTH_HEALTHY);
 	js_put_str(verdict, "words", failing ? failing : words);
 	/* A node that is alone and only slow may be what is usual from now on. */
-	if (!failing && (json_array_size(sick) == 0 || (c->task->nodes == 1 && !c->sick)))
+	if (!failing && (json_array_size(sick) == 0 || (c->config->nodes == 1 && !c->sick)))
 		health_remember_figures(c, nodes, across);
 	js_put(verdict, "sick", sick);
 	js_put(verdict, "warned", warned);
@@ -330,19 +330,19 @@ static const char *outcome_of(const struct checkup *c, const json_t *verdict)
 		return c->sick ? HEALTH_SICK : HEALTH_HEALTHY;
 	if (!said)
 		return HEALTH_OTHER;
-	if (is_sick(verdict, c->task->node))
+	if (is_sick(verdict, c->config->node))
 		return HEALTH_SICK;
 	if (strcmp(said, HEALTH_HEALTHY) == 0)
 		return HEALTH_HEALTHY;
-	return strcmp(said, HEALTH_FAILING) == 0 && c->task->node == 0 ? HEALTH_FAILING
-								       : HEALTH_OTHER;
+	return strcmp(said, HEALTH_FAILING) == 0 && c->config->node == 0 ? HEALTH_FAILING
+									 : HEALTH_OTHER;
 }
 
 /* On the other nodes: does what node 0 orders, until its verdict. Returns NULL if there was
  * none. */
 static json_t *obey(struct checkup *c)
 {
-	int64_t end_ms = c->begun.ms + health_longest_ms(c->task), pause_ms = 0, round = 0;
+	int64_t end_ms = c->begun.ms + health_longest_ms(c->config), pause_ms = 0, round = 0;
 
 	while (clock_mono_now().ms < end_ms) {
 		/* In this order: a node that is found sick fails only after the verdict. */
@@ -371,13 +371,13 @@ static json_t *decide(struct checkup *c)
 {
 	json_auto_t *nodes = NULL;
 	json_auto_t *verdict = NULL;
-	struct mono end = { c->begun.ms + c->task->claim_wait_ms };
+	struct mono end = { c->begun.ms + c->config->claim_wait_ms };
 
-	if (c->task->nodes == 1) {
+	if (c->config->nodes == 1) {
 		nodes = json_pack("[O]", c->told);
 		return judge(c, nodes);
 	}
-	if (c->task->node > 0)
+	if (c->config->node > 0)
 		return obey(c);
 	nodes = health_gather(c, 0, end);
 	if (health_peer_is_gone(c))
@@ -397,7 +397,7 @@ static json_t *report_of(const struct checkup *c, const json_t *verdict)
 	js_put_str(report, "verdict", said ? said : c->sick ? HEALTH_SICK : "unknown");
 	js_put(report, "began", json_integer(c->began.ms));
 	js_put(report, "ended", json_integer(clock_utc_now().ms));
-	for (size_t i = 0; i < STK_LENGTH(members) && c->task->node == 0; i++)
+	for (size_t i = 0; i < STK_LENGTH(members) && c->config->node == 0; i++)
 		if (json_object_get(verdict, members[i]))
 			js_put(report, members[i],
 			       json_incref(json_object_get(verdict, members[i])));
@@ -428,9 +428,9 @@ static void announce(struct checkup *c, json_t *verdict, health_fn fn, void *arg
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	fn(arg, said);
-	if (!verdict || c->task->nodes == 1)
+	if (!verdict || c->config->nodes == 1)
 		return;
-	if (c->task->node == 0)
+	if (c->config->node == 0)
 		(void)!health_tell_all(c, verdict, &ignored);
 	if (js_is(said, "outcome", HEALTH_OTHER))
 		health_let_the_sick_speak(c);
@@ -446,9 +446,10 @@ static void apologise(const struct err *why, health_fn fn, void *arg)
 	fn(arg, said);
 }
 
-void health_work(const struct task *task, const struct claim *claim, health_fn fn, void *arg)
+void health_work(const struct agent_config *config, const struct claim *claim, health_fn fn,
+		 void *arg)
 {
-	AUTO(release) struct checkup c = { .task = task, .claim = claim };
+	AUTO(release) struct checkup c = { .config = config, .claim = claim };
 	AUTO(err_freep) struct err *why = NULL;
 	json_auto_t *verdict = NULL;
 
@@ -458,7 +459,7 @@ void health_work(const struct task *task, const struct claim *claim, health_fn f
 	}
 	check_node(&c);
 	if (js_bool(c.order, "full", false)) {
-		if (task->nodes > 1)
+		if (config->nodes > 1)
 			(void)!health_tell_own(&c, "done", &why);
 		verdict = decide(&c);
 	}

@@ -80,9 +80,9 @@ static void put_number(struct command_env *env, enum variable variable, int64_t 
 }
 
 /* Returns the cores of the accelerator, or if the order has none, the CPUs that we may use. */
-static int64_t cores(const struct task *task)
+static int64_t cores(const struct agent_config *config)
 {
-	int64_t ordered = js_int(task->order, "cores", 0);
+	int64_t ordered = js_int(config->order, "cores", 0);
 	cpu_set_t cpus;
 
 	if (ordered > 0)
@@ -91,30 +91,31 @@ static int64_t cores(const struct task *task)
 }
 
 /* Variables that authors of training scripts may rely on. */
-static void put_stoker(struct command_env *env, const struct task *task, const struct claim *claim)
+static void put_stoker(struct command_env *env, const struct agent_config *config,
+		       const struct claim *claim)
 {
-	const json_t *order = task->order;
-	AUTO(auto_free) char *resumed = fetch_resumed(task);
-	AUTO(auto_free) char *cache = fetch_cache(task);
+	const json_t *order = config->order;
+	AUTO(auto_free) char *resumed = fetch_resumed(config);
+	AUTO(auto_free) char *cache = fetch_cache(config);
 	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
 
-	put(env, VAR_PHASE, task->phase);
-	put(env, VAR_RUN, task->run);
-	put_number(env, VAR_ATTEMPT, task->attempt);
+	put(env, VAR_PHASE, config->phase);
+	put(env, VAR_RUN, config->run);
+	put_number(env, VAR_ATTEMPT, config->attempt);
 	put(env, VAR_INIT_FROM, js_str(order, "init_from"));
 	put(env, VAR_RESUME_FROM, resumed);
-	put(env, VAR_CHECKPOINT_DIR, task->checkpoint);
-	put(env, VAR_OUTPUT_DIR, task->output);
+	put(env, VAR_CHECKPOINT_DIR, config->checkpoint);
+	put(env, VAR_OUTPUT_DIR, config->output);
 	put(env, VAR_DATA_MANIFEST, js_str(order, "data_manifest"));
-	put_number(env, VAR_NODES, task->nodes);
-	put_number(env, VAR_NODE_RANK, task->node);
-	put_number(env, VAR_CORES, cores(task));
+	put_number(env, VAR_NODES, config->nodes);
+	put_number(env, VAR_NODE_RANK, config->node);
+	put_number(env, VAR_CORES, cores(config));
 	put(env, VAR_CACHE_DIR, cache);
 	if (workers > 0)
 		put_number(env, VAR_COMPILE_WORKERS, workers);
 	put(env, VAR_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_MASTER_PORT, claim->master_port);
-	put(env, VAR_TOKEN, *task->token ? task->token : NULL);
+	put(env, VAR_TOKEN, *config->token ? config->token : NULL);
 }
 
 /* True for kernels before 5.15: libfabric cannot tell registered memory from a child's copy
@@ -130,18 +131,19 @@ static bool fork_is_unsafe(void)
 
 /* Network of nodes on machines of their own: the interface that the libraries meet over (they would
  * take the first, which may lead nowhere), and EFA if the order says that the machines have it. */
-static void put_network(struct command_env *env, const struct task *task, const struct claim *claim)
+static void put_network(struct command_env *env, const struct agent_config *config,
+			const struct claim *claim)
 {
 	AUTO(auto_free) char *interface = NULL;
 	AUTO(auto_free) char *root = NULL;
 
-	if (task->nodes < 2 || !task->platform.apart)
+	if (config->nodes < 2 || !config->platform.apart)
 		return;
-	interface = network_interface(&task->platform, NETWORK_FOLDER);
+	interface = network_interface(&config->platform, NETWORK_FOLDER);
 	put(env, VAR_CCOM_IFNAME, interface);
 	put(env, VAR_NCCL_IFNAME, interface);
 	put(env, VAR_GLOO_IFNAME, interface);
-	if (!js_bool(task->order, "efa", false))
+	if (!js_bool(config->order, "efa", false))
 		return;
 	root = network_join(claim->master_addr, claim->master_port + 1);
 	put(env, VAR_FI_PROVIDER, "efa");
@@ -153,36 +155,36 @@ static void put_network(struct command_env *env, const struct task *task, const 
 
 /* The runtime's default is documented in three ways, 2, 30 and 600 seconds: too little for a long
  * graph, and the error then reads like a hang. */
-static void put_runtime(struct command_env *env, const struct task *task)
+static void put_runtime(struct command_env *env, const struct agent_config *config)
 {
-	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *compile = json_object_get(config->order, "compile");
 
-	if (js_int(task->order, "cores", 0) > 0 || js_is(compile, "kind", "neuron"))
+	if (js_int(config->order, "cores", 0) > 0 || js_is(compile, "kind", "neuron"))
 		put(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
 }
 
 /* Variables for launchers. torchrun takes each of its options from PET_ and the option's name in
  * capitals (torch/distributed/argparse_util.py). The order's env says how many processes it
  * starts on a node. */
-static void put_launcher(struct command_env *env, const struct task *task,
+static void put_launcher(struct command_env *env, const struct agent_config *config,
 			 const struct claim *claim)
 {
 	put(env, VAR_PLAIN_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_PLAIN_MASTER_PORT, claim->master_port);
-	put_number(env, VAR_PET_NNODES, task->nodes);
-	put_number(env, VAR_PET_NODE_RANK, task->node);
+	put_number(env, VAR_PET_NNODES, config->nodes);
+	put_number(env, VAR_PET_NODE_RANK, config->node);
 	put(env, VAR_PET_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_PET_MASTER_PORT, claim->master_port);
 }
 
 /* Puts the order's variables with names that begin with `prefix`, expanded. */
 static int put_expanded(struct command_env *env, const struct command_env *known,
-			const struct task *task, const char *prefix, struct err **err)
+			const struct agent_config *config, const char *prefix, struct err **err)
 {
 	const char *name;
 	json_t *value;
 
-	json_object_foreach (json_object_get(task->order, "env"), name, value) {
+	json_object_foreach (json_object_get(config->order, "env"), name, value) {
 		AUTO(auto_free) char *where = mem_format("env.%s", name);
 		AUTO(auto_free) char *expanded = NULL;
 
@@ -197,7 +199,7 @@ static int put_expanded(struct command_env *env, const struct command_env *known
 
 /* Puts the order's variables. `env` holds the STOKER_* already: the values refer to them, and to
  * the hyperparameters. */
-static int put_ordered(struct command_env *env, const struct task *task, struct err **err)
+static int put_ordered(struct command_env *env, const struct agent_config *config, struct err **err)
 {
 	AUTO(command_env_release) struct command_env known = { 0 };
 	const char *name;
@@ -211,20 +213,20 @@ static int put_ordered(struct command_env *env, const struct task *task, struct 
 		command_env_put(&known, ours, equals + 1);
 	}
 	/* A hyperparameter may refer to another, in any order. */
-	json_object_foreach (json_object_get(task->order, "env"), name, value)
+	json_object_foreach (json_object_get(config->order, "env"), name, value)
 		if (text_starts(name, "STOKER_HP_"))
 			command_env_put(&known, name, json_string_value(value));
-	if (put_expanded(&known, &known, task, "STOKER_HP_", err) < 0)
+	if (put_expanded(&known, &known, config, "STOKER_HP_", err) < 0)
 		return -1;
-	return put_expanded(env, &known, task, "", err);
+	return put_expanded(env, &known, config, "", err);
 }
 
-static int put_secrets(struct command_env *env, const struct task *task, struct err **err)
+static int put_secrets(struct command_env *env, const struct agent_config *config, struct err **err)
 {
 	const json_t *name;
 	size_t i;
 
-	json_array_foreach (json_object_get(task->order, "secrets"), i, name) {
+	json_array_foreach (json_object_get(config->order, "secrets"), i, name) {
 		AUTO(auto_free)
 		char *apart = mem_format(ORDER_SECRET "%s", json_string_value(name));
 		const char *value = getenv(apart);
@@ -239,33 +241,33 @@ static int put_secrets(struct command_env *env, const struct task *task, struct 
 	return 0;
 }
 
-int command_env_build(const struct task *task, const struct claim *claim, struct command_env *ret,
-		      struct err **err)
+int command_env_build(const struct agent_config *config, const struct claim *claim,
+		      struct command_env *ret, struct err **err)
 {
 	AUTO(command_env_release) struct command_env env = { 0 };
 
-	if (task->platform.container)
-		container_env_put(&env, task);
-	for (enum variable i = 0; !task->platform.container && i < VAR_COUNT; i++)
+	if (config->platform.container)
+		container_env_put(&env, config);
+	for (enum variable i = 0; !config->platform.container && i < VAR_COUNT; i++)
 		if (variable_rows[i].uses & VAR_PASSED)
 			put(&env, i, getenv(variable_rows[i].name));
-	put_launcher(&env, task, claim);
-	put_network(&env, task, claim);
-	put_runtime(&env, task);
-	put_stoker(&env, task, claim);
-	if (put_ordered(&env, task, err) < 0 || put_secrets(&env, task, err) < 0)
+	put_launcher(&env, config, claim);
+	put_network(&env, config, claim);
+	put_runtime(&env, config);
+	put_stoker(&env, config, claim);
+	if (put_ordered(&env, config, err) < 0 || put_secrets(&env, config, err) < 0)
 		return -1;
 	/* Once more: nothing may override what scripts are promised. */
-	put_stoker(&env, task, claim);
+	put_stoker(&env, config, claim);
 	*ret = env;
 	env = (struct command_env){ 0 };
 	return 0;
 }
 
-int command_env_command(const struct task *task, const struct command_env *env, char ***ret,
-			struct err **err)
+int command_env_command(const struct agent_config *config, const struct command_env *env,
+			char ***ret, struct err **err)
 {
-	const json_t *command = json_object_get(task->order, "command"), *text;
+	const json_t *command = json_object_get(config->order, "command"), *text;
 	AUTO(auto_strv) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
 	size_t i;
 

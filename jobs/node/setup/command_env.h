@@ -10,7 +10,7 @@
 
 #include "jobs/base/err.h"
 #include "jobs/node/claim.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 struct command_env {
 	char **list; /* NAME=VALUE, NULL-terminated; each name once */
@@ -25,12 +25,12 @@ void command_env_release(struct command_env *env);                            /*
 /* Builds the environment. Later ones win: PATH, HOME, USER, LANG, TMPDIR from our own environment,
  * in a container all of that but what container_env.h leaves out; the names that launchers read
  * (MASTER_ADDR, PET_*); the order's env, expanded; secrets from our own environment; STOKER_*. */
-int command_env_build(const struct task *task, const struct claim *claim, struct command_env *ret,
-		      struct err **err);
+int command_env_build(const struct agent_config *config, const struct claim *claim,
+		      struct command_env *ret, struct err **err);
 
 /* Gives the order's command with its ${STOKER_…} expanded, NULL-terminated. The caller frees it. */
-int command_env_command(const struct task *task, const struct command_env *env, char ***ret,
-			struct err **err);
+int command_env_command(const struct agent_config *config, const struct command_env *env,
+			char ***ret, struct err **err);
 
 /* Replaces ${STOKER_NAME} and ${STOKER_NAME:-text} in `text`, and each "$$" right before "{STOKER_"
  * or before such a reference by "$"; every other dollar sign stays as it is, and inserted text is

@@ -7,12 +7,12 @@
 #include "jobs/cache/kinds/compile_kind.h"
 
 /* Returns NULL with an error if the compiler is not known. */
-static json_t *find(const struct compile_kind *kind, const struct task *task,
+static json_t *find(const struct compile_kind *kind, const struct agent_config *config,
 		    const struct command_env *env, struct err **err)
 {
-	const char *program = js_str(json_object_get(task->order, "compile"), "program");
+	const char *program = js_str(json_object_get(config->order, "compile"), "program");
 	struct program_place place = {
-		.cwd = task->src,
+		.cwd = config->src,
 		.path = command_env_get(env, "PATH"),
 		.home = command_env_get(env, "HOME"),
 		.python_path = command_env_get(env, "PYTHONPATH"),
@@ -41,9 +41,10 @@ static int refuse(const json_t *changed, struct err **err)
 }
 
 /* Compares with the compile manifest's compiler. Returns -1 with an error if it is another one. */
-static int compare(const struct task *task, const json_t *locked, json_t *report, struct err **err)
+static int compare(const struct agent_config *config, const json_t *locked, json_t *report,
+		   struct err **err)
 {
-	const char *tolerated = js_str(json_object_get(task->order, "compile"), "tolerated");
+	const char *tolerated = js_str(json_object_get(config->order, "compile"), "tolerated");
 	AUTO(auto_free) char *unknown = NULL;
 	AUTO(auto_free) char *pair = NULL;
 	json_t *changed = fingerprint_compare(locked, json_object_get(report, "found"), &unknown);
@@ -61,10 +62,10 @@ static int compare(const struct task *task, const json_t *locked, json_t *report
 	return refuse(changed, err);
 }
 
-int compiler_look(const struct task *task, const struct command_env *env, json_t *body,
+int compiler_look(const struct agent_config *config, const struct command_env *env, json_t *body,
 		  struct err **err)
 {
-	const json_t *compile = json_object_get(task->order, "compile");
+	const json_t *compile = json_object_get(config->order, "compile");
 	const json_t *locked = json_object_get(compile, "compiler");
 	const char *name = js_str(compile, "kind");
 	const struct compile_kind *kind = name ? compile_kind_find(name) : NULL;
@@ -75,11 +76,11 @@ int compiler_look(const struct task *task, const struct command_env *env, json_t
 		return 0;
 	report = json_object();
 	js_put(body, "compiler", report);
-	found = find(kind, task, env, &why);
+	found = find(kind, config, env, &why);
 	if (!found) {
 		js_put_str(report, "unknown", why->message);
 		return 0;
 	}
 	js_put(report, "found", found);
-	return locked ? compare(task, locked, report, err) : 0;
+	return locked ? compare(config, locked, report, err) : 0;
 }

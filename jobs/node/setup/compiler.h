@@ -7,13 +7,13 @@
 #define STK_NODE_SETUP_COMPILER_H
 
 #include "jobs/base/text/js.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/command_env.h"
-#include "jobs/node/setup/task.h"
 
 /* Puts "compiler" into the report `body`: what was found, and how that compares with the order's.
  * Returns -1 if it is another one, with an error that names both: the command must not begin. If
  * the environment cannot tell, the report says so, and the result is 0. */
-int compiler_look(const struct task *task, const struct command_env *env, json_t *body,
+int compiler_look(const struct agent_config *config, const struct command_env *env, json_t *body,
 		  struct err **err);
 
 #endif

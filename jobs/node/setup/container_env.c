@@ -22,27 +22,27 @@ static bool is_ours(const char *name)
 	return (row && row->uses & VAR_OURS) || text_starts(name, "STOKER_");
 }
 
-static const struct compile_kind *kind_of(const struct task *task)
+static const struct compile_kind *kind_of(const struct agent_config *config)
 {
-	const char *name = js_str(json_object_get(task->order, "compile"), "kind");
+	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
 
 	return name ? compile_kind_find(name) : NULL;
 }
 
 /* Decides what becomes of a variable. `ret_image`: the image's own value, with SET_BACK. */
-static enum fate fate_of(const struct task *task, const char *name, const char *value,
+static enum fate fate_of(const struct agent_config *config, const char *name, const char *value,
 			 const char **ret_image)
 {
-	const struct compile_kind *kind = kind_of(task);
+	const struct compile_kind *kind = kind_of(config);
 	const char *image;
 
 	if (is_ours(name))
 		return OURS;
 	/* The spec's value comes on top. */
 	if (!kind || !compile_kind_steers(kind, name) ||
-	    json_object_get(json_object_get(task->order, "env"), name))
+	    json_object_get(json_object_get(config->order, "env"), name))
 		return KEPT;
-	image = js_str(json_object_get(task->order, "image_env"), name);
+	image = js_str(json_object_get(config->order, "image_env"), name);
 	if (!image)
 		return WITHHELD;
 	*ret_image = image;
@@ -61,7 +61,7 @@ static char *name_in(const char *row, const char **ret_value)
 	return mem_copy_n(row, (size_t)(equals - row));
 }
 
-void container_env_put(struct command_env *env, const struct task *task)
+void container_env_put(struct command_env *env, const struct agent_config *config)
 {
 	const char *region;
 
@@ -71,7 +71,7 @@ void container_env_put(struct command_env *env, const struct task *task)
 
 		if (!name)
 			continue;
-		switch (fate_of(task, name, value, &image)) {
+		switch (fate_of(config, name, value, &image)) {
 		case KEPT:
 			command_env_put(env, name, value);
 			break;
@@ -88,15 +88,15 @@ void container_env_put(struct command_env *env, const struct task *task)
 		command_env_put(env, variable_rows[VAR_AWS_DEFAULT_REGION].name, region);
 }
 
-json_t *container_env_report(const struct task *task)
+json_t *container_env_report(const struct agent_config *config)
 {
 	json_auto_t *withheld = json_array(), *set_back = json_array();
 	json_t *report;
 
-	for (char **row = environ; task->platform.container && *row; row++) {
+	for (char **row = environ; config->platform.container && *row; row++) {
 		const char *value, *image = NULL;
 		AUTO(auto_free) char *name = name_in(*row, &value);
-		enum fate fate = name ? fate_of(task, name, value, &image) : KEPT;
+		enum fate fate = name ? fate_of(config, name, value, &image) : KEPT;
 
 		if (fate == WITHHELD || fate == SET_BACK)
 			json_array_append_new(fate == WITHHELD ? withheld : set_back,
@@ -110,6 +110,6 @@ json_t *container_env_report(const struct task *task)
 	if (json_array_size(set_back) > 0)
 		js_put(report, "set_back", TAKE(set_back));
 	js_put(report, "image_known",
-	       json_boolean(json_object_get(task->order, "image_env") != NULL));
+	       json_boolean(json_object_get(config->order, "image_env") != NULL));
 	return report;
 }

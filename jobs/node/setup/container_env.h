@@ -26,14 +26,14 @@
 #define STK_NODE_SETUP_CONTAINER_ENV_H
 
 #include "jobs/base/text/js.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/command_env.h"
-#include "jobs/node/setup/task.h"
 
 /* Puts what the command inherits into `env`. */
-void container_env_put(struct command_env *env, const struct task *task);
+void container_env_put(struct command_env *env, const struct agent_config *config);
 
 /* Returns a new reference to the report's "environment"; NULL if no variable that steers was
  * withheld or set back, or this is not a container. */
-json_t *container_env_report(const struct task *task);
+json_t *container_env_report(const struct agent_config *config);
 
 #endif

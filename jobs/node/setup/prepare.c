@@ -18,20 +18,20 @@
 /* Largest distance between a name and what was meant. */
 #define NEAR_ENOUGH 2
 
-static int unpack(const struct task *task, struct store *store, struct err **err)
+static int unpack(const struct agent_config *config, struct store *store, struct err **err)
 {
-	AUTO(auto_free) char *bundle = fs_join(task->dir, "bundle");
+	AUTO(auto_free) char *bundle = fs_join(config->dir, "bundle");
 	int there;
 
-	if (!task->source)
-		return fs_mkdirs(task->src, err);
-	there = store_download(store, task->source, bundle, err);
+	if (!config->source)
+		return fs_mkdirs(config->src, err);
+	there = store_download(store, config->source, bundle, err);
 	if (there < 0)
 		return err_wrap(err, "cannot fetch the source");
 	if (there == 0)
 		return err_set(err, EXIT_REFUSED, "the source bundle '%s' is not in '%s'",
-			       task->source, store_url(store));
-	if (archive_unpack(bundle, task->src, err) < 0)
+			       config->source, store_url(store));
+	if (archive_unpack(bundle, config->src, err) < 0)
 		return err_wrap(err, "cannot unpack the source");
 	unlink(bundle);
 	return 0;
@@ -79,25 +79,26 @@ static int make_link(const char *src, const char *name, const char *target, stru
 	return 0;
 }
 
-static int make_links(const struct task *task, struct err **err)
+static int make_links(const struct agent_config *config, struct err **err)
 {
 	const json_t *pair;
 	size_t i;
 
-	json_array_foreach (json_object_get(task->order, "links"), i, pair) {
+	json_array_foreach (json_object_get(config->order, "links"), i, pair) {
 		const char *name = json_string_value(json_array_get(pair, 0));
 		const char *target = json_string_value(json_array_get(pair, 1));
 
-		if (make_link(task->src, name, target, err) < 0)
+		if (make_link(config->src, name, target, err) < 0)
 			return err_wrap(err, "cannot bring along '%s'", name);
 	}
 	return 0;
 }
 
 /* Scripts of some kinds look for a file that names the newest checkpoint. */
-static int point_to_checkpoint(const struct task *task, const char *path, struct err **err)
+static int point_to_checkpoint(const struct agent_config *config, const char *path,
+			       struct err **err)
 {
-	const char *name = js_str(json_object_get(task->order, "checkpoint"), "kind");
+	const char *name = js_str(json_object_get(config->order, "checkpoint"), "kind");
 	const struct ckpt_kind *kind = checkpoint_kind_find(name ? name : "auto");
 	struct ckpt ckpt = { 0 };
 	int done;
@@ -106,14 +107,14 @@ static int point_to_checkpoint(const struct task *task, const char *path, struct
 		return 0;
 	if (checkpoint_prove(path, kind, &ckpt, err) < 0)
 		return err_wrap(err, "cannot look at the checkpoint to resume from");
-	done = ckpt.complete ? checkpoint_point(task->checkpoint, &ckpt, err) : 0;
+	done = ckpt.complete ? checkpoint_point(config->checkpoint, &ckpt, err) : 0;
 	checkpoint_release(&ckpt);
 	return done;
 }
 
-int prepare_checkpoint(const struct task *task, struct err **err)
+int prepare_checkpoint(const struct agent_config *config, struct err **err)
 {
-	AUTO(auto_free) char *target = fetch_resumed(task);
+	AUTO(auto_free) char *target = fetch_resumed(config);
 	AUTO(auto_free) char *link = NULL;
 	size_t len;
 
@@ -121,32 +122,32 @@ int prepare_checkpoint(const struct task *task, struct err **err)
 		return 0;
 	for (len = strlen(target); len > 1 && target[len - 1] == '/'; len--)
 		target[len - 1] = '\0';
-	link = fs_join(task->checkpoint, fs_basename(target));
+	link = fs_join(config->checkpoint, fs_basename(target));
 	if (symlink(target, link) < 0 && errno != EEXIST)
 		return fs_error(err, errno, "cannot link the checkpoint '%s' into '%s'", target,
-				task->checkpoint);
-	return point_to_checkpoint(task, target, err);
+				config->checkpoint);
+	return point_to_checkpoint(config, target, err);
 }
 
-int prepare_folders(const struct task *task, struct store *store, struct err **err)
+int prepare_folders(const struct agent_config *config, struct store *store, struct err **err)
 {
-	if (fs_remove_tree(task->src, err) < 0)
+	if (fs_remove_tree(config->src, err) < 0)
 		return err_wrap(err, "cannot clear away what an earlier start left");
-	prepare_discard(task);
-	if (unpack(task, store, err) < 0 || make_links(task, err) < 0)
+	prepare_discard(config);
+	if (unpack(config, store, err) < 0 || make_links(config, err) < 0)
 		return -1;
-	if (fs_mkdirs(task->checkpoint, err) < 0)
+	if (fs_mkdirs(config->checkpoint, err) < 0)
 		return -1;
-	return fs_mkdirs(task->output, err);
+	return fs_mkdirs(config->output, err);
 }
 
-void prepare_discard(const struct task *task)
+void prepare_discard(const struct agent_config *config)
 {
-	AUTO(auto_free) char *scratch = fs_join(task->dir, "scratch");
+	AUTO(auto_free) char *scratch = fs_join(config->dir, "scratch");
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	/* A failed removal costs space, nothing else: nobody looks there. */
-	if (task->scratch)
+	if (config->scratch)
 		(void)!fs_remove_tree(scratch, &ignored);
 }
 
@@ -201,14 +202,15 @@ static char *find_file(const char *program, const char *cwd, const char *path)
 	return NULL;
 }
 
-static int missing(const struct task *task, const char *program, const char *path, struct err **err)
+static int missing(const struct agent_config *config, const char *program, const char *path,
+		   struct err **err)
 {
 	AUTO(auto_free) char *meant = NULL;
 
 	if (strchr(program, '/')) {
 		err_set(err, EXIT_RUN_FAILED, "cannot find '%s'%s", program,
 			program[0] == '/' ? "" : " in the source");
-		if (program[0] != '/' && task->source)
+		if (program[0] != '/' && config->source)
 			return err_hint(err, "check 'command', and that git tracks the file and "
 					     "'source.include' covers it");
 		return err_hint(err, "correct the path in 'command'");
@@ -220,10 +222,10 @@ static int missing(const struct task *task, const char *program, const char *pat
 	return err_hint(err, "install it, or put its folder into PATH before you start stoker");
 }
 
-int prepare_program(const struct task *task, const char *program, const char *path, char **ret,
-		    int *ret_exit, struct err **err)
+int prepare_program(const struct agent_config *config, const char *program, const char *path,
+		    char **ret, int *ret_exit, struct err **err)
 {
-	AUTO(auto_free) char *found = proc_find_program(program, task->src, path);
+	AUTO(auto_free) char *found = proc_find_program(program, config->src, path);
 	AUTO(auto_free) char *file = NULL;
 
 	if (found) {
@@ -231,10 +233,10 @@ int prepare_program(const struct task *task, const char *program, const char *pa
 		return 0;
 	}
 	path = path ? path : "";
-	file = *program ? find_file(program, task->src, path) : NULL;
+	file = *program ? find_file(program, config->src, path) : NULL;
 	if (!file) {
 		*ret_exit = AGENT_EXIT_NO_FILE;
-		return missing(task, program, path, err);
+		return missing(config, program, path, err);
 	}
 	*ret_exit = AGENT_EXIT_NO_EXEC;
 	if (fs_is_dir(file)) {

@@ -36,17 +36,17 @@ static bool is_superseded(const struct agent *agent)
 
 static bool are_there(const struct agent *agent)
 {
-	return agent->task.outputs && agent->command && !is_superseded(agent) &&
-	       has_entries(agent->task.output);
+	return agent->config.outputs && agent->command && !is_superseded(agent) &&
+	       has_entries(agent->config.output);
 }
 
 /* Returns the path or URL of the outputs. The caller frees it. */
 static char *url_of(const struct agent *agent)
 {
-	AUTO(auto_free) char *key = task_outputs_key(&agent->task);
+	AUTO(auto_free) char *key = agent_config_outputs_key(&agent->config);
 
-	if (!agent->task.far)
-		return mem_copy(agent->task.output);
+	if (!agent->config.far)
+		return mem_copy(agent->config.output);
 	return mem_format("%s/%s", store_url(agent->store), key);
 }
 
@@ -78,7 +78,8 @@ static void set_timer(struct agent *agent)
 
 	if (agent->told_at.ms) {
 		if (!outputs->end_at.ms) {
-			outputs->end_at.ms = agent->told_at.ms + task_outputs_ms(&agent->task);
+			outputs->end_at.ms =
+				agent->told_at.ms + agent_config_outputs_ms(&agent->config);
 			if (outputs->end_at.ms < now.ms + LEAST_MS)
 				outputs->end_at.ms = now.ms + LEAST_MS;
 		}
@@ -94,7 +95,7 @@ static void show(struct agent *agent)
 	struct outputs *outputs = &agent->outputs;
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (agent->task.node == 0 || clock_mono_now().ms - outputs->shown.ms < SHOW_MS)
+	if (agent->config.node == 0 || clock_mono_now().ms - outputs->shown.ms < SHOW_MS)
 		return;
 	outputs->shown = clock_mono_now();
 	js_put(agent->report.body, "outputs",
@@ -122,7 +123,7 @@ static int start(struct agent *agent, struct err **err)
 
 	news_release(&outputs->news);
 	helper_close(&outputs->helper);
-	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->task, err) < 0)
+	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->config, err) < 0)
 		return -1;
 	news_listen(&outputs->news, &outputs->helper, agent->loop, on_news, agent);
 	set_timer(agent);
@@ -149,7 +150,7 @@ bool outputs_bring(struct agent *agent)
 
 	if (outputs->helper.pid > 0)
 		return true;
-	if (outputs->over || !agent->task.far || !are_there(agent))
+	if (outputs->over || !agent->config.far || !are_there(agent))
 		return false;
 	if (outputs->starts++ == STARTS)
 		lose(outputs, "the process that brings them died", NULL, "transient-infra");

@@ -2,11 +2,11 @@
  * Upload of what the command leaves in STOKER_OUTPUT_DIR to the workspace.
  *
  * If the workspace is a directory, the folder lies there, and nothing is copied. Else a helper
- * (helper.h) uploads all of it beneath task_outputs_key(), once the command and all that descends
- * from it are gone and the checkpointer has done its last pass: checkpoints go first. The upload
- * takes place however the attempt ends: well, by failure, drained, or by a signal, and then as far
- * as the time goes (task_outputs_ms). There is none if another attempt has the claim, and none in
- * precompile.
+ * (helper.h) uploads all of it beneath agent_config_outputs_key(), once the command and all that
+ * descends from it are gone and the checkpointer has done its last pass: checkpoints go first. The
+ * upload takes place however the attempt ends: well, by failure, drained, or by a signal, and then
+ * as far as the time goes (agent_config_outputs_ms). There is none if another attempt has the
+ * claim, and none in precompile.
  *
  * - Files are uploaded as they are. A link is never followed; a link to something else in the
  *   folder is left out in silence, as its target is uploaded itself. A folder without files is
@@ -28,7 +28,7 @@
 #include "jobs/base/text/js.h"
 #include "jobs/node/helper.h"
 #include "jobs/node/news.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 struct agent;
 
@@ -66,6 +66,6 @@ bool outputs_under_way(const json_t *report);
  * move, and at the end one "done": "files", "bytes", "renamed" that are there, "left" that are
  * not, the first of them as "names": [{"name","why"}…]; and "why", "hint", "class" if the
  * workspace did not take them. */
-int outputs_work(const struct task *task, int news_fd);
+int outputs_work(const struct agent_config *config, int news_fd);
 
 #endif

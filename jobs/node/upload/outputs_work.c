@@ -19,7 +19,7 @@
 #define LAST_MS ((int64_t)10 * 60 * 1000)
 
 struct bringing {
-	const struct task *task;
+	const struct agent_config *config;
 	int news_fd;
 	struct store *from, *to;
 	char *root;   /* folder of `from`, without links */
@@ -244,15 +244,15 @@ static int pass(struct bringing *b, struct err **err)
 
 static int open_both(struct bringing *b, struct err **err)
 {
-	AUTO(auto_free) char *key = task_outputs_key(b->task);
-	AUTO(auto_free) char *url = mem_format("%s/%s", b->task->workspace, key);
+	AUTO(auto_free) char *key = agent_config_outputs_key(b->config);
+	AUTO(auto_free) char *url = mem_format("%s/%s", b->config->workspace, key);
 	const char *name = strstr(url, "://");
 
 	name = name ? strchr(name + 3, '/') : NULL; /* path behind the bucket */
 	b->above = name ? strlen(name + 1) + 1 : 0;
-	b->root = realpath(b->task->output, NULL);
+	b->root = realpath(b->config->output, NULL);
 	if (!b->root)
-		return fs_error(err, errno, "cannot look into '%s'", b->task->output);
+		return fs_error(err, errno, "cannot look into '%s'", b->config->output);
 	if (store_open(b->root, &b->from, err) < 0)
 		return -1;
 	return store_open(url, &b->to, err);
@@ -278,9 +278,9 @@ static json_t *last_word(struct bringing *b, const struct err *why)
 	return line;
 }
 
-int outputs_work(const struct task *task, int news_fd)
+int outputs_work(const struct agent_config *config, int news_fd)
 {
-	AUTO(bringing_release) struct bringing b = { .task = task, .news_fd = news_fd };
+	AUTO(bringing_release) struct bringing b = { .config = config, .news_fd = news_fd };
 	const struct mono end = { clock_mono_now().ms + LAST_MS };
 	AUTO(err_freep) struct err *why = NULL;
 

@@ -11,15 +11,15 @@
 
 #define HEAR_MS 200 /* between two looks for a signal */
 
-bool uploader_needed(const struct task *task)
+bool uploader_needed(const struct agent_config *config)
 {
-	const char *cache = js_str(json_object_get(task->order, "compile"), "cache");
+	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
 
-	return task->far || (cache && strstr(cache, "://"));
+	return config->far || (cache && strstr(cache, "://"));
 }
 
 struct uploader_for {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 };
 
@@ -27,7 +27,7 @@ static int be_uploader(const void *arg, int news_fd, int orders_fd)
 {
 	const struct uploader_for *who = arg;
 
-	return uploader_work(who->task, who->claim, news_fd, orders_fd);
+	return uploader_work(who->config, who->claim, news_fd, orders_fd);
 }
 
 static void stop_listening(struct uploader *uploader)
@@ -50,10 +50,11 @@ static void on_news(void *arg)
 		uploader->fn(uploader->arg, (enum uploader_news)byte);
 }
 
-int uploader_start(struct uploader *uploader, const struct task *task, const struct claim *claim,
-		   struct loop *loop, uploader_fn fn, void *arg, struct err **err)
+int uploader_start(struct uploader *uploader, const struct agent_config *config,
+		   const struct claim *claim, struct loop *loop, uploader_fn fn, void *arg,
+		   struct err **err)
 {
-	const struct uploader_for who = { task, claim };
+	const struct uploader_for who = { config, claim };
 
 	*uploader = (struct uploader){ .loop = loop, .fn = fn, .arg = arg };
 	if (helper_start(&uploader->helper, "stoker-upload", be_uploader, &who, err) < 0)

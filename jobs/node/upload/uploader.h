@@ -23,7 +23,7 @@
 #include "jobs/base/process/loop.h"
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 
 enum uploader_news {
 	UPLOADER_SUPERSEDED,  /* another attempt holds the claim */
@@ -44,13 +44,14 @@ struct uploader {
 	void *arg;
 };
 
-/* True if the task needs an uploader. */
-bool uploader_needed(const struct task *task);
+/* True if this node needs an uploader. */
+bool uploader_needed(const struct agent_config *config);
 
 /* Starts the uploader; `fn` is called from the loop, once for each kind of news. The child has
- * copies of task and claim as they are now. The calls below do nothing without an uploader. */
-int uploader_start(struct uploader *uploader, const struct task *task, const struct claim *claim,
-		   struct loop *loop, uploader_fn fn, void *arg, struct err **err);
+ * copies of config and claim as they are now. The calls below do nothing without an uploader. */
+int uploader_start(struct uploader *uploader, const struct agent_config *config,
+		   const struct claim *claim, struct loop *loop, uploader_fn fn, void *arg,
+		   struct err **err);
 /* Tells the uploader that the report's file is new. */
 void uploader_report(const struct uploader *uploader);
 /* Tells the uploader that the claim is taken: from now on it sees that the claim holds. */
@@ -70,7 +71,8 @@ void uploader_gone(struct uploader *uploader);
 void uploader_release(struct uploader *uploader);
 
 /* Runs in the child (uploader_work.c) and returns its exit status. */
-int uploader_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd);
+int uploader_work(const struct agent_config *config, const struct claim *claim, int news_fd,
+		  int orders_fd);
 
 /* Orders of the agent, a byte each. */
 #define UPLOADER_ORDER_REPORT  'r'

@@ -29,7 +29,7 @@
 #define BASE_FILE "log-base" /* in the node's folder: see find_base() */
 
 struct rounds {
-	const struct task *task;
+	const struct agent_config *config;
 	const struct claim *claim;
 	struct store *store;
 	struct claim_renewal renewal;
@@ -53,11 +53,11 @@ struct rounds {
 /* ---- the log ---- */
 
 /* The agent writes the log; the uploader of a workspace that is a directory has none to upload. */
-static int open_log(const struct task *task)
+static int open_log(const struct agent_config *config)
 {
-	AUTO(auto_free) char *path = fs_join(task->dir, LOG_FILE);
+	AUTO(auto_free) char *path = fs_join(config->dir, LOG_FILE);
 
-	return task->far ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	return config->far ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 }
 
 /* Reads the bytes from `piece` on, as many as a piece may have. Returns their number. */
@@ -100,7 +100,7 @@ static int read_bytes(const struct rounds *rounds, const struct last_piece *last
 {
 	AUTO(auto_free)
 	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)last->from);
-	AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, name);
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	return store_read_range(rounds->store, key, at, len, ret, NULL, &ignored);
@@ -111,7 +111,7 @@ static int read_bytes(const struct rounds *rounds, const struct last_piece *last
  * neither that nor the log. Returns false if the pieces cannot be read. */
 static bool find_base(struct rounds *rounds, const struct last_piece *last)
 {
-	AUTO(auto_free) char *path = fs_join(rounds->task->dir, BASE_FILE);
+	AUTO(auto_free) char *path = fs_join(rounds->config->dir, BASE_FILE);
 	AUTO(auto_free) char *number = NULL;
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(64);
 	AUTO(sb_release) struct sb end = SB_INIT_MAX(1);
@@ -135,7 +135,7 @@ static bool find_base(struct rounds *rounds, const struct last_piece *last)
  * would never find pieces that begin elsewhere. */
 static bool find_piece(struct rounds *rounds)
 {
-	AUTO(auto_free) char *prefix = task_node_key(rounds->task, LOG_FILE "/");
+	AUTO(auto_free) char *prefix = agent_config_node_key(rounds->config, LOG_FILE "/");
 	struct last_piece last = { .prefix = strlen(prefix) };
 	AUTO(err_freep) struct err *ignored = NULL;
 	bool sealed;
@@ -162,7 +162,7 @@ static bool bring_piece(struct rounds *rounds, const char *bytes, size_t len)
 {
 	AUTO(auto_free)
 	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);
-	AUTO(auto_free) char *key = task_node_key(rounds->task, name);
+	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, name);
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (store_put(rounds->store, key, bytes, len, &ignored) < 0)
@@ -213,7 +213,7 @@ static void say(struct rounds *rounds, enum uploader_news news)
 
 static bool is_there(const struct rounds *rounds, const char *name)
 {
-	AUTO(auto_free) char *key = task_key(rounds->task, name);
+	AUTO(auto_free) char *key = agent_config_key(rounds->config, name);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct store_object object;
 
@@ -224,15 +224,15 @@ static bool is_there(const struct rounds *rounds, const char *name)
 static bool is_noted(const struct rounds *rounds, const char *name)
 {
 	return is_there(rounds, name) &&
-	       node_flag_is_set(rounds->task, rounds->store, name,
-				claim_restart(rounds->claim, rounds->task, rounds->store));
+	       node_flag_is_set(rounds->config, rounds->store, name,
+				claim_restart(rounds->claim, rounds->config, rounds->store));
 }
 
 static void look(struct rounds *rounds)
 {
-	bool several = rounds->task->nodes > 1;
+	bool several = rounds->config->nodes > 1;
 
-	if (!claim_holds(rounds->claim, rounds->task, rounds->store))
+	if (!claim_holds(rounds->claim, rounds->config, rounds->store))
 		say(rounds, UPLOADER_SUPERSEDED);
 	if (!rounds->told[UPLOADER_DRAIN] && is_there(rounds, DRAIN_FILE))
 		say(rounds, UPLOADER_DRAIN);
@@ -246,8 +246,8 @@ static void look(struct rounds *rounds)
 
 static void tell_progress(struct rounds *rounds)
 {
-	AUTO(auto_free) char *path = fs_join(rounds->task->dir, PROGRESS_FILE);
-	AUTO(auto_free) char *key = task_node_key(rounds->task, PROGRESS_FILE);
+	AUTO(auto_free) char *path = fs_join(rounds->config->dir, PROGRESS_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, PROGRESS_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
 
@@ -262,8 +262,8 @@ static void tell_progress(struct rounds *rounds)
 /* Uploads the pace of a node with steps in its output, as often as its log. */
 static void bring_pace(struct rounds *rounds)
 {
-	AUTO(auto_free) char *path = fs_join(rounds->task->dir, PACE_FILE);
-	AUTO(auto_free) char *key = task_node_key(rounds->task, PACE_FILE);
+	AUTO(auto_free) char *path = fs_join(rounds->config->dir, PACE_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, PACE_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct stat st;
@@ -280,7 +280,7 @@ static void bring_pace(struct rounds *rounds)
  * waits for it (main_node_exit.h). */
 static void look_at_head(struct rounds *rounds)
 {
-	AUTO(auto_free) char *key = task_node_key(rounds->task, ALIVE_FILE);
+	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, ALIVE_FILE);
 	AUTO(auto_free)
 	char *text = mem_format("{\"v\":1,\"at\":%lld}\n", (long long)clock_utc_now().ms);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -293,11 +293,11 @@ static void look_at_head(struct rounds *rounds)
 
 static void hear_peers(const struct rounds *rounds)
 {
-	for (int i = 1; i < rounds->task->nodes; i++) {
+	for (int i = 1; i < rounds->config->nodes; i++) {
 		AUTO(auto_free)
-		char *key = mem_format("%snode-%d/" PROGRESS_FILE, rounds->task->prefix, i);
+		char *key = mem_format("%snode-%d/" PROGRESS_FILE, rounds->config->prefix, i);
 		AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, i);
-		AUTO(auto_free) char *path = fs_join(rounds->task->dir, name);
+		AUTO(auto_free) char *path = fs_join(rounds->config->dir, name);
 		AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 		AUTO(err_freep) struct err *ignored = NULL;
 
@@ -321,7 +321,7 @@ static bool due(struct mono *at, int64_t again_ms)
 static void bring_report(struct rounds *rounds)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	int done = report_bring(rounds->task, rounds->store, &ignored);
+	int done = report_bring(rounds->config, rounds->store, &ignored);
 
 	rounds->report_due = done < 0;
 	rounds->others = done > 0;
@@ -330,12 +330,12 @@ static void bring_report(struct rounds *rounds)
 /* Does all that is due now. Returns true if nothing is left, and it was the last round. */
 static bool go_round(struct rounds *rounds)
 {
-	const struct task *task = rounds->task;
+	const struct agent_config *config = rounds->config;
 	bool log_there = true;
 
 	if (rounds->claimed && !rounds->last)
-		claim_renewal_look(&rounds->renewal, task);
-	if (!task->far)
+		claim_renewal_look(&rounds->renewal, config);
+	if (!config->far)
 		return rounds->last;
 	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
 		bring_report(rounds);
@@ -348,14 +348,15 @@ static bool go_round(struct rounds *rounds)
 	}
 	if (rounds->last)
 		return log_there && !rounds->report_due;
-	if (rounds->claimed && claim_shown(task) &&
+	if (rounds->claimed && claim_shown(config) &&
 	    clock_mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
 	    due(&rounds->show_at, CLAIM_AGAIN_MS))
-		(void)!claim_show(rounds->claim, task, rounds->store);
-	if (rounds->claimed && due(&rounds->look_at, task->look_ms))
+		(void)!claim_show(rounds->claim, config, rounds->store);
+	if (rounds->claimed && due(&rounds->look_at, config->look_ms))
 		look(rounds);
-	if (rounds->claimed && task->nodes > 1 && due(&rounds->exchange_at, UPLOADER_EXCHANGE_MS)) {
-		if (task->node == 0) {
+	if (rounds->claimed && config->nodes > 1 &&
+	    due(&rounds->exchange_at, UPLOADER_EXCHANGE_MS)) {
+		if (config->node == 0) {
 			hear_peers(rounds);
 		} else {
 			tell_progress(rounds);
@@ -388,7 +389,7 @@ static bool hear(struct rounds *rounds, int64_t wait_ms)
 
 static int64_t pause_of(const struct rounds *rounds)
 {
-	int64_t beat = rounds->task->heartbeat_ms;
+	int64_t beat = rounds->config->heartbeat_ms;
 
 	if (rounds->more)
 		return 0;
@@ -397,22 +398,23 @@ static int64_t pause_of(const struct rounds *rounds)
 	return beat < RETRY_LAST_MS ? beat : RETRY_LAST_MS;
 }
 
-int uploader_work(const struct task *task, const struct claim *claim, int news_fd, int orders_fd)
+int uploader_work(const struct agent_config *config, const struct claim *claim, int news_fd,
+		  int orders_fd)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	struct rounds rounds = {
-		.task = task,
+		.config = config,
 		.claim = claim,
 		.news_fd = news_fd,
 		.orders_fd = orders_fd,
-		.log_fd = open_log(task),
+		.log_fd = open_log(config),
 		.head = SB_INIT_MAX(LOG_PIECE_MAX),
-		.report_due = task->far, /* perhaps left by an earlier uploader */
+		.report_due = config->far, /* perhaps left by an earlier uploader */
 		.begun = clock_mono_now(),
 	};
 	bool done = false, alive = true;
 
-	if (store_open(task->workspace, &rounds.store, &why) < 0)
+	if (store_open(config->workspace, &rounds.store, &why) < 0)
 		return 1;
 	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
 	while (alive && !done) {

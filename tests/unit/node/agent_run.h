@@ -4,7 +4,7 @@
 
 #include "tests/unit/node/place.h"
 
-#include "jobs/node/setup/task.h"
+#include "jobs/node/setup/agent_config.h"
 #include "jobs/store/store.h"
 
 #define LOG "out"
@@ -84,15 +84,15 @@ static UNUSED void assert_has(const char *text, const char *part)
 }
 
 /* The order written and read as an agent of this rank does. Steals the order. */
-static UNUSED void load(struct task *task, const struct place *place, json_t *order,
+static UNUSED void load(struct agent_config *config, const struct place *place, json_t *order,
 			const char *rank)
 {
 	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
 	AUTO(err_freep) struct err *err = NULL;
 
 	order_write(place, order);
-	must(task_load(path, rank, task, &err), &err);
-	must(fs_mkdirs(task->dir, &err), &err);
+	must(agent_config_load(path, rank, config, &err), &err);
+	must(fs_mkdirs(config->dir, &err), &err);
 }
 
 /* The child of an agent that has the same arguments; 0: none. */

@@ -4,7 +4,7 @@
 #include "jobs/node/claim.h"
 
 struct actor {
-	struct task task;
+	struct agent_config config;
 	struct claim claim;
 };
 
@@ -21,18 +21,18 @@ static void actor_make(struct actor *actor, struct place *place, int64_t attempt
 	js_put(order, "nodes", json_integer(4));
 	js_put_str(order, "job", job);
 	order_write(place, order);
-	must(task_load(path, "0", &actor->task, &err), &err);
-	actor->task.platform.restart = restart;
-	actor->task.restart = restart < 0 ? 0 : restart;
-	actor->task.node = node;
-	actor->task.token = token;
-	claim_init(&actor->claim, &actor->task);
+	must(agent_config_load(path, "0", &actor->config, &err), &err);
+	actor->config.platform.restart = restart;
+	actor->config.restart = restart < 0 ? 0 : restart;
+	actor->config.node = node;
+	actor->config.token = token;
+	claim_init(&actor->claim, &actor->config);
 }
 
 static void actor_release(struct actor *actor)
 {
 	claim_release(&actor->claim);
-	task_release(&actor->task);
+	agent_config_release(&actor->config);
 }
 
 static enum claim_state take(struct actor *actor, struct store *store)
@@ -40,13 +40,13 @@ static enum claim_state take(struct actor *actor, struct store *store)
 	AUTO(err_freep) struct err *err = NULL;
 	enum claim_state state;
 
-	must(claim_take(&actor->claim, &actor->task, store, &state, &err), &err);
+	must(claim_take(&actor->claim, &actor->config, store, &state, &err), &err);
 	return state;
 }
 
 static bool holds(struct actor *actor, struct store *store)
 {
-	return claim_holds(&actor->claim, &actor->task, store);
+	return claim_holds(&actor->claim, &actor->config, store);
 }
 
 static void only_a_higher_attempt_supersedes(void **state)
@@ -75,7 +75,7 @@ static void only_a_higher_restart_of_the_same_job_supersedes(void **state)
 	actor_make(&first, *state, 3, 0, 0, "t");
 	actor_make(&again, *state, 3, 1, 0, "t");
 	actor_make(&other, *state, 3, 2, 0, "t");
-	other.task.job = "stk-other-train-3";
+	other.config.job = "stk-other-train-3";
 	assert_int_equal(take(&first, store), CLAIM_OURS);
 	assert_int_equal(take(&other, store), CLAIM_OTHERS);
 	assert_int_equal(take(&again, store), CLAIM_OURS);
@@ -163,17 +163,17 @@ static void a_claim_of_an_earlier_start_is_taken_over_and_not_believed(void **st
 	actor_make(&late, *state, 1, -1, 1, "t1");
 	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
 	assert_int_equal(take(&late, store), CLAIM_NOT_YET);
-	assert_true(claim_shown(&one.task));
-	assert_false(claim_shown(&late.task));
-	assert_int_equal(claim_show(&one.claim, &one.task, store), 1);
+	assert_true(claim_shown(&one.config));
+	assert_false(claim_shown(&late.config));
+	assert_int_equal(claim_show(&one.claim, &one.config, store), 1);
 	assert_int_equal(take(&late, store), CLAIM_OURS);
 	/* The next start of the same job. */
 	actor_make(&again, *state, 1, -1, 0, "t1");
 	assert_int_equal(take(&again, store), CLAIM_OURS);
 	assert_int_equal(again.claim.restart, 1);
-	assert_int_equal(claim_show(&one.claim, &one.task, store), 0);
-	assert_false(claim_holds(&one.claim, &one.task, store));
-	assert_true(claim_holds(&again.claim, &again.task, store));
+	assert_int_equal(claim_show(&one.claim, &one.config, store), 0);
+	assert_false(claim_holds(&one.claim, &one.config, store));
+	assert_true(claim_holds(&again.claim, &again.config, store));
 	/* Another submission under the same name is not it. */
 	actor_make(&other, *state, 1, -1, 0, "t2");
 	assert_int_equal(take(&other, store), CLAIM_OTHERS);

@@ -10,14 +10,14 @@
 
 struct bench {
 	struct checkup c;
-	struct task task;
+	struct agent_config config;
 	struct claim claim;
 	json_t *asked, *told, *sick, *report;
 };
 
 static void bench_grow(struct bench *bench, int nodes)
 {
-	bench->task.nodes = nodes;
+	bench->config.nodes = nodes;
 	while ((int)json_array_size(bench->told) < nodes)
 		json_array_append_new(bench->told, json_pack("{s:b, s:s, s:i}", "torch", 1, "addr",
 							     "127.0.0.1", "port", 32000));
@@ -29,12 +29,12 @@ static void bench_make(struct bench *bench, struct place *place)
 
 	*bench = (struct bench){ .told = json_array(), .sick = json_array() };
 	bench->asked = json_pack("{s:i, s:i}", "size", 1 << 20, "timeout_ms", TIMEOUT_MS);
-	bench->task = (struct task){ .order = bench->asked,
-				     .nonce = NONCE,
-				     .token = "t",
-				     .prefix = PREFIX,
-				     .workspace = place->root };
-	bench->c = (struct checkup){ .task = &bench->task,
+	bench->config = (struct agent_config){ .order = bench->asked,
+					       .nonce = NONCE,
+					       .token = "t",
+					       .prefix = PREFIX,
+					       .workspace = place->root };
+	bench->c = (struct checkup){ .config = &bench->config,
 				     .claim = &bench->claim,
 				     .order = bench->asked,
 				     .folder = place->root,
@@ -63,7 +63,7 @@ static void answers(struct bench *bench, struct place *place, int node, bool wel
 	AUTO(auto_free) char *folder = fs_dirname(path);
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *body = json_pack("{s:s, s:s, s:i, s:s, s:i, s:{s:b, s:s}}", "nonce", NONCE,
-				      "token", bench->task.token, "restart", 0, "state", "done",
+				      "token", bench->config.token, "restart", 0, "state", "done",
 				      "round", 99, "result", "well", well, "words", "a wrong sum");
 	AUTO(auto_free) char *line = js_line(body);
 
@@ -152,7 +152,7 @@ static void no_round_is_begun_that_would_be_too_short(void **state)
 		struct bench bench;
 
 		bench_make(&bench, *state);
-		bench.task.far = rows[i].far;
+		bench.config.far = rows[i].far;
 		js_put(bench.asked, "timeout_ms", json_integer(rows[i].timeout_ms));
 		answers(&bench, *state, 1, false);
 		answers(&bench, *state, 2, true);
@@ -172,7 +172,7 @@ static void who_is_silent_after_another_has_left_is_not_named(void **state)
 
 	bench_make(&bench, *state);
 	answers(&bench, *state, 1, true);
-	node_flag_set(&bench.task, bench.c.store, FAILED_FILE, json_pack("{s:i}", "node", 2));
+	node_flag_set(&bench.config, bench.c.store, FAILED_FILE, json_pack("{s:i}", "node", 2));
 	test(&bench);
 	assert_int_equal(json_array_size(bench.sick), 0);
 	assert_int_equal(json_array_size(json_object_get(bench.report, "rounds")), 1);

@@ -9,7 +9,7 @@
 /* A check-up as node 0 has it when all have told. */
 struct bench {
 	struct checkup c;
-	struct task task;
+	struct agent_config config;
 	json_t *order, *asked, *nodes, *across;
 	json_t *sick, *warned; /* of the last look */
 };
@@ -21,8 +21,8 @@ static void bench_make(struct bench *bench, struct place *place)
 	*bench = (struct bench){ 0 };
 	bench->order = json_pack("{s:s}", "instance", "trn1.32xlarge");
 	bench->asked = json_pack("{s:[s], s:i}", "ops", OP, "size", 4 << 20);
-	bench->task = (struct task){ .order = bench->order, .workspace = place->root };
-	bench->c = (struct checkup){ .task = &bench->task, .order = bench->asked };
+	bench->config = (struct agent_config){ .order = bench->order, .workspace = place->root };
+	bench->c = (struct checkup){ .config = &bench->config, .order = bench->asked };
 	must(store_open(place->root, &bench->c.store, &err), &err);
 }
 
@@ -51,7 +51,7 @@ static void look(struct bench *bench, const double *busbw, size_t count, double 
 	forget(bench);
 	bench->nodes = json_array();
 	bench->warned = json_array();
-	bench->task.nodes = (int)count;
+	bench->config.nodes = (int)count;
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(bench->nodes,
 				      json_pack("{s:{s:{s:f, s:i}}, s:[]}", "figures", OP, "busbw",
@@ -63,7 +63,7 @@ static void look(struct bench *bench, const double *busbw, size_t count, double 
 	health_baseline_load(&bench->c, &baseline);
 	bench->sick = health_compare_nodes(&bench->c, bench->nodes, &baseline, bench->warned);
 	health_compare_across(&bench->c, bench->across, &baseline, bench->warned);
-	if (json_array_size(bench->sick) == 0 || bench->task.nodes == 1)
+	if (json_array_size(bench->sick) == 0 || bench->config.nodes == 1)
 		health_remember_figures(&bench->c, bench->nodes, bench->across);
 }
 

@@ -4,7 +4,7 @@
 #include "jobs/node/health/health_internal.h"
 
 struct clinic {
-	struct task task;
+	struct agent_config config;
 	struct checkup c;
 };
 
@@ -16,12 +16,12 @@ static void clinic_open(struct place *place, struct clinic *clinic, int64_t time
 	AUTO(auto_free) char *path = mem_format("%s/bin:/usr/bin:/bin", place->root);
 
 	*clinic = (struct clinic){ 0 };
-	clinic->task.order =
+	clinic->config.order =
 		json_pack("{s:i, s:{s:I, s:I, s:[s]}}", "devices", 1, "health", "timeout_ms",
 			  (json_int_t)timeout_ms, "size", (json_int_t)4096, "ops", "all_reduce");
-	clinic->task.nodes = 1;
-	clinic->c = (struct checkup){ .task = &clinic->task,
-				      .order = json_object_get(clinic->task.order, "health"),
+	clinic->config.nodes = 1;
+	clinic->c = (struct checkup){ .config = &clinic->config,
+				      .order = json_object_get(clinic->config.order, "health"),
 				      .folder = mem_copy(place->root),
 				      .begun = clock_mono_now(),
 				      .cores = 2,
@@ -40,7 +40,7 @@ static void clinic_close(struct clinic *clinic)
 	json_decref(clinic->c.told);
 	json_decref(clinic->c.rows);
 	json_decref(clinic->c.figures);
-	json_decref(clinic->task.order);
+	json_decref(clinic->config.order);
 }
 
 static void put_tool(const struct place *place, const char *name, const char *script)
@@ -108,7 +108,7 @@ static void ranks_are_cores_where_machines_of_that_type_can_meet(void **state)
 		struct clinic clinic;
 
 		clinic_open(*state, &clinic, 60000, 60000);
-		js_put_str(clinic.task.order, "instance", rows[i].instance);
+		js_put_str(clinic.config.order, "instance", rows[i].instance);
 		clinic.c.python = (char[]){ "/bin/false" };
 		clinic.c.xla = true;
 		wrong = health_run_torch(&clinic.c, 2, 1, "10.0.0.1", 32000, clinic.c.end, "across",
@@ -251,7 +251,7 @@ static void a_note_without_a_verdict_is_borne(void **state)
 	json_t *order = order_for(place, "true");
 	AUTO(auto_free) char *path = place_path(place, PREFIX ORDER_FILE);
 	struct claim claim = { .master_addr = (char[]){ "127.0.0.1" } };
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *said = NULL;
 	const int nodes = 9; /* more than are shown whole */
@@ -263,9 +263,9 @@ static void a_note_without_a_verdict_is_borne(void **state)
 	order_write(place, order);
 	for (int i = 1; i < nodes; i++)
 		put_note(place, i);
-	must(task_load(path, "0", &task, &err), &err);
-	must(fs_mkdirs(task.dir, &err), &err);
-	health_work(&task, &claim, keep, &said);
+	must(agent_config_load(path, "0", &config, &err), &err);
+	must(fs_mkdirs(config.dir, &err), &err);
+	health_work(&config, &claim, keep, &said);
 	assert_string_equal(js_str(said, "outcome"), HEALTH_HEALTHY);
 	assert_int_equal(json_array_size(json_object_get(json_object_get(said, "report"), "nodes")),
 			 nodes);

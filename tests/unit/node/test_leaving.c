@@ -46,26 +46,26 @@ static void in_the_last_pass_the_newest_comes_first(void **state)
 {
 	static const char *const steps[] = { "8", "9", "10" };
 	AUTO(store_freep) struct store *store = open_store(*state);
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(claim_release) struct claim claim = { 0 };
 	AUTO(sb_release) struct sb order = SB_INIT;
 	AUTO(err_freep) struct err *err = NULL;
 	enum claim_state got;
 	int news[2], orders[2];
 
-	load(&task, *state, order_with_root(*state, 1), "0");
-	claim_init(&claim, &task);
-	must(claim_take(&claim, &task, store, &got, &err), &err);
+	load(&config, *state, order_with_root(*state, 1), "0");
+	claim_init(&claim, &config);
+	must(claim_take(&claim, &config, store, &got, &err), &err);
 	for (size_t i = 0; i < STK_LENGTH(steps); i++) {
 		AUTO(auto_free) char *name = mem_format("step-%s/state.bin", steps[i]);
-		AUTO(auto_free) char *path = fs_join(task.checkpoint, name);
+		AUTO(auto_free) char *path = fs_join(config.checkpoint, name);
 
 		write_file(path, "state", 0600);
 	}
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
 	assert_int_equal(write(orders[1], "L", 1), 1);
-	assert_int_equal(checkpointer_work(&task, &claim, news[1], orders[0]), 0);
+	assert_int_equal(checkpointer_work(&config, &claim, news[1], orders[0]), 0);
 	close(news[1]);
 	marked(news[0], &order);
 	assert_string_equal(order.text, "10 9 8 ");
@@ -88,17 +88,17 @@ static void node_0_that_leaves_looks_about_once_a_second(void **state)
 	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
 	AUTO(store_freep) struct store *far = NULL;
 	AUTO(checkpoint_coordinator_freep) struct checkpoint_coordinator *shards = NULL;
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	const struct coordinator_hooks hooks = { .holds = holds };
 	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
 
-	load(&task, place, order_with_root(place, 2), "0");
-	assert_int_equal(task.look_ms, ORDER_LOOK_MS);
+	load(&config, place, order_with_root(place, 2), "0");
+	assert_int_equal(config.look_ms, ORDER_LOOK_MS);
 	must(store_open(url, &far, &err), &err);
 	root.store = far;
-	shards = checkpoint_coordinator_new(&task, &root, checkpoint_kind_find("files"),
-					    task.checkpoint, &hooks);
+	shards = checkpoint_coordinator_new(&config, &root, checkpoint_kind_find("files"),
+					    config.checkpoint, &hooks);
 	assert_true(checkpoint_coordinator_finish(shards, NULL, false));
 	for (int i = 0; i < 20; i++) {
 		(void)!checkpoint_coordinator_waiting(shards);
@@ -112,24 +112,24 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 {
 	AUTO(store_freep) struct store *store = open_store(*state);
 	AUTO(auto_free) char *alive = place_path(*state, PREFIX "node-1/" ALIVE_FILE);
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(claim_release) struct claim claim = { 0 };
 	AUTO(claim_release) struct claim head = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	enum claim_state got;
-	struct task zero;
+	struct agent_config zero;
 	int news[2], orders[2];
 	char byte = -1;
 	pid_t pid;
 
-	load(&task, *state, order_with_root(*state, 2), "1");
-	task.far = true;
-	zero = task;
+	load(&config, *state, order_with_root(*state, 2), "1");
+	config.far = true;
+	zero = config;
 	zero.node = 0;
 	claim_init(&head, &zero);
 	must(claim_take(&head, &zero, store, &got, &err), &err);
-	claim_init(&claim, &task);
-	must(claim_take(&claim, &task, store, &got, &err), &err);
+	claim_init(&claim, &config);
+	must(claim_take(&claim, &config, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_OURS);
 	node_flag_set(&zero, store, ENDED_FILE, json_object());
 	assert_int_equal(pipe(news), 0);
@@ -138,7 +138,7 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		close(orders[1]);
-		_exit(uploader_work(&task, &claim, news[1], orders[0]));
+		_exit(uploader_work(&config, &claim, news[1], orders[0]));
 	}
 	close(news[1]);
 	close(orders[0]);

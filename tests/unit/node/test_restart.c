@@ -93,10 +93,10 @@ static void with_nothing_marked_it_goes_by_its_order(void **state)
 
 /* ---- its log ---- */
 
-static void write_log(const struct task *task, const char *text, size_t len)
+static void write_log(const struct agent_config *config, const char *text, size_t len)
 {
-	AUTO(auto_free) char *log = fs_join(task->dir, LOG_FILE);
-	AUTO(auto_free) char *told = fs_join(task->dir, REPORT_FILE);
+	AUTO(auto_free) char *log = fs_join(config->dir, LOG_FILE);
+	AUTO(auto_free) char *told = fs_join(config->dir, REPORT_FILE);
 	AUTO(err_freep) struct err *err = NULL;
 
 	must(fs_write_atomic(log, text, len, 0600, &err), &err);
@@ -104,14 +104,14 @@ static void write_log(const struct task *task, const char *text, size_t len)
 }
 
 /* Its last round. The pieces and the file share a name in a directory: they go elsewhere. */
-static void bring(struct task *task, const struct claim *claim)
+static void bring(struct agent_config *config, const struct claim *claim)
 {
 	int news[2], orders[2];
 
 	assert_int_equal(pipe(news), 0);
 	assert_int_equal(pipe(orders), 0);
 	assert_int_equal(write(orders[1], "l", 1), 1);
-	assert_int_equal(uploader_work(task, claim, news[1], orders[0]), 0);
+	assert_int_equal(uploader_work(config, claim, news[1], orders[0]), 0);
 	for (int i = 0; i < 2; i++) {
 		close(news[i]);
 		close(orders[i]);
@@ -153,49 +153,49 @@ static size_t pieces(const struct place *place)
 	return count;
 }
 
-static void load_far(struct task *task, const struct place *place)
+static void load_far(struct agent_config *config, const struct place *place)
 {
 	AUTO(auto_free) char *bucket = mem_format("dir:%s/bucket", place->root);
 	json_t *order = order_for(place, "true");
 
 	js_put_str(order, "workspace", bucket);
-	load(task, place, order, "0");
-	task->far = true;
+	load(config, place, order, "0");
+	config->far = true;
 }
 
-static void new_machine(const struct task *task)
+static void new_machine(const struct agent_config *config)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
-	must(fs_remove_tree(task->dir, &err), &err);
-	must(fs_mkdirs(task->dir, &err), &err);
+	must(fs_remove_tree(config->dir, &err), &err);
+	must(fs_mkdirs(config->dir, &err), &err);
 }
 
 static void logs_of_starts_stand_behind_one_another(void **state)
 {
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(claim_release) struct claim claim = { 0 };
 	AUTO(auto_free) char *once = NULL;
 	AUTO(auto_free) char *twice = NULL;
 	AUTO(auto_free) char *more = NULL;
 
-	load_far(&task, *state);
-	claim_init(&claim, &task);
-	write_log(&task, "one\ncut of", 10);
-	bring(&task, &claim);
-	new_machine(&task);
-	write_log(&task, "two\n", 4);
-	bring(&task, &claim);
+	load_far(&config, *state);
+	claim_init(&claim, &config);
+	write_log(&config, "one\ncut of", 10);
+	bring(&config, &claim);
+	new_machine(&config);
+	write_log(&config, "two\n", 4);
+	bring(&config, &claim);
 	once = brought(*state);
 	assert_string_equal(once, "one\ncut of\ntwo\n");
 	/* Another uploader of the same start adds what is new. */
-	write_log(&task, "two\nthree\n", 10);
-	bring(&task, &claim);
+	write_log(&config, "two\nthree\n", 10);
+	bring(&config, &claim);
 	twice = brought(*state);
 	assert_string_equal(twice, "one\ncut of\ntwo\nthree\n");
-	new_machine(&task);
-	write_log(&task, "four", 4);
-	bring(&task, &claim);
+	new_machine(&config);
+	write_log(&config, "four", 4);
+	bring(&config, &claim);
 	more = brought(*state);
 	assert_string_equal(more, "one\ncut of\ntwo\nthree\nfour");
 	assert_int_equal(pieces(*state), 1);
@@ -206,20 +206,20 @@ static void behind_a_sealed_piece_a_new_one_begins(void **state)
 	size_t len = LOG_SEALED + 100;
 	AUTO(auto_free) char *large = mem_alloc(len + 1);
 	AUTO(auto_free) char *all = NULL;
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(claim_release) struct claim claim = { 0 };
 
-	load_far(&task, *state);
-	claim_init(&claim, &task);
+	load_far(&config, *state);
+	claim_init(&claim, &config);
 	memset(large, 'x', len);
 	large[len] = '\0';
-	write_log(&task, large, len);
-	bring(&task, &claim);
+	write_log(&config, large, len);
+	bring(&config, &claim);
 	for (int i = 0; i < 2; i++) { /* a second uploader finds its place too */
 		if (i == 0)
-			new_machine(&task);
-		write_log(&task, "two\n", 4);
-		bring(&task, &claim);
+			new_machine(&config);
+		write_log(&config, "two\n", 4);
+		bring(&config, &claim);
 	}
 	all = brought(*state);
 	assert_int_equal(strlen(all), len + 5);
@@ -227,14 +227,14 @@ static void behind_a_sealed_piece_a_new_one_begins(void **state)
 	assert_int_equal(pieces(*state), 2);
 }
 
-static int bring_report(const struct task *task, struct store *store, const char *text)
+static int bring_report(const struct agent_config *config, struct store *store, const char *text)
 {
-	AUTO(auto_free) char *told = fs_join(task->dir, REPORT_FILE);
+	AUTO(auto_free) char *told = fs_join(config->dir, REPORT_FILE);
 	AUTO(err_freep) struct err *err = NULL;
 	int done;
 
 	write_file(told, text, 0600);
-	done = report_bring(task, store, &err);
+	done = report_bring(config, store, &err);
 	must(done, &err);
 	return done;
 }
@@ -254,11 +254,11 @@ static void who_has_no_claim_does_not_report_over_who_has(void **state)
 	};
 	AUTO(auto_free) char *root = place_path(*state, "bucket");
 	AUTO(auto_free) char *path = place_path(*state, "bucket/" PREFIX "node-0/" REPORT_FILE);
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
-	load_far(&task, *state);
+	load_far(&config, *state);
 	must(store_open(root, &store, &err), &err);
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(auto_free) char *there = rows[i].there ? quoted(rows[i].there) : NULL;
@@ -267,7 +267,7 @@ static void who_has_no_claim_does_not_report_over_who_has(void **state)
 
 		if (there)
 			write_file(path, there, 0600);
-		assert_int_equal(bring_report(&task, store, ours), rows[i].brought ? 0 : 1);
+		assert_int_equal(bring_report(&config, store, ours), rows[i].brought ? 0 : 1);
 		now = read_file(path, NULL);
 		assert_string_equal(now, rows[i].brought ? ours : there);
 	}
@@ -277,14 +277,14 @@ static void who_reports_nothing_brings_no_log(void **state)
 {
 	AUTO(auto_free) char *path = place_path(*state, "bucket/" PREFIX "node-0/" REPORT_FILE);
 	AUTO(auto_free) char *log = place_path(*state, "bucket/" PREFIX "node-0/log");
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(claim_release) struct claim claim = { 0 };
 
-	load_far(&task, *state);
-	claim_init(&claim, &task);
+	load_far(&config, *state);
+	claim_init(&claim, &config);
 	write_file(path, "{\"token\":\"other\",\"claimed\":1}", 0600);
-	write_log(&task, "mine", 4);
-	bring(&task, &claim);
+	write_log(&config, "mine", 4);
+	bring(&config, &claim);
 	assert_false(fs_exists(log));
 }
 
@@ -302,27 +302,28 @@ static void a_note_is_of_one_start(void **state)
 {
 	AUTO(store_freep) struct store *store = open_store(*state);
 	AUTO(auto_free) char *path = place_path(*state, PREFIX FAILED_FILE);
-	AUTO(task_release) struct task task = { 0 };
+	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	json_auto_t *body = NULL;
 
-	load(&task, *state, order_of_two(*state), "1");
-	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
-	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
-	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 0));
-	assert_false(node_flag_is_set(&task, store, FAILED_FILE, 1));
+	load(&config, *state, order_of_two(*state), "1");
+	node_flag_set(&config, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	node_flag_set(&config, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(node_flag_is_set(&config, store, FAILED_FILE, 0));
+	assert_false(node_flag_is_set(&config, store, FAILED_FILE, 1));
 	must(js_load(path, REPORT_MAX, &body, &err), &err);
 	assert_int_equal(js_int(body, "node", -1), 1); /* the first of a start */
-	must(node_flag_clear(&task, store, FAILED_FILE, &err), &err);
+	must(node_flag_clear(&config, store, FAILED_FILE, &err), &err);
 	assert_true(fs_exists(path));
-	task.restart = 1;
-	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
-	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 1));
-	task.restart = 0;
-	node_flag_set(&task, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
-	assert_true(node_flag_is_set(&task, store, FAILED_FILE, 1)); /* who is late says nothing */
-	task.restart = 2;
-	must(node_flag_clear(&task, store, FAILED_FILE, &err), &err);
+	config.restart = 1;
+	node_flag_set(&config, store, FAILED_FILE, json_pack("{s:i}", "node", 0));
+	assert_true(node_flag_is_set(&config, store, FAILED_FILE, 1));
+	config.restart = 0;
+	node_flag_set(&config, store, FAILED_FILE, json_pack("{s:i}", "node", 1));
+	assert_true(
+		node_flag_is_set(&config, store, FAILED_FILE, 1)); /* who is late says nothing */
+	config.restart = 2;
+	must(node_flag_clear(&config, store, FAILED_FILE, &err), &err);
 	assert_false(fs_exists(path));
 }
 
@@ -364,18 +365,18 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	AUTO(claim_release) struct claim head = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	struct agent agent = { .store = store, .begun = clock_utc_now() };
-	struct task zero;
+	struct agent_config zero;
 	enum claim_state got;
 
-	load(&agent.task, *state, order_of_two(*state), "1");
-	agent.task.platform.restart = -1; /* the service tells none */
-	zero = agent.task;
+	load(&agent.config, *state, order_of_two(*state), "1");
+	agent.config.platform.restart = -1; /* the service tells none */
+	zero = agent.config;
 	zero.node = 0;
 	claim_init(&head, &zero);
-	claim_init(&agent.claim, &agent.task);
+	claim_init(&agent.claim, &agent.config);
 	must(loop_new(&agent.loop, &err), &err);
 	must(claim_take(&head, &zero, store, &got, &err), &err);
-	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
+	must(claim_take(&agent.claim, &agent.config, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_NOT_YET); /* it may be of an earlier start */
 	assert_false(main_node_exit_missed(&agent));
 	tell_of_head(*state, 0, STOPPED_SIGNAL, agent.begun.ms);
@@ -385,7 +386,7 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	tell_of_head(*state, 0, NULL, agent.begun.ms - 1000);
 	assert_true(main_node_exit_missed(&agent));
 	assert_null(agent.state);
-	must(claim_take(&agent.claim, &agent.task, store, &got, &err), &err);
+	must(claim_take(&agent.claim, &agent.config, store, &got, &err), &err);
 	assert_int_equal(got, CLAIM_OURS);
 	agent.claim.believed = false;
 	tell_of_head(*state, 1, NULL, agent.begun.ms + 1000);
@@ -394,7 +395,7 @@ static void node_0_that_is_over_is_not_waited_for(void **state)
 	assert_string_equal(agent.stopped, STOPPED_PEER);
 	loop_freep(&agent.loop);
 	claim_release(&agent.claim);
-	task_release(&agent.task);
+	agent_config_release(&agent.config);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_make, place_remove)

@@ -1,5 +1,5 @@
-/* Reads and checks the order: see task.h. */
-#include "jobs/node/setup/task.h"
+/* Reads and checks the order: see agent_config.h. */
+#include "jobs/node/setup/agent_config.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,70 +98,70 @@ static int check_shape(const json_t *order, struct err **err)
 	return 0;
 }
 
-static int read_texts(struct task *task, struct err **err)
+static int read_texts(struct agent_config *config, struct err **err)
 {
-	const json_t *order = task->order;
+	const json_t *order = config->order;
 	size_t len;
 
-	if (need_text(order, "run", &task->run, err) < 0 ||
-	    need_text(order, "phase", &task->phase, err) < 0 ||
-	    need_text(order, "job", &task->job, err) < 0 ||
-	    need_text(order, "nonce", &task->nonce, err) < 0 ||
-	    need_text(order, "workspace", &task->workspace, err) < 0 ||
-	    need_text(order, "prefix", &task->prefix, err) < 0 ||
-	    need_text(order, "run_prefix", &task->run_prefix, err) < 0)
+	if (need_text(order, "run", &config->run, err) < 0 ||
+	    need_text(order, "phase", &config->phase, err) < 0 ||
+	    need_text(order, "job", &config->job, err) < 0 ||
+	    need_text(order, "nonce", &config->nonce, err) < 0 ||
+	    need_text(order, "workspace", &config->workspace, err) < 0 ||
+	    need_text(order, "prefix", &config->prefix, err) < 0 ||
+	    need_text(order, "run_prefix", &config->run_prefix, err) < 0)
 		return -1;
-	if (!is_word(task->nonce))
+	if (!is_word(config->nonce))
 		return bad(err, "nonce", "is no plain word");
-	len = strlen(task->prefix);
-	if (task->prefix[len - 1] != '/')
+	len = strlen(config->prefix);
+	if (config->prefix[len - 1] != '/')
 		return bad(err, "prefix", "does not end in a slash");
-	len = strlen(task->run_prefix);
-	if (task->run_prefix[len - 1] != '/')
+	len = strlen(config->run_prefix);
+	if (config->run_prefix[len - 1] != '/')
 		return bad(err, "run_prefix", "does not end in a slash");
-	task->source = js_str(order, "source");
+	config->source = js_str(order, "source");
 	return 0;
 }
 
-static int read_numbers(struct task *task, struct err **err)
+static int read_numbers(struct agent_config *config, struct err **err)
 {
-	const json_t *order = task->order;
+	const json_t *order = config->order;
 	int64_t nodes = js_int(order, "nodes", 1);
 
-	task->attempt = js_int(order, "attempt", 0);
-	if (task->attempt < 1)
+	config->attempt = js_int(order, "attempt", 0);
+	if (config->attempt < 1)
 		return bad(err, "attempt", "is not a number from 1 on");
 	if (nodes < 1 || nodes > NODES_MAX)
 		return bad(err, "nodes", "is out of range");
-	task->nodes = (int)nodes;
-	task->scratch = js_bool(order, "scratch", false);
-	task->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
-	task->timeout_ms = js_int(order, "timeout_ms", 0);
-	task->stop_ms = js_int(order, "stop_ms", 0);
-	task->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
-	task->look_ms = js_int(order, "look_ms", ORDER_LOOK_MS);
-	task->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
-	if (task->timeout_ms < 0)
+	config->nodes = (int)nodes;
+	config->scratch = js_bool(order, "scratch", false);
+	config->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
+	config->timeout_ms = js_int(order, "timeout_ms", 0);
+	config->stop_ms = js_int(order, "stop_ms", 0);
+	config->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
+	config->look_ms = js_int(order, "look_ms", ORDER_LOOK_MS);
+	config->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
+	if (config->timeout_ms < 0)
 		return bad(err, "timeout_ms", "is negative");
-	if (task->stop_ms < 0)
+	if (config->stop_ms < 0)
 		return bad(err, "stop_ms", "is negative");
-	if (task->grace_ms < 0)
+	if (config->grace_ms < 0)
 		return bad(err, "grace_ms", "is negative");
-	if (task->heartbeat_ms < 1)
+	if (config->heartbeat_ms < 1)
 		return bad(err, "heartbeat_ms", "is not positive");
-	if (task->look_ms < 1)
+	if (config->look_ms < 1)
 		return bad(err, "look_ms", "is not positive");
 	return 0;
 }
 
 /* Reads this node's rank. On SageMaker the files that go with a workspace on S3 lie on its volume:
  * the rest of a container's disk is small. */
-static int read_platform(struct task *task, const char *rank, struct err **err)
+static int read_platform(struct agent_config *config, const char *rank, struct err **err)
 {
-	if (engine_env_read(rank, task->nodes, &task->platform, err) < 0)
+	if (engine_env_read(rank, config->nodes, &config->platform, err) < 0)
 		return -1;
-	task->node = task->platform.node;
-	task->restart = task->platform.restart < 0 ? 0 : task->platform.restart;
+	config->node = config->platform.node;
+	config->restart = config->platform.restart < 0 ? 0 : config->platform.restart;
 	if (strcmp(rank, ORDER_RANK_SAGEMAKER) == 0 &&
 	    access(ENGINE_ENV_SAGEMAKER_ROOT, W_OK | X_OK) == 0)
 		setenv(WORK_VARIABLE, ENGINE_ENV_SAGEMAKER_ROOT "/stoker", 0);
@@ -169,28 +169,28 @@ static int read_platform(struct task *task, const char *rank, struct err **err)
 }
 
 /* Sets the folders of this node, and of what the command leaves behind, as the order says. */
-static void set_folders(struct task *task, const char *folder)
+static void set_folders(struct agent_config *config, const char *folder)
 {
-	const char *checkpoint = js_str(task->order, "checkpoint_dir");
-	const char *output = js_str(task->order, "output_dir");
+	const char *checkpoint = js_str(config->order, "checkpoint_dir");
+	const char *output = js_str(config->order, "output_dir");
 	AUTO(auto_free) char *shared = fs_join(folder, "checkpoints");
 	AUTO(auto_free) char *kept = NULL;
 
-	task->dir = mem_format("%s/node-%d", folder, task->node);
-	task->src = fs_join(task->dir, "src");
-	if (!checkpoint && js_bool(task->order, "shared_checkpoints", false))
+	config->dir = mem_format("%s/node-%d", folder, config->node);
+	config->src = fs_join(config->dir, "src");
+	if (!checkpoint && js_bool(config->order, "shared_checkpoints", false))
 		checkpoint = shared;
-	if (task->scratch || !checkpoint)
-		checkpoint = task->scratch ? "scratch/checkpoints" : "checkpoints";
-	task->outputs = task->scratch ? NULL : js_str(task->order, "outputs");
+	if (config->scratch || !checkpoint)
+		checkpoint = config->scratch ? "scratch/checkpoints" : "checkpoints";
+	config->outputs = config->scratch ? NULL : js_str(config->order, "outputs");
 	/* A workspace that is a directory holds the outputs from the beginning. */
-	if (!output && task->outputs && !task->far)
-		output = kept =
-			mem_format("%s/%snode-%d", task->workspace, task->outputs, task->node);
-	if (task->scratch || !output)
-		output = task->scratch ? "scratch/output" : "output";
-	task->checkpoint = fs_join(task->dir, checkpoint);
-	task->output = fs_join(task->dir, output);
+	if (!output && config->outputs && !config->far)
+		output = kept = mem_format("%s/%snode-%d", config->workspace, config->outputs,
+					   config->node);
+	if (config->scratch || !output)
+		output = config->scratch ? "scratch/output" : "output";
+	config->checkpoint = fs_join(config->dir, checkpoint);
+	config->output = fs_join(config->dir, output);
 }
 
 /* Reads the order at a URL: all before the last slash is a store of its own. */
@@ -210,97 +210,99 @@ static int fetch_order(const char *url, json_t **ret, struct err **err)
 }
 
 /* Gives the folder of the attempt, beneath which this node has its own. The caller frees it. */
-static int find_folder(struct task *task, const char *order, char **ret, struct err **err)
+static int find_folder(struct agent_config *config, const char *order, char **ret, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *work = NULL;
 
-	if (!task->far) {
+	if (!config->far) {
 		AUTO(auto_free) char *absolute = fs_absolute(order);
 
 		*ret = fs_dirname(absolute);
 		return 0;
 	}
-	if (store_open(task->workspace, &store, err) < 0 ||
+	if (store_open(config->workspace, &store, err) < 0 ||
 	    local_store_dir_make(store, &work, err) < 0)
 		return -1;
-	*ret = fs_join(work, task->prefix);
+	*ret = fs_join(work, config->prefix);
 	(*ret)[strlen(*ret) - 1] = '\0';
 	return 0;
 }
 
-int task_load(const char *order, const char *rank, struct task *ret, struct err **err)
+int agent_config_load(const char *order, const char *rank, struct agent_config *ret,
+		      struct err **err)
 {
-	AUTO(task_release) struct task task = { .far = strstr(order, "://") != NULL };
+	AUTO(agent_config_release)
+	struct agent_config config = { .far = strstr(order, "://") != NULL };
 	const char *token = getenv(ORDER_TOKEN);
 	AUTO(auto_free) char *folder = NULL;
 
-	if ((task.far ? fetch_order(order, &task.order, err)
-		      : js_load(order, ORDER_MAX, &task.order, err)) < 0)
+	if ((config.far ? fetch_order(order, &config.order, err)
+			: js_load(order, ORDER_MAX, &config.order, err)) < 0)
 		return err_wrap(err, "cannot read the order '%s'", order);
-	if (check_shape(task.order, err) < 0 || read_texts(&task, err) < 0 ||
-	    read_numbers(&task, err) < 0 || read_platform(&task, rank, err) < 0 ||
-	    find_folder(&task, order, &folder, err) < 0)
+	if (check_shape(config.order, err) < 0 || read_texts(&config, err) < 0 ||
+	    read_numbers(&config, err) < 0 || read_platform(&config, rank, err) < 0 ||
+	    find_folder(&config, order, &folder, err) < 0)
 		return -1;
-	task.token = token ? token : "";
-	set_folders(&task, folder);
-	*ret = task;
-	task = (struct task){ 0 };
+	config.token = token ? token : "";
+	set_folders(&config, folder);
+	*ret = config;
+	config = (struct agent_config){ 0 };
 	return 0;
 }
 
-void task_release(struct task *task)
+void agent_config_release(struct agent_config *config)
 {
-	json_decref(task->order);
-	engine_env_release(&task->platform);
-	free(task->dir);
-	free(task->src);
-	free(task->checkpoint);
-	free(task->output);
-	*task = (struct task){ 0 };
+	json_decref(config->order);
+	engine_env_release(&config->platform);
+	free(config->dir);
+	free(config->src);
+	free(config->checkpoint);
+	free(config->output);
+	*config = (struct agent_config){ 0 };
 }
 
-static int64_t share(const struct task *task, int64_t parts, int64_t of)
+static int64_t share(const struct agent_config *config, int64_t parts, int64_t of)
 {
-	int64_t ms = task->stop_ms * parts / of;
+	int64_t ms = config->stop_ms * parts / of;
 
-	return task->stop_ms > 0 && ms < task->grace_ms ? ms : task->grace_ms;
+	return config->stop_ms > 0 && ms < config->grace_ms ? ms : config->grace_ms;
 }
 
-int64_t task_kill_ms(const struct task *task)
+int64_t agent_config_kill_ms(const struct agent_config *config)
 {
-	return share(task, 1, 2);
+	return share(config, 1, 2);
 }
 
-int64_t task_keep_ms(const struct task *task)
+int64_t agent_config_keep_ms(const struct agent_config *config)
 {
-	return share(task, 3, 4);
+	return share(config, 3, 4);
 }
 
-int64_t task_outputs_ms(const struct task *task)
+int64_t agent_config_outputs_ms(const struct agent_config *config)
 {
-	return share(task, 5, 6);
+	return share(config, 5, 6);
 }
 
-int64_t task_bring_ms(const struct task *task)
+int64_t agent_config_bring_ms(const struct agent_config *config)
 {
-	return share(task, 14, 15);
+	return share(config, 14, 15);
 }
 
-char *task_key(const struct task *task, const char *name)
+char *agent_config_key(const struct agent_config *config, const char *name)
 {
-	return mem_format("%s%s", task->prefix, name);
+	return mem_format("%s%s", config->prefix, name);
 }
 
-char *task_node_key(const struct task *task, const char *name)
+char *agent_config_node_key(const struct agent_config *config, const char *name)
 {
-	return mem_format("%snode-%d/%s", task->prefix, task->node, name);
+	return mem_format("%snode-%d/%s", config->prefix, config->node, name);
 }
 
-char *task_outputs_key(const struct task *task)
+char *agent_config_outputs_key(const struct agent_config *config)
 {
-	if (task->restart > 0)
-		return mem_format("%snode-%d.restart-%lld", task->outputs, task->node,
-				  (long long)task->restart);
-	return mem_format("%snode-%d", task->outputs, task->node);
+	if (config->restart > 0)
+		return mem_format("%snode-%d.restart-%lld", config->outputs, config->node,
+				  (long long)config->restart);
+	return mem_format("%snode-%d", config->outputs, config->node);
 }

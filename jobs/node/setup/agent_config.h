@@ -7,8 +7,8 @@
  * beside the order, for a URL in the folder that goes with the workspace
  * (jobs/store/local_store_dir.h).
  */
-#ifndef STK_NODE_SETUP_TASK_H
-#define STK_NODE_SETUP_TASK_H
+#ifndef STK_NODE_SETUP_AGENT_CONFIG_H
+#define STK_NODE_SETUP_AGENT_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #include "jobs/store/order.h"
 
 /* Strings are borrowed from `order`, except those marked as owned. */
-struct task {
+struct agent_config {
 	json_t *order;
 	const char *run, *phase, *job, *nonce, *workspace, *prefix, *run_prefix;
 	const char *source; /* key of the bundle, or NULL */
@@ -43,22 +43,23 @@ struct task {
 };
 
 /* Errors say what in the order is wrong (EXIT_DEFECT: stoker wrote it). */
-int task_load(const char *order, const char *rank, struct task *ret, struct err **err);
-void task_release(struct task *task); /* for AUTO(); { 0 } is fine */
+int agent_config_load(const char *order, const char *rank, struct agent_config *ret,
+		      struct err **err);
+void agent_config_release(struct agent_config *config); /* for AUTO(); { 0 } is fine */
 
 /* Milliseconds after a signal from outside until which the command may live, checkpoints may be
  * copied, outputs may be uploaded, and the log and the report may be uploaded. Each is the grace,
  * or less if the machine is gone so soon that no time would be left for the steps that follow. */
-int64_t task_kill_ms(const struct task *task);
-int64_t task_keep_ms(const struct task *task);
-int64_t task_outputs_ms(const struct task *task);
-int64_t task_bring_ms(const struct task *task);
+int64_t agent_config_kill_ms(const struct agent_config *config);
+int64_t agent_config_keep_ms(const struct agent_config *config);
+int64_t agent_config_outputs_ms(const struct agent_config *config);
+int64_t agent_config_bring_ms(const struct agent_config *config);
 
 /* Returns a key beneath the attempt's prefix or this node's folder. The caller frees it. */
-char *task_key(const struct task *task, const char *name);
-char *task_node_key(const struct task *task, const char *name);
-/* Returns the key of this node's outputs, with task->outputs; each start after the first has a key
- * of its own. The caller frees it. */
-char *task_outputs_key(const struct task *task);
+char *agent_config_key(const struct agent_config *config, const char *name);
+char *agent_config_node_key(const struct agent_config *config, const char *name);
+/* Returns the key of this node's outputs, with config->outputs; each start after the first has a
+ * key of its own. The caller frees it. */
+char *agent_config_outputs_key(const struct agent_config *config);
 
 #endif
