@@ -8,7 +8,7 @@
 #include "aws/credentials/credentials.h"
 #include "aws/credentials/settings.h"
 #include "aws/operation.h"
-#include "aws/task.h"
+#include "aws/request.h"
 
 int aws_open(struct aws **ret, struct err **err)
 {
@@ -31,26 +31,26 @@ void aws_freep(struct aws **aws)
 	if (!a)
 		return;
 	while (a->ready.first)
-		task_free(a->ready.first);
-	while (a->resting.first)
-		task_free(a->resting.first);
+		aws_request_free(a->ready.first);
+	while (a->waiting.first)
+		aws_request_free(a->waiting.first);
 	while (a->sent.first)
-		task_free(a->sent.first);
+		aws_request_free(a->sent.first);
 	http_freep(&a->http);
 	sigv4_keys_freep(&a->keys);
 	clock_skews_freep(&a->clock_skews);
-	for (size_t i = 0; i < a->place_count; i++) {
-		free(a->places[i].bucket);
-		free(a->places[i].region);
+	for (size_t i = 0; i < a->bucket_region_count; i++) {
+		free(a->bucket_regions[i].bucket);
+		free(a->bucket_regions[i].region);
 	}
-	free(a->places);
+	free(a->bucket_regions);
 	free(a);
 	*aws = NULL;
 }
 
 static size_t pending(const struct aws *aws)
 {
-	return aws->ready.count + aws->sent.count + aws->resting.count;
+	return aws->ready.count + aws->sent.count + aws->waiting.count;
 }
 
 bool aws_reply_ok(const struct aws_reply *reply)
@@ -76,8 +76,9 @@ static int64_t next_due(const struct aws *aws)
 
 	if (aws->ready.first && http_pending(aws->http) < AWS_CONNECTIONS)
 		return 0;
-	for (const struct aws_task *task = aws->resting.first; task; task = task->next) {
-		int64_t left = task->due.ms > now ? task->due.ms - now : 0;
+	for (const struct aws_request *request = aws->waiting.first; request;
+	     request = request->next) {
+		int64_t left = request->due.ms > now ? request->due.ms - now : 0;
 
 		if (due < 0 || left < due)
 			due = left;
@@ -86,19 +87,19 @@ static int64_t next_due(const struct aws *aws)
 }
 
 /* Returns false if the call must first wait for its operation's rate limit. */
-static bool has_place(struct aws_task *task, struct mono now)
+static bool rate_allows(struct aws_request *request, struct mono now)
 {
-	enum aws_operation operation = task->call.operation;
+	enum aws_operation operation = request->call.operation;
 	int64_t wait = 0;
 
-	if (!task->placed)
-		wait = rate_limit_place(&task->aws->paces[operation], operation_rate(operation),
-					now.ms);
-	task->placed = wait > 0;
+	if (!request->rate_waited)
+		wait = rate_limit_place(&request->aws->rate_limits[operation],
+					operation_rate(operation), now.ms);
+	request->rate_waited = wait > 0;
 	if (wait == 0)
 		return true;
-	task->due.ms = now.ms + wait;
-	task_stage(task, RESTING);
+	request->due.ms = now.ms + wait;
+	aws_request_set_stage(request, WAITING);
 	return false;
 }
 
@@ -106,41 +107,41 @@ static bool has_place(struct aws_task *task, struct mono now)
 void aws_step(struct aws *aws)
 {
 	struct mono now = clock_mono_now();
-	struct aws_task *next;
+	struct aws_request *next;
 
-	for (struct aws_task *task = aws->resting.first; task; task = next) {
-		next = task->next;
-		if (task->due.ms <= now.ms)
-			task_stage(task, READY);
+	for (struct aws_request *request = aws->waiting.first; request; request = next) {
+		next = request->next;
+		if (request->due.ms <= now.ms)
+			aws_request_set_stage(request, READY);
 	}
 	while (aws->ready.first && http_pending(aws->http) < AWS_CONNECTIONS) {
-		struct aws_task *task = aws->ready.first;
+		struct aws_request *request = aws->ready.first;
 		struct err *err = NULL;
 
-		if (!has_place(task, now))
+		if (!rate_allows(request, now))
 			continue;
-		if (attempt_task(task, &err) < 0)
-			task_fail(task, err);
+		if (attempt_start(request, &err) < 0)
+			aws_request_fail(request, err);
 	}
 }
 
 /* ---- public functions ---- */
 
-struct aws_task *aws_start(struct aws *aws, const struct aws_call *call, aws_done_fn done,
-			   void *arg)
+struct aws_request *aws_request_start(struct aws *aws, const struct aws_call *call,
+				      aws_done_fn done, void *arg)
 {
-	return task_new(aws, call, done, arg);
+	return aws_request_new(aws, call, done, arg);
 }
 
-void aws_cancel(struct aws_task *task)
+void aws_request_cancel(struct aws_request *request)
 {
-	task_free(task);
+	aws_request_free(request);
 }
 
-void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms)
+void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t again_ms)
 {
-	task->call.silent_ms = silent_ms;
-	task->call.again_ms = again_ms;
+	request->call.silent_ms = silent_ms;
+	request->call.again_ms = again_ms;
 }
 
 void aws_turn(struct aws *aws, int64_t wait_ms)
@@ -186,13 +187,13 @@ int aws_perform(struct aws *aws, const struct aws_call *call, struct aws_reply *
 {
 	struct aws_waited waited = { ret, false };
 
-	struct aws_task *task = aws_start(aws, call, on_waited, &waited);
+	struct aws_request *request = aws_request_start(aws, call, on_waited, &waited);
 
 	while (!waited.done)
 		if (aws_wait_turn(aws, err) < 0) {
-			bool sent = task->attempts > 0;
+			bool sent = request->attempts > 0;
 
-			aws_cancel(task);
+			aws_request_cancel(request);
 			*ret = (struct aws_reply){ .maybe_done = sent };
 			return -1;
 		}

@@ -96,14 +96,14 @@ bool aws_reply_ok(const struct aws_reply *reply);
 
 typedef void (*aws_done_fn)(void *arg, struct aws_reply *reply); /* valid until it returns */
 
-struct aws_task; /* a call under way */
+struct aws_request; /* a call under way */
 
 /* Starts a call; `done` is called once, from aws_turn(), never from here. */
-struct aws_task *aws_start(struct aws *aws, const struct aws_call *call, aws_done_fn done,
-			   void *arg);
-void aws_cancel(struct aws_task *task);
+struct aws_request *aws_request_start(struct aws *aws, const struct aws_call *call,
+				      aws_done_fn done, void *arg);
+void aws_request_cancel(struct aws_request *request);
 /* Changes the call's limits (see aws_call), from its next attempt on. */
-void aws_limit(struct aws_task *task, int64_t silent_ms, int64_t again_ms);
+void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t again_ms);
 /* Makes progress on all calls; waits `wait_ms` at most. */
 void aws_turn(struct aws *aws, int64_t wait_ms);
 
@@ -119,11 +119,11 @@ void aws_reply_release(struct aws_reply *reply); /* for AUTO() */
  * effect unknown. Applies to aws_perform(), aws_wait_turn() and the functions of s3.h that wait.
  * Does not apply to http_perform(), which has limits of its own, nor to callers that use
  * aws_turn() themselves, such as a transfer of many files at once. */
-void aws_interrupt(bool (*fn)(void *arg), void *arg);
+void aws_cancel_when(bool (*fn)(void *arg), void *arg);
 /* Limits all waits together to `ms` from now on; 0 removes the limit. */
-void aws_hurry(int64_t ms);
+void aws_cancel_after(int64_t ms);
 /* True if waiting should stop; asks `fn`. */
-bool aws_gives_up(void);
+bool aws_cancel_is_due(void);
 /* Set at the start of a process that prefers to go on without an answer: a host that does not
  * answer within AWS_BRIEF_MS is not asked again, a throttled or failing request is attempted at
  * most AWS_BRIEF_ATTEMPTS times, and credentials that could not be had are not asked for again. */
@@ -134,7 +134,7 @@ void aws_brief(bool is_brief);
 bool aws_is_brief(void);
 /* Runs one turn of the caller's own wait, a second at most. Returns -1 if waiting should stop;
  * nothing was done then. */
-#define AWS_LOOK_MS 200
+#define AWS_CANCEL_POLL_MS 200
 int aws_wait_turn(struct aws *aws, struct err **err);
 
 /* Appends to `ret` a URL with which anybody can GET the S3 object for `seconds`. */

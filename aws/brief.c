@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/task.h"
+#include "aws/request.h"
 #include "jobs/base/auto.h"
 
 #define HOSTS_MAX 16

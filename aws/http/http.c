@@ -1,4 +1,4 @@
-/* HTTP exchanges by libcurl's multi interface: see http.h. */
+/* HTTP transfers by libcurl's multi interface: see http.h. */
 #include "aws/http/http.h"
 
 #include <stdlib.h>
@@ -6,14 +6,14 @@
 #include <strings.h>
 
 #include "aws/http/curl_library.h"
-#include "aws/http/http_exchange.h"
+#include "aws/http/http_transfer.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/fs/fs.h"
 
 #define CONNECTIONS_DEFAULT 16
 
 struct http_list {
-	struct http_exchange *first, *last;
+	struct http_transfer *first, *last;
 	size_t count;
 };
 
@@ -22,23 +22,23 @@ struct http {
 	struct certificates certificates;
 	size_t connections;
 	struct http_list waiting, running;
-	CURL **idle; /* handles between exchanges; room for `connections` */
+	CURL **idle; /* handles between transfers; room for `connections` */
 	size_t idle_count;
 };
 
-static void list_add(struct http_list *list, struct http_exchange *exchange)
+static void list_add(struct http_list *list, struct http_transfer *transfer)
 {
-	exchange->next = NULL;
-	exchange->prev = list->last;
-	*(list->last ? &list->last->next : &list->first) = exchange;
-	list->last = exchange;
+	transfer->next = NULL;
+	transfer->prev = list->last;
+	*(list->last ? &list->last->next : &list->first) = transfer;
+	list->last = transfer;
 	list->count++;
 }
 
-static void list_take(struct http_list *list, struct http_exchange *exchange)
+static void list_take(struct http_list *list, struct http_transfer *transfer)
 {
-	*(exchange->prev ? &exchange->prev->next : &list->first) = exchange->next;
-	*(exchange->next ? &exchange->next->prev : &list->last) = exchange->prev;
+	*(transfer->prev ? &transfer->prev->next : &list->first) = transfer->next;
+	*(transfer->next ? &transfer->next->prev : &list->last) = transfer->prev;
 	list->count--;
 }
 
@@ -123,46 +123,46 @@ static CURL *take_handle(struct http *http)
 }
 
 /* Returns the handle to the idle ones; its connection stays with the client. */
-static void give_back_handle(struct http *http, struct http_exchange *exchange)
+static void give_back_handle(struct http *http, struct http_transfer *transfer)
 {
-	CURL *easy = TAKE(exchange->easy);
+	CURL *easy = TAKE(transfer->easy);
 
 	curl_library.multi_remove_handle(http->multi, easy);
 	curl_library.easy_reset(easy);
 	http->idle[http->idle_count++] = easy;
 }
 
-static void finish(struct http *http, struct http_exchange *exchange, CURLcode code)
+static void finish(struct http *http, struct http_transfer *transfer, CURLcode code)
 {
-	http_exchange_end(exchange, code);
-	list_take(&http->running, exchange);
-	give_back_handle(http, exchange);
-	exchange->done(exchange->arg, &exchange->reply);
-	http_exchange_free(exchange);
+	http_transfer_end(transfer, code);
+	list_take(&http->running, transfer);
+	give_back_handle(http, transfer);
+	transfer->done(transfer->arg, &transfer->reply);
+	http_transfer_free(transfer);
 }
 
-/* Returns true if an exchange ended at once, because it cannot be sent. */
+/* Returns true if a transfer ended at once, because it cannot be sent. */
 static bool start_waiting(struct http *http)
 {
 	bool finished = false;
 
 	while (http->waiting.first && http->running.count < http->connections) {
-		struct http_exchange *exchange = http->waiting.first;
+		struct http_transfer *transfer = http->waiting.first;
 		bool is_sound;
 
-		list_take(&http->waiting, exchange);
-		list_add(&http->running, exchange);
-		is_sound = http_exchange_prepare(exchange, take_handle(http), &http->certificates);
+		list_take(&http->waiting, transfer);
+		list_add(&http->running, transfer);
+		is_sound = http_transfer_prepare(transfer, take_handle(http), &http->certificates);
 		if (is_sound &&
-		    curl_library.multi_add_handle(http->multi, exchange->easy) == CURLM_OK)
+		    curl_library.multi_add_handle(http->multi, transfer->easy) == CURLM_OK)
 			continue;
-		finish(http, exchange, CURLE_FAILED_INIT);
+		finish(http, transfer, CURLE_FAILED_INIT);
 		finished = true;
 	}
 	return finished;
 }
 
-/* Calls back for the exchanges that have ended; returns true if there was one. */
+/* Calls back for the transfers that have ended; returns true if there was one. */
 static bool finish_ended(struct http *http)
 {
 	const CURLMsg *message;
@@ -170,39 +170,39 @@ static bool finish_ended(struct http *http)
 	int left;
 
 	while ((message = curl_library.multi_info_read(http->multi, &left)) != NULL) {
-		struct http_exchange *exchange = NULL;
+		struct http_transfer *transfer = NULL;
 		CURLcode code = message->data.result;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
-		curl_library.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
-		finish(http, exchange, code);
+		curl_library.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+		finish(http, transfer, code);
 		finished = true;
 	}
 	return finished;
 }
 
-struct http_exchange *http_start(struct http *http, const struct http_request *request,
+struct http_transfer *http_start(struct http *http, const struct http_request *request,
 				 http_done_fn done, void *arg)
 {
-	struct http_exchange *exchange = http_exchange_new(request, done, arg);
+	struct http_transfer *transfer = http_transfer_new(request, done, arg);
 
-	list_add(&http->waiting, exchange);
-	return exchange;
+	list_add(&http->waiting, transfer);
+	return transfer;
 }
 
-void http_cancel(struct http *http, struct http_exchange *exchange)
+void http_cancel(struct http *http, struct http_transfer *transfer)
 {
-	if (exchange->easy) {
-		list_take(&http->running, exchange);
-		give_back_handle(http, exchange);
+	if (transfer->easy) {
+		list_take(&http->running, transfer);
+		give_back_handle(http, transfer);
 	} else {
-		list_take(&http->waiting, exchange);
+		list_take(&http->waiting, transfer);
 	}
-	http_exchange_free(exchange);
+	http_transfer_free(transfer);
 }
 
-/* Does all that can be done without waiting; returns true if an exchange ended. */
+/* Does all that can be done without waiting; returns true if a transfer ended. */
 static bool go_on(struct http *http)
 {
 	bool finished = start_waiting(http);

@@ -1,17 +1,17 @@
 /*
- * HTTP exchanges, many at once on one thread: the only user of libcurl, which is loaded when the
+ * HTTP transfers, many at once on one thread: the only user of libcurl, which is loaded when the
  * first client is made, because linking it costs every start several ms.
  *
  * A client has its own queue: at most as many easy handles are made as connections are wanted,
  * and each is reused. If a kept connection ends without a byte of reply, only GET and HEAD are
- * repeated, because repeating them does no harm. Exchanges make progress in http_turn(), which
+ * repeated, because repeating them does no harm. Transfers make progress in http_turn(), which
  * waits for them. TLS is verified; redirects are not followed; nothing is retried here: aws.h
  * decides that. A request carries exactly the headers given, Host, Content-Length and, unless the
  * caller gives one, User-Agent.
  *
  * A client belongs to one thread.
  *
- * aws/http: one exchange over HTTPS. Transfers by libcurl, the class of a reply (done, retry,
+ * aws/http: one transfer over HTTPS. Transfers by libcurl, the class of a reply (done, retry,
  * refused), backoff and rate limits. Nothing here interprets the bodies of a service.
  */
 #ifndef STK_AWS_HTTP_HTTP_H
@@ -25,7 +25,7 @@
 #include "jobs/base/sb.h"
 
 struct http;
-struct http_exchange; /* an exchange under way; belongs to the client */
+struct http_transfer; /* a transfer under way; belongs to the client */
 
 struct http_settings {
 	/* File or folder of certificates to verify servers against; NULL: $SSL_CERT_FILE, else the
@@ -35,9 +35,9 @@ struct http_settings {
 };
 
 int http_new(const struct http_settings *settings, struct http **ret, struct err **err);
-void http_freep(struct http **http); /* drops exchanges under way without calling back */
+void http_freep(struct http **http); /* drops transfers under way without calling back */
 
-/* A request. All pointers must stay valid until the exchange is done. */
+/* A request. All pointers must stay valid until the transfer is done. */
 struct http_request {
 	const char *method;
 	const char *url; /* encoded; sent unchanged: dot segments stay */
@@ -47,7 +47,7 @@ struct http_request {
 	uint64_t body_len;
 	int body_fd; /* else `body_len` bytes of this file from `body_offset` on; -1: none */
 	uint64_t body_offset;
-	/* Receives the bytes of a 2xx reply as they arrive; false stops the exchange, which then
+	/* Receives the bytes of a 2xx reply as they arrive; false stops the transfer, which then
 	 * fails. If NULL, and for any other status, they are gathered in the reply. */
 	bool (*sink)(void *arg, const void *bytes, size_t len);
 	void *sink_arg;
@@ -85,21 +85,21 @@ bool http_header(const struct http_reply *reply, const char *name, struct sb *re
 typedef void (*http_done_fn)(void *arg, struct http_reply *reply); /* valid until it returns */
 
 /* Queues the request; `done` is called once, from http_turn(). May be called from within `done`. */
-struct http_exchange *http_start(struct http *http, const struct http_request *request,
+struct http_transfer *http_start(struct http *http, const struct http_request *request,
 				 http_done_fn done, void *arg);
-/* Drops the exchange: `done` will not be called. */
-void http_cancel(struct http *http, struct http_exchange *exchange);
-/* Returns the number of exchanges queued or under way. */
+/* Drops the transfer: `done` will not be called. */
+void http_cancel(struct http *http, struct http_transfer *transfer);
+/* Returns the number of transfers queued or under way. */
 size_t http_pending(const struct http *http);
 
 /* Returns the bytes of bodies that this process has sent and received so far, so that a waiting
  * caller can see whether anything moves at all. */
 uint64_t http_traffic(void);
 
-/* Makes progress on all exchanges; waits `wait_ms` at most, less if something is done. */
+/* Makes progress on all transfers; waits `wait_ms` at most, less if something is done. */
 void http_turn(struct http *http, int64_t wait_ms);
 
-/* Performs one exchange and waits for its end. */
+/* Performs one transfer and waits for its end. */
 void http_perform(struct http *http, const struct http_request *request, struct http_reply *ret);
 void http_reply_release(struct http_reply *reply); /* for AUTO() */
 

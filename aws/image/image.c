@@ -115,10 +115,10 @@ static int no_image(const char *reference, struct err **err)
 	return err_hint(err, "write HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:…");
 }
 
-int image_env(const char *reference, const char *digest, int64_t patience_ms, json_t **ret,
+int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
 	      struct err **err)
 {
-	AUTO(name_release) struct image_name image = { .patience_ms = patience_ms };
+	AUTO(name_release) struct image_name image = { .timeout_ms = timeout_ms };
 	AUTO(auto_free) char *named = mem_copy_n(reference, strcspn(reference, "@"));
 	AUTO(auto_free) char *account = NULL;
 	AUTO(auto_free) char *region = NULL;
@@ -130,10 +130,10 @@ int image_env(const char *reference, const char *digest, int64_t patience_ms, js
 	return image_registry_env(&image, digest, ret, err);
 }
 
-int image_resolve(const char *reference, int64_t patience_ms, char ret[IMAGE_DIGEST],
+int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGEST],
 		  struct err **err)
 {
-	AUTO(name_release) struct image_name image = { .patience_ms = patience_ms };
+	AUTO(name_release) struct image_name image = { .timeout_ms = timeout_ms };
 	AUTO(auto_free) char *account = NULL;
 	AUTO(auto_free) char *region = NULL;
 	const char *given = image_digest(reference);

@@ -42,15 +42,16 @@ char *image_pinned(const char *reference, const char *digest);
 
 /* Finds the digest: the one in the reference, or the registry's answer. EXIT_REFUSED if the
  * reference is malformed, the image is absent, or the caller may not see it; EXIT_UNREACHABLE if
- * no usable answer came within about `patience_ms`. Waits as aws_perform() does (aws_interrupt). */
-int image_resolve(const char *reference, int64_t patience_ms, char ret[IMAGE_DIGEST],
+ * no usable answer came within about `timeout_ms`. Waits as aws_perform() does (aws_cancel_when).
+ */
+int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGEST],
 		  struct err **err);
 
 /* Returns the ENV of the image with this digest, from the config in its registry: {name: value},
  * a new object. For an index, the image for Linux on x86-64 counts. ECR is asked by BatchGetImage
  * and GetDownloadUrlForLayer, permitted to every user that pulls the image. Errors as for
  * image_resolve(). */
-int image_env(const char *reference, const char *digest, int64_t patience_ms, json_t **ret,
+int image_env(const char *reference, const char *digest, int64_t timeout_ms, json_t **ret,
 	      struct err **err);
 
 #endif

@@ -110,8 +110,8 @@ static int ask(struct aws *aws, enum aws_operation operation, const struct image
 				       .body_fd = -1,
 				       .json = body,
 				       .region = region,
-				       .silent_ms = image->patience_ms,
-				       .again_ms = image->patience_ms };
+				       .silent_ms = image->timeout_ms,
+				       .again_ms = image->timeout_ms };
 
 	if (aws_perform(aws, &call, reply, err) == 0)
 		return 0;
@@ -202,7 +202,7 @@ static int follow(const struct image_ecr_reading *reading, const char *url, stru
 					      .url = url,
 					      .body_fd = -1,
 					      .reply_max = IMAGE_TEXT_MAX,
-					      .total_ms = reading->image->patience_ms };
+					      .total_ms = reading->image->timeout_ms };
 
 	if (http_new(&settings, &http, err) < 0)
 		return -1;

@@ -12,7 +12,7 @@
 struct image_name {
 	char *host; /* registry host; Docker Hub: "docker.io" */
 	char *repository, *tag;
-	int64_t patience_ms;
+	int64_t timeout_ms;
 };
 
 /* True if the host is a private registry of Amazon ECR. The caller frees account and region. */

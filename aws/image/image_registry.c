@@ -85,21 +85,21 @@ static void take_answer(void *arg, struct http_reply *reply)
 	answer->done = true;
 }
 
-/* Performs one exchange, until the time is over or the process is told to stop waiting. */
-static void exchange(const struct asking *asking, struct http_request *request,
+/* Performs one transfer, until the time is over or the process is told to stop waiting. */
+static void transfer(const struct asking *asking, struct http_request *request,
 		     struct http_reply *ret)
 {
 	struct image_registry_answer answer = { .reply = ret };
-	struct http_exchange *exchange;
+	struct http_transfer *transfer;
 	int64_t left = asking->until.ms - clock_mono_now().ms;
 
 	request->connect_ms = request->silent_ms = request->total_ms = left > 1 ? left : 1;
-	exchange = http_start(asking->http, request, take_answer, &answer);
-	while (!answer.done && !aws_gives_up())
-		http_turn(asking->http, AWS_LOOK_MS);
+	transfer = http_start(asking->http, request, take_answer, &answer);
+	while (!answer.done && !aws_cancel_is_due())
+		http_turn(asking->http, AWS_CANCEL_POLL_MS);
 	if (answer.done)
 		return;
-	http_cancel(asking->http, exchange);
+	http_cancel(asking->http, transfer);
 	ret->failure = HTTP_TIMEOUT;
 	snprintf(ret->why, sizeof ret->why, "called away");
 }
@@ -122,7 +122,7 @@ static void get(const struct asking *asking, const char *method, const char *url
 		.secret = !of_the_manifest,
 	};
 
-	exchange(asking, &request, ret);
+	transfer(asking, &request, ret);
 }
 
 /* ---- anonymous token ---------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static int begin(const struct image_name *image, struct asking *ret, struct err 
 	}
 	*ret = (struct asking){ .image = image,
 				.host = image->host,
-				.until = { clock_mono_now().ms + image->patience_ms } };
+				.until = { clock_mono_now().ms + image->timeout_ms } };
 	return http_new(&settings, &ret->http, err);
 }
 

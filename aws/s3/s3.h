@@ -137,14 +137,14 @@ struct s3_outcome {
 	struct err *err; /* reason of S3_FAILED; taken with TAKE(), or freed */
 };
 
-struct s3_op; /* an operation under way */
+struct s3_operation; /* an operation under way */
 
 /* Called once, from aws_turn(), never from …_start; `op` is freed by then. */
 typedef void (*s3_done_fn)(void *arg, struct s3_outcome *outcome);
 
 /* Drops the operation: `done` is not called. A request already sent may still take effect; parts
  * of an upload stay in S3 until s3_abort_leftovers(). */
-void s3_cancelp(struct s3_op **op);
+void s3_cancelp(struct s3_operation **op);
 
 enum s3_condition { S3_ALWAYS, S3_IF_ABSENT, S3_IF_SAME };
 
@@ -169,8 +169,8 @@ struct s3_body {
  * long for S3, a file that cannot be read. */
 
 /* Gets size, ETag, time and checksum. */
-struct s3_op *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
-			    void *arg, struct err **err);
+struct s3_operation *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+				   void *arg, struct err **err);
 
 /* Reads a range of an object, or all of it: `len` 0 means all from `offset` on. `if_match` pins
  * the content (S3_TAKEN if it differs); NULL: any. `sink` returns false to stop; `restart` is
@@ -183,32 +183,32 @@ struct s3_read {
 	void (*restart)(void *arg);
 	void *sink_arg;
 };
-struct s3_op *s3_get_start(struct aws *aws, const struct s3_place *place,
-			   const struct s3_read *read, s3_done_fn done, void *arg,
-			   struct err **err);
+struct s3_operation *s3_get_start(struct aws *aws, const struct s3_place *place,
+				  const struct s3_read *read, s3_done_fn done, void *arg,
+				  struct err **err);
 
 /* Writes an object in one request: up to 5 GiB. */
-struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
-			   const struct s3_body *body, s3_done_fn done, void *arg,
-			   struct err **err);
+struct s3_operation *s3_put_start(struct aws *aws, const struct s3_place *place,
+				  const struct s3_body *body, s3_done_fn done, void *arg,
+				  struct err **err);
 
 /* Uploads a file, or a range of it, in one request or in parts. Fails if the size of the file
  * changes meanwhile (the caller checks its times). An upload that could not be completed is
  * aborted. */
-struct s3_op *s3_upload_start(struct aws *aws, const struct s3_place *place,
-			      const struct s3_body *body, s3_done_fn done, void *arg,
-			      struct err **err);
+struct s3_operation *s3_upload_start(struct aws *aws, const struct s3_place *place,
+				     const struct s3_body *body, s3_done_fn done, void *arg,
+				     struct err **err);
 
 /* Downloads a whole object into an empty file, in one request or in parallel ranges, and verifies
  * it. `known`: size and ETag from a listing (other content is S3_TAKEN); NULL: asked for first.
  * Does not sync the file. */
-struct s3_op *s3_download_start(struct aws *aws, const struct s3_place *place,
-				const struct s3_object *known, int fd, s3_done_fn done, void *arg,
-				struct err **err);
+struct s3_operation *s3_download_start(struct aws *aws, const struct s3_place *place,
+				       const struct s3_object *known, int fd, s3_done_fn done,
+				       void *arg, struct err **err);
 
 /* Deletes one object; absent is fine. */
-struct s3_op *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
-			      void *arg, struct err **err);
+struct s3_operation *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+				     void *arg, struct err **err);
 
 /* --- waiting for one operation --- */
 

@@ -17,13 +17,13 @@ struct download;
 
 struct s3_download_stretch {
 	struct download *download;
-	struct s3_op *op; /* NULL: free */
+	struct s3_operation *op; /* NULL: free */
 	uint64_t offset, len, written;
 };
 
 struct download {
-	struct s3_op base;
-	struct s3_op *look;
+	struct s3_operation base;
+	struct s3_operation *look;
 	char *bucket, *key;
 	int fd;
 	struct s3_object object;
@@ -35,7 +35,7 @@ struct download {
 	struct err *err;
 };
 
-static void download_free(struct s3_op *op)
+static void download_free(struct s3_operation *op)
 {
 	struct download *d = (struct download *)op;
 
@@ -202,9 +202,9 @@ static void looked_at(void *arg, struct s3_outcome *outcome)
 		all_came(d); /* an empty object */
 }
 
-struct s3_op *s3_download_start(struct aws *aws, const struct s3_place *place,
-				const struct s3_object *known, int fd, s3_done_fn done, void *arg,
-				struct err **err)
+struct s3_operation *s3_download_start(struct aws *aws, const struct s3_place *place,
+				       const struct s3_object *known, int fd, s3_done_fn done,
+				       void *arg, struct err **err)
 {
 	struct download *d;
 	int begun = 0;
@@ -212,7 +212,9 @@ struct s3_op *s3_download_start(struct aws *aws, const struct s3_place *place,
 	if (s3_check_place(place, err) < 0)
 		return NULL;
 	d = mem_zero(1, sizeof *d);
-	d->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = download_free };
+	d->base = (struct s3_operation){
+		.aws = aws, .done = done, .arg = arg, .free = download_free
+	};
 	d->bucket = mem_copy(place->bucket);
 	d->key = mem_copy(place->key);
 	d->fd = fd;

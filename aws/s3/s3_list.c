@@ -110,7 +110,7 @@ static void page_came(void *arg, struct aws_reply *reply)
 	AUTO(s3_reading_release) struct s3_reading r = { 0 };
 	struct err *err = NULL;
 
-	l->request.task = NULL;
+	l->request.sent = NULL;
 	if (!aws_reply_ok(reply)) {
 		struct s3_outcome outcome;
 

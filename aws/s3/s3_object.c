@@ -11,7 +11,7 @@
 /* --- put --- */
 
 struct put {
-	struct s3_op base;
+	struct s3_operation base;
 	struct s3_request request, look; /* look: reads the nonce of the present object */
 	enum s3_condition condition;
 	uint64_t len;
@@ -20,7 +20,7 @@ struct put {
 	enum s3_result refusal; /* result of the request itself */
 };
 
-static void put_free(struct s3_op *op)
+static void put_free(struct s3_operation *op)
 {
 	struct put *put = (struct put *)op;
 
@@ -35,7 +35,7 @@ static void looked(void *arg, struct aws_reply *reply)
 	struct put *put = arg;
 	struct s3_outcome outcome;
 
-	put->look.task = NULL;
+	put->look.sent = NULL;
 	s3_judge(&put->look, reply, &outcome);
 	if (outcome.result == S3_DONE && s3_has_nonce(reply, put->nonce)) {
 		outcome.bytes = put->len;
@@ -56,7 +56,7 @@ static void put_came(void *arg, struct aws_reply *reply)
 	struct put *put = arg;
 	struct s3_outcome outcome;
 
-	put->request.task = NULL;
+	put->request.sent = NULL;
 	s3_judge(&put->request, reply, &outcome);
 	put->base.moved += put->len;
 	put->refusal = outcome.result;
@@ -82,8 +82,9 @@ static void put_came(void *arg, struct aws_reply *reply)
 	s3_finish(&put->base, &outcome);
 }
 
-struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
-			   const struct s3_body *body, s3_done_fn done, void *arg, struct err **err)
+struct s3_operation *s3_put_start(struct aws *aws, const struct s3_place *place,
+				  const struct s3_body *body, s3_done_fn done, void *arg,
+				  struct err **err)
 {
 	struct put *put;
 	char base64[S3_SHA_BASE64];
@@ -91,7 +92,7 @@ struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
 	if (s3_check_place(place, err) < 0)
 		return NULL;
 	put = mem_zero(1, sizeof *put);
-	put->base = (struct s3_op){
+	put->base = (struct s3_operation){
 		.aws = aws, .done = done, .arg = arg, .request = &put->request, .free = put_free
 	};
 	put->condition = body->condition;
@@ -115,13 +116,13 @@ struct s3_op *s3_put_start(struct aws *aws, const struct s3_place *place,
 /* --- head, get, delete --- */
 
 struct simple {
-	struct s3_op base;
+	struct s3_operation base;
 	struct s3_request request;
 	struct s3_read read;
 	uint64_t came;
 };
 
-static void simple_free(struct s3_op *op)
+static void simple_free(struct s3_operation *op)
 {
 	struct simple *simple = (struct simple *)op;
 
@@ -134,11 +135,11 @@ static struct simple *simple_new(struct aws *aws, enum aws_operation operation, 
 {
 	struct simple *simple = mem_zero(1, sizeof *simple);
 
-	simple->base = (struct s3_op){ .aws = aws,
-				       .done = done,
-				       .arg = arg,
-				       .request = &simple->request,
-				       .free = simple_free };
+	simple->base = (struct s3_operation){ .aws = aws,
+					      .done = done,
+					      .arg = arg,
+					      .request = &simple->request,
+					      .free = simple_free };
 	s3_request_begin(&simple->request, aws, operation, bucket, key);
 	return simple;
 }
@@ -148,13 +149,13 @@ static void simple_came(void *arg, struct aws_reply *reply)
 	struct simple *simple = arg;
 	struct s3_outcome outcome;
 
-	simple->request.task = NULL;
+	simple->request.sent = NULL;
 	s3_judge(&simple->request, reply, &outcome);
 	s3_finish(&simple->base, &outcome);
 }
 
-struct s3_op *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
-			    void *arg, struct err **err)
+struct s3_operation *s3_head_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+				   void *arg, struct err **err)
 {
 	struct simple *simple;
 
@@ -166,8 +167,8 @@ struct s3_op *s3_head_start(struct aws *aws, const struct s3_place *place, s3_do
 	return &simple->base;
 }
 
-struct s3_op *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
-			      void *arg, struct err **err)
+struct s3_operation *s3_delete_start(struct aws *aws, const struct s3_place *place, s3_done_fn done,
+				     void *arg, struct err **err)
 {
 	struct simple *simple;
 
@@ -224,7 +225,7 @@ static void get_came(void *arg, struct aws_reply *reply)
 	struct s3_outcome outcome;
 	const char *wrong = NULL;
 
-	simple->request.task = NULL;
+	simple->request.sent = NULL;
 	s3_judge(&simple->request, reply, &outcome);
 	if (outcome.result == S3_FAILED && reply->status == 416 && simple->came == 0) {
 		err_freep(&outcome.err); /* the whole object lies before the offset */
@@ -241,8 +242,9 @@ static void get_came(void *arg, struct aws_reply *reply)
 	s3_finish(&simple->base, &outcome);
 }
 
-struct s3_op *s3_get_start(struct aws *aws, const struct s3_place *place,
-			   const struct s3_read *read, s3_done_fn done, void *arg, struct err **err)
+struct s3_operation *s3_get_start(struct aws *aws, const struct s3_place *place,
+				  const struct s3_read *read, s3_done_fn done, void *arg,
+				  struct err **err)
 {
 	struct simple *simple;
 	char range[64];

@@ -108,21 +108,21 @@ int s3_request_body(struct s3_request *request, const struct s3_body *body, uint
 
 void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg)
 {
-	request->task = aws_start(request->aws, &request->call, done, arg);
+	request->sent = aws_request_start(request->aws, &request->call, done, arg);
 }
 
 void s3_request_small(struct s3_request *request)
 {
 	request->call.silent_ms = S3_SMALL_SILENT_MS;
 	request->call.again_ms = S3_SMALL_AGAIN_MS;
-	if (request->task)
-		aws_limit(request->task, S3_SMALL_SILENT_MS, S3_SMALL_AGAIN_MS);
+	if (request->sent)
+		aws_request_limit(request->sent, S3_SMALL_SILENT_MS, S3_SMALL_AGAIN_MS);
 }
 
 void s3_request_release(struct s3_request *request)
 {
-	if (request->task)
-		aws_cancel(request->task);
+	if (request->sent)
+		aws_request_cancel(request->sent);
 	for (size_t i = 0; i < request->owned_count; i++)
 		free(request->owned[i]);
 	free(request->bucket);
@@ -331,7 +331,7 @@ void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct 
 
 /* --- operations --- */
 
-void s3_finish(struct s3_op *op, struct s3_outcome *outcome)
+void s3_finish(struct s3_operation *op, struct s3_outcome *outcome)
 {
 	s3_done_fn done = op->done;
 	void *arg = op->arg;
@@ -341,7 +341,7 @@ void s3_finish(struct s3_op *op, struct s3_outcome *outcome)
 	err_freep(&outcome->err);
 }
 
-void s3_op_small(struct s3_op *op)
+void s3_operation_small(struct s3_operation *op)
 {
 	if (!op)
 		return;
@@ -349,14 +349,14 @@ void s3_op_small(struct s3_op *op)
 	s3_request_small(op->request);
 }
 
-void s3_finish_failed(struct s3_op *op, struct err *err)
+void s3_finish_failed(struct s3_operation *op, struct err *err)
 {
 	struct s3_outcome outcome = { .result = S3_FAILED, .err = err };
 
 	s3_finish(op, &outcome);
 }
 
-void s3_cancelp(struct s3_op **op)
+void s3_cancelp(struct s3_operation **op)
 {
 	if (*op)
 		(*op)->free(*op);

@@ -17,7 +17,7 @@
 struct s3_request {
 	struct aws *aws;
 	struct aws_call call;
-	struct aws_task *task; /* NULL: not under way */
+	struct aws_request *sent; /* NULL: not under way */
 	char *bucket, *key;
 	struct sigv4_pair params[8], headers[12];
 	char *owned[24]; /* values of params and headers */
@@ -56,7 +56,7 @@ int s3_check_place(const struct s3_place *place, struct err **err);
 
 /* --- an operation --- */
 
-struct s3_op {
+struct s3_operation {
 	struct aws *aws;
 	s3_done_fn done;
 	void *arg;
@@ -65,17 +65,17 @@ struct s3_op {
 	 * operation. */
 	struct s3_request *request;
 	bool is_small; /* small limits, because the caller waits */
-	void (*free)(struct s3_op *op);
+	void (*free)(struct s3_operation *op);
 };
 
 /* Ends the operation: frees it, calls back, and frees the error unless the callback took it. */
-void s3_finish(struct s3_op *op, struct s3_outcome *outcome);
+void s3_finish(struct s3_operation *op, struct s3_outcome *outcome);
 /* Like s3_finish(), as FAILED with this error. */
-void s3_finish_failed(struct s3_op *op, struct err *err);
+void s3_finish_failed(struct s3_operation *op, struct err *err);
 
 /* Sets small limits for the operation's request and all that follow, because its caller can do
  * nothing else meanwhile. Call right after the start; NULL is ignored. */
-void s3_op_small(struct s3_op *op);
+void s3_operation_small(struct s3_operation *op);
 
 /* A wait gives up if fewer than S3_WAIT_BYTES moved within S3_WAIT_MS. */
 #define S3_WAIT_MS    ((int64_t)10 * 60 * 1000)

@@ -36,7 +36,7 @@ struct s3_upload_part {
 };
 
 struct upload {
-	struct s3_op base;
+	struct s3_operation base;
 	char *bucket, *key, *etag, *id;
 	struct s3_body body;
 	char nonce[S3_NONCE];
@@ -52,7 +52,7 @@ struct upload {
 	int aborts;
 };
 
-static void upload_free(struct s3_op *op)
+static void upload_free(struct s3_operation *op)
 {
 	struct upload *u = (struct upload *)op;
 
@@ -93,7 +93,7 @@ static void parts_listed(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
 
-	u->request.task = NULL;
+	u->request.sent = NULL;
 	/* A part that was under way when the upload was aborted may have stayed. */
 	if (aws_reply_ok(reply) && u->aborts < 2)
 		abort_upload(u);
@@ -105,7 +105,7 @@ static void aborted(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
 
-	u->request.task = NULL;
+	u->request.sent = NULL;
 	if (!aws_reply_ok(reply)) {
 		finish(u); /* gone, or out of reach: left to s3_abort_leftovers() */
 		return;
@@ -148,7 +148,7 @@ static void looked(void *arg, struct aws_reply *reply)
 	struct upload *u = arg;
 	struct s3_outcome outcome;
 
-	u->request.task = NULL;
+	u->request.sent = NULL;
 	s3_judge(&u->request, reply, &outcome);
 	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce))
 		outcome.result = stands_another(u, &outcome.object) ? S3_TAKEN : S3_ABSENT;
@@ -232,7 +232,7 @@ static void completed(void *arg, struct aws_reply *reply)
 	struct s3_outcome outcome;
 	enum proof proof;
 
-	u->request.task = NULL;
+	u->request.sent = NULL;
 	s3_judge(&u->request, reply, &outcome);
 	proof = outcome.result == S3_DONE ? prove(u, reply, &outcome) : PROOF_NONE;
 	if (proof == PROOF_GIVEN) {
@@ -307,7 +307,7 @@ static void part_came(void *arg, struct aws_reply *reply)
 	struct s3_outcome outcome;
 	struct err *err = NULL;
 
-	slot->request.task = NULL;
+	slot->request.sent = NULL;
 	slot->busy = false;
 	u->busy--;
 	s3_judge(&slot->request, reply, &outcome);
@@ -394,7 +394,7 @@ static void created(void *arg, struct aws_reply *reply)
 	struct s3_outcome outcome;
 	struct err *err = NULL;
 
-	u->request.task = NULL;
+	u->request.sent = NULL;
 	s3_judge(&u->request, reply, &outcome);
 	if (outcome.result != S3_DONE) {
 		if (outcome.result != S3_FAILED)
@@ -439,9 +439,9 @@ static void create(struct upload *u)
 	s3_request_send(&u->request, created, u);
 }
 
-struct s3_op *s3_upload_start(struct aws *aws, const struct s3_place *place,
-			      const struct s3_body *body, s3_done_fn done, void *arg,
-			      struct err **err)
+struct s3_operation *s3_upload_start(struct aws *aws, const struct s3_place *place,
+				     const struct s3_body *body, s3_done_fn done, void *arg,
+				     struct err **err)
 {
 	struct upload *u;
 
@@ -455,7 +455,8 @@ struct s3_op *s3_upload_start(struct aws *aws, const struct s3_place *place,
 		return NULL;
 	}
 	u = mem_zero(1, sizeof *u);
-	u->base = (struct s3_op){ .aws = aws, .done = done, .arg = arg, .free = upload_free };
+	u->base =
+		(struct s3_operation){ .aws = aws, .done = done, .arg = arg, .free = upload_free };
 	u->bucket = mem_copy(place->bucket);
 	u->key = mem_copy(place->key);
 	u->etag = body->etag ? mem_copy(body->etag) : NULL;

@@ -27,7 +27,7 @@ static void on_end(void *arg, struct s3_outcome *outcome)
 /* Waits until the operation begun with on_end() as `done` and `wait` as `arg` is over; the time
  * without progress is limited by its size. Returns the result; for S3_FAILED the error is in
  * `err`. */
-static enum s3_result wait_for(struct aws *aws, struct s3_op *op, struct s3_wait *wait,
+static enum s3_result wait_for(struct aws *aws, struct s3_operation *op, struct s3_wait *wait,
 			       struct err **err)
 {
 	struct mono sign_of_life = clock_mono_now();
@@ -61,10 +61,10 @@ static enum s3_result wait_for(struct aws *aws, struct s3_op *op, struct s3_wait
 }
 
 /* Like wait_for(), with the small limits of a caller that can do nothing else meanwhile. */
-static enum s3_result wait_small(struct aws *aws, struct s3_op *op, struct s3_wait *wait,
+static enum s3_result wait_small(struct aws *aws, struct s3_operation *op, struct s3_wait *wait,
 				 struct err **err)
 {
-	s3_op_small(op);
+	s3_operation_small(op);
 	return wait_for(aws, op, wait, err);
 }
 
@@ -94,7 +94,7 @@ static int absent_or_done(enum s3_result result, const struct s3_place *place, s
 int s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *ret, struct err **err)
 {
 	struct s3_wait wait = { 0 };
-	struct s3_op *op = s3_head_start(aws, place, on_end, &wait, err);
+	struct s3_operation *op = s3_head_start(aws, place, on_end, &wait, err);
 	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	give(ret, &wait);
@@ -141,7 +141,7 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 		.offset = offset, .len = len, .sink = gather, .restart = gather_anew, .sink_arg = &g
 	};
 	struct s3_wait wait = { 0 };
-	struct s3_op *op = s3_get_start(aws, place, &read, on_end, &wait, err);
+	struct s3_operation *op = s3_get_start(aws, place, &read, on_end, &wait, err);
 	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	give(ret, &wait);
@@ -166,9 +166,9 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 
 /* --- put and upload --- */
 
-typedef struct s3_op *(*write_fn)(struct aws *aws, const struct s3_place *place,
-				  const struct s3_body *body, s3_done_fn done, void *arg,
-				  struct err **err);
+typedef struct s3_operation *(*write_fn)(struct aws *aws, const struct s3_place *place,
+					 const struct s3_body *body, s3_done_fn done, void *arg,
+					 struct err **err);
 
 /* Sleeps for half to all of a delay that doubles. */
 static void pause_doubled(int doublings)
@@ -195,10 +195,10 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 	body.nonce = nonce;
 	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
 		struct s3_wait wait = { 0 };
-		struct s3_op *op;
+		struct s3_operation *op;
 		enum s3_result result;
 
-		if (attempt > 0 && !aws_gives_up())
+		if (attempt > 0 && !aws_cancel_is_due())
 			pause_doubled(attempt - 1);
 		body.again = attempt > 0;
 		op = start(aws, place, &body, on_end, &wait, err);
@@ -239,7 +239,7 @@ int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3
 		struct err **err)
 {
 	struct s3_wait wait = { 0 };
-	struct s3_op *op = s3_download_start(aws, place, NULL, fd, on_end, &wait, err);
+	struct s3_operation *op = s3_download_start(aws, place, NULL, fd, on_end, &wait, err);
 	enum s3_result result = wait_for(aws, op, &wait, err);
 
 	give(ret, &wait);
@@ -249,7 +249,7 @@ int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3
 int s3_delete(struct aws *aws, const struct s3_place *place, struct err **err)
 {
 	struct s3_wait wait = { 0 };
-	struct s3_op *op = s3_delete_start(aws, place, on_end, &wait, err);
+	struct s3_operation *op = s3_delete_start(aws, place, on_end, &wait, err);
 	enum s3_result result = wait_small(aws, op, &wait, err);
 
 	return result == S3_ABSENT || absent_or_done(result, place, err) >= 0 ? 0 : -1;

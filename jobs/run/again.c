@@ -79,7 +79,7 @@ bool again_try(struct driver *driver)
 	if (driver->stood_down)
 		return false;
 	driver->unsure = true;
-	if (aws_gives_up()) { /* not the service's fault: a signal is pending */
+	if (aws_cancel_is_due()) { /* not the service's fault: a signal is pending */
 		err_freep(&driver->failure);
 		driver_wake_in(driver, AWAY_MS);
 		return true;

@@ -465,7 +465,7 @@ static void record_left(struct driver *driver, const char *reason)
 void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code)
 {
 	driver->left = true;
-	aws_hurry(LEAVE_MS);
+	aws_cancel_after(LEAVE_MS);
 	driver->exit_code = exit_code;
 	record_left(driver, reason);
 	loop_quit(driver->loop);
@@ -488,7 +488,7 @@ static int drive(struct driver *driver, struct err **err)
 		return -1;
 	if (driver->failure) {
 		*err = TAKE(driver->failure);
-		aws_hurry(LEAVE_MS);
+		aws_cancel_after(LEAVE_MS);
 		if (!driver->stood_down && driver->took_over)
 			record_left(driver, (*err)->message);
 		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
@@ -522,7 +522,7 @@ void driver_release(struct driver *driver)
 	err_free(driver->failure);
 	lease_freep(&driver->lease);
 	preflight_release(&driver->probe);
-	aws_hurry(0);
+	aws_cancel_after(0);
 }
 
 int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err)

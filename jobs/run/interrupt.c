@@ -170,12 +170,12 @@ void interrupt_watch_signals(struct driver *driver)
 
 void interrupt_handle_signals(struct driver *driver)
 {
-	aws_interrupt(is_called, driver);
+	aws_cancel_when(is_called, driver);
 }
 
 void interrupt_ignore(struct driver *driver)
 {
-	aws_interrupt(NULL, NULL);
+	aws_cancel_when(NULL, NULL);
 	while (driver->loop && loop_stop_take())
 		;
 }

@@ -456,7 +456,7 @@ uint64_t store_traffic(void)
 
 void store_interrupt(bool (*fn)(void *arg), void *arg)
 {
-	aws_interrupt(fn, arg);
+	aws_cancel_when(fn, arg);
 }
 
 int store_s3_open(const char *where, struct store **ret, struct err **err)

@@ -14,7 +14,7 @@ struct transfer_backend_s3;
 struct flight {
 	struct transfer_backend_s3 *mover;
 	struct transfer *transfer;
-	struct s3_op *op;
+	struct s3_operation *op;
 	struct flight *previous, *next;
 };
 

@@ -164,7 +164,7 @@ static void begin(struct aws *aws, const json_t *said)
 	}
 	take_body(job);
 	under_way++;
-	aws_start(aws, call, on_done, job);
+	aws_request_start(aws, call, on_done, job);
 }
 
 static int perform_line(struct aws *aws, const char *text, struct err **err)

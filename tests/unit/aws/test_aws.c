@@ -44,7 +44,7 @@ static void tell(void *arg, struct aws_reply *reply)
 		struct aws_call call = get();
 		struct aws *aws = TAKE(told->again);
 
-		aws_start(aws, &call, tell, told);
+		aws_request_start(aws, &call, tell, told);
 	}
 }
 
@@ -81,7 +81,7 @@ static void nothing_is_told_from_within_the_start(void **state)
 	(void)state;
 	unsetenv("AWS_REGION"); /* even what fails without a request */
 	aws_settings_forget();
-	aws_start(aws, &call, tell, &told);
+	aws_request_start(aws, &call, tell, &told);
 	assert_int_equal(told.times, 0);
 	while (told.times < 2)
 		aws_turn(aws, 1000);
@@ -97,26 +97,26 @@ static void what_is_cancelled_is_not_told_wherever_it_is(void **state)
 	AUTO(aws_freep) struct aws *aws = client(peer);
 	struct told gone = { 0 }, kept = { 0 };
 	struct aws_call call = get();
-	struct aws_task *sent, *resting, *queued;
+	struct aws_request *sent, *resting, *queued;
 
 	(void)state;
-	sent = aws_start(aws, &call, tell, &gone);
+	sent = aws_request_start(aws, &call, tell, &gone);
 	aws_turn(aws, 100);
-	resting = aws_start(aws, &call, tell, &gone);
+	resting = aws_request_start(aws, &call, tell, &gone);
 	aws_turn(aws, 0); /* sent */
 	while (peer->request_count < 2)
 		aws_turn(aws, 5);
 	aws_turn(aws, 5); /* its 503 has come, or soon will */
-	queued = aws_start(aws, &call, tell, &gone);
-	aws_cancel(queued);
-	aws_cancel(sent);
-	aws_cancel(resting);
-	aws_start(aws, &call, tell, &kept);
+	queued = aws_request_start(aws, &call, tell, &gone);
+	aws_request_cancel(queued);
+	aws_request_cancel(sent);
+	aws_request_cancel(resting);
+	aws_request_start(aws, &call, tell, &kept);
 	while (kept.times < 1)
 		aws_turn(aws, 1000);
 	assert_int_equal(kept.ok, 1);
 	assert_int_equal(gone.times, 0);
-	aws_start(aws, &call, tell, &gone); /* and with the client */
+	aws_request_start(aws, &call, tell, &gone); /* and with the client */
 	aws_turn(aws, 0);
 }
 
@@ -130,7 +130,7 @@ static void a_turn_waits_no_longer_than_it_may(void **state)
 
 	(void)state;
 	aws_turn(aws, 60000); /* nothing to wait for */
-	aws_start(aws, &call, tell, &told);
+	aws_request_start(aws, &call, tell, &told);
 	aws_turn(aws, 50);
 	aws_turn(aws, 0);
 	assert_true(clock_mono_now().ms - begun.ms < 60000);
@@ -241,7 +241,7 @@ static void a_call_that_has_begun_gets_other_limits(void **state)
 	struct mono begun = clock_mono_now();
 
 	(void)state;
-	aws_limit(aws_start(aws, &call, tell, &told), 500, 400);
+	aws_request_limit(aws_request_start(aws, &call, tell, &told), 500, 400);
 	while (told.times < 1)
 		aws_turn(aws, 1000);
 	assert_int_equal(told.times, 1);

@@ -1,4 +1,4 @@
-/* HTTP exchanges against a server that behaves well, badly, or not at all. */
+/* HTTP transfers against a server that behaves well, badly, or not at all. */
 #include "aws/http/http.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Many exchanges at once, forgotten ones, and slow ones. */
+/* Many transfers at once, forgotten ones, and slow ones. */
 #include "aws/http/http.h"
 
 #include "tests/unit/aws/asking.h"
@@ -39,8 +39,8 @@ static void what_is_forgotten_is_not_told(void **state)
 	AUTO(http_freep) struct http *http = client(1);
 	struct counted gone = { .http = http }, kept = { .http = http };
 	struct http_request request = { .method = "GET", .url = peer->url, .body_fd = -1 };
-	struct http_exchange *first = http_start(http, &request, on_counted, &gone);
-	struct http_exchange *second = http_start(http, &request, on_counted, &gone);
+	struct http_transfer *first = http_start(http, &request, on_counted, &gone);
+	struct http_transfer *second = http_start(http, &request, on_counted, &gone);
 
 	(void)state;
 	http_start(http, &request, on_counted, &kept);

@@ -1,5 +1,5 @@
-/* A request as libcurl's options, libcurl's callbacks and codes as a reply: see http_exchange.h. */
-#include "aws/http/http_exchange.h"
+/* A request as libcurl's options, libcurl's callbacks and codes as a reply: see http_transfer.h. */
+#include "aws/http/http_transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,35 +20,35 @@
 
 #define SET(easy, option, value) curl_library.easy_setopt((easy), CURLOPT_##option, (value))
 
-struct http_exchange *http_exchange_new(const struct http_request *request, http_done_fn done,
+struct http_transfer *http_transfer_new(const struct http_request *request, http_done_fn done,
 					void *arg)
 {
-	struct http_exchange *exchange = mem_zero(1, sizeof *exchange);
+	struct http_transfer *transfer = mem_zero(1, sizeof *transfer);
 	size_t reply_max = request->reply_max ? request->reply_max : REPLY_MAX_DEFAULT;
 
-	exchange->request = *request;
-	exchange->done = done;
-	exchange->arg = arg;
-	exchange->reply.body = SB_INIT_MAX(reply_max);
-	exchange->reply.body.secret = request->secret;
-	exchange->reply.headers = SB_INIT_MAX(HEADERS_MAX);
-	return exchange;
+	transfer->request = *request;
+	transfer->done = done;
+	transfer->arg = arg;
+	transfer->reply.body = SB_INIT_MAX(reply_max);
+	transfer->reply.body.secret = request->secret;
+	transfer->reply.headers = SB_INIT_MAX(HEADERS_MAX);
+	return transfer;
 }
 
-void http_exchange_free(struct http_exchange *exchange)
+void http_transfer_free(struct http_transfer *transfer)
 {
-	for (struct curl_slist *line = exchange->headers; line; line = line->next)
+	for (struct curl_slist *line = transfer->headers; line; line = line->next)
 		explicit_bzero(line->data, strlen(line->data)); /* session tokens */
-	if (exchange->headers)
-		curl_library.slist_free_all(exchange->headers);
-	http_reply_release(&exchange->reply);
-	free(exchange);
+	if (transfer->headers)
+		curl_library.slist_free_all(transfer->headers);
+	http_reply_release(&transfer->reply);
+	free(transfer);
 }
 
-static void stop(struct http_exchange *exchange, enum http_failure failure, const char *why)
+static void stop(struct http_transfer *transfer, enum http_failure failure, const char *why)
 {
-	exchange->stopped = failure;
-	snprintf(exchange->reply.why, sizeof exchange->reply.why, "%s", why);
+	transfer->stopped = failure;
+	snprintf(transfer->reply.why, sizeof transfer->reply.why, "%s", why);
 }
 
 /* Runs right before the request goes out on a connection. libcurl calls it a second time by
@@ -56,20 +56,20 @@ static void stop(struct http_exchange *exchange, enum http_failure failure, cons
  * unknown then, and only reads may be repeated unasked. */
 static int on_ready(void *arg, char *peer, char *local, int peer_port, int local_port)
 {
-	struct http_exchange *exchange = arg;
-	const char *method = exchange->request.method;
+	struct http_transfer *transfer = arg;
+	const char *method = transfer->request.method;
 
 	(void)peer;
 	(void)local;
 	(void)peer_port;
 	(void)local_port;
-	if (exchange->begun && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-		stop(exchange, HTTP_BROKEN, "the connection was closed without a reply");
+	if (transfer->begun && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+		stop(transfer, HTTP_BROKEN, "the connection was closed without a reply");
 		return CURL_PREREQFUNC_ABORT;
 	}
-	exchange->begun = true;
-	exchange->sent = 0;
-	exchange->heard = clock_mono_now();
+	transfer->begun = true;
+	transfer->sent = 0;
+	transfer->heard = clock_mono_now();
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -82,9 +82,9 @@ uint64_t http_traffic(void)
 
 static size_t on_send(char *bytes, size_t size, size_t count, void *arg)
 {
-	struct http_exchange *exchange = arg;
-	const struct http_request *request = &exchange->request;
-	uint64_t left = request->body_len - exchange->sent;
+	struct http_transfer *transfer = arg;
+	const struct http_request *request = &transfer->request;
+	uint64_t left = request->body_len - transfer->sent;
 	size_t len = size * count;
 	ssize_t got;
 
@@ -93,40 +93,40 @@ static size_t on_send(char *bytes, size_t size, size_t count, void *arg)
 	if (!len)
 		return 0;
 	if (request->body) {
-		memcpy(bytes, (const char *)request->body + exchange->sent, len);
+		memcpy(bytes, (const char *)request->body + transfer->sent, len);
 		got = (ssize_t)len;
 	} else {
 		got = pread(request->body_fd, bytes, len,
-			    (off_t)(request->body_offset + exchange->sent));
+			    (off_t)(request->body_offset + transfer->sent));
 	}
 	if (got <= 0) {
-		stop(exchange, HTTP_REFUSED,
+		stop(transfer, HTTP_REFUSED,
 		     got < 0 ? "the file that is sent cannot be read"
 			     : "the file that is sent has become shorter");
 		return CURL_READFUNC_ABORT;
 	}
-	exchange->sent += (uint64_t)got;
+	transfer->sent += (uint64_t)got;
 	traffic += (uint64_t)got;
 	return (size_t)got;
 }
 
 static int on_rewind(void *arg, curl_off_t offset, int origin)
 {
-	struct http_exchange *exchange = arg;
+	struct http_transfer *transfer = arg;
 
-	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > exchange->request.body_len)
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request.body_len)
 		return CURL_SEEKFUNC_FAIL;
-	exchange->sent = (uint64_t)offset;
+	transfer->sent = (uint64_t)offset;
 	return CURL_SEEKFUNC_OK;
 }
 
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
-	struct http_exchange *exchange = arg;
-	struct sb *headers = &exchange->reply.headers;
+	struct http_transfer *transfer = arg;
+	struct sb *headers = &transfer->reply.headers;
 	size_t len = size * count, end = len;
 
-	exchange->heard = clock_mono_now();
+	transfer->heard = clock_mono_now();
 	while (end && (line[end - 1] == '\r' || line[end - 1] == '\n'))
 		end--;
 	if (!end)
@@ -138,7 +138,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 	sb_add(headers, line, end);
 	sb_addc(headers, '\n');
 	if (headers->truncated) {
-		stop(exchange, HTTP_TOO_LARGE, "its headers are too long");
+		stop(transfer, HTTP_TOO_LARGE, "its headers are too long");
 		return 0;
 	}
 	return len;
@@ -146,31 +146,31 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 {
-	struct http_exchange *exchange = arg;
-	struct http_reply *reply = &exchange->reply;
+	struct http_transfer *transfer = arg;
+	struct http_reply *reply = &transfer->reply;
 	size_t len = size * count;
 
 	if (!reply->status)
-		curl_library.easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &reply->status);
+		curl_library.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &reply->status);
 	reply->received += len;
 	traffic += len;
-	if (exchange->request.sink && reply->status >= 200 && reply->status < 300) {
-		if (exchange->request.sink(exchange->request.sink_arg, bytes, len))
+	if (transfer->request.sink && reply->status >= 200 && reply->status < 300) {
+		if (transfer->request.sink(transfer->request.sink_arg, bytes, len))
 			return len;
-		stop(exchange, HTTP_REFUSED, "what comes cannot be taken");
+		stop(transfer, HTTP_REFUSED, "what comes cannot be taken");
 		return 0;
 	}
 	sb_add(&reply->body, bytes, len);
 	if (reply->body.truncated) {
-		stop(exchange, HTTP_TOO_LARGE, "it is longer than it may be");
+		stop(transfer, HTTP_TOO_LARGE, "it is longer than it may be");
 		return 0;
 	}
 	return len;
 }
 
-static int64_t silence_max(const struct http_exchange *exchange)
+static int64_t silence_max(const struct http_transfer *transfer)
 {
-	return exchange->request.silent_ms ? exchange->request.silent_ms : SILENT_MS_DEFAULT;
+	return transfer->request.silent_ms ? transfer->request.silent_ms : SILENT_MS_DEFAULT;
 }
 
 /* Called at least every second. libcurl's own limit is a speed limit, and would mistake the
@@ -178,24 +178,24 @@ static int64_t silence_max(const struct http_exchange *exchange)
 static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
 		       curl_off_t up)
 {
-	struct http_exchange *exchange = arg;
+	struct http_transfer *transfer = arg;
 	uint64_t moved = (uint64_t)down + (uint64_t)up;
 	struct mono now;
 
 	(void)down_all;
 	(void)up_all;
-	if (!exchange->begun)
+	if (!transfer->begun)
 		return 0; /* connecting has a limit of its own */
 	now = clock_mono_now();
-	if (moved != exchange->moved) {
-		exchange->moved = moved;
-		exchange->heard = now;
+	if (moved != transfer->moved) {
+		transfer->moved = moved;
+		transfer->heard = now;
 	}
-	if (now.ms - exchange->heard.ms < silence_max(exchange))
+	if (now.ms - transfer->heard.ms < silence_max(transfer))
 		return 0;
-	stop(exchange, HTTP_TIMEOUT, "");
-	snprintf(exchange->reply.why, sizeof exchange->reply.why, "nothing came or went for %.3g s",
-		 (double)silence_max(exchange) / 1000);
+	stop(transfer, HTTP_TIMEOUT, "");
+	snprintf(transfer->reply.why, sizeof transfer->reply.why, "nothing came or went for %.3g s",
+		 (double)silence_max(transfer) / 1000);
 	return 1;
 }
 
@@ -213,21 +213,21 @@ static bool header_is_sound(const struct sigv4_pair *header)
 	       !strpbrk(header->value, "\r\n");
 }
 
-static void add_header(struct http_exchange *exchange, const char *line)
+static void add_header(struct http_transfer *transfer, const char *line)
 {
-	struct curl_slist *more = curl_library.slist_append(exchange->headers, line);
+	struct curl_slist *more = curl_library.slist_append(transfer->headers, line);
 
 	if (!more)
 		abort(); /* out of memory: see auto.h */
-	exchange->headers = more;
+	transfer->headers = more;
 }
 
 /* Sets the caller's headers and suppresses those that libcurl would add. */
-static bool set_headers(struct http_exchange *exchange)
+static bool set_headers(struct http_transfer *transfer)
 {
 	static const char *const made_up[] = { "Accept", "Content-Type", "Expect",
 					       "Transfer-Encoding" };
-	const struct http_request *request = &exchange->request;
+	const struct http_request *request = &transfer->request;
 	bool given[STK_LENGTH(made_up)] = { false };
 	AUTO(sb_release) struct sb line = SB_INIT_SECRET;
 
@@ -235,7 +235,7 @@ static bool set_headers(struct http_exchange *exchange)
 		const struct sigv4_pair *header = &request->headers[i];
 
 		if (!header_is_sound(header)) {
-			stop(exchange, HTTP_REFUSED, "a header of the request is malformed");
+			stop(transfer, HTTP_REFUSED, "a header of the request is malformed");
 			return false;
 		}
 		for (size_t j = 0; j < STK_LENGTH(made_up); j++)
@@ -246,32 +246,32 @@ static bool set_headers(struct http_exchange *exchange)
 			sb_addf(&line, "%s: %s", header->name, header->value);
 		else
 			sb_addf(&line, "%s;", header->name); /* libcurl's form without a value */
-		add_header(exchange, line.text);
+		add_header(transfer, line.text);
 	}
 	for (size_t j = 0; j < STK_LENGTH(made_up); j++) {
 		if (given[j])
 			continue;
 		sb_clear(&line);
 		sb_addf(&line, "%s:", made_up[j]);
-		add_header(exchange, line.text);
+		add_header(transfer, line.text);
 	}
-	SET(exchange->easy, HTTPHEADER, exchange->headers);
+	SET(transfer->easy, HTTPHEADER, transfer->headers);
 	return true;
 }
 
-static void set_method(struct http_exchange *exchange)
+static void set_method(struct http_transfer *transfer)
 {
-	const struct http_request *request = &exchange->request;
-	CURL *easy = exchange->easy;
+	const struct http_request *request = &transfer->request;
+	CURL *easy = transfer->easy;
 	bool takes_body =
 		strcmp(request->method, "POST") == 0 || strcmp(request->method, "PUT") == 0;
 
 	if (request->body_len > SMALL_BODY || (request->body_len && !request->body)) {
 		SET(easy, UPLOAD, 1L);
 		SET(easy, READFUNCTION, on_send);
-		SET(easy, READDATA, exchange);
+		SET(easy, READDATA, transfer);
 		SET(easy, SEEKFUNCTION, on_rewind);
-		SET(easy, SEEKDATA, exchange);
+		SET(easy, SEEKDATA, transfer);
 		SET(easy, INFILESIZE_LARGE, (curl_off_t)request->body_len);
 		SET(easy, UPLOAD_BUFFERSIZE, SEND_BUFFER);
 	} else if (request->body_len || takes_body) {
@@ -284,10 +284,10 @@ static void set_method(struct http_exchange *exchange)
 	SET(easy, CUSTOMREQUEST, request->method);
 }
 
-static void set_limits(struct http_exchange *exchange)
+static void set_limits(struct http_transfer *transfer)
 {
-	const struct http_request *request = &exchange->request;
-	CURL *easy = exchange->easy;
+	const struct http_request *request = &transfer->request;
+	CURL *easy = transfer->easy;
 	int64_t connect = request->connect_ms ? request->connect_ms : CONNECT_MS_DEFAULT;
 
 	SET(easy, CONNECTTIMEOUT_MS, (long)connect);
@@ -296,15 +296,15 @@ static void set_limits(struct http_exchange *exchange)
 	SET(easy, LOW_SPEED_TIME, 1000000L);
 	SET(easy, NOPROGRESS, 0L);
 	SET(easy, XFERINFOFUNCTION, on_progress);
-	SET(easy, XFERINFODATA, exchange);
+	SET(easy, XFERINFODATA, transfer);
 	SET(easy, TIMEOUT_MS, (long)request->total_ms);
 	SET(easy, MAXAGE_CONN, IDLE_SECONDS_MAX);
 	SET(easy, BUFFERSIZE, RECEIVE_BUFFER);
 }
 
-static void set_connection(struct http_exchange *exchange, const struct certificates *certificates)
+static void set_connection(struct http_transfer *transfer, const struct certificates *certificates)
 {
-	CURL *easy = exchange->easy;
+	CURL *easy = transfer->easy;
 
 	SET(easy, PROTOCOLS_STR, "http,https");
 	SET(easy, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -318,34 +318,34 @@ static void set_connection(struct http_exchange *exchange, const struct certific
 		curl_library.easy_setopt(easy,
 					 certificates->is_folder ? CURLOPT_CAPATH : CURLOPT_CAINFO,
 					 certificates->path);
-	if (exchange->request.direct) {
+	if (transfer->request.direct) {
 		SET(easy, PROXY, "");
 		SET(easy, NOPROXY, "*");
 	}
 	SET(easy, OPENSOCKETFUNCTION, on_socket);
 	SET(easy, PREREQFUNCTION, on_ready);
-	SET(easy, PREREQDATA, exchange);
+	SET(easy, PREREQDATA, transfer);
 }
 
-bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+bool http_transfer_prepare(struct http_transfer *transfer, CURL *easy,
 			   const struct certificates *certificates)
 {
-	exchange->easy = easy;
-	SET(easy, PRIVATE, exchange);
-	SET(easy, ERRORBUFFER, exchange->said);
+	transfer->easy = easy;
+	SET(easy, PRIVATE, transfer);
+	SET(easy, ERRORBUFFER, transfer->said);
 	SET(easy, USERAGENT, "stoker/" STOKER_VERSION);
 	SET(easy, HEADERFUNCTION, on_header);
-	SET(easy, HEADERDATA, exchange);
+	SET(easy, HEADERDATA, transfer);
 	SET(easy, WRITEFUNCTION, on_body);
-	SET(easy, WRITEDATA, exchange);
-	set_connection(exchange, certificates);
-	set_limits(exchange);
-	set_method(exchange);
-	if (SET(easy, URL, exchange->request.url) != CURLE_OK) {
-		stop(exchange, HTTP_REFUSED, "its URL is none");
+	SET(easy, WRITEDATA, transfer);
+	set_connection(transfer, certificates);
+	set_limits(transfer);
+	set_method(transfer);
+	if (SET(easy, URL, transfer->request.url) != CURLE_OK) {
+		stop(transfer, HTTP_REFUSED, "its URL is none");
 		return false;
 	}
-	return set_headers(exchange);
+	return set_headers(transfer);
 }
 
 /* Maps a libcurl code to the kind of failure on which the caller decides. */
@@ -370,27 +370,27 @@ static enum http_failure failure_of(CURLcode code, bool begun)
 }
 
 /* Returns libcurl's own message unless it may show a proxy's address: that can hold a password. */
-static const char *words_of(const struct http_exchange *exchange, CURLcode code)
+static const char *words_of(const struct http_transfer *transfer, CURLcode code)
 {
 	static const char bad_proxy[] = "Unsupported proxy";
 
-	if (strncmp(exchange->said, bad_proxy, strlen(bad_proxy)) == 0)
+	if (strncmp(transfer->said, bad_proxy, strlen(bad_proxy)) == 0)
 		return "the address of the proxy is none that can be used";
-	if (!exchange->said[0] || strchr(exchange->said, '@'))
+	if (!transfer->said[0] || strchr(transfer->said, '@'))
 		return curl_library.easy_strerror(code);
-	return exchange->said;
+	return transfer->said;
 }
 
-void http_exchange_end(struct http_exchange *exchange, CURLcode code)
+void http_transfer_end(struct http_transfer *transfer, CURLcode code)
 {
-	struct http_reply *reply = &exchange->reply;
+	struct http_reply *reply = &transfer->reply;
 
-	curl_library.easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &reply->status);
-	reply->failure = exchange->stopped ? exchange->stopped : failure_of(code, exchange->begun);
+	curl_library.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &reply->status);
+	reply->failure = transfer->stopped ? transfer->stopped : failure_of(code, transfer->begun);
 	if (reply->failure == HTTP_OK && reply->status < 200) {
 		reply->failure = HTTP_BROKEN; /* nothing but preliminary replies */
-		stop(exchange, HTTP_BROKEN, "it has no status");
+		stop(transfer, HTTP_BROKEN, "it has no status");
 	}
-	if (reply->failure != HTTP_OK && !exchange->stopped)
-		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(exchange, code));
+	if (reply->failure != HTTP_OK && !transfer->stopped)
+		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(transfer, code));
 }

@@ -1,15 +1,15 @@
 /*
- * An HTTP exchange in libcurl: a request becomes options of an easy handle, and libcurl's
+ * An HTTP transfer in libcurl: a request becomes options of an easy handle, and libcurl's
  * callbacks and codes become a reply. Used by http.c alone.
  */
-#ifndef STK_AWS_HTTP_HTTP_EXCHANGE_H
-#define STK_AWS_HTTP_HTTP_EXCHANGE_H
+#ifndef STK_AWS_HTTP_HTTP_TRANSFER_H
+#define STK_AWS_HTTP_HTTP_TRANSFER_H
 
 #include "aws/http/curl_library.h"
 #include "aws/http/http.h"
 #include "jobs/base/clock.h"
 
-struct http_exchange {
+struct http_transfer {
 	struct http_request request;
 	struct http_reply reply;
 	http_done_fn done;
@@ -22,7 +22,7 @@ struct http_exchange {
 	struct mono heard;          /* when `moved` last changed, or a header came */
 	bool begun;                 /* the request may have gone out */
 	enum http_failure stopped;  /* by one of our callbacks, with `why`; HTTP_OK: not stopped */
-	struct http_exchange *prev, *next;
+	struct http_transfer *prev, *next;
 };
 
 /* Certificates that peers are verified against. */
@@ -31,16 +31,16 @@ struct certificates {
 	bool is_folder;
 };
 
-struct http_exchange *http_exchange_new(const struct http_request *request, http_done_fn done,
+struct http_transfer *http_transfer_new(const struct http_request *request, http_done_fn done,
 					void *arg);
-void http_exchange_free(struct http_exchange *exchange); /* without the easy handle */
+void http_transfer_free(struct http_transfer *transfer); /* without the easy handle */
 
 /* Sets all options of a fresh or reset handle. Returns false if the request cannot be sent; the
  * reply then has the reason. */
-bool http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+bool http_transfer_prepare(struct http_transfer *transfer, CURL *easy,
 			   const struct certificates *certificates);
 
-/* Fills in the reply of an exchange that ended with this code. */
-void http_exchange_end(struct http_exchange *exchange, CURLcode code);
+/* Fills in the reply of a transfer that ended with this code. */
+void http_transfer_end(struct http_transfer *transfer, CURLcode code);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Calls under way: the state of each, and the transitions between stages. Used by aws.c,
- * attempt.c and task.c alone.
+ * attempt.c and request.c alone.
  */
-#ifndef STK_AWS_TASK_H
-#define STK_AWS_TASK_H
+#ifndef STK_AWS_REQUEST_H
+#define STK_AWS_REQUEST_H
 
 #include "aws/auth/clock_skew.h"
 #include "aws/auth/signed_request.h"
@@ -16,47 +16,48 @@
 #define AWS_CONNECTIONS 16 /* limit of a client, at once */
 #define REGION_MAX      40
 
-enum task_stage {
+enum aws_request_stage {
 	READY,   /* to be sent when a connection is free */
-	SENT,    /* an exchange is under way */
-	RESTING, /* until `due` */
+	SENT,    /* a transfer is under way */
+	WAITING, /* until `due`: backoff, or the rate limit */
 	ASKING,  /* another call finds out the bucket's region */
 };
 
-struct aws_task {
+struct aws_request {
 	struct aws *aws;
 	struct aws_call call;
 	aws_done_fn done;
 	void *arg;
-	enum task_stage stage;
+	enum aws_request_stage stage;
 	struct signed_request out;
-	struct http_exchange *exchange; /* in stage SENT */
+	struct http_transfer *transfer; /* in stage SENT */
 	/* ASKING: the call that asks for the region, and the refused reply meanwhile. `asker` is
-	 * the task that a question belongs to. */
-	struct aws_task *question, *asker;
+	 * the request that a question belongs to. */
+	struct aws_request *question, *asker;
 	struct http_reply *held;
 	struct response_class held_verdict;
-	struct mono due;   /* RESTING */
+	struct mono due;   /* WAITING */
 	struct mono alive; /* start of the first attempt, or time of the last bytes received */
 	struct utc dated;  /* date of the attempt */
 	char region[REGION_MAX];
 	char *access_key; /* used by the attempt; NULL: unsigned */
 	bool has_token;
-	int attempts, cures, paid; /* sent; of these, after a cure; quota paid for the last retry */
+	int attempts, remedies,
+		paid; /* sent; of these, after a remedy; quota paid for the last retry */
 	bool is_made, delivered;
-	bool moved, skewed, refreshed; /* each may be cured once */
+	bool moved, skewed, refreshed; /* each remedy is tried once */
 	bool renewed;                  /* the keys differ from those that were refused */
 	bool maybe_repeated;
-	bool placed;                  /* has waited for its rate limit (rate_limit.h) */
-	struct aws_task *prev, *next; /* in the list of its stage; ASKING: with SENT */
+	bool rate_waited;                /* has waited for its rate limit (rate_limit.h) */
+	struct aws_request *prev, *next; /* in the list of its stage; ASKING: with SENT */
 };
 
-struct task_list {
-	struct aws_task *first, *last;
+struct aws_request_list {
+	struct aws_request *first, *last;
 	size_t count;
 };
 
-struct bucket_place {
+struct bucket_region {
 	char *bucket, *region;
 };
 
@@ -65,29 +66,31 @@ struct aws {
 	struct sigv4_keys *keys;
 	struct clock_skews *clock_skews;
 	struct retry_quota quota;
-	struct rate_limit paces[AWS_OPERATION_COUNT];
-	struct bucket_place *places; /* buckets in another region than the configured one */
-	size_t place_count;
-	struct task_list ready, sent, resting;
+	struct rate_limit rate_limits[AWS_OPERATION_COUNT];
+	struct bucket_region
+		*bucket_regions; /* buckets in another region than the configured one */
+	size_t bucket_region_count;
+	struct aws_request_list ready, sent, waiting;
 	uint64_t finished; /* calls so far */
 };
 
-/* task.c */
-struct aws_task *task_new(struct aws *aws, const struct aws_call *call, aws_done_fn done,
-			  void *arg);
-void task_free(struct aws_task *task); /* without calling back */
-void task_stage(struct aws_task *task, enum task_stage stage);
+/* request.c */
+struct aws_request *aws_request_new(struct aws *aws, const struct aws_call *call, aws_done_fn done,
+				    void *arg);
+void aws_request_free(struct aws_request *request); /* without calling back */
+void aws_request_set_stage(struct aws_request *request, enum aws_request_stage stage);
 /* Call back and free: for a call that could not be sent, or that ends with this verdict. */
-void task_fail(struct aws_task *task, struct err *err);
-void task_end(struct aws_task *task, struct http_reply *http, struct response_class *verdict);
-/* Moves the reply out of an exchange; the caller releases and frees it. */
-struct http_reply *task_reply_keep(struct http_reply *reply);
+void aws_request_fail(struct aws_request *request, struct err *err);
+void aws_request_end(struct aws_request *request, struct http_reply *http,
+		     struct response_class *verdict);
+/* Moves the reply out of a transfer; the caller releases and frees it. */
+struct http_reply *aws_request_keep_reply(struct http_reply *reply);
 
 /* attempt.c: starts the next attempt of a call that is READY. -1: it cannot be sent. */
-int attempt_task(struct aws_task *task, struct err **err);
+int attempt_start(struct aws_request *request, struct err **err);
 
 /* True if the refusal seems to mean that the keys of the chain have expired. */
-bool attempt_task_has_expired(const struct aws_task *task, const struct fault *fault);
+bool attempt_has_expired(const struct aws_request *request, const struct fault *fault);
 /* Returns the region of a bucket that is not in the configured region; NULL: not known. */
 const char *attempt_bucket_region(const struct aws *aws, const char *bucket);
 
