@@ -8,13 +8,6 @@
 
 static const struct engine_ops *const engines[] = { &local_ops, &batch_ops, &sagemaker_ops };
 
-const char *engine_image(const json_t *plan)
-{
-	const char *pinned = js_str(json_object_get(plan, "image"), "pinned");
-
-	return pinned ? pinned : json_string_value(js_path(plan, "spec.image"));
-}
-
 const struct engine_ops *engine_find(const char *name)
 {
 	for (size_t i = 0; name && i < STK_LENGTH(engines); i++)

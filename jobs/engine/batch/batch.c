@@ -7,54 +7,6 @@
 #include "jobs/base/text/text.h"
 #include "jobs/engine/batch/batch_internal.h"
 
-char *batch_key(const char *prefix, const char *name)
-{
-	return mem_format("%s%s", prefix, name);
-}
-
-int batch_nodes(const struct batch *batch)
-{
-	return (int)js_int(batch->plan, "nodes", 1);
-}
-
-int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
-	      struct err **err)
-{
-	struct aws_call call = { .operation = operation, .body_fd = -1, .json = body };
-	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-
-	if (!batch->aws && aws_open(&batch->aws, err) < 0)
-		return -1;
-	if (aws_perform(batch->aws, &call, &reply, err) < 0) {
-		batch->throttled = reply.throttled;
-		return -1;
-	}
-	if (ret)
-		*ret = TAKE(reply.json);
-	return 0;
-}
-
-struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
-{
-	struct batch_job *job;
-
-	for (size_t n = 0; n < batch->count; n++) {
-		size_t i = (batch->last + 1 + n) % batch->count;
-
-		if (strcmp(batch->jobs[i]->prefix, prefix) != 0)
-			continue;
-		batch->last = i;
-		return batch->jobs[i];
-	}
-	job = mem_zero(1, sizeof *job);
-	job->prefix = mem_copy(prefix);
-	batch_know(job, NULL);
-	job->told.state = ENGINE_UNKNOWN;
-	batch->jobs = mem_grow(batch->jobs, batch->count + 1, sizeof(struct batch_job *));
-	batch->jobs[batch->count++] = job;
-	return job;
-}
-
 static void job_free(struct batch_job *job)
 {
 	batch_streams_release(job);

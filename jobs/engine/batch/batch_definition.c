@@ -35,11 +35,6 @@
 #define TIMEOUT_SLACK_S 600
 #define TIMEOUT_LEAST_S 60 /* least value of attemptDurationSeconds */
 
-const char *batch_says(const json_t *plan, const char *path)
-{
-	return json_string_value(js_path(json_object_get(plan, "spec"), path));
-}
-
 static int64_t has(const json_t *plan, const char *what, int64_t fallback)
 {
 	return js_int(json_object_get(plan, "instance"), what, fallback);

@@ -1,8 +1,4 @@
 /* State of a job of AWS Batch: see batch.h. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "jobs/base/text/text.h"
 #include "jobs/engine/batch/batch_internal.h"
 #include "jobs/engine/reports.h"
 #include "jobs/store/order.h"
@@ -11,77 +7,7 @@
  * guide. */
 #define KEPT_MS (INT64_C(8) * 24 * 3600 * 1000)
 
-struct batch_said batch_said_of(const json_t *job)
-{
-	static const struct {
-		const char *status;
-		enum engine_state state;
-	} states[] = {
-		{ "STARTING", ENGINE_STARTING },
-		{ "RUNNING", ENGINE_RUNNING },
-		{ "SUCCEEDED", ENGINE_ENDED },
-		{ "FAILED", ENGINE_ENDED },
-	};
-	struct batch_said said = { .state = job ? ENGINE_QUEUED : ENGINE_UNKNOWN,
-				   .status = js_str(job, "status"),
-				   .reason = js_str(job, "statusReason") };
-
-	for (size_t i = 0; i < STK_LENGTH(states); i++)
-		if (said.status && strcmp(said.status, states[i].status) == 0)
-			said.state = states[i].state;
-	return said;
-}
-
-/* In a job of several containers they are in tasks. */
-const json_t *batch_container(const json_t *job)
-{
-	const json_t *tasks = js_path(job, "ecsProperties.taskProperties");
-	json_t *container;
-	size_t i;
-
-	json_array_foreach (json_object_get(json_array_get(tasks, 0), "containers"), i, container)
-		if (js_is(container, "name", BATCH_MAIN))
-			return container;
-	return json_object_get(job, "container");
-}
-
 /* ---- asking ----------------------------------------------------------------------------- */
-
-static int ask_page(struct batch *batch, struct batch_job *job, int from, int to, json_t *ret,
-		    struct err **err)
-{
-	json_auto_t *ids = json_array(), *body = NULL, *reply = NULL;
-
-	for (int i = from; i < to; i++) {
-		AUTO(auto_free)
-		char *id = i < 0 ? mem_copy(job->id) : mem_format("%s#%d", job->id, i);
-
-		json_array_append_new(ids, json_string(id));
-	}
-	body = json_pack("{s:O}", "jobs", ids);
-	if (batch_ask(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
-		return -1;
-	json_array_extend(ret, json_object_get(reply, "jobs"));
-	return 0;
-}
-
-json_t *batch_pick(const json_t *list, const char *id)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach ((json_t *)list, i, row)
-		if (js_is(row, "jobId", id) && js_str(row, "status"))
-			return row;
-	return NULL;
-}
-
-void batch_know(struct batch_job *job, json_t *known)
-{
-	json_decref(job->job);
-	job->job = known;
-	job->said = batch_said_of(known);
-}
 
 /* Takes the job from a reply of DescribeJobs, and its nodes if there are several. */
 static void take_in(struct batch_job *job, const json_t *list, int nodes)
@@ -115,25 +41,11 @@ static int ask(struct batch *batch, struct batch_job *job, struct err **err)
 	for (int from = -1; from < last; from += BATCH_IDS_MAX) {
 		int to = from + BATCH_IDS_MAX < last ? from + BATCH_IDS_MAX : last;
 
-		if (ask_page(batch, job, from, to, list, err) < 0)
+		if (batch_ask_nodes(batch, job, from, to, list, err) < 0)
 			return -1;
 	}
 	take_in(job, list, nodes);
 	return batch_pick(list, job->id) != NULL;
-}
-
-int batch_ended_since(struct batch *batch, struct batch_job *job, struct err **err)
-{
-	json_auto_t *list = json_array();
-	const json_t *now;
-
-	if (ask_page(batch, job, -1, 0, list, err) < 0)
-		return -1;
-	now = batch_pick(list, job->id);
-	if (!now || (!batch_was_ended(now) && batch_said_of(now).state != ENGINE_ENDED))
-		return 0;
-	job->asked.ms = 0;
-	return 1;
 }
 
 /* Time between two requests. A job that has just changed is likely to change again soon. */

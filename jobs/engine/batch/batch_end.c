@@ -15,29 +15,6 @@
 #define FOLLOWS_MS 60000
 #define MAIN_NODE  0 /* as in batch_definition.c */
 
-/* ---- origin of an end ------------------------------------------------------------------------ */
-
-/* True if stoker gave the reason. */
-static bool is_ours(const char *reason)
-{
-	return reason && text_starts(reason, BATCH_OURS);
-}
-
-bool batch_was_ended(const json_t *job)
-{
-	return js_bool(job, "isTerminated", false) || js_bool(job, "isCancelled", false);
-}
-
-bool batch_taken_down(const json_t *job)
-{
-	const char *reason = js_str(job, "statusReason");
-
-	if (is_ours(reason))
-		return batch_is_taken_down_text(reason + strlen(BATCH_OURS));
-	return batch_was_ended(job) && !js_is(job, "status", "SUCCEEDED") &&
-	       !batch_is_services_own(reason);
-}
-
 /* ---- ending it ---------------------------------------------------------------------------- */
 
 /* Asks AWS Batch to end the job; gone already is fine. */
@@ -96,6 +73,22 @@ static bool follows(struct batch_job *job, int node, const json_t *child)
 	return clock_mono_now().ms - job->node_down.ms < FOLLOWS_MS;
 }
 
+/* Asks whether the job has ended, or was told to end, since it was described: 1, 0, -1. `job` keeps
+ * its description, and is described again soon. */
+static int ended_since(struct batch *batch, struct batch_job *job, struct err **err)
+{
+	json_auto_t *list = json_array();
+	const json_t *now;
+
+	if (batch_ask_nodes(batch, job, -1, 0, list, err) < 0)
+		return -1;
+	now = batch_pick(list, job->id);
+	if (!now || (!batch_was_ended(now) && batch_said_of(now).state != ENGINE_ENDED))
+		return 0;
+	job->asked.ms = 0;
+	return 1;
+}
+
 /* 1 this node's failure stops the job, by stoker or by the service; 0 it left as it should, -1. */
 static int stop_for_node(struct batch *batch, struct batch_job *job, int node, struct err **err)
 {
@@ -109,7 +102,7 @@ static int stop_for_node(struct batch *batch, struct batch_job *job, int node, s
 		return node == MAIN_NODE;
 	/* The job's description is as old as that of its first nodes, and older than that of the
 	 * others. */
-	ended = batch_ended_since(batch, job, err);
+	ended = ended_since(batch, job, err);
 	if (ended != 0)
 		return ended;
 	/* For a node that was ended from outside, the words apply to the job. */
@@ -247,7 +240,7 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	ret->silent = true;
 	ret->last_seen.ms = js_int(child, "stoppedAt", js_int(job->job, "stoppedAt", 0));
 	/* A job that was ended as a whole has the reason that was given for it. */
-	if (batch_was_ended(job->job) || is_ours(job->said.reason) ||
+	if (batch_was_ended(job->job) || batch_is_ours(job->said.reason) ||
 	    !js_str(child, "statusReason"))
 		batch_end_words(job->job, &words);
 	else

@@ -93,6 +93,34 @@ struct batch {
 	size_t count;
 };
 
+/* ---- batch_reply.c: replies of DescribeJobs; pure -------------------------------------- */
+
+struct batch_said batch_said_of(const json_t *job);
+/* Returns the container that ran the agent, from a job or node of DescribeJobs; NULL: none. */
+const json_t *batch_container(const json_t *job);
+/* Returns the job with that id; NULL: unknown to the service. */
+json_t *batch_pick(const json_t *list, const char *id);
+
+/* ---- batch_core.c: the services below all others ---------------------------------------- */
+
+char *batch_key(const char *prefix, const char *name); /* the caller frees it */
+int batch_nodes(const struct batch *batch);
+/* Returns a text of the spec; NULL if absent. Borrowed. */
+const char *batch_says(const json_t *plan, const char *path);
+/* Sends a request: 0 with the reply's body (may be NULL), -1. */
+int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
+	      struct err **err);
+/* Describes the nodes from `from` up to but not including `to`, -1 being the job itself; at most
+ * BATCH_IDS_MAX. Appends those that the service knows to the array `ret`. */
+int batch_ask_nodes(struct batch *batch, const struct batch_job *job, int from, int to, json_t *ret,
+		    struct err **err);
+/* Sets the last known description, NULL: none. Takes over the reference. Only this function may set
+ * `job->job`, as `said` borrows from it. */
+void batch_know(struct batch_job *job, json_t *known);
+/* Returns the attempt with this prefix, new if there was none. */
+struct batch_job *batch_job_of(struct batch *batch, const char *prefix);
+void batch_streams_release(struct batch_job *job);
+
 /* ---- batch_definition.c: bodies of requests ---------------------------------------- */
 
 /* Builds the body of RegisterJobDefinition, including its name: a new object. EXIT_SPEC with the
@@ -101,17 +129,6 @@ int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **e
 /* Builds the body of SubmitJob with this definition; `env` {name: value} goes into every node. */
 json_t *batch_submission(const json_t *plan, const struct engine_job *job, const json_t *definition,
 			 const json_t *env);
-
-/* ---- batch.c ----------------------------------------------------------------------- */
-
-/* Sends a request: 0 with the reply's body (may be NULL), -1. */
-int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
-	      struct err **err);
-struct batch_job *batch_job_of(struct batch *batch, const char *prefix);
-char *batch_key(const char *prefix, const char *name); /* the caller frees it */
-int batch_nodes(const struct batch *batch);
-/* Returns a text of the spec; NULL if absent. Borrowed. */
-const char *batch_says(const json_t *plan, const char *path);
 
 /* ---- batch_submit.c ------------------------------------------------------------------ */
 
@@ -137,27 +154,15 @@ int batch_follow(struct batch *batch, struct batch_job *job, const char *name, s
 
 int batch_describe(struct engine *engine, const char *name, const char *prefix,
 		   struct engine_status *ret, struct err **err);
-int batch_stop(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
-	       struct err **err);
 int batch_beside(struct engine *engine, const char *name, const char *prefix, int node,
 		 const char *file, json_t **ret, struct err **err);
 int batch_report(struct engine *engine, const char *name, const char *prefix, int node,
 		 json_t **ret, struct err **err);
-/* Returns the container that ran the agent, from a job or node of DescribeJobs; NULL: none. */
-const json_t *batch_container(const json_t *job);
-struct batch_said batch_said_of(const json_t *job);
-/* Sets the last known description, NULL: none. Takes over the reference. Only this function may set
- * `job->job`, as `said` borrows from it. */
-void batch_know(struct batch_job *job, json_t *known);
-/* Returns the job with that id; NULL: unknown to the service. */
-json_t *batch_pick(const json_t *list, const char *id);
-
-/* Asks whether the job has ended, or was told to end, since it was described: 1, 0, -1. `job` keeps
- * its description, and is described again soon. */
-int batch_ended_since(struct batch *batch, struct batch_job *job, struct err **err);
 
 /* ---- batch_end.c ------------------------------------------------------------------------ */
 
+int batch_stop(struct engine *engine, const char *name, const char *prefix, int64_t grace_ms,
+	       struct err **err);
 /* Describes how the attempt ended: state ENDED, exit, node and words. The job is over, or the
  * service has forgotten it and all agents have reported (`job->job` NULL). */
 int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
@@ -165,11 +170,6 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 /* Stops a job that cannot succeed any more: a node has failed, or the queue can never run it.
  * Leaves jobs alone that are being ended already. */
 int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err);
-/* True if, by the service, TerminateJob or CancelJob was called for it, perhaps by stoker. While
- * the job still runs there may be no reason. */
-bool batch_was_ended(const json_t *job);
-/* True if it was ended so from outside stoker: it is not to be started again. */
-bool batch_taken_down(const json_t *job);
 /* True if the job is about to end by request. */
 bool batch_is_stopping(const struct batch_job *job);
 
@@ -184,10 +184,13 @@ bool batch_never_runs(const char *reason);
 void batch_end_words(const json_t *job, struct sb *ret);
 /* Same without the origin: a node ends with its job, which has that. */
 void batch_node_words(const json_t *node, struct sb *ret);
-/* True if these words say that the job was ended from outside. */
-bool batch_is_taken_down_text(const char *words);
-/* True if the service ended it of its own accord (NULL: no): isTerminated is not a request then. */
-bool batch_is_services_own(const char *reason);
+/* True if stoker gave the reason (NULL: no). */
+bool batch_is_ours(const char *reason);
+/* True if, by the service, TerminateJob or CancelJob was called for it, perhaps by stoker. While
+ * the job still runs there may be no reason. */
+bool batch_was_ended(const json_t *job);
+/* True if it was ended so from outside stoker: it is not to be started again. */
+bool batch_taken_down(const json_t *job);
 
 /* ---- batch_logs.c -------------------------------------------------------------------- */
 
@@ -195,6 +198,5 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	       uint64_t *offset, size_t max, struct sb *ret, struct err **err);
 int batch_log_size(struct engine *engine, const char *name, const char *prefix, int node,
 		   uint64_t *ret, struct err **err);
-void batch_streams_release(struct batch_job *job);
 
 #endif

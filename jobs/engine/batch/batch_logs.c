@@ -1,24 +1,10 @@
 /* Logs of nodes: from the workspace, or from CloudWatch Logs if no agent came up. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "jobs/base/text/text.h"
 #include "jobs/engine/batch/batch_internal.h"
 #include "jobs/engine/reports.h"
 
 #define GROUP      "/aws/batch/job"
 #define STREAM_MAX ((size_t)1 << 20) /* most bytes of the stream of a node without an agent */
 #define AGAIN_MS   5000
-
-void batch_streams_release(struct batch_job *job)
-{
-	for (size_t i = 0; i < job->stream_count; i++) {
-		logs_cursor_freep(&job->streams[i].cursor);
-		sb_release(&job->streams[i].text);
-	}
-	free(TAKE(job->streams));
-	job->stream_count = 0;
-}
 
 static struct batch_stream *stream_of(struct batch_job *job, int node, const char *group,
 				      const char *name)

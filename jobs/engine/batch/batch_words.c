@@ -1,5 +1,6 @@
-/* Explains the status reasons of AWS Batch: see batch_internal.h. The reasons are those of the AWS
- * Batch user guide, "Jobs stuck in RUNNABLE status". */
+/* Explains the status reasons of AWS Batch, and tells by whom a job was ended: see
+ * batch_internal.h. The reasons are those of the AWS Batch user guide, "Jobs stuck in RUNNABLE
+ * status". */
 #include <string.h>
 
 #include "jobs/base/text/text.h"
@@ -47,8 +48,11 @@ bool batch_never_runs(const char *reason)
 	return reason && text_starts(reason, "MISCONFIGURATION:");
 }
 
-/* Reasons by which the service ends jobs of its own accord, or reports a lost machine. */
-bool batch_is_services_own(const char *reason)
+/* ---- origin of an end ------------------------------------------------------------------------ */
+
+/* True if the service ended the job of its own accord, or lost its machine (NULL: no): isTerminated
+ * is not a request then. */
+static bool is_services_own(const char *reason)
 {
 	static const char *const beginnings[] = {
 		"Canceled by JobStateTimeLimit",  "Terminated by JobStateTimeLimit",
@@ -65,10 +69,33 @@ bool batch_is_services_own(const char *reason)
 #define CANCELLED  "it was cancelled: "
 #define TERMINATED "it was terminated: "
 
-bool batch_is_taken_down_text(const char *words)
+/* True if these words say that the job was ended from outside. */
+static bool is_taken_down_text(const char *words)
 {
 	return text_starts(words, CANCELLED) || text_starts(words, TERMINATED);
 }
+
+bool batch_is_ours(const char *reason)
+{
+	return reason && text_starts(reason, BATCH_OURS);
+}
+
+bool batch_was_ended(const json_t *job)
+{
+	return js_bool(job, "isTerminated", false) || js_bool(job, "isCancelled", false);
+}
+
+bool batch_taken_down(const json_t *job)
+{
+	const char *reason = js_str(job, "statusReason");
+
+	if (batch_is_ours(reason))
+		return is_taken_down_text(reason + strlen(BATCH_OURS));
+	return batch_was_ended(job) && !js_is(job, "status", "SUCCEEDED") &&
+	       !is_services_own(reason);
+}
+
+/* ---- words on an end ------------------------------------------------------------------------- */
 
 void batch_node_words(const json_t *node, struct sb *ret)
 {

@@ -9,8 +9,6 @@
 #include "jobs/engine/sagemaker/sagemaker_internal.h"
 #include "jobs/engine/sagemaker/sagemaker_toolkit.h"
 
-#define CALL_SILENT_MS 20000 /* an answer takes a second */
-
 static struct sagemaker *of(struct engine *engine)
 {
 	return (struct sagemaker *)engine;
@@ -59,33 +57,7 @@ static void close_engine(struct engine *engine)
 	free(sagemaker);
 }
 
-int sagemaker_nodes(const struct sagemaker *sagemaker)
-{
-	return (int)js_int(sagemaker->plan, "nodes", 1);
-}
-
 /* ---- calls ---- */
-
-/* Sends one request with this body; returns as aws_perform(). */
-static int call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
-		struct aws_reply *ret, struct err **err)
-{
-	struct aws_call what = { .operation = operation, .body_fd = -1, .json = body };
-
-	memset(ret, 0, sizeof *ret);
-	if (!sagemaker->aws && aws_open(&sagemaker->aws, err) < 0)
-		return -1;
-	what.silent_ms = CALL_SILENT_MS;
-	return aws_perform(sagemaker->aws, &what, ret, err);
-}
-
-static int call_by_name(struct sagemaker *sagemaker, enum aws_operation operation, const char *name,
-			struct aws_reply *ret, struct err **err)
-{
-	json_auto_t *body = json_pack("{s:s}", "TrainingJobName", name);
-
-	return call(sagemaker, operation, body, ret, err);
-}
 
 /* True if the service does not know the job. Its code for that is the code of many other errors
  * (botocore's waiters-2 go by the code alone), so the message decides. */
@@ -94,26 +66,6 @@ static bool is_not_found(const struct aws_reply *reply, const struct err *err)
 	return strcmp(reply->code, "ResourceNotFound") == 0 ||
 	       (strcmp(reply->code, "ValidationException") == 0 && err && err->message &&
 		strstr(err->message, "not found"));
-}
-
-struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name)
-{
-	struct training *job;
-
-	for (size_t n = 0; n < sagemaker->job_count; n++) {
-		size_t i = (sagemaker->last + 1 + n) % sagemaker->job_count;
-
-		if (strcmp(sagemaker->jobs[i]->name, name) != 0)
-			continue;
-		sagemaker->last = i;
-		return sagemaker->jobs[i];
-	}
-	sagemaker->jobs =
-		mem_grow(sagemaker->jobs, sagemaker->job_count + 1, sizeof(struct training *));
-	job = mem_zero(1, sizeof *job);
-	job->name = mem_copy(name);
-	sagemaker->jobs[sagemaker->job_count++] = job;
-	return job;
 }
 
 static bool same_state(const json_t *a, const json_t *b)
@@ -149,7 +101,8 @@ static void note_missing(struct training *job)
 static int ask(struct sagemaker *sagemaker, struct training *job, struct err **err)
 {
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
-	int outcome = call_by_name(sagemaker, AWS_DESCRIBE_TRAINING_JOB, job->name, &reply, err);
+	int outcome = sagemaker_call_by_name(sagemaker, AWS_DESCRIBE_TRAINING_JOB, job->name,
+					     &reply, err);
 
 	job->asked = clock_mono_now();
 	if (outcome < 0 && is_not_found(&reply, *err)) {
@@ -287,7 +240,7 @@ static int create(struct sagemaker *sagemaker, const char *name, const json_t *r
 {
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
-	if (call(sagemaker, AWS_CREATE_TRAINING_JOB, request, &reply, err) == 0)
+	if (sagemaker_call(sagemaker, AWS_CREATE_TRAINING_JOB, request, &reply, err) == 0)
 		return 0;
 	if (strcmp(reply.code, "ResourceInUse") == 0) {
 		err_freep(err);
@@ -423,7 +376,7 @@ static int stop(struct engine *engine, const char *name, const char *prefix, int
 	(void)grace_ms;
 	if (job->stopped.ms > 0 && clock_mono_now().ms - job->stopped.ms < SAGEMAKER_STOP_MS)
 		return 0;
-	if (call_by_name(sagemaker, AWS_STOP_TRAINING_JOB, name, &reply, err) < 0) {
+	if (sagemaker_call_by_name(sagemaker, AWS_STOP_TRAINING_JOB, name, &reply, err) < 0) {
 		/* The job has ended, or never existed. */
 		job->stop_missed = is_not_found(&reply, *err);
 		if (strcmp(reply.code, "ValidationException") != 0 && !job->stop_missed)
@@ -470,7 +423,7 @@ static int let_go(struct sagemaker *sagemaker, const char *name, bool seen, stru
 				      "KeepAlivePeriodInSeconds", 0);
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 
-	if (call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
+	if (sagemaker_call(sagemaker, AWS_UPDATE_TRAINING_JOB, body, &reply, err) == 0)
 		return 1;
 	if (!seen && strcmp(reply.code, "ValidationException") == 0) {
 		err_freep(err);

@@ -70,11 +70,17 @@ struct sagemaker {
 	size_t last;       /* index of the last job looked up: usually the next one follows */
 };
 
-/* ---- sagemaker.c ---- */
+/* ---- sagemaker_core.c: the services below all others ---- */
 
-struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name);
 int sagemaker_nodes(const struct sagemaker *sagemaker);
-int64_t sagemaker_time_ms(const json_t *said, const char *member); /* 0: absent */
+/* Sends one request with this body; returns as aws_perform(). */
+int sagemaker_call(struct sagemaker *sagemaker, enum aws_operation operation, const json_t *body,
+		   struct aws_reply *ret, struct err **err);
+/* Same with a body that holds the name of a training job alone. */
+int sagemaker_call_by_name(struct sagemaker *sagemaker, enum aws_operation operation,
+			   const char *name, struct aws_reply *ret, struct err **err);
+/* Returns the training job of this name, new if there was none. */
+struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name);
 
 /* ---- sagemaker_missing.c ---- */
 
@@ -100,6 +106,7 @@ bool sagemaker_is_same(const json_t *request, const json_t *described);
 void sagemaker_status(const json_t *said, const struct reports *reports, int agents,
 		      struct engine_status *ret);
 bool sagemaker_is_over(const json_t *said);
+int64_t sagemaker_time_ms(const json_t *said, const char *member); /* 0: absent */
 /* Warm pool of an ended job: sagemaker_is_kept() is true if machines wait for a next job,
  * sagemaker_may_be_kept() if they do or still may. sagemaker_kept_ms() is the time for which they
  * were kept, which the service reports once they are used or gone; else 0. */
