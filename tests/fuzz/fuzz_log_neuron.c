@@ -5,6 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "jobs/cache/kinds/neuron.h"
+#include "jobs/cache/kinds/neuron_path.h"
 #include "tests/fuzz/log.h"
 
 /* As a folder's name before that of a file. */

@@ -26,101 +26,11 @@
 
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/fingerprint.h"
-
-#define MODULE_WORD  "MODULE_"
-#define PLACE_WORD   "neuronxcc-"
-#define GRAPH_DIGITS 40 /* most digits of a graph's hash; 20 were seen */
-#define FLAGS_DIGITS 8
+#include "jobs/cache/kinds/neuron_path.h"
 
 /* A compiled graph is larger than this; the file that a failure leaves is smaller (5 bytes were
  * seen). */
 #define NEFF_MIN 1024
-
-static size_t hex_digits(const char *text, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len &&
-	       ((text[n] >= '0' && text[n] <= '9') || (text[n] >= 'a' && text[n] <= 'f')))
-		n++;
-	return n;
-}
-
-static bool is_word(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       c == '_';
-}
-
-/* The length of `MODULE_<hex>+<8 hex>` at `text`; 0 if not found. */
-static size_t module_len(const char *text, size_t len)
-{
-	size_t at = strlen(MODULE_WORD), digits;
-
-	if (len <= at || memcmp(text, MODULE_WORD, at) != 0)
-		return 0;
-	digits = hex_digits(text + at, len - at);
-	if (digits == 0 || digits > GRAPH_DIGITS)
-		return 0;
-	at += digits;
-	if (at == len || text[at++] != '+' || hex_digits(text + at, len - at) != FLAGS_DIGITS)
-		return 0;
-	at += FLAGS_DIGITS;
-	return at < len && is_word(text[at]) ? 0 : at;
-}
-
-static bool is_place_char(char c)
-{
-	return is_word(c) || c == '.' || c == '+' || c == '-';
-}
-
-/* True for a version folder's name, `neuronxcc-<version>+<build>`. */
-static bool is_place(const char *text, size_t len)
-{
-	size_t word = strlen(PLACE_WORD);
-
-	if (len <= word || len > NEURON_PLACE_MAX || memcmp(text, PLACE_WORD, word) != 0)
-		return false;
-	for (size_t i = word; i < len; i++)
-		if (!is_place_char(text[i]))
-			return false;
-	return true;
-}
-
-/* The name of the folder right before `module`, if it is a place. */
-static struct compile_kind_words place_before(const char *text, const char *module)
-{
-	const char *end = module - 1, *start = end;
-
-	if (module == text || *end != '/')
-		return (struct compile_kind_words){ 0 };
-	while (start > text && end - start < NEURON_PLACE_MAX && is_place_char(start[-1]))
-		start--;
-	if (!is_place(start, (size_t)(end - start)))
-		return (struct compile_kind_words){ 0 };
-	return (struct compile_kind_words){ start, (size_t)(end - start) };
-}
-
-bool neuron_find_graph(const char *text, size_t len, struct compile_kind_words *ret_module,
-		       struct compile_kind_words *ret_place)
-{
-	const char *at = text, *end = text + len;
-
-	while ((at = memmem(at, (size_t)(end - at), MODULE_WORD, strlen(MODULE_WORD)))) {
-		size_t module = module_len(at, (size_t)(end - at));
-
-		/* A file name must follow: a name alone may have been cut, and the digits of
-		 * another line been taken for its end. */
-		if (module > 0 && (at == text || !is_word(at[-1])) && at + module < end &&
-		    (at[module] == '/' || at[module] == '.')) {
-			*ret_module = (struct compile_kind_words){ at, module };
-			*ret_place = place_before(text, at);
-			return true;
-		}
-		at += strlen(MODULE_WORD);
-	}
-	return false;
-}
 
 static const struct kind_variable neuron_environment[] = {
 	{ "NEURON_COMPILE_CACHE_URL", NULL },
@@ -178,9 +88,9 @@ static size_t graph_length(const char *key)
 {
 	size_t place = strcspn(key, "/"), module;
 
-	if (key[place] != '/' || !is_place(key, place))
+	if (key[place] != '/' || !neuron_is_place(key, place))
 		return 0;
-	module = module_len(key + place + 1, strlen(key + place + 1));
+	module = neuron_module_len(key + place + 1, strlen(key + place + 1));
 	return module ? place + 1 + module : 0;
 }
 
@@ -246,11 +156,11 @@ static int neuron_fingerprint(const struct program_place *place, json_t **ret, s
 static struct compile_kind_words neuron_writer(const char *path, const char **ret_package)
 {
 	const char *end = strchr(path, '/');
-	size_t len = end ? (size_t)(end - path) : 0, word = strlen(PLACE_WORD);
+	size_t len = end ? (size_t)(end - path) : 0, word = strlen(NEURON_PLACE_WORD);
 
 	*ret_package = "neuronx-cc";
 	/* A version 0.… is that of a compiler which could not tell its own. */
-	if (!is_place(path, len) || path[word] == '0')
+	if (!neuron_is_place(path, len) || path[word] == '0')
 		return (struct compile_kind_words){ 0 };
 	return (struct compile_kind_words){ path + word, len - word };
 }

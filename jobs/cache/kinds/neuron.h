@@ -10,14 +10,6 @@
 
 extern const struct compile_kind neuron_kind;
 
-#define NEURON_MODULE_MAX 64  /* bytes of a graph's name */
-#define NEURON_PLACE_MAX  128 /* bytes of a version folder's name */
-
-/* Finds the first graph in a piece of text, as part of the name of one of its files, and its place
- * if that stands right before it (else len 0). */
-bool neuron_find_graph(const char *text, size_t len, struct compile_kind_words *ret_module,
-		       struct compile_kind_words *ret_place);
-
 /* neuron_log.c: as compile_kind.scan and .first_error. */
 bool neuron_scan(const char *text, size_t len, size_t *at, struct graph_note *ret);
 struct compile_kind_words neuron_first_error(const char *log, size_t len);

@@ -34,6 +34,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/cache/kinds/cursor.h"
 #include "jobs/cache/kinds/neuron.h"
+#include "jobs/cache/kinds/neuron_path.h"
 
 #define COMMAND_MAX 4096 /* bytes of a compiler's command before its graph */
 #define URL_MAX     1024

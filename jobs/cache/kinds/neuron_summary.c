@@ -19,6 +19,7 @@
 
 #include "jobs/cache/kinds/cursor.h"
 #include "jobs/cache/kinds/neuron.h"
+#include "jobs/cache/kinds/neuron_path.h"
 
 #define ROWS_MAX   16   /* rows open at a time; the oldest is replaced */
 #define PATH_BYTES 1024 /* longest path that is accepted, in bytes */
