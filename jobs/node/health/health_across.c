@@ -121,21 +121,6 @@ static bool reaches(struct checkup *c, char *ssh, const char *addr)
 	       !result.hung && result.status == 0;
 }
 
-static bool starts(const char *text, const char *prefix)
-{
-	return text && strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* False for inf2 and trn1.2xlarge: aws-neuron-sdk issue 742. */
-bool health_meets_others(const struct checkup *c)
-{
-	const char *instance = js_str(c->config->order, "instance");
-
-	if (starts(instance, "ml."))
-		instance += 3;
-	return !starts(instance, "inf2.") && !(instance && strcmp(instance, "trn1.2xlarge") == 0);
-}
-
 static bool can_mpi(struct checkup *c, const json_t *nodes)
 {
 	AUTO(auto_free) char *mpirun = health_tool_find(&c->env, "mpirun");
@@ -144,7 +129,7 @@ static bool can_mpi(struct checkup *c, const json_t *nodes)
 	const json_t *told;
 	size_t i;
 
-	if (!mpirun || !ssh || !nccom || c->cores < 1 || !health_meets_others(c))
+	if (!mpirun || !ssh || !nccom || c->cores < 1 || !health_checkup_meets_others(c))
 		return false;
 	json_array_foreach (nodes, i, told) {
 		const char *addr = js_str(told, "addr");

@@ -1,7 +1,8 @@
 /*
- * Shared by the parts of a check-up: health_work.c (its order), health_device.c and
- * health_program.c (this node), health_peers.c, health_across.c, health_compare.c and
- * health_baseline.c (all nodes). Included by these files alone.
+ * Shared by the parts of a check-up: health_work.c (its order, calls all others), health_device.c
+ * and health_program.c (this node), health_across.c, health_compare.c, health_peers.c and
+ * health_baseline.c (all nodes), health_checkup.c (calls none of them). Included by these files
+ * alone.
  */
 #ifndef STK_NODE_HEALTH_HEALTH_INTERNAL_H
 #define STK_NODE_HEALTH_HEALTH_INTERNAL_H
@@ -43,6 +44,8 @@ struct checkup {
 	json_t *rows, *figures; /* members of `told`; owned references */
 };
 
+/* health_checkup.c */
+
 /* Adds a row: the check, its verdict (ROW_*), and words. */
 void health_checkup_say(struct checkup *c, const char *check, const char *verdict, const char *fmt,
 			...) STK_PRINTF(4, 5);
@@ -51,6 +54,8 @@ char *health_checkup_limit(const struct checkup *c);
 /* True if a tool that was stopped had enough of health.timeout between `from` and `end` to say that
  * it hangs. Time that earlier tools took is not its fault. */
 bool health_checkup_had_time(const struct checkup *c, struct mono from, struct mono end);
+/* True if collectives over several machines of this type are supported. */
+bool health_checkup_meets_others(const struct checkup *c);
 
 /* health_device.c */
 void health_check_place(struct checkup *c);
@@ -91,8 +96,6 @@ json_t *health_gather(struct checkup *c, int64_t round, struct mono end);
  * with "failing" if no single node explains the failure; adds nodes that it found sick to
  * `sick`. */
 json_t *health_test_across(struct checkup *c, const json_t *nodes, struct mono end, json_t *sick);
-/* True if collectives over several machines of this type are supported. */
-bool health_meets_others(const struct checkup *c);
 /* Part of the nodes other than 0: does what node 0 has ordered. */
 void health_join_round(struct checkup *c, const json_t *orders);
 

@@ -475,7 +475,7 @@ char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr,
 		       struct mono end, const char *name, json_t *figures)
 {
 	/* Without XLA the test runs over the network alone. */
-	bool xla = c->cores > 0 && c->xla && health_meets_others(c);
+	bool xla = c->cores > 0 && c->xla && health_checkup_meets_others(c);
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(auto_free) char *program = c->python ? put_program(c, "health_reduce", &why) : NULL;
 	AUTO(auto_free) char *torchrun = health_tool_find(&c->env, "torchrun");

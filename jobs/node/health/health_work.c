@@ -1,5 +1,4 @@
 /* The check-up from its beginning to node 0's verdict, in the helper: see health.h. */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +6,6 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/process/proc.h"
-#include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/node/health/health_internal.h"
 #include "jobs/node/setup/network.h"
@@ -16,9 +14,6 @@
 #define PORT_FIRST 32000 /* beside the ports that claims choose from */
 #define PORT_COUNT 700
 #define SLACK_MS   30000 /* for slow answers of the workspace */
-
-/* Number of parts of health.timeout; a tool that had one of them was not short of time. */
-#define SHARE_PARTS 4
 
 static const json_t *order_of(const struct agent_config *config)
 {
@@ -38,35 +33,6 @@ int64_t health_longest_ms(const struct agent_config *config)
 
 	return config->nodes == 1 ? timeout + SLACK_MS
 				  : config->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
-}
-
-void health_checkup_say(struct checkup *c, const char *check, const char *verdict, const char *fmt,
-			...)
-{
-	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
-	json_t *row = json_object();
-	va_list args;
-
-	va_start(args, fmt);
-	sb_addv(&words, fmt, args);
-	va_end(args);
-	js_put_str(row, "check", check);
-	js_put_str(row, "verdict", verdict);
-	js_put(row, "words", js_text(words.text, words.len));
-	json_array_append_new(c->rows, row);
-	c->sick |= strcmp(verdict, ROW_SICK) == 0;
-}
-
-char *health_checkup_limit(const struct checkup *c)
-{
-	AUTO(auto_free) char *time = text_format_duration(js_int(c->order, "timeout_ms", 0));
-
-	return mem_format("health.timeout (%s)", time);
-}
-
-bool health_checkup_had_time(const struct checkup *c, struct mono from, struct mono end)
-{
-	return (end.ms - from.ms) * SHARE_PARTS >= js_int(c->order, "timeout_ms", 0);
 }
 
 /* ---- what it works with ------------------------------------------------------------- */
