@@ -234,8 +234,8 @@ static void step_claim(void *arg)
 	master = network_join(agent->claim.master_addr, agent->claim.master_port);
 	agent->config.restart = agent->claim.restart;
 	uploader_claimed(&agent->uploader);
-	js_put(agent->report.body, "claimed", json_integer(agent->claim.taken_ms));
-	js_put_str(agent->report.body, "master", master);
+	MESSAGE_SET(&agent->report.said, claimed, agent->claim.taken_ms);
+	MESSAGE_SET_TEXT(&agent->report.said, master, master);
 	/* Reported before the unpacking, which takes time: from here on the machines are held. */
 	if (agent_report(agent, REPORT_STARTING, &why) < 0) {
 		agent_fail(agent, &why, NULL);
@@ -270,14 +270,14 @@ static void add_evidence(struct agent *agent)
 	after = host_evidence_oom_kills();
 	if (before >= 0 && after >= 0 ? after > before
 				      : host_evidence_oom_in_kernel_log(agent->start_at.ms))
-		js_put(agent->report.body, "oom", json_true());
+		MESSAGE_SET(&agent->report.said, oom, true);
 	for (size_t i = 0; i < STK_LENGTH(places); i++) {
 		AUTO(auto_free)
 		char *mount = places[i] && places[i][0] == '/' ? host_evidence_full_mount(places[i])
 							       : NULL;
 
 		if (mount) {
-			js_put_str(agent->report.body, "mount", mount);
+			MESSAGE_SET_TEXT(&agent->report.said, mount, mount);
 			break;
 		}
 	}
@@ -310,7 +310,7 @@ static void bring_rest(struct agent *agent)
 static void conclude(struct agent *agent)
 {
 	AUTO(err_freep) struct err *why = NULL;
-	json_t *body = agent->report.body;
+	struct node_report *said = &agent->report.said;
 	struct outlet *outlet = &agent->relay.outlet;
 
 	add_evidence(agent);
@@ -323,15 +323,15 @@ static void conclude(struct agent *agent)
 		agent_tell_peers(agent, agent->exit);
 	watchdog_report(agent);
 	drain_report(agent);
-	if (!json_object_get(body, "ended"))
-		js_put(body, "ended", json_integer(clock_utc_now().ms));
-	js_put(body, "exit", json_integer(agent->exit));
-	js_put_str(body, "stopped", agent->stopped);
+	if (!said->has_ended)
+		MESSAGE_SET(said, ended, clock_utc_now().ms);
+	MESSAGE_SET(said, exit, agent->exit);
+	MESSAGE_SET_TEXT(said, stopped, agent->stopped);
 	if (agent->relay.failed)
-		js_put(body, "log_lost", json_true());
+		MESSAGE_SET(said, log_lost, true);
 	outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
 	if (outlet->dropped > 0)
-		js_put(body, "output_dropped_bytes", json_integer((json_int_t)outlet->dropped));
+		MESSAGE_SET(said, output_dropped_bytes, (int64_t)outlet->dropped);
 	/* If the report cannot be written, the exit status is all that is left; it stays
 	 * unchanged. */
 	if (agent_report(agent, agent->state, &why) < 0)
@@ -399,9 +399,9 @@ static int set_up(struct agent *agent, struct err **err)
 	(void)outlet_unblock(STDERR_FILENO);
 	output_relay_init(&agent->relay, STDOUT_FILENO, agent->log_fd, agent->loop);
 	report_init(&agent->report, config, agent->store, &agent->relay);
-	js_put_str(agent->report.body, "src", config->src);
-	js_put_str(agent->report.body, "checkpoint_dir", config->checkpoint);
-	js_put_str(agent->report.body, "output_dir", config->output);
+	MESSAGE_SET_TEXT(&agent->report.said, src, config->src);
+	MESSAGE_SET_TEXT(&agent->report.said, checkpoint_dir, config->checkpoint);
+	MESSAGE_SET_TEXT(&agent->report.said, output_dir, config->output);
 	claim_init(&agent->claim, config);
 	agent->begun = clock_utc_now();
 	agent->claim_deadline_ms = clock_mono_now().ms + config->claim_wait_ms;

@@ -90,29 +90,21 @@ static void saved(struct agent *agent)
 	supervise_stop(agent, drain_word(agent));
 }
 
-/* Returns the member "checkpoint" of the report, created if absent. */
-static json_t *checkpoint_of(struct agent *agent)
+/* Returns the member "checkpoint" of the report, set if absent. */
+static struct node_report_checkpoint *checkpoint_of(struct agent *agent)
 {
-	json_t *there = json_object_get(agent->report.body, "checkpoint");
-
-	if (there)
-		return there;
-	js_put(agent->report.body, "checkpoint", json_object());
-	return json_object_get(agent->report.body, "checkpoint");
+	MESSAGE_MARK(&agent->report.said, checkpoint);
+	return &agent->report.said.checkpoint;
 }
 
 static void add_partial(struct agent *agent, const json_t *news)
 {
-	json_t *checkpoint = checkpoint_of(agent), *one = json_object();
-	json_t *list = json_object_get(checkpoint, "partial");
+	struct node_report_checkpoint *checkpoint = checkpoint_of(agent);
+	struct node_report_partial *one = MESSAGE_ADD(&checkpoint->partial);
 
-	if (!list) {
-		list = json_array();
-		js_put(checkpoint, "partial", list);
-	}
-	js_put_str(one, "name", js_str(news, "name"));
-	js_put_str(one, "why", js_str(news, "why"));
-	json_array_append_new(list, one);
+	MESSAGE_MARK(checkpoint, partial);
+	MESSAGE_SET_TEXT(one, name, js_str(news, "name"));
+	MESSAGE_SET_TEXT(one, why, js_str(news, "why"));
 }
 
 /* Reports a checkpoint that is passed over while the command runs. A failed write is ignored: the
@@ -120,15 +112,17 @@ static void add_partial(struct agent *agent, const json_t *news)
 static void add_passed(struct agent *agent, const json_t *news)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_t *checkpoint = checkpoint_of(agent), *one = json_copy((json_t *)(uintptr_t)news);
-	json_t *list = json_object_get(checkpoint, "passed");
+	struct node_report_checkpoint *checkpoint = checkpoint_of(agent);
+	struct node_report_passed *one = MESSAGE_ADD(&checkpoint->passed);
 
-	if (!list) {
-		list = json_array();
-		js_put(checkpoint, "passed", list);
-	}
-	json_object_del(one, "news");
-	json_array_append_new(list, one);
+	MESSAGE_MARK(checkpoint, passed);
+	MESSAGE_SET_TEXT(one, name, js_str(news, "name"));
+	MESSAGE_SET_TEXT(one, path, js_str(news, "path"));
+	MESSAGE_SET_TEXT(one, why, js_str(news, "why"));
+	MESSAGE_SET_TEXT(one, hint, js_str(news, "hint"));
+	if (json_object_get(news, "step"))
+		MESSAGE_SET(one, step, js_int(news, "step", 0));
+	MESSAGE_SET(one, at, js_int(news, "at", 0));
 	if (!agent->state)
 		(void)!agent_report(agent, REPORT_RUNNING, &ignored);
 }
@@ -136,13 +130,14 @@ static void add_passed(struct agent *agent, const json_t *news)
 /* Sets the member "cache" of the report. */
 static void put_cache(struct agent *agent, const json_t *news)
 {
-	static const char *const members[] = { "brought", "cut", "why" };
-	json_t *cache = json_object();
+	struct node_report_cache *cache = &agent->report.said.cache;
 
-	for (size_t i = 0; i < STK_LENGTH(members); i++)
-		if (json_object_get(news, members[i]))
-			json_object_set(cache, members[i], json_object_get(news, members[i]));
-	js_put(agent->report.body, "cache", cache);
+	message_renew(node_report_message, &agent->report.said, "cache");
+	if (json_object_get(news, "brought"))
+		MESSAGE_SET(cache, brought, js_int(news, "brought", 0));
+	if (json_object_get(news, "cut"))
+		MESSAGE_SET(cache, cut, js_int(news, "cut", 0));
+	MESSAGE_SET_TEXT(cache, why, js_str(news, "why"));
 }
 
 /* A later pass copied what an earlier one could not. */
@@ -179,6 +174,7 @@ static void note_lost(struct agent *agent, const json_t *news)
 void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
 {
 	struct agent *agent = arg;
+	struct node_report_checkpoint *checkpoint;
 	int64_t step = js_int(news, "step", -1);
 
 	switch (kind) {
@@ -190,9 +186,10 @@ void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
 		break;
 	case CHECKPOINTER_MARKED:
 		/* In the last pass older checkpoints may come later. */
-		if (step >= js_int(checkpoint_of(agent), "step", -1)) {
-			js_put(checkpoint_of(agent), "step", json_integer(step));
-			js_put_str(checkpoint_of(agent), "url", js_str(news, "url"));
+		checkpoint = checkpoint_of(agent);
+		if (step >= (checkpoint->has_step ? checkpoint->step : -1)) {
+			MESSAGE_SET(checkpoint, step, step);
+			MESSAGE_SET_TEXT(checkpoint, url, js_str(news, "url"));
 		}
 		if (agent->drain.at_ms && step >= agent->drain.step)
 			saved(agent);
@@ -204,7 +201,8 @@ void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
 		add_partial(agent, news);
 		break;
 	case CHECKPOINTER_TROUBLE:
-		js_put_str(checkpoint_of(agent), "trouble", js_str(news, "why"));
+		checkpoint = checkpoint_of(agent);
+		MESSAGE_SET_TEXT(checkpoint, trouble, js_str(news, "why"));
 		break;
 	case CHECKPOINTER_PUSHED:
 		agent->pushed = true;
@@ -230,13 +228,12 @@ void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
 
 void drain_report(struct agent *agent)
 {
-	json_t *drain;
+	struct node_report_drain *drain = &agent->report.said.drain;
 
 	if (!agent->drain.at_ms)
 		return;
-	drain = json_object();
-	js_put(drain, "at", json_integer(agent->drain.at_ms));
-	js_put(drain, "signalled", json_boolean(agent->drain.signalled));
-	js_put(drain, "marked", json_boolean(agent->drain.marked));
-	js_put(agent->report.body, "drain", drain);
+	MESSAGE_MARK(&agent->report.said, drain);
+	MESSAGE_SET(drain, at, agent->drain.at_ms);
+	MESSAGE_SET(drain, signalled, agent->drain.signalled);
+	MESSAGE_SET(drain, marked, agent->drain.marked);
 }

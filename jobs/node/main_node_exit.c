@@ -61,14 +61,14 @@ static void read_report(const struct agent *agent, int k, struct leaver *node)
 	AUTO(auto_free) char *key = mem_format("%snode-%d/" REPORT_FILE, agent->config.prefix, k);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX + 1);
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (strcmp(node->report, node->seen) == 0 ||
 	    store_get(agent->store, key, REPORT_MAX, &text, node->seen, &ignored) <= 0 ||
-	    js_parse(text.text, text.len, "the report", &report, &ignored) < 0)
+	    node_report_parse(text.text, text.len, &report, &ignored) < 0)
 		return;
-	node->over = order_report_is_final(report);
-	node->brings = outputs_under_way(report);
+	node->over = node_report_is_final(&report);
+	node->brings = outputs_under_way(&report);
 }
 
 /* A single listing shows all nodes. */

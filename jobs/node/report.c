@@ -52,28 +52,30 @@ static void make_reserve(const char *path)
 void report_init(struct report *report, const struct agent_config *config, struct store *store,
 		 struct output_relay *relay)
 {
+	struct node_report *said = &report->said;
 	char host[256] = "";
 	struct proc_id id;
 
 	*report = (struct report){ .config = config, .store = store, .relay = relay };
-	report->body = json_object();
 	report->key = agent_config_node_key(config, REPORT_FILE);
 	report->path = config->far ? fs_join(config->dir, REPORT_FILE) : NULL;
 	report->reserve = fs_join(config->dir, "reserve");
 	make_reserve(report->reserve);
 	gethostname(host, sizeof host - 1);
-	js_put(report->body, "v", json_integer(1));
-	js_put_str(report->body, "run", config->run);
-	js_put_str(report->body, "phase", config->phase);
-	js_put(report->body, "attempt", json_integer(config->attempt));
-	js_put(report->body, "node", json_integer(config->node));
-	js_put_str(report->body, "job", config->job);
-	js_put_str(report->body, "nonce", config->nonce);
-	js_put_str(report->body, "token", config->token);
-	js_put_str(report->body, "state", REPORT_STARTING);
-	js_put_str(report->body, "host", host);
-	if (proc_identify(getpid(), &id) == 0)
-		report_process(report, "agent", &id);
+	MESSAGE_SET(said, v, 1);
+	MESSAGE_SET_TEXT(said, run, config->run);
+	MESSAGE_SET_TEXT(said, phase, config->phase);
+	MESSAGE_SET(said, attempt, config->attempt);
+	MESSAGE_SET(said, node, config->node);
+	MESSAGE_SET_TEXT(said, job, config->job);
+	MESSAGE_SET_TEXT(said, nonce, config->nonce);
+	MESSAGE_SET_TEXT(said, token, config->token);
+	MESSAGE_SET_TEXT(said, state, REPORT_STARTING);
+	MESSAGE_SET_TEXT(said, host, host);
+	if (proc_identify(getpid(), &id) == 0) {
+		MESSAGE_MARK(said, agent);
+		report_process(&said->agent, &id);
+	}
 }
 
 void report_build(struct report *report, const char *program)
@@ -87,40 +89,38 @@ void report_build(struct report *report, const char *program)
 	if (!wanted)
 		return;
 	same = hash_sha256_file(program, hex, &size, &unread) == 0 && strcmp(hex, wanted) == 0;
-	js_put(report->body, "build",
-	       json_pack("{s:s, s:b}", "version", STOKER_VERSION, "same", same));
+	MESSAGE_MARK(&report->said, build);
+	MESSAGE_SET_TEXT(&report->said.build, version, STOKER_VERSION);
+	MESSAGE_SET(&report->said.build, same, same);
 }
 
 void report_release(struct report *report)
 {
 	if (report->reserve)
 		unlink(report->reserve);
-	json_decref(report->body);
+	node_report_release(&report->said);
 	free(report->key);
 	free(report->path);
 	free(report->reserve);
 	*report = (struct report){ 0 };
 }
 
-void report_process(struct report *report, const char *name, const struct proc_id *id)
+void report_process(struct node_report_process *process, const struct proc_id *id)
 {
-	json_t *process = json_object();
-
-	js_put(process, "pid", json_integer(id->pid));
-	js_put(process, "start", json_integer((json_int_t)id->start_ticks));
-	js_put_str(process, "boot", id->boot_id);
-	js_put(report->body, name, process);
+	MESSAGE_SET(process, pid, id->pid);
+	MESSAGE_SET(process, start, (int64_t)id->start_ticks);
+	MESSAGE_SET_TEXT(process, boot, id->boot_id);
 }
 
 void report_error(struct report *report, const struct err *why, const char *class)
 {
 	AUTO(auto_free) char *message = err_format(why);
-	json_t *error = json_object();
+	struct node_report_error *error = &report->said.error;
 
-	js_put_str(error, "message", message);
-	js_put_str(error, "hint", why->hint);
-	js_put_str(error, "class", class ? class : class_of(why));
-	js_put(report->body, "error", error);
+	message_renew(node_report_message, &report->said, "error");
+	MESSAGE_SET_TEXT(error, message, message);
+	MESSAGE_SET_TEXT(error, hint, why->hint);
+	MESSAGE_SET_TEXT(error, class, class ? class : class_of(why));
 }
 
 static int put(const struct report *report, const char *text, struct err **err)
@@ -130,31 +130,31 @@ static int put(const struct report *report, const char *text, struct err **err)
 	return store_put(report->store, report->key, text, strlen(text), err);
 }
 
-void report_resumed(const struct report *report)
+void report_resumed(struct report *report)
 {
 	const json_t *order = report->config->order;
 	const char *url = js_str(order, "resume_from");
-	json_t *resumed;
 
 	if (report->config->restart == 0)
 		return;
-	js_put(report->body, "restart", json_integer(report->config->restart));
+	MESSAGE_SET(&report->said, restart, report->config->restart);
 	if (!url)
 		return;
-	resumed = json_object();
-	js_put_str(resumed, "url", url);
-	js_put(resumed, "step", json_integer(js_int(order, "resume_step", 0)));
-	js_put(report->body, "resumed", resumed);
+	MESSAGE_MARK(&report->said, resumed);
+	MESSAGE_SET_TEXT(&report->said.resumed, url, url);
+	MESSAGE_SET(&report->said.resumed, step, js_int(order, "resume_step", 0));
 }
 
 int report_write(struct report *report, const char *state, struct err **err)
 {
+	json_auto_t *body = NULL;
 	AUTO(auto_free) char *text = NULL;
 	AUTO(auto_free) char *line = NULL;
 	AUTO(err_freep) struct err *first = NULL;
 
-	js_put_str(report->body, "state", state);
-	text = js_line(report->body);
+	MESSAGE_SET_TEXT(&report->said, state, state);
+	body = message_encode(node_report_message, &report->said);
+	text = js_line(body);
 	if (put(report, text, &first) < 0) {
 		/* The error may be a lack of space; a second try harms nothing. */
 		unlink(report->reserve);
@@ -179,16 +179,14 @@ static enum standing standing_report(const struct agent_config *config, struct s
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *report = NULL;
-	const char *token;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	int there = store_get(store, key, REPORT_MAX, &text, ret_tag, err);
 
 	if (there <= 0)
 		return there < 0 ? STANDS_UNREAD : STANDS_NONE;
-	if (js_parse(text.text, text.len, key, &report, &ignored) < 0)
+	if (node_report_parse(text.text, text.len, &report, &ignored) < 0)
 		return STANDS_OURS;
-	token = js_str(report, "token");
-	if (!json_object_get(report, "claimed") || strcmp(token ? token : "", config->token) == 0)
+	if (!report.has_claimed || strcmp(report.token ? report.token : "", config->token) == 0)
 		return STANDS_OURS;
 	return STANDS_OTHERS;
 }
@@ -221,13 +219,13 @@ int report_bring(const struct agent_config *config, struct store *store, struct 
 	AUTO(auto_free) char *path = fs_join(config->dir, REPORT_FILE);
 	AUTO(auto_free) char *key = agent_config_node_key(config, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	int done;
 
 	if (fs_read(path, REPORT_MAX, &text, err) < 0 ||
-	    js_parse(text.text, text.len, path, &report, err) < 0)
+	    node_report_parse(text.text, text.len, &report, err) < 0)
 		return err_wrap(err, "cannot bring the report to the workspace");
-	if (json_object_get(report, "claimed"))
+	if (report.has_claimed)
 		done = store_put(store, key, text.text, text.len, err);
 	else
 		done = bring_humbly(config, store, key, &text, err);

@@ -11,10 +11,11 @@
 #include "jobs/base/text/js.h"
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/node/upload/output_relay.h"
+#include "jobs/store/node_report.h"
 #include "jobs/store/store.h"
 
 struct report {
-	json_t *body; /* callers put members of order.h's report here */
+	struct node_report said; /* callers set members here */
 	char *key;
 	char *path;    /* report file in the node's folder; NULL: the object is written */
 	char *reserve; /* file that gives up its space when the disk is full */
@@ -32,14 +33,14 @@ void report_release(struct report *report);
 /* Records whether this agent's program is the one that the order names. */
 void report_build(struct report *report, const char *program);
 
-/* Sets the identity of a process as member `name`. */
-void report_process(struct report *report, const char *name, const struct proc_id *id);
+/* Sets the identity of a process: of `agent` or `command`. */
+void report_process(struct node_report_process *process, const struct proc_id *id);
 /* Sets the agent's own failure as member "error". `class` is one of the failure classes by name, or
  * NULL: derived from the error. */
 void report_error(struct report *report, const struct err *why, const char *class);
 
 /* For a start that is not the first: sets its number, and the checkpoint that it goes on from. */
-void report_resumed(const struct report *report);
+void report_resumed(struct report *report);
 
 /* Writes the report with this state (REPORT_*). */
 int report_write(struct report *report, const char *state, struct err **err);

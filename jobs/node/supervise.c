@@ -195,7 +195,7 @@ static bool at_leisure(const struct agent *agent)
 static void not_pushed(struct agent *agent)
 {
 	const json_t *compile = json_object_get(agent->config.order, "compile");
-	const char *why = js_str(json_object_get(agent->report.body, "cache"), "why");
+	const char *why = agent->report.said.cache.why;
 
 	/* The cache's error names the place already, and evidence is cut at a length. */
 	if (why)
@@ -222,7 +222,7 @@ static bool lacks_keeping(const struct agent *agent)
 /* Fails a command that went well, because the next one would not find what it saved. */
 static void not_kept(struct agent *agent)
 {
-	const char *trouble = js_str(json_object_get(agent->report.body, "checkpoint"), "trouble");
+	const char *trouble = agent->report.said.checkpoint.trouble;
 	AUTO(auto_free) char *class = TAKE(agent->lost_class);
 
 	if (!agent->lost) {
@@ -239,9 +239,9 @@ static void finish_command(struct agent *agent)
 	if (agent->drain.at_ms && !agent->stopped)
 		agent->stopped = drain_word(agent);
 	if (WIFSIGNALED(agent->status))
-		js_put(agent->report.body, "signal", json_integer(WTERMSIG(agent->status)));
+		MESSAGE_SET(&agent->report.said, signal, WTERMSIG(agent->status));
 	if (agent->leftovers > 0)
-		js_put(agent->report.body, "leftovers", json_integer((json_int_t)agent->leftovers));
+		MESSAGE_SET(&agent->report.said, leftovers, (int64_t)agent->leftovers);
 	outputs_report(agent);
 	workers_tell_lost(agent);
 	if (agent->stopped && strcmp(agent->stopped, STOPPED_SUPERSEDED) == 0) {
@@ -324,7 +324,7 @@ static void command_over(struct agent *agent, int status)
 {
 	agent->over = true;
 	agent->status = status;
-	js_put(agent->report.body, "ended", json_integer(clock_utc_now().ms));
+	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
 	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
 	 * waiting for its answer, which is worth it only if there are other nodes. */
 	if (!agent->config.far || agent->config.nodes > 1)
@@ -468,7 +468,7 @@ static void no_command(struct agent *agent, int exit_status, struct err **why)
 {
 	report_error(&agent->report, *why, "user-config");
 	err_freep(why);
-	js_put(agent->report.body, "ended", json_integer(clock_utc_now().ms));
+	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
 	agent_finish(agent, REPORT_ENDED, exit_status);
 }
 
@@ -493,9 +493,11 @@ static int spawn(struct agent *agent, const char *program, char **argv, struct e
 		return -1;
 	}
 	agent->start_at = clock_mono_now();
-	js_put(agent->report.body, "started", json_integer(clock_utc_now().ms));
-	if (proc_identify(agent->command, &id) == 0)
-		report_process(&agent->report, "command", &id);
+	MESSAGE_SET(&agent->report.said, started, clock_utc_now().ms);
+	if (proc_identify(agent->command, &id) == 0) {
+		MESSAGE_MARK(&agent->report.said, command);
+		report_process(&agent->report.said.command, &id);
+	}
 	return 0;
 }
 
@@ -529,11 +531,11 @@ void supervise_start(struct agent *agent)
 		no_command(agent, no, &why);
 		return;
 	}
-	if (compiler_look(&agent->config, &agent->env, agent->report.body, &why) < 0) {
+	if (compiler_look(&agent->config, &agent->env, &agent->report.said, &why) < 0) {
 		agent_fail(agent, &why, "compile");
 		return;
 	}
-	js_put(agent->report.body, "environment", container_env_report(&agent->config));
+	container_env_report(&agent->config, &agent->report.said);
 	if (spawn(agent, program, argv, &why) < 0) {
 		if (is_about_the_program(why->os_errno))
 			no_command(agent,

@@ -85,12 +85,13 @@ void watchdog_pass(struct agent *agent, const char *bytes, size_t len)
 void watchdog_report(struct agent *agent)
 {
 	const struct output_scan *listen = &agent->watchdog.listen;
+	struct node_report *said = &agent->report.said;
 
 	if (!listen->stepped)
 		return;
-	js_put(agent->report.body, "first_step", json_integer(listen->first_step));
-	js_put(agent->report.body, "last_step", json_integer(listen->last_step));
-	js_put(agent->report.body, "pace", pace_json(agent->watchdog.pace));
+	MESSAGE_SET(said, first_step, listen->first_step);
+	MESSAGE_SET(said, last_step, listen->last_step);
+	MESSAGE_SET_JSON(said, pace, pace_json(agent->watchdog.pace));
 }
 
 /* Publishes when the steps came, for observers of the run. If a power cut loses it, it is published
@@ -269,13 +270,13 @@ static bool cache_has_grown(struct agent *agent)
 
 static void stop_stalled(struct agent *agent, const struct stall_verdict *verdict)
 {
-	json_t *stall = json_object();
+	struct node_report_stall *stall = &agent->report.said.stall;
 
-	js_put_str(stall, "doing", stall_doing_names[verdict->doing]);
-	js_put(stall, "silent_ms", json_integer(verdict->silent_ms));
-	js_put(stall, "limit_ms", json_integer(verdict->limit_ms));
-	js_put(stall, "since", json_integer(clock_utc_now().ms - verdict->silent_ms));
-	js_put(agent->report.body, "stall", stall);
+	MESSAGE_MARK(&agent->report.said, stall);
+	MESSAGE_SET_TEXT(stall, doing, stall_doing_names[verdict->doing]);
+	MESSAGE_SET(stall, silent_ms, verdict->silent_ms);
+	MESSAGE_SET(stall, limit_ms, verdict->limit_ms);
+	MESSAGE_SET(stall, since, clock_utc_now().ms - verdict->silent_ms);
 	/* The other nodes hang as well: they need not wait until ours has gone. */
 	agent_tell_peers(agent, 128 + SIGTERM);
 	supervise_stop(agent, STOPPED_STALL);
@@ -291,20 +292,19 @@ static void tell_silence(struct agent *agent, struct mono now)
 	bool silent = !agent->drain.at_ms && stall_is_half(&watchdog->stall, now, &verdict);
 	struct mono since = silent ? watchdog->stall.last : (struct mono){ 0 };
 	int64_t begun = clock_utc_now().ms - verdict.silent_ms;
-	json_t *silence;
+	struct node_report_silence *silence = &agent->report.said.silence;
 
 	if (since.ms == watchdog->told_for.ms &&
 	    (!silent || verdict.limit_ms == watchdog->told_limit))
 		return;
 	watchdog->told_for = since;
 	watchdog->told_limit = verdict.limit_ms;
-	json_object_del(agent->report.body, "silence");
+	message_remove(node_report_message, &agent->report.said, "silence");
 	if (silent) {
-		silence = json_object();
-		js_put_str(silence, "doing", stall_doing_names[verdict.doing]);
-		js_put(silence, "since", json_integer(begun));
-		js_put(silence, "until", json_integer(begun + verdict.limit_ms));
-		js_put(agent->report.body, "silence", silence);
+		MESSAGE_MARK(&agent->report.said, silence);
+		MESSAGE_SET_TEXT(silence, doing, stall_doing_names[verdict.doing]);
+		MESSAGE_SET(silence, since, begun);
+		MESSAGE_SET(silence, until, begun + verdict.limit_ms);
 	}
 	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
 }

@@ -102,7 +102,7 @@ void workers_tell_lost(struct agent *agent)
 {
 	AUTO(auto_free) char *key = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *drain = NULL;
+	json_auto_t *drain = NULL, *report = NULL;
 	AUTO(auto_free) char *text = NULL;
 
 	if (!agent->workers.wish_due)
@@ -110,10 +110,11 @@ void workers_tell_lost(struct agent *agent)
 	key = agent_config_key(&agent->config, DRAIN_FILE);
 	drain = json_object();
 	js_put(drain, "v", json_integer(1));
-	js_put_str(drain, "reason", js_str(agent->workers.told, "why"));
+	report = message_encode(node_report_message, &agent->report.said);
+	js_put_str(drain, "reason", agent->report.said.worker.why);
 	js_put(drain, "at", json_integer(clock_utc_now().ms));
 	js_put(drain, "node", json_integer(agent->config.node));
-	json_object_set(drain, "worker", agent->workers.told);
+	json_object_set(drain, "worker", json_object_get(report, "worker"));
 	text = js_line(drain);
 	agent->workers.wish_due =
 		store_put_if_absent(agent->store, key, text, strlen(text), &ignored) < 0;
@@ -123,7 +124,7 @@ static void lose(struct agent *agent, enum worker_kind kind)
 {
 	AUTO(sb_release) struct sb end = SB_INIT;
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_t *worker = json_object();
+	struct node_report_worker *worker = &agent->report.said.worker;
 
 	describe_end(agent->workers.kinds[kind].status, &end);
 	err_set(&agent->workers.lost, EXIT_REFUSED,
@@ -132,12 +133,11 @@ static void lose(struct agent *agent, enum worker_kind kind)
 		rows[kind].does, rows[kind].process, WORKER_RESTARTS + 1, end.text);
 	err_hint(&agent->workers.lost, "another machine is tried; if it dies there too, look for "
 				       "what kills it: a lack of memory, a limit of the container");
-	js_put_str(worker, "name", rows[kind].name);
-	js_put_str(worker, "why", agent->workers.lost->message);
-	js_put_str(worker, "hint", agent->workers.lost->hint);
-	js_put(worker, "at", json_integer(clock_utc_now().ms));
-	js_put(agent->report.body, "worker", worker);
-	agent->workers.told = json_incref(worker);
+	MESSAGE_MARK(&agent->report.said, worker);
+	MESSAGE_SET_TEXT(worker, name, rows[kind].name);
+	MESSAGE_SET_TEXT(worker, why, agent->workers.lost->message);
+	MESSAGE_SET_TEXT(worker, hint, agent->workers.lost->hint);
+	MESSAGE_SET(worker, at, clock_utc_now().ms);
 	agent->workers.wish_due = true;
 	drain_begin(agent);
 	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
@@ -192,6 +192,4 @@ void workers_died(struct agent *agent, enum worker_kind kind, int status)
 void workers_release(struct workers *workers)
 {
 	err_freep(&workers->lost);
-	json_decref(workers->told);
-	workers->told = NULL;
 }

@@ -38,7 +38,6 @@ bool worker_may_start(const struct worker *worker, struct mono now);
 struct workers {
 	struct worker kinds[WORKER_KINDS];
 	struct err *lost; /* error about the worker that stays dead; NULL: none */
-	json_t *told;     /* same, as the report has it */
 	bool wish_due;    /* the other nodes are not yet told to save and to stop */
 };
 

@@ -143,7 +143,7 @@ static json_t *read_news(struct agent *agent)
 		return NULL;
 	report = json_object_get(said, "report");
 	if (report)
-		js_put(agent->report.body, "health", json_incref(report));
+		MESSAGE_SET_JSON(&agent->report.said, health, json_incref(report));
 	return said;
 }
 

@@ -41,46 +41,46 @@ static int refuse(const json_t *changed, struct err **err)
 }
 
 /* Compares with the compile manifest's compiler. Returns -1 with an error if it is another one. */
-static int compare(const struct agent_config *config, const json_t *locked, json_t *report,
-		   struct err **err)
+static int compare(const struct agent_config *config, const json_t *locked,
+		   struct node_report_compiler *report, struct err **err)
 {
 	const char *tolerated = js_str(json_object_get(config->order, "compile"), "tolerated");
 	AUTO(auto_free) char *unknown = NULL;
 	AUTO(auto_free) char *pair = NULL;
-	json_t *changed = fingerprint_compare(locked, json_object_get(report, "found"), &unknown);
+	json_t *changed = fingerprint_compare(locked, report->found, &unknown);
 
-	js_put_str(report, "unknown", unknown);
+	MESSAGE_SET_TEXT(report, unknown, unknown);
 	if (json_array_size(changed) == 0) {
 		json_decref(changed);
 		return 0;
 	}
 	pair = fingerprint_pair(changed);
-	js_put(report, "changed", changed);
-	js_put_str(report, "pair", pair);
+	MESSAGE_SET_JSON(report, changed, changed);
+	MESSAGE_SET_TEXT(report, pair, pair);
 	if (tolerated && strcmp(tolerated, pair) == 0)
 		return 0;
 	return refuse(changed, err);
 }
 
-int compiler_look(const struct agent_config *config, const struct command_env *env, json_t *body,
-		  struct err **err)
+int compiler_look(const struct agent_config *config, const struct command_env *env,
+		  struct node_report *said, struct err **err)
 {
 	const json_t *compile = json_object_get(config->order, "compile");
 	const json_t *locked = json_object_get(compile, "compiler");
 	const char *name = js_str(compile, "kind");
 	const struct compile_kind *kind = name ? compile_kind_find(name) : NULL;
 	AUTO(err_freep) struct err *why = NULL;
-	json_t *report, *found;
+	struct node_report_compiler *report = &said->compiler;
+	json_t *found;
 
 	if (!kind || !kind->caches)
 		return 0;
-	report = json_object();
-	js_put(body, "compiler", report);
+	MESSAGE_MARK(said, compiler);
 	found = find(kind, config, env, &why);
 	if (!found) {
-		js_put_str(report, "unknown", why->message);
+		MESSAGE_SET_TEXT(report, unknown, why->message);
 		return 0;
 	}
-	js_put(report, "found", found);
+	MESSAGE_SET_JSON(report, found, found);
 	return locked ? compare(config, locked, report, err) : 0;
 }

@@ -88,10 +88,10 @@ void container_env_put(struct command_env *env, const struct agent_config *confi
 		command_env_put(env, variable_rows[VAR_AWS_DEFAULT_REGION].name, region);
 }
 
-json_t *container_env_report(const struct agent_config *config)
+void container_env_report(const struct agent_config *config, struct node_report *said)
 {
 	json_auto_t *withheld = json_array(), *set_back = json_array();
-	json_t *report;
+	struct node_report_environment *report = &said->environment;
 
 	for (char **row = environ; config->platform.container && *row; row++) {
 		const char *value, *image = NULL;
@@ -103,13 +103,11 @@ json_t *container_env_report(const struct agent_config *config)
 					      js_text(name, strlen(name)));
 	}
 	if (json_array_size(withheld) + json_array_size(set_back) == 0)
-		return NULL;
-	report = json_object();
+		return;
+	MESSAGE_MARK(said, environment);
 	if (json_array_size(withheld) > 0)
-		js_put(report, "withheld", TAKE(withheld));
+		MESSAGE_SET_JSON(report, withheld, TAKE(withheld));
 	if (json_array_size(set_back) > 0)
-		js_put(report, "set_back", TAKE(set_back));
-	js_put(report, "image_known",
-	       json_boolean(json_object_get(config->order, "image_env") != NULL));
-	return report;
+		MESSAGE_SET_JSON(report, set_back, TAKE(set_back));
+	MESSAGE_SET(report, image_known, json_object_get(config->order, "image_env") != NULL);
 }

@@ -28,12 +28,12 @@
 #include "jobs/base/text/js.h"
 #include "jobs/node/setup/agent_config.h"
 #include "jobs/node/setup/command_env.h"
+#include "jobs/store/node_report.h"
 
 /* Puts what the command inherits into `env`. */
 void container_env_put(struct command_env *env, const struct agent_config *config);
 
-/* Returns a new reference to the report's "environment"; NULL if no variable that steers was
- * withheld or set back, or this is not a container. */
-json_t *container_env_report(const struct agent_config *config);
+/* Sets the report's "environment"; not if no variable that steers was withheld or set back. */
+void container_env_report(const struct agent_config *config, struct node_report *said);
 
 #endif

@@ -93,14 +93,15 @@ static void set_timer(struct agent *agent)
 static void show(struct agent *agent)
 {
 	struct outputs *outputs = &agent->outputs;
+	struct node_report *said = &agent->report.said;
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (agent->config.node == 0 || clock_mono_now().ms - outputs->shown.ms < SHOW_MS)
 		return;
 	outputs->shown = clock_mono_now();
-	js_put(agent->report.body, "outputs",
-	       json_pack("{s:s, s:I}", "state", AT_WORK, "bytes",
-			 js_int(outputs->said, "bytes", 0)));
+	MESSAGE_MARK(said, outputs);
+	MESSAGE_SET_TEXT(&said->outputs, state, AT_WORK);
+	MESSAGE_SET(&said->outputs, bytes, js_int(outputs->said, "bytes", 0));
 	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
 }
 
@@ -193,33 +194,50 @@ void outputs_hurry(struct agent *agent)
 
 /* ---- what is told ---- */
 
-void outputs_report(struct agent *agent)
+/* Adds what the helper counted, as far as it did. */
+static void add_counts(struct node_report_outputs *outputs, const json_t *said)
 {
-	static const char *const members[] = { "files", "bytes", "renamed", "left", "names" };
-	const struct outputs *outputs = &agent->outputs;
-	json_t *told;
+	const json_t *names = json_object_get(said, "names"), *row;
+	size_t i;
 
-	json_object_del(agent->report.body, "outputs");
-	if (!are_there(agent))
-		return;
-	told = json_object();
-	json_object_set_new(agent->report.body, "outputs", told);
-	{
-		AUTO(auto_free) char *url = url_of(agent);
+	if (json_object_get(said, "files"))
+		MESSAGE_SET(outputs, files, js_int(said, "files", 0));
+	if (json_object_get(said, "bytes"))
+		MESSAGE_SET(outputs, bytes, js_int(said, "bytes", 0));
+	if (json_object_get(said, "renamed"))
+		MESSAGE_SET(outputs, renamed, js_int(said, "renamed", 0));
+	if (json_object_get(said, "left"))
+		MESSAGE_SET(outputs, left, js_int(said, "left", 0));
+	if (names)
+		MESSAGE_MARK(outputs, names);
+	json_array_foreach (names, i, row) {
+		struct node_report_left *one = MESSAGE_ADD(&outputs->names);
 
-		js_put_str(told, "url", url);
+		MESSAGE_SET_TEXT(one, name, js_str(row, "name"));
+		MESSAGE_SET_TEXT(one, why, js_str(row, "why"));
 	}
-	for (size_t i = 0; i < STK_LENGTH(members); i++)
-		if (json_object_get(outputs->said, members[i]))
-			json_object_set(told, members[i],
-					json_object_get(outputs->said, members[i]));
-	if (outputs->lost)
-		js_put_str(told, "why", outputs->lost->message);
 }
 
-bool outputs_under_way(const json_t *report)
+void outputs_report(struct agent *agent)
 {
-	return js_is(json_object_get(report, "outputs"), "state", AT_WORK);
+	const struct outputs *outputs = &agent->outputs;
+	struct node_report *said = &agent->report.said;
+	AUTO(auto_free) char *url = NULL;
+
+	message_remove(node_report_message, said, "outputs");
+	if (!are_there(agent))
+		return;
+	MESSAGE_MARK(said, outputs);
+	url = url_of(agent);
+	MESSAGE_SET_TEXT(&said->outputs, url, url);
+	add_counts(&said->outputs, outputs->said);
+	if (outputs->lost)
+		MESSAGE_SET_TEXT(&said->outputs, why, outputs->lost->message);
+}
+
+bool outputs_under_way(const struct node_report *report)
+{
+	return report->outputs.state && strcmp(report->outputs.state, AT_WORK) == 0;
 }
 
 void outputs_release(struct outputs *outputs)

@@ -29,6 +29,7 @@
 #include "jobs/node/helper.h"
 #include "jobs/node/news.h"
 #include "jobs/node/setup/agent_config.h"
+#include "jobs/store/node_report.h"
 
 struct agent;
 
@@ -60,7 +61,7 @@ void outputs_report(struct agent *agent);
 void outputs_release(struct outputs *outputs); /* kills a helper; { 0 } is fine */
 
 /* True if a report says that its node still uploads. */
-bool outputs_under_way(const json_t *report);
+bool outputs_under_way(const struct node_report *report);
 
 /* In the helper: the whole upload (outputs_work.c). Sends lines of kind "moving" as long as bytes
  * move, and at the end one "done": "files", "bytes", "renamed" that are there, "left" that are

@@ -22,7 +22,6 @@ static int agent_make(void **state)
 {
 	struct agent *agent = mem_zero(1, sizeof *agent);
 
-	agent->report.body = json_object();
 	*state = agent;
 	return 0;
 }
@@ -31,7 +30,7 @@ static int agent_remove(void **state)
 {
 	struct agent *agent = *state;
 
-	json_decref(agent->report.body);
+	node_report_release(&agent->report.said);
 	err_freep(&agent->lost);
 	free(agent->lost_class);
 	free(agent);
