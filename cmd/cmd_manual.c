@@ -31,6 +31,9 @@ static const struct {
 	  "graphs it needs, with sizes and checksums" },
 	{ "CHECKPOINT.stoker.json", "beside a checkpoint: it is complete" },
 	{ "../lib/stoker/agent", "seen from the program: the node agent and all it needs" },
+	{ "../share/doc/stoker", "seen from the program: README.md; in docs/ the pages on "
+				 "workflow, cache, checkpoints, failures, costs, AWS and more; in "
+				 "examples/ the starter specs and the quickstart" },
 };
 
 static void write_stoker(struct doc *doc)
@@ -71,7 +74,9 @@ static void write_stoker(struct doc *doc)
 	for (size_t i = 0; i < STK_LENGTH(files); i++)
 		doc_item(doc, files[i].path, files[i].help);
 	doc_heading(doc, "see also");
-	doc_paragraph(doc, "stoker-spec(5), stoker-node(8)");
+	doc_paragraph(doc,
+		      "stoker-spec(5), stoker-node(8); in ../share/doc/stoker/docs: tutorial.md to "
+		      "begin with, porting.md for a model that is new to the device.");
 }
 
 /* ---- stoker-spec(5) ------------------------------------------------------------- */

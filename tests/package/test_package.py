@@ -3,6 +3,7 @@ installed into a root of its own, used from there, and removed again. Nothing of
 this machine is changed."""
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -35,17 +36,16 @@ usr/share/bash-completion/completions/stoker
 usr/share/zsh/vendor-completions/_stoker
 usr/share/fish/vendor_completions.d/stoker.fish
 usr/share/doc/stoker/README.md
-usr/share/doc/stoker/docs/aws.md
-usr/share/doc/stoker/docs/tutorial.md
 usr/share/doc/stoker/copyright
 usr/share/doc/stoker/changelog.gz
 usr/share/doc/stoker/changelog.Debian.gz
-usr/share/doc/stoker/examples/templates/quickstart.yaml
-usr/share/doc/stoker/examples/templates/slurm.yaml
 usr/share/doc/stoker/examples/quickstart/stoker.yaml
 usr/share/doc/stoker/examples/quickstart/train.py
 usr/share/lintian/overrides/stoker
-""".split()
+""".split() + [
+    f"usr/share/doc/stoker/{beside}{path.relative_to(cli.ROOT)}"
+    for beside, names in (("", "docs/*.md"), ("examples/", "templates/*.yaml"))
+    for path in cli.ROOT.glob(names)]
 
 
 def run(*argv, **options):
@@ -253,3 +253,25 @@ def test_the_readme_names_the_command_that_builds_it(package):
     text = (cli.ROOT / "README.md").read_text()
     assert f"    {' '.join(BUILD)} " in text
     assert f"build/{package.name.replace(field(package, 'Architecture'), 'amd64')}" in text
+
+
+def configure_without_cmocka(folder, *options):
+    return subprocess.run(
+        ["cmake", "-S", cli.ROOT, "-B", folder, "-DCMAKE_DISABLE_FIND_PACKAGE_cmocka=ON", *options],
+        capture_output=True, text=True)
+
+
+def test_a_plain_build_without_cmocka_leaves_the_tests_out_and_says_so(tmp_path):
+    plain = configure_without_cmocka(tmp_path / "plain")
+    assert plain.returncode == 0, plain.stderr
+    assert "libcmocka-dev" in plain.stdout
+    assert not (tmp_path / "plain/tests").exists()
+
+
+def test_what_the_tests_build_insists_on_cmocka(tmp_path):
+    asked = configure_without_cmocka(tmp_path / "asked", "-DSTOKER_TESTS=ON")
+    assert asked.returncode != 0 and "cmocka" in asked.stderr
+    presets = json.loads((cli.ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    insisting = {each["name"] for each in presets
+                 if each.get("cacheVariables", {}).get("STOKER_TESTS") == "ON"}
+    assert insisting == {"dev", "asan", "clang", "fuzz"}
