@@ -32,7 +32,31 @@
 	"{booleans}: the script takes a flag without a value: write hyperparameter_style: "        \
 	"{booleans: flag}"
 #define ENGINE_ENV_HINT "the image was not built for the machine's processor: build it for that one"
-#define TIME_HINT       "the engine's time limit was reached: ask for more time"
+/* The codes of Neuron's compiler: compiler/error-codes of the SDK, as of 2026-07-14. */
+#define OPERATOR_HINT                                                                              \
+	"the compiler has no such operator: write it with those of 'neuronx-cc list-operators'"
+#define CUSTOM_CALL_HINT                                                                           \
+	"the compiler does not know a custom call: leave out the library or kernel that makes it"
+#define FLOAT8_HINT "the device has no such 8-bit float: cast to bfloat16 or float16"
+#define WINDOW_HINT "a pooling window must not be dilated: set its dilation to 1"
+#define INTEGER_HINT                                                                               \
+	"cast the integers to a float type, or permit it with --implicit-integer-downcast"
+/* The codes of Neuron's runtime: nrt_status.h, and the SDK's nrt-troubleshoot.rst. */
+#define INPUT_HINT                                                                                 \
+	"an input is not of the shape or type that the graph was compiled for: "                   \
+	"give the graph what it expects"
+#define LATER_HINT "the runtime had failed before: the first error is above this line"
+#define QUEUE_HINT                                                                                 \
+	"the runtime's queue was full or empty: if it comes again, lower "                         \
+	"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS"
+#define EXEC_HINT                                                                                  \
+	"a core or a peer does not answer: look at the other nodes, or for "                       \
+	"long graphs raise NEURON_RT_EXEC_TIMEOUT"
+#define INVALID_HINT                                                                               \
+	"the runtime refuses a graph or an input: use matching versions and a new cache"
+#define PEER_HINT    "a peer is late or has ended: look at the other nodes"
+#define RUNTIME_HINT "the runtime failed: its own words are above this line"
+#define TIME_HINT    "the engine's time limit was reached: ask for more time"
 
 /* Short forms: a cause in the log; a cause also if the process was killed from outside; a cause
  * only as the exception that ended a traceback; out of memory, which fewer workers cure in
