@@ -10,18 +10,38 @@
 #include "jobs/base/text/text.h"
 #include "jobs/spec/template.h"
 
+/* The steps of docs/porting.md, in their order. A starter spec names its own: "# Step: NAME". */
+static const char *const port_steps[] = { "does it fit", "make it run", "make it fast",
+					  "make it converge" };
+
+static bool template_is_of(const struct embedded_file *file, const char *step)
+{
+	static const char mark[] = "\n# Step: ";
+	const char *at = strstr(file->text, mark);
+	size_t len = strlen(step);
+
+	at = at ? at + strlen(mark) : "";
+	return strncmp(at, step, len) == 0 && at[len] == '\n';
+}
+
+static void list_template(const struct embedded_file *file, const char *step)
+{
+	if (out_is_json()) {
+		json_auto_t *object = json_pack("{s:s, s:s, s:s}", "template", file->name,
+						"summary", file->summary, "step", step);
+
+		out_json(object);
+	}
+	out_line("  %-16s %s", file->name, file->summary);
+}
+
 static int list_templates(void)
 {
-	for (size_t i = 0; i < template_file_count; i++) {
-		const struct embedded_file *file = &template_files[i];
-
-		if (out_is_json()) {
-			json_auto_t *object = json_pack("{s:s, s:s}", "template", file->name,
-							"summary", file->summary);
-
-			out_json(object);
-		}
-		out_line("%-18s %s", file->name, file->summary);
+	for (size_t step = 0; step < STK_LENGTH(port_steps); step++) {
+		out_line("%s", port_steps[step]);
+		for (size_t i = 0; i < template_file_count; i++)
+			if (template_is_of(&template_files[i], port_steps[step]))
+				list_template(&template_files[i], port_steps[step]);
 	}
 	return EXIT_DONE;
 }

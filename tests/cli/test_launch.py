@@ -345,7 +345,7 @@ def test_a_command_that_brings_the_front_end_has_it_once_and_is_warned_of(projec
 
 # ---- what comes with it -------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["quickstart", "batch-multinode", "sagemaker", "slurm"])
+@pytest.mark.parametrize("name", ["quickstart", "first-run", "converge", "batch-multinode", "sagemaker", "slurm"])
 def test_templates_reach_an_evaluation_and_a_save_in_phase_1(project, tmp_path, name):
     spec = tmp_path / "stoker.yaml"
     project.ok("init", "--template", name, spec, cwd=tmp_path)

@@ -87,6 +87,23 @@ def test_init_lists_every_template():
         assert name in listed.out
 
 
+def test_init_lists_templates_by_the_steps_of_porting_a_model():
+    steps, at = {}, None
+    for line in cli.stoker("init", "--list").out.splitlines():
+        if line.startswith("  "):
+            steps[at].append(line.split()[0])
+        else:
+            steps[at := line] = []
+    assert list(steps) == ["does it fit", "make it run", "make it fast", "make it converge"]
+    assert sorted(name for each in steps.values() for name in each) == names()
+    assert all(steps.values())
+    rows = [json.loads(line) for line in cli.stoker("init", "--list", "--json").out.splitlines()]
+    assert [(row["step"], row["template"]) for row in rows] == [
+        (step, name) for step, each in steps.items() for name in each]
+    page = (cli.ROOT / "docs/porting.md").read_text().lower()
+    assert all(f"## {number}. {step}" in page for number, step in enumerate(steps, 1))
+
+
 @pytest.mark.parametrize("name", names())
 def test_what_init_writes_is_valid_and_commented(tmp_path, name):
     result = cli.stoker("init", "--template", name, "mine.yaml", cwd=tmp_path)
