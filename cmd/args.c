@@ -14,6 +14,29 @@ const struct opt_row args_opt_rows[OPT_COUNT] = {
 #undef OPTION
 };
 
+bool cmd_is_shown(const struct cmd *cmd)
+{
+	return cmd->summary != NULL;
+}
+
+const struct cmd *cmd_in_family(const struct cmd *from, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; from->name; from++)
+		if (strncmp(from->name, word, len) == 0 && from->name[len] == ' ')
+			return from;
+	return NULL;
+}
+
+const struct cmd *cmd_find(const struct cmd *table, const char *name)
+{
+	for (const struct cmd *cmd = table; cmd->name; cmd++)
+		if (strcmp(cmd->name, name) == 0)
+			return cmd;
+	return NULL;
+}
+
 /* Returns the dash that the text begins with, if an editor or chat program substituted it for a
  * typed one; NULL otherwise. */
 static const char *typographic_dash(const char *text)
@@ -163,12 +186,13 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	return take_value(args, id, next, err);
 }
 
-static int unknown_command(const char *word, const char *second, struct err **err)
+static int unknown_command(const struct cmd *table, const char *word, const char *second,
+			   struct err **err)
 {
 	const struct cmd *best = NULL;
 	size_t best_distance = 3;
 
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
+	for (const struct cmd *cmd = table; cmd->name; cmd++) {
 		AUTO(auto_free)
 		char *both = second ? mem_format("%s %s", word, second) : mem_copy(word);
 		size_t one = text_distance(word, cmd->name, 2);
@@ -181,10 +205,10 @@ static int unknown_command(const char *word, const char *second, struct err **er
 			best_distance = distance;
 		}
 	}
-	if (cmd_in_family(cmd_table, word)) {
+	if (cmd_in_family(table, word)) {
 		AUTO(sb_release) struct sb all = SB_INIT;
 
-		for (const struct cmd *cmd = cmd_table; (cmd = cmd_in_family(cmd, word)); cmd++)
+		for (const struct cmd *cmd = table; (cmd = cmd_in_family(cmd, word)); cmd++)
 			sb_addf(&all, "%s%s", all.len ? ", " : "", cmd->name);
 		if (second)
 			err_set(err, EXIT_USAGE, "unknown command '%s %s'", word, second);
@@ -199,16 +223,16 @@ static int unknown_command(const char *word, const char *second, struct err **er
 }
 
 /* Finds the command at the start of the words; returns the number of its words, 0 if not found. */
-static int find_command(char **words, int count, const struct cmd **ret)
+static int find_command(const struct cmd *table, char **words, int count, const struct cmd **ret)
 {
 	if (count > 1) {
 		AUTO(auto_free) char *two = mem_format("%s %s", words[0], words[1]);
 
-		*ret = cmd_find(two);
+		*ret = cmd_find(table, two);
 		if (*ret)
 			return 2;
 	}
-	*ret = cmd_find(words[0]);
+	*ret = cmd_find(table, words[0]);
 	return *ret ? 1 : 0;
 }
 
@@ -242,10 +266,11 @@ static int check_operands(const struct args *args, struct err **err)
 	return 0;
 }
 
-int args_parse(int argc, char **argv, struct args *ret, struct err **err)
+int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret, struct err **err)
 {
 	AUTO(args_release)
-	struct args args = { .operands = mem_zero((size_t)argc + 1, sizeof(char *)),
+	struct args args = { .table = table,
+			     .operands = mem_zero((size_t)argc + 1, sizeof(char *)),
 			     .sets = mem_zero(1, sizeof(char *)) };
 	bool options_end = false;
 
@@ -258,7 +283,7 @@ int args_parse(int argc, char **argv, struct args *ret, struct err **err)
 			options_end = true;
 		} else if (!options_end && word[0] == '-' && word[1] != '\0') {
 			if (!args.cmd && strcmp(word, "--version") == 0)
-				args.cmd = cmd_find("version");
+				args.cmd = cmd_find(table, "version");
 			else if (parse_option(&args, word, argv[i + 1], &used, err) < 0)
 				return -1;
 		} else if (!options_end && dash) {
@@ -267,21 +292,21 @@ int args_parse(int argc, char **argv, struct args *ret, struct err **err)
 			return err_hint(err, "type it with plain hyphens: --%s",
 					word + strlen(dash));
 		} else if (!args.cmd) {
-			used = find_command(argv + i, argc - i, &args.cmd);
-			if (used == 0 && cmd_in_family(cmd_table, word) &&
+			used = find_command(table, argv + i, argc - i, &args.cmd);
+			if (used == 0 && cmd_in_family(table, word) &&
 			    asks_for_help(&args, argv + i)) {
-				args.cmd = cmd_find("help");
+				args.cmd = cmd_find(table, "help");
 				args.operands[args.operand_count++] = word;
 				used = 1;
 			}
 			if (used == 0)
-				return unknown_command(word, argv[i + 1], err);
+				return unknown_command(table, word, argv[i + 1], err);
 		} else {
 			args.operands[args.operand_count++] = word;
 		}
 	}
 	if (!args.cmd)
-		args.cmd = cmd_find("help");
+		args.cmd = cmd_find(table, "help");
 	for (int id = 0; id < OPT_COUNT; id++)
 		if (args.given[id] && !((OPTS_GLOBAL | args.cmd->options) >> id & 1)) {
 			AUTO(auto_free) char *word = mem_format("--%s", args_opt_rows[id].name);

@@ -38,6 +38,7 @@ extern const struct opt_row args_opt_rows[OPT_COUNT];
 /* A parsed command line. Strings are borrowed from argv; `sets` is owned. */
 struct args {
 	const struct cmd *cmd;
+	const struct cmd *table; /* all commands, as args_parse() was given them */
 	bool given[OPT_COUNT];
 	const char *value[OPT_COUNT]; /* the last one */
 	char **sets;                  /* --set and --engine, in order; NULL-terminated */
@@ -69,23 +70,25 @@ struct cmd {
 		EXIT_DONE, EXIT_USAGE, EXIT_DEFECT                                                 \
 	}
 
-/* All commands in the order of the help; the row after the last has no name. */
-extern const struct cmd cmd_table[];
-const struct cmd *cmd_find(const char *name);
+/* Tables of commands end with a row that has no name. */
+const struct cmd *cmd_find(const struct cmd *table, const char *name);
 /* False for the commands that are never shown. */
 bool cmd_is_shown(const struct cmd *cmd);
 /* Returns the first row from `from` on with a name of two words, the first being `word`
  * ("cache"); NULL if there is none. */
 const struct cmd *cmd_in_family(const struct cmd *from, const char *word);
 
-/* Parses a command line; errors are EXIT_USAGE with a hint. An empty command line or --help alone
- * gives the row of `help`. */
-int args_parse(int argc, char **argv, struct args *ret, struct err **err);
+/* Parses a command line by the table of commands, which must outlive it; errors are EXIT_USAGE with
+ * a hint. An empty command line or --help alone gives the row of `help`. */
+int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret, struct err **err);
 void args_release(struct args *args); /* for AUTO() */
 /* Reads a whole number from 0; EXIT_USAGE names the option. */
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err);
 
+/* All commands in the order of the help. Only main() uses it and hands it down: it is above all
+ * that it names. */
+extern const struct cmd cmd_table[];
 /* A function for each row; cmd_<family>.c. */
 int cmd_init(const struct args *args, struct err **err);
 int cmd_validate(const struct args *args, struct err **err);

@@ -45,6 +45,6 @@ static void print_candidate(void *arg, const char *candidate, const char *help)
 int cmd_complete(const struct args *args, struct err **err)
 {
 	(void)err;
-	complete_line(args->operands, args->operand_count, print_candidate, NULL);
+	complete_line(args->table, args->operands, args->operand_count, print_candidate, NULL);
 	return EXIT_DONE;
 }

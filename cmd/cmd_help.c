@@ -16,12 +16,12 @@ static void show(struct doc *doc)
 }
 
 /* Returns the topic that was probably meant, borrowed; NULL if none is near. */
-static const char *nearest(const char *topic)
+static const char *nearest(const struct cmd *table, const char *topic)
 {
 	const char *best = NULL;
 	size_t best_distance = 3;
 
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
+	for (const struct cmd *cmd = table; cmd->name; cmd++) {
 		size_t distance = text_distance(topic, cmd->name, 2);
 
 		if (cmd_is_shown(cmd) && distance < best_distance && distance < strlen(cmd->name)) {
@@ -40,10 +40,10 @@ static const char *nearest(const char *topic)
 	return best ? best : spec_field_nearest(topic);
 }
 
-static int help_on(const char *name, struct err **err)
+static int help_on(const struct cmd *table, const char *name, struct err **err)
 {
 	AUTO(doc_release) struct doc doc = DOC_TERMINAL;
-	const struct cmd *cmd = cmd_find(name);
+	const struct cmd *cmd = cmd_find(table, name);
 	const struct topic *topic = topic_find(name);
 	/* A field with the name of a command is available as spec.NAME. */
 	const char *field = text_starts(name, "spec.") ? name + 5 : name;
@@ -59,12 +59,12 @@ static int help_on(const char *name, struct err **err)
 
 			doc_paragraph(&doc, more);
 		}
-	} else if (cmd_in_family(cmd_table, name)) {
-		manual_family(&doc, name);
+	} else if (cmd_in_family(table, name)) {
+		manual_family(&doc, table, name);
 	} else if (topic) {
 		topic->write(&doc);
 	} else if (!manual_field(&doc, field)) {
-		near = nearest(name);
+		near = nearest(table, name);
 		err_set(err, EXIT_USAGE, "no help on '%s'", name);
 		if (near)
 			return err_hint(err, "did you mean '%s'?", near);
@@ -92,7 +92,7 @@ static void command_json(const struct cmd *cmd)
 }
 
 /* Prints the rows of a topic's table; for any other name, those of the commands. */
-static void print_json(const char *name)
+static void print_json(const struct cmd *table, const char *name)
 {
 	const struct topic *topic = name ? topic_find(name) : NULL;
 
@@ -100,7 +100,7 @@ static void print_json(const char *name)
 		topic->write_json();
 		return;
 	}
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
+	for (const struct cmd *cmd = table; cmd->name; cmd++)
 		if (cmd_is_shown(cmd))
 			command_json(cmd);
 }
@@ -111,20 +111,20 @@ int cmd_help(const struct args *args, struct err **err)
 	AUTO(auto_free) char *both = NULL;
 
 	if (out_is_json()) {
-		print_json(args->operand_count ? args->operands[0] : NULL);
+		print_json(args->table, args->operand_count ? args->operands[0] : NULL);
 		return EXIT_DONE;
 	}
 	if (args->given[OPT_HELP] && strcmp(args->cmd->name, "help") != 0)
-		return help_on(args->cmd->name, err);
+		return help_on(args->table, args->cmd->name, err);
 	if (args->operand_count == 0) {
-		manual_overview(&doc);
+		manual_overview(&doc, args->table);
 		show(&doc);
 		return EXIT_DONE;
 	}
 	if (args->operand_count == 1)
-		return help_on(args->operands[0], err);
+		return help_on(args->table, args->operands[0], err);
 	both = mem_format("%s %s", args->operands[0], args->operands[1]);
-	return help_on(both, err);
+	return help_on(args->table, both, err);
 }
 
 /* Converts "jansson=2.14 sqlite3=3.40.1 …" of the build to {"jansson":"2.14",…}. */

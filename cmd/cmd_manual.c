@@ -36,7 +36,7 @@ static const struct {
 				 "examples/ the starter specs and the quickstart" },
 };
 
-static void write_stoker(struct doc *doc)
+static void write_stoker(struct doc *doc, const struct cmd *table)
 {
 	doc_heading(doc, "name");
 	doc_paragraph(doc, "stoker - precompile a training job, prove the cache, then train");
@@ -55,7 +55,7 @@ static void write_stoker(struct doc *doc)
 			   "to standard output, messages to standard error; --json prints one JSON "
 			   "object a line on standard output and nothing else there.");
 	doc_heading(doc, "commands");
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
+	for (const struct cmd *cmd = table; cmd->name; cmd++)
 		if (cmd_is_shown(cmd))
 			manual_command(doc, cmd);
 	doc_heading(doc, "options of every command");
@@ -102,8 +102,9 @@ static void write_fields(struct doc *doc)
 	}
 }
 
-static void write_spec(struct doc *doc)
+static void write_spec(struct doc *doc, const struct cmd *table)
 {
+	(void)table;
 	doc_heading(doc, "name");
 	doc_paragraph(doc, "stoker-spec - the job spec of stoker(1)");
 	doc_heading(doc, "description");
@@ -158,8 +159,9 @@ static void write_agent_exits(struct doc *doc)
 	}
 }
 
-static void write_node(struct doc *doc)
+static void write_node(struct doc *doc, const struct cmd *table)
 {
+	(void)table;
 	doc_heading(doc, "name");
 	doc_paragraph(doc, "stoker-node - the agent of stoker(1) that runs first on every node");
 	doc_heading(doc, "synopsis");
@@ -197,7 +199,7 @@ static void write_node(struct doc *doc)
 
 static const struct {
 	const char *name, *section, *manual;
-	void (*write)(struct doc *doc);
+	void (*write)(struct doc *doc, const struct cmd *table);
 } pages[] = {
 	{ "stoker", "1", "User Commands", write_stoker },
 	{ "stoker-spec", "5", "File Formats", write_spec },
@@ -213,7 +215,7 @@ int cmd_manual(const struct args *args, struct err **err)
 			continue;
 		doc_title(&doc, pages[i].name, pages[i].section, args->operands[1], SOURCE_NAME,
 			  pages[i].manual);
-		pages[i].write(&doc);
+		pages[i].write(&doc, args->table);
 		doc.text.text[--doc.text.len] = '\0';
 		out_block(doc.text.text);
 		return EXIT_DONE;

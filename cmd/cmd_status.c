@@ -3,136 +3,16 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/mode_comparison_view.h"
 #include "cmd/out.h"
 #include "cmd/run_view.h"
 #include "cmd/status_text.h"
 #include "jobs/base/text/columns.h"
-#include "jobs/run/journal/lease.h"
-
-static int add_event(void *arg, const struct event *ev, json_t *row, struct err **err)
-{
-	(void)row;
-	(void)err;
-	if (ev)
-		status_add(arg, ev);
-	return 0;
-}
-
-static int fold(struct journal *journal, const char *run, bool with_attempts, bool undriven,
-		json_t **ret, struct err **err)
-{
-	AUTO(status_freep) struct status *status = status_new(run);
-
-	if (journal_read(journal, run, 1, add_event, status, err) < 0)
-		return -1;
-	if (undriven)
-		status_undriven(status);
-	*ret = status_json(status, clock_utc_now(), with_attempts);
-	return 0;
-}
-
-/* True if the journal has a driver. The journal of a killed driver ends in the middle; a driver
- * that leaves records it. */
-static bool seems_driven(const json_t *status)
-{
-	return !json_object_get(status, "exit_code") &&
-	       !json_is_null(json_object_get(status, "driver"));
-}
 
 /* True if the run goes on without a driver. */
 static bool is_left_alone(const json_t *status)
 {
 	return !json_object_get(status, "exit_code") &&
 	       json_is_null(json_object_get(status, "driver"));
-}
-
-/* True only if that is certain at the first look. */
-static bool nobody_drives(struct journal *journal, const char *run)
-{
-	AUTO(lease_freep) struct lease *lease = NULL;
-	AUTO(err_freep) struct err *unknown = NULL;
-
-	return lease_look(journal, run, NULL, &lease, &unknown) == 1;
-}
-
-int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
-		 struct err **err)
-{
-	json_auto_t *status = NULL;
-
-	if (fold(journal, run, with_attempts, false, &status, err) < 0)
-		return -1;
-	if (seems_driven(status) && nobody_drives(journal, run)) {
-		/* The run may have ended since it was read. */
-		json_decref(TAKE(status));
-		if (fold(journal, run, with_attempts, true, &status, err) < 0)
-			return -1;
-	}
-	*ret = TAKE(status);
-	return 0;
-}
-
-struct cmd_status_listed {
-	const char *run;
-	bool found;
-};
-
-static int note_listed(void *arg, const char *run, struct err **err)
-{
-	struct cmd_status_listed *listed = arg;
-
-	(void)err;
-	listed->found |= strcmp(listed->run, run) == 0;
-	return 0;
-}
-
-/* A run has a first event. A listed run without one has lost its events; an unlisted run was
- * removed just now. */
-static int check_begun(struct journal *journal, const char *run, const json_t *status,
-		       struct err **err)
-{
-	struct cmd_status_listed listed = { run, false };
-
-	if (js_str(status, "created"))
-		return 0;
-	if (journal_runs(journal, note_listed, &listed, err) < 0)
-		return -1;
-	if (!listed.found)
-		return err_set(err, EXIT_USAGE, "no run '%s'", run);
-	err_set(err, EXIT_REFUSED, "it is not found");
-	return damage_of_event(err, journal_url(journal), run, 1);
-}
-
-int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err)
-{
-	json_auto_t *status = NULL;
-
-	if (cmd_run_view(journal, run, true, &status, err) < 0 ||
-	    check_begun(journal, run, status, err) < 0)
-		return -1;
-	*ret = TAKE(status);
-	js_put(*ret, "modes",
-	       mode_comparison_find(journal, js_str(*ret, "name"),
-				    js_str(json_object_get(*ret, "cache"), "graph_key")));
-	return 0;
-}
-
-int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
-		 char run[JOURNAL_RUN_MAX], struct err **err)
-{
-	if (journal_open(args->value[OPT_STATE], mode, ret, err) < 0)
-		return -1;
-	return journal_resolve(*ret, args->operand_count ? args->operands[0] : "@last", run, err);
-}
-
-int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err)
-{
-	json_auto_t *status = NULL;
-
-	if (fold(journal, run, false, false, &status, err) < 0)
-		return -1;
-	return (int)js_int(status, "exit_code", EXIT_DETACHED);
 }
 
 int cmd_status(const struct args *args, struct err **err)
@@ -287,7 +167,7 @@ static int add_run(struct list_table *table, struct journal *journal, const char
 	AUTO(err_freep) struct err *why = NULL;
 
 	if (cmd_run_view(journal, run, false, &status, &why) < 0 ||
-	    check_begun(journal, run, status, &why) < 0) {
+	    cmd_run_check_begun(journal, run, status, &why) < 0) {
 		if (why->code == EXIT_USAGE || add_damaged(table, run, why, worst) == 0)
 			return 0;
 		*err = TAKE(why);

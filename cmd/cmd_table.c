@@ -1,6 +1,4 @@
 /* The table of commands, one row each: source of help, parsing and suggestions. */
-#include <string.h>
-
 #include "cmd/cmd.h"
 
 #define SPEC_OPTS (OPT_BIT(SET) | OPT_BIT(ENGINE))
@@ -194,26 +192,3 @@ const struct cmd cmd_table[] = {
 	{ "manual", "PAGE DATE", 2, 2, 0, NULL, NULL, cmd_manual, .exits = { 0 } },
 	{ 0 },
 };
-
-bool cmd_is_shown(const struct cmd *cmd)
-{
-	return cmd->summary != NULL;
-}
-
-const struct cmd *cmd_in_family(const struct cmd *from, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (; from->name; from++)
-		if (strncmp(from->name, word, len) == 0 && from->name[len] == ' ')
-			return from;
-	return NULL;
-}
-
-const struct cmd *cmd_find(const char *name)
-{
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++)
-		if (strcmp(cmd->name, name) == 0)
-			return cmd;
-	return NULL;
-}

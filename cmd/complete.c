@@ -11,6 +11,7 @@
 #include "jobs/spec/template.h"
 
 struct line {
+	const struct cmd *table;
 	const char *word;   /* the word being typed */
 	const char *prefix; /* prefix of every candidate: "--color=" */
 	const char *value;  /* the rest of the word */
@@ -112,7 +113,7 @@ static void offer_first_words(const struct line *line)
 {
 	AUTO(auto_free) char *last = mem_copy("");
 
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
+	for (const struct cmd *cmd = line->table; cmd->name; cmd++) {
 		size_t n = strcspn(cmd->name, " ");
 		AUTO(auto_free) char *word = mem_copy_n(cmd->name, n);
 
@@ -126,7 +127,7 @@ static void offer_first_words(const struct line *line)
 
 static void offer_second_words(const struct line *line, const char *family)
 {
-	for (const struct cmd *cmd = cmd_table; (cmd = cmd_in_family(cmd, family)); cmd++)
+	for (const struct cmd *cmd = line->table; (cmd = cmd_in_family(cmd, family)); cmd++)
 		offer(line, cmd->name + strlen(family) + 1, cmd->summary);
 }
 
@@ -226,8 +227,8 @@ static void read_operand(struct line *line, const char *word)
 		return;
 	}
 	both = line->family ? mem_format("%s %s", line->family, word) : mem_copy(word);
-	line->cmd = cmd_find(both);
-	line->lost = !line->cmd && (line->family || !cmd_in_family(cmd_table, word));
+	line->cmd = cmd_find(line->table, both);
+	line->lost = !line->cmd && (line->family || !cmd_in_family(line->table, word));
 	line->family = line->cmd || line->lost ? NULL : word;
 }
 
@@ -266,9 +267,12 @@ static void offer_options(const struct line *line)
 	}
 }
 
-void complete_line(char *const *words, int count, complete_fn *fn, void *arg)
+void complete_line(const struct cmd *table, char *const *words, int count, complete_fn *fn,
+		   void *arg)
 {
-	struct line line = { .prefix = "", .option = OPT_COUNT, .first = "", .fn = fn, .arg = arg };
+	struct line line = {
+		.table = table, .prefix = "", .option = OPT_COUNT, .first = "", .fn = fn, .arg = arg
+	};
 	AUTO(auto_free) char *prefix = NULL;
 	const char *equals;
 

@@ -4,6 +4,8 @@
 #ifndef STK_CMD_COMPLETE_H
 #define STK_CMD_COMPLETE_H
 
+#include "cmd/cmd.h"
+
 /* Called for each candidate that begins with the text already typed; `help` may be NULL. For
  * files, `candidate` is one of these words instead, and `help` the part of the word before the
  * file's name ("--state="). */
@@ -12,8 +14,9 @@
 #define COMPLETE_FOLDERS ":folders"
 typedef void complete_fn(void *arg, const char *candidate, const char *help);
 
-/* `words` are those after the program's name; the last one is being typed and may be empty. Reads
- * the journal if a run is needed; changes nothing. */
-void complete_line(char *const *words, int count, complete_fn *fn, void *arg);
+/* `words` are those after the program's name; the last one is being typed and may be empty; `table`
+ * holds the commands. Reads the journal if a run is needed; changes nothing. */
+void complete_line(const struct cmd *table, char *const *words, int count, complete_fn *fn,
+		   void *arg);
 
 #endif

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* reaching a file size limit is an error of the write */
 	peek(argc, argv, &options);
 	out_init(&options);
-	if (args_parse(argc, argv, &args, &err) < 0)
+	if (args_parse(cmd_table, argc, argv, &args, &err) < 0)
 		return finish(-1, err);
 	options.json = args.given[OPT_JSON];
 	options.quiet = args.given[OPT_QUIET];

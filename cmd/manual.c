@@ -38,10 +38,10 @@ static char *usage_of(const struct cmd *cmd)
 	return mem_format("%s%s%s", cmd->name, cmd->operands[0] ? " " : "", cmd->operands);
 }
 
-static void command_rows(struct doc *doc, const char *family)
+static void command_rows(struct doc *doc, const struct cmd *table, const char *family)
 {
 	doc->column = 26;
-	for (const struct cmd *cmd = cmd_table; cmd->name; cmd++) {
+	for (const struct cmd *cmd = table; cmd->name; cmd++) {
 		AUTO(auto_free) char *usage = usage_of(cmd);
 
 		if (!cmd_is_shown(cmd) || (family && cmd_in_family(cmd, family) != cmd))
@@ -150,24 +150,24 @@ void manual_command(struct doc *doc, const struct cmd *cmd)
 	command_examples(doc, cmd);
 }
 
-void manual_family(struct doc *doc, const char *word)
+void manual_family(struct doc *doc, const struct cmd *table, const char *word)
 {
 	AUTO(auto_free) char *usage = mem_format("stoker %s COMMAND …", word);
 	AUTO(auto_free) char *more = mem_format("'stoker help %s COMMAND' says more.", word);
 
 	doc_subheading(doc, usage);
 	sb_addc(&doc->text, '\n');
-	command_rows(doc, word);
+	command_rows(doc, table, word);
 	doc_paragraph(doc, more);
 }
 
-void manual_overview(struct doc *doc)
+void manual_overview(struct doc *doc, const struct cmd *table)
 {
 	doc_paragraph(doc, "stoker carries a training job through precompile, proof of the "
 			   "cache and training.");
 	doc_paragraph(doc, "usage: stoker [OPTION…] COMMAND …");
 	sb_addc(&doc->text, '\n');
-	command_rows(doc, NULL);
+	command_rows(doc, table, NULL);
 	doc_heading(doc, "options of every command");
 	manual_options(doc, OPTS_GLOBAL);
 	doc_heading(doc, "exit codes");

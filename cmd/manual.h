@@ -17,8 +17,9 @@ struct topic {
 extern const struct topic topics[]; /* the row after the last has no name */
 const struct topic *topic_find(const char *name);
 
-void manual_overview(struct doc *doc);
-void manual_family(struct doc *doc, const char *word); /* "cache" */
+/* Pages on the commands of a table: on all, on a family, on one. */
+void manual_overview(struct doc *doc, const struct cmd *table);
+void manual_family(struct doc *doc, const struct cmd *table, const char *word); /* "cache" */
 void manual_command(struct doc *doc, const struct cmd *cmd);
 /* Adds the field with this path; returns false if not found. */
 bool manual_field(struct doc *doc, const char *path);

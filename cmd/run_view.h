@@ -16,6 +16,11 @@ int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal
 int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
 		 struct err **err);
 
+/* Checks that a run, folded to `status`, has a first event. A listed run without one has lost its
+ * events; an unlisted run was removed just now. */
+int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *status,
+			struct err **err);
+
 /* Like cmd_run_view(), with attempts and with `modes`: the comparison of precompiling in recorded
  * runs of its graph key (see mode_comparison_view.h). */
 int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err);
