@@ -2,30 +2,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cmd/cache_place.h"
-#include "cmd/out.h"
-#include "cmd/plan_text.h"
-#include "cmd/spec_args.h"
+#include "cmd/args/cache_args.h"
+#include "cmd/args/spec_args.h"
+#include "cmd/cmd.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/plan_text.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/gc.h"
 #include "jobs/cache/manifest/compile_manifest.h"
 #include "jobs/cache/verdict/listing.h"
 #include "jobs/run/journal/journal.h"
-
-int cmd_cache_open(const char *url, struct store **ret, struct err **err)
-{
-	AUTO(store_freep) struct store *store = NULL;
-
-	if (store_open(url, &store, err) < 0)
-		return -1;
-	if (store_directory(store) && !fs_is_dir(store_directory(store))) {
-		err_set(err, EXIT_REFUSED, "no cache directory '%s'", store_directory(store));
-		return err_hint(err, "name the directory that compile.cache_url names");
-	}
-	*ret = TAKE(store);
-	return 0;
-}
 
 static int print_listing_row(void *arg, json_t *row, struct err **err)
 {
@@ -60,7 +47,7 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 	int64_t passed_over = 0;
 
 	out_bulk(true);
-	if (cmd_cache_open(args->operands[0], &store, err) < 0)
+	if (cache_args_open(args->operands[0], &store, err) < 0)
 		return -1;
 	store_on_unfit(store, tell_passed_over, &passed_over);
 	if (cache_list(store, print_listing_row, NULL, err) < 0)
@@ -142,7 +129,7 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 	bool well;
 
 	if (names_a_cache(args->operands[0])) {
-		if (cmd_cache_open(args->operands[0], &store, err) < 0)
+		if (cache_args_open(args->operands[0], &store, err) < 0)
 			return -1;
 	} else {
 		int code = view_of_spec(args, &plan, &view, err);
@@ -301,7 +288,7 @@ int cmd_cache_gc(const struct args *args, struct err **err)
 	int done;
 
 	if (gc_age(args, &age, &options.older_ms, err) < 0 ||
-	    cmd_cache_open(args->operands[0], &store, err) < 0)
+	    cache_args_open(args->operands[0], &store, err) < 0)
 		return -1;
 	done = cache_gc(store, &options, print_old, NULL, &sum, err);
 	/* Entries removed before the failure are gone all the same. */

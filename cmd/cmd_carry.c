@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cache_place.h"
+#include "cmd/args/cache_args.h"
 #include "cmd/cmd.h"
-#include "cmd/out.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/cache/cache_transfer.h"
 
@@ -139,7 +139,7 @@ int cmd_cache_pull(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *from = NULL, *to = NULL;
 
-	if (cmd_cache_open(args->operands[0], &from, err) < 0 ||
+	if (cache_args_open(args->operands[0], &from, err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0 ||
 	    must_be_directory(to, args->operands[1], "cache push", err) < 0)
 		return -1;
@@ -150,7 +150,7 @@ int cmd_cache_push(const struct args *args, struct err **err)
 {
 	AUTO(store_freep) struct store *from = NULL, *to = NULL;
 
-	if (cmd_cache_open(args->operands[0], &from, err) < 0 ||
+	if (cache_args_open(args->operands[0], &from, err) < 0 ||
 	    must_be_directory(from, args->operands[0], "cache pull", err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0)
 		return -1;

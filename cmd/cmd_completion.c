@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/complete.h"
-#include "cmd/out.h"
-#include "cmd/script.h"
+#include "cmd/completion/complete.h"
+#include "cmd/completion/script.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/js.h"
 
 int cmd_completion(const struct args *args, struct err **err)

@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cmd/drive.h"
-#include "cmd/follow.h"
-#include "cmd/live.h"
-#include "cmd/out.h"
-#include "cmd/run_view.h"
+#include "cmd/cmd.h"
+#include "cmd/follow/follow.h"
+#include "cmd/follow/foreground.h"
+#include "cmd/follow/run_show.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/live.h"
+#include "cmd/screen/out.h"
 #include "jobs/run/beside.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/request.h"
@@ -43,7 +45,7 @@ static int show_event(void *arg, const struct event *ev, json_t *row, struct err
 	if (ev)
 		live_event(attachment->live, ev);
 	if (!attachment->silent)
-		drive_show_event(NULL, ev, row);
+		run_show_event(NULL, ev, row);
 	return 0;
 }
 
@@ -105,7 +107,7 @@ static int attach(const struct args *args, struct journal *journal, const char *
 		.silent = !from_the_start,
 	};
 
-	if (drive_lease_rules(args, &attachment.rules, err) < 0 || loop_new(&loop, err) < 0)
+	if (cmd_lease_rules(args, &attachment.rules, err) < 0 || loop_new(&loop, err) < 0)
 		return -1;
 	attachment.follow.loop = loop;
 	loop_on_signal(loop, SIGINT, on_signal, &attachment);
@@ -120,7 +122,7 @@ static int attach(const struct args *args, struct journal *journal, const char *
 		return EXIT_DETACHED;
 	}
 	out_keep_no_more();
-	return attachment.follow.ended ? drive_outcome(journal, run, err) : ALONE;
+	return attachment.follow.ended ? run_show_outcome(journal, run, err) : ALONE;
 }
 
 int cmd_attach(const struct args *args, struct err **err)
@@ -193,7 +195,7 @@ static int resume_all(struct journal *journal, struct err **err)
 		AUTO(err_freep) struct err *why = NULL;
 
 		if (drivers[i])
-			(void)!drive_await(drivers[i], json_string_value(run), &why);
+			(void)!foreground_detach_await(drivers[i], json_string_value(run), &why);
 		note_failure(why, &worst);
 		background_freep(&drivers[i]);
 	}
@@ -235,9 +237,9 @@ int cmd_resume(const struct args *args, struct err **err)
 	if (open_patiently(args, &journal, run, err) < 0)
 		return -1;
 	if (!args->given[OPT_DETACH])
-		return drive_run(args, journal, run, NULL, err);
+		return foreground_run(args, journal, run, NULL, err);
 	code = cmd_run_exit_code(journal, run, err);
-	return code == EXIT_DETACHED ? drive_in_background(journal, run, err) : code;
+	return code == EXIT_DETACHED ? foreground_detach(journal, run, err) : code;
 }
 
 /* --- stop --- */
@@ -249,7 +251,7 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 {
 	for (;;) {
 		AUTO(err_freep) struct err *busy = NULL;
-		int code = drive_run(args, journal, run, NULL, &busy);
+		int code = foreground_run(args, journal, run, NULL, &busy);
 
 		if (code < 0 && busy->code != EXIT_BUSY) {
 			*err = TAKE(busy);

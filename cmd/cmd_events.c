@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/follow.h"
-#include "cmd/out.h"
-#include "cmd/run_view.h"
+#include "cmd/follow/follow.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/engine/engine.h"
 #include "jobs/run/attempt/tail.h"

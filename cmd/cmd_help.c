@@ -1,8 +1,10 @@
 /* help, version: output of the tables. */
 #include <string.h>
 
-#include "cmd/manual.h"
-#include "cmd/out.h"
+#include "cmd/cmd.h"
+#include "cmd/help/manual.h"
+#include "cmd/help/topics.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/js.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/fields/field.h"

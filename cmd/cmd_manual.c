@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/manual.h"
-#include "cmd/out.h"
-#include "cmd/words.h"
+#include "cmd/args/words.h"
+#include "cmd/cmd.h"
+#include "cmd/help/manual.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/spec/fields/field.h"

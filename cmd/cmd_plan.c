@@ -1,14 +1,14 @@
 /* plan: what a run would do and why. Changes nothing anywhere. */
-#include "cmd/plan_text.h"
-
 #include <string.h>
 
 #include "aws/aws.h"
 #include "aws/credentials/settings.h"
-#include "cmd/cost_view.h"
-#include "cmd/mode_comparison_view.h"
-#include "cmd/out.h"
-#include "cmd/spec_args.h"
+#include "cmd/args/spec_args.h"
+#include "cmd/cmd.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/cost_view.h"
+#include "cmd/view/mode_comparison_view.h"
+#include "cmd/view/plan_text.h"
 #include "jobs/engine/delivery/agent_delivery.h"
 #include "jobs/run/attempt/health.h"
 #include "jobs/run/attempt/order.h"

@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/drive.h"
-#include "cmd/out.h"
-#include "cmd/run_view.h"
+#include "cmd/cmd.h"
+#include "cmd/follow/run_show.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/forget.h"
 
@@ -96,7 +97,7 @@ static int forget(const struct args *args, struct journal *journal, const char *
 	bool damaged;
 
 	if (look(journal, run, &status, &damaged, err) < 0 ||
-	    run_forget(journal, run, &options, rules, drive_show_wait, NULL, &told, err) < 0)
+	    run_forget(journal, run, &options, rules, run_show_wait, NULL, &told, err) < 0)
 		return -1;
 	js_put_str(line, "run", run);
 	for (size_t i = 0; i < STK_LENGTH(shown); i++)
@@ -147,7 +148,7 @@ int cmd_rm(const struct args *args, struct err **err)
 	const char *run;
 	const json_t *value;
 
-	if (drive_lease_rules(args, &rules, err) < 0 || resolve_all(args, runs, err) < 0 ||
+	if (cmd_lease_rules(args, &rules, err) < 0 || resolve_all(args, runs, err) < 0 ||
 	    journal_open(args->value[OPT_STATE], mode_of(args), &journal, err) < 0)
 		return -1;
 	json_object_foreach (runs, run, value)
@@ -223,7 +224,7 @@ int cmd_prune(const struct args *args, struct err **err)
 	size_t i;
 	int worst = EXIT_DONE;
 
-	if (drive_lease_rules(args, &rules, err) < 0 || find_old(args, runs, &worst, err) < 0)
+	if (cmd_lease_rules(args, &rules, err) < 0 || find_old(args, runs, &worst, err) < 0)
 		return -1;
 	if (json_array_size(runs) == 0) {
 		out_note("no run ended longer than %s ago", args->value[OPT_PRUNE]);

@@ -1,9 +1,11 @@
 /* run: starts a run from a spec, driven here or in the background. */
 #include <string.h>
 
-#include "cmd/drive.h"
-#include "cmd/out.h"
-#include "cmd/spec_args.h"
+#include "cmd/args/spec_args.h"
+#include "cmd/cmd.h"
+#include "cmd/follow/foreground.h"
+#include "cmd/follow/run_show.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/text/text.h"
 
 static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err **err)
@@ -28,16 +30,16 @@ static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err 
 static int run_detached(struct journal *journal, const char *run, const struct plan *plan,
 			struct err **err)
 {
-	struct driver_options options = { .run = run, .plan = plan, .on_event = drive_show_event };
+	struct driver_options options = { .run = run, .plan = plan, .on_event = run_show_event };
 	int ended;
 
 	if (driver_begin(journal, &options, err) < 0)
 		return -1;
 	/* Repeated for a run that has ended, the command returns its exit code. */
-	ended = drive_outcome(journal, run, err);
+	ended = run_show_outcome(journal, run, err);
 	if (ended == EXIT_DETACHED)
-		return drive_in_background(journal, run, err);
-	return ended < 0 || drive_replay(journal, run, err) < 0 ? -1 : ended;
+		return foreground_detach(journal, run, err);
+	return ended < 0 || run_show_journal(journal, run, err) < 0 ? -1 : ended;
 }
 
 int cmd_run(const struct args *args, struct err **err)
@@ -57,5 +59,5 @@ int cmd_run(const struct args *args, struct err **err)
 	if (code != 0)
 		return code;
 	return args->given[OPT_DETACH] ? run_detached(journal, id, plan, err)
-				       : drive_run(args, journal, id, plan, err);
+				       : foreground_run(args, journal, id, plan, err);
 }

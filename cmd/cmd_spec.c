@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/out.h"
-#include "cmd/spec_args.h"
+#include "cmd/args/spec_args.h"
+#include "cmd/cmd.h"
+#include "cmd/screen/out.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/template.h"

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/out.h"
-#include "cmd/run_view.h"
-#include "cmd/status_text.h"
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/status_text.h"
 #include "jobs/base/text/columns.h"
 
 /* True if the run goes on without a driver. */

@@ -4,7 +4,7 @@
 
 #include "aws/credentials/settings.h"
 #include "cmd/cmd.h"
-#include "cmd/out.h"
+#include "cmd/screen/out.h"
 
 /* The output options are found before the command line is parsed, because its errors depend on
  * them. */

@@ -64,9 +64,9 @@ def test_the_examples_of_a_command_can_be_typed(row):
 
 
 def test_every_word_of_a_usage_is_explained():
-    table = (cli.ROOT / "cmd/words.def").read_text()
+    table = (cli.ROOT / "cmd/args/words.def").read_text()
     known = set(re.findall(r'^WORD\("([^"]+)"', table, re.MULTILINE))
-    options = (cli.ROOT / "cmd/options.def").read_text()
+    options = (cli.ROOT / "cmd/args/options.def").read_text()
     used = set(re.findall(r'(?:TEXT|LIST), "([^"]+)",\s+(?:"|NULL)', options))
     for row in COMMANDS:
         used |= set(re.findall(r"[A-Z=]+", row["operands"]))

@@ -1,0 +1,111 @@
+/* Specs and plans from a command line: see spec_args.h. */
+#include "cmd/args/spec_args.h"
+
+#include "aws/credentials/settings.h"
+#include "cmd/screen/out.h"
+#include "cmd/screen/quote.h"
+#include "jobs/base/fs/fs.h"
+
+/* Size limit of a spec; a larger file is refused before it gets here. */
+#define QUOTE_MAX ((size_t)1 << 20)
+
+/* Prints the line of the file and a caret. The text is read once for all problems of a spec; if
+ * that fails, no line is printed. */
+static void print_quote(const struct problem *problem, struct sb *text)
+{
+	AUTO(err_freep) struct err *unreadable = NULL;
+	AUTO(sb_release) struct sb quote = SB_INIT;
+	size_t columns, rows;
+
+	if (problem->line <= 0 ||
+	    (text->len == 0 && fs_read(problem->file, QUOTE_MAX, text, &unreadable) < 0))
+		return;
+	if (!quote_is_harmless(text->text, text->len, problem->line, problem->field))
+		return;
+	out_size(&columns, &rows);
+	if (quote_line(&quote, text->text, text->len, problem->line, problem->column, columns,
+		       out_look_err()->utf8))
+		out_quote(quote.text, problem->lint);
+}
+
+static void print_problem(const struct problem *problem, struct sb *text)
+{
+	AUTO(auto_free) char *line = NULL;
+
+	if (out_is_json()) {
+		json_auto_t *object = json_object();
+
+		js_put_str(object, "file", problem->file);
+		js_put(object, "line", json_integer(problem->line));
+		js_put(object, "column", json_integer(problem->column));
+		js_put_str(object, "field", problem->field);
+		js_put_str(object, "message", problem->message);
+		js_put_str(object, "hint", problem->hint);
+		if (problem->lint)
+			js_put(object, "lint", json_true());
+		out_json(object);
+		return;
+	}
+	line = problem_format(problem);
+	if (problem->lint)
+		out_note("%s", line);
+	else
+		out_error_line(line);
+	print_quote(problem, text);
+	if (problem->hint && problem->lint)
+		out_note("hint: %s", problem->hint);
+	else if (problem->hint)
+		out_hint("%s", problem->hint);
+}
+
+static void print_problems(const struct problems *problems, bool with_lints)
+{
+	AUTO(sb_release) struct sb text = SB_INIT_MAX(QUOTE_MAX);
+
+	for (size_t i = 0; i < problems->count; i++)
+		if (with_lints || !problems->list[i].lint)
+			print_problem(&problems->list[i], &text);
+	if (problems->dropped)
+		out_note("and %zu more", problems->dropped);
+}
+
+/* Warnings to print for a valid spec. */
+enum telling { NO_WARNINGS, WARNINGS, WARNINGS_OF_ALL };
+
+static int load(const struct args *args, const char *path, enum telling telling, struct spec **ret,
+		struct err **err)
+{
+	AUTO(problems_release) struct problems problems = { 0 };
+	int result = spec_load(path, args->sets, NULL, ret, &problems, err);
+
+	if (result < 0 && *err)
+		return -1;
+	if (result == 0 && telling == WARNINGS_OF_ALL)
+		spec_unready_warn(*ret, &problems);
+	print_problems(&problems, telling != NO_WARNINGS || result < 0);
+	if (result == 0)
+		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
+	return result < 0 ? (int)EXIT_SPEC : 0;
+}
+
+int spec_from_args(const struct args *args, const char *path, struct spec **ret, struct err **err)
+{
+	return load(args, path, WARNINGS_OF_ALL, ret, err);
+}
+
+int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
+		   struct plan **ret, struct err **err)
+{
+	AUTO(problems_release) struct problems unready = { 0 };
+	/* With --json only validate and plan print warnings on stdout. */
+	int code = load(args, args->operands[0], out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec,
+			err);
+
+	if (code != 0)
+		return code;
+	if (spec_unready(*ret_spec, &unready) > 0) {
+		print_problems(&unready, true);
+		return EXIT_REFUSED;
+	}
+	return plan_make(*ret_spec, journal, ret, err);
+}

@@ -1,0 +1,76 @@
+/* Events and outcome of a run, printed: see run_show.h. */
+#include "cmd/follow/run_show.h"
+
+#include "cmd/follow/run_view.h"
+#include "cmd/screen/out.h"
+#include "cmd/view/event_text.h"
+#include "cmd/view/status_text.h"
+#include "jobs/base/text/text.h"
+#include "jobs/report/screen.h"
+
+void run_show_event(void *arg, const struct event *ev, json_t *row)
+{
+	AUTO(auto_free) char *sentence = NULL;
+	enum status_icon mark = MARK_NONE;
+	char at[UTC_TEXT];
+
+	(void)arg;
+	if (out_is_json()) {
+		out_json(row);
+		return;
+	}
+	/* Only with this event does the run exist, or is it driven by this process. */
+	if (ev && ev->kind == EV_RUN_CREATED)
+		out_note("run %s of %s", js_str(row, "run"), ev->name);
+	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1)
+		out_note("run %s is taken up", js_str(row, "run"));
+	if (ev && !screen_scrolls(ev, &mark) && out_draws())
+		return; /* the block shows it */
+	sentence = ev ? event_sentence(ev, row) : NULL;
+	if (!sentence)
+		return;
+	clock_utc_format(ev->at, at);
+	at[19] = '\0';
+	out_event(at + 11, mark, sentence);
+}
+
+static int replay_row(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)arg;
+	(void)ev;
+	(void)err;
+	out_json(row);
+	return 0;
+}
+
+int run_show_journal(struct journal *journal, const char *run, struct err **err)
+{
+	return out_is_json() ? journal_read(journal, run, 1, replay_row, NULL, err) : 0;
+}
+
+void run_show_wait(void *arg, const char *holder, const struct err *trouble, int64_t at_most_ms)
+{
+	AUTO(auto_free) char *time = text_format_duration(at_most_ms);
+
+	(void)arg;
+	if (trouble) {
+		out_note("%s; trying again%s%s", trouble->message, at_most_ms > 0 ? " for " : "",
+			 at_most_ms > 0 ? time : "");
+		return;
+	}
+	out_note("%s has the run; if it is dead, that is certain in %s at most",
+		 *holder ? holder : "another driver", time);
+}
+
+int run_show_outcome(struct journal *journal, const char *run, struct err **err)
+{
+	json_auto_t *status = NULL;
+	int code;
+
+	if (cmd_run_view_whole(journal, run, &status, err) < 0)
+		return -1;
+	code = (int)js_int(status, "exit_code", EXIT_DETACHED);
+	if (code != EXIT_DETACHED && !out_is_json())
+		status_text_print_summary(status);
+	return code;
+}

@@ -1,0 +1,35 @@
+/* The state of a run, from its journal. */
+#ifndef STK_CMD_FOLLOW_RUN_VIEW_H
+#define STK_CMD_FOLLOW_RUN_VIEW_H
+
+#include "cmd/args/args.h"
+#include "jobs/report/status.h"
+#include "jobs/run/journal/journal.h"
+#include "jobs/run/journal/lease.h"
+
+/* Opens the journal at --state, and resolves the first operand (@last if there is none) to the id
+ * of a run. The caller frees the journal in every case. */
+int cmd_run_open(const struct args *args, enum journal_mode mode, struct journal **ret,
+		 char run[JOURNAL_RUN_MAX], struct err **err);
+
+/* Sets the lease rules from the command line. */
+int cmd_lease_rules(const struct args *args, struct lease_rules *ret, struct err **err);
+
+/* Folds the journal of a run, and checks whether its driver is still alive. A new reference.
+ * Changes nothing on disk. */
+int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,
+		 struct err **err);
+
+/* Checks that a run, folded to `status`, has a first event. A listed run without one has lost its
+ * events; an unlisted run was removed just now. */
+int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *status,
+			struct err **err);
+
+/* Like cmd_run_view(), with attempts and with `modes`: the comparison of precompiling in recorded
+ * runs of its graph key (see mode_comparison_view.h). */
+int cmd_run_view_whole(struct journal *journal, const char *run, json_t **ret, struct err **err);
+
+/* Returns the exit code of a run that has ended, EXIT_DETACHED if it goes on, -1 on error. */
+int cmd_run_exit_code(struct journal *journal, const char *run, struct err **err);
+
+#endif

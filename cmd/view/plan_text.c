@@ -1,0 +1,252 @@
+/* Plans as text: see plan_text.h. */
+#include "cmd/view/plan_text.h"
+
+#include <string.h>
+
+#include "cmd/screen/out.h"
+#include "jobs/base/sb.h"
+
+static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+			    "_-./=:,@%+";
+
+/* Undoes the escape of jobs/store/order.h: right before "{STOKER_", two dollar signs stand for
+ * one. */
+static json_t *shown(const char *text)
+{
+	static const char name[] = "{STOKER_";
+	struct sb out = SB_INIT;
+	json_t *ret;
+
+	while (*text) {
+		size_t plain_len = strcspn(text, "$"), dollars = strspn(text + plain_len, "$");
+		const char *after = text + plain_len + dollars;
+		bool told = strncmp(after, name, sizeof name - 1) == 0;
+
+		sb_add(&out, text, plain_len + (told ? (dollars + 1) / 2 : dollars));
+		text = after;
+	}
+	ret = js_text(out.text, out.len);
+	sb_release(&out);
+	return ret;
+}
+
+json_t *plan_as_shown(const json_t *plan)
+{
+	json_t *ret = json_deep_copy(plan), *phase, *value;
+	size_t i, n;
+	const char *name;
+
+	json_array_foreach (json_object_get(ret, "phases"), i, phase) {
+		json_t *command = json_object_get(phase, "command");
+		json_t *env = json_object_get(phase, "env");
+
+		json_array_foreach (command, n, value)
+			json_array_set_new(command, n, shown(json_string_value(value)));
+		json_object_foreach (env, name, value)
+			json_object_set_new(env, name, shown(json_string_value(value)));
+	}
+	return ret;
+}
+
+char *plan_text_command(const json_t *command)
+{
+	struct sb text = SB_INIT;
+	json_t *word;
+	size_t i;
+
+	if (!command)
+		return NULL;
+	json_array_foreach (command, i, word) {
+		const char *at = json_string_value(word);
+
+		if (i > 0)
+			sb_addc(&text, ' ');
+		if (at[0] && strspn(at, plain) == strlen(at)) {
+			sb_adds(&text, at);
+			continue;
+		}
+		sb_addc(&text, '\'');
+		for (; *at; at++)
+			sb_adds(&text, *at == '\'' ? "'\\''" : (char[]){ *at, '\0' });
+		sb_addc(&text, '\'');
+	}
+	return sb_take(&text);
+}
+
+/* Prints torchrun's processes of a phase; usually equal for both phases, and printed once. */
+static void print_processes(const json_t *processes, const char *phase)
+{
+	int64_t each = js_int(processes, "per_node", 0), all = js_int(processes, "world", each);
+	const char *variable = js_str(processes, "variable");
+	AUTO(sb_release) struct sb text = SB_INIT;
+
+	if (each > 0)
+		sb_addf(&text, "%lld process%s on each node", (long long)each,
+			each == 1 ? "" : "es");
+	else
+		sb_adds(&text, "it says how many processes itself");
+	if (all > each)
+		sb_addf(&text, ", %lld in all", (long long)all);
+	if (variable)
+		sb_addf(&text, " (%s=%lld)", variable, (long long)each);
+	out_line("%-8s %s%s%s: %s", "torchrun", phase ? phase : "", phase ? ": " : "", text.text,
+		 js_str(processes, "reason"));
+}
+
+void plan_text_print_measures(const json_t *plan, bool ahead)
+{
+	const json_t *phases = json_object_get(plan, "phases"), *phase;
+	const json_t *width = json_object_get(plan, "width"), *first = NULL;
+	int64_t workers = js_int(width, "workers", 0);
+	size_t i;
+
+	if (ahead)
+		out_line("length:  phase 1: %s", js_str(json_object_get(plan, "length"), "reason"));
+	if (ahead && workers > 0)
+		out_line("width:   phase 1: %lld compiler%s at once (%s %lld): %s",
+			 (long long)workers, workers == 1 ? "" : "s", js_str(width, "option"),
+			 (long long)workers, js_str(width, "reason"));
+	else if (ahead && width)
+		out_line("width:   phase 1: %s", js_str(width, "reason"));
+	json_array_foreach (phases, i, phase) {
+		const json_t *processes = json_object_get(phase, "processes");
+		bool alike = first && json_equal(first, processes);
+
+		if (!processes || alike || (!ahead && !js_is(phase, "phase", "train")))
+			continue;
+		print_processes(processes, first ? js_str(phase, "phase") : NULL);
+		first = processes;
+	}
+}
+
+static char *side_text(const json_t *value)
+{
+	if (!value || json_is_null(value))
+		return mem_copy("(none)");
+	return json_is_string(value) ? mem_copy(json_string_value(value)) : js_line(value);
+}
+
+static void print_change(const json_t *change)
+{
+	AUTO(auto_free) char *old = side_text(json_object_get(change, "old"));
+	AUTO(auto_free) char *new = side_text(json_object_get(change, "new"));
+
+	out_line("  %s: %s → %s", js_str(change, "field"), old, new);
+}
+
+void plan_text_print_changes(const json_t *changes, size_t most)
+{
+	size_t count = json_array_size(changes);
+
+	for (size_t i = 0; i < count && i < most; i++)
+		print_change(json_array_get(changes, i));
+	if (count > most)
+		out_line("  and %zu more", count - most);
+}
+
+static void print_variables(const char *label, json_t *env)
+{
+	json_t *value;
+	const char *name;
+
+	json_object_foreach (env, name, value)
+		out_line("  %s %s=%s", label, name, json_string_value(value));
+}
+
+/* True if the member has lines of its own already, or repeats the heading. */
+static bool is_told(const char *name)
+{
+	static const char *const told[] = { "v", "phase", "command", "env", "agent_env", "sends" };
+
+	for (size_t i = 0; i < STK_LENGTH(told); i++)
+		if (strcmp(name, told[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Prints members under the names that the difference uses. An order is not nested deeper. */
+static void print_member(const char *name, const json_t *value)
+{
+	AUTO(auto_free) char *text = side_text(value);
+	const char *below;
+	json_t *member;
+
+	if (!json_is_object(value)) {
+		out_line("  %s: %s", name, text);
+		return;
+	}
+	json_object_foreach ((json_t *)value, below, member) {
+		AUTO(auto_free) char *said = side_text(member);
+
+		out_line("  %s.%s: %s", name, below, said);
+	}
+}
+
+/* Prints a request body as it is sent, a line per member. */
+static void print_sends(const json_t *sends)
+{
+	json_t *row, *value;
+	const char *name;
+	size_t i;
+
+	json_array_foreach (sends, i, row) {
+		out_line("  sends %s:", js_str(row, "operation"));
+		json_object_foreach (json_object_get(row, "body"), name, value) {
+			AUTO(auto_free) char *text = side_text(value);
+
+			out_line("    %s: %s", name, text);
+		}
+	}
+}
+
+static void print_request(const json_t *request)
+{
+	AUTO(auto_free) char *line = plan_text_command(json_object_get(request, "command"));
+	const char *name;
+	json_t *value;
+
+	out_line("%s:", js_str(request, "phase"));
+	out_line("  %s", line);
+	print_variables("env", json_object_get(request, "env"));
+	print_variables("agent_env", json_object_get(request, "agent_env"));
+	json_object_foreach ((json_t *)request, name, value)
+		if (!is_told(name))
+			print_member(name, value);
+	print_sends(json_object_get(request, "sends"));
+}
+
+static void print_difference(const json_t *difference)
+{
+	json_t *row;
+	size_t i;
+
+	out_line("difference: precompile → train");
+	json_array_foreach (difference, i, row) {
+		const char *field = js_str(row, "field");
+		const json_t *first = json_object_get(row, "precompile");
+		const json_t *second = json_object_get(row, "train");
+		bool command = strcmp(field, "command") == 0;
+		AUTO(auto_free) char *one = command ? plan_text_command(first) : side_text(first);
+		AUTO(auto_free) char *two = command ? plan_text_command(second) : side_text(second);
+
+		if (command) {
+			out_line("  command:");
+			out_line("    - %s", one);
+			out_line("    + %s", two);
+		} else {
+			out_line("  %s: %s → %s", field, one, two);
+		}
+	}
+}
+
+void plan_text_print_requests(const json_t *plan, const json_t *requests, const json_t *difference)
+{
+	json_t *request;
+	size_t i;
+
+	out_line("requests to the engine '%s':", js_str(plan, "engine"));
+	json_array_foreach (requests, i, request)
+		print_request(request);
+	if (difference)
+		print_difference(difference);
+}
