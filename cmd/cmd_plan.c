@@ -10,10 +10,10 @@
 #include "cmd/view/mode_comparison_view.h"
 #include "cmd/view/plan_text.h"
 #include "jobs/engine/delivery/agent_delivery.h"
-#include "jobs/run/attempt/health.h"
 #include "jobs/run/attempt/order.h"
 #include "jobs/run/journal/journal.h"
 #include "jobs/run/plan/aws_account.h"
+#include "jobs/run/plan/health.h"
 
 static json_t *cache_json(const json_t *plan, const struct cache_view *view)
 {

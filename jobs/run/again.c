@@ -119,3 +119,12 @@ void again_works(struct driver *driver)
 	if (driver_record(driver, &ev, &untold) < 0)
 		return;
 }
+
+bool again_may_act(struct driver *driver)
+{
+	if (driver_keep(driver, &driver->failure) == 0)
+		return true;
+	if (!again_try(driver))
+		loop_quit(driver->loop);
+	return false;
+}

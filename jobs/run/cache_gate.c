@@ -256,7 +256,7 @@ static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **er
 	const json_t *found = json_object_get(json_object_get(driver->plan, "compile"), "compiler");
 	json_auto_t *report = NULL;
 
-	if (attempt_end_read_report(driver, prefix, 0, &report, err) < 0)
+	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
 		return -1;
 	if (fingerprint_tells(js_path(report, "compiler.found")))
 		found = js_path(report, "compiler.found");

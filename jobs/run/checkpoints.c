@@ -87,7 +87,7 @@ static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
 	json_auto_t *report = NULL;
 
-	if (attempt_end_read_report(driver, prefix, 0, &report, err) < 0)
+	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
 		return -1;
 	if (order_report_is_final(report))
 		return 0; /* the agent has made its last pass */
@@ -190,7 +190,7 @@ static int add_partial(struct driver *driver, json_t *rejected, struct err **err
 	json_t *one;
 	size_t i;
 
-	if (attempt_end_read_report(driver, prefix, 0, &report, err) < 0 ||
+	if (attempt_read_report(driver, prefix, 0, &report, err) < 0 ||
 	    checkpoint_root(driver, attempt, &root, &hold, err) < 0)
 		return -1;
 	json_array_foreach (js_path(report, "checkpoint.partial"), i, one) {

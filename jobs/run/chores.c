@@ -11,28 +11,6 @@
 #define TRIES    3
 #define FIRST_MS 300 /* before the second try; then twice as long */
 
-void chores_note(struct driver *driver, const struct event *ev)
-{
-	switch (ev->kind) {
-	case EV_ATTEMPT_ENDED:
-		driver->owed = (struct owed){
-			.due = ev->phase == PHASE_PRECOMPILE || ev->phase == PHASE_TRAIN,
-			.phase = ev->phase,
-			.attempt = ev->attempt,
-			.went_well =
-				ev->phase == PHASE_TRAIN && EVENT_HAS(ev, exit) && ev->exit == 0,
-		};
-		break;
-	case EV_ATTEMPT_INTENDED:
-	case EV_CHORE_FAILED:
-	case EV_RUN_ENDED:
-		driver->owed.due = false;
-		break;
-	default:
-		break;
-	}
-}
-
 /* Clears locks of single graphs that the attempt held to its end. Each agent knows whether anything
  * of it still runs on its node; without their reports the engine must have seen that nothing
  * does. */
@@ -44,7 +22,7 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 	for (int node = 0; node < watch->nodes && !status->silent; node++) {
 		json_auto_t *report = NULL;
 
-		if (attempt_end_report(watch, node, &report, err) < 0)
+		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
 		if (!js_is(report, "state", REPORT_ENDED))
 			return 0;

@@ -1,80 +1,19 @@
-/* The driver's life: lease, replay, journal, effects. See driver.h. */
+/*
+ * The dispatcher: asks the flow for effects and carries them out, one state after the other, from
+ * the first turn of the loop to the last. It stands above all files of the driver, so none of them
+ * calls it: they record events and wake it (driver_core.c). See driver.h.
+ */
 #include "jobs/run/driver.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "aws/aws.h"
-#include "aws/credentials/secret.h"
-#include "jobs/base/hash.h"
-#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/flow/rules.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/run/notify.h"
-#include "jobs/run/plan/aws_account.h"
+#include "jobs/run/notify_queue.h"
 #include "jobs/run/plan/preflight.h"
-#include "jobs/store/order.h"
-
-struct utc driver_now(const struct driver *driver)
-{
-	struct utc now = clock_utc_now();
-	int64_t least = driver->flow.at.ms;
-
-	if (driver->live)
-		least += clock_mono_now().ms - driver->seq_at.ms;
-	if (now.ms < least)
-		now.ms = least;
-	return now;
-}
-
-/* Reads the events that other processes have appended: requests, or a takeover. */
-static int absorb(struct driver *driver, struct err **err)
-{
-	driver->journal_fails = replay_rest(driver, err) < 0;
-	if (driver->journal_fails)
-		return -1;
-	if (driver->stood_down)
-		return err_set(err, EXIT_BUSY, "another driver took run %s over", driver->run);
-	return 0;
-}
-
-int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
-{
-	int appended;
-
-	ev->seq = driver->seq + 1;
-	ev->at = driver_now(driver);
-	appended = journal_append(driver->journal, driver->run, ev, err);
-	driver->journal_fails = appended < 0;
-	if (appended < 0)
-		return -1;
-	if (appended == 0)
-		return absorb(driver, err);
-	driver->seq = ev->seq;
-	replay_take_in(driver, ev);
-	replay_keep(driver);
-	if (driver->options->on_event)
-		driver->options->on_event(driver->options->arg, ev,
-					  journal_appended(driver->journal));
-	return 1;
-}
-
-int driver_record(struct driver *driver, struct event *ev, struct err **err)
-{
-	int64_t before = driver->seq;
-	int recorded;
-
-	while ((recorded = driver_try_record(driver, ev, err)) == 0) {
-		if (driver->seq == before)
-			return journal_contradicts(driver->journal, driver->run, before + 1, err);
-		before = driver->seq;
-	}
-	return recorded < 0 ? -1 : 0;
-}
 
 /* A decision is good only for the state it was made from: if another event came between, the flow
  * is asked again. */
@@ -85,35 +24,13 @@ static int record_effect(struct driver *driver, const struct effect *effect, str
 	return driver_try_record(driver, &ev, err) < 0 ? -1 : 0;
 }
 
-static void on_timer(void *arg);
-
-void driver_wake_in(struct driver *driver, int64_t delay_ms)
-{
-	loop_remove(driver->loop, driver->timer);
-	driver->timer = loop_after(driver->loop, delay_ms < 1 ? 1 : delay_ms, on_timer, driver);
-}
-
 static int carry_out_watch(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	if (!watch_is(driver, effect->phase, effect->attempt) &&
 	    watch_open(driver, effect->phase, effect->attempt, effect->job, err) < 0)
 		return -1;
 	driver_wake_in(driver, TICK_MS);
-	return watch_tick(driver, err);
-}
-
-int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err)
-{
-	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
-	AUTO(auto_free) char *key = mem_format("%s%s", prefix, DRAIN_FILE);
-	json_auto_t *drain = json_object();
-	AUTO(auto_free) char *text = NULL;
-
-	js_put(drain, "v", json_integer(1));
-	js_put_str(drain, "reason", driver->flow.stop_reason);
-	js_put(drain, "at", json_integer(driver_now(driver).ms));
-	text = js_line(drain);
-	return store_put_if_absent(driver->workspace, key, text, strlen(text), err) < 0 ? -1 : 0;
+	return watch_turn(driver, err);
 }
 
 static int carry_out_stop(struct driver *driver, const struct effect *effect, struct err **err)
@@ -230,23 +147,6 @@ static int carry_out(struct driver *driver, const struct effect *effect, struct 
 	return err_set(err, EXIT_DEFECT, "the flow asked for something unknown");
 }
 
-int driver_keep(struct driver *driver, struct err **err)
-{
-	if (lease_keep(driver->lease, err) == 0)
-		return 0;
-	driver->stood_down |= (*err)->code != EXIT_UNREACHABLE;
-	return -1;
-}
-
-bool driver_may_act(struct driver *driver)
-{
-	if (driver_keep(driver, &driver->failure) == 0)
-		return true;
-	if (!again_try(driver))
-		loop_quit(driver->loop);
-	return false;
-}
-
 /* Renews the lease while the driver has nothing else to do. */
 static void on_lease(void *arg)
 {
@@ -254,7 +154,7 @@ static void on_lease(void *arg)
 
 	if (driver->failure || driver->left)
 		return;
-	if (driver_may_act(driver) || !driver->failure)
+	if (again_may_act(driver) || !driver->failure)
 		loop_after(driver->loop, lease_due(driver->lease), on_lease, driver);
 }
 
@@ -368,7 +268,7 @@ static int prepare(struct driver *driver, struct err **err)
 	driver->took_over = true;
 	if (find_trust(driver, err) < 0)
 		return -1;
-	if (driver->unsure && absorb(driver, err) < 0)
+	if (driver->unsure && driver_absorb(driver, err) < 0)
 		return -1;
 	driver->unsure = false;
 	if (chores_do(driver, &wait_ms, err) < 0)
@@ -414,11 +314,8 @@ static void pump(struct driver *driver)
 	notify_pump(driver);
 }
 
-static void on_timer(void *arg)
+static void turn(struct driver *driver)
 {
-	struct driver *driver = arg;
-
-	driver->timer = NULL;
 	if (!driver->failure && !driver->left)
 		pump(driver);
 }
@@ -438,43 +335,18 @@ static void on_poll(void *arg)
 		return;
 	if (beside_stop_file_read(driver))
 		driver_wake(driver);
-	if (absorb(driver, &driver->failure) < 0) {
+	if (driver_absorb(driver, &driver->failure) < 0) {
 		if (!again_try(driver))
 			loop_quit(driver->loop);
 	} else if (driver->seq != before)
 		driver_wake(driver);
 }
 
-void driver_wake(struct driver *driver)
-{
-	driver_wake_in(driver, 0);
-}
-
-static void record_left(struct driver *driver, const char *reason)
-{
-	AUTO(err_freep) struct err *err = NULL;
-	struct event left = { .kind = EV_DRIVER_LEFT };
-
-	EVENT_SET(&left, epoch, driver->flow.epoch);
-	EVENT_SET_STR(&left, reason, reason);
-	/* The driver leaves even if that cannot be recorded. */
-	if (driver_record(driver, &left, &err) < 0)
-		return;
-}
-
-void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code)
-{
-	driver->left = true;
-	aws_cancel_after(LEAVE_MS);
-	driver->exit_code = exit_code;
-	record_left(driver, reason);
-	loop_quit(driver->loop);
-}
-
 static int drive(struct driver *driver, struct err **err)
 {
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
+	driver->turn = turn;
 	interrupt_watch_signals(driver);
 	if (driver->options->on_loop && driver->flow.state != FLOW_ENDED)
 		driver->options->on_loop(driver->options->arg, driver->loop);
@@ -490,7 +362,7 @@ static int drive(struct driver *driver, struct err **err)
 		*err = TAKE(driver->failure);
 		aws_cancel_after(LEAVE_MS);
 		if (!driver->stood_down && driver->took_over)
-			record_left(driver, (*err)->message);
+			driver_record_left(driver, (*err)->message);
 		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
 				(*err)->hint ? (*err)->hint : "", (*err)->hint ? "; " : "",
 				driver->run, driver->run);
@@ -498,36 +370,9 @@ static int drive(struct driver *driver, struct err **err)
 	return 0;
 }
 
-void driver_release(struct driver *driver)
-{
-	watch_close(driver);
-	notify_release(driver);
-	precompile_claim_leave(driver);
-	checkpoint_watch_freep(&driver->leftovers);
-	store_freep(&driver->checkpoints);
-	if (driver->engine)
-		driver->engine->ops->close(driver->engine);
-	store_freep(&driver->workspace);
-	store_freep(&driver->cache);
-	if (driver->loop && driver->options->on_loop)
-		driver->options->on_loop(driver->options->arg, NULL);
-	interrupt_ignore(driver);
-	loop_freep(&driver->loop);
-	secret_strv_freep(&driver->job_env);
-	free(driver->away_why);
-	free(driver->stop_words);
-	free(driver->agent_prefix);
-	free(driver->agent_archive);
-	json_decref(driver->plan);
-	err_free(driver->failure);
-	lease_freep(&driver->lease);
-	preflight_release(&driver->probe);
-	aws_cancel_after(0);
-}
-
 int driver_begin(struct journal *journal, const struct driver_options *options, struct err **err)
 {
-	AUTO(driver_release)
+	AUTO(ready_release)
 	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
 	return ready_make(&driver, err);
@@ -536,14 +381,14 @@ int driver_begin(struct journal *journal, const struct driver_options *options, 
 int driver_run(struct journal *journal, const struct driver_options *options,
 	       enum exit_code *ret_exit, struct err **err)
 {
-	AUTO(driver_release)
+	AUTO(ready_release)
 	struct driver driver = { .journal = journal, .options = options, .run = options->run };
 
 	if (ready_make(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code = (enum exit_code)driver.flow.exit_code;
 	if (driver.flow.state == FLOW_ENDED)
-		return notify_pending(&driver) ? drive(&driver, err) : 0;
+		return notify_queue_pending(&driver) ? drive(&driver, err) : 0;
 	if (drive(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code;

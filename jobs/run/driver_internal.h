@@ -1,8 +1,10 @@
 /*
- * Shared by the parts of the driver: driver.c (life, journal, effects), replay.c (events to state),
- * submit.c (an effect becomes a job), watch.c, reading.c, attempt_start.c, attempt_end.c and
- * attempt_cost.c (a job becomes events), checkpoints.c, cache_gate.c and precompile_claim.c (the
- * cache), interrupt.c. Included by these and by the bench alone.
+ * Shared by the parts of the driver, from below to above: replay.c (events to state),
+ * driver_core.c (services), again.c (failures that are retried), attempt/ (a job becomes events),
+ * checkpoints.c, cache_gate.c and precompile_claim.c (the cache), submit.c (an effect becomes a
+ * job), chores.c, notify.c, interrupt.c, ready.c, and driver.c, the dispatcher. Each calls only
+ * what stands before it: what is to be done above is left in the state, and the dispatcher is
+ * woken. Included by these and by the bench alone.
  */
 #ifndef STK_RUN_DRIVER_INTERNAL_H
 #define STK_RUN_DRIVER_INTERNAL_H
@@ -36,7 +38,7 @@ struct attempt_watch;
 struct ckpt_root;
 struct ckpt_watch;
 
-/* Chores that the last ended attempt left to be done (chores.c). */
+/* Chores that the last ended attempt left to be done: noted by replay.c, done by chores.c. */
 struct owed {
 	bool due, went_well;
 	enum phase phase;
@@ -61,8 +63,9 @@ struct driver {
 	struct mono seq_at; /* time at which this process learnt of it: own */
 	/* time of the newest train.progress; ms 0: none: journal (mono_of) */
 	struct mono progress_at;
-	struct loop *loop;          /* own */
-	struct watch *timer, *poll; /* own */
+	struct loop *loop;                   /* own */
+	struct watch *timer, *poll;          /* own */
+	void (*turn)(struct driver *driver); /* the dispatcher, when the timer is due: own */
 	struct watch *answer;  /* input for the open question after an interrupt, or NULL: own */
 	struct engine *engine; /* rebuilt */
 	struct store *workspace, *cache; /* cache: NULL without a compile phase: rebuilt */
@@ -82,7 +85,7 @@ struct driver {
 	bool submitted;
 	/* the attempt that could not be told to save, 0: none: rebuilt, it is told again */
 	int64_t drain_untold;
-	struct owed owed; /* journal: chores_note */
+	struct owed owed; /* journal */
 	/* number of checkpoints passed over, and time of the newest (UTC, ms): journal */
 	int64_t passed_count, passed_at;
 	/* time at which the silent attempt will be stopped, UTC, ms; 0: it is not silent:
@@ -105,7 +108,7 @@ struct driver {
 	int64_t settled;
 	struct ckpt_watch *leftovers;
 	struct mono leftovers_since;
-	struct notify *notify;  /* NULL: no notification was ever due: journal (notify_note) */
+	struct notify *notify;  /* NULL: no notification was ever due: journal (notify_queue.h) */
 	struct lease *lease;    /* own */
 	struct preflight probe; /* tries the buckets in use: own */
 	bool trusts;            /* all buckets were tried: own */
@@ -150,13 +153,14 @@ void replay_keep(struct driver *driver);
 #define MAKER_MAX 32 /* bytes of a build id that are compared */
 bool replay_find_maker(unsigned char ret[MAKER_MAX]);
 
-/* Appends the event (numbered and dated here), applies it to the flow, shows it. Returns -1 if it
- * could not be made durable. */
+/* driver_core.c: appends the event (numbered and dated here), applies it to the flow, shows it.
+ * Returns -1 if it could not be made durable. */
 int driver_record(struct driver *driver, struct event *ev, struct err **err);
-
 /* The same once. Returns 1 if appended, 0 if another process appended first and that is absorbed,
  * -1. */
 int driver_try_record(struct driver *driver, struct event *ev, struct err **err);
+/* Reads the events that other processes have appended: requests, or a takeover. */
+int driver_absorb(struct driver *driver, struct err **err);
 
 /* The wall clock, but never behind the newest event plus the time since: a clock that is set back
  * must not delay what waits. */
@@ -165,32 +169,37 @@ struct utc driver_now(const struct driver *driver);
 /* Checks that this is still the driver. Called before every effect, and once more where much time
  * can have passed since. Returns -1 if it stands down and the effect must not be carried out. */
 int driver_keep(struct driver *driver, struct err **err);
-/* The same for callers without an error to return: false, and the loop is left. */
-bool driver_may_act(struct driver *driver);
 
-/* Makes the loop look at the effects again as soon as it turns. */
+/* Makes the loop look at the effects again as soon as it turns, or after `delay_ms`. */
 void driver_wake(struct driver *driver);
+void driver_wake_in(struct driver *driver, int64_t delay_ms);
 
 /* Journals that this driver leaves, and why; then leaves the loop. */
 void driver_leave(struct driver *driver, const char *reason, enum exit_code exit_code);
+/* Journals it and no more; the driver leaves even if that fails. */
+void driver_record_left(struct driver *driver, const char *reason);
 
-/* Like driver_wake(), but after `delay_ms`. */
-void driver_wake_in(struct driver *driver, int64_t delay_ms);
+/* Writes the drain file; the agents look for it with each heartbeat. */
+int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
 
 /* again.c: handles a failure. Returns true if it is retried; the failure is cleared then, and the
  * effects are looked at after a while. Else the driver ends. */
 bool again_try(struct driver *driver);
 /* All effects were carried out: the earlier failure is over. */
 void again_works(struct driver *driver);
+/* Like driver_keep(), for callers without an error to return. If it returns false, the failure is
+ * retried later or the loop is left. */
+bool again_may_act(struct driver *driver);
 
-/* chores.c: takes the same events as the flow; does the chores that are due, or asks to be called
- * in `ret_wait_ms` > 0; journals that a chore was given up. */
-void chores_note(struct driver *driver, const struct event *ev);
+/* chores.c: does the chores that are due, or asks to be called in `ret_wait_ms` > 0; journals that
+ * a chore was given up. */
 int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err);
 int chores_fail(struct driver *driver, enum phase phase, int64_t attempt, const char *what,
 		const struct err *why, struct err **err);
 
-/* beside.c: a stop that was requested beside the journal. */
+/* beside_driver.c: a stop that was requested beside the journal lies in the workspace. The caller
+ * frees the key. True if there is one that the journal does not have yet. */
+char *beside_stop_file_key(const char *run);
 bool beside_stop_file_read(struct driver *driver);
 void beside_stop_file_clear(struct driver *driver);
 /* The requested stop cannot be journalled: it reaches the job all the same. */
@@ -200,9 +209,7 @@ void beside_stop_unrecorded(struct driver *driver);
  * the stores. */
 int ready_make(struct driver *driver, struct err **err);
 int ready_open_outside(struct driver *driver, struct err **err);
-void driver_release(struct driver *driver);
-/* Writes the drain file; the agents look for it with each heartbeat. */
-int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
+void ready_release(struct driver *driver);
 
 /* interrupt.c: handles signals as the caller's options say, as soon as the loop turns. */
 void interrupt_watch_signals(struct driver *driver);
@@ -224,21 +231,23 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 /* Returns the environment of every agent of this run: PATH, HOME, USER, LANG, TMPDIR and the values
  * of the secrets. EXIT_REFUSED names a missing secret. */
 int submit_job_env(const json_t *plan, char ***ret, struct err **err);
-/* Reads the report of a node's agent in the workspace. Returns 1 and a new reference, 0 if absent,
- * -1. */
-int attempt_end_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
-			    struct err **err);
 
-/* watch.c: follows an attempt; a tick records news. */
+/* attempt_core.c: reads the report of a node's agent in the workspace. Returns 1 and a new
+ * reference, 0 if absent, -1. */
+int attempt_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
+			struct err **err);
+
+/* watch.c: opens, reads and closes what is known of an attempt. */
 int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
 	       struct err **err);
 bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt);
-int watch_tick(struct driver *driver, struct err **err);
 /* Reads on in the log of an attempt that has ended, without asking the engine: for a verification
  * after a takeover. `*ret_more`: come back soon, more is left. Does nothing once all is read. */
 int watch_read_log(struct driver *driver, bool *ret_more, struct err **err);
 const struct graph_tally *watch_book(const struct driver *driver);
 void watch_close(struct driver *driver);
+/* watch_turn.c: looks at the watched attempt once, and records news. */
+int watch_turn(struct driver *driver, struct err **err);
 
 /* attempt_cost.c: gives back machines that are kept for a next attempt: because no attempt follows,
  * or because the `next` one needs others. `ret_wait_ms` > 0: come back then. */

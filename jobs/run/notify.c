@@ -1,4 +1,4 @@
-/* Notifications: see notify.h. */
+/* Sends notifications, and records what became of them: see notify.h. */
 #include "jobs/run/notify.h"
 
 #include <errno.h>
@@ -15,162 +15,12 @@
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
 #include "jobs/run/driver_internal.h"
-#include "jobs/run/journal/event_json.h"
+#include "jobs/run/notify_queue.h"
 #include "jobs/run/plan/agent.h"
 #include "jobs/store/order.h"
 
-#define AT_ONCE   4   /* processes */
-#define WORDS_MAX 512 /* the last bytes of a command's error output that are kept */
-#define POSTER    "stoker-post"
-
-/* A message that is still to be sent, or to be recorded. */
-struct notify_message {
-	struct driver *driver;
-	int64_t about, rule;
-	const char *occasion;
-	char *body; /* JSON on one line */
-	int tries;
-	struct mono due;       /* time of the next try */
-	struct proc_id sender; /* pid 0: no process */
-	int words_fd;
-	char words[WORDS_MAX];
-	size_t words_len;
-	struct watch *end, *readable, *timeout;
-	bool too_late;
-	/* Outcome, once known; then only the record is still due. */
-	bool is_sent;
-	char *failure; /* message; NULL: not failed */
-	struct notify_message *next;
-};
-
-struct notify {
-	struct notify_message *first;
-	int under_way;
-	struct watch *timer;  /* for the next try that is due */
-	struct watch *linger; /* NULL: the run has not ended */
-};
-
-/* --- events --- */
-
-/* The spec's words for notify[].when, and the event of each. */
-static const struct {
-	const char *name;
-	enum event_kind on;
-	enum outcome outcome; /* for run.ended */
-	const char *verb;
-} occasions[] = {
-	{ "started", EV_RUN_CREATED, OUTCOME_SUCCEEDED, "has started" },
-	{ "at_risk", EV_RUN_AT_RISK, OUTCOME_SUCCEEDED, "is at risk" },
-	{ "at_risk", EV_CHECKPOINT_REJECTED, OUTCOME_SUCCEEDED,
-	  "is at risk: what it saves is not used for the second time" },
-	{ "succeeded", EV_RUN_ENDED, OUTCOME_SUCCEEDED, "has succeeded" },
-	{ "failed", EV_RUN_ENDED, OUTCOME_FAILED, "has failed" },
-	{ "stopped", EV_RUN_ENDED, OUTCOME_STOPPED, "was stopped" },
-	{ "gate", EV_RUN_ENDED, OUTCOME_REFUSED, "was refused at a gate" },
-};
-
-static int occasion_of(const struct event *ev)
-{
-	for (size_t i = 0; i < STK_LENGTH(occasions); i++)
-		if (occasions[i].on == ev->kind &&
-		    (ev->kind != EV_RUN_ENDED || occasions[i].outcome == ev->state))
-			return (int)i;
-	return -1;
-}
-
-static bool asks_for(const json_t *rule, const char *occasion)
-{
-	const json_t *when = json_object_get(rule, "when"), *word;
-	size_t i;
-
-	json_array_foreach (when, i, word)
-		if (strcmp(json_string_value(word), occasion) == 0)
-			return true;
-	return false;
-}
-
-/* "run 7f… of digits has failed: no space on '/ckpt'; free some, then resume" */
-static char *sentence(const struct driver *driver, int occasion, const struct event *ev)
-{
-	struct sb text = SB_INIT;
-
-	sb_addf(&text, "run %s of %s %s", driver->run, js_str(driver->plan, "name"),
-		occasions[occasion].verb);
-	if (ev->kind == EV_RUN_AT_RISK)
-		sb_addf(&text, ": limits.%s", flow_limit_names[ev->limit]);
-	if (EVENT_HAS(ev, reason))
-		sb_addf(&text, ": %s", ev->reason);
-	if (EVENT_HAS(ev, hint))
-		sb_addf(&text, "; %s", ev->hint);
-	return sb_take(&text);
-}
-
-static char *body_of(const struct driver *driver, int occasion, const struct event *ev, size_t rule)
-{
-	AUTO(auto_free) char *id = mem_format("%s-%lld-%zu", driver->run, (long long)ev->seq, rule);
-	AUTO(auto_free) char *text = sentence(driver, occasion, ev);
-	json_auto_t *body = event_encode(driver->run, ev);
-
-	json_object_del(body, "plan");
-	js_put_str(body, "id", id);
-	js_put_str(body, "occasion", occasions[occasion].name);
-	js_put_str(body, "name", js_str(driver->plan, "name"));
-	js_put_str(body, "text", text);
-	return js_line(body);
-}
-
-static void add_message(struct driver *driver, int occasion, const struct event *ev, size_t rule)
-{
-	struct notify_message *message = mem_zero(1, sizeof *message), **last;
-
-	message->driver = driver;
-	message->about = ev->seq;
-	message->rule = (int64_t)rule;
-	message->occasion = occasions[occasion].name;
-	message->body = body_of(driver, occasion, ev, rule);
-	message->words_fd = -1;
-	if (!driver->notify)
-		driver->notify = mem_zero(1, sizeof *driver->notify);
-	for (last = &driver->notify->first; *last; last = &(*last)->next)
-		;
-	*last = message;
-}
-
-static void drop_message(struct driver *driver, const struct event *ev)
-{
-	struct notify_message **at = driver->notify ? &driver->notify->first : NULL, *gone;
-
-	while (at && *at && ((*at)->about != ev->about || (*at)->rule != ev->rule))
-		at = &(*at)->next;
-	if (!at || !*at)
-		return;
-	gone = *at;
-	*at = gone->next;
-	free(gone->body);
-	free(gone->failure);
-	free(gone);
-}
-
-void notify_note(struct driver *driver, const struct event *ev)
-{
-	const json_t *rules = json_object_get(driver->plan, "notify"), *rule;
-	int occasion = occasion_of(ev);
-	size_t i;
-
-	if (ev->kind == EV_NOTIFY_SENT || ev->kind == EV_NOTIFY_FAILED)
-		drop_message(driver, ev);
-	/* A single one may be an accident. */
-	if (occasion < 0 || (ev->kind == EV_CHECKPOINT_REJECTED && driver->passed_count != 2))
-		return;
-	json_array_foreach (rules, i, rule)
-		if (asks_for(rule, occasions[occasion].name))
-			add_message(driver, occasion, ev, i);
-}
-
-bool notify_pending(const struct driver *driver)
-{
-	return driver->notify && driver->notify->first;
-}
+#define AT_ONCE 4 /* processes */
+#define POSTER  "stoker-post"
 
 /* --- outcomes --- */
 
@@ -193,7 +43,7 @@ static void record(struct driver *driver, struct event *ev)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
-	if (driver->left || driver->failure || !driver_may_act(driver) ||
+	if (driver->left || driver->failure || !again_may_act(driver) ||
 	    driver_record(driver, ev, &err) == 0)
 		return;
 	if (driver->flow.state != FLOW_ENDED) {
@@ -280,9 +130,10 @@ static bool read_words(struct notify_message *message)
 	ssize_t len;
 
 	while ((len = read(message->words_fd, piece, sizeof piece)) > 0) {
-		size_t add = (size_t)len < WORDS_MAX ? (size_t)len : WORDS_MAX, keep;
+		size_t add = (size_t)len < NOTIFY_WORDS_MAX ? (size_t)len : NOTIFY_WORDS_MAX, keep;
 
-		keep = message->words_len < WORDS_MAX - add ? message->words_len : WORDS_MAX - add;
+		keep = message->words_len < NOTIFY_WORDS_MAX - add ? message->words_len
+								   : NOTIFY_WORDS_MAX - add;
 		memmove(message->words, message->words + message->words_len - keep, keep);
 		memcpy(message->words + keep, piece + (size_t)len - add, add);
 		message->words_len = keep + add;
@@ -498,7 +349,7 @@ static void on_linger(void *arg)
 
 void notify_linger(struct driver *driver)
 {
-	if (!notify_pending(driver)) {
+	if (!notify_queue_pending(driver)) {
 		loop_quit(driver->loop);
 		return;
 	}

@@ -32,12 +32,6 @@
 struct driver;
 struct notify;
 
-/* Takes an event of the journal, old or new: a message becomes due, or was sent. */
-void notify_note(struct driver *driver, const struct event *ev);
-
-/* True if a message is still to be sent. */
-bool notify_pending(const struct driver *driver);
-
 /* Sends what is due; the loop does the rest, and records the outcomes. */
 void notify_pump(struct driver *driver);
 

@@ -1,12 +1,17 @@
-/* Preparation before a run is driven: its lease, its journal, the engine and the stores. */
+/* Preparation before a run is driven: its lease, its journal, the engine and the stores; and their
+ * release. */
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aws/aws.h"
+#include "aws/credentials/secret.h"
 #include "jobs/base/hash.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/run/driver_internal.h"
 #include "jobs/run/journal/forget.h"
 #include "jobs/run/journal/lease.h"
+#include "jobs/run/notify.h"
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/own_places.h"
 #include "jobs/run/plan/preflight.h"
@@ -159,4 +164,31 @@ int ready_make(struct driver *driver, struct err **err)
 	own_places_remember(journal_dir(driver->journal), plan->json);
 	driver->trusts = true;
 	return begin_run(driver, err);
+}
+
+void ready_release(struct driver *driver)
+{
+	watch_close(driver);
+	notify_release(driver);
+	precompile_claim_leave(driver);
+	checkpoint_watch_freep(&driver->leftovers);
+	store_freep(&driver->checkpoints);
+	if (driver->engine)
+		driver->engine->ops->close(driver->engine);
+	store_freep(&driver->workspace);
+	store_freep(&driver->cache);
+	if (driver->loop && driver->options->on_loop)
+		driver->options->on_loop(driver->options->arg, NULL);
+	interrupt_ignore(driver);
+	loop_freep(&driver->loop);
+	secret_strv_freep(&driver->job_env);
+	free(driver->away_why);
+	free(driver->stop_words);
+	free(driver->agent_prefix);
+	free(driver->agent_archive);
+	json_decref(driver->plan);
+	err_free(driver->failure);
+	lease_freep(&driver->lease);
+	preflight_release(&driver->probe);
+	aws_cancel_after(0);
 }

@@ -11,30 +11,6 @@
 
 #define BOOLEANS_MAX ((size_t)400) /* bytes of names in a cure */
 
-int attempt_end_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
-{
-	struct engine *engine = watch->driver->engine;
-
-	if (watch->outside)
-		return toolkit_monitor_report(watch, node, ret, err);
-	if (engine->ops->report)
-		return engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
-	return attempt_end_read_report(watch->driver, watch->prefix, node, ret, err);
-}
-
-int attempt_end_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
-			    struct err **err)
-{
-	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
-	AUTO(sb_release) struct sb text = SB_INIT;
-	int found = store_get(driver->workspace, key, REPORT_MAX, &text, NULL, err);
-
-	*ret = NULL;
-	if (found <= 0)
-		return found;
-	return js_parse(text.text, text.len, "an agent's report", ret, err);
-}
-
 #define NODE_LINES (CAUSE_LINES + LAST_LINES) /* lines judged per node */
 
 /* Collects the lines with which a node's log first went wrong, then its newest, oldest first. The
@@ -69,7 +45,7 @@ static int last_words(struct attempt_watch *watch, struct failure_log *ret,
 		json_auto_t *report = NULL;
 		size_t survived, count = telling_lines(&watch->logs[node], lines, &survived);
 
-		if (attempt_end_report(watch, node, &report, err) < 0)
+		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
 		ret[node] = (struct failure_log){
 			.node = node, .lines = lines, .count = count, .survived = survived
@@ -326,11 +302,11 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	/* Outputs are no evidence of how the attempt ended: an error only leaves them out. */
 	if (outputs_gather(watch, &outputs, &unknown) < 0)
 		outputs = NULL;
-	if (attempt_end_report(watch, status->node, &report, err) < 0 ||
+	if (attempt_report(watch, status->node, &report, err) < 0 ||
 	    judge_end(watch, status, report, &verdict, err) < 0)
 		return -1;
 	tell_unread(watch, &verdict);
-	watch_event(watch, EV_ATTEMPT_ENDED, &ev);
+	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node,
 		  verdict.class == CLASS_HARDWARE_NODE && is_for_worker(watch, report)

@@ -4,7 +4,6 @@
 #include "jobs/base/text/text.h"
 #include "jobs/cache/graphs/fingerprint.h"
 #include "jobs/engine/delivery/agent_delivery.h"
-#include "jobs/run/attempt/health.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -31,11 +30,11 @@ int attempt_start_record_claim(struct attempt_watch *watch, const struct engine_
 	AUTO(auto_free) char *words = NULL;
 	struct event ev;
 
-	if (attempt_end_report(watch, 0, &report, err) < 0)
+	if (attempt_report(watch, 0, &report, err) < 0)
 		return -1;
 	if (js_int(report, "claimed", 0) == 0)
 		return 0;
-	watch_event(watch, EV_ATTEMPT_CLAIMED, &ev);
+	attempt_event(watch, EV_ATTEMPT_CLAIMED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, 0);
 	EVENT_SET_STR(&ev, host, js_str(report, "host"));
@@ -75,7 +74,7 @@ static int record_compiler(struct attempt_watch *watch, int node, const json_t *
 
 	if (!words)
 		return 0;
-	watch_event(watch, EV_COMPILER_CHECKED, &ev);
+	attempt_event(watch, EV_COMPILER_CHECKED, &ev);
 	EVENT_SET(&ev, node, node);
 	EVENT_SET_STR(&ev, reason, words);
 	if (changed)
@@ -139,7 +138,7 @@ static int record_environment(struct attempt_watch *watch, int node, const json_
 
 	if (!words)
 		return 0;
-	watch_event(watch, EV_ENVIRONMENT_CHECKED, &ev);
+	attempt_event(watch, EV_ENVIRONMENT_CHECKED, &ev);
 	EVENT_SET(&ev, node, node);
 	EVENT_SET_STR(&ev, reason, words);
 	EVENT_SET(&ev, names, names);
@@ -159,7 +158,7 @@ static int record_checks(struct attempt_watch *watch, struct err **err)
 	for (int node = 0; caches && node < watch->nodes; node++) {
 		json_auto_t *report = NULL;
 
-		if (attempt_end_report(watch, node, &report, err) < 0)
+		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
 		if (environment == 0)
 			environment = record_environment(watch, node, report, err);
@@ -179,7 +178,7 @@ int attempt_start_record(struct attempt_watch *watch, struct utc started, struct
 		return 0;
 	if (health_record(watch, err) < 0 || record_checks(watch, err) < 0)
 		return -1;
-	watch_event(watch, EV_ATTEMPT_STARTED, &ev);
+	attempt_event(watch, EV_ATTEMPT_STARTED, &ev);
 	EVENT_SET(&ev, started, started.ms);
 	return driver_record(watch->driver, &ev, err);
 }

@@ -12,7 +12,7 @@ int attempt_wait_record(struct attempt_watch *watch, const struct engine_status 
 	    strcmp(status->reason, watch->waits) == 0)
 		return 0;
 	memcpy(watch->waits, status->reason, sizeof watch->waits);
-	watch_event(watch, EV_ATTEMPT_WAITING, &ev);
+	attempt_event(watch, EV_ATTEMPT_WAITING, &ev);
 	EVENT_SET_STR(&ev, reason, status->reason);
 	return driver_record(watch->driver, &ev, err);
 }

@@ -33,7 +33,7 @@ static void judge_restart(struct attempt_watch *watch, int64_t *step, const char
 	enum continuity other;
 	const char *why;
 
-	if (attempt_end_report(watch, 0, &report, &ignored) <= 0)
+	if (attempt_report(watch, 0, &report, &ignored) <= 0)
 		return;
 	resumed = json_object_get(report, "resumed");
 	if (!resumed)
@@ -57,7 +57,7 @@ int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err
 	if (watch->phase != PHASE_TRAIN || driver->resume_step < 0 || driver->continuity_known ||
 	    (watch->first_step < 0 && !at_end))
 		return 0;
-	watch_event(watch, EV_TRAIN_CONTINUITY, &ev);
+	attempt_event(watch, EV_TRAIN_CONTINUITY, &ev);
 	if (watch->first_step >= 0) {
 		reason = judge(step, watch->first_step, &continuity);
 		if (continuity == CONTINUITY_FAILED)

@@ -30,7 +30,7 @@ static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *found = NULL;
 
-	if (at_end && attempt_end_report(watch, watch->step_node, &found, &ignored) > 0 &&
+	if (at_end && attempt_report(watch, watch->step_node, &found, &ignored) > 0 &&
 	    json_object_get(found, "pace"))
 		return json_incref(json_object_get(found, "pace"));
 	json_decref(TAKE(found));
@@ -85,7 +85,7 @@ static void tell(const struct attempt_watch *watch, int64_t step, json_t *number
 	double rate = js_real(pace, "rate", 0);
 	int64_t came = pace_at(pace, step);
 
-	watch_event(watch, EV_TRAIN_PROGRESS, ret);
+	attempt_event(watch, EV_TRAIN_PROGRESS, ret);
 	if (step >= 0) {
 		EVENT_SET(ret, step, step);
 		EVENT_SET(ret, since, came > 0 ? came : watch->stepped_at.ms);
@@ -143,7 +143,7 @@ static int record_stretches(struct attempt_watch *watch, const json_t *pace, str
 
 		if (!was_unseen(&watch->driver->flow.ledger, from, to))
 			continue;
-		watch_event(watch, EV_TRAIN_STRETCH, &ev);
+		attempt_event(watch, EV_TRAIN_STRETCH, &ev);
 		EVENT_SET(&ev, since, from);
 		EVENT_SET(&ev, until, to);
 		EVENT_SET(&ev, first_step, json_integer_value(json_array_get(stretch, 2)));

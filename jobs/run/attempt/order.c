@@ -9,7 +9,7 @@
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/engine/delivery/agent_delivery.h"
 #include "jobs/engine/engine.h"
-#include "jobs/run/attempt/health.h"
+#include "jobs/run/plan/health.h"
 #include "jobs/run/plan/plan.h"
 
 char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)

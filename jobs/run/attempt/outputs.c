@@ -63,7 +63,7 @@ int outputs_gather(struct attempt_watch *watch, json_t **ret, struct err **err)
 	for (int node = 0; node < watch->nodes; node++) {
 		json_auto_t *report = NULL;
 
-		if (attempt_end_report(watch, node, &report, err) < 0) {
+		if (attempt_report(watch, node, &report, err) < 0) {
 			sb_release(&all.why);
 			return -1;
 		}
@@ -96,7 +96,7 @@ void outputs_tell(struct attempt_watch *watch, const json_t *outputs)
 
 	if (!why)
 		return;
-	watch_event(watch, EV_OUTPUTS_LEFT, &ev);
+	attempt_event(watch, EV_OUTPUTS_LEFT, &ev);
 	EVENT_SET_STR(&ev, reason, why);
 	(void)!driver_record(watch->driver, &ev, &ignored);
 }

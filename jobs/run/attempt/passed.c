@@ -10,7 +10,7 @@ int passed_record(struct attempt_watch *watch, struct err **err)
 	size_t i;
 
 	/* Nothing depends on it: a report that cannot be read now is read later. */
-	if (attempt_end_report(watch, 0, &report, &ignored) <= 0)
+	if (attempt_report(watch, 0, &report, &ignored) <= 0)
 		return 0;
 	json_array_foreach (js_path(report, "checkpoint.passed"), i, one) {
 		struct event ev;
@@ -18,7 +18,7 @@ int passed_record(struct attempt_watch *watch, struct err **err)
 		/* An agent that the engine restarted begins a new list. */
 		if (js_int(one, "at", 0) <= driver->passed_at)
 			continue;
-		watch_event(watch, EV_CHECKPOINT_REJECTED, &ev);
+		attempt_event(watch, EV_CHECKPOINT_REJECTED, &ev);
 		EVENT_SET(&ev, since, js_int(one, "at", 0));
 		EVENT_SET_STR(&ev, url, js_str(one, "path") ? js_str(one, "path") : "");
 		EVENT_SET_STR(&ev, reason, js_str(one, "why") ? js_str(one, "why") : "");

@@ -1,7 +1,6 @@
 /* Records and shows the progress of a watched attempt: graphs and numbers, each at its own pace. */
 #include <string.h>
 
-#include "jobs/run/attempt/health.h"
 #include "jobs/run/attempt/watch_internal.h"
 
 #define GROWTH_PLACES 4
@@ -57,7 +56,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	graph_tally_counts(watch->book, &counts);
 	watch->hits_told = counts.hits;
 	if (watch->phase == PHASE_PRECOMPILE) {
-		watch_event(watch, EV_COMPILE_PROGRESS, &ev);
+		attempt_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
 		EVENT_SET(&ev, hits, counts.hits);
 		EVENT_SET(&ev, compiled, counts.made);
@@ -66,7 +65,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 		EVENT_SET(&ev, seconds, counts.seconds);
 		return driver_record(watch->driver, &ev, err);
 	}
-	watch_event(watch, EV_JIT_COMPILED, &ev);
+	attempt_event(watch, EV_JIT_COMPILED, &ev);
 	EVENT_SET(&ev, graphs, counts.misses);
 	EVENT_SET(&ev, hits, counts.hits);
 	EVENT_SET(&ev, seconds, counts.seconds);
@@ -98,7 +97,7 @@ static int record_spoiled(struct attempt_watch *watch, struct err **err)
 	struct event ev;
 
 	watch->spoiled_told = true;
-	watch_event(watch, EV_TRAIN_SPOILED, &ev);
+	attempt_event(watch, EV_TRAIN_SPOILED, &ev);
 	EVENT_SET_STR(&ev, reason,
 		      "its log shows graphs that are extracted and not executed, as in "
 		      "phase 1");
@@ -113,7 +112,7 @@ static int record_given_up(struct attempt_watch *watch, struct err **err)
 	while ((name = metrics_given_up(watch->metrics))) {
 		struct event ev;
 
-		watch_event(watch, EV_METRIC_GIVEN_UP, &ev);
+		attempt_event(watch, EV_METRIC_GIVEN_UP, &ev);
 		EVENT_SET_STR(&ev, name, name);
 		EVENT_SET_STR(&ev, reason, "its pattern takes too long on lines of this log");
 		EVENT_SET_STR(&ev, hint,

@@ -203,7 +203,7 @@ static int record_read(struct attempt_watch *watch, const struct node_log *skipp
 		read += log->tail.offset;
 		size += log->size > log->tail.offset ? log->size : log->tail.offset;
 	}
-	watch_event(watch, EV_LOG_READ, &ev);
+	attempt_event(watch, EV_LOG_READ, &ev);
 	EVENT_SET(&ev, read_bytes, (int64_t)read);
 	EVENT_SET(&ev, size_bytes, (int64_t)size);
 	if (skipped) {
@@ -327,7 +327,6 @@ int reading_turn(struct attempt_watch *watch, bool ends, bool ended, bool *ret_m
 		note_end(watch);
 	else if (tell_behind(watch, ended, err) < 0)
 		return -1;
-	bookmark_put(watch, false);
 	return 0;
 }
 

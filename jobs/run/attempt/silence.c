@@ -31,13 +31,13 @@ int silence_record(struct attempt_watch *watch, struct err **err)
 	struct event ev;
 
 	/* Nothing depends on it: a report that cannot be read now is read later. */
-	if (attempt_end_report(watch, 0, &report, &ignored) <= 0)
+	if (attempt_report(watch, 0, &report, &ignored) <= 0)
 		return 0;
 	silence = json_object_get(report, "silence");
 	until = js_int(silence, "until", 0);
 	if (until == driver->silent_until)
 		return 0;
-	watch_event(watch, silence ? EV_ATTEMPT_STALLED : EV_ATTEMPT_WENT_ON, &ev);
+	attempt_event(watch, silence ? EV_ATTEMPT_STALLED : EV_ATTEMPT_WENT_ON, &ev);
 	if (silence) {
 		EVENT_SET(&ev, since, js_int(silence, "since", 0));
 		EVENT_SET(&ev, until, until);

@@ -125,7 +125,7 @@ static int write_order(struct driver *driver, const struct effect *effect, const
 	return store_put(driver->workspace, key, text, strlen(text), err);
 }
 
-static void attempt_event(struct event *ev, enum event_kind kind, const struct effect *effect)
+static void submit_event(struct event *ev, enum event_kind kind, const struct effect *effect)
 {
 	*ev = (struct event){ .kind = kind };
 	EVENT_SET(ev, phase, effect->phase);
@@ -161,7 +161,7 @@ static int record_refusal(struct driver *driver, const struct effect *effect, co
 	char hint[sizeof((struct failure_verdict *)NULL)->hint];
 	struct event ev;
 
-	attempt_event(&ev, EV_ATTEMPT_ENDED, effect);
+	submit_event(&ev, EV_ATTEMPT_ENDED, effect);
 	EVENT_SET(&ev, class, refusal_class(why, effect->phase, words, hint, sizeof hint));
 	EVENT_SET_STR(&ev, evidence, words);
 	EVENT_SET_STR(&ev, hint, hint[0] ? hint : NULL);
@@ -236,7 +236,7 @@ int submit_job(struct driver *driver, const struct effect *effect, int64_t *ret_
 	}
 	if (outcome < 0)
 		return record_refusal(driver, effect, why, err);
-	attempt_event(&ev, outcome > 0 ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED, effect);
+	submit_event(&ev, outcome > 0 ? EV_ATTEMPT_UNCERTAIN : EV_ATTEMPT_SUBMITTED, effect);
 	EVENT_SET_STR(&ev, reason, why ? why->message : NULL);
 	return driver_record(driver, &ev, err);
 }
@@ -250,6 +250,6 @@ int submit_find(struct driver *driver, const struct effect *effect, struct err *
 
 	if (found < 0)
 		return -1;
-	attempt_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
+	submit_event(&ev, found ? EV_ATTEMPT_SUBMITTED : EV_ATTEMPT_MISSING, effect);
 	return driver_record(driver, &ev, err);
 }

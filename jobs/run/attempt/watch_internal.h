@@ -1,10 +1,11 @@
 /*
- * A watched attempt, shared by watch.c (what it does), reading.c (what it says), attempt_start.c
- * (how it began), attempt_end.c (how it ended), attempt_cost.c (what its machines cost) and
- * continuity.c (whether it went on where it should). Included by these and by the bench alone.
+ * A watched attempt, shared by the files of this room, from below to above: attempt_core.c,
+ * reading.c and watch.c (what is known of it), a file for each kind of news (attempt_start.c,
+ * attempt_end.c, attempt_cost.c, continuity.c, progress.c and others), and watch_turn.c, which has
+ * them recorded. Included by these and by the bench alone.
  *
- * run/attempt: one attempt from its order to its end: submitted, watched, read, judged, recorded.
- * Consequences of the end are decided in flow.
+ * run/attempt: one attempt from its order to its end: submitted, watched, read, classified,
+ * recorded. Consequences of the end are decided in flow.
  */
 #ifndef STK_RUN_ATTEMPT_WATCH_INTERNAL_H
 #define STK_RUN_ATTEMPT_WATCH_INTERNAL_H
@@ -92,12 +93,12 @@ struct attempt_watch {
 	struct err *unread;       /* why a log cannot be read; NULL: all can */
 };
 
-/* Begins an event of this kind about this attempt. */
-void watch_event(const struct attempt_watch *watch, enum event_kind kind, struct event *ret);
+/* attempt_core.c: begins an event of this kind about this attempt. */
+void attempt_event(const struct attempt_watch *watch, enum event_kind kind, struct event *ret);
 
 /* Gets the report of a node's agent from its nearest copy. Returns 1 with a new reference, 0 if
  * absent, -1 with an error. */
-int attempt_end_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
+int attempt_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
 
 /* reading.c: reads as much as a turn has room for; `*ret_more`: more is left. `ends`: nothing more
  * comes, or nothing more is wanted; `ended`: nothing more comes. */
@@ -135,6 +136,9 @@ int attempt_cost_at_end(struct attempt_watch *watch, const struct engine_status 
 
 /* progress.c: records new graphs and numbers; at the end all of them. */
 int progress_record(struct attempt_watch *watch, bool at_end, struct err **err);
+
+/* health_record.c: records health.checked, once per attempt, as soon as the result is known. */
+int health_record(struct attempt_watch *watch, struct err **err);
 
 /* attempt_end.c: records what ended the attempt. */
 int attempt_end_record(struct attempt_watch *watch, const struct engine_status *status,

@@ -30,7 +30,7 @@ static void look_at_reports(struct attempt_watch *watch)
 		AUTO(err_freep) struct err *ignored = NULL;
 		json_auto_t *report = NULL;
 
-		if (attempt_end_report(watch, node, &report, &ignored) > 0)
+		if (attempt_report(watch, node, &report, &ignored) > 0)
 			find(watch, node, json_object_get(report, "worker"));
 	}
 }
@@ -59,7 +59,7 @@ void workers_tell(struct attempt_watch *watch, bool at_end)
 		look_at_reports(watch);
 	if (!watch->worker || watch->driver->worker_told)
 		return;
-	watch_event(watch, EV_WORKER_LOST, &ev);
+	attempt_event(watch, EV_WORKER_LOST, &ev);
 	EVENT_SET(&ev, node, watch->worker_node);
 	EVENT_SET_STR(&ev, reason, js_str(watch->worker, "why"));
 	EVENT_SET_STR(&ev, hint, js_str(watch->worker, "hint"));

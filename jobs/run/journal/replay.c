@@ -12,7 +12,7 @@
 
 #include "jobs/base/hash.h"
 #include "jobs/run/driver_internal.h"
-#include "jobs/run/notify.h"
+#include "jobs/run/notify_queue.h"
 
 #define KEEP_EVERY 1000 /* events between two snapshots */
 #define FORM       5    /* version of struct replay_kept */
@@ -53,6 +53,29 @@ static struct mono mono_of(struct utc at)
 	return now;
 }
 
+/* Notes the chores that the end of an attempt leaves to be done (chores.c). */
+static void note_owed(struct driver *driver, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EV_ATTEMPT_ENDED:
+		driver->owed = (struct owed){
+			.due = ev->phase == PHASE_PRECOMPILE || ev->phase == PHASE_TRAIN,
+			.phase = ev->phase,
+			.attempt = ev->attempt,
+			.went_well =
+				ev->phase == PHASE_TRAIN && EVENT_HAS(ev, exit) && ev->exit == 0,
+		};
+		break;
+	case EV_ATTEMPT_INTENDED:
+	case EV_CHORE_FAILED:
+	case EV_RUN_ENDED:
+		driver->owed.due = false;
+		break;
+	default:
+		break;
+	}
+}
+
 void replay_take_in(struct driver *driver, const struct event *ev)
 {
 	if (ev->kind == EV_RUN_CREATED)
@@ -66,8 +89,8 @@ void replay_take_in(struct driver *driver, const struct event *ev)
 		driver->silent_until = ev->until;
 	else if (ev->kind == EV_ATTEMPT_WENT_ON || ev->kind == EV_ATTEMPT_INTENDED)
 		driver->silent_until = 0;
-	notify_note(driver, ev);
-	chores_note(driver, ev);
+	notify_queue_note(driver, ev);
+	note_owed(driver, ev);
 	driver->seq_at = clock_mono_now();
 	if (ev->kind == EV_TRAIN_PROGRESS)
 		driver->progress_at = mono_of(ev->at);
@@ -192,7 +215,7 @@ void replay_keep(struct driver *driver)
 	AUTO(auto_free) struct replay_kept *kept = NULL;
 
 	/* Pending notifications are not part of the snapshot, so it is kept later. */
-	if (driver->seq - driver->kept_seq < KEEP_EVERY || notify_pending(driver))
+	if (driver->seq - driver->kept_seq < KEEP_EVERY || notify_queue_pending(driver))
 		return;
 	driver->kept_seq = driver->seq; /* after a failure it is tried much later */
 	kept = mem_zero(1, sizeof *kept);

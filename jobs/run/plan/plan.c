@@ -9,7 +9,7 @@
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/engine/engine.h"
 #include "jobs/flow/rules.h"
-#include "jobs/run/attempt/health.h"
+#include "jobs/run/plan/health.h"
 #include "jobs/run/plan/own_places.h"
 #include "jobs/store/order.h"
 #include "jobs/store/store.h"

@@ -1,18 +1,16 @@
 /*
- * Health check of the nodes, on the driver's side: what a plan says of it, what an order asks of
- * the agents (jobs/store/order.h), and the result.
+ * Health check of the nodes, before it is made: what a plan says of it, and what an order asks of
+ * the agents (jobs/store/order.h). attempt/health_record.c records the result.
  *
  * The plan's "health" (absent: no check): {"device": whether devices are checked, "ops":
  * [collective…] (empty: none), "size": bytes, "timeout_ms"}.
  */
-#ifndef STK_RUN_ATTEMPT_HEALTH_H
-#define STK_RUN_ATTEMPT_HEALTH_H
+#ifndef STK_RUN_PLAN_HEALTH_H
+#define STK_RUN_PLAN_HEALTH_H
 
 #include "jobs/base/text/js.h"
 #include "jobs/flow/event.h"
 #include "jobs/spec/spec.h"
-
-struct attempt_watch;
 
 /* Returns the plan's "health" of a spec as a new object; NULL if nothing is checked. */
 json_t *health_plan(const struct spec *spec);
@@ -25,8 +23,5 @@ char *health_plan_words(const json_t *plan);
 
 /* Sets the members "health", "instance" and "devices" of an order. */
 void health_order(json_t *order, const json_t *plan, enum phase phase);
-
-/* Records health.checked, once per attempt, as soon as the result is known. */
-int health_record(struct attempt_watch *watch, struct err **err);
 
 #endif

@@ -1,0 +1,243 @@
+/*
+ * The watcher's turn: asks the engine, reads the logs, and has recorded what is news, by one file
+ * for each kind of news. Stands above these files; none of them calls it.
+ */
+#include "jobs/run/attempt/toolkit_monitor.h"
+#include "jobs/run/attempt/watch_internal.h"
+#include "jobs/run/attempt/workers.h"
+
+static void on_wake(void *arg)
+{
+	struct attempt_watch *watch = arg;
+
+	watch->wake = NULL; /* the loop has dropped it */
+	driver_wake(watch->driver);
+}
+
+/* A single process is enough: the next tick asks for another. */
+static void arm_wake(struct attempt_watch *watch)
+{
+	struct driver *driver = watch->driver;
+	pid_t pid;
+
+	if (!watch->wake && driver->engine->ops->wake &&
+	    driver->engine->ops->wake(driver->engine, watch->job, watch->prefix, &pid, 1) > 0)
+		watch->wake = loop_on_exit(driver->loop, pid, on_wake, watch);
+}
+
+static int record_seen(struct attempt_watch *watch, bool seen, const char *reason, struct err **err)
+{
+	struct event ev;
+
+	attempt_event(watch, seen ? EV_ATTEMPT_FOUND : EV_ATTEMPT_LOST, &ev);
+	if (!seen && reason[0])
+		EVENT_SET_STR(&ev, reason, reason);
+	return driver_record(watch->driver, &ev, err);
+}
+
+static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
+{
+	if (watch->phase != PHASE_TRAIN || watch->outside || /* no agent marks any */
+	    (!at_end && watch->marks_at.ms > 0 &&
+	     clock_mono_now().ms - watch->marks_at.ms < checkpoints_pace_ms(watch->driver)))
+		return 0;
+	watch->marks_at = clock_mono_now();
+	if (checkpoints_look(watch->driver, watch->attempt, err) < 0)
+		return -1;
+	if (!at_end && silence_record(watch, err) < 0)
+		return -1;
+	return passed_record(watch, err);
+}
+
+/* Steps of a job that ended unobserved are dated no later than its end. */
+static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct err **err)
+{
+	json_auto_t *report = NULL;
+	int64_t ended;
+
+	if (attempt_report(watch, 0, &report, err) < 0)
+		return -1;
+	ended = js_int(report, "ended", last_seen.ms);
+	if (ended > 0 && ended < watch->stepped_at.ms)
+		watch->stepped_at.ms = ended;
+	return 0;
+}
+
+/* Only the log tells which graphs a successful phase 1 has made. Until the log can be read there is
+ * no verdict, unless the run is asked to stop. */
+static int miss_log(struct attempt_watch *watch, const struct engine_status *status,
+		    struct err **err)
+{
+	const struct driver *driver = watch->driver;
+
+	if (watch->phase != PHASE_PRECOMPILE || !driver->kind->caches || !watch->unread ||
+	    !status->exit_known || status->exit != 0 || driver->flow.stop_requested)
+		return 0;
+	*err = TAKE(watch->unread);
+	return -1;
+}
+
+static int claim_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			struct err **err)
+{
+	return watch->driver->flow.attempt_state == ATTEMPT_SUBMITTED
+		       ? attempt_start_record_claim(watch, status, err)
+		       : 0;
+}
+
+static int health_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			 struct err **err)
+{
+	return health_record(watch, err) < 0 ||
+			       attempt_start_record(watch, status->started, err) < 0
+		       ? -1
+		       : 0;
+}
+
+static int steps_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			struct err **err)
+{
+	return date_steps(watch, status->last_seen, err);
+}
+
+static int checkpoints_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			      struct err **err)
+{
+	(void)status;
+	return record_checkpoints(watch, true, err);
+}
+
+static int numbers_at_end(struct attempt_watch *watch, const struct engine_status *status,
+			  struct err **err)
+{
+	(void)status;
+	return continuity_record(watch, true, err) < 0 || progress_record(watch, true, err) < 0 ? -1
+												: 0;
+}
+
+/* Last looks at an attempt, recorded before its end. The end rests on none of them: each is tried,
+ * and one that fails END_TRIES times is passed over. */
+static const struct last_look {
+	const char *what;
+	int (*look)(struct attempt_watch *watch, const struct engine_status *status,
+		    struct err **err);
+} last_looks[] = {
+	{ "who held the claim is not known", claim_at_end },
+	{ "how it began is not known", health_at_end },
+	{ "when it made its last step is not known", steps_at_end },
+	{ "checkpoints that it marked last are not journalled", checkpoints_at_end },
+	{ "its last numbers are not journalled", numbers_at_end },
+	{ "what its machines cost is not known", attempt_cost_at_end },
+};
+
+/* Returns -1 if the looks are to be tried again. `ret_passed` is the first that was passed over,
+ * for the reason `ret_why`. */
+static int look_last(struct attempt_watch *watch, const struct engine_status *status,
+		     const char **ret_passed, struct err **ret_why, struct err **err)
+{
+	bool last = ++watch->end_tries >= END_TRIES;
+
+	for (size_t i = 0; i < STK_LENGTH(last_looks); i++) {
+		AUTO(err_freep) struct err *why = NULL;
+
+		if (last_looks[i].look(watch, status, &why) == 0)
+			continue;
+		/* Nothing can be passed over if nothing can be journalled. */
+		if (!last || watch->driver->journal_fails || watch->driver->stood_down) {
+			*err = TAKE(why);
+			return -1;
+		}
+		if (*ret_why)
+			continue;
+		*ret_passed = last_looks[i].what;
+		*ret_why = TAKE(why);
+	}
+	return 0;
+}
+
+/* Only evidence is recorded before the end. Work that is left to do comes after it: see
+ * chores.c. */
+static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
+{
+	AUTO(err_freep) struct err *why = NULL;
+	const char *passed = NULL;
+
+	if (miss_log(watch, status, err) < 0)
+		return -1;
+	reading_end(watch);
+	if (look_last(watch, status, &passed, &why, err) < 0)
+		return -1;
+	if (why && !watch->passed_told &&
+	    chores_fail(watch->driver, watch->phase, watch->attempt, passed, why, err) < 0)
+		return -1;
+	watch->passed_told = true;
+	workers_tell(watch, true);
+	return attempt_end_record(watch, status, err);
+}
+
+static bool is_ending(const struct driver *driver, const struct engine_status *status)
+{
+	return status->state == ENGINE_ENDED || status->state == ENGINE_STOPPING ||
+	       driver->flow.stop_requested;
+}
+
+/* Records what an attempt shows while it goes on. A look that fails keeps no other from being done;
+ * -1 comes with the first error. */
+static int look_at_all(struct attempt_watch *watch, const struct engine_status *status,
+		       struct err **err)
+{
+	struct err *why[6] = { NULL };
+	bool runs = status->state == ENGINE_STARTING || status->state == ENGINE_RUNNING;
+	int failed = 0;
+
+	if (runs && watch->driver->flow.attempt_state == ATTEMPT_SUBMITTED)
+		failed |= attempt_start_record_claim(watch, status, &why[0]);
+	failed |= attempt_wait_record(watch, status, &why[1]);
+	failed |= attempt_start_record(watch, status->started, &why[2]);
+	failed |= record_checkpoints(watch, false, &why[3]);
+	failed |= continuity_record(watch, false, &why[4]);
+	failed |= progress_record(watch, false, &why[5]);
+	for (size_t i = 0; failed && i < STK_LENGTH(why); i++) {
+		if (why[i] && !*err)
+			*err = TAKE(why[i]);
+		err_freep(&why[i]);
+	}
+	return failed ? -1 : 0;
+}
+
+int watch_turn(struct driver *driver, struct err **err)
+{
+	struct attempt_watch *watch = driver->watch;
+	struct engine_status status = { .state = ENGINE_UNKNOWN };
+	AUTO(err_freep) struct err *unread = NULL;
+	enum attempt_state known = driver->flow.attempt_state;
+	bool more = false;
+
+	/* The engine is asked before the log is read: then all that an ended job wrote is there. */
+	if (driver->engine->ops->describe(driver->engine, watch->job, watch->prefix, &status, err) <
+	    0)
+		return -1;
+	if (reading_turn(watch, is_ending(driver, &status), status.state == ENGINE_ENDED, &more,
+			 &unread) == 0) {
+		bookmark_put(watch, false);
+	} else if (status.state == ENGINE_ENDED) {
+		*err = TAKE(unread);
+		return -1;
+	}
+	if (toolkit_monitor_judge(watch, &status, err) < 0)
+		return -1;
+	if (more)
+		driver_wake(driver);
+	if (status.state == ENGINE_ENDED)
+		return more ? progress_record(watch, false, err) : finish(watch, &status, err);
+	arm_wake(watch);
+	if (status.state == ENGINE_UNKNOWN)
+		return known == ATTEMPT_LOST ? 0 : record_seen(watch, false, status.reason, err);
+	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
+		return -1;
+	workers_tell(watch, false);
+	if (look_at_all(watch, &status, err) < 0)
+		return -1;
+	*err = TAKE(unread);
+	return *err ? -1 : 0;
+}
