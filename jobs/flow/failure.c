@@ -1,4 +1,4 @@
-/* The verdict on a failed attempt: the order in which evidence is believed. See failure.h. */
+/* The verdict on a command that failed: the order in which evidence is believed. See failure.h. */
 #include "jobs/flow/failure.h"
 
 #include <stdio.h>
@@ -377,7 +377,7 @@ static bool tells(const struct failure_finding *symptom)
 	return symptom->row && symptom->row->class != CLASS_UNKNOWN;
 }
 
-static void judge(struct judge *j)
+static void classify_cause(struct judge *j)
 {
 	struct failure_finding finding;
 	int told;
@@ -450,10 +450,10 @@ static bool has_lines(const struct failure_evidence *e)
 
 #define QUOTED_MAX 64 /* lines of a program's words in the engine's */
 
-static void judge_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret);
+static void classify_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret);
 
 /* The engine reports what the program wrote: its exit status and, if there is no log, its words. */
-static void judge_quoted(const struct failure_evidence *evidence, struct failure_verdict *ret)
+static void classify_quoted(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	struct failure_line lines[QUOTED_MAX];
 	struct failure_log log = { .node = evidence->node, .lines = lines };
@@ -469,22 +469,24 @@ static void judge_quoted(const struct failure_evidence *evidence, struct failure
 		e.logs = &log;
 		e.log_count = 1;
 	}
-	judge_evidence(&e, ret);
+	classify_evidence(&e, ret);
 }
 
-void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret)
+void failure_classify_command(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	if (failure_is_quoted(evidence->engine_reason))
-		judge_quoted(evidence, ret);
+		classify_quoted(evidence, ret);
 	else
-		judge_evidence(evidence, ret);
+		classify_evidence(evidence, ret);
 }
 
-static void judge_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret)
+static void classify_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret)
 {
 	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
 
-	*ret = (struct failure_verdict){ .rule = "success", .node = evidence->node };
+	*ret = (struct failure_verdict){ .rule = "success",
+					 .node = evidence->node,
+					 .end_node = evidence->node };
 	failure_text_start(&j.evidence, ret->evidence, sizeof ret->evidence);
 	failure_text_start(&j.hint, ret->hint, sizeof ret->hint);
 	if (j.signal == 0 && evidence->exit_known)
@@ -492,7 +494,7 @@ static void judge_evidence(const struct failure_evidence *evidence, struct failu
 	if (evidence->agent_class == CLASS_NONE && evidence->exit_known && evidence->exit == 0 &&
 	    j.signal == 0)
 		return;
-	judge(&j);
+	classify_cause(&j);
 	if (ret->proof == 0)
 		ret->proof = j.evidence.len;
 	name_mount(&j);

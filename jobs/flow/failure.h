@@ -18,6 +18,8 @@
  * last line that complains.
  * - A process that was killed from outside (SIGKILL, SIGTERM…) did not die of the traceback in its
  *   log: only rows with `if_killed` count then.
+ * - An attempt that was stopped, at a limit, for want of progress, by its driver or by a stranger,
+ *   is classified by that, whatever its command made of the stop (failure_ending.c).
  *
  * The patterns are rows of failure_table_*.c; a new one is a row there and a line in its test.
  * The texts come from the projects named there.
@@ -48,8 +50,27 @@ struct failure_log {
 	const struct failure_line *lines; /* oldest first */
 	const int64_t *at_ms;             /* UTC time of each line, 0: not known; may be NULL */
 	size_t count;
-	size_t survived; /* number of first lines after which the job went on: they are quoted, but
-			    not a cause */
+	size_t survived;  /* number of first lines after which the job went on: they are quoted, but
+			     not a cause */
+	const char *show; /* hint that shows the whole log, where no other is known; may be NULL */
+};
+
+/* Why the agents stopped the command. */
+enum failure_stopped {
+	FAILURE_NOT_STOPPED,
+	FAILURE_STOPPED_TIMEOUT, /* compile.timeout was over */
+	FAILURE_STOPPED_STALL,   /* it made no progress for too long */
+	FAILURE_STOPPED_DRAIN,   /* the driver asked to save and stop */
+	FAILURE_STOPPED_WORKER,  /* an agent asked to, because a worker process stayed dead */
+	FAILURE_STOPPED_OTHER    /* anything else, such as a signal at an agent */
+};
+
+/* How the engine refused the job. */
+enum failure_refused {
+	FAILURE_NOT_REFUSED,
+	FAILURE_REFUSED_INVALID,
+	FAILURE_REFUSED_DENIED,
+	FAILURE_REFUSED_UNREACHABLE
 };
 
 struct failure_row;
@@ -83,6 +104,21 @@ struct failure_evidence {
 	size_t log_count;
 	const struct failure_own *own;
 	const char *booleans; /* names of the hyperparameters that are true or false: "a, b" */
+	/* An end, or no beginning, that is not the command's own: */
+	enum failure_stopped stopped;
+	const char *stall;  /* of a stall: its length, limit and place */
+	const char *worker; /* why a worker process of an agent stayed dead; NULL: none did */
+	const char *worker_hint;
+	int worker_node;
+	bool finished;   /* the command made its last step */
+	bool wanted;     /* the driver wanted the end: a request, a limit, a mismatch */
+	bool taken_down; /* somebody asked the engine for the end */
+	enum failure_refused refused;
+	const char *refusal_hint;
+	/* Explanations of a verdict: of CLASS_TIMEOUT_HANG a wait for a lock, with its cure; of any
+	 * why the log cannot be read. */
+	const char *wait, *wait_hint;
+	const char *unread, *unread_hint;
 };
 
 #define FAILURE_SIGNATURE_SIZE 64
@@ -92,18 +128,16 @@ struct failure_verdict {
 	enum failure_class class; /* CLASS_NONE: it succeeded */
 	const char *rule;         /* id of the row that decided, or a name in its place */
 	int node;                 /* node where the cause was seen; evidence->node if none */
-	char evidence[2048];      /* basis of the verdict: root lines, the end of a traceback */
-	size_t proof;    /* bytes of `evidence` that made the verdict; the rest is context */
-	char hint[4096]; /* the cure; may be empty */
+	int end_node; /* node that ended the attempt: evidence->node, or that of a dead worker */
+	char evidence[2048]; /* basis of the verdict: root lines, the end of a traceback */
+	size_t proof;        /* bytes of `evidence` that made the verdict; the rest is context */
+	char hint[4096];     /* the cure; may be empty */
 	/* "class/rule/16 hex digits": equal in two attempts that failed in the same
 	 * way. Numbers, addresses, paths' folders, ranks and times do not count. */
 	char signature[FAILURE_SIGNATURE_SIZE];
 };
 
-void failure_judge(const struct failure_evidence *evidence, struct failure_verdict *ret);
-
-/* Writes ret->signature again, after class, rule, evidence or proof were changed. */
-void failure_sign(struct failure_verdict *ret);
+void failure_classify(const struct failure_evidence *evidence, struct failure_verdict *ret);
 
 /* ---- while a log streams ------------------------------------------------------ */
 

@@ -4,6 +4,12 @@
 
 #include "jobs/flow/failure.h"
 
+/* failure.c: the verdict on the command alone, as if nobody had stopped it. */
+void failure_classify_command(const struct failure_evidence *evidence, struct failure_verdict *ret);
+
+/* Writes ret->signature again, after class, rule, evidence or proof were changed. */
+void failure_sign(struct failure_verdict *ret);
+
 /* Text that is built in a buffer of fixed size; always terminated, cut when it is full. */
 struct fixed_string {
 	char *text;

@@ -121,15 +121,15 @@ static void check_judgement(const struct failure_evidence *evidence)
 	struct failure_evidence bare = *evidence;
 
 	memset(&again, 'x', sizeof again);
-	failure_judge(evidence, &verdict);
-	failure_judge(evidence, &again);
+	failure_classify(evidence, &verdict);
+	failure_classify(evidence, &again);
 	check_verdict(evidence, &verdict);
 	MUST(same_verdict(&verdict, &again));
 	MUST(!evidence->exit_known || evidence->exit == 0 || verdict.class != CLASS_NONE);
 	/* No log makes a failure a success, nor a success a failure. */
 	bare.logs = NULL;
 	bare.log_count = 0;
-	failure_judge(&bare, &without);
+	failure_classify(&bare, &without);
 	check_verdict(&bare, &without);
 	MUST((verdict.class == CLASS_NONE) == (without.class == CLASS_NONE));
 }
@@ -144,8 +144,8 @@ static void check_order(const struct failure_evidence *evidence, const struct fa
 	for (size_t i = 0; i < evidence->log_count; i++)
 		turned[i] = logs[evidence->log_count - 1 - i];
 	other.logs = turned;
-	failure_judge(evidence, &verdict);
-	failure_judge(&other, &again);
+	failure_classify(evidence, &verdict);
+	failure_classify(&other, &again);
 	MUST(same_verdict(&verdict, &again));
 }
 

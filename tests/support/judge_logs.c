@@ -1,6 +1,6 @@
 /*
  * Judges logs as a driver does while it watches a job: each line goes through the metrics and
- * first_cause as in jobs/run/attempt/watch.c, and what is left through failure_judge() as in
+ * first_cause as in jobs/run/attempt/reading.c, and what is left through failure_classify() as in
  * jobs/run/attempt/attempt_end.c.
  *
  * stdin: "case NODES EXIT STEP-REGEX" ("-": none), then "NODE MS TEXT" for each line in the order
@@ -115,7 +115,7 @@ static void judge(struct job *job)
 		logs[i] = (struct failure_log){ .node = (int)i, .lines = lines[i] };
 		logs[i].count = telling(job, i, lines[i], &logs[i].survived);
 	}
-	failure_judge(&evidence, &said);
+	failure_classify(&evidence, &said);
 	json_auto_t *reply =
 		json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "class", flow_class_names[said.class],
 			  "action", flow_action_names[retry_action(said.class)], "rule", said.rule,

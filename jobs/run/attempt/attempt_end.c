@@ -1,17 +1,44 @@
-/* How an attempt ended: evidence from the engine, the agents and the logs. */
+/*
+ * How an attempt ended: gathers the evidence of the engine, the agents and the logs, and records
+ * what the flow makes of it (failure.h). Nothing here changes the verdict.
+ */
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/text/text.h"
 #include "jobs/cache/verdict/cache_verdict.h"
 #include "jobs/flow/failure.h"
 #include "jobs/run/attempt/outputs.h"
-#include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
-#define BOOLEANS_MAX ((size_t)400) /* bytes of names in a cure */
+#define BOOLEANS_MAX ((size_t)400)              /* bytes of names in a cure */
+#define NODE_LINES   (CAUSE_LINES + LAST_LINES) /* lines looked at per node */
 
-#define NODE_LINES (CAUSE_LINES + LAST_LINES) /* lines judged per node */
+/* Evidence with the memory that it borrows from. */
+struct end_evidence {
+	struct failure_evidence e;
+	struct failure_line *lines; /* NODE_LINES per node */
+	struct failure_log *logs;   /* one per node */
+	size_t nodes;
+	char **shows; /* hints of the logs; NULL: none */
+	char *stall;
+	struct sb booleans;
+	char *wait, *wait_hint;
+};
+
+static void end_evidence_release(struct end_evidence *evidence)
+{
+	for (size_t i = 0; i < evidence->nodes; i++)
+		free(evidence->shows[i]);
+	free(evidence->shows);
+	free(evidence->lines);
+	free(evidence->logs);
+	free(evidence->stall);
+	sb_release(&evidence->booleans);
+	free(evidence->wait);
+	free(evidence->wait_hint);
+}
 
 /* Collects the lines with which a node's log first went wrong, then its newest, oldest first. The
  * first `ret_survived` are known to be no cause; if there are any, only the newest lines are
@@ -36,28 +63,6 @@ static size_t telling_lines(const struct node_log *log, struct failure_line *ret
 	return count;
 }
 
-/* Collects what every node said, in `ret` and `lines` (NODE_LINES per node), and when and by which
- * signal each ended. A signal is no cause if the agent stopped its node. */
-static int last_words(struct attempt_watch *watch, struct failure_log *ret,
-		      struct failure_line *lines, struct err **err)
-{
-	for (int node = 0; node < watch->nodes; node++) {
-		json_auto_t *report = NULL;
-		size_t survived, count = telling_lines(&watch->logs[node], lines, &survived);
-
-		if (attempt_report(watch, node, &report, err) < 0)
-			return -1;
-		ret[node] = (struct failure_log){
-			.node = node, .lines = lines, .count = count, .survived = survived
-		};
-		ret[node].ended_ms = js_int(report, "ended", 0);
-		if (!js_str(report, "stopped"))
-			ret[node].signal = (int)js_int(report, "signal", 0);
-		lines += NODE_LINES;
-	}
-	return 0;
-}
-
 /* True if the driver wanted the end: on request, at a limit, or because the attempt did not go on
  * from its checkpoint. */
 static bool is_ours(const struct attempt_watch *watch)
@@ -65,138 +70,6 @@ static bool is_ours(const struct attempt_watch *watch)
 	const struct flow *flow = &watch->driver->flow;
 
 	return flow->stop_requested || flow->mismatch || flow->limit != LIMIT_NONE;
-}
-
-static void blame_hang(struct failure_verdict *ret, const char *evidence, const char *hint)
-{
-	ret->class = CLASS_TIMEOUT_HANG;
-	snprintf(ret->evidence, sizeof ret->evidence, "%s", evidence);
-	ret->proof = strlen(ret->evidence);
-	snprintf(ret->hint, sizeof ret->hint, "%s", hint);
-}
-
-/* Verdict on a command that made no progress any more, in the agent's words. */
-static void blame_stall(struct failure_verdict *ret, const json_t *stall)
-{
-	AUTO(auto_free) char *silent = text_format_duration(js_int(stall, "silent_ms", 0));
-	AUTO(auto_free) char *limit = text_format_duration(js_int(stall, "limit_ms", 0));
-	const char *doing = js_str(stall, "doing");
-	AUTO(auto_free)
-	char *words = mem_format("no progress for %s (limit %s), last seen at: %s", silent, limit,
-				 doing ? doing : "?");
-
-	blame_hang(ret, words,
-		   "if that was no hang, raise limits.stall, or print the step more often");
-}
-
-/* A command that was stopped at a time limit may have waited for a cache lock that nobody holds any
- * more: then that is the evidence and the cure. */
-static void blame_lock(const struct attempt_watch *watch, struct failure_verdict *ret)
-{
-	AUTO(err_freep) struct err *ignored = NULL; /* the wait only adds an explanation */
-	struct verify_request request = {
-		.kind = watch->driver->kind,
-		.store = watch->driver->cache,
-		.book = watch->book,
-	};
-	AUTO(auto_free) char *words = NULL;
-	AUTO(auto_free) char *hint = NULL;
-	size_t len = strlen(ret->evidence);
-
-	if (!request.store || cache_find_wait(&request, &words, &hint, &ignored) < 0 || !words)
-		return;
-	snprintf(ret->evidence + len, sizeof ret->evidence - len, "; %s", words);
-	snprintf(ret->hint, sizeof ret->hint, "%s", hint);
-}
-
-/* The machine was taken away, or somebody stopped the agent by hand: the engine may know which. */
-static void blame_stranger(const struct engine_status *status, struct failure_verdict *ret)
-{
-	struct failure_evidence engine = { .engine_reason = status->reason };
-	struct failure_verdict said;
-
-	failure_judge(&engine, &said);
-	if (said.class == CLASS_SPOT || said.class == CLASS_STOPPED ||
-	    said.class == CLASS_TIMEOUT_HANG) {
-		*ret = said;
-		return;
-	}
-	ret->class = CLASS_UNKNOWN;
-	ret->rule = "told-to-stop";
-	snprintf(ret->evidence, sizeof ret->evidence,
-		 "its node agent was told to stop, by none of ours; the command then ended with 0");
-	ret->proof = strlen(ret->evidence);
-}
-
-/* Somebody else asked the service for the end: a stop, whatever agents and logs say. */
-static void blame_nobody(const struct engine_status *status, struct failure_verdict *ret)
-{
-	struct failure_evidence engine = { .engine_reason = status->reason };
-
-	failure_judge(&engine, ret);
-	ret->class = CLASS_STOPPED;
-	ret->hint[0] = '\0';
-}
-
-/* True if all nodes were drained because a worker process of an agent stayed dead. */
-static bool is_for_worker(const struct attempt_watch *watch, const json_t *report)
-{
-	return watch->worker && !is_ours(watch) && order_report_was_drained(report);
-}
-
-static void blame_worker(const struct attempt_watch *watch, struct failure_verdict *ret)
-{
-	const char *hint = js_str(watch->worker, "hint");
-
-	ret->class = CLASS_HARDWARE_NODE;
-	ret->rule = "worker-lost";
-	ret->node = watch->worker_node;
-	snprintf(ret->evidence, sizeof ret->evidence, "%s", js_str(watch->worker, "why"));
-	ret->proof = strlen(ret->evidence);
-	snprintf(ret->hint, sizeof ret->hint, "%s", hint ? hint : "");
-}
-
-/* True if the command was drained after its last step: it is as complete as without the drain. */
-static bool had_finished(const struct attempt_watch *watch, const json_t *report)
-{
-	int64_t of =
-		js_int(js_path(watch->driver->plan, "steps"), flow_phase_names[watch->phase], 0);
-	struct step_progress progress = metrics_progress(watch->metrics);
-
-	return watch->phase == PHASE_TRAIN && order_report_was_drained(report) && of > 0 &&
-	       progress.known && progress.step >= of;
-}
-
-/* Without a known cure, points to the log of the node if there is one. */
-static void hint_at_log(const struct attempt_watch *watch, struct failure_verdict *ret)
-{
-	if (ret->hint[0] || watch->unread || ret->node < 0 || ret->node >= watch->nodes ||
-	    watch->logs[ret->node].lines == 0)
-		return;
-	if (watch->nodes > 1)
-		snprintf(ret->hint, sizeof ret->hint,
-			 "'stoker logs %s --phase %s --attempt %lld --node %d' shows all that it "
-			 "said",
-			 watch->driver->run, flow_phase_names[watch->phase],
-			 (long long)watch->attempt, ret->node);
-	else
-		snprintf(ret->hint, sizeof ret->hint,
-			 "'stoker logs %s --phase %s --attempt %lld' shows all that it said",
-			 watch->driver->run, flow_phase_names[watch->phase],
-			 (long long)watch->attempt);
-}
-
-/* Adds why a log could not be read, and the hint that cures it. */
-static void tell_unread(const struct attempt_watch *watch, struct failure_verdict *ret)
-{
-	size_t len = strlen(ret->evidence);
-
-	if (!watch->unread)
-		return;
-	snprintf(ret->evidence + len, sizeof ret->evidence - len, "%sits log could not be read: %s",
-		 len > 0 ? "; " : "", watch->unread->message);
-	if (!ret->hint[0] && watch->unread->hint)
-		snprintf(ret->hint, sizeof ret->hint, "%s", watch->unread->hint);
 }
 
 /* Lists the plan's hyperparameters that are true or false, "a, b". */
@@ -210,19 +83,124 @@ static void add_booleans(const json_t *plan, struct sb *names)
 			sb_addf(names, "%s%s", names->len > 0 ? ", " : "", name);
 }
 
-/* Judges what ended the attempt, from the engine, the agents and the logs. An end that the driver
- * itself asked for needs no other cause. */
-static int judge_end(struct attempt_watch *watch, const struct engine_status *status,
-		     const json_t *report, struct failure_verdict *ret, struct err **err)
+/* Returns the hint that shows the whole log of a node; NULL if there is nothing to show. The caller
+ * frees it. */
+static char *show_words(const struct attempt_watch *watch, int node)
+{
+	const char *run = watch->driver->run, *phase = flow_phase_names[watch->phase];
+
+	if (watch->unread || watch->logs[node].lines == 0)
+		return NULL;
+	if (watch->nodes > 1)
+		return mem_format("'stoker logs %s --phase %s --attempt %lld --node %d' shows all "
+				  "that it said",
+				  run, phase, (long long)watch->attempt, node);
+	return mem_format("'stoker logs %s --phase %s --attempt %lld' shows all that it said", run,
+			  phase, (long long)watch->attempt);
+}
+
+/* Collects what every node said, and when and by which signal each ended. A signal is no cause if
+ * the agent stopped its node. */
+static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, struct err **err)
+{
+	struct failure_line *lines;
+
+	ret->nodes = (size_t)watch->nodes;
+	ret->lines = lines = mem_zero(ret->nodes * NODE_LINES, sizeof *lines);
+	ret->logs = mem_zero(ret->nodes, sizeof *ret->logs);
+	ret->shows = mem_zero(ret->nodes, sizeof *ret->shows);
+	for (int node = 0; node < watch->nodes; node++) {
+		json_auto_t *report = NULL;
+		size_t survived, count = telling_lines(&watch->logs[node], lines, &survived);
+		struct failure_log *log = &ret->logs[node];
+
+		if (attempt_report(watch, node, &report, err) < 0)
+			return -1;
+		ret->shows[node] = show_words(watch, node);
+		*log = (struct failure_log){ .node = node,
+					     .lines = lines,
+					     .count = count,
+					     .survived = survived,
+					     .show = ret->shows[node] };
+		log->ended_ms = js_int(report, "ended", 0);
+		if (!js_str(report, "stopped"))
+			log->signal = (int)js_int(report, "signal", 0);
+		lines += NODE_LINES;
+	}
+	ret->e.logs = ret->logs;
+	ret->e.log_count = ret->nodes;
+	return 0;
+}
+
+/* Why the agents stopped the command, as the flow calls it. */
+static enum failure_stopped stopped_of(const json_t *report)
+{
+	static const struct {
+		const char *word;
+		enum failure_stopped stopped;
+	} words[] = {
+		{ STOPPED_TIMEOUT, FAILURE_STOPPED_TIMEOUT },
+		{ STOPPED_STALL, FAILURE_STOPPED_STALL },
+		{ STOPPED_DRAIN, FAILURE_STOPPED_DRAIN },
+		{ STOPPED_WORKER, FAILURE_STOPPED_WORKER },
+	};
+
+	if (!js_str(report, "stopped"))
+		return FAILURE_NOT_STOPPED;
+	for (size_t i = 0; i < STK_LENGTH(words); i++)
+		if (js_is(report, "stopped", words[i].word))
+			return words[i].stopped;
+	return FAILURE_STOPPED_OTHER;
+}
+
+/* The silence of a command that made no progress any more, in the agent's words. */
+static char *stall_words(const json_t *stall)
+{
+	AUTO(auto_free) char *silent = text_format_duration(js_int(stall, "silent_ms", 0));
+	AUTO(auto_free) char *limit = text_format_duration(js_int(stall, "limit_ms", 0));
+	const char *doing = js_str(stall, "doing");
+
+	return mem_format("no progress for %s (limit %s), last seen at: %s", silent, limit,
+			  doing ? doing : "?");
+}
+
+/* True if the training has made its last step. */
+static bool has_finished(const struct attempt_watch *watch)
+{
+	int64_t of =
+		js_int(js_path(watch->driver->plan, "steps"), flow_phase_names[watch->phase], 0);
+	struct step_progress progress = metrics_progress(watch->metrics);
+
+	return watch->phase == PHASE_TRAIN && of > 0 && progress.known && progress.step >= of;
+}
+
+/* Adds who stopped the command, and why. */
+static void gather_stop(const struct attempt_watch *watch, const struct engine_status *status,
+			const json_t *report, struct end_evidence *ret)
+{
+	struct failure_evidence *e = &ret->e;
+
+	e->stopped = stopped_of(report);
+	if (e->stopped == FAILURE_STOPPED_STALL)
+		e->stall = ret->stall = stall_words(json_object_get(report, "stall"));
+	e->finished = has_finished(watch);
+	e->wanted = is_ours(watch);
+	e->taken_down = status->taken_down;
+	if (!watch->worker)
+		return;
+	e->worker = js_str(watch->worker, "why");
+	e->worker_hint = js_str(watch->worker, "hint");
+	e->worker_node = watch->worker_node;
+}
+
+static int gather_evidence(struct attempt_watch *watch, const struct engine_status *status,
+			   const json_t *report, struct end_evidence *ret, struct err **err)
 {
 	const json_t *trouble = json_object_get(report, "error");
 	const char *class = js_str(trouble, "class");
 	int agent_class = class ? flow_name_find(flow_class_names, CLASS_COUNT, class) : -1;
-	size_t nodes = (size_t)watch->nodes;
-	AUTO(auto_free) struct failure_line *lines = mem_zero(nodes * NODE_LINES, sizeof *lines);
-	AUTO(auto_free) struct failure_log *logs = mem_zero(nodes, sizeof *logs);
-	AUTO(sb_release) struct sb booleans = SB_INIT_MAX(BOOLEANS_MAX);
-	struct failure_evidence evidence = {
+
+	ret->e = (struct failure_evidence){
 		.phase = watch->phase,
 		.node = status->node,
 		.exit_known = status->exit_known,
@@ -234,38 +212,46 @@ static int judge_end(struct attempt_watch *watch, const struct engine_status *st
 		.agent_hint = js_str(trouble, "hint"),
 		.agent_mount = js_str(report, "mount"),
 		.out_of_memory = json_is_true(json_object_get(report, "oom")),
-		.logs = logs,
-		.log_count = nodes,
 		.own = own_rows_get(watch->own),
+		.unread = watch->unread ? watch->unread->message : NULL,
+		.unread_hint = watch->unread ? watch->unread->hint : NULL,
+	};
+	add_booleans(watch->driver->plan, &ret->booleans);
+	ret->e.booleans = ret->booleans.text;
+	gather_stop(watch, status, report, ret);
+	return gather_logs(watch, ret, err);
+}
+
+/* A command that was stopped at a time limit may have waited for a cache lock that nobody holds any
+ * more. True if it has. */
+static bool gather_wait(const struct attempt_watch *watch, struct end_evidence *ret)
+{
+	AUTO(err_freep) struct err *ignored = NULL; /* the wait only adds an explanation */
+	const struct verify_request request = {
+		.kind = watch->driver->kind,
+		.store = watch->driver->cache,
+		.book = watch->book,
 	};
 
-	if (last_words(watch, logs, lines, err) < 0)
+	if (!request.store || cache_find_wait(&request, &ret->wait, &ret->wait_hint, &ignored) < 0)
+		return false;
+	ret->e.wait = ret->wait;
+	ret->e.wait_hint = ret->wait_hint;
+	return ret->wait != NULL;
+}
+
+/* Has the flow classify what ended the attempt. The cache is asked only about a hang. */
+static int classify_end(struct attempt_watch *watch, const struct engine_status *status,
+			const json_t *report, struct failure_verdict *ret, struct err **err)
+{
+	AUTO(end_evidence_release)
+	struct end_evidence evidence = { .booleans = SB_INIT_MAX(BOOLEANS_MAX) };
+
+	if (gather_evidence(watch, status, report, &evidence, err) < 0)
 		return -1;
-	add_booleans(watch->driver->plan, &booleans);
-	evidence.booleans = booleans.text;
-	failure_judge(&evidence, ret);
-	/* A drained command has not finished while steps are left, whatever its exit code. */
-	if (ret->class == CLASS_NONE && (!js_str(report, "stopped") || had_finished(watch, report)))
-		return 0;
-	hint_at_log(watch, ret);
-	if (status->taken_down && !is_ours(watch)) {
-		blame_nobody(status, ret);
-	} else if (js_is(report, "stopped", STOPPED_TIMEOUT)) {
-		blame_hang(ret, "it ran longer than compile.timeout allows",
-			   "raise compile.timeout, or lower compile.max_steps");
-	} else if (js_is(report, "stopped", STOPPED_STALL)) {
-		blame_stall(ret, json_object_get(report, "stall"));
-	} else if (is_for_worker(watch, report)) {
-		blame_worker(watch, ret);
-	} else if (is_ours(watch) || js_is(report, "stopped", STOPPED_DRAIN)) {
-		ret->class = CLASS_STOPPED;
-		ret->hint[0] = '\0';
-	} else if (ret->class == CLASS_NONE) {
-		blame_stranger(status, ret);
-	}
-	if (ret->class == CLASS_TIMEOUT_HANG)
-		blame_lock(watch, ret);
-	failure_sign(ret);
+	failure_classify(&evidence.e, ret);
+	if (ret->class == CLASS_TIMEOUT_HANG && gather_wait(watch, &evidence))
+		failure_classify(&evidence.e, ret);
 	return 0;
 }
 
@@ -303,15 +289,11 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	if (outputs_gather(watch, &outputs, &unknown) < 0)
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
-	    judge_end(watch, status, report, &verdict, err) < 0)
+	    classify_end(watch, status, report, &verdict, err) < 0)
 		return -1;
-	tell_unread(watch, &verdict);
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
-	EVENT_SET(&ev, node,
-		  verdict.class == CLASS_HARDWARE_NODE && is_for_worker(watch, report)
-			  ? watch->worker_node
-			  : status->node);
+	EVENT_SET(&ev, node, verdict.end_node);
 	if (watch->nodes > 1)
 		EVENT_SET(&ev, nodes, watch->nodes);
 	EVENT_SET(&ev, class, verdict.class);

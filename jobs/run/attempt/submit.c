@@ -133,24 +133,11 @@ static void submit_event(struct event *ev, enum event_kind kind, const struct ef
 	EVENT_SET_STR(ev, job, effect->job);
 }
 
-/* Classifies a refusal. A service that is busy or has no machines may accept later; any other
- * refusal stops the run. */
-static enum failure_class refusal_class(const struct err *why, enum phase phase, const char *words,
-					char *ret_hint, size_t size)
+static enum failure_refused refused_of(const struct err *why)
 {
-	struct failure_evidence evidence = { .phase = phase, .engine_reason = words };
-	struct failure_verdict verdict;
-
-	failure_judge(&evidence, &verdict);
-	snprintf(ret_hint, size, "%s", why->hint && why->hint[0] ? why->hint : "");
-	if (verdict.class == CLASS_CAPACITY || verdict.class == CLASS_SPOT) {
-		snprintf(ret_hint, size, "%s", verdict.hint);
-		return verdict.class;
-	}
-	/* Words that match no row are no reason to ask again: a definite refusal stays one. */
-	if (verdict.class == CLASS_TRANSIENT_INFRA || why->code == EXIT_UNREACHABLE)
-		return CLASS_TRANSIENT_INFRA;
-	return why->code == EXIT_REFUSED ? CLASS_QUOTA_PERMISSION : CLASS_USER_CONFIG;
+	if (why->code == EXIT_UNREACHABLE)
+		return FAILURE_REFUSED_UNREACHABLE;
+	return why->code == EXIT_REFUSED ? FAILURE_REFUSED_DENIED : FAILURE_REFUSED_INVALID;
 }
 
 /* Records the engine's definite refusal: the attempt has ended before it began. */
@@ -158,13 +145,20 @@ static int record_refusal(struct driver *driver, const struct effect *effect, co
 			  struct err **err)
 {
 	AUTO(auto_free) char *words = err_format(why);
-	char hint[sizeof((struct failure_verdict *)NULL)->hint];
+	const struct failure_evidence evidence = {
+		.phase = effect->phase,
+		.engine_reason = words,
+		.refused = refused_of(why),
+		.refusal_hint = why->hint,
+	};
+	struct failure_verdict verdict;
 	struct event ev;
 
+	failure_classify(&evidence, &verdict);
 	submit_event(&ev, EV_ATTEMPT_ENDED, effect);
-	EVENT_SET(&ev, class, refusal_class(why, effect->phase, words, hint, sizeof hint));
-	EVENT_SET_STR(&ev, evidence, words);
-	EVENT_SET_STR(&ev, hint, hint[0] ? hint : NULL);
+	EVENT_SET(&ev, class, verdict.class);
+	EVENT_SET_STR(&ev, evidence, words); /* the whole of it, however long */
+	EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
 	return driver_record(driver, &ev, err);
 }
 

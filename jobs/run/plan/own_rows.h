@@ -1,6 +1,6 @@
 /*
  * The user's own rows of the failure table, as the plan carries them: their regular expressions,
- * compiled, for failure_judge().
+ * compiled, for failure_classify().
  */
 #ifndef STK_RUN_PLAN_OWN_ROWS_H
 #define STK_RUN_PLAN_OWN_ROWS_H

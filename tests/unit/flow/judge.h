@@ -35,7 +35,7 @@ static inline struct failure_verdict judge(struct failure_evidence e, const char
 	said.count = split(log, lines);
 	e.logs = &said;
 	e.log_count = 1;
-	failure_judge(&e, &verdict);
+	failure_classify(&e, &verdict);
 	assert_true(strlen(verdict.evidence) < sizeof verdict.evidence);
 	return verdict;
 }

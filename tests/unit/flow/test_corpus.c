@@ -161,7 +161,7 @@ static void judge(struct entry *entry, struct tally *tally)
 		fail_msg("%s: needs from, says and expect", entry->id);
 	assert_true(entry->line_count > 0 || entry->evidence.engine_reason);
 	entry->evidence.logs = entry->logs;
-	failure_judge(&entry->evidence, &verdict);
+	failure_classify(&entry->evidence, &verdict);
 	right = is_right(entry, &verdict);
 	stopped = retry_action(verdict.class) == ACTION_STOP && is_transient(entry);
 	tally->entries++;

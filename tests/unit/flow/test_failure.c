@@ -337,7 +337,7 @@ static struct failure_verdict judge_nodes(const struct node_text *nodes, size_t 
 			at_ms[i][k] = nodes[i].first_ms + (int64_t)k * 1000;
 		logs[i].at_ms = nodes[i].first_ms > 0 ? at_ms[i] : NULL;
 	}
-	failure_judge(&e, &v);
+	failure_classify(&e, &v);
 	return v;
 }
 
@@ -465,10 +465,10 @@ static void outside_text_is_made_harmless(void **state)
 	memset(long_line, 'x', sizeof long_line);
 	long_line[10] = '\0';
 	memcpy(long_line + 20000, "RESOURCE_EXHAUSTED", 18);
-	failure_judge(&e, &v);
+	failure_classify(&e, &v);
 	assert_string_equal(v.rule, "nothing-known");
 	memcpy(long_line + 10000, "RESOURCE_EXHAUSTED", 18);
-	failure_judge(&e, &v);
+	failure_classify(&e, &v);
 	assert_string_equal(v.rule, "xla-memory");
 	assert_true(strlen(v.evidence) < 500);
 }
@@ -520,7 +520,7 @@ static void any_bytes_are_judged_without_harm(void **state)
 			x = x * 6364136223846793005u + 1442695040888963407u;
 		}
 		e.exit = round % 160;
-		failure_judge(&e, &v);
+		failure_classify(&e, &v);
 		assert_true(strlen(v.hint) < sizeof v.hint);
 		assert_int_equal(v.class == CLASS_NONE, e.exit == 0);
 	}

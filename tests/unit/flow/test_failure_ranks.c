@@ -159,10 +159,10 @@ static void what_was_survived_is_quoted_and_no_cause(void **state)
 
 	(void)state;
 	log.count = split(RAISED "step 1\nstep 2\n", lines);
-	failure_judge(&e, &v);
+	failure_classify(&e, &v);
 	assert_int_equal(v.class, CLASS_USER_CODE);
 	log.survived = 4;
-	failure_judge(&e, &v);
+	failure_classify(&e, &v);
 	assert_string_equal(v.rule, "nothing-known");
 	assert_non_null(strstr(v.evidence, "KeyError"));
 }
