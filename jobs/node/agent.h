@@ -1,23 +1,7 @@
 /*
- * stoker-node: the steps of one node of one attempt, in order.
- *
- *   read the order → report "starting" → claim the phase (node 0) or wait for
- *   the claim of our job (the others) → fresh source, folders, what must be
- *   fetched (fetch.h), environment → check-up of the node, alone and with the others
- *   (health.h) →
- *   start the command in its own process group → report "running" → pass its
- *   output on, look at the claim, forward signals, watch for stalls (watchdog.h),
- *   look after checkpoints (checkpointer.h), drain when asked (drain.h) → see that
- *   no process of the command is left → a last look at its checkpoints → upload its
- *   outputs (outputs.h) → report how it ended, exit with its status.
- *
- * Node 0 leaves last where its exit would end all nodes (main_node_exit.h).
- *
- * If the workspace is not a directory, the uploader (uploader.h) looks at it, and uploads
- * reports and the log.
- *
- * An early end takes the same way out: SIGTERM to the command's group, after the grace
- * SIGKILL to everything that descends from it, then the report.
+ * State of the agent of one node of one attempt, and the services that all of its files need: the
+ * report, the result, a word to the other nodes. agent.c calls none of the files that use it; the
+ * steps in order are agent_main.c, the command is in command/.
  */
 #ifndef STK_NODE_AGENT_H
 #define STK_NODE_AGENT_H
@@ -94,32 +78,12 @@ struct agent {
 	int64_t claim_pause_ms;    /* pause before the next look at the claim */
 };
 
-/* Runs the agent and returns its exit status. Prints only report lines to stdout; if no report is
- * possible, the reason goes to stderr. */
-int agent_main(const char *program, const char *order, const char *rank);
-
-/* Shared by agent.c and supervise.c. */
-
-/* Starts the command and watches it until no process of it is left; then the loop quits with state
- * and exit set. Called from the loop. */
-void supervise_start(struct agent *agent);
-/* Stops the command for the reason `why` (STOPPED_*); the first reason counts. If the command was
- * not started yet, it never is. */
-void supervise_stop(struct agent *agent, const char *why);
-
-/* Tells the other nodes that node 0 has ended well (ENDED_FILE), if that is still due. */
-void supervise_tell_ended(struct agent *agent);
+/* Writes the report with this state, here and, through the uploader, in a far workspace. */
+int agent_report(struct agent *agent, const char *state, struct err **err);
 
 /* Tells the other nodes that this one has failed with this exit status; the first to say so counts
  * for the attempt. */
 void agent_tell_peers(struct agent *agent, int exit_status);
-
-/* Handles the uploader's news about the workspace. */
-void supervise_hear(void *agent, enum uploader_news news);
-
-/* Writes the report with this state, here and, through the uploader, in a far workspace. */
-int agent_report(struct agent *agent, const char *state, struct err **err);
-int agent_start_uploader(struct agent *agent, struct err **err);
 
 /* Sets the result and leaves the loop. */
 void agent_finish(struct agent *agent, const char *state, int exit_status);

@@ -15,9 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jobs/base/text/js.h"
-#include "jobs/node/checkpoints/checkpointer.h"
-
 struct agent;
 
 struct drain {
@@ -33,8 +30,8 @@ void drain_begin(struct agent *agent);
 /* Returns why a command is stopped that has had its chance to save: STOPPED_DRAIN, or that this
  * agent itself could not go on. */
 const char *drain_word(const struct agent *agent);
-/* Handles the checkpointer's news, for drains, stalls and the report. */
-void drain_news(void *agent, enum checkpointer_news kind, const json_t *news);
+/* Node 0 has the mark: stops the command. The other nodes must not take our end for a failure. */
+void drain_saved(struct agent *agent);
 void drain_report(struct agent *agent);
 
 #endif

@@ -1,8 +1,8 @@
 /* stoker-node ORDER RANK: the small program that runs first on every node of an
- * attempt. An engine starts it, never a person; see agent.h for what it does. */
+ * attempt. An engine starts it, never a person; see agent_main.h for what it does. */
 #include <stdio.h>
 
-#include "jobs/node/agent.h"
+#include "jobs/node/agent_main.h"
 #include "jobs/store/order.h"
 
 int main(int argc, char **argv)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "jobs/node/agent.h"
+#include "jobs/node/command/command_end.h"
+#include "jobs/node/command/command_stop.h"
 
 #define FIRST_PAUSE_MS  250
 #define PEERS_SILENT_MS ((int64_t)10 * 60 * 1000)
@@ -150,7 +152,7 @@ bool main_node_exit_missed(struct agent *agent)
 	    !ended_in_this_start(agent, report))
 		return false;
 	if (js_int(report, "exit", 1) != 0)
-		supervise_stop(agent, STOPPED_PEER);
+		command_stop(agent, STOPPED_PEER);
 	else
 		agent->claim.believed = true;
 	return true;
@@ -171,7 +173,7 @@ void main_node_exit_wait(struct agent *agent)
 	if (!is_needed(agent))
 		return;
 	for (;;) {
-		supervise_tell_ended(agent);
+		command_end_tell(agent);
 		look(agent, &leaving, now);
 		now = clock_mono_now();
 		if (all_gone(&leaving, now) ||

@@ -13,6 +13,7 @@
 #include "jobs/base/text/regex.h"
 #include "jobs/node/agent.h"
 #include "jobs/node/checkpoints/fetch.h"
+#include "jobs/node/command/command_stop.h"
 
 #define LOOK_MS 1000
 /* Number of nodes up to which progress is exchanged every two beats and a half; more nodes
@@ -279,7 +280,7 @@ static void stop_stalled(struct agent *agent, const struct stall_verdict *verdic
 	MESSAGE_SET(stall, since, clock_utc_now().ms - verdict->silent_ms);
 	/* The other nodes hang as well: they need not wait until ours has gone. */
 	agent_tell_peers(agent, 128 + SIGTERM);
-	supervise_stop(agent, STOPPED_STALL);
+	command_stop(agent, STOPPED_STALL);
 }
 
 /* Reports a silence that is half way to its limit, and takes it back when it ends. A failed write
@@ -330,7 +331,7 @@ static void forgive_sleep(struct watchdog *watchdog, struct mono now)
 static void stop_over_time(struct agent *agent)
 {
 	agent_tell_peers(agent, 128 + SIGTERM);
-	supervise_stop(agent, STOPPED_TIMEOUT);
+	command_stop(agent, STOPPED_TIMEOUT);
 }
 
 static void on_look(void *arg)

@@ -5,45 +5,10 @@
 #include <sys/wait.h>
 
 #include "jobs/node/agent.h"
-
-/* The checkpointer's last pass: longest time without news, and least time after a signal even if
- * the grace is over. */
-#define CHECKPOINTER_SILENT_MS ((int64_t)5 * 60 * 1000)
-#define CHECKPOINTER_LEAST_MS  2000
+#include "jobs/node/worker_news.h"
 
 #define HOUR_MS     ((int64_t)3600 * 1000)
 #define LAST_STARTS 3
-
-static void on_checkpointer_stuck(void *arg)
-{
-	struct agent *agent = arg;
-
-	agent->checkpointer_timer = NULL;
-	agent->checkpointer_stuck = true;
-	checkpointer_kill(&agent->checkpointer);
-}
-
-/* Only the last pass is timed; until then the checkpointer may wait on a slow disk as long as the
- * command does. After a signal no news gives it more time: the grace bounds it all. */
-void workers_checkpointer_lives(struct agent *agent)
-{
-	int64_t wait = CHECKPOINTER_SILENT_MS, least = clock_mono_now().ms + CHECKPOINTER_LEAST_MS;
-
-	if (!agent->checkpointer.last_pass || agent->checkpointer.helper.pid == 0)
-		return;
-	if (agent->told_at.ms) {
-		if (agent->checkpointer_end.ms == 0) {
-			agent->checkpointer_end.ms =
-				agent->told_at.ms + agent_config_keep_ms(&agent->config);
-			if (agent->checkpointer_end.ms < least)
-				agent->checkpointer_end.ms = least;
-		}
-		wait = agent->checkpointer_end.ms - clock_mono_now().ms;
-		wait = wait > 0 ? wait : 0;
-	}
-	loop_remove(agent->loop, agent->checkpointer_timer);
-	agent->checkpointer_timer = loop_after(agent->loop, wait, on_checkpointer_stuck, agent);
-}
 
 /* ---- the budget ---- */
 
@@ -162,10 +127,17 @@ void workers_keep(struct agent *agent)
 		return;
 	checkpointer_release(&agent->checkpointer);
 	if (checkpointer_start(&agent->checkpointer, &agent->config, &agent->claim, agent->loop,
-			       drain_news, agent, &ignored) < 0)
+			       worker_news_of_checkpointer, agent, &ignored) < 0)
 		note_death(agent, WORKER_CHECKPOINTER, -1);
 	if (agent->drain.at_ms)
 		checkpointer_hurry(&agent->checkpointer);
+}
+
+int workers_start_uploader(struct agent *agent, struct err **err)
+{
+	uploader_release(&agent->uploader);
+	return uploader_start(&agent->uploader, &agent->config, &agent->claim, agent->loop,
+			      worker_news_of_uploader, agent, err);
 }
 
 void workers_keep_uploader(struct agent *agent)
@@ -175,7 +147,7 @@ void workers_keep_uploader(struct agent *agent)
 	if (agent->uploader.helper.pid > 0 || !uploader_needed(&agent->config) ||
 	    !is_to_start(agent, WORKER_UPLOADER))
 		return;
-	if (agent_start_uploader(agent, &ignored) < 0)
+	if (workers_start_uploader(agent, &ignored) < 0)
 		note_death(agent, WORKER_UPLOADER, -1);
 	uploader_claimed(&agent->uploader);
 }

@@ -6,8 +6,6 @@
  * nobody sees that the claim has passed on. So the attempt is drained on all of its nodes and ends
  * as the fault of this one (STOPPED_WORKER), which the report tells at once ("worker", order.h). On
  * the way out each worker has a few last tries.
- *
- * Also limits the checkpointer's last pass.
  */
 #ifndef STK_NODE_WORKERS_H
 #define STK_NODE_WORKERS_H
@@ -45,14 +43,13 @@ struct workers {
 void workers_keep(struct agent *agent);
 /* Same for the uploader, which looks at a far workspace and renews claims there. */
 void workers_keep_uploader(struct agent *agent);
+/* Starts the uploader now, whatever became of the one before. */
+int workers_start_uploader(struct agent *agent, struct err **err);
 /* To be called once a worker is reaped. */
 void workers_died(struct agent *agent, enum worker_kind kind, int status);
 /* Tells the other nodes, and the driver, of a worker that stays dead, if that is still to be
  * done. */
 void workers_tell_lost(struct agent *agent);
-/* Called when the checkpointer showed that it is at work, or a signal came: it may
- * go on for a while. */
-void workers_checkpointer_lives(struct agent *agent);
 void workers_release(struct workers *workers);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/node/agent.h"
+#include "jobs/node/command/command_stop.h"
 #include "jobs/node/subreaper.h"
 
 #define WORDS_MAX   REPORT_MAX
@@ -128,7 +129,7 @@ static void heed(struct agent *agent, const json_t *said)
 	else if (strcmp(outcome, HEALTH_FAILING) == 0)
 		fail(agent, message, FAILING_HINT, "comm", AGENT_EXIT_FAILED);
 	else
-		supervise_stop(agent, STOPPED_PEER);
+		command_stop(agent, STOPPED_PEER);
 }
 
 /* Returns a new reference to the helper's result, NULL if it is not complete yet. */
@@ -190,7 +191,7 @@ static void on_beat(void *arg)
 	if (agent->state)
 		return;
 	if (!claim_holds(&agent->claim, &agent->config, agent->store))
-		supervise_stop(agent, STOPPED_SUPERSEDED);
+		command_stop(agent, STOPPED_SUPERSEDED);
 	else
 		drain_look(agent);
 	if (!agent->state)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "jobs/node/agent.h"
+#include "jobs/node/worker_news.h"
 
 #define HOUR_MS  ((int64_t)60 * 60 * 1000)
 #define GRACE_MS 700
@@ -42,7 +43,7 @@ static void hear(struct agent *agent, enum checkpointer_news kind)
 	json_auto_t *news = json_pack("{s:s, s:s, s:s}", "name", "checkpoint-5", "why", "no answer",
 				      "class", "transient-infra");
 
-	drain_news(agent, kind, news);
+	worker_news_of_checkpointer(agent, kind, news);
 }
 
 static void what_a_later_pass_brought_is_not_lost(void **state)

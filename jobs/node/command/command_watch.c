@@ -1,0 +1,214 @@
+/* Output, end and heartbeat of the command while it runs: see command_watch.h. */
+#include "jobs/node/command/command_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/process/turn.h"
+#include "jobs/node/agent.h"
+#include "jobs/node/checkpoints/last_pass.h"
+#include "jobs/node/command/command_end.h"
+#include "jobs/node/command/command_stop.h"
+#include "jobs/node/node_flag.h"
+
+#define READ_SIZE ((size_t)64 << 10)
+/* Limits per turn of the loop, so that a flood does not keep signals waiting. */
+#define TURN_BYTES   ((size_t)1 << 20)
+#define TURN_CPU_MS  100
+#define TURN_WALL_MS 1000
+/* Limits for a pipe that no process of ours holds any more: as many bytes as a pipe may hold. */
+#define DRAIN_BYTES ((size_t)4 << 20)
+#define DRAIN_MS    10000
+
+/* ---- its output ---- */
+
+static void check_done(struct agent *agent);
+
+/* Reads what is there, as much as a turn has room for. Returns false once the pipe has ended. */
+static bool read_pipe(struct agent *agent, struct turn turn)
+{
+	char buffer[READ_SIZE];
+
+	while (!turn.over) {
+		ssize_t len = read(agent->pipe_fd, buffer, sizeof buffer);
+
+		if (len > 0) {
+			output_relay_pass(&agent->relay, buffer, (size_t)len);
+			watchdog_pass(agent, buffer, (size_t)len);
+			turn_spend(&turn, (size_t)len);
+		} else if (len == 0) {
+			return false;
+		} else if (errno != EINTR) {
+			return errno == EAGAIN;
+		}
+	}
+	return true;
+}
+
+void command_watch_close(struct agent *agent)
+{
+	loop_remove(agent->loop, agent->pipe_watch);
+	agent->pipe_watch = NULL;
+	auto_close(&agent->pipe_fd);
+	agent->pipe_fd = -1;
+	output_relay_flush(&agent->relay);
+}
+
+static void on_output(void *arg)
+{
+	struct agent *agent = arg;
+	bool more = read_pipe(agent, turn_begin(TURN_BYTES, TURN_CPU_MS, TURN_WALL_MS));
+
+	/* A reader that is gone is no reason to lose a training; a full disk is: the training would
+	 * go on blindly and could not save anything either. */
+	if (agent->relay.failed && agent->relay.failed != EPIPE && !agent->trouble) {
+		fs_error(&agent->trouble, agent->relay.failed, "cannot keep the command's output");
+		command_stop(agent, STOPPED_LOG);
+	}
+	if (!more) {
+		command_watch_close(agent);
+		check_done(agent);
+	}
+}
+
+int command_watch_open(struct agent *agent, int *ret_write_fd, struct err **err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
+	/* Only our end is non-blocking: the command must not meet EAGAIN on its stdout. */
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	agent->pipe_fd = fds[0];
+	*ret_write_fd = fds[1];
+	agent->pipe_watch = loop_on_readable(agent->loop, fds[0], on_output, agent);
+	return 0;
+}
+
+/* ---- its end ---- */
+
+static void check_done(struct agent *agent)
+{
+	if (agent->state || !agent->over || !agent->childless)
+		return;
+	if (agent->pipe_fd >= 0) {
+		/* No descendant of the command lives: all that it wrote is in the pipe. */
+		read_pipe(agent, turn_begin(DRAIN_BYTES, DRAIN_MS, DRAIN_MS));
+		command_watch_close(agent);
+	}
+	loop_remove(agent->loop, agent->kill_timer);
+	agent->kill_timer = NULL;
+	/* A checkpointer that died, or did not get through to the service, is started once more. */
+	if (command_end_lacks_pass(agent) && !agent->checkpointer_stuck)
+		workers_keep(agent);
+	if (agent->checkpointer.helper.pid > 0) {
+		bool first = !agent->checkpointer.last_pass;
+
+		checkpointer_finish(&agent->checkpointer, command_end_was_cut_off(agent));
+		if (first)
+			last_pass_extend(agent);
+		return;
+	}
+	if (!outputs_bring(agent))
+		command_end_conclude(agent);
+}
+
+/* Reaps all children that have ended. Returns true if there were any. */
+static bool reap(struct agent *agent, bool *ret_any_left)
+{
+	bool any = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		any = true;
+		if (pid == agent->checkpointer.helper.pid)
+			workers_died(agent, WORKER_CHECKPOINTER, status);
+		else if (pid == agent->uploader.helper.pid)
+			workers_died(agent, WORKER_UPLOADER, status);
+		else if (pid == agent->outputs.helper.pid)
+			outputs_gone(agent);
+		else if (pid == agent->command && !agent->over)
+			command_end_begin(agent, status);
+		else
+			agent->heirs_left |= agent->over && WIFEXITED(status);
+	}
+	*ret_any_left = pid == 0;
+	return any;
+}
+
+/* True if we have no children but our helpers. A look at /proc must tell; a process that forks and
+ * dies during the look could hide from it, but not die without being reaped: then we look again. */
+static bool is_childless(struct agent *agent)
+{
+	bool any_left;
+
+	reap(agent, &any_left);
+	while (any_left) {
+		if (!agent->over || command_stop_signal(agent, 0) > 0)
+			return false;
+		if (!reap(agent, &any_left))
+			return true;
+	}
+	return true;
+}
+
+static void on_child(void *arg)
+{
+	struct agent *agent = arg;
+
+	agent->childless = is_childless(agent);
+	check_done(agent);
+}
+
+/* ---- the heartbeat ---- */
+
+/* True if that flag is set for all nodes of this start. */
+static bool is_noted(const struct agent *agent, const char *name)
+{
+	const struct agent_config *config = &agent->config;
+
+	return config->nodes > 1 && node_flag_is_set(config, agent->store, name, config->restart);
+}
+
+static void on_heartbeat(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (agent->config.far)
+		; /* the uploader looks */
+	else if (!claim_holds(&agent->claim, &agent->config, agent->store))
+		command_stop(agent, STOPPED_SUPERSEDED);
+	else if (!drain_look(agent) && is_noted(agent, FAILED_FILE))
+		command_stop(agent, STOPPED_PEER);
+	else if (agent->config.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
+		watchdog_alone(agent);
+	command_end_tell(agent);
+	workers_tell_lost(agent);
+	if (!agent->over)
+		workers_keep(agent);
+	workers_keep_uploader(agent);
+	if (!uploader_needed(&agent->config))
+		claim_renewal_look(&agent->renewal, &agent->config);
+	if (!agent->state)
+		loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
+}
+
+/* ---- the beginning ---- */
+
+void command_watch_begin(struct agent *agent)
+{
+	loop_on_signal(agent->loop, SIGCHLD, on_child, agent);
+	watchdog_start(agent);
+	workers_keep(agent);
+	loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
+	/* Without a report nobody could see how the command fares: as with a log
+	 * that cannot be kept. */
+	if (agent_report(agent, REPORT_RUNNING, &agent->trouble) < 0)
+		command_stop(agent, STOPPED_LOG);
+	on_child(agent); /* the command may have ended before we asked for the signal */
+}
