@@ -16,7 +16,7 @@ static void every_row_is_found_by_its_name_and_has_its_functions(void **state)
 		assert_non_null(kind->state);
 		assert_non_null(kind->fingerprint);
 	}
-	assert_int_equal(n, 3);
+	assert_true(n > 0);
 	assert_null(compile_kind_find("torchneuron"));
 	assert_null(compile_kind_find(""));
 }

@@ -122,7 +122,7 @@ static void each_engine_has_all_functions(void **state)
 		assert_non_null(ops);
 		assert_string_equal(ops->name, engine_names[i]);
 		assert_true(ops->open && ops->close && ops->check && ops->submit && ops->find &&
-			    ops->describe && ops->stop && ops->logs);
+			    ops->describe && ops->stop && ops->logs && ops->log_size);
 	}
 	assert_null(engine_find("nonesuch"));
 	assert_null(engine_find(NULL));
