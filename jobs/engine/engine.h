@@ -18,6 +18,7 @@
 #include "jobs/base/err.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/js.h"
+#include "jobs/store/node_report.h"
 #include "jobs/store/store.h"
 
 /* Arguments of `open`; both outlive the engine. */
@@ -146,12 +147,13 @@ struct engine_ops {
 	 * latest logs() call. ms 0: not known. NULL if no service records it. */
 	struct utc (*log_time)(struct engine *engine, const char *name, const char *prefix,
 			       int node, uint64_t offset);
-	/* Report of a node's agent, from the nearest copy, as of a moment ago: 1 and a new
-	 * reference, 0 absent, -1. NULL if nothing is nearer than the workspace. */
+	/* Report of a node's agent, from the nearest copy, as of a moment ago: 1, 0 absent, -1.
+	 * `ret` is all zeros at first; the caller releases it. NULL if nothing is nearer than the
+	 * workspace. */
 	int (*report)(struct engine *engine, const char *name, const char *prefix, int node,
-		      json_t **ret, struct err **err);
-	/* Same as report() for another JSON object that an agent keeps beside its report. NULL for
-	 * an engine without agents; an engine that has none for this job returns 0. */
+		      struct node_report *ret, struct err **err);
+	/* Another JSON object that an agent keeps beside its report: 1 and a new reference, 0, -1.
+	 * NULL for an engine without agents; an engine that has none for this job returns 0. */
 	int (*beside)(struct engine *engine, const char *name, const char *prefix, int node,
 		      const char *file, json_t **ret, struct err **err);
 	/* Gives back the machines that are kept, after the end of an attempt, for a next attempt

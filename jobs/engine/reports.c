@@ -6,12 +6,16 @@
 
 #include "jobs/store/order.h"
 
-int reports_get(struct workspace_cache *far, const char *prefix, int node, json_t **ret,
+int reports_get(struct workspace_cache *far, const char *prefix, int node, struct node_report *ret,
 		struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
+	json_auto_t *json = NULL;
+	int there = workspace_cache_json(far, key, REPORT_MAX, "an agent's report", &json, err);
 
-	return workspace_cache_json(far, key, REPORT_MAX, "an agent's report", ret, err);
+	if (there > 0 && message_decode(node_report_message, json, ret, err) < 0)
+		return -1;
+	return there;
 }
 
 int reports_beside(struct workspace_cache *far, const char *prefix, int node, const char *file,
@@ -23,62 +27,66 @@ int reports_beside(struct workspace_cache *far, const char *prefix, int node, co
 }
 
 /* True if the node ended and failed. A command that ends while it is drained did as asked. */
-static bool failed(const json_t *report)
+static bool failed(const struct node_report *report)
 {
-	return order_report_is_final(report) && js_int(report, "exit", 0) != 0 &&
-	       !order_report_was_drained(report);
+	return node_report_is_final(report) && report->exit != 0 &&
+	       !node_report_was_drained(report);
 }
 
 /* True if the node failed by itself, and not because it was told to stop. */
-static bool is_root(const json_t *report)
+static bool is_root(const struct node_report *report)
 {
-	const char *stopped = js_str(report, "stopped");
-
-	return failed(report) && (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
+	return failed(report) && (!report->stopped || node_report_was_stopped(report, STOPPED_LOG));
 }
 
 /* True if the command ended with 0 without having been told to stop. */
-static bool is_done(const json_t *report)
+static bool is_done(const struct node_report *report)
 {
-	return js_is(report, "state", REPORT_ENDED) && js_int(report, "exit", -1) == 0 &&
-	       !js_str(report, "stopped");
+	return node_report_is(report, REPORT_ENDED) && report->has_exit && report->exit == 0 &&
+	       !report->stopped;
 }
 
 /* How much a node's end decides the attempt: smaller values come first. */
 enum worth { WORTH_ROOT, WORTH_FAILED, WORTH_WELL, WORTH_NOTHING };
 
-static enum worth worth_of(const json_t *report)
+static enum worth worth_of(const struct node_report *report)
 {
 	if (is_root(report))
 		return WORTH_ROOT;
 	if (failed(report))
 		return WORTH_FAILED;
-	return order_report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
+	return node_report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
 }
 
 struct best {
 	enum worth worth;
 	int node;
-	json_t *report; /* owned */
+	struct node_report report; /* owned */
 };
 
 static void best_release(struct best *best)
 {
-	json_decref(best->report);
+	node_report_release(&best->report);
+}
+
+/* Replaces the candidate and takes the report over. */
+static void best_take(struct best *best, enum worth worth, int node, struct node_report *report)
+{
+	node_report_release(&best->report);
+	*best = (struct best){ worth, node, *report };
+	*report = (struct node_report){ 0 };
 }
 
 /* Keeps the better candidate; of several that failed by themselves, the earliest. */
-static void compare(struct best *best, int node, json_t *report)
+static void compare(struct best *best, int node, struct node_report *report)
 {
 	enum worth worth = worth_of(report);
 
 	if (worth > best->worth || worth == WORTH_NOTHING)
 		return;
-	if (worth == best->worth &&
-	    (worth != WORTH_ROOT || js_int(report, "ended", 0) >= js_int(best->report, "ended", 0)))
+	if (worth == best->worth && (worth != WORTH_ROOT || report->ended >= best->report.ended))
 		return;
-	json_decref(best->report);
-	*best = (struct best){ worth, node, json_incref(report) };
+	best_take(best, worth, node, report);
 }
 
 /* Returns the node that the agents agreed on as the first to fail; -1: none. */
@@ -104,11 +112,11 @@ static bool decides(const struct best *best, const struct reports *reports, int 
 
 static void tell(struct reports *ret, const struct best *best)
 {
-	const char *message = js_str(json_object_get(best->report, "error"), "message");
+	const char *message = best->report.error.message;
 
 	ret->node = best->node;
-	ret->exit = (int)js_int(best->report, "exit", 0);
-	if (js_is(best->report, "state", REPORT_NOT_MINE))
+	ret->exit = (int)best->report.exit;
+	if (node_report_is(&best->report, REPORT_NOT_MINE))
 		message = "another attempt holds the claim";
 	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
 }
@@ -121,31 +129,29 @@ int reports_look(struct workspace_cache *far, const char *prefix, int nodes, str
 
 	*ret = (struct reports){ .node = -1, .well = true };
 	for (int node = 0; node < nodes; node++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 		int there = reports_get(far, prefix, node, &report, err);
-		int64_t started = js_int(report, "started", 0);
 
 		if (there < 0)
 			return -1;
 		ret->there += there;
-		ret->final += order_report_is_final(report);
-		ret->well &= is_done(report) || (node > 0 && !order_report_is_final(report));
-		ret->running |= js_is(report, "state", REPORT_RUNNING);
-		if (started > 0 && (ret->started.ms == 0 || started < ret->started.ms))
-			ret->started.ms = started;
-		compare(&best, node, report);
+		ret->final += node_report_is_final(&report);
+		ret->well &= is_done(&report) || (node > 0 && !node_report_is_final(&report));
+		ret->running |= node_report_is(&report, REPORT_RUNNING);
+		if (report.started > 0 &&
+		    (ret->started.ms == 0 || report.started < ret->started.ms))
+			ret->started.ms = report.started;
+		compare(&best, node, &report);
 	}
 	/* Read only if it can decide: it may cost a request. */
 	first = best.worth < WORTH_WELL ? first_to_fail(far, prefix, nodes) : -1;
 	if (first >= 0 && first != best.node) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (reports_get(far, prefix, first, &report, err) < 0)
 			return -1;
-		if (failed(report)) {
-			json_decref(best.report);
-			best = (struct best){ WORTH_ROOT, first, json_incref(report) };
-		}
+		if (failed(&report))
+			best_take(&best, WORTH_ROOT, first, &report);
 	}
 	if (decides(&best, ret, nodes))
 		tell(ret, &best);

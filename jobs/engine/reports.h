@@ -9,11 +9,11 @@
 #include "jobs/engine/engine.h"
 #include "jobs/engine/workspace_cache.h"
 
-/* Returns the report of a node as the store had it a moment ago: 1 and a new reference, 0 absent,
- * -1. */
-int reports_get(struct workspace_cache *far, const char *prefix, int node, json_t **ret,
+/* Reads the report of a node as the store had it a moment ago: 1, 0 absent, -1. `ret` is all zeros
+ * at first; the caller releases it. */
+int reports_get(struct workspace_cache *far, const char *prefix, int node, struct node_report *ret,
 		struct err **err);
-/* Same as reports_get() for another object beside the report. */
+/* Returns another object beside the report: 1 and a new reference, 0 absent, -1. */
 int reports_beside(struct workspace_cache *far, const char *prefix, int node, const char *file,
 		   json_t **ret, struct err **err);
 

@@ -254,12 +254,12 @@ static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **er
 	char *prefix = order_attempt_prefix(driver->run, PHASE_PRECOMPILE,
 					    driver->flow.attempts[PHASE_PRECOMPILE]);
 	const json_t *found = json_object_get(json_object_get(driver->plan, "compile"), "compiler");
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
 		return -1;
-	if (fingerprint_tells(js_path(report, "compiler.found")))
-		found = js_path(report, "compiler.found");
+	if (fingerprint_tells(report.compiler.found))
+		found = report.compiler.found;
 	*ret = found ? json_deep_copy(found) : json_object();
 	return 0;
 }

@@ -85,11 +85,11 @@ static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 	char *job = mem_format("stk-%s-%s-%lld", driver->run, flow_phase_names[PHASE_TRAIN],
 			       (long long)attempt);
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (attempt_read_report(driver, prefix, 0, &report, err) < 0)
 		return -1;
-	if (order_report_is_final(report))
+	if (node_report_is_final(&report))
 		return 0; /* the agent has made its last pass */
 	if (driver->engine->ops->describe(driver->engine, job, prefix, &status, err) < 0)
 		return -1;
@@ -185,21 +185,20 @@ static int add_partial(struct driver *driver, json_t *rejected, struct err **err
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, PHASE_TRAIN, attempt);
 	AUTO(auto_free) char *hold = NULL;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	struct ckpt_root root;
-	json_t *one;
-	size_t i;
 
 	if (attempt_read_report(driver, prefix, 0, &report, err) < 0 ||
 	    checkpoint_root(driver, attempt, &root, &hold, err) < 0)
 		return -1;
-	json_array_foreach (js_path(report, "checkpoint.partial"), i, one) {
-		const char *name = js_str(one, "name"), *why = js_str(one, "why");
-		AUTO(auto_free) char *url = name ? checkpoint_root_url(&root, name) : NULL;
+	for (size_t i = 0; i < report.checkpoint.partial.count; i++) {
+		const struct node_report_partial *one = &report.checkpoint.partial.items[i];
+		AUTO(auto_free)
+		char *url = one->name ? checkpoint_root_url(&root, one->name) : NULL;
 
-		if (url && why)
+		if (url && one->why)
 			json_array_append_new(rejected,
-					      json_pack("{s:s, s:s}", "url", url, "why", why));
+					      json_pack("{s:s, s:s}", "url", url, "why", one->why));
 	}
 	return 0;
 }

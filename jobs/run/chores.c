@@ -20,14 +20,14 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 	int64_t began_ms = status->started.ms, ended_ms = 0;
 
 	for (int node = 0; node < watch->nodes && !status->silent; node++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
-		if (!js_is(report, "state", REPORT_ENDED))
+		if (!node_report_is(&report, REPORT_ENDED))
 			return 0;
-		if (js_int(report, "ended", 0) > ended_ms)
-			ended_ms = js_int(report, "ended", 0);
+		if (report.ended > ended_ms)
+			ended_ms = report.ended;
 	}
 	/* The log of a killed attempt names each graph that it held, so it held them before its
 	 * last sign of life; a newer lock may be another run's. */

@@ -234,8 +234,8 @@ int submit_job_env(const json_t *plan, char ***ret, struct err **err);
 
 /* attempt_core.c: reads the report of a node's agent in the workspace. Returns 1 and a new
  * reference, 0 if absent, -1. */
-int attempt_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
-			struct err **err);
+int attempt_read_report(const struct driver *driver, const char *prefix, int node,
+			struct node_report *ret, struct err **err);
 
 /* watch.c: opens, reads and closes what is known of an attempt. */
 int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const char *job,

@@ -310,11 +310,6 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define REPORT_NOT_MINE "not_mine"
 #define REPORT_FAILED   "failed"
 
-/* True if the report's state is final. NULL is not final. */
-bool order_report_is_final(const json_t *report);
-/* True if the command was to save and stop, whether the driver or an agent asked for it. */
-bool order_report_was_drained(const json_t *report);
-
 /* Values of "stopped" in a report. */
 #define STOPPED_SIGNAL     "signal"     /* the agent got SIGTERM or SIGINT */
 #define STOPPED_SUPERSEDED "superseded" /* another attempt holds the claim now */

@@ -236,7 +236,7 @@ int batch_describe(struct engine *engine, const char *name, const char *prefix,
 }
 
 int batch_report(struct engine *engine, const char *name, const char *prefix, int node,
-		 json_t **ret, struct err **err)
+		 struct node_report *ret, struct err **err)
 {
 	(void)name;
 	return reports_get(((struct batch *)engine)->far, prefix, node, ret, err);

@@ -55,11 +55,11 @@ int batch_stop(struct engine *engine, const char *name, const char *prefix, int6
  * another job holds the claim. */
 static int has_left(struct batch *batch, struct batch_job *job, int node, struct err **err)
 {
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
 		return -1;
-	return order_report_was_drained(report) || js_is(report, "state", REPORT_NOT_MINE);
+	return node_report_was_drained(&report) || node_report_is(&report, REPORT_NOT_MINE);
 }
 
 /* True for a node that was ended from outside, or the main node: AWS Batch ends the others with it.
@@ -200,20 +200,20 @@ static int silent_node(struct batch *batch, struct batch_job *job, int nodes,
 	if (reports->final == nodes)
 		return 0;
 	if (reports->node >= 0) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (reports_get(batch->far, job->prefix, reports->node, &report, err) < 0)
 			return -1;
-		if (!js_str(report, "stopped") && js_int(report, "exit", 0) != 0)
+		if (!report.stopped && report.exit != 0)
 			return 0;
 	}
 	for (int i = nodes - 1; i >= 0; i--) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (reports_get(batch->far, job->prefix, i, &report, err) < 0)
 			return -1;
 		/* The main node ends the job, so of several it is the likeliest. */
-		if (!order_report_is_final(report))
+		if (!node_report_is_final(&report))
 			*ret = i;
 	}
 	return 0;
@@ -231,9 +231,10 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 {
 	const json_t *child = node_of(job, node), *code;
 	AUTO(sb_release) struct sb words = SB_INIT;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
+	int there = reports_get(batch->far, job->prefix, node, &report, err);
 
-	if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
+	if (there < 0)
 		return -1;
 	code = json_object_get(batch_container(child), "exitCode");
 	ret->node = node;
@@ -245,14 +246,14 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 		batch_end_words(job->job, &words);
 	else
 		batch_node_words(child, &words);
-	if (report)
+	if (there)
 		sb_addf(&words, "; the agent of node %d died without a report", node);
 	else if (json_is_integer(code) && json_integer_value(code) == 0)
 		sb_adds(&words, "; the container ended well without an agent: its ENTRYPOINT does "
 				"not run the command that it is given");
 	if (json_is_integer(code))
 		sb_addf(&words, " (exit %lld)", (long long)json_integer_value(code));
-	if (!report && json_is_integer(code) && json_integer_value(code) != 0) {
+	if (!there && json_is_integer(code) && json_integer_value(code) != 0) {
 		ret->exit_known = true;
 		ret->exit = (int)json_integer_value(code);
 	}
@@ -266,14 +267,14 @@ static int tell_reported(struct batch *batch, struct batch_job *job, const struc
 			 struct engine_status *ret, struct err **err)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	ret->exit_known = true;
 	ret->exit = reports->exit;
 	ret->node = reports->node < 0 ? 0 : reports->node;
 	if (reports_get(batch->far, job->prefix, ret->node, &report, err) < 0)
 		return -1;
-	if (job->job && (ret->taken_down || js_is(report, "stopped", STOPPED_SIGNAL)))
+	if (job->job && (ret->taken_down || node_report_was_stopped(&report, STOPPED_SIGNAL)))
 		batch_end_words(job->job, &words);
 	else
 		sb_adds(&words, reports->reason);
@@ -296,11 +297,11 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 	ret->started = reports.started;
 	ret->taken_down = batch_taken_down(job->job);
 	if (node >= 0) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
 			return -1;
-		if (order_report_is_final(report))
+		if (node_report_is_final(&report))
 			node = -1;
 	} else if (silent_node(batch, job, nodes, &reports, &node, err) < 0) {
 		return -1;

@@ -157,7 +157,7 @@ int batch_describe(struct engine *engine, const char *name, const char *prefix,
 int batch_beside(struct engine *engine, const char *name, const char *prefix, int node,
 		 const char *file, json_t **ret, struct err **err);
 int batch_report(struct engine *engine, const char *name, const char *prefix, int node,
-		 json_t **ret, struct err **err);
+		 struct node_report *ret, struct err **err);
 
 /* ---- batch_end.c ------------------------------------------------------------------------ */
 

@@ -77,17 +77,19 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 {
 	struct batch *batch = (struct batch *)engine;
 	struct batch_job *job = batch_job_of(batch, prefix);
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	struct batch_stream *stream;
 	const char *group, *stream_is;
 	size_t len;
+	int there;
 
 	learn(engine, job, name);
 	if (job->said.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
 		return workspace_cache_logs(batch->far, prefix, node, offset, max, ret, err);
-	if (reports_get(batch->far, prefix, node, &report, err) < 0)
+	there = reports_get(batch->far, prefix, node, &report, err);
+	if (there < 0)
 		return -1;
-	if (report)
+	if (there)
 		return workspace_cache_logs(batch->far, prefix, node, offset, max, ret, err);
 	stream = stream_of(job, node, group, stream_is);
 	if (read_stream(batch, stream, err) < 0)

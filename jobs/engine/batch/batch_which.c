@@ -219,7 +219,7 @@ int batch_identify(struct batch *batch, struct batch_job *job, const char *name,
 /* True if an agent has reported although the known job of its attempt never ran. */
 static int is_told_by_another(struct batch *batch, const struct batch_job *job, struct err **err)
 {
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 
 	if (js_int(job->job, "startedAt", 0) > 0)
 		return 0;

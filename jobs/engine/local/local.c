@@ -199,7 +199,7 @@ static int has_trace(const struct local *local, const char *prefix,
 	if (local_scan_processes(record ? record->token : NULL, order_path, &found, 1) > 0)
 		return 1;
 	for (int i = 0; i < (record ? record->nodes : 1); i++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 		int there = local_record_load_report(local, prefix, i,
 						     record ? record->token : NULL, &report, err);
 
@@ -448,12 +448,11 @@ static int local_log_size(struct engine *engine, const char *name, const char *p
 }
 
 static int local_report(struct engine *engine, const char *name, const char *prefix, int node,
-			json_t **ret, struct err **err)
+			struct node_report *ret, struct err **err)
 {
 	const struct local *local = (const struct local *)engine;
 
 	(void)name;
-	*ret = NULL;
 	know_files(local, prefix);
 	return local_record_load_report(local, prefix, node, NULL, ret, err);
 }

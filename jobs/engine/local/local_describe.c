@@ -48,7 +48,7 @@ static int64_t grace_of(const struct local *local, const char *prefix)
 
 static bool in_state(const struct node_view *node, const char *state)
 {
-	return js_is(node->report, "state", state);
+	return node_report_is(&node->report, state);
 }
 
 /* True if the agent died or its command failed. A command that ends while it is drained did as
@@ -57,17 +57,15 @@ static bool failed(const struct node_view *node)
 {
 	if (node->alive)
 		return false;
-	return !order_report_is_final(node->report) ||
-	       (js_int(node->report, "exit", 0) != 0 && !order_report_was_drained(node->report));
+	return !node_report_is_final(&node->report) ||
+	       (node->report.exit != 0 && !node_report_was_drained(&node->report));
 }
 
 /* True if the command failed by itself, and not because it was told to stop. */
 static bool is_root(const struct node_view *node)
 {
-	const char *stopped = js_str(node->report, "stopped");
-
-	return failed(node) && order_report_is_final(node->report) &&
-	       (!stopped || strcmp(stopped, STOPPED_LOG) == 0);
+	return failed(node) && node_report_is_final(&node->report) &&
+	       (!node->report.stopped || node_report_was_stopped(&node->report, STOPPED_LOG));
 }
 
 static void describe_alive(const struct local *local, const char *prefix, struct local_view *view,
@@ -149,7 +147,7 @@ static void describe_death(const struct local *local, const char *prefix,
 		say(ret, "the machine '%s' was restarted", view->record.host);
 		return;
 	}
-	if (!dead->report && dead->id.pid == 0) {
+	if (!dead->reported && dead->id.pid == 0) {
 		say(ret, "the agent of node %d was never started", node);
 		return;
 	}
@@ -165,12 +163,12 @@ static void describe_death(const struct local *local, const char *prefix,
 /* Describes the end by the final report of the deciding node. */
 static void describe_end(const struct local_view *view, int node, struct engine_status *ret)
 {
-	const json_t *report = view->nodes[node].report;
-	const char *message = js_str(json_object_get(report, "error"), "message");
+	const struct node_report *report = &view->nodes[node].report;
+	const char *message = report->error.message;
 
 	ret->node = node;
 	ret->exit_known = true;
-	ret->exit = (int)js_int(report, "exit", 0);
+	ret->exit = (int)report->exit;
 	if (in_state(&view->nodes[node], REPORT_NOT_MINE))
 		say(ret, "another attempt holds the claim");
 	else if (message)
@@ -188,7 +186,7 @@ static int first_to_fail(const struct local *local, const char *prefix,
 	if (view->record.nodes > 1 && load(local, prefix, FAILED_FILE, REPORT_MAX, &body, &ignored))
 		node = js_int(body, "node", -1);
 	return node >= 0 && node < view->record.nodes &&
-			       order_report_is_final(view->nodes[node].report)
+			       node_report_is_final(&view->nodes[node].report)
 		       ? (int)node
 		       : -1;
 }
@@ -201,7 +199,7 @@ static int deciding_node(const struct local *local, const char *prefix,
 	int first = first_to_fail(local, prefix, view), any = -1;
 
 	for (int i = 0; i < view->record.nodes; i++)
-		if (!order_report_is_final(view->nodes[i].report) &&
+		if (!node_report_is_final(&view->nodes[i].report) &&
 		    view->record.stop != STOP_REQUEST && first < 0)
 			return i;
 	if (first >= 0)
@@ -210,8 +208,7 @@ static int deciding_node(const struct local *local, const char *prefix,
 		const struct node_view *node = &view->nodes[i];
 
 		if (is_root(node) &&
-		    (first < 0 || js_int(node->report, "ended", 0) <
-					  js_int(view->nodes[first].report, "ended", 0)))
+		    (first < 0 || node->report.ended < view->nodes[first].report.ended))
 			first = i;
 		if (any < 0 && failed(node))
 			any = i;
@@ -231,7 +228,7 @@ static void describe_over(const struct local *local, const char *prefix,
 	}
 	ret->state = ENGINE_ENDED;
 	node = deciding_node(local, prefix, view);
-	if (order_report_is_final(view->nodes[node].report))
+	if (node_report_is_final(&view->nodes[node].report))
 		describe_end(view, node, ret);
 	else
 		describe_death(local, prefix, view, node, ret);
@@ -251,7 +248,7 @@ static void reap(const struct local *local, const char *prefix, struct local_vie
 		if (node->alive || !local_scan_reap(&node->id, &end->status))
 			continue;
 		end->known = true;
-		news |= !order_report_is_final(node->report);
+		news |= !node_report_is_final(&node->report);
 	}
 	if (news)
 		(void)!local_record_save(local, prefix, &view->record, &ignored);
@@ -276,7 +273,7 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 		return 0;
 	}
 	for (int i = view.record.nodes - 1; i >= 0; i--) {
-		int64_t started = js_int(view.nodes[i].report, "started", 0);
+		int64_t started = view.nodes[i].report.started;
 
 		if (started > 0)
 			ret->started.ms = started;

@@ -98,9 +98,9 @@ int local_record_load_node(const struct local *local, const char *prefix, int no
 /* Reads the report of a node from its agent's copy, if it belongs to this submission: 1, 0 absent,
  * -1 error. `token` NULL: of any submission. */
 int local_record_load_report(const struct local *local, const char *prefix, int node,
-			     const char *token, json_t **ret, struct err **err);
-/* Reads a process ("agent", "command") from a report; false if the report names none. */
-bool local_record_process_of_report(const json_t *report, const char *name, struct proc_id *ret);
+			     const char *token, struct node_report *ret, struct err **err);
+/* Reads a process of a report; false if the report names none. */
+bool local_record_process_of_report(const struct node_report_process *process, struct proc_id *ret);
 
 /* --- local_scan.c: the attempt's processes in /proc --- */
 
@@ -131,7 +131,8 @@ enum local_sight {
 struct node_view {
 	bool alive;
 	struct proc_id id; /* identity of the agent; pid 0: not known */
-	json_t *report;    /* NULL: none */
+	bool reported;
+	struct node_report report; /* if reported */
 };
 
 struct local_view {

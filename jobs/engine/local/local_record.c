@@ -311,27 +311,27 @@ int local_record_load_node(const struct local *local, const char *prefix, int no
 }
 
 int local_record_load_report(const struct local *local, const char *prefix, int node,
-			     const char *token, json_t **ret, struct err **err)
+			     const char *token, struct node_report *ret, struct err **err)
 {
 	json_auto_t *body = NULL;
-	const char *theirs;
 	int there = local_record_load_node(local, prefix, node, REPORT_FILE, &body, err);
 
 	if (there <= 0)
 		return there;
-	theirs = js_str(body, "token");
-	if (token && strcmp(theirs ? theirs : "", token) != 0)
-		return 0;
-	*ret = json_incref(body);
-	return 1;
+	if (message_decode(node_report_message, body, ret, err) < 0)
+		return err_wrap(err, "cannot read '%s' of node %d", REPORT_FILE, node);
+	if (!token || strcmp(ret->token ? ret->token : "", token) == 0)
+		return 1;
+	node_report_release(ret);
+	return 0;
 }
 
-bool local_record_process_of_report(const json_t *report, const char *name, struct proc_id *ret)
+bool local_record_process_of_report(const struct node_report_process *process, struct proc_id *ret)
 {
-	const json_t *process = json_object_get(report, name);
-
-	if (js_int(process, "pid", 0) <= 1)
+	if (process->pid <= 1)
 		return false;
-	process_read(process, js_str(process, "boot"), ret);
+	*ret = (struct proc_id){ .pid = (pid_t)process->pid,
+				 .start_ticks = (uint64_t)process->start };
+	copy_text(ret->boot_id, sizeof ret->boot_id, process->boot);
 	return true;
 }

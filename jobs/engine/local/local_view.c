@@ -22,7 +22,7 @@
 void local_view_release(struct local_view *view)
 {
 	for (int i = 0; view->nodes && i < view->record.nodes; i++)
-		json_decref(view->nodes[i].report);
+		node_report_release(&view->nodes[i].report);
 	free(view->nodes);
 	free(view->order);
 	local_record_release(&view->record);
@@ -114,20 +114,22 @@ static int load_node(const struct local *local, const char *prefix, struct local
 {
 	struct node_view *node = &view->nodes[rank];
 	const char *token = view->record.token;
+	int there;
 
 	if (node->id.pid == 0) {
 		/* Neither in the record nor found by the scan; its report may name it. */
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (local_record_load_report(local, prefix, rank, token, &report, err) < 0)
 			return -1;
-		local_record_process_of_report(report, "agent", &node->id);
+		local_record_process_of_report(&report.agent, &node->id);
 	}
 	/* Liveness is read before the report: if the agent is dead, that report is its last. */
 	node->alive = view->sight == SIGHT_PIDS && proc_alive(&node->id);
 	view->alive += node->alive;
-	return local_record_load_report(local, prefix, rank, token, &node->report, err) < 0 ? -1
-											    : 0;
+	there = local_record_load_report(local, prefix, rank, token, &node->report, err);
+	node->reported = there > 0;
+	return there < 0 ? -1 : 0;
 }
 
 int local_view_load(const struct local *local, const char *prefix, struct local_view *ret,
@@ -153,7 +155,7 @@ int local_view_load(const struct local *local, const char *prefix, struct local_
 bool local_view_is_over(const struct local_view *view)
 {
 	for (int i = 0; i < view->record.nodes && view->sight == SIGHT_NONE; i++)
-		if (!order_report_is_final(view->nodes[i].report))
+		if (!node_report_is_final(&view->nodes[i].report))
 			return false;
 	return view->alive == 0 && view->sight != SIGHT_HELD;
 }
@@ -171,13 +173,13 @@ static bool kill_command(const struct node_view *node)
 {
 	struct proc_id id;
 
-	return local_record_process_of_report(node->report, "command", &id) && proc_alive(&id) &&
+	return local_record_process_of_report(&node->report.command, &id) && proc_alive(&id) &&
 	       proc_signal_group(&id, SIGKILL);
 }
 
 static bool has_ended(const struct node_view *node)
 {
-	return js_is(node->report, "state", REPORT_ENDED);
+	return node_report_is(&node->report, REPORT_ENDED);
 }
 
 size_t local_view_kill_orphans(const struct local_view *view)

@@ -137,7 +137,7 @@ void sagemaker_toolkit_status(const struct sagemaker *sagemaker, struct training
 			      struct engine_status *ret);
 /* Implements `report` of engine.h: state and times from SageMaker. "claimed" is when the command
  * began: the unique name of the job takes the place of a claim. */
-int sagemaker_toolkit_report(const struct training *job, int node, json_t **ret);
+int sagemaker_toolkit_report(const struct training *job, int node, struct node_report *ret);
 
 /* Implement the functions of these names in engine.h. */
 int sagemaker_log_size(struct engine *engine, const char *name, const char *prefix, int node,
@@ -148,7 +148,7 @@ json_t *sagemaker_log_place(struct engine *engine, const char *name, const char 
 void sagemaker_log_go_on(struct engine *engine, const char *name, const char *prefix, int node,
 			 uint64_t offset, const json_t *place);
 int sagemaker_report(struct engine *engine, const char *name, const char *prefix, int node,
-		     json_t **ret, struct err **err);
+		     struct node_report *ret, struct err **err);
 int sagemaker_beside(struct engine *engine, const char *name, const char *prefix, int node,
 		     const char *file, json_t **ret, struct err **err);
 

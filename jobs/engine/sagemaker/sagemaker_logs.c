@@ -153,7 +153,7 @@ void sagemaker_log_go_on(struct engine *engine, const char *name, const char *pr
 }
 
 int sagemaker_report(struct engine *engine, const char *name, const char *prefix, int node,
-		     json_t **ret, struct err **err)
+		     struct node_report *ret, struct err **err)
 {
 	if (of(engine)->toolkit)
 		return sagemaker_toolkit_report(sagemaker_job_of(of(engine), name), node, ret);

@@ -265,19 +265,21 @@ void sagemaker_toolkit_status(const struct sagemaker *sagemaker, struct training
 	job->closing = true;
 }
 
-int sagemaker_toolkit_report(const struct training *job, int node, json_t **ret)
+int sagemaker_toolkit_report(const struct training *job, int node, struct node_report *ret)
 {
 	int64_t started = sagemaker_time_ms(job->said, "TrainingStartTime");
 	int64_t ended = sagemaker_time_ms(job->said, "TrainingEndTime");
 	AUTO(auto_free) char *host = mem_format("algo-%d", node + 1);
 
-	*ret = NULL;
 	if (started == 0)
 		return 0;
-	*ret = json_pack("{s:i, s:i, s:s, s:s, s:I, s:I}", "v", 1, "node", node, "host", host,
-			 "state", ended > 0 ? REPORT_ENDED : REPORT_RUNNING, "claimed",
-			 (json_int_t)started, "started", (json_int_t)started);
+	MESSAGE_SET(ret, v, 1);
+	MESSAGE_SET(ret, node, node);
+	MESSAGE_SET_TEXT(ret, host, host);
+	MESSAGE_SET_TEXT(ret, state, ended > 0 ? REPORT_ENDED : REPORT_RUNNING);
+	MESSAGE_SET(ret, claimed, started);
+	MESSAGE_SET(ret, started, started);
 	if (ended > 0)
-		js_put(*ret, "ended", json_integer(ended));
+		MESSAGE_SET(ret, ended, ended);
 	return 1;
 }

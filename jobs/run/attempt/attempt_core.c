@@ -14,20 +14,19 @@ void attempt_event(const struct attempt_watch *watch, enum event_kind kind, stru
 	EVENT_SET(ret, attempt, watch->attempt);
 }
 
-int attempt_read_report(const struct driver *driver, const char *prefix, int node, json_t **ret,
-			struct err **err)
+int attempt_read_report(const struct driver *driver, const char *prefix, int node,
+			struct node_report *ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT;
 	int found = store_get(driver->workspace, key, REPORT_MAX, &text, NULL, err);
 
-	*ret = NULL;
 	if (found <= 0)
 		return found;
-	return js_parse(text.text, text.len, "an agent's report", ret, err);
+	return node_report_parse(text.text, text.len, ret, err);
 }
 
-int attempt_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+int attempt_report(struct attempt_watch *watch, int node, struct node_report *ret, struct err **err)
 {
 	struct engine *engine = watch->driver->engine;
 

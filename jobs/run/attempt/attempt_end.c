@@ -110,7 +110,7 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 	ret->logs = mem_zero(ret->nodes, sizeof *ret->logs);
 	ret->shows = mem_zero(ret->nodes, sizeof *ret->shows);
 	for (int node = 0; node < watch->nodes; node++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 		size_t survived, count = telling_lines(&watch->logs[node], lines, &survived);
 		struct failure_log *log = &ret->logs[node];
 
@@ -122,9 +122,9 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 					     .count = count,
 					     .survived = survived,
 					     .show = ret->shows[node] };
-		log->ended_ms = js_int(report, "ended", 0);
-		if (!js_str(report, "stopped"))
-			log->signal = (int)js_int(report, "signal", 0);
+		log->ended_ms = report.ended;
+		if (!report.stopped)
+			log->signal = (int)report.signal;
 		lines += NODE_LINES;
 	}
 	ret->e.logs = ret->logs;
@@ -133,7 +133,7 @@ static int gather_logs(struct attempt_watch *watch, struct end_evidence *ret, st
 }
 
 /* Why the agents stopped the command, as the flow calls it. */
-static enum failure_stopped stopped_of(const json_t *report)
+static enum failure_stopped stopped_of(const struct node_report *report)
 {
 	static const struct {
 		const char *word;
@@ -145,23 +145,22 @@ static enum failure_stopped stopped_of(const json_t *report)
 		{ STOPPED_WORKER, FAILURE_STOPPED_WORKER },
 	};
 
-	if (!js_str(report, "stopped"))
+	if (!report->stopped)
 		return FAILURE_NOT_STOPPED;
 	for (size_t i = 0; i < STK_LENGTH(words); i++)
-		if (js_is(report, "stopped", words[i].word))
+		if (node_report_was_stopped(report, words[i].word))
 			return words[i].stopped;
 	return FAILURE_STOPPED_OTHER;
 }
 
 /* The silence of a command that made no progress any more, in the agent's words. */
-static char *stall_words(const json_t *stall)
+static char *stall_words(const struct node_report_stall *stall)
 {
-	AUTO(auto_free) char *silent = text_format_duration(js_int(stall, "silent_ms", 0));
-	AUTO(auto_free) char *limit = text_format_duration(js_int(stall, "limit_ms", 0));
-	const char *doing = js_str(stall, "doing");
+	AUTO(auto_free) char *silent = text_format_duration(stall->silent_ms);
+	AUTO(auto_free) char *limit = text_format_duration(stall->limit_ms);
 
 	return mem_format("no progress for %s (limit %s), last seen at: %s", silent, limit,
-			  doing ? doing : "?");
+			  stall->doing ? stall->doing : "?");
 }
 
 /* True if the training has made its last step. */
@@ -176,13 +175,13 @@ static bool has_finished(const struct attempt_watch *watch)
 
 /* Adds who stopped the command, and why. */
 static void gather_stop(const struct attempt_watch *watch, const struct engine_status *status,
-			const json_t *report, struct end_evidence *ret)
+			const struct node_report *report, struct end_evidence *ret)
 {
 	struct failure_evidence *e = &ret->e;
 
 	e->stopped = stopped_of(report);
 	if (e->stopped == FAILURE_STOPPED_STALL)
-		e->stall = ret->stall = stall_words(json_object_get(report, "stall"));
+		e->stall = ret->stall = stall_words(&report->stall);
 	e->finished = has_finished(watch);
 	e->wanted = is_ours(watch);
 	e->taken_down = status->taken_down;
@@ -194,10 +193,10 @@ static void gather_stop(const struct attempt_watch *watch, const struct engine_s
 }
 
 static int gather_evidence(struct attempt_watch *watch, const struct engine_status *status,
-			   const json_t *report, struct end_evidence *ret, struct err **err)
+			   const struct node_report *report, struct end_evidence *ret,
+			   struct err **err)
 {
-	const json_t *trouble = json_object_get(report, "error");
-	const char *class = js_str(trouble, "class");
+	const char *class = report->error.class;
 	int agent_class = class ? flow_name_find(flow_class_names, CLASS_COUNT, class) : -1;
 
 	ret->e = (struct failure_evidence){
@@ -205,13 +204,13 @@ static int gather_evidence(struct attempt_watch *watch, const struct engine_stat
 		.node = status->node,
 		.exit_known = status->exit_known,
 		.exit = status->exit,
-		.signal = (int)js_int(report, "signal", 0),
+		.signal = (int)report->signal,
 		.engine_reason = status->reason,
 		.agent_class = agent_class > 0 ? (enum failure_class)agent_class : CLASS_NONE,
-		.agent_message = js_str(trouble, "message"),
-		.agent_hint = js_str(trouble, "hint"),
-		.agent_mount = js_str(report, "mount"),
-		.out_of_memory = json_is_true(json_object_get(report, "oom")),
+		.agent_message = report->error.message,
+		.agent_hint = report->error.hint,
+		.agent_mount = report->mount,
+		.out_of_memory = report->oom,
 		.own = own_rows_get(watch->own),
 		.unread = watch->unread ? watch->unread->message : NULL,
 		.unread_hint = watch->unread ? watch->unread->hint : NULL,
@@ -242,7 +241,8 @@ static bool gather_wait(const struct attempt_watch *watch, struct end_evidence *
 
 /* Has the flow classify what ended the attempt. The cache is asked only about a hang. */
 static int classify_end(struct attempt_watch *watch, const struct engine_status *status,
-			const json_t *report, struct failure_verdict *ret, struct err **err)
+			const struct node_report *report, struct failure_verdict *ret,
+			struct err **err)
 {
 	AUTO(end_evidence_release)
 	struct end_evidence evidence = { .booleans = SB_INIT_MAX(BOOLEANS_MAX) };
@@ -257,10 +257,10 @@ static int classify_end(struct attempt_watch *watch, const struct engine_status 
 
 /* True if the command was not started because it would have used another compiler. */
 static bool was_refused(const struct attempt_watch *watch, const struct failure_verdict *verdict,
-			const json_t *report)
+			const struct node_report *report)
 {
 	return watch->phase == PHASE_TRAIN && verdict->class == CLASS_COMPILE &&
-	       js_int(report, "started", 0) == 0 && js_path(report, "compiler.pair");
+	       report->started == 0 && report->compiler.pair;
 }
 
 /* Number of graphs on which the compiler failed in phase 1; 0 if the script failed first: then the
@@ -281,16 +281,19 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 		       struct err **err)
 {
 	AUTO(err_freep) struct err *unknown = NULL;
-	json_auto_t *report = NULL, *outputs = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
+	json_auto_t *outputs = NULL;
 	struct failure_verdict verdict;
 	struct event ev;
+	int64_t ended_ms;
 
 	/* Outputs are no evidence of how the attempt ended: an error only leaves them out. */
 	if (outputs_gather(watch, &outputs, &unknown) < 0)
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
-	    classify_end(watch, status, report, &verdict, err) < 0)
+	    classify_end(watch, status, &report, &verdict, err) < 0)
 		return -1;
+	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, verdict.end_node);
@@ -299,16 +302,16 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	EVENT_SET(&ev, class, verdict.class);
 	if (status->exit_known)
 		EVENT_SET(&ev, exit, status->exit);
-	if (js_int(report, "signal", 0) > 0)
-		EVENT_SET(&ev, signal, js_int(report, "signal", 0));
-	if (js_int(report, "started", 0) > 0)
-		EVENT_SET(&ev, started, js_int(report, "started", 0));
-	if (js_int(report, "ended", status->last_seen.ms) > 0)
-		EVENT_SET(&ev, finished, js_int(report, "ended", status->last_seen.ms));
-	EVENT_SET_STR(&ev, stopped, js_str(report, "stopped"));
-	EVENT_SET_STR(&ev, mount, js_str(report, "mount"));
-	if (js_is(report, "stopped", STOPPED_STALL))
-		EVENT_SET(&ev, hang, js_int(json_object_get(report, "stall"), "silent_ms", 0));
+	if (report.signal > 0)
+		EVENT_SET(&ev, signal, report.signal);
+	if (report.started > 0)
+		EVENT_SET(&ev, started, report.started);
+	if (ended_ms > 0)
+		EVENT_SET(&ev, finished, ended_ms);
+	EVENT_SET_STR(&ev, stopped, report.stopped);
+	EVENT_SET_STR(&ev, mount, report.mount);
+	if (node_report_was_stopped(&report, STOPPED_STALL))
+		EVENT_SET(&ev, hang, report.stall.silent_ms);
 	if (verdict.class != CLASS_NONE)
 		EVENT_SET_STR(&ev, signature, verdict.signature);
 	if (verdict.class != CLASS_NONE || watch->unread) {
@@ -317,11 +320,9 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	}
 	if (verdict.class != CLASS_NONE && failed_graphs(watch) > 0)
 		EVENT_SET(&ev, failed, failed_graphs(watch));
-	if (was_refused(watch, &verdict, report)) {
-		const json_t *compiler = json_object_get(report, "compiler");
-
-		EVENT_SET(&ev, changed, json_object_get(compiler, "changed"));
-		EVENT_SET_STR(&ev, signature, js_str(compiler, "pair"));
+	if (was_refused(watch, &verdict, &report)) {
+		EVENT_SET(&ev, changed, report.compiler.changed);
+		EVENT_SET_STR(&ev, signature, report.compiler.pair);
 	}
 	if (outputs)
 		EVENT_SET(&ev, outputs, outputs);

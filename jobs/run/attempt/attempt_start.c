@@ -9,12 +9,11 @@
 
 /* Returns a warning if the image's agent is of another build than this stoker: it may not know what
  * the order asks for. NULL if there is nothing to warn of. The caller frees it. */
-static char *build_words(const json_t *plan, const json_t *report)
+static char *build_words(const json_t *plan, const struct node_report *report)
 {
-	const json_t *build = json_object_get(report, "build");
-	const char *version = js_str(build, "version");
+	const char *version = report->build.version;
 
-	if (!agent_delivery_in_image(plan) || js_bool(build, "same", false))
+	if (!agent_delivery_in_image(plan) || report->build.same)
 		return NULL;
 	return mem_format("the agent in the image of %s is of another build than this stoker "
 			  "(%s%s): what it does not know is not done; put this one's there",
@@ -26,22 +25,22 @@ static char *build_words(const json_t *plan, const json_t *report)
 int attempt_start_record_claim(struct attempt_watch *watch, const struct engine_status *status,
 			       struct err **err)
 {
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	AUTO(auto_free) char *words = NULL;
 	struct event ev;
 
 	if (attempt_report(watch, 0, &report, err) < 0)
 		return -1;
-	if (js_int(report, "claimed", 0) == 0)
+	if (report.claimed == 0)
 		return 0;
 	attempt_event(watch, EV_ATTEMPT_CLAIMED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
 	EVENT_SET(&ev, node, 0);
-	EVENT_SET_STR(&ev, host, js_str(report, "host"));
-	words = build_words(watch->driver->plan, report);
+	EVENT_SET_STR(&ev, host, report.host);
+	words = build_words(watch->driver->plan, &report);
 	EVENT_SET_STR(&ev, reason, words);
-	EVENT_SET_STR(&ev, nonce, js_str(report, "nonce"));
-	EVENT_SET(&ev, since, js_int(report, "claimed", 0));
+	EVENT_SET_STR(&ev, nonce, report.nonce);
+	EVENT_SET(&ev, since, report.claimed);
 	if (attempt_cost_claimed(watch->driver, status, &ev, err) < 0)
 		return -1;
 	return driver_record(watch->driver, &ev, err);
@@ -49,11 +48,10 @@ int attempt_start_record_claim(struct attempt_watch *watch, const struct engine_
 
 /* Returns what an agent could not compare with the compile manifest, or was told to tolerate; NULL
  * if nothing. The caller frees it. */
-static char *compiler_words(const json_t *report, const json_t **ret_changed)
+static char *compiler_words(const struct node_report *report, const json_t **ret_changed)
 {
-	const json_t *compiler = json_object_get(report, "compiler");
-	const json_t *changed = json_object_get(compiler, "changed");
-	const char *unknown = js_str(compiler, "unknown");
+	const json_t *changed = report->compiler.changed;
+	const char *unknown = report->compiler.unknown;
 	AUTO(auto_free) char *words = NULL;
 
 	*ret_changed = changed;
@@ -65,7 +63,7 @@ static char *compiler_words(const json_t *report, const json_t **ret_changed)
 }
 
 /* Returns 1 if there was something to record, 0 if not, -1 with an error. */
-static int record_compiler(struct attempt_watch *watch, int node, const json_t *report,
+static int record_compiler(struct attempt_watch *watch, int node, const struct node_report *report,
 			   struct err **err)
 {
 	const json_t *changed;
@@ -98,21 +96,21 @@ static void add_names(struct sb *words, const json_t *names)
 
 /* Returns which variables of the container the command did not get unchanged; NULL if none. The
  * caller frees it. */
-static char *environment_words(const json_t *plan, const json_t *report, json_t **ret_names)
+static char *environment_words(const json_t *plan, const struct node_report *report,
+			       json_t **ret_names)
 {
 	const char *unknown = js_str(json_object_get(plan, "image"), "env_unknown");
-	const json_t *environment = json_object_get(report, "environment");
-	const json_t *withheld = json_object_get(environment, "withheld");
-	const json_t *set_back = json_object_get(environment, "set_back");
+	json_t *withheld = report->environment.withheld;
+	json_t *set_back = report->environment.set_back;
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
 
 	*ret_names = json_array();
-	json_array_extend(*ret_names, (json_t *)withheld);
-	json_array_extend(*ret_names, (json_t *)set_back);
+	json_array_extend(*ret_names, withheld);
+	json_array_extend(*ret_names, set_back);
 	if (json_array_size(withheld) > 0) {
 		sb_adds(&words, "the command does not get ");
 		add_names(&words, withheld);
-		if (js_bool(environment, "image_known", false))
+		if (report->environment.image_known)
 			sb_adds(&words, ", which neither the spec nor the image sets");
 		else
 			sb_addf(&words,
@@ -129,8 +127,8 @@ static char *environment_words(const json_t *plan, const json_t *report, json_t 
 }
 
 /* Returns 1 if there was something to record, 0 if not, -1 with an error. */
-static int record_environment(struct attempt_watch *watch, int node, const json_t *report,
-			      struct err **err)
+static int record_environment(struct attempt_watch *watch, int node,
+			      const struct node_report *report, struct err **err)
 {
 	json_auto_t *names = NULL;
 	AUTO(auto_free) char *words = environment_words(watch->driver->plan, report, &names);
@@ -156,14 +154,14 @@ static int record_checks(struct attempt_watch *watch, struct err **err)
 	int compiler = compares ? 0 : 1, environment = 0;
 
 	for (int node = 0; caches && node < watch->nodes; node++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (attempt_report(watch, node, &report, err) < 0)
 			return -1;
 		if (environment == 0)
-			environment = record_environment(watch, node, report, err);
+			environment = record_environment(watch, node, &report, err);
 		if (compiler == 0 && environment >= 0)
-			compiler = record_compiler(watch, node, report, err);
+			compiler = record_compiler(watch, node, &report, err);
 		if (environment < 0 || compiler < 0)
 			return -1;
 	}

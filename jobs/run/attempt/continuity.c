@@ -28,20 +28,18 @@ static void judge_restart(struct attempt_watch *watch, int64_t *step, const char
 			  enum continuity *ret)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *report = NULL;
-	const json_t *resumed;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	enum continuity other;
 	const char *why;
 
 	if (attempt_report(watch, 0, &report, &ignored) <= 0)
 		return;
-	resumed = json_object_get(report, "resumed");
-	if (!resumed)
+	if (!report.has_resumed)
 		return;
-	why = judge(js_int(resumed, "step", 0), watch->first_step, &other);
+	why = judge(report.resumed.step, watch->first_step, &other);
 	if (other != CONTINUITY_VERIFIED)
 		return;
-	*step = js_int(resumed, "step", 0);
+	*step = report.resumed.step;
 	*reason = why;
 	*ret = other;
 }

@@ -93,8 +93,7 @@ static char *healthy_words(const json_t *report)
 int health_record(struct attempt_watch *watch, struct err **err)
 {
 	struct driver *driver = watch->driver;
-	const json_t *health;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	AUTO(auto_free) char *words = NULL;
 	const char *verdict;
 	struct event ev;
@@ -105,19 +104,18 @@ int health_record(struct attempt_watch *watch, struct err **err)
 		return 0;
 	if (attempt_report(watch, 0, &report, err) < 0)
 		return -1;
-	health = json_object_get(report, "health");
-	verdict = js_str(health, "verdict");
-	if (!verdict || !json_object_get(health, "nodes"))
+	verdict = js_str(report.health, "verdict");
+	if (!verdict || !json_object_get(report.health, "nodes"))
 		return 0;
 	healthy = strcmp(verdict, "healthy") == 0;
 	if (healthy)
-		words = healthy_words(health);
+		words = healthy_words(report.health);
 	attempt_event(watch, EV_HEALTH_CHECKED, &ev);
 	EVENT_SET(&ev, phase, watch->phase);
 	EVENT_SET(&ev, healthy, healthy);
-	EVENT_SET_STR(&ev, reason, healthy ? words : js_str(health, "words"));
-	EVENT_SET(&ev, health, (json_t *)health);
-	EVENT_SET(&ev, since, js_int(health, "began", 0));
-	EVENT_SET(&ev, finished, js_int(health, "ended", 0));
+	EVENT_SET_STR(&ev, reason, healthy ? words : js_str(report.health, "words"));
+	EVENT_SET(&ev, health, report.health);
+	EVENT_SET(&ev, since, js_int(report.health, "began", 0));
+	EVENT_SET(&ev, finished, js_int(report.health, "ended", 0));
 	return driver_record(driver, &ev, err);
 }

@@ -28,17 +28,16 @@ static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
 {
 	struct engine *engine = watch->driver->engine;
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *found = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
+	json_t *found = NULL;
 
-	if (at_end && attempt_report(watch, watch->step_node, &found, &ignored) > 0 &&
-	    json_object_get(found, "pace"))
-		return json_incref(json_object_get(found, "pace"));
-	json_decref(TAKE(found));
+	if (at_end && attempt_report(watch, watch->step_node, &report, &ignored) > 0 && report.pace)
+		return json_incref(report.pace);
 	err_freep(&ignored);
 	if (engine->ops->beside &&
 	    engine->ops->beside(engine, watch->job, watch->prefix, watch->step_node, PACE_FILE,
 				&found, &ignored) > 0)
-		return TAKE(found);
+		return found;
 	return NULL;
 }
 

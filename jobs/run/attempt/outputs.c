@@ -15,41 +15,36 @@ struct gathered {
 };
 
 /* "node 1: 'x' is a link…, and 2 more" */
-static void add_names(struct gathered *all, int node, const json_t *outputs)
+static void add_names(struct gathered *all, int node, const struct node_report_outputs *outputs)
 {
-	const json_t *names = json_object_get(outputs, "names");
-	int64_t left = js_int(outputs, "left", 0);
-	size_t shown = json_array_size(names);
+	size_t shown = outputs->names.count;
 
 	if (shown > TOLD_MAX)
 		shown = TOLD_MAX;
 	for (size_t i = 0; i < shown; i++) {
-		const json_t *row = json_array_get(names, i);
-		const char *name = js_str(row, "name"), *why = js_str(row, "why");
+		const char *name = outputs->names.items[i].name, *why = outputs->names.items[i].why;
 
 		sb_addf(&all->why, "%snode %d: ", all->why.len ? "; " : "", node);
 		if (name && *name)
 			sb_addf(&all->why, "'%s' ", name);
 		sb_adds(&all->why, why ? why : "is not there");
 	}
-	if (left > (int64_t)shown)
-		sb_addf(&all->why, ", and %lld more", (long long)(left - (int64_t)shown));
+	if (outputs->left > (int64_t)shown)
+		sb_addf(&all->why, ", and %lld more", (long long)(outputs->left - (int64_t)shown));
 }
 
-static void add_node(struct gathered *all, int node, const json_t *outputs)
+static void add_node(struct gathered *all, int node, const struct node_report_outputs *outputs)
 {
-	const char *why = js_str(outputs, "why");
-
-	if (!js_str(outputs, "url"))
+	if (!outputs->url)
 		return;
 	all->any = true;
-	all->counted |= json_object_get(outputs, "files") != NULL;
-	all->files += js_int(outputs, "files", 0);
-	all->bytes += js_int(outputs, "bytes", 0);
-	all->left += js_int(outputs, "left", 0);
-	if (why)
-		sb_addf(&all->why, "%snode %d: %s", all->why.len ? "; " : "", node, why);
-	if (js_int(outputs, "left", 0) > 0)
+	all->counted |= outputs->has_files;
+	all->files += outputs->files;
+	all->bytes += outputs->bytes;
+	all->left += outputs->left;
+	if (outputs->why)
+		sb_addf(&all->why, "%snode %d: %s", all->why.len ? "; " : "", node, outputs->why);
+	if (outputs->left > 0)
 		add_names(all, node, outputs);
 }
 
@@ -61,13 +56,13 @@ int outputs_gather(struct attempt_watch *watch, json_t **ret, struct err **err)
 	struct gathered all = { .why = SB_INIT_MAX(WHY_MAX) };
 
 	for (int node = 0; node < watch->nodes; node++) {
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (attempt_report(watch, node, &report, err) < 0) {
 			sb_release(&all.why);
 			return -1;
 		}
-		add_node(&all, node, json_object_get(report, "outputs"));
+		add_node(&all, node, &report.outputs);
 	}
 	if (all.any) {
 		json_t *outputs = json_object();

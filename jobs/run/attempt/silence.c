@@ -25,23 +25,20 @@ int silence_record(struct attempt_watch *watch, struct err **err)
 {
 	struct driver *driver = watch->driver;
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *report = NULL;
-	const json_t *silence;
-	int64_t until;
+	AUTO(node_report_release) struct node_report report = { 0 };
+	const struct node_report_silence *silence = &report.silence;
 	struct event ev;
 
 	/* Nothing depends on it: a report that cannot be read now is read later. */
 	if (attempt_report(watch, 0, &report, &ignored) <= 0)
 		return 0;
-	silence = json_object_get(report, "silence");
-	until = js_int(silence, "until", 0);
-	if (until == driver->silent_until)
+	if (silence->until == driver->silent_until)
 		return 0;
-	attempt_event(watch, silence ? EV_ATTEMPT_STALLED : EV_ATTEMPT_WENT_ON, &ev);
-	if (silence) {
-		EVENT_SET(&ev, since, js_int(silence, "since", 0));
-		EVENT_SET(&ev, until, until);
-		EVENT_SET_STR(&ev, reason, words_of(js_str(silence, "doing")));
+	attempt_event(watch, report.has_silence ? EV_ATTEMPT_STALLED : EV_ATTEMPT_WENT_ON, &ev);
+	if (report.has_silence) {
+		EVENT_SET(&ev, since, silence->since);
+		EVENT_SET(&ev, until, silence->until);
+		EVENT_SET_STR(&ev, reason, words_of(silence->doing));
 	}
 	return driver_record(driver, &ev, err);
 }

@@ -189,21 +189,26 @@ int toolkit_monitor_judge(struct attempt_watch *watch, const struct engine_statu
 					 js_int(driver->plan, "grace_ms", 60000), err);
 }
 
-int toolkit_monitor_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err)
+int toolkit_monitor_report(struct attempt_watch *watch, int node, struct node_report *ret,
+			   struct err **err)
 {
 	struct engine *engine = watch->driver->engine;
+	AUTO(node_report_release) struct node_report ended = { 0 };
 	int found = engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);
 
 	if (found <= 0)
 		return found;
-	if (look_back(watch, err) < 0) {
-		json_decref(*ret);
-		*ret = NULL;
+	if (look_back(watch, err) < 0)
 		return -1;
-	}
-	if (watch->outside->ended) {
-		js_put_str(*ret, "stopped", js_str(watch->outside->ended, "stopped"));
-		js_put(*ret, "stall", json_incref(json_object_get(watch->outside->ended, "stall")));
+	if (!watch->outside->ended)
+		return 1;
+	if (message_decode(node_report_message, watch->outside->ended, &ended, err) < 0)
+		return -1;
+	MESSAGE_SET_TEXT(ret, stopped, ended.stopped);
+	if (ended.has_stall) {
+		MESSAGE_MARK(ret, stall);
+		ret->stall = ended.stall;
+		ended.stall = (struct node_report_stall){ 0 };
 	}
 	return 1;
 }

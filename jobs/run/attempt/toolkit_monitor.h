@@ -34,6 +34,7 @@ int toolkit_monitor_judge(struct attempt_watch *watch, const struct engine_statu
 			  struct err **err);
 
 /* Gets what the engine reports in place of an agent, and why the driver stopped the attempt. */
-int toolkit_monitor_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
+int toolkit_monitor_report(struct attempt_watch *watch, int node, struct node_report *ret,
+			   struct err **err);
 
 #endif

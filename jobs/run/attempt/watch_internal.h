@@ -98,7 +98,8 @@ void attempt_event(const struct attempt_watch *watch, enum event_kind kind, stru
 
 /* Gets the report of a node's agent from its nearest copy. Returns 1 with a new reference, 0 if
  * absent, -1 with an error. */
-int attempt_report(struct attempt_watch *watch, int node, json_t **ret, struct err **err);
+int attempt_report(struct attempt_watch *watch, int node, struct node_report *ret,
+		   struct err **err);
 
 /* reading.c: reads as much as a turn has room for; `*ret_more`: more is left. `ends`: nothing more
  * comes, or nothing more is wanted; `ended`: nothing more comes. */

@@ -52,12 +52,12 @@ static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct e
 /* Steps of a job that ended unobserved are dated no later than its end. */
 static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct err **err)
 {
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
 	int64_t ended;
 
 	if (attempt_report(watch, 0, &report, err) < 0)
 		return -1;
-	ended = js_int(report, "ended", last_seen.ms);
+	ended = report.has_ended ? report.ended : last_seen.ms;
 	if (ended > 0 && ended < watch->stepped_at.ms)
 		watch->stepped_at.ms = ended;
 	return 0;

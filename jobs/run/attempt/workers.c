@@ -3,11 +3,13 @@
 
 #include "jobs/store/order.h"
 
-static void find(struct attempt_watch *watch, int64_t node, json_t *worker)
+static void find(struct attempt_watch *watch, int64_t node, const char *why, const char *hint)
 {
-	if (watch->worker || !js_str(worker, "why"))
+	if (watch->worker || !why)
 		return;
-	watch->worker = json_incref(worker);
+	watch->worker = json_object();
+	js_put_str(watch->worker, "why", why);
+	js_put_str(watch->worker, "hint", hint);
 	watch->worker_node = node >= 0 && node < watch->nodes ? (int)node : 0;
 }
 
@@ -21,17 +23,19 @@ static void look_at_drain(struct attempt_watch *watch)
 
 	if (store_get(watch->driver->workspace, key, REPORT_MAX, &text, NULL, &ignored) > 0 &&
 	    js_parse(text.text, text.len, key, &drain, &ignored) == 0)
-		find(watch, js_int(drain, "node", 0), json_object_get(drain, "worker"));
+		find(watch, js_int(drain, "node", 0),
+		     js_str(json_object_get(drain, "worker"), "why"),
+		     js_str(json_object_get(drain, "worker"), "hint"));
 }
 
 static void look_at_reports(struct attempt_watch *watch)
 {
 	for (int node = 0; node < watch->nodes && !watch->worker; node++) {
 		AUTO(err_freep) struct err *ignored = NULL;
-		json_auto_t *report = NULL;
+		AUTO(node_report_release) struct node_report report = { 0 };
 
 		if (attempt_report(watch, node, &report, &ignored) > 0)
-			find(watch, node, json_object_get(report, "worker"));
+			find(watch, node, report.worker.why, report.worker.hint);
 	}
 }
 

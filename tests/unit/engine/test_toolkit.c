@@ -306,10 +306,12 @@ static void assert_report(const char *text, int found, const char *want)
 {
 	struct training job = training_of(text);
 	AUTO(auto_free) char *line = NULL;
-	json_auto_t *report = NULL;
+	AUTO(node_report_release) struct node_report report = { 0 };
+	json_auto_t *json = NULL;
 
 	assert_int_equal(sagemaker_toolkit_report(&job, 1, &report), found);
-	line = report ? json_dumps(report, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+	json = message_encode(node_report_message, &report);
+	line = json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT);
 	if (want)
 		assert_string_equal(line, want);
 	json_decref(job.said);

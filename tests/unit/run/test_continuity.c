@@ -19,17 +19,19 @@
 static int64_t restarted_from; /* as the report has it; NOTHING: there is none */
 
 static int tell_report(struct engine *engine, const char *name, const char *prefix, int node,
-		       json_t **ret, struct err **err)
+		       struct node_report *ret, struct err **err)
 {
 	(void)engine;
 	(void)name;
 	(void)prefix;
 	(void)err;
 	assert_int_equal(node, 0);
-	*ret = json_pack("{s:s, s:i}", "state", "running", "restart", 1);
-	if (restarted_from != NOTHING)
-		js_put(*ret, "resumed",
-		       json_pack("{s:I, s:s}", "step", (json_int_t)restarted_from, "url", "x"));
+	MESSAGE_SET_TEXT(ret, state, "running");
+	MESSAGE_SET(ret, restart, 1);
+	if (restarted_from != NOTHING) {
+		MESSAGE_MARK(ret, resumed);
+		MESSAGE_SET(&ret->resumed, step, restarted_from);
+	}
 	return 1;
 }
 
