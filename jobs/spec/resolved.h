@@ -114,8 +114,6 @@ struct length phase_one_length_of(const struct spec *spec);
 /* Returns the cores of the instance, as the runtime shows them with this environment; 0: not
  * known. */
 int64_t processes_cores_of(const struct spec *spec, const json_t *env);
-/* Finds torchrun in the spec's command. */
-struct launch processes_launch_of(const struct spec *spec);
 
 /* --- arguments.c --- */
 

@@ -180,7 +180,7 @@ int64_t spec_steps(const struct spec *spec, bool with_overrides);
  *    "by": "compile.parallel" | "auto" | "front end", "reason": in words}
  * A new reference. */
 json_t *spec_width(const struct spec *spec);
-/* True if the command contains the front end of phase 1 itself. */
+/* True if the command begins with the front end of phase 1 itself, even behind `env`. */
 bool spec_has_front(const struct spec *spec);
 
 /* Everything of the spec that belongs to the graph key, flattened:

@@ -11,13 +11,12 @@
 
 #include "jobs/spec/resolved.h"
 
+void lint_text(struct binder *binder);      /* typographic signs, secrets in the open */
 void lint_flags(struct binder *binder);     /* compiler flags, redirects */
 void lint_phases(struct binder *binder);    /* steps, checkpoints, topologies */
 void lint_services(struct binder *binder);  /* limits of AWS services */
 void lint_metrics(struct binder *binder);   /* patterns that cut numbers short */
 void lint_variables(struct binder *binder); /* $HOME, which no shell expands */
-
-bool lint_is_shell(const char *program); /* true if its next words may be lines for a shell */
 
 /* Visits every text of an entry list: `fn` gets the dotted path and the scalar. `map` may be
  * NULL; lists inside are entered. */

@@ -134,13 +134,6 @@ static bool redirects(const char *text)
 	return false;
 }
 
-bool lint_is_shell(const char *program)
-{
-	const char *name = strrchr(program, '/');
-
-	return field_word_in("sh bash dash zsh ksh", name ? name + 1 : program);
-}
-
 /* Checks the compiler's flags that the command itself sets: in a line for a shell, or for env. */
 static void lint_assignments(struct binder *binder)
 {
@@ -154,7 +147,7 @@ static void lint_assignments(struct binder *binder)
 		if (item->kind != NODE_SCALAR)
 			continue;
 		look_assignments(binder, field, item, line);
-		line = line || lint_is_shell(item->text) ||
+		line = line || launch_is_shell(item->text) ||
 		       field_word_in("-S --split-string", item->text);
 	}
 }
@@ -189,7 +182,7 @@ static void lint_redirects(struct binder *binder)
 						  item->text),
 				     "remove it: the cache is proved from what the ranks print");
 		}
-		shell = shell || lint_is_shell(item->text);
+		shell = shell || launch_is_shell(item->text);
 		launcher =
 			(launcher || strstr(item->text, "torchrun")) && !strstr(item->text, ".py");
 	}

@@ -86,7 +86,7 @@ static void look_list(struct binder *binder, field_id id, const struct node *lis
 			look(binder, field_table[id].type == FIELD_LIST ? field_item(id) : id, item,
 			     &below);
 		shell = shell ||
-			(is_command && item->kind == NODE_SCALAR && lint_is_shell(item->text));
+			(is_command && item->kind == NODE_SCALAR && launch_is_shell(item->text));
 	}
 }
 

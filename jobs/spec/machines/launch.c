@@ -1,4 +1,4 @@
-/* Finds torchrun in a command: see launch.h. */
+/* Finds torchrun in the spec's command: see launch.h. */
 #include "jobs/spec/machines/launch.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "jobs/base/auto.h"
 #include "jobs/base/text/text.h"
-#include "jobs/spec/fields/field.h"
+#include "jobs/spec/resolved.h"
 
 #define FRONT "neuron_parallel_compile"
 
@@ -21,7 +21,7 @@ static const char *base_name(const char *word)
 	return slash ? slash + 1 : word;
 }
 
-static bool is_shell(const char *word)
+bool launch_is_shell(const char *word)
 {
 	return field_word_in("sh bash dash zsh ksh", base_name(word));
 }
@@ -161,12 +161,12 @@ static size_t shell_line(const char *const *words, size_t count, size_t shell)
 	return 0;
 }
 
-struct launch launch_find(const char *const *words, size_t count)
+static struct launch find_in(const char *const *words, size_t count)
 {
 	struct launch ret = { 0 };
 
 	for (size_t i = 0; i < count && !ret.torchrun; i++) {
-		size_t line = is_shell(words[i]) ? shell_line(words, count, i) : 0;
+		size_t line = launch_is_shell(words[i]) ? shell_line(words, count, i) : 0;
 
 		if (text_starts(words[i], LAUNCH_VARIABLE "="))
 			put_given(&ret, strchr(words[i], '=') + 1, i, true);
@@ -182,7 +182,7 @@ struct launch launch_find(const char *const *words, size_t count)
 	return ret;
 }
 
-bool launch_has_front(const char *const *words, size_t count)
+static bool has_front(const char *const *words, size_t count)
 {
 	size_t at = 0;
 
@@ -190,4 +190,30 @@ bool launch_has_front(const char *const *words, size_t count)
 		for (at = 1; at < count && (strchr(words[at], '=') || words[at][0] == '-'); at++)
 			;
 	return at < count && strcmp(base_name(words[at]), FRONT) == 0;
+}
+
+/* Returns the words of the command, ending with NULL. The caller frees the array. */
+static const char **words_of(const struct spec *spec)
+{
+	const json_t *command = spec_get(spec, SPEC_COMMAND), *word;
+	const char **words = mem_zero(json_array_size(command) + 1, sizeof *words);
+	size_t i;
+
+	json_array_foreach (command, i, word)
+		words[i] = json_is_string(word) ? json_string_value(word) : "";
+	return words;
+}
+
+struct launch launch_find(const struct spec *spec)
+{
+	AUTO(auto_free) const char **words = words_of(spec);
+
+	return find_in(words, json_array_size(spec_get(spec, SPEC_COMMAND)));
+}
+
+bool spec_has_front(const struct spec *spec)
+{
+	AUTO(auto_free) const char **words = words_of(spec);
+
+	return has_front(words, json_array_size(spec_get(spec, SPEC_COMMAND)));
 }

@@ -18,17 +18,19 @@ struct launch {
 	bool torchrun; /* the command starts it, as far as can be read */
 	bool given;    /* the number of processes is given */
 	bool by_env;   /* by a word NAME=VALUE in front of it, not by its option */
-	const char *
-		how; /* the value, borrowed from the words; NULL: not to be read (a shell's text) */
-	size_t at;   /* index of the word with it; meaningless without `given` */
+	const char
+		*how; /* the value, borrowed from the spec; NULL: not to be read (a shell's text) */
+	size_t at;    /* index of the word with it; meaningless without `given` */
 };
 
-/* Finds torchrun by base name or path, as a module or a file of Python, behind programs that
- * start the words after them (env, nice, numactl, neuron_parallel_compile…), or in the text of
- * `sh -c`. A Python program other than these hides what it starts. */
-struct launch launch_find(const char *const *words, size_t count);
+struct spec;
 
-/* True if the words begin with the front end neuron_parallel_compile, even behind `env`. */
-bool launch_has_front(const char *const *words, size_t count);
+/* Finds torchrun in the spec's command, by base name or path, as a module or a file of Python,
+ * behind programs that start the words after them (env, nice, numactl, neuron_parallel_compile…),
+ * or in the text of `sh -c`. A Python program other than these hides what it starts. */
+struct launch launch_find(const struct spec *spec);
+
+/* True for a shell: its next words may be lines for it. */
+bool launch_is_shell(const char *word);
 
 #endif

@@ -80,7 +80,7 @@ static int64_t flag_workers(const struct spec *spec, struct mark *ret_at)
  * number is given. */
 static int64_t workers_of(const struct spec *spec, struct mark *ret_at)
 {
-	struct launch launch = processes_launch_of(spec);
+	struct launch launch = launch_find(spec);
 	const struct node *command = access_node_of_field(spec, SPEC_COMMAND);
 	json_auto_t *processes = launch.torchrun ? spec_processes(spec, false) : NULL;
 

@@ -167,36 +167,10 @@ static int64_t put_toolkit(const struct spec *spec, const json_t *env, json_t *r
 	return cores;
 }
 
-/* Returns the words of the command, ending with NULL. The caller frees the array. */
-static const char **words_of(const struct spec *spec)
-{
-	const json_t *command = spec_get(spec, SPEC_COMMAND), *word;
-	const char **words = mem_zero(json_array_size(command) + 1, sizeof *words);
-	size_t i;
-
-	json_array_foreach (command, i, word)
-		words[i] = json_is_string(word) ? json_string_value(word) : "";
-	return words;
-}
-
-struct launch processes_launch_of(const struct spec *spec)
-{
-	AUTO(auto_free) const char **words = words_of(spec);
-
-	return launch_find(words, json_array_size(spec_get(spec, SPEC_COMMAND)));
-}
-
-bool spec_has_front(const struct spec *spec)
-{
-	AUTO(auto_free) const char **words = words_of(spec);
-
-	return launch_has_front(words, json_array_size(spec_get(spec, SPEC_COMMAND)));
-}
-
 json_t *spec_processes(const struct spec *spec, bool with_overrides)
 {
 	const json_t *command = spec_get(spec, SPEC_COMMAND);
-	struct launch launch = processes_launch_of(spec);
+	struct launch launch = launch_find(spec);
 	json_auto_t *env = NULL;
 	const char *pet;
 	int64_t count;
