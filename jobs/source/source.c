@@ -18,27 +18,6 @@
 
 #define PATCH_BYTES_MAX ((size_t)8 << 20)
 
-void source_pin_freep(struct source_pin **ref)
-{
-	struct source_pin *pin = *ref;
-
-	if (!pin)
-		return;
-	free(pin->dirty_files);
-	free(pin->patch);
-	for (size_t i = 0; i < pin->count; i++)
-		free(pin->files[i].path);
-	free(pin->files);
-	sb_release(&pin->digests);
-	free(pin);
-	*ref = NULL;
-}
-
-bool source_is_commit(const struct source_request *request)
-{
-	return request->rev && request->rev[0] && strcmp(request->rev, "HEAD") != 0;
-}
-
 /* --- a work tree or a plain folder --- */
 
 static int refuse_dirty(const struct source_tree *tree, const struct source_pin *pin,
