@@ -7,68 +7,11 @@
  * acknowledged commit was lost in 39 % of simulated power cuts, with these in
  * none of 664. `user_version` is the format; a newer one is refused.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/clock.h"
-#include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/end_mark.h"
 #include "jobs/run/journal/journal_sqlite_internal.h"
-#include "jobs/run/journal/lease_internal.h"
-
-int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing)
-{
-	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
-	const char *why = store->db ? sqlite3_errmsg(store->db) : "out of memory";
-	bool busy = (code & 0xff) == SQLITE_BUSY;
-
-	store->sick = !busy && (code & 0xff) != SQLITE_FULL;
-	err_set(err, busy ? EXIT_UNREACHABLE : EXIT_REFUSED, "cannot %s '%s': %s", doing,
-		store->path, why);
-	if (store->db && !busy)
-		(*err)->os_errno = code == SQLITE_FULL ? ENOSPC : sqlite3_system_errno(store->db);
-	switch (code & 0xff) {
-	case SQLITE_BUSY:
-		return err_hint(err,
-				"another process has been writing to it for %d seconds: if it "
-				"was stopped, continue or end it ('fuser' names it), then run "
-				"the same command again",
-				SQLITE_BUSY_WAIT_MS / 1000);
-	case SQLITE_FULL:
-	case SQLITE_IOERR:
-		return err_hint(err, "free space on that file system, then run the same command "
-				     "again: nothing that was journalled is lost");
-	case SQLITE_READONLY:
-	case SQLITE_CANTOPEN:
-	case SQLITE_PERM:
-		return err_hint(err, "make the folder writable, or choose another with --state");
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-		err_damage(err);
-		return err_hint(err, "the file is damaged: bring it back from a copy, or keep it "
-				     "and choose another folder with --state");
-	default:
-		return -1;
-	}
-}
-
-static void sqlite_close(void *opened)
-{
-	struct sqlite_store *store = opened;
-
-	sqlite3_finalize(store->append);
-	sqlite3_close(store->db);
-	free(store->dir);
-	free(store->path);
-	free(store);
-}
-
-void journal_sqlite_autoclose(struct sqlite_store **store)
-{
-	if (*store)
-		sqlite_close(*store);
-}
 
 static int sqlite_append(void *opened, const char *run, int64_t seq, const char *body,
 			 struct err **err)
@@ -206,64 +149,6 @@ static char *sqlite_file(void *opened, const char *run, int64_t seq)
 	return mem_copy(((struct sqlite_store *)opened)->path);
 }
 
-/* Finds the next run in the order of ids, with its first event. Returns 1, 0, -1. */
-static int add_run_after(struct sqlite_store *store, char run[JOURNAL_RUN_MAX], struct begun *begun,
-			 struct err **err)
-{
-	sqlite3_stmt *stmt = NULL;
-	const char *found;
-	int code;
-
-	if (sqlite3_prepare_v2(store->db,
-			       "SELECT run, body FROM event WHERE run>?1 ORDER BY run, seq LIMIT 1",
-			       -1, &stmt, NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "read");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	found = code == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
-	/* A damaged index may give the same run twice. */
-	if (found && strcmp(found, run) <= 0)
-		code = SQLITE_DONE;
-	else if (found) {
-		begun_add(begun, found, (const char *)sqlite3_column_text(stmt, 1),
-			  (size_t)sqlite3_column_bytes(stmt, 1));
-		snprintf(run, JOURNAL_RUN_MAX, "%s", found);
-	} else if (code != SQLITE_DONE) {
-		journal_sqlite_fail(err, store, "read");
-	}
-	sqlite3_finalize(stmt);
-	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
-}
-
-struct journal_sqlite_lost {
-	const struct sqlite_store *store;
-	struct begun *begun;
-	bool any; /* any folder of a run counts */
-};
-
-static void add_lost(void *arg, const char *run)
-{
-	const struct journal_sqlite_lost *lost = arg;
-
-	if (lost->any || end_mark_read(lost->store->dir, run) > 0)
-		begun_add(lost->begun, run, NULL, 0);
-}
-
-int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err)
-{
-	struct journal_sqlite_lost lost = { .store = store, .begun = ret };
-	char run[JOURNAL_RUN_MAX] = "";
-	int found;
-
-	while ((found = add_run_after(store, run, ret, err)) > 0)
-		;
-	if (found < 0 && !(*err)->damage)
-		return -1;
-	lost.any = found < 0;
-	damage_each_run(store->dir, LEASE_LOCK, add_lost, &lost);
-	return found;
-}
-
 static int sqlite_runs(void *opened, journal_run_fn fn, void *arg, struct err **err)
 {
 	AUTO(begun_release) struct begun begun = { 0 };
@@ -278,6 +163,7 @@ static int sqlite_runs(void *opened, journal_run_fn fn, void *arg, struct err **
 	*err = TAKE(damage);
 	return *err ? -1 : 0;
 }
+
 #define KEPT_TABLE                                                                                 \
 	"CREATE TABLE IF NOT EXISTS kept(run TEXT PRIMARY KEY, seq INTEGER NOT NULL,"              \
 	" state BLOB NOT NULL) WITHOUT ROWID"
@@ -287,22 +173,15 @@ static int sqlite_keep(void *opened, const char *run, int64_t seq, const void *b
 		       struct err **err)
 {
 	struct sqlite_store *store = opened;
-	sqlite3_stmt *stmt = NULL;
-	int code;
+	const struct sqlite_row row = { .run = run, .seq = seq, .bytes = bytes, .len = len };
 
-	if (sqlite3_exec(store->db, KEPT_TABLE, NULL, NULL, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(store->db,
-			       "INSERT OR REPLACE INTO kept(run, seq, state) VALUES(?1, ?2, ?3)",
-			       -1, &stmt, NULL) != SQLITE_OK)
+	if (sqlite3_exec(store->db, KEPT_TABLE, NULL, NULL, NULL) != SQLITE_OK)
 		return journal_sqlite_fail(err, store, "write to");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, seq);
-	sqlite3_bind_blob64(stmt, 3, bytes, len, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	if (code != SQLITE_DONE)
-		journal_sqlite_fail(err, store, "write to");
-	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 1 : -1;
+	return journal_sqlite_put(store,
+				  "INSERT OR REPLACE INTO kept(run, seq, state) VALUES(?1, ?2, ?3)",
+				  &row, err) < 0
+		       ? -1
+		       : 1;
 }
 
 static bool has_kept(struct sqlite_store *store)
@@ -338,22 +217,6 @@ static int sqlite_kept(void *opened, const char *run, int64_t *ret_seq, struct s
 	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
 }
 
-static int delete_from(struct sqlite_store *store, const char *sql, const char *run,
-		       struct err **err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int code;
-
-	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "write to");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	if (code != SQLITE_DONE)
-		journal_sqlite_fail(err, store, "write to");
-	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 0 : -1;
-}
-
 /* True if rows of the run are left: a lookup by id misses rows in the wrong place of a damaged
  * table. */
 static bool is_left(struct sqlite_store *store, const char *run)
@@ -376,11 +239,12 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 
 	if (end_mark_remove(store->dir, run, err) < 0)
 		return -1;
-	if (has_kept(store) && delete_from(store, "DELETE FROM kept WHERE run=?1", run, err) < 0 &&
+	if (has_kept(store) &&
+	    journal_sqlite_delete(store, "DELETE FROM kept WHERE run=?1", run, err) < 0 &&
 	    !(*err)->damage)
 		return -1;
 	err_freep(err);
-	if (delete_from(store, "DELETE FROM event WHERE run=?1", run, err) == 0 &&
+	if (journal_sqlite_delete(store, "DELETE FROM event WHERE run=?1", run, err) == 0 &&
 	    !is_left(store, run))
 		return 0;
 	if (*err && !(*err)->damage)
@@ -392,7 +256,7 @@ static int sqlite_forget(void *opened, const char *run, struct err **err)
 const struct journal_ops journal_sqlite = {
 	.scheme = "sqlite",
 	.open = journal_sqlite_open,
-	.close = sqlite_close,
+	.close = journal_sqlite_close,
 	.append = sqlite_append,
 	.rows = sqlite_rows,
 	.next = sqlite_next,

@@ -30,23 +30,12 @@ static int rename_table(struct sqlite_store *store, char **ret, struct err **err
 }
 
 static int put_row(struct sqlite_store *store, const char *run, int64_t seq, const char *body,
-		   int len, struct err **err)
+		   size_t len, struct err **err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int code;
+	const struct sqlite_row row = { run, seq, body, len, .is_text = true };
 
-	if (sqlite3_prepare_v2(store->db,
-			       "INSERT OR IGNORE INTO event(run, seq, body) VALUES(?1, ?2, ?3)", -1,
-			       &stmt, NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "write to");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, seq);
-	sqlite3_bind_text(stmt, 3, body, len, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	if (code != SQLITE_DONE)
-		journal_sqlite_fail(err, store, "write to");
-	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 0 : -1;
+	return journal_sqlite_put(
+		store, "INSERT OR IGNORE INTO event(run, seq, body) VALUES(?1, ?2, ?3)", &row, err);
 }
 
 static int copy_run(struct sqlite_store *store, const char *from, const char *run, struct err **err)
@@ -65,7 +54,7 @@ static int copy_run(struct sqlite_store *store, const char *from, const char *ru
 
 		last = sqlite3_column_int64(stmt, 0);
 		result = put_row(store, run, last, body ? body : "",
-				 body ? sqlite3_column_bytes(stmt, 1) : 0, err);
+				 body ? (size_t)sqlite3_column_bytes(stmt, 1) : 0, err);
 	}
 	sqlite3_finalize(stmt);
 	/* Also if no row of the run was found. */

@@ -1,7 +1,7 @@
 /*
- * Shared by the parts of the journal in SQLite: journal_sqlite.c (the store's operations),
- * journal_sqlite_open.c and journal_sqlite_damage.c (taking a run out of a damaged file). Included
- * by these alone; sqlite3.h is included nowhere else.
+ * Shared by the parts of the journal in SQLite: journal_sqlite.c (the store's operations) calls
+ * journal_sqlite_open.c and journal_sqlite_damage.c (taking a run out of a damaged file), and all
+ * three call journal_sqlite_core.c. Included by these alone; sqlite3.h is included nowhere else.
  */
 #ifndef STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
 #define STK_RUN_JOURNAL_JOURNAL_SQLITE_INTERNAL_H
@@ -28,21 +28,44 @@ struct sqlite_store {
 	char *dir, *path;
 };
 
-/* As journal_ops.open; `*ret` is NULL if there is nothing to read. */
-int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err);
-void journal_sqlite_autoclose(struct sqlite_store **store);
-/* Opens a new connection if the old one is sick. */
-int journal_sqlite_heal(struct sqlite_store *store, struct err **err);
+/* --- journal_sqlite_core.c --- */
 
-/* Returns in `ret` the first value of a statement as text; empty on failure. */
-void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size);
+void journal_sqlite_close(void *opened); /* as journal_ops.close */
+void journal_sqlite_autoclose(struct sqlite_store **store);
 
 /* Sets an error with SQLite's message. Returns -1. */
 int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing);
 
+/* Returns in `ret` the first value of a statement as text; empty on failure. */
+void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size);
+
+struct sqlite_row {
+	const char *run;
+	int64_t seq;
+	const void *bytes;
+	size_t len;
+	bool is_text; /* stored as text, else as a blob */
+};
+
+/* Carries out a statement that writes a row: ?1 is its run, ?2 the number, ?3 the bytes. */
+int journal_sqlite_put(struct sqlite_store *store, const char *sql, const struct sqlite_row *row,
+		       struct err **err);
+/* Carries out a statement that deletes rows of a run: ?1. */
+int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const char *run,
+			  struct err **err);
+
 /* Finds all runs. -1 with err->damage: `ret` has the readable ones, and those that have a
  * folder. */
 int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err);
+
+/* --- journal_sqlite_open.c --- */
+
+/* As journal_ops.open; `*ret` is NULL if there is nothing to read. */
+int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, struct err **err);
+/* Opens a new connection if the old one is sick. */
+int journal_sqlite_heal(struct sqlite_store *store, struct err **err);
+
+/* --- journal_sqlite_damage.c --- */
 
 /* For damaged pages, where no row of the run can be deleted: the readable rows of all other runs
  * are copied into a new table, in one transaction, and the old table stays in the file under

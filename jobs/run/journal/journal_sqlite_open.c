@@ -31,18 +31,6 @@ static int on_busy(void *arg, int times)
 	return 1;
 }
 
-/* Returns the first value of a statement as text; empty on failure. */
-void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size)
-{
-	sqlite3_stmt *stmt = NULL;
-
-	ret[0] = '\0';
-	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
-	    sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0))
-		snprintf(ret, size, "%s", (const char *)sqlite3_column_text(stmt, 0));
-	sqlite3_finalize(stmt);
-}
-
 static int check_format(struct sqlite_store *store, struct err **err)
 {
 	char version[16];

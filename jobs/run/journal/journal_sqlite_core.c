@@ -1,0 +1,184 @@
+/*
+ * Shared by the parts of the journal in SQLite: errors, the end of a connection, single statements,
+ * and the search for runs. Calls none of the other parts; see journal_sqlite_internal.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/run/journal/end_mark.h"
+#include "jobs/run/journal/journal_sqlite_internal.h"
+#include "jobs/run/journal/lease_internal.h"
+
+int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing)
+{
+	int code = store->db ? sqlite3_extended_errcode(store->db) : SQLITE_NOMEM;
+	const char *why = store->db ? sqlite3_errmsg(store->db) : "out of memory";
+	bool busy = (code & 0xff) == SQLITE_BUSY;
+
+	store->sick = !busy && (code & 0xff) != SQLITE_FULL;
+	err_set(err, busy ? EXIT_UNREACHABLE : EXIT_REFUSED, "cannot %s '%s': %s", doing,
+		store->path, why);
+	if (store->db && !busy)
+		(*err)->os_errno = code == SQLITE_FULL ? ENOSPC : sqlite3_system_errno(store->db);
+	switch (code & 0xff) {
+	case SQLITE_BUSY:
+		return err_hint(err,
+				"another process has been writing to it for %d seconds: if it "
+				"was stopped, continue or end it ('fuser' names it), then run "
+				"the same command again",
+				SQLITE_BUSY_WAIT_MS / 1000);
+	case SQLITE_FULL:
+	case SQLITE_IOERR:
+		return err_hint(err, "free space on that file system, then run the same command "
+				     "again: nothing that was journalled is lost");
+	case SQLITE_READONLY:
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+		return err_hint(err, "make the folder writable, or choose another with --state");
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		err_damage(err);
+		return err_hint(err, "the file is damaged: bring it back from a copy, or keep it "
+				     "and choose another folder with --state");
+	default:
+		return -1;
+	}
+}
+
+void journal_sqlite_close(void *opened)
+{
+	struct sqlite_store *store = opened;
+
+	sqlite3_finalize(store->append);
+	sqlite3_close(store->db);
+	free(store->dir);
+	free(store->path);
+	free(store);
+}
+
+void journal_sqlite_autoclose(struct sqlite_store **store)
+{
+	if (*store)
+		journal_sqlite_close(*store);
+}
+
+/* --- statements --- */
+
+void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	ret[0] = '\0';
+	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+	    sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0))
+		snprintf(ret, size, "%s", (const char *)sqlite3_column_text(stmt, 0));
+	sqlite3_finalize(stmt);
+}
+
+/* Prepares a statement that changes rows of the run, which is ?1 in it. NULL with an error. */
+static sqlite3_stmt *change_begin(struct sqlite_store *store, const char *sql, const char *run,
+				  struct err **err)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK) {
+		journal_sqlite_fail(err, store, "write to");
+		return NULL;
+	}
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	return stmt;
+}
+
+static int change_end(struct sqlite_store *store, sqlite3_stmt *stmt, struct err **err)
+{
+	int code = sqlite3_step(stmt);
+
+	if (code != SQLITE_DONE)
+		journal_sqlite_fail(err, store, "write to");
+	sqlite3_finalize(stmt);
+	return code == SQLITE_DONE ? 0 : -1;
+}
+
+int journal_sqlite_put(struct sqlite_store *store, const char *sql, const struct sqlite_row *row,
+		       struct err **err)
+{
+	sqlite3_stmt *stmt = change_begin(store, sql, row->run, err);
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 2, row->seq);
+	if (row->is_text)
+		sqlite3_bind_text(stmt, 3, row->bytes, (int)row->len, SQLITE_STATIC);
+	else
+		sqlite3_bind_blob64(stmt, 3, row->bytes, row->len, SQLITE_STATIC);
+	return change_end(store, stmt, err);
+}
+
+int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const char *run,
+			  struct err **err)
+{
+	sqlite3_stmt *stmt = change_begin(store, sql, run, err);
+
+	return stmt ? change_end(store, stmt, err) : -1;
+}
+
+/* --- runs --- */
+
+/* Finds the next run in the order of ids, with its first event. Returns 1, 0, -1. */
+static int add_run_after(struct sqlite_store *store, char run[JOURNAL_RUN_MAX], struct begun *begun,
+			 struct err **err)
+{
+	sqlite3_stmt *stmt = NULL;
+	const char *found;
+	int code;
+
+	if (sqlite3_prepare_v2(store->db,
+			       "SELECT run, body FROM event WHERE run>?1 ORDER BY run, seq LIMIT 1",
+			       -1, &stmt, NULL) != SQLITE_OK)
+		return journal_sqlite_fail(err, store, "read");
+	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	code = sqlite3_step(stmt);
+	found = code == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+	/* A damaged index may give the same run twice. */
+	if (found && strcmp(found, run) <= 0)
+		code = SQLITE_DONE;
+	else if (found) {
+		begun_add(begun, found, (const char *)sqlite3_column_text(stmt, 1),
+			  (size_t)sqlite3_column_bytes(stmt, 1));
+		snprintf(run, JOURNAL_RUN_MAX, "%s", found);
+	} else if (code != SQLITE_DONE) {
+		journal_sqlite_fail(err, store, "read");
+	}
+	sqlite3_finalize(stmt);
+	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
+}
+
+struct journal_sqlite_lost {
+	const struct sqlite_store *store;
+	struct begun *begun;
+	bool any; /* any folder of a run counts */
+};
+
+static void add_lost(void *arg, const char *run)
+{
+	const struct journal_sqlite_lost *lost = arg;
+
+	if (lost->any || end_mark_read(lost->store->dir, run) > 0)
+		begun_add(lost->begun, run, NULL, 0);
+}
+
+int journal_sqlite_find_runs(struct sqlite_store *store, struct begun *ret, struct err **err)
+{
+	struct journal_sqlite_lost lost = { .store = store, .begun = ret };
+	char run[JOURNAL_RUN_MAX] = "";
+	int found;
+
+	while ((found = add_run_after(store, run, ret, err)) > 0)
+		;
+	if (found < 0 && !(*err)->damage)
+		return -1;
+	lost.any = found < 0;
+	damage_each_run(store->dir, LEASE_LOCK, add_lost, &lost);
+	return found;
+}
