@@ -16,7 +16,6 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text/text.h"
-#include "jobs/store/sync.h"
 
 #define TEMP_PREFIX      STORE_RESERVED "pull-"
 #define STAGED_WRITE_KEY 1024
@@ -309,10 +308,10 @@ static int give_name(const struct staged_write *landing, struct staged_write_fil
 	int dir = file->folder->fd;
 	int done;
 
-	if ((landing->case_blind || file->exclusive) && !file->known) {
+	if ((landing->case_blind || file->if_taken) && !file->known) {
 		done = renameat2(dir, file->temp, dir, file->name, RENAME_NOREPLACE);
 		if (done < 0 && errno == EEXIST) {
-			file->why = file->exclusive ? sync_taken : other_case;
+			file->why = file->if_taken ? file->if_taken : other_case;
 			return 0;
 		}
 	} else {

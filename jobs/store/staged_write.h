@@ -26,7 +26,8 @@ struct staged_write_file {
 	struct staged_write_folder *folder;
 	const char *name; /* borrowed from the key */
 	bool known;
-	bool exclusive;  /* unless `known`, an existing name is not replaced */
+	/* Reason to refuse an existing name that is not `known`; NULL: it is replaced. */
+	const char *if_taken;
 	bool named;      /* has its final name */
 	const char *why; /* reason for a refusal; NULL if not refused */
 	struct stat st;  /* valid once `named` */

@@ -21,6 +21,8 @@ struct store_dir {
 	char *root;        /* absolute */
 };
 
+/* --- store_dir_file.c --- */
+
 /* Open folder of an object, and the object's name in it. */
 struct dir_place {
 	int fd;
@@ -61,6 +63,15 @@ void store_dir_object(const struct stat *st, const char *key, struct store_objec
  * its times. */
 bool store_dir_is_settled(const struct stat *st, struct utc looked);
 
+/* Opens an object for reading. Returns 1 with fd and stat, 0 if absent, -1 with an error. */
+int store_dir_object_open(struct store_dir *store, const char *key, int *ret_fd,
+			  struct stat *ret_st, struct err **err);
+
+/* Sets the error "cannot write 'KEY' in the store '…'". Returns -1. */
+int store_dir_write_error(struct store_dir *store, const char *key, int os_errno, struct err **err);
+
+/* --- store_dir_list.c --- */
+
 /* A listing that returns one object after the other, in key order. */
 struct dir_walk;
 struct dir_row {
@@ -83,13 +94,12 @@ int store_dir_list(struct store *store, const char *prefix, store_list_fn fn, vo
 		   struct err **err);
 int store_dir_folders(struct store *store, const char *prefix, store_folder_fn fn, void *arg,
 		      struct err **err);
+
+/* --- store_dir_copy.c --- */
+
 int store_dir_upload(struct store *store, const char *path, const char *key, struct err **err);
 /* Copies all of `from` into the empty `to`. Returns 0 or an errno. */
 int store_dir_copy_file(int from, int to);
 int store_dir_download(struct store *store, const char *key, const char *path, struct err **err);
-
-/* Opens an object for reading. Returns 1 with fd and stat, 0 if absent, -1 with an error. */
-int store_dir_object_open(struct store_dir *store, const char *key, int *ret_fd,
-			  struct stat *ret_st, struct err **err);
 
 #endif

@@ -147,7 +147,7 @@ static int finish(struct sync *sync, int result, struct err **err)
 	if (result == 0 && is_over(sync) && sync->manifest)
 		manifest_close(sync->manifest, sync->options->only);
 	transfer_backend_freep(&sync->mover);
-	sync_move_close(sync);
+	sync_slot_close(sync);
 	sync_stage_close(sync);
 	sync_join_close(sync);
 	err_freep(&sync->err);

@@ -4,7 +4,8 @@
  *   sync.c        the main loop, and the end
  *   sync_join.c   the two listings, and the decision about each key
  *   sync_move.c   objects being transferred, and files made durable in groups
- *   sync_stage.c  objects that wait for others of their folder, or for all
+ *   sync_stage.c  objects that wait for others of their folder, or for all; the end of a slot
+ *   sync_slot.c   slots: lists of them, and their queue; calls none of the others
  *
  * Each key that both sides have, or that is moved, becomes a slot. Slots stay in a queue in
  * key order until they and all before them are finished; from the head of the queue they go to
@@ -89,7 +90,7 @@ struct sync {
 	uint16_t above_ends[1025];
 	size_t above_count;
 
-	/* Members of sync_move.c. */
+	/* Members of sync_slot.c and sync_move.c. */
 	struct sync_slot *all;
 	struct sync_slot *first, *last; /* in key order */
 	size_t ordered;
@@ -123,15 +124,10 @@ void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const c
  * have the key. */
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 		   const struct transfer_backend_row *far, bool known, enum sync_stage stage);
-void sync_move_start(struct sync *sync, struct sync_slot *slot); /* starts once there is room */
-/* Ends a slot. */
-void sync_move_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
-		      const char *why);
 /* Starts transfers that are ready, and makes files durable that are due; with `all`, every file
  * that has arrived. Returns 0, or -1 with an error. */
 int sync_move_go_on(struct sync *sync, bool all, struct err **err);
 bool sync_move_is_idle(const struct sync *sync);
-void sync_move_close(struct sync *sync); /* drops running transfers */
 
 /* --- sync_stage.c --- */
 
@@ -141,8 +137,24 @@ void sync_stage_pass(struct sync *sync, const char *key);
 /* Returns the group of a key's folder, opening groups as needed; NULL if there are no stages. */
 struct group *sync_stage_group(struct sync *sync, const char *key);
 void sync_stage_hold(struct sync_slot *slot, enum sync_stage stage);
-/* Tells that an object of the group is finished. */
-void sync_stage_done(struct sync *sync, struct group *group, bool failed, bool lacking);
+/* Ends a slot; its group may end then, and start or end the slots that waited for it. */
+void sync_stage_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
+		       const char *why);
 void sync_stage_close(struct sync *sync);
+
+/* --- sync_slot.c --- */
+
+void sync_slots_add(struct slots *slots, struct sync_slot *slot);
+struct sync_slot *sync_slots_take(struct slots *slots); /* NULL: there is none */
+struct sync_slot *sync_slot_new(struct sync *sync, const char *key, uint64_t size);
+void sync_slot_order(struct sync *sync, struct sync_slot *slot); /* puts it at the queue's end */
+void sync_slot_start(struct sync *sync, struct sync_slot *slot); /* starts once there is room */
+/* Counts the fate of an object, and reports it to the caller of the sync. */
+void sync_slot_tell(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
+		    const char *why);
+/* Ends a slot by itself: sync_stage_finish() tells its group too. */
+void sync_slot_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
+		      const char *why);
+void sync_slot_close(struct sync *sync); /* drops running transfers */
 
 #endif

@@ -26,31 +26,6 @@ static const char *const changing = "changed while it was copied";
 const char *const sync_taken = "was brought there by somebody else meanwhile";
 static const char *const went = "was taken away while it was copied";
 
-static void slots_add(struct slots *slots, struct sync_slot *slot)
-{
-	slot->beside = NULL;
-	if (slots->last)
-		slots->last->beside = slot;
-	else
-		slots->first = slot;
-	slots->last = slot;
-	slots->count++;
-}
-
-static struct sync_slot *slots_take(struct slots *slots)
-{
-	struct sync_slot *slot = slots->first;
-
-	if (!slot)
-		return NULL;
-	slots->first = slot->beside;
-	if (!slots->first)
-		slots->last = NULL;
-	slots->count--;
-	slot->beside = NULL;
-	return slot;
-}
-
 static size_t limit_of(const struct sync *sync)
 {
 	int connections = sync->options->connections;
@@ -69,100 +44,21 @@ bool sync_move_is_idle(const struct sync *sync)
 	return sync->under_way == 0 && !sync->ready.first && !sync->landed.first;
 }
 
-static struct sync_slot *slot_new(struct sync *sync, const char *key, uint64_t size)
-{
-	size_t len = strlen(key) + 1;
-	struct sync_slot *slot = mem_zero(1, sizeof *slot + len);
-
-	slot->size = size;
-	memcpy(slot->key, key, len);
-	slot->next_of_all = sync->all;
-	if (sync->all)
-		sync->all->previous_of_all = slot;
-	sync->all = slot;
-	return slot;
-}
-
-static void slot_still(struct sync *sync, struct sync_slot *slot)
-{
-	struct moving *moving = TAKE(slot->moving);
-
-	if (!moving)
-		return;
-	if (sync->down)
-		staged_write_drop(&moving->file);
-	else
-		auto_close(&moving->transfer.fd);
-	free(moving);
-}
-
-static void slot_free(struct sync *sync, struct sync_slot *slot)
-{
-	slot_still(sync, slot);
-	if (slot->next_of_all)
-		slot->next_of_all->previous_of_all = slot->previous_of_all;
-	if (slot->previous_of_all)
-		slot->previous_of_all->next_of_all = slot->next_of_all;
-	else
-		sync->all = slot->next_of_all;
-	free(slot);
-}
-
-static void slot_order(struct sync *sync, struct sync_slot *slot)
-{
-	slot->ordered = true;
-	if (sync->last)
-		sync->last->next = slot;
-	else
-		sync->first = slot;
-	sync->last = slot;
-	sync->ordered++;
-}
-
-/* Adds finished slots at the head of the queue to the manifest. */
-static void order_advance(struct sync *sync)
-{
-	while (sync->first && sync->first->finished) {
-		struct sync_slot *slot = sync->first;
-
-		if (slot->remember && sync->manifest) {
-			struct manifest_row row = { .key = slot->key, .file = slot->file };
-
-			memcpy(row.tag, slot->tag, sizeof row.tag);
-			manifest_add(sync->manifest, &row);
-		}
-		sync->first = slot->next;
-		if (!sync->first)
-			sync->last = NULL;
-		sync->ordered--;
-		slot_free(sync, slot);
-	}
-}
-
-static void tell(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
-		 const char *why)
-{
-	sync->sum->objects[fate]++;
-	sync->sum->bytes[fate] += size;
-	if (sync->options->tell)
-		sync->options->tell(sync->options->arg, fate, key, size, why);
-}
-
 void sync_move_same(struct sync *sync, const char *key, uint64_t size,
 		    const struct manifest_row *remember)
 {
-	tell(sync, SYNC_SAME, key, size, NULL);
+	sync_slot_tell(sync, SYNC_SAME, key, size, NULL);
 	if (!remember || !sync->manifest)
 		return;
 	if (!sync->first) {
 		manifest_add(sync->manifest, remember);
 	} else {
-		struct sync_slot *slot = slot_new(sync, key, size);
+		struct sync_slot *slot = sync_slot_new(sync, key, size);
 
 		slot->file = remember->file;
 		memcpy(slot->tag, remember->tag, sizeof slot->tag);
 		slot->remember = slot->finished = true;
-		slot_order(sync, slot);
+		sync_slot_order(sync, slot);
 	}
 }
 
@@ -172,12 +68,7 @@ void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const c
 
 	if (group)
 		group->lacking = true;
-	tell(sync, SYNC_REFUSED, key, size, why);
-}
-
-void sync_move_start(struct sync *sync, struct sync_slot *slot)
-{
-	slots_add(&sync->ready, slot);
+	sync_slot_tell(sync, SYNC_REFUSED, key, size, why);
 }
 
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
@@ -188,10 +79,10 @@ void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 	sync->sum->to_move++;
 	sync->sum->to_move_bytes += size;
 	if (sync->options->dry_run) {
-		tell(sync, SYNC_MOVED, key, size, NULL);
+		sync_slot_tell(sync, SYNC_MOVED, key, size, NULL);
 		return;
 	}
-	slot = slot_new(sync, key, size);
+	slot = sync_slot_new(sync, key, size);
 	slot->known = known;
 	if (far) {
 		memcpy(slot->tag, far->tag, sizeof slot->tag);
@@ -204,25 +95,8 @@ void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 	}
 	if (slot->group)
 		slot->group->pending++;
-	slot_order(sync, slot);
-	sync_move_start(sync, slot);
-}
-
-void sync_move_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
-		      const char *why)
-{
-	struct group *group = slot->group;
-	bool lacking = fate == SYNC_REFUSED;
-
-	tell(sync, fate, slot->key, slot->size, why);
-	slot_still(sync, slot);
-	slot->finished = true;
-	slot->group = NULL;
-	if (slot->ordered)
-		order_advance(sync);
-	else
-		slot_free(sync, slot);
-	sync_stage_done(sync, group, fate == SYNC_FAILED, lacking);
+	sync_slot_order(sync, slot);
+	sync_slot_start(sync, slot);
 }
 
 static void done(struct transfer *transfer, enum transfer_result result, struct err *err);
@@ -254,10 +128,10 @@ static int start_down(struct sync *sync, struct sync_slot *slot, struct err **er
 	if (begun < 0)
 		return -1;
 	if (begun == 0) {
-		sync_move_finish(sync, slot, SYNC_REFUSED, moving->file.why);
+		sync_stage_finish(sync, slot, SYNC_REFUSED, moving->file.why);
 		return 0;
 	}
-	moving->file.exclusive = sync->options->exclusive;
+	moving->file.if_taken = sync->options->exclusive ? sync_taken : NULL;
 	moving->transfer.fd = moving->file.fd;
 	memcpy(moving->transfer.tag, slot->tag, sizeof slot->tag);
 	return send_or_fetch(sync, slot, err);
@@ -288,7 +162,7 @@ static int start_up(struct sync *sync, struct sync_slot *slot, struct err **err)
 	if (found < 0)
 		return -1;
 	if (found == 0) {
-		sync_move_finish(sync, slot, SYNC_FAILED, went);
+		sync_stage_finish(sync, slot, SYNC_FAILED, went);
 		return 0;
 	}
 	if (look(slot, err) < 0)
@@ -338,13 +212,13 @@ static void arrived(struct sync *sync, struct sync_slot *slot)
 		slot->size = moving->transfer.size;
 		if (!sync->landed.first)
 			sync->landed_since = clock_mono_now();
-		slots_add(&sync->landed, slot);
+		sync_slots_add(&sync->landed, slot);
 		sync->landed_bytes += slot->size;
 		return;
 	}
 	manifest_describe(&moving->st, &slot->file);
 	slot->remember = moving->settled && slot->tag[0];
-	sync_move_finish(sync, slot, SYNC_MOVED, NULL);
+	sync_stage_finish(sync, slot, SYNC_MOVED, NULL);
 }
 
 static void done(struct transfer *transfer, enum transfer_result result, struct err *err)
@@ -365,13 +239,13 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 		break;
 	case TRANSFER_CHANGED:
 		if (!retry(sync, slot))
-			sync_move_finish(sync, slot, SYNC_FAILED, changing);
+			sync_stage_finish(sync, slot, SYNC_FAILED, changing);
 		break;
 	case TRANSFER_TAKEN:
-		sync_move_finish(sync, slot, SYNC_REFUSED, sync_taken);
+		sync_stage_finish(sync, slot, SYNC_REFUSED, sync_taken);
 		break;
 	case TRANSFER_GONE:
-		sync_move_finish(sync, slot, SYNC_FAILED, went);
+		sync_stage_finish(sync, slot, SYNC_FAILED, went);
 		break;
 	case TRANSFER_FAILED:
 		if (sync->err)
@@ -404,7 +278,7 @@ static int commit(struct sync *sync, struct err **err)
 	size_t count = 0;
 
 	while (count < LANDED_FILES && sync->landed.first) {
-		slots[count] = slots_take(&sync->landed);
+		slots[count] = sync_slots_take(&sync->landed);
 		sync->landed_bytes -= slots[count]->size;
 		files[count] = &slots[count]->moving->file;
 		count++;
@@ -417,8 +291,8 @@ static int commit(struct sync *sync, struct err **err)
 
 		manifest_describe(&files[i]->st, &slot->file);
 		slot->remember = !files[i]->why && !slot->fresh && slot->tag[0];
-		sync_move_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED,
-				 files[i]->why);
+		sync_stage_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED,
+				  files[i]->why);
 	}
 	if (sync->manifest)
 		manifest_flush(sync->manifest);
@@ -428,7 +302,7 @@ static int commit(struct sync *sync, struct err **err)
 int sync_move_go_on(struct sync *sync, bool all, struct err **err)
 {
 	while (!all && sync->ready.first && sync->under_way < limit_of(sync)) {
-		struct sync_slot *slot = slots_take(&sync->ready);
+		struct sync_slot *slot = sync_slots_take(&sync->ready);
 
 		if ((sync->down ? start_down : start_up)(sync, slot, err) < 0)
 			return -1;
@@ -437,14 +311,4 @@ int sync_move_go_on(struct sync *sync, bool all, struct err **err)
 		if (commit(sync, err) < 0)
 			return -1;
 	return 0;
-}
-
-void sync_move_close(struct sync *sync)
-{
-	for (struct sync_slot *slot = sync->all, *next; slot; slot = next) {
-		next = slot->next_of_all;
-		slot_still(sync, slot);
-		free(slot);
-	}
-	sync->all = sync->first = sync->last = NULL;
 }

@@ -46,9 +46,9 @@ static void release(struct sync *sync, struct group *group)
 	for (struct sync_slot *next; slot; slot = next) {
 		next = TAKE(slot->beside);
 		if (stays)
-			sync_move_finish(sync, slot, SYNC_FAILED, left_behind);
+			sync_stage_finish(sync, slot, SYNC_FAILED, left_behind);
 		else
-			sync_move_start(sync, slot);
+			sync_slot_start(sync, slot);
 	}
 }
 
@@ -115,13 +115,17 @@ void sync_stage_hold(struct sync_slot *slot, enum sync_stage stage)
 	group->held = slot;
 }
 
-void sync_stage_done(struct sync *sync, struct group *group, bool failed, bool lacking)
+void sync_stage_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
+		       const char *why)
 {
+	struct group *group = slot->group;
+
+	sync_slot_finish(sync, slot, fate, why);
 	if (!group)
 		return;
 	group->pending--;
-	group->failed |= failed;
-	group->lacking |= lacking;
+	group->failed |= fate == SYNC_FAILED;
+	group->lacking |= fate == SYNC_REFUSED;
 	settle(sync, group);
 }
 
