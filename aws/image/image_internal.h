@@ -1,5 +1,6 @@
 /*
- * Interface between image.c (references) and the registries: image_ecr.c, image_registry.c.
+ * Interface between image.c, which chooses a registry, the registries (image_ecr.c,
+ * image_registry.c), and what both use: references (image_name.c) and configs (image_config.c).
  * Internal to aws/image.
  */
 #ifndef STK_AWS_IMAGE_IMAGE_INTERNAL_H
@@ -14,6 +15,10 @@ struct image_name {
 	char *repository, *tag;
 	int64_t timeout_ms;
 };
+
+/* Splits a reference without a digest. False if it is malformed; `ret` is released in any case. */
+bool image_name_parse(const char *reference, struct image_name *ret);
+void image_name_release(struct image_name *name); /* for AUTO() */
 
 /* True if the host is a private registry of Amazon ECR. The caller frees account and region. */
 bool image_ecr_host(const char *host, char **ret_account, char **ret_region);
