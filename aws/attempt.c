@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials/credentials.h"
 #include "aws/credentials/settings.h"
 #include "jobs/base/hash.h"
 
@@ -117,7 +116,8 @@ static bool set_clock(struct aws_request *request, const struct http_reply *http
 	return request->skewed;
 }
 
-bool attempt_has_expired(const struct aws_request *request, const struct fault *fault)
+/* True if the refusal seems to mean that the keys of the chain have expired. */
+static bool has_expired(const struct aws_request *request, const struct fault *fault)
 {
 	return !request->call.as && request->access_key &&
 	       (fault_kind(fault) == FAULT_EXPIRED ||
@@ -126,9 +126,9 @@ bool attempt_has_expired(const struct aws_request *request, const struct fault *
 
 static bool log_in_again(struct aws_request *request, const struct fault *fault)
 {
-	if (request->refreshed || !attempt_has_expired(request, fault))
+	if (request->refreshed || !has_expired(request, fault))
 		return false;
-	request->refreshed = credentials_expired(request->access_key);
+	request->refreshed = request->aws->credentials->expired(request->access_key);
 	return request->refreshed;
 }
 
@@ -136,8 +136,8 @@ static bool log_in_again(struct aws_request *request, const struct fault *fault)
 
 /* Handles a refusal with a known remedy, each once per call. Returns true if the call is queued
  * again; that does not count as a retry. */
-static bool remedy(struct aws_request *request, struct http_reply *http,
-		   struct response_class *verdict)
+static bool attempt_remedy(struct aws_request *request, struct http_reply *http,
+			   struct response_class *verdict)
 {
 	if (verdict->unread)
 		return false;
@@ -148,6 +148,39 @@ static bool remedy(struct aws_request *request, struct http_reply *http,
 	request->remedies++;
 	aws_request_set_stage(request, READY);
 	return true;
+}
+
+static void attempt_end(struct aws_request *request, struct http_reply *http,
+			struct response_class *verdict)
+{
+	struct aws_reply reply = { .status = http->failure == HTTP_OK ? http->status : 0 };
+	AUTO(sb_release) struct sb id = SB_INIT_MAX(sizeof reply.request_id - 1);
+
+	if (verdict->what == VERDICT_DONE) {
+		reply.json = TAKE(verdict->json);
+		if (request->access_key && !request->call.as)
+			request->aws->credentials->worked();
+		if (request->attempts > 0)
+			retry_earn(&request->aws->quota, request->paid);
+		if (http_header(http, "x-amz-request-id", &id) ||
+		    http_header(http, "x-amzn-requestid", &id))
+			snprintf(reply.request_id, sizeof reply.request_id, "%s", id.text);
+	} else {
+		if (!verdict->unread) {
+			memcpy(reply.code, verdict->fault.code, sizeof reply.code);
+			memcpy(reply.request_id, verdict->fault.request_id,
+			       sizeof reply.request_id);
+			reply.throttled = fault_kind(&verdict->fault) == FAULT_THROTTLE;
+		}
+		reply.maybe_done = verdict->effect_unknown || request->maybe_repeated;
+		response_class_error(verdict, &request->call, request->out.where.host.text,
+				     request->attempts, &reply.err);
+		if (!verdict->unread && has_expired(request, &verdict->fault) &&
+		    request->aws->credentials->may_come())
+			err_code(&reply.err, EXIT_UNREACHABLE);
+	}
+	reply.http = aws_request_keep_reply(http);
+	aws_request_deliver(request, &reply);
 }
 
 /* Handles the reply to the question for the bucket's region, whatever its status. Without a
@@ -165,8 +198,8 @@ static void on_answer(void *arg, struct aws_reply *reply)
 		learn_region(request->aws, request->call.bucket, region.text);
 		request->remedies++;
 		aws_request_set_stage(request, READY);
-	} else if (!remedy(request, held, &verdict)) {
-		aws_request_end(request, held, &verdict);
+	} else if (!attempt_remedy(request, held, &verdict)) {
+		attempt_end(request, held, &verdict);
 	}
 	http_reply_release(held);
 	free(held);
@@ -190,8 +223,8 @@ static bool is_away(const struct response_class *verdict)
 }
 
 /* Returns true if the call waits for a retry. */
-static bool back_off(struct aws_request *request, const struct http_reply *http,
-		     const struct response_class *verdict)
+static bool attempt_back_off(struct aws_request *request, const struct http_reply *http,
+			     const struct response_class *verdict)
 {
 	int flags = operation_row(request->call.operation)->flags, paid;
 	AUTO(sb_release) struct sb asked = SB_INIT_MAX(32);
@@ -252,10 +285,10 @@ static void on_reply(void *arg, struct http_reply *http)
 	response_class_of(&request->call, http, &verdict);
 	if (verdict.what == VERDICT_DONE)
 		hand_over(request, http, &verdict);
-	if (verdict.what == VERDICT_DONE ||
-	    (!remedy(request, http, &verdict) && !back_off(request, http, &verdict)))
-		aws_request_end(request, http, &verdict);
-	aws_step(aws);
+	if (verdict.what == VERDICT_DONE || (!attempt_remedy(request, http, &verdict) &&
+					     !attempt_back_off(request, http, &verdict)))
+		attempt_end(request, http, &verdict);
+	attempt_step(aws);
 }
 
 /* Passes bytes of a successful reply to the caller. */
@@ -313,7 +346,8 @@ static int choose_region(struct aws_request *request, struct err **err)
 	return 0;
 }
 
-int attempt_start(struct aws_request *request, struct err **err)
+/* Starts the next attempt of a call that is READY. -1: it cannot be sent. */
+static int attempt_start(struct aws_request *request, struct err **err)
 {
 	const struct operation_row *operation = operation_row(request->call.operation);
 	AUTO(credentials_release) struct credentials found = { 0 };
@@ -335,11 +369,49 @@ int attempt_start(struct aws_request *request, struct err **err)
 		return 0;
 	}
 	if (!who) {
-		if (credentials_get(&found, err) < 0)
+		if (aws_request_keys(request->aws, &found, err) < 0)
 			return -1;
 		chain = (struct sigv4_identity){ found.access_key, found.secret_key, found.token };
 		who = &chain;
 	}
 	transmit(request, who);
 	return 0;
+}
+
+/* Returns false if the call must first wait for its operation's rate limit. */
+static bool rate_allows(struct aws_request *request, struct mono now)
+{
+	enum aws_operation operation = request->call.operation;
+	int64_t wait = 0;
+
+	if (!request->rate_waited)
+		wait = rate_limit_place(&request->aws->rate_limits[operation],
+					operation_rate(operation), now.ms);
+	request->rate_waited = wait > 0;
+	if (wait == 0)
+		return true;
+	request->due.ms = now.ms + wait;
+	aws_request_set_stage(request, WAITING);
+	return false;
+}
+
+void attempt_step(struct aws *aws)
+{
+	struct mono now = clock_mono_now();
+	struct aws_request *next;
+
+	for (struct aws_request *request = aws->waiting.first; request; request = next) {
+		next = request->next;
+		if (request->due.ms <= now.ms)
+			aws_request_set_stage(request, READY);
+	}
+	while (aws->ready.first && http_pending(aws->http) < AWS_CONNECTIONS) {
+		struct aws_request *request = aws->ready.first;
+		struct err *err = NULL;
+
+		if (!rate_allows(request, now))
+			continue;
+		if (attempt_start(request, &err) < 0)
+			aws_request_fail(request, err);
+	}
 }

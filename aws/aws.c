@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/credentials/credentials.h"
 #include "aws/credentials/settings.h"
-#include "aws/operation.h"
 #include "aws/request.h"
 
-int aws_open(struct aws **ret, struct err **err)
+int aws_open_keyless(struct aws **ret, struct err **err)
 {
 	AUTO(aws_freep) struct aws *aws = mem_zero(1, sizeof *aws);
 	struct http_settings settings = { aws_ca_bundle(), AWS_CONNECTIONS };
@@ -53,22 +51,6 @@ static size_t pending(const struct aws *aws)
 	return aws->ready.count + aws->sent.count + aws->waiting.count;
 }
 
-bool aws_reply_ok(const struct aws_reply *reply)
-{
-	return !reply->err;
-}
-
-void aws_reply_release(struct aws_reply *reply)
-{
-	if (reply->http) {
-		http_reply_release(reply->http);
-		free(reply->http);
-	}
-	json_decref(reply->json);
-	err_free(reply->err);
-	*reply = (struct aws_reply){ 0 };
-}
-
 /* Returns the ms until something can be started; -1 if nothing can at present. */
 static int64_t next_due(const struct aws *aws)
 {
@@ -84,45 +66,6 @@ static int64_t next_due(const struct aws *aws)
 			due = left;
 	}
 	return due;
-}
-
-/* Returns false if the call must first wait for its operation's rate limit. */
-static bool rate_allows(struct aws_request *request, struct mono now)
-{
-	enum aws_operation operation = request->call.operation;
-	int64_t wait = 0;
-
-	if (!request->rate_waited)
-		wait = rate_limit_place(&request->aws->rate_limits[operation],
-					operation_rate(operation), now.ms);
-	request->rate_waited = wait > 0;
-	if (wait == 0)
-		return true;
-	request->due.ms = now.ms + wait;
-	aws_request_set_stage(request, WAITING);
-	return false;
-}
-
-/* Sends the calls that are due and have a connection. */
-void aws_step(struct aws *aws)
-{
-	struct mono now = clock_mono_now();
-	struct aws_request *next;
-
-	for (struct aws_request *request = aws->waiting.first; request; request = next) {
-		next = request->next;
-		if (request->due.ms <= now.ms)
-			aws_request_set_stage(request, READY);
-	}
-	while (aws->ready.first && http_pending(aws->http) < AWS_CONNECTIONS) {
-		struct aws_request *request = aws->ready.first;
-		struct err *err = NULL;
-
-		if (!rate_allows(request, now))
-			continue;
-		if (attempt_start(request, &err) < 0)
-			aws_request_fail(request, err);
-	}
 }
 
 /* ---- public functions ---- */
@@ -152,7 +95,7 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 	for (;;) {
 		int64_t left, due;
 
-		aws_step(aws);
+		attempt_step(aws);
 		left = end_ms - clock_mono_now().ms;
 		due = next_due(aws);
 		if (due >= 0 && due < left)
@@ -166,6 +109,15 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 		if (aws->finished != finished || clock_mono_now().ms >= end_ms)
 			return;
 	}
+}
+
+int aws_wait_turn(struct aws *aws, struct err **err)
+{
+	if (aws_cancel_is_due())
+		return err_set(err, EXIT_UNREACHABLE,
+			       "no answer was waited for any longer: this process is to end");
+	aws_turn(aws, aws_cancel_poll_ms());
+	return 0;
 }
 
 struct aws_waited {
@@ -218,7 +170,7 @@ int aws_presign_get(struct aws *aws, const char *bucket, const char *key, long s
 	if (!region)
 		region = aws_region(err);
 	if (!region || endpoint_find(&where, &call, region, err) < 0 ||
-	    credentials_get(&found, err) < 0)
+	    aws_request_keys(aws, &found, err) < 0)
 		return -1;
 	who = (struct sigv4_identity){ found.access_key, found.secret_key, found.token };
 	what.host = where.host.text;

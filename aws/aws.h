@@ -35,7 +35,11 @@ enum aws_operation {
 	AWS_OPERATION_COUNT
 };
 
+/* Opens a client whose calls are signed with the keys of the chain (credentials.h), unless they
+ * name others. */
 int aws_open(struct aws **ret, struct err **err);
+/* Opens a client without the chain, for its providers: a call names its keys, or needs none. */
+int aws_open_keyless(struct aws **ret, struct err **err);
 void aws_freep(struct aws **aws); /* drops calls under way */
 
 /* A call. All pointers must stay valid until the call is done. */

@@ -1,8 +1,6 @@
 /* Early end of waits for AWS: see aws.h. The state belongs to the process, not to a client: a
  * process that is told to end gives up all its waits. */
-#include "aws/aws.h"
-
-#include "jobs/base/clock.h"
+#include "aws/request.h"
 
 /* Time from when the request to end was first noticed: a healthy service answers in less, so
  * calls under way can end normally. */
@@ -42,11 +40,7 @@ bool aws_cancel_is_due(void)
 	       (cancel_by.ms ? CANCEL_GRACE_LIMITED_MS : CANCEL_GRACE_MS);
 }
 
-int aws_wait_turn(struct aws *aws, struct err **err)
+int64_t aws_cancel_poll_ms(void)
 {
-	if (aws_cancel_is_due())
-		return err_set(err, EXIT_UNREACHABLE,
-			       "no answer was waited for any longer: this process is to end");
-	aws_turn(aws, cancel_is_asked || cancel_by.ms ? AWS_CANCEL_POLL_MS : 1000);
-	return 0;
+	return cancel_is_asked || cancel_by.ms ? AWS_CANCEL_POLL_MS : 1000;
 }

@@ -1,10 +1,7 @@
-/* Calls under way: lists, creation and end. See request.h. */
+/* Calls under way: lists, creation and end; their replies and keys. See request.h. */
 #include "aws/request.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "aws/credentials/credentials.h"
 
 static struct aws_request_list *list_of(struct aws_request *request)
 {
@@ -81,8 +78,23 @@ void aws_request_free(struct aws_request *request)
 	free(request);
 }
 
-/* Passes the reply to the caller and frees the call. */
-static void deliver(struct aws_request *request, struct aws_reply *reply)
+bool aws_reply_ok(const struct aws_reply *reply)
+{
+	return !reply->err;
+}
+
+void aws_reply_release(struct aws_reply *reply)
+{
+	if (reply->http) {
+		http_reply_release(reply->http);
+		free(reply->http);
+	}
+	json_decref(reply->json);
+	err_free(reply->err);
+	*reply = (struct aws_reply){ 0 };
+}
+
+void aws_request_deliver(struct aws_request *request, struct aws_reply *reply)
 {
 	aws_done_fn done = request->done;
 	void *arg = request->arg;
@@ -99,7 +111,7 @@ void aws_request_fail(struct aws_request *request, struct err *err)
 {
 	struct aws_reply reply = { .err = err, .maybe_done = request->maybe_repeated };
 
-	deliver(request, &reply);
+	aws_request_deliver(request, &reply);
 }
 
 /* Takes over the transfer's reply. */
@@ -112,35 +124,10 @@ struct http_reply *aws_request_keep_reply(struct http_reply *reply)
 	return kept;
 }
 
-void aws_request_end(struct aws_request *request, struct http_reply *http,
-		     struct response_class *verdict)
+int aws_request_keys(struct aws *aws, struct credentials *ret, struct err **err)
 {
-	struct aws_reply reply = { .status = http->failure == HTTP_OK ? http->status : 0 };
-	AUTO(sb_release) struct sb id = SB_INIT_MAX(sizeof reply.request_id - 1);
-
-	if (verdict->what == VERDICT_DONE) {
-		reply.json = TAKE(verdict->json);
-		if (request->access_key && !request->call.as)
-			credentials_worked();
-		if (request->attempts > 0)
-			retry_earn(&request->aws->quota, request->paid);
-		if (http_header(http, "x-amz-request-id", &id) ||
-		    http_header(http, "x-amzn-requestid", &id))
-			snprintf(reply.request_id, sizeof reply.request_id, "%s", id.text);
-	} else {
-		if (!verdict->unread) {
-			memcpy(reply.code, verdict->fault.code, sizeof reply.code);
-			memcpy(reply.request_id, verdict->fault.request_id,
-			       sizeof reply.request_id);
-			reply.throttled = fault_kind(&verdict->fault) == FAULT_THROTTLE;
-		}
-		reply.maybe_done = verdict->effect_unknown || request->maybe_repeated;
-		response_class_error(verdict, &request->call, request->out.where.host.text,
-				     request->attempts, &reply.err);
-		if (!verdict->unread && attempt_has_expired(request, &verdict->fault) &&
-		    credentials_may_come())
-			err_code(&reply.err, EXIT_UNREACHABLE);
-	}
-	reply.http = aws_request_keep_reply(http);
-	deliver(request, &reply);
+	if (!aws->credentials)
+		return err_set(err, EXIT_DEFECT,
+			       "a provider of credentials made a call without keys");
+	return aws->credentials->get(ret, err);
 }

@@ -1,6 +1,6 @@
 /*
- * Calls under way: the state of each, and the transitions between stages. Used by aws.c,
- * attempt.c and request.c alone.
+ * Calls under way: the state of each, and the transitions between stages. Used
+ * within the pipeline alone: aws.c calls attempt.c, both call request.c, cancel.c and brief.c.
  */
 #ifndef STK_AWS_REQUEST_H
 #define STK_AWS_REQUEST_H
@@ -8,6 +8,7 @@
 #include "aws/auth/clock_skew.h"
 #include "aws/auth/signed_request.h"
 #include "aws/aws.h"
+#include "aws/credentials/credentials.h"
 #include "aws/http/rate_limit.h"
 #include "aws/http/response_class.h"
 #include "aws/http/retry.h"
@@ -63,6 +64,8 @@ struct bucket_region {
 
 struct aws {
 	struct http *http;
+	const struct credentials_source
+		*credentials; /* NULL: each call names its own, or needs none */
 	struct sigv4_keys *keys;
 	struct clock_skews *clock_skews;
 	struct retry_quota quota;
@@ -74,31 +77,35 @@ struct aws {
 	uint64_t finished; /* calls so far */
 };
 
-/* request.c */
+/* --- request.c --- */
+
 struct aws_request *aws_request_new(struct aws *aws, const struct aws_call *call, aws_done_fn done,
 				    void *arg);
 void aws_request_free(struct aws_request *request); /* without calling back */
 void aws_request_set_stage(struct aws_request *request, enum aws_request_stage stage);
-/* Call back and free: for a call that could not be sent, or that ends with this verdict. */
+/* Call back and free: with a reply, which is released, or for a call that could not be sent. */
+void aws_request_deliver(struct aws_request *request, struct aws_reply *reply);
 void aws_request_fail(struct aws_request *request, struct err *err);
-void aws_request_end(struct aws_request *request, struct http_reply *http,
-		     struct response_class *verdict);
 /* Moves the reply out of a transfer; the caller releases and frees it. */
 struct http_reply *aws_request_keep_reply(struct http_reply *reply);
+/* Gets the keys of the client's calls. */
+int aws_request_keys(struct aws *aws, struct credentials *ret, struct err **err);
 
-/* attempt.c: starts the next attempt of a call that is READY. -1: it cannot be sent. */
-int attempt_start(struct aws_request *request, struct err **err);
+/* --- attempt.c --- */
 
-/* True if the refusal seems to mean that the keys of the chain have expired. */
-bool attempt_has_expired(const struct aws_request *request, const struct fault *fault);
+/* Sends the calls that are due and have a connection. */
+void attempt_step(struct aws *aws);
 /* Returns the region of a bucket that is not in the configured region; NULL: not known. */
 const char *attempt_bucket_region(const struct aws *aws, const char *bucket);
 
-/* brief.c: does nothing unless the process is brief (aws_brief()). */
+/* --- brief.c: does nothing unless the process is brief (aws_brief()) --- */
+
 void brief_note_away(const char *host, const char *why);
 int brief_check(const char *host, struct err **err); /* -1: the host was unreachable a moment ago */
 
-/* aws.c: sends what is due and sets the timer for the rest. */
-void aws_step(struct aws *aws);
+/* --- cancel.c --- */
+
+/* Returns how long one turn of a wait may last. */
+int64_t aws_cancel_poll_ms(void);
 
 #endif

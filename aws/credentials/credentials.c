@@ -1,5 +1,5 @@
 /*
- * The chain of providers and what the process remembers of it: see credentials.h.
+ * What the process remembers of the chain of providers: see credentials.h.
  *
  * Two locks: `state` guards the remembered state and is only held for moments; `fetching` is held
  * while providers are asked, so that they are asked once. A caller that needs keys while the old
@@ -12,8 +12,6 @@
 #include <string.h>
 
 #include "aws/credentials/credentials_internal.h"
-#include "aws/credentials/settings.h"
-#include "jobs/base/sb.h"
 
 #define MINUTE ((int64_t)60 * 1000)
 /* Keys are fetched again this long before they expire; an error is ignored until MANDATORY
@@ -25,59 +23,6 @@
 /* Wait after a provider returned the same keys that a service had called expired. */
 #define UNCHANGED ((int64_t)10 * 1000)
 
-enum provider_id {
-	ENVIRONMENT,
-	ASSUME_ROLE,
-	WEB_IDENTITY,
-	SSO,
-	SHARED,
-	LOGIN,
-	PROCESS,
-	CONFIG,
-	CONTAINER,
-	INSTANCE,
-};
-
-/* "aws login" keeps a token with a key of its own, which only its own tools can use. Skipping
- * this provider would mean using other credentials. */
-static int provide_login(const struct ask *ask, struct credentials *ret, struct err **err)
-{
-	(void)ret;
-	if (!aws_config_value(ask->profile, "login_session"))
-		return 0;
-	err_set(err, EXIT_REFUSED,
-		"the profile '%.80s' was made by 'aws login', which stoker does not support",
-		ask->profile);
-	return err_hint(err,
-			"let the AWS command line give the keys: write 'credential_process = aws "
-			"configure export-credentials --profile %.80s --format process' into "
-			"another profile, and use that",
-			ask->profile);
-}
-
-enum {
-	ANYWHERE = 0,
-	OF_PROFILE = 1 << 0, /* usable by a source_profile */
-	FIXED = 1 << 1,      /* asking again gives the same */
-};
-
-static const struct provider {
-	const char *name;
-	provide_fn provide;
-	unsigned flags;
-} providers[] = {
-	[ENVIRONMENT] = { "environment", credentials_provide_environment, FIXED },
-	[ASSUME_ROLE] = { "assume-role", credentials_provide_assume_role, ANYWHERE },
-	[WEB_IDENTITY] = { "web-identity", credentials_provide_web_identity, OF_PROFILE },
-	[SSO] = { "sso", credentials_provide_sso, OF_PROFILE },
-	[SHARED] = { "shared-credentials-file", credentials_provide_shared, OF_PROFILE },
-	[LOGIN] = { "login", provide_login, OF_PROFILE },
-	[PROCESS] = { "process", credentials_provide_process, OF_PROFILE },
-	[CONFIG] = { "config-file", credentials_provide_config, OF_PROFILE },
-	[CONTAINER] = { "container", credentials_provide_container, ANYWHERE },
-	[INSTANCE] = { "instance", credentials_provide_instance, ANYWHERE },
-};
-
 static struct {
 	pthread_mutex_t state, fetching;
 	struct credentials now; /* access_key NULL: none yet */
@@ -88,57 +33,6 @@ static struct {
 	struct mono advisory, mandatory, forgiven_until;
 	struct mono unchanged_until; /* a provider returned the same keys: not asked before then */
 } memory = { .state = PTHREAD_MUTEX_INITIALIZER, .fetching = PTHREAD_MUTEX_INITIALIZER };
-
-/* ---- the chain ------------------------------------------------------------------ */
-
-static int ask_one(enum provider_id id, const struct ask *ask, struct credentials *ret,
-		   struct err **err)
-{
-	int outcome = providers[id].provide(ask, ret, err);
-
-	/* Keys of a role count as the role's, whatever keys were used to assume it. */
-	if (outcome > 0 && !ret->provider)
-		ret->provider = providers[id].name;
-	return outcome;
-}
-
-int credentials_provide_profile(const struct ask *ask, struct credentials *ret, struct err **err)
-{
-	int outcome = 0;
-
-	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++)
-		if (providers[i].flags & OF_PROFILE)
-			outcome = ask_one((enum provider_id)i, ask, ret, err);
-	return outcome;
-}
-
-static int nobody(const struct sb *notes, struct err **err)
-{
-	err_set(err, EXIT_REFUSED, "there are no AWS credentials: %s", notes->text);
-	return err_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile "
-			     "that has credentials with --profile or AWS_PROFILE");
-}
-
-static int ask_all(struct credentials *ret, bool *ret_fixed, struct err **err)
-{
-	AUTO(sb_release) struct sb notes = SB_INIT_MAX(2048);
-	struct ask ask = { .profile = aws_profile(),
-			   .source = aws_profile_is_explicit(),
-			   .notes = &notes };
-	int outcome = 0;
-
-	if (aws_settings_check(err) < 0)
-		return -1;
-	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++) {
-		if (i == ENVIRONMENT && aws_profile_is_explicit())
-			continue;
-		outcome = ask_one((enum provider_id)i, &ask, ret, err);
-		*ret_fixed = providers[i].flags & FIXED;
-	}
-	return outcome > 0 ? 0 : outcome < 0 ? -1 : nobody(&notes, err);
-}
-
-/* ---- state of the process ------------------------------------------------------ */
 
 static void copy(struct credentials *ret, const struct credentials *from)
 {
@@ -212,7 +106,7 @@ static int fetch(struct err **err)
 
 	if (memory.failed)
 		return err_again(err, memory.failed);
-	if (ask_all(&fresh, &fixed, err) < 0) {
+	if (credentials_chain_ask(&fresh, &fixed, err) < 0) {
 		if (aws_is_brief())
 			err_again(&memory.failed, *err);
 		return -1;
@@ -261,6 +155,16 @@ static void try_newer(struct credentials *ret)
 	pthread_mutex_unlock(&memory.fetching);
 }
 
+static bool keys_may_come(void)
+{
+	bool may_come;
+
+	pthread_mutex_lock(&memory.state);
+	may_come = memory.worked && !memory.fixed;
+	pthread_mutex_unlock(&memory.state);
+	return may_come;
+}
+
 int credentials_get(struct credentials *ret, struct err **err)
 {
 	enum need now = copy_now(ret);
@@ -280,29 +184,19 @@ int credentials_get(struct credentials *ret, struct err **err)
 		pthread_mutex_unlock(&memory.state);
 	}
 	pthread_mutex_unlock(&memory.fetching);
-	if (outcome < 0 && credentials_may_come())
+	if (outcome < 0 && keys_may_come())
 		err_code(err, EXIT_UNREACHABLE);
 	return outcome;
 }
 
-void credentials_worked(void)
+static void keys_worked(void)
 {
 	pthread_mutex_lock(&memory.state);
 	memory.worked = true;
 	pthread_mutex_unlock(&memory.state);
 }
 
-bool credentials_may_come(void)
-{
-	bool may_come;
-
-	pthread_mutex_lock(&memory.state);
-	may_come = memory.worked && !memory.fixed;
-	pthread_mutex_unlock(&memory.state);
-	return may_come;
-}
-
-bool credentials_expired(const char *access_key)
+static bool keys_expired(const char *access_key)
 {
 	bool may_change;
 
@@ -316,6 +210,13 @@ bool credentials_expired(const char *access_key)
 	pthread_mutex_unlock(&memory.state);
 	return may_change;
 }
+
+const struct credentials_source credentials_default = {
+	.get = credentials_get,
+	.expired = keys_expired,
+	.worked = keys_worked,
+	.may_come = keys_may_come,
+};
 
 void credentials_forget(void)
 {

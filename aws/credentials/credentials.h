@@ -1,6 +1,6 @@
 /*
  * Credentials of requests: the chain of providers in botocore's order, each in a file of its own
- * (credentials_<name>.c) and a row of one table:
+ * (credentials_<name>.c) and a row of one table (credentials_chain.c):
  *
  *   environment, assume-role (profile), web identity, SSO, shared credentials file,
  *   process, config file, container, instance metadata (IMDSv2 only)
@@ -44,17 +44,21 @@ void credentials_release(struct credentials *ret); /* for AUTO(); wipes */
  * still come (see below). */
 int credentials_get(struct credentials *ret, struct err **err);
 
-/* Call when a service has refused the keys in force as expired: the next call fetches them again.
- * Returns true if they can change at all. */
-bool credentials_expired(const char *access_key);
-
-/* Call when a service has accepted the keys. */
-void credentials_worked(void);
-
-/* Returns true if keys have been accepted, and their provider gives others in time (a login that
- * is renewed, a file that is rewritten). Expired keys are then not a refusal: the caller waits
- * for new ones, as for a service that is away (EXIT_UNREACHABLE). */
-bool credentials_may_come(void);
+/* A source of keys for the requests of a client. The pipeline asks through it and knows no
+ * provider, because some providers use the pipeline. */
+struct credentials_source {
+	int (*get)(struct credentials *ret, struct err **err); /* as credentials_get() */
+	/* Call when a service has refused the keys in force as expired: the next call fetches them
+	 * again. Returns true if they can change at all. */
+	bool (*expired)(const char *access_key);
+	void (*worked)(void); /* call when a service has accepted the keys */
+	/* Returns true if keys have been accepted, and their provider gives others in time (a login
+	 * that is renewed, a file that is rewritten). Expired keys are then not a refusal: the
+	 * caller waits for new ones, as for a service that is away (EXIT_UNREACHABLE). */
+	bool (*may_come)(void);
+};
+/* The keys of the chain, as the process remembers them. */
+extern const struct credentials_source credentials_default;
 
 /* Drops all state, for tests and before the end of the process. */
 void credentials_forget(void);

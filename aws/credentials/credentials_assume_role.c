@@ -97,9 +97,11 @@ static int from_profile(const struct ask *ask, const char *source, struct creden
 			struct err **err)
 {
 	AUTO(sb_release) struct sb notes = SB_INIT_MAX(1024);
-	const struct ask inner = {
-		.profile = source, .source = true, .from = ask, .notes = &notes
-	};
+	const struct ask inner = { .profile = source,
+				   .source = true,
+				   .from = ask,
+				   .of_profile = ask->of_profile,
+				   .notes = &notes };
 	bool itself = strcmp(source, ask->profile) == 0;
 	int outcome;
 
@@ -114,7 +116,7 @@ static int from_profile(const struct ask *ask, const char *source, struct creden
 		return wrong(ask->profile, err, "its source_profile leads back to where it began");
 	if (!has_keys(source) && has_role(source))
 		return credentials_provide_assume_role(&inner, ret, err);
-	outcome = credentials_provide_profile(&inner, ret, err);
+	outcome = ask->of_profile(&inner, ret, err);
 	if (outcome != 0)
 		return outcome;
 	return without_keys(ask->profile, "source_profile", &notes, err);

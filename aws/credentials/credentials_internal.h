@@ -10,19 +10,24 @@
 #include "aws/credentials/profile.h"
 #include "jobs/base/sb.h"
 
+struct ask;
+
+/* Returns 1 with the keys in `ret`; 0 if the provider does not apply to this machine, see
+ * `notes`; -1 if it applies and fails (EXIT_REFUSED, or EXIT_UNREACHABLE if a service did not
+ * answer). No error and no note ever shows a secret, or an excerpt of a text that may hold one. */
+typedef int (*provide_fn)(const struct ask *ask, struct credentials *ret, struct err **err);
+
 /* A request to a provider. */
 struct ask {
 	const char *profile;
 	bool source; /* for a role of another profile: the environment is ignored */
 	/* Profiles that lead here through source_profile, to detect cycles; NULL: none. */
 	const struct ask *from;
+	/* Asks the providers that a source_profile may use, in order: given by the chain, which
+	 * providers do not call. */
+	provide_fn of_profile;
 	struct sb *notes; /* why nothing was found, a clause each, joined by "; " */
 };
-
-/* Returns 1 with the keys in `ret`; 0 if the provider does not apply to this machine, see
- * `notes`; -1 if it applies and fails (EXIT_REFUSED, or EXIT_UNREACHABLE if a service did not
- * answer). No error and no note ever shows a secret, or an excerpt of a text that may hold one. */
-typedef int (*provide_fn)(const struct ask *ask, struct credentials *ret, struct err **err);
 
 int credentials_provide_environment(const struct ask *ask, struct credentials *ret,
 				    struct err **err);
@@ -37,8 +42,9 @@ int credentials_provide_config(const struct ask *ask, struct credentials *ret, s
 int credentials_provide_container(const struct ask *ask, struct credentials *ret, struct err **err);
 int credentials_provide_instance(const struct ask *ask, struct credentials *ret, struct err **err);
 
-/* Asks the providers of one profile, in order: those that a source_profile may use. */
-int credentials_provide_profile(const struct ask *ask, struct credentials *ret, struct err **err);
+/* Asks all providers in order. EXIT_REFUSED if there are no keys. `*ret_fixed`: asking again would
+ * give the same. */
+int credentials_chain_ask(struct credentials *ret, bool *ret_fixed, struct err **err);
 
 /* Adds a clause to the notes; returns 0. */
 int credentials_provide_nothing(const struct ask *ask, const char *fmt, ...) STK_PRINTF(2, 3);

@@ -226,7 +226,7 @@ int credentials_provide_sso(const struct ask *ask, struct credentials *ret, stru
 	if (read_profile(&sso, err) < 0)
 		return -1;
 	path = cache_path(&sso);
-	if (load_token(&sso, path, &token, err) < 0 || aws_open(&aws, err) < 0)
+	if (load_token(&sso, path, &token, err) < 0 || aws_open_keyless(&aws, err) < 0)
 		return -1;
 	if (left_ms(token, "expiresAt") < WINDOW_MS)
 		renewed = renew(&sso, aws, path, token, err);

@@ -1,4 +1,4 @@
-/* AssumeRole, AssumeRoleWithWebIdentity, GetCallerIdentity: see sts.h. */
+/* AssumeRole and AssumeRoleWithWebIdentity: see sts.h. */
 #include "aws/credentials/sts.h"
 
 #include <stdlib.h>
@@ -12,13 +12,7 @@
 
 #define PARAMS_MAX 6
 
-/* Fields to read from a reply. */
-struct sts_answer {
-	const char *root; /* "AssumeRoleResponse/AssumeRoleResult/" */
-	char *access_key, *secret_key, *token, *expires, *account; /* owned, wiped */
-};
-
-static void answer_release(struct sts_answer *answer)
+void sts_answer_release(struct sts_answer *answer)
 {
 	secret_freep(&answer->access_key);
 	secret_freep(&answer->secret_key);
@@ -61,7 +55,8 @@ static const char *region(void)
 	return set ? set : "us-east-1";
 }
 
-static int ask_sts(struct aws_call *call, struct sts_answer *answer, struct err **err)
+int sts_ask(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
+	    struct err **err)
 {
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
@@ -69,7 +64,7 @@ static int ask_sts(struct aws_call *call, struct sts_answer *answer, struct err 
 
 	call->region = region();
 	credentials_provide_limit(call);
-	if (aws_open(&aws, err) < 0 || aws_perform(aws, call, &reply, err) < 0)
+	if (open_client(&aws, err) < 0 || aws_perform(aws, call, &reply, err) < 0)
 		return -1;
 	outcome = xml_parse(reply.http->body.text, reply.http->body.len, "the reply of sts", pick,
 			    answer, err);
@@ -88,7 +83,7 @@ static int assume(enum aws_operation operation, const struct sts_role *role,
 		  const struct sigv4_identity *as, const char *token, struct credentials *ret,
 		  struct err **err)
 {
-	AUTO(answer_release)
+	AUTO(sts_answer_release)
 	struct sts_answer answer = { .root = token ? "AssumeRoleWithWebIdentityResponse/"
 						     "AssumeRoleWithWebIdentityResult/"
 						   : "AssumeRoleResponse/AssumeRoleResult/" };
@@ -107,7 +102,7 @@ static int assume(enum aws_operation operation, const struct sts_role *role,
 	add(&call, params, "DurationSeconds", role->duration);
 	add(&call, params, "ExternalId", role->external_id);
 	add(&call, params, "WebIdentityToken", token);
-	if (ask_sts(&call, &answer, err) < 0)
+	if (sts_ask(aws_open_keyless, &call, &answer, err) < 0)
 		return err_wrap(err, "cannot take on the role '%.200s'", role->arn);
 	given = (struct given){ .access_key = answer.access_key,
 				.secret_key = answer.secret_key,
@@ -126,45 +121,4 @@ int sts_assume_role_by_token(const struct sts_role *role, const char *token,
 			     struct credentials *ret, struct err **err)
 {
 	return assume(AWS_ASSUME_ROLE_WITH_WEB_IDENTITY, role, NULL, token, ret, err);
-}
-
-/* ---- our account ---------------------------------------------------------------- */
-
-static bool is_account(const char *text)
-{
-	return strlen(text) == 12 && strspn(text, "0123456789") == 12;
-}
-
-int sts_account(char **ret, struct err **err)
-{
-	AUTO(answer_release)
-	struct sts_answer answer = { .root = "GetCallerIdentityResponse/GetCallerIdentityResult/" };
-	struct aws_call call = AWS_CALL_INIT(GET_CALLER_IDENTITY);
-
-	if (ask_sts(&call, &answer, err) < 0)
-		return err_wrap(err, "cannot find out which AWS account this is");
-	if (!answer.account || !is_account(answer.account)) {
-		err_set(err, EXIT_UNREACHABLE, "the reply of sts names no account");
-		return err_hint(err, "look whether AWS_ENDPOINT_URL leads to the service");
-	}
-	*ret = TAKE(answer.account);
-	return 0;
-}
-
-int sts_require_account(const char *account, struct err **err)
-{
-	AUTO(credentials_release) struct credentials ours = { 0 };
-	AUTO(auto_free) char *found = NULL;
-
-	if (!account)
-		return 0;
-	if (credentials_get(&ours, err) < 0 || sts_account(&found, err) < 0)
-		return -1;
-	if (strcmp(found, account) == 0)
-		return 0;
-	err_set(err, EXIT_REFUSED, "the AWS credentials (%s) are of account %s, not %s",
-		ours.provider, found, account);
-	err_hint(err, "choose a profile of account %s with --profile, or correct aws.account",
-		 account);
-	return err_field(err, "aws.account");
 }

@@ -23,10 +23,32 @@ int sts_assume_role(const struct sts_role *role, const struct sigv4_identity *as
 int sts_assume_role_by_token(const struct sts_role *role, const char *token,
 			     struct credentials *ret, struct err **err);
 
+/* --- sts_account.c: above the chain of providers, as sts.c is below it --- */
+
 /* Returns the account that requests are made in, as 12 digits; the caller frees it. STS itself is
  * asked, whatever the source of the credentials says. */
 int sts_account(char **ret, struct err **err);
 /* EXIT_REFUSED if the account is not `account`; if that is NULL, nothing is asked. */
 int sts_require_account(const char *account, struct err **err);
+
+/* --- between the two --- */
+
+struct aws;
+struct aws_call;
+
+/* Fields to read from a reply. */
+struct sts_answer {
+	const char *root; /* "AssumeRoleResponse/AssumeRoleResult/" */
+	char *access_key, *secret_key, *token, *expires, *account; /* owned, wiped */
+};
+
+void sts_answer_release(struct sts_answer *answer); /* for AUTO() */
+
+/* Opens a client: aws_open(), or aws_open_keyless() for providers of the chain. */
+typedef int (*sts_open_fn)(struct aws **ret, struct err **err);
+
+/* Performs a call of STS over a client of its own, within short limits. */
+int sts_ask(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
+	    struct err **err);
 
 #endif

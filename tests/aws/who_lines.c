@@ -236,7 +236,7 @@ static int act(const json_t *asked, json_t *ret, struct err **err)
 		return list_streams(asked, ret, err);
 	if (strcmp(what, "expired") == 0)
 		js_put(ret, "may_change",
-		       json_boolean(credentials_expired(js_str(asked, "access"))));
+		       json_boolean(credentials_default.expired(js_str(asked, "access"))));
 	else if (strcmp(what, "endpoint") == 0)
 		js_put_str(ret, "endpoint", aws_endpoint_configured(js_str(asked, "suffix")));
 	else if (strcmp(what, "lend") == 0)

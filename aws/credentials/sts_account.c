@@ -1,0 +1,45 @@
+/* The account that the chain's keys belong to, by GetCallerIdentity: see sts.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aws/aws.h"
+#include "aws/credentials/sts.h"
+
+static bool is_account(const char *text)
+{
+	return strlen(text) == 12 && strspn(text, "0123456789") == 12;
+}
+
+int sts_account(char **ret, struct err **err)
+{
+	AUTO(sts_answer_release)
+	struct sts_answer answer = { .root = "GetCallerIdentityResponse/GetCallerIdentityResult/" };
+	struct aws_call call = AWS_CALL_INIT(GET_CALLER_IDENTITY);
+
+	if (sts_ask(aws_open, &call, &answer, err) < 0)
+		return err_wrap(err, "cannot find out which AWS account this is");
+	if (!answer.account || !is_account(answer.account)) {
+		err_set(err, EXIT_UNREACHABLE, "the reply of sts names no account");
+		return err_hint(err, "look whether AWS_ENDPOINT_URL leads to the service");
+	}
+	*ret = TAKE(answer.account);
+	return 0;
+}
+
+int sts_require_account(const char *account, struct err **err)
+{
+	AUTO(credentials_release) struct credentials ours = { 0 };
+	AUTO(auto_free) char *found = NULL;
+
+	if (!account)
+		return 0;
+	if (credentials_get(&ours, err) < 0 || sts_account(&found, err) < 0)
+		return -1;
+	if (strcmp(found, account) == 0)
+		return 0;
+	err_set(err, EXIT_REFUSED, "the AWS credentials (%s) are of account %s, not %s",
+		ours.provider, found, account);
+	err_hint(err, "choose a profile of account %s with --profile, or correct aws.account",
+		 account);
+	return err_field(err, "aws.account");
+}
