@@ -75,25 +75,6 @@ void sigv4_signed_release(struct sigv4_signed *ret)
 	sb_release(&ret->canonical);
 }
 
-void sigv4_encode(struct sb *ret, const char *bytes, size_t len, bool keep_slash)
-{
-	static const char digits[] = "0123456789ABCDEF";
-	size_t from = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)bytes[i];
-		char escaped[3] = { '%', digits[c >> 4], digits[c & 15] };
-
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		    c == '-' || c == '_' || c == '.' || c == '~' || (c == '/' && keep_slash))
-			continue;
-		put(ret, bytes + from, i - from);
-		put(ret, escaped, sizeof escaped);
-		from = i + 1;
-	}
-	put(ret, bytes + from, len - from);
-}
-
 static void write_number(char *at, int digits, int value)
 {
 	while (digits-- > 0) {

@@ -2,8 +2,6 @@
 #include "aws/http/http.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "aws/http/curl_library.h"
 #include "aws/http/http_transfer.h"
@@ -227,7 +225,7 @@ void http_turn(struct http *http, int64_t wait_ms)
 	start_waiting(http); /* so that data flows while the caller works */
 }
 
-/* ---- the rest ---- */
+/* ---- one transfer, waited for ---- */
 
 struct http_waited {
 	struct http_reply *ret;
@@ -250,29 +248,4 @@ void http_perform(struct http *http, const struct http_request *request, struct 
 	http_start(http, request, on_waited, &waited);
 	while (!waited.done)
 		http_turn(http, 1000);
-}
-
-void http_reply_release(struct http_reply *reply)
-{
-	sb_release(&reply->body);
-	sb_release(&reply->headers);
-}
-
-bool http_header(const struct http_reply *reply, const char *name, struct sb *ret)
-{
-	const char *at = reply->headers.text, *end;
-	size_t name_len = strlen(name), len;
-
-	for (; (end = strchr(at, '\n')) != NULL; at = end + 1) {
-		if (strncasecmp(at, name, name_len) != 0 || at[name_len] != ':')
-			continue;
-		at += name_len + 1;
-		at += strspn(at, " \t");
-		len = at < end ? (size_t)(end - at) : 0;
-		while (len && (at[len - 1] == ' ' || at[len - 1] == '\t'))
-			len--;
-		sb_add(ret, at, len);
-		return true;
-	}
-	return false;
 }
