@@ -31,34 +31,9 @@ _Static_assert(STORE_TAG >= S3_ETAG, "an ETag is a tag");
 /* Limit of a listing: a longer one is not a store of ours, but a server that does not end. */
 #define OBJECTS_MAX ((uint64_t)50 * 1000 * 1000)
 
-struct store_s3 {
-	struct store base; /* must be first: a store_s3 is used as a store */
-	char *bucket;
-	char *prefix; /* "" or ending in a slash */
-	struct aws *aws;
-};
-
 static struct store_s3 *as_s3(struct store *store)
 {
 	return (struct store_s3 *)store;
-}
-
-static int get_client(struct store_s3 *store, struct err **err)
-{
-	return store->aws ? 0 : aws_open(&store->aws, err);
-}
-
-int store_s3_inside(struct store *base, struct aws **ret_aws, const char **ret_bucket,
-		    const char **ret_prefix, struct err **err)
-{
-	struct store_s3 *store = as_s3(base);
-
-	if (get_client(store, err) < 0)
-		return -1;
-	*ret_aws = store->aws;
-	*ret_bucket = store->bucket;
-	*ret_prefix = store->prefix;
-	return 0;
 }
 
 static char *whole_key(const struct store_s3 *store, const char *key)
@@ -82,7 +57,7 @@ static int aim(struct store *base, const char *key, struct target *ret, struct e
 {
 	struct store_s3 *store = as_s3(base);
 
-	if (get_client(store, err) < 0)
+	if (store_s3_client(store, err) < 0)
 		return -1;
 	ret->aws = store->aws;
 	ret->key = whole_key(store, key);
@@ -157,7 +132,7 @@ static int s3_store_list(struct store *base, const char *prefix, store_list_fn f
 	struct store_s3_listing l = { store, fn, NULL, arg, strlen(store->prefix), 0 };
 	struct s3_list what = { .bucket = store->bucket, .prefix = whole };
 
-	if (get_client(store, err) < 0)
+	if (store_s3_client(store, err) < 0)
 		return -1;
 	return s3_list(store->aws, &what, list_object, NULL, &l, err);
 }
@@ -192,7 +167,7 @@ static int s3_store_folders(struct store *base, const char *prefix, store_folder
 	struct store_s3_listing l = { store, NULL, fn, arg, strlen(whole), 0 };
 	struct s3_list what = { .bucket = store->bucket, .prefix = whole, .delimiter = "/" };
 
-	if (get_client(store, err) < 0)
+	if (store_s3_client(store, err) < 0)
 		return -1;
 	return s3_list(store->aws, &what, NULL, list_prefix, &l, err);
 }

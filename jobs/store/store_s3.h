@@ -1,5 +1,5 @@
 /*
- * The S3 store, as other files of this folder use it.
+ * The S3 store, as the files of this folder share it.
  */
 #ifndef STK_STORE_STORE_S3_H
 #define STK_STORE_STORE_S3_H
@@ -8,9 +8,14 @@
 
 struct aws;
 
-/* Returns the client, made if need be, and the place of the store's objects: the bucket, and the
- * prefix of their keys ("" or ending in a slash). The store owns all three. */
-int store_s3_inside(struct store *store, struct aws **ret_aws, const char **ret_bucket,
-		    const char **ret_prefix, struct err **err);
+struct store_s3 {
+	struct store base; /* must be first: a store_s3 is used as a store */
+	char *bucket;
+	char *prefix; /* "" or ending in a slash */
+	struct aws *aws;
+};
+
+/* Makes the client unless there is one. */
+int store_s3_client(struct store_s3 *store, struct err **err);
 
 #endif

@@ -236,15 +236,18 @@ static const struct transfer_backend_kind s3_backend = {
 	.free = s3_backend_free,
 };
 
-int transfer_backend_s3_open(struct store *store, struct transfer_backend **ret, struct err **err)
+int transfer_backend_s3_open(struct store *base, struct transfer_backend **ret, struct err **err)
 {
-	struct transfer_backend_s3 *mover = mem_zero(1, sizeof *mover);
+	struct store_s3 *store = (struct store_s3 *)base;
+	struct transfer_backend_s3 *mover;
 
-	mover->base.kind = &s3_backend;
-	if (store_s3_inside(store, &mover->aws, &mover->bucket, &mover->prefix, err) < 0) {
-		free(mover);
+	if (store_s3_client(store, err) < 0)
 		return -1;
-	}
+	mover = mem_zero(1, sizeof *mover);
+	mover->base.kind = &s3_backend;
+	mover->aws = store->aws;
+	mover->bucket = store->bucket;
+	mover->prefix = store->prefix;
 	*ret = &mover->base;
 	return 0;
 }
