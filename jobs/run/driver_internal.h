@@ -1,10 +1,10 @@
 /*
- * Shared by the parts of the driver, from below to above: replay.c (events to state),
- * driver_core.c (services), again.c (failures that are retried), attempt/ (a job becomes events),
- * checkpoints.c, cache_gate.c and precompile_claim.c (the cache), submit.c (an effect becomes a
- * job), chores.c, notify.c, interrupt.c, ready.c, and driver.c, the dispatcher. Each calls only
- * what stands before it: what is to be done above is left in the state, and the dispatcher is
- * woken. Included by these and by the bench alone.
+ * Shared by the parts of the driver. Below stand replay.c (events to state), driver_core.c
+ * (services) and again.c (failures that are retried); then the watch on an attempt (attempt/),
+ * cache_gate.c and precompile_claim.c (the cache), checkpoints.c, submit.c (an effect becomes a
+ * job), chores.c, notify.c and interrupt.c; above them driver.c, the dispatcher. No file calls one
+ * that calls it: what is to be done above is left in the state, and the dispatcher is woken.
+ * Included by these and by the bench alone.
  */
 #ifndef STK_RUN_DRIVER_INTERNAL_H
 #define STK_RUN_DRIVER_INTERNAL_H

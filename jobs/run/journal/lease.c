@@ -19,14 +19,6 @@
 /* The path named another file each time it was opened: only a removal does that, once. */
 #define LOCK_TRIES 100
 
-int lease_busy(const struct lease *lease, struct err **err)
-{
-	err_set(err, EXIT_BUSY, "run %s is driven by %s", lease->run,
-		*lease_holder(lease) ? lease_holder(lease) : "someone else");
-	return err_hint(err, "'stoker events %s -f' follows it; only one process drives a run",
-			lease->run);
-}
-
 /* True if the path still names the open file: a removal of the run unlinks it under its lock. */
 static bool is_current(int fd, const char *path)
 {
@@ -179,11 +171,6 @@ int lease_look(struct journal *journal, const char *run, const struct lease_rule
 	return lock_look(*lease, journal_dir(journal), err);
 }
 
-const char *lease_holder(const struct lease *lease)
-{
-	return lease->holder ? lease->holder : "";
-}
-
 static int read_limit(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	(void)row;
@@ -316,19 +303,6 @@ int lease_keep(struct lease *lease, struct err **err)
 	if (lease->store)
 		return lease_object_keep(lease, err);
 	return lease->held ? 0 : lease_busy(lease, err);
-}
-
-/* Clock rates differ, and an effect takes its time: the holder stops before another process may
- * begin. */
-static int64_t own_limit(const struct lease *lease)
-{
-	return lease->rules.valid_ms - lease->rules.valid_ms / 6;
-}
-
-bool lease_is_mine(const struct lease *lease)
-{
-	return lease->held &&
-	       (!lease->store || clock_mono_now().ms - lease->since.ms < own_limit(lease));
 }
 
 int64_t lease_due(const struct lease *lease)

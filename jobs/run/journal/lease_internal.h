@@ -1,6 +1,6 @@
 /*
  * Shared by the two kinds of lease: lease.c (the interface, the lock on a local disk) and
- * lease_object.c (the object). Included by these alone.
+ * lease_object.c (the object), and lease_holder.c below them. Included by these alone.
  */
 #ifndef STK_RUN_JOURNAL_LEASE_INTERNAL_H
 #define STK_RUN_JOURNAL_LEASE_INTERNAL_H
@@ -46,7 +46,7 @@ bool lease_object_signal(const struct lease *lease, int signo);
 /* Sets the error for refused right conditions (EXIT_UNREACHABLE). Returns -1. */
 int lease_refused(const struct lease *lease, struct err **err);
 
-/* Sets EXIT_BUSY with the holder of the last try. Returns -1. */
+/* lease_holder.c: sets EXIT_BUSY with the holder of the last try. Returns -1. */
 int lease_busy(const struct lease *lease, struct err **err);
 
 #endif

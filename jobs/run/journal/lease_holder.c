@@ -1,0 +1,28 @@
+/* The holder of a lease, of either kind: who it is, and whether it is this process. See lease.h. */
+#include "jobs/run/journal/lease_internal.h"
+
+const char *lease_holder(const struct lease *lease)
+{
+	return lease->holder ? lease->holder : "";
+}
+
+int lease_busy(const struct lease *lease, struct err **err)
+{
+	err_set(err, EXIT_BUSY, "run %s is driven by %s", lease->run,
+		*lease_holder(lease) ? lease_holder(lease) : "someone else");
+	return err_hint(err, "'stoker events %s -f' follows it; only one process drives a run",
+			lease->run);
+}
+
+/* Clock rates differ, and an effect takes its time: the holder stops before another process may
+ * begin. */
+static int64_t own_limit(const struct lease *lease)
+{
+	return lease->rules.valid_ms - lease->rules.valid_ms / 6;
+}
+
+bool lease_is_mine(const struct lease *lease)
+{
+	return lease->held &&
+	       (!lease->store || clock_mono_now().ms - lease->since.ms < own_limit(lease));
+}
