@@ -12,7 +12,6 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/regex.h"
 #include "jobs/node/agent.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/command/command_stop.h"
 
 #define LOOK_MS 1000
@@ -235,7 +234,7 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 static uint64_t look_at_cache(const struct agent *agent)
 {
 	const json_t *compile = json_object_get(agent->config.order, "compile");
-	AUTO(auto_free) char *folder = fetch_cache(&agent->config);
+	AUTO(auto_free) char *folder = agent_config_cache(&agent->config);
 	const char *cache = folder ? folder : js_str(compile, "cache");
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;

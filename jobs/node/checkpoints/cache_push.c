@@ -9,7 +9,6 @@
 #include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/cache/manifest/compile_manifest.h"
 #include "jobs/cache/verdict/content.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/store/store.h"
 
 enum cache_push_place { UNSEEN, SETTLING, SETTLED, THERE, CUT };
@@ -53,7 +52,7 @@ int cache_push_open(const struct agent_config *config, struct cache_push **ret, 
 	AUTO(cache_push_freep) struct cache_push *push = mem_zero(1, sizeof *push);
 
 	push->kind = compile_kind_find(js_str(compile, "kind"));
-	push->folder = fetch_cache(config);
+	push->folder = agent_config_cache(config);
 	if (store_open(push->folder, &push->from, err) < 0 ||
 	    store_open(js_str(compile, "cache"), &push->to, err) < 0)
 		return -1;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
-#include "jobs/node/checkpoints/fetch.h"
 
 static const char *const kinds[] = {
 	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
@@ -18,7 +17,7 @@ static const char *const kinds[] = {
 
 bool checkpointer_needed(const struct agent_config *config)
 {
-	AUTO(auto_free) char *cache = fetch_cache(config);
+	AUTO(auto_free) char *cache = agent_config_cache(config);
 
 	return cache || checkpointer_has_checkpoints(config);
 }

@@ -12,7 +12,6 @@
 #include "jobs/node/checkpoints/cache_push.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator.h"
 #include "jobs/node/checkpoints/checkpointer.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/checkpoints/passed.h"
 #include "jobs/store/store.h"
 
@@ -525,7 +524,7 @@ static int open_all(struct work *work, struct err **err)
 	const struct agent_config *config = work->config;
 	const json_t *checkpoint = json_object_get(config->order, "checkpoint");
 	const char *kind = js_str(checkpoint, "kind");
-	AUTO(auto_free) char *cache = fetch_cache(config);
+	AUTO(auto_free) char *cache = agent_config_cache(config);
 
 	if (cache && cache_push_open(config, &work->push, err) < 0)
 		return -1;

@@ -13,39 +13,6 @@
 #include "jobs/node/setup/network.h"
 #include "jobs/store/sync.h"
 
-/* ---- places ---- */
-
-static const char *resumed_url(const struct agent_config *config)
-{
-	return config->scratch ? NULL : js_str(config->order, "resume_from");
-}
-
-char *fetch_resumed(const struct agent_config *config)
-{
-	const char *url = resumed_url(config);
-
-	if (!url || url[0] == '/')
-		return url ? mem_copy(url) : NULL;
-	return mem_format("%s/resume/%s", config->dir, fs_basename(url));
-}
-
-static const struct compile_kind *kind_of(const struct agent_config *config)
-{
-	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
-
-	return name ? compile_kind_find(name) : NULL;
-}
-
-char *fetch_cache(const struct agent_config *config)
-{
-	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
-	const struct compile_kind *kind = kind_of(config);
-
-	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)
-		return NULL;
-	return fs_join(config->dir, "cache");
-}
-
 static bool waits_for_peers(const struct agent_config *config)
 {
 	return config->nodes > 1 && config->platform.host_count > 0;
@@ -63,8 +30,8 @@ static int wait_for_peers(const struct agent_config *config, struct err **err)
 
 bool fetch_needed(const struct agent_config *config)
 {
-	const char *url = resumed_url(config);
-	AUTO(auto_free) char *cache = fetch_cache(config);
+	const char *url = agent_config_resumed_url(config);
+	AUTO(auto_free) char *cache = agent_config_cache(config);
 
 	return cache || (url && url[0] != '/') || waits_for_peers(config) || resume_needed(config);
 }
@@ -85,7 +52,7 @@ void fetch_discard(const struct agent_config *config)
 
 static int fetch_checkpoint(const struct agent_config *config, struct err **err)
 {
-	const char *url = resumed_url(config);
+	const char *url = agent_config_resumed_url(config);
 	AUTO(checkpoint_mark_release) struct ckpt_mark mark = { 0 };
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *root_url = NULL;
@@ -239,9 +206,10 @@ static int fetch_entries(const struct agent_config *config, struct err **err)
 {
 	const json_t *compile = json_object_get(config->order, "compile");
 	const char *key = js_str(compile, "lock"), *url = js_str(compile, "cache");
-	AUTO(auto_free) char *folder = fetch_cache(config);
+	AUTO(auto_free) char *folder = agent_config_cache(config);
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
-	AUTO(entries_release) struct entries entries = { .kind = kind_of(config) };
+	AUTO(entries_release)
+	struct entries entries = { .kind = agent_config_compile_kind(config) };
 	AUTO(store_freep) struct store *cache = NULL;
 	AUTO(auto_free) char *damage = NULL;
 

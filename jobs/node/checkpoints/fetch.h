@@ -23,13 +23,6 @@
  * known later than its node runs. SageMaker's toolkit waits as long. */
 #define PEERS_WAIT_MS ((int64_t)15 * 60 * 1000)
 
-/* Returns the path on this node that the command resumes from, NULL if none. The caller frees
- * it. */
-char *fetch_resumed(const struct agent_config *config);
-/* Returns the folder that stands for the compile cache on this node; NULL if the command uses the
- * cache where it lies, or there is none. The caller frees it. */
-char *fetch_cache(const struct agent_config *config);
-
 /* True if there is anything to fetch. */
 bool fetch_needed(const struct agent_config *config);
 /* Fetches all of it; run as a prefetch (prefetch.h). */

@@ -7,7 +7,6 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/node/agent.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/command/command_stop.h"
 #include "jobs/node/node_flag.h"
 
@@ -68,7 +67,7 @@ static bool at_leisure(const struct agent *agent)
 
 static bool lacks_push(const struct agent *agent)
 {
-	AUTO(auto_free) char *cache = fetch_cache(&agent->config);
+	AUTO(auto_free) char *cache = agent_config_cache(&agent->config);
 
 	return cache && !agent->pushed;
 }

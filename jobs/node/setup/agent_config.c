@@ -8,6 +8,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
+#include "jobs/cache/kinds/compile_kind.h"
 #include "jobs/store/local_store_dir.h"
 #include "jobs/store/store.h"
 
@@ -305,4 +306,35 @@ char *agent_config_outputs_key(const struct agent_config *config)
 		return mem_format("%snode-%d.restart-%lld", config->outputs, config->node,
 				  (long long)config->restart);
 	return mem_format("%snode-%d", config->outputs, config->node);
+}
+
+const char *agent_config_resumed_url(const struct agent_config *config)
+{
+	return config->scratch ? NULL : js_str(config->order, "resume_from");
+}
+
+char *agent_config_resumed(const struct agent_config *config)
+{
+	const char *url = agent_config_resumed_url(config);
+
+	if (!url || url[0] == '/')
+		return url ? mem_copy(url) : NULL;
+	return mem_format("%s/resume/%s", config->dir, fs_basename(url));
+}
+
+const struct compile_kind *agent_config_compile_kind(const struct agent_config *config)
+{
+	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
+
+	return name ? compile_kind_find(name) : NULL;
+}
+
+char *agent_config_cache(const struct agent_config *config)
+{
+	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
+	const struct compile_kind *kind = agent_config_compile_kind(config);
+
+	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)
+		return NULL;
+	return fs_join(config->dir, "cache");
 }

@@ -18,6 +18,8 @@
 #include "jobs/node/setup/engine_env.h"
 #include "jobs/store/order.h"
 
+struct compile_kind;
+
 /* Strings are borrowed from `order`, except those marked as owned. */
 struct agent_config {
 	json_t *order;
@@ -61,5 +63,16 @@ char *agent_config_node_key(const struct agent_config *config, const char *name)
 /* Returns the key of this node's outputs, with config->outputs; each start after the first has a
  * key of its own. The caller frees it. */
 char *agent_config_outputs_key(const struct agent_config *config);
+
+/* Returns the URL, or path, of the checkpoint that the command resumes from; NULL if none. */
+const char *agent_config_resumed_url(const struct agent_config *config);
+/* Returns the path on this node that the command resumes from, NULL if none. The caller frees
+ * it. */
+char *agent_config_resumed(const struct agent_config *config);
+/* Returns the folder that stands for the compile cache on this node; NULL if the command uses the
+ * cache where it lies, or there is none. The caller frees it. */
+char *agent_config_cache(const struct agent_config *config);
+/* Returns the row of the order's compiler kind; NULL if the order names none. */
+const struct compile_kind *agent_config_compile_kind(const struct agent_config *config);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "jobs/base/text/text.h"
 #include "jobs/base/variable.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/node/setup/container_env.h"
 #include "jobs/node/setup/network.h"
 
@@ -95,8 +94,8 @@ static void put_stoker(struct command_env *env, const struct agent_config *confi
 		       const struct claim *claim)
 {
 	const json_t *order = config->order;
-	AUTO(auto_free) char *resumed = fetch_resumed(config);
-	AUTO(auto_free) char *cache = fetch_cache(config);
+	AUTO(auto_free) char *resumed = agent_config_resumed(config);
+	AUTO(auto_free) char *cache = agent_config_cache(config);
 	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
 
 	put(env, VAR_PHASE, config->phase);

@@ -22,18 +22,11 @@ static bool is_ours(const char *name)
 	return (row && row->uses & VAR_OURS) || text_starts(name, "STOKER_");
 }
 
-static const struct compile_kind *kind_of(const struct agent_config *config)
-{
-	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
-
-	return name ? compile_kind_find(name) : NULL;
-}
-
 /* Decides what becomes of a variable. `ret_image`: the image's own value, with SET_BACK. */
 static enum fate fate_of(const struct agent_config *config, const char *name, const char *value,
 			 const char **ret_image)
 {
-	const struct compile_kind *kind = kind_of(config);
+	const struct compile_kind *kind = agent_config_compile_kind(config);
 	const char *image;
 
 	if (is_ours(name))

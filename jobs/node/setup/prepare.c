@@ -12,7 +12,6 @@
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/node/checkpoints/fetch.h"
 #include "jobs/source/archive.h"
 
 /* Largest distance between a name and what was meant. */
@@ -114,7 +113,7 @@ static int point_to_checkpoint(const struct agent_config *config, const char *pa
 
 int prepare_checkpoint(const struct agent_config *config, struct err **err)
 {
-	AUTO(auto_free) char *target = fetch_resumed(config);
+	AUTO(auto_free) char *target = agent_config_resumed(config);
 	AUTO(auto_free) char *link = NULL;
 	size_t len;
 
