@@ -69,9 +69,9 @@ static void settle(struct sync *sync, struct group *group)
 			parent->pending--;
 			parent->failed |= group->failed;
 			parent->lacking |= group->lacking;
-		} else {
-			sync->group = NULL;
 		}
+		if (sync->group == group) /* the root: no other is closed while it is innermost */
+			sync->group = NULL;
 		group_free(sync, group);
 		group = parent;
 	}
