@@ -104,19 +104,19 @@ static int view_of_spec(const struct args *args, struct plan **ret_plan, struct 
 static void print_cures(const struct cache_check *check, const char *cache, const char *spec)
 {
 	if (check->missing + check->truncated + check->changed > 0 && spec)
-		out_hint("'stoker run %s' compiles what is missing or damaged", spec);
+		out_hint("'stoker run %s' compiles the missing and damaged graphs", spec);
 	else if (check->missing + check->truncated + check->changed > 0)
-		out_hint("the next run of their spec compiles them again; of a spec that is no "
-			 "longer run, remove the lock: '%s/" LOCK_PREFIX
-			 "<graph key>.json', the key as 'stoker --json cache ls' shows it",
+		out_hint("run the spec again to compile them; if the spec is no longer run, remove "
+			 "the compile manifest '%s/" LOCK_PREFIX
+			 "<graph key>.json', with the key as 'stoker --json cache ls' shows it",
 			 cache);
 	if (check->damaged_locks > 0)
-		out_hint("remove the damaged locks named above from '%s': the next run of their "
-			 "spec precompiles and writes a new one",
+		out_hint("remove the damaged compile manifests named above from '%s'; the next run "
+			 "of their spec precompiles and writes new ones",
 			 cache);
 	if (check->others_bad > 0)
-		out_hint("remove the damaged entries that no lock names: a compiler does not "
-			 "replace what is there");
+		out_hint("remove the damaged entries that no compile manifest names; a compiler "
+			 "does not replace them");
 }
 
 int cmd_cache_verify(const struct args *args, struct err **err)
@@ -137,7 +137,8 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 		if (code != 0)
 			return code;
 		if (view.verdict == CACHE_NONE) {
-			err_set(err, EXIT_REFUSED, "'%s' compiles nothing ahead: it has no cache",
+			err_set(err, EXIT_REFUSED,
+				"'%s' has no cache, because nothing is compiled ahead",
 				args->operands[0]);
 			return err_hint(err, "name a cache directory, or a spec with compile.kind");
 		}
@@ -171,11 +172,13 @@ int cmd_cache_verify(const struct args *args, struct err **err)
 		out_json(total);
 	}
 	if (check.behind > 0)
-		out_line("locks that are behind: %" PRId64
-			 "; others have proved their graphs anew, and the next run takes that over",
+		out_line("outdated compile manifests: %" PRId64
+			 "; other runs have verified their graphs again, and the next run updates "
+			 "the manifests",
 			 check.behind);
-	out_line("%" PRId64 " of %" PRId64 " graphs are as their locks say; locks: %" PRId64
-		 ", entries in no lock: %" PRId64,
+	out_line("%" PRId64 " of %" PRId64
+		 " graphs match their compile manifests; manifests: %" PRId64
+		 ", entries in no manifest: %" PRId64,
 		 check.ok, check.graphs, check.locks, check.others);
 	print_cures(&check, store_url(store), options.only ? args->operands[0] : NULL);
 	return well ? EXIT_DONE : EXIT_GATE;
@@ -225,10 +228,10 @@ static int gc_age(const struct args *args, const char **ret_text, int64_t *ret, 
 	}
 	if (*ret < GC_AGE_LEAST) {
 		err_set(err, EXIT_USAGE,
-			"--older-than %s is less than a day: graphs that young can be those of a "
-			"run that has yet to name them in its lock",
+			"--older-than %s is less than a day: a run may not have named such young "
+			"graphs in its compile manifest yet",
 			*ret_text);
-		return err_hint(err, "name a day or more, or leave it out");
+		return err_hint(err, "give a day or more, or omit --older-than");
 	}
 	return 0;
 }
@@ -265,18 +268,16 @@ static void print_gc_sum(const struct gc_sum *sum, bool removed, const char *age
 		out_json(total);
 	}
 	out_line("graphs that %s: %" PRId64 ", %s; that stay: %" PRId64 " in %" PRId64
-		 " locks, %" PRId64 " younger than %s, %" PRId64 " being compiled, %" PRId64
-		 " with something of no known form",
+		 " compile manifests, %" PRId64 " younger than %s, %" PRId64
+		 " being compiled, %" PRId64 " with entries of no known form",
 		 removed ? "are gone" : "may go", graphs[GC_GOES], size, graphs[GC_NAMED],
 		 sum->locks, graphs[GC_YOUNG], age, graphs[GC_COMPILING], graphs[GC_UNKNOWN]);
 	if (sum->folders_left)
-		out_warning("some folders could not be removed with what was in them");
+		out_warning("some folders and their files could not be removed");
 	if (!removed && graphs[GC_GOES] > 0 && sum->locks == 0)
-		out_warning("there is no compile manifest: nothing but its age says that a graph "
-			    "is not "
-			    "needed");
+		out_warning("no compile manifest found: graphs are judged by their age alone");
 	if (!removed && graphs[GC_GOES] > 0)
-		out_note("nothing was changed; --delete removes them");
+		out_note("nothing was changed; --delete removes the graphs");
 }
 
 int cmd_cache_gc(const struct args *args, struct err **err)

@@ -94,7 +94,8 @@ static void print_sum(const struct sync_sum *sum, bool dry_run)
 		 dry_run ? "to move" : "moved", objects[SYNC_MOVED], moved, objects[SYNC_SAME],
 		 same, objects[SYNC_REFUSED], objects[SYNC_FAILED]);
 	if (objects[SYNC_FAILED] > 0)
-		out_hint("somebody is writing to it: the same command again goes on from here");
+		out_hint(
+			"another process is writing to it; run the same command again to continue");
 }
 
 static int carry(const struct args *args, struct store *from, struct store *to, struct err **err)
@@ -113,7 +114,7 @@ static int carry(const struct args *args, struct store *from, struct store *to, 
 
 	if (options.only && !store_key_fits(options.only, true)) {
 		err_set(err, EXIT_USAGE, "--only cannot be '%s'", options.only);
-		return err_hint(err, "write how paths in the cache begin, such as stoker/");
+		return err_hint(err, "write the beginning of a path in the cache, such as stoker/");
 	}
 	out_bulk(true);
 	result = sync_run(from, to, &options, &sum, err);
@@ -131,8 +132,8 @@ static int must_be_directory(const struct store *store, const char *named, const
 {
 	if (store_directory(store))
 		return 0;
-	err_set(err, EXIT_REFUSED, "'%s' is no directory", named);
-	return err_hint(err, "'stoker help %s' tells of the other way", other);
+	err_set(err, EXIT_REFUSED, "'%s' is not a directory", named);
+	return err_hint(err, "'stoker help %s' explains the other direction", other);
 }
 
 int cmd_cache_pull(const struct args *args, struct err **err)

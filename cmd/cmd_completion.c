@@ -28,8 +28,8 @@ int cmd_completion(const struct args *args, struct err **err)
 		}
 		return EXIT_DONE;
 	}
-	err_set(err, EXIT_USAGE, "there is no completion for '%s'", args->operands[0]);
-	return err_hint(err, "bash, zsh and fish have one");
+	err_set(err, EXIT_USAGE, "no completion for the shell '%s'", args->operands[0]);
+	return err_hint(err, "choose bash, zsh or fish");
 }
 
 /* Prints a candidate on a line of its own, followed by a tab and its meaning. */

@@ -118,7 +118,7 @@ static int attach(const struct args *args, struct journal *journal, const char *
 		return -1;
 	live_close(&attachment.live);
 	if (attachment.interrupted) {
-		out_note("the run goes on; 'stoker attach %s' follows it again", run);
+		out_note("the run continues; 'stoker attach %s' follows it again", run);
 		return EXIT_DETACHED;
 	}
 	out_keep_no_more();
@@ -136,8 +136,8 @@ int cmd_attach(const struct args *args, struct err **err)
 	code = attach(args, journal, run, out_is_json(), err);
 	if (code != ALONE)
 		return code;
-	err_set(err, EXIT_REFUSED, "nobody drives run %s any more", run);
-	return err_hint(err, "'stoker resume %s' takes it up", run);
+	err_set(err, EXIT_REFUSED, "run %s has no driver any more", run);
+	return err_hint(err, "'stoker resume %s' continues the run", run);
 }
 
 /* --- resume --- */
@@ -275,14 +275,14 @@ static int not_stopped(const struct stop_beside *stop, struct err **why, struct 
 {
 	*err = TAKE(*why);
 	if (!stop->job[0])
-		return err_wrap(err, "the stop could not be asked for");
-	err_wrap(err, "job %s could not be stopped%s%s", stop->job, stop->trouble[0] ? ": " : "",
+		return err_wrap(err, "cannot request the stop");
+	err_wrap(err, "cannot stop job %s%s%s", stop->job, stop->trouble[0] ? ": " : "",
 		 stop->trouble);
 	if (stop->by_hand[0])
-		return err_hint(err, "end it with '%s'%s%s, then say 'stoker stop' again",
+		return err_hint(err, "end the job with '%s'%s%s, then run 'stoker stop' again",
 				stop->by_hand, stop->driven ? ", and its driver, " : "",
 				stop->driven ? stop->holder : "");
-	return err_hint(err, "end it on the machine that it runs on, then say 'stoker stop' again");
+	return err_hint(err, "end the job on its machine, then run 'stoker stop' again");
 }
 
 /* Stops the job directly, because the journal takes no request or nobody can drive the run; `why`
@@ -293,7 +293,7 @@ static int stop_past(const struct args *args, struct journal *journal, const cha
 	struct stop_beside stop;
 	AUTO(auto_free) char *cause = err_format(*why);
 
-	out_note("%s; going past that", cause);
+	out_note("%s; stopping the job directly", cause);
 	if (beside_stop(journal, run, args->value[OPT_REASON], say_step, NULL, &stop, err) < 0)
 		return -1;
 	/* A damaged journal does not prove that nothing is under way. */
@@ -311,12 +311,12 @@ static int stop_past(const struct args *args, struct journal *journal, const cha
 	if (stop.over)
 		return EXIT_DONE;
 	if (stop.driven)
-		out_note("its driver (%s) records the end as soon as the journal can be written",
+		out_note("the driver (%s) records the end as soon as the journal can be written",
 			 stop.holder);
 	else
-		out_note("nobody drives the run: 'stoker resume %s' records its end once the "
+		out_note("the run has no driver: 'stoker resume %s' records its end once the "
 			 "journal can be written%s",
-			 run, stop.left ? "" : "; say 'stoker stop' again then");
+			 run, stop.left ? "" : "; run 'stoker stop' again then");
 	if ((*why)->hint)
 		out_hint("%s", (*why)->hint);
 	return EXIT_DONE;

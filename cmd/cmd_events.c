@@ -193,7 +193,7 @@ static int open_log_view(struct log_view *view, struct err **err)
 	}
 	ops = engine_find(js_str(view->plan, "engine"));
 	if (!ops)
-		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
+		return err_set(err, EXIT_REFUSED, "engine '%s' is not part of this version",
 			       js_str(view->plan, "engine"));
 	if (view->node >= js_int(view->plan, "nodes", 1)) {
 		err_set(err, EXIT_USAGE, "run %s has no node %lld", view->follow.run,

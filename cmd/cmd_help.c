@@ -70,8 +70,9 @@ static int help_on(const struct cmd *table, const char *name, struct err **err)
 		err_set(err, EXIT_USAGE, "no help on '%s'", name);
 		if (near)
 			return err_hint(err, "did you mean '%s'?", near);
-		return err_hint(err, "'stoker help' lists the commands, 'stoker help topics' what "
-				     "else there is help on");
+		return err_hint(
+			err,
+			"'stoker help' lists the commands, 'stoker help topics' the other topics");
 	}
 	show(&doc);
 	return EXIT_DONE;

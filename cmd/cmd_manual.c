@@ -27,11 +27,10 @@ static const struct {
 				   "(journal.db, or a file an event where machines share it), and "
 				   "in runs/ the folder of each run with its logs and outputs, if "
 				   "the spec names no workspace" },
-	{ "CACHE/stoker/KEY.json",
-	  "the compile manifest of a graph key, in the compile cache: which "
-	  "graphs it needs, with sizes and checksums" },
-	{ "CHECKPOINT.stoker.json", "beside a checkpoint: it is complete" },
-	{ "../lib/stoker/agent", "seen from the program: the node agent and all it needs" },
+	{ "CACHE/stoker/KEY.json", "the compile manifest of a graph key, in the compile cache: the "
+				   "graphs that it needs, with sizes and checksums" },
+	{ "CHECKPOINT.stoker.json", "the mark beside a complete checkpoint" },
+	{ "../lib/stoker/agent", "the node agent and its libraries, relative to the program" },
 	{ "../share/doc/stoker", "seen from the program: README.md; in docs/ the pages on "
 				 "workflow, cache, checkpoints, failures, costs, AWS and more; in "
 				 "examples/ the starter specs and the quickstart" },
@@ -51,8 +50,8 @@ static void write_stoker(struct doc *doc, const struct cmd *table)
 		      "with every graph that training needs, and train, started only when the "
 		      "cache is proved complete. If nothing changed that decides about graphs, "
 		      "the cache is warm and the first phase is left out.");
-	doc_paragraph(doc, "Each decision is journalled before its effect: whatever is killed, "
-			   "'stoker resume' goes on, and nothing is lost or done twice. Results go "
+	doc_paragraph(doc, "Each decision is journalled before its effect. After any kill 'stoker "
+			   "resume' continues the run; nothing is lost or done twice. Results go "
 			   "to standard output, messages to standard error; --json prints one JSON "
 			   "object a line on standard output and nothing else there.");
 	doc_heading(doc, "commands");
@@ -68,8 +67,9 @@ static void write_stoker(struct doc *doc, const struct cmd *table)
 	manual_exit_codes(doc);
 	doc_heading(doc, "environment");
 	manual_variables(doc, VAR_READ);
-	doc_paragraph(doc, "What a job gets is described in stoker-node(8). A command of notify is "
-			   "told:");
+	doc_paragraph(
+		doc,
+		"The variables of a job are described in stoker-node(8). A notify command gets:");
 	manual_variables(doc, VAR_TOLD);
 	doc_heading(doc, "files");
 	for (size_t i = 0; i < STK_LENGTH(files); i++)
@@ -110,15 +110,15 @@ static void write_spec(struct doc *doc, const struct cmd *table)
 	doc_paragraph(doc, "stoker-spec - the job spec of stoker(1)");
 	doc_heading(doc, "description");
 	doc_paragraph(doc,
-		      "A spec is one YAML file of at most 1 MiB that describes one job: what "
-		      "runs, on what, how its graphs are compiled ahead, and what happens when "
-		      "something fails. Unknown and duplicate keys are errors; 'stoker validate' "
+		      "A spec is one YAML file of at most 1 MiB that describes one job: the "
+		      "command, its machines, how graphs are compiled ahead, and what happens "
+		      "after a failure. Unknown and duplicate keys are errors; 'stoker validate' "
 		      "reports every problem in one go, with line and column. Any field can be "
 		      "overridden for one command with --set FIELD=VALUE.");
 	doc_paragraph(doc,
 		      "Durations are 90s, 2h, 7d; sizes 8GiB; percentages 0.1%. In values, never "
 		      "in keys, ${NAME} and ${NAME:-default} stand for variables of the "
-		      "environment; one that is not set is an error. ${STOKER_…} is left for the "
+		      "environment; an unset variable is an error. ${STOKER_…} is left for the "
 		      "agent to fill in on the node. $$ is a plain $. Anchors and aliases work.");
 	doc_paragraph(doc, "Hyperparameters become --name value after the command, in the order of "
 			   "the spec, numbers as written, booleans True and False, lists as JSON, "
@@ -129,7 +129,7 @@ static void write_spec(struct doc *doc, const struct cmd *table)
 		if (strcmp(template_files[i].name, "quickstart") != 0)
 			continue;
 		doc_heading(doc, "example");
-		doc_paragraph(doc, "What 'stoker init' writes:");
+		doc_paragraph(doc, "The starter spec of 'stoker init':");
 		doc_literal(doc, template_files[i].text);
 	}
 	doc_heading(doc, "see also");
@@ -142,17 +142,17 @@ static const struct {
 	int status;
 	const char *help;
 } agent_exits[] = {
-	{ AGENT_EXIT_FAILED, "the agent could not do its part; its report says why" },
-	{ AGENT_EXIT_NOT_MINE, "another attempt holds the claim of this phase: no failure" },
-	{ AGENT_EXIT_SICK, "this node is sick" },
-	{ 126, "the command is there but cannot be executed" },
-	{ 127, "the command is not there" },
+	{ AGENT_EXIT_FAILED, "the agent failed; its report has the reason" },
+	{ AGENT_EXIT_NOT_MINE, "another attempt holds the claim of this phase; no failure" },
+	{ AGENT_EXIT_SICK, "the node is sick" },
+	{ 126, "the command cannot be executed" },
+	{ 127, "the command is not found" },
 };
 
 static void write_agent_exits(struct doc *doc)
 {
-	doc_paragraph(doc, "The command's own, or 128 and the number of the signal that ended it. "
-			   "Only together with the agent's report do these count:");
+	doc_paragraph(doc, "The exit status of the command, or 128 plus the signal that ended the "
+			   "command. These count only together with the agent's report:");
 	for (size_t i = 0; i < STK_LENGTH(agent_exits); i++) {
 		AUTO(auto_free) char *term = mem_format("%d", agent_exits[i].status);
 
@@ -169,27 +169,26 @@ static void write_node(struct doc *doc, const struct cmd *table)
 	doc_paragraph(doc, "stoker-node ORDER RANK");
 	doc_heading(doc, "description");
 	doc_paragraph(doc,
-		      "An engine of stoker starts stoker-node on each node of an attempt; a "
-		      "person never does. It comes with its libraries and its own loader, so it "
-		      "runs in an image that has nothing but a shell. It claims the phase, "
+		      "An engine of stoker starts stoker-node on each node of an attempt; a person "
+		      "never does. The agent has its own libraries and loader, so an image needs "
+		      "nothing but a shell. The agent claims the phase, "
 		      "unpacks the source anew, starts the command in a process group of its "
 		      "own, passes its output on, watches for stalls, marks the checkpoints that "
-		      "are complete, forwards signals, sees that nothing of the command outlives "
-		      "it, and reports: a JSON file a node in the workspace, and the same as "
+		      "are complete, forwards signals, kills processes that outlive the command, "
+		      "and reports: a JSON file for each node in the workspace, and the same as "
 		      "lines on standard output that begin with ::stoker:.");
-	doc_paragraph(doc,
-		      "A training script need not know of it. One that saves checkpoints into "
-		      "STOKER_CHECKPOINT_DIR, begins from STOKER_RESUME_FROM where that is set, "
-		      "prints its step (metrics in the spec) and saves once more when the signal "
-		      "checkpoint.signal arrives loses the least.");
+	doc_paragraph(doc, "A training script need not know of the agent. A script loses the least "
+			   "if it saves checkpoints into STOKER_CHECKPOINT_DIR, resumes from "
+			   "STOKER_RESUME_FROM if set, prints its step (metrics in the spec) and "
+			   "saves once more after checkpoint.signal.");
 	doc_heading(doc, "environment of the command");
-	doc_subheading(doc, "what it is told");
+	doc_subheading(doc, "variables that the agent sets");
 	manual_variables(doc, VAR_GIVEN);
-	doc_subheading(doc, "what the compile kind sets");
+	doc_subheading(doc, "variables that the compile kind sets");
 	manual_variables(doc, VAR_KIND);
-	doc_subheading(doc, "what is passed on");
+	doc_subheading(doc, "variables that are passed on");
 	manual_variables(doc, VAR_PASSED);
-	doc_paragraph(doc, "Then the spec's env and secrets, and nothing else.");
+	doc_paragraph(doc, "The spec's env and secrets follow; no other variable is set.");
 	doc_heading(doc, "exit status");
 	write_agent_exits(doc);
 	doc_heading(doc, "see also");
@@ -221,6 +220,6 @@ int cmd_manual(const struct args *args, struct err **err)
 		out_block(doc.text.text);
 		return EXIT_DONE;
 	}
-	err_set(err, EXIT_USAGE, "there is no page '%s'", args->operands[0]);
-	return err_hint(err, "stoker, stoker-spec and stoker-node are there");
+	err_set(err, EXIT_USAGE, "no manual page '%s'", args->operands[0]);
+	return err_hint(err, "choose stoker, stoker-spec or stoker-node");
 }

@@ -26,7 +26,7 @@ static void print_kept(const json_t *kept)
 				 js_str(one, "url"));
 	}
 	if (json_array_size(kept) > 0)
-		out_note("--with-checkpoints removes what is kept, too");
+		out_note("--with-checkpoints also removes the kept files");
 }
 
 static void print_removed(const json_t *line, bool dry_run)
@@ -41,7 +41,7 @@ static void print_removed(const json_t *line, bool dry_run)
 		out_line("%s %s: %s, %s at %.19s; %s", dry_run ? "would remove" : "removed", run,
 			 js_str(line, "name"), js_str(line, "state"), js_str(line, "ended"), what);
 	else
-		out_line("%s what was left of %s: %s", dry_run ? "would remove" : "removed", run,
+		out_line("%s the remains of %s: %s", dry_run ? "would remove" : "removed", run,
 			 what);
 	print_kept(json_object_get(line, "kept"));
 }
@@ -79,7 +79,8 @@ static int look(struct journal *journal, const char *run, json_t **ret, bool *re
 	if (journal_salvage(journal, run, note_job, &job, err) < 0)
 		return -1;
 	if (job)
-		out_note("that job %s has ended does not stand there: see to it on its engine",
+		out_note("the journal does not record the end of job %s; check the job on its "
+			 "engine",
 			 job);
 	return 0;
 }

@@ -18,7 +18,7 @@ static int run_id(const struct args *args, char id[JOURNAL_RUN_MAX], struct err 
 		return 0;
 	}
 	if (!text_run_id_valid(args->value[OPT_ID])) {
-		err_set(err, EXIT_USAGE, "'%s' cannot be a run's id", args->value[OPT_ID]);
+		err_set(err, EXIT_USAGE, "invalid run id '%s'", args->value[OPT_ID]);
 		return err_hint(err,
 				"use 1 to 40 lower-case letters, digits and hyphens, a letter or "
 				"digit first");

@@ -57,11 +57,11 @@ static const struct embedded_file *find_template(const char *name, struct err **
 		if (text_distance(name, template_files[i].name, 3) <= 3)
 			near = template_files[i].name;
 	}
-	err_set(err, EXIT_USAGE, "no starter spec is called '%s'", name);
+	err_set(err, EXIT_USAGE, "no starter spec '%s'", name);
 	if (near)
 		err_hint(err, "did you mean '%s'?", near);
 	else
-		err_hint(err, "'stoker init --list' shows them");
+		err_hint(err, "'stoker init --list' shows the starter specs");
 	return NULL;
 }
 
@@ -79,12 +79,12 @@ int cmd_init(const struct args *args, struct err **err)
 		return -1;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0 && errno == EEXIST) {
-		err_set(err, EXIT_REFUSED, "'%s' is there already", path);
+		err_set(err, EXIT_REFUSED, "'%s' already exists", path);
 		return err_hint(err, "name another file, or remove it first");
 	}
 	if (fd < 0) {
 		fs_error(err, errno, "cannot create '%s'", path);
-		return (*err)->hint ? -1 : err_hint(err, "name a file in a folder that is there");
+		return (*err)->hint ? -1 : err_hint(err, "name a file in an existing folder");
 	}
 	if (write(fd, file->text, file->len) != (ssize_t)file->len || fsync(fd) < 0) {
 		fs_error(err, errno, "cannot write '%s'", path);

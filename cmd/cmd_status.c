@@ -193,9 +193,9 @@ int cmd_list(const struct args *args, struct err **err)
 	if (args->given[OPT_PRUNE])
 		return cmd_prune(args, err);
 	if (args->given[OPT_DRY_RUN] || args->given[OPT_WITH_CHECKPOINTS]) {
-		err_set(err, EXIT_USAGE, "%s is of --prune",
+		err_set(err, EXIT_USAGE, "%s needs --prune",
 			args->given[OPT_DRY_RUN] ? "--dry-run" : "--with-checkpoints");
-		return err_hint(err, "say how old: stoker list --prune 30d --dry-run");
+		return err_hint(err, "give an age: stoker list --prune 30d --dry-run");
 	}
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
@@ -211,7 +211,7 @@ int cmd_list(const struct args *args, struct err **err)
 	if (table.count > 0)
 		print_table(&table);
 	if (table.alone > 0)
-		out_note("nobody drives %zu of them: 'stoker resume --all' takes %s up",
+		out_note("%zu of them have no driver: 'stoker resume --all' continues %s",
 			 table.alone, table.alone == 1 ? "it" : "them");
 	*err = TAKE(unfound);
 	return *err ? -1 : worst;

@@ -288,8 +288,8 @@ int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret,
 			else if (parse_option(&args, word, argv[i + 1], &used, err) < 0)
 				return -1;
 		} else if (!options_end && dash) {
-			err_set(err, EXIT_USAGE, "'%s' begins with a typographic dash, no option",
-				word);
+			err_set(err, EXIT_USAGE,
+				"'%s' begins with a typographic dash, not a hyphen", word);
 			return err_hint(err, "type it with plain hyphens: --%s",
 					word + strlen(dash));
 		} else if (!args.cmd) {
@@ -339,8 +339,8 @@ int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64
 		return 0;
 	*ret = strtoll(text, &end, 10);
 	if (!isdigit((unsigned char)text[0]) || *end != '\0' || *ret > 1000000) {
-		err_set(err, EXIT_USAGE, "--%s needs a whole number, not '%s'",
-			args_opt_rows[id].name, text);
+		err_set(err, EXIT_USAGE, "--%s needs an integer, not '%s'", args_opt_rows[id].name,
+			text);
 		return err_hint(err, "write, for instance, --%s 1", args_opt_rows[id].name);
 	}
 	return 0;

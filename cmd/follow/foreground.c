@@ -183,7 +183,7 @@ static int hand_over(struct journal *journal, struct driver_options *options,
 	*ret_exit = EXIT_DETACHED;
 	if (background_start(journal, options->run, &background, &why) == 0 &&
 	    background_wait(background, &pid, &why) == 0) {
-		out_note("run %s goes on in the background (driver pid %ld); 'stoker attach %s' "
+		out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' "
 			 "follows it",
 			 options->run, (long)pid, options->run);
 		return 0;
@@ -273,14 +273,14 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 	if (exit_code == EXIT_DETACHED && foreground.interrupts.hung_up)
 		return EXIT_DETACHED;
 	if (exit_code == EXIT_DETACHED) {
-		out_note("detached: a job that is under way runs on; 'stoker resume %s' takes the "
-			 "run up",
+		out_note("detached; a started job runs on; 'stoker resume %s' continues the run",
 			 run);
 		return EXIT_DETACHED;
 	}
 	/* The outcome is known, even if it cannot be shown now. */
 	if (run_show_outcome(journal, run, &unshown) < 0)
-		out_note("run %s is over, but cannot be summed up now: %s", run, unshown->message);
+		out_note("run %s has ended, but no summary can be made now: %s", run,
+			 unshown->message);
 	return (int)exit_code;
 }
 
@@ -290,7 +290,8 @@ int foreground_detach_await(struct background *background, const char *run, stru
 
 	if (background_wait(background, &pid, err) < 0)
 		return -1;
-	out_note("run %s goes on in the background (driver pid %ld); 'stoker attach %s' follows it",
+	out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' follows "
+		 "it",
 		 run, (long)pid, run);
 	out_line("%s", run);
 	return EXIT_DONE;

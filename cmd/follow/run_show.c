@@ -23,7 +23,7 @@ void run_show_event(void *arg, const struct event *ev, json_t *row)
 	if (ev && ev->kind == EV_RUN_CREATED)
 		out_note("run %s of %s", js_str(row, "run"), ev->name);
 	if (ev && ev->kind == EV_DRIVER_TOOK_OVER && ev->epoch > 1)
-		out_note("run %s is taken up", js_str(row, "run"));
+		out_note("run %s is taken over", js_str(row, "run"));
 	if (ev && !screen_scrolls(ev, &mark) && out_draws())
 		return; /* the block shows it */
 	sentence = ev ? event_sentence(ev, row) : NULL;
@@ -58,7 +58,7 @@ void run_show_wait(void *arg, const char *holder, const struct err *trouble, int
 			 at_most_ms > 0 ? time : "");
 		return;
 	}
-	out_note("%s has the run; if it is dead, that is certain in %s at most",
+	out_note("%s has the run; if that driver is dead, this is certain in %s at most",
 		 *holder ? holder : "another driver", time);
 }
 

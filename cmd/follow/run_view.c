@@ -89,7 +89,7 @@ int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *
 		return -1;
 	if (!listed.found)
 		return err_set(err, EXIT_USAGE, "no run '%s'", run);
-	err_set(err, EXIT_REFUSED, "it is not found");
+	err_set(err, EXIT_REFUSED, "not found");
 	return damage_of_event(err, journal_url(journal), run, 1);
 }
 
@@ -132,8 +132,8 @@ int cmd_lease_rules(const struct args *args, struct lease_rules *ret, struct err
 	if (!text)
 		return 0;
 	if (!text_duration(text, &ret->valid_ms) || ret->valid_ms < LEASE_LEAST_MS) {
-		err_set(err, EXIT_USAGE, "--lease needs a longer time, not '%s'", text);
-		return err_hint(err, "leave it out");
+		err_set(err, EXIT_USAGE, "--lease needs a longer duration, not '%s'", text);
+		return err_hint(err, "omit --lease");
 	}
 	ret->renew_ms = ret->valid_ms / 3;
 	return 0;

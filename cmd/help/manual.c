@@ -153,7 +153,8 @@ void manual_command(struct doc *doc, const struct cmd *cmd)
 void manual_family(struct doc *doc, const struct cmd *table, const char *word)
 {
 	AUTO(auto_free) char *usage = mem_format("stoker %s COMMAND …", word);
-	AUTO(auto_free) char *more = mem_format("'stoker help %s COMMAND' says more.", word);
+	AUTO(auto_free)
+	char *more = mem_format("'stoker help %s COMMAND' explains a command.", word);
 
 	doc_subheading(doc, usage);
 	sb_addc(&doc->text, '\n');
@@ -172,8 +173,8 @@ void manual_overview(struct doc *doc, const struct cmd *table)
 	manual_options(doc, OPTS_GLOBAL);
 	doc_heading(doc, "exit codes");
 	manual_exit_codes(doc);
-	doc_paragraph(doc, "'stoker help COMMAND' and 'stoker help FIELD' say more, 'stoker help "
-			   "topics' lists what else there is help on.");
+	doc_paragraph(doc, "'stoker help COMMAND' and 'stoker help FIELD' explain more; 'stoker "
+			   "help topics' lists the other topics.");
 }
 
 /* ---- exit codes, environment ---------------------------------------------------- */

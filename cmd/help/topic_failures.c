@@ -43,7 +43,7 @@ static char *class_text(enum failure_class class)
 	if (retry_action(class) == ACTION_STOP)
 		return sb_take(&text);
 	if (!retry_counts(class))
-		sb_adds(&text, "; uses up no budget but limits.attempts");
+		sb_adds(&text, "; counts against limits.attempts only");
 	else if (limit >= 0)
 		sb_addf(&text, "; at most %lld time%s in a phase%s", (long long)limit,
 			limit == 1 ? "" : "s",
@@ -61,8 +61,9 @@ static char *class_text(enum failure_class class)
 static void write_classes(struct doc *doc)
 {
 	doc_heading(doc, "classes");
-	doc_paragraph(doc, "The class of a failure decides what follows. Only an engine or a "
-			   "service says spot or capacity; the same words in a log are a hint.");
+	doc_paragraph(doc,
+		      "The class of a failure decides what follows. Only an engine or a service "
+		      "can report spot or capacity; the same words in a log are a hint.");
 	for (int class = CLASS_NONE + 1; class < CLASS_COUNT; class ++) {
 		AUTO(auto_free) char *text = class_text((enum failure_class) class);
 
@@ -78,12 +79,13 @@ static void write_own(struct doc *doc)
 	size_t i;
 
 	doc_heading(doc, "your own rows");
-	doc_paragraph(doc, "The rows of a spec's 'failures', and of stoker/failures.yaml in "
-			   "$XDG_CONFIG_HOME (~/.config), are looked for first. A run keeps those "
-			   "that it was created with.");
+	doc_paragraph(
+		doc,
+		"The rows of a spec's 'failures', and of stoker/failures.yaml in $XDG_CONFIG_HOME "
+		"(~/.config), are tried first. A run keeps the rows of its creation.");
 	if (problem) {
 		AUTO(auto_free)
-		char *text = mem_format("These cannot be used, and no run starts: %s. 'stoker "
+		char *text = mem_format("Unusable rows, with which no run starts: %s. 'stoker "
 					"validate' shows the place and a cure.",
 					problem);
 
@@ -107,9 +109,10 @@ void topic_failures_write(struct doc *doc)
 	write_classes(doc);
 	write_own(doc);
 	doc_heading(doc, "the table");
-	doc_paragraph(doc, "The first row that matches a line decides for it: literal text, in "
-			   "capitals or not; * stands for any text, # for a number above zero, ^ "
-			   "for the beginning of the line. What no row knows is unknown.");
+	doc_paragraph(doc,
+		      "The first row that matches a line decides. A pattern is literal text, upper "
+		      "or lower case; * stands for any text, # for a number above zero, ^ for the "
+		      "beginning of the line. A line that no row matches has the class unknown.");
 	for (size_t i = 0; (row = failure_row_at(i)); i++) {
 		AUTO(auto_free)
 		char *text = mem_format(

@@ -22,11 +22,10 @@ static size_t depth_of(field_id field)
 
 static void write_spec(struct doc *doc)
 {
-	doc_paragraph(doc,
-		      "A spec is a YAML file with these fields; * stands for any name, [] for "
-		      "an item of a list. 'stoker help FIELD' says all about one, for instance "
-		      "'stoker help retry.backoff.first'; 'stoker init' writes a commented "
-		      "spec, 'stoker schema' prints the JSON Schema for editors.");
+	doc_paragraph(doc, "A spec is a YAML file with these fields; * stands for any name, [] for "
+			   "an item of a list. 'stoker help FIELD' explains one field, such as "
+			   "'stoker help retry.backoff.first'; 'stoker init' writes a commented "
+			   "spec, 'stoker schema' prints the JSON Schema for editors.");
 	doc_paragraph(doc, "Durations are 90s, 2h, 7d; sizes 8GiB. ${NAME} and ${NAME:-default} "
 			   "take a value from the environment, $$ is a plain $; ${STOKER_…} is "
 			   "filled in on the node.");
@@ -63,9 +62,8 @@ static void spec_json(void)
 static void write_exit_codes(struct doc *doc)
 {
 	doc_paragraph(doc,
-		      "stoker ends with one of these, whatever engine runs the job. A step "
-		      "of a pipeline may be repeated after 8 and 75; with 'run --id' after any "
-		      "of them.");
+		      "stoker ends with one of these codes, for every engine. A step of a pipeline "
+		      "may be repeated after 8 and 75; with 'run --id' after any code.");
 	sb_addc(&doc->text, '\n');
 	manual_exit_codes(doc);
 }
@@ -83,31 +81,35 @@ static void exit_codes_json(void)
 
 static void write_environment(struct doc *doc)
 {
-	doc_heading(doc, "what stoker goes by");
+	doc_heading(doc, "variables that stoker reads");
 	manual_variables(doc, VAR_READ);
-	doc_paragraph(doc, "A spec may name others: as ${NAME} in a value, and as env:NAME in "
-			   "secrets. The node agent of a local job is lent those of AWS and of "
-			   "proxies, so that it reaches AWS as stoker does; its command does not "
-			   "get them.");
-	doc_heading(doc, "what a training script is told");
+	doc_paragraph(
+		doc,
+		"A spec may name other variables: as ${NAME} in a value, and as env:NAME in "
+		"secrets. The node agent of a local job gets the variables of AWS and of proxies, "
+		"so that it reaches AWS as stoker does. The job's command does not get them.");
+	doc_heading(doc, "variables of a training script");
 	manual_variables(doc, VAR_GIVEN);
-	doc_heading(doc, "what the compile kind sets for it");
+	doc_heading(doc, "variables that the compile kind sets");
 	manual_variables(doc, VAR_KIND);
-	doc_heading(doc, "what a command of notify is told");
+	doc_heading(doc, "variables of a notify command");
 	manual_variables(doc, VAR_TOLD);
-	doc_heading(doc, "what each of them gets too");
+	doc_heading(doc, "variables that both inherit");
 	manual_variables(doc, VAR_PASSED);
-	doc_paragraph(doc, "A training script gets the spec's env and secrets too, which cannot "
-			   "change what it is told. Nothing else leaks in from the environment in "
-			   "which stoker was started.");
-	doc_paragraph(doc, "On batch and sagemaker a training script has what its container has: "
-			   "the image's ENV, the keys of the job's role and all that the service "
-			   "tells it, with the above on top. STOKER_*, RUN_NEURON_PARALLEL_COMPILE "
-			   "and NEURON_COMPILE_CACHE_URL of the container are left out. A variable "
-			   "that steers the compiler (for kind neuron NEURON_CC_FLAGS, XLA_* and "
-			   "so on) is withheld if neither the spec nor the image is known to set "
-			   "it: no graph key would tell its graphs apart. 'stoker plan' lists what "
-			   "may be withheld, the run names what was.");
+	doc_paragraph(
+		doc,
+		"A training script also gets the spec's env and secrets; they cannot override the "
+		"variables above. No other variable of stoker's environment is passed on.");
+	doc_paragraph(
+		doc,
+		"On batch and sagemaker a training script also has the environment of its "
+		"container: the image's ENV, the keys of the job's role and the variables of the "
+		"service. The variables above override them. STOKER_*, RUN_NEURON_PARALLEL_COMPILE "
+		"and NEURON_COMPILE_CACHE_URL of the container are left out. A variable "
+		"that steers the compiler (for kind neuron NEURON_CC_FLAGS, XLA_* and "
+		"so on) is withheld if neither the spec nor the image is known to set it, because "
+		"the graph key would miss it. 'stoker plan' lists the variables that may be "
+		"withheld; the run names those that were.");
 }
 
 static const struct {
@@ -137,7 +139,7 @@ static void environment_json(void)
 
 static void write_topics(struct doc *doc)
 {
-	doc_paragraph(doc, "Beside each command and each field of the spec there is help on:");
+	doc_paragraph(doc, "Help topics besides the commands and the fields of the spec:");
 	sb_addc(&doc->text, '\n');
 	doc->column = 18;
 	for (const struct topic *topic = topics; topic->name; topic++)
@@ -146,10 +148,10 @@ static void write_topics(struct doc *doc)
 
 const struct topic topics[] = {
 	{ "spec", "the fields of a spec, as a tree, with their defaults", write_spec, spec_json },
-	{ "exit-codes", "what stoker's exit status means", write_exit_codes, exit_codes_json },
-	{ "environment", "the variables that stoker goes by, and those that a job gets",
+	{ "exit-codes", "the exit codes of stoker", write_exit_codes, exit_codes_json },
+	{ "environment", "the variables that stoker reads, and those that a job gets",
 	  write_environment, environment_json },
-	{ "failures", "what a failure is taken for, and what follows", topic_failures_write,
+	{ "failures", "the classes of failures, and what follows from them", topic_failures_write,
 	  topic_failures_json },
 	{ "topics", "this list", write_topics, NULL },
 	{ 0 },

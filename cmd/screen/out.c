@@ -335,8 +335,8 @@ static void close_outlets(bool hurry)
 	if (!out.write_errno && results->failed != ECANCELED)
 		out.write_errno = results->failed;
 	if (results->dropped > 0)
-		out_warning("%llu bytes were not written to stdout: nobody took them in time; "
-			    "'stoker events' has all of them",
+		out_warning("%llu bytes were not written to stdout, because no reader took them in "
+			    "time; 'stoker events' has all of them",
 			    (unsigned long long)results->dropped);
 	settle(MESSAGES, hurry);
 	out.has_outlets = false;
@@ -367,7 +367,7 @@ void out_keep(void)
 		[RESULTS] = { .room = OUT_ROOM },
 		[MESSAGES] = { .room = OUT_ROOM,
 			       .by = "stoker",
-			       .has = "'stoker events' has what happened" },
+			       .has = "'stoker events' has all events" },
 	};
 
 	open_outlets(rules);
@@ -418,6 +418,7 @@ int out_finish(struct err **err)
 		return 0;
 	err_system(err, EXIT_REFUSED, out.write_errno, "cannot write to standard output");
 	if (out.write_errno == EBADF)
-		return err_hint(err, "it is closed: redirect it to /dev/null instead");
-	return err_hint(err, "free space where it is redirected to, then run it again");
+		return err_hint(err, "standard output is closed; redirect it to /dev/null instead");
+	return err_hint(err,
+			"free space in the target of the redirection, then run the command again");
 }

@@ -144,17 +144,17 @@ void cmd_print_cost_before(const json_t *plan, const json_t *cost)
 
 	if (json_object_size(cost) == 0) {
 		if (js_path(plan, "instance") && strcmp(js_str(plan, "engine"), "local") != 0)
-			out_line("cost:    not known: the catalogue has no price of %s; "
-				 "resources.price says one",
+			out_line("cost:    unknown: the catalogue has no price of %s; "
+				 "resources.price sets one",
 				 js_str(js_path(plan, "instance"), "type"));
 		return;
 	}
 	print_price(plan, cost);
 	if (of && region && strcmp(of, region) != 0 && json_object_get(cost, "price_from"))
-		out_line("         that is the price of %s: yours in %s may differ", of, region);
+		out_line("         the price is that of %s; prices in %s may differ", of, region);
 	if (json_object_get(cost, "estimated"))
-		out_line("         about %.2f USD, by what run %s took",
-			 js_real(cost, "estimated", 0), js_str(cost, "as_run"));
+		out_line("         about %.2f USD, like run %s", js_real(cost, "estimated", 0),
+			 js_str(cost, "as_run"));
 	if (json_object_get(cost, "at_most"))
 		out_line("         at most %.2f USD, by %s", js_real(cost, "at_most", 0),
 			 js_str(cost, "limit"));

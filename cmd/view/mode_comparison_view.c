@@ -105,7 +105,7 @@ static void print_point(const json_t *modes, const char *point)
 	sb_adds(&text, end ? "the end" : "");
 	if (json_object_get(jit, "step"))
 		sb_addf(&text, "%sstep %lld", end ? ", " : "", (long long)js_int(jit, "step", 0));
-	sb_adds(&text, end ? "" : ", and for what was compiled later");
+	sb_adds(&text, end ? "" : ", and for later compiles");
 	out_line("      until %s: %.1f against %.1f, ratio %.2f", text.text,
 		 js_real(jit, "node_seconds", 0), js_real(aot, "node_seconds", 0),
 		 json_number_value(ratio));
@@ -124,7 +124,7 @@ static void print_judgement(const json_t *modes)
 	const json_t *pays = json_object_get(modes, "pays");
 
 	if (!pays)
-		out_line("      precompiling made no difference to speak of (less than %.0f %%)",
+		out_line("      precompiling made no difference (less than %.0f %%)",
 			 MODES_ALIKE * 100);
 	else if (json_is_true(pays))
 		out_line("      precompiling saved %.1f node-seconds, %.0f %%", jit - aot,
@@ -141,11 +141,10 @@ static void print_late(const json_t *aot)
 	int64_t late = js_int(aot, "late_graphs", 0);
 
 	if (late > 0)
-		out_line(
-			"      run %s was no warm start: its training compiled %lld graph%s that "
-			"phase 1 did not reach; raise compile.max_steps (or what your script needs "
-			"in compile.overrides) and measure again with an empty compile.cache_url",
-			js_str(aot, "run"), (long long)late, late == 1 ? "" : "s");
+		out_line("      run %s was not a warm start: the training compiled %lld graph%s "
+			 "that phase 1 missed; raise compile.max_steps (or the script's limit in "
+			 "compile.overrides) and measure again with an empty compile.cache_url",
+			 js_str(aot, "run"), (long long)late, late == 1 ? "" : "s");
 }
 
 static const char *aot_name(const json_t *aot)

@@ -84,7 +84,7 @@ static void print_processes(const json_t *processes, const char *phase)
 		sb_addf(&text, "%lld process%s on each node", (long long)each,
 			each == 1 ? "" : "es");
 	else
-		sb_adds(&text, "it says how many processes itself");
+		sb_adds(&text, "number of processes is set by the command");
 	if (all > each)
 		sb_addf(&text, ", %lld in all", (long long)all);
 	if (variable)

@@ -52,9 +52,10 @@ static void print_log(const json_t *attempt)
 	AUTO(auto_free) char *left_out = text_format_bytes((uint64_t)skipped);
 
 	if (read < size && !js_is(attempt, "state", "ended"))
-		out_line("            its log is read as far as %s of %s", done, of);
+		out_line("            log: %s of %s read", done, of);
 	if (skipped > 0)
-		out_line("            of its log %s were not read: more came than could be",
+		out_line("            log: %s skipped, because lines came faster than they could "
+			 "be read",
 			 left_out);
 }
 
@@ -423,7 +424,7 @@ static void print_unseen(const json_t *status)
 	if (!since || !clock_utc_parse(since, &at))
 		return;
 	ago = text_format_duration(clock_utc_now().ms > at.ms ? clock_utc_now().ms - at.ms : 0);
-	out_line("unseen:     nobody has looked since %s (%s ago); what is below is of then", since,
+	out_line("unseen:     no driver since %s (%s ago); the state below is of that time", since,
 		 ago);
 }
 

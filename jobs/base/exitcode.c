@@ -12,15 +12,14 @@ const struct exit_row exitcode_rows[] = {
 	{ EXIT_USAGE, "usage", "wrong usage of the command line" },
 	{ EXIT_SPEC, "spec", "the spec is invalid, or the id belongs to another plan" },
 	{ EXIT_REFUSED, "refused",
-	  "the environment refuses: credentials, permission, quota, missing bucket, image, queue "
-	  "or "
-	  "tool" },
+	  "the environment refused: credentials, permission, quota, missing bucket, image, queue "
+	  "or tool" },
 	{ EXIT_GATE, "gate",
-	  "a gate said no: cache never complete, evaluation below the baseline, deadline, queue, "
+	  "a gate failed: cache never complete, evaluation below the baseline, deadline, queue, "
 	  "start or cost limit reached" },
 	{ EXIT_STOPPED, "stopped", "stopped on request" },
-	{ EXIT_BUSY, "busy", "someone else is driving this run" },
-	{ EXIT_DETACHED, "detached", "an interrupt detached it: the run goes on" },
+	{ EXIT_BUSY, "busy", "another driver has this run" },
+	{ EXIT_DETACHED, "detached", "an interrupt detached stoker; the run goes on" },
 	{ EXIT_DEFECT, "defect", "a defect in stoker itself" },
 	{ EXIT_UNREACHABLE, "unreachable",
 	  "a service could not be reached for limits.unreachable; the run is safe, resume it" },

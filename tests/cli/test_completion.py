@@ -156,7 +156,7 @@ def test_zsh(place):
                              ("stoker run --color=al\t", "--color=always"), ("stoker run sto\t", r"run stoker\.yaml"),
                              ("stoker run --set compile.kin\t", r"compile\.kind="),
                              ("stoker status nig\t", "status night-1"), ("stoker rm noo\t", "rm noon"),
-                             ("stoker run --d\t", r"--detach +-- leave it to a driver")):
+                             ("stoker run --d\t", r"--detach +-- leave the run to a driver")):
             shell.type(typed)
             shell.until(shown)
             shell.type("\x15")

@@ -25,7 +25,7 @@ def test_the_plan_tells_what_the_newest_run_like_it_cost(project):
     assert warm["estimated"] == pytest.approx(held(*attempts)["train"] * 36 / 3600, abs=1e-5)
     said = project.ok("plan", project.spec_path, "--set", "resources.price=72").out
     assert "cost:    72.00 USD an hour" in said
-    assert f"about {2 * warm['estimated']:.2f} USD, by what run one took" in said
+    assert f"about {2 * warm['estimated']:.2f} USD, like run one" in said
     assert "at most 20.00 USD, by limits.cost" in said
     # Another number of steps is another run.
     assert "estimated" not in project.plan("--set", "hyperparameters.max_steps=21")["cost"]
@@ -42,7 +42,7 @@ def test_the_catalogue_prices_machines_and_counts_their_cores(project):
                   command=["torchrun", "--nproc_per_node", 16, "train.py"])
     said = project.ok("plan", project.spec_path)
     assert "cost:    43.00 USD an hour: nodes: 2, trn1.32xlarge at 21.5 USD (us-east-1, 2026-06-25" in said.out
-    assert "that is the price of us-east-1: yours in us-west-2 may differ" in said.out
+    assert "the price is that of us-east-1; prices in us-west-2 may differ" in said.out
     assert "16 of the 32 cores of 'trn1.32xlarge' stay unused and are paid for" in said.err
     assert project.plan()["cost"]["price_from"]["region"] == "us-east-1"
     more = project.stoker("validate", project.spec_path, "--set", "resources.instance=trn1.2xlarge")

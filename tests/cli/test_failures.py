@@ -349,7 +349,7 @@ def test_a_damaged_cache_names_the_cures(project):
     damaged = project.cache / "stoker" / f"{'0' * 64}.json"
     damaged.write_text("{")
     result = project.stoker("cache", "verify", project.cache)
-    assert result.code == 5 and damaged.name in result.out and "remove the damaged locks" in result.cure
+    assert result.code == 5 and damaged.name in result.out and "remove the damaged compile manifests" in result.cure
     project.ok("cache", "verify", project.spec_path)
     damaged.unlink()
     project.ok("cache", "verify", project.cache)

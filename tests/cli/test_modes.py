@@ -82,7 +82,7 @@ def test_precompiling_pays_and_both_raw_figures_are_shown(job):
     for said in (result.out, job.ok("status", "cold").out, job.ok("plan", job.spec_path).out):
         assert "cold JIT (run cold) against precompile and warm start (run ahead)" in said, said
         ratio, = re.findall(r"until the end, step 20: ([0-9.]+) against ([0-9.]+), ratio ([0-9.]+)", said)
-        assert "until step 5, and for what was compiled later: " in said, said
+        assert "until step 5, and for later compiles: " in said, said
         assert ratio == (f"{jit['end']['node_seconds']:.1f}", f"{aot['end']['node_seconds']:.1f}",
                          f"{modes['ratio']['end']:.2f}")
         assert "precompiling saved" in said and "did not pay" not in said
@@ -143,7 +143,7 @@ def step(number, args):
     assert job.plan()["modes"]["aot"]["late_graphs"] == 2
     for said in alone, both:
         assert "warm start (" not in said and "warm start took" not in said, said
-        assert "compiled 2 graphs that phase 1 did not reach; raise compile.max_steps" in said, said
+        assert "compiled 2 graphs that phase 1 missed; raise compile.max_steps" in said, said
 
 
 def test_a_start_that_was_not_cold_measures_nothing(job):

@@ -48,7 +48,7 @@ def is_told(site, run, since):
     """In words, as JSON, and in the list."""
     moment = since[:19]
     text = site.ok("status", run.id).out
-    assert f"nobody has looked since {moment}" in text and "resume" in text, text
+    assert f"no driver since {moment}" in text and "resume" in text, text
     listed = [row for row in site.ok("--json", "list").lines if row["run"] == run.id]
     assert listed[0]["unseen_since"] == since
     line = [row for row in site.ok("list").out.splitlines() if row.startswith(run.id)]
