@@ -272,7 +272,7 @@ static void hand_over(struct aws_request *request, const struct http_reply *http
 		return;
 	verdict->what = VERDICT_END;
 	verdict->unread = true;
-	snprintf(verdict->why, sizeof verdict->why, "what came cannot be taken");
+	snprintf(verdict->why, sizeof verdict->why, "cannot process the received data");
 }
 
 static void on_reply(void *arg, struct http_reply *http)

@@ -114,8 +114,9 @@ void aws_turn(struct aws *aws, int64_t wait_ms)
 int aws_wait_turn(struct aws *aws, struct err **err)
 {
 	if (aws_cancel_is_due())
-		return err_set(err, EXIT_UNREACHABLE,
-			       "no answer was waited for any longer: this process is to end");
+		return err_set(
+			err, EXIT_UNREACHABLE,
+			"gave up waiting for an answer, because the process is about to end");
 	aws_turn(aws, aws_cancel_poll_ms());
 	return 0;
 }

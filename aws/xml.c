@@ -37,7 +37,7 @@ static void XMLCALL on_start(void *arg, const XML_Char *name, const XML_Char **a
 	if (xml->refused)
 		return;
 	if (xml->depth == DEPTH_MAX) {
-		refuse(xml, "it is nested too deeply");
+		refuse(xml, "nested too deeply");
 		return;
 	}
 	xml->path_at[xml->depth] = xml->path.len;
@@ -69,7 +69,7 @@ static void XMLCALL on_end(void *arg, const XML_Char *name)
 		return;
 	at = xml->text_at[--xml->depth];
 	if (!xml->fn(xml->arg, xml->path.text, xml->text.text + at, xml->text.len - at)) {
-		refuse(xml, "it is not what was asked for");
+		refuse(xml, "not the requested document");
 		return;
 	}
 	cut(&xml->text, at);
@@ -95,7 +95,7 @@ static void XMLCALL on_doctype(void *arg, const XML_Char *name, const XML_Char *
 	(void)system_id;
 	(void)public_id;
 	(void)has_subset;
-	refuse(arg, "it defines a document type");
+	refuse(arg, "a document type is defined");
 }
 
 static struct xml *xml_new(xml_fn fn, void *arg)
@@ -135,11 +135,11 @@ static int of_no_use(const struct xml *xml, const char *what, struct err **err)
 
 	if (!why && (code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN ||
 		     code == XML_ERROR_PARTIAL_CHAR || code == XML_ERROR_UNCLOSED_CDATA_SECTION))
-		why = "it ends too early";
+		why = "the end is missing";
 	if (!why)
 		why = XML_ErrorString(code);
 	return err_set(err, EXIT_UNREACHABLE, "%s cannot be read as XML: line %lu: %s", what, line,
-		       why ? why : "it is malformed");
+		       why ? why : "malformed");
 }
 
 int xml_parse(const void *bytes, size_t len, const char *what, xml_fn fn, void *arg,

@@ -112,7 +112,7 @@ static int read_url(const char *url, struct sb *scheme, struct sb *host, struct 
 	sb_add(path, at, len);
 	return 0;
 is_none:
-	err_set(err, EXIT_REFUSED, "the endpoint '%s' is no URL that can be used", url);
+	err_set(err, EXIT_REFUSED, "the endpoint '%s' is not a usable URL", url);
 	return err_hint(err, "set AWS_ENDPOINT_URL to something like https://host:port, without "
 			     "user, query or blanks");
 }
@@ -171,7 +171,7 @@ int endpoint_find(struct endpoint *ret, const struct aws_call *call, const char 
 	sb_clear(&ret->path);
 	sb_clear(&ret->query);
 	if (!region_is_sound(region)) {
-		err_set(err, EXIT_REFUSED, "'%s' cannot be the name of an AWS region", region);
+		err_set(err, EXIT_REFUSED, "'%s' is not the name of an AWS region", region);
 		return err_hint(err, "set a region such as us-west-2 by --region or AWS_REGION");
 	}
 	if (set) {

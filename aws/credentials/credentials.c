@@ -116,8 +116,9 @@ static int fetch(struct err **err)
 
 		err_set(err, EXIT_REFUSED, "the AWS credentials of '%s' have expired, at %s",
 			fresh.provider, clock_utc_format(fresh.expires, at));
-		return err_hint(err, "renew them where they come from, and look whether this "
-				     "machine's clock is right");
+		return err_hint(
+			err,
+			"renew the credentials at their source, and check this machine's clock");
 	}
 	pthread_mutex_lock(&memory.state);
 	remember(&fresh, fixed);

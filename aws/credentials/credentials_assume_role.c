@@ -27,8 +27,7 @@ static bool has_keys(const char *profile)
 
 static int wrong(const char *profile, struct err **err, const char *what)
 {
-	err_set(err, EXIT_REFUSED, "the AWS profile '%.80s' takes on a role, but %s", profile,
-		what);
+	err_set(err, EXIT_REFUSED, "the AWS profile '%.80s' assumes a role, but %s", profile, what);
 	return err_hint(err, "correct the profile in '%s'", aws_config_path());
 }
 
@@ -36,7 +35,7 @@ static int without_keys(const char *profile, const char *key, const struct sb *n
 			struct err **err)
 {
 	AUTO(auto_free)
-	char *what = mem_format("its %s gives no credentials: %s", key, notes->text);
+	char *what = mem_format("%s gives no credentials: %s", key, notes->text);
 
 	return wrong(profile, err, what);
 }
@@ -52,7 +51,7 @@ static int check_duration(const char *profile, const char *text, struct err **er
 	    text_float(text, strlen(text), &seconds) == strlen(text) && seconds >= 900 &&
 	    seconds <= 43200)
 		return 0;
-	return wrong(profile, err, "its duration_seconds is no number from 900 to 43200");
+	return wrong(profile, err, "duration_seconds is not a number from 900 to 43200");
 }
 
 /* Takes keys from a credential_source: "Environment" and the like. */
@@ -82,7 +81,7 @@ static int from_machine(const struct ask *ask, const char *source, struct creden
 	}
 	return wrong(
 		ask->profile, err,
-		"its credential_source is none of Environment, EcsContainer, Ec2InstanceMetadata");
+		"credential_source is not one of Environment, EcsContainer, Ec2InstanceMetadata");
 }
 
 static bool came_by(const struct ask *ask, const char *profile)
@@ -107,13 +106,13 @@ static int from_profile(const struct ask *ask, const char *source, struct creden
 
 	if (!aws_profile_exists(source)) {
 		AUTO(auto_free)
-		char *what = mem_format("its source_profile '%.80s' does not exist", source);
+		char *what = mem_format("the source_profile '%.80s' does not exist", source);
 
 		return wrong(ask->profile, err, what);
 	}
 	/* A profile may be its own source, if it has keys of its own. */
 	if (came_by(ask, source) && !(itself && has_keys(source)))
-		return wrong(ask->profile, err, "its source_profile leads back to where it began");
+		return wrong(ask->profile, err, "the source_profile leads back to itself");
 	if (!has_keys(source) && has_role(source))
 		return credentials_provide_assume_role(&inner, ret, err);
 	outcome = ask->of_profile(&inner, ret, err);
@@ -140,10 +139,10 @@ int credentials_provide_assume_role(const struct ask *ask, struct credentials *r
 		return 0;
 	if (!source == !machine)
 		return wrong(profile, err,
-			     source ? "it has both a source_profile and a credential_source"
-				    : "it has neither a source_profile nor a credential_source");
+			     source ? "both source_profile and credential_source are set"
+				    : "neither source_profile nor credential_source is set");
 	if (aws_config_value(profile, "mfa_serial")) {
-		wrong(profile, err, "it asks for the code of an MFA device, and stoker cannot ask");
+		wrong(profile, err, "an MFA code is required, and stoker cannot ask for it");
 		return err_hint(err,
 				"let a tool that can ask give the keys: 'aws sso login', 'aws sts "
 				"assume-role', or a credential_process");

@@ -79,7 +79,7 @@ static int ask_profile(const struct ask *ask, struct credentials *ret, struct er
 
 static int nobody(const struct sb *notes, struct err **err)
 {
-	err_set(err, EXIT_REFUSED, "there are no AWS credentials: %s", notes->text);
+	err_set(err, EXIT_REFUSED, "no AWS credentials: %s", notes->text);
 	return err_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile "
 			     "that has credentials with --profile or AWS_PROFILE");
 }

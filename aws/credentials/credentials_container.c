@@ -67,7 +67,7 @@ static int find_url(const char *relative, const char *whole, char **ret, struct 
 	if (relative && *relative != '/') {
 		err_set(err, EXIT_REFUSED,
 			"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
-		return err_hint(err, "it is a path on " ADDRESS);
+		return err_hint(err, "the value is a path on " ADDRESS);
 	}
 	if (relative) {
 		*ret = mem_format(ADDRESS "%s", relative);
@@ -83,8 +83,7 @@ static int find_url(const char *relative, const char *whole, char **ret, struct 
 		return 0;
 	}
 	err_set(err, EXIT_REFUSED,
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI leads to a host that is not asked for "
-		"credentials without TLS");
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI names a host that needs TLS");
 	return err_hint(err,
 			"use https, or a host among localhost, 169.254.170.2, 169.254.170.23 and "
 			"fd00:ec2::23");
@@ -102,7 +101,7 @@ static int find_token(char **ret, struct err **err)
 		if (secret_read(path, TOKEN_MAX, ret, err) < 0)
 			return err_wrap(err, "cannot read the container's token");
 		if (!*ret) {
-			err_set(err, EXIT_REFUSED, "the container's token file '%s' is not there",
+			err_set(err, EXIT_REFUSED, "the container's token file '%s' is missing",
 				path);
 			return err_hint(err, "correct AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 		}
@@ -151,12 +150,12 @@ static int try_once(struct http *http, const struct http_request *request, struc
 	http_perform(http, request, &reply);
 	if (reply.failure != HTTP_OK) {
 		err_set(err, EXIT_UNREACHABLE, "no answer: %s", reply.why);
-		return err_hint(err, "look whether the address is right and reached from here");
+		return err_hint(err, "check the address, and that it is reachable from here");
 	}
 	if (reply.status != 200) {
 		add_reason(&reply, &reason);
 		err_set(err, EXIT_REFUSED, "it answered %ld%s", reply.status, reason.text);
-		return err_hint(err, "look whether the container has a role, and may use it");
+		return err_hint(err, "check that the container has a role, and may use it");
 	}
 	return credentials_take_json("its answer", reply.body.text, reply.body.len, "Token", ret,
 				     err);
@@ -203,7 +202,7 @@ int credentials_provide_container(const struct ask *ask, struct credentials *ret
 	int outcome;
 
 	if (!relative && !whole)
-		return credentials_provide_nothing(ask, "no container that gives any");
+		return credentials_provide_nothing(ask, "no container credentials");
 	if (find_url(relative, whole, &url, err) < 0)
 		return -1;
 	if (find_token(&token, err) < 0)

@@ -118,7 +118,7 @@ static int wrong(const struct http_reply *reply, const char *what, struct err **
 	err_set(err, reply->status >= 500 ? EXIT_UNREACHABLE : EXIT_REFUSED,
 		"the instance metadata service answered %ld when asked for %s", reply->status,
 		what);
-	return err_hint(err, "look at the instance's metadata options");
+	return err_hint(err, "check the instance's metadata options");
 }
 
 /* Returns 1; 0 if the service is absent on this machine; -1 with an error. */
@@ -134,8 +134,8 @@ static int open_session(const struct ask *ask, struct metadata *metadata, struct
 						   reply.why);
 	if (reply.status == 403 || reply.status == 404 || reply.status == 405) {
 		err_set(err, EXIT_REFUSED,
-			"the instance metadata service answered %ld to version 2 of its protocol, "
-			"and version 1 is not used",
+			"the instance metadata service answered %ld to IMDSv2, and IMDSv1 is not "
+			"used",
 			reply.status);
 		return err_hint(err,
 				"allow IMDSv2 on this instance, for containers with a hop limit "
@@ -160,12 +160,12 @@ static int find_role(const struct ask *ask, const struct metadata *metadata, cha
 
 	ask_service(metadata, "GET", ROLE_PATH, &session, &reply);
 	if (reply.failure == HTTP_OK && reply.status == 404)
-		return credentials_provide_nothing(ask, "this instance has no role");
+		return credentials_provide_nothing(ask, "the instance has no role");
 	if (reply.failure != HTTP_OK || reply.status != 200)
 		return wrong(&reply, "its role", err);
 	len = strcspn(reply.body.text, "\r\n");
 	if (len == 0)
-		return credentials_provide_nothing(ask, "this instance has no role");
+		return credentials_provide_nothing(ask, "the instance has no role");
 	sb_adds(&path, ROLE_PATH);
 	sigv4_encode(&path, reply.body.text, len, false);
 	*ret = sb_take(&path);
@@ -184,7 +184,7 @@ static int take_keys(const struct metadata *metadata, const char *path, struct c
 		return wrong(&reply, "the keys of its role", err);
 	if (credentials_take_json("the instance metadata service", reply.body.text, reply.body.len,
 				  "Token", ret, err) < 0)
-		return err_hint(err, "look whether the instance's role trusts ec2.amazonaws.com");
+		return err_hint(err, "check that the instance's role trusts ec2.amazonaws.com");
 	if (ret->expires.ms != 0 && ret->expires.ms <= clock_utc_now().ms)
 		ret->expires.ms = least;
 	return 1;

@@ -132,8 +132,9 @@ static int start(struct talk *talk, char **argv, struct err **err)
 	struct proc_start how = { .program = program, .argv = argv, .envp = environ, .in = -1 };
 
 	if (!program) {
-		err_set(err, EXIT_REFUSED, "there is no program '%.200s'", argv[0]);
-		return err_hint(err, "install it, or correct credential_process in the profile");
+		err_set(err, EXIT_REFUSED, "program '%.200s' not found", argv[0]);
+		return err_hint(
+			err, "install the program, or correct credential_process in the profile");
 	}
 	if (loop_new(&talk->loop, err) < 0 || open_stream(talk, &talk->out, &out, err) < 0 ||
 	    open_stream(talk, &talk->err, &errors, err) < 0)
@@ -183,37 +184,39 @@ static int judge(const struct talk *talk, int status, struct err **err)
 	AUTO(auto_free) char *words = NULL;
 
 	if (talk->late) {
-		err_set(err, EXIT_REFUSED, "it said nothing in %d s", (int)(TIME_MAX / 1000));
-		return err_hint(err, "try the command by hand: it must ask nothing");
+		err_set(err, EXIT_REFUSED, "no output within %d s", (int)(TIME_MAX / 1000));
+		return err_hint(err, "run the command by hand; it must not ask for input");
 	}
 	/* Without an exit status the output decides. */
 	if (status == 0 || (status == -1 && talk->out.len > 0)) {
 		if (!talk->out.full)
 			return 0;
-		err_set(err, EXIT_REFUSED, "it said more than %d KiB", (int)(OUTPUT_MAX >> 10));
-		return err_hint(err, "it must print one JSON object");
+		err_set(err, EXIT_REFUSED, "output of more than %d KiB", (int)(OUTPUT_MAX >> 10));
+		return err_hint(err, "let the command print one JSON object");
 	}
 	words = last_words(&talk->err);
 	if (WIFSIGNALED(status))
-		err_set(err, EXIT_REFUSED, "it was killed by signal %d", WTERMSIG(status));
+		err_set(err, EXIT_REFUSED, "killed by signal %d", WTERMSIG(status));
 	else
-		err_set(err, EXIT_REFUSED, "it ended with status %d%s%s", WEXITSTATUS(status),
+		err_set(err, EXIT_REFUSED, "exit status %d%s%s", WEXITSTATUS(status),
 			*words ? ": " : "", words);
-	return err_hint(err, "try the command by hand");
+	return err_hint(err, "run the command by hand");
 }
 
 static int take(struct talk *talk, struct credentials *ret, struct err **err)
 {
-	static const char what[] = "what it printed";
+	static const char what[] = "the output";
 	json_auto_t *object = NULL;
 	int64_t version;
 
 	if (js_parse(talk->out.bytes, talk->out.len, what, &object, err) < 0)
-		return err_hint(err, "it must print one JSON object and nothing else on stdout");
+		return err_hint(err,
+				"let the command print one JSON object and nothing else on stdout");
 	version = js_int(object, "Version", -1);
 	if (version != 1) {
-		err_set(err, EXIT_REFUSED, "its JSON has no \"Version\": 1");
-		return err_hint(err, "stoker knows version 1 of what a credential_process prints");
+		err_set(err, EXIT_REFUSED, "the JSON has no \"Version\": 1");
+		return err_hint(err,
+				"let the credential_process print version 1, which stoker knows");
 	}
 	return credentials_take_json(what, talk->out.bytes, talk->out.len, "SessionToken", ret,
 				     err);
@@ -232,10 +235,10 @@ int credentials_provide_process(const struct ask *ask, struct credentials *ret, 
 	argv = shell_words(command, &count);
 	if (!argv || count == 0) {
 		err_set(err, EXIT_REFUSED,
-			"the credential_process of the profile '%.80s' is no "
-			"command: a quote is not closed",
+			"the credential_process of the profile '%.80s' has a quote that is not "
+			"closed",
 			ask->profile);
-		return err_hint(err, "correct it in '%s'", aws_config_path());
+		return err_hint(err, "correct the profile in '%s'", aws_config_path());
 	}
 	if (start(&talk, argv, err) == 0) {
 		int status = converse(&talk);

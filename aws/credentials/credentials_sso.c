@@ -35,7 +35,8 @@ static int login_again(const struct sso *sso, struct err **err, const char *why)
 static int incomplete(const struct sso *sso, struct err **err, const char *what)
 {
 	err_set(err, EXIT_REFUSED, "the AWS profile '%.80s' uses SSO, but %s", sso->profile, what);
-	return err_hint(err, "correct it in '%s', or make it anew with 'aws configure sso'",
+	return err_hint(err,
+			"correct the profile in '%s', or create it again with 'aws configure sso'",
 			aws_config_path());
 }
 
@@ -48,13 +49,13 @@ static int shared_key(struct sso *sso, const char *key, const char **ret, struct
 	AUTO(auto_free) char *what = NULL;
 
 	if (of_session && of_profile && strcmp(of_session, of_profile) != 0) {
-		what = mem_format("%s differs between it and its sso-session", key);
+		what = mem_format("%s differs between the profile and its sso-session", key);
 		return incomplete(sso, err, what);
 	}
 	*ret = of_session ? of_session : of_profile;
 	if (*ret && **ret)
 		return 0;
-	what = mem_format("it has no %s", key);
+	what = mem_format("%s is missing", key);
 	return incomplete(sso, err, what);
 }
 
@@ -62,12 +63,12 @@ static int read_profile(struct sso *sso, struct err **err)
 {
 	if (!sso->account || !sso->role)
 		return incomplete(sso, err,
-				  sso->role ? "it has no sso_account_id"
-					    : "it has no sso_role_name");
+				  sso->role ? "sso_account_id is missing"
+					    : "sso_role_name is missing");
 	if (sso->session && !aws_section_value("sso-session", sso->session, "sso_start_url")) {
 		AUTO(auto_free)
-		char *what = mem_format("there is no [sso-session %.80s] with an sso_start_url",
-					sso->session);
+		char *what =
+			mem_format("no [sso-session %.80s] with an sso_start_url", sso->session);
 
 		return incomplete(sso, err, what);
 	}
@@ -105,11 +106,11 @@ static int load_token(const struct sso *sso, const char *path, json_t **ret, str
 	if (secret_read(path, TOKEN_MAX, &text, err) < 0)
 		return -1;
 	if (!text)
-		return login_again(sso, err, "nobody has logged in");
+		return login_again(sso, err, "no login yet");
 	if (js_parse(text, strlen(text), "the cached login", ret, err) < 0 ||
 	    !js_str(*ret, "accessToken") || !js_str(*ret, "expiresAt")) {
 		err_freep(err);
-		return login_again(sso, err, "its cached login cannot be read");
+		return login_again(sso, err, "the cached login cannot be read");
 	}
 	return 0;
 }
@@ -194,7 +195,7 @@ static int take_keys(const struct sso *sso, struct aws *aws, const char *token,
 	if (aws_perform(aws, &call, &reply, err) < 0) {
 		if (reply.status == 401) {
 			err_freep(err);
-			return login_again(sso, err, "its login is no longer accepted");
+			return login_again(sso, err, "the login is no longer accepted");
 		}
 		return err_wrap(err, "cannot get the keys of the SSO role '%.80s'", sso->role);
 	}
@@ -231,7 +232,7 @@ int credentials_provide_sso(const struct ask *ask, struct credentials *ret, stru
 	if (left_ms(token, "expiresAt") < WINDOW_MS)
 		renewed = renew(&sso, aws, path, token, err);
 	if (renewed <= 0 && left_ms(token, "expiresAt") <= 0)
-		return renewed < 0 ? -1 : login_again(&sso, err, "its login has expired");
+		return renewed < 0 ? -1 : login_again(&sso, err, "the login has expired");
 	err_freep(err);
 	return take_keys(&sso, aws, js_str(token, "accessToken"), ret, err);
 }

@@ -15,8 +15,7 @@
 
 static int no_token(const char *path, struct err **err)
 {
-	err_set(err, EXIT_REFUSED, "the web identity's token file '%s' is not there or empty",
-		path);
+	err_set(err, EXIT_REFUSED, "the web identity's token file '%s' is missing or empty", path);
 	return err_hint(err,
 			"correct AWS_WEB_IDENTITY_TOKEN_FILE, or web_identity_token_file of the "
 			"profile");
@@ -41,7 +40,7 @@ int credentials_provide_web_identity(const struct ask *ask, struct credentials *
 	if (!session)
 		session = aws_config_value(ask->profile, "role_session_name");
 	if (!arn) {
-		err_set(err, EXIT_REFUSED, "there is a web identity's token, but no role for it");
+		err_set(err, EXIT_REFUSED, "a web identity's token is set, but no role for it");
 		return err_hint(err, "set AWS_ROLE_ARN, or role_arn in the profile");
 	}
 	if (secret_read(path, TOKEN_MAX, &token, err) < 0)

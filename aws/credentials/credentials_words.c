@@ -111,7 +111,7 @@ static const char *full(const char *text)
 static int no_word(const char *what, const char *name, struct err **err)
 {
 	err_set(err, EXIT_REFUSED, "the %s of %s holds a blank or a control character", name, what);
-	return err_hint(err, "look for a blank or a line end that was copied along");
+	return err_hint(err, "remove a blank or a line end that was copied along");
 }
 
 int credentials_take(const char *what, const struct given *given, struct credentials *ret,
@@ -124,7 +124,7 @@ int credentials_take(const char *what, const struct given *given, struct credent
 	if (!full(given->access_key) || !full(given->secret_key)) {
 		err_set(err, EXIT_REFUSED, "%s gave no %s", what,
 			full(given->access_key) ? "secret access key" : "access key id");
-		return err_hint(err, "set both, or neither of them");
+		return err_hint(err, "set both variables, or neither");
 	}
 	if (!is_word(given->access_key))
 		return no_word(what, "access key id", err);
@@ -133,8 +133,7 @@ int credentials_take(const char *what, const struct given *given, struct credent
 	if (token && !is_word(token))
 		return no_word(what, "session token", err);
 	if (expires && !credentials_time(expires, &at)) {
-		err_set(err, EXIT_REFUSED, "%s did not say in words we know when its keys end",
-			what);
+		err_set(err, EXIT_REFUSED, "%s gave an unknown time for the end of its keys", what);
 		return err_hint(err, "write the time as in 2026-11-22T12:00:00Z");
 	}
 	*ret = (struct credentials){
@@ -156,7 +155,7 @@ int credentials_take_json(const char *what, char *text, size_t len, const char *
 
 	explicit_bzero(text, len);
 	if (outcome < 0)
-		return err_hint(err, "it must answer with one JSON object");
+		return err_hint(err, "check that the source answers with one JSON object");
 	given = (struct given){ .access_key = js_str(object, "AccessKeyId"),
 				.secret_key = js_str(object, "SecretAccessKey"),
 				.token = js_str(object, token),

@@ -129,7 +129,7 @@ static int read_header(struct profile_reader *reader, const char *text, struct e
 		if (strcmp(file->sections[i].header, made.header) != 0)
 			continue;
 		section_release(&made);
-		return wrong(reader, err, "this section stands in the file twice");
+		return wrong(reader, err, "the section stands in the file twice");
 	}
 	name_section(reader, &made);
 	/* Same profile under another header, [default] and [profile default]: the later wins. */
@@ -168,7 +168,7 @@ static int add_setting(struct profile_reader *reader, char *key, const char *val
 
 	if (old && !reader->nested) {
 		free(key);
-		return wrong(reader, err, "this key stands in its section twice");
+		return wrong(reader, err, "the key stands in its section twice");
 	}
 	if (old) { /* for nested keys the last one wins, as in botocore */
 		free(key);
@@ -193,9 +193,9 @@ static int read_setting(struct profile_reader *reader, const char *text, const c
 	AUTO(auto_free) char *name = NULL;
 
 	if (!text[len])
-		return wrong(reader, err, "this line is neither [a section] nor 'key = value'");
+		return wrong(reader, err, "the line is neither [a section] nor 'key = value'");
 	if (key_len == 0)
-		return wrong(reader, err, "there is no key before the '='");
+		return wrong(reader, err, "no key before the '='");
 	name = mem_copy_n(text, key_len);
 	if (outer)
 		return add_setting(reader, mem_format("%s.%s", outer, name),
@@ -232,7 +232,7 @@ static int read_line(struct profile_reader *reader, const char *text, size_t ind
 	if (*text == '[')
 		return read_header(reader, text, err);
 	if (!reader->section)
-		return wrong(reader, err, "there is no [section] above this line");
+		return wrong(reader, err, "no [section] above the line");
 	if (read_setting(reader, text, NULL, err) < 0)
 		return -1;
 	setting = reader->setting;

@@ -70,7 +70,7 @@ int secret_read(const char *path, size_t max, char **ret, struct err **err)
 		return 0;
 	if ((uint64_t)st.st_size > max) {
 		err_set(err, EXIT_REFUSED, "'%s' is larger than %zu KiB", path, max >> 10);
-		return err_hint(err, "check that this is the right file");
+		return err_hint(err, "check that the file is the right one");
 	}
 	/* Some spare room, in case the file grows right now. */
 	size = (size_t)st.st_size + 4096;
@@ -81,7 +81,7 @@ int secret_read(const char *path, size_t max, char **ret, struct err **err)
 	nul = len > 0 && memchr(text, '\0', (size_t)len);
 	if (nul) {
 		err_set(err, EXIT_REFUSED, "'%s' holds a NUL byte", path);
-		err_hint(err, "check that this is the right file; it must be text");
+		err_hint(err, "check that the file is the right one; the secret must be text");
 	}
 	if (len < 0 || nul) {
 		explicit_bzero(text, size);

@@ -59,16 +59,18 @@ static int take_text(const json_t *value, size_t max, char **ret, struct err **e
 	size_t len = json_string_length(value);
 
 	if (!text || len == 0) {
-		err_set(err, EXIT_REFUSED, "it is empty");
-		return err_hint(err, "give it a value there");
+		err_set(err, EXIT_REFUSED, "empty");
+		return err_hint(err, "give the secret a value there");
 	}
 	if (len > max) {
-		err_set(err, EXIT_REFUSED, "it is longer than %zu KiB", max >> 10);
-		return err_hint(err, "no variable should hold that: let the script read it itself");
+		err_set(err, EXIT_REFUSED, "longer than %zu KiB", max >> 10);
+		return err_hint(
+			err,
+			"let the script read the secret itself; it is too long for a variable");
 	}
 	if (strlen(text) != len) {
-		err_set(err, EXIT_REFUSED, "it holds a NUL byte");
-		return err_hint(err, "no variable can hold it: keep it as text");
+		err_set(err, EXIT_REFUSED, "a NUL byte in it");
+		return err_hint(err, "keep the secret as text; a variable cannot hold it");
 	}
 	*ret = mem_copy_n(text, len);
 	return 0;
@@ -83,9 +85,8 @@ static int take_member(const char *text, const char *key, size_t max, char **ret
 
 	if (js_parse(text, strlen(text), "it", &object, err) < 0 || !json_is_object(object)) {
 		err_freep(err);
-		err_set(err, EXIT_REFUSED, "it is no JSON object, so that it has no key '%.80s'",
-			key);
-		return err_hint(err, "leave out what stands from '#' on to get the whole secret");
+		err_set(err, EXIT_REFUSED, "not a JSON object, and so without a key '%.80s'", key);
+		return err_hint(err, "remove the part from '#' on to get the whole secret");
 	}
 	value = json_object_get(object, key);
 	if (json_is_string(value))
@@ -96,9 +97,8 @@ static int take_member(const char *text, const char *key, size_t max, char **ret
 		return take_text(word, max, ret, err);
 	}
 	err_set(err, EXIT_REFUSED,
-		value ? "its key '%.80s' is neither text nor a number" : "it has no key '%.80s'",
-		key);
-	return err_hint(err, "correct what stands behind '#'");
+		value ? "the key '%.80s' is neither a string nor a number" : "no key '%.80s'", key);
+	return err_hint(err, "correct the part behind '#'");
 }
 
 static int read_manager(const char *from, size_t max, char **ret, struct err **err)
@@ -114,8 +114,9 @@ static int read_manager(const char *from, size_t max, char **ret, struct err **e
 		return -1;
 	value = json_object_get(reply, "SecretString");
 	if (!value) {
-		err_set(err, EXIT_REFUSED, "it is binary");
-		return err_hint(err, "no variable can hold it: keep it as text (SecretString)");
+		err_set(err, EXIT_REFUSED, "binary");
+		return err_hint(
+			err, "keep the secret as text (SecretString); a variable cannot hold it");
 	}
 	/* A short member may be part of a long secret. */
 	if (take_text(value, key ? (size_t)1 << 20 : max, &whole, err) < 0)

@@ -145,8 +145,8 @@ static int check_profile(struct err **err)
 	if (names.len > 0)
 		return err_hint(err, "choose one of: %s", names.text);
 	return err_hint(err,
-			"write it with 'aws configure --profile %.80s', or correct --profile or "
-			"AWS_PROFILE",
+			"create the profile with 'aws configure --profile %.80s', or correct "
+			"--profile or AWS_PROFILE",
 			settings.profile);
 }
 
@@ -205,11 +205,10 @@ static int read_endpoints(struct err **err)
 		if (!url)
 			continue;
 		if (!is_endpoint(url)) {
-			err_set(err, EXIT_REFUSED, "%s for %s is no URL of a service", from,
+			err_set(err, EXIT_REFUSED, "%s for %s is not a URL of a service", from,
 				suffixes[i]);
-			return err_hint(err,
-					"write https://HOST or http://HOST:PORT, without a name "
-					"or password in it");
+			return err_hint(err, "write https://HOST or http://HOST:PORT, without a "
+					     "name or password in it");
 		}
 		len = strlen(url);
 		while (url[len - 1] == '/')
@@ -351,8 +350,8 @@ const char *aws_region(struct err **err)
 		return settings.region;
 	if (settings.region) {
 		text_escape(&shown, settings.region, strnlen(settings.region, 80), false);
-		err_set(err, EXIT_REFUSED, "'%s' is no name of an AWS region", shown.text);
-		err_hint(err, "write it as in us-west-2");
+		err_set(err, EXIT_REFUSED, "'%s' is not the name of an AWS region", shown.text);
+		err_hint(err, "write a region such as us-west-2");
 	} else if (settings.failed) {
 		err_again(err, settings.failed);
 	} else {

@@ -103,7 +103,7 @@ static int assume(enum aws_operation operation, const struct sts_role *role,
 	add(&call, params, "ExternalId", role->external_id);
 	add(&call, params, "WebIdentityToken", token);
 	if (sts_ask(aws_open_keyless, &call, &answer, err) < 0)
-		return err_wrap(err, "cannot take on the role '%.200s'", role->arn);
+		return err_wrap(err, "cannot assume the role '%.200s'", role->arn);
 	given = (struct given){ .access_key = answer.access_key,
 				.secret_key = answer.secret_key,
 				.token = answer.token,

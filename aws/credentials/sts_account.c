@@ -17,10 +17,10 @@ int sts_account(char **ret, struct err **err)
 	struct aws_call call = AWS_CALL_INIT(GET_CALLER_IDENTITY);
 
 	if (sts_ask(aws_open, &call, &answer, err) < 0)
-		return err_wrap(err, "cannot find out which AWS account this is");
+		return err_wrap(err, "cannot find the AWS account");
 	if (!answer.account || !is_account(answer.account)) {
 		err_set(err, EXIT_UNREACHABLE, "the reply of sts names no account");
-		return err_hint(err, "look whether AWS_ENDPOINT_URL leads to the service");
+		return err_hint(err, "check that AWS_ENDPOINT_URL leads to the service");
 	}
 	*ret = TAKE(answer.account);
 	return 0;

@@ -63,16 +63,15 @@ const char *fault_hint(const struct fault *fault)
 		return "check the request's names and values, and that the credentials are still "
 		       "valid";
 	case 401:
-		return "check which credentials are used: AWS_ACCESS_KEY_ID, AWS_PROFILE, "
-		       "--profile";
+		return "check the credentials in use: AWS_ACCESS_KEY_ID, AWS_PROFILE, --profile";
 	case 403:
 		return "check that the identity in use may do this, and this machine's clock";
 	case 404:
 		return "check the name, and the region";
 	case 407:
-		return "the proxy wants to know who you are: check HTTPS_PROXY";
+		return "the proxy requires a login: check HTTPS_PROXY";
 	case 412:
-		return "somebody else was first: look again at what is there";
+		return "another writer was first: read the object again";
 	default:
 		break;
 	}
@@ -80,7 +79,7 @@ const char *fault_hint(const struct fault *fault)
 		return "check the endpoint and the region: redirects are not followed";
 	if (fault->status >= 500 || fault->status == 429)
 		return "the service has a problem of its own: try again later";
-	return "look this code up in the service's API reference";
+	return "look up the code in the service's API reference";
 }
 
 /* ---- reading ---- */
@@ -265,8 +264,8 @@ bool fault_in_disguise(const struct http_reply *reply, struct fault *ret)
 	if (!is_error) {
 		snprintf(ret->code, sizeof ret->code, "IncompleteReply");
 		snprintf(ret->message, sizeof ret->message,
-			 reply->body.len ? "the document that came is cut off"
-					 : "the document that should have come is empty");
+			 reply->body.len ? "the received document is cut off"
+					 : "the expected document is empty");
 	}
 	ret->status = 500;
 	return true;

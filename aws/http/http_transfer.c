@@ -138,7 +138,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 	sb_add(headers, line, end);
 	sb_addc(headers, '\n');
 	if (headers->truncated) {
-		stop(transfer, HTTP_TOO_LARGE, "its headers are too long");
+		stop(transfer, HTTP_TOO_LARGE, "headers are too long");
 		return 0;
 	}
 	return len;
@@ -157,12 +157,12 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 	if (transfer->request.sink && reply->status >= 200 && reply->status < 300) {
 		if (transfer->request.sink(transfer->request.sink_arg, bytes, len))
 			return len;
-		stop(transfer, HTTP_REFUSED, "what comes cannot be taken");
+		stop(transfer, HTTP_REFUSED, "cannot process the received data");
 		return 0;
 	}
 	sb_add(&reply->body, bytes, len);
 	if (reply->body.truncated) {
-		stop(transfer, HTTP_TOO_LARGE, "it is longer than it may be");
+		stop(transfer, HTTP_TOO_LARGE, "longer than allowed");
 		return 0;
 	}
 	return len;
@@ -342,7 +342,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, CURL *easy,
 	set_limits(transfer);
 	set_method(transfer);
 	if (SET(easy, URL, transfer->request.url) != CURLE_OK) {
-		stop(transfer, HTTP_REFUSED, "its URL is none");
+		stop(transfer, HTTP_REFUSED, "invalid URL");
 		return false;
 	}
 	return set_headers(transfer);
@@ -375,7 +375,7 @@ static const char *words_of(const struct http_transfer *transfer, CURLcode code)
 	static const char bad_proxy[] = "Unsupported proxy";
 
 	if (strncmp(transfer->said, bad_proxy, strlen(bad_proxy)) == 0)
-		return "the address of the proxy is none that can be used";
+		return "the address of the proxy is invalid";
 	if (!transfer->said[0] || strchr(transfer->said, '@'))
 		return curl_library.easy_strerror(code);
 	return transfer->said;
@@ -389,7 +389,7 @@ void http_transfer_end(struct http_transfer *transfer, CURLcode code)
 	reply->failure = transfer->stopped ? transfer->stopped : failure_of(code, transfer->begun);
 	if (reply->failure == HTTP_OK && reply->status < 200) {
 		reply->failure = HTTP_BROKEN; /* nothing but preliminary replies */
-		stop(transfer, HTTP_BROKEN, "it has no status");
+		stop(transfer, HTTP_BROKEN, "no status");
 	}
 	if (reply->failure != HTTP_OK && !transfer->stopped)
 		snprintf(reply->why, sizeof reply->why, "%.255s", words_of(transfer, code));

@@ -36,7 +36,7 @@ int image_resolve(const char *reference, int64_t timeout_ms, char ret[IMAGE_DIGE
 	const char *given = image_digest(reference);
 
 	if (given && !image_is_digest(given)) {
-		err_set(err, EXIT_REFUSED, "'%.80s' is no digest", given);
+		err_set(err, EXIT_REFUSED, "invalid digest '%.80s'", given);
 		return err_hint(err, "a digest is " IMAGE_DIGEST_PREFIX
 				     " and 64 digits of hex in lower case");
 	}

@@ -23,7 +23,7 @@ static const char *for_machines(const json_t *manifests)
 
 static int unreadable(struct err **err, const char *what)
 {
-	return err_set(err, EXIT_REFUSED, "%s of the image is none that is known", what);
+	return err_set(err, EXIT_REFUSED, "unknown %s of the image", what);
 }
 
 static int parse(const struct sb *text, const char *what, json_t **ret, struct err **err)
@@ -69,7 +69,7 @@ static int check_bytes(const struct sb *text, const char *digest, struct err **e
 	hash_sha256_hex(text->text, text->len, hex);
 	if (strcmp(hex, digest + strlen(IMAGE_DIGEST_PREFIX)) == 0)
 		return 0;
-	return err_set(err, EXIT_REFUSED, "the config of the image that came is not '%s'", digest);
+	return err_set(err, EXIT_REFUSED, "the received config of the image is not '%s'", digest);
 }
 
 static json_t *env_of(const json_t *config)

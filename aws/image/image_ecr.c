@@ -79,7 +79,7 @@ static int take_digest(const char *digest, char ret[IMAGE_DIGEST], struct err **
 {
 	if (!digest || !image_is_digest(digest)) {
 		err_set(err, EXIT_UNREACHABLE, "the reply of ECR names no digest");
-		return err_hint(err, "look whether AWS_ENDPOINT_URL leads to the service");
+		return err_hint(err, "check that AWS_ENDPOINT_URL leads to the service");
 	}
 	memcpy(ret, digest, IMAGE_DIGEST);
 	return 0;
@@ -96,9 +96,9 @@ static int take_batch(const struct image_name *image, const json_t *reply, char 
 	if (!found && code && is_absent(code))
 		return image_absent(image, err);
 	if (!found && code) {
-		err_set(err, EXIT_REFUSED, "ECR does not give it: %.80s%s%.200s", code,
+		err_set(err, EXIT_REFUSED, "ECR does not return the image: %.80s%s%.200s", code,
 			why ? ": " : "", why ? why : "");
-		return err_hint(err, "look at the image in ECR");
+		return err_hint(err, "check the image in ECR");
 	}
 	return take_digest(js_str(json_object_get(found, "imageId"), "imageDigest"), ret, err);
 }
@@ -155,10 +155,9 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 		return -1;
 	err_freep(err);
 	if (ask(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
-		return is_denied(&described)
-			       ? err_hint(err,
-					  "allow ecr:BatchGetImage or ecr:DescribeImages on it")
-			       : -1;
+		return is_denied(&described) ? err_hint(err, "allow ecr:BatchGetImage or "
+							     "ecr:DescribeImages on the repository")
+					     : -1;
 	return take_digest(
 		js_str(json_array_get(json_object_get(described.json, "imageDetails"), 0),
 		       "imageDigest"),
@@ -183,7 +182,9 @@ static int read_manifest(void *arg, const char *digest, struct sb *ret, struct e
 	js_put(body, "acceptedMediaTypes", accepted_types());
 	if (ask(reading->aws, AWS_BATCH_GET_IMAGE, reading->image, reading->region, body, &reply,
 		err) < 0)
-		return is_denied(&reply) ? err_hint(err, "allow ecr:BatchGetImage on it") : -1;
+		return is_denied(&reply)
+			       ? err_hint(err, "allow ecr:BatchGetImage on the repository")
+			       : -1;
 	text = js_str(json_array_get(json_object_get(reply.json, "images"), 0), "imageManifest");
 	if (!text)
 		return image_absent(reading->image, err);
@@ -211,7 +212,7 @@ static int follow(const struct image_ecr_reading *reading, const char *url, stru
 		return err_set(err, EXIT_UNREACHABLE, "cannot fetch the image's config: %s",
 			       reply.why);
 	if (reply.status != 200)
-		return err_set(err, EXIT_REFUSED, "the image's config is answered with status %ld",
+		return err_set(err, EXIT_REFUSED, "status %ld for the image's config",
 			       reply.status);
 	sb_add(ret, reply.body.text, reply.body.len);
 	return 0;
@@ -228,8 +229,9 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 
 	if (ask(reading->aws, AWS_GET_DOWNLOAD_URL_FOR_LAYER, reading->image, reading->region, body,
 		&reply, err) < 0)
-		return is_denied(&reply) ? err_hint(err, "allow ecr:GetDownloadUrlForLayer on it")
-					 : -1;
+		return is_denied(&reply)
+			       ? err_hint(err, "allow ecr:GetDownloadUrlForLayer on the repository")
+			       : -1;
 	url = js_str(reply.json, "downloadUrl");
 	if (!url)
 		return err_set(err, EXIT_UNREACHABLE, "the reply of ECR names no link");

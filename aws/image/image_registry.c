@@ -53,9 +53,9 @@ static int unreachable(const struct asking *asking, const struct http_reply *rep
 static int wants_login(const struct asking *asking, struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
-		"the registry '%s' shows '%.200s' to nobody without a login, and stoker has none",
+		"the registry '%s' requires a login for '%.200s', and stoker has none",
 		asking->host, asking->image->repository);
-	return err_hint(err, "correct 'image' if that is not its name");
+	return err_hint(err, "correct 'image' if the name is wrong");
 }
 
 /* Sets the error for a status that is not an answer. */
@@ -67,8 +67,9 @@ static int refused(const struct asking *asking, long status, struct err **err)
 		return wants_login(asking, err);
 	err_set(err, status == 429 || status >= 500 ? EXIT_UNREACHABLE : EXIT_REFUSED,
 		"the registry '%s' answers with status %ld", asking->host, status);
-	return err_hint(err, status == 429 ? "it takes no more requests for now: try again later"
-					   : "look whether it has the OCI distribution API");
+	return err_hint(
+		err, status == 429 ? "try again later; the registry takes no more requests for now"
+				   : "check that the registry has the OCI distribution API");
 }
 
 struct image_registry_answer {
@@ -264,7 +265,7 @@ static int begin(const struct image_name *image, struct asking *ret, struct err 
 
 	/* Docker Hub's API has another host than the one in its image names. */
 	if (strcmp(image->host, HUB) == 0) {
-		err_set(err, EXIT_REFUSED, "the digest of '%.200s' is not asked for at Docker Hub",
+		err_set(err, EXIT_REFUSED, "the digest of '%.200s' is not resolved at Docker Hub",
 			image->repository);
 		return err_hint(err,
 				"write 'image' with its digest: NAME@sha256:…, as 'docker images "

@@ -65,12 +65,12 @@ static void all_came(struct download *d)
 		return;
 	}
 	if (good < 0)
-		fs_error(&outcome.err, errno, "cannot read again what came of 's3://%s/%s'",
+		fs_error(&outcome.err, errno, "cannot read the received data of 's3://%s/%s' again",
 			 d->bucket, d->key);
 	else
 		err_set(&outcome.err, EXIT_UNREACHABLE,
-			"what came of 's3://%s/%s' does not have its checksum %s", d->bucket,
-			d->key, d->checksum.value);
+			"the received data of 's3://%s/%s' does not have its checksum %s",
+			d->bucket, d->key, d->checksum.value);
 	outcome.result = S3_FAILED;
 	s3_finish(&d->base, &outcome);
 }
@@ -94,8 +94,9 @@ static bool write_bytes(void *arg, const void *bytes, size_t len)
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0)
-			return fs_error(&d->err, errno, "cannot keep what came of 's3://%s/%s'",
-					d->bucket, d->key) == 0;
+			return fs_error(&d->err, errno,
+					"cannot store the received data of 's3://%s/%s'", d->bucket,
+					d->key) == 0;
 		from += put;
 		len -= (size_t)put;
 		s->written += (uint64_t)put;

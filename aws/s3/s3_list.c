@@ -61,7 +61,8 @@ static int check_names(const struct s3_listing *l, const struct s3_reading *r,
 		size_t len = kind ? strlen(name) : r->key_bytes[i];
 
 		if (len < prefix_bytes || memcmp(name, l->prefix, prefix_bytes) != 0)
-			return not_usable(l, "the reply names what was not asked for", err);
+			return not_usable(l, "the reply names objects that were not requested",
+					  err);
 		if (last[kind] && compare(last[kind], bytes[kind], name, len) >= 0)
 			return not_usable(l, "the pages repeat themselves or are in no order", err);
 		last[kind] = name;

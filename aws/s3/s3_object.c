@@ -215,7 +215,7 @@ static const char *wrong_stretch(const struct simple *simple, const struct aws_r
 	s3_header_text(reply->http, "content-range", range, sizeof range);
 	if (reply->status != 206 || !text_starts(range, want) ||
 	    (simple->read.len && simple->came > simple->read.len))
-		return "another stretch came than was asked for";
+		return "the reply has another range than requested";
 	return NULL;
 }
 

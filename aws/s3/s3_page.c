@@ -155,7 +155,7 @@ int s3_page_read(const char *bytes, size_t len, struct s3_reading *ret, struct e
 	if (xml_parse(bytes, len, "the listing", read_element, ret, err) < 0)
 		return err_code(err, EXIT_UNREACHABLE);
 	if (!ret->is_listing)
-		return err_set(err, EXIT_UNREACHABLE, "the reply is no listing");
+		return err_set(err, EXIT_UNREACHABLE, "the reply is not a listing");
 	settle(ret);
 	return 0;
 }

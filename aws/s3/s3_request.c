@@ -68,7 +68,7 @@ static int hash_file(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX], 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return fs_error(err, errno, "cannot read what is to be uploaded");
+			return fs_error(err, errno, "cannot read the file to upload");
 		if (got == 0)
 			return err_set(err, EXIT_REFUSED,
 				       "the file became shorter while it was uploaded");
@@ -151,7 +151,7 @@ int s3_check_place(const struct s3_place *place, struct err **err)
 
 	if (len == 0 || len > S3_KEY_MAX)
 		return err_set(err, EXIT_REFUSED,
-			       "'s3://%s/%s' is no object: keys have 1 to %d bytes, this has %zu",
+			       "invalid object 's3://%s/%s': keys have 1 to %d bytes, not %zu",
 			       place->bucket, place->key, S3_KEY_MAX, len);
 	return 0;
 }

@@ -221,7 +221,7 @@ static void refuse_other(struct upload *u)
 	struct err *err = NULL;
 
 	err_set(&err, EXIT_UNREACHABLE,
-		"'s3://%s/%s' has another checksum after the upload than what was sent", u->bucket,
+		"'s3://%s/%s' has another checksum after the upload than the sent data", u->bucket,
 		u->key);
 	give_up(u, S3_FAILED, err);
 }
@@ -361,7 +361,7 @@ static int check_size(const struct upload *u, struct err **err)
 	if (u->body.fd < 0)
 		return 0;
 	if (fstat(u->body.fd, &st) < 0)
-		return fs_error(err, errno, "cannot look at what is to be uploaded");
+		return fs_error(err, errno, "cannot look at the file to upload");
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < u->body.offset + u->body.len)
 		return err_set(err, EXIT_REFUSED, "the file became shorter while it was uploaded");
 	return 0;

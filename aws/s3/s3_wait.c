@@ -156,7 +156,7 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 			       bytes->len - g.before)) {
 		forget(&g);
 		return err_set(err, EXIT_UNREACHABLE,
-			       "what came of 's3://%s/%s' does not have its checksum %s",
+			       "the received data of 's3://%s/%s' does not have its checksum %s",
 			       place->bucket, place->key, wait.outcome.checksum.value);
 	}
 	if (result != S3_DONE)
@@ -218,9 +218,10 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 		}
 	}
 	err_set(err, EXIT_UNREACHABLE,
-		"cannot write 's3://%s/%s': S3 says each time that somebody else is writing it",
+		"cannot write 's3://%s/%s': S3 reports each time that another process is writing "
+		"it",
 		place->bucket, place->key);
-	return err_hint(err, "try again when nobody else writes there");
+	return err_hint(err, "try again when no other process writes there");
 }
 
 int s3_put(struct aws *aws, const struct s3_place *place, const struct s3_body *body,

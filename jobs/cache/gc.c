@@ -83,15 +83,15 @@ static int refuse_damaged(const struct compile_manifest_set *set, const struct s
 	if (count == 0)
 		return 0;
 	if (count == 1)
-		err_set(err, EXIT_GATE, "nobody knows what the lock '%s' names: %s",
+		err_set(err, EXIT_GATE, "cannot read the compile manifest '%s': %s",
 			js_str(first, "lock"), js_str(first, "what"));
 	else
 		err_set(err, EXIT_GATE,
-			"nobody knows what %zu locks name, the first of them '%s': %s", count,
+			"cannot read %zu compile manifests, the first of them '%s': %s", count,
 			js_str(first, "lock"), js_str(first, "what"));
 	return err_hint(err,
-			"read it with the version of stoker that wrote it, or remove it from '%s' "
-			"if no spec needs it: the next run of its spec writes a new one",
+			"use the version of stoker that wrote the manifest, or remove the manifest "
+			"from '%s' if no spec needs it; the next run of its spec writes a new one",
 			store_url(store));
 }
 
@@ -224,8 +224,8 @@ static enum gc_fate judge_look(const struct gc *gc, const struct gc_look *look)
 static const char *why_it_stays(enum gc_fate fate)
 {
 	if (fate == GC_COMPILING)
-		return "a lock file of its compiler lies there";
-	return "something in it is of no known form";
+		return "a lock file of the compiler exists";
+	return "an entry has no known form";
 }
 
 static int tell(const struct gc *gc, const struct listing_graph *graph, enum gc_fate fate,

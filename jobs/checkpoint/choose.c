@@ -26,11 +26,11 @@ static const char *foreign(const struct ckpt_mark *mark, const struct ckpt_root 
 			   const char *run)
 {
 	if (strcmp(mark->run, run) != 0)
-		return "it is of another run";
+		return "the mark is of another run";
 	if (mark->attempt != root->attempt)
-		return "it was marked by another attempt than its folder is of";
+		return "the mark is of another attempt than the folder";
 	if (root->nonce && strcmp(mark->nonce, root->nonce) != 0)
-		return "it was marked by a job that did not hold the claim";
+		return "marked by a job that did not hold the claim";
 	return NULL;
 }
 
@@ -66,7 +66,7 @@ static int judge(const struct ckpt_mark *mark, int64_t below, json_t *rejected, 
 	int holds;
 
 	if (mark->step >= below) {
-		mark_reject(rejected, mark->url, "the training did not get on from it");
+		mark_reject(rejected, mark->url, "the training made no progress from it");
 		return 0;
 	}
 	holds = checkpoint_mark_holds(mark, &why, err);

@@ -158,7 +158,7 @@ static int read_source(const struct ckpt *ckpt, struct checkpoint_tree *ret, str
 	if (there < 0)
 		return -1;
 	if (there == 0 || ret->count == 0)
-		return err_set(err, EXIT_REFUSED, "cannot copy '%s': it is gone", ckpt->path);
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': not found", ckpt->path);
 	if (ret->odd)
 		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path, ret->odd);
 	return 0;
@@ -383,8 +383,8 @@ static int verify(struct ckpt_copy *c, struct err **err)
 	if (fs_remove_tree(c->stage, err) < 0)
 		return -1;
 	return err_set(err, EXIT_REFUSED,
-		       "cannot copy '%s': what an earlier copy left in '%s' "
-		       "was of another one and is removed now",
+		       "cannot copy '%s': an earlier copy in '%s' was of another checkpoint and is "
+		       "removed now",
 		       c->ckpt.path, c->to);
 }
 

@@ -71,7 +71,7 @@ static int finish(const struct fetch_fetch *fetch, char **ret_why, struct err **
 
 	if (there < 0)
 		return -1;
-	*ret_why = there ? mark_files_differ(fetch->mark, &tree) : mem_copy("it is gone");
+	*ret_why = there ? mark_files_differ(fetch->mark, &tree) : mem_copy("not found");
 	if (*ret_why)
 		return fs_remove_tree(fetch->stage, err);
 	if (rename(made, fetch->path) < 0)
@@ -103,9 +103,11 @@ static int check_room(const struct fetch_fetch *fetch, struct err **err)
 		return 0;
 	needed = text_format_bytes(bytes);
 	left = text_format_bytes(room);
-	err_system(err, EXIT_REFUSED, ENOSPC, "cannot fetch '%s': it has %s, and '%s' room for %s",
-		   fetch->mark->url, needed, fetch->folder, left);
-	return err_hint(err, "use machines with a larger disk, or lead STOKER_WORK to one");
+	err_system(err, EXIT_REFUSED, ENOSPC,
+		   "cannot download '%s': %s needed, but '%s' has %s free", fetch->mark->url,
+		   needed, fetch->folder, left);
+	return err_hint(err,
+			"use machines with a larger disk, or set STOKER_WORK to a folder on one");
 }
 
 int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,

@@ -117,8 +117,7 @@ int checkpoint_prove(const char *path, const struct ckpt_kind *kind, struct ckpt
 		ckpt = (struct ckpt){ .kind = kind->looks ? kind : &kind_files,
 				      .name = mem_copy(fs_basename(path)),
 				      .path = mem_copy(path),
-				      .why = mem_copy(
-					      "it is gone, or is no checkpoint by its name") };
+				      .why = mem_copy("gone, or not the name of a checkpoint") };
 	}
 	*ret = ckpt;
 	return 0;

@@ -96,7 +96,7 @@ static int prove_pickle(int fd, uint64_t size, struct sb *why)
 	}
 	if (checkpoint_read_at(fd, size - 1, &last, 1) < 0)
 		return bad(why, "cannot be read");
-	return last == PICKLE_STOP ? 0 : bad(why, "is cut off: it does not end as a pickle does");
+	return last == PICKLE_STOP ? 0 : bad(why, "is cut off: no end of a pickle");
 }
 
 static int prove_hdf5(int fd, uint64_t size, const unsigned char *head, struct sb *why)

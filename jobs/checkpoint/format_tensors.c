@@ -82,7 +82,7 @@ static int check_header(json_t *header, uint64_t buffer, struct sb *why)
 	json_t *tensor;
 
 	if (!json_is_object(header))
-		return bad(why, "has a header that is no JSON object");
+		return bad(why, "has a header that is not a JSON object");
 	json_object_foreach (header, name, tensor) {
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
@@ -109,7 +109,7 @@ int format_safetensors(int fd, uint64_t size, struct sb *why)
 		return bad(why, "is cut off in its header");
 	len = le64(head);
 	if (len > size - sizeof head) {
-		sb_addf(why, "is cut off: its header should have %" PRIu64 " bytes", len);
+		sb_addf(why, "is cut off: the header should have %" PRIu64 " bytes", len);
 		return -1;
 	}
 	if (len > FORMAT_JSON_MAX)

@@ -82,7 +82,7 @@ static int read_end(struct zip *zip)
 	int large;
 
 	if (find_end(zip, &end) < 0 || checkpoint_read_at(zip->fd, end, record, sizeof record) < 0)
-		return bad(zip, "is cut off: it has no end record");
+		return bad(zip, "is cut off: no end record");
 	zip->entries = le16(record + 10);
 	zip->directory_bytes = le32(record + 12);
 	zip->directory = le32(record + 16);
@@ -93,7 +93,7 @@ static int read_end(struct zip *zip)
 	if (large == 0)
 		edge = end;
 	if (zip->directory_bytes > edge || zip->directory > edge - zip->directory_bytes)
-		return bad(zip, "is cut off: its directory does not fit into it");
+		return bad(zip, "is cut off: the directory does not fit into it");
 	zip->start = edge - zip->directory_bytes - zip->directory;
 	return 0;
 }
@@ -198,7 +198,7 @@ static int check_directory(const struct zip *zip)
 	if (entries == 0)
 		return bad(zip, "holds nothing");
 	if (entries != zip->entries)
-		return bad(zip, "is damaged: its directory has another number of entries");
+		return bad(zip, "is damaged: the directory has another number of entries");
 	return 1;
 }
 
@@ -212,7 +212,7 @@ int format_zip(int fd, uint64_t size, bool chain, struct sb *why)
 		if (zip.start == 0)
 			return 1;
 		if (!chain)
-			return bad(&zip, "is damaged: its directory does not reach its start");
+			return bad(&zip, "is damaged: the directory does not reach its start");
 		zip.size = zip.start;
 	}
 	return 1; /* a longer chain is not checked further */

@@ -177,8 +177,7 @@ static void hear(struct joining *joining)
 			joining->out->ckpt.saving_ms = saving;
 		if (js_bool(note, "single", false) != joining->tree.single)
 			conflict(joining,
-				 mem_format("it is a file on node %lld, and a folder on "
-					    "node %lld",
+				 mem_format("a file on node %lld, and a folder on node %lld",
 					    (long long)js_int(joining->tree.single ? first : note,
 							      "node", 0),
 					    (long long)js_int(joining->tree.single ? note : first,
@@ -187,11 +186,11 @@ static void hear(struct joining *joining)
 	unite(joining);
 	json_array_foreach (joining->notes, i, note)
 		if (!js_bool(note, "sent", false))
-			conflict(joining, mem_format("node %lld did not bring its part: %s",
-						     (long long)js_int(note, "node", 0),
-						     js_str(note, "trouble")
-							     ? js_str(note, "trouble")
-							     : "it has not come to its end"));
+			conflict(joining,
+				 mem_format("node %lld did not upload its part: %s",
+					    (long long)js_int(note, "node", 0),
+					    js_str(note, "trouble") ? js_str(note, "trouble")
+								    : "not finished"));
 }
 
 /* Checks that the store lists exactly the files in the notes. */
@@ -211,12 +210,13 @@ static int hold_against_store(struct joining *joining, struct err **err)
 		if (!now)
 			conflict(joining, mem_format("'%s' is missing", shown));
 		else if (!*now->tag)
-			conflict(joining, mem_format("'%s' cannot be proved: it was listed without "
-						     "its ETag",
-						     shown));
+			conflict(joining,
+				 mem_format("'%s' cannot be verified: listed without its ETag",
+					    shown));
 		else if ((int64_t)now->size != js_int(row, "size", -1) || !tag ||
 			 strcmp(tag, now->tag) != 0)
-			conflict(joining, mem_format("'%s' is not what its node has sent", shown));
+			conflict(joining,
+				 mem_format("'%s' differs from the upload of its node", shown));
 	}
 	if (there.count != json_array_size(joining->files))
 		conflict(joining, mem_format("%zu files lie there, not the %zu that were saved",
@@ -294,7 +294,7 @@ static int judge(struct joining *joining, const struct ckpt_kind *kind, struct e
 
 	ckpt->kind = kind_of(kind, &look);
 	if (!kind->named(joining->name, !joining->tree.single, &ckpt->step)) {
-		conflict(joining, mem_copy("it is no checkpoint by its name"));
+		conflict(joining, mem_copy("not the name of a checkpoint"));
 		return 0;
 	}
 	if (hold_against_store(joining, err) < 0 || find_older(joining, &older, err) < 0)
@@ -328,7 +328,7 @@ int checkpoint_join(const struct ckpt_root *root, const char *folder, const stru
 	joining.tree.arg = &joining;
 	hear(&joining);
 	if (joining.tree.count == 0)
-		conflict(&joining, mem_copy("no node has saved any of it"));
+		conflict(&joining, mem_copy("no node has saved any part"));
 	else if (judge(&joining, kind, err) < 0)
 		return -1;
 	join.ckpt.files = joining.tree.count;

@@ -98,11 +98,11 @@ static int prove_again(const struct ckpt_root *root, const struct ckpt *ckpt,
 	if (there < 0)
 		return -1;
 	if (there == 0)
-		return err_set(err, EXIT_REFUSED, "cannot mark '%s/%s': it is gone", folder,
+		return err_set(err, EXIT_REFUSED, "cannot mark '%s/%s': not found", folder,
 			       ckpt->name);
 	if (now->files != ckpt->files || now->bytes != ckpt->bytes ||
 	    (strcmp(now->path, ckpt->path) == 0 && strcmp(now->tag, ckpt->tag) != 0))
-		return err_set(err, EXIT_REFUSED, "cannot mark '%s': it has changed", now->path);
+		return err_set(err, EXIT_REFUSED, "cannot mark '%s': changed meanwhile", now->path);
 	if (!candidate_sound(tree, now, NULL))
 		return err_set(err, EXIT_REFUSED, "cannot mark '%s': %s", now->path, now->why);
 	return 0;
@@ -154,17 +154,17 @@ static const char *mark_of(const struct ckpt_root *root, const char *name, json_
 	int64_t step;
 
 	if (js_int(body, "v", 0) != MARK_VERSION)
-		return "its version is not known";
+		return "unknown version";
 	if (!js_str(body, "run") || !js_str(body, "name") || !js_str(body, "nonce") ||
 	    js_int(body, "attempt", 0) < 1 || js_int(body, "step", -1) < 0 ||
 	    !files_are_good(root, files))
-		return "something is missing in it";
+		return "a member is missing";
 	if (strcmp(js_str(body, "name"), name) != 0)
-		return "it is of another checkpoint";
+		return "the mark is of another checkpoint";
 	if (!row || !row->prove)
-		return "its kind of checkpoint is not known";
+		return "unknown kind of checkpoint";
 	if (!row->named(name, true, &step) && !row->named(name, false, &step))
-		return "it is of no checkpoint";
+		return "the mark is of no checkpoint";
 	*ret = (struct ckpt_mark){ .run = mem_copy(js_str(body, "run")),
 				   .nonce = mem_copy(js_str(body, "nonce")),
 				   .name = mem_copy(name),
@@ -214,7 +214,7 @@ int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *
 	if (there <= 0)
 		return there;
 	if (js_parse(text.text, text.len, "the mark", &body, &garbage) < 0)
-		why = "it is no JSON";
+		why = "invalid JSON";
 	else
 		why = mark_of(root, name, body, ret);
 	url = mem_format("%s/%s", store_url(place.store), key);
@@ -288,10 +288,10 @@ char *mark_files_differ(const struct ckpt_mark *mark, const struct checkpoint_tr
 		if (checkpoint_tree_ends(tree, now, ends) < 0)
 			return mem_format("'%s' cannot be read", shown);
 		if (strcmp(ends, js_str(file, "ends")) != 0)
-			return mem_format("'%s' is not what it was when it was marked", shown);
+			return mem_format("'%s' has changed since it was marked", shown);
 	}
 	if (tree->count != json_array_size(mark->files))
-		return mem_format("it has %zu files, not %zu as when it was marked", tree->count,
+		return mem_format("%zu files, not %zu as when it was marked", tree->count,
 				  json_array_size(mark->files));
 	return NULL;
 }
@@ -308,13 +308,13 @@ int checkpoint_mark_holds(const struct ckpt_mark *mark, char **ret_why, struct e
 	if (there < 0)
 		return -1;
 	if (there == 0)
-		*ret_why = mem_copy("it is gone");
+		*ret_why = mem_copy("not found");
 	else
 		*ret_why = mark_files_differ(mark, &tree);
 	if (*ret_why)
 		return 0;
 	if (now.step != mark->step) {
-		*ret_why = mem_copy("its mark is of another step");
+		*ret_why = mem_copy("the mark is of another step");
 		return 0;
 	}
 	if (candidate_sound(&tree, &now, NULL))

@@ -325,7 +325,7 @@ static int pin(const struct part_part *part, struct err **err)
 		const struct remote_file *now = remote_find(&there, path);
 
 		if (!now || (int64_t)now->size != js_int(row, "size", -1))
-			return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' is not there",
+			return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' is missing",
 				       part->tree.path, path);
 		js_put_str(row, "tag", now->tag);
 	}
@@ -343,7 +343,7 @@ static int verify(const struct part_part *part, struct err **err)
 	checkpoint_tree_tag(&part->tree, "", before);
 	checkpoint_tree_tag(&now, "", after);
 	if (strcmp(before, after) != 0)
-		return err_set(err, EXIT_REFUSED, "cannot copy '%s': it has changed meanwhile",
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': changed meanwhile",
 			       part->ckpt->path);
 	return 0;
 }

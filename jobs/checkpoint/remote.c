@@ -135,8 +135,8 @@ int remote_pin(const struct ckpt_root *root, const char *name, const struct chec
 		/* Without a tag, other content of that size could not be told from this. */
 		if (!there || !*there->tag)
 			return err_set(err, EXIT_REFUSED,
-				       "cannot mark '%s': '%s' cannot be proved: it was listed "
-				       "without its ETag",
+				       "cannot mark '%s': '%s' cannot be verified: listed without "
+				       "its ETag",
 				       url, *path ? path : name);
 		js_put_str(file, "tag", there->tag);
 	}
@@ -174,13 +174,13 @@ static char *objects_differ(const struct ckpt_mark *mark, const struct remote *r
 					  " as when it was marked",
 					  shown, now->size, js_int(file, "size", -1));
 		if (!*now->tag)
-			return mem_format("'%s' cannot be proved: it was listed without its ETag",
+			return mem_format("'%s' cannot be verified: listed without its ETag",
 					  shown);
 		if (strcmp(now->tag, js_str(file, "tag")) != 0)
-			return mem_format("'%s' is not what it was when it was marked", shown);
+			return mem_format("'%s' has changed since it was marked", shown);
 	}
 	if (remote->count != json_array_size(mark->files))
-		return mem_format("it has %zu files, not %zu as when it was marked", remote->count,
+		return mem_format("%zu files, not %zu as when it was marked", remote->count,
 				  json_array_size(mark->files));
 	return NULL;
 }
@@ -194,14 +194,14 @@ int remote_holds(const struct ckpt_mark *mark, char **ret_why, struct err **err)
 	if (remote_list(&root, mark->name, is_single(mark), &remote, err) < 0)
 		return -1;
 	if (remote.count == 0)
-		*ret_why = mem_copy("it is gone");
+		*ret_why = mem_copy("not found");
 	else
 		*ret_why = objects_differ(mark, &remote);
 	if (*ret_why)
 		return 0;
 	if (mark->kind->named(mark->name, !is_single(mark), &step) && step == mark->step)
 		return 1;
-	*ret_why = mem_copy("its mark is of another step");
+	*ret_why = mem_copy("the mark is of another step");
 	return 0;
 }
 

@@ -54,7 +54,7 @@ static void end_mismatched(struct flow *f, const struct event *ev)
 	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
 	reason(f, "the training did not go on from its checkpoint: ", f->stop_reason);
 	flow_copy(f->end_hint, sizeof f->end_hint,
-		  "let the script load what STOKER_RESUME_FROM names, or set "
+		  "let the script load the checkpoint in STOKER_RESUME_FROM, or set "
 		  "checkpoint.on_mismatch: warn");
 }
 
@@ -63,18 +63,17 @@ static void end_spoiled(struct flow *f, const struct event *ev)
 	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
 	reason(f, "the training computed nothing: ", f->stop_reason);
 	flow_copy(f->end_hint, sizeof f->end_hint,
-		  "take out what sets NEURON_EXTRACT_GRAPHS_ONLY or puts "
-		  "neuron_parallel_compile in front of the training");
+		  "remove NEURON_EXTRACT_GRAPHS_ONLY, or the neuron_parallel_compile before the "
+		  "training");
 }
 
 static void end_over_budget(struct flow *f, const struct event *ev)
 {
 	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
 	reason(f, "compile.jit_budget is exceeded: ", f->stop_reason);
-	flow_copy(
-		f->end_hint, sizeof f->end_hint,
-		"let phase 1 reach what compiled late (compile.max_steps, evaluation, a save), or "
-		"raise compile.jit_budget.graphs");
+	flow_copy(f->end_hint, sizeof f->end_hint,
+		  "let phase 1 reach the late graphs (compile.max_steps, evaluation, a save), or "
+		  "raise compile.jit_budget.graphs");
 }
 
 /* After the attempt has ended, or at once where none is under way. */
@@ -98,7 +97,7 @@ void end_stopped(struct flow *f, const struct event *ev)
 	}
 	decide(f, OUTCOME_STOPPED, EXIT_STOPPED, CLASS_STOPPED, ev);
 	if (!f->stop_requested)
-		reason(f, "the job was stopped on the engine, by someone else", "");
+		reason(f, "the job was stopped on the engine, not by stoker", "");
 	else if (f->stop_reason[0] == '\0')
 		reason(f, "stopped on request", "");
 	else

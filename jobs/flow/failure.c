@@ -225,7 +225,7 @@ static bool by_exit(struct judge *j)
 		       "was built for";
 	} else if (j->e->exit == 127) {
 		rule = "exit-127";
-		cure = "a program of `command` is not there: install it where the job runs, or "
+		cure = "a program of `command` is not found: install it where the job runs, or "
 		       "correct its name";
 	}
 	if (!rule)
@@ -253,9 +253,9 @@ static void by_signal(struct judge *j, const struct failure_finding *finding)
 	if (finding->found && finding->row)
 		fill_hint(j, &j->hint, finding->row->hint, finding->capture);
 	else if (j->signal == 9)
-		failure_text_adds(&j->hint,
-				  "something killed it; where memory is short, that is the "
-				  "first suspect");
+		failure_text_adds(
+			&j->hint,
+			"the process was killed from outside; check first if memory was short");
 }
 
 static bool is_outside(int signal)
@@ -360,7 +360,7 @@ static bool by_memory(struct judge *j, const struct failure_finding *finding)
 		return false;
 	decide(j, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
 	failure_text_add_line(&j->evidence,
-			      line_of("the kernel killed a process for want of memory"));
+			      line_of("the kernel killed a process for lack of memory"));
 	quote_end(j);
 	failure_text_adds(&j->hint,
 			  early ? "the compiler ran out of memory: use fewer workers or a larger "

@@ -24,16 +24,16 @@ static const struct ending_row {
 	const char *rule, *evidence, *hint;
 } ending_rows[ENDING_COUNT] = {
 	[ENDING_TAKEN_DOWN] = { CLASS_STOPPED, NULL, NULL, "" },
-	[ENDING_TIMEOUT] = { CLASS_TIMEOUT_HANG, NULL, "it ran longer than compile.timeout allows",
+	[ENDING_TIMEOUT] = { CLASS_TIMEOUT_HANG, NULL, "compile.timeout is exceeded",
 			     "raise compile.timeout, or lower compile.max_steps" },
 	[ENDING_STALL] = { CLASS_TIMEOUT_HANG, NULL, "",
-			   "if that was no hang, raise limits.stall, or print the step more "
-			   "often" },
+			   "raise limits.stall, or print the step more often, if the command did "
+			   "not hang" },
 	[ENDING_WORKER] = { CLASS_HARDWARE_NODE, "worker-lost", "", "" },
 	[ENDING_WANTED] = { CLASS_STOPPED, NULL, NULL, "" },
 	[ENDING_STRANGER] = { CLASS_UNKNOWN, "told-to-stop",
-			      "its node agent was told to stop, by none of ours; the command then "
-			      "ended with 0",
+			      "the node agent got a stop signal that is not from stoker; the "
+			      "command then ended with 0",
 			      NULL },
 };
 
@@ -161,7 +161,7 @@ static void tell_unread(const struct failure_evidence *e, struct failure_verdict
 {
 	if (!e->unread)
 		return;
-	add_text(ret->evidence, sizeof ret->evidence, "its log could not be read: ");
+	add_text(ret->evidence, sizeof ret->evidence, "cannot read the log: ");
 	set_text(ret->evidence + strlen(ret->evidence),
 		 sizeof ret->evidence - strlen(ret->evidence), e->unread);
 	if (!ret->hint[0])

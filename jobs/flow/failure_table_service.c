@@ -97,7 +97,7 @@ static const struct failure_row rows[] = {
 		"the service wants a valid token: give it in `secrets`"),
 	RAISED("http-403", "403 Client Error", QUOTA_PERMISSION, RIGHT_HINT),
 	RAISED("http-404", "404 Client Error", USER_CONFIG,
-		"there is nothing at that address: correct it"),
+		"nothing found at that address: correct the address"),
 	SAID("capacity-ec2", "InsufficientInstanceCapacity", CAPACITY_SAID),
 	SAID("capacity-zone", "RESOURCE_POOL_EXHAUSTED", CAPACITY_SAID),
 	SAID("capacity-provision", "Failed to provision", CAPACITY_SAID),

@@ -225,10 +225,10 @@ static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, si
 		return false;
 	say_length(ms, lead, sizeof lead);
 	if (limit == LIMIT_COST)
-		snprintf(end, sizeof end, "its machines have cost %.2f USD", flow->policy.cost_usd);
+		snprintf(end, sizeof end, "the machines have cost %.2f USD", flow->policy.cost_usd);
 	snprintf(to, size, "%s %s before %s",
-		 is_under_way(flow) ? "the training was told to save"
-				    : "no training is begun in the last",
+		 is_under_way(flow) ? "the training was asked to save"
+				    : "no training starts in the last",
 		 lead, end);
 	return true;
 }
@@ -245,7 +245,7 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 		snprintf(to, size, "the run was created %s ago", length);
 		break;
 	case LIMIT_COST:
-		snprintf(to, size, "its machines have cost %.2f USD", flow->policy.cost_usd);
+		snprintf(to, size, "the machines have cost %.2f USD", flow->policy.cost_usd);
 		break;
 	case LIMIT_QUEUE:
 		snprintf(to, size, "%s %lld has waited for %s in the queue",
@@ -292,10 +292,11 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size)
 	char late[40];
 
 	if (flow->forecast.limit == LIMIT_COST) {
-		snprintf(to, size, "at its present pace it ends at %.2f USD, allowed are %.2f USD",
+		snprintf(to, size,
+			 "at the present pace the run ends at %.2f USD, allowed are %.2f USD",
 			 cost_at_end(flow), flow->policy.cost_usd);
 		return;
 	}
 	say_estimate(late_ms(flow), late, sizeof late);
-	snprintf(to, size, "at its present pace the training ends %s after the deadline", late);
+	snprintf(to, size, "at the present pace the training ends %s after the deadline", late);
 }

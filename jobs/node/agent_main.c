@@ -264,8 +264,8 @@ static void bring_rest(struct agent *agent)
 				       agent_config_bring_ms(&agent->config));
 	if (went != UPLOADER_BROUGHT)
 		fprintf(stderr,
-			"stoker-node: the end of the log, or the report, could not be "
-			"brought to the workspace; both lie in '%s'\n",
+			"stoker-node: cannot upload the end of the log, or the report, to the "
+			"workspace; both are in '%s'\n",
 			agent->config.dir);
 }
 

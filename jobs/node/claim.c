@@ -250,7 +250,7 @@ int claim_take(struct claim *claim, const struct agent_config *config, struct st
 			return 0;
 		}
 	}
-	return err_set(err, EXIT_REFUSED, "cannot settle the claim '%s': it keeps changing",
+	return err_set(err, EXIT_REFUSED, "cannot settle the claim '%s', which keeps changing",
 		       claim->key);
 }
 

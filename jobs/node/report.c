@@ -224,10 +224,10 @@ int report_bring(const struct agent_config *config, struct store *store, struct 
 
 	if (fs_read(path, REPORT_MAX, &text, err) < 0 ||
 	    node_report_parse(text.text, text.len, &report, err) < 0)
-		return err_wrap(err, "cannot bring the report to the workspace");
+		return err_wrap(err, "cannot upload the report to the workspace");
 	if (report.has_claimed)
 		done = store_put(store, key, text.text, text.len, err);
 	else
 		done = bring_humbly(config, store, key, &text, err);
-	return done < 0 ? err_wrap(err, "cannot bring the report to the workspace") : done;
+	return done < 0 ? err_wrap(err, "cannot upload the report to the workspace") : done;
 }

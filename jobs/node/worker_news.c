@@ -78,14 +78,14 @@ static void note_lost(struct agent *agent, const json_t *news)
 	/* Evidence is cut at a length, so the service's own words must not come behind three
 	 * paths. */
 	if (words)
-		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' lies in '%s' only: %s", name,
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' exists in '%s' only: %s", name,
 			agent->config.checkpoint, words + 3);
 	else
-		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' was saved, but is not in place: %s",
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' was saved, but not uploaded: %s",
 			name, why);
 	err_hint(&agent->lost,
-		 "what was saved is still in '%s' on that machine: see that "
-		 "checkpoint.url can be written to, and copy it there or go on anew",
+		 "check that checkpoint.url can be written to, then copy the files from '%s' on "
+		 "that machine, or resume without them",
 		 agent->config.checkpoint);
 	agent->lost->os_errno = (int)js_int(news, "errno", 0);
 	agent->lost_class = class ? mem_copy(class) : NULL;

@@ -16,9 +16,9 @@ static const struct {
 	const char *name, *process, *does;
 } rows[WORKER_KINDS] = {
 	[WORKER_CHECKPOINTER] = { "checkpointer", "stoker-ckpt",
-				  "looks after checkpoints and compiled graphs" },
+				  "uploads checkpoints and compiled graphs" },
 	[WORKER_UPLOADER] = { "uploader", "stoker-upload",
-			      "uploads the log, and sees that the claim holds" },
+			      "uploads the log, and renews the claim" },
 };
 
 /* True if only the end is left to be done. */
@@ -55,7 +55,7 @@ static bool may_start(struct agent *agent, struct worker *worker)
 static void describe_end(int status, struct sb *ret)
 {
 	if (status == -1)
-		sb_adds(ret, "no process to be had");
+		sb_adds(ret, "cannot start a process");
 	else if (WIFSIGNALED(status))
 		sb_addf(ret, "signal %d", WTERMSIG(status));
 	else
@@ -96,8 +96,9 @@ static void lose(struct agent *agent, enum worker_kind kind)
 		"the agent's process that %s (%s) died %d times within an hour, the last "
 		"time with %s",
 		rows[kind].does, rows[kind].process, WORKER_RESTARTS + 1, end.text);
-	err_hint(&agent->workers.lost, "another machine is tried; if it dies there too, look for "
-				       "what kills it: a lack of memory, a limit of the container");
+	err_hint(&agent->workers.lost,
+		 "another machine is tried; if the process dies there too, look for the cause: "
+		 "lack of memory, a limit of the container");
 	MESSAGE_MARK(&agent->report.said, worker);
 	MESSAGE_SET_TEXT(worker, name, rows[kind].name);
 	MESSAGE_SET_TEXT(worker, why, agent->workers.lost->message);

@@ -71,7 +71,7 @@ static int post(CURL *curl, const char *url, const char *host, const char *body)
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status >= 200 && status < 300)
 		return 0;
-	snprintf(answer, sizeof answer, "it answered with HTTP status %ld", status);
+	snprintf(answer, sizeof answer, "HTTP status %ld", status);
 	return complain(host, answer);
 }
 

@@ -147,7 +147,7 @@ static void add_stage_facts(struct screen_text_view *view, enum phase phase)
 	struct row_layout *page = &view->page;
 
 	if (phase == PHASE_VERIFY && stage->ended_ms && json_object_get(cache, "done"))
-		row_layout_add(page, MARK_NONE, ", %lld of %lld graphs proved",
+		row_layout_add(page, MARK_NONE, ", %lld of %lld graphs verified",
 			       (long long)js_int(cache, "done", 0),
 			       (long long)js_int(cache, "graphs", 0));
 	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == STAGE_FAILED))

@@ -422,7 +422,7 @@ static void on_trouble(struct status *status, const struct event *ev)
 {
 	free(TAKE(status->tries));
 	if (ev->kind == EV_DRIVER_WAITING)
-		status->tries = mem_format("what fails, and is tried again: %s", ev->reason);
+		status->tries = mem_format("retries of a failing service: %s", ev->reason);
 }
 
 static void on_left(struct status *status, const struct event *ev)

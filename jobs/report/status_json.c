@@ -65,7 +65,7 @@ static const char *waiting_for(const struct status *status, struct utc now)
 	const char *state = last ? js_str(last, "state") : NULL;
 
 	if (status->left)
-		return "a driver: 'stoker resume' takes it up";
+		return "a driver: 'stoker resume' starts one";
 	if (status->tries)
 		return status->tries;
 	if (status->waits)

@@ -79,8 +79,8 @@ static int say_why(const struct background *start, struct err **err)
 	text_escape(&words, text, len > 0 ? (size_t)len : 0, false);
 	err_set(err, code > 0 && code < EXIT_ERROR ? (enum exit_code)code : EXIT_DEFECT,
 		"the background driver of run %s ended at once: %s", start->run,
-		words.len ? words.text : "it said nothing");
-	return err_hint(err, "'%s' has all that it said", start->log);
+		words.len ? words.text : "no output");
+	return err_hint(err, "'%s' has all of its output", start->log);
 }
 
 #define WORDS 10
@@ -140,7 +140,7 @@ int background_start(struct journal *journal, const char *run, struct background
 		   0600);
 	if (out < 0)
 		return fs_error(err, errno, "cannot open '%s'", start->log);
-	if (damage_refuse_obstacle(folder, "driver.log", "what drivers say", err) < 0)
+	if (damage_refuse_obstacle(folder, "driver.log", "output of drivers", err) < 0)
 		return -1;
 	start->from = lseek(out, 0, SEEK_END);
 	if (spawn(start, out, err) < 0)

@@ -104,13 +104,13 @@ static bool stop_job(struct beside *beside, const char *prefix)
 
 	if (driver->engine->ops->stop(driver->engine, driver->flow.job, prefix, grace_ms, &why) ==
 	    0) {
-		say(beside, "the engine was asked to stop it");
+		say(beside, "the engine was asked to stop the job");
 		return true;
 	}
 	snprintf(beside->ret->trouble, sizeof beside->ret->trouble, "%s", why->message);
 	if (driver_tell_drain(driver, driver->flow.phase, driver->flow.attempt, &untold) < 0)
 		return false;
-	say(beside, "its agents were told to save and stop");
+	say(beside, "the agents were asked to save and stop");
 	return true;
 }
 
@@ -145,7 +145,7 @@ static void see_to_it(struct beside *beside, struct journal *journal, const char
 	ret->idle =
 		!flow_may_have_job(&driver->flow) && driver->flow.attempt_state != ATTEMPT_INTENDED;
 	if (signalled || (ret->driven && ret->left))
-		say(beside, "its driver was told");
+		say(beside, "the driver was asked to stop the run");
 	if (ret->idle)
 		return;
 	snprintf(ret->job, sizeof ret->job, "%s", driver->flow.job);

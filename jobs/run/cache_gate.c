@@ -68,8 +68,8 @@ int cache_gate_probe(const struct driver *driver, struct err **err)
 			continue;
 		fs_error(err, errno, "cannot write to the folder '%s' of the compile cache",
 			 folders[i]);
-		return err_hint(err, "make it writable for whom the job runs as, or name another "
-				     "compile.cache_url");
+		return err_hint(err, "make the folder writable for the user of the job, or name "
+				     "another compile.cache_url");
 	}
 	return 0;
 }
@@ -107,7 +107,7 @@ static int repair_lock(struct driver *driver, const struct cache_view *view, str
 		return 0;
 	if (compile_manifest_repair(driver->cache, view->lock, &view->report, &removed, err) < 0)
 		return -1;
-	return record_removed(driver, removed, "entries of its lock had been damaged", err);
+	return record_removed(driver, removed, "entries of the compile manifest were damaged", err);
 }
 
 static int record_check(struct driver *driver, const struct cache_view *view, int64_t taken,
@@ -117,8 +117,8 @@ static int record_check(struct driver *driver, const struct cache_view *view, in
 	AUTO(auto_free) char *reason = NULL;
 
 	reason = taken == 0 ? mem_copy(view->reason)
-			    : mem_format("%s; entries compiled anew that it took over from other "
-					 "locks: %lld",
+			    : mem_format("%s; entries compiled anew, taken over from other compile "
+					 "manifests: %lld",
 					 view->reason, (long long)taken);
 	EVENT_SET(&ev, verdict, view->verdict);
 	EVENT_SET_STR(&ev, graph_key,
@@ -159,7 +159,7 @@ static int find_lost(struct driver *driver, char **ret_why, struct err **err)
 		return -1;
 	if (found == 0) {
 		if (!*ret_why)
-			*ret_why = mem_copy("its lock is gone");
+			*ret_why = mem_copy("the compile manifest is gone");
 		return 0;
 	}
 	if (compile_manifest_check_sizes(driver->cache, lock, &report, err) < 0)
@@ -169,7 +169,7 @@ static int find_lost(struct driver *driver, char **ret_why, struct err **err)
 	first = &report.problems[0];
 	words = compile_manifest_fault_words(&lock->graphs[first->graph], first->fault,
 					     first->size);
-	*ret_why = mem_format("graphs that were proved are lost: %zu of %zu: %s: %s", report.count,
+	*ret_why = mem_format("verified graphs are lost: %zu of %zu: %s: %s", report.count,
 			      lock->count, lock->graphs[first->graph].key, words);
 	return 0;
 }
@@ -302,10 +302,10 @@ static int settle_lock(struct driver *driver, struct cache_verdict *verdict,
 		return write_lock(driver, compiler, verdict, ret_key, err);
 	verdict->complete = false;
 	free(verdict->reason);
-	verdict->reason = mem_copy("graphs of this run lie in the folders of several versions of "
-				   "the compiler: it was replaced while phase 1 ran");
+	verdict->reason = mem_copy("the compiler was replaced while phase 1 ran: graphs of this "
+				   "run lie in the folders of several compiler versions");
 	free(verdict->hint);
-	verdict->hint = mem_copy("leave the compiler as it is while phase 1 runs");
+	verdict->hint = mem_copy("do not replace the compiler while phase 1 runs");
 	return 0;
 }
 
@@ -317,11 +317,11 @@ static char *verdict_summary(const struct cache_verdict *verdict,
 	size_t refreshed = json_array_size(json_object_get(verdict->evidence, "refreshed"));
 
 	if (verdict->complete && refreshed)
-		return mem_format("%lld compiled now, %lld were there before; locks of other graph "
-				  "keys refreshed: %zu",
+		return mem_format("%lld compiled now, %lld found in the cache; compile manifests "
+				  "of other graph keys refreshed: %zu",
 				  (long long)verdict->made, (long long)counts->hits, refreshed);
 	if (verdict->complete)
-		return mem_format("%lld compiled now, %lld were there before",
+		return mem_format("%lld compiled now, %lld found in the cache",
 				  (long long)verdict->made, (long long)counts->hits);
 	if (!first)
 		return mem_copy(verdict->reason);
@@ -339,10 +339,10 @@ static char *verdict_cure(const struct driver *driver, const struct cache_verdic
 	if (verdict->complete || verdict->locked == 0 || !before || !text_run_id_valid(before) ||
 	    strcmp(before, driver->run) == 0)
 		return verdict->hint ? mem_copy(verdict->hint) : NULL;
-	return mem_format(
-		"run %s had the claim on these graphs before: if it is dead, 'stoker stop "
-		"%s' clears the locks that it left%s%s",
-		before, before, verdict->hint ? "; else " : "", verdict->hint ? verdict->hint : "");
+	return mem_format("run %s had the claim on these graphs before; if that run is dead, "
+			  "'stoker stop %s' removes its compiler locks%s%s",
+			  before, before, verdict->hint ? "; else " : "",
+			  verdict->hint ? verdict->hint : "");
 }
 
 static int record_verdict(struct driver *driver, const struct cache_verdict *verdict,

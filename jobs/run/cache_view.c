@@ -88,24 +88,22 @@ static void explain(struct cache_view *view, const struct compile_manifest *near
 	json_decref(view->changed);
 	view->changed = rules_differ(nearest->ingredients, ingredients);
 	if (view->changed) {
-		view->reason = mem_copy("its lock is of an earlier version of stoker, which made "
-					"graph keys by other rules; phase 1 finds what is compiled "
-					"already");
+		view->reason = mem_copy("the compile manifest is of an earlier version of stoker with other rules for graph keys; phase 1 finds the graphs that are compiled already");
 		return;
 	}
 	view->changed = graph_key_ingredients_diff(nearest->ingredients, ingredients);
 	view->hint = key_cure(ingredients, view->changed);
 	view->reason = json_array_size(view->changed) ? change_reason(nearest, plan, view->changed)
-						      : mem_copy("its lock is gone");
+						      : mem_copy("the compile manifest is gone");
 }
 
 static char *warm_reason(size_t graphs, size_t behind)
 {
 	AUTO(auto_free)
-	char *all = graphs == 1 ? mem_copy("the only graph of its lock is there")
-				: mem_format("all %zu graphs of its lock are there", graphs);
+	char *all = graphs == 1 ? mem_copy("the only graph of the compile manifest is in the cache")
+				: mem_format("all %zu graphs of the compile manifest are in the cache", graphs);
 
-	return behind ? mem_format("%s, %zu of them compiled anew and proved by other runs", all,
+	return behind ? mem_format("%s, %zu of them compiled anew and verified by other runs", all,
 				   behind)
 		      : mem_format("%s, unchanged", all);
 }
@@ -133,7 +131,7 @@ static int view_of_lock(struct store *cache, struct cache_view *view, struct err
 						"new", js_str(problem, "state")));
 	}
 	view->reason =
-		mem_format("graphs of its lock that are not as they were: %zu of %zu: %s is %s",
+		mem_format("changed graphs of the compile manifest: %zu of %zu: %s is %s",
 			   view->report.count, view->lock->count,
 			   js_str(json_array_get(view->problems, 0), "graph"),
 			   js_str(json_array_get(view->problems, 0), "state"));
@@ -174,7 +172,7 @@ int cache_view_make(const json_t *plan, struct cache_view *ret, struct err **err
 	if (found > 0)
 		goto done;
 	if (damage) {
-		view.reason = mem_format("its lock cannot be trusted: %s", damage);
+		view.reason = mem_format("the compile manifest cannot be trusted: %s", damage);
 		goto done;
 	}
 	found = compile_manifest_find_nearest(cache, js_str(plan, "name"), ingredients, &nearest,

@@ -213,11 +213,10 @@ static int check_place(const struct driver *driver, struct err **err)
 	    fs_is_dir(folder))
 		return 0;
 	err_set(err, EXIT_UNREACHABLE,
-		"the folder '%s' is not there, in which the checkpoint of step %lld lay", folder,
+		"the folder '%s' with the checkpoint of step %lld is missing", folder,
 		(long long)driver->flow.checkpoint_step);
 	return err_hint(err,
-			"mount it, then resume the run; if it is gone for good, make the folder "
-			"anew to begin without it");
+			"mount the folder, then resume the run; if the folder is lost, create it again to begin without the checkpoint");
 }
 
 static int note_any(void *arg, const struct store_object *object, struct err **err)
@@ -251,12 +250,10 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 	url = checkpoint_root_url(&roots[count - 1], "");
 	/* The service has answered: waiting for it would change nothing. */
 	err_set(err, EXIT_REFUSED,
-		"there is nothing in the place for checkpoints any more, where that of step %lld "
-		"lay: '%s'",
+		"the checkpoint of step %lld is gone: '%s' is empty",
 		(long long)driver->flow.checkpoint_step, driver->flow.checkpoint_url);
 	return err_hint(err,
-			"bring it back, then resume the run; if it is gone for good, put any "
-			"object below '%s' to begin without it",
+			"restore the checkpoint, then resume the run; if it is lost, put any object below '%s' to begin without it",
 			url);
 }
 

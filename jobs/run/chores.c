@@ -115,6 +115,6 @@ int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 			   owed->went_well
 				   ? "graphs that the training compiled late may be missing "
 				     "in the compile manifest"
-				   : "locks that it held in the compile cache may be left",
+				   : "locks of the job in the compile cache may be left",
 			   why, err);
 }

@@ -52,8 +52,8 @@ static int carry_out_drain(struct driver *driver, const struct effect *effect, s
 		return 0;
 	if (driver->drain_untold != effect->attempt &&
 	    chores_fail(driver, effect->phase, effect->attempt,
-			"the job could not be told to save, and is stopped when the time for it is "
-			"over",
+			"cannot ask the job to save; the job is stopped when the time for saving "
+			"is over",
 			*err, &ignored) == 0)
 		driver->drain_untold = effect->attempt;
 	err_freep(&ignored);
@@ -125,7 +125,7 @@ static int carry_out(struct driver *driver, const struct effect *effect, struct 
 	case EFFECT_STOP:
 		return carry_out_stop(driver, effect, err);
 	case EFFECT_LEAVE:
-		driver_leave(driver, "the job could not be seen for limits.unreachable",
+		driver_leave(driver, "the job was out of sight for limits.unreachable",
 			     EXIT_UNREACHABLE);
 		return 0;
 	case EFFECT_VERIFY:
@@ -363,7 +363,7 @@ static int drive(struct driver *driver, struct err **err)
 		aws_cancel_after(LEAVE_MS);
 		if (!driver->stood_down && driver->took_over)
 			driver_record_left(driver, (*err)->message);
-		return err_hint(err, "%s%srun %s is safe: 'stoker resume %s' goes on with it",
+		return err_hint(err, "%s%srun %s is safe; 'stoker resume %s' continues it",
 				(*err)->hint ? (*err)->hint : "", (*err)->hint ? "; " : "",
 				driver->run, driver->run);
 	}

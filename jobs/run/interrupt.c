@@ -69,7 +69,7 @@ static void give_up_stop(struct driver *driver)
 {
 	err_set(&driver->failure, EXIT_UNREACHABLE,
 		"the stop could not be recorded yet, so the job of run %s may run on", driver->run);
-	err_hint(&driver->failure, "'stoker stop %s' asks for it again", driver->run);
+	err_hint(&driver->failure, "'stoker stop %s' requests the stop again", driver->run);
 	loop_quit(driver->loop);
 }
 
@@ -85,7 +85,7 @@ static void obey(struct driver *driver, enum interrupt what)
 	case INTERRUPT_DETACH:
 		driver_leave(driver,
 			     has_job(driver) ? "interrupted: the job runs on"
-					     : "interrupted: no job is under way",
+					     : "interrupted: no job is running",
 			     EXIT_DETACHED);
 		break;
 	case INTERRUPT_HAND_OVER:

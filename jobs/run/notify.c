@@ -73,7 +73,8 @@ static void record_outcome(struct notify_message *message)
 	if (failure) {
 		EVENT_SET_STR(&ev, reason, failure);
 		EVENT_SET_STR(&ev, hint,
-			      "try what notify names by hand, with this event on its input");
+			      "run the command or request of notify by hand, with this event on "
+			      "its input");
 	}
 	message->due.ms = clock_mono_now().ms + AWAY_MS;
 	record(message->driver, &ev);
@@ -109,7 +110,7 @@ static char *why_it_failed(const struct notify_message *message, int status)
 	struct sb text = SB_INIT;
 
 	if (message->too_late)
-		return mem_format("it took longer than %d s", NOTIFY_TIMEOUT_MS / 1000);
+		return mem_format("timeout after %d s", NOTIFY_TIMEOUT_MS / 1000);
 	while (len > 0 && (message->words[len - 1] == '\n' || message->words[len - 1] == ' '))
 		len--;
 	for (from = len; from > 0 && message->words[from - 1] != '\n'; from--)
@@ -117,9 +118,9 @@ static char *why_it_failed(const struct notify_message *message, int status)
 	if (len > from)
 		text_escape(&text, message->words + from, len - from, false);
 	else if (WIFSIGNALED(status))
-		sb_addf(&text, "it was ended by signal %d", WTERMSIG(status));
+		sb_addf(&text, "killed by signal %d", WTERMSIG(status));
 	else
-		sb_addf(&text, "its exit status was %d", WEXITSTATUS(status));
+		sb_addf(&text, "exit status %d", WEXITSTATUS(status));
 	return sb_take(&text);
 }
 
@@ -252,7 +253,7 @@ static int spawn_command(struct notify_message *message, const json_t *command, 
 	struct proc_start start = { .program = program, .argv = argv, .envp = env, .cwd = folder };
 
 	if (!program)
-		return err_set(err, EXIT_REFUSED, "there is no program '%s'", name);
+		return err_set(err, EXIT_REFUSED, "program '%s' not found", name);
 	for (size_t i = 0; i < json_array_size(command); i++)
 		argv[i] = (char *)(uintptr_t)json_string_value(json_array_get(command, i));
 	return spawn(message, &start, NULL, err);
@@ -267,9 +268,7 @@ static int spawn_poster(struct notify_message *message, const char *url, struct 
 
 	if (!program)
 		return err_set(err, EXIT_REFUSED,
-			       "stoker's own '%s' is not there: install stoker "
-			       "as a whole",
-			       POSTER);
+			       "stoker's own '%s' is missing; install all of stoker", POSTER);
 	return spawn(message, &start, url, err);
 }
 

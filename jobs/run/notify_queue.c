@@ -17,11 +17,11 @@ static const struct {
 	{ "started", EV_RUN_CREATED, OUTCOME_SUCCEEDED, "has started" },
 	{ "at_risk", EV_RUN_AT_RISK, OUTCOME_SUCCEEDED, "is at risk" },
 	{ "at_risk", EV_CHECKPOINT_REJECTED, OUTCOME_SUCCEEDED,
-	  "is at risk: what it saves is not used for the second time" },
+	  "is at risk: its checkpoints are passed over for the second time" },
 	{ "succeeded", EV_RUN_ENDED, OUTCOME_SUCCEEDED, "has succeeded" },
 	{ "failed", EV_RUN_ENDED, OUTCOME_FAILED, "has failed" },
 	{ "stopped", EV_RUN_ENDED, OUTCOME_STOPPED, "was stopped" },
-	{ "gate", EV_RUN_ENDED, OUTCOME_REFUSED, "was refused at a gate" },
+	{ "gate", EV_RUN_ENDED, OUTCOME_REFUSED, "failed at a gate" },
 };
 
 static int occasion_of(const struct event *ev)

@@ -29,11 +29,11 @@ int ready_open_outside(struct driver *driver, struct err **err)
 	if (aws_account_enter(driver->plan, err) < 0)
 		return -1;
 	if (!ops)
-		return err_set(err, EXIT_REFUSED, "this version has no engine '%s'",
+		return err_set(err, EXIT_REFUSED, "engine '%s' is not part of this version",
 			       js_str(driver->plan, "engine"));
 	driver->kind = compile_kind_find(compile ? js_str(compile, "kind") : "none");
 	if (!driver->kind)
-		return err_set(err, EXIT_REFUSED, "this version has no compiler kind '%s'",
+		return err_set(err, EXIT_REFUSED, "compiler kind '%s' is not part of this version",
 			       js_str(compile, "kind"));
 	driver->reaches_out =
 		aws_account_is_needed(driver->plan) || journal_is_far(driver->journal);
@@ -60,8 +60,7 @@ static int begin_run(struct driver *driver, struct err **err)
 			"or outputs are kept under that id",
 			driver->run);
 		return err_hint(err,
-				"take another --id, or remove them with 'stoker rm %s "
-				"--with-checkpoints'",
+				"choose another --id, or remove the copies with 'stoker rm %s --with-checkpoints'",
 				driver->run);
 	}
 	hash_random_bytes(&seed, sizeof seed);
@@ -89,12 +88,12 @@ static int check_same_plan(const struct driver *driver, struct err **err)
 	if (!driver->options->plan || strcmp(digest, driver->options->plan->digest) == 0)
 		return 0;
 	err_set(err, EXIT_SPEC, "run %s belongs to another plan", driver->run);
-	return err_hint(err, "the spec or its source has changed since: choose another --id");
+	return err_hint(err, "choose another --id; the spec or its source has changed since");
 }
 
 static int damage_no_plan(const struct driver *driver, struct err **err)
 {
-	err_set(err, EXIT_REFUSED, "it is not 'run.created'");
+	err_set(err, EXIT_REFUSED, "not 'run.created'");
 	return damage_of_event(err, journal_url(driver->journal), driver->run, 1);
 }
 

@@ -275,7 +275,7 @@ static int disk_error(const struct unpack *u, const char *name, int os_errno, st
 	if (os_errno == EEXIST)
 		return refuse(u, name, "is there twice", err);
 	if (os_errno == ELOOP || os_errno == ENOTDIR)
-		return refuse(u, name, "lies behind something that is no folder", err);
+		return refuse(u, name, "lies behind something that is not a folder", err);
 	return fs_error(err, os_errno, "cannot unpack '%s'", name);
 }
 
@@ -362,11 +362,11 @@ static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct er
 	mode_t mode = archive_entry_mode(entry);
 
 	if (!name || !text_is_utf8(name, strlen(name)))
-		return refuse(u, "?", "is no name in UTF-8", err);
+		return refuse(u, "?", "is not a name in UTF-8", err);
 	if (++u->entries > ARCHIVE_FILES_MAX)
 		return refuse(u, name, "is one file too many", err);
 	if (!path_is_plain(name))
-		return refuse(u, name, "is no name within it", err);
+		return refuse(u, name, "is not a name within it", err);
 	if (archive_entry_hardlink(entry))
 		return refuse(u, name, "is a hard link", err);
 	if (mode & (S_ISUID | S_ISGID | S_ISVTX))

@@ -151,7 +151,7 @@ static int pack_from(const struct source_request *request, const struct source_p
 		return pack(bundle, &origin, workspace, key, err);
 	found = source_repo_open(resolved, false, &repo, err);
 	if (found == 0)
-		return err_set(err, EXIT_REFUSED, "'%s' is no git work tree any more",
+		return err_set(err, EXIT_REFUSED, "'%s' is not a git work tree any more",
 			       request->root);
 	if (found < 0)
 		return -1;

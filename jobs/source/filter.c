@@ -53,8 +53,8 @@ static int normal_paths(char *const *list, const char *field, char ***ret, struc
 		copies[i] = normal_path(list[i]);
 		if (copies[i])
 			continue;
-		err_set(err, EXIT_SPEC, "'%s' is no path below the source folder", list[i]);
-		err_hint(err, "write it relative to source.path, without '..'");
+		err_set(err, EXIT_SPEC, "'%s' is not a path below the source folder", list[i]);
+		err_hint(err, "write the path relative to source.path, without '..'");
 		return err_field(err, field);
 	}
 	if (count > 0)
@@ -73,8 +73,8 @@ static char *resolved(const char *path)
 static int refuse_root(const char *root, struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
-		"'%s' is both the source folder and one that stoker keeps its own files in", root);
-	return err_hint(err, "give it a folder of its own, such as '%s/.stoker'", root);
+		"'%s' is both the source folder and a folder of stoker's own files", root);
+	return err_hint(err, "give stoker a folder of its own, such as '%s/.stoker'", root);
 }
 
 /* Stoker's own paths within the source: files written there change while the source is packed, and
@@ -112,8 +112,8 @@ int filter_init(struct filter *ret, const struct source_request *request, struct
 
 		if (fs_exists(path))
 			continue;
-		err_set(err, EXIT_SPEC, "'%s' is not there to be linked", path);
-		err_hint(err, "create it, or take it out of source.link");
+		err_set(err, EXIT_SPEC, "cannot link '%s': not found", path);
+		err_hint(err, "create the file or folder, or remove it from source.link");
 		return err_field(err, "source.link");
 	}
 	return 0;
@@ -178,8 +178,8 @@ int filter_check_used(const struct filter *filter, struct err **err)
 		if (filter->used[i])
 			continue;
 		err_set(err, EXIT_SPEC, "'%s' matches no file of the source", filter->include[i]);
-		err_hint(err, "check the pattern; what .gitignore excludes is not packed, "
-			      "source.link can bring it along");
+		err_hint(err, "check the pattern; files that .gitignore excludes are not packed, "
+			      "but source.link can add them");
 		return err_field(err, "source.include");
 	}
 	return 0;

@@ -534,10 +534,10 @@ static int visit(const char *folder, const git_tree_entry *entry, void *arg)
 	case GIT_OBJECT_COMMIT:
 		if (!w->want(w->arg, path))
 			return 0;
-		err_set(w->err, EXIT_REFUSED, "'%s' is a submodule, whose files commit %.12s lacks",
-			path, w->commit);
-		err_hint(w->err, "check that commit out and use source.rev: HEAD, or leave the "
-				 "submodule out with source.include");
+		err_set(w->err, EXIT_REFUSED,
+			"'%s' is a submodule, and commit %.12s lacks its files", path, w->commit);
+		err_hint(w->err, "check out that commit and use source.rev: HEAD, or exclude the "
+				 "submodule with source.include");
 		return GIT_EUSER;
 	default:
 		return 0; /* a folder: it is walked */

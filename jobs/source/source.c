@@ -30,8 +30,8 @@ static int refuse_dirty(const struct source_tree *tree, const struct source_pin 
 		err_set(err, EXIT_REFUSED, "nothing of the source '%s' is committed yet: %s",
 			tree->root, pin->dirty_files);
 	err_field(err, "source.allow_dirty");
-	return err_hint(err, "commit it, or set source.allow_dirty: true to run it as it is (the "
-			     "difference is kept)");
+	return err_hint(err, "commit the changes, or set source.allow_dirty: true to run with them "
+			     "(the patch is kept)");
 }
 
 /* If core.fileMode is off, because the file system has no modes, git's own modes count. */
@@ -130,7 +130,7 @@ static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
 		return 0;
 	err_set(err, EXIT_REFUSED, "the link '%s' leads out of the source folder '%s'", blob->path,
 		files->tree->root);
-	return err_hint(err, "leave it out with source.include, or choose another source.rev");
+	return err_hint(err, "exclude the link with source.include, or choose another source.rev");
 }
 
 static int by_path(const void *a, const void *b)
@@ -147,9 +147,9 @@ static int pin_commit(const struct source_request *request, struct source_tree *
 	struct commit_files files = { tree, filter, 0 };
 
 	if (!repo) {
-		err_set(err, EXIT_SPEC, "'%s' is no git work tree, so it has no revision '%s'",
+		err_set(err, EXIT_SPEC, "'%s' is not a git work tree, and so has no revision '%s'",
 			tree->root, request->rev);
-		err_hint(err, "leave source.rev out, or name a git work tree in source.path");
+		err_hint(err, "omit source.rev, or name a git work tree in source.path");
 		return err_field(err, "source.rev");
 	}
 	snprintf(pin->kind, sizeof pin->kind, "git");
@@ -201,8 +201,7 @@ static int finish(struct source_tree *tree, const struct filter *filter, struct 
 	if (filter_check_used(filter, err) < 0)
 		return -1;
 	if (tree->count == 0) {
-		err_set(err, EXIT_REFUSED, "there is nothing to pack in the source folder '%s'",
-			tree->root);
+		err_set(err, EXIT_REFUSED, "nothing to pack in the source folder '%s'", tree->root);
 		err_hint(err, "check source.path, source.include and .gitignore");
 		return err_field(err, "source.path");
 	}

@@ -61,8 +61,8 @@ int tree_open(struct source_tree *ret, const char *root, struct err **err)
 	fs_error(err, errno, "cannot open the source folder '%s'", root);
 	if ((*err)->os_errno == ENOENT || (*err)->os_errno == ENOTDIR) {
 		err_code(err, EXIT_SPEC);
-		err_hint(err, "correct source.path: it names a folder, and counts from that of the "
-			      "spec");
+		err_hint(err,
+			 "correct source.path, which names a folder relative to that of the spec");
 	}
 	return err_field(err, "source.path");
 }
@@ -106,15 +106,15 @@ struct source_tree_file *tree_add(struct source_tree *tree, const char *path)
 int tree_too_big(struct err **err, const char *root, const char *what)
 {
 	err_set(err, EXIT_REFUSED, "the source folder '%s' holds more than %s", root, what);
-	err_hint(err, "choose what to pack with source.include, bring data along with source.link, "
-		      "or exclude it in .gitignore");
+	err_hint(err, "choose files with source.include, link data with source.link, or exclude "
+		      "files in .gitignore");
 	return err_field(err, "source.include");
 }
 
 int tree_bad_name(struct err **err, const char *path)
 {
 	err_set(err, EXIT_REFUSED, "the name of '%s' is not UTF-8", path);
-	err_hint(err, "rename it, or leave it out with .gitignore or source.include");
+	err_hint(err, "rename the file, or exclude it with .gitignore or source.include");
 	return err_field(err, "source.include");
 }
 
@@ -186,8 +186,8 @@ static int walk_submodule(struct source_tree_walk *w, int given, const struct re
 
 	if (found == 0) {
 		err_set(w->err, EXIT_REFUSED, "the submodule '%s' is not checked out", path);
-		return err_hint(w->err, "run 'git submodule update --init', or leave it out with "
-					"source.include");
+		return err_hint(w->err, "run 'git submodule update --init', or exclude the "
+					"submodule with source.include");
 	}
 	if (found < 0 || source_repo_load(repo, NULL, w->err) < 0 ||
 	    load_repo_rules(repo, w->leavings, &global, &info, w->err) < 0)
@@ -295,8 +295,8 @@ static int take_file(struct source_tree_walk *w, const struct folder *folder, un
 		err_set(w->err, EXIT_REFUSED,
 			"'%s' in the source folder '%s' is neither a file nor a link", path,
 			w->tree->root);
-		return err_hint(w->err, "remove it, or leave it out with .gitignore or "
-					"source.include");
+		return err_hint(w->err,
+				"remove the file, or exclude it with .gitignore or source.include");
 	}
 	if (w->tree->count == ARCHIVE_FILES_MAX)
 		return tree_too_big(w->err, w->tree->root, "200,000 files");

@@ -138,8 +138,8 @@ static int report(const struct hashing *h, struct err **err)
 			err_set(err, EXIT_REFUSED,
 				"the link '%s' leads out of the source folder '%s'", path,
 				tree->root);
-			return err_hint(err, "link to something inside it by a relative path, "
-					     "or name it in source.link");
+			return err_hint(err, "link to a file inside the folder by a relative path, "
+					     "or name the target in source.link");
 		case WRONG_TYPE:
 			return err_set(err, EXIT_REFUSED, "'%s' changed while it was read", path);
 		default:

@@ -50,7 +50,7 @@ static int check_owner(const char *path, struct err **err)
 	if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022))
 		return 0;
 	err_set(err, EXIT_REFUSED, "the work folder '%s' is not this user's alone", path);
-	return err_hint(err, "remove it, or name another folder in " WORK_VARIABLE);
+	return err_hint(err, "remove the folder, or name another one in " WORK_VARIABLE);
 }
 
 int local_store_dir_make(const struct store *store, char **ret, struct err **err)

@@ -146,7 +146,7 @@ static const char *refusal_of(int os_errno)
 		return "is too long for the file system";
 	case EILSEQ:
 	case EINVAL:
-		return "is no name that the file system takes";
+		return "is an invalid name for the file system";
 	default:
 		return NULL;
 	}

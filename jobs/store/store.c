@@ -29,7 +29,7 @@ int store_open(const char *url, struct store **ret, struct err **err)
 			return kinds[i].open(url, ret, err);
 	if (colon) {
 		err_set(err, EXIT_REFUSED, "no store can be opened at '%s'", url);
-		return err_hint(err, "use a directory: this version has no '%.*s' store",
+		return err_hint(err, "use a directory; a '%.*s' store is not part of this version",
 				(int)(colon - url), url);
 	}
 	return store_dir_open(url, ret, err);
@@ -84,15 +84,14 @@ static int check_key(const struct store *store, const char *key, struct err **er
 {
 	if (store_key_fits(key, false))
 		return 0;
-	return err_set(err, EXIT_DEFECT, "'%s' is no name for an object in '%s'", key, store->url);
+	return err_set(err, EXIT_DEFECT, "invalid object name '%s' in '%s'", key, store->url);
 }
 
 int store_list(struct store *store, const char *prefix, store_list_fn fn, void *arg,
 	       struct err **err)
 {
 	if (!store_key_fits(prefix, true))
-		return err_set(err, EXIT_DEFECT, "'%s' is no prefix of objects in '%s'", prefix,
-			       store->url);
+		return err_set(err, EXIT_DEFECT, "invalid prefix '%s' in '%s'", prefix, store->url);
 	return store->backend->list(store, prefix, fn, arg, err);
 }
 
@@ -102,8 +101,7 @@ int store_folders(struct store *store, const char *prefix, store_folder_fn fn, v
 	size_t len = strlen(prefix);
 
 	if (!store_key_fits(prefix, true) || (len > 0 && prefix[len - 1] != '/'))
-		return err_set(err, EXIT_DEFECT, "'%s' is no folder of objects in '%s'", prefix,
-			       store->url);
+		return err_set(err, EXIT_DEFECT, "invalid folder '%s' in '%s'", prefix, store->url);
 	return store->backend->folders(store, prefix, fn, arg, err);
 }
 

@@ -45,7 +45,7 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 		return 0;
 	err_set(err, EXIT_REFUSED, "'%s' and '%s' are one directory, or one lies in the other",
 		store_url(from), store_url(to));
-	return err_hint(err, "name two that have nothing to do with each other");
+	return err_hint(err, "name two separate directories");
 }
 
 /* Selects the near side: the target if it is a directory, else the source. */
@@ -60,7 +60,7 @@ static int open_sides(struct sync *sync, struct store *from, struct store *to, s
 	if (!sync->near) {
 		err_set(err, EXIT_REFUSED, "neither '%s' nor '%s' is a directory", store_url(from),
 			store_url(to));
-		return err_hint(err, "go by way of a directory on this machine");
+		return err_hint(err, "use a directory on this machine in between");
 	}
 	if (sync->down && store_directory(from) && must_be_apart(from, to, err) < 0)
 		return -1;
@@ -167,7 +167,7 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 
 	*ret = (struct sync_sum){ 0 };
 	if (options->only && !store_key_fits(options->only, true))
-		return err_set(err, EXIT_DEFECT, "'%s' is no prefix of objects", options->only);
+		return err_set(err, EXIT_DEFECT, "invalid prefix '%s'", options->only);
 	result = open_sides(&sync, from, to, err);
 	if (result == 0)
 		result = open_near(&sync, store_url(sync.down ? from : to), err);

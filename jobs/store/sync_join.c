@@ -19,7 +19,7 @@ static void other(void *arg, int dir, const char *folder, const char *name)
 	if (!sync->down) {
 		AUTO(auto_free) char *key = mem_format("%s%s", folder, name);
 
-		sync_move_refuse(sync, key, 0, "is a link or no regular file");
+		sync_move_refuse(sync, key, 0, "is a link or not a regular file");
 	}
 }
 

@@ -23,8 +23,8 @@
 #define SPARE       8 /* transfers beyond the connections, so that none of those is ever idle */
 
 static const char *const changing = "changed while it was copied";
-const char *const sync_taken = "was brought there by somebody else meanwhile";
-static const char *const went = "was taken away while it was copied";
+const char *const sync_taken = "was written by another process meanwhile";
+static const char *const went = "was removed while it was copied";
 
 static size_t limit_of(const struct sync *sync)
 {

@@ -6,7 +6,7 @@
 #include "jobs/base/text/text.h"
 #include "jobs/store/sync_internal.h"
 
-static const char *const left_behind = "stays behind, as what it speaks for did not all arrive";
+static const char *const left_behind = "is not copied, because some of its objects were not";
 
 static struct group *group_new(struct sync *sync, struct group *parent, const char *prefix,
 			       size_t len)

@@ -59,7 +59,7 @@ def test_the_agent_comes_with_a_container_that_runs_before(batch):
     with (other / "stoker-node").open("ab") as program:
         program.write(b"another build")
     job.aws.settings(image_files={HELPER: {"/opt/stoker": str(other)}})
-    assert job.ok("--json", "plan", job.spec_path).lines[0]["agent"] == f"from the image {HELPER}, whose container runs before"
+    assert job.ok("--json", "plan", job.spec_path).lines[0]["agent"] == f"from the image {HELPER}, in a container that runs before"
     job.ok("run", job.spec_path, "--id", "one")
     claimed, = (row for row in job.ok("events", "one").lines if row["event"] == "attempt.claimed")
     assert ("the agent in the image of batch.helper_image is of another build than this stoker (version"

@@ -183,7 +183,7 @@ def test_a_lease_that_can_be_read_but_not_won_has_an_end(job):
     assert result.code == 75, str(result)
     took = time.monotonic() - began
     assert took >= 8
-    for word in ("lease", "neither read nor won", "412", job.url["state"], "limits.unreachable"):
+    for word in ("lease", "neither read nor acquired", "412", job.url["state"], "limits.unreachable"):
         assert word in result.err, f"'{word}' is missing:\n{result}"
     assert result.cure
     # And it was no storm of requests.

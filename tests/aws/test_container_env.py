@@ -210,7 +210,7 @@ def test_where_nobody_knows_what_the_image_sets_it_is_withheld(containers, opera
     assert "XLA_FLAGS" not in made.found("one")
     told, = made.job.events("one", "environment.checked")
     assert told["names"] == ["XLA_FLAGS"]
-    assert "whether the image does is not known: " in told["reason"] and "'env'" in told["hint"]
+    assert "the image's value is not known: " in told["reason"] and "'env'" in told["hint"]
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["whole", "broken"])

@@ -142,14 +142,14 @@ def test_a_role_may_be_reached_through_roles_and_a_profile_may_be_its_own_source
 @pytest.mark.parametrize("config, words", [
     (role("p", source_profile="q") + role("q", source_profile="p"), "leads back to where it began"),
     (role("p", source_profile="p"), "leads back to where it began"),
-    (role("p", source_profile="nobody"), "its source_profile 'nobody' does not exist"),
+    (role("p", source_profile="nobody"), "the source_profile 'nobody' does not exist"),
     (role("p"), "neither a source_profile nor a credential_source"),
     (role("p", source_profile="q", credential_source="Environment"), "both a source_profile and a credential_source"),
     (role("p", source_profile="q") + "[profile q]\nregion = x\n", "its source_profile gives no credentials: no keys"),
     (role("p", credential_source="Sun"), "its credential_source is none of"),
     (role("p", credential_source="Environment"), "its credential_source gives no credentials: no AWS_ACCESS_KEY_ID"),
     (role("p", source_profile="p", mfa_serial="arn:aws:iam::1:mfa/me"), "MFA"),
-    (role("p", source_profile="p", duration_seconds="60"), "its duration_seconds is no number from 900 to 43200"),
+    (role("p", source_profile="p", duration_seconds="60"), "duration_seconds is not a number from 900 to 43200"),
 ])
 def test_roles_that_cannot_be(world, config, words):
     world.config(config)
@@ -176,7 +176,7 @@ def test_a_role_that_may_not_be_taken_on_is_told_in_the_services_words(world):
     world.aws.add_key("AKIDbase", CANARY)
     world.shared(f"[p]\naws_access_key_id = AKIDbase\naws_secret_access_key = {CANARY}\n")
     world.config(role("p", source_profile="p"))
-    world.fails(f"cannot take on the role '{ROLE}'", "AccessDenied", "is not authorized to perform: sts:AssumeRole",
+    world.fails(f"cannot assume the role '{ROLE}'", "AccessDenied", "is not authorized to perform: sts:AssumeRole",
                 options=("p",))
 
 
@@ -310,11 +310,11 @@ def test_sso_that_fails(world):
     path = put_login(world, "my", -10)
     world.fails("its login has expired", "aws sso login", options=("p",))
     put_login(world, "my", 3600)
-    world.fails("its login is no longer accepted", "aws sso login", options=("p",))
+    world.fails("the login is no longer accepted", "aws sso login", options=("p",))
     world.aws.settings(sso={"tokens": {CANARY: time.time() + 3600}, "roles": []})
     world.fails("cannot get the keys of the SSO role 'Dev'", "Forbidden", options=("p",))
     path.write_text(f'{{"accessToken": "{CANARY}')
-    world.fails("its cached login cannot be read", options=("p",))
+    world.fails("the cached login cannot be read", options=("p",))
     world.config(SESSION.replace("[sso-session my]", "[sso-session other]"))
     world.fails("there is no [sso-session my]", options=("p",))
     world.config(SESSION.replace("sso_role_name = Dev\n", ""))
@@ -366,8 +366,8 @@ echo '{{"Version": 1, "AccessKeyId": "A'$(wc -l < '{count}')'", "SecretAccessKey
 @pytest.mark.parametrize("script, words", [
     (f"echo why >&2; echo {CANARY}; exit 3", "it ended with status 3: why"),
     ("printf 'x\\033[31m' >&2; exit 1", "x\\x1b[31m"),
-    ("kill -9 $$", "it was killed by signal 9"),
-    (f"echo {CANARY}", "it must print one JSON object"),
+    ("kill -9 $$", "killed by signal 9"),
+    (f"echo {CANARY}", "let the command print one JSON object"),
     (f"""echo '{{"Version": 2, "AccessKeyId": "{CANARY}", "SecretAccessKey": "{CANARY}"}}'""", '"Version": 1'),
     (f"""echo '{{"Version": 1, "SecretAccessKey": "{CANARY}"}}'""", "gave no access key id"),
     (f"""echo '{{"Version": 1, "AccessKeyId": "{CANARY}"}}'""", "gave no secret access key"),
@@ -382,7 +382,7 @@ def test_a_process_that_fails(world, script, words):
 
 def test_a_process_that_is_not_there(world):
     world.config("[profile p]\ncredential_process = no-such-program-anywhere x\n")
-    world.fails("there is no program 'no-such-program-anywhere'", options=("p",))
+    world.fails("program 'no-such-program-anywhere' not found", options=("p",))
     world.config("[profile p]\ncredential_process = 'open\n")
     world.fails("a quote is not closed", options=("p",))
 

@@ -77,7 +77,7 @@ def test_instances_that_fail(world):
     world.aws.settings(imds={"role": "r", "v1": True})
     world.fails("answered 404 to version 2", "IMDSv2", "hop limit", **instance(world))
     world.aws.settings(imds={"role": ""})
-    world.fails("there are no AWS credentials", "this instance has no role", **instance(world))
+    world.fails("there are no AWS credentials", "the instance has no role", **instance(world))
     with Server(None) as port:
         world.fails("there are no AWS credentials", "no instance metadata service",
                     **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}",

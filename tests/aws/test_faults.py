@@ -338,7 +338,7 @@ def test_a_service_that_sends_us_in_circles_is_not_followed(aws, call):
 
 def test_a_redirect_to_nowhere_is_an_error(aws, call):
     aws.fault("redirect", operation="PutObject", region="evil.example/?", count=0)
-    assert_failed(put(call), REFUSED, "'evil.example/?' cannot be the name of an AWS region")
+    assert_failed(put(call), REFUSED, "'evil.example/?' is not the name of an AWS region")
 
 
 # --- no reply ---------------------------------------------------------------------

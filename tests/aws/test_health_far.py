@@ -20,7 +20,7 @@ def test_nodes_are_checked_and_compared_through_a_bucket(tmp_path, aws):
     neuron.set(STANDIN_MISSING_DEVICES_ON_1=2)
     job.run(code=1, env={"PATH": neuron.path})
     said, = job.events(kind="health.checked")
-    assert [row["words"] for row in said["health"]["sick"]] == ["it has 14 Neuron devices, other nodes have 16"], said
+    assert [row["words"] for row in said["health"]["sick"]] == ["14 Neuron devices, other nodes have 16"], said
     ended, = job.events(kind="attempt.ended")
     assert (ended["class"], ended["node"], ended["exit"]) == ("hardware-node", 1, 87), ended
     assert not job.events(kind="attempt.started")

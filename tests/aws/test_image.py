@@ -120,7 +120,7 @@ REFUSED = {
     "no repository": (IMAGE.replace("trainer", "tariner"), None, "has no image 'tariner' with the tag '1'", "push it"),
     "no tag": (IMAGE + "1", None, "has no image 'trainer' with the tag '11'", "push it"),
     "no registry": ("localhost:9/team/trainer:1", None, "cannot ask the registry 'localhost:9'", "network"),
-    "no digest": (f"{PINNED}@sha256:abc", None, "'sha256:abc' is no digest", "64 digits"),
+    "no digest": (f"{PINNED}@sha256:abc", None, "invalid digest 'sha256:abc'", "64 digits"),
     "no image": ("UPPER/case:1", None, "names no image", "HOST/REPOSITORY:TAG"),
 }
 

@@ -199,7 +199,7 @@ def test_what_the_time_after_a_signal_is_too_short_for_is_told(make, aws):
     result = cli.finish(driver)
     assert result.code == 1 and job.agents() == []
     row, = job.events("one", "outputs.left")
-    assert "node 0: the outputs could not be brought: the time between the signal and the end was too short" in row["reason"]
+    assert "node 0: cannot upload the outputs: the time between the signal and the end was too short" in row["reason"]
     assert job.events("one", "attempt.ended")[0]["stopped"] == "signal"
     assert job.status("one")["outputs"]["files"] == 0
 

@@ -107,7 +107,7 @@ def test_a_service_that_stays_away_for_as_long_as_the_spec_allows_ends_the_drive
     result = cli.finish(driver)
     assert result.code == 75, str(result)
     assert 15 <= time.monotonic() - since
-    assert "is safe: 'stoker resume one' goes on with it" in result.err
+    assert "is safe; 'stoker resume one' continues it" in result.err
     job.aws.clear_faults()
     job.gate.touch()
     job.ok("resume", "one")

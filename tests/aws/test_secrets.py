@@ -81,11 +81,11 @@ def test_whole_secrets_members_and_parameters(aws, who):
     ("secretsmanager:none", "ResourceNotFoundException"),
     ("secretsmanager:binary", "it is binary"),
     ("secretsmanager:plain#user", "it is no JSON object"),
-    ("secretsmanager:json#none", "it has no key 'none'"),
-    ("secretsmanager:json#list", "its key 'list' is neither text nor a number"),
-    ("secretsmanager:json#nul", "it holds a NUL byte"),
+    ("secretsmanager:json#none", "no key 'none'"),
+    ("secretsmanager:json#list", "the key 'list' is neither a string nor a number"),
+    ("secretsmanager:json#nul", "a NUL byte in it"),
     ("secretsmanager:json#empty", "it is empty"),
-    ("secretsmanager:long", "it is longer than 1 KiB"),
+    ("secretsmanager:long", "longer than 1 KiB"),
     ("ssm:/none", "ParameterNotFound"),
 ])
 def test_secrets_that_are_of_no_use(aws, who, source, words):

@@ -117,8 +117,8 @@ def test_names_cannot_steer_a_terminal(cache, tmp_path):
 
 
 @pytest.mark.parametrize(("argv", "words"), [
-    (("pull", "CACHE", "s3://bucket/x"), "is no directory"),
-    (("push", "s3://bucket/x", "COPY"), "is no directory"),
+    (("pull", "CACHE", "s3://bucket/x"), "is not a directory"),
+    (("push", "s3://bucket/x", "COPY"), "is not a directory"),
     (("pull", "NOWHERE", "COPY"), "no cache directory"),
     (("push", "NOWHERE", "COPY"), "no cache directory"),
     (("pull", "CACHE", "CACHE"), "one directory"),

@@ -131,7 +131,7 @@ def test_a_node_alone_slower_than_healthy_runs_were_is_sick_until_that_is_usual(
     words = said[0]["reason"]
     baseline, = (clinic.project.state / "stoker/workspace/health").glob("*.json")
     assert "this node is sick: all_gather of 4.0 MiB runs at 3." in words and "the baseline of healthy runs is" in words, words
-    assert f"{baseline}; 3 slower ones in a row replace it, and this is number 1" in words, words
+    assert f"{baseline}; 3 slower runs in a row replace the baseline, and this is number 1" in words, words
     assert "; warning: all_gather of 4.0 MiB runs at 3." in said[2]["reason"], said[2]
     assert all(row["busbw"] < 4 and row["runs"] == 1 for row in json.loads(baseline.read_text())["figures"].values())
     assert [row["action"] for row in clinic.events if row["event"] == "retry.scheduled"] == ["exclude"] * 2
@@ -180,14 +180,14 @@ def test_what_computes_elsewhere_or_not_at_all_is_named(clinic):
     sick = clinic.sick()
     assert sorted(sick) == [0, 1, 2]
     assert "(jax): core 1: the operation fails: NRT_EXEC_UNIT_UNRECOVERABLE on core 1" in sick[0], sick
-    assert sick[1] == "jax computes on the CPU: its plugin for the 2 cores is there, but does not begin, or does not fit jax"
+    assert sick[1] == "jax computes on the CPU: the plugin for the 2 cores does not start, or does not fit jax"
     assert sick[2].startswith("a tensor operation was ended by signal 11")
     assert clinic.checks(3)["tensor"] == ("ok", "a product is right on 2 cores (jax)")
     # What is so on all nodes is none's.
     clinic.neuron.set(STANDIN_JAX_ON_0="cpu")
     said = clinic.go(nodes=2, code=1)
     assert not said["healthy"] and not said["health"]["sick"], said
-    assert said["reason"] == f"{sick[1]}; so it is on all 2 nodes, which have the image in common"
+    assert said["reason"] == f"{sick[1]}; the same on all 2 nodes, which have the image in common"
     ended = [row for row in clinic.events if row["event"] == "attempt.ended"][-1]
     assert ended["class"] == "comm" and "the image" in ended["hint"], ended
 

@@ -150,7 +150,7 @@ def test_help_shows_the_rows_of_the_file_or_what_is_wrong_with_it(job, config):
     for wrong in ("failures: [{regex: 'Fea(', class: data}]", "failures: [{class: data}]", "- {regex: x, class: data}", "failures: 7", "\x00"):
         env = config(wrong)
         said = job.ok("help", "failures", env=env)
-        assert "cannot be used" in said.out and "failures.yaml" in said.out, str(said)
+        assert "Unusable rows" in said.out and "failures.yaml" in said.out, str(said)
         said = job.ok("help", "failures", "--json", env=env)
         assert not [row for row in said.lines if row["source"] == "own"] and "failures.yaml" in said.err, str(said)
 

@@ -74,7 +74,7 @@ def test_a_lock_that_missed_the_repair_takes_it_over_at_its_next_run(project, pa
     project.ok("cache", "verify", project.spec_path)
     project.run()
     assert phases(project) == ["train"]
-    assert "took over" in project.events(kind="cache.checked")[-1]["reason"]
+    assert "taken over" in project.events(kind="cache.checked")[-1]["reason"]
     assert entry.read_bytes() == repaired
     assert project.ok("--json", "cache", "verify", project.cache).lines[-1]["behind"] == 0
 

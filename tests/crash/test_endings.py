@@ -176,7 +176,7 @@ def test_a_missing_checkpoint_folder_is_not_taken_for_an_empty_one(site, tmp_pat
     away = shutil.move(place, tmp_path / "away")
     gone = run.resume()
     assert gone.wait() == 75, run.story()
-    assert "is not there" in gone.err() and "mount it" in gone.err()
+    assert "is missing" in gone.err() and "mount the folder" in gone.err()
     shutil.move(away, place)
     assert run.resume().wait() == 0, run.story()
     assert run.events("checkpoint.chosen")[-1]["step"] >= 5, run.story()

@@ -101,7 +101,7 @@ def test_who_only_waits_has_no_job_to_leave_behind(runs):
     following = waiting(second)
     following.process.terminate()
     assert following.wait() == 8, second.story()
-    assert second.events("driver.left")[-1]["reason"] == "interrupted: no job is under way", second.story()
+    assert second.events("driver.left")[-1]["reason"] == "interrupted: no job is running", second.story()
     assert "the job runs on" not in following.err(), second.story()
     again = second.resume()
     first.release()

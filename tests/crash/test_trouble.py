@@ -120,7 +120,7 @@ def test_a_training_that_cannot_be_told_to_save_is_stopped_at_its_time(quick, di
     assert site.stoker("stop", run.id).code == 0
     assert driver.wait() == 6, run.story()
     said = [row["reason"] for row in run.events("chore.failed")]
-    assert any("could not be told to save" in reason for reason in said), run.story()
+    assert any("cannot ask the job to save" in reason for reason in said), run.story()
     assert run.events("attempt.ended")[-1]["class"] == "stopped", run.story()
     crash.check_nothing_left(run)
 

@@ -182,8 +182,8 @@ static bool send_note(struct outlet *outlet)
 		outlet->noted += outlet->untold;
 		outlet->untold = 0;
 		sb_addf(&outlet->note,
-			"%s%s: %llu bytes of output were dropped here: nobody took them in time; "
-			"%s\n",
+			"%s%s: %llu bytes of output were dropped here: no reader took them in "
+			"time; %s\n",
 			outlet->mid_line ? "\n" : "", outlet->rules.by,
 			(unsigned long long)outlet->noted, outlet->rules.has);
 	}

@@ -94,14 +94,14 @@ static int spawn_failed(const struct proc_start *start, int failed, struct err *
 	switch (failed) {
 	case ENOENT:
 		if (fs_exists(seen))
-			return err_hint(err, "its interpreter is missing: check the path after #! "
-					     "in its first line");
-		return err_hint(err, "install it or correct its path");
+			return err_hint(err, "check the path after #! in the first line: the "
+					     "interpreter is missing");
+		return err_hint(err, "install the program or correct its path");
 	case EACCES:
-		return err_hint(err, "make it an executable file (chmod +x)");
+		return err_hint(err, "make the file executable (chmod +x)");
 	case ENOEXEC:
-		return err_hint(err, "it is neither a script that begins with #! nor a program for "
-				     "this machine");
+		return err_hint(err,
+				"use a script that begins with #!, or a program for this machine");
 	case E2BIG:
 		return err_hint(err, "pass fewer or shorter arguments and environment variables");
 	case EAGAIN:

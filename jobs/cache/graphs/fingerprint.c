@@ -92,7 +92,7 @@ static char *missing_words(const json_t *locked, const json_t *found)
 		sb_release(&words);
 		return NULL;
 	}
-	sb_adds(&words, count == 1 ? " is not installed there" : " are not installed there");
+	sb_adds(&words, count == 1 ? " is not installed" : " are not installed");
 	return sb_take(&words);
 }
 
@@ -119,13 +119,12 @@ json_t *fingerprint_compare(const json_t *locked, const json_t *found, char **re
 	if (program && other && !is_python(locked) && !is_python(found))
 		return compare_programs(program, other);
 	if (!is_python(locked) || !is_python(found)) {
-		*ret_unknown = mem_copy(is_python(locked)
-						? "no Python was found that would run the command"
-						: "the lock does not tell of a Python");
+		*ret_unknown = mem_copy(is_python(locked) ? "no Python found for the command"
+							  : "the compile manifest names no Python");
 		return json_array();
 	}
 	*ret_unknown = json_object_size(found) == 1 && json_object_size(locked) == 1
-			       ? mem_copy("no package of the compiler is installed there")
+			       ? mem_copy("no package of the compiler is installed")
 			       : missing_words(locked, found);
 	changed = graph_key_ingredients_diff(locked, found);
 	for (i = json_array_size(changed); i-- > 0;)

@@ -104,8 +104,8 @@ static int jax_fingerprint(const struct program_place *place, json_t **ret, stru
 const struct compile_kind jax_kind = {
 	.name = "jax",
 	.caches = true,
-	.lasting_hint = "take host callbacks (jax.debug.print, io_callback) out of the compiled "
-			"functions: JAX never stores graphs that have them",
+	.lasting_hint = "remove host callbacks (jax.debug.print, io_callback) from the compiled "
+			"functions: JAX never stores graphs with them",
 	.environment = jax_environment,
 	.steering = jax_steering,
 	.scan = jax_scan,

@@ -178,7 +178,7 @@ const struct compile_kind neuron_kind = {
 	.retry_variable = "NEURON_CC_FLAGS",
 	.retry_words = "--retry_failed_compilation",
 	.unlock_command = "neuron_parallel_compile --command clear-locks",
-	.other_cache_hint = "take --cache_dir out of NEURON_CC_FLAGS: it beats "
+	.other_cache_hint = "remove --cache_dir from NEURON_CC_FLAGS, because it overrides "
 			    "NEURON_COMPILE_CACHE_URL",
 	.environment = neuron_environment,
 	.neutral = neuron_neutral,

@@ -128,9 +128,9 @@ static const char *read_graph(const json_t *row, const struct compile_kind *kind
 	if (!key || !path || !digest || size < 0)
 		return "a graph in it lacks key, path, size or digest";
 	if (!digest_is_good(digest, !sha256))
-		return "a digest in it is none";
+		return "an invalid digest in it";
 	if (proved && (!run || !at || !clock_utc_parse(at, &proved_at)))
-		return "it does not say who proved a graph in it";
+		return "a graph in it has no verifier";
 	if (!kind->object(path, &object) || object.role != ROLE_COMPILED ||
 	    object.graph.len != strlen(key) || memcmp(object.graph.text, key, object.graph.len))
 		return "a path in it is not that of its graph";
@@ -152,9 +152,9 @@ static const char *read_graphs(const json_t *rows, struct compile_manifest *lock
 	const char *fault;
 
 	if (!json_is_array(rows) || json_array_size(rows) == 0)
-		return "it names no graph";
+		return "no graph in it";
 	if (json_array_size(rows) > BOOK_GRAPHS_MAX)
-		return "it names too many graphs";
+		return "too many graphs in it";
 	lock->graphs = mem_zero(json_array_size(rows), sizeof *lock->graphs);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		fault = read_graph(json_array_get(rows, i), lock->kind, &lock->graphs[i]);
@@ -176,17 +176,17 @@ static const char *read_document(const json_t *document, const char *graph_key,
 	char hex[SHA256_HEX];
 
 	if (js_int(document, "v", 0) != 1)
-		return "it has another version than 1";
+		return "another version than 1";
 	if (!own_key || strcmp(own_key, graph_key) != 0)
-		return "it is the lock of another graph key";
+		return "the manifest of another graph key";
 	lock->kind = kind ? compile_kind_find(kind) : NULL;
 	if (!lock->kind)
-		return "its compiler kind is not known";
+		return "unknown compiler kind";
 	if (!created || !clock_utc_parse(created, &lock->created))
-		return "its date is none";
+		return "invalid date";
 	if (!json_is_object(json_object_get(document, "ingredients")) ||
 	    !json_is_object(json_object_get(document, "compiler")))
-		return "it lacks its ingredients";
+		return "no ingredients";
 	memcpy(lock->graph_key, graph_key, SHA256_HEX);
 	lock->name = mem_copy(name ? name : "");
 	lock->run = mem_copy(run ? run : "");
@@ -195,7 +195,7 @@ static const char *read_document(const json_t *document, const char *graph_key,
 	lock->ingredients = json_deep_copy(json_object_get(document, "ingredients"));
 	graph_key_of(lock->ingredients, hex);
 	if (strcmp(hex, graph_key) != 0)
-		return "its ingredients do not give its graph key";
+		return "the ingredients do not give the graph key";
 	graph_key_ingredients_hide_secrets(lock->ingredients);
 	return read_graphs(json_object_get(document, "graphs"), lock);
 }
@@ -217,7 +217,7 @@ int compile_manifest_file_get(struct store *store, const char *graph_key,
 	if (found <= 0)
 		return found;
 	if (there.size > LOCK_BYTES_MAX) {
-		*ret_damage = mem_copy("it is too large");
+		*ret_damage = mem_copy("too large");
 		return 0;
 	}
 	found = store_get(store, object, LOCK_BYTES_MAX, &text, ret_tag, err);
@@ -283,7 +283,7 @@ int compile_manifest_load(struct store *store, const char *graph_key, struct com
 
 	*ret_damage = NULL;
 	if (!compile_manifest_key_is_good(graph_key))
-		return err_set(err, EXIT_DEFECT, "'%s' is no graph key", graph_key);
+		return err_set(err, EXIT_DEFECT, "invalid graph key '%s'", graph_key);
 	found = compile_manifest_file_get(store, graph_key, ret, tag, ret_damage, err);
 	return found < 0 ? err_wrap(err, "cannot read the compile manifest") : found;
 }
@@ -338,7 +338,7 @@ int compile_manifest_set_load(struct store *store, struct compile_manifest_set *
 		int found;
 
 		if (!key) {
-			add_damaged(set.damaged, object, "its name is not that of a lock");
+			add_damaged(set.damaged, object, "not the name of a compile manifest");
 			continue;
 		}
 		found = compile_manifest_load(store, key, &set.locks[set.count], &damage, err);

@@ -246,7 +246,7 @@ static int list_sightings(struct store *store, const struct sightings *all, stru
 	qsort(all->items, all->count, sizeof *all->items, by_path);
 	qsort(all->by_key, all->count, sizeof *all->by_key, by_graph_key);
 	if (store_list(store, "", note_sighting, (void *)all, err) < 0)
-		return err_wrap(err, "cannot compare the cache with its lock");
+		return err_wrap(err, "cannot compare the cache with its compile manifest");
 	qsort(all->items, all->count, sizeof *all->items, by_graph);
 	return 0;
 }
@@ -284,7 +284,7 @@ static int check_each(struct store *store, const struct compile_manifest *lock,
 
 		if (compile_manifest_check_graph(store, &lock->graphs[i], &problem.fault,
 						 &problem.size, err) < 0)
-			return err_wrap(err, "cannot compare the cache with its lock");
+			return err_wrap(err, "cannot compare the cache with its compile manifest");
 		if (problem.fault != LOCK_SAME)
 			add_problem(report, problem);
 	}
@@ -323,7 +323,7 @@ int compile_manifest_check_sizes(struct store *store, const struct compile_manif
 		int found = store_stat(store, graph->path, &object, err);
 
 		if (found < 0)
-			return err_wrap(err, "cannot compare the cache with its lock");
+			return err_wrap(err, "cannot compare the cache with its compile manifest");
 		if (found > 0 && object.size == graph->size)
 			continue;
 		add_problem(&report,
@@ -355,15 +355,14 @@ char *compile_manifest_fault_words(const struct manifest_graph *graph, enum lock
 {
 	switch (fault) {
 	case LOCK_MISSING:
-		return mem_copy("it is gone from the cache");
+		return mem_copy("gone from the cache");
 	case LOCK_TRUNCATED:
-		return mem_format("it has %llu bytes instead of %llu", (unsigned long long)size,
+		return mem_format("%llu bytes instead of %llu", (unsigned long long)size,
 				  (unsigned long long)graph->size);
 	case LOCK_CHANGED:
-		return mem_copy("it has its size, but other content than was verified");
+		return mem_copy("same size, but other content than was verified");
 	case LOCK_SPOILT:
-		return mem_copy("it is unchanged, but what marks it as good is gone, or it is "
-				"locked");
+		return mem_copy("unchanged, but without its marker of completeness, or locked");
 	case LOCK_SAME:
 		break;
 	}

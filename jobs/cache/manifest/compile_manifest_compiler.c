@@ -90,7 +90,7 @@ char *compile_manifest_compiler_fault(const struct compile_manifest *lock)
 	if (json_array_size(changed)) {
 		AUTO(auto_free) char *words = fingerprint_words(changed);
 
-		return mem_format("its graphs were compiled with %s, which its key names", words);
+		return mem_format("the graphs were compiled with %s, which the key names", words);
 	}
 	for (size_t i = 0; i < lock->count; i++) {
 		const char *package = NULL, *path = lock->graphs[i].path;
@@ -98,8 +98,8 @@ char *compile_manifest_compiler_fault(const struct compile_manifest *lock)
 
 		if (version.len > 0 && !same_release(js_str(own, package), version))
 			return mem_format(
-				"graph '%.100s' was compiled with %s %.*s in place of "
-				"%.*s, which its key names",
+				"graph '%.100s' was compiled with %s %.*s in place of %.*s, which "
+				"the key names",
 				lock->graphs[i].key, package,
 				(int)(version.len < VERSION_MAX ? version.len : VERSION_MAX),
 				version.text, VERSION_MAX, js_str(own, package));

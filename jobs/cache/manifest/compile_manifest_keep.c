@@ -201,7 +201,7 @@ int compile_manifest_write(const struct lock_facts *facts, const struct graph_ta
 	for (int i = 0; done == 0 && i < LOCK_TRIES; i++)
 		done = try_write(facts, book, &lock, err);
 	if (done == 0)
-		err_set(err, EXIT_UNREACHABLE, "others keep changing it");
+		err_set(err, EXIT_UNREACHABLE, "other processes keep changing it");
 	if (done <= 0 ||
 	    compile_manifest_refresh_others(facts->store, lock, ret_refreshed, err) < 0)
 		return err_wrap(err, "cannot write the compile manifest");
@@ -283,15 +283,15 @@ int compile_manifest_join_late(const struct lock_facts *facts, const char *graph
 	int64_t joined = -2;
 
 	if (!compile_manifest_key_is_good(graph_key))
-		return err_set(err, EXIT_DEFECT, "'%s' is no graph key", graph_key);
+		return err_set(err, EXIT_DEFECT, "invalid graph key '%s'", graph_key);
 	for (int i = 0; joined == -2 && i < LOCK_TRIES; i++)
 		joined = try_join(facts, graph_key, book, err);
 	if (joined == -1)
 		return err_wrap(err, "cannot add late graphs to the compile manifest");
 	if (joined == -2)
 		return err_set(err, EXIT_UNREACHABLE,
-			       "cannot add late graphs to the compile manifest '%s': others keep "
-			       "changing it",
+			       "cannot add late graphs to the compile manifest '%s': other "
+			       "processes keep changing it",
 			       graph_key);
 	*ret_joined = joined;
 	return 0;

@@ -54,7 +54,7 @@ static int64_t try_refresh(struct store *store, const char *graph_key, struct en
 static int too_busy(const char *graph_key, struct err **err)
 {
 	return err_set(err, EXIT_UNREACHABLE,
-		       "cannot refresh the compile manifest '%s': others keep changing it",
+		       "cannot refresh the compile manifest '%s': other processes keep changing it",
 		       graph_key);
 }
 
@@ -64,7 +64,7 @@ int compile_manifest_refresh(struct store *store, const char *graph_key, int64_t
 	int64_t taken = -2;
 
 	if (!compile_manifest_key_is_good(graph_key))
-		return err_set(err, EXIT_DEFECT, "'%s' is no graph key", graph_key);
+		return err_set(err, EXIT_DEFECT, "invalid graph key '%s'", graph_key);
 	for (int i = 0; taken == -2 && i < LOCK_TRIES; i++) {
 		AUTO(entry_proofs_freep) struct entry_proofs *proofs = NULL;
 

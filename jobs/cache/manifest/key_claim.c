@@ -179,8 +179,8 @@ static void note_taken(struct key_claim *claim, const struct there *there)
 	if (!there->object || is_ours(claim, there))
 		return;
 	if (!is_held(there))
-		claim->taken = mem_format("run %.255s, which had it last, is done with it",
-					  run ? run : "?");
+		claim->taken =
+			mem_format("run %.255s, the last holder, has ended", run ? run : "?");
 	else
 		claim->taken = mem_format("run %.255s has not renewed its claim for %lld s",
 					  run ? run : "?", (long long)(claim->watched_ms / 1000));
@@ -205,12 +205,12 @@ static int not_written(struct key_claim *claim, bool seen, bool changed, struct 
 		return 0; /* many contenders: the caller tries again soon */
 	if (seen)
 		err_set(err, EXIT_REFUSED,
-			"cannot write the claim on the graph key: each time it is what it was, but "
-			"a write on that condition is refused (412)");
+			"cannot write the claim on the graph key: the claim is unchanged, but a "
+			"conditional write to it is refused (412)");
 	else
 		err_set(err, EXIT_REFUSED,
-			"cannot write the claim on the graph key: something that is no object is "
-			"in its place");
+			"cannot write the claim on the graph key: its place holds something that "
+			"is not an object");
 	return do_without(claim, err);
 }
 

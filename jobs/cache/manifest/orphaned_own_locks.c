@@ -73,7 +73,7 @@ int orphaned_own_locks_clear(const struct orphaned_own_locks *request, json_t **
 
 	for (size_t i = 0; known && (graph = graph_tally_at(request->book, i)); i++)
 		if (was_compiling(graph) && clear_one(request, graph, removed, err) < 0)
-			return err_wrap(err, "cannot clear the locks that this run left behind");
+			return err_wrap(err, "cannot remove the compiler locks of this run");
 	*ret_removed = TAKE(removed);
 	return 0;
 }

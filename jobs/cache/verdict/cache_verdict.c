@@ -83,7 +83,7 @@ static int look_at(const struct verify_request *request, const struct tally_grap
 		return -1;
 	if (ret->state == ENTRY_DONE && graph->unreadable) {
 		ret->state = ENTRY_PARTIAL;
-		ret->why = "the framework could not use it";
+		ret->why = "the framework could not use the entry";
 	}
 	return look_closer(request, graph, ret, err);
 }

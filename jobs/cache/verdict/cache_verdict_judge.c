@@ -58,8 +58,8 @@ static bool broke_off(const struct case_of *on, struct cache_verdict *ret)
 	if (!on->said.script_failed)
 		return false;
 	ret->retry_helps = false;
-	ret->reason = mem_copy("the script broke off while its graphs were collected: later ones "
-			       "were never seen");
+	ret->reason = mem_copy(
+		"the script broke off while graphs were collected: later graphs were never seen");
 	ret->hint = mem_copy("make the script pass its first steps with outputs that are all "
 			     "zeros, or set compile.on_incomplete: train");
 	return true;
@@ -71,11 +71,11 @@ static bool named_nothing(const struct case_of *on, struct cache_verdict *ret)
 		return false;
 	ret->retry_helps = false;
 	if (on->counts.bypassed > 0) {
-		ret->reason = mem_format("the logs name no graph of the cache, but %lld that were "
-					 "compiled past it",
+		ret->reason = mem_format("the logs name no graph of the cache, but %lld graphs "
+					 "that were compiled without it",
 					 (long long)on->counts.bypassed);
-		ret->hint = mem_copy("remove what switches the compile cache off in the script "
-				     "or its variables");
+		ret->hint = mem_copy("remove the setting that switches the compile cache off, in "
+				     "the script or its variables");
 		return true;
 	}
 	if (on->said.nothing > 0)
@@ -95,8 +95,8 @@ static char *problem_hint(const struct case_of *on, const struct cache_verdict *
 	if (on->sight->lock)
 		return cache_verdict_unlock_hint(on->request, on->sight);
 	if (on->said.killed && kind->workers_option)
-		return mem_format("the system ended the compiler for want of memory: compile fewer "
-				  "graphs at a time (%s)",
+		return mem_format("compile fewer graphs at a time (%s): the system killed the "
+				  "compiler for lack of memory",
 				  kind->workers_option);
 	if (!verdict->retry_helps && kind->lasting_hint)
 		return mem_format("%s, or set compile.on_incomplete: train", kind->lasting_hint);
@@ -111,7 +111,7 @@ static bool has_problems(const struct case_of *on, struct cache_verdict *ret)
 	/* Another attempt would wait for the lock as this one did. */
 	ret->retry_helps &= on->sight->old_locks == 0;
 	ret->waits_in_vain = on->sight->old_locks > 0;
-	ret->reason = mem_format("graphs that are not in the cache as they should be: %lld of %lld",
+	ret->reason = mem_format("missing or damaged graphs in the cache: %lld of %lld",
 				 (long long)on->bad, (long long)ret->graphs);
 	ret->hint = problem_hint(on, ret);
 	return true;
@@ -140,7 +140,7 @@ static bool changes_still(const struct case_of *on, struct cache_verdict *ret)
 	if (request->quiet_ms <= 0 || ago >= request->quiet_ms)
 		return false;
 	ret->settle_ms = request->quiet_ms - (ago > 0 ? ago : 0);
-	ret->reason = mem_copy("its entries have not been unchanged for the quiet period yet");
+	ret->reason = mem_copy("the entries have not been unchanged for the quiet period yet");
 	return true;
 }
 

@@ -45,9 +45,9 @@ int cache_find_wait(const struct verify_request *request, char **ret_words, char
 		return 0;
 	age = text_format_duration(sight.lock_age_ms);
 	waited = text_format_duration((int64_t)(longest * 1000));
-	*ret_words = mem_format("it waited for %s for another process to compile; the lock '%s' is "
-				"%s old",
-				waited, sight.lock, age);
+	*ret_words = mem_format(
+		"the job waited for %s for another process to compile; the lock '%s' is %s old",
+		waited, sight.lock, age);
 	/* The next run would meet the locks of the other graphs, too. */
 	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++)
 		if (graph->waited <= 0 && look_for_lock(request, graph, &sight, err) < 0) {

@@ -44,29 +44,28 @@ static char *locked_words(const struct cache_verdict_look *look)
 	AUTO(auto_free) char *age = NULL;
 
 	if (!look->lock.key)
-		return mem_copy("it is locked: somebody compiles it, or died while doing so");
+		return mem_copy("locked: another process compiles it, or died while compiling");
 	age = text_format_duration(look->lock_age_ms);
-	return mem_format("it has been locked for %s by '%s': somebody compiles it, or died while "
-			  "doing so",
-			  age, look->lock.key);
+	return mem_format(
+		"locked for %s by '%s': another process compiles it, or died while compiling", age,
+		look->lock.key);
 }
 
 static char *missing_words(const struct tally_graph *graph)
 {
 	if (graph->not_stored)
-		return mem_format("it was compiled, but not stored: %s", graph->not_stored);
+		return mem_format("compiled, but not stored: %s", graph->not_stored);
 	if (graph->failed)
-		return mem_format("it is not in the cache: %s", graph->failed);
+		return mem_format("not in the cache: %s", graph->failed);
 	if (graph->stored)
-		return mem_copy("the log says that it was written, but it is not in the cache");
+		return mem_copy("reported as written, but not in the cache");
 	if (graph->hit)
-		return mem_copy("the log says that it was found, but it is not in the cache");
+		return mem_copy("found by the log, but not in the cache");
 	if (graph->reported_good)
-		return mem_copy("the summary says that it was compiled, but it is not in the "
-				"cache");
+		return mem_copy("compiled by the summary, but not in the cache");
 	if (graph->extracted)
-		return mem_copy("the log says that it was extracted, but it is not in the cache");
-	return mem_copy("it is not in the cache");
+		return mem_copy("extracted by the log, but not in the cache");
+	return mem_copy("not in the cache");
 }
 
 char *cache_verdict_what(const struct graph_tally *book, const struct tally_graph *graph,
@@ -78,7 +77,7 @@ char *cache_verdict_what(const struct graph_tally *book, const struct tally_grap
 	case ENTRY_EMPTY:
 	case ENTRY_PARTIAL:
 		why = failure_of(book, graph, look);
-		return mem_format("its entry is %s (%s) and stays so until it is removed%s",
+		return mem_format("the entry is %s (%s) and stays so until it is removed%s",
 				  look->state == ENTRY_EMPTY ? "empty" : "damaged",
 				  look->why                    ? look->why
 				  : look->state == ENTRY_EMPTY ? "zero bytes"
@@ -90,7 +89,7 @@ char *cache_verdict_what(const struct graph_tally *book, const struct tally_grap
 		return locked_words(look);
 	case ENTRY_TODO:
 		why = failure_of(book, graph, look);
-		return mem_format("it is known to the cache, but not compiled%s", why);
+		return mem_format("known to the cache, but not compiled%s", why);
 	default:
 		return missing_words(graph);
 	}
@@ -193,7 +192,7 @@ static char *unlock_command(const char *folder, const struct cache_verdict_sight
 		sb_addf(&text, " '%s'", lock_at(sight, i) + common);
 	}
 	if (i < count)
-		sb_addf(&text, "; then the other %zu, which the run names after that", count - i);
+		sb_addf(&text, "; then the other %zu, which the run names next", count - i);
 	return mem_copy_n(text.text, text.len);
 }
 
@@ -204,11 +203,10 @@ char *cache_verdict_unlock_hint(const struct verify_request *request,
 	const char *folder = store_directory(request->store), *all = request->kind->unlock_command;
 	size_t count = json_array_size(sight->locks);
 	AUTO(auto_free)
-	char *fresh = sight->old_locks > 0
-			      ? mem_copy("")
-			      : mem_format("another job may be compiling %s now: run again when it "
-					   "has; ",
-					   count > 1 ? "them" : "it");
+	char *fresh = sight->old_locks > 0 ? mem_copy("")
+					   : mem_format("another job may be compiling %s now; run "
+							"again when it has ended; ",
+							count > 1 ? "them" : "it");
 	AUTO(auto_free)
 	char *command = folder ? unlock_command(folder, sight, UNLOCK_HINT_MAX - 512) : NULL;
 

@@ -119,7 +119,7 @@ static int look(struct entry_proofs *proofs, const char *path, const json_t **re
 		return 0;
 	found = content_digest(proofs->store, path, &content, err);
 	if (found < 0)
-		return err_wrap(err, "cannot compare the cache with its locks");
+		return err_wrap(err, "cannot compare the cache with its compile manifests");
 	if (found > 0) {
 		AUTO(auto_free)
 		char *pin = pin_text(content.size, content.tagged, content.digest);
@@ -149,7 +149,7 @@ static int holds_elsewhere(struct entry_proofs *proofs, const struct manifest_gr
 	memcpy(content.digest, graph->digest, sizeof content.digest);
 	found = content_is_elsewhere(proofs->store, graph->path, &content, err);
 	if (found < 0)
-		return err_wrap(err, "cannot compare the cache with its locks");
+		return err_wrap(err, "cannot compare the cache with its compile manifests");
 	*ret = found > 0;
 	json_object_set_new_nocheck(seen, pin, json_boolean(*ret));
 	return 0;

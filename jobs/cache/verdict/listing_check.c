@@ -166,9 +166,9 @@ static char *other_words(struct store *store, const struct inspection *one, cons
 	AUTO(auto_free) char *error = NULL;
 
 	if (one->state == ENTRY_EMPTY)
-		return mem_copy("it has no bytes");
+		return mem_copy("no bytes");
 	if (one->state != ENTRY_FAILED)
-		return mem_copy(one->why ? one->why : "no lock names it");
+		return mem_copy(one->why ? one->why : "no compile manifest names it");
 	error = entry_first_error(store, one->kind, graph);
 	return mem_format("the compiler failed on it, and the failure is stored%s%s",
 			  error ? ": " : "", error ? error : "");

@@ -117,7 +117,7 @@ static const char *zlib_fault(struct stream_check_reader *in)
 	inflateEnd(&z);
 	if (rc == Z_STREAM_END)
 		return NULL;
-	return rc == Z_OK ? "cut off before its end" : "its bytes are damaged";
+	return rc == Z_OK ? "cut off before its end" : "damaged bytes";
 }
 
 static const char *zstd_header(struct stream_check_reader *in, bool *ret_checksum)
@@ -130,7 +130,7 @@ static const char *zstd_header(struct stream_check_reader *in, bool *ret_checksu
 	if (!take(in, &descriptor, 1))
 		return "cut off in its header";
 	if (descriptor & 0x08)
-		return "its header is damaged";
+		return "damaged header";
 	*ret_checksum = descriptor & 0x04;
 	skipped = dictionary_bytes[descriptor & 3] + size_bytes[descriptor >> 6];
 	if (!(descriptor & 0x20))
@@ -157,7 +157,7 @@ static const char *zstd_fault(struct stream_check_reader *in)
 		type = block >> 1 & 3;
 		size = type == 1 ? 1 : block >> 3; /* 1: one byte, repeated */
 		if (type == 3)
-			return "its bytes are damaged";
+			return "damaged bytes";
 		if (!skip(in, size))
 			return "cut off before its end";
 	}
@@ -178,7 +178,7 @@ int stream_check_inspect(int fd, enum entry_state *ret_state, const char **ret_w
 	*ret_why = NULL;
 	if (!refill(&in)) {
 		*ret_state = ENTRY_EMPTY;
-		*ret_why = "it has no bytes";
+		*ret_why = "no bytes";
 		return in.failed ? -1 : 0;
 	}
 	while (in.have < MAGIC && read_more(&in))
@@ -189,7 +189,7 @@ int stream_check_inspect(int fd, enum entry_state *ret_state, const char **ret_w
 	} else if (in.bytes[0] == 0x78) {
 		fault = is_whole_in_memory(&in) ? NULL : zlib_fault(&in);
 	} else {
-		fault = "it is neither a zlib nor a zstd stream";
+		fault = "neither a zlib nor a zstd stream";
 	}
 	if (in.failed)
 		return -1;

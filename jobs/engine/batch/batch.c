@@ -59,11 +59,12 @@ static int check_share(const json_t *plan, const json_t *queue, struct err **err
 	if (fair == share)
 		return 0;
 	err_set(err, EXIT_SPEC,
-		fair ? "the job queue '%s' shares fairly, and 'batch.share_identifier' is missing"
-		     : "the job queue '%s' does not share fairly: 'batch.share_identifier' is not "
-		       "for it",
+		fair ? "the job queue '%s' uses fair share, but 'batch.share_identifier' is missing"
+		     : "the job queue '%s' does not use fair share: 'batch.share_identifier' does "
+		       "not apply",
 		js_str(queue, "jobQueueName"));
-	err_hint(err, fair ? "say whose share it is: batch: {share_identifier: …}" : "remove it");
+	err_hint(err,
+		 fair ? "set the share of the job: batch: {share_identifier: …}" : "remove it");
 	return err_field(err, "batch.share_identifier");
 }
 
@@ -77,7 +78,7 @@ static int check_queue(const json_t *plan, const json_t *queue, struct err **err
 	const char *name = batch_says(plan, "batch.job_queue");
 
 	if (!queue) {
-		err_set(err, EXIT_REFUSED, "there is no job queue '%s' in this account and region",
+		err_set(err, EXIT_REFUSED, "job queue '%s' not found in this account and region",
 			name);
 		err_hint(err, "correct 'batch.job_queue', or the region and the account");
 		return err_field(err, "batch.job_queue");
@@ -85,10 +86,10 @@ static int check_queue(const json_t *plan, const json_t *queue, struct err **err
 	if (!js_is(queue, "state", "ENABLED") || js_is(queue, "status", "INVALID")) {
 		const char *why = js_str(queue, "statusReason");
 
-		err_set(err, EXIT_REFUSED, "the job queue '%s' takes no jobs: it is %s, %s%s%s",
+		err_set(err, EXIT_REFUSED, "the job queue '%s' takes no jobs: state %s, %s%s%s",
 			name, or_nothing(js_str(queue, "state")),
 			or_nothing(js_str(queue, "status")), why ? ": " : "", or_nothing(why));
-		return err_hint(err, "enable it, or name another one in 'batch.job_queue'");
+		return err_hint(err, "enable the queue, or name another one in 'batch.job_queue'");
 	}
 	return check_share(plan, queue, err);
 }

@@ -160,12 +160,12 @@ static int add_mount(const json_t *mount, size_t number, json_t *volumes, json_t
 
 	if (text_starts(source, "fsx:"))
 		return refuse(err, field,
-			      "mount it on the machines, in the launch template of the compute "
-			      "environment, and name the host's path here",
+			      "mount the file system on the machines, in the launch template of "
+			      "the compute environment, and name the host's path here",
 			      "'%s': AWS Batch cannot mount FSx for Lustre", source);
 	if (!text_starts(source, "efs:") && source[0] != '/')
 		return refuse(err, field, "name a path of the host, or efs:ID/PATH",
-			      "'%s' is no absolute path", source);
+			      "'%s' is not an absolute path", source);
 	volume = json_pack("{s:s}", "name", name);
 	if (source[0] == '/')
 		js_put(volume, "host", json_pack("{s:s}", "sourcePath", source));

@@ -249,8 +249,8 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	if (there)
 		sb_addf(&words, "; the agent of node %d died without a report", node);
 	else if (json_is_integer(code) && json_integer_value(code) == 0)
-		sb_adds(&words, "; the container ended well without an agent: its ENTRYPOINT does "
-				"not run the command that it is given");
+		sb_adds(&words, "; the container ended with 0 without an agent: the ENTRYPOINT of "
+				"the image does not run the given command");
 	if (json_is_integer(code))
 		sb_addf(&words, " (exit %lld)", (long long)json_integer_value(code));
 	if (!there && json_is_integer(code) && json_integer_value(code) != 0) {

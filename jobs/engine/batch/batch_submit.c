@@ -178,7 +178,7 @@ static int send_job(struct batch *batch, const struct engine_job *what, struct b
  * the wrong one. */
 static int refuse_name(struct batch *batch, const char *name, struct err **err)
 {
-	err_set(err, EXIT_SPEC, "a job '%s' of another run is in the queue '%s' and not over", name,
+	err_set(err, EXIT_SPEC, "a job '%s' of another run is still in the queue '%s'", name,
 		batch_says(batch->plan, "batch.job_queue"));
 	return err_hint(err, "choose another --id");
 }

@@ -201,7 +201,7 @@ static int find_listed(struct batch *batch, struct batch_job *job, const char *n
 		found.id = found.lost;
 	if (!found.id && found.unknown)
 		return err_set(err, EXIT_UNREACHABLE,
-			       "AWS Batch lists a job '%s' of which it says nothing yet", name);
+			       "AWS Batch lists a job '%s' without a description yet", name);
 	if (!found.id)
 		return 0;
 	batch_keep_id(job, found.id);

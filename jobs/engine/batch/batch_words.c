@@ -11,9 +11,9 @@
 static const struct {
 	const char *word, *hint;
 } reasons[] = {
-	{ "CAPACITY:", "AWS has no such machine free now; it goes on asking" },
+	{ "CAPACITY:", "AWS has no such machine free now; AWS Batch retries" },
 	{ "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
-	  "raise the compute environment's maxvCpus, or ask for less" },
+	  "raise the compute environment's maxvCpus, or request less" },
 	{ "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
 	  "no machine of the compute environment has that many vCPUs or that much memory: compare "
 	  "its instance types with 'resources.instance'" },
@@ -21,8 +21,7 @@ static const struct {
 	  "give the service role of the compute environment its rights" },
 	{ "MISCONFIGURATION:", "the queue or its compute environments can never run it" },
 	{ "UNDETERMINED",
-	  "look at the compute environment: its subnets, its image, whether machines join the "
-	  "cluster" },
+	  "check the compute environment: subnets, image, and if machines join the cluster" },
 };
 
 void batch_wait_words(const char *status, const char *reason, int64_t waited_ms, struct sb *ret)
@@ -105,7 +104,7 @@ void batch_node_words(const json_t *node, struct sb *ret)
 	if (status && text_starts(status, BATCH_OURS))
 		status += strlen(BATCH_OURS);
 	if (!node)
-		status = "AWS Batch has forgotten it";
+		status = "AWS Batch no longer lists the job";
 	sb_adds(ret, status ? status : "AWS Batch gives no reason");
 	if (container && (!status || !strstr(status, container)))
 		sb_addf(ret, "; %s", container);

@@ -205,7 +205,7 @@ static int put_link(json_t *env, const char *url, struct utc *ret_ends, struct e
 	int there;
 
 	if (!digest)
-		return err_set(err, EXIT_DEFECT, "'%s' is no archive of an agent", url);
+		return err_set(err, EXIT_DEFECT, "'%s' is not an archive of an agent", url);
 	if (s3_parse_url(url, &bucket, &key, err) < 0 || aws_open(&aws, err) < 0)
 		return -1;
 	/* Finds the bucket's region, which the link needs. */
@@ -237,7 +237,7 @@ int agent_delivery_env(const json_t *plan, const char *workspace, const struct e
 
 	if (!text_starts(workspace, "s3://")) {
 		err_set(err, EXIT_REFUSED, "a container cannot see the workspace '%s'", workspace);
-		return err_hint(err, "name one on S3: workspace: s3://BUCKET/PREFIX");
+		return err_hint(err, "name a workspace on S3: workspace: s3://BUCKET/PREFIX");
 	}
 	js_put_str(env, AGENT_DELIVERY_ORDER, order);
 	if (agent_delivery_way(plan) == AGENT_DELIVERY_LINK) {
@@ -279,16 +279,17 @@ static char *link_words(void)
 	int64_t seconds;
 
 	if (link_lasts(&seconds, &ends, &why) < 0)
-		return mem_format("by a link, which cannot be made now; until when one would be "
-				  "good is not known: %s",
-				  why->message);
+		return mem_format(
+			"by a link, which cannot be made now, so that its end is not known: %s",
+			why->message);
 	clock_utc_format(ends, text);
 	if (seconds == AGENT_DELIVERY_LINK_SECONDS)
-		return mem_format("fetched by the image's curl, python3 or aws over a link that is "
-				  "good for 7 days; a job that waits longer in the queue fails");
-	return mem_format("fetched by the image's curl, python3 or aws over a link that ends with "
-			  "these credentials, now at %s; a job that waits longer in the queue "
-			  "fails (name batch.agent or batch.helper_image where queues are long)",
+		return mem_format(
+			"downloaded by the image's curl, python3 or aws over a link that is valid "
+			"for 7 days; a job that waits longer in the queue fails");
+	return mem_format("downloaded by the image's curl, python3 or aws over a link that ends "
+			  "with these credentials, now at %s; a job that waits longer in the queue "
+			  "fails (name batch.agent or batch.helper_image if queues are long)",
 			  text);
 }
 
@@ -298,7 +299,7 @@ char *agent_delivery_words(const json_t *plan)
 	case AGENT_DELIVERY_BAKED:
 		return mem_format("in the image, at %s", batch_field(plan, "agent"));
 	case AGENT_DELIVERY_HELPER:
-		return mem_format("from the image %s, whose container runs before",
+		return mem_format("from the image %s, in a container that runs before",
 				  batch_field(plan, "helper_image"));
 	case AGENT_DELIVERY_CHANNEL:
 		return mem_copy("as the input channel '" AGENT_DELIVERY_CHANNEL_NAME "'");

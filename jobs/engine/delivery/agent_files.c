@@ -41,7 +41,7 @@ static int digest_folder(const char *root, const char *below, json_t *files, str
 		}
 		if (json_object_size(files) >= AGENT_FILES_MAX)
 			result = err_set(err, EXIT_REFUSED,
-					 "'%s' is no agent folder: too many files", root);
+					 "'%s' is not an agent folder: too many files", root);
 		else
 			result = hash_sha256_file(file, hex, &size, err);
 		if (result == 0)
@@ -83,7 +83,7 @@ static int note_name(void *arg, const struct store_object *object, struct err **
 	struct agent_files_fetch *fetch = arg;
 
 	if (fetch->count >= AGENT_FILES_MAX)
-		return err_set(err, EXIT_REFUSED, "'%s' is no agent folder: too many files",
+		return err_set(err, EXIT_REFUSED, "'%s' is not an agent folder: too many files",
 			       fetch->prefix);
 	fetch->names = mem_grow(fetch->names, fetch->count + 2, sizeof *fetch->names);
 	fetch->names[fetch->count++] = mem_copy(object->key + strlen(fetch->prefix));
@@ -129,9 +129,12 @@ static int fetch_all(struct store *store, const char *agent_key, const char *fol
 		return -1;
 	if (strcmp(prefix, agent_key) == 0)
 		return 0;
-	err_set(err, EXIT_REFUSED, "the agent at '%s' in '%s' is not what its name says", agent_key,
+	err_set(err, EXIT_REFUSED,
+		"the agent at '%s' in '%s' does not match the digest in its name", agent_key,
 		store_url(store));
-	return err_hint(err, "remove what begins with '%s' there: it is brought anew", agent_key);
+	return err_hint(
+		err, "remove all objects that begin with '%s' there; the agent is uploaded again",
+		agent_key);
 }
 
 int agent_fetch(struct store *store, const char *agent_key, const char *folder, struct err **err)

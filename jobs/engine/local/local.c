@@ -27,8 +27,8 @@ static int local_open(const struct engine_where *where, struct engine **ret, str
 	if (store_open(where->workspace, &store, err) < 0)
 		return -1;
 	if (proc_identify(getpid(), &self) < 0) {
-		err_set(err, EXIT_REFUSED, "cannot tell processes apart: /proc is not there");
-		return err_hint(err, "mount it: mount -t proc proc /proc");
+		err_set(err, EXIT_REFUSED, "cannot tell processes apart: /proc is missing");
+		return err_hint(err, "mount /proc: mount -t proc proc /proc");
 	}
 	local = mem_zero(1, sizeof *local);
 	local->engine.ops = &local_ops;
@@ -297,7 +297,7 @@ static int check_job(const struct local *local, const struct engine_job *job, st
 			       job->nodes);
 	there = store_stat(local->store, key, &object, err);
 	if (there == 0)
-		return err_set(err, EXIT_DEFECT, "there is no order at '%s'", order);
+		return err_set(err, EXIT_DEFECT, "no order at '%s'", order);
 	return there;
 }
 
@@ -343,7 +343,7 @@ static int local_submit(struct engine *engine, const struct engine_job *job, str
 	if (made < 0)
 		return not_started(*err);
 	if (made == 0) {
-		err_set(err, EXIT_BUSY, "someone else is starting '%s'", job->name);
+		err_set(err, EXIT_BUSY, "another process is starting '%s'", job->name);
 		return 1;
 	}
 	outcome = start_all(local, job, &record, &start, err);
@@ -378,9 +378,9 @@ static int local_stop(struct engine *engine, const char *name, const char *prefi
 	if (local_view_is_over(&view))
 		return 0; /* describe kills what may be left */
 	if (view.sight == SIGHT_NONE || view.sight == SIGHT_HELD) {
-		err_set(err, EXIT_REFUSED, "cannot stop '%s': it runs on '%s'", name,
+		err_set(err, EXIT_REFUSED, "cannot stop '%s', which runs on '%s'", name,
 			view.record.host);
-		return err_hint(err, "stop it there");
+		return err_hint(err, "stop the job there");
 	}
 	return local_view_stop(local, prefix, &view, STOP_REQUEST, grace_ms, err);
 }

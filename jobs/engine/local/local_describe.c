@@ -269,7 +269,7 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 		return 0;
 	}
 	if (there == 0) {
-		say(ret, "the engine's record of '%s' is not there", name);
+		say(ret, "the engine's record of '%s' is missing", name);
 		return 0;
 	}
 	for (int i = view.record.nodes - 1; i >= 0; i--) {
@@ -282,7 +282,7 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 	if (local_view_is_over(&view))
 		describe_over(local, prefix, &view, ret);
 	else if (view.sight == SIGHT_NONE || view.sight == SIGHT_HELD)
-		say(ret, "it was started on '%s', whose processes cannot be seen from here",
+		say(ret, "started on '%s'; the processes of that machine cannot be seen from here",
 		    view.record.host);
 	else
 		describe_alive(local, prefix, &view, ret);

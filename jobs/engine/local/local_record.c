@@ -144,7 +144,7 @@ static int record_read(struct local_record *record, const json_t *body, struct e
 	const json_t *agents = json_object_get(body, "agents");
 
 	if (js_int(body, "v", 0) != 1 || nodes < 1 || nodes > NODES_MAX || !state)
-		return err_set(err, EXIT_REFUSED, "it is not a record of this version");
+		return err_set(err, EXIT_REFUSED, "not a record of this version");
 	record->nodes = (int)nodes;
 	record->started = strcmp(state, "started") == 0;
 	copy_text(record->job, sizeof record->job, js_str(body, "job"));
@@ -166,7 +166,7 @@ static int record_read(struct local_record *record, const json_t *body, struct e
 	}
 	read_stop(record, json_object_get(body, "stop"));
 	if (!*record->token)
-		return err_set(err, EXIT_REFUSED, "it holds no token");
+		return err_set(err, EXIT_REFUSED, "no token");
 	return 0;
 }
 

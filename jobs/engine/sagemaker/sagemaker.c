@@ -113,7 +113,7 @@ static int ask(struct sagemaker *sagemaker, struct training *job, struct err **e
 		return -1;
 	if (!json_is_object(reply.json))
 		return err_set(err, EXIT_UNREACHABLE,
-			       "sagemaker DescribeTrainingJob: the reply is no description");
+			       "sagemaker DescribeTrainingJob: the reply has no description");
 	note(job, reply.json);
 	return 1;
 }
@@ -209,13 +209,14 @@ static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *re
 		return 1;
 	if (there == 0) {
 		err_set(err, EXIT_UNREACHABLE,
-			"sagemaker says that '%s' is there, and that it is not", name);
+			"sagemaker reports '%s' both as existing and as missing", name);
 		return 1;
 	}
 	if (sagemaker_is_same(request, job->said))
 		return 0;
-	err_set(err, EXIT_SPEC, "there is a training job '%s' already, of another workspace", name);
-	return err_hint(err, "choose another --id: SageMaker takes a name once");
+	err_set(err, EXIT_SPEC, "the training job '%s' already exists, for another workspace",
+		name);
+	return err_hint(err, "choose another --id; SageMaker accepts a name only once");
 }
 
 /* Looks the job up after a refusal. An earlier try with a lost reply may have succeeded all the
@@ -311,7 +312,7 @@ static int find(struct engine *engine, const char *name, const char *prefix, str
 	if (there == 0 || sagemaker_is_same(wanted, job->said))
 		return there;
 	err_set(err, EXIT_SPEC, "the training job '%s' is of another workspace", name);
-	return err_hint(err, "choose another --id: SageMaker takes a name once");
+	return err_hint(err, "choose another --id; SageMaker accepts a name only once");
 }
 
 /* ---- watching ---- */
@@ -361,7 +362,7 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 	job->reports_read = job->ended.ms > 0;
 	sagemaker_status(job->said, &reports, nodes, ret);
 	if (ret->state == ENGINE_ENDED && waits_for_log(sagemaker, job, &reports))
-		say(ret, ENGINE_STOPPING, "its log is waited for");
+		say(ret, ENGINE_STOPPING, "waiting for the log");
 	return 0;
 }
 
@@ -430,10 +431,10 @@ static int let_go(struct sagemaker *sagemaker, const char *name, bool seen, stru
 		return 0;
 	}
 	err_wrap(err, "cannot give back the machines that are kept after '%s'", name);
-	return err_hint(err,
-			"%s paid for until sagemaker.warm_pool is over: allow "
-			"sagemaker:UpdateTrainingJob",
-			seen ? "they are" : "if there are any, they are");
+	return err_hint(
+		err,
+		"allow sagemaker:UpdateTrainingJob; %s paid for until sagemaker.warm_pool is over",
+		seen ? "they are" : "any kept machines are");
 }
 
 static int release(struct engine *engine, const char *name, const char *prefix,
@@ -459,8 +460,7 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 	seen = sagemaker_is_kept(job->said);
 	if (!seen && clock_mono_now().ms - job->ended.ms < SAGEMAKER_POOL_MS)
 		return err_set(err, EXIT_BUSY,
-			       "SageMaker has not said yet what becomes of the "
-			       "machines of '%s'",
+			       "SageMaker has not reported the state of the machines of '%s' yet",
 			       name);
 	given = let_go(sagemaker, name, seen, err);
 	/* For machines given back just now the service does not report how long they were kept. */

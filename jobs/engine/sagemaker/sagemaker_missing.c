@@ -61,7 +61,7 @@ int sagemaker_tell_missing(struct sagemaker *sagemaker, struct training *job, co
 		return 0;
 	}
 	snprintf(ret->reason, sizeof ret->reason, "SageMaker in %s does not know the job%s", region,
-		 over > 0 ? " any more: it was deleted" : "");
+		 over > 0 ? " any more, because it was deleted" : "");
 	ret->silent = over > 0 && !sagemaker->toolkit;
 	if (over > 0)
 		ret->last_seen = job->sign.last;

@@ -228,8 +228,7 @@ static int put_hyperparameters(json_t *request, const struct toolkit_ask *ask, c
 		js_str(json_object_get(request, "ResourceConfig"), "InstanceType"));
 	if (json_object_size(values) > TOOLKIT_VALUES_MAX) {
 		err_set(err, EXIT_SPEC,
-			"there are %zu hyperparameters with those of script mode; SageMaker "
-			"takes %d",
+			"%zu hyperparameters with those of script mode; SageMaker takes %d",
 			json_object_size(values), TOOLKIT_VALUES_MAX);
 		return err_hint(err, "put rarely changed ones into a file of the source");
 	}
@@ -325,7 +324,7 @@ int sagemaker_toolkit_put(json_t *request, const struct toolkit_ask *ask, struct
 
 	if (!program) {
 		err_set(err, EXIT_SPEC,
-			"launcher: toolkit runs one Python program, and 'command' is none");
+			"launcher: toolkit runs one Python program, but 'command' is not one");
 		return err_hint(err, "write [torchrun, train.py], or set launcher: node");
 	}
 	if (json_object_size(json_object_get(ask->plan, "secrets")) > 0) {

@@ -259,7 +259,7 @@ void sagemaker_toolkit_status(const struct sagemaker *sagemaker, struct training
 	ret->silent = false; /* no agent is there to mark its checkpoints */
 	if (waits_for_lines(sagemaker, job)) {
 		*ret = (struct engine_status){ .state = ENGINE_STOPPING, .started = ret->started };
-		snprintf(ret->reason, sizeof ret->reason, "its log is waited for");
+		snprintf(ret->reason, sizeof ret->reason, "waiting for the log");
 		return;
 	}
 	job->closing = true;

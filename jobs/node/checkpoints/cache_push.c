@@ -179,7 +179,7 @@ int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void
 		return -1;
 	if (bring_all(push, false, at_end, fn, arg, err) < 0 ||
 	    bring_all(push, true, at_end, fn, arg, err) < 0)
-		return err_wrap(err, "the compiled graphs could not be brought to the cache");
+		return err_wrap(err, "cannot upload the compiled graphs to the cache");
 	return 0;
 }
 

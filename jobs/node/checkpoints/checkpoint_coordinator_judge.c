@@ -151,7 +151,7 @@ static int decide(struct checkpoint_coordinator *shards, struct verdict *verdict
 	if (join.ckpt.complete) {
 		done = mark(shards, verdict, &join, err);
 	} else {
-		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "it is not complete"));
+		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "not complete"));
 		/* A mark from an earlier life of the job would describe other files. */
 		done = withdraw(shards, verdict, err);
 	}
@@ -180,8 +180,8 @@ static char *unheard(const struct checkpoint_coordinator *shards, const char *na
 	if (count == 0)
 		return NULL;
 	if (count == 1)
-		return mem_format("node %d has not told of its part", first);
-	return mem_format("node %d and %d more have not told of their parts", first, count - 1);
+		return mem_format("node %d has not reported its part", first);
+	return mem_format("node %d and %d more have not reported their parts", first, count - 1);
 }
 
 static bool is_marked(const struct checkpoint_coordinator *shards, const char *name)
@@ -228,7 +228,7 @@ static char *cut_off(const struct checkpoint_coordinator *shards, const char *na
 
 		if (cut && checkpoint_coordinator_generation(parts_of(shards, i), name) == 0 &&
 		    !said_none(shards, i, name) && !let_one_pass(shards, i, name, names))
-			return mem_format("node %d was cut off before it had saved any of it", i);
+			return mem_format("node %d was disconnected before it saved any part", i);
 	}
 	return NULL;
 }

@@ -73,7 +73,7 @@ static int fetch_checkpoint(const struct agent_config *config, struct err **err)
 		there = checkpoint_fetch(&mark, folder, NULL, NULL, &why, err);
 	if (there == 0)
 		return err_set(err, EXIT_UNREACHABLE, "cannot resume from '%s': %s", url,
-			       why ? why : "its mark is gone");
+			       why ? why : "the mark is gone");
 	return there < 0 ? -1 : 0;
 }
 

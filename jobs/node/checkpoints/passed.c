@@ -61,26 +61,24 @@ static void say_partial(struct passed *passed, const struct ckpt *ckpt)
 {
 	const char *taken = checkpoint_kind_name(ckpt->kind);
 	AUTO(auto_free)
-	char *hint = mem_format("it is taken for one of kind '%s': let the script finish it before "
-				"it begins the next one, or say in checkpoint.kind what it is",
+	char *hint = mem_format("let the script finish each checkpoint before the next one, or "
+				"correct checkpoint.kind; the kind seems to be '%s'",
 				taken);
 
-	say(passed, ckpt->name, ckpt->path, ckpt->step, ckpt->why ? ckpt->why : "it is not whole",
-	    hint);
+	say(passed, ckpt->name, ckpt->path, ckpt->step, ckpt->why ? ckpt->why : "incomplete", hint);
 }
 
 static void say_stranger(struct passed *passed, const struct ckpt_stranger *one)
 {
 	AUTO(auto_free) char *path = fs_join(passed->source, one->name);
 	AUTO(auto_free)
-	char *why =
-		one->named ? mem_format("its name is none of checkpoint.kind '%s'",
-					checkpoint_kind_name(passed->kind))
-			   : mem_copy("there is no step in its name, by which the newest is found");
+	char *why = one->named ? mem_format("the name does not fit checkpoint.kind '%s'",
+					    checkpoint_kind_name(passed->kind))
+			       : mem_copy("the name has no step, by which the newest is found");
 
 	say(passed, one->name, path, -1, why,
-	    one->named ? "set checkpoint.kind: auto, or name it as that kind does"
-		       : "save each under a name of its own with the step in it, such as "
+	    one->named ? "set checkpoint.kind: auto, or use the names of that kind"
+		       : "save each checkpoint under its own name with the step in it, such as "
 			 "checkpoint-1000");
 }
 
@@ -149,19 +147,19 @@ void passed_marked(struct passed *passed, int64_t step, const char *url)
 	if (!js_str(passed->config->order, "resume_from") || step > resumed ||
 	    !is_news(passed, fs_basename(url), ""))
 		return;
-	why = mem_format("its step is not above %lld, from which this attempt went on, and the "
-			 "highest is what the next one goes on from",
+	why = mem_format("the step is not above %lld, from which this attempt resumed; the next "
+			 "attempt resumes from the highest step",
 			 (long long)resumed);
 	say(passed, fs_basename(url), url, step, why,
-	    "let the script load STOKER_RESUME_FROM and count on from its step");
+	    "let the script load STOKER_RESUME_FROM and continue from its step");
 }
 
 void passed_stuck(struct passed *passed, const struct ckpt *ckpt, const char *why)
 {
 	if (is_news(passed, ckpt->name, ckpt->tag))
 		say(passed, ckpt->name, ckpt->path, ckpt->step, why,
-		    "it is tried again; see that checkpoint.url can be written to, and that it "
-		    "holds nothing but files and folders");
+		    "check that checkpoint.url can be written to and holds files and folders only; "
+		    "the upload is retried");
 }
 
 json_t *passed_bad(struct ckpt_watch *watch)

@@ -62,7 +62,7 @@ static struct err *words_of(const struct prefetch *prefetch, int status)
 		    0 ||
 	    !(message = js_str(words, "message"))) {
 		err_set(&why, EXIT_UNREACHABLE,
-			"the process that fetches for this node ended with %s %d",
+			"the download process of this node ended with %s %d",
 			WIFSIGNALED(status) ? "signal" : "exit",
 			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		return why;

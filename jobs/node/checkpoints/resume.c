@@ -93,10 +93,10 @@ static int wait_for_choice(const struct agent_config *config, struct store *stor
 		if (node_flag_is_set(config, store, FAILED_FILE, config->restart))
 			return err_set(err, EXIT_UNREACHABLE, "another node has failed");
 		if (clock_mono_now().ms >= end_ms)
-			return err_set(err, EXIT_UNREACHABLE,
-				       "node 0 has not said within %lld s from which checkpoint "
-				       "to go on",
-				       (long long)(config->claim_wait_ms / 1000));
+			return err_set(
+				err, EXIT_UNREACHABLE,
+				"node 0 has not named the checkpoint to resume from within %lld s",
+				(long long)(config->claim_wait_ms / 1000));
 		poll(NULL, 0, (int)pause);
 		pause = 2 * pause < PAUSE_MOST_MS ? 2 * pause : PAUSE_MOST_MS;
 	}
@@ -135,7 +135,7 @@ int resume_settle(const struct agent_config *config, struct err **err)
 		done = wait_for_choice(config, store, &choice, err);
 	}
 	if (done < 0)
-		return err_wrap(err, "cannot tell from which checkpoint to go on");
+		return err_wrap(err, "cannot find the checkpoint to resume from");
 	line = js_line(choice);
 	apply(config, choice);
 	return fs_write_atomic(path, line, strlen(line), 0600, err);

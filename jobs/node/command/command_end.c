@@ -111,8 +111,7 @@ static void not_pushed(struct agent *agent)
 		err_set(&agent->trouble, EXIT_UNREACHABLE, "%s", why);
 	else
 		err_set(&agent->trouble, EXIT_UNREACHABLE,
-			"the compiled graphs could not be brought to '%s'",
-			js_str(compile, "cache"));
+			"cannot upload the compiled graphs to '%s'", js_str(compile, "cache"));
 	agent_fail(agent, &agent->trouble, "transient-infra");
 }
 
@@ -124,7 +123,7 @@ static void not_kept(struct agent *agent)
 
 	if (!agent->lost) {
 		err_set(&agent->lost, EXIT_UNREACHABLE,
-			"looking after the checkpoints in '%s' did not come to its end%s%s",
+			"the process for the checkpoints in '%s' did not end well%s%s",
 			agent->config.checkpoint, trouble ? ": " : "", trouble ? trouble : "");
 		class = mem_copy("transient-infra");
 	}

@@ -18,10 +18,10 @@
 #define KILL_MS     10
 
 #define SICK_HINT                                                                                  \
-	"run on another node and have this one looked after; 'stoker status' shows what was "      \
-	"found on each"
+	"run on another node and have this one repaired; 'stoker status' shows the findings on "   \
+	"each node"
 #define FAILING_HINT                                                                               \
-	"look at what the nodes have in common: the security group, EFA, the image, the network "  \
+	"check what the nodes have in common: the security group, EFA, the image, the network "    \
 	"between them"
 
 /* ---- the helper ------------------------------------------------------------------------ */
@@ -109,7 +109,8 @@ static void fail(struct agent *agent, const char *message, const char *hint, con
 {
 	AUTO(err_freep) struct err *why = NULL;
 
-	err_set(&why, EXIT_RUN_FAILED, "%s", message ? message : "the check-up says no more");
+	err_set(&why, EXIT_RUN_FAILED, "%s",
+		message ? message : "the check-up gives no more detail");
 	err_hint(&why, "%s", hint);
 	report_error(&agent->report, why, class);
 	agent_finish(agent, REPORT_FAILED, status);
@@ -120,8 +121,8 @@ static void heed(struct agent *agent, const json_t *said)
 	const char *outcome = js_str(said, "outcome"), *message = js_str(said, "message");
 
 	if (!outcome)
-		fail(agent, "the check-up of this node did not come to its end", SICK_HINT,
-		     "transient-infra", AGENT_EXIT_FAILED);
+		fail(agent, "the check-up of this node did not end", SICK_HINT, "transient-infra",
+		     AGENT_EXIT_FAILED);
 	else if (strcmp(outcome, HEALTH_HEALTHY) == 0)
 		loop_after(agent->loop, 0, agent->health.next, agent);
 	else if (strcmp(outcome, HEALTH_SICK) == 0)

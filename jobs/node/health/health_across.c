@@ -216,7 +216,8 @@ static char *judge_group(const json_t *results, const json_t *group)
 		const char *words = js_str(result, "words");
 
 		if (json_is_null(told))
-			return mem_format("node %lld has not told how the test went", node);
+			return mem_format("node %lld has not reported the result of the test",
+					  node);
 		if (!js_bool(result, "well", false))
 			return mem_format("node %lld: %s", node, words ? words : "it failed");
 	}
@@ -330,7 +331,7 @@ static void blame_singles(json_t *sick, const struct across *a, const json_t *fa
 		const json_t *members = json_object_get(group, "members");
 		int node = (int)json_integer_value(json_array_get(members, 0));
 		AUTO(auto_free)
-		char *words = mem_format("it fails the test of collectives alone, too: %s",
+		char *words = mem_format("fails the test of collectives alone, too: %s",
 					 js_str(group, "words"));
 
 		if (json_array_size(members) == 1)
@@ -433,9 +434,9 @@ static void blame_pairs(struct across *a, json_t *sick)
 			long long good = json_integer_value(json_array_get(members, 0));
 			long long node = json_integer_value(json_array_get(members, 1));
 			AUTO(auto_free)
-			char *words = mem_format("it fails the test of collectives with node %lld, "
-						 "which is good: %s",
-						 good, js_str(group, "words"));
+			char *words = mem_format(
+				"fails the test of collectives with the good node %lld: %s", good,
+				js_str(group, "words"));
 
 			json_array_append_new(sick, health_sick_row(a->nodes, (int)node, words));
 		}
@@ -460,12 +461,11 @@ static void conclude(struct across *a, json_t *report, const json_t *sick)
 		js_put(report, "figures", json_pack("{s:O}", ALL_REDUCE, figure));
 	if (a->words && json_array_size(sick) == 0) {
 		AUTO(auto_free)
-		char *words = mem_format(
-			"an all-reduce between the %d nodes fails, and %s%s: %s",
-			a->c->config->nodes,
-			a->common ? "so it does on each of them alone"
-				  : "no single node explains it",
-			a->cut_short ? " as far as health.timeout allowed to look" : "", a->words);
+		char *words = mem_format("an all-reduce between the %d nodes fails, and %s%s: %s",
+					 a->c->config->nodes,
+					 a->common ? "on each of them alone, too"
+						   : "no single node is the cause",
+					 a->cut_short ? " within health.timeout" : "", a->words);
 
 		js_put_str(report, "failing", words);
 	}
@@ -481,7 +481,7 @@ json_t *health_test_across(struct checkup *c, const json_t *nodes, struct mono e
 	if (!a.how) {
 		js_put_str(report, "unchecked",
 			   "between the nodes: neither mpirun with ssh nor a torch that can be "
-			   "imported is there on all of them");
+			   "imported is present on all of them");
 		return report;
 	}
 	js_put_str(report, "how", a.how);

@@ -84,7 +84,8 @@ char *health_baseline_words(const struct baseline *baseline, const char *name, b
 	sb_addf(&words, "the baseline of healthy runs is %.2f GB/s (%s", kept_busbw(baseline, name),
 		baseline->url);
 	if (counted)
-		sb_addf(&words, "; %d slower ones in a row replace it, and this is number %lld",
+		sb_addf(&words,
+			"; %d slower runs in a row replace the baseline, and this is number %lld",
 			HEALTH_SLOW_RUNS, (long long)health_baseline_slower(baseline, name));
 	sb_addc(&words, ')');
 	return sb_take(&words);

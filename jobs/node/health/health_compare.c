@@ -85,7 +85,7 @@ char *health_common_failure(const json_t *nodes)
 			return NULL;
 	if (i < 2)
 		return NULL;
-	return mem_format("%s; so it is on all %zu nodes, which have the image in common",
+	return mem_format("%s; the same on all %zu nodes, which have the image in common",
 			  words ? words : "?", i);
 }
 
@@ -102,7 +102,7 @@ static void compare_devices(json_t *sick, const json_t *nodes)
 	json_array_foreach (nodes, i, told) {
 		int64_t devices = js_int(told, "devices", most);
 		AUTO(auto_free)
-		char *words = mem_format("it has %lld Neuron devices, other nodes have %lld",
+		char *words = mem_format("%lld Neuron devices, other nodes have %lld",
 					 (long long)devices, (long long)most);
 
 		if (devices < most)
@@ -278,7 +278,7 @@ json_t *health_compare_nodes(struct checkup *c, const json_t *nodes,
 
 	json_array_foreach (nodes, i, told) {
 		if (json_is_null(told))
-			blame(sick, nodes, (int)i, "it has not told how it is");
+			blame(sick, nodes, (int)i, "no report of the check-up");
 		else
 			blame_rows(sick, nodes, (int)i);
 	}

@@ -28,8 +28,9 @@ static void check_disk(struct checkup *c)
 	uint64_t room;
 
 	if (statvfs(c->config->dir, &fs) < 0) {
-		health_checkup_say(c, "disk", ROW_UNCHECKED, "'%s' cannot be asked: %s",
-				   c->config->dir, strerror(errno));
+		health_checkup_say(c, "disk", ROW_UNCHECKED,
+				   "cannot read the free space of '%s': %s", c->config->dir,
+				   strerror(errno));
 		return;
 	}
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -62,7 +63,7 @@ static void check_memory(struct checkup *c)
 	uint64_t left;
 
 	if (!memory_left(&left)) {
-		health_checkup_say(c, "memory", ROW_UNCHECKED, "/proc/meminfo does not tell");
+		health_checkup_say(c, "memory", ROW_UNCHECKED, "/proc/meminfo has no MemAvailable");
 		return;
 	}
 	text = text_format_bytes(left);
@@ -85,7 +86,7 @@ static void check_clock(struct checkup *c)
 	if (health_tell_own(c, "begun", &why) < 0 ||
 	    store_stat(c->store, key, &object, &why) <= 0) {
 		health_checkup_say(c, "clock", ROW_UNCHECKED,
-				   "the workspace does not tell its time%s%s", why ? ": " : "",
+				   "the time of the workspace is not known%s%s", why ? ": " : "",
 				   why ? why->message : "");
 		return;
 	}
@@ -93,7 +94,7 @@ static void check_clock(struct checkup *c)
 	text = text_format_duration(skew < 0 ? -skew : skew);
 	if (skew > SKEW_MS || skew < -SKEW_MS)
 		health_checkup_say(c, "clock", ROW_WARNED,
-				   "its clock is %s %s that of the workspace", text,
+				   "the clock is %s %s that of the workspace", text,
 				   skew < 0 ? "behind" : "ahead of");
 	else
 		health_checkup_say(c, "clock", ROW_OK, "%s from the workspace's", text);
@@ -199,8 +200,8 @@ static void count_devices(struct checkup *c, const char *why)
 	int found = sysfs_devices(c);
 
 	if (found < 0)
-		health_checkup_say(c, "devices", ROW_UNCHECKED, "%s, and '%s' is not there either",
-				   why, sysfs_root(c));
+		health_checkup_say(c, "devices", ROW_UNCHECKED, "%s, and '%s' is missing too", why,
+				   sysfs_root(c));
 	else if (!say_devices(c, "the kernel", found))
 		health_checkup_say(c, "devices", ROW_OK, "%d devices (by the kernel: %s)", found,
 				   why);
@@ -216,7 +217,7 @@ static void read_devices(struct checkup *c, const struct tool_result *result)
 		judge_devices(c, &ls);
 		return;
 	}
-	words = mem_format("what neuron-ls shows is not understood: %s", why->message);
+	words = mem_format("cannot read the output of neuron-ls: %s", why->message);
 	count_devices(c, words);
 }
 
@@ -230,7 +231,7 @@ void health_check_devices(struct checkup *c)
 	struct mono from = clock_mono_now(), end = { from.ms + LS_MS };
 
 	if (!program) {
-		count_devices(c, "neuron-ls is not there");
+		count_devices(c, "neuron-ls not found");
 		return;
 	}
 	if (end.ms > c->end.ms)
@@ -242,10 +243,9 @@ void health_check_devices(struct checkup *c)
 	}
 	words = health_tool_last_words(&result);
 	if (result.hung && end.ms - from.ms < LS_MS && !health_checkup_had_time(c, from, end))
-		count_devices(c, "there was no time left for neuron-ls");
+		count_devices(c, "no time left for neuron-ls");
 	else if (result.hung)
-		health_checkup_say(c, "devices", ROW_SICK,
-				   "neuron-ls hangs: it was stopped after %lld s",
+		health_checkup_say(c, "devices", ROW_SICK, "neuron-ls hangs, stopped after %lld s",
 				   (long long)(end.ms - from.ms) / 1000);
 	else if (result.status != 0)
 		health_checkup_say(c, "devices", ROW_SICK, "neuron-ls ended with %d: %s",

@@ -30,7 +30,7 @@ static char *put_program(const struct checkup *c, const char *name, struct err *
 				    err) == 0)
 			return TAKE(path);
 	if (!*err)
-		err_set(err, EXIT_DEFECT, "there is no program '%s'", name);
+		err_set(err, EXIT_DEFECT, "program '%s' not found", name);
 	return NULL;
 }
 
@@ -97,15 +97,14 @@ static void judge_tensor(struct checkup *c, const json_t *said)
 	else if (why)
 		health_checkup_say(c, "tensor", ROW_UNCHECKED, "%s", unable.text);
 	else if (c->cores > 0 && js_bool(said, "left_out", false))
-		health_checkup_say(
-			c, "tensor", ROW_SICK,
-			"%s computes on the CPU: its plugin for the %d cores is there, but "
-			"does not begin, or does not fit %s",
-			framework, c->cores, framework);
+		health_checkup_say(c, "tensor", ROW_SICK,
+				   "%s computes on the CPU: the plugin for the %d cores does not "
+				   "start, or does not fit %s",
+				   framework, c->cores, framework);
 	else if (c->cores > 0 && !js_bool(said, "accelerated", false))
 		health_checkup_say(c, "tensor", ROW_UNCHECKED,
-				   "%s is there, but nothing by which it computes on the %d cores",
-				   framework, c->cores);
+				   "%s is installed, but no plugin for the %d cores", framework,
+				   c->cores);
 	else if (cores < c->cores)
 		health_checkup_say(c, "tensor", ROW_WARNED,
 				   "a product is right, but on %d of %d cores (%s)", cores,
@@ -125,7 +124,7 @@ static int run_program(struct checkup *c, const char *how, struct tool_result *r
 	char *argv[] = { c->python, program, word, cores, NULL };
 
 	if (!c->python)
-		return err_set(err, EXIT_REFUSED, "there is no Python for it");
+		return err_set(err, EXIT_REFUSED, "Python not found");
 	if (!program || health_tool_run(&c->env, c->folder, argv, c->end, result, err) < 0)
 		return -1;
 	*ret_said = last_object(&result->out);
@@ -158,8 +157,7 @@ void health_check_tensor(struct checkup *c)
 	words = health_tool_last_words(&result);
 	if (result.hung && health_checkup_had_time(c, from, c->end))
 		health_checkup_say(c, "tensor", ROW_SICK,
-				   "a tensor operation hangs: it was stopped at the end of %s",
-				   limit);
+				   "a tensor operation hangs, stopped at the end of %s", limit);
 	else if (result.hung)
 		health_checkup_say(c, "tensor", ROW_UNCHECKED, "too little time was left of %s",
 				   limit);
@@ -171,8 +169,8 @@ void health_check_tensor(struct checkup *c)
 				   "a tensor operation was ended by signal %d: %s",
 				   result.status - 128, words);
 	else if (result.status != 0 || !said)
-		health_checkup_say(c, "tensor", ROW_UNCHECKED, "it ended with %d: %s",
-				   result.status, words);
+		health_checkup_say(c, "tensor", ROW_UNCHECKED, "exit status %d: %s", result.status,
+				   words);
 	else
 		judge_tensor(c, said);
 }
@@ -304,7 +302,7 @@ static char *hung(const struct checkup *c, const char *what, struct mono from, s
 	AUTO(auto_free) char *limit = health_checkup_limit(c);
 	AUTO(auto_free) char *time = text_format_duration(end.ms - from.ms);
 
-	return mem_format("%s hangs: it was stopped after %s, within %s", what, time, limit);
+	return mem_format("%s hangs, stopped after %s, within %s", what, time, limit);
 }
 
 /* True if the tool is an older one that does not know an option (Python's argparse says so). */
@@ -372,7 +370,7 @@ char *health_run_nccom(struct checkup *c, const char *operation, int ranks, cons
 	AUTO(auto_free) char *program = health_tool_find(&c->env, "nccom-test");
 
 	if (!program)
-		return mem_copy("nccom-test is not there");
+		return mem_copy("nccom-test not found");
 	if (hosts) {
 		meet_at(c, json_string_value(json_array_get(hosts, 0)), ROOT_PORT);
 		command_env_put(&c->env, "OMPI_ALLOW_RUN_AS_ROOT", "1");
@@ -392,8 +390,8 @@ void health_check_collectives(struct checkup *c)
 	if (!program || c->cores < 2) {
 		health_checkup_say(c, "collectives", ROW_UNCHECKED, "%s",
 				   !program       ? "nccom-test is not in this image"
-				   : c->cores < 1 ? "how many cores there are is not known"
-						  : "there is one core alone");
+				   : c->cores < 1 ? "the number of cores is not known"
+						  : "only one core");
 		return;
 	}
 	json_array_foreach (json_object_get(c->order, "ops"), i, operation) {
@@ -409,8 +407,8 @@ void health_check_collectives(struct checkup *c)
 			return;
 		}
 		if (wrong && c->unable) {
-			health_checkup_say(c, "collectives", ROW_UNCHECKED, "it cannot be run: %s",
-					   wrong);
+			health_checkup_say(c, "collectives", ROW_UNCHECKED,
+					   "cannot run nccom-test: %s", wrong);
 			return;
 		}
 		if (wrong) {
@@ -486,7 +484,7 @@ char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr,
 
 	if (!program)
 		return mem_format("an all-reduce over torchrun: %s",
-				  why ? why->message : "there is no Python for it");
+				  why ? why->message : "Python not found");
 	if (xla) {
 		command_env_put(&c->env, "HEALTH_BACKEND", "xla");
 		meet_at(c, addr, port + ROOT_ABOVE);

@@ -228,8 +228,8 @@ static char *sick_words(const json_t *sick, int nodes)
 				(long long)js_int(row, "node", 0), host ? " (" : "",
 				host ? host : "", host ? ")" : "");
 		else
-			sb_addf(&words, "%s%s%sthis node is sick: ", i ? "; " : "",
-				host ? host : "", host ? ": " : "");
+			sb_addf(&words, "%s%s%sthe node is sick: ", i ? "; " : "", host ? host : "",
+				host ? ": " : "");
 		sb_adds(&words, js_str(row, "words"));
 	}
 	return sb_take(&words);

@@ -31,7 +31,7 @@ static int need_text(const json_t *order, const char *member, const char **ret, 
 	const json_t *value = json_object_get(order, member);
 
 	if (!is_text(value) || json_string_length(value) == 0)
-		return bad(err, member, "is missing or no text");
+		return bad(err, member, "is missing or not a string");
 	*ret = json_string_value(value);
 	return 0;
 }
@@ -42,10 +42,10 @@ static int check_texts(const json_t *list, const char *member, struct err **err)
 	size_t i;
 
 	if (list && !json_is_array(list))
-		return bad(err, member, "is no list");
+		return bad(err, member, "is not a list");
 	json_array_foreach (list, i, value)
 		if (!is_text(value))
-			return bad(err, member, "holds something that is no text");
+			return bad(err, member, "holds an item that is not a string");
 	return 0;
 }
 
@@ -55,11 +55,11 @@ static int check_links(const json_t *links, struct err **err)
 	size_t i;
 
 	if (links && !json_is_array(links))
-		return bad(err, "links", "is no list");
+		return bad(err, "links", "is not a list");
 	json_array_foreach (links, i, pair)
 		if (json_array_size(pair) != 2 || !is_text(json_array_get(pair, 0)) ||
 		    !is_text(json_array_get(pair, 1)))
-			return bad(err, "links", "holds something other than [name, target]");
+			return bad(err, "links", "holds an item that is not [name, target]");
 	return 0;
 }
 
@@ -69,10 +69,10 @@ static int check_env(json_t *env, const char *member, struct err **err)
 	json_t *value;
 
 	if (env && !json_is_object(env))
-		return bad(err, member, "is no object");
+		return bad(err, member, "is not a mapping");
 	json_object_foreach (env, name, value)
 		if (!*name || strchr(name, '=') || !is_text(value))
-			return bad(err, member, "holds something that cannot be a variable");
+			return bad(err, member, "holds an invalid variable");
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static bool is_word(const char *text)
 static int check_shape(const json_t *order, struct err **err)
 {
 	if (!json_is_object(order) || js_int(order, "v", 0) != 1)
-		return err_set(err, EXIT_DEFECT, "this agent does not know orders of version %lld",
+		return err_set(err, EXIT_DEFECT, "unknown version %lld of the order",
 			       (long long)js_int(order, "v", 0));
 	if (check_texts(json_object_get(order, "command"), "command", err) < 0 ||
 	    check_texts(json_object_get(order, "secrets"), "secrets", err) < 0 ||
@@ -113,7 +113,7 @@ static int read_texts(struct agent_config *config, struct err **err)
 	    need_text(order, "run_prefix", &config->run_prefix, err) < 0)
 		return -1;
 	if (!is_word(config->nonce))
-		return bad(err, "nonce", "is no plain word");
+		return bad(err, "nonce", "is not a plain word");
 	len = strlen(config->prefix);
 	if (config->prefix[len - 1] != '/')
 		return bad(err, "prefix", "does not end in a slash");
@@ -131,7 +131,7 @@ static int read_numbers(struct agent_config *config, struct err **err)
 
 	config->attempt = js_int(order, "attempt", 0);
 	if (config->attempt < 1)
-		return bad(err, "attempt", "is not a number from 1 on");
+		return bad(err, "attempt", "is not a number from 1");
 	if (nodes < 1 || nodes > NODES_MAX)
 		return bad(err, "nodes", "is out of range");
 	config->nodes = (int)nodes;
@@ -206,7 +206,7 @@ static int fetch_order(const char *url, json_t **ret, struct err **err)
 		return -1;
 	there = store_get(store, fs_basename(url), ORDER_MAX, &text, NULL, err);
 	if (there == 0)
-		return err_set(err, EXIT_REFUSED, "there is none");
+		return err_set(err, EXIT_REFUSED, "not found");
 	return there < 0 ? -1 : js_parse(text.text, text.len, "it", ret, err);
 }
 

@@ -36,8 +36,8 @@ static int refuse(const json_t *changed, struct err **err)
 
 	err_set(err, EXIT_RUN_FAILED,
 		"the training would run with %s, with which the cache was filled", words);
-	return err_hint(err, "phase 1 runs again, with what is installed now; that is spared where "
-			     "versions stay as they are from phase 1 on");
+	return err_hint(err, "keep the versions from phase 1 on; phase 1 runs again with the "
+			     "versions that are installed now");
 }
 
 /* Compares with the compile manifest's compiler. Returns -1 with an error if it is another one. */

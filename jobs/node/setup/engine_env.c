@@ -48,13 +48,12 @@ static int read_batch(int nodes, struct engine_env *ret, struct err **err)
 	if (!index && nodes > 1) {
 		err_set(err, EXIT_REFUSED,
 			"AWS_BATCH_JOB_NODE_INDEX is not set, but the job has %d nodes", nodes);
-		return err_hint(err, "it must be a multi-node parallel job of AWS Batch");
+		return err_hint(err, "submit a multi-node parallel job of AWS Batch");
 	}
 	ret->node = (int)number;
 	if (attempt && (!parse_number(attempt, &number) || number < 1))
 		return err_set(err, EXIT_REFUSED,
-			       "AWS_BATCH_JOB_ATTEMPT is '%.40s', which is no number from 1 on",
-			       attempt);
+			       "AWS_BATCH_JOB_ATTEMPT is '%.40s', not a number from 1", attempt);
 	ret->restart = attempt ? number - 1 : 0;
 	return 0;
 }
@@ -97,7 +96,7 @@ static int compare_hosts(const void *a, const void *b)
 static int bad(const char *path, struct err **err, const char *what)
 {
 	err_set(err, EXIT_REFUSED, "'%s' %s", path, what);
-	return err_hint(err, "SageMaker writes it into each container; is this one?");
+	return err_hint(err, "run stoker-node in a container of SageMaker, which has this file");
 }
 
 static int read_hosts(const char *path, const json_t *hosts, struct engine_env *ret,
@@ -107,13 +106,13 @@ static int read_hosts(const char *path, const json_t *hosts, struct engine_env *
 	size_t i;
 
 	if (json_array_size(hosts) == 0 || json_array_size(hosts) > ENGINE_ENV_HOSTS_MAX)
-		return bad(path, err, "has no list of hosts, or one that is too long");
+		return bad(path, err, "has no list of hosts, or a list that is too long");
 	ret->hosts = mem_zero(json_array_size(hosts) + 1, sizeof *ret->hosts);
 	json_array_foreach (hosts, i, value) {
 		const char *name = json_string_value(value);
 
 		if (!name || !is_host_name(name, json_string_length(value)))
-			return bad(path, err, "names a host by what is no name of one");
+			return bad(path, err, "has an invalid host name");
 		ret->hosts[ret->host_count++] = mem_copy(name);
 	}
 	qsort(ret->hosts, ret->host_count, sizeof *ret->hosts, compare_hosts);
@@ -130,7 +129,7 @@ static int find_self(const char *path, const char *self, struct engine_env *ret,
 			ret->node = (int)i;
 			return 0;
 		}
-	return bad(path, err, "does not say which of its hosts this is (current_host)");
+	return bad(path, err, "does not name the current host (current_host)");
 }
 
 int engine_env_sagemaker(const char *path, int nodes, struct engine_env *ret, struct err **err)
@@ -143,7 +142,7 @@ int engine_env_sagemaker(const char *path, int nodes, struct engine_env *ret, st
 	if (js_load(path, FILE_MAX, &config, err) < 0)
 		return err_wrap(err, "cannot tell which node of the training job this is");
 	if (!json_is_object(config))
-		return bad(path, err, "is no JSON object");
+		return bad(path, err, "is not a JSON object");
 	if (read_hosts(path, json_object_get(config, "hosts"), &found, err) < 0 ||
 	    find_self(path, js_str(config, "current_host"), &found, err) < 0)
 		return -1;

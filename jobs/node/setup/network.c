@@ -164,9 +164,9 @@ char *network_reached(const struct engine_env *platform, const char *folder, str
 	list_interfaces(&words);
 	err_set(err, EXIT_REFUSED,
 		"the other nodes cannot reach node 0: %s%s%s has no address; its interfaces are %s",
-		interface ? "'" : "", interface ? interface : "it has no default route, and so",
+		interface ? "'" : "", interface ? interface : "without a default route, node 0",
 		interface ? "'" : "", words.text);
-	err_hint(err, "the network of the machines must give them addresses and a default route");
+	err_hint(err, "give the machines addresses and a default route in their network");
 	return NULL;
 }
 
@@ -219,7 +219,7 @@ int network_wait(char *const *hosts, size_t count, int64_t wait_ms, struct err *
 			err_set(err, EXIT_UNREACHABLE,
 				"the name of node %zu, '%s', is not known after %lld s: %s", i,
 				hosts[i], (long long)(wait_ms / 1000), gai_strerror(outcome));
-			return err_hint(err, "its machine may not have started");
+			return err_hint(err, "check if the machine of that node has started");
 		}
 		(void)!poll(NULL, 0, RETRY_MS);
 	}

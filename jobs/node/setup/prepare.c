@@ -88,7 +88,7 @@ static int make_links(const struct agent_config *config, struct err **err)
 		const char *target = json_string_value(json_array_get(pair, 1));
 
 		if (make_link(config->src, name, target, err) < 0)
-			return err_wrap(err, "cannot bring along '%s'", name);
+			return err_wrap(err, "cannot add the link '%s'", name);
 	}
 	return 0;
 }
@@ -131,7 +131,7 @@ int prepare_checkpoint(const struct agent_config *config, struct err **err)
 int prepare_folders(const struct agent_config *config, struct store *store, struct err **err)
 {
 	if (fs_remove_tree(config->src, err) < 0)
-		return err_wrap(err, "cannot clear away what an earlier start left");
+		return err_wrap(err, "cannot remove the files of an earlier start");
 	prepare_discard(config);
 	if (unpack(config, store, err) < 0 || make_links(config, err) < 0)
 		return -1;
@@ -218,7 +218,8 @@ static int missing(const struct agent_config *config, const char *program, const
 	err_set(err, EXIT_RUN_FAILED, "cannot find '%s' in PATH (%s)", program, path);
 	if (meant)
 		return err_hint(err, "did you mean '%s'?", meant);
-	return err_hint(err, "install it, or put its folder into PATH before you start stoker");
+	return err_hint(err,
+			"install the program, or put its folder into PATH before you start stoker");
 }
 
 int prepare_program(const struct agent_config *config, const char *program, const char *path,
@@ -239,10 +240,10 @@ int prepare_program(const struct agent_config *config, const char *program, cons
 	}
 	*ret_exit = AGENT_EXIT_NO_EXEC;
 	if (fs_is_dir(file)) {
-		err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': it is a folder", program);
+		err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': is a folder", program);
 		return err_hint(err, "name a program in 'command'");
 	}
-	err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': it is not an executable file", program);
-	return err_hint(err, "make it executable (chmod +x), or put its interpreter in front of it "
-			     "in 'command'");
+	err_set(err, EXIT_RUN_FAILED, "cannot execute '%s': not an executable file", program);
+	return err_hint(err, "make the file executable (chmod +x), or put its interpreter before "
+			     "it in 'command'");
 }

@@ -16,11 +16,12 @@ static int fetch_one(const char *name, const char *from, struct err **err)
 	if (!aws_secret_is(from)) {
 		err_set(err, EXIT_REFUSED, "secret '%s': no job on AWS can read it from '%s'", name,
 			from);
-		return err_hint(err, "keep it in Secrets Manager or in the Parameter Store");
+		return err_hint(err,
+				"keep the secret in Secrets Manager or in the Parameter Store");
 	}
 	if (aws_secret_read(from, SECRET_MAX, &value, err) < 0) {
 		if ((*err)->code == EXIT_REFUSED)
-			err_hint(err, "the role of the job must be allowed to read it");
+			err_hint(err, "allow the role of the job to read the secret");
 		return err_wrap(err, "secret '%s' ('%s')", name, from);
 	}
 	if (setenv(variable, value, 1) < 0)

@@ -15,7 +15,7 @@ void output_relay_init(struct output_relay *relay, int fd, int file_fd, struct l
 	const struct outlet_rules rules = {
 		.room = file_fd >= 0 ? OUTPUT_MAX : 0,
 		.by = "stoker-node",
-		.has = "the log in the workspace has them",
+		.has = "the log in the workspace has these lines",
 	};
 
 	*relay = (struct output_relay){ .file_fd = file_fd, .at_start = true, .out = SB_INIT };

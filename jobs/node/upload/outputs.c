@@ -65,7 +65,7 @@ static void on_late(void *arg)
 
 	outputs->timer = NULL;
 	outputs->cut = agent->told_at.ms ? "the time between the signal and the end was too short"
-					 : "the workspace took nothing for 5 minutes";
+					 : "the workspace accepted no data for 5 minutes";
 	helper_kill(&outputs->helper);
 }
 
@@ -138,9 +138,9 @@ static void lose(struct outputs *outputs, const char *why, const char *hint, con
 	outputs->over = true;
 	err_freep(&outputs->lost);
 	free(outputs->lost_class);
-	err_set(&outputs->lost, EXIT_UNREACHABLE, "the outputs could not be brought: %s", why);
+	err_set(&outputs->lost, EXIT_UNREACHABLE, "cannot upload the outputs: %s", why);
 	err_hint(&outputs->lost, "%s",
-		 hint ? hint : "see that the workspace can be written to, then go on anew");
+		 hint ? hint : "check that the workspace can be written to, then resume the run");
 	outputs->lost_class = mem_copy(class);
 }
 
@@ -154,7 +154,7 @@ bool outputs_bring(struct agent *agent)
 	if (outputs->over || !agent->config.far || !are_there(agent))
 		return false;
 	if (outputs->starts++ == STARTS)
-		lose(outputs, "the process that brings them died", NULL, "transient-infra");
+		lose(outputs, "the upload process died", NULL, "transient-infra");
 	else if (start(agent, &why) < 0)
 		lose(outputs, why->message, NULL, "transient-infra");
 	return !outputs->over;

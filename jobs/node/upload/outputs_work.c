@@ -119,12 +119,12 @@ static void pass_over(struct bringing *b, const char *key, const char *why)
 		return;
 	}
 	if (!S_ISLNK(st.st_mode)) {
-		leave(b, key, "is no file");
+		leave(b, key, "is not a file");
 		return;
 	}
 	real = realpath(path, NULL);
 	if (!real)
-		leave(b, key, "is a link that leads nowhere");
+		leave(b, key, "is a dangling link");
 	else if (strncmp(real, b->root, len) != 0 || (real[len] != '/' && real[len] != '\0'))
 		leave(b, key, "is a link out of the folder, which is not followed");
 }
@@ -207,7 +207,7 @@ static int bring_odd(struct bringing *b, const char *key, struct err **err)
 	struct stat st;
 
 	if (b->above + strlen(name) > KEY_MAX || !store_key_fits(name, false)) {
-		leave(b, key, "has a name that no object can have");
+		leave(b, key, "has an invalid name for an object");
 		return 0;
 	}
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) {

@@ -93,9 +93,9 @@ static char *show_words(const struct attempt_watch *watch, int node)
 		return NULL;
 	if (watch->nodes > 1)
 		return mem_format("'stoker logs %s --phase %s --attempt %lld --node %d' shows all "
-				  "that it said",
+				  "of its output",
 				  run, phase, (long long)watch->attempt, node);
-	return mem_format("'stoker logs %s --phase %s --attempt %lld' shows all that it said", run,
+	return mem_format("'stoker logs %s --phase %s --attempt %lld' shows all of its output", run,
 			  phase, (long long)watch->attempt);
 }
 

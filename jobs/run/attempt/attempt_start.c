@@ -15,8 +15,7 @@ static char *build_words(const json_t *plan, const struct node_report *report)
 
 	if (!agent_delivery_in_image(plan) || report->build.same)
 		return NULL;
-	return mem_format("the agent in the image of %s is of another build than this stoker "
-			  "(%s%s): what it does not know is not done; put this one's there",
+	return mem_format("the agent in the image of %s is of another build than this stoker (%s%s) and ignores orders that it does not know; put this stoker's agent into the image",
 			  agent_delivery_way(plan) == AGENT_DELIVERY_BAKED ? "batch.agent"
 									   : "batch.helper_image",
 			  version ? "version " : "an older one", version ? version : "");
@@ -56,7 +55,7 @@ static char *compiler_words(const struct node_report *report, const json_t **ret
 
 	*ret_changed = changed;
 	if (!changed)
-		return unknown ? mem_format("it cannot be compared with the lock's: %s", unknown)
+		return unknown ? mem_format("the compiler cannot be compared with that of the compile manifest: %s", unknown)
 			       : NULL;
 	words = fingerprint_words(changed);
 	return mem_format("%s, for which phase 1 has run again already", words);
@@ -114,8 +113,7 @@ static char *environment_words(const json_t *plan, const struct node_report *rep
 			sb_adds(&words, ", which neither the spec nor the image sets");
 		else
 			sb_addf(&words,
-				", which the spec does not set; whether the image does is not "
-				"known%s%s",
+				", which the spec does not set; the image's value is not known%s%s",
 				unknown ? ": " : "", unknown ? unknown : "");
 	}
 	if (json_array_size(set_back) > 0) {
@@ -141,8 +139,7 @@ static int record_environment(struct attempt_watch *watch, int node,
 	EVENT_SET_STR(&ev, reason, words);
 	EVENT_SET(&ev, names, names);
 	EVENT_SET_STR(&ev, hint,
-		      "a variable that steers graphs is part of the graph key where the spec sets "
-		      "it: name it in 'env'");
+		      "a variable that steers graphs is part of the graph key only if the spec sets it; name it in 'env'");
 	return driver_record(watch->driver, &ev, err) < 0 ? -1 : 1;
 }
 

@@ -15,9 +15,9 @@ static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
 
 	*ret = CONTINUITY_FAILED;
 	if (first < resumed)
-		return "it began before the step of its checkpoint";
+		return "the training began before the step of its checkpoint";
 	if (first - resumed > near)
-		return "it began far ahead of the step of its checkpoint";
+		return "the training began far ahead of the step of its checkpoint";
 	*ret = CONTINUITY_VERIFIED;
 	return NULL;
 }

@@ -86,8 +86,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 		EVENT_SET(&ev, late, late);
 	if (grows_with_steps(watch))
 		EVENT_SET_STR(&ev, hint,
-			      "it goes on as the steps go on: shapes change from step to step; pad "
-			      "them, or sort them into a few sizes");
+			      "shapes change from step to step; pad them, or sort them into a few sizes");
 	return driver_record(watch->driver, &ev, err);
 }
 
@@ -99,8 +98,7 @@ static int record_spoiled(struct attempt_watch *watch, struct err **err)
 	watch->spoiled_told = true;
 	attempt_event(watch, EV_TRAIN_SPOILED, &ev);
 	EVENT_SET_STR(&ev, reason,
-		      "its log shows graphs that are extracted and not executed, as in "
-		      "phase 1");
+		      "the log shows graphs that are extracted and not executed, as in phase 1");
 	return driver_record(watch->driver, &ev, err);
 }
 
@@ -114,7 +112,7 @@ static int record_given_up(struct attempt_watch *watch, struct err **err)
 
 		attempt_event(watch, EV_METRIC_GIVEN_UP, &ev);
 		EVENT_SET_STR(&ev, name, name);
-		EVENT_SET_STR(&ev, reason, "its pattern takes too long on lines of this log");
+		EVENT_SET_STR(&ev, reason, "the pattern takes too long on lines of this log");
 		EVENT_SET_STR(&ev, hint,
 			      "write the pattern so that it can begin in few places, and "
 			      "without several '*' or '+' in a row");

@@ -122,12 +122,12 @@ static const struct last_look {
 	int (*look)(struct attempt_watch *watch, const struct engine_status *status,
 		    struct err **err);
 } last_looks[] = {
-	{ "who held the claim is not known", claim_at_end },
-	{ "how it began is not known", health_at_end },
-	{ "when it made its last step is not known", steps_at_end },
-	{ "checkpoints that it marked last are not journalled", checkpoints_at_end },
-	{ "its last numbers are not journalled", numbers_at_end },
-	{ "what its machines cost is not known", attempt_cost_at_end },
+	{ "holder of the claim: not known", claim_at_end },
+	{ "beginning of the training: not known", health_at_end },
+	{ "time of the last step: not known", steps_at_end },
+	{ "newest marked checkpoints: not journalled", checkpoints_at_end },
+	{ "last metrics: not journalled", numbers_at_end },
+	{ "cost of the machines: not known", attempt_cost_at_end },
 };
 
 /* Returns -1 if the looks are to be tried again. `ret_passed` is the first that was passed over,

@@ -95,16 +95,16 @@ int chain_go_on(struct chain *chain, const char *run, const json_t *row, const c
 	const json_t *sum = json_object_get(row, SUM);
 
 	if (!json_is_object(row))
-		return err_set(err, EXIT_REFUSED, "it is no object");
+		return err_set(err, EXIT_REFUSED, "not an object");
 	if (sum && (!json_is_string(sum) || !fits(chain, row, body, len, json_string_value(sum))))
 		return err_set(err, EXIT_REFUSED,
-			       "its sum does not fit: it, or the event before it, was changed");
+			       "the sum does not fit: this event or the one before it was changed");
 	if (!sum && lost_its_name(body, len))
-		return err_set(err, EXIT_REFUSED, "its sum has another name");
+		return err_set(err, EXIT_REFUSED, "the sum has another name");
 	if (!js_is(row, "run", run))
-		return err_set(err, EXIT_REFUSED, "it is of another run");
+		return err_set(err, EXIT_REFUSED, "the event is of another run");
 	if (seq != want)
-		return err_set(err, EXIT_REFUSED, "event %lld is there in place of event %lld",
+		return err_set(err, EXIT_REFUSED, "event %lld stands in place of event %lld",
 			       (long long)seq, (long long)want);
 	chain_begin(chain, row, body, len);
 	return 0;

@@ -54,7 +54,7 @@ static int look(struct journal *journal, const char *run, struct run_places *ret
 	}
 	if (!ret->begun || ret->ended || ret->damaged)
 		return 0;
-	err_set(err, EXIT_REFUSED, "run %s goes on", run);
+	err_set(err, EXIT_REFUSED, "run %s has not ended", run);
 	return err_hint(err, "'stoker stop %s' ends it", run);
 }
 
@@ -70,8 +70,8 @@ static int open_folder(const char *root, const char *run, int *ret_fd, struct er
 		return 0;
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
 		err_set(err, EXIT_REFUSED,
-			"'%s/runs/%s' is a link or no folder: nothing is removed", root, run);
-		return err_hint(err, "look where it leads and remove it yourself");
+			"'%s/runs/%s' is a link or not a folder; nothing is removed", root, run);
+		return err_hint(err, "check the target of the link and remove it by hand");
 	}
 	if (fd < 0)
 		return fs_error(err, errno, "cannot open '%s/runs/%s'", root, run);
@@ -419,7 +419,7 @@ int run_forget(struct journal *journal, const char *run, const struct forget_opt
 	int unused = -1;
 
 	if (!text_run_id_valid(run))
-		return err_set(err, EXIT_DEFECT, "'%s' cannot be a run's id", run);
+		return err_set(err, EXIT_DEFECT, "invalid run id '%s'", run);
 	/* Checked before the lease, because taking it leaves a trace, or follows a link; and after
 	 * it, because only then the answer holds. */
 	if (look(journal, run, &before, err) < 0 ||

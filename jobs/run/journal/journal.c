@@ -104,7 +104,7 @@ static int choose_kind(struct journal *journal, const char *url, const char *sch
 	if (asked && there && asked != there) {
 		err_set(err, EXIT_REFUSED, "'%s' holds a journal of the kind %s, not %s",
 			journal->dir, there->scheme, asked->scheme);
-		return err_hint(err, "leave '%s:' out, or give another directory", asked->scheme);
+		return err_hint(err, "omit '%s:', or give another directory", asked->scheme);
 	}
 	if (asked == &journal_sqlite && !there && state_dir_on_network(journal->dir)) {
 		err_set(err, EXIT_REFUSED,
@@ -174,7 +174,7 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 		url = getenv("STOKER_STATE");
 	if (url && url[0] == '\0') {
 		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
-		return err_hint(err, "name a directory, or leave --state out");
+		return err_hint(err, "name a directory, or omit --state");
 	}
 	is_open = (url && text_starts(url, "s3://") ? open_far(journal, url, mode, err)
 						    : open_dir(journal, url, mode, err)) == 0;
@@ -239,7 +239,7 @@ static int missing(const struct journal *journal, const char *run, int64_t seq, 
 {
 	AUTO(auto_free) char *file = journal->ops->file(journal->store, run, seq);
 
-	err_set(err, EXIT_REFUSED, "it is missing, though event %lld is there", (long long)next);
+	err_set(err, EXIT_REFUSED, "missing, although event %lld exists", (long long)next);
 	return damage_of_event(err, file, run, seq);
 }
 
@@ -312,11 +312,9 @@ int journal_contradicts(const struct journal *journal, const char *run, int64_t 
 			struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
-		"event %lld of run %s in '%s' can be neither written nor read: it is said to be "
-		"there, and is not shown",
+		"event %lld of run %s in '%s' can be neither written nor read: the store reports that the event exists, but does not return it",
 		(long long)seq, run, journal_url(journal));
-	return err_hint(err, "keep the state elsewhere, with --state: what is there cannot be "
-			     "trusted");
+	return err_hint(err, "keep the state in another place with --state; this store cannot be trusted");
 }
 
 /* ---- reading ---------------------------------------------------------------------- */
@@ -373,7 +371,7 @@ static enum rows read_row(void *arg, int64_t seq, const char *body, size_t len, 
 		return ROWS_FAIL;
 	}
 	if (!body || len == 0) {
-		err_set(err, EXIT_REFUSED, body ? "it is empty" : "it is no event");
+		err_set(err, EXIT_REFUSED, body ? "empty" : "not an event");
 		return ROWS_DAMAGED;
 	}
 	if (js_parse(body, len, "it", &row, err) < 0)
@@ -578,9 +576,9 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 		return err_hint(err, "'stoker list' shows all runs");
 	}
 	if (r.matches > 1) {
-		err_set(err, EXIT_USAGE, "'%s' is the beginning of %d runs, among them %s and %s",
+		err_set(err, EXIT_USAGE, "'%s' is the beginning of %d run ids, among them %s and %s",
 			ref, r.matches, r.other, r.found);
-		return err_hint(err, "write more of the id");
+		return err_hint(err, "give more characters of the id");
 	}
 	memcpy(run, r.found, JOURNAL_RUN_MAX);
 	return 0;

@@ -58,7 +58,7 @@ static int check_format(struct dir_journal *journal, struct err **err)
 		err_freep(err);
 		damage_of_file(err, store_url(journal->store),
 			       "'" JOURNAL_DIR_MARK "' in it is no mark of a journal");
-		return err_hint(err, "write %s into that file: it is the same for all journals",
+		return err_hint(err, "write %s into that file; all journals have the same mark",
 				MARK);
 	}
 	if (js_int(mark, "v", 0) > FORMAT_VERSION) {
@@ -105,7 +105,7 @@ static int refuse_lost(struct dir_journal *journal, struct err **err)
 			  "(run %s)",
 			  lost.run);
 	damage_of_file(err, store_url(journal->store), what);
-	return err_hint(err, "write %s into that file: it is the same for all journals", MARK);
+	return err_hint(err, "write %s into that file; all journals have the same mark", MARK);
 }
 
 static int dir_open(const char *where, enum journal_mode mode, void **ret, struct err **err)
@@ -184,7 +184,7 @@ static int put_event(struct dir_journal *journal, const char *run, int64_t seq,
 		return damage_of_event(err, file, run, seq);
 	}
 	if (!first)
-		return err_set(err, EXIT_REFUSED, "'%s' comes and goes", file);
+		return err_set(err, EXIT_REFUSED, "'%s' appears and disappears", file);
 	*err = TAKE(first);
 	return err_wrap(err, "cannot append to the journal of run %s", run);
 }

@@ -228,9 +228,9 @@ static int64_t get_many(struct dir_journal *journal, const char *run, int64_t se
 static const char *object_fault(const struct sb *text)
 {
 	if (text->len == 0)
-		return "it is empty";
+		return "empty";
 	if (memchr(text->text, '\n', text->len) != text->text + text->len - 1)
-		return "it is no line";
+		return "not a line";
 	return NULL;
 }
 

@@ -50,8 +50,8 @@ static int fail_at(struct sqlite_store *store, const char *run, int64_t after, s
 	damage = (*err)->damage;
 	err_wrap(err, "cannot read the journal of run %s behind event %lld", run, (long long)after);
 	return damage ? err_hint(err,
-				 "bring the file back from a copy, or forget the run with "
-				 "'stoker rm %s'",
+				 "restore the file from a copy, or forget the run with 'stoker rm "
+				 "%s'",
 				 run)
 		      : -1;
 }
@@ -87,12 +87,12 @@ static int fail_cut(const struct sqlite_store *store, const char *run, int64_t s
 {
 	AUTO(auto_free) char *mark = end_mark_path(store->dir, run);
 
-	err_set(err, EXIT_REFUSED, "it is missing, as are all behind it, though %lld were written",
+	err_set(err, EXIT_REFUSED, "missing, like all later events, although %lld were written",
 		(long long)end);
 	damage_of_event(err, store->path, run, seq + 1);
 	return err_hint(err,
-			"bring the file back from a copy, with its '-wal'; or forget the run with "
-			"'stoker rm %s'; or remove '%s' to go on with the events that are there",
+			"restore the file and its '-wal' from a copy, or forget the run with "
+			"'stoker rm %s', or remove '%s' to continue with the remaining events",
 			run, mark);
 }
 

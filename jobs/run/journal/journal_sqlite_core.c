@@ -23,15 +23,15 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 		(*err)->os_errno = code == SQLITE_FULL ? ENOSPC : sqlite3_system_errno(store->db);
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
-		return err_hint(err,
-				"another process has been writing to it for %d seconds: if it "
-				"was stopped, continue or end it ('fuser' names it), then run "
-				"the same command again",
-				SQLITE_BUSY_WAIT_MS / 1000);
+		return err_hint(
+			err,
+			"another process has been writing to the journal for %d seconds; continue "
+			"or end that process ('fuser' names it), then run the command again",
+			SQLITE_BUSY_WAIT_MS / 1000);
 	case SQLITE_FULL:
 	case SQLITE_IOERR:
-		return err_hint(err, "free space on that file system, then run the same command "
-				     "again: nothing that was journalled is lost");
+		return err_hint(err, "free space on that file system, then run the command again; "
+				     "journalled events are not lost");
 	case SQLITE_READONLY:
 	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
@@ -39,8 +39,8 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		err_damage(err);
-		return err_hint(err, "the file is damaged: bring it back from a copy, or keep it "
-				     "and choose another folder with --state");
+		return err_hint(err, "restore the damaged file from a copy, or keep it and choose "
+				     "another folder with --state");
 	default:
 		return -1;
 	}

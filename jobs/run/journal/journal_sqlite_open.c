@@ -80,11 +80,10 @@ static int refuse_lost(const struct sqlite_store *store, const char *what, struc
 
 	if (count == 0)
 		return 0;
-	why = mem_format("it is %s, though folders of %zu run%s lie beside it (%s)", what, count,
+	why = mem_format("the file is %s, although folders of %zu run%s lie beside it (%s)", what, count,
 			 count > 1 ? "s" : "", names.text);
 	damage_of_file(err, store->path, why);
-	return err_hint(err, "bring the file back from a copy, or choose another place with "
-			     "--state");
+	return err_hint(err, "restore the file from a copy, or choose another place with --state");
 }
 
 /* An existing database is not written to: a driver that was stopped in the middle of a write must
@@ -156,9 +155,7 @@ static int copy_file(const char *from, const char *to, struct err **err)
 
 static int no_copy(struct err **err)
 {
-	return err_hint(err, "make the state directory writable, or name a folder with room in "
-			     "TMPDIR: its newest events lie in a log that can only be read from a "
-			     "copy");
+	return err_hint(err, "make the state directory writable, or set TMPDIR to a folder with free space; the newest events can only be read from a copy");
 }
 
 static bool answers(struct sqlite_store *store)
@@ -263,7 +260,7 @@ static int look_beside(const struct sqlite_store *store, struct err **err)
 
 		if (lstat(path, &st) < 0 || S_ISREG(st.st_mode))
 			continue;
-		damage_of_file(err, path, "it is no regular file");
+		damage_of_file(err, path, "not a regular file");
 		return err_hint(err, "move '%s' away", path);
 	}
 	return 0;
@@ -277,18 +274,18 @@ static int look_at_file(const struct sqlite_store *store, struct err **err)
 
 	if (stat(store->path, &st) < 0) {
 		if (errno == ELOOP)
-			return damage_of_file(err, store->path, "it is a link to itself");
+			return damage_of_file(err, store->path, "a link to itself");
 		if (errno != ENOENT && errno != ENOTDIR)
 			return fs_error(err, errno, "cannot look at '%s'", store->path);
 		return refuse_lost(store, "not there", err);
 	}
 	if (!S_ISREG(st.st_mode))
-		return damage_of_file(err, store->path, "it is no regular file");
+		return damage_of_file(err, store->path, "not a regular file");
 	if (look_beside(store, err) < 0)
 		return -1;
 	/* SQLite would discard the log. */
 	if (st.st_size == 0 && stat(log, &of_log) == 0 && of_log.st_size > 0)
-		return damage_of_file(err, store->path, "it is empty, though its log is not");
+		return damage_of_file(err, store->path, "empty, although its log is not");
 	return st.st_size == 0 && refuse_lost(store, "empty", err) < 0 ? -1 : 1;
 }
 

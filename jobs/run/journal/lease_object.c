@@ -97,7 +97,7 @@ static bool is_damaged(const json_t *object)
 static int damaged(const struct lease *lease, struct err **err)
 {
 	err_freep(err);
-	err_set(err, EXIT_REFUSED, "the lease of run %s is damaged: '%s' in '%s' is none",
+	err_set(err, EXIT_REFUSED, "the lease of run %s is damaged: '%s' in '%s' is not a lease",
 		lease->run, lease->key, store_url(lease->store));
 	err_damage(err);
 	return err_hint(err, "delete '%s' in '%s' if no process drives the run", lease->key,
@@ -107,11 +107,9 @@ static int damaged(const struct lease *lease, struct err **err)
 int lease_refused(const struct lease *lease, struct err **err)
 {
 	err_set(err, EXIT_UNREACHABLE,
-		"the lease of run %s can be neither read nor won: '%s' in '%s' is what it was, "
-		"but a write on that condition is refused (412)",
+		"the lease of run %s can be neither read nor acquired: '%s' in '%s' is unchanged, but a conditional write to it is refused (412)",
 		lease->run, lease->key, store_url(lease->store));
-	return err_hint(err, "keep the state where the conditions of writes are kept, as by "
-			     "Amazon S3 or in a folder");
+	return err_hint(err, "keep the state in a store with conditional writes, such as Amazon S3, or in a folder");
 }
 
 static bool is_ours(const struct lease *lease, const json_t *object)

@@ -53,7 +53,7 @@ static char *find_agent(struct err **err)
 		return fs_dirname(program);
 	err_set(err, EXIT_REFUSED, "cannot find the node agent near '%s'", folder);
 	err_hint(err,
-		 "build or install stoker as a whole, or name the agent's folder in STOKER_AGENT");
+		 "build or install all of stoker, or name the agent's folder in STOKER_AGENT");
 	return NULL;
 }
 

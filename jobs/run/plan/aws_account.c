@@ -51,9 +51,9 @@ int aws_account_enter_region(const json_t *plan, struct err **err)
 	const char *option = aws_region_option();
 
 	if (pinned && option && strcmp(option, pinned) != 0) {
-		err_set(err, EXIT_REFUSED, "this run's jobs are in region %s, and --region says %s",
+		err_set(err, EXIT_REFUSED, "the jobs of this run are in region %s, not in %s as --region says",
 			pinned, option);
-		return err_hint(err, "leave --region out: a run stays in its region");
+		return err_hint(err, "omit --region; a run stays in its region");
 	}
 	if (pinned || region)
 		aws_settings_spec(pinned ? pinned : region);
@@ -72,7 +72,7 @@ int aws_account_enter(const json_t *plan, struct err **err)
 	if (!account || sts_require_account(account, err) == 0)
 		return 0;
 	if (pinned && (*err)->field) {
-		err_wrap(err, "this run's jobs are in account %s", pinned);
+		err_wrap(err, "the jobs of this run are in account %s", pinned);
 		return err_hint(err, "choose a profile of account %s with --profile", pinned);
 	}
 	/* No account could be asked for: as when the run was created (below), the region has to do,

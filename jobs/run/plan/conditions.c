@@ -12,8 +12,8 @@
 #define SCHEME    "s3://"
 #define BYTES_MAX 64 /* size of the object; a longer one is not ours */
 
-#define NONE_RIGHT  "'If-None-Match: *' for an object that is not there"
-#define NONE_WRONG  "'If-None-Match: *' for an object that is there"
+#define NONE_RIGHT  "'If-None-Match: *' for a missing object"
+#define NONE_WRONG  "'If-None-Match: *' for an existing object"
 #define MATCH_RIGHT "'If-Match' with the object's ETag"
 #define MATCH_WRONG "'If-Match' with an ETag that the object no longer has"
 
@@ -49,12 +49,10 @@ static int distrust(const struct trial *trial, const char *condition, const char
 
 	err_freep(err);
 	err_set(err, EXIT_REFUSED,
-		"the S3 server at '%s' cannot be trusted with the %s: in the bucket '%s' it "
-		"answers a write under the condition %s with %s",
+		"the S3 server at '%s' cannot be trusted with the %s: in the bucket '%s' a write under the condition %s is answered with %s",
 		server ? server : "AWS", trial->what, bucket + strlen(SCHEME), condition, answer);
 	return err_hint(err,
-			"put the %s on a server that keeps the conditions of writes, as "
-			"Amazon S3 does, or in a folder: they keep two drivers from one run",
+			"put the %s on a server with conditional writes, such as Amazon S3, or in a folder; these conditions keep two drivers from one run",
 			trial->what);
 }
 
@@ -93,7 +91,7 @@ static int must_not_write(const struct trial *trial, const char *condition, int 
 		return failed(trial, condition, err);
 	return written == 0
 		       ? 0
-		       : distrust(trial, condition, "200, and has overwritten the object", err);
+		       : distrust(trial, condition, "200, and the object is overwritten", err);
 }
 
 /* The object must be `text` after a write under `condition`; `otherwise` says what the server did
@@ -111,7 +109,7 @@ static int must_read(const struct trial *trial, const char *text, char *ret_tag,
 	    store_get(trial->store, trial->key, BYTES_MAX, &bytes, NULL, &also) > 0)
 		return distrust(trial, condition, "200, but gives the object no ETag", err);
 	if (found == 0)
-		err_set(err, EXIT_REFUSED, "what was written there is not there");
+		err_set(err, EXIT_REFUSED, "the written object is missing");
 	if (found <= 0)
 		return conditions_denied(trial->store, trial->what, "read from", "s3:GetObject",
 					 err);
@@ -129,7 +127,7 @@ static int try_absent(struct trial *trial, struct err **err)
 	if (must_not_write(trial, NONE_WRONG, written, err) < 0)
 		return -1;
 	return must_read(trial, "first", trial->first, NONE_WRONG,
-			 "412, but has overwritten the object all the same", err);
+			 "412, but the object is overwritten", err);
 }
 
 static int try_same(struct trial *trial, struct err **err)
@@ -137,18 +135,18 @@ static int try_same(struct trial *trial, struct err **err)
 	int written =
 		store_replace_if_same(trial->store, trial->key, trial->first, "second", 6, err);
 
-	if (must_write(trial, MATCH_RIGHT, written, "412, as if it were another one", err) < 0 ||
+	if (must_write(trial, MATCH_RIGHT, written, "412, as if the ETag were another one", err) < 0 ||
 	    must_read(trial, "second", trial->second, MATCH_RIGHT,
-		      "200, but the object is what it was", err) < 0)
+		      "200, but the object is unchanged", err) < 0)
 		return -1;
 	if (strcmp(trial->first, trial->second) == 0)
-		return distrust(trial, MATCH_RIGHT, "200, and gives two contents the same ETag",
+		return distrust(trial, MATCH_RIGHT, "200, and two contents have the same ETag",
 				err);
 	written = store_replace_if_same(trial->store, trial->key, trial->first, "third", 5, err);
 	if (must_not_write(trial, MATCH_WRONG, written, err) < 0)
 		return -1;
 	return must_read(trial, "second", NULL, MATCH_WRONG,
-			 "412, but has overwritten the object all the same", err);
+			 "412, but the object is overwritten", err);
 }
 
 int conditions_try(struct store *store, const char *what, struct err **err)

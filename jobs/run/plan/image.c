@@ -84,7 +84,7 @@ static int resolve(json_t *plan, int64_t patience_ms, struct err **err)
 		AUTO(auto_free) char *name = image_pinned(reference, IMAGE_DIGEST_PREFIX "…");
 		AUTO(auto_free) char *hint = (*err)->hint ? mem_copy((*err)->hint) : NULL;
 
-		err_wrap(err, "image '%.300s' cannot be resolved to its digest", reference);
+		err_wrap(err, "cannot resolve image '%.300s' to its digest", reference);
 		err_code(err, EXIT_REFUSED);
 		err_field(err, "image");
 		return err_hint(err, "%s%sor name the digest in the spec: image: %.300s",

@@ -236,7 +236,7 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
 			json_decref(digests);
 			err_field(err, field);
 			blame(spec, field, err);
-			return err_hint(err, "name a file that is there, or take it out");
+			return err_hint(err, "name an existing file, or remove the entry");
 		}
 		/* The path as written: the home folder of the user changes no graph. */
 		js_put_str(digests, spec_text(spec, field), hex);
@@ -447,7 +447,7 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 
 	plan->json = json;
 	if (!kind)
-		return err_set(err, EXIT_DEFECT, "no compiler kind '%s' in this version",
+		return err_set(err, EXIT_DEFECT, "compiler kind '%s' is not part of this version",
 			       spec_str(spec, SPEC_COMPILE_KIND));
 	if (kind->caches)
 		cache = place_of(spec, spec_str(spec, SPEC_COMPILE_CACHE_URL));
@@ -511,8 +511,7 @@ int plan_publish(const struct plan *plan, struct err **err)
 	if (store_open(js_str(plan->json, "workspace"), &workspace, err) < 0 ||
 	    source_publish(&request, plan->pin, workspace, err) < 0) {
 		if (!(*err)->hint)
-			err_hint(err, "check that 'workspace' names a place that can be made and "
-				      "written");
+			err_hint(err, "check that 'workspace' can be created and written");
 		return err_wrap(err, "cannot publish the source");
 	}
 	return 0;

@@ -58,7 +58,7 @@ static int try_get(struct rights *rights, struct err **err)
 	int there = store_get(rights->store, rights->key, 64, &text, NULL, err);
 
 	if (there == 0)
-		return err_set(err, EXIT_REFUSED, "what was written there is not there");
+		return err_set(err, EXIT_REFUSED, "the written object is missing");
 	return there;
 }
 

@@ -41,7 +41,7 @@ static int from_file(const json_t *plan, const char *name, const char *file, cha
 	}
 	if (!text) {
 		err_set(err, EXIT_REFUSED, "secret '%s': cannot read '%s': %s", name, path,
-			stat(path, &st) < 0 ? "there is no such file" : "it is no regular file");
+			stat(path, &st) < 0 ? "no such file" : "not a regular file");
 		return err_hint(err, "correct secrets.%s, or write the secret there", name);
 	}
 	for (len = strlen(text); len > 0 && text[len - 1] == '\n';)
@@ -59,7 +59,7 @@ int secret_value(const json_t *plan, const char *name, const char *from, char **
 		return from_file(plan, name, from + strlen("file:"), ret, err);
 	if (!aws_secret_is(from))
 		return err_set(err, EXIT_REFUSED,
-			       "secret '%s': it comes from nowhere that is known", name);
+			       "secret '%s': unknown source", name);
 	if (aws_secret_read(from, SECRET_MAX, ret, err) < 0)
 		return err_wrap(err, "secret '%s' ('%s')", name, from);
 	return 0;

@@ -175,7 +175,7 @@ static void a_sink_that_has_enough_ends_the_call_for_good(void **state)
 	call.sink = count_bytes;
 	call.sink_arg = &count;
 	assert_int_equal(aws_perform(aws, &call, &reply, &err), -1);
-	assert_error(err, EXIT_REFUSED, "what comes cannot be taken");
+	assert_error(err, EXIT_REFUSED, "cannot process the received data");
 	assert_int_equal(peer->request_count, 1);
 }
 

@@ -208,9 +208,9 @@ static void a_bad_line_is_told_with_its_place_and_without_its_text(void **state)
 		{ "[]\n", "config:1", "does not end with ']'" },
 		{ "[default]\n\n= CANARY\n", "config:3", "no key before" },
 		{ "[a]\n[default]\nk=1\n[a]\n", "config:4",
-		  "this section stands in the file twice" },
+		  "the section stands in the file twice" },
 		{ "[default]\nk = 1\nK = CANARY\n", "config:3",
-		  "this key stands in its section twice" },
+		  "the key stands in its section twice" },
 		{ "[default]\ns3 =\n  CANARY\n", "config:3", "neither" },
 	};
 

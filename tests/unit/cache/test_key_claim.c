@@ -112,7 +112,7 @@ static void what_is_given_up_is_taken_at_once(void **state)
 	assert_int_equal(try(&two), 0);
 	release(&one);
 	assert_int_equal(try(&two), 1);
-	assert_string_equal(two.taken, "run one, which had it last, is done with it");
+	assert_string_equal(two.taken, "run one, the last holder, has ended");
 	assert_int_equal(try(&three), 0);
 	assert_string_equal(three.holder, "two");
 	/* Too late for the first to say anything. */

@@ -455,7 +455,7 @@ static void a_mark_with_an_empty_tag_is_none(void **state)
 	text = js_line(body);
 	put_text(far.bucket, "a/b/marks/step-00000010.stoker.json", text);
 	assert_chosen(&far, NULL);
-	assert_passed_over(&far, "step-00000010", "something is missing in it");
+	assert_passed_over(&far, "step-00000010", "a member is missing");
 }
 
 static void another_one_of_that_name_makes_way(void **state)

@@ -78,8 +78,9 @@ static void was_deleted(struct engine_status status)
 {
 	assert_int_equal(status.state, ENGINE_ENDED);
 	assert_false(status.exit_known);
-	assert_string_equal(status.reason, "SageMaker in eu-west-1 does not know the job any more: "
-					   "it was deleted");
+	assert_string_equal(
+		status.reason,
+		"SageMaker in eu-west-1 does not know the job any more, because it was deleted");
 }
 
 static void what_does_not_show_may_yet(void **state)

@@ -297,7 +297,7 @@ static void an_end_is_held_back_for_the_log(void **state)
 	job.ended = clock_mono_now();
 	sagemaker_toolkit_status(&sagemaker, &job, &status);
 	assert_int_equal(status.state, ENGINE_STOPPING);
-	assert_string_equal(status.reason, "its log is waited for");
+	assert_string_equal(status.reason, "waiting for the log");
 	assert_false(job.closing);
 	json_decref(job.said);
 }

@@ -384,7 +384,7 @@ static void the_kernels_word_on_memory_decides_where_it_can(void **state)
 	assert_string_equal(v.rule, "oom");
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
 	assert_non_null(strstr(v.hint, "smaller batch"));
-	assert_non_null(strstr(v.evidence, "the kernel killed a process for want of memory\n"));
+	assert_non_null(strstr(v.evidence, "the kernel killed a process for lack of memory\n"));
 	e.phase = PHASE_PRECOMPILE;
 	v = judge(e, "[F137] neuronx-cc was forcibly killed");
 	assert_int_equal(v.class, CLASS_COMPILE);

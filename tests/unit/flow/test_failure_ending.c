@@ -168,11 +168,11 @@ static void a_log_that_cannot_be_read_is_told_of_a_success_too(void **state)
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_NONE);
-	assert_string_equal(v.evidence, "its log could not be read: denied");
+	assert_string_equal(v.evidence, "cannot read the log: denied");
 	assert_string_equal(v.hint, "allow it");
 	e.exit = 1;
 	v = classify(e, code_error);
-	assert_non_null(strstr(v.evidence, "defined; its log could not be read: denied"));
+	assert_non_null(strstr(v.evidence, "defined; cannot read the log: denied"));
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void a_deadline_that_two_forecasts_miss_is_told_once(void **state)
 	story_at(&s, MIN(3), progress(2 * 3600));
 	assert_int_equal(told(&s, LIMIT_DEADLINE), 1);
 	assert_string_equal(why(&s),
-			    "at its present pace the training ends 62 min after the deadline");
+			    "at the present pace the training ends 62 min after the deadline");
 	for (int minute = 4; minute < 20; minute++)
 		story_at(&s, MIN(minute), progress(2 * 3600));
 	assert_int_equal(told(&s, LIMIT_DEADLINE), 1);
@@ -82,8 +82,8 @@ static void the_cost_is_forecast_too_and_apart_from_the_deadline(void **state)
 	story_at(&s, MIN(11), progress(100 * 60));
 	story_at(&s, MIN(11), progress(100 * 60));
 	assert_int_equal(told(&s, LIMIT_COST), 1);
-	assert_string_equal(why(&s),
-			    "at its present pace it ends at 110.00 USD, allowed are 100.00 USD");
+	assert_string_equal(
+		why(&s), "at the present pace the run ends at 110.00 USD, allowed are 100.00 USD");
 }
 
 static void a_run_without_limits_is_never_at_risk(void **state)
@@ -135,7 +135,7 @@ static void a_training_that_ends_in_time_is_let_do_so(void **state)
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	story_wait(&s, MIN(61));
 	assert_int_equal(s.flow.limit, LIMIT_COST);
-	assert_string_equal(s.flow.stop_reason, "its machines have cost 60.00 USD");
+	assert_string_equal(s.flow.stop_reason, "the machines have cost 60.00 USD");
 }
 
 static void one_that_should_have_ended_before_is_told_to_save(void **state)
@@ -151,7 +151,7 @@ static void one_that_should_have_ended_before_is_told_to_save(void **state)
 	story_wait(&s, MIN(56));
 	assert_int_equal(s.flow.limit, LIMIT_DEADLINE);
 	assert_string_equal(s.flow.stop_reason,
-			    "the training was told to save 5 min before the run's time is over");
+			    "the training was asked to save 5 min before the run's time is over");
 	policy.deadline_ms = 0;
 	policy.cost_usd = 60;
 	policy.price_per_ms = 1.0 / MIN(1);
@@ -162,8 +162,9 @@ static void one_that_should_have_ended_before_is_told_to_save(void **state)
 	assert_int_equal(s.flow.limit, LIMIT_NONE);
 	story_wait(&s, MIN(56));
 	assert_int_equal(s.flow.limit, LIMIT_COST);
-	assert_string_equal(s.flow.stop_reason, "the training was told to save 5 min before its "
-						"machines have cost 60.00 USD");
+	assert_string_equal(
+		s.flow.stop_reason,
+		"the training was asked to save 5 min before the machines have cost 60.00 USD");
 }
 
 static void who_will_be_late_is_told_so_before_it_is_stopped(void **state)
@@ -179,10 +180,10 @@ static void who_will_be_late_is_told_so_before_it_is_stopped(void **state)
 	s.len = 0;
 	story_at(&s, MIN(57), progress(5 * 60));
 	STORY(&s, "00:57   watch train 1\n"
-		  "00:57   record run.at_risk deadline (at its present pace the training ends 60 s "
+		  "00:57   record run.at_risk deadline (at the present pace the training ends 60 s "
 		  "after the deadline)\n"
 		  "00:57   watch train 1\n"
-		  "00:57   record limit.reached deadline (the training was told to save 5 min "
+		  "00:57   record limit.reached deadline (the training was asked to save 5 min "
 		  "before the run's time is over)\n"
 		  "00:57   drain train 1\n"
 		  "00:57   watch train 1\n");
@@ -214,7 +215,7 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	assert_int_equal(s.flow.attempt, 1);
 	assert_int_equal(s.flow.state, FLOW_ENDED);
 	assert_string_equal(s.flow.end_reason,
-			    "limits.deadline is reached: no training is begun in the last 5 min "
+			    "limits.deadline is reached: no training starts in the last 5 min "
 			    "before the run's time is over");
 	/* One that waits for machines is not let begin. */
 	story_begin_late(&s, &policy);
@@ -238,8 +239,8 @@ static void no_training_is_begun_where_it_could_only_save(void **state)
 	story_at(&s, MIN(57), verified(1, true, "all there"));
 	assert_int_equal(s.flow.attempts[PHASE_TRAIN], 0);
 	assert_string_equal(s.flow.end_reason,
-			    "limits.cost is reached: no training is begun in the last 5 min "
-			    "before its machines have cost 60.00 USD");
+			    "limits.cost is reached: no training starts in the last 5 min "
+			    "before the machines have cost 60.00 USD");
 }
 
 int main(void)

@@ -173,17 +173,16 @@ static void a_training_is_told_in_time_where_that_is_wanted(void **state)
 	story_wait(&s, MIN(56));
 	story_at(&s, MIN(57), checkpoint(1, 500, "ckpt/500"));
 	story_at(&s, MIN(57), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
-	STORY(&s,
-	      "00:56   watch train 1\n"
-	      "00:56   record limit.reached deadline (the training was told to save 5 min "
-	      "before the run's time is over)\n"
-	      "00:56   drain train 1\n"
-	      "00:56   watch train 1\n"
-	      "00:57 train -> ending\n"
-	      "00:57   record run.ended refused 5: limits.deadline is reached: the training was "
-	      "told to save 5 min before the run's time is over\n"
-	      "00:57 ending -> ended\n"
-	      "00:57   done\n");
+	STORY(&s, "00:56   watch train 1\n"
+		  "00:56   record limit.reached deadline (the training was asked to save 5 min "
+		  "before the run's time is over)\n"
+		  "00:56   drain train 1\n"
+		  "00:56   watch train 1\n"
+		  "00:57 train -> ending\n"
+		  "00:57   record run.ended refused 5: limits.deadline is reached: the training "
+		  "was asked to save 5 min before the run's time is over\n"
+		  "00:57 ending -> ended\n"
+		  "00:57   done\n");
 }
 
 static void never_before_half_of_a_limit(void **state)
@@ -275,7 +274,7 @@ static void the_cost_cap_counts_what_jobs_held(void **state)
 	story_at(&s, MIN(121), ended(PHASE_TRAIN, 2, CLASS_STOPPED));
 	assert_int_equal(s.flow.exit_code, 5);
 	assert_string_equal(s.flow.end_reason,
-			    "limits.cost is reached: its machines have cost 30.00 USD");
+			    "limits.cost is reached: the machines have cost 30.00 USD");
 }
 
 static void without_a_price_there_is_no_cost_and_no_cap(void **state)

@@ -364,8 +364,8 @@ static void a_job_stopped_by_someone_else_is_not_started_again(void **state)
 	story_begin_training(&s, &policy);
 	story_at(&s, MIN(1), ended(PHASE_TRAIN, 1, CLASS_STOPPED));
 	STORY(&s, "00:01 train -> ending\n"
-		  "00:01   record run.ended stopped 6: the job was stopped on the engine, by "
-		  "someone else\n"
+		  "00:01   record run.ended stopped 6: the job was stopped on the engine, not by "
+		  "stoker\n"
 		  "00:01 ending -> ended\n"
 		  "00:01   done\n");
 }

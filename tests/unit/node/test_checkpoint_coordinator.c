@@ -399,7 +399,7 @@ static void who_was_cut_off_before_its_first_shard_may_have_had_one(void **state
 	assert_false(is_marked(place, "step-5"));
 	assert_false(is_marked(place, "step-10"));
 	why = why_of(place, "step-10");
-	assert_string_equal(why, "node 1 was cut off before it had saved any of it");
+	assert_string_equal(why, "node 1 was disconnected before it saved any part");
 	/* It had no part in the one before the last, which is whole: nor has it in this one. */
 	run_broken(place, 2, "save 20; marked 20; save 30");
 	assert_true(is_marked(place, "step-20"));

@@ -109,8 +109,8 @@ static void what_each_fails_alone_is_no_nodes_doing(void **state)
 	assert_int_equal(json_array_size(bench.sick), 0);
 	words = js_str(bench.report, "failing");
 	assert_non_null(words);
-	assert_non_null(strstr(words, "between the 3 nodes fails, and so it does on each of them "
-				      "alone: node 0: an all-reduce over torchrun: there is no"));
+	assert_non_null(strstr(words, "between the 3 nodes fails, and on each of them alone, too: "
+				      "node 0: an all-reduce over torchrun: there is no"));
 	bench_release(&bench);
 }
 

@@ -130,8 +130,10 @@ static void all_of_them_slower_than_before_is_no_nodes_doing(void **state)
 	assert_int_equal(sick_one(&bench), -1);
 	assert_non_null(strstr(warning(&bench), OP " of 4.0 MiB on all 2 nodes runs at 20.00 GB/s; "
 						   "the baseline of healthy runs is 40.00"));
-	assert_non_null(strstr(warning(&bench), "/" BASELINE "; 3 slower ones in a row replace it, "
-						"and this is number 1)"));
+	assert_non_null(
+		strstr(warning(&bench),
+		       "/" BASELINE
+		       "; 3 slower runs in a row replace the baseline, and this is number 1)"));
 	/* The median of many, too; and one that is slower than that is sick all the same. */
 	LOOK(&bench, 0, 20, 20, 10);
 	assert_int_equal(sick_one(&bench), 2);
@@ -229,7 +231,7 @@ static void what_the_image_fails_on_all_nodes_is_no_nodes_doing(void **state)
 
 		assert_int_equal(words != NULL, rows[i].common);
 		if (words && i == 0)
-			assert_string_equal(words, "it fails; so it is on all 2 nodes, which have "
+			assert_string_equal(words, "it fails; the same on all 2 nodes, which have "
 						   "the image in common");
 		/* One that tells nothing is not like the others. */
 		json_array_append_new(nodes, json_null());

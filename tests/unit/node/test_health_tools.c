@@ -222,7 +222,7 @@ static void devices_are_counted_when_no_time_is_left(void **state)
 	command_env_put(&clinic.c.env, "NEURON_SYSFS_ROOT", sysfs);
 	health_check_devices(&clinic.c);
 	assert_string_equal(row_of(&clinic, "devices", ROW_OK),
-			    "1 devices (by the kernel: there was no time left for neuron-ls)");
+			    "1 devices (by the kernel: no time left for neuron-ls)");
 	clinic_close(&clinic);
 }
 

@@ -114,7 +114,7 @@ static void a_holder_whose_right_conditions_are_refused_has_no_lease_in_the_end(
 		kept = lease_keep(lease, &err);
 	} while (kept == 0);
 	assert_int_equal(err->code, EXIT_UNREACHABLE);
-	assert_non_null(strstr(err->message, "neither read nor won"));
+	assert_non_null(strstr(err->message, "neither read nor acquired"));
 	assert_false(lease_is_mine(lease));
 	lease_freep(&lease);
 	faulty_free(&store->base);
