@@ -86,7 +86,147 @@ void drain_saved(struct agent *agent)
 	agent->drain.marked = true;
 	if (agent->config.nodes > 1)
 		node_flag_set(&agent->config, agent->store, DRAINED_FILE, json_object());
+<<<<<<< HEAD
 	command_stop(agent, drain_word(agent));
+=======
+	supervise_stop(agent, drain_word(agent));
+}
+
+/* Returns the member "checkpoint" of the report, set if absent. */
+static struct node_report_checkpoint *checkpoint_of(struct agent *agent)
+{
+	MESSAGE_MARK(&agent->report.said, checkpoint);
+	return &agent->report.said.checkpoint;
+}
+
+static void add_partial(struct agent *agent, const json_t *news)
+{
+	struct node_report_checkpoint *checkpoint = checkpoint_of(agent);
+	struct node_report_partial *one = MESSAGE_ADD(&checkpoint->partial);
+
+	MESSAGE_MARK(checkpoint, partial);
+	MESSAGE_SET_TEXT(one, name, js_str(news, "name"));
+	MESSAGE_SET_TEXT(one, why, js_str(news, "why"));
+}
+
+/* Reports a checkpoint that is passed over while the command runs. A failed write is ignored: the
+ * next report holds it too, and the attempt rests on that one. */
+static void add_passed(struct agent *agent, const json_t *news)
+{
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct node_report_checkpoint *checkpoint = checkpoint_of(agent);
+	struct node_report_passed *one = MESSAGE_ADD(&checkpoint->passed);
+
+	MESSAGE_MARK(checkpoint, passed);
+	MESSAGE_SET_TEXT(one, name, js_str(news, "name"));
+	MESSAGE_SET_TEXT(one, path, js_str(news, "path"));
+	MESSAGE_SET_TEXT(one, why, js_str(news, "why"));
+	MESSAGE_SET_TEXT(one, hint, js_str(news, "hint"));
+	if (json_object_get(news, "step"))
+		MESSAGE_SET(one, step, js_int(news, "step", 0));
+	MESSAGE_SET(one, at, js_int(news, "at", 0));
+	if (!agent->state)
+		(void)!agent_report(agent, REPORT_RUNNING, &ignored);
+}
+
+/* Sets the member "cache" of the report. */
+static void put_cache(struct agent *agent, const json_t *news)
+{
+	struct node_report_cache *cache = &agent->report.said.cache;
+
+	message_renew(node_report_message, &agent->report.said, "cache");
+	if (json_object_get(news, "brought"))
+		MESSAGE_SET(cache, brought, js_int(news, "brought", 0));
+	if (json_object_get(news, "cut"))
+		MESSAGE_SET(cache, cut, js_int(news, "cut", 0));
+	MESSAGE_SET_TEXT(cache, why, js_str(news, "why"));
+}
+
+/* A later pass copied what an earlier one could not. */
+static void forget_lost(struct agent *agent)
+{
+	err_freep(&agent->lost);
+	free(TAKE(agent->lost_class));
+}
+
+/* Records complete checkpoints that no attempt will find: the command's success is
+ * worth little then. */
+static void note_lost(struct agent *agent, const json_t *news)
+{
+	const char *class = js_str(news, "class"), *name = js_str(news, "name");
+	const char *why = js_str(news, "why"), *words = strstr(why, "': s3 ");
+
+	forget_lost(agent);
+	/* Evidence is cut at a length, so the service's own words must not come behind three
+	 * paths. */
+	if (words)
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' exists in '%s' only: %s", name,
+			agent->config.checkpoint, words + 3);
+	else
+		err_set(&agent->lost, EXIT_UNREACHABLE, "'%s' was saved, but not uploaded: %s",
+			name, why);
+	err_hint(&agent->lost,
+		 "check that checkpoint.url can be written to, then copy the files from '%s' on "
+		 "that machine, or resume without them",
+		 agent->config.checkpoint);
+	agent->lost->os_errno = (int)js_int(news, "errno", 0);
+	agent->lost_class = class ? mem_copy(class) : NULL;
+}
+
+void drain_news(void *arg, enum checkpointer_news kind, const json_t *news)
+{
+	struct agent *agent = arg;
+	struct node_report_checkpoint *checkpoint;
+	int64_t step = js_int(news, "step", -1);
+
+	switch (kind) {
+	case CHECKPOINTER_SAVING:
+		stall_bytes(&agent->watchdog.stall, clock_mono_now());
+		break;
+	case CHECKPOINTER_SAVED:
+		stall_saved(&agent->watchdog.stall);
+		break;
+	case CHECKPOINTER_MARKED:
+		/* In the last pass older checkpoints may come later. */
+		checkpoint = checkpoint_of(agent);
+		if (step >= (checkpoint->has_step ? checkpoint->step : -1)) {
+			MESSAGE_SET(checkpoint, step, step);
+			MESSAGE_SET_TEXT(checkpoint, url, js_str(news, "url"));
+		}
+		if (agent->drain.at_ms && step >= agent->drain.step)
+			saved(agent);
+		break;
+	case CHECKPOINTER_PASSED:
+		add_passed(agent, news);
+		break;
+	case CHECKPOINTER_PARTIAL:
+		add_partial(agent, news);
+		break;
+	case CHECKPOINTER_TROUBLE:
+		checkpoint = checkpoint_of(agent);
+		MESSAGE_SET_TEXT(checkpoint, trouble, js_str(news, "why"));
+		break;
+	case CHECKPOINTER_PUSHED:
+		agent->pushed = true;
+		put_cache(agent, news);
+		break;
+	case CHECKPOINTER_UNPUSHED:
+		put_cache(agent, news);
+		break;
+	case CHECKPOINTER_LOST:
+		/* Checkpoints that were in place when no process wrote any more still are. */
+		if (!agent->kept)
+			note_lost(agent, news);
+		break;
+	case CHECKPOINTER_KEPT:
+		agent->kept = true;
+		forget_lost(agent);
+		break;
+	case CHECKPOINTER_COPYING:
+		break;
+	}
+	workers_checkpointer_lives(agent);
+>>>>>>> e46e807 (messages and hints of jobs/node: subject first, uploads and retries by name)
 }
 
 void drain_report(struct agent *agent)

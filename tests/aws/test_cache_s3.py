@@ -140,7 +140,7 @@ def test_a_precompile_whose_graphs_do_not_arrive_has_not_ended_well(job):
     result = job.run("--id", "alone", code=None)
     ended = [row for row in job.events("alone", "attempt.ended") if row["phase"] == "precompile"]
     said = json.dumps(ended[0])
-    assert "could not be brought" in said and "AccessDenied" in said and ended[0]["class"] == "transient-infra", said
+    assert "cannot upload" in said and "AccessDenied" in said and ended[0]["class"] == "transient-infra", said
     assert result.code != 0 and "train" not in starts(job, "alone")
     job.aws.clear_faults()
 

@@ -275,8 +275,8 @@ def test_a_training_whose_checkpoints_may_not_be_written_has_not_ended_well(job)
     ended = train_ends(job, "saved")
     assert len(ended) == 1 and ended[0]["class"] == "quota-permission", ended
     said = json.dumps(ended[0])
-    assert "AccessDenied" in said and "'checkpoint-5' lies in" in said, said
-    folder = Path(said.split("lies in '", 1)[1].split("'", 1)[0])
+    assert "AccessDenied" in said and "'checkpoint-5' exists in" in said, said
+    folder = Path(said.split("exists in '", 1)[1].split("'", 1)[0])
     assert str(folder).startswith(str(job.home))
     assert sorted(int(path.name.split("-")[1]) for path in folder.glob("checkpoint-*")) == [5, 10, 15, 20, 25]
     assert "AccessDenied" in result.err + result.out, str(result)

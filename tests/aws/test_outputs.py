@@ -104,7 +104,7 @@ def test_of_each_attempt_and_node(make, kind):
     ends = job.events("one", "attempt.ended")
     assert [row["class"] for row in ends if row["phase"] == "train"][-1] == "none"
     rows = [row["reason"] for row in job.events("one", "outputs.left")]
-    assert len(rows) == 2 and all("'away' is a link out of the folder" in row and "'fifo' is no file" in row for row in rows), rows
+    assert len(rows) == 2 and all("'away' is a link out of the folder" in row and "'fifo' is not a file" in row for row in rows), rows
     assert f"outputs of train 2 are missing in the workspace: {rows[1]}" in result.text
     if kind.startswith("local"):  # whose folder is on this machine
         return
@@ -160,7 +160,7 @@ def test_what_is_refused_is_no_success(make, aws):
     aws.fault("denied", operation="PutObject", key="/outputs/train-", count=0)
     job.run("--id", "one", code=4)
     row, = job.events("one", "attempt.ended")
-    assert row["class"] == "quota-permission" and "outputs could not be brought" in row["evidence"], row
+    assert row["class"] == "quota-permission" and "cannot upload the outputs" in row["evidence"], row
     assert "PutObject" in row["evidence"] and "AccessDenied" in job.events("one", "outputs.left")[0]["reason"]
     status = job.status("one")
     assert status["outputs"]["files"] == 0 and status["checkpoint"]["step"] == 6

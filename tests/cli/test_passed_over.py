@@ -135,7 +135,7 @@ def test_the_last_one_is_told_of_when_it_stands_still_and_taken_back_when_it_is_
 
 
 @pytest.mark.parametrize("name,kind,words", [
-    ("model.pt", "auto", "no step in its name"), ("best/model.safetensors", "auto", "no step in its name"),
+    ("model.pt", "auto", "the name has no step"), ("best/model.safetensors", "auto", "the name has no step"),
     ("state-7/model.safetensors", "megatron", "megatron")])
 def test_what_no_checkpoint_is_named_like_is_told_of(project, saves, name, kind, words):
     saves({"2": {name: len(WHOLE), "notes.txt": 5, "latest.tmp": 3}}, checkpoint={"kind": kind})

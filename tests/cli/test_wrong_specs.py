@@ -241,7 +241,7 @@ def test_neuron_without_its_tools_says_what_is_missing(project):
     project.write()
     project.ok("validate", project.spec_path)
     result = project.run(code=1)
-    assert "cannot find 'neuron_parallel_compile' in PATH" in result.text and "install it" in result.text
+    assert "cannot find 'neuron_parallel_compile' in PATH" in result.text and "install the program" in result.text
 
 
 LINTS = {

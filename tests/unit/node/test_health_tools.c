@@ -185,11 +185,11 @@ static void what_does_not_get_to_run_is_no_sick_core(void **state)
 		const char *tool, *script, *verdict, *words;
 	} rows[] = {
 		{ "nccom-test", "echo 'libnrt.so.1: no such file' >&2; exit 127", ROW_UNCHECKED,
-		  "it cannot be run: nccom-test ended with 127: libnrt.so.1: no such file" },
-		{ "nccom-test", "exit 126", ROW_UNCHECKED, "it cannot be run: " },
+		  "cannot run nccom-test: nccom-test ended with 127: libnrt.so.1: no such file" },
+		{ "nccom-test", "exit 126", ROW_UNCHECKED, "cannot run nccom-test: " },
 		{ "nccom-test", "exit 1", ROW_SICK, "all_reduce among its 2 cores: " },
-		{ "python3", "exit 255", ROW_UNCHECKED, "it ended with 255: " },
-		{ "python3", "exit 137", ROW_UNCHECKED, "it ended with 137: " },
+		{ "python3", "exit 255", ROW_UNCHECKED, "exit status 255: " },
+		{ "python3", "exit 137", ROW_UNCHECKED, "exit status 137: " },
 		{ "python3", "exit 139", ROW_SICK, "was ended by signal 11: " },
 	};
 	AUTO(auto_free) char *python = place_path(*state, "bin/python3");
