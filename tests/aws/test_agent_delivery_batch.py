@@ -35,7 +35,7 @@ def test_the_agent_comes_by_a_link(batch):
     """It is in the submission alone; the archive is brought once."""
     job = batch(batch={"job_queue": QUEUE})
     said = job.ok("--json", "plan", job.spec_path).lines[0]
-    assert "over a link that is good for 7 days" in said["agent"]
+    assert "over a link that is valid for 7 days" in said["agent"]
     job.ok("run", job.spec_path, "--id", "one")
     job.ok("run", job.spec_path, "--id", "two", "--set", "hyperparameters.max_steps=4")
     archives = [key for key in job.aws.objects(BUCKET) if key.endswith(".tar.gz") and "/agents/" in key]

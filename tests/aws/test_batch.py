@@ -240,7 +240,7 @@ def test_why_a_job_waits_is_told(train):
     found.touch()
     assert cli.finish(driver).code == 0
     row, = train.events("one", "attempt.waiting")
-    assert WAITS in row["reason"] and "goes on asking" in row["reason"]
+    assert WAITS in row["reason"] and "AWS Batch retries" in row["reason"]
     assert train.attempts("one") == [("train", 1)]
     # What can never run is not waited for.
     train.aws.fault("job_pending", operation="SubmitJob", reason=NEVER, seconds=600)

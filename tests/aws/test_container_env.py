@@ -229,4 +229,4 @@ def test_any_registry_says_what_its_image_sets(containers, tmp_path, broken):
         registry.stop()
     assert made.found("one").get("XLA_FLAGS") == (None if broken else "--image")
     told = made.job.events("one", "environment.checked")
-    assert len(told) == broken and all("the config of the image that came is not" in row["reason"] for row in told)
+    assert len(told) == broken and all("the received config of the image is not" in row["reason"] for row in told)

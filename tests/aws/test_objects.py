@@ -214,7 +214,7 @@ def test_a_token_that_leads_back_is_noticed(lie):
 
 def test_what_was_not_asked_for_is_refused(lie):
     found = lie(lambda n, query: page(["other/a"]), prefix="mine/")
-    assert found.n == -1 and "not asked for" in found.error and found.rows == []
+    assert found.n == -1 and "not requested" in found.error and found.rows == []
 
 
 def test_a_count_that_is_wrong_decides_nothing(lie):

@@ -66,9 +66,9 @@ KEYLESS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
 # name: (what the environment has instead, words of the reason)
 AWAY = {
     "no variable of AWS": (NOTHING, "no AWS region"),
-    "no keys": (KEYLESS, "there are no AWS credentials"),
+    "no keys": (KEYLESS, "no AWS credentials"),
     "an instance without metadata": ({**KEYLESS, "AWS_EC2_METADATA_DISABLED": None,
-                                      "AWS_EC2_METADATA_SERVICE_ENDPOINT": "SILENT"}, "there are no AWS credentials"),
+                                      "AWS_EC2_METADATA_SERVICE_ENDPOINT": "SILENT"}, "no AWS credentials"),
     "a container that gives none": ({**KEYLESS, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "SILENT/role"}, "container"),
     "nobody listens": ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "no usable reply from '127.0.0.1:1'"),
     "nobody answers": ({"AWS_ENDPOINT_URL": "SILENT"}, "no usable reply"),

@@ -155,7 +155,7 @@ def test_what_fails_always_has_a_word_and_an_end(aws, s3, calls, kind):
 def test_a_conflict_that_does_not_end_is_told(aws, s3, calls):
     aws.fault("conflict", operation="PutObject", count=0)
     found = calls("write", key="a", text="x", **{"if": "absent"})
-    assert found.n == -1 and found.code == 75 and "somebody else is writing" in found.error
+    assert found.n == -1 and found.code == 75 and "another process is writing" in found.error
     assert aws.objects("bucket") == {}
 
 

@@ -94,7 +94,7 @@ static void a_region_that_is_no_name_gets_into_no_host(void **state)
 		setenv("AWS_REGION", bad[i], 1);
 		aws_settings_forget();
 		assert_null(aws_region(&err));
-		assert_error(err, EXIT_REFUSED, "is no name of an AWS region");
+		assert_error(err, EXIT_REFUSED, "is not the name of an AWS region");
 	}
 }
 
@@ -274,7 +274,7 @@ static void an_endpoint_that_is_no_url_is_refused_and_not_shown(void **state)
 		setenv("AWS_ENDPOINT_URL_STS", bad[i], 1);
 		aws_settings_forget();
 		assert_int_equal(aws_settings_check(&err), -1);
-		assert_error(err, EXIT_REFUSED, "is no URL of a service");
+		assert_error(err, EXIT_REFUSED, "is not a URL of a service");
 		assert_null(strstr(err->message, "CANARY"));
 	}
 }

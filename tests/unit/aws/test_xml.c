@@ -45,10 +45,10 @@ static void what_is_no_whole_document_is_an_error(void **state)
 	static const struct {
 		const char *text, *want;
 	} rows[] = {
-		{ "", "it ends too early" },
-		{ "<A><B>x</B>", "it ends too early" },
-		{ "<A><B>x</B", "it ends too early" },
-		{ "<A>\xC3", "it ends too early" },
+		{ "", "the end is missing" },
+		{ "<A><B>x</B>", "the end is missing" },
+		{ "<A><B>x</B", "the end is missing" },
+		{ "<A>\xC3", "the end is missing" },
 		{ "<A></B>", "line 1: mismatched tag" },
 		{ "{\"a\":1}", "not well-formed" },
 		{ "<A/><A/>", "junk after document element" },

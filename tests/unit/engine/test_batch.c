@@ -178,7 +178,7 @@ static void why_it_waits_is_explained(void **state)
 		{ "RUNNABLE", NULL, 1000, NULL, false },
 		{ "SUBMITTED", "", 3600000, NULL, false },
 		{ "RUNNABLE", NULL, 600000, "maxvCpus", false },
-		{ "RUNNABLE", "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - x", 1, "goes on asking",
+		{ "RUNNABLE", "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - x", 1, "AWS Batch retries",
 		  false },
 		{ "RUNNABLE", "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x", 1,
 		  "resources.instance", true },
