@@ -265,7 +265,7 @@ static void what_is_forgotten_has_ended_once_it_is_silent_for_long(void **state)
 	assert_true(status.silent);
 	assert_false(status.exit_known);
 	assert_int_equal(status.node, 1);
-	assert_non_null(strstr(status.reason, "has forgotten it; the agent of node 1 died"));
+	assert_non_null(strstr(status.reason, "no longer lists the job; the agent of node 1 died"));
 	assert_in_range(status.last_seen.ms, clock_utc_now().ms - 10 * DAY_S * 1000,
 			clock_utc_now().ms - 8 * DAY_S * 1000);
 }
