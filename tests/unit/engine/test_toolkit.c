@@ -230,7 +230,7 @@ static void more_hyperparameters_than_the_service_takes_are_refused(void **state
 
 		js_put(js_path(plan, "spec.hyperparameters"), name, json_integer(i));
 	}
-	assert_refused(plan, order_new("train"), "there are 104 hyperparameters");
+	assert_refused(plan, order_new("train"), "104 hyperparameters");
 }
 
 /* ---- how a job without an agent goes: sagemaker_internal.h ---- */

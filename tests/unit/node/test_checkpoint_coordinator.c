@@ -271,7 +271,7 @@ static void who_dies_between_two_shards_leaves_the_one_before(void **state)
 	assert_int_equal(gang.ends[0], AGENT_EXIT_FAILED);
 	body = report(place);
 	assert_string_equal(js_str(json_object_get(body, "error"), "class"), "transient-infra");
-	assert_has(js_str(json_object_get(body, "error"), "message"), "node 1 has not told");
+	assert_has(js_str(json_object_get(body, "error"), "message"), "node 1 has not reported");
 	assert_false(is_marked(place, "step-20"));
 	name = chosen(place);
 	assert_string_equal(name, "step-10");

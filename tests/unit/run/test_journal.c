@@ -224,7 +224,7 @@ static void a_run_is_found_by_id_prefix_or_last(void **state)
 	assert_int_equal(journal_resolve(journal, "alpha", run, &err), 0);
 	assert_string_equal(run, "alpha");
 	assert_int_equal(journal_resolve(journal, "al", run, &err), -1);
-	assert_non_null(strstr(err->message, "2 runs"));
+	assert_non_null(strstr(err->message, "2 run ids"));
 }
 
 /* Appends `count` events to a run. */
