@@ -46,7 +46,7 @@ def test_keys_in_the_environment_that_have_ended_are_told(world):
     env = {"AWS_ACCESS_KEY_ID": "AKIDX", "AWS_SECRET_ACCESS_KEY": CANARY}
     world.fails("have expired, at 2020-01-02T03:04:05.000Z", "clock", **env,
                 AWS_CREDENTIAL_EXPIRATION="2020-01-02T04:04:05+01:00")
-    world.fails("did not say in words we know", **env, AWS_CREDENTIAL_EXPIRATION="tomorrow")
+    world.fails("gave an unknown time", **env, AWS_CREDENTIAL_EXPIRATION="tomorrow")
     got = world.ask(**env, AWS_CREDENTIAL_EXPIRATION="2099-01-02T03:04:05.5Z")
     assert got["expires"] == 4071006245000
 
@@ -77,7 +77,7 @@ def test_a_profile_with_half_a_pair_is_an_error(world):
 
 
 def test_nothing_at_all_tells_what_was_looked_at(world):
-    got = world.fails("there are no AWS credentials", "no AWS_ACCESS_KEY_ID", "no keys of the profile 'default'",
+    got = world.fails("no AWS credentials", "no AWS_ACCESS_KEY_ID", "no keys of the profile 'default'",
                       "no container", "AWS_EC2_METADATA_DISABLED is true", "--profile")
     assert ".aws/credentials" in got["error"]
 
@@ -140,14 +140,14 @@ def test_a_role_may_be_reached_through_roles_and_a_profile_may_be_its_own_source
 
 
 @pytest.mark.parametrize("config, words", [
-    (role("p", source_profile="q") + role("q", source_profile="p"), "leads back to where it began"),
-    (role("p", source_profile="p"), "leads back to where it began"),
+    (role("p", source_profile="q") + role("q", source_profile="p"), "leads back to itself"),
+    (role("p", source_profile="p"), "leads back to itself"),
     (role("p", source_profile="nobody"), "the source_profile 'nobody' does not exist"),
-    (role("p"), "neither a source_profile nor a credential_source"),
-    (role("p", source_profile="q", credential_source="Environment"), "both a source_profile and a credential_source"),
-    (role("p", source_profile="q") + "[profile q]\nregion = x\n", "its source_profile gives no credentials: no keys"),
-    (role("p", credential_source="Sun"), "its credential_source is none of"),
-    (role("p", credential_source="Environment"), "its credential_source gives no credentials: no AWS_ACCESS_KEY_ID"),
+    (role("p"), "neither source_profile nor credential_source"),
+    (role("p", source_profile="q", credential_source="Environment"), "both source_profile and credential_source"),
+    (role("p", source_profile="q") + "[profile q]\nregion = x\n", "source_profile gives no credentials: no keys"),
+    (role("p", credential_source="Sun"), "credential_source is not one of"),
+    (role("p", credential_source="Environment"), "credential_source gives no credentials: no AWS_ACCESS_KEY_ID"),
     (role("p", source_profile="p", mfa_serial="arn:aws:iam::1:mfa/me"), "MFA"),
     (role("p", source_profile="p", duration_seconds="60"), "duration_seconds is not a number from 900 to 43200"),
 ])
@@ -216,8 +216,8 @@ def test_web_identities_that_fail(world, tmp_path):
     world.aws.settings(web_identity={CANARY: "expired"})
     world.fails("ExpiredToken", **env)
     world.fails("no role for it", AWS_WEB_IDENTITY_TOKEN_FILE=token)
-    world.fails("is not there or empty", AWS_WEB_IDENTITY_TOKEN_FILE=tmp_path / "no", AWS_ROLE_ARN=ROLE)
-    world.fails("is not there or empty", AWS_WEB_IDENTITY_TOKEN_FILE=empty, AWS_ROLE_ARN=ROLE)
+    world.fails("is missing or empty", AWS_WEB_IDENTITY_TOKEN_FILE=tmp_path / "no", AWS_ROLE_ARN=ROLE)
+    world.fails("is missing or empty", AWS_WEB_IDENTITY_TOKEN_FILE=empty, AWS_ROLE_ARN=ROLE)
     empty.write_text("x" * 30000)
     world.fails("larger than", AWS_WEB_IDENTITY_TOKEN_FILE=empty, AWS_ROLE_ARN=ROLE)
 
@@ -265,7 +265,7 @@ def test_sso_without_a_session_uses_the_start_url(world):
     world.aws.settings(sso={"tokens": {CANARY: time.time() + 3600}})
     assert world.ask("p")["provider"] == "sso"
     put_login(world, "https://x.example/start", -1, **REFRESHABLE, registrationExpiresAt=iso(9000))
-    world.fails("its login has expired", "aws sso login --profile p", options=("p",))
+    world.fails("the login has expired", "aws sso login --profile p", options=("p",))
 
 
 def test_sso_renews_a_login_and_writes_it_back_for_the_other_tools(world):
@@ -299,16 +299,16 @@ def test_a_service_of_keys_that_does_not_answer_holds_nobody_up(world):
     put_login(world, "my", -10, **REFRESHABLE, registrationExpiresAt=iso(9000))
     with ThreadPoolExecutor() as pool:
         of_role, of_login = pool.map(world.ask, ("p", "s"))
-    for got, words in ((of_role, "cannot take on the role"), (of_login, "cannot renew the SSO login of the AWS")):
+    for got, words in ((of_role, "cannot assume the role"), (of_login, "cannot renew the SSO login of the AWS")):
         assert got["exit"] == 75 and words in got["error"] and CANARY not in str(got), got
         assert "aws sso login" not in str(got.get("hint")), got
 
 
 def test_sso_that_fails(world):
     world.config(SESSION)
-    world.fails("nobody has logged in", "aws sso login --profile p", options=("p",))
+    world.fails("no login yet", "aws sso login --profile p", options=("p",))
     path = put_login(world, "my", -10)
-    world.fails("its login has expired", "aws sso login", options=("p",))
+    world.fails("the login has expired", "aws sso login", options=("p",))
     put_login(world, "my", 3600)
     world.fails("the login is no longer accepted", "aws sso login", options=("p",))
     world.aws.settings(sso={"tokens": {CANARY: time.time() + 3600}, "roles": []})
@@ -316,9 +316,9 @@ def test_sso_that_fails(world):
     path.write_text(f'{{"accessToken": "{CANARY}')
     world.fails("the cached login cannot be read", options=("p",))
     world.config(SESSION.replace("[sso-session my]", "[sso-session other]"))
-    world.fails("there is no [sso-session my]", options=("p",))
+    world.fails("no [sso-session my]", options=("p",))
     world.config(SESSION.replace("sso_role_name = Dev\n", ""))
-    world.fails("it has no sso_role_name", options=("p",))
+    world.fails("sso_role_name is missing", options=("p",))
     world.config(SESSION.replace("sso_session = my", "sso_session = my\nsso_region = eu-west-1"))
     world.fails("sso_region differs", options=("p",))
 
@@ -364,7 +364,7 @@ echo '{{"Version": 1, "AccessKeyId": "A'$(wc -l < '{count}')'", "SecretAccessKey
 
 
 @pytest.mark.parametrize("script, words", [
-    (f"echo why >&2; echo {CANARY}; exit 3", "it ended with status 3: why"),
+    (f"echo why >&2; echo {CANARY}; exit 3", "exit status 3: why"),
     ("printf 'x\\033[31m' >&2; exit 1", "x\\x1b[31m"),
     ("kill -9 $$", "killed by signal 9"),
     (f"echo {CANARY}", "let the command print one JSON object"),
@@ -384,7 +384,7 @@ def test_a_process_that_is_not_there(world):
     world.config("[profile p]\ncredential_process = no-such-program-anywhere x\n")
     world.fails("program 'no-such-program-anywhere' not found", options=("p",))
     world.config("[profile p]\ncredential_process = 'open\n")
-    world.fails("a quote is not closed", options=("p",))
+    world.fails("a quote that is not closed", options=("p",))
 
 
 def test_a_grandchild_that_keeps_the_pipe_does_not_keep_us(world):

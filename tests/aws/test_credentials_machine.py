@@ -31,16 +31,16 @@ def test_a_container_with_its_token_from_variable_and_file(world, tmp_path):
     "http://localhost.evil.example/", "http://127.0.0.1\\@evil.example/", "http://[::2]/x", "http:///x",
 ])
 def test_a_container_is_asked_only_where_it_can_be(world, url):
-    world.fails("not asked for credentials without TLS", AWS_CONTAINER_CREDENTIALS_FULL_URI=url)
+    world.fails("names a host that needs TLS", AWS_CONTAINER_CREDENTIALS_FULL_URI=url)
 
 
 def test_containers_that_fail(world, tmp_path):
     world.fails("does not begin with '/'", AWS_CONTAINER_CREDENTIALS_RELATIVE_URI="@evil.example/")
-    world.fails("is no URL", AWS_CONTAINER_CREDENTIALS_FULL_URI="file:///etc/passwd")
+    world.fails("is not a usable URL", AWS_CONTAINER_CREDENTIALS_FULL_URI="file:///etc/passwd")
     url = world.aws.url + "/v2/credentials/" + CANARY
     env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": url}
     world.fails("control character", **env, AWS_CONTAINER_AUTHORIZATION_TOKEN=CANARY + "\r\nx: y")
-    world.fails("is not there", **env, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=tmp_path / "no")
+    world.fails("is missing", **env, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=tmp_path / "no")
     world.aws.settings(container={"authorization": "right"})
     before = world.aws.mark()
     world.fails("it answered 401", "the authorization token is not the one", **env,
@@ -77,9 +77,9 @@ def test_instances_that_fail(world):
     world.aws.settings(imds={"role": "r", "v1": True})
     world.fails("answered 404 to version 2", "IMDSv2", "hop limit", **instance(world))
     world.aws.settings(imds={"role": ""})
-    world.fails("there are no AWS credentials", "the instance has no role", **instance(world))
+    world.fails("no AWS credentials", "the instance has no role", **instance(world))
     with Server(None) as port:
-        world.fails("there are no AWS credentials", "no instance metadata service",
+        world.fails("no AWS credentials", "no instance metadata service",
                     **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}",
                                AWS_METADATA_SERVICE_TIMEOUT=None))
     refused = Server(b"HTTP/1.1 500 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
@@ -88,7 +88,7 @@ def test_instances_that_fail(world):
             world, AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}",
             AWS_METADATA_SERVICE_NUM_ATTEMPTS="3"))
     assert len(refused.asked) == 3
-    world.fails("is no URL", **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT="169.254.169.254"))
+    world.fails("is not a usable URL", **instance(world, AWS_EC2_METADATA_SERVICE_ENDPOINT="169.254.169.254"))
 
 
 # --- what is remembered ------------------------------------------------------------
@@ -112,6 +112,6 @@ def test_a_service_that_is_out_of_order_is_forgiven_while_the_keys_are_good(worl
         assert who.ask()["access"] == first["access"]
         time.sleep(0.1)
     got = who.ask_until(lambda got: got.get("access") != first["access"])
-    assert "version 1 is not used" in got["error"]
+    assert "IMDSv1 is not used" in got["error"]
     world.aws.settings(imds={"role": "r"})
     assert who.ask()["access"] != first["access"]

@@ -79,12 +79,12 @@ def test_whole_secrets_members_and_parameters(aws, who):
 
 @pytest.mark.parametrize("source, words", [
     ("secretsmanager:none", "ResourceNotFoundException"),
-    ("secretsmanager:binary", "it is binary"),
-    ("secretsmanager:plain#user", "it is no JSON object"),
+    ("secretsmanager:binary", "binary"),
+    ("secretsmanager:plain#user", "not a JSON object"),
     ("secretsmanager:json#none", "no key 'none'"),
     ("secretsmanager:json#list", "the key 'list' is neither a string nor a number"),
     ("secretsmanager:json#nul", "a NUL byte in it"),
-    ("secretsmanager:json#empty", "it is empty"),
+    ("secretsmanager:json#empty", "empty"),
     ("secretsmanager:long", "longer than 1 KiB"),
     ("ssm:/none", "ParameterNotFound"),
 ])
@@ -119,7 +119,7 @@ def test_a_secret_that_cannot_be_had_ends_it_before_anything_runs(aws, project):
     project.write(secrets={"TOKEN": "ssm:/x"})
     no_keys = {**project.aws_env, "AWS_ACCESS_KEY_ID": ""}
     result = project.run(code=4, env=no_keys)
-    assert "there are no AWS credentials" in result.err and "hint:" in result.err
+    assert "no AWS credentials" in result.err and "hint:" in result.err
 
 
 def test_the_account_is_checked_before_anything_is_submitted(aws, project):
@@ -156,7 +156,7 @@ def test_region_and_profile_by_option_and_spec(aws, project):
     project.ok("--profile", "mine", "run", project.spec_path, "--detach", "--id", "far", env=env)
     project.ok("attach", "far", env=env)
     assert f"TOKEN {digest('west')}" in project.ok("logs", "far").out
-    assert "there are no AWS credentials" in project.run(code=4, env=env).err
+    assert "no AWS credentials" in project.run(code=4, env=env).err
     result = project.stoker("run", project.spec_path, "--profile", "other", env=env)
     assert result.code == 4 and "choose one of: mine" in result.cure
 
