@@ -106,7 +106,7 @@ def test_a_limit_reached_in_training_saves_before(make, kind, limits):
     kinds = [row["event"] for row in events]
     assert [row["limit"] for row in events if row["event"] == "run.at_risk"] == [name]
     reached = next(row for row in events if row["event"] == "limit.reached")
-    assert reached["limit"] == name and "was told to save" in reached["reason"]
+    assert reached["limit"] == name and "was asked to save" in reached["reason"]
     saved = [row["step"] for row in events[kinds.index("limit.reached"):]
              if row["event"] == "checkpoint.complete"]
     told = job.effects("told")

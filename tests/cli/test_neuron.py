@@ -329,7 +329,7 @@ def test_a_phase_1_that_waits_for_a_lock_until_its_time_is_up_says_so(job, neuro
     result = job.go("compile.timeout=15s", "retry.attempts=1", code=1)
     ended, = job.events(kind="attempt.ended")
     assert ended["class"] == "timeout-hang", ended
-    assert "it waited for" in ended["evidence"] and "3h 05m" in ended["evidence"], ended
+    assert "the job waited for" in ended["evidence"] and "3h 05m" in ended["evidence"], ended
     assert str(lock.relative_to(job.cache)) in ended["evidence"], ended
     assert f"rm '{lock}'" in ended["hint"] and f"rm '{lock}'" in result.text, ended
     assert lock.exists()

@@ -237,5 +237,5 @@ def test_who_never_works_is_given_up_and_named(project, hook):
     assert "program './page-nobody' not found" in why[1]
     assert "localhost" in why[2] and "certificate" in why[2] and hook.posts == []
     assert "t0ken" not in result.text + str(why) and "\033" not in result.err
-    assert "notify[0] could not be told" in result.err
+    assert "notify[0] failed" in result.err
     assert {row["rule"]: row["reason"] for row in project.status()["untold"]} == why

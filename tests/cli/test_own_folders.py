@@ -106,7 +106,7 @@ def test_a_journal_of_somebody_else_is_source(project):
 def test_a_checkpoint_folder_that_is_the_source_is_refused(project):
     project.write(checkpoint={"url": "."})
     result = project.run(code=4)
-    assert "both the source folder and one that stoker keeps" in result.err and "hint:" in result.err
+    assert "both the source folder and a folder of stoker" in result.err and "hint:" in result.err
 
 
 @pytest.mark.parametrize("under_git", [False, True])

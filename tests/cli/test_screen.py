@@ -92,7 +92,7 @@ def test_a_block_is_redrawn_in_place(terminal, gate, half, columns, rows):
     assert "state:" not in one.screen.text, "the block is gone"
     assert "run:        \u2713 one succeeded" in one.screen.all
     if rows > 10:
-        assert "graphs proved in the cache: 3 of 3" in one.screen.all
+        assert "graphs verified in the cache: 3 of 3" in one.screen.all
 
 
 def wait_drawn_anew(one: Terminal, columns: int, rows: int) -> None:

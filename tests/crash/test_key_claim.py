@@ -90,7 +90,7 @@ def test_where_the_first_does_not_finish_one_of_the_others_goes_on(runs, tmp_pat
     assert [driver.wait() for driver in following] == [0, 0], second.story() + third.story()
     assert sorted(map(phases, (second, third))) == [["precompile", "train"], ["train"]], \
         second.story() + third.story()
-    word = "is done with it" if how == "stopped" else "not renewed its claim"
+    word = "has ended" if how == "stopped" else "not renewed its claim"
     reasons = [row["reason"] for run in (second, third) for row in run.events("cache.claimed") if "reason" in row]
     assert len(reasons) == 1 and word in reasons[0], reasons
 

@@ -62,7 +62,7 @@ static void the_log_lies_a_graph_it_says_was_written_is_missing(void **state)
 	assert_string_equal(js_str(problem, "graph"), KEY_G);
 	assert_string_equal(js_str(problem, "name"), "jit_g");
 	assert_string_equal(js_str(problem, "state"), "missing");
-	assert_contains(js_str(problem, "what"), "says that it was written");
+	assert_contains(js_str(problem, "what"), "reported as written");
 }
 
 static void the_listing_lies_a_full_cache_of_others_proves_nothing(void **state)
@@ -87,7 +87,7 @@ static void a_cache_that_the_script_switched_off_is_named_as_that(void **state)
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = verify(&world);
 
 	assert_false(verdict.complete);
-	assert_contains(verdict.reason, "past it");
+	assert_contains(verdict.reason, "without it");
 	assert_contains(verdict.hint, "switches the compile cache off");
 }
 
@@ -97,7 +97,7 @@ static void a_hit_on_an_entry_that_is_gone_is_incomplete(void **state)
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = verify(&world);
 
 	assert_false(verdict.complete);
-	assert_contains(js_str(json_array_get(verdict.problems, 0), "what"), "it was found, but");
+	assert_contains(js_str(json_array_get(verdict.problems, 0), "what"), "reported as found, but");
 }
 
 static void empty_and_cut_entries_are_damaged_and_repair_removes_only_them(void **state)

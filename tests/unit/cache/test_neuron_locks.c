@@ -82,7 +82,7 @@ static void what_a_stopped_job_waited_for_is_named(void **state)
 	age(*state, MOD_A, "model.hlo_module.pb.lock", 3 * 3600 + 5 * 60 + 30);
 	assert_int_equal(cache_find_wait(&world.request, &words, &hint, &err), 0);
 	assert_no_error(err);
-	assert_contains(words, "it waited for 1h 30m for another process");
+	assert_contains(words, "the job waited for 1h 30m for another process");
 	assert_contains(words, PLACE "/" MOD_A "/model.hlo_module.pb.lock' is 3h 05m old");
 	assert_contains(hint, "rm '");
 	verdict = verify(&world);

@@ -125,7 +125,7 @@ static void an_exit_status_that_counts_failed_graphs_leads_to_them(void **state)
 	world.request.job_words = "exit 1";
 	verdict = verify(&world);
 	assert_false(verdict.complete);
-	assert_contains(verdict.reason, "as they should be: 1 of 2");
+	assert_contains(verdict.reason, "in the cache: 1 of 2");
 	assert_contains(verdict.hint, "--num_parallel");
 	assert_true(verdict.retry_helps);
 	assert_true(verdict.fewer_workers);
@@ -413,8 +413,8 @@ static void a_graph_that_was_extracted_and_is_gone_is_missing(void **state)
 	put_done(*state, MOD_C);
 	verdict = verify(&world);
 	assert_int_equal(verdict.missing, 2);
-	assert_contains(what(&verdict, 0), "it was extracted, but");
-	assert_contains(what(&verdict, 1), "summary says that it was compiled, but");
+	assert_contains(what(&verdict, 0), "reported as extracted, but");
+	assert_contains(what(&verdict, 1), "reported as compiled, but");
 }
 
 static void entries_must_be_unchanged_for_the_quiet_period(void **state)

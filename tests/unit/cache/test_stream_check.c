@@ -153,7 +153,7 @@ static void a_cut_is_told_from_damage(void **state)
 
 	assert_string_equal(why_of(*state, stream.text, stream.len / 2), "cut off before its end");
 	stream.text[stream.len - 1] ^= 1;
-	assert_string_equal(why_of(*state, stream.text, stream.len), "its bytes are damaged");
+	assert_string_equal(why_of(*state, stream.text, stream.len), "damaged bytes");
 }
 
 static void what_is_no_stream_is_damaged(void **state)

@@ -182,7 +182,7 @@ static void what_has_changed_at_the_source_is_copied_anew(void **state)
 	while (done == 0)
 		done = checkpoint_copy_step(copy, 1, &err);
 	assert_int_equal(done, -1);
-	assert_contains(err->message, "has changed meanwhile");
+	assert_contains(err->message, "changed meanwhile");
 	assert_newest(at.to, "auto", NULL);
 	copy_all(&ckpt, at.to, 1);
 	assert_same(at.from, at.to, "step_10");

@@ -174,7 +174,7 @@ static void a_damaged_one_is_passed_over_with_the_reason(void **state)
 	whole.text[3] ^= 1;
 	put_bytes(*state, "step-00000020/state.npz", whole.text, whole.len);
 	assert_chosen(*state, "step-00000010");
-	assert_rejected(*state, 0, "'state.npz' is not what it was");
+	assert_rejected(*state, 0, "'state.npz' has changed");
 	whole.text[3] ^= 1;
 	put_bytes(*state, "step-00000020/state.npz", whole.text, whole.len);
 	assert_chosen(*state, "step-00000020");
@@ -249,8 +249,8 @@ static void marks_of_others_and_what_is_no_mark_are_rejected(void **state)
 		put_text(*state, name, garbage[i]);
 	}
 	assert_chosen(*state, "step-00000001");
-	assert_rejected(*state, 0, "version is not known");
-	assert_rejected(*state, 4, "no JSON");
+	assert_rejected(*state, 0, "unknown version");
+	assert_rejected(*state, 4, "invalid JSON");
 	assert_rejected(*state, 5, "did not hold the claim");
 	assert_rejected(*state, 6, "another attempt");
 	assert_rejected(*state, 7, "another run");

@@ -240,7 +240,7 @@ static void a_damaged_one_is_passed_over_with_the_reason(void **state)
 	assert_passed_over(&far, "step-00000020", "'state.npz' has");
 	whole.text[whole.len / 2] ^= 1;
 	put_bytes(far.bucket, "a/b/step-00000020/state.npz", whole.text, whole.len);
-	assert_passed_over(&far, "step-00000020", "'state.npz' is not what it was");
+	assert_passed_over(&far, "step-00000020", "'state.npz' has changed");
 	drop(far.bucket, "a/b/step-00000020/state.npz");
 	assert_passed_over(&far, "step-00000020", "'state.npz' is missing");
 	drop(far.bucket, "a/b/step-00000020");
@@ -432,13 +432,13 @@ static void what_is_listed_without_its_tag_is_neither_marked_nor_chosen(void **s
 	make_files(far.from, "step-00000010", 10);
 	send(&far, "step-00000010");
 	assert_int_equal(mark(&seen, "step-00000010", &err), -1);
-	assert_contains(err->message, "cannot be proved");
+	assert_contains(err->message, "cannot be verified");
 	assert_chosen(&far, NULL);
 	err_freep(&err);
 	assert_int_equal(mark(&far, "step-00000010", &err), 1);
 	assert_chosen(&far, "step-00000010");
 	assert_chosen(&seen, NULL);
-	assert_passed_over(&seen, "step-00000010", "cannot be proved");
+	assert_passed_over(&seen, "step-00000010", "cannot be verified");
 }
 
 static void a_mark_with_an_empty_tag_is_none(void **state)

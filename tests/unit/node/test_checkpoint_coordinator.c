@@ -175,7 +175,7 @@ static void what_has_no_room_here_is_told_before_it_is_fetched(void **state)
 	body = report(place);
 	assert_state(body, "failed", AGENT_EXIT_FAILED);
 	assert_string_equal(js_str(json_object_get(body, "error"), "class"), "user-config");
-	assert_has(js_str(json_object_get(body, "error"), "message"), "room for");
+	assert_has(js_str(json_object_get(body, "error"), "message"), "free");
 }
 
 static void what_node_0_alone_saves_is_marked_while_all_go_on_and_at_the_end(void **state)

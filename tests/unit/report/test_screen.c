@@ -190,7 +190,7 @@ static void all_of_it_is_there_where_there_is_room(void **state)
 	shows(text, "run:        run1 (job on local)\n");
 	shows(text, "running, 2m 00s, phase train\n");
 	shows(text, "precompile: ✓ done in 40 s\n");
-	shows(text, "verify:     ✓ done in 2 s, 12 of 12 graphs proved\n");
+	shows(text, "verify:     ✓ done in 2 s, 12 of 12 graphs verified\n");
 	shows(text, "running for 1m 16s, attempt 2\n");
 	shows(text, "progress:   step 600 of 1000, 60 %  ━━━");
 	shows(text, "speed:      10.0 steps/s, about 40 s left\n");

@@ -19,7 +19,7 @@ static void a_plain_folder_is_pinned_by_content(void **state)
 	assert_false(pin->dirty);
 	assert_files(pin, ".hidden/x pkg/a.py pkg/empty train.py ");
 	request.rev = "v1";
-	assert_refused(&request, EXIT_SPEC, "no git work tree", "source.rev");
+	assert_refused(&request, EXIT_SPEC, "not a git work tree", "source.rev");
 }
 
 static void a_plain_folder_honours_its_gitignore_files(void **state)
