@@ -67,13 +67,13 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 	if (!problem)
 		return NULL;
 	if (empty && row->fallback)
-		hint = mem_format("write one, or remove the line (default: %s)", row->fallback);
+		hint = mem_format("write a value, or remove the line (default: %s)", row->fallback);
 	else if (empty && !row->required)
-		hint = mem_format("write one, or remove the line");
+		hint = mem_format("write a value, or remove the line");
 	else if (row->type == FIELD_LIST)
 		hint = list_cure(field, node);
 	else if (row->type == FIELD_SECTION || row->type == FIELD_FREE)
-		hint = mem_format("put its members below it, one 'name: value' a line, indented");
+		hint = mem_format("write the members below it, one 'name: value' a line, indented");
 	else
 		hint = mem_format("for example: %s", row->example ? row->example : "");
 	problem_hint(problem, "%s", hint);
@@ -205,7 +205,7 @@ static json_t *bind_list(struct binder *binder, field_id list, const struct node
 		problem_hint(problem_error(&binder->reporter, node->entries[most].at, name,
 					   "'%s' has %zu items, more than %zu", name, node->count,
 					   most),
-			     "keep the ones you look at");
+			     "keep only the items that you use");
 	else
 		problem_hint(
 			problem_error(&binder->reporter, node->at, name, "'%s' is empty", name),

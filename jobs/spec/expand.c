@@ -46,7 +46,7 @@ static void unset(struct expander *x, const struct node *node, const struct path
 	AUTO(auto_free) char *field = path_text(path);
 
 	problem_hint(problem_error(x->reporter, node->at, field, "variable '%s' is not set", name),
-		     "set it, or give a default: ${%s:-…}", name);
+		     "set the variable, or give a default: ${%s:-…}", name);
 }
 
 /* A value under construction, twice: as people see it, and as the agent gets it, where

@@ -56,7 +56,7 @@ void help_field_facts(field_id field, field_fact_fn *fn, void *arg)
 		fn(arg, "replaces", names);
 	}
 	if (row->is_path)
-		fn(arg, "path", "~/ is your home");
+		fn(arg, "path", "~/ stands for your home");
 	if (row->engines) {
 		AUTO(auto_free) char *engines = engines_text(row->engines);
 
@@ -65,7 +65,7 @@ void help_field_facts(field_id field, field_fact_fn *fn, void *arg)
 	if (row->example)
 		fn(arg, "example", row->example);
 	if (row->in_key)
-		fn(arg, "key", "part of the graph key: a change means another precompile");
+		fn(arg, "key", "part of the graph key; a change means another precompile");
 	if (!row->ready)
-		fn(arg, "version", "this one checks it and refuses to run it");
+		fn(arg, "version", "checked by this version, but refused by run");
 }

@@ -24,7 +24,7 @@ char *home_expand(struct binder *binder, const struct node *node, const char *fi
 		return mem_copy(node->text);
 	if (name > 0) {
 		problem_hint(problem_error(&binder->reporter, node->at, field,
-					   "the home of another user, in '%s', is not looked up",
+					   "the home of another user, in '%s', does not expand",
 					   field),
 			     "write the path out; ~/ is your own home, ./~ a folder of that name");
 		return NULL;

@@ -149,10 +149,10 @@ const char *node_kind_text(const struct node *node)
 	case NODE_LIST:
 		return "a list";
 	case NODE_MAP:
-		return "a map";
+		return "a mapping";
 	}
 	if (node->quoted)
-		return "a text";
+		return "a string";
 	switch (scalar_kind(node->text)) {
 	case SCALAR_NULL:
 		return "empty";
@@ -164,5 +164,5 @@ const char *node_kind_text(const struct node *node)
 	case SCALAR_TEXT:
 		break;
 	}
-	return "a text";
+	return "a string";
 }

@@ -63,7 +63,7 @@ struct entry *node_entry(const struct node *map, const char *key);
 const char *node_deferred(const struct node *node);
 /* True for a plain scalar that is empty, ~ or null: no value. */
 bool node_is_null(const struct node *node);
-/* "a text", "a list", "a map" for messages. */
+/* "a string", "a list", "a mapping" for messages. */
 const char *node_kind_text(const struct node *node);
 
 #endif

@@ -63,7 +63,7 @@ static struct entry *item_entry(struct setter *setter, struct node *list, size_t
 {
 	if (index > list->count || index > SET_INDEX_MAX) {
 		problem_hint(problem_error(setter->reporter, setter->at, NULL,
-					   "the list has %zu items, there is no [%zu]", list->count,
+					   "the list has %zu items, but no [%zu]", list->count,
 					   index),
 			     "items count from 0; [%zu] appends one", list->count);
 		return NULL;

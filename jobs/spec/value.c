@@ -41,7 +41,7 @@ static field_id id_of(const struct value_value *value)
 	return (field_id)(value->row - field_table);
 }
 
-/* Reports "'retry.attempts' must be a whole number, not 'many'"; returns NULL. */
+/* Reports "'retry.attempts' must be an integer, not 'many'"; returns NULL. */
 static json_t *wrong(const struct value_value *value, const char *must_be, const char *hint)
 {
 	AUTO(auto_free) char *field = path_text(value->path);
@@ -50,7 +50,7 @@ static json_t *wrong(const struct value_value *value, const char *must_be, const
 
 	if (!value->plain && value->kind != SCALAR_TEXT && !value->row->secret)
 		problem = problem_error(&value->binder->reporter, value->node->at, field,
-					"'%s' must be %s, not the text \"%s\"", field, must_be,
+					"'%s' must be %s, not the string \"%s\"", field, must_be,
 					shown);
 	else
 		problem = problem_error(&value->binder->reporter, value->node->at, field,
@@ -77,8 +77,8 @@ static bool in_range(const struct value_value *value, double number)
 	problem = problem_error(&value->binder->reporter, value->node->at, field,
 				"'%s' is %s, but must be %s", field, shown, range);
 	if (row->type == FIELD_SIZE && value->kind == SCALAR_INT)
-		problem_hint(problem, "without a unit it counts bytes; write %sGiB or %sMiB", shown,
-			     shown);
+		problem_hint(problem, "write a unit, without which it counts bytes: %sGiB or %sMiB",
+			     shown, shown);
 	else if (row->min == row->max)
 		problem_hint(problem, "write %s", range);
 	else
@@ -119,17 +119,17 @@ static json_t *convert_int(const struct value_value *value)
 
 	if (value->plain && value->kind == SCALAR_INT && !scalar_is_octal_like(text)) {
 		if (!scalar_int(text, &number))
-			return wrong(value, "a whole number of at most 64 bits", value->row->help);
+			return wrong(value, "an integer of at most 64 bits", value->row->help);
 		return in_range(value, (double)number) ? json_integer(number) : NULL;
 	}
 	better = plain_number(text);
 	if (!value->plain && value->kind == SCALAR_INT)
 		hint = mem_format("remove the quotes: %s", text);
 	else if (better)
-		hint = mem_format("write it as %s", better);
+		hint = mem_format("write %s", better);
 	else
 		hint = mem_format("for example: %s", value->row->example);
-	return wrong(value, "a whole number", hint);
+	return wrong(value, "an integer", hint);
 }
 
 static json_t *convert_real(const struct value_value *value)
@@ -249,8 +249,7 @@ static bool good_regex(const struct value_value *value)
 	}
 	if (value->row->shape == SHAPE_READING && regex_groups(regex) == 0) {
 		problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
-					   "'%s' has no group, so there is no number to read",
-					   field),
+					   "'%s' has no group to read the number from", field),
 			     "put the number's part in parentheses: 'loss: ([0-9.eE+-]+)'");
 		return false;
 	}
@@ -258,7 +257,7 @@ static bool good_regex(const struct value_value *value)
 		return true;
 	problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
 				   "'%s' is found in every line, even an empty one", field),
-		     "write what only the line of the failure has");
+		     "write a pattern that only the line of the failure matches");
 	return false;
 }
 
@@ -268,9 +267,9 @@ static json_t *unquoted(const struct value_value *value)
 	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
 
 	problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
-				   "'%s' must be a text, but %s without quotes is %s", field, shown,
-				   node_kind_text(value->node)),
-		     "put it in quotes: \"%s\"", shown);
+				   "'%s' must be a string, but %s without quotes is %s", field,
+				   shown, node_kind_text(value->node)),
+		     "use quotes: \"%s\"", shown);
 	return NULL;
 }
 
@@ -375,9 +374,9 @@ json_t *value_any(struct binder *binder, const struct node *node, const struct p
 	if (node->kind == NODE_MAP) {
 		field = path_text(path);
 		problem_hint(problem_error(&binder->reporter, node->at, field,
-					   "'%s' must be %s, not a map", field,
+					   "'%s' must be %s, not a mappingping", field,
 					   field_type_text(FIELD_ANY)),
-			     "write it as JSON in single quotes: '{\"key\": 1}'");
+			     "write JSON in single quotes: '{\"key\": 1}'");
 		return NULL;
 	}
 	list = json_array();

@@ -89,7 +89,7 @@ static int place(struct yaml_reader *reader, struct node *node, struct mark at)
 		frame->key_at = at;
 	} else {
 		return fatal(reader, at, "write the key as one word",
-			     "a key must be a text, not a list or a map");
+			     "a key must be a string, not a list or a mapping");
 	}
 	return 0;
 }
@@ -143,7 +143,7 @@ static int on_alias(struct yaml_reader *reader, const yaml_event_t *event, struc
 	}
 	problem_hint(problem_error(reader->reporter, at, NULL, "no anchor '&%s' comes before '*%s'",
 				   name, name),
-		     "a text that begins with '*' needs quotes");
+		     "a string that begins with '*' needs quotes");
 	return -1;
 }
 
@@ -166,7 +166,7 @@ static int read_tag(struct yaml_reader *reader, const yaml_char_t *tag, struct m
 	known = text_starts(name, standard);
 	problem_hint(problem_error(reader->reporter, at, NULL, "tag '%s%s' has no meaning here",
 				   known ? "!!" : "", known ? name + strlen(standard) : name),
-		     "leave it out; a text that begins with '!' needs quotes");
+		     "leave it out; a string that begins with '!' needs quotes");
 	return -1;
 }
 
@@ -178,8 +178,8 @@ static int on_scalar(struct yaml_reader *reader, const yaml_event_t *event, stru
 	struct node *node;
 
 	if (memchr(value, 0, len))
-		return fatal(reader, at, "no program can be given such a text; remove the \\0",
-			     "the text holds a NUL character");
+		return fatal(reader, at, "no program can be given such a string; remove the \\0",
+			     "the string holds a NUL character");
 	if (read_tag(reader, event->data.scalar.tag, at, &quoted) < 0 ||
 	    count(reader, at, 1, len) < 0)
 		return -1;
@@ -198,7 +198,7 @@ static int on_open(struct yaml_reader *reader, enum node_kind kind, const yaml_c
 	struct frame *frame;
 
 	if (reader->depth == TREE_DEPTH_MAX)
-		return fatal(reader, at, "no field of a spec nests that deep",
+		return fatal(reader, at, "reduce the nesting; no field of a spec is that deep",
 			     "nested more than 64 levels deep");
 	if (read_tag(reader, tag, at, &text) < 0 || count(reader, at, 1, 0) < 0)
 		return -1;
@@ -274,28 +274,28 @@ static const struct syntax_row {
 	bool from_context;
 } syntax_rows[] = {
 	{ "mapping values are not allowed", "a ':' where no name can stand",
-	  "quote a text that holds ': ', and line names of one section up exactly", false },
+	  "quote a string that holds ': ', and line names of one section up exactly", false },
 	{ "did not find expected alphabetic or numeric character",
-	  "a '*' or '&' without a name behind it", "quote a text that begins with it", true },
+	  "a '*' or '&' without a name behind it", "quote a string that begins with it", true },
 	{ "found unexpected end of stream", "the quotes that open here are never closed",
-	  "close them; inside '…' write a quote as ''", true },
+	  "close the quotes; inside '…' write a quote as ''", true },
 	{ "found unexpected document indicator", "the quotes that open here are never closed",
-	  "close them; inside '…' write a quote as ''", true },
+	  "close the quotes; inside '…' write a quote as ''", true },
 	{ "could not find expected ':'", "a line that is neither 'name: value' nor '- item'",
 	  "put a ':' and a space after the name", true },
-	{ "did not find expected ',' or ']'", "the list that opens here with '[' goes wrong",
-	  "separate items by commas, close with ']', quote texts that hold , [ ] { } or ':'",
+	{ "did not find expected ',' or ']'", "invalid list, which opens here with '['",
+	  "separate items by commas, close with ']', quote strings that hold , [ ] { } or ':'",
 	  true },
-	{ "did not find expected ',' or '}'", "the map that opens here with '{' goes wrong",
-	  "separate members by commas, close with '}', quote texts that hold , [ ] { } or ${…}",
+	{ "did not find expected ',' or '}'", "invalid mapping, which opens here with '{'",
+	  "separate members by commas, close with '}', quote strings that hold , [ ] { } or ${…}",
 	  true },
-	{ "did not find expected key", "the indentation or the quoting goes wrong here",
-	  "line names of one section up exactly; quote a text that goes on after its quotes",
+	{ "did not find expected key", "invalid indentation or quoting",
+	  "line names of one section up exactly; quote a string that goes on after its quotes",
 	  false },
-	{ "did not find expected '-' indicator", "the list above goes on wrongly here",
+	{ "did not find expected '-' indicator", "invalid continuation of the list above",
 	  "line the '-' of all items up exactly", false },
 	{ "did not find expected node content", "a value is missing here",
-	  "close every '[' and '{'; quote a text that begins with ',', ']' or '}'", false },
+	  "close every '[' and '{'; quote a string that begins with ',', ']' or '}'", false },
 	{ "did not find expected <document start>", "something follows the end of the spec",
 	  "line all top-level fields up at the first column", false },
 	{ "found a tab character", "a tab in the indentation", "indent with spaces", false },
@@ -304,7 +304,7 @@ static const struct syntax_row {
 	{ "found unknown escape character", "an unknown escape after '\\' inside \"…\"",
 	  "write '\\\\' for a backslash, or use '…', where a backslash is just that", false },
 	{ "found undefined tag handle", "a '!' begins a tag that does not exist",
-	  "quote a text that begins with '!'", false },
+	  "quote a string that begins with '!'", false },
 	{ "unacceptable character", "a control character", "remove it", false },
 	{ "control characters are not allowed", "a control character", "remove it", false },
 };

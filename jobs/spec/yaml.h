@@ -3,7 +3,7 @@
  *
  * Beyond libyaml: places count from 1, duplicate keys are errors (libyaml
  * lets them pass), one document only, tags only where they change nothing but
- * "this is a text", merge keys (<<) work, and nothing can
+ * "this is a string", merge keys (<<) work, and nothing can
  * blow up: depth, nodes and text are bounded with every alias counted in full.
  */
 #ifndef STK_SPEC_YAML_H

@@ -84,7 +84,7 @@ ROWS = {"m9.huge": (4, 16, 0), "c5.4xlarge": (16, 32, 0), "r6i.large": (2, 16, 0
 @pytest.mark.parametrize("instance", ROWS)
 def test_a_type_of_no_catalogue_is_an_error_whose_row_can_be_pasted(machine, instance):
     vcpus, gib, devices = ROWS[instance]
-    problem = machine.write(instance).refused(f"'{instance}' is in no catalogue", "describe-instance-types")
+    problem = machine.write(instance).refused(f"no catalogue has '{instance}'", "describe-instance-types")
     assert (problem["line"], problem["column"], problem["field"]) == (10, 13, "resources.instance"), problem
     assert str(machine.catalogue) in problem["hint"], problem
     row = re.search(rf"{re.escape(instance)}: {{.*}}", problem["hint"])[0]

@@ -186,7 +186,7 @@ NOT_YET = ["engine: slurm\nworkspace: /shared\n", "schedule: {cron: '0 3 * * MON
 @pytest.mark.parametrize("text", NOT_YET)
 def test_validate_warns_of_what_run_refuses_in_the_same_words(place, text):
     place.write(text)
-    rows = [row for row in place.problems(code=0) if "not in this version" in row["message"]]
+    rows = [row for row in place.problems(code=0) if "not part of this version" in row["message"]]
     assert rows and all(row["lint"] and row["hint"] for row in rows), rows
     people = place.stoker("validate", "stoker.yaml")
     assert people.code == 0 and "is valid" in people.out, str(people)

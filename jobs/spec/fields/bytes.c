@@ -32,9 +32,9 @@ static int refuse(struct err **err, const char *path, int os_errno)
 		return err_hint(err, "check the name, or write a starter spec: stoker init %s",
 				path);
 	case EACCES:
-		return err_hint(err, "make it readable for you: chmod u+r, or ask its owner");
+		return err_hint(err, "make the file readable: chmod u+r, or ask its owner");
 	case ELOOP:
-		return err_hint(err, "the link points back to itself: give the file itself");
+		return err_hint(err, "name the file itself; the link points back to itself");
 	default:
 		return -1;
 	}
@@ -42,11 +42,11 @@ static int refuse(struct err **err, const char *path, int os_errno)
 
 static int refuse_kind(struct err **err, const char *path, mode_t mode)
 {
-	err_set(err, EXIT_SPEC, "cannot read the spec: it is %s", kind_of(mode));
+	err_set(err, EXIT_SPEC, "cannot read the spec: is %s", kind_of(mode));
 	err_at(err, path, 0, 0);
 	if (S_ISDIR(mode))
-		return err_hint(err, "name the YAML file inside it");
-	return err_hint(err, "write it to a regular file first");
+		return err_hint(err, "name the YAML file inside the directory");
+	return err_hint(err, "write the spec to a regular file first");
 }
 
 int bytes_read(struct reporter *reporter, const char *path, struct sb *text, struct err **err)
@@ -75,7 +75,7 @@ int bytes_read(struct reporter *reporter, const char *path, struct sb *text, str
 	if (st.st_size > (off_t)SPEC_BYTES_MAX || text->len > SPEC_BYTES_MAX) {
 		problem_hint(
 			problem_error(reporter, file_start, NULL, "the file is larger than 1 MiB"),
-			"is it a spec? long lists belong in files of the source");
+			"check that the file is a spec; move long lists into files of the source");
 		return -1;
 	}
 	return 0;
@@ -124,12 +124,12 @@ static int bad_byte(struct reporter *reporter, const char *text, size_t len, siz
 		problem_hint(problem_error(reporter, file_start, NULL, "the file is UTF-16"),
 			     "save it as UTF-8");
 	} else if (byte == 0) {
-		problem_hint(problem_error(reporter, at, NULL, "a NUL byte: this is no text"),
-			     "is it a spec? if so, remove the byte");
+		problem_hint(problem_error(reporter, at, NULL, "a NUL byte: not a text file"),
+			     "check that the file is a spec, then remove the byte");
 	} else if (byte < 0x80) {
 		problem_hint(
 			problem_error(reporter, at, NULL, "a control character (U+%04X)", byte),
-			"remove it; inside \"…\" it can be written as \\x%02x", byte);
+			"remove the character; inside \"…\" write it as \\x%02x", byte);
 	} else {
 		problem_hint(problem_error(reporter, at, NULL, "byte 0x%02x is not UTF-8", byte),
 			     "save the file as UTF-8 (iconv -f latin1 -t utf8 may do it)");

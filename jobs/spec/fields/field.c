@@ -137,21 +137,21 @@ const char *field_type_text(enum field_type type)
 {
 	switch (type) {
 	case FIELD_SECTION:
-		return "a map of fields";
+		return "a mappingping of fields";
 	case FIELD_LIST:
 		return "a list";
 	case FIELD_FREE:
-		return "a map of names and values";
+		return "a mappingping of names and values";
 	case FIELD_STRING:
-		return "a text";
+		return "a string";
 	case FIELD_INT:
-		return "a whole number";
+		return "an integer";
 	case FIELD_REAL:
 		return "a number";
 	case FIELD_BOOL:
 		return "true or false";
 	case FIELD_CHOICE:
-		return "one of its words";
+		return "a word of the list";
 	case FIELD_DURATION:
 		return "a duration";
 	case FIELD_SIZE:
@@ -159,7 +159,7 @@ const char *field_type_text(enum field_type type)
 	case FIELD_PERCENT:
 		return "a percentage";
 	case FIELD_ANY:
-		return "a number, a text, true, false, a list or null";
+		return "a number, a string, true, false, a list or null";
 	case FIELD_TYPE_COUNT:
 		break;
 	}

@@ -100,7 +100,7 @@ const char *field_leaf(field_id field);
 typedef void field_fact_fn(void *arg, const char *what, const char *text);
 void help_field_facts(field_id field, field_fact_fn *fn, void *arg);
 
-/* "a whole number", "a duration" … for messages and help. */
+/* "an integer", "a duration" … for messages and help. */
 const char *field_type_text(enum field_type type);
 /* Returns "from 1 to 10000", in the field's unit; NULL without a range. The caller frees it. */
 char *field_range_text(const struct field *field);

@@ -73,9 +73,9 @@ void keys_check(struct reporter *reporter, struct node *map, const char *path)
 		}
 		field = mem_format("%s%s%s", path ? path : "", path ? "." : "", first->key);
 		problem_hint(problem_error(reporter, entry->at, field,
-					   "'%.80s' is there twice, first in line %d", first->key,
+					   "duplicate '%.80s', first in line %d", first->key,
 					   first->at.line),
-			     "keep one of them");
+			     "keep one of the two");
 	}
 	map->count = kept;
 }
@@ -104,8 +104,8 @@ static int merge_value(struct arena *arena, struct reporter *reporter, struct no
 		good = good && value->entries[i].value->kind == NODE_MAP;
 	if (!good) {
 		problem_hint(problem_error(reporter, merge->at, NULL,
-					   "'<<' merges a map or a list of maps"),
-			     "write '<<: *anchor' with the anchor of a map");
+					   "'<<' merges a mapping or a list of maps"),
+			     "write '<<: *anchor' with the anchor of a mappingping");
 		return -1;
 	}
 	if (value->kind == NODE_MAP)

@@ -15,17 +15,17 @@
 
 static const struct reserved_name reserved[] = {
 	{ "STOKER_*", "is one of stoker's own",
-	  "choose another name; what the job is told comes by itself" },
+	  "choose another name; stoker sets its own variables" },
 	{ "LD_PRELOAD", "would be loaded into stoker's agent too",
-	  "set it inside the command: [env, LD_PRELOAD=…, python3, …]" },
+	  "set the variable inside the command: [env, LD_PRELOAD=…, python3, …]" },
 	{ "LD_AUDIT", "would be loaded into stoker's agent too",
-	  "set it inside the command: [env, LD_AUDIT=…, python3, …]" },
+	  "set the variable inside the command: [env, LD_AUDIT=…, python3, …]" },
 	{ "AWS_BATCH*", "is AWS Batch's own", "choose another name" },
-	{ "RUN_NEURON_PARALLEL_COMPILE", "decides the phase, and stoker sets it",
-	  "remove it: 'compile.kind: neuron' runs phase 1" },
-	{ "NEURON_COMPILE_CACHE_URL", "is what 'compile.cache_url' sets",
+	{ "RUN_NEURON_PARALLEL_COMPILE", "decides the phase, and is set by stoker",
+	  "remove the variable: 'compile.kind: neuron' runs phase 1" },
+	{ "NEURON_COMPILE_CACHE_URL", "is set by 'compile.cache_url'",
 	  "move the value to compile.cache_url" },
-	{ "JAX_COMPILATION_CACHE_DIR", "is what 'compile.cache_url' sets",
+	{ "JAX_COMPILATION_CACHE_DIR", "is set by 'compile.cache_url'",
 	  "move the value to compile.cache_url" },
 };
 

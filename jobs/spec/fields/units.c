@@ -90,9 +90,9 @@ char *units_cure(enum field_type type, const char *text, const char *example)
 
 	unit += strspn(unit, " ");
 	if (len > 0 && !*unit && type == FIELD_DURATION)
-		return mem_format("give it a unit: %ss, %sm or %sh", text, text, text);
+		return mem_format("add a unit: %ss, %sm or %sh", text, text, text);
 	if (len > 0 && !*unit && type == FIELD_PERCENT)
-		return mem_format("give it a percent sign: %s%%", text);
+		return mem_format("add a percent sign: %s%%", text);
 	for (size_t i = 0; len > 0 && i < STK_LENGTH(unit_habits); i++)
 		if (unit_habits[i].type == type && strcasecmp(unit_habits[i].written, unit) == 0)
 			return mem_format("write %.*s%s", (int)len, text, unit_habits[i].ours);

@@ -49,17 +49,17 @@ static void look_flag(struct binder *binder, const char *field, struct mark at, 
 		problem_hint(beats_cache(binder, at, field,
 					 "'--cache_dir' in " COMPILER_FLAGS
 					 " beats 'compile.cache_url'"),
-			     "remove it; compile.cache_url says where the cache is");
+			     "remove the option; compile.cache_url names the cache");
 	else if (is_flag(word, "--no_cache"))
 		problem_hint(beats_cache(binder, at, field,
 					 "'--no_cache' in " COMPILER_FLAGS
 					 " turns the compile cache off"),
-			     "remove it, or nothing that phase 1 compiles is found again");
+			     "remove the option, or no graph of phase 1 is found again");
 	else if (text_starts(word, "--log_level") && strcasecmp(value, "INFO") != 0)
 		problem_hint(problem_lint(to, at, field,
 					  "'--log_level' in " COMPILER_FLAGS
 					  " can hide the lines that name the graphs"),
-			     "leave it at INFO: a cache is proved from those lines too");
+			     "leave the level at INFO; these lines also verify a cache");
 	else if ((strcmp(word, "-O") == 0 || text_starts(word, "--optlevel")) &&
 		 (*value == 'O' || *value == 'o'))
 		problem_hint(problem_lint(to, at, field, "'--optlevel' is documented as 1, 2 or 3"),
@@ -168,19 +168,19 @@ static void lint_redirects(struct binder *binder)
 		if (item->kind != NODE_SCALAR)
 			continue;
 		if (shell ? redirects(item->text) : field_word_in("> >> 2> &> 1>", item->text)) {
+			problem_hint(problem_lint(&binder->reporter, item->at, field,
+						  shell ? "a redirect hides the list of graphs"
+							: "no shell interprets this '%s'",
+						  item->text),
+				     "do not redirect the output; 'stoker logs' keeps it, and it "
+				     "verifies the cache");
+		} else if (launcher && field_word_in(torchrun, item->text)) {
 			problem_hint(
 				problem_lint(&binder->reporter, item->at, field,
-					     shell ? "a redirect hides the list of graphs"
-						   : "no shell reads this '%s'",
+					     "'%s' of torchrun sends the list of graphs into "
+					     "files",
 					     item->text),
-				"leave the output alone: 'stoker logs' keeps it, and the cache "
-				"is proved from it");
-		} else if (launcher && field_word_in(torchrun, item->text)) {
-			problem_hint(problem_lint(&binder->reporter, item->at, field,
-						  "'%s' of torchrun sends the list of graphs into "
-						  "files",
-						  item->text),
-				     "remove it: the cache is proved from what the ranks print");
+				"remove the option; the output of the ranks verifies the cache");
 		}
 		shell = shell || launch_is_shell(item->text);
 		launcher =

@@ -88,7 +88,7 @@ void lint_metrics(struct binder *binder)
 			continue;
 		field = mem_format("metrics[%zu].regex", i);
 		problem_hint(problem_lint(&binder->reporter, regex->value->at, field,
-					  "this pattern cuts 6.25e-05 to 6.25"),
-			     "use ([0-9.eE+-]+); stoker reads the whole number all the same");
+					  "the pattern cuts 6.25e-05 to 6.25"),
+			     "use ([0-9.eE+-]+); stoker reads the complete number anyway");
 	}
 }

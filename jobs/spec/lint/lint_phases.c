@@ -37,7 +37,7 @@ static void lint_length(struct binder *binder, const struct length *length)
 					  access_mark_of_field(spec, SPEC_COMPILE),
 					  "compile.overrides",
 					  "nothing makes phase 1 shorter than the training"),
-			     "give compile.max_steps, or what your script calls it in "
+			     "set compile.max_steps, or the script's own name for it in "
 			     "compile.overrides");
 }
 
@@ -54,18 +54,16 @@ static void lint_precompile(struct binder *binder)
 		problem_hint(problem_lint(&binder->reporter,
 					  access_mark_of_field(spec, SPEC_COMPILE_MAX_STEPS),
 					  "compile.max_steps",
-					  "'hyperparameters' has no '%.80s' that this replaces",
+					  "'hyperparameters' has no '%.80s' to replace",
 					  length.name),
-			     "phase 1 gets --%.80s: does the script know it? else use "
-			     "compile.overrides",
+			     "check that the script knows --%.80s, or use compile.overrides",
 			     length.name);
 	if (spec_has_front(spec))
-		problem_hint(
-			problem_lint(&binder->reporter, access_mark_of_field(spec, SPEC_COMMAND),
-				     "command",
-				     "with neuron_parallel_compile in front of it the training "
-				     "only traces: its outputs are zeros"),
-			"take it out: stoker puts it there for phase 1");
+		problem_hint(problem_lint(&binder->reporter,
+					  access_mark_of_field(spec, SPEC_COMMAND), "command",
+					  "the training only traces with neuron_parallel_compile "
+					  "before it: all outputs are zeros"),
+			     "remove it; stoker adds it for phase 1");
 }
 
 /* Reports a number of steps, which changes from training to training, that the user's own list
@@ -84,13 +82,13 @@ static void lint_ignore(struct binder *binder)
 	key = spec_key_ingredients(spec);
 	name = mem_format("hyperparameters.%s", length.training->key);
 	if (json_object_get(key, name))
-		problem_hint(problem_lint(&binder->reporter,
-					  access_mark_of_field(spec, SPEC_COMPILE_IGNORE),
-					  "compile.ignore",
-					  "another '%.80s' needs another phase 1, whose own "
-					  "length stays the same",
-					  length.training->key),
-			     "add %.100s to compile.ignore", name);
+		problem_hint(
+			problem_lint(
+				&binder->reporter, access_mark_of_field(spec, SPEC_COMPILE_IGNORE),
+				"compile.ignore",
+				"every change of '%.80s' needs another phase 1, of the same length",
+				length.training->key),
+			"add %.100s to compile.ignore", name);
 }
 
 /* Without a phase 1 no graph can be late. */
@@ -107,9 +105,9 @@ static void lint_jit(struct binder *binder)
 			problem_hint(problem_lint(&binder->reporter,
 						  access_mark_of_field(spec, budget[i]),
 						  spec_field_path(budget[i]),
-						  "compile.mode jit compiles every graph in "
-						  "training: this is not looked at"),
-				     "take compile.jit_budget out, or use compile.mode: aot");
+						  "unused with compile.mode jit, which compiles "
+						  "every graph in training"),
+				     "remove compile.jit_budget, or use compile.mode: aot");
 }
 
 /* Returns the hyperparameter with nearly this name: a typing mistake. */
@@ -158,8 +156,8 @@ static void lint_checkpoint(struct binder *binder)
 	    !is_long)
 		return;
 	problem_hint(problem_lint(&binder->reporter, at, "checkpoint.url",
-				  "a long run without 'checkpoint.url' begins anew after each "
-				  "failure"),
+				  "a long run without 'checkpoint.url' starts from scratch after "
+				  "each failure"),
 		     "add checkpoint: {url: s3://bucket/prefix}");
 }
 

@@ -40,7 +40,7 @@ static void too_long(struct binder *binder, enum spec_field field, const json_t 
 		problem_hint(problem_lint(&binder->reporter, at, dotted,
 					  "'%s' is %zu bytes long; SageMaker takes %zu", dotted,
 					  json_string_length(value), most),
-			     "put long texts into a file of the source");
+			     "put long values into a file of the source");
 	}
 }
 
@@ -106,7 +106,7 @@ static void lint_batch(struct binder *binder)
 				     "command, env and tags are %zu bytes; a job definition of "
 				     "AWS Batch takes 24 KiB",
 				     bytes),
-			"put long texts into a file of the source");
+			"put long values into a file of the source");
 	if (tags > 50 - OWN_TAGS)
 		problem_hint(problem_lint(&binder->reporter, access_mark_of_field(spec, SPEC_TAGS),
 					  "tags",

@@ -55,8 +55,8 @@ static void look_text(struct binder *binder, field_id id, const struct node *nod
 	if (!row->is_path && row->shape != SHAPE_RELATIVE && strncmp(node->written, "~/", 2) == 0) {
 		field = path_text(path);
 		problem_hint(problem_lint(&binder->reporter, node->at, field,
-					  "'~/' in '%s' is no home here, but that text", field),
-			     "write ${HOME}/, or what it is where the job runs");
+					  "'~/' in '%s' does not expand here", field),
+			     "write ${HOME}/, or the path in the job");
 		return;
 	}
 	name = find_variable(node->written, row->is_path, &len);
@@ -64,9 +64,8 @@ static void look_text(struct binder *binder, field_id id, const struct node *nod
 		return;
 	field = path_text(path);
 	problem_hint(problem_lint(&binder->reporter, node->at, field,
-				  "'$%.*s' in '%s' is no variable here, but that text", (int)len,
-				  name, field),
-		     "write ${%.*s}; if the text is meant, $$%.*s", (int)len, name, (int)len, name);
+				  "'$%.*s' in '%s' does not expand here", (int)len, name, field),
+		     "write ${%.*s}, or $$%.*s for the plain text", (int)len, name, (int)len, name);
 }
 
 static void look(struct binder *binder, field_id id, const struct node *node,

@@ -33,12 +33,13 @@ static void must_be_s3(struct binder *binder, enum spec_field field)
 
 	if (!place || text_starts(place, "s3://"))
 		return;
-	problem_hint(problem_error(&binder->reporter, access_mark_of_field(spec, field),
-				   field_table[field].path,
-				   "'%s' must be an s3:// URL: engine '%s' sees no directory of "
-				   "this machine",
-				   field_table[field].path, spec_str(spec, SPEC_ENGINE)),
-		     "for example s3://bucket/%s", field_leaf((field_id)field));
+	problem_hint(
+		problem_error(
+			&binder->reporter, access_mark_of_field(spec, field),
+			field_table[field].path,
+			"'%s' must be an s3:// URL: engine '%s' sees no directory on this machine",
+			field_table[field].path, spec_str(spec, SPEC_ENGINE)),
+		"for example s3://bucket/%s", field_leaf((field_id)field));
 }
 
 /* Reports files that only some engines bring to the job, which would miss them silently. */
@@ -74,11 +75,11 @@ static void check_engine(struct binder *binder)
 		needed_by_engine(binder, SPEC_SAGEMAKER_ROLE);
 	for (size_t i = 0; i < STK_LENGTH(places); i++)
 		must_be_s3(binder, places[i]);
-	must_be_brought(
-		binder, SPEC_SOURCE_LINK,
-		"its machines see no folder of this one: put the files on S3, or into the image");
+	must_be_brought(binder, SPEC_SOURCE_LINK,
+			"put the files on S3, or into the image; the machines of AWS Batch see no "
+			"local folder");
 	must_be_brought(binder, SPEC_MOUNTS,
-			"its jobs mount nothing: sagemaker.channels brings what lies on S3");
+			"use sagemaker.channels for data on S3; SageMaker jobs mount nothing");
 }
 
 static void check_compile(struct binder *binder)
@@ -91,7 +92,7 @@ static void check_compile(struct binder *binder)
 		problem_hint(problem_error(&binder->reporter,
 					   access_mark_of_field(spec, SPEC_COMPILE), "compile.kind",
 					   "'compile.kind' is missing beside 'compile.cache_url'"),
-			     "say which compiler fills the cache: kind: neuron or kind: jax");
+			     "name the compiler of the cache: kind: neuron or kind: jax");
 	if (spec_str(spec, SPEC_COMPILE_KIND) && !none &&
 	    !spec_is_set(spec, SPEC_COMPILE_CACHE_URL))
 		problem_hint(problem_error(&binder->reporter,
@@ -140,9 +141,8 @@ static json_t *metric_names(struct binder *binder)
 			AUTO(auto_free) char *field = mem_format("metrics[%zu].name", i);
 
 			problem_hint(problem_error(&binder->reporter, name->value->at, field,
-						   "metric '%.80s' is there twice",
-						   name->value->text),
-				     "give each metric a name of its own");
+						   "duplicate metric '%.80s'", name->value->text),
+				     "give each metric a unique name");
 		}
 		json_object_set_new(names, name->value->text, json_true());
 	}
@@ -160,8 +160,9 @@ static void check_metrics(struct binder *binder)
 	/* The evaluation may print it in another form, so this is not an error. */
 	problem_hint(problem_lint(&binder->reporter,
 				  access_mark_of_field(spec, SPEC_EVALUATE_METRIC),
-				  "evaluate.metric", "no metric is named '%s'", wanted),
-		     "add it: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", wanted, wanted);
+				  "evaluate.metric", "no metric '%s'", wanted),
+		     "add the metric: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", wanted,
+		     wanted);
 }
 
 static void check_notify(struct binder *binder)
@@ -181,7 +182,7 @@ static void check_notify(struct binder *binder)
 			problem_hint(problem_error(&binder->reporter, notify->entries[i].at, field,
 						   "'%s' must have either 'command' or 'webhook'",
 						   field),
-				     ways ? "split it into two rules" : "add one of them");
+				     ways ? "split the rule into two" : "add one of the two");
 	}
 }
 
@@ -215,11 +216,10 @@ static void must_be_kept_by_aws(struct binder *binder, const struct entry *entry
 		return;
 	field = mem_format("secrets.%s", entry->key);
 	problem_hint(problem_error(&binder->reporter, from->at, field,
-				   "'%.80s' is a secret of this machine: engine '%s' can be given "
-				   "none of those",
+				   "'%.80s' is a local secret, which engine '%s' cannot read",
 				   entry->key, spec_str(binder->spec, SPEC_ENGINE)),
-		     "keep it in AWS, name it as secretsmanager:NAME or ssm:NAME, and let the "
-		     "role of the job read it");
+		     "keep the secret in AWS as secretsmanager:NAME or ssm:NAME, and let the role "
+		     "of the job read it");
 }
 
 static void check_secrets(struct binder *binder)
@@ -237,7 +237,7 @@ static void check_secrets(struct binder *binder)
 		field = mem_format("secrets.%s", entry->key);
 		problem_hint(problem_error(&binder->reporter, entry->at, field,
 					   "'%.80s' is in 'env' and in 'secrets'", entry->key),
-			     "keep it in 'secrets' only");
+			     "keep the variable in 'secrets' only");
 	}
 }
 

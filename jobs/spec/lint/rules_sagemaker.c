@@ -36,14 +36,13 @@ static void names_once(struct binder *binder, enum spec_field list, const char *
 		dotted = place_item(binder->spec, list, i, "name", &at);
 		if (taken && strcmp(name, taken) == 0)
 			problem_hint(problem_error(&binder->reporter, at, dotted,
-						   "the name '%s' is taken: by it stoker's agent "
-						   "arrives",
+						   "the name '%s' is reserved for stoker's agent",
 						   name),
 				     "choose another name");
 		else if (json_object_get(names, name))
 			problem_hint(problem_error(&binder->reporter, at, dotted,
-						   "the name '%.80s' is there twice", name),
-				     "give each a name of its own");
+						   "duplicate name '%.80s'", name),
+				     "give each a unique name");
 		json_object_set_new(names, name, json_true());
 	}
 }
@@ -104,13 +103,13 @@ static void check_waits(struct binder *binder)
 				      "(%s)",
 				      spec_str(spec, SPEC_SAGEMAKER_MAX_WAIT),
 				      spec_str(spec, SPEC_SAGEMAKER_MAX_RUNTIME)),
-			"it counts the wait and the run together: raise it");
+			"raise max_wait, which includes the run");
 	if (spec_bool(spec, SPEC_SAGEMAKER_SPOT) && spec_ms(spec, SPEC_SAGEMAKER_WARM_POOL) > 0)
 		problem_hint(problem_error(&binder->reporter,
 					   access_mark_of_field(spec, SPEC_SAGEMAKER_WARM_POOL),
 					   "sagemaker.warm_pool",
-					   "'sagemaker.warm_pool' does not go with Spot"),
-			     "keep one of them: Spot machines are not kept");
+					   "'sagemaker.warm_pool' does not work with Spot"),
+			     "keep one of the two: Spot machines are not kept");
 }
 
 void rules_sagemaker(struct binder *binder)

@@ -88,11 +88,11 @@ static void check_values(struct binder *binder, enum spec_field field, const jso
 			continue;
 		place(binder, field, name, &at, &dotted);
 		problem_hint(problem_error(&binder->reporter, at, dotted,
-					   "the toolkit puts '%.80s' through a shell, which would "
-					   "take this value apart",
+					   "the toolkit passes '%.80s' through a shell, which "
+					   "would split this value",
 					   name),
-			     "use letters, digits and _@%%+=:,./- alone, put it into a file of the "
-			     "source, or use 'sagemaker.launcher: node'");
+			     "use letters, digits and _@%%+=:,./- alone, put the value into a file "
+			     "of the source, or use 'sagemaker.launcher: node'");
 	}
 }
 
@@ -128,19 +128,19 @@ static void check_places(struct binder *binder)
 		problem_hint(wrong(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS,
 				   "hyperparameter_style.booleans",
 				   "the toolkit itself writes hyperparameters as '--name value'"),
-			     "have the script take a value, or use 'sagemaker.launcher: node'");
+			     "let the script take a value, or use 'sagemaker.launcher: node'");
 	if (spec_says(spec, SPEC_COMPILE_KIND, "jax"))
 		problem_hint(wrong(binder, SPEC_COMPILE_KIND, "compile.kind",
-				   "the cache of kind 'jax' is brought to the machines by stoker's "
-				   "agent, which launcher 'toolkit' leaves out"),
+				   "the cache of kind 'jax' needs stoker's agent, which launcher "
+				   "'toolkit' leaves out"),
 			     "use 'sagemaker.launcher: node'");
 	if (spec_is_set(spec, SPEC_CHECKPOINT_URL) &&
 	    spec_says(spec, SPEC_CHECKPOINT_SYNC, "agent"))
 		problem_hint(wrong(binder, SPEC_CHECKPOINT_URL, "checkpoint.url",
-				   "checkpoints are brought there by stoker's agent, which "
-				   "launcher 'toolkit' leaves out"),
-			     "set 'checkpoint.sync: engine', and SageMaker copies what the script "
-			     "leaves in /opt/ml/checkpoints, or 'sync: script'");
+				   "checkpoint uploads need stoker's agent, which launcher "
+				   "'toolkit' leaves out"),
+			     "set 'checkpoint.sync: engine', with which SageMaker copies "
+			     "/opt/ml/checkpoints, or 'sync: script'");
 }
 
 /* SageMaker's own copying restores everything to every machine, and breaks on large checkpoints;
@@ -151,7 +151,7 @@ static void check_engine_sync(struct binder *binder)
 		problem_hint(wrong(binder, SPEC_CHECKPOINT_SYNC, "checkpoint.sync",
 				   "'checkpoint.sync: engine' is for 'sagemaker.launcher: toolkit' "
 				   "alone"),
-			     "use 'sync: agent', or 'script' where the script brings them there");
+			     "use 'sync: agent', or 'script' if the script uploads them");
 }
 
 void rules_toolkit(struct binder *binder)

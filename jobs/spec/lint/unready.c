@@ -44,20 +44,19 @@ static void refuse(struct unready_search *search, field_id field, const struct e
 	struct problem *problem;
 
 	if (value)
-		problem =
-			search->tell(&search->reporter, at, name,
-				     "'%s: %s' is not in this version of stoker yet", name, value);
+		problem = search->tell(&search->reporter, at, name,
+				       "'%s: %s' is not part of this version yet", name, value);
 	else
 		problem = search->tell(&search->reporter, entry->at, name,
-				       "'%s' is not in this version of stoker yet", name);
+				       "'%s' is not part of this version yet", name);
 	if (value && row->ready_words) {
 		ready = field_words_list(row->ready_words, " and ");
 		problem_hint(problem, "ready are: %s", ready);
 	} else if (row->local_only) {
-		problem_hint(problem, "ready are: paths on this machine%s",
+		problem_hint(problem, "use a path on this machine%s",
 			     row->s3_ready ? " and s3:// prefixes" : "");
 	} else {
-		problem_hint(problem, "remove it to run without it");
+		problem_hint(problem, "remove the field to run without it");
 	}
 }
 

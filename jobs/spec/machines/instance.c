@@ -40,8 +40,8 @@ static const struct member {
 };
 
 static const char *const type_words[] = {
-	[COUNT] = "a whole number", [MEMORY] = "a size such as 512GiB",    [RATE] = "a number",
-	[TEXT] = "a text",          [KIND] = "neuron, gpu, other or none",
+	[COUNT] = "an integer", [MEMORY] = "a size such as 512GiB",    [RATE] = "a number",
+	[TEXT] = "a string",    [KIND] = "neuron, gpu, other or none",
 };
 
 #define KINDS INSTANCE_NEURON " " INSTANCE_GPU " " INSTANCE_OTHER " " INSTANCE_NONE
@@ -115,7 +115,7 @@ static void read_row(struct reporter *reporter, const struct entry *row, json_t 
 
 	if (map->kind != NODE_MAP) {
 		problem_hint(problem_error(reporter, row->at, row->key,
-					   "'%.80s' must be a map of its figures", row->key),
+					   "'%.80s' must be a mapping of its figures", row->key),
 			     "for example %.80s: {devices: 16, cores: 32, price: 21.50}", row->key);
 		return;
 	}
@@ -185,10 +185,11 @@ static void read_text(struct reporter *reporter, const char *text, size_t len, j
 		return;
 	rows = tree && tree->kind == NODE_MAP ? node_entry(tree, "instances") : NULL;
 	if (!rows || rows->value->kind != NODE_MAP || !is_version(node_entry(tree, "version"))) {
-		problem_hint(problem_error(reporter, tree ? tree->at : start, NULL,
-					   "a catalogue of instances has 'version: 1' and a map "
-					   "'instances'"),
-			     "for example instances: {ml.trn1.32xlarge: {price: 24.73}}");
+		problem_hint(
+			problem_error(reporter, tree ? tree->at : start, NULL,
+				      "a catalogue of instances has 'version: 1' and a mapping "
+				      "'instances'"),
+			"for example instances: {ml.trn1.32xlarge: {price: 24.73}}");
 		return;
 	}
 	for (size_t i = 0; i < tree->count; i++)

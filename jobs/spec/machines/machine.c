@@ -133,14 +133,14 @@ static void refuse_cost(struct binder *binder)
 	if (!type) {
 		problem_hint(problem_error(&binder->reporter, at, "limits.cost",
 					   "'limits.cost' needs 'resources.price'"),
-			     "say what a node costs an hour, in USD: resources: {price: 21.50}");
+			     "set the price of a node and hour in USD: resources: {price: 21.50}");
 		return;
 	}
 	problem_hint(
 		problem_error(&binder->reporter, at, "limits.cost",
 			      "'limits.cost' needs a price, and the catalogue has none of '%s'",
 			      type),
-		"say what a node costs an hour, in USD: resources: {price: 21.50}, or write it "
+		"set the price of a node and hour in USD: resources: {price: 21.50}, or write it "
 		"into your own catalogue (STOKER_INSTANCES)");
 }
 
@@ -167,10 +167,10 @@ static void check_efa(struct binder *binder)
 		return;
 	problem_hint(problem_error(&binder->reporter,
 				   access_mark_of_field(spec, SPEC_RESOURCES_EFA), "resources.efa",
-				   "'resources.efa' is true, but '%.80s' is not known to have it",
+				   "'resources.efa' is true, but '%.80s' is not known to have EFA",
 				   type),
-		     "leave it out, name an instance type that has EFA, or write it into your own "
-		     "catalogue (STOKER_INSTANCES)");
+		     "omit resources.efa, name an instance type that has EFA, or add the type to "
+		     "your own catalogue (STOKER_INSTANCES)");
 }
 
 /* ---- the machine itself ----------------------------------------------------------- */
@@ -205,7 +205,7 @@ static bool check_accelerator(struct binder *binder, struct mark at, const char 
 				   "'%.80s' has %lld devices by your catalogue, which does not say "
 				   "of what kind",
 				   type, (long long)devices),
-		     "add 'accelerator: neuron' to its row, or what else they are");
+		     "add 'accelerator: neuron' to the row, or the kind of the devices");
 	return true;
 }
 
@@ -246,9 +246,8 @@ static void need_figures(struct binder *binder, struct mark at)
 	problem_hint(
 		problem_error(
 			&binder->reporter, at, field_table[SPEC_RESOURCES_INSTANCE].path,
-			has_row ? "the row of '%.80s' in your catalogue says no vcpus or no ram"
-				: "'%.80s' is in no catalogue: what a job may ask of it is "
-				  "not known",
+			has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
+				: "no catalogue has '%.80s', so its resources are not known",
 			type),
 		"%swrite its row beneath 'instances:' of %s (which begins with 'version: 1'), with "
 		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows: %s",

@@ -159,7 +159,7 @@ static void check_length(struct binder *binder)
 		problem_error(&binder->reporter, same->at, field,
 			      "'%.80s' differs from 'compile.max_steps', which is short for it",
 			      length.name),
-		"keep one of them");
+		"keep one of the two");
 }
 
 /* ---- width ---------------------------------------------------------------------- */
@@ -170,18 +170,19 @@ static const char *no_width(const struct spec *spec, const char **ret_cure)
 {
 	const char *kind = spec_str(spec, SPEC_COMPILE_KIND);
 
-	*ret_cure = "take it out: it is how many graphs neuron_parallel_compile compiles at once";
+	*ret_cure = "remove compile.parallel, the number of graphs that neuron_parallel_compile "
+		    "compiles at once";
 	if (!kind || strcmp(kind, "none") == 0)
 		return "with 'compile.kind: none' nothing is compiled ahead";
 	if (strcmp(kind, "neuron") != 0)
 		return "kind 'jax' compiles in the process that trains, one graph after the other";
 	if (!spec_says(spec, SPEC_COMPILE_MODE, "aot"))
-		return "with 'compile.mode: jit' there is no phase 1 whose width it would be";
+		return "with 'compile.mode: jit' nothing is compiled ahead";
 	if (spec_has_front(spec)) {
 		*ret_cure = "take neuron_parallel_compile out of 'command', where stoker puts it "
 			    "for phase 1, or write " OPTION " N behind it there";
-		return "'command' begins with neuron_parallel_compile, which stoker then does not "
-		       "start itself";
+		return "'command' begins with neuron_parallel_compile, so that stoker does not "
+		       "start it";
 	}
 	if (spec_has_toolkit(spec)) {
 		*ret_cure = "use 'sagemaker.launcher: node', or take it out";
@@ -204,14 +205,14 @@ static void check_width(struct binder *binder)
 		return;
 	if (why)
 		problem_hint(problem_error(&binder->reporter, at, "compile.parallel",
-					   "'compile.parallel' would not be heard: %s", why),
+					   "'compile.parallel' has no effect: %s", why),
 			     "%s", cure);
 	else if (vcpus > 0 && many > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
 		problem_hint(problem_lint(&binder->reporter, at, "compile.parallel",
 					  "%lld compilers at once on the %lld vCPUs of '%s'",
 					  (long long)many, (long long)vcpus,
 					  js_str(spec->instance, "type")),
-			     "a compiler uses one: leave 'auto', or say at most %lld",
+			     "use 'auto', or at most %lld; a compiler uses one vCPU",
 			     (long long)vcpus);
 }
 
@@ -236,8 +237,7 @@ static char *width_words(const struct spec *spec, int64_t many, bool said)
 	long long gib = (long long)(js_int(spec->instance, "ram_mib", 0) >> 10);
 
 	if (many == 0)
-		return mem_format("neuron_parallel_compile decides by the memory that it finds: "
-				  "%s%s%s",
+		return mem_format("neuron_parallel_compile decides by the available memory: %s%s%s",
 				  type ? "no catalogue knows that of '" : "", type ? type : "",
 				  type ? "'" : "resources.instance is not given");
 	if (said && gib > 0)
@@ -245,8 +245,8 @@ static char *width_words(const struct spec *spec, int64_t many, bool said)
 				  type, gib);
 	if (said)
 		return mem_copy("compile.parallel says so");
-	return mem_format("one for each %d GiB of memory of '%s', which has %lld GiB",
-			  GIB_A_COMPILER, type, gib);
+	return mem_format("1 for each %d GiB of memory of '%s', which has %lld GiB", GIB_A_COMPILER,
+			  type, gib);
 }
 
 json_t *spec_width(const struct spec *spec)

@@ -95,15 +95,15 @@ static int64_t cores_for(const struct spec *spec, const json_t *env, const json_
 
 	some = range ? count_range(range) : few ? number(few, 0) : 0;
 	if (some < 0) {
-		*ret_why = mem_format("%s=%s is not to be read before the job runs", name,
+		*ret_why = mem_format("%s=%s cannot be read before the job runs", name,
 				      range ? range : few);
 		return 0;
 	}
 	if (some == 0 || (some >= all && !range)) {
 		bool logical = all != js_int(spec->instance, "physical_cores", all);
 
-		*ret_why = mem_format("one for each %sNeuronCore of '%s'",
-				      logical ? "logical " : "", type);
+		*ret_why = mem_format("1 for each %sNeuronCore of '%s'", logical ? "logical " : "",
+				      type);
 		return all;
 	}
 	*ret_why = mem_format("%s=%s, of the %lld NeuronCores of '%s'", name, range ? range : few,

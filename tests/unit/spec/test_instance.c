@@ -140,20 +140,20 @@ static void mistakes_are_told_with_their_place(void **state)
 	check_mistake("version: 1\ninstances:\n  a.b: {price: dear}\n",
 		      "3:16: 'price' of an instance type must be a number from 0 to 100000");
 	check_mistake("version: 1\ninstances:\n  a.b: {cores: 1.5}\n",
-		      "3:16: 'cores' of an instance type must be a whole number from 0 to 65536");
+		      "3:16: 'cores' of an instance type must be an integer from 0 to 65536");
 	check_mistake("version: 1\ninstances:\n  a.b: {ram: 512}\n",
 		      "3:14: 'ram' of an instance type must be a size such as 512GiB");
 	check_mistake("version: 1\ninstances:\n  a.b: {region: [x]}\n",
-		      "3:17: 'region' of an instance type must be a text");
+		      "3:17: 'region' of an instance type must be a string");
 	check_mistake("version: 1\ninstances: {a.b: 21.5}\n",
-		      "2:13: 'a.b' must be a map of its figures");
+		      "2:13: 'a.b' must be a mapping of its figures");
 	check_mistake("version: 1\ninstances: {}\nprices: {}\n",
 		      "3:1: unknown field 'prices' of a catalogue of instances");
-	check_mistake("instances: {}\n", "1:1: a catalogue of instances has 'version: 1' and a map "
+	check_mistake("instances: {}\n", "1:1: a catalogue of instances has 'version: 1' and a mapping "
 					 "'instances'");
-	check_mistake("", "1:1: a catalogue of instances has 'version: 1' and a map 'instances'");
+	check_mistake("", "1:1: a catalogue of instances has 'version: 1' and a mapping 'instances'");
 	check_mistake("- a\n",
-		      "1:1: a catalogue of instances has 'version: 1' and a map 'instances'");
+		      "1:1: a catalogue of instances has 'version: 1' and a mapping 'instances'");
 }
 
 static void a_named_catalogue_must_be_there(void **state)

@@ -86,12 +86,12 @@ static void other_units_get_the_right_one_as_cure(void **state)
 	} rows[] = {
 		{ FIELD_DURATION, "5min", "write 5m" },
 		{ FIELD_DURATION, "1.5 Hours", "write 1.5h" },
-		{ FIELD_DURATION, "7", "give it a unit: 7s, 7m or 7h" },
+		{ FIELD_DURATION, "7", "add a unit: 7s, 7m or 7h" },
 		{ FIELD_DURATION, "1h30m", "use one unit: 90m, not 1h30m" },
 		{ FIELD_DURATION, "soon", "for example: 2h" },
 		{ FIELD_SIZE, "8G", "write 8GiB" },
 		{ FIELD_SIZE, "8gb", "write 8GiB" },
-		{ FIELD_PERCENT, "5", "give it a percent sign: 5%" },
+		{ FIELD_PERCENT, "5", "add a percent sign: 5%" },
 	};
 
 	(void)state;
