@@ -37,7 +37,7 @@ static int read_tree(struct binder *binder, const char *text, size_t len)
 	}
 	if (spec->tree->kind != NODE_MAP) {
 		problem_hint(problem_error(reporter, spec->tree->at, NULL,
-					   "a spec is a mappingping of fields, this is %s",
+					   "a spec is a mapping of fields, not %s",
 					   node_kind_text(spec->tree)),
 			     "begin with 'version: 1'; 'stoker init FILE' writes a starter spec");
 		return -1;

@@ -374,7 +374,7 @@ json_t *value_any(struct binder *binder, const struct node *node, const struct p
 	if (node->kind == NODE_MAP) {
 		field = path_text(path);
 		problem_hint(problem_error(&binder->reporter, node->at, field,
-					   "'%s' must be %s, not a mappingping", field,
+					   "'%s' must be %s, not a mapping", field,
 					   field_type_text(FIELD_ANY)),
 			     "write JSON in single quotes: '{\"key\": 1}'");
 		return NULL;

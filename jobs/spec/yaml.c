@@ -166,7 +166,7 @@ static int read_tag(struct yaml_reader *reader, const yaml_char_t *tag, struct m
 	known = text_starts(name, standard);
 	problem_hint(problem_error(reader->reporter, at, NULL, "tag '%s%s' has no meaning here",
 				   known ? "!!" : "", known ? name + strlen(standard) : name),
-		     "leave it out; a string that begins with '!' needs quotes");
+		     "remove the tag; a string that begins with '!' needs quotes");
 	return -1;
 }
 
@@ -178,7 +178,7 @@ static int on_scalar(struct yaml_reader *reader, const yaml_event_t *event, stru
 	struct node *node;
 
 	if (memchr(value, 0, len))
-		return fatal(reader, at, "no program can be given such a string; remove the \\0",
+		return fatal(reader, at, "remove the \\0; no program can be given such a string",
 			     "the string holds a NUL character");
 	if (read_tag(reader, event->data.scalar.tag, at, &quoted) < 0 ||
 	    count(reader, at, 1, len) < 0)

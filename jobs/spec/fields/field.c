@@ -137,11 +137,11 @@ const char *field_type_text(enum field_type type)
 {
 	switch (type) {
 	case FIELD_SECTION:
-		return "a mappingping of fields";
+		return "a mapping of fields";
 	case FIELD_LIST:
 		return "a list";
 	case FIELD_FREE:
-		return "a mappingping of names and values";
+		return "a mapping of names and values";
 	case FIELD_STRING:
 		return "a string";
 	case FIELD_INT:

@@ -104,8 +104,8 @@ static int merge_value(struct arena *arena, struct reporter *reporter, struct no
 		good = good && value->entries[i].value->kind == NODE_MAP;
 	if (!good) {
 		problem_hint(problem_error(reporter, merge->at, NULL,
-					   "'<<' merges a mapping or a list of maps"),
-			     "write '<<: *anchor' with the anchor of a mappingping");
+					   "'<<' merges a mapping or a list of mappings"),
+			     "write '<<: *anchor' with the anchor of a mapping");
 		return -1;
 	}
 	if (value->kind == NODE_MAP)

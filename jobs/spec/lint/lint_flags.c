@@ -48,7 +48,7 @@ static void look_flag(struct binder *binder, const char *field, struct mark at, 
 	if (is_flag(word, "--cache_dir"))
 		problem_hint(beats_cache(binder, at, field,
 					 "'--cache_dir' in " COMPILER_FLAGS
-					 " beats 'compile.cache_url'"),
+					 " overrides 'compile.cache_url'"),
 			     "remove the option; compile.cache_url names the cache");
 	else if (is_flag(word, "--no_cache"))
 		problem_hint(beats_cache(binder, at, field,
