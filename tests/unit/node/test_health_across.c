@@ -160,7 +160,7 @@ static void no_round_is_begun_that_would_be_too_short(void **state)
 		assert_int_equal(json_array_size(bench.sick), 0);
 		assert_int_equal(json_array_size(json_object_get(bench.report, "rounds")), 1);
 		assert_non_null(strstr(js_str(bench.report, "failing"),
-				       "as far as health.timeout allowed to look"));
+				       "within health.timeout"));
 		bench_release(&bench);
 	}
 }

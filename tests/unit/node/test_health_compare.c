@@ -202,7 +202,7 @@ static json_t *nodes_with(size_t count, const char *check, const char *last, int
 						"devices", i + 1 == count ? devices : 16, "rows",
 						"check", "devices", "verdict", ROW_OK, "words", "",
 						"check", i + 1 == count ? last : check, "verdict",
-						ROW_SICK, "words", "it fails"));
+						ROW_SICK, "words", "fails"));
 	return nodes;
 }
 
@@ -231,7 +231,7 @@ static void what_the_image_fails_on_all_nodes_is_no_nodes_doing(void **state)
 
 		assert_int_equal(words != NULL, rows[i].common);
 		if (words && i == 0)
-			assert_string_equal(words, "it fails; the same on all 2 nodes, which have "
+			assert_string_equal(words, "fails; the same on all 2 nodes, which have "
 						   "the image in common");
 		/* One that tells nothing is not like the others. */
 		json_array_append_new(nodes, json_null());
