@@ -110,7 +110,7 @@ static void what_each_fails_alone_is_no_nodes_doing(void **state)
 	words = js_str(bench.report, "failing");
 	assert_non_null(words);
 	assert_non_null(strstr(words, "between the 3 nodes fails, and on each of them alone, too: "
-				      "node 0: an all-reduce over torchrun: there is no"));
+				      "node 0: an all-reduce over torchrun: Python not"));
 	bench_release(&bench);
 }
 
