@@ -60,11 +60,11 @@ static char *missing_words(const struct tally_graph *graph)
 	if (graph->stored)
 		return mem_copy("reported as written, but not in the cache");
 	if (graph->hit)
-		return mem_copy("found by the log, but not in the cache");
+		return mem_copy("reported as found, but not in the cache");
 	if (graph->reported_good)
-		return mem_copy("compiled by the summary, but not in the cache");
+		return mem_copy("reported as compiled, but not in the cache");
 	if (graph->extracted)
-		return mem_copy("extracted by the log, but not in the cache");
+		return mem_copy("reported as extracted, but not in the cache");
 	return mem_copy("not in the cache");
 }
 

@@ -140,12 +140,12 @@ static void what_is_not_complete_or_has_changed_is_not_marked(void **state)
 	put_text(*state, "step-00000020/late.txt", "written by a slow rank");
 	assert_int_equal(checkpoint_mark(CKPT_FOLDER(*state), &ckpt, &owner, clock_utc_now(), &err),
 			 -1);
-	assert_contains(err->message, "has changed");
+	assert_contains(err->message, "changed meanwhile");
 	err_freep(&err);
 	drop(*state, "step-00000020");
 	assert_int_equal(checkpoint_mark(CKPT_FOLDER(*state), &ckpt, &owner, clock_utc_now(), &err),
 			 -1);
-	assert_contains(err->message, "gone");
+	assert_contains(err->message, "not found");
 	assert_chosen(*state, NULL);
 }
 
@@ -183,7 +183,7 @@ static void a_damaged_one_is_passed_over_with_the_reason(void **state)
 	assert_rejected(*state, 0, "'meta.json' is missing");
 	drop(*state, "step-00000020");
 	assert_chosen(*state, "step-00000010");
-	assert_rejected(*state, 0, "gone");
+	assert_rejected(*state, 0, "not found");
 	drop(*state, "step-00000010");
 	assert_chosen(*state, NULL);
 }
@@ -267,10 +267,10 @@ static void a_mark_leads_nowhere_else(void **state)
 	make_marked(*state, "step-00000050", 50);
 	mark = get_bytes(*state, "step-00000050.stoker.json");
 	put_bytes(root, "step-00000050.stoker.json", mark.text, mark.len);
-	assert_rejected(root, 0, "gone");
+	assert_rejected(root, 0, "not found");
 	assert_int_equal(symlink(outside, inside), 0);
 	assert_chosen(root, NULL);
-	assert_rejected(root, 0, "gone");
+	assert_rejected(root, 0, "not found");
 	unlink(inside);
 	make_files(root, "step-00000050", 50);
 	choice = choose(root);
