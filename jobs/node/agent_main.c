@@ -222,8 +222,7 @@ static void step_claim(void *arg)
 /* Adds to the report what the machine says about a failed command: OOM kills, full disks. */
 static void add_evidence(struct agent *agent)
 {
-	const char *places[] = { agent->config.checkpoint,
-				 js_str(json_object_get(agent->config.order, "checkpoint"), "root"),
+	const char *places[] = { agent->config.checkpoint, agent->config.order->checkpoint.root,
 				 agent->config.output, agent->config.dir };
 	int64_t before = agent->oom_before, after;
 
@@ -344,7 +343,7 @@ static int set_up(struct agent *agent, struct err **err)
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit is to fail, not kill */
-	limit_core_dumps(js_bool(config->order, "core_dumps", false));
+	limit_core_dumps(config->order->core_dumps);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot become a subreaper");
 	if (loop_new(&agent->loop, err) < 0)

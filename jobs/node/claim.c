@@ -61,7 +61,7 @@ static int64_t free_port(void)
 /* Returns the address at which the other nodes reach this one. */
 static char *own_address(const struct agent_config *config, struct err **err)
 {
-	const char *ordered = js_str(config->order, "master_addr");
+	const char *ordered = config->order->master_addr;
 
 	if (ordered)
 		return mem_copy(ordered);

@@ -4,21 +4,20 @@
 static int open_cache(struct claim_renewal *renewal, const struct agent_config *config,
 		      struct err **err)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
-	const char *cache = js_str(compile, "cache"), *key = js_str(compile, "graph_key");
+	const struct order_compile *compile = &config->order->compile;
+	const char *cache = compile->cache, *key = compile->graph_key;
 
 	if (store_open(cache, &renewal->cache, err) < 0)
 		return -1;
-	key_claim_init(&renewal->claim, renewal->cache, key, config->run, js_str(compile, "claim"));
+	key_claim_init(&renewal->claim, renewal->cache, key, config->run, compile->claim);
 	return 0;
 }
 
 static bool is_wanted(const struct agent_config *config)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
+	const struct order_compile *compile = &config->order->compile;
 
-	return config->node == 0 && js_str(compile, "cache") && js_str(compile, "graph_key") &&
-	       js_str(compile, "claim");
+	return config->node == 0 && compile->cache && compile->graph_key && compile->claim;
 }
 
 void claim_renewal_look(struct claim_renewal *renewal, const struct agent_config *config)

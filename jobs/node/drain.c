@@ -44,18 +44,18 @@ static void on_too_long(void *arg)
 
 void drain_begin(struct agent *agent)
 {
-	const json_t *checkpoint = json_object_get(agent->config.order, "checkpoint");
+	const struct order_checkpoint *checkpoint = &agent->config.order->checkpoint;
 	const struct output_scan *listen = &agent->watchdog.listen;
-	const char *name = js_str(checkpoint, "signal");
+	const char *name = checkpoint->signal;
 	int signo = name ? signal_number(name) : 0;
-	int64_t grace = js_int(checkpoint, "grace_ms", ORDER_DRAIN_MS);
+	int64_t grace = checkpoint->grace_ms;
 
 	if (agent->drain.at_ms)
 		return;
 	agent->drain.at_ms = clock_utc_now().ms;
 	agent->drain.step = listen->stepped ? listen->last_step : -1;
 	/* Nothing that the command saves would count, or it is ending already. */
-	if (!js_str(checkpoint, "root") || agent->config.scratch || agent->over)
+	if (!checkpoint->root || agent->config.scratch || agent->over)
 		grace = 0;
 	else if (signo > 0 && agent->command)
 		agent->drain.signalled = subreaper_notify(agent->command, signo) > 0;

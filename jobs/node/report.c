@@ -80,7 +80,7 @@ void report_init(struct report *report, const struct agent_config *config, struc
 
 void report_build(struct report *report, const char *program)
 {
-	const char *wanted = js_str(report->config->order, "agent");
+	const char *wanted = report->config->order->agent;
 	AUTO(err_freep) struct err *unread = NULL;
 	char hex[SHA256_HEX];
 	uint64_t size;
@@ -132,17 +132,16 @@ static int put(const struct report *report, const char *text, struct err **err)
 
 void report_resumed(struct report *report)
 {
-	const json_t *order = report->config->order;
-	const char *url = js_str(order, "resume_from");
+	const struct order *order = report->config->order;
 
 	if (report->config->restart == 0)
 		return;
 	MESSAGE_SET(&report->said, restart, report->config->restart);
-	if (!url)
+	if (!order->resume_from)
 		return;
 	MESSAGE_MARK(&report->said, resumed);
-	MESSAGE_SET_TEXT(&report->said.resumed, url, url);
-	MESSAGE_SET(&report->said.resumed, step, js_int(order, "resume_step", 0));
+	MESSAGE_SET_TEXT(&report->said.resumed, url, order->resume_from);
+	MESSAGE_SET(&report->said.resumed, step, order->resume_step);
 }
 
 int report_write(struct report *report, const char *state, struct err **err)

@@ -40,18 +40,18 @@ static int64_t exchange_ms(const struct agent *agent)
 int watchdog_init(struct agent *agent, struct err **err)
 {
 	struct watchdog *watchdog = &agent->watchdog;
-	const json_t *order = agent->config.order, *stall = json_object_get(order, "stall");
+	const struct order *order = agent->config.order;
 	enum stall_mode how = STALL_OFF;
-	int64_t limit = js_int(stall, "limit_ms", 0);
+	int64_t limit = order->stall.limit_ms;
+	const char *mode = order->stall.mode ? order->stall.mode : "off";
 
-	if (js_is(stall, "mode", "auto"))
+	if (strcmp(mode, "auto") == 0)
 		how = STALL_AUTO;
-	if (js_is(stall, "mode", "fixed"))
+	if (strcmp(mode, "fixed") == 0)
 		how = STALL_FIXED;
 	if (how == STALL_FIXED && limit < 1)
 		return err_set(err, EXIT_DEFECT, "the order's 'stall.limit_ms' is not positive");
-	if (output_scan_init(&watchdog->listen, json_object_get(order, "metrics"),
-			     json_object_get(order, "compile"), err) < 0)
+	if (output_scan_init(&watchdog->listen, order->metrics, order->compile.kind, err) < 0)
 		return -1;
 	/* A trial run computes few steps and then compiles on, or the other way round:
 	 * output counts all along, and is waited for as before a first step. */
@@ -233,9 +233,9 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 /* Returns 0 if the sum is not known. */
 static uint64_t look_at_cache(const struct agent *agent)
 {
-	const json_t *compile = json_object_get(agent->config.order, "compile");
+	const struct order_compile *compile = &agent->config.order->compile;
 	AUTO(auto_free) char *folder = agent_config_cache(&agent->config);
-	const char *cache = folder ? folder : js_str(compile, "cache");
+	const char *cache = folder ? folder : compile->cache;
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;
 

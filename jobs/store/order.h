@@ -5,7 +5,7 @@
  * machine (jobs/store/local_store_dir.h); for a directory workspace that is the directory
  * itself, so all of it is in one place.
  *
- *   order.json          from the driver: what the agents are to do (ORDER_*)
+ *   order.json          from the driver: what the agents are to do (order.def)
  *   engine.json         from the engine: what it started (ENGINE_*; local only);
  *                       also (file)
  *   drain.json          from the driver, or an agent: save and stop (DRAIN_FILE)
@@ -16,7 +16,7 @@
  *   ended.json          from node 0: its command has ended well (several nodes)
  *   checkpoints/        (file) what the command saves: one folder an attempt, which
  *                       all of its nodes see; absent in precompile
- *   node-<k>/report.json  from the agent of node k: its state and result (REPORT_*);
+ *   node-<k>/report.json  from the agent of node k: its state and result (node_report.def);
  *                       also (file)
  *   node-<k>/log        (file) stdout and stderr of the command and the agent's own
  *                       lines; with engine local the agent's stdout, else a copy of that
@@ -48,87 +48,8 @@
  *                       has uploaded of each checkpoint (jobs/checkpoint/shards.h,
  *                       jobs/node/checkpoints/checkpoint_coordinator.h)
  *
- * Both sides are written by this project, but an agent may be older than the
- * driver that reads its report: members are only ever added; unknown members are
- * ignored; `v` changes only if old readers must refuse.
- *
- * order.json:
- *   {"v":1, "run", "phase", "attempt", "job", "nonce", "nodes":1,
- *    "workspace": URL, "prefix": "runs/…/", "run_prefix": "runs/<id>/",
- *    "source": key of the bundle, or absent,
- *    "links": [[name, absolute target]…],
- *    "command": [argv…], "env": {name: value…}   (no secret values),
- *    "secrets": [names of variables that the agent's own environment holds],
- *    "compile": {"kind", "cache": directory or URL, "workers": compile processes at
- *             once, after memory ran out (absent: no limit),
- *             "program": the first word of the spec's command, by which the compiler
- *                     that it will run with is found,
- *             "compiler": in training, the compiler that the compile manifest was made
- *                     with; a different one ends the attempt before its command begins
- *                     (absent: any),
- *             "tolerated": the "pair" of a compiler difference that is only reported,
- *             "lock": in training, the graph key of a compile manifest in the cache: a
- *                     node that must fetch entries needs only the entries of this
- *                     manifest (absent: all),
- *             "graph_key", "claim": in precompile, the run's own nonce in the claim
- *                     on that key (jobs/cache/manifest/key_claim.h), which node 0 renews},
- *    "scratch": true in precompile (checkpoints and outputs are thrown away),
- *    "checkpoint_dir", "output_dir": absolute; absent: node-<k>/checkpoints and
- *             node-<k>/output (meaningless with "scratch"). "shared_checkpoints":
- *             true if "checkpoint_dir" is absent and the nodes of one machine share
- *             the attempt's checkpoints/. If neither is set, several nodes have no
- *             folder in common: each node saves a part of the checkpoint (shards/),
- *    "outputs": key prefix beneath which each node has a folder, node-<k> (node-<k>.restart-<n>
- *             for a restart), with what its command left in output_dir. If the workspace is a
- *             directory and the order does not say otherwise, that folder is output_dir itself;
- *             else the agent uploads it when the command is over (absent: nothing is uploaded),
- *    "resume_from": absolute path or URL of one complete checkpoint, "resume_step",
- *    "image_env": {name: value} of the variables that steer the kind's compiler
- *             (compile_kind_steers()) and are set by the ENV of the container's image
- *             (absent: not known, or no container),
- *    "init_from", "data_manifest" (absent: none),
- *    "checkpoint": {"kind": files|hf|nxd|dcp|orbax|megatron|deepspeed|auto,
- *             "root": absolute folder of this attempt's complete checkpoints:
- *                     checkpoint_dir itself, or another folder or a URL, to which
- *                     the agent copies them ("" with "scratch": none),
- *             "sync": "agent" | "none" (nothing is copied; what the script or
- *                     the engine copies to the root is still marked),
- *             "keep": "all" | number of this attempt's newest complete checkpoints
- *                     that stay (from 1 on); the one resumed from always stays,
- *             "signal": "USR1" … | "none", "grace_ms": of a drain}
- *             (absent: nothing is marked),
- *    "stall": {"mode": "auto" | "off" | "fixed", "limit_ms": if fixed}
- *             (absent: off),
- *    "timeout_ms": from the start of the command, after which it is stopped (absent
- *             or 0: none),
- *    "metrics": [{"name", "regex"}…]: the one named METRIC_STEP shows the steps;
- *             without it, and with "scratch", any output counts as progress
- *             (absent: none),
- *    "health": {"full": false before a precompile: only disk, memory and clock,
- *             "device": true if devices, counters and a tensor operation are checked,
- *             "ops": collectives that are tested (empty: none), "size": bytes of each,
- *             "timeout_ms": of this node's part, and of what the nodes test together}
- *             (absent: no check-up),
- *    "instance": type of the machine, "devices": number of its accelerators (absent:
- *             not known),
- *    "secret_from": {name: source that the agent asks with the role of its job: ssm:…,
- *             secretsmanager:…} for some of "secrets" (absent: the environment holds all),
- *    "agent": SHA-256 of the driver's own stoker-node, if the container may have another
- *             (absent: the agent is the driver's own),
- *    "efa": true if several nodes are connected by EFA,
- *    "stop_ms": time from a SIGTERM from outside to the SIGKILL of the whole job (absent: no
- *             such limit); the agent shortens "grace_ms" to fit into it,
- *    "core_dumps": true: the command may write core dumps, as far as the machine allows,
- *    "cores": accelerator cores of each node; absent: the CPUs of the agent,
- *    "master_addr": address of node 0; absent: 127.0.0.1,
- *    "grace_ms": between SIGTERM and SIGKILL (default 30000),
- *    "heartbeat_ms": between two looks at the claim (default 2000),
- *    "look_ms": the same if the workspace is not a directory (default 10000),
- *    "claim_wait_ms": how long other nodes wait for the claim (default 600000)}
- *   Strings of "command" and values of "env" may hold ${STOKER_NAME} and
- *   ${STOKER_NAME:-text}, which the agent expands. Of the dollar signs right
- *   before "{STOKER_" each two stand for one; an odd one left over begins a
- *   reference. All other dollar signs are literal.
+ * order.json and report.json are tables, which docs/protocol.md shows: order.def and
+ * node_report.def. The other messages are small; their `v` and their unknown members are as there.
  *
  * The engine gives the agent this environment: PATH, HOME, USER, LANG, TMPDIR
  * and the secrets for the command; ORDER_TOKEN, a value of this one submission,
@@ -138,79 +59,6 @@
  * the workspace (the variables that are LENT in jobs/base/variable.def), which the
  * command does not get. In a container the environment is the container's own; see
  * jobs/node/setup/container_env.h for what the command gets of it.
- *
- * report.json (replaced as a whole at each change):
- *   {"v":1, "run", "phase", "attempt", "node", "job", "nonce", "token",
- *    "state": "starting|running|ended|not_mine|failed",
- *    "agent": {"pid","start","boot"}, "command": {"pid","start","boot"},
- *    "build": {"version", "same": true if this agent is the order's "agent"} (absent: the
- *             order names none, or the agent is too old to tell),
- *    "host", "claimed": utc ms, "started": utc ms, "ended": utc ms,
- *    "master": "addr:port", "src", "checkpoint_dir", "output_dir": absolute,
- *    "exit": as a shell gives it, "signal": n or absent,
- *    "stopped": why the agent stopped the command, one of STOPPED_*; absent:
- *             the command ended by itself,
- *    "stall": {"doing": start|compile|first_step|step|save, "silent_ms",
- *             "limit_ms", "since": utc ms of the last progress}, if stopped for it,
- *    "drain": {"at": utc ms when the agent saw drain.json, "signalled": true if the
- *             command got checkpoint.signal, "marked": true if a new mark followed},
- *    "first_step", "last_step": the first and the largest that the log showed,
- *    "pace": the times of the steps (jobs/base/pace.h),
- *    "restart": number of this start, "resumed": {"step","url"} of the checkpoint that it
- *             resumed from (absent: none); both absent for the first start,
- *    "checkpoint": {"step", "url": the newest that this agent marked,
- *             "partial": [{"name","why"}…] that were not whole at the end,
- *             "passed": [{"name","path","why","hint","step","at": utc ms}…] that will not be
- *             used, as seen while the command ran,
- *             "trouble": the last error of the checkpoint watch},
- *    "cache": if it is not a directory and the agent uploads graphs to it:
- *             {"brought": number uploaded, "cut": number that were not whole and were not
- *             uploaded, "why": set if not all of them could be uploaded},
- *    "worker": {"name": checkpointer|uploader,"why","hint","at": utc ms}: a helper process of
- *             the agent died too often and is not started again; the attempt is drained,
- *    "outputs": once the command is over, if it left any: {"url": of this node's outputs; if
- *             they had to be uploaded: "files", "bytes" uploaded, "renamed": number of
- *             files with a name that is spelt differently there, "left": number not uploaded,
- *             "names": [{"name","why"}…] of the first of those, "why": the workspace's
- *             error}; before that {"state": "moving", "bytes"} during the upload,
- *    "health": {"verdict": healthy|sick|failing (no single node explains it)|unknown,
- *             "began","ended": utc ms, "checks": [{"check","verdict": ok|warned|sick|
- *             unchecked,"words"}…] of this node alone; from node 0 instead "words", "sick":
- *             [{"node","host","words"}…], "warned": [text…] about slowness that no single
- *             node causes, "nodes": [{"node","host","checks","figures": {operation:
- *             {"busbw": GiB/s,"time_us","ranks"}}}…] and "across": {"how": mpi|torch,
- *             "figures","rounds": [{"groups","failed","limit_ms"}…],"failing","unchecked"}},
- *    "silence": {"doing": as in "stall", "since", "until": utc ms at which the command is
- *             stopped if no progress comes}: while it runs, once half of that time is over,
- *    "oom": true if the kernel killed a process of this node for want of memory,
- *    "mount": mount point of the file system of checkpoint_dir, checkpoint.root,
- *             output_dir or the node's folder that has no space or no inodes
- *             left at the end of a command that failed,
- *    "compiler": {"found": versions of compiler and framework here,
- *             "changed": [{"field","old","new"}…] against those of the compile manifest,
- *             "pair": identifies this difference; "unknown": what could not be
- *             compared, and why},
- *    "environment": of the container's variables that steer the compiler: {"withheld": names
- *             that, as far as is known, neither the spec nor the image sets, and that the
- *             command did not get, "set_back": names given the image's value again,
- *             "image_known": true if the order had "image_env"} (absent: none),
- *    "leftovers": processes of the command that outlived it and were killed,
- *    "log_lost": true if output could not be passed on any more,
- *    "output_dropped_bytes": bytes of the agent's own stdout that were not read in time;
- *             node-<k>/log has them (absent: none),
- *    "error": {"message","hint","class"}: the agent's own failure, e.g. the
- *             command does not exist (state "ended", exit 127)}
- *   The last three states are final. "ended": the command was started and is
- *   over, with all of its processes, or could not be executed (126, 127).
- *   "failed": the agent could not do its part, or the command succeeded but its graphs or
- *   checkpoints could not be uploaded; "exit" is then AGENT_EXIT_FAILED, or
- *   AGENT_EXIT_SICK if a check-up found this node sick.
- *   "not_mine": AGENT_EXIT_NOT_MINE; the command did not run, or was stopped because
- *   another attempt took the claim.
- *
- *   If another node's end took this node down, "stopped" is STOPPED_PEER: its exit
- *   is not a cause. With STOPPED_DRAIN the exit may be anything, also 0: a
- *   command that saves and leaves when it gets the signal has not finished.
  *
  * drain.json: {"v":1, "reason", "at": utc ms}, written only if absent; from an agent also
  *   "node" and "worker", as in its report. The agents
@@ -258,7 +106,28 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "jobs/base/text/js.h"
+#include "jobs/store/message.h"
+
+/* Values of members of the order that are absent. */
+#define ORDER_GRACE_MS      30000
+#define ORDER_HEARTBEAT_MS  2000
+#define ORDER_LOOK_MS       10000
+#define ORDER_CLAIM_WAIT_MS 600000
+#define ORDER_DRAIN_MS      120000
+
+#define MESSAGE(m, title) MESSAGE_STRUCT(m)
+#define FIELD(m, type, name, presence, help)                                                       \
+	MESSAGE_C_##type name;                                                                     \
+	unsigned has_##name;
+#define END(m) MESSAGE_STRUCT_END
+#include "jobs/store/order.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+
+extern const struct message *const order_message;
+
+void order_release(struct order *order); /* for AUTO() */
 
 #define ORDER_FILE    "order.json"
 #define REPORT_FILE   "report.json"
@@ -327,12 +196,5 @@ static inline bool is_agent_line(const char *line, size_t len)
 #define AGENT_EXIT_SICK     87 /* a check-up found this node sick */
 #define AGENT_EXIT_NO_EXEC  126
 #define AGENT_EXIT_NO_FILE  127
-
-/* Defaults if "grace_ms" and the like are absent from the order. */
-#define ORDER_GRACE_MS      30000
-#define ORDER_HEARTBEAT_MS  2000
-#define ORDER_LOOK_MS       10000
-#define ORDER_CLAIM_WAIT_MS 600000
-#define ORDER_DRAIN_MS      120000
 
 #endif

@@ -10,10 +10,9 @@
 /* A pattern is dropped after so many searches that took too many steps. */
 #define GIVEN_UP_MAX 3
 
-int output_scan_init(struct output_scan *listen, const json_t *metrics, const json_t *compile,
+int output_scan_init(struct output_scan *listen, const json_t *metrics, const char *kind,
 		     struct err **err)
 {
-	const char *kind = js_str(compile, "kind");
 	const json_t *metric;
 	size_t i;
 

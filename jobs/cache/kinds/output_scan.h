@@ -32,9 +32,9 @@ struct output_scan {
 	uint64_t bytes, compiles;      /* bytes: of output; compiles: messages of the compiler */
 };
 
-/* `metrics` and `compile` are those of the order, NULL if absent. A pattern that does not compile
- * is an error (EXIT_SPEC). */
-int output_scan_init(struct output_scan *listen, const json_t *metrics, const json_t *compile,
+/* `metrics` are those of the order, `kind` is its compile kind; NULL if absent. A pattern that does
+ * not compile is an error (EXIT_SPEC). */
+int output_scan_init(struct output_scan *listen, const json_t *metrics, const char *kind,
 		     struct err **err);
 void output_scan_release(struct output_scan *listen); /* for AUTO(); { 0 } is fine */
 

@@ -39,11 +39,13 @@ static bool load(const struct local *local, const char *prefix, const char *name
 static int64_t grace_of(const struct local *local, const char *prefix)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *order = NULL;
+	AUTO(order_release) struct order order = { 0 };
+	json_auto_t *json = NULL;
 
-	if (!load(local, prefix, ORDER_FILE, ORDER_MAX, &order, &ignored))
+	if (!load(local, prefix, ORDER_FILE, ORDER_MAX, &json, &ignored) ||
+	    message_decode(order_message, json, &order, &ignored) < 0)
 		return ORDER_GRACE_MS;
-	return js_int(order, "grace_ms", ORDER_GRACE_MS);
+	return order.grace_ms;
 }
 
 static bool in_state(const struct node_view *node, const char *state)

@@ -48,13 +48,13 @@ void cache_push_freep(struct cache_push **push)
 
 int cache_push_open(const struct agent_config *config, struct cache_push **ret, struct err **err)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
+	const struct order_compile *compile = &config->order->compile;
 	AUTO(cache_push_freep) struct cache_push *push = mem_zero(1, sizeof *push);
 
-	push->kind = compile_kind_find(js_str(compile, "kind"));
+	push->kind = compile_kind_find(compile->kind);
 	push->folder = agent_config_cache(config);
 	if (store_open(push->folder, &push->from, err) < 0 ||
-	    store_open(js_str(compile, "cache"), &push->to, err) < 0)
+	    store_open(compile->cache, &push->to, err) < 0)
 		return -1;
 	*ret = TAKE(push);
 	return 0;

@@ -11,12 +11,12 @@
 
 bool checkpoint_coordinator_needed(const struct agent_config *config)
 {
-	const json_t *order = config->order, *checkpoint = json_object_get(order, "checkpoint");
-	const char *root = js_str(checkpoint, "root");
+	const struct order *order = config->order;
+	const char *root = order->checkpoint.root;
 
 	return config->nodes > 1 && !config->scratch && root && *root && root[0] != '/' &&
-	       !js_str(order, "checkpoint_dir") && !js_bool(order, "shared_checkpoints", false) &&
-	       !js_is(checkpoint, "sync", "none");
+	       !order->checkpoint_dir && !order->shared_checkpoints &&
+	       !(order->checkpoint.sync && strcmp(order->checkpoint.sync, "none") == 0);
 }
 
 struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_config *config,

@@ -24,8 +24,8 @@ bool checkpointer_needed(const struct agent_config *config)
 
 bool checkpointer_has_checkpoints(const struct agent_config *config)
 {
-	const json_t *checkpoint = json_object_get(config->order, "checkpoint");
-	const char *root = js_str(checkpoint, "root");
+	const struct order_checkpoint *checkpoint = &config->order->checkpoint;
+	const char *root = checkpoint->root;
 
 	return (config->node == 0 || checkpoint_coordinator_needed(config)) && !config->scratch &&
 	       root && *root;

@@ -145,8 +145,8 @@ static void clear_surplus(struct work *work)
 
 	if (work->keep <= 0)
 		return;
-	if (checkpoint_surplus(&work->root, 1, config->run, work->keep,
-			       js_str(config->order, "resume_from"), &surplus, &why) < 0) {
+	if (checkpoint_surplus(&work->root, 1, config->run, work->keep, config->order->resume_from,
+			       &surplus, &why) < 0) {
 		say_trouble(work, why);
 		return;
 	}
@@ -499,10 +499,10 @@ static bool wait_for_beat(struct work *work)
 }
 
 /* Sets up the root, a folder or a store. A store is opened here, after the fork. */
-static int open_root(struct work *work, const json_t *checkpoint, struct err **err)
+static int open_root(struct work *work, const struct order_checkpoint *checkpoint, struct err **err)
 {
-	const char *root = js_str(checkpoint, "root");
-	bool none = js_is(checkpoint, "sync", "none");
+	const char *root = checkpoint->root;
+	bool none = checkpoint->sync && strcmp(checkpoint->sync, "none") == 0;
 
 	work->root = (struct ckpt_root){ .path = root,
 					 .attempt = work->config->attempt,
@@ -522,8 +522,8 @@ static int open_root(struct work *work, const json_t *checkpoint, struct err **e
 static int open_all(struct work *work, struct err **err)
 {
 	const struct agent_config *config = work->config;
-	const json_t *checkpoint = json_object_get(config->order, "checkpoint");
-	const char *kind = js_str(checkpoint, "kind");
+	const struct order_checkpoint *checkpoint = &config->order->checkpoint;
+	const char *kind = checkpoint->kind;
 	AUTO(auto_free) char *cache = agent_config_cache(config);
 
 	if (cache && cache_push_open(config, &work->push, err) < 0)
@@ -531,7 +531,7 @@ static int open_all(struct work *work, struct err **err)
 	if (!checkpointer_has_checkpoints(config))
 		return 0;
 	work->kind = checkpoint_kind_find(kind ? kind : "auto");
-	work->keep = js_int(checkpoint, "keep", 0); /* "all" is not a number: 0 */
+	work->keep = json_integer_value(checkpoint->keep); /* "all" is not a number: 0 */
 	if (!work->kind)
 		return err_set(err, EXIT_SPEC, "an order for checkpoints of unknown kind %s",
 			       kind ? kind : "auto");

@@ -204,8 +204,8 @@ static int save_rest(const struct agent_config *config, const char *folder, stru
 
 static int fetch_entries(const struct agent_config *config, struct err **err)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
-	const char *key = js_str(compile, "lock"), *url = js_str(compile, "cache");
+	const struct order_compile *compile = &config->order->compile;
+	const char *key = compile->lock, *url = compile->cache;
 	AUTO(auto_free) char *folder = agent_config_cache(config);
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(entries_release)

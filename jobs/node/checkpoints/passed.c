@@ -141,11 +141,11 @@ void passed_look_shards(struct passed *passed, const struct checkpoint_coordinat
 
 void passed_marked(struct passed *passed, int64_t step, const char *url)
 {
-	int64_t resumed = js_int(passed->config->order, "resume_step", -1);
+	const struct order *order = passed->config->order;
+	int64_t resumed = order->has_resume_step ? order->resume_step : -1;
 	AUTO(auto_free) char *why = NULL;
 
-	if (!js_str(passed->config->order, "resume_from") || step > resumed ||
-	    !is_news(passed, fs_basename(url), ""))
+	if (!order->resume_from || step > resumed || !is_news(passed, fs_basename(url), ""))
 		return;
 	why = mem_format("the step is not above %lld, from which this attempt resumed; the next "
 			 "attempt resumes from the highest step",

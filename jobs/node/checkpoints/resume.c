@@ -16,7 +16,7 @@
 
 static const char *root_of(const struct agent_config *config)
 {
-	const char *root = js_str(json_object_get(config->order, "checkpoint"), "root");
+	const char *root = config->order->checkpoint.root;
 
 	return root && *root ? root : NULL;
 }
@@ -32,8 +32,8 @@ static void apply(const struct agent_config *config, const json_t *choice)
 
 	if (!url)
 		return;
-	js_put_str(config->order, "resume_from", url);
-	js_put(config->order, "resume_step", json_integer(js_int(choice, "resume_step", 0)));
+	MESSAGE_SET_TEXT(config->order, resume_from, url);
+	MESSAGE_SET(config->order, resume_step, js_int(choice, "resume_step", 0));
 }
 
 /* If two checkpoints have the same step, the later attempt's is taken, as a new attempt would. */
@@ -43,7 +43,7 @@ static int choose(const struct agent_config *config, json_t *ret, struct err **e
 	struct ckpt_root root = { .path = "", .attempt = config->attempt, .nonce = config->nonce };
 	AUTO(checkpoint_choice_release) struct ckpt_choice choice = { 0 };
 	AUTO(store_freep) struct store *store = NULL;
-	bool resumes = js_str(config->order, "resume_from") != NULL;
+	bool resumes = config->order->resume_from != NULL;
 
 	if (!place)
 		return 0;
@@ -56,8 +56,7 @@ static int choose(const struct agent_config *config, json_t *ret, struct err **e
 	}
 	if (checkpoint_choose(&root, 1, config->run, INT64_MAX, &choice, err) < 0)
 		return -1;
-	if (choice.found &&
-	    (!resumes || choice.mark.step >= js_int(config->order, "resume_step", 0))) {
+	if (choice.found && (!resumes || choice.mark.step >= config->order->resume_step)) {
 		js_put_str(ret, "resume_from", choice.mark.url);
 		js_put(ret, "resume_step", json_integer(choice.mark.step));
 	}

@@ -103,7 +103,7 @@ bool command_end_was_cut_off(const struct agent *agent)
 /* Fails a precompile that went well, because its graphs are not where they would be looked for. */
 static void not_pushed(struct agent *agent)
 {
-	const json_t *compile = json_object_get(agent->config.order, "compile");
+	const struct order_compile *compile = &agent->config.order->compile;
 	const char *why = agent->report.said.cache.why;
 
 	/* The cache's error names the place already, and evidence is cut at a length. */
@@ -111,7 +111,7 @@ static void not_pushed(struct agent *agent)
 		err_set(&agent->trouble, EXIT_UNREACHABLE, "%s", why);
 	else
 		err_set(&agent->trouble, EXIT_UNREACHABLE,
-			"cannot upload the compiled graphs to '%s'", js_str(compile, "cache"));
+			"cannot upload the compiled graphs to '%s'", compile->cache);
 	agent_fail(agent, &agent->trouble, "transient-infra");
 }
 

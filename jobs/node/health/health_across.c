@@ -238,7 +238,7 @@ static int64_t share_ms(const struct across *a, int rounds)
 static bool is_enough(const struct across *a, int64_t limit_ms)
 {
 	return limit_ms >= ROUND_LEAST && (!a->c->config->far || limit_ms >= LEAST_FAR) &&
-	       limit_ms >= js_int(a->c->order, "timeout_ms", 0) / LEAST_PARTS;
+	       limit_ms >= a->c->order->timeout_ms / LEAST_PARTS;
 }
 
 /* Returns the number of rounds to go, this one included: down to single nodes, and then

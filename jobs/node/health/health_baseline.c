@@ -13,7 +13,7 @@
  * unless that is a container's. */
 static char *key_for(const struct checkup *c)
 {
-	const char *instance = js_str(c->config->order, "instance");
+	const char *instance = c->config->order->instance;
 	char host[256] = "", *key;
 
 	gethostname(host, sizeof host - 1);

@@ -27,14 +27,14 @@ void health_checkup_say(struct checkup *c, const char *check, const char *verdic
 
 char *health_checkup_limit(const struct checkup *c)
 {
-	AUTO(auto_free) char *time = text_format_duration(js_int(c->order, "timeout_ms", 0));
+	AUTO(auto_free) char *time = text_format_duration(c->order->timeout_ms);
 
 	return mem_format("health.timeout (%s)", time);
 }
 
 bool health_checkup_had_time(const struct checkup *c, struct mono from, struct mono end)
 {
-	return (end.ms - from.ms) * SHARE_PARTS >= js_int(c->order, "timeout_ms", 0);
+	return (end.ms - from.ms) * SHARE_PARTS >= c->order->timeout_ms;
 }
 
 static bool starts(const char *text, const char *prefix)
@@ -45,7 +45,7 @@ static bool starts(const char *text, const char *prefix)
 /* False for inf2 and trn1.2xlarge: aws-neuron-sdk issue 742. */
 bool health_checkup_meets_others(const struct checkup *c)
 {
-	const char *instance = js_str(c->config->order, "instance");
+	const char *instance = c->config->order->instance;
 
 	if (starts(instance, "ml."))
 		instance += 3;

@@ -144,8 +144,7 @@ static double median_of(const json_t *nodes, const char *operation, size_t least
  * caller frees it. */
 static char *figure_name(const struct checkup *c, const char *operation, const json_t *figure)
 {
-	return mem_format("%s of %lld bytes over %lld ranks", operation,
-			  (long long)js_int(c->order, "size", 0),
+	return mem_format("%s of %lld bytes over %lld ranks", operation, (long long)c->order->size,
 			  (long long)js_int(figure, "ranks", 0));
 }
 
@@ -164,7 +163,7 @@ static char *across_name(const struct checkup *c, const json_t *across)
 static void blame_slow(struct checkup *c, json_t *sick, const json_t *nodes, int node,
 		       const char *operation, const char *against)
 {
-	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(c->order, "size", 0));
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)c->order->size);
 	AUTO(auto_free)
 	char *words = mem_format("%s of %s runs at %.1f GB/s; %s", operation, size,
 				 busbw_of(json_array_get(nodes, (size_t)node), operation), against);
@@ -241,7 +240,7 @@ static void compare_speed(struct checkup *c, json_t *sick, const json_t *nodes,
 {
 	double median = median_of(nodes, operation, MEDIAN_LEAST);
 	AUTO(auto_free) char *name = node_figure_name(c, c->told, operation);
-	AUTO(auto_free) char *size = text_format_bytes((uint64_t)js_int(c->order, "size", 0));
+	AUTO(auto_free) char *size = text_format_bytes((uint64_t)c->order->size);
 	AUTO(auto_free) char *what = NULL;
 
 	what = c->config->nodes == 1
@@ -283,7 +282,7 @@ json_t *health_compare_nodes(struct checkup *c, const json_t *nodes,
 			blame_rows(sick, nodes, (int)i);
 	}
 	compare_devices(sick, nodes);
-	json_array_foreach (json_object_get(c->order, "ops"), i, operation)
+	json_array_foreach (c->order->ops, i, operation)
 		compare_speed(c, sick, nodes, baseline, json_string_value(operation), warned);
 	return sick;
 }
@@ -296,7 +295,7 @@ void health_remember_figures(struct checkup *c, const json_t *nodes, const json_
 
 	/* Another run may have stored its own while ours tested the way between its nodes. */
 	health_baseline_load(c, &baseline);
-	json_array_foreach (json_object_get(c->order, "ops"), i, operation) {
+	json_array_foreach (c->order->ops, i, operation) {
 		const char *text = json_string_value(operation);
 		AUTO(auto_free) char *name = node_figure_name(c, c->told, text);
 

@@ -135,7 +135,7 @@ static void judge_processes(struct checkup *c, const json_t *processes)
  * Returns true if it did. */
 static bool say_devices(struct checkup *c, const char *who, int found)
 {
-	int devices = (int)js_int(c->config->order, "devices", 0);
+	int devices = (int)c->config->order->devices;
 
 	js_put(c->told, "devices", json_integer(found));
 	if (devices == 0 || found == devices)
@@ -151,8 +151,8 @@ static bool say_devices(struct checkup *c, const char *who, int found)
 
 static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
 {
-	int devices = (int)js_int(c->config->order, "devices", 0);
-	int cores = (int)js_int(c->config->order, "cores", 0);
+	int devices = (int)c->config->order->devices;
+	int cores = (int)c->config->order->cores;
 	bool said = say_devices(c, "neuron-ls", ls->devices);
 
 	js_put(c->told, "cores", json_integer(ls->cores));

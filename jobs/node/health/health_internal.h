@@ -27,7 +27,7 @@
 struct checkup {
 	const struct agent_config *config;
 	const struct claim *claim;
-	const json_t *order; /* member "health" of the agent order */
+	const struct order_health *order;
 	struct store *store;
 	struct command_env
 		env;  /* environment of the tools: the command's, with a cache of their own */

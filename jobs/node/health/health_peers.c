@@ -190,7 +190,7 @@ json_t *health_gather(struct checkup *c, int64_t round, struct mono end)
 		/* From now on the slowest has as long as any other. */
 		if (!all_begun && have_all_begun(c, nodes)) {
 			all_begun = true;
-			end.ms = clock_mono_now().ms + js_int(c->order, "timeout_ms", 0) +
+			end.ms = clock_mono_now().ms + c->order->timeout_ms +
 				 2 * (c->config->far ? FAR_MAX_MS : 2500);
 		}
 		if (clock_mono_now().ms >= end.ms || health_peer_is_gone(c))

@@ -219,7 +219,7 @@ static void nccom_command(const struct checkup *c, const char *program, const ch
 			  int ranks, const json_t *hosts, const char *report,
 			  struct health_program_words *ret)
 {
-	int64_t size = js_int(c->order, "size", 0);
+	int64_t size = c->order->size;
 	const json_t *host;
 	bool checks = false;
 	size_t i;
@@ -394,7 +394,7 @@ void health_check_collectives(struct checkup *c)
 						  : "only one core");
 		return;
 	}
-	json_array_foreach (json_object_get(c->order, "ops"), i, operation) {
+	json_array_foreach (c->order->ops, i, operation) {
 		const char *name = json_string_value(operation);
 		struct mono from = clock_mono_now();
 		AUTO(auto_free)
@@ -441,7 +441,7 @@ static void torchrun_command(const struct checkup *c, const char *torchrun, int 
 	add_word(ret, "--master_addr");
 	add_word(ret, addr);
 	add_number(ret, "--master_port", port);
-	add_number(ret, program, js_int(c->order, "size", 0));
+	add_number(ret, program, c->order->size);
 }
 
 static char *judge_torch(const struct tool_result *result, int ranks, const char *name,

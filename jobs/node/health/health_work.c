@@ -15,21 +15,16 @@
 #define PORT_COUNT 700
 #define SLACK_MS   30000 /* for slow answers of the workspace */
 
-static const json_t *order_of(const struct agent_config *config)
-{
-	return json_object_get(config->order, "health");
-}
-
 bool health_needed(const struct agent_config *config)
 {
-	return json_is_object(order_of(config));
+	return config->order->has_health;
 }
 
 /* Other nodes may begin later, by as much as they may claim later; the rounds between the nodes
  * have the time of one more check-up. */
 int64_t health_longest_ms(const struct agent_config *config)
 {
-	int64_t timeout = js_int(order_of(config), "timeout_ms", 0);
+	int64_t timeout = config->order->health.timeout_ms;
 
 	return config->nodes == 1 ? timeout + SLACK_MS
 				  : config->claim_wait_ms + 3 * timeout + 2 * SLACK_MS;
@@ -120,11 +115,11 @@ static void introduce(struct checkup *c)
 
 static int begin(struct checkup *c, struct err **err)
 {
-	c->order = order_of(c->config);
+	c->order = &c->config->order->health;
 	c->begun = clock_mono_now();
 	c->began = clock_utc_now();
-	c->end.ms = c->begun.ms + js_int(c->order, "timeout_ms", 0);
-	c->cores = (int)js_int(c->config->order, "cores", 0);
+	c->end.ms = c->begun.ms + c->order->timeout_ms;
+	c->cores = (int)c->config->order->cores;
 	c->folder = fs_join(c->config->dir, "health");
 	c->told = json_object();
 	c->rows = json_array();
@@ -159,12 +154,12 @@ static void release(struct checkup *c)
 /* Once something is wrong, the checks that take time are skipped. */
 static void check_node(struct checkup *c)
 {
-	bool collectives = json_array_size(json_object_get(c->order, "ops")) > 0;
+	bool collectives = json_array_size(c->order->ops) > 0;
 
 	health_check_place(c);
-	if (!js_bool(c->order, "full", false))
+	if (!c->order->full)
 		return;
-	if (js_bool(c->order, "device", false)) {
+	if (c->order->device) {
 		health_check_devices(c);
 		health_check_counters(c);
 		if (!c->sick)
@@ -250,9 +245,8 @@ static json_t *judge(struct checkup *c, const json_t *nodes)
 	if (common)
 		json_array_clear(sick);
 	else if (json_array_size(sick) == 0 && c->config->nodes > 1 &&
-		 json_array_size(json_object_get(c->order, "ops")) > 0 &&
-		 js_bool(c->order, "full", false)) {
-		struct mono end = { clock_mono_now().ms + js_int(c->order, "timeout_ms", 0) };
+		 json_array_size(c->order->ops) > 0 && c->order->full) {
+		struct mono end = { clock_mono_now().ms + c->order->timeout_ms };
 
 		across = health_test_across(c, nodes, end, sick);
 		health_compare_across(c, across, &baseline, warned);
@@ -292,7 +286,7 @@ static const char *outcome_of(const struct checkup *c, const json_t *verdict)
 {
 	const char *said = js_str(verdict, "verdict");
 
-	if (!js_bool(c->order, "full", false))
+	if (!c->order->full)
 		return c->sick ? HEALTH_SICK : HEALTH_HEALTHY;
 	if (!said)
 		return HEALTH_OTHER;
@@ -424,7 +418,7 @@ void health_work(const struct agent_config *config, const struct claim *claim, h
 		return;
 	}
 	check_node(&c);
-	if (js_bool(c.order, "full", false)) {
+	if (c.order->full) {
 		if (config->nodes > 1)
 			(void)!health_tell_own(&c, "done", &why);
 		verdict = decide(&c);

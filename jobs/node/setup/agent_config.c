@@ -19,59 +19,14 @@ static int bad(struct err **err, const char *member, const char *what)
 	return err_set(err, EXIT_DEFECT, "the order's '%s' %s", member, what);
 }
 
-/* True for a text without NUL bytes: it becomes an argument, a variable or a path. */
-static bool is_text(const json_t *value)
-{
-	return json_is_string(value) &&
-	       strlen(json_string_value(value)) == json_string_length(value);
-}
-
-static int need_text(const json_t *order, const char *member, const char **ret, struct err **err)
-{
-	const json_t *value = json_object_get(order, member);
-
-	if (!is_text(value) || json_string_length(value) == 0)
-		return bad(err, member, "is missing or not a string");
-	*ret = json_string_value(value);
-	return 0;
-}
-
-static int check_texts(const json_t *list, const char *member, struct err **err)
-{
-	const json_t *value;
-	size_t i;
-
-	if (list && !json_is_array(list))
-		return bad(err, member, "is not a list");
-	json_array_foreach (list, i, value)
-		if (!is_text(value))
-			return bad(err, member, "holds an item that is not a string");
-	return 0;
-}
-
-static int check_links(const json_t *links, struct err **err)
-{
-	const json_t *pair;
-	size_t i;
-
-	if (links && !json_is_array(links))
-		return bad(err, "links", "is not a list");
-	json_array_foreach (links, i, pair)
-		if (json_array_size(pair) != 2 || !is_text(json_array_get(pair, 0)) ||
-		    !is_text(json_array_get(pair, 1)))
-			return bad(err, "links", "holds an item that is not [name, target]");
-	return 0;
-}
-
+/* Names of variables have no "=" in them. */
 static int check_env(json_t *env, const char *member, struct err **err)
 {
 	const char *name;
 	json_t *value;
 
-	if (env && !json_is_object(env))
-		return bad(err, member, "is not a mapping");
 	json_object_foreach (env, name, value)
-		if (!*name || strchr(name, '=') || !is_text(value))
+		if (!*name || strchr(name, '='))
 			return bad(err, member, "holds an invalid variable");
 	return 0;
 }
@@ -83,65 +38,69 @@ static bool is_word(const char *text)
 					  "0123456789-_")] == '\0';
 }
 
-static int check_shape(const json_t *order, struct err **err)
+static int read_order(struct agent_config *config, const json_t *json, struct err **err)
 {
-	if (!json_is_object(order) || js_int(order, "v", 0) != 1)
+	struct order *order = config->order = mem_zero(1, sizeof *order);
+
+	if (!json_is_object(json) || js_int(json, "v", 0) != 1)
 		return err_set(err, EXIT_DEFECT, "unknown version %lld of the order",
-			       (long long)js_int(order, "v", 0));
-	if (check_texts(json_object_get(order, "command"), "command", err) < 0 ||
-	    check_texts(json_object_get(order, "secrets"), "secrets", err) < 0 ||
-	    check_links(json_object_get(order, "links"), err) < 0 ||
-	    check_env(json_object_get(order, "env"), "env", err) < 0 ||
-	    check_env(json_object_get(order, "secret_from"), "secret_from", err) < 0)
+			       (long long)js_int(json, "v", 0));
+	if (message_decode(order_message, json, order, err) < 0 ||
+	    check_env(order->env, "env", err) < 0 ||
+	    check_env(order->secret_from, "secret_from", err) < 0)
 		return -1;
-	if (json_array_size(json_object_get(order, "command")) == 0)
+	if (json_array_size(order->command) == 0)
 		return bad(err, "command", "is empty");
 	return 0;
 }
 
 static int read_texts(struct agent_config *config, struct err **err)
 {
-	const json_t *order = config->order;
-	size_t len;
+	const struct order *order = config->order;
+	const struct {
+		const char *name, **ret, *text;
+	} texts[] = {
+		{ "run", &config->run, order->run },
+		{ "phase", &config->phase, order->phase },
+		{ "job", &config->job, order->job },
+		{ "nonce", &config->nonce, order->nonce },
+		{ "workspace", &config->workspace, order->workspace },
+		{ "prefix", &config->prefix, order->prefix },
+		{ "run_prefix", &config->run_prefix, order->run_prefix },
+	};
 
-	if (need_text(order, "run", &config->run, err) < 0 ||
-	    need_text(order, "phase", &config->phase, err) < 0 ||
-	    need_text(order, "job", &config->job, err) < 0 ||
-	    need_text(order, "nonce", &config->nonce, err) < 0 ||
-	    need_text(order, "workspace", &config->workspace, err) < 0 ||
-	    need_text(order, "prefix", &config->prefix, err) < 0 ||
-	    need_text(order, "run_prefix", &config->run_prefix, err) < 0)
-		return -1;
+	for (size_t i = 0; i < STK_LENGTH(texts); i++) {
+		if (!*texts[i].text)
+			return bad(err, texts[i].name, "is empty");
+		*texts[i].ret = texts[i].text;
+	}
 	if (!is_word(config->nonce))
 		return bad(err, "nonce", "is not a plain word");
-	len = strlen(config->prefix);
-	if (config->prefix[len - 1] != '/')
+	if (config->prefix[strlen(config->prefix) - 1] != '/')
 		return bad(err, "prefix", "does not end in a slash");
-	len = strlen(config->run_prefix);
-	if (config->run_prefix[len - 1] != '/')
+	if (config->run_prefix[strlen(config->run_prefix) - 1] != '/')
 		return bad(err, "run_prefix", "does not end in a slash");
-	config->source = js_str(order, "source");
+	config->source = order->source;
 	return 0;
 }
 
 static int read_numbers(struct agent_config *config, struct err **err)
 {
-	const json_t *order = config->order;
-	int64_t nodes = js_int(order, "nodes", 1);
+	const struct order *order = config->order;
 
-	config->attempt = js_int(order, "attempt", 0);
-	if (config->attempt < 1)
-		return bad(err, "attempt", "is not a number from 1");
-	if (nodes < 1 || nodes > NODES_MAX)
+	if (order->attempt < 1)
+		return bad(err, "attempt", "is not a number from 1 on");
+	if (order->nodes < 1 || order->nodes > NODES_MAX)
 		return bad(err, "nodes", "is out of range");
-	config->nodes = (int)nodes;
-	config->scratch = js_bool(order, "scratch", false);
-	config->grace_ms = js_int(order, "grace_ms", ORDER_GRACE_MS);
-	config->timeout_ms = js_int(order, "timeout_ms", 0);
-	config->stop_ms = js_int(order, "stop_ms", 0);
-	config->heartbeat_ms = js_int(order, "heartbeat_ms", ORDER_HEARTBEAT_MS);
-	config->look_ms = js_int(order, "look_ms", ORDER_LOOK_MS);
-	config->claim_wait_ms = js_int(order, "claim_wait_ms", ORDER_CLAIM_WAIT_MS);
+	config->attempt = order->attempt;
+	config->nodes = (int)order->nodes;
+	config->scratch = order->scratch;
+	config->grace_ms = order->grace_ms;
+	config->timeout_ms = order->timeout_ms;
+	config->stop_ms = order->stop_ms;
+	config->heartbeat_ms = order->heartbeat_ms;
+	config->look_ms = order->look_ms;
+	config->claim_wait_ms = order->claim_wait_ms;
 	if (config->timeout_ms < 0)
 		return bad(err, "timeout_ms", "is negative");
 	if (config->stop_ms < 0)
@@ -172,18 +131,18 @@ static int read_platform(struct agent_config *config, const char *rank, struct e
 /* Sets the folders of this node, and of what the command leaves behind, as the order says. */
 static void set_folders(struct agent_config *config, const char *folder)
 {
-	const char *checkpoint = js_str(config->order, "checkpoint_dir");
-	const char *output = js_str(config->order, "output_dir");
+	const char *checkpoint = config->order->checkpoint_dir;
+	const char *output = config->order->output_dir;
 	AUTO(auto_free) char *shared = fs_join(folder, "checkpoints");
 	AUTO(auto_free) char *kept = NULL;
 
 	config->dir = mem_format("%s/node-%d", folder, config->node);
 	config->src = fs_join(config->dir, "src");
-	if (!checkpoint && js_bool(config->order, "shared_checkpoints", false))
+	if (!checkpoint && config->order->shared_checkpoints)
 		checkpoint = shared;
 	if (config->scratch || !checkpoint)
 		checkpoint = config->scratch ? "scratch/checkpoints" : "checkpoints";
-	config->outputs = config->scratch ? NULL : js_str(config->order, "outputs");
+	config->outputs = config->scratch ? NULL : config->order->outputs;
 	/* A workspace that is a directory holds the outputs from the beginning. */
 	if (!output && config->outputs && !config->far)
 		output = kept = mem_format("%s/%snode-%d", config->workspace, config->outputs,
@@ -237,11 +196,12 @@ int agent_config_load(const char *order, const char *rank, struct agent_config *
 	struct agent_config config = { .far = strstr(order, "://") != NULL };
 	const char *token = getenv(ORDER_TOKEN);
 	AUTO(auto_free) char *folder = NULL;
+	json_auto_t *json = NULL;
 
-	if ((config.far ? fetch_order(order, &config.order, err)
-			: js_load(order, ORDER_MAX, &config.order, err)) < 0)
+	if ((config.far ? fetch_order(order, &json, err) : js_load(order, ORDER_MAX, &json, err)) <
+	    0)
 		return err_wrap(err, "cannot read the order '%s'", order);
-	if (check_shape(config.order, err) < 0 || read_texts(&config, err) < 0 ||
+	if (read_order(&config, json, err) < 0 || read_texts(&config, err) < 0 ||
 	    read_numbers(&config, err) < 0 || read_platform(&config, rank, err) < 0 ||
 	    find_folder(&config, order, &folder, err) < 0)
 		return -1;
@@ -254,7 +214,9 @@ int agent_config_load(const char *order, const char *rank, struct agent_config *
 
 void agent_config_release(struct agent_config *config)
 {
-	json_decref(config->order);
+	if (config->order)
+		order_release(config->order);
+	free(config->order);
 	engine_env_release(&config->platform);
 	free(config->dir);
 	free(config->src);
@@ -310,7 +272,7 @@ char *agent_config_outputs_key(const struct agent_config *config)
 
 const char *agent_config_resumed_url(const struct agent_config *config)
 {
-	return config->scratch ? NULL : js_str(config->order, "resume_from");
+	return config->scratch ? NULL : config->order->resume_from;
 }
 
 char *agent_config_resumed(const struct agent_config *config)
@@ -324,14 +286,14 @@ char *agent_config_resumed(const struct agent_config *config)
 
 const struct compile_kind *agent_config_compile_kind(const struct agent_config *config)
 {
-	const char *name = js_str(json_object_get(config->order, "compile"), "kind");
+	const char *name = config->order->compile.kind;
 
 	return name ? compile_kind_find(name) : NULL;
 }
 
 char *agent_config_cache(const struct agent_config *config)
 {
-	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
+	const char *cache = config->order->compile.cache;
 	const struct compile_kind *kind = agent_config_compile_kind(config);
 
 	if (!cache || cache[0] == '/' || !kind || !kind->caches || kind->opens_urls)

@@ -22,7 +22,7 @@ struct compile_kind;
 
 /* Strings are borrowed from `order`, except those marked as owned. */
 struct agent_config {
-	json_t *order;
+	struct order *order; /* owned */
 	const char *run, *phase, *job, *nonce, *workspace, *prefix, *run_prefix;
 	const char *source; /* key of the bundle, or NULL */
 	int64_t attempt;

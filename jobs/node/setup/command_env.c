@@ -81,7 +81,7 @@ static void put_number(struct command_env *env, enum variable variable, int64_t 
 /* Returns the cores of the accelerator, or if the order has none, the CPUs that we may use. */
 static int64_t cores(const struct agent_config *config)
 {
-	int64_t ordered = js_int(config->order, "cores", 0);
+	int64_t ordered = config->order->cores;
 	cpu_set_t cpus;
 
 	if (ordered > 0)
@@ -93,19 +93,19 @@ static int64_t cores(const struct agent_config *config)
 static void put_stoker(struct command_env *env, const struct agent_config *config,
 		       const struct claim *claim)
 {
-	const json_t *order = config->order;
+	const struct order *order = config->order;
 	AUTO(auto_free) char *resumed = agent_config_resumed(config);
 	AUTO(auto_free) char *cache = agent_config_cache(config);
-	int64_t workers = js_int(json_object_get(order, "compile"), "workers", 0);
+	int64_t workers = order->compile.workers;
 
 	put(env, VAR_PHASE, config->phase);
 	put(env, VAR_RUN, config->run);
 	put_number(env, VAR_ATTEMPT, config->attempt);
-	put(env, VAR_INIT_FROM, js_str(order, "init_from"));
+	put(env, VAR_INIT_FROM, order->init_from);
 	put(env, VAR_RESUME_FROM, resumed);
 	put(env, VAR_CHECKPOINT_DIR, config->checkpoint);
 	put(env, VAR_OUTPUT_DIR, config->output);
-	put(env, VAR_DATA_MANIFEST, js_str(order, "data_manifest"));
+	put(env, VAR_DATA_MANIFEST, order->data_manifest);
 	put_number(env, VAR_NODES, config->nodes);
 	put_number(env, VAR_NODE_RANK, config->node);
 	put_number(env, VAR_CORES, cores(config));
@@ -142,7 +142,7 @@ static void put_network(struct command_env *env, const struct agent_config *conf
 	put(env, VAR_CCOM_IFNAME, interface);
 	put(env, VAR_NCCL_IFNAME, interface);
 	put(env, VAR_GLOO_IFNAME, interface);
-	if (!js_bool(config->order, "efa", false))
+	if (!config->order->efa)
 		return;
 	root = network_join(claim->master_addr, claim->master_port + 1);
 	put(env, VAR_FI_PROVIDER, "efa");
@@ -156,9 +156,9 @@ static void put_network(struct command_env *env, const struct agent_config *conf
  * graph, and the error then reads like a hang. */
 static void put_runtime(struct command_env *env, const struct agent_config *config)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
+	const struct order_compile *compile = &config->order->compile;
 
-	if (js_int(config->order, "cores", 0) > 0 || js_is(compile, "kind", "neuron"))
+	if (config->order->cores > 0 || (compile->kind && strcmp(compile->kind, "neuron") == 0))
 		put(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
 }
 
@@ -183,7 +183,7 @@ static int put_expanded(struct command_env *env, const struct command_env *known
 	const char *name;
 	json_t *value;
 
-	json_object_foreach (json_object_get(config->order, "env"), name, value) {
+	json_object_foreach (config->order->env, name, value) {
 		AUTO(auto_free) char *where = mem_format("env.%s", name);
 		AUTO(auto_free) char *expanded = NULL;
 
@@ -212,7 +212,7 @@ static int put_ordered(struct command_env *env, const struct agent_config *confi
 		command_env_put(&known, ours, equals + 1);
 	}
 	/* A hyperparameter may refer to another, in any order. */
-	json_object_foreach (json_object_get(config->order, "env"), name, value)
+	json_object_foreach (config->order->env, name, value)
 		if (text_starts(name, "STOKER_HP_"))
 			command_env_put(&known, name, json_string_value(value));
 	if (put_expanded(&known, &known, config, "STOKER_HP_", err) < 0)
@@ -225,7 +225,7 @@ static int put_secrets(struct command_env *env, const struct agent_config *confi
 	const json_t *name;
 	size_t i;
 
-	json_array_foreach (json_object_get(config->order, "secrets"), i, name) {
+	json_array_foreach (config->order->secrets, i, name) {
 		AUTO(auto_free)
 		char *apart = mem_format(ORDER_SECRET "%s", json_string_value(name));
 		const char *value = getenv(apart);
@@ -266,7 +266,7 @@ int command_env_build(const struct agent_config *config, const struct claim *cla
 int command_env_command(const struct agent_config *config, const struct command_env *env,
 			char ***ret, struct err **err)
 {
-	const json_t *command = json_object_get(config->order, "command"), *text;
+	const json_t *command = config->order->command, *text;
 	AUTO(auto_strv) char **argv = mem_zero(json_array_size(command) + 1, sizeof *argv);
 	size_t i;
 

@@ -10,7 +10,7 @@
 static json_t *find(const struct compile_kind *kind, const struct agent_config *config,
 		    const struct command_env *env, struct err **err)
 {
-	const char *program = js_str(json_object_get(config->order, "compile"), "program");
+	const char *program = config->order->compile.program;
 	struct program_place place = {
 		.cwd = config->src,
 		.path = command_env_get(env, "PATH"),
@@ -44,7 +44,7 @@ static int refuse(const json_t *changed, struct err **err)
 static int compare(const struct agent_config *config, const json_t *locked,
 		   struct node_report_compiler *report, struct err **err)
 {
-	const char *tolerated = js_str(json_object_get(config->order, "compile"), "tolerated");
+	const char *tolerated = config->order->compile.tolerated;
 	AUTO(auto_free) char *unknown = NULL;
 	AUTO(auto_free) char *pair = NULL;
 	json_t *changed = fingerprint_compare(locked, report->found, &unknown);
@@ -65,9 +65,9 @@ static int compare(const struct agent_config *config, const json_t *locked,
 int compiler_look(const struct agent_config *config, const struct command_env *env,
 		  struct node_report *said, struct err **err)
 {
-	const json_t *compile = json_object_get(config->order, "compile");
-	const json_t *locked = json_object_get(compile, "compiler");
-	const char *name = js_str(compile, "kind");
+	const struct order_compile *compile = &config->order->compile;
+	const json_t *locked = compile->compiler;
+	const char *name = compile->kind;
 	const struct compile_kind *kind = name ? compile_kind_find(name) : NULL;
 	AUTO(err_freep) struct err *why = NULL;
 	struct node_report_compiler *report = &said->compiler;

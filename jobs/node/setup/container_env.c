@@ -32,10 +32,9 @@ static enum fate fate_of(const struct agent_config *config, const char *name, co
 	if (is_ours(name))
 		return OURS;
 	/* The spec's value comes on top. */
-	if (!kind || !compile_kind_steers(kind, name) ||
-	    json_object_get(json_object_get(config->order, "env"), name))
+	if (!kind || !compile_kind_steers(kind, name) || json_object_get(config->order->env, name))
 		return KEPT;
-	image = js_str(json_object_get(config->order, "image_env"), name);
+	image = js_str(config->order->image_env, name);
 	if (!image)
 		return WITHHELD;
 	*ret_image = image;
@@ -102,5 +101,5 @@ void container_env_report(const struct agent_config *config, struct node_report 
 		MESSAGE_SET_JSON(report, withheld, TAKE(withheld));
 	if (json_array_size(set_back) > 0)
 		MESSAGE_SET_JSON(report, set_back, TAKE(set_back));
-	MESSAGE_SET(report, image_known, json_object_get(config->order, "image_env") != NULL);
+	MESSAGE_SET(report, image_known, config->order->image_env != NULL);
 }

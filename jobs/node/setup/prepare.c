@@ -83,7 +83,7 @@ static int make_links(const struct agent_config *config, struct err **err)
 	const json_t *pair;
 	size_t i;
 
-	json_array_foreach (json_object_get(config->order, "links"), i, pair) {
+	json_array_foreach (config->order->links, i, pair) {
 		const char *name = json_string_value(json_array_get(pair, 0));
 		const char *target = json_string_value(json_array_get(pair, 1));
 
@@ -97,7 +97,7 @@ static int make_links(const struct agent_config *config, struct err **err)
 static int point_to_checkpoint(const struct agent_config *config, const char *path,
 			       struct err **err)
 {
-	const char *name = js_str(json_object_get(config->order, "checkpoint"), "kind");
+	const char *name = config->order->checkpoint.kind;
 	const struct ckpt_kind *kind = checkpoint_kind_find(name ? name : "auto");
 	struct ckpt ckpt = { 0 };
 	int done;

@@ -31,7 +31,7 @@ static int fetch_one(const char *name, const char *from, struct err **err)
 
 int secrets_fetch(const struct agent_config *config, struct err **err)
 {
-	json_t *all = json_object_get(config->order, "secret_from"), *from;
+	json_t *all = config->order->secret_from, *from;
 	const char *name;
 
 	json_object_foreach (all, name, from)

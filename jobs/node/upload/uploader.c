@@ -13,7 +13,7 @@
 
 bool uploader_needed(const struct agent_config *config)
 {
-	const char *cache = js_str(json_object_get(config->order, "compile"), "cache");
+	const char *cache = config->order->compile.cache;
 
 	return config->far || (cache && strstr(cache, "://"));
 }

@@ -11,6 +11,7 @@
 #include "jobs/engine/engine.h"
 #include "jobs/run/plan/health.h"
 #include "jobs/run/plan/plan.h"
+#include "jobs/store/order.h"
 
 char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)
 {
@@ -52,7 +53,7 @@ static bool machines_apart(const json_t *plan)
 }
 
 /* Sets where the command saves. */
-static void put_checkpoint_dir(json_t *order, const json_t *plan, const struct order_of *of,
+static void put_checkpoint_dir(struct order *order, const json_t *plan, const struct order_of *of,
 			       const char *root, const char *prefix)
 {
 	AUTO(auto_free) char *folder = mem_format("%s/%scheckpoints", of->workspace, prefix);
@@ -60,36 +61,50 @@ static void put_checkpoint_dir(json_t *order, const json_t *plan, const struct o
 	/* Only a folder that machines share keeps their shards together. */
 	if (of->workspace[0] != '/' && machines_apart(plan)) {
 		if (root[0] == '/')
-			js_put_str(order, "checkpoint_dir", root);
+			MESSAGE_SET_TEXT(order, checkpoint_dir, root);
 		return; /* else each node has its own, and their agents upload the shards */
 	}
 	/* Nodes share a workspace folder; without one they are on one machine and share the agents'
 	 * folder. */
 	if (of->workspace[0] == '/')
-		js_put_str(order, "checkpoint_dir", folder);
+		MESSAGE_SET_TEXT(order, checkpoint_dir, folder);
 	else
-		js_put(order, "shared_checkpoints", json_true());
+		MESSAGE_SET(order, shared_checkpoints, true);
+}
+
+static void put_stall(struct order *order, const json_t *stall)
+{
+	if (!stall)
+		return;
+	MESSAGE_MARK(order, stall);
+	MESSAGE_SET_TEXT(&order->stall, mode, js_str(stall, "mode"));
+	if (json_object_get(stall, "limit_ms"))
+		MESSAGE_SET(&order->stall, limit_ms, js_int(stall, "limit_ms", 0));
 }
 
 /* Only for training: what phase 1 saves is computed from nothing. */
-static void put_checkpoint(json_t *order, const json_t *plan, const struct order_of *of,
+static void put_checkpoint(struct order *order, const json_t *plan, const struct order_of *of,
 			   const char *prefix)
 {
-	json_t *checkpoint = json_deep_copy(json_object_get(plan, "checkpoint"));
-	const char *sync = js_str(checkpoint, "sync");
+	const json_t *planned = json_object_get(plan, "checkpoint");
+	struct order_checkpoint *checkpoint = &order->checkpoint;
+	const char *sync = js_str(planned, "sync");
 	AUTO(auto_free)
 	char *root = order_checkpoint_root(plan, of->workspace, of->run, of->attempt);
 
 	put_checkpoint_dir(order, plan, of, root, prefix);
-	js_put_str(checkpoint, "sync", strcmp(sync, "agent") == 0 ? "agent" : "none");
-	js_put_str(checkpoint, "root", root);
-	json_object_del(checkpoint, "url");
-	json_object_del(checkpoint, "on_mismatch");
-	js_put(order, "checkpoint", checkpoint);
-	js_put(order, "stall", json_incref(json_object_get(plan, "stall")));
+	MESSAGE_MARK(order, checkpoint);
+	MESSAGE_SET_TEXT(checkpoint, kind, js_str(planned, "kind"));
+	MESSAGE_SET_TEXT(checkpoint, sync, strcmp(sync, "agent") == 0 ? "agent" : "none");
+	MESSAGE_SET_JSON(checkpoint, keep, json_incref(json_object_get(planned, "keep")));
+	MESSAGE_SET_TEXT(checkpoint, signal, js_str(planned, "signal"));
+	if (json_object_get(planned, "grace_ms"))
+		MESSAGE_SET(checkpoint, grace_ms, js_int(planned, "grace_ms", 0));
+	MESSAGE_SET_TEXT(checkpoint, root, root);
+	put_stall(order, json_object_get(plan, "stall"));
 	if (of->resumed_from) {
-		js_put_str(order, "resume_from", of->resumed_from);
-		js_put(order, "resume_step", json_integer(of->resume_step));
+		MESSAGE_SET_TEXT(order, resume_from, of->resumed_from);
+		MESSAGE_SET(order, resume_step, of->resume_step);
 	}
 }
 
@@ -133,29 +148,30 @@ static json_t *env_json(const struct compile_kind *kind, const struct order_of *
 	return env;
 }
 
-static void put_compile(json_t *order, const json_t *plan, const struct order_of *of)
+static void put_compile(struct order *order, const json_t *plan, const struct order_of *of)
 {
 	const json_t *compile = json_object_get(plan, "compile");
-	json_t *object = json_pack("{s:s, s:s}", "kind", js_str(compile, "kind"), "cache",
-				   js_str(compile, "cache"));
+	const json_t *command = js_path(plan_phase(plan, "train"), "command");
+	struct order_compile *ret = &order->compile;
 
+	MESSAGE_MARK(order, compile);
+	MESSAGE_SET_TEXT(ret, kind, js_str(compile, "kind"));
+	MESSAGE_SET_TEXT(ret, cache, js_str(compile, "cache"));
 	if (of->workers > 0)
-		js_put(object, "workers", json_integer(of->workers));
-	js_put(object, "program",
-	       json_incref(json_array_get(js_path(plan_phase(plan, "train"), "command"), 0)));
+		MESSAGE_SET(ret, workers, of->workers);
+	MESSAGE_SET_TEXT(ret, program, json_string_value(json_array_get(command, 0)));
 	if (of->phase == PHASE_TRAIN && of->compiler)
-		js_put(object, "compiler", json_incref((json_t *)of->compiler));
-	js_put_str(object, "tolerated", of->tolerated);
-	js_put_str(object, "lock", of->lock);
+		MESSAGE_SET_JSON(ret, compiler, json_incref((json_t *)of->compiler));
+	MESSAGE_SET_TEXT(ret, tolerated, of->tolerated);
+	MESSAGE_SET_TEXT(ret, lock, of->lock);
 	if (of->phase == PHASE_PRECOMPILE) {
-		js_put_str(object, "graph_key", js_str(compile, "graph_key"));
-		js_put_str(object, "claim", of->claim);
+		MESSAGE_SET_TEXT(ret, graph_key, js_str(compile, "graph_key"));
+		MESSAGE_SET_TEXT(ret, claim, of->claim);
 	}
-	js_put(order, "compile", object);
 }
 
 /* Sets what the agent needs if a service runs the nodes, out of this driver's reach. */
-static void put_service(json_t *order, const json_t *plan)
+static void put_service(struct order *order, const json_t *plan)
 {
 	const struct engine_ops *engine = engine_find(js_str(plan, "engine"));
 	const json_t *instance = json_object_get(plan, "instance");
@@ -164,14 +180,32 @@ static void put_service(json_t *order, const json_t *plan)
 	if (agent_delivery_way(plan) == AGENT_DELIVERY_NONE)
 		return;
 	if (json_object_size(json_object_get(plan, "secrets")) > 0)
-		js_put(order, "secret_from", json_incref(json_object_get(plan, "secrets")));
-	js_put(order, "image_env", json_incref(js_path(plan, "image.env")));
+		MESSAGE_SET_JSON(order, secret_from, json_incref(json_object_get(plan, "secrets")));
+	MESSAGE_SET_JSON(order, image_env, json_incref(js_path(plan, "image.env")));
 	if (js_int(instance, "cores", 0) > 0)
-		js_put(order, "cores", json_integer(js_int(instance, "cores", 0)));
+		MESSAGE_SET(order, cores, js_int(instance, "cores", 0));
 	if (js_int(plan, "nodes", 1) > 1 && js_int(instance, "efa", 0) > 0 && !json_is_false(efa))
-		js_put(order, "efa", json_true());
+		MESSAGE_SET(order, efa, true);
 	if (engine && engine->stop_ms > 0)
-		js_put(order, "stop_ms", json_integer(engine->stop_ms));
+		MESSAGE_SET(order, stop_ms, engine->stop_ms);
+}
+
+static void put_identity(struct order *order, const json_t *plan, const struct order_of *of,
+			 const char *prefix)
+{
+	AUTO(auto_free) char *run_prefix = mem_format("runs/%s/", of->run);
+
+	MESSAGE_SET(order, v, 1);
+	MESSAGE_SET_TEXT(order, run, of->run);
+	MESSAGE_SET_TEXT(order, phase, flow_phase_names[of->phase]);
+	MESSAGE_SET(order, attempt, of->attempt);
+	MESSAGE_SET_TEXT(order, job, of->job);
+	MESSAGE_SET_TEXT(order, nonce, of->nonce);
+	MESSAGE_SET(order, nodes, js_int(plan, "nodes", 1));
+	MESSAGE_SET_TEXT(order, workspace, of->workspace);
+	MESSAGE_SET_TEXT(order, prefix, prefix);
+	MESSAGE_SET_TEXT(order, agent, of->agent);
+	MESSAGE_SET_TEXT(order, run_prefix, run_prefix);
 }
 
 json_t *order_make(const json_t *plan, const struct order_of *of)
@@ -181,42 +215,31 @@ json_t *order_make(const json_t *plan, const struct order_of *of)
 	const struct compile_kind *kind =
 		compile_kind_find(compile ? js_str(compile, "kind") : "none");
 	AUTO(auto_free) char *prefix = order_attempt_prefix(of->run, of->phase, of->attempt);
-	AUTO(auto_free) char *run_prefix = mem_format("runs/%s/", of->run);
 	AUTO(auto_free) char *outputs = order_outputs(of->run, of->phase, of->attempt);
-	json_t *order = json_object();
+	AUTO(order_release) struct order order = { 0 };
 
-	js_put(order, "v", json_integer(1));
-	js_put_str(order, "run", of->run);
-	js_put_str(order, "phase", flow_phase_names[of->phase]);
-	js_put(order, "attempt", json_integer(of->attempt));
-	js_put_str(order, "job", of->job);
-	js_put_str(order, "nonce", of->nonce);
-	js_put(order, "nodes", json_integer(js_int(plan, "nodes", 1)));
-	js_put_str(order, "workspace", of->workspace);
-	js_put_str(order, "prefix", prefix);
-	js_put_str(order, "agent", of->agent);
-	js_put_str(order, "run_prefix", run_prefix);
-	js_put_str(order, "source", js_str(json_object_get(plan, "source"), "bundle"));
-	js_put(order, "links", json_incref(js_path(plan, "source.links")));
-	js_put(order, "command", command_json(kind, of, plan, phase));
-	js_put(order, "env", env_json(kind, of, phase));
-	js_put(order, "secrets", names_of(json_object_get(plan, "secrets")));
-	put_service(order, plan);
+	put_identity(&order, plan, of, prefix);
+	MESSAGE_SET_TEXT(&order, source, js_str(json_object_get(plan, "source"), "bundle"));
+	MESSAGE_SET_JSON(&order, links, json_incref(js_path(plan, "source.links")));
+	MESSAGE_SET_JSON(&order, command, command_json(kind, of, plan, phase));
+	MESSAGE_SET_JSON(&order, env, env_json(kind, of, phase));
+	MESSAGE_SET_JSON(&order, secrets, names_of(json_object_get(plan, "secrets")));
+	put_service(&order, plan);
 	if (json_is_true(js_path(plan, "spec.resources.core_dumps")))
-		js_put(order, "core_dumps", json_true());
+		MESSAGE_SET(&order, core_dumps, true);
 	if (compile)
-		put_compile(order, plan, of);
-	js_put(order, "metrics", json_incref(json_object_get(plan, "metrics")));
-	js_put(order, "scratch", json_boolean(of->phase == PHASE_PRECOMPILE));
+		put_compile(&order, plan, of);
+	MESSAGE_SET_JSON(&order, metrics, json_incref(json_object_get(plan, "metrics")));
+	MESSAGE_SET(&order, scratch, of->phase == PHASE_PRECOMPILE);
 	if (of->phase != PHASE_PRECOMPILE)
-		js_put_str(order, "outputs", outputs);
+		MESSAGE_SET_TEXT(&order, outputs, outputs);
 	if (of->phase == PHASE_TRAIN)
-		put_checkpoint(order, plan, of, prefix);
+		put_checkpoint(&order, plan, of, prefix);
 	if (of->phase == PHASE_PRECOMPILE)
-		js_put(order, "timeout_ms", json_integer(js_int(compile, "timeout_ms", 0)));
-	health_order(order, plan, of->phase);
-	js_put(order, "grace_ms", json_integer(js_int(plan, "grace_ms", 60000)));
-	return order;
+		MESSAGE_SET(&order, timeout_ms, js_int(compile, "timeout_ms", 0));
+	health_order(&order, plan, of->phase);
+	MESSAGE_SET(&order, grace_ms, js_int(plan, "grace_ms", 60000));
+	return message_encode(order_message, &order);
 }
 
 /* ---- before there is a run ------------------------------------------------------ */

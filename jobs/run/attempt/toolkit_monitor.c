@@ -40,7 +40,7 @@ static int hear_with(struct toolkit_monitor *outside, const json_t *plan, bool a
 		struct output_scan *listen = &outside->listens[node];
 
 		if (output_scan_init(listen, json_object_get(plan, "metrics"),
-				     json_object_get(plan, "compile"), err) < 0)
+				     js_str(json_object_get(plan, "compile"), "kind"), err) < 0)
 			return -1;
 		/* As in an agent: the output of a trial run counts as progress all along. */
 		if (ahead)

@@ -75,18 +75,21 @@ char *health_plan_words(const json_t *plan)
 	return sb_take(&words);
 }
 
-void health_order(json_t *order, const json_t *plan, enum phase phase)
+void health_order(struct order *order, const json_t *plan, enum phase phase)
 {
 	const json_t *health = json_object_get(plan, "health");
 	const json_t *instance = json_object_get(plan, "instance");
-	json_t *asked;
+	struct order_health *ret = &order->health;
 
 	if (!health)
 		return;
-	js_put_str(order, "instance", js_str(instance, "type"));
+	MESSAGE_SET_TEXT(order, instance, js_str(instance, "type"));
 	if (js_int(instance, "devices", 0) > 0)
-		js_put(order, "devices", json_integer(js_int(instance, "devices", 0)));
-	asked = json_deep_copy(health);
-	js_put(asked, "full", json_boolean(phase == PHASE_TRAIN));
-	js_put(order, "health", asked);
+		MESSAGE_SET(order, devices, js_int(instance, "devices", 0));
+	MESSAGE_MARK(order, health);
+	MESSAGE_SET(ret, device, js_bool(health, "device", false));
+	MESSAGE_SET_JSON(ret, ops, json_incref(json_object_get(health, "ops")));
+	MESSAGE_SET(ret, size, js_int(health, "size", 0));
+	MESSAGE_SET(ret, timeout_ms, js_int(health, "timeout_ms", 0));
+	MESSAGE_SET(ret, full, phase == PHASE_TRAIN);
 }

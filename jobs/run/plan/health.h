@@ -11,6 +11,7 @@
 #include "jobs/base/text/js.h"
 #include "jobs/flow/event.h"
 #include "jobs/spec/spec.h"
+#include "jobs/store/order.h"
 
 /* Returns the plan's "health" of a spec as a new object; NULL if nothing is checked. */
 json_t *health_plan(const struct spec *spec);
@@ -22,6 +23,6 @@ int64_t health_plan_ms(const json_t *plan);
 char *health_plan_words(const json_t *plan);
 
 /* Sets the members "health", "instance" and "devices" of an order. */
-void health_order(json_t *order, const json_t *plan, enum phase phase);
+void health_order(struct order *order, const json_t *plan, enum phase phase);
 
 #endif

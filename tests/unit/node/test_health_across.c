@@ -12,7 +12,8 @@ struct bench {
 	struct checkup c;
 	struct agent_config config;
 	struct claim claim;
-	json_t *asked, *told, *sick, *report;
+	struct order order;
+	json_t *told, *sick, *report;
 };
 
 static void bench_grow(struct bench *bench, int nodes)
@@ -28,15 +29,15 @@ static void bench_make(struct bench *bench, struct place *place)
 	AUTO(err_freep) struct err *err = NULL;
 
 	*bench = (struct bench){ .told = json_array(), .sick = json_array() };
-	bench->asked = json_pack("{s:i, s:i}", "size", 1 << 20, "timeout_ms", TIMEOUT_MS);
-	bench->config = (struct agent_config){ .order = bench->asked,
+	bench->order.health = (struct order_health){ .size = 1 << 20, .timeout_ms = TIMEOUT_MS };
+	bench->config = (struct agent_config){ .order = &bench->order,
 					       .nonce = NONCE,
 					       .token = "t",
 					       .prefix = PREFIX,
 					       .workspace = place->root };
 	bench->c = (struct checkup){ .config = &bench->config,
 				     .claim = &bench->claim,
-				     .order = bench->asked,
+				     .order = &bench->order.health,
 				     .folder = place->root,
 				     .told = json_pack("{s:s}", "state", "done"),
 				     .figures = json_object() };
@@ -49,7 +50,7 @@ static void bench_release(struct bench *bench)
 	store_freep(&bench->c.store);
 	json_decref(bench->c.told);
 	json_decref(bench->c.figures);
-	json_decref(bench->asked);
+	order_release(&bench->order);
 	json_decref(bench->told);
 	json_decref(bench->sick);
 	json_decref(bench->report);
@@ -153,7 +154,7 @@ static void no_round_is_begun_that_would_be_too_short(void **state)
 
 		bench_make(&bench, *state);
 		bench.config.far = rows[i].far;
-		js_put(bench.asked, "timeout_ms", json_integer(rows[i].timeout_ms));
+		bench.order.health.timeout_ms = rows[i].timeout_ms;
 		answers(&bench, *state, 1, false);
 		answers(&bench, *state, 2, true);
 		test_within(&bench, rows[i].left_ms);

@@ -10,7 +10,8 @@
 struct bench {
 	struct checkup c;
 	struct agent_config config;
-	json_t *order, *asked, *nodes, *across;
+	struct order order;
+	json_t *nodes, *across;
 	json_t *sick, *warned; /* of the last look */
 };
 
@@ -19,10 +20,10 @@ static void bench_make(struct bench *bench, struct place *place)
 	AUTO(err_freep) struct err *err = NULL;
 
 	*bench = (struct bench){ 0 };
-	bench->order = json_pack("{s:s}", "instance", "trn1.32xlarge");
-	bench->asked = json_pack("{s:[s], s:i}", "ops", OP, "size", 4 << 20);
-	bench->config = (struct agent_config){ .order = bench->order, .workspace = place->root };
-	bench->c = (struct checkup){ .config = &bench->config, .order = bench->asked };
+	MESSAGE_SET_TEXT(&bench->order, instance, "trn1.32xlarge");
+	bench->order.health = (struct order_health){ .ops = json_pack("[s]", OP), .size = 4 << 20 };
+	bench->config = (struct agent_config){ .order = &bench->order, .workspace = place->root };
+	bench->c = (struct checkup){ .config = &bench->config, .order = &bench->order.health };
 	must(store_open(place->root, &bench->c.store, &err), &err);
 }
 
@@ -39,8 +40,7 @@ static void bench_release(struct bench *bench)
 {
 	forget(bench);
 	store_freep(&bench->c.store);
-	json_decref(bench->order);
-	json_decref(bench->asked);
+	order_release(&bench->order);
 }
 
 /* Compare nodes with these figures, and what is between them (0: nothing). */

@@ -16,12 +16,14 @@ static void clinic_open(struct place *place, struct clinic *clinic, int64_t time
 	AUTO(auto_free) char *path = mem_format("%s/bin:/usr/bin:/bin", place->root);
 
 	*clinic = (struct clinic){ 0 };
-	clinic->config.order =
-		json_pack("{s:i, s:{s:I, s:I, s:[s]}}", "devices", 1, "health", "timeout_ms",
-			  (json_int_t)timeout_ms, "size", (json_int_t)4096, "ops", "all_reduce");
+	clinic->config.order = mem_zero(1, sizeof *clinic->config.order);
+	clinic->config.order->devices = 1;
+	clinic->config.order->health = (struct order_health){
+		.timeout_ms = timeout_ms, .size = 4096, .ops = json_pack("[s]", "all_reduce")
+	};
 	clinic->config.nodes = 1;
 	clinic->c = (struct checkup){ .config = &clinic->config,
-				      .order = json_object_get(clinic->config.order, "health"),
+				      .order = &clinic->config.order->health,
 				      .folder = mem_copy(place->root),
 				      .begun = clock_mono_now(),
 				      .cores = 2,
@@ -40,7 +42,8 @@ static void clinic_close(struct clinic *clinic)
 	json_decref(clinic->c.told);
 	json_decref(clinic->c.rows);
 	json_decref(clinic->c.figures);
-	json_decref(clinic->config.order);
+	order_release(clinic->config.order);
+	free(clinic->config.order);
 }
 
 static void put_tool(const struct place *place, const char *name, const char *script)
@@ -108,7 +111,7 @@ static void ranks_are_cores_where_machines_of_that_type_can_meet(void **state)
 		struct clinic clinic;
 
 		clinic_open(*state, &clinic, 60000, 60000);
-		js_put_str(clinic.config.order, "instance", rows[i].instance);
+		MESSAGE_SET_TEXT(clinic.config.order, instance, rows[i].instance);
 		clinic.c.python = (char[]){ "/bin/false" };
 		clinic.c.xla = true;
 		wrong = health_run_torch(&clinic.c, 2, 1, "10.0.0.1", 32000, clinic.c.end, "across",

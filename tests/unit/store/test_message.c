@@ -25,7 +25,7 @@
 
 static const struct message *tables(size_t i)
 {
-	const struct message *const all[] = { node_report_message };
+	const struct message *const all[] = { order_message, node_report_message };
 
 	return i < STK_LENGTH(all) ? all[i] : NULL;
 }
@@ -227,6 +227,8 @@ static void check_file(const struct message *message, const char *name)
 
 static void files_of_earlier_versions_decode_and_are_encoded_as_they_were(void **state)
 {
+	static const char *const orders[] = { "order-train-compile.json", "order-precompile.json",
+					      "order-health.json", "order-resume.json" };
 	static const char *const reports[] = { "report-sick.json",
 					       "report-health-node-0.json",
 					       "report-partial-passed-outputs.json",
@@ -235,6 +237,8 @@ static void files_of_earlier_versions_decode_and_are_encoded_as_they_were(void *
 					       "report-compiler.json" };
 
 	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(orders); i++)
+		check_file(order_message, orders[i]);
 	for (size_t i = 0; i < STK_LENGTH(reports); i++)
 		check_file(node_report_message, reports[i]);
 }
