@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+#include "jobs/base/fs/fs.h"
+#include "jobs/base/sb.h"
+
 static json_t *phase_of(const char *name, const char *front, const char *steps)
 {
 	json_t *phase = json_pack("{s:s, s:[s, s], s:{s:s, s:s}}", "phase", name, "command",
@@ -158,6 +161,56 @@ static void a_second_try_of_phase_1_compiles_again_what_is_stored_as_failed(void
 	assert_int_equal(js_int(json_object_get(order, "compile"), "workers", 0), 3);
 }
 
+/* Reads a file that an earlier version wrote. */
+static json_t *read_file(const char *name, struct sb *ret)
+{
+	AUTO(auto_free) char *path = mem_format(SOURCE_ROOT "/tests/unit/store/messages/%s", name);
+	AUTO(err_freep) struct err *err = NULL;
+	json_t *json = NULL;
+
+	assert_int_equal(fs_read(path, (size_t)1 << 20, ret, &err), 0);
+	assert_int_equal(js_parse(ret->text, ret->len, name, &json, &err), 0);
+	return json;
+}
+
+static void an_order_is_what_an_earlier_version_made_of_the_same_plan(void **state)
+{
+	static const char *const files[][2] = {
+		{ "plan-compile.json", "order-precompile.json" },
+		{ "plan-compile.json", "order-train-compile.json" },
+		{ "plan-health.json", "order-health.json" },
+		{ "plan-resume.json", "order-resume.json" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(files); i++) {
+		AUTO(sb_release) struct sb text = SB_INIT_MAX((size_t)1 << 20);
+		AUTO(sb_release) struct sb ignored = SB_INIT_MAX((size_t)1 << 20);
+		json_auto_t *plan = read_file(files[i][0], &ignored);
+		json_auto_t *before = read_file(files[i][1], &text), *after = NULL;
+		const json_t *compile = json_object_get(before, "compile");
+		AUTO(auto_free) char *line = NULL;
+		const struct order_of of = {
+			.run = js_str(before, "run"),
+			.nonce = js_str(before, "nonce"),
+			.job = js_str(before, "job"),
+			.workspace = js_str(before, "workspace"),
+			.phase = (enum phase)flow_name_find(flow_phase_names, PHASE_COUNT,
+							    js_str(before, "phase")),
+			.attempt = js_int(before, "attempt", 0),
+			.resumed_from = js_str(before, "resume_from"),
+			.resume_step = js_int(before, "resume_step", 0),
+			.compiler = json_object_get(compile, "compiler"),
+			.lock = js_str(compile, "lock"),
+			.claim = js_str(compile, "claim"),
+		};
+
+		after = order_make(plan, &of);
+		line = js_line(after);
+		assert_string_equal(line, text.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +220,7 @@ int main(void)
 		cmocka_unit_test(what_looks_like_a_secret_is_hidden_and_the_plan_is_untouched),
 		cmocka_unit_test(a_retry_goes_on_from_a_checkpoint_and_says_its_own_names),
 		cmocka_unit_test(a_second_try_of_phase_1_compiles_again_what_is_stored_as_failed),
+		cmocka_unit_test(an_order_is_what_an_earlier_version_made_of_the_same_plan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
