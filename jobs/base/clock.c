@@ -1,4 +1,4 @@
-/* Three kinds of time: see clock.h. */
+/* Four kinds of time: see clock.h. */
 #include "jobs/base/clock.h"
 
 #include <stdio.h>
@@ -20,6 +20,11 @@ struct utc clock_utc_now(void)
 struct mono clock_mono_now(void)
 {
 	return (struct mono){ read_clock(CLOCK_BOOTTIME) };
+}
+
+struct awake clock_awake_now(void)
+{
+	return (struct awake){ read_clock(CLOCK_MONOTONIC) };
 }
 
 struct cpu clock_cpu_now(void)

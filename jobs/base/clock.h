@@ -1,8 +1,9 @@
 /*
- * Three kinds of time as three types, so that mixing them does not compile.
+ * Four kinds of time as four types, so that mixing them does not compile.
  *
  * UTC is what people read and what the journal stores. Monotonic time measures
  * gaps and arms timers; it means nothing after a reboot or on another machine.
+ * Awake time is the same without the time in which the machine slept: it measures work.
  * CPU time is what a thread has computed: it bounds work fairly on a busy machine.
  */
 #ifndef STK_BASE_CLOCK_H
@@ -19,12 +20,17 @@ struct mono {
 	int64_t ms; /* since an arbitrary point */
 };
 
+struct awake {
+	int64_t ms; /* since an arbitrary point */
+};
+
 struct cpu {
 	int64_t us; /* CPU time of this thread since it began */
 };
 
 struct utc clock_utc_now(void);
 struct mono clock_mono_now(void);
+struct awake clock_awake_now(void);
 struct cpu clock_cpu_now(void); /* a system call: too slow for every line of a log */
 
 /* RFC 3339 with milliseconds: "2026-11-21T11:36:00.123Z" and a NUL. */

@@ -283,4 +283,8 @@ bool retry_counts(enum failure_class class); /* true if it counts against the bu
 int64_t retry_limit(enum failure_class class);
 int64_t retry_same_limit(enum failure_class class);
 
+/* Returns when the training ends by the `eta` of a train.progress applied at `at`; ms 0: not
+ * known. */
+struct utc flow_training_ends(struct utc at, const struct event *ev);
+
 #endif

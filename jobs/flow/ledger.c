@@ -114,7 +114,7 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->hole_count = 0;
 	l->lost = false;
 	l->saving_ms = l->steps_ms = l->made = l->again_ms = l->first_ms = 0;
-	l->step_ms = 0;
+	l->fastest = (struct step_rate){ 0 };
 	l->saving_told = false;
 	l->unseen_since.ms = 0;
 	l->attempt_held_ms = 0;

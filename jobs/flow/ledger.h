@@ -23,6 +23,7 @@
 #ifndef STK_FLOW_LEDGER_H
 #define STK_FLOW_LEDGER_H
 
+#include "jobs/base/step_rate.h"
 #include "jobs/flow/event.h"
 
 enum ledger_bin {
@@ -100,7 +101,7 @@ struct ledger {
 	int64_t saving_ms;      /* saving reported by the attempt, not yet found in steps */
 	int64_t steps_ms, made; /* time of the attempt in BIN_STEPS; the steps made in that */
 	int64_t again_ms, first_ms; /* time of the attempt in BIN_REPLAYED; before its first step */
-	double step_ms;             /* fastest step of the attempt without saving; 0: none */
+	struct step_rate fastest;   /* of the attempt without saving */
 	bool saving_told;           /* saving was reported in the open stretch */
 	struct utc until;           /* end of a backoff */
 	struct utc away_since;      /* driver.left; ms 0: a driver is active */

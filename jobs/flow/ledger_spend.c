@@ -131,7 +131,7 @@ static void spend_seen_to(struct ledger *l, struct utc to, enum ledger_bin bin)
 /* Moves saving out of the steps of the attempt, which it was spent as. */
 void ledger_spend_saving(struct ledger *l)
 {
-	int64_t ms = l->steps_ms - (int64_t)((double)l->made * l->step_ms);
+	int64_t ms = l->steps_ms - (int64_t)step_rate_ms(l->fastest, (double)l->made);
 
 	if (ms > l->saving_ms)
 		ms = l->saving_ms;
@@ -159,8 +159,8 @@ void ledger_spend_found_jit(struct ledger *l, int64_t ms)
 	ms = take_jit(l, ms, &l->again_ms, BIN_REPLAYED);
 	take_jit(l, ms, &l->first_ms, l->resumed ? BIN_RESTORE : BIN_SETUP);
 	/* The steps were faster than they looked. */
-	if (l->made > 0 && (double)l->steps_ms < (double)l->made * l->step_ms)
-		l->step_ms = (double)l->steps_ms / (double)l->made;
+	if (l->made > 0 && (double)l->steps_ms < step_rate_ms(l->fastest, (double)l->made))
+		l->fastest = step_rate_of((double)l->made, (double)l->steps_ms);
 }
 
 /* Spends the compiling in a stretch of training that ends at `to`. Some may also lie behind it,
@@ -185,14 +185,11 @@ void ledger_spend_training(struct ledger *l, struct utc to, enum ledger_bin rest
 	ledger_spend_saving(l);
 }
 
-/* Notes the duration of a step where nothing else goes on. */
-static void note_pace(struct ledger *l, int64_t ms, int64_t made)
+/* Notes the speed of steps beside which nothing else goes on. */
+static void note_speed(struct ledger *l, struct step_rate rate)
 {
-	double pace = (double)ms / (double)made;
-
-	if (l->stage == STAGE_STEPS && !l->saving_told && ms > 0 &&
-	    (l->step_ms <= 0 || pace < l->step_ms))
-		l->step_ms = pace;
+	if (l->stage == STAGE_STEPS && !l->saving_told && step_rate_is_faster(rate, l->fastest))
+		l->fastest = rate;
 	l->saving_told = false;
 }
 
@@ -200,23 +197,24 @@ static void note_pace(struct ledger *l, int64_t ms, int64_t made)
 void ledger_spend_steps(struct ledger *l, struct utc to, int64_t step)
 {
 	int64_t made = step - l->step, again = l->reached - l->step, left;
+	struct step_rate rate;
 	bool whole; /* no part of it is unobserved */
 
 	spend_jit(l, to);
 	left = ledger_hole_seen_ms(l, to);
+	rate = step_rate_of((double)made, (double)left);
 	whole = left == to.ms - l->mark.ms;
 	if (again > made)
 		again = made;
 	if (again < 0)
 		again = 0;
 	if (again > 0 && left > 0)
-		spend_seen(l, (int64_t)((double)left * ((double)again / (double)made)), to,
-			   BIN_REPLAYED);
+		spend_seen(l, (int64_t)step_rate_ms(rate, (double)again), to, BIN_REPLAYED);
 	spend_seen_to(l, to, BIN_STEPS);
 	if (made > again && left > 0) {
 		l->made += made - again;
 		if (whole)
-			note_pace(l, left, made);
+			note_speed(l, rate);
 	}
 	ledger_spend_saving(l);
 }

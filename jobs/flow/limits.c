@@ -78,6 +78,15 @@ static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
 
 /* ---- forecasts ------------------------------------------------------------------- */
 
+#define FORECAST_MAX_S 1e9 /* a speed so low is not a valid speed */
+
+struct utc flow_training_ends(struct utc at, const struct event *ev)
+{
+	if (!EVENT_HAS(ev, eta) || !(ev->eta >= 0 && ev->eta < FORECAST_MAX_S))
+		return (struct utc){ 0 };
+	return (struct utc){ at.ms + (int64_t)(ev->eta * 1000) };
+}
+
 /* Returns how long after the deadline the training is forecast to end; not positive: before it,
  * or there is no deadline. */
 static int64_t late_ms(const struct flow *flow)

@@ -314,17 +314,13 @@ void transition_leaving(struct flow *f, const struct event *ev)
 	f->leaving = true;
 }
 
-#define FORECAST_MAX_S 1e9 /* a pace so slow is not a valid pace */
-
 void transition_forecast(struct flow *f, const struct event *ev)
 {
 	enum run_limit limit = LIMIT_NONE;
 
-	f->forecast.ends.ms = 0;
-	if (EVENT_HAS(ev, eta) && ev->eta >= 0 && ev->eta < FORECAST_MAX_S) {
-		f->forecast.ends.ms = f->at.ms + (int64_t)(ev->eta * 1000);
+	f->forecast.ends = flow_training_ends(f->at, ev);
+	if (f->forecast.ends.ms > 0)
 		limit = limit_forecast(f);
-	}
 	f->forecast.times = limit == f->forecast.limit ? f->forecast.times + 1 : 1;
 	f->forecast.limit = limit;
 }

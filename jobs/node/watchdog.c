@@ -61,7 +61,7 @@ int watchdog_init(struct agent *agent, struct err **err)
 	if (agent->config.nodes > 1)
 		limit += 2 * exchange_ms(agent);
 	watchdog->listen.stall = &watchdog->stall;
-	watchdog->listen.pace = watchdog->pace = pace_new();
+	watchdog->listen.meter = watchdog->meter = step_rate_meter_new();
 	watchdog->paced = -1;
 	watchdog->peers = mem_zero((size_t)agent->config.nodes, sizeof *watchdog->peers);
 	stall_init(&watchdog->stall, how, limit, watchdog->listen.step || agent->config.scratch,
@@ -72,7 +72,7 @@ int watchdog_init(struct agent *agent, struct err **err)
 void watchdog_release(struct watchdog *watchdog)
 {
 	output_scan_release(&watchdog->listen);
-	pace_freep(&watchdog->pace);
+	step_rate_meter_freep(&watchdog->meter);
 	free(watchdog->peers);
 	*watchdog = (struct watchdog){ 0 };
 }
@@ -91,7 +91,7 @@ void watchdog_report(struct agent *agent)
 		return;
 	MESSAGE_SET(said, first_step, listen->first_step);
 	MESSAGE_SET(said, last_step, listen->last_step);
-	MESSAGE_SET_JSON(said, pace, pace_json(agent->watchdog.pace));
+	MESSAGE_SET_JSON(said, pace, step_rate_meter_json(agent->watchdog.meter));
 }
 
 /* Publishes when the steps came, for observers of the run. If a power cut loses it, it is published
@@ -107,7 +107,7 @@ static void tell_pace(struct agent *agent)
 
 	if (!listen->stepped || listen->last_step == watchdog->paced)
 		return;
-	json = pace_json(watchdog->pace);
+	json = step_rate_meter_json(watchdog->meter);
 	text = js_line(json);
 	path = fs_join(agent->config.dir, PACE_FILE);
 	if (fs_write_passing(path, text, strlen(text), 0600, &ignored) == 0)

@@ -19,7 +19,7 @@ struct agent;
 struct watchdog {
 	struct stall stall;
 	struct output_scan listen;
-	struct pace *pace;
+	struct step_rate_meter *meter;
 	int64_t paced;               /* newest step in PACE_FILE */
 	struct mono begun;           /* start of the command, later by all time without looks */
 	struct mono looked;          /* last look */

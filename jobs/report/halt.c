@@ -34,7 +34,7 @@ static void begin_attempt(struct halt *halt, const struct event *ev)
 	halt->trains = ev->phase == PHASE_TRAIN;
 	halt->claimed = halt->lost = halt->saved = false;
 	halt->stopping = halt->save_until = halt->step_at = (struct utc){ 0 };
-	halt->rate = 0;
+	halt->rate = (struct step_rate){ 0 };
 }
 
 /* Same rule as in the flow: a training is told to save, unless it was asked to end before or its
@@ -88,7 +88,7 @@ static void on_progress(struct halt *halt, const struct event *ev)
 	struct utc at = { EVENT_HAS(ev, since) && ev->since > 0 ? ev->since : ev->at.ms };
 
 	if (EVENT_HAS(ev, rate))
-		halt->rate = ev->rate;
+		halt->rate = step_rate_told(ev->rate);
 	if (EVENT_HAS(ev, step))
 		halt_step(halt, at, ev->step);
 }
@@ -190,7 +190,7 @@ static void put_stopping(const struct halt *halt, struct utc now, json_t *status
 /* True if steps alone show a stall, before the agent reports one. */
 static bool misses_steps(const struct halt *halt, struct utc now)
 {
-	double usual = halt->rate > 0 ? SILENT_STEPS * 1000 / halt->rate : 0;
+	double usual = step_rate_ms(halt->rate, SILENT_STEPS);
 
 	return halt->trains && halt->claimed && !halt->lost && halt->step_at.ms > 0 &&
 	       (double)(now.ms - halt->step_at.ms) > fmax(SILENT_LEAST_MS, usual);

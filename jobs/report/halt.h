@@ -12,6 +12,7 @@
 #ifndef STK_REPORT_HALT_H
 #define STK_REPORT_HALT_H
 
+#include "jobs/base/step_rate.h"
 #include "jobs/base/text/js.h"
 #include "jobs/flow/event.h"
 
@@ -31,7 +32,7 @@ struct halt {
 	/* newest step seen */
 	struct utc step_at; /* ms 0: no step was seen */
 	int64_t step;
-	double rate; /* steps per second; 0: not known */
+	struct step_rate rate; /* as reported */
 };
 
 void halt_add(struct halt *halt, const struct event *ev);

@@ -74,9 +74,9 @@ static void on_intended(struct screen *screen, const struct event *ev)
 	if (ev->phase != PHASE_TRAIN)
 		return;
 	/* The previous attempt says nothing about the position of this one. */
-	step_history_restart(&screen->course);
+	screen->steps = (struct step_rate_window){ 0 };
+	screen->rate = (struct step_rate){ 0 };
 	screen->step = EVENT_HAS(ev, step) ? ev->step : -1;
-	screen->rate = 0;
 }
 
 static void on_ended(struct screen *screen, const struct event *ev)
@@ -164,11 +164,11 @@ static void on_progress(struct screen *screen, const struct event *ev)
 	if (EVENT_HAS(ev, of))
 		screen->of = ev->of;
 	if (EVENT_HAS(ev, rate))
-		screen->rate = ev->rate;
+		screen->rate = step_rate_told(ev->rate);
 	if (EVENT_HAS(ev, step)) {
 		screen->step = ev->step;
 		screen->step_ms = seen.ms;
-		step_history_step(&screen->course, seen, ev->step);
+		step_rate_window_add(&screen->steps, ev->step, seen.ms);
 	}
 	choose_charted(screen);
 	charted = screen->charted && EVENT_HAS(ev, metrics)
@@ -178,7 +178,7 @@ static void on_progress(struct screen *screen, const struct event *ev)
 	if (!charted || (EVENT_HAS(ev, step) && ev->step == screen->value_step))
 		return;
 	screen->value_step = EVENT_HAS(ev, step) ? ev->step : -1;
-	step_history_value(&screen->course, metric_value(charted));
+	sparkline_add(&screen->chart, metric_value(charted));
 }
 
 void screen_progress_update(struct screen *screen, const struct event *ev)

@@ -3,10 +3,11 @@
 #ifndef STK_REPORT_SCREEN_INTERNAL_H
 #define STK_REPORT_SCREEN_INTERNAL_H
 
+#include "jobs/base/step_rate.h"
 #include "jobs/base/text/js.h"
 #include "jobs/report/screen.h"
+#include "jobs/report/sparkline.h"
 #include "jobs/report/status.h"
-#include "jobs/report/step_history.h"
 
 enum stage_state { STAGE_TO_COME, STAGE_UNDER_WAY, STAGE_DONE, STAGE_FAILED, STAGE_SKIPPED };
 
@@ -29,13 +30,14 @@ struct screen {
 	int64_t begun_ms, ended_ms;
 	int64_t until_ms; /* end of a backoff; 0: none */
 	/* steps and values of the training, progress updates included */
-	struct step_history course;
-	json_t *metrics;    /* name → last value */
-	char *charted;      /* name of the metric shown as a chart; NULL: not chosen yet */
-	int64_t step, of;   /* -1: not known */
-	int64_t step_ms;    /* when the step was seen */
-	int64_t value_step; /* step of the newest value in the chart */
-	double rate;        /* as reported; 0: not reported */
+	struct step_rate_window steps;
+	struct sparkline chart;
+	json_t *metrics;       /* name → last value */
+	char *charted;         /* name of the metric shown as a chart; NULL: not chosen yet */
+	int64_t step, of;      /* -1: not known */
+	int64_t step_ms;       /* when the step was seen */
+	int64_t value_step;    /* step of the newest value in the chart */
+	struct step_rate rate; /* as reported */
 };
 
 #endif

@@ -259,19 +259,29 @@ static void add_jit(struct screen_text_view *view)
 		row_layout_add(&view->page, MARK_NONE, ", %.2f USD", js_real(jit, "cost", 0));
 }
 
-static void add_time_left(struct screen_text_view *view, const struct step_history_rate *rate)
+/* Whole milliseconds; a time without end is a very long one. */
+static int64_t time_left_ms(const struct screen_text_view *view, struct step_rate rate)
 {
 	const struct screen *screen = view->screen;
-	double steps = (double)(screen->of - screen->step) * 1000;
 	double gone = (double)(view->frame->now.ms - screen->step_ms);
-	AUTO(auto_free) char *least = NULL, *most = NULL;
+	double left = step_rate_ms(rate, (double)(screen->of - screen->step)) - gone;
 
-	least = duration((int64_t)fmin(fmax(steps / rate->high - gone, 0), 9e15));
-	if (rate->low <= 0) {
+	return (int64_t)(fmin(fmax(left, 0), 9e15) + 0.5);
+}
+
+static void add_time_left(struct screen_text_view *view)
+{
+	const struct screen *screen = view->screen;
+	AUTO(auto_free) char *least = NULL, *most = NULL;
+	struct step_rate slow, fast;
+
+	step_rate_window_bounds(&screen->steps, screen->rate, &slow, &fast);
+	least = duration(time_left_ms(view, fast));
+	if (slow.steps <= 0) {
 		row_layout_add(&view->page, MARK_NONE, "%s left or more", least);
 		return;
 	}
-	most = duration((int64_t)fmin(fmax(steps / rate->low - gone, 0) + 999, 9e15));
+	most = duration(time_left_ms(view, slow) + 999);
 	if (strcmp(least, most) == 0)
 		row_layout_add(&view->page, MARK_NONE, "about %s left", least);
 	else
@@ -284,17 +294,12 @@ static void add_speed(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
 	struct row_layout *page = &view->page;
-	bool timed, wide = page->width >= SPEED_COLUMNS;
-	AUTO(auto_free) char *speed = text_format_speed(screen->rate);
-	struct step_history_rate rate;
+	bool timed = screen->of > screen->step, wide = page->width >= SPEED_COLUMNS;
+	AUTO(auto_free) char *speed = text_format_speed(step_rate_per_second(screen->rate));
 
-	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY || halts(view))
+	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY || halts(view) ||
+	    !step_rate_is_known(screen->rate))
 		return;
-	if (screen->rate <= 0)
-		return;
-	if (!step_history_rate(&screen->course, &rate))
-		rate.high = 0;
-	timed = rate.high > 0 && screen->of > screen->step;
 	row_layout_row(page, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
 	row_layout_add(page, MARK_NONE, "%s", speed);
 	if (timed && wide)
@@ -302,7 +307,7 @@ static void add_speed(struct screen_text_view *view)
 	else if (timed)
 		row_layout_row(page, RANK_TIME, "time:");
 	if (timed)
-		add_time_left(view, &rate);
+		add_time_left(view);
 }
 
 static void add_steps(struct screen_text_view *view)
@@ -362,8 +367,7 @@ static void add_metrics(struct screen_text_view *view)
 		add_value(page, json_object_get(screen->metrics, screen->charted));
 		pad(page, ROW_LAYOUT_LABEL + VALUE_COLUMNS);
 		room = row_layout_room(page) < SPARK_MOST ? row_layout_room(page) : SPARK_MOST;
-		columns = step_history_sparkline(&screen->course, room, view->frame->look.utf8,
-						 &spark);
+		columns = sparkline_draw(&screen->chart, room, view->frame->look.utf8, &spark);
 		row_layout_raw(page, MARK_RUN, spark.text, columns);
 		if (strlen(label) >= ROW_LAYOUT_LABEL)
 			row_layout_add(page, MARK_NONE, " %s", screen->charted);

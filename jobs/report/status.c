@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/flow/flow.h"
 #include "jobs/report/status_internal.h"
 
 struct status *status_new(const char *run)
@@ -122,12 +123,24 @@ static void on_created(struct status *status, const struct event *ev)
 	status->price_per_hour = price * (double)js_int(ev->plan, "nodes", 1);
 }
 
+/* The speed of the attempt before says nothing about the next one. */
+static void forget_speed(struct status *status)
+{
+	json_t *progress = json_object_get(status->root, "progress");
+
+	json_object_del(progress, "rate");
+	json_object_del(progress, "eta");
+	status->ends.ms = 0;
+}
+
 static void on_intended(struct status *status, const struct event *ev)
 {
 	json_t *attempt = json_object();
 
 	status->phase = ev->phase;
 	status->until.ms = 0;
+	if (ev->phase == PHASE_TRAIN)
+		forget_speed(status);
 	js_put_str(attempt, "phase", flow_phase_names[ev->phase]);
 	js_put(attempt, "attempt", json_integer(ev->attempt));
 	js_put_str(attempt, "job", ev->job);
@@ -274,6 +287,13 @@ static void put_throughput(json_t *attempt, const json_t *throughput)
 	js_put(attempt, "throughput", kept);
 }
 
+/* The cost is forecast from the same end of the training as the limits are. */
+static void put_forecast(struct status *status, json_t *progress, const struct event *ev)
+{
+	js_put(progress, "eta", json_real(ev->eta));
+	status->ends = flow_training_ends(ev->at, ev);
+}
+
 /* The first step after a resume decides continuity. */
 static void on_progress(struct status *status, const struct event *ev)
 {
@@ -285,7 +305,7 @@ static void on_progress(struct status *status, const struct event *ev)
 	if (EVENT_HAS(ev, rate))
 		js_put(progress, "rate", json_real(ev->rate));
 	if (EVENT_HAS(ev, eta))
-		js_put(progress, "eta", json_real(ev->eta));
+		put_forecast(status, progress, ev);
 	if (EVENT_HAS(ev, metrics))
 		js_put(status->root, "metrics", json_copy(ev->metrics));
 	train.phase = PHASE_TRAIN;

@@ -17,6 +17,7 @@ struct status {
 	bool begun, ended, left, stop_requested;
 	enum phase phase;
 	struct utc until;      /* end of a backoff; ms 0: none */
+	struct utc ends;       /* forecast end of the training; ms 0: not known */
 	double price_per_hour; /* all nodes; 0: unknown */
 	struct ledger ledger;
 	struct halt halt;

@@ -109,9 +109,10 @@ static json_t *cost_bins(const struct status *status, const struct ledger_view *
 }
 
 /* Cost of the machines so far, and at the end if the time left is known. NULL without a price. */
-static json_t *cost_json(const struct status *status, const struct ledger_view *view)
+static json_t *cost_json(const struct status *status, struct utc now,
+			 const struct ledger_view *view)
 {
-	double eta = js_real(json_object_get(status->root, "progress"), "eta", -1);
+	int64_t left_ms = status->ends.ms > now.ms ? status->ends.ms - now.ms : 0;
 	double paid = usd(status, view->paid_ms);
 	json_t *cost;
 
@@ -120,8 +121,8 @@ static json_t *cost_json(const struct status *status, const struct ledger_view *
 	cost = json_object();
 	if (status->ended)
 		js_put(cost, "estimated", json_real(paid));
-	else if (eta >= 0)
-		js_put(cost, "estimated", json_real(paid + status->price_per_hour * eta / 3600));
+	else if (status->ends.ms > 0)
+		js_put(cost, "estimated", json_real(paid + usd(status, left_ms)));
 	js_put(cost, "accrued", json_real(usd(status, view->held_total_ms + view->kept_ms)));
 	if (view->billed_ms >= 0)
 		js_put(cost, "billable", json_real(usd(status, view->billed_ms)));
@@ -158,7 +159,7 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 		js_put(result, "ledger", ledger_json(&view));
 	if (json_array_size(status->jit))
 		js_put(result, "jit", jit_json(status));
-	cost = cost_json(status, &view);
+	cost = cost_json(status, now, &view);
 	if (cost)
 		js_put(result, "cost", cost);
 	if (with_attempts)

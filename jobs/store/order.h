@@ -32,7 +32,7 @@
  *   node-<k>/progress.json  from the agent of node k > 0, now and then: what
  *                       node 0 needs to judge a stall of all nodes (PROGRESS_FILE)
  *   node-<k>/pace.json  (file) from the agent of node k, now and then, if its output shows
- *                       steps: the times of the steps (jobs/base/pace.h); also an object
+ *                       steps: the times of the steps (jobs/base/step_rate.h); also an object
  *                       if the workspace is not a directory
  *   node-<k>/alive.json  from the agent of node k > 0, now and then, if the workspace is not
  *                       a directory and node 0 has ended: a sign of life

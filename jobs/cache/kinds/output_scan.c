@@ -101,8 +101,8 @@ static bool hear_step(struct output_scan *listen, struct mono now)
 	else if (step > listen->last_step)
 		listen->last_step = step;
 	listen->stepped = true;
-	if (listen->pace)
-		pace_step(listen->pace, step, now, clock_utc_now());
+	if (listen->meter)
+		step_rate_meter_step(listen->meter, step, clock_awake_now().ms, clock_utc_now());
 	stall_step(listen->stall, now, step);
 	return true;
 }

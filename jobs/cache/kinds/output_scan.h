@@ -1,6 +1,6 @@
 /*
  * Reads progress in the command's output as it passes: steps by the order's metric, the compiler's
- * messages, any output at all. All of it is passed to stall.h; the steps also to pace.h.
+ * messages, any output at all. All of it is passed to stall.h; the steps also to step_rate.h.
  *
  * Lines end at a newline or a carriage return, so steps are found in progress
  * bars too. Memory is bounded: only the first OUTPUT_SCAN_LINE bytes of a line are read.
@@ -9,9 +9,9 @@
 #define STK_CACHE_KINDS_OUTPUT_SCAN_H
 
 #include "jobs/base/err.h"
-#include "jobs/base/pace.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/stall.h"
+#include "jobs/base/step_rate.h"
 #include "jobs/base/text/js.h"
 
 #define OUTPUT_SCAN_LINE ((size_t)16 << 10)
@@ -20,9 +20,9 @@ struct regex;
 struct compile_kind;
 
 struct output_scan {
-	struct stall *stall; /* borrowed */
-	struct pace *pace;   /* borrowed; NULL: arrival times of steps are not wanted */
-	struct regex *step;  /* owned; NULL: no metric reports steps */
+	struct stall *stall;           /* borrowed */
+	struct step_rate_meter *meter; /* borrowed; NULL: arrival times of steps are not wanted */
+	struct regex *step;            /* owned; NULL: no metric reports steps */
 	const struct compile_kind *kind;
 	struct sb line;
 	bool returned; /* the last byte was a carriage return */

@@ -1,12 +1,12 @@
 /*
  * Records the numbers of a training: train.progress now and then, and shows them more often to an
- * observer. The times of steps, and so their rate, come from the agents (jobs/base/pace.h), or,
- * without agents, from the service's log if it keeps times. Steps that only this driver has seen,
- * now and then, give a mean and no more.
+ * observer. The times of steps, and so their rate, come from the agents (jobs/base/step_rate.h),
+ * or, without agents, from the service's log if it keeps times. Steps that only this driver has
+ * seen, now and then, give a mean and no more.
  */
 #include <string.h>
 
-#include "jobs/base/pace.h"
+#include "jobs/base/step_rate.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
@@ -43,7 +43,7 @@ static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
 
 static json_t *own_word(const struct attempt_watch *watch)
 {
-	json_t *own = pace_json(watch->own_pace);
+	json_t *own = step_rate_meter_json(watch->own_pace);
 
 	if (!own || watch->own_exact)
 		return own;
@@ -81,8 +81,8 @@ static void tell(const struct attempt_watch *watch, int64_t step, json_t *number
 {
 	struct step_progress newest = metrics_progress(watch->metrics);
 	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
-	double rate = js_real(pace, "rate", 0);
-	int64_t came = pace_at(pace, step);
+	struct step_rate rate = step_rate_told(js_real(pace, "rate", 0));
+	int64_t came = step_rate_arrived_ms(pace, step);
 
 	attempt_event(watch, EV_TRAIN_PROGRESS, ret);
 	if (step >= 0) {
@@ -91,10 +91,10 @@ static void tell(const struct attempt_watch *watch, int64_t step, json_t *number
 	}
 	if (of > 0)
 		EVENT_SET(ret, of, of);
-	if (rate > 0) {
-		EVENT_SET(ret, rate, rate);
+	if (step_rate_is_known(rate)) {
+		EVENT_SET(ret, rate, step_rate_per_second(rate));
 		if (newest.known && of >= newest.step)
-			EVENT_SET(ret, eta, (double)(of - newest.step) / rate);
+			EVENT_SET(ret, eta, step_rate_ms(rate, (double)(of - newest.step)) / 1000);
 	}
 	EVENT_SET(ret, metrics, numbers);
 }

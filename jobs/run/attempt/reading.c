@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/pace.h"
 #include "jobs/base/process/turn.h"
+#include "jobs/base/step_rate.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
@@ -105,9 +105,9 @@ static void note_arrival(struct attempt_watch *watch, const struct node_log *log
 	watch->stepped_at = at.ms > 0 ? at : driver_now(watch->driver);
 	watch->own_exact |= at.ms > 0;
 	if (at.ms > 0)
-		pace_step(watch->own_pace, step, (struct mono){ at.ms }, at);
+		step_rate_meter_step(watch->own_pace, step, at.ms, at);
 	else if (watch->caught_up)
-		pace_step(watch->own_pace, step, watch->read_at, watch->stepped_at);
+		step_rate_meter_step(watch->own_pace, step, watch->read_at.ms, watch->stepped_at);
 }
 
 static void note_step(struct node_log *log)

@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "jobs/base/pace.h"
+#include "jobs/base/step_rate.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
 
@@ -37,7 +37,7 @@ void watch_close(struct driver *driver)
 	metrics_freep(&watch->metrics);
 	first_cause_freep(&watch->cause);
 	own_rows_freep(&watch->own);
-	pace_freep(&watch->own_pace);
+	step_rate_meter_freep(&watch->own_pace);
 	json_decref(watch->pace);
 	json_decref(watch->told_row);
 	toolkit_monitor_freep(&watch->outside);
@@ -80,7 +80,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 		tail_init(&watch->logs[node].tail);
 	}
 	watch->first_step = watch->last_step = watch->told_step = -1;
-	watch->own_pace = pace_new();
+	watch->own_pace = step_rate_meter_new();
 	watch->book = graph_tally_new();
 	watch->late = json_object();
 	watch->own = own_rows_new(json_object_get(driver->plan, "failures"));

@@ -43,13 +43,13 @@ struct attempt_watch {
 	int next_log;          /* index of the log to read next */
 	struct graph_tally *book;
 	bool graph_tally_changed; /* since it was last counted */
-	/* When steps came. `pace`: as last told (jobs/base/pace.h; NULL: not yet); `agents_pace`:
-	 * by an agent; `paced_at`: when it was asked for. `own_pace`: as seen here; `own_exact`: by
-	 * the log's times. */
+	/* When steps came. `pace`: as last told (jobs/base/step_rate.h; NULL: not yet);
+	 * `agents_pace`: by an agent; `paced_at`: when it was asked for. `own_pace`: as seen here;
+	 * `own_exact`: by the log's times. */
 	json_t *pace;
 	bool agents_pace, own_exact;
 	struct mono paced_at;
-	struct pace *own_pace;
+	struct step_rate_meter *own_pace;
 	json_t *told_row;           /* newest row told (metrics.h); NULL: none */
 	int64_t told_step;          /* newest step told; -1: none */
 	int step_node;              /* node with the log that told last_step */

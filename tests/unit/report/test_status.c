@@ -263,6 +263,76 @@ static void graphs_compiled_in_training_are_those_of_all_attempts(void **state)
 	assert_true(js_real(jit, "cost", 0) == 1); /* 50 s at 72 USD an hour for both nodes */
 }
 
+/* Of 1000 steps, at two steps a second. */
+static void add_step(struct status *status, int64_t attempt, int64_t second, int64_t step)
+{
+	struct event ev = at(EV_TRAIN_PROGRESS, second);
+
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET(&ev, step, step);
+	EVENT_SET(&ev, of, 1000);
+	EVENT_SET(&ev, rate, 2);
+	EVENT_SET(&ev, eta, (double)(1000 - step) / 2);
+	status_add(status, &ev);
+}
+
+static void begin_attempt(struct status *status, int64_t attempt, int64_t second)
+{
+	struct event ev = at(EV_ATTEMPT_INTENDED, second);
+
+	EVENT_SET(&ev, phase, PHASE_TRAIN);
+	EVENT_SET(&ev, attempt, attempt);
+	EVENT_SET_STR(&ev, job, "stk-r-train-1");
+	EVENT_SET_STR(&ev, nonce, "n");
+	status_add(status, &ev);
+	ev.kind = EV_ATTEMPT_CLAIMED;
+	status_add(status, &ev);
+}
+
+static double estimated(const struct status *status, int64_t second)
+{
+	json_auto_t *result = status_json(status, at(EV_RUN_CREATED, second).at, false);
+
+	return js_real(json_object_get(result, "cost"), "estimated", -1);
+}
+
+/* The forecast stands while no step is told, as that of the limits does. */
+static void the_cost_at_the_end_is_one_from_step_to_step(void **state)
+{
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+
+	(void)state;
+	begin_attempt(status, 1, 100);
+	add_step(status, 1, 150, 100);
+	/* 500 s at 0.02 USD a second */
+	assert_true(is_near(estimated(status, 150), 0.02 * 500));
+	assert_true(is_near(estimated(status, 450), 0.02 * 500));
+	assert_true(is_near(estimated(status, 700), 0.02 * 600));
+	add_step(status, 1, 160, 120);
+	assert_true(is_near(estimated(status, 160), 0.02 * 500));
+}
+
+static void a_new_attempt_has_no_speed_yet(void **state)
+{
+	json_auto_t *plan = json_pack("{s:{s:f}, s:i}", "limits", "price", 36.0, "nodes", 2);
+	AUTO(status_freep) struct status *status = begun(plan);
+	json_auto_t *fresh = NULL, *again = NULL;
+
+	(void)state;
+	begin_attempt(status, 1, 100);
+	add_step(status, 1, 150, 100);
+	begin_attempt(status, 2, 200);
+	fresh = status_json(status, at(EV_RUN_CREATED, 210).at, false);
+	assert_null(js_path(fresh, "progress.rate"));
+	assert_null(js_path(fresh, "progress.eta"));
+	assert_null(js_path(fresh, "cost.estimated"));
+	assert_int_equal(js_int(js_path(fresh, "progress"), "step", 0), 100);
+	add_step(status, 2, 250, 101);
+	again = status_json(status, at(EV_RUN_CREATED, 250).at, false);
+	assert_true(js_real(js_path(again, "progress"), "rate", 0) == 2);
+}
+
 static void without_a_price_compiling_has_no_cost(void **state)
 {
 	json_auto_t *plan = json_object(), *result = NULL;
@@ -358,6 +428,8 @@ int main(void)
 		cmocka_unit_test(the_cost_is_that_of_the_time_attempts_ran),
 		cmocka_unit_test(what_is_billed_and_kept_adds_up),
 		cmocka_unit_test(graphs_compiled_in_training_are_those_of_all_attempts),
+		cmocka_unit_test(the_cost_at_the_end_is_one_from_step_to_step),
+		cmocka_unit_test(a_new_attempt_has_no_speed_yet),
 		cmocka_unit_test(without_a_price_compiling_has_no_cost),
 		cmocka_unit_test(steps_that_do_not_come_are_missed_by_their_own_measure),
 	};
