@@ -6,7 +6,7 @@
  *   run, name, engine, state, phase, waiting_for, driver, cache, jit, progress,
  *   metrics, attempts, checkpoint, ledger (seconds by bin and their total),
  *   throughput (of the newest training attempt that has one, in the form that each attempt has: see
- *   jobs/base/pace.h), at_risk (limits that will be reached before the end), untold
+ *   jobs/base/step_rate.h), at_risk (limits that will be reached before the end), untold
  *   (rules of notify whose message could not be delivered), cost (below), exit_code, and beyond
  *   those: created, ended, reason, evidence, hint, graphs (named, hits and compiled by phase),
  *   cache.waits_for (run, host and since: another run that precompiles the same graphs
