@@ -264,7 +264,7 @@ static void graphs_compiled_in_training_are_those_of_all_attempts(void **state)
 }
 
 /* Of 1000 steps, at two steps a second. */
-static void add_step(struct status *status, int64_t attempt, int64_t second, int64_t step)
+static void train_to(struct status *status, int64_t attempt, int64_t second, int64_t step)
 {
 	struct event ev = at(EV_TRAIN_PROGRESS, second);
 
@@ -304,12 +304,12 @@ static void the_cost_at_the_end_is_one_from_step_to_step(void **state)
 
 	(void)state;
 	begin_attempt(status, 1, 100);
-	add_step(status, 1, 150, 100);
+	train_to(status, 1, 150, 100);
 	/* 500 s at 0.02 USD a second */
 	assert_true(is_near(estimated(status, 150), 0.02 * 500));
 	assert_true(is_near(estimated(status, 450), 0.02 * 500));
 	assert_true(is_near(estimated(status, 700), 0.02 * 600));
-	add_step(status, 1, 160, 120);
+	train_to(status, 1, 160, 120);
 	assert_true(is_near(estimated(status, 160), 0.02 * 500));
 }
 
@@ -321,14 +321,14 @@ static void a_new_attempt_has_no_speed_yet(void **state)
 
 	(void)state;
 	begin_attempt(status, 1, 100);
-	add_step(status, 1, 150, 100);
+	train_to(status, 1, 150, 100);
 	begin_attempt(status, 2, 200);
 	fresh = status_json(status, at(EV_RUN_CREATED, 210).at, false);
 	assert_null(js_path(fresh, "progress.rate"));
 	assert_null(js_path(fresh, "progress.eta"));
 	assert_null(js_path(fresh, "cost.estimated"));
 	assert_int_equal(js_int(js_path(fresh, "progress"), "step", 0), 100);
-	add_step(status, 2, 250, 101);
+	train_to(status, 2, 250, 101);
 	again = status_json(status, at(EV_RUN_CREATED, 250).at, false);
 	assert_true(js_real(js_path(again, "progress"), "rate", 0) == 2);
 }
