@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = (ROOT / os.environ.get("STOKER", "build/asan/stoker")).resolve()
-SECONDS = 300  # only a hang takes longer, however busy the machine is
+SECONDS = 600  # only a hang takes longer, however busy the machine is
 # Under nohup, tests would hand SIGHUP on as ignored, and a terminal that closes would mean nothing.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
