@@ -49,7 +49,7 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 	out_bulk(true);
 	if (cache_args_open(args->operands[0], &store, err) < 0)
 		return -1;
-	store_on_unfit(store, tell_passed_over, &passed_over);
+	store_on_unsafe_name(store, tell_passed_over, &passed_over);
 	if (cache_list(store, print_listing_row, NULL, err) < 0)
 		return -1;
 	if (passed_over > PASSED_OVER_TOLD)

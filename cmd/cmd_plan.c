@@ -189,7 +189,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	AUTO(plan_freep) struct plan *plan = NULL;
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	json_auto_t *result = NULL, *shown = NULL, *requests = NULL, *difference = NULL;
-	json_auto_t *modes = NULL, *cost = NULL, *unknown = NULL;
+	json_auto_t *comparison = NULL, *cost = NULL, *unknown = NULL;
 	AUTO(err_freep) struct err *runs = NULL;
 	AUTO(auto_free) char *agent = NULL;
 	int code;
@@ -204,7 +204,8 @@ int cmd_plan(const struct args *args, struct err **err)
 	image_plan_try(plan->json);
 	if (cache_view_try(plan->json, &view, err) < 0)
 		return -1;
-	modes = mode_comparison_find(journal, js_str(plan->json, "name"),
+	comparison =
+		mode_comparison_find(journal, js_str(plan->json, "name"),
 				     js_str(json_object_get(plan->json, "compile"), "graph_key"));
 	cost = cost_before(journal, plan->json, view.verdict == CACHE_WARM, &runs);
 	shown = plan_as_shown(plan->json);
@@ -219,7 +220,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	if (!out_is_json()) {
 		print_plan(shown, &view);
 		cmd_print_cost_before(plan->json, cost);
-		cmd_print_modes_or_advice(modes);
+		cmd_print_comparison_or_advice(comparison);
 		unknown = tell_all_unknown(plan->json, &view, runs);
 		if (args->given[OPT_REQUESTS])
 			plan_text_print_requests(shown, requests, difference);
@@ -240,7 +241,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "source", json_incref(json_object_get(plan->json, "source")));
 	js_put(result, "inherited", inherited_of_plan(plan->json));
 	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
-	js_put(result, "modes", TAKE(modes));
+	js_put(result, "modes", TAKE(comparison));
 	unknown = tell_all_unknown(plan->json, &view, runs);
 	if (json_array_size(unknown) > 0)
 		js_put(result, "not_known", TAKE(unknown));

@@ -98,14 +98,14 @@ void signed_request_release(struct signed_request *ret)
 	sb_release(&ret->target);
 }
 
-int signed_request_address(struct signed_request *outgoing, const char *region, struct err **err)
+int signed_request_address(struct signed_request *signing, const char *region, struct err **err)
 {
-	return endpoint_find(&outgoing->where, outgoing->call, region, err);
+	return endpoint_find(&signing->where, signing->call, region, err);
 }
 
-static void add(struct signed_request *outgoing, const char *name, const char *value)
+static void add(struct signed_request *signing, const char *name, const char *value)
 {
-	outgoing->headers[outgoing->header_count++] = (struct sigv4_pair){ name, value };
+	signing->headers[signing->header_count++] = (struct sigv4_pair){ name, value };
 }
 
 static bool is_given(const struct aws_call *call, const char *name)
@@ -117,71 +117,71 @@ static bool is_given(const struct aws_call *call, const char *name)
 }
 
 /* Adds the headers that the signer does not add itself. */
-static void add_plain_headers(struct signed_request *outgoing)
+static void add_plain_headers(struct signed_request *signing)
 {
-	const struct aws_call *call = outgoing->call;
+	const struct aws_call *call = signing->call;
 	const struct operation_row *operation = operation_row(call->operation);
 	const struct service_row *service = operation_service_row(operation->service);
-	bool has_body = outgoing->body_len || strcmp(operation->method, "POST") == 0 ||
+	bool has_body = signing->body_len || strcmp(operation->method, "POST") == 0 ||
 			strcmp(operation->method, "PUT") == 0;
 
-	free(outgoing->headers);
-	outgoing->headers = mem_zero(call->header_count + OWN_HEADERS, sizeof *outgoing->headers);
-	outgoing->header_count = 0;
+	free(signing->headers);
+	signing->headers = mem_zero(call->header_count + OWN_HEADERS, sizeof *signing->headers);
+	signing->header_count = 0;
 	for (size_t i = 0; i < call->header_count; i++)
-		add(outgoing, call->headers[i].name, call->headers[i].value);
+		add(signing, call->headers[i].name, call->headers[i].value);
 	if (has_body && !is_given(call, "content-type"))
-		add(outgoing, "content-type", service->content_type);
+		add(signing, "content-type", service->content_type);
 	if (service->protocol == PROTOCOL_JSON) {
-		sb_clear(&outgoing->target);
-		sb_addf(&outgoing->target, "%s.%s", service->prefix, operation->name);
-		add(outgoing, "x-amz-target", outgoing->target.text);
+		sb_clear(&signing->target);
+		sb_addf(&signing->target, "%s.%s", service->prefix, operation->name);
+		add(signing, "x-amz-target", signing->target.text);
 	}
-	if (outgoing->checksum[0])
-		add(outgoing, "x-amz-checksum-sha256", outgoing->checksum);
+	if (signing->checksum[0])
+		add(signing, "x-amz-checksum-sha256", signing->checksum);
 }
 
-void signed_request_sign(struct signed_request *outgoing, struct sigv4_keys *keys,
+void signed_request_sign(struct signed_request *signing, struct sigv4_keys *keys,
 			 const struct sigv4_identity *who, const char *region, struct utc at,
 			 struct http_request *request)
 {
-	const struct operation_row *operation = operation_row(outgoing->call->operation);
+	const struct operation_row *operation = operation_row(signing->call->operation);
 	const struct service_row *service = operation_service_row(operation->service);
 	struct sigv4_request what = {
 		.method = operation->method,
-		.host = outgoing->where.host.text,
-		.path = outgoing->where.path.text,
-		.query = outgoing->where.query.text,
-		.payload = outgoing->payload,
+		.host = signing->where.host.text,
+		.path = signing->where.path.text,
+		.query = signing->where.query.text,
+		.payload = signing->payload,
 		.region = region,
 		.service = service->signing,
 		.is_s3 = service->protocol == PROTOCOL_S3,
 	};
 
-	add_plain_headers(outgoing);
+	add_plain_headers(signing);
 	if (who) {
-		what.headers = outgoing->headers;
-		what.header_count = outgoing->header_count;
-		sigv4_sign(keys, who, &what, at, &outgoing->proof);
-		add(outgoing, "x-amz-date", outgoing->proof.date);
-		add(outgoing, "authorization", outgoing->proof.authorization.text);
+		what.headers = signing->headers;
+		what.header_count = signing->header_count;
+		sigv4_sign(keys, who, &what, at, &signing->proof);
+		add(signing, "x-amz-date", signing->proof.date);
+		add(signing, "authorization", signing->proof.authorization.text);
 		if (what.is_s3)
-			add(outgoing, "x-amz-content-sha256", outgoing->payload);
-		sb_clear(&outgoing->token);
+			add(signing, "x-amz-content-sha256", signing->payload);
+		sb_clear(&signing->token);
 		if (who->token) {
-			sb_adds(&outgoing->token, who->token);
-			add(outgoing, "x-amz-security-token", outgoing->token.text);
+			sb_adds(&signing->token, who->token);
+			add(signing, "x-amz-security-token", signing->token.text);
 		}
 	}
 	*request = (struct http_request){
 		.method = operation->method,
-		.url = outgoing->where.url.text,
-		.headers = outgoing->headers,
-		.header_count = outgoing->header_count,
-		.body = outgoing->body,
-		.body_len = outgoing->body_len,
-		.body_fd = outgoing->call->body_fd,
-		.body_offset = outgoing->call->body_offset,
+		.url = signing->where.url.text,
+		.headers = signing->headers,
+		.header_count = signing->header_count,
+		.body = signing->body,
+		.body_len = signing->body_len,
+		.body_fd = signing->call->body_fd,
+		.body_offset = signing->call->body_offset,
 		.secret = (operation->flags & OPERATION_SECRET) != 0,
 	};
 }

@@ -84,7 +84,7 @@ static void remember(struct credentials *fresh, bool fixed)
 	*fresh = (struct credentials){ 0 };
 }
 
-enum need { NO_NEED, WISH, MUST };
+enum need { NO_NEED, WOULD_HELP, MUST };
 
 /* Called with `state` held. */
 static enum need need(void)
@@ -94,7 +94,7 @@ static enum need need(void)
 	if (!memory.now.access_key || memory.refused || now.ms >= memory.mandatory.ms)
 		return MUST;
 	if (now.ms >= memory.advisory.ms && now.ms >= memory.forgiven_until.ms)
-		return WISH;
+		return WOULD_HELP;
 	return NO_NEED;
 }
 
@@ -171,7 +171,7 @@ int credentials_get(struct credentials *ret, struct err **err)
 	enum need now = copy_now(ret);
 	int outcome = 0;
 
-	if (now == WISH)
+	if (now == WOULD_HELP)
 		try_newer(ret);
 	if (now != MUST && ret->access_key)
 		return 0;

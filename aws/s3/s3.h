@@ -66,13 +66,13 @@ struct s3_object {
 	struct utc modified;
 	char etag[S3_ETAG]; /* with its quotes; "" if unknown */
 	/* In a listing: why the key cannot be a file name; NULL: it can. */
-	const char *unfit;
+	const char *unsafe_name;
 };
 
 /* Returns NULL if the key can be the relative path of a file; else why not, as the end of a
  * sentence ("has a part '..'"): empty, longer than 1,024 bytes, absolute, an empty part, "." or
  * "..", a part longer than 255 bytes, a control byte, not UTF-8. */
-const char *s3_key_unfit(const char *key, size_t len);
+const char *s3_key_unsafe(const char *key, size_t len);
 
 /* Splits "s3://bucket/prefix" or "s3:bucket/prefix", with any number of slashes at the end, into
  * the bucket and the prefix without a slash at its end ("" if none); the caller frees both.

@@ -16,7 +16,7 @@ static bool has_control(const char *key, size_t len)
 	return false;
 }
 
-const char *s3_key_unfit(const char *key, size_t len)
+const char *s3_key_unsafe(const char *key, size_t len)
 {
 	const char *end = key + len;
 
@@ -35,7 +35,7 @@ const char *s3_key_unfit(const char *key, size_t len)
 	for (const char *part = key; part <= end;) {
 		const char *slash = memchr(part, '/', (size_t)(end - part));
 		const char *stop = slash ? slash : end;
-		const char *why = fs_name_unfit(part, (size_t)(stop - part));
+		const char *why = fs_name_unsafe(part, (size_t)(stop - part));
 
 		if (why)
 			return why;

@@ -142,7 +142,7 @@ static void settle(struct s3_reading *r)
 
 		if (r->encoded)
 			r->key_bytes[i] = decode((char *)object->key, r->key_bytes[i]);
-		object->unfit = s3_key_unfit(object->key, r->key_bytes[i]);
+		object->unsafe_name = s3_key_unsafe(object->key, r->key_bytes[i]);
 	}
 	for (size_t i = 0; r->encoded && i < page->prefix_count; i++)
 		decode(page->prefixes[i], strlen(page->prefixes[i]));

@@ -81,7 +81,7 @@ static int load(const struct args *args, const char *path, enum telling telling,
 	if (result < 0 && *err)
 		return -1;
 	if (result == 0 && telling == WARNINGS_OF_ALL)
-		spec_unready_warn(*ret, &problems);
+		spec_not_yet_warn(*ret, &problems);
 	print_problems(&problems, telling != NO_WARNINGS || result < 0);
 	if (result == 0)
 		aws_settings_spec(spec_str(*ret, SPEC_AWS_REGION));
@@ -96,15 +96,15 @@ int spec_from_args(const struct args *args, const char *path, struct spec **ret,
 int spec_args_plan(const struct args *args, const struct journal *journal, struct spec **ret_spec,
 		   struct plan **ret, struct err **err)
 {
-	AUTO(problems_release) struct problems unready = { 0 };
+	AUTO(problems_release) struct problems not_yet = { 0 };
 	/* With --json only validate and plan print warnings on stdout. */
 	int code = load(args, args->operands[0], out_is_json() ? NO_WARNINGS : WARNINGS, ret_spec,
 			err);
 
 	if (code != 0)
 		return code;
-	if (spec_unready(*ret_spec, &unready) > 0) {
-		print_problems(&unready, true);
+	if (spec_not_yet(*ret_spec, &not_yet) > 0) {
+		print_problems(&not_yet, true);
 		return EXIT_REFUSED;
 	}
 	return plan_make(*ret_spec, journal, ret, err);

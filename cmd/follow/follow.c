@@ -1,8 +1,8 @@
 /* Turns of a follower: see follow.h. */
 #include "cmd/follow/follow.h"
 
-#define FOLLOW_MS     200
-#define FOLLOW_FAR_MS 3000 /* if each turn is a request to a service */
+#define FOLLOW_MS        200
+#define FOLLOW_REMOTE_MS 3000 /* if each turn is a request to a service */
 
 static void on_turn(void *arg)
 {
@@ -19,8 +19,8 @@ static void on_turn(void *arg)
 		loop_after(follow->loop, 0, on_turn, follow);
 	else
 		loop_after(follow->loop,
-			   journal_is_far(follow->journal) ? FOLLOW_FAR_MS : FOLLOW_MS, on_turn,
-			   follow);
+			   journal_is_remote(follow->journal) ? FOLLOW_REMOTE_MS : FOLLOW_MS,
+			   on_turn, follow);
 }
 
 int follow_run(struct follow *follow, struct err **err)

@@ -66,7 +66,7 @@ json_t *mode_comparison_find(struct journal *journal, const char *name, const ch
 	struct mode_comparison_view_search search = { .name = name, .graph_key = graph_key };
 	AUTO(err_freep) struct err *unreadable = NULL;
 	json_auto_t *runs = json_array();
-	json_t *modes = NULL;
+	json_t *comparison = NULL;
 	size_t count, looked = 0;
 
 	if (!name || !graph_key || journal_runs(journal, collect_run, runs, &unreadable) < 0)
@@ -77,26 +77,26 @@ json_t *mode_comparison_find(struct journal *journal, const char *name, const ch
 		look_at(journal, json_string_value(json_array_get(runs, --count)), &search);
 	}
 	if (search.found[MODE_JIT] || search.found[MODE_AOT])
-		modes = mode_comparison_json(search.found[MODE_JIT], search.found[MODE_AOT]);
+		comparison = mode_comparison_json(search.found[MODE_JIT], search.found[MODE_AOT]);
 	mode_run_freep(&search.found[MODE_JIT]);
 	mode_run_freep(&search.found[MODE_AOT]);
-	return modes;
+	return comparison;
 }
 
 /* ---- for people ------------------------------------------------------------------- */
 
-static double node_seconds(const json_t *modes, const char *path)
+static double node_seconds(const json_t *comparison, const char *path)
 {
-	return js_real(js_path(modes, path), "node_seconds", 0);
+	return js_real(js_path(comparison, path), "node_seconds", 0);
 }
 
 /* Prints "      until the end, step 200: 41.2 against 38.9, ratio 1.06". `point` is a member of
  * both and of the ratio. */
-static void print_point(const json_t *modes, const char *point)
+static void print_point(const json_t *comparison, const char *point)
 {
-	const json_t *ratio = json_object_get(json_object_get(modes, "ratio"), point);
-	const json_t *jit = json_object_get(json_object_get(modes, "jit"), point);
-	const json_t *aot = json_object_get(json_object_get(modes, "aot"), point);
+	const json_t *ratio = json_object_get(json_object_get(comparison, "ratio"), point);
+	const json_t *jit = json_object_get(json_object_get(comparison, "jit"), point);
+	const json_t *aot = json_object_get(json_object_get(comparison, "aot"), point);
 	bool end = strcmp(point, "end") == 0;
 	struct sb text = SB_INIT;
 
@@ -116,12 +116,12 @@ static void print_point(const json_t *modes, const char *point)
 }
 
 /* Prints the result plainly, even if it is unfavourable. */
-static void print_judgement(const json_t *modes)
+static void print_judgement(const json_t *comparison)
 {
-	AUTO(auto_free) char *of_jit = mem_format("jit.%s", js_str(modes, "judged_by"));
-	AUTO(auto_free) char *of_aot = mem_format("aot.%s", js_str(modes, "judged_by"));
-	double jit = node_seconds(modes, of_jit), aot = node_seconds(modes, of_aot);
-	const json_t *pays = json_object_get(modes, "pays");
+	AUTO(auto_free) char *of_jit = mem_format("jit.%s", js_str(comparison, "judged_by"));
+	AUTO(auto_free) char *of_aot = mem_format("aot.%s", js_str(comparison, "judged_by"));
+	double jit = node_seconds(comparison, of_jit), aot = node_seconds(comparison, of_aot);
+	const json_t *pays = json_object_get(comparison, "pays");
 
 	if (!pays)
 		out_line("      precompiling made no difference (less than %.0f %%)",
@@ -132,7 +132,8 @@ static void print_judgement(const json_t *modes)
 	else
 		out_line("      precompiling did not pay: %.1f node-seconds more, %.0f %% (phase 1 "
 			 "alone took %.1f)",
-			 aot - jit, (aot / jit - 1) * 100, node_seconds(modes, "aot.precompile"));
+			 aot - jit, (aot / jit - 1) * 100,
+			 node_seconds(comparison, "aot.precompile"));
 }
 
 /* A start called warm that was not would understate the savings of precompiling. */
@@ -153,36 +154,38 @@ static const char *aot_name(const json_t *aot)
 						 : "precompile and warm start";
 }
 
-void cmd_print_modes(const json_t *modes)
+void cmd_print_comparison(const json_t *comparison)
 {
-	const json_t *ratio = json_object_get(modes, "ratio");
-	const json_t *aot = json_object_get(modes, "aot");
+	const json_t *ratio = json_object_get(comparison, "ratio");
+	const json_t *aot = json_object_get(comparison, "aot");
 
 	if (json_object_size(ratio) == 0)
 		return;
 	out_line("modes:      cold JIT (run %s) against %s (run %s), one run of each, in "
 		 "node-seconds",
-		 js_str(json_object_get(modes, "jit"), "run"), aot_name(aot), js_str(aot, "run"));
-	print_point(modes, "start");
-	print_point(modes, "end");
-	print_judgement(modes);
+		 js_str(json_object_get(comparison, "jit"), "run"), aot_name(aot),
+		 js_str(aot, "run"));
+	print_point(comparison, "start");
+	print_point(comparison, "end");
+	print_judgement(comparison);
 	print_late(aot);
 }
 
-void cmd_print_modes_or_advice(const json_t *modes)
+void cmd_print_comparison_or_advice(const json_t *comparison)
 {
-	const json_t *jit = json_object_get(modes, "jit"), *aot = json_object_get(modes, "aot");
+	const json_t *jit = json_object_get(comparison, "jit"),
+		     *aot = json_object_get(comparison, "aot");
 
-	cmd_print_modes(modes);
+	cmd_print_comparison(comparison);
 	if (aot && !jit) {
 		out_line(
 			"modes:      %s took %.1f node-seconds (run %s); to compare, run once with "
 			"--set compile.mode=jit and an empty compile.cache_url",
-			aot_name(aot), node_seconds(modes, "aot.end"), js_str(aot, "run"));
+			aot_name(aot), node_seconds(comparison, "aot.end"), js_str(aot, "run"));
 		print_late(aot);
 	} else if (jit && !aot)
 		out_line(
 			"modes:      a cold JIT start took %.1f node-seconds (run %s); to compare, "
 			"run once with --set compile.mode=aot and an empty compile.cache_url",
-			node_seconds(modes, "jit.end"), js_str(jit, "run"));
+			node_seconds(comparison, "jit.end"), js_str(jit, "run"));
 }

@@ -14,9 +14,9 @@
 json_t *mode_comparison_find(struct journal *journal, const char *name, const char *graph_key);
 
 /* Prints the comparison on stdout, if both modes were measured; NULL prints nothing. */
-void cmd_print_modes(const json_t *modes);
+void cmd_print_comparison(const json_t *comparison);
 
 /* Like cmd_print_modes(); if only one mode was measured, prints what to run for the other. */
-void cmd_print_modes_or_advice(const json_t *modes);
+void cmd_print_comparison_or_advice(const json_t *comparison);
 
 #endif

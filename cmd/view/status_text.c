@@ -448,7 +448,7 @@ void status_text_print_status(const json_t *status)
 	print_made(status);
 	print_ledger(status);
 	print_cost(status);
-	cmd_print_modes(json_object_get(status, "modes"));
+	cmd_print_comparison(json_object_get(status, "modes"));
 	print_end(status);
 }
 
@@ -490,7 +490,7 @@ void status_text_print_summary(const json_t *status)
 		print_phase_time(status, "precompile", verdict && strcmp(verdict, "cold") == 0);
 	print_phase_time(status, "train", true);
 	print_made(status);
-	cmd_print_modes(json_object_get(status, "modes"));
+	cmd_print_comparison(json_object_get(status, "modes"));
 	if (state && strcmp(state, "succeeded") != 0) {
 		json_t *attempts = json_object_get(status, "attempts");
 

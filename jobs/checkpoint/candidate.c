@@ -184,11 +184,12 @@ static bool files_are_sound(struct checkpoint_look *look, unsigned char *opaque)
 	for (size_t i = 0; i < look->tree->count; i++) {
 		const struct checkpoint_tree_file *file = &look->tree->files[i];
 		const char *path = *file->path ? file->path : look->name;
-		AUTO(auto_close) int fd = file->far ? -1 : checkpoint_tree_open(look->tree, file);
+		AUTO(auto_close)
+		int fd = file->remote ? -1 : checkpoint_tree_open(look->tree, file);
 		AUTO(sb_release) struct sb why = SB_INIT;
 		int whole;
 
-		if (file->far) {
+		if (file->remote) {
 			if (opaque)
 				opaque[i] = file->opaque;
 			continue;

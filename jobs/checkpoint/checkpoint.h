@@ -183,11 +183,12 @@ void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t 
 /* Returns the nth settled entry of the root that looks like a checkpoint but has a name that
  * this kind does not use. Returns false behind the last, and at once if a checkpoint of this
  * kind is complete. For messages; all members are borrowed until the next call. */
-struct ckpt_stranger {
+struct ckpt_unrecognised {
 	const char *name, *tag; /* as of a struct ckpt */
 	bool named;             /* has a step, so another kind would take it */
 };
-bool checkpoint_watch_stranger(const struct ckpt_watch *watch, size_t n, struct ckpt_stranger *ret);
+bool checkpoint_watch_unrecognised(const struct ckpt_watch *watch, size_t n,
+				   struct ckpt_unrecognised *ret);
 
 /* ---- copying a checkpoint to another root, and back ---- */
 

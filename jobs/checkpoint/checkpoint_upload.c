@@ -11,7 +11,7 @@
  * folder, so both sides are then the folders of all checkpoints, and all but that file is left
  * alone. */
 struct remote_transfer {
-	struct store *near, *far;
+	struct store *local, *remote;
 	const char *only; /* name of the single file; NULL: everything */
 	const struct checkpoint_tree
 		*tree; /* with `skip`: the files that it is about; may be NULL */
@@ -23,88 +23,88 @@ struct remote_transfer {
 	char *trouble;  /* the first object that did not arrive, and why; NULL: none */
 };
 
-static void remote_transfer_release(struct remote_transfer *passage)
+static void remote_transfer_release(struct remote_transfer *transfer)
 {
-	store_freep(&passage->near);
-	store_freep(&passage->far);
-	free(passage->trouble);
+	store_freep(&transfer->local);
+	store_freep(&transfer->remote);
+	free(transfer->trouble);
 }
 
-static int remote_transfer_open(struct remote_transfer *passage, const char *folder,
+static int remote_transfer_open(struct remote_transfer *transfer, const char *folder,
 				const struct ckpt_root *root, const char *name, struct err **err)
 {
-	AUTO(auto_free) char *url = checkpoint_root_url(root, passage->only ? "" : name);
+	AUTO(auto_free) char *url = checkpoint_root_url(root, transfer->only ? "" : name);
 	size_t len = strlen(url);
 
 	while (len > 0 && url[len - 1] == '/')
 		url[--len] = '\0';
-	if (store_open(folder, &passage->near, err) < 0)
+	if (store_open(folder, &transfer->local, err) < 0)
 		return -1;
-	return store_open(url, &passage->far, err);
+	return store_open(url, &transfer->remote, err);
 }
 
 static enum sync_stage only_one(void *arg, const char *key)
 {
-	const struct remote_transfer *passage = arg;
+	const struct remote_transfer *transfer = arg;
 	const struct checkpoint_tree_file *file;
 
-	if (passage->only && strcmp(key, passage->only) != 0)
+	if (transfer->only && strcmp(key, transfer->only) != 0)
 		return SYNC_NOT;
-	if (!passage->skip)
+	if (!transfer->skip)
 		return SYNC_AT_ONCE;
-	file = checkpoint_tree_find(passage->tree, passage->only ? "" : key);
-	return file && !passage->skip[file - passage->tree->files] ? SYNC_AT_ONCE : SYNC_NOT;
+	file = checkpoint_tree_find(transfer->tree, transfer->only ? "" : key);
+	return file && !transfer->skip[file - transfer->tree->files] ? SYNC_AT_ONCE : SYNC_NOT;
 }
 
-static void note_taken(struct remote_transfer *passage, const char *key)
+static void note_taken(struct remote_transfer *transfer, const char *key)
 {
 	const struct checkpoint_tree_file *file =
-		checkpoint_tree_find(passage->tree, passage->only ? "" : key);
+		checkpoint_tree_find(transfer->tree, transfer->only ? "" : key);
 
-	passage->taken++;
-	passage->skip[file - passage->tree->files] = PART_TAKEN;
+	transfer->taken++;
+	transfer->skip[file - transfer->tree->files] = PART_TAKEN;
 }
 
 static void note_trouble(void *arg, enum sync_fate fate, const char *key, uint64_t size,
 			 const char *why)
 {
-	struct remote_transfer *passage = arg;
+	struct remote_transfer *transfer = arg;
 
 	(void)size;
 	if (why == sync_taken)
-		note_taken(passage, key);
-	else if ((fate == SYNC_REFUSED || fate == SYNC_FAILED) && !passage->trouble)
-		passage->trouble = mem_format("'%s' %s", key, why ? why : "did not arrive");
+		note_taken(transfer, key);
+	else if ((fate == SYNC_REFUSED || fate == SYNC_FAILED) && !transfer->trouble)
+		transfer->trouble = mem_format("'%s' %s", key, why ? why : "did not arrive");
 }
 
 static bool tell(void *arg, const struct sync_sum *sum)
 {
-	const struct remote_transfer *passage = arg;
+	const struct remote_transfer *transfer = arg;
 	uint64_t done = sum->bytes[SYNC_SAME] + sum->bytes[SYNC_MOVED];
 
-	return !passage->fn || passage->fn(passage->arg, done, passage->total);
+	return !transfer->fn || transfer->fn(transfer->arg, done, transfer->total);
 }
 
-static int pass(struct remote_transfer *passage, bool up, const char *what, struct err **err)
+static int pass(struct remote_transfer *transfer, bool up, const char *what, struct err **err)
 {
 	const struct sync_options options = {
-		.only = passage->only,
-		.exclusive = passage->skip != NULL,
+		.only = transfer->only,
+		.exclusive = transfer->skip != NULL,
 		.stage = only_one,
 		.tell = note_trouble,
 		.progress = tell,
-		.arg = passage,
+		.arg = transfer,
 	};
-	struct store *from = up ? passage->near : passage->far;
-	struct store *to = up ? passage->far : passage->near;
+	struct store *from = up ? transfer->local : transfer->remote;
+	struct store *to = up ? transfer->remote : transfer->local;
 	struct sync_sum sum;
 
 	if (sync_run(from, to, &options, &sum, err) < 0)
 		return err_wrap(err, "cannot copy '%s'", what);
 	if (sum.stopped)
 		return err_set(err, EXIT_REFUSED, "copying '%s' was stopped", what);
-	if (passage->trouble)
-		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", what, passage->trouble);
+	if (transfer->trouble)
+		return err_set(err, EXIT_REFUSED, "cannot copy '%s': %s", what, transfer->trouble);
 	return 0;
 }
 
@@ -147,7 +147,7 @@ int checkpoint_remote_send_part(const struct ckpt_root *to, const struct ckpt *c
 {
 	AUTO(auto_free) char *above = fs_dirname(ckpt->path);
 	AUTO(remote_transfer_release)
-	struct remote_transfer passage = {
+	struct remote_transfer transfer = {
 		.only = tree->single ? ckpt->name : NULL,
 		.tree = tree,
 		.skip = skip,
@@ -156,12 +156,12 @@ int checkpoint_remote_send_part(const struct ckpt_root *to, const struct ckpt *c
 		.total = tree->bytes,
 	};
 
-	if (remote_transfer_open(&passage, tree->single ? above : ckpt->path, to, ckpt->name, err) <
-	    0)
+	if (remote_transfer_open(&transfer, tree->single ? above : ckpt->path, to, ckpt->name,
+				 err) < 0)
 		return -1;
-	if (pass(&passage, true, ckpt->path, err) < 0)
+	if (pass(&transfer, true, ckpt->path, err) < 0)
 		return -1;
-	return passage.taken == 0;
+	return transfer.taken == 0;
 }
 
 int checkpoint_remote_send(const struct ckpt_root *to, const struct ckpt *ckpt,
@@ -170,7 +170,7 @@ int checkpoint_remote_send(const struct ckpt_root *to, const struct ckpt *ckpt,
 {
 	AUTO(auto_free) char *above = fs_dirname(ckpt->path);
 	AUTO(remote_transfer_release)
-	struct remote_transfer passage = {
+	struct remote_transfer transfer = {
 		.only = tree->single ? ckpt->name : NULL,
 		.fn = fn,
 		.arg = arg,
@@ -178,9 +178,9 @@ int checkpoint_remote_send(const struct ckpt_root *to, const struct ckpt *ckpt,
 	};
 
 	if (clear_others(to, ckpt->name, tree, err) < 0 ||
-	    remote_transfer_open(&passage, tree->single ? above : ckpt->path, to, ckpt->name, err) <
-		    0 ||
-	    pass(&passage, true, ckpt->path, err) < 0)
+	    remote_transfer_open(&transfer, tree->single ? above : ckpt->path, to, ckpt->name,
+				 err) < 0 ||
+	    pass(&transfer, true, ckpt->path, err) < 0)
 		return -1;
 	return check_all(to, ckpt->name, tree, err);
 }
@@ -190,9 +190,9 @@ int checkpoint_remote_fetch(const struct ckpt_root *from, const char *name, bool
 {
 	AUTO(auto_free) char *url = checkpoint_root_url(from, name);
 	AUTO(remote_transfer_release)
-	struct remote_transfer passage = { .only = single ? name : NULL, .fn = fn, .arg = arg };
+	struct remote_transfer transfer = { .only = single ? name : NULL, .fn = fn, .arg = arg };
 
-	if (remote_transfer_open(&passage, folder, from, name, err) < 0)
+	if (remote_transfer_open(&transfer, folder, from, name, err) < 0)
 		return -1;
-	return pass(&passage, false, url, err);
+	return pass(&transfer, false, url, err);
 }

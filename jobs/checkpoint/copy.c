@@ -34,8 +34,8 @@ struct ckpt_copy {
 	uint64_t offset; /* in that file */
 	uint64_t done;   /* bytes */
 	char *buffer;
-	struct ckpt_root far; /* target if it is a store; the copy by file is then unused */
-	ckpt_copy_fn fn;      /* callback for copies to a store */
+	struct ckpt_root remote; /* target if it is a store; the copy by file is then unused */
+	ckpt_copy_fn fn;         /* callback for copies to a store */
 	void *arg;
 	bool finished;
 };
@@ -205,7 +205,7 @@ int checkpoint_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to,
 				 .step = ckpt->step };
 	if (read_source(ckpt, &c->source, err) < 0)
 		return -1;
-	c->far.store = to->store;
+	c->remote.store = to->store;
 	if (!to->store && start_in_folder(c, err) < 0)
 		return -1;
 	*ret = TAKE(c);
@@ -431,9 +431,9 @@ void checkpoint_copy_tell(struct ckpt_copy *c, ckpt_copy_fn fn, void *arg)
 /* Sends everything in one step; the store decides how many transfers run at once. */
 static int send_all(struct ckpt_copy *c, struct err **err)
 {
-	c->far.path = c->to;
+	c->remote.path = c->to;
 	if (!c->finished &&
-	    (checkpoint_remote_send(&c->far, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
+	    (checkpoint_remote_send(&c->remote, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
 	     verify_source(c, err) < 0))
 		return -1;
 	c->finished = true;
@@ -445,7 +445,7 @@ int checkpoint_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
 {
 	uint64_t spent = 0;
 
-	if (c->far.store)
+	if (c->remote.store)
 		return send_all(c, err);
 	while (!c->finished) {
 		const struct checkpoint_tree_file *file = &c->source.files[c->at];

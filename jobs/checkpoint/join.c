@@ -11,9 +11,9 @@
 #include "jobs/checkpoint/remote.h"
 #include "jobs/checkpoint/shards.h"
 
-#define FAR_NAME FS_TEMP_PREFIX "far"
+#define REMOTE_NAME FS_TEMP_PREFIX "far"
 /* Only metadata and indexes are read, and none is larger than this. */
-#define FAR_MAX ((uint64_t)256 << 20)
+#define REMOTE_MAX ((uint64_t)256 << 20)
 
 struct joining {
 	const struct ckpt_root *root;
@@ -44,11 +44,11 @@ static int open_far(void *arg, const char *path)
 	const struct joining *joining = arg;
 	const struct checkpoint_tree_file *file = checkpoint_tree_find(&joining->tree, path);
 	AUTO(auto_free) char *key = remote_key(joining->root, joining->name, path);
-	AUTO(auto_free) char *copy = fs_join(joining->folder, FAR_NAME);
+	AUTO(auto_free) char *copy = fs_join(joining->folder, REMOTE_NAME);
 	AUTO(err_freep) struct err *ignored = NULL;
 	int fd;
 
-	if (!file || file->size > FAR_MAX) {
+	if (!file || file->size > REMOTE_MAX) {
 		errno = EFBIG;
 		return -1;
 	}
@@ -143,7 +143,7 @@ static void add_row(struct joining *joining, json_t *row)
 	json_array_append_new(joining->files, one);
 	*file = (struct checkpoint_tree_file){ .path = js_str(one, "path"),
 					       .size = (uint64_t)js_int(row, "size", 0),
-					       .far = js_int(row, "node", 0) > 0 || tree->fd < 0,
+					       .remote = js_int(row, "node", 0) > 0 || tree->fd < 0,
 					       .opaque = js_bool(row, "opaque", false) };
 	tree->bytes += file->size;
 }
@@ -237,7 +237,7 @@ static void tree_of(const struct ckpt_mark *mark, struct checkpoint_tree *ret)
 		ret->files[i] =
 			(struct checkpoint_tree_file){ .path = js_str(row, "path"),
 						       .size = (uint64_t)js_int(row, "size", 0),
-						       .far = true };
+						       .remote = true };
 		ret->single |= !*ret->files[i].path;
 	}
 	ret->count = json_array_size(mark->files);

@@ -100,19 +100,19 @@ static bool names_agree(struct checkpoint_look *look,
 			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
 	AUTO(shapes_release) struct shapes mine = { 0 };
-	AUTO(shapes_release) struct shapes near = { 0 };
-	AUTO(shapes_release) struct shapes far = { 0 };
+	AUTO(shapes_release) struct shapes previous = { 0 };
+	AUTO(shapes_release) struct shapes earlier = { 0 };
 
 	shapes_of(look->tree, &mine);
-	shapes_of(older[0], &near);
+	shapes_of(older[0], &previous);
 	if (older_count > 1)
-		shapes_of(older[1], &far);
-	for (size_t i = 0; i < near.count; i++) {
-		const struct shape *shape = &near.items[i];
+		shapes_of(older[1], &earlier);
+	for (size_t i = 0; i < previous.count; i++) {
+		const struct shape *shape = &previous.items[i];
 		size_t want = shape->count, have = count_of(&mine, shape->text);
 
 		if (older_count > 1) {
-			size_t before = count_of(&far, shape->text);
+			size_t before = count_of(&earlier, shape->text);
 
 			want = before < want ? before : want;
 		}
@@ -129,15 +129,16 @@ static bool names_agree(struct checkpoint_look *look,
 static bool size_agrees(struct checkpoint_look *look, const struct checkpoint_tree_file *file,
 			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
-	const struct checkpoint_tree_file *near = checkpoint_tree_find(older[0], file->path);
-	const struct checkpoint_tree_file *far =
+	const struct checkpoint_tree_file *previous = checkpoint_tree_find(older[0], file->path);
+	const struct checkpoint_tree_file *earlier =
 		older_count > 1 ? checkpoint_tree_find(older[1], file->path) : NULL;
 	uint64_t least;
 
-	if (!near || (older_count > 1 && !far))
+	if (!previous || (older_count > 1 && !earlier))
 		return true;
-	least = far && far->size < near->size ? far->size : near->size;
-	if ((far && far->size == near->size && file->size < least) || file->size < least / 2)
+	least = earlier && earlier->size < previous->size ? earlier->size : previous->size;
+	if ((earlier && earlier->size == previous->size && file->size < least) ||
+	    file->size < least / 2)
 		return checkpoint_look_fail(
 			look, "'%s' is cut off: %llu bytes, of which older ones have %llu",
 			*file->path ? file->path : look->name, (unsigned long long)file->size,

@@ -235,7 +235,7 @@ int checkpoint_tree_open(const struct checkpoint_tree *tree,
 	struct stat st;
 	int fd;
 
-	if (file->far) {
+	if (file->remote) {
 		errno = ENOENT;
 		return tree->open_far ? tree->open_far(tree->arg, file->path) : -1;
 	}

@@ -23,7 +23,7 @@ struct checkpoint_tree_file {
 	uint64_t size;    /* bytes */
 	int64_t mtime_ns;
 	int64_t birth_ns; /* mtime_ns if the file system does not tell it */
-	bool far;         /* on another node: proved there, read by `open_far` */
+	bool remote;      /* on another node: proved there, read by `open_far` */
 	bool opaque;      /* for a far file: its format says nothing of its length */
 };
 

@@ -24,7 +24,7 @@ struct watched {
 };
 
 /* An entry in the root that looks like a checkpoint, under a name that no checkpoint has. */
-struct stranger {
+struct unrecognised {
 	char *name;
 	char tag[SHA256_HEX];
 	struct mono since; /* time of the last change */
@@ -39,8 +39,8 @@ struct ckpt_watch {
 	int64_t positively_verified_ms; /* settle time if positively_verified */
 	struct watched *items;          /* in no order */
 	size_t count;
-	struct stranger *strangers;
-	size_t stranger_count;
+	struct unrecognised *unrecognised_list;
+	size_t unrecognised_count;
 	struct mono now;         /* time of the last look */
 	char others[SHA256_HEX]; /* digest of all entries that are not candidates */
 	uint64_t changes;
@@ -94,9 +94,9 @@ void checkpoint_watch_freep(struct ckpt_watch **watch)
 	while ((*watch)->count)
 		forget(*watch, (*watch)->items);
 	free((*watch)->items);
-	for (size_t i = 0; i < (*watch)->stranger_count; i++)
-		free((*watch)->strangers[i].name);
-	free((*watch)->strangers);
+	for (size_t i = 0; i < (*watch)->unrecognised_count; i++)
+		free((*watch)->unrecognised_list[i].name);
+	free((*watch)->unrecognised_list);
 	free((*watch)->root);
 	free(*watch);
 	*watch = NULL;
@@ -190,19 +190,21 @@ static bool is_kept_like_one(const struct root_entry *entry, const struct checkp
 	return false;
 }
 
-static void note_stranger(struct ckpt_watch *watch, const struct root_entry *entry, const char *tag)
+static void note_unrecognised(struct ckpt_watch *watch, const struct root_entry *entry,
+			      const char *tag)
 {
-	struct stranger *one = NULL;
+	struct unrecognised *one = NULL;
 	int64_t step;
 
-	for (size_t i = 0; i < watch->stranger_count && !one; i++)
-		if (strcmp(watch->strangers[i].name, entry->name) == 0)
-			one = &watch->strangers[i];
+	for (size_t i = 0; i < watch->unrecognised_count && !one; i++)
+		if (strcmp(watch->unrecognised_list[i].name, entry->name) == 0)
+			one = &watch->unrecognised_list[i];
 	if (!one) {
-		watch->strangers = mem_grow(watch->strangers, watch->stranger_count + 1,
-					    sizeof *watch->strangers);
-		one = &watch->strangers[watch->stranger_count++];
-		*one = (struct stranger){ .name = mem_copy(entry->name) };
+		watch->unrecognised_list =
+			mem_grow(watch->unrecognised_list, watch->unrecognised_count + 1,
+				 sizeof *watch->unrecognised_list);
+		one = &watch->unrecognised_list[watch->unrecognised_count++];
+		*one = (struct unrecognised){ .name = mem_copy(entry->name) };
 		one->named = checkpoint_name_any(entry->name, entry->folder, &step);
 	}
 	one->there = true;
@@ -224,7 +226,7 @@ static int look_aside(struct ckpt_watch *watch, const struct root_entry *entry,
 		checkpoint_tree_tag(&tree, entry->name, tag);
 		hash_sha256_add(digest, tag, sizeof tag);
 		if (is_kept_like_one(entry, &tree))
-			note_stranger(watch, entry, tag);
+			note_unrecognised(watch, entry, tag);
 	}
 	return there < 0 ? -1 : 0;
 }
@@ -240,8 +242,8 @@ static int list_root(struct ckpt_watch *watch, struct err **err)
 		return -1;
 	for (size_t i = 0; i < watch->count; i++)
 		watch->items[i].there = false;
-	for (size_t i = 0; i < watch->stranger_count; i++)
-		watch->strangers[i].there = false;
+	for (size_t i = 0; i < watch->unrecognised_count; i++)
+		watch->unrecognised_list[i].there = false;
 	for (size_t i = 0; i < entries.count; i++) {
 		const struct root_entry *entry = &entries.items[i];
 		int done = entry->candidate ? look_at(watch, entry, &moving, err)
@@ -313,10 +315,10 @@ static const struct watched *neighbour_below(const struct ckpt_watch *watch, con
 static int prove(struct ckpt_watch *watch, struct watched *item, struct err **err)
 {
 	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
-	AUTO(checkpoint_tree_release) struct checkpoint_tree near = TREE_INIT;
-	AUTO(checkpoint_tree_release) struct checkpoint_tree far = TREE_INIT;
-	struct checkpoint_tree *const trees[SIBLINGS] = { &near, &far };
-	const struct checkpoint_tree *older[SIBLINGS] = { &near, &far };
+	AUTO(checkpoint_tree_release) struct checkpoint_tree local = TREE_INIT;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree remote = TREE_INIT;
+	struct checkpoint_tree *const trees[SIBLINGS] = { &local, &remote };
+	const struct checkpoint_tree *older[SIBLINGS] = { &local, &remote };
 	int64_t step = item->ckpt.step;
 	char tag[SHA256_HEX];
 	size_t count = 0;
@@ -438,18 +440,19 @@ bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *
 	return false;
 }
 
-bool checkpoint_watch_stranger(const struct ckpt_watch *watch, size_t n, struct ckpt_stranger *ret)
+bool checkpoint_watch_unrecognised(const struct ckpt_watch *watch, size_t n,
+				   struct ckpt_unrecognised *ret)
 {
 	/* If checkpoints of this kind are found, the script saves the rest for another purpose. */
 	for (size_t i = 0; i < watch->count; i++)
 		if (watch->items[i].taken || watch->items[i].ckpt.complete)
 			return false;
-	for (size_t i = 0; i < watch->stranger_count; i++) {
-		const struct stranger *one = &watch->strangers[i];
+	for (size_t i = 0; i < watch->unrecognised_count; i++) {
+		const struct unrecognised *one = &watch->unrecognised_list[i];
 
 		if (!one->there || watch->now.ms - one->since.ms < watch->settle_ms || n-- > 0)
 			continue;
-		*ret = (struct ckpt_stranger){ one->name, one->tag, one->named };
+		*ret = (struct ckpt_unrecognised){ one->name, one->tag, one->named };
 		return true;
 	}
 	return false;

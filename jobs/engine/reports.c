@@ -6,24 +6,24 @@
 
 #include "jobs/store/order.h"
 
-int reports_get(struct workspace_cache *far, const char *prefix, int node, struct node_report *ret,
-		struct err **err)
+int reports_get(struct workspace_cache *cache, const char *prefix, int node,
+		struct node_report *ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, REPORT_FILE);
 	json_auto_t *json = NULL;
-	int there = workspace_cache_json(far, key, REPORT_MAX, "an agent's report", &json, err);
+	int there = workspace_cache_json(cache, key, REPORT_MAX, "an agent's report", &json, err);
 
 	if (there > 0 && message_decode(node_report_message, json, ret, err) < 0)
 		return -1;
 	return there;
 }
 
-int reports_beside(struct workspace_cache *far, const char *prefix, int node, const char *file,
+int reports_beside(struct workspace_cache *cache, const char *prefix, int node, const char *file,
 		   json_t **ret, struct err **err)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/%s", prefix, node, file);
 
-	return workspace_cache_json(far, key, REPORT_MAX, file, ret, err);
+	return workspace_cache_json(cache, key, REPORT_MAX, file, ret, err);
 }
 
 /* True if the node ended and failed. A command that ends while it is drained did as asked. */
@@ -90,15 +90,15 @@ static void compare(struct best *best, int node, struct node_report *report)
 }
 
 /* Returns the node that the agents agreed on as the first to fail; -1: none. */
-static int first_to_fail(struct workspace_cache *far, const char *prefix, int nodes)
+static int first_to_fail(struct workspace_cache *cache, const char *prefix, int nodes)
 {
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, FAILED_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *body = NULL;
 	int64_t node;
 
-	if (nodes < 2 ||
-	    workspace_cache_json(far, key, REPORT_MAX, "a note of a failure", &body, &ignored) <= 0)
+	if (nodes < 2 || workspace_cache_json(cache, key, REPORT_MAX, "a note of a failure", &body,
+					      &ignored) <= 0)
 		return -1;
 	node = js_int(body, "node", -1);
 	return node >= 0 && node < nodes ? (int)node : -1;
@@ -121,7 +121,7 @@ static void tell(struct reports *ret, const struct best *best)
 	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
 }
 
-int reports_look(struct workspace_cache *far, const char *prefix, int nodes, struct reports *ret,
+int reports_look(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
 		 struct err **err)
 {
 	AUTO(best_release) struct best best = { .worth = WORTH_NOTHING };
@@ -130,7 +130,7 @@ int reports_look(struct workspace_cache *far, const char *prefix, int nodes, str
 	*ret = (struct reports){ .node = -1, .well = true };
 	for (int node = 0; node < nodes; node++) {
 		AUTO(node_report_release) struct node_report report = { 0 };
-		int there = reports_get(far, prefix, node, &report, err);
+		int there = reports_get(cache, prefix, node, &report, err);
 
 		if (there < 0)
 			return -1;
@@ -144,11 +144,11 @@ int reports_look(struct workspace_cache *far, const char *prefix, int nodes, str
 		compare(&best, node, &report);
 	}
 	/* Read only if it can decide: it may cost a request. */
-	first = best.worth < WORTH_WELL ? first_to_fail(far, prefix, nodes) : -1;
+	first = best.worth < WORTH_WELL ? first_to_fail(cache, prefix, nodes) : -1;
 	if (first >= 0 && first != best.node) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 
-		if (reports_get(far, prefix, first, &report, err) < 0)
+		if (reports_get(cache, prefix, first, &report, err) < 0)
 			return -1;
 		if (failed(&report))
 			best_take(&best, WORTH_ROOT, first, &report);

@@ -11,10 +11,10 @@
 
 /* Reads the report of a node as the store had it a moment ago: 1, 0 absent, -1. `ret` is all zeros
  * at first; the caller releases it. */
-int reports_get(struct workspace_cache *far, const char *prefix, int node, struct node_report *ret,
-		struct err **err);
+int reports_get(struct workspace_cache *cache, const char *prefix, int node,
+		struct node_report *ret, struct err **err);
 /* Returns another object beside the report: 1 and a new reference, 0 absent, -1. */
-int reports_beside(struct workspace_cache *far, const char *prefix, int node, const char *file,
+int reports_beside(struct workspace_cache *cache, const char *prefix, int node, const char *file,
 		   json_t **ret, struct err **err);
 
 /* Combined state of all reports. */
@@ -32,7 +32,7 @@ struct reports {
 	bool well;
 };
 /* Reads each node's report, which costs a request each now and then (workspace_cache.h). */
-int reports_look(struct workspace_cache *far, const char *prefix, int nodes, struct reports *ret,
+int reports_look(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
 		 struct err **err);
 
 #endif

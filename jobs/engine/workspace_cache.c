@@ -38,10 +38,10 @@ struct workspace_cache {
 
 struct workspace_cache *workspace_cache_new(struct store *store)
 {
-	struct workspace_cache *far = mem_zero(1, sizeof *far);
+	struct workspace_cache *cache = mem_zero(1, sizeof *cache);
 
-	far->store = store;
-	return far;
+	cache->store = store;
+	return cache;
 }
 
 static void seen_release(struct workspace_cache_seen *seen)
@@ -51,9 +51,9 @@ static void seen_release(struct workspace_cache_seen *seen)
 	free(seen->why);
 }
 
-void workspace_cache_freep(struct workspace_cache **far)
+void workspace_cache_freep(struct workspace_cache **cache)
 {
-	struct workspace_cache *f = *far;
+	struct workspace_cache *f = *cache;
 
 	if (!f)
 		return;
@@ -66,25 +66,25 @@ void workspace_cache_freep(struct workspace_cache **far)
 	free(f->list);
 	free(f->pieces);
 	free(f);
-	*far = NULL;
+	*cache = NULL;
 }
 
 /* ---- objects ---- */
 
-static struct workspace_cache_seen *find_seen(struct workspace_cache *far, const char *key)
+static struct workspace_cache_seen *find_seen(struct workspace_cache *cache, const char *key)
 {
-	for (size_t i = 0; i < far->count; i++)
-		if (strcmp(far->list[i].key, key) == 0)
-			return &far->list[i];
+	for (size_t i = 0; i < cache->count; i++)
+		if (strcmp(cache->list[i].key, key) == 0)
+			return &cache->list[i];
 	return NULL;
 }
 
-static void look(struct workspace_cache *far, struct workspace_cache_seen *seen, size_t max)
+static void look(struct workspace_cache *cache, struct workspace_cache_seen *seen, size_t max)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
 	AUTO(err_freep) struct err *why = NULL;
 
-	seen->found = store_get(far->store, seen->key, max, &text, NULL, &why);
+	seen->found = store_get(cache->store, seen->key, max, &text, NULL, &why);
 	seen->at = clock_mono_now();
 	free(seen->text);
 	free(TAKE(seen->why));
@@ -96,29 +96,29 @@ static void look(struct workspace_cache *far, struct workspace_cache_seen *seen,
 	}
 }
 
-int workspace_cache_get(struct workspace_cache *far, const char *key, size_t max, struct sb *ret,
+int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t max, struct sb *ret,
 			struct err **err)
 {
-	struct workspace_cache_seen *seen = find_seen(far, key);
+	struct workspace_cache_seen *seen = find_seen(cache, key);
 
 	if (!seen) {
-		far->list = mem_grow(far->list, far->count + 1, sizeof *far->list);
-		seen = &far->list[far->count++];
+		cache->list = mem_grow(cache->list, cache->count + 1, sizeof *cache->list);
+		seen = &cache->list[cache->count++];
 		*seen = (struct workspace_cache_seen){ .key = mem_copy(key) };
 	}
-	if (!seen->text || clock_mono_now().ms - seen->at.ms >= FAR_MS)
-		look(far, seen, max);
+	if (!seen->text || clock_mono_now().ms - seen->at.ms >= REMOTE_MS)
+		look(cache, seen, max);
 	if (seen->found < 0)
 		return err_set(err, seen->code, "%s", seen->why);
 	sb_add(ret, seen->text, seen->len);
 	return seen->found;
 }
 
-int workspace_cache_json(struct workspace_cache *far, const char *key, size_t max, const char *what,
-			 json_t **ret, struct err **err)
+int workspace_cache_json(struct workspace_cache *cache, const char *key, size_t max,
+			 const char *what, json_t **ret, struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
-	int there = workspace_cache_get(far, key, max, &text, err);
+	int there = workspace_cache_get(cache, key, max, &text, err);
 
 	*ret = NULL;
 	if (there <= 0)
@@ -126,16 +126,16 @@ int workspace_cache_json(struct workspace_cache *far, const char *key, size_t ma
 	return js_parse(text.text, text.len, what, ret, err) < 0 ? -1 : 1;
 }
 
-void workspace_cache_forget(struct workspace_cache *far, const char *prefix)
+void workspace_cache_forget(struct workspace_cache *cache, const char *prefix)
 {
-	for (size_t i = far->count; i-- > 0;)
-		if (strncmp(far->list[i].key, prefix, strlen(prefix)) == 0) {
-			seen_release(&far->list[i]);
-			far->list[i] = far->list[--far->count];
+	for (size_t i = cache->count; i-- > 0;)
+		if (strncmp(cache->list[i].key, prefix, strlen(prefix)) == 0) {
+			seen_release(&cache->list[i]);
+			cache->list[i] = cache->list[--cache->count];
 		}
-	for (size_t i = 0; i < far->piece_count; i++)
-		if (text_starts(far->pieces[i].prefix, prefix))
-			far->pieces[i].at.ms = 0;
+	for (size_t i = 0; i < cache->piece_count; i++)
+		if (text_starts(cache->pieces[i].prefix, prefix))
+			cache->pieces[i].at.ms = 0;
 }
 
 /* ---- signs of life ---- */
@@ -158,14 +158,14 @@ static int note_newest(void *arg, const struct store_object *object, struct err 
 	return 0;
 }
 
-int workspace_cache_sign(struct workspace_cache *far, const char *prefix,
+int workspace_cache_sign(struct workspace_cache *cache, const char *prefix,
 			 struct workspace_cache_sign *sign, struct err **err)
 {
 	struct newest newest = { .prefix = prefix };
 
-	if (sign->at.ms > 0 && clock_mono_now().ms - sign->at.ms < FAR_SIGN_MS)
+	if (sign->at.ms > 0 && clock_mono_now().ms - sign->at.ms < REMOTE_SIGN_MS)
 		return 0;
-	if (store_list(far->store, prefix, note_newest, &newest, err) < 0)
+	if (store_list(cache->store, prefix, note_newest, &newest, err) < 0)
 		return -1;
 	sign->at = clock_mono_now();
 	if (sign->since.ms == 0 || newest.at.ms != sign->last.ms)
@@ -199,28 +199,28 @@ static char *pieces_of(const char *prefix, int node)
 }
 
 /* Returns the cached piece of this node's log, new if absent; valid until the next call. */
-static struct piece *find_piece(struct workspace_cache *far, const char *prefix, int node)
+static struct piece *find_piece(struct workspace_cache *cache, const char *prefix, int node)
 {
 	struct piece *piece;
 
-	for (size_t i = 0; i < far->piece_count; i++)
-		if (far->pieces[i].node == node && strcmp(far->pieces[i].prefix, prefix) == 0)
-			return &far->pieces[i];
-	far->pieces = mem_grow(far->pieces, far->piece_count + 1, sizeof *far->pieces);
-	piece = &far->pieces[far->piece_count++];
+	for (size_t i = 0; i < cache->piece_count; i++)
+		if (cache->pieces[i].node == node && strcmp(cache->pieces[i].prefix, prefix) == 0)
+			return &cache->pieces[i];
+	cache->pieces = mem_grow(cache->pieces, cache->piece_count + 1, sizeof *cache->pieces);
+	piece = &cache->pieces[cache->piece_count++];
 	*piece = (struct piece){ .prefix = mem_copy(prefix), .node = node };
 	piece->text = SB_INIT_MAX(LOG_PIECE_MAX);
 	return piece;
 }
 
 /* Moves to the piece that holds this offset. */
-static int go_to(struct workspace_cache *far, struct piece *piece, uint64_t offset,
+static int go_to(struct workspace_cache *cache, struct piece *piece, uint64_t offset,
 		 struct err **err)
 {
 	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
 	struct place_of_offset place = { .prefix = pieces, .offset = offset };
 
-	if (offset > 0 && store_list(far->store, pieces, note_piece, &place, err) < 0)
+	if (offset > 0 && store_list(cache->store, pieces, note_piece, &place, err) < 0)
 		return -1;
 	piece->from = place.from;
 	piece->at.ms = 0;
@@ -229,7 +229,7 @@ static int go_to(struct workspace_cache *far, struct piece *piece, uint64_t offs
 }
 
 /* Reads what follows the bytes of `piece`: 1, 0 nothing yet, -1. */
-static int go_on(struct workspace_cache *far, struct piece *piece, struct err **err)
+static int go_on(struct workspace_cache *cache, struct piece *piece, struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(LOG_PIECE_MAX);
 	bool sealed = piece->text.len >= LOG_SEALED;
@@ -238,9 +238,9 @@ static int go_on(struct workspace_cache *far, struct piece *piece, struct err **
 	AUTO(auto_free) char *key = mem_format("%s" LOG_OFFSET, pieces, (unsigned long long)from);
 	int found;
 
-	if (piece->at.ms > 0 && clock_mono_now().ms - piece->at.ms < FAR_MS)
+	if (piece->at.ms > 0 && clock_mono_now().ms - piece->at.ms < REMOTE_MS)
 		return 0;
-	found = store_get(far->store, key, LOG_PIECE_MAX, &text, NULL, err);
+	found = store_get(cache->store, key, LOG_PIECE_MAX, &text, NULL, err);
 	if (found < 0)
 		return -1;
 	if (found == 0 || (!sealed && text.len <= piece->text.len)) {
@@ -254,20 +254,20 @@ static int go_on(struct workspace_cache *far, struct piece *piece, struct err **
 	return 1;
 }
 
-int workspace_cache_logs(struct workspace_cache *far, const char *prefix, int node,
+int workspace_cache_logs(struct workspace_cache *cache, const char *prefix, int node,
 			 uint64_t *offset, size_t max, struct sb *ret, struct err **err)
 {
-	struct piece *piece = find_piece(far, prefix, node);
+	struct piece *piece = find_piece(cache, prefix, node);
 
 	if ((*offset < piece->from || *offset > piece->from + piece->text.len) &&
-	    go_to(far, piece, *offset, err) < 0)
+	    go_to(cache, piece, *offset, err) < 0)
 		return -1;
 	while (max > 0) {
 		size_t before = ret->len, skip, len;
 		int more = 1;
 
 		if (*offset >= piece->from + piece->text.len)
-			more = go_on(far, piece, err);
+			more = go_on(cache, piece, err);
 		if (more <= 0)
 			return more;
 		if (*offset < piece->from || *offset >= piece->from + piece->text.len)
@@ -294,13 +294,13 @@ static int note_size(void *arg, const struct store_object *object, struct err **
 	return 0;
 }
 
-int workspace_cache_log_size(struct workspace_cache *far, const char *prefix, int node,
+int workspace_cache_log_size(struct workspace_cache *cache, const char *prefix, int node,
 			     uint64_t *ret, struct err **err)
 {
 	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
 	struct place_of_offset place = { .prefix = pieces };
 
-	if (store_list(far->store, pieces, note_size, &place, err) < 0)
+	if (store_list(cache->store, pieces, note_size, &place, err) < 0)
 		return -1;
 	*ret = place.from;
 	return 1;

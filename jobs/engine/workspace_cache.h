@@ -12,24 +12,24 @@
 #include "jobs/base/text/js.h"
 #include "jobs/store/store.h"
 
-#define FAR_MS      10000 /* between two requests for the same object */
-#define FAR_SIGN_MS 60000 /* between two listings for a sign of life */
+#define REMOTE_MS      10000 /* between two requests for the same object */
+#define REMOTE_SIGN_MS 60000 /* between two listings for a sign of life */
 
 struct workspace_cache;
 
 struct workspace_cache *workspace_cache_new(struct store *store); /* borrowed */
-void workspace_cache_freep(struct workspace_cache **far);         /* for AUTO() */
+void workspace_cache_freep(struct workspace_cache **cache);       /* for AUTO() */
 
 /* Appends the object of that key, as the store had it up to FAR_MS ago: 1, 0 absent, -1. */
-int workspace_cache_get(struct workspace_cache *far, const char *key, size_t max, struct sb *ret,
+int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t max, struct sb *ret,
 			struct err **err);
 /* Same as workspace_cache_get(), parsed as JSON; errors call it `what`: 1 and a new reference, 0
  * absent (NULL), -1. */
-int workspace_cache_json(struct workspace_cache *far, const char *key, size_t max, const char *what,
-			 json_t **ret, struct err **err);
+int workspace_cache_json(struct workspace_cache *cache, const char *key, size_t max,
+			 const char *what, json_t **ret, struct err **err);
 /* Forgets the objects with keys that begin with `prefix`, and that the logs beneath it had nothing
  * new: the next read goes to the store. */
-void workspace_cache_forget(struct workspace_cache *far, const char *prefix);
+void workspace_cache_forget(struct workspace_cache *cache, const char *prefix);
 
 /* Last sign of life of an attempt: the last write beneath its prefix by its submit or its
  * agents. */
@@ -40,15 +40,15 @@ struct workspace_cache_sign {
 };
 /* Lists this prefix, at most once per FAR_SIGN_MS; `sign` starts as zeros. Objects written by
  * others (a driver's request) do not count. */
-int workspace_cache_sign(struct workspace_cache *far, const char *prefix,
+int workspace_cache_sign(struct workspace_cache *cache, const char *prefix,
 			 struct workspace_cache_sign *sign, struct err **err);
 
 /* Implements `logs` of engine.h, for the attempt with this prefix. */
-int workspace_cache_logs(struct workspace_cache *far, const char *prefix, int node,
+int workspace_cache_logs(struct workspace_cache *cache, const char *prefix, int node,
 			 uint64_t *offset, size_t max, struct sb *ret, struct err **err);
 
 /* Implements `log_size` of engine.h: the size uploaded so far. Costs a request. */
-int workspace_cache_log_size(struct workspace_cache *far, const char *prefix, int node,
+int workspace_cache_log_size(struct workspace_cache *cache, const char *prefix, int node,
 			     uint64_t *ret, struct err **err);
 
 #endif

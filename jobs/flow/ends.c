@@ -58,7 +58,7 @@ static void end_mismatched(struct flow *f, const struct event *ev)
 		  "checkpoint.on_mismatch: warn");
 }
 
-static void end_spoiled(struct flow *f, const struct event *ev)
+static void end_output_invalid(struct flow *f, const struct event *ev)
 {
 	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
 	reason(f, "the training computed nothing: ", f->stop_reason);
@@ -87,8 +87,8 @@ void end_stopped(struct flow *f, const struct event *ev)
 		end_mismatched(f, ev);
 		return;
 	}
-	if (f->spoiled) {
-		end_spoiled(f, ev);
+	if (f->output_invalid) {
+		end_output_invalid(f, ev);
 		return;
 	}
 	if (f->jit_stop) {
@@ -148,7 +148,7 @@ void end_failed(struct flow *f, const struct event *ev)
 			 count == 1 ? "" : "s", class);
 		break;
 	case RETRY_NO_PROGRESS:
-		count = (long long)f->budget[f->phase].fruitless;
+		count = (long long)f->budget[f->phase].failures_without_checkpoint;
 		snprintf(f->end_reason, sizeof f->end_reason,
 			 "%s failed %lld time%s in a row (%s last) without a new checkpoint: "
 			 "retry.without_progress is used up",

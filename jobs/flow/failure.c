@@ -66,7 +66,7 @@ static struct failure_line option_of(struct failure_line text)
 	return text;
 }
 
-static void fill_hint(const struct judge *j, struct fixed_string *slip, const char *hint,
+static void fill_hint(const struct judge *j, struct fixed_string *string, const char *hint,
 		      struct failure_line capture)
 {
 	const char *booleans = j->e->booleans;
@@ -74,21 +74,22 @@ static void fill_hint(const struct judge *j, struct fixed_string *slip, const ch
 	while (*hint) {
 		size_t len = strcspn(hint, "{");
 
-		failure_text_add(slip, hint, len);
+		failure_text_add(string, hint, len);
 		hint += len;
 		if (strncmp(hint, "{option}", 8) == 0) {
 			struct failure_line option = option_of(capture);
 
-			failure_text_add(slip, option.text, option.len);
+			failure_text_add(string, option.text, option.len);
 			hint += 8;
 		} else if (strncmp(hint, "{booleans}", 10) == 0) {
-			failure_text_adds(slip, booleans && booleans[0] ? booleans : "an argument");
+			failure_text_adds(string,
+					  booleans && booleans[0] ? booleans : "an argument");
 			hint += 10;
 		} else if (strncmp(hint, "{}", 2) == 0) {
-			failure_text_add(slip, capture.text, capture.len);
+			failure_text_add(string, capture.text, capture.len);
 			hint += 2;
 		} else if (*hint) {
-			failure_text_add(slip, hint++, 1);
+			failure_text_add(string, hint++, 1);
 		}
 	}
 }

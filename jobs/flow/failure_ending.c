@@ -66,20 +66,20 @@ static enum ending ending_find(const struct failure_evidence *e, enum failure_cl
 
 static void set_text(char *text, size_t size, const char *words)
 {
-	struct fixed_string slip;
+	struct fixed_string string;
 
-	failure_text_start(&slip, text, size);
-	failure_text_adds(&slip, words ? words : "");
+	failure_text_start(&string, text, size);
+	failure_text_adds(&string, words ? words : "");
 }
 
 static void add_text(char *text, size_t size, const char *words)
 {
 	size_t len = strlen(text);
-	struct fixed_string slip = { text, size, len };
+	struct fixed_string string = { text, size, len };
 
 	if (len > 0)
-		failure_text_adds(&slip, "; ");
-	failure_text_adds(&slip, words);
+		failure_text_adds(&string, "; ");
+	failure_text_adds(&string, words);
 }
 
 static void decide_by_row(enum ending ending, const struct failure_evidence *e,

@@ -16,15 +16,15 @@ struct fixed_string {
 	size_t size, len;
 };
 
-void failure_text_start(struct fixed_string *slip, char *text, size_t size);
+void failure_text_start(struct fixed_string *string, char *text, size_t size);
 /* Adds text as data: bytes that are not UTF-8 or that control a terminal become '?'. */
-void failure_text_add(struct fixed_string *slip, const char *text, size_t len);
-void failure_text_adds(struct fixed_string *slip, const char *text);
+void failure_text_add(struct fixed_string *string, const char *text, size_t len);
+void failure_text_adds(struct fixed_string *string, const char *text);
 /* Adds a line of evidence, after a newline unless it is the first; a long line is cut. */
-void failure_text_add_line(struct fixed_string *slip, struct failure_line line);
+void failure_text_add_line(struct fixed_string *string, struct failure_line line);
 /* The same, but so that the text at `must` is visible: if the first part of a long line does not
  * reach it, the beginning is cut off instead. */
-void failure_text_add_line_from(struct fixed_string *slip, struct failure_line line, size_t must);
+void failure_text_add_line_from(struct fixed_string *string, struct failure_line line, size_t must);
 
 /* Returns where the text begins in the line, ignoring case; the line's length if absent. */
 size_t failure_find(struct failure_line line, const char *text);
@@ -113,7 +113,7 @@ bool failure_is_mistake(const struct failure_finding *finding);
 
 /* Adds the lines of a finding: the last frames of a traceback and its exception, and the last
  * exception of the chain, if there is one. */
-void failure_quote(const struct failure_finding *finding, struct fixed_string *slip);
+void failure_quote(const struct failure_finding *finding, struct fixed_string *string);
 
 /* ---- the engine's words ------------------------------------------------------------ */
 

@@ -93,7 +93,7 @@ void failure_scan_own(const struct failure_own *own, const struct failure_log *l
 
 /* Adds the last indented lines before `end`, but none before `begin`. */
 static void quote_frames(const struct failure_view *view, size_t begin, size_t end, size_t max,
-			 struct fixed_string *slip)
+			 struct fixed_string *string)
 {
 	size_t first = end, kept = 0;
 
@@ -102,11 +102,11 @@ static void quote_frames(const struct failure_view *view, size_t begin, size_t e
 			kept++;
 	for (size_t i = first; i < end; i++)
 		if (failure_is_indented(failure_view_line(view, i)))
-			failure_text_add_line(slip, failure_view_line(view, i));
+			failure_text_add_line(string, failure_view_line(view, i));
 }
 
 /* Adds the end of the chain that begins after line `from`: its last exception. */
-static void quote_chain(const struct failure_view *view, size_t from, struct fixed_string *slip)
+static void quote_chain(const struct failure_view *view, size_t from, struct fixed_string *string)
 {
 	size_t sentence = 0, exception = 0;
 	bool inside = false;
@@ -130,8 +130,8 @@ static void quote_chain(const struct failure_view *view, size_t from, struct fix
 	}
 	if (exception == 0)
 		return;
-	failure_text_add_line(slip, failure_view_line(view, sentence));
-	failure_text_add_line(slip, failure_view_line(view, exception));
+	failure_text_add_line(string, failure_view_line(view, sentence));
+	failure_text_add_line(string, failure_view_line(view, exception));
 }
 
 /* Returns where the words of a finding begin in its line: some programs print their whole
@@ -151,7 +151,7 @@ static size_t root_of(const struct failure_finding *finding)
 	return at < line.len ? at : 0;
 }
 
-void failure_quote(const struct failure_finding *finding, struct fixed_string *slip)
+void failure_quote(const struct failure_finding *finding, struct fixed_string *string)
 {
 	const struct failure_view of = { finding->log, finding->voice }, *view = &of;
 	size_t begin = finding->traceback;
@@ -163,12 +163,12 @@ void failure_quote(const struct failure_finding *finding, struct fixed_string *s
 		       finding->line - begin < QUOTE_BEFORE &&
 		       failure_is_indented(failure_view_line(view, begin - 1)))
 			begin--;
-		quote_frames(view, begin, finding->line, QUOTE_BEFORE, slip);
-		failure_text_add_line_from(slip, failure_view_line(view, finding->line),
+		quote_frames(view, begin, finding->line, QUOTE_BEFORE, string);
+		failure_text_add_line_from(string, failure_view_line(view, finding->line),
 					   root_of(finding));
 		return;
 	}
-	quote_frames(view, begin, finding->line, QUOTE_FRAMES, slip);
-	failure_text_add_line(slip, failure_view_line(view, finding->line));
-	quote_chain(view, finding->line, slip);
+	quote_frames(view, begin, finding->line, QUOTE_FRAMES, string);
+	failure_text_add_line(string, failure_view_line(view, finding->line));
+	quote_chain(view, finding->line, string);
 }

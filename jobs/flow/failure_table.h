@@ -61,41 +61,41 @@
 /* Short forms: a cause in the log; a cause also if the process was killed from outside; a cause
  * only as the exception that ended a traceback; out of memory, which fewer workers cure in
  * precompile; a symptom of a failure elsewhere; the engine's own words. */
-#define CAUSE(id, text, class, cure)                                                               \
+#define CAUSE(id, text, class, hint)                                                               \
 	{                                                                                          \
-		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure        \
+		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, hint        \
 	}
-#define FATAL(id, text, class, cure)                                                               \
+#define FATAL(id, text, class, hint)                                                               \
 	{                                                                                          \
-		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, cure         \
+		id, FAILURE_LOG, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, hint         \
 	}
-#define RAISED(id, text, class, cure)                                                              \
+#define RAISED(id, text, class, hint)                                                              \
 	{                                                                                          \
-		id, FAILURE_RAISED, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure     \
+		id, FAILURE_RAISED, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, hint     \
 	}
 #define MEMORY(id, source, text)                                                                   \
 	{                                                                                          \
 		id, FAILURE_##source, text, FAILURE_ROOT, CLASS_USER_CONFIG, CLASS_COMPILE, true,  \
 			MEMORY_HINT                                                                \
 	}
-#define SYMPTOM(id, text, class, cure)                                                             \
+#define SYMPTOM(id, text, class, hint)                                                             \
 	{                                                                                          \
-		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_##class, CLASS_NONE, true, cure      \
+		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_##class, CLASS_NONE, true, hint      \
 	}
 /* The log's mention of Spot, preemption or capacity: only a hint. Any program prints such words,
  * and only the engine or a service knows. */
-#define SAID(id, text, cure)                                                                       \
+#define SAID(id, text, hint)                                                                       \
 	{                                                                                          \
-		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_UNKNOWN, CLASS_NONE, true, cure      \
+		id, FAILURE_LOG, text, FAILURE_SYMPTOM, CLASS_UNKNOWN, CLASS_NONE, true, hint      \
 	}
-#define ENGINE(id, text, class, cure)                                                              \
+#define ENGINE(id, text, class, hint)                                                              \
 	{                                                                                          \
-		id, FAILURE_ENGINE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, cure      \
+		id, FAILURE_ENGINE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, true, hint      \
 	}
 
-#define SOURCE(id, text, class, cure)                                                              \
+#define SOURCE(id, text, class, hint)                                                              \
 	{                                                                                          \
-		id, FAILURE_SOURCE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, cure     \
+		id, FAILURE_SOURCE, text, FAILURE_ROOT, CLASS_##class, CLASS_NONE, false, hint     \
 	}
 
 #define FAILURE_TABLE(array)                                                                       \

@@ -14,9 +14,9 @@
 
 #define PREFIXES_MAX 6
 
-void failure_text_start(struct fixed_string *slip, char *text, size_t size)
+void failure_text_start(struct fixed_string *string, char *text, size_t size)
 {
-	*slip = (struct fixed_string){ .text = text, .size = size };
+	*string = (struct fixed_string){ .text = text, .size = size };
 	text[0] = '\0';
 }
 
@@ -41,31 +41,31 @@ static size_t character(const char *text, size_t len)
 	return n;
 }
 
-void failure_text_add(struct fixed_string *slip, const char *text, size_t len)
+void failure_text_add(struct fixed_string *string, const char *text, size_t len)
 {
 	while (len > 0) {
 		size_t n = character(text, len);
 		size_t used = n > 0 ? n : 1;
 
-		if (slip->len + used >= slip->size)
+		if (string->len + used >= string->size)
 			break;
 		if (n > 0)
-			memcpy(slip->text + slip->len, text, n);
+			memcpy(string->text + string->len, text, n);
 		else
-			slip->text[slip->len] = '?';
-		slip->len += used;
+			string->text[string->len] = '?';
+		string->len += used;
 		text += used;
 		len -= used;
 	}
-	slip->text[slip->len] = '\0';
+	string->text[string->len] = '\0';
 }
 
-void failure_text_adds(struct fixed_string *slip, const char *text)
+void failure_text_adds(struct fixed_string *string, const char *text)
 {
-	failure_text_add(slip, text, strlen(text));
+	failure_text_add(string, text, strlen(text));
 }
 
-static void fixed_string_add_cut(struct fixed_string *slip, struct failure_line line)
+static void fixed_string_add_cut(struct fixed_string *string, struct failure_line line)
 {
 	bool cut = line.len > QUOTE_MAX;
 
@@ -74,12 +74,12 @@ static void fixed_string_add_cut(struct fixed_string *slip, struct failure_line 
 		while (line.len > 0 && ((unsigned char)line.text[line.len] & 0xc0) == 0x80)
 			line.len--;
 	}
-	failure_text_add(slip, line.text, line.len);
+	failure_text_add(string, line.text, line.len);
 	if (cut)
-		failure_text_adds(slip, " ...");
+		failure_text_adds(string, " ...");
 }
 
-void failure_text_add_line_from(struct fixed_string *slip, struct failure_line line, size_t must)
+void failure_text_add_line_from(struct fixed_string *string, struct failure_line line, size_t must)
 {
 	size_t from = must < QUOTE_MAX - QUOTE_BEHIND ? 0 : must;
 
@@ -90,18 +90,18 @@ void failure_text_add_line_from(struct fixed_string *slip, struct failure_line l
 			from = at + 1;
 	while (from > 0 && from < line.len && ((unsigned char)line.text[from] & 0xc0) == 0x80)
 		from++;
-	if (slip->len > 0)
-		failure_text_add(slip, "\n", 1);
+	if (string->len > 0)
+		failure_text_add(string, "\n", 1);
 	if (from > 0)
-		failure_text_adds(slip, "... ");
+		failure_text_adds(string, "... ");
 	line.text += from;
 	line.len -= from;
-	fixed_string_add_cut(slip, line);
+	fixed_string_add_cut(string, line);
 }
 
-void failure_text_add_line(struct fixed_string *slip, struct failure_line line)
+void failure_text_add_line(struct fixed_string *string, struct failure_line line)
 {
-	failure_text_add_line_from(slip, line, 0);
+	failure_text_add_line_from(string, line, 0);
 }
 
 static bool is_digit(char c)

@@ -96,15 +96,17 @@ enum attempt_state {
 };
 
 struct flow_budget {
-	int64_t failures;  /* failures that count against retry_attempts */
-	int64_t fruitless; /* counted failures in a row without a new complete checkpoint */
+	int64_t failures;                    /* failures that count against retry_attempts */
+	int64_t failures_without_checkpoint; /* counted failures in a row without a new complete
+						checkpoint */
 	/* Times that each signature was seen since the last new checkpoint; a new signature
 	 * takes the place of the one seen longest ago. */
 	struct {
 		uint64_t signature; /* hash; 0: the place is free */
 		int64_t times, failure;
 	} causes[FLOW_CAUSES];
-	int64_t setbacks; /* failures of any class since a new checkpoint: for the backoff */
+	int64_t backoff_failures; /* failures of any class since a new checkpoint: for the backoff
+				   */
 	int64_t of_class[CLASS_COUNT];
 };
 
@@ -156,7 +158,7 @@ struct flow {
 	/* The attempt is to end: on request, at a limit, because it ignored its checkpoint, over
 	 * its budget of late graphs, or because it computes nothing. Until `drain_until` it may
 	 * still save. */
-	bool stop_requested, mismatch, jit_stop, spoiled;
+	bool stop_requested, mismatch, jit_stop, output_invalid;
 	/* Graphs that the current training attempt had to compile; whether its budget is known
 	 * to be exceeded; whether the attempt ends to make room for phase 1; how often attempts
 	 * did. */

@@ -161,7 +161,8 @@ enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 		return RETRY_ATTEMPTS;
 	if (is_same_cause(flow, ev))
 		return RETRY_SAME_CAUSE;
-	if (row->counts && budget->fruitless + 1 >= flow->policy.retry_without_progress)
+	if (row->counts &&
+	    budget->failures_without_checkpoint + 1 >= flow->policy.retry_without_progress)
 		return RETRY_NO_PROGRESS;
 	if (flow->policy.attempts > 0 && retry_had_machines(flow, ev) &&
 	    flow->machines + 1 >= flow->policy.attempts)
@@ -171,7 +172,7 @@ enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 
 int64_t retry_wait_ms(const struct flow *flow)
 {
-	int64_t n = flow->budget[flow->phase].setbacks - 1;
+	int64_t n = flow->budget[flow->phase].backoff_failures - 1;
 	int64_t seed;
 
 	/* A reclaimed machine says nothing about the next one: no wait, if this is the first

@@ -34,7 +34,7 @@ void transition_checkpoint(struct flow *f, const struct event *ev);
 void transition_stop(struct flow *f, const struct event *ev);
 void transition_limit(struct flow *f, const struct event *ev);
 void transition_mismatch(struct flow *f, const struct event *ev);
-void transition_spoiled(struct flow *f, const struct event *ev);
+void transition_output_invalid(struct flow *f, const struct event *ev);
 void transition_jit(struct flow *f, const struct event *ev);
 void transition_jit_told(struct flow *f, const struct event *ev);
 void transition_jit_stop(struct flow *f, const struct event *ev);

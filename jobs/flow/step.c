@@ -61,7 +61,7 @@ static bool went_well(const struct flow *f, const struct event *ev)
 
 static bool trained_well(const struct flow *f, const struct event *ev)
 {
-	return went_well(f, ev) && !f->spoiled;
+	return went_well(f, ev) && !f->output_invalid;
 }
 
 static bool went_well_and_goes_on(const struct flow *f, const struct event *ev)
@@ -285,7 +285,7 @@ static const struct rule rules[] = {
 	  "each step forecasts the end of the training" },
 	{ IN(TRAIN), UNDER_WAY, EV_RUN_AT_RISK, NULL, transition_risk, STAY,
 	  "a limit that will be reached before the end is reported once" },
-	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, transition_spoiled, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_TRAIN_SPOILED, ends_training, transition_output_invalid, STAY,
 	  "a training that computes nothing is stopped" },
 	{ IN(TRAIN), UNDER_WAY, EV_JIT_COMPILED, of_training, transition_jit, STAY,
 	  "graphs that a training had to compile are counted" },

@@ -124,8 +124,8 @@ void transition_health(struct flow *f, const struct event *ev)
 /* Resets the counts of failures in a row. */
 static void note_fruit(struct flow *f)
 {
-	f->budget[f->phase].fruitless = 0;
-	f->budget[f->phase].setbacks = 0;
+	f->budget[f->phase].failures_without_checkpoint = 0;
+	f->budget[f->phase].backoff_failures = 0;
 	memset(f->budget[f->phase].causes, 0, sizeof f->budget[f->phase].causes);
 }
 
@@ -144,10 +144,10 @@ void transition_failure(struct flow *f, const struct event *ev)
 	f->last_class = ev->class;
 	f->machines += retry_had_machines(f, ev);
 	budget->of_class[ev->class]++;
-	budget->setbacks++;
+	budget->backoff_failures++;
 	if (retry_counts(ev->class)) {
 		budget->failures++;
-		budget->fruitless++;
+		budget->failures_without_checkpoint++;
 		retry_remember(budget, ev);
 	}
 	/* Compilers in parallel run out of memory together, and seldom alone. */
@@ -240,9 +240,9 @@ void transition_mismatch(struct flow *f, const struct event *ev)
 }
 
 /* A checkpoint of such an attempt would be worthless. */
-void transition_spoiled(struct flow *f, const struct event *ev)
+void transition_output_invalid(struct flow *f, const struct event *ev)
 {
-	f->spoiled = true;
+	f->output_invalid = true;
 	flow_copy(f->stop_reason, sizeof f->stop_reason, ev->reason);
 	begin_end(f, false);
 }

@@ -27,8 +27,8 @@
 
 /* Interval between two looks at the claim. In a far workspace each look costs a request, so the
  * interval grows up to the second value. */
-#define CLAIM_POLL_MS     200
-#define CLAIM_POLL_FAR_MS 5000
+#define CLAIM_POLL_MS        200
+#define CLAIM_POLL_REMOTE_MS 5000
 
 /* Longest wait for the uploader at the end; a service that is away that long may be away for good.
  * After a signal at least the second value, even if the grace is over. */
@@ -167,9 +167,9 @@ static bool claim_later(struct agent *agent)
 	if (clock_mono_now().ms >= agent->claim_deadline_ms)
 		return false;
 	loop_after(agent->loop, pause, step_claim, agent);
-	if (agent->config.far)
+	if (agent->config.object_workspace)
 		agent->claim_pause_ms =
-			2 * pause < CLAIM_POLL_FAR_MS ? 2 * pause : CLAIM_POLL_FAR_MS;
+			2 * pause < CLAIM_POLL_REMOTE_MS ? 2 * pause : CLAIM_POLL_REMOTE_MS;
 	return true;
 }
 
@@ -299,7 +299,7 @@ static void conclude(struct agent *agent)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (outlet->dropped == 0)
 		outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
-	if (agent->config.far)
+	if (agent->config.object_workspace)
 		bring_rest(agent);
 	main_node_exit_wait(agent);
 }

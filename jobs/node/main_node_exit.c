@@ -32,8 +32,8 @@ static bool is_needed(const struct agent *agent)
 	const struct agent_config *config = &agent->config;
 
 	/* If the service names the nodes, it lets each end by itself. */
-	return config->node == 0 && config->nodes > 1 && config->far && config->platform.apart &&
-	       config->platform.host_count == 0 && !agent->told_at.ms &&
+	return config->node == 0 && config->nodes > 1 && config->object_workspace &&
+	       config->platform.apart && config->platform.host_count == 0 && !agent->told_at.ms &&
 	       strcmp(agent->state, REPORT_NOT_MINE) != 0;
 }
 

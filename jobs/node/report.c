@@ -58,7 +58,7 @@ void report_init(struct report *report, const struct agent_config *config, struc
 
 	*report = (struct report){ .config = config, .store = store, .relay = relay };
 	report->key = agent_config_node_key(config, REPORT_FILE);
-	report->path = config->far ? fs_join(config->dir, REPORT_FILE) : NULL;
+	report->path = config->object_workspace ? fs_join(config->dir, REPORT_FILE) : NULL;
 	report->reserve = fs_join(config->dir, "reserve");
 	make_reserve(report->reserve);
 	gethostname(host, sizeof host - 1);

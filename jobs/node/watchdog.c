@@ -32,7 +32,7 @@ static int64_t exchange_ms(const struct agent *agent)
 	int64_t ms = agent->config.heartbeat_ms * 5 / 2;
 	int nodes = agent->config.nodes;
 
-	if (agent->config.far && ms < UPLOADER_EXCHANGE_MS)
+	if (agent->config.object_workspace && ms < UPLOADER_EXCHANGE_MS)
 		ms = UPLOADER_EXCHANGE_MS;
 	return nodes > PEERS_FAST ? ms * nodes / PEERS_FAST : ms;
 }
@@ -136,8 +136,9 @@ static void tell_progress(struct agent *agent)
 	js_put(body, "compile", json_integer((json_int_t)listen->compiles));
 	text = js_line(body);
 	/* In a far workspace the uploader publishes it. */
-	if (agent->config.far ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
-			      : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
+	if (agent->config.object_workspace
+		    ? fs_write_atomic(path, text, strlen(text), 0600, &ignored) == 0
+		    : store_put(agent->store, key, text, strlen(text), &ignored) == 0)
 		watchdog->told = listen->bytes;
 }
 
@@ -150,7 +151,7 @@ static bool read_peer(const struct agent *agent, int node, struct sb *text, stru
 	AUTO(auto_free) char *name = mem_format(UPLOADER_PEER_FILE, node);
 	AUTO(auto_free) char *path = fs_join(agent->config.dir, name);
 
-	if (agent->config.far)
+	if (agent->config.object_workspace)
 		return fs_read(path, REPORT_MAX, text, err) == 0;
 	return store_get(agent->store, key, REPORT_MAX, text, NULL, err) > 0;
 }

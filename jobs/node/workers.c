@@ -70,7 +70,7 @@ void workers_tell_lost(struct agent *agent)
 	json_auto_t *drain = NULL, *report = NULL;
 	AUTO(auto_free) char *text = NULL;
 
-	if (!agent->workers.wish_due)
+	if (!agent->workers.drain_due)
 		return;
 	key = agent_config_key(&agent->config, DRAIN_FILE);
 	drain = json_object();
@@ -81,7 +81,7 @@ void workers_tell_lost(struct agent *agent)
 	js_put(drain, "node", json_integer(agent->config.node));
 	json_object_set(drain, "worker", json_object_get(report, "worker"));
 	text = js_line(drain);
-	agent->workers.wish_due =
+	agent->workers.drain_due =
 		store_put_if_absent(agent->store, key, text, strlen(text), &ignored) < 0;
 }
 
@@ -104,7 +104,7 @@ static void lose(struct agent *agent, enum worker_kind kind)
 	MESSAGE_SET_TEXT(worker, why, agent->workers.lost->message);
 	MESSAGE_SET_TEXT(worker, hint, agent->workers.lost->hint);
 	MESSAGE_SET(worker, at, clock_utc_now().ms);
-	agent->workers.wish_due = true;
+	agent->workers.drain_due = true;
 	drain_begin(agent);
 	(void)!agent_report(agent, REPORT_RUNNING, &ignored);
 	workers_tell_lost(agent);

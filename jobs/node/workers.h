@@ -36,7 +36,7 @@ bool worker_may_start(const struct worker *worker, struct mono now);
 struct workers {
 	struct worker kinds[WORKER_KINDS];
 	struct err *lost; /* error about the worker that stays dead; NULL: none */
-	bool wish_due;    /* the other nodes are not yet told to save and to stop */
+	bool drain_due;   /* the other nodes are not yet told to save and to stop */
 };
 
 /* Starts the checkpointer if it is needed and not running. */

@@ -5,106 +5,106 @@
 
 #include "jobs/base/text/columns.h"
 
-void row_layout_init(struct row_layout *page, const struct text_style *look, size_t width)
+void row_layout_init(struct row_layout *layout, const struct text_style *look, size_t width)
 {
-	*page = (struct row_layout){ .look = *look, .width = width };
+	*layout = (struct row_layout){ .look = *look, .width = width };
 	for (size_t i = 0; i < ROW_LAYOUT_ROWS; i++)
-		page->rows[i].text = SB_INIT;
+		layout->rows[i].text = SB_INIT;
 }
 
-void row_layout_release(struct row_layout *page)
+void row_layout_release(struct row_layout *layout)
 {
 	for (size_t i = 0; i < ROW_LAYOUT_ROWS; i++)
-		sb_release(&page->rows[i].text);
+		sb_release(&layout->rows[i].text);
 }
 
-static struct row_layout_row *newest(struct row_layout *page)
+static struct row_layout_row *newest(struct row_layout *layout)
 {
-	return &page->rows[page->count - 1];
+	return &layout->rows[layout->count - 1];
 }
 
-size_t row_layout_room(const struct row_layout *page)
+size_t row_layout_room(const struct row_layout *layout)
 {
-	return page->width - page->rows[page->count - 1].columns;
+	return layout->width - layout->rows[layout->count - 1].columns;
 }
 
-void row_layout_row(struct row_layout *page, int rank, const char *label)
+void row_layout_row(struct row_layout *layout, int rank, const char *label)
 {
-	if (page->count < ROW_LAYOUT_ROWS)
-		page->count++;
-	sb_clear(&newest(page)->text);
-	newest(page)->columns = 0;
-	newest(page)->rank = rank;
+	if (layout->count < ROW_LAYOUT_ROWS)
+		layout->count++;
+	sb_clear(&newest(layout)->text);
+	newest(layout)->columns = 0;
+	newest(layout)->rank = rank;
 	if (!label)
 		return;
-	row_layout_add(page, MARK_FAINT, "%s", label);
-	while (newest(page)->columns < ROW_LAYOUT_LABEL && row_layout_room(page) > 0)
-		row_layout_add(page, MARK_NONE, " ");
+	row_layout_add(layout, MARK_FAINT, "%s", label);
+	while (newest(layout)->columns < ROW_LAYOUT_LABEL && row_layout_room(layout) > 0)
+		row_layout_add(layout, MARK_NONE, " ");
 }
 
-void row_layout_add(struct row_layout *page, enum status_icon mark, const char *fmt, ...)
+void row_layout_add(struct row_layout *layout, enum status_icon mark, const char *fmt, ...)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	struct row_layout_row *row = newest(page);
+	struct row_layout_row *row = newest(layout);
 	va_list args;
 
 	va_start(args, fmt);
 	sb_addv(&text, fmt, args);
 	va_end(args);
-	if (text.len == 0 || row_layout_room(page) == 0)
+	if (text.len == 0 || row_layout_room(layout) == 0)
 		return;
-	sb_adds(&row->text, text_style_on(&page->look, mark));
-	row->columns += columns_fit(&row->text, text.text, text.len, row_layout_room(page),
-				    page->look.utf8);
-	if (*text_style_on(&page->look, mark))
-		sb_adds(&row->text, text_style_off(&page->look));
+	sb_adds(&row->text, text_style_on(&layout->look, mark));
+	row->columns += columns_fit(&row->text, text.text, text.len, row_layout_room(layout),
+				    layout->look.utf8);
+	if (*text_style_on(&layout->look, mark))
+		sb_adds(&row->text, text_style_off(&layout->look));
 }
 
-void row_layout_raw(struct row_layout *page, enum status_icon mark, const char *text,
+void row_layout_raw(struct row_layout *layout, enum status_icon mark, const char *text,
 		    size_t columns)
 {
-	struct row_layout_row *row = newest(page);
+	struct row_layout_row *row = newest(layout);
 
-	if (columns > row_layout_room(page))
+	if (columns > row_layout_room(layout))
 		return;
-	sb_addf(&row->text, "%s%s", text_style_on(&page->look, mark), text);
-	if (*text_style_on(&page->look, mark))
-		sb_adds(&row->text, text_style_off(&page->look));
+	sb_addf(&row->text, "%s%s", text_style_on(&layout->look, mark), text);
+	if (*text_style_on(&layout->look, mark))
+		sb_adds(&row->text, text_style_off(&layout->look));
 	row->columns += columns;
 }
 
-void row_layout_sign(struct row_layout *page, enum status_icon mark)
+void row_layout_sign(struct row_layout *layout, enum status_icon mark)
 {
-	row_layout_raw(page, mark, text_style_icon_text(&page->look, mark), 1);
-	row_layout_add(page, MARK_NONE, " ");
+	row_layout_raw(layout, mark, text_style_icon_text(&layout->look, mark), 1);
+	row_layout_add(layout, MARK_NONE, " ");
 }
 
 /* Returns the row to leave out first. */
-static size_t least_wanted(const struct row_layout *page)
+static size_t least_wanted(const struct row_layout *layout)
 {
 	size_t found = 0;
 
-	for (size_t i = 1; i < page->count; i++)
-		if (page->rows[i].rank >= page->rows[found].rank)
+	for (size_t i = 1; i < layout->count; i++)
+		if (layout->rows[i].rank >= layout->rows[found].rank)
 			found = i;
 	return found;
 }
 
-static void drop(struct row_layout *page, size_t at)
+static void drop(struct row_layout *layout, size_t at)
 {
-	struct row_layout_row gone = page->rows[at];
+	struct row_layout_row gone = layout->rows[at];
 
-	memmove(&page->rows[at], &page->rows[at + 1],
-		(page->count - at - 1) * sizeof page->rows[0]);
-	page->rows[--page->count] = gone; /* row_layout_release() still frees it */
+	memmove(&layout->rows[at], &layout->rows[at + 1],
+		(layout->count - at - 1) * sizeof layout->rows[0]);
+	layout->rows[--layout->count] = gone; /* row_layout_release() still frees it */
 }
 
-void row_layout_finish(struct row_layout *page, size_t height, struct sb *out)
+void row_layout_finish(struct row_layout *layout, size_t height, struct sb *out)
 {
-	while (page->count > height)
-		drop(page, least_wanted(page));
-	for (size_t i = 0; i < page->count; i++) {
-		const struct sb *text = &page->rows[i].text;
+	while (layout->count > height)
+		drop(layout, least_wanted(layout));
+	for (size_t i = 0; i < layout->count; i++) {
+		const struct sb *text = &layout->rows[i].text;
 
 		sb_adds(out, i ? "\n" : "");
 		sb_add(out, text->text, text->len);

@@ -23,24 +23,24 @@ struct row_layout {
 	} rows[ROW_LAYOUT_ROWS];
 };
 
-void row_layout_init(struct row_layout *page, const struct text_style *look, size_t width);
-void row_layout_release(struct row_layout *page); /* for AUTO() */
+void row_layout_init(struct row_layout *layout, const struct text_style *look, size_t width);
+void row_layout_release(struct row_layout *layout); /* for AUTO() */
 
 /* Begins a row with its label ("" for blank space of its width, NULL for neither). After
  * ROW_LAYOUT_ROWS rows, the new row replaces the last one. */
-void row_layout_row(struct row_layout *page, int rank, const char *label);
+void row_layout_row(struct row_layout *layout, int rank, const char *label);
 /* Adds to the newest row as much as fits, in the colour of the mark. */
-void row_layout_add(struct row_layout *page, enum status_icon mark, const char *fmt, ...)
+void row_layout_add(struct row_layout *layout, enum status_icon mark, const char *fmt, ...)
 	STK_PRINTF(3, 4);
 /* Adds the sign of the mark and a blank, in the colour of the mark. */
-void row_layout_sign(struct row_layout *page, enum status_icon mark);
+void row_layout_sign(struct row_layout *layout, enum status_icon mark);
 /* Adds trusted text that takes `columns` columns; left out if it does not fit. */
-void row_layout_raw(struct row_layout *page, enum status_icon mark, const char *text,
+void row_layout_raw(struct row_layout *layout, enum status_icon mark, const char *text,
 		    size_t columns);
 /* Returns the columns left in the newest row. */
-size_t row_layout_room(const struct row_layout *page);
+size_t row_layout_room(const struct row_layout *layout);
 
 /* Writes at most `height` rows, joined by newlines. */
-void row_layout_finish(struct row_layout *page, size_t height, struct sb *out);
+void row_layout_finish(struct row_layout *layout, size_t height, struct sb *out);
 
 #endif

@@ -26,7 +26,7 @@ struct screen_text_view {
 	const struct screen *screen;
 	const struct screen_frame *frame;
 	json_t *status;
-	struct row_layout page;
+	struct row_layout layout;
 };
 
 static const char *or_dash(const char *text)
@@ -55,10 +55,10 @@ static void spinner(struct screen_text_view *view)
 	uint64_t turn = (uint64_t)view->frame->now.ms / SCREEN_SPIN_MS;
 
 	if (view->frame->look.utf8)
-		row_layout_raw(&view->page, MARK_RUN, utf8[turn % STK_LENGTH(utf8)], 1);
+		row_layout_raw(&view->layout, MARK_RUN, utf8[turn % STK_LENGTH(utf8)], 1);
 	else
-		row_layout_raw(&view->page, MARK_RUN, ascii[turn % STK_LENGTH(ascii)], 1);
-	row_layout_add(&view->page, MARK_NONE, " ");
+		row_layout_raw(&view->layout, MARK_RUN, ascii[turn % STK_LENGTH(ascii)], 1);
+	row_layout_add(&view->layout, MARK_NONE, " ");
 }
 
 static bool is_member(const struct screen_text_view *view, const char *key)
@@ -78,23 +78,23 @@ static void add_halt(struct screen_text_view *view)
 	bool stops = is_member(view, "stopping");
 	const json_t *halt = json_object_get(view->status, stops ? "stopping" : "stalled");
 	const char *until = js_str(halt, "until"), *reason = js_str(halt, "reason");
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 	AUTO(auto_free) char *time = NULL;
 
 	if (!halt)
 		return;
 	time = duration((int64_t)(js_real(halt, "seconds", 0) * 1000));
-	row_layout_row(page, RANK_NOW, stops ? "stopping:" : "stalled:");
+	row_layout_row(layout, RANK_NOW, stops ? "stopping:" : "stalled:");
 	if (stops)
-		row_layout_add(page, MARK_WARN, "for %s, waits for %s", time,
+		row_layout_add(layout, MARK_WARN, "for %s, waits for %s", time,
 			       or_dash(js_str(halt, "waits_for")));
 	else
-		row_layout_add(page, MARK_WARN, "%s for %s", or_dash(reason), time);
+		row_layout_add(layout, MARK_WARN, "%s for %s", or_dash(reason), time);
 	if (until && strlen(until) >= 19)
-		row_layout_add(page, MARK_NONE, stops ? " until %.8s" : ", restart at %.8s",
+		row_layout_add(layout, MARK_NONE, stops ? " until %.8s" : ", restart at %.8s",
 			       until + 11);
 	if (stops && reason)
-		row_layout_add(page, MARK_FAINT, ": %s", reason);
+		row_layout_add(layout, MARK_FAINT, ": %s", reason);
 }
 
 static void add_head(struct screen_text_view *view)
@@ -102,18 +102,18 @@ static void add_head(struct screen_text_view *view)
 	const char *state = js_str(view->status, "state");
 	const struct screen *screen = view->screen;
 	enum status_icon mark = text_style_icon_of_state(state, NULL);
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
-	row_layout_row(page, RANK_ALWAYS, "run:");
-	row_layout_add(page, MARK_NONE, "%s (%s on %s)", screen->run,
+	row_layout_row(layout, RANK_ALWAYS, "run:");
+	row_layout_add(layout, MARK_NONE, "%s (%s on %s)", screen->run,
 		       or_dash(js_str(view->status, "name")),
 		       or_dash(js_str(view->status, "engine")));
-	row_layout_row(page, RANK_STATE, "state:");
+	row_layout_row(layout, RANK_STATE, "state:");
 	if (mark == MARK_RUN)
 		spinner(view);
 	else
-		row_layout_sign(page, mark);
-	row_layout_add(page, halts(view) && mark == MARK_RUN ? MARK_WARN : mark, "%s",
+		row_layout_sign(layout, mark);
+	row_layout_add(layout, halts(view) && mark == MARK_RUN ? MARK_WARN : mark, "%s",
 		       mark != MARK_RUN              ? or_dash(state)
 		       : is_member(view, "stopping") ? "stopping"
 		       : is_member(view, "stalled")  ? "stalled"
@@ -122,17 +122,17 @@ static void add_head(struct screen_text_view *view)
 		AUTO(auto_free)
 		char *time = duration(since(view, screen->begun_ms, screen->ended_ms));
 
-		row_layout_add(page, MARK_NONE, ", %s, phase %s", time,
+		row_layout_add(layout, MARK_NONE, ", %s, phase %s", time,
 			       or_dash(js_str(view->status, "phase")));
 	}
 	if (js_str(view->status, "waiting_for")) {
-		row_layout_row(page, RANK_NOW, "waits for:");
-		row_layout_add(page, MARK_WAIT, "%s", js_str(view->status, "waiting_for"));
+		row_layout_row(layout, RANK_NOW, "waits for:");
+		row_layout_add(layout, MARK_WAIT, "%s", js_str(view->status, "waiting_for"));
 		if (screen->until_ms > view->frame->now.ms) {
 			AUTO(auto_free)
 			char *left = duration(screen->until_ms - view->frame->now.ms + 999);
 
-			row_layout_add(page, MARK_NONE, ", in %s", left);
+			row_layout_add(layout, MARK_NONE, ", in %s", left);
 		}
 	}
 }
@@ -144,14 +144,14 @@ static void add_stage_facts(struct screen_text_view *view, enum phase phase)
 {
 	const struct stage *stage = &view->screen->stages[phase];
 	const json_t *cache = json_object_get(view->status, "cache");
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
 	if (phase == PHASE_VERIFY && stage->ended_ms && json_object_get(cache, "done"))
-		row_layout_add(page, MARK_NONE, ", %lld of %lld graphs verified",
+		row_layout_add(layout, MARK_NONE, ", %lld of %lld graphs verified",
 			       (long long)js_int(cache, "done", 0),
 			       (long long)js_int(cache, "graphs", 0));
 	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == STAGE_FAILED))
-		row_layout_add(page, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
+		row_layout_add(layout, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
 }
 
 static void add_stage(struct screen_text_view *view, enum phase phase)
@@ -172,17 +172,17 @@ static void add_stage(struct screen_text_view *view, enum phase phase)
 
 	if (!stage->wanted)
 		return;
-	row_layout_row(&view->page, now ? RANK_PHASE : RANK_PAST, label);
+	row_layout_row(&view->layout, now ? RANK_PHASE : RANK_PAST, label);
 	if (now)
 		spinner(view);
 	else
-		row_layout_sign(&view->page, words[stage->state].mark);
-	row_layout_add(&view->page, words[stage->state].mark, "%s", words[stage->state].word);
+		row_layout_sign(&view->layout, words[stage->state].mark);
+	row_layout_add(&view->layout, words[stage->state].mark, "%s", words[stage->state].word);
 	if (stage->begun_ms) {
 		AUTO(auto_free)
 		char *time = duration(since(view, stage->begun_ms, stage->ended_ms));
 
-		row_layout_add(&view->page, MARK_NONE, " %s", time);
+		row_layout_add(&view->layout, MARK_NONE, " %s", time);
 	}
 	add_stage_facts(view, phase);
 }
@@ -195,8 +195,8 @@ static void add_stage(struct screen_text_view *view, enum phase phase)
 /* Adds a progress bar if there is room. */
 static void bar(struct screen_text_view *view, double part)
 {
-	struct row_layout *page = &view->page;
-	size_t room = row_layout_room(page), columns;
+	struct row_layout *layout = &view->layout;
+	size_t room = row_layout_room(layout), columns;
 	AUTO(sb_release) struct sb done = SB_INIT, rest = SB_INIT;
 	size_t full;
 
@@ -212,9 +212,9 @@ static void bar(struct screen_text_view *view, double part)
 		else
 			sb_adds(to, i < full ? "=" : "-");
 	}
-	row_layout_add(page, MARK_NONE, "  ");
-	row_layout_raw(page, MARK_GOOD, done.text, full);
-	row_layout_raw(page, MARK_FAINT, rest.text, columns - full);
+	row_layout_add(layout, MARK_NONE, "  ");
+	row_layout_raw(layout, MARK_GOOD, done.text, full);
+	row_layout_raw(layout, MARK_FAINT, rest.text, columns - full);
 }
 
 static void add_graphs(struct screen_text_view *view)
@@ -224,17 +224,17 @@ static void add_graphs(struct screen_text_view *view)
 	int64_t compiled = js_int(graphs, "compiled", 0), hits = js_int(graphs, "hits", 0);
 	int64_t done = compiled + hits;
 	bool now = view->screen->stages[PHASE_PRECOMPILE].state == STAGE_UNDER_WAY;
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
 	if (!graphs)
 		return;
-	row_layout_row(page, now ? RANK_NOW : RANK_PAST, "graphs:");
-	row_layout_add(page, MARK_NONE, "%lld of %lld done", (long long)done, (long long)named);
+	row_layout_row(layout, now ? RANK_NOW : RANK_PAST, "graphs:");
+	row_layout_add(layout, MARK_NONE, "%lld of %lld done", (long long)done, (long long)named);
 	if (now && !view->screen->ahead)
-		row_layout_add(page, MARK_NONE, " so far");
+		row_layout_add(layout, MARK_NONE, " so far");
 	if (failed > 0)
-		row_layout_add(page, MARK_BAD, ", %lld failed", (long long)failed);
-	row_layout_add(page, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
+		row_layout_add(layout, MARK_BAD, ", %lld failed", (long long)failed);
+	row_layout_add(layout, MARK_NONE, " (%lld compiled, %lld found)", (long long)compiled,
 		       (long long)hits);
 	if (now && view->screen->ahead && named > 0)
 		bar(view, (double)done / (double)named);
@@ -250,13 +250,13 @@ static void add_jit(struct screen_text_view *view)
 	if (graphs <= 0)
 		return;
 	time = duration((int64_t)(js_real(jit, "seconds", 0) * 1000));
-	row_layout_row(&view->page, RANK_ATTEMPT, "phase 2:");
+	row_layout_row(&view->layout, RANK_ATTEMPT, "phase 2:");
 	if (mark == MARK_WARN)
-		row_layout_sign(&view->page, mark);
-	row_layout_add(&view->page, mark, "%lld graph%s compiled in training, %s",
+		row_layout_sign(&view->layout, mark);
+	row_layout_add(&view->layout, mark, "%lld graph%s compiled in training, %s",
 		       (long long)graphs, graphs == 1 ? "" : "s", time);
 	if (json_object_get(jit, "cost"))
-		row_layout_add(&view->page, MARK_NONE, ", %.2f USD", js_real(jit, "cost", 0));
+		row_layout_add(&view->layout, MARK_NONE, ", %.2f USD", js_real(jit, "cost", 0));
 }
 
 /* Whole milliseconds; a time without end is a very long one. */
@@ -278,14 +278,14 @@ static void add_time_left(struct screen_text_view *view)
 	step_rate_window_bounds(&screen->steps, screen->rate, &slow, &fast);
 	least = duration(time_left_ms(view, fast));
 	if (slow.steps <= 0) {
-		row_layout_add(&view->page, MARK_NONE, "%s left or more", least);
+		row_layout_add(&view->layout, MARK_NONE, "%s left or more", least);
 		return;
 	}
 	most = duration(time_left_ms(view, slow) + 999);
 	if (strcmp(least, most) == 0)
-		row_layout_add(&view->page, MARK_NONE, "about %s left", least);
+		row_layout_add(&view->layout, MARK_NONE, "about %s left", least);
 	else
-		row_layout_add(&view->page, MARK_NONE, "%s to %s left", least, most);
+		row_layout_add(&view->layout, MARK_NONE, "%s to %s left", least, most);
 }
 
 /* Least width of a terminal with speed and time in one row. */
@@ -293,19 +293,19 @@ static void add_time_left(struct screen_text_view *view)
 static void add_speed(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct row_layout *page = &view->page;
-	bool timed = screen->of > screen->step, wide = page->width >= SPEED_COLUMNS;
+	struct row_layout *layout = &view->layout;
+	bool timed = screen->of > screen->step, wide = layout->width >= SPEED_COLUMNS;
 	AUTO(auto_free) char *speed = text_format_speed(step_rate_per_second(screen->rate));
 
 	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY || halts(view) ||
 	    !step_rate_is_known(screen->rate))
 		return;
-	row_layout_row(page, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
-	row_layout_add(page, MARK_NONE, "%s", speed);
+	row_layout_row(layout, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
+	row_layout_add(layout, MARK_NONE, "%s", speed);
 	if (timed && wide)
-		row_layout_add(page, MARK_NONE, ", ");
+		row_layout_add(layout, MARK_NONE, ", ");
 	else if (timed)
-		row_layout_row(page, RANK_TIME, "time:");
+		row_layout_row(layout, RANK_TIME, "time:");
 	if (timed)
 		add_time_left(view);
 }
@@ -313,47 +313,47 @@ static void add_speed(struct screen_text_view *view)
 static void add_steps(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
 	if (screen->step < 0)
 		return;
-	row_layout_row(page, RANK_NOW, "progress:");
-	row_layout_add(page, MARK_NONE, "step %lld", (long long)screen->step);
+	row_layout_row(layout, RANK_NOW, "progress:");
+	row_layout_add(layout, MARK_NONE, "step %lld", (long long)screen->step);
 	if (screen->of > 0) {
 		double part = (double)screen->step / (double)screen->of;
 
-		row_layout_add(page, MARK_NONE, " of %lld, %.0f %%", (long long)screen->of,
+		row_layout_add(layout, MARK_NONE, " of %lld, %.0f %%", (long long)screen->of,
 			       floor(part * 100));
 		bar(view, part);
 	}
 	add_speed(view);
 }
 
-static void add_value(struct row_layout *page, const json_t *value)
+static void add_value(struct row_layout *layout, const json_t *value)
 {
 	if (!value)
-		row_layout_add(page, MARK_NONE, "-");
+		row_layout_add(layout, MARK_NONE, "-");
 	else if (json_is_string(value))
-		row_layout_add(page, MARK_WARN, "%s", json_string_value(value));
+		row_layout_add(layout, MARK_WARN, "%s", json_string_value(value));
 	else
-		row_layout_add(page, MARK_NONE, "%.4g", json_number_value(value));
+		row_layout_add(layout, MARK_NONE, "%.4g", json_number_value(value));
 }
 
 /* Pads to a fixed column, so that the text after it does not move while numbers change. */
-static void pad(struct row_layout *page, size_t columns)
+static void pad(struct row_layout *layout, size_t columns)
 {
-	row_layout_add(page, MARK_NONE, "  ");
-	while (page->width - row_layout_room(page) < columns && row_layout_room(page) > 0)
-		row_layout_add(page, MARK_NONE, " ");
+	row_layout_add(layout, MARK_NONE, "  ");
+	while (layout->width - row_layout_room(layout) < columns && row_layout_room(layout) > 0)
+		row_layout_add(layout, MARK_NONE, " ");
 }
 
-#define VALUE_COLUMNS 10
-#define SPARK_MOST    48
+#define VALUE_COLUMNS  10
+#define SPARKLINE_MOST 48
 static void add_metrics(struct screen_text_view *view)
 {
 	const struct screen *screen = view->screen;
-	struct row_layout *page = &view->page;
-	AUTO(sb_release) struct sb spark = SB_INIT;
+	struct row_layout *layout = &view->layout;
+	AUTO(sb_release) struct sb sparkline = SB_INIT;
 	const char *name, *gap = "";
 	bool begun = false;
 	json_t *value;
@@ -362,25 +362,26 @@ static void add_metrics(struct screen_text_view *view)
 		AUTO(auto_free) char *label = mem_format("%s:", screen->charted);
 		size_t room, columns;
 
-		row_layout_row(page, RANK_CHART,
+		row_layout_row(layout, RANK_CHART,
 			       strlen(label) < ROW_LAYOUT_LABEL ? label : "metric:");
-		add_value(page, json_object_get(screen->metrics, screen->charted));
-		pad(page, ROW_LAYOUT_LABEL + VALUE_COLUMNS);
-		room = row_layout_room(page) < SPARK_MOST ? row_layout_room(page) : SPARK_MOST;
-		columns = sparkline_draw(&screen->chart, room, view->frame->look.utf8, &spark);
-		row_layout_raw(page, MARK_RUN, spark.text, columns);
+		add_value(layout, json_object_get(screen->metrics, screen->charted));
+		pad(layout, ROW_LAYOUT_LABEL + VALUE_COLUMNS);
+		room = row_layout_room(layout) < SPARKLINE_MOST ? row_layout_room(layout)
+								: SPARKLINE_MOST;
+		columns = sparkline_draw(&screen->chart, room, view->frame->look.utf8, &sparkline);
+		row_layout_raw(layout, MARK_RUN, sparkline.text, columns);
 		if (strlen(label) >= ROW_LAYOUT_LABEL)
-			row_layout_add(page, MARK_NONE, " %s", screen->charted);
+			row_layout_add(layout, MARK_NONE, " %s", screen->charted);
 	}
 	json_object_foreach (screen->metrics, name, value) {
 		if (strcmp(name, "step") == 0 ||
 		    (screen->charted && strcmp(name, screen->charted) == 0))
 			continue;
 		if (!begun)
-			row_layout_row(page, RANK_METRICS, "metrics:");
+			row_layout_row(layout, RANK_METRICS, "metrics:");
 		begun = true;
-		row_layout_add(page, MARK_NONE, "%s%s ", gap, name);
-		add_value(page, value);
+		row_layout_add(layout, MARK_NONE, "%s%s ", gap, name);
+		add_value(layout, value);
 		gap = "  ";
 	}
 }
@@ -388,7 +389,7 @@ static void add_metrics(struct screen_text_view *view)
 /* --- attempts and the rest --- */
 
 /* Adds the last non-blank line: in a traceback, that one names the error. */
-static void add_evidence(struct row_layout *page, const char *text)
+static void add_evidence(struct row_layout *layout, const char *text)
 {
 	size_t end = text ? strlen(text) : 0, from;
 
@@ -399,29 +400,29 @@ static void add_evidence(struct row_layout *page, const char *text)
 	if (end - from > 4096)
 		end = from + 4096; /* more than any row can show */
 	if (end > from)
-		row_layout_add(page, MARK_FAINT, ": %.*s", (int)(end - from), text + from);
+		row_layout_add(layout, MARK_FAINT, ": %.*s", (int)(end - from), text + from);
 }
 
 static void add_attempt(struct screen_text_view *view, const json_t *attempt, const char *label)
 {
 	const char *class = js_str(attempt, "class"), *action = js_str(attempt, "action");
 	enum status_icon mark = text_style_icon_of_state(js_str(attempt, "state"), class);
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
-	row_layout_row(page, RANK_ATTEMPT, label);
-	row_layout_sign(page, mark);
-	row_layout_add(page, MARK_NONE, "%s %lld ", or_dash(js_str(attempt, "phase")),
+	row_layout_row(layout, RANK_ATTEMPT, label);
+	row_layout_sign(layout, mark);
+	row_layout_add(layout, MARK_NONE, "%s %lld ", or_dash(js_str(attempt, "phase")),
 		       (long long)js_int(attempt, "attempt", 0));
-	row_layout_add(page, mark, "%s", class ? class : or_dash(js_str(attempt, "state")));
+	row_layout_add(layout, mark, "%s", class ? class : or_dash(js_str(attempt, "state")));
 	if (json_object_get(attempt, "seconds")) {
 		AUTO(auto_free)
 		char *time = duration((int64_t)(js_real(attempt, "seconds", 0) * 1000));
 
-		row_layout_add(page, MARK_NONE, " after %s", time);
+		row_layout_add(layout, MARK_NONE, " after %s", time);
 	}
 	if (action)
-		row_layout_add(page, MARK_NONE, ", %s", action);
-	add_evidence(page, js_str(attempt, "evidence"));
+		row_layout_add(layout, MARK_NONE, ", %s", action);
+	add_evidence(layout, js_str(attempt, "evidence"));
 }
 
 /* The newest few attempts that did not end well. */
@@ -455,8 +456,8 @@ static void add_attempts(struct screen_text_view *view)
 		add_attempt(view, attempt, i == first ? "attempts:" : "");
 	}
 	if (before) {
-		row_layout_row(&view->page, RANK_MORE, "");
-		row_layout_add(&view->page, MARK_NONE, "  and %zu before", before);
+		row_layout_row(&view->layout, RANK_MORE, "");
+		row_layout_add(&view->layout, MARK_NONE, "  and %zu before", before);
 	}
 }
 
@@ -470,8 +471,8 @@ static void add_passed(struct screen_text_view *view)
 
 	if (!row || step < js_int(json_object_get(view->status, "checkpoint"), "step", -1))
 		return;
-	row_layout_row(&view->page, RANK_ATTEMPT, "not used:");
-	row_layout_add(&view->page, MARK_WARN, "%s: %s",
+	row_layout_row(&view->layout, RANK_ATTEMPT, "not used:");
+	row_layout_add(&view->layout, MARK_WARN, "%s: %s",
 		       url && strrchr(url, '/') ? strrchr(url, '/') + 1 : or_dash(url),
 		       or_dash(js_str(row, "reason")));
 }
@@ -481,26 +482,26 @@ static void add_rest(struct screen_text_view *view)
 	const json_t *checkpoint = json_object_get(view->status, "checkpoint");
 	const json_t *cost = json_object_get(view->status, "cost");
 	const struct screen *screen = view->screen;
-	struct row_layout *page = &view->page;
+	struct row_layout *layout = &view->layout;
 
 	if (checkpoint) {
-		row_layout_row(page, RANK_METRICS, "checkpoint:");
-		row_layout_add(page, MARK_NONE, "step %lld",
+		row_layout_row(layout, RANK_METRICS, "checkpoint:");
+		row_layout_add(layout, MARK_NONE, "step %lld",
 			       (long long)js_int(checkpoint, "step", 0));
 	}
 	add_passed(view);
 	if (cost) {
-		row_layout_row(page, RANK_COST, "cost:");
-		row_layout_add(page, MARK_NONE, "%.2f USD so far", js_real(cost, "accrued", 0));
+		row_layout_row(layout, RANK_COST, "cost:");
+		row_layout_add(layout, MARK_NONE, "%.2f USD so far", js_real(cost, "accrued", 0));
 		if (json_object_get(cost, "estimated"))
-			row_layout_add(page, MARK_NONE, ", %.2f at the end",
+			row_layout_add(layout, MARK_NONE, ", %.2f at the end",
 				       js_real(cost, "estimated", 0));
 	}
-	row_layout_row(page, RANK_LOGS, "logs:");
-	row_layout_add(page, MARK_NONE, "stoker logs -f %s", screen->run);
+	row_layout_row(layout, RANK_LOGS, "logs:");
+	row_layout_add(layout, MARK_NONE, "stoker logs -f %s", screen->run);
 	/* The folder is shown in full or not at all: a cut path is useless. */
-	if (screen->folder && strlen(screen->folder) + 2 <= row_layout_room(page))
-		row_layout_add(page, MARK_FAINT, "  %s", screen->folder);
+	if (screen->folder && strlen(screen->folder) + 2 <= row_layout_room(layout))
+		row_layout_add(layout, MARK_FAINT, "  %s", screen->folder);
 }
 
 static void add_question(struct screen_text_view *view)
@@ -509,10 +510,10 @@ static void add_question(struct screen_text_view *view)
 
 	if (!question)
 		return;
-	if (strlen(question) > view->page.width)
+	if (strlen(question) > view->layout.width)
 		question = view->frame->question_short;
-	row_layout_row(&view->page, RANK_ALWAYS, NULL);
-	row_layout_add(&view->page, MARK_WARN, "%s", question);
+	row_layout_row(&view->layout, RANK_ALWAYS, NULL);
+	row_layout_add(&view->layout, MARK_WARN, "%s", question);
 }
 
 void screen_render(const struct screen *screen, const struct screen_frame *frame, struct sb *out)
@@ -520,7 +521,7 @@ void screen_render(const struct screen *screen, const struct screen_frame *frame
 	json_auto_t *status = status_json(screen->status, frame->now, true);
 	struct screen_text_view view = { .screen = screen, .frame = frame, .status = status };
 
-	row_layout_init(&view.page, &frame->look, frame->width);
+	row_layout_init(&view.layout, &frame->look, frame->width);
 	add_head(&view);
 	add_halt(&view);
 	for (int phase = 0; phase < PHASE_COUNT; phase++) {
@@ -534,6 +535,6 @@ void screen_render(const struct screen *screen, const struct screen_frame *frame
 	add_attempts(&view);
 	add_rest(&view);
 	add_question(&view);
-	row_layout_finish(&view.page, frame->height, out);
-	row_layout_release(&view.page);
+	row_layout_finish(&view.layout, frame->height, out);
+	row_layout_release(&view.layout);
 }

@@ -15,10 +15,10 @@
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
 
-#define LOOK_MS     20
-#define LOOK_FAR_MS 500               /* the same if each look is a request to a service */
-#define WORDS_MAX   ((size_t)4 << 10) /* end of the log that is quoted */
-#define EXIT_ERROR  128
+#define LOOK_MS        20
+#define LOOK_REMOTE_MS 500               /* the same if each look is a request to a service */
+#define WORDS_MAX      ((size_t)4 << 10) /* end of the log that is quoted */
+#define EXIT_ERROR     128
 
 struct background {
 	struct journal *journal; /* borrowed */
@@ -54,8 +54,9 @@ static void on_look(void *arg)
 	if (start->result < 0 || start->took_over || over)
 		loop_quit(start->loop);
 	else
-		loop_after(start->loop, journal_is_far(start->journal) ? LOOK_FAR_MS : LOOK_MS,
-			   on_look, start);
+		loop_after(start->loop,
+			   journal_is_remote(start->journal) ? LOOK_REMOTE_MS : LOOK_MS, on_look,
+			   start);
 }
 
 static void on_over(void *arg)

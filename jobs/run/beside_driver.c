@@ -6,7 +6,7 @@
 #include "jobs/store/order.h"
 
 #define STOP_BYTES_MAX ((size_t)64 << 10)
-#define LOOK_FAR_MS    60000 /* between two looks if each is a request */
+#define LOOK_REMOTE_MS 60000 /* between two looks if each is a request */
 
 char *beside_stop_file_key(const char *run)
 {
@@ -25,7 +25,7 @@ bool beside_stop_file_read(struct driver *driver)
 	    driver->stop_wished || !driver->workspace)
 		return false;
 	if (!store_directory(driver->workspace) && !driver->journal_fails &&
-	    driver->stop_looked.ms > 0 && now.ms - driver->stop_looked.ms < LOOK_FAR_MS)
+	    driver->stop_looked.ms > 0 && now.ms - driver->stop_looked.ms < LOOK_REMOTE_MS)
 		return false;
 	driver->stop_looked = now;
 	/* If the disk had no room for a reason, the file is empty. */

@@ -276,7 +276,7 @@ static int write_lock(struct driver *driver, const json_t *compiler, struct cach
 
 	facts.compiler = compiler;
 	facts.ingredients = ingredients;
-	if (compile_manifest_write(&facts, watch_book(driver), &lock, &refreshed, err) < 0)
+	if (compile_manifest_write(&facts, watch_tally(driver), &lock, &refreshed, err) < 0)
 		return -1;
 	memcpy(ret_key, lock->graph_key, SHA256_HEX);
 	/* Graphs that this run proved under the planned key before it knew of the other compiler
@@ -297,7 +297,7 @@ static int settle_lock(struct driver *driver, struct cache_verdict *verdict,
 
 	if (phase_1_compiler(driver, &compiler, err) < 0)
 		return -1;
-	if (compile_manifest_settle_writer(driver->kind, watch_book(driver), compiler) !=
+	if (compile_manifest_settle_writer(driver->kind, watch_tally(driver), compiler) !=
 	    WRITER_MIXED)
 		return write_lock(driver, compiler, verdict, ret_key, err);
 	verdict->complete = false;
@@ -332,7 +332,7 @@ static char *verdict_summary(const struct cache_verdict *verdict,
 /* Returns a remedy. A graph lock may be left of the run that had the claim before; a driver that
  * resumes that run can tell its locks from others. The name of that run comes from an object in the
  * cache, so it is validated. */
-static char *verdict_cure(const struct driver *driver, const struct cache_verdict *verdict)
+static char *verdict_hint(const struct driver *driver, const struct cache_verdict *verdict)
 {
 	const char *before = driver->key.holder;
 
@@ -351,9 +351,9 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	struct event ev = { .kind = EV_CACHE_VERIFIED };
 	struct graph_tally_counts counts;
 	AUTO(auto_free) char *summary = NULL;
-	AUTO(auto_free) char *cure = verdict_cure(driver, verdict);
+	AUTO(auto_free) char *cure = verdict_hint(driver, verdict);
 
-	graph_tally_counts(watch_book(driver), &counts);
+	graph_tally_counts(watch_tally(driver), &counts);
 	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
 	EVENT_SET(&ev, complete, verdict->complete);
 	EVENT_SET_STR(&ev, graph_key, graph_key);
@@ -405,7 +405,7 @@ int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **
 		*ret_wait_ms = 1;
 		return 0;
 	}
-	request.book = watch_book(driver);
+	request.tally = watch_tally(driver);
 	if (cache_verify(&request, &verdict, err) < 0)
 		return err_wrap(err, "cannot verify the compile cache");
 	*ret_wait_ms = verdict.settle_ms;
@@ -433,7 +433,7 @@ int cache_gate_clear_own_locks(struct driver *driver, int64_t began_ms, int64_t 
 	const struct orphaned_own_locks request = {
 		.kind = driver->kind,
 		.store = driver->cache,
-		.book = watch_book(driver),
+		.tally = watch_tally(driver),
 		.began_ms = began_ms,
 		.ended_ms = ended_ms,
 	};
@@ -460,6 +460,6 @@ int cache_gate_join_late(struct driver *driver, struct err **err)
 	if (!compile)
 		return 0;
 	facts = facts_of(driver);
-	return compile_manifest_join_late(&facts, cache_gate_lock_key(driver), watch_book(driver),
+	return compile_manifest_join_late(&facts, cache_gate_lock_key(driver), watch_tally(driver),
 					  &joined, err);
 }

@@ -37,7 +37,7 @@ int64_t checkpoints_pace_ms(const struct driver *driver)
 	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
 	bool near = url ? url[0] == '/' : store_directory(driver->workspace) != NULL;
 
-	return near ? MARKS_MS : MARKS_FAR_MS;
+	return near ? MARKS_MS : MARKS_REMOTE_MS;
 }
 
 /* Records marks that have appeared since the last look, oldest first. Any mark older than the
@@ -215,8 +215,8 @@ static int check_place(const struct driver *driver, struct err **err)
 	err_set(err, EXIT_UNREACHABLE,
 		"the folder '%s' with the checkpoint of step %lld is missing", folder,
 		(long long)driver->flow.checkpoint_step);
-	return err_hint(err,
-			"mount the folder, then resume the run; if the folder is lost, create it again to begin without the checkpoint");
+	return err_hint(err, "mount the folder, then resume the run; if the folder is lost, create "
+			     "it again to begin without the checkpoint");
 }
 
 static int note_any(void *arg, const struct store_object *object, struct err **err)
@@ -249,11 +249,11 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 		return 0;
 	url = checkpoint_root_url(&roots[count - 1], "");
 	/* The service has answered: waiting for it would change nothing. */
-	err_set(err, EXIT_REFUSED,
-		"the checkpoint of step %lld is gone: '%s' is empty",
+	err_set(err, EXIT_REFUSED, "the checkpoint of step %lld is gone: '%s' is empty",
 		(long long)driver->flow.checkpoint_step, driver->flow.checkpoint_url);
 	return err_hint(err,
-			"restore the checkpoint, then resume the run; if it is lost, put any object below '%s' to begin without it",
+			"restore the checkpoint, then resume the run; if it is lost, put any "
+			"object below '%s' to begin without it",
 			url);
 }
 

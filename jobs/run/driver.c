@@ -139,7 +139,7 @@ static int carry_out(struct driver *driver, const struct effect *effect, struct 
 		return 0;
 	case EFFECT_DONE:
 		driver->exit_code = (enum exit_code)driver->flow.exit_code;
-		notify_linger(driver);
+		notify_flush(driver);
 		return 0;
 	case EFFECT_KIND_COUNT:
 		break;
@@ -322,7 +322,7 @@ static void turn(struct driver *driver)
 
 static int64_t poll_ms(const struct driver *driver)
 {
-	return journal_is_far(driver->journal) ? POLL_FAR_MS : POLL_MS;
+	return journal_is_remote(driver->journal) ? POLL_REMOTE_MS : POLL_MS;
 }
 
 static void on_poll(void *arg)

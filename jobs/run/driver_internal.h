@@ -20,19 +20,19 @@
 #include "jobs/run/driver.h"
 #include "jobs/run/plan/preflight.h"
 
-#define TICK_MS                 100   /* interval of looks at a running attempt */
-#define MARKS_MS                1000  /* interval of looks at its checkpoints */
-#define MARKS_FAR_MS            15000 /* the same if each look is a request to a service */
-#define POLL_MS                 500   /* interval of looks at the journal for requests */
-#define POLL_FAR_MS             5000  /* the same if each look is a request to a service */
-#define PROGRESS_MS             10000 /* least time between two train.progress except at an end */
-#define PROGRESS_FAR_MS         60000
-#define PROGRESS_UPDATE_MS      500  /* the same for progress that is shown and not recorded */
-#define COMPILE_PROGRESS_MS     2000 /* the same for compile.progress and jit.compiled */
-#define COMPILE_PROGRESS_FAR_MS 15000
-#define AWAY_MS                 10000 /* between two tries of a service that did not answer */
-#define LEAVE_MS                3000  /* for all requests to services of a leaving driver */
-#define LAST_LINES              60    /* lines of the log that are kept as evidence */
+#define TICK_MS                    100   /* interval of looks at a running attempt */
+#define MARKS_MS                   1000  /* interval of looks at its checkpoints */
+#define MARKS_REMOTE_MS            15000 /* the same if each look is a request to a service */
+#define POLL_MS                    500   /* interval of looks at the journal for requests */
+#define POLL_REMOTE_MS             5000  /* the same if each look is a request to a service */
+#define PROGRESS_MS                10000 /* least time between two train.progress except at an end */
+#define PROGRESS_REMOTE_MS         60000
+#define PROGRESS_UPDATE_MS         500  /* the same for progress that is shown and not recorded */
+#define COMPILE_PROGRESS_MS        2000 /* the same for compile.progress and jit.compiled */
+#define COMPILE_PROGRESS_REMOTE_MS 15000
+#define AWAY_MS                    10000 /* between two tries of a service that did not answer */
+#define LEAVE_MS                   3000  /* for all requests to services of a leaving driver */
+#define LAST_LINES                 60    /* lines of the log that are kept as evidence */
 
 struct attempt_watch;
 struct ckpt_root;
@@ -244,7 +244,7 @@ bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt);
 /* Reads on in the log of an attempt that has ended, without asking the engine: for a verification
  * after a takeover. `*ret_more`: come back soon, more is left. Does nothing once all is read. */
 int watch_read_log(struct driver *driver, bool *ret_more, struct err **err);
-const struct graph_tally *watch_book(const struct driver *driver);
+const struct graph_tally *watch_tally(const struct driver *driver);
 void watch_close(struct driver *driver);
 /* watch_turn.c: looks at the watched attempt once, and records news. */
 int watch_turn(struct driver *driver, struct err **err);

@@ -57,7 +57,7 @@ static void record(struct driver *driver, struct event *ev)
 static void settle(struct driver *driver)
 {
 	notify_pump(driver);
-	if (driver->notify->linger && !driver->notify->first)
+	if (driver->notify->flush && !driver->notify->first)
 		loop_quit(driver->loop);
 }
 
@@ -341,20 +341,19 @@ void notify_pump(struct driver *driver)
 	notify->timer = loop_after(driver->loop, wait_ms > 0 ? wait_ms : 0, on_due, driver);
 }
 
-static void on_linger(void *arg)
+static void on_flush(void *arg)
 {
 	loop_quit(((struct driver *)arg)->loop);
 }
 
-void notify_linger(struct driver *driver)
+void notify_flush(struct driver *driver)
 {
 	if (!notify_queue_pending(driver)) {
 		loop_quit(driver->loop);
 		return;
 	}
-	if (!driver->notify->linger)
-		driver->notify->linger =
-			loop_after(driver->loop, NOTIFY_LINGER_MS, on_linger, driver);
+	if (!driver->notify->flush)
+		driver->notify->flush = loop_after(driver->loop, NOTIFY_FLUSH_MS, on_flush, driver);
 	notify_pump(driver);
 }
 

@@ -25,7 +25,7 @@
 #include "jobs/flow/event.h"
 
 #define NOTIFY_TIMEOUT_MS 15000
-#define NOTIFY_LINGER_MS  30000
+#define NOTIFY_FLUSH_MS   30000
 #define NOTIFY_TRIES      5
 #define NOTIFY_FIRST_MS   1000 /* pause before the second try; then twice as long each time */
 
@@ -36,7 +36,7 @@ struct notify;
 void notify_pump(struct driver *driver);
 
 /* The run has ended: leaves the loop once every message was sent, or time is up. */
-void notify_linger(struct driver *driver);
+void notify_flush(struct driver *driver);
 
 /* Frees the messages; processes under way go on by themselves. */
 void notify_release(struct driver *driver);

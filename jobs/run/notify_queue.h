@@ -36,8 +36,8 @@ struct notify_message {
 struct notify {
 	struct notify_message *first;
 	int under_way;
-	struct watch *timer;  /* for the next try that is due */
-	struct watch *linger; /* NULL: the run has not ended */
+	struct watch *timer; /* for the next try that is due */
+	struct watch *flush; /* NULL: the run has not ended */
 };
 
 /* Takes an event of the journal, old or new: a message becomes due, or was sent. */

@@ -5,8 +5,8 @@
 
 #include "jobs/run/driver_internal.h"
 
-#define WAIT_MS     1000  /* between two looks at another run's claim */
-#define WAIT_FAR_MS 10000 /* the same if each look is a request to a service */
+#define WAIT_MS        1000  /* between two looks at another run's claim */
+#define WAIT_REMOTE_MS 10000 /* the same if each look is a request to a service */
 
 static const char *graph_key_of_plan(const struct driver *driver)
 {
@@ -70,7 +70,7 @@ int precompile_claim_take(struct driver *driver, const struct effect *effect, in
 		return 0;
 	if (taken > 0)
 		return cache_gate_probe(driver, err) < 0 ? -1 : record_claimed(driver, err);
-	*ret_wait_ms = store_directory(driver->cache) ? WAIT_MS : WAIT_FAR_MS;
+	*ret_wait_ms = store_directory(driver->cache) ? WAIT_MS : WAIT_REMOTE_MS;
 	return record_waiting(driver, err);
 }
 

@@ -36,7 +36,7 @@ int ready_open_outside(struct driver *driver, struct err **err)
 		return err_set(err, EXIT_REFUSED, "compiler kind '%s' is not part of this version",
 			       js_str(compile, "kind"));
 	driver->reaches_out =
-		aws_account_is_needed(driver->plan) || journal_is_far(driver->journal);
+		aws_account_is_needed(driver->plan) || journal_is_remote(driver->journal);
 	if (compile && !driver->cache &&
 	    store_open(js_str(compile, "cache"), &driver->cache, err) < 0)
 		return -1;
@@ -60,7 +60,8 @@ static int begin_run(struct driver *driver, struct err **err)
 			"or outputs are kept under that id",
 			driver->run);
 		return err_hint(err,
-				"choose another --id, or remove the copies with 'stoker rm %s --with-checkpoints'",
+				"choose another --id, or remove the copies with 'stoker rm %s "
+				"--with-checkpoints'",
 				driver->run);
 	}
 	hash_random_bytes(&seed, sizeof seed);

@@ -199,7 +199,7 @@ static void writer_freep(struct archive **archive)
 
 /* Destination of the bytes of the tar file. */
 struct archive_outlet {
-	struct gzip_parallel *press;
+	struct gzip_parallel *gzip;
 	struct err *why; /* set if it could not be written */
 };
 
@@ -207,7 +207,7 @@ static ssize_t take_bytes(struct archive *archive, void *arg, const void *bytes,
 {
 	struct archive_outlet *outlet = arg;
 
-	if (gzip_parallel_add(outlet->press, bytes, len, &outlet->why) == 0)
+	if (gzip_parallel_add(outlet->gzip, bytes, len, &outlet->why) == 0)
 		return (ssize_t)len;
 	archive_set_error(archive, outlet->why->os_errno, "%s", outlet->why->message);
 	return -1;
@@ -227,7 +227,7 @@ static int pack_all(struct archive *archive, const struct archive_member *member
 int archive_pack(int fd, const struct archive_member *members, size_t count, archive_fill_fn fill,
 		 void *arg, struct err **err)
 {
-	AUTO(gzip_parallel_freep) struct gzip_parallel *press = NULL;
+	AUTO(gzip_parallel_freep) struct gzip_parallel *gzip = NULL;
 	AUTO(writer_freep) struct archive *archive = archive_write_new();
 	struct archive_outlet outlet = { 0 };
 	int result;
@@ -236,7 +236,7 @@ int archive_pack(int fd, const struct archive_member *members, size_t count, arc
 		return -1;
 	if (!archive)
 		return err_set(err, EXIT_DEFECT, "libarchive cannot start");
-	outlet.press = press = gzip_parallel_new(fd);
+	outlet.gzip = gzip = gzip_parallel_new(fd);
 	/* GNU's format takes names as bytes; libarchive's pax converts them by the
 	 * locale of the process (and 3.6 crashes on UTF-8 in the C locale). */
 	if (archive_write_set_format_gnutar(archive) < ARCHIVE_OK ||
@@ -246,7 +246,7 @@ int archive_pack(int fd, const struct archive_member *members, size_t count, arc
 		return archive_error(err, archive, "write");
 	result = pack_all(archive, members, count, fill, arg, err);
 	err_freep(&outlet.why); /* told already */
-	return result < 0 ? -1 : gzip_parallel_end(press, err);
+	return result < 0 ? -1 : gzip_parallel_end(gzip, err);
 }
 
 /* --- unpacking ---

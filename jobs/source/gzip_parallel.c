@@ -56,10 +56,10 @@ static struct libdeflate_compressor *new_compressor(void)
 }
 
 /* Takes the oldest block that waits for compression; NULL if none waits. */
-static struct block *take_full(struct gzip_parallel *press)
+static struct block *take_full(struct gzip_parallel *gzip)
 {
-	for (size_t i = press->written; i < press->filled; i++) {
-		struct block *block = &press->ring[i % press->blocks];
+	for (size_t i = gzip->written; i < gzip->filled; i++) {
+		struct block *block = &gzip->ring[i % gzip->blocks];
 
 		if (block->state != BLOCK_FULL)
 			continue;
@@ -70,39 +70,39 @@ static struct block *take_full(struct gzip_parallel *press)
 }
 
 /* Compresses a block. Called with the lock, which is released meanwhile. */
-static void gzip_parallel_block(struct gzip_parallel *press, struct block *block,
+static void gzip_parallel_block(struct gzip_parallel *gzip, struct block *block,
 				struct libdeflate_compressor *compressor)
 {
-	pthread_mutex_unlock(&press->lock);
+	pthread_mutex_unlock(&gzip->lock);
 	block->out_len = libdeflate_gzip_compress(compressor, block->in, block->in_len, block->out,
-						  press->out_max);
-	pthread_mutex_lock(&press->lock);
+						  gzip->out_max);
+	pthread_mutex_lock(&gzip->lock);
 	block->state = BLOCK_PRESSED;
-	pthread_cond_broadcast(&press->changed);
+	pthread_cond_broadcast(&gzip->changed);
 }
 
 static void *work(void *arg)
 {
-	struct gzip_parallel *press = arg;
+	struct gzip_parallel *gzip = arg;
 	struct libdeflate_compressor *compressor = new_compressor();
 
-	pthread_mutex_lock(&press->lock);
-	while (!press->over) {
-		struct block *block = take_full(press);
+	pthread_mutex_lock(&gzip->lock);
+	while (!gzip->over) {
+		struct block *block = take_full(gzip);
 
 		if (block)
-			gzip_parallel_block(press, block, compressor);
+			gzip_parallel_block(gzip, block, compressor);
 		else
-			pthread_cond_wait(&press->changed, &press->lock);
+			pthread_cond_wait(&gzip->changed, &gzip->lock);
 	}
-	pthread_mutex_unlock(&press->lock);
+	pthread_mutex_unlock(&gzip->lock);
 	libdeflate_free_compressor(compressor);
 	return NULL;
 }
 
 struct gzip_parallel *gzip_parallel_new(int fd)
 {
-	struct gzip_parallel *press = mem_zero(1, sizeof *press);
+	struct gzip_parallel *gzip = mem_zero(1, sizeof *gzip);
 	size_t threads = 1;
 	cpu_set_t cpus;
 
@@ -110,53 +110,53 @@ struct gzip_parallel *gzip_parallel_new(int fd)
 		threads = (size_t)CPU_COUNT(&cpus);
 	if (threads > THREADS_MAX)
 		threads = THREADS_MAX;
-	press->fd = fd;
-	press->blocks = threads + 2;
-	press->compressor = new_compressor();
-	press->out_max = libdeflate_gzip_compress_bound(press->compressor, BLOCK_BYTES);
-	for (size_t i = 0; i < press->blocks; i++) {
-		press->ring[i].in = mem_alloc(BLOCK_BYTES);
-		press->ring[i].out = mem_alloc(press->out_max);
+	gzip->fd = fd;
+	gzip->blocks = threads + 2;
+	gzip->compressor = new_compressor();
+	gzip->out_max = libdeflate_gzip_compress_bound(gzip->compressor, BLOCK_BYTES);
+	for (size_t i = 0; i < gzip->blocks; i++) {
+		gzip->ring[i].in = mem_alloc(BLOCK_BYTES);
+		gzip->ring[i].out = mem_alloc(gzip->out_max);
 	}
-	pthread_mutex_init(&press->lock, NULL);
-	pthread_cond_init(&press->changed, NULL);
+	pthread_mutex_init(&gzip->lock, NULL);
+	pthread_cond_init(&gzip->changed, NULL);
 	/* The adding thread counts as one; without the others it does all of the work. */
-	while (press->worker_count + 1 < threads &&
-	       pthread_create(&press->workers[press->worker_count], NULL, work, press) == 0)
-		press->worker_count++;
-	return press;
+	while (gzip->worker_count + 1 < threads &&
+	       pthread_create(&gzip->workers[gzip->worker_count], NULL, work, gzip) == 0)
+		gzip->worker_count++;
+	return gzip;
 }
 
 void gzip_parallel_freep(struct gzip_parallel **ref)
 {
-	struct gzip_parallel *press = *ref;
+	struct gzip_parallel *gzip = *ref;
 
-	if (!press)
+	if (!gzip)
 		return;
-	pthread_mutex_lock(&press->lock);
-	press->over = true;
-	pthread_cond_broadcast(&press->changed);
-	pthread_mutex_unlock(&press->lock);
-	for (size_t i = 0; i < press->worker_count; i++)
-		pthread_join(press->workers[i], NULL);
-	for (size_t i = 0; i < press->blocks; i++) {
-		free(press->ring[i].in);
-		free(press->ring[i].out);
+	pthread_mutex_lock(&gzip->lock);
+	gzip->over = true;
+	pthread_cond_broadcast(&gzip->changed);
+	pthread_mutex_unlock(&gzip->lock);
+	for (size_t i = 0; i < gzip->worker_count; i++)
+		pthread_join(gzip->workers[i], NULL);
+	for (size_t i = 0; i < gzip->blocks; i++) {
+		free(gzip->ring[i].in);
+		free(gzip->ring[i].out);
 	}
-	pthread_cond_destroy(&press->changed);
-	pthread_mutex_destroy(&press->lock);
-	libdeflate_free_compressor(press->compressor);
-	free(press);
+	pthread_cond_destroy(&gzip->changed);
+	pthread_mutex_destroy(&gzip->lock);
+	libdeflate_free_compressor(gzip->compressor);
+	free(gzip);
 	*ref = NULL;
 }
 
-static int write_block(struct gzip_parallel *press, const struct block *block)
+static int write_block(struct gzip_parallel *gzip, const struct block *block)
 {
 	const unsigned char *bytes = block->out;
 	size_t len = block->out_len;
 
 	while (len > 0) {
-		ssize_t put = write(press->fd, bytes, len);
+		ssize_t put = write(gzip->fd, bytes, len);
 
 		if (put < 0 && errno != EINTR)
 			return errno;
@@ -167,49 +167,49 @@ static int write_block(struct gzip_parallel *press, const struct block *block)
 }
 
 /* Writes, compresses or waits until at most `left` full blocks are not written. */
-static int settle(struct gzip_parallel *press, size_t left, struct err **err)
+static int settle(struct gzip_parallel *gzip, size_t left, struct err **err)
 {
-	pthread_mutex_lock(&press->lock);
-	while (press->filled - press->written > left && !press->failed) {
-		struct block *oldest = &press->ring[press->written % press->blocks], *full;
+	pthread_mutex_lock(&gzip->lock);
+	while (gzip->filled - gzip->written > left && !gzip->failed) {
+		struct block *oldest = &gzip->ring[gzip->written % gzip->blocks], *full;
 
 		if (oldest->state == BLOCK_PRESSED) {
-			pthread_mutex_unlock(&press->lock);
-			press->failed = write_block(press, oldest);
-			pthread_mutex_lock(&press->lock);
+			pthread_mutex_unlock(&gzip->lock);
+			gzip->failed = write_block(gzip, oldest);
+			pthread_mutex_lock(&gzip->lock);
 			oldest->state = BLOCK_FREE;
 			oldest->in_len = 0;
-			press->written++;
-		} else if ((full = take_full(press))) {
-			gzip_parallel_block(press, full, press->compressor);
+			gzip->written++;
+		} else if ((full = take_full(gzip))) {
+			gzip_parallel_block(gzip, full, gzip->compressor);
 		} else {
-			pthread_cond_wait(&press->changed, &press->lock);
+			pthread_cond_wait(&gzip->changed, &gzip->lock);
 		}
 	}
-	pthread_mutex_unlock(&press->lock);
-	return press->failed ? fs_error(err, press->failed, "cannot write the source bundle") : 0;
+	pthread_mutex_unlock(&gzip->lock);
+	return gzip->failed ? fs_error(err, gzip->failed, "cannot write the source bundle") : 0;
 }
 
 /* Number of bytes that the block can still take. */
-static size_t room_in(const struct gzip_parallel *press, const struct block *block)
+static size_t room_in(const struct gzip_parallel *gzip, const struct block *block)
 {
-	return BLOCK_BYTES - block->in_len - (press->filled == 0 ? SHIFT : 0);
+	return BLOCK_BYTES - block->in_len - (gzip->filled == 0 ? SHIFT : 0);
 }
 
 /* Hands over the block being filled: it is full, or the last one. */
-static void hand_over(struct gzip_parallel *press)
+static void hand_over(struct gzip_parallel *gzip)
 {
-	pthread_mutex_lock(&press->lock);
-	press->ring[press->filled++ % press->blocks].state = BLOCK_FULL;
-	pthread_cond_broadcast(&press->changed);
-	pthread_mutex_unlock(&press->lock);
+	pthread_mutex_lock(&gzip->lock);
+	gzip->ring[gzip->filled++ % gzip->blocks].state = BLOCK_FULL;
+	pthread_cond_broadcast(&gzip->changed);
+	pthread_mutex_unlock(&gzip->lock);
 }
 
-int gzip_parallel_add(struct gzip_parallel *press, const void *bytes, size_t len, struct err **err)
+int gzip_parallel_add(struct gzip_parallel *gzip, const void *bytes, size_t len, struct err **err)
 {
 	while (len > 0) {
-		struct block *block = &press->ring[press->filled % press->blocks];
-		size_t room = room_in(press, block), part = len < room ? len : room;
+		struct block *block = &gzip->ring[gzip->filled % gzip->blocks];
+		size_t room = room_in(gzip, block), part = len < room ? len : room;
 
 		memcpy(block->in + block->in_len, bytes, part);
 		block->in_len += part;
@@ -217,16 +217,16 @@ int gzip_parallel_add(struct gzip_parallel *press, const void *bytes, size_t len
 		len -= part;
 		if (part < room)
 			break;
-		hand_over(press);
-		if (settle(press, press->blocks - 1, err) < 0)
+		hand_over(gzip);
+		if (settle(gzip, gzip->blocks - 1, err) < 0)
 			return -1;
 	}
-	return press->failed ? fs_error(err, press->failed, "cannot write the source bundle") : 0;
+	return gzip->failed ? fs_error(err, gzip->failed, "cannot write the source bundle") : 0;
 }
 
-int gzip_parallel_end(struct gzip_parallel *press, struct err **err)
+int gzip_parallel_end(struct gzip_parallel *gzip, struct err **err)
 {
-	if (press->ring[press->filled % press->blocks].in_len > 0)
-		hand_over(press);
-	return settle(press, 0, err);
+	if (gzip->ring[gzip->filled % gzip->blocks].in_len > 0)
+		hand_over(gzip);
+	return settle(gzip, 0, err);
 }

@@ -103,13 +103,13 @@ static int read_file(struct hashing *h, struct source_tree_file *file, char *buf
 	return 0;
 }
 
-static void hash_some(struct parallel_for *crew, void *arg)
+static void hash_some(struct parallel_for *loop, void *arg)
 {
 	struct hashing *h = arg;
 	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
 	size_t i, end;
 
-	while (!atomic_load(&h->stop) && parallel_for_take(crew, &i, &end))
+	while (!atomic_load(&h->stop) && parallel_for_take(loop, &i, &end))
 		for (; i < end; i++) {
 			struct source_tree_file *file = &h->tree->files[i];
 

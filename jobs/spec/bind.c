@@ -34,7 +34,7 @@ static void unknown_name(struct binder *binder, field_id section, const struct e
 }
 
 /* Shows how to write a text such as "python3 train.py" as a list. */
-static char *list_cure(field_id id, const struct node *node)
+static char *list_hint(field_id id, const struct node *node)
 {
 	const struct field *row = &field_table[id];
 	AUTO(auto_free) char *copy = NULL;
@@ -71,7 +71,7 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 	else if (empty && !row->required)
 		hint = mem_format("write a value, or remove the line");
 	else if (row->type == FIELD_LIST)
-		hint = list_cure(field, node);
+		hint = list_hint(field, node);
 	else if (row->type == FIELD_SECTION || row->type == FIELD_FREE)
 		hint = mem_format("write the members below it, one 'name: value' a line, indented");
 	else

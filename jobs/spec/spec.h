@@ -196,10 +196,10 @@ json_t *spec_key_ingredients(const struct spec *spec);
 
 /* Adds a problem for each thing that the spec asks for explicitly and this version cannot do. A
  * field left out, or set to exactly its default, asks for nothing. Returns their number. */
-size_t spec_unready(const struct spec *spec, struct problems *ret);
+size_t spec_not_yet(const struct spec *spec, struct problems *ret);
 /* The same as warnings, in the same words, beside the problems that are in *ret already: for
  * commands that only check the spec. */
-size_t spec_unready_warn(const struct spec *spec, struct problems *ret);
+size_t spec_not_yet_warn(const struct spec *spec, struct problems *ret);
 
 /* --- The table for people and programs. --- */
 

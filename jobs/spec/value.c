@@ -179,15 +179,15 @@ static json_t *convert_choice(const struct value_value *value)
 /* Durations, sizes, percentages: number and unit, kept as text. */
 static json_t *convert_measure(const struct value_value *value)
 {
-	AUTO(auto_free) char *cure = NULL;
+	AUTO(auto_free) char *hint = NULL;
 	const char *text = value->node->text;
 	int64_t number = 0;
 	bool good = units_parse(value->row->type, text, &number);
 
 	if (good)
 		return in_range(value, (double)number) ? json_string_nocheck(text) : NULL;
-	cure = units_cure(value->row->type, text, value->row->example);
-	return wrong(value, units_must_be(value->row->type), cure);
+	hint = units_hint(value->row->type, text, value->row->example);
+	return wrong(value, units_must_be(value->row->type), hint);
 }
 
 /* True for an unquoted scalar that another reader of YAML would not take as a text. */

@@ -54,7 +54,7 @@ static int read_error(const struct transfer_backend_row *row, int os_errno, stru
 
 /* Computes the MD5 of `len` bytes from `at`. Returns 1, 0 if the file ends before, -1 with an
  * error. */
-static int md5_stretch(struct transfer_backend *mover, const struct transfer_backend_row *row,
+static int md5_stretch(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		       int fd, struct md5 *md5, uint64_t at, uint64_t len,
 		       uint8_t digest[MD5_BYTES], struct err **err)
 {
@@ -71,8 +71,8 @@ static int md5_stretch(struct transfer_backend *mover, const struct transfer_bac
 		hash_md5_add(md5, bytes, want);
 		at += want;
 		len -= want;
-		if (len > 0 && mover)
-			mover->kind->turn(mover, 0);
+		if (len > 0 && backend)
+			backend->kind->turn(backend, 0);
 	}
 	hash_md5_next(md5, digest);
 	return 1;
@@ -80,7 +80,7 @@ static int md5_stretch(struct transfer_backend *mover, const struct transfer_bac
 
 /* Returns 1 if the file's tag, computed with parts of this size, is `hex`, else 0; -1 with an
  * error. */
-static int same_parts(struct transfer_backend *mover, const struct transfer_backend_row *row,
+static int same_parts(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		      int fd, uint64_t part, const char *hex, struct err **err)
 {
 	AUTO(hash_md5_freep) struct md5 *md5 = hash_md5_new(), *all = hash_md5_new();
@@ -91,7 +91,7 @@ static int same_parts(struct transfer_backend *mover, const struct transfer_back
 		return 0;
 	for (uint64_t at = 0; at < row->size; at += part) {
 		uint64_t len = row->size - at < part ? row->size - at : part;
-		int done = md5_stretch(mover, row, fd, md5, at, len, digest, err);
+		int done = md5_stretch(backend, row, fd, md5, at, len, digest, err);
 
 		if (done <= 0)
 			return done;
@@ -102,7 +102,7 @@ static int same_parts(struct transfer_backend *mover, const struct transfer_back
 	return strcmp(found, hex) == 0;
 }
 
-static int same_by_tag(struct transfer_backend *mover, const struct transfer_backend_row *row,
+static int same_by_tag(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		       int fd, struct err **err)
 {
 	AUTO(hash_md5_freep) struct md5 *md5 = NULL;
@@ -116,7 +116,7 @@ static int same_by_tag(struct transfer_backend *mover, const struct transfer_bac
 	for (size_t i = 0; parts > 0 && i < STK_LENGTH(part_sizes); i++) {
 		if ((row->size + part_sizes[i] - 1) / part_sizes[i] != parts)
 			continue;
-		done = same_parts(mover, row, fd, part_sizes[i], hex, err);
+		done = same_parts(backend, row, fd, part_sizes[i], hex, err);
 		if (done != 0)
 			return done;
 		if (parts == 1)
@@ -127,17 +127,17 @@ static int same_by_tag(struct transfer_backend *mover, const struct transfer_bac
 	md5 = hash_md5_new();
 	if (!md5)
 		return 0;
-	done = md5_stretch(mover, row, fd, md5, 0, row->size, digest, err);
+	done = md5_stretch(backend, row, fd, md5, 0, row->size, digest, err);
 	if (done <= 0)
 		return done;
 	hash_hex_lower(digest, sizeof digest, found);
 	return strcmp(found, hex) == 0;
 }
 
-static int same_bytes(struct transfer_backend *mover, const struct transfer_backend_row *row,
+static int same_bytes(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		      int fd, struct err **err)
 {
-	AUTO(auto_close) int other = mover->kind->open(mover);
+	AUTO(auto_close) int other = backend->kind->open(backend);
 	AUTO(auto_free) char *a = NULL, *b = NULL;
 
 	if (other < 0)
@@ -160,13 +160,13 @@ static int same_bytes(struct transfer_backend *mover, const struct transfer_back
 	}
 }
 
-int content_match_file(struct transfer_backend *mover, const struct transfer_backend_row *row,
+int content_match_file(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		       int fd, struct err **err)
 {
 	if (row->size == 0)
 		return 1;
-	return mover->kind->open ? same_bytes(mover, row, fd, err)
-				 : same_by_tag(mover, row, fd, err);
+	return backend->kind->open ? same_bytes(backend, row, fd, err)
+				   : same_by_tag(backend, row, fd, err);
 }
 
 int content_match_tag(int fd, const char *key, uint64_t size, const char *tag, struct err **err)

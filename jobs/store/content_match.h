@@ -14,7 +14,7 @@
 /* Compares the open file `fd`, of row->size bytes, with `row`, the row that next() of the
  * transfer backend returned last. Other transfers go on between the reads. Returns 1 if they are
  * the same, 0 if they differ or this cannot be told, -1 with an error. */
-int content_match_file(struct transfer_backend *mover, const struct transfer_backend_row *row,
+int content_match_file(struct transfer_backend *backend, const struct transfer_backend_row *row,
 		       int fd, struct err **err);
 
 /* Does the same for a file and a tag alone; `key` is used in errors. */

@@ -78,45 +78,45 @@ static bool is_case_blind(int root)
 
 int staged_write_open(struct store_dir *store, struct staged_write **ret, struct err **err)
 {
-	struct staged_write *landing = mem_zero(1, sizeof *landing);
+	struct staged_write *staged = mem_zero(1, sizeof *staged);
 
-	landing->store = store;
-	landing->root = -1;
-	if (store_dir_root_open(store, true, &landing->root, err) < 0) {
-		staged_write_freep(&landing);
+	staged->store = store;
+	staged->root = -1;
+	if (store_dir_root_open(store, true, &staged->root, err) < 0) {
+		staged_write_freep(&staged);
 		return -1;
 	}
-	landing->case_blind = is_case_blind(landing->root);
-	*ret = landing;
+	staged->case_blind = is_case_blind(staged->root);
+	*ret = staged;
 	return 0;
 }
 
-void staged_write_freep(struct staged_write **landing)
+void staged_write_freep(struct staged_write **staged)
 {
-	if (!*landing)
+	if (!*staged)
 		return;
-	folder_unref((*landing)->current);
-	for (size_t i = 0; i < (*landing)->named_count; i++)
-		folder_unref((*landing)->named[i]);
-	free((*landing)->named);
-	auto_close(&(*landing)->root);
-	free(*landing);
-	*landing = NULL;
+	folder_unref((*staged)->current);
+	for (size_t i = 0; i < (*staged)->named_count; i++)
+		folder_unref((*staged)->named[i]);
+	free((*staged)->named);
+	auto_close(&(*staged)->root);
+	free(*staged);
+	*staged = NULL;
 }
 
-int staged_write_root(const struct staged_write *landing)
+int staged_write_root(const struct staged_write *staged)
 {
-	return landing->root;
+	return staged->root;
 }
 
-static const char *part_unfit(const char *part, size_t len)
+static const char *part_unsafe(const char *part, size_t len)
 {
 	if (text_starts(part, STORE_RESERVED))
 		return "has a part that begins like a temporary file of stoker";
-	return fs_name_unfit(part, len);
+	return fs_name_unsafe(part, len);
 }
 
-static const char *key_unfit(const char *key)
+static const char *key_unsafe(const char *key)
 {
 	if (key[0] == '/')
 		return "is an absolute path";
@@ -124,7 +124,7 @@ static const char *key_unfit(const char *key)
 		return "is longer than 1024 bytes";
 	for (;;) {
 		size_t len = strcspn(key, "/");
-		const char *why = part_unfit(key, len);
+		const char *why = part_unsafe(key, len);
 
 		if (why || key[len] == '\0')
 			return why;
@@ -153,13 +153,13 @@ static const char *refusal_of(int os_errno)
 }
 
 /* Returns 0 with the reason of a refusal, or -1 with an error. */
-static int judge(const struct staged_write *landing, const char *key, int os_errno,
+static int judge(const struct staged_write *staged, const char *key, int os_errno,
 		 const char **ret_why, struct err **err)
 {
 	*ret_why = refusal_of(os_errno);
 	if (*ret_why)
 		return 0;
-	return fs_error(err, os_errno, "cannot write '%s' in '%s'", key, landing->store->root);
+	return fs_error(err, os_errno, "cannot write '%s' in '%s'", key, staged->store->root);
 }
 
 /* True if the folder has a name of exactly these bytes. */
@@ -195,19 +195,19 @@ static bool step_down(int dir, const char *part, int *ret_fd, bool *ret_made)
 }
 
 /* Opens the folder of a key, made if need be. Returns 1, 0 if refused, -1 with an error. */
-static int folder_of(struct staged_write *landing, const char *key, const char **ret_why,
+static int folder_of(struct staged_write *staged, const char *key, const char **ret_why,
 		     struct err **err)
 {
 	const char *slash = strrchr(key, '/'), *part = key;
 	size_t len = slash ? (size_t)(slash - key) + 1 : 0;
-	struct staged_write_folder *folder = landing->current;
+	struct staged_write_folder *folder = staged->current;
 	AUTO(auto_close) int fd = -1;
 
 	if (folder && folder->len == len && memcmp(folder->path, key, len) == 0)
 		return 1;
-	fd = fcntl(landing->root, F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(staged->root, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return judge(landing, key, errno, ret_why, err);
+		return judge(staged, key, errno, ret_why, err);
 	while (part < key + len) {
 		char name[NAME_MAX + 1];
 		int next = -1;
@@ -216,10 +216,10 @@ static int folder_of(struct staged_write *landing, const char *key, const char *
 		slash = strchr(part, '/');
 		snprintf(name, sizeof name, "%.*s", (int)(slash - part), part);
 		if (!step_down(fd, name, &next, &made_this))
-			return judge(landing, key, errno, ret_why, err);
+			return judge(staged, key, errno, ret_why, err);
 		close(fd);
 		fd = next;
-		if (landing->case_blind && !made_this) {
+		if (staged->case_blind && !made_this) {
 			AUTO(auto_close)
 			int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -230,16 +230,16 @@ static int folder_of(struct staged_write *landing, const char *key, const char *
 		}
 		part = slash + 1;
 	}
-	folder_unref(landing->current);
+	folder_unref(staged->current);
 	folder = mem_alloc(sizeof *folder + len + 1);
 	*folder = (struct staged_write_folder){ TAKE_FD(fd), 1, len };
 	memcpy(folder->path, key, len);
 	folder->path[len] = '\0';
-	landing->current = folder;
+	staged->current = folder;
 	return 1;
 }
 
-int staged_write_begin(struct staged_write *landing, const char *key, bool known,
+int staged_write_begin(struct staged_write *staged, const char *key, bool known,
 		       struct staged_write_file *ret, struct err **err)
 {
 	const char *slash = strrchr(key, '/');
@@ -247,23 +247,23 @@ int staged_write_begin(struct staged_write *landing, const char *key, bool known
 	int done;
 
 	*ret = STAGED_WRITE_FILE_INIT;
-	ret->why = key_unfit(key);
+	ret->why = key_unsafe(key);
 	if (ret->why)
 		return 0;
-	done = folder_of(landing, key, &ret->why, err);
+	done = folder_of(staged, key, &ret->why, err);
 	if (done <= 0)
 		return done;
 	ret->name = slash ? slash + 1 : key;
 	ret->known = known;
 	hash_random_bytes(&chance, sizeof chance);
 	snprintf(ret->temp, sizeof ret->temp, TEMP_PREFIX "%016" PRIx64, chance);
-	ret->fd = openat(landing->current->fd, ret->temp,
+	ret->fd = openat(staged->current->fd, ret->temp,
 			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (ret->fd < 0)
-		return judge(landing, key, errno, &ret->why, err);
+		return judge(staged, key, errno, &ret->why, err);
 	/* If the file system does not support locks, staged_write_sweep() removes nothing. */
 	(void)!flock(ret->fd, LOCK_EX | LOCK_NB);
-	ret->folder = landing->current;
+	ret->folder = staged->current;
 	ret->folder->refs++;
 	return 1;
 }
@@ -280,15 +280,15 @@ void staged_write_drop(struct staged_write_file *file)
 	file->folder = NULL;
 }
 
-static int write_error(const struct staged_write *landing, const struct staged_write_file *file,
+static int write_error(const struct staged_write *staged, const struct staged_write_file *file,
 		       int os_errno, struct err **err)
 {
 	return fs_error(err, os_errno, "cannot write '%s%s' in '%s'", file->folder->path,
-			file->name, landing->store->root);
+			file->name, staged->store->root);
 }
 
 /* Gives the file its final times. */
-static int settle(const struct staged_write *landing, struct staged_write_file *file,
+static int settle(const struct staged_write *staged, struct staged_write_file *file,
 		  struct err **err)
 {
 	struct timespec times[2];
@@ -298,17 +298,17 @@ static int settle(const struct staged_write *landing, struct staged_write_file *
 	clock_gettime(CLOCK_REALTIME, &times[0]);
 	times[1] = times[0];
 	if (futimens(file->fd, times) < 0)
-		return write_error(landing, file, errno, err);
+		return write_error(staged, file, errno, err);
 	return 0;
 }
 
-static int give_name(const struct staged_write *landing, struct staged_write_file *file,
+static int give_name(const struct staged_write *staged, struct staged_write_file *file,
 		     struct err **err)
 {
 	int dir = file->folder->fd;
 	int done;
 
-	if ((landing->case_blind || file->if_taken) && !file->known) {
+	if ((staged->case_blind || file->if_taken) && !file->known) {
 		done = renameat2(dir, file->temp, dir, file->name, RENAME_NOREPLACE);
 		if (done < 0 && errno == EEXIST) {
 			file->why = file->if_taken ? file->if_taken : other_case;
@@ -321,75 +321,75 @@ static int give_name(const struct staged_write *landing, struct staged_write_fil
 		int failed = errno;
 
 		file->why = refusal_of(failed);
-		return file->why ? 0 : write_error(landing, file, failed, err);
+		return file->why ? 0 : write_error(staged, file, failed, err);
 	}
 	file->named = true;
 	/* After the rename, which changes the ctime. */
-	return fstat(file->fd, &file->st) < 0 ? write_error(landing, file, errno, err) : 0;
+	return fstat(file->fd, &file->st) < 0 ? write_error(staged, file, errno, err) : 0;
 }
 
-static void note_named(struct staged_write *landing, struct staged_write_folder *folder)
+static void note_named(struct staged_write *staged, struct staged_write_folder *folder)
 {
-	size_t count = landing->named_count;
+	size_t count = staged->named_count;
 
-	if (count > 0 && landing->named[count - 1] == folder)
+	if (count > 0 && staged->named[count - 1] == folder)
 		return;
-	landing->named = mem_grow(landing->named, count + 1, sizeof(struct staged_write_folder *));
-	landing->named[landing->named_count++] = folder;
+	staged->named = mem_grow(staged->named, count + 1, sizeof(struct staged_write_folder *));
+	staged->named[staged->named_count++] = folder;
 	folder->refs++;
 }
 
 /* After everything was flushed, checks that the names given before are durable. */
-static int check_named(struct staged_write *landing, struct err **err)
+static int check_named(struct staged_write *staged, struct err **err)
 {
 	int failed = 0;
 
-	for (size_t i = 0; i < landing->named_count; i++) {
+	for (size_t i = 0; i < staged->named_count; i++) {
 		/* Some network and FUSE file systems do not support fsync on folders. */
-		if (!failed && fsync(landing->named[i]->fd) < 0 && errno != EINVAL &&
+		if (!failed && fsync(staged->named[i]->fd) < 0 && errno != EINVAL &&
 		    errno != ENOTSUP) {
 			failed = errno;
 			fs_error(err, failed, "cannot make '%s' durable in '%s'",
-				 landing->named[i]->path, landing->store->root);
+				 staged->named[i]->path, staged->store->root);
 		}
-		folder_unref(landing->named[i]);
+		folder_unref(staged->named[i]);
 	}
-	landing->named_count = 0;
+	staged->named_count = 0;
 	return failed ? -1 : 0;
 }
 
-int staged_write_commit(struct staged_write *landing, struct staged_write_file *const *files,
+int staged_write_commit(struct staged_write *staged, struct staged_write_file *const *files,
 			size_t count, struct err **err)
 {
 	if (count == 0)
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		if (settle(landing, files[i], err) < 0)
+		if (settle(staged, files[i], err) < 0)
 			return -1;
 	/* A single syncfs() for all is far cheaper than one fsync() each; the fsync() calls that
 	 * follow only report whether it worked, and cost next to nothing. The syncfs() also
 	 * makes earlier names durable, so that files which may only come after them do. */
-	if (count > 1 || landing->named_count > 0)
-		(void)!syncfs(landing->root);
+	if (count > 1 || staged->named_count > 0)
+		(void)!syncfs(staged->root);
 	for (size_t i = 0; i < count; i++)
 		if (fsync(files[i]->fd) < 0)
-			return write_error(landing, files[i], errno, err);
-	if (check_named(landing, err) < 0)
+			return write_error(staged, files[i], errno, err);
+	if (check_named(staged, err) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++) {
-		if (give_name(landing, files[i], err) < 0)
+		if (give_name(staged, files[i], err) < 0)
 			return -1;
-		note_named(landing, files[i]->folder);
+		note_named(staged, files[i]->folder);
 	}
 	return 0;
 }
 
-int staged_write_finish(struct staged_write *landing, struct err **err)
+int staged_write_finish(struct staged_write *staged, struct err **err)
 {
-	if (landing->named_count == 0)
+	if (staged->named_count == 0)
 		return 0;
-	(void)!syncfs(landing->root);
-	return check_named(landing, err);
+	(void)!syncfs(staged->root);
+	return check_named(staged, err);
 }
 
 bool staged_write_sweep(int dir, const char *name, bool remove)

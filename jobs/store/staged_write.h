@@ -37,14 +37,14 @@ struct staged_write_file {
 
 /* Opens the directory for staged writes, making it if need be. */
 int staged_write_open(struct store_dir *store, struct staged_write **ret, struct err **err);
-void staged_write_freep(struct staged_write **landing); /* after its files; for AUTO() */
+void staged_write_freep(struct staged_write **staged); /* after its files; for AUTO() */
 /* Returns the descriptor of the directory itself. */
-int staged_write_root(const struct staged_write *landing);
+int staged_write_root(const struct staged_write *staged);
 
 /* Returns 1 with a file to be written, 0 if the key is refused (`ret->why` says why), -1 with an
  * error. The key must live as long as the file. `known`: the directory was seen to have a file
  * of exactly this name. */
-int staged_write_begin(struct staged_write *landing, const char *key, bool known,
+int staged_write_begin(struct staged_write *staged, const char *key, bool known,
 		       struct staged_write_file *ret, struct err **err);
 /* Closes the file, and removes it if it has no final name. */
 void staged_write_drop(struct staged_write_file *file);
@@ -52,9 +52,9 @@ void staged_write_drop(struct staged_write_file *file);
 /* Commits complete files: on return their content is durable and they have their names, except
  * those that turn out to be refused. The new names are durable before the next call gives any,
  * and when staged_write_finish() returns. If it returns -1, the state of some files is unknown. */
-int staged_write_commit(struct staged_write *landing, struct staged_write_file *const *files,
+int staged_write_commit(struct staged_write *staged, struct staged_write_file *const *files,
 			size_t count, struct err **err);
-int staged_write_finish(struct staged_write *landing, struct err **err);
+int staged_write_finish(struct staged_write *staged, struct err **err);
 
 /* Returns true if the name is reserved: a temporary file of any process, or another file that is
  * deliberately not an object. With `remove`, a temporary file of this module that no process

@@ -52,15 +52,15 @@ const char *store_directory(const struct store *store)
 	return store->directory;
 }
 
-void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg)
+void store_on_unsafe_name(struct store *store, store_unsafe_name_fn fn, void *arg)
 {
-	store->unfit = fn;
-	store->unfit_arg = arg;
+	store->unsafe_name = fn;
+	store->unsafe_name_arg = arg;
 }
 
 static bool part_is_good(const char *part, size_t len)
 {
-	return !fs_name_unfit(part, len) && !text_starts(part, STORE_RESERVED);
+	return !fs_name_unsafe(part, len) && !text_starts(part, STORE_RESERVED);
 }
 
 /* Every part that ends in a slash must be valid; the last part only in a key, since a prefix may

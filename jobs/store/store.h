@@ -45,8 +45,8 @@ const char *store_url(const struct store *store); /* borrowed; absolute path for
 /* Sets the callback for names in a bucket that are not valid keys ("../x", "a//b", with control
  * bytes, longer than 1,024), which store_list() passes over. `why` is the end of a sentence. The
  * name may be hostile text. NULL: no callback. Directories have no such names. */
-typedef void (*store_unfit_fn)(void *arg, const char *name, const char *why);
-void store_on_unfit(struct store *store, store_unfit_fn fn, void *arg);
+typedef void (*store_unsafe_name_fn)(void *arg, const char *name, const char *why);
+void store_on_unsafe_name(struct store *store, store_unsafe_name_fn fn, void *arg);
 /* Returns the number of bytes that this process has exchanged with services so far, including
  * those of objects still being transferred: a sign of progress, not a measure. */
 uint64_t store_traffic(void);

@@ -33,7 +33,7 @@ struct store_backend {
 	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
 	/* Opens the store as the far side of a sync: see transfer_backend.h. */
-	int (*mover)(struct store *store, struct transfer_backend **ret, struct err **err);
+	int (*backend)(struct store *store, struct transfer_backend **ret, struct err **err);
 };
 
 /* Every kind of store begins with this. */
@@ -41,8 +41,8 @@ struct store {
 	const struct store_backend *backend;
 	char *url;             /* owned by the backend's struct, freed by its `free` */
 	const char *directory; /* as store_directory() */
-	store_unfit_fn unfit;
-	void *unfit_arg;
+	store_unsafe_name_fn unsafe_name;
+	void *unsafe_name_arg;
 };
 
 /* Opens a store of one kind; `where` is the URL as the user wrote it. */

@@ -297,7 +297,7 @@ static const struct store_backend backend = {
 	.remove = dir_delete,
 	.upload = store_dir_upload,
 	.download = store_dir_download,
-	.mover = transfer_backend_dir_open,
+	.backend = transfer_backend_dir_open,
 };
 
 int store_dir_open(const char *where, struct store **ret, struct err **err)

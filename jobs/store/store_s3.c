@@ -86,8 +86,8 @@ struct store_s3_listing {
 
 static void pass_over(const struct store_s3_listing *l, const char *name, const char *why)
 {
-	if (l->store->base.unfit)
-		l->store->base.unfit(l->store->base.unfit_arg, name, why);
+	if (l->store->base.unsafe_name)
+		l->store->base.unsafe_name(l->store->base.unsafe_name_arg, name, why);
 }
 
 static bool has_reserved_part(const char *key)
@@ -105,13 +105,13 @@ static int list_object(void *arg, const struct s3_object *object, struct err **e
 	struct store_s3_listing *l = arg;
 	struct store_object row;
 	const char *key = object->key + l->skip;
-	const char *why = object->unfit;
+	const char *why = object->unsafe_name;
 
 	if (++l->count > OBJECTS_MAX)
 		return err_set(err, EXIT_REFUSED, "'%s' holds more than %" PRIu64 " objects",
 			       l->store->base.url, OBJECTS_MAX);
 	if (!why)
-		why = s3_key_unfit(key, strlen(key));
+		why = s3_key_unsafe(key, strlen(key));
 	if (!why && has_reserved_part(key))
 		why = "begins like a temporary file";
 	if (why) {
@@ -149,7 +149,7 @@ static int list_prefix(void *arg, const char *prefix, struct err **err)
 			       l->store->base.url, OBJECTS_MAX);
 	if (len > 0 && name[len - 1] == '/')
 		name[len - 1] = '\0';
-	why = s3_key_unfit(name, strlen(name));
+	why = s3_key_unsafe(name, strlen(name));
 	if (!why && has_reserved_part(name))
 		why = "begins like a temporary file";
 	if (why) {
@@ -421,7 +421,7 @@ static const struct store_backend backend = {
 	.remove = s3_store_remove,
 	.upload = s3_store_upload,
 	.download = s3_store_download,
-	.mover = transfer_backend_s3_open,
+	.backend = transfer_backend_s3_open,
 };
 
 uint64_t store_traffic(void)
@@ -442,9 +442,9 @@ int store_s3_open(const char *where, struct store **ret, struct err **err)
 
 	if (s3_parse_url(where, &bucket, &prefix, err) < 0)
 		return -1;
-	if (*prefix && s3_key_unfit(prefix, strlen(prefix)))
+	if (*prefix && s3_key_unsafe(prefix, strlen(prefix)))
 		return err_set(err, EXIT_REFUSED, "the prefix of '%s' %s", where,
-			       s3_key_unfit(prefix, strlen(prefix)));
+			       s3_key_unsafe(prefix, strlen(prefix)));
 	store = mem_zero(1, sizeof *store);
 	store->base.backend = &backend;
 	store->base.url = mem_format("s3://%s%s%s", bucket, *prefix ? "/" : "", prefix);

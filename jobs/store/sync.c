@@ -51,32 +51,32 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 /* Selects the near side: the target if it is a directory, else the source. */
 static int open_sides(struct sync *sync, struct store *from, struct store *to, struct err **err)
 {
-	struct store *far = as_directory(to) ? from : to;
+	struct store *remote = as_directory(to) ? from : to;
 
-	sync->near = as_directory(to);
-	sync->down = sync->near != NULL;
+	sync->local = as_directory(to);
+	sync->down = sync->local != NULL;
 	if (!sync->down)
-		sync->near = as_directory(from);
-	if (!sync->near) {
+		sync->local = as_directory(from);
+	if (!sync->local) {
 		err_set(err, EXIT_REFUSED, "neither '%s' nor '%s' is a directory", store_url(from),
 			store_url(to));
 		return err_hint(err, "use a directory on this machine in between");
 	}
 	if (sync->down && store_directory(from) && must_be_apart(from, to, err) < 0)
 		return -1;
-	return transfer_backend_open(far, &sync->mover, err);
+	return transfer_backend_open(remote, &sync->backend, err);
 }
 
-static int open_near(struct sync *sync, const char *far_url, struct err **err)
+static int open_local(struct sync *sync, const char *far_url, struct err **err)
 {
 	AUTO(auto_close) int root = -1;
 
 	if (sync->down && !sync->options->dry_run) {
-		if (staged_write_open(sync->near, &sync->landing, err) < 0)
+		if (staged_write_open(sync->local, &sync->staged, err) < 0)
 			return -1;
-		sync->root = staged_write_root(sync->landing);
+		sync->root = staged_write_root(sync->staged);
 	} else {
-		int found = store_dir_root_open(sync->near, false, &root, err);
+		int found = store_dir_root_open(sync->local, false, &root, err);
 
 		if (found < 0)
 			return -1;
@@ -124,7 +124,7 @@ static int turns(struct sync *sync, struct err **err)
 		if (*err || sync_move_go_on(sync, false, err) < 0)
 			return -1;
 		if (!is_over(sync))
-			sync->mover->kind->turn(sync->mover, more ? 0 : TURN_MS);
+			sync->backend->kind->turn(sync->backend, more ? 0 : TURN_MS);
 		if (sync->err) {
 			*err = TAKE(sync->err);
 			return -1;
@@ -139,20 +139,20 @@ static int finish(struct sync *sync, int result, struct err **err)
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	/* Files that arrived whole are kept; a further error is ignored, since one is reported. */
-	if (!is_over(sync) && sync->landing)
+	if (!is_over(sync) && sync->staged)
 		(void)sync_move_go_on(sync, true, &ignored);
 	err_freep(&ignored);
-	if (sync->landing && staged_write_finish(sync->landing, result < 0 ? &ignored : err) < 0)
+	if (sync->staged && staged_write_finish(sync->staged, result < 0 ? &ignored : err) < 0)
 		result = -1;
 	if (result == 0 && is_over(sync) && sync->manifest)
 		manifest_close(sync->manifest, sync->options->only);
-	transfer_backend_freep(&sync->mover);
+	transfer_backend_freep(&sync->backend);
 	sync_slot_close(sync);
 	sync_stage_close(sync);
 	sync_join_close(sync);
 	err_freep(&sync->err);
 	manifest_freep(&sync->manifest);
-	staged_write_freep(&sync->landing);
+	staged_write_freep(&sync->staged);
 	auto_close(&sync->own_root);
 	return result;
 }
@@ -170,7 +170,7 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 		return err_set(err, EXIT_DEFECT, "invalid prefix '%s'", options->only);
 	result = open_sides(&sync, from, to, err);
 	if (result == 0)
-		result = open_near(&sync, store_url(sync.down ? from : to), err);
+		result = open_local(&sync, store_url(sync.down ? from : to), err);
 	if (result == 0)
 		result = sync_join_open(&sync, err);
 	if (result == 0)

@@ -69,21 +69,21 @@ struct slots {
 struct sync {
 	const struct sync_options *options;
 	struct sync_sum *sum;
-	struct store_dir *near;
+	struct store_dir *local;
 	bool down; /* true if the copy goes from the transfer backend to the directory */
-	struct transfer_backend *mover;
-	struct staged_write *landing; /* NULL on the way up and in a dry run */
-	int root, own_root;           /* descriptors of the directory; -1 if it is absent */
+	struct transfer_backend *backend;
+	struct staged_write *staged; /* NULL on the way up and in a dry run */
+	int root, own_root;          /* descriptors of the directory; -1 if it is absent */
 	struct manifest *manifest;
 	struct utc begun;
 	struct err *err; /* first error of a transfer; it ends the sync */
 
 	/* Members of sync_join.c. */
 	struct dir_walk *walk;
-	struct dir_row near_row;
-	struct transfer_backend_row far_row;
-	bool near_at, far_at;       /* a row has been read and not used yet */
-	bool near_ended, far_ended; /* no more rows follow */
+	struct dir_row local_row;
+	struct transfer_backend_row remote_row;
+	bool local_at, remote_at;       /* a row has been read and not used yet */
+	bool local_ended, remote_ended; /* no more rows follow */
 	bool joined;
 	/* The last valid key of the far side, and the lengths of its prefixes that are keys. */
 	struct sb above;
@@ -123,7 +123,7 @@ void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const c
 /* Adds an object that must move. `far`: the row to download; NULL: upload. `known`: both sides
  * have the key. */
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
-		   const struct transfer_backend_row *far, bool known, enum sync_stage stage);
+		   const struct transfer_backend_row *remote, bool known, enum sync_stage stage);
 /* Starts transfers that are ready, and makes files durable that are due; with `all`, every file
  * that has arrived. Returns 0, or -1 with an error. */
 int sync_move_go_on(struct sync *sync, bool all, struct err **err);

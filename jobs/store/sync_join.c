@@ -14,7 +14,7 @@ static void other(void *arg, int dir, const char *folder, const char *name)
 {
 	struct sync *sync = arg;
 
-	if (staged_write_sweep(dir, name, sync->landing != NULL))
+	if (staged_write_sweep(dir, name, sync->staged != NULL))
 		return;
 	if (!sync->down) {
 		AUTO(auto_free) char *key = mem_format("%s%s", folder, name);
@@ -28,9 +28,9 @@ int sync_join_open(struct sync *sync, struct err **err)
 	const char *only = sync->options->only ? sync->options->only : "";
 
 	sync->above = SB_INIT;
-	if (store_dir_walk_open(sync->near, only, other, sync, &sync->walk, err) < 0)
+	if (store_dir_walk_open(sync->local, only, other, sync, &sync->walk, err) < 0)
 		return -1;
-	return sync->mover->kind->list(sync->mover, only, err);
+	return sync->backend->kind->list(sync->backend, only, err);
 }
 
 void sync_join_close(struct sync *sync)
@@ -40,36 +40,36 @@ void sync_join_close(struct sync *sync)
 }
 
 /* Reads a row of the near side if none is at hand and the listing has not ended. */
-static int near_fill(struct sync *sync, struct err **err)
+static int local_fill(struct sync *sync, struct err **err)
 {
 	int found;
 
-	if (sync->near_at || sync->near_ended)
+	if (sync->local_at || sync->local_ended)
 		return 1;
-	found = store_dir_walk_next(sync->walk, &sync->near_row, err);
+	found = store_dir_walk_next(sync->walk, &sync->local_row, err);
 	if (found < 0)
 		return -1;
-	sync->near_at = found > 0;
-	sync->near_ended = found == 0;
+	sync->local_at = found > 0;
+	sync->local_ended = found == 0;
 	return 1;
 }
 
-static int far_fill(struct sync *sync, struct err **err)
+static int remote_fill(struct sync *sync, struct err **err)
 {
-	if (sync->far_at || sync->far_ended)
+	if (sync->remote_at || sync->remote_ended)
 		return 1;
-	switch (sync->mover->kind->next(sync->mover, &sync->far_row, err)) {
+	switch (sync->backend->kind->next(sync->backend, &sync->remote_row, err)) {
 	case TRANSFER_BACKEND_WAIT:
 		return 0;
 	case TRANSFER_BACKEND_ERROR:
 		return -1;
 	case TRANSFER_BACKEND_END:
-		sync->far_ended = true;
+		sync->remote_ended = true;
 		return 1;
 	case TRANSFER_BACKEND_ROW:
 		break;
 	}
-	sync->far_at = true;
+	sync->remote_at = true;
 	return 1;
 }
 
@@ -102,9 +102,9 @@ static bool is_folder_mark(const struct transfer_backend_row *row)
 	return row->size == 0 && len > 0 && row->key[len - 1] == '/';
 }
 
-static int near_open(struct sync *sync)
+static int local_open(struct sync *sync)
 {
-	return openat(sync->near_row.folder, sync->near_row.name,
+	return openat(sync->local_row.folder, sync->local_row.name,
 		      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
@@ -112,28 +112,28 @@ static int near_open(struct sync *sync)
  * `ret` is the row to remember; its key is NULL if there is nothing to remember. */
 static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err)
 {
-	const struct transfer_backend_row *far = &sync->far_row;
-	const struct stat *st = &sync->near_row.st;
+	const struct transfer_backend_row *remote = &sync->remote_row;
+	const struct stat *st = &sync->local_row.st;
 	const struct manifest_row *known =
-		manifest_find(sync->manifest, far->key, sync->options->only);
+		manifest_find(sync->manifest, remote->key, sync->options->only);
 	AUTO(auto_close) int fd = -1;
 	int same;
 
 	*ret = (struct manifest_row){ 0 };
-	if ((uint64_t)st->st_size != far->size)
+	if ((uint64_t)st->st_size != remote->size)
 		return 0;
-	if (known && manifest_holds(known, st, far->size, far->tag)) {
+	if (known && manifest_holds(known, st, remote->size, remote->tag)) {
 		*ret = *known;
 		return 1;
 	}
-	fd = near_open(sync);
+	fd = local_open(sync);
 	if (fd < 0)
 		return 0; /* the transfer that follows reports the error */
-	same = content_match_file(sync->mover, far, fd, err);
-	if (same > 0 && !far->fresh && far->tag[0] && store_dir_is_settled(st, sync->begun)) {
-		ret->key = far->key;
+	same = content_match_file(sync->backend, remote, fd, err);
+	if (same > 0 && !remote->fresh && remote->tag[0] && store_dir_is_settled(st, sync->begun)) {
+		ret->key = remote->key;
 		manifest_describe(st, &ret->file);
-		memcpy(ret->tag, far->tag, sizeof ret->tag);
+		memcpy(ret->tag, remote->tag, sizeof ret->tag);
 	}
 	return same;
 }
@@ -146,8 +146,8 @@ static enum sync_stage stage_of(const struct sync *sync, const char *key)
 /* Decides about a key that both sides have, or only the source. */
 static int decide(struct sync *sync, bool both, struct err **err)
 {
-	const char *key = sync->down ? sync->far_row.key : sync->near_row.key;
-	uint64_t size = sync->down ? sync->far_row.size : (uint64_t)sync->near_row.st.st_size;
+	const char *key = sync->down ? sync->remote_row.key : sync->local_row.key;
+	uint64_t size = sync->down ? sync->remote_row.size : (uint64_t)sync->local_row.st.st_size;
 	enum sync_stage stage = stage_of(sync, key);
 	struct manifest_row remember;
 	int same = 0;
@@ -159,7 +159,7 @@ static int decide(struct sync *sync, bool both, struct err **err)
 	if (same < 0)
 		return -1;
 	if (same == 0)
-		sync_move_add(sync, key, size, sync->down ? &sync->far_row : NULL, both, stage);
+		sync_move_add(sync, key, size, sync->down ? &sync->remote_row : NULL, both, stage);
 	else
 		sync_move_same(sync, key, size, remember.key ? &remember : NULL);
 	return 1;
@@ -168,36 +168,36 @@ static int decide(struct sync *sync, bool both, struct err **err)
 /* Handles the next object of the far side, on the way down. */
 static int step_down(struct sync *sync, struct err **err)
 {
-	const struct transfer_backend_row *far = &sync->far_row;
-	int filled = far_fill(sync, err), order = 1;
+	const struct transfer_backend_row *remote = &sync->remote_row;
+	int filled = remote_fill(sync, err), order = 1;
 	const char *why;
 
 	if (filled <= 0)
 		return filled;
-	if (sync->far_ended) {
+	if (sync->remote_ended) {
 		sync->joined = true;
 		return 1;
 	}
-	sync_stage_pass(sync, far->key);
-	sync->far_at = false;
-	if (is_folder_mark(far))
+	sync_stage_pass(sync, remote->key);
+	sync->remote_at = false;
+	if (is_folder_mark(remote))
 		return 1;
-	why = far->unfit;
-	if (!why && lies_below_object(sync, far->key))
+	why = remote->unsafe_name;
+	if (!why && lies_below_object(sync, remote->key))
 		why = "lies below another object, which is a file here";
 	if (why) {
-		sync_move_refuse(sync, far->key, far->size, why);
+		sync_move_refuse(sync, remote->key, remote->size, why);
 		return 1;
 	}
 	for (;;) {
-		if (near_fill(sync, err) < 0)
+		if (local_fill(sync, err) < 0)
 			return -1;
-		if (sync->near_ended)
+		if (sync->local_ended)
 			break;
-		order = strcmp(sync->near_row.key, far->key);
+		order = strcmp(sync->local_row.key, remote->key);
 		if (order >= 0)
 			break;
-		sync->near_at = false;
+		sync->local_at = false;
 	}
 	return decide(sync, order == 0, err);
 }
@@ -208,30 +208,30 @@ static int step_up(struct sync *sync, struct err **err)
 	const char *key, *why;
 	int order = 1;
 
-	if (near_fill(sync, err) < 0)
+	if (local_fill(sync, err) < 0)
 		return -1;
-	if (sync->near_ended) {
+	if (sync->local_ended) {
 		sync->joined = true;
 		return 1;
 	}
-	key = sync->near_row.key;
-	why = sync->mover->kind->unfit(key);
+	key = sync->local_row.key;
+	why = sync->backend->kind->unsafe_name(key);
 	while (!why) {
-		int filled = far_fill(sync, err);
+		int filled = remote_fill(sync, err);
 
 		if (filled <= 0)
 			return filled;
-		if (sync->far_ended)
+		if (sync->remote_ended)
 			break;
-		order = strcmp(sync->far_row.key, key);
+		order = strcmp(sync->remote_row.key, key);
 		if (order >= 0)
 			break;
-		sync->far_at = false;
+		sync->remote_at = false;
 	}
 	sync_stage_pass(sync, key);
-	sync->near_at = false;
+	sync->local_at = false;
 	if (why) {
-		sync_move_refuse(sync, key, (uint64_t)sync->near_row.st.st_size, why);
+		sync_move_refuse(sync, key, (uint64_t)sync->local_row.st.st_size, why);
 		return 1;
 	}
 	return decide(sync, order == 0, err);

@@ -72,7 +72,7 @@ void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const c
 }
 
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
-		   const struct transfer_backend_row *far, bool known, enum sync_stage stage)
+		   const struct transfer_backend_row *remote, bool known, enum sync_stage stage)
 {
 	struct sync_slot *slot;
 
@@ -84,9 +84,9 @@ void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 	}
 	slot = sync_slot_new(sync, key, size);
 	slot->known = known;
-	if (far) {
-		memcpy(slot->tag, far->tag, sizeof slot->tag);
-		slot->fresh = far->fresh;
+	if (remote) {
+		memcpy(slot->tag, remote->tag, sizeof slot->tag);
+		slot->fresh = remote->fresh;
 	}
 	slot->group = sync_stage_group(sync, key);
 	if (stage != SYNC_AT_ONCE) {
@@ -105,7 +105,7 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err **err)
 {
 	struct transfer *transfer = &slot->moving->transfer;
-	const struct transfer_backend_kind *kind = sync->mover->kind;
+	const struct transfer_backend_kind *kind = sync->backend->kind;
 
 	transfer->key = slot->key;
 	transfer->size = slot->size;
@@ -113,7 +113,7 @@ static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err *
 	transfer->owner = slot;
 	transfer->sync = sync;
 	transfer->exclusive = sync->options->exclusive && !slot->known;
-	if ((sync->down ? kind->fetch : kind->send)(sync->mover, transfer, err) < 0)
+	if ((sync->down ? kind->fetch : kind->send)(sync->backend, transfer, err) < 0)
 		return -1;
 	sync->under_way++;
 	return 0;
@@ -122,7 +122,7 @@ static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err *
 static int start_down(struct sync *sync, struct sync_slot *slot, struct err **err)
 {
 	struct moving *moving = mem_zero(1, sizeof *moving);
-	int begun = staged_write_begin(sync->landing, slot->key, slot->known, &moving->file, err);
+	int begun = staged_write_begin(sync->staged, slot->key, slot->known, &moving->file, err);
 
 	slot->moving = moving;
 	if (begun < 0)
@@ -157,7 +157,7 @@ static int start_up(struct sync *sync, struct sync_slot *slot, struct err **err)
 
 	slot->moving = moving;
 	moving->transfer.fd = -1;
-	found = store_dir_object_open(sync->near, slot->key, &moving->transfer.fd, &moving->st,
+	found = store_dir_object_open(sync->local, slot->key, &moving->transfer.fd, &moving->st,
 				      err);
 	if (found < 0)
 		return -1;
@@ -283,7 +283,7 @@ static int commit(struct sync *sync, struct err **err)
 		files[count] = &slots[count]->moving->file;
 		count++;
 	}
-	if (staged_write_commit(sync->landing, files, count, err) < 0)
+	if (staged_write_commit(sync->staged, files, count, err) < 0)
 		return -1;
 	sync->landed_wait_ms = next_wait(clock_mono_now().ms - begun.ms);
 	for (size_t i = 0; i < count; i++) {

@@ -5,12 +5,12 @@
 
 int transfer_backend_open(struct store *store, struct transfer_backend **ret, struct err **err)
 {
-	return store->backend->mover(store, ret, err);
+	return store->backend->backend(store, ret, err);
 }
 
-void transfer_backend_freep(struct transfer_backend **mover)
+void transfer_backend_freep(struct transfer_backend **backend)
 {
-	if (*mover)
-		(*mover)->kind->free(*mover);
-	*mover = NULL;
+	if (*backend)
+		(*backend)->kind->free(*backend);
+	*backend = NULL;
 }

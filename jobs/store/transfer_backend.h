@@ -21,7 +21,7 @@ struct transfer_backend_row {
 	char tag[STORE_TAG];
 	/* True if the tag may not tell this content from one written in the next moment. */
 	bool fresh;
-	const char *unfit; /* why the key cannot be a file name; NULL if it can */
+	const char *unsafe_name; /* why the key cannot be a file name; NULL if it can */
 };
 
 enum transfer_backend_next {
@@ -63,27 +63,27 @@ struct transfer_backend {
 
 struct transfer_backend_kind {
 	/* Starts listing the objects with this prefix; may be called once. */
-	int (*list)(struct transfer_backend *mover, const char *prefix, struct err **err);
+	int (*list)(struct transfer_backend *backend, const char *prefix, struct err **err);
 	/* Returns the next object, in byte order, each key greater than the one before. */
-	enum transfer_backend_next (*next)(struct transfer_backend *mover,
+	enum transfer_backend_next (*next)(struct transfer_backend *backend,
 					   struct transfer_backend_row *ret, struct err **err);
-	int (*fetch)(struct transfer_backend *mover, struct transfer *transfer, struct err **err);
+	int (*fetch)(struct transfer_backend *backend, struct transfer *transfer, struct err **err);
 	/* NULL: this kind cannot receive objects. */
-	int (*send)(struct transfer_backend *mover, struct transfer *transfer, struct err **err);
+	int (*send)(struct transfer_backend *backend, struct transfer *transfer, struct err **err);
 	/* Returns why a key is not valid in this store, as the end of a sentence, or NULL if it
 	 * is valid. Present if send() is. */
-	const char *(*unfit)(const char *key);
+	const char *(*unsafe_name)(const char *key);
 	/* Opens for reading the object that next() returned last; returns -1 if it cannot be
 	 * opened. The function is NULL if objects are not files. */
-	int (*open)(struct transfer_backend *mover);
+	int (*open)(struct transfer_backend *backend);
 	/* Continues all transfers for at most `wait_ms`, less if one is finished. */
-	void (*turn)(struct transfer_backend *mover, int64_t wait_ms);
+	void (*turn)(struct transfer_backend *backend, int64_t wait_ms);
 	/* Drops running transfers without calling done(). */
-	void (*free)(struct transfer_backend *mover);
+	void (*free)(struct transfer_backend *backend);
 };
 
 int transfer_backend_open(struct store *store, struct transfer_backend **ret, struct err **err);
-void transfer_backend_freep(struct transfer_backend **mover); /* for AUTO() */
+void transfer_backend_freep(struct transfer_backend **backend); /* for AUTO() */
 
 /* Open the transfer backend of a directory, and of a bucket. */
 int transfer_backend_dir_open(struct store *store, struct transfer_backend **ret, struct err **err);

@@ -32,55 +32,55 @@ static void tag_of(const struct stat *st, char tag[STORE_TAG])
 
 static int dir_backend_list(struct transfer_backend *base, const char *prefix, struct err **err)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
 
-	mover->begun = clock_utc_now();
-	return store_dir_walk_open(mover->store, prefix, NULL, NULL, &mover->walk, err);
+	backend->begun = clock_utc_now();
+	return store_dir_walk_open(backend->store, prefix, NULL, NULL, &backend->walk, err);
 }
 
 static enum transfer_backend_next
 dir_backend_next(struct transfer_backend *base, struct transfer_backend_row *ret, struct err **err)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
-	int found = store_dir_walk_next(mover->walk, &mover->row, err);
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
+	int found = store_dir_walk_next(backend->walk, &backend->row, err);
 
 	if (found <= 0)
 		return found < 0 ? TRANSFER_BACKEND_ERROR : TRANSFER_BACKEND_END;
-	ret->key = mover->row.key;
-	ret->size = (uint64_t)mover->row.st.st_size;
-	ret->fresh = !store_dir_is_settled(&mover->row.st, mover->begun);
-	ret->unfit = NULL;
-	tag_of(&mover->row.st, ret->tag);
+	ret->key = backend->row.key;
+	ret->size = (uint64_t)backend->row.st.st_size;
+	ret->fresh = !store_dir_is_settled(&backend->row.st, backend->begun);
+	ret->unsafe_name = NULL;
+	tag_of(&backend->row.st, ret->tag);
 	return TRANSFER_BACKEND_ROW;
 }
 
 static int dir_backend_fetch(struct transfer_backend *base, struct transfer *transfer,
 			     struct err **err)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
 
 	(void)err;
 	transfer->next = NULL;
-	*mover->last = transfer;
-	mover->last = &transfer->next;
+	*backend->last = transfer;
+	backend->last = &transfer->next;
 	return 0;
 }
 
 static int dir_backend_open(struct transfer_backend *base)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
 
-	return openat(mover->row.folder, mover->row.name,
+	return openat(backend->row.folder, backend->row.name,
 		      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-static enum transfer_result copy_one(struct transfer_backend_dir *mover, struct transfer *transfer,
-				     struct err **err)
+static enum transfer_result copy_one(struct transfer_backend_dir *backend,
+				     struct transfer *transfer, struct err **err)
 {
 	AUTO(auto_close) int from = -1;
 	char tag[STORE_TAG];
 	struct stat st;
-	int found = store_dir_object_open(mover->store, transfer->key, &from, &st, err);
+	int found = store_dir_object_open(backend->store, transfer->key, &from, &st, err);
 	int failed;
 
 	if (found <= 0)
@@ -95,7 +95,7 @@ static enum transfer_result copy_one(struct transfer_backend_dir *mover, struct 
 	failed = store_dir_copy_file(from, transfer->fd);
 	if (failed) {
 		fs_error(err, failed, "cannot copy '%s' of the store '%s'", transfer->key,
-			 mover->store->root);
+			 backend->store->root);
 		return TRANSFER_FAILED;
 	}
 	if (fstat(from, &st) < 0)
@@ -106,27 +106,27 @@ static enum transfer_result copy_one(struct transfer_backend_dir *mover, struct 
 
 static void dir_backend_turn(struct transfer_backend *base, int64_t wait_ms)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
-	struct transfer *transfer = mover->first;
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
+	struct transfer *transfer = backend->first;
 	enum transfer_result result;
 	struct err *err = NULL;
 
 	(void)wait_ms; /* a copy is made at once */
 	if (!transfer)
 		return;
-	mover->first = transfer->next;
-	if (!mover->first)
-		mover->last = &mover->first;
-	result = copy_one(mover, transfer, &err);
+	backend->first = transfer->next;
+	if (!backend->first)
+		backend->last = &backend->first;
+	result = copy_one(backend, transfer, &err);
 	transfer->done(transfer, result, err);
 }
 
 static void dir_backend_free(struct transfer_backend *base)
 {
-	struct transfer_backend_dir *mover = (struct transfer_backend_dir *)base;
+	struct transfer_backend_dir *backend = (struct transfer_backend_dir *)base;
 
-	store_dir_walk_freep(&mover->walk);
-	free(mover);
+	store_dir_walk_freep(&backend->walk);
+	free(backend);
 }
 
 static const struct transfer_backend_kind dir_backend = {
@@ -140,12 +140,12 @@ static const struct transfer_backend_kind dir_backend = {
 
 int transfer_backend_dir_open(struct store *store, struct transfer_backend **ret, struct err **err)
 {
-	struct transfer_backend_dir *mover = mem_zero(1, sizeof *mover);
+	struct transfer_backend_dir *backend = mem_zero(1, sizeof *backend);
 
 	(void)err;
-	mover->base.kind = &dir_backend;
-	mover->store = (struct store_dir *)store;
-	mover->last = &mover->first;
-	*ret = &mover->base;
+	backend->base.kind = &dir_backend;
+	backend->store = (struct store_dir *)store;
+	backend->last = &backend->first;
+	*ret = &backend->base;
 	return 0;
 }

@@ -12,7 +12,7 @@ struct transfer_backend_s3;
 
 /* A running transfer. */
 struct flight {
-	struct transfer_backend_s3 *mover;
+	struct transfer_backend_s3 *backend;
 	struct transfer *transfer;
 	struct s3_operation *op;
 	struct flight *previous, *next;
@@ -33,79 +33,79 @@ struct transfer_backend_s3 {
 
 /* --- listing --- */
 
-static void ask(struct transfer_backend_s3 *mover)
+static void ask(struct transfer_backend_s3 *backend)
 {
-	if (mover->asked || mover->ended || mover->err || mover->ahead)
+	if (backend->asked || backend->ended || backend->err || backend->ahead)
 		return;
-	mover->asked = true;
-	s3_list_next(mover->listing);
+	backend->asked = true;
+	s3_list_next(backend->listing);
 }
 
 static void page_came(void *arg, struct s3_page *page, struct err *err)
 {
-	struct transfer_backend_s3 *mover = arg;
+	struct transfer_backend_s3 *backend = arg;
 
-	mover->asked = false;
+	backend->asked = false;
 	if (!page) {
-		mover->err = err;
+		backend->err = err;
 		return;
 	}
-	mover->ended = page->last;
-	if (mover->page)
-		mover->ahead = page;
+	backend->ended = page->last;
+	if (backend->page)
+		backend->ahead = page;
 	else
-		mover->page = page;
-	ask(mover);
+		backend->page = page;
+	ask(backend);
 }
 
 static int s3_backend_list(struct transfer_backend *base, const char *prefix, struct err **err)
 {
-	struct transfer_backend_s3 *mover = (struct transfer_backend_s3 *)base;
-	AUTO(auto_free) char *whole = mem_format("%s%s", mover->prefix, prefix);
-	const struct s3_list what = { .bucket = mover->bucket, .prefix = whole };
+	struct transfer_backend_s3 *backend = (struct transfer_backend_s3 *)base;
+	AUTO(auto_free) char *whole = mem_format("%s%s", backend->prefix, prefix);
+	const struct s3_list what = { .bucket = backend->bucket, .prefix = whole };
 
 	(void)err;
-	mover->asked = true;
-	mover->listing = s3_list_start(mover->aws, &what, page_came, mover);
+	backend->asked = true;
+	backend->listing = s3_list_start(backend->aws, &what, page_came, backend);
 	return 0;
 }
 
 static enum transfer_backend_next
 s3_backend_next(struct transfer_backend *base, struct transfer_backend_row *ret, struct err **err)
 {
-	struct transfer_backend_s3 *mover = (struct transfer_backend_s3 *)base;
+	struct transfer_backend_s3 *backend = (struct transfer_backend_s3 *)base;
 
 	for (;;) {
 		const struct s3_object *object;
 
-		if (mover->page && mover->at == mover->page->object_count) {
-			s3_page_freep(&mover->page);
-			mover->page = TAKE(mover->ahead);
-			mover->at = 0;
-			ask(mover);
+		if (backend->page && backend->at == backend->page->object_count) {
+			s3_page_freep(&backend->page);
+			backend->page = TAKE(backend->ahead);
+			backend->at = 0;
+			ask(backend);
 		}
-		if (!mover->page)
+		if (!backend->page)
 			break;
-		if (mover->at == mover->page->object_count)
+		if (backend->at == backend->page->object_count)
 			continue;
-		object = &mover->page->objects[mover->at++];
-		ret->key = object->key + strlen(mover->prefix);
+		object = &backend->page->objects[backend->at++];
+		ret->key = object->key + strlen(backend->prefix);
 		/* The prefix itself: a folder marker of a console. */
 		if (ret->key[0] == '\0')
 			continue;
 		ret->size = object->size;
 		memcpy(ret->tag, object->etag, sizeof object->etag);
 		ret->fresh = false;
-		ret->unfit = object->unfit;
-		if (!ret->unfit)
-			ret->unfit = s3_key_unfit(ret->key, strlen(ret->key));
+		ret->unsafe_name = object->unsafe_name;
+		if (!ret->unsafe_name)
+			ret->unsafe_name = s3_key_unsafe(ret->key, strlen(ret->key));
 		return TRANSFER_BACKEND_ROW;
 	}
-	if (mover->err) {
-		*err = TAKE(mover->err);
+	if (backend->err) {
+		*err = TAKE(backend->err);
 		return TRANSFER_BACKEND_ERROR;
 	}
-	return mover->ended ? TRANSFER_BACKEND_END : TRANSFER_BACKEND_WAIT;
+	return backend->ended ? TRANSFER_BACKEND_END : TRANSFER_BACKEND_WAIT;
 }
 
 /* --- objects --- */
@@ -117,20 +117,20 @@ static void flight_free(struct flight *flight)
 	if (flight->previous)
 		flight->previous->next = flight->next;
 	else
-		flight->mover->flights = flight->next;
+		flight->backend->flights = flight->next;
 	free(flight);
 }
 
-static struct flight *flight_new(struct transfer_backend_s3 *mover, struct transfer *transfer)
+static struct flight *flight_new(struct transfer_backend_s3 *backend, struct transfer *transfer)
 {
 	struct flight *flight = mem_zero(1, sizeof *flight);
 
-	flight->mover = mover;
+	flight->backend = backend;
 	flight->transfer = transfer;
-	flight->next = mover->flights;
+	flight->next = backend->flights;
 	if (flight->next)
 		flight->next->previous = flight;
-	mover->flights = flight;
+	backend->flights = flight;
 	return flight;
 }
 
@@ -165,14 +165,14 @@ static void landed(void *arg, struct s3_outcome *outcome)
 static int s3_backend_fetch(struct transfer_backend *base, struct transfer *transfer,
 			    struct err **err)
 {
-	struct transfer_backend_s3 *mover = (struct transfer_backend_s3 *)base;
-	AUTO(auto_free) char *whole = mem_format("%s%s", mover->prefix, transfer->key);
-	const struct s3_place place = { mover->bucket, whole };
+	struct transfer_backend_s3 *backend = (struct transfer_backend_s3 *)base;
+	AUTO(auto_free) char *whole = mem_format("%s%s", backend->prefix, transfer->key);
+	const struct s3_place place = { backend->bucket, whole };
 	struct s3_object known = { .size = transfer->size };
-	struct flight *flight = flight_new(mover, transfer);
+	struct flight *flight = flight_new(backend, transfer);
 
 	memcpy(known.etag, transfer->tag, sizeof known.etag);
-	flight->op = s3_download_start(mover->aws, &place, transfer->tag[0] ? &known : NULL,
+	flight->op = s3_download_start(backend->aws, &place, transfer->tag[0] ? &known : NULL,
 				       transfer->fd, landed, flight, err);
 	if (flight->op)
 		return 0;
@@ -183,26 +183,26 @@ static int s3_backend_fetch(struct transfer_backend *base, struct transfer *tran
 static int s3_backend_send(struct transfer_backend *base, struct transfer *transfer,
 			   struct err **err)
 {
-	struct transfer_backend_s3 *mover = (struct transfer_backend_s3 *)base;
-	AUTO(auto_free) char *whole = mem_format("%s%s", mover->prefix, transfer->key);
-	const struct s3_place place = { mover->bucket, whole };
+	struct transfer_backend_s3 *backend = (struct transfer_backend_s3 *)base;
+	AUTO(auto_free) char *whole = mem_format("%s%s", backend->prefix, transfer->key);
+	const struct s3_place place = { backend->bucket, whole };
 	struct s3_body body = S3_BODY_INIT;
-	struct flight *flight = flight_new(mover, transfer);
+	struct flight *flight = flight_new(backend, transfer);
 
 	body.fd = transfer->fd;
 	body.len = transfer->size;
 	body.condition = transfer->exclusive ? S3_IF_ABSENT : S3_ALWAYS;
 	transfer->tag[0] = '\0';
-	flight->op = s3_upload_start(mover->aws, &place, &body, landed, flight, err);
+	flight->op = s3_upload_start(backend->aws, &place, &body, landed, flight, err);
 	if (flight->op)
 		return 0;
 	flight_free(flight);
 	return -1;
 }
 
-static const char *s3_backend_unfit(const char *key)
+static const char *s3_backend_unsafe_name(const char *key)
 {
-	return s3_key_unfit(key, strlen(key));
+	return s3_key_unsafe(key, strlen(key));
 }
 
 static void s3_backend_turn(struct transfer_backend *base, int64_t wait_ms)
@@ -212,18 +212,18 @@ static void s3_backend_turn(struct transfer_backend *base, int64_t wait_ms)
 
 static void s3_backend_free(struct transfer_backend *base)
 {
-	struct transfer_backend_s3 *mover = (struct transfer_backend_s3 *)base;
+	struct transfer_backend_s3 *backend = (struct transfer_backend_s3 *)base;
 
-	for (struct flight *flight = mover->flights, *next; flight; flight = next) {
+	for (struct flight *flight = backend->flights, *next; flight; flight = next) {
 		next = flight->next;
 		s3_cancelp(&flight->op);
 		free(flight);
 	}
-	s3_listing_freep(&mover->listing);
-	s3_page_freep(&mover->page);
-	s3_page_freep(&mover->ahead);
-	err_freep(&mover->err);
-	free(mover);
+	s3_listing_freep(&backend->listing);
+	s3_page_freep(&backend->page);
+	s3_page_freep(&backend->ahead);
+	err_freep(&backend->err);
+	free(backend);
 }
 
 static const struct transfer_backend_kind s3_backend = {
@@ -231,7 +231,7 @@ static const struct transfer_backend_kind s3_backend = {
 	.next = s3_backend_next,
 	.fetch = s3_backend_fetch,
 	.send = s3_backend_send,
-	.unfit = s3_backend_unfit,
+	.unsafe_name = s3_backend_unsafe_name,
 	.turn = s3_backend_turn,
 	.free = s3_backend_free,
 };
@@ -239,15 +239,15 @@ static const struct transfer_backend_kind s3_backend = {
 int transfer_backend_s3_open(struct store *base, struct transfer_backend **ret, struct err **err)
 {
 	struct store_s3 *store = (struct store_s3 *)base;
-	struct transfer_backend_s3 *mover;
+	struct transfer_backend_s3 *backend;
 
 	if (store_s3_client(store, err) < 0)
 		return -1;
-	mover = mem_zero(1, sizeof *mover);
-	mover->base.kind = &s3_backend;
-	mover->aws = store->aws;
-	mover->bucket = store->bucket;
-	mover->prefix = store->prefix;
-	*ret = &mover->base;
+	backend = mem_zero(1, sizeof *backend);
+	backend->base.kind = &s3_backend;
+	backend->aws = store->aws;
+	backend->bucket = store->bucket;
+	backend->prefix = store->prefix;
+	*ret = &backend->base;
 	return 0;
 }

@@ -35,8 +35,8 @@ static int add_object(void *arg, const struct s3_object *object, struct err **er
 	js_put(row, "size", json_integer((int64_t)object->size));
 	js_put(row, "modified", json_integer(object->modified.ms));
 	js_put_str(row, "etag", object->etag);
-	if (object->unfit)
-		js_put_str(row, "unfit", object->unfit);
+	if (object->unsafe_name)
+		js_put_str(row, "unfit", object->unsafe_name);
 	json_array_append_new(json_object_get(arg, "rows"), row);
 	return 0;
 }

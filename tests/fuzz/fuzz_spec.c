@@ -118,7 +118,7 @@ static char *key_of(const struct spec *spec)
 /* A spec that is good is one thing, however often it is read. */
 static void check_good(const struct spec *spec, const struct spec *again)
 {
-	AUTO(problems_release) struct problems unready = { 0 };
+	AUTO(problems_release) struct problems not_yet = { 0 };
 	AUTO(auto_free) char *root = json_dumps(spec_root(spec), JSON_SORT_KEYS | JSON_COMPACT);
 	AUTO(auto_free)
 	char *root_again = json_dumps(spec_root(again), JSON_SORT_KEYS | JSON_COMPACT);
@@ -130,7 +130,7 @@ static void check_good(const struct spec *spec, const struct spec *again)
 	MUST(spec_str(spec, SPEC_NAME) && spec_get(spec, SPEC_COMMAND));
 	check_fields(spec);
 	check_job(spec);
-	MUST(spec_unready(spec, &unready) >= unready.count);
+	MUST(spec_not_yet(spec, &not_yet) >= not_yet.count);
 }
 
 static struct spec *load(struct span file, char *const *sets)

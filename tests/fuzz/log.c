@@ -195,17 +195,17 @@ static void check_lines(const struct log_fuzz *fuzz, struct span log)
 }
 
 /* Sums of all graphs, made once more by hand. */
-static void check_counts(const struct graph_tally *book)
+static void check_counts(const struct graph_tally *tally)
 {
 	struct graph_tally_counts counts, again = { 0 };
 	const struct tally_graph *graph;
 
-	graph_tally_counts(book, &counts);
-	for (size_t i = 0; (graph = graph_tally_at(book, i)); i++) {
-		AUTO(auto_free) char *entry = graph_tally_entry(book, graph);
+	graph_tally_counts(tally, &counts);
+	for (size_t i = 0; (graph = graph_tally_at(tally, i)); i++) {
+		AUTO(auto_free) char *entry = graph_tally_entry(tally, graph);
 		size_t key = strlen(graph->key), len = strlen(entry);
 
-		MUST(graph_tally_find(book, graph->key) == graph);
+		MUST(graph_tally_find(tally, graph->key) == graph);
 		MUST(len >= key && strcmp(entry + len - key, graph->key) == 0);
 		MUST(graph->seconds >= 0 && graph->waited >= 0);
 		again.named++;
@@ -225,31 +225,31 @@ static void check_counts(const struct graph_tally *book)
 	MUST(counts.dropped == 0);
 }
 
-static void check_front_end(const struct graph_tally *book)
+static void check_front_end(const struct graph_tally *tally)
 {
 	struct graph_tally_front_end sums;
 	struct graph_tally_cache cache, other;
 
-	graph_tally_front_end(book, &sums);
+	graph_tally_front_end(tally, &sums);
 	MUST(sums.nodes <= NODES && sums.blocks >= 0 && sums.nothing >= 0);
 	MUST(sums.largest <= sums.graphs && sums.most_bad <= sums.bad && sums.good >= 0);
 	MUST(sums.graphs == 0 || sums.blocks > 0);
 	MUST(sums.nodes > 0 || (sums.blocks == 0 && sums.nothing == 0 && sums.bad == 0));
-	MUST(sums.most_bad == 0 || graph_tally_explains_exit(book, (int)(sums.most_bad % 256)));
+	MUST(sums.most_bad == 0 || graph_tally_explains_exit(tally, (int)(sums.most_bad % 256)));
 	MUST((sums.workers_died > 0) == (sums.worker_why != NULL));
 	MUST(!sums.first_error || sums.first_error[0]);
-	for (size_t i = 0; graph_tally_cache_at(book, i, &cache); i++) {
+	for (size_t i = 0; graph_tally_cache_at(tally, i, &cache); i++) {
 		MUST(cache.times > 0);
 		for (size_t n = 0; n < i; n++)
-			MUST(graph_tally_cache_at(book, n, &other) &&
+			MUST(graph_tally_cache_at(tally, n, &other) &&
 			     strcmp(cache.url, other.url) != 0);
 	}
 }
 
 /* What is told of the book is JSON that anybody can read back. */
-static void check_told(const struct graph_tally *book)
+static void check_told(const struct graph_tally *tally)
 {
-	json_auto_t *told = graph_tally_json(book, 3);
+	json_auto_t *told = graph_tally_json(tally, 3);
 	AUTO(auto_free) char *line = js_line(told);
 	json_auto_t *read = NULL;
 	AUTO(err_freep) struct err *err = NULL;
@@ -265,7 +265,7 @@ static void check_told(const struct graph_tally *book)
 
 /* Read all logs, in their pieces, into the book. */
 static void fill(const struct log_fuzz *fuzz, struct span all, int first_node,
-		 struct graph_tally *book)
+		 struct graph_tally *tally)
 {
 	struct span log, piece;
 
@@ -273,19 +273,20 @@ static void fill(const struct log_fuzz *fuzz, struct span all, int first_node,
 		while (span_next(&log, FUZZ_CUT, &piece)) {
 			AUTO(auto_free) char *copy = span_copy(piece);
 
-			graph_tally_scan(book, fuzz->kind, first_node + n % NODES, copy, piece.len);
+			graph_tally_scan(tally, fuzz->kind, first_node + n % NODES, copy,
+					 piece.len);
 		}
 	}
 }
 
 /* A graph is counted once, however many nodes say the same of it. */
-static void check_once(const struct log_fuzz *fuzz, struct span all, struct graph_tally *book)
+static void check_once(const struct log_fuzz *fuzz, struct span all, struct graph_tally *tally)
 {
 	struct graph_tally_counts once, twice;
 
-	graph_tally_counts(book, &once);
-	fill(fuzz, all, OTHER_NODE, book);
-	graph_tally_counts(book, &twice);
+	graph_tally_counts(tally, &once);
+	fill(fuzz, all, OTHER_NODE, tally);
+	graph_tally_counts(tally, &twice);
 	MUST(once.named == twice.named && once.hits == twice.hits && once.misses == twice.misses);
 	MUST(once.stored == twice.stored && once.extracted == twice.extracted);
 	MUST(once.compile_failed == twice.compile_failed &&
@@ -298,7 +299,7 @@ void log_check(const struct compile_kind *kind, bool (*is_key)(const char *text,
 	       const char *text, size_t len)
 {
 	const struct log_fuzz fuzz = { kind, is_key };
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 	struct span all = { text, len }, log, piece;
 
 	while (span_next(&all, FUZZ_PART, &log)) {
@@ -317,9 +318,9 @@ void log_check(const struct compile_kind *kind, bool (*is_key)(const char *text,
 		forget(&fuzz, memory);
 	}
 	all = (struct span){ text, len };
-	fill(&fuzz, all, 0, book);
-	check_counts(book);
-	check_front_end(book);
-	check_told(book);
-	check_once(&fuzz, all, book);
+	fill(&fuzz, all, 0, tally);
+	check_counts(tally);
+	check_front_end(tally);
+	check_told(tally);
+	check_once(&fuzz, all, tally);
 }

@@ -57,7 +57,7 @@ static size_t cause_of(const struct event *ev)
 }
 
 struct budget {
-	int64_t failures, fruitless;
+	int64_t failures, failures_without_checkpoint;
 	int64_t alike[CAUSES]; /* failures by signature, since the last checkpoint */
 	bool too_often;        /* one that no row knows was seen more often than it is retried */
 };
@@ -79,7 +79,7 @@ static bool made_room(const struct world *w, const struct event *ended)
 
 static void forget_in_a_row(struct budget *b)
 {
-	b->fruitless = 0;
+	b->failures_without_checkpoint = 0;
 	b->too_often = false;
 	memset(b->alike, 0, sizeof b->alike);
 }
@@ -93,7 +93,7 @@ static void count_failure(struct budget *b, const struct event *ev)
 	if (!counts_as_failure(ev->class))
 		return;
 	b->failures++;
-	b->fruitless++;
+	b->failures_without_checkpoint++;
 	if (cause < CAUSES) {
 		b->too_often |= ev->class == CLASS_UNKNOWN && b->alike[cause] >= RETRIES;
 		b->alike[cause]++;
@@ -159,7 +159,7 @@ static void check_budget_used(struct world *w, const struct event *ev)
 	    b.failures < w->policy.retry_attempts)
 		broken(w, 5, "%s ends with retry.attempts left", flow_phase_names[ev->phase]);
 	if (strstr(ev->reason, "retry.without_progress is used up") &&
-	    b.fruitless < w->policy.retry_without_progress)
+	    b.failures_without_checkpoint < w->policy.retry_without_progress)
 		broken(w, 5, "%s ends with retry.without_progress left",
 		       flow_phase_names[ev->phase]);
 }
@@ -205,7 +205,8 @@ static void check_retry(struct world *w, const struct event *ev)
 		       flow_class_names[w->events[ended - 1].class]);
 	if (b.failures >= w->policy.retry_attempts && b.failures > 0)
 		broken(w, 5, "%s is retried beyond retry.attempts", phase);
-	if (b.fruitless >= w->policy.retry_without_progress && b.fruitless > 0)
+	if (b.failures_without_checkpoint >= w->policy.retry_without_progress &&
+	    b.failures_without_checkpoint > 0)
 		broken(w, 5, "%s is retried beyond retry.without_progress", phase);
 	if (b.too_often)
 		broken(w, 5, "%s is retried after the same unknown cause too often", phase);

@@ -65,7 +65,7 @@ const char *fs_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-const char *fs_name_unfit(const char *name, size_t len)
+const char *fs_name_unsafe(const char *name, size_t len)
 {
 	if (len == 0)
 		return "has an empty part";

@@ -42,7 +42,7 @@ ssize_t fs_read_full(int fd, void *bytes, size_t len, int64_t at);
 /* Returns why a path component cannot be a file name (it is empty, ".", "..", or longer than
  * FS_NAME_MAX bytes), worded to follow "…"; NULL if it can. */
 #define FS_NAME_MAX 255
-const char *fs_name_unfit(const char *name, size_t len);
+const char *fs_name_unsafe(const char *name, size_t len);
 
 /* Replace `path` as a whole: write beside it, fsync, rename, fsync the folder.
  * Readers see the old content or the new one, also after a power cut. The file

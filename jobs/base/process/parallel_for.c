@@ -16,22 +16,22 @@ struct parallel_for {
 	void *arg;
 };
 
-bool parallel_for_take(struct parallel_for *crew, size_t *ret_first, size_t *ret_end)
+bool parallel_for_take(struct parallel_for *loop, size_t *ret_first, size_t *ret_end)
 {
-	size_t first = atomic_fetch_add(&crew->next, A_TURN);
+	size_t first = atomic_fetch_add(&loop->next, A_TURN);
 
-	if (first >= crew->count)
+	if (first >= loop->count)
 		return false;
 	*ret_first = first;
-	*ret_end = crew->count - first > A_TURN ? first + A_TURN : crew->count;
+	*ret_end = loop->count - first > A_TURN ? first + A_TURN : loop->count;
 	return true;
 }
 
 static void *take_part(void *arg)
 {
-	struct parallel_for *crew = arg;
+	struct parallel_for *loop = arg;
 
-	crew->fn(crew, crew->arg);
+	loop->fn(loop, loop->arg);
 	return NULL;
 }
 
@@ -48,14 +48,14 @@ static size_t thread_count(size_t pieces)
 
 void parallel_for(size_t count, parallel_for_fn fn, void *arg)
 {
-	struct parallel_for crew = { .count = count, .fn = fn, .arg = arg };
+	struct parallel_for loop = { .count = count, .fn = fn, .arg = arg };
 	size_t wanted = thread_count(count), started = 0;
 	pthread_t threads[THREADS_MAX];
 
 	while (started + 1 < wanted &&
-	       pthread_create(&threads[started], NULL, take_part, &crew) == 0)
+	       pthread_create(&threads[started], NULL, take_part, &loop) == 0)
 		started++;
-	take_part(&crew); /* the caller works too */
+	take_part(&loop); /* the caller works too */
 	for (size_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 }

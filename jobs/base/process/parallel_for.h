@@ -13,10 +13,10 @@ struct parallel_for;
 
 /* Body of each thread: takes pieces until there are none. `fn` must guard the state that the
  * threads share through `arg`. */
-typedef void (*parallel_for_fn)(struct parallel_for *crew, void *arg);
+typedef void (*parallel_for_fn)(struct parallel_for *loop, void *arg);
 
 /* Takes the next pieces, from `*ret_first` up to and without `*ret_end`; false if none are left. */
-bool parallel_for_take(struct parallel_for *crew, size_t *ret_first, size_t *ret_end);
+bool parallel_for_take(struct parallel_for *loop, size_t *ret_first, size_t *ret_end);
 
 /* Returns when all threads are done with `count` pieces, or with those that `fn` took. */
 void parallel_for(size_t count, parallel_for_fn fn, void *arg);

@@ -8,18 +8,18 @@
 
 struct graph_tally *graph_tally_new(void)
 {
-	struct graph_tally *book = mem_zero(1, sizeof *book);
+	struct graph_tally *tally = mem_zero(1, sizeof *tally);
 
-	book->by_key = json_object();
-	book->by_name = json_object();
-	book->bypassed = json_object();
-	book->front_end_nodes = json_object();
-	return book;
+	tally->by_key = json_object();
+	tally->by_name = json_object();
+	tally->bypassed = json_object();
+	tally->front_end_nodes = json_object();
+	return tally;
 }
 
-void graph_tally_freep(struct graph_tally **book)
+void graph_tally_freep(struct graph_tally **tally)
 {
-	struct graph_tally *old = *book;
+	struct graph_tally *old = *tally;
 
 	if (!old)
 		return;
@@ -49,7 +49,7 @@ void graph_tally_freep(struct graph_tally **book)
 	free(old->graphs);
 	free(old->names);
 	free(old);
-	*book = NULL;
+	*tally = NULL;
 }
 
 size_t graph_tally_look_up(const json_t *table, const char *key, size_t len)
@@ -66,7 +66,7 @@ void graph_tally_enter(json_t *table, const char *key, size_t len, size_t index_
 
 /* Notes the place of a graph. The first mention counts: a graph lies where its job looked for
  * it. */
-static void note_place(struct graph_tally *book, struct tally_graph *graph,
+static void note_place(struct graph_tally *tally, struct tally_graph *graph,
 		       struct compile_kind_words place)
 {
 	if (place.len == 0)
@@ -75,41 +75,41 @@ static void note_place(struct graph_tally *book, struct tally_graph *graph,
 		free((char *)graph->place);
 		graph->place = mem_copy_n(place.text, place.len);
 	}
-	if (!book->only_place)
-		book->only_place = mem_copy_n(place.text, place.len);
-	else if (strlen(book->only_place) != place.len ||
-		 memcmp(book->only_place, place.text, place.len) != 0)
-		book->more_places = true;
+	if (!tally->only_place)
+		tally->only_place = mem_copy_n(place.text, place.len);
+	else if (strlen(tally->only_place) != place.len ||
+		 memcmp(tally->only_place, place.text, place.len) != 0)
+		tally->more_places = true;
 }
 
-struct tally_graph *graph_tally_graph_of(struct graph_tally *book, const struct graph_note *note)
+struct tally_graph *graph_tally_graph_of(struct graph_tally *tally, const struct graph_note *note)
 {
-	size_t at = graph_tally_look_up(book->by_key, note->key.text, note->key.len);
+	size_t at = graph_tally_look_up(tally->by_key, note->key.text, note->key.len);
 	struct tally_graph *graph;
 
 	if (at == 0) {
-		if (book->count == BOOK_GRAPHS_MAX) {
-			book->dropped++;
+		if (tally->count == TALLY_GRAPHS_MAX) {
+			tally->dropped++;
 			return NULL;
 		}
-		if (book->count == book->room) {
-			book->room = book->room ? book->room * 2 : 64;
-			book->graphs = mem_grow(book->graphs, book->room, sizeof *book->graphs);
+		if (tally->count == tally->room) {
+			tally->room = tally->room ? tally->room * 2 : 64;
+			tally->graphs = mem_grow(tally->graphs, tally->room, sizeof *tally->graphs);
 		}
-		at = ++book->count;
-		book->graphs[at - 1] = (struct tally_graph){
+		at = ++tally->count;
+		tally->graphs[at - 1] = (struct tally_graph){
 			.key = mem_copy_n(note->key.text, note->key.len),
 			.name = mem_copy(""),
 			.place = mem_copy(""),
 		};
-		graph_tally_enter(book->by_key, note->key.text, note->key.len, at);
+		graph_tally_enter(tally->by_key, note->key.text, note->key.len, at);
 	}
-	graph = &book->graphs[at - 1];
+	graph = &tally->graphs[at - 1];
 	if (graph->name[0] == '\0' && note->name.len > 0) {
 		free((char *)graph->name);
 		graph->name = mem_copy_n(note->name.text, note->name.len);
 	}
-	note_place(book, graph, note->place);
+	note_place(tally, graph, note->place);
 	return graph;
 }
 
@@ -119,16 +119,16 @@ bool graph_tally_is_made(const struct tally_graph *graph)
 	       !graph->compiling;
 }
 
-void graph_tally_counts(const struct graph_tally *book, struct graph_tally_counts *ret)
+void graph_tally_counts(const struct graph_tally *tally, struct graph_tally_counts *ret)
 {
 	const char *name;
 	json_t *seconds;
 
-	*ret = (struct graph_tally_counts){ .named = (int64_t)book->count,
-					    .dropped = book->dropped,
-					    .bypass_why = book->bypass_why };
-	for (size_t i = 0; i < book->count; i++) {
-		const struct tally_graph *graph = &book->graphs[i];
+	*ret = (struct graph_tally_counts){ .named = (int64_t)tally->count,
+					    .dropped = tally->dropped,
+					    .bypass_why = tally->bypass_why };
+	for (size_t i = 0; i < tally->count; i++) {
+		const struct tally_graph *graph = &tally->graphs[i];
 
 		ret->hits += graph->hit && !graph->missed;
 		ret->misses += graph->missed;
@@ -144,49 +144,49 @@ void graph_tally_counts(const struct graph_tally *book, struct graph_tally_count
 		if (graph->missed)
 			ret->seconds += graph->seconds;
 	}
-	ret->bypassed = (int64_t)json_object_size(book->bypassed);
-	json_object_foreach (book->bypassed, name, seconds)
+	ret->bypassed = (int64_t)json_object_size(tally->bypassed);
+	json_object_foreach (tally->bypassed, name, seconds)
 		ret->bypassed_seconds += json_real_value(seconds);
 }
 
-const struct tally_graph *graph_tally_at(const struct graph_tally *book, size_t n)
+const struct tally_graph *graph_tally_at(const struct graph_tally *tally, size_t n)
 {
-	return n < book->count ? &book->graphs[n] : NULL;
+	return n < tally->count ? &tally->graphs[n] : NULL;
 }
 
-const struct tally_graph *graph_tally_find(const struct graph_tally *book, const char *key)
+const struct tally_graph *graph_tally_find(const struct graph_tally *tally, const char *key)
 {
-	size_t at = graph_tally_look_up(book->by_key, key, strlen(key));
+	size_t at = graph_tally_look_up(tally->by_key, key, strlen(key));
 
-	return at ? &book->graphs[at - 1] : NULL;
+	return at ? &tally->graphs[at - 1] : NULL;
 }
 
-void graph_tally_front_end(const struct graph_tally *book, struct graph_tally_front_end *ret)
+void graph_tally_front_end(const struct graph_tally *tally, struct graph_tally_front_end *ret)
 {
-	*ret = book->front_end;
-	ret->nodes = (int64_t)json_object_size(book->front_end_nodes);
-	ret->worker_why = book->worker_why;
-	ret->first_error = book->first_error;
+	*ret = tally->front_end;
+	ret->nodes = (int64_t)json_object_size(tally->front_end_nodes);
+	ret->worker_why = tally->worker_why;
+	ret->first_error = tally->first_error;
 }
 
-bool graph_tally_explains_exit(const struct graph_tally *book, int status)
+bool graph_tally_explains_exit(const struct graph_tally *tally, int status)
 {
-	return status >= 0 && status < 256 && book->exits[status];
+	return status >= 0 && status < 256 && tally->exits[status];
 }
 
-bool graph_tally_cache_at(const struct graph_tally *book, size_t n, struct graph_tally_cache *ret)
+bool graph_tally_cache_at(const struct graph_tally *tally, size_t n, struct graph_tally_cache *ret)
 {
-	if (n >= book->cache_count)
+	if (n >= tally->cache_count)
 		return false;
-	*ret = (struct graph_tally_cache){ book->caches[n].url, book->caches[n].times };
+	*ret = (struct graph_tally_cache){ tally->caches[n].url, tally->caches[n].times };
 	return true;
 }
 
-char *graph_tally_entry(const struct graph_tally *book, const struct tally_graph *graph)
+char *graph_tally_entry(const struct graph_tally *tally, const struct tally_graph *graph)
 {
 	if (graph->place[0])
 		return mem_format("%s/%s", graph->place, graph->key);
-	if (book->only_place && !book->more_places)
-		return mem_format("%s/%s", book->only_place, graph->key);
+	if (tally->only_place && !tally->more_places)
+		return mem_format("%s/%s", tally->only_place, graph->key);
 	return mem_copy(graph->key);
 }

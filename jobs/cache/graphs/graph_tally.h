@@ -12,11 +12,11 @@
 
 #include "jobs/cache/kinds/compile_kind.h"
 
-#define BOOK_GRAPHS_MAX 100000 /* more distinct keys than this are not kept */
+#define TALLY_GRAPHS_MAX 100000 /* more distinct keys than this are not kept */
 
 /* Nodes beyond this number are not counted for the front-end, and their messages that span lines
  * are not read. */
-#define BOOK_NODES_MAX 16384
+#define TALLY_NODES_MAX 16384
 
 struct graph_tally;
 
@@ -91,40 +91,40 @@ struct graph_tally_cache {
 };
 
 struct graph_tally *graph_tally_new(void);
-void graph_tally_freep(struct graph_tally **book);
+void graph_tally_freep(struct graph_tally **tally);
 
 /* Scans a piece of log and notes everything in it. All calls for one tally must use the same kind.
  * True if the counts may have changed. */
-bool graph_tally_scan(struct graph_tally *book, const struct compile_kind *kind, int node,
+bool graph_tally_scan(struct graph_tally *tally, const struct compile_kind *kind, int node,
 		      const char *text, size_t len);
 
 /* The state of the tally, for another process that continues where this one stopped reading; a new
  * reference. NULL if it is too large, or if it has keys that cannot be saved. */
-json_t *graph_tally_keep(const struct graph_tally *book);
+json_t *graph_tally_keep(const struct graph_tally *tally);
 /* Restores a saved tally; the caller frees it. NULL if it is of another kind or damaged. */
 struct graph_tally *graph_tally_restore(const json_t *kept, const struct compile_kind *kind);
 
 bool graph_tally_is_made(const struct tally_graph *graph); /* counted as `made` */
-void graph_tally_counts(const struct graph_tally *book, struct graph_tally_counts *ret);
+void graph_tally_counts(const struct graph_tally *tally, struct graph_tally_counts *ret);
 
-void graph_tally_front_end(const struct graph_tally *book, struct graph_tally_front_end *ret);
+void graph_tally_front_end(const struct graph_tally *tally, struct graph_tally_front_end *ret);
 /* True if the front-end of some node reported a number of failures that gives this exit status: the
  * system keeps the lowest 8 bits of it. */
-bool graph_tally_explains_exit(const struct graph_tally *book, int status);
+bool graph_tally_explains_exit(const struct graph_tally *tally, int status);
 /* The n-th cache, in the order of their first mention; false behind the last (at most 8). */
-bool graph_tally_cache_at(const struct graph_tally *book, size_t n, struct graph_tally_cache *ret);
+bool graph_tally_cache_at(const struct graph_tally *tally, size_t n, struct graph_tally_cache *ret);
 
 /* The graph's key in listings, manifests and verdicts: `place/key` if its place was logged, or if
  * the logs know of only one place; else its key alone. The caller frees it. */
-char *graph_tally_entry(const struct graph_tally *book, const struct tally_graph *graph);
+char *graph_tally_entry(const struct graph_tally *tally, const struct tally_graph *graph);
 
 /* Graphs in the order in which they were first named; NULL behind the last. */
-const struct tally_graph *graph_tally_at(const struct graph_tally *book, size_t n);
-const struct tally_graph *graph_tally_find(const struct graph_tally *book, const char *key);
+const struct tally_graph *graph_tally_at(const struct graph_tally *tally, size_t n);
+const struct tally_graph *graph_tally_find(const struct graph_tally *tally, const char *key);
 
 /* {"named","hits","misses","stored","failed","seconds","graphs":[{"key","name",
  * "hit","missed","seconds",…}]}; events that did not happen are left out; `graphs` holds at most
  * `limit` of them, misses first, longest first. */
-json_t *graph_tally_json(const struct graph_tally *book, size_t limit);
+json_t *graph_tally_json(const struct graph_tally *tally, size_t limit);
 
 #endif

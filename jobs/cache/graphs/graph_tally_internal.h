@@ -57,6 +57,6 @@ void graph_tally_enter(json_t *table, const char *key, size_t len, size_t index_
 
 /* The graph that a note names by its key, added if need be, and updated with the note's name and
  * place. NULL if the tally is full. */
-struct tally_graph *graph_tally_graph_of(struct graph_tally *book, const struct graph_note *note);
+struct tally_graph *graph_tally_graph_of(struct graph_tally *tally, const struct graph_note *note);
 
 #endif

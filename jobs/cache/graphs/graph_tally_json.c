@@ -52,14 +52,14 @@ static json_t *graph_json(const struct tally_graph *graph)
 	return row;
 }
 
-json_t *graph_tally_json(const struct graph_tally *book, size_t limit)
+json_t *graph_tally_json(const struct graph_tally *tally, size_t limit)
 {
 	AUTO(auto_free)
-	const struct tally_graph **order = mem_zero(book->count, sizeof(struct tally_graph *));
+	const struct tally_graph **order = mem_zero(tally->count, sizeof(struct tally_graph *));
 	json_t *ret = json_object(), *graphs = json_array();
 	struct graph_tally_counts counts;
 
-	graph_tally_counts(book, &counts);
+	graph_tally_counts(tally, &counts);
 	js_put(ret, "named", json_integer(counts.named));
 	js_put(ret, "hits", json_integer(counts.hits));
 	js_put(ret, "misses", json_integer(counts.misses));
@@ -78,11 +78,11 @@ json_t *graph_tally_json(const struct graph_tally *book, size_t limit)
 	put_count(ret, "waited", counts.waited);
 	if (counts.waited > 0)
 		js_put(ret, "waited_seconds", json_real(counts.waited_seconds));
-	for (size_t i = 0; i < book->count; i++)
-		order[i] = &book->graphs[i];
-	if (book->count > 1)
-		qsort(order, book->count, sizeof *order, by_weight);
-	for (size_t i = 0; i < book->count && i < limit; i++)
+	for (size_t i = 0; i < tally->count; i++)
+		order[i] = &tally->graphs[i];
+	if (tally->count > 1)
+		qsort(order, tally->count, sizeof *order, by_weight);
+	for (size_t i = 0; i < tally->count && i < limit; i++)
 		json_array_append_new(graphs, graph_json(order[i]));
 	js_put(ret, "graphs", graphs);
 	return ret;

@@ -72,7 +72,7 @@ static bool is_key(const char *key)
 	return key && *key && key[0] != '.' && !strchr(key, '/');
 }
 
-static bool restore_graph(struct graph_tally *book, const json_t *row)
+static bool restore_graph(struct graph_tally *tally, const json_t *row)
 {
 	const char *key = json_string_value(json_array_get(row, 0));
 	const char *name = json_string_value(json_array_get(row, 1));
@@ -87,7 +87,7 @@ static bool restore_graph(struct graph_tally *book, const json_t *row)
 	note.key = (struct compile_kind_words){ key, strlen(key) };
 	note.name = (struct compile_kind_words){ name, strlen(name) };
 	note.place = (struct compile_kind_words){ place, strlen(place) };
-	graph = graph_tally_graph_of(book, &note);
+	graph = graph_tally_graph_of(tally, &note);
 	if (!graph)
 		return false;
 	for (size_t i = 0; (flag = flags_of(graph, i)); i++)
@@ -101,13 +101,13 @@ static bool restore_graph(struct graph_tally *book, const json_t *row)
 
 /* ---- names ---------------------------------------------------------------------------- */
 
-static json_t *keep_names(const struct graph_tally *book)
+static json_t *keep_names(const struct graph_tally *tally)
 {
 	json_t *names = json_object(), *index;
 	const char *key;
 
-	json_object_foreach (book->by_name, key, index) {
-		const struct named *named = &book->names[json_integer_value(index) - 1];
+	json_object_foreach (tally->by_name, key, index) {
+		const struct named *named = &tally->names[json_integer_value(index) - 1];
 
 		js_put(names, key,
 		       json_pack("[I, b, b, b, b, o, I]", (json_int_t)named->miss, named->keyed,
@@ -117,18 +117,18 @@ static json_t *keep_names(const struct graph_tally *book)
 	return names;
 }
 
-static bool restore_names(struct graph_tally *book, json_t *names)
+static bool restore_names(struct graph_tally *tally, json_t *names)
 {
 	const char *key;
 	json_t *row;
 
-	book->name_room = json_object_size(names) + 1;
-	book->names = mem_zero(book->name_room, sizeof *book->names);
+	tally->name_room = json_object_size(names) + 1;
+	tally->names = mem_zero(tally->name_room, sizeof *tally->names);
 	json_object_foreach (names, key, row) {
-		struct named *named = &book->names[book->name_count];
+		struct named *named = &tally->names[tally->name_count];
 		json_int_t miss = json_integer_value(json_array_get(row, 0));
 
-		if (miss < 0 || (size_t)miss > book->count)
+		if (miss < 0 || (size_t)miss > tally->count)
 			return false;
 		*named = (struct named){
 			.miss = (size_t)miss,
@@ -139,32 +139,32 @@ static bool restore_names(struct graph_tally *book, json_t *names)
 			.read_error = text_of(json_array_get(row, 5)),
 			.started_ms = json_integer_value(json_array_get(row, 6)),
 		};
-		graph_tally_enter(book->by_name, key, strlen(key), ++book->name_count);
+		graph_tally_enter(tally->by_name, key, strlen(key), ++tally->name_count);
 	}
 	return true;
 }
 
 /* ---- the rest ------------------------------------------------------------------------- */
 
-static json_t *keep_front_end(const struct graph_tally *book)
+static json_t *keep_front_end(const struct graph_tally *tally)
 {
-	const struct graph_tally_front_end *said = &book->front_end;
+	const struct graph_tally_front_end *said = &tally->front_end;
 	json_t *exits = json_array();
 
 	for (int i = 0; i < 256; i++)
-		if (book->exits[i])
+		if (tally->exits[i])
 			json_array_append_new(exits, json_integer(i));
 	return json_pack("{s:[I,I,I,I,I,I,I,I], s:b, s:b, s:o, s:O}", "counts",
 			 (json_int_t)said->blocks, (json_int_t)said->nothing,
 			 (json_int_t)said->graphs, (json_int_t)said->good, (json_int_t)said->bad,
 			 (json_int_t)said->largest, (json_int_t)said->most_bad,
 			 (json_int_t)said->workers_died, "killed", said->killed, "script_failed",
-			 said->script_failed, "exits", exits, "nodes", book->front_end_nodes);
+			 said->script_failed, "exits", exits, "nodes", tally->front_end_nodes);
 }
 
-static void restore_front_end(struct graph_tally *book, const json_t *kept)
+static void restore_front_end(struct graph_tally *tally, const json_t *kept)
 {
-	struct graph_tally_front_end *said = &book->front_end;
+	struct graph_tally_front_end *said = &tally->front_end;
 	int64_t *const counts[] = { &said->blocks,   &said->nothing,     &said->graphs,
 				    &said->good,     &said->bad,         &said->largest,
 				    &said->most_bad, &said->workers_died };
@@ -177,22 +177,23 @@ static void restore_front_end(struct graph_tally *book, const json_t *kept)
 	said->script_failed = js_bool(kept, "script_failed", false);
 	json_array_foreach (json_object_get(kept, "exits"), i, value)
 		if (json_integer_value(value) > 0 && json_integer_value(value) < 256)
-			book->exits[json_integer_value(value)] = true;
+			tally->exits[json_integer_value(value)] = true;
 	if (json_is_object(json_object_get(kept, "nodes")))
-		json_object_update(book->front_end_nodes, json_object_get(kept, "nodes"));
+		json_object_update(tally->front_end_nodes, json_object_get(kept, "nodes"));
 }
 
-static json_t *keep_caches(const struct graph_tally *book)
+static json_t *keep_caches(const struct graph_tally *tally)
 {
 	json_t *caches = json_array();
 
-	for (size_t i = 0; i < book->cache_count; i++)
-		json_array_append_new(caches, json_pack("[o, I]", text_or_null(book->caches[i].url),
-							(json_int_t)book->caches[i].times));
+	for (size_t i = 0; i < tally->cache_count; i++)
+		json_array_append_new(caches,
+				      json_pack("[o, I]", text_or_null(tally->caches[i].url),
+						(json_int_t)tally->caches[i].times));
 	return caches;
 }
 
-static void restore_caches(struct graph_tally *book, const json_t *caches)
+static void restore_caches(struct graph_tally *tally, const json_t *caches)
 {
 	const json_t *row;
 	size_t i;
@@ -200,105 +201,105 @@ static void restore_caches(struct graph_tally *book, const json_t *caches)
 	json_array_foreach (caches, i, row) {
 		char *url = text_of(json_array_get(row, 0));
 
-		if (!url || book->cache_count == CACHES_MAX) {
+		if (!url || tally->cache_count == CACHES_MAX) {
 			free(url);
 			continue;
 		}
-		book->caches[book->cache_count++] =
+		tally->caches[tally->cache_count++] =
 			(struct cache_in_use){ url, json_integer_value(json_array_get(row, 1)) };
 	}
 }
 
-static json_t *keep_memories(const struct graph_tally *book)
+static json_t *keep_memories(const struct graph_tally *tally)
 {
 	json_t *memories = json_array();
 
-	for (size_t i = 0; i < book->memory_count; i++)
-		json_array_append_new(memories, book->memories[i]
-							? book->lines->keep(book->memories[i])
+	for (size_t i = 0; i < tally->memory_count; i++)
+		json_array_append_new(memories, tally->memories[i]
+							? tally->lines->keep(tally->memories[i])
 							: json_null());
 	return memories;
 }
 
-static bool restore_memories(struct graph_tally *book, const struct line_reader *lines,
+static bool restore_memories(struct graph_tally *tally, const struct line_reader *lines,
 			     const json_t *memories)
 {
 	const json_t *row;
 	size_t i;
 
-	if (!lines || json_array_size(memories) > BOOK_NODES_MAX)
+	if (!lines || json_array_size(memories) > TALLY_NODES_MAX)
 		return json_array_size(memories) == 0;
-	book->lines = lines;
-	book->memories = mem_zero(json_array_size(memories) + 1, sizeof *book->memories);
-	book->memory_count = json_array_size(memories);
+	tally->lines = lines;
+	tally->memories = mem_zero(json_array_size(memories) + 1, sizeof *tally->memories);
+	tally->memory_count = json_array_size(memories);
 	json_array_foreach (memories, i, row) {
 		if (json_is_null(row))
 			continue;
-		book->memories[i] = lines->memory();
-		if (!lines->restore(book->memories[i], row))
+		tally->memories[i] = lines->memory();
+		if (!lines->restore(tally->memories[i], row))
 			return false;
 	}
 	return true;
 }
 
-static bool is_worth_keeping(const struct graph_tally *book)
+static bool is_worth_keeping(const struct graph_tally *tally)
 {
-	if (book->count > GRAPHS_MAX || book->name_count > NAMES_KEPT ||
-	    json_object_size(book->bypassed) > NAMES_KEPT)
+	if (tally->count > GRAPHS_MAX || tally->name_count > NAMES_KEPT ||
+	    json_object_size(tally->bypassed) > NAMES_KEPT)
 		return false;
-	for (size_t i = 0; i < book->count; i++)
-		if (!is_plain(book->graphs[i].key) || !is_plain(book->graphs[i].place))
+	for (size_t i = 0; i < tally->count; i++)
+		if (!is_plain(tally->graphs[i].key) || !is_plain(tally->graphs[i].place))
 			return false;
 	return true;
 }
 
-json_t *graph_tally_keep(const struct graph_tally *book)
+json_t *graph_tally_keep(const struct graph_tally *tally)
 {
 	json_t *kept, *graphs;
 
-	if (!is_worth_keeping(book))
+	if (!is_worth_keeping(tally))
 		return NULL;
 	graphs = json_array();
-	for (size_t i = 0; i < book->count; i++)
-		json_array_append_new(graphs, keep_graph(&book->graphs[i]));
+	for (size_t i = 0; i < tally->count; i++)
+		json_array_append_new(graphs, keep_graph(&tally->graphs[i]));
 	kept = json_pack("{s:i, s:o, s:I, s:b}", "form", FORM, "graphs", graphs, "dropped",
-			 (json_int_t)book->dropped, "more_places", book->more_places);
-	js_put(kept, "names", keep_names(book));
-	js_put(kept, "bypassed", json_deep_copy(book->bypassed));
-	js_put(kept, "front_end", keep_front_end(book));
-	js_put(kept, "caches", keep_caches(book));
-	js_put(kept, "memories", keep_memories(book));
-	js_put_str(kept, "bypass_why", book->bypass_why);
-	js_put_str(kept, "only_place", book->only_place);
-	js_put_str(kept, "worker_why", book->worker_why);
-	js_put_str(kept, "first_error", book->first_error);
+			 (json_int_t)tally->dropped, "more_places", tally->more_places);
+	js_put(kept, "names", keep_names(tally));
+	js_put(kept, "bypassed", json_deep_copy(tally->bypassed));
+	js_put(kept, "front_end", keep_front_end(tally));
+	js_put(kept, "caches", keep_caches(tally));
+	js_put(kept, "memories", keep_memories(tally));
+	js_put_str(kept, "bypass_why", tally->bypass_why);
+	js_put_str(kept, "only_place", tally->only_place);
+	js_put_str(kept, "worker_why", tally->worker_why);
+	js_put_str(kept, "first_error", tally->first_error);
 	return kept;
 }
 
 struct graph_tally *graph_tally_restore(const json_t *kept, const struct compile_kind *kind)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 	const json_t *row;
 	size_t i;
 
 	if (js_int(kept, "form", 0) != FORM)
 		return NULL;
 	json_array_foreach (json_object_get(kept, "graphs"), i, row)
-		if (!restore_graph(book, row))
+		if (!restore_graph(tally, row))
 			return NULL;
-	if (!restore_names(book, json_object_get(kept, "names")) ||
-	    !restore_memories(book, kind->lines, json_object_get(kept, "memories")))
+	if (!restore_names(tally, json_object_get(kept, "names")) ||
+	    !restore_memories(tally, kind->lines, json_object_get(kept, "memories")))
 		return NULL;
 	if (json_is_object(json_object_get(kept, "bypassed")))
-		json_object_update(book->bypassed, json_object_get(kept, "bypassed"));
-	restore_front_end(book, json_object_get(kept, "front_end"));
-	restore_caches(book, json_object_get(kept, "caches"));
-	book->dropped = js_int(kept, "dropped", 0);
-	book->more_places = js_bool(kept, "more_places", false);
-	free(book->only_place);
-	book->only_place = text_of(json_object_get(kept, "only_place"));
-	book->bypass_why = text_of(json_object_get(kept, "bypass_why"));
-	book->worker_why = text_of(json_object_get(kept, "worker_why"));
-	book->first_error = text_of(json_object_get(kept, "first_error"));
-	return TAKE(book);
+		json_object_update(tally->bypassed, json_object_get(kept, "bypassed"));
+	restore_front_end(tally, json_object_get(kept, "front_end"));
+	restore_caches(tally, json_object_get(kept, "caches"));
+	tally->dropped = js_int(kept, "dropped", 0);
+	tally->more_places = js_bool(kept, "more_places", false);
+	free(tally->only_place);
+	tally->only_place = text_of(json_object_get(kept, "only_place"));
+	tally->bypass_why = text_of(json_object_get(kept, "bypass_why"));
+	tally->worker_why = text_of(json_object_get(kept, "worker_why"));
+	tally->first_error = text_of(json_object_get(kept, "first_error"));
+	return TAKE(tally);
 }

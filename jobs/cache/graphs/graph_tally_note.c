@@ -37,7 +37,7 @@ static size_t normalise(struct compile_kind_words name, char ret[GRAPH_NAME_MAX 
 }
 
 /* State of a name on a node, added if need be. NULL without a name, or if there are too many. */
-static struct named *name_of(struct graph_tally *book, int node, struct compile_kind_words name)
+static struct named *name_of(struct graph_tally *tally, int node, struct compile_kind_words name)
 {
 	char text[GRAPH_NAME_MAX + 1] = "";
 	AUTO(auto_free) char *key = NULL;
@@ -47,19 +47,20 @@ static struct named *name_of(struct graph_tally *book, int node, struct compile_
 		return NULL;
 	key = mem_format("%d %s", node, text);
 	len = strlen(key);
-	at = graph_tally_look_up(book->by_name, key, len);
+	at = graph_tally_look_up(tally->by_name, key, len);
 	if (at == 0) {
-		if (book->name_count == NAMES_MAX)
+		if (tally->name_count == NAMES_MAX)
 			return NULL;
-		if (book->name_count == book->name_room) {
-			book->name_room = book->name_room ? book->name_room * 2 : 64;
-			book->names = mem_grow(book->names, book->name_room, sizeof *book->names);
+		if (tally->name_count == tally->name_room) {
+			tally->name_room = tally->name_room ? tally->name_room * 2 : 64;
+			tally->names =
+				mem_grow(tally->names, tally->name_room, sizeof *tally->names);
 		}
-		at = ++book->name_count;
-		book->names[at - 1] = (struct named){ 0 };
-		graph_tally_enter(book->by_name, key, len, at);
+		at = ++tally->name_count;
+		tally->names[at - 1] = (struct named){ 0 };
+		graph_tally_enter(tally->by_name, key, len, at);
 	}
-	return &book->names[at - 1];
+	return &tally->names[at - 1];
 }
 
 static void keep_first(char **where, struct compile_kind_words text)
@@ -68,10 +69,10 @@ static void keep_first(char **where, struct compile_kind_words text)
 		*where = mem_copy_n(text.text, text.len);
 }
 
-static bool note_hit(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_hit(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct tally_graph *graph = graph_tally_graph_of(book, note);
-	struct named *named = name_of(book, node, note->name);
+	struct tally_graph *graph = graph_tally_graph_of(tally, note);
+	struct named *named = name_of(tally, node, note->name);
 
 	if (named) {
 		named->keyed = true;
@@ -86,17 +87,17 @@ static bool note_hit(struct graph_tally *book, int node, const struct graph_note
 
 /* Notes the time stamp at which the compilation of a key began on a node. Waiting ranks print the
  * same line later. */
-static void note_start(struct graph_tally *book, int node, const struct graph_note *note)
+static void note_start(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct named *named = note->stamp_ms ? name_of(book, node, note->key) : NULL;
+	struct named *named = note->stamp_ms ? name_of(tally, node, note->key) : NULL;
 
 	if (named && named->started_ms == 0)
 		named->started_ms = note->stamp_ms;
 }
 
-static double since_start(struct graph_tally *book, int node, const struct graph_note *note)
+static double since_start(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct named *named = note->stamp_ms ? name_of(book, node, note->key) : NULL;
+	struct named *named = note->stamp_ms ? name_of(tally, node, note->key) : NULL;
 	int64_t ms = named && named->started_ms ? note->stamp_ms - named->started_ms : 0;
 
 	if (named)
@@ -104,26 +105,26 @@ static double since_start(struct graph_tally *book, int node, const struct graph
 	return ms > 0 && ms < SECONDS_MAX * 1000 ? (double)ms / 1000 : 0;
 }
 
-static bool note_miss(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_miss(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct tally_graph *graph = graph_tally_graph_of(book, note);
+	struct tally_graph *graph = graph_tally_graph_of(tally, note);
 	struct named *named;
 
 	if (!graph)
 		return false;
 	graph->missed = true;
 	graph->compiling |= note->called;
-	note_start(book, node, note);
-	named = name_of(book, node, note->name);
+	note_start(tally, node, note);
+	named = name_of(tally, node, note->name);
 	if (!named)
 		return true;
 	/* A repeated line is not a new compilation. */
-	if (named->miss != (size_t)(graph - book->graphs) + 1 || named->hit_since) {
+	if (named->miss != (size_t)(graph - tally->graphs) + 1 || named->hit_since) {
 		named->measured = false;
 		named->hit_since = false;
 	}
 	named->keyed = true;
-	named->miss = (size_t)(graph - book->graphs) + 1;
+	named->miss = (size_t)(graph - tally->graphs) + 1;
 	if (named->read_error) {
 		keep_first(&graph->failed, (struct compile_kind_words){
 						   named->read_error, strlen(named->read_error) });
@@ -134,23 +135,23 @@ static bool note_miss(struct graph_tally *book, int node, const struct graph_not
 }
 
 /* The graph that a note means by its key, or the last miss of its name. */
-static struct tally_graph *meant(struct graph_tally *book, int node, const struct graph_note *note)
+static struct tally_graph *meant(struct graph_tally *tally, int node, const struct graph_note *note)
 {
 	struct named *named;
 
 	if (note->key.len > 0)
-		return graph_tally_graph_of(book, note);
+		return graph_tally_graph_of(tally, note);
 	if (note->name.len == 0)
 		return NULL;
-	named = name_of(book, node, note->name);
-	return named && named->miss ? &book->graphs[named->miss - 1] : NULL;
+	named = name_of(tally, node, note->name);
+	return named && named->miss ? &tally->graphs[named->miss - 1] : NULL;
 }
 
 /* A key was reported as compiled, so some rank had to compile it. */
-static bool note_key_compiled(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_key_compiled(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct tally_graph *graph = graph_tally_graph_of(book, note);
-	double seconds = note->seconds > 0 ? note->seconds : since_start(book, node, note);
+	struct tally_graph *graph = graph_tally_graph_of(tally, note);
+	double seconds = note->seconds > 0 ? note->seconds : since_start(tally, node, note);
 	bool better = note->summary && seconds > 0 && graph && !graph->timed;
 
 	if (!graph)
@@ -164,19 +165,19 @@ static bool note_key_compiled(struct graph_tally *book, int node, const struct g
 	return true;
 }
 
-static bool note_compiled(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_compiled(struct graph_tally *tally, int node, const struct graph_note *note)
 {
 	struct named *named;
 	char name[GRAPH_NAME_MAX + 1] = "";
 	const json_t *before;
 
 	if (note->key.len > 0)
-		return note_key_compiled(book, node, note);
-	named = name_of(book, node, note->name);
+		return note_key_compiled(tally, node, note);
+	named = name_of(tally, node, note->name);
 	if (!named)
 		return false;
 	if (named->miss && !(named->measured && named->hit_since)) {
-		struct tally_graph *graph = &book->graphs[named->miss - 1];
+		struct tally_graph *graph = &tally->graphs[named->miss - 1];
 
 		named->measured = true;
 		if (graph->seconds < note->seconds)
@@ -186,25 +187,25 @@ static bool note_compiled(struct graph_tally *book, int node, const struct graph
 	if (named->keyed)
 		return false; /* the loading of a hit */
 	normalise(note->name, name);
-	before = json_object_get(book->bypassed, name);
+	before = json_object_get(tally->bypassed, name);
 	if (before && json_real_value(before) >= note->seconds)
 		return false;
-	if (before || json_object_size(book->bypassed) < NAMES_MAX)
-		json_object_setn_new_nocheck(book->bypassed, name, strlen(name),
+	if (before || json_object_size(tally->bypassed) < NAMES_MAX)
+		json_object_setn_new_nocheck(tally->bypassed, name, strlen(name),
 					     json_real(note->seconds));
 	return true;
 }
 
-static bool note_read_error(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_read_error(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	size_t at = graph_tally_look_up(book->by_key, note->name.text, note->name.len);
+	size_t at = graph_tally_look_up(tally->by_key, note->name.text, note->name.len);
 	struct named *named;
 
 	if (at > 0) { /* some readers name the key instead */
-		keep_first(&book->graphs[at - 1].failed, note->why);
+		keep_first(&tally->graphs[at - 1].failed, note->why);
 		return true;
 	}
-	named = name_of(book, node, note->name);
+	named = name_of(tally, node, note->name);
 	if (!named)
 		return false;
 	auto_free(&named->read_error);
@@ -213,16 +214,16 @@ static bool note_read_error(struct graph_tally *book, int node, const struct gra
 	return false;
 }
 
-static bool note_failed(struct graph_tally *book, const struct graph_note *note)
+static bool note_failed(struct graph_tally *tally, const struct graph_note *note)
 {
 	struct tally_graph *graph;
 
-	book->front_end.killed |= note->killed;
+	tally->front_end.killed |= note->killed;
 	if (note->key.len == 0) {
-		keep_first(&book->first_error, note->why);
+		keep_first(&tally->first_error, note->why);
 		return true;
 	}
-	graph = graph_tally_graph_of(book, note);
+	graph = graph_tally_graph_of(tally, note);
 	if (!graph)
 		return false;
 	if (note->summary)
@@ -237,9 +238,9 @@ static bool note_failed(struct graph_tally *book, const struct graph_note *note)
 }
 
 /* Notes a message on a graph other than hit and miss. */
-static bool note_key(struct graph_tally *book, const struct graph_note *note)
+static bool note_key(struct graph_tally *tally, const struct graph_note *note)
 {
-	struct tally_graph *graph = graph_tally_graph_of(book, note);
+	struct tally_graph *graph = graph_tally_graph_of(tally, note);
 
 	if (!graph)
 		return false;
@@ -254,20 +255,20 @@ static bool note_key(struct graph_tally *book, const struct graph_note *note)
 
 /* The record of a cache URL, added if need be. If the table is full, a URL that was named only
  * once, as in torn lines, is replaced; NULL if there is no such one. */
-static struct cache_in_use *cache_of(struct graph_tally *book, struct compile_kind_words url)
+static struct cache_in_use *cache_of(struct graph_tally *tally, struct compile_kind_words url)
 {
 	struct cache_in_use *spare = NULL;
 
-	for (size_t i = 0; i < book->cache_count; i++) {
-		struct cache_in_use *cache = &book->caches[i];
+	for (size_t i = 0; i < tally->cache_count; i++) {
+		struct cache_in_use *cache = &tally->caches[i];
 
 		if (strlen(cache->url) == url.len && memcmp(cache->url, url.text, url.len) == 0)
 			return cache;
 		if (!spare && cache->times == 1)
 			spare = cache;
 	}
-	if (book->cache_count < CACHES_MAX)
-		spare = &book->caches[book->cache_count++];
+	if (tally->cache_count < CACHES_MAX)
+		spare = &tally->caches[tally->cache_count++];
 	if (!spare)
 		return NULL;
 	free(spare->url);
@@ -275,9 +276,9 @@ static struct cache_in_use *cache_of(struct graph_tally *book, struct compile_ki
 	return spare;
 }
 
-static bool note_cache(struct graph_tally *book, const struct graph_note *note)
+static bool note_cache(struct graph_tally *tally, const struct graph_note *note)
 {
-	struct cache_in_use *cache = cache_of(book, note->why);
+	struct cache_in_use *cache = cache_of(tally, note->why);
 
 	if (cache)
 		cache->times++;
@@ -285,9 +286,9 @@ static bool note_cache(struct graph_tally *book, const struct graph_note *note)
 }
 
 /* Notes a message of the front-end about itself; no graph's count changes by it. */
-static bool note_front_end(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_front_end(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct graph_tally_front_end *front_end = &book->front_end;
+	struct graph_tally_front_end *front_end = &tally->front_end;
 	AUTO(auto_free) char *name = mem_format("%d", node);
 
 	switch (note->kind) {
@@ -299,7 +300,7 @@ static bool note_front_end(struct graph_tally *book, int node, const struct grap
 		if (front_end->largest < note->graphs)
 			front_end->largest = note->graphs;
 		if (note->bad > 0)
-			book->exits[note->bad % 256] = true;
+			tally->exits[note->bad % 256] = true;
 		if (front_end->most_bad < note->bad)
 			front_end->most_bad = note->bad;
 		break;
@@ -308,21 +309,21 @@ static bool note_front_end(struct graph_tally *book, int node, const struct grap
 		break;
 	case NOTE_WORKER_DIED:
 		front_end->workers_died++;
-		keep_first(&book->worker_why, note->why);
+		keep_first(&tally->worker_why, note->why);
 		return false;
 	default:
 		front_end->script_failed = true;
 		return false;
 	}
-	if (json_object_size(book->front_end_nodes) < BOOK_NODES_MAX)
-		json_object_set_new_nocheck(book->front_end_nodes, name, json_true());
+	if (json_object_size(tally->front_end_nodes) < TALLY_NODES_MAX)
+		json_object_set_new_nocheck(tally->front_end_nodes, name, json_true());
 	return false;
 }
 
 /* Notes a message on storing a graph, by its key or its name. */
-static bool note_storing(struct graph_tally *book, int node, const struct graph_note *note)
+static bool note_storing(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	struct tally_graph *graph = meant(book, node, note);
+	struct tally_graph *graph = meant(tally, node, note);
 
 	if (!graph)
 		return false;
@@ -337,37 +338,37 @@ static bool note_storing(struct graph_tally *book, int node, const struct graph_
 }
 
 /* Adds a note from `node`'s log. True if the counts may have changed. */
-static bool take_note(struct graph_tally *book, int node, const struct graph_note *note)
+static bool take_note(struct graph_tally *tally, int node, const struct graph_note *note)
 {
 	switch (note->kind) {
 	case NOTE_HIT:
-		return note_hit(book, node, note);
+		return note_hit(tally, node, note);
 	case NOTE_MISS:
-		return note_miss(book, node, note);
+		return note_miss(tally, node, note);
 	case NOTE_COMPILED:
-		return note_compiled(book, node, note);
+		return note_compiled(tally, node, note);
 	case NOTE_READ_ERROR:
-		return note_read_error(book, node, note);
+		return note_read_error(tally, node, note);
 	case NOTE_BYPASS:
-		keep_first(&book->bypass_why, note->why);
+		keep_first(&tally->bypass_why, note->why);
 		return true;
 	case NOTE_STORED:
 	case NOTE_NOT_STORED:
 	case NOTE_WRITE_ERROR:
-		return note_storing(book, node, note);
+		return note_storing(tally, node, note);
 	case NOTE_FAILED:
-		return note_failed(book, note);
+		return note_failed(tally, note);
 	case NOTE_EXTRACTED:
 	case NOTE_CACHED_FAILURE:
 	case NOTE_WAITING:
-		return note_key(book, note);
+		return note_key(tally, note);
 	case NOTE_CACHE:
-		return note_cache(book, note);
+		return note_cache(tally, note);
 	case NOTE_TOTALS:
 	case NOTE_NOTHING:
 	case NOTE_WORKER_DIED:
 	case NOTE_SCRIPT_FAILED:
-		return note_front_end(book, node, note);
+		return note_front_end(tally, node, note);
 	case NOTE_REMAINING:
 	case NOTE_KINDS:
 		break;
@@ -376,35 +377,35 @@ static bool take_note(struct graph_tally *book, int node, const struct graph_not
 }
 
 /* State of this node's unfinished messages; NULL if `node` is not a valid index. */
-static void *memory_of(struct graph_tally *book, const struct line_reader *lines, int node)
+static void *memory_of(struct graph_tally *tally, const struct line_reader *lines, int node)
 {
 	size_t at = (size_t)node;
 
-	if (node < 0 || at >= BOOK_NODES_MAX || (book->lines && book->lines != lines))
+	if (node < 0 || at >= TALLY_NODES_MAX || (tally->lines && tally->lines != lines))
 		return NULL;
-	book->lines = lines;
-	if (at >= book->memory_count) {
-		book->memories = mem_grow(book->memories, at + 1, sizeof *book->memories);
-		while (book->memory_count <= at)
-			book->memories[book->memory_count++] = NULL;
+	tally->lines = lines;
+	if (at >= tally->memory_count) {
+		tally->memories = mem_grow(tally->memories, at + 1, sizeof *tally->memories);
+		while (tally->memory_count <= at)
+			tally->memories[tally->memory_count++] = NULL;
 	}
-	if (!book->memories[at])
-		book->memories[at] = lines->memory();
-	return book->memories[at];
+	if (!tally->memories[at])
+		tally->memories[at] = lines->memory();
+	return tally->memories[at];
 }
 
-bool graph_tally_scan(struct graph_tally *book, const struct compile_kind *kind, int node,
+bool graph_tally_scan(struct graph_tally *tally, const struct compile_kind *kind, int node,
 		      const char *text, size_t len)
 {
-	void *memory = kind->lines ? memory_of(book, kind->lines, node) : NULL;
+	void *memory = kind->lines ? memory_of(tally, kind->lines, node) : NULL;
 	struct graph_note note;
 	bool changed = false;
 	size_t at = 0;
 
 	while (kind->scan(text, len, &at, &note))
-		changed |= take_note(book, node, &note);
+		changed |= take_note(tally, node, &note);
 	at = 0;
 	while (memory && kind->lines->scan(memory, text, len, &at, &note))
-		changed |= take_note(book, node, &note);
+		changed |= take_note(tally, node, &note);
 	return changed;
 }

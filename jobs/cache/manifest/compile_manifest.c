@@ -153,7 +153,7 @@ static const char *read_graphs(const json_t *rows, struct compile_manifest *lock
 
 	if (!json_is_array(rows) || json_array_size(rows) == 0)
 		return "no graph in it";
-	if (json_array_size(rows) > BOOK_GRAPHS_MAX)
+	if (json_array_size(rows) > TALLY_GRAPHS_MAX)
 		return "too many graphs in it";
 	lock->graphs = mem_zero(json_array_size(rows), sizeof *lock->graphs);
 	for (size_t i = 0; i < json_array_size(rows); i++) {

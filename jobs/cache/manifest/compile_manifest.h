@@ -83,7 +83,7 @@ struct lock_facts {
  * graphs of an older manifest for this key are kept if they are still unchanged. Then the manifests
  * of other keys are refreshed, as by compile_manifest_refresh_others. `ret` and `ret_refreshed` may
  * be NULL. */
-int compile_manifest_write(const struct lock_facts *facts, const struct graph_tally *book,
+int compile_manifest_write(const struct lock_facts *facts, const struct graph_tally *tally,
 			   struct compile_manifest **ret, json_t **ret_refreshed, struct err **err);
 
 /* Refreshes one manifest: outdated pins are replaced by those of other manifests of this cache that
@@ -109,7 +109,7 @@ enum lock_writer {
 };
 /* Changes `compiler` in place. */
 enum lock_writer compile_manifest_settle_writer(const struct compile_kind *kind,
-						const struct graph_tally *book, json_t *compiler);
+						const struct graph_tally *tally, json_t *compiler);
 
 /* Checks the compiler in the graph key against the manifest's own compiler and the places of its
  * entries. Returns NULL if they agree, else a description, which the caller frees: then the
@@ -197,7 +197,7 @@ int compile_manifest_repair(struct store *store, const struct compile_manifest *
  * same. Uses only kind, store, run and time of the facts. `ret_joined` gets the number of graphs; 0
  * also if the manifest does not exist. */
 int compile_manifest_join_late(const struct lock_facts *facts, const char *graph_key,
-			       const struct graph_tally *book, int64_t *ret_joined,
+			       const struct graph_tally *tally, int64_t *ret_joined,
 			       struct err **err);
 
 /* The manifest that explains a cold start best: one of the same spec name is preferred, then one

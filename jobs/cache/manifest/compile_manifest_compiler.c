@@ -36,14 +36,14 @@ static struct compile_kind_words writer_of(const struct compile_kind *kind, cons
 }
 
 enum lock_writer compile_manifest_settle_writer(const struct compile_kind *kind,
-						const struct graph_tally *book, json_t *compiler)
+						const struct graph_tally *tally, json_t *compiler)
 {
 	AUTO(auto_free) char *first = NULL;
 	const struct tally_graph *graph;
 	const char *package = NULL;
 
-	for (size_t i = 0; (graph = graph_tally_at(book, i)); i++) {
-		AUTO(auto_free) char *path = graph_tally_entry(book, graph);
+	for (size_t i = 0; (graph = graph_tally_at(tally, i)); i++) {
+		AUTO(auto_free) char *path = graph_tally_entry(tally, graph);
 		struct compile_kind_words version = writer_of(kind, path, compiler, &package);
 
 		if (version.len == 0)

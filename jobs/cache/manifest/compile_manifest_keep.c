@@ -133,12 +133,12 @@ static struct compile_manifest *lock_of(const struct lock_facts *facts)
 	return lock;
 }
 
-static int pin_all(const struct lock_facts *facts, const struct graph_tally *book,
+static int pin_all(const struct lock_facts *facts, const struct graph_tally *tally,
 		   struct compile_manifest *lock, struct err **err)
 {
 	AUTO(graph_lookup_list_release) struct graph_lookup_list list = { 0 };
 
-	if (graph_lookup_list_see(book, facts->store, lock->kind, &list, err) < 0)
+	if (graph_lookup_list_see(tally, facts->store, lock->kind, &list, err) < 0)
 		return -1;
 	if (list.count == 0)
 		return err_set(err, EXIT_DEFECT, "a compile manifest needs at least one graph");
@@ -165,7 +165,7 @@ static int pin_all(const struct lock_facts *facts, const struct graph_tally *boo
 }
 
 /* Tries once. Returns 1 if written, 0 if the old manifest has changed, -1 with an error. */
-static int try_write(const struct lock_facts *facts, const struct graph_tally *book,
+static int try_write(const struct lock_facts *facts, const struct graph_tally *tally,
 		     struct compile_manifest **ret, struct err **err)
 {
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = lock_of(facts);
@@ -175,7 +175,7 @@ static int try_write(const struct lock_facts *facts, const struct graph_tally *b
 	int done = compile_manifest_file_get(facts->store, lock->graph_key, &before, tag, &damage,
 					     err);
 
-	if (done < 0 || pin_all(facts, book, lock, err) < 0 ||
+	if (done < 0 || pin_all(facts, tally, lock, err) < 0 ||
 	    (before && keep_late(facts, before, lock, err) < 0))
 		return -1;
 	if (damage) {
@@ -192,14 +192,14 @@ static int try_write(const struct lock_facts *facts, const struct graph_tally *b
 	return done;
 }
 
-int compile_manifest_write(const struct lock_facts *facts, const struct graph_tally *book,
+int compile_manifest_write(const struct lock_facts *facts, const struct graph_tally *tally,
 			   struct compile_manifest **ret, json_t **ret_refreshed, struct err **err)
 {
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	int done = 0;
 
 	for (int i = 0; done == 0 && i < LOCK_TRIES; i++)
-		done = try_write(facts, book, &lock, err);
+		done = try_write(facts, tally, &lock, err);
 	if (done == 0)
 		err_set(err, EXIT_UNREACHABLE, "other processes keep changing it");
 	if (done <= 0 ||
@@ -243,7 +243,7 @@ static int join(const struct lock_facts *facts, struct compile_manifest *lock, c
 /* Tries once. Returns the number of graphs added, -1 with an error, -2 if the manifest changed
  * meanwhile. */
 static int64_t try_join(const struct lock_facts *facts, const char *graph_key,
-			const struct graph_tally *book, struct err **err)
+			const struct graph_tally *tally, struct err **err)
 {
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(auto_free) char *damage = NULL;
@@ -254,8 +254,8 @@ static int64_t try_join(const struct lock_facts *facts, const char *graph_key,
 
 	if (done <= 0 || lock->kind != facts->kind)
 		return done < 0 ? -1 : 0;
-	for (size_t i = 0; (graph = graph_tally_at(book, i)); i++) {
-		AUTO(auto_free) char *key = graph_tally_entry(book, graph);
+	for (size_t i = 0; (graph = graph_tally_at(tally, i)); i++) {
+		AUTO(auto_free) char *key = graph_tally_entry(tally, graph);
 
 		if (!graph->missed)
 			continue;
@@ -277,7 +277,7 @@ static int64_t try_join(const struct lock_facts *facts, const char *graph_key,
 }
 
 int compile_manifest_join_late(const struct lock_facts *facts, const char *graph_key,
-			       const struct graph_tally *book, int64_t *ret_joined,
+			       const struct graph_tally *tally, int64_t *ret_joined,
 			       struct err **err)
 {
 	int64_t joined = -2;
@@ -285,7 +285,7 @@ int compile_manifest_join_late(const struct lock_facts *facts, const char *graph
 	if (!compile_manifest_key_is_good(graph_key))
 		return err_set(err, EXIT_DEFECT, "invalid graph key '%s'", graph_key);
 	for (int i = 0; joined == -2 && i < LOCK_TRIES; i++)
-		joined = try_join(facts, graph_key, book, err);
+		joined = try_join(facts, graph_key, tally, err);
 	if (joined == -1)
 		return err_wrap(err, "cannot add late graphs to the compile manifest");
 	if (joined == -2)

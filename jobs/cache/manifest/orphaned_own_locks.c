@@ -25,7 +25,7 @@ static bool made_meanwhile(const struct orphaned_own_locks *request, struct utc 
 static int find_own(const struct orphaned_own_locks *request, const struct tally_graph *graph,
 		    char **ret_key, struct entry_lock *ret_lock, struct err **err)
 {
-	AUTO(auto_free) char *key = graph_tally_entry(request->book, graph);
+	AUTO(auto_free) char *key = graph_tally_entry(request->tally, graph);
 	AUTO(sb_release) struct sb hold = SB_INIT;
 	struct listing_graph listed = { 0 };
 	int found = listing_find(request->store, request->kind, key, &listed, &hold, err);
@@ -71,7 +71,7 @@ int orphaned_own_locks_clear(const struct orphaned_own_locks *request, json_t **
 	bool known = request->began_ms > 0 && request->ended_ms >= request->began_ms &&
 		     store_directory(request->store);
 
-	for (size_t i = 0; known && (graph = graph_tally_at(request->book, i)); i++)
+	for (size_t i = 0; known && (graph = graph_tally_at(request->tally, i)); i++)
 		if (was_compiling(graph) && clear_one(request, graph, removed, err) < 0)
 			return err_wrap(err, "cannot remove the compiler locks of this run");
 	*ret_removed = TAKE(removed);

@@ -25,8 +25,8 @@
 
 struct orphaned_own_locks {
 	const struct compile_kind *kind;
-	struct store *store;            /* the cache */
-	const struct graph_tally *book; /* the attempt's logs, read to their end */
+	struct store *store;             /* the cache */
+	const struct graph_tally *tally; /* the attempt's logs, read to their end */
 	/* Start and end of the attempt's command, UTC in ms by its machine's clock; the end is the
 	 * last sign of life if the command was killed. 0: unknown, and then no lock is removed. */
 	int64_t began_ms, ended_ms;

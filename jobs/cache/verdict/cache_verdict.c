@@ -46,7 +46,7 @@ static int look_closer(const struct verify_request *request, const struct tally_
 		return -1;
 	if (!look->lock.key)
 		return 0;
-	graph_tally_front_end(request->book, &said);
+	graph_tally_front_end(request->tally, &said);
 	look->lock_age_ms = cache_verdict_lock_age_ms(&look->lock);
 	look->lock_is_old = look->lock_age_ms >= LOCK_OLD_MS ||
 			    graph->waited * 1000 >= LOCK_OLD_MS ||
@@ -91,7 +91,7 @@ static int look_at(const struct verify_request *request, const struct tally_grap
 static void add_problem(const struct verify_request *request, struct cache_verdict *ret,
 			const struct tally_graph *graph, const struct cache_verdict_look *look)
 {
-	AUTO(auto_free) char *what = cache_verdict_what(request->book, graph, look);
+	AUTO(auto_free) char *what = cache_verdict_what(request->tally, graph, look);
 	json_t *row = json_object();
 
 	js_put(row, "graph", js_text(look->key, strlen(look->key)));
@@ -185,9 +185,9 @@ static int look_at_all(const struct verify_request *request, struct cache_verdic
 	AUTO(graph_lookup_list_release) struct graph_lookup_list list = { 0 };
 	const struct tally_graph *graph;
 
-	if (graph_lookup_list_see(request->book, request->store, request->kind, &list, err) < 0)
+	if (graph_lookup_list_see(request->tally, request->store, request->kind, &list, err) < 0)
 		return err_wrap(err, "cannot verify the cache");
-	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+	for (size_t i = 0; (graph = graph_tally_at(request->tally, i)); i++) {
 		AUTO(look_clear) struct cache_verdict_look look = { 0 };
 
 		if (pause_call(&request->pause, err) < 0)
@@ -231,9 +231,9 @@ int cache_repair(const struct verify_request *request, json_t **ret_removed, str
 	json_auto_t *removed = json_array();
 	const struct tally_graph *graph;
 
-	if (graph_lookup_list_see(request->book, request->store, request->kind, &list, err) < 0)
+	if (graph_lookup_list_see(request->tally, request->store, request->kind, &list, err) < 0)
 		return err_wrap(err, "cannot repair the cache");
-	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+	for (size_t i = 0; (graph = graph_tally_at(request->tally, i)); i++) {
 		AUTO(look_clear) struct cache_verdict_look look = { 0 };
 		json_auto_t *keys = NULL;
 		json_t *row;

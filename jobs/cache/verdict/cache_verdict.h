@@ -26,7 +26,7 @@
 struct verify_request {
 	const struct compile_kind *kind;
 	struct store *store; /* the cache */
-	const struct graph_tally *book;
+	const struct graph_tally *tally;
 	bool job_ok;           /* the engine reported that the job ended well */
 	const char *job_words; /* how it ended, for people: "exit 0"; may be NULL */
 	/* Exit status of the job if it ended badly; 0: unknown. */

@@ -35,7 +35,7 @@ struct cache_verdict_sight {
 
 /* cache_verdict_words.c. Description of the problem of one graph, in one line; the caller frees
  * it. */
-char *cache_verdict_what(const struct graph_tally *book, const struct tally_graph *graph,
+char *cache_verdict_what(const struct graph_tally *tally, const struct tally_graph *graph,
 			 const struct cache_verdict_look *look);
 json_t *cache_verdict_evidence(const struct verify_request *request,
 			       const struct cache_verdict *verdict,

@@ -23,7 +23,7 @@ static bool end_is_explained(const struct case_of *on)
 	int status = on->request->exit_status;
 
 	return on->request->kind->front_end && status != 0 && on->counts.named > 0 &&
-	       graph_tally_explains_exit(on->request->book, status);
+	       graph_tally_explains_exit(on->request->tally, status);
 }
 
 static bool ended_badly(const struct case_of *on, struct cache_verdict *ret)
@@ -164,8 +164,8 @@ void cache_verdict_judge(const struct verify_request *request,
 	};
 	struct case_of on = { .request = request, .sight = sight, .bad = ret->graphs - ret->done };
 
-	graph_tally_counts(request->book, &on.counts);
-	graph_tally_front_end(request->book, &on.said);
+	graph_tally_counts(request->tally, &on.counts);
+	graph_tally_front_end(request->tally, &on.said);
 	ret->remark = remark(&on);
 	for (size_t i = 0; i < STK_LENGTH(rules); i++)
 		if (rules[i](&on, ret))

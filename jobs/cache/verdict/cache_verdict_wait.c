@@ -9,7 +9,7 @@
 static int look_for_lock(const struct verify_request *request, const struct tally_graph *graph,
 			 struct cache_verdict_sight *sight, struct err **err)
 {
-	AUTO(auto_free) char *key = graph_tally_entry(request->book, graph);
+	AUTO(auto_free) char *key = graph_tally_entry(request->tally, graph);
 	AUTO(entry_lock_clear) struct entry_lock lock = { 0 };
 	AUTO(sb_release) struct sb hold = SB_INIT;
 	struct listing_graph listed = { 0 };
@@ -33,7 +33,7 @@ int cache_find_wait(const struct verify_request *request, char **ret_words, char
 	double longest = 0;
 
 	*ret_words = *ret_hint = NULL;
-	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++) {
+	for (size_t i = 0; (graph = graph_tally_at(request->tally, i)); i++) {
 		if (graph->waited <= 0)
 			continue;
 		if (graph->waited > longest)
@@ -49,7 +49,7 @@ int cache_find_wait(const struct verify_request *request, char **ret_words, char
 		"the job waited for %s for another process to compile; the lock '%s' is %s old",
 		waited, sight.lock, age);
 	/* The next run would meet the locks of the other graphs, too. */
-	for (size_t i = 0; (graph = graph_tally_at(request->book, i)); i++)
+	for (size_t i = 0; (graph = graph_tally_at(request->tally, i)); i++)
 		if (graph->waited <= 0 && look_for_lock(request, graph, &sight, err) < 0) {
 			auto_free(ret_words);
 			return err_wrap(err, "cannot look for locks in the cache");

@@ -14,23 +14,23 @@ static char *behind_colon(const char *text)
 
 /* Why the compiler did not produce a graph, as far as known: from the log stored with the graph,
  * else from the job's logs, which may be about another graph. */
-static char *failure_of(const struct graph_tally *book, const struct tally_graph *graph,
+static char *failure_of(const struct graph_tally *tally, const struct tally_graph *graph,
 			const struct cache_verdict_look *look)
 {
 	const char *first;
 	struct graph_tally_front_end said;
 
-	graph_tally_front_end(book, &said);
+	graph_tally_front_end(tally, &said);
 	if (look->error || graph->failed)
 		return behind_colon(look->error ? look->error : graph->failed);
 	first = said.first_error ? said.first_error : said.worker_why;
 	return first ? mem_format("; the first error in the logs: %s", first) : mem_copy("");
 }
 
-static char *failed_words(const struct graph_tally *book, const struct tally_graph *graph,
+static char *failed_words(const struct graph_tally *tally, const struct tally_graph *graph,
 			  const struct cache_verdict_look *look)
 {
-	AUTO(auto_free) char *why = failure_of(book, graph, look);
+	AUTO(auto_free) char *why = failure_of(tally, graph, look);
 
 	if (graph->cached_failure && !graph->missed)
 		return mem_format("the compiler failed on it in an earlier run, and the failure is "
@@ -68,7 +68,7 @@ static char *missing_words(const struct tally_graph *graph)
 	return mem_copy("not in the cache");
 }
 
-char *cache_verdict_what(const struct graph_tally *book, const struct tally_graph *graph,
+char *cache_verdict_what(const struct graph_tally *tally, const struct tally_graph *graph,
 			 const struct cache_verdict_look *look)
 {
 	AUTO(auto_free) char *why = NULL;
@@ -76,7 +76,7 @@ char *cache_verdict_what(const struct graph_tally *book, const struct tally_grap
 	switch (look->state) {
 	case ENTRY_EMPTY:
 	case ENTRY_PARTIAL:
-		why = failure_of(book, graph, look);
+		why = failure_of(tally, graph, look);
 		return mem_format("the entry is %s (%s) and stays so until it is removed%s",
 				  look->state == ENTRY_EMPTY ? "empty" : "damaged",
 				  look->why                    ? look->why
@@ -84,11 +84,11 @@ char *cache_verdict_what(const struct graph_tally *book, const struct tally_grap
 							       : "cut off, or not marked as whole",
 				  why);
 	case ENTRY_FAILED:
-		return failed_words(book, graph, look);
+		return failed_words(tally, graph, look);
 	case ENTRY_LOCKED:
 		return locked_words(look);
 	case ENTRY_TODO:
-		why = failure_of(book, graph, look);
+		why = failure_of(tally, graph, look);
 		return mem_format("known to the cache, but not compiled%s", why);
 	default:
 		return missing_words(graph);
@@ -133,7 +133,7 @@ const char *cache_verdict_other_cache(const struct verify_request *request)
 	int64_t meant_times = 0, others = 0;
 	struct graph_tally_cache cache, other = { 0 };
 
-	for (size_t n = 0; graph_tally_cache_at(request->book, n, &cache); n++) {
+	for (size_t n = 0; graph_tally_cache_at(request->tally, n, &cache); n++) {
 		if (same_cache(cache.url, meant)) {
 			meant_times += cache.times;
 			continue;
@@ -243,7 +243,7 @@ static json_t *front_end_json(const struct verify_request *request,
 	struct graph_tally_front_end said;
 	struct graph_tally_cache cache;
 
-	graph_tally_front_end(request->book, &said);
+	graph_tally_front_end(request->tally, &said);
 	js_put_str(row, "program", request->kind->front_end);
 	js_put(row, "nodes", json_integer(said.nodes));
 	js_put(row, "blocks", json_integer(said.blocks));
@@ -259,7 +259,7 @@ static json_t *front_end_json(const struct verify_request *request,
 	put_text(row, "first_error", said.first_error);
 	put_if(row, "killed", said.killed);
 	put_if(row, "script_failed", said.script_failed);
-	for (size_t n = 0; graph_tally_cache_at(request->book, n, &cache); n++)
+	for (size_t n = 0; graph_tally_cache_at(request->tally, n, &cache); n++)
 		json_array_append_new(caches, js_text(cache.url, strlen(cache.url)));
 	js_put(row, "caches", caches);
 	return row;
@@ -270,7 +270,7 @@ json_t *cache_verdict_evidence(const struct verify_request *request,
 			       const struct cache_verdict_sight *sight)
 {
 	json_t *ret = json_object(), *job = json_object(), *listing = json_object();
-	json_t *log = graph_tally_json(request->book, 0);
+	json_t *log = graph_tally_json(request->tally, 0);
 
 	js_put(job, "ended_well", json_boolean(request->job_ok));
 	put_text(job, "words", request->job_words);

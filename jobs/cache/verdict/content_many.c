@@ -16,12 +16,12 @@ static void inspect_one(const struct inspections *all, struct inspection *one)
 					     &one->why, &one->err);
 }
 
-static void inspect_some(struct parallel_for *crew, void *arg)
+static void inspect_some(struct parallel_for *loop, void *arg)
 {
 	const struct inspections *all = arg;
 	size_t i, end;
 
-	while (parallel_for_take(crew, &i, &end))
+	while (parallel_for_take(loop, &i, &end))
 		for (; i < end; i++)
 			inspect_one(all, &all->list[i]);
 }

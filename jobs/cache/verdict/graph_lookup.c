@@ -25,13 +25,13 @@ static int by_key(const void *a, const void *b)
 	return strcmp((*x)->key, (*y)->key);
 }
 
-static void take_names(const struct graph_tally *book, struct graph_lookup_list *list)
+static void take_names(const struct graph_tally *tally, struct graph_lookup_list *list)
 {
 	const struct tally_graph *graph;
 
-	for (size_t i = 0; (graph = graph_tally_at(book, i)); i++) {
+	for (size_t i = 0; (graph = graph_tally_at(tally, i)); i++) {
 		list->items = mem_grow(list->items, i + 1, sizeof *list->items);
-		list->items[i] = (struct graph_lookup){ .key = graph_tally_entry(book, graph) };
+		list->items[i] = (struct graph_lookup){ .key = graph_tally_entry(tally, graph) };
 		list->count = i + 1;
 	}
 	list->by_key = mem_zero(list->count + 1, sizeof *list->by_key);
@@ -59,11 +59,11 @@ static int note(void *arg, const struct listing_graph *graph, struct err **err)
 	return 0;
 }
 
-int graph_lookup_list_see(const struct graph_tally *book, struct store *store,
+int graph_lookup_list_see(const struct graph_tally *tally, struct store *store,
 			  const struct compile_kind *kind, struct graph_lookup_list *ret,
 			  struct err **err)
 {
-	take_names(book, ret);
+	take_names(tally, ret);
 	if (store_directory(store) || ret->count <= LOCK_FEW)
 		return 0;
 	return listing_each(store, kind, note, ret, err);

@@ -26,7 +26,7 @@ void graph_lookup_list_release(struct graph_lookup_list *list); /* for AUTO() */
 /* Lists the named graphs and finds them in the cache, if that costs less than to ask for each
  * graph; otherwise only lists them. A graph that is not found may still exist, because some logs
  * give a key without its place: listing_find() finds it. `ret` must be empty. */
-int graph_lookup_list_see(const struct graph_tally *book, struct store *store,
+int graph_lookup_list_see(const struct graph_tally *tally, struct store *store,
 			  const struct compile_kind *kind, struct graph_lookup_list *ret,
 			  struct err **err);
 

@@ -26,7 +26,7 @@ static int batch_open(const struct engine_where *where, struct engine **ret, str
 	batch = mem_zero(1, sizeof *batch);
 	batch->engine.ops = &batch_ops;
 	batch->plan = where->plan;
-	batch->far = workspace_cache_new(store);
+	batch->cache = workspace_cache_new(store);
 	batch->store = TAKE(store);
 	*ret = &batch->engine;
 	return 0;
@@ -42,7 +42,7 @@ static void batch_close(struct engine *engine)
 		job_free(batch->jobs[i]);
 	free(batch->jobs);
 	free(batch->registered);
-	workspace_cache_freep(&batch->far);
+	workspace_cache_freep(&batch->cache);
 	logs_freep(&batch->logs);
 	aws_freep(&batch->aws);
 	store_freep(&batch->store);

@@ -89,7 +89,7 @@ static int tell_running(struct batch *batch, struct batch_job *job, struct engin
 {
 	struct reports reports;
 
-	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
+	if (reports_look(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	ret->state = reports.running ? ENGINE_RUNNING : ENGINE_STARTING;
 	ret->started = reports.started;
@@ -134,7 +134,7 @@ static int tell(struct batch *batch, struct batch_job *job, struct engine_status
  * service and the workspace have been silent that long; 0 not known, -1. */
 static int has_passed(struct batch *batch, struct batch_job *job, struct err **err)
 {
-	if (workspace_cache_sign(batch->far, job->prefix, &job->sign, err) < 0)
+	if (workspace_cache_sign(batch->cache, job->prefix, &job->sign, err) < 0)
 		return -1;
 	return job->sign.last.ms > 0 && clock_utc_now().ms - job->sign.last.ms >= KEPT_MS;
 }
@@ -148,7 +148,7 @@ static int tell_forgotten(struct batch *batch, struct batch_job *job, const char
 	int passed;
 
 	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
-	if (reports_look(batch->far, job->prefix, batch_nodes(batch), &reports, err) < 0)
+	if (reports_look(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	if (reports.final == batch_nodes(batch))
 		return batch_tell_end(batch, job, ret, err);
@@ -239,12 +239,12 @@ int batch_report(struct engine *engine, const char *name, const char *prefix, in
 		 struct node_report *ret, struct err **err)
 {
 	(void)name;
-	return reports_get(((struct batch *)engine)->far, prefix, node, ret, err);
+	return reports_get(((struct batch *)engine)->cache, prefix, node, ret, err);
 }
 
 int batch_beside(struct engine *engine, const char *name, const char *prefix, int node,
 		 const char *file, json_t **ret, struct err **err)
 {
 	(void)name;
-	return reports_beside(((struct batch *)engine)->far, prefix, node, file, ret, err);
+	return reports_beside(((struct batch *)engine)->cache, prefix, node, file, ret, err);
 }

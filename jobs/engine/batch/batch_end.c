@@ -57,7 +57,7 @@ static int has_left(struct batch *batch, struct batch_job *job, int node, struct
 {
 	AUTO(node_report_release) struct node_report report = { 0 };
 
-	if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
+	if (reports_get(batch->cache, job->prefix, node, &report, err) < 0)
 		return -1;
 	return node_report_was_drained(&report) || node_report_is(&report, REPORT_NOT_MINE);
 }
@@ -133,7 +133,7 @@ static int stop_for_nodes(struct batch *batch, struct batch_job *job, struct err
 	if (failed == 0 || batch_is_stopping(job))
 		return 0;
 	if (failed != job->failed)
-		workspace_cache_forget(batch->far, job->prefix);
+		workspace_cache_forget(batch->cache, job->prefix);
 	json_array_foreach (job->nodes, i, node) {
 		stopped = js_is(node, "status", "FAILED") ? stop_for_node(batch, job, (int)i, err)
 							  : 0;
@@ -202,7 +202,7 @@ static int silent_node(struct batch *batch, struct batch_job *job, int nodes,
 	if (reports->node >= 0) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 
-		if (reports_get(batch->far, job->prefix, reports->node, &report, err) < 0)
+		if (reports_get(batch->cache, job->prefix, reports->node, &report, err) < 0)
 			return -1;
 		if (!report.stopped && report.exit != 0)
 			return 0;
@@ -210,7 +210,7 @@ static int silent_node(struct batch *batch, struct batch_job *job, int nodes,
 	for (int i = nodes - 1; i >= 0; i--) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 
-		if (reports_get(batch->far, job->prefix, i, &report, err) < 0)
+		if (reports_get(batch->cache, job->prefix, i, &report, err) < 0)
 			return -1;
 		/* The main node ends the job, so of several it is the likeliest. */
 		if (!node_report_is_final(&report))
@@ -232,7 +232,7 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	const json_t *child = node_of(job, node), *code;
 	AUTO(sb_release) struct sb words = SB_INIT;
 	AUTO(node_report_release) struct node_report report = { 0 };
-	int there = reports_get(batch->far, job->prefix, node, &report, err);
+	int there = reports_get(batch->cache, job->prefix, node, &report, err);
 
 	if (there < 0)
 		return -1;
@@ -272,7 +272,7 @@ static int tell_reported(struct batch *batch, struct batch_job *job, const struc
 	ret->exit_known = true;
 	ret->exit = reports->exit;
 	ret->node = reports->node < 0 ? 0 : reports->node;
-	if (reports_get(batch->far, job->prefix, ret->node, &report, err) < 0)
+	if (reports_get(batch->cache, job->prefix, ret->node, &report, err) < 0)
 		return -1;
 	if (job->job && (ret->taken_down || node_report_was_stopped(&report, STOPPED_SIGNAL)))
 		batch_end_words(job->job, &words);
@@ -289,8 +289,8 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 	struct reports reports;
 
 	if (!job->read)
-		workspace_cache_forget(batch->far, job->prefix);
-	if (reports_look(batch->far, job->prefix, nodes, &reports, err) < 0)
+		workspace_cache_forget(batch->cache, job->prefix);
+	if (reports_look(batch->cache, job->prefix, nodes, &reports, err) < 0)
 		return -1;
 	job->read = true;
 	ret->state = ENGINE_ENDED;
@@ -299,7 +299,7 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 	if (node >= 0) {
 		AUTO(node_report_release) struct node_report report = { 0 };
 
-		if (reports_get(batch->far, job->prefix, node, &report, err) < 0)
+		if (reports_get(batch->cache, job->prefix, node, &report, err) < 0)
 			return -1;
 		if (node_report_is_final(&report))
 			node = -1;

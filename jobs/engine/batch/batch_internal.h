@@ -67,7 +67,7 @@ struct batch_job {
 	json_t *nodes; /* jobs of the nodes by rank, null if unknown; NULL: single-node */
 	bool read;     /* ended, and the reports were read after that */
 	/* another run's job of this name was not over at the last listing */
-	bool alien;
+	bool name_in_use;
 	/* after its end, another job of the same attempt was searched for */
 	bool followed;
 	size_t failed; /* number of failed nodes when the reports were read last */
@@ -82,7 +82,7 @@ struct batch {
 	struct engine engine;
 	const json_t *plan; /* borrowed */
 	struct store *store;
-	struct workspace_cache *far;
+	struct workspace_cache *cache;
 	struct aws *aws;   /* NULL: not needed yet */
 	struct logs *logs; /* NULL: not needed yet */
 	bool throttled;    /* the last failed request was refused for its rate */

@@ -85,12 +85,12 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 
 	learn(engine, job, name);
 	if (job->said.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
-		return workspace_cache_logs(batch->far, prefix, node, offset, max, ret, err);
-	there = reports_get(batch->far, prefix, node, &report, err);
+		return workspace_cache_logs(batch->cache, prefix, node, offset, max, ret, err);
+	there = reports_get(batch->cache, prefix, node, &report, err);
 	if (there < 0)
 		return -1;
 	if (there)
-		return workspace_cache_logs(batch->far, prefix, node, offset, max, ret, err);
+		return workspace_cache_logs(batch->cache, prefix, node, offset, max, ret, err);
 	stream = stream_of(job, node, group, stream_is);
 	if (read_stream(batch, stream, err) < 0)
 		return -1;
@@ -112,5 +112,5 @@ int batch_log_size(struct engine *engine, const char *name, const char *prefix, 
 	(void)name;
 	if (batch_job_of(batch, prefix)->streams)
 		return 0;
-	return workspace_cache_log_size(batch->far, prefix, node, ret, err);
+	return workspace_cache_log_size(batch->cache, prefix, node, ret, err);
 }

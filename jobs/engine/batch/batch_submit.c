@@ -21,8 +21,8 @@ static int has_reports(struct batch *batch, const char *prefix, struct err **err
 {
 	struct reports reports;
 
-	workspace_cache_forget(batch->far, prefix);
-	if (reports_look(batch->far, prefix, batch_nodes(batch), &reports, err) < 0)
+	workspace_cache_forget(batch->cache, prefix);
+	if (reports_look(batch->cache, prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	return reports.there > 0;
 }
@@ -32,7 +32,7 @@ static int find_now(struct batch *batch, struct batch_job *job, const char *name
 {
 	int there;
 
-	workspace_cache_forget(batch->far, job->prefix);
+	workspace_cache_forget(batch->cache, job->prefix);
 	there = batch_identify(batch, job, name, err);
 	return there != 0 ? there : has_reports(batch, job->prefix, err);
 }
@@ -193,7 +193,7 @@ static int prepare(struct batch *batch, struct batch_job *job, const struct engi
 	char token[2 * TOKEN_BYTES + 1];
 	const char *region;
 
-	if (job->alien)
+	if (job->name_in_use)
 		return refuse_name(batch, what->name, err);
 	hash_random_bytes(random, sizeof random);
 	hash_hex_lower(random, sizeof random, token);

@@ -40,7 +40,7 @@ static int get(struct batch *batch, const struct batch_job *job, const char *fil
 {
 	AUTO(auto_free) char *key = batch_key(job->prefix, file);
 
-	return workspace_cache_json(batch->far, key, max, key, ret, err);
+	return workspace_cache_json(batch->cache, key, max, key, ret, err);
 }
 
 /* Reads the note: 1 with an id, 0 absent, -1. */
@@ -107,7 +107,8 @@ static int list_ids(struct batch *batch, const char *name, json_t *ret, struct e
 /* Result of a search among the jobs of a name. */
 struct batch_which_found {
 	const char *id, *lost; /* the attempt's job; a job of it that lost the claim; NULL: none */
-	bool alien, unknown;   /* a job of another run is not over; a job is not described yet */
+	bool name_in_use,
+		unknown; /* a job of another run is not over; a job is not described yet */
 };
 
 static char *main_node(const char *id)
@@ -152,7 +153,7 @@ static void consider(const char *id, const json_t *rows, bool several, const cha
 	if (!job)
 		ret->unknown = true;
 	else if (!nonce || !js_is(json_object_get(job, "tags"), BATCH_NONCE_TAG, nonce))
-		ret->alien |= batch_said_of(job).state != ENGINE_ENDED;
+		ret->name_in_use |= batch_said_of(job).state != ENGINE_ENDED;
 	/* The first job submitted, which is listed last, is the likeliest to have the claim, unless
 	 * its exit code says otherwise. */
 	else if (has_lost(several ? batch_pick(rows, node) : job))
@@ -196,7 +197,7 @@ static int find_listed(struct batch *batch, struct batch_job *job, const char *n
 
 	if (list_ids(batch, name, ids, err) < 0 || look_through(batch, job, ids, &found, err) < 0)
 		return -1;
-	job->alien = found.alien;
+	job->name_in_use = found.name_in_use;
 	if (!found.id && !job->id[0])
 		found.id = found.lost;
 	if (!found.id && found.unknown)
@@ -223,7 +224,7 @@ static int is_told_by_another(struct batch *batch, const struct batch_job *job, 
 
 	if (js_int(job->job, "startedAt", 0) > 0)
 		return 0;
-	return reports_get(batch->far, job->prefix, 0, &report, err);
+	return reports_get(batch->cache, job->prefix, 0, &report, err);
 }
 
 /* Searches for another job. The end of the known one stands if the service refuses the search:
@@ -259,6 +260,6 @@ int batch_follow(struct batch *batch, struct batch_job *job, const char *name, s
 	batch_know(job, NULL);
 	json_decref(TAKE(job->nodes));
 	job->stopped.ms = 0;
-	workspace_cache_forget(batch->far, job->prefix);
+	workspace_cache_forget(batch->cache, job->prefix);
 	return 1;
 }

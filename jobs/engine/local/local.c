@@ -32,8 +32,8 @@ static int local_open(const struct engine_where *where, struct engine **ret, str
 	}
 	local = mem_zero(1, sizeof *local);
 	local->engine.ops = &local_ops;
-	local->far = store_directory(store) ? NULL : workspace_cache_new(store);
-	local->near = local_object_workspace_new();
+	local->cache = store_directory(store) ? NULL : workspace_cache_new(store);
+	local->object_workspace = local_object_workspace_new();
 	local->root = local_store_dir(store);
 	local->store = TAKE(store);
 	memcpy(local->boot, self.boot_id, sizeof local->boot);
@@ -50,8 +50,8 @@ static void local_close(struct engine *engine)
 
 	if (!local)
 		return;
-	workspace_cache_freep(&local->far);
-	local_object_workspace_freep(&local->near);
+	workspace_cache_freep(&local->cache);
+	local_object_workspace_freep(&local->object_workspace);
 	store_freep(&local->store);
 	free(local->root);
 	free(local);
@@ -108,7 +108,7 @@ static char *agent_folder(const struct local *local, const struct engine_job *jo
 {
 	AUTO(auto_free) char *folder = fs_join(local->root, job->agent_key);
 
-	if (local->far && agent_fetch(local->store, job->agent_key, folder, err) < 0)
+	if (local->cache && agent_fetch(local->store, job->agent_key, folder, err) < 0)
 		return NULL;
 	return TAKE(folder);
 }
@@ -124,7 +124,7 @@ static char **agent_env(const struct local *local, const struct engine_job *job,
 	for (; n < count; n++)
 		env[n] = mem_copy(job->env[n]);
 	env[n++] = mem_format(ORDER_TOKEN "=%s", token);
-	if (local->far) {
+	if (local->cache) {
 		AUTO(auto_free) char *root = local_store_root();
 
 		env[n] = mem_format(WORK_VARIABLE "=%s", root);
@@ -217,7 +217,8 @@ static bool seen_here(const struct local *local, const char *prefix,
 {
 	if (strcmp(record->boot, local->boot) == 0)
 		return strcmp(record->pidns, local->pidns) == 0;
-	return strcmp(record->host, local->host) == 0 && local_near_root(local, prefix) != NULL;
+	return strcmp(record->host, local->host) == 0 &&
+	       local_object_workspace_root(local, prefix) != NULL;
 }
 
 /* Handles a record of another machine that proves no start: 1 if an agent holds its lock, 0 if none
@@ -305,7 +306,7 @@ static int check_job(const struct local *local, const struct engine_job *job, st
  * that forgot it may not have had access to this machine. */
 static int clear_rests(const struct local *local, const char *prefix, struct err **err)
 {
-	AUTO(auto_free) char *folder = local->far ? fs_join(local->root, prefix) : NULL;
+	AUTO(auto_free) char *folder = local->cache ? fs_join(local->root, prefix) : NULL;
 	AUTO(auto_free) char *made = NULL;
 
 	if (!folder)
@@ -392,9 +393,9 @@ static bool know_files(const struct local *local, const char *prefix)
 	AUTO(local_record_release) struct local_record record = { 0 };
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (!local_near_root(local, prefix))
+	if (!local_object_workspace_root(local, prefix))
 		(void)!local_record_load(local, prefix, &record, &ignored);
-	return local_near_root(local, prefix) != NULL;
+	return local_object_workspace_root(local, prefix) != NULL;
 }
 
 static int local_logs(struct engine *engine, const char *name, const char *prefix, int node,
@@ -407,7 +408,7 @@ static int local_logs(struct engine *engine, const char *name, const char *prefi
 
 	(void)name;
 	if (!know_files(local, prefix))
-		return workspace_cache_logs(local->far, prefix, node, offset, max, ret, err);
+		return workspace_cache_logs(local->cache, prefix, node, offset, max, ret, err);
 	path = local_node_path(local, prefix, node, LOG_FILE);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -439,7 +440,7 @@ static int local_log_size(struct engine *engine, const char *name, const char *p
 
 	(void)name;
 	if (!know_files(local, prefix))
-		return workspace_cache_log_size(local->far, prefix, node, ret, err);
+		return workspace_cache_log_size(local->cache, prefix, node, ret, err);
 	path = local_node_path(local, prefix, node, LOG_FILE);
 	if (stat(path, &st) < 0)
 		return errno == ENOENT ? 0 : fs_error(err, errno, "cannot see the log '%s'", path);

@@ -13,7 +13,7 @@
 #define HOST_TEXT  256
 
 /* Attempt with files on this machine; NULL: none. */
-struct near {
+struct object_workspace {
 	char *prefix, *root;
 };
 
@@ -22,16 +22,16 @@ struct local {
 	struct store *store; /* the workspace */
 	/* root folder of the workspace's files, absolute; may not exist yet */
 	char *root;
-	struct workspace_cache *far; /* NULL: the workspace is a directory, which is `root` */
-	struct near *near;           /* used with a remote workspace */
+	struct workspace_cache *cache; /* NULL: the workspace is a directory, which is `root` */
+	struct object_workspace *object_workspace; /* used with a remote workspace */
 	/* identity of this machine, boot and PID namespace, as seen by this process */
 	char boot[37], pidns[PIDNS_TEXT], host[HOST_TEXT];
 };
 
 /* --- local_object_workspace.c: a workspace that is not a directory --- */
 
-struct near *local_object_workspace_new(void);
-void local_object_workspace_freep(struct near **near);
+struct object_workspace *local_object_workspace_new(void);
+void local_object_workspace_freep(struct object_workspace **object_workspace);
 
 /* Appends the object of that key: 1, 0 absent, -1. From a remote store, as it was up to FAR_MS
  * ago. */
@@ -44,7 +44,7 @@ void local_forget(const struct local *local, const char *prefix);
 void local_know(const struct local *local, const char *prefix, const char *root);
 /* Returns the root of the attempt's files; NULL if they cannot be read here, as far as is known.
  * Borrowed, until local_know() or local_forget(). */
-const char *local_near_root(const struct local *local, const char *prefix);
+const char *local_object_workspace_root(const struct local *local, const char *prefix);
 
 /* --- local_record.c: engine.json --- */
 

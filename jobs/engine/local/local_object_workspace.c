@@ -4,59 +4,61 @@
 
 #include "jobs/engine/local/local_internal.h"
 
-struct near *local_object_workspace_new(void)
+struct object_workspace *local_object_workspace_new(void)
 {
-	return mem_zero(1, sizeof(struct near));
+	return mem_zero(1, sizeof(struct object_workspace));
 }
 
-static void forget_near(struct near *near)
+static void forget_near(struct object_workspace *object_workspace)
 {
-	free(TAKE(near->prefix));
-	free(TAKE(near->root));
+	free(TAKE(object_workspace->prefix));
+	free(TAKE(object_workspace->root));
 }
 
-void local_object_workspace_freep(struct near **near)
+void local_object_workspace_freep(struct object_workspace **object_workspace)
 {
-	if (*near)
-		forget_near(*near);
-	free(TAKE(*near));
+	if (*object_workspace)
+		forget_near(*object_workspace);
+	free(TAKE(*object_workspace));
 }
 
 int local_get(const struct local *local, const char *key, size_t max, struct sb *ret,
 	      struct err **err)
 {
-	return local->far ? workspace_cache_get(local->far, key, max, ret, err)
-			  : store_get(local->store, key, max, ret, NULL, err);
+	return local->cache ? workspace_cache_get(local->cache, key, max, ret, err)
+			    : store_get(local->store, key, max, ret, NULL, err);
 }
 
-static bool is_near(const struct local *local, const char *prefix)
+static bool is_remembered(const struct local *local, const char *prefix)
 {
-	return local->near->prefix && strcmp(local->near->prefix, prefix) == 0;
+	return local->object_workspace->prefix &&
+	       strcmp(local->object_workspace->prefix, prefix) == 0;
 }
 
 void local_forget(const struct local *local, const char *prefix)
 {
-	if (!local->far)
+	if (!local->cache)
 		return;
-	workspace_cache_forget(local->far, prefix);
-	if (is_near(local, prefix))
-		forget_near(local->near);
+	workspace_cache_forget(local->cache, prefix);
+	if (is_remembered(local, prefix))
+		forget_near(local->object_workspace);
 }
 
 void local_know(const struct local *local, const char *prefix, const char *root)
 {
-	struct near *near = local->near;
+	struct object_workspace *object_workspace = local->object_workspace;
 
-	if (!local->far || (is_near(local, prefix) && strcmp(near->root, root) == 0))
+	if (!local->cache ||
+	    (is_remembered(local, prefix) && strcmp(object_workspace->root, root) == 0))
 		return;
-	forget_near(near);
-	near->prefix = mem_copy(prefix);
-	near->root = mem_copy(root);
+	forget_near(object_workspace);
+	object_workspace->prefix = mem_copy(prefix);
+	object_workspace->root = mem_copy(root);
 }
 
-const char *local_near_root(const struct local *local, const char *prefix)
+const char *local_object_workspace_root(const struct local *local, const char *prefix)
 {
-	if (!local->far)
+	if (!local->cache)
 		return local->root;
-	return is_near(local, prefix) ? local->near->root : NULL;
+	return is_remembered(local, prefix) ? local->object_workspace->root : NULL;
 }

@@ -33,13 +33,13 @@ char *local_order(const struct local *local, const char *prefix)
 {
 	AUTO(auto_free) char *key = local_key(prefix, ORDER_FILE);
 
-	return local->far ? mem_format("%s/%s", store_url(local->store), key)
-			  : fs_join(local->root, key);
+	return local->cache ? mem_format("%s/%s", store_url(local->store), key)
+			    : fs_join(local->root, key);
 }
 
 char *local_node_path(const struct local *local, const char *prefix, int node, const char *name)
 {
-	const char *root = local_near_root(local, prefix);
+	const char *root = local_object_workspace_root(local, prefix);
 	AUTO(auto_free) char *key = local_node_key(prefix, node, name);
 
 	return root ? fs_join(root, key) : NULL;
@@ -199,7 +199,7 @@ static void look_for_files(const struct local *local, const char *prefix,
 	AUTO(auto_free) char *path = NULL;
 	json_auto_t *body = NULL;
 
-	if (!local->far || local_near_root(local, prefix) || !record->work ||
+	if (!local->cache || local_object_workspace_root(local, prefix) || !record->work ||
 	    record->work[0] != '/')
 		return;
 	path = copy_path(record->work, prefix);
@@ -215,7 +215,7 @@ static int record_get(const struct local *local, const char *prefix, struct sb *
 		      struct err **err)
 {
 	AUTO(auto_free) char *key = local_key(prefix, ENGINE_FILE);
-	const char *root = local->far ? local_near_root(local, prefix) : NULL;
+	const char *root = local->cache ? local_object_workspace_root(local, prefix) : NULL;
 
 	if (root) {
 		AUTO(auto_free) char *path = copy_path(root, prefix);
@@ -252,8 +252,8 @@ int local_record_load(const struct local *local, const char *prefix, struct loca
 static int save_copy(const struct local *local, const char *prefix, const char *text,
 		     struct err **err)
 {
-	const char *root = local_near_root(local, prefix);
-	AUTO(auto_free) char *path = root && local->far ? copy_path(root, prefix) : NULL;
+	const char *root = local_object_workspace_root(local, prefix);
+	AUTO(auto_free) char *path = root && local->cache ? copy_path(root, prefix) : NULL;
 	AUTO(auto_free) char *folder = path ? fs_dirname(path) : NULL;
 
 	if (!path)
@@ -300,7 +300,8 @@ int local_record_load_node(const struct local *local, const char *prefix, int no
 			   const char *file, json_t **ret, struct err **err)
 {
 	AUTO(auto_free) char *key = local_node_key(prefix, node, file);
-	AUTO(auto_free) char *path = local->far ? local_node_path(local, prefix, node, file) : NULL;
+	AUTO(auto_free)
+	char *path = local->cache ? local_node_path(local, prefix, node, file) : NULL;
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	int there = path ? read_file(path, REPORT_MAX, &text, err)
 			 : local_get(local, key, REPORT_MAX, &text, err);

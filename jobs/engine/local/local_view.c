@@ -70,7 +70,7 @@ static enum local_sight look(const struct local *local, const char *prefix,
 {
 	bool same_boot = strcmp(record->boot, local->boot) == 0;
 	bool same_host = strcmp(record->host, local->host) == 0;
-	const char *root = local_near_root(local, prefix);
+	const char *root = local_object_workspace_root(local, prefix);
 
 	if (same_boot && strcmp(record->pidns, local->pidns) == 0)
 		return SIGHT_PIDS;

@@ -27,7 +27,7 @@ static int open_engine(const struct engine_where *where, struct engine **ret, st
 	sagemaker->plan = json_incref((json_t *)(uintptr_t)where->plan);
 	launcher = json_string_value(js_path(where->plan, "spec.sagemaker.launcher"));
 	sagemaker->toolkit = launcher && strcmp(launcher, "toolkit") == 0;
-	sagemaker->far = workspace_cache_new(store);
+	sagemaker->cache = workspace_cache_new(store);
 	sagemaker->store = TAKE(store);
 	*ret = &sagemaker->engine;
 	return 0;
@@ -51,7 +51,7 @@ static void close_engine(struct engine *engine)
 	free(sagemaker->jobs);
 	logs_freep(&sagemaker->logs);
 	aws_freep(&sagemaker->aws);
-	workspace_cache_freep(&sagemaker->far);
+	workspace_cache_freep(&sagemaker->cache);
 	store_freep(&sagemaker->store);
 	json_decref(sagemaker->plan);
 	free(sagemaker);
@@ -356,8 +356,8 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 	}
 	/* The agents' last reports are in the store now. */
 	if (job->ended.ms > 0 && !job->reports_read)
-		workspace_cache_forget(sagemaker->far, prefix);
-	if (reports_look(sagemaker->far, prefix, nodes, &reports, err) < 0)
+		workspace_cache_forget(sagemaker->cache, prefix);
+	if (reports_look(sagemaker->cache, prefix, nodes, &reports, err) < 0)
 		return -1;
 	job->reports_read = job->ended.ms > 0;
 	sagemaker_status(job->said, &reports, nodes, ret);
@@ -400,7 +400,7 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 		return sagemaker_toolkit_logs(sagemaker, job, node, offset, max, ret, err);
 	/* Bytes of one source do not continue those of the other. */
 	if (!job->logs || node >= job->log_count) {
-		if (workspace_cache_logs(sagemaker->far, prefix, node, offset, max, ret, err) < 0)
+		if (workspace_cache_logs(sagemaker->cache, prefix, node, offset, max, ret, err) < 0)
 			return -1;
 		if (before > 0 || *offset > 0 || look(sagemaker, job, err) < 0)
 			return *err ? -1 : 0;

@@ -60,7 +60,7 @@ struct sagemaker {
 	json_t *plan;
 	bool toolkit;        /* launcher: toolkit */
 	struct store *store; /* the workspace */
-	struct workspace_cache *far;
+	struct workspace_cache *cache;
 	struct aws *aws;   /* opened when first needed */
 	struct logs *logs; /* opened when first needed */
 	struct training **jobs;

@@ -119,7 +119,7 @@ int sagemaker_log_size(struct engine *engine, const char *name, const char *pref
 
 	if (sagemaker->toolkit || sagemaker_job_of(sagemaker, name)->logs)
 		return 0;
-	return workspace_cache_log_size(sagemaker->far, prefix, node, ret, err);
+	return workspace_cache_log_size(sagemaker->cache, prefix, node, ret, err);
 }
 
 struct utc sagemaker_log_time(struct engine *engine, const char *name, const char *prefix, int node,
@@ -157,7 +157,7 @@ int sagemaker_report(struct engine *engine, const char *name, const char *prefix
 {
 	if (of(engine)->toolkit)
 		return sagemaker_toolkit_report(sagemaker_job_of(of(engine), name), node, ret);
-	return reports_get(of(engine)->far, prefix, node, ret, err);
+	return reports_get(of(engine)->cache, prefix, node, ret, err);
 }
 
 int sagemaker_beside(struct engine *engine, const char *name, const char *prefix, int node,
@@ -167,5 +167,5 @@ int sagemaker_beside(struct engine *engine, const char *name, const char *prefix
 	*ret = NULL;
 	if (of(engine)->toolkit)
 		return 0;
-	return reports_beside(of(engine)->far, prefix, node, file, ret, err);
+	return reports_beside(of(engine)->cache, prefix, node, file, ret, err);
 }

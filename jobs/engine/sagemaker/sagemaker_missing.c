@@ -29,7 +29,7 @@ static int was_deleted(struct sagemaker *sagemaker, struct training *job, const 
 		       struct err **err)
 {
 	if (!sagemaker->toolkit &&
-	    workspace_cache_sign(sagemaker->far, prefix, &job->sign, err) < 0)
+	    workspace_cache_sign(sagemaker->cache, prefix, &job->sign, err) < 0)
 		return -1;
 	if (job->missed.ms - job->missing.ms < SAGEMAKER_STALE_MS)
 		return 0;
@@ -46,7 +46,7 @@ int sagemaker_tell_missing(struct sagemaker *sagemaker, struct training *job, co
 	AUTO(err_freep) struct err *ignored = NULL;
 	const char *region = aws_region(&ignored);
 
-	if (!sagemaker->toolkit && reports_look(sagemaker->far, prefix, nodes, &reports, err) < 0)
+	if (!sagemaker->toolkit && reports_look(sagemaker->cache, prefix, nodes, &reports, err) < 0)
 		return -1;
 	over = reports.final == nodes ? 1 : was_deleted(sagemaker, job, prefix, err);
 	if (over < 0)

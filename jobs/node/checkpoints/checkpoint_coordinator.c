@@ -25,9 +25,9 @@ struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_con
 							  const char *source,
 							  const struct coordinator_hooks *hooks)
 {
-	struct checkpoint_coordinator *shards = mem_zero(1, sizeof *shards);
+	struct checkpoint_coordinator *coordinator = mem_zero(1, sizeof *coordinator);
 
-	*shards = (struct checkpoint_coordinator){
+	*coordinator = (struct checkpoint_coordinator){
 		.config = config,
 		.root = root,
 		.kind = kind,
@@ -42,9 +42,9 @@ struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_con
 		.removed = json_object(),
 		.asked_at = json_object(),
 		.tags = json_object(),
-		.peers = mem_zero((size_t)config->nodes, sizeof *shards->peers),
+		.peers = mem_zero((size_t)config->nodes, sizeof *coordinator->peers),
 	};
-	return shards;
+	return coordinator;
 }
 
 static void verdict_release(struct verdict *verdict)
@@ -54,9 +54,9 @@ static void verdict_release(struct verdict *verdict)
 	free(verdict->why);
 }
 
-void checkpoint_coordinator_freep(struct checkpoint_coordinator **shards)
+void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator)
 {
-	struct checkpoint_coordinator *s = *shards;
+	struct checkpoint_coordinator *s = *coordinator;
 
 	if (!s)
 		return;
@@ -75,15 +75,15 @@ void checkpoint_coordinator_freep(struct checkpoint_coordinator **shards)
 	free(s->verdicts);
 	free(s->told);
 	free(s);
-	*shards = NULL;
+	*coordinator = NULL;
 }
 
-void checkpoint_coordinator_trouble(struct checkpoint_coordinator *shards, struct err **why)
+void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator, struct err **why)
 {
 	if (*why)
-		shards->away |= (*why)->code == EXIT_UNREACHABLE;
+		coordinator->away |= (*why)->code == EXIT_UNREACHABLE;
 	if (*why)
-		shards->hooks.trouble(shards->hooks.arg, *why);
+		coordinator->hooks.trouble(coordinator->hooks.arg, *why);
 	err_freep(why);
 }
 
@@ -94,59 +94,59 @@ int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name)
 
 /* ---- telling ---- */
 
-static char *state_text(const struct checkpoint_coordinator *shards)
+static char *state_text(const struct checkpoint_coordinator *coordinator)
 {
 	json_auto_t *state = json_object();
 
 	js_put(state, "v", json_integer(1));
-	checkpoint_life_put(&shards->life, state);
-	js_put(state, "node", json_integer(shards->config->node));
-	js_put(state, "parts", json_incref(shards->parts));
-	js_put(state, "none", json_incref(shards->none));
-	if (json_object_size(shards->bad))
-		js_put(state, "bad", json_incref(shards->bad));
-	js_put(state, "last", json_boolean(shards->last));
-	js_put(state, "cut", json_boolean(shards->cut));
-	js_put(state, "moved", json_integer((json_int_t)shards->moved));
-	if (shards->unanswered)
-		js_put(state, "changes", json_integer((json_int_t)shards->changes));
-	if (shards->beats)
-		js_put(state, "beats", json_integer((json_int_t)shards->beats));
-	if (shards->config->node == 0) {
-		js_put(state, "asked", json_incref(shards->asked));
-		js_put(state, "removed", json_incref(shards->removed));
+	checkpoint_life_put(&coordinator->life, state);
+	js_put(state, "node", json_integer(coordinator->config->node));
+	js_put(state, "parts", json_incref(coordinator->parts));
+	js_put(state, "none", json_incref(coordinator->none));
+	if (json_object_size(coordinator->bad))
+		js_put(state, "bad", json_incref(coordinator->bad));
+	js_put(state, "last", json_boolean(coordinator->last));
+	js_put(state, "cut", json_boolean(coordinator->cut));
+	js_put(state, "moved", json_integer((json_int_t)coordinator->moved));
+	if (coordinator->unanswered)
+		js_put(state, "changes", json_integer((json_int_t)coordinator->changes));
+	if (coordinator->beats)
+		js_put(state, "beats", json_integer((json_int_t)coordinator->beats));
+	if (coordinator->config->node == 0) {
+		js_put(state, "asked", json_incref(coordinator->asked));
+		js_put(state, "removed", json_incref(coordinator->removed));
 	}
 	return js_line(state);
 }
 
 /* Publishes this node's state if it changed; a failed write is tried again later. */
-static void tell(struct checkpoint_coordinator *shards)
+static void tell(struct checkpoint_coordinator *coordinator)
 {
 	AUTO(auto_free)
-	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path,
-			       shards->config->node);
-	AUTO(auto_free) char *text = state_text(shards);
+	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", coordinator->root->path,
+			       coordinator->config->node);
+	AUTO(auto_free) char *text = state_text(coordinator);
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (shards->told && strcmp(shards->told, text) == 0)
+	if (coordinator->told && strcmp(coordinator->told, text) == 0)
 		return;
-	if (store_put(shards->root->store, key, text, strlen(text), &why) < 0) {
-		checkpoint_coordinator_trouble(shards, &why);
+	if (store_put(coordinator->root->store, key, text, strlen(text), &why) < 0) {
+		checkpoint_coordinator_trouble(coordinator, &why);
 		return;
 	}
-	free(shards->told);
-	shards->told = TAKE(text);
+	free(coordinator->told);
+	coordinator->told = TAKE(text);
 }
 
-void checkpoint_coordinator_moved(struct checkpoint_coordinator *shards)
+void checkpoint_coordinator_moved(struct checkpoint_coordinator *coordinator)
 {
 	struct mono now = clock_mono_now();
 
-	if (now.ms - shards->moved_at.ms < shards->config->look_ms)
+	if (now.ms - coordinator->moved_at.ms < coordinator->config->look_ms)
 		return;
-	shards->moved_at = now;
-	shards->moved = store_traffic();
-	tell(shards);
+	coordinator->moved_at = now;
+	coordinator->moved = store_traffic();
+	tell(coordinator);
 }
 
 /* Keeps at most PARTS_TOLD names; those of the lowest steps are removed. */
@@ -169,10 +169,10 @@ static void trim(json_t *parts)
 	}
 }
 
-int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const struct ckpt *ckpt,
+int checkpoint_coordinator_send(struct checkpoint_coordinator *coordinator, const struct ckpt *ckpt,
 				ckpt_copy_fn fn, void *arg, struct err **err)
 {
-	const char *sent = js_str(shards->tags, ckpt->name);
+	const char *sent = js_str(coordinator->tags, ckpt->name);
 	json_auto_t *note = NULL;
 	json_t *part;
 	int done;
@@ -180,8 +180,8 @@ int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const str
 	/* Unchanged since it was sent: the last pass offers every checkpoint once more. */
 	if (sent && strcmp(sent, ckpt->tag) == 0)
 		return 1;
-	done = checkpoint_part_send(shards->root, ckpt, &shards->life, shards->config->node, fn,
-				    arg, &note, err);
+	done = checkpoint_part_send(coordinator->root, ckpt, &coordinator->life,
+				    coordinator->config->node, fn, arg, &note, err);
 	if (done < 0)
 		return -1;
 	if (done == 0) {
@@ -189,41 +189,42 @@ int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const str
 
 		err_set(&why, EXIT_REFUSED, "cannot copy '%s': %s", ckpt->path,
 			js_str(note, "trouble"));
-		checkpoint_coordinator_trouble(shards, &why);
+		checkpoint_coordinator_trouble(coordinator, &why);
 	}
 	part = json_object();
 	js_put(part, "generation", json_incref(json_object_get(note, "generation")));
 	js_put(part, "step", json_integer(ckpt->step));
-	json_object_del(shards->parts, ckpt->name);
-	json_object_set_new(shards->parts, ckpt->name, part);
-	json_object_del(shards->none, ckpt->name);
-	js_put_str(shards->tags, ckpt->name, ckpt->tag);
-	trim(shards->parts);
+	json_object_del(coordinator->parts, ckpt->name);
+	json_object_set_new(coordinator->parts, ckpt->name, part);
+	json_object_del(coordinator->none, ckpt->name);
+	js_put_str(coordinator->tags, ckpt->name, ckpt->tag);
+	trim(coordinator->parts);
 	/* The next look publishes it; another node may already wait for it. */
-	shards->next.ms = 0;
+	coordinator->next.ms = 0;
 	return 1;
 }
 
 /* ---- hearing ---- */
 
-static void hear(struct checkpoint_coordinator *shards, int node, const char *tag, struct err **why)
+static void hear(struct checkpoint_coordinator *coordinator, int node, const char *tag,
+		 struct err **why)
 {
 	AUTO(auto_free)
-	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", shards->root->path, node);
+	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", coordinator->root->path, node);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(STATE_MAX + 1);
 	AUTO(err_freep) struct err *garbage = NULL;
-	struct coordinator_peer *peer = &shards->peers[node];
+	struct coordinator_peer *peer = &coordinator->peers[node];
 	json_auto_t *state = NULL;
 	char now[STORE_TAG];
 
 	if (tag && strcmp(tag, peer->tag) == 0)
 		return;
-	if (store_get(shards->root->store, key, STATE_MAX, &text, now, why) <= 0 ||
+	if (store_get(coordinator->root->store, key, STATE_MAX, &text, now, why) <= 0 ||
 	    strcmp(now, peer->tag) == 0)
 		return;
 	memcpy(peer->tag, now, sizeof now);
 	if (js_parse(text.text, text.len, "the state", &state, &garbage) < 0 ||
-	    !checkpoint_life_is(&shards->life, state))
+	    !checkpoint_life_is(&coordinator->life, state))
 		return;
 	json_decref(peer->state);
 	peer->state = TAKE(state);
@@ -231,7 +232,7 @@ static void hear(struct checkpoint_coordinator *shards, int node, const char *ta
 }
 
 struct checkpoint_coordinator_listed {
-	struct checkpoint_coordinator *shards;
+	struct checkpoint_coordinator *coordinator;
 	size_t prefix;
 	json_t *tags;
 };
@@ -246,158 +247,160 @@ static int note_listed(void *arg, const struct store_object *object, struct err 
 }
 
 /* A single listing shows which of the other nodes have a new state. */
-static void hear_all(struct checkpoint_coordinator *shards)
+static void hear_all(struct checkpoint_coordinator *coordinator)
 {
-	AUTO(auto_free) char *prefix = mem_format("%s" SHARDS_PREFIX "node-", shards->root->path);
+	AUTO(auto_free)
+	char *prefix = mem_format("%s" SHARDS_PREFIX "node-", coordinator->root->path);
 	json_auto_t *tags = json_object();
-	struct checkpoint_coordinator_listed listed = { shards, strlen(prefix), tags };
+	struct checkpoint_coordinator_listed listed = { coordinator, strlen(prefix), tags };
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (store_list(shards->root->store, prefix, note_listed, &listed, &why) < 0) {
-		checkpoint_coordinator_trouble(shards, &why);
+	if (store_list(coordinator->root->store, prefix, note_listed, &listed, &why) < 0) {
+		checkpoint_coordinator_trouble(coordinator, &why);
 		return;
 	}
-	for (int i = 1; i < shards->config->nodes; i++) {
+	for (int i = 1; i < coordinator->config->nodes; i++) {
 		AUTO(auto_free) char *name = mem_format("%d.json", i);
 		const char *tag = js_str(tags, name);
 
 		if (tag)
-			hear(shards, i, tag, &why);
-		checkpoint_coordinator_trouble(shards, &why);
+			hear(coordinator, i, tag, &why);
+		checkpoint_coordinator_trouble(coordinator, &why);
 	}
 }
 
 /* ---- answering ---- */
 
-static void answer_one(struct checkpoint_coordinator *shards, const char *name,
+static void answer_one(struct checkpoint_coordinator *coordinator, const char *name,
 		       const struct coordinator_own *own)
 {
-	AUTO(auto_free) char *path = fs_join(shards->source, name);
-	int64_t now = clock_mono_now().ms, since = js_int(shards->asked_at, name, 0);
+	AUTO(auto_free) char *path = fs_join(coordinator->source, name);
+	int64_t now = clock_mono_now().ms, since = js_int(coordinator->asked_at, name, 0);
 
-	if (json_object_get(shards->parts, name) || json_object_get(shards->none, name))
+	if (json_object_get(coordinator->parts, name) || json_object_get(coordinator->none, name))
 		return;
 	if (!since)
-		js_put(shards->asked_at, name, json_integer(now));
+		js_put(coordinator->asked_at, name, json_integer(now));
 	if (own->quiet && since && !fs_exists(path) &&
-	    now - since >= SETTLED * shards->config->heartbeat_ms) {
-		json_object_set_new(shards->none, name, json_true());
-		while (json_object_size(shards->none) > PARTS_TOLD)
-			json_object_del(shards->none,
-					json_object_iter_key(json_object_iter(shards->none)));
+	    now - since >= SETTLED * coordinator->config->heartbeat_ms) {
+		json_object_set_new(coordinator->none, name, json_true());
+		while (json_object_size(coordinator->none) > PARTS_TOLD)
+			json_object_del(coordinator->none,
+					json_object_iter_key(json_object_iter(coordinator->none)));
 		return;
 	}
-	shards->unanswered = true;
+	coordinator->unanswered = true;
 }
 
 /* Answers for each name that is asked for whether this node has a part of it. */
-static void answer(struct checkpoint_coordinator *shards, const struct coordinator_own *own)
+static void answer(struct checkpoint_coordinator *coordinator, const struct coordinator_own *own)
 {
-	const json_t *asked = shards->config->node == 0
-				      ? shards->asked
-				      : json_object_get(shards->peers[0].state, "asked");
+	const json_t *asked = coordinator->config->node == 0
+				      ? coordinator->asked
+				      : json_object_get(coordinator->peers[0].state, "asked");
 	const char *name;
 	json_t *value;
 
-	shards->unanswered = false;
-	shards->changes = own->changes;
+	coordinator->unanswered = false;
+	coordinator->changes = own->changes;
 	json_object_foreach ((json_t *)asked, name, value)
-		answer_one(shards, name, own);
+		answer_one(coordinator, name, own);
 }
 
 /* Removes this node's parts of checkpoints that node 0 no longer keeps. */
-static void clear_removed(struct checkpoint_coordinator *shards)
+static void clear_removed(struct checkpoint_coordinator *coordinator)
 {
-	const json_t *removed = json_object_get(shards->peers[0].state, "removed");
+	const json_t *removed = json_object_get(coordinator->peers[0].state, "removed");
 	const char *name;
 	json_t *value;
 
 	json_object_foreach ((json_t *)removed, name, value) {
-		AUTO(auto_free) char *path = fs_join(shards->source, name);
+		AUTO(auto_free) char *path = fs_join(coordinator->source, name);
 		AUTO(err_freep) struct err *why = NULL;
 
-		if (!json_object_get(shards->parts, name) || strchr(name, '/'))
+		if (!json_object_get(coordinator->parts, name) || strchr(name, '/'))
 			continue;
-		json_object_del(shards->parts, name);
+		json_object_del(coordinator->parts, name);
 		if (fs_remove_tree(path, &why) < 0)
-			checkpoint_coordinator_trouble(shards, &why);
+			checkpoint_coordinator_trouble(coordinator, &why);
 	}
 }
 
 /* ---- rounds ---- */
 
-static void note_bad(struct checkpoint_coordinator *shards, const json_t *bad)
+static void note_bad(struct checkpoint_coordinator *coordinator, const json_t *bad)
 {
-	json_decref(shards->bad);
-	shards->bad = json_deep_copy(bad);
+	json_decref(coordinator->bad);
+	coordinator->bad = json_deep_copy(bad);
 }
 
-int checkpoint_coordinator_look(struct checkpoint_coordinator *shards,
+int checkpoint_coordinator_look(struct checkpoint_coordinator *coordinator,
 				const struct coordinator_own *own)
 {
-	const struct agent_config *config = shards->config;
+	const struct agent_config *config = coordinator->config;
 	struct mono now = clock_mono_now();
 	AUTO(err_freep) struct err *why = NULL;
 	int marked = 0;
 
-	if (now.ms < shards->next.ms && !own->hurry && !shards->last)
+	if (now.ms < coordinator->next.ms && !own->hurry && !coordinator->last)
 		return 0;
-	shards->next.ms = now.ms + config->look_ms;
-	shards->away = false;
-	note_bad(shards, own->bad);
+	coordinator->next.ms = now.ms + config->look_ms;
+	coordinator->away = false;
+	note_bad(coordinator, own->bad);
 	if (config->node > 0) {
-		hear(shards, 0, NULL, &why);
-		checkpoint_coordinator_trouble(shards, &why);
-		shards->beats += js_bool(shards->peers[0].state, "last", false);
-		clear_removed(shards);
-		answer(shards, own);
+		hear(coordinator, 0, NULL, &why);
+		checkpoint_coordinator_trouble(coordinator, &why);
+		coordinator->beats += js_bool(coordinator->peers[0].state, "last", false);
+		clear_removed(coordinator);
+		answer(coordinator, own);
 	} else {
-		hear_all(shards);
-		answer(shards, own);
-		marked = checkpoint_coordinator_judge(shards);
+		hear_all(coordinator);
+		answer(coordinator, own);
+		marked = checkpoint_coordinator_judge(coordinator);
 	}
 	/* Another node waits for our answer. */
-	if (shards->unanswered && SETTLED * config->heartbeat_ms < config->look_ms)
-		shards->next.ms = now.ms + SETTLED * config->heartbeat_ms;
-	tell(shards);
+	if (coordinator->unanswered && SETTLED * config->heartbeat_ms < config->look_ms)
+		coordinator->next.ms = now.ms + SETTLED * config->heartbeat_ms;
+	tell(coordinator);
 	return marked;
 }
 
-bool checkpoint_coordinator_finish(struct checkpoint_coordinator *shards, const json_t *bad,
+bool checkpoint_coordinator_finish(struct checkpoint_coordinator *coordinator, const json_t *bad,
 				   bool cut)
 {
-	note_bad(shards, bad);
-	shards->away = false;
-	if (!shards->last) {
-		shards->last = true;
-		shards->cut = cut;
-		shards->last_at = clock_mono_now();
-		shards->pause_ms = FIRST_PAUSE_MS;
+	note_bad(coordinator, bad);
+	coordinator->away = false;
+	if (!coordinator->last) {
+		coordinator->last = true;
+		coordinator->cut = cut;
+		coordinator->last_at = clock_mono_now();
+		coordinator->pause_ms = FIRST_PAUSE_MS;
 	}
-	tell(shards);
-	return !shards->away;
+	tell(coordinator);
+	return !coordinator->away;
 }
 
-int64_t checkpoint_coordinator_pause(const struct checkpoint_coordinator *shards)
+int64_t checkpoint_coordinator_pause(const struct checkpoint_coordinator *coordinator)
 {
-	return shards->pause_ms;
+	return coordinator->pause_ms;
 }
 
-void checkpoint_coordinator_removed(struct checkpoint_coordinator *shards, const char *name)
+void checkpoint_coordinator_removed(struct checkpoint_coordinator *coordinator, const char *name)
 {
 	AUTO(err_freep) struct err *why = NULL;
 
-	json_object_del(shards->parts, name);
-	json_object_set_new(shards->removed, name, json_true());
-	while (json_object_size(shards->removed) > PARTS_TOLD)
-		json_object_del(shards->removed,
-				json_object_iter_key(json_object_iter(shards->removed)));
-	for (size_t i = 0; i < shards->verdict_count; i++)
-		if (strcmp(shards->verdicts[i].name, name) == 0) {
-			verdict_release(&shards->verdicts[i]);
-			shards->verdicts[i] = shards->verdicts[--shards->verdict_count];
+	json_object_del(coordinator->parts, name);
+	json_object_set_new(coordinator->removed, name, json_true());
+	while (json_object_size(coordinator->removed) > PARTS_TOLD)
+		json_object_del(coordinator->removed,
+				json_object_iter_key(json_object_iter(coordinator->removed)));
+	for (size_t i = 0; i < coordinator->verdict_count; i++)
+		if (strcmp(coordinator->verdicts[i].name, name) == 0) {
+			verdict_release(&coordinator->verdicts[i]);
+			coordinator->verdicts[i] =
+				coordinator->verdicts[--coordinator->verdict_count];
 			break;
 		}
-	if (checkpoint_parts_remove(shards->root, name, &why) < 0)
-		checkpoint_coordinator_trouble(shards, &why);
+	if (checkpoint_parts_remove(coordinator->root, name, &why) < 0)
+		checkpoint_coordinator_trouble(coordinator, &why);
 }

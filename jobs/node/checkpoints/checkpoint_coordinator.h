@@ -59,14 +59,14 @@ struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_con
 							  const struct ckpt_kind *kind,
 							  const char *source,
 							  const struct coordinator_hooks *hooks);
-void checkpoint_coordinator_freep(struct checkpoint_coordinator **shards);
+void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator);
 
 /* Sends this node's part of the checkpoint. Returns 1 if the part is in the root, or if it
  * conflicts with another node's, which is reported; -1 with an error. */
-int checkpoint_coordinator_send(struct checkpoint_coordinator *shards, const struct ckpt *ckpt,
+int checkpoint_coordinator_send(struct checkpoint_coordinator *coordinator, const struct ckpt *ckpt,
 				ckpt_copy_fn fn, void *arg, struct err **err);
 /* Called when bytes have moved: tells the other nodes now and then that this node lives. */
-void checkpoint_coordinator_moved(struct checkpoint_coordinator *shards);
+void checkpoint_coordinator_moved(struct checkpoint_coordinator *coordinator);
 
 /* State of this node's own folder. */
 struct coordinator_own {
@@ -78,17 +78,17 @@ struct coordinator_own {
 
 /* If a look is due: reads the other nodes' states, answers, and on node 0 judges and marks. Errors
  * go to the hooks and are tried again. Returns the number of newly marked checkpoints. */
-int checkpoint_coordinator_look(struct checkpoint_coordinator *shards,
+int checkpoint_coordinator_look(struct checkpoint_coordinator *coordinator,
 				const struct coordinator_own *own);
 
 /* Publishes that the command is over (`cut`: it did not end by itself) and that all parts of this
  * node are sent; `bad` as above. Returns false if that failed; call again later. */
-bool checkpoint_coordinator_finish(struct checkpoint_coordinator *shards, const json_t *bad,
+bool checkpoint_coordinator_finish(struct checkpoint_coordinator *coordinator, const json_t *bad,
 				   bool cut);
 /* True while node 0 has to wait for other nodes; false once the last judgement has been made. */
-bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *shards);
+bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *coordinator);
 /* Milliseconds until the next look, after checkpoint_coordinator_finish(). */
-int64_t checkpoint_coordinator_pause(const struct checkpoint_coordinator *shards);
+int64_t checkpoint_coordinator_pause(const struct checkpoint_coordinator *coordinator);
 
 /* Checkpoint that is not marked. After the last judgement the function below returns the n-th, in
  * no order, and false behind the last one. */
@@ -97,14 +97,14 @@ struct coordinator_unmarked {
 	bool lost;              /* unmarked for another reason than its own format */
 	const char *class;      /* failure class; NULL: its error decides */
 };
-bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *shards, size_t n,
+bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *coordinator, size_t n,
 				     struct coordinator_unmarked *ret);
 
 /* Returns the highest step of any node's part, -1 if there are none. */
-int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *shards);
+int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *coordinator);
 
 /* Forgets a checkpoint that `keep` has no room for: removes the notes of its parts, and tells the
  * other nodes. The caller removes its mark and objects. */
-void checkpoint_coordinator_removed(struct checkpoint_coordinator *shards, const char *name);
+void checkpoint_coordinator_removed(struct checkpoint_coordinator *coordinator, const char *name);
 
 #endif

@@ -52,8 +52,8 @@ struct checkpoint_coordinator {
 /* Returns the generation of the node's part of the checkpoint, 0 if it has none. */
 int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name);
 /* Does node 0's part of a round. Returns the number of newly marked checkpoints. */
-int checkpoint_coordinator_judge(struct checkpoint_coordinator *shards);
+int checkpoint_coordinator_judge(struct checkpoint_coordinator *coordinator);
 /* Reports the error to the hooks and frees it; `*why` may be NULL. */
-void checkpoint_coordinator_trouble(struct checkpoint_coordinator *shards, struct err **why);
+void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator, struct err **why);
 
 #endif

@@ -12,36 +12,38 @@
 #define HURRY_MS       ((int64_t)60 * 1000)
 #define HURRY_PAUSE_MS 1000
 
-static const json_t *parts_of(const struct checkpoint_coordinator *shards, int node)
+static const json_t *parts_of(const struct checkpoint_coordinator *coordinator, int node)
 {
-	return node == 0 ? shards->parts : json_object_get(shards->peers[node].state, "parts");
+	return node == 0 ? coordinator->parts
+			 : json_object_get(coordinator->peers[node].state, "parts");
 }
 
-static bool said_none(const struct checkpoint_coordinator *shards, int node, const char *name)
+static bool said_none(const struct checkpoint_coordinator *coordinator, int node, const char *name)
 {
-	return json_object_get(node == 0 ? shards->none
-					 : json_object_get(shards->peers[node].state, "none"),
+	return json_object_get(node == 0 ? coordinator->none
+					 : json_object_get(coordinator->peers[node].state, "none"),
 			       name);
 }
 
 /* True if the node has said whether it has a part of the checkpoint. */
-static bool has_answered(const struct checkpoint_coordinator *shards, int node, const char *name)
+static bool has_answered(const struct checkpoint_coordinator *coordinator, int node,
+			 const char *name)
 {
-	const json_t *state = shards->peers[node].state;
+	const json_t *state = coordinator->peers[node].state;
 
-	if (checkpoint_coordinator_generation(parts_of(shards, node), name) > 0)
+	if (checkpoint_coordinator_generation(parts_of(coordinator, node), name) > 0)
 		return true;
-	return (node == 0 ? shards->last : js_bool(state, "last", false)) ||
-	       said_none(shards, node, name);
+	return (node == 0 ? coordinator->last : js_bool(state, "last", false)) ||
+	       said_none(coordinator, node, name);
 }
 
 /* True if the parts are those that were judged. A part that its node no longer lists is
  * unchanged. */
-static bool is_same(const struct checkpoint_coordinator *shards, const struct verdict *verdict)
+static bool is_same(const struct checkpoint_coordinator *coordinator, const struct verdict *verdict)
 {
-	for (int i = 0; i < shards->config->nodes; i++) {
+	for (int i = 0; i < coordinator->config->nodes; i++) {
 		int64_t generation =
-			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
+			checkpoint_coordinator_generation(parts_of(coordinator, i), verdict->name);
 
 		if (generation > 0 && generation != verdict->seen[i])
 			return false;
@@ -49,18 +51,18 @@ static bool is_same(const struct checkpoint_coordinator *shards, const struct ve
 	return verdict->decided;
 }
 
-static struct verdict *verdict_of(struct checkpoint_coordinator *shards, const char *name)
+static struct verdict *verdict_of(struct checkpoint_coordinator *coordinator, const char *name)
 {
-	for (size_t i = 0; i < shards->verdict_count; i++)
-		if (strcmp(shards->verdicts[i].name, name) == 0)
-			return &shards->verdicts[i];
-	shards->verdicts =
-		mem_grow(shards->verdicts, shards->verdict_count + 1, sizeof *shards->verdicts);
-	shards->verdicts[shards->verdict_count] = (struct verdict){
+	for (size_t i = 0; i < coordinator->verdict_count; i++)
+		if (strcmp(coordinator->verdicts[i].name, name) == 0)
+			return &coordinator->verdicts[i];
+	coordinator->verdicts = mem_grow(coordinator->verdicts, coordinator->verdict_count + 1,
+					 sizeof *coordinator->verdicts);
+	coordinator->verdicts[coordinator->verdict_count] = (struct verdict){
 		.name = mem_copy(name),
-		.seen = mem_zero((size_t)shards->config->nodes, sizeof(int64_t)),
+		.seen = mem_zero((size_t)coordinator->config->nodes, sizeof(int64_t)),
 	};
-	return &shards->verdicts[shards->verdict_count++];
+	return &coordinator->verdicts[coordinator->verdict_count++];
 }
 
 static void set_why(struct verdict *verdict, char *why)
@@ -71,19 +73,21 @@ static void set_why(struct verdict *verdict, char *why)
 
 /* Reads the notes of all nodes with a part. Returns 1 with the notes, 0 if not all can be read yet,
  * -1 with an error. */
-static int read_notes(struct checkpoint_coordinator *shards, const char *name, json_t **ret,
+static int read_notes(struct checkpoint_coordinator *coordinator, const char *name, json_t **ret,
 		      struct err **err)
 {
 	json_auto_t *notes = json_array();
 
-	for (int i = 0; i < shards->config->nodes; i++) {
-		int64_t generation = checkpoint_coordinator_generation(parts_of(shards, i), name);
+	for (int i = 0; i < coordinator->config->nodes; i++) {
+		int64_t generation =
+			checkpoint_coordinator_generation(parts_of(coordinator, i), name);
 		json_t *note = NULL;
 		int there;
 
 		if (generation == 0)
 			continue;
-		there = checkpoint_part_read(shards->root, name, &shards->life, i, &note, err);
+		there = checkpoint_part_read(coordinator->root, name, &coordinator->life, i, &note,
+					     err);
 		if (there <= 0)
 			return there;
 		json_array_append_new(notes, note);
@@ -95,10 +99,10 @@ static int read_notes(struct checkpoint_coordinator *shards, const char *name, j
 	return 1;
 }
 
-static int withdraw(struct checkpoint_coordinator *shards, struct verdict *verdict,
+static int withdraw(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
 		    struct err **err)
 {
-	if (checkpoint_mark_withdraw(shards->root, verdict->name, err) < 0)
+	if (checkpoint_mark_withdraw(coordinator->root, verdict->name, err) < 0)
 		return -1;
 	verdict->marked = false;
 	return 0;
@@ -106,10 +110,10 @@ static int withdraw(struct checkpoint_coordinator *shards, struct verdict *verdi
 
 /* Marks a complete checkpoint. Returns 1 if it is marked now, 0 if it already was or must wait,
  * -1 with an error. */
-static int mark(struct checkpoint_coordinator *shards, struct verdict *verdict,
+static int mark(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
 		const struct ckpt_join *join, struct err **err)
 {
-	int held = shards->hooks.holds(shards->hooks.arg), done;
+	int held = coordinator->hooks.holds(coordinator->hooks.arg), done;
 
 	if (held <= 0) {
 		if (held < 0)
@@ -119,48 +123,50 @@ static int mark(struct checkpoint_coordinator *shards, struct verdict *verdict,
 				       verdict->name);
 		return 0;
 	}
-	done = checkpoint_join_mark(shards->root, join, &shards->life.owner, clock_utc_now(), err);
+	done = checkpoint_join_mark(coordinator->root, join, &coordinator->life.owner,
+				    clock_utc_now(), err);
 	if (done < 0)
 		return -1;
 	verdict->marked = true;
 	set_why(verdict, NULL);
 	if (done > 0) {
-		AUTO(auto_free) char *url = checkpoint_root_url(shards->root, verdict->name);
+		AUTO(auto_free) char *url = checkpoint_root_url(coordinator->root, verdict->name);
 
-		shards->hooks.marked(shards->hooks.arg, join->ckpt.step, url);
+		coordinator->hooks.marked(coordinator->hooks.arg, join->ckpt.step, url);
 	}
 	return done;
 }
 
 /* Called once all nodes have answered. Returns 1 if the checkpoint is marked now, 0 if not,
  * -1 with an error. */
-static int decide(struct checkpoint_coordinator *shards, struct verdict *verdict, struct err **err)
+static int decide(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
+		  struct err **err)
 {
 	AUTO(checkpoint_join_release) struct ckpt_join join = { 0 };
 	json_auto_t *notes = NULL;
 	int done;
 
-	done = read_notes(shards, verdict->name, &notes, err);
+	done = read_notes(coordinator, verdict->name, &notes, err);
 	if (done <= 0)
 		return done;
-	if (checkpoint_join(shards->root, shards->source, shards->kind, verdict->name, notes, &join,
-			    err) < 0)
+	if (checkpoint_join(coordinator->root, coordinator->source, coordinator->kind,
+			    verdict->name, notes, &join, err) < 0)
 		return -1;
 	done = 0;
 	verdict->conflict = join.conflict;
 	if (join.ckpt.complete) {
-		done = mark(shards, verdict, &join, err);
+		done = mark(coordinator, verdict, &join, err);
 	} else {
 		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "not complete"));
 		/* A mark from an earlier life of the job would describe other files. */
-		done = withdraw(shards, verdict, err);
+		done = withdraw(coordinator, verdict, err);
 	}
 	if (done < 0)
 		return -1;
-	for (int i = 0; i < shards->config->nodes; i++)
+	for (int i = 0; i < coordinator->config->nodes; i++)
 		verdict->seen[i] =
-			checkpoint_coordinator_generation(parts_of(shards, i), verdict->name);
-	verdict->changes = shards->changes;
+			checkpoint_coordinator_generation(parts_of(coordinator, i), verdict->name);
+	verdict->changes = coordinator->changes;
 	/* Without the claim nothing is marked and nothing decided. */
 	verdict->decided = verdict->marked || !join.ckpt.complete;
 	return done;
@@ -168,12 +174,12 @@ static int decide(struct checkpoint_coordinator *shards, struct verdict *verdict
 
 /* Returns a text that names the nodes that have not answered yet, NULL if all have. The
  * caller frees it. */
-static char *unheard(const struct checkpoint_coordinator *shards, const char *name)
+static char *unheard(const struct checkpoint_coordinator *coordinator, const char *name)
 {
 	int first = -1, count = 0;
 
-	for (int i = 0; i < shards->config->nodes; i++)
-		if (!has_answered(shards, i, name)) {
+	for (int i = 0; i < coordinator->config->nodes; i++)
+		if (!has_answered(coordinator, i, name)) {
 			first = first < 0 ? i : first;
 			count++;
 		}
@@ -184,19 +190,19 @@ static char *unheard(const struct checkpoint_coordinator *shards, const char *na
 	return mem_format("node %d and %d more have not reported their parts", first, count - 1);
 }
 
-static bool is_marked(const struct checkpoint_coordinator *shards, const char *name)
+static bool is_marked(const struct checkpoint_coordinator *coordinator, const char *name)
 {
-	for (size_t i = 0; i < shards->verdict_count; i++)
-		if (strcmp(shards->verdicts[i].name, name) == 0)
-			return shards->verdicts[i].marked;
+	for (size_t i = 0; i < coordinator->verdict_count; i++)
+		if (strcmp(coordinator->verdicts[i].name, name) == 0)
+			return coordinator->verdicts[i].marked;
 	return false;
 }
 
 /* True if the node has a part of a later checkpoint of the same series, or none of one that is
  * known to be whole without it: then it has none of this one either. A checkpoint that is not whole
  * yet proves nothing: the node may have been about to save that, too. */
-static bool let_one_pass(const struct checkpoint_coordinator *shards, int node, const char *name,
-			 const json_t *names)
+static bool let_one_pass(const struct checkpoint_coordinator *coordinator, int node,
+			 const char *name, const json_t *names)
 {
 	int64_t step = js_int(json_object_get(names, name), "step", 0);
 	const char *other;
@@ -207,10 +213,10 @@ static bool let_one_pass(const struct checkpoint_coordinator *shards, int node, 
 
 		if (!sibling_check_related(name, other) || its == step)
 			continue;
-		if (checkpoint_coordinator_generation(parts_of(shards, node), other) > 0) {
+		if (checkpoint_coordinator_generation(parts_of(coordinator, node), other) > 0) {
 			if (its > step)
 				return true;
-		} else if (is_marked(shards, other) || said_none(shards, node, other)) {
+		} else if (is_marked(coordinator, other) || said_none(coordinator, node, other)) {
 			return true;
 		}
 	}
@@ -219,26 +225,26 @@ static bool let_one_pass(const struct checkpoint_coordinator *shards, int node, 
 
 /* Returns a text that names a node with a command that was cut off, and may have been about to save
  * its part; NULL if there is none. The caller frees it. */
-static char *cut_off(const struct checkpoint_coordinator *shards, const char *name,
+static char *cut_off(const struct checkpoint_coordinator *coordinator, const char *name,
 		     const json_t *names)
 {
-	for (int i = 0; i < shards->config->nodes; i++) {
-		const json_t *state = shards->peers[i].state;
-		bool cut = i == 0 ? shards->cut : js_bool(state, "cut", false);
+	for (int i = 0; i < coordinator->config->nodes; i++) {
+		const json_t *state = coordinator->peers[i].state;
+		bool cut = i == 0 ? coordinator->cut : js_bool(state, "cut", false);
 
-		if (cut && checkpoint_coordinator_generation(parts_of(shards, i), name) == 0 &&
-		    !said_none(shards, i, name) && !let_one_pass(shards, i, name, names))
+		if (cut && checkpoint_coordinator_generation(parts_of(coordinator, i), name) == 0 &&
+		    !said_none(coordinator, i, name) && !let_one_pass(coordinator, i, name, names))
 			return mem_format("node %d was disconnected before it saved any part", i);
 	}
 	return NULL;
 }
 
 /* Returns a text if a node reports that its part is not whole, else NULL. The caller frees it. */
-static char *damage_of(const struct checkpoint_coordinator *shards, const char *name)
+static char *damage_of(const struct checkpoint_coordinator *coordinator, const char *name)
 {
-	for (int i = 0; i < shards->config->nodes; i++) {
-		const json_t *bad =
-			i == 0 ? shards->bad : json_object_get(shards->peers[i].state, "bad");
+	for (int i = 0; i < coordinator->config->nodes; i++) {
+		const json_t *bad = i == 0 ? coordinator->bad
+					   : json_object_get(coordinator->peers[i].state, "bad");
 		const char *why = js_str(bad, name);
 
 		if (why)
@@ -248,63 +254,64 @@ static char *damage_of(const struct checkpoint_coordinator *shards, const char *
 }
 
 /* Returns 1 if the checkpoint is marked now, 0 if not, -1 with an error. */
-static int judge_one(struct checkpoint_coordinator *shards, const char *name, const json_t *names,
-		     struct err **err)
+static int judge_one(struct checkpoint_coordinator *coordinator, const char *name,
+		     const json_t *names, struct err **err)
 {
-	struct verdict *verdict = verdict_of(shards, name);
-	char *missing = unheard(shards, name), *damage;
-	bool same = is_same(shards, verdict);
+	struct verdict *verdict = verdict_of(coordinator, name);
+	char *missing = unheard(coordinator, name), *damage;
+	bool same = is_same(coordinator, verdict);
 
 	/* The files are no longer those that were marked. */
-	if (verdict->marked && !same && withdraw(shards, verdict, err) < 0) {
+	if (verdict->marked && !same && withdraw(coordinator, verdict, err) < 0) {
 		free(missing);
 		return -1;
 	}
 	if (!missing && !verdict->marked)
-		missing = cut_off(shards, name, names);
+		missing = cut_off(coordinator, name, names);
 	verdict->unheard = missing && !verdict->marked;
 	if (missing) {
 		if (verdict->unheard) {
 			set_why(verdict, missing);
-			json_object_set_new(shards->asked, name, json_true());
+			json_object_set_new(coordinator->asked, name, json_true());
 		} else {
 			free(missing);
 		}
 		return 0;
 	}
-	json_object_del(shards->asked, name);
-	damage = damage_of(shards, name);
+	json_object_del(coordinator->asked, name);
+	damage = damage_of(coordinator, name);
 	if (damage) {
 		set_why(verdict, damage);
 		verdict->decided = false;
-		return verdict->marked ? withdraw(shards, verdict, err) : 0;
+		return verdict->marked ? withdraw(coordinator, verdict, err) : 0;
 	}
 	/* A missing pointer may yet appear in our own folder, so a change there is judged again. */
-	if (same && (verdict->marked || verdict->conflict || verdict->changes == shards->changes))
+	if (same &&
+	    (verdict->marked || verdict->conflict || verdict->changes == coordinator->changes))
 		return 0;
-	return decide(shards, verdict, err);
+	return decide(coordinator, verdict, err);
 }
 
 /* Returns a new object with every name that a node has a part of. */
-static json_t *names_of(const struct checkpoint_coordinator *shards)
+static json_t *names_of(const struct checkpoint_coordinator *coordinator)
 {
 	json_t *names = json_object();
 
-	for (int i = 0; i < shards->config->nodes; i++) {
+	for (int i = 0; i < coordinator->config->nodes; i++) {
 		const char *name;
 		json_t *part;
 
-		json_object_foreach ((json_t *)parts_of(shards, i), name, part)
-			if (!json_object_get(shards->removed, name) && !strchr(name, '/') &&
-			    checkpoint_coordinator_generation(parts_of(shards, i), name) > 0)
+		json_object_foreach ((json_t *)parts_of(coordinator, i), name, part)
+			if (!json_object_get(coordinator->removed, name) && !strchr(name, '/') &&
+			    checkpoint_coordinator_generation(parts_of(coordinator, i), name) > 0)
 				json_object_set(names, name, part);
 	}
 	return names;
 }
 
-int checkpoint_coordinator_judge(struct checkpoint_coordinator *shards)
+int checkpoint_coordinator_judge(struct checkpoint_coordinator *coordinator)
 {
-	json_auto_t *names = names_of(shards);
+	json_auto_t *names = names_of(coordinator);
 	const char *name;
 	json_t *part;
 	int marked = 0;
@@ -312,21 +319,21 @@ int checkpoint_coordinator_judge(struct checkpoint_coordinator *shards)
 	json_object_foreach (names, name, part) {
 		AUTO(err_freep) struct err *why = NULL;
 		struct verdict *verdict;
-		int done = judge_one(shards, name, names, &why);
+		int done = judge_one(coordinator, name, names, &why);
 
 		marked += done > 0;
-		verdict = verdict_of(shards, name);
+		verdict = verdict_of(coordinator, name);
 		verdict->failed = done < 0;
 		if (done < 0)
 			set_why(verdict, err_format(why));
-		checkpoint_coordinator_trouble(shards, &why);
+		checkpoint_coordinator_trouble(coordinator, &why);
 	}
 	return marked;
 }
 
-int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *shards)
+int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *coordinator)
 {
-	json_auto_t *names = names_of(shards);
+	json_auto_t *names = names_of(coordinator);
 	int64_t newest = -1;
 	const char *name;
 	json_t *part;
@@ -339,50 +346,52 @@ int64_t checkpoint_coordinator_newest(const struct checkpoint_coordinator *shard
 
 /* ---- the end ---- */
 
-static bool is_silent(const struct checkpoint_coordinator *shards, int node, struct mono now)
+static bool is_silent(const struct checkpoint_coordinator *coordinator, int node, struct mono now)
 {
-	const struct coordinator_peer *peer = &shards->peers[node];
-	int64_t since = peer->at.ms > shards->last_at.ms ? peer->at.ms : shards->last_at.ms;
+	const struct coordinator_peer *peer = &coordinator->peers[node];
+	int64_t since =
+		peer->at.ms > coordinator->last_at.ms ? peer->at.ms : coordinator->last_at.ms;
 
-	if (since < shards->awake.ms)
-		since = shards->awake.ms;
-	return now.ms - since > SILENT_BEATS * shards->config->heartbeat_ms;
+	if (since < coordinator->awake.ms)
+		since = coordinator->awake.ms;
+	return now.ms - since > SILENT_BEATS * coordinator->config->heartbeat_ms;
 }
 
 /* If machines sleep together, or processes are stopped together, the first to go on would take all
  * others for dead. A long gap between rounds therefore restarts the count of silence. */
-static void see_whether_we_slept(struct checkpoint_coordinator *shards, struct mono now)
+static void see_whether_we_slept(struct checkpoint_coordinator *coordinator, struct mono now)
 {
-	if (now.ms - shards->looked.ms > SILENT_BEATS / 2 * shards->config->heartbeat_ms)
-		shards->awake = now;
-	shards->looked = now;
+	if (now.ms - coordinator->looked.ms > SILENT_BEATS / 2 * coordinator->config->heartbeat_ms)
+		coordinator->awake = now;
+	coordinator->looked = now;
 }
 
-bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *shards)
+bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *coordinator)
 {
 	struct mono now = clock_mono_now();
-	int64_t most = shards->config->look_ms;
+	int64_t most = coordinator->config->look_ms;
 
-	see_whether_we_slept(shards, now);
+	see_whether_we_slept(coordinator, now);
 	/* A service that is away usually comes back. */
-	if (shards->away)
-		return now.ms - shards->last_at.ms < AWAY_MS;
-	if (now.ms - shards->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
+	if (coordinator->away)
+		return now.ms - coordinator->last_at.ms < AWAY_MS;
+	if (now.ms - coordinator->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
 		most = HURRY_PAUSE_MS;
-	shards->pause_ms = 2 * shards->pause_ms < most ? 2 * shards->pause_ms : most;
+	coordinator->pause_ms = 2 * coordinator->pause_ms < most ? 2 * coordinator->pause_ms : most;
 	/* A node without a part may be about to save one, whatever it said; only its
 	 * "last" ends the wait. */
-	for (int i = 1; i < shards->config->nodes && shards->verdict_count > 0; i++)
-		if (!js_bool(shards->peers[i].state, "last", false) && !is_silent(shards, i, now))
+	for (int i = 1; i < coordinator->config->nodes && coordinator->verdict_count > 0; i++)
+		if (!js_bool(coordinator->peers[i].state, "last", false) &&
+		    !is_silent(coordinator, i, now))
 			return true;
 	return false;
 }
 
-bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *shards, size_t n,
+bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *coordinator, size_t n,
 				     struct coordinator_unmarked *ret)
 {
-	for (size_t i = 0; i < shards->verdict_count; i++) {
-		const struct verdict *verdict = &shards->verdicts[i];
+	for (size_t i = 0; i < coordinator->verdict_count; i++) {
+		const struct verdict *verdict = &coordinator->verdicts[i];
 
 		if (verdict->marked || !verdict->why || n-- > 0)
 			continue;

@@ -41,7 +41,7 @@ struct work {
 	int64_t keep;             /* checkpoints to keep; 0: all */
 	struct ckpt_watch *watch; /* NULL: no checkpoints to look after */
 	struct checkpoint_coordinator
-		*shards;         /* NULL: this node alone has all of each checkpoint */
+		*coordinator;    /* NULL: this node alone has all of each checkpoint */
 	struct cache_push *push; /* NULL: no graphs to upload */
 	struct passed passed;
 	char *stuck; /* name of the last one that could not be handled */
@@ -99,8 +99,8 @@ static bool still_copying(void *arg, uint64_t done, uint64_t total)
 		work->told = clock_mono_now();
 		work->moved = moved;
 		say(work, news_of("copying"));
-		if (work->shards)
-			checkpoint_coordinator_moved(work->shards);
+		if (work->coordinator)
+			checkpoint_coordinator_moved(work->coordinator);
 	}
 	return true;
 }
@@ -154,8 +154,8 @@ static void clear_surplus(struct work *work)
 		AUTO(auto_free) char *source = fs_join(work->source, surplus.items[i].name);
 
 		err_freep(&why);
-		if (work->shards)
-			checkpoint_coordinator_removed(work->shards, surplus.items[i].name);
+		if (work->coordinator)
+			checkpoint_coordinator_removed(work->coordinator, surplus.items[i].name);
 		if (checkpoint_remove(&surplus.items[i], &why) < 0 ||
 		    (!in_place(work) && fs_remove_tree(source, &why) < 0))
 			say_trouble(work, why);
@@ -193,7 +193,7 @@ static bool deal_with_part(struct work *work, const struct ckpt *ckpt)
 {
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (checkpoint_coordinator_send(work->shards, ckpt, still_copying, work, &why) >= 0)
+	if (checkpoint_coordinator_send(work->coordinator, ckpt, still_copying, work, &why) >= 0)
 		return true;
 	say_trouble(work, why);
 	return false;
@@ -207,7 +207,7 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 	AUTO(err_freep) struct err *why = NULL;
 	int held, done;
 
-	if (work->shards)
+	if (work->coordinator)
 		return deal_with_part(work, ckpt);
 	if (!bring(work, ckpt))
 		return false;
@@ -264,7 +264,7 @@ static void note_saved(struct work *work)
 /* Exchanges states with the other nodes. */
 static void look_around(struct work *work)
 {
-	json_auto_t *bad = work->shards ? passed_bad(work->watch) : NULL;
+	json_auto_t *bad = work->coordinator ? passed_bad(work->watch) : NULL;
 	const struct coordinator_own own = {
 		.bad = bad,
 		.changes = work->changes,
@@ -272,10 +272,11 @@ static void look_around(struct work *work)
 		.hurry = work->hurry,
 	};
 
-	if (work->shards && !work->ended && checkpoint_coordinator_look(work->shards, &own) > 0)
+	if (work->coordinator && !work->ended &&
+	    checkpoint_coordinator_look(work->coordinator, &own) > 0)
 		clear_surplus(work);
-	if (work->shards && !work->ended && !work->last && work->config->node == 0)
-		passed_look_shards(&work->passed, work->shards);
+	if (work->coordinator && !work->ended && !work->last && work->config->node == 0)
+		passed_look_coordinated(&work->passed, work->coordinator);
 }
 
 /* Puts a checkpoint aside that failed for the second time while no service was away, so that those
@@ -341,9 +342,9 @@ static void pass(struct work *work)
 		if (!(work->last && busy) && !deal_with_all(work, &dealt))
 			return;
 	} while (!work->ended && busy);
-	if (dealt > 0 && !work->shards)
+	if (dealt > 0 && !work->coordinator)
 		clear_surplus(work);
-	if (!work->last && !work->shards)
+	if (!work->last && !work->coordinator)
 		passed_look(&work->passed, work->watch);
 	note_saved(work);
 }
@@ -408,7 +409,8 @@ static bool say_unmarked(const struct work *work)
 	struct coordinator_unmarked one;
 	bool lost = false;
 
-	for (size_t i = 0; work->shards && checkpoint_coordinator_unmarked(work->shards, i, &one);
+	for (size_t i = 0;
+	     work->coordinator && checkpoint_coordinator_unmarked(work->coordinator, i, &one);
 	     i++) {
 		if (one.lost && !lost)
 			say_one_lost(work, one.name, one.why,
@@ -438,17 +440,17 @@ static void last_words(struct work *work)
 	const struct mono end = { clock_mono_now().ms + LAST_MS };
 	json_auto_t *bad = passed_bad(work->watch);
 
-	while (!checkpoint_coordinator_finish(work->shards, bad, work->cut) &&
+	while (!checkpoint_coordinator_finish(work->coordinator, bad, work->cut) &&
 	       clock_mono_now().ms < end.ms) {
 		say(work, news_of("copying"));
 		poll(NULL, 0, LAST_PAUSE_MS);
 	}
 	while (work->config->node == 0 && !work->ended) {
 		look_around(work);
-		if (work->ended || !checkpoint_coordinator_waiting(work->shards))
+		if (work->ended || !checkpoint_coordinator_waiting(work->coordinator))
 			return;
 		say(work, news_of("copying"));
-		poll(NULL, 0, (int)checkpoint_coordinator_pause(work->shards));
+		poll(NULL, 0, (int)checkpoint_coordinator_pause(work->coordinator));
 	}
 }
 
@@ -466,16 +468,16 @@ static void last_pass(struct work *work)
 	if (!work->ended)
 		pass(work); /* a settle time of zero takes two looks */
 	try_again(work);
-	if (work->shards)
+	if (work->coordinator)
 		last_words(work);
 	if (!work->ended)
-		passed_at_end(&work->passed, work->watch, work->shards, work->cut);
+		passed_at_end(&work->passed, work->watch, work->coordinator, work->cut);
 }
 
 static bool hurry_up(struct work *work)
 {
 	work->hurry = true;
-	if (work->watch && !work->shards)
+	if (work->watch && !work->coordinator)
 		checkpoint_watch_hurry(work->watch, HURRY_SETTLE_MS);
 	return true;
 }
@@ -484,7 +486,7 @@ static bool hurry_up(struct work *work)
 static bool wait_for_beat(struct work *work)
 {
 	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
-	bool close = work->hurry && !work->shards;
+	bool close = work->hurry && !work->coordinator;
 	int64_t beat_ms = close ? HURRY_BEAT_MS : work->config->heartbeat_ms;
 	char byte;
 
@@ -550,8 +552,8 @@ static int open_all(struct work *work, struct err **err)
 	if (checkpoint_coordinator_needed(config)) {
 		const struct coordinator_hooks hooks = { work, holds, say_marked, hear_trouble };
 
-		work->shards = checkpoint_coordinator_new(config, &work->root, work->kind,
-							  work->source, &hooks);
+		work->coordinator = checkpoint_coordinator_new(config, &work->root, work->kind,
+							       work->source, &hooks);
 		checkpoint_watch_parts(work->watch);
 	}
 	return 0;
@@ -586,7 +588,7 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 		say_lost(&work);
 	}
 	checkpoint_watch_freep(&work.watch);
-	checkpoint_coordinator_freep(&work.shards);
+	checkpoint_coordinator_freep(&work.coordinator);
 	cache_push_freep(&work.push);
 	store_freep(&work.store);
 	store_freep(&work.remote);

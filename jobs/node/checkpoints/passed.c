@@ -68,7 +68,7 @@ static void say_partial(struct passed *passed, const struct ckpt *ckpt)
 	say(passed, ckpt->name, ckpt->path, ckpt->step, ckpt->why ? ckpt->why : "incomplete", hint);
 }
 
-static void say_stranger(struct passed *passed, const struct ckpt_stranger *one)
+static void say_unrecognised(struct passed *passed, const struct ckpt_unrecognised *one)
 {
 	AUTO(auto_free) char *path = fs_join(passed->source, one->name);
 	AUTO(auto_free)
@@ -85,7 +85,7 @@ static void say_stranger(struct passed *passed, const struct ckpt_stranger *one)
 /* `patience_ms`: how long a checkpoint may stand still unfinished. */
 static void look(struct passed *passed, struct ckpt_watch *watch, int64_t patience_ms)
 {
-	struct ckpt_stranger stranger;
+	struct ckpt_unrecognised unrecognised;
 	size_t count = 0;
 
 	while (checkpoint_watch_partial(watch, count))
@@ -97,9 +97,9 @@ static void look(struct passed *passed, struct ckpt_watch *watch, int64_t patien
 		    is_news(passed, ckpt->name, ckpt->tag))
 			say_partial(passed, ckpt);
 	}
-	for (size_t i = 0; checkpoint_watch_stranger(watch, i, &stranger); i++)
-		if (is_news(passed, stranger.name, stranger.tag))
-			say_stranger(passed, &stranger);
+	for (size_t i = 0; checkpoint_watch_unrecognised(watch, i, &unrecognised); i++)
+		if (is_news(passed, unrecognised.name, unrecognised.tag))
+			say_unrecognised(passed, &unrecognised);
 }
 
 void passed_look(struct passed *passed, struct ckpt_watch *watch)
@@ -116,14 +116,14 @@ static int64_t step_of(const char *name)
 }
 
 /* `over`: no process saves any more, so a checkpoint is reported even if no newer one exists. */
-static void look_shards(struct passed *passed, const struct checkpoint_coordinator *shards,
-			bool over)
+static void look_coordinated(struct passed *passed,
+			     const struct checkpoint_coordinator *coordinator, bool over)
 {
 	struct coordinator_unmarked one;
 
-	for (size_t i = 0; checkpoint_coordinator_unmarked(shards, i, &one); i++) {
+	for (size_t i = 0; checkpoint_coordinator_unmarked(coordinator, i, &one); i++) {
 		int64_t step = step_of(one.name);
-		bool newer = over || checkpoint_coordinator_newest(shards) > step;
+		bool newer = over || checkpoint_coordinator_newest(coordinator) > step;
 		AUTO(auto_free) char *path = NULL;
 
 		if (one.lost || !newer || !is_news(passed, one.name, one.why))
@@ -134,9 +134,10 @@ static void look_shards(struct passed *passed, const struct checkpoint_coordinat
 	}
 }
 
-void passed_look_shards(struct passed *passed, const struct checkpoint_coordinator *shards)
+void passed_look_coordinated(struct passed *passed,
+			     const struct checkpoint_coordinator *coordinator)
 {
-	look_shards(passed, shards, false);
+	look_coordinated(passed, coordinator, false);
 }
 
 void passed_marked(struct passed *passed, int64_t step, const char *url)
@@ -182,19 +183,20 @@ static void say_at_end(const struct passed *passed, const char *name, const char
 }
 
 void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
-		   const struct checkpoint_coordinator *shards, bool cut)
+		   const struct checkpoint_coordinator *coordinator, bool cut)
 {
 	struct coordinator_unmarked one;
 	const struct ckpt *ckpt;
 
 	/* A save that was cut off is reported when the next attempt chooses. */
-	if (!cut && !shards)
+	if (!cut && !coordinator)
 		look(passed, watch, 0);
 	else if (!cut && passed->config->node == 0)
-		look_shards(passed, shards, true);
+		look_coordinated(passed, coordinator, true);
 	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = checkpoint_watch_partial(watch, i)); i++)
 		say_at_end(passed, ckpt->name, ckpt->why);
-	for (size_t i = 0;
-	     i < PARTIAL_MAX && shards && checkpoint_coordinator_unmarked(shards, i, &one); i++)
+	for (size_t i = 0; i < PARTIAL_MAX && coordinator &&
+			   checkpoint_coordinator_unmarked(coordinator, i, &one);
+	     i++)
 		say_at_end(passed, one.name, one.why);
 }

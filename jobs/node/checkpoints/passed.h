@@ -30,7 +30,8 @@ void passed_release(struct passed *passed); /* for AUTO() */
  * those of a checkpoint. */
 void passed_look(struct passed *passed, struct ckpt_watch *watch);
 /* Same, on node 0 of several that have no folder in common. */
-void passed_look_shards(struct passed *passed, const struct checkpoint_coordinator *shards);
+void passed_look_coordinated(struct passed *passed,
+			     const struct checkpoint_coordinator *coordinator);
 /* Called for a marked checkpoint: reports it if the next attempt would not choose its step. */
 void passed_marked(struct passed *passed, int64_t step, const char *url);
 /* Reports a complete checkpoint that cannot be copied or marked: `why`. */
@@ -42,6 +43,6 @@ json_t *passed_bad(struct ckpt_watch *watch);
 /* After the last pass: reports what is not whole, or (`shards` may be NULL) not marked. If the
  * command was not `cut` off, no process writes any more, and all of it is passed over. */
 void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
-		   const struct checkpoint_coordinator *shards, bool cut);
+		   const struct checkpoint_coordinator *coordinator, bool cut);
 
 #endif

@@ -38,7 +38,7 @@ void command_end_begin(struct agent *agent, int status)
 	MESSAGE_SET(&agent->report.said, ended, clock_utc_now().ms);
 	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
 	 * waiting for its answer, which is worth it only if there are other nodes. */
-	if (!agent->config.far || agent->config.nodes > 1)
+	if (!agent->config.object_workspace || agent->config.nodes > 1)
 		drain_look(agent);
 	if (ended_by_itself(agent)) {
 		agent_tell_peers(agent, exit_of(status));

@@ -179,7 +179,7 @@ static void on_heartbeat(void *arg)
 {
 	struct agent *agent = arg;
 
-	if (agent->config.far)
+	if (agent->config.object_workspace)
 		; /* the uploader looks */
 	else if (!claim_holds(&agent->claim, &agent->config, agent->store))
 		command_stop(agent, STOPPED_SUPERSEDED);

@@ -218,6 +218,6 @@ void health_start(struct agent *agent, void (*next)(void *agent))
 	health->text = SB_INIT_MAX(WORDS_MAX);
 	health->watch = loop_on_readable(agent->loop, health->helper.news_fd, on_news, agent);
 	health->timer = loop_after(agent->loop, health_longest_ms(&agent->config), on_late, agent);
-	if (!agent->config.far)
+	if (!agent->config.object_workspace)
 		health->beat = loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);
 }

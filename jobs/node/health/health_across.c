@@ -14,18 +14,18 @@
 
 #include "jobs/node/health/health_internal.h"
 
-#define ALL_REDUCE  "all_reduce"
-#define SSH_SECONDS 5
-#define ROUNDS_MAX  24   /* halving a million nodes, and the crosswise tests */
-#define SLACK_MS    5000 /* for the answers of a round */
-#define SLACK_FAR   15000
+#define ALL_REDUCE   "all_reduce"
+#define SSH_SECONDS  5
+#define ROUNDS_MAX   24   /* halving a million nodes, and the crosswise tests */
+#define SLACK_MS     5000 /* for the answers of a round */
+#define SLACK_REMOTE 15000
 
 /* Least time of a round: a slow start must not be taken for a hang, so a round that would have less
  * is not begun. In a far workspace other nodes begin later than node 0, and answer later. */
-#define ROUND_LEAST 1000 /* ms */
-#define LEAST_PARTS 32   /* a round has at least this fraction of health.timeout */
-#define LEAST_FAR   20000
-#define LATE_FAR    10000
+#define ROUND_LEAST  1000 /* ms */
+#define LEAST_PARTS  32   /* a round has at least this fraction of health.timeout */
+#define LEAST_REMOTE 20000
+#define LATE_REMOTE  10000
 
 static bool has_member(const json_t *group, int node)
 {
@@ -232,12 +232,13 @@ static int64_t left_ms(const struct across *a)
 /* Returns the share of the time left for each of `rounds` rounds that may all hang. */
 static int64_t share_ms(const struct across *a, int rounds)
 {
-	return left_ms(a) / rounds - (a->c->config->far ? LATE_FAR : 0);
+	return left_ms(a) / rounds - (a->c->config->object_workspace ? LATE_REMOTE : 0);
 }
 
 static bool is_enough(const struct across *a, int64_t limit_ms)
 {
-	return limit_ms >= ROUND_LEAST && (!a->c->config->far || limit_ms >= LEAST_FAR) &&
+	return limit_ms >= ROUND_LEAST &&
+	       (!a->c->config->object_workspace || limit_ms >= LEAST_REMOTE) &&
 	       limit_ms >= a->c->order->timeout_ms / LEAST_PARTS;
 }
 
@@ -272,7 +273,8 @@ static json_t *go_round(struct across *a, json_t *groups, int64_t limit_ms)
 	orders = json_pack("{s:s, s:I, s:s, s:I, s:O}", "do", "test", "round", (json_int_t)a->round,
 			   "how", a->how, "limit_ms", (json_int_t)limit_ms, "groups", groups);
 	(void)!health_tell_all(a->c, orders, &ignored);
-	end.ms = clock_mono_now().ms + limit_ms + (a->c->config->far ? SLACK_FAR : SLACK_MS);
+	end.ms = clock_mono_now().ms + limit_ms +
+		 (a->c->config->object_workspace ? SLACK_REMOTE : SLACK_MS);
 	health_join_round(a->c, orders);
 	results = health_gather(a->c, a->round, end);
 	a->gone = health_peer_is_gone(a->c);

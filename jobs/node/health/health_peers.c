@@ -7,13 +7,13 @@
 #include "jobs/node/node_flag.h"
 #include "jobs/store/store.h"
 
-#define NEAR_MS     50
-#define NEAR_MAX_MS 200
-#define FAR_MS      1000
-#define FAR_MAX_MS  5000
+#define LOCAL_MS      50
+#define LOCAL_MAX_MS  200
+#define REMOTE_MS     1000
+#define REMOTE_MAX_MS 5000
 /* Time for a node that was found sick to say so. */
-#define SPEAK_MS     10000
-#define SPEAK_FAR_MS 30000
+#define SPEAK_MS        10000
+#define SPEAK_REMOTE_MS 30000
 /* Time to repeat a write while a service is away and other nodes wait. */
 #define TELL_MS 120000
 
@@ -109,8 +109,8 @@ int health_tell_all(struct checkup *c, json_t *body, struct err **err)
 
 void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
 {
-	int64_t least = c->config->far ? FAR_MS : NEAR_MS;
-	int64_t most = c->config->far ? FAR_MAX_MS : NEAR_MAX_MS;
+	int64_t least = c->config->object_workspace ? REMOTE_MS : LOCAL_MS;
+	int64_t most = c->config->object_workspace ? REMOTE_MAX_MS : LOCAL_MAX_MS;
 	struct timespec pause;
 
 	if (*pause_ms < least)
@@ -132,7 +132,8 @@ bool health_peer_is_gone(struct checkup *c)
 
 void health_let_the_sick_speak(struct checkup *c)
 {
-	int64_t end_ms = clock_mono_now().ms + (c->config->far ? SPEAK_FAR_MS : SPEAK_MS),
+	int64_t end_ms = clock_mono_now().ms +
+			 (c->config->object_workspace ? SPEAK_REMOTE_MS : SPEAK_MS),
 		pause_ms = 0;
 
 	while (!has_failed(c) && clock_mono_now().ms < end_ms)
@@ -191,7 +192,7 @@ json_t *health_gather(struct checkup *c, int64_t round, struct mono end)
 		if (!all_begun && have_all_begun(c, nodes)) {
 			all_begun = true;
 			end.ms = clock_mono_now().ms + c->order->timeout_ms +
-				 2 * (c->config->far ? FAR_MAX_MS : 2500);
+				 2 * (c->config->object_workspace ? REMOTE_MAX_MS : 2500);
 		}
 		if (clock_mono_now().ms >= end.ms || health_peer_is_gone(c))
 			break;

@@ -144,7 +144,7 @@ static void set_folders(struct agent_config *config, const char *folder)
 		checkpoint = config->scratch ? "scratch/checkpoints" : "checkpoints";
 	config->outputs = config->scratch ? NULL : config->order->outputs;
 	/* A workspace that is a directory holds the outputs from the beginning. */
-	if (!output && config->outputs && !config->far)
+	if (!output && config->outputs && !config->object_workspace)
 		output = kept = mem_format("%s/%snode-%d", config->workspace, config->outputs,
 					   config->node);
 	if (config->scratch || !output)
@@ -175,7 +175,7 @@ static int find_folder(struct agent_config *config, const char *order, char **re
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *work = NULL;
 
-	if (!config->far) {
+	if (!config->object_workspace) {
 		AUTO(auto_free) char *absolute = fs_absolute(order);
 
 		*ret = fs_dirname(absolute);
@@ -193,13 +193,13 @@ int agent_config_load(const char *order, const char *rank, struct agent_config *
 		      struct err **err)
 {
 	AUTO(agent_config_release)
-	struct agent_config config = { .far = strstr(order, "://") != NULL };
+	struct agent_config config = { .object_workspace = strstr(order, "://") != NULL };
 	const char *token = getenv(ORDER_TOKEN);
 	AUTO(auto_free) char *folder = NULL;
 	json_auto_t *json = NULL;
 
-	if ((config.far ? fetch_order(order, &json, err) : js_load(order, ORDER_MAX, &json, err)) <
-	    0)
+	if ((config.object_workspace ? fetch_order(order, &json, err)
+				     : js_load(order, ORDER_MAX, &json, err)) < 0)
 		return err_wrap(err, "cannot read the order '%s'", order);
 	if (read_order(&config, json, err) < 0 || read_texts(&config, err) < 0 ||
 	    read_numbers(&config, err) < 0 || read_platform(&config, rank, err) < 0 ||

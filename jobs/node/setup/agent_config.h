@@ -31,7 +31,7 @@ struct agent_config {
 	struct engine_env platform; /* owned */
 	const char *token;          /* from the environment; "" if the engine has none */
 	bool scratch;
-	bool far; /* the workspace is not a directory: requests may take time */
+	bool object_workspace; /* the workspace is not a directory: requests may take time */
 	int64_t grace_ms, heartbeat_ms, claim_wait_ms;
 	int64_t look_ms;    /* between two looks at a far workspace */
 	int64_t timeout_ms; /* limit of the command; 0: none */

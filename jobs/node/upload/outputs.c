@@ -45,7 +45,7 @@ static char *url_of(const struct agent *agent)
 {
 	AUTO(auto_free) char *key = agent_config_outputs_key(&agent->config);
 
-	if (!agent->config.far)
+	if (!agent->config.object_workspace)
 		return mem_copy(agent->config.output);
 	return mem_format("%s/%s", store_url(agent->store), key);
 }
@@ -151,7 +151,7 @@ bool outputs_bring(struct agent *agent)
 
 	if (outputs->helper.pid > 0)
 		return true;
-	if (outputs->over || !agent->config.far || !are_there(agent))
+	if (outputs->over || !agent->config.object_workspace || !are_there(agent))
 		return false;
 	if (outputs->starts++ == STARTS)
 		lose(outputs, "the upload process died", NULL, "transient-infra");

@@ -15,7 +15,7 @@ bool uploader_needed(const struct agent_config *config)
 {
 	const char *cache = config->order->compile.cache;
 
-	return config->far || (cache && strstr(cache, "://"));
+	return config->object_workspace || (cache && strstr(cache, "://"));
 }
 
 struct uploader_for {

@@ -57,7 +57,7 @@ static int open_log(const struct agent_config *config)
 {
 	AUTO(auto_free) char *path = fs_join(config->dir, LOG_FILE);
 
-	return config->far ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	return config->object_workspace ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 }
 
 /* Reads the bytes from `piece` on, as many as a piece may have. Returns their number. */
@@ -335,7 +335,7 @@ static bool go_round(struct rounds *rounds)
 
 	if (rounds->claimed && !rounds->last)
 		claim_renewal_look(&rounds->renewal, config);
-	if (!config->far)
+	if (!config->object_workspace)
 		return rounds->last;
 	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
 		bring_report(rounds);
@@ -409,7 +409,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 		.orders_fd = orders_fd,
 		.log_fd = open_log(config),
 		.head = SB_INIT_MAX(LOG_PIECE_MAX),
-		.report_due = config->far, /* perhaps left by an earlier uploader */
+		.report_due = config->object_workspace, /* perhaps left by an earlier uploader */
 		.begun = clock_mono_now(),
 	};
 	bool done = false, alive = true;

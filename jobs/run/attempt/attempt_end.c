@@ -229,7 +229,7 @@ static bool gather_wait(const struct attempt_watch *watch, struct end_evidence *
 	const struct verify_request request = {
 		.kind = watch->driver->kind,
 		.store = watch->driver->cache,
-		.book = watch->book,
+		.tally = watch->tally,
 	};
 
 	if (!request.store || cache_find_wait(&request, &ret->wait, &ret->wait_hint, &ignored) < 0)
@@ -272,8 +272,8 @@ static int64_t failed_graphs(const struct attempt_watch *watch)
 
 	if (watch->phase != PHASE_PRECOMPILE)
 		return 0;
-	graph_tally_front_end(watch->book, &said);
-	graph_tally_counts(watch->book, &counts);
+	graph_tally_front_end(watch->tally, &said);
+	graph_tally_counts(watch->tally, &counts);
 	return said.script_failed ? 0 : counts.compile_failed;
 }
 

@@ -10,17 +10,17 @@
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
-#define PACE_MS     500   /* how often an agent's pace is looked for */
-#define PACE_FAR_MS 15000 /* the same if it lies in a bucket */
+#define PACE_MS        500   /* how often an agent's pace is looked for */
+#define PACE_REMOTE_MS 15000 /* the same if it lies in a bucket */
 
 /* ---- when steps came ------------------------------------------------------------------ */
 
 static bool is_due(const struct attempt_watch *watch)
 {
-	bool far = !store_directory(watch->driver->workspace);
+	bool is_remote = !store_directory(watch->driver->workspace);
 
 	return watch->paced_at.ms == 0 ||
-	       clock_mono_now().ms - watch->paced_at.ms >= (far ? PACE_FAR_MS : PACE_MS);
+	       clock_mono_now().ms - watch->paced_at.ms >= (is_remote ? PACE_REMOTE_MS : PACE_MS);
 }
 
 /* Asks the agent for its pace: a file beside its report, or at the end the report. */

@@ -29,7 +29,7 @@ static json_t *late_json(const struct attempt_watch *watch)
 	const char *key;
 
 	json_object_foreach (watch->late, key, step) {
-		const struct tally_graph *graph = graph_tally_find(watch->book, key);
+		const struct tally_graph *graph = graph_tally_find(watch->tally, key);
 		json_t *row = json_object();
 
 		js_put(row, "graph", js_text(key, strlen(key)));
@@ -53,7 +53,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 
 	watch->graphs_changed = false;
 	watch->graphs_at = clock_mono_now();
-	graph_tally_counts(watch->book, &counts);
+	graph_tally_counts(watch->tally, &counts);
 	watch->hits_told = counts.hits;
 	if (watch->phase == PHASE_PRECOMPILE) {
 		attempt_event(watch, EV_COMPILE_PROGRESS, &ev);
@@ -73,7 +73,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 		EVENT_SET(&ev, cost, price * watch->nodes * counts.seconds / 3600);
 	names = json_array();
 	for (size_t i = 0; json_array_size(names) < 20; i++) {
-		const struct tally_graph *graph = graph_tally_at(watch->book, i);
+		const struct tally_graph *graph = graph_tally_at(watch->tally, i);
 
 		if (!graph)
 			break;
@@ -85,17 +85,18 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	if (json_array_size(late) > 0)
 		EVENT_SET(&ev, late, late);
 	if (grows_with_steps(watch))
-		EVENT_SET_STR(&ev, hint,
-			      "shapes change from step to step; pad them, or sort them into a few sizes");
+		EVENT_SET_STR(
+			&ev, hint,
+			"shapes change from step to step; pad them, or sort them into a few sizes");
 	return driver_record(watch->driver, &ev, err);
 }
 
 /* Phase 1's settings have leaked into the training: every output is zeros. */
-static int record_spoiled(struct attempt_watch *watch, struct err **err)
+static int record_output_invalid(struct attempt_watch *watch, struct err **err)
 {
 	struct event ev;
 
-	watch->spoiled_told = true;
+	watch->output_invalid_recorded = true;
 	attempt_event(watch, EV_TRAIN_SPOILED, &ev);
 	EVENT_SET_STR(&ev, reason,
 		      "the log shows graphs that are extracted and not executed, as in phase 1");
@@ -147,11 +148,12 @@ static bool is_more_found(const struct attempt_watch *watch)
 /* Records new graphs and numbers, each at its own pace; at the end all of them. */
 int progress_record(struct attempt_watch *watch, bool at_end, struct err **err)
 {
-	bool far = journal_is_far(watch->driver->journal);
-	bool graphs = watch->graphs_changed &&
-		      due(watch->graphs_at, far ? COMPILE_PROGRESS_FAR_MS : COMPILE_PROGRESS_MS);
-	bool numbers = watch->numbers_changed &&
-		       due(watch->driver->progress_at, far ? PROGRESS_FAR_MS : PROGRESS_MS);
+	bool is_remote = journal_is_remote(watch->driver->journal);
+	bool graphs =
+		watch->graphs_changed &&
+		due(watch->graphs_at, is_remote ? COMPILE_PROGRESS_REMOTE_MS : COMPILE_PROGRESS_MS);
+	bool numbers = watch->numbers_changed && due(watch->driver->progress_at,
+						     is_remote ? PROGRESS_REMOTE_MS : PROGRESS_MS);
 
 	/* Lines that an earlier driver has recorded are read again, but not recorded again. */
 	graphs &= watch->news;
@@ -169,7 +171,8 @@ int progress_record(struct attempt_watch *watch, bool at_end, struct err **err)
 	show_numbers(watch);
 	if (record_given_up(watch, err) < 0)
 		return -1;
-	if (watch->spoiled && !watch->spoiled_told && record_spoiled(watch, err) < 0)
+	if (watch->output_invalid && !watch->output_invalid_recorded &&
+	    record_output_invalid(watch, err) < 0)
 		return -1;
 	if (graphs && record_graphs(watch, err) < 0)
 		return -1;

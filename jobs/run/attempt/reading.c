@@ -60,7 +60,7 @@ static void note_late(struct attempt_watch *watch)
 	const struct tally_graph *graph;
 
 	for (size_t i = 0;
-	     json_object_size(watch->late) < LATE_MAX && (graph = graph_tally_at(watch->book, i));
+	     json_object_size(watch->late) < LATE_MAX && (graph = graph_tally_at(watch->tally, i));
 	     i++)
 		if (graph->missed && !json_object_get(watch->late, graph->key))
 			json_object_set_new_nocheck(watch->late, graph->key,
@@ -78,11 +78,11 @@ static void note_graphs(struct attempt_watch *watch)
 	if (!watch->graph_tally_changed)
 		return;
 	watch->graph_tally_changed = false;
-	graph_tally_counts(watch->book, &counts);
+	graph_tally_counts(watch->tally, &counts);
 	if (counts.misses != watch->misses || counts.seconds > watch->seconds ||
 	    (watch->phase == PHASE_PRECOMPILE && counts.hits != watch->hits))
 		watch->graphs_changed = true;
-	watch->spoiled |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
+	watch->output_invalid |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
 	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
 		note_late(watch);
 	watch->hits = counts.hits;
@@ -136,7 +136,7 @@ static void on_line(void *arg, const char *line, size_t len)
 	if (len == 0 || is_agent_line(line, len))
 		return;
 	if (watch->driver->kind->caches &&
-	    graph_tally_scan(watch->book, watch->driver->kind, log->node, line, len))
+	    graph_tally_scan(watch->tally, watch->driver->kind, log->node, line, len))
 		watch->graph_tally_changed = true;
 	/* In phase 1 nothing is computed: numbers that it prints are no metrics. */
 	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, &log->step, line, len)) {
@@ -290,7 +290,7 @@ static int tell_behind(struct attempt_watch *watch, bool ended, struct err **err
 
 	if (!watch->driver->live)
 		return 0;
-	pause = journal_is_far(watch->driver->journal) ? PROGRESS_FAR_MS : PROGRESS_MS;
+	pause = journal_is_remote(watch->driver->journal) ? PROGRESS_REMOTE_MS : PROGRESS_MS;
 	if (watch->behind_since.ms == 0) {
 		watch->behind_since = watch->told_at = clock_mono_now();
 		watch->told_ms = TOLD_AFTER_MS;

@@ -11,9 +11,9 @@ bool watch_is(const struct driver *driver, enum phase phase, int64_t attempt)
 	return driver->watch && driver->watch->phase == phase && driver->watch->attempt == attempt;
 }
 
-const struct graph_tally *watch_book(const struct driver *driver)
+const struct graph_tally *watch_tally(const struct driver *driver)
 {
-	return driver->watch->book;
+	return driver->watch->tally;
 }
 
 void watch_close(struct driver *driver)
@@ -31,7 +31,7 @@ void watch_close(struct driver *driver)
 			free(watch->logs[node].last[i]);
 	}
 	free(watch->logs);
-	graph_tally_freep(&watch->book);
+	graph_tally_freep(&watch->tally);
 	json_decref(watch->late);
 	json_decref(watch->worker);
 	metrics_freep(&watch->metrics);
@@ -81,7 +81,7 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 	}
 	watch->first_step = watch->last_step = watch->told_step = -1;
 	watch->own_pace = step_rate_meter_new();
-	watch->book = graph_tally_new();
+	watch->tally = graph_tally_new();
 	watch->late = json_object();
 	watch->own = own_rows_new(json_object_get(driver->plan, "failures"));
 	watch->cause = first_cause_new((size_t)watch->nodes, is_buffered(driver, phase),

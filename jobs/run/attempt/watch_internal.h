@@ -41,7 +41,7 @@ struct attempt_watch {
 	int nodes;
 	struct node_log *logs; /* a log per node */
 	int next_log;          /* index of the log to read next */
-	struct graph_tally *book;
+	struct graph_tally *tally;
 	bool graph_tally_changed; /* since it was last counted */
 	/* When steps came. `pace`: as last told (jobs/base/step_rate.h; NULL: not yet);
 	 * `agents_pace`: by an agent; `paced_at`: when it was asked for. `own_pace`: as seen here;
@@ -50,10 +50,10 @@ struct attempt_watch {
 	bool agents_pace, own_exact;
 	struct mono paced_at;
 	struct step_rate_meter *own_pace;
-	json_t *told_row;           /* newest row told (metrics.h); NULL: none */
-	int64_t told_step;          /* newest step told; -1: none */
-	int step_node;              /* node with the log that told last_step */
-	bool spoiled, spoiled_told; /* the log shows that nothing is computed */
+	json_t *told_row;                             /* newest row told (metrics.h); NULL: none */
+	int64_t told_step;                            /* newest step told; -1: none */
+	int step_node;                                /* node with the log that told last_step */
+	bool output_invalid, output_invalid_recorded; /* the log shows that nothing is computed */
 	json_t *late; /* key → step after which a training compiled it, null: before any */
 	struct metrics *metrics;
 	struct own_rows *own; /* the user's own rows of the failure table */

@@ -17,12 +17,12 @@
 #define BYTES_MAX   ((size_t)32 << 20)
 #define LEAST_BYTES ((uint64_t)256 << 10) /* a smaller amount is read again as quickly */
 /* Bytes that are saved sooner, for a local journal and for a far one. */
-#define MUCH_BYTES     ((uint64_t)64 << 20)
-#define SOON_MS        1000
-#define MUCH_FAR_BYTES ((uint64_t)4 << 20)
-#define SOON_FAR_MS    10000
-#define LINE_BYTES     ((uint64_t)1 << 20) /* a longer line is not read again from its beginning */
-#define SHARE          100                 /* saving takes at most 1/SHARE of the time */
+#define MUCH_BYTES        ((uint64_t)64 << 20)
+#define SOON_MS           1000
+#define MUCH_REMOTE_BYTES ((uint64_t)4 << 20)
+#define SOON_REMOTE_MS    10000
+#define LINE_BYTES        ((uint64_t)1 << 20) /* a longer line is not read again from its beginning */
+#define SHARE             100                 /* saving takes at most 1/SHARE of the time */
 
 static char *object_key(const struct driver *driver)
 {
@@ -83,7 +83,7 @@ static json_t *keep_log(const struct node_log *log)
 
 static json_t *keep_watch(const struct attempt_watch *watch)
 {
-	json_t *logs = json_array(), *book = graph_tally_keep(watch->book), *kept;
+	json_t *logs = json_array(), *tally = graph_tally_keep(watch->tally), *kept;
 	char maker[2 * MAKER_MAX + 1] = "";
 
 	name_maker(maker);
@@ -101,7 +101,7 @@ static json_t *keep_watch(const struct attempt_watch *watch)
 	js_put(kept, "graphs_told", json_boolean(watch->graphs_at.ms > 0));
 	js_put(kept, "late", json_deep_copy(watch->late));
 	js_put(kept, "metrics", metrics_keep(watch->metrics));
-	js_put(kept, "book", book);
+	js_put(kept, "book", tally);
 	return kept;
 }
 
@@ -130,15 +130,15 @@ static bool is_due(const struct attempt_watch *watch, bool leaving)
 {
 	uint64_t news = bytes_read(watch) - watch->marked_bytes;
 	int64_t age = clock_mono_now().ms - watch->marked_at.ms;
-	bool far = journal_is_far(watch->driver->journal);
+	bool is_remote = journal_is_remote(watch->driver->journal);
 
 	if (leaving || (watch->marked_at.ms == 0 && watch->behind_since.ms == 0))
 		return news >= LEAST_BYTES;
 	if (age < watch->marking_ms * SHARE)
 		return false;
-	return (news >= LEAST_BYTES && age >= (far ? PROGRESS_FAR_MS : PROGRESS_MS)) ||
-	       (news >= (far ? MUCH_FAR_BYTES : MUCH_BYTES) &&
-		age >= (far ? SOON_FAR_MS : SOON_MS));
+	return (news >= LEAST_BYTES && age >= (is_remote ? PROGRESS_REMOTE_MS : PROGRESS_MS)) ||
+	       (news >= (is_remote ? MUCH_REMOTE_BYTES : MUCH_BYTES) &&
+		age >= (is_remote ? SOON_REMOTE_MS : SOON_MS));
 }
 
 void bookmark_put(struct attempt_watch *watch, bool leaving)
@@ -241,18 +241,18 @@ static void take_up_log(struct node_log *log, const json_t *kept)
 void bookmark_take_up(struct attempt_watch *watch)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(graph_tally_freep) struct graph_tally *book = NULL;
+	AUTO(graph_tally_freep) struct graph_tally *tally = NULL;
 	struct graph_tally_counts counts;
 	json_auto_t *kept = NULL;
 
 	if (!watch->driver->live || get(watch->driver, &kept, &ignored) < 0 ||
 	    !is_of(watch, kept) || !are_there(watch, json_object_get(kept, "logs")))
 		return;
-	book = graph_tally_restore(json_object_get(kept, "book"), watch->driver->kind);
-	if (!book)
+	tally = graph_tally_restore(json_object_get(kept, "book"), watch->driver->kind);
+	if (!tally)
 		return;
-	graph_tally_freep(&watch->book);
-	watch->book = TAKE(book);
+	graph_tally_freep(&watch->tally);
+	watch->tally = TAKE(tally);
 	for (int node = 0; node < watch->nodes; node++)
 		take_up_log(&watch->logs[node],
 			    json_array_get(json_object_get(kept, "logs"), (size_t)node));
@@ -264,7 +264,7 @@ void bookmark_take_up(struct attempt_watch *watch)
 	watch->graphs_at.ms = js_bool(kept, "graphs_told", false);
 	json_object_update(watch->late, json_object_get(kept, "late"));
 	metrics_restore(watch->metrics, json_object_get(kept, "metrics"));
-	graph_tally_counts(watch->book, &counts);
+	graph_tally_counts(watch->tally, &counts);
 	watch->hits = counts.hits;
 	watch->misses = counts.misses;
 	watch->seconds = counts.seconds;

@@ -285,7 +285,7 @@ static int clear_workspace(struct forget_removal *removal, struct err **err)
 	AUTO(auto_free) char *folder = NULL;
 
 	/* The plan of a damaged run may be lost. */
-	if (!workspace && !journal_is_far(journal))
+	if (!workspace && !journal_is_remote(journal))
 		workspace = usual = fs_join(journal_dir(journal), "workspace");
 	if (check_checkpoints(plan, journal_url(journal), run, err) < 0)
 		return -1;
@@ -318,7 +318,7 @@ static int read_kept(const struct journal *journal, const char *run, json_t **re
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(KEPT_MAX);
 	int there = 1;
 
-	if (journal_is_far(journal))
+	if (journal_is_remote(journal))
 		there = store_get(journal_store(journal), key, KEPT_MAX, &text, NULL, err);
 	else if (!fs_exists(path))
 		return 0;
@@ -342,7 +342,7 @@ static int write_kept(const struct forget_removal *removal, struct err **err)
 	js_put(kept, "checkpoint", json_incref(json_object_get(removal->plan, "checkpoint")));
 	js_put(kept, "kept", json_incref(removal->kept));
 	text = js_line(kept);
-	if (journal_is_far(removal->journal))
+	if (journal_is_remote(removal->journal))
 		return store_put(journal_store(removal->journal), key, text, strlen(text), err);
 	return fs_write_atomic(path, text, strlen(text), 0600, err);
 }
@@ -375,7 +375,7 @@ static int clear_state(struct forget_removal *removal, struct err **err)
 {
 	struct journal *journal = removal->journal;
 
-	if (journal_is_far(journal) && clear_prefix(removal, journal_store(journal), err) < 0)
+	if (journal_is_remote(journal) && clear_prefix(removal, journal_store(journal), err) < 0)
 		return -1;
 	return clear_folder(removal, journal_dir(journal), NULL, err);
 }

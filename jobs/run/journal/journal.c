@@ -24,7 +24,7 @@ struct journal {
 	const struct journal_ops *ops;
 	void *store;
 	char *url, *dir;
-	bool far;
+	bool is_remote;
 	struct place_in at; /* position in the run that was last asked for */
 	json_t *appended;
 };
@@ -151,7 +151,7 @@ static int open_far(struct journal *journal, const char *url, enum journal_mode 
 
 	if (store_open(url, &store, err) < 0)
 		return -1;
-	journal->far = true;
+	journal->is_remote = true;
 	journal->url = mem_copy(store_url(store));
 	journal->dir = local_store_dir(store);
 	journal->ops = &journal_objects;
@@ -178,7 +178,7 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 	}
 	is_open = (url && text_starts(url, "s3://") ? open_far(journal, url, mode, err)
 						    : open_dir(journal, url, mode, err)) == 0;
-	if (!is_open && ret_why && journal->far && journal->dir &&
+	if (!is_open && ret_why && journal->is_remote && journal->dir &&
 	    ((*err)->code == EXIT_REFUSED || (*err)->code == EXIT_UNREACHABLE))
 		*ret_why = TAKE(*err);
 	else if (!is_open)
@@ -222,9 +222,9 @@ const char *journal_url(const struct journal *journal)
 	return journal->url;
 }
 
-bool journal_is_far(const struct journal *journal)
+bool journal_is_remote(const struct journal *journal)
 {
-	return journal->far;
+	return journal->is_remote;
 }
 
 struct store *journal_store(const struct journal *journal)
@@ -312,9 +312,11 @@ int journal_contradicts(const struct journal *journal, const char *run, int64_t 
 			struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
-		"event %lld of run %s in '%s' can be neither written nor read: the store reports that the event exists, but does not return it",
+		"event %lld of run %s in '%s' can be neither written nor read: the store reports "
+		"that the event exists, but does not return it",
 		(long long)seq, run, journal_url(journal));
-	return err_hint(err, "keep the state in another place with --state; this store cannot be trusted");
+	return err_hint(
+		err, "keep the state in another place with --state; this store cannot be trusted");
 }
 
 /* ---- reading ---------------------------------------------------------------------- */
@@ -576,8 +578,9 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 		return err_hint(err, "'stoker list' shows all runs");
 	}
 	if (r.matches > 1) {
-		err_set(err, EXIT_USAGE, "'%s' is the beginning of %d run ids, among them %s and %s",
-			ref, r.matches, r.other, r.found);
+		err_set(err, EXIT_USAGE,
+			"'%s' is the beginning of %d run ids, among them %s and %s", ref, r.matches,
+			r.other, r.found);
 		return err_hint(err, "give more characters of the id");
 	}
 	memcpy(run, r.found, JOURNAL_RUN_MAX);

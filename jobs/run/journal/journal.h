@@ -50,7 +50,7 @@ const char *journal_url(const struct journal *journal);
  * yet. */
 const char *journal_dir(const struct journal *journal);
 /* True if every look at it is a request to a service, so callers should look less often. */
-bool journal_is_far(const struct journal *journal);
+bool journal_is_remote(const struct journal *journal);
 
 /* The object store beneath the journal, where its leases are kept too; NULL if it lies on a local
  * disk. Borrowed. */

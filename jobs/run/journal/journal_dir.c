@@ -86,7 +86,7 @@ static int look_for_lost(void *arg, const char *name, struct err **err)
 	found = journal_dir_next(lost->journal, name, 1, &first, err);
 	if (found > 0)
 		snprintf(lost->run, sizeof lost->run, "%s", name);
-	if (found == 0 && journal_dir_is_far(lost->journal))
+	if (found == 0 && journal_dir_is_remote(lost->journal))
 		return ++lost->looks == LOST_LOOKS_MAX;
 	return found;
 }
@@ -125,7 +125,7 @@ static int dir_open(const char *where, enum journal_mode mode, void **ret, struc
 	}
 	/* A server without conditional writes is named later, by preflight.h in the driver. */
 	if (found == 0 &&
-	    (journal_dir_is_far(journal)
+	    (journal_dir_is_remote(journal)
 		     ? store_put(journal->store, JOURNAL_DIR_MARK, mark, sizeof mark - 1, err)
 		     : store_put_if_absent(journal->store, JOURNAL_DIR_MARK, mark, sizeof mark - 1,
 					   err)) < 0)
@@ -307,7 +307,7 @@ static void dir_settle(void *opened, const char *run, int64_t last)
 {
 	struct dir_journal *journal = opened;
 
-	if (journal_dir_is_far(journal) && last % PART != 0)
+	if (journal_dir_is_remote(journal) && last % PART != 0)
 		journal_dir_write_chunk(journal, run, last);
 }
 
@@ -333,7 +333,7 @@ static int dir_append(void *opened, const char *run, int64_t seq, const char *bo
 	put = put_event(journal, run, seq, &ours, err);
 	if (put > 0)
 		journal_dir_remember(journal, run, seq, &ours);
-	if (put > 0 && seq % (journal_dir_is_far(journal) ? PART : CHUNK) == 0)
+	if (put > 0 && seq % (journal_dir_is_remote(journal) ? PART : CHUNK) == 0)
 		journal_dir_write_chunk(journal, run, seq);
 	return put;
 }

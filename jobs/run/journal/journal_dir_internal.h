@@ -31,7 +31,7 @@ struct dir_journal {
 	struct recent recent;
 };
 
-bool journal_dir_is_far(const struct dir_journal *journal);
+bool journal_dir_is_remote(const struct dir_journal *journal);
 /* Keys of an event, and of the mark that its run is being removed; the caller frees them. */
 char *journal_dir_event_key(const char *run, int64_t seq);
 char *journal_dir_removed_key(const char *run);

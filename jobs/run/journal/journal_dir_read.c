@@ -9,7 +9,7 @@
 /* Last line of a partial chunk: the number of events before it. */
 #define PART_END "{\"events\":%lld}\n"
 
-bool journal_dir_is_far(const struct dir_journal *journal)
+bool journal_dir_is_remote(const struct dir_journal *journal)
 {
 	return !store_directory(journal->store);
 }
@@ -107,7 +107,7 @@ void journal_dir_write_chunk(struct dir_journal *journal, const char *run, int64
 		return;
 	if (last % CHUNK != 0)
 		sb_addf(&text, PART_END, (long long)(last % CHUNK));
-	if (journal_dir_is_far(journal)) /* overwrites the shorter part */
+	if (journal_dir_is_remote(journal)) /* overwrites the shorter part */
 		(void)!store_put(journal->store, key, text.text, text.len, &err);
 	else
 		(void)!store_put_if_absent(journal->store, key, text.text, text.len, &err);
@@ -187,7 +187,7 @@ static bool is_remembered(const struct dir_journal *journal, const char *run, in
 {
 	const struct recent *recent = &journal->recent;
 
-	return journal_dir_is_far(journal) && recent->first > 0 && seq >= recent->first &&
+	return journal_dir_is_remote(journal) && recent->first > 0 && seq >= recent->first &&
 	       seq < recent->next && strcmp(recent->run, run) == 0 && !recent->text.truncated;
 }
 

@@ -132,7 +132,7 @@ static void find_places(const json_t *plan, const struct journal *journal,
 			struct preflight_place ret[PREFLIGHT_PLACES])
 {
 	const struct preflight_place places[PREFLIGHT_PLACES] = {
-		{ "state", journal && journal_is_far(journal) ? journal_url(journal) : NULL },
+		{ "state", journal && journal_is_remote(journal) ? journal_url(journal) : NULL },
 		{ "workspace", js_str(plan, "workspace") },
 		{ "compile cache", js_str(json_object_get(plan, "compile"), "cache") },
 		{ "place for checkpoints", js_str(json_object_get(plan, "checkpoint"), "url") },

@@ -83,7 +83,7 @@ static size_t number_length(const char *text)
 	return len;
 }
 
-char *units_cure(enum field_type type, const char *text, const char *example)
+char *units_hint(enum field_type type, const char *text, const char *example)
 {
 	size_t len = number_length(text);
 	const char *unit = text + len;

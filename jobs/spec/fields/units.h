@@ -12,6 +12,6 @@ bool units_parse(enum field_type type, const char *text, int64_t *ret);
 /* "a duration: a number and ms, s, m, h, d or w" */
 const char *units_must_be(enum field_type type);
 /* Returns the text to write instead of one that does not parse. The caller frees it. */
-char *units_cure(enum field_type type, const char *text, const char *example);
+char *units_hint(enum field_type type, const char *text, const char *example);
 
 #endif

@@ -8,7 +8,7 @@
 #include "jobs/spec/fields/units.h"
 #include "jobs/spec/resolved.h"
 
-struct unready_search {
+struct not_yet_search {
 	const struct spec *spec;
 	struct reporter reporter;
 	struct problem *(*tell)(struct reporter *to, struct mark at, const char *field,
@@ -33,7 +33,7 @@ static bool is_default(field_id field, const json_t *value)
 	return fallback && equal(field_table[field].type, value, fallback);
 }
 
-static void refuse(struct unready_search *search, field_id field, const struct entry *entry,
+static void refuse(struct not_yet_search *search, field_id field, const struct entry *entry,
 		   const struct path *path, const char *value)
 {
 	const struct field *row = &field_table[field];
@@ -75,7 +75,7 @@ static size_t scheme(const char *text)
 }
 
 /* Reports a value that `run` refuses in this version. */
-static void check_scalar(struct unready_search *search, field_id field, const struct entry *entry,
+static void check_scalar(struct not_yet_search *search, field_id field, const struct entry *entry,
 			 const struct path *path, const json_t *value)
 {
 	const struct field *row = &field_table[field];
@@ -97,11 +97,11 @@ static void check_scalar(struct unready_search *search, field_id field, const st
 	}
 }
 
-static void check(struct unready_search *search, field_id field, const struct entry *entry,
+static void check(struct not_yet_search *search, field_id field, const struct entry *entry,
 		  const struct path *path, const json_t *value);
 
 /* Checks members that the user wrote, each with its value in the resolved spec. */
-static void check_members(struct unready_search *search, field_id section, const struct node *map,
+static void check_members(struct not_yet_search *search, field_id section, const struct node *map,
 			  const struct path *path, const json_t *object)
 {
 	for (size_t i = 0; i < map->count; i++) {
@@ -129,7 +129,7 @@ static bool says_something(field_id section, const struct node *map, const json_
 	return false;
 }
 
-static void check(struct unready_search *search, field_id field, const struct entry *entry,
+static void check(struct not_yet_search *search, field_id field, const struct entry *entry,
 		  const struct path *path, const json_t *value)
 {
 	const struct field *row = &field_table[field];
@@ -163,23 +163,23 @@ static void check(struct unready_search *search, field_id field, const struct en
 	}
 }
 
-static size_t find_all(struct unready_search *search)
+static size_t find_all(struct not_yet_search *search)
 {
 	check_members(search, FIELD_NONE, search->spec->tree, NULL, search->spec->root);
 	problems_finish(search->reporter.problems);
 	return search->reporter.problems->count;
 }
 
-size_t spec_unready(const struct spec *spec, struct problems *ret)
+size_t spec_not_yet(const struct spec *spec, struct problems *ret)
 {
-	struct unready_search search = { spec, { spec->file, ret }, problem_error };
+	struct not_yet_search search = { spec, { spec->file, ret }, problem_error };
 
 	return find_all(&search);
 }
 
-size_t spec_unready_warn(const struct spec *spec, struct problems *ret)
+size_t spec_not_yet_warn(const struct spec *spec, struct problems *ret)
 {
-	struct unready_search search = { spec, { spec->file, ret }, problem_lint };
+	struct not_yet_search search = { spec, { spec->file, ret }, problem_lint };
 
 	return find_all(&search);
 }

@@ -166,11 +166,11 @@ static void check_length(struct binder *binder)
 
 /* Returns why the agent's option in front of the command would have no effect; NULL if it has
  * one. */
-static const char *no_width(const struct spec *spec, const char **ret_cure)
+static const char *no_width(const struct spec *spec, const char **ret_hint)
 {
 	const char *kind = spec_str(spec, SPEC_COMPILE_KIND);
 
-	*ret_cure = "remove compile.parallel, the number of graphs that neuron_parallel_compile "
+	*ret_hint = "remove compile.parallel, the number of graphs that neuron_parallel_compile "
 		    "compiles at once";
 	if (!kind || strcmp(kind, "none") == 0)
 		return "with 'compile.kind: none' nothing is compiled ahead";
@@ -179,13 +179,13 @@ static const char *no_width(const struct spec *spec, const char **ret_cure)
 	if (!spec_says(spec, SPEC_COMPILE_MODE, "aot"))
 		return "with 'compile.mode: jit' nothing is compiled ahead";
 	if (spec_has_front(spec)) {
-		*ret_cure = "take neuron_parallel_compile out of 'command', where stoker puts it "
+		*ret_hint = "take neuron_parallel_compile out of 'command', where stoker puts it "
 			    "for phase 1, or write " OPTION " N behind it there";
 		return "'command' begins with neuron_parallel_compile, so that stoker does not "
 		       "start it";
 	}
 	if (spec_has_toolkit(spec)) {
-		*ret_cure = "use 'sagemaker.launcher: node', or take it out";
+		*ret_hint = "use 'sagemaker.launcher: node', or take it out";
 		return "with launcher 'toolkit' the image starts neuron_parallel_compile, and "
 		       "reads "
 		       "nothing but RUN_NEURON_PARALLEL_COMPILE";
@@ -197,7 +197,7 @@ static void check_width(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 	struct mark at = access_mark_of_field(spec, SPEC_COMPILE_PARALLEL);
-	const char *cure, *why = no_width(spec, &cure);
+	const char *hint, *why = no_width(spec, &hint);
 	int64_t vcpus = js_int(spec->instance, "vcpus", 0);
 	int64_t many = spec_int(spec, SPEC_COMPILE_PARALLEL);
 
@@ -206,7 +206,7 @@ static void check_width(struct binder *binder)
 	if (why)
 		problem_hint(problem_error(&binder->reporter, at, "compile.parallel",
 					   "'compile.parallel' has no effect: %s", why),
-			     "%s", cure);
+			     "%s", hint);
 	else if (vcpus > 0 && many > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
 		problem_hint(problem_lint(&binder->reporter, at, "compile.parallel",
 					  "%lld compilers at once on the %lld vCPUs of '%s'",
@@ -254,10 +254,10 @@ json_t *spec_width(const struct spec *spec)
 	int64_t said = spec_int(spec, SPEC_COMPILE_PARALLEL);
 	int64_t many = said > 0 ? said : width_of(spec);
 	AUTO(auto_free) char *reason = NULL;
-	const char *cure;
+	const char *hint;
 	json_t *ret;
 
-	if (no_width(spec, &cure))
+	if (no_width(spec, &hint))
 		return NULL;
 	ret = json_object();
 	reason = width_words(spec, many, said > 0);

@@ -20,7 +20,7 @@ static void names_of_files_are_fit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(keys); i++)
-		assert_null(s3_key_unfit(keys[i], strlen(keys[i])));
+		assert_null(s3_key_unsafe(keys[i], strlen(keys[i])));
 }
 
 static void what_would_lead_elsewhere_is_unfit(void **state)
@@ -49,15 +49,16 @@ static void what_would_lead_elsewhere_is_unfit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(cases); i++)
-		assert_string_equal(s3_key_unfit(cases[i].key, strlen(cases[i].key)), cases[i].why);
-	assert_string_equal(s3_key_unfit("a\0b", 3), "has a control byte");
+		assert_string_equal(s3_key_unsafe(cases[i].key, strlen(cases[i].key)),
+				    cases[i].why);
+	assert_string_equal(s3_key_unsafe("a\0b", 3), "has a control byte");
 	memset(part, 'p', sizeof part);
-	assert_null(s3_key_unfit(part, 255));
-	assert_string_equal(s3_key_unfit(part, 256), "has a part of more than 255 bytes");
+	assert_null(s3_key_unsafe(part, 255));
+	assert_string_equal(s3_key_unsafe(part, 256), "has a part of more than 255 bytes");
 	for (size_t i = 0; i < sizeof whole; i++)
 		whole[i] = i % 10 == 9 ? '/' : 'w';
-	assert_null(s3_key_unfit(whole, 1024));
-	assert_string_equal(s3_key_unfit(whole, 1025), "is longer than 1024 bytes");
+	assert_null(s3_key_unsafe(whole, 1024));
+	assert_string_equal(s3_key_unsafe(whole, 1025), "is longer than 1024 bytes");
 }
 
 static void urls_name_bucket_and_prefix(void **state)

@@ -48,14 +48,14 @@ static void only_what_can_name_a_file_is_a_name(void **state)
 
 	(void)state;
 	memset(longest, 'a', sizeof longest);
-	assert_null(fs_name_unfit("...", 3));
-	assert_null(fs_name_unfit(".a", 2));
-	assert_null(fs_name_unfit("a/b", 1)); /* only so many bytes of it count */
-	assert_null(fs_name_unfit(longest, FS_NAME_MAX));
-	assert_non_null(fs_name_unfit(longest, FS_NAME_MAX + 1));
-	assert_non_null(fs_name_unfit("/b", 0));
-	assert_non_null(fs_name_unfit("./b", 1));
-	assert_non_null(fs_name_unfit("../b", 2));
+	assert_null(fs_name_unsafe("...", 3));
+	assert_null(fs_name_unsafe(".a", 2));
+	assert_null(fs_name_unsafe("a/b", 1)); /* only so many bytes of it count */
+	assert_null(fs_name_unsafe(longest, FS_NAME_MAX));
+	assert_non_null(fs_name_unsafe(longest, FS_NAME_MAX + 1));
+	assert_non_null(fs_name_unsafe("/b", 0));
+	assert_non_null(fs_name_unsafe("./b", 1));
+	assert_non_null(fs_name_unsafe("../b", 2));
 }
 
 /* A pipe gives what it has; a file is read at its place, which stays where it was. */

@@ -140,7 +140,7 @@ static void the_end_of_a_stranger_is_reported_too(void **state)
 {
 	struct scene *s = *state;
 	int pids[2], hold[2];
-	pid_t parent, stranger = -1;
+	pid_t parent, unrecognised = -1;
 
 	assert_int_equal(pipe2(pids, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
@@ -156,9 +156,9 @@ static void the_end_of_a_stranger_is_reported_too(void **state)
 		}
 		_exit(write(pids[1], &child, sizeof child) != sizeof child);
 	}
-	assert_int_equal(read(pids[0], &stranger, sizeof stranger), sizeof stranger);
+	assert_int_equal(read(pids[0], &unrecognised, sizeof unrecognised), sizeof unrecognised);
 	waitpid(parent, NULL, 0);
-	assert_non_null(loop_on_exit(s->loop, stranger, exit_and_quit, s));
+	assert_non_null(loop_on_exit(s->loop, unrecognised, exit_and_quit, s));
 	close(hold[1]); /* ends it */
 	run(s);
 	assert_string_equal(s->trace.text, "exit ");

@@ -69,17 +69,17 @@ static inline const struct compile_kind *neuron(void)
 	return compile_kind_find("neuron");
 }
 
-static inline void neuron_scan_text(struct graph_tally *book, int node, const char *text)
+static inline void neuron_scan_text(struct graph_tally *tally, int node, const char *text)
 {
-	graph_tally_scan(book, neuron(), node, text, strlen(text));
+	graph_tally_scan(tally, neuron(), node, text, strlen(text));
 }
 
 static inline struct graph_tally *neuron_book_of(const char *text)
 {
-	struct graph_tally *book = graph_tally_new();
+	struct graph_tally *tally = graph_tally_new();
 
-	neuron_scan_text(book, 0, text);
-	return book;
+	neuron_scan_text(tally, 0, text);
+	return tally;
 }
 
 static inline void put_part(const char *dir, const char *module, const char *file, size_t size)
@@ -128,11 +128,11 @@ static inline void put_failed(const char *dir, const char *module, const char *l
 	put_part(dir, module, "model.neff", 5);
 }
 
-static inline struct graph_tally_counts neuron_counts(const struct graph_tally *book)
+static inline struct graph_tally_counts neuron_counts(const struct graph_tally *tally)
 {
 	struct graph_tally_counts counts;
 
-	graph_tally_counts(book, &counts);
+	graph_tally_counts(tally, &counts);
 	return counts;
 }
 

@@ -71,26 +71,26 @@ static inline const struct compile_kind *jax(void)
 	return compile_kind_find("jax");
 }
 
-static inline void scan_text(struct graph_tally *book, int node, const char *text)
+static inline void scan_text(struct graph_tally *tally, int node, const char *text)
 {
-	graph_tally_scan(book, jax(), node, text, strlen(text));
+	graph_tally_scan(tally, jax(), node, text, strlen(text));
 }
 
 static inline struct graph_tally *graph_tally_of(const char *text)
 {
-	struct graph_tally *book = graph_tally_new();
+	struct graph_tally *tally = graph_tally_new();
 
-	scan_text(book, 0, text);
-	return book;
+	scan_text(tally, 0, text);
+	return tally;
 }
 
 static inline struct graph_tally *graph_tally_of_file(const char *name)
 {
 	AUTO(sb_release) struct sb text = data(name);
-	struct graph_tally *book = graph_tally_new();
+	struct graph_tally *tally = graph_tally_new();
 
-	graph_tally_scan(book, jax(), 0, text.text, text.len);
-	return book;
+	graph_tally_scan(tally, jax(), 0, text.text, text.len);
+	return tally;
 }
 
 static inline struct store *open_cache(const char *dir)
@@ -162,7 +162,7 @@ static inline int keep_row(void *arg, json_t *row, struct err **err)
 static inline void manifest_graphs(struct store *store, const char *name, int batch_size,
 				   const char *log)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(log);
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
 	json_auto_t *compiler = json_pack("{ss}", "jax", "0.10.2");
 	json_auto_t *ingredients = json_pack("{si}", "batch_size", batch_size);
 	struct lock_facts facts = { .kind = jax(),
@@ -173,7 +173,7 @@ static inline void manifest_graphs(struct store *store, const char *name, int ba
 				    .ingredients = ingredients };
 	struct err *err = NULL;
 
-	compile_manifest_write(&facts, book, NULL, NULL, &err);
+	compile_manifest_write(&facts, tally, NULL, NULL, &err);
 	assert_no_error(err);
 }
 

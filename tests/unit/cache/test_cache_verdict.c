@@ -97,7 +97,8 @@ static void a_hit_on_an_entry_that_is_gone_is_incomplete(void **state)
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = verify(&world);
 
 	assert_false(verdict.complete);
-	assert_contains(js_str(json_array_get(verdict.problems, 0), "what"), "reported as found, but");
+	assert_contains(js_str(json_array_get(verdict.problems, 0), "what"),
+			"reported as found, but");
 }
 
 static void empty_and_cut_entries_are_damaged_and_repair_removes_only_them(void **state)
@@ -165,9 +166,9 @@ static void a_graph_that_is_never_stored_is_no_reason_to_try_again(void **state)
 	AUTO(world_clear) struct world world = world_of(*state, log.text);
 	AUTO(cache_verdict_clear) struct cache_verdict verdict = { 0 };
 
-	for (size_t i = 0; graph_tally_at(world.book, i); i++)
-		if (!graph_tally_at(world.book, i)->never_stored)
-			write_entry(*state, graph_tally_at(world.book, i)->key, "");
+	for (size_t i = 0; graph_tally_at(world.tally, i); i++)
+		if (!graph_tally_at(world.tally, i)->never_stored)
+			write_entry(*state, graph_tally_at(world.tally, i)->key, "");
 	verdict = verify(&world);
 	assert_int_equal(verdict.graphs, 3);
 	assert_int_equal(verdict.missing, 1);

@@ -50,7 +50,7 @@ static void jax_is_told_to_store_everything_and_to_speak(void **state)
 static void the_kind_none_sets_reads_and_finds_nothing(void **state)
 {
 	const struct compile_kind *none = compile_kind_find("none");
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 	json_auto_t *set = json_object();
 	json_auto_t *fingerprint = NULL;
 	struct program_place place = { .program = "x" };
@@ -62,8 +62,8 @@ static void the_kind_none_sets_reads_and_finds_nothing(void **state)
 	assert_int_equal(json_object_size(set), 0);
 	assert_false(none->caches);
 	assert_false(
-		graph_tally_scan(book, none, 0, HIT("jit_f", KEY_F), strlen(HIT("jit_f", KEY_F))));
-	graph_tally_counts(book, &counts);
+		graph_tally_scan(tally, none, 0, HIT("jit_f", KEY_F), strlen(HIT("jit_f", KEY_F))));
+	graph_tally_counts(tally, &counts);
 	assert_int_equal(counts.named, 0);
 	assert_int_equal(none->fingerprint(&place, &fingerprint, &err), 0);
 	assert_int_equal(json_object_size(fingerprint), 0);

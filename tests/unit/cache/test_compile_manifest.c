@@ -32,7 +32,7 @@ static void world_clear(struct world *world)
 static struct compile_manifest *write_lock(const struct world *world, const char *name,
 					   const char *log, int64_t at)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(log);
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
 	struct lock_facts facts = { .kind = jax(),
 				    .store = world->store,
 				    .name = name,
@@ -43,7 +43,7 @@ static struct compile_manifest *write_lock(const struct world *world, const char
 	struct compile_manifest *lock = NULL;
 	struct err *err = NULL;
 
-	compile_manifest_write(&facts, book, &lock, NULL, &err);
+	compile_manifest_write(&facts, tally, &lock, NULL, &err);
 	assert_no_error(err);
 	return lock;
 }
@@ -73,14 +73,14 @@ static struct lock_report check(const struct world *world, const struct compile_
 }
 
 static void join_late(const struct world *world, const char *graph_key,
-		      const struct graph_tally *book, int64_t *ret_joined)
+		      const struct graph_tally *tally, int64_t *ret_joined)
 {
 	struct lock_facts facts = {
 		.kind = jax(), .store = world->store, .run = "late-run", .now = { 7000 }
 	};
 	struct err *err = NULL;
 
-	compile_manifest_join_late(&facts, graph_key, book, ret_joined, &err);
+	compile_manifest_join_late(&facts, graph_key, tally, ret_joined, &err);
 	assert_no_error(err);
 }
 
@@ -209,7 +209,7 @@ static void repair_removes_what_the_lock_names_and_is_bad_and_nothing_else(void 
 static void a_graph_that_is_not_whole_cannot_be_locked(void **state)
 {
 	AUTO(world_clear) struct world world = world_of(*state);
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(LOG_FG);
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(LOG_FG);
 	struct lock_facts facts = { .kind = jax(),
 				    .store = world.store,
 				    .name = "vit",
@@ -221,7 +221,7 @@ static void a_graph_that_is_not_whole_cannot_be_locked(void **state)
 	write_entry(*state, KEY_F, "");
 	write_entry(*state, KEY_G, "");
 	cut_entry(*state, KEY_G, 50);
-	assert_int_equal(compile_manifest_write(&facts, book, NULL, NULL, &err), -1);
+	assert_int_equal(compile_manifest_write(&facts, tally, NULL, NULL, &err), -1);
 	assert_contains(err->message, KEY_G);
 	assert_int_equal(err->code, EXIT_GATE);
 }
@@ -233,19 +233,19 @@ static void late_graphs_join_marked_and_stay_when_the_lock_is_written_again(void
 	AUTO(compile_manifest_freep) struct compile_manifest *joined = NULL;
 	AUTO(compile_manifest_freep) struct compile_manifest *again = NULL;
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = graph_tally_of(HIT("jit_f", KEY_F) MISS("jit_h", KEY_H)
-							  MISS("jit_gone", "jit_gone-" HEX_A));
+	struct graph_tally *tally = graph_tally_of(HIT("jit_f", KEY_F) MISS("jit_h", KEY_H)
+							   MISS("jit_gone", "jit_gone-" HEX_A));
 	int64_t count = -1;
 
 	write_entry(*state, KEY_H, "h");
-	join_late(&world, lock->graph_key, book, &count);
+	join_late(&world, lock->graph_key, tally, &count);
 	assert_int_equal(count, 1);
 	joined = load(&world, lock->graph_key);
 	assert_int_equal(joined->count, 3);
 	assert_string_equal(joined->graphs[2].key, KEY_H);
 	assert_true(joined->graphs[2].late);
 	assert_false(joined->graphs[0].late);
-	join_late(&world, lock->graph_key, book, &count);
+	join_late(&world, lock->graph_key, tally, &count);
 	assert_int_equal(count, 0);
 	again = write_lock(&world, "vit", LOG_FG, 2000);
 	assert_int_equal(again->count, 3);
@@ -260,11 +260,11 @@ static void late_graphs_join_marked_and_stay_when_the_lock_is_written_again(void
 static void joining_without_a_lock_does_nothing(void **state)
 {
 	AUTO(world_clear) struct world world = world_of(*state);
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(MISS("jit_f", KEY_F));
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(MISS("jit_f", KEY_F));
 	int64_t count = -1;
 
 	write_entry(*state, KEY_F, "");
-	join_late(&world, HEX_A, book, &count);
+	join_late(&world, HEX_A, tally, &count);
 	assert_int_equal(count, 0);
 }
 
@@ -394,7 +394,7 @@ static void the_nearest_lock_is_of_the_same_name_with_fewest_changes_and_newest(
 {
 	AUTO(world_clear) struct world world = world_of(*state);
 	AUTO(compile_manifest_freep) struct compile_manifest *nearest = NULL;
-	AUTO(compile_manifest_freep) struct compile_manifest *stranger = NULL;
+	AUTO(compile_manifest_freep) struct compile_manifest *unrecognised = NULL;
 	json_auto_t *diff = NULL;
 	struct err *err = NULL;
 
@@ -421,9 +421,9 @@ static void the_nearest_lock_is_of_the_same_name_with_fewest_changes_and_newest(
 	assert_int_equal(js_int(json_array_get(diff, 0), "old", 0), 16);
 	assert_int_equal(js_int(json_array_get(diff, 0), "new", 0), 48);
 	assert_int_equal(compile_manifest_find_nearest(world.store, "new", world.ingredients,
-						       &stranger, &err),
+						       &unrecognised, &err),
 			 1);
-	assert_string_equal(stranger->name, "other");
+	assert_string_equal(unrecognised->name, "other");
 }
 
 static void a_set_loads_every_good_lock_and_names_the_bad_ones(void **state)

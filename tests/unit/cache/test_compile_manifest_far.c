@@ -93,7 +93,7 @@ static int requests(struct counting *store)
 struct world {
 	struct counting store;
 	char modules[GRAPHS][64];
-	struct graph_tally *book;
+	struct graph_tally *tally;
 	json_t *ingredients, *compiler;
 	struct compile_manifest *lock;
 };
@@ -104,7 +104,7 @@ static void world_make(struct world *world, char *dir)
 	struct lock_facts facts = { .kind = neuron(), .name = "m5", .run = "run1" };
 	struct err *err = NULL;
 
-	*world = (struct world){ .book = graph_tally_new(),
+	*world = (struct world){ .tally = graph_tally_new(),
 				 .ingredients = json_pack("{s:s}", "batch", "32"),
 				 .compiler = json_object() };
 	world->store.base = (struct store){ .backend = &counting_backend, .url = dir };
@@ -117,20 +117,20 @@ static void world_make(struct world *world, char *dir)
 			 i * 7 % GRAPHS);
 		line = mem_format("Using a cached neff at /cache/" PLACE "/%s/model.neff\n",
 				  world->modules[i]);
-		neuron_scan_text(world->book, 0, line);
+		neuron_scan_text(world->tally, 0, line);
 		put_done(dir, world->modules[i]);
 	}
 	facts.store = &world->store.base;
 	facts.compiler = world->compiler;
 	facts.ingredients = world->ingredients;
-	compile_manifest_write(&facts, world->book, &world->lock, NULL, &err);
+	compile_manifest_write(&facts, world->tally, &world->lock, NULL, &err);
 	assert_no_error(err);
 }
 
 static void world_release(struct world *world)
 {
 	store_freep(&world->store.real);
-	graph_tally_freep(&world->book);
+	graph_tally_freep(&world->tally);
 	json_decref(world->ingredients);
 	json_decref(world->compiler);
 	compile_manifest_freep(&world->lock);
@@ -201,7 +201,7 @@ static void a_verdict_is_found_by_one_listing(void **state)
 
 	world_make(&world, *state);
 	request.store = &world.store.base;
-	request.book = world.book;
+	request.tally = world.tally;
 	requests(&world.store);
 	assert_int_equal(cache_verify(&request, &verdict, &err), 0);
 	assert_true(verdict.complete);

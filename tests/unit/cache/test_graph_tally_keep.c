@@ -14,17 +14,17 @@ static const char neuron_log[] = N_CACHE("/cache") N_CACHE("/cache") NEW("00:01"
 				    N_NOTHING
 	"parallel compilation exited with error.Received error code: -9\n";
 
-static char *words_of(const struct graph_tally *book)
+static char *words_of(const struct graph_tally *tally)
 {
-	json_auto_t *json = graph_tally_json(book, 1000);
+	json_auto_t *json = graph_tally_json(tally, 1000);
 	struct graph_tally_front_end said;
 	struct graph_tally_counts counts;
 	struct graph_tally_cache cache = { 0 };
 	AUTO(auto_free) char *graphs = json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT);
 
-	graph_tally_front_end(book, &said);
-	graph_tally_counts(book, &counts);
-	graph_tally_cache_at(book, 0, &cache);
+	graph_tally_front_end(tally, &said);
+	graph_tally_counts(tally, &counts);
+	graph_tally_cache_at(tally, 0, &cache);
 	return mem_format(
 		"%s front end: %lld %lld %lld %lld %lld %lld %lld %s %s %d %d counts: %lld "
 		"%lld %lld %g %lld %g %s cache: %s %lld exit 1: %d",
@@ -35,21 +35,21 @@ static char *words_of(const struct graph_tally *book)
 		(long long)counts.made, (long long)counts.stored, (long long)counts.waited,
 		counts.waited_seconds, (long long)counts.bypassed, counts.bypassed_seconds,
 		counts.bypass_why ? counts.bypass_why : "-", cache.url ? cache.url : "-",
-		(long long)cache.times, graph_tally_explains_exit(book, 1));
+		(long long)cache.times, graph_tally_explains_exit(tally, 1));
 }
 
 /* Through the very text that is written down. */
-static void put_down_and_take_up(struct graph_tally **book, const struct compile_kind *kind)
+static void put_down_and_take_up(struct graph_tally **tally, const struct compile_kind *kind)
 {
-	json_auto_t *kept = graph_tally_keep(*book), *read = NULL;
+	json_auto_t *kept = graph_tally_keep(*tally), *read = NULL;
 	AUTO(auto_free) char *text = js_line(kept);
 	struct err *err = NULL;
 
 	assert_non_null(kept);
 	assert_int_equal(js_parse(text, strlen(text), "a book", &read, &err), 0);
-	graph_tally_freep(book);
-	*book = graph_tally_restore(read, kind);
-	assert_non_null(*book);
+	graph_tally_freep(tally);
+	*tally = graph_tally_restore(read, kind);
+	assert_non_null(*tally);
 }
 
 static void expect_same(const struct compile_kind *kind, const char *log)
@@ -63,17 +63,17 @@ static void expect_same(const struct compile_kind *kind, const char *log)
 	wanted = words_of(whole);
 	assert_true(lines > 10);
 	for (size_t stop = 0; stop <= lines; stop++) {
-		AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+		AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 		AUTO(auto_free) char *found = NULL;
 		size_t line = 0;
 
 		for (const char *at = log, *end; (end = strchr(at, '\n')); at = end + 1, line++) {
 			if (line == stop)
-				put_down_and_take_up(&book, kind);
-			graph_tally_scan(book, kind, 0, at, (size_t)(end - at));
+				put_down_and_take_up(&tally, kind);
+			graph_tally_scan(tally, kind, 0, at, (size_t)(end - at));
 		}
-		put_down_and_take_up(&book, kind);
-		found = words_of(book);
+		put_down_and_take_up(&tally, kind);
+		found = words_of(tally);
 		assert_string_equal(found, wanted);
 	}
 }
@@ -105,8 +105,8 @@ static void what_leads_out_of_the_cache_is_not_taken_up(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(keys); i++) {
-		AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_HIT(MOD_A));
-		json_auto_t *kept = graph_tally_keep(book);
+		AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(N_HIT(MOD_A));
+		json_auto_t *kept = graph_tally_keep(tally);
 		json_t *row = json_array_get(json_object_get(kept, "graphs"), 0);
 
 		json_array_set_new(row, 0, json_string(keys[i]));
@@ -116,8 +116,8 @@ static void what_leads_out_of_the_cache_is_not_taken_up(void **state)
 
 static void any_damage_is_refused_or_harmless(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(neuron_log);
-	json_auto_t *kept = graph_tally_keep(book);
+	AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(neuron_log);
+	json_auto_t *kept = graph_tally_keep(tally);
 	AUTO(auto_free) char *text = js_line(kept);
 	size_t len = strlen(text);
 

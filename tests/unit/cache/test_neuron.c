@@ -312,7 +312,7 @@ static void remove_part(const char *dir, const char *module, const char *file)
 	assert_int_equal(unlink(path), 0);
 }
 
-static struct compile_manifest *write_lock(struct store *store, const struct graph_tally *book,
+static struct compile_manifest *write_lock(struct store *store, const struct graph_tally *tally,
 					   json_t *ingredients)
 {
 	json_auto_t *compiler = json_object();
@@ -326,7 +326,7 @@ static struct compile_manifest *write_lock(struct store *store, const struct gra
 	struct compile_manifest *lock = NULL;
 	struct err *err = NULL;
 
-	compile_manifest_write(&facts, book, &lock, NULL, &err);
+	compile_manifest_write(&facts, tally, &lock, NULL, &err);
 	assert_no_error(err);
 	return lock;
 }
@@ -335,7 +335,7 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(N_HIT(MOD_A) N_MISS(MOD_B));
+	struct graph_tally *tally = neuron_book_of(N_HIT(MOD_A) N_MISS(MOD_B));
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(compile_manifest_freep) struct compile_manifest *again = NULL;
 	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
@@ -346,7 +346,7 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 
 	put_done(*state, MOD_A);
 	put_done(*state, MOD_B);
-	lock = write_lock(store, book, ingredients);
+	lock = write_lock(store, tally, ingredients);
 	assert_int_equal(lock->count, 2);
 	assert_string_equal(lock->graphs[0].key, PLACE "/" MOD_A);
 	assert_string_equal(lock->graphs[0].path, PLACE "/" MOD_A "/model.neff");
@@ -381,7 +381,7 @@ static void a_lock_pins_the_compiled_object_of_each_graph(void **state)
 static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_HIT(MOD_A));
+	AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(N_HIT(MOD_A));
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	AUTO(compile_manifest_report_clear) struct lock_report report = { 0 };
 	struct cache_check_options options = { .all = false };
@@ -392,7 +392,7 @@ static void a_spoilt_graph_is_told_by_verify_and_removed_by_repair(void **state)
 	struct err *err = NULL;
 
 	put_done(*state, MOD_A);
-	lock = write_lock(store, book, ingredients);
+	lock = write_lock(store, tally, ingredients);
 	remove_part(*state, MOD_A, "model.done");
 	cache_check(store, &options, collect_row, rows, &sum, &err);
 	assert_no_error(err);
@@ -433,7 +433,7 @@ static void what_other_teams_have_half_done_is_no_damage(void **state)
 static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_HIT(MOD_A));
+	AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(N_HIT(MOD_A));
 	AUTO(graph_tally_freep)
 	struct graph_tally *late = neuron_book_of(N_MISS(MOD_A) N_MISS(MOD_B));
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
@@ -448,7 +448,7 @@ static void a_late_graph_joins_the_lock_although_its_place_was_never_told(void *
 
 	put_done(*state, MOD_A);
 	put_done(*state, MOD_B);
-	lock = write_lock(store, book, ingredients);
+	lock = write_lock(store, tally, ingredients);
 	compile_manifest_join_late(&facts, lock->graph_key, late, &joined, &err);
 	assert_no_error(err);
 	assert_int_equal(joined, 1);

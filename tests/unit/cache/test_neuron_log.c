@@ -174,15 +174,15 @@ static void hits_and_misses_are_counted_once_over_32_ranks_of_every_generation(v
 
 	(void)state;
 	for (size_t g = 0; g < STK_LENGTH(generations); g++) {
-		AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+		AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 		struct graph_tally_counts counts;
 
 		for (int rank = 0; rank < 32; rank++)
-			neuron_scan_text(book, rank / 8, generations[g]);
+			neuron_scan_text(tally, rank / 8, generations[g]);
 		/* Others found what one had to compile. */
 		for (int rank = 0; rank < 31; rank++)
-			neuron_scan_text(book, rank / 8, NEW("00:09") N_HIT(MOD_B));
-		counts = neuron_counts(book);
+			neuron_scan_text(tally, rank / 8, NEW("00:09") N_HIT(MOD_B));
+		counts = neuron_counts(tally);
 		assert_int_equal(counts.named, 4);
 		assert_int_equal(counts.hits, 1);
 		assert_int_equal(counts.misses, 1);
@@ -196,9 +196,9 @@ static void hits_and_misses_are_counted_once_over_32_ranks_of_every_generation(v
 static void a_wait_is_neither_hit_nor_miss_and_the_longest_counts(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(N_WAITING(MOD_A, "1.0") N_WAITING(MOD_A, "3.0")
-							  N_WAITING(MOD_A, "2.0"));
-	struct graph_tally_counts counts = neuron_counts(book);
+	struct graph_tally *tally = neuron_book_of(N_WAITING(MOD_A, "1.0") N_WAITING(MOD_A, "3.0")
+							   N_WAITING(MOD_A, "2.0"));
+	struct graph_tally_counts counts = neuron_counts(tally);
 
 	(void)state;
 	assert_int_equal(counts.named, 1);
@@ -209,30 +209,30 @@ static void a_wait_is_neither_hit_nor_miss_and_the_longest_counts(void **state)
 static void a_replayed_failure_is_no_compilation_although_its_log_is_shown(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book =
+	struct graph_tally *tally =
 		neuron_book_of(N_CACHED_FAILURE(MOD_A) N_FAILED(MOD_A, "ERROR: old"));
-	struct graph_tally_counts counts = neuron_counts(book);
+	struct graph_tally_counts counts = neuron_counts(tally);
 
 	(void)state;
 	assert_int_equal(counts.cached_failures, 1);
 	assert_int_equal(counts.misses, 0);
-	assert_string_equal(graph_tally_find(book, MOD_A)->failed, "ERROR: old");
+	assert_string_equal(graph_tally_find(tally, MOD_A)->failed, "ERROR: old");
 }
 
 static void compile_time_is_what_lies_between_the_stamps_of_one_node(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
 	(void)state;
-	neuron_scan_text(book, 0, MID("00:10") N_MISS(MOD_A));
-	neuron_scan_text(book, 1, MID("00:00") N_MISS(MOD_B)); /* another clock */
-	neuron_scan_text(book, 0, MID("00:20") N_MISS(MOD_A)); /* another rank's line */
-	neuron_scan_text(book, 0, MID("00:40") N_DONE(MOD_A));
-	neuron_scan_text(book, 1, MID("00:05") N_DONE(MOD_B));
-	neuron_scan_text(book, 1, MID("00:55") N_DONE(MOD_A)); /* it did not begin there */
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 30);
-	assert_true(graph_tally_find(book, MOD_B)->seconds == 5);
-	assert_true(neuron_counts(book).seconds == 35);
+	neuron_scan_text(tally, 0, MID("00:10") N_MISS(MOD_A));
+	neuron_scan_text(tally, 1, MID("00:00") N_MISS(MOD_B)); /* another clock */
+	neuron_scan_text(tally, 0, MID("00:20") N_MISS(MOD_A)); /* another rank's line */
+	neuron_scan_text(tally, 0, MID("00:40") N_DONE(MOD_A));
+	neuron_scan_text(tally, 1, MID("00:05") N_DONE(MOD_B));
+	neuron_scan_text(tally, 1, MID("00:55") N_DONE(MOD_A)); /* it did not begin there */
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 30);
+	assert_true(graph_tally_find(tally, MOD_B)->seconds == 5);
+	assert_true(neuron_counts(tally).seconds == 35);
 }
 
 #define BLOCK(launcher)                                                                            \
@@ -246,18 +246,18 @@ static void compile_time_is_what_lies_between_the_stamps_of_one_node(void **stat
 		"    },\n" launcher "    \"start_time\": 1.5,\n" launcher                          \
 		"    \"compilation_time\": 55.5\n" launcher "}\n" N_TOTALS("3", "2", "1")
 
-static void check_block(const struct graph_tally *book)
+static void check_block(const struct graph_tally *tally)
 {
-	struct graph_tally_counts counts = neuron_counts(book);
+	struct graph_tally_counts counts = neuron_counts(tally);
 
 	assert_int_equal(counts.named, 3);
 	assert_int_equal(counts.misses, 3);
 	assert_int_equal(counts.compile_failed, 1);
-	assert_true(graph_tally_find(book, MOD_A)->reported_good);
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 12.5);
-	assert_string_equal(graph_tally_find(book, MOD_A)->place, PLACE);
-	assert_true(graph_tally_find(book, MOD_B)->reported_failed);
-	assert_true(graph_tally_find(book, MOD_C)->seconds == 40);
+	assert_true(graph_tally_find(tally, MOD_A)->reported_good);
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 12.5);
+	assert_string_equal(graph_tally_find(tally, MOD_A)->place, PLACE);
+	assert_true(graph_tally_find(tally, MOD_B)->reported_failed);
+	assert_true(graph_tally_find(tally, MOD_C)->seconds == 40);
 }
 
 static void a_summary_is_read_behind_a_launchers_prefix(void **state)
@@ -282,45 +282,45 @@ static void a_summary_is_read_behind_a_launchers_prefix(void **state)
 }
 
 /* Feed text to the book a line at a time, as a log's follower does. */
-static void feed_lines(struct graph_tally *book, int node, const char *text)
+static void feed_lines(struct graph_tally *tally, int node, const char *text)
 {
 	while (*text) {
 		size_t len = strcspn(text, "\n");
 
-		graph_tally_scan(book, neuron(), node, text, len);
+		graph_tally_scan(tally, neuron(), node, text, len);
 		text += len + (text[len] == '\n');
 	}
 }
 
 static void a_summary_is_read_line_by_line(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
 	(void)state;
-	feed_lines(book, 0, BLOCK("algo-2  | "));
-	check_block(book);
+	feed_lines(tally, 0, BLOCK("algo-2  | "));
+	check_block(tally);
 }
 
 static void the_old_form_without_times_is_read(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(
+	struct graph_tally *tally = neuron_book_of(
 		N_ROW("", MOD_A, "true", "") N_ROW("", MOD_B, "false", "") N_TOTALS("2", "1", "1"));
 
 	(void)state;
-	assert_true(graph_tally_find(book, MOD_A)->reported_good);
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 0);
-	assert_true(graph_tally_find(book, MOD_B)->reported_failed);
+	assert_true(graph_tally_find(tally, MOD_A)->reported_good);
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 0);
+	assert_true(graph_tally_find(tally, MOD_B)->reported_failed);
 }
 
 static void the_front_ends_own_time_beats_the_stamps(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(MID("00:00") N_MISS(MOD_A) MID("00:50") N_DONE(
+	struct graph_tally *tally = neuron_book_of(MID("00:00") N_MISS(MOD_A) MID("00:50") N_DONE(
 		MOD_A) N_ROW("", MOD_A, "true", N_TIME("20.5")));
 
 	(void)state;
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 20.5);
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 20.5);
 }
 
 /* Two processes' rows, their lines taking turns. */
@@ -328,7 +328,7 @@ static void rows_of_two_ranks_that_take_turns_are_kept_apart(void **state)
 {
 	static const char a[] = N_ROW("[rank0]: ", MOD_A, "false", N_TIME("1.5"));
 	static const char b[] = N_ROW("[rank1]: ", MOD_B, "true", N_TIME("2.5"));
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 	const char *at_a = a, *at_b = b;
 
 	(void)state;
@@ -338,55 +338,55 @@ static void rows_of_two_ranks_that_take_turns_are_kept_apart(void **state)
 		AUTO(auto_free) char *line_b = mem_copy_n(at_b, len_b);
 
 		/* compile_time has no prefix in this macro's rows: it goes with its own. */
-		feed_lines(book, 0, line_a);
-		feed_lines(book, 0, line_b);
+		feed_lines(tally, 0, line_a);
+		feed_lines(tally, 0, line_b);
 		at_a += len_a;
 		at_b += len_b;
 	}
-	assert_true(graph_tally_find(book, MOD_A)->reported_failed);
-	assert_false(graph_tally_find(book, MOD_A)->reported_good);
-	assert_true(graph_tally_find(book, MOD_B)->reported_good);
-	assert_false(graph_tally_find(book, MOD_B)->reported_failed);
+	assert_true(graph_tally_find(tally, MOD_A)->reported_failed);
+	assert_false(graph_tally_find(tally, MOD_A)->reported_good);
+	assert_true(graph_tally_find(tally, MOD_B)->reported_good);
+	assert_false(graph_tally_find(tally, MOD_B)->reported_failed);
 }
 
 static void a_launchers_changing_time_does_not_part_a_row(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
 	(void)state;
 	feed_lines(
-		book, 0,
+		tally, 0,
 		"12:00:01.5 | \"" PATH_OF("/cache", MOD_A) "/model.hlo_module.pb\": {\n"
 							   "noise from elsewhere\n"
 							   "12:00:02.75 |     \"status\": false,\n"
 							   "12:00:03 |     \"retry\": 0\n"
 							   "12:00:04 | },\n"
 							   "12:00:05 | \"status\": true\n");
-	assert_true(graph_tally_find(book, MOD_A)->reported_failed);
-	assert_false(graph_tally_find(book, MOD_A)->reported_good);
+	assert_true(graph_tally_find(tally, MOD_A)->reported_failed);
+	assert_false(graph_tally_find(tally, MOD_A)->reported_good);
 }
 
 static void a_row_whose_end_was_lost_is_judged_once(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
 	(void)state;
 	feed_lines(
-		book, 0,
+		tally, 0,
 		"\"" PATH_OF(
 			"/cache",
 			MOD_A) "/model.hlo_module.pb\": {\n"
 			       "  \"status\": false,\n"
 			       "{\"status\": true, \"compile_time\": 7}\n"); /* the script's own */
-	assert_true(graph_tally_find(book, MOD_A)->reported_failed);
-	assert_false(graph_tally_find(book, MOD_A)->reported_good);
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 0);
+	assert_true(graph_tally_find(tally, MOD_A)->reported_failed);
+	assert_false(graph_tally_find(tally, MOD_A)->reported_good);
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 0);
 }
 
 static void a_summary_on_one_line_is_read(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(NEW(
+	struct graph_tally *tally = neuron_book_of(NEW(
 		"00:00") "{\"compilation_summary\": {\"true\": 1}, \"compilation_report\": "
 			 "{\"" PATH_OF("/c",
 				       MOD_A) "/model.hlo.pb\": {\"status\": true, \"retry\": 0, "
@@ -395,44 +395,44 @@ static void a_summary_on_one_line_is_read(void **state)
 								   "false}}}\n");
 
 	(void)state;
-	assert_true(graph_tally_find(book, MOD_A)->seconds == 4.5);
-	assert_true(graph_tally_find(book, MOD_B)->reported_failed);
+	assert_true(graph_tally_find(tally, MOD_A)->seconds == 4.5);
+	assert_true(graph_tally_find(tally, MOD_B)->reported_failed);
 }
 
 static void json_of_the_script_is_no_summary(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book =
+	struct graph_tally *tally =
 		neuron_book_of("{\"status\": false, \"compile_time\": 3}\n"
 			       "\"/data/model.pb\": {\n \"status\": false\n}\n" N_HIT(MOD_A));
 
 	(void)state;
-	assert_int_equal(neuron_counts(book).named, 1);
-	assert_int_equal(neuron_counts(book).compile_failed, 0);
+	assert_int_equal(neuron_counts(tally).named, 1);
+	assert_int_equal(neuron_counts(tally).compile_failed, 0);
 }
 
 static void one_block_a_node_is_counted_and_a_graph_of_one_node_only_is_named(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 	struct graph_tally_front_end said;
 
 	(void)state;
 	for (int node = 0; node < 4; node++) {
-		neuron_scan_text(book, node, N_EXTRACTED(MOD_A));
+		neuron_scan_text(tally, node, N_EXTRACTED(MOD_A));
 		if (node == 3)
-			neuron_scan_text(book, node, N_EXTRACTED(MOD_B) N_TOTALS("2", "2", "0"));
+			neuron_scan_text(tally, node, N_EXTRACTED(MOD_B) N_TOTALS("2", "2", "0"));
 		else if (node == 1)
-			neuron_scan_text(book, node, N_NOTHING);
+			neuron_scan_text(tally, node, N_NOTHING);
 		else
-			neuron_scan_text(book, node, N_TOTALS("1", "1", "0"));
+			neuron_scan_text(tally, node, N_TOTALS("1", "1", "0"));
 	}
-	graph_tally_front_end(book, &said);
+	graph_tally_front_end(tally, &said);
 	assert_int_equal(said.nodes, 4);
 	assert_int_equal(said.blocks, 3);
 	assert_int_equal(said.nothing, 1);
 	assert_int_equal(said.graphs, 4);
 	assert_int_equal(said.largest, 2);
-	assert_int_equal(neuron_counts(book).named, 2);
+	assert_int_equal(neuron_counts(tally).named, 2);
 }
 
 /* Wherever a log is cut into two, and the halves are merged with another line, no
@@ -446,19 +446,20 @@ static void lines_cut_anywhere_and_merged_give_only_what_they_say(void **state)
 
 	(void)state;
 	for (size_t cut = 0; cut <= sizeof line - 1; cut++) {
-		AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+		AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 		AUTO(auto_free)
 		char *merged = mem_format("%.*s%s%s", (int)cut, line, other, line + cut);
 		const struct tally_graph *b;
 
-		feed_lines(book, 0, merged);
-		assert_int_equal(neuron_counts(book).named, graph_tally_find(book, MOD_A) ? 2 : 1);
-		b = graph_tally_find(book, MOD_B);
+		feed_lines(tally, 0, merged);
+		assert_int_equal(neuron_counts(tally).named,
+				 graph_tally_find(tally, MOD_A) ? 2 : 1);
+		b = graph_tally_find(tally, MOD_B);
 		if (!b || b->hit || !b->missed)
 			fail_msg("cut at %zu: '%s'", cut, merged);
-		if (graph_tally_find(book, MOD_A))
-			assert_true(graph_tally_find(book, MOD_A)->hit &&
-				    !graph_tally_find(book, MOD_A)->missed);
+		if (graph_tally_find(tally, MOD_A))
+			assert_true(graph_tally_find(tally, MOD_A)->hit &&
+				    !graph_tally_find(tally, MOD_A)->missed);
 	}
 }
 
@@ -468,31 +469,32 @@ static void a_cut_line_never_names_half_a_graph(void **state)
 
 	(void)state;
 	for (size_t cut = 0; cut < sizeof line; cut++) {
-		AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+		AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
-		graph_tally_scan(book, neuron(), 0, line, cut);
-		assert_int_equal(neuron_counts(book).named, graph_tally_find(book, MOD_A) ? 1 : 0);
+		graph_tally_scan(tally, neuron(), 0, line, cut);
+		assert_int_equal(neuron_counts(tally).named,
+				 graph_tally_find(tally, MOD_A) ? 1 : 0);
 	}
 }
 
 static void a_place_is_that_of_the_first_word_or_the_only_one(void **state)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = neuron_book_of(N_MISS(MOD_A));
-	AUTO(auto_free) char *unknown = graph_tally_entry(book, graph_tally_find(book, MOD_A));
+	AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(N_MISS(MOD_A));
+	AUTO(auto_free) char *unknown = graph_tally_entry(tally, graph_tally_find(tally, MOD_A));
 	AUTO(auto_free) char *only = NULL;
 	AUTO(auto_free) char *own = NULL;
 	AUTO(auto_free) char *open = NULL;
 
 	(void)state;
 	assert_string_equal(unknown, MOD_A);
-	neuron_scan_text(book, 0, N_HIT(MOD_B));
-	only = graph_tally_entry(book, graph_tally_find(book, MOD_A));
+	neuron_scan_text(tally, 0, N_HIT(MOD_B));
+	only = graph_tally_entry(tally, graph_tally_find(tally, MOD_A));
 	assert_string_equal(only, PLACE "/" MOD_A);
-	neuron_scan_text(book, 0,
+	neuron_scan_text(tally, 0,
 			 "Using a cached neff at /c/neuronxcc-3.0+aa/" MOD_C "/model.neff");
-	own = graph_tally_entry(book, graph_tally_find(book, MOD_C));
+	own = graph_tally_entry(tally, graph_tally_find(tally, MOD_C));
 	assert_string_equal(own, "neuronxcc-3.0+aa/" MOD_C);
-	open = graph_tally_entry(book, graph_tally_find(book, MOD_A));
+	open = graph_tally_entry(tally, graph_tally_find(tally, MOD_A));
 	assert_string_equal(open, MOD_A);
 }
 
@@ -548,13 +550,13 @@ static void huge_lines_are_read_in_bounded_time(void **state)
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(pieces); i++) {
 		AUTO(sb_release) struct sb text = SB_INIT;
-		AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_new();
+		AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_new();
 
 		while (text.len < (size_t)1 << 18)
 			sb_adds(&text, pieces[i]);
 		sb_adds(&text, "\n" N_HIT(MOD_D));
-		graph_tally_scan(book, neuron(), 0, text.text, text.len);
-		assert_non_null(graph_tally_find(book, MOD_D));
+		graph_tally_scan(tally, neuron(), 0, text.text, text.len);
+		assert_non_null(graph_tally_find(tally, MOD_D));
 	}
 }
 

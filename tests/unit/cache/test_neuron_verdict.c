@@ -236,7 +236,7 @@ static void four_nodes_with_a_summary_each_are_one_cache(void **state)
 	WORLD("");
 
 	for (int node = 0; node < 4; node++)
-		neuron_scan_text(world.book, node,
+		neuron_scan_text(world.tally, node,
 				 N_EXTRACTED(MOD_A) N_EXTRACTED(MOD_B) N_TOTALS("2", "2", "0"));
 	put_done(*state, MOD_A);
 	put_done(*state, MOD_B);
@@ -252,8 +252,8 @@ static void a_graph_extracted_on_node_3_only_must_be_done_too(void **state)
 	WORLD("");
 
 	for (int node = 0; node < 4; node++)
-		neuron_scan_text(world.book, node, N_EXTRACTED(MOD_A) N_TOTALS("1", "1", "0"));
-	neuron_scan_text(world.book, 3, N_EXTRACTED(MOD_B));
+		neuron_scan_text(world.tally, node, N_EXTRACTED(MOD_A) N_TOTALS("1", "1", "0"));
+	neuron_scan_text(world.tally, 3, N_EXTRACTED(MOD_B));
 	put_done(*state, MOD_A);
 	put_todo(*state, MOD_B);
 	verdict = verify(&world);
@@ -332,7 +332,7 @@ static void the_cache_that_was_meant_is_known_by_other_spellings(void **state)
 	verdict = verify(&world);
 	assert_true(verdict.complete); /* the third is a line that was merged */
 	cache_verdict_clear(&verdict);
-	neuron_scan_text(world.book, 1, N_CACHE("/other") N_CACHE("/other"));
+	neuron_scan_text(world.tally, 1, N_CACHE("/other") N_CACHE("/other"));
 	verdict = verify(&world);
 	assert_false(verdict.complete);
 	assert_contains(verdict.reason, "'/other'");
@@ -350,18 +350,18 @@ static void torn_lines_of_many_ranks_name_no_other_cache(void **state)
 	for (int rank = 0; rank < 12; rank++) {
 		AUTO(auto_free) char *mixed = mem_format(N_CACHE("/%d loss: 0.5"), rank);
 
-		neuron_scan_text(world.book, 0, mixed);
+		neuron_scan_text(world.tally, 0, mixed);
 	}
 	verdict = verify(&world);
 	assert_true(verdict.complete); /* as many caches as lines: nobody is believed */
 	cache_verdict_clear(&verdict);
 	for (int rank = 0; rank < 32; rank++)
-		neuron_scan_text(world.book, 0, rank < 2 ? torn : meant);
+		neuron_scan_text(world.tally, 0, rank < 2 ? torn : meant);
 	verdict = verify(&world);
 	assert_true(verdict.complete);
 	cache_verdict_clear(&verdict);
 	for (int rank = 0; rank < 8; rank++) /* the ranks of one node of four */
-		neuron_scan_text(world.book, 3, N_CACHE("/other"));
+		neuron_scan_text(world.tally, 3, N_CACHE("/other"));
 	verdict = verify(&world);
 	assert_false(verdict.complete);
 	assert_contains(verdict.reason, "'/other'");

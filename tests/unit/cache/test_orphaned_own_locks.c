@@ -25,7 +25,7 @@ static json_t *clear(const struct world *world)
 	struct orphaned_own_locks request = {
 		.kind = world->request.kind,
 		.store = world->store,
-		.book = world->book,
+		.tally = world->tally,
 		.began_ms = clock_utc_now().ms - 60000,
 		.ended_ms = clock_utc_now().ms - 10000,
 	};
@@ -109,7 +109,7 @@ static void without_times_nothing_goes(void **state)
 	struct orphaned_own_locks request = {
 		.kind = world.request.kind,
 		.store = world.store,
-		.book = world.book,
+		.tally = world.tally,
 		.ended_ms = clock_utc_now().ms,
 	};
 	json_auto_t *removed = NULL;
@@ -136,17 +136,17 @@ static void a_graph_that_is_done_is_not_looked_at(void **state)
 static void only_what_was_compiled_to_its_end_is_made(void **state)
 {
 	AUTO(graph_tally_freep)
-	struct graph_tally *book = neuron_book_of(N_MISS(MOD_A) N_DONE(MOD_A) N_MISS(
+	struct graph_tally *tally = neuron_book_of(N_MISS(MOD_A) N_DONE(MOD_A) N_MISS(
 		MOD_B) N_FAILED(MOD_B, "no") N_MISS(MOD_C) N_HIT(MOD_D));
 	struct graph_tally_counts counts;
 
 	(void)state;
-	graph_tally_counts(book, &counts);
+	graph_tally_counts(tally, &counts);
 	assert_int_equal(counts.misses, 3);
 	assert_int_equal(counts.made, 1);
-	assert_true(graph_tally_find(book, MOD_C)->compiling);
-	assert_false(graph_tally_find(book, MOD_A)->compiling);
-	assert_false(graph_tally_find(book, MOD_B)->compiling);
+	assert_true(graph_tally_find(tally, MOD_C)->compiling);
+	assert_false(graph_tally_find(tally, MOD_A)->compiling);
+	assert_false(graph_tally_find(tally, MOD_B)->compiling);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static json_t *ingredients_of(const char *comment)
 static struct compile_manifest *prove(struct store *store, const char *comment, const char *run,
 				      const char *log, json_t **ret_refreshed)
 {
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(log);
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(log);
 	json_auto_t *compiler = json_pack("{s:s}", "jax", "0.10.2");
 	json_auto_t *ingredients = ingredients_of(comment);
 	struct lock_facts facts = { .kind = jax(),
@@ -31,7 +31,7 @@ static struct compile_manifest *prove(struct store *store, const char *comment, 
 	struct compile_manifest *lock = NULL;
 	struct err *err = NULL;
 
-	compile_manifest_write(&facts, book, &lock, ret_refreshed, &err);
+	compile_manifest_write(&facts, tally, &lock, ret_refreshed, &err);
 	assert_no_error(err);
 	return lock;
 }
@@ -250,7 +250,7 @@ static void a_pin_that_holds_stays(void **state)
 static void a_graph_of_the_lock_that_training_had_to_compile_is_pinned_anew(void **state)
 {
 	AUTO(store_freep) struct store *store = open_cache(*state);
-	AUTO(graph_tally_freep) struct graph_tally *book = graph_tally_of(MISS("jit_f", KEY_F));
+	AUTO(graph_tally_freep) struct graph_tally *tally = graph_tally_of(MISS("jit_f", KEY_F));
 	AUTO(compile_manifest_freep) struct compile_manifest *one = NULL;
 	AUTO(compile_manifest_freep) struct compile_manifest *two = NULL;
 	AUTO(compile_manifest_freep) struct compile_manifest *joined = NULL;
@@ -265,7 +265,7 @@ static void a_graph_of_the_lock_that_training_had_to_compile_is_pinned_anew(void
 	one = prove(store, "one", "run1", LOG_FG, NULL);
 	two = prove(store, "two", "run2", HIT("jit_f", KEY_F), NULL);
 	write_entry(*state, KEY_F, "compiled in training");
-	compile_manifest_join_late(&facts, one->graph_key, book, &count, &err);
+	compile_manifest_join_late(&facts, one->graph_key, tally, &count, &err);
 	assert_no_error(err);
 	assert_int_equal(count, 1);
 	joined = load(store, one->graph_key);

@@ -11,19 +11,19 @@
 
 struct world {
 	struct store *store;
-	struct graph_tally *book;
+	struct graph_tally *tally;
 	struct verify_request request;
 };
 
 /* Of the cache in `dir`; takes `book`. The job says that it went well. */
 static struct world world_with(const struct compile_kind *kind, const char *dir,
-			       struct graph_tally *book)
+			       struct graph_tally *tally)
 {
-	struct world world = { .store = open_cache(dir), .book = book };
+	struct world world = { .store = open_cache(dir), .tally = tally };
 
 	world.request = (struct verify_request){ .kind = kind,
 						 .store = world.store,
-						 .book = book,
+						 .tally = tally,
 						 .job_ok = true,
 						 .job_words = "exit 0" };
 	return world;
@@ -32,7 +32,7 @@ static struct world world_with(const struct compile_kind *kind, const char *dir,
 static void world_clear(struct world *world)
 {
 	store_freep(&world->store);
-	graph_tally_freep(&world->book);
+	graph_tally_freep(&world->tally);
 }
 
 /* Whatever the verdict is, its numbers agree with each other. */

@@ -67,7 +67,7 @@ static void the_end_of_another_run_keeps_nobody_out(void **state)
 	      (const char *const[]){ LISTED(ROW("a")), JOBS(JOB("a", THEIRS ",'status':'FAILED'")),
 				     NULL });
 	assert_int_equal(batch_identify((struct batch *)w->engine, job_of(w), NAME, &err), 0);
-	assert_false(job_of(w)->alien);
+	assert_false(job_of(w)->name_in_use);
 }
 
 static void of_several_that_are_ours_the_one_with_the_claim_is_taken(void **state)

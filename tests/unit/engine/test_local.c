@@ -124,7 +124,7 @@ static void a_reused_pid_is_not_taken_for_the_agent(void **state)
 {
 	struct bench *bench = *state;
 	struct engine_status status;
-	struct proc_id stranger;
+	struct proc_id unrecognised;
 	pid_t pid;
 	json_t *body;
 	json_t *agent;
@@ -138,22 +138,22 @@ static void a_reused_pid_is_not_taken_for_the_agent(void **state)
 		pause_ms(100000);
 		_exit(0);
 	}
-	assert_int_equal(proc_identify(pid, &stranger), 0);
+	assert_int_equal(proc_identify(pid, &unrecognised), 0);
 	body = record(bench);
 	agent = json_array_get(json_object_get(body, "agents"), 0);
 	js_put(agent, "pid", json_integer(pid));
-	js_put(agent, "start", json_integer((json_int_t)stranger.start_ticks - 1));
+	js_put(agent, "start", json_integer((json_int_t)unrecognised.start_ticks - 1));
 	set_record(bench, body);
 	status = describe(bench);
 	assert_int_equal(status.state, ENGINE_ENDED);
 	assert_int_equal(status.exit, 0);
 	stop(bench);
 	stop(bench);
-	stranger.start_ticks--;
-	assert_false(local_scan_signal(&stranger, SIGKILL));
-	assert_false(local_scan_reap(&stranger, &status.exit));
-	stranger.start_ticks++;
-	assert_true(proc_alive(&stranger));
+	unrecognised.start_ticks--;
+	assert_false(local_scan_signal(&unrecognised, SIGKILL));
+	assert_false(local_scan_reap(&unrecognised, &status.exit));
+	unrecognised.start_ticks++;
+	assert_true(proc_alive(&unrecognised));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
@@ -239,7 +239,7 @@ static void what_may_have_been_started_elsewhere_is_not_said_to_be_missing(void 
 	assert_int_equal(find(bench), 1);
 	close(fd);
 	/* As of a workspace whose files are not known to be here. */
-	local->far = workspace_cache_new(local->store);
+	local->cache = workspace_cache_new(local->store);
 	assert_int_equal(local_ops.find(bench->engine, "stk-r1-train-1", PREFIX, &err), -1);
 	assert_non_null(strstr(err->message, "may have been started on 'elsewhere'"));
 	assert_int_equal(submit(bench, 1), 1); /* nor is another one started */

@@ -10,7 +10,7 @@
 struct desk {
 	struct place *place;
 	struct store *store;
-	struct workspace_cache *far;
+	struct workspace_cache *cache;
 };
 
 static int desk_make(void **state)
@@ -20,7 +20,7 @@ static int desk_make(void **state)
 
 	place_make((void **)&desk->place);
 	must(store_open(desk->place->root, &desk->store, &err), &err);
-	desk->far = workspace_cache_new(desk->store);
+	desk->cache = workspace_cache_new(desk->store);
 	*state = desk;
 	return 0;
 }
@@ -29,7 +29,7 @@ static int desk_remove(void **state)
 {
 	struct desk *desk = *state;
 
-	workspace_cache_freep(&desk->far);
+	workspace_cache_freep(&desk->cache);
 	store_freep(&desk->store);
 	place_remove((void **)&desk->place);
 	free(desk);
@@ -49,8 +49,8 @@ static struct reports look(struct desk *desk, int nodes)
 	AUTO(err_freep) struct err *err = NULL;
 	struct reports reports;
 
-	workspace_cache_forget(desk->far, OF);
-	must(reports_look(desk->far, OF, nodes, &reports, &err), &err);
+	workspace_cache_forget(desk->cache, OF);
+	must(reports_look(desk->cache, OF, nodes, &reports, &err), &err);
 	return reports;
 }
 
@@ -147,7 +147,7 @@ static void damage_is_an_error(void **state)
 	struct reports reports;
 
 	put(desk, "node-0/report.json", "{\"state\":");
-	assert_int_equal(reports_look(desk->far, OF, 1, &reports, &err), -1);
+	assert_int_equal(reports_look(desk->cache, OF, 1, &reports, &err), -1);
 	assert_non_null(strstr(err->message, "an agent's report"));
 }
 
@@ -157,7 +157,7 @@ static void read_on(struct desk *desk, int node, uint64_t *offset, const char *w
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(sb_release) struct sb text = SB_INIT;
 
-	must(workspace_cache_logs(desk->far, OF, node, offset, 1000, &text, &err), &err);
+	must(workspace_cache_logs(desk->cache, OF, node, offset, 1000, &text, &err), &err);
 	assert_string_equal(text.text, want);
 }
 
@@ -175,7 +175,7 @@ static void the_logs_of_several_nodes_are_read_in_turns(void **state)
 	put(desk, "node-0/log/000000000000", "one\nmore\n");
 	read_on(desk, 0, &one, "");
 	read_on(desk, 1, &two, "");
-	workspace_cache_forget(desk->far, OF);
+	workspace_cache_forget(desk->cache, OF);
 	read_on(desk, 0, &one, "more\n");
 	read_on(desk, 1, &two, "");
 	assert_int_equal(one, 9);

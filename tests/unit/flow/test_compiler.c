@@ -47,7 +47,7 @@ static void its_cache_is_cold_and_phase_1_runs_again(void **state)
 		  "00:02   submit stk-r1-train-2\n");
 	assert_string_equal(s.effects.list[0].tolerated, "compiler/a");
 	assert_int_equal(s.flow.budget[PHASE_TRAIN].failures, 0);
-	assert_int_equal(s.flow.budget[PHASE_TRAIN].setbacks, 0);
+	assert_int_equal(s.flow.budget[PHASE_TRAIN].backoff_failures, 0);
 }
 
 static void for_one_difference_it_runs_again_once_and_for_another_one_too(void **state)

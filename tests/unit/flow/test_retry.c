@@ -220,7 +220,7 @@ static void failures_of_phase_1_do_not_count_in_training(void **state)
 	story_at(&s, MIN(61), ended(PHASE_PRECOMPILE, 2, CLASS_NONE));
 	story_at(&s, MIN(62), verified(2, true, NULL));
 	assert_int_equal(s.flow.state, FLOW_TRAIN);
-	assert_int_equal(s.flow.budget[s.flow.phase].fruitless, 0);
+	assert_int_equal(s.flow.budget[s.flow.phase].failures_without_checkpoint, 0);
 	assert_int_equal(s.flow.budget[s.flow.phase].of_class[CLASS_COMPILE], 0);
 	assert_int_equal(s.flow.budget[PHASE_TRAIN].failures, 0);
 	assert_int_equal(s.flow.attempts[PHASE_PRECOMPILE], 2);
@@ -257,7 +257,7 @@ static int64_t delay_of(const struct flow_policy *policy, int64_t seed, int64_t 
 	flow_init(&flow, policy);
 	flow.seed = seed;
 	flow.last_class = CLASS_UNKNOWN;
-	flow.budget[flow.phase].setbacks = failures + 1;
+	flow.budget[flow.phase].backoff_failures = failures + 1;
 	return retry_wait_ms(&flow);
 }
 

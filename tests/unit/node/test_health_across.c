@@ -145,7 +145,7 @@ static void each_round_has_its_share_of_the_time(void **state)
 static void no_round_is_begun_that_would_be_too_short(void **state)
 {
 	const struct {
-		bool far;
+		bool object_workspace;
 		int64_t left_ms, timeout_ms;
 	} rows[] = { { false, 5000, 200000 }, { true, 20000, 20000 } };
 
@@ -153,15 +153,14 @@ static void no_round_is_begun_that_would_be_too_short(void **state)
 		struct bench bench;
 
 		bench_make(&bench, *state);
-		bench.config.far = rows[i].far;
+		bench.config.object_workspace = rows[i].object_workspace;
 		bench.order.health.timeout_ms = rows[i].timeout_ms;
 		answers(&bench, *state, 1, false);
 		answers(&bench, *state, 2, true);
 		test_within(&bench, rows[i].left_ms);
 		assert_int_equal(json_array_size(bench.sick), 0);
 		assert_int_equal(json_array_size(json_object_get(bench.report, "rounds")), 1);
-		assert_non_null(strstr(js_str(bench.report, "failing"),
-				       "within health.timeout"));
+		assert_non_null(strstr(js_str(bench.report, "failing"), "within health.timeout"));
 		bench_release(&bench);
 	}
 }

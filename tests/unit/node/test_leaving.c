@@ -86,8 +86,8 @@ static void node_0_that_leaves_looks_about_once_a_second(void **state)
 {
 	struct place *place = *state;
 	AUTO(auto_free) char *url = mem_format("dir:%s/far", place->root);
-	AUTO(store_freep) struct store *far = NULL;
-	AUTO(checkpoint_coordinator_freep) struct checkpoint_coordinator *shards = NULL;
+	AUTO(store_freep) struct store *object_workspace = NULL;
+	AUTO(checkpoint_coordinator_freep) struct checkpoint_coordinator *coordinator = NULL;
 	AUTO(agent_config_release) struct agent_config config = { 0 };
 	AUTO(err_freep) struct err *err = NULL;
 	const struct coordinator_hooks hooks = { .holds = holds };
@@ -95,14 +95,14 @@ static void node_0_that_leaves_looks_about_once_a_second(void **state)
 
 	load(&config, place, order_with_root(place, 2), "0");
 	assert_int_equal(config.look_ms, ORDER_LOOK_MS);
-	must(store_open(url, &far, &err), &err);
-	root.store = far;
-	shards = checkpoint_coordinator_new(&config, &root, checkpoint_kind_find("files"),
-					    config.checkpoint, &hooks);
-	assert_true(checkpoint_coordinator_finish(shards, NULL, false));
+	must(store_open(url, &object_workspace, &err), &err);
+	root.store = object_workspace;
+	coordinator = checkpoint_coordinator_new(&config, &root, checkpoint_kind_find("files"),
+						 config.checkpoint, &hooks);
+	assert_true(checkpoint_coordinator_finish(coordinator, NULL, false));
 	for (int i = 0; i < 20; i++) {
-		(void)!checkpoint_coordinator_waiting(shards);
-		assert_in_range(checkpoint_coordinator_pause(shards), 1, 1000);
+		(void)!checkpoint_coordinator_waiting(coordinator);
+		assert_in_range(checkpoint_coordinator_pause(coordinator), 1, 1000);
 	}
 }
 
@@ -123,7 +123,7 @@ static void a_node_that_outlives_node_0_hears_of_it_and_shows_that_it_lives(void
 	pid_t pid;
 
 	load(&config, *state, order_with_root(*state, 2), "1");
-	config.far = true;
+	config.object_workspace = true;
 	zero = config;
 	zero.node = 0;
 	claim_init(&head, &zero);

@@ -160,7 +160,7 @@ static void load_far(struct agent_config *config, const struct place *place)
 
 	js_put_str(order, "workspace", bucket);
 	load(config, place, order, "0");
-	config->far = true;
+	config->object_workspace = true;
 }
 
 static void new_machine(const struct agent_config *config)

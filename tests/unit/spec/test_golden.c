@@ -159,7 +159,7 @@ static char *answer(const char *folder)
 	else
 		sb_adds(&said, "valid\n");
 	if (spec)
-		spec_unready_warn(spec, &problems);
+		spec_not_yet_warn(spec, &problems);
 	assert_null(err);
 	unlink(path);
 	for (size_t i = 0; i < problems.count; i++) {

@@ -96,7 +96,7 @@ static void other_units_get_the_right_one_as_cure(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
-		AUTO(auto_free) char *cure = units_cure(rows[i].type, rows[i].text, "2h");
+		AUTO(auto_free) char *cure = units_hint(rows[i].type, rows[i].text, "2h");
 
 		assert_string_equal(cure, rows[i].cure);
 	}

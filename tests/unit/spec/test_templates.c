@@ -41,7 +41,7 @@ static size_t each_template(template_fn *fn)
 static void assert_valid(const char *name, const char *text)
 {
 	AUTO(problems_release) struct problems problems = { 0 };
-	AUTO(problems_release) struct problems unready = { 0 };
+	AUTO(problems_release) struct problems not_yet = { 0 };
 	AUTO(spec_freep) struct spec *spec = NULL;
 	int result = spec_parse(name, text, strlen(text), NULL, no_variables, &spec, &problems);
 
@@ -49,7 +49,7 @@ static void assert_valid(const char *name, const char *text)
 		fail_msg("%s:%d: %s", name, problems.list[0].line, problems.list[0].message);
 	assert_int_equal(result, 0);
 	assert_int_equal(text_starts(text, "# "), 1); /* its summary */
-	if (spec_unready(spec, &unready) > 0)
+	if (spec_not_yet(spec, &not_yet) > 0)
 		assert_false(spec_says(spec, SPEC_ENGINE, "local"));
 }
 

@@ -13,7 +13,7 @@ static size_t refusals(const char *text, char *const *sets, const char *field, s
 	AUTO(problems_release) struct problems problems = { 0 };
 	size_t found = 0;
 
-	*ret_all = spec_unready(spec, &problems);
+	*ret_all = spec_not_yet(spec, &problems);
 	assert_int_equal(*ret_all, problems.count);
 	for (size_t i = 0; i < problems.count; i++) {
 		assert_non_null(problems.list[i].hint);
@@ -182,7 +182,7 @@ static void refusals_have_places_and_keep_secrets(void **state)
 	AUTO(problems_release) struct problems problems = { 0 };
 
 	(void)state;
-	assert_int_equal(spec_unready(spec, &problems), 2);
+	assert_int_equal(spec_not_yet(spec, &problems), 2);
 	assert_true(problems.list[0].line == 4 && problems.list[0].column == 16);
 	assert_true(problems.list[1].line == 5 && problems.list[1].column == 24);
 	for (size_t i = 0; i < problems.count; i++)
