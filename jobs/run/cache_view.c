@@ -88,7 +88,9 @@ static void explain(struct cache_view *view, const struct compile_manifest *near
 	json_decref(view->changed);
 	view->changed = rules_differ(nearest->ingredients, ingredients);
 	if (view->changed) {
-		view->reason = mem_copy("the compile manifest is of an earlier version of stoker with other rules for graph keys; phase 1 finds the graphs that are compiled already");
+		view->reason = mem_copy(
+			"the compile manifest is of an earlier version of stoker with other rules "
+			"for graph keys; phase 1 finds the graphs that are compiled already");
 		return;
 	}
 	view->changed = graph_key_ingredients_diff(nearest->ingredients, ingredients);
@@ -100,8 +102,10 @@ static void explain(struct cache_view *view, const struct compile_manifest *near
 static char *warm_reason(size_t graphs, size_t behind)
 {
 	AUTO(auto_free)
-	char *all = graphs == 1 ? mem_copy("the only graph of the compile manifest is in the cache")
-				: mem_format("all %zu graphs of the compile manifest are in the cache", graphs);
+	char *all = graphs == 1
+			    ? mem_copy("the only graph of the compile manifest is in the cache")
+			    : mem_format("all %zu graphs of the compile manifest are in the cache",
+					 graphs);
 
 	return behind ? mem_format("%s, %zu of them compiled anew and verified by other runs", all,
 				   behind)
@@ -130,11 +134,10 @@ static int view_of_lock(struct store *cache, struct cache_view *view, struct err
 				      json_pack("{s:s, s:s, s:s}", "field", field, "old", "ok",
 						"new", js_str(problem, "state")));
 	}
-	view->reason =
-		mem_format("changed graphs of the compile manifest: %zu of %zu: %s is %s",
-			   view->report.count, view->lock->count,
-			   js_str(json_array_get(view->problems, 0), "graph"),
-			   js_str(json_array_get(view->problems, 0), "state"));
+	view->reason = mem_format("changed graphs of the compile manifest: %zu of %zu: %s is %s",
+				  view->report.count, view->lock->count,
+				  js_str(json_array_get(view->problems, 0), "graph"),
+				  js_str(json_array_get(view->problems, 0), "state"));
 	return 0;
 }
 

@@ -15,10 +15,12 @@ static char *build_words(const json_t *plan, const struct node_report *report)
 
 	if (!agent_delivery_in_image(plan) || report->build.same)
 		return NULL;
-	return mem_format("the agent in the image of %s is of another build than this stoker (%s%s) and ignores orders that it does not know; put this stoker's agent into the image",
-			  agent_delivery_way(plan) == AGENT_DELIVERY_BAKED ? "batch.agent"
-									   : "batch.helper_image",
-			  version ? "version " : "an older one", version ? version : "");
+	return mem_format(
+		"the agent in the image of %s is of another build than this stoker (%s%s) and "
+		"ignores orders that it does not know; put this stoker's agent into the image",
+		agent_delivery_way(plan) == AGENT_DELIVERY_BAKED ? "batch.agent"
+								 : "batch.helper_image",
+		version ? "version " : "an older one", version ? version : "");
 }
 
 int attempt_start_record_claim(struct attempt_watch *watch, const struct engine_status *status,
@@ -55,7 +57,9 @@ static char *compiler_words(const struct node_report *report, const json_t **ret
 
 	*ret_changed = changed;
 	if (!changed)
-		return unknown ? mem_format("the compiler cannot be compared with that of the compile manifest: %s", unknown)
+		return unknown ? mem_format("the compiler cannot be compared with that of the "
+					    "compile manifest: %s",
+					    unknown)
 			       : NULL;
 	words = fingerprint_words(changed);
 	return mem_format("%s, for which phase 1 has run again already", words);
@@ -139,7 +143,8 @@ static int record_environment(struct attempt_watch *watch, int node,
 	EVENT_SET_STR(&ev, reason, words);
 	EVENT_SET(&ev, names, names);
 	EVENT_SET_STR(&ev, hint,
-		      "a variable that steers graphs is part of the graph key only if the spec sets it; name it in 'env'");
+		      "a variable that steers graphs is part of the graph key only if the spec "
+		      "sets it; name it in 'env'");
 	return driver_record(watch->driver, &ev, err) < 0 ? -1 : 1;
 }
 

@@ -80,8 +80,8 @@ static int refuse_lost(const struct sqlite_store *store, const char *what, struc
 
 	if (count == 0)
 		return 0;
-	why = mem_format("the file is %s, although folders of %zu run%s lie beside it (%s)", what, count,
-			 count > 1 ? "s" : "", names.text);
+	why = mem_format("the file is %s, although folders of %zu run%s lie beside it (%s)", what,
+			 count, count > 1 ? "s" : "", names.text);
 	damage_of_file(err, store->path, why);
 	return err_hint(err, "restore the file from a copy, or choose another place with --state");
 }
@@ -155,7 +155,8 @@ static int copy_file(const char *from, const char *to, struct err **err)
 
 static int no_copy(struct err **err)
 {
-	return err_hint(err, "make the state directory writable, or set TMPDIR to a folder with free space; the newest events can only be read from a copy");
+	return err_hint(err, "make the state directory writable, or set TMPDIR to a folder with "
+			     "free space; the newest events can only be read from a copy");
 }
 
 static bool answers(struct sqlite_store *store)

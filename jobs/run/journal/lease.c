@@ -108,8 +108,7 @@ static int lock_try(struct lease *lease, const char *state_dir, struct err **err
 		lease->held = true;
 		return 1;
 	}
-	err_set(err, EXIT_REFUSED, "cannot lock '%s': each open returns another file",
-		path);
+	err_set(err, EXIT_REFUSED, "cannot lock '%s': each open returns another file", path);
 	return err_hint(err, "keep the state on a local file system, or use dir:DIRECTORY");
 }
 

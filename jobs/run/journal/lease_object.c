@@ -107,9 +107,11 @@ static int damaged(const struct lease *lease, struct err **err)
 int lease_refused(const struct lease *lease, struct err **err)
 {
 	err_set(err, EXIT_UNREACHABLE,
-		"the lease of run %s can be neither read nor acquired: '%s' in '%s' is unchanged, but a conditional write to it is refused (412)",
+		"the lease of run %s can be neither read nor acquired: '%s' in '%s' is unchanged, "
+		"but a conditional write to it is refused (412)",
 		lease->run, lease->key, store_url(lease->store));
-	return err_hint(err, "keep the state in a store with conditional writes, such as Amazon S3, or in a folder");
+	return err_hint(err, "keep the state in a store with conditional writes, such as Amazon "
+			     "S3, or in a folder");
 }
 
 static bool is_ours(const struct lease *lease, const json_t *object)

@@ -52,8 +52,7 @@ static char *find_agent(struct err **err)
 	if (program)
 		return fs_dirname(program);
 	err_set(err, EXIT_REFUSED, "cannot find the node agent near '%s'", folder);
-	err_hint(err,
-		 "build or install all of stoker, or name the agent's folder in STOKER_AGENT");
+	err_hint(err, "build or install all of stoker, or name the agent's folder in STOKER_AGENT");
 	return NULL;
 }
 

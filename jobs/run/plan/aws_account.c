@@ -51,8 +51,9 @@ int aws_account_enter_region(const json_t *plan, struct err **err)
 	const char *option = aws_region_option();
 
 	if (pinned && option && strcmp(option, pinned) != 0) {
-		err_set(err, EXIT_REFUSED, "the jobs of this run are in region %s, not in %s as --region says",
-			pinned, option);
+		err_set(err, EXIT_REFUSED,
+			"the jobs of this run are in region %s, not in %s as --region says", pinned,
+			option);
 		return err_hint(err, "omit --region; a run stays in its region");
 	}
 	if (pinned || region)

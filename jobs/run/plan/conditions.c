@@ -49,10 +49,12 @@ static int distrust(const struct trial *trial, const char *condition, const char
 
 	err_freep(err);
 	err_set(err, EXIT_REFUSED,
-		"the S3 server at '%s' cannot be trusted with the %s: in the bucket '%s' a write under the condition %s is answered with %s",
+		"the S3 server at '%s' cannot be trusted with the %s: in the bucket '%s' a write "
+		"under the condition %s is answered with %s",
 		server ? server : "AWS", trial->what, bucket + strlen(SCHEME), condition, answer);
 	return err_hint(err,
-			"put the %s on a server with conditional writes, such as Amazon S3, or in a folder; these conditions keep two drivers from one run",
+			"put the %s on a server with conditional writes, such as Amazon S3, or in "
+			"a folder; these conditions keep two drivers from one run",
 			trial->what);
 }
 
@@ -89,9 +91,8 @@ static int must_not_write(const struct trial *trial, const char *condition, int 
 {
 	if (written < 0)
 		return failed(trial, condition, err);
-	return written == 0
-		       ? 0
-		       : distrust(trial, condition, "200, and the object is overwritten", err);
+	return written == 0 ? 0
+			    : distrust(trial, condition, "200, and the object is overwritten", err);
 }
 
 /* The object must be `text` after a write under `condition`; `otherwise` says what the server did
@@ -135,7 +136,8 @@ static int try_same(struct trial *trial, struct err **err)
 	int written =
 		store_replace_if_same(trial->store, trial->key, trial->first, "second", 6, err);
 
-	if (must_write(trial, MATCH_RIGHT, written, "412, as if the ETag were another one", err) < 0 ||
+	if (must_write(trial, MATCH_RIGHT, written, "412, as if the ETag were another one", err) <
+		    0 ||
 	    must_read(trial, "second", trial->second, MATCH_RIGHT,
 		      "200, but the object is unchanged", err) < 0)
 		return -1;
@@ -145,8 +147,8 @@ static int try_same(struct trial *trial, struct err **err)
 	written = store_replace_if_same(trial->store, trial->key, trial->first, "third", 5, err);
 	if (must_not_write(trial, MATCH_WRONG, written, err) < 0)
 		return -1;
-	return must_read(trial, "second", NULL, MATCH_WRONG,
-			 "412, but the object is overwritten", err);
+	return must_read(trial, "second", NULL, MATCH_WRONG, "412, but the object is overwritten",
+			 err);
 }
 
 int conditions_try(struct store *store, const char *what, struct err **err)

@@ -61,7 +61,8 @@ char *inherited_words(const json_t *plan)
 	if (json_array_size(steering) > 0) {
 		sb_adds(&words, "; of ");
 		add_names(&words, steering);
-		sb_adds(&words, " only if the spec or the image sets them; other values would falsify the graph key and are withheld, and named");
+		sb_adds(&words, " only if the spec or the image sets them; other values would "
+				"falsify the graph key and are withheld, and named");
 	}
 	return sb_take(&words);
 }

@@ -172,7 +172,8 @@ char *key_cure(const json_t *ingredients, const json_t *changed)
 		return NULL;
 	patterns = patterns_without(source, out);
 	if (!patterns || json_array_size(patterns) == 0)
-		return mem_format("if no graph depends on %.200s, list the needed files in source.include, to keep this file out of the key",
+		return mem_format("if no graph depends on %.200s, list the needed files in "
+				  "source.include, to keep this file out of the key",
 				  first);
 	line = js_line(patterns);
 	if (count > 1)

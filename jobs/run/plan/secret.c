@@ -58,8 +58,7 @@ int secret_value(const json_t *plan, const char *name, const char *from, char **
 	if (text_starts(from, "file:"))
 		return from_file(plan, name, from + strlen("file:"), ret, err);
 	if (!aws_secret_is(from))
-		return err_set(err, EXIT_REFUSED,
-			       "secret '%s': unknown source", name);
+		return err_set(err, EXIT_REFUSED, "secret '%s': unknown source", name);
 	if (aws_secret_read(from, SECRET_MAX, ret, err) < 0)
 		return err_wrap(err, "secret '%s' ('%s')", name, from);
 	return 0;

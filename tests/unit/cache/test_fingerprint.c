@@ -382,8 +382,7 @@ static void what_is_not_there_cannot_be_told_and_is_no_difference(void **state)
 		  "neuronx-cc is not installed" },
 		{ LOCKED, "{\"python\":\"3.11\"}", "neuronx-cc, torch are not installed" },
 		{ LOCKED, "{\"program\":\"torchrun\",\"found\":false}", "no Python found" },
-		{ LOCKED, "{\"program\":\"a\",\"size\":1,\"sha256\":\"0\"}",
-		  "no Python found" },
+		{ LOCKED, "{\"program\":\"a\",\"size\":1,\"sha256\":\"0\"}", "no Python found" },
 		{ "{\"program\":\"a\"}", LOCKED, "the compile manifest names" },
 		{ "{\"python\":\"3.11\"}", "{\"python\":\"3.11\"}", "no package of the compiler" },
 	};

@@ -149,9 +149,11 @@ static void mistakes_are_told_with_their_place(void **state)
 		      "2:13: 'a.b' must be a mapping of its figures");
 	check_mistake("version: 1\ninstances: {}\nprices: {}\n",
 		      "3:1: unknown field 'prices' of a catalogue of instances");
-	check_mistake("instances: {}\n", "1:1: a catalogue of instances has 'version: 1' and a mapping "
-					 "'instances'");
-	check_mistake("", "1:1: a catalogue of instances has 'version: 1' and a mapping 'instances'");
+	check_mistake("instances: {}\n",
+		      "1:1: a catalogue of instances has 'version: 1' and a mapping "
+		      "'instances'");
+	check_mistake("",
+		      "1:1: a catalogue of instances has 'version: 1' and a mapping 'instances'");
 	check_mistake("- a\n",
 		      "1:1: a catalogue of instances has 'version: 1' and a mapping 'instances'");
 }
