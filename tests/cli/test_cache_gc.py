@@ -84,7 +84,7 @@ def test_a_lock_that_cannot_be_read_protects_everything(project):
     damaged = project.cache / "stoker" / f"{'0' * 64}.json"
     damaged.write_text("{")
     said = project.stoker("cache", "gc", project.cache, "--delete")
-    assert said.code == 5 and damaged.name in said.err and "remove it" in said.cure, str(said)
+    assert said.code == 5 and damaged.name in said.err and "remove the manifest" in said.cure, str(said)
     assert old.exists() and said.out == ""
     damaged.unlink()
     assert gc(project, "--delete")[1]["graphs"] == 1

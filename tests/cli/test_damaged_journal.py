@@ -13,7 +13,7 @@ import crash
 import pytest
 
 FLIPS, CUTS = 5, 3  # of each kind of journal and run
-CURE = ("bring", "move", "write", "remove", "delete")
+CURE = ("restore", "move", "write", "remove", "delete")
 
 
 class Kept:

@@ -19,7 +19,7 @@ WRONG = {
     "unknown nested field": (HEAD + "retry:\n  «atempts: 3\n", "retry.atempts", ["atempts"], ["attempts"]),
     "unknown field far from any": (HEAD + "«zzzzqqqq: 1\n", "zzzzqqqq", ["zzzzqqqq"], []),
     "field of another section": (HEAD + "«max_steps: 10\n", "max_steps", ["max_steps"], []),
-    "duplicate key": (HEAD + "«name: y\n", "name", ["name", "twice"], []),
+    "duplicate key": (HEAD + "«name: y\n", "name", ["name", "duplicate"], []),
     "duplicate nested key": (HEAD + "retry:\n  attempts: 1\n  «attempts: 2\n", "retry.attempts", ["attempts"], []),
     "text for a number": (HEAD + "retry:\n  attempts: «many\n", "retry.attempts", ["many"], []),
     "real for a whole number": (HEAD + "retry:\n  attempts: «2.5\n", "retry.attempts", ["2.5"], []),
