@@ -344,7 +344,7 @@ def test_a_damaged_cache_names_the_cures(project):
     by_spec = project.stoker("cache", "verify", project.spec_path)
     assert by_spec.code == 5 and "stoker run" in by_spec.cure
     by_url = project.stoker("cache", "verify", project.cache)
-    assert by_url.code == 5 and "next run" in by_url.cure and "stoker/" in by_url.cure
+    assert by_url.code == 5 and "run the spec again" in by_url.cure and "stoker/" in by_url.cure
     project.run()
     damaged = project.cache / "stoker" / f"{'0' * 64}.json"
     damaged.write_text("{")
