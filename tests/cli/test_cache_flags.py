@@ -61,7 +61,7 @@ def test_a_flag_that_beats_the_cache_url_is_an_error(tmp_path, name):
     assert told.code == 3, str(told)
     problem, = [row for row in told.lines if not row.get("lint")]
     assert (problem["line"], problem["column"], problem["field"]) == (line, column, field), problem
-    assert "NEURON_CC_FLAGS" in problem["message"] and "remove it" in problem["hint"], problem
+    assert "NEURON_CC_FLAGS" in problem["message"] and "remove the option" in problem["hint"], problem
     assert "cache_dir" in problem["message"] or "no_cache" in problem["message"].replace("-", "_"), problem
     for command in ("plan", "run"):
         refused = cli.stoker(command, "spec.yaml", cwd=tmp_path, env=env)

@@ -197,8 +197,8 @@ static void failures_to_start_say_what_is_missing(void **state)
 		int os_errno;
 		const char *hint;
 	} rows[] = {
-		{ absent, NULL, ENOENT, "install it" },
-		{ "./absent", *state, ENOENT, "install it" },
+		{ absent, NULL, ENOENT, "install the program" },
+		{ "./absent", *state, ENOENT, "install the program" },
 		{ script, NULL, ENOENT, "interpreter" },
 		{ "script", *state, ENOENT, "interpreter" },
 		{ plain, NULL, EACCES, "chmod" },

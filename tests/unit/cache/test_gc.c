@@ -125,7 +125,7 @@ static void nothing_goes_while_something_stands_where_locks_do(void **state)
 	write_text(*state, "stoker/lock.json", "{}");
 	refused(store, "stoker/lock.json");
 	write_text(*state, "stoker/" HEX_C ".json", "{");
-	refused(store, "2 locks");
+	refused(store, "2 compile manifests");
 	assert_true(has_entry(*state, KEY_G));
 }
 
