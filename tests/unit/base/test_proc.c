@@ -202,7 +202,7 @@ static void failures_to_start_say_what_is_missing(void **state)
 		{ script, NULL, ENOENT, "interpreter" },
 		{ "script", *state, ENOENT, "interpreter" },
 		{ plain, NULL, EACCES, "chmod" },
-		{ *state, NULL, EACCES, "executable file" },
+		{ *state, NULL, EACCES, "make the file executable" },
 		{ empty, NULL, ENOEXEC, "#!" },
 		{ "/bin/true", absent, ENOENT, "folder" },
 		{ "/bin/true", plain, ENOTDIR, "folder" },
