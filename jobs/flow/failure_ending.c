@@ -126,7 +126,7 @@ static void classify_ending(const struct failure_evidence *e, struct failure_ver
 	const struct failure_evidence engine = { .node = e->node,
 						 .engine_reason = e->engine_reason };
 	enum ending ending = ending_find(e, ret->class);
-	struct failure_verdict said;
+	struct failure_verdict said = { .class = CLASS_NONE };
 
 	point_at_log(e, ret);
 	if (ending == ENDING_TAKEN_DOWN || ending == ENDING_STRANGER)

@@ -76,7 +76,7 @@ def overwrite(job, s3, run):
     """As many bytes, others."""
     body = s3.get_object(Bucket=BUCKET, Key=key_of(job, run, 10))["Body"].read()
     s3.put_object(Bucket=BUCKET, Key=key_of(job, run, 10), Body=body[:-1] + bytes([body[-1] ^ 1]))
-    return "not what it was"
+    return "has changed since it was marked"
 
 
 def delete(job, s3, run):
@@ -92,7 +92,7 @@ def add(job, s3, run):
 def take_all(job, s3, run):
     for name in ("model.safetensors", "optimizer.pt", "trainer_state.json"):
         s3.delete_object(Bucket=BUCKET, Key=key_of(job, run, 10, name))
-    return "gone"
+    return "not found"
 
 
 def test_a_killed_training_goes_on_from_the_bucket(job):

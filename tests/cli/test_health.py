@@ -130,7 +130,7 @@ def test_a_node_alone_slower_than_healthy_runs_were_is_sick_until_that_is_usual(
     assert [row["healthy"] for row in said] == [False, False, True]
     words = said[0]["reason"]
     baseline, = (clinic.project.state / "stoker/workspace/health").glob("*.json")
-    assert "this node is sick: all_gather of 4.0 MiB runs at 3." in words and "the baseline of healthy runs is" in words, words
+    assert "the node is sick: all_gather of 4.0 MiB runs at 3." in words and "the baseline of healthy runs is" in words, words
     assert f"{baseline}; 3 slower runs in a row replace the baseline, and this is number 1" in words, words
     assert "; warning: all_gather of 4.0 MiB runs at 3." in said[2]["reason"], said[2]
     assert all(row["busbw"] < 4 and row["runs"] == 1 for row in json.loads(baseline.read_text())["figures"].values())
@@ -152,7 +152,7 @@ def test_a_node_that_fails_only_with_others_is_found_with_one_that_is_good(clini
     clinic.neuron.with_torch().set(STANDIN_TORCH_WRONG_AMONG_ON_2=1)
     clinic.go(nodes=4, code=1)
     (node, words), = clinic.sick().items()
-    assert node == 2 and "fails the test of collectives with node 0, which is good: node 0: 5242880 of 5242880 elements" in words, words
+    assert node == 2 and "fails the test of collectives with the good node 0: node 0: 5242880 of 5242880 elements" in words, words
     assert [row["failed"] for row in clinic.said["health"]["across"]["rounds"]] == [1, 1, 0, 1]
 
 
