@@ -276,11 +276,11 @@ def test_attach_and_resume_show_it_too(terminal, project, gate):
 
 def test_what_was_before_a_resume_is_in_it(terminal, project, gate):
     one = terminal()
-    one.until("3 of 3 graphs proved").until("phase train")
+    one.until("3 of 3 graphs verified").until("phase train")
     one.signal(signal.SIGTERM)
     assert one.finish() == DETACHED
     again = terminal("resume", "one")
-    again.until("3 of 3 graphs proved")
+    again.until("3 of 3 graphs verified")
     fits(again)
     gate.touch()
     assert again.finish() == 0
