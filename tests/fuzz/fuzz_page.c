@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const struct s3_object *object = &reading.page->objects[i];
 
 		MUST(memchr(object->etag, '\0', sizeof object->etag));
-		if (!object->unfit)
+		if (!object->unsafe_name)
 			check_fit(object->key, reading.key_bytes[i]);
 	}
 	return 0;
