@@ -13,6 +13,7 @@
 
 #include "jobs/base/text/text.h"
 #include "jobs/flow/failure.h"
+#include "jobs/flow/failure_internal.h"
 
 #define LOGS  4
 #define LINES 256
