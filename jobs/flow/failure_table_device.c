@@ -273,6 +273,7 @@ static const struct failure_row rows[] = {
 	SYMPTOM("nrt-status-1206", "nrt_*status=1206", COMM, ""),
 	CAUSE("nrt-status-1002", "nrt_*status=1002", USER_CODE, INPUT_HINT),
 	FATAL("nrt-status-1005", "nrt_*status=1005", HARDWARE_NODE, TAKEN_HINT),
+	SYMPTOM("nrt-status-1006", "nrt_*status=1006", COMM, PEER_HINT),
 	SYMPTOM("nrt-status-1100", "nrt_*status=1100", COMM, PEER_HINT),
 	CAUSE("nrt-status-2", "nrt_*status=2", USER_CONFIG, INVALID_HINT),
 	CAUSE("nrt-status-3", "nrt_*status=3", USER_CONFIG, INVALID_HINT),
