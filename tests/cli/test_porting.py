@@ -55,7 +55,8 @@ def test_a_model_that_does_not_fit_is_told_what_to_change(port, neuron):
 
 
 def test_a_shape_that_varies_ends_the_measurement(port):
-    status = port("fast", "hyperparameters.growing_shapes=true", code=5)
+    """The training is far too long to end well before it is stopped, on any machine."""
+    status = port("fast", "hyperparameters.growing_shapes=true", "hyperparameters.max_steps=100000", code=5)
     assert "graph" in status["reason"], status["reason"]
 
 
