@@ -31,13 +31,13 @@ static int print_listing_row(void *arg, json_t *row, struct err **err)
 	return 0;
 }
 
-#define PASSED_OVER_TOLD 10
+#define PASSED_OVER_SHOWN 10
 
 /* Reports only the first few names that are not keys: a bucket may hold anything, even names
  * chosen by an attacker. */
-static void tell_passed_over(void *arg, const char *name, const char *why)
+static void warn_of_passed_over(void *arg, const char *name, const char *why)
 {
-	if (++*(int64_t *)arg <= PASSED_OVER_TOLD)
+	if (++*(int64_t *)arg <= PASSED_OVER_SHOWN)
 		out_warning("passed over '%s': it %s", name, why);
 }
 
@@ -49,10 +49,10 @@ int cmd_cache_ls(const struct args *args, struct err **err)
 	out_bulk(true);
 	if (cache_args_open(args->operands[0], &store, err) < 0)
 		return -1;
-	store_on_unsafe_name(store, tell_passed_over, &passed_over);
+	store_on_unsafe_name(store, warn_of_passed_over, &passed_over);
 	if (cache_list(store, print_listing_row, NULL, err) < 0)
 		return -1;
-	if (passed_over > PASSED_OVER_TOLD)
+	if (passed_over > PASSED_OVER_SHOWN)
 		out_warning("passed over %" PRId64 " names in all", passed_over);
 	return EXIT_DONE;
 }

@@ -18,8 +18,8 @@
 
 /* Turns between two looks at the lease, and looks that must agree: a driver that has just taken
  * over may not have journalled it yet. */
-#define LOOK_TURNS 5
-#define LOOKS_GONE 2
+#define LEASE_CHECK_TURNS 5
+#define LEASE_CHECKS_GONE 2
 
 struct attachment {
 	struct follow follow; /* first: the turn gets this */
@@ -55,13 +55,13 @@ static int driver_died(struct attachment *attachment)
 	struct follow *follow = &attachment->follow;
 	int nobody;
 
-	if (++attachment->turns < LOOK_TURNS)
+	if (++attachment->turns < LEASE_CHECK_TURNS)
 		return 0;
 	attachment->turns = 0;
 	nobody = lease_look(follow->journal, follow->run, &attachment->rules, &attachment->lease,
 			    follow->err);
 	attachment->gone = nobody > 0 ? attachment->gone + 1 : 0;
-	attachment->left = attachment->gone >= LOOKS_GONE;
+	attachment->left = attachment->gone >= LEASE_CHECKS_GONE;
 	return nobody < 0 ? -1 : 0;
 }
 
@@ -161,7 +161,7 @@ static int start_driver(struct journal *journal, const char *run, struct backgro
 }
 
 /* A run that already has a driver is not an error. */
-static void note_failure(const struct err *why, int *worst)
+static void record_failure(const struct err *why, int *worst)
 {
 	if (!why || why->code == EXIT_BUSY)
 		return;
@@ -183,20 +183,20 @@ static int resume_all(struct journal *journal, struct err **err)
 		*err = TAKE(unfound);
 		return -1;
 	}
-	note_failure(unfound, &worst);
+	record_failure(unfound, &worst);
 	drivers = mem_zero(json_array_size(runs) + 1, sizeof(struct background *));
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
 		(void)!start_driver(journal, json_string_value(run), &drivers[i], &why);
-		note_failure(why, &worst);
+		record_failure(why, &worst);
 	}
 	json_array_foreach (runs, i, run) {
 		AUTO(err_freep) struct err *why = NULL;
 
 		if (drivers[i])
 			(void)!foreground_detach_await(drivers[i], json_string_value(run), &why);
-		note_failure(why, &worst);
+		record_failure(why, &worst);
 		background_freep(&drivers[i]);
 	}
 	return worst;
@@ -264,7 +264,7 @@ static int see_it_stopped(const struct args *args, struct journal *journal, cons
 	}
 }
 
-static void say_step(void *arg, const char *what)
+static void print_step(void *arg, const char *what)
 {
 	(void)arg;
 	out_note("%s", what);
@@ -294,7 +294,7 @@ static int stop_past(const struct args *args, struct journal *journal, const cha
 	AUTO(auto_free) char *cause = err_format(*why);
 
 	out_note("%s; stopping the job directly", cause);
-	if (beside_stop(journal, run, args->value[OPT_REASON], say_step, NULL, &stop, err) < 0)
+	if (beside_stop(journal, run, args->value[OPT_REASON], print_step, NULL, &stop, err) < 0)
 		return -1;
 	/* A damaged journal does not prove that nothing is under way. */
 	if (!stop.over && !stop.ended && (stop.damaged || !(stop.idle && stop.left)))

@@ -13,7 +13,7 @@
 #include "jobs/run/plan/plan.h"
 #include "jobs/store/order.h"
 
-#define LOG_PIECE ((size_t)1 << 20)
+#define LOG_CHUNK ((size_t)1 << 20)
 
 static int print_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
@@ -123,9 +123,9 @@ static char *log_prefix(const struct log_view *view)
 }
 
 /* Prints a piece of the current attempt's unread log; `*ret_more` is set if more is left. */
-static int print_piece(struct log_view *view, bool *ret_more, struct err **err)
+static int print_chunk(struct log_view *view, bool *ret_more, struct err **err)
 {
-	AUTO(sb_release) struct sb piece = SB_INIT_MAX(LOG_PIECE);
+	AUTO(sb_release) struct sb chunk = SB_INIT_MAX(LOG_CHUNK);
 	AUTO(auto_free) char *prefix = NULL;
 
 	*ret_more = false;
@@ -133,10 +133,10 @@ static int print_piece(struct log_view *view, bool *ret_more, struct err **err)
 		return 0;
 	prefix = log_prefix(view);
 	if (view->engine->ops->logs(view->engine, view->job, prefix, (int)view->node,
-				    &view->tail.offset, LOG_PIECE, &piece, err) < 0)
+				    &view->tail.offset, LOG_CHUNK, &chunk, err) < 0)
 		return -1;
-	tail_feed(&view->tail, piece.text, piece.len, print_log_line, view);
-	*ret_more = piece.len == LOG_PIECE;
+	tail_feed(&view->tail, chunk.text, chunk.len, print_log_line, view);
+	*ret_more = chunk.len == LOG_CHUNK;
 	return 0;
 }
 
@@ -153,7 +153,7 @@ static int print_log(struct log_view *view, struct err **err)
 	/* The size of a log that only the service has is unknown. */
 	size = size == 0 ? UINT64_MAX : size;
 	while (more && view->tail.offset < size)
-		if (print_piece(view, &more, err) < 0)
+		if (print_chunk(view, &more, err) < 0)
 			return -1;
 	return 0;
 }
@@ -163,14 +163,14 @@ static int logs_turn(struct follow *follow)
 	struct log_view *view = (struct log_view *)(void *)follow;
 
 	/* The rest of an attempt comes before the next attempt. */
-	if (print_piece(view, &follow->more, follow->err) < 0)
+	if (print_chunk(view, &follow->more, follow->err) < 0)
 		return -1;
 	if (follow->more)
 		return 0;
 	if (journal_read(follow->journal, follow->run, follow->next, find_attempt, view,
 			 follow->err) < 0)
 		return -1;
-	return print_piece(view, &follow->more, follow->err);
+	return print_chunk(view, &follow->more, follow->err);
 }
 
 static int open_log_view(struct log_view *view, struct err **err)

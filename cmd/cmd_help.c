@@ -49,7 +49,7 @@ static int help_on(const struct cmd *table, const char *name, struct err **err)
 	const struct topic *topic = topic_find(name);
 	/* A field with the name of a command is available as spec.NAME. */
 	const char *field = text_starts(name, "spec.") ? name + 5 : name;
-	const char *near;
+	const char *suggestion;
 
 	if (cmd && cmd_is_shown(cmd)) {
 		manual_command(&doc, cmd);
@@ -66,10 +66,10 @@ static int help_on(const struct cmd *table, const char *name, struct err **err)
 	} else if (topic) {
 		topic->write(&doc);
 	} else if (!manual_field(&doc, field)) {
-		near = nearest(table, name);
+		suggestion = nearest(table, name);
 		err_set(err, EXIT_USAGE, "no help on '%s'", name);
-		if (near)
-			return err_hint(err, "did you mean '%s'?", near);
+		if (suggestion)
+			return err_hint(err, "did you mean '%s'?", suggestion);
 		return err_hint(
 			err,
 			"'stoker help' lists the commands, 'stoker help topics' the other topics");

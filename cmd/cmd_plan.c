@@ -158,7 +158,7 @@ static void add_unknown(const char *what, const char *reason, const char *hint, 
 	json_array_append_new(rows, row);
 }
 
-static void tell_unknown(const char *label, const char *what, const struct err *why, json_t *rows)
+static void print_unknown(const char *label, const char *what, const struct err *why, json_t *rows)
 {
 	if (!why)
 		return;
@@ -168,8 +168,8 @@ static void tell_unknown(const char *label, const char *what, const struct err *
 
 /* Returns the facts that are unknown: an array, empty if all are known, and prints them. The
  * cache already has its own line. The region matters only if the plan needs one. */
-static json_t *tell_all_unknown(const json_t *plan, const struct cache_view *view,
-				const struct err *runs)
+static json_t *print_all_unknown(const json_t *plan, const struct cache_view *view,
+				 const struct err *runs)
 {
 	AUTO(err_freep) struct err *region = NULL;
 	json_t *rows = json_array();
@@ -177,8 +177,8 @@ static json_t *tell_all_unknown(const json_t *plan, const struct cache_view *vie
 	if (view->verdict == CACHE_UNKNOWN)
 		add_unknown("cache", view->reason, view->hint, rows);
 	if (aws_account_needs_region(plan) && !aws_region(&region))
-		tell_unknown("region:", "region", region, rows);
-	tell_unknown("runs:", "earlier runs", runs, rows);
+		print_unknown("region:", "region", region, rows);
+	print_unknown("runs:", "earlier runs", runs, rows);
 	return rows;
 }
 
@@ -221,7 +221,7 @@ int cmd_plan(const struct args *args, struct err **err)
 		print_plan(shown, &view);
 		cmd_print_cost_before(plan->json, cost);
 		cmd_print_comparison_or_advice(comparison);
-		unknown = tell_all_unknown(plan->json, &view, runs);
+		unknown = print_all_unknown(plan->json, &view, runs);
 		if (args->given[OPT_REQUESTS])
 			plan_text_print_requests(shown, requests, difference);
 		return EXIT_DONE;
@@ -242,7 +242,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	js_put(result, "inherited", inherited_of_plan(plan->json));
 	js_put(result, "not_held", toolkit_limits_not_held(plan->json));
 	js_put(result, "modes", TAKE(comparison));
-	unknown = tell_all_unknown(plan->json, &view, runs);
+	unknown = print_all_unknown(plan->json, &view, runs);
 	if (json_array_size(unknown) > 0)
 		js_put(result, "not_known", TAKE(unknown));
 	js_put_str(result, "agent", agent);

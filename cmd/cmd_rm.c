@@ -47,7 +47,7 @@ static void print_removed(const json_t *line, bool dry_run)
 }
 
 /* Finds the job of a damaged run that may still exist, as far as the journal shows. */
-static int note_job(void *arg, const struct event *ev, json_t *row, struct err **err)
+static int find_open_job(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	char **job = arg;
 
@@ -63,8 +63,8 @@ static int note_job(void *arg, const struct event *ev, json_t *row, struct err *
 }
 
 /* Reads the status of a run before its removal. A damaged journal does not prevent the removal. */
-static int look(struct journal *journal, const char *run, json_t **ret, bool *ret_damaged,
-		struct err **err)
+static int read_status(struct journal *journal, const char *run, json_t **ret, bool *ret_damaged,
+		       struct err **err)
 {
 	AUTO(auto_free) char *job = NULL;
 
@@ -76,7 +76,7 @@ static int look(struct journal *journal, const char *run, json_t **ret, bool *re
 	out_note("%s", (*err)->message);
 	err_freep(err);
 	*ret_damaged = true;
-	if (journal_salvage(journal, run, note_job, &job, err) < 0)
+	if (journal_salvage(journal, run, find_open_job, &job, err) < 0)
 		return -1;
 	if (job)
 		out_note("the journal does not record the end of job %s; check the job on its "
@@ -94,11 +94,11 @@ static int forget(const struct args *args, struct journal *journal, const char *
 	const struct forget_options options = { .with_checkpoints =
 							args->given[OPT_WITH_CHECKPOINTS],
 						.dry_run = args->given[OPT_DRY_RUN] };
-	json_auto_t *status = NULL, *told = NULL, *line = json_object();
+	json_auto_t *status = NULL, *removal = NULL, *line = json_object();
 	bool damaged;
 
-	if (look(journal, run, &status, &damaged, err) < 0 ||
-	    run_forget(journal, run, &options, rules, run_show_wait, NULL, &told, err) < 0)
+	if (read_status(journal, run, &status, &damaged, err) < 0 ||
+	    run_forget(journal, run, &options, rules, run_show_wait, NULL, &removal, err) < 0)
 		return -1;
 	js_put_str(line, "run", run);
 	for (size_t i = 0; i < STK_LENGTH(shown); i++)
@@ -106,7 +106,7 @@ static int forget(const struct args *args, struct journal *journal, const char *
 	if (damaged)
 		js_put(line, "damaged", json_true());
 	js_put(line, "removed", json_boolean(!options.dry_run));
-	json_object_update(line, told);
+	json_object_update(line, removal);
 	if (out_is_json())
 		out_json(line);
 	else
@@ -167,7 +167,7 @@ struct old_runs {
 	int worst; /* exit code of failures with runs that are kept because of them */
 };
 
-static int note_old(void *arg, const char *run, struct err **err)
+static int add_if_old(void *arg, const char *run, struct err **err)
 {
 	struct old_runs *old = arg;
 	json_auto_t *status = NULL;
@@ -204,7 +204,7 @@ static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
 	old.journal = journal;
-	if (journal_runs(journal, note_old, &old, &unfound) < 0) {
+	if (journal_runs(journal, add_if_old, &old, &unfound) < 0) {
 		if (!unfound->damage) {
 			*err = TAKE(unfound);
 			return -1;

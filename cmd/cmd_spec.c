@@ -49,17 +49,17 @@ static int list_templates(void)
 
 static const struct embedded_file *find_template(const char *name, struct err **err)
 {
-	const char *near = NULL;
+	const char *suggestion = NULL;
 
 	for (size_t i = 0; i < template_file_count; i++) {
 		if (strcmp(template_files[i].name, name) == 0)
 			return &template_files[i];
 		if (text_distance(name, template_files[i].name, 3) <= 3)
-			near = template_files[i].name;
+			suggestion = template_files[i].name;
 	}
 	err_set(err, EXIT_USAGE, "no starter spec '%s'", name);
-	if (near)
-		err_hint(err, "did you mean '%s'?", near);
+	if (suggestion)
+		err_hint(err, "did you mean '%s'?", suggestion);
 	else
 		err_hint(err, "'stoker init --list' shows the starter specs");
 	return NULL;

@@ -65,7 +65,7 @@ static char *cell(const char *text, size_t most)
 {
 	struct sb out = SB_INIT;
 
-	columns_fit(&out, text ? text : "-", text ? strlen(text) : 1, most, out_look()->utf8);
+	columns_fit(&out, text ? text : "-", text ? strlen(text) : 1, most, out_style()->utf8);
 	return sb_take(&out);
 }
 
@@ -110,7 +110,7 @@ static void print_cells(char *const cells[LIST_COLUMNS], const size_t widths[LIS
 	AUTO(sb_release) struct sb before = SB_INIT, after = SB_INIT;
 
 	for (size_t i = 0; i < LIST_COLUMNS; i++) {
-		size_t columns = columns_width(cells[i], strlen(cells[i]), out_look()->utf8);
+		size_t columns = columns_width(cells[i], strlen(cells[i]), out_style()->utf8);
 		struct sb *to = i < LIST_STATE ? &before : &after;
 
 		sb_adds(to, cells[i]);
@@ -129,7 +129,7 @@ static void print_table(const struct list_table *table)
 		widths[column] = strlen(titles[column]);
 		for (size_t i = 0; i < table->count; i++) {
 			const char *text = table->rows[i].cells[column];
-			size_t width = columns_width(text, strlen(text), out_look()->utf8);
+			size_t width = columns_width(text, strlen(text), out_style()->utf8);
 
 			if (width > widths[column])
 				widths[column] = width;

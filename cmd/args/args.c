@@ -109,7 +109,7 @@ static void add_set(struct args *args, char *text)
 	args->sets[count + 1] = NULL;
 }
 
-static int take_value(struct args *args, enum opt_id id, const char *value, struct err **err)
+static int set_value(struct args *args, enum opt_id id, const char *value, struct err **err)
 {
 	const struct opt_row *row = &args_opt_rows[id];
 
@@ -143,13 +143,13 @@ static int take_value(struct args *args, enum opt_id id, const char *value, stru
 static int unknown_option(const struct args *args, const char *word, size_t len, struct err **err)
 {
 	uint64_t allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : 0);
-	enum opt_id near =
+	enum opt_id suggestion =
 		word[1] == '-' && len > 2 ? nearest_option(word + 2, len - 2, allowed) : OPT_COUNT;
 
 	err_set(err, EXIT_USAGE, "unknown option '%.*s'%s%s", (int)len, word,
 		args->cmd ? " of " : "", args->cmd ? args->cmd->name : "");
-	if (near != OPT_COUNT)
-		return err_hint(err, "did you mean --%s?", args_opt_rows[near].name);
+	if (suggestion != OPT_COUNT)
+		return err_hint(err, "did you mean --%s?", args_opt_rows[suggestion].name);
 	return err_hint(err, "'stoker help%s%s' shows the options", args->cmd ? " " : "",
 			args->cmd ? args->cmd->name : "");
 }
@@ -177,14 +177,14 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 		return 0;
 	}
 	if (equals)
-		return take_value(args, id, equals + 1, err);
+		return set_value(args, id, equals + 1, err);
 	if (!next) {
 		err_set(err, EXIT_USAGE, "--%s needs a value", args_opt_rows[id].name);
 		return err_hint(err, "write --%s %s", args_opt_rows[id].name,
 				args_opt_rows[id].argument);
 	}
 	*ret_used = 2;
-	return take_value(args, id, next, err);
+	return set_value(args, id, next, err);
 }
 
 static int unknown_command(const struct cmd *table, const char *word, const char *second,

@@ -24,7 +24,7 @@ static void print_quote(const struct problem *problem, struct sb *text)
 		return;
 	out_size(&columns, &rows);
 	if (quote_line(&quote, text->text, text->len, problem->line, problem->column, columns,
-		       out_look_err()->utf8))
+		       out_style_err()->utf8))
 		out_quote(quote.text, problem->lint);
 }
 

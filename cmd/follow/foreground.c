@@ -18,8 +18,8 @@ struct interrupts {
 	bool stop;   /* --on-interrupt stop */
 	bool asking; /* a question is on the screen */
 	enum interrupt on_hangup;
-	bool hung_up; /* to be continued by another driver */
-	bool told;    /* a signal asked this process to end: a slow reader must not delay it */
+	bool hung_up;    /* to be continued by another driver */
+	bool must_leave; /* a signal asked this process to end: a slow reader must not delay it */
 };
 
 /* State of the driver in the foreground; the `arg` of its callbacks. */
@@ -69,7 +69,7 @@ static void on_loop(void *arg, struct loop *loop)
 				 &unreadable);
 }
 
-static void ask(struct foreground *foreground)
+static void ask_user(struct foreground *foreground)
 {
 	static const char question[] = "leave the job running, stop it, or go on? [l/s/g]";
 
@@ -94,13 +94,13 @@ static enum interrupt on_interrupt(void *arg, int signo)
 
 	if (signo == SIGHUP)
 		return on_hangup(interrupts);
-	interrupts->told = true;
+	interrupts->must_leave = true;
 	if (signo != SIGINT || out_is_json() || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return policy;
 	/* A second Ctrl-C is an answer too. */
 	if (interrupts->asking)
 		return policy;
-	ask(foreground);
+	ask_user(foreground);
 	return INTERRUPT_ASK;
 }
 
@@ -123,7 +123,7 @@ static enum interrupt on_answer(void *arg)
 	else if (answer[0] == 'g' || answer[0] == 'G')
 		what = INTERRUPT_GO_ON;
 	else
-		ask(foreground);
+		ask_user(foreground);
 	foreground->interrupts.asking = what == INTERRUPT_ASK;
 	if (what != INTERRUPT_ASK)
 		live_ask(foreground->live, NULL, NULL);
@@ -160,7 +160,7 @@ static void hold_hangup(sigset_t *ret_before)
 }
 
 /* Returns true if a SIGHUP was pending; consumes it. */
-static bool take_hangup(void)
+static bool consume_hangup(void)
 {
 	const struct timespec at_once = { 0 };
 	sigset_t hangup;
@@ -204,7 +204,7 @@ static bool is_left(struct journal *journal, const struct driver_options *option
 	AUTO(err_freep) struct err *unknown = NULL;
 
 	/* A pending SIGHUP may be why the driver stopped retrying. */
-	if (result < 0 && take_hangup())
+	if (result < 0 && consume_hangup())
 		(void)on_hangup(interrupts);
 	if (!interrupts->hung_up)
 		return false;
@@ -214,8 +214,8 @@ static bool is_left(struct journal *journal, const struct driver_options *option
 	       cmd_run_exit_code(journal, options->run, &unknown) == EXIT_DETACHED;
 }
 
-static int foreground_drive(struct journal *journal, struct driver_options *options,
-			    enum exit_code *ret_exit, struct err **err)
+static int run_driver_here(struct journal *journal, struct driver_options *options,
+			   enum exit_code *ret_exit, struct err **err)
 {
 	sigset_t before;
 	int result;
@@ -226,7 +226,7 @@ static int foreground_drive(struct journal *journal, struct driver_options *opti
 		err_freep(err);
 		result = hand_over(journal, options, ret_exit, err);
 	}
-	(void)take_hangup();
+	(void)consume_hangup();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
@@ -262,8 +262,8 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 	if (cmd_lease_rules(args, &rules, err) < 0)
 		return -1;
 	out_keep();
-	result = foreground_drive(journal, &options, &exit_code, err);
-	if (!foreground.interrupts.told)
+	result = run_driver_here(journal, &options, &exit_code, err);
+	if (!foreground.interrupts.must_leave)
 		out_keep_no_more();
 	if (result < 0)
 		return -1;

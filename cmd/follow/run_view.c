@@ -69,7 +69,7 @@ struct run_view_listed {
 	bool found;
 };
 
-static int note_listed(void *arg, const char *run, struct err **err)
+static int add_listed(void *arg, const char *run, struct err **err)
 {
 	struct run_view_listed *listed = arg;
 
@@ -85,7 +85,7 @@ int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *
 
 	if (js_str(status, "created"))
 		return 0;
-	if (journal_runs(journal, note_listed, &listed, err) < 0)
+	if (journal_runs(journal, add_listed, &listed, err) < 0)
 		return -1;
 	if (!listed.found)
 		return err_set(err, EXIT_USAGE, "no run '%s'", run);

@@ -30,7 +30,7 @@ struct live {
 	struct sb rows;         /* rows of the block on the screen */
 	size_t columns, height; /* size of the terminal at that time */
 	bool shown;             /* the terminal is ours, rows are on it */
-	bool anew;              /* the screen's content is unknown */
+	bool content_unknown;   /* the screen's content is unknown */
 	const char *question, *brief;
 	struct termios before; /* terminal settings to restore */
 };
@@ -110,7 +110,7 @@ static void enter(struct live *live)
 	if (tcgetattr(STDERR_FILENO, &live->before) < 0)
 		return;
 	rescue.before = live->before;
-	live->shown = live->anew = true;
+	live->shown = live->content_unknown = true;
 	sb_clear(&live->rows);
 	set_handlers(on_fatal, SIG_DFL);
 	set_keys(live);
@@ -196,7 +196,7 @@ static void draw_changes(const struct sb *before, const struct sb *after, struct
 static void render(struct live *live, struct sb *out)
 {
 	struct screen_frame frame = {
-		.look = *out_look_err(),
+		.style = *out_style_err(),
 		/* The last column stays free, because terminals differ in when they wrap; one row
 		 * stays free for scrolling messages. */
 		.width = live->columns > 1 ? live->columns - 1 : 1,
@@ -217,14 +217,14 @@ static void draw(struct live *live)
 
 	out_size(&columns, &height);
 	if (columns != live->columns || height != live->height)
-		live->anew = true;
+		live->content_unknown = true;
 	live->columns = columns;
 	live->height = height;
 	render(live, &rows);
-	if (live->anew || live->lines.len)
+	if (live->content_unknown || live->lines.len)
 		sb_adds(&out, CURSOR_HIDE "\r" ERASE_BELOW);
 	sb_add(&out, live->lines.text, live->lines.len);
-	if (live->anew || live->lines.len)
+	if (live->content_unknown || live->lines.len)
 		sb_clear(&live->rows);
 	sb_adds(&out, WRAP_OFF);
 	empty = out.len;
@@ -238,7 +238,7 @@ static void draw(struct live *live)
 	sb_release(&live->rows);
 	live->rows = rows;
 	rows = SB_INIT;
-	live->anew = false;
+	live->content_unknown = false;
 }
 
 static void on_frame(void *arg)
@@ -272,7 +272,7 @@ static void draw_soon(struct live *live)
 				 on_frame, live);
 }
 
-static void take_line(void *arg, const char *line, size_t len)
+static void buffer_line(void *arg, const char *line, size_t len)
 {
 	struct live *live = arg;
 
@@ -286,7 +286,7 @@ static void on_resize(void *arg)
 {
 	struct live *live = arg;
 
-	live->anew = true;
+	live->content_unknown = true;
 	draw_soon(live);
 }
 
@@ -347,7 +347,7 @@ int live_open(struct live **ret, struct journal *journal, const char *run, struc
 	if (may_suspend())
 		live->suspend = loop_on_signal(loop, SIGTSTP, on_suspend, live);
 	live->resume = loop_on_signal(loop, SIGCONT, on_resume, live);
-	out_divert(take_line, live);
+	out_divert(buffer_line, live);
 	draw_soon(live);
 	return 0;
 }

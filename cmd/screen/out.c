@@ -22,9 +22,9 @@ enum out_stream { RESULTS, MESSAGES, STREAMS };
 
 static struct {
 	bool json, quiet, verbose, bulk;
-	struct text_style look, look_err; /* styles for stdout and stderr */
-	void (*take)(void *arg, const char *line, size_t len);
-	void *take_arg;
+	struct text_style style, style_err; /* styles for stdout and stderr */
+	void (*sink)(void *arg, const char *line, size_t len);
+	void *sink_arg;
 	int write_errno; /* errno of the first failed write to stdout */
 	bool has_outlets;
 	bool unblocked[STREAMS];
@@ -66,9 +66,9 @@ void out_init(const struct out_options *options)
 	out.json = options->json;
 	out.quiet = options->quiet;
 	out.verbose = options->verbose;
-	out.look.utf8 = out.look_err.utf8 = is_utf8();
-	out.look.color = has_color(options->color, STDOUT_FILENO);
-	out.look_err.color = has_color(options->color, STDERR_FILENO);
+	out.style.utf8 = out.style_err.utf8 = is_utf8();
+	out.style.color = has_color(options->color, STDOUT_FILENO);
+	out.style_err.color = has_color(options->color, STDERR_FILENO);
 }
 
 bool out_draws(void)
@@ -76,14 +76,14 @@ bool out_draws(void)
 	return !out.json && !out.quiet && !out.verbose && is_able(STDERR_FILENO);
 }
 
-const struct text_style *out_look(void)
+const struct text_style *out_style(void)
 {
-	return &out.look;
+	return &out.style;
 }
 
-const struct text_style *out_look_err(void)
+const struct text_style *out_style_err(void)
 {
-	return &out.look_err;
+	return &out.style_err;
 }
 
 void out_size(size_t *ret_columns, size_t *ret_rows)
@@ -95,10 +95,10 @@ void out_size(size_t *ret_columns, size_t *ret_rows)
 	*ret_rows = size.ws_row ? size.ws_row : 24;
 }
 
-void out_divert(void (*take)(void *arg, const char *line, size_t len), void *arg)
+void out_divert(void (*sink)(void *arg, const char *line, size_t len), void *arg)
 {
-	out.take = take;
-	out.take_arg = arg;
+	out.sink = sink;
+	out.sink_arg = arg;
 }
 
 bool out_is_json(void)
@@ -137,8 +137,8 @@ static void end_line(void)
 
 static void put_err(const struct sb *line)
 {
-	if (out.take)
-		out.take(out.take_arg, line->text, line->len);
+	if (out.sink)
+		out.sink(out.sink_arg, line->text, line->len);
 	else
 		out_terminal(line->text, line->len);
 }
@@ -216,7 +216,7 @@ void out_note(const char *fmt, ...)
 
 static const char *prefix(const char *plain, const char *colored)
 {
-	return out.look_err.color ? colored : plain;
+	return out.style_err.color ? colored : plain;
 }
 
 void out_warning(const char *fmt, ...)
@@ -278,7 +278,7 @@ void out_quote(const char *lines, bool note)
 void out_event(const char *at, enum status_icon mark, const char *sentence)
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
-	const struct text_style *look = &out.look_err;
+	const struct text_style *style = &out.style_err;
 	size_t columns, rows;
 
 	if (!out_draws()) {
@@ -286,11 +286,12 @@ void out_event(const char *at, enum status_icon mark, const char *sentence)
 		return;
 	}
 	out_size(&columns, &rows);
-	sb_addf(&line, "%s%s%s  %s%s%s ", text_style_on(look, MARK_FAINT), at, text_style_off(look),
-		text_style_on(look, mark), text_style_icon_text(look, mark), text_style_off(look));
+	sb_addf(&line, "%s%s%s  %s%s%s ", text_style_on(style, MARK_FAINT), at,
+		text_style_off(style), text_style_on(style, mark),
+		text_style_icon_text(style, mark), text_style_off(style));
 	columns_wrap(&line, sentence, strlen(sentence),
 		     columns > 2 * EVENT_INDENT ? columns - EVENT_INDENT - 1 : EVENT_INDENT,
-		     EVENT_INDENT, EVENT_ROWS, look->utf8);
+		     EVENT_INDENT, EVENT_ROWS, style->utf8);
 	sb_addc(&line, '\n');
 	put_err(&line);
 }
@@ -298,7 +299,7 @@ void out_event(const char *at, enum status_icon mark, const char *sentence)
 void out_marked(const char *label, enum status_icon mark, const char *fmt, ...)
 {
 	AUTO(sb_release) struct sb text = SB_INIT, line = SB_INIT;
-	const struct text_style *look = &out.look;
+	const struct text_style *style = &out.style;
 	va_list args;
 
 	if (out.json)
@@ -306,8 +307,8 @@ void out_marked(const char *label, enum status_icon mark, const char *fmt, ...)
 	va_start(args, fmt);
 	sb_addv(&text, fmt, args);
 	va_end(args);
-	sb_addf(&line, "%s%s%s%s ", label, text_style_on(look, mark),
-		text_style_icon_text(look, mark), text_style_off(look));
+	sb_addf(&line, "%s%s%s%s ", label, text_style_on(style, mark),
+		text_style_icon_text(style, mark), text_style_off(style));
 	text_escape(&line, text.text, text.len, false);
 	put(line.text, line.len);
 	end_line();
@@ -317,28 +318,28 @@ void out_marked(const char *label, enum status_icon mark, const char *fmt, ...)
 
 static const int fds[STREAMS] = { STDOUT_FILENO, STDERR_FILENO };
 
-static void settle(enum out_stream stream, bool hurry)
+static void finish_stream(enum out_stream stream, bool is_leaving)
 {
-	if (hurry)
+	if (is_leaving)
 		outlet_settle(&out.outlets[stream], LEAVE_MS / STREAMS);
 	else
 		outlet_drain(&out.outlets[stream], IDLE_MS);
 }
 
-static void close_outlets(bool hurry)
+static void close_outlets(bool is_leaving)
 {
 	struct outlet *results = &out.outlets[RESULTS];
 
 	if (!out.has_outlets)
 		return;
-	settle(RESULTS, hurry);
+	finish_stream(RESULTS, is_leaving);
 	if (!out.write_errno && results->failed != ECANCELED)
 		out.write_errno = results->failed;
 	if (results->dropped > 0)
 		out_warning("%llu bytes were not written to stdout, because no reader took them in "
 			    "time; 'stoker events' has all of them",
 			    (unsigned long long)results->dropped);
-	settle(MESSAGES, hurry);
+	finish_stream(MESSAGES, is_leaving);
 	out.has_outlets = false;
 	for (size_t i = 0; i < STREAMS; i++) {
 		outlet_release(&out.outlets[i]);

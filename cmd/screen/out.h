@@ -29,8 +29,8 @@ bool out_is_verbose(void);
  * --json and --verbose is given. */
 bool out_draws(void);
 /* Return the styles of stdout and of stderr; borrowed. UTF-8 by the locale's name. */
-const struct text_style *out_look(void);
-const struct text_style *out_look_err(void);
+const struct text_style *out_style(void);
+const struct text_style *out_style_err(void);
 /* Returns columns and rows of the terminal at stderr; 80 by 24 if unknown. */
 void out_size(size_t *ret_columns, size_t *ret_rows);
 
@@ -64,7 +64,7 @@ void out_marked(const char *label, enum status_icon mark, const char *fmt, ...) 
 
 /* Sends each further line for stderr, newline included and escaped, to `take` instead of the
  * terminal, so that it can be placed above a live block. NULL ends that. */
-void out_divert(void (*take)(void *arg, const char *line, size_t len), void *arg);
+void out_divert(void (*sink)(void *arg, const char *line, size_t len), void *arg);
 
 /* From now on slow readers of stdout or stderr are not waited for: output that they do not accept
  * is kept (events and messages: OUT_ROOM bytes each, beyond which some are dropped), and sent by

@@ -13,33 +13,33 @@
 /* A line as shown, with the column and width of the character at the place. */
 struct shown {
 	struct sb text;
-	size_t columns, place, place_columns;
+	size_t columns, caret, caret_columns;
 };
 
 static void show(struct shown *shown, const char *text, size_t len, int column, bool utf8)
 {
 	int at = 1;
 
-	shown->place_columns = 1;
+	shown->caret_columns = 1;
 	for (size_t i = 0; i < len; at++) {
-		char piece[COLUMNS_SHOWN];
+		char shown_text[COLUMNS_SHOWN];
 		size_t first = shown->columns;
 		int columns;
 		bool tab = text[i] == '\t';
 
-		i += columns_show(text + i, len - i, utf8, piece, &columns);
+		i += columns_show(text + i, len - i, utf8, shown_text, &columns);
 		do {
-			sb_adds(&shown->text, piece);
+			sb_adds(&shown->text, shown_text);
 			shown->columns += (size_t)columns;
 		} while (tab && shown->columns % TAB_COLUMNS != 0);
 		if (at == column) {
-			shown->place = first;
+			shown->caret = first;
 			if (shown->columns > first)
-				shown->place_columns = shown->columns - first;
+				shown->caret_columns = shown->columns - first;
 		}
 	}
 	if (column >= at)
-		shown->place = shown->columns;
+		shown->caret = shown->columns;
 }
 
 /* Appends the text between two columns; a wide character across a border is left out and replaced
@@ -49,9 +49,10 @@ static void add_columns(struct sb *out, const struct sb *text, size_t from, size
 	size_t at = 0, done = from;
 
 	for (size_t i = 0; i < text->len && at < to;) {
-		char piece[COLUMNS_SHOWN];
+		char shown_text[COLUMNS_SHOWN];
 		int columns;
-		size_t size = columns_show(text->text + i, text->len - i, true, piece, &columns);
+		size_t size =
+			columns_show(text->text + i, text->len - i, true, shown_text, &columns);
 
 		if (at >= from && at + (size_t)columns <= to) {
 			for (; done < at; done++)
@@ -142,8 +143,8 @@ static struct quote_window choose_window(const struct shown *shown, size_t width
 
 	if (shown->columns <= width)
 		return window;
-	if (shown->place > width * 2 / 3)
-		window.from = shown->place - width * 2 / 3;
+	if (shown->caret > width * 2 / 3)
+		window.from = shown->caret - width * 2 / 3;
 	if (window.from + width > shown->columns)
 		window.from = shown->columns - width;
 	window.before = window.from > 0;
@@ -172,9 +173,9 @@ bool quote_line(struct sb *out, const char *text, size_t len, int line, int colu
 	add_columns(out, &shown.text, window.from, window.to);
 	sb_addf(out, "%s\n", window.after ? dots : "");
 	if (column > 0) {
-		caret = shown.place - window.from + (window.before ? dot_columns : 0);
+		caret = shown.caret - window.from + (window.before ? dot_columns : 0);
 		sb_addf(out, "%*s| %*s^", (int)margin - 2, "", (int)caret, "");
-		for (size_t i = 1; i < shown.place_columns && i < TAB_COLUMNS; i++)
+		for (size_t i = 1; i < shown.caret_columns && i < TAB_COLUMNS; i++)
 			sb_addc(out, '~');
 		sb_addc(out, '\n');
 	}

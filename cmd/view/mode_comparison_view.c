@@ -43,8 +43,8 @@ static void keep_if_measured(struct mode_comparison_view_search *search)
 	search->found[mode] = TAKE(search->run);
 }
 
-static void look_at(struct journal *journal, const char *run,
-		    struct mode_comparison_view_search *search)
+static void search_run(struct journal *journal, const char *run,
+		       struct mode_comparison_view_search *search)
 {
 	AUTO(err_freep) struct err *unreadable = NULL;
 
@@ -67,14 +67,15 @@ json_t *mode_comparison_find(struct journal *journal, const char *name, const ch
 	AUTO(err_freep) struct err *unreadable = NULL;
 	json_auto_t *runs = json_array();
 	json_t *comparison = NULL;
-	size_t count, looked = 0;
+	size_t count, searched = 0;
 
 	if (!name || !graph_key || journal_runs(journal, collect_run, runs, &unreadable) < 0)
 		return NULL;
-	for (count = json_array_size(runs); count > 0 && looked < MODES_RUNS_MAX; looked++) {
+	for (count = json_array_size(runs); count > 0 && searched < MODE_COMPARISON_RUNS_MAX;
+	     searched++) {
 		if (search.found[MODE_JIT] && search.found[MODE_AOT])
 			break;
-		look_at(journal, json_string_value(json_array_get(runs, --count)), &search);
+		search_run(journal, json_string_value(json_array_get(runs, --count)), &search);
 	}
 	if (search.found[MODE_JIT] || search.found[MODE_AOT])
 		comparison = mode_comparison_json(search.found[MODE_JIT], search.found[MODE_AOT]);
@@ -125,7 +126,7 @@ static void print_judgement(const json_t *comparison)
 
 	if (!pays)
 		out_line("      precompiling made no difference (less than %.0f %%)",
-			 MODES_ALIKE * 100);
+			 MODE_COMPARISON_TOLERANCE * 100);
 	else if (json_is_true(pays))
 		out_line("      precompiling saved %.1f node-seconds, %.0f %%", jit - aot,
 			 (1 - aot / jit) * 100);

@@ -20,9 +20,9 @@ static json_t *shown(const char *text)
 	while (*text) {
 		size_t plain_len = strcspn(text, "$"), dollars = strspn(text + plain_len, "$");
 		const char *after = text + plain_len + dollars;
-		bool told = strncmp(after, name, sizeof name - 1) == 0;
+		bool deferred = strncmp(after, name, sizeof name - 1) == 0;
 
-		sb_add(&out, text, plain_len + (told ? (dollars + 1) / 2 : dollars));
+		sb_add(&out, text, plain_len + (deferred ? (dollars + 1) / 2 : dollars));
 		text = after;
 	}
 	ret = js_text(out.text, out.len);
@@ -154,12 +154,12 @@ static void print_variables(const char *label, json_t *env)
 }
 
 /* True if the member has lines of its own already, or repeats the heading. */
-static bool is_told(const char *name)
+static bool is_own_member(const char *name)
 {
-	static const char *const told[] = { "v", "phase", "command", "env", "agent_env", "sends" };
+	static const char *const own[] = { "v", "phase", "command", "env", "agent_env", "sends" };
 
-	for (size_t i = 0; i < STK_LENGTH(told); i++)
-		if (strcmp(name, told[i]) == 0)
+	for (size_t i = 0; i < STK_LENGTH(own); i++)
+		if (strcmp(name, own[i]) == 0)
 			return true;
 	return false;
 }
@@ -210,7 +210,7 @@ static void print_request(const json_t *request)
 	print_variables("env", json_object_get(request, "env"));
 	print_variables("agent_env", json_object_get(request, "agent_env"));
 	json_object_foreach ((json_t *)request, name, value)
-		if (!is_told(name))
+		if (!is_own_member(name))
 			print_member(name, value);
 	print_sends(json_object_get(request, "sends"));
 }

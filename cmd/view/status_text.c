@@ -415,7 +415,7 @@ static void print_end(const json_t *status)
 }
 
 /* Prints since when nothing is known of the run. */
-static void print_unseen(const json_t *status)
+static void print_unobserved(const json_t *status)
 {
 	const char *since = js_str(status, "unseen_since");
 	AUTO(auto_free) char *ago = NULL;
@@ -439,7 +439,7 @@ void status_text_print_status(const json_t *status)
 	out_marked("state:      ", text_style_icon_of_state(state, NULL), "%s, phase %s",
 		   state_of(status), or_dash(js_str(status, "phase")));
 	print_halt(status);
-	print_unseen(status);
+	print_unobserved(status);
 	print_cache(status);
 	print_graphs(status);
 	print_progress(status);

@@ -115,7 +115,8 @@ static void effect_limit(const struct flow *flow, enum run_limit limit, struct u
 static void effect_key(const struct flow *flow, struct effects *ret)
 {
 	add(ret, EFFECT_CLAIM_KEY, flow)->recheck =
-		!flow->anew && (flow->key_waited || flow->attempts[PHASE_PRECOMPILE] == 0);
+		!flow->compile_forced &&
+		(flow->key_waited || flow->attempts[PHASE_PRECOMPILE] == 0);
 }
 
 /* Begins the next attempt: phase 1 needs the claim on the graph key, a training a checkpoint
@@ -133,7 +134,7 @@ static void effect_next(const struct flow *flow, struct utc now, struct effects 
 static bool is_over_jit_budget(const struct flow *flow)
 {
 	return flow->state == FLOW_TRAIN && flow->policy.jit_graphs >= 0 &&
-	       flow->jit_graphs > flow->policy.jit_graphs && !flow->jit_told &&
+	       flow->jit_graphs > flow->policy.jit_graphs && !flow->jit_reported &&
 	       !flow->stop_requested && !flow->recompile;
 }
 

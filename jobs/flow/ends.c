@@ -7,8 +7,8 @@
 #include "jobs/flow/internal.h"
 #include "jobs/flow/rules.h"
 
-static void settle(struct flow *f, enum outcome outcome, enum exit_code code,
-		   enum failure_class class)
+static void set_outcome(struct flow *f, enum outcome outcome, enum exit_code code,
+			enum failure_class class)
 {
 	f->outcome = outcome;
 	f->exit_code = (int)code;
@@ -20,7 +20,7 @@ static void settle(struct flow *f, enum outcome outcome, enum exit_code code,
 static void decide(struct flow *f, enum outcome outcome, enum exit_code code,
 		   enum failure_class class, const struct event *ev)
 {
-	settle(f, outcome, code, class);
+	set_outcome(f, outcome, code, class);
 	transition_cause(f, ev);
 }
 
@@ -171,11 +171,11 @@ void end_failed(struct flow *f, const struct event *ev)
 
 void end_unproved(struct flow *f, const struct event *ev)
 {
-	transition_verdict(f, ev);
+	transition_verification(f, ev);
 	/* If the compiler failed, its attempt has said why; else the graphs were not the ones
 	 * asked for. */
 	if (f->compile_failed)
-		settle(f, OUTCOME_FAILED, EXIT_RUN_FAILED, f->last_class);
+		set_outcome(f, OUTCOME_FAILED, EXIT_RUN_FAILED, f->last_class);
 	else
 		decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_NONE, ev);
 	if (EVENT_HAS(ev, reason))
@@ -185,7 +185,7 @@ void end_unproved(struct flow *f, const struct event *ev)
 }
 
 /* The outcome is taken from the journal, which is the truth. */
-void ends_note(struct flow *f, const struct event *ev)
+void ends_record(struct flow *f, const struct event *ev)
 {
 	f->outcome = ev->state;
 	f->exit_code = (int)ev->exit_code;

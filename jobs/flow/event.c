@@ -20,19 +20,19 @@ const char *const flow_limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
 const char *const flow_continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
 const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "recompile" };
 
-#define NAMES_INT        EVT_INT, NULL, 0
-#define NAMES_REAL       EVT_REAL, NULL, 0
-#define NAMES_BOOL       EVT_BOOL, NULL, 0
-#define NAMES_STR        EVT_STR, NULL, 0
-#define NAMES_JSON       EVT_JSON, NULL, 0
-#define NAMES_PHASE      EVT_ENUM, flow_phase_names, PHASE_COUNT
-#define NAMES_CLASS      EVT_ENUM, flow_class_names, CLASS_COUNT
-#define NAMES_ACTION     EVT_ENUM, flow_action_names, ACTION_COUNT
-#define NAMES_VERDICT    EVT_ENUM, flow_cache_state_names, CACHE_STATE_COUNT
-#define NAMES_OUTCOME    EVT_ENUM, flow_outcome_names, OUTCOME_COUNT
-#define NAMES_LIMIT      EVT_ENUM, flow_limit_names, LIMIT_COUNT
-#define NAMES_CONTINUITY EVT_ENUM, flow_continuity_names, CONTINUITY_COUNT
-#define NAMES_JIT_ACTION EVT_ENUM, flow_jit_action_names, JIT_ACTION_COUNT
+#define NAMES_INT         EVT_INT, NULL, 0
+#define NAMES_REAL        EVT_REAL, NULL, 0
+#define NAMES_BOOL        EVT_BOOL, NULL, 0
+#define NAMES_STR         EVT_STR, NULL, 0
+#define NAMES_JSON        EVT_JSON, NULL, 0
+#define NAMES_PHASE       EVT_ENUM, flow_phase_names, PHASE_COUNT
+#define NAMES_CLASS       EVT_ENUM, flow_class_names, CLASS_COUNT
+#define NAMES_ACTION      EVT_ENUM, flow_action_names, ACTION_COUNT
+#define NAMES_CACHE_STATE EVT_ENUM, flow_cache_state_names, CACHE_STATE_COUNT
+#define NAMES_OUTCOME     EVT_ENUM, flow_outcome_names, OUTCOME_COUNT
+#define NAMES_LIMIT       EVT_ENUM, flow_limit_names, LIMIT_COUNT
+#define NAMES_CONTINUITY  EVT_ENUM, flow_continuity_names, CONTINUITY_COUNT
+#define NAMES_JIT_ACTION  EVT_ENUM, flow_jit_action_names, JIT_ACTION_COUNT
 
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 

@@ -123,20 +123,20 @@ struct event {
 	int64_t seq;   /* from 1, without gaps; set by the journal */
 	struct utc at; /* never runs backwards within a run */
 	field_set present;
-#define EVENT_C_INT        int64_t
-#define EVENT_C_REAL       double
-#define EVENT_C_BOOL       bool
-#define EVENT_C_STR        const char *
-#define EVENT_C_JSON       struct json_t *
-#define EVENT_C_PHASE      enum phase
-#define EVENT_C_CLASS      enum failure_class
-#define EVENT_C_ACTION     enum action
-#define EVENT_C_VERDICT    enum cache_state
-#define EVENT_C_OUTCOME    enum outcome
-#define EVENT_C_LIMIT      enum run_limit
-#define EVENT_C_CONTINUITY enum continuity
-#define EVENT_C_JIT_ACTION enum jit_action
-#define FIELD(type, name)  EVENT_C_##type name;
+#define EVENT_C_INT         int64_t
+#define EVENT_C_REAL        double
+#define EVENT_C_BOOL        bool
+#define EVENT_C_STR         const char *
+#define EVENT_C_JSON        struct json_t *
+#define EVENT_C_PHASE       enum phase
+#define EVENT_C_CLASS       enum failure_class
+#define EVENT_C_ACTION      enum action
+#define EVENT_C_CACHE_STATE enum cache_state
+#define EVENT_C_OUTCOME     enum outcome
+#define EVENT_C_LIMIT       enum run_limit
+#define EVENT_C_CONTINUITY  enum continuity
+#define EVENT_C_JIT_ACTION  enum jit_action
+#define FIELD(type, name)   EVENT_C_##type name;
 #include "jobs/flow/events.def"
 #undef FIELD
 };

@@ -1,4 +1,4 @@
-/* The verdict on a command that failed: the order in which evidence is believed. See failure.h. */
+/* Classifies a command that failed: the order in which evidence is believed. See failure.h. */
 #include "jobs/flow/failure.h"
 
 #include <stdio.h>
@@ -36,9 +36,9 @@ static struct failure_line line_of(const char *text)
 	return (struct failure_line){ text, strlen(text) };
 }
 
-struct judge {
+struct classifier {
 	const struct failure_evidence *e;
-	struct failure_verdict *ret;
+	struct failure_classification *ret;
 	struct fixed_string evidence, hint;
 	int signal; /* 0: not ended by a signal, as far as is known */
 };
@@ -66,10 +66,10 @@ static struct failure_line option_of(struct failure_line text)
 	return text;
 }
 
-static void fill_hint(const struct judge *j, struct fixed_string *string, const char *hint,
+static void fill_hint(const struct classifier *c, struct fixed_string *string, const char *hint,
 		      struct failure_line capture)
 {
-	const char *booleans = j->e->booleans;
+	const char *booleans = c->e->booleans;
 
 	while (*hint) {
 		size_t len = strcspn(hint, "{");
@@ -94,18 +94,18 @@ static void fill_hint(const struct judge *j, struct fixed_string *string, const 
 	}
 }
 
-static void decide(struct judge *j, enum failure_class class, const char *rule)
+static void decide(struct classifier *c, enum failure_class class, const char *rule)
 {
-	j->ret->class = class;
-	j->ret->rule = rule;
+	c->ret->class = class;
+	c->ret->rule = rule;
 }
 
-static void decide_by_row(struct judge *j, const struct failure_row *row,
+static void decide_by_row(struct classifier *c, const struct failure_row *row,
 			  struct failure_line capture)
 {
-	decide(j, class_of(row, j->e->phase), row->id);
-	if (j->hint.len == 0)
-		fill_hint(j, &j->hint, row->hint, capture);
+	decide(c, class_of(row, c->e->phase), row->id);
+	if (c->hint.len == 0)
+		fill_hint(c, &c->hint, row->hint, capture);
 }
 
 /* True for a line with words such as "error" that no row knows. */
@@ -114,148 +114,148 @@ static bool is_complaint(const struct failure_finding *finding)
 	return !finding->row && !failure_is_exception(finding);
 }
 
-static void decide_by_finding(struct judge *j, const struct failure_finding *finding)
+static void decide_by_finding(struct classifier *c, const struct failure_finding *finding)
 {
-	failure_quote(finding, &j->evidence);
-	j->ret->node = finding->log->node;
+	failure_quote(finding, &c->evidence);
+	c->ret->node = finding->log->node;
 	if (finding->row)
-		decide_by_row(j, finding->row, finding->capture);
+		decide_by_row(c, finding->row, finding->capture);
 	else if (is_complaint(finding))
-		decide(j, CLASS_UNKNOWN, "complaint");
+		decide(c, CLASS_UNKNOWN, "complaint");
 	else if (failure_is_mistake(finding))
-		decide(j, CLASS_USER_CODE, "py-mistake");
+		decide(c, CLASS_USER_CODE, "py-mistake");
 	else
-		decide(j, CLASS_UNKNOWN, "py-exception");
+		decide(c, CLASS_UNKNOWN, "py-exception");
 }
 
 /* Returns the log of the evidence's node, else the only log; NULL if there is neither. */
-static const struct failure_log *own_log(const struct judge *j)
+static const struct failure_log *own_log(const struct classifier *c)
 {
-	for (size_t i = 0; i < j->e->log_count; i++)
-		if (j->e->logs[i].node == j->e->node)
-			return &j->e->logs[i];
-	return j->e->log_count == 1 ? &j->e->logs[0] : NULL;
+	for (size_t i = 0; i < c->e->log_count; i++)
+		if (c->e->logs[i].node == c->e->node)
+			return &c->e->logs[i];
+	return c->e->log_count == 1 ? &c->e->logs[0] : NULL;
 }
 
 /* Quotes how the command ended, and the end of the log. */
-static void quote_end(struct judge *j)
+static void quote_end(struct classifier *c)
 {
 	char text[96];
-	const struct signal_row *row = signal_find(j->signal);
-	const struct failure_log *log = own_log(j);
+	const struct signal_row *row = signal_find(c->signal);
+	const struct failure_log *log = own_log(c);
 	size_t count = log ? log->count : 0, first = count, kept = 0;
 
-	if (j->signal > 0)
-		snprintf(text, sizeof text, "killed by signal %d (%s)", j->signal,
+	if (c->signal > 0)
+		snprintf(text, sizeof text, "killed by signal %d (%s)", c->signal,
 			 row ? row->name : "unnamed");
 	else
-		snprintf(text, sizeof text, "exit status %d", j->e->exit);
-	if (j->signal == 0 && !j->e->exit_known)
-		failure_text_add_line(&j->evidence, line_of("no exit status is known"));
+		snprintf(text, sizeof text, "exit status %d", c->e->exit);
+	if (c->signal == 0 && !c->e->exit_known)
+		failure_text_add_line(&c->evidence, line_of("no exit status is known"));
 	else
-		failure_text_add_line(&j->evidence, line_of(text));
-	if (j->e->engine_reason && j->e->engine_reason[0])
-		failure_text_add_line(&j->evidence, line_of(j->e->engine_reason));
-	j->ret->proof = j->evidence.len;
+		failure_text_add_line(&c->evidence, line_of(text));
+	if (c->e->engine_reason && c->e->engine_reason[0])
+		failure_text_add_line(&c->evidence, line_of(c->e->engine_reason));
+	c->ret->decisive_bytes = c->evidence.len;
 	while (first > 0 && kept < QUOTE_LAST)
 		if (failure_line_trim(log->lines[--first]).len > 0)
 			kept++;
 	for (size_t i = first; i < count; i++)
 		if (failure_line_trim(log->lines[i]).len > 0)
-			failure_text_add_line(&j->evidence, failure_line_trim(log->lines[i]));
+			failure_text_add_line(&c->evidence, failure_line_trim(log->lines[i]));
 }
 
-static bool by_agent(struct judge *j)
+static bool by_agent(struct classifier *c)
 {
 	struct failure_line message, capture = { 0 };
 	const struct failure_row *row;
 
-	if (j->e->agent_class == CLASS_NONE)
+	if (c->e->agent_class == CLASS_NONE)
 		return false;
-	decide(j, j->e->agent_class, "agent");
-	if (!j->e->agent_message || !j->e->agent_message[0]) {
-		quote_end(j);
+	decide(c, c->e->agent_class, "agent");
+	if (!c->e->agent_message || !c->e->agent_message[0]) {
+		quote_end(c);
 	} else {
-		message = line_of(j->e->agent_message);
-		failure_text_add_line(&j->evidence, message);
+		message = line_of(c->e->agent_message);
+		failure_text_add_line(&c->evidence, message);
 		row = failure_row_find(FAILURE_LOG, message, &capture);
-		if (row && !j->e->agent_hint && class_of(row, j->e->phase) == j->ret->class)
-			fill_hint(j, &j->hint, row->hint, capture);
+		if (row && !c->e->agent_hint && class_of(row, c->e->phase) == c->ret->class)
+			fill_hint(c, &c->hint, row->hint, capture);
 	}
-	if (j->e->agent_hint)
-		failure_text_adds(&j->hint, j->e->agent_hint);
+	if (c->e->agent_hint)
+		failure_text_adds(&c->hint, c->e->agent_hint);
 	return true;
 }
 
-static bool by_engine(struct judge *j)
+static bool by_engine(struct classifier *c)
 {
 	struct failure_line reason, capture = { 0 };
 	const struct failure_row *row;
 
-	if (!j->e->engine_reason || !j->e->engine_reason[0] ||
-	    failure_is_quoted(j->e->engine_reason))
+	if (!c->e->engine_reason || !c->e->engine_reason[0] ||
+	    failure_is_quoted(c->e->engine_reason))
 		return false;
-	reason = line_of(j->e->engine_reason);
+	reason = line_of(c->e->engine_reason);
 	row = failure_row_find(FAILURE_ENGINE, reason, &capture);
 	if (!row)
 		return false;
-	failure_text_add_line(&j->evidence, reason);
-	if (row->class == CLASS_QUOTA_PERMISSION && failure_quota_frees(j->e->engine_reason)) {
-		decide(j, CLASS_CAPACITY, "eng-quota-in-use");
-		failure_text_adds(&j->hint,
+	failure_text_add_line(&c->evidence, reason);
+	if (row->class == CLASS_QUOTA_PERMISSION && failure_quota_frees(c->e->engine_reason)) {
+		decide(c, CLASS_CAPACITY, "eng-quota-in-use");
+		failure_text_adds(&c->hint,
 				  "other jobs, or machines that a warm pool keeps, use up the "
 				  "quota now: wait, or ask for a higher one");
 		return true;
 	}
-	decide_by_row(j, row, capture);
+	decide_by_row(c, row, capture);
 	return true;
 }
 
 /* Exit statuses that are conclusive by themselves. */
-static bool by_exit(struct judge *j)
+static bool by_exit(struct classifier *c)
 {
-	const char *rule = NULL, *cure = "";
+	const char *rule = NULL, *hint = "";
 
-	if (!j->e->exit_known || j->signal > 0)
+	if (!c->e->exit_known || c->signal > 0)
 		return false;
-	if (j->e->exit == 75) { /* EX_TEMPFAIL of sysexits.h: "try me again" */
+	if (c->e->exit == 75) { /* EX_TEMPFAIL of sysexits.h: "try me again" */
 		rule = "exit-75";
-	} else if (j->e->exit == 126) {
+	} else if (c->e->exit == 126) {
 		rule = "exit-126";
-		cure = "a program of `command` cannot be executed: check its rights and what it "
+		hint = "a program of `command` cannot be executed: check its rights and what it "
 		       "was built for";
-	} else if (j->e->exit == 127) {
+	} else if (c->e->exit == 127) {
 		rule = "exit-127";
-		cure = "a program of `command` is not found: install it where the job runs, or "
+		hint = "a program of `command` is not found: install it where the job runs, or "
 		       "correct its name";
 	}
 	if (!rule)
 		return false;
-	decide(j, j->e->exit == 75 ? CLASS_TRANSIENT_INFRA : CLASS_USER_CONFIG, rule);
-	failure_text_adds(&j->hint, cure);
-	quote_end(j);
+	decide(c, c->e->exit == 75 ? CLASS_TRANSIENT_INFRA : CLASS_USER_CONFIG, rule);
+	failure_text_adds(&c->hint, hint);
+	quote_end(c);
 	return true;
 }
 
 /* `finding` is the log's evidence beside the signal, for the hint. */
-static void by_signal(struct judge *j, const struct failure_finding *finding)
+static void by_signal(struct classifier *c, const struct failure_finding *finding)
 {
-	const struct signal_row *row = signal_find(j->signal);
+	const struct signal_row *row = signal_find(c->signal);
 
-	quote_end(j);
+	quote_end(c);
 	if (row && row->own) {
 		/* A driver or a library crashes as a program does, so a crash is retried. */
-		decide(j, CLASS_UNKNOWN, "crash");
-		failure_text_adds(&j->hint, "the program crashed: run it under a debugger, or with "
+		decide(c, CLASS_UNKNOWN, "crash");
+		failure_text_adds(&c->hint, "the program crashed: run it under a debugger, or with "
 					    "PYTHONFAULTHANDLER=1 in `env`");
 		return;
 	}
-	decide(j, CLASS_UNKNOWN, j->signal == 9 ? "sigkill" : "killed");
+	decide(c, CLASS_UNKNOWN, c->signal == 9 ? "sigkill" : "killed");
 	if (finding->found && finding->row)
-		fill_hint(j, &j->hint, finding->row->hint, finding->capture);
-	else if (j->signal == 9)
+		fill_hint(c, &c->hint, finding->row->hint, finding->capture);
+	else if (c->signal == 9)
 		failure_text_adds(
-			&j->hint,
+			&c->hint,
 			"the process was killed from outside; check first if memory was short");
 }
 
@@ -301,20 +301,20 @@ static int strength(const struct failure_finding *finding)
 
 /* Returns the signal that ended the command of a log's node, or its first rank as a launcher
  * tells it. */
-static int signal_in(const struct judge *j, const struct failure_log *log)
+static int signal_in(const struct classifier *c, const struct failure_log *log)
 {
-	if (log == own_log(j) && j->signal > 0)
-		return j->signal;
-	return log->signal > 0 ? log->signal : failure_told_signal(log);
+	if (log == own_log(c) && c->signal > 0)
+		return c->signal;
+	return log->signal > 0 ? log->signal : failure_reported_signal(log);
 }
 
 /* Finds the first cause over all nodes, else the first symptom. */
-static void scan_nodes(const struct judge *j, struct failure_finding *ret)
+static void scan_nodes(const struct classifier *c, struct failure_finding *ret)
 {
 	*ret = (struct failure_finding){ 0 };
-	for (size_t i = 0; i < j->e->log_count; i++) {
-		const struct failure_log *log = &j->e->logs[i];
-		int signal = signal_in(j, log);
+	for (size_t i = 0; i < c->e->log_count; i++) {
+		const struct failure_log *log = &c->e->logs[i];
+		int signal = signal_in(c, log);
 		struct failure_finding finding;
 
 		failure_scan(log, is_outside(signal), &finding);
@@ -327,43 +327,43 @@ static void scan_nodes(const struct judge *j, struct failure_finding *ret)
 }
 
 /* The user's own rows: in the engine's words, else in the first line of any node. */
-static bool by_own_rows(struct judge *j)
+static bool by_own_rows(struct classifier *c)
 {
-	struct failure_line reason = line_of(j->e->engine_reason ? j->e->engine_reason : "");
-	struct failure_log engine = { .node = j->e->node, .lines = &reason, .count = 1 };
+	struct failure_line reason = line_of(c->e->engine_reason ? c->e->engine_reason : "");
+	struct failure_log engine = { .node = c->e->node, .lines = &reason, .count = 1 };
 	struct failure_finding first = { 0 };
 
-	if (!j->e->own || j->e->own->count == 0)
+	if (!c->e->own || c->e->own->count == 0)
 		return false;
-	failure_scan_own(j->e->own, &engine, &first);
-	for (size_t i = 0; !(first.found && first.log == &engine) && i < j->e->log_count; i++) {
+	failure_scan_own(c->e->own, &engine, &first);
+	for (size_t i = 0; !(first.found && first.log == &engine) && i < c->e->log_count; i++) {
 		struct failure_finding finding;
 
-		failure_scan_own(j->e->own, &j->e->logs[i], &finding);
+		failure_scan_own(c->e->own, &c->e->logs[i], &finding);
 		if (finding.found && (!first.found || is_earlier(&finding, &first)))
 			first = finding;
 	}
 	if (first.found)
-		decide_by_finding(j, &first);
+		decide_by_finding(c, &first);
 	return first.found;
 }
 
 /* The kernel reported that it killed a process for lack of memory. An unrelated cause in the log
  * takes precedence, unless the command died of SIGKILL. */
-static bool by_memory(struct judge *j, const struct failure_finding *finding)
+static bool by_memory(struct classifier *c, const struct failure_finding *finding)
 {
-	bool early = j->e->phase == PHASE_PRECOMPILE;
+	bool early = c->e->phase == PHASE_PRECOMPILE;
 	bool cause = finding->found && !finding->symptom;
 	enum failure_class class =
-		cause && finding->row ? class_of(finding->row, j->e->phase) : CLASS_USER_CODE;
+		cause && finding->row ? class_of(finding->row, c->e->phase) : CLASS_USER_CODE;
 
-	if (!j->e->out_of_memory || (cause && j->signal != 9 && class != CLASS_COMPILE))
+	if (!c->e->out_of_memory || (cause && c->signal != 9 && class != CLASS_COMPILE))
 		return false;
-	decide(j, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
-	failure_text_add_line(&j->evidence,
+	decide(c, early ? CLASS_COMPILE : CLASS_USER_CONFIG, "oom");
+	failure_text_add_line(&c->evidence,
 			      line_of("the kernel killed a process for lack of memory"));
-	quote_end(j);
-	failure_text_adds(&j->hint,
+	quote_end(c);
+	failure_text_adds(&c->hint,
 			  early ? "the compiler ran out of memory: use fewer workers or a larger "
 				  "instance"
 				: "the machine ran out of memory: use a smaller batch, fewer "
@@ -378,33 +378,33 @@ static bool tells(const struct failure_finding *symptom)
 	return symptom->row && symptom->row->class != CLASS_UNKNOWN;
 }
 
-static void classify_cause(struct judge *j)
+static void classify_cause(struct classifier *c)
 {
 	struct failure_finding finding;
-	int told;
+	int reported;
 
-	if (by_own_rows(j) || by_agent(j) || by_engine(j))
+	if (by_own_rows(c) || by_agent(c) || by_engine(c))
 		return;
-	scan_nodes(j, &finding);
+	scan_nodes(c, &finding);
 	/* A launcher exits with a status of its own if a rank was killed or crashed. */
-	told = own_log(j) ? failure_told_signal(own_log(j)) : 0;
-	if (j->signal == 0 && (is_outside(told) || is_crash(told)))
-		j->signal = told;
+	reported = own_log(c) ? failure_reported_signal(own_log(c)) : 0;
+	if (c->signal == 0 && (is_outside(reported) || is_crash(reported)))
+		c->signal = reported;
 	/* The loader exits with 127 too: a lost peer says more than the number. */
-	if (!(finding.symptom && finding.row->class == CLASS_COMM && j->e->exit == 127) &&
-	    by_exit(j))
+	if (!(finding.symptom && finding.row->class == CLASS_COMM && c->e->exit == 127) &&
+	    by_exit(c))
 		return;
-	if (by_memory(j, &finding))
+	if (by_memory(c, &finding))
 		return;
-	if (finding.found && !finding.symptom && !(j->signal > 0 && is_complaint(&finding))) {
-		decide_by_finding(j, &finding);
-	} else if (j->signal > 0 && (is_crash(j->signal) || !(finding.found && tells(&finding)))) {
-		by_signal(j, &finding);
+	if (finding.found && !finding.symptom && !(c->signal > 0 && is_complaint(&finding))) {
+		decide_by_finding(c, &finding);
+	} else if (c->signal > 0 && (is_crash(c->signal) || !(finding.found && tells(&finding)))) {
+		by_signal(c, &finding);
 	} else if (finding.found) {
-		decide_by_finding(j, &finding);
+		decide_by_finding(c, &finding);
 	} else {
-		quote_end(j);
-		decide(j, CLASS_UNKNOWN, "nothing-known");
+		quote_end(c);
+		decide(c, CLASS_UNKNOWN, "nothing-known");
 	}
 }
 
@@ -423,22 +423,22 @@ static int signal_of(int exit)
 }
 
 /* If no space was left, the agent knows on which file system. */
-static void name_mount(struct judge *j)
+static void name_mount(struct classifier *c)
 {
 	static const char *const full[] = { "No space left on device", "Disk quota exceeded" };
-	const char *mount = j->e->agent_mount;
+	const char *mount = c->e->agent_mount;
 	bool is_full = false;
 
-	if (!mount || !mount[0] || j->ret->class != CLASS_USER_CONFIG)
+	if (!mount || !mount[0] || c->ret->class != CLASS_USER_CONFIG)
 		return;
 	for (size_t i = 0; i < sizeof full / sizeof full[0]; i++)
-		is_full = is_full || strstr(j->ret->evidence, full[i]);
+		is_full = is_full || strstr(c->ret->evidence, full[i]);
 	if (!is_full)
 		return;
-	failure_text_start(&j->hint, j->ret->hint, sizeof j->ret->hint);
-	failure_text_adds(&j->hint, "no space is left on ");
-	failure_text_adds(&j->hint, mount);
-	failure_text_adds(&j->hint, ": free space there, or write to another file system");
+	failure_text_start(&c->hint, c->ret->hint, sizeof c->ret->hint);
+	failure_text_adds(&c->hint, "no space is left on ");
+	failure_text_adds(&c->hint, mount);
+	failure_text_adds(&c->hint, ": free space there, or write to another file system");
 }
 
 static bool has_lines(const struct failure_evidence *e)
@@ -451,10 +451,12 @@ static bool has_lines(const struct failure_evidence *e)
 
 #define QUOTED_MAX 64 /* lines of a program's words in the engine's */
 
-static void classify_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret);
+static void classify_evidence(const struct failure_evidence *evidence,
+			      struct failure_classification *ret);
 
 /* The engine reports what the program wrote: its exit status and, if there is no log, its words. */
-static void classify_quoted(const struct failure_evidence *evidence, struct failure_verdict *ret)
+static void classify_quoted(const struct failure_evidence *evidence,
+			    struct failure_classification *ret)
 {
 	struct failure_line lines[QUOTED_MAX];
 	struct failure_log log = { .node = evidence->node, .lines = lines };
@@ -473,7 +475,8 @@ static void classify_quoted(const struct failure_evidence *evidence, struct fail
 	classify_evidence(&e, ret);
 }
 
-void failure_classify_command(const struct failure_evidence *evidence, struct failure_verdict *ret)
+void failure_classify_command(const struct failure_evidence *evidence,
+			      struct failure_classification *ret)
 {
 	if (failure_is_quoted(evidence->engine_reason))
 		classify_quoted(evidence, ret);
@@ -481,23 +484,24 @@ void failure_classify_command(const struct failure_evidence *evidence, struct fa
 		classify_evidence(evidence, ret);
 }
 
-static void classify_evidence(const struct failure_evidence *evidence, struct failure_verdict *ret)
+static void classify_evidence(const struct failure_evidence *evidence,
+			      struct failure_classification *ret)
 {
-	struct judge j = { .e = evidence, .ret = ret, .signal = evidence->signal };
+	struct classifier c = { .e = evidence, .ret = ret, .signal = evidence->signal };
 
-	*ret = (struct failure_verdict){ .rule = "success",
-					 .node = evidence->node,
-					 .end_node = evidence->node };
-	failure_text_start(&j.evidence, ret->evidence, sizeof ret->evidence);
-	failure_text_start(&j.hint, ret->hint, sizeof ret->hint);
-	if (j.signal == 0 && evidence->exit_known)
-		j.signal = signal_of(evidence->exit);
+	*ret = (struct failure_classification){ .rule = "success",
+						.node = evidence->node,
+						.end_node = evidence->node };
+	failure_text_start(&c.evidence, ret->evidence, sizeof ret->evidence);
+	failure_text_start(&c.hint, ret->hint, sizeof ret->hint);
+	if (c.signal == 0 && evidence->exit_known)
+		c.signal = signal_of(evidence->exit);
 	if (evidence->agent_class == CLASS_NONE && evidence->exit_known && evidence->exit == 0 &&
-	    j.signal == 0)
+	    c.signal == 0)
 		return;
-	classify_cause(&j);
-	if (ret->proof == 0)
-		ret->proof = j.evidence.len;
-	name_mount(&j);
+	classify_cause(&c);
+	if (ret->decisive_bytes == 0)
+		ret->decisive_bytes = c.evidence.len;
+	name_mount(&c);
 	failure_sign(ret);
 }

@@ -1,5 +1,5 @@
 /*
- * Why did an attempt fail? Evidence in, verdict out; pure.
+ * Why did an attempt fail? Evidence in, classification out; pure.
  *
  * Evidence is believed in this order: the user's own rows, the node agent's own word, the engine's
  * own word, an exit status that is conclusive by itself, the first root cause in the log, symptoms
@@ -111,11 +111,11 @@ struct failure_evidence {
 	const char *worker_hint;
 	int worker_node;
 	bool finished;   /* the command made its last step */
-	bool wanted;     /* the driver wanted the end: a request, a limit, a mismatch */
+	bool requested;  /* the driver wanted the end: a request, a limit, a mismatch */
 	bool taken_down; /* somebody asked the engine for the end */
 	enum failure_refused refused;
 	const char *refusal_hint;
-	/* Explanations of a verdict: of CLASS_TIMEOUT_HANG a wait for a lock, with its cure; of any
+	/* Explanations: of CLASS_TIMEOUT_HANG a wait for a lock, with its cure; of any class
 	 * why the log cannot be read. */
 	const char *wait, *wait_hint;
 	const char *unread, *unread_hint;
@@ -124,20 +124,20 @@ struct failure_evidence {
 #define FAILURE_SIGNATURE_SIZE 64
 
 /* Texts are valid UTF-8 without control characters but newline and tab. */
-struct failure_verdict {
+struct failure_classification {
 	enum failure_class class; /* CLASS_NONE: it succeeded */
 	const char *rule;         /* id of the row that decided, or a name in its place */
 	int node;                 /* node where the cause was seen; evidence->node if none */
 	int end_node; /* node that ended the attempt: evidence->node, or that of a dead worker */
-	char evidence[2048]; /* basis of the verdict: root lines, the end of a traceback */
-	size_t proof;        /* bytes of `evidence` that made the verdict; the rest is context */
-	char hint[4096];     /* the cure; may be empty */
+	char evidence[2048];   /* what the class rests on: root lines, the end of a traceback */
+	size_t decisive_bytes; /* bytes of `evidence` that decided; the rest is context */
+	char hint[4096];       /* the cure; may be empty */
 	/* "class/rule/16 hex digits": equal in two attempts that failed in the same
 	 * way. Numbers, addresses, paths' folders, ranks and times do not count. */
 	char signature[FAILURE_SIGNATURE_SIZE];
 };
 
-void failure_classify(const struct failure_evidence *evidence, struct failure_verdict *ret);
+void failure_classify(const struct failure_evidence *evidence, struct failure_classification *ret);
 
 /* ---- while a log streams ------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /*
- * Attempts that did not end by themselves: the verdict on who stopped them, or refused them,
- * outweighs the one on how their command ended then. See failure.h.
+ * Attempts that did not end by themselves: who stopped them, or refused them,
+ * outweighs how their command ended then. See failure.h.
  */
 #include <string.h>
 
@@ -8,19 +8,19 @@
 
 /* Ends from outside, in the order in which they are believed. */
 enum ending {
-	ENDING_OWN,        /* none: the verdict on the command stands */
+	ENDING_OWN,        /* none: the class of the command stands */
 	ENDING_TAKEN_DOWN, /* somebody else asked the engine for it */
 	ENDING_TIMEOUT,
 	ENDING_STALL,
-	ENDING_WORKER,   /* drained because a worker process of an agent stayed dead */
-	ENDING_WANTED,   /* the driver wanted it */
-	ENDING_STRANGER, /* the agent was told to stop, and the command ended well */
+	ENDING_WORKER,          /* drained because a worker process of an agent stayed dead */
+	ENDING_REQUESTED,       /* the driver wanted it */
+	ENDING_EXTERNAL_SIGNAL, /* the agent was told to stop, and the command ended well */
 	ENDING_COUNT
 };
 
 static const struct ending_row {
 	enum failure_class class;
-	/* NULL: as in the verdict on the command; WORKER and STALL have words in the evidence */
+	/* NULL: as of the command; WORKER and STALL have words in the evidence */
 	const char *rule, *evidence, *hint;
 } ending_rows[ENDING_COUNT] = {
 	[ENDING_TAKEN_DOWN] = { CLASS_STOPPED, NULL, NULL, "" },
@@ -30,11 +30,11 @@ static const struct ending_row {
 			   "raise limits.stall, or print the step more often, if the command did "
 			   "not hang" },
 	[ENDING_WORKER] = { CLASS_HARDWARE_NODE, "worker-lost", "", "" },
-	[ENDING_WANTED] = { CLASS_STOPPED, NULL, NULL, "" },
-	[ENDING_STRANGER] = { CLASS_UNKNOWN, "told-to-stop",
-			      "the node agent got a stop signal that is not from stoker; the "
-			      "command then ended with 0",
-			      NULL },
+	[ENDING_REQUESTED] = { CLASS_STOPPED, NULL, NULL, "" },
+	[ENDING_EXTERNAL_SIGNAL] = { CLASS_UNKNOWN, "told-to-stop",
+				     "the node agent got a stop signal that is not from stoker; "
+				     "the command then ended with 0",
+				     NULL },
 };
 
 /* Refusals that no words of the engine explain. */
@@ -51,17 +51,17 @@ static bool was_drained(const struct failure_evidence *e)
 
 static enum ending ending_find(const struct failure_evidence *e, enum failure_class own)
 {
-	if (e->taken_down && !e->wanted)
+	if (e->taken_down && !e->requested)
 		return ENDING_TAKEN_DOWN;
 	if (e->stopped == FAILURE_STOPPED_TIMEOUT)
 		return ENDING_TIMEOUT;
 	if (e->stopped == FAILURE_STOPPED_STALL)
 		return ENDING_STALL;
-	if (e->worker && !e->wanted && was_drained(e))
+	if (e->worker && !e->requested && was_drained(e))
 		return ENDING_WORKER;
-	if (e->wanted || e->stopped == FAILURE_STOPPED_DRAIN)
-		return ENDING_WANTED;
-	return own == CLASS_NONE ? ENDING_STRANGER : ENDING_OWN;
+	if (e->requested || e->stopped == FAILURE_STOPPED_DRAIN)
+		return ENDING_REQUESTED;
+	return own == CLASS_NONE ? ENDING_EXTERNAL_SIGNAL : ENDING_OWN;
 }
 
 static void set_text(char *text, size_t size, const char *words)
@@ -83,7 +83,7 @@ static void add_text(char *text, size_t size, const char *words)
 }
 
 static void decide_by_row(enum ending ending, const struct failure_evidence *e,
-			  struct failure_verdict *ret)
+			  struct failure_classification *ret)
 {
 	const struct ending_row *row = &ending_rows[ending];
 	const char *evidence = row->evidence, *hint = row->hint;
@@ -100,41 +100,41 @@ static void decide_by_row(enum ending ending, const struct failure_evidence *e,
 		ret->rule = row->rule;
 	if (row->evidence) {
 		set_text(ret->evidence, sizeof ret->evidence, evidence);
-		ret->proof = strlen(ret->evidence);
+		ret->decisive_bytes = strlen(ret->evidence);
 	}
 	if (hint)
 		set_text(ret->hint, sizeof ret->hint, hint);
 }
 
 /* True if the engine's words alone say how it ended: machines may have been taken away. */
-static bool engine_tells(const struct failure_verdict *said)
+static bool engine_explains(const struct failure_classification *by_engine)
 {
-	return said->class == CLASS_SPOT || said->class == CLASS_STOPPED ||
-	       said->class == CLASS_TIMEOUT_HANG;
+	return by_engine->class == CLASS_SPOT || by_engine->class == CLASS_STOPPED ||
+	       by_engine->class == CLASS_TIMEOUT_HANG;
 }
 
 /* Without a known cure, the log is pointed at. */
-static void point_at_log(const struct failure_evidence *e, struct failure_verdict *ret)
+static void point_at_log(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	for (size_t i = 0; i < e->log_count && !ret->hint[0]; i++)
 		if (e->logs[i].node == ret->node && e->logs[i].show)
 			set_text(ret->hint, sizeof ret->hint, e->logs[i].show);
 }
 
-static void classify_ending(const struct failure_evidence *e, struct failure_verdict *ret)
+static void classify_ending(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	const struct failure_evidence engine = { .node = e->node,
 						 .engine_reason = e->engine_reason };
 	enum ending ending = ending_find(e, ret->class);
-	struct failure_verdict said = { .class = CLASS_NONE };
+	struct failure_classification by_engine = { .class = CLASS_NONE };
 
 	point_at_log(e, ret);
-	if (ending == ENDING_TAKEN_DOWN || ending == ENDING_STRANGER)
-		failure_classify_command(&engine, &said);
+	if (ending == ENDING_TAKEN_DOWN || ending == ENDING_EXTERNAL_SIGNAL)
+		failure_classify_command(&engine, &by_engine);
 	if (ending == ENDING_TAKEN_DOWN)
-		*ret = said;
-	if (ending == ENDING_STRANGER && engine_tells(&said))
-		*ret = said;
+		*ret = by_engine;
+	if (ending == ENDING_EXTERNAL_SIGNAL && engine_explains(&by_engine))
+		*ret = by_engine;
 	else if (ending != ENDING_OWN)
 		decide_by_row(ending, e, ret);
 	if (ret->class == CLASS_TIMEOUT_HANG && e->wait) {
@@ -146,7 +146,7 @@ static void classify_ending(const struct failure_evidence *e, struct failure_ver
 
 /* A service that is busy or has no machines may accept later; any other refusal is definite. Words
  * that match no row are no reason to ask again. */
-static void classify_refusal(const struct failure_evidence *e, struct failure_verdict *ret)
+static void classify_refusal(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	if (ret->class == CLASS_CAPACITY || ret->class == CLASS_SPOT)
 		return;
@@ -157,7 +157,7 @@ static void classify_refusal(const struct failure_evidence *e, struct failure_ve
 }
 
 /* An unread log is told even of a success: its numbers and graphs are missing. */
-static void tell_unread(const struct failure_evidence *e, struct failure_verdict *ret)
+static void add_unread_log(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	if (!e->unread)
 		return;
@@ -168,7 +168,7 @@ static void tell_unread(const struct failure_evidence *e, struct failure_verdict
 		set_text(ret->hint, sizeof ret->hint, e->unread_hint);
 }
 
-void failure_classify(const struct failure_evidence *e, struct failure_verdict *ret)
+void failure_classify(const struct failure_evidence *e, struct failure_classification *ret)
 {
 	bool complete = e->stopped == FAILURE_NOT_STOPPED || (e->finished && was_drained(e));
 
@@ -177,5 +177,5 @@ void failure_classify(const struct failure_evidence *e, struct failure_verdict *
 		classify_refusal(e, ret);
 	else if (ret->class != CLASS_NONE || !complete)
 		classify_ending(e, ret);
-	tell_unread(e, ret);
+	add_unread_log(e, ret);
 }

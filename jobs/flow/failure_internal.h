@@ -4,11 +4,12 @@
 
 #include "jobs/flow/failure.h"
 
-/* failure.c: the verdict on the command alone, as if nobody had stopped it. */
-void failure_classify_command(const struct failure_evidence *evidence, struct failure_verdict *ret);
+/* failure.c: classifies the command alone, as if nobody had stopped it. */
+void failure_classify_command(const struct failure_evidence *evidence,
+			      struct failure_classification *ret);
 
 /* Writes ret->signature again, after class, rule, evidence or proof were changed. */
-void failure_sign(struct failure_verdict *ret);
+void failure_sign(struct failure_classification *ret);
 
 /* Text that is built in a buffer of fixed size; always terminated, cut when it is full. */
 struct fixed_string {
@@ -99,7 +100,7 @@ struct failure_line failure_witness(struct failure_line line);
 
 /* Returns the signal that ended the first rank to fail, as a launcher's summary tells it; 0 if
  * none does. */
-int failure_told_signal(const struct failure_log *log);
+int failure_reported_signal(const struct failure_log *log);
 
 /* Finds the first line that one of the user's own rows matches. */
 void failure_scan_own(const struct failure_own *own, const struct failure_log *log,

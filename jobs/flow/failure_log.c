@@ -198,8 +198,8 @@ static bool is_idle(const struct scan *scan, const struct failure_row *row, size
 
 /* Take a finding; true if it is a root cause. An exception that no row knows, behind a
  * symptom that calls for another try, mostly follows from it. */
-static bool take(struct scan *scan, const struct failure_row *row, struct failure_line capture,
-		 size_t line, size_t traceback)
+static bool accept_finding(struct scan *scan, const struct failure_row *row,
+			   struct failure_line capture, size_t line, size_t traceback)
 {
 	bool symptom = row && row->role == FAILURE_SYMPTOM;
 	const struct failure_finding *known = scan->ret;
@@ -303,7 +303,7 @@ static bool see_exception(struct scan *scan, struct failure_line line, size_t i)
 	/* An exception that follows from another one says nothing new, unless a row knows it. */
 	if (follows && (!row || row->role != FAILURE_ROOT))
 		return false;
-	if (!take(scan, row, capture, i, scan->begin)) {
+	if (!accept_finding(scan, row, capture, i, scan->begin)) {
 		scan->passed = true;
 		return false;
 	}
@@ -403,7 +403,7 @@ static bool see_line(struct scan *scan, struct failure_line line, size_t i)
 		    : failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
 	if (named && !row)
 		row = row_of_message(&scan->view, &i, &capture);
-	return row && take(scan, row, capture, i, i);
+	return row && accept_finding(scan, row, capture, i, i);
 }
 
 /* True if the line reports that something went wrong. */
@@ -507,7 +507,7 @@ static void see_cut_off(struct scan *scan)
 		return;
 	row = failure_row_find(FAILURE_RAISED, line, &capture);
 	if (row)
-		take(scan, row, capture, scan->begin, scan->begin);
+		accept_finding(scan, row, capture, scan->begin, scan->begin);
 }
 
 /* Scans the lines of one rank. */
@@ -518,10 +518,10 @@ static void scan_voice(const struct failure_log *log, struct failure_line voice,
 
 	*ret = (struct failure_finding){ 0 };
 	for (size_t i = log->survived; i < log->count; i++) {
-		struct failure_line said;
-		struct failure_line line = failure_line_split(log->lines[i], &said);
+		struct failure_line line_voice;
+		struct failure_line line = failure_line_split(log->lines[i], &line_voice);
 
-		if ((!voice.text || failure_is_same(said, voice)) && see_line(&scan, line, i))
+		if ((!voice.text || failure_is_same(line_voice, voice)) && see_line(&scan, line, i))
 			return;
 	}
 	see_cut_off(&scan);

@@ -11,10 +11,10 @@
 /* Reports of launchers on how the first rank to fail ended: torchrun, Open MPI, DeepSpeed, and
  * Python's subprocess. With torchrun and DeepSpeed a status below zero is a signal; ranks that
  * they end themselves are reported after the first. */
-static const struct told_end {
+static const struct reported_end {
 	const char *pattern;
 	bool is_status;
-} told_ends[] = {
+} reported_ends[] = {
 	{ "failed (exitcode: *)", true },  { "exits with return code = *", true },
 	{ "exited on signal # (", false }, { "<Signals.SIGKILL: #>", false },
 	{ "<Signals.SIGTERM: #>", false },
@@ -38,7 +38,7 @@ static int signal_number(struct failure_line text, bool is_status)
 	return number;
 }
 
-int failure_told_signal(const struct failure_log *log)
+int failure_reported_signal(const struct failure_log *log)
 {
 	const struct failure_view view = { .log = log };
 	bool root = false;
@@ -46,9 +46,9 @@ int failure_told_signal(const struct failure_log *log)
 	for (size_t i = 0; i < log->count; i++) {
 		struct failure_line line = failure_view_line(&view, i), number;
 
-		for (size_t n = 0; n < sizeof told_ends / sizeof told_ends[0]; n++)
-			if (failure_matches(told_ends[n].pattern, false, line, &number))
-				return signal_number(number, told_ends[n].is_status);
+		for (size_t n = 0; n < sizeof reported_ends / sizeof reported_ends[0]; n++)
+			if (failure_matches(reported_ends[n].pattern, false, line, &number))
+				return signal_number(number, reported_ends[n].is_status);
 		root = root || failure_find(line, SUMMARY_ROOT) < line.len;
 		if (root && failure_matches(SUMMARY_EXIT, false, line, &number))
 			return signal_number(

@@ -111,10 +111,11 @@ static uint64_t hash_normal(const char *text, size_t len)
 	return sum;
 }
 
-void failure_sign(struct failure_verdict *ret)
+void failure_sign(struct failure_classification *ret)
 {
 	size_t len = strlen(ret->evidence);
-	uint64_t sum = hash_normal(ret->evidence, ret->proof < len ? ret->proof : len);
+	uint64_t sum =
+		hash_normal(ret->evidence, ret->decisive_bytes < len ? ret->decisive_bytes : len);
 
 	ret->signature[0] = '\0';
 	/* Two kills do not have a common cause for that alone. */

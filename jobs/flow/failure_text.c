@@ -142,8 +142,8 @@ size_t failure_find(struct failure_line line, const char *text)
 
 /* Returns where a part of a pattern begins at or after `from`, only there if `fixed`. An empty
  * part follows a closing wildcard: it matches at the end of the line. */
-static size_t find_part(struct failure_line line, size_t from, const char *part, size_t len,
-			bool fixed, bool exact)
+static size_t find_literal(struct failure_line line, size_t from, const char *part, size_t len,
+			   bool fixed, bool exact)
 {
 	if (len == 0)
 		return fixed ? from : line.len;
@@ -183,7 +183,7 @@ bool failure_matches(const char *pattern, bool exact, struct failure_line line,
 				return false;
 			fixed = true;
 		}
-		begin = find_part(line, begin, pattern, len, fixed, exact);
+		begin = find_literal(line, begin, pattern, len, fixed, exact);
 		if (len > 0 && begin == line.len)
 			return false;
 		if (wildcard && !captured && ret_found)
@@ -334,7 +334,7 @@ static size_t time_length(struct failure_line line)
 
 /* Removes the next prefix from the line; false if there is none. *voice becomes the prefix that
  * names the rank. */
-static bool take_prefix(struct failure_line *line, struct failure_line *voice)
+static bool strip_prefix(struct failure_line *line, struct failure_line *voice)
 {
 	size_t skip = colour_length(*line);
 	const char *name;
@@ -370,7 +370,7 @@ struct failure_line failure_line_split(struct failure_line line, struct failure_
 		line.text = shown + 1;
 	}
 	*ret_voice = (struct failure_line){ line.text, 0 };
-	for (int i = 0; i < PREFIXES_MAX && take_prefix(&line, ret_voice); i++)
+	for (int i = 0; i < PREFIXES_MAX && strip_prefix(&line, ret_voice); i++)
 		;
 	*ret_voice = trim_blanks(*ret_voice);
 	return line;

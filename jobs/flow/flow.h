@@ -135,7 +135,7 @@ struct flow {
 	/* Only one run at a time precompiles for a graph key. `key_held`: the claim on it was
 	 * taken for the next attempt of phase 1; `key_waited`: another run holds it, as far as
 	 * is known; `anew`: phase 1 runs again whatever the compile manifest says. */
-	bool key_held, key_waited, anew;
+	bool key_held, key_waited, compile_forced;
 	/* Graph key of the compile manifest that the training rests on: that of the plan, or
 	 * another one if the compiler turned out to be another; empty: not known. */
 	char lock_key[FLOW_KEY_MAX];
@@ -154,7 +154,7 @@ struct flow {
 	int64_t checkup_ms;
 	/* When the run was created; since when the engine has the current attempt, the attempt
 	 * holds the claim, and this driver cannot see it. ms 0: not so. */
-	struct utc created, submitted_at, claimed_at, unseen_since;
+	struct utc created, submitted_at, claimed_at, unobserved_since;
 	/* The attempt is to end: on request, at a limit, because it ignored its checkpoint, over
 	 * its budget of late graphs, or because it computes nothing. Until `drain_until` it may
 	 * still save. */
@@ -163,7 +163,7 @@ struct flow {
 	 * to be exceeded; whether the attempt ends to make room for phase 1; how often attempts
 	 * did. */
 	int64_t jit_graphs;
-	bool jit_told, recompile;
+	bool jit_reported, recompile;
 	int64_t recompiles;
 	bool leaving; /* the driver stops watching; the next driver continues the run */
 	enum run_limit limit;
@@ -175,7 +175,7 @@ struct flow {
 		struct utc ends;
 		enum run_limit limit;
 		int64_t times;
-		unsigned told;
+		unsigned reported;
 	} forecast;
 	char stop_reason[256];
 	/* Newest checkpoint of this run's training that is known to be complete; step -1: none.

@@ -63,7 +63,7 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size);
 
 /* Clamps a time by an agent's clock, which is not the driver's, to the range between two times
  * of the journal. */
-struct utc flow_between(int64_t told_ms, struct utc from, struct utc to);
+struct utc flow_between(int64_t reported_ms, struct utc from, struct utc to);
 
 /* True for an event of another attempt than the current one: a ledger ignores it. */
 bool ledger_is_stale(const struct ledger *ledger, const struct event *ev);

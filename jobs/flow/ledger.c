@@ -86,8 +86,8 @@ static void on_took_over(struct ledger *l, struct utc before)
 	if (since.ms < l->mark.ms)
 		since = l->mark;
 	ledger_hole_add(l, since, l->at);
-	if (l->unseen_since.ms == 0)
-		l->unseen_since = since;
+	if (l->unobserved_since.ms == 0)
+		l->unobserved_since = since;
 }
 
 static void on_ended_run(struct ledger *l)
@@ -110,28 +110,28 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->resumed = EVENT_HAS(ev, resumed_from);
 	l->step = EVENT_HAS(ev, step) ? ev->step : 0;
 	l->saved = l->ending = false;
-	l->jit_told_ms = l->jit_ms = 0;
+	l->jit_reported_ms = l->jit_ms = 0;
 	l->hole_count = 0;
 	l->lost = false;
 	l->saving_ms = l->steps_ms = l->made = l->again_ms = l->first_ms = 0;
 	l->fastest = (struct step_rate){ 0 };
-	l->saving_told = false;
-	l->unseen_since.ms = 0;
+	l->saving_reported = false;
+	l->unobserved_since.ms = 0;
 	l->attempt_held_ms = 0;
 }
 
 static void on_lost(struct ledger *l)
 {
-	if (l->unseen_since.ms == 0)
-		l->unseen_since = l->at;
+	if (l->unobserved_since.ms == 0)
+		l->unobserved_since = l->at;
 	l->lost = true;
 }
 
 static void on_found(struct ledger *l)
 {
 	if (l->lost)
-		ledger_hole_add(l, l->unseen_since, l->at);
-	l->unseen_since.ms = 0;
+		ledger_hole_add(l, l->unobserved_since, l->at);
+	l->unobserved_since.ms = 0;
 	l->lost = false;
 }
 
@@ -220,7 +220,7 @@ static void on_progress(struct ledger *l, const struct event *ev)
 		ledger_spend_steps(l, seen, ev->step);
 	else
 		return; /* the same step again is not progress: perhaps it hangs */
-	l->unseen_since.ms = 0;
+	l->unobserved_since.ms = 0;
 	if (EVENT_HAS(ev, step))
 		l->step = ev->step;
 }
@@ -233,10 +233,10 @@ static void on_jit(struct ledger *l, const struct event *ev)
 
 	int64_t open = l->at.ms - l->mark.ms;
 
-	if (ms <= l->jit_told_ms)
+	if (ms <= l->jit_reported_ms)
 		return;
-	l->jit_ms += ms - l->jit_told_ms;
-	l->jit_told_ms = ms;
+	l->jit_ms += ms - l->jit_reported_ms;
+	l->jit_reported_ms = ms;
 	l->jit_at = l->at;
 	/* The compiling was over when it was reported. */
 	if (l->jit_ms > open) {
@@ -248,7 +248,7 @@ static void on_jit(struct ledger *l, const struct event *ev)
 static void on_checkpoint(struct ledger *l, const struct event *ev)
 {
 	l->saved = true;
-	l->saving_told = true;
+	l->saving_reported = true;
 	/* Once the attempt is to end, all that is left counts as saving. */
 	if (l->ending || !EVENT_HAS(ev, seconds) || !(ev->seconds > 0) || ev->seconds >= 1e9)
 		return;
@@ -257,12 +257,12 @@ static void on_checkpoint(struct ledger *l, const struct event *ev)
 }
 
 /* A training that was told to end saves first. */
-static void on_end_wanted(struct ledger *l)
+static void on_end_requested(struct ledger *l)
 {
 	if (l->ending || l->phase != PHASE_TRAIN ||
 	    (l->stage != STAGE_FIRST && l->stage != STAGE_STEPS))
 		return;
-	if (l->unseen_since.ms == 0)
+	if (l->unobserved_since.ms == 0)
 		ledger_spend_training(l, l->at, bin_of(l));
 	l->ending = true;
 }
@@ -293,8 +293,8 @@ static void spend_tail(struct ledger *l, const struct event *ev, struct utc end)
 		bin = ev->class == CLASS_NONE || l->saved ? BIN_STEPS : BIN_UNKNOWN;
 	if (EVENT_HAS(ev, hang) && ev->hang > 0)
 		seen.ms = ev->hang < end.ms - l->mark.ms ? end.ms - ev->hang : l->mark.ms;
-	else if (!EVENT_HAS(ev, finished) && l->unseen_since.ms > 0)
-		seen = flow_between(l->unseen_since.ms, l->mark, end);
+	else if (!EVENT_HAS(ev, finished) && l->unobserved_since.ms > 0)
+		seen = flow_between(l->unobserved_since.ms, l->mark, end);
 	if (l->phase == PHASE_TRAIN)
 		ledger_spend_training(l, seen, bin);
 	ledger_spend_to(l, seen, bin);
@@ -356,7 +356,7 @@ static bool wants_end(const struct event *ev)
 }
 
 /* `before`: the time of the event before. */
-static void take_in(struct ledger *l, const struct event *ev, struct utc before)
+static void apply_event(struct ledger *l, const struct event *ev, struct utc before)
 {
 	switch (ev->kind) {
 	case EV_DRIVER_TOOK_OVER:
@@ -412,7 +412,7 @@ static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 		break;
 	case EV_COMPILE_PROGRESS:
 		if (l->phase == PHASE_PRECOMPILE && ev->attempt == l->attempt)
-			l->unseen_since.ms = 0;
+			l->unobserved_since.ms = 0;
 		break;
 	case EV_JIT_COMPILED:
 		on_jit(l, ev);
@@ -428,7 +428,7 @@ static void take_in(struct ledger *l, const struct event *ev, struct utc before)
 	case EV_LIMIT_REACHED:
 	case EV_JIT_EXCEEDED:
 		if (wants_end(ev))
-			on_end_wanted(l);
+			on_end_requested(l);
 		break;
 	case EV_RUN_ENDED:
 		on_ended_run(l);
@@ -453,7 +453,7 @@ void ledger_add(struct ledger *l, const struct event *ev)
 		l->at = ev->at;
 	if (ledger_is_stale(l, ev))
 		return;
-	take_in(l, ev, before);
+	apply_event(l, ev, before);
 }
 
 /* Closes the open stretch as what it looks like, and as unknown from when it was not observed. */
@@ -468,7 +468,7 @@ static void close_open(struct ledger *l)
 	if (l->away_since.ms > 0)
 		seen = earlier(seen, l->away_since);
 	if (l->lost)
-		seen = earlier(seen, l->unseen_since);
+		seen = earlier(seen, l->unobserved_since);
 	if (is_under_way(l) && l->phase == PHASE_TRAIN && l->stage != STAGE_QUEUE)
 		ledger_spend_training(l, seen, bin_of(l));
 	ledger_spend_to(l, seen, bin_of(l));
@@ -482,7 +482,7 @@ void ledger_undriven(struct ledger *ledger)
 		ledger->away_since = ledger->at;
 }
 
-struct utc ledger_unseen_since(const struct ledger *ledger)
+struct utc ledger_unobserved_since(const struct ledger *ledger)
 {
 	struct utc none = { 0 };
 
@@ -490,7 +490,7 @@ struct utc ledger_unseen_since(const struct ledger *ledger)
 		return none;
 	if (ledger->away_since.ms > 0)
 		return ledger->away_since;
-	return ledger->lost ? ledger->unseen_since : none;
+	return ledger->lost ? ledger->unobserved_since : none;
 }
 
 void ledger_at(const struct ledger *ledger, struct utc now, struct ledger_view *ret)

@@ -87,29 +87,29 @@ struct ledger {
 	struct utc released;     /* end of `held`; ms 0: not known */
 	int64_t attempt_held_ms; /* time held by the attempt, in all bins */
 	int64_t billed_ms;       /* time of ended attempts: as the service bills it, else held */
-	bool billed_told;        /* a service billed at least one of them */
+	bool has_billed;         /* a service billed at least one of them */
 	int64_t kept_ms;         /* time machines were kept between attempts */
 	enum phase ended_phase;  /* newest ended attempt with machines: its phase, */
 	int64_t ended_attempt;   /* number of that, 0: none; */
-	bool kept_told;          /* attempt.kept was counted for it */
+	bool kept_reported;      /* attempt.kept was counted for it */
 	enum phase phase;        /* phase of the attempt */
 	int64_t attempt;
-	int64_t step, reached;  /* step of the attempt; highest of the attempts before, -1: none */
-	int64_t jit_told_ms;    /* compiling reported by the attempt so far */
-	int64_t jit_ms;         /* compiling known to lie in the open stretch, */
-	struct utc jit_at;      /* and before this time */
-	int64_t saving_ms;      /* saving reported by the attempt, not yet found in steps */
-	int64_t steps_ms, made; /* time of the attempt in BIN_STEPS; the steps made in that */
+	int64_t step, reached;   /* step of the attempt; highest of the attempts before, -1: none */
+	int64_t jit_reported_ms; /* compiling reported by the attempt so far */
+	int64_t jit_ms;          /* compiling known to lie in the open stretch, */
+	struct utc jit_at;       /* and before this time */
+	int64_t saving_ms;       /* saving reported by the attempt, not yet found in steps */
+	int64_t steps_ms, made;  /* time of the attempt in BIN_STEPS; the steps made in that */
 	int64_t again_ms, first_ms; /* time of the attempt in BIN_REPLAYED; before its first step */
 	struct step_rate fastest;   /* of the attempt without saving */
-	bool saving_told;           /* saving was reported in the open stretch */
+	bool saving_reported;       /* saving was reported in the open stretch */
 	struct utc until;           /* end of a backoff */
 	struct utc away_since;      /* driver.left; ms 0: a driver is active */
 	struct utc back_at;         /* newest driver.took_over */
 	struct ledger_hole holes[LEDGER_HOLES_MAX]; /* in the open stretch, in order */
 	int hole_count;
 	bool lost;                   /* the engine does not show the attempt, since unseen_since */
-	struct utc unseen_since;     /* nothing was seen of the attempt since; ms 0: it is seen */
+	struct utc unobserved_since; /* nothing was seen of the attempt since; ms 0: it is seen */
 	bool resumed, saved, ending; /* the attempt: from a checkpoint; made one; is to end */
 };
 
@@ -120,7 +120,7 @@ void ledger_add(struct ledger *ledger, const struct event *ev);
 void ledger_undriven(struct ledger *ledger);
 /* Returns since when the run is not observed, as far as the events tell; ms 0: it is, or it is
  * over. */
-struct utc ledger_unseen_since(const struct ledger *ledger);
+struct utc ledger_unobserved_since(const struct ledger *ledger);
 
 /* The bins at `now` (never before the newest event; ignored once the run has ended):
  * their sum is `total_ms`. */

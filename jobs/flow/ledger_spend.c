@@ -144,7 +144,7 @@ void ledger_spend_saving(struct ledger *l)
 
 /* Moves up to `ms` of `*part`, the attempt's share of a bin, to BIN_JIT: compiling that was
  * reported after its time had been put elsewhere. Returns the rest of `ms`. */
-static int64_t take_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger_bin from)
+static int64_t move_to_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger_bin from)
 {
 	int64_t taken = ms < *part ? ms : *part;
 
@@ -155,9 +155,9 @@ static int64_t take_jit(struct ledger *l, int64_t ms, int64_t *part, enum ledger
 
 void ledger_spend_found_jit(struct ledger *l, int64_t ms)
 {
-	ms = take_jit(l, ms, &l->steps_ms, BIN_STEPS);
-	ms = take_jit(l, ms, &l->again_ms, BIN_REPLAYED);
-	take_jit(l, ms, &l->first_ms, l->resumed ? BIN_RESTORE : BIN_SETUP);
+	ms = move_to_jit(l, ms, &l->steps_ms, BIN_STEPS);
+	ms = move_to_jit(l, ms, &l->again_ms, BIN_REPLAYED);
+	move_to_jit(l, ms, &l->first_ms, l->resumed ? BIN_RESTORE : BIN_SETUP);
 	/* The steps were faster than they looked. */
 	if (l->made > 0 && (double)l->steps_ms < step_rate_ms(l->fastest, (double)l->made))
 		l->fastest = step_rate_of((double)l->made, (double)l->steps_ms);
@@ -186,11 +186,11 @@ void ledger_spend_training(struct ledger *l, struct utc to, enum ledger_bin rest
 }
 
 /* Notes the speed of steps beside which nothing else goes on. */
-static void note_speed(struct ledger *l, struct step_rate rate)
+static void keep_fastest_rate(struct ledger *l, struct step_rate rate)
 {
-	if (l->stage == STAGE_STEPS && !l->saving_told && step_rate_is_faster(rate, l->fastest))
+	if (l->stage == STAGE_STEPS && !l->saving_reported && step_rate_is_faster(rate, l->fastest))
 		l->fastest = rate;
-	l->saving_told = false;
+	l->saving_reported = false;
 }
 
 /* Spends time on the steps up to `step`; steps that an earlier attempt reached are replayed. */
@@ -214,7 +214,7 @@ void ledger_spend_steps(struct ledger *l, struct utc to, int64_t step)
 	if (made > again && left > 0) {
 		l->made += made - again;
 		if (whole)
-			note_speed(l, rate);
+			keep_fastest_rate(l, rate);
 	}
 	ledger_spend_saving(l);
 }

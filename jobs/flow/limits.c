@@ -9,11 +9,11 @@
 #include "jobs/flow/flow.h"
 #include "jobs/flow/internal.h"
 
-struct utc flow_between(int64_t told_ms, struct utc from, struct utc to)
+struct utc flow_between(int64_t reported_ms, struct utc from, struct utc to)
 {
-	if (told_ms > to.ms)
+	if (reported_ms > to.ms)
 		return to;
-	return (struct utc){ told_ms < from.ms ? from.ms : told_ms };
+	return (struct utc){ reported_ms < from.ms ? from.ms : reported_ms };
 }
 
 /* Cost of the machines of the run's jobs until `now`, USD: as billed, if a service reported it,
@@ -47,7 +47,7 @@ static struct utc counts_since(const struct flow *flow, enum run_limit limit)
 	case LIMIT_START:
 		return state == ATTEMPT_RUNNING && !flow->started ? flow->claimed_at : never;
 	case LIMIT_UNREACHABLE:
-		return state == ATTEMPT_LOST || state == ATTEMPT_UNCERTAIN ? flow->unseen_since
+		return state == ATTEMPT_LOST || state == ATTEMPT_UNCERTAIN ? flow->unobserved_since
 									   : never;
 	case LIMIT_NONE:
 	case LIMIT_COST:
@@ -106,9 +106,9 @@ static double cost_at_end(const struct flow *flow)
 	return cost_until(flow, flow->at) + (double)left_ms * flow->policy.price_per_ms;
 }
 
-static bool was_told(const struct flow *flow, enum run_limit limit)
+static bool was_reported(const struct flow *flow, enum run_limit limit)
 {
-	return (flow->forecast.told >> limit & 1) != 0;
+	return (flow->forecast.reported >> limit & 1) != 0;
 }
 
 static bool will_be_reached(const struct flow *flow, enum run_limit limit)
@@ -138,7 +138,7 @@ static bool is_let_end(const struct flow *flow, enum run_limit limit, int64_t le
 	if (!is_under_way(flow) || flow->forecast.ends.ms <= 0)
 		return false;
 	if (will_be_reached(flow, limit))
-		return !was_told(flow, limit);
+		return !was_reported(flow, limit);
 	if (limit == LIMIT_DEADLINE)
 		return late_ms(flow) >= -lead_ms;
 	return cost_at_end(flow) >= policy->cost_usd - (double)lead_ms * policy->price_per_ms;
@@ -204,7 +204,7 @@ int64_t limit_next_ms(const struct flow *flow)
 }
 
 /* "7 d", "90 min": whole units, the largest that is exact. */
-static void say_length(int64_t ms, char *to, size_t size)
+static void format_length(int64_t ms, char *to, size_t size)
 {
 	static const struct {
 		int64_t ms;
@@ -221,7 +221,7 @@ static void say_length(int64_t ms, char *to, size_t size)
 
 /* Says that a training was told in time to save, or has no time to begin; false if there is no
  * lead. */
-static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, size_t size)
+static bool format_lead(const struct flow *flow, enum run_limit limit, char *to, size_t size)
 {
 	char lead[40], end[60] = "the run's time is over";
 	int64_t ms = 0;
@@ -232,7 +232,7 @@ static bool say_lead(const struct flow *flow, enum run_limit limit, char *to, si
 		ms = lead_of_cost_ms(flow);
 	if (ms <= 0)
 		return false;
-	say_length(ms, lead, sizeof lead);
+	format_length(ms, lead, sizeof lead);
 	if (limit == LIMIT_COST)
 		snprintf(end, sizeof end, "the machines have cost %.2f USD", flow->policy.cost_usd);
 	snprintf(to, size, "%s %s before %s",
@@ -246,9 +246,9 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 {
 	char length[40];
 
-	if (say_lead(flow, limit, to, size))
+	if (format_lead(flow, limit, to, size))
 		return;
-	say_length(length_ms(&flow->policy, limit), length, sizeof length);
+	format_length(length_ms(&flow->policy, limit), length, sizeof length);
 	switch (limit) {
 	case LIMIT_DEADLINE:
 		snprintf(to, size, "the run was created %s ago", length);
@@ -280,13 +280,13 @@ enum run_limit limit_forecast(const struct flow *flow)
 	static const enum run_limit limits[] = { LIMIT_DEADLINE, LIMIT_COST };
 
 	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-		if (!was_told(flow, limits[i]) && will_be_reached(flow, limits[i]))
+		if (!was_reported(flow, limits[i]) && will_be_reached(flow, limits[i]))
 			return limits[i];
 	return LIMIT_NONE;
 }
 
 /* "90 s", "90 min", "9.5 h": rounded, as an estimate is told. */
-static void say_estimate(int64_t ms, char *to, size_t size)
+static void format_estimate(int64_t ms, char *to, size_t size)
 {
 	if (ms < 120000)
 		snprintf(to, size, "%lld s", (long long)((ms + 999) / 1000));
@@ -306,6 +306,6 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size)
 			 cost_at_end(flow), flow->policy.cost_usd);
 		return;
 	}
-	say_estimate(late_ms(flow), late, sizeof late);
+	format_estimate(late_ms(flow), late, sizeof late);
 	snprintf(to, size, "at the present pace the training ends %s after the deadline", late);
 }

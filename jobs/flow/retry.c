@@ -40,7 +40,7 @@ static const struct retry_row rows[CLASS_COUNT] = {
 };
 
 /* If no instances are available, the wait begins at eight times the first delay. */
-#define CAPACITY_PATIENCE 3
+#define CAPACITY_DELAY_DOUBLINGS 3
 
 enum action retry_action(enum failure_class class)
 {
@@ -97,23 +97,23 @@ static uint64_t signature_of(const struct event *ev)
 void retry_remember(struct flow_budget *budget, const struct event *ev)
 {
 	uint64_t signature = signature_of(ev);
-	size_t place = 0;
+	size_t slot = 0;
 
 	if (signature == 0)
 		return;
 	for (size_t i = 0; i < FLOW_CAUSES; i++) {
 		if (budget->causes[i].signature == signature) {
-			place = i;
+			slot = i;
 			break;
 		}
-		if (budget->causes[i].failure < budget->causes[place].failure)
-			place = i;
+		if (budget->causes[i].failure < budget->causes[slot].failure)
+			slot = i;
 	}
-	if (budget->causes[place].signature != signature)
-		budget->causes[place].times = 0;
-	budget->causes[place].signature = signature;
-	budget->causes[place].failure = budget->failures;
-	budget->causes[place].times++;
+	if (budget->causes[slot].signature != signature)
+		budget->causes[slot].times = 0;
+	budget->causes[slot].signature = signature;
+	budget->causes[slot].failure = budget->failures;
+	budget->causes[slot].times++;
 }
 
 bool retry_had_machines(const struct flow *flow, const struct event *ev)
@@ -180,7 +180,7 @@ int64_t retry_wait_ms(const struct flow *flow)
 	if (flow->last_class == CLASS_SPOT && n <= 0)
 		return 0;
 	if (flow->last_class == CLASS_CAPACITY)
-		n += CAPACITY_PATIENCE;
+		n += CAPACITY_DELAY_DOUBLINGS;
 	seed = (int64_t)flow_mix(flow->seed, (uint64_t)flow->phase, (uint64_t)flow->attempt);
 	return delay_ms(&flow->policy, seed, n);
 }

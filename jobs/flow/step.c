@@ -51,7 +51,7 @@ static bool lost_graphs(const struct flow *f, const struct event *ev)
 /* True if another run has filled the cache meanwhile. */
 static bool is_warm_now(const struct flow *f, const struct event *ev)
 {
-	return !f->anew && ev->verdict == CACHE_WARM;
+	return !f->compile_forced && ev->verdict == CACHE_WARM;
 }
 
 static bool went_well(const struct flow *f, const struct event *ev)
@@ -140,19 +140,19 @@ static bool ends_training(const struct flow *f, const struct event *ev)
 	return of_training(f, ev) && !f->stop_requested;
 }
 
-static bool may_be_told(const struct flow *f, const struct event *ev)
+static bool may_act_on_jit(const struct flow *f, const struct event *ev)
 {
 	return ends_training(f, ev) && !f->recompile;
 }
 
 static bool jit_stops(const struct flow *f, const struct event *ev)
 {
-	return may_be_told(f, ev) && ev->on_exceed == JIT_STOP;
+	return may_act_on_jit(f, ev) && ev->on_exceed == JIT_STOP;
 }
 
 static bool jit_recompiles(const struct flow *f, const struct event *ev)
 {
-	return may_be_told(f, ev) && ev->on_exceed == JIT_RECOMPILE;
+	return may_act_on_jit(f, ev) && ev->on_exceed == JIT_RECOMPILE;
 }
 
 /* True if the attempt ended so that phase 1 can run: stopped, or by a failure that a retry may
@@ -246,7 +246,7 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(INTENDED) | WITH(UNCERTAIN), EV_ATTEMPT_SUBMITTED,
 	  current, transition_submission, NOW(SUBMITTED),
 	  "the engine has the job" },
-	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, transition_unseen, NOW(UNCERTAIN),
+	{ WORKING, WITH(INTENDED), EV_ATTEMPT_UNCERTAIN, current, transition_unobserved, NOW(UNCERTAIN),
 	  "a submission of unknown outcome is looked for" },
 	{ WORKING, WITH(INTENDED), EV_DRIVER_TOOK_OVER, NULL, transition_driver, NOW(UNCERTAIN),
 	  "a submission by the last driver is not certain" },
@@ -264,7 +264,7 @@ static const struct rule rules[] = {
 	  "the command of the attempt has begun" },
 	{ WORKING, WITH(RUNNING) | WITH(LOST), EV_HEALTH_CHECKED, was_claimed, transition_health, STAY,
 	  "the health of the attempt's nodes is known" },
-	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, transition_unseen, NOW(LOST),
+	{ WORKING, WITH(SUBMITTED) | WITH(RUNNING), EV_ATTEMPT_LOST, current, transition_unobserved, NOW(LOST),
 	  "an attempt that cannot be seen is lost, not failed" },
 	{ WORKING, WITH(LOST), EV_ATTEMPT_FOUND, was_claimed, NULL, NOW(RUNNING),
 	  "a running attempt is seen again" },
@@ -293,7 +293,7 @@ static const struct rule rules[] = {
 	  "a training that compiles too much may save, and ends the run" },
 	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, jit_recompiles, transition_recompile, STAY,
 	  "a training that compiles too much may save, and makes room for phase 1" },
-	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, of_training, transition_jit_told, STAY,
+	{ IN(TRAIN), UNDER_WAY, EV_JIT_EXCEEDED, of_training, transition_jit_reported, STAY,
 	  "a training that compiles too much is reported once" },
 
 	{ IN(PRECOMPILE), OPEN, EV_ATTEMPT_ENDED, went_well_and_goes_on, transition_success, GO(VERIFY),
@@ -315,11 +315,11 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(FAILED), EV_RETRY_SCHEDULED, of_phase, transition_retry, NOW(BACKOFF),
 	  "the retry waits" },
 
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, transition_verdict, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, is_complete, transition_verification, GO(TRAIN),
 	  "the cache is proved complete" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_recompile, transition_verdict, GO(PRECOMPILE),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_recompile, transition_verification, GO(PRECOMPILE),
 	  "an incomplete cache gets one more precompile" },
-	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, transition_verdict, GO(TRAIN),
+	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, may_train_anyway, transition_verification, GO(TRAIN),
 	  "the spec says to train on an incomplete cache" },
 	{ IN(VERIFY), ANY, EV_CACHE_VERIFIED, of_precompile, end_unproved, GO(ENDING),
 	  "the cache never became complete" },
@@ -355,7 +355,7 @@ static const struct rule rules[] = {
 	{ WORKING, WITH(UNCERTAIN) | UNDER_WAY, EV_LIMIT_REACHED, ends_at_limit, transition_limit, STAY,
 	  "a limit lets the attempt save and end" },
 
-	{ IN(ENDING), ANY, EV_RUN_ENDED, NULL, ends_note, GO(ENDED),
+	{ IN(ENDING), ANY, EV_RUN_ENDED, NULL, ends_record, GO(ENDED),
 	  "the end is recorded" },
 };
 /* clang-format on */

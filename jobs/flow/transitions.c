@@ -17,10 +17,10 @@ void transition_driver(struct flow *f, const struct event *ev)
 		f->epoch = ev->epoch;
 	f->leaving = f->key_held = false;
 	if (f->state == FLOW_PRECOMPILE || f->state == FLOW_TRAIN)
-		f->unseen_since = f->at;
+		f->unobserved_since = f->at;
 }
 
-static void note_lock(struct flow *f, const struct event *ev)
+static void store_lock_key(struct flow *f, const struct event *ev)
 {
 	f->lock_key[0] = '\0';
 	if (EVENT_HAS(ev, graph_key) && strlen(ev->graph_key) < sizeof f->lock_key)
@@ -29,7 +29,7 @@ static void note_lock(struct flow *f, const struct event *ev)
 
 void transition_cache(struct flow *f, const struct event *ev)
 {
-	note_lock(f, ev);
+	store_lock_key(f, ev);
 	f->cache = ev->verdict;
 	f->cache_proved = ev->verdict == CACHE_WARM;
 	f->key_waited = false;
@@ -49,11 +49,11 @@ void transition_key_waited(struct flow *f, const struct event *ev)
 	f->key_waited = true;
 }
 
-void transition_verdict(struct flow *f, const struct event *ev)
+void transition_verification(struct flow *f, const struct event *ev)
 {
-	note_lock(f, ev);
+	store_lock_key(f, ev);
 	f->cache_proved = ev->complete;
-	f->anew = false;
+	f->compile_forced = false;
 	if (!ev->complete)
 		f->incomplete_retried = f->fewer_workers = true;
 	else /* earlier failures no longer count */
@@ -65,10 +65,10 @@ void transition_intent(struct flow *f, const struct event *ev)
 	f->attempt = ev->attempt;
 	f->attempts[f->phase] = ev->attempt;
 	f->checked = false;
-	f->claimed = f->started = f->saved = f->chosen = f->key_held = f->jit_told = false;
+	f->claimed = f->started = f->saved = f->chosen = f->key_held = f->jit_reported = false;
 	f->jit_graphs = f->forecast.times = 0;
 	f->forecast.ends.ms = 0;
-	f->submitted_at = f->claimed_at = f->unseen_since = f->until = (struct utc){ 0 };
+	f->submitted_at = f->claimed_at = f->unobserved_since = f->until = (struct utc){ 0 };
 	f->workers = EVENT_HAS(ev, workers) ? ev->workers : 0;
 	/* The engine will know the attempt by the name in the journal. */
 	if (!flow_copy_whole(f->job, sizeof f->job, ev->job))
@@ -87,11 +87,11 @@ void transition_submission(struct flow *f, const struct event *ev)
 }
 
 /* An attempt that is submitted again, because it was not found, is unseen since the first time. */
-void transition_unseen(struct flow *f, const struct event *ev)
+void transition_unobserved(struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	if (f->attempt_state != ATTEMPT_INTENDED || f->unseen_since.ms == 0)
-		f->unseen_since = f->at;
+	if (f->attempt_state != ATTEMPT_INTENDED || f->unobserved_since.ms == 0)
+		f->unobserved_since = f->at;
 }
 
 void transition_claim(struct flow *f, const struct event *ev)
@@ -122,7 +122,7 @@ void transition_health(struct flow *f, const struct event *ev)
 }
 
 /* Resets the counts of failures in a row. */
-static void note_fruit(struct flow *f)
+static void reset_failures_in_row(struct flow *f)
 {
 	f->budget[f->phase].failures_without_checkpoint = 0;
 	f->budget[f->phase].backoff_failures = 0;
@@ -134,7 +134,7 @@ void transition_success(struct flow *f, const struct event *ev)
 	f->machines += retry_had_machines(f, ev);
 	f->compile_failed = false;
 	f->compile_exit = 0;
-	note_fruit(f);
+	reset_failures_in_row(f);
 }
 
 void transition_failure(struct flow *f, const struct event *ev)
@@ -197,7 +197,7 @@ void transition_checkpoint(struct flow *f, const struct event *ev)
 		f->below = INT64_MAX;
 	f->chosen = false;
 	f->saved = true;
-	note_fruit(f);
+	reset_failures_in_row(f);
 }
 
 static void begin_drain(struct flow *f, bool may_save)
@@ -253,15 +253,15 @@ void transition_jit(struct flow *f, const struct event *ev)
 		f->jit_graphs = ev->graphs;
 }
 
-void transition_jit_told(struct flow *f, const struct event *ev)
+void transition_jit_reported(struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	f->jit_told = true;
+	f->jit_reported = true;
 }
 
 void transition_jit_stop(struct flow *f, const struct event *ev)
 {
-	f->jit_told = f->jit_stop = true;
+	f->jit_reported = f->jit_stop = true;
 	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
 	begin_end(f, true);
 }
@@ -269,17 +269,17 @@ void transition_jit_stop(struct flow *f, const struct event *ev)
 void transition_recompile(struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	f->jit_told = f->recompile = true;
+	f->jit_reported = f->recompile = true;
 	f->recompiles++;
 	begin_drain(f, true);
 }
 
 /* Phase 1 begins again as if the cache had been found cold. */
-static void begin_anew(struct flow *f)
+static void begin_recompile(struct flow *f)
 {
 	f->recompile = f->cache_proved = f->incomplete_retried = f->fewer_workers = false;
 	f->compile_failed = f->compile_last = false;
-	f->anew = true;
+	f->compile_forced = true;
 	f->cache = CACHE_COLD;
 	f->budget[PHASE_PRECOMPILE] = (struct flow_budget){ 0 };
 }
@@ -288,14 +288,14 @@ void transition_room(struct flow *f, const struct event *ev)
 {
 	if (ev->class != CLASS_STOPPED)
 		transition_failure(f, ev);
-	begin_anew(f);
+	begin_recompile(f);
 }
 
 /* The command never began: nothing has failed, but the cache is another compiler's. */
 void transition_other_compiler(struct flow *f, const struct event *ev)
 {
 	flow_copy(f->other_compiler, sizeof f->other_compiler, ev->signature);
-	begin_anew(f);
+	begin_recompile(f);
 }
 
 /* The cache is looked at again once the claim is held: if another run has repaired it meanwhile,
@@ -303,8 +303,8 @@ void transition_other_compiler(struct flow *f, const struct event *ev)
 void transition_lost_graphs(struct flow *f, const struct event *ev)
 {
 	(void)ev;
-	begin_anew(f);
-	f->anew = false;
+	begin_recompile(f);
+	f->compile_forced = false;
 	f->key_waited = true;
 }
 
@@ -327,7 +327,7 @@ void transition_forecast(struct flow *f, const struct event *ev)
 
 void transition_risk(struct flow *f, const struct event *ev)
 {
-	f->forecast.told |= 1U << ev->limit;
+	f->forecast.reported |= 1U << ev->limit;
 	f->forecast.limit = LIMIT_NONE;
 	f->forecast.times = 0;
 }

@@ -7,7 +7,7 @@
 #include "jobs/flow/rules.h"
 
 /* An agent polls for a drain request; a plan's policy adds the same time. */
-#define LOOK_MS 4000
+#define POLL_MS 4000
 /* Steps are journalled no more often than this, and a step that is a few steps late is not
  * missing. */
 #define SILENT_LEAST_MS 45000
@@ -47,7 +47,7 @@ static void begin_end(struct halt *halt, const struct event *ev, bool may_save)
 		return;
 	halt->save_until = ev->at;
 	if (saves && halt->stopping.ms == 0)
-		halt->save_until.ms += halt->drain_ms + LOOK_MS + FLOW_DRAIN_MARGIN_MS;
+		halt->save_until.ms += halt->drain_ms + POLL_MS + FLOW_DRAIN_MARGIN_MS;
 	if (halt->stopping.ms > 0)
 		return;
 	halt->stopping = ev->at;

@@ -312,16 +312,16 @@ static json_t *ratio_of(struct figure jit, struct figure aot)
 }
 
 /* Judges by the start if possible, since that includes the fewest steps. */
-static void judge(json_t *result, const json_t *ratio)
+static void add_conclusion(json_t *result, const json_t *ratio)
 {
 	const char *by = json_object_get(ratio, "start") ? "start" : "end";
-	double judged = js_real(ratio, by, 1);
+	double value = js_real(ratio, by, 1);
 
 	if (!json_object_get(ratio, by))
 		return;
 	js_put_str(result, "judged_by", by);
-	if (fabs(judged - 1) >= MODES_ALIKE)
-		js_put(result, "pays", json_boolean(judged > 1));
+	if (fabs(value - 1) >= MODE_COMPARISON_TOLERANCE)
+		js_put(result, "pays", json_boolean(value > 1));
 }
 
 json_t *mode_comparison_json(const struct mode_run *jit, const struct mode_run *aot)
@@ -338,7 +338,7 @@ json_t *mode_comparison_json(const struct mode_run *jit, const struct mode_run *
 	if (jit->spans[PHASE_TRAIN].first_step >= 0)
 		js_put(ratio, "start", ratio_of(start_of(jit), start_of(aot)));
 	js_put(ratio, "end", ratio_of(end_of(jit), end_of(aot)));
-	judge(result, ratio);
+	add_conclusion(result, ratio);
 	js_put(result, "ratio", ratio);
 	return result;
 }

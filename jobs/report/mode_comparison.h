@@ -55,9 +55,9 @@ bool mode_runs_match(const struct mode_run *jit, const struct mode_run *aot);
  * {"start","end"}, "pays", "judged_by": "start"|"end"}. FIGURE is {"step","seconds",
  * "node_seconds","cost"}; a start also has "late_seconds". A ratio is jit divided by aot, above 1
  * if precompiling saves. "pays" goes by the ratio of the start, or if that is absent by the ratio
- * of the end; it is absent if the two differ by less than MODES_ALIKE. Either argument may be NULL:
- * then the result has only the other run. */
-#define MODES_ALIKE 0.02
+ * of the end; it is absent if the two differ by less than MODE_COMPARISON_TOLERANCE. Either
+ * argument may be NULL: then the result has only the other run. */
+#define MODE_COMPARISON_TOLERANCE 0.02
 json_t *mode_comparison_json(const struct mode_run *jit, const struct mode_run *aot);
 
 #endif

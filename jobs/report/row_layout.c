@@ -5,9 +5,9 @@
 
 #include "jobs/base/text/columns.h"
 
-void row_layout_init(struct row_layout *layout, const struct text_style *look, size_t width)
+void row_layout_init(struct row_layout *layout, const struct text_style *style, size_t width)
 {
-	*layout = (struct row_layout){ .look = *look, .width = width };
+	*layout = (struct row_layout){ .style = *style, .width = width };
 	for (size_t i = 0; i < ROW_LAYOUT_ROWS; i++)
 		layout->rows[i].text = SB_INIT;
 }
@@ -53,11 +53,11 @@ void row_layout_add(struct row_layout *layout, enum status_icon mark, const char
 	va_end(args);
 	if (text.len == 0 || row_layout_room(layout) == 0)
 		return;
-	sb_adds(&row->text, text_style_on(&layout->look, mark));
+	sb_adds(&row->text, text_style_on(&layout->style, mark));
 	row->columns += columns_fit(&row->text, text.text, text.len, row_layout_room(layout),
-				    layout->look.utf8);
-	if (*text_style_on(&layout->look, mark))
-		sb_adds(&row->text, text_style_off(&layout->look));
+				    layout->style.utf8);
+	if (*text_style_on(&layout->style, mark))
+		sb_adds(&row->text, text_style_off(&layout->style));
 }
 
 void row_layout_raw(struct row_layout *layout, enum status_icon mark, const char *text,
@@ -67,20 +67,20 @@ void row_layout_raw(struct row_layout *layout, enum status_icon mark, const char
 
 	if (columns > row_layout_room(layout))
 		return;
-	sb_addf(&row->text, "%s%s", text_style_on(&layout->look, mark), text);
-	if (*text_style_on(&layout->look, mark))
-		sb_adds(&row->text, text_style_off(&layout->look));
+	sb_addf(&row->text, "%s%s", text_style_on(&layout->style, mark), text);
+	if (*text_style_on(&layout->style, mark))
+		sb_adds(&row->text, text_style_off(&layout->style));
 	row->columns += columns;
 }
 
 void row_layout_sign(struct row_layout *layout, enum status_icon mark)
 {
-	row_layout_raw(layout, mark, text_style_icon_text(&layout->look, mark), 1);
+	row_layout_raw(layout, mark, text_style_icon_text(&layout->style, mark), 1);
 	row_layout_add(layout, MARK_NONE, " ");
 }
 
 /* Returns the row to leave out first. */
-static size_t least_wanted(const struct row_layout *layout)
+static size_t find_last_rank(const struct row_layout *layout)
 {
 	size_t found = 0;
 
@@ -102,7 +102,7 @@ static void drop(struct row_layout *layout, size_t at)
 void row_layout_finish(struct row_layout *layout, size_t height, struct sb *out)
 {
 	while (layout->count > height)
-		drop(layout, least_wanted(layout));
+		drop(layout, find_last_rank(layout));
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct sb *text = &layout->rows[i].text;
 

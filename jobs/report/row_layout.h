@@ -13,7 +13,7 @@
 #define ROW_LAYOUT_LABEL 12 /* columns of "state:      " */
 
 struct row_layout {
-	struct text_style look;
+	struct text_style style;
 	size_t width; /* columns */
 	size_t count;
 	struct row_layout_row {
@@ -23,7 +23,7 @@ struct row_layout {
 	} rows[ROW_LAYOUT_ROWS];
 };
 
-void row_layout_init(struct row_layout *layout, const struct text_style *look, size_t width);
+void row_layout_init(struct row_layout *layout, const struct text_style *style, size_t width);
 void row_layout_release(struct row_layout *layout); /* for AUTO() */
 
 /* Begins a row with its label ("" for blank space of its width, NULL for neither). After

@@ -47,13 +47,13 @@ static void on_created(struct screen *screen, const struct event *ev)
 		int at = name ? flow_name_find(flow_phase_names, PHASE_COUNT, name) : -1;
 
 		if (at >= 0)
-			screen->stages[at].wanted = true;
+			screen->stages[at].is_shown = true;
 	}
 }
 
 static void begin_stage(struct stage *stage, struct utc at)
 {
-	stage->wanted = true;
+	stage->is_shown = true;
 	stage->state = STAGE_UNDER_WAY;
 	stage->ended_ms = 0;
 	if (stage->begun_ms == 0)
@@ -85,7 +85,7 @@ static void on_ended(struct screen *screen, const struct event *ev)
 
 	end_stage(&screen->stages[ev->phase], ev->at, well);
 	/* No event marks the start of the verification. */
-	if (ev->phase == PHASE_PRECOMPILE && well && screen->stages[PHASE_VERIFY].wanted)
+	if (ev->phase == PHASE_PRECOMPILE && well && screen->stages[PHASE_VERIFY].is_shown)
 		begin_stage(&screen->stages[PHASE_VERIFY], ev->at);
 }
 

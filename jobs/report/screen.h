@@ -22,7 +22,7 @@ void screen_add(struct screen *screen, const struct event *ev);
 void screen_progress_update(struct screen *screen, const struct event *ev);
 
 struct screen_frame {
-	struct text_style look;
+	struct text_style style;
 	size_t width, height; /* limits of columns and rows */
 	/* also selects the picture of the spinner: see SCREEN_SPIN_MS */
 	struct utc now;

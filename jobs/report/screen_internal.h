@@ -13,7 +13,7 @@ enum stage_state { STAGE_TO_COME, STAGE_UNDER_WAY, STAGE_DONE, STAGE_FAILED, STA
 
 /* A phase, all its attempts together. */
 struct stage {
-	bool wanted; /* named by the plan, or seen in an event */
+	bool is_shown; /* named by the plan, or seen in an event */
 	enum stage_state state;
 	int64_t attempt;            /* number of the newest */
 	int64_t begun_ms, ended_ms; /* 0: not yet */

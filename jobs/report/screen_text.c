@@ -54,7 +54,7 @@ static void spinner(struct screen_text_view *view)
 	static const char *const ascii[] = { "|", "/", "-", "\\" };
 	uint64_t turn = (uint64_t)view->frame->now.ms / SCREEN_SPIN_MS;
 
-	if (view->frame->look.utf8)
+	if (view->frame->style.utf8)
 		row_layout_raw(&view->layout, MARK_RUN, utf8[turn % STK_LENGTH(utf8)], 1);
 	else
 		row_layout_raw(&view->layout, MARK_RUN, ascii[turn % STK_LENGTH(ascii)], 1);
@@ -170,7 +170,7 @@ static void add_stage(struct screen_text_view *view, enum phase phase)
 	AUTO(auto_free) char *label = mem_format("%s:", flow_phase_names[phase]);
 	bool now = stage->state == STAGE_UNDER_WAY;
 
-	if (!stage->wanted)
+	if (!stage->is_shown)
 		return;
 	row_layout_row(&view->layout, now ? RANK_PHASE : RANK_PAST, label);
 	if (now)
@@ -193,7 +193,7 @@ static void add_stage(struct screen_text_view *view, enum phase phase)
 #define BAR_MOST  40
 
 /* Adds a progress bar if there is room. */
-static void bar(struct screen_text_view *view, double part)
+static void bar(struct screen_text_view *view, double share)
 {
 	struct row_layout *layout = &view->layout;
 	size_t room = row_layout_room(layout), columns;
@@ -203,11 +203,11 @@ static void bar(struct screen_text_view *view, double part)
 	if (room < BAR_LEAST + 2)
 		return;
 	columns = room - 2 < BAR_MOST ? room - 2 : BAR_MOST;
-	full = (size_t)(fmin(fmax(part, 0), 1) * (double)columns);
+	full = (size_t)(fmin(fmax(share, 0), 1) * (double)columns);
 	for (size_t i = 0; i < columns; i++) {
 		struct sb *to = i < full ? &done : &rest;
 
-		if (view->frame->look.utf8)
+		if (view->frame->style.utf8)
 			sb_adds(to, i < full ? "━" : "─");
 		else
 			sb_adds(to, i < full ? "=" : "-");
@@ -320,11 +320,11 @@ static void add_steps(struct screen_text_view *view)
 	row_layout_row(layout, RANK_NOW, "progress:");
 	row_layout_add(layout, MARK_NONE, "step %lld", (long long)screen->step);
 	if (screen->of > 0) {
-		double part = (double)screen->step / (double)screen->of;
+		double share = (double)screen->step / (double)screen->of;
 
 		row_layout_add(layout, MARK_NONE, " of %lld, %.0f %%", (long long)screen->of,
-			       floor(part * 100));
-		bar(view, part);
+			       floor(share * 100));
+		bar(view, share);
 	}
 	add_speed(view);
 }
@@ -368,7 +368,7 @@ static void add_metrics(struct screen_text_view *view)
 		pad(layout, ROW_LAYOUT_LABEL + VALUE_COLUMNS);
 		room = row_layout_room(layout) < SPARKLINE_MOST ? row_layout_room(layout)
 								: SPARKLINE_MOST;
-		columns = sparkline_draw(&screen->chart, room, view->frame->look.utf8, &sparkline);
+		columns = sparkline_draw(&screen->chart, room, view->frame->style.utf8, &sparkline);
 		row_layout_raw(layout, MARK_RUN, sparkline.text, columns);
 		if (strlen(label) >= ROW_LAYOUT_LABEL)
 			row_layout_add(layout, MARK_NONE, " %s", screen->charted);
@@ -477,7 +477,7 @@ static void add_passed(struct screen_text_view *view)
 		       or_dash(js_str(row, "reason")));
 }
 
-static void add_rest(struct screen_text_view *view)
+static void add_bottom_rows(struct screen_text_view *view)
 {
 	const json_t *checkpoint = json_object_get(view->status, "checkpoint");
 	const json_t *cost = json_object_get(view->status, "cost");
@@ -521,7 +521,7 @@ void screen_render(const struct screen *screen, const struct screen_frame *frame
 	json_auto_t *status = status_json(screen->status, frame->now, true);
 	struct screen_text_view view = { .screen = screen, .frame = frame, .status = status };
 
-	row_layout_init(&view.layout, &frame->look, frame->width);
+	row_layout_init(&view.layout, &frame->style, frame->width);
 	add_head(&view);
 	add_halt(&view);
 	for (int phase = 0; phase < PHASE_COUNT; phase++) {
@@ -533,7 +533,7 @@ void screen_render(const struct screen *screen, const struct screen_frame *frame
 	add_steps(&view);
 	add_metrics(&view);
 	add_attempts(&view);
-	add_rest(&view);
+	add_bottom_rows(&view);
 	add_question(&view);
 	row_layout_finish(&view.layout, frame->height, out);
 	row_layout_release(&view.layout);

@@ -182,7 +182,7 @@ static void on_health(struct status *status, const struct event *ev)
 }
 
 /* The attempt is asked to save and to end; its end comes later. */
-static void on_end_wanted(struct status *status)
+static void on_end_requested(struct status *status)
 {
 	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
 
@@ -487,13 +487,13 @@ static void on_worker_lost(struct status *status, const struct event *ev)
 static void on_request(struct status *status, const struct event *ev)
 {
 	(void)ev;
-	on_end_wanted(status);
+	on_end_requested(status);
 }
 
 static void on_limit(struct status *status, const struct event *ev)
 {
 	if (ev->limit != LIMIT_UNREACHABLE)
-		on_end_wanted(status);
+		on_end_requested(status);
 }
 
 /* Handler of each event; NULL: ignored. */

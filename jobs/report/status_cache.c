@@ -78,23 +78,23 @@ void status_on_graphs(struct status *status, const struct event *ev)
 void status_on_jit(struct status *status, const struct event *ev)
 {
 	size_t count = json_array_size(status->jit);
-	json_t *told = json_object();
+	json_t *row = json_object();
 
-	js_put(told, "attempt", json_integer(ev->attempt));
-	status_put_int(told, ev, EVF_graphs, "graphs");
+	js_put(row, "attempt", json_integer(ev->attempt));
+	status_put_int(row, ev, EVF_graphs, "graphs");
 	if (EVENT_HAS(ev, seconds))
-		js_put(told, "seconds", json_real(ev->seconds));
+		js_put(row, "seconds", json_real(ev->seconds));
 	if (EVENT_HAS(ev, cost))
-		js_put(told, "cost", json_real(ev->cost));
+		js_put(row, "cost", json_real(ev->cost));
 	if (EVENT_HAS(ev, names))
-		js_put(told, "names", json_incref(ev->names));
+		js_put(row, "names", json_incref(ev->names));
 	if (EVENT_HAS(ev, late))
-		js_put(told, "late", json_incref(ev->late));
+		js_put(row, "late", json_incref(ev->late));
 	/* Each event repeats the sum of its attempt. */
 	if (count && js_int(json_array_get(status->jit, count - 1), "attempt", 0) == ev->attempt)
-		json_array_set_new(status->jit, count - 1, told);
+		json_array_set_new(status->jit, count - 1, row);
 	else
-		json_array_append_new(status->jit, told);
+		json_array_append_new(status->jit, row);
 	status_put_text(status_section(status, "jit"), ev, EVF_hint);
 }
 

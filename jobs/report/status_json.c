@@ -31,19 +31,19 @@ static int64_t add_late(json_t *seen, json_t *all, const json_t *late)
 /* Sums over all attempts. */
 static json_t *jit_json(const struct status *status)
 {
-	json_t *jit = json_copy(json_object_get(status->root, "jit")), *told;
+	json_t *jit = json_copy(json_object_get(status->root, "jit")), *row;
 	json_auto_t *seen = json_object();
 	json_t *names = json_array(), *late = json_array();
 	double seconds = 0, cost = 0;
 	int64_t graphs = 0;
 	size_t i;
 
-	json_array_foreach (status->jit, i, told) {
-		graphs += js_int(told, "graphs", 0);
-		graphs -= add_late(seen, late, json_object_get(told, "late"));
-		seconds += js_real(told, "seconds", 0);
-		cost += js_real(told, "cost", 0);
-		json_array_extend(names, json_object_get(told, "names"));
+	json_array_foreach (status->jit, i, row) {
+		graphs += js_int(row, "graphs", 0);
+		graphs -= add_late(seen, late, json_object_get(row, "late"));
+		seconds += js_real(row, "seconds", 0);
+		cost += js_real(row, "cost", 0);
+		json_array_extend(names, json_object_get(row, "names"));
 	}
 	js_put(jit, "graphs", json_integer(graphs));
 	js_put(jit, "seconds", json_real(seconds));
@@ -137,7 +137,7 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 {
 	json_t *result = json_deep_copy(status->root), *cost;
 	struct ledger_view view;
-	struct utc unseen;
+	struct utc unobserved;
 	char text[UTC_TEXT];
 
 	ledger_at(&status->ledger, now, &view);
@@ -149,11 +149,11 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 		js_put_str(result, "state", what ? "waiting" : "running");
 		js_put_str(result, "waiting_for", what);
 	}
-	unseen = ledger_unseen_since(&status->ledger);
-	if (unseen.ms > 0)
-		js_put(result, "unseen_since", json_string(clock_utc_format(unseen, text)));
+	unobserved = ledger_unobserved_since(&status->ledger);
+	if (unobserved.ms > 0)
+		js_put(result, "unseen_since", json_string(clock_utc_format(unobserved, text)));
 	/* Without a driver that watches, a halt is not known. */
-	if (!status->ended && unseen.ms == 0)
+	if (!status->ended && unobserved.ms == 0)
 		halt_put(&status->halt, now, result);
 	if (status->begun)
 		js_put(result, "ledger", ledger_json(&view));

@@ -15,19 +15,19 @@ static const struct {
 	[MARK_FAINT] = { " ", " ", "\x1b[2m" },
 };
 
-const char *text_style_icon_text(const struct text_style *look, enum status_icon mark)
+const char *text_style_icon_text(const struct text_style *style, enum status_icon mark)
 {
-	return look->utf8 ? marks[mark].utf8 : marks[mark].ascii;
+	return style->utf8 ? marks[mark].utf8 : marks[mark].ascii;
 }
 
-const char *text_style_on(const struct text_style *look, enum status_icon mark)
+const char *text_style_on(const struct text_style *style, enum status_icon mark)
 {
-	return look->color ? marks[mark].color : "";
+	return style->color ? marks[mark].color : "";
 }
 
-const char *text_style_off(const struct text_style *look)
+const char *text_style_off(const struct text_style *style)
 {
-	return look->color ? "\x1b[0m" : "";
+	return style->color ? "\x1b[0m" : "";
 }
 
 enum status_icon text_style_icon_of_state(const char *state, const char *class)

@@ -25,10 +25,10 @@ struct text_style {
 };
 
 /* Returns a sign of one column; a blank if the mark has no sign. */
-const char *text_style_icon_text(const struct text_style *look, enum status_icon mark);
+const char *text_style_icon_text(const struct text_style *style, enum status_icon mark);
 /* Escape sequences that switch the colour of a mark on, and all colour off; "" without colour. */
-const char *text_style_on(const struct text_style *look, enum status_icon mark);
-const char *text_style_off(const struct text_style *look);
+const char *text_style_on(const struct text_style *style, enum status_icon mark);
+const char *text_style_off(const struct text_style *style);
 
 /* Returns the mark for the state of a run or attempt, in the words of `status --json`; `class` is
  * that of an attempt that ended, else NULL. */

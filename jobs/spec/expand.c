@@ -79,10 +79,10 @@ static void defer_literal(struct expand_value *value, bool before_reference)
 	while (*text) {
 		size_t plain = strcspn(text, "$"), dollars = strspn(text + plain, "$");
 		const char *after = text + plain + dollars;
-		bool told = *after ? text_starts(after, DEFERRED_NAME) : before_reference;
+		bool is_deferred = *after ? text_starts(after, DEFERRED_NAME) : before_reference;
 
 		sb_add(&value->deferred, text, plain + dollars);
-		if (told)
+		if (is_deferred)
 			sb_add(&value->deferred, text + plain, dollars);
 		text = after;
 	}

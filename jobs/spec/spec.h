@@ -117,7 +117,7 @@ bool spec_says(const struct spec *spec, enum spec_field field, const char *word)
 bool spec_is_set(const struct spec *spec, enum spec_field field);
 /* Finds the place of a field or an entry: "retry.backoff", "env.HOME", "metrics[1].regex". False
  * (and 0, 0) if it was not written. */
-bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column);
+bool spec_position(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column);
 /* Returns the text there, variables expanded but not ~: as it is on every machine; NULL if none
  * was written. Borrowed. */
 const char *spec_text(const struct spec *spec, const char *dotted);

@@ -167,12 +167,12 @@ static json_t *convert_bool(const struct value_value *value)
 static json_t *convert_choice(const struct value_value *value)
 {
 	AUTO(auto_free) char *all = field_words_list(value->row->words, " or ");
-	AUTO(auto_free) char *near = NULL;
+	AUTO(auto_free) char *suggestion = NULL;
 	AUTO(auto_free) char *hint = NULL;
 
-	near = suggest_word(value->row->words, value->node->text);
-	if (near)
-		hint = mem_format("did you mean '%s'?", near);
+	suggestion = suggest_word(value->row->words, value->node->text);
+	if (suggestion)
+		hint = mem_format("did you mean '%s'?", suggestion);
 	return wrong(value, all, hint);
 }
 

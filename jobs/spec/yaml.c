@@ -68,7 +68,7 @@ static int fatal(struct yaml_reader *reader, struct mark at, const char *hint, c
 }
 
 /* Puts a finished or just opened value into the container that it belongs to. */
-static int place(struct yaml_reader *reader, struct node *node, struct mark at)
+static int attach_node(struct yaml_reader *reader, struct node *node, struct mark at)
 {
 	struct frame *frame;
 
@@ -139,7 +139,7 @@ static int on_alias(struct yaml_reader *reader, const yaml_event_t *event, struc
 				     "an anchor contains itself");
 		if (count(reader, at, anchor->node->weight, anchor->node->bytes) < 0)
 			return -1;
-		return place(reader, anchor->node, at);
+		return attach_node(reader, anchor->node, at);
 	}
 	problem_hint(problem_error(reader->reporter, at, NULL, "no anchor '&%s' comes before '*%s'",
 				   name, name),
@@ -186,7 +186,7 @@ static int on_scalar(struct yaml_reader *reader, const yaml_event_t *event, stru
 	node = node_scalar(reader->arena, value, quoted, at);
 	if (remember_anchor(reader, event->data.scalar.anchor, node, at, false) < 0)
 		return -1;
-	return place(reader, node, at);
+	return attach_node(reader, node, at);
 }
 
 /* Containers are placed when they end, with their weight. */
@@ -227,7 +227,7 @@ static int on_close(struct yaml_reader *reader)
 	if (frame->anchor > 0)
 		reader->anchors[frame->anchor - 1].open = false;
 	reader->depth--;
-	return place(reader, node, node->at);
+	return attach_node(reader, node, node->at);
 }
 
 static int on_document(struct yaml_reader *reader, struct mark at)
@@ -326,8 +326,8 @@ static bool bad_start(struct yaml_reader *reader, struct mark at, char c)
 
 /* libyaml adds an end to a last line without one: a problem at the end of the text would be on a
  * line that does not exist. */
-static struct mark problem_place(const struct yaml_reader *reader, yaml_mark_t mark,
-				 const char *text, size_t len)
+static struct mark problem_mark(const struct yaml_reader *reader, yaml_mark_t mark,
+				const char *text, size_t len)
 {
 	struct mark at = mark_of(reader, mark);
 	size_t characters = 0;
@@ -345,7 +345,7 @@ static void syntax_error(struct yaml_reader *reader, const yaml_parser_t *parser
 			 size_t len)
 {
 	const char *problem = parser->problem ? parser->problem : "no YAML";
-	struct mark at = problem_place(reader, parser->problem_mark, text, len);
+	struct mark at = problem_mark(reader, parser->problem_mark, text, len);
 
 	if (parser->error == YAML_READER_ERROR)
 		at = bytes_mark(text, parser->problem_offset < len ? parser->problem_offset : len);

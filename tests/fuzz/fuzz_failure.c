@@ -93,9 +93,9 @@ static bool is_node(const struct failure_evidence *evidence, int node)
 }
 
 static void check_verdict(const struct failure_evidence *evidence,
-			  const struct failure_verdict *verdict)
+			  const struct failure_classification *verdict)
 {
-	struct failure_verdict again = *verdict;
+	struct failure_classification again = *verdict;
 
 	MUST((int)verdict->class >= 0 && verdict->class < CLASS_COUNT);
 	MUST(verdict->rule && verdict->rule[0]);
@@ -103,22 +103,24 @@ static void check_verdict(const struct failure_evidence *evidence,
 	MUST(memchr(verdict->hint, '\0', sizeof verdict->hint));
 	check_text(verdict->evidence);
 	check_text(verdict->hint);
-	MUST(verdict->proof <= strlen(verdict->evidence));
+	MUST(verdict->decisive_bytes <= strlen(verdict->evidence));
 	MUST(is_node(evidence, verdict->node));
 	failure_sign(&again);
 	MUST(strcmp(again.signature, verdict->signature) == 0);
 }
 
-static bool same_verdict(const struct failure_verdict *a, const struct failure_verdict *b)
+static bool same_verdict(const struct failure_classification *a,
+			 const struct failure_classification *b)
 {
-	return a->class == b->class && a->node == b->node && a->proof == b->proof &&
-	       strcmp(a->rule, b->rule) == 0 && strcmp(a->evidence, b->evidence) == 0 &&
-	       strcmp(a->hint, b->hint) == 0 && strcmp(a->signature, b->signature) == 0;
+	return a->class == b->class && a->node == b->node &&
+	       a->decisive_bytes == b->decisive_bytes && strcmp(a->rule, b->rule) == 0 &&
+	       strcmp(a->evidence, b->evidence) == 0 && strcmp(a->hint, b->hint) == 0 &&
+	       strcmp(a->signature, b->signature) == 0;
 }
 
 static void check_judgement(const struct failure_evidence *evidence)
 {
-	struct failure_verdict verdict, again, without;
+	struct failure_classification verdict, again, without;
 	struct failure_evidence bare = *evidence;
 
 	memset(&again, 'x', sizeof again);
@@ -140,7 +142,7 @@ static void check_order(const struct failure_evidence *evidence, const struct fa
 {
 	struct failure_log turned[LOGS];
 	struct failure_evidence other = *evidence;
-	struct failure_verdict verdict, again;
+	struct failure_classification verdict, again;
 
 	for (size_t i = 0; i < evidence->log_count; i++)
 		turned[i] = logs[evidence->log_count - 1 - i];

@@ -65,7 +65,7 @@ static void check_fields(const struct spec *spec)
 		enum spec_field field = (enum spec_field)n;
 		const json_t *value = spec_get(spec, field);
 		int line = 0, column = 0;
-		bool placed = spec_place(spec, spec_field_path(field), &line, &column);
+		bool placed = spec_position(spec, spec_field_path(field), &line, &column);
 
 		MUST(!value || !json_is_string(value) || spec_str(spec, field));
 		MUST(value || (!spec_str(spec, field) && spec_int(spec, field) == 0));

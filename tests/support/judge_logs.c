@@ -109,7 +109,7 @@ static void judge(struct job *job)
 					     .exit = job->exit,
 					     .logs = logs,
 					     .log_count = job->nodes };
-	struct failure_verdict said;
+	struct failure_classification said;
 
 	for (size_t i = 0; i < job->nodes; i++) {
 		logs[i] = (struct failure_log){ .node = (int)i, .lines = lines[i] };

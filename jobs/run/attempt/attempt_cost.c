@@ -11,7 +11,7 @@ static bool may_be_kept(const struct driver *driver)
 	const struct ledger *ledger = &driver->flow.ledger;
 
 	return driver->engine && driver->engine->ops->release && ledger->ended_attempt > 0 &&
-	       !ledger->kept_told;
+	       !ledger->kept_reported;
 }
 
 static char *ended_job(const struct driver *driver, char **ret_prefix)

@@ -183,7 +183,7 @@ static void gather_stop(const struct attempt_watch *watch, const struct engine_s
 	if (e->stopped == FAILURE_STOPPED_STALL)
 		e->stall = ret->stall = stall_words(&report->stall);
 	e->finished = has_finished(watch);
-	e->wanted = is_ours(watch);
+	e->requested = is_ours(watch);
 	e->taken_down = status->taken_down;
 	if (!watch->worker)
 		return;
@@ -241,7 +241,7 @@ static bool gather_wait(const struct attempt_watch *watch, struct end_evidence *
 
 /* Has the flow classify what ended the attempt. The cache is asked only about a hang. */
 static int classify_end(struct attempt_watch *watch, const struct engine_status *status,
-			const struct node_report *report, struct failure_verdict *ret,
+			const struct node_report *report, struct failure_classification *ret,
 			struct err **err)
 {
 	AUTO(end_evidence_release)
@@ -256,7 +256,8 @@ static int classify_end(struct attempt_watch *watch, const struct engine_status 
 }
 
 /* True if the command was not started because it would have used another compiler. */
-static bool was_refused(const struct attempt_watch *watch, const struct failure_verdict *verdict,
+static bool was_refused(const struct attempt_watch *watch,
+			const struct failure_classification *verdict,
 			const struct node_report *report)
 {
 	return watch->phase == PHASE_TRAIN && verdict->class == CLASS_COMPILE &&
@@ -283,7 +284,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
 	json_auto_t *outputs = NULL;
-	struct failure_verdict verdict;
+	struct failure_classification verdict;
 	struct event ev;
 	int64_t ended_ms;
 

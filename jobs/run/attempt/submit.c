@@ -151,7 +151,7 @@ static int record_refusal(struct driver *driver, const struct effect *effect, co
 		.refused = refused_of(why),
 		.refusal_hint = why->hint,
 	};
-	struct failure_verdict verdict;
+	struct failure_classification verdict;
 	struct event ev;
 
 	failure_classify(&evidence, &verdict);

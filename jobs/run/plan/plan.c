@@ -93,7 +93,7 @@ static void blame(const struct spec *spec, const char *field, struct err **err)
 	if (set) {
 		err_wrap(err, "%s", set);
 		err_at(err, "--set", 0, 0);
-	} else if (spec_place(spec, field, &line, &column)) {
+	} else if (spec_position(spec, field, &line, &column)) {
 		err_at(err, spec_file(spec), line, column);
 	}
 }

@@ -171,7 +171,7 @@ const char *spec_text(const struct spec *spec, const char *dotted)
 	return entry && entry->value->kind == NODE_SCALAR ? entry->value->text : NULL;
 }
 
-bool spec_place(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
+bool spec_position(const struct spec *spec, const char *dotted, int *ret_line, int *ret_column)
 {
 	struct mark at = { 0 };
 	bool found = find_mark(spec, dotted, &at);

@@ -130,19 +130,19 @@ static char *topic_of(const char *word)
 		return mem_copy_n(word, 2); /* the value may follow without a blank */
 	sb_adds(&topic, "-");
 	for (const char *at = word + 2, *end = word + len; at <= end;) {
-		size_t part = 0;
+		size_t word_len = 0;
 		bool is_switch = false;
 
-		while (at + part < end && at[part] != '-' && at[part] != '_')
-			part++;
+		while (at + word_len < end && at[word_len] != '-' && at[word_len] != '_')
+			word_len++;
 		for (size_t i = 0; i < STK_LENGTH(switches); i++)
-			is_switch = is_switch || (strlen(switches[i]) == part &&
-						  strncmp(at, switches[i], part) == 0);
+			is_switch = is_switch || (strlen(switches[i]) == word_len &&
+						  strncmp(at, switches[i], word_len) == 0);
 		if (!is_switch) {
 			sb_addc(&topic, '-');
-			sb_add(&topic, at, part);
+			sb_add(&topic, at, word_len);
 		}
-		at += part + 1;
+		at += word_len + 1;
 	}
 	return sb_take(&topic);
 }

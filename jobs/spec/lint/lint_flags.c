@@ -38,8 +38,8 @@ static struct problem *beats_cache(struct binder *binder, struct mark at, const 
 }
 
 /* Checks a word of NEURON_CC_FLAGS, with the word after it. */
-static void look_flag(struct binder *binder, const char *field, struct mark at, const char *word,
-		      const char *next)
+static void check_flag(struct binder *binder, const char *field, struct mark at, const char *word,
+		       const char *next)
 {
 	struct reporter *to = &binder->reporter;
 	const char *value = strchr(word, '=');
@@ -66,20 +66,20 @@ static void look_flag(struct binder *binder, const char *field, struct mark at, 
 			     "write --optlevel %s or -O%s", value + 1, value + 1);
 }
 
-static void look_flags(struct binder *binder, const char *field, struct mark at, const char *flags)
+static void check_flags(struct binder *binder, const char *field, struct mark at, const char *flags)
 {
 	AUTO(auto_strv) char **words = shell_words_seen(flags, "");
 
 	for (char **word = words; *word; word++)
-		look_flag(binder, field, at, *word, word[1] ? word[1] : "");
+		check_flag(binder, field, at, *word, word[1] ? word[1] : "");
 }
 
-static void look_compiler_flags(struct binder *binder, const char *field, const struct node *text)
+static void check_compiler_flags(struct binder *binder, const char *field, const struct node *text)
 {
 	const char *name = strrchr(field, '.');
 
 	if (name && strcmp(name + 1, COMPILER_FLAGS) == 0)
-		look_flags(binder, field, text->at, text->text);
+		check_flags(binder, field, text->at, text->text);
 }
 
 /* Returns the value in a word that sets the variable, as a shell, env and launchers write it
@@ -99,20 +99,20 @@ static const char *value_set(const char *word)
 	return NULL;
 }
 
-static void look_assignments(struct binder *binder, const char *field, const struct node *text,
-			     bool line)
+static void check_assignments(struct binder *binder, const char *field, const struct node *text,
+			      bool line)
 {
 	AUTO(auto_strv) char **words = line ? shell_words_seen(text->text, ";&|()") : NULL;
 	const char *value = line ? NULL : value_set(text->text);
 
 	if (value)
-		look_flags(binder, field, text->at, value);
+		check_flags(binder, field, text->at, value);
 	for (char **word = words; word && *word; word++)
 		if ((value = value_set(*word)))
-			look_flags(binder, field, text->at, value);
+			check_flags(binder, field, text->at, value);
 }
 
-static void look_deprecated(struct binder *binder, const char *field, const struct node *text)
+static void check_deprecated(struct binder *binder, const char *field, const struct node *text)
 {
 	const char *name = strrchr(field, '.');
 
@@ -146,7 +146,7 @@ static void lint_assignments(struct binder *binder)
 
 		if (item->kind != NODE_SCALAR)
 			continue;
-		look_assignments(binder, field, item, line);
+		check_assignments(binder, field, item, line);
 		line = line || launch_is_shell(item->text) ||
 		       field_word_in("-S --split-string", item->text);
 	}
@@ -190,9 +190,9 @@ static void lint_redirects(struct binder *binder)
 
 void lint_flags(struct binder *binder)
 {
-	lint_each_text(binder, SPEC_ENV, look_compiler_flags);
-	lint_each_text(binder, SPEC_COMPILE_OVERRIDES_ENV, look_compiler_flags);
+	lint_each_text(binder, SPEC_ENV, check_compiler_flags);
+	lint_each_text(binder, SPEC_COMPILE_OVERRIDES_ENV, check_compiler_flags);
 	lint_assignments(binder);
-	lint_each_text(binder, SPEC_ENV, look_deprecated);
+	lint_each_text(binder, SPEC_ENV, check_deprecated);
 	lint_redirects(binder);
 }

@@ -11,8 +11,8 @@
 
 #define OWN_TAGS 4 /* number of tags on each AWS Batch job: batch_definition.c, tags_of() */
 
-static void too_many(struct binder *binder, enum spec_field field, size_t count, size_t most,
-		     const char *hint)
+static void check_count(struct binder *binder, enum spec_field field, size_t count, size_t most,
+			const char *hint)
 {
 	if (count > most)
 		problem_hint(problem_lint(&binder->reporter,
@@ -36,7 +36,7 @@ static void too_long(struct binder *binder, enum spec_field field, const json_t 
 		if (json_string_length(value) <= most)
 			continue;
 		dotted = mem_format("%s.%s", field_table[field].path, name);
-		spec_place(binder->spec, dotted, &at.line, &at.column);
+		spec_position(binder->spec, dotted, &at.line, &at.column);
 		problem_hint(problem_lint(&binder->reporter, at, dotted,
 					  "'%s' is %zu bytes long; SageMaker takes %zu", dotted,
 					  json_string_length(value), most),
@@ -52,18 +52,18 @@ static void lint_sagemaker(struct binder *binder)
 	const char *image = spec_str(spec, SPEC_IMAGE);
 	size_t i;
 
-	too_many(binder, SPEC_HYPERPARAMETERS, json_object_size(texts), 100,
-		 "put rarely changed ones into a file of the source");
+	check_count(binder, SPEC_HYPERPARAMETERS, json_object_size(texts), 100,
+		    "put rarely changed ones into a file of the source");
 	too_long(binder, SPEC_HYPERPARAMETERS, texts, 2500);
-	too_many(binder, SPEC_ENV, json_object_size(env), 100, "set some of them in the script");
+	check_count(binder, SPEC_ENV, json_object_size(env), 100, "set some of them in the script");
 	too_long(binder, SPEC_ENV, env, 512);
-	too_many(binder, SPEC_TAGS, json_object_size(spec_get(spec, SPEC_TAGS)), 50,
-		 "keep the tags that bills and searches use");
+	check_count(binder, SPEC_TAGS, json_object_size(spec_get(spec, SPEC_TAGS)), 50,
+		    "keep the tags that bills and searches use");
 	too_long(binder, SPEC_TAGS, spec_get(spec, SPEC_TAGS), 256);
-	too_many(binder, SPEC_METRICS, json_array_size(spec_get(spec, SPEC_METRICS)), 40,
-		 "stoker reads the others itself; SageMaker shows the first 40");
-	too_many(binder, SPEC_COMMAND, json_array_size(spec_get(spec, SPEC_COMMAND)), 100,
-		 "put the arguments into a file of the source");
+	check_count(binder, SPEC_METRICS, json_array_size(spec_get(spec, SPEC_METRICS)), 40,
+		    "stoker reads the others itself; SageMaker shows the first 40");
+	check_count(binder, SPEC_COMMAND, json_array_size(spec_get(spec, SPEC_COMMAND)), 100,
+		    "put the arguments into a file of the source");
 	json_array_foreach (spec_get(spec, SPEC_COMMAND), i, item)
 		if (json_string_length(item) > 256)
 			problem_hint(problem_lint(&binder->reporter,

@@ -91,7 +91,7 @@ void lint_each_text(struct binder *binder, enum spec_field map, lint_text_fn *fn
 
 /* No program knows a flag that begins with a typographic dash: an error. Anywhere else the sign
  * may be meant. */
-static void look_typographic(struct binder *binder, const char *field, const struct node *text)
+static void check_typographic(struct binder *binder, const char *field, const struct node *text)
 {
 	static const char because[] = "programs do not take it for the sign it looks like";
 	bool flag;
@@ -115,7 +115,7 @@ static void look_typographic(struct binder *binder, const char *field, const str
 }
 
 /* Reports a name that looks secret with a value that could be one. */
-static void look_secret(struct binder *binder, const char *field, const struct node *text)
+static void check_secret(struct binder *binder, const char *field, const struct node *text)
 {
 	const char *name = strrchr(field, '.');
 
@@ -143,7 +143,7 @@ void lint_text(struct binder *binder)
 	};
 
 	for (size_t i = 0; i < STK_LENGTH(texts); i++)
-		lint_each_text(binder, texts[i], look_typographic);
-	lint_each_text(binder, SPEC_ENV, look_secret);
-	lint_each_text(binder, SPEC_HYPERPARAMETERS, look_secret);
+		lint_each_text(binder, texts[i], check_typographic);
+	lint_each_text(binder, SPEC_ENV, check_secret);
+	lint_each_text(binder, SPEC_HYPERPARAMETERS, check_secret);
 }

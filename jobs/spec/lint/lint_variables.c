@@ -41,8 +41,8 @@ static const char *find_variable(const char *text, bool in_path, size_t *ret_len
 	return NULL;
 }
 
-static void look_text(struct binder *binder, field_id id, const struct node *node,
-		      const struct path *path)
+static void check_text(struct binder *binder, field_id id, const struct node *node,
+		       const struct path *path)
 {
 	const struct field *row = &field_table[id];
 	AUTO(auto_free) char *field = NULL;
@@ -68,12 +68,12 @@ static void look_text(struct binder *binder, field_id id, const struct node *nod
 		     "write ${%.*s}, or $$%.*s for the plain text", (int)len, name, (int)len, name);
 }
 
-static void look(struct binder *binder, field_id id, const struct node *node,
-		 const struct path *path);
+static void check_node(struct binder *binder, field_id id, const struct node *node,
+		       const struct path *path);
 
 /* A shell expands the variables of its own lines. */
-static void look_list(struct binder *binder, field_id id, const struct node *list,
-		      const struct path *path)
+static void check_list(struct binder *binder, field_id id, const struct node *list,
+		       const struct path *path)
 {
 	bool is_command = strcmp(field_leaf(id), "command") == 0, shell = false;
 
@@ -82,30 +82,30 @@ static void look_list(struct binder *binder, field_id id, const struct node *lis
 		struct path below = { path, NULL, i };
 
 		if (!shell)
-			look(binder, field_table[id].type == FIELD_LIST ? field_item(id) : id, item,
-			     &below);
+			check_node(binder, field_table[id].type == FIELD_LIST ? field_item(id) : id,
+				   item, &below);
 		shell = shell ||
 			(is_command && item->kind == NODE_SCALAR && launch_is_shell(item->text));
 	}
 }
 
-static void look(struct binder *binder, field_id id, const struct node *node,
-		 const struct path *path)
+static void check_node(struct binder *binder, field_id id, const struct node *node,
+		       const struct path *path)
 {
 	if (id == FIELD_NONE || id == SPEC_SLURM_SETUP)
 		return;
 	if (node->kind == NODE_SCALAR)
-		look_text(binder, id, node, path);
+		check_text(binder, id, node, path);
 	if (node->kind == NODE_LIST)
-		look_list(binder, id, node, path);
+		check_list(binder, id, node, path);
 	for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++) {
 		const struct entry *entry = &node->entries[i];
 		struct path below = { path, entry->key, i };
 
-		look(binder,
-		     field_table[id].type == FIELD_FREE ? field_item(id)
-							: field_child(id, entry->key),
-		     entry->value, &below);
+		check_node(binder,
+			   field_table[id].type == FIELD_FREE ? field_item(id)
+							      : field_child(id, entry->key),
+			   entry->value, &below);
 	}
 }
 
@@ -116,7 +116,7 @@ void lint_variables(struct binder *binder)
 	for (size_t i = 0; i < tree->count; i++) {
 		struct path path = { NULL, tree->entries[i].key, i };
 
-		look(binder, field_child(FIELD_NONE, tree->entries[i].key), tree->entries[i].value,
-		     &path);
+		check_node(binder, field_child(FIELD_NONE, tree->entries[i].key),
+			   tree->entries[i].value, &path);
 	}
 }

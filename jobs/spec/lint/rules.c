@@ -29,9 +29,9 @@ static void needed_by_engine(struct binder *binder, enum spec_field field)
 static void must_be_s3(struct binder *binder, enum spec_field field)
 {
 	const struct spec *spec = binder->spec;
-	const char *place = spec_str(spec, field);
+	const char *location = spec_str(spec, field);
 
-	if (!place || text_starts(place, "s3://"))
+	if (!location || text_starts(location, "s3://"))
 		return;
 	problem_hint(
 		problem_error(
@@ -153,16 +153,16 @@ static void check_metrics(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 	json_auto_t *names = metric_names(binder);
-	const char *wanted = spec_str(spec, SPEC_EVALUATE_METRIC);
+	const char *metric = spec_str(spec, SPEC_EVALUATE_METRIC);
 
-	if (!wanted || json_object_get(names, wanted))
+	if (!metric || json_object_get(names, metric))
 		return;
 	/* The evaluation may print it in another form, so this is not an error. */
 	problem_hint(problem_lint(&binder->reporter,
 				  access_mark_of_field(spec, SPEC_EVALUATE_METRIC),
-				  "evaluate.metric", "no metric '%s'", wanted),
-		     "add the metric: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", wanted,
-		     wanted);
+				  "evaluate.metric", "no metric '%s'", metric),
+		     "add the metric: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", metric,
+		     metric);
 }
 
 static void check_notify(struct binder *binder)

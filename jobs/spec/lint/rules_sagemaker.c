@@ -7,13 +7,13 @@
 #define OWN_CHANNEL "stoker" /* channel of the agent */
 
 /* Returns the field of a list's item for a message, and its place. The caller frees it. */
-static char *place_item(const struct spec *spec, enum spec_field list, size_t i, const char *member,
-			struct mark *ret)
+static char *locate_item(const struct spec *spec, enum spec_field list, size_t i,
+			 const char *member, struct mark *ret)
 {
 	char *dotted = mem_format("%s[%zu].%s", field_table[list].path, i, member);
 
 	*ret = access_mark_of_field(spec, list);
-	spec_place(spec, dotted, &ret->line, &ret->column);
+	spec_position(spec, dotted, &ret->line, &ret->column);
 	return dotted;
 }
 
@@ -33,7 +33,7 @@ static void names_once(struct binder *binder, enum spec_field list, const char *
 
 		if (!name)
 			continue;
-		dotted = place_item(binder->spec, list, i, "name", &at);
+		dotted = locate_item(binder->spec, list, i, "name", &at);
 		if (taken && strcmp(name, taken) == 0)
 			problem_hint(problem_error(&binder->reporter, at, dotted,
 						   "the name '%s' is reserved for stoker's agent",

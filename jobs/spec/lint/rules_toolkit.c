@@ -60,15 +60,15 @@ static void check_command(struct binder *binder)
 		     "'sagemaker.launcher: node'");
 }
 
-static void place(const struct binder *binder, enum spec_field field, const char *name,
-		  struct mark *ret, char **ret_dotted)
+static void locate_member(const struct binder *binder, enum spec_field field, const char *name,
+			  struct mark *ret, char **ret_dotted)
 {
 	*ret_dotted = mem_format("%s.%s", field_table[field].path, name);
 	*ret = access_mark_of_field(binder->spec, field);
-	spec_place(binder->spec, *ret_dotted, &ret->line, &ret->column);
+	spec_position(binder->spec, *ret_dotted, &ret->line, &ret->column);
 }
 
-static bool is_shell_proof(const char *text)
+static bool is_shell_safe(const char *text)
 {
 	return text[0] != '\0' && text[strspn(text, PLAIN)] == '\0';
 }
@@ -84,9 +84,9 @@ static void check_values(struct binder *binder, enum spec_field field, const jso
 
 		/* Numbers, true and false are words to a shell. */
 		if (!json_is_array(value) &&
-		    (!json_is_string(value) || is_shell_proof(json_string_value(value))))
+		    (!json_is_string(value) || is_shell_safe(json_string_value(value))))
 			continue;
-		place(binder, field, name, &at, &dotted);
+		locate_member(binder, field, name, &at, &dotted);
 		problem_hint(problem_error(&binder->reporter, at, dotted,
 					   "the toolkit passes '%.80s' through a shell, which "
 					   "would split this value",
@@ -111,7 +111,7 @@ static void check_variables(struct binder *binder, enum spec_field field)
 		if (!strstr(json_string_value(value), "${STOKER_") ||
 		    (entry && entry->value->deferred))
 			continue;
-		place(binder, field, name, &at, &dotted);
+		locate_member(binder, field, name, &at, &dotted);
 		problem_hint(problem_error(&binder->reporter, at, dotted,
 					   "'%.80s' refers to a variable that stoker's agent fills "
 					   "in, which launcher 'toolkit' leaves out",

@@ -11,8 +11,8 @@
 struct not_yet_search {
 	const struct spec *spec;
 	struct reporter reporter;
-	struct problem *(*tell)(struct reporter *to, struct mark at, const char *field,
-				const char *fmt, ...)STK_PRINTF(4, 5);
+	struct problem *(*report)(struct reporter *to, struct mark at, const char *field,
+				  const char *fmt, ...)STK_PRINTF(4, 5);
 };
 
 /* True for the same value in other words: 24h and 1d, [a] and [ a ]. */
@@ -44,11 +44,11 @@ static void refuse(struct not_yet_search *search, field_id field, const struct e
 	struct problem *problem;
 
 	if (value)
-		problem = search->tell(&search->reporter, at, name,
-				       "'%s: %s' is not part of this version yet", name, value);
+		problem = search->report(&search->reporter, at, name,
+					 "'%s: %s' is not part of this version yet", name, value);
 	else
-		problem = search->tell(&search->reporter, entry->at, name,
-				       "'%s' is not part of this version yet", name);
+		problem = search->report(&search->reporter, entry->at, name,
+					 "'%s' is not part of this version yet", name);
 	if (value && row->ready_words) {
 		ready = field_words_list(row->ready_words, " and ");
 		problem_hint(problem, "ready are: %s", ready);

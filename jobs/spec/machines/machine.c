@@ -90,7 +90,7 @@ static int64_t workers_of(const struct spec *spec, struct mark *ret_at)
 	if (launch.given && command && command->kind == NODE_LIST && launch.at < command->count)
 		*ret_at = command->entries[launch.at].value->at;
 	else if (js_is(processes, "by", "env"))
-		spec_place(spec, "env." LAUNCH_VARIABLE, &ret_at->line, &ret_at->column);
+		spec_position(spec, "env." LAUNCH_VARIABLE, &ret_at->line, &ret_at->column);
 	return js_is(processes, "by", "command") || js_is(processes, "by", "env")
 		       ? js_int(processes, "per_node", 0)
 		       : 0;
@@ -223,7 +223,7 @@ static void check_groups(struct binder *binder)
 		const char *type = js_str(group, "instance");
 		json_auto_t *row = type ? instance_find(binder->catalogue, type) : NULL;
 
-		spec_place(binder->spec, field, &at.line, &at.column);
+		spec_position(binder->spec, field, &at.line, &at.column);
 		if (row)
 			check_accelerator(binder, at, field, row);
 	}

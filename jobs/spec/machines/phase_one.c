@@ -199,18 +199,18 @@ static void check_width(struct binder *binder)
 	struct mark at = access_mark_of_field(spec, SPEC_COMPILE_PARALLEL);
 	const char *hint, *why = no_width(spec, &hint);
 	int64_t vcpus = js_int(spec->instance, "vcpus", 0);
-	int64_t many = spec_int(spec, SPEC_COMPILE_PARALLEL);
+	int64_t workers = spec_int(spec, SPEC_COMPILE_PARALLEL);
 
-	if (!spec_is_set(spec, SPEC_COMPILE_PARALLEL) || many <= 0)
+	if (!spec_is_set(spec, SPEC_COMPILE_PARALLEL) || workers <= 0)
 		return;
 	if (why)
 		problem_hint(problem_error(&binder->reporter, at, "compile.parallel",
 					   "'compile.parallel' has no effect: %s", why),
 			     "%s", hint);
-	else if (vcpus > 0 && many > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
+	else if (vcpus > 0 && workers > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
 		problem_hint(problem_lint(&binder->reporter, at, "compile.parallel",
 					  "%lld compilers at once on the %lld vCPUs of '%s'",
-					  (long long)many, (long long)vcpus,
+					  (long long)workers, (long long)vcpus,
 					  js_str(spec->instance, "type")),
 			     "use 'auto', or at most %lld; a compiler uses one vCPU",
 			     (long long)vcpus);
@@ -222,28 +222,28 @@ static int64_t width_of(const struct spec *spec)
 {
 	int64_t gib = js_int(spec->instance, "ram_mib", 0) >> 10;
 	int64_t vcpus = js_int(spec->instance, "vcpus", 0);
-	int64_t many = gib / GIB_A_COMPILER;
+	int64_t workers = gib / GIB_A_COMPILER;
 
 	if (gib <= 0)
 		return 0;
-	if (vcpus > 0 && many > vcpus)
-		many = vcpus;
-	return many > 0 ? many : 1;
+	if (vcpus > 0 && workers > vcpus)
+		workers = vcpus;
+	return workers > 0 ? workers : 1;
 }
 
-static char *width_words(const struct spec *spec, int64_t many, bool said)
+static char *width_words(const struct spec *spec, int64_t workers, bool given)
 {
 	const char *type = js_str(spec->instance, "type");
 	long long gib = (long long)(js_int(spec->instance, "ram_mib", 0) >> 10);
 
-	if (many == 0)
+	if (workers == 0)
 		return mem_format("neuron_parallel_compile decides by the available memory: %s%s%s",
 				  type ? "no catalogue knows that of '" : "", type ? type : "",
 				  type ? "'" : "resources.instance is not given");
-	if (said && gib > 0)
+	if (given && gib > 0)
 		return mem_format("compile.parallel says so; '%s' has %lld GiB of memory for them",
 				  type, gib);
-	if (said)
+	if (given)
 		return mem_copy("compile.parallel says so");
 	return mem_format("1 for each %d GiB of memory of '%s', which has %lld GiB", GIB_A_COMPILER,
 			  type, gib);
@@ -251,8 +251,8 @@ static char *width_words(const struct spec *spec, int64_t many, bool said)
 
 json_t *spec_width(const struct spec *spec)
 {
-	int64_t said = spec_int(spec, SPEC_COMPILE_PARALLEL);
-	int64_t many = said > 0 ? said : width_of(spec);
+	int64_t given = spec_int(spec, SPEC_COMPILE_PARALLEL);
+	int64_t workers = given > 0 ? given : width_of(spec);
 	AUTO(auto_free) char *reason = NULL;
 	const char *hint;
 	json_t *ret;
@@ -260,11 +260,11 @@ json_t *spec_width(const struct spec *spec)
 	if (no_width(spec, &hint))
 		return NULL;
 	ret = json_object();
-	reason = width_words(spec, many, said > 0);
-	if (many > 0)
-		js_put(ret, "workers", json_integer(many));
+	reason = width_words(spec, workers, given > 0);
+	if (workers > 0)
+		js_put(ret, "workers", json_integer(workers));
 	js_put_str(ret, "option", OPTION);
-	js_put_str(ret, "by", said > 0 ? "compile.parallel" : many > 0 ? "auto" : "front end");
+	js_put_str(ret, "by", given > 0 ? "compile.parallel" : workers > 0 ? "auto" : "front end");
 	js_put_str(ret, "reason", reason);
 	return ret;
 }

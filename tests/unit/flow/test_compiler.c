@@ -108,10 +108,10 @@ static void the_training_rests_on_the_lock_that_was_written_or_found(void **stat
 	transition_cache(&flow, &found);
 	assert_string_equal(flow.lock_key, "planned");
 	EVENT_SET_STR(&proved, graph_key, "of another compiler");
-	transition_verdict(&flow, &proved);
+	transition_verification(&flow, &proved);
 	assert_string_equal(flow.lock_key, "of another compiler");
 	proved = verified(1, true, NULL); /* as journals of older versions have it */
-	transition_verdict(&flow, &proved);
+	transition_verification(&flow, &proved);
 	assert_string_equal(flow.lock_key, "");
 }
 

@@ -131,7 +131,7 @@ static enum failure_class of_user(enum failure_class class)
 	return class == CLASS_USER_CODE ? CLASS_USER_CONFIG : class;
 }
 
-static bool is_right(const struct entry *entry, const struct failure_verdict *verdict)
+static bool is_right(const struct entry *entry, const struct failure_classification *verdict)
 {
 	if (entry->finds && !strstr(verdict->evidence, entry->finds))
 		return false;
@@ -153,7 +153,7 @@ static bool is_transient(const struct entry *entry)
 
 static void judge(struct entry *entry, struct tally *tally)
 {
-	struct failure_verdict verdict;
+	struct failure_classification verdict;
 	bool right, stopped;
 
 	if (!entry->from || strncmp(entry->from, "https://", 8) != 0 || !entry->says ||

@@ -2,21 +2,22 @@
  * Why an attempt failed: logs as they are, for the order of who is believed. The
  * rows of the table have their own test.
  */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
 static void a_traceback_is_user_code_with_its_last_frames(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "step: 1 loss: 0.5\n"
-						 "Traceback (most recent call last):\n"
-						 "  File \"train.py\", line 90, in <module>\n"
-						 "    main()\n"
-						 "  File \"train.py\", line 80, in main\n"
-						 "    train()\n"
-						 "  File \"train.py\", line 70, in train\n"
-						 "    step()\n"
-						 "  File \"train.py\", line 60, in step\n"
-						 "    x = batch['image']\n"
-						 "KeyError: 'image'\n");
+	struct failure_classification v =
+		classify_exit(1, "step: 1 loss: 0.5\n"
+				 "Traceback (most recent call last):\n"
+				 "  File \"train.py\", line 90, in <module>\n"
+				 "    main()\n"
+				 "  File \"train.py\", line 80, in main\n"
+				 "    train()\n"
+				 "  File \"train.py\", line 70, in train\n"
+				 "    step()\n"
+				 "  File \"train.py\", line 60, in step\n"
+				 "    x = batch['image']\n"
+				 "KeyError: 'image'\n");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CODE);
@@ -32,10 +33,11 @@ static void a_traceback_is_user_code_with_its_last_frames(void **state)
 
 static void a_missing_module_names_itself_and_its_cure(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "Traceback (most recent call last):\n"
-						 "  File \"train.py\", line 1, in <module>\n"
-						 "    import flax\n"
-						 "ModuleNotFoundError: No module named 'flax'\n");
+	struct failure_classification v =
+		classify_exit(1, "Traceback (most recent call last):\n"
+				 "  File \"train.py\", line 1, in <module>\n"
+				 "    import flax\n"
+				 "ModuleNotFoundError: No module named 'flax'\n");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
@@ -45,10 +47,10 @@ static void a_missing_module_names_itself_and_its_cure(void **state)
 
 static void a_syntax_error_shows_its_line(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "  File \"/w/train.py\", line 3\n"
-						 "    x = = 1\n"
-						 "        ^\n"
-						 "SyntaxError: invalid syntax\n");
+	struct failure_classification v = classify_exit(1, "  File \"/w/train.py\", line 3\n"
+							   "    x = = 1\n"
+							   "        ^\n"
+							   "SyntaxError: invalid syntax\n");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CODE);
@@ -60,7 +62,7 @@ static void a_syntax_error_shows_its_line(void **state)
 
 static void the_first_of_chained_exceptions_decides_and_the_last_is_shown(void **state)
 {
-	struct failure_verdict v = judge_exit(
+	struct failure_classification v = classify_exit(
 		1, "Traceback (most recent call last):\n"
 		   "  File \"a.py\", line 1, in f\n"
 		   "FileNotFoundError: [Errno 2] No such file or directory: 'x'\n"
@@ -89,7 +91,7 @@ static void the_first_of_chained_exceptions_decides_and_the_last_is_shown(void *
 
 static void what_follows_a_lost_peer_is_not_the_users_fault(void **state)
 {
-	struct failure_verdict v = judge_exit(
+	struct failure_classification v = classify_exit(
 		1, "Traceback (most recent call last):\n"
 		   "  File \"a.py\", line 1, in f\n"
 		   "ConnectionResetError: [Errno 104] Connection reset by peer\n"
@@ -106,12 +108,12 @@ static void what_follows_a_lost_peer_is_not_the_users_fault(void **state)
 
 static void a_cause_wins_over_an_earlier_symptom_and_a_later_cause(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "RX, connection closed by remote peer\n"
-			      "Uncorrectable memory error is detected, metadata: 0x1\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 3, in g\n"
-			      "RuntimeError: step failed\n");
+	struct failure_classification v =
+		classify_exit(1, "RX, connection closed by remote peer\n"
+				 "Uncorrectable memory error is detected, metadata: 0x1\n"
+				 "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 3, in g\n"
+				 "RuntimeError: step failed\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "nrt-memory");
@@ -120,18 +122,18 @@ static void a_cause_wins_over_an_earlier_symptom_and_a_later_cause(void **state)
 /* What is raised behind a lost peer mostly follows from it; what a row knows is a cause. */
 static void an_exception_behind_a_lost_peer_is_no_cause(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 1, in f\n"
-			      "BrokenPipeError: [Errno 32] Broken pipe\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 3, in g\n"
-			      "AttributeError: 'NoneType' object has no attribute 'x'\n");
+	struct failure_classification v =
+		classify_exit(1, "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 1, in f\n"
+				 "BrokenPipeError: [Errno 32] Broken pipe\n"
+				 "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 3, in g\n"
+				 "AttributeError: 'NoneType' object has no attribute 'x'\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "peer-pipe");
-	v = judge_exit(1, "BrokenPipeError: [Errno 32] Broken pipe\n"
-			  "ModuleNotFoundError: No module named 'flax'\n");
+	v = classify_exit(1, "BrokenPipeError: [Errno 32] Broken pipe\n"
+			     "ModuleNotFoundError: No module named 'flax'\n");
 	assert_string_equal(v.rule, "py-module");
 }
 
@@ -148,7 +150,7 @@ static void advice_and_warnings_are_no_evidence(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-		assert_string_equal(judge_exit(3, lines[i]).rule, "nothing-known");
+		assert_string_equal(classify_exit(3, lines[i]).rule, "nothing-known");
 }
 
 static void an_unknown_exception_gives_way_to_a_known_one_in_its_chain(void **state)
@@ -168,32 +170,33 @@ static void an_unknown_exception_gives_way_to_a_known_one_in_its_chain(void **st
 
 	(void)state;
 	snprintf(log, sizeof log, chain, "requests.exceptions.SSLError: cut");
-	assert_int_equal(judge_exit(1, log).class, CLASS_TRANSIENT_INFRA);
+	assert_int_equal(classify_exit(1, log).class, CLASS_TRANSIENT_INFRA);
 	snprintf(log, sizeof log, chain, "ValueError: cut");
-	assert_non_null(strstr(judge_exit(1, log).evidence, "KeyError: 'cached'"));
-	assert_int_equal(judge_exit(1, log).class, CLASS_USER_CODE);
+	assert_non_null(strstr(classify_exit(1, log).evidence, "KeyError: 'cached'"));
+	assert_int_equal(classify_exit(1, log).class, CLASS_USER_CODE);
 	snprintf(log, sizeof log, chain, "BrokenPipeError: [Errno 32] Broken pipe");
-	assert_int_equal(judge_exit(1, log).class, CLASS_USER_CODE);
+	assert_int_equal(classify_exit(1, log).class, CLASS_USER_CODE);
 }
 
 static void of_symptoms_one_that_calls_for_a_retry_weighs_more(void **state)
 {
 	(void)state;
-	assert_string_equal(judge_exit(1, "sh: 1: nvidia-smi: not found\n"
-					  "failed (exitcode: 1) local_rank: 0\n"
-					  "Connection closed by peer [10.0.0.1]:7")
+	assert_string_equal(classify_exit(1, "sh: 1: nvidia-smi: not found\n"
+					     "failed (exitcode: 1) local_rank: 0\n"
+					     "Connection closed by peer [10.0.0.1]:7")
 				    .rule,
 			    "peer-closed-gloo");
 }
 
 static void foreign_lines_inside_a_traceback_do_not_end_it(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "[rank1]: Traceback (most recent call last):\n"
-						 "step 12 loss 0.3 (rank 0)\n"
-						 "[rank1]:   File \"a.py\", line 3, in g\n"
-						 "[rank1]:     return 1 / 0\n"
-						 "12:00:01 still here\n"
-						 "[rank1]: ZeroDivisionError: division by zero\n");
+	struct failure_classification v =
+		classify_exit(1, "[rank1]: Traceback (most recent call last):\n"
+				 "step 12 loss 0.3 (rank 0)\n"
+				 "[rank1]:   File \"a.py\", line 3, in g\n"
+				 "[rank1]:     return 1 / 0\n"
+				 "12:00:01 still here\n"
+				 "[rank1]: ZeroDivisionError: division by zero\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "py-mistake");
@@ -205,7 +208,7 @@ static void foreign_lines_inside_a_traceback_do_not_end_it(void **state)
 static void a_progress_bar_does_not_hide_the_cause(void **state)
 {
 	(void)state;
-	assert_string_equal(judge_exit(1, " 10%|#  |\r 20%|## |\rMemoryError\r\n").rule,
+	assert_string_equal(classify_exit(1, " 10%|#  |\r 20%|## |\rMemoryError\r\n").rule,
 			    "py-memory");
 }
 
@@ -254,11 +257,12 @@ static void exits_and_signals_mean_what_the_table_says(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof exits / sizeof exits[0]; i++) {
 		const struct exit_case *c = &exits[i];
-		struct failure_verdict v = judge((struct failure_evidence){ .phase = PHASE_TRAIN,
-									    .exit_known = true,
-									    .exit = c->exit,
-									    .signal = c->signal },
-						 c->log);
+		struct failure_classification v =
+			classify((struct failure_evidence){ .phase = PHASE_TRAIN,
+							    .exit_known = true,
+							    .exit = c->exit,
+							    .signal = c->signal },
+				 c->log);
 
 		assert_string_equal(v.rule, c->rule);
 		assert_int_equal(v.class, c->class);
@@ -268,8 +272,8 @@ static void exits_and_signals_mean_what_the_table_says(void **state)
 
 static void no_exit_status_is_unknown_and_not_a_failure_of_the_user(void **state)
 {
-	struct failure_verdict v =
-		judge((struct failure_evidence){ .phase = PHASE_TRAIN }, "step 1\nstep 2");
+	struct failure_classification v =
+		classify((struct failure_evidence){ .phase = PHASE_TRAIN }, "step 1\nstep 2");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_UNKNOWN);
@@ -279,24 +283,24 @@ static void no_exit_status_is_unknown_and_not_a_failure_of_the_user(void **state
 static void the_agent_is_believed_first_then_the_engine_then_the_log(void **state)
 {
 	struct failure_evidence e = { .phase = PHASE_TRAIN, .exit_known = true, .exit = 1 };
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	(void)state;
-	assert_string_equal(judge(e, "MemoryError").rule, "py-memory");
+	assert_string_equal(classify(e, "MemoryError").rule, "py-memory");
 	e.engine_reason = "Host EC2 (instance i-1) terminated.";
-	assert_string_equal(judge(e, "MemoryError").rule, "eng-host-gone");
+	assert_string_equal(classify(e, "MemoryError").rule, "eng-host-gone");
 	e.agent_class = CLASS_USER_CONFIG;
 	e.agent_message = "cannot unpack the source: No space left on device";
-	v = judge(e, "MemoryError");
+	v = classify(e, "MemoryError");
 	assert_string_equal(v.rule, "agent");
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
 	assert_string_equal(v.evidence, e.agent_message);
 	assert_non_null(strstr(v.hint, "free space"));
 	e.agent_hint = "empty /tmp";
-	assert_string_equal(judge(e, "MemoryError").hint, "empty /tmp");
+	assert_string_equal(classify(e, "MemoryError").hint, "empty /tmp");
 	/* The agent's word counts even where the command ended well. */
 	e.exit = 0;
-	assert_int_equal(judge(e, NULL).class, CLASS_USER_CONFIG);
+	assert_int_equal(classify(e, NULL).class, CLASS_USER_CONFIG);
 }
 
 static void out_of_memory_while_compiling_is_worth_another_try(void **state)
@@ -304,9 +308,9 @@ static void out_of_memory_while_compiling_is_worth_another_try(void **state)
 	struct failure_evidence e = { .phase = PHASE_PRECOMPILE, .exit_known = true, .exit = 1 };
 
 	(void)state;
-	assert_int_equal(judge(e, "MemoryError").class, CLASS_COMPILE);
+	assert_int_equal(classify(e, "MemoryError").class, CLASS_COMPILE);
 	e.engine_reason = "OUT_OF_MEMORY";
-	assert_int_equal(judge(e, "").class, CLASS_COMPILE);
+	assert_int_equal(classify(e, "").class, CLASS_COMPILE);
 }
 
 struct node_text {
@@ -315,7 +319,7 @@ struct node_text {
 	const char *log;
 };
 
-static struct failure_verdict judge_nodes(const struct node_text *nodes, size_t count)
+static struct failure_classification classify_nodes(const struct node_text *nodes, size_t count)
 {
 	static struct failure_line lines[4][LINES_MAX];
 	static int64_t at_ms[4][LINES_MAX];
@@ -325,7 +329,7 @@ static struct failure_verdict judge_nodes(const struct node_text *nodes, size_t 
 				      .exit = 1,
 				      .logs = logs,
 				      .log_count = count };
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	for (size_t i = 0; i < count; i++) {
 		logs[i].node = (int)i;
@@ -359,18 +363,18 @@ static void the_first_cause_over_all_nodes_decides(void **state)
 		  .log = "Traceback (most recent call last):\nKeyError: 1" },
 		{ .ended_ms = 2, .log = "Traceback (most recent call last):\nIndexError: 2" },
 	};
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	(void)state;
-	v = judge_nodes(by_role, 2);
+	v = classify_nodes(by_role, 2);
 	assert_string_equal(v.rule, "py-memory");
 	assert_int_equal(v.node, 1);
-	v = judge_nodes(by_line, 2);
+	v = classify_nodes(by_line, 2);
 	assert_string_equal(v.rule, "aws-denied");
 	assert_int_equal(v.node, 1);
-	assert_string_equal(judge_nodes(by_end, 2).rule, "aws-denied");
-	assert_int_equal(judge_nodes(by_place, 2).node, 0);
-	assert_non_null(strstr(judge_nodes(stopped, 2).evidence, "IndexError"));
+	assert_string_equal(classify_nodes(by_end, 2).rule, "aws-denied");
+	assert_int_equal(classify_nodes(by_place, 2).node, 0);
+	assert_non_null(strstr(classify_nodes(stopped, 2).evidence, "IndexError"));
 }
 
 static void the_kernels_word_on_memory_decides_where_it_can(void **state)
@@ -378,7 +382,7 @@ static void the_kernels_word_on_memory_decides_where_it_can(void **state)
 	struct failure_evidence e = {
 		.phase = PHASE_TRAIN, .exit_known = true, .exit = 137, .out_of_memory = true
 	};
-	struct failure_verdict v = judge(e, "step 3");
+	struct failure_classification v = classify(e, "step 3");
 
 	(void)state;
 	assert_string_equal(v.rule, "oom");
@@ -386,14 +390,14 @@ static void the_kernels_word_on_memory_decides_where_it_can(void **state)
 	assert_non_null(strstr(v.hint, "smaller batch"));
 	assert_non_null(strstr(v.evidence, "the kernel killed a process for lack of memory\n"));
 	e.phase = PHASE_PRECOMPILE;
-	v = judge(e, "[F137] neuronx-cc was forcibly killed");
+	v = classify(e, "[F137] neuronx-cc was forcibly killed");
 	assert_int_equal(v.class, CLASS_COMPILE);
 	assert_non_null(strstr(v.hint, "fewer workers"));
 	/* A child was killed, the command ended of something else. */
 	e.phase = PHASE_TRAIN;
 	e.exit = 1;
-	assert_string_equal(judge(e, "(AccessDenied)").rule, "aws-denied");
-	assert_string_equal(judge(e, "Broken pipe").rule, "oom");
+	assert_string_equal(classify(e, "(AccessDenied)").rule, "aws-denied");
+	assert_string_equal(classify(e, "Broken pipe").rule, "oom");
 }
 
 static void a_full_disk_is_named_by_its_mount(void **state)
@@ -401,12 +405,13 @@ static void a_full_disk_is_named_by_its_mount(void **state)
 	struct failure_evidence e = {
 		.phase = PHASE_TRAIN, .exit_known = true, .exit = 1, .agent_mount = "/ckpt"
 	};
-	struct failure_verdict v = judge(e, "OSError: [Errno 28] No space left on device");
+	struct failure_classification v =
+		classify(e, "OSError: [Errno 28] No space left on device");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
 	assert_non_null(strstr(v.hint, "no space is left on /ckpt:"));
-	assert_null(strstr(judge(e, "MemoryError").hint, "/ckpt"));
+	assert_null(strstr(classify(e, "MemoryError").hint, "/ckpt"));
 }
 
 static void signatures_are_equal_for_the_same_failure_alone(void **state)
@@ -429,29 +434,31 @@ static void signatures_are_equal_for_the_same_failure_alone(void **state)
 	(void)state;
 	for (size_t i = 0; i < 7; i++) {
 		const char *const *pair = i < 3 ? same[i] : other[i - 3];
-		struct failure_verdict a, b;
+		struct failure_classification a, b;
 
 		for (int k = 0; k < 2; k++)
 			snprintf(text[k], sizeof text[k], "%s\n  File \"t.py\", line %d\n%s",
 				 "Traceback (most recent call last):", k, pair[k]);
-		a = judge_exit(1, text[0]);
-		b = judge_exit(1, text[1]);
+		a = classify_exit(1, text[0]);
+		b = classify_exit(1, text[1]);
 		if (i < 3)
 			assert_string_equal(a.signature, b.signature);
 		else
 			assert_string_not_equal(a.signature, b.signature);
 	}
 	/* Of an end without a cause the last lines are chance, the status is not. */
-	assert_string_equal(judge_exit(3, "loss a").signature, judge_exit(3, "loss b").signature);
-	assert_string_not_equal(judge_exit(3, "x").signature, judge_exit(4, "x").signature);
-	assert_string_equal(judge_exit(0, "").signature, "");
-	assert_memory_equal(judge_exit(1, "MemoryError").signature, "user-config/py-memory/", 22);
+	assert_string_equal(classify_exit(3, "loss a").signature,
+			    classify_exit(3, "loss b").signature);
+	assert_string_not_equal(classify_exit(3, "x").signature, classify_exit(4, "x").signature);
+	assert_string_equal(classify_exit(0, "").signature, "");
+	assert_memory_equal(classify_exit(1, "MemoryError").signature, "user-config/py-memory/",
+			    22);
 }
 
 static void outside_text_is_made_harmless(void **state)
 {
 	static char long_line[40000];
-	struct failure_verdict v = judge_exit(
+	struct failure_classification v = classify_exit(
 		1, "RuntimeError: \x1b]0;evil\x07 \xff\xfe \xc2\x9b \xe2\x82\xac MemoryError: x");
 	struct failure_line line = { long_line, sizeof long_line };
 	struct failure_log log = { .lines = &line, .count = 1 };
@@ -476,15 +483,15 @@ static void outside_text_is_made_harmless(void **state)
 static void the_words_that_decided_are_quoted_however_late_in_their_line(void **state)
 {
 	char line[1200];
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	(void)state;
 	snprintf(line, sizeof line, "Failed compilation with ['neuronx-cc', '%0800d']: %s", 0,
 		 "ERROR [NCC_EVRF001] An unsupported operator was used");
-	v = judge_exit(1, line);
+	v = classify_exit(1, line);
 	assert_string_equal(v.evidence, "... [NCC_EVRF001] An unsupported operator was used");
 	/* A short one is whole. */
-	v = judge_exit(1, "ERROR: [NCC_EVRF001] An unsupported operator was used");
+	v = classify_exit(1, "ERROR: [NCC_EVRF001] An unsupported operator was used");
 	assert_string_equal(v.evidence, "ERROR: [NCC_EVRF001] An unsupported operator was used");
 }
 
@@ -498,7 +505,7 @@ static void any_bytes_are_judged_without_harm(void **state)
 	for (int round = 0; round < 300; round++) {
 		struct failure_log log = { .lines = lines };
 		struct failure_evidence e = { .exit_known = true, .logs = &log, .log_count = 1 };
-		struct failure_verdict v;
+		struct failure_classification v;
 		size_t at = 0;
 
 		for (size_t i = 0; i < sizeof bytes; i++) {

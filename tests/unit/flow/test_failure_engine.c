@@ -1,17 +1,17 @@
 /* What an engine's words mean where a row alone does not say it: what it quotes of the
  * program, and a quota that is in use. */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
-static struct failure_verdict judge_reason(const char *reason, const char *log)
+static struct failure_classification classify_reason(const char *reason, const char *log)
 {
-	return judge((struct failure_evidence){ .phase = PHASE_TRAIN, .engine_reason = reason },
-		     log);
+	return classify((struct failure_evidence){ .phase = PHASE_TRAIN, .engine_reason = reason },
+			log);
 }
 
 static void what_a_program_wrote_is_no_word_of_the_engine(void **state)
 {
 	/* It would be out of capacity, denied and over a quota, if the engine said it. */
-	struct failure_verdict v = judge_reason(
+	struct failure_classification v = classify_reason(
 		"AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "
 		"\"CapacityError: AccessDenied LimitExceeded\n\"\nCommand \"python3 train.py\"",
 		"Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n"
@@ -24,7 +24,7 @@ static void what_a_program_wrote_is_no_word_of_the_engine(void **state)
 
 static void its_words_count_where_there_is_no_log(void **state)
 {
-	struct failure_verdict v = judge_reason(
+	struct failure_classification v = classify_reason(
 		"AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "
 		"\"ModuleNotFoundError: No module named 'deepspeed'\n\"\nCommand \"python3 -m x\"",
 		NULL);
@@ -39,17 +39,20 @@ static void the_exit_that_is_quoted_counts(void **state)
 	struct failure_evidence e = { .phase = PHASE_TRAIN, .exit_known = true, .exit = 3 };
 
 	(void)state;
-	assert_string_equal(judge_reason("AlgorithmError: , exit code: 127", "a").rule, "exit-127");
-	assert_string_equal(judge_reason("AlgorithmError: , exit code: 75", "a").rule, "exit-75");
-	assert_string_equal(judge_reason("AlgorithmError: , exit code: 137", "a").rule, "sigkill");
+	assert_string_equal(classify_reason("AlgorithmError: , exit code: 127", "a").rule,
+			    "exit-127");
+	assert_string_equal(classify_reason("AlgorithmError: , exit code: 75", "a").rule,
+			    "exit-75");
+	assert_string_equal(classify_reason("AlgorithmError: , exit code: 137", "a").rule,
+			    "sigkill");
 	assert_string_equal(
-		judge_reason("AlgorithmError: ExecuteUserScriptError:\nExitCode 126", "a").rule,
+		classify_reason("AlgorithmError: ExecuteUserScriptError:\nExitCode 126", "a").rule,
 		"exit-126");
-	assert_string_equal(judge_reason("AlgorithmError: Exit Code: 139", "a").rule, "crash");
+	assert_string_equal(classify_reason("AlgorithmError: Exit Code: 139", "a").rule, "crash");
 	/* What the agent saw itself is nearer, and no number is none. */
 	e.engine_reason = "AlgorithmError: , exit code: 127";
-	assert_string_not_equal(judge(e, "a").rule, "exit-127");
-	assert_string_equal(judge_reason("AlgorithmError: , exit code: 4711", "a").evidence,
+	assert_string_not_equal(classify(e, "a").rule, "exit-127");
+	assert_string_equal(classify_reason("AlgorithmError: , exit code: 4711", "a").evidence,
 			    "no exit status is known\nAlgorithmError: , exit code: 4711\na");
 }
 
@@ -58,28 +61,29 @@ static void the_exit_that_is_quoted_counts(void **state)
 	"'ml.trn1.32xlarge for training job usage' is %s Instances, with current utilization of "  \
 	"%s Instances and a request delta of %s Instances. Please use AWS Service Quotas."
 
-static struct failure_verdict judge_quota(const char *limit, const char *used, const char *more)
+static struct failure_classification classify_quota(const char *limit, const char *used,
+						    const char *more)
 {
 	char text[400];
 
 	snprintf(text, sizeof text, QUOTA, limit, used, more);
-	return judge_reason(text, NULL);
+	return classify_reason(text, NULL);
 }
 
 static void a_quota_that_becomes_free_is_waited_for(void **state)
 {
-	struct failure_verdict v = judge_quota("8", "8", "2");
+	struct failure_classification v = classify_quota("8", "8", "2");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_CAPACITY);
 	assert_string_equal(v.rule, "eng-quota-in-use");
 	assert_non_null(strstr(v.hint, "warm pool"));
-	assert_int_equal(judge_quota("2", "1", "2").class, CLASS_CAPACITY);
+	assert_int_equal(classify_quota("2", "1", "2").class, CLASS_CAPACITY);
 	/* Never: it is too small, whoever leaves. */
-	assert_int_equal(judge_quota("0", "0", "1").class, CLASS_QUOTA_PERMISSION);
-	assert_int_equal(judge_quota("4", "2", "8").class, CLASS_QUOTA_PERMISSION);
-	assert_int_equal(judge_quota("4", "0", "2").class, CLASS_QUOTA_PERMISSION);
-	assert_int_equal(judge_reason("ResourceLimitExceeded: no", NULL).class,
+	assert_int_equal(classify_quota("0", "0", "1").class, CLASS_QUOTA_PERMISSION);
+	assert_int_equal(classify_quota("4", "2", "8").class, CLASS_QUOTA_PERMISSION);
+	assert_int_equal(classify_quota("4", "0", "2").class, CLASS_QUOTA_PERMISSION);
+	assert_int_equal(classify_reason("ResourceLimitExceeded: no", NULL).class,
 			 CLASS_QUOTA_PERMISSION);
 }
 

@@ -1,6 +1,6 @@
 /* For each row of the failure table an innocent line: one that a healthy program prints with the
  * row's words, or nearly. The row must not take it, and no row may stop a run for it. */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static bool is_engine(const struct innocent *c)
 }
 
 /* The line in the middle of ordinary progress, and an end that says nothing. */
-static struct failure_verdict judge_innocent(const struct innocent *c, int exit)
+static struct failure_classification classify_innocent(const struct innocent *c, int exit)
 {
 	struct failure_evidence e = { .phase = PHASE_TRAIN, .exit_known = true, .exit = exit };
 	char log[1024];
@@ -33,12 +33,12 @@ static struct failure_verdict judge_innocent(const struct innocent *c, int exit)
 
 	if (is_engine(c)) {
 		e.engine_reason = c->line;
-		return judge(e, "step 1");
+		return classify(e, "step 1");
 	}
 	len = snprintf(log, sizeof log, "step 1 loss 2.5\n%s\n", c->line);
 	for (int step = 2; step < 14; step++)
 		len += snprintf(log + len, sizeof log - (size_t)len, "step %d loss 2.4\n", step);
-	return judge(e, log);
+	return classify(e, log);
 }
 
 /* To go back to an older checkpoint is no better: it is done once, and then the run stops. */
@@ -47,7 +47,7 @@ static bool is_harmful(enum failure_class class)
 	return retry_action(class) == ACTION_STOP || retry_action(class) == ACTION_FALL_BACK;
 }
 
-static int complain(const struct innocent *c, const struct failure_verdict *v, int exit)
+static int complain(const struct innocent *c, const struct failure_classification *v, int exit)
 {
 	if (strcmp(v->rule, c->id) != 0 && !is_harmful(v->class))
 		return 0;
@@ -69,7 +69,7 @@ static void no_row_takes_its_innocent_line(void **state)
 		assert_non_null(failure_row_at(i));
 		assert_string_equal(c->id, failure_row_at(i)->id);
 		for (size_t k = 0; k < sizeof exits / sizeof exits[0]; k++) {
-			struct failure_verdict v = judge_innocent(c, exits[k]);
+			struct failure_classification v = classify_innocent(c, exits[k]);
 
 			taken += complain(c, &v, exits[k]);
 		}

@@ -1,9 +1,9 @@
 /* Logs in which several ranks speak, as launchers mix them, and what launchers say at the end. */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
 static void frames_are_those_of_the_rank_that_raised(void **state)
 {
-	struct failure_verdict v = judge_exit(
+	struct failure_classification v = classify_exit(
 		1, "[1,3]<stderr>:Traceback (most recent call last):\n"
 		   "[1,7]<stderr>:Traceback (most recent call last):\n"
 		   "[1,3]<stderr>:  File \"a.py\", line 3, in load\n"
@@ -54,7 +54,7 @@ static void the_prefixes_of_launchers_are_known(void **state)
 			 "%sEOFError: Ran out of input\n"
 			 "%sIndexError: 7\n",
 			 a, b, b, a, b, a);
-		assert_string_equal(judge_exit(1, log).evidence,
+		assert_string_equal(classify_exit(1, log).evidence,
 				    "  File \"a.py\", line 1, in f\nIndexError: 7");
 	}
 }
@@ -73,15 +73,15 @@ static void what_a_rank_said_inside_an_exception_is_the_cause(void **state)
 				  "[rank4]:   File \"t.py\", line 9, in save\n"
 				  "[rank4]: RuntimeError: Connection reset by peer\n";
 	char text[1024];
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	(void)state;
 	snprintf(text, sizeof text, log, "OSError: [Errno 28] No space left on device: '/c/3'");
-	v = judge_exit(1, text);
+	v = classify_exit(1, text);
 	assert_int_equal(v.class, CLASS_USER_CONFIG);
 	assert_non_null(strstr(v.evidence, "No space left on device"));
 	snprintf(text, sizeof text, log, "OddError: 7");
-	v = judge_exit(1, text);
+	v = classify_exit(1, text);
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 	assert_non_null(strstr(v.evidence, "OddError: 7"));
 }
@@ -104,9 +104,9 @@ static void a_mistake_of_another_rank_does_not_follow_from_a_lost_peer(void **st
 				   "5: KeyError: 'x'\n";
 
 	(void)state;
-	assert_int_equal(judge_exit(1, labelled).class, CLASS_USER_CODE);
-	assert_int_equal(judge_exit(1, unlabelled).class, CLASS_COMM);
-	assert_int_equal(judge_exit(1, same).class, CLASS_COMM);
+	assert_int_equal(classify_exit(1, labelled).class, CLASS_USER_CODE);
+	assert_int_equal(classify_exit(1, unlabelled).class, CLASS_COMM);
+	assert_int_equal(classify_exit(1, same).class, CLASS_COMM);
 }
 
 /* Torchrun ends the others with SIGTERM and lists them before the first to fail. */
@@ -121,30 +121,31 @@ static void the_signal_is_that_of_the_first_rank_to_fail(void **state)
 	"Root Cause (first observed failure):\n[0]:\n  exitcode  : " code " (pid: 7)"
 
 	(void)state;
-	assert_int_equal(judge_exit(1, RAISED SUMMARY("1")).class, CLASS_USER_CODE);
-	assert_int_equal(
-		judge_exit(1, RAISED "failed (exitcode: 1) local_rank: 0 (pid: 7)\n" SUMMARY("1"))
-			.class,
-		CLASS_USER_CODE);
-	assert_string_equal(judge_exit(1, RAISED SUMMARY("-9")).rule, "sigkill");
+	assert_int_equal(classify_exit(1, RAISED SUMMARY("1")).class, CLASS_USER_CODE);
+	assert_int_equal(classify_exit(1, RAISED
+				       "failed (exitcode: 1) local_rank: 0 (pid: 7)\n" SUMMARY("1"))
+				 .class,
+			 CLASS_USER_CODE);
+	assert_string_equal(classify_exit(1, RAISED SUMMARY("-9")).rule, "sigkill");
 	assert_string_equal(
-		judge_exit(1, RAISED "failed (exitcode: -9) local_rank: 0 (pid: 7)\n" SUMMARY("-9"))
+		classify_exit(1,
+			      RAISED "failed (exitcode: -9) local_rank: 0 (pid: 7)\n" SUMMARY("-9"))
 			.rule,
 		"sigkill");
-	assert_string_equal(judge_exit(1, "Connection reset by peer\n" SUMMARY("-11")).rule,
+	assert_string_equal(classify_exit(1, "Connection reset by peer\n" SUMMARY("-11")).rule,
 			    "crash");
 	/* A watchdog aborts its process because of the peer. */
-	assert_string_equal(judge_exit(1, "Connection reset by peer\n" SUMMARY("-6")).rule,
+	assert_string_equal(classify_exit(1, "Connection reset by peer\n" SUMMARY("-6")).rule,
 			    "peer-reset");
 }
 
 static void what_a_shell_did_not_find_is_no_cause_of_a_kill_or_long_before_the_end(void **state)
 {
 	(void)state;
-	assert_string_equal(judge_exit(1, "sh: 1: nvidia-smi: not found").rule, "sh-not-found");
-	assert_string_equal(judge_exit(137, "sh: 1: nvidia-smi: not found").rule, "sigkill");
+	assert_string_equal(classify_exit(1, "sh: 1: nvidia-smi: not found").rule, "sh-not-found");
+	assert_string_equal(classify_exit(137, "sh: 1: nvidia-smi: not found").rule, "sigkill");
 	assert_int_equal(
-		judge_exit(1, "sh: 1: nvidia-smi: not found\nstep 1\nstep 2\nstep 3\n").class,
+		classify_exit(1, "sh: 1: nvidia-smi: not found\nstep 1\nstep 2\nstep 3\n").class,
 		CLASS_UNKNOWN);
 }
 
@@ -155,7 +156,7 @@ static void what_was_survived_is_quoted_and_no_cause(void **state)
 	struct failure_evidence e = {
 		.phase = PHASE_TRAIN, .exit_known = true, .exit = 1, .logs = &log, .log_count = 1
 	};
-	struct failure_verdict v;
+	struct failure_classification v;
 
 	(void)state;
 	log.count = split(RAISED "step 1\nstep 2\n", lines);
@@ -170,7 +171,8 @@ static void what_was_survived_is_quoted_and_no_cause(void **state)
 static void lines_that_are_only_indented_are_no_frames(void **state)
 {
 	(void)state;
-	assert_string_equal(judge_exit(1, " iteration 7/ 100 | lm loss: 2.3 |\n"
+	assert_string_equal(classify_exit(1,
+					  " iteration 7/ 100 | lm loss: 2.3 |\n"
 					  "Uncorrectable memory error is detected, metadata: 0x1\n")
 				    .evidence,
 			    "Uncorrectable memory error is detected, metadata: 0x1");

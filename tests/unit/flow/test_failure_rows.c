@@ -1,5 +1,5 @@
 /* A line for each row of the failure table: a row without one fails here. */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
 struct row_case {
 	const char *id;
@@ -26,13 +26,13 @@ static void each_row_is_reached_by_its_line(void **state)
 		const struct row_case *c = &cases[i];
 		bool engine = strncmp(c->id, "eng-", 4) == 0;
 		struct failure_evidence e = { .phase = PHASE_TRAIN, .exit_known = true, .exit = 3 };
-		struct failure_verdict v;
+		struct failure_classification v;
 
 		assert_non_null(failure_row_at(i));
 		assert_string_equal(c->id, failure_row_at(i)->id);
 		if (engine)
 			e.engine_reason = c->line;
-		v = judge(e, engine ? "step 1" : c->line);
+		v = classify(e, engine ? "step 1" : c->line);
 		if (strcmp(v.rule, c->id) != 0)
 			fail_msg("%s: '%s' is judged by %s", c->id, c->line, v.rule);
 		assert_int_equal(v.class, c->class);

@@ -1,16 +1,17 @@
 /* Texts that no row names: exceptions without a traceback, prefixes of loggers, complaints. */
-#include "tests/unit/flow/judge.h"
+#include "tests/unit/flow/classify.h"
 
 static void assert_rule(const char *rule, const char *log)
 {
-	assert_string_equal(judge_exit(1, log).rule, rule);
+	assert_string_equal(classify_exit(1, log).rule, rule);
 }
 
 static void an_exception_at_the_end_needs_no_traceback(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "step 7\n"
-						 "RuntimeError: operands could not be added\n"
-						 "E0410 torch.distributed: failed (exitcode: 1)\n");
+	struct failure_classification v =
+		classify_exit(1, "step 7\n"
+				 "RuntimeError: operands could not be added\n"
+				 "E0410 torch.distributed: failed (exitcode: 1)\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "py-exception");
@@ -33,11 +34,11 @@ static void a_logger_may_put_its_own_in_front_of_a_traceback(void **state)
 
 static void an_exception_may_say_it_in_the_lines_behind_its_own(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 1, in f\n"
-			      "RuntimeError:\n"
-			      "        Some tensors share memory, this will lead to duplicates\n");
+	struct failure_classification v = classify_exit(
+		1, "Traceback (most recent call last):\n"
+		   "  File \"a.py\", line 1, in f\n"
+		   "RuntimeError:\n"
+		   "        Some tensors share memory, this will lead to duplicates\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "ckpt-shared");
@@ -51,9 +52,9 @@ static void an_exception_may_say_it_in_the_lines_behind_its_own(void **state)
 
 static void a_warning_may_be_all_that_is_said_of_the_end(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "submitit WARNING (2022-07-12) - Caught signal SIGHUP on n1: "
-			      "this job is preempted.\n");
+	struct failure_classification v =
+		classify_exit(1, "submitit WARNING (2022-07-12) - Caught signal SIGHUP on n1: "
+				 "this job is preempted.\n");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_UNKNOWN);
@@ -64,14 +65,14 @@ static void a_warning_may_be_all_that_is_said_of_the_end(void **state)
 
 static void what_is_ignored_is_no_cause(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "Exception ignored in: <function A.__del__ at 0x7f30>\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 91, in __del__\n"
-			      "AttributeError: 'A' object has no attribute 'b'\n"
-			      "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 1, in f\n"
-			      "IndexError: list index out of range\n");
+	struct failure_classification v =
+		classify_exit(1, "Exception ignored in: <function A.__del__ at 0x7f30>\n"
+				 "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 91, in __del__\n"
+				 "AttributeError: 'A' object has no attribute 'b'\n"
+				 "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 1, in f\n"
+				 "IndexError: list index out of range\n");
 
 	(void)state;
 	assert_non_null(strstr(v.evidence, "IndexError"));
@@ -80,24 +81,24 @@ static void what_is_ignored_is_no_cause(void **state)
 
 static void words_decide_nothing(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(1, "Traceback (most recent call last):\n"
-			      "  File \"a.py\", line 1, in f\n"
-			      "pkg.OddError: server unreachable, connection gone\n");
+	struct failure_classification v =
+		classify_exit(1, "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 1, in f\n"
+				 "pkg.OddError: server unreachable, connection gone\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "py-exception");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 	/* A complaint is shown, and is no verdict. */
-	v = judge_exit(1, "error: gateway unreachable\nstep 7 of 20\n");
+	v = classify_exit(1, "error: gateway unreachable\nstep 7 of 20\n");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 	assert_string_equal(v.rule, "complaint");
 	assert_string_equal(v.evidence, "error: gateway unreachable");
-	v = judge_exit(1, "step 7 of 20\n");
+	v = classify_exit(1, "step 7 of 20\n");
 	assert_string_equal(v.rule, "nothing-known");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 	/* Also the status that programs give that were called in a wrong way. */
-	v = judge_exit(2, "step 7 of 20\n");
+	v = classify_exit(2, "step 7 of 20\n");
 	assert_int_equal(v.class, CLASS_UNKNOWN);
 }
 
@@ -113,12 +114,12 @@ static void only_an_engine_says_spot_or_capacity(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof logs / sizeof logs[0]; i++) {
-		assert_int_equal(judge_exit(1, logs[i]).class, CLASS_UNKNOWN);
-		assert_int_equal(judge_exit(137, logs[i]).class, CLASS_UNKNOWN);
+		assert_int_equal(classify_exit(1, logs[i]).class, CLASS_UNKNOWN);
+		assert_int_equal(classify_exit(137, logs[i]).class, CLASS_UNKNOWN);
 	}
-	assert_string_equal(judge_exit(137, logs[0]).rule, "sigkill");
+	assert_string_equal(classify_exit(137, logs[0]).rule, "sigkill");
 	engine.engine_reason = "Host EC2 (instance i-1) terminated.";
-	assert_int_equal(judge(engine, "").class, CLASS_SPOT);
+	assert_int_equal(classify(engine, "").class, CLASS_SPOT);
 }
 
 static void a_notebook_names_the_exception_before_its_traceback(void **state)
@@ -151,9 +152,9 @@ static void a_device_that_did_not_start_is_told_by_a_warning(void **state)
 /* The AWS CLI ends with 254 where a service refused it. */
 static void an_exit_status_near_the_last_is_no_signal(void **state)
 {
-	struct failure_verdict v =
-		judge_exit(254, "An error occurred (ThrottlingException) when calling the "
-				"ListTrainingJobs operation: Rate exceeded\n");
+	struct failure_classification v =
+		classify_exit(254, "An error occurred (ThrottlingException) when calling the "
+				   "ListTrainingJobs operation: Rate exceeded\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "aws-throttled");
@@ -162,25 +163,26 @@ static void an_exit_status_near_the_last_is_no_signal(void **state)
 /* Exceptions that Python raises by itself are mistakes in the code. */
 static void a_plain_mistake_is_the_codes_whatever_it_says(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "Traceback (most recent call last):\n"
-						 "  File \"a.py\", line 1, in f\n"
-						 "ZeroDivisionError: division by zero\n");
+	struct failure_classification v = classify_exit(1, "Traceback (most recent call last):\n"
+							   "  File \"a.py\", line 1, in f\n"
+							   "ZeroDivisionError: division by zero\n");
 
 	(void)state;
 	assert_int_equal(v.class, CLASS_USER_CODE);
-	v = judge_exit(1, "Traceback (most recent call last):\n"
-			  "  File \"a.py\", line 1, in f\n"
-			  "AttributeError: 'Foo' object has no attribute 'bar'\n");
+	v = classify_exit(1, "Traceback (most recent call last):\n"
+			     "  File \"a.py\", line 1, in f\n"
+			     "AttributeError: 'Foo' object has no attribute 'bar'\n");
 	assert_int_equal(v.class, CLASS_USER_CODE);
 }
 
 static void an_assertion_is_known_by_what_it_asks_for(void **state)
 {
-	struct failure_verdict v = judge_exit(1, "Traceback (most recent call last):\n"
-						 "  File \"a.py\", line 1, in f\n"
-						 "    assert args.vocab_file is not None\n"
-						 "           ^^^^^^^^^^^^^^^\n"
-						 "AssertionError\n");
+	struct failure_classification v =
+		classify_exit(1, "Traceback (most recent call last):\n"
+				 "  File \"a.py\", line 1, in f\n"
+				 "    assert args.vocab_file is not None\n"
+				 "           ^^^^^^^^^^^^^^^\n"
+				 "AssertionError\n");
 
 	(void)state;
 	assert_string_equal(v.rule, "asks-arguments");
@@ -195,9 +197,10 @@ static void any_bytes_are_judged(void **state)
 	for (size_t i = 0; i < sizeof text - 1; i++)
 		text[i] = (char)(i * 37 % 255 + 1);
 	text[sizeof text - 1] = '\0';
-	judge_exit(1, text);
-	judge_exit(1, "ERROR A b HTTPError OSError aB Ab AB ABc Error");
-	judge_exit(1, "errorrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr");
+	classify_exit(1, text);
+	classify_exit(1, "ERROR A b HTTPError OSError aB Ab AB ABc Error");
+	classify_exit(1,
+		      "errorrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr");
 }
 
 int main(void)

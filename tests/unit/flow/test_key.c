@@ -162,7 +162,7 @@ static void where_the_lock_is_in_doubt_a_warm_cache_does_not_count(void **state)
 	(void)state;
 	flow_init(&flow, &policy);
 	flow.state = FLOW_PRECOMPILE;
-	flow.anew = flow.key_waited = true;
+	flow.compile_forced = flow.key_waited = true;
 	flow_effects(&flow, (struct utc){ 0 }, &effects);
 	assert_int_equal(effects.list[0].kind, EFFECT_CLAIM_KEY);
 	assert_false(effects.list[0].recheck);

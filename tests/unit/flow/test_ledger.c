@@ -262,11 +262,11 @@ static void what_a_job_did_without_a_driver_is_unknown(void **state)
 	(void)state;
 	begin_training(&b);
 	add(&b, 4000, left());
-	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 4000);
+	assert_int_equal(ledger_unobserved_since(&b.ledger).ms, 4000);
 	assert_int_equal(bin_at(&b, 60000, BIN_STEPS), 1000);
 	assert_int_equal(bin_at(&b, 60000, BIN_UNKNOWN), 56000);
 	add(&b, 9000, took_over(2));
-	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 0);
+	assert_int_equal(ledger_unobserved_since(&b.ledger).ms, 0);
 	add(&b, 9100, progress(1, 70));
 	assert_int_equal(bin(&b, BIN_STEPS), 1100);
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 5000);
@@ -279,7 +279,7 @@ static void what_a_job_did_without_a_driver_is_unknown(void **state)
 	assert_int_equal(bin(&b, BIN_UNKNOWN), 6800);
 	assert_int_equal(bin(&b, BIN_IDLE), 9100);
 	assert_int_equal(held(&b), 9000);
-	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 0);
+	assert_int_equal(ledger_unobserved_since(&b.ledger).ms, 0);
 }
 
 static struct event stretch(int64_t since, int64_t until, int64_t first, int64_t step)
@@ -333,7 +333,7 @@ static void a_driver_that_was_killed_leaves_no_steps_behind(void **state)
 	begin_training(&b);
 	add(&b, 5000, progress(1, 50));
 	ledger_undriven(&b.ledger);
-	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 5000);
+	assert_int_equal(ledger_unobserved_since(&b.ledger).ms, 5000);
 	assert_int_equal(bin_at(&b, 65000, BIN_STEPS), 2000);
 	assert_int_equal(bin_at(&b, 65000, BIN_UNKNOWN), 60000);
 }
@@ -358,7 +358,7 @@ static void what_a_lost_attempt_did_is_unknown(void **state)
 	(void)state;
 	begin_training(&b);
 	add(&b, 4000, about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
-	assert_int_equal(ledger_unseen_since(&b.ledger).ms, 4000);
+	assert_int_equal(ledger_unobserved_since(&b.ledger).ms, 4000);
 	assert_int_equal(bin_at(&b, 7000, BIN_UNKNOWN), 3000);
 	add(&b, 8000, about(EV_ATTEMPT_FOUND, PHASE_TRAIN, 1));
 	add(&b, 9000, progress(1, 50));

@@ -423,7 +423,7 @@ static void what_is_sent_again_and_again_is_unseen_since_the_first_time(void **s
 	/* What was taken in the end is lost since it was lost. */
 	story_at(&s, MIN(71), about(EV_ATTEMPT_SUBMITTED, PHASE_TRAIN, 1));
 	story_at(&s, MIN(72), about(EV_ATTEMPT_LOST, PHASE_TRAIN, 1));
-	assert_int_equal(s.flow.unseen_since.ms, MIN(72));
+	assert_int_equal(s.flow.unobserved_since.ms, MIN(72));
 }
 
 static void a_stop_does_not_wait_for_ever_for_what_cannot_be_seen(void **state)

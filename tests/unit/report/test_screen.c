@@ -132,10 +132,10 @@ static struct screen *in_training(void)
 	return screen;
 }
 
-static char *rendered(const struct screen *screen, struct text_style look, size_t width,
+static char *rendered(const struct screen *screen, struct text_style style, size_t width,
 		      size_t height, int64_t s)
 {
-	struct screen_frame frame = { .look = look, .width = width, .height = height };
+	struct screen_frame frame = { .style = style, .width = width, .height = height };
 	struct sb out = SB_INIT;
 
 	frame.now = second(s);
@@ -395,7 +395,7 @@ static void the_range_of_the_time_left_is_that_of_the_speed(void **state)
 static void the_question_stays_to_the_last(void **state)
 {
 	AUTO(screen_freep) struct screen *screen = in_training();
-	struct screen_frame frame = { .look = plain,
+	struct screen_frame frame = { .style = plain,
 				      .width = 39,
 				      .height = 3,
 				      .question = "what is to be done with what is running now?",

@@ -138,8 +138,8 @@ static void patterns_compile_and_take_whole_texts_only(void **state)
 	assert_false(value_has_shape(&binder, SHAPE_CRON, "0 3 32 * *"));
 	assert_true(value_has_shape(&binder, SHAPE_RELATIVE, "a..b/c"));
 	assert_false(value_has_shape(&binder, SHAPE_RELATIVE, "a/.."));
-	assert_true(value_has_shape(&binder, SHAPE_PLACE, "s3://bucket"));
-	assert_false(value_has_shape(&binder, SHAPE_PLACE, "s3:/bucket://x"));
+	assert_true(value_has_shape(&binder, SHAPE_LOCATION, "s3://bucket"));
+	assert_false(value_has_shape(&binder, SHAPE_LOCATION, "s3:/bucket://x"));
 }
 
 static void indexed_and_free_names_are_found(void **state)

@@ -1,9 +1,9 @@
 /*
  * What the tests of the failure classification share: a log given as one text, as
- * it would stand in a file, and the verdict on it.
+ * it would stand in a file, and its classification.
  */
-#ifndef STK_TESTS_FLOW_JUDGE_H
-#define STK_TESTS_FLOW_JUDGE_H
+#ifndef STK_TESTS_FLOW_CLASSIFY_H
+#define STK_TESTS_FLOW_CLASSIFY_H
 
 #include "tests/unit/flow/story.h"
 
@@ -26,11 +26,11 @@ static inline size_t split(const char *log, struct failure_line lines[LINES_MAX]
 	return count;
 }
 
-static inline struct failure_verdict judge(struct failure_evidence e, const char *log)
+static inline struct failure_classification classify(struct failure_evidence e, const char *log)
 {
 	static struct failure_line lines[LINES_MAX];
 	struct failure_log said = { .lines = lines };
-	struct failure_verdict verdict;
+	struct failure_classification verdict;
 
 	said.count = split(log, lines);
 	e.logs = &said;
@@ -40,9 +40,9 @@ static inline struct failure_verdict judge(struct failure_evidence e, const char
 	return verdict;
 }
 
-static inline struct failure_verdict judge_exit(int exit, const char *log)
+static inline struct failure_classification classify_exit(int exit, const char *log)
 {
-	return judge(
+	return classify(
 		(struct failure_evidence){ .phase = PHASE_TRAIN, .exit_known = true, .exit = exit },
 		log);
 }

@@ -39,7 +39,8 @@ static bool ticker_show(void *arg, const struct sync_sum *sum)
 	return true;
 }
 
-static void tell(void *arg, enum sync_fate fate, const char *key, uint64_t size, const char *why)
+static void print_object(void *arg, enum sync_fate fate, const char *key, uint64_t size,
+			 const char *why)
 {
 	static const char *const actions[] = {
 		[SYNC_SAME] = "unchanged",
@@ -98,14 +99,15 @@ static void print_sum(const struct sync_sum *sum, bool dry_run)
 			"another process is writing to it; run the same command again to continue");
 }
 
-static int carry(const struct args *args, struct store *from, struct store *to, struct err **err)
+static int transfer_cache(const struct args *args, struct store *from, struct store *to,
+			  struct err **err)
 {
 	struct ticker ticker = { .draws = out_draws(), .dry_run = args->given[OPT_DRY_RUN] };
 	struct sync_options options = {
 		.only = args->value[OPT_ONLY],
 		.dry_run = ticker.dry_run,
 		.stage = cache_stage,
-		.tell = tell,
+		.tell = print_object,
 		.progress = ticker_show,
 		.arg = &ticker,
 	};
@@ -144,7 +146,7 @@ int cmd_cache_pull(const struct args *args, struct err **err)
 	    store_open(args->operands[1], &to, err) < 0 ||
 	    must_be_directory(to, args->operands[1], "cache push", err) < 0)
 		return -1;
-	return carry(args, from, to, err);
+	return transfer_cache(args, from, to, err);
 }
 
 int cmd_cache_push(const struct args *args, struct err **err)
@@ -155,5 +157,5 @@ int cmd_cache_push(const struct args *args, struct err **err)
 	    must_be_directory(from, args->operands[0], "cache pull", err) < 0 ||
 	    store_open(args->operands[1], &to, err) < 0)
 		return -1;
-	return carry(args, from, to, err);
+	return transfer_cache(args, from, to, err);
 }
