@@ -6,7 +6,8 @@
  * MESSAGE(m, "title") opens a message; rows follow, and END(m) closes it. A message stands behind
  * those it contains.
  *
- * FIELD(m, type, name, presence, "documentation"): the member of this name.
+ * FIELD(m, type, name, presence, "documentation"): the member of this name. The documentation is
+ * not in the binary.
  *   type      INT (64-bit), BOOL, TEXT, TEXTS (list of texts), MAP (object of texts), PAIRS (list
  *             of [text, text]), JSON (any value, described elsewhere), OBJECT(other message),
  *             LIST(other message); SHAPE(other message) and SHAPES(other message) have the same
@@ -55,7 +56,6 @@ struct message_field {
 	enum message_presence presence;
 	int64_t fallback;     /* value of an absent INT */
 	size_t offset, place; /* in the struct, of the value and of has_<name> */
-	const char *help;
 };
 
 struct message {
@@ -119,15 +119,14 @@ struct message {
 #define MESSAGE_P_OPTIONAL         MESSAGE_OPTIONAL, 0
 #define MESSAGE_P_ELSE(n)          MESSAGE_ELSE, n
 #define MESSAGE_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define MESSAGE_ROW(m, id, t, o, p, f, text)                                                       \
+#define MESSAGE_ROW(m, id, t, o, p, f)                                                             \
 	{ .name = #id,                                                                             \
 	  .type = (t),                                                                             \
 	  .of = (o),                                                                               \
 	  .presence = (p),                                                                         \
 	  .fallback = (f),                                                                         \
 	  .offset = offsetof(struct m, id),                                                        \
-	  .place = offsetof(struct m, has_##id),                                                   \
-	  .help = (text) },
+	  .place = offsetof(struct m, has_##id) },
 
 /* Reads a message: `has_<name>` of each member says whether it is there. `ret` must be all zeros;
  * release it also after an error. */

@@ -7,7 +7,7 @@
 
 #define MESSAGE(m, title) MESSAGE_TABLE(m, title)
 #define FIELD(m, type, name, presence, help)                                                       \
-	MESSAGE_EXPAND(MESSAGE_ROW, m, name, MESSAGE_T_##type, MESSAGE_P_##presence, help)
+	MESSAGE_EXPAND(MESSAGE_ROW, m, name, MESSAGE_T_##type, MESSAGE_P_##presence)
 #define END(m) MESSAGE_TABLE_END(m)
 #include "jobs/store/node_report.def"
 #undef MESSAGE

@@ -271,6 +271,31 @@ static void add_presence(struct sb *ret, const struct message_field *field)
 		sb_adds(ret, words[field->presence]);
 }
 
+/* What the tables say for people: a row with the title of a message, then one for each member. */
+static const struct {
+	const char *title, *name, *help;
+} docs[] = {
+#define MESSAGE(m, title)                    { title, NULL, NULL },
+#define FIELD(m, type, name, presence, help) { NULL, #name, help },
+#define END(m)
+#include "jobs/store/node_report.def"
+#include "jobs/store/order.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+};
+
+static const char *help_of(const struct message *message, const char *name)
+{
+	size_t i = 0;
+
+	while (!docs[i].title || strcmp(docs[i].title, message->title) != 0)
+		i++;
+	for (i++; strcmp(docs[i].name, name) != 0;)
+		i++;
+	return docs[i].help;
+}
+
 /* Adds the rows of a message, and behind each object those of its message. */
 static void add_rows(struct sb *ret, const struct message *message, const char *above)
 {
@@ -281,7 +306,7 @@ static void add_rows(struct sb *ret, const struct message *message, const char *
 
 		sb_addf(ret, "| `%s` | %s | ", path, type_words(field));
 		add_presence(ret, field);
-		sb_addf(ret, " | %s |\n", field->help);
+		sb_addf(ret, " | %s |\n", help_of(message, field->name));
 		if (!field->of)
 			continue;
 		beneath = mem_format(
