@@ -29,7 +29,7 @@ struct gc_part {
 };
 
 /* A graph as it is now. */
-struct gc_look {
+struct gc_objects {
 	const struct compile_kind *kind;
 	const char *graph; /* key of the graph */
 	struct gc_part *parts;
@@ -40,11 +40,11 @@ struct gc_look {
 	bool compiling;
 };
 
-static void look_clear(struct gc_look *look)
+static void objects_clear(struct gc_objects *objects)
 {
-	for (size_t i = 0; i < look->count; i++)
-		free(look->parts[i].key);
-	free(look->parts);
+	for (size_t i = 0; i < objects->count; i++)
+		free(objects->parts[i].key);
+	free(objects->parts);
 }
 
 /* --- graphs named by manifests --- */
@@ -138,22 +138,22 @@ static bool is_young(const struct gc *gc, struct utc modified)
 	       gc->options->now.ms - (older_ms > GC_AGE_LEAST ? older_ms : GC_AGE_LEAST);
 }
 
-static int look_at_object(void *arg, const struct store_object *object, unsigned role,
-			  struct err **err)
+static int note_object(void *arg, const struct store_object *object, unsigned role,
+		       struct err **err)
 {
-	struct gc_look *look = arg;
+	struct gc_objects *objects = arg;
 
 	(void)err;
-	if (role == 0 || look->count == OBJECTS_MAX) {
-		look->unknown = true;
+	if (role == 0 || objects->count == OBJECTS_MAX) {
+		objects->unknown = true;
 		return 1;
 	}
-	look->parts = mem_grow(look->parts, look->count + 1, sizeof *look->parts);
-	look->parts[look->count++] = (struct gc_part){ mem_copy(object->key), role };
-	look->bytes += object->size;
-	look->compiling = look->compiling || (role & ROLE_LOCK);
-	if (look->modified.ms < object->modified.ms)
-		look->modified = object->modified;
+	objects->parts = mem_grow(objects->parts, objects->count + 1, sizeof *objects->parts);
+	objects->parts[objects->count++] = (struct gc_part){ mem_copy(object->key), role };
+	objects->bytes += object->size;
+	objects->compiling = objects->compiling || (role & ROLE_LOCK);
+	if (objects->modified.ms < object->modified.ms)
+		objects->modified = object->modified;
 	return 0;
 }
 
@@ -161,10 +161,11 @@ static int look_at_object(void *arg, const struct store_object *object, unsigned
 
 /* In a directory store, removes the folder that held only the graph. A folder that another process
  * has put files into meanwhile is kept. */
-static bool remove_folder(struct store *store, const struct gc_look *look)
+static bool remove_folder(struct store *store, const struct gc_objects *objects)
 {
 	const char *directory = store_directory(store);
-	AUTO(auto_free) char *folder = look->kind->prefix ? look->kind->prefix(look->graph) : NULL;
+	AUTO(auto_free)
+	char *folder = objects->kind->prefix ? objects->kind->prefix(objects->graph) : NULL;
 	AUTO(auto_free) char *path = NULL;
 
 	if (!directory || !folder)
@@ -183,14 +184,15 @@ static int deletion_rank(const struct gc_part *part)
 	return part->role & ROLE_COMPILED ? 1 : 2;
 }
 
-static int delete_graph(struct gc *gc, const struct gc_look *look, struct err **err)
+static int delete_graph(struct gc *gc, const struct gc_objects *objects, struct err **err)
 {
 	for (int rank = 0; rank <= 2; rank++)
-		for (size_t i = 0; i < look->count; i++)
-			if (deletion_rank(&look->parts[i]) == rank &&
-			    store_delete(gc->store, look->parts[i].key, err) < 0)
-				return err_wrap(err, "cannot remove the graph '%s'", look->graph);
-	if (!remove_folder(gc->store, look))
+		for (size_t i = 0; i < objects->count; i++)
+			if (deletion_rank(&objects->parts[i]) == rank &&
+			    store_delete(gc->store, objects->parts[i].key, err) < 0)
+				return err_wrap(err, "cannot remove the graph '%s'",
+						objects->graph);
+	if (!remove_folder(gc->store, objects))
 		gc->sum.folders_left = true;
 	return 0;
 }
@@ -198,7 +200,7 @@ static int delete_graph(struct gc *gc, const struct gc_look *look, struct err **
 /* --- judging --- */
 
 /* Judges by the listing alone. */
-static enum gc_fate judge_listed(const struct gc *gc, const struct listing_graph *graph)
+static enum gc_fate fate_by_listing(const struct gc *gc, const struct listing_graph *graph)
 {
 	if (is_named(gc, graph))
 		return GC_NAMED;
@@ -210,15 +212,15 @@ static enum gc_fate judge_listed(const struct gc *gc, const struct listing_graph
 }
 
 /* Judges by the objects that are there now. */
-static enum gc_fate judge_look(const struct gc *gc, const struct gc_look *look)
+static enum gc_fate fate_by_objects(const struct gc *gc, const struct gc_objects *objects)
 {
-	if (look->unknown)
+	if (objects->unknown)
 		return GC_UNKNOWN;
-	if (look->count == 0)
+	if (objects->count == 0)
 		return GC_VANISHED;
-	if (look->compiling)
+	if (objects->compiling)
 		return GC_COMPILING;
-	return is_young(gc, look->modified) ? GC_YOUNG : GC_GOES;
+	return is_young(gc, objects->modified) ? GC_YOUNG : GC_GOES;
 }
 
 static const char *why_it_stays(enum gc_fate fate)
@@ -228,8 +230,8 @@ static const char *why_it_stays(enum gc_fate fate)
 	return "an entry has no known form";
 }
 
-static int tell(const struct gc *gc, const struct listing_graph *graph, enum gc_fate fate,
-		struct err **err)
+static int report_row(const struct gc *gc, const struct listing_graph *graph, enum gc_fate fate,
+		      struct err **err)
 {
 	const char *action = gc->options->remove ? "removed" : "remove";
 	char modified[UTC_TEXT];
@@ -254,28 +256,29 @@ static int consider(void *arg, const struct listing_graph *listed, struct err **
 {
 	struct gc *gc = arg;
 	struct listing_graph graph = *listed;
-	AUTO(look_clear) struct gc_look look = { .kind = graph.kind, .graph = graph.key };
-	enum gc_fate fate = judge_listed(gc, &graph);
+	AUTO(objects_clear) struct gc_objects objects = { .kind = graph.kind, .graph = graph.key };
+	enum gc_fate fate = fate_by_listing(gc, &graph);
 
 	if (fate == GC_GOES) {
-		if (entry_each(gc->store, look.kind, look.graph, look_at_object, &look, err) < 0)
+		if (entry_each(gc->store, objects.kind, objects.graph, note_object, &objects, err) <
+		    0)
 			return -1;
-		fate = judge_look(gc, &look);
-		graph.bytes = look.bytes;
-		graph.modified = look.modified;
+		fate = fate_by_objects(gc, &objects);
+		graph.bytes = objects.bytes;
+		graph.modified = objects.modified;
 	}
 	if (fate == GC_GOES && gc->options->remove) {
 		if (refresh_locks(gc, err) < 0)
 			return -1;
 		if (is_named(gc, &graph))
 			fate = GC_NAMED;
-		else if (delete_graph(gc, &look, err) < 0)
+		else if (delete_graph(gc, &objects, err) < 0)
 			return -1;
 	}
 	gc->sum.graphs[fate]++;
 	if (fate == GC_GOES)
 		gc->sum.bytes += graph.bytes;
-	return tell(gc, &graph, fate, err);
+	return report_row(gc, &graph, fate, err);
 }
 
 int cache_gc(struct store *store, const struct gc_options *options, listing_row_fn fn, void *arg,

@@ -48,12 +48,12 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 {
 	AUTO(auto_free) char *path = fs_join(root, name);
 	AUTO(auto_free) char *pointer = NULL;
-	struct checkpoint_look look = { .tree = ret_tree, .name = name };
+	struct checkpoint_check check = { .tree = ret_tree, .name = name };
 	int there = checkpoint_tree_read(path, ret_tree, err);
 
 	if (there <= 0)
 		return there;
-	*ret = (struct ckpt){ .kind = kind_of(kind, &look),
+	*ret = (struct ckpt){ .kind = kind_of(kind, &check),
 			      .files = ret_tree->count,
 			      .bytes = ret_tree->bytes,
 			      .saving_ms = checkpoint_tree_saving_ms(ret_tree) };
@@ -70,7 +70,7 @@ int candidate_read(const char *root, const char *name, const struct ckpt_kind *k
 
 /* For "a-00002-of-00007.x", checks that the shards before and after it are there; if this holds
  * for each shard, all are there. Some writers count from 0. */
-static bool shard_has_siblings(struct checkpoint_look *look, const char *path)
+static bool shard_has_siblings(struct checkpoint_check *check, const char *path)
 {
 	const char *of = strstr(path, "-of-"), *end, *begin = of;
 	uint32_t numbers[PATTERN_NUMBERS];
@@ -96,17 +96,17 @@ static bool shard_has_siblings(struct checkpoint_look *look, const char *path)
 		AUTO(auto_free)
 		char *zeroth = mem_format("%.*s%0*d%s", (int)(begin - path), path, width, 0, of);
 
-		if (other < 1 || other > numbers[1] || checkpoint_tree_find(look->tree, sibling))
+		if (other < 1 || other > numbers[1] || checkpoint_tree_find(check->tree, sibling))
 			continue;
-		if (other == numbers[1] && checkpoint_tree_find(look->tree, zeroth))
+		if (other == numbers[1] && checkpoint_tree_find(check->tree, zeroth))
 			continue;
-		return checkpoint_look_fail(look, "'%s' is missing", sibling);
+		return checkpoint_check_fail(check, "'%s' is missing", sibling);
 	}
 	return true;
 }
 
 /* Checks that the files of an index of weights ({"weight_map": {name: file}}) lie beside it. */
-static bool index_has_files(struct checkpoint_look *look, const char *path)
+static bool index_has_files(struct checkpoint_check *check, const char *path)
 {
 	static const char ending[] = ".index.json";
 	size_t len = strlen(path), tail = sizeof ending - 1;
@@ -116,7 +116,7 @@ static bool index_has_files(struct checkpoint_look *look, const char *path)
 
 	if (len < tail || strcmp(path + len - tail, ending) != 0)
 		return true;
-	index = checkpoint_look_json(look, path);
+	index = checkpoint_check_json(check, path);
 	map = json_object_get(index, "weight_map");
 	if (!json_is_object(map))
 		return true;
@@ -124,12 +124,12 @@ static bool index_has_files(struct checkpoint_look *look, const char *path)
 		AUTO(auto_free) char *beside = NULL;
 
 		if (!json_is_string(file))
-			return checkpoint_look_fail(look, "'%s' does not name files", path);
+			return checkpoint_check_fail(check, "'%s' does not name files", path);
 		beside = mem_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path,
 				    json_string_value(file));
-		if (!checkpoint_tree_find(look->tree, beside))
-			return checkpoint_look_fail(look, "'%s' is missing, which '%s' names",
-						    beside, path);
+		if (!checkpoint_tree_find(check->tree, beside))
+			return checkpoint_check_fail(check, "'%s' is missing, which '%s' names",
+						     beside, path);
 	}
 	return true;
 }
@@ -149,43 +149,43 @@ static bool path_temporary(const char *path)
 	}
 }
 
-static bool names_are_final(struct checkpoint_look *look)
+static bool names_are_final(struct checkpoint_check *check)
 {
-	const struct checkpoint_tree *tree = look->tree;
+	const struct checkpoint_tree *tree = check->tree;
 
 	if (tree->odd)
-		return checkpoint_look_fail(look, "%s", tree->odd);
+		return checkpoint_check_fail(check, "%s", tree->odd);
 	if (tree->count == 0 || tree->bytes == 0)
-		return checkpoint_look_fail(look, "'%s' holds nothing", look->name);
+		return checkpoint_check_fail(check, "'%s' holds nothing", check->name);
 	for (size_t i = 0; i < tree->count; i++)
 		if (path_temporary(tree->files[i].path))
-			return checkpoint_look_fail(look, "'%s' is still being written",
-						    tree->files[i].path);
+			return checkpoint_check_fail(check, "'%s' is still being written",
+						     tree->files[i].path);
 	return true;
 }
 
-static bool names_are_sound(struct checkpoint_look *look)
+static bool names_are_sound(struct checkpoint_check *check)
 {
-	const struct checkpoint_tree *tree = look->tree;
+	const struct checkpoint_tree *tree = check->tree;
 
-	if (!names_are_final(look))
+	if (!names_are_final(check))
 		return false;
 	for (size_t i = 0; i < tree->count; i++) {
 		const char *path = tree->files[i].path;
 
-		if (!shard_has_siblings(look, path) || !index_has_files(look, path))
+		if (!shard_has_siblings(check, path) || !index_has_files(check, path))
 			return false;
 	}
 	return true;
 }
 
-static bool files_are_sound(struct checkpoint_look *look, unsigned char *opaque)
+static bool files_are_sound(struct checkpoint_check *check, unsigned char *opaque)
 {
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const struct checkpoint_tree_file *file = &look->tree->files[i];
-		const char *path = *file->path ? file->path : look->name;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const struct checkpoint_tree_file *file = &check->tree->files[i];
+		const char *path = *file->path ? file->path : check->name;
 		AUTO(auto_close)
-		int fd = file->remote ? -1 : checkpoint_tree_open(look->tree, file);
+		int fd = file->remote ? -1 : checkpoint_tree_open(check->tree, file);
 		AUTO(sb_release) struct sb why = SB_INIT;
 		int whole;
 
@@ -195,11 +195,11 @@ static bool files_are_sound(struct checkpoint_look *look, unsigned char *opaque)
 			continue;
 		}
 		if (fd < 0)
-			return checkpoint_look_fail(look, "'%s' cannot be read: %s", path,
-						    strerror(errno));
+			return checkpoint_check_fail(check, "'%s' cannot be read: %s", path,
+						     strerror(errno));
 		whole = format_prove(fd, file->size, fs_basename(path), &why);
 		if (whole < 0)
-			return checkpoint_look_fail(look, "'%s' %s", path, why.text);
+			return checkpoint_check_fail(check, "'%s' %s", path, why.text);
 		if (opaque)
 			opaque[i] = whole == 0;
 	}
@@ -209,27 +209,27 @@ static bool files_are_sound(struct checkpoint_look *look, unsigned char *opaque)
 bool candidate_part_sound(const struct checkpoint_tree *tree, struct ckpt *ckpt,
 			  unsigned char *opaque)
 {
-	struct checkpoint_look look = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
-	bool sound = names_are_final(&look) && files_are_sound(&look, opaque);
+	struct checkpoint_check check = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
+	bool sound = names_are_final(&check) && files_are_sound(&check, opaque);
 
 	free(ckpt->why);
-	ckpt->why = TAKE(look.why);
+	ckpt->why = TAKE(check.why);
 	return sound;
 }
 
 bool candidate_sound(const struct checkpoint_tree *tree, struct ckpt *ckpt, unsigned char *opaque)
 {
-	struct checkpoint_look look = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
-	bool sound = names_are_sound(&look) && ckpt->kind->prove(&look) &&
-		     files_are_sound(&look, opaque);
+	struct checkpoint_check check = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
+	bool sound = names_are_sound(&check) && ckpt->kind->prove(&check) &&
+		     files_are_sound(&check, opaque);
 
 	free(ckpt->why);
-	ckpt->why = TAKE(look.why);
+	ckpt->why = TAKE(check.why);
 	return sound;
 }
 
 /* True if the pointer names this step or a later one. */
-static bool pointer_agrees(struct checkpoint_look *look, const char *root,
+static bool pointer_agrees(struct checkpoint_check *check, const char *root,
 			   const struct ckpt_kind *kind)
 {
 	AUTO(auto_free) char *text = checkpoint_pointer_text(root, kind);
@@ -238,26 +238,27 @@ static bool pointer_agrees(struct checkpoint_look *look, const char *root,
 	if (!kind->pointer)
 		return true;
 	if (!text)
-		return checkpoint_look_fail(look, "'%s' is missing, which is written last",
-					    kind->pointer);
+		return checkpoint_check_fail(check, "'%s' is missing, which is written last",
+					     kind->pointer);
 	if (!checkpoint_name_any(text, true, &step))
-		return checkpoint_look_fail(look, "'%s' names no step", kind->pointer);
-	return step >= look->step ||
-	       checkpoint_look_fail(look, "'%s' names step %" PRId64 " only", kind->pointer, step);
+		return checkpoint_check_fail(check, "'%s' names no step", kind->pointer);
+	return step >= check->step ||
+	       checkpoint_check_fail(check, "'%s' names step %" PRId64 " only", kind->pointer,
+				     step);
 }
 
 bool candidate_prove(const char *root, const struct checkpoint_tree *tree, struct ckpt *ckpt,
 		     const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
-	struct checkpoint_look look = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
+	struct checkpoint_check check = { .tree = tree, .name = ckpt->name, .step = ckpt->step };
 	AUTO(auto_free) unsigned char *opaque = mem_zero(tree->count + 1, 1);
 
 	ckpt->complete = false;
 	if (!candidate_sound(tree, ckpt, opaque))
 		return false;
-	ckpt->complete = pointer_agrees(&look, root, ckpt->kind) &&
-			 sibling_check_agree(&look, opaque, older, older_count);
-	ckpt->why = TAKE(look.why);
+	ckpt->complete = pointer_agrees(&check, root, ckpt->kind) &&
+			 sibling_check_agree(&check, opaque, older, older_count);
+	ckpt->why = TAKE(check.why);
 	ckpt->positively_verified =
 		ckpt->complete &&
 		(ckpt->kind != &kind_files || older_count > 0 || (tree->single && !opaque[0]));

@@ -66,7 +66,7 @@ char *checkpoint_pointer_text(const char *root, const struct ckpt_kind *kind);
 bool sibling_check_related(const char *name, const char *other);
 
 /* True if a candidate is like its older siblings: see sibling_check.c. */
-bool sibling_check_agree(struct checkpoint_look *look, const unsigned char *opaque,
+bool sibling_check_agree(struct checkpoint_check *check, const unsigned char *opaque,
 			 const struct checkpoint_tree *const older[SIBLINGS], size_t older_count);
 
 #endif

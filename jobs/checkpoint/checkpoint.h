@@ -36,7 +36,7 @@
  *
  * In an agent's loop (nothing here waits, sleeps or starts processes or threads):
  *
- *     checkpoint_watch_look(watch, clock_mono_now(), &err);       each heartbeat
+ *     checkpoint_watch_scan(watch, clock_mono_now(), &err);       each heartbeat
  *     while ((c = checkpoint_watch_next(watch))) {               oldest first
  *         with another root: checkpoint_copy_start(c, root, …), checkpoint_copy_step() until 1
  *         claim still ours?  checkpoint_mark(root, c, &owner, clock_utc_now(), &err);
@@ -134,18 +134,18 @@ int checkpoint_point(const char *root, const struct ckpt *ckpt, struct err **err
 /* ---- settling ---- */
 
 /* Looks at one root again and again. A checkpoint is settled when it is complete and nothing in
- * it has changed for `settle_ms` of the caller's clock. */
+ * it has changed for `quiet_ms` of the caller's clock. */
 struct ckpt_watch;
 
 struct ckpt_watch *checkpoint_watch_new(const char *root, const struct ckpt_kind *kind,
-					int64_t settle_ms);
+					int64_t quiet_ms);
 void checkpoint_watch_freep(struct ckpt_watch **watch); /* for AUTO() */
-/* Sets a new `settle_ms`. Taken checkpoints stay taken: at the end of an attempt, when nothing
+/* Sets a new `quiet_ms`. Taken checkpoints stay taken: at the end of an attempt, when nothing
  * is written any more, only new checkpoints cost anything. */
-void checkpoint_watch_settle(struct ckpt_watch *watch, int64_t settle_ms);
+void checkpoint_watch_quiet(struct ckpt_watch *watch, int64_t quiet_ms);
 /* Asks for the next checkpoint soon: a checkpoint that its own format or its siblings vouch for
- * settles after this `settle_ms`; any other takes as long as before. */
-void checkpoint_watch_hurry(struct ckpt_watch *watch, int64_t settle_ms);
+ * settles after this `quiet_ms`; any other takes as long as before. */
+void checkpoint_watch_quiet_verified(struct ckpt_watch *watch, int64_t quiet_ms);
 /* Watches the folder of one of several nodes (shards.h): a checkpoint is complete once it has
  * settled and each of its files is whole. The newest taken ones are offered again if they
  * change. */
@@ -156,7 +156,7 @@ void checkpoint_watch_newest(struct ckpt_watch *watch, bool first);
 /* Lists the root and proves the checkpoints that have settled, once for each state of a
  * checkpoint. The proofs of one call take little longer than its listing, so that a call stays
  * short (call again soon while checkpoint_watch_busy()). After an error the watch goes on. */
-int checkpoint_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err);
+int checkpoint_watch_scan(struct ckpt_watch *watch, struct mono now, struct err **err);
 /* True if more has settled than the last look could prove. */
 bool checkpoint_watch_busy(const struct ckpt_watch *watch);
 /* Returns the oldest (or newest) settled checkpoint not taken yet, as of the last look; NULL if
@@ -173,9 +173,9 @@ uint64_t checkpoint_watch_changes(const struct ckpt_watch *watch);
 const struct ckpt *checkpoint_watch_partial(struct ckpt_watch *watch, size_t n);
 
 /* True if such a candidate is probably passed over for good: a later one is there, or it has not
- * changed for `patience_ms`. */
+ * changed for `unchanged_ms`. */
 bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *partial,
-			     int64_t patience_ms);
+			     int64_t unchanged_ms);
 /* Does not offer a checkpoint for `ms`, unless it changes: it could not be handled, and others
  * wait. */
 void checkpoint_watch_later(struct ckpt_watch *watch, const char *name, int64_t ms);

@@ -77,7 +77,7 @@ static void note_trouble(void *arg, enum sync_fate fate, const char *key, uint64
 		transfer->trouble = mem_format("'%s' %s", key, why ? why : "did not arrive");
 }
 
-static bool tell(void *arg, const struct sync_sum *sum)
+static bool report_progress(void *arg, const struct sync_sum *sum)
 {
 	const struct remote_transfer *transfer = arg;
 	uint64_t done = sum->bytes[SYNC_SAME] + sum->bytes[SYNC_MOVED];
@@ -92,7 +92,7 @@ static int pass(struct remote_transfer *transfer, bool up, const char *what, str
 		.exclusive = transfer->skip != NULL,
 		.stage = only_one,
 		.tell = note_trouble,
-		.progress = tell,
+		.progress = report_progress,
 		.arg = transfer,
 	};
 	struct store *from = up ? transfer->local : transfer->remote;

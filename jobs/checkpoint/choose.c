@@ -60,7 +60,8 @@ static int read_own(const struct mark_name *name, const char *run, struct ckpt_m
 }
 
 /* Returns 1 if the checkpoint can be resumed from, 0 if not, -1 with an error. */
-static int judge(const struct ckpt_mark *mark, int64_t below, json_t *rejected, struct err **err)
+static int check_mark(const struct ckpt_mark *mark, int64_t below, json_t *rejected,
+		      struct err **err)
 {
 	AUTO(auto_free) char *why = NULL;
 	int holds;
@@ -88,7 +89,7 @@ int checkpoint_choose(const struct ckpt_root *roots, size_t count, const char *r
 		int good = read_own(&names.items[i], run, &mark, choice.rejected, err);
 
 		if (good > 0)
-			good = judge(&mark, below, choice.rejected, err);
+			good = check_mark(&mark, below, choice.rejected, err);
 		if (good < 0)
 			return -1;
 		if (good == 0)

@@ -39,7 +39,7 @@ void checkpoint_join_release(struct ckpt_join *join)
 
 /* ---- files of other nodes ---- */
 
-static int open_far(void *arg, const char *path)
+static int open_remote(void *arg, const char *path)
 {
 	const struct joining *joining = arg;
 	const struct checkpoint_tree_file *file = checkpoint_tree_find(&joining->tree, path);
@@ -163,7 +163,7 @@ static void unite(struct joining *joining)
 }
 
 /* Evaluates the notes of the nodes. */
-static void hear(struct joining *joining)
+static void read_notes(struct joining *joining)
 {
 	const json_t *first = json_array_get(joining->notes, 0);
 	json_t *note;
@@ -286,13 +286,13 @@ static int find_older(const struct joining *joining, struct older *older, struct
 
 /* ---- all of it ---- */
 
-static int judge(struct joining *joining, const struct ckpt_kind *kind, struct err **err)
+static int check_joined(struct joining *joining, const struct ckpt_kind *kind, struct err **err)
 {
 	struct ckpt *ckpt = &joining->out->ckpt;
-	struct checkpoint_look look = { .tree = &joining->tree, .name = joining->name };
+	struct checkpoint_check check = { .tree = &joining->tree, .name = joining->name };
 	AUTO(older_release) struct older older = { 0 };
 
-	ckpt->kind = kind_of(kind, &look);
+	ckpt->kind = kind_of(kind, &check);
 	if (!kind->named(joining->name, !joining->tree.single, &ckpt->step)) {
 		conflict(joining, mem_copy("not the name of a checkpoint"));
 		return 0;
@@ -324,12 +324,12 @@ int checkpoint_join(const struct ckpt_root *root, const char *folder, const stru
 	join.ckpt.path = fs_join(folder, name);
 	joining.tree.path = mem_copy(join.ckpt.path);
 	joining.tree.fd = open(join.ckpt.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	joining.tree.open_far = open_far;
+	joining.tree.open_remote = open_remote;
 	joining.tree.arg = &joining;
-	hear(&joining);
+	read_notes(&joining);
 	if (joining.tree.count == 0)
 		conflict(&joining, mem_copy("no node has saved any part"));
-	else if (judge(&joining, kind, err) < 0)
+	else if (check_joined(&joining, kind, err) < 0)
 		return -1;
 	join.ckpt.files = joining.tree.count;
 	join.ckpt.bytes = joining.tree.bytes;

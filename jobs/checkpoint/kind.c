@@ -25,12 +25,12 @@ const char *checkpoint_kind_name(const struct ckpt_kind *kind)
 	return kind->name;
 }
 
-const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct checkpoint_look *look)
+const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct checkpoint_check *check)
 {
 	if (kind->looks)
 		return kind;
-	for (size_t i = 0; i < STK_LENGTH(kinds) && !look->tree->single; i++)
-		if (kinds[i]->looks && kinds[i]->looks(look))
+	for (size_t i = 0; i < STK_LENGTH(kinds) && !check->tree->single; i++)
+		if (kinds[i]->looks && kinds[i]->looks(check))
 			return kinds[i];
 	return &kind_files;
 }

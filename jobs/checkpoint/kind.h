@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/checkpoint_look.h"
+#include "jobs/checkpoint/checkpoint_check.h"
 #include "jobs/checkpoint/checkpoint_name.h"
 
 struct ckpt_kind {
@@ -28,19 +28,19 @@ struct ckpt_kind {
 	bool (*named)(const char *name, bool is_folder, int64_t *ret_step);
 	/* For `auto`: true if a folder is of this kind, also while it is partial. NULL: `auto`
 	 * itself. */
-	bool (*looks)(const struct checkpoint_look *look);
-	/* Returns true, or false with look->why. */
-	bool (*prove)(struct checkpoint_look *look);
+	bool (*looks)(const struct checkpoint_check *check);
+	/* Returns true, or false with check->why. */
+	bool (*prove)(struct checkpoint_check *check);
 };
 
 /* Returns the kind that `auto` recognizes; `kind` itself if it is another. */
-const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct checkpoint_look *look);
+const struct ckpt_kind *kind_of(const struct ckpt_kind *kind, const struct checkpoint_check *check);
 
 /* Checks folders with shards of torch.distributed.checkpoint (kind_dcp.c) anywhere in the tree:
  * each must have its metadata and the files that those name. */
-bool checkpoint_look_dcp(struct checkpoint_look *look, size_t *ret_folders);
+bool checkpoint_check_dcp(struct checkpoint_check *check, size_t *ret_folders);
 /* Checks DeepSpeed's files beneath `prefix` (kind_deepspeed.c). */
-bool checkpoint_look_deepspeed(struct checkpoint_look *look, const char *prefix);
+bool checkpoint_check_deepspeed(struct checkpoint_check *check, const char *prefix);
 
 extern const struct ckpt_kind kind_files, kind_hf, kind_nxd, kind_dcp, kind_orbax, kind_megatron,
 	kind_deepspeed;

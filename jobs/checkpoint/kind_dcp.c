@@ -45,16 +45,16 @@ static bool is_part(const char *path)
 	       checkpoint_pattern_match("__%.metadata", base, number);
 }
 
-static bool looks_dcp(const struct checkpoint_look *look)
+static bool looks_dcp(const struct checkpoint_check *check)
 {
-	for (size_t i = 0; i < look->tree->count; i++)
-		if (is_part(look->tree->files[i].path))
+	for (size_t i = 0; i < check->tree->count; i++)
+		if (is_part(check->tree->files[i].path))
 			return true;
 	return false;
 }
 
 /* Checks that each name "__<n>_<m>.distcp" in a piece of metadata is in the folder. */
-static bool names_are_there(struct checkpoint_look *look, const char *folder, const char *text,
+static bool names_are_there(struct checkpoint_check *check, const char *folder, const char *text,
 			    size_t len, uint64_t *named)
 {
 	static const char ending[] = ".distcp";
@@ -71,32 +71,32 @@ static bool names_are_there(struct checkpoint_look *look, const char *folder, co
 		if (at - begin < 12 || memcmp(begin, "__", 2) != 0)
 			continue;
 		path = mem_format("%s%.*s", folder, (int)(at - begin), begin);
-		if (!checkpoint_tree_find(look->tree, path))
-			return checkpoint_look_fail(
-				look, "'%s' is missing, which the metadata name", path);
+		if (!checkpoint_tree_find(check->tree, path))
+			return checkpoint_check_fail(
+				check, "'%s' is missing, which the metadata name", path);
 		++*named;
 	}
 	return true;
 }
 
-static bool metadata_holds(struct checkpoint_look *look, const char *folder,
+static bool metadata_holds(struct checkpoint_check *check, const char *folder,
 			   const struct checkpoint_tree_file *file, uint64_t *named)
 {
-	AUTO(auto_close) int fd = checkpoint_tree_open(look->tree, file);
+	AUTO(auto_close) int fd = checkpoint_tree_open(check->tree, file);
 	AUTO(auto_free) char *window = mem_alloc(WINDOW);
 	uint64_t at = 0;
 
 	if (fd < 0)
-		return checkpoint_look_fail(look, "'%s' cannot be read", file->path);
+		return checkpoint_check_fail(check, "'%s' cannot be read", file->path);
 	if (file->size > METADATA_MAX)
-		return checkpoint_look_fail(look, "'%s' is larger than is looked at", file->path);
+		return checkpoint_check_fail(check, "'%s' is larger than is looked at", file->path);
 	/* Windows overlap, so that no name is cut in two. */
 	for (;;) {
 		size_t len = file->size - at < WINDOW ? (size_t)(file->size - at) : WINDOW;
 
 		if (checkpoint_read_at(fd, at, window, len) < 0)
-			return checkpoint_look_fail(look, "'%s' cannot be read", file->path);
-		if (!names_are_there(look, folder, window, len, named))
+			return checkpoint_check_fail(check, "'%s' cannot be read", file->path);
+		if (!names_are_there(check, folder, window, len, named))
 			return false;
 		if (len < WINDOW)
 			return true;
@@ -105,43 +105,44 @@ static bool metadata_holds(struct checkpoint_look *look, const char *folder,
 }
 
 /* Checks a folder ("" or with its slash) that holds a part. */
-static bool folder_holds(struct checkpoint_look *look, const char *folder)
+static bool folder_holds(struct checkpoint_check *check, const char *folder)
 {
 	AUTO(auto_free) char *pending = mem_format("%s.metadata.tmp", folder);
 	AUTO(auto_free) char *whole = mem_format("%s.metadata", folder);
 	AUTO(auto_free) char *ranks = mem_format("%s__%%.metadata", folder);
 	AUTO(auto_free) char *shards = mem_format("%s__", folder);
-	const struct checkpoint_tree_file *metadata = checkpoint_tree_find(look->tree, whole);
+	const struct checkpoint_tree_file *metadata = checkpoint_tree_find(check->tree, whole);
 	uint32_t sides[PATTERN_NUMBERS];
 	uint64_t named = 0;
 
-	if (checkpoint_tree_find(look->tree, pending))
-		return checkpoint_look_fail(look, "'%s' is still being written", pending);
+	if (checkpoint_tree_find(check->tree, pending))
+		return checkpoint_check_fail(check, "'%s' is still being written", pending);
 	if (metadata)
-		return metadata_holds(look, folder, metadata, &named) &&
-		       (named || checkpoint_tree_first(look->tree, shards) ||
-			checkpoint_look_fail(look, "'%s' has no shards beside it", whole));
-	if (!checkpoint_look_grid(look, ranks, sides))
+		return metadata_holds(check, folder, metadata, &named) &&
+		       (named || checkpoint_tree_first(check->tree, shards) ||
+			checkpoint_check_fail(check, "'%s' has no shards beside it", whole));
+	if (!checkpoint_check_grid(check, ranks, sides))
 		return false;
 	if (sides[0] == 0)
-		return checkpoint_look_fail(look, "'%s' is missing, which is written last", whole);
+		return checkpoint_check_fail(check, "'%s' is missing, which is written last",
+					     whole);
 	for (uint32_t i = 0; i < sides[0]; i++) {
 		AUTO(auto_free) char *path = mem_format("%s__%u.metadata", folder, i);
-		const struct checkpoint_tree_file *file = checkpoint_tree_find(look->tree, path);
+		const struct checkpoint_tree_file *file = checkpoint_tree_find(check->tree, path);
 
-		if (file && !metadata_holds(look, folder, file, &named))
+		if (file && !metadata_holds(check, folder, file, &named))
 			return false;
 	}
 	return true;
 }
 
-bool checkpoint_look_dcp(struct checkpoint_look *look, size_t *ret_folders)
+bool checkpoint_check_dcp(struct checkpoint_check *check, size_t *ret_folders)
 {
 	AUTO(auto_free) char *last = NULL;
 
 	*ret_folders = 0;
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const char *path = look->tree->files[i].path;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const char *path = check->tree->files[i].path;
 		AUTO(auto_free) char *folder = NULL;
 
 		if (!is_part(path))
@@ -149,7 +150,7 @@ bool checkpoint_look_dcp(struct checkpoint_look *look, size_t *ret_folders)
 		folder = mem_copy_n(path, (size_t)(base_of(path) - path));
 		if (last && strcmp(last, folder) == 0)
 			continue;
-		if (!folder_holds(look, folder))
+		if (!folder_holds(check, folder))
 			return false;
 		auto_free(&last);
 		last = TAKE(folder);
@@ -158,14 +159,14 @@ bool checkpoint_look_dcp(struct checkpoint_look *look, size_t *ret_folders)
 	return true;
 }
 
-static bool prove_dcp(struct checkpoint_look *look)
+static bool prove_dcp(struct checkpoint_check *check)
 {
 	size_t folders;
 
-	if (!checkpoint_look_dcp(look, &folders))
+	if (!checkpoint_check_dcp(check, &folders))
 		return false;
 	return folders > 0 ||
-	       checkpoint_look_fail(look, "'.metadata' is missing, which is written last");
+	       checkpoint_check_fail(check, "'.metadata' is missing, which is written last");
 }
 
 const struct ckpt_kind kind_dcp = {

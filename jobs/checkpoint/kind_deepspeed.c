@@ -14,10 +14,10 @@ static bool named_deepspeed(const char *name, bool is_folder, int64_t *ret_step)
 	return is_folder && checkpoint_name_any(name, true, ret_step);
 }
 
-static bool looks_deepspeed(const struct checkpoint_look *look)
+static bool looks_deepspeed(const struct checkpoint_check *check)
 {
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const char *path = look->tree->files[i].path;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const char *path = check->tree->files[i].path;
 
 		if (strchr(path, '/'))
 			continue;
@@ -28,7 +28,7 @@ static bool looks_deepspeed(const struct checkpoint_look *look)
 	return false;
 }
 
-bool checkpoint_look_deepspeed(struct checkpoint_look *look, const char *prefix)
+bool checkpoint_check_deepspeed(struct checkpoint_check *check, const char *prefix)
 {
 	static const struct {
 		const char *pattern;
@@ -45,17 +45,17 @@ bool checkpoint_look_deepspeed(struct checkpoint_look *look, const char *prefix)
 		AUTO(auto_free) char *pattern = mem_format("%s%s", prefix, table[i].pattern);
 		uint32_t sides[PATTERN_NUMBERS];
 
-		if (!checkpoint_look_grid(look, pattern, sides))
+		if (!checkpoint_check_grid(check, pattern, sides))
 			return false;
 		models += table[i].model && sides[0] > 0;
 	}
 	return models > 0 ||
-	       checkpoint_look_fail(look, "'%smp_rank_00_model_states.pt' is missing", prefix);
+	       checkpoint_check_fail(check, "'%smp_rank_00_model_states.pt' is missing", prefix);
 }
 
-static bool prove_deepspeed(struct checkpoint_look *look)
+static bool prove_deepspeed(struct checkpoint_check *check)
 {
-	return checkpoint_look_deepspeed(look, "");
+	return checkpoint_check_deepspeed(check, "");
 }
 
 const struct ckpt_kind kind_deepspeed = { .name = "deepspeed",

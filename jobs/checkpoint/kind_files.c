@@ -12,14 +12,14 @@
 #include "jobs/base/text/text.h"
 #include "jobs/checkpoint/kind.h"
 
-static bool looks_any(const struct checkpoint_look *look)
+static bool looks_any(const struct checkpoint_check *check)
 {
-	(void)look;
+	(void)check;
 	return true;
 }
 
 /* Checks that each size named by a JSON object is that of its file. */
-static bool sizes_agree(struct checkpoint_look *look, const char *path, json_t *object)
+static bool sizes_agree(struct checkpoint_check *check, const char *path, json_t *object)
 {
 	const char *key;
 	json_t *value;
@@ -33,34 +33,35 @@ static bool sizes_agree(struct checkpoint_look *look, const char *path, json_t *
 		    !json_is_number(value))
 			continue;
 		stem = mem_format("%.*s.", (int)(len - ending), key);
-		file = checkpoint_tree_first(look->tree, stem);
+		file = checkpoint_tree_first(check->tree, stem);
 		if (!file && strcmp(path, "meta.json") == 0)
-			return checkpoint_look_fail(look, "'%s*' is missing, which '%s' names",
-						    stem, path);
+			return checkpoint_check_fail(check, "'%s*' is missing, which '%s' names",
+						     stem, path);
 		if (file && fabs(json_number_value(value) - (double)file->size) >= 1)
-			return checkpoint_look_fail(look, "'%s' has not the size that '%s' names",
-						    file->path, path);
+			return checkpoint_check_fail(check, "'%s' has not the size that '%s' names",
+						     file->path, path);
 	}
 	return true;
 }
 
-static bool prove_files(struct checkpoint_look *look)
+static bool prove_files(struct checkpoint_check *check)
 {
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const char *path = look->tree->files[i].path;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const char *path = check->tree->files[i].path;
 		size_t len = strlen(path);
 		json_auto_t *object = NULL;
 
 		if (len < 5 || strcmp(path + len - 5, ".json") != 0 || strchr(path, '/') ||
-		    look->tree->files[i].size > ((size_t)1 << 20))
+		    check->tree->files[i].size > ((size_t)1 << 20))
 			continue;
-		object = checkpoint_look_json(look, path);
-		if (object && !sizes_agree(look, path, object))
+		object = checkpoint_check_json(check, path);
+		if (object && !sizes_agree(check, path, object))
 			return false;
 	}
-	if (checkpoint_tree_find(look->tree, "state.npz") &&
-	    !checkpoint_tree_find(look->tree, "meta.json"))
-		return checkpoint_look_fail(look, "'meta.json' is missing, which is written last");
+	if (checkpoint_tree_find(check->tree, "state.npz") &&
+	    !checkpoint_tree_find(check->tree, "meta.json"))
+		return checkpoint_check_fail(check,
+					     "'meta.json' is missing, which is written last");
 	return true;
 }
 

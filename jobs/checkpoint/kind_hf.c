@@ -16,7 +16,7 @@ static bool named_hf(const char *name, bool is_folder, int64_t *ret_step)
 }
 
 /* Accelerate and other libraries use the same folder names for contents of their own. */
-static bool looks_hf(const struct checkpoint_look *look)
+static bool looks_hf(const struct checkpoint_check *check)
 {
 	static const char *const own[] = { "trainer_state.json", "training_args.bin",
 					   "optimizer.pt", "scheduler.pt", "rng_state" };
@@ -24,24 +24,24 @@ static bool looks_hf(const struct checkpoint_look *look)
 	static const char *const early[] = { "config.json", "adapter_" };
 	int64_t step;
 
-	if (!checkpoint_name_prefixed(look->name, "checkpoint-", &step))
+	if (!checkpoint_name_prefixed(check->name, "checkpoint-", &step))
 		return false;
 	for (size_t i = 0; i < STK_LENGTH(own); i++)
-		if (checkpoint_tree_first(look->tree, own[i]))
+		if (checkpoint_tree_first(check->tree, own[i]))
 			return true;
-	if (checkpoint_tree_find(look->tree, "optimizer.bin") ||
-	    checkpoint_tree_first(look->tree, "random_states_"))
+	if (checkpoint_tree_find(check->tree, "optimizer.bin") ||
+	    checkpoint_tree_first(check->tree, "random_states_"))
 		return false;
 	for (size_t i = 0; i < STK_LENGTH(early); i++)
-		if (checkpoint_tree_first(look->tree, early[i]))
+		if (checkpoint_tree_first(check->tree, early[i]))
 			return true;
 	return false;
 }
 
-static bool has_weights(const struct checkpoint_look *look)
+static bool has_weights(const struct checkpoint_check *check)
 {
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const char *path = look->tree->files[i].path;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const char *path = check->tree->files[i].path;
 		const char *ending = strrchr(path, '.');
 
 		if (ending && (strcmp(ending, ".safetensors") == 0 ||
@@ -53,45 +53,46 @@ static bool has_weights(const struct checkpoint_look *look)
 }
 
 /* Checks DeepSpeed beneath the Trainer: its folder, and `latest` beside it. */
-static bool prove_engine(struct checkpoint_look *look)
+static bool prove_engine(struct checkpoint_check *check)
 {
-	AUTO(auto_free) char *latest = checkpoint_look_text(look, "latest");
+	AUTO(auto_free) char *latest = checkpoint_check_text(check, "latest");
 	AUTO(auto_free) char *prefix = NULL;
 
 	if (!latest) {
-		if (checkpoint_tree_first(look->tree, "global_step"))
-			return checkpoint_look_fail(look,
-						    "'latest' is missing, which is written last");
+		if (checkpoint_tree_first(check->tree, "global_step"))
+			return checkpoint_check_fail(check,
+						     "'latest' is missing, which is written last");
 		return true;
 	}
 	latest[strcspn(latest, " \r\n\t")] = '\0';
 	prefix = mem_format("%s/", latest);
-	if (!checkpoint_tree_first(look->tree, prefix))
-		return checkpoint_look_fail(look, "'%s' is missing, which 'latest' names", latest);
-	return checkpoint_look_deepspeed(look, prefix);
+	if (!checkpoint_tree_first(check->tree, prefix))
+		return checkpoint_check_fail(check, "'%s' is missing, which 'latest' names",
+					     latest);
+	return checkpoint_check_deepspeed(check, prefix);
 }
 
-static bool prove_hf(struct checkpoint_look *look)
+static bool prove_hf(struct checkpoint_check *check)
 {
 	json_auto_t *state = NULL;
 	const json_t *step;
 	uint32_t ranks[PATTERN_NUMBERS];
 	size_t folders;
 
-	if (!checkpoint_tree_find(look->tree, "trainer_state.json"))
-		return checkpoint_look_fail(
-			look, "'trainer_state.json' is missing, which is written last");
-	state = checkpoint_look_json(look, "trainer_state.json");
+	if (!checkpoint_tree_find(check->tree, "trainer_state.json"))
+		return checkpoint_check_fail(
+			check, "'trainer_state.json' is missing, which is written last");
+	state = checkpoint_check_json(check, "trainer_state.json");
 	step = json_object_get(state, "global_step");
 	if (!json_is_number(step))
-		return checkpoint_look_fail(look, "'trainer_state.json' holds no global_step");
-	if (fabs(json_number_value(step) - (double)look->step) >= 1)
-		return checkpoint_look_fail(look, "'trainer_state.json' is of step %.0f",
-					    json_number_value(step));
-	if (!has_weights(look))
-		return checkpoint_look_fail(look, "no file of weights is there");
-	return checkpoint_look_grid(look, "rng_state_%.pth", ranks) && prove_engine(look) &&
-	       checkpoint_look_dcp(look, &folders);
+		return checkpoint_check_fail(check, "'trainer_state.json' holds no global_step");
+	if (fabs(json_number_value(step) - (double)check->step) >= 1)
+		return checkpoint_check_fail(check, "'trainer_state.json' is of step %.0f",
+					     json_number_value(step));
+	if (!has_weights(check))
+		return checkpoint_check_fail(check, "no file of weights is there");
+	return checkpoint_check_grid(check, "rng_state_%.pth", ranks) && prove_engine(check) &&
+	       checkpoint_check_dcp(check, &folders);
 }
 
 const struct ckpt_kind kind_hf = {

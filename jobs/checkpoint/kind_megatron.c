@@ -15,15 +15,15 @@ static bool named_megatron(const char *name, bool is_folder, int64_t *ret_step)
 	       checkpoint_name_prefixed(name, "iter_", ret_step);
 }
 
-static bool looks_megatron(const struct checkpoint_look *look)
+static bool looks_megatron(const struct checkpoint_check *check)
 {
 	int64_t step;
 
-	return named_megatron(look->name, true, &step);
+	return named_megatron(check->name, true, &step);
 }
 
 /* Pipeline and expert rank are in the names only if there is more than one of them. */
-static bool prove_ranks(struct checkpoint_look *look)
+static bool prove_ranks(struct checkpoint_check *check)
 {
 	static const struct {
 		const char *folder;
@@ -39,35 +39,36 @@ static bool prove_ranks(struct checkpoint_look *look)
 		char *pattern = mem_format("%s/%s", table[i / STK_LENGTH(files)].folder, file);
 		uint32_t sides[PATTERN_NUMBERS];
 
-		if (!checkpoint_look_grid(look, pattern, sides))
+		if (!checkpoint_check_grid(check, pattern, sides))
 			return false;
 		for (unsigned k = 1; sides[0] > 0 && k < numbers; k++)
 			if (sides[k] < 2)
-				return checkpoint_look_fail(
-					look, "ranks are missing: '%s' are all of one", pattern);
+				return checkpoint_check_fail(
+					check, "ranks are missing: '%s' are all of one", pattern);
 		found = found || (sides[0] > 0 && file == files[0]);
 	}
-	return found || checkpoint_look_fail(look, "no rank has written '%s'", files[0]);
+	return found || checkpoint_check_fail(check, "no rank has written '%s'", files[0]);
 }
 
-static bool prove_megatron(struct checkpoint_look *look)
+static bool prove_megatron(struct checkpoint_check *check)
 {
 	json_auto_t *metadata = NULL;
 	size_t folders;
 
-	if (checkpoint_tree_first(look->tree, "mp_rank_"))
-		return prove_ranks(look);
-	if (!checkpoint_tree_find(look->tree, "metadata.json"))
-		return checkpoint_look_fail(look, "'metadata.json' is missing");
-	metadata = checkpoint_look_json(look, "metadata.json");
+	if (checkpoint_tree_first(check->tree, "mp_rank_"))
+		return prove_ranks(check);
+	if (!checkpoint_tree_find(check->tree, "metadata.json"))
+		return checkpoint_check_fail(check, "'metadata.json' is missing");
+	metadata = checkpoint_check_json(check, "metadata.json");
 	if (!js_str(metadata, "sharded_backend"))
-		return checkpoint_look_fail(look, "'metadata.json' names no format");
-	if (!checkpoint_look_dcp(look, &folders))
+		return checkpoint_check_fail(check, "'metadata.json' names no format");
+	if (!checkpoint_check_dcp(check, &folders))
 		return false;
 	if (strcmp(js_str(metadata, "sharded_backend"), "torch_dist") == 0 && folders == 0)
-		return checkpoint_look_fail(look, "'.metadata' is missing, which is written last");
-	return look->tree->count > 1 ||
-	       checkpoint_look_fail(look, "nothing but 'metadata.json' is there");
+		return checkpoint_check_fail(check,
+					     "'.metadata' is missing, which is written last");
+	return check->tree->count > 1 ||
+	       checkpoint_check_fail(check, "nothing but 'metadata.json' is there");
 }
 
 const struct ckpt_kind kind_megatron = { .name = "megatron",

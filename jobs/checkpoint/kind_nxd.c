@@ -16,19 +16,20 @@ static bool named_nxd(const char *name, bool is_folder, int64_t *ret_step)
 	return is_folder && checkpoint_name_any(name, true, ret_step);
 }
 
-static bool looks_nxd(const struct checkpoint_look *look)
+static bool looks_nxd(const struct checkpoint_check *check)
 {
-	const struct checkpoint_tree_file *first = checkpoint_tree_find(look->tree, "checkpoint");
+	const struct checkpoint_tree_file *first = checkpoint_tree_find(check->tree, "checkpoint");
 
-	return (first && first->size == 1) || checkpoint_tree_first(look->tree, "model/dp_rank_") ||
-	       checkpoint_tree_first(look->tree, "optim/dp_rank_");
+	return (first && first->size == 1) ||
+	       checkpoint_tree_first(check->tree, "model/dp_rank_") ||
+	       checkpoint_tree_first(check->tree, "optim/dp_rank_");
 }
 
 /* Checks tensors saved one by one: they are numbered from 0, and belong to a file of ranks. */
-static bool prove_tensors(struct checkpoint_look *look)
+static bool prove_tensors(struct checkpoint_check *check)
 {
-	for (size_t i = 0; i < look->tree->count; i++) {
-		const char *path = look->tree->files[i].path;
+	for (size_t i = 0; i < check->tree->count; i++) {
+		const char *path = check->tree->files[i].path;
 		const char *folder = strstr(path, ".pt.tensors/");
 		AUTO(auto_free) char *other = NULL;
 		uint32_t number[PATTERN_NUMBERS];
@@ -39,31 +40,31 @@ static bool prove_tensors(struct checkpoint_look *look)
 		other = number[0] == 0 ? mem_format("%.*s.pt", (int)(folder - path), path)
 				       : mem_format("%.*s.pt.tensors/tensor_%u.pt",
 						    (int)(folder - path), path, number[0] - 1);
-		if (!checkpoint_tree_find(look->tree, other))
-			return checkpoint_look_fail(look, "'%s' is missing", other);
+		if (!checkpoint_tree_find(check->tree, other))
+			return checkpoint_check_fail(check, "'%s' is missing", other);
 	}
 	return true;
 }
 
-static bool prove_nxd(struct checkpoint_look *look)
+static bool prove_nxd(struct checkpoint_check *check)
 {
 	static const char *const ranks = "dp_rank_%_tp_rank_%_pp_rank_%.pt";
 	AUTO(auto_free) char *model = mem_format("model/%s", ranks);
 	AUTO(auto_free) char *optim = mem_format("optim/%s", ranks);
 	uint32_t of_model[PATTERN_NUMBERS], of_optim[PATTERN_NUMBERS];
 
-	if (!checkpoint_tree_find(look->tree, "done"))
-		return checkpoint_look_fail(look, "'done' is missing, which is written last");
-	if (!checkpoint_look_grid(look, model, of_model) ||
-	    !checkpoint_look_grid(look, optim, of_optim))
+	if (!checkpoint_tree_find(check->tree, "done"))
+		return checkpoint_check_fail(check, "'done' is missing, which is written last");
+	if (!checkpoint_check_grid(check, model, of_model) ||
+	    !checkpoint_check_grid(check, optim, of_optim))
 		return false;
-	if (!checkpoint_tree_first(look->tree, "model/"))
-		return checkpoint_look_fail(look, "'model/' is missing");
+	if (!checkpoint_tree_first(check->tree, "model/"))
+		return checkpoint_check_fail(check, "'model/' is missing");
 	if (of_model[0] && of_optim[0] &&
 	    (of_model[1] != of_optim[1] || of_model[2] != of_optim[2]))
-		return checkpoint_look_fail(
-			look, "ranks are missing: 'model/' and 'optim/' do not match");
-	return prove_tensors(look);
+		return checkpoint_check_fail(
+			check, "ranks are missing: 'model/' and 'optim/' do not match");
+	return prove_tensors(check);
 }
 
 const struct ckpt_kind kind_nxd = {

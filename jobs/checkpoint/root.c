@@ -40,7 +40,8 @@ static int open_root(const char *root, DIR **ret, struct err **err)
 }
 
 /* Returns 1 if the entry belongs to the list, 0 if not, -1 with errno. */
-static int judge(int dir, const char *name, const struct ckpt_kind *kind, struct root_entry *ret)
+static int read_entry(int dir, const char *name, const struct ckpt_kind *kind,
+		      struct root_entry *ret)
 {
 	struct stat st;
 
@@ -81,7 +82,7 @@ int root_read(const char *root, const struct ckpt_kind *kind, struct root_list *
 		return there;
 	while (!failed && (errno = 0, entry = readdir(dir))) {
 		struct root_entry one;
-		int good = judge(dirfd(dir), entry->d_name, kind, &one);
+		int good = read_entry(dirfd(dir), entry->d_name, kind, &one);
 
 		failed = good < 0 ? errno : 0;
 		if (good <= 0)

@@ -96,14 +96,14 @@ static size_t count_of(const struct shapes *shapes, const char *text)
 	return found ? found->count : 0;
 }
 
-static bool names_agree(struct checkpoint_look *look,
+static bool names_agree(struct checkpoint_check *check,
 			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
 	AUTO(shapes_release) struct shapes mine = { 0 };
 	AUTO(shapes_release) struct shapes previous = { 0 };
 	AUTO(shapes_release) struct shapes earlier = { 0 };
 
-	shapes_of(look->tree, &mine);
+	shapes_of(check->tree, &mine);
 	shapes_of(older[0], &previous);
 	if (older_count > 1)
 		shapes_of(older[1], &earlier);
@@ -117,8 +117,8 @@ static bool names_agree(struct checkpoint_look *look,
 			want = before < want ? before : want;
 		}
 		if (have < want)
-			return checkpoint_look_fail(
-				look,
+			return checkpoint_check_fail(
+				check,
 				"files are missing: %zu like '%s', of which older "
 				"checkpoints have %zu",
 				have, shape->example, want);
@@ -126,7 +126,7 @@ static bool names_agree(struct checkpoint_look *look,
 	return true;
 }
 
-static bool size_agrees(struct checkpoint_look *look, const struct checkpoint_tree_file *file,
+static bool size_agrees(struct checkpoint_check *check, const struct checkpoint_tree_file *file,
 			const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
 	const struct checkpoint_tree_file *previous = checkpoint_tree_find(older[0], file->path);
@@ -139,22 +139,22 @@ static bool size_agrees(struct checkpoint_look *look, const struct checkpoint_tr
 	least = earlier && earlier->size < previous->size ? earlier->size : previous->size;
 	if ((earlier && earlier->size == previous->size && file->size < least) ||
 	    file->size < least / 2)
-		return checkpoint_look_fail(
-			look, "'%s' is cut off: %llu bytes, of which older ones have %llu",
-			*file->path ? file->path : look->name, (unsigned long long)file->size,
+		return checkpoint_check_fail(
+			check, "'%s' is cut off: %llu bytes, of which older ones have %llu",
+			*file->path ? file->path : check->name, (unsigned long long)file->size,
 			(unsigned long long)least);
 	return true;
 }
 
-bool sibling_check_agree(struct checkpoint_look *look, const unsigned char *opaque,
+bool sibling_check_agree(struct checkpoint_check *check, const unsigned char *opaque,
 			 const struct checkpoint_tree *const older[SIBLINGS], size_t older_count)
 {
 	if (older_count == 0)
 		return true;
-	if (!names_agree(look, older, older_count))
+	if (!names_agree(check, older, older_count))
 		return false;
-	for (size_t i = 0; i < look->tree->count; i++)
-		if (opaque[i] && !size_agrees(look, &look->tree->files[i], older, older_count))
+	for (size_t i = 0; i < check->tree->count; i++)
+		if (opaque[i] && !size_agrees(check, &check->tree->files[i], older, older_count))
 			return false;
 	return true;
 }

@@ -17,7 +17,7 @@
 /* O_NONBLOCK: opening a pipe does not wait. O_NOCTTY: a terminal does not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-#define WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
+#define STATX_FIELDS (STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_BTIME)
 
 struct tree_walk {
 	struct checkpoint_tree *tree;
@@ -70,7 +70,7 @@ static int walk_entry(struct tree_walk *w, int dir, const char *name, unsigned d
 	AUTO(auto_close) int below = -1;
 	struct statx st;
 
-	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, WANTED, &st) < 0)
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_FIELDS, &st) < 0)
 		return errno == ENOENT ? 0 : walk_error(w, errno);
 	if (!text_is_utf8(name, strlen(name)))
 		return walk_odd(w, "has a name that is not UTF-8");
@@ -170,7 +170,7 @@ int checkpoint_tree_read(const char *path, struct checkpoint_tree *ret, struct e
 	if (tree.fd < 0 &&
 	    (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENXIO))
 		return 0;
-	if (tree.fd < 0 || statx(tree.fd, "", AT_EMPTY_PATH, WANTED, &st) < 0)
+	if (tree.fd < 0 || statx(tree.fd, "", AT_EMPTY_PATH, STATX_FIELDS, &st) < 0)
 		return fs_error(err, errno, "cannot read '%s'", path);
 	if (!S_ISREG(st.stx_mode) && !S_ISDIR(st.stx_mode))
 		return 0;
@@ -237,7 +237,7 @@ int checkpoint_tree_open(const struct checkpoint_tree *tree,
 
 	if (file->remote) {
 		errno = ENOENT;
-		return tree->open_far ? tree->open_far(tree->arg, file->path) : -1;
+		return tree->open_remote ? tree->open_remote(tree->arg, file->path) : -1;
 	}
 	if (tree->single) /* the same file even if the name was replaced */
 		return fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);

@@ -23,7 +23,7 @@ struct checkpoint_tree_file {
 	uint64_t size;    /* bytes */
 	int64_t mtime_ns;
 	int64_t birth_ns; /* mtime_ns if the file system does not tell it */
-	bool remote;      /* on another node: proved there, read by `open_far` */
+	bool remote;      /* on another node: proved there, read by `open_remote` */
 	bool opaque;      /* for a far file: its format says nothing of its length */
 };
 
@@ -36,7 +36,7 @@ struct checkpoint_tree {
 	uint64_t bytes;
 	struct sb names; /* holds the paths */
 	/* Returns a descriptor of a far file, or -1 and errno; NULL if there are no far files. */
-	int (*open_far)(void *arg, const char *path);
+	int (*open_remote)(void *arg, const char *path);
 	void *arg;
 	/* Why it cannot be a checkpoint (a link, a pipe, too many files…), or NULL. */
 	char *odd;

@@ -35,7 +35,7 @@ struct unrecognised {
 struct ckpt_watch {
 	char *root;
 	const struct ckpt_kind *kind;
-	int64_t settle_ms;
+	int64_t quiet_ms;
 	int64_t positively_verified_ms; /* settle time if positively_verified */
 	struct watched *items;          /* in no order */
 	size_t count;
@@ -50,25 +50,25 @@ struct ckpt_watch {
 };
 
 struct ckpt_watch *checkpoint_watch_new(const char *root, const struct ckpt_kind *kind,
-					int64_t settle_ms)
+					int64_t quiet_ms)
 {
 	struct ckpt_watch *watch = mem_zero(1, sizeof *watch);
 
 	watch->root = mem_copy(root);
 	watch->kind = kind;
-	watch->settle_ms = watch->positively_verified_ms = settle_ms;
+	watch->quiet_ms = watch->positively_verified_ms = quiet_ms;
 	return watch;
 }
 
-void checkpoint_watch_settle(struct ckpt_watch *watch, int64_t settle_ms)
+void checkpoint_watch_quiet(struct ckpt_watch *watch, int64_t quiet_ms)
 {
-	watch->settle_ms = watch->positively_verified_ms = settle_ms;
+	watch->quiet_ms = watch->positively_verified_ms = quiet_ms;
 }
 
-void checkpoint_watch_hurry(struct ckpt_watch *watch, int64_t settle_ms)
+void checkpoint_watch_quiet_verified(struct ckpt_watch *watch, int64_t quiet_ms)
 {
-	if (settle_ms < watch->positively_verified_ms)
-		watch->positively_verified_ms = settle_ms;
+	if (quiet_ms < watch->positively_verified_ms)
+		watch->positively_verified_ms = quiet_ms;
 }
 
 void checkpoint_watch_parts(struct ckpt_watch *watch)
@@ -142,8 +142,8 @@ static bool is_done(const struct ckpt_watch *watch, const struct watched *item)
 }
 
 /* Looks at one candidate; `moving` grows if it has changed. */
-static int look_at(struct ckpt_watch *watch, const struct root_entry *entry, uint64_t *moving,
-		   struct err **err)
+static int inspect_candidate(struct ckpt_watch *watch, const struct root_entry *entry,
+			     uint64_t *moving, struct err **err)
 {
 	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
 	struct watched *item = item_of(watch, entry->name);
@@ -214,8 +214,8 @@ static void note_unrecognised(struct ckpt_watch *watch, const struct root_entry 
 }
 
 /* Looks at an entry that is not a candidate: it only counts as a sign of life and for a message. */
-static int look_aside(struct ckpt_watch *watch, const struct root_entry *entry,
-		      struct sha256 *digest, struct err **err)
+static int inspect_other(struct ckpt_watch *watch, const struct root_entry *entry,
+			 struct sha256 *digest, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(watch->root, entry->name);
 	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
@@ -246,8 +246,8 @@ static int list_root(struct ckpt_watch *watch, struct err **err)
 		watch->unrecognised_list[i].there = false;
 	for (size_t i = 0; i < entries.count; i++) {
 		const struct root_entry *entry = &entries.items[i];
-		int done = entry->candidate ? look_at(watch, entry, &moving, err)
-					    : look_aside(watch, entry, digest, err);
+		int done = entry->candidate ? inspect_candidate(watch, entry, &moving, err)
+					    : inspect_other(watch, entry, digest, err);
 
 		if (done < 0)
 			return -1;
@@ -277,7 +277,7 @@ static bool is_settled(const struct ckpt_watch *watch, const struct watched *ite
 		item->proved && item->ckpt.complete && item->ckpt.positively_verified;
 
 	return is_quiet(watch, item,
-			positively_verified ? watch->positively_verified_ms : watch->settle_ms);
+			positively_verified ? watch->positively_verified_ms : watch->quiet_ms);
 }
 
 /* Returns the candidate with the lowest step that waits for its proof. */
@@ -355,7 +355,7 @@ static int prove(struct ckpt_watch *watch, struct watched *item, struct err **er
 	return 0;
 }
 
-int checkpoint_watch_look(struct ckpt_watch *watch, struct mono now, struct err **err)
+int checkpoint_watch_scan(struct ckpt_watch *watch, struct mono now, struct err **err)
 {
 	struct mono begun = clock_mono_now();
 	struct watched *next;
@@ -431,12 +431,12 @@ static bool has_newer(const struct ckpt_watch *watch, int64_t step)
 }
 
 bool checkpoint_watch_passed(const struct ckpt_watch *watch, const struct ckpt *partial,
-			     int64_t patience_ms)
+			     int64_t unchanged_ms)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (&watch->items[i].ckpt == partial)
 			return has_newer(watch, partial->step) ||
-			       watch->now.ms - watch->items[i].since.ms >= patience_ms;
+			       watch->now.ms - watch->items[i].since.ms >= unchanged_ms;
 	return false;
 }
 
@@ -450,7 +450,7 @@ bool checkpoint_watch_unrecognised(const struct ckpt_watch *watch, size_t n,
 	for (size_t i = 0; i < watch->unrecognised_count; i++) {
 		const struct unrecognised *one = &watch->unrecognised_list[i];
 
-		if (!one->there || watch->now.ms - one->since.ms < watch->settle_ms || n-- > 0)
+		if (!one->there || watch->now.ms - one->since.ms < watch->quiet_ms || n-- > 0)
 			continue;
 		*ret = (struct ckpt_unrecognised){ one->name, one->tag, one->named };
 		return true;

@@ -36,8 +36,8 @@
 #define LAST_LEAST_MS 2000
 
 /* Longest wait at the end for a slow reader of our output; the second value after a signal. */
-#define SETTLE_MS      2000
-#define SETTLE_TOLD_MS 200
+#define FLUSH_MS           2000
+#define FLUSH_SIGNALLED_MS 200
 
 /* Allows one agent per folder: two would unpack over each other. The lock also tells observers that
  * cannot see our pid whether the agent lives. Returns 1 if another agent holds it. */
@@ -63,7 +63,7 @@ static void on_stop(void *arg)
 		agent->told_at = clock_mono_now();
 	command_stop(agent, STOPPED_SIGNAL);
 	last_pass_extend(agent);
-	outputs_hurry(agent);
+	outputs_signalled(agent);
 }
 
 /* True if a step that waits for a far workspace must give up. The loop does not run meanwhile, so a
@@ -290,7 +290,7 @@ static void conclude(struct agent *agent)
 	MESSAGE_SET_TEXT(said, stopped, agent->stopped);
 	if (agent->relay.failed)
 		MESSAGE_SET(said, log_lost, true);
-	outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
+	outlet_settle(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
 	if (outlet->dropped > 0)
 		MESSAGE_SET(said, output_dropped_bytes, (int64_t)outlet->dropped);
 	/* If the report cannot be written, the exit status is all that is left; it stays
@@ -298,7 +298,7 @@ static void conclude(struct agent *agent)
 	if (agent_report(agent, agent->state, &why) < 0)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (outlet->dropped == 0)
-		outlet_settle(outlet, agent->told_at.ms ? SETTLE_TOLD_MS : SETTLE_MS);
+		outlet_settle(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
 	if (agent->config.object_workspace)
 		bring_rest(agent);
 	main_node_exit_wait(agent);

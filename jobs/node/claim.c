@@ -292,7 +292,7 @@ int64_t claim_restart(const struct claim *claim, const struct agent_config *conf
 	return js_int(theirs, "restart", 0);
 }
 
-int claim_look(const struct claim *claim, const struct agent_config *config, struct store *store)
+int claim_check(const struct claim *claim, const struct agent_config *config, struct store *store)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
@@ -304,5 +304,5 @@ int claim_look(const struct claim *claim, const struct agent_config *config, str
 
 bool claim_holds(const struct claim *claim, const struct agent_config *config, struct store *store)
 {
-	return claim_look(claim, config, store) != 0;
+	return claim_check(claim, config, store) != 0;
 }

@@ -54,7 +54,7 @@ int claim_take(struct claim *claim, const struct agent_config *config, struct st
 #define CLAIM_SHOW_MS  ((int64_t)20 * 60 * 1000)
 #define CLAIM_AGAIN_MS 3000
 bool claim_shown(const struct agent_config *config); /* true if node 0 has to */
-/* Writes the claim again, with a higher "beat". Returns as claim_look(). */
+/* Writes the claim again, with a higher "beat". Returns as claim_check(). */
 int claim_show(const struct claim *claim, const struct agent_config *config, struct store *store);
 
 /* Returns the start of our job that holds the claim: the config's number if the service gives it,
@@ -63,7 +63,7 @@ int64_t claim_restart(const struct claim *claim, const struct agent_config *conf
 		      struct store *store);
 
 /* Returns 1 if the claim is still ours, 0 if not, -1 if it cannot be read now. */
-int claim_look(const struct claim *claim, const struct agent_config *config, struct store *store);
+int claim_check(const struct claim *claim, const struct agent_config *config, struct store *store);
 /* Same, true also while the claim cannot be read: unknown is not lost. */
 bool claim_holds(const struct claim *claim, const struct agent_config *config, struct store *store);
 

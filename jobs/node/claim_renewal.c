@@ -13,19 +13,19 @@ static int open_cache(struct claim_renewal *renewal, const struct agent_config *
 	return 0;
 }
 
-static bool is_wanted(const struct agent_config *config)
+static bool is_needed(const struct agent_config *config)
 {
 	const struct order_compile *compile = &config->order->compile;
 
 	return config->node == 0 && compile->cache && compile->graph_key && compile->claim;
 }
 
-void claim_renewal_look(struct claim_renewal *renewal, const struct agent_config *config)
+void claim_renewal_beat(struct claim_renewal *renewal, const struct agent_config *config)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct mono now = clock_mono_now();
 
-	if (!is_wanted(config) || now.ms < renewal->next.ms)
+	if (!is_needed(config) || now.ms < renewal->next.ms)
 		return;
 	renewal->next.ms = now.ms + KEY_CLAIM_RENEW_MS;
 	if (!renewal->cache && open_cache(renewal, config, &ignored) < 0)

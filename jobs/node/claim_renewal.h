@@ -19,7 +19,7 @@ struct claim_renewal {
 
 /* Called with each heartbeat: renews the claim if that is due. An error is no reason
  * to stop anything. */
-void claim_renewal_look(struct claim_renewal *renewal, const struct agent_config *config);
+void claim_renewal_beat(struct claim_renewal *renewal, const struct agent_config *config);
 void claim_renewal_release(struct claim_renewal *renewal); /* for AUTO(); { 0 } is fine */
 
 #endif

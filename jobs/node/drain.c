@@ -63,11 +63,11 @@ void drain_begin(struct agent *agent)
 	 * steps since its last checkpoint. Without a signal its next checkpoint is awaited. */
 	if (signo > 0 && !agent->drain.signalled)
 		grace = 0;
-	checkpointer_hurry(&agent->checkpointer);
+	checkpointer_drain(&agent->checkpointer);
 	loop_after(agent->loop, grace, on_too_long, agent);
 }
 
-bool drain_look(struct agent *agent)
+bool drain_check(struct agent *agent)
 {
 	if (!agent->drain.at_ms) {
 		if (!is_there(agent, DRAIN_FILE))

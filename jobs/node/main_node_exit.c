@@ -38,7 +38,7 @@ static bool is_needed(const struct agent *agent)
 }
 
 /* Notes an object "node-<k>/…": a change of any of them is a sign of life. */
-static int note(void *arg, const struct store_object *object, struct err **err)
+static int note_object(void *arg, const struct store_object *object, struct err **err)
 {
 	struct leaving *leaving = arg;
 	const char *at = object->key + leaving->prefix;
@@ -74,7 +74,7 @@ static void read_report(const struct agent *agent, int k, struct leaver *node)
 }
 
 /* A single listing shows all nodes. */
-static void look(const struct agent *agent, struct leaving *leaving, struct mono now)
+static void read_nodes(const struct agent *agent, struct leaving *leaving, struct mono now)
 {
 	AUTO(auto_free) char *prefix = mem_format("%snode-", agent->config.prefix);
 	AUTO(auto_free)
@@ -85,7 +85,7 @@ static void look(const struct agent *agent, struct leaving *leaving, struct mono
 	for (int k = 0; k < leaving->count; k++)
 		leaving->nodes[k].life[0] = '\0';
 	leaving->prefix = strlen(prefix);
-	if (store_list(agent->store, prefix, note, leaving, &ignored) < 0) {
+	if (store_list(agent->store, prefix, note_object, leaving, &ignored) < 0) {
 		/* A failed listing is not the silence of a node. */
 		memcpy(leaving->nodes, before, (size_t)leaving->count * sizeof *before);
 		for (int k = 0; k < leaving->count; k++)
@@ -174,7 +174,7 @@ void main_node_exit_wait(struct agent *agent)
 		return;
 	for (;;) {
 		command_end_tell(agent);
-		look(agent, &leaving, now);
+		read_nodes(agent, &leaving, now);
 		now = clock_mono_now();
 		if (all_gone(&leaving, now) ||
 		    (now.ms - begun.ms >= limit && !any_brings(&leaving, now)))

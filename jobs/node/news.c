@@ -7,7 +7,7 @@
 
 #define NEWS_LINE ((size_t)1 << 20)
 
-static void tell(const struct news *news, const char *text, size_t len)
+static void report_line(const struct news *news, const char *text, size_t len)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *line = NULL;
@@ -45,7 +45,7 @@ static void on_readable(void *arg)
 	while ((end = memchr(news->text.text, '\n', news->text.len))) {
 		size_t line = (size_t)(end - news->text.text);
 
-		tell(news, news->text.text, line);
+		report_line(news, news->text.text, line);
 		sb_drop(&news->text, line + 1);
 	}
 }

@@ -123,7 +123,7 @@ void report_error(struct report *report, const struct err *why, const char *clas
 	MESSAGE_SET_TEXT(error, class, class ? class : class_of(why));
 }
 
-static int put(const struct report *report, const char *text, struct err **err)
+static int write_report(const struct report *report, const char *text, struct err **err)
 {
 	if (report->path)
 		return fs_write_atomic(report->path, text, strlen(text), 0600, err);
@@ -154,10 +154,10 @@ int report_write(struct report *report, const char *state, struct err **err)
 	MESSAGE_SET_TEXT(&report->said, state, state);
 	body = message_encode(node_report_message, &report->said);
 	text = js_line(body);
-	if (put(report, text, &first) < 0) {
+	if (write_report(report, text, &first) < 0) {
 		/* The error may be a lack of space; a second try harms nothing. */
 		unlink(report->reserve);
-		if (put(report, text, err) < 0)
+		if (write_report(report, text, err) < 0)
 			return err_wrap(err, "cannot write the report");
 	}
 	line = mem_format(AGENT_LINE "%s:: %s", report->config->nonce, text);

@@ -14,12 +14,12 @@
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_stop.h"
 
-#define LOOK_MS 1000
+#define BEAT_MS 1000
 /* Number of nodes up to which progress is exchanged every two beats and a half; more nodes
  * do so more slowly. */
 #define PEERS_FAST 16
 /* Longest look at a cache; if it takes longer, the result is not known. */
-#define CACHE_LOOK_MS 250
+#define CACHE_SCAN_MS 250
 #define CACHE_DEPTH   6
 
 struct watchdog_peer {
@@ -96,7 +96,7 @@ void watchdog_report(struct agent *agent)
 
 /* Publishes when the steps came, for observers of the run. If a power cut loses it, it is published
  * again, or in the report. */
-static void tell_pace(struct agent *agent)
+static void publish_step_rate(struct agent *agent)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 	const struct output_scan *listen = &watchdog->listen;
@@ -232,7 +232,7 @@ static bool sum_folder(int fd, int depth, int64_t deadline_ms, uint64_t *sum)
 }
 
 /* Returns 0 if the sum is not known. */
-static uint64_t look_at_cache(const struct agent *agent)
+static uint64_t checksum_cache(const struct agent *agent)
 {
 	const struct order_compile *compile = &agent->config.order->compile;
 	AUTO(auto_free) char *folder = agent_config_cache(&agent->config);
@@ -240,7 +240,7 @@ static uint64_t look_at_cache(const struct agent *agent)
 	int fd = cache && cache[0] == '/' ? open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	uint64_t sum = 1;
 
-	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, clock_mono_now().ms + CACHE_LOOK_MS, &sum))
+	if (fd < 0 || !sum_folder(fd, CACHE_DEPTH, clock_mono_now().ms + CACHE_SCAN_MS, &sum))
 		return 0;
 	return sum;
 }
@@ -255,7 +255,7 @@ static void note_cache(struct agent *agent, struct mono now)
 	    now.ms - stall->last.ms < stall_limit(stall) / 2)
 		return;
 	watchdog->cache_for = stall->last;
-	watchdog->cache_sum = look_at_cache(agent);
+	watchdog->cache_sum = checksum_cache(agent);
 }
 
 static bool cache_has_grown(struct agent *agent)
@@ -264,7 +264,7 @@ static bool cache_has_grown(struct agent *agent)
 	uint64_t before =
 		watchdog->cache_for.ms == watchdog->stall.last.ms ? watchdog->cache_sum : 0;
 
-	return before != 0 && look_at_cache(agent) != before;
+	return before != 0 && checksum_cache(agent) != before;
 }
 
 /* ---- judging ---- */
@@ -334,7 +334,7 @@ static void stop_over_time(struct agent *agent)
 	command_stop(agent, STOPPED_TIMEOUT);
 }
 
-static void on_look(void *arg)
+static void on_beat(void *arg)
 {
 	struct agent *agent = arg;
 	struct watchdog *watchdog = &agent->watchdog;
@@ -345,7 +345,7 @@ static void on_look(void *arg)
 
 	if (agent->state || agent->over || agent->stopped)
 		return;
-	tell_pace(agent);
+	publish_step_rate(agent);
 	exchange(agent, now);
 	forgive_sleep(watchdog, now);
 	if (judges && is_over_time(agent, now)) {
@@ -363,7 +363,7 @@ static void on_look(void *arg)
 	}
 	if (judges && !agent->stopped)
 		tell_silence(agent, now);
-	loop_after(agent->loop, beat < LOOK_MS ? beat : LOOK_MS, on_look, agent);
+	loop_after(agent->loop, beat < BEAT_MS ? beat : BEAT_MS, on_beat, agent);
 }
 
 void watchdog_start(struct agent *agent)
@@ -372,7 +372,7 @@ void watchdog_start(struct agent *agent)
 
 	agent->watchdog.begun = agent->watchdog.looked = clock_mono_now();
 	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, clock_mono_now());
-	loop_after(agent->loop, 0, on_look, agent);
+	loop_after(agent->loop, 0, on_beat, agent);
 }
 
 /* The command may have no more steps to make, and an earlier silence was not its own: the other

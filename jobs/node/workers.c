@@ -131,7 +131,7 @@ void workers_keep(struct agent *agent)
 			       worker_news_of_checkpointer, agent, &ignored) < 0)
 		note_death(agent, WORKER_CHECKPOINTER, -1);
 	if (agent->drain.at_ms)
-		checkpointer_hurry(&agent->checkpointer);
+		checkpointer_drain(&agent->checkpointer);
 }
 
 int workers_start_uploader(struct agent *agent, struct err **err)

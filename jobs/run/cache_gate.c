@@ -297,7 +297,7 @@ static int settle_lock(struct driver *driver, struct cache_verdict *verdict,
 
 	if (phase_1_compiler(driver, &compiler, err) < 0)
 		return -1;
-	if (compile_manifest_settle_writer(driver->kind, watch_tally(driver), compiler) !=
+	if (compile_manifest_name_writer(driver->kind, watch_tally(driver), compiler) !=
 	    WRITER_MIXED)
 		return write_lock(driver, compiler, verdict, ret_key, err);
 	verdict->complete = false;
@@ -408,8 +408,8 @@ int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **
 	request.tally = watch_tally(driver);
 	if (cache_verify(&request, &verdict, err) < 0)
 		return err_wrap(err, "cannot verify the compile cache");
-	*ret_wait_ms = verdict.settle_ms;
-	if (verdict.settle_ms > 0) {
+	*ret_wait_ms = verdict.again_ms;
+	if (verdict.again_ms > 0) {
 		if (!driver->looked || strcmp(driver->seen, verdict.seen) != 0)
 			driver->seen_at = clock_mono_now();
 		memcpy(driver->seen, verdict.seen, sizeof driver->seen);

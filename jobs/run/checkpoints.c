@@ -163,7 +163,7 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 		driver->leftovers = checkpoint_watch_new(root.path, kind, LEFT_SETTLE_MS);
 		driver->leftovers_since = clock_mono_now();
 	}
-	if (checkpoint_watch_look(driver->leftovers, clock_mono_now(), err) < 0) {
+	if (checkpoint_watch_scan(driver->leftovers, clock_mono_now(), err) < 0) {
 		checkpoint_watch_freep(&driver->leftovers);
 		return -1;
 	}

@@ -8,12 +8,12 @@
 #include "jobs/cache/graphs/graph_key.h"
 #include "jobs/cache/kinds/python.h"
 
-struct wanted {
+struct package_search {
 	const char *const *packages;
 	json_t *fingerprint;
 };
 
-static bool is_wanted(const char *const *packages, const char *name)
+static bool is_named(const char *const *packages, const char *name)
 {
 	for (; *packages; packages++) {
 		size_t len = strlen(*packages);
@@ -27,10 +27,11 @@ static bool is_wanted(const char *const *packages, const char *name)
 
 static void add_package(void *arg, const char *name, const char *version)
 {
-	const struct wanted *wanted = arg;
+	const struct package_search *package_search = arg;
 
-	if (is_wanted(wanted->packages, name) && !json_object_get(wanted->fingerprint, name))
-		js_put_str(wanted->fingerprint, name, version);
+	if (is_named(package_search->packages, name) &&
+	    !json_object_get(package_search->fingerprint, name))
+		js_put_str(package_search->fingerprint, name, version);
 }
 
 /* A program that is not known to be Python is identified by its content. */
@@ -52,7 +53,7 @@ int fingerprint_python(const struct program_place *place, const char *const *pac
 {
 	AUTO(python_clear) struct python python = { 0 };
 	json_auto_t *fingerprint = json_object();
-	struct wanted wanted = { packages, fingerprint };
+	struct package_search package_search = { packages, fingerprint };
 
 	if (python_find(place, &python, err) < 0)
 		return -1;
@@ -61,7 +62,7 @@ int fingerprint_python(const struct program_place *place, const char *const *pac
 		js_put(fingerprint, "found", json_false());
 	} else if (python.version) {
 		js_put_str(fingerprint, "python", python.version);
-		python_packages(&python, add_package, &wanted);
+		python_packages(&python, add_package, &package_search);
 	} else if (add_program(fingerprint, python.program, err) < 0) {
 		return -1;
 	}

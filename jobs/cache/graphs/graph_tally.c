@@ -52,7 +52,7 @@ void graph_tally_freep(struct graph_tally **tally)
 	*tally = NULL;
 }
 
-size_t graph_tally_look_up(const json_t *table, const char *key, size_t len)
+size_t graph_tally_index_find(const json_t *table, const char *key, size_t len)
 {
 	const json_t *at = json_object_getn(table, key, len);
 
@@ -84,7 +84,7 @@ static void note_place(struct graph_tally *tally, struct tally_graph *graph,
 
 struct tally_graph *graph_tally_graph_of(struct graph_tally *tally, const struct graph_note *note)
 {
-	size_t at = graph_tally_look_up(tally->by_key, note->key.text, note->key.len);
+	size_t at = graph_tally_index_find(tally->by_key, note->key.text, note->key.len);
 	struct tally_graph *graph;
 
 	if (at == 0) {
@@ -156,7 +156,7 @@ const struct tally_graph *graph_tally_at(const struct graph_tally *tally, size_t
 
 const struct tally_graph *graph_tally_find(const struct graph_tally *tally, const char *key)
 {
-	size_t at = graph_tally_look_up(tally->by_key, key, strlen(key));
+	size_t at = graph_tally_index_find(tally->by_key, key, strlen(key));
 
 	return at ? &tally->graphs[at - 1] : NULL;
 }

@@ -52,7 +52,7 @@ struct graph_tally {
 };
 
 /* Index plus 1 in one of the tables, 0 if not found. */
-size_t graph_tally_look_up(const json_t *table, const char *key, size_t len);
+size_t graph_tally_index_find(const json_t *table, const char *key, size_t len);
 void graph_tally_enter(json_t *table, const char *key, size_t len, size_t index_plus_1);
 
 /* The graph that a note names by its key, added if need be, and updated with the note's name and

@@ -47,7 +47,7 @@ static struct named *name_of(struct graph_tally *tally, int node, struct compile
 		return NULL;
 	key = mem_format("%d %s", node, text);
 	len = strlen(key);
-	at = graph_tally_look_up(tally->by_name, key, len);
+	at = graph_tally_index_find(tally->by_name, key, len);
 	if (at == 0) {
 		if (tally->name_count == NAMES_MAX)
 			return NULL;
@@ -198,7 +198,7 @@ static bool note_compiled(struct graph_tally *tally, int node, const struct grap
 
 static bool note_read_error(struct graph_tally *tally, int node, const struct graph_note *note)
 {
-	size_t at = graph_tally_look_up(tally->by_key, note->name.text, note->name.len);
+	size_t at = graph_tally_index_find(tally->by_key, note->name.text, note->name.len);
 	struct named *named;
 
 	if (at > 0) { /* some readers name the key instead */

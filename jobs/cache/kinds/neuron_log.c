@@ -430,7 +430,7 @@ static bool says_anything(struct compile_kind_words line)
 
 /* The line without the failed command, which is long and not informative, cut to WHY_MAX and to a
  * NUL byte. */
-static struct compile_kind_words tell(struct compile_kind_words line)
+static struct compile_kind_words cut_line(struct compile_kind_words line)
 {
 	static const char command[] = "Failed compilation with [", end[] = "]: ";
 	const char *why = NULL;
@@ -456,7 +456,7 @@ struct compile_kind_words neuron_first_error(const char *log, size_t len)
 		const char *next = memchr(at, '\n', (size_t)(end - at));
 		struct compile_kind_words line = { at, (size_t)((next ? next : end) - at) };
 
-		line = tell(line);
+		line = cut_line(line);
 		at = next ? next + 1 : end;
 		if (has_code(line))
 			return line;

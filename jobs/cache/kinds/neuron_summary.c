@@ -116,7 +116,7 @@ static struct neuron_summary_row *row_here(struct summary *summary)
 	return like ? like : summary->open == 1 ? any : NULL;
 }
 
-static void keep(char *to, size_t room, struct compile_kind_words text)
+static void copy_words(char *to, size_t room, struct compile_kind_words text)
 {
 	size_t len = text.len < room ? text.len : room - 1;
 
@@ -142,8 +142,8 @@ static void open_row(struct summary *summary, struct compile_kind_words module,
 	}
 	summary->open += row->opened == 0;
 	*row = (struct neuron_summary_row){ .prefix = prefix, .opened = ++summary->opened };
-	keep(row->module, sizeof row->module, module);
-	keep(row->place, sizeof row->place, place);
+	copy_words(row->module, sizeof row->module, module);
+	copy_words(row->place, sizeof row->place, place);
 }
 
 static void skip_blanks(struct cursor *in)
@@ -327,10 +327,10 @@ static bool summary_restore(void *memory, const json_t *kept)
 		row->opened = (uint64_t)json_integer_value(json_array_get(from, 2));
 		row->judged = json_is_true(json_array_get(from, 3));
 		row->failed = json_is_true(json_array_get(from, 4));
-		keep(row->module, sizeof row->module,
-		     (struct compile_kind_words){ module, strlen(module) });
-		keep(row->place, sizeof row->place,
-		     (struct compile_kind_words){ place, strlen(place) });
+		copy_words(row->module, sizeof row->module,
+			   (struct compile_kind_words){ module, strlen(module) });
+		copy_words(row->place, sizeof row->place,
+			   (struct compile_kind_words){ place, strlen(place) });
 		summary->open += row->opened > 0;
 	}
 	return true;

@@ -108,8 +108,8 @@ enum lock_writer {
 	WRITER_MIXED  /* several versions: a manifest cannot name them */
 };
 /* Changes `compiler` in place. */
-enum lock_writer compile_manifest_settle_writer(const struct compile_kind *kind,
-						const struct graph_tally *tally, json_t *compiler);
+enum lock_writer compile_manifest_name_writer(const struct compile_kind *kind,
+					      const struct graph_tally *tally, json_t *compiler);
 
 /* Checks the compiler in the graph key against the manifest's own compiler and the places of its
  * entries. Returns NULL if they agree, else a description, which the caller frees: then the

@@ -74,15 +74,15 @@ static int leave_proved(struct store *store, const struct compile_manifest *lock
 		return -1;
 	for (size_t i = 0; i < report->count; i++) {
 		struct lock_problem problem = report->problems[i];
-		struct judgement judgement;
+		struct entry_comparison entry_comparison;
 
-		if (entry_proofs_judge(proofs, lock->kind, &lock->graphs[problem.graph], &judgement,
-				       err) < 0)
+		if (entry_proofs_compare(proofs, lock->kind, &lock->graphs[problem.graph],
+					 &entry_comparison, err) < 0)
 			return -1;
-		problem.fault = judgement.fault;
-		problem.size = judgement.size;
-		report->behind += judgement.lock != NULL;
-		if (!judgement.lock && problem.fault != LOCK_SAME)
+		problem.fault = entry_comparison.fault;
+		problem.size = entry_comparison.size;
+		report->behind += entry_comparison.lock != NULL;
+		if (!entry_comparison.lock && problem.fault != LOCK_SAME)
 			report->problems[left++] = problem;
 	}
 	report->count = left;
@@ -200,8 +200,8 @@ static void note_role(const struct sightings *all, const struct store_object *ob
 static int note_sighting(void *arg, const struct store_object *object, struct err **err)
 {
 	const struct sightings *all = arg;
-	struct manifest_graph wanted = { .path = (char *)object->key };
-	struct sighting key = { .graph = &wanted };
+	struct manifest_graph named = { .path = (char *)object->key };
+	struct sighting key = { .graph = &named };
 	struct sighting *seen = bsearch(&key, all->items, all->count, sizeof key, by_path);
 
 	(void)err;
@@ -399,9 +399,9 @@ int compile_manifest_repair(struct store *store, const struct compile_manifest *
 	for (size_t i = 0; i < report->count; i++) {
 		const struct manifest_graph *graph = &lock->graphs[report->problems[i].graph];
 		json_auto_t *keys = NULL;
-		struct judgement now;
+		struct entry_comparison now;
 
-		if (entry_proofs_judge(proofs, lock->kind, graph, &now, err) < 0)
+		if (entry_proofs_compare(proofs, lock->kind, graph, &now, err) < 0)
 			return -1;
 		if (now.fault == LOCK_SAME || now.lock) {
 			bool spoilt;

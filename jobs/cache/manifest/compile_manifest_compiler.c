@@ -35,8 +35,8 @@ static struct compile_kind_words writer_of(const struct compile_kind *kind, cons
 								 : (struct compile_kind_words){ 0 };
 }
 
-enum lock_writer compile_manifest_settle_writer(const struct compile_kind *kind,
-						const struct graph_tally *tally, json_t *compiler)
+enum lock_writer compile_manifest_name_writer(const struct compile_kind *kind,
+					      const struct graph_tally *tally, json_t *compiler)
 {
 	AUTO(auto_free) char *first = NULL;
 	const struct tally_graph *graph;

@@ -7,7 +7,7 @@
 #include "jobs/cache/verdict/entry_proof.h"
 
 /* Takes over the pin and the run that proved it. */
-static void take_over(struct manifest_graph *graph, const struct judgement *proved)
+static void take_over(struct manifest_graph *graph, const struct entry_comparison *proved)
 {
 	const struct manifest_graph *from = proved->graph;
 
@@ -34,15 +34,15 @@ static int64_t try_refresh(struct store *store, const char *graph_key, struct en
 		return done;
 	for (size_t i = 0; i < lock->count; i++) {
 		struct manifest_graph *graph = &lock->graphs[i];
-		struct judgement judgement;
+		struct entry_comparison entry_comparison;
 
 		if (!entry_proofs_differ(proofs, graph))
 			continue;
-		if (entry_proofs_judge(proofs, lock->kind, graph, &judgement, err) < 0)
+		if (entry_proofs_compare(proofs, lock->kind, graph, &entry_comparison, err) < 0)
 			return -1;
-		if (!judgement.graph)
+		if (!entry_comparison.graph)
 			continue;
-		take_over(graph, &judgement);
+		take_over(graph, &entry_comparison);
 		taken++;
 	}
 	if (taken == 0)

@@ -7,14 +7,14 @@
 
 #include "jobs/base/text/text.h"
 
-#define CLAIM_BYTES_MAX ((size_t)64 << 10)
-#define NAME_BYTES_MAX  255    /* longest name of a run or host; a longer one is ignored */
-#define CLAIM_ROUNDS    8      /* rounds; a contender can win each only once */
-#define PATIENCE_MIN_MS 1000   /* lower bound of a claim's valid_ms */
-#define PATIENCE_MAX_MS 600000 /* upper bound of it */
+#define CLAIM_BYTES_MAX    ((size_t)64 << 10)
+#define NAME_BYTES_MAX     255    /* longest name of a run or host; a longer one is ignored */
+#define CLAIM_ROUNDS       8      /* rounds; a contender can win each only once */
+#define STALE_AFTER_MIN_MS 1000   /* lower bound of a claim's valid_ms */
+#define STALE_AFTER_MAX_MS 600000 /* upper bound of it */
 /* Time beyond this between two looks does not count as watched: machines that are put to sleep
  * together must not take each other for dead. */
-#define LOOK_MAX_MS KEY_CLAIM_RENEW_MS
+#define WATCH_GAP_MAX_MS KEY_CLAIM_RENEW_MS
 
 void key_claim_init(struct key_claim *claim, struct store *store, const char *graph_key,
 		    const char *run, const char *nonce)
@@ -62,7 +62,7 @@ static char *object_of(const struct key_claim *claim)
 	return mem_format(KEY_CLAIM_PREFIX "%s.json", claim->key);
 }
 
-static int look(const struct key_claim *claim, struct there *ret, struct err **err)
+static int read_claim(const struct key_claim *claim, struct there *ret, struct err **err)
 {
 	AUTO(auto_free) char *key = object_of(claim);
 	AUTO(err_freep) struct err *garbage = NULL;
@@ -133,13 +133,13 @@ static int write_over(const struct key_claim *claim, const struct there *there, 
 }
 
 /* How long a claim must stay unchanged before it is stale: its holder's valid_ms, within bounds. */
-static int64_t patience(const struct there *there)
+static int64_t stale_after_ms(const struct there *there)
 {
 	int64_t valid_ms = js_int(there->object, "valid_ms", KEY_CLAIM_VALID_MS);
 
-	if (valid_ms > PATIENCE_MAX_MS)
-		return PATIENCE_MAX_MS;
-	return valid_ms < PATIENCE_MIN_MS ? PATIENCE_MIN_MS : valid_ms;
+	if (valid_ms > STALE_AFTER_MAX_MS)
+		return STALE_AFTER_MAX_MS;
+	return valid_ms < STALE_AFTER_MIN_MS ? STALE_AFTER_MIN_MS : valid_ms;
 }
 
 /* True if another run's claim has been watched for long enough without a change. `read_at` is the
@@ -155,9 +155,9 @@ static bool is_stale(struct key_claim *claim, const struct there *there, struct 
 		claim->watched_ms = 0;
 		return false;
 	}
-	claim->watched_ms += ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS;
+	claim->watched_ms += ms < WATCH_GAP_MAX_MS ? ms : WATCH_GAP_MAX_MS;
 	claim->seen_at = read_at;
-	return claim->watched_ms >= patience(there);
+	return claim->watched_ms >= stale_after_ms(there);
 }
 
 static void note_holder(struct key_claim *claim, const struct there *there)
@@ -224,7 +224,7 @@ int key_claim_try(struct key_claim *claim, struct err **err)
 		struct mono read_at = clock_mono_now();
 		int written;
 
-		if (look(claim, &there, err) < 0)
+		if (read_claim(claim, &there, err) < 0)
 			return -1;
 		seen |= there.object != NULL;
 		changed |= seen && tag[0] && strcmp(tag, there.tag) != 0;
@@ -254,7 +254,7 @@ static int rewrite(const struct key_claim *claim, bool held, struct err **err)
 		AUTO(there_clear) struct there there = { 0 };
 		int written;
 
-		if (look(claim, &there, err) < 0)
+		if (read_claim(claim, &there, err) < 0)
 			return -1;
 		if (!is_ours(claim, &there) || !is_held(&there))
 			return 0;

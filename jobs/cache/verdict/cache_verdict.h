@@ -47,7 +47,7 @@ struct verify_request {
 struct cache_verdict {
 	bool complete;
 	/* No problem yet: look again after so many ms (0: the verdict is final). */
-	int64_t settle_ms;
+	int64_t again_ms;
 	/* Precompiling again can help. False if every problem left is one that the compiler will
 	 * meet each time (graphs it never stores). */
 	bool retry_helps;

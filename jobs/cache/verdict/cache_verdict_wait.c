@@ -6,8 +6,8 @@
 #include "jobs/cache/verdict/listing.h"
 
 /* Notes the lock of one graph, if it is still there. */
-static int look_for_lock(const struct verify_request *request, const struct tally_graph *graph,
-			 struct cache_verdict_sight *sight, struct err **err)
+static int lock_find(const struct verify_request *request, const struct tally_graph *graph,
+		     struct cache_verdict_totals *totals, struct err **err)
 {
 	AUTO(auto_free) char *key = graph_tally_entry(request->tally, graph);
 	AUTO(entry_lock_clear) struct entry_lock lock = { 0 };
@@ -19,14 +19,14 @@ static int look_for_lock(const struct verify_request *request, const struct tall
 		return found < 0 ? -1 : 0;
 	if (entry_lock_find(request->store, request->kind, listed.key, &lock, err) < 0)
 		return -1;
-	cache_verdict_note_lock(sight, &lock, cache_verdict_lock_age_ms(&lock));
+	cache_verdict_add_lock(totals, &lock, cache_verdict_lock_age_ms(&lock));
 	return 0;
 }
 
 int cache_find_wait(const struct verify_request *request, char **ret_words, char **ret_hint,
 		    struct err **err)
 {
-	AUTO(cache_verdict_sight_clear) struct cache_verdict_sight sight = { .old_locks = 1 };
+	AUTO(cache_verdict_totals_clear) struct cache_verdict_totals totals = { .old_locks = 1 };
 	AUTO(auto_free) char *age = NULL;
 	AUTO(auto_free) char *waited = NULL;
 	const struct tally_graph *graph;
@@ -38,22 +38,22 @@ int cache_find_wait(const struct verify_request *request, char **ret_words, char
 			continue;
 		if (graph->waited > longest)
 			longest = graph->waited;
-		if (look_for_lock(request, graph, &sight, err) < 0)
+		if (lock_find(request, graph, &totals, err) < 0)
 			return err_wrap(err, "cannot look for locks in the cache");
 	}
-	if (!sight.lock)
+	if (!totals.lock)
 		return 0;
-	age = text_format_duration(sight.lock_age_ms);
+	age = text_format_duration(totals.lock_age_ms);
 	waited = text_format_duration((int64_t)(longest * 1000));
 	*ret_words = mem_format(
 		"the job waited for %s for another process to compile; the lock '%s' is %s old",
-		waited, sight.lock, age);
+		waited, totals.lock, age);
 	/* The next run would meet the locks of the other graphs, too. */
 	for (size_t i = 0; (graph = graph_tally_at(request->tally, i)); i++)
-		if (graph->waited <= 0 && look_for_lock(request, graph, &sight, err) < 0) {
+		if (graph->waited <= 0 && lock_find(request, graph, &totals, err) < 0) {
 			auto_free(ret_words);
 			return err_wrap(err, "cannot look for locks in the cache");
 		}
-	*ret_hint = cache_verdict_unlock_hint(request, &sight);
+	*ret_hint = cache_verdict_unlock_hint(request, &totals);
 	return 0;
 }

@@ -15,22 +15,22 @@ static char *behind_colon(const char *text)
 /* Why the compiler did not produce a graph, as far as known: from the log stored with the graph,
  * else from the job's logs, which may be about another graph. */
 static char *failure_of(const struct graph_tally *tally, const struct tally_graph *graph,
-			const struct cache_verdict_look *look)
+			const struct cache_verdict_entry *entry)
 {
 	const char *first;
 	struct graph_tally_front_end said;
 
 	graph_tally_front_end(tally, &said);
-	if (look->error || graph->failed)
-		return behind_colon(look->error ? look->error : graph->failed);
+	if (entry->error || graph->failed)
+		return behind_colon(entry->error ? entry->error : graph->failed);
 	first = said.first_error ? said.first_error : said.worker_why;
 	return first ? mem_format("; the first error in the logs: %s", first) : mem_copy("");
 }
 
 static char *failed_words(const struct graph_tally *tally, const struct tally_graph *graph,
-			  const struct cache_verdict_look *look)
+			  const struct cache_verdict_entry *entry)
 {
-	AUTO(auto_free) char *why = failure_of(tally, graph, look);
+	AUTO(auto_free) char *why = failure_of(tally, graph, entry);
 
 	if (graph->cached_failure && !graph->missed)
 		return mem_format("the compiler failed on it in an earlier run, and the failure is "
@@ -39,16 +39,16 @@ static char *failed_words(const struct graph_tally *tally, const struct tally_gr
 	return mem_format("the compiler failed on it, and the failure is stored%s", why);
 }
 
-static char *locked_words(const struct cache_verdict_look *look)
+static char *locked_words(const struct cache_verdict_entry *entry)
 {
 	AUTO(auto_free) char *age = NULL;
 
-	if (!look->lock.key)
+	if (!entry->lock.key)
 		return mem_copy("locked: another process compiles it, or died while compiling");
-	age = text_format_duration(look->lock_age_ms);
+	age = text_format_duration(entry->lock_age_ms);
 	return mem_format(
 		"locked for %s by '%s': another process compiles it, or died while compiling", age,
-		look->lock.key);
+		entry->lock.key);
 }
 
 static char *missing_words(const struct tally_graph *graph)
@@ -69,26 +69,26 @@ static char *missing_words(const struct tally_graph *graph)
 }
 
 char *cache_verdict_what(const struct graph_tally *tally, const struct tally_graph *graph,
-			 const struct cache_verdict_look *look)
+			 const struct cache_verdict_entry *entry)
 {
 	AUTO(auto_free) char *why = NULL;
 
-	switch (look->state) {
+	switch (entry->state) {
 	case ENTRY_EMPTY:
 	case ENTRY_PARTIAL:
-		why = failure_of(tally, graph, look);
+		why = failure_of(tally, graph, entry);
 		return mem_format("the entry is %s (%s) and stays so until it is removed%s",
-				  look->state == ENTRY_EMPTY ? "empty" : "damaged",
-				  look->why                    ? look->why
-				  : look->state == ENTRY_EMPTY ? "zero bytes"
-							       : "cut off, or not marked as whole",
+				  entry->state == ENTRY_EMPTY ? "empty" : "damaged",
+				  entry->why                    ? entry->why
+				  : entry->state == ENTRY_EMPTY ? "zero bytes"
+								: "cut off, or not marked as whole",
 				  why);
 	case ENTRY_FAILED:
-		return failed_words(tally, graph, look);
+		return failed_words(tally, graph, entry);
 	case ENTRY_LOCKED:
-		return locked_words(look);
+		return locked_words(entry);
 	case ENTRY_TODO:
-		why = failure_of(tally, graph, look);
+		why = failure_of(tally, graph, entry);
 		return mem_format("known to the cache, but not compiled%s", why);
 	default:
 		return missing_words(graph);
@@ -113,14 +113,14 @@ static char *plain_url(const char *url)
 static bool same_cache(const char *used, const char *meant)
 {
 	AUTO(auto_free) char *plain = plain_url(used);
-	AUTO(auto_free) char *wanted = plain_url(meant);
+	AUTO(auto_free) char *intended = plain_url(meant);
 	struct stat a, b;
 
-	if (strcmp(plain, wanted) == 0)
+	if (strcmp(plain, intended) == 0)
 		return true;
 	/* Two paths may name the same folder. */
-	return plain[0] == '/' && wanted[0] == '/' && stat(plain, &a) == 0 &&
-	       stat(wanted, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return plain[0] == '/' && intended[0] == '/' && stat(plain, &a) == 0 &&
+	       stat(intended, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* Another cache counts only if at least one in OTHERS_SHARE lines names it: fewer may be lines of
@@ -147,49 +147,49 @@ const char *cache_verdict_other_cache(const struct verify_request *request)
 	return other.times > 1 && other.times * OTHERS_SHARE >= meant_times ? other.url : NULL;
 }
 
-static const char *lock_at(const struct cache_verdict_sight *sight, size_t n)
+static const char *lock_at(const struct cache_verdict_totals *totals, size_t n)
 {
-	return json_string_value(json_array_get(sight->locks, n));
+	return json_string_value(json_array_get(totals->locks, n));
 }
 
 /* Length of the common prefix of all locks' keys, up to and including a slash. */
-static size_t common_folder(const struct cache_verdict_sight *sight)
+static size_t common_folder(const struct cache_verdict_totals *totals)
 {
-	size_t len = strlen(lock_at(sight, 0));
+	size_t len = strlen(lock_at(totals, 0));
 
-	for (size_t i = 0; i < json_array_size(sight->locks); i++) {
+	for (size_t i = 0; i < json_array_size(totals->locks); i++) {
 		size_t same = 0;
 
-		while (same < len && lock_at(sight, 0)[same] == lock_at(sight, i)[same])
+		while (same < len && lock_at(totals, 0)[same] == lock_at(totals, i)[same])
 			same++;
 		len = same;
 	}
-	while (len > 0 && lock_at(sight, 0)[len - 1] != '/')
+	while (len > 0 && lock_at(totals, 0)[len - 1] != '/')
 		len--;
 	return len;
 }
 
 /* The command for a POSIX shell that removes as many of the locks as there is room for; NULL: one
  * of the names cannot be quoted. */
-static char *unlock_command(const char *folder, const struct cache_verdict_sight *sight,
+static char *unlock_command(const char *folder, const struct cache_verdict_totals *totals,
 			    size_t room)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	size_t common = common_folder(sight), count = json_array_size(sight->locks), i;
+	size_t common = common_folder(totals), count = json_array_size(totals->locks), i;
 
 	if (strchr(folder, '\''))
 		return NULL;
 	if (count == 1)
-		return strchr(lock_at(sight, 0), '\'')
+		return strchr(lock_at(totals, 0), '\'')
 			       ? NULL
-			       : mem_format("rm '%s/%s'", folder, lock_at(sight, 0));
-	sb_addf(&text, "cd '%s/%.*s' && rm", folder, (int)common, lock_at(sight, 0));
+			       : mem_format("rm '%s/%s'", folder, lock_at(totals, 0));
+	sb_addf(&text, "cd '%s/%.*s' && rm", folder, (int)common, lock_at(totals, 0));
 	for (i = 0; i < count; i++) {
-		if (strchr(lock_at(sight, i), '\''))
+		if (strchr(lock_at(totals, i), '\''))
 			return NULL;
-		if (text.len + strlen(lock_at(sight, i)) - common + 3 > room)
+		if (text.len + strlen(lock_at(totals, i)) - common + 3 > room)
 			break;
-		sb_addf(&text, " '%s'", lock_at(sight, i) + common);
+		sb_addf(&text, " '%s'", lock_at(totals, i) + common);
 	}
 	if (i < count)
 		sb_addf(&text, "; then the other %zu, which the run names next", count - i);
@@ -197,18 +197,18 @@ static char *unlock_command(const char *folder, const struct cache_verdict_sight
 }
 
 char *cache_verdict_unlock_hint(const struct verify_request *request,
-				const struct cache_verdict_sight *sight)
+				const struct cache_verdict_totals *totals)
 {
-	AUTO(auto_free) char *age = text_format_duration(sight->lock_age_ms);
+	AUTO(auto_free) char *age = text_format_duration(totals->lock_age_ms);
 	const char *folder = store_directory(request->store), *all = request->kind->unlock_command;
-	size_t count = json_array_size(sight->locks);
+	size_t count = json_array_size(totals->locks);
 	AUTO(auto_free)
-	char *fresh = sight->old_locks > 0 ? mem_copy("")
-					   : mem_format("another job may be compiling %s now; run "
-							"again when it has ended; ",
-							count > 1 ? "them" : "it");
+	char *fresh = totals->old_locks > 0 ? mem_copy("")
+					    : mem_format("another job may be compiling %s now; run "
+							 "again when it has ended; ",
+							 count > 1 ? "them" : "it");
 	AUTO(auto_free)
-	char *command = folder ? unlock_command(folder, sight, UNLOCK_HINT_MAX - 512) : NULL;
+	char *command = folder ? unlock_command(folder, totals, UNLOCK_HINT_MAX - 512) : NULL;
 
 	if (command && count > 1)
 		return mem_format("%sif no job compiles these graphs any more (the oldest of their "
@@ -220,7 +220,7 @@ char *cache_verdict_unlock_hint(const struct verify_request *request,
 				  fresh, age, command);
 	return mem_format("%sif no job compiles it any more (its lock is %s old), remove the lock "
 			  "'%s'%s%s",
-			  fresh, age, sight->lock,
+			  fresh, age, totals->lock,
 			  all ? ", or all of a cache that no job uses: " : "", all ? all : "");
 }
 
@@ -237,7 +237,7 @@ static void put_text(json_t *row, const char *name, const char *text)
 }
 
 static json_t *front_end_json(const struct verify_request *request,
-			      const struct cache_verdict_sight *sight)
+			      const struct cache_verdict_totals *totals)
 {
 	json_t *row = json_object(), *caches = json_array();
 	struct graph_tally_front_end said;
@@ -251,8 +251,8 @@ static json_t *front_end_json(const struct verify_request *request,
 	js_put(row, "graphs", json_integer(said.graphs));
 	js_put(row, "good", json_integer(said.good));
 	js_put(row, "bad", json_integer(said.bad));
-	if (sight->failed_but_done > 0)
-		js_put(row, "failed_but_done", json_integer(sight->failed_but_done));
+	if (totals->failed_but_done > 0)
+		js_put(row, "failed_but_done", json_integer(totals->failed_but_done));
 	if (said.workers_died > 0)
 		js_put(row, "workers_died", json_integer(said.workers_died));
 	put_text(row, "worker_why", said.worker_why);
@@ -267,7 +267,7 @@ static json_t *front_end_json(const struct verify_request *request,
 
 json_t *cache_verdict_evidence(const struct verify_request *request,
 			       const struct cache_verdict *verdict,
-			       const struct cache_verdict_sight *sight)
+			       const struct cache_verdict_totals *totals)
 {
 	json_t *ret = json_object(), *job = json_object(), *listing = json_object();
 	json_t *log = graph_tally_json(request->tally, 0);
@@ -279,12 +279,12 @@ json_t *cache_verdict_evidence(const struct verify_request *request,
 	js_put(listing, "failed", json_integer(verdict->failed));
 	js_put(listing, "locked", json_integer(verdict->locked));
 	js_put(listing, "missing", json_integer(verdict->missing));
-	js_put(listing, "bytes", json_integer((json_int_t)sight->bytes));
+	js_put(listing, "bytes", json_integer((json_int_t)totals->bytes));
 	json_object_del(log, "graphs");
 	js_put(ret, "job", job);
 	js_put(ret, "listing", listing);
 	js_put(ret, "log", log);
 	if (request->kind->front_end)
-		js_put(ret, "front_end", front_end_json(request, sight));
+		js_put(ret, "front_end", front_end_json(request, totals));
 	return ret;
 }

@@ -109,7 +109,8 @@ bool entry_proofs_differ(const struct entry_proofs *proofs, const struct manifes
 }
 
 /* Gets the entry's pin as it is now, or as it was at the first call. */
-static int look(struct entry_proofs *proofs, const char *path, const json_t **ret, struct err **err)
+static int read_pin(struct entry_proofs *proofs, const char *path, const json_t **ret,
+		    struct err **err)
 {
 	struct content content;
 	int found;
@@ -155,15 +156,16 @@ static int holds_elsewhere(struct entry_proofs *proofs, const struct manifest_gr
 	return 0;
 }
 
-int entry_proofs_judge(struct entry_proofs *proofs, const struct compile_kind *kind,
-		       const struct manifest_graph *graph, struct judgement *ret, struct err **err)
+int entry_proofs_compare(struct entry_proofs *proofs, const struct compile_kind *kind,
+			 const struct manifest_graph *graph, struct entry_comparison *ret,
+			 struct err **err)
 {
 	AUTO(auto_free) char *pin = pin_of(graph);
 	const json_t *seen, *known;
 	const struct compile_manifest *lock;
 
-	*ret = (struct judgement){ .fault = LOCK_MISSING };
-	if (look(proofs, graph->path, &seen, err) < 0)
+	*ret = (struct entry_comparison){ .fault = LOCK_MISSING };
+	if (read_pin(proofs, graph->path, &seen, err) < 0)
 		return -1;
 	if (json_is_null(seen))
 		return 0;

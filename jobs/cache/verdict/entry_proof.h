@@ -22,7 +22,7 @@ const struct compile_manifest_set *entry_proofs_locks(const struct entry_proofs 
 /* True if a manifest here pins this graph differently. Reads no entry. */
 bool entry_proofs_differ(const struct entry_proofs *proofs, const struct manifest_graph *graph);
 
-struct judgement {
+struct entry_comparison {
 	enum lock_fault fault; /* fault by the graph's own pin */
 	uint64_t size;         /* size found, in bytes */
 	/* If `fault` is not LOCK_SAME and the entry exists: the manifest that pins exactly its
@@ -30,7 +30,8 @@ struct judgement {
 	const struct compile_manifest *lock;
 	const struct manifest_graph *graph;
 };
-int entry_proofs_judge(struct entry_proofs *proofs, const struct compile_kind *kind,
-		       const struct manifest_graph *graph, struct judgement *ret, struct err **err);
+int entry_proofs_compare(struct entry_proofs *proofs, const struct compile_kind *kind,
+			 const struct manifest_graph *graph, struct entry_comparison *ret,
+			 struct err **err);
 
 #endif

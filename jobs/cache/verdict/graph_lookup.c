@@ -40,7 +40,7 @@ static void take_names(const struct graph_tally *tally, struct graph_lookup_list
 	qsort(list->by_key, list->count, sizeof *list->by_key, by_key);
 }
 
-static int note(void *arg, const struct listing_graph *graph, struct err **err)
+static int note_graph(void *arg, const struct listing_graph *graph, struct err **err)
 {
 	const struct graph_lookup_list *list = arg;
 	struct graph_lookup like = { .key = (char *)graph->key }, *pointer = &like, **place, *seen;
@@ -66,5 +66,5 @@ int graph_lookup_list_see(const struct graph_tally *tally, struct store *store,
 	take_names(tally, ret);
 	if (store_directory(store) || ret->count <= LOCK_FEW)
 		return 0;
-	return listing_each(store, kind, note, ret, err);
+	return listing_each(store, kind, note_graph, ret, err);
 }

@@ -109,14 +109,14 @@ static int check_locked(struct check *check, const struct compile_manifest *lock
 			const struct manifest_graph *graph, bool *ret_behind, struct err **err)
 {
 	AUTO(auto_free) char *what = NULL;
-	struct judgement judgement;
+	struct entry_comparison entry_comparison;
 	enum lock_fault fault;
 	json_t *row;
 
-	if (entry_proofs_judge(check->proofs, lock->kind, graph, &judgement, err) < 0)
+	if (entry_proofs_compare(check->proofs, lock->kind, graph, &entry_comparison, err) < 0)
 		return -1;
-	*ret_behind = *ret_behind || judgement.lock;
-	fault = judgement.lock ? LOCK_SAME : judgement.fault;
+	*ret_behind = *ret_behind || entry_comparison.lock;
+	fault = entry_comparison.lock ? LOCK_SAME : entry_comparison.fault;
 	if (json_object_get(check->judged, graph->path))
 		return 0;
 	if (fault == LOCK_SAME) {
@@ -137,7 +137,7 @@ static int check_locked(struct check *check, const struct compile_manifest *lock
 		return 0;
 	row = graph_row(graph->key, graph->path, compile_manifest_fault_name(fault),
 			locks_of(check->index, graph->path));
-	what = compile_manifest_fault_words(graph, fault, judgement.size);
+	what = compile_manifest_fault_words(graph, fault, entry_comparison.size);
 	js_put_str(row, "what", what);
 	return check->fn(check->arg, row, err);
 }
@@ -199,7 +199,7 @@ static int tell_other(struct check *check, const char *graph, const struct inspe
 }
 
 /* Judges and reports the collected entries, in the order of the listing. */
-static int judge_others(struct check *check, struct err **err)
+static int others_report(struct check *check, struct err **err)
 {
 	int done = 0;
 
@@ -234,7 +234,7 @@ static int check_other(void *arg, const struct listing_graph *graph, struct err 
 	check->others[check->waiting++] = (struct inspection){ .kind = graph->kind,
 							       .key = mem_copy(graph->path),
 							       .state = graph->state };
-	return check->waiting == OTHERS_AT_ONCE ? judge_others(check, err) : 0;
+	return check->waiting == OTHERS_AT_ONCE ? others_report(check, err) : 0;
 }
 
 static int check_others(struct check *check, struct err **err)
@@ -242,7 +242,7 @@ static int check_others(struct check *check, struct err **err)
 	int done = listing_each(check->store, NULL, check_other, check, err), rest;
 	AUTO(err_freep) struct err *late = NULL;
 
-	rest = judge_others(check, done < 0 ? &late : err);
+	rest = others_report(check, done < 0 ? &late : err);
 	return done < 0 ? done : rest;
 }
 

@@ -47,7 +47,7 @@ static bool refill(struct stream_check_reader *in)
 	return read_more(in);
 }
 
-static bool take(struct stream_check_reader *in, unsigned char *to, size_t len)
+static bool take_bytes(struct stream_check_reader *in, unsigned char *to, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (in->at == in->have && !refill(in))
@@ -127,7 +127,7 @@ static const char *zstd_header(struct stream_check_reader *in, bool *ret_checksu
 	unsigned char descriptor;
 	unsigned skipped;
 
-	if (!take(in, &descriptor, 1))
+	if (!take_bytes(in, &descriptor, 1))
 		return "cut off in its header";
 	if (descriptor & 0x08)
 		return "damaged header";
@@ -150,7 +150,7 @@ static const char *zstd_fault(struct stream_check_reader *in)
 		unsigned char head[3];
 		uint32_t block, type, size;
 
-		if (!take(in, head, sizeof head))
+		if (!take_bytes(in, head, sizeof head))
 			return "cut off before its end";
 		block = head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16;
 		last = block & 1;

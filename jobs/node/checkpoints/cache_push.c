@@ -11,7 +11,7 @@
 #include "jobs/cache/verdict/content.h"
 #include "jobs/store/store.h"
 
-enum cache_push_place { UNSEEN, SETTLING, SETTLED, THERE, CUT };
+enum cache_push_place { NEW, SETTLING, SETTLED, THERE, CUT };
 
 struct item {
 	char *key; /* owned */
@@ -121,7 +121,7 @@ static int note_file(void *arg, const struct store_object *object, struct err **
 	item = item_of(push, object->key, role);
 	if (item->place == THERE)
 		return 0;
-	if (item->place == UNSEEN || strcmp(item->tag, object->tag) != 0)
+	if (item->place == NEW || strcmp(item->tag, object->tag) != 0)
 		item->place = SETTLING;
 	else if (item->place == SETTLING)
 		item->place = SETTLED;
@@ -130,7 +130,7 @@ static int note_file(void *arg, const struct store_object *object, struct err **
 }
 
 /* Returns 1 if the item is in the cache now, 0 if it stays behind, -1 with an error. */
-static int bring(struct cache_push *push, struct item *item, struct err **err)
+static int upload_item(struct cache_push *push, struct item *item, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(push->folder, item->key);
 	enum entry_state state = ENTRY_DONE;
@@ -148,8 +148,8 @@ static int bring(struct cache_push *push, struct item *item, struct err **err)
 }
 
 /* Uploads the settled markers, or all settled items that are not markers. */
-static int bring_all(struct cache_push *push, bool markers, bool at_end, cache_push_fn fn,
-		     void *arg, struct err **err)
+static int upload_all(struct cache_push *push, bool markers, bool at_end, cache_push_fn fn,
+		      void *arg, struct err **err)
 {
 	for (size_t i = 0; i < push->count; i++) {
 		struct item *item = &push->items[i];
@@ -161,7 +161,7 @@ static int bring_all(struct cache_push *push, bool markers, bool at_end, cache_p
 			continue;
 		if (fn)
 			fn(arg);
-		there = bring(push, item, err);
+		there = upload_item(push, item, err);
 		if (there < 0)
 			return -1;
 		item->place = there ? THERE : CUT;
@@ -169,7 +169,7 @@ static int bring_all(struct cache_push *push, bool markers, bool at_end, cache_p
 	return 0;
 }
 
-int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
+int cache_push_scan(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
 		    struct err **err)
 {
 	if (!push->listed && store_list(push->to, "", note_there, push, err) < 0)
@@ -177,8 +177,8 @@ int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void
 	push->listed = true;
 	if (store_list(push->from, "", note_file, push, err) < 0)
 		return -1;
-	if (bring_all(push, false, at_end, fn, arg, err) < 0 ||
-	    bring_all(push, true, at_end, fn, arg, err) < 0)
+	if (upload_all(push, false, at_end, fn, arg, err) < 0 ||
+	    upload_all(push, true, at_end, fn, arg, err) < 0)
 		return err_wrap(err, "cannot upload the compiled graphs to the cache");
 	return 0;
 }
@@ -189,7 +189,7 @@ json_t *cache_push_news(struct cache_push *push, bool at_end, cache_push_fn fn, 
 	json_int_t cut = 0;
 	json_t *news;
 
-	if (cache_push_look(push, at_end, fn, arg, &why) < 0) {
+	if (cache_push_scan(push, at_end, fn, arg, &why) < 0) {
 		AUTO(auto_free) char *text = err_format(why);
 
 		news = json_object();

@@ -22,9 +22,9 @@ void cache_push_freep(struct cache_push **push); /* for AUTO() */
 /* Looks once; `at_end`: no process writes any more. `fn` (may be NULL) is called before each entry
  * is uploaded. Returns -1 if not everything could be uploaded; call again. */
 typedef void (*cache_push_fn)(void *arg);
-int cache_push_look(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
+int cache_push_scan(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg,
 		    struct err **err);
-/* Same as cache_push_look(), but returns a new reference to the checkpointer's news of it
+/* Same as cache_push_scan(), but returns a new reference to the checkpointer's news of it
  * (checkpointer.h); NULL if it has none. */
 json_t *cache_push_news(struct cache_push *push, bool at_end, cache_push_fn fn, void *arg);
 

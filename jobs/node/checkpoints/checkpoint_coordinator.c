@@ -47,11 +47,11 @@ struct checkpoint_coordinator *checkpoint_coordinator_new(const struct agent_con
 	return coordinator;
 }
 
-static void verdict_release(struct verdict *verdict)
+static void joint_release(struct joint *joint)
 {
-	free(verdict->name);
-	free(verdict->seen);
-	free(verdict->why);
+	free(joint->name);
+	free(joint->seen);
+	free(joint->why);
 }
 
 void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator)
@@ -62,8 +62,8 @@ void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator)
 		return;
 	for (int i = 0; i < s->config->nodes; i++)
 		json_decref(s->peers[i].state);
-	for (size_t i = 0; i < s->verdict_count; i++)
-		verdict_release(&s->verdicts[i]);
+	for (size_t i = 0; i < s->joint_count; i++)
+		joint_release(&s->joints[i]);
 	json_decref(s->parts);
 	json_decref(s->none);
 	json_decref(s->asked);
@@ -72,7 +72,7 @@ void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator)
 	json_decref(s->asked_at);
 	json_decref(s->tags);
 	free(s->peers);
-	free(s->verdicts);
+	free(s->joints);
 	free(s->told);
 	free(s);
 	*coordinator = NULL;
@@ -120,7 +120,7 @@ static char *state_text(const struct checkpoint_coordinator *coordinator)
 }
 
 /* Publishes this node's state if it changed; a failed write is tried again later. */
-static void tell(struct checkpoint_coordinator *coordinator)
+static void publish_state(struct checkpoint_coordinator *coordinator)
 {
 	AUTO(auto_free)
 	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", coordinator->root->path,
@@ -146,7 +146,7 @@ void checkpoint_coordinator_moved(struct checkpoint_coordinator *coordinator)
 		return;
 	coordinator->moved_at = now;
 	coordinator->moved = store_traffic();
-	tell(coordinator);
+	publish_state(coordinator);
 }
 
 /* Keeps at most PARTS_TOLD names; those of the lowest steps are removed. */
@@ -206,8 +206,8 @@ int checkpoint_coordinator_send(struct checkpoint_coordinator *coordinator, cons
 
 /* ---- hearing ---- */
 
-static void hear(struct checkpoint_coordinator *coordinator, int node, const char *tag,
-		 struct err **why)
+static void read_state(struct checkpoint_coordinator *coordinator, int node, const char *tag,
+		       struct err **why)
 {
 	AUTO(auto_free)
 	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", coordinator->root->path, node);
@@ -247,7 +247,7 @@ static int note_listed(void *arg, const struct store_object *object, struct err 
 }
 
 /* A single listing shows which of the other nodes have a new state. */
-static void hear_all(struct checkpoint_coordinator *coordinator)
+static void read_states(struct checkpoint_coordinator *coordinator)
 {
 	AUTO(auto_free)
 	char *prefix = mem_format("%s" SHARDS_PREFIX "node-", coordinator->root->path);
@@ -264,7 +264,7 @@ static void hear_all(struct checkpoint_coordinator *coordinator)
 		const char *tag = js_str(tags, name);
 
 		if (tag)
-			hear(coordinator, i, tag, &why);
+			read_state(coordinator, i, tag, &why);
 		checkpoint_coordinator_trouble(coordinator, &why);
 	}
 }
@@ -334,34 +334,34 @@ static void note_bad(struct checkpoint_coordinator *coordinator, const json_t *b
 	coordinator->bad = json_deep_copy(bad);
 }
 
-int checkpoint_coordinator_look(struct checkpoint_coordinator *coordinator,
-				const struct coordinator_own *own)
+int checkpoint_coordinator_round(struct checkpoint_coordinator *coordinator,
+				 const struct coordinator_own *own)
 {
 	const struct agent_config *config = coordinator->config;
 	struct mono now = clock_mono_now();
 	AUTO(err_freep) struct err *why = NULL;
 	int marked = 0;
 
-	if (now.ms < coordinator->next.ms && !own->hurry && !coordinator->last)
+	if (now.ms < coordinator->next.ms && !own->draining && !coordinator->last)
 		return 0;
 	coordinator->next.ms = now.ms + config->look_ms;
 	coordinator->away = false;
 	note_bad(coordinator, own->bad);
 	if (config->node > 0) {
-		hear(coordinator, 0, NULL, &why);
+		read_state(coordinator, 0, NULL, &why);
 		checkpoint_coordinator_trouble(coordinator, &why);
 		coordinator->beats += js_bool(coordinator->peers[0].state, "last", false);
 		clear_removed(coordinator);
 		answer(coordinator, own);
 	} else {
-		hear_all(coordinator);
+		read_states(coordinator);
 		answer(coordinator, own);
-		marked = checkpoint_coordinator_judge(coordinator);
+		marked = checkpoint_coordinator_join(coordinator);
 	}
 	/* Another node waits for our answer. */
 	if (coordinator->unanswered && SETTLED * config->heartbeat_ms < config->look_ms)
 		coordinator->next.ms = now.ms + SETTLED * config->heartbeat_ms;
-	tell(coordinator);
+	publish_state(coordinator);
 	return marked;
 }
 
@@ -376,7 +376,7 @@ bool checkpoint_coordinator_finish(struct checkpoint_coordinator *coordinator, c
 		coordinator->last_at = clock_mono_now();
 		coordinator->pause_ms = FIRST_PAUSE_MS;
 	}
-	tell(coordinator);
+	publish_state(coordinator);
 	return !coordinator->away;
 }
 
@@ -394,11 +394,10 @@ void checkpoint_coordinator_removed(struct checkpoint_coordinator *coordinator, 
 	while (json_object_size(coordinator->removed) > PARTS_TOLD)
 		json_object_del(coordinator->removed,
 				json_object_iter_key(json_object_iter(coordinator->removed)));
-	for (size_t i = 0; i < coordinator->verdict_count; i++)
-		if (strcmp(coordinator->verdicts[i].name, name) == 0) {
-			verdict_release(&coordinator->verdicts[i]);
-			coordinator->verdicts[i] =
-				coordinator->verdicts[--coordinator->verdict_count];
+	for (size_t i = 0; i < coordinator->joint_count; i++)
+		if (strcmp(coordinator->joints[i].name, name) == 0) {
+			joint_release(&coordinator->joints[i]);
+			coordinator->joints[i] = coordinator->joints[--coordinator->joint_count];
 			break;
 		}
 	if (checkpoint_parts_remove(coordinator->root, name, &why) < 0)

@@ -72,14 +72,14 @@ void checkpoint_coordinator_moved(struct checkpoint_coordinator *coordinator);
 struct coordinator_own {
 	uint64_t changes;  /* number of changes so far */
 	bool quiet;        /* unchanged for as long as a checkpoint takes to settle */
-	bool hurry;        /* a drain waits for what was saved */
+	bool draining;     /* a drain waits for what was saved */
 	const json_t *bad; /* {name: why} of settled checkpoints that are not whole */
 };
 
 /* If a look is due: reads the other nodes' states, answers, and on node 0 judges and marks. Errors
  * go to the hooks and are tried again. Returns the number of newly marked checkpoints. */
-int checkpoint_coordinator_look(struct checkpoint_coordinator *coordinator,
-				const struct coordinator_own *own);
+int checkpoint_coordinator_round(struct checkpoint_coordinator *coordinator,
+				 const struct coordinator_own *own);
 
 /* Publishes that the command is over (`cut`: it did not end by itself) and that all parts of this
  * node are sent; `bad` as above. Returns false if that failed; call again later. */

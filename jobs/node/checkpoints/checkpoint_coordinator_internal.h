@@ -17,7 +17,7 @@ struct coordinator_peer {
 };
 
 /* Judgement on a checkpoint, on node 0. */
-struct verdict {
+struct joint {
 	char *name;       /* owned */
 	int64_t *seen;    /* owned: the generation of each node's part */
 	uint64_t changes; /* `changes` of our own folder at that time */
@@ -41,8 +41,8 @@ struct checkpoint_coordinator {
 	bool away;  /* a service did not answer; it may later */
 	char *told; /* owned: the state as last published */
 	struct coordinator_peer *peers;
-	struct verdict *verdicts;
-	size_t verdict_count;
+	struct joint *joints;
+	size_t joint_count;
 	struct mono next, last_at, moved_at;
 	struct mono looked,
 		awake;    /* once `last`: the last round; the start of rounds without a gap */
@@ -52,7 +52,7 @@ struct checkpoint_coordinator {
 /* Returns the generation of the node's part of the checkpoint, 0 if it has none. */
 int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name);
 /* Does node 0's part of a round. Returns the number of newly marked checkpoints. */
-int checkpoint_coordinator_judge(struct checkpoint_coordinator *coordinator);
+int checkpoint_coordinator_join(struct checkpoint_coordinator *coordinator);
 /* Reports the error to the hooks and frees it; `*why` may be NULL. */
 void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator, struct err **why);
 

@@ -74,10 +74,10 @@ static void tell_checkpointer(const struct checkpointer *checkpointer, char orde
 	(void)!write(checkpointer->helper.orders_fd, &order, 1);
 }
 
-void checkpointer_hurry(const struct checkpointer *checkpointer)
+void checkpointer_drain(const struct checkpointer *checkpointer)
 {
 	if (checkpointer->helper.pid > 0 && !checkpointer->last_pass)
-		tell_checkpointer(checkpointer, CHECKPOINTER_ORDER_HURRY);
+		tell_checkpointer(checkpointer, CHECKPOINTER_ORDER_DRAIN);
 }
 
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut)

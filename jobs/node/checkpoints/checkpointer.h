@@ -64,7 +64,7 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err);
 /* Tells the checkpointer that a drain waits for a mark. */
-void checkpointer_hurry(const struct checkpointer *checkpointer);
+void checkpointer_drain(const struct checkpointer *checkpointer);
 /* Tells the checkpointer that the command is over: one last pass, then it ends. `cut`: the command
  * did not reach its end, and may have been about to save more. */
 void checkpointer_finish(struct checkpointer *checkpointer, bool cut);
@@ -78,7 +78,7 @@ void checkpointer_release(struct checkpointer *checkpointer); /* for AUTO(); { 0
  * CHECKPOINTER_ORDER_*, or ends. In checkpointer_work.c. */
 #define CHECKPOINTER_ORDER_LAST  'L'
 #define CHECKPOINTER_ORDER_CUT   'C' /* the last pass, after a command that was cut off */
-#define CHECKPOINTER_ORDER_HURRY 'H'
+#define CHECKPOINTER_ORDER_DRAIN 'H'
 int checkpointer_work(const struct agent_config *config, const struct claim *claim, int news_fd,
 		      int orders_fd);
 

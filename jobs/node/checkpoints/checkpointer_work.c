@@ -16,15 +16,15 @@
 #include "jobs/store/store.h"
 
 /* Beats without a change after which a checkpoint has settled. */
-#define SETTLE_BEATS 3
+#define QUIET_BEATS 3
 /* Settle time while a drain waits for the mark and the format vouches for it, and the interval of
  * looks then. Only in a folder of this node's own: elsewhere a look is a request. */
-#define HURRY_SETTLE_MS 300
-#define HURRY_BEAT_MS   100
+#define DRAIN_QUIET_MS 300
+#define DRAIN_BEAT_MS  100
 /* Beats without a change after which an incomplete checkpoint is no longer being written. */
-#define PATIENCE_BEATS 15
-#define COPY_AT_ONCE   ((uint64_t)16 << 20) /* bytes */
-#define TELL_MS        1000
+#define UNCHANGED_BEATS 15
+#define COPY_AT_ONCE    ((uint64_t)16 << 20) /* bytes */
+#define TELL_MS         1000
 /* While a service is away at the end, the last pass is repeated for LAST_MS. */
 #define LAST_MS       ((int64_t)10 * 60 * 1000)
 #define LAST_PAUSE_MS 5000
@@ -46,11 +46,11 @@ struct work {
 	struct passed passed;
 	char *stuck; /* name of the last one that could not be handled */
 	uint64_t changes;
-	bool saving; /* "saving" was sent, "saved" not yet */
-	bool hurry;  /* a drain waits for a mark */
-	bool last;   /* in the last pass: its time may be short */
-	bool cut;    /* the command did not reach its end */
-	int quiet;   /* beats without a change */
+	bool saving;   /* "saving" was sent, "saved" not yet */
+	bool draining; /* a drain waits for a mark */
+	bool last;     /* in the last pass: its time may be short */
+	bool cut;      /* the command did not reach its end */
+	int quiet;     /* beats without a change */
 	int news_fd, orders_fd;
 	struct mono told;    /* when "copying" was last sent */
 	uint64_t moved;      /* bytes moved until then */
@@ -61,7 +61,7 @@ struct work {
 	int os_errno;
 };
 
-static void say(const struct work *work, json_t *news)
+static void say_news(const struct work *work, json_t *news)
 {
 	news_say(work->news_fd, news);
 }
@@ -83,7 +83,7 @@ static void say_trouble(struct work *work, const struct err *why)
 	work->trouble = text;
 	news = news_of("trouble");
 	js_put_str(news, "why", text);
-	say(work, news);
+	say_news(work, news);
 }
 
 /* ---- one checkpoint ---- */
@@ -98,7 +98,7 @@ static bool still_copying(void *arg, uint64_t done, uint64_t total)
 	if (moved != work->moved && clock_mono_now().ms - work->told.ms >= TELL_MS) {
 		work->told = clock_mono_now();
 		work->moved = moved;
-		say(work, news_of("copying"));
+		say_news(work, news_of("copying"));
 		if (work->coordinator)
 			checkpoint_coordinator_moved(work->coordinator);
 	}
@@ -112,7 +112,7 @@ static bool in_place(const struct work *work)
 }
 
 /* Copies a checkpoint to the root. Returns 1 if it is there, 0 if not yet. */
-static int bring(struct work *work, const struct ckpt *ckpt)
+static int copy_to_root(struct work *work, const struct ckpt *ckpt)
 {
 	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *why = NULL;
@@ -130,7 +130,7 @@ static int bring(struct work *work, const struct ckpt *ckpt)
 	if (done == 0)
 		checkpoint_copy_tell(copy, still_copying, work);
 	while (done >= 0 && (done = checkpoint_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
-		say(work, news_of("copying"));
+		say_news(work, news_of("copying"));
 	if (done < 0)
 		say_trouble(work, why);
 	return done > 0;
@@ -169,14 +169,14 @@ static void say_marked(void *arg, int64_t step, const char *url)
 
 	js_put(news, "step", json_integer(step));
 	js_put_str(news, "url", url);
-	say(work, news);
+	say_news(work, news);
 	passed_marked(&work->passed, step, url);
 }
 
 static int holds(void *arg)
 {
 	struct work *work = arg;
-	int held = claim_look(work->claim, work->config, work->store);
+	int held = claim_check(work->claim, work->config, work->store);
 
 	/* Superseded: another attempt now decides what counts. */
 	work->ended |= held == 0;
@@ -209,7 +209,7 @@ static bool deal_with(struct work *work, const struct ckpt *ckpt)
 
 	if (work->coordinator)
 		return deal_with_part(work, ckpt);
-	if (!bring(work, ckpt))
+	if (!copy_to_root(work, ckpt))
 		return false;
 	held = holds(work);
 	if (held <= 0) {
@@ -246,7 +246,7 @@ static void note_changes(struct work *work)
 		work->changes = changes;
 		work->quiet = 0;
 		work->saving = true;
-		say(work, news_of("saving"));
+		say_news(work, news_of("saving"));
 	}
 }
 
@@ -254,29 +254,29 @@ static void note_changes(struct work *work)
  * checkpoint, a log for instance, settles like one. */
 static void note_saved(struct work *work)
 {
-	if (!work->saving || work->quiet <= SETTLE_BEATS || checkpoint_watch_busy(work->watch) ||
+	if (!work->saving || work->quiet <= QUIET_BEATS || checkpoint_watch_busy(work->watch) ||
 	    checkpoint_watch_next(work->watch) || checkpoint_watch_partial(work->watch, 0))
 		return;
 	work->saving = false;
-	say(work, news_of("saved"));
+	say_news(work, news_of("saved"));
 }
 
 /* Exchanges states with the other nodes. */
-static void look_around(struct work *work)
+static void exchange_states(struct work *work)
 {
 	json_auto_t *bad = work->coordinator ? passed_bad(work->watch) : NULL;
 	const struct coordinator_own own = {
 		.bad = bad,
 		.changes = work->changes,
-		.quiet = work->quiet >= SETTLE_BEATS,
-		.hurry = work->hurry,
+		.quiet = work->quiet >= QUIET_BEATS,
+		.draining = work->draining,
 	};
 
 	if (work->coordinator && !work->ended &&
-	    checkpoint_coordinator_look(work->coordinator, &own) > 0)
+	    checkpoint_coordinator_round(work->coordinator, &own) > 0)
 		clear_surplus(work);
 	if (work->coordinator && !work->ended && !work->last && work->config->node == 0)
-		passed_look_coordinated(&work->passed, work->coordinator);
+		passed_report_coordinated(&work->passed, work->coordinator);
 }
 
 /* Puts a checkpoint aside that failed for the second time while no service was away, so that those
@@ -293,7 +293,7 @@ static bool step_aside(struct work *work, const struct ckpt *ckpt)
 		return false;
 	passed_stuck(&work->passed, ckpt, work->trouble);
 	checkpoint_watch_later(work->watch, work->stuck,
-			       PATIENCE_BEATS * work->config->heartbeat_ms);
+			       UNCHANGED_BEATS * work->config->heartbeat_ms);
 	return true;
 }
 
@@ -314,7 +314,7 @@ static bool deal_with_all(struct work *work, size_t *count)
 			++*count;
 			/* Other nodes wait for it, and there may be no time for the next one. */
 			if (work->last)
-				look_around(work);
+				exchange_states(work);
 		} else if (newest && !work->away) {
 			/* Older checkpoints may do better. */
 			checkpoint_watch_newest(work->watch, newest = false);
@@ -332,7 +332,7 @@ static void pass(struct work *work)
 
 	do {
 		AUTO(err_freep) struct err *why = NULL;
-		bool seen = checkpoint_watch_look(work->watch, clock_mono_now(), &why) == 0;
+		bool seen = checkpoint_watch_scan(work->watch, clock_mono_now(), &why) == 0;
 
 		if (!seen)
 			say_trouble(work, why);
@@ -345,7 +345,7 @@ static void pass(struct work *work)
 	if (dealt > 0 && !work->coordinator)
 		clear_surplus(work);
 	if (!work->last && !work->coordinator)
-		passed_look(&work->passed, work->watch);
+		passed_report(&work->passed, work->watch);
 	note_saved(work);
 }
 
@@ -353,7 +353,7 @@ static void pass(struct work *work)
 
 static void say_copying(void *arg)
 {
-	say(arg, news_of("copying"));
+	say_news(arg, news_of("copying"));
 }
 
 static void push(struct work *work, bool at_end)
@@ -361,7 +361,7 @@ static void push(struct work *work, bool at_end)
 	json_t *news = cache_push_news(work->push, at_end, say_copying, work);
 
 	if (news)
-		say(work, news);
+		say_news(work, news);
 }
 
 /* ---- life ---- */
@@ -374,7 +374,7 @@ static void try_again(struct work *work)
 
 	while (!work->ended && work->away && checkpoint_watch_next(work->watch) &&
 	       clock_mono_now().ms < end.ms) {
-		say(work, news_of("copying"));
+		say_news(work, news_of("copying"));
 		poll(NULL, 0, LAST_PAUSE_MS);
 		work->away = false;
 		pass(work);
@@ -399,7 +399,7 @@ static void say_one_lost(const struct work *work, const char *name, const char *
 	js_put_str(news, "why", why);
 	js_put_str(news, "class", class);
 	js_put(news, "errno", json_integer(class ? 0 : work->os_errno));
-	say(work, news);
+	say_news(work, news);
 }
 
 /* Reports the first shared checkpoint that was lost for another reason than its own format. Returns
@@ -428,7 +428,7 @@ static void say_lost(struct work *work)
 	/* Superseded: another attempt decides. Awaited: another program may still upload them. */
 	if (work->ended || work->awaits || !ckpt || !work->trouble) {
 		if (work->ended || !say_unmarked(work))
-			say(work, news_of("kept"));
+			say_news(work, news_of("kept"));
 		return;
 	}
 	say_one_lost(work, ckpt->name, work->trouble, class_of_trouble(work));
@@ -442,14 +442,14 @@ static void last_words(struct work *work)
 
 	while (!checkpoint_coordinator_finish(work->coordinator, bad, work->cut) &&
 	       clock_mono_now().ms < end.ms) {
-		say(work, news_of("copying"));
+		say_news(work, news_of("copying"));
 		poll(NULL, 0, LAST_PAUSE_MS);
 	}
 	while (work->config->node == 0 && !work->ended) {
-		look_around(work);
+		exchange_states(work);
 		if (work->ended || !checkpoint_coordinator_waiting(work->coordinator))
 			return;
-		say(work, news_of("copying"));
+		say_news(work, news_of("copying"));
 		poll(NULL, 0, (int)checkpoint_coordinator_pause(work->coordinator));
 	}
 }
@@ -463,7 +463,7 @@ static void last_pass(struct work *work)
 		return;
 	work->away = false;
 	work->last = true;
-	checkpoint_watch_settle(work->watch, 0);
+	checkpoint_watch_quiet(work->watch, 0);
 	pass(work);
 	if (!work->ended)
 		pass(work); /* a settle time of zero takes two looks */
@@ -474,11 +474,11 @@ static void last_pass(struct work *work)
 		passed_at_end(&work->passed, work->watch, work->coordinator, work->cut);
 }
 
-static bool hurry_up(struct work *work)
+static bool drain_begun(struct work *work)
 {
-	work->hurry = true;
+	work->draining = true;
 	if (work->watch && !work->coordinator)
-		checkpoint_watch_hurry(work->watch, HURRY_SETTLE_MS);
+		checkpoint_watch_quiet_verified(work->watch, DRAIN_QUIET_MS);
 	return true;
 }
 
@@ -486,16 +486,16 @@ static bool hurry_up(struct work *work)
 static bool wait_for_beat(struct work *work)
 {
 	struct pollfd order = { .fd = work->orders_fd, .events = POLLIN };
-	bool close = work->hurry && !work->coordinator;
-	int64_t beat_ms = close ? HURRY_BEAT_MS : work->config->heartbeat_ms;
+	bool close = work->draining && !work->coordinator;
+	int64_t beat_ms = close ? DRAIN_BEAT_MS : work->config->heartbeat_ms;
 	char byte;
 
 	if (poll(&order, 1, (int)beat_ms) <= 0)
 		return true;
 	if (read(work->orders_fd, &byte, 1) != 1)
 		work->ended = true; /* without its agent the checkpointer marks nothing */
-	else if (byte == CHECKPOINTER_ORDER_HURRY)
-		return hurry_up(work);
+	else if (byte == CHECKPOINTER_ORDER_DRAIN)
+		return drain_begun(work);
 	work->cut = byte == CHECKPOINTER_ORDER_CUT;
 	return false;
 }
@@ -541,12 +541,12 @@ static int open_all(struct work *work, struct err **err)
 	    open_root(work, checkpoint, err) < 0)
 		return -1;
 	work->watch =
-		checkpoint_watch_new(work->source, work->kind, SETTLE_BEATS * config->heartbeat_ms);
+		checkpoint_watch_new(work->source, work->kind, QUIET_BEATS * config->heartbeat_ms);
 	work->passed = (struct passed){
 		.config = config,
 		.source = work->source,
 		.kind = work->kind,
-		.patience_ms = PATIENCE_BEATS * config->heartbeat_ms,
+		.unchanged_ms = UNCHANGED_BEATS * config->heartbeat_ms,
 		.news_fd = work->news_fd,
 	};
 	if (checkpoint_coordinator_needed(config)) {
@@ -581,7 +581,7 @@ int checkpointer_work(const struct agent_config *config, const struct claim *cla
 			push(&work, false);
 		if (work.watch)
 			pass(&work);
-		look_around(&work);
+		exchange_states(&work);
 	}
 	if (!work.ended) {
 		last_pass(&work);

@@ -100,7 +100,7 @@ static void entries_release(struct entries *entries)
 	*entries = (struct entries){ 0 };
 }
 
-static bool is_wanted(const struct entries *entries, const char *key)
+static bool is_needed(const struct entries *entries, const char *key)
 {
 	struct entry_object object;
 
@@ -117,12 +117,12 @@ static bool is_wanted(const struct entries *entries, const char *key)
 	return !entries->lock;
 }
 
-static int note(void *arg, const struct store_object *object, struct err **err)
+static int note_entry(void *arg, const struct store_object *object, struct err **err)
 {
 	struct entries *entries = arg;
 
 	(void)err;
-	if (!is_wanted(entries, object->key))
+	if (!is_needed(entries, object->key))
 		return 0;
 	if ((entries->count & (entries->count - 1)) == 0)
 		entries->items =
@@ -165,27 +165,27 @@ static void choose_entries(struct entries *entries)
 static enum sync_stage is_chosen(void *arg, const char *key)
 {
 	const struct entries *entries = arg;
-	const struct fetch_entry wanted = { .key = (char *)key };
+	const struct fetch_entry like = { .key = (char *)key };
 
-	return entries->count && bsearch(&wanted, entries->items, entries->count, sizeof wanted,
-					 by_key)
+	return entries->count && bsearch(&like, entries->items, entries->count, sizeof like, by_key)
 		       ? SYNC_AT_ONCE
 		       : SYNC_NOT;
 }
 
 /* An entry that has vanished meanwhile, or is not a valid file name here, is compiled again. */
-static int bring(struct store *cache, const char *folder, struct entries *entries, struct err **err)
+static int copy_entries(struct store *cache, const char *folder, struct entries *entries,
+			struct err **err)
 {
 	const struct sync_options options = { .stage = is_chosen, .arg = entries };
-	AUTO(store_freep) struct store *near = NULL;
+	AUTO(store_freep) struct store *local = NULL;
 	struct sync_sum sum;
 
 	choose_entries(entries);
 	if (entries->count == 0)
 		return 0;
-	if (store_open(folder, &near, err) < 0)
+	if (store_open(folder, &local, err) < 0)
 		return -1;
-	return sync_run(cache, near, &options, &sum, err);
+	return sync_run(cache, local, &options, &sum, err);
 }
 
 /* Uploads what an earlier start of this job left in the folder, in case it never did, and removes
@@ -198,7 +198,7 @@ static int save_rest(const struct agent_config *config, const char *folder, stru
 	if (!fs_is_dir(folder))
 		return 0;
 	if (cache_push_open(config, &push, &ignored) == 0)
-		(void)!cache_push_look(push, true, NULL, NULL, &ignored);
+		(void)!cache_push_scan(push, true, NULL, NULL, &ignored);
 	return fs_remove_tree(folder, err);
 }
 
@@ -220,15 +220,15 @@ static int fetch_entries(const struct agent_config *config, struct err **err)
 	    (key && compile_manifest_load(cache, key, &lock, &damage, err) < 0))
 		return err_wrap(err, "cannot fetch the compile cache");
 	entries.lock = lock;
-	if (store_list(cache, "", note, &entries, err) < 0 ||
-	    bring(cache, folder, &entries, err) < 0)
+	if (store_list(cache, "", note_entry, &entries, err) < 0 ||
+	    copy_entries(cache, folder, &entries, err) < 0)
 		return err_wrap(err, "cannot fetch the compile cache '%s'", url);
 	return 0;
 }
 
 int fetch_all(const struct agent_config *config, struct err **err)
 {
-	if (resume_settle(config, err) < 0 || fetch_checkpoint(config, err) < 0 ||
+	if (resume_agree(config, err) < 0 || fetch_checkpoint(config, err) < 0 ||
 	    fetch_entries(config, err) < 0)
 		return -1;
 	return wait_for_peers(config, err);

@@ -40,8 +40,8 @@ static bool is_news(struct passed *passed, const char *name, const char *tag)
 	return true;
 }
 
-static void say(struct passed *passed, const char *name, const char *path, int64_t step,
-		const char *why, const char *hint)
+static void say_passed(struct passed *passed, const char *name, const char *path, int64_t step,
+		       const char *why, const char *hint)
 {
 	json_t *news = news_of("passed");
 	int64_t now = clock_utc_now().ms;
@@ -65,7 +65,8 @@ static void say_partial(struct passed *passed, const struct ckpt *ckpt)
 				"correct checkpoint.kind; the kind seems to be '%s'",
 				taken);
 
-	say(passed, ckpt->name, ckpt->path, ckpt->step, ckpt->why ? ckpt->why : "incomplete", hint);
+	say_passed(passed, ckpt->name, ckpt->path, ckpt->step, ckpt->why ? ckpt->why : "incomplete",
+		   hint);
 }
 
 static void say_unrecognised(struct passed *passed, const struct ckpt_unrecognised *one)
@@ -76,14 +77,15 @@ static void say_unrecognised(struct passed *passed, const struct ckpt_unrecognis
 					    checkpoint_kind_name(passed->kind))
 			       : mem_copy("the name has no step, by which the newest is found");
 
-	say(passed, one->name, path, -1, why,
-	    one->named ? "set checkpoint.kind: auto, or use the names of that kind"
-		       : "save each checkpoint under its own name with the step in it, such as "
-			 "checkpoint-1000");
+	say_passed(passed, one->name, path, -1, why,
+		   one->named
+			   ? "set checkpoint.kind: auto, or use the names of that kind"
+			   : "save each checkpoint under its own name with the step in it, such as "
+			     "checkpoint-1000");
 }
 
-/* `patience_ms`: how long a checkpoint may stand still unfinished. */
-static void look(struct passed *passed, struct ckpt_watch *watch, int64_t patience_ms)
+/* `unchanged_ms`: how long a checkpoint may stand still unfinished. */
+static void report_unusable(struct passed *passed, struct ckpt_watch *watch, int64_t unchanged_ms)
 {
 	struct ckpt_unrecognised unrecognised;
 	size_t count = 0;
@@ -93,7 +95,7 @@ static void look(struct passed *passed, struct ckpt_watch *watch, int64_t patien
 	while (count-- > 0) { /* oldest first */
 		const struct ckpt *ckpt = checkpoint_watch_partial(watch, count);
 
-		if (checkpoint_watch_passed(watch, ckpt, patience_ms) &&
+		if (checkpoint_watch_passed(watch, ckpt, unchanged_ms) &&
 		    is_news(passed, ckpt->name, ckpt->tag))
 			say_partial(passed, ckpt);
 	}
@@ -102,9 +104,9 @@ static void look(struct passed *passed, struct ckpt_watch *watch, int64_t patien
 			say_unrecognised(passed, &unrecognised);
 }
 
-void passed_look(struct passed *passed, struct ckpt_watch *watch)
+void passed_report(struct passed *passed, struct ckpt_watch *watch)
 {
-	look(passed, watch, passed->patience_ms);
+	report_unusable(passed, watch, passed->unchanged_ms);
 }
 
 /* Returns the step that the name contains, -1 if none. */
@@ -116,8 +118,8 @@ static int64_t step_of(const char *name)
 }
 
 /* `over`: no process saves any more, so a checkpoint is reported even if no newer one exists. */
-static void look_coordinated(struct passed *passed,
-			     const struct checkpoint_coordinator *coordinator, bool over)
+static void report_coordinated(struct passed *passed,
+			       const struct checkpoint_coordinator *coordinator, bool over)
 {
 	struct coordinator_unmarked one;
 
@@ -129,15 +131,15 @@ static void look_coordinated(struct passed *passed,
 		if (one.lost || !newer || !is_news(passed, one.name, one.why))
 			continue;
 		path = fs_join(passed->source, one.name);
-		say(passed, one.name, path, step, one.why,
-		    "each node must save its whole part before it begins the next one");
+		say_passed(passed, one.name, path, step, one.why,
+			   "each node must save its whole part before it begins the next one");
 	}
 }
 
-void passed_look_coordinated(struct passed *passed,
-			     const struct checkpoint_coordinator *coordinator)
+void passed_report_coordinated(struct passed *passed,
+			       const struct checkpoint_coordinator *coordinator)
 {
-	look_coordinated(passed, coordinator, false);
+	report_coordinated(passed, coordinator, false);
 }
 
 void passed_marked(struct passed *passed, int64_t step, const char *url)
@@ -151,16 +153,17 @@ void passed_marked(struct passed *passed, int64_t step, const char *url)
 	why = mem_format("the step is not above %lld, from which this attempt resumed; the next "
 			 "attempt resumes from the highest step",
 			 (long long)resumed);
-	say(passed, fs_basename(url), url, step, why,
-	    "let the script load STOKER_RESUME_FROM and continue from its step");
+	say_passed(passed, fs_basename(url), url, step, why,
+		   "let the script load STOKER_RESUME_FROM and continue from its step");
 }
 
 void passed_stuck(struct passed *passed, const struct ckpt *ckpt, const char *why)
 {
 	if (is_news(passed, ckpt->name, ckpt->tag))
-		say(passed, ckpt->name, ckpt->path, ckpt->step, why,
-		    "check that checkpoint.url can be written to and holds files and folders only; "
-		    "the upload is retried");
+		say_passed(passed, ckpt->name, ckpt->path, ckpt->step, why,
+			   "check that checkpoint.url can be written to and holds files and "
+			   "folders only; "
+			   "the upload is retried");
 }
 
 json_t *passed_bad(struct ckpt_watch *watch)
@@ -190,9 +193,9 @@ void passed_at_end(struct passed *passed, struct ckpt_watch *watch,
 
 	/* A save that was cut off is reported when the next attempt chooses. */
 	if (!cut && !coordinator)
-		look(passed, watch, 0);
+		report_unusable(passed, watch, 0);
 	else if (!cut && passed->config->node == 0)
-		look_coordinated(passed, coordinator, true);
+		report_coordinated(passed, coordinator, true);
 	for (size_t i = 0; i < PARTIAL_MAX && (ckpt = checkpoint_watch_partial(watch, i)); i++)
 		say_at_end(passed, ckpt->name, ckpt->why);
 	for (size_t i = 0; i < PARTIAL_MAX && coordinator &&

@@ -17,7 +17,7 @@ struct passed {
 	const struct agent_config *config;
 	const char *source; /* folder that checkpoints are saved to */
 	const struct ckpt_kind *kind;
-	int64_t patience_ms; /* how long a checkpoint may stand still unfinished */
+	int64_t unchanged_ms; /* how long a checkpoint may stand still unfinished */
 	int news_fd;
 	json_t *told; /* owned: name → {"tag", "times"} */
 	int count;    /* number of reports */
@@ -28,10 +28,10 @@ void passed_release(struct passed *passed); /* for AUTO() */
 
 /* To be called after a look of the watch: reports incomplete checkpoints, and names that are not
  * those of a checkpoint. */
-void passed_look(struct passed *passed, struct ckpt_watch *watch);
+void passed_report(struct passed *passed, struct ckpt_watch *watch);
 /* Same, on node 0 of several that have no folder in common. */
-void passed_look_coordinated(struct passed *passed,
-			     const struct checkpoint_coordinator *coordinator);
+void passed_report_coordinated(struct passed *passed,
+			       const struct checkpoint_coordinator *coordinator);
 /* Called for a marked checkpoint: reports it if the next attempt would not choose its step. */
 void passed_marked(struct passed *passed, int64_t step, const char *url);
 /* Reports a complete checkpoint that cannot be copied or marked: `why`. */

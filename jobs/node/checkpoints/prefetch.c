@@ -10,7 +10,7 @@
 
 /* ---- the helper ---- */
 
-static void tell(int fd, const struct err *why)
+static void send_error(int fd, const struct err *why)
 {
 	json_t *words = json_object();
 	AUTO(auto_free) char *text = NULL;
@@ -32,7 +32,7 @@ static int do_prefetch(const void *arg, int news_fd, int orders_fd)
 	(void)orders_fd;
 	if (prefetch->fn(prefetch->config, &why) == 0)
 		return 0;
-	tell(news_fd, why);
+	send_error(news_fd, why);
 	return 1;
 }
 

@@ -64,8 +64,8 @@ static int choose(const struct agent_config *config, json_t *ret, struct err **e
 }
 
 /* Returns 1 with node 0's choice for this start, 0 if there is none yet, -1 with an error. */
-static int hear(const struct agent_config *config, struct store *store, json_t **ret,
-		struct err **err)
+static int read_choice(const struct agent_config *config, struct store *store, json_t **ret,
+		       struct err **err)
 {
 	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
@@ -88,7 +88,7 @@ static int wait_for_choice(const struct agent_config *config, struct store *stor
 	int64_t end_ms = clock_mono_now().ms + config->claim_wait_ms, pause = PAUSE_MS;
 	int there;
 
-	while ((there = hear(config, store, ret, err)) == 0) {
+	while ((there = read_choice(config, store, ret, err)) == 0) {
 		if (node_flag_is_set(config, store, FAILED_FILE, config->restart))
 			return err_set(err, EXIT_UNREACHABLE, "another node has failed");
 		if (clock_mono_now().ms >= end_ms)
@@ -102,8 +102,8 @@ static int wait_for_choice(const struct agent_config *config, struct store *stor
 	return there < 0 ? -1 : 0;
 }
 
-static int tell(const struct agent_config *config, struct store *store, const json_t *choice,
-		struct err **err)
+static int publish_choice(const struct agent_config *config, struct store *store,
+			  const json_t *choice, struct err **err)
 {
 	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
 	AUTO(auto_free) char *line = js_line(choice);
@@ -111,7 +111,7 @@ static int tell(const struct agent_config *config, struct store *store, const js
 	return config->nodes > 1 ? store_put(store, key, line, strlen(line), err) : 0;
 }
 
-int resume_settle(const struct agent_config *config, struct err **err)
+int resume_agree(const struct agent_config *config, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(config->dir, RESUME_FILE);
 	AUTO(store_freep) struct store *store = NULL;
@@ -129,7 +129,7 @@ int resume_settle(const struct agent_config *config, struct err **err)
 		js_put(choice, "restart", json_integer(config->restart));
 		done = choose(config, choice, err);
 		if (done == 0)
-			done = tell(config, store, choice, err);
+			done = publish_choice(config, store, choice, err);
 	} else {
 		done = wait_for_choice(config, store, &choice, err);
 	}

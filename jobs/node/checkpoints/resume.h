@@ -19,7 +19,7 @@
 bool resume_needed(const struct agent_config *config);
 /* Part of the prefetch (fetch.h): chooses, or waits for node 0's choice, and puts it in place of
  * what the order says. */
-int resume_settle(const struct agent_config *config, struct err **err);
+int resume_agree(const struct agent_config *config, struct err **err);
 /* In the agent, after that prefetch: applies the choice to its own order. */
 int resume_adopt(const struct agent_config *config, struct err **err);
 

@@ -39,7 +39,7 @@ void command_end_begin(struct agent *agent, int status)
 	/* Other nodes may have heard of a drain before us, and left. A far workspace keeps us
 	 * waiting for its answer, which is worth it only if there are other nodes. */
 	if (!agent->config.object_workspace || agent->config.nodes > 1)
-		drain_look(agent);
+		drain_check(agent);
 	if (ended_by_itself(agent)) {
 		agent_tell_peers(agent, exit_of(status));
 		agent->ended_due =

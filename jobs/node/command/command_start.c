@@ -81,7 +81,7 @@ void command_start(struct agent *agent)
 		no_command(agent, no, &why);
 		return;
 	}
-	if (compiler_look(&agent->config, &agent->env, &agent->report.said, &why) < 0) {
+	if (compiler_inspect(&agent->config, &agent->env, &agent->report.said, &why) < 0) {
 		agent_fail(agent, &why, "compile");
 		return;
 	}

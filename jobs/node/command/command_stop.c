@@ -11,7 +11,7 @@
 
 /* Time for the command's own children to finish when it ended by itself, and then after a
  * SIGTERM. */
-#define LINGER_MS     1000
+#define LEFTOVERS_MS  1000
 #define KILL_EVERY_MS 50
 #define KILL_ROUNDS   100 /* at that pace, then slower */
 
@@ -34,7 +34,7 @@ static void on_kill(void *arg)
 		kill(-agent->command, SIGKILL);
 	command_stop_signal(agent, SIGKILL);
 	agent->kill_timer =
-		loop_after(agent->loop, often ? KILL_EVERY_MS : LINGER_MS, on_kill, agent);
+		loop_after(agent->loop, often ? KILL_EVERY_MS : LEFTOVERS_MS, on_kill, agent);
 }
 
 static void kill_after(struct agent *agent, int64_t delay_ms, watch_fn fn)
@@ -44,18 +44,18 @@ static void kill_after(struct agent *agent, int64_t delay_ms, watch_fn fn)
 }
 
 /* The command ended by itself and left processes behind. */
-static void on_linger(void *arg)
+static void on_leftovers(void *arg)
 {
 	struct agent *agent = arg;
 
 	agent->kill_timer = NULL;
 	agent->leftovers = command_stop_signal(agent, SIGTERM);
 	command_stop_signal(agent, SIGCONT);
-	kill_after(agent, LINGER_MS, on_kill);
+	kill_after(agent, LEFTOVERS_MS, on_kill);
 }
 
 /* A signal came while the command was being stopped: it may leave less time than the grace. */
-static void hurry(struct agent *agent)
+static void shorten_grace(struct agent *agent)
 {
 	int64_t now = clock_mono_now().ms, left = agent->stop_at.ms + agent->config.grace_ms - now;
 	int64_t kill = agent->told_at.ms + agent_config_kill_ms(&agent->config) - now;
@@ -77,7 +77,7 @@ void command_stop(struct agent *agent, const char *why)
 		outputs_kill(agent);
 	}
 	if (!first) {
-		hurry(agent);
+		shorten_grace(agent);
 		return;
 	}
 	agent->stop_at = clock_mono_now();
@@ -105,5 +105,5 @@ void command_stop(struct agent *agent, const char *why)
 
 void command_stop_leftovers(struct agent *agent)
 {
-	kill_after(agent, LINGER_MS, on_linger);
+	kill_after(agent, LEFTOVERS_MS, on_leftovers);
 }

@@ -183,7 +183,7 @@ static void on_heartbeat(void *arg)
 		; /* the uploader looks */
 	else if (!claim_holds(&agent->claim, &agent->config, agent->store))
 		command_stop(agent, STOPPED_SUPERSEDED);
-	else if (!drain_look(agent) && is_noted(agent, FAILED_FILE))
+	else if (!drain_check(agent) && is_noted(agent, FAILED_FILE))
 		command_stop(agent, STOPPED_PEER);
 	else if (agent->config.node > 0 && !agent->watchdog.alone && is_noted(agent, ENDED_FILE))
 		watchdog_alone(agent);
@@ -193,7 +193,7 @@ static void on_heartbeat(void *arg)
 		workers_keep(agent);
 	workers_keep_uploader(agent);
 	if (!uploader_needed(&agent->config))
-		claim_renewal_look(&agent->renewal, &agent->config);
+		claim_renewal_beat(&agent->renewal, &agent->config);
 	if (!agent->state)
 		loop_after(agent->loop, agent->config.heartbeat_ms, on_heartbeat, agent);
 }

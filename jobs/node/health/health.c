@@ -194,7 +194,7 @@ static void on_beat(void *arg)
 	if (!claim_holds(&agent->claim, &agent->config, agent->store))
 		command_stop(agent, STOPPED_SUPERSEDED);
 	else
-		drain_look(agent);
+		drain_check(agent);
 	if (!agent->state)
 		agent->health.beat =
 			loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);

@@ -104,13 +104,13 @@ static bool reaches(struct checkup *c, char *ssh, const char *addr)
 {
 	AUTO(health_tool_release) struct tool_result result = { 0 };
 	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(auto_free) char *patience = mem_format("ConnectTimeout=%d", SSH_SECONDS);
+	AUTO(auto_free) char *timeout = mem_format("ConnectTimeout=%d", SSH_SECONDS);
 	AUTO(auto_free) char *to = mem_copy(addr);
 	char *argv[] = { ssh,
 			 (char[]){ "-o" },
 			 (char[]){ "BatchMode=yes" },
 			 (char[]){ "-o" },
-			 patience,
+			 timeout,
 			 to,
 			 (char[]){ "true" },
 			 NULL };
@@ -204,7 +204,7 @@ static json_t *slice(const json_t *members, size_t from, size_t to)
 }
 
 /* Returns why the group failed, NULL if it did well. The caller frees it. */
-static char *judge_group(const json_t *results, const json_t *group)
+static char *failure_of_group(const json_t *results, const json_t *group)
 {
 	const json_t *member;
 	size_t i;
@@ -279,7 +279,7 @@ static json_t *go_round(struct across *a, json_t *groups, int64_t limit_ms)
 	results = health_gather(a->c, a->round, end);
 	a->gone = health_peer_is_gone(a->c);
 	json_array_foreach (groups, i, group) {
-		AUTO(auto_free) char *words = judge_group(results, group);
+		AUTO(auto_free) char *words = failure_of_group(results, group);
 		const json_t *member;
 		size_t n;
 
@@ -324,7 +324,7 @@ static json_t *halve(const struct across *a, const json_t *failed)
 }
 
 /* Adds each node that fails alone. */
-static void blame_singles(json_t *sick, const struct across *a, const json_t *failed)
+static void add_failed_singles(json_t *sick, const struct across *a, const json_t *failed)
 {
 	const json_t *group;
 	size_t i;
@@ -377,7 +377,7 @@ static void search(struct across *a, json_t *failed, json_t *sick)
 		int64_t limit_ms = share_ms(a, rounds_to_go(groups));
 		json_t *next;
 
-		blame_singles(sick, a, failed);
+		add_failed_singles(sick, a, failed);
 		if (json_array_size(groups) == 0)
 			break;
 		if (a->round >= ROUNDS_MAX || !is_enough(a, limit_ms)) {
@@ -413,7 +413,7 @@ static json_t *pair_up(const struct across *a, size_t *from)
 	return groups;
 }
 
-static void blame_pairs(struct across *a, json_t *sick)
+static void add_failed_pairs(struct across *a, json_t *sick)
 {
 	size_t from = 0, count = json_array_size(a->suspects), at_once, i;
 
@@ -493,7 +493,7 @@ json_t *health_test_across(struct checkup *c, const json_t *nodes, struct mono e
 	json_array_append_new(groups, group_new(&a, all_members(nodes)));
 	/* Over all nodes, and cold; a hang must leave time to find out which node it is. */
 	search(&a, go_round(&a, groups, left_ms(&a) / 2), sick);
-	blame_pairs(&a, sick);
+	add_failed_pairs(&a, sick);
 	/* If every node fails alone, the image is to blame, or something else they have in
 	 * common. */
 	a.common = json_array_size(sick) == json_array_size(nodes);

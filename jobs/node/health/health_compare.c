@@ -30,14 +30,14 @@ static bool is_listed(const json_t *sick, int node)
 	return false;
 }
 
-static void blame(json_t *sick, const json_t *nodes, int node, const char *words)
+static void add_sick(json_t *sick, const json_t *nodes, int node, const char *words)
 {
 	if (!is_listed(sick, node))
 		json_array_append_new(sick, health_sick_row(nodes, node, words));
 }
 
 /* Blames the node for the sick rows in its own report. */
-static void blame_rows(json_t *sick, const json_t *nodes, int node)
+static void add_sick_rows(json_t *sick, const json_t *nodes, int node)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
 	const json_t *row;
@@ -50,7 +50,7 @@ static void blame_rows(json_t *sick, const json_t *nodes, int node)
 			sb_addf(&words, "%s%s", words.len ? "; " : "", text ? text : "?");
 	}
 	if (words.len > 0)
-		blame(sick, nodes, node, words.text);
+		add_sick(sick, nodes, node, words.text);
 }
 
 /* Returns the only check that found the node sick, if that is a check of what the image computes
@@ -106,7 +106,7 @@ static void compare_devices(json_t *sick, const json_t *nodes)
 					 (long long)devices, (long long)most);
 
 		if (devices < most)
-			blame(sick, nodes, (int)i, words);
+			add_sick(sick, nodes, (int)i, words);
 	}
 }
 
@@ -160,19 +160,19 @@ static char *across_name(const struct checkup *c, const json_t *across)
 			  c->config->nodes);
 }
 
-static void blame_slow(struct checkup *c, json_t *sick, const json_t *nodes, int node,
-		       const char *operation, const char *against)
+static void add_slow(struct checkup *c, json_t *sick, const json_t *nodes, int node,
+		     const char *operation, const char *against)
 {
 	AUTO(auto_free) char *size = text_format_bytes((uint64_t)c->order->size);
 	AUTO(auto_free)
 	char *words = mem_format("%s of %s runs at %.1f GB/s; %s", operation, size,
 				 busbw_of(json_array_get(nodes, (size_t)node), operation), against);
 
-	blame(sick, nodes, node, words);
+	add_sick(sick, nodes, node, words);
 }
 
-static void blame_below(struct checkup *c, json_t *sick, const json_t *nodes, const char *operation,
-			double median)
+static void add_below_median(struct checkup *c, json_t *sick, const json_t *nodes,
+			     const char *operation, double median)
 {
 	AUTO(auto_free)
 	char *against = mem_format("the median of the nodes is %.1f GB/s", median);
@@ -181,7 +181,7 @@ static void blame_below(struct checkup *c, json_t *sick, const json_t *nodes, co
 		double found = busbw_of(json_array_get(nodes, (size_t)i), operation);
 
 		if (found >= 0 && found < HEALTH_SLOW * median)
-			blame_slow(c, sick, nodes, i, operation, against);
+			add_slow(c, sick, nodes, i, operation, against);
 	}
 }
 
@@ -206,8 +206,8 @@ static bool find_slow(struct checkup *c, const json_t *nodes, const struct basel
 
 /* For too few nodes for a median: a node that is slow where others are not is sick; and so is a
  * node that is alone, until it was seen often enough. Returns true if all are slow. */
-static bool blame_few(struct checkup *c, json_t *sick, const json_t *nodes,
-		      const struct baseline *baseline, const char *operation)
+static bool add_below_baseline(struct checkup *c, json_t *sick, const json_t *nodes,
+			       const struct baseline *baseline, const char *operation)
 {
 	AUTO(auto_free) bool *slow = mem_zero((size_t)c->config->nodes, sizeof *slow);
 	bool all = find_slow(c, nodes, baseline, operation, slow);
@@ -220,7 +220,7 @@ static bool blame_few(struct checkup *c, json_t *sick, const json_t *nodes,
 		AUTO(auto_free) char *against = health_baseline_words(baseline, name, alone);
 
 		if (slow[i] && (alone || !all))
-			blame_slow(c, sick, nodes, i, operation, against);
+			add_slow(c, sick, nodes, i, operation, against);
 	}
 	return all;
 }
@@ -247,8 +247,8 @@ static void compare_speed(struct checkup *c, json_t *sick, const json_t *nodes,
 		       ? mem_format("%s of %s", operation, size)
 		       : mem_format("%s of %s on all %d nodes", operation, size, c->config->nodes);
 	if (median >= 0)
-		blame_below(c, sick, nodes, operation, median);
-	else if (!blame_few(c, sick, nodes, baseline, operation))
+		add_below_median(c, sick, nodes, operation, median);
+	else if (!add_below_baseline(c, sick, nodes, baseline, operation))
 		return;
 	/* No single node is to blame: it may be the driver, or the compiler. */
 	if (c->config->nodes > 1 || json_array_size(sick) == 0)
@@ -277,9 +277,9 @@ json_t *health_compare_nodes(struct checkup *c, const json_t *nodes,
 
 	json_array_foreach (nodes, i, told) {
 		if (json_is_null(told))
-			blame(sick, nodes, (int)i, "no report of the check-up");
+			add_sick(sick, nodes, (int)i, "no report of the check-up");
 		else
-			blame_rows(sick, nodes, (int)i);
+			add_sick_rows(sick, nodes, (int)i);
 	}
 	compare_devices(sick, nodes);
 	json_array_foreach (c->order->ops, i, operation)

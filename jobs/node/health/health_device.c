@@ -13,7 +13,7 @@
 
 #define DISK_LEAST    ((uint64_t)1 << 30)   /* bytes that a command must find free */
 #define MEMORY_LEAST  ((uint64_t)256 << 20) /* bytes of memory that must be available */
-#define SKEW_MS       30000 /* distance from the workspace's clock that is reported */
+#define CLOCK_SKEW_MS 30000 /* distance from the workspace's clock that is reported */
 #define SYSFS         "/sys/devices/virtual/neuron_device"
 #define SYSFS_ENV     "NEURON_SYSFS_ROOT"
 #define COUNTER_BYTES 64
@@ -81,7 +81,7 @@ static void check_clock(struct checkup *c)
 	AUTO(auto_free) char *text = NULL;
 	struct utc before = clock_utc_now();
 	struct store_object object;
-	int64_t skew;
+	int64_t clock_skew;
 
 	if (health_tell_own(c, "begun", &why) < 0 ||
 	    store_stat(c->store, key, &object, &why) <= 0) {
@@ -90,12 +90,12 @@ static void check_clock(struct checkup *c)
 				   why ? why->message : "");
 		return;
 	}
-	skew = before.ms - object.modified.ms;
-	text = text_format_duration(skew < 0 ? -skew : skew);
-	if (skew > SKEW_MS || skew < -SKEW_MS)
+	clock_skew = before.ms - object.modified.ms;
+	text = text_format_duration(clock_skew < 0 ? -clock_skew : clock_skew);
+	if (clock_skew > CLOCK_SKEW_MS || clock_skew < -CLOCK_SKEW_MS)
 		health_checkup_say(c, "clock", ROW_WARNED,
 				   "the clock is %s %s that of the workspace", text,
-				   skew < 0 ? "behind" : "ahead of");
+				   clock_skew < 0 ? "behind" : "ahead of");
 	else
 		health_checkup_say(c, "clock", ROW_OK, "%s from the workspace's", text);
 }
@@ -109,7 +109,7 @@ void health_check_place(struct checkup *c)
 
 /* ---- devices --------------------------------------------------------------------- */
 
-static void judge_processes(struct checkup *c, const json_t *processes)
+static void check_processes(struct checkup *c, const json_t *processes)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
 	const json_t *one;
@@ -149,7 +149,7 @@ static bool say_devices(struct checkup *c, const char *who, int found)
 	return true;
 }
 
-static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
+static void check_device_list(struct checkup *c, const struct neuron_ls *ls)
 {
 	int devices = (int)c->config->order->devices;
 	int cores = (int)c->config->order->cores;
@@ -167,7 +167,7 @@ static void judge_devices(struct checkup *c, const struct neuron_ls *ls)
 				   ls->cores);
 	if (ls->cores > 0)
 		c->cores = ls->cores;
-	judge_processes(c, ls->processes);
+	check_processes(c, ls->processes);
 }
 
 static const char *sysfs_root(const struct checkup *c)
@@ -214,7 +214,7 @@ static void read_devices(struct checkup *c, const struct tool_result *result)
 	AUTO(auto_free) char *words = NULL;
 
 	if (health_neuron_ls_parse(result->out.text, result->out.len, &ls, &why) == 0) {
-		judge_devices(c, &ls);
+		check_device_list(c, &ls);
 		return;
 	}
 	words = mem_format("cannot read the output of neuron-ls: %s", why->message);

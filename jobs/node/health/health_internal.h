@@ -79,7 +79,7 @@ char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr,
 /* health_peers.c: node-<k>/health.json and health.json of this start of the job. */
 int health_tell_own(struct checkup *c, const char *state, struct err **err);
 /* Returns a new reference to node 0's orders or verdict, NULL if there is nothing (yet). */
-json_t *health_hear_verdict(struct checkup *c);
+json_t *health_read_orders(struct checkup *c);
 int health_tell_all(struct checkup *c, json_t *body, struct err **err);
 /* Waits before the next look, a little longer each time; longer still where looks are requests. */
 void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms);

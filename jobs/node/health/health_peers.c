@@ -35,7 +35,7 @@ static bool is_of_now(const struct checkup *c, const json_t *body)
 	       strcmp(token, c->config->token) == 0 && strcmp(nonce, c->config->nonce) == 0;
 }
 
-static int tell(struct checkup *c, const char *key, const json_t *body, struct err **err)
+static int write_object(struct checkup *c, const char *key, const json_t *body, struct err **err)
 {
 	AUTO(auto_free) char *text = js_line(body);
 
@@ -43,12 +43,12 @@ static int tell(struct checkup *c, const char *key, const json_t *body, struct e
 }
 
 /* Repeats the write until the service is back: a silent node is taken for sick. */
-static int tell_surely(struct checkup *c, const char *key, const json_t *body, struct err **err)
+static int write_surely(struct checkup *c, const char *key, const json_t *body, struct err **err)
 {
 	int64_t end_ms = clock_mono_now().ms + TELL_MS, pause_ms = 0;
 	int done;
 
-	while ((done = tell(c, key, body, err)) < 0 && (*err)->code == EXIT_UNREACHABLE &&
+	while ((done = write_object(c, key, body, err)) < 0 && (*err)->code == EXIT_UNREACHABLE &&
 	       clock_mono_now().ms < end_ms) {
 		err_freep(err);
 		health_wait_a_moment(c, &pause_ms);
@@ -57,7 +57,7 @@ static int tell_surely(struct checkup *c, const char *key, const json_t *body, s
 }
 
 /* Returns NULL also if the object cannot be read now; the next look reads it. */
-static json_t *hear(struct checkup *c, const char *key)
+static json_t *read_object(struct checkup *c, const char *key)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -78,25 +78,25 @@ int health_tell_own(struct checkup *c, const char *state, struct err **err)
 
 	sign(c, c->told);
 	js_put_str(c->told, "state", state);
-	return strcmp(state, "done") == 0 ? tell_surely(c, key, c->told, err)
-					  : tell(c, key, c->told, err);
+	return strcmp(state, "done") == 0 ? write_surely(c, key, c->told, err)
+					  : write_object(c, key, c->told, err);
 }
 
 /* Returns a new reference to what the node has reported, NULL if nothing (yet). */
-static json_t *hear_node(struct checkup *c, int node)
+static json_t *read_node(struct checkup *c, int node)
 {
 	AUTO(auto_free) char *key = mem_format("%snode-%d/" HEALTH_FILE, c->config->prefix, node);
 
 	if (node == c->config->node)
 		return json_incref(c->told);
-	return hear(c, key);
+	return read_object(c, key);
 }
 
-json_t *health_hear_verdict(struct checkup *c)
+json_t *health_read_orders(struct checkup *c)
 {
 	AUTO(auto_free) char *key = agent_config_key(c->config, HEALTH_FILE);
 
-	return hear(c, key);
+	return read_object(c, key);
 }
 
 int health_tell_all(struct checkup *c, json_t *body, struct err **err)
@@ -104,7 +104,7 @@ int health_tell_all(struct checkup *c, json_t *body, struct err **err)
 	AUTO(auto_free) char *key = agent_config_key(c->config, HEALTH_FILE);
 
 	sign(c, body);
-	return tell_surely(c, key, body, err);
+	return write_surely(c, key, body, err);
 }
 
 void health_wait_a_moment(const struct checkup *c, int64_t *pause_ms)
@@ -155,7 +155,7 @@ static bool have_all_begun(const struct checkup *c, const json_t *nodes)
 	return true;
 }
 
-static size_t look_at_nodes(struct checkup *c, json_t *nodes, int64_t round)
+static size_t read_nodes(struct checkup *c, json_t *nodes, int64_t round)
 {
 	size_t missing = 0;
 
@@ -164,7 +164,7 @@ static size_t look_at_nodes(struct checkup *c, json_t *nodes, int64_t round)
 
 		if (is_told(told, round))
 			continue;
-		told = hear_node(c, i);
+		told = read_node(c, i);
 		if (told)
 			json_array_set_new(nodes, (size_t)i, told);
 		missing += !is_told(told, round);
@@ -187,7 +187,7 @@ json_t *health_gather(struct checkup *c, int64_t round, struct mono end)
 
 	for (int i = 0; i < c->config->nodes; i++)
 		json_array_append_new(nodes, json_null());
-	while (look_at_nodes(c, nodes, round) > 0) {
+	while (read_nodes(c, nodes, round) > 0) {
 		/* From now on the slowest has as long as any other. */
 		if (!all_begun && have_all_begun(c, nodes)) {
 			all_begun = true;

@@ -78,7 +78,7 @@ static char *wrong_words(const json_t *wrong)
 	return sb_take(&words);
 }
 
-static void judge_tensor(struct checkup *c, const json_t *said)
+static void check_tensor_result(struct checkup *c, const json_t *said)
 {
 	const char *framework = js_str(said, "framework"), *why = js_str(said, "unable");
 	AUTO(sb_release) struct sb unable = SB_INIT_MAX(400);
@@ -172,7 +172,7 @@ void health_check_tensor(struct checkup *c)
 		health_checkup_say(c, "tensor", ROW_UNCHECKED, "exit status %d: %s", result.status,
 				   words);
 	else
-		judge_tensor(c, said);
+		check_tensor_result(c, said);
 }
 
 /* ---- nccom-test ------------------------------------------------------------------- */
@@ -444,8 +444,8 @@ static void torchrun_command(const struct checkup *c, const char *torchrun, int 
 	add_number(ret, program, c->order->size);
 }
 
-static char *judge_torch(const struct tool_result *result, int ranks, const char *name,
-			 json_t *figures)
+static char *read_torch_result(const struct tool_result *result, int ranks, const char *name,
+			       json_t *figures)
 {
 	json_auto_t *said = last_object(&result->out);
 	AUTO(auto_free) char *words = NULL;
@@ -494,5 +494,5 @@ char *health_run_torch(struct checkup *c, int nodes, int rank, const char *addr,
 		return mem_format("an all-reduce over torchrun: %s", why->message);
 	if (result.hung)
 		return hung(c, "an all-reduce over torchrun", from, end);
-	return judge_torch(&result, nodes * per_node, name, figures);
+	return read_torch_result(&result, nodes * per_node, name, figures);
 }

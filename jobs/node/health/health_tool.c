@@ -14,8 +14,8 @@
 #include "jobs/base/text/text.h"
 
 #define NEURON_BIN "/opt/aws/neuron/bin"
-#define LOOK_MS    20   /* interval of looks whether it has ended */
-#define LINGER_MS  500  /* for processes that still hold its output then */
+#define POLL_MS    20   /* interval of looks whether it has ended */
+#define FLUSH_MS   500  /* for processes that still hold its output then */
 #define DEATH_MS   5000 /* for a killed process that the kernel does not let go of */
 #define WORDS_MAX  300
 
@@ -45,7 +45,7 @@ static bool read_some(int fd, struct sb *to)
 }
 
 /* Reads what the tool has written; waits `wait_ms` at most for some of it. */
-static void hear(struct tool *tool, int wait_ms)
+static void read_output(struct tool *tool, int wait_ms)
 {
 	struct pollfd polls[2] = { { .fd = tool->fds[0], .events = POLLIN },
 				   { .fd = tool->fds[1], .events = POLLIN } };
@@ -80,18 +80,18 @@ static void wait_for(struct tool *tool, struct mono end)
 	bool ended = false;
 
 	while (!(ended = has_ended(tool)) && clock_mono_now().ms < end.ms)
-		hear(tool, LOOK_MS);
+		read_output(tool, POLL_MS);
 	if (ended)
-		end.ms = clock_mono_now().ms + LINGER_MS;
+		end.ms = clock_mono_now().ms + FLUSH_MS;
 	else
 		tool->ret->hung = true;
 	while (ended && is_open(tool) && clock_mono_now().ms < end.ms)
-		hear(tool, LOOK_MS);
+		read_output(tool, POLL_MS);
 	/* Kills the tool's session, with processes that it started and did not wait for. */
 	kill(-tool->pid, SIGKILL);
 	end.ms = clock_mono_now().ms + DEATH_MS;
 	while (!ended && !(ended = has_ended(tool)) && clock_mono_now().ms < end.ms)
-		hear(tool, LOOK_MS);
+		read_output(tool, POLL_MS);
 }
 
 static int open_pipe(int *ret_read, int *ret_write, struct err **err)

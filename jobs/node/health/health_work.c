@@ -113,7 +113,7 @@ static void introduce(struct checkup *c)
 	js_put(c->told, "figures", json_incref(c->figures));
 }
 
-static int begin(struct checkup *c, struct err **err)
+static int begin_checkup(struct checkup *c, struct err **err)
 {
 	c->order = &c->config->order->health;
 	c->begun = clock_mono_now();
@@ -231,7 +231,7 @@ static char *sick_words(const json_t *sick, int nodes)
 }
 
 /* On node 0: returns the verdict that all nodes follow, also for its report. */
-static json_t *judge(struct checkup *c, const json_t *nodes)
+static json_t *decide_for_all(struct checkup *c, const json_t *nodes)
 {
 	AUTO(health_baseline_release) struct baseline baseline = { 0 };
 	json_t *sick, *verdict = json_object(), *warned = json_array();
@@ -307,7 +307,7 @@ static json_t *obey(struct checkup *c)
 	while (clock_mono_now().ms < end_ms) {
 		/* In this order: a node that is found sick fails only after the verdict. */
 		bool gone = health_peer_is_gone(c);
-		json_auto_t *orders = health_hear_verdict(c);
+		json_auto_t *orders = health_read_orders(c);
 		const char *what = js_str(orders, "do");
 
 		if (what && strcmp(what, "verdict") == 0)
@@ -327,7 +327,7 @@ static json_t *obey(struct checkup *c)
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-static json_t *decide(struct checkup *c)
+static json_t *reach_verdict(struct checkup *c)
 {
 	json_auto_t *nodes = NULL;
 	json_auto_t *verdict = NULL;
@@ -335,14 +335,14 @@ static json_t *decide(struct checkup *c)
 
 	if (c->config->nodes == 1) {
 		nodes = json_pack("[O]", c->told);
-		return judge(c, nodes);
+		return decide_for_all(c, nodes);
 	}
 	if (c->config->node > 0)
 		return obey(c);
 	nodes = health_gather(c, 0, end);
 	if (health_peer_is_gone(c))
 		return NULL;
-	verdict = judge(c, nodes);
+	verdict = decide_for_all(c, nodes);
 	/* A node that left meanwhile is why others fail, so that verdict does not count. */
 	return health_peer_is_gone(c) ? NULL : json_incref(verdict);
 }
@@ -413,7 +413,7 @@ void health_work(const struct agent_config *config, const struct claim *claim, h
 	AUTO(err_freep) struct err *why = NULL;
 	json_auto_t *verdict = NULL;
 
-	if (begin(&c, &why) < 0) {
+	if (begin_checkup(&c, &why) < 0) {
 		apologise(why, fn, arg);
 		return;
 	}
@@ -421,7 +421,7 @@ void health_work(const struct agent_config *config, const struct claim *claim, h
 	if (c.order->full) {
 		if (config->nodes > 1)
 			(void)!health_tell_own(&c, "done", &why);
-		verdict = decide(&c);
+		verdict = reach_verdict(&c);
 	}
 	announce(&c, verdict, fn, arg);
 }

@@ -65,7 +65,7 @@ void command_env_release(struct command_env *env)
 }
 
 /* Leaves the variable out if the value is NULL. */
-static void put(struct command_env *env, enum variable variable, const char *value)
+static void put_variable(struct command_env *env, enum variable variable, const char *value)
 {
 	if (value)
 		command_env_put(env, variable_rows[variable].name, value);
@@ -75,7 +75,7 @@ static void put_number(struct command_env *env, enum variable variable, int64_t 
 {
 	AUTO(auto_free) char *text = mem_format("%lld", (long long)value);
 
-	put(env, variable, text);
+	put_variable(env, variable, text);
 }
 
 /* Returns the cores of the accelerator, or if the order has none, the CPUs that we may use. */
@@ -98,23 +98,23 @@ static void put_stoker(struct command_env *env, const struct agent_config *confi
 	AUTO(auto_free) char *cache = agent_config_cache(config);
 	int64_t workers = order->compile.workers;
 
-	put(env, VAR_PHASE, config->phase);
-	put(env, VAR_RUN, config->run);
+	put_variable(env, VAR_PHASE, config->phase);
+	put_variable(env, VAR_RUN, config->run);
 	put_number(env, VAR_ATTEMPT, config->attempt);
-	put(env, VAR_INIT_FROM, order->init_from);
-	put(env, VAR_RESUME_FROM, resumed);
-	put(env, VAR_CHECKPOINT_DIR, config->checkpoint);
-	put(env, VAR_OUTPUT_DIR, config->output);
-	put(env, VAR_DATA_MANIFEST, order->data_manifest);
+	put_variable(env, VAR_INIT_FROM, order->init_from);
+	put_variable(env, VAR_RESUME_FROM, resumed);
+	put_variable(env, VAR_CHECKPOINT_DIR, config->checkpoint);
+	put_variable(env, VAR_OUTPUT_DIR, config->output);
+	put_variable(env, VAR_DATA_MANIFEST, order->data_manifest);
 	put_number(env, VAR_NODES, config->nodes);
 	put_number(env, VAR_NODE_RANK, config->node);
 	put_number(env, VAR_CORES, cores(config));
-	put(env, VAR_CACHE_DIR, cache);
+	put_variable(env, VAR_CACHE_DIR, cache);
 	if (workers > 0)
 		put_number(env, VAR_COMPILE_WORKERS, workers);
-	put(env, VAR_MASTER_ADDR, claim->master_addr);
+	put_variable(env, VAR_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_MASTER_PORT, claim->master_port);
-	put(env, VAR_TOKEN, *config->token ? config->token : NULL);
+	put_variable(env, VAR_TOKEN, *config->token ? config->token : NULL);
 }
 
 /* True for kernels before 5.15: libfabric cannot tell registered memory from a child's copy
@@ -139,17 +139,17 @@ static void put_network(struct command_env *env, const struct agent_config *conf
 	if (config->nodes < 2 || !config->platform.apart)
 		return;
 	interface = network_interface(&config->platform, NETWORK_FOLDER);
-	put(env, VAR_CCOM_IFNAME, interface);
-	put(env, VAR_NCCL_IFNAME, interface);
-	put(env, VAR_GLOO_IFNAME, interface);
+	put_variable(env, VAR_CCOM_IFNAME, interface);
+	put_variable(env, VAR_NCCL_IFNAME, interface);
+	put_variable(env, VAR_GLOO_IFNAME, interface);
 	if (!config->order->efa)
 		return;
 	root = network_join(claim->master_addr, claim->master_port + 1);
-	put(env, VAR_FI_PROVIDER, "efa");
-	put(env, VAR_FI_EFA_RDMA, "1");
+	put_variable(env, VAR_FI_PROVIDER, "efa");
+	put_variable(env, VAR_FI_EFA_RDMA, "1");
 	if (fork_is_unsafe())
-		put(env, VAR_FI_EFA_FORK, "1");
-	put(env, VAR_NEURON_ROOT_COMM, root);
+		put_variable(env, VAR_FI_EFA_FORK, "1");
+	put_variable(env, VAR_NEURON_ROOT_COMM, root);
 }
 
 /* The runtime's default is documented in three ways, 2, 30 and 600 seconds: too little for a long
@@ -159,7 +159,7 @@ static void put_runtime(struct command_env *env, const struct agent_config *conf
 	const struct order_compile *compile = &config->order->compile;
 
 	if (config->order->cores > 0 || (compile->kind && strcmp(compile->kind, "neuron") == 0))
-		put(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
+		put_variable(env, VAR_NEURON_EXEC_TIMEOUT, EXEC_TIMEOUT_S);
 }
 
 /* Variables for launchers. torchrun takes each of its options from PET_ and the option's name in
@@ -168,11 +168,11 @@ static void put_runtime(struct command_env *env, const struct agent_config *conf
 static void put_launcher(struct command_env *env, const struct agent_config *config,
 			 const struct claim *claim)
 {
-	put(env, VAR_PLAIN_MASTER_ADDR, claim->master_addr);
+	put_variable(env, VAR_PLAIN_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_PLAIN_MASTER_PORT, claim->master_port);
 	put_number(env, VAR_PET_NNODES, config->nodes);
 	put_number(env, VAR_PET_NODE_RANK, config->node);
-	put(env, VAR_PET_MASTER_ADDR, claim->master_addr);
+	put_variable(env, VAR_PET_MASTER_ADDR, claim->master_addr);
 	put_number(env, VAR_PET_MASTER_PORT, claim->master_port);
 }
 
@@ -249,7 +249,7 @@ int command_env_build(const struct agent_config *config, const struct claim *cla
 		container_env_put(&env, config);
 	for (enum variable i = 0; !config->platform.container && i < VAR_COUNT; i++)
 		if (variable_rows[i].uses & VAR_PASSED)
-			put(&env, i, getenv(variable_rows[i].name));
+			put_variable(&env, i, getenv(variable_rows[i].name));
 	put_launcher(&env, config, claim);
 	put_network(&env, config, claim);
 	put_runtime(&env, config);

@@ -62,8 +62,8 @@ static int compare(const struct agent_config *config, const json_t *locked,
 	return refuse(changed, err);
 }
 
-int compiler_look(const struct agent_config *config, const struct command_env *env,
-		  struct node_report *said, struct err **err)
+int compiler_inspect(const struct agent_config *config, const struct command_env *env,
+		     struct node_report *said, struct err **err)
 {
 	const struct order_compile *compile = &config->order->compile;
 	const json_t *locked = compile->compiler;

@@ -14,7 +14,7 @@
 /* Puts "compiler" into the report: what was found, and how that compares with the order's.
  * Returns -1 if it is another one, with an error that names both: the command must not begin. If
  * the environment cannot tell, the report says so, and the result is 0. */
-int compiler_look(const struct agent_config *config, const struct command_env *env,
-		  struct node_report *said, struct err **err);
+int compiler_inspect(const struct agent_config *config, const struct command_env *env,
+		     struct node_report *said, struct err **err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "jobs/source/archive.h"
 
 /* Largest distance between a name and what was meant. */
-#define NEAR_ENOUGH 2
+#define DISTANCE_MAX 2
 
 static int unpack(const struct agent_config *config, struct store *store, struct err **err)
 {
@@ -153,7 +153,7 @@ void prepare_discard(const struct agent_config *config)
 /* Returns the nearest name in the folders of PATH, NULL if none is near. The caller frees it. */
 static char *nearest(const char *program, const char *path)
 {
-	size_t best = strlen(program) / 2 < NEAR_ENOUGH ? strlen(program) / 2 : NEAR_ENOUGH;
+	size_t best = strlen(program) / 2 < DISTANCE_MAX ? strlen(program) / 2 : DISTANCE_MAX;
 	AUTO(auto_free) char *folders = mem_copy(path);
 	char *save = NULL, *name = NULL;
 
@@ -163,7 +163,7 @@ static char *nearest(const char *program, const char *path)
 		struct dirent *entry;
 
 		while (dir && (entry = readdir(dir))) {
-			size_t distance = text_distance(program, entry->d_name, NEAR_ENOUGH);
+			size_t distance = text_distance(program, entry->d_name, DISTANCE_MAX);
 
 			if (distance == 0 || distance > best ||
 			    (name && (distance == best && strcmp(entry->d_name, name) >= 0)))

@@ -118,7 +118,7 @@ static void on_news(void *arg, const char *kind, const json_t *line)
 		set_timer(agent);
 }
 
-static int start(struct agent *agent, struct err **err)
+static int start_helper(struct agent *agent, struct err **err)
 {
 	struct outputs *outputs = &agent->outputs;
 
@@ -155,7 +155,7 @@ bool outputs_bring(struct agent *agent)
 		return false;
 	if (outputs->starts++ == STARTS)
 		lose(outputs, "the upload process died", NULL, "transient-infra");
-	else if (start(agent, &why) < 0)
+	else if (start_helper(agent, &why) < 0)
 		lose(outputs, why->message, NULL, "transient-infra");
 	return !outputs->over;
 }
@@ -186,7 +186,7 @@ void outputs_kill(struct agent *agent)
 	helper_kill(&agent->outputs.helper);
 }
 
-void outputs_hurry(struct agent *agent)
+void outputs_signalled(struct agent *agent)
 {
 	if (agent->outputs.helper.pid > 0)
 		set_timer(agent);

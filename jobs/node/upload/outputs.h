@@ -55,7 +55,7 @@ void outputs_gone(struct agent *agent);
 /* Ends the upload: the claim has passed on, and the outputs are another attempt's to write. */
 void outputs_kill(struct agent *agent);
 /* Called after a signal: the time is short. */
-void outputs_hurry(struct agent *agent);
+void outputs_signalled(struct agent *agent);
 /* Records in the report what became of the outputs. */
 void outputs_report(struct agent *agent);
 void outputs_release(struct outputs *outputs); /* kills a helper; { 0 } is fine */

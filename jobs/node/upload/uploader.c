@@ -64,7 +64,7 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 }
 
 /* Sends an order; does nothing if the uploader is dead. */
-static void tell(const struct uploader *uploader, char order)
+static void send_order(const struct uploader *uploader, char order)
 {
 	if (uploader->helper.pid > 0)
 		(void)!write(uploader->helper.orders_fd, &order, 1);
@@ -72,12 +72,12 @@ static void tell(const struct uploader *uploader, char order)
 
 void uploader_report(const struct uploader *uploader)
 {
-	tell(uploader, UPLOADER_ORDER_REPORT);
+	send_order(uploader, UPLOADER_ORDER_REPORT);
 }
 
 void uploader_claimed(const struct uploader *uploader)
 {
-	tell(uploader, UPLOADER_ORDER_CLAIMED);
+	send_order(uploader, UPLOADER_ORDER_CLAIMED);
 }
 
 enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, int64_t grace_ms)
@@ -89,7 +89,7 @@ enum uploader_end uploader_finish(struct uploader *uploader, struct mono *end, i
 
 	if (uploader->helper.pid <= 0)
 		return UPLOADER_DEAD;
-	tell(uploader, UPLOADER_ORDER_LAST);
+	send_order(uploader, UPLOADER_ORDER_LAST);
 	/* The pipe ends when the uploader does. */
 	while (!over && clock_mono_now().ms < end->ms && poll(&news, 1, HEAR_MS) >= 0) {
 		over = news.revents && read(news.fd, &byte, 1) == 0;

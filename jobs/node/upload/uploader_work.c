@@ -45,9 +45,9 @@ struct rounds {
 	uint64_t base;         /* offset where this log begins, behind those of earlier starts */
 	struct sb head;        /* bytes of the piece before `base` */
 	uint64_t piece;        /* offset of the piece that may still grow */
-	size_t brought;        /* bytes of that piece that are uploaded */
+	size_t uploaded;       /* bytes of that piece that are uploaded */
 	bool more;             /* the log has more than one round could upload */
-	struct mono begun, log_at, look_at, report_at, exchange_at, show_at; /* when each is due */
+	struct mono begun, log_at, check_at, report_at, exchange_at, show_at; /* when each is due */
 };
 
 /* ---- the log ---- */
@@ -158,7 +158,7 @@ static bool find_piece(struct rounds *rounds)
 	return rounds->listed = true;
 }
 
-static bool bring_piece(struct rounds *rounds, const char *bytes, size_t len)
+static bool upload_piece(struct rounds *rounds, const char *bytes, size_t len)
 {
 	AUTO(auto_free)
 	char *name = mem_format(LOG_FILE "/" LOG_OFFSET, (unsigned long long)rounds->piece);
@@ -167,16 +167,16 @@ static bool bring_piece(struct rounds *rounds, const char *bytes, size_t len)
 
 	if (store_put(rounds->store, key, bytes, len, &ignored) < 0)
 		return false;
-	rounds->brought = len;
+	rounds->uploaded = len;
 	if (len >= LOG_SEALED) {
 		rounds->piece += len;
-		rounds->brought = 0;
+		rounds->uploaded = 0;
 	}
 	return true;
 }
 
 /* Returns true if all that was in the log is uploaded. */
-static bool bring_log(struct rounds *rounds)
+static bool upload_log(struct rounds *rounds)
 {
 	AUTO(auto_free) char *buffer = rounds->log_fd < 0 ? NULL : mem_alloc(LOG_PIECE_MAX);
 	size_t len;
@@ -184,9 +184,9 @@ static bool bring_log(struct rounds *rounds)
 	rounds->more = false;
 	if (buffer && !rounds->listed && !find_piece(rounds))
 		return false;
-	for (int i = 0; buffer && (len = read_piece(rounds, buffer)) > rounds->brought; i++) {
+	for (int i = 0; buffer && (len = read_piece(rounds, buffer)) > rounds->uploaded; i++) {
 		rounds->more = i == PIECES_MAX;
-		if (rounds->more || !bring_piece(rounds, buffer, len))
+		if (rounds->more || !upload_piece(rounds, buffer, len))
 			return false;
 	}
 	return true;
@@ -201,7 +201,7 @@ static int64_t log_pause(const struct rounds *rounds)
 
 /* ---- what is to be seen there ---- */
 
-static void say(struct rounds *rounds, enum uploader_news news)
+static void say_news(struct rounds *rounds, enum uploader_news news)
 {
 	char byte = (char)news;
 
@@ -228,18 +228,18 @@ static bool is_noted(const struct rounds *rounds, const char *name)
 				claim_restart(rounds->claim, rounds->config, rounds->store));
 }
 
-static void look(struct rounds *rounds)
+static void check_workspace(struct rounds *rounds)
 {
 	bool several = rounds->config->nodes > 1;
 
 	if (!claim_holds(rounds->claim, rounds->config, rounds->store))
-		say(rounds, UPLOADER_SUPERSEDED);
+		say_news(rounds, UPLOADER_SUPERSEDED);
 	if (!rounds->told[UPLOADER_DRAIN] && is_there(rounds, DRAIN_FILE))
-		say(rounds, UPLOADER_DRAIN);
+		say_news(rounds, UPLOADER_DRAIN);
 	if (several && rounds->told[UPLOADER_DRAIN] && is_noted(rounds, DRAINED_FILE))
-		say(rounds, UPLOADER_DRAINED);
+		say_news(rounds, UPLOADER_DRAINED);
 	if (several && !rounds->told[UPLOADER_DRAIN] && is_noted(rounds, FAILED_FILE))
-		say(rounds, UPLOADER_PEER_FAILED);
+		say_news(rounds, UPLOADER_PEER_FAILED);
 }
 
 /* ---- what nodes tell each other ---- */
@@ -260,7 +260,7 @@ static void tell_progress(struct rounds *rounds)
 }
 
 /* Uploads the pace of a node with steps in its output, as often as its log. */
-static void bring_pace(struct rounds *rounds)
+static void upload_step_rate(struct rounds *rounds)
 {
 	AUTO(auto_free) char *path = fs_join(rounds->config->dir, PACE_FILE);
 	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, PACE_FILE);
@@ -278,7 +278,7 @@ static void bring_pace(struct rounds *rounds)
 
 /* Looks whether node 0 has ended, and then shows that this node lives: node 0 leaves last, and
  * waits for it (main_node_exit.h). */
-static void look_at_head(struct rounds *rounds)
+static void check_main_node(struct rounds *rounds)
 {
 	AUTO(auto_free) char *key = agent_config_node_key(rounds->config, ALIVE_FILE);
 	AUTO(auto_free)
@@ -286,7 +286,7 @@ static void look_at_head(struct rounds *rounds)
 	AUTO(err_freep) struct err *ignored = NULL;
 
 	if (!rounds->told[UPLOADER_HEAD_ENDED] && is_noted(rounds, ENDED_FILE))
-		say(rounds, UPLOADER_HEAD_ENDED);
+		say_news(rounds, UPLOADER_HEAD_ENDED);
 	if (rounds->told[UPLOADER_HEAD_ENDED])
 		(void)!store_put(rounds->store, key, text, strlen(text), &ignored);
 }
@@ -318,7 +318,7 @@ static bool due(struct mono *at, int64_t again_ms)
 	return true;
 }
 
-static void bring_report(struct rounds *rounds)
+static void upload_report(struct rounds *rounds)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	int done = report_bring(rounds->config, rounds->store, &ignored);
@@ -334,17 +334,17 @@ static bool go_round(struct rounds *rounds)
 	bool log_there = true;
 
 	if (rounds->claimed && !rounds->last)
-		claim_renewal_look(&rounds->renewal, config);
+		claim_renewal_beat(&rounds->renewal, config);
 	if (!config->object_workspace)
 		return rounds->last;
 	if (rounds->report_due && due(&rounds->report_at, RETRY_MS))
-		bring_report(rounds);
+		upload_report(rounds);
 	if (!rounds->others &&
 	    (rounds->last || rounds->more || due(&rounds->log_at, log_pause(rounds)))) {
-		log_there = bring_log(rounds);
+		log_there = upload_log(rounds);
 		/* At the end the pace is in the report. */
 		if (log_there && !rounds->last)
-			bring_pace(rounds);
+			upload_step_rate(rounds);
 	}
 	if (rounds->last)
 		return log_there && !rounds->report_due;
@@ -352,22 +352,22 @@ static bool go_round(struct rounds *rounds)
 	    clock_mono_now().ms < rounds->begun.ms + CLAIM_SHOW_MS &&
 	    due(&rounds->show_at, CLAIM_AGAIN_MS))
 		(void)!claim_show(rounds->claim, config, rounds->store);
-	if (rounds->claimed && due(&rounds->look_at, config->look_ms))
-		look(rounds);
+	if (rounds->claimed && due(&rounds->check_at, config->look_ms))
+		check_workspace(rounds);
 	if (rounds->claimed && config->nodes > 1 &&
 	    due(&rounds->exchange_at, UPLOADER_EXCHANGE_MS)) {
 		if (config->node == 0) {
 			hear_peers(rounds);
 		} else {
 			tell_progress(rounds);
-			look_at_head(rounds);
+			check_main_node(rounds);
 		}
 	}
 	return false;
 }
 
 /* Waits for orders, `wait_ms` at most. Returns false if the agent is gone. */
-static bool hear(struct rounds *rounds, int64_t wait_ms)
+static bool read_orders(struct rounds *rounds, int64_t wait_ms)
 {
 	struct pollfd orders = { .fd = rounds->orders_fd, .events = POLLIN };
 	char bytes[64];
@@ -418,7 +418,7 @@ int uploader_work(const struct agent_config *config, const struct claim *claim, 
 		return 1;
 	rounds.log_at.ms = rounds.begun.ms + LOG_MS;
 	while (alive && !done) {
-		alive = hear(&rounds, pause_of(&rounds));
+		alive = read_orders(&rounds, pause_of(&rounds));
 		done = alive && go_round(&rounds);
 	}
 	claim_renewal_release(&rounds.renewal);

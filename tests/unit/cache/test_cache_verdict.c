@@ -21,7 +21,7 @@ static void every_named_graph_done_is_complete(void **state)
 	assert_true(verdict.complete);
 	assert_int_equal(verdict.graphs, 2);
 	assert_int_equal(verdict.done, 2);
-	assert_int_equal(verdict.settle_ms, 0);
+	assert_int_equal(verdict.again_ms, 0);
 	assert_true(json_is_true(js_path(verdict.evidence, "job.ended_well")));
 	assert_string_equal(js_str(json_object_get(verdict.evidence, "job"), "words"), "exit 0");
 	assert_int_equal(js_int(json_object_get(verdict.evidence, "listing"), "done", -1), 2);
@@ -190,22 +190,22 @@ static void the_quiet_period_needs_two_equal_looks(void **state)
 	world.request.quiet_ms = 30000;
 	first = verify(&world);
 	assert_false(first.complete);
-	assert_int_equal(first.settle_ms, 30000);
+	assert_int_equal(first.again_ms, 30000);
 	world.request.seen_before = first.seen;
 	world.request.seen_ago_ms = 10000;
 	early = verify(&world);
 	assert_false(early.complete);
-	assert_int_equal(early.settle_ms, 20000);
+	assert_int_equal(early.again_ms, 20000);
 	write_entry(*state, KEY_F, "more");
 	world.request.seen_ago_ms = 40000;
 	changed = verify(&world);
 	assert_false(changed.complete);
-	assert_int_equal(changed.settle_ms, 30000);
+	assert_int_equal(changed.again_ms, 30000);
 	world.request.seen_before = changed.seen;
 	world.request.seen_ago_ms = 30000;
 	late = verify(&world);
 	assert_true(late.complete);
-	assert_int_equal(late.settle_ms, 0);
+	assert_int_equal(late.again_ms, 0);
 }
 
 static void atime_files_temporary_files_and_folders_are_no_entries(void **state)

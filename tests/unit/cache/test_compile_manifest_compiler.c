@@ -17,7 +17,7 @@ static enum lock_writer settle(const char *log, json_t *compiler)
 {
 	AUTO(graph_tally_freep) struct graph_tally *tally = neuron_book_of(log);
 
-	return compile_manifest_settle_writer(neuron(), tally, compiler);
+	return compile_manifest_name_writer(neuron(), tally, compiler);
 }
 
 static void entries_in_the_folder_of_the_compiler_that_was_found_are_its_own(void **state)

@@ -425,7 +425,7 @@ static void entries_must_be_unchanged_for_the_quiet_period(void **state)
 	world.request.quiet_ms = 1000;
 	verdict = verify(&world);
 	assert_false(verdict.complete);
-	assert_int_equal(verdict.settle_ms, 1000);
+	assert_int_equal(verdict.again_ms, 1000);
 	world.request.seen_before = verdict.seen;
 	world.request.seen_ago_ms = 1500;
 	{

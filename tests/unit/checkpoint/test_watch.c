@@ -13,7 +13,7 @@ static void look(struct ckpt_watch *watch, int64_t ms)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
-	checkpoint_watch_look(watch, (struct mono){ ms }, &err);
+	checkpoint_watch_scan(watch, (struct mono){ ms }, &err);
 	assert_no_error(err);
 }
 
@@ -72,7 +72,7 @@ static void at_the_end_only_what_is_new_is_offered(void **state)
 	look(watch, SETTLE);
 	checkpoint_watch_take(watch, "step-00000010");
 	make_files(*state, "step-00000020", 20);
-	checkpoint_watch_settle(watch, 0);
+	checkpoint_watch_quiet(watch, 0);
 	look(watch, SETTLE + 1);
 	assert_next(watch, "step-00000020");
 	checkpoint_watch_take(watch, "step-00000020");
@@ -85,7 +85,7 @@ static void in_a_hurry_what_is_vouched_for_settles_early(void **state)
 {
 	AUTO(checkpoint_watch_freep) struct ckpt_watch *watch = watch_on(*state);
 
-	checkpoint_watch_hurry(watch, 300);
+	checkpoint_watch_quiet_verified(watch, 300);
 	make_hf(*state, "checkpoint-10", 10);
 	look(watch, 0);
 	look(watch, 299);

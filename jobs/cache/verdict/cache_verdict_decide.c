@@ -10,7 +10,7 @@
 /* Input of the rules, gathered once. */
 struct case_of {
 	const struct verify_request *request;
-	const struct cache_verdict_sight *sight;
+	const struct cache_verdict_totals *totals;
 	struct graph_tally_counts counts;
 	struct graph_tally_front_end said;
 	int64_t bad; /* graphs named but not done */
@@ -92,8 +92,8 @@ static char *problem_hint(const struct case_of *on, const struct cache_verdict *
 {
 	const struct compile_kind *kind = on->request->kind;
 
-	if (on->sight->lock)
-		return cache_verdict_unlock_hint(on->request, on->sight);
+	if (on->totals->lock)
+		return cache_verdict_unlock_hint(on->request, on->totals);
 	if (on->said.killed && kind->workers_option)
 		return mem_format("compile fewer graphs at a time (%s): the system killed the "
 				  "compiler for lack of memory",
@@ -109,8 +109,8 @@ static bool has_problems(const struct case_of *on, struct cache_verdict *ret)
 		return false;
 	ret->fewer_workers |= on->said.killed && on->request->kind->workers_option;
 	/* Another attempt would wait for the lock as this one did. */
-	ret->retry_helps &= on->sight->old_locks == 0;
-	ret->waits_in_vain = on->sight->old_locks > 0;
+	ret->retry_helps &= on->totals->old_locks == 0;
+	ret->waits_in_vain = on->totals->old_locks > 0;
 	ret->reason = mem_format("missing or damaged graphs in the cache: %lld of %lld",
 				 (long long)on->bad, (long long)ret->graphs);
 	ret->hint = problem_hint(on, ret);
@@ -139,7 +139,7 @@ static bool changes_still(const struct case_of *on, struct cache_verdict *ret)
 
 	if (request->quiet_ms <= 0 || ago >= request->quiet_ms)
 		return false;
-	ret->settle_ms = request->quiet_ms - (ago > 0 ? ago : 0);
+	ret->again_ms = request->quiet_ms - (ago > 0 ? ago : 0);
 	ret->reason = mem_copy("the entries have not been unchanged for the quiet period yet");
 	return true;
 }
@@ -148,21 +148,23 @@ static char *remark(const struct case_of *on)
 {
 	const char *front_end = on->request->kind->front_end;
 
-	if (!front_end || on->sight->failed_but_done == 0)
+	if (!front_end || on->totals->failed_but_done == 0)
 		return NULL;
 	return mem_format("graphs that were reported as failed, but are done in the cache: %lld%s",
-			  (long long)on->sight->failed_but_done,
+			  (long long)on->totals->failed_but_done,
 			  end_is_explained(on) ? "; the exit status is only their number" : "");
 }
 
-void cache_verdict_judge(const struct verify_request *request,
-			 const struct cache_verdict_sight *sight, struct cache_verdict *ret)
+void cache_verdict_decide(const struct verify_request *request,
+			  const struct cache_verdict_totals *totals, struct cache_verdict *ret)
 {
 	static bool (*const rules[])(const struct case_of *on, struct cache_verdict *ret) = {
 		ended_badly,  used_another_cache, broke_off,     named_nothing,
 		has_problems, counted_more,       changes_still,
 	};
-	struct case_of on = { .request = request, .sight = sight, .bad = ret->graphs - ret->done };
+	struct case_of on = { .request = request,
+			      .totals = totals,
+			      .bad = ret->graphs - ret->done };
 
 	graph_tally_counts(request->tally, &on.counts);
 	graph_tally_front_end(request->tally, &on.said);

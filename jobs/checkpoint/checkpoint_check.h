@@ -13,25 +13,25 @@
 #include "jobs/checkpoint/tree.h"
 
 /* Checkpoint being proved. */
-struct checkpoint_look {
+struct checkpoint_check {
 	const struct checkpoint_tree *tree;
 	const char *name; /* name of the entry in its root */
 	int64_t step;
 	char *why; /* owned; why it is not complete; NULL while it may be */
 };
 
-/* Sets look->why and returns false. */
-bool checkpoint_look_fail(struct checkpoint_look *look, const char *fmt, ...) STK_PRINTF(2, 3);
+/* Sets check->why and returns false. */
+bool checkpoint_check_fail(struct checkpoint_check *check, const char *fmt, ...) STK_PRINTF(2, 3);
 
-/* True if the numbers of all files that match fill a grid from 0 on. If false, look->why is set.
+/* True if the numbers of all files that match fill a grid from 0 on. If false, check->why is set.
  * `ret_sides` are the lengths of its sides, 0 if nothing matches. */
-bool checkpoint_look_grid(struct checkpoint_look *look, const char *pattern,
-			  uint32_t ret_sides[PATTERN_NUMBERS]);
+bool checkpoint_check_grid(struct checkpoint_check *check, const char *pattern,
+			   uint32_t ret_sides[PATTERN_NUMBERS]);
 
 /* Returns a small file as text, or NULL if it is absent or too large. The caller frees it. */
-char *checkpoint_look_text(const struct checkpoint_look *look, const char *path);
+char *checkpoint_check_text(const struct checkpoint_check *check, const char *path);
 /* Returns a JSON object, or NULL if it is absent or not an object (the format of all files is
  * proved elsewhere). */
-json_t *checkpoint_look_json(const struct checkpoint_look *look, const char *path);
+json_t *checkpoint_check_json(const struct checkpoint_check *check, const char *path);
 
 #endif

@@ -7,10 +7,10 @@
 
 /* Time for which a service that is away is tried at the end. */
 #define AWAY_MS ((int64_t)10 * 60 * 1000)
-/* A leaving node may have little time: for HURRY_MS the others are looked at every
- * HURRY_PAUSE_MS. */
-#define HURRY_MS       ((int64_t)60 * 1000)
-#define HURRY_PAUSE_MS 1000
+/* A leaving node may have little time: for LEAVING_MS the others are looked at every
+ * LEAVING_PAUSE_MS. */
+#define LEAVING_MS       ((int64_t)60 * 1000)
+#define LEAVING_PAUSE_MS 1000
 
 static const json_t *parts_of(const struct checkpoint_coordinator *coordinator, int node)
 {
@@ -39,36 +39,36 @@ static bool has_answered(const struct checkpoint_coordinator *coordinator, int n
 
 /* True if the parts are those that were judged. A part that its node no longer lists is
  * unchanged. */
-static bool is_same(const struct checkpoint_coordinator *coordinator, const struct verdict *verdict)
+static bool is_same(const struct checkpoint_coordinator *coordinator, const struct joint *joint)
 {
 	for (int i = 0; i < coordinator->config->nodes; i++) {
 		int64_t generation =
-			checkpoint_coordinator_generation(parts_of(coordinator, i), verdict->name);
+			checkpoint_coordinator_generation(parts_of(coordinator, i), joint->name);
 
-		if (generation > 0 && generation != verdict->seen[i])
+		if (generation > 0 && generation != joint->seen[i])
 			return false;
 	}
-	return verdict->decided;
+	return joint->decided;
 }
 
-static struct verdict *verdict_of(struct checkpoint_coordinator *coordinator, const char *name)
+static struct joint *joint_find(struct checkpoint_coordinator *coordinator, const char *name)
 {
-	for (size_t i = 0; i < coordinator->verdict_count; i++)
-		if (strcmp(coordinator->verdicts[i].name, name) == 0)
-			return &coordinator->verdicts[i];
-	coordinator->verdicts = mem_grow(coordinator->verdicts, coordinator->verdict_count + 1,
-					 sizeof *coordinator->verdicts);
-	coordinator->verdicts[coordinator->verdict_count] = (struct verdict){
+	for (size_t i = 0; i < coordinator->joint_count; i++)
+		if (strcmp(coordinator->joints[i].name, name) == 0)
+			return &coordinator->joints[i];
+	coordinator->joints = mem_grow(coordinator->joints, coordinator->joint_count + 1,
+				       sizeof *coordinator->joints);
+	coordinator->joints[coordinator->joint_count] = (struct joint){
 		.name = mem_copy(name),
 		.seen = mem_zero((size_t)coordinator->config->nodes, sizeof(int64_t)),
 	};
-	return &coordinator->verdicts[coordinator->verdict_count++];
+	return &coordinator->joints[coordinator->joint_count++];
 }
 
-static void set_why(struct verdict *verdict, char *why)
+static void set_why(struct joint *joint, char *why)
 {
-	free(verdict->why);
-	verdict->why = why;
+	free(joint->why);
+	joint->why = why;
 }
 
 /* Reads the notes of all nodes with a part. Returns 1 with the notes, 0 if not all can be read yet,
@@ -99,18 +99,18 @@ static int read_notes(struct checkpoint_coordinator *coordinator, const char *na
 	return 1;
 }
 
-static int withdraw(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
+static int withdraw(struct checkpoint_coordinator *coordinator, struct joint *joint,
 		    struct err **err)
 {
-	if (checkpoint_mark_withdraw(coordinator->root, verdict->name, err) < 0)
+	if (checkpoint_mark_withdraw(coordinator->root, joint->name, err) < 0)
 		return -1;
-	verdict->marked = false;
+	joint->marked = false;
 	return 0;
 }
 
 /* Marks a complete checkpoint. Returns 1 if it is marked now, 0 if it already was or must wait,
  * -1 with an error. */
-static int mark(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
+static int mark(struct checkpoint_coordinator *coordinator, struct joint *joint,
 		const struct ckpt_join *join, struct err **err)
 {
 	int held = coordinator->hooks.holds(coordinator->hooks.arg), done;
@@ -120,17 +120,17 @@ static int mark(struct checkpoint_coordinator *coordinator, struct verdict *verd
 			return err_set(err, EXIT_UNREACHABLE,
 				       "cannot mark '%s': the claim in the workspace cannot be "
 				       "read",
-				       verdict->name);
+				       joint->name);
 		return 0;
 	}
 	done = checkpoint_join_mark(coordinator->root, join, &coordinator->life.owner,
 				    clock_utc_now(), err);
 	if (done < 0)
 		return -1;
-	verdict->marked = true;
-	set_why(verdict, NULL);
+	joint->marked = true;
+	set_why(joint, NULL);
 	if (done > 0) {
-		AUTO(auto_free) char *url = checkpoint_root_url(coordinator->root, verdict->name);
+		AUTO(auto_free) char *url = checkpoint_root_url(coordinator->root, joint->name);
 
 		coordinator->hooks.marked(coordinator->hooks.arg, join->ckpt.step, url);
 	}
@@ -139,36 +139,35 @@ static int mark(struct checkpoint_coordinator *coordinator, struct verdict *verd
 
 /* Called once all nodes have answered. Returns 1 if the checkpoint is marked now, 0 if not,
  * -1 with an error. */
-static int decide(struct checkpoint_coordinator *coordinator, struct verdict *verdict,
-		  struct err **err)
+static int decide(struct checkpoint_coordinator *coordinator, struct joint *joint, struct err **err)
 {
 	AUTO(checkpoint_join_release) struct ckpt_join join = { 0 };
 	json_auto_t *notes = NULL;
 	int done;
 
-	done = read_notes(coordinator, verdict->name, &notes, err);
+	done = read_notes(coordinator, joint->name, &notes, err);
 	if (done <= 0)
 		return done;
-	if (checkpoint_join(coordinator->root, coordinator->source, coordinator->kind,
-			    verdict->name, notes, &join, err) < 0)
+	if (checkpoint_join(coordinator->root, coordinator->source, coordinator->kind, joint->name,
+			    notes, &join, err) < 0)
 		return -1;
 	done = 0;
-	verdict->conflict = join.conflict;
+	joint->conflict = join.conflict;
 	if (join.ckpt.complete) {
-		done = mark(coordinator, verdict, &join, err);
+		done = mark(coordinator, joint, &join, err);
 	} else {
-		set_why(verdict, mem_copy(join.ckpt.why ? join.ckpt.why : "not complete"));
+		set_why(joint, mem_copy(join.ckpt.why ? join.ckpt.why : "not complete"));
 		/* A mark from an earlier life of the job would describe other files. */
-		done = withdraw(coordinator, verdict, err);
+		done = withdraw(coordinator, joint, err);
 	}
 	if (done < 0)
 		return -1;
 	for (int i = 0; i < coordinator->config->nodes; i++)
-		verdict->seen[i] =
-			checkpoint_coordinator_generation(parts_of(coordinator, i), verdict->name);
-	verdict->changes = coordinator->changes;
+		joint->seen[i] =
+			checkpoint_coordinator_generation(parts_of(coordinator, i), joint->name);
+	joint->changes = coordinator->changes;
 	/* Without the claim nothing is marked and nothing decided. */
-	verdict->decided = verdict->marked || !join.ckpt.complete;
+	joint->decided = joint->marked || !join.ckpt.complete;
 	return done;
 }
 
@@ -192,9 +191,9 @@ static char *unheard(const struct checkpoint_coordinator *coordinator, const cha
 
 static bool is_marked(const struct checkpoint_coordinator *coordinator, const char *name)
 {
-	for (size_t i = 0; i < coordinator->verdict_count; i++)
-		if (strcmp(coordinator->verdicts[i].name, name) == 0)
-			return coordinator->verdicts[i].marked;
+	for (size_t i = 0; i < coordinator->joint_count; i++)
+		if (strcmp(coordinator->joints[i].name, name) == 0)
+			return coordinator->joints[i].marked;
 	return false;
 }
 
@@ -254,24 +253,24 @@ static char *damage_of(const struct checkpoint_coordinator *coordinator, const c
 }
 
 /* Returns 1 if the checkpoint is marked now, 0 if not, -1 with an error. */
-static int judge_one(struct checkpoint_coordinator *coordinator, const char *name,
-		     const json_t *names, struct err **err)
+static int update_one(struct checkpoint_coordinator *coordinator, const char *name,
+		      const json_t *names, struct err **err)
 {
-	struct verdict *verdict = verdict_of(coordinator, name);
+	struct joint *joint = joint_find(coordinator, name);
 	char *missing = unheard(coordinator, name), *damage;
-	bool same = is_same(coordinator, verdict);
+	bool same = is_same(coordinator, joint);
 
 	/* The files are no longer those that were marked. */
-	if (verdict->marked && !same && withdraw(coordinator, verdict, err) < 0) {
+	if (joint->marked && !same && withdraw(coordinator, joint, err) < 0) {
 		free(missing);
 		return -1;
 	}
-	if (!missing && !verdict->marked)
+	if (!missing && !joint->marked)
 		missing = cut_off(coordinator, name, names);
-	verdict->unheard = missing && !verdict->marked;
+	joint->unheard = missing && !joint->marked;
 	if (missing) {
-		if (verdict->unheard) {
-			set_why(verdict, missing);
+		if (joint->unheard) {
+			set_why(joint, missing);
 			json_object_set_new(coordinator->asked, name, json_true());
 		} else {
 			free(missing);
@@ -281,15 +280,14 @@ static int judge_one(struct checkpoint_coordinator *coordinator, const char *nam
 	json_object_del(coordinator->asked, name);
 	damage = damage_of(coordinator, name);
 	if (damage) {
-		set_why(verdict, damage);
-		verdict->decided = false;
-		return verdict->marked ? withdraw(coordinator, verdict, err) : 0;
+		set_why(joint, damage);
+		joint->decided = false;
+		return joint->marked ? withdraw(coordinator, joint, err) : 0;
 	}
 	/* A missing pointer may yet appear in our own folder, so a change there is judged again. */
-	if (same &&
-	    (verdict->marked || verdict->conflict || verdict->changes == coordinator->changes))
+	if (same && (joint->marked || joint->conflict || joint->changes == coordinator->changes))
 		return 0;
-	return decide(coordinator, verdict, err);
+	return decide(coordinator, joint, err);
 }
 
 /* Returns a new object with every name that a node has a part of. */
@@ -309,7 +307,7 @@ static json_t *names_of(const struct checkpoint_coordinator *coordinator)
 	return names;
 }
 
-int checkpoint_coordinator_judge(struct checkpoint_coordinator *coordinator)
+int checkpoint_coordinator_join(struct checkpoint_coordinator *coordinator)
 {
 	json_auto_t *names = names_of(coordinator);
 	const char *name;
@@ -318,14 +316,14 @@ int checkpoint_coordinator_judge(struct checkpoint_coordinator *coordinator)
 
 	json_object_foreach (names, name, part) {
 		AUTO(err_freep) struct err *why = NULL;
-		struct verdict *verdict;
-		int done = judge_one(coordinator, name, names, &why);
+		struct joint *joint;
+		int done = update_one(coordinator, name, names, &why);
 
 		marked += done > 0;
-		verdict = verdict_of(coordinator, name);
-		verdict->failed = done < 0;
+		joint = joint_find(coordinator, name);
+		joint->failed = done < 0;
 		if (done < 0)
-			set_why(verdict, err_format(why));
+			set_why(joint, err_format(why));
 		checkpoint_coordinator_trouble(coordinator, &why);
 	}
 	return marked;
@@ -375,12 +373,12 @@ bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *coordinator)
 	/* A service that is away usually comes back. */
 	if (coordinator->away)
 		return now.ms - coordinator->last_at.ms < AWAY_MS;
-	if (now.ms - coordinator->last_at.ms < HURRY_MS && HURRY_PAUSE_MS < most)
-		most = HURRY_PAUSE_MS;
+	if (now.ms - coordinator->last_at.ms < LEAVING_MS && LEAVING_PAUSE_MS < most)
+		most = LEAVING_PAUSE_MS;
 	coordinator->pause_ms = 2 * coordinator->pause_ms < most ? 2 * coordinator->pause_ms : most;
 	/* A node without a part may be about to save one, whatever it said; only its
 	 * "last" ends the wait. */
-	for (int i = 1; i < coordinator->config->nodes && coordinator->verdict_count > 0; i++)
+	for (int i = 1; i < coordinator->config->nodes && coordinator->joint_count > 0; i++)
 		if (!js_bool(coordinator->peers[i].state, "last", false) &&
 		    !is_silent(coordinator, i, now))
 			return true;
@@ -390,18 +388,18 @@ bool checkpoint_coordinator_waiting(struct checkpoint_coordinator *coordinator)
 bool checkpoint_coordinator_unmarked(const struct checkpoint_coordinator *coordinator, size_t n,
 				     struct coordinator_unmarked *ret)
 {
-	for (size_t i = 0; i < coordinator->verdict_count; i++) {
-		const struct verdict *verdict = &coordinator->verdicts[i];
+	for (size_t i = 0; i < coordinator->joint_count; i++) {
+		const struct joint *joint = &coordinator->joints[i];
 
-		if (verdict->marked || !verdict->why || n-- > 0)
+		if (joint->marked || !joint->why || n-- > 0)
 			continue;
-		*ret = (struct coordinator_unmarked){ .name = verdict->name,
-						      .why = verdict->why,
-						      .lost = verdict->conflict ||
-							      verdict->unheard || verdict->failed };
-		if (verdict->unheard)
+		*ret = (struct coordinator_unmarked){ .name = joint->name,
+						      .why = joint->why,
+						      .lost = joint->conflict || joint->unheard ||
+							      joint->failed };
+		if (joint->unheard)
 			ret->class = "transient-infra";
-		else if (verdict->conflict && !verdict->failed)
+		else if (joint->conflict && !joint->failed)
 			ret->class = "user-config";
 		return true;
 	}
