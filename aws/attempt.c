@@ -55,10 +55,10 @@ static bool is_elsewhere(const struct aws_request *request, const struct fault *
 	       (is_head(request) && fault->status == 400);
 }
 
-static void on_answer(void *arg, struct aws_reply *reply);
+static void on_region_reply(void *arg, struct aws_reply *reply);
 
-static void ask_region(struct aws_request *request, struct http_reply *http,
-		       struct response_class *verdict)
+static void request_region(struct aws_request *request, struct http_reply *http,
+			   struct response_class *response)
 {
 	struct aws_call call = AWS_CALL_INIT(HEAD_BUCKET);
 
@@ -66,18 +66,18 @@ static void ask_region(struct aws_request *request, struct http_reply *http,
 	call.as = request->call.as;
 	call.region = request->call.region;
 	request->held = aws_request_keep_reply(http);
-	request->held_verdict = *verdict;
-	verdict->json = NULL;
+	request->held_response = *response;
+	response->json = NULL;
 	aws_request_set_stage(request, ASKING);
-	request->question = aws_request_new(request->aws, &call, on_answer, request);
+	request->question = aws_request_new(request->aws, &call, on_region_reply, request);
 	request->question->asker = request;
 	request->question->moved = true; /* so that it asks no further question */
 }
 
-static bool go_where_it_is(struct aws_request *request, struct http_reply *http,
-			   struct response_class *verdict)
+static bool follow_region(struct aws_request *request, struct http_reply *http,
+			  struct response_class *response)
 {
-	const struct fault *fault = &verdict->fault;
+	const struct fault *fault = &response->fault;
 
 	if (request->moved || !is_elsewhere(request, fault) ||
 	    strcmp(fault->region, request->region) == 0)
@@ -88,7 +88,7 @@ static bool go_where_it_is(struct aws_request *request, struct http_reply *http,
 		learn_region(request->aws, request->call.bucket, fault->region);
 		aws_request_set_stage(request, READY);
 	} else {
-		ask_region(request, http, verdict);
+		request_region(request, http, response);
 	}
 	return true;
 }
@@ -96,7 +96,8 @@ static bool go_where_it_is(struct aws_request *request, struct http_reply *http,
 /* ---- clock and credentials ---- */
 
 /* The reply to a HEAD has no body, and therefore no code. */
-static bool says_nothing(const struct aws_request *request, const struct fault *fault, long status)
+static bool has_bare_status(const struct aws_request *request, const struct fault *fault,
+			    long status)
 {
 	return is_head(request) && fault->status == status;
 }
@@ -107,8 +108,8 @@ static bool set_clock(struct aws_request *request, const struct http_reply *http
 	AUTO(sb_release) struct sb date = SB_INIT_MAX(64);
 
 	if (request->skewed || !request->access_key ||
-	    (fault_kind(fault) != FAULT_CLOCK && !says_nothing(request, fault, 403) &&
-	     !says_nothing(request, fault, 400)) ||
+	    (fault_kind(fault) != FAULT_CLOCK && !has_bare_status(request, fault, 403) &&
+	     !has_bare_status(request, fault, 400)) ||
 	    !http_header(http, "date", &date))
 		return false;
 	request->skewed = clock_skew_learn(request->aws->clock_skews, request->out.where.host.text,
@@ -121,7 +122,7 @@ static bool has_expired(const struct aws_request *request, const struct fault *f
 {
 	return !request->call.as && request->access_key &&
 	       (fault_kind(fault) == FAULT_EXPIRED ||
-		(request->has_token && !request->renewed && says_nothing(request, fault, 400)));
+		(request->has_token && !request->renewed && has_bare_status(request, fault, 400)));
 }
 
 static bool log_in_again(struct aws_request *request, const struct fault *fault)
@@ -137,13 +138,13 @@ static bool log_in_again(struct aws_request *request, const struct fault *fault)
 /* Handles a refusal with a known remedy, each once per call. Returns true if the call is queued
  * again; that does not count as a retry. */
 static bool attempt_remedy(struct aws_request *request, struct http_reply *http,
-			   struct response_class *verdict)
+			   struct response_class *response)
 {
-	if (verdict->unread)
+	if (response->unread)
 		return false;
-	if (go_where_it_is(request, http, verdict))
+	if (follow_region(request, http, response))
 		return true;
-	if (!set_clock(request, http, &verdict->fault) && !log_in_again(request, &verdict->fault))
+	if (!set_clock(request, http, &response->fault) && !log_in_again(request, &response->fault))
 		return false;
 	request->remedies++;
 	aws_request_set_stage(request, READY);
@@ -151,13 +152,13 @@ static bool attempt_remedy(struct aws_request *request, struct http_reply *http,
 }
 
 static void attempt_end(struct aws_request *request, struct http_reply *http,
-			struct response_class *verdict)
+			struct response_class *response)
 {
 	struct aws_reply reply = { .status = http->failure == HTTP_OK ? http->status : 0 };
 	AUTO(sb_release) struct sb id = SB_INIT_MAX(sizeof reply.request_id - 1);
 
-	if (verdict->what == VERDICT_DONE) {
-		reply.json = TAKE(verdict->json);
+	if (response->what == RESPONSE_DONE) {
+		reply.json = TAKE(response->json);
 		if (request->access_key && !request->call.as)
 			request->aws->credentials->worked();
 		if (request->attempts > 0)
@@ -166,17 +167,17 @@ static void attempt_end(struct aws_request *request, struct http_reply *http,
 		    http_header(http, "x-amzn-requestid", &id))
 			snprintf(reply.request_id, sizeof reply.request_id, "%s", id.text);
 	} else {
-		if (!verdict->unread) {
-			memcpy(reply.code, verdict->fault.code, sizeof reply.code);
-			memcpy(reply.request_id, verdict->fault.request_id,
+		if (!response->unread) {
+			memcpy(reply.code, response->fault.code, sizeof reply.code);
+			memcpy(reply.request_id, response->fault.request_id,
 			       sizeof reply.request_id);
-			reply.throttled = fault_kind(&verdict->fault) == FAULT_THROTTLE;
+			reply.throttled = fault_kind(&response->fault) == FAULT_THROTTLE;
 		}
-		reply.maybe_done = verdict->effect_unknown || request->maybe_repeated;
-		response_class_error(verdict, &request->call, request->out.where.host.text,
+		reply.maybe_done = response->effect_unknown || request->maybe_repeated;
+		response_class_error(response, &request->call, request->out.where.host.text,
 				     request->attempts, &reply.err);
-		if (!verdict->unread && has_expired(request, &verdict->fault) &&
-		    request->aws->credentials->may_come())
+		if (!response->unread && has_expired(request, &response->fault) &&
+		    request->aws->credentials->can_renew())
 			err_code(&reply.err, EXIT_UNREACHABLE);
 	}
 	reply.http = aws_request_keep_reply(http);
@@ -184,22 +185,22 @@ static void attempt_end(struct aws_request *request, struct http_reply *http,
 }
 
 /* Handles the reply to the question for the bucket's region, whatever its status. Without a
- * region in it, the original reply is judged as before. */
-static void on_answer(void *arg, struct aws_reply *reply)
+ * region in it, the original reply is handled as before. */
+static void on_region_reply(void *arg, struct aws_reply *reply)
 {
 	struct aws_request *request = arg;
 	AUTO(sb_release) struct sb region = SB_INIT_MAX(REGION_MAX - 1);
-	AUTO(response_class_release) struct response_class verdict = request->held_verdict;
+	AUTO(response_class_release) struct response_class response = request->held_response;
 	struct http_reply *held = TAKE(request->held);
 
-	request->held_verdict.json = NULL;
+	request->held_response.json = NULL;
 	if (reply->http && http_header(reply->http, "x-amz-bucket-region", &region) &&
 	    strcmp(region.text, request->region) != 0) {
 		learn_region(request->aws, request->call.bucket, region.text);
 		request->remedies++;
 		aws_request_set_stage(request, READY);
-	} else if (!attempt_remedy(request, held, &verdict)) {
-		attempt_end(request, held, &verdict);
+	} else if (!attempt_remedy(request, held, &response)) {
+		attempt_end(request, held, &response);
 	}
 	http_reply_release(held);
 	free(held);
@@ -217,14 +218,14 @@ static int attempts_max(const struct aws_request *request)
 }
 
 /* True if the host is unreachable, or silent. */
-static bool is_away(const struct response_class *verdict)
+static bool is_unreachable(const struct response_class *response)
 {
-	return verdict->unread && (verdict->timeout || !verdict->effect_unknown);
+	return response->unread && (response->timeout || !response->effect_unknown);
 }
 
 /* Returns true if the call waits for a retry. */
 static bool attempt_back_off(struct aws_request *request, const struct http_reply *http,
-			     const struct response_class *verdict)
+			     const struct response_class *response)
 {
 	int flags = operation_row(request->call.operation)->flags, paid;
 	AUTO(sb_release) struct sb asked = SB_INIT_MAX(32);
@@ -232,13 +233,13 @@ static bool attempt_back_off(struct aws_request *request, const struct http_repl
 	uint32_t chance;
 	struct mono due;
 
-	if (aws_is_brief() && is_away(verdict)) {
-		brief_note_away(request->out.where.host.text, verdict->why);
+	if (aws_is_brief() && is_unreachable(response)) {
+		brief_add_unreachable(request->out.where.host.text, response->why);
 		return false;
 	}
-	if (verdict->what != VERDICT_AGAIN ||
+	if (response->what != RESPONSE_RETRY ||
 	    request->attempts - request->remedies >= attempts_max(request) ||
-	    (verdict->effect_unknown && (flags & OPERATION_ONCE)) ||
+	    (response->effect_unknown && (flags & OPERATION_ONCE)) ||
 	    (request->delivered && !request->call.restart))
 		return false;
 	hash_random_bytes(&chance, sizeof chance);
@@ -248,11 +249,11 @@ static bool attempt_back_off(struct aws_request *request, const struct http_repl
 		 retry_backoff_ms(request->attempts - request->remedies, chance, asked_ms);
 	if (request->call.again_ms && due.ms - request->alive.ms > request->call.again_ms)
 		return false;
-	paid = retry_pay(&request->aws->quota, verdict->timeout);
+	paid = retry_pay(&request->aws->quota, response->timeout);
 	if (!paid)
 		return false;
 	request->paid = paid;
-	request->maybe_repeated |= verdict->effect_unknown;
+	request->maybe_repeated |= response->effect_unknown;
 	request->due = due;
 	aws_request_set_stage(request, WAITING);
 	return true;
@@ -265,29 +266,29 @@ static bool is_gathered(const struct aws_request *request)
 }
 
 static void hand_over(struct aws_request *request, const struct http_reply *http,
-		      struct response_class *verdict)
+		      struct response_class *response)
 {
 	if (!request->call.sink || !is_gathered(request) || !http->body.len ||
 	    request->call.sink(request->call.sink_arg, http->body.text, http->body.len))
 		return;
-	verdict->what = VERDICT_END;
-	verdict->unread = true;
-	snprintf(verdict->why, sizeof verdict->why, "cannot process the received data");
+	response->what = RESPONSE_FINAL;
+	response->unread = true;
+	snprintf(response->why, sizeof response->why, "cannot process the received data");
 }
 
 static void on_reply(void *arg, struct http_reply *http)
 {
 	struct aws_request *request = arg;
 	struct aws *aws = request->aws;
-	AUTO(response_class_release) struct response_class verdict;
+	AUTO(response_class_release) struct response_class response;
 
 	request->transfer = NULL;
-	response_class_of(&request->call, http, &verdict);
-	if (verdict.what == VERDICT_DONE)
-		hand_over(request, http, &verdict);
-	if (verdict.what == VERDICT_DONE || (!attempt_remedy(request, http, &verdict) &&
-					     !attempt_back_off(request, http, &verdict)))
-		attempt_end(request, http, &verdict);
+	response_class_of(&request->call, http, &response);
+	if (response.what == RESPONSE_DONE)
+		hand_over(request, http, &response);
+	if (response.what == RESPONSE_DONE || (!attempt_remedy(request, http, &response) &&
+					       !attempt_back_off(request, http, &response)))
+		attempt_end(request, http, &response);
 	attempt_step(aws);
 }
 

@@ -27,7 +27,7 @@ bool aws_is_brief(void)
 	return brief.is_brief;
 }
 
-void brief_note_away(const char *host, const char *why)
+void brief_add_unreachable(const char *host, const char *why)
 {
 	pthread_mutex_lock(&brief.lock);
 	if (brief.is_brief && brief.count < HOSTS_MAX) {

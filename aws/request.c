@@ -59,7 +59,7 @@ static void release_held(struct aws_request *request)
 		http_reply_release(request->held);
 		free(TAKE(request->held));
 	}
-	response_class_release(&request->held_verdict);
+	response_class_release(&request->held_response);
 }
 
 void aws_request_free(struct aws_request *request)

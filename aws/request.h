@@ -36,7 +36,7 @@ struct aws_request {
 	 * the request that a question belongs to. */
 	struct aws_request *question, *asker;
 	struct http_reply *held;
-	struct response_class held_verdict;
+	struct response_class held_response;
 	struct mono due;   /* WAITING */
 	struct mono alive; /* start of the first attempt, or time of the last bytes received */
 	struct utc dated;  /* date of the attempt */
@@ -100,7 +100,7 @@ const char *attempt_bucket_region(const struct aws *aws, const char *bucket);
 
 /* --- brief.c: does nothing unless the process is brief (aws_brief()) --- */
 
-void brief_note_away(const char *host, const char *why);
+void brief_add_unreachable(const char *host, const char *why);
 int brief_check(const char *host, struct err **err); /* -1: the host was unreachable a moment ago */
 
 /* --- cancel.c --- */

@@ -59,7 +59,7 @@ int signed_request_make(struct signed_request *ret, const struct aws_call *call,
 
 	ret->call = call;
 	ret->where = ENDPOINT_INIT;
-	ret->proof = SIGV4_SIGNED_INIT;
+	ret->signature = SIGV4_SIGNED_INIT;
 	ret->token = SB_INIT_SECRET;
 	ret->target = SB_INIT;
 	ret->body = call->body;
@@ -93,7 +93,7 @@ void signed_request_release(struct signed_request *ret)
 	if (!ret->call)
 		return;
 	endpoint_release(&ret->where);
-	sigv4_signed_release(&ret->proof);
+	sigv4_signed_release(&ret->signature);
 	sb_release(&ret->token);
 	sb_release(&ret->target);
 }
@@ -162,9 +162,9 @@ void signed_request_sign(struct signed_request *signing, struct sigv4_keys *keys
 	if (who) {
 		what.headers = signing->headers;
 		what.header_count = signing->header_count;
-		sigv4_sign(keys, who, &what, at, &signing->proof);
-		add(signing, "x-amz-date", signing->proof.date);
-		add(signing, "authorization", signing->proof.authorization.text);
+		sigv4_sign(keys, who, &what, at, &signing->signature);
+		add(signing, "x-amz-date", signing->signature.date);
+		add(signing, "authorization", signing->signature.authorization.text);
 		if (what.is_s3)
 			add(signing, "x-amz-content-sha256", signing->payload);
 		sb_clear(&signing->token);

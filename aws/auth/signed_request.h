@@ -16,7 +16,7 @@ struct signed_request {
 	char checksum[SHA256_BASE64]; /* "" if none is sent */
 	/* Set for each attempt. */
 	struct endpoint where;
-	struct sigv4_signed proof;
+	struct sigv4_signed signature;
 	struct sb token, target; /* wiped; X-Amz-Target */
 	struct sigv4_pair *headers;
 	size_t header_count;
@@ -31,7 +31,7 @@ void signed_request_release(struct signed_request *ret);
 int signed_request_address(struct signed_request *signing, const char *region, struct err **err);
 /* Builds the headers and, unless the identity is NULL, a signature for the time `at`; call
  * signed_request_address() first. Fills in all of `request` except sink and limits; `request`
- * points into `outgoing`. */
+ * points into `signing`. */
 void signed_request_sign(struct signed_request *signing, struct sigv4_keys *keys,
 			 const struct sigv4_identity *who, const char *region, struct utc at,
 			 struct http_request *request);

@@ -106,7 +106,7 @@ static int fetch(struct err **err)
 
 	if (memory.failed)
 		return err_again(err, memory.failed);
-	if (credentials_chain_ask(&fresh, &fixed, err) < 0) {
+	if (credentials_chain_get(&fresh, &fixed, err) < 0) {
 		if (aws_is_brief())
 			err_again(&memory.failed, *err);
 		return -1;
@@ -156,14 +156,14 @@ static void try_newer(struct credentials *ret)
 	pthread_mutex_unlock(&memory.fetching);
 }
 
-static bool keys_may_come(void)
+static bool keys_can_renew(void)
 {
-	bool may_come;
+	bool can_renew;
 
 	pthread_mutex_lock(&memory.state);
-	may_come = memory.worked && !memory.fixed;
+	can_renew = memory.worked && !memory.fixed;
 	pthread_mutex_unlock(&memory.state);
-	return may_come;
+	return can_renew;
 }
 
 int credentials_get(struct credentials *ret, struct err **err)
@@ -185,7 +185,7 @@ int credentials_get(struct credentials *ret, struct err **err)
 		pthread_mutex_unlock(&memory.state);
 	}
 	pthread_mutex_unlock(&memory.fetching);
-	if (outcome < 0 && keys_may_come())
+	if (outcome < 0 && keys_can_renew())
 		err_code(err, EXIT_UNREACHABLE);
 	return outcome;
 }
@@ -216,7 +216,7 @@ const struct credentials_source credentials_default = {
 	.get = credentials_get,
 	.expired = keys_expired,
 	.worked = keys_worked,
-	.may_come = keys_may_come,
+	.can_renew = keys_can_renew,
 };
 
 void credentials_forget(void)

@@ -55,7 +55,7 @@ struct credentials_source {
 	/* Returns true if keys have been accepted, and their provider gives others in time (a login
 	 * that is renewed, a file that is rewritten). Expired keys are then not a refusal: the
 	 * caller waits for new ones, as for a service that is away (EXIT_UNREACHABLE). */
-	bool (*may_come)(void);
+	bool (*can_renew)(void);
 };
 /* The keys of the chain, as the process remembers them. */
 extern const struct credentials_source credentials_default;

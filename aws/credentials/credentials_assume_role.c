@@ -55,8 +55,8 @@ static int check_duration(const char *profile, const char *text, struct err **er
 }
 
 /* Takes keys from a credential_source: "Environment" and the like. */
-static int from_machine(const struct ask *ask, const char *source, struct credentials *ret,
-			struct err **err)
+static int from_machine(const struct provider_request *request, const char *source,
+			struct credentials *ret, struct err **err)
 {
 	static const struct {
 		const char *name;
@@ -67,7 +67,7 @@ static int from_machine(const struct ask *ask, const char *source, struct creden
 		{ "Ec2InstanceMetadata", credentials_provide_instance },
 	};
 	AUTO(sb_release) struct sb notes = SB_INIT_MAX(1024);
-	const struct ask inner = { .profile = ask->profile, .notes = &notes };
+	const struct provider_request inner = { .profile = request->profile, .notes = &notes };
 
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		int outcome;
@@ -77,54 +77,54 @@ static int from_machine(const struct ask *ask, const char *source, struct creden
 		outcome = rows[i].provide(&inner, ret, err);
 		if (outcome != 0)
 			return outcome;
-		return without_keys(ask->profile, "credential_source", &notes, err);
+		return without_keys(request->profile, "credential_source", &notes, err);
 	}
 	return wrong(
-		ask->profile, err,
+		request->profile, err,
 		"credential_source is not one of Environment, EcsContainer, Ec2InstanceMetadata");
 }
 
-static bool came_by(const struct ask *ask, const char *profile)
+static bool is_in_chain(const struct provider_request *request, const char *profile)
 {
-	for (; ask; ask = ask->from)
-		if (strcmp(ask->profile, profile) == 0)
+	for (; request; request = request->from)
+		if (strcmp(request->profile, profile) == 0)
 			return true;
 	return false;
 }
 
-static int from_profile(const struct ask *ask, const char *source, struct credentials *ret,
-			struct err **err)
+static int from_profile(const struct provider_request *request, const char *source,
+			struct credentials *ret, struct err **err)
 {
 	AUTO(sb_release) struct sb notes = SB_INIT_MAX(1024);
-	const struct ask inner = { .profile = source,
-				   .source = true,
-				   .from = ask,
-				   .of_profile = ask->of_profile,
-				   .notes = &notes };
-	bool itself = strcmp(source, ask->profile) == 0;
+	const struct provider_request inner = { .profile = source,
+						.source = true,
+						.from = request,
+						.of_profile = request->of_profile,
+						.notes = &notes };
+	bool itself = strcmp(source, request->profile) == 0;
 	int outcome;
 
 	if (!aws_profile_exists(source)) {
 		AUTO(auto_free)
 		char *what = mem_format("the source_profile '%.80s' does not exist", source);
 
-		return wrong(ask->profile, err, what);
+		return wrong(request->profile, err, what);
 	}
 	/* A profile may be its own source, if it has keys of its own. */
-	if (came_by(ask, source) && !(itself && has_keys(source)))
-		return wrong(ask->profile, err, "the source_profile leads back to itself");
+	if (is_in_chain(request, source) && !(itself && has_keys(source)))
+		return wrong(request->profile, err, "the source_profile leads back to itself");
 	if (!has_keys(source) && has_role(source))
 		return credentials_provide_assume_role(&inner, ret, err);
-	outcome = ask->of_profile(&inner, ret, err);
+	outcome = request->of_profile(&inner, ret, err);
 	if (outcome != 0)
 		return outcome;
-	return without_keys(ask->profile, "source_profile", &notes, err);
+	return without_keys(request->profile, "source_profile", &notes, err);
 }
 
-int credentials_provide_assume_role(const struct ask *ask, struct credentials *ret,
+int credentials_provide_assume_role(const struct provider_request *request, struct credentials *ret,
 				    struct err **err)
 {
-	const char *profile = ask->profile;
+	const char *profile = request->profile;
 	const char *source = aws_config_value(profile, "source_profile");
 	const char *machine = aws_config_value(profile, "credential_source");
 	struct sts_role role = { .arn = aws_config_value(profile, "role_arn"),
@@ -149,8 +149,8 @@ int credentials_provide_assume_role(const struct ask *ask, struct credentials *r
 	}
 	if (check_duration(profile, role.duration, err) < 0)
 		return -1;
-	outcome = machine ? from_machine(ask, machine, &keys, err)
-			  : from_profile(ask, source, &keys, err);
+	outcome = machine ? from_machine(request, machine, &keys, err)
+			  : from_profile(request, source, &keys, err);
 	if (outcome < 0)
 		return -1;
 	as = (struct sigv4_identity){ keys.access_key, keys.secret_key, keys.token };

@@ -17,19 +17,20 @@ enum provider_id {
 
 /* "aws login" keeps a token with a key of its own, which only its own tools can use. Skipping
  * this provider would mean using other credentials. */
-static int provide_login(const struct ask *ask, struct credentials *ret, struct err **err)
+static int provide_login(const struct provider_request *request, struct credentials *ret,
+			 struct err **err)
 {
 	(void)ret;
-	if (!aws_config_value(ask->profile, "login_session"))
+	if (!aws_config_value(request->profile, "login_session"))
 		return 0;
 	err_set(err, EXIT_REFUSED,
 		"the profile '%.80s' was made by 'aws login', which stoker does not support",
-		ask->profile);
+		request->profile);
 	return err_hint(err,
 			"let the AWS command line give the keys: write 'credential_process = aws "
 			"configure export-credentials --profile %.80s --format process' into "
 			"another profile, and use that",
-			ask->profile);
+			request->profile);
 }
 
 enum {
@@ -55,10 +56,10 @@ static const struct provider {
 	[INSTANCE] = { "instance", credentials_provide_instance, ANYWHERE },
 };
 
-static int ask_one(enum provider_id id, const struct ask *ask, struct credentials *ret,
-		   struct err **err)
+static int provide_one(enum provider_id id, const struct provider_request *request,
+		       struct credentials *ret, struct err **err)
 {
-	int outcome = providers[id].provide(ask, ret, err);
+	int outcome = providers[id].provide(request, ret, err);
 
 	/* Keys of a role count as the role's, whatever keys were used to assume it. */
 	if (outcome > 0 && !ret->provider)
@@ -67,13 +68,14 @@ static int ask_one(enum provider_id id, const struct ask *ask, struct credential
 }
 
 /* Asks the providers of one profile, in order: those that a source_profile may use. */
-static int ask_profile(const struct ask *ask, struct credentials *ret, struct err **err)
+static int provide_of_profile(const struct provider_request *request, struct credentials *ret,
+			      struct err **err)
 {
 	int outcome = 0;
 
 	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++)
 		if (providers[i].flags & OF_PROFILE)
-			outcome = ask_one((enum provider_id)i, ask, ret, err);
+			outcome = provide_one((enum provider_id)i, request, ret, err);
 	return outcome;
 }
 
@@ -84,13 +86,13 @@ static int nobody(const struct sb *notes, struct err **err)
 			     "that has credentials with --profile or AWS_PROFILE");
 }
 
-int credentials_chain_ask(struct credentials *ret, bool *ret_fixed, struct err **err)
+int credentials_chain_get(struct credentials *ret, bool *ret_fixed, struct err **err)
 {
 	AUTO(sb_release) struct sb notes = SB_INIT_MAX(2048);
-	struct ask ask = { .profile = aws_profile(),
-			   .source = aws_profile_is_explicit(),
-			   .of_profile = ask_profile,
-			   .notes = &notes };
+	struct provider_request request = { .profile = aws_profile(),
+					    .source = aws_profile_is_explicit(),
+					    .of_profile = provide_of_profile,
+					    .notes = &notes };
 	int outcome = 0;
 
 	if (aws_settings_check(err) < 0)
@@ -98,7 +100,7 @@ int credentials_chain_ask(struct credentials *ret, bool *ret_fixed, struct err *
 	for (size_t i = 0; i < STK_LENGTH(providers) && outcome == 0; i++) {
 		if (i == ENVIRONMENT && aws_profile_is_explicit())
 			continue;
-		outcome = ask_one((enum provider_id)i, &ask, ret, err);
+		outcome = provide_one((enum provider_id)i, &request, ret, err);
 		*ret_fixed = providers[i].flags & FIXED;
 	}
 	return outcome > 0 ? 0 : outcome < 0 ? -1 : nobody(&notes, err);

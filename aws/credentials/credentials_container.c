@@ -45,7 +45,7 @@ static void host_of(const char *url, char *ret, size_t size)
 	ret[end] = '\0';
 }
 
-static bool is_near(const char *host)
+static bool is_trusted_host(const char *host)
 {
 	static const char *const hosts[] = { "169.254.170.2", "169.254.170.23", "fd00:ec2::23",
 					     "localhost" };
@@ -78,7 +78,7 @@ static int find_url(const char *relative, const char *whole, char **ret, struct 
 		return err_hint(err, "write it as http://… or https://…");
 	}
 	host_of(whole, host, sizeof host);
-	if (*host && (text_starts(whole, "https://") || is_near(host))) {
+	if (*host && (text_starts(whole, "https://") || is_trusted_host(host))) {
 		*ret = mem_copy(whole);
 		return 0;
 	}
@@ -157,12 +157,12 @@ static int try_once(struct http *http, const struct http_request *request, struc
 		err_set(err, EXIT_REFUSED, "it answered %ld%s", reply.status, reason.text);
 		return err_hint(err, "check that the container has a role, and may use it");
 	}
-	return credentials_take_json("its answer", reply.body.text, reply.body.len, "Token", ret,
+	return credentials_from_json("its answer", reply.body.text, reply.body.len, "Token", ret,
 				     err);
 }
 
-static int ask_container(const char *url, const char *token, struct credentials *ret,
-			 struct err **err)
+static int request_keys(const char *url, const char *token, struct credentials *ret,
+			struct err **err)
 {
 	const struct sigv4_pair headers[] = { { "accept", "application/json" },
 					      { "authorization", token } };
@@ -193,7 +193,8 @@ static int ask_container(const char *url, const char *token, struct credentials 
 	return outcome;
 }
 
-int credentials_provide_container(const struct ask *ask, struct credentials *ret, struct err **err)
+int credentials_provide_container(const struct provider_request *request, struct credentials *ret,
+				  struct err **err)
 {
 	const char *relative = aws_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *whole = aws_env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
@@ -202,11 +203,11 @@ int credentials_provide_container(const struct ask *ask, struct credentials *ret
 	int outcome;
 
 	if (!relative && !whole)
-		return credentials_provide_nothing(ask, "no container credentials");
+		return credentials_provide_nothing(request, "no container credentials");
 	if (find_url(relative, whole, &url, err) < 0)
 		return -1;
 	if (find_token(&token, err) < 0)
 		return -1;
-	outcome = ask_container(url, token, ret, err);
+	outcome = request_keys(url, token, ret, err);
 	return outcome < 0 ? err_wrap(err, "cannot get the container's AWS credentials") : outcome;
 }

@@ -7,7 +7,7 @@
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/settings.h"
 
-int credentials_provide_environment(const struct ask *ask, struct credentials *ret,
+int credentials_provide_environment(const struct provider_request *request, struct credentials *ret,
 				    struct err **err)
 {
 	const char *token = aws_env("AWS_SECURITY_TOKEN");
@@ -18,7 +18,7 @@ int credentials_provide_environment(const struct ask *ask, struct credentials *r
 			       .account = aws_env("AWS_ACCOUNT_ID") };
 
 	if (!given.access_key)
-		return credentials_provide_nothing(ask, "no AWS_ACCESS_KEY_ID");
-	return credentials_take("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
-				&given, ret, err);
+		return credentials_provide_nothing(request, "no AWS_ACCESS_KEY_ID");
+	return credentials_from_words("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
+				      &given, ret, err);
 }

@@ -40,9 +40,10 @@ static void metadata_release(struct metadata *metadata)
 }
 
 /* Returns the environment's setting if present, else the profile's. */
-static const char *setting(const struct ask *ask, const char *variable, const char *key)
+static const char *setting(const struct provider_request *request, const char *variable,
+			   const char *key)
 {
-	return variable ? variable : aws_config_value(ask->profile, key);
+	return variable ? variable : aws_config_value(request->profile, key);
 }
 
 /* Parses a whole number; returns `fallback` if the text is absent or not a number. */
@@ -55,12 +56,12 @@ static int64_t number(const char *text, int64_t fallback, int64_t max)
 	return value > (double)max ? max : (int64_t)value;
 }
 
-static int prepare(const struct ask *ask, struct metadata *ret, struct err **err)
+static int prepare(const struct provider_request *request, struct metadata *ret, struct err **err)
 {
 	const struct http_settings settings = { .connections = 1 };
-	const char *base = setting(ask, aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
+	const char *base = setting(request, aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
 				   "ec2_metadata_service_endpoint");
-	const char *mode = setting(ask, aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"),
+	const char *mode = setting(request, aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"),
 				   "ec2_metadata_service_endpoint_mode");
 	size_t len;
 
@@ -73,18 +74,18 @@ static int prepare(const struct ask *ask, struct metadata *ret, struct err **err
 	for (len = strlen(base); base[len - 1] == '/';)
 		len--;
 	ret->base = mem_copy_n(base, len);
-	ret->timeout = 1000 * number(setting(ask, aws_env("AWS_METADATA_SERVICE_TIMEOUT"),
+	ret->timeout = 1000 * number(setting(request, aws_env("AWS_METADATA_SERVICE_TIMEOUT"),
 					     "metadata_service_timeout"),
 				     1, 60);
-	ret->tries = (int)number(setting(ask, aws_env("AWS_METADATA_SERVICE_NUM_ATTEMPTS"),
+	ret->tries = (int)number(setting(request, aws_env("AWS_METADATA_SERVICE_NUM_ATTEMPTS"),
 					 "metadata_service_num_attempts"),
 				 1, 20);
 	return http_new(&settings, &ret->http, err);
 }
 
 /* Repeats the request until a reply has a status below 500, `tries` times at most. */
-static void ask_service(const struct metadata *metadata, const char *method, const char *path,
-			const struct sigv4_pair *header, struct http_reply *ret)
+static void request_metadata(const struct metadata *metadata, const char *method, const char *path,
+			     const struct sigv4_pair *header, struct http_reply *ret)
 {
 	AUTO(auto_free) char *url = mem_format("%s%s", metadata->base, path);
 	const struct http_request request = { .method = method,
@@ -122,15 +123,16 @@ static int wrong(const struct http_reply *reply, const char *what, struct err **
 }
 
 /* Returns 1; 0 if the service is absent on this machine; -1 with an error. */
-static int open_session(const struct ask *ask, struct metadata *metadata, struct err **err)
+static int open_session(const struct provider_request *request, struct metadata *metadata,
+			struct err **err)
 {
 	static const struct sigv4_pair life = { "x-aws-ec2-metadata-token-ttl-seconds",
 						TOKEN_LIFE };
 	AUTO(http_reply_release) struct http_reply reply = { 0 };
 
-	ask_service(metadata, "PUT", "/latest/api/token", &life, &reply);
+	request_metadata(metadata, "PUT", "/latest/api/token", &life, &reply);
 	if (reply.failure != HTTP_OK)
-		return credentials_provide_nothing(ask, "no instance metadata service: %s",
+		return credentials_provide_nothing(request, "no instance metadata service: %s",
 						   reply.why);
 	if (reply.status == 403 || reply.status == 404 || reply.status == 405) {
 		err_set(err, EXIT_REFUSED,
@@ -150,39 +152,39 @@ static int open_session(const struct ask *ask, struct metadata *metadata, struct
 
 /* Finds the role's name, which becomes part of a path. Returns 1; 0 if there is no role; -1 with
  * an error. */
-static int find_role(const struct ask *ask, const struct metadata *metadata, char **ret,
-		     struct err **err)
+static int find_role(const struct provider_request *request, const struct metadata *metadata,
+		     char **ret, struct err **err)
 {
 	const struct sigv4_pair session = { "x-aws-ec2-metadata-token", metadata->token };
 	AUTO(http_reply_release) struct http_reply reply = { 0 };
 	struct sb path = SB_INIT;
 	size_t len;
 
-	ask_service(metadata, "GET", ROLE_PATH, &session, &reply);
+	request_metadata(metadata, "GET", ROLE_PATH, &session, &reply);
 	if (reply.failure == HTTP_OK && reply.status == 404)
-		return credentials_provide_nothing(ask, "the instance has no role");
+		return credentials_provide_nothing(request, "the instance has no role");
 	if (reply.failure != HTTP_OK || reply.status != 200)
 		return wrong(&reply, "its role", err);
 	len = strcspn(reply.body.text, "\r\n");
 	if (len == 0)
-		return credentials_provide_nothing(ask, "the instance has no role");
+		return credentials_provide_nothing(request, "the instance has no role");
 	sb_adds(&path, ROLE_PATH);
 	sigv4_encode(&path, reply.body.text, len, false);
 	*ret = sb_take(&path);
 	return 1;
 }
 
-static int take_keys(const struct metadata *metadata, const char *path, struct credentials *ret,
-		     struct err **err)
+static int get_keys(const struct metadata *metadata, const char *path, struct credentials *ret,
+		    struct err **err)
 {
 	const struct sigv4_pair session = { "x-aws-ec2-metadata-token", metadata->token };
 	AUTO(http_reply_release) struct http_reply reply = { 0 };
 	int64_t least = clock_utc_now().ms + EXTENSION_MS;
 
-	ask_service(metadata, "GET", path, &session, &reply);
+	request_metadata(metadata, "GET", path, &session, &reply);
 	if (reply.failure != HTTP_OK || reply.status != 200)
 		return wrong(&reply, "the keys of its role", err);
-	if (credentials_take_json("the instance metadata service", reply.body.text, reply.body.len,
+	if (credentials_from_json("the instance metadata service", reply.body.text, reply.body.len,
 				  "Token", ret, err) < 0)
 		return err_hint(err, "check that the instance's role trusts ec2.amazonaws.com");
 	if (ret->expires.ms != 0 && ret->expires.ms <= clock_utc_now().ms)
@@ -190,18 +192,19 @@ static int take_keys(const struct metadata *metadata, const char *path, struct c
 	return 1;
 }
 
-int credentials_provide_instance(const struct ask *ask, struct credentials *ret, struct err **err)
+int credentials_provide_instance(const struct provider_request *request, struct credentials *ret,
+				 struct err **err)
 {
 	AUTO(metadata_release) struct metadata metadata = { 0 };
 	AUTO(auto_free) char *path = NULL;
 	int outcome;
 
 	if (aws_env_true("AWS_EC2_METADATA_DISABLED"))
-		return credentials_provide_nothing(ask, "AWS_EC2_METADATA_DISABLED is true");
-	if (prepare(ask, &metadata, err) < 0)
+		return credentials_provide_nothing(request, "AWS_EC2_METADATA_DISABLED is true");
+	if (prepare(request, &metadata, err) < 0)
 		return -1;
-	outcome = open_session(ask, &metadata, err);
+	outcome = open_session(request, &metadata, err);
 	if (outcome > 0)
-		outcome = find_role(ask, &metadata, &path, err);
-	return outcome > 0 ? take_keys(&metadata, path, ret, err) : outcome;
+		outcome = find_role(request, &metadata, &path, err);
+	return outcome > 0 ? get_keys(&metadata, path, ret, err) : outcome;
 }

@@ -31,11 +31,11 @@ struct credentials_process_stream {
 	size_t len;
 	bool full;
 	struct watch *watch;
-	struct talk *talk;
+	struct run *run;
 };
 
 /* A run of the program. */
-struct talk {
+struct run {
 	struct loop *loop;
 	struct credentials_process_stream out, err;
 	pid_t pid;
@@ -51,11 +51,11 @@ static void stream_release(struct credentials_process_stream *stream)
 	stream->bytes = NULL;
 }
 
-static void talk_release(struct talk *talk)
+static void run_release(struct run *run)
 {
-	loop_freep(&talk->loop);
-	stream_release(&talk->out);
-	stream_release(&talk->err);
+	loop_freep(&run->loop);
+	stream_release(&run->out);
+	stream_release(&run->err);
 }
 
 /* Reads the available output; bytes beyond the limit are discarded. */
@@ -88,30 +88,30 @@ static void on_output(void *arg)
 	int before = stream->fd;
 
 	/* The watch must go before the descriptor is closed. */
-	loop_remove(stream->talk->loop, TAKE(stream->watch));
+	loop_remove(stream->run->loop, TAKE(stream->watch));
 	read_some(stream);
 	if (stream->fd >= 0)
-		stream->watch = loop_on_readable(stream->talk->loop, before, on_output, stream);
+		stream->watch = loop_on_readable(stream->run->loop, before, on_output, stream);
 }
 
 static void on_end(void *arg)
 {
-	struct talk *talk = arg;
+	struct run *run = arg;
 
-	talk->ended = true;
-	loop_quit(talk->loop);
+	run->ended = true;
+	loop_quit(run->loop);
 }
 
 static void on_late(void *arg)
 {
-	struct talk *talk = arg;
+	struct run *run = arg;
 
-	talk->late = true;
-	loop_quit(talk->loop);
+	run->late = true;
+	loop_quit(run->loop);
 }
 
-static int open_stream(struct talk *talk, struct credentials_process_stream *stream,
-		       int *ret_theirs, struct err **err)
+static int open_stream(struct run *run, struct credentials_process_stream *stream, int *ret_theirs,
+		       struct err **err)
 {
 	int ends[2];
 
@@ -120,12 +120,12 @@ static int open_stream(struct talk *talk, struct credentials_process_stream *str
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	*stream = (struct credentials_process_stream){ .fd = ends[0],
 						       .bytes = mem_zero(1, OUTPUT_MAX),
-						       .talk = talk };
+						       .run = run };
 	*ret_theirs = ends[1];
 	return 0;
 }
 
-static int start(struct talk *talk, char **argv, struct err **err)
+static int start(struct run *run, char **argv, struct err **err)
 {
 	AUTO(auto_free) char *program = proc_find_program(argv[0], NULL, getenv("PATH"));
 	AUTO(auto_close) int out = -1, errors = -1;
@@ -136,29 +136,29 @@ static int start(struct talk *talk, char **argv, struct err **err)
 		return err_hint(
 			err, "install the program, or correct credential_process in the profile");
 	}
-	if (loop_new(&talk->loop, err) < 0 || open_stream(talk, &talk->out, &out, err) < 0 ||
-	    open_stream(talk, &talk->err, &errors, err) < 0)
+	if (loop_new(&run->loop, err) < 0 || open_stream(run, &run->out, &out, err) < 0 ||
+	    open_stream(run, &run->err, &errors, err) < 0)
 		return -1;
 	how.out = out;
 	how.err = errors;
-	return proc_spawn(&how, &talk->pid, err);
+	return proc_spawn(&how, &run->pid, err);
 }
 
 /* Waits until the program has ended or its time is over, and reaps it. Returns its exit status,
  * or -1 if another part of the process has reaped it. */
-static int converse(struct talk *talk)
+static int wait_for_end(struct run *run)
 {
 	struct proc_id id;
 	int status = -1;
 
-	talk->out.watch = loop_on_readable(talk->loop, talk->out.fd, on_output, &talk->out);
-	talk->err.watch = loop_on_readable(talk->loop, talk->err.fd, on_output, &talk->err);
-	loop_after(talk->loop, TIME_MAX, on_late, talk);
-	if (loop_on_exit(talk->loop, talk->pid, on_end, talk))
-		loop_run(talk->loop, NULL);
-	if (talk->late && proc_identify(talk->pid, &id) == 0)
+	run->out.watch = loop_on_readable(run->loop, run->out.fd, on_output, &run->out);
+	run->err.watch = loop_on_readable(run->loop, run->err.fd, on_output, &run->err);
+	loop_after(run->loop, TIME_MAX, on_late, run);
+	if (loop_on_exit(run->loop, run->pid, on_end, run))
+		loop_run(run->loop, NULL);
+	if (run->late && proc_identify(run->pid, &id) == 0)
 		proc_signal_group(&id, SIGKILL);
-	if (waitpid(talk->pid, &status, 0) != talk->pid)
+	if (waitpid(run->pid, &status, 0) != run->pid)
 		return -1;
 	return status;
 }
@@ -179,22 +179,22 @@ static char *last_words(const struct credentials_process_stream *stream)
 	return sb_take(&shown);
 }
 
-static int judge(const struct talk *talk, int status, struct err **err)
+static int check_exit(const struct run *run, int status, struct err **err)
 {
 	AUTO(auto_free) char *words = NULL;
 
-	if (talk->late) {
+	if (run->late) {
 		err_set(err, EXIT_REFUSED, "no output within %d s", (int)(TIME_MAX / 1000));
 		return err_hint(err, "run the command by hand; it must not ask for input");
 	}
 	/* Without an exit status the output decides. */
-	if (status == 0 || (status == -1 && talk->out.len > 0)) {
-		if (!talk->out.full)
+	if (status == 0 || (status == -1 && run->out.len > 0)) {
+		if (!run->out.full)
 			return 0;
 		err_set(err, EXIT_REFUSED, "output of more than %d KiB", (int)(OUTPUT_MAX >> 10));
 		return err_hint(err, "let the command print one JSON object");
 	}
-	words = last_words(&talk->err);
+	words = last_words(&run->err);
 	if (WIFSIGNALED(status))
 		err_set(err, EXIT_REFUSED, "killed by signal %d", WTERMSIG(status));
 	else
@@ -203,13 +203,13 @@ static int judge(const struct talk *talk, int status, struct err **err)
 	return err_hint(err, "run the command by hand");
 }
 
-static int take(struct talk *talk, struct credentials *ret, struct err **err)
+static int read_output(struct run *run, struct credentials *ret, struct err **err)
 {
 	static const char what[] = "the output";
 	json_auto_t *object = NULL;
 	int64_t version;
 
-	if (js_parse(talk->out.bytes, talk->out.len, what, &object, err) < 0)
+	if (js_parse(run->out.bytes, run->out.len, what, &object, err) < 0)
 		return err_hint(err,
 				"let the command print one JSON object and nothing else on stdout");
 	version = js_int(object, "Version", -1);
@@ -218,14 +218,14 @@ static int take(struct talk *talk, struct credentials *ret, struct err **err)
 		return err_hint(err,
 				"let the credential_process print version 1, which stoker knows");
 	}
-	return credentials_take_json(what, talk->out.bytes, talk->out.len, "SessionToken", ret,
-				     err);
+	return credentials_from_json(what, run->out.bytes, run->out.len, "SessionToken", ret, err);
 }
 
-int credentials_provide_process(const struct ask *ask, struct credentials *ret, struct err **err)
+int credentials_provide_process(const struct provider_request *request, struct credentials *ret,
+				struct err **err)
 {
-	const char *command = aws_config_value(ask->profile, "credential_process");
-	AUTO(talk_release) struct talk talk = { .out.fd = -1, .err.fd = -1 };
+	const char *command = aws_config_value(request->profile, "credential_process");
+	AUTO(run_release) struct run run = { .out.fd = -1, .err.fd = -1 };
 	AUTO(auto_strv) char **argv = NULL;
 	size_t count = 0;
 	int outcome = -1;
@@ -237,21 +237,21 @@ int credentials_provide_process(const struct ask *ask, struct credentials *ret, 
 		err_set(err, EXIT_REFUSED,
 			"the credential_process of the profile '%.80s' has a quote that is not "
 			"closed",
-			ask->profile);
+			request->profile);
 		return err_hint(err, "correct the profile in '%s'", aws_config_path());
 	}
-	if (start(&talk, argv, err) == 0) {
-		int status = converse(&talk);
+	if (start(&run, argv, err) == 0) {
+		int status = wait_for_end(&run);
 
 		/* The program may have written output while it ended. */
-		if (talk.out.fd >= 0)
-			read_some(&talk.out);
-		if (talk.err.fd >= 0)
-			read_some(&talk.err);
-		if (judge(&talk, status, err) == 0)
-			outcome = take(&talk, ret, err);
+		if (run.out.fd >= 0)
+			read_some(&run.out);
+		if (run.err.fd >= 0)
+			read_some(&run.err);
+		if (check_exit(&run, status, err) == 0)
+			outcome = read_output(&run, ret, err);
 	}
 	return outcome < 0 ? err_wrap(err, "the credential_process of the profile '%.80s'",
-				      ask->profile)
+				      request->profile)
 			   : outcome;
 }

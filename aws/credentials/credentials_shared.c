@@ -3,7 +3,8 @@
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/settings.h"
 
-int credentials_provide_shared(const struct ask *ask, struct credentials *ret, struct err **err)
+int credentials_provide_shared(const struct provider_request *request, struct credentials *ret,
+			       struct err **err)
 {
-	return credentials_take_static(ask, aws_shared_path(), PROFILE_CREDENTIALS, ret, err);
+	return credentials_from_file(request, aws_shared_path(), PROFILE_CREDENTIALS, ret, err);
 }

@@ -174,8 +174,8 @@ static int renew(const struct sso *sso, struct aws *aws, const char *path, json_
 /* ---- the role's keys ------------------------------------------------------------ */
 
 /* The query is encoded when it is sent. */
-static int take_keys(const struct sso *sso, struct aws *aws, const char *token,
-		     struct credentials *ret, struct err **err)
+static int get_keys(const struct sso *sso, struct aws *aws, const char *token,
+		    struct credentials *ret, struct err **err)
 {
 	const struct sigv4_pair params[] = { { "account_id", sso->account },
 					     { "role_name", sso->role } };
@@ -204,19 +204,20 @@ static int take_keys(const struct sso *sso, struct aws *aws, const char *token,
 				.secret_key = js_str(keys, "secretAccessKey"),
 				.token = js_str(keys, "sessionToken"),
 				.account = sso->account };
-	outcome = credentials_take("the reply of sso", &given, ret, err);
+	outcome = credentials_from_words("the reply of sso", &given, ret, err);
 	if (outcome > 0)
 		ret->expires.ms = js_int(keys, "expiration", 0);
 	secret_json_freep(&reply.json);
 	return outcome;
 }
 
-int credentials_provide_sso(const struct ask *ask, struct credentials *ret, struct err **err)
+int credentials_provide_sso(const struct provider_request *request, struct credentials *ret,
+			    struct err **err)
 {
-	struct sso sso = { .profile = ask->profile,
-			   .account = aws_config_value(ask->profile, "sso_account_id"),
-			   .role = aws_config_value(ask->profile, "sso_role_name"),
-			   .session = aws_config_value(ask->profile, "sso_session") };
+	struct sso sso = { .profile = request->profile,
+			   .account = aws_config_value(request->profile, "sso_account_id"),
+			   .role = aws_config_value(request->profile, "sso_role_name"),
+			   .session = aws_config_value(request->profile, "sso_session") };
 	AUTO(secret_json_freep) json_t *token = NULL;
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(auto_free) char *path = NULL;
@@ -234,5 +235,5 @@ int credentials_provide_sso(const struct ask *ask, struct credentials *ret, stru
 	if (renewed <= 0 && left_ms(token, "expiresAt") <= 0)
 		return renewed < 0 ? -1 : login_again(&sso, err, "the login has expired");
 	err_freep(err);
-	return take_keys(&sso, aws, js_str(token, "accessToken"), ret, err);
+	return get_keys(&sso, aws, js_str(token, "accessToken"), ret, err);
 }

@@ -21,24 +21,24 @@ static int no_token(const char *path, struct err **err)
 			"profile");
 }
 
-int credentials_provide_web_identity(const struct ask *ask, struct credentials *ret,
-				     struct err **err)
+int credentials_provide_web_identity(const struct provider_request *request,
+				     struct credentials *ret, struct err **err)
 {
-	const char *path = ask->source ? NULL : aws_env("AWS_WEB_IDENTITY_TOKEN_FILE");
-	const char *arn = ask->source ? NULL : aws_env("AWS_ROLE_ARN");
-	const char *session = ask->source ? NULL : aws_env("AWS_ROLE_SESSION_NAME");
+	const char *path = request->source ? NULL : aws_env("AWS_WEB_IDENTITY_TOKEN_FILE");
+	const char *arn = request->source ? NULL : aws_env("AWS_ROLE_ARN");
+	const char *session = request->source ? NULL : aws_env("AWS_ROLE_SESSION_NAME");
 	AUTO(secret_freep) char *token = NULL;
 	struct sts_role role;
 	size_t len;
 
 	if (!path)
-		path = aws_config_value(ask->profile, "web_identity_token_file");
+		path = aws_config_value(request->profile, "web_identity_token_file");
 	if (!path)
 		return 0;
 	if (!arn)
-		arn = aws_config_value(ask->profile, "role_arn");
+		arn = aws_config_value(request->profile, "role_arn");
 	if (!session)
-		session = aws_config_value(ask->profile, "role_session_name");
+		session = aws_config_value(request->profile, "role_session_name");
 	if (!arn) {
 		err_set(err, EXIT_REFUSED, "a web identity's token is set, but no role for it");
 		return err_hint(err, "set AWS_ROLE_ARN, or role_arn in the profile");
@@ -53,6 +53,7 @@ int credentials_provide_web_identity(const struct ask *ask, struct credentials *
 		return no_token(path, err);
 	role = (struct sts_role){ .arn = arn,
 				  .session = session,
-				  .duration = aws_config_value(ask->profile, "duration_seconds") };
+				  .duration =
+					  aws_config_value(request->profile, "duration_seconds") };
 	return sts_assume_role_by_token(&role, token, ret, err);
 }

@@ -22,16 +22,16 @@ void credentials_release(struct credentials *ret)
 	*ret = (struct credentials){ 0 };
 }
 
-int credentials_provide_nothing(const struct ask *ask, const char *fmt, ...)
+int credentials_provide_nothing(const struct provider_request *request, const char *fmt, ...)
 {
 	va_list args;
 
-	if (!ask->notes)
+	if (!request->notes)
 		return 0;
-	if (ask->notes->len > 0)
-		sb_adds(ask->notes, "; ");
+	if (request->notes->len > 0)
+		sb_adds(request->notes, "; ");
 	va_start(args, fmt);
-	sb_addv(ask->notes, fmt, args);
+	sb_addv(request->notes, fmt, args);
 	va_end(args);
 	return 0;
 }
@@ -114,8 +114,8 @@ static int no_word(const char *what, const char *name, struct err **err)
 	return err_hint(err, "remove a blank or a line end that was copied along");
 }
 
-int credentials_take(const char *what, const struct given *given, struct credentials *ret,
-		     struct err **err)
+int credentials_from_words(const char *what, const struct given *given, struct credentials *ret,
+			   struct err **err)
 {
 	const char *token = full(given->token), *expires = full(given->expires);
 	const char *account = full(given->account);
@@ -146,7 +146,7 @@ int credentials_take(const char *what, const struct given *given, struct credent
 	return 1;
 }
 
-int credentials_take_json(const char *what, char *text, size_t len, const char *token,
+int credentials_from_json(const char *what, char *text, size_t len, const char *token,
 			  struct credentials *ret, struct err **err)
 {
 	AUTO(secret_json_freep) json_t *object = NULL;
@@ -161,15 +161,15 @@ int credentials_take_json(const char *what, char *text, size_t len, const char *
 				.token = js_str(object, token),
 				.expires = js_str(object, "Expiration"),
 				.account = js_str(object, "AccountId") };
-	return credentials_take(what, &given, ret, err);
+	return credentials_from_words(what, &given, ret, err);
 }
 
-int credentials_take_static(const struct ask *ask, const char *path, enum profile_file_kind kind,
-			    struct credentials *ret, struct err **err)
+int credentials_from_file(const struct provider_request *request, const char *path,
+			  enum profile_file_kind kind, struct credentials *ret, struct err **err)
 {
 	AUTO(profile_freep) struct profile_file *file = NULL;
 	AUTO(auto_free)
-	char *what = mem_format("the profile '%.80s' in '%s'", ask->profile, path);
+	char *what = mem_format("the profile '%.80s' in '%s'", request->profile, path);
 	const char *names[] = { "aws_access_key_id", "aws_secret_access_key", "aws_session_token",
 				"aws_security_token", "aws_account_id" };
 	const char *values[STK_LENGTH(names)];
@@ -178,15 +178,15 @@ int credentials_take_static(const struct ask *ask, const char *path, enum profil
 	if (profile_read(path, kind, &file, err) < 0)
 		return -1;
 	for (size_t i = 0; i < STK_LENGTH(names); i++)
-		values[i] = profile_value(file, "profile", ask->profile, names[i]);
+		values[i] = profile_value(file, "profile", request->profile, names[i]);
 	if (!full(values[0]))
-		return credentials_provide_nothing(ask, "no keys of the profile '%.80s' in '%s'",
-						   ask->profile, path);
+		return credentials_provide_nothing(
+			request, "no keys of the profile '%.80s' in '%s'", request->profile, path);
 	given = (struct given){ .access_key = values[0],
 				.secret_key = values[1],
 				.token = full(values[3]) ? values[3] : values[2],
 				.account = values[4] };
-	return credentials_take(what, &given, ret, err);
+	return credentials_from_words(what, &given, ret, err);
 }
 
 static void wake(void *loop)

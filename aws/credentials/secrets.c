@@ -33,8 +33,8 @@ static char *region_of(const char *name)
 }
 
 /* The caller owns the reply's JSON and wipes it. */
-static int ask(enum aws_operation operation, const char *name, json_t *body, json_t **ret,
-	       struct err **err)
+static int call_service(enum aws_operation operation, const char *name, json_t *body, json_t **ret,
+			struct err **err)
 {
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
@@ -53,7 +53,7 @@ static int ask(enum aws_operation operation, const char *name, json_t *body, jso
 }
 
 /* Copies a JSON text; an error if a variable cannot hold it. */
-static int take_text(const json_t *value, size_t max, char **ret, struct err **err)
+static int copy_text(const json_t *value, size_t max, char **ret, struct err **err)
 {
 	const char *text = json_string_value(value);
 	size_t len = json_string_length(value);
@@ -76,7 +76,7 @@ static int take_text(const json_t *value, size_t max, char **ret, struct err **e
 	return 0;
 }
 
-static int take_member(const char *text, const char *key, size_t max, char **ret, struct err **err)
+static int copy_member(const char *text, const char *key, size_t max, char **ret, struct err **err)
 {
 	AUTO(secret_json_freep) json_t *object = NULL;
 	AUTO(secret_json_freep) json_t *word = NULL;
@@ -90,11 +90,11 @@ static int take_member(const char *text, const char *key, size_t max, char **ret
 	}
 	value = json_object_get(object, key);
 	if (json_is_string(value))
-		return take_text(value, max, ret, err);
+		return copy_text(value, max, ret, err);
 	if (json_is_number(value) || json_is_boolean(value)) {
 		number = js_line(value);
 		word = json_string(number);
-		return take_text(word, max, ret, err);
+		return copy_text(word, max, ret, err);
 	}
 	err_set(err, EXIT_REFUSED,
 		value ? "the key '%.80s' is neither a string nor a number" : "no key '%.80s'", key);
@@ -110,7 +110,7 @@ static int read_manager(const char *from, size_t max, char **ret, struct err **e
 	AUTO(secret_freep) char *whole = NULL;
 	const json_t *value;
 
-	if (ask(AWS_GET_SECRET_VALUE, name, body, &reply, err) < 0)
+	if (call_service(AWS_GET_SECRET_VALUE, name, body, &reply, err) < 0)
 		return -1;
 	value = json_object_get(reply, "SecretString");
 	if (!value) {
@@ -119,10 +119,10 @@ static int read_manager(const char *from, size_t max, char **ret, struct err **e
 			err, "keep the secret as text (SecretString); a variable cannot hold it");
 	}
 	/* A short member may be part of a long secret. */
-	if (take_text(value, key ? (size_t)1 << 20 : max, &whole, err) < 0)
+	if (copy_text(value, key ? (size_t)1 << 20 : max, &whole, err) < 0)
 		return -1;
 	if (key)
-		return take_member(whole, key + 1, max, ret, err);
+		return copy_member(whole, key + 1, max, ret, err);
 	*ret = TAKE(whole);
 	return 0;
 }
@@ -132,9 +132,9 @@ static int read_store(const char *name, size_t max, char **ret, struct err **err
 	json_auto_t *body = json_pack("{s:s, s:b}", "Name", name, "WithDecryption", 1);
 	AUTO(secret_json_freep) json_t *reply = NULL;
 
-	if (ask(AWS_GET_PARAMETER, name, body, &reply, err) < 0)
+	if (call_service(AWS_GET_PARAMETER, name, body, &reply, err) < 0)
 		return -1;
-	return take_text(js_path(reply, "Parameter.Value"), max, ret, err);
+	return copy_text(js_path(reply, "Parameter.Value"), max, ret, err);
 }
 
 int aws_secret_read(const char *from, size_t max, char **ret, struct err **err)

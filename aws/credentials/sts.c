@@ -55,8 +55,8 @@ static const char *region(void)
 	return set ? set : "us-east-1";
 }
 
-int sts_ask(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
-	    struct err **err)
+int sts_call(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
+	     struct err **err)
 {
 	AUTO(aws_freep) struct aws *aws = NULL;
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
@@ -102,13 +102,13 @@ static int assume(enum aws_operation operation, const struct sts_role *role,
 	add(&call, params, "DurationSeconds", role->duration);
 	add(&call, params, "ExternalId", role->external_id);
 	add(&call, params, "WebIdentityToken", token);
-	if (sts_ask(aws_open_keyless, &call, &answer, err) < 0)
+	if (sts_call(aws_open_keyless, &call, &answer, err) < 0)
 		return err_wrap(err, "cannot assume the role '%.200s'", role->arn);
 	given = (struct given){ .access_key = answer.access_key,
 				.secret_key = answer.secret_key,
 				.token = answer.token,
 				.expires = answer.expires };
-	return credentials_take("the reply of sts", &given, ret, err);
+	return credentials_from_words("the reply of sts", &given, ret, err);
 }
 
 int sts_assume_role(const struct sts_role *role, const struct sigv4_identity *as,

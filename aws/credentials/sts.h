@@ -48,7 +48,7 @@ void sts_answer_release(struct sts_answer *answer); /* for AUTO() */
 typedef int (*sts_open_fn)(struct aws **ret, struct err **err);
 
 /* Performs a call of STS over a client of its own, within short limits. */
-int sts_ask(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
-	    struct err **err);
+int sts_call(sts_open_fn open_client, struct aws_call *call, struct sts_answer *answer,
+	     struct err **err);
 
 #endif

@@ -16,7 +16,7 @@ int sts_account(char **ret, struct err **err)
 	struct sts_answer answer = { .root = "GetCallerIdentityResponse/GetCallerIdentityResult/" };
 	struct aws_call call = AWS_CALL_INIT(GET_CALLER_IDENTITY);
 
-	if (sts_ask(aws_open, &call, &answer, err) < 0)
+	if (sts_call(aws_open, &call, &answer, err) < 0)
 		return err_wrap(err, "cannot find the AWS account");
 	if (!answer.account || !is_account(answer.account)) {
 		err_set(err, EXIT_UNREACHABLE, "the reply of sts names no account");

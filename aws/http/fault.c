@@ -131,26 +131,26 @@ static void read_headers(const struct http_reply *reply, struct fault *ret)
 
 static void read_json(const struct sb *body, struct fault *ret)
 {
-	json_auto_t *said = NULL;
+	json_auto_t *object = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
 	const char *code, *message;
 
-	if (js_parse(body->text, body->len, "an error", &said, &ignored) < 0)
+	if (js_parse(body->text, body->len, "an error", &object, &ignored) < 0)
 		return;
-	code = js_str(said, "__type");
+	code = js_str(object, "__type");
 	if (!code)
-		code = js_str(said, "code");
+		code = js_str(object, "code");
 	if (!code)
-		code = js_str(said, "Code");
+		code = js_str(object, "Code");
 	if (!code)
-		code = js_str(said, "error"); /* OAuth's name, used by SSO's tokens */
+		code = js_str(object, "error"); /* OAuth's name, used by SSO's tokens */
 	if (code && !ret->code[0])
 		keep_code(ret, code, strlen(code));
-	message = js_str(said, "message");
+	message = js_str(object, "message");
 	if (!message)
-		message = js_str(said, "Message");
+		message = js_str(object, "Message");
 	if (!message)
-		message = js_str(said, "error_description");
+		message = js_str(object, "error_description");
 	if (message)
 		keep(ret->message, sizeof ret->message, message, strlen(message));
 }

@@ -332,7 +332,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, CURL *easy,
 {
 	transfer->easy = easy;
 	SET(easy, PRIVATE, transfer);
-	SET(easy, ERRORBUFFER, transfer->said);
+	SET(easy, ERRORBUFFER, transfer->curl_message);
 	SET(easy, USERAGENT, "stoker/" STOKER_VERSION);
 	SET(easy, HEADERFUNCTION, on_header);
 	SET(easy, HEADERDATA, transfer);
@@ -374,11 +374,11 @@ static const char *words_of(const struct http_transfer *transfer, CURLcode code)
 {
 	static const char bad_proxy[] = "Unsupported proxy";
 
-	if (strncmp(transfer->said, bad_proxy, strlen(bad_proxy)) == 0)
+	if (strncmp(transfer->curl_message, bad_proxy, strlen(bad_proxy)) == 0)
 		return "the address of the proxy is invalid";
-	if (!transfer->said[0] || strchr(transfer->said, '@'))
+	if (!transfer->curl_message[0] || strchr(transfer->curl_message, '@'))
 		return curl_library.easy_strerror(code);
-	return transfer->said;
+	return transfer->curl_message;
 }
 
 void http_transfer_end(struct http_transfer *transfer, CURLcode code)

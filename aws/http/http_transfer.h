@@ -16,12 +16,12 @@ struct http_transfer {
 	void *arg;
 	CURL *easy; /* NULL while it waits in the queue */
 	struct curl_slist *headers;
-	char said[CURL_ERROR_SIZE]; /* by libcurl */
-	uint64_t sent;              /* bytes of the body handed to libcurl */
-	uint64_t moved;             /* bytes of bodies in either direction, when last looked at */
-	struct mono heard;          /* when `moved` last changed, or a header came */
-	bool begun;                 /* the request may have gone out */
-	enum http_failure stopped;  /* by one of our callbacks, with `why`; HTTP_OK: not stopped */
+	char curl_message[CURL_ERROR_SIZE]; /* by libcurl */
+	uint64_t sent;                      /* bytes of the body handed to libcurl */
+	uint64_t moved;            /* bytes of bodies in either direction, when last looked at */
+	struct mono heard;         /* when `moved` last changed, or a header came */
+	bool begun;                /* the request may have gone out */
+	enum http_failure stopped; /* by one of our callbacks, with `why`; HTTP_OK: not stopped */
 	struct http_transfer *prev, *next;
 };
 

@@ -21,7 +21,7 @@ struct rate_limit {
 };
 
 /* Returns how many ms after `now_ms` (monotonic) the next request may go, and reserves the time. */
-int64_t rate_limit_place(struct rate_limit *pace, const struct rate_limit_rate *rate,
+int64_t rate_limit_place(struct rate_limit *limit, const struct rate_limit_rate *rate,
 			 int64_t now_ms);
 
 #endif

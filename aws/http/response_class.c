@@ -7,7 +7,7 @@
 static void no_reply(const struct http_reply *reply, struct response_class *ret)
 {
 	ret->unread = true;
-	ret->what = VERDICT_AGAIN;
+	ret->what = RESPONSE_RETRY;
 	snprintf(ret->why, sizeof ret->why, "%s", reply->why);
 	switch (reply->failure) {
 	case HTTP_TIMEOUT:
@@ -22,10 +22,10 @@ static void no_reply(const struct http_reply *reply, struct response_class *ret)
 	case HTTP_TOO_LARGE:
 	case HTTP_REFUSED:
 		ret->effect_unknown = true;
-		ret->what = VERDICT_END;
+		ret->what = RESPONSE_FINAL;
 		break;
 	case HTTP_TLS:
-		ret->what = VERDICT_END;
+		ret->what = RESPONSE_FINAL;
 		break;
 	}
 }
@@ -37,12 +37,12 @@ static void read_success(const struct aws_call *call, const struct http_reply *r
 	enum aws_protocol protocol = operation_service_row(operation->service)->protocol;
 	AUTO(err_freep) struct err *err = NULL;
 
-	ret->what = VERDICT_DONE;
+	ret->what = RESPONSE_DONE;
 	if (call->sink || (protocol != PROTOCOL_JSON && protocol != PROTOCOL_REST_JSON) ||
 	    !reply->body.len)
 		return;
 	if (js_parse(reply->body.text, reply->body.len, "the reply", &ret->json, &err) < 0) {
-		ret->what = VERDICT_AGAIN;
+		ret->what = RESPONSE_RETRY;
 		ret->unread = ret->effect_unknown = true;
 		snprintf(ret->why, sizeof ret->why, "%s", err->message);
 	}
@@ -69,7 +69,8 @@ void response_class_of(const struct aws_call *call, const struct http_reply *rep
 		fault_read(operation_service_row(operation->service)->protocol, reply, &ret->fault);
 	}
 	kind = fault_kind(&ret->fault);
-	ret->what = kind == FAULT_TRANSIENT || kind == FAULT_THROTTLE ? VERDICT_AGAIN : VERDICT_END;
+	ret->what =
+		kind == FAULT_TRANSIENT || kind == FAULT_THROTTLE ? RESPONSE_RETRY : RESPONSE_FINAL;
 	/* A throttled request was not carried out; for a gateway's error that is unknown. */
 	ret->effect_unknown = kind == FAULT_TRANSIENT;
 }
@@ -93,37 +94,37 @@ static void name_call(const struct aws_call *call, struct sb *ret)
 		sb_addf(ret, " of 's3://%s'", call->bucket);
 }
 
-static int no_reply_error(const struct response_class *verdict, const char *name, const char *host,
+static int no_reply_error(const struct response_class *response, const char *name, const char *host,
 			  int attempts, struct err **err)
 {
-	enum exit_code code = verdict->what == VERDICT_END ? EXIT_REFUSED : EXIT_UNREACHABLE;
+	enum exit_code code = response->what == RESPONSE_FINAL ? EXIT_REFUSED : EXIT_UNREACHABLE;
 
 	if (attempts > 1)
 		err_set(err, code, "%s: no usable reply from '%s' in %d attempts: %s", name, host,
-			attempts, verdict->why);
+			attempts, response->why);
 	else
-		err_set(err, code, "%s: no usable reply from '%s': %s", name, host, verdict->why);
-	if (verdict->what == VERDICT_END && strstr(verdict->why, "certificate"))
+		err_set(err, code, "%s: no usable reply from '%s': %s", name, host, response->why);
+	if (response->what == RESPONSE_FINAL && strstr(response->why, "certificate"))
 		return err_hint(err, "name the certificates to trust in AWS_CA_BUNDLE, or correct "
 				     "the endpoint");
 	return err_hint(err, "check the network, HTTPS_PROXY and the endpoint, then try again");
 }
 
-int response_class_error(const struct response_class *verdict, const struct aws_call *call,
+int response_class_error(const struct response_class *response, const struct aws_call *call,
 			 const char *host, int attempts, struct err **err)
 {
-	const struct fault *fault = &verdict->fault;
+	const struct fault *fault = &response->fault;
 	AUTO(sb_release) struct sb name = SB_INIT_MAX(4096), tail = SB_INIT_MAX(1024);
 
 	name_call(call, &name);
-	if (verdict->unread)
-		return no_reply_error(verdict, name.text, host, attempts, err);
+	if (response->unread)
+		return no_reply_error(response, name.text, host, attempts, err);
 	sb_addf(&tail, "HTTP %ld", fault->status);
 	if (fault->request_id[0])
 		sb_addf(&tail, ", request %s", fault->request_id);
 	if (fault->extended_id[0])
 		sb_addf(&tail, ", %s", fault->extended_id);
-	err_set(err, verdict->what == VERDICT_AGAIN ? EXIT_UNREACHABLE : EXIT_REFUSED,
+	err_set(err, response->what == RESPONSE_RETRY ? EXIT_UNREACHABLE : EXIT_REFUSED,
 		"%s was refused%s: %s%s%s (%s)", name.text, attempts > 1 ? " again and again" : "",
 		fault->code, fault->message[0] ? ": " : "", fault->message, tail.text);
 	return err_hint(err, "%s", fault_hint(fault));

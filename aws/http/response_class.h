@@ -9,9 +9,9 @@
 
 struct response_class {
 	enum {
-		VERDICT_DONE,
-		VERDICT_AGAIN, /* another attempt may succeed */
-		VERDICT_END,
+		RESPONSE_DONE,
+		RESPONSE_RETRY, /* another attempt may succeed */
+		RESPONSE_FINAL,
 	} what;
 	bool timeout;        /* a retry after it costs more */
 	bool effect_unknown; /* the service may have done it */
@@ -25,9 +25,9 @@ void response_class_of(const struct aws_call *call, const struct http_reply *rep
 		       struct response_class *ret);
 void response_class_release(struct response_class *ret); /* for AUTO() */
 
-/* Sets the error of a call that ends with this verdict after `attempts` attempts, the last of
+/* Sets the error of a call that ends with this response after `attempts` attempts, the last of
  * them at `host`. Returns -1. */
-int response_class_error(const struct response_class *verdict, const struct aws_call *call,
+int response_class_error(const struct response_class *response, const struct aws_call *call,
 			 const char *host, int attempts, struct err **err);
 
 #endif

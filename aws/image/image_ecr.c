@@ -75,7 +75,7 @@ static bool is_absent(const char *code)
 	       strcmp(code, "ImageNotFoundException") == 0 || strcmp(code, "ImageNotFound") == 0;
 }
 
-static int take_digest(const char *digest, char ret[IMAGE_DIGEST], struct err **err)
+static int copy_digest(const char *digest, char ret[IMAGE_DIGEST], struct err **err)
 {
 	if (!digest || !image_is_digest(digest)) {
 		err_set(err, EXIT_UNREACHABLE, "the reply of ECR names no digest");
@@ -86,7 +86,7 @@ static int take_digest(const char *digest, char ret[IMAGE_DIGEST], struct err **
 }
 
 /* BatchGetImage also answers 200 if the image does not exist. */
-static int take_batch(const struct image_name *image, const json_t *reply, char ret[IMAGE_DIGEST],
+static int read_batch(const struct image_name *image, const json_t *reply, char ret[IMAGE_DIGEST],
 		      struct err **err)
 {
 	const json_t *failure = json_array_get(json_object_get(reply, "failures"), 0);
@@ -100,11 +100,12 @@ static int take_batch(const struct image_name *image, const json_t *reply, char 
 			why ? ": " : "", why ? why : "");
 		return err_hint(err, "check the image in ECR");
 	}
-	return take_digest(js_str(json_object_get(found, "imageId"), "imageDigest"), ret, err);
+	return copy_digest(js_str(json_object_get(found, "imageId"), "imageDigest"), ret, err);
 }
 
-static int ask(struct aws *aws, enum aws_operation operation, const struct image_name *image,
-	       const char *region, const json_t *body, struct aws_reply *reply, struct err **err)
+static int call_ecr(struct aws *aws, enum aws_operation operation, const struct image_name *image,
+		    const char *region, const json_t *body, struct aws_reply *reply,
+		    struct err **err)
 {
 	const struct aws_call call = { .operation = operation,
 				       .body_fd = -1,
@@ -149,16 +150,16 @@ int image_ecr_digest(const struct image_name *image, const char *account, const 
 	js_put(pull, "acceptedMediaTypes", accepted_types());
 	if (aws_open(&aws, err) < 0)
 		return -1;
-	if (ask(aws, AWS_BATCH_GET_IMAGE, image, region, pull, &pulled, err) == 0)
-		return take_batch(image, pulled.json, ret, err);
+	if (call_ecr(aws, AWS_BATCH_GET_IMAGE, image, region, pull, &pulled, err) == 0)
+		return read_batch(image, pulled.json, ret, err);
 	if (!is_denied(&pulled))
 		return -1;
 	err_freep(err);
-	if (ask(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
+	if (call_ecr(aws, AWS_DESCRIBE_IMAGES, image, region, body, &described, err) < 0)
 		return is_denied(&described) ? err_hint(err, "allow ecr:BatchGetImage or "
 							     "ecr:DescribeImages on the repository")
 					     : -1;
-	return take_digest(
+	return copy_digest(
 		js_str(json_array_get(json_object_get(described.json, "imageDetails"), 0),
 		       "imageDigest"),
 		ret, err);
@@ -180,8 +181,8 @@ static int read_manifest(void *arg, const char *digest, struct sb *ret, struct e
 	const char *text;
 
 	js_put(body, "acceptedMediaTypes", accepted_types());
-	if (ask(reading->aws, AWS_BATCH_GET_IMAGE, reading->image, reading->region, body, &reply,
-		err) < 0)
+	if (call_ecr(reading->aws, AWS_BATCH_GET_IMAGE, reading->image, reading->region, body,
+		     &reply, err) < 0)
 		return is_denied(&reply)
 			       ? err_hint(err, "allow ecr:BatchGetImage on the repository")
 			       : -1;
@@ -227,8 +228,8 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 	const char *url;
 
-	if (ask(reading->aws, AWS_GET_DOWNLOAD_URL_FOR_LAYER, reading->image, reading->region, body,
-		&reply, err) < 0)
+	if (call_ecr(reading->aws, AWS_GET_DOWNLOAD_URL_FOR_LAYER, reading->image, reading->region,
+		     body, &reply, err) < 0)
 		return is_denied(&reply)
 			       ? err_hint(err, "allow ecr:GetDownloadUrlForLayer on the repository")
 			       : -1;

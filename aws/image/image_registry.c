@@ -24,7 +24,7 @@ static const char accepted[] = "application/vnd.oci.image.index.v1+json, "
 			       "application/vnd.oci.image.manifest.v1+json, "
 			       "application/vnd.docker.distribution.manifest.v2+json";
 
-struct asking {
+struct lookup {
 	const struct image_name *image;
 	struct http *http;
 	const char *host;
@@ -33,40 +33,40 @@ struct asking {
 	struct mono until;
 };
 
-static void asking_release(struct asking *asking)
+static void lookup_release(struct lookup *lookup)
 {
-	http_freep(&asking->http);
-	free(asking->url);
-	secret_freep(&asking->token);
+	http_freep(&lookup->http);
+	free(lookup->url);
+	secret_freep(&lookup->token);
 }
 
-static int unreachable(const struct asking *asking, const struct http_reply *reply,
+static int unreachable(const struct lookup *lookup, const struct http_reply *reply,
 		       struct err **err)
 {
-	err_set(err, EXIT_UNREACHABLE, "cannot ask the registry '%s': %s", asking->host,
+	err_set(err, EXIT_UNREACHABLE, "cannot ask the registry '%s': %s", lookup->host,
 		reply->why);
 	return err_hint(err, reply->failure == HTTP_TLS
 				     ? "name the certificates of its authority in SSL_CERT_FILE"
 				     : "check the network, and HTTPS_PROXY");
 }
 
-static int wants_login(const struct asking *asking, struct err **err)
+static int wants_login(const struct lookup *lookup, struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
 		"the registry '%s' requires a login for '%.200s', and stoker has none",
-		asking->host, asking->image->repository);
+		lookup->host, lookup->image->repository);
 	return err_hint(err, "correct 'image' if the name is wrong");
 }
 
 /* Sets the error for a status that is not an answer. */
-static int refused(const struct asking *asking, long status, struct err **err)
+static int refused(const struct lookup *lookup, long status, struct err **err)
 {
 	if (status == 404)
-		return image_absent(asking->image, err);
+		return image_absent(lookup->image, err);
 	if (status == 401 || status == 403)
-		return wants_login(asking, err);
+		return wants_login(lookup, err);
 	err_set(err, status == 429 || status >= 500 ? EXIT_UNREACHABLE : EXIT_REFUSED,
-		"the registry '%s' answers with status %ld", asking->host, status);
+		"the registry '%s' answers with status %ld", lookup->host, status);
 	return err_hint(
 		err, status == 429 ? "try again later; the registry takes no more requests for now"
 				   : "check that the registry has the OCI distribution API");
@@ -77,7 +77,7 @@ struct image_registry_answer {
 	bool done;
 };
 
-static void take_answer(void *arg, struct http_reply *reply)
+static void on_reply(void *arg, struct http_reply *reply)
 {
 	struct image_registry_answer *answer = arg;
 
@@ -87,30 +87,30 @@ static void take_answer(void *arg, struct http_reply *reply)
 }
 
 /* Performs one transfer, until the time is over or the process is told to stop waiting. */
-static void transfer(const struct asking *asking, struct http_request *request,
+static void transfer(const struct lookup *lookup, struct http_request *request,
 		     struct http_reply *ret)
 {
 	struct image_registry_answer answer = { .reply = ret };
 	struct http_transfer *transfer;
-	int64_t left = asking->until.ms - clock_mono_now().ms;
+	int64_t left = lookup->until.ms - clock_mono_now().ms;
 
 	request->connect_ms = request->silent_ms = request->total_ms = left > 1 ? left : 1;
-	transfer = http_start(asking->http, request, take_answer, &answer);
+	transfer = http_start(lookup->http, request, on_reply, &answer);
 	while (!answer.done && !aws_cancel_is_due())
-		http_turn(asking->http, AWS_CANCEL_POLL_MS);
+		http_turn(lookup->http, AWS_CANCEL_POLL_MS);
 	if (answer.done)
 		return;
-	http_cancel(asking->http, transfer);
+	http_cancel(lookup->http, transfer);
 	ret->failure = HTTP_TIMEOUT;
 	snprintf(ret->why, sizeof ret->why, "called away");
 }
 
-static void get(const struct asking *asking, const char *method, const char *url,
+static void get(const struct lookup *lookup, const char *method, const char *url,
 		bool of_the_manifest, struct http_reply *ret)
 {
 	AUTO(secret_freep)
 	char *bearer =
-		asking->token && of_the_manifest ? mem_format("Bearer %s", asking->token) : NULL;
+		lookup->token && of_the_manifest ? mem_format("Bearer %s", lookup->token) : NULL;
 	const struct sigv4_pair headers[] = { { "Accept", of_the_manifest ? accepted : "*/*" },
 					      { "Authorization", bearer } };
 	struct http_request request = {
@@ -123,7 +123,7 @@ static void get(const struct asking *asking, const char *method, const char *url
 		.secret = !of_the_manifest,
 	};
 
-	transfer(asking, &request, ret);
+	transfer(lookup, &request, ret);
 }
 
 /* ---- anonymous token ---------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static char *parameter(const char *challenge, const char *name)
 
 /* Returns the URL of the token server; NULL if the challenge is of another kind. The caller frees
  * it. */
-static char *token_url(const struct asking *asking, const char *challenge)
+static char *token_url(const struct lookup *lookup, const char *challenge)
 {
 	AUTO(auto_free) char *realm = NULL;
 	AUTO(auto_free) char *service = NULL;
@@ -181,7 +181,7 @@ static char *token_url(const struct asking *asking, const char *challenge)
 	if (!realm || !text_starts(realm, "https://") || strpbrk(realm, " \t\r\n#"))
 		return NULL;
 	if (!scope)
-		scope = mem_format("repository:%s:pull", asking->image->repository);
+		scope = mem_format("repository:%s:pull", lookup->image->repository);
 	if (service)
 		params[count++] = (struct sigv4_pair){ "service", service };
 	params[count++] = (struct sigv4_pair){ "scope", scope };
@@ -199,67 +199,68 @@ static bool is_token(const char *text)
 	return true;
 }
 
-static int get_token(struct asking *asking, const char *challenge, struct err **err)
+static int get_token(struct lookup *lookup, const char *challenge, struct err **err)
 {
 	AUTO(http_reply_release) struct http_reply reply = { .body = SB_INIT, .headers = SB_INIT };
 	AUTO(secret_json_freep) json_t *object = NULL;
 	AUTO(err_freep) struct err *none = NULL;
-	AUTO(auto_free) char *url = token_url(asking, challenge);
+	AUTO(auto_free) char *url = token_url(lookup, challenge);
 	const char *token;
 
 	if (!url)
-		return wants_login(asking, err);
-	get(asking, "GET", url, false, &reply);
+		return wants_login(lookup, err);
+	get(lookup, "GET", url, false, &reply);
 	if (reply.failure != HTTP_OK)
-		return unreachable(asking, &reply, err);
+		return unreachable(lookup, &reply, err);
 	if (reply.status != 200)
-		return refused(asking, reply.status == 404 ? 401 : reply.status, err);
+		return refused(lookup, reply.status == 404 ? 401 : reply.status, err);
 	if (js_parse(reply.body.text, reply.body.len, "a token", &object, &none) < 0)
-		return wants_login(asking, err);
+		return wants_login(lookup, err);
 	token = js_str(object, "token");
 	if (!token)
 		token = js_str(object, "access_token");
 	if (!is_token(token))
-		return wants_login(asking, err);
-	asking->token = mem_copy(token);
+		return wants_login(lookup, err);
+	lookup->token = mem_copy(token);
 	return 0;
 }
 
 /* ---- the manifest ------------------------------------------------------------------- */
 
 /* Requests the manifest, with a token if the registry wants one. */
-static int ask(struct asking *asking, const char *method, struct http_reply *ret, struct err **err)
+static int request_manifest(struct lookup *lookup, const char *method, struct http_reply *ret,
+			    struct err **err)
 {
 	AUTO(sb_release) struct sb challenge = SB_INIT_MAX(8192);
 
-	get(asking, method, asking->url, true, ret);
-	if (ret->failure == HTTP_OK && ret->status == 401 && !asking->token &&
+	get(lookup, method, lookup->url, true, ret);
+	if (ret->failure == HTTP_OK && ret->status == 401 && !lookup->token &&
 	    http_header(ret, "WWW-Authenticate", &challenge)) {
-		if (get_token(asking, challenge.text, err) < 0)
+		if (get_token(lookup, challenge.text, err) < 0)
 			return -1;
 		http_reply_release(ret);
 		*ret = (struct http_reply){ .body = SB_INIT, .headers = SB_INIT };
-		get(asking, method, asking->url, true, ret);
+		get(lookup, method, lookup->url, true, ret);
 	}
 	if (ret->failure != HTTP_OK)
-		return unreachable(asking, ret, err);
-	return ret->status == 200 ? 0 : refused(asking, ret->status, err);
+		return unreachable(lookup, ret, err);
+	return ret->status == 200 ? 0 : refused(lookup, ret->status, err);
 }
 
 /* A registry may omit the digest, and may not support HEAD: the digest is computed from the
  * bytes. */
-static int digest_of_bytes(struct asking *asking, char ret[IMAGE_DIGEST], struct err **err)
+static int digest_of_bytes(struct lookup *lookup, char ret[IMAGE_DIGEST], struct err **err)
 {
 	AUTO(http_reply_release) struct http_reply reply = { .body = SB_INIT, .headers = SB_INIT };
 
-	if (ask(asking, "GET", &reply, err) < 0)
+	if (request_manifest(lookup, "GET", &reply, err) < 0)
 		return -1;
 	memcpy(ret, IMAGE_DIGEST_PREFIX, strlen(IMAGE_DIGEST_PREFIX));
 	hash_sha256_hex(reply.body.text, reply.body.len, ret + strlen(IMAGE_DIGEST_PREFIX));
 	return 0;
 }
 
-static int begin(const struct image_name *image, struct asking *ret, struct err **err)
+static int begin(const struct image_name *image, struct lookup *ret, struct err **err)
 {
 	const struct http_settings settings = { .ca_bundle = aws_ca_bundle(), .connections = 1 };
 
@@ -271,7 +272,7 @@ static int begin(const struct image_name *image, struct asking *ret, struct err 
 				"write 'image' with its digest: NAME@sha256:…, as 'docker images "
 				"--digests' shows it");
 	}
-	*ret = (struct asking){ .image = image,
+	*ret = (struct lookup){ .image = image,
 				.host = image->host,
 				.until = { clock_mono_now().ms + image->timeout_ms } };
 	return http_new(&settings, &ret->http, err);
@@ -280,42 +281,42 @@ static int begin(const struct image_name *image, struct asking *ret, struct err 
 int image_registry_digest(const struct image_name *image, char ret[IMAGE_DIGEST], struct err **err)
 {
 	AUTO(http_reply_release) struct http_reply reply = { .body = SB_INIT, .headers = SB_INIT };
-	AUTO(asking_release) struct asking asking = { 0 };
+	AUTO(lookup_release) struct lookup lookup = { 0 };
 	AUTO(sb_release) struct sb digest = SB_INIT_MAX(256);
 	AUTO(err_freep) struct err *no_head = NULL;
 
-	if (begin(image, &asking, err) < 0)
+	if (begin(image, &lookup, err) < 0)
 		return -1;
-	asking.url = mem_format("https://%s/v2/%s/manifests/%s", asking.host, image->repository,
+	lookup.url = mem_format("https://%s/v2/%s/manifests/%s", lookup.host, image->repository,
 				image->tag);
-	if (ask(&asking, "HEAD", &reply, &no_head) < 0) {
+	if (request_manifest(&lookup, "HEAD", &reply, &no_head) < 0) {
 		if (reply.status == 405 || reply.status == 501)
-			return digest_of_bytes(&asking, ret, err);
+			return digest_of_bytes(&lookup, ret, err);
 		*err = TAKE(no_head);
 		return -1;
 	}
 	if (!http_header(&reply, "Docker-Content-Digest", &digest) || !image_is_digest(digest.text))
-		return digest_of_bytes(&asking, ret, err);
+		return digest_of_bytes(&lookup, ret, err);
 	memcpy(ret, digest.text, IMAGE_DIGEST);
 	return 0;
 }
 
 /* ---- manifests and blobs ------------------------------------------------------------ */
 
-static void ask_for(struct asking *asking, const char *what, const char *digest)
+static void set_url(struct lookup *lookup, const char *what, const char *digest)
 {
-	free(asking->url);
-	asking->url = mem_format("https://%s/v2/%s/%s/%s", asking->host, asking->image->repository,
+	free(lookup->url);
+	lookup->url = mem_format("https://%s/v2/%s/%s/%s", lookup->host, lookup->image->repository,
 				 what, digest);
 }
 
 static int read_manifest(void *arg, const char *digest, struct sb *ret, struct err **err)
 {
 	AUTO(http_reply_release) struct http_reply reply = { .body = SB_INIT, .headers = SB_INIT };
-	struct asking *asking = arg;
+	struct lookup *lookup = arg;
 
-	ask_for(asking, "manifests", digest);
-	if (ask(asking, "GET", &reply, err) < 0)
+	set_url(lookup, "manifests", digest);
+	if (request_manifest(lookup, "GET", &reply, err) < 0)
 		return -1;
 	sb_add(ret, reply.body.text, reply.body.len);
 	return 0;
@@ -334,10 +335,10 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 	AUTO(http_reply_release) struct http_reply reply = { .body = SB_INIT, .headers = SB_INIT };
 	AUTO(sb_release) struct sb place = SB_INIT_MAX(16384);
 	AUTO(err_freep) struct err *why = NULL;
-	struct asking *asking = arg;
+	struct lookup *lookup = arg;
 
-	ask_for(asking, "blobs", digest);
-	if (ask(asking, "GET", &reply, &why) < 0 && !is_elsewhere(&reply)) {
+	set_url(lookup, "blobs", digest);
+	if (request_manifest(lookup, "GET", &reply, &why) < 0 && !is_elsewhere(&reply)) {
 		*err = TAKE(why);
 		return -1;
 	}
@@ -346,14 +347,14 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 		    !text_starts(place.text, "https://"))
 			return err_set(err, EXIT_REFUSED,
 				       "the registry '%s' has the image's config at no usable URL",
-				       asking->host);
+				       lookup->host);
 		http_reply_release(&reply);
 		reply = (struct http_reply){ .body = SB_INIT, .headers = SB_INIT };
-		get(asking, "GET", place.text, false, &reply);
+		get(lookup, "GET", place.text, false, &reply);
 		if (reply.failure != HTTP_OK)
-			return unreachable(asking, &reply, err);
+			return unreachable(lookup, &reply, err);
 		if (reply.status != 200)
-			return refused(asking, reply.status, err);
+			return refused(lookup, reply.status, err);
 	}
 	sb_add(ret, reply.body.text, reply.body.len);
 	return 0;
@@ -362,8 +363,8 @@ static int read_blob(void *arg, const char *digest, struct sb *ret, struct err *
 int image_registry_env(const struct image_name *image, const char *digest, json_t **ret,
 		       struct err **err)
 {
-	AUTO(asking_release) struct asking asking = { 0 };
-	const struct image_reader reader = { read_manifest, read_blob, &asking };
+	AUTO(lookup_release) struct lookup lookup = { 0 };
+	const struct image_reader reader = { read_manifest, read_blob, &lookup };
 
-	return begin(image, &asking, err) < 0 ? -1 : image_read_env(&reader, digest, ret, err);
+	return begin(image, &lookup, err) < 0 ? -1 : image_read_env(&reader, digest, ret, err);
 }

@@ -17,7 +17,7 @@ static struct {
 	pthread_mutex_t lock;
 	int64_t taken[TURNS]; /* times of the last requests, a ring */
 	size_t next;
-} pace = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} rate = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 struct logs_cursor {
 	char *group, *stream;
@@ -53,13 +53,13 @@ static int64_t take_turn(void)
 {
 	int64_t now = clock_mono_now().ms, turn;
 
-	pthread_mutex_lock(&pace.lock);
-	turn = pace.taken[pace.next] ? pace.taken[pace.next] + TURN_MS : now;
+	pthread_mutex_lock(&rate.lock);
+	turn = rate.taken[rate.next] ? rate.taken[rate.next] + TURN_MS : now;
 	if (turn < now)
 		turn = now;
-	pace.taken[pace.next] = turn;
-	pace.next = (pace.next + 1) % TURNS;
-	pthread_mutex_unlock(&pace.lock);
+	rate.taken[rate.next] = turn;
+	rate.next = (rate.next + 1) % TURNS;
+	pthread_mutex_unlock(&rate.lock);
 	return turn - now;
 }
 
@@ -81,8 +81,8 @@ static int await_turn(struct err **err)
 	return loop_run(loop, err);
 }
 
-int logs_ask(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
-	     char ret_code[96], struct err **err)
+int logs_call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
+	      char ret_code[96], struct err **err)
 {
 	struct aws_call call = { .operation = operation, .body_fd = -1, .json = body };
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
@@ -164,7 +164,7 @@ static json_t *page_request(const struct logs *logs, const struct logs_cursor *c
 	return body;
 }
 
-static void take_page(struct logs_cursor *cursor, const json_t *events, logs_fn fn, void *arg)
+static void hand_out_page(struct logs_cursor *cursor, const json_t *events, logs_fn fn, void *arg)
 {
 	const json_t *event;
 	size_t i;
@@ -186,7 +186,7 @@ int logs_read(struct logs *logs, struct logs_cursor *cursor, logs_fn fn, void *a
 	json_auto_t *body = page_request(logs, cursor), *reply = NULL;
 	char code[96];
 	const char *token;
-	int outcome = logs_ask(logs, AWS_GET_LOG_EVENTS, body, &reply, code, err);
+	int outcome = logs_call(logs, AWS_GET_LOG_EVENTS, body, &reply, code, err);
 
 	*ret = LOGS_NOT_YET;
 	if (outcome < 0 && cursor->token && strcmp(code, "InvalidParameterException") == 0) {
@@ -198,7 +198,7 @@ int logs_read(struct logs *logs, struct logs_cursor *cursor, logs_fn fn, void *a
 	}
 	if (outcome <= 0)
 		return outcome;
-	take_page(cursor, json_object_get(reply, "events"), fn, arg);
+	hand_out_page(cursor, json_object_get(reply, "events"), fn, arg);
 	token = js_str(reply, "nextForwardToken");
 	/* The same token again means the end; a page before that may be empty. */
 	*ret = token && (!cursor->token || strcmp(token, cursor->token) != 0) ? LOGS_MORE

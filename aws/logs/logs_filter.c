@@ -156,7 +156,7 @@ static json_t *page_request(const struct logs *logs, const struct logs_filter *f
 	return body;
 }
 
-static void take_page(struct logs_filter *filter, const json_t *events, logs_fn fn, void *arg)
+static void hand_out_page(struct logs_filter *filter, const json_t *events, logs_fn fn, void *arg)
 {
 	const json_t *event;
 	size_t i;
@@ -181,7 +181,7 @@ int logs_filter_read(struct logs *logs, struct logs_filter *filter, logs_fn fn, 
 {
 	json_auto_t *body = page_request(logs, filter), *reply = NULL;
 	char code[96];
-	int outcome = logs_ask(logs, AWS_FILTER_LOG_EVENTS, body, &reply, code, err);
+	int outcome = logs_call(logs, AWS_FILTER_LOG_EVENTS, body, &reply, code, err);
 	const char *token;
 
 	*ret = LOGS_NOT_YET;
@@ -194,7 +194,7 @@ int logs_filter_read(struct logs *logs, struct logs_filter *filter, logs_fn fn, 
 	}
 	if (outcome <= 0)
 		return outcome;
-	take_page(filter, json_object_get(reply, "events"), fn, arg);
+	hand_out_page(filter, json_object_get(reply, "events"), fn, arg);
 	token = js_str(reply, "nextToken");
 	if (token && filter->token && strcmp(token, filter->token) == 0)
 		token = NULL; /* a repeated token would never end */
@@ -228,7 +228,7 @@ static int add_names(struct logs *logs, const char *group, const char *prefix, c
 	if (*prefix)
 		js_put_str(body, "logStreamNamePrefix", prefix);
 	js_put_str(body, "nextToken", before);
-	if (logs_ask(logs, AWS_DESCRIBE_LOG_STREAMS, body, &reply, NULL, err) < 0)
+	if (logs_call(logs, AWS_DESCRIBE_LOG_STREAMS, body, &reply, NULL, err) < 0)
 		return -1;
 	json_array_foreach (json_object_get(reply, "logStreams"), i, row) {
 		if (!js_str(row, "logStreamName"))

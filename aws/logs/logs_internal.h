@@ -12,8 +12,8 @@ struct logs {
 
 /* Waits for a turn and sends the request. Returns 1 with the reply's JSON in `ret`; 0 if the
  * group or stream does not exist yet; -1 with an error. `ret_code` may be NULL. */
-int logs_ask(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
-	     char ret_code[96], struct err **err);
+int logs_call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
+	      char ret_code[96], struct err **err);
 
 /* Hands out one event and counts it. */
 void logs_hand_out(struct logs_position *position, const json_t *event, const char *stream,

@@ -23,7 +23,7 @@ struct s3_download_stretch {
 
 struct download {
 	struct s3_operation base;
-	struct s3_operation *look;
+	struct s3_operation *head;
 	char *bucket, *key;
 	int fd;
 	struct s3_object object;
@@ -39,7 +39,7 @@ static void download_free(struct s3_operation *op)
 {
 	struct download *d = (struct download *)op;
 
-	s3_cancelp(&d->look);
+	s3_cancelp(&d->head);
 	for (size_t i = 0; i < S3_PARTS_AT_ONCE; i++)
 		s3_cancelp(&d->stretches[i].op);
 	err_freep(&d->err);
@@ -54,7 +54,7 @@ static void failed(struct download *d, struct err *err)
 }
 
 /* Ends the download when all bytes are there: verifies the checksum. */
-static void all_came(struct download *d)
+static void finish_checked(struct download *d)
 {
 	struct s3_outcome outcome = { .object = d->object, .checksum = d->checksum };
 	int good = s3_checksum_file(&d->checksum, d->fd, d->object.size);
@@ -104,14 +104,14 @@ static bool write_bytes(void *arg, const void *bytes, size_t len)
 	return true;
 }
 
-static void write_anew(void *arg)
+static void on_restart(void *arg)
 {
 	((struct s3_download_stretch *)arg)->written = 0;
 }
 
 static int send_stretches(struct download *d, struct err **err);
 
-static void stretch_came(void *arg, struct s3_outcome *outcome)
+static void on_stretch(void *arg, struct s3_outcome *outcome)
 {
 	struct s3_download_stretch *s = arg;
 	struct download *d = s->download;
@@ -144,7 +144,7 @@ static void stretch_came(void *arg, struct s3_outcome *outcome)
 	if (send_stretches(d, &err) < 0)
 		failed(d, err);
 	else if (d->under_way == 0)
-		all_came(d);
+		finish_checked(d);
 }
 
 static int send_one(struct download *d, struct s3_download_stretch *s, struct err **err)
@@ -152,7 +152,7 @@ static int send_one(struct download *d, struct s3_download_stretch *s, struct er
 	uint64_t left = d->object.size - d->next;
 	struct s3_read read = { .if_match = d->object.etag[0] ? d->object.etag : NULL,
 				.sink = write_bytes,
-				.restart = write_anew,
+				.restart = on_restart,
 				.sink_arg = s };
 
 	*s = (struct s3_download_stretch){ .download = d, .offset = d->next };
@@ -160,7 +160,7 @@ static int send_one(struct download *d, struct s3_download_stretch *s, struct er
 	read.offset = d->whole ? 0 : s->offset;
 	read.len = d->whole ? 0 : s->len;
 	s->op = s3_get_start(d->base.aws, &(struct s3_place){ d->bucket, d->key }, &read,
-			     stretch_came, s, err);
+			     on_stretch, s, err);
 	if (!s->op)
 		return -1;
 	d->next += s->len;
@@ -176,12 +176,12 @@ static int send_stretches(struct download *d, struct err **err)
 	return 0;
 }
 
-static void looked_at(void *arg, struct s3_outcome *outcome)
+static void on_head(void *arg, struct s3_outcome *outcome)
 {
 	struct download *d = arg;
 	struct err *err = NULL;
 
-	d->look = NULL;
+	d->head = NULL;
 	if (outcome->result == S3_FAILED) {
 		failed(d, TAKE(outcome->err));
 		return;
@@ -200,7 +200,7 @@ static void looked_at(void *arg, struct s3_outcome *outcome)
 	if (send_stretches(d, &err) < 0)
 		failed(d, err);
 	else if (d->under_way == 0)
-		all_came(d); /* an empty object */
+		finish_checked(d); /* an empty object */
 }
 
 struct s3_operation *s3_download_start(struct aws *aws, const struct s3_place *place,
@@ -227,8 +227,8 @@ struct s3_operation *s3_download_start(struct aws *aws, const struct s3_place *p
 	if (d->whole) {
 		begun = send_one(d, &d->stretches[0], err);
 	} else {
-		d->look = s3_head_start(aws, place, looked_at, d, err);
-		begun = d->look ? 0 : -1;
+		d->head = s3_head_start(aws, place, on_head, d, err);
+		begun = d->head ? 0 : -1;
 	}
 	if (begun == 0)
 		return &d->base;

@@ -12,7 +12,7 @@
 
 #define PAGE_BYTES_MAX  ((size_t)16 << 20) /* 1,000 keys of 1,024 bytes, each as %XX: 4 MiB */
 #define EMPTY_PAGES_MAX 100
-#define ASKED_AGAIN_MAX 2
+#define RETRIES_MAX     2
 
 struct s3_listing {
 	struct s3_request request;
@@ -20,7 +20,7 @@ struct s3_listing {
 	char *bucket, *prefix, *delimiter, *start_after, *token;
 	char *last; /* last key or prefix so far */
 	size_t last_bytes;
-	int empty_pages, asked_again;
+	int empty_pages, retries;
 	bool is_small;
 	s3_page_fn fn;
 	void *arg;
@@ -98,14 +98,14 @@ static int accept_page(struct s3_listing *l, struct s3_reading *r, struct err **
 
 /* --- requests --- */
 
-static void ask(struct s3_listing *l);
+static void request_page(struct s3_listing *l);
 
-static void tell(struct s3_listing *l, struct s3_page *page, struct err *err)
+static void call_back(struct s3_listing *l, struct s3_page *page, struct err *err)
 {
 	l->fn(l->arg, page, err);
 }
 
-static void page_came(void *arg, struct aws_reply *reply)
+static void on_page_reply(void *arg, struct aws_reply *reply)
 {
 	struct s3_listing *l = arg;
 	AUTO(s3_reading_release) struct s3_reading r = { 0 };
@@ -115,31 +115,31 @@ static void page_came(void *arg, struct aws_reply *reply)
 	if (!aws_reply_ok(reply)) {
 		struct s3_outcome outcome;
 
-		s3_judge(&l->request, reply, &outcome);
+		s3_outcome_read(&l->request, reply, &outcome);
 		if (outcome.result != S3_FAILED) /* a listing has neither condition nor absence */
 			not_usable(l, reply->code[0] ? reply->code : "refused", &outcome.err);
-		tell(l, NULL, outcome.err);
+		call_back(l, NULL, outcome.err);
 		return;
 	}
 	if (s3_page_read(reply->http->body.text, reply->http->body.len, &r, &err) < 0) {
 		/* A reply that is not a listing is not reported yet: ask again. */
-		if (l->asked_again++ < ASKED_AGAIN_MAX) {
+		if (l->retries++ < RETRIES_MAX) {
 			err_freep(&err);
-			ask(l);
+			request_page(l);
 			return;
 		}
 		err_wrap(&err, "cannot list 's3://%s/%s'", l->bucket, l->prefix);
-		tell(l, NULL, err);
+		call_back(l, NULL, err);
 		return;
 	}
-	l->asked_again = 0;
+	l->retries = 0;
 	if (accept_page(l, &r, &err) < 0)
-		tell(l, NULL, err);
+		call_back(l, NULL, err);
 	else
-		tell(l, TAKE(r.page), NULL);
+		call_back(l, TAKE(r.page), NULL);
 }
 
-static void ask(struct s3_listing *l)
+static void request_page(struct s3_listing *l)
 {
 	s3_request_begin(&l->request, l->aws, AWS_LIST_OBJECTS, l->bucket, NULL);
 	l->request.call.reply_max = PAGE_BYTES_MAX;
@@ -154,7 +154,7 @@ static void ask(struct s3_listing *l)
 		s3_request_param(&l->request, "start-after", l->start_after);
 	if (l->is_small)
 		s3_request_small(&l->request);
-	s3_request_send(&l->request, page_came, l);
+	s3_request_send(&l->request, on_page_reply, l);
 }
 
 static char *copy(const char *text)
@@ -186,13 +186,13 @@ struct s3_listing *s3_list_start(struct aws *aws, const struct s3_list *what, s3
 {
 	struct s3_listing *l = listing_new(aws, what, fn, arg);
 
-	ask(l);
+	request_page(l);
 	return l;
 }
 
 void s3_list_next(struct s3_listing *listing)
 {
-	ask(listing);
+	request_page(listing);
 }
 
 void s3_listing_freep(struct s3_listing **listing)
@@ -225,7 +225,7 @@ static void pages_release(struct pages *pages)
 	err_freep(&pages->err);
 }
 
-static void keep_page(void *arg, struct s3_page *page, struct err *err)
+static void on_page(void *arg, struct s3_page *page, struct err *err)
 {
 	struct pages *pages = arg;
 
@@ -233,8 +233,8 @@ static void keep_page(void *arg, struct s3_page *page, struct err *err)
 	pages->err = err;
 }
 
-static int await_page(struct aws *aws, const struct s3_list *what, struct pages *pages,
-		      struct err **err)
+static int wait_for_page(struct aws *aws, const struct s3_list *what, struct pages *pages,
+			 struct err **err)
 {
 	struct mono start = clock_mono_now();
 
@@ -252,7 +252,7 @@ static int await_page(struct aws *aws, const struct s3_list *what, struct pages 
 	return -1;
 }
 
-static int tell_rows(const struct s3_page *page, s3_object_fn object_fn, s3_prefix_fn prefix_fn,
+static int pass_rows(const struct s3_page *page, s3_object_fn object_fn, s3_prefix_fn prefix_fn,
 		     void *arg, struct err **err)
 {
 	int done = 0;
@@ -269,22 +269,22 @@ int s3_list(struct aws *aws, const struct s3_list *what, s3_object_fn object_fn,
 {
 	AUTO(pages_release) struct pages pages = { 0 };
 	AUTO(s3_listing_freep)
-	struct s3_listing *listing = listing_new(aws, what, keep_page, &pages);
+	struct s3_listing *listing = listing_new(aws, what, on_page, &pages);
 	bool last = false;
 	int done = 0;
 
 	listing->is_small = true;
-	ask(listing);
+	request_page(listing);
 	while (!last && done == 0) {
 		AUTO(s3_page_freep) struct s3_page *page = NULL;
 
-		if (await_page(aws, what, &pages, err) < 0)
+		if (wait_for_page(aws, what, &pages, err) < 0)
 			return -1;
 		page = TAKE(pages.page);
 		last = page->last;
 		if (!last)
 			s3_list_next(listing); /* arrives while this page is handled */
-		done = tell_rows(page, object_fn, prefix_fn, arg, err);
+		done = pass_rows(page, object_fn, prefix_fn, arg, err);
 	}
 	return done < 0 ? -1 : 0;
 }

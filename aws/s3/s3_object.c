@@ -12,7 +12,7 @@
 
 struct put {
 	struct s3_operation base;
-	struct s3_request request, look; /* look: reads the nonce of the present object */
+	struct s3_request request, head; /* head: reads the nonce of the present object */
 	enum s3_condition condition;
 	uint64_t len;
 	char nonce[S3_NONCE], etag[S3_ETAG];
@@ -25,18 +25,18 @@ static void put_free(struct s3_operation *op)
 	struct put *put = (struct put *)op;
 
 	s3_request_release(&put->request);
-	s3_request_release(&put->look);
+	s3_request_release(&put->head);
 	free(put);
 }
 
 /* The first attempt may have succeeded although its reply was lost. */
-static void looked(void *arg, struct aws_reply *reply)
+static void on_head(void *arg, struct aws_reply *reply)
 {
 	struct put *put = arg;
 	struct s3_outcome outcome;
 
-	put->look.sent = NULL;
-	s3_judge(&put->look, reply, &outcome);
+	put->head.sent = NULL;
+	s3_outcome_read(&put->head, reply, &outcome);
 	if (outcome.result == S3_DONE && s3_has_nonce(reply, put->nonce)) {
 		outcome.bytes = put->len;
 	} else if (outcome.result == S3_DONE) {
@@ -51,23 +51,23 @@ static void looked(void *arg, struct aws_reply *reply)
 	s3_finish(&put->base, &outcome);
 }
 
-static void put_came(void *arg, struct aws_reply *reply)
+static void on_put(void *arg, struct aws_reply *reply)
 {
 	struct put *put = arg;
 	struct s3_outcome outcome;
 
 	put->request.sent = NULL;
-	s3_judge(&put->request, reply, &outcome);
+	s3_outcome_read(&put->request, reply, &outcome);
 	put->base.moved += put->len;
 	put->refusal = outcome.result;
 	if (put->condition != S3_ALWAYS && (reply->maybe_repeated || put->again) &&
 	    (outcome.result == S3_TAKEN || outcome.result == S3_ABSENT ||
 	     outcome.result == S3_CONFLICT)) {
-		s3_request_begin(&put->look, put->base.aws, AWS_HEAD_OBJECT, put->request.bucket,
+		s3_request_begin(&put->head, put->base.aws, AWS_HEAD_OBJECT, put->request.bucket,
 				 put->request.key);
 		if (put->base.is_small)
-			s3_request_small(&put->look);
-		s3_request_send(&put->look, looked, put);
+			s3_request_small(&put->head);
+		s3_request_send(&put->head, on_head, put);
 		return;
 	}
 	if (outcome.result == S3_ABSENT && put->condition != S3_IF_SAME) {
@@ -109,7 +109,7 @@ struct s3_operation *s3_put_start(struct aws *aws, const struct s3_place *place,
 		s3_request_header(&put->request, S3_NONCE_HEADER, put->nonce);
 		s3_request_condition(&put->request, body->condition, body->etag);
 	}
-	s3_request_send(&put->request, put_came, put);
+	s3_request_send(&put->request, on_put, put);
 	return &put->base;
 }
 
@@ -119,7 +119,7 @@ struct simple {
 	struct s3_operation base;
 	struct s3_request request;
 	struct s3_read read;
-	uint64_t came;
+	uint64_t received;
 };
 
 static void simple_free(struct s3_operation *op)
@@ -144,13 +144,13 @@ static struct simple *simple_new(struct aws *aws, enum aws_operation operation, 
 	return simple;
 }
 
-static void simple_came(void *arg, struct aws_reply *reply)
+static void on_simple(void *arg, struct aws_reply *reply)
 {
 	struct simple *simple = arg;
 	struct s3_outcome outcome;
 
 	simple->request.sent = NULL;
-	s3_judge(&simple->request, reply, &outcome);
+	s3_outcome_read(&simple->request, reply, &outcome);
 	s3_finish(&simple->base, &outcome);
 }
 
@@ -163,7 +163,7 @@ struct s3_operation *s3_head_start(struct aws *aws, const struct s3_place *place
 		return NULL;
 	simple = simple_new(aws, AWS_HEAD_OBJECT, place->bucket, place->key, done, arg);
 	s3_request_header(&simple->request, "x-amz-checksum-mode", "ENABLED");
-	s3_request_send(&simple->request, simple_came, simple);
+	s3_request_send(&simple->request, on_simple, simple);
 	return &simple->base;
 }
 
@@ -175,26 +175,26 @@ struct s3_operation *s3_delete_start(struct aws *aws, const struct s3_place *pla
 	if (s3_check_place(place, err) < 0)
 		return NULL;
 	simple = simple_new(aws, AWS_DELETE_OBJECT, place->bucket, place->key, done, arg);
-	s3_request_send(&simple->request, simple_came, simple);
+	s3_request_send(&simple->request, on_simple, simple);
 	return &simple->base;
 }
 
 /* --- get --- */
 
-static bool take_bytes(void *arg, const void *bytes, size_t len)
+static bool on_bytes(void *arg, const void *bytes, size_t len)
 {
 	struct simple *simple = arg;
 
-	simple->came += len;
+	simple->received += len;
 	simple->base.moved += len;
 	return simple->read.sink(simple->read.sink_arg, bytes, len);
 }
 
-static void begin_anew(void *arg)
+static void on_restart(void *arg)
 {
 	struct simple *simple = arg;
 
-	simple->came = 0;
+	simple->received = 0;
 	if (simple->read.restart)
 		simple->read.restart(simple->read.sink_arg);
 }
@@ -214,20 +214,20 @@ static const char *wrong_stretch(const struct simple *simple, const struct aws_r
 		return reply->status == 200 ? NULL : "not the whole object came";
 	s3_header_text(reply->http, "content-range", range, sizeof range);
 	if (reply->status != 206 || !text_starts(range, want) ||
-	    (simple->read.len && simple->came > simple->read.len))
+	    (simple->read.len && simple->received > simple->read.len))
 		return "the reply has another range than requested";
 	return NULL;
 }
 
-static void get_came(void *arg, struct aws_reply *reply)
+static void on_get(void *arg, struct aws_reply *reply)
 {
 	struct simple *simple = arg;
 	struct s3_outcome outcome;
 	const char *wrong = NULL;
 
 	simple->request.sent = NULL;
-	s3_judge(&simple->request, reply, &outcome);
-	if (outcome.result == S3_FAILED && reply->status == 416 && simple->came == 0) {
+	s3_outcome_read(&simple->request, reply, &outcome);
+	if (outcome.result == S3_FAILED && reply->status == 416 && simple->received == 0) {
 		err_freep(&outcome.err); /* the whole object lies before the offset */
 		outcome.result = S3_DONE;
 	} else if (outcome.result == S3_DONE) {
@@ -238,7 +238,7 @@ static void get_came(void *arg, struct aws_reply *reply)
 		err_set(&outcome.err, EXIT_UNREACHABLE, "cannot read 's3://%s/%s': %s",
 			simple->request.bucket, simple->request.key, wrong);
 	}
-	outcome.bytes = simple->came;
+	outcome.bytes = simple->received;
 	s3_finish(&simple->base, &outcome);
 }
 
@@ -254,8 +254,8 @@ struct s3_operation *s3_get_start(struct aws *aws, const struct s3_place *place,
 	simple = simple_new(aws, AWS_GET_OBJECT, place->bucket, place->key, done, arg);
 	simple->read = *read;
 	simple->read.if_match = NULL; /* the request has a copy */
-	simple->request.call.sink = take_bytes;
-	simple->request.call.restart = begin_anew;
+	simple->request.call.sink = on_bytes;
+	simple->request.call.restart = on_restart;
 	simple->request.call.sink_arg = simple;
 	if (read->len)
 		snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, read->offset,
@@ -269,6 +269,6 @@ struct s3_operation *s3_get_start(struct aws *aws, const struct s3_place *place,
 		s3_request_header(&simple->request, "x-amz-checksum-mode", "ENABLED");
 	if (read->if_match)
 		s3_request_header(&simple->request, "if-match", read->if_match);
-	s3_request_send(&simple->request, get_came, simple);
+	s3_request_send(&simple->request, on_get, simple);
 	return &simple->base;
 }

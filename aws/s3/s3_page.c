@@ -133,7 +133,7 @@ static bool read_element(void *arg, const char *path, const char *text, size_t l
 	return true;
 }
 
-static void settle(struct s3_reading *r)
+static void decode_names(struct s3_reading *r)
 {
 	struct s3_page *page = r->page;
 
@@ -156,6 +156,6 @@ int s3_page_read(const char *bytes, size_t len, struct s3_reading *ret, struct e
 		return err_code(err, EXIT_UNREACHABLE);
 	if (!ret->is_listing)
 		return err_set(err, EXIT_UNREACHABLE, "the reply is not a listing");
-	settle(ret);
+	decode_names(ret);
 	return 0;
 }

@@ -248,7 +248,8 @@ static const char *what_of(const struct s3_request *request)
 	return request->key ? request->key : "";
 }
 
-void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct s3_outcome *ret)
+void s3_outcome_read(const struct s3_request *request, struct aws_reply *reply,
+		     struct s3_outcome *ret)
 {
 	*ret = (struct s3_outcome){ .result = result_of(reply) };
 	if (reply->http && ret->result == S3_DONE)

@@ -44,7 +44,8 @@ void s3_request_release(struct s3_request *request);
 
 /* Determines the result, the properties of the object, and the error, which names the object
  * ("cannot read 's3://…'"). */
-void s3_judge(const struct s3_request *request, struct aws_reply *reply, struct s3_outcome *ret);
+void s3_outcome_read(const struct s3_request *request, struct aws_reply *reply,
+		     struct s3_outcome *ret);
 /* Copies a header; "" if it is absent or does not fit. */
 void s3_header_text(const struct http_reply *reply, const char *name, char *ret, size_t size);
 void s3_nonce_new(char nonce[S3_NONCE]);

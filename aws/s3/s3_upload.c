@@ -3,7 +3,7 @@
  * SHA-256. S3 is told the size of the whole, so it refuses to complete an upload with missing
  * parts, and evaluates the condition at that moment. A failed upload is aborted. See s3.h.
  *
- *     create ─▶ parts ─▶ complete ─▶ (look) ─▶ done
+ *     create ─▶ parts ─▶ complete ─▶ (HEAD) ─▶ done
  *       └────────┴─────────┴─ failed ─▶ abort ─▶ is it gone? ─▶ abort again ─▶ failed
  */
 #include <errno.h>
@@ -78,7 +78,7 @@ static void finish(struct upload *u)
 	s3_finish(&u->base, &outcome);
 }
 
-static void ask(struct upload *u, enum aws_operation operation)
+static void begin_request(struct upload *u, enum aws_operation operation)
 {
 	s3_request_begin(&u->request, u->base.aws, operation, u->bucket, u->key);
 	if (u->id)
@@ -110,14 +110,14 @@ static void aborted(void *arg, struct aws_reply *reply)
 		finish(u); /* gone, or out of reach: left to s3_abort_leftovers() */
 		return;
 	}
-	ask(u, AWS_LIST_PARTS);
+	begin_request(u, AWS_LIST_PARTS);
 	s3_request_send(&u->request, parts_listed, u);
 }
 
 static void abort_upload(struct upload *u)
 {
 	u->aborts++;
-	ask(u, AWS_ABORT_UPLOAD);
+	begin_request(u, AWS_ABORT_UPLOAD);
 	s3_request_send(&u->request, aborted, u);
 }
 
@@ -143,13 +143,13 @@ static bool stands_another(const struct upload *u, const struct s3_object *objec
 	return u->body.condition == S3_IF_ABSENT;
 }
 
-static void looked(void *arg, struct aws_reply *reply)
+static void on_head(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
 	struct s3_outcome outcome;
 
 	u->request.sent = NULL;
-	s3_judge(&u->request, reply, &outcome);
+	s3_outcome_read(&u->request, reply, &outcome);
 	if (outcome.result == S3_DONE && !s3_has_nonce(reply, u->nonce))
 		outcome.result = stands_another(u, &outcome.object) ? S3_TAKEN : S3_ABSENT;
 	if (outcome.result == S3_ABSENT && u->doubt) {
@@ -173,10 +173,10 @@ static void looked(void *arg, struct aws_reply *reply)
 	finish(u);
 }
 
-static void look(struct upload *u)
+static void request_head(struct upload *u)
 {
 	s3_request_begin(&u->request, u->base.aws, AWS_HEAD_OBJECT, u->bucket, u->key);
-	s3_request_send(&u->request, looked, u);
+	s3_request_send(&u->request, on_head, u);
 }
 
 struct completed {
@@ -195,24 +195,25 @@ static bool read_completed(void *arg, const char *path, const char *text, size_t
 }
 
 /* S3's statement about the completed object. */
-enum proof {
-	PROOF_NONE,  /* the reply does not say enough: a HEAD decides */
-	PROOF_GIVEN, /* the bytes sent */
-	PROOF_OTHER, /* different bytes */
+enum completion {
+	COMPLETION_UNKNOWN,   /* the reply does not say enough: a HEAD decides */
+	COMPLETION_VERIFIED,  /* the bytes sent */
+	COMPLETION_DIFFERENT, /* different bytes */
 };
 
-static enum proof prove(struct upload *u, const struct aws_reply *reply, struct s3_outcome *outcome)
+static enum completion check_completed(struct upload *u, const struct aws_reply *reply,
+				       struct s3_outcome *outcome)
 {
 	AUTO(err_freep) struct err *err = NULL;
 	struct completed completed = { "", "" };
 
 	if (xml_parse(reply->http->body.text, reply->http->body.len, "the reply", read_completed,
 		      &completed, &err) < 0)
-		return PROOF_NONE;
+		return COMPLETION_UNKNOWN;
 	memcpy(outcome->object.etag, completed.etag, sizeof completed.etag);
 	if (completed.sha[0] && strcmp(completed.sha, u->composite) != 0)
-		return PROOF_OTHER;
-	return completed.etag[0] && completed.sha[0] ? PROOF_GIVEN : PROOF_NONE;
+		return COMPLETION_DIFFERENT;
+	return completed.etag[0] && completed.sha[0] ? COMPLETION_VERIFIED : COMPLETION_UNKNOWN;
 }
 
 /* S3 has assembled different content: size and nonce would be right all the same. */
@@ -230,23 +231,24 @@ static void completed(void *arg, struct aws_reply *reply)
 {
 	struct upload *u = arg;
 	struct s3_outcome outcome;
-	enum proof proof;
+	enum completion completion;
 
 	u->request.sent = NULL;
-	s3_judge(&u->request, reply, &outcome);
-	proof = outcome.result == S3_DONE ? prove(u, reply, &outcome) : PROOF_NONE;
-	if (proof == PROOF_GIVEN) {
+	s3_outcome_read(&u->request, reply, &outcome);
+	completion = outcome.result == S3_DONE ? check_completed(u, reply, &outcome)
+					       : COMPLETION_UNKNOWN;
+	if (completion == COMPLETION_VERIFIED) {
 		u->outcome = outcome;
 		u->outcome.object.size = u->body.len;
 		u->outcome.bytes = u->body.len;
 		finish(u);
-	} else if (proof == PROOF_OTHER) {
+	} else if (completion == COMPLETION_DIFFERENT) {
 		refuse_other(u);
 	} else if (outcome.result == S3_DONE || reply->maybe_repeated || u->body.again) {
 		/* Done without proof, or refused after an attempt in doubt: check the present
 		 * object. */
 		u->doubt = TAKE(outcome.err);
-		look(u);
+		request_head(u);
 	} else if (outcome.result == S3_ABSENT) {
 		/* Either the upload is gone or, with S3_IF_SAME, the object is. */
 		give_up(u, u->body.condition == S3_IF_SAME ? S3_ABSENT : S3_CONFLICT, NULL);
@@ -286,7 +288,7 @@ static void complete(struct upload *u)
 	}
 	set_composite(u, of_digests);
 	sb_adds(&u->xml, "</CompleteMultipartUpload>");
-	ask(u, AWS_COMPLETE_UPLOAD);
+	begin_request(u, AWS_COMPLETE_UPLOAD);
 	u->request.call.body = u->xml.text;
 	u->request.call.body_len = u->xml.len;
 	snprintf(size, sizeof size, "%" PRIu64, u->body.len);
@@ -300,7 +302,7 @@ static void complete(struct upload *u)
 
 static int send_parts(struct upload *u, struct err **err);
 
-static void part_came(void *arg, struct aws_reply *reply)
+static void on_part(void *arg, struct aws_reply *reply)
 {
 	struct s3_upload_slot *slot = arg;
 	struct upload *u = slot->upload;
@@ -310,7 +312,7 @@ static void part_came(void *arg, struct aws_reply *reply)
 	slot->request.sent = NULL;
 	slot->busy = false;
 	u->busy--;
-	s3_judge(&slot->request, reply, &outcome);
+	s3_outcome_read(&slot->request, reply, &outcome);
 	if (outcome.result == S3_DONE && outcome.object.etag[0] == '\0') {
 		outcome.result = S3_FAILED;
 		err_set(&outcome.err, EXIT_UNREACHABLE,
@@ -350,7 +352,7 @@ static int send_part(struct upload *u, struct s3_upload_slot *slot, struct err *
 	slot->busy = true;
 	u->busy++;
 	u->next++;
-	s3_request_send(&slot->request, part_came, slot);
+	s3_request_send(&slot->request, on_part, slot);
 	return 0;
 }
 
@@ -395,7 +397,7 @@ static void created(void *arg, struct aws_reply *reply)
 	struct err *err = NULL;
 
 	u->request.sent = NULL;
-	s3_judge(&u->request, reply, &outcome);
+	s3_outcome_read(&u->request, reply, &outcome);
 	if (outcome.result != S3_DONE) {
 		if (outcome.result != S3_FAILED)
 			outcome.err = TAKE(reply->err);
@@ -429,7 +431,7 @@ static void create(struct upload *u)
 {
 	char text[24];
 
-	ask(u, AWS_CREATE_UPLOAD);
+	begin_request(u, AWS_CREATE_UPLOAD);
 	s3_nonce_of(&u->body, u->nonce);
 	s3_request_header(&u->request, S3_NONCE_HEADER, u->nonce);
 	snprintf(text, sizeof text, "%" PRIu64, u->part_bytes);

@@ -68,7 +68,7 @@ static enum s3_result wait_small(struct aws *aws, struct s3_operation *op, struc
 	return wait_for(aws, op, wait, err);
 }
 
-static void give(struct s3_outcome *ret, const struct s3_wait *wait)
+static void copy_outcome(struct s3_outcome *ret, const struct s3_wait *wait)
 {
 	if (ret)
 		*ret = wait->outcome;
@@ -97,7 +97,7 @@ int s3_head(struct aws *aws, const struct s3_place *place, struct s3_outcome *re
 	struct s3_operation *op = s3_head_start(aws, place, on_end, &wait, err);
 	enum s3_result result = wait_small(aws, op, &wait, err);
 
-	give(ret, &wait);
+	copy_outcome(ret, &wait);
 	return absent_or_done(result, place, err);
 }
 
@@ -128,7 +128,7 @@ static void forget(struct gathering *g)
 		g->bytes->text[g->before] = '\0';
 }
 
-static void gather_anew(void *arg)
+static void on_restart(void *arg)
 {
 	forget(arg);
 }
@@ -138,13 +138,13 @@ int s3_get(struct aws *aws, const struct s3_place *place, uint64_t offset, uint6
 {
 	struct gathering g = { bytes, bytes->len, max, false };
 	struct s3_read read = {
-		.offset = offset, .len = len, .sink = gather, .restart = gather_anew, .sink_arg = &g
+		.offset = offset, .len = len, .sink = gather, .restart = on_restart, .sink_arg = &g
 	};
 	struct s3_wait wait = { 0 };
 	struct s3_operation *op = s3_get_start(aws, place, &read, on_end, &wait, err);
 	enum s3_result result = wait_small(aws, op, &wait, err);
 
-	give(ret, &wait);
+	copy_outcome(ret, &wait);
 	if (g.too_large) {
 		forget(&g);
 		err_freep(err);
@@ -204,7 +204,7 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 		op = start(aws, place, &body, on_end, &wait, err);
 		result = body.len <= S3_SMALL_BYTES ? wait_small(aws, op, &wait, err)
 						    : wait_for(aws, op, &wait, err);
-		give(ret, &wait);
+		copy_outcome(ret, &wait);
 		switch (result) {
 		case S3_DONE:
 			return 1;
@@ -243,7 +243,7 @@ int s3_download(struct aws *aws, const struct s3_place *place, int fd, struct s3
 	struct s3_operation *op = s3_download_start(aws, place, NULL, fd, on_end, &wait, err);
 	enum s3_result result = wait_for(aws, op, &wait, err);
 
-	give(ret, &wait);
+	copy_outcome(ret, &wait);
 	return absent_or_done(result, place, err);
 }
 

@@ -321,7 +321,7 @@ static const int fds[STREAMS] = { STDOUT_FILENO, STDERR_FILENO };
 static void finish_stream(enum out_stream stream, bool is_leaving)
 {
 	if (is_leaving)
-		outlet_settle(&out.outlets[stream], LEAVE_MS / STREAMS);
+		outlet_flush(&out.outlets[stream], LEAVE_MS / STREAMS);
 	else
 		outlet_drain(&out.outlets[stream], IDLE_MS);
 }
@@ -382,8 +382,8 @@ void out_keep_with(struct loop *loop)
 
 void out_attend(void)
 {
-	static const struct outlet_rules rules[STREAMS] = { { .until_told = true },
-							    { .until_told = true } };
+	static const struct outlet_rules rules[STREAMS] = { { .until_stop = true },
+							    { .until_stop = true } };
 
 	open_outlets(rules);
 }

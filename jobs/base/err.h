@@ -62,7 +62,7 @@ int err_again(struct err **err, const struct err *from);
 void err_free(struct err *err);
 void err_freep(struct err **err); /* for AUTO(); also forgets a handled error */
 
-/* True if the failure is transient, so that a retry may succeed: judged by os_errno or, if the
+/* True if the failure is transient, so that a retry may succeed: known by os_errno or, if the
  * operating system had no part in it, by EXIT_UNREACHABLE. */
 bool err_passes(const struct err *err);
 

@@ -14,7 +14,7 @@
 #define STEP_MS       (5 * MINUTES)
 #define EVALUATE_MS   (15 * MINUTES)
 #define OUTPUT_MS     (60 * MINUTES) /* if no metric reports steps */
-#define DRAWN_MS      (60 * MINUTES) /* delay of the verdict by a progress bar */
+#define DRAWN_MS      (60 * MINUTES) /* delay of the finding by a progress bar */
 
 #define GAPS_SKIPPED 5
 #define GAPS_ENOUGH  5 /* besides the skipped ones */
@@ -41,23 +41,23 @@ static int64_t last_sign(const struct stall *stall)
 	return larger(stall->last.ms, stall->drawn.ms);
 }
 
-void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, bool tells_steps,
+void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, bool reports_steps,
 		struct mono now)
 {
 	*stall = (struct stall){
 		.mode = mode,
 		.fixed_ms = mode == STALL_FIXED ? limit_ms : 0,
-		.tells_steps = tells_steps,
+		.reports_steps = reports_steps,
 		.last = now,
 		.drawn = now,
-		.looked = now,
+		.checked = now,
 	};
 }
 
 /* The activity if the command neither compiles nor saves. */
 static enum stall_doing usual(const struct stall *stall)
 {
-	return stall->stepped || !stall->tells_steps ? DOING_STEP : DOING_FIRST_STEP;
+	return stall->stepped || !stall->reports_steps ? DOING_STEP : DOING_FIRST_STEP;
 }
 
 void stall_output(struct stall *stall, struct mono now, bool drawn)
@@ -67,14 +67,14 @@ void stall_output(struct stall *stall, struct mono now, bool drawn)
 			stall->longest_gap = larger(stall->longest_gap, now.ms - last_sign(stall));
 		stall->drawn = now;
 	}
-	if (stall->stepped && stall->tells_steps)
+	if (stall->stepped && stall->reports_steps)
 		return;
 	stall->last = now;
 	if (stall->doing == DOING_START)
 		stall->doing = usual(stall);
 }
 
-static void note_gap(struct stall *stall, int64_t gap_ms)
+static void add_gap(struct stall *stall, int64_t gap_ms)
 {
 	if (stall->compiled)
 		return; /* compilation has its own limit and does not recur */
@@ -95,7 +95,7 @@ void stall_step(struct stall *stall, struct mono now, int64_t step)
 	if (stall->saved)
 		stall->longest_pause = larger(stall->longest_pause, now.ms - stall->last.ms);
 	if (stall->stepped)
-		note_gap(stall, now.ms - larger(stall->step_at.ms, stall->drawn.ms));
+		add_gap(stall, now.ms - larger(stall->step_at.ms, stall->drawn.ms));
 	else
 		stall->first_step_at = now;
 	stall->stepped = true;
@@ -150,7 +150,7 @@ void stall_saved(struct stall *stall)
 
 void stall_forget_steps(struct stall *stall)
 {
-	stall->tells_steps = false;
+	stall->reports_steps = false;
 	if (stall->doing == DOING_FIRST_STEP)
 		stall->doing = DOING_STEP;
 }
@@ -159,7 +159,7 @@ void stall_caught_up(struct stall *stall, struct mono now)
 {
 	stall->gap_count = stall->skipped = 0;
 	stall->longest_gap = 0;
-	stall->last = stall->drawn = stall->looked = now;
+	stall->last = stall->drawn = stall->checked = now;
 	stall->first_step_at = stall->step_at = now;
 }
 
@@ -191,7 +191,7 @@ static int64_t step_limit(const struct stall *stall)
 
 	if (stall->mode == STALL_FIXED)
 		return stall->fixed_ms;
-	if (!stall->tells_steps)
+	if (!stall->reports_steps)
 		return OUTPUT_MS;
 	stepping = stall->step_at.ms - stall->first_step_at.ms;
 	limit = larger(STEP_MS, smaller(stepping, EVALUATE_MS));
@@ -237,22 +237,22 @@ static int64_t limit_at(const struct stall *stall, struct mono now)
 	return limit;
 }
 
-bool stall_is_half(const struct stall *stall, struct mono now, struct stall_verdict *ret)
+bool stall_is_half(const struct stall *stall, struct mono now, struct stall_silence *ret)
 {
 	int64_t silent = now.ms - stall->last.ms;
 
 	if (stall->mode == STALL_OFF ||
 	    silent < (stall->mode == STALL_FIXED ? stall->fixed_ms : STEP_MS) / 2)
 		return false; /* no limit is lower: spare the look at all gaps */
-	*ret = (struct stall_verdict){ stall->doing, silent, limit_at(stall, now) };
+	*ret = (struct stall_silence){ stall->doing, silent, limit_at(stall, now) };
 	return silent >= ret->limit_ms / 2;
 }
 
-bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret)
+bool stall_check(struct stall *stall, struct mono now, struct stall_silence *ret)
 {
-	int64_t blind_ms = now.ms - stall->looked.ms, silent, limit;
+	int64_t blind_ms = now.ms - stall->checked.ms, silent, limit;
 
-	stall->looked = now;
+	stall->checked = now;
 	if (stall->mode == STALL_OFF)
 		return false;
 	if (blind_ms >= STALL_BLIND_MS)
@@ -263,6 +263,6 @@ bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret
 	limit = limit_at(stall, now);
 	if (silent <= limit)
 		return false;
-	*ret = (struct stall_verdict){ stall->doing, silent, limit };
+	*ret = (struct stall_silence){ stall->doing, silent, limit };
 	return true;
 }

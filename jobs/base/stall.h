@@ -1,6 +1,6 @@
 /*
  * Decides whether the command still makes progress. Pure functions: time and signs of life come in
- * with each call, a verdict comes out; no clock, no I/O, no allocation.
+ * with each call, a finding comes out; no clock, no I/O, no allocation.
  *
  * What counts as progress: before the first step, any output. Once a step was seen, only these: a
  * step larger than all before, bytes of a checkpoint, a message of the compiler, bytes in the
@@ -22,7 +22,7 @@
  *
  * A false alarm repeats in each attempt at the same place and so ends the run; a hang caught late
  * costs minutes once. So all limits are generous. For the same reason a progress bar that is being
- * redrawn (lines ended by a carriage return) is not progress, but delays the verdict by up to an
+ * redrawn (lines ended by a carriage return) is not progress, but delays the finding by up to an
  * hour.
  *
  * The numbers follow existing tools: NVIDIA's resiliency extension learns 5 × the largest gap,
@@ -55,12 +55,12 @@ extern const char *const stall_doing_names[DOING_COUNT]; /* as reports spell the
 struct stall {
 	enum stall_mode mode;
 	int64_t fixed_ms;
-	bool tells_steps; /* a metric reports steps */
+	bool reports_steps; /* a metric reports steps */
 
 	enum stall_doing doing;
-	struct mono last;   /* last progress */
-	struct mono drawn;  /* last redraw of a progress bar */
-	struct mono looked; /* the last judgement */
+	struct mono last;    /* last progress */
+	struct mono drawn;   /* last redraw of a progress bar */
+	struct mono checked; /* the last check */
 
 	bool stepped;
 	int64_t step; /* the largest */
@@ -75,13 +75,13 @@ struct stall {
 	int64_t longest_prelude, longest_pause; /* silence before and within a save */
 };
 
-struct stall_verdict {
+struct stall_silence {
 	enum stall_doing doing;
 	int64_t silent_ms, limit_ms;
 };
 
 /* `limit_ms` is used with STALL_FIXED only. The silence begins at `now`. */
-void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, bool tells_steps,
+void stall_init(struct stall *stall, enum stall_mode mode, int64_t limit_ms, bool reports_steps,
 		struct mono now);
 
 /* Signs of life, in any order; `now` never goes back. */
@@ -104,12 +104,12 @@ void stall_caught_up(struct stall *stall, struct mono now);
  * STALL_BLIND_MS or more between two calls means that stoker itself was stopped or the machine
  * slept, and does not count as silence. */
 #define STALL_BLIND_MS 30000
-bool stall_judge(struct stall *stall, struct mono now, struct stall_verdict *ret);
+bool stall_check(struct stall *stall, struct mono now, struct stall_silence *ret);
 
 /* True if the command has been silent for half of its limit or longer; that half is at least as
- * long as any gap seen before. `ret` gets the limit that stall_judge() would use now. Changes no
+ * long as any gap seen before. `ret` gets the limit that stall_check() would use now. Changes no
  * state. */
-bool stall_is_half(const struct stall *stall, struct mono now, struct stall_verdict *ret);
+bool stall_is_half(const struct stall *stall, struct mono now, struct stall_silence *ret);
 
 /* The silence limit for the current activity. */
 int64_t stall_limit(const struct stall *stall);

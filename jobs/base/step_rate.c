@@ -15,16 +15,16 @@
 
 /* ---- the window --------------------------------------------------------------------------- */
 
-static void window_begin(struct step_rate_window *window, struct step_rate_point arrival)
+static void window_begin(struct step_rate_window *window, struct step_rate_point sample)
 {
 	window->any = true;
-	window->first_step = arrival.step;
-	window->first = window->last = arrival;
+	window->first_step = sample.step;
+	window->first = window->last = sample;
 }
 
-/* Settles the last arrival, which is complete because another one has come at `next_ms`. The speed
+/* Completes the last sample, which is complete because another one has come at `next_ms`. The speed
  * of the first steps says nothing about the later ones, so these have no points. */
-static void window_settle(struct step_rate_window *window, int64_t next_ms)
+static void window_complete_last(struct step_rate_window *window, int64_t next_ms)
 {
 	int64_t ms = window->last.ms, before_ms;
 
@@ -53,27 +53,27 @@ static int64_t window_time(struct step_rate_window *window, int64_t ms)
 	return ms;
 }
 
-enum step_rate_arrival step_rate_window_add(struct step_rate_window *window, int64_t step,
-					    int64_t ms)
+enum step_rate_sample step_rate_window_add(struct step_rate_window *window, int64_t step,
+					   int64_t ms)
 {
-	struct step_rate_point arrival = { step, ms };
+	struct step_rate_point sample = { step, ms };
 
 	if (!window->any) {
-		window_begin(window, arrival);
-		return ARRIVAL_FIRST;
+		window_begin(window, sample);
+		return SAMPLE_FIRST;
 	}
 	if (step <= window->last.step)
-		return ARRIVAL_KNOWN;
-	arrival.ms = window_time(window, ms);
-	if (arrival.ms - window->last.ms < TOGETHER_MS) {
+		return SAMPLE_KNOWN;
+	sample.ms = window_time(window, ms);
+	if (sample.ms - window->last.ms < TOGETHER_MS) {
 		if (window->first.ms == window->last.ms)
 			window->first.step = step;
 		window->last.step = step;
-		return ARRIVAL_TOGETHER;
+		return SAMPLE_JOINED;
 	}
-	window_settle(window, arrival.ms);
-	window->last = arrival;
-	return ARRIVAL_LATER;
+	window_complete_last(window, sample.ms);
+	window->last = sample;
+	return SAMPLE_LATER;
 }
 
 static size_t window_oldest(const struct step_rate_window *window)
@@ -81,7 +81,7 @@ static size_t window_oldest(const struct step_rate_window *window)
 	return window->point_count > STEP_RATE_POINTS ? window->point_count - STEP_RATE_POINTS : 0;
 }
 
-/* Returns the oldest arrival of the newest STEP_RATE_WINDOW_MS. If all arrivals but the last are
+/* Returns the oldest sample of the newest STEP_RATE_WINDOW_MS. If all samples but the last are
  * older, it is the one before; if there are only first steps, it is the first. */
 static struct step_rate_point window_from(const struct step_rate_window *window)
 {
@@ -112,7 +112,7 @@ static struct step_rate window_overall(const struct step_rate_window *window)
 	return window->warmed ? window_since(window, window->warm) : (struct step_rate){ 0 };
 }
 
-/* Returns the step at a time between two arrivals, as if steps were even between them. */
+/* Returns the step at a time between two samples, as if steps were even between them. */
 static double window_step_at(const struct step_rate_window *window, struct step_rate_point from,
 			     double ms)
 {
@@ -131,14 +131,14 @@ static double window_step_at(const struct step_rate_window *window, struct step_
 	return (double)window->last.step;
 }
 
-void step_rate_window_bounds(const struct step_rate_window *window, struct step_rate told,
+void step_rate_window_bounds(const struct step_rate_window *window, struct step_rate recent,
 			     struct step_rate *ret_slow, struct step_rate *ret_fast)
 {
 	struct step_rate_point from = window_from(window);
 	double span = (double)(window->last.ms - from.ms);
 	size_t slices = (size_t)(span / SLICE_MS);
 
-	*ret_slow = *ret_fast = told;
+	*ret_slow = *ret_fast = recent;
 	if (slices > SLICES_MAX)
 		slices = SLICES_MAX;
 	for (size_t i = 0; i < slices; i++) {
@@ -257,48 +257,48 @@ static void meter_join(struct step_rate_meter *meter, int64_t step)
 	meter->recent[(meter->recent_count - 1) % STEP_RATE_RECENT_MAX] = meter->last;
 }
 
-/* `ms` since the arrival before. */
-static void meter_go_on(struct step_rate_meter *meter, struct step_rate_dated arrival, int64_t ms)
+/* `ms` since the sample before. */
+static void meter_go_on(struct step_rate_meter *meter, struct step_rate_dated sample, int64_t ms)
 {
 	/* A machine that slept has two clocks that differ; its sleep parts two stretches. */
-	int64_t dated_ms = arrival.at.ms - meter->last.at.ms;
+	int64_t dated_ms = sample.at.ms - meter->last.at.ms;
 	bool pauses = (ms > dated_ms ? ms : dated_ms) > meter_pause_ms(meter);
 
 	if (meter->shortest_ms == 0 || ms < meter->shortest_ms)
 		meter->shortest_ms = ms;
 	meter->since_before_ms = ms;
-	meter->since_before = arrival.step - meter->last.step;
-	meter->last = arrival;
+	meter->since_before = sample.step - meter->last.step;
+	meter->last = sample;
 	if (pauses)
 		meter_begin_stretch(meter);
-	meter_stretch(meter)->last = arrival;
-	meter->recent[meter->recent_count++ % STEP_RATE_RECENT_MAX] = arrival;
+	meter_stretch(meter)->last = sample;
+	meter->recent[meter->recent_count++ % STEP_RATE_RECENT_MAX] = sample;
 }
 
 void step_rate_meter_step(struct step_rate_meter *meter, int64_t step, int64_t ms, struct utc at)
 {
-	const struct step_rate_dated arrival = { step, at };
+	const struct step_rate_dated sample = { step, at };
 	struct step_rate_window *window = &meter->window;
 	int64_t before_ms = window->last.ms;
 	bool warmed = window->warmed;
 
 	switch (step_rate_window_add(window, step, ms)) {
-	case ARRIVAL_FIRST:
-		meter->last = arrival;
+	case SAMPLE_FIRST:
+		meter->last = sample;
 		meter_begin(meter);
 		break;
-	case ARRIVAL_TOGETHER:
+	case SAMPLE_JOINED:
 		meter_join(meter, step);
 		break;
-	case ARRIVAL_LATER:
-		/* The arrival before is complete. */
+	case SAMPLE_LATER:
+		/* The sample before is complete. */
 		if (warmed && meter->since_before == 1) {
 			meter->singles++;
 			meter->in_class[class_of((double)meter->since_before_ms)]++;
 		}
-		meter_go_on(meter, arrival, window->last.ms - before_ms);
+		meter_go_on(meter, sample, window->last.ms - before_ms);
 		break;
-	case ARRIVAL_KNOWN:
+	case SAMPLE_KNOWN:
 		break;
 	}
 }
@@ -308,13 +308,13 @@ void step_rate_meter_step(struct step_rate_meter *meter, int64_t step, int64_t m
 /* The quantile of the single step times, in seconds. */
 static double meter_quantile(const struct step_rate_meter *meter, double share)
 {
-	double wanted = share * (double)meter->singles;
+	double target = share * (double)meter->singles;
 	int64_t seen = 0;
 	int class = 0;
 
 	for (; class < CLASSES - 1; class ++) {
 		seen += meter->in_class[class];
-		if ((double)seen >= wanted)
+		if ((double)seen >= target)
 			break;
 	}
 	return class_middle(class) / 1000;
@@ -344,10 +344,10 @@ static json_t *recent_json(const struct step_rate_meter *meter)
 	json_t *list = json_array();
 
 	for (size_t i = count - kept; i < count; i++) {
-		const struct step_rate_dated *arrival = &meter->recent[i % STEP_RATE_RECENT_MAX];
+		const struct step_rate_dated *sample = &meter->recent[i % STEP_RATE_RECENT_MAX];
 
-		json_array_append_new(list, json_pack("[I, I]", (json_int_t)arrival->step,
-						      (json_int_t)arrival->at.ms));
+		json_array_append_new(list, json_pack("[I, I]", (json_int_t)sample->step,
+						      (json_int_t)sample->at.ms));
 	}
 	return list;
 }
@@ -392,14 +392,14 @@ json_t *step_rate_meter_json(const struct step_rate_meter *meter)
 
 int64_t step_rate_arrived_ms(const json_t *measured, int64_t step)
 {
-	const json_t *arrival;
+	const json_t *sample;
 	size_t i;
 
-	json_array_foreach (json_object_get(measured, "recent"), i, arrival)
-		if (json_integer_value(json_array_get(arrival, 0)) >= step)
+	json_array_foreach (json_object_get(measured, "recent"), i, sample)
+		if (json_integer_value(json_array_get(sample, 0)) >= step)
 			/* Arrivals before the oldest kept one are unknown. */
-			return i > 0 || json_integer_value(json_array_get(arrival, 0)) == step
-				       ? json_integer_value(json_array_get(arrival, 1))
+			return i > 0 || json_integer_value(json_array_get(sample, 0)) == step
+				       ? json_integer_value(json_array_get(sample, 1))
 				       : 0;
 	return 0;
 }

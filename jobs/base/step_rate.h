@@ -18,10 +18,10 @@
  *                 first steps while there are no others.
  *   known steps   A step that is not larger than all before: a resumed command makes steps again,
  *                 and several ranks print one. The time that they take is a pause.
- *   other attempts  Each attempt is measured anew, so the time between two is in no speed.
+ *   other attempts  Each attempt is measured by itself, so the time between two is in no speed.
  *   sleep         The time in which the machine slept, if the caller's clock stands still then
  *                 (clock_awake_now()).
- *   clock jumps   If the caller's clock is set back, the time between two arrivals is lost, and all
+ *   clock jumps   If the caller's clock is set back, the time between two samples is lost, and all
  *                 times after it are right. A clock set forward looks like a pause, so a clock that
  *                 cannot be set is to be preferred.
  *
@@ -30,12 +30,12 @@
  * not in the median of the step times.
  *
  * Steps are dated where the log line arrives, on the machine that computes. Lines that arrive
- * within a few milliseconds are one arrival: a log that is written in bursts has a right mean, and
+ * within a few milliseconds are one sample: a log that is written in bursts has a right mean, and
  * no single step times. Step times are given if most steps arrive alone, as quantiles right to 1 %
  * (they are counted in classes that grow by 2 %, so memory is bounded).
  *
  * A stretch is a period of steady steps: no pause in it was longer than 10 s or, if that is more,
- * eight times the shortest time between two arrivals. The time between two stretches is not counted
+ * eight times the shortest time between two samples. The time between two stretches is not counted
  * as stepping.
  *
  * The silence limit of stall.h is no speed: it learns from gaps between log lines, whatever number
@@ -72,7 +72,7 @@ static inline struct step_rate step_rate_of(double steps, double ms)
 }
 
 /* The speed that an event or a report tells as steps a second; not positive: not known. */
-static inline struct step_rate step_rate_told(double per_second)
+static inline struct step_rate step_rate_reported(double per_second)
 {
 	return per_second > 0 ? step_rate_of(per_second, 1000) : (struct step_rate){ 0 };
 }
@@ -123,20 +123,20 @@ struct step_rate_window {
 };
 
 /* An added step, beside those before it. */
-enum step_rate_arrival {
-	ARRIVAL_KNOWN, /* not larger than all before: it changes nothing */
-	ARRIVAL_FIRST,
-	ARRIVAL_TOGETHER, /* with the one before */
-	ARRIVAL_LATER
+enum step_rate_sample {
+	SAMPLE_KNOWN, /* not larger than all before: it changes nothing */
+	SAMPLE_FIRST,
+	SAMPLE_JOINED, /* with the one before */
+	SAMPLE_LATER
 };
 
 /* Adds a step that arrived at `ms`, by any clock that is the same for all steps of the window. */
-enum step_rate_arrival step_rate_window_add(struct step_rate_window *window, int64_t step,
-					    int64_t ms);
+enum step_rate_sample step_rate_window_add(struct step_rate_window *window, int64_t step,
+					   int64_t ms);
 
 /* Returns the slowest and the fastest speed of about a sixth of the newest STEP_RATE_WINDOW_MS.
  * `told`, the recent speed as the machine measured it, lies between them. */
-void step_rate_window_bounds(const struct step_rate_window *window, struct step_rate told,
+void step_rate_window_bounds(const struct step_rate_window *window, struct step_rate recent,
 			     struct step_rate *ret_slow, struct step_rate *ret_fast);
 
 /* ---- on the machine where they arrive ---------------------------------------------------- */
@@ -160,7 +160,7 @@ void step_rate_meter_step(struct step_rate_meter *meter, int64_t step, int64_t m
  *  absent. NULL if there was no step. A new reference. */
 struct json_t *step_rate_meter_json(const struct step_rate_meter *meter);
 
-/* Returns the arrival time of the step in such an object; 0 if unknown. */
+/* Returns the sample time of the step in such an object; 0 if unknown. */
 int64_t step_rate_arrived_ms(const struct json_t *measured, int64_t step);
 
 #endif

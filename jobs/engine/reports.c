@@ -70,7 +70,7 @@ static void best_release(struct best *best)
 }
 
 /* Replaces the candidate and takes the report over. */
-static void best_take(struct best *best, enum worth worth, int node, struct node_report *report)
+static void best_replace(struct best *best, enum worth worth, int node, struct node_report *report)
 {
 	node_report_release(&best->report);
 	*best = (struct best){ worth, node, *report };
@@ -86,7 +86,7 @@ static void compare(struct best *best, int node, struct node_report *report)
 		return;
 	if (worth == best->worth && (worth != WORTH_ROOT || report->ended >= best->report.ended))
 		return;
-	best_take(best, worth, node, report);
+	best_replace(best, worth, node, report);
 }
 
 /* Returns the node that the agents agreed on as the first to fail; -1: none. */
@@ -110,7 +110,7 @@ static bool decides(const struct best *best, const struct reports *reports, int 
 	return best->worth < WORTH_WELL || (best->worth == WORTH_WELL && reports->final == nodes);
 }
 
-static void tell(struct reports *ret, const struct best *best)
+static void set_end(struct reports *ret, const struct best *best)
 {
 	const char *message = best->report.error.message;
 
@@ -121,7 +121,7 @@ static void tell(struct reports *ret, const struct best *best)
 	snprintf(ret->reason, sizeof ret->reason, "%s", message ? message : "");
 }
 
-int reports_look(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
+int reports_read(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
 		 struct err **err)
 {
 	AUTO(best_release) struct best best = { .worth = WORTH_NOTHING };
@@ -151,9 +151,9 @@ int reports_look(struct workspace_cache *cache, const char *prefix, int nodes, s
 		if (reports_get(cache, prefix, first, &report, err) < 0)
 			return -1;
 		if (failed(&report))
-			best_take(&best, WORTH_ROOT, first, &report);
+			best_replace(&best, WORTH_ROOT, first, &report);
 	}
 	if (decides(&best, ret, nodes))
-		tell(ret, &best);
+		set_end(ret, &best);
 	return 0;
 }

@@ -32,7 +32,7 @@ struct reports {
 	bool well;
 };
 /* Reads each node's report, which costs a request each now and then (workspace_cache.h). */
-int reports_look(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
+int reports_read(struct workspace_cache *cache, const char *prefix, int nodes, struct reports *ret,
 		 struct err **err);
 
 #endif

@@ -79,7 +79,7 @@ static struct workspace_cache_seen *find_seen(struct workspace_cache *cache, con
 	return NULL;
 }
 
-static void look(struct workspace_cache *cache, struct workspace_cache_seen *seen, size_t max)
+static void fetch(struct workspace_cache *cache, struct workspace_cache_seen *seen, size_t max)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(max);
 	AUTO(err_freep) struct err *why = NULL;
@@ -107,7 +107,7 @@ int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t m
 		*seen = (struct workspace_cache_seen){ .key = mem_copy(key) };
 	}
 	if (!seen->text || clock_mono_now().ms - seen->at.ms >= REMOTE_MS)
-		look(cache, seen, max);
+		fetch(cache, seen, max);
 	if (seen->found < 0)
 		return err_set(err, seen->code, "%s", seen->why);
 	sb_add(ret, seen->text, seen->len);
@@ -145,7 +145,7 @@ struct newest {
 	struct utc at;
 };
 
-static int note_newest(void *arg, const struct store_object *object, struct err **err)
+static int add_newest(void *arg, const struct store_object *object, struct err **err)
 {
 	struct newest *newest = arg;
 	const char *name = object->key + strlen(newest->prefix);
@@ -165,7 +165,7 @@ int workspace_cache_sign(struct workspace_cache *cache, const char *prefix,
 
 	if (sign->at.ms > 0 && clock_mono_now().ms - sign->at.ms < REMOTE_SIGN_MS)
 		return 0;
-	if (store_list(cache->store, prefix, note_newest, &newest, err) < 0)
+	if (store_list(cache->store, prefix, add_newest, &newest, err) < 0)
 		return -1;
 	sign->at = clock_mono_now();
 	if (sign->since.ms == 0 || newest.at.ms != sign->last.ms)
@@ -181,7 +181,7 @@ struct place_of_offset {
 	uint64_t offset, from;
 };
 
-static int note_piece(void *arg, const struct store_object *object, struct err **err)
+static int on_piece(void *arg, const struct store_object *object, struct err **err)
 {
 	struct place_of_offset *place = arg;
 	uint64_t from = strtoull(object->key + strlen(place->prefix), NULL, 10);
@@ -220,7 +220,7 @@ static int go_to(struct workspace_cache *cache, struct piece *piece, uint64_t of
 	AUTO(auto_free) char *pieces = pieces_of(piece->prefix, piece->node);
 	struct place_of_offset place = { .prefix = pieces, .offset = offset };
 
-	if (offset > 0 && store_list(cache->store, pieces, note_piece, &place, err) < 0)
+	if (offset > 0 && store_list(cache->store, pieces, on_piece, &place, err) < 0)
 		return -1;
 	piece->from = place.from;
 	piece->at.ms = 0;
@@ -285,7 +285,7 @@ int workspace_cache_logs(struct workspace_cache *cache, const char *prefix, int 
 	return 0;
 }
 
-static int note_size(void *arg, const struct store_object *object, struct err **err)
+static int add_size(void *arg, const struct store_object *object, struct err **err)
 {
 	struct place_of_offset *place = arg;
 
@@ -300,7 +300,7 @@ int workspace_cache_log_size(struct workspace_cache *cache, const char *prefix, 
 	AUTO(auto_free) char *pieces = pieces_of(prefix, node);
 	struct place_of_offset place = { .prefix = pieces };
 
-	if (store_list(cache->store, pieces, note_size, &place, err) < 0)
+	if (store_list(cache->store, pieces, add_size, &place, err) < 0)
 		return -1;
 	*ret = place.from;
 	return 1;

@@ -20,7 +20,7 @@ struct workspace_cache;
 struct workspace_cache *workspace_cache_new(struct store *store); /* borrowed */
 void workspace_cache_freep(struct workspace_cache **cache);       /* for AUTO() */
 
-/* Appends the object of that key, as the store had it up to FAR_MS ago: 1, 0 absent, -1. */
+/* Appends the object of that key, as the store had it up to REMOTE_MS ago: 1, 0 absent, -1. */
 int workspace_cache_get(struct workspace_cache *cache, const char *key, size_t max, struct sb *ret,
 			struct err **err);
 /* Same as workspace_cache_get(), parsed as JSON; errors call it `what`: 1 and a new reference, 0
@@ -38,7 +38,7 @@ struct workspace_cache_sign {
 	/* since when it has been the last, and when the prefix was last listed (ms 0: never) */
 	struct mono since, at;
 };
-/* Lists this prefix, at most once per FAR_SIGN_MS; `sign` starts as zeros. Objects written by
+/* Lists this prefix, at most once per REMOTE_SIGN_MS; `sign` starts as zeros. Objects written by
  * others (a driver's request) do not count. */
 int workspace_cache_sign(struct workspace_cache *cache, const char *prefix,
 			 struct workspace_cache_sign *sign, struct err **err);

@@ -290,7 +290,7 @@ static void conclude(struct agent *agent)
 	MESSAGE_SET_TEXT(said, stopped, agent->stopped);
 	if (agent->relay.failed)
 		MESSAGE_SET(said, log_lost, true);
-	outlet_settle(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
+	outlet_flush(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
 	if (outlet->dropped > 0)
 		MESSAGE_SET(said, output_dropped_bytes, (int64_t)outlet->dropped);
 	/* If the report cannot be written, the exit status is all that is left; it stays
@@ -298,7 +298,7 @@ static void conclude(struct agent *agent)
 	if (agent_report(agent, agent->state, &why) < 0)
 		fprintf(stderr, "stoker-node: %s\n", why->message);
 	if (outlet->dropped == 0)
-		outlet_settle(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
+		outlet_flush(outlet, agent->told_at.ms ? FLUSH_SIGNALLED_MS : FLUSH_MS);
 	if (agent->config.object_workspace)
 		bring_rest(agent);
 	main_node_exit_wait(agent);

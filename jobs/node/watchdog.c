@@ -269,7 +269,7 @@ static bool cache_has_grown(struct agent *agent)
 
 /* ---- judging ---- */
 
-static void stop_stalled(struct agent *agent, const struct stall_verdict *verdict)
+static void stop_stalled(struct agent *agent, const struct stall_silence *verdict)
 {
 	struct node_report_stall *stall = &agent->report.said.stall;
 
@@ -289,7 +289,7 @@ static void tell_silence(struct agent *agent, struct mono now)
 {
 	struct watchdog *watchdog = &agent->watchdog;
 	AUTO(err_freep) struct err *ignored = NULL;
-	struct stall_verdict verdict = { 0 };
+	struct stall_silence verdict = { 0 };
 	bool silent = !agent->drain.at_ms && stall_is_half(&watchdog->stall, now, &verdict);
 	struct mono since = silent ? watchdog->stall.last : (struct mono){ 0 };
 	int64_t begun = clock_utc_now().ms - verdict.silent_ms;
@@ -318,14 +318,14 @@ static bool is_over_time(const struct agent *agent, struct mono now)
 }
 
 /* Does not count the time in which the machine slept, or the agent was stopped, against the
- * command: as in stall_judge(). */
+ * command: as in stall_check(). */
 static void forgive_sleep(struct watchdog *watchdog, struct mono now)
 {
-	int64_t blind_ms = now.ms - watchdog->looked.ms;
+	int64_t blind_ms = now.ms - watchdog->checked.ms;
 
 	if (blind_ms >= STALL_BLIND_MS)
 		watchdog->begun.ms += blind_ms;
-	watchdog->looked = now;
+	watchdog->checked = now;
 }
 
 static void stop_over_time(struct agent *agent)
@@ -339,7 +339,7 @@ static void on_beat(void *arg)
 	struct agent *agent = arg;
 	struct watchdog *watchdog = &agent->watchdog;
 	struct mono now = clock_mono_now();
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	int64_t beat = agent->config.heartbeat_ms;
 	bool judges = agent->config.node == 0 || watchdog->alone;
 
@@ -354,7 +354,7 @@ static void on_beat(void *arg)
 	}
 	if (judges) {
 		note_cache(agent, now);
-		if (stall_judge(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
+		if (stall_check(&watchdog->stall, now, &verdict) && !agent->drain.at_ms) {
 			if (cache_has_grown(agent))
 				stall_cache(&watchdog->stall, now);
 			else
@@ -370,8 +370,8 @@ void watchdog_start(struct agent *agent)
 {
 	struct stall *stall = &agent->watchdog.stall;
 
-	agent->watchdog.begun = agent->watchdog.looked = clock_mono_now();
-	stall_init(stall, stall->mode, stall->fixed_ms, stall->tells_steps, clock_mono_now());
+	agent->watchdog.begun = agent->watchdog.checked = clock_mono_now();
+	stall_init(stall, stall->mode, stall->fixed_ms, stall->reports_steps, clock_mono_now());
 	loop_after(agent->loop, 0, on_beat, agent);
 }
 

@@ -22,7 +22,7 @@ struct watchdog {
 	struct step_rate_meter *meter;
 	int64_t paced;               /* newest step in PACE_FILE */
 	struct mono begun;           /* start of the command, later by all time without looks */
-	struct mono looked;          /* last look */
+	struct mono checked;         /* last look */
 	struct watchdog_peer *peers; /* node 0: last progress of each, by rank */
 	struct mono peers_at;        /* last exchange */
 	uint64_t told;               /* other nodes: bytes of output when last published */

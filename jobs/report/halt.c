@@ -88,7 +88,7 @@ static void on_progress(struct halt *halt, const struct event *ev)
 	struct utc at = { EVENT_HAS(ev, since) && ev->since > 0 ? ev->since : ev->at.ms };
 
 	if (EVENT_HAS(ev, rate))
-		halt->rate = step_rate_told(ev->rate);
+		halt->rate = step_rate_reported(ev->rate);
 	if (EVENT_HAS(ev, step))
 		halt_step(halt, at, ev->step);
 }

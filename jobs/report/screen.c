@@ -164,7 +164,7 @@ static void on_progress(struct screen *screen, const struct event *ev)
 	if (EVENT_HAS(ev, of))
 		screen->of = ev->of;
 	if (EVENT_HAS(ev, rate))
-		screen->rate = step_rate_told(ev->rate);
+		screen->rate = step_rate_reported(ev->rate);
 	if (EVENT_HAS(ev, step)) {
 		screen->step = ev->step;
 		screen->step_ms = seen.ms;

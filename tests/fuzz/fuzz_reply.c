@@ -28,17 +28,17 @@ static void check_fault(const struct fault *fault)
 
 static void judge(const struct aws_call *call, const struct http_reply *reply)
 {
-	AUTO(response_class_release) struct response_class verdict;
+	AUTO(response_class_release) struct response_class response;
 	AUTO(err_freep) struct err *err = NULL;
 
-	response_class_of(call, reply, &verdict);
-	MUST(verdict.what != VERDICT_DONE || (reply->status >= 200 && reply->status < 300));
-	if (verdict.what == VERDICT_DONE)
+	response_class_of(call, reply, &response);
+	MUST(response.what != RESPONSE_DONE || (reply->status >= 200 && reply->status < 300));
+	if (response.what == RESPONSE_DONE)
 		return;
-	MUST(memchr(verdict.why, '\0', sizeof verdict.why));
-	if (!verdict.unread)
-		check_fault(&verdict.fault);
-	MUST(response_class_error(&verdict, call, "host", 2, &err) == -1);
+	MUST(memchr(response.why, '\0', sizeof response.why));
+	if (!response.unread)
+		check_fault(&response.fault);
+	MUST(response_class_error(&response, call, "host", 2, &err) == -1);
 	MUST(err && err->hint && strlen(err->message) < 4096);
 }
 

@@ -139,11 +139,11 @@ static struct watch *watch_new(enum kind kind, watch_fn fn, void *arg)
 	return watch;
 }
 
-struct watch *loop_on_ready(struct loop *loop, int fd, int wanted, watch_fn fn, void *arg)
+struct watch *loop_on_ready(struct loop *loop, int fd, int interest, watch_fn fn, void *arg)
 {
 	AUTO(auto_free) struct watch *watch = watch_new(ON_READY, fn, arg);
-	uint32_t events = (wanted & LOOP_READ ? (uint32_t)EPOLLIN : 0) |
-			  (wanted & LOOP_WRITE ? (uint32_t)EPOLLOUT : 0);
+	uint32_t events = (interest & LOOP_READ ? (uint32_t)EPOLLIN : 0) |
+			  (interest & LOOP_WRITE ? (uint32_t)EPOLLOUT : 0);
 
 	if (poll_add(loop, fd, events, watch) < 0)
 		return NULL;

@@ -4,7 +4,7 @@
  *
  * Order in one turn: signals, ends of processes and descriptors as epoll
  * reports them, then due timers: every sign of life is read before a deadline
- * judges. A callback may add and remove anything, itself included; none is called
+ * decides. A callback may add and remove anything, itself included; none is called
  * once its watch has been removed. Times are to the millisecond and go on while
  * the machine sleeps.
  *
@@ -40,7 +40,7 @@ struct watch *loop_on_readable(struct loop *loop, int fd, watch_fn fn, void *arg
  * trying. */
 #define LOOP_READ  1
 #define LOOP_WRITE 2
-struct watch *loop_on_ready(struct loop *loop, int fd, int wanted, watch_fn fn, void *arg);
+struct watch *loop_on_ready(struct loop *loop, int fd, int interest, watch_fn fn, void *arg);
 /* Call `fn` once, `delay_ms` from now; timers due at the same time run in the
  * order they were made. The watch is gone when fn runs. */
 struct watch *loop_after(struct loop *loop, int64_t delay_ms, watch_fn fn, void *arg);

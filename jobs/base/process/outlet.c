@@ -12,9 +12,9 @@
 
 #include "jobs/base/clock.h"
 
-#define NOTE_MAX   256
-#define EAR_MS     100 /* interval of the checks for a stop signal */
-#define DROP_PARTS 16  /* a drop frees at least room / DROP_PARTS, so that it is rare */
+#define NOTE_MAX     256
+#define STOP_POLL_MS 100 /* interval of the checks for a stop signal */
+#define DROP_PARTS   16  /* a drop frees at least room / DROP_PARTS, so that it is rare */
 
 bool outlet_unblock(int fd)
 {
@@ -74,15 +74,15 @@ static void wait_for_reader(const struct outlet *outlet, int wait_ms)
 	(void)!poll(&reader, 1, wait_ms);
 }
 
-/* Waits for the reader; with `until_told`, a stop signal ends the wait and fails the outlet. */
-static void wait_until_told(struct outlet *outlet)
+/* Waits for the reader; with `until_stop`, a stop signal ends the wait and fails the outlet. */
+static void wait_for_reader_or_stop(struct outlet *outlet)
 {
-	if (!outlet->rules.until_told)
+	if (!outlet->rules.until_stop)
 		wait_for_reader(outlet, -1);
 	else if (loop_stop_pending())
 		outlet->failed = ECANCELED;
 	else
-		wait_for_reader(outlet, EAR_MS);
+		wait_for_reader(outlet, STOP_POLL_MS);
 }
 
 /* Writes as much as the reader takes now, or all of it if the rules say to wait. Returns the number
@@ -99,7 +99,7 @@ static size_t write_some(struct outlet *outlet, const char *bytes, size_t len)
 		else if (errno == EAGAIN && outlet->rules.room > 0)
 			break;
 		else if (errno == EAGAIN)
-			wait_until_told(outlet);
+			wait_for_reader_or_stop(outlet);
 		else if (errno != EINTR)
 			outlet->failed = errno;
 	}
@@ -119,7 +119,7 @@ static void forget(struct outlet *outlet, size_t len)
 static void leave_out(struct outlet *outlet, size_t len)
 {
 	outlet->dropped += len;
-	outlet->untold += outlet->rules.by ? len : 0;
+	outlet->unreported += outlet->rules.by ? len : 0;
 }
 
 /* Drops the oldest bytes, up to the end of a line if there is one. */
@@ -169,18 +169,18 @@ static void keep(struct outlet *outlet, const char *bytes, size_t len)
 
 bool outlet_waits(const struct outlet *outlet)
 {
-	return outlet->note.len > 0 || outlet->untold > 0 || outlet->len > 0;
+	return outlet->note.len > 0 || outlet->unreported > 0 || outlet->len > 0;
 }
 
-static bool send_note(struct outlet *outlet)
+static bool write_note(struct outlet *outlet)
 {
 	size_t done;
 
 	/* A note that is not begun yet can still count all dropped bytes. */
-	if (outlet->untold > 0 && !outlet->note_begun) {
+	if (outlet->unreported > 0 && !outlet->note_begun) {
 		sb_clear(&outlet->note);
-		outlet->noted += outlet->untold;
-		outlet->untold = 0;
+		outlet->noted += outlet->unreported;
+		outlet->unreported = 0;
 		sb_addf(&outlet->note,
 			"%s%s: %llu bytes of output were dropped here: no reader took them in "
 			"time; %s\n",
@@ -192,17 +192,17 @@ static bool send_note(struct outlet *outlet)
 	outlet->note_begun = outlet->note.len > 0 && (outlet->note_begun || done > 0);
 	if (outlet->note.len == 0)
 		outlet->noted = 0;
-	return outlet->note.len == 0 && outlet->untold == 0;
+	return outlet->note.len == 0 && outlet->unreported == 0;
 }
 
 /* Writes the waiting output, as much as the reader takes now. */
-static void send_rest(struct outlet *outlet)
+static void write_waiting(struct outlet *outlet)
 {
 	while (outlet_waits(outlet) && !outlet->failed) {
 		size_t part = outlet->rules.room - outlet->start;
 		size_t done;
 
-		if (!send_note(outlet)) {
+		if (!write_note(outlet)) {
 			if (outlet->note.len > 0)
 				return;
 			continue;
@@ -219,13 +219,13 @@ static void on_writable(void *arg)
 {
 	struct outlet *outlet = arg;
 
-	send_rest(outlet);
+	write_waiting(outlet);
 	if (!outlet_waits(outlet) || outlet->failed)
 		unwatch(outlet);
 }
 
 /* Has the loop call back once the reader takes more. */
-static void look_for_reader(struct outlet *outlet)
+static void watch_reader(struct outlet *outlet)
 {
 	if (outlet_waits(outlet) && outlet->loop && !outlet->watch && !outlet->failed)
 		outlet->watch =
@@ -236,7 +236,7 @@ void outlet_use(struct outlet *outlet, struct loop *loop)
 {
 	unwatch(outlet);
 	outlet->loop = loop;
-	look_for_reader(outlet);
+	watch_reader(outlet);
 }
 
 void outlet_put(struct outlet *outlet, const char *bytes, size_t len)
@@ -245,29 +245,29 @@ void outlet_put(struct outlet *outlet, const char *bytes, size_t len)
 
 	if (outlet->failed || len == 0)
 		return;
-	send_rest(outlet);
+	write_waiting(outlet);
 	if (!outlet_waits(outlet))
 		done = write_some(outlet, bytes, len);
 	if (done < len && !outlet->failed)
 		keep(outlet, bytes + done, len - done);
-	look_for_reader(outlet);
+	watch_reader(outlet);
 }
 
-static void drop_rest(struct outlet *outlet)
+static void drop_waiting(struct outlet *outlet)
 {
 	if (outlet->len > 0 && !outlet->failed)
 		drop(outlet, outlet->len);
 }
 
-void outlet_settle(struct outlet *outlet, int64_t wait_ms)
+void outlet_flush(struct outlet *outlet, int64_t wait_ms)
 {
 	int64_t end = clock_mono_now().ms + wait_ms, left;
 
 	while (outlet_waits(outlet) && !outlet->failed && (left = end - clock_mono_now().ms) > 0) {
 		wait_for_reader(outlet, (int)left);
-		send_rest(outlet);
+		write_waiting(outlet);
 	}
-	drop_rest(outlet);
+	drop_waiting(outlet);
 }
 
 void outlet_drain(struct outlet *outlet, int64_t idle_ms)
@@ -276,9 +276,9 @@ void outlet_drain(struct outlet *outlet, int64_t idle_ms)
 		size_t before = outlet->len + outlet->note.len;
 
 		wait_for_reader(outlet, (int)idle_ms);
-		send_rest(outlet);
+		write_waiting(outlet);
 		if (outlet->len + outlet->note.len == before)
 			break;
 	}
-	drop_rest(outlet);
+	drop_waiting(outlet);
 }

@@ -18,7 +18,7 @@
 
 struct outlet_rules {
 	size_t room;     /* size of the buffer in bytes; 0: writes wait for the reader, */
-	bool until_told; /* but not past loop_stop_pending(): then the rest is dropped */
+	bool until_stop; /* but not past loop_stop_pending(): then the rest is dropped */
 	const char *by;  /* name that begins the note on dropped bytes; NULL: no note, and */
 			 /* output that does not fit as a whole is dropped */
 	const char *has; /* "the log has them": where the copy is */
@@ -28,9 +28,9 @@ struct outlet {
 	int fd; /* owned by the caller */
 	struct outlet_rules rules;
 	int failed; /* errno of the first write that failed; later output is dropped silently */
-	uint64_t dropped; /* total bytes that were not taken in time */
-	uint64_t untold;  /* dropped bytes not yet counted in a note */
-	uint64_t noted;   /* dropped bytes counted in the note being written */
+	uint64_t dropped;    /* total bytes that were not taken in time */
+	uint64_t unreported; /* dropped bytes not yet counted in a note */
+	uint64_t noted;      /* dropped bytes counted in the note being written */
 	bool note_begun;
 	bool mid_line;     /* the last byte written was not a newline */
 	struct sb note;    /* rest of the note that is not written yet */
@@ -58,7 +58,7 @@ void outlet_put(struct outlet *outlet, const char *bytes, size_t len);
 bool outlet_waits(const struct outlet *outlet);
 /* Waits up to `wait_ms` for the reader to take the waiting output, then drops the rest. For use
  * when no more output is expected for a while. */
-void outlet_settle(struct outlet *outlet, int64_t wait_ms);
+void outlet_flush(struct outlet *outlet, int64_t wait_ms);
 /* The same, but waits as long as the reader takes some bytes at least every `idle_ms`. */
 void outlet_drain(struct outlet *outlet, int64_t idle_ms);
 

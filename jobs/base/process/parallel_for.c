@@ -27,7 +27,7 @@ bool parallel_for_take(struct parallel_for *loop, size_t *ret_first, size_t *ret
 	return true;
 }
 
-static void *take_part(void *arg)
+static void *run_thread(void *arg)
 {
 	struct parallel_for *loop = arg;
 
@@ -49,13 +49,13 @@ static size_t thread_count(size_t pieces)
 void parallel_for(size_t count, parallel_for_fn fn, void *arg)
 {
 	struct parallel_for loop = { .count = count, .fn = fn, .arg = arg };
-	size_t wanted = thread_count(count), started = 0;
+	size_t threads_max = thread_count(count), started = 0;
 	pthread_t threads[THREADS_MAX];
 
-	while (started + 1 < wanted &&
-	       pthread_create(&threads[started], NULL, take_part, &loop) == 0)
+	while (started + 1 < threads_max &&
+	       pthread_create(&threads[started], NULL, run_thread, &loop) == 0)
 		started++;
-	take_part(&loop); /* the caller works too */
+	run_thread(&loop); /* the caller works too */
 	for (size_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 }

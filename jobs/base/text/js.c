@@ -16,10 +16,10 @@
  * a credentials file or a reply that holds a secret. */
 static void add_reason(struct sb *out, const json_error_t *cause)
 {
-	const char *near = strstr(cause->text, " near ");
+	const char *excerpt = strstr(cause->text, " near ");
 
-	text_escape(out, cause->text, near ? (size_t)(near - cause->text) : strlen(cause->text),
-		    false);
+	text_escape(out, cause->text,
+		    excerpt ? (size_t)(excerpt - cause->text) : strlen(cause->text), false);
 }
 
 int js_parse(const char *text, size_t len, const char *what, json_t **ret, struct err **err)

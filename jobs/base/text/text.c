@@ -151,12 +151,12 @@ static size_t distance_row(const char *a, size_t i, const char *b, size_t b_len,
 size_t text_distance(const char *a, const char *b, size_t limit)
 {
 	size_t a_len = strlen(a), b_len = strlen(b), width = b_len + 1;
-	size_t far = limit < SIZE_MAX ? limit + 1 : limit;
+	size_t beyond = limit < SIZE_MAX ? limit + 1 : limit;
 	AUTO(auto_free) size_t *rows = NULL;
 	size_t *before_last, *last, *row;
 
 	if ((a_len > b_len ? a_len - b_len : b_len - a_len) > limit)
-		return far;
+		return beyond;
 	rows = mem_zero(3 * width, sizeof *rows);
 	before_last = rows;
 	last = rows + width;
@@ -168,12 +168,12 @@ size_t text_distance(const char *a, const char *b, size_t limit)
 
 		/* The rows' minimum never decreases. */
 		if (distance_row(a, i, b, b_len, before_last, last, row) > limit)
-			return far;
+			return beyond;
 		before_last = last;
 		last = row;
 		row = spare;
 	}
-	return min_size(last[b_len], far);
+	return min_size(last[b_len], beyond);
 }
 
 #define RUN_ID_EPOCH_MS  INT64_C(1577836800000) /* 2020-01-01T00:00:00Z */

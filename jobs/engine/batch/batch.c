@@ -10,7 +10,7 @@
 static void job_free(struct batch_job *job)
 {
 	batch_streams_release(job);
-	batch_know(job, NULL);
+	batch_set_description(job, NULL);
 	json_decref(job->nodes);
 	free(job->prefix);
 	free(job);
@@ -54,7 +54,7 @@ static void batch_close(struct engine *engine)
 static int check_share(const json_t *plan, const json_t *queue, struct err **err)
 {
 	bool fair = js_str(queue, "schedulingPolicyArn") != NULL;
-	bool share = batch_says(plan, "batch.share_identifier") != NULL;
+	bool share = batch_spec_text(plan, "batch.share_identifier") != NULL;
 
 	if (fair == share)
 		return 0;
@@ -75,7 +75,7 @@ static const char *or_nothing(const char *text)
 
 static int check_queue(const json_t *plan, const json_t *queue, struct err **err)
 {
-	const char *name = batch_says(plan, "batch.job_queue");
+	const char *name = batch_spec_text(plan, "batch.job_queue");
 
 	if (!queue) {
 		err_set(err, EXIT_REFUSED, "job queue '%s' not found in this account and region",
@@ -105,7 +105,7 @@ static int all_spot(struct batch *batch, const json_t *queue, struct err **err)
 	json_array_foreach (json_object_get(queue, "computeEnvironmentOrder"), i, row)
 		json_array_append(names, json_object_get(row, "computeEnvironment"));
 	js_put(body, "computeEnvironments", names);
-	if (batch_ask(batch, AWS_DESCRIBE_COMPUTE_ENVIRONMENTS, body, &reply, err) < 0)
+	if (batch_call(batch, AWS_DESCRIBE_COMPUTE_ENVIRONMENTS, body, &reply, err) < 0)
 		return -1;
 	count = json_array_size(json_object_get(reply, "computeEnvironments"));
 	json_array_foreach (json_object_get(reply, "computeEnvironments"), i, row) {
@@ -125,7 +125,7 @@ static int check_spot(struct batch *batch, const json_t *queue, struct err **err
 	err_set(err, EXIT_REFUSED,
 		"the job queue '%s' has Spot machines only, on which AWS Batch starts no job of "
 		"several nodes",
-		batch_says(batch->plan, "batch.job_queue"));
+		batch_spec_text(batch->plan, "batch.job_queue"));
 	err_hint(err, "name a queue with On-Demand or reserved machines");
 	return err_field(err, "batch.job_queue");
 }
@@ -135,14 +135,14 @@ static int batch_check(struct engine *engine, struct err **err)
 {
 	struct batch *batch = (struct batch *)engine;
 	json_auto_t *body =
-		json_pack("{s:[s]}", "jobQueues", batch_says(batch->plan, "batch.job_queue"));
+		json_pack("{s:[s]}", "jobQueues", batch_spec_text(batch->plan, "batch.job_queue"));
 	json_auto_t *definition = NULL, *reply = NULL;
 	AUTO(err_freep) struct err *why = NULL;
 	const json_t *queue;
 
 	if (batch_definition(batch->plan, batch_nodes(batch), &definition, err) < 0)
 		return -1;
-	if (batch_ask(batch, AWS_DESCRIBE_JOB_QUEUES, body, &reply, &why) < 0) {
+	if (batch_call(batch, AWS_DESCRIBE_JOB_QUEUES, body, &reply, &why) < 0) {
 		if (why->code == EXIT_REFUSED && strstr(why->message, "AccessDenied"))
 			return 0;
 		*err = TAKE(why);

@@ -15,15 +15,15 @@ int batch_nodes(const struct batch *batch)
 	return (int)js_int(batch->plan, "nodes", 1);
 }
 
-const char *batch_says(const json_t *plan, const char *path)
+const char *batch_spec_text(const json_t *plan, const char *path)
 {
 	return json_string_value(js_path(json_object_get(plan, "spec"), path));
 }
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
-	      struct err **err)
+int batch_call(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
+	       struct err **err)
 {
 	struct aws_call call = { .operation = operation, .body_fd = -1, .json = body };
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
@@ -39,8 +39,8 @@ int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *b
 	return 0;
 }
 
-int batch_ask_nodes(struct batch *batch, const struct batch_job *job, int from, int to, json_t *ret,
-		    struct err **err)
+int batch_describe_nodes(struct batch *batch, const struct batch_job *job, int from, int to,
+			 json_t *ret, struct err **err)
 {
 	json_auto_t *ids = json_array(), *body = NULL, *reply = NULL;
 
@@ -51,7 +51,7 @@ int batch_ask_nodes(struct batch *batch, const struct batch_job *job, int from, 
 		json_array_append_new(ids, json_string(id));
 	}
 	body = json_pack("{s:O}", "jobs", ids);
-	if (batch_ask(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
+	if (batch_call(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
 		return -1;
 	json_array_extend(ret, json_object_get(reply, "jobs"));
 	return 0;
@@ -59,11 +59,11 @@ int batch_ask_nodes(struct batch *batch, const struct batch_job *job, int from, 
 
 /* ---- attempts ---------------------------------------------------------------------------- */
 
-void batch_know(struct batch_job *job, json_t *known)
+void batch_set_description(struct batch_job *job, json_t *description)
 {
 	json_decref(job->job);
-	job->job = known;
-	job->said = batch_said_of(known);
+	job->job = description;
+	job->summary = batch_summary_of(description);
 }
 
 struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
@@ -80,8 +80,8 @@ struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
 	}
 	job = mem_zero(1, sizeof *job);
 	job->prefix = mem_copy(prefix);
-	batch_know(job, NULL);
-	job->told.state = ENGINE_UNKNOWN;
+	batch_set_description(job, NULL);
+	job->last_status.state = ENGINE_UNKNOWN;
 	batch->jobs = mem_grow(batch->jobs, batch->count + 1, sizeof(struct batch_job *));
 	batch->jobs[batch->count++] = job;
 	return job;

@@ -99,7 +99,7 @@ static void add_devices(const json_t *plan, int nodes, json_t *devices)
 
 static json_t *linux_of(const json_t *plan, int nodes)
 {
-	const char *shm = batch_says(plan, "resources.shm");
+	const char *shm = batch_spec_text(plan, "resources.shm");
 	json_t *parameters = json_object();
 	json_auto_t *devices = json_array();
 	uint64_t bytes = 0;
@@ -232,7 +232,7 @@ static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *vol
 static void put_machine(json_t *properties, const json_t *plan, int nodes, const char *name)
 {
 	if (nodes > 1)
-		js_put_str(properties, name, batch_says(plan, "resources.instance"));
+		js_put_str(properties, name, batch_spec_text(plan, "resources.instance"));
 }
 
 /* The properties of a job of one container. */
@@ -242,8 +242,8 @@ static int alone(const json_t *plan, int nodes, json_t **ret, struct err **err)
 
 	if (container_of(plan, nodes, ret, volumes, err) < 0)
 		return -1;
-	js_put_str(*ret, "jobRoleArn", batch_says(plan, "batch.job_role"));
-	js_put_str(*ret, "executionRoleArn", batch_says(plan, "batch.execution_role"));
+	js_put_str(*ret, "jobRoleArn", batch_spec_text(plan, "batch.job_role"));
+	js_put_str(*ret, "executionRoleArn", batch_spec_text(plan, "batch.execution_role"));
 	put_list(*ret, "volumes", TAKE(volumes));
 	put_machine(*ret, plan, nodes, "instanceType");
 	return 0;
@@ -272,8 +272,8 @@ static int helped(const json_t *plan, int nodes, json_t **ret, struct err **err)
 	js_put(container, "dependsOn", agent_delivery_helper_depends(plan));
 	json_array_extend(volumes, more);
 	js_put(task, "containers", json_pack("[o, O]", helper_of(plan), container));
-	js_put_str(task, "taskRoleArn", batch_says(plan, "batch.job_role"));
-	js_put_str(task, "executionRoleArn", batch_says(plan, "batch.execution_role"));
+	js_put_str(task, "taskRoleArn", batch_spec_text(plan, "batch.job_role"));
+	js_put_str(task, "executionRoleArn", batch_spec_text(plan, "batch.execution_role"));
 	put_list(task, "volumes", TAKE(volumes));
 	*ret = json_pack("{s:[O]}", "taskProperties", task);
 	return 0;
@@ -308,7 +308,7 @@ static json_t *nodes_of(const json_t *plan, int nodes, const char *kind, json_t 
 
 	if (strcmp(kind, "ecsProperties") == 0)
 		js_put(range, "instanceTypes",
-		       json_pack("[s]", batch_says(plan, "resources.instance")));
+		       json_pack("[s]", batch_spec_text(plan, "resources.instance")));
 	return json_pack("{s:i, s:i, s:[o]}", "numNodes", nodes, "mainNode", 0,
 			 "nodeRangeProperties", range);
 }
@@ -405,9 +405,9 @@ json_t *batch_submission(const json_t *plan, const struct engine_job *job, const
 	json_t *body = json_object();
 
 	js_put_str(body, "jobName", job->name);
-	js_put_str(body, "jobQueue", batch_says(plan, "batch.job_queue"));
+	js_put_str(body, "jobQueue", batch_spec_text(plan, "batch.job_queue"));
 	js_put_str(body, "jobDefinition", js_str(definition, "jobDefinitionName"));
-	js_put_str(body, "shareIdentifier", batch_says(plan, "batch.share_identifier"));
+	js_put_str(body, "shareIdentifier", batch_spec_text(plan, "batch.share_identifier"));
 	if (json_is_integer(priority))
 		js_put(body, "schedulingPriorityOverride", json_incref((json_t *)priority));
 	put_overrides(body, plan, definition, env);

@@ -10,16 +10,16 @@
 /* ---- asking ----------------------------------------------------------------------------- */
 
 /* Takes the job from a reply of DescribeJobs, and its nodes if there are several. */
-static void take_in(struct batch_job *job, const json_t *list, int nodes)
+static void keep_description(struct batch_job *job, const json_t *list, int nodes)
 {
 	json_t *found = batch_pick(list, job->id);
 
 	if (!found)
 		return;
-	if (!job->job || !js_is(found, "status", job->said.status))
+	if (!job->job || !js_is(found, "status", job->summary.status))
 		job->changed = clock_mono_now();
 	job->seen = clock_mono_now();
-	batch_know(job, json_incref(found));
+	batch_set_description(job, json_incref(found));
 	if (nodes < 2)
 		return;
 	json_decref(job->nodes);
@@ -33,7 +33,7 @@ static void take_in(struct batch_job *job, const json_t *list, int nodes)
 }
 
 /* Describes the job: 1 if the service knows it, 0 if not, -1. */
-static int ask(struct batch *batch, struct batch_job *job, struct err **err)
+static int describe_job(struct batch *batch, struct batch_job *job, struct err **err)
 {
 	int nodes = batch_nodes(batch), last = nodes < 2 ? 0 : nodes;
 	json_auto_t *list = json_array();
@@ -41,30 +41,30 @@ static int ask(struct batch *batch, struct batch_job *job, struct err **err)
 	for (int from = -1; from < last; from += BATCH_IDS_MAX) {
 		int to = from + BATCH_IDS_MAX < last ? from + BATCH_IDS_MAX : last;
 
-		if (batch_ask_nodes(batch, job, from, to, list, err) < 0)
+		if (batch_describe_nodes(batch, job, from, to, list, err) < 0)
 			return -1;
 	}
-	take_in(job, list, nodes);
+	keep_description(job, list, nodes);
 	return batch_pick(list, job->id) != NULL;
 }
 
 /* Time between two requests. A job that has just changed is likely to change again soon. */
-static int64_t pace_ms(const struct batch_job *job)
+static int64_t poll_interval_ms(const struct batch_job *job)
 {
-	int64_t since = clock_mono_now().ms - job->changed.ms, pace = since / 3;
+	int64_t since = clock_mono_now().ms - job->changed.ms, interval_ms = since / 3;
 
 	if (!job->job)
 		return BUSY_MS;
 	if (since >= QUIET_AFTER_MS)
 		return QUIET_MS;
-	return pace < QUICK_MS ? QUICK_MS : pace < BUSY_MS ? pace : BUSY_MS;
+	return interval_ms < QUICK_MS ? QUICK_MS : interval_ms < BUSY_MS ? interval_ms : BUSY_MS;
 }
 
 /* ---- telling ------------------------------------------------------------------------------ */
 
-static void unseen(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
+static void set_unknown(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
 
-static void unseen(struct engine_status *ret, const char *fmt, ...)
+static void set_unknown(struct engine_status *ret, const char *fmt, ...)
 {
 	va_list args;
 
@@ -74,22 +74,22 @@ static void unseen(struct engine_status *ret, const char *fmt, ...)
 	va_end(args);
 }
 
-static void tell_waiting(const struct batch_job *job, struct engine_status *ret)
+static void set_wait_reason(const struct batch_job *job, struct engine_status *ret)
 {
 	AUTO(sb_release) struct sb words = SB_INIT_MAX(sizeof ret->reason - 1);
 
-	batch_wait_words(job->said.status, job->said.reason,
+	batch_wait_words(job->summary.status, job->summary.reason,
 			 clock_utc_now().ms - js_int(job->job, "createdAt", clock_utc_now().ms),
 			 &words);
 	snprintf(ret->reason, sizeof ret->reason, "%s", words.text);
 }
 
-static int tell_running(struct batch *batch, struct batch_job *job, struct engine_status *ret,
-			struct err **err)
+static int set_running(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		       struct err **err)
 {
 	struct reports reports;
 
-	if (reports_look(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
+	if (reports_read(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	ret->state = reports.running ? ENGINE_RUNNING : ENGINE_STARTING;
 	ret->started = reports.started;
@@ -98,30 +98,30 @@ static int tell_running(struct batch *batch, struct batch_job *job, struct engin
 
 /* Time for which the containers ran. AWS Batch reports no billed time: instances belong to EC2, and
  * may have run before. */
-static void tell_held(const json_t *said, struct engine_status *ret)
+static void set_held_time(const json_t *summary, struct engine_status *ret)
 {
-	ret->held.ms = js_int(said, "startedAt", 0);
-	ret->released.ms = ret->held.ms > 0 ? js_int(said, "stoppedAt", 0) : 0;
+	ret->held.ms = js_int(summary, "startedAt", 0);
+	ret->released.ms = ret->held.ms > 0 ? js_int(summary, "stoppedAt", 0) : 0;
 }
 
-static int tell(struct batch *batch, struct batch_job *job, struct engine_status *ret,
-		struct err **err)
+static int set_status(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		      struct err **err)
 {
 	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
-	if (job->said.state == ENGINE_ENDED) {
-		if (batch_tell_end(batch, job, ret, err) < 0)
+	if (job->summary.state == ENGINE_ENDED) {
+		if (batch_end_status(batch, job, ret, err) < 0)
 			return -1;
 		if (ret->state == ENGINE_ENDED)
-			tell_held(job->job, ret);
+			set_held_time(job->job, ret);
 		return 0;
 	}
-	tell_held(job->job, ret);
+	set_held_time(job->job, ret);
 	if (batch_stop_lost(batch, job, err) < 0)
 		return -1;
-	ret->state = job->said.state;
+	ret->state = job->summary.state;
 	if (ret->state == ENGINE_QUEUED)
-		tell_waiting(job, ret);
-	if (ret->state == ENGINE_RUNNING && tell_running(batch, job, ret, err) < 0)
+		set_wait_reason(job, ret);
+	if (ret->state == ENGINE_RUNNING && set_running(batch, job, ret, err) < 0)
 		return -1;
 	if (batch_is_stopping(job))
 		ret->state = ENGINE_STOPPING;
@@ -141,81 +141,84 @@ static int has_passed(struct batch *batch, struct batch_job *job, struct err **e
 
 /* Handles a job that the service has forgotten, or never had; all of its agents may have
  * reported. */
-static int tell_forgotten(struct batch *batch, struct batch_job *job, const char *name,
-			  struct engine_status *ret, struct err **err)
+static int set_forgotten(struct batch *batch, struct batch_job *job, const char *name,
+			 struct engine_status *ret, struct err **err)
 {
 	struct reports reports;
 	int passed;
 
 	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
-	if (reports_look(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
+	if (reports_read(batch->cache, job->prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	if (reports.final == batch_nodes(batch))
-		return batch_tell_end(batch, job, ret, err);
+		return batch_end_status(batch, job, ret, err);
 	passed = has_passed(batch, job, err);
 	if (passed < 0)
 		return -1;
-	if (passed > 0 && batch_tell_end(batch, job, ret, err) == 0)
+	if (passed > 0 && batch_end_status(batch, job, ret, err) == 0)
 		ret->last_seen = job->sign.last;
 	else if (passed > 0)
 		return -1;
 	else if (job->id[0])
-		unseen(ret, "AWS Batch does not know job %s", job->id);
+		set_unknown(ret, "AWS Batch does not know job %s", job->id);
 	else
-		unseen(ret, "AWS Batch lists no job '%s' in queue '%s'", name,
-		       batch_says(batch->plan, "batch.job_queue"));
+		set_unknown(ret, "AWS Batch lists no job '%s' in queue '%s'", name,
+			    batch_spec_text(batch->plan, "batch.job_queue"));
 	return 0;
 }
 
 /* If the service cannot be reached, the last status holds for STALE_MS; then the job is unknown. */
-static int tell_away(struct batch_job *job, struct engine_status *ret, struct err **err)
+static int set_unreachable(struct batch_job *job, struct engine_status *ret, struct err **err)
 {
 	if ((*err)->code != EXIT_UNREACHABLE)
 		return -1;
-	if (!job->job || job->told_at.ms == 0 || clock_mono_now().ms - job->seen.ms >= STALE_MS)
-		unseen(ret, "%s", (*err)->message);
+	if (!job->job || job->last_status_at.ms == 0 ||
+	    clock_mono_now().ms - job->seen.ms >= STALE_MS)
+		set_unknown(ret, "%s", (*err)->message);
 	else
-		*ret = job->told;
+		*ret = job->last_status;
 	err_freep(err);
 	return 0;
 }
 
 /* Refreshes `job->job`: 1 done, 0 the service does not know the job, -1. An end does not count if
  * another job of the attempt holds the claim. */
-static int ask_which(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
+static int refresh_job(struct batch *batch, struct batch_job *job, const char *name,
+		       struct err **err)
 {
-	int known = 1, other;
+	int description = 1, other;
 
-	if (job->said.state != ENGINE_ENDED) {
+	if (job->summary.state != ENGINE_ENDED) {
 		job->asked = clock_mono_now();
-		known = batch_identify(batch, job, name, err);
-		if (known > 0)
-			known = ask(batch, job, err);
+		description = batch_identify(batch, job, name, err);
+		if (description > 0)
+			description = describe_job(batch, job, err);
 	}
-	other = known > 0 ? batch_follow(batch, job, name, err) : 0;
+	other = description > 0 ? batch_follow(batch, job, name, err) : 0;
 	if (other < 0)
 		return -1;
-	return other > 0 ? ask(batch, job, err) : known;
+	return other > 0 ? describe_job(batch, job, err) : description;
 }
 
 /* Describes the job, unless that was done lately or it has ended. */
-static int look(struct batch *batch, struct batch_job *job, const char *name,
-		struct engine_status *ret, struct err **err)
+static int describe_if_due(struct batch *batch, struct batch_job *job, const char *name,
+			   struct engine_status *ret, struct err **err)
 {
-	int known;
+	int description;
 
-	if (job->said.state != ENGINE_ENDED && job->asked.ms > 0 &&
-	    clock_mono_now().ms - job->asked.ms < pace_ms(job)) {
-		if (!job->job || job->told.state == ENGINE_UNKNOWN) {
-			*ret = job->told;
+	if (job->summary.state != ENGINE_ENDED && job->asked.ms > 0 &&
+	    clock_mono_now().ms - job->asked.ms < poll_interval_ms(job)) {
+		if (!job->job || job->last_status.state == ENGINE_UNKNOWN) {
+			*ret = job->last_status;
 			return 0;
 		}
-		return tell(batch, job, ret, err);
+		return set_status(batch, job, ret, err);
 	}
-	known = ask_which(batch, job, name, err);
-	if (known < 0)
+	description = refresh_job(batch, job, name, err);
+	if (description < 0)
 		return -1;
-	return known > 0 ? tell(batch, job, ret, err) : tell_forgotten(batch, job, name, ret, err);
+	return description > 0 ? set_status(batch, job, ret, err)
+			       : set_forgotten(batch, job, name, ret, err);
 }
 
 int batch_describe(struct engine *engine, const char *name, const char *prefix,
@@ -224,14 +227,15 @@ int batch_describe(struct engine *engine, const char *name, const char *prefix,
 	struct batch *batch = (struct batch *)engine;
 	struct batch_job *job = batch_job_of(batch, prefix);
 
-	if (job->told_at.ms > 0 && clock_mono_now().ms - job->told_at.ms < TOLD_MS) {
-		*ret = job->told;
+	if (job->last_status_at.ms > 0 &&
+	    clock_mono_now().ms - job->last_status_at.ms < STATUS_MS) {
+		*ret = job->last_status;
 		return 0;
 	}
-	if (look(batch, job, name, ret, err) < 0 && tell_away(job, ret, err) < 0)
+	if (describe_if_due(batch, job, name, ret, err) < 0 && set_unreachable(job, ret, err) < 0)
 		return -1;
-	job->told = *ret;
-	job->told_at = clock_mono_now();
+	job->last_status = *ret;
+	job->last_status_at = clock_mono_now();
 	return 0;
 }
 

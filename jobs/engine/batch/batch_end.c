@@ -26,7 +26,7 @@ static int terminate(struct batch *batch, struct batch_job *job, const char *rea
 	if (job->stopped.ms > 0 && clock_mono_now().ms - job->stopped.ms < STOP_AGAIN_MS)
 		return 0;
 	body = json_pack("{s:s, s:s}", "jobId", job->id, "reason", reason);
-	if (batch_ask(batch, AWS_TERMINATE_JOB, body, NULL, err) < 0) {
+	if (batch_call(batch, AWS_TERMINATE_JOB, body, NULL, err) < 0) {
 		if (!strstr((*err)->message, "does not exist"))
 			return -1;
 		err_freep(err);
@@ -45,7 +45,7 @@ int batch_stop(struct engine *engine, const char *name, const char *prefix, int6
 	int there;
 
 	(void)grace_ms; /* AWS Batch has its own grace: 30 seconds */
-	if (job->said.state == ENGINE_ENDED)
+	if (job->summary.state == ENGINE_ENDED)
 		return 0;
 	there = batch_identify(batch, job, name, err);
 	return there > 0 ? terminate(batch, job, BATCH_OURS "stop", err) : there;
@@ -80,10 +80,10 @@ static int ended_since(struct batch *batch, struct batch_job *job, struct err **
 	json_auto_t *list = json_array();
 	const json_t *now;
 
-	if (batch_ask_nodes(batch, job, -1, 0, list, err) < 0)
+	if (batch_describe_nodes(batch, job, -1, 0, list, err) < 0)
 		return -1;
 	now = batch_pick(list, job->id);
-	if (!now || (!batch_was_ended(now) && batch_said_of(now).state != ENGINE_ENDED))
+	if (!now || (!batch_was_ended(now) && batch_summary_of(now).state != ENGINE_ENDED))
 		return 0;
 	job->asked.ms = 0;
 	return 1;
@@ -156,15 +156,15 @@ bool batch_is_stopping(const struct batch_job *job)
 {
 	/* CancelJob does nothing to a job that has a machine already. */
 	return job->stopped.ms > 0 || js_bool(job->job, "isTerminated", false) ||
-	       (js_bool(job->job, "isCancelled", false) && is_waiting(job->said.status));
+	       (js_bool(job->job, "isCancelled", false) && is_waiting(job->summary.status));
 }
 
 int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err)
 {
 	if (batch_was_ended(job->job))
 		return 0;
-	if (batch_never_runs(job->said.reason) && is_waiting(job->said.status)) {
-		AUTO(auto_free) char *words = mem_format(BATCH_OURS "%s", job->said.reason);
+	if (batch_never_runs(job->summary.reason) && is_waiting(job->summary.status)) {
+		AUTO(auto_free) char *words = mem_format(BATCH_OURS "%s", job->summary.reason);
 
 		return terminate(batch, job, words, err);
 	}
@@ -181,9 +181,9 @@ static const json_t *node_of(const struct batch_job *job, int node)
 }
 
 /* Returns the node for which stoker ended the job; -1: none. */
-static int blamed(const struct batch_job *job, int nodes)
+static int ended_for_node(const struct batch_job *job, int nodes)
 {
-	const char *reason = job->said.reason;
+	const char *reason = job->summary.reason;
 	int node = -1;
 
 	if (reason && text_starts(reason, BATCH_OURS "node "))
@@ -219,15 +219,15 @@ static int silent_node(struct batch *batch, struct batch_job *job, int nodes,
 	return 0;
 }
 
-static void say(struct engine_status *ret, const struct sb *words)
+static void set_reason(struct engine_status *ret, const struct sb *words)
 {
 	snprintf(ret->reason, sizeof ret->reason, "%s", words->text);
 }
 
 /* Describes a node without a final report. None of its processes runs: a container ends as a whole,
  * and with its machine. */
-static int tell_silent(struct batch *batch, struct batch_job *job, int node,
-		       struct engine_status *ret, struct err **err)
+static int set_silent_end(struct batch *batch, struct batch_job *job, int node,
+			  struct engine_status *ret, struct err **err)
 {
 	const json_t *child = node_of(job, node), *code;
 	AUTO(sb_release) struct sb words = SB_INIT;
@@ -241,7 +241,7 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 	ret->silent = true;
 	ret->last_seen.ms = js_int(child, "stoppedAt", js_int(job->job, "stoppedAt", 0));
 	/* A job that was ended as a whole has the reason that was given for it. */
-	if (batch_was_ended(job->job) || batch_is_ours(job->said.reason) ||
+	if (batch_was_ended(job->job) || batch_is_ours(job->summary.reason) ||
 	    !js_str(child, "statusReason"))
 		batch_end_words(job->job, &words);
 	else
@@ -257,14 +257,15 @@ static int tell_silent(struct batch *batch, struct batch_job *job, int node,
 		ret->exit_known = true;
 		ret->exit = (int)json_integer_value(code);
 	}
-	say(ret, &words);
+	set_reason(ret, &words);
 	return 0;
 }
 
 /* Describes the end by the reports. A command that was told to stop does not know why: the job's
  * words say it. */
-static int tell_reported(struct batch *batch, struct batch_job *job, const struct reports *reports,
-			 struct engine_status *ret, struct err **err)
+static int set_reported_end(struct batch *batch, struct batch_job *job,
+			    const struct reports *reports, struct engine_status *ret,
+			    struct err **err)
 {
 	AUTO(sb_release) struct sb words = SB_INIT;
 	AUTO(node_report_release) struct node_report report = { 0 };
@@ -278,19 +279,19 @@ static int tell_reported(struct batch *batch, struct batch_job *job, const struc
 		batch_end_words(job->job, &words);
 	else
 		sb_adds(&words, reports->reason);
-	say(ret, &words);
+	set_reason(ret, &words);
 	return 0;
 }
 
-int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
-		   struct err **err)
+int batch_end_status(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		     struct err **err)
 {
-	int nodes = batch_nodes(batch), node = blamed(job, nodes);
+	int nodes = batch_nodes(batch), node = ended_for_node(job, nodes);
 	struct reports reports;
 
 	if (!job->read)
 		workspace_cache_forget(batch->cache, job->prefix);
-	if (reports_look(batch->cache, job->prefix, nodes, &reports, err) < 0)
+	if (reports_read(batch->cache, job->prefix, nodes, &reports, err) < 0)
 		return -1;
 	job->read = true;
 	ret->state = ENGINE_ENDED;
@@ -307,6 +308,6 @@ int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_sta
 		return -1;
 	}
 	if (node >= 0)
-		return tell_silent(batch, job, node, ret, err);
-	return tell_reported(batch, job, &reports, ret, err);
+		return set_silent_end(batch, job, node, ret, err);
+	return set_reported_end(batch, job, &reports, ret, err);
 }

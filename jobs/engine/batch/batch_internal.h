@@ -18,7 +18,7 @@
 #define QUIET_AFTER_MS  60000
 #define LISTED_MS       5000   /* after which ListJobs includes a submitted job */
 #define STALE_MS        120000 /* how long the last state stands for a job that cannot be seen */
-#define TOLD_MS         1000   /* between two reads of the agents' reports */
+#define STATUS_MS       1000   /* between two reads of the agents' reports */
 #define STOP_AGAIN_MS   60000  /* between two requests to end the same job */
 #define REGISTERED_MS   60000  /* how long a definition counts as ACTIVE after it was seen */
 #define BATCH_ID_MAX    128
@@ -44,7 +44,7 @@ struct batch_stream {
 };
 
 /* Most used fields of a job in DescribeJobs. */
-struct batch_said {
+struct batch_summary {
 	enum engine_state state;     /* by its status alone; ENGINE_UNKNOWN: no job */
 	const char *status, *reason; /* borrowed from the job; NULL: absent */
 };
@@ -63,7 +63,7 @@ struct batch_job {
 	struct mono node_down; /* when a node ended from outside was first seen; ms 0: none */
 	json_t *job;           /* as last seen; NULL: never */
 	/* fields of `job`, looked up once: with many jobs they are read often */
-	struct batch_said said;
+	struct batch_summary summary;
 	json_t *nodes; /* jobs of the nodes by rank, null if unknown; NULL: single-node */
 	bool read;     /* ended, and the reports were read after that */
 	/* another run's job of this name was not over at the last listing */
@@ -72,8 +72,8 @@ struct batch_job {
 	bool followed;
 	size_t failed; /* number of failed nodes when the reports were read last */
 	struct workspace_cache_sign sign; /* for a job that the service does not know */
-	struct engine_status told;        /* last result of describe, valid for TOLD_MS */
-	struct mono told_at;              /* ms 0: none */
+	struct engine_status last_status; /* last result of describe, valid for STATUS_MS */
+	struct mono last_status_at;       /* ms 0: none */
 	struct batch_stream *streams;
 	size_t stream_count;
 };
@@ -95,7 +95,7 @@ struct batch {
 
 /* ---- batch_reply.c: replies of DescribeJobs; pure -------------------------------------- */
 
-struct batch_said batch_said_of(const json_t *job);
+struct batch_summary batch_summary_of(const json_t *job);
 /* Returns the container that ran the agent, from a job or node of DescribeJobs; NULL: none. */
 const json_t *batch_container(const json_t *job);
 /* Returns the job with that id; NULL: unknown to the service. */
@@ -106,17 +106,17 @@ json_t *batch_pick(const json_t *list, const char *id);
 char *batch_key(const char *prefix, const char *name); /* the caller frees it */
 int batch_nodes(const struct batch *batch);
 /* Returns a text of the spec; NULL if absent. Borrowed. */
-const char *batch_says(const json_t *plan, const char *path);
+const char *batch_spec_text(const json_t *plan, const char *path);
 /* Sends a request: 0 with the reply's body (may be NULL), -1. */
-int batch_ask(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
-	      struct err **err);
+int batch_call(struct batch *batch, enum aws_operation operation, const json_t *body, json_t **ret,
+	       struct err **err);
 /* Describes the nodes from `from` up to but not including `to`, -1 being the job itself; at most
  * BATCH_IDS_MAX. Appends those that the service knows to the array `ret`. */
-int batch_ask_nodes(struct batch *batch, const struct batch_job *job, int from, int to, json_t *ret,
-		    struct err **err);
+int batch_describe_nodes(struct batch *batch, const struct batch_job *job, int from, int to,
+			 json_t *ret, struct err **err);
 /* Sets the last known description, NULL: none. Takes over the reference. Only this function may set
  * `job->job`, as `said` borrows from it. */
-void batch_know(struct batch_job *job, json_t *known);
+void batch_set_description(struct batch_job *job, json_t *description);
 /* Returns the attempt with this prefix, new if there was none. */
 struct batch_job *batch_job_of(struct batch *batch, const char *prefix);
 void batch_streams_release(struct batch_job *job);
@@ -141,9 +141,9 @@ int batch_find(struct engine *engine, const char *name, const char *prefix, stru
 
 void batch_keep_id(struct batch_job *job, const char *id);
 /* Writes the id to the workspace. */
-void batch_note(struct batch *batch, const struct batch_job *job, const char *name);
-/* Finds the job's id: 1 it is in `job->id`, 0 the service has no job of this attempt (job->alien:
- * but one of that name), -1. */
+void batch_record_write(struct batch *batch, const struct batch_job *job, const char *name);
+/* Finds the job's id: 1 it is in `job->id`, 0 the service has no job of this attempt
+ * (job->name_in_use: but one of that name), -1. */
 int batch_identify(struct batch *batch, struct batch_job *job, const char *name, struct err **err);
 /* Checks whether an ended job was only a duplicate of its attempt, by a submit with a lost reply,
  * that did not get the claim. 1: the other job is in `job->id` now, and has to be described; 0 no,
@@ -165,8 +165,8 @@ int batch_stop(struct engine *engine, const char *name, const char *prefix, int6
 	       struct err **err);
 /* Describes how the attempt ended: state ENDED, exit, node and words. The job is over, or the
  * service has forgotten it and all agents have reported (`job->job` NULL). */
-int batch_tell_end(struct batch *batch, struct batch_job *job, struct engine_status *ret,
-		   struct err **err);
+int batch_end_status(struct batch *batch, struct batch_job *job, struct engine_status *ret,
+		     struct err **err);
 /* Stops a job that cannot succeed any more: a node has failed, or the queue can never run it.
  * Leaves jobs alone that are being ended already. */
 int batch_stop_lost(struct batch *batch, struct batch_job *job, struct err **err);

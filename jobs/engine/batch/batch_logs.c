@@ -84,7 +84,7 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	int there;
 
 	learn(engine, job, name);
-	if (job->said.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
+	if (job->summary.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
 		return workspace_cache_logs(batch->cache, prefix, node, offset, max, ret, err);
 	there = reports_get(batch->cache, prefix, node, &report, err);
 	if (there < 0)

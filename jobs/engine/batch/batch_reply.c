@@ -3,7 +3,7 @@
 
 #include "jobs/engine/batch/batch_internal.h"
 
-struct batch_said batch_said_of(const json_t *job)
+struct batch_summary batch_summary_of(const json_t *job)
 {
 	static const struct {
 		const char *status;
@@ -14,14 +14,14 @@ struct batch_said batch_said_of(const json_t *job)
 		{ "SUCCEEDED", ENGINE_ENDED },
 		{ "FAILED", ENGINE_ENDED },
 	};
-	struct batch_said said = { .state = job ? ENGINE_QUEUED : ENGINE_UNKNOWN,
-				   .status = js_str(job, "status"),
-				   .reason = js_str(job, "statusReason") };
+	struct batch_summary summary = { .state = job ? ENGINE_QUEUED : ENGINE_UNKNOWN,
+					 .status = js_str(job, "status"),
+					 .reason = js_str(job, "statusReason") };
 
 	for (size_t i = 0; i < STK_LENGTH(states); i++)
-		if (said.status && strcmp(said.status, states[i].status) == 0)
-			said.state = states[i].state;
-	return said;
+		if (summary.status && strcmp(summary.status, states[i].status) == 0)
+			summary.state = states[i].state;
+	return summary;
 }
 
 /* In a job of several containers they are in tasks. */

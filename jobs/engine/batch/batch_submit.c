@@ -22,7 +22,7 @@ static int has_reports(struct batch *batch, const char *prefix, struct err **err
 	struct reports reports;
 
 	workspace_cache_forget(batch->cache, prefix);
-	if (reports_look(batch->cache, prefix, batch_nodes(batch), &reports, err) < 0)
+	if (reports_read(batch->cache, prefix, batch_nodes(batch), &reports, err) < 0)
 		return -1;
 	return reports.there > 0;
 }
@@ -62,7 +62,7 @@ static int is_registered(struct batch *batch, const json_t *definition, struct e
 				      js_str(definition, "jobDefinitionName"), "status", "ACTIVE");
 	json_auto_t *reply = NULL;
 
-	if (batch_ask(batch, AWS_DESCRIBE_JOB_DEFINITIONS, body, &reply, err) < 0)
+	if (batch_call(batch, AWS_DESCRIBE_JOB_DEFINITIONS, body, &reply, err) < 0)
 		return -1;
 	return json_array_size(json_object_get(reply, "jobDefinitions")) > 0;
 }
@@ -75,7 +75,7 @@ static int register_once(struct batch *batch, const json_t *definition, struct e
 
 	if (there != 0)
 		return there < 0 ? -1 : 0;
-	if (batch_ask(batch, AWS_REGISTER_JOB_DEFINITION, definition, NULL, &why) == 0)
+	if (batch_call(batch, AWS_REGISTER_JOB_DEFINITION, definition, NULL, &why) == 0)
 		return 0;
 	if (why->code == EXIT_UNREACHABLE && is_registered(batch, definition, err) > 0)
 		return 0;
@@ -159,7 +159,7 @@ static int send_job(struct batch *batch, const struct engine_job *what, struct b
 
 	if (aws_perform(batch->aws, &call, &reply, err) == 0 && js_str(reply.json, "jobId")) {
 		batch_keep_id(job, js_str(reply.json, "jobId"));
-		batch_note(batch, job, what->name);
+		batch_record_write(batch, job, what->name);
 		return 0;
 	}
 	if (*err && !reply.maybe_done) {
@@ -179,7 +179,7 @@ static int send_job(struct batch *batch, const struct engine_job *what, struct b
 static int refuse_name(struct batch *batch, const char *name, struct err **err)
 {
 	err_set(err, EXIT_SPEC, "a job '%s' of another run is still in the queue '%s'", name,
-		batch_says(batch->plan, "batch.job_queue"));
+		batch_spec_text(batch->plan, "batch.job_queue"));
 	return err_hint(err, "choose another --id");
 }
 

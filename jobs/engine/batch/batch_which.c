@@ -7,8 +7,8 @@
 #include "jobs/engine/reports.h"
 #include "jobs/store/order.h"
 
-#define NOTE_MAX ((size_t)16 << 10)
-#define ASK_MAX  (BATCH_IDS_MAX / 2) /* jobs in one DescribeJobs, each with its main node */
+#define RECORD_MAX   ((size_t)16 << 10)
+#define DESCRIBE_MAX (BATCH_IDS_MAX / 2) /* jobs in one DescribeJobs, each with its main node */
 
 void batch_keep_id(struct batch_job *job, const char *id)
 {
@@ -18,19 +18,19 @@ void batch_keep_id(struct batch_job *job, const char *id)
 /* ---- the note ----------------------------------------------------------------------------- */
 
 /* Errors are ignored: without the note a listing is needed, nothing else. */
-void batch_note(struct batch *batch, const struct batch_job *job, const char *name)
+void batch_record_write(struct batch *batch, const struct batch_job *job, const char *name)
 {
 	AUTO(auto_free) char *key = batch_key(job->prefix, ENGINE_FILE);
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_auto_t *note = json_object();
+	json_auto_t *record = json_object();
 	AUTO(auto_free) char *text = NULL;
 
-	js_put(note, "v", json_integer(1));
-	js_put_str(note, "job", name);
-	js_put_str(note, "id", job->id);
-	js_put_str(note, "queue", batch_says(batch->plan, "batch.job_queue"));
-	js_put_str(note, "region", aws_region(&ignored));
-	text = js_line(note);
+	js_put(record, "v", json_integer(1));
+	js_put_str(record, "job", name);
+	js_put_str(record, "id", job->id);
+	js_put_str(record, "queue", batch_spec_text(batch->plan, "batch.job_queue"));
+	js_put_str(record, "region", aws_region(&ignored));
+	text = js_line(record);
 	err_freep(&ignored);
 	(void)!store_put(batch->store, key, text, strlen(text), &ignored);
 }
@@ -44,35 +44,36 @@ static int get(struct batch *batch, const struct batch_job *job, const char *fil
 }
 
 /* Reads the note: 1 with an id, 0 absent, -1. */
-static int read_note(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
+static int record_read(struct batch *batch, struct batch_job *job, const char *name,
+		       struct err **err)
 {
-	json_auto_t *note = NULL;
-	int there = get(batch, job, ENGINE_FILE, NOTE_MAX, &note, err);
+	json_auto_t *record = NULL;
+	int there = get(batch, job, ENGINE_FILE, RECORD_MAX, &record, err);
 
 	if (there <= 0)
 		return there;
-	if (!js_is(note, "job", name) || !js_str(note, "id"))
+	if (!js_is(record, "job", name) || !js_str(record, "id"))
 		return err_set(err, EXIT_REFUSED, "'%s" ENGINE_FILE "' is no note of the job '%s'",
 			       job->prefix, name);
-	batch_keep_id(job, js_str(note, "id"));
+	batch_keep_id(job, js_str(record, "id"));
 	return 1;
 }
 
 /* ---- the list ----------------------------------------------------------------------------- */
 
 /* ListJobs matches names regardless of case, and by default only lists running jobs. */
-static int list_page(struct batch *batch, const char *name, char **token, json_t *ret,
+static int list_next(struct batch *batch, const char *name, char **token, json_t *ret,
 		     struct err **err)
 {
 	json_auto_t *body = json_pack("{s:s, s:[{s:s, s:[s]}]}", "jobQueue",
-				      batch_says(batch->plan, "batch.job_queue"), "filters", "name",
-				      "JOB_NAME", "values", name);
+				      batch_spec_text(batch->plan, "batch.job_queue"), "filters",
+				      "name", "JOB_NAME", "values", name);
 	json_auto_t *reply = NULL;
 	json_t *row;
 	size_t i;
 
 	js_put_str(body, "nextToken", *token);
-	if (batch_ask(batch, AWS_LIST_JOBS, body, &reply, err) < 0)
+	if (batch_call(batch, AWS_LIST_JOBS, body, &reply, err) < 0)
 		return -1;
 	json_array_foreach (json_object_get(reply, "jobSummaryList"), i, row) {
 		const char *is = js_str(row, "jobName"), *id = js_str(row, "jobId");
@@ -93,7 +94,7 @@ static int list_ids(struct batch *batch, const char *name, json_t *ret, struct e
 	do {
 		AUTO(auto_free) char *before = token ? mem_copy(token) : NULL;
 
-		if (list_page(batch, name, &token, ret, err) < 0)
+		if (list_next(batch, name, &token, ret, err) < 0)
 			return -1;
 		if (before && token && strcmp(before, token) == 0)
 			return err_set(err, EXIT_UNREACHABLE,
@@ -131,7 +132,7 @@ static int describe(struct batch *batch, const json_t *ids, size_t from, size_t 
 			json_array_append_new(list, json_string(node));
 	}
 	body = json_pack("{s:o}", "jobs", list);
-	if (batch_ask(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
+	if (batch_call(batch, AWS_DESCRIBE_JOBS, body, &reply, err) < 0)
 		return -1;
 	*ret = json_incref(json_object_get(reply, "jobs"));
 	return 0;
@@ -144,8 +145,8 @@ static bool has_lost(const json_t *job)
 }
 
 /* Classifies one row of the list by the `nonce` of the run. */
-static void consider(const char *id, const json_t *rows, bool several, const char *nonce,
-		     struct batch_which_found *ret)
+static void classify_row(const char *id, const json_t *rows, bool several, const char *nonce,
+			 struct batch_which_found *ret)
 {
 	AUTO(auto_free) char *node = main_node(id);
 	const json_t *job = batch_pick(rows, id);
@@ -153,7 +154,7 @@ static void consider(const char *id, const json_t *rows, bool several, const cha
 	if (!job)
 		ret->unknown = true;
 	else if (!nonce || !js_is(json_object_get(job, "tags"), BATCH_NONCE_TAG, nonce))
-		ret->name_in_use |= batch_said_of(job).state != ENGINE_ENDED;
+		ret->name_in_use |= batch_summary_of(job).state != ENGINE_ENDED;
 	/* The first job submitted, which is listed last, is the likeliest to have the claim, unless
 	 * its exit code says otherwise. */
 	else if (has_lost(several ? batch_pick(rows, node) : job))
@@ -163,16 +164,16 @@ static void consider(const char *id, const json_t *rows, bool several, const cha
 }
 
 /* Searches the list for a job of this attempt other than the known one. */
-static int look_through(struct batch *batch, struct batch_job *job, const json_t *ids,
-			struct batch_which_found *ret, struct err **err)
+static int search_ids(struct batch *batch, struct batch_job *job, const json_t *ids,
+		      struct batch_which_found *ret, struct err **err)
 {
 	json_auto_t *order = NULL;
 	size_t count = json_array_size(ids);
 
 	if (count > 0 && get(batch, job, ORDER_FILE, ORDER_MAX, &order, err) < 0)
 		return -1;
-	for (size_t from = 0; from < count; from += ASK_MAX) {
-		size_t to = from + ASK_MAX < count ? from + ASK_MAX : count;
+	for (size_t from = 0; from < count; from += DESCRIBE_MAX) {
+		size_t to = from + DESCRIBE_MAX < count ? from + DESCRIBE_MAX : count;
 		json_auto_t *rows = NULL;
 
 		if (describe(batch, ids, from, to, &rows, err) < 0)
@@ -181,8 +182,8 @@ static int look_through(struct batch *batch, struct batch_job *job, const json_t
 			const char *id = json_string_value(json_array_get(ids, i));
 
 			if (strcmp(id, job->id) != 0)
-				consider(id, rows, batch_nodes(batch) > 1, js_str(order, "nonce"),
-					 ret);
+				classify_row(id, rows, batch_nodes(batch) > 1,
+					     js_str(order, "nonce"), ret);
 		}
 	}
 	return 0;
@@ -195,7 +196,7 @@ static int find_listed(struct batch *batch, struct batch_job *job, const char *n
 	json_auto_t *ids = json_array();
 	struct batch_which_found found = { .id = NULL };
 
-	if (list_ids(batch, name, ids, err) < 0 || look_through(batch, job, ids, &found, err) < 0)
+	if (list_ids(batch, name, ids, err) < 0 || search_ids(batch, job, ids, &found, err) < 0)
 		return -1;
 	job->name_in_use = found.name_in_use;
 	if (!found.id && !job->id[0])
@@ -206,19 +207,20 @@ static int find_listed(struct batch *batch, struct batch_job *job, const char *n
 	if (!found.id)
 		return 0;
 	batch_keep_id(job, found.id);
-	batch_note(batch, job, name);
+	batch_record_write(batch, job, name);
 	return 1;
 }
 
 int batch_identify(struct batch *batch, struct batch_job *job, const char *name, struct err **err)
 {
-	int there = job->id[0] ? 1 : read_note(batch, job, name, err);
+	int there = job->id[0] ? 1 : record_read(batch, job, name, err);
 
 	return there != 0 ? there : find_listed(batch, job, name, err);
 }
 
 /* True if an agent has reported although the known job of its attempt never ran. */
-static int is_told_by_another(struct batch *batch, const struct batch_job *job, struct err **err)
+static int is_reported_by_another(struct batch *batch, const struct batch_job *job,
+				  struct err **err)
 {
 	AUTO(node_report_release) struct node_report report = { 0 };
 
@@ -245,10 +247,10 @@ int batch_follow(struct batch *batch, struct batch_job *job, const char *name, s
 	const json_t *node = job->nodes ? json_array_get(job->nodes, 0) : job->job;
 	int other = 1;
 
-	if (job->followed || job->said.state != ENGINE_ENDED)
+	if (job->followed || job->summary.state != ENGINE_ENDED)
 		return 0;
 	if (!has_lost(node))
-		other = is_told_by_another(batch, job, err);
+		other = is_reported_by_another(batch, job, err);
 	if (other > 0)
 		other = find_other(batch, job, name, err);
 	if (other < 0)
@@ -257,7 +259,7 @@ int batch_follow(struct batch *batch, struct batch_job *job, const char *name, s
 	if (other == 0)
 		return 0;
 	batch_streams_release(job);
-	batch_know(job, NULL);
+	batch_set_description(job, NULL);
 	json_decref(TAKE(job->nodes));
 	job->stopped.ms = 0;
 	workspace_cache_forget(batch->cache, job->prefix);

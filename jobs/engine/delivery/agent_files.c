@@ -78,7 +78,7 @@ static void fetch_release(struct agent_files_fetch *fetch)
 	auto_strv(&fetch->names);
 }
 
-static int note_name(void *arg, const struct store_object *object, struct err **err)
+static int add_name(void *arg, const struct store_object *object, struct err **err)
 {
 	struct agent_files_fetch *fetch = arg;
 
@@ -120,7 +120,7 @@ static int fetch_all(struct store *store, const char *agent_key, const char *fol
 	AUTO(auto_free) char *prefix = NULL;
 	json_auto_t *files = NULL;
 
-	if (store_list(store, agent_key, note_name, &fetch, err) < 0 || fs_mkdirs(folder, err) < 0)
+	if (store_list(store, agent_key, add_name, &fetch, err) < 0 || fs_mkdirs(folder, err) < 0)
 		return -1;
 	for (size_t i = 0; i < fetch.count; i++)
 		if (fetch_one(&fetch, fetch.names[i], err) < 0)

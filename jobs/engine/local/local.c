@@ -388,7 +388,7 @@ static int local_stop(struct engine *engine, const char *name, const char *prefi
 
 /* True if the attempt's files can be read here. Their place is in the record; before there is a
  * record, there is no log. */
-static bool know_files(const struct local *local, const char *prefix)
+static bool has_files(const struct local *local, const char *prefix)
 {
 	AUTO(local_record_release) struct local_record record = { 0 };
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -407,7 +407,7 @@ static int local_logs(struct engine *engine, const char *name, const char *prefi
 	char buffer[16384];
 
 	(void)name;
-	if (!know_files(local, prefix))
+	if (!has_files(local, prefix))
 		return workspace_cache_logs(local->cache, prefix, node, offset, max, ret, err);
 	path = local_node_path(local, prefix, node, LOG_FILE);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -439,7 +439,7 @@ static int local_log_size(struct engine *engine, const char *name, const char *p
 	struct stat st;
 
 	(void)name;
-	if (!know_files(local, prefix))
+	if (!has_files(local, prefix))
 		return workspace_cache_log_size(local->cache, prefix, node, ret, err);
 	path = local_node_path(local, prefix, node, LOG_FILE);
 	if (stat(path, &st) < 0)
@@ -454,7 +454,7 @@ static int local_report(struct engine *engine, const char *name, const char *pre
 	const struct local *local = (const struct local *)engine;
 
 	(void)name;
-	know_files(local, prefix);
+	has_files(local, prefix);
 	return local_record_load_report(local, prefix, node, NULL, ret, err);
 }
 
@@ -465,7 +465,7 @@ static int local_beside(struct engine *engine, const char *name, const char *pre
 
 	(void)name;
 	*ret = NULL;
-	know_files(local, prefix);
+	has_files(local, prefix);
 	return local_record_load_node(local, prefix, node, file, ret, err);
 }
 

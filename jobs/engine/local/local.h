@@ -31,8 +31,8 @@
  *
  * If the workspace is not a directory, a request costs time and money. Agent, record, reports and
  * logs are then also kept in local files. A process that can read those files, from any home, asks
- * the store once per attempt; any other process asks it for each object at most every FAR_MS, and
- * reads the log in the pieces that the agent uploads.
+ * the store once per attempt; any other process asks it for each object at most every REMOTE_MS,
+ * and reads the log in the pieces that the agent uploads.
  *
  * engine/local: the local engine: agents as processes of this machine, found again by their files
  * on disk. Code that all engines share is in jobs/engine.

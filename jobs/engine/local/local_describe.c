@@ -13,9 +13,9 @@
 #define LAST_LINE_MAX 160  /* most bytes shown of the last line */
 #define LAST_BYTES    8192 /* bytes at the end of the log that are searched for it */
 
-static void say(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
+static void set_reason(struct engine_status *ret, const char *fmt, ...) STK_PRINTF(2, 3);
 
-static void say(struct engine_status *ret, const char *fmt, ...)
+static void set_reason(struct engine_status *ret, const char *fmt, ...)
 {
 	va_list args;
 
@@ -146,11 +146,11 @@ static void describe_death(const struct local *local, const char *prefix,
 	ret->exit_known = false;
 	ret->last_seen = last_sign(local, prefix, node);
 	if (view->sight == SIGHT_GONE && strcmp(view->record.boot, local->boot) != 0) {
-		say(ret, "the machine '%s' was restarted", view->record.host);
+		set_reason(ret, "the machine '%s' was restarted", view->record.host);
 		return;
 	}
 	if (!dead->reported && dead->id.pid == 0) {
-		say(ret, "the agent of node %d was never started", node);
+		set_reason(ret, "the agent of node %d was never started", node);
 		return;
 	}
 	if (end->known && WIFSIGNALED(end->status))
@@ -158,7 +158,7 @@ static void describe_death(const struct local *local, const char *prefix,
 	else if (end->known)
 		sb_addf(&how, " (exit %d)", WEXITSTATUS(end->status));
 	add_last_line(local, prefix, node, &how);
-	say(ret, "the agent of node %d died without a report%s", node, how.text);
+	set_reason(ret, "the agent of node %d died without a report%s", node, how.text);
 	ret->silent = true;
 }
 
@@ -172,9 +172,9 @@ static void describe_end(const struct local_view *view, int node, struct engine_
 	ret->exit_known = true;
 	ret->exit = (int)report->exit;
 	if (in_state(&view->nodes[node], REPORT_NOT_MINE))
-		say(ret, "another attempt holds the claim");
+		set_reason(ret, "another attempt holds the claim");
 	else if (message)
-		say(ret, "%s", message);
+		set_reason(ret, "%s", message);
 }
 
 /* Returns the node that the agents agreed on as the first to fail; -1: none. */
@@ -225,7 +225,7 @@ static void describe_over(const struct local *local, const char *prefix,
 
 	if (local_view_kill_orphans(view) > 0) {
 		ret->state = ENGINE_STOPPING;
-		say(ret, "processes that outlived their agent are being killed");
+		set_reason(ret, "processes that outlived their agent are being killed");
 		return;
 	}
 	ret->state = ENGINE_ENDED;
@@ -267,11 +267,11 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 	(void)err;
 	*ret = (struct engine_status){ .state = ENGINE_UNKNOWN };
 	if (there < 0) {
-		say(ret, "%s", why->message);
+		set_reason(ret, "%s", why->message);
 		return 0;
 	}
 	if (there == 0) {
-		say(ret, "the engine's record of '%s' is missing", name);
+		set_reason(ret, "the engine's record of '%s' is missing", name);
 		return 0;
 	}
 	for (int i = view.record.nodes - 1; i >= 0; i--) {
@@ -284,8 +284,10 @@ int local_describe(struct engine *engine, const char *name, const char *prefix,
 	if (local_view_is_over(&view))
 		describe_over(local, prefix, &view, ret);
 	else if (view.sight == SIGHT_NONE || view.sight == SIGHT_HELD)
-		say(ret, "started on '%s'; the processes of that machine cannot be seen from here",
-		    view.record.host);
+		set_reason(
+			ret,
+			"started on '%s'; the processes of that machine cannot be seen from here",
+			view.record.host);
 	else
 		describe_alive(local, prefix, &view, ret);
 	return 0;

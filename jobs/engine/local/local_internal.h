@@ -33,7 +33,7 @@ struct local {
 struct object_workspace *local_object_workspace_new(void);
 void local_object_workspace_freep(struct object_workspace **object_workspace);
 
-/* Appends the object of that key: 1, 0 absent, -1. From a remote store, as it was up to FAR_MS
+/* Appends the object of that key: 1, 0 absent, -1. From a remote store, as it was up to REMOTE_MS
  * ago. */
 int local_get(const struct local *local, const char *key, size_t max, struct sb *ret,
 	      struct err **err);
@@ -41,9 +41,9 @@ int local_get(const struct local *local, const char *key, size_t max, struct sb 
 void local_forget(const struct local *local, const char *prefix);
 /* Records that the files of this attempt are beneath `root` on this machine: proved by reading
  * them. */
-void local_know(const struct local *local, const char *prefix, const char *root);
+void local_remember_root(const struct local *local, const char *prefix, const char *root);
 /* Returns the root of the attempt's files; NULL if they cannot be read here, as far as is known.
- * Borrowed, until local_know() or local_forget(). */
+ * Borrowed, until local_remember_root() or local_forget(). */
 const char *local_object_workspace_root(const struct local *local, const char *prefix);
 
 /* --- local_record.c: engine.json --- */

@@ -9,7 +9,7 @@ struct object_workspace *local_object_workspace_new(void)
 	return mem_zero(1, sizeof(struct object_workspace));
 }
 
-static void forget_near(struct object_workspace *object_workspace)
+static void forget_root(struct object_workspace *object_workspace)
 {
 	free(TAKE(object_workspace->prefix));
 	free(TAKE(object_workspace->root));
@@ -18,7 +18,7 @@ static void forget_near(struct object_workspace *object_workspace)
 void local_object_workspace_freep(struct object_workspace **object_workspace)
 {
 	if (*object_workspace)
-		forget_near(*object_workspace);
+		forget_root(*object_workspace);
 	free(TAKE(*object_workspace));
 }
 
@@ -41,17 +41,17 @@ void local_forget(const struct local *local, const char *prefix)
 		return;
 	workspace_cache_forget(local->cache, prefix);
 	if (is_remembered(local, prefix))
-		forget_near(local->object_workspace);
+		forget_root(local->object_workspace);
 }
 
-void local_know(const struct local *local, const char *prefix, const char *root)
+void local_remember_root(const struct local *local, const char *prefix, const char *root)
 {
 	struct object_workspace *object_workspace = local->object_workspace;
 
 	if (!local->cache ||
 	    (is_remembered(local, prefix) && strcmp(object_workspace->root, root) == 0))
 		return;
-	forget_near(object_workspace);
+	forget_root(object_workspace);
 	object_workspace->prefix = mem_copy(prefix);
 	object_workspace->root = mem_copy(root);
 }

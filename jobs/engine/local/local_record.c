@@ -191,8 +191,8 @@ static char *copy_path(const char *root, const char *prefix)
 
 /* Looks for the attempt's files here. They can be read, on whatever machine it was started, if they
  * include a copy of this very record. */
-static void look_for_files(const struct local *local, const char *prefix,
-			   const struct local_record *record)
+static void find_files(const struct local *local, const char *prefix,
+		       const struct local_record *record)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(RECORD_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -207,7 +207,7 @@ static void look_for_files(const struct local *local, const char *prefix,
 	    js_parse(text.text, text.len, path, &body, &ignored) < 0)
 		return;
 	if (js_is(body, "token", record->token))
-		local_know(local, prefix, record->work);
+		local_remember_root(local, prefix, record->work);
 }
 
 /* Reads the nearest copy of the record: 1, 0, -1. */
@@ -242,7 +242,7 @@ int local_record_load(const struct local *local, const char *prefix, struct loca
 		return err_wrap(err, "cannot read the engine's record '%s%s'", prefix, ENGINE_FILE);
 	if (there == 0)
 		return 0;
-	look_for_files(local, prefix, &record);
+	find_files(local, prefix, &record);
 	*ret = record;
 	record = (struct local_record){ 0 };
 	return 1;
@@ -284,7 +284,7 @@ int local_record_create(const struct local *local, const char *prefix,
 
 	if (made <= 0)
 		return made;
-	local_know(local, prefix, local->root);
+	local_remember_root(local, prefix, local->root);
 	return save_copy(local, prefix, text, err) < 0 ? -1 : 1;
 }
 

@@ -22,7 +22,7 @@
 #define TEXT_MAX ((size_t)4 << 20)
 
 /* Number of reads of an empty environment. */
-#define EMPTY_LOOKS 20
+#define EMPTY_READS 20
 
 /* Reads NUL-separated texts from /proc; a NUL is put in front, so that every text stands between
  * two. False if the file cannot be read, or is empty. */
@@ -87,7 +87,7 @@ static bool carries(const char *pid, const char *token)
 	AUTO(sb_release) struct sb env = SB_INIT_MAX(TEXT_MAX);
 	AUTO(auto_free) char *variable = mem_format(ORDER_TOKEN "=%s", token);
 
-	for (int i = 0; i < EMPTY_LOOKS; i++) {
+	for (int i = 0; i < EMPTY_READS; i++) {
 		if (read_texts(pid, "environ", &env))
 			return find_text(&env, variable) != NULL;
 		if (!has_program(pid))

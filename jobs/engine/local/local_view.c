@@ -65,8 +65,8 @@ static bool is_shared(const char *path)
 }
 
 /* Decides how far the record's processes can be seen from here. */
-static enum local_sight look(const struct local *local, const char *prefix,
-			     const struct local_record *record)
+static enum local_sight sight_of(const struct local *local, const char *prefix,
+				 const struct local_record *record)
 {
 	bool same_boot = strcmp(record->boot, local->boot) == 0;
 	bool same_host = strcmp(record->host, local->host) == 0;
@@ -142,7 +142,7 @@ int local_view_load(const struct local *local, const char *prefix, struct local_
 		return there;
 	view.order = local_order(local, prefix);
 	view.nodes = mem_zero((size_t)view.record.nodes, sizeof *view.nodes);
-	view.sight = look(local, prefix, &view.record);
+	view.sight = sight_of(local, prefix, &view.record);
 	find_agents(&view);
 	for (int i = 0; i < view.record.nodes; i++)
 		if (load_node(local, prefix, &view, i, err) < 0)

@@ -44,7 +44,7 @@ static void close_engine(struct engine *engine)
 
 		sagemaker_logs_release(job);
 		sagemaker_toolkit_logs_release(job);
-		json_decref(job->said);
+		json_decref(job->description);
 		free(job->name);
 		free(job);
 	}
@@ -76,21 +76,21 @@ static bool same_state(const json_t *a, const json_t *b)
 			  json_object_get(b, "TrainingJobStatus"));
 }
 
-static void note(struct training *job, json_t *said)
+static void keep_description(struct training *job, json_t *description)
 {
-	if (!job->said || !same_state(job->said, said))
+	if (!job->description || !same_state(job->description, description))
 		job->changed = clock_mono_now();
-	if (sagemaker_is_over(said) && job->ended.ms == 0)
+	if (sagemaker_is_over(description) && job->ended.ms == 0)
 		job->ended = clock_mono_now();
-	json_decref(job->said);
-	job->said = json_incref(said);
+	json_decref(job->description);
+	job->description = json_incref(description);
 	job->heard = clock_mono_now();
 	job->missing.ms = job->sign.at.ms = job->sign.since.ms = 0;
 	job->stop_missed = false;
 	job->why[0] = '\0';
 }
 
-static void note_missing(struct training *job)
+static void mark_missing(struct training *job)
 {
 	job->missed = clock_mono_now();
 	if (job->missing.ms == 0)
@@ -98,7 +98,7 @@ static void note_missing(struct training *job)
 }
 
 /* Describes a job now: 1 it exists, 0 certainly not, -1. */
-static int ask(struct sagemaker *sagemaker, struct training *job, struct err **err)
+static int describe_job(struct sagemaker *sagemaker, struct training *job, struct err **err)
 {
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 	int outcome = sagemaker_call_by_name(sagemaker, AWS_DESCRIBE_TRAINING_JOB, job->name,
@@ -114,7 +114,7 @@ static int ask(struct sagemaker *sagemaker, struct training *job, struct err **e
 	if (!json_is_object(reply.json))
 		return err_set(err, EXIT_UNREACHABLE,
 			       "sagemaker DescribeTrainingJob: the reply has no description");
-	note(job, reply.json);
+	keep_description(job, reply.json);
 	return 1;
 }
 
@@ -122,29 +122,29 @@ static int ask(struct sagemaker *sagemaker, struct training *job, struct err **e
 static bool is_due(const struct training *job)
 {
 	struct mono now = clock_mono_now();
-	int64_t pace = (now.ms - job->changed.ms) / 3;
+	int64_t interval_ms = (now.ms - job->changed.ms) / 3;
 
-	if (job->said && sagemaker_is_over(job->said))
+	if (job->description && sagemaker_is_over(job->description))
 		return false;
-	if (pace < SAGEMAKER_QUICK_MS)
-		pace = SAGEMAKER_QUICK_MS;
-	if (pace > SAGEMAKER_SLOW_MS)
-		pace = SAGEMAKER_SLOW_MS;
-	return job->asked.ms == 0 || now.ms - job->asked.ms >= pace;
+	if (interval_ms < SAGEMAKER_QUICK_MS)
+		interval_ms = SAGEMAKER_QUICK_MS;
+	if (interval_ms > SAGEMAKER_SLOW_MS)
+		interval_ms = SAGEMAKER_SLOW_MS;
+	return job->asked.ms == 0 || now.ms - job->asked.ms >= interval_ms;
 }
 
 /* Refreshes the description of a job. -1: the service cannot be reached, and its last answer is too
  * old. A refusal is kept as the reason why the job cannot be seen. */
-static int look(struct sagemaker *sagemaker, struct training *job, struct err **err)
+static int refresh(struct sagemaker *sagemaker, struct training *job, struct err **err)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	int there;
 
 	if (!is_due(job))
 		return 0;
-	there = ask(sagemaker, job, &why);
+	there = describe_job(sagemaker, job, &why);
 	if (there < 0 && why->code == EXIT_UNREACHABLE) {
-		if (job->said && clock_mono_now().ms - job->heard.ms < SAGEMAKER_STALE_MS)
+		if (job->description && clock_mono_now().ms - job->heard.ms < SAGEMAKER_STALE_MS)
 			return 0;
 		*err = TAKE(why);
 		return -1;
@@ -152,7 +152,7 @@ static int look(struct sagemaker *sagemaker, struct training *job, struct err **
 	if (there < 0)
 		snprintf(job->why, sizeof job->why, "%s", why->message);
 	if (there == 0)
-		note_missing(job);
+		mark_missing(job);
 	return 0;
 }
 
@@ -177,8 +177,8 @@ static int check_engine(struct engine *engine, struct err **err)
 	return region ? sagemaker_request(sagemaker, &job, region, &request, err) : -1;
 }
 
-static int tell_requests(struct engine *engine, const struct engine_job *job, json_t **ret,
-			 struct err **err)
+static int build_requests(struct engine *engine, const struct engine_job *job, json_t **ret,
+			  struct err **err)
 {
 	AUTO(err_freep) struct err *unset = NULL;
 	const char *region = aws_region(&unset);
@@ -190,7 +190,7 @@ static int tell_requests(struct engine *engine, const struct engine_job *job, js
 	return 0;
 }
 
-static json_t *tell_command(const json_t *plan, const char *phase)
+static json_t *build_command(const json_t *plan, const char *phase)
 {
 	const char *launcher = json_string_value(js_path(plan, "spec.sagemaker.launcher"));
 
@@ -203,7 +203,7 @@ static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *re
 		 struct err **err)
 {
 	struct training *job = sagemaker_job_of(sagemaker, name);
-	int there = ask(sagemaker, job, err);
+	int there = describe_job(sagemaker, job, err);
 
 	if (there < 0)
 		return 1;
@@ -212,7 +212,7 @@ static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *re
 			"sagemaker reports '%s' both as existing and as missing", name);
 		return 1;
 	}
-	if (sagemaker_is_same(request, job->said))
+	if (sagemaker_is_same(request, job->description))
 		return 0;
 	err_set(err, EXIT_SPEC, "the training job '%s' already exists, for another workspace",
 		name);
@@ -221,16 +221,16 @@ static int adopt(struct sagemaker *sagemaker, const char *name, const json_t *re
 
 /* Looks the job up after a refusal. An earlier try with a lost reply may have succeeded all the
  * same, and have used up the quota. */
-static int look_again(struct sagemaker *sagemaker, const char *name, const json_t *request,
-		      struct err **err)
+static int find_after_refusal(struct sagemaker *sagemaker, const char *name, const json_t *request,
+			      struct err **err)
 {
 	struct training *job = sagemaker_job_of(sagemaker, name);
 	AUTO(err_freep) struct err *unknown = NULL;
-	int there = ask(sagemaker, job, &unknown);
+	int there = describe_job(sagemaker, job, &unknown);
 
 	if (there < 0)
 		return unknown->code == EXIT_UNREACHABLE ? 1 : -1;
-	if (there == 0 || !sagemaker_is_same(request, job->said))
+	if (there == 0 || !sagemaker_is_same(request, job->description))
 		return -1;
 	err_freep(err);
 	return 0;
@@ -257,7 +257,7 @@ static int create(struct sagemaker *sagemaker, const char *name, const json_t *r
 	if (strcmp(reply.code, "ResourceLimitExceeded") == 0 && strstr((*err)->message, "run time"))
 		err_hint(err, "lower sagemaker.max_runtime (or limits.deadline, which it follows), "
 			      "or ask for a higher quota of that name");
-	return look_again(sagemaker, name, request, err);
+	return find_after_refusal(sagemaker, name, request, err);
 }
 
 static int send_order(struct sagemaker *sagemaker, const struct engine_job *job, struct err **err)
@@ -299,8 +299,8 @@ static int find(struct engine *engine, const char *name, const char *prefix, str
 	struct training *job = sagemaker_job_of(sagemaker, name);
 	AUTO(auto_free)
 	char *path = mem_format("%s/%ssagemaker", store_url(sagemaker->store), prefix);
-	json_auto_t *wanted = json_pack("{s:{s:s}}", "OutputDataConfig", "S3OutputPath", path);
-	int there = ask(sagemaker, job, err);
+	json_auto_t *expected = json_pack("{s:{s:s}}", "OutputDataConfig", "S3OutputPath", path);
+	int there = describe_job(sagemaker, job, err);
 
 	if (there < 0)
 		return -1;
@@ -309,7 +309,7 @@ static int find(struct engine *engine, const char *name, const char *prefix, str
 		job->uncertain = clock_mono_now();
 	if (there == 0 && clock_mono_now().ms - job->uncertain.ms < SAGEMAKER_SHOWN_MS)
 		return err_set(err, EXIT_UNREACHABLE, "SageMaker may not show '%s' yet", name);
-	if (there == 0 || sagemaker_is_same(wanted, job->said))
+	if (there == 0 || sagemaker_is_same(expected, job->description))
 		return there;
 	err_set(err, EXIT_SPEC, "the training job '%s' is of another workspace", name);
 	return err_hint(err, "choose another --id; SageMaker accepts a name only once");
@@ -317,7 +317,7 @@ static int find(struct engine *engine, const char *name, const char *prefix, str
 
 /* ---- watching ---- */
 
-static void say(struct engine_status *ret, enum engine_state state, const char *reason)
+static void set_status(struct engine_status *ret, enum engine_state state, const char *reason)
 {
 	*ret = (struct engine_status){ .state = state };
 	snprintf(ret->reason, sizeof ret->reason, "%s", reason);
@@ -328,7 +328,7 @@ static void say(struct engine_status *ret, enum engine_state state, const char *
 static bool waits_for_log(struct sagemaker *sagemaker, struct training *job,
 			  const struct reports *reports)
 {
-	return reports->there == 0 && json_object_get(job->said, "TrainingStartTime") &&
+	return reports->there == 0 && json_object_get(job->description, "TrainingStartTime") &&
 	       clock_mono_now().ms - job->ended.ms < SAGEMAKER_LOG_MS &&
 	       !sagemaker_has_cloud_logs(sagemaker, job, 0);
 }
@@ -341,13 +341,13 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 	int nodes = sagemaker_nodes(sagemaker);
 	struct reports reports;
 
-	say(ret, ENGINE_UNKNOWN, "");
-	if (look(sagemaker, job, err) < 0)
+	set_status(ret, ENGINE_UNKNOWN, "");
+	if (refresh(sagemaker, job, err) < 0)
 		return -1;
 	if (job->missing.ms > 0)
-		return sagemaker_tell_missing(sagemaker, job, prefix, ret, err);
-	if (job->why[0] || !job->said) {
-		say(ret, ENGINE_UNKNOWN, job->why);
+		return sagemaker_missing_status(sagemaker, job, prefix, ret, err);
+	if (job->why[0] || !job->description) {
+		set_status(ret, ENGINE_UNKNOWN, job->why);
 		return 0;
 	}
 	if (sagemaker->toolkit) {
@@ -357,12 +357,12 @@ static int describe(struct engine *engine, const char *name, const char *prefix,
 	/* The agents' last reports are in the store now. */
 	if (job->ended.ms > 0 && !job->reports_read)
 		workspace_cache_forget(sagemaker->cache, prefix);
-	if (reports_look(sagemaker->cache, prefix, nodes, &reports, err) < 0)
+	if (reports_read(sagemaker->cache, prefix, nodes, &reports, err) < 0)
 		return -1;
 	job->reports_read = job->ended.ms > 0;
-	sagemaker_status(job->said, &reports, nodes, ret);
+	sagemaker_status(job->description, &reports, nodes, ret);
 	if (ret->state == ENGINE_ENDED && waits_for_log(sagemaker, job, &reports))
-		say(ret, ENGINE_STOPPING, "waiting for the log");
+		set_status(ret, ENGINE_STOPPING, "waiting for the log");
 	return 0;
 }
 
@@ -402,7 +402,7 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 	if (!job->logs || node >= job->log_count) {
 		if (workspace_cache_logs(sagemaker->cache, prefix, node, offset, max, ret, err) < 0)
 			return -1;
-		if (before > 0 || *offset > 0 || look(sagemaker, job, err) < 0)
+		if (before > 0 || *offset > 0 || refresh(sagemaker, job, err) < 0)
 			return *err ? -1 : 0;
 		if (job->ended.ms == 0)
 			return 0;
@@ -412,9 +412,9 @@ static int logs(struct engine *engine, const char *name, const char *prefix, int
 
 /* ---- the end ---- */
 
-static bool has_had_machines(const json_t *said)
+static bool has_had_machines(const json_t *description)
 {
-	return sagemaker_is_over(said) && json_object_get(said, "TrainingStartTime");
+	return sagemaker_is_over(description) && json_object_get(description, "TrainingStartTime");
 }
 
 /* Gives the kept machines back: 1 done, 0 there are none and none were `seen`, -1. */
@@ -451,13 +451,13 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 	*ret_seconds = 0;
 	if (!text || !text_duration(text, &keep_ms) || keep_ms == 0)
 		return 0;
-	given = ask(sagemaker, job, err);
-	if (given <= 0 || !has_had_machines(job->said))
+	given = describe_job(sagemaker, job, err);
+	if (given <= 0 || !has_had_machines(job->description))
 		return given < 0 ? -1 : 0;
-	*ret_seconds = sagemaker_kept_ms(job->said) / 1000;
-	if (!sagemaker_may_be_kept(job->said))
+	*ret_seconds = sagemaker_kept_ms(job->description) / 1000;
+	if (!sagemaker_may_be_kept(job->description))
 		return *ret_seconds > 0;
-	seen = sagemaker_is_kept(job->said);
+	seen = sagemaker_is_kept(job->description);
 	if (!seen && clock_mono_now().ms - job->ended.ms < SAGEMAKER_POOL_MS)
 		return err_set(err, EXIT_BUSY,
 			       "SageMaker has not reported the state of the machines of '%s' yet",
@@ -465,9 +465,9 @@ static int release(struct engine *engine, const char *name, const char *prefix,
 	given = let_go(sagemaker, name, seen, err);
 	/* For machines given back just now the service does not report how long they were kept. */
 	if (given > 0)
-		*ret_seconds =
-			(clock_utc_now().ms - sagemaker_time_ms(job->said, "TrainingEndTime")) /
-			1000;
+		*ret_seconds = (clock_utc_now().ms -
+				sagemaker_time_ms(job->description, "TrainingEndTime")) /
+			       1000;
 	else if (given < 0 && seen)
 		*ret_seconds = keep_ms / 1000;
 	return given;
@@ -482,8 +482,8 @@ const struct engine_ops sagemaker_ops = {
 	.open = open_engine,
 	.close = close_engine,
 	.check = check_engine,
-	.requests = tell_requests,
-	.command = tell_command,
+	.requests = build_requests,
+	.command = build_command,
 	.submit = submit,
 	.find = find,
 	.describe = describe,

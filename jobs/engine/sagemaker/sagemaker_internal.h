@@ -37,8 +37,8 @@
 /* State of a training job. */
 struct training {
 	char *name;
-	json_t *said;      /* the newest reply of DescribeTrainingJob; NULL: none yet */
-	struct mono heard; /* when that reply came */
+	json_t *description; /* the newest reply of DescribeTrainingJob; NULL: none yet */
+	struct mono heard;   /* when that reply came */
 	struct mono asked, changed, stopped, ended; /* ms 0: never */
 	struct mono missing, missed;      /* since when the job is not found, and the last time */
 	struct workspace_cache_sign sign; /* for a job that is not found */
@@ -86,8 +86,8 @@ struct training *sagemaker_job_of(struct sagemaker *sagemaker, const char *name)
 
 /* Describes a job that is not found: unknown is not ended, unless all of its agents have reported
  * their ends, or no other explanation is left. */
-int sagemaker_tell_missing(struct sagemaker *sagemaker, struct training *job, const char *prefix,
-			   struct engine_status *ret, struct err **err);
+int sagemaker_missing_status(struct sagemaker *sagemaker, struct training *job, const char *prefix,
+			     struct engine_status *ret, struct err **err);
 
 /* ---- sagemaker_request.c: bodies of requests; sends nothing ---- */
 
@@ -103,16 +103,16 @@ bool sagemaker_is_same(const json_t *request, const json_t *described);
 
 /* Computes the whole status from the reply and the agents' reports; pure. `agents` is the number of
  * agents that should report, one per node; 0: none do, or they were not asked. */
-void sagemaker_status(const json_t *said, const struct reports *reports, int agents,
+void sagemaker_status(const json_t *description, const struct reports *reports, int agents,
 		      struct engine_status *ret);
-bool sagemaker_is_over(const json_t *said);
-int64_t sagemaker_time_ms(const json_t *said, const char *member); /* 0: absent */
+bool sagemaker_is_over(const json_t *description);
+int64_t sagemaker_time_ms(const json_t *description, const char *member); /* 0: absent */
 /* Warm pool of an ended job: sagemaker_is_kept() is true if machines wait for a next job,
  * sagemaker_may_be_kept() if they do or still may. sagemaker_kept_ms() is the time for which they
  * were kept, which the service reports once they are used or gone; else 0. */
-bool sagemaker_is_kept(const json_t *said);
-bool sagemaker_may_be_kept(const json_t *said);
-int64_t sagemaker_kept_ms(const json_t *said);
+bool sagemaker_is_kept(const json_t *description);
+bool sagemaker_may_be_kept(const json_t *description);
+int64_t sagemaker_kept_ms(const json_t *description);
 /* ---- sagemaker_logs.c: streams of CloudWatch, if no agent uploads a log ---- */
 
 void sagemaker_logs_release(struct training *job);

@@ -56,7 +56,8 @@ static int read_stream(struct logs *logs, const char *stream, struct sb *ret, st
 
 /* Reads all of a node's streams, if it is time. Late lines are found by reading again: such a line
  * may then precede lines that were returned before. */
-static int look(struct sagemaker *sagemaker, struct training *job, int node, struct err **err)
+static int refresh_streams(struct sagemaker *sagemaker, struct training *job, int node,
+			   struct err **err)
 {
 	struct cloud_log *log = log_of(job, node);
 	AUTO(auto_free) char *prefix = mem_format("%s/algo-%d-", job->name, node + 1);
@@ -86,7 +87,7 @@ int sagemaker_cloud_logs(struct sagemaker *sagemaker, struct training *job, int 
 	struct cloud_log *log;
 	size_t before = ret->len, left;
 
-	if (look(sagemaker, job, node, err) < 0)
+	if (refresh_streams(sagemaker, job, node, err) < 0)
 		return -1;
 	log = log_of(job, node);
 	if (*offset >= log->text.len)
@@ -101,7 +102,8 @@ bool sagemaker_has_cloud_logs(struct sagemaker *sagemaker, struct training *job,
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	return look(sagemaker, job, node, &ignored) < 0 || log_of(job, node)->text.len > 0;
+	return refresh_streams(sagemaker, job, node, &ignored) < 0 ||
+	       log_of(job, node)->text.len > 0;
 }
 
 /* ---- functions of engine.h ---- */

@@ -38,15 +38,15 @@ static int was_deleted(struct sagemaker *sagemaker, struct training *job, const 
 	return is_at_home(sagemaker, job);
 }
 
-int sagemaker_tell_missing(struct sagemaker *sagemaker, struct training *job, const char *prefix,
-			   struct engine_status *ret, struct err **err)
+int sagemaker_missing_status(struct sagemaker *sagemaker, struct training *job, const char *prefix,
+			     struct engine_status *ret, struct err **err)
 {
 	int nodes = sagemaker_nodes(sagemaker), over;
 	struct reports reports = { .node = -1 };
 	AUTO(err_freep) struct err *ignored = NULL;
 	const char *region = aws_region(&ignored);
 
-	if (!sagemaker->toolkit && reports_look(sagemaker->cache, prefix, nodes, &reports, err) < 0)
+	if (!sagemaker->toolkit && reports_read(sagemaker->cache, prefix, nodes, &reports, err) < 0)
 		return -1;
 	over = reports.final == nodes ? 1 : was_deleted(sagemaker, job, prefix, err);
 	if (over < 0)

@@ -20,22 +20,22 @@
  * (AWS General Reference, "Amazon SageMaker endpoints and quotas"). */
 #define USUAL_S 432000
 
-static const json_t *said(const struct sagemaker *sagemaker, const char *path)
+static const json_t *spec_value(const struct sagemaker *sagemaker, const char *path)
 {
 	AUTO(auto_free) char *dotted = mem_format("spec.%s", path);
 
 	return js_path(sagemaker->plan, dotted);
 }
 
-static const char *said_text(const struct sagemaker *sagemaker, const char *path)
+static const char *spec_text(const struct sagemaker *sagemaker, const char *path)
 {
-	return json_string_value(said(sagemaker, path));
+	return json_string_value(spec_value(sagemaker, path));
 }
 
 /* Returns the seconds of a duration, rounded up; `none` if the text is a word or absent. */
-static int64_t said_seconds(const struct sagemaker *sagemaker, const char *path, int64_t none)
+static int64_t spec_seconds(const struct sagemaker *sagemaker, const char *path, int64_t none)
 {
-	const char *text = said_text(sagemaker, path);
+	const char *text = spec_text(sagemaker, path);
 	int64_t ms;
 
 	return text && text_duration(text, &ms) ? (ms + 999) / 1000 : none;
@@ -107,13 +107,13 @@ static int put_algorithm(const struct sagemaker *sagemaker, const struct engine_
 static int put_script(const struct sagemaker *sagemaker, const struct engine_job *job,
 		      const char *region, json_t *body, struct err **err)
 {
-	const struct toolkit_ask ask = { .plan = sagemaker->plan,
-					 .order = job->order,
-					 .phase = job->phase,
-					 .job = job->name,
-					 .region = region };
+	const struct toolkit_input input = { .plan = sagemaker->plan,
+					     .order = job->order,
+					     .phase = job->phase,
+					     .job = job->name,
+					     .region = region };
 
-	return sagemaker_toolkit_put(body, &ask, err);
+	return sagemaker_toolkit_put(body, &input, err);
 }
 
 /* No variable of the caller: everybody with the right to describe the job can read a request. */
@@ -128,7 +128,7 @@ static int put_environment(const struct sagemaker *sagemaker, const struct engin
 		return -1;
 	js_put(body, "Environment", env);
 	js_put_str(env, "AWS_REGION", region);
-	js_put_str(env, WORK_VARIABLE, said_text(sagemaker, "sagemaker.work_dir"));
+	js_put_str(env, WORK_VARIABLE, spec_text(sagemaker, "sagemaker.work_dir"));
 	js_put_str(env, ORDER_TOKEN, job->name);
 	json_object_foreach (env, name, value)
 		if (json_string_length(value) > ENV_VALUE_MAX)
@@ -177,7 +177,7 @@ static int put_channels(const struct sagemaker *sagemaker, const struct engine_j
 
 	if (!sagemaker->toolkit && add_own_channel(sagemaker, job, channels, err) < 0)
 		return -1;
-	json_array_foreach (said(sagemaker, "sagemaker.channels"), i, row)
+	json_array_foreach (spec_value(sagemaker, "sagemaker.channels"), i, row)
 		json_array_append_new(channels,
 				      channel(js_str(row, "name"), js_str(row, "url"),
 					      word_or(row, "mode", "File"),
@@ -196,7 +196,7 @@ static int put_output(const struct sagemaker *sagemaker, const struct engine_job
 
 	js_put(body, "OutputDataConfig", output);
 	js_put_str(output, "S3OutputPath", path);
-	js_put_str(output, "KmsKeyId", said_text(sagemaker, "sagemaker.kms.output"));
+	js_put_str(output, "KmsKeyId", spec_text(sagemaker, "sagemaker.kms.output"));
 	return strlen(path) > URI_MAX ? too_long(err, path, strlen(path), URI_MAX) : 0;
 }
 
@@ -243,7 +243,7 @@ static json_t *instance_groups(const json_t *groups)
 
 static int64_t volume_gigabytes(const struct sagemaker *sagemaker)
 {
-	const char *text = said_text(sagemaker, "sagemaker.volume");
+	const char *text = spec_text(sagemaker, "sagemaker.volume");
 	uint64_t bytes;
 
 	return text && text_size(text, &bytes) ? (int64_t)((bytes + (1 << 30) - 1) >> 30) : 100;
@@ -252,9 +252,9 @@ static int64_t volume_gigabytes(const struct sagemaker *sagemaker)
 static void put_resources(const struct sagemaker *sagemaker, const struct engine_job *job,
 			  json_t *body)
 {
-	AUTO(auto_free) char *type = instance_type(said_text(sagemaker, "resources.instance"));
-	const json_t *groups = said(sagemaker, "sagemaker.instance_groups");
-	int64_t keep = said_seconds(sagemaker, "sagemaker.warm_pool", 0);
+	AUTO(auto_free) char *type = instance_type(spec_text(sagemaker, "resources.instance"));
+	const json_t *groups = spec_value(sagemaker, "sagemaker.instance_groups");
+	int64_t keep = spec_seconds(sagemaker, "sagemaker.warm_pool", 0);
 	json_t *resources = json_object();
 
 	js_put(body, "ResourceConfig", resources);
@@ -265,28 +265,28 @@ static void put_resources(const struct sagemaker *sagemaker, const struct engine
 		js_put(resources, "InstanceCount", json_integer(job->nodes));
 	}
 	js_put(resources, "VolumeSizeInGB", json_integer(volume_gigabytes(sagemaker)));
-	js_put_str(resources, "VolumeKmsKeyId", said_text(sagemaker, "sagemaker.kms.volume"));
+	js_put_str(resources, "VolumeKmsKeyId", spec_text(sagemaker, "sagemaker.kms.volume"));
 	/* The last attempt is not known beforehand: the machines are given back after it. */
 	if (keep > 0)
 		js_put(resources, "KeepAlivePeriodInSeconds", json_integer(keep));
-	js_put_str(resources, "TrainingPlanArn", said_text(sagemaker, "sagemaker.training_plan"));
+	js_put_str(resources, "TrainingPlanArn", spec_text(sagemaker, "sagemaker.training_plan"));
 }
 
 static void put_limits(const struct sagemaker *sagemaker, json_t *body)
 {
 	int64_t deadline = limit_seconds(sagemaker, "deadline_ms");
-	int64_t runtime = said_seconds(sagemaker, "sagemaker.max_runtime",
+	int64_t runtime = spec_seconds(sagemaker, "sagemaker.max_runtime",
 				       deadline > LONGEST_S ? LONGEST_S
 				       : deadline > 0       ? deadline
 							    : USUAL_S);
-	int64_t wait = said_seconds(sagemaker, "sagemaker.max_wait",
+	int64_t wait = spec_seconds(sagemaker, "sagemaker.max_wait",
 				    runtime + limit_seconds(sagemaker, "queue_ms"));
-	int64_t pending = said_seconds(sagemaker, "sagemaker.max_pending", 0);
+	int64_t pending = spec_seconds(sagemaker, "sagemaker.max_pending", 0);
 	json_t *stop = json_object();
 
 	js_put(body, "StoppingCondition", stop);
 	js_put(stop, "MaxRuntimeInSeconds", json_integer(runtime));
-	if (json_is_true(said(sagemaker, "sagemaker.spot"))) {
+	if (json_is_true(spec_value(sagemaker, "sagemaker.spot"))) {
 		js_put(body, "EnableManagedSpotTraining", json_true());
 		js_put(stop, "MaxWaitTimeInSeconds", json_integer(wait < runtime ? runtime : wait));
 	}
@@ -302,9 +302,9 @@ static void put_switches(const struct sagemaker *sagemaker, json_t *body)
 	if (json_array_size(subnets) > 0)
 		js_put(body, "VpcConfig",
 		       json_pack("{s:O, s:O}", "SecurityGroupIds", groups, "Subnets", subnets));
-	if (json_is_true(said(sagemaker, "sagemaker.infra_check")))
+	if (json_is_true(spec_value(sagemaker, "sagemaker.infra_check")))
 		js_put(body, "InfraCheckConfig", json_pack("{s:b}", "EnableInfraCheck", 1));
-	if (json_is_false(said(sagemaker, "sagemaker.profiler")))
+	if (json_is_false(spec_value(sagemaker, "sagemaker.profiler")))
 		js_put(body, "ProfilerConfig", json_pack("{s:b}", "DisableProfiler", 1));
 }
 
@@ -344,7 +344,7 @@ int sagemaker_request(const struct sagemaker *sagemaker, const struct engine_job
 	if (check_name(job->name, err) < 0)
 		return -1;
 	js_put_str(body, "TrainingJobName", job->name);
-	js_put_str(body, "RoleArn", said_text(sagemaker, "sagemaker.role"));
+	js_put_str(body, "RoleArn", spec_text(sagemaker, "sagemaker.role"));
 	if (put_algorithm(sagemaker, job, body, err) < 0 ||
 	    put_channels(sagemaker, job, body, err) < 0 ||
 	    put_output(sagemaker, job, body, err) < 0)

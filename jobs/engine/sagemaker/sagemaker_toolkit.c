@@ -208,11 +208,11 @@ static int check_value(const char *kind, const char *name, const char *text, siz
 	return err_hint(err, "put long texts into a file of the source");
 }
 
-static int put_hyperparameters(json_t *request, const struct toolkit_ask *ask, const char *program,
-			       bool ahead, struct err **err)
+static int put_hyperparameters(json_t *request, const struct toolkit_input *input,
+			       const char *program, bool ahead, struct err **err)
 {
-	AUTO(auto_free) char *source = submit_directory(ask->plan);
-	json_t *values = spec_values(ask->plan, ahead), *value;
+	AUTO(auto_free) char *source = submit_directory(input->plan);
+	json_t *values = spec_values(input->plan, ahead), *value;
 	json_auto_t *level = json_integer(LOG_LEVEL);
 	const char *name;
 
@@ -220,8 +220,8 @@ static int put_hyperparameters(json_t *request, const struct toolkit_ask *ask, c
 	put_own(values, "sagemaker_submit_directory", source);
 	put_own(values, "sagemaker_program", program);
 	put_dumped(values, "sagemaker_container_log_level", level);
-	put_own(values, "sagemaker_job_name", ask->job);
-	put_own(values, "sagemaker_region", ask->region);
+	put_own(values, "sagemaker_job_name", input->job);
+	put_own(values, "sagemaker_region", input->region);
 	/* Without this value the toolkit starts no torchrun and ignores the variable of phase 1. */
 	js_put_str(values, "sagemaker_torch_distributed_enabled", "true");
 	put_own(values, "sagemaker_instance_type",
@@ -281,20 +281,20 @@ static bool is_agents(const json_t *plan, const char *name)
 }
 
 /* Returns the plan's environment of a phase. */
-static json_t *planned_env(const struct toolkit_ask *ask)
+static json_t *planned_env(const struct toolkit_input *input)
 {
 	const json_t *phase;
 	size_t i;
 
-	json_array_foreach (json_object_get(ask->plan, "phases"), i, phase)
-		if (js_is(phase, "phase", ask->phase))
+	json_array_foreach (json_object_get(input->plan, "phases"), i, phase)
+		if (js_is(phase, "phase", input->phase))
 			return json_object_get(phase, "env");
 	return NULL;
 }
 
-static int put_environment(json_t *request, const struct toolkit_ask *ask, struct err **err)
+static int put_environment(json_t *request, const struct toolkit_input *input, struct err **err)
 {
-	json_t *env = ask->order ? json_object_get(ask->order, "env") : planned_env(ask);
+	json_t *env = input->order ? json_object_get(input->order, "env") : planned_env(input);
 	json_t *value, *out = json_object();
 	const char *name;
 
@@ -302,7 +302,7 @@ static int put_environment(json_t *request, const struct toolkit_ask *ask, struc
 	json_object_foreach (env, name, value) {
 		AUTO(auto_free) char *text = plain_text(json_string_value(value));
 
-		if (is_agents(ask->plan, name))
+		if (is_agents(input->plan, name))
 			continue;
 		if (!text) {
 			err_set(err, EXIT_SPEC,
@@ -318,25 +318,25 @@ static int put_environment(json_t *request, const struct toolkit_ask *ask, struc
 	return 0;
 }
 
-int sagemaker_toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err)
+int sagemaker_toolkit_put(json_t *request, const struct toolkit_input *input, struct err **err)
 {
-	const char *program = program_of(js_path(ask->plan, "spec.command"));
+	const char *program = program_of(js_path(input->plan, "spec.command"));
 
 	if (!program) {
 		err_set(err, EXIT_SPEC,
 			"launcher: toolkit runs one Python program, but 'command' is not one");
 		return err_hint(err, "write [torchrun, train.py], or set launcher: node");
 	}
-	if (json_object_size(json_object_get(ask->plan, "secrets")) > 0) {
+	if (json_object_size(json_object_get(input->plan, "secrets")) > 0) {
 		err_set(err, EXIT_SPEC,
 			"launcher: toolkit has no way for secrets that keeps them out of the "
 			"training job's description");
 		return err_hint(err, "let the script fetch them, or set launcher: node");
 	}
-	if (put_hyperparameters(request, ask, program, strcmp(ask->phase, "precompile") == 0, err) <
-	    0)
+	if (put_hyperparameters(request, input, program, strcmp(input->phase, "precompile") == 0,
+				err) < 0)
 		return -1;
-	return put_environment(request, ask, err);
+	return put_environment(request, input, err);
 }
 
 /* ---- the command line ------------------------------------------------------------------- */
@@ -417,10 +417,10 @@ static char *workers_of(const json_t *plan, const json_t *env)
 
 json_t *sagemaker_toolkit_command(const json_t *plan, const char *phase)
 {
-	const struct toolkit_ask ask = { .plan = plan, .phase = phase };
+	const struct toolkit_input input = { .plan = plan, .phase = phase };
 	bool ahead = strcmp(phase, "precompile") == 0;
 	const char *program = program_of(js_path(plan, "spec.command"));
-	const json_t *env = planned_env(&ask);
+	const json_t *env = planned_env(&input);
 	json_auto_t *values = NULL;
 	AUTO(auto_free) char *nodes = mem_format("%lld", (long long)js_int(plan, "nodes", 1));
 	AUTO(auto_free) char *workers = workers_of(plan, env);

@@ -23,7 +23,7 @@
 #define TOOLKIT_ENV_MAX    512 /* bytes of a variable's value */
 
 /* Input of script mode. All borrowed. */
-struct toolkit_ask {
+struct toolkit_input {
 	const json_t *plan; /* jobs/run/plan/plan.h */
 	const char *phase;
 	/* Order of this attempt (jobs/store/order.h), for its variables. NULL: the plan's own. */
@@ -35,7 +35,7 @@ struct toolkit_ask {
 /* Puts HyperParameters and Environment into a request that already has its ResourceConfig.
  * EXIT_SPEC for what script mode cannot do: a command that is not a Python program, variables that
  * only an agent can fill in, secrets, more or longer values than the service takes. */
-int sagemaker_toolkit_put(json_t *request, const struct toolkit_ask *ask, struct err **err);
+int sagemaker_toolkit_put(json_t *request, const struct toolkit_input *input, struct err **err);
 
 /* Returns the command line that the toolkit builds on each host of a job: a new array. "<cores>"
  * stands for the number that neuron-ls shows there, if no catalogue has it; "<rank>" for the host's

@@ -9,8 +9,8 @@
 #include "jobs/store/order.h"
 
 /* Time between two reads; all clients together may send five requests per second. */
-#define PACE_MS      2000
-#define PACE_NODE_MS 300
+#define POLL_MS      2000
+#define POLL_NODE_MS 300
 #define OWN_EXIT     "ExitCode " /* in FailureReason (errors.py of the toolkit) */
 #define WINDOW_MAX   ((size_t)16 << 20)
 #define LATE_MS      60000 /* how far before the saved place another process starts to read */
@@ -91,7 +91,7 @@ static bool is_due(const struct training *job, const struct host_log *host)
 		return false;
 	return host->at.ms == 0 || host->more || job->closing ||
 	       clock_mono_now().ms - host->at.ms >=
-		       PACE_MS + (int64_t)job->host_count * PACE_NODE_MS;
+		       POLL_MS + (int64_t)job->host_count * POLL_NODE_MS;
 }
 
 static struct logs_filter *filter_of(const struct training *job, int node,
@@ -215,11 +215,11 @@ void sagemaker_toolkit_go_on(struct training *job, int node, uint64_t offset, co
 /* ---- state ------------------------------------------------------------------------------- */
 
 /* True if the container ended by itself: only then there is a last line. */
-static bool ended_itself(const json_t *said)
+static bool ended_itself(const json_t *description)
 {
-	const char *reason = js_str(said, "FailureReason");
+	const char *reason = js_str(description, "FailureReason");
 
-	return js_is(said, "TrainingJobStatus", "Completed") ||
+	return js_is(description, "TrainingJobStatus", "Completed") ||
 	       (reason && text_starts(reason, "AlgorithmError"));
 }
 
@@ -228,9 +228,9 @@ static bool ended_itself(const json_t *said)
 static bool waits_for_lines(const struct sagemaker *sagemaker, const struct training *job)
 {
 	int nodes = sagemaker_nodes(sagemaker);
-	int64_t most = ended_itself(job->said) ? SAGEMAKER_LOG_MS : SAGEMAKER_LOG_MS / 3;
+	int64_t most = ended_itself(job->description) ? SAGEMAKER_LOG_MS : SAGEMAKER_LOG_MS / 3;
 
-	if (sagemaker_time_ms(job->said, "TrainingStartTime") == 0 ||
+	if (sagemaker_time_ms(job->description, "TrainingStartTime") == 0 ||
 	    clock_mono_now().ms - job->ended.ms >= most)
 		return false;
 	for (int node = 0; node < nodes; node++)
@@ -243,12 +243,12 @@ void sagemaker_toolkit_status(const struct sagemaker *sagemaker, struct training
 			      struct engine_status *ret)
 {
 	const struct reports none = { .node = -1 };
-	const char *reason = js_str(job->said, "FailureReason");
+	const char *reason = js_str(job->description, "FailureReason");
 	const char *own = reason ? strstr(reason, OWN_EXIT) : NULL;
 	long code = 0;
 
-	sagemaker_status(job->said, &none, 0, ret);
-	ret->started.ms = sagemaker_time_ms(job->said, "TrainingStartTime");
+	sagemaker_status(job->description, &none, 0, ret);
+	ret->started.ms = sagemaker_time_ms(job->description, "TrainingStartTime");
 	if (ret->state != ENGINE_ENDED)
 		return;
 	/* The container always exits with 1; this is the exit code of its command. */
@@ -267,8 +267,8 @@ void sagemaker_toolkit_status(const struct sagemaker *sagemaker, struct training
 
 int sagemaker_toolkit_report(const struct training *job, int node, struct node_report *ret)
 {
-	int64_t started = sagemaker_time_ms(job->said, "TrainingStartTime");
-	int64_t ended = sagemaker_time_ms(job->said, "TrainingEndTime");
+	int64_t started = sagemaker_time_ms(job->description, "TrainingStartTime");
+	int64_t ended = sagemaker_time_ms(job->description, "TrainingEndTime");
 	AUTO(auto_free) char *host = mem_format("algo-%d", node + 1);
 
 	if (started == 0)

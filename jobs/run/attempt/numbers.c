@@ -81,7 +81,7 @@ static void tell(const struct attempt_watch *watch, int64_t step, json_t *number
 {
 	struct step_progress newest = metrics_progress(watch->metrics);
 	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
-	struct step_rate rate = step_rate_told(js_real(pace, "rate", 0));
+	struct step_rate rate = step_rate_reported(js_real(pace, "rate", 0));
 	int64_t came = step_rate_arrived_ms(pace, step);
 
 	attempt_event(watch, EV_TRAIN_PROGRESS, ret);

@@ -19,7 +19,7 @@ struct toolkit_monitor {
 	struct output_scan *listens; /* a scan per node */
 	int nodes;
 	char *key;     /* key of stopped.json */
-	bool looked;   /* stopped.json was looked for */
+	bool checked;  /* stopped.json was looked for */
 	json_t *ended; /* content of stopped.json; NULL: no end was asked for */
 };
 
@@ -48,7 +48,7 @@ static int hear_with(struct toolkit_monitor *outside, const json_t *plan, bool a
 		listen->stall = &outside->stall;
 		steps |= listen->step != NULL;
 	}
-	outside->stall.tells_steps = steps;
+	outside->stall.reports_steps = steps;
 	return 0;
 }
 
@@ -115,19 +115,19 @@ static int look_back(struct attempt_watch *watch, struct err **err)
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	int found;
 
-	if (outside->looked)
+	if (outside->checked)
 		return 0;
 	found = store_get(watch->driver->workspace, outside->key, REPORT_MAX, &text, NULL, err);
 	if (found < 0 ||
 	    (found > 0 && js_parse(text.text, text.len, STOPPED_FILE, &outside->ended, err) < 0))
 		return -1;
-	outside->looked = true;
+	outside->checked = true;
 	return 0;
 }
 
 /* Writes the reason for the stop; the stop itself follows. */
 static int effect_end(struct attempt_watch *watch, const char *why,
-		      const struct stall_verdict *stall, struct err **err)
+		      const struct stall_silence *stall, struct err **err)
 {
 	struct toolkit_monitor *outside = watch->outside;
 	int64_t now_ms = driver_now(watch->driver).ms;
@@ -166,7 +166,7 @@ int toolkit_monitor_judge(struct attempt_watch *watch, const struct engine_statu
 {
 	struct driver *driver = watch->driver;
 	struct toolkit_monitor *outside = watch->outside;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 
 	if (!outside)
 		return 0;
@@ -175,11 +175,11 @@ int toolkit_monitor_judge(struct attempt_watch *watch, const struct engine_statu
 	/* Before there is a container nothing can be silent, nor is a log silent while part of it
 	 * is unread. */
 	if (status->state != ENGINE_RUNNING || !watch->caught_up || watch->behind_since.ms > 0) {
-		outside->stall.last = outside->stall.looked = clock_mono_now();
+		outside->stall.last = outside->stall.checked = clock_mono_now();
 	} else if (!outside->ended) {
 		if (is_late(watch, status) && effect_end(watch, STOPPED_TIMEOUT, NULL, err) < 0)
 			return -1;
-		if (!outside->ended && stall_judge(&outside->stall, clock_mono_now(), &verdict) &&
+		if (!outside->ended && stall_check(&outside->stall, clock_mono_now(), &verdict) &&
 		    effect_end(watch, STOPPED_STALL, &verdict, err) < 0)
 			return -1;
 	}

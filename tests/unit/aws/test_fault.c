@@ -219,19 +219,20 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 		int what;
 		bool timeout, unknown;
 	} rows[] = {
-		{ HTTP_OK, 200, "{}", VERDICT_DONE, false, false },
-		{ HTTP_OK, 200, "", VERDICT_DONE, false, false },
-		{ HTTP_OK, 200, "{\"a\":", VERDICT_AGAIN, false, true },
-		{ HTTP_OK, 500, "", VERDICT_AGAIN, false, true },
-		{ HTTP_OK, 400, "{\"__type\":\"ThrottlingException\"}", VERDICT_AGAIN, false,
+		{ HTTP_OK, 200, "{}", RESPONSE_DONE, false, false },
+		{ HTTP_OK, 200, "", RESPONSE_DONE, false, false },
+		{ HTTP_OK, 200, "{\"a\":", RESPONSE_RETRY, false, true },
+		{ HTTP_OK, 500, "", RESPONSE_RETRY, false, true },
+		{ HTTP_OK, 400, "{\"__type\":\"ThrottlingException\"}", RESPONSE_RETRY, false,
 		  false },
-		{ HTTP_OK, 400, "{\"__type\":\"ValidationException\"}", VERDICT_END, false, false },
-		{ HTTP_UNREACHABLE, 0, "", VERDICT_AGAIN, false, false },
-		{ HTTP_TIMEOUT, 0, "", VERDICT_AGAIN, true, true },
-		{ HTTP_BROKEN, 0, "", VERDICT_AGAIN, false, true },
-		{ HTTP_TLS, 0, "", VERDICT_END, false, false },
-		{ HTTP_TOO_LARGE, 200, "", VERDICT_END, false, true },
-		{ HTTP_REFUSED, 0, "", VERDICT_END, false, true },
+		{ HTTP_OK, 400, "{\"__type\":\"ValidationException\"}", RESPONSE_FINAL, false,
+		  false },
+		{ HTTP_UNREACHABLE, 0, "", RESPONSE_RETRY, false, false },
+		{ HTTP_TIMEOUT, 0, "", RESPONSE_RETRY, true, true },
+		{ HTTP_BROKEN, 0, "", RESPONSE_RETRY, false, true },
+		{ HTTP_TLS, 0, "", RESPONSE_FINAL, false, false },
+		{ HTTP_TOO_LARGE, 200, "", RESPONSE_FINAL, false, true },
+		{ HTTP_REFUSED, 0, "", RESPONSE_FINAL, false, true },
 	};
 	struct aws_call call = AWS_CALL_INIT(GET_SECRET_VALUE);
 
@@ -239,20 +240,20 @@ static void a_verdict_says_whether_to_try_again_and_what_may_have_happened(void 
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(reply_freep)
 		struct http_reply *reply = reply_of(rows[i].status, "", rows[i].body);
-		AUTO(response_class_release) struct response_class verdict;
+		AUTO(response_class_release) struct response_class response;
 		AUTO(err_freep) struct err *err = NULL;
 
 		reply->failure = rows[i].failure;
 		snprintf(reply->why, sizeof reply->why, "reasons");
-		response_class_of(&call, reply, &verdict);
-		assert_int_equal(verdict.what, rows[i].what);
-		assert_int_equal(verdict.timeout, rows[i].timeout);
-		assert_int_equal(verdict.effect_unknown, rows[i].unknown);
-		if (verdict.what == VERDICT_DONE)
+		response_class_of(&call, reply, &response);
+		assert_int_equal(response.what, rows[i].what);
+		assert_int_equal(response.timeout, rows[i].timeout);
+		assert_int_equal(response.effect_unknown, rows[i].unknown);
+		if (response.what == RESPONSE_DONE)
 			continue;
-		assert_int_equal(response_class_error(&verdict, &call, "host:1", 3, &err), -1);
+		assert_int_equal(response_class_error(&response, &call, "host:1", 3, &err), -1);
 		assert_int_equal(err->code,
-				 rows[i].what == VERDICT_AGAIN ? EXIT_UNREACHABLE : EXIT_REFUSED);
+				 rows[i].what == RESPONSE_RETRY ? EXIT_UNREACHABLE : EXIT_REFUSED);
 		assert_non_null(err->hint);
 		assert_contains(err->message, "secretsmanager GetSecretValue");
 	}
@@ -265,21 +266,21 @@ static void an_error_has_all_that_a_person_needs(void **state)
 		reply_of(403, "x-amz-request-id: R1\nx-amz-id-2: X2\n",
 			 "<Error><Code>AccessDenied</Code><Message>Not you</Message></Error>");
 	struct aws_call call = AWS_CALL_INIT(PUT_OBJECT);
-	AUTO(response_class_release) struct response_class verdict;
+	AUTO(response_class_release) struct response_class response;
 	AUTO(err_freep) struct err *err = NULL, *lost = NULL;
 
 	(void)state;
 	call.bucket = "b";
 	call.key = "k/x";
-	response_class_of(&call, reply, &verdict);
-	response_class_error(&verdict, &call, "host", 1, &err);
+	response_class_of(&call, reply, &response);
+	response_class_error(&response, &call, "host", 1, &err);
 	assert_string_equal(err->message, "s3 PutObject of 's3://b/k/x' was refused: AccessDenied: "
 					  "Not you (HTTP 403, request R1, X2)");
 	assert_contains(err->hint, "administrator");
 	reply->failure = HTTP_TIMEOUT;
 	snprintf(reply->why, sizeof reply->why, "nothing came for 60 s");
-	response_class_of(&call, reply, &verdict);
-	response_class_error(&verdict, &call, "host:9", 3, &lost);
+	response_class_of(&call, reply, &response);
+	response_class_error(&response, &call, "host:9", 3, &lost);
 	assert_string_equal(lost->message,
 			    "s3 PutObject of 's3://b/k/x': no usable reply from 'host:9' in 3 "
 			    "attempts: nothing came for 60 s");

@@ -25,10 +25,10 @@ static struct mono at(int64_t ms)
 
 /* Look as often as an agent does, up to this moment; when the verdict fell, or -1. */
 static int64_t look_until(struct stall *stall, int64_t from, int64_t to,
-			  struct stall_verdict *verdict)
+			  struct stall_silence *verdict)
 {
 	for (int64_t now = from; now <= to; now += SECOND)
-		if (stall_judge(stall, at(now), verdict))
+		if (stall_check(stall, at(now), verdict))
 			return now;
 	return -1;
 }
@@ -36,11 +36,11 @@ static int64_t look_until(struct stall *stall, int64_t from, int64_t to,
 /* Steps of one second each, from `*now` on. */
 static void steps(struct stall *stall, int64_t *now, int64_t first, int64_t count)
 {
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 
 	for (int64_t i = 0; i < count; i++) {
 		*now += SECOND;
-		assert_false(stall_judge(stall, at(*now), &verdict));
+		assert_false(stall_check(stall, at(*now), &verdict));
 		stall_step(stall, at(*now), first + i);
 	}
 }
@@ -48,7 +48,7 @@ static void steps(struct stall *stall, int64_t *now, int64_t first, int64_t coun
 static void assert_stalls_at(struct stall *stall, int64_t now, int64_t silent,
 			     enum stall_doing doing)
 {
-	struct stall_verdict verdict = { 0 };
+	struct stall_silence verdict = { 0 };
 	int64_t fell = look_until(stall, now, now + silent + HOUR, &verdict);
 
 	assert_int_equal(fell, now + silent + SECOND);
@@ -59,7 +59,7 @@ static void assert_stalls_at(struct stall *stall, int64_t now, int64_t silent,
 
 static void a_silence_is_told_half_way_to_its_limit(void **state)
 {
-	struct stall_verdict half = { 0 };
+	struct stall_silence half = { 0 };
 	struct stall stall;
 	int64_t now = 0;
 
@@ -113,7 +113,7 @@ static void a_fixed_limit_holds_for_steps_and_never_shortens_the_others(void **s
 static void off_is_off(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 
 	(void)state;
 	stall_init(&stall, STALL_OFF, 0, true, at(0));
@@ -138,7 +138,7 @@ static void each_phase_before_the_first_step_has_its_own_limit(void **state)
 static void only_a_larger_step_counts_once_a_step_was_seen(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	int64_t now = 0, from;
 
 	(void)state;
@@ -146,19 +146,19 @@ static void only_a_larger_step_counts_once_a_step_was_seen(void **state)
 	stall_output(&stall, at(0), false);
 	steps(&stall, &now, 1, 20);
 	for (from = now; now < from + MINUTE; now += SECOND) {
-		assert_false(stall_judge(&stall, at(now), &verdict));
+		assert_false(stall_check(&stall, at(now), &verdict));
 		stall_step(&stall, at(now), 20);      /* the same again */
 		stall_step(&stall, at(now), 3);       /* a replay */
 		stall_output(&stall, at(now), false); /* other lines */
 	}
-	assert_true(stall_judge(&stall, at(now + SECOND), &verdict));
+	assert_true(stall_check(&stall, at(now + SECOND), &verdict));
 	assert_int_equal(verdict.doing, DOING_STEP);
 }
 
 static void bytes_compile_lines_and_cache_bytes_count_as_well(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	int64_t now = 0;
 
 	(void)state;
@@ -166,7 +166,7 @@ static void bytes_compile_lines_and_cache_bytes_count_as_well(void **state)
 		stall_init(&stall, STALL_AUTO, 0, true, at(now));
 		steps(&stall, &now, 1, 60);
 		for (int64_t end = now + 3 * HOUR; now < end; now += 20 * SECOND) {
-			assert_false(stall_judge(&stall, at(now), &verdict));
+			assert_false(stall_check(&stall, at(now), &verdict));
 			if (sign == 0)
 				stall_bytes(&stall, at(now));
 			else if (sign == 1)
@@ -179,7 +179,7 @@ static void bytes_compile_lines_and_cache_bytes_count_as_well(void **state)
 
 static void waiting_for_anothers_compilation_counts_once(void **state)
 {
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	struct stall stall;
 	int64_t fell = -1, now;
 
@@ -204,17 +204,17 @@ static void waiting_for_anothers_compilation_counts_once(void **state)
 static void a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict = { 0 };
+	struct stall_silence verdict = { 0 };
 	int64_t now = 0, from;
 
 	(void)state;
 	stall_init(&stall, STALL_FIXED, 10 * SECOND, true, at(0));
 	steps(&stall, &now, 1, 50);
 	for (from = now; now <= from + HOUR + 10 * SECOND; now += SECOND) {
-		assert_false(stall_judge(&stall, at(now), &verdict));
+		assert_false(stall_check(&stall, at(now), &verdict));
 		stall_output(&stall, at(now), true);
 	}
-	assert_true(stall_judge(&stall, at(now), &verdict));
+	assert_true(stall_check(&stall, at(now), &verdict));
 	assert_int_equal(verdict.limit_ms, HOUR + 10 * SECOND);
 	/* One that is drawn no more is silence. */
 	stall_init(&stall, STALL_FIXED, 10 * SECOND, true, at(now));
@@ -226,13 +226,13 @@ static void a_progress_bar_puts_the_verdict_off_by_an_hour_and_no_longer(void **
 static void where_no_metric_tells_steps_output_counts_all_along(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	int64_t now = 0;
 
 	(void)state;
 	stall_init(&stall, STALL_AUTO, 0, false, at(0));
 	for (; now < 10 * HOUR; now += 25 * SECOND) {
-		assert_false(stall_judge(&stall, at(now), &verdict));
+		assert_false(stall_check(&stall, at(now), &verdict));
 		stall_output(&stall, at(now), false);
 	}
 	assert_int_equal(stall_limit(&stall), HOUR);
@@ -250,14 +250,14 @@ static void where_no_metric_tells_steps_output_counts_all_along(void **state)
 static void time_in_which_nobody_looked_is_not_held_against_it(void **state)
 {
 	struct stall stall;
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 	int64_t now = 0;
 
 	(void)state;
 	stall_init(&stall, STALL_FIXED, MINUTE, true, at(0));
 	steps(&stall, &now, 1, 20);
 	now += 8 * HOUR; /* the lid was closed */
-	assert_false(stall_judge(&stall, at(now), &verdict));
+	assert_false(stall_check(&stall, at(now), &verdict));
 	assert_stalls_at(&stall, now, MINUTE, DOING_STEP);
 }
 
@@ -271,7 +271,7 @@ static void an_evaluation_seen_once_is_expected_again(void **state)
 	steps(&stall, &now, 1, 1200);
 	assert_int_equal(stall_limit(&stall), 15 * MINUTE + 5 * SECOND);
 	for (int i = 0; i < 14 * 60; i++)
-		assert_false(stall_judge(&stall, at(now += SECOND), &(struct stall_verdict){ 0 }));
+		assert_false(stall_check(&stall, at(now += SECOND), &(struct stall_silence){ 0 }));
 	steps(&stall, &now, 1201, 300);
 	assert_int_equal(stall_limit(&stall), 2 * (14 * MINUTE + SECOND));
 }
@@ -328,13 +328,13 @@ struct run {
  * silent for longest; looks in between only keep us from being blind. */
 static void silent_for(struct run *run, int64_t ms)
 {
-	struct stall_verdict verdict;
+	struct stall_silence verdict;
 
 	if (ms < 1)
 		ms = 1;
 	run->now += ms;
-	run->stall.looked = at(run->now - 1);
-	if (stall_judge(&run->stall, at(run->now), &verdict))
+	run->stall.checked = at(run->now - 1);
+	if (stall_check(&run->stall, at(run->now), &verdict))
 		run->alarms++;
 }
 

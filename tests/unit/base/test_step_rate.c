@@ -379,11 +379,11 @@ static void one_speed_and_its_times(void **state)
 	(void)state;
 	assert_true(step_rate_per_second(step_rate_of(30, 15000)) == 2);
 	assert_true(step_rate_ms(step_rate_of(30, 15000), 7) == 3500);
-	assert_true(step_rate_ms(step_rate_told(0.25), 3) == 12000);
+	assert_true(step_rate_ms(step_rate_reported(0.25), 3) == 12000);
 	assert_false(step_rate_is_known(step_rate_of(10, 0)));
 	assert_false(step_rate_is_known(step_rate_of(-1, 1000)));
-	assert_false(step_rate_is_known(step_rate_told(0)) ||
-		     step_rate_is_known(step_rate_told(NAN)));
+	assert_false(step_rate_is_known(step_rate_reported(0)) ||
+		     step_rate_is_known(step_rate_reported(NAN)));
 	assert_true(step_rate_ms(none, 5) == 0 && step_rate_per_second(none) == 0);
 	assert_true(isinf(step_rate_ms(still, 5)) && step_rate_per_second(still) == 0);
 	assert_true(step_rate_is_faster(ten, none) && step_rate_is_faster(ten, still));

@@ -45,7 +45,7 @@ static inline struct engine_status look(const struct watched *w)
 	AUTO(err_freep) struct err *err = NULL;
 	struct engine_status status;
 
-	job->told_at.ms = job->asked.ms = 0;
+	job->last_status_at.ms = job->asked.ms = 0;
 	must(batch_ops.describe(w->engine, NAME, PREFIX, &status, &err), &err);
 	return status;
 }

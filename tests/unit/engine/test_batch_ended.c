@@ -7,7 +7,7 @@
 /* Job "a" and its two nodes are as DescribeJobs lists them. */
 static void know(struct batch_job *job, const json_t *list)
 {
-	batch_know(job, json_incref(batch_pick(list, "a")));
+	batch_set_description(job, json_incref(batch_pick(list, "a")));
 	json_decref(job->nodes);
 	job->nodes = json_pack("[O, O]", batch_pick(list, "a#0"), batch_pick(list, "a#1"));
 }
@@ -156,7 +156,7 @@ static void whose_wish_an_end_was_the_job_tells(void **state)
 		batch_keep_id(job, "a");
 		know(job, list);
 		job->read = false;
-		must(batch_tell_end((struct batch *)w->engine, job, &status, &err), &err);
+		must(batch_end_status((struct batch *)w->engine, job, &status, &err), &err);
 		if (status.taken_down != rows[row].taken_down)
 			fail_msg("%s, %s", rows[row].job, report);
 		/* Of an agent that did report it is its own word. */

@@ -215,8 +215,8 @@ static void only_what_waits_is_stopped_for_a_queue_that_cannot_run_it(void **sta
 		size_t before = asked(w, "/v1/terminatejob");
 
 		job->stopped.ms = 0;
-		batch_know(job, json_pack("{s:s, s:s}", "status", rows[i].status, "statusReason",
-					  never));
+		batch_set_description(job, json_pack("{s:s, s:s}", "status", rows[i].status,
+						     "statusReason", never));
 		must(batch_stop_lost((struct batch *)w->engine, job, &err), &err);
 		assert_int_equal(asked(w, "/v1/terminatejob") - before, rows[i].stopped);
 	}

@@ -50,7 +50,7 @@ static struct reports look(struct desk *desk, int nodes)
 	struct reports reports;
 
 	workspace_cache_forget(desk->cache, OF);
-	must(reports_look(desk->cache, OF, nodes, &reports, &err), &err);
+	must(reports_read(desk->cache, OF, nodes, &reports, &err), &err);
 	return reports;
 }
 
@@ -147,7 +147,7 @@ static void damage_is_an_error(void **state)
 	struct reports reports;
 
 	put(desk, "node-0/report.json", "{\"state\":");
-	assert_int_equal(reports_look(desk->cache, OF, 1, &reports, &err), -1);
+	assert_int_equal(reports_read(desk->cache, OF, 1, &reports, &err), -1);
 	assert_non_null(strstr(err->message, "an agent's report"));
 }
 

@@ -239,18 +239,18 @@ static void another_workspace_s_job_is_not_ours(void **state)
 
 /* ---- answers ---- */
 
-static struct engine_status status_with(const char *said, struct reports reports, int agents)
+static struct engine_status status_with(const char *description, struct reports reports, int agents)
 {
-	json_auto_t *value = quoted_json(said);
+	json_auto_t *value = quoted_json(description);
 	struct engine_status status;
 
 	sagemaker_status(value, &reports, agents, &status);
 	return status;
 }
 
-static struct engine_status status_of(const char *said, struct reports reports)
+static struct engine_status status_of(const char *description, struct reports reports)
 {
-	return status_with(said, reports, 0);
+	return status_with(description, reports, 0);
 }
 
 #define NO_REPORTS ((struct reports){ .node = -1 })
@@ -271,11 +271,12 @@ static void each_secondary_status_has_its_state(void **state)
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(auto_free)
-		char *said = mem_format("{'TrainingJobStatus':'InProgress','SecondaryStatus':'%s',"
-					"'SecondaryStatusTransitions':[{'StatusMessage':'so'}]}",
-					rows[i].now);
+		char *description =
+			mem_format("{'TrainingJobStatus':'InProgress','SecondaryStatus':'%s',"
+				   "'SecondaryStatusTransitions':[{'StatusMessage':'so'}]}",
+				   rows[i].now);
 		AUTO(auto_free) char *reason = mem_format("%s: so", rows[i].now);
-		struct engine_status status = status_of(said, NO_REPORTS);
+		struct engine_status status = status_of(description, NO_REPORTS);
 
 		assert_int_equal(status.state, rows[i].state);
 		assert_string_equal(status.reason, reason);
@@ -284,11 +285,12 @@ static void each_secondary_status_has_its_state(void **state)
 
 static void a_status_nobody_knows_is_running_where_something_runs(void **state)
 {
-	static const char said[] = "{'TrainingJobStatus':'InProgress','SecondaryStatus':'Dreaming',"
-				   "'TrainingStartTime':1795252525.5}";
+	static const char description[] =
+		"{'TrainingJobStatus':'InProgress','SecondaryStatus':'Dreaming',"
+		"'TrainingStartTime':1795252525.5}";
 
 	(void)state;
-	assert_int_equal(status_of(said, NO_REPORTS).state, ENGINE_RUNNING);
+	assert_int_equal(status_of(description, NO_REPORTS).state, ENGINE_RUNNING);
 	assert_int_equal(status_of("{}", (struct reports){ .node = -1, .running = true }).state,
 			 ENGINE_RUNNING);
 	assert_int_equal(status_of("{'TrainingJobStatus':'Deleting'}", NO_REPORTS).state,
@@ -297,11 +299,12 @@ static void a_status_nobody_knows_is_running_where_something_runs(void **state)
 
 static void reports_say_how_it_ended(void **state)
 {
-	static const char said[] = "{'TrainingJobStatus':'Failed','SecondaryStatus':'Failed',"
-				   "'FailureReason':'AlgorithmError: , exit code: 9',"
-				   "'TrainingEndTime':1795252525.5,'BillableTimeInSeconds':77}";
+	static const char description[] =
+		"{'TrainingJobStatus':'Failed','SecondaryStatus':'Failed',"
+		"'FailureReason':'AlgorithmError: , exit code: 9',"
+		"'TrainingEndTime':1795252525.5,'BillableTimeInSeconds':77}";
 	struct engine_status status =
-		status_of(said, (struct reports){ .node = 1, .exit = 3, .started.ms = 5 });
+		status_of(description, (struct reports){ .node = 1, .exit = 3, .started.ms = 5 });
 
 	(void)state;
 	assert_int_equal(status.state, ENGINE_ENDED);
@@ -313,7 +316,7 @@ static void reports_say_how_it_ended(void **state)
 	assert_int_equal(status.last_seen.ms, INT64_C(1795252525500));
 	assert_string_equal(status.reason, "AlgorithmError: , exit code: 9");
 	/* Without any, the container's own. */
-	status = status_of(said, NO_REPORTS);
+	status = status_of(description, NO_REPORTS);
 	assert_true(status.exit_known && status.silent);
 	assert_int_equal(status.exit, 9);
 }
@@ -358,9 +361,9 @@ static void stopped_is_three_ends(void **state)
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(ends); i++) {
 		AUTO(auto_free)
-		char *said = mem_format("{'TrainingJobStatus':'Stopped','SecondaryStatus':'%s'}",
-					ends[i]);
-		struct engine_status status = status_of(said, NO_REPORTS);
+		char *description = mem_format(
+			"{'TrainingJobStatus':'Stopped','SecondaryStatus':'%s'}", ends[i]);
+		struct engine_status status = status_of(description, NO_REPORTS);
 
 		assert_int_equal(status.state, ENGINE_ENDED);
 		assert_false(status.exit_known);
@@ -384,10 +387,11 @@ static void exits_in_reasons(void **state)
 	(void)state;
 	for (size_t i = 0; i < STK_LENGTH(rows); i++) {
 		AUTO(auto_free)
-		char *said = mem_format("{'TrainingJobStatus':'Failed','SecondaryStatus':'Failed',"
-					"'FailureReason':'%s'}",
-					rows[i].reason);
-		struct engine_status status = status_of(said, NO_REPORTS);
+		char *description =
+			mem_format("{'TrainingJobStatus':'Failed','SecondaryStatus':'Failed',"
+				   "'FailureReason':'%s'}",
+				   rows[i].reason);
+		struct engine_status status = status_of(description, NO_REPORTS);
 
 		assert_int_equal(status.exit_known ? status.exit : -1, rows[i].exit);
 	}

@@ -31,14 +31,14 @@ static json_t *order_new(const char *phase)
 
 static int put(json_t *plan, json_t *order, json_t **ret, struct err **err)
 {
-	const struct toolkit_ask ask = { .plan = plan,
-					 .phase = js_str(order, "phase"),
-					 .order = order,
-					 .job = "stk-r1-train-1",
-					 .region = "us-west-2" };
+	const struct toolkit_input input = { .plan = plan,
+					     .phase = js_str(order, "phase"),
+					     .order = order,
+					     .job = "stk-r1-train-1",
+					     .region = "us-west-2" };
 
 	*ret = json_pack("{s:{s:s}}", "ResourceConfig", "InstanceType", "ml.trn1.32xlarge");
-	return sagemaker_toolkit_put(*ret, &ask, err);
+	return sagemaker_toolkit_put(*ret, &input, err);
 }
 
 static void assert_dumped(json_t *value, const char *want)
@@ -240,7 +240,7 @@ static struct training training_of(const char *text)
 	AUTO(err_freep) struct err *err = NULL;
 	struct training job = { .name = (char *)"stk-r1-train-1" };
 
-	assert_int_equal(js_parse(text, strlen(text), "a test", &job.said, &err), 0);
+	assert_int_equal(js_parse(text, strlen(text), "a test", &job.description, &err), 0);
 	return job;
 }
 
@@ -260,7 +260,7 @@ static void assert_status(const char *text, enum engine_state state, bool known,
 		assert_int_equal(status.exit, code);
 	assert_false(status.silent);
 	assert_int_equal(job.closing, state == ENGINE_ENDED);
-	json_decref(job.said);
+	json_decref(job.description);
 }
 
 #define SAID(status, rest)                                                                         \
@@ -299,7 +299,7 @@ static void an_end_is_held_back_for_the_log(void **state)
 	assert_int_equal(status.state, ENGINE_STOPPING);
 	assert_string_equal(status.reason, "waiting for the log");
 	assert_false(job.closing);
-	json_decref(job.said);
+	json_decref(job.description);
 }
 
 static void assert_report(const char *text, int found, const char *want)
@@ -314,7 +314,7 @@ static void assert_report(const char *text, int found, const char *want)
 	line = json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT);
 	if (want)
 		assert_string_equal(line, want);
-	json_decref(job.said);
+	json_decref(job.description);
 }
 
 static void what_stands_for_a_report_has_times_and_state(void **state)
