@@ -20,8 +20,6 @@
 
 #define PARTS_MAX ((uint64_t)10000)
 
-struct upload;
-
 struct s3_upload_slot {
 	struct upload *upload;
 	struct s3_request request;
@@ -260,18 +258,17 @@ static void completed(void *arg, struct aws_reply *reply)
 /* Computes the checksum that S3 will report: a digest of all parts' digests, and their count. */
 static void set_composite(struct upload *u, struct sha256 *of_digests)
 {
-	unsigned char digest[32];
-	char hex[SHA256_HEX], text[S3_SHA_BASE64];
+	uint8_t digest[SHA256_BYTES];
+	char text[S3_SHA_BASE64];
 
-	hash_sha256_end(of_digests, hex);
-	s3_unhex(hex, digest);
+	hash_sha256_next(of_digests, digest);
 	s3_base64(digest, sizeof digest, text);
 	snprintf(u->composite, sizeof u->composite, "%s-%" PRIu64, text, u->part_count);
 }
 
 static void complete(struct upload *u)
 {
-	struct sha256 *of_digests = hash_sha256_new();
+	AUTO(hash_sha256_freep) struct sha256 *of_digests = hash_sha256_new();
 	char size[24];
 
 	sb_clear(&u->xml);
