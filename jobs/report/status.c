@@ -1,6 +1,7 @@
 /* Folds events into the state of a run: see status.h. */
 #include "jobs/report/status.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,27 +81,44 @@ static json_t *attempt_of(struct status *status, const struct event *ev)
 	return NULL;
 }
 
-void status_put_int(json_t *object, const struct event *ev, enum event_field_id id, const char *key)
+void status_put_as(json_t *object, const struct event *ev, enum event_field_id id, const char *key)
 {
 	const struct event_field_row *row = &event_fields[id];
-	const char *at = (const char *)ev + row->offset;
+	const void *at = (const char *)ev + row->offset;
 
-	if (ev->present & FIELD_SET_OF(id))
-		js_put(object, key, json_integer(*(const int64_t *)(const void *)at));
+	if (!(ev->present & FIELD_SET_OF(id)))
+		return;
+	switch (row->type) {
+	case EVT_INT:
+		js_put(object, key, json_integer(*(const int64_t *)at));
+		break;
+	case EVT_REAL:
+		js_put(object, key, json_real(*(const double *)at));
+		break;
+	case EVT_BOOL:
+		js_put(object, key, json_boolean(*(const bool *)at));
+		break;
+	case EVT_STR:
+		js_put_str(object, key, *(const char *const *)at);
+		break;
+	case EVT_JSON:
+		js_put(object, key, json_incref(*(json_t *const *)at));
+		break;
+	case EVT_ENUM:
+		js_put_str(object, key, row->names[*(const int *)at]);
+		break;
+	}
 }
 
-static void put_text_as(json_t *object, const struct event *ev, enum event_field_id id,
-			const char *key)
+void status_put(json_t *object, const struct event *ev, ...)
 {
-	const char *at = (const char *)ev + event_fields[id].offset;
+	va_list ids;
+	int id;
 
-	if (ev->present & FIELD_SET_OF(id))
-		js_put_str(object, key, *(const char *const *)(const void *)at);
-}
-
-void status_put_text(json_t *object, const struct event *ev, enum event_field_id id)
-{
-	put_text_as(object, ev, id, event_fields[id].name);
+	va_start(ids, ev);
+	while ((id = va_arg(ids, int)) != EVF_COUNT)
+		status_put_as(object, ev, (enum event_field_id)id, event_fields[id].name);
+	va_end(ids);
 }
 
 static void set_attempt_state(struct status *status, const struct event *ev, const char *state)
@@ -115,8 +133,7 @@ static void on_created(struct status *status, const struct event *ev)
 {
 	double price = js_real(json_object_get(ev->plan, "limits"), "price", 0);
 
-	js_put_str(status->root, "name", ev->name);
-	js_put_str(status->root, "engine", ev->engine);
+	status_put(status->root, ev, EVF_name, EVF_engine, EVF_COUNT);
 	js_put(status->root, "created", status_utc(ev->at));
 	js_put_str(status->root, "mode", js_str(json_object_get(ev->plan, "compile"), "mode"));
 	status->begun = true;
@@ -141,13 +158,9 @@ static void on_intended(struct status *status, const struct event *ev)
 	status->until.ms = 0;
 	if (ev->phase == PHASE_TRAIN)
 		forget_speed(status);
-	js_put_str(attempt, "phase", flow_phase_names[ev->phase]);
-	js_put(attempt, "attempt", json_integer(ev->attempt));
-	js_put_str(attempt, "job", ev->job);
+	status_put(attempt, ev, EVF_phase, EVF_attempt, EVF_job, EVF_COUNT);
 	js_put_str(attempt, "state", "intended");
-	status_put_int(attempt, ev, EVF_nodes, "nodes");
-	status_put_text(attempt, ev, EVF_resumed_from);
-	status_put_int(attempt, ev, EVF_workers, "workers");
+	status_put(attempt, ev, EVF_nodes, EVF_resumed_from, EVF_workers, EVF_COUNT);
 	/* checkpoint.chosen comes just before this event. */
 	if (ev->phase == PHASE_TRAIN && json_array_size(status->rejected))
 		js_put(attempt, "rejected", json_incref(status->rejected));
@@ -174,8 +187,7 @@ static void on_health(struct status *status, const struct event *ev)
 	if (!attempt)
 		return;
 	health = EVENT_HAS(ev, health) ? json_copy(ev->health) : json_object();
-	js_put(health, "healthy", json_boolean(ev->healthy));
-	status_put_text(health, ev, EVF_reason);
+	status_put(health, ev, EVF_healthy, EVF_reason, EVF_COUNT);
 	if (EVENT_HAS(ev, since) && EVENT_HAS(ev, finished))
 		js_put(health, "seconds", json_real((double)(ev->finished - ev->since) / 1000));
 	js_put(attempt, "health", health);
@@ -197,8 +209,8 @@ static void on_other_compiler(struct status *status, const struct event *ev)
 	json_t *cache = status_section(status, "cache");
 
 	js_put_str(cache, "verdict", flow_cache_state_names[CACHE_COLD]);
-	js_put(cache, "changed", json_incref(ev->changed));
-	put_text_as(cache, ev, EVF_evidence, "reason");
+	status_put(cache, ev, EVF_changed, EVF_COUNT);
+	status_put_as(cache, ev, EVF_evidence, "reason");
 }
 
 /* Keeps the outputs of the newest attempt that left any. */
@@ -206,8 +218,7 @@ static void put_outputs(struct status *status, const struct event *ev)
 {
 	json_t *outputs = json_copy(ev->outputs);
 
-	js_put_str(outputs, "phase", flow_phase_names[ev->phase]);
-	js_put(outputs, "attempt", json_integer(ev->attempt));
+	status_put(outputs, ev, EVF_phase, EVF_attempt, EVF_COUNT);
 	js_put(status->root, "outputs", outputs);
 }
 
@@ -221,14 +232,8 @@ static void on_attempt_ended(struct status *status, const struct event *ev)
 		return;
 	js_put_str(attempt, "state", "ended");
 	js_put(attempt, "ended", status_utc(ev->at));
-	status_put_int(attempt, ev, EVF_exit, "exit");
-	status_put_int(attempt, ev, EVF_node, "node");
-	js_put_str(attempt, "class", flow_class_names[ev->class]);
-	status_put_text(attempt, ev, EVF_evidence);
-	status_put_text(attempt, ev, EVF_hint);
-	status_put_text(attempt, ev, EVF_signature);
-	status_put_text(attempt, ev, EVF_stopped);
-	status_put_text(attempt, ev, EVF_mount);
+	status_put(attempt, ev, EVF_exit, EVF_node, EVF_class, EVF_evidence, EVF_hint,
+		   EVF_signature, EVF_stopped, EVF_mount, EVF_COUNT);
 	if (EVENT_HAS(ev, billable))
 		js_put(attempt, "billable", json_real((double)ev->billable / 1000));
 	if (EVENT_HAS(ev, changed))
@@ -259,8 +264,8 @@ static void on_kept(struct status *status, const struct event *ev)
 {
 	json_t *attempt = attempt_of(status, ev);
 
-	if (attempt && EVENT_HAS(ev, seconds))
-		js_put(attempt, "kept", json_real(ev->seconds));
+	if (attempt)
+		status_put_as(attempt, ev, EVF_seconds, "kept");
 }
 
 static void on_retry(struct status *status, const struct event *ev)
@@ -268,7 +273,7 @@ static void on_retry(struct status *status, const struct event *ev)
 	json_t *attempt = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
 
 	if (attempt)
-		js_put_str(attempt, "action", flow_action_names[ev->action]);
+		status_put(attempt, ev, EVF_action, EVF_COUNT);
 	status->until.ms = ev->until;
 }
 
@@ -287,25 +292,16 @@ static void put_throughput(json_t *attempt, const json_t *throughput)
 	js_put(attempt, "throughput", kept);
 }
 
-/* The cost is forecast from the same end of the training as the limits are. */
-static void put_forecast(struct status *status, json_t *progress, const struct event *ev)
-{
-	js_put(progress, "eta", json_real(ev->eta));
-	status->ends = flow_training_ends(ev->at, ev);
-}
-
 /* The first step after a resume decides continuity. */
 static void on_progress(struct status *status, const struct event *ev)
 {
 	json_t *progress = status_section(status, "progress"), *attempt = NULL;
 	struct event train = *ev;
 
-	status_put_int(progress, ev, EVF_step, "step");
-	status_put_int(progress, ev, EVF_of, "of");
-	if (EVENT_HAS(ev, rate))
-		js_put(progress, "rate", json_real(ev->rate));
+	/* The cost is forecast from the same end of the training as the limits are. */
+	status_put(progress, ev, EVF_step, EVF_of, EVF_rate, EVF_eta, EVF_COUNT);
 	if (EVENT_HAS(ev, eta))
-		put_forecast(status, progress, ev);
+		status->ends = flow_training_ends(ev->at, ev);
 	if (EVENT_HAS(ev, metrics))
 		js_put(status->root, "metrics", json_copy(ev->metrics));
 	train.phase = PHASE_TRAIN;
@@ -315,8 +311,8 @@ static void on_progress(struct status *status, const struct event *ev)
 		js_put(status->root, "throughput",
 		       json_deep_copy(json_object_get(attempt, "throughput")));
 	}
-	if (attempt && EVENT_HAS(ev, step) && !json_object_get(attempt, "first_step"))
-		status_put_int(attempt, ev, EVF_step, "first_step");
+	if (attempt && !json_object_get(attempt, "first_step"))
+		status_put_as(attempt, ev, EVF_step, "first_step");
 }
 
 /* Sums the skipped bytes: there may be several gaps. */
@@ -331,8 +327,7 @@ static void on_log_read(struct status *status, const struct event *ev)
 	skipped = js_int(log, "skipped_bytes", 0) +
 		  (EVENT_HAS(ev, skipped_bytes) ? ev->skipped_bytes : 0);
 	log = json_object();
-	status_put_int(log, ev, EVF_read_bytes, "read_bytes");
-	status_put_int(log, ev, EVF_size_bytes, "size_bytes");
+	status_put(log, ev, EVF_read_bytes, EVF_size_bytes, EVF_COUNT);
 	if (skipped > 0)
 		js_put(log, "skipped_bytes", json_integer(skipped));
 	js_put(attempt, "log", log);
@@ -345,29 +340,20 @@ static void on_continuity(struct status *status, const struct event *ev)
 
 	train.phase = PHASE_TRAIN;
 	attempt = attempt_of(status, &train);
-	if (!attempt)
-		return;
-	js_put_str(attempt, "continuity", flow_continuity_names[ev->continuity]);
-	status_put_int(attempt, ev, EVF_first_step, "first_step");
+	if (attempt)
+		status_put(attempt, ev, EVF_continuity, EVF_first_step, EVF_COUNT);
 }
 
 /* Comes once for each limit. */
 static void on_risk(struct status *status, const struct event *ev)
 {
-	json_t *risk = new_row(status, "at_risk");
-
-	js_put_str(risk, "limit", flow_limit_names[ev->limit]);
-	status_put_text(risk, ev, EVF_reason);
+	status_put(new_row(status, "at_risk"), ev, EVF_limit, EVF_reason, EVF_COUNT);
 }
 
 /* A notification failed for good; it is not tried again. */
 static void on_untold(struct status *status, const struct event *ev)
 {
-	json_t *untold = new_row(status, "untold");
-
-	status_put_int(untold, ev, EVF_rule, "rule");
-	status_put_text(untold, ev, EVF_reason);
-	status_put_text(untold, ev, EVF_hint);
+	status_put(new_row(status, "untold"), ev, EVF_rule, EVF_reason, EVF_hint, EVF_COUNT);
 }
 
 static void on_run_ended(struct status *status, const struct event *ev)
@@ -376,12 +362,9 @@ static void on_run_ended(struct status *status, const struct event *ev)
 
 	status->ended = true;
 	status_end_cache_wait(status);
-	js_put_str(status->root, "state", flow_outcome_names[ev->state]);
-	js_put(status->root, "exit_code", json_integer(ev->exit_code));
 	js_put(status->root, "ended", status_utc(ev->at));
-	status_put_text(status->root, ev, EVF_reason);
-	status_put_text(status->root, ev, EVF_evidence);
-	status_put_text(status->root, ev, EVF_hint);
+	status_put(status->root, ev, EVF_state, EVF_exit_code, EVF_reason, EVF_evidence, EVF_hint,
+		   EVF_COUNT);
 	if (EVENT_HAS(ev, phase))
 		status->phase = ev->phase;
 	if (last && ev->state != OUTCOME_SUCCEEDED)
@@ -394,9 +377,7 @@ static void on_took_over(struct status *status, const struct event *ev)
 	json_t *driver = json_object();
 
 	status->left = false;
-	js_put_str(driver, "host", ev->host);
-	status_put_int(driver, ev, EVF_pid, "pid");
-	status_put_int(driver, ev, EVF_epoch, "epoch");
+	status_put(driver, ev, EVF_host, EVF_pid, EVF_epoch, EVF_COUNT);
 	js_put(status->root, "driver", driver);
 }
 
@@ -418,10 +399,7 @@ static void drop_passed(struct status *status, const struct event *ev)
 
 static void on_checkpoint(struct status *status, const struct event *ev)
 {
-	json_t *checkpoint = status_section(status, "checkpoint");
-
-	status_put_int(checkpoint, ev, EVF_step, "step");
-	status_put_text(checkpoint, ev, EVF_url);
+	status_put(status_section(status, "checkpoint"), ev, EVF_step, EVF_url, EVF_COUNT);
 	drop_passed(status, ev);
 }
 
@@ -429,11 +407,7 @@ static void on_passed(struct status *status, const struct event *ev)
 {
 	json_t *row = new_row(status, "passed_over");
 
-	status_put_int(row, ev, EVF_attempt, "attempt");
-	status_put_int(row, ev, EVF_step, "step");
-	status_put_text(row, ev, EVF_url);
-	status_put_text(row, ev, EVF_reason);
-	status_put_text(row, ev, EVF_hint);
+	status_put(row, ev, EVF_attempt, EVF_step, EVF_url, EVF_reason, EVF_hint, EVF_COUNT);
 	js_put(row, "at", status_utc(ev->at));
 }
 
@@ -464,7 +438,7 @@ static void on_waiting(struct status *status, const struct event *ev)
 	json_t *attempt = attempt_of(status, ev);
 
 	if (attempt)
-		js_put_str(attempt, "waits", ev->reason);
+		status_put_as(attempt, ev, EVF_reason, "waits");
 }
 
 static void on_lost(struct status *status, const struct event *ev)
@@ -475,12 +449,13 @@ static void on_lost(struct status *status, const struct event *ev)
 /* A process of an agent cannot be restarted: the attempt is about to end. */
 static void on_worker_lost(struct status *status, const struct event *ev)
 {
-	json_t *attempt = attempt_of(status, ev);
+	json_t *attempt = attempt_of(status, ev), *worker;
 
-	if (attempt)
-		js_put(attempt, "worker",
-		       json_pack("{s:I, s:s, s:s*}", "node", (json_int_t)ev->node, "reason",
-				 ev->reason, "hint", ev->hint));
+	if (!attempt)
+		return;
+	worker = json_object();
+	status_put(worker, ev, EVF_node, EVF_reason, EVF_hint, EVF_COUNT);
+	js_put(attempt, "worker", worker);
 	set_attempt_state(status, ev, "stopping");
 }
 

@@ -7,12 +7,9 @@ static void on_cache_checked(struct status *status, const struct event *ev)
 {
 	json_t *cache = status_section(status, "cache");
 
-	js_put_str(cache, "verdict", flow_cache_state_names[ev->verdict]);
-	status_put_text(cache, ev, EVF_graph_key);
-	status_put_int(cache, ev, EVF_graphs, "graphs");
-	status_put_text(cache, ev, EVF_reason);
+	status_put(cache, ev, EVF_verdict, EVF_graph_key, EVF_graphs, EVF_reason, EVF_COUNT);
 	if (ev->verdict == CACHE_WARM)
-		status_put_int(cache, ev, EVF_graphs, "done");
+		status_put_as(cache, ev, EVF_graphs, "done");
 }
 
 /* Another run precompiles the same graphs. */
@@ -21,8 +18,8 @@ static void on_cache_waiting(struct status *status, const struct event *ev)
 	json_t *holder = json_object();
 	struct utc since = { EVENT_HAS(ev, since) ? ev->since : ev->at.ms };
 
-	js_put_str(holder, "run", ev->holder);
-	status_put_text(holder, ev, EVF_host);
+	status_put_as(holder, ev, EVF_holder, "run");
+	status_put(holder, ev, EVF_host, EVF_COUNT);
 	js_put(holder, "since", status_utc(since));
 	js_put(status_section(status, "cache"), "waits_for", holder);
 	status->waits =
@@ -42,10 +39,8 @@ static json_t *put_graphs(struct status *status, const struct event *ev)
 {
 	json_t *graphs = status_section(status, "graphs");
 
-	status_put_int(graphs, ev, EVF_graphs, "named");
-	status_put_int(graphs, ev, EVF_hits, "hits");
-	status_put_int(graphs, ev, EVF_compiled, "compiled");
-	status_put_int(graphs, ev, EVF_failed, "failed");
+	status_put_as(graphs, ev, EVF_graphs, "named");
+	status_put(graphs, ev, EVF_hits, EVF_compiled, EVF_failed, EVF_COUNT);
 	return graphs;
 }
 
@@ -54,25 +49,14 @@ static void on_verified(struct status *status, const struct event *ev)
 	json_t *cache = status_section(status, "cache");
 
 	status->phase = PHASE_VERIFY;
-	js_put(cache, "complete", json_boolean(ev->complete));
-	status_put_text(cache, ev, EVF_graph_key);
-	status_put_int(cache, ev, EVF_graphs, "graphs");
-	status_put_int(cache, ev, EVF_done, "done");
-	status_put_int(cache, ev, EVF_failed, "failed");
-	status_put_int(cache, ev, EVF_locked, "locked");
-	status_put_int(cache, ev, EVF_missing, "missing");
-	status_put_text(cache, ev, EVF_reason);
+	status_put(cache, ev, EVF_complete, EVF_graph_key, EVF_graphs, EVF_done, EVF_failed,
+		   EVF_locked, EVF_missing, EVF_reason, EVF_sources, EVF_COUNT);
 	put_graphs(status, ev);
-	if (EVENT_HAS(ev, sources))
-		js_put(cache, "sources", json_incref(ev->sources));
 }
 
 void status_on_graphs(struct status *status, const struct event *ev)
 {
-	json_t *graphs = put_graphs(status, ev);
-
-	if (EVENT_HAS(ev, seconds))
-		js_put(graphs, "seconds", json_real(ev->seconds));
+	status_put(put_graphs(status, ev), ev, EVF_seconds, EVF_COUNT);
 }
 
 void status_on_jit(struct status *status, const struct event *ev)
@@ -80,30 +64,22 @@ void status_on_jit(struct status *status, const struct event *ev)
 	size_t count = json_array_size(status->jit);
 	json_t *row = json_object();
 
-	js_put(row, "attempt", json_integer(ev->attempt));
-	status_put_int(row, ev, EVF_graphs, "graphs");
-	if (EVENT_HAS(ev, seconds))
-		js_put(row, "seconds", json_real(ev->seconds));
-	if (EVENT_HAS(ev, cost))
-		js_put(row, "cost", json_real(ev->cost));
-	if (EVENT_HAS(ev, names))
-		js_put(row, "names", json_incref(ev->names));
-	if (EVENT_HAS(ev, late))
-		js_put(row, "late", json_incref(ev->late));
+	status_put(row, ev, EVF_attempt, EVF_graphs, EVF_seconds, EVF_cost, EVF_names, EVF_late,
+		   EVF_COUNT);
 	/* Each event repeats the sum of its attempt. */
 	if (count && js_int(json_array_get(status->jit, count - 1), "attempt", 0) == ev->attempt)
 		json_array_set_new(status->jit, count - 1, row);
 	else
 		json_array_append_new(status->jit, row);
-	status_put_text(status_section(status, "jit"), ev, EVF_hint);
+	status_put(status_section(status, "jit"), ev, EVF_hint, EVF_COUNT);
 }
 
 void status_on_jit_exceeded(struct status *status, const struct event *ev)
 {
 	json_t *jit = status_section(status, "jit");
 
-	js_put_str(jit, "exceeded", flow_jit_action_names[ev->on_exceed]);
-	status_put_text(jit, ev, EVF_reason);
+	status_put_as(jit, ev, EVF_on_exceed, "exceeded");
+	status_put(jit, ev, EVF_reason, EVF_COUNT);
 }
 
 void status_on_cache(struct status *status, const struct event *ev)

@@ -23,13 +23,14 @@ struct status {
 	struct halt halt;
 };
 
-/* Returns the named member object, created if absent; an instant as text; copies a field of an
- * event, if present, under its own name or `key`. */
+/* Returns the named member object, created if absent; an instant as text. */
 json_t *status_section(struct status *status, const char *key);
 json_t *status_utc(struct utc at);
-void status_put_int(json_t *object, const struct event *ev, enum event_field_id id,
-		    const char *key);
-void status_put_text(json_t *object, const struct event *ev, enum event_field_id id);
+/* Copies those of the fields that the event has, under their own names. The list of ids
+ * (enum event_field_id) ends with EVF_COUNT. */
+void status_put(json_t *object, const struct event *ev, ...);
+/* The same for one field, under `key`. */
+void status_put_as(json_t *object, const struct event *ev, enum event_field_id id, const char *key);
 
 /* Defined in status_cache.c: events of the cache, compile.progress, jit.compiled and jit.exceeded;
  * the end of the wait for another run. */
