@@ -40,59 +40,46 @@ void end_well(struct flow *f, const struct event *ev)
 
 static void end_at_limit(struct flow *f, const struct event *ev)
 {
-	char text[sizeof f->end_reason];
-
 	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
-	snprintf(text, sizeof text, "limits.%s is reached: %s", flow_limit_names[f->limit],
-		 f->stop_reason);
-	reason(f, text, "");
+	snprintf(f->end_reason, sizeof f->end_reason, "limits.%s is reached: %s",
+		 flow_limit_names[f->limit], f->stop_reason);
 	f->end_hint[0] = '\0';
 }
 
-static void end_mismatched(struct flow *f, const struct event *ev)
-{
-	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
-	reason(f, "the training did not go on from its checkpoint: ", f->stop_reason);
-	flow_copy(f->end_hint, sizeof f->end_hint,
-		  "let the script load the checkpoint in STOKER_RESUME_FROM, or set "
-		  "checkpoint.on_mismatch: warn");
-}
-
-static void end_output_invalid(struct flow *f, const struct event *ev)
-{
-	decide(f, OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG, ev);
-	reason(f, "the training computed nothing: ", f->stop_reason);
-	flow_copy(f->end_hint, sizeof f->end_hint,
-		  "remove NEURON_EXTRACT_GRAPHS_ONLY, or the neuron_parallel_compile before the "
-		  "training");
-}
-
-static void end_over_budget(struct flow *f, const struct event *ev)
-{
-	decide(f, OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED, ev);
-	reason(f, "compile.jit_budget is exceeded: ", f->stop_reason);
-	flow_copy(f->end_hint, sizeof f->end_hint,
-		  "let phase 1 reach the late graphs (compile.max_steps, evaluation, a save), or "
-		  "raise compile.jit_budget.graphs");
-}
+/* Trainings that were stopped for what they did themselves. */
+static const struct stop_row {
+	enum outcome outcome;
+	enum exit_code code;
+	enum failure_class class;
+	const char *reason, *hint;
+} stop_rows[STOP_CAUSE_COUNT] = {
+	[STOP_MISMATCH] = { OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG,
+			    "the training did not go on from its checkpoint: ",
+			    "let the script load the checkpoint in STOKER_RESUME_FROM, or set "
+			    "checkpoint.on_mismatch: warn" },
+	[STOP_OUTPUT_INVALID] = { OUTCOME_FAILED, EXIT_RUN_FAILED, CLASS_USER_CONFIG,
+				  "the training computed nothing: ",
+				  "remove NEURON_EXTRACT_GRAPHS_ONLY, or the "
+				  "neuron_parallel_compile before the training" },
+	[STOP_OVER_BUDGET] = { OUTCOME_REFUSED, EXIT_GATE, CLASS_STOPPED,
+			       "compile.jit_budget is exceeded: ",
+			       "let phase 1 reach the late graphs (compile.max_steps, evaluation, "
+			       "a save), or raise compile.jit_budget.graphs" },
+};
 
 /* After the attempt has ended, or at once where none is under way. */
 void end_stopped(struct flow *f, const struct event *ev)
 {
-	if (f->limit != LIMIT_NONE) {
+	const struct stop_row *row = &stop_rows[f->stop_cause];
+
+	if (f->stop_cause == STOP_LIMIT) {
 		end_at_limit(f, ev);
 		return;
 	}
-	if (f->mismatch) {
-		end_mismatched(f, ev);
-		return;
-	}
-	if (f->output_invalid) {
-		end_output_invalid(f, ev);
-		return;
-	}
-	if (f->jit_stop) {
-		end_over_budget(f, ev);
+	if (row->reason) {
+		decide(f, row->outcome, row->code, row->class, ev);
+		reason(f, row->reason, f->stop_reason);
+		flow_copy(f->end_hint, sizeof f->end_hint, row->hint);
 		return;
 	}
 	decide(f, OUTCOME_STOPPED, EXIT_STOPPED, CLASS_STOPPED, ev);

@@ -95,6 +95,16 @@ enum attempt_state {
 	ATTEMPT_STATE_COUNT
 };
 
+/* Reason why a run is to end before its training is over. */
+enum stop_cause {
+	STOP_REQUEST,
+	STOP_LIMIT,
+	STOP_MISMATCH,       /* the training ignored its checkpoint */
+	STOP_OUTPUT_INVALID, /* it computes nothing */
+	STOP_OVER_BUDGET,    /* it compiled too many graphs */
+	STOP_CAUSE_COUNT
+};
+
 struct flow_budget {
 	int64_t failures;                    /* failures that count against retry_attempts */
 	int64_t failures_without_checkpoint; /* counted failures in a row without a new complete
@@ -155,10 +165,9 @@ struct flow {
 	/* When the run was created; since when the engine has the current attempt, the attempt
 	 * holds the claim, and this driver cannot see it. ms 0: not so. */
 	struct utc created, submitted_at, claimed_at, unobserved_since;
-	/* The attempt is to end: on request, at a limit, because it ignored its checkpoint, over
-	 * its budget of late graphs, or because it computes nothing. Until `drain_until` it may
-	 * still save. */
-	bool stop_requested, mismatch, jit_stop, output_invalid;
+	/* The attempt is to end, for this cause. Until `drain_until` it may still save. */
+	bool stop_requested;
+	enum stop_cause stop_cause;
 	/* Graphs that the current training attempt had to compile; whether its budget is known
 	 * to be exceeded; whether the attempt ends to make room for phase 1; how often attempts
 	 * did. */

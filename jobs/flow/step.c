@@ -61,7 +61,7 @@ static bool went_well(const struct flow *f, const struct event *ev)
 
 static bool trained_well(const struct flow *f, const struct event *ev)
 {
-	return went_well(f, ev) && !f->output_invalid;
+	return went_well(f, ev) && f->stop_cause != STOP_OUTPUT_INVALID;
 }
 
 static bool went_well_and_goes_on(const struct flow *f, const struct event *ev)

@@ -208,9 +208,14 @@ static void begin_drain(struct flow *f, bool may_save)
 }
 
 /* The attempt is to end from now on; a training may save before, but not after a second request.
- * A training that makes room for phase 1 is saving already. */
-static void begin_end(struct flow *f, bool may_save)
+ * A training that makes room for phase 1 is saving already. The first cause counts. */
+static void begin_end(struct flow *f, const struct event *ev, enum stop_cause cause, bool may_save)
 {
+	if (!f->stop_requested) {
+		f->stop_cause = cause;
+		flow_copy(f->stop_reason, sizeof f->stop_reason,
+			  EVENT_HAS(ev, reason) ? ev->reason : "");
+	}
 	if (f->stop_requested || !f->recompile)
 		begin_drain(f, may_save && !f->stop_requested);
 	f->stop_requested = true;
@@ -218,33 +223,25 @@ static void begin_end(struct flow *f, bool may_save)
 
 void transition_stop(struct flow *f, const struct event *ev)
 {
-	if (!f->stop_requested)
-		flow_copy(f->stop_reason, sizeof f->stop_reason,
-			  EVENT_HAS(ev, reason) ? ev->reason : "");
-	begin_end(f, true);
+	begin_end(f, ev, STOP_REQUEST, true);
 }
 
 void transition_limit(struct flow *f, const struct event *ev)
 {
 	f->limit = ev->limit;
-	flow_copy(f->stop_reason, sizeof f->stop_reason, ev->reason);
-	begin_end(f, true);
+	begin_end(f, ev, STOP_LIMIT, true);
 }
 
 /* A checkpoint of such an attempt would not continue the training before it. */
 void transition_mismatch(struct flow *f, const struct event *ev)
 {
-	f->mismatch = true;
-	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
-	begin_end(f, false);
+	begin_end(f, ev, STOP_MISMATCH, false);
 }
 
 /* A checkpoint of such an attempt would be worthless. */
 void transition_output_invalid(struct flow *f, const struct event *ev)
 {
-	f->output_invalid = true;
-	flow_copy(f->stop_reason, sizeof f->stop_reason, ev->reason);
-	begin_end(f, false);
+	begin_end(f, ev, STOP_OUTPUT_INVALID, false);
 }
 
 void transition_jit(struct flow *f, const struct event *ev)
@@ -261,9 +258,8 @@ void transition_jit_reported(struct flow *f, const struct event *ev)
 
 void transition_jit_stop(struct flow *f, const struct event *ev)
 {
-	f->jit_reported = f->jit_stop = true;
-	flow_copy(f->stop_reason, sizeof f->stop_reason, EVENT_HAS(ev, reason) ? ev->reason : "");
-	begin_end(f, true);
+	f->jit_reported = true;
+	begin_end(f, ev, STOP_OVER_BUDGET, true);
 }
 
 void transition_recompile(struct flow *f, const struct event *ev)

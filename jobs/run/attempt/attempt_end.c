@@ -63,15 +63,6 @@ static size_t telling_lines(const struct node_log *log, struct failure_line *ret
 	return count;
 }
 
-/* True if the driver wanted the end: on request, at a limit, or because the attempt did not go on
- * from its checkpoint. */
-static bool is_ours(const struct attempt_watch *watch)
-{
-	const struct flow *flow = &watch->driver->flow;
-
-	return flow->stop_requested || flow->mismatch || flow->limit != LIMIT_NONE;
-}
-
 /* Lists the plan's hyperparameters that are true or false, "a, b". */
 static void add_booleans(const json_t *plan, struct sb *names)
 {
@@ -183,7 +174,7 @@ static void gather_stop(const struct attempt_watch *watch, const struct engine_s
 	if (e->stopped == FAILURE_STOPPED_STALL)
 		e->stall = ret->stall = stall_words(&report->stall);
 	e->finished = has_finished(watch);
-	e->requested = is_ours(watch);
+	e->requested = watch->driver->flow.stop_requested;
 	e->taken_down = status->taken_down;
 	if (!watch->worker)
 		return;
@@ -327,7 +318,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	}
 	if (outputs)
 		EVENT_SET(&ev, outputs, outputs);
-	EVENT_SET(&ev, by_driver, is_ours(watch));
+	EVENT_SET(&ev, by_driver, watch->driver->flow.stop_requested);
 	attempt_cost_ended(watch->driver, status, &ev);
 	if (driver_record(watch->driver, &ev, err) < 0)
 		return -1;
