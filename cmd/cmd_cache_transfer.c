@@ -107,7 +107,7 @@ static int transfer_cache(const struct args *args, struct store *from, struct st
 		.only = args->value[OPT_ONLY],
 		.dry_run = ticker.dry_run,
 		.stage = cache_stage,
-		.tell = print_object,
+		.on_object = print_object,
 		.progress = ticker_show,
 		.arg = &ticker,
 	};

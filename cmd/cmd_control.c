@@ -58,8 +58,8 @@ static int driver_died(struct attachment *attachment)
 	if (++attachment->turns < LEASE_CHECK_TURNS)
 		return 0;
 	attachment->turns = 0;
-	nobody = lease_look(follow->journal, follow->run, &attachment->rules, &attachment->lease,
-			    follow->err);
+	nobody = lease_check(follow->journal, follow->run, &attachment->rules, &attachment->lease,
+			     follow->err);
 	attachment->gone = nobody > 0 ? attachment->gone + 1 : 0;
 	attachment->left = attachment->gone >= LEASE_CHECKS_GONE;
 	return nobody < 0 ? -1 : 0;

@@ -44,7 +44,7 @@ static bool nobody_drives(struct journal *journal, const char *run)
 	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(err_freep) struct err *unknown = NULL;
 
-	return lease_look(journal, run, NULL, &lease, &unknown) == 1;
+	return lease_check(journal, run, NULL, &lease, &unknown) == 1;
 }
 
 int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, json_t **ret,

@@ -91,7 +91,7 @@ static int pass(struct remote_transfer *transfer, bool up, const char *what, str
 		.only = transfer->only,
 		.exclusive = transfer->skip != NULL,
 		.stage = only_one,
-		.tell = note_trouble,
+		.on_object = note_trouble,
 		.progress = report_progress,
 		.arg = transfer,
 	};

@@ -46,20 +46,20 @@ static int64_t pause_ms(const struct driver *driver)
 
 /* Journals the wait once, and not after the first failure: a retry that works at once is no
  * news. */
-static void tell(struct driver *driver)
+static void record_wait(struct driver *driver)
 {
 	struct event ev = { .kind = EV_DRIVER_WAITING };
-	AUTO(err_freep) struct err *untold = NULL;
+	AUTO(err_freep) struct err *unrecorded = NULL;
 
-	if (driver->away_told || driver->away_times < TOLD_FROM || driver->journal_fails ||
+	if (driver->away_recorded || driver->away_times < TOLD_FROM || driver->journal_fails ||
 	    !lease_is_mine(driver->lease) || driver->flow.state == FLOW_ENDED)
 		return;
 	EVENT_SET_STR(&ev, reason, driver->failure->message);
 	EVENT_SET_STR(&ev, hint, driver->failure->hint);
-	driver->away_told = driver_record(driver, &ev, &untold) == 0;
+	driver->away_recorded = driver_record(driver, &ev, &unrecorded) == 0;
 }
 
-static void begin(struct driver *driver)
+static void begin_wait(struct driver *driver)
 {
 	const struct driver_options *options = driver->options;
 
@@ -86,13 +86,13 @@ bool again_try(struct driver *driver)
 	}
 	if (!is_waited_for(driver))
 		return false;
-	begin(driver);
+	begin_wait(driver);
 	driver->away_times++;
 	if (limit_ms > 0 && clock_mono_now().ms - driver->away_since.ms >= limit_ms) {
 		err_code(&driver->failure, EXIT_UNREACHABLE);
 		return false;
 	}
-	tell(driver);
+	record_wait(driver);
 	if (driver->stood_down)
 		return false;
 	driver_wake_in(driver, pause_ms(driver));
@@ -103,20 +103,20 @@ bool again_try(struct driver *driver)
 void again_works(struct driver *driver)
 {
 	struct event ev = { .kind = EV_DRIVER_WENT_ON };
-	AUTO(err_freep) struct err *untold = NULL;
+	AUTO(err_freep) struct err *unrecorded = NULL;
 	int64_t since = driver->away_since.ms;
-	bool news = driver->away_told || driver->away_times >= TOLD_FROM;
+	bool news = driver->away_recorded || driver->away_times >= TOLD_FROM;
 
 	if (since == 0)
 		return;
 	driver->away_since.ms = driver->away_times = 0;
-	driver->away_told = false;
+	driver->away_recorded = false;
 	if (!news || driver->flow.state == FLOW_ENDED)
 		return;
 	EVENT_SET_STR(&ev, reason, driver->away_why);
 	EVENT_SET(&ev, seconds, (double)(clock_mono_now().ms - since) / 1000);
 	/* A failure to record does not matter: the work goes on. */
-	if (driver_record(driver, &ev, &untold) < 0)
+	if (driver_record(driver, &ev, &unrecorded) < 0)
 		return;
 }
 

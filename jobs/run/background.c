@@ -15,8 +15,8 @@
 #include "jobs/base/process/proc.h"
 #include "jobs/base/text/text.h"
 
-#define LOOK_MS        20
-#define LOOK_REMOTE_MS 500               /* the same if each look is a request to a service */
+#define POLL_MS        20
+#define POLL_REMOTE_MS 500               /* the same if each look is a request to a service */
 #define WORDS_MAX      ((size_t)4 << 10) /* end of the log that is quoted */
 #define EXIT_ERROR     128
 
@@ -33,7 +33,7 @@ struct background {
 	int result;
 };
 
-static int look(void *arg, const struct event *ev, json_t *row, struct err **err)
+static int see_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct background *start = arg;
 
@@ -44,28 +44,28 @@ static int look(void *arg, const struct event *ev, json_t *row, struct err **err
 	return 0;
 }
 
-static void on_look(void *arg)
+static void poll_journal(void *arg)
 {
 	struct background *start = arg;
 	bool over = start->over; /* read before looking: all that it journalled is there */
 
-	start->result =
-		journal_read(start->journal, start->run, start->seq + 1, look, start, start->err);
+	start->result = journal_read(start->journal, start->run, start->seq + 1, see_event, start,
+				     start->err);
 	if (start->result < 0 || start->took_over || over)
 		loop_quit(start->loop);
 	else
 		loop_after(start->loop,
-			   journal_is_remote(start->journal) ? LOOK_REMOTE_MS : LOOK_MS, on_look,
-			   start);
+			   journal_is_remote(start->journal) ? POLL_REMOTE_MS : POLL_MS,
+			   poll_journal, start);
 }
 
-static void on_over(void *arg)
+static void on_ended(void *arg)
 {
 	((struct background *)arg)->over = true;
 }
 
 /* Sets an error with the last output of the driver as the reason. Returns -1. */
-static int say_why(const struct background *start, struct err **err)
+static int explain_exit(const struct background *start, struct err **err)
 {
 	AUTO(auto_close) int fd = open(start->log, O_RDONLY | O_CLOEXEC);
 	AUTO(sb_release) struct sb words = SB_INIT;
@@ -87,7 +87,7 @@ static int say_why(const struct background *start, struct err **err)
 #define WORDS 10
 
 /* Builds the command line; borrowed strings stay valid until the process has been started. */
-static void say(const struct background *start, char *argv[WORDS + 1])
+static void build_argv(const struct background *start, char *argv[WORDS + 1])
 {
 	const char *profile = aws_profile_is_explicit() ? aws_profile() : NULL;
 	const char *const words[] = { "stoker",
@@ -108,14 +108,14 @@ static void say(const struct background *start, char *argv[WORDS + 1])
 	argv[count] = NULL;
 }
 
-static int spawn(struct background *start, int out, struct err **err)
+static int spawn_driver(struct background *start, int out, struct err **err)
 {
 	char program[PATH_MAX] = "", *argv[WORDS + 1];
 	struct proc_start how = {
 		.program = program, .argv = argv, .envp = environ, .in = -1, .out = out, .err = out
 	};
 
-	say(start, argv);
+	build_argv(start, argv);
 	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
 		return fs_error(err, errno, "cannot find this program");
 	if (proc_spawn(&how, &start->pid, err) < 0)
@@ -144,7 +144,7 @@ int background_start(struct journal *journal, const char *run, struct background
 	if (damage_refuse_obstacle(folder, "driver.log", "output of drivers", err) < 0)
 		return -1;
 	start->from = lseek(out, 0, SEEK_END);
-	if (spawn(start, out, err) < 0)
+	if (spawn_driver(start, out, err) < 0)
 		return -1;
 	*ret = TAKE(start);
 	return 0;
@@ -158,13 +158,13 @@ int background_wait(struct background *start, pid_t *ret_pid, struct err **err)
 		return -1;
 	start->loop = loop;
 	start->err = err;
-	if (!loop_on_exit(loop, start->pid, on_over, start))
+	if (!loop_on_exit(loop, start->pid, on_ended, start))
 		start->over = true;
-	loop_after(loop, 0, on_look, start);
+	loop_after(loop, 0, poll_journal, start);
 	if (loop_run(loop, err) < 0 || start->result < 0)
 		return -1;
 	if (!start->took_over)
-		return say_why(start, err);
+		return explain_exit(start, err);
 	*ret_pid = start->pid;
 	return 0;
 }

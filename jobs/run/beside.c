@@ -22,7 +22,7 @@ struct beside {
 	void *arg;
 };
 
-static void say(const struct beside *beside, const char *what)
+static void report_step(const struct beside *beside, const char *what)
 {
 	if (beside->on_step)
 		beside->on_step(beside->arg, what);
@@ -61,7 +61,7 @@ static bool find_driver(struct beside *beside, struct journal *journal, bool *re
 	struct stop_beside *ret = beside->ret;
 	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
-	int nobody = lease_look(journal, beside->driver.run, NULL, &lease, &ignored);
+	int nobody = lease_check(journal, beside->driver.run, NULL, &lease, &ignored);
 
 	*ret_signalled = false;
 	if (nobody != 0)
@@ -71,7 +71,7 @@ static bool find_driver(struct beside *beside, struct journal *journal, bool *re
 	return true;
 }
 
-static enum engine_state look_at(const struct driver *driver, const char *prefix)
+static enum engine_state read_job_state(const struct driver *driver, const char *prefix)
 {
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -86,7 +86,7 @@ static bool wait_for_end(const struct driver *driver, const char *prefix, int64_
 {
 	struct mono start = clock_mono_now();
 
-	while (look_at(driver, prefix) != ENGINE_ENDED) {
+	while (read_job_state(driver, prefix) != ENGINE_ENDED) {
 		if (clock_mono_now().ms - start.ms >= ms)
 			return false;
 		poll(NULL, 0, PAUSE_MS);
@@ -100,17 +100,17 @@ static bool stop_job(struct beside *beside, const char *prefix)
 	struct driver *driver = &beside->driver;
 	int64_t grace_ms = js_int(driver->plan, "grace_ms", 60000);
 	AUTO(err_freep) struct err *why = NULL;
-	AUTO(err_freep) struct err *untold = NULL;
+	AUTO(err_freep) struct err *unrecorded = NULL;
 
 	if (driver->engine->ops->stop(driver->engine, driver->flow.job, prefix, grace_ms, &why) ==
 	    0) {
-		say(beside, "the engine was asked to stop the job");
+		report_step(beside, "the engine was asked to stop the job");
 		return true;
 	}
 	snprintf(beside->ret->trouble, sizeof beside->ret->trouble, "%s", why->message);
-	if (driver_tell_drain(driver, driver->flow.phase, driver->flow.attempt, &untold) < 0)
+	if (driver_write_drain(driver, driver->flow.phase, driver->flow.attempt, &unrecorded) < 0)
 		return false;
-	say(beside, "the agents were asked to save and stop");
+	report_step(beside, "the agents were asked to save and stop");
 	return true;
 }
 
@@ -131,7 +131,7 @@ static void find_by_hand(const struct driver *driver, const char *prefix, struct
 					i ? " " : "kill ", (long)pids[i]);
 }
 
-static void see_to_it(struct beside *beside, struct journal *journal, const char *reason)
+static void stop_run(struct beside *beside, struct journal *journal, const char *reason)
 {
 	struct driver *driver = &beside->driver;
 	struct stop_beside *ret = beside->ret;
@@ -145,7 +145,7 @@ static void see_to_it(struct beside *beside, struct journal *journal, const char
 	ret->idle =
 		!flow_may_have_job(&driver->flow) && driver->flow.attempt_state != ATTEMPT_INTENDED;
 	if (signalled || (ret->driven && ret->left))
-		say(beside, "the driver was asked to stop the run");
+		report_step(beside, "the driver was asked to stop the run");
 	if (ret->idle)
 		return;
 	snprintf(ret->job, sizeof ret->job, "%s", driver->flow.job);
@@ -176,7 +176,7 @@ static int salvage(struct beside *beside, struct err **err)
 
 /* Notes a folder of an attempt, such as "train-3"; the newest is the one with the highest phase and
  * number. */
-static int note_attempt(void *arg, const char *name, struct err **err)
+static int keep_newest(void *arg, const char *name, struct err **err)
 {
 	struct flow *newest = arg;
 
@@ -198,14 +198,14 @@ static int note_attempt(void *arg, const char *name, struct err **err)
 }
 
 /* The events of the last attempts may be lost: their folders show them. */
-static void find_newest(struct driver *driver)
+static void find_newest_attempt(struct driver *driver)
 {
 	AUTO(auto_free) char *prefix = mem_format("runs/%s/", driver->run);
 	AUTO(err_freep) struct err *ignored = NULL;
 	struct flow *flow = &driver->flow;
 	struct flow newest = { .phase = flow->phase, .attempt = flow->attempt };
 
-	if (store_folders(driver->workspace, prefix, note_attempt, &newest, &ignored) < 0 ||
+	if (store_folders(driver->workspace, prefix, keep_newest, &newest, &ignored) < 0 ||
 	    (newest.phase == flow->phase && newest.attempt == flow->attempt))
 		return;
 	flow->phase = newest.phase;
@@ -244,7 +244,7 @@ int beside_stop(struct journal *journal, const char *run, const char *reason,
 	if (ready_open_outside(&beside.driver, err) < 0)
 		return -1;
 	if (ret->damaged)
-		find_newest(&beside.driver);
-	see_to_it(&beside, journal, reason);
+		find_newest_attempt(&beside.driver);
+	stop_run(&beside, journal, reason);
 	return 0;
 }

@@ -5,8 +5,8 @@
 #include "jobs/run/driver_internal.h"
 #include "jobs/store/order.h"
 
-#define STOP_BYTES_MAX ((size_t)64 << 10)
-#define LOOK_REMOTE_MS 60000 /* between two looks if each is a request */
+#define STOP_BYTES_MAX      ((size_t)64 << 10)
+#define STOP_FILE_REMOTE_MS 60000 /* between two looks if each is a request */
 
 char *beside_stop_file_key(const char *run)
 {
@@ -22,12 +22,12 @@ bool beside_stop_file_read(struct driver *driver)
 	struct mono now = clock_mono_now();
 
 	if (driver->flow.state == FLOW_ENDED || driver->flow.stop_requested ||
-	    driver->stop_wished || !driver->workspace)
+	    driver->stop_pending || !driver->workspace)
 		return false;
 	if (!store_directory(driver->workspace) && !driver->journal_fails &&
-	    driver->stop_looked.ms > 0 && now.ms - driver->stop_looked.ms < LOOK_REMOTE_MS)
+	    driver->stop_read_at.ms > 0 && now.ms - driver->stop_read_at.ms < STOP_FILE_REMOTE_MS)
 		return false;
-	driver->stop_looked = now;
+	driver->stop_read_at = now;
 	/* If the disk had no room for a reason, the file is empty. */
 	if (store_get(driver->workspace, key, STOP_BYTES_MAX, &text, NULL, &ignored) <= 0)
 		return false;
@@ -35,7 +35,7 @@ bool beside_stop_file_read(struct driver *driver)
 		(void)!js_parse(text.text, text.len, STOP_FILE, &body, &ignored);
 	free(driver->stop_words);
 	driver->stop_words = js_str(body, "reason") ? mem_copy(js_str(body, "reason")) : NULL;
-	driver->stop_wished = true;
+	driver->stop_pending = true;
 	return true;
 }
 
@@ -60,7 +60,7 @@ static bool may_drain(struct driver *driver, struct err **err)
 	if (driver->stop_since.ms == 0)
 		driver->stop_since = clock_mono_now();
 	return clock_mono_now().ms - driver->stop_since.ms < flow->policy.drain_ms &&
-	       driver_tell_drain(driver, flow->phase, flow->attempt, err) == 0;
+	       driver_write_drain(driver, flow->phase, flow->attempt, err) == 0;
 }
 
 void beside_stop_unrecorded(struct driver *driver)
@@ -69,11 +69,11 @@ void beside_stop_unrecorded(struct driver *driver)
 	AUTO(auto_free)
 	char *prefix = order_attempt_prefix(driver->run, flow->phase, flow->attempt);
 	AUTO(err_freep) struct err *why = NULL;
-	AUTO(err_freep) struct err *untold = NULL;
+	AUTO(err_freep) struct err *unrecorded = NULL;
 
 	if (!driver->engine || flow->stop_requested ||
 	    (!flow_may_have_job(flow) && flow->attempt_state != ATTEMPT_INTENDED) ||
-	    may_drain(driver, &untold))
+	    may_drain(driver, &unrecorded))
 		return;
 	/* A failure is retried with the next try to journal the stop. */
 	(void)!driver->engine->ops->stop(driver->engine, flow->job, prefix,

@@ -40,11 +40,11 @@ int cache_gate_make(struct driver *driver, struct err **err)
 		return 0;
 	/* With the rights that the compiler itself would give: other users may read it. */
 	for (char *end = path; *end;) {
-		char kept;
+		char end_char;
 		int failed;
 
 		end += 1 + strcspn(end + 1, "/");
-		kept = *end;
+		end_char = *end;
 		*end = '\0';
 		failed = mkdir(path, 0777) < 0 ? errno : 0;
 		if (failed && !fs_is_dir(path)) {
@@ -52,7 +52,7 @@ int cache_gate_make(struct driver *driver, struct err **err)
 				 "cannot make the folder '%s' of the compile cache", path);
 			return err_hint(err, "correct compile.cache_url, or make that folder");
 		}
-		*end = kept;
+		*end = end_char;
 	}
 	return 0;
 }
@@ -217,7 +217,7 @@ int cache_gate_recheck(struct driver *driver, bool mine, bool *ret_warm, struct 
 }
 
 /* Keeps the lease: a check of a cache in a bucket may take longer than the lease lasts. */
-static int stay(void *arg, struct err **err)
+static int keep_lease(void *arg, struct err **err)
 {
 	return driver_keep(arg, err);
 }
@@ -235,7 +235,7 @@ static struct lock_facts facts_of(struct driver *driver)
 		.now = clock_utc_now(),
 		.compiler = json_object_get(compile, "compiler"),
 		.ingredients = json_object_get(compile, "ingredients"),
-		.pause = { stay, driver },
+		.pause = { keep_lease, driver },
 	};
 }
 
@@ -290,8 +290,8 @@ static int write_lock(struct driver *driver, const json_t *compiler, struct cach
 }
 
 /* Writes a manifest only if one compiler made all graphs that were proved. */
-static int settle_lock(struct driver *driver, struct cache_verdict *verdict,
-		       char ret_key[SHA256_HEX], struct err **err)
+static int finalize_lock(struct driver *driver, struct cache_verdict *verdict,
+			 char ret_key[SHA256_HEX], struct err **err)
 {
 	json_auto_t *compiler = NULL;
 
@@ -351,7 +351,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 	struct event ev = { .kind = EV_CACHE_VERIFIED };
 	struct graph_tally_counts counts;
 	AUTO(auto_free) char *summary = NULL;
-	AUTO(auto_free) char *cure = verdict_hint(driver, verdict);
+	AUTO(auto_free) char *hint = verdict_hint(driver, verdict);
 
 	graph_tally_counts(watch_tally(driver), &counts);
 	EVENT_SET(&ev, attempt, driver->flow.attempts[PHASE_PRECOMPILE]);
@@ -370,7 +370,7 @@ static int record_verdict(struct driver *driver, const struct cache_verdict *ver
 		EVENT_SET(&ev, action, ACTION_STOP);
 	summary = verdict_summary(verdict, &counts);
 	EVENT_SET_STR(&ev, reason, summary);
-	EVENT_SET_STR(&ev, hint, cure);
+	EVENT_SET_STR(&ev, hint, hint);
 	return driver_record(driver, &ev, err);
 }
 
@@ -390,10 +390,11 @@ int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **
 		.job_ok = !driver->flow.compile_failed,
 		.exit_status = (int)driver->flow.compile_exit,
 		.job_words = words,
-		.pause = { stay, driver },
+		.pause = { keep_lease, driver },
 		.quiet_ms = js_int(compile, "quiet_ms", 0),
-		.seen_before = driver->looked ? driver->seen : NULL,
-		.seen_ago_ms = driver->looked ? clock_mono_now().ms - driver->seen_at.ms : 0,
+		.seen_before = driver->verify_pending ? driver->seen : NULL,
+		.seen_ago_ms =
+			driver->verify_pending ? clock_mono_now().ms - driver->seen_at.ms : 0,
 	};
 
 	if (!watch_is(driver, PHASE_PRECOMPILE, attempt) &&
@@ -410,15 +411,15 @@ int cache_gate_verify(struct driver *driver, int64_t *ret_wait_ms, struct err **
 		return err_wrap(err, "cannot verify the compile cache");
 	*ret_wait_ms = verdict.again_ms;
 	if (verdict.again_ms > 0) {
-		if (!driver->looked || strcmp(driver->seen, verdict.seen) != 0)
+		if (!driver->verify_pending || strcmp(driver->seen, verdict.seen) != 0)
 			driver->seen_at = clock_mono_now();
 		memcpy(driver->seen, verdict.seen, sizeof driver->seen);
-		driver->looked = true;
+		driver->verify_pending = true;
 		return 0;
 	}
-	driver->looked = false;
+	driver->verify_pending = false;
 	snprintf(key, sizeof key, "%s", js_str(compile, "graph_key"));
-	if (verdict.complete && settle_lock(driver, &verdict, key, err) < 0)
+	if (verdict.complete && finalize_lock(driver, &verdict, key, err) < 0)
 		return err_wrap(err, "cannot write the compile manifest");
 	if (!verdict.complete &&
 	    (cache_repair(&request, &removed, err) < 0 ||

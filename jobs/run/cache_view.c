@@ -82,8 +82,8 @@ static json_t *rules_differ(const json_t *before, const json_t *now)
 }
 
 /* Explains why the cache is cold, compared with the nearest manifest. */
-static void explain(struct cache_view *view, const struct compile_manifest *nearest,
-		    const json_t *plan, const json_t *ingredients)
+static void explain_cold(struct cache_view *view, const struct compile_manifest *nearest,
+			 const json_t *plan, const json_t *ingredients)
 {
 	json_decref(view->changed);
 	view->changed = rules_differ(nearest->ingredients, ingredients);
@@ -94,7 +94,7 @@ static void explain(struct cache_view *view, const struct compile_manifest *near
 		return;
 	}
 	view->changed = graph_key_ingredients_diff(nearest->ingredients, ingredients);
-	view->hint = key_cure(ingredients, view->changed);
+	view->hint = key_hint(ingredients, view->changed);
 	view->reason = json_array_size(view->changed) ? change_reason(nearest, plan, view->changed)
 						      : mem_copy("the compile manifest is gone");
 }
@@ -186,7 +186,7 @@ int cache_view_make(const json_t *plan, struct cache_view *ret, struct err **err
 		view.reason = mem_copy("no precompile has been verified in this cache yet");
 		goto done;
 	}
-	explain(&view, nearest, plan, ingredients);
+	explain_cold(&view, nearest, plan, ingredients);
 done:
 	*ret = view;
 	view = (struct cache_view){ .verdict = CACHE_NONE };

@@ -32,17 +32,17 @@ static int checkpoint_root(struct driver *driver, int64_t attempt, struct ckpt_r
 	return 0;
 }
 
-int64_t checkpoints_pace_ms(const struct driver *driver)
+int64_t checkpoints_interval_ms(const struct driver *driver)
 {
 	const char *url = js_str(json_object_get(driver->plan, "checkpoint"), "url");
-	bool near = url ? url[0] == '/' : store_directory(driver->workspace) != NULL;
+	bool is_local = url ? url[0] == '/' : store_directory(driver->workspace) != NULL;
 
-	return near ? MARKS_MS : MARKS_REMOTE_MS;
+	return is_local ? MARKS_MS : MARKS_REMOTE_MS;
 }
 
 /* Records marks that have appeared since the last look, oldest first. Any mark older than the
  * newest known one is known, or was passed over for a reason. */
-int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
+int checkpoints_record_marks(struct driver *driver, int64_t attempt, struct err **err)
 {
 	AUTO(checkpoint_marks_release) struct ckpt_marks marks = { 0 };
 	AUTO(auto_free) char *hold = NULL;
@@ -70,8 +70,8 @@ int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err)
 
 /* ---- checkpoints that a killed agent left behind ---- */
 
-#define LEFT_SETTLE_MS 2000
-#define LEFT_WAIT_MS   (LEFT_SETTLE_MS + 1000)
+#define LEFT_QUIET_MS 2000
+#define LEFT_WAIT_MS  (LEFT_QUIET_MS + 1000)
 /* A job that saves for longer is an orphan: the next attempt's fence ends it, so the next attempt
  * must not wait for it. */
 #define LEFT_LIMIT_MS (5 * LEFT_WAIT_MS)
@@ -121,7 +121,7 @@ static int has_left_some(struct driver *driver, const struct ckpt_root *root,
 	return 0;
 }
 
-static void mark_settled(struct driver *driver, const struct ckpt_root *root)
+static void mark_quiet(struct driver *driver, const struct ckpt_root *root)
 {
 	struct ckpt_owner owner = { driver->run, driver->flow.nonce,
 				    driver->flow.attempts[PHASE_TRAIN] };
@@ -153,14 +153,14 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 		return -1;
 	if (!driver->leftovers) {
 		int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
-		bool unsettled = kind && driver->settled != attempt;
+		bool unsettled = kind && driver->searched_attempt != attempt;
 		int some = unsettled ? has_left_some(driver, &root, kind, err) : 0;
 
 		if (some == 0)
-			driver->settled = attempt;
+			driver->searched_attempt = attempt;
 		if (some <= 0)
 			return some;
-		driver->leftovers = checkpoint_watch_new(root.path, kind, LEFT_SETTLE_MS);
+		driver->leftovers = checkpoint_watch_new(root.path, kind, LEFT_QUIET_MS);
 		driver->leftovers_since = clock_mono_now();
 	}
 	if (checkpoint_watch_scan(driver->leftovers, clock_mono_now(), err) < 0) {
@@ -171,10 +171,10 @@ static int mark_left_behind(struct driver *driver, struct err **err)
 	if (waited_ms < LEFT_WAIT_MS ||
 	    (waited_ms < LEFT_LIMIT_MS && checkpoint_watch_busy(driver->leftovers)))
 		return 1;
-	mark_settled(driver, &root);
-	driver->settled = driver->flow.attempts[PHASE_TRAIN];
+	mark_quiet(driver, &root);
+	driver->searched_attempt = driver->flow.attempts[PHASE_TRAIN];
 	checkpoint_watch_freep(&driver->leftovers);
-	return checkpoints_look(driver, driver->flow.attempts[PHASE_TRAIN], err);
+	return checkpoints_record_marks(driver, driver->flow.attempts[PHASE_TRAIN], err);
 }
 
 /* ---- the choice ---- */
@@ -219,7 +219,7 @@ static int check_place(const struct driver *driver, struct err **err)
 			     "it again to begin without the checkpoint");
 }
 
-static int note_any(void *arg, const struct store_object *object, struct err **err)
+static int set_found(void *arg, const struct store_object *object, struct err **err)
 {
 	bool *any = arg;
 
@@ -242,7 +242,7 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 	for (size_t i = 0; i < count && !any; i++) {
 		if (!roots[i].store)
 			return 0;
-		if (store_list(roots[i].store, roots[i].path, note_any, &any, err) < 0)
+		if (store_list(roots[i].store, roots[i].path, set_found, &any, err) < 0)
 			return -1;
 	}
 	if (any)
@@ -258,7 +258,8 @@ static int check_roots(const struct driver *driver, const struct ckpt_root *root
 }
 
 /* Chooses from the roots of all attempts so far. */
-static int choose(struct driver *driver, int64_t below, struct ckpt_choice *ret, struct err **err)
+static int choose_from_roots(struct driver *driver, int64_t below, struct ckpt_choice *ret,
+			     struct err **err)
 {
 	size_t count = (size_t)driver->flow.attempts[PHASE_TRAIN];
 	AUTO(auto_free) struct ckpt_root *roots = mem_zero(count + 1, sizeof *roots);
@@ -288,7 +289,7 @@ int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, st
 		return -1;
 	if (lost)
 		return 0;
-	if (check_place(driver, err) < 0 || choose(driver, below, &choice, err) < 0 ||
+	if (check_place(driver, err) < 0 || choose_from_roots(driver, below, &choice, err) < 0 ||
 	    add_partial(driver, choice.rejected, err) < 0)
 		return -1;
 	if (choice.found) {

@@ -38,7 +38,7 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
 
 /* Reads the attempt's log and asks the engine how it ended, again if another driver saw the end.
  * Returns 1 if more of the log is left than a turn has room for. */
-static int look_back(struct driver *driver, struct engine_status *ret, struct err **err)
+static int reread_attempt(struct driver *driver, struct engine_status *ret, struct err **err)
 {
 	const struct owed *owed = &driver->owed;
 	AUTO(auto_free) char *job = NULL;
@@ -59,14 +59,14 @@ static int look_back(struct driver *driver, struct engine_status *ret, struct er
 }
 
 /* Returns 1 if its log is still being read. */
-static int try_all(struct driver *driver, struct err **err)
+static int do_all(struct driver *driver, struct err **err)
 {
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
 	int seen;
 
 	if (!driver->cache || !driver->kind->caches)
 		return 0;
-	seen = look_back(driver, &status, err);
+	seen = reread_attempt(driver, &status, err);
 	if (seen != 0)
 		return seen;
 	if (status.state == ENGINE_ENDED && clear_locks(driver->watch, &status, err) < 0)
@@ -96,7 +96,7 @@ int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 	*ret_wait_ms = 0;
 	if (!owed->due || driver->flow.state == FLOW_ENDED)
 		return 0;
-	done = try_all(driver, &why);
+	done = do_all(driver, &why);
 	if (done >= 0) {
 		owed->due = done > 0;
 		*ret_wait_ms = done;

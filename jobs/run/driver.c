@@ -24,7 +24,7 @@ static int record_effect(struct driver *driver, const struct effect *effect, str
 	return driver_try_record(driver, &ev, err) < 0 ? -1 : 0;
 }
 
-static int carry_out_watch(struct driver *driver, const struct effect *effect, struct err **err)
+static int apply_watch(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	if (!watch_is(driver, effect->phase, effect->attempt) &&
 	    watch_open(driver, effect->phase, effect->attempt, effect->job, err) < 0)
@@ -33,7 +33,7 @@ static int carry_out_watch(struct driver *driver, const struct effect *effect, s
 	return watch_turn(driver, err);
 }
 
-static int carry_out_stop(struct driver *driver, const struct effect *effect, struct err **err)
+static int apply_stop(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	AUTO(auto_free)
 	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
@@ -43,26 +43,26 @@ static int carry_out_stop(struct driver *driver, const struct effect *effect, st
 }
 
 /* A job that could not be told to save is stopped when the time to save is over. */
-static int carry_out_drain(struct driver *driver, const struct effect *effect, struct err **err)
+static int apply_drain(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	bool time_is_over = effect->until.ms - driver_now(driver).ms <= FLOW_DRAIN_MARGIN_MS;
 	AUTO(err_freep) struct err *ignored = NULL;
 
-	if (driver_tell_drain(driver, effect->phase, effect->attempt, err) == 0)
+	if (driver_write_drain(driver, effect->phase, effect->attempt, err) == 0)
 		return 0;
-	if (driver->drain_untold != effect->attempt &&
+	if (driver->drain_failed_attempt != effect->attempt &&
 	    chores_fail(driver, effect->phase, effect->attempt,
 			"cannot ask the job to save; the job is stopped when the time for saving "
 			"is over",
 			*err, &ignored) == 0)
-		driver->drain_untold = effect->attempt;
+		driver->drain_failed_attempt = effect->attempt;
 	err_freep(&ignored);
-	if (time_is_over && carry_out_stop(driver, effect, &ignored) == 0)
+	if (time_is_over && apply_stop(driver, effect, &ignored) == 0)
 		err_freep(err); /* the job is stopped instead */
 	return *err ? -1 : 0;
 }
 
-static int carry_out_choice(struct driver *driver, int64_t below, struct err **err)
+static int apply_choice(struct driver *driver, int64_t below, struct err **err)
 {
 	bool again;
 
@@ -79,7 +79,7 @@ static bool wants_others(const struct event *ev)
 	return ev->kind == EV_RETRY_SCHEDULED && ev->action == ACTION_EXCLUDE;
 }
 
-static int carry_out_record(struct driver *driver, const struct effect *effect, struct err **err)
+static int apply_record(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	bool next = wants_others(&effect->event);
 	int64_t wait_ms = 0;
@@ -93,13 +93,13 @@ static int carry_out_record(struct driver *driver, const struct effect *effect, 
 	return 0;
 }
 
-static int carry_out(struct driver *driver, const struct effect *effect, struct err **err)
+static int apply_effect(struct driver *driver, const struct effect *effect, struct err **err)
 {
 	int64_t wait_ms = 0;
 
 	switch (effect->kind) {
 	case EFFECT_RECORD:
-		return carry_out_record(driver, effect, err);
+		return apply_record(driver, effect, err);
 	case EFFECT_CHECK_CACHE:
 		return cache_gate_check(driver, err);
 	case EFFECT_CLAIM_KEY:
@@ -117,13 +117,13 @@ static int carry_out(struct driver *driver, const struct effect *effect, struct 
 			driver_wake_in(driver, wait_ms);
 		return 0;
 	case EFFECT_WATCH:
-		return carry_out_watch(driver, effect, err);
+		return apply_watch(driver, effect, err);
 	case EFFECT_CHOOSE_CHECKPOINT:
-		return carry_out_choice(driver, effect->below, err);
+		return apply_choice(driver, effect->below, err);
 	case EFFECT_DRAIN:
-		return carry_out_drain(driver, effect, err);
+		return apply_drain(driver, effect, err);
 	case EFFECT_STOP:
-		return carry_out_stop(driver, effect, err);
+		return apply_stop(driver, effect, err);
 	case EFFECT_LEAVE:
 		driver_leave(driver, "the job was out of sight for limits.unreachable",
 			     EXIT_UNREACHABLE);
@@ -178,7 +178,7 @@ static bool is_due_blindly(const struct effect *effect)
 
 /* Carries out the effects of one state, in their order, until one of them changes it. If it returns
  * -1, driver->failure is the first failure. */
-static int carry_out_all(struct driver *driver, const struct effects *effects)
+static int apply_effects(struct driver *driver, const struct effects *effects)
 {
 	AUTO(err_freep) struct err *first = NULL;
 	int64_t before = driver->seq;
@@ -189,7 +189,7 @@ static int carry_out_all(struct driver *driver, const struct effects *effects)
 		if (first && !is_due_blindly(effect))
 			continue;
 		if (driver_keep(driver, &driver->failure) < 0 ||
-		    (carry_out(driver, effect, &driver->failure) < 0 &&
+		    (apply_effect(driver, effect, &driver->failure) < 0 &&
 		     (driver->stood_down || !lets_others(effect)))) {
 			if (first && !driver->stood_down) {
 				err_freep(&driver->failure);
@@ -205,7 +205,7 @@ static int carry_out_all(struct driver *driver, const struct effects *effects)
 	return driver->failure ? -1 : 0;
 }
 
-static int take_over(struct driver *driver, struct err **err)
+static int record_takeover(struct driver *driver, struct err **err)
 {
 	struct event ev = { .kind = EV_DRIVER_TOOK_OVER };
 	char host[256] = "?";
@@ -233,7 +233,7 @@ static int find_trust(struct driver *driver, struct err **err)
 
 /* A run that goes on keeps its image, wherever the tag leads by now. The event is optional: a
  * failed request or append is ignored. */
-static void tell_image(struct driver *driver)
+static void record_image_moved(struct driver *driver)
 {
 	const json_t *image = json_object_get(driver->plan, "image");
 	AUTO(auto_free) char *now = driver->goes_on ? image_plan_moved(driver->plan) : NULL;
@@ -261,9 +261,9 @@ static int prepare(struct driver *driver, struct err **err)
 	int64_t wait_ms = 0;
 
 	if (driver->flow.state != FLOW_ENDED && !driver->took_over) {
-		if (take_over(driver, err) < 0)
+		if (record_takeover(driver, err) < 0)
 			return -1;
-		tell_image(driver);
+		record_image_moved(driver);
 	}
 	driver->took_over = true;
 	if (find_trust(driver, err) < 0)
@@ -291,9 +291,9 @@ static int pump_once(struct driver *driver)
 		if (ready <= 0)
 			return ready;
 		before = driver->seq;
-		precompile_claim_settle(driver);
+		precompile_claim_drop_unneeded(driver);
 		flow_effects(&driver->flow, driver_now(driver), &effects);
-		if (carry_out_all(driver, &effects) < 0)
+		if (apply_effects(driver, &effects) < 0)
 			return -1;
 	} while (driver->seq != before && !driver->left);
 	return 0;
@@ -301,7 +301,7 @@ static int pump_once(struct driver *driver)
 
 static void pump(struct driver *driver)
 {
-	if (driver->stop_wished && !interrupt_request_stop(driver))
+	if (driver->stop_pending && !interrupt_request_stop(driver))
 		return;
 	if (pump_once(driver) < 0) {
 		if (!again_try(driver))
@@ -314,7 +314,7 @@ static void pump(struct driver *driver)
 	notify_pump(driver);
 }
 
-static void turn(struct driver *driver)
+static void on_turn(struct driver *driver)
 {
 	if (!driver->failure && !driver->left)
 		pump(driver);
@@ -342,11 +342,11 @@ static void on_poll(void *arg)
 		driver_wake(driver);
 }
 
-static int drive(struct driver *driver, struct err **err)
+static int run_loop(struct driver *driver, struct err **err)
 {
 	if (loop_new(&driver->loop, err) < 0)
 		return -1;
-	driver->turn = turn;
+	driver->turn = on_turn;
 	interrupt_watch_signals(driver);
 	if (driver->options->on_loop && driver->flow.state != FLOW_ENDED)
 		driver->options->on_loop(driver->options->arg, driver->loop);
@@ -388,8 +388,8 @@ int driver_run(struct journal *journal, const struct driver_options *options,
 		return -1;
 	*ret_exit = driver.exit_code = (enum exit_code)driver.flow.exit_code;
 	if (driver.flow.state == FLOW_ENDED)
-		return notify_queue_pending(&driver) ? drive(&driver, err) : 0;
-	if (drive(&driver, err) < 0)
+		return notify_queue_pending(&driver) ? run_loop(&driver, err) : 0;
+	if (run_loop(&driver, err) < 0)
 		return -1;
 	*ret_exit = driver.exit_code;
 	return 0;

@@ -45,7 +45,7 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 	if (appended == 0)
 		return driver_absorb(driver, err);
 	driver->seq = ev->seq;
-	replay_take_in(driver, ev);
+	replay_apply(driver, ev);
 	replay_keep(driver);
 	if (driver->options->on_event)
 		driver->options->on_event(driver->options->arg, ev,
@@ -94,7 +94,7 @@ int driver_keep(struct driver *driver, struct err **err)
 	return -1;
 }
 
-int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err)
+int driver_write_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err)
 {
 	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
 	AUTO(auto_free) char *key = mem_format("%s%s", prefix, DRAIN_FILE);

@@ -79,12 +79,12 @@ struct driver {
 	/* step that the newest attempt resumed from, -1 if none; whether train.continuity is
 	 * recorded, and worker.lost: journal */
 	int64_t resume_step;
-	bool continuity_known, worker_told;
+	bool continuity_known, worker_recorded;
 	/* the engine was asked to start the attempt, which may not be journalled yet: rebuilt, a
 	 * driver that takes over looks for the intended attempt (ATTEMPT_UNCERTAIN) */
 	bool submitted;
 	/* the attempt that could not be told to save, 0: none: rebuilt, it is told again */
-	int64_t drain_untold;
+	int64_t drain_failed_attempt;
 	struct owed owed; /* journal */
 	/* number of checkpoints passed over, and time of the newest (UTC, ms): journal */
 	int64_t passed_count, passed_at;
@@ -101,11 +101,11 @@ struct driver {
 	 * quiet period begins again */
 	char seen[65];
 	struct mono seen_at;
-	bool looked;
+	bool verify_pending;
 	/* The training attempt without a last report of its agent that has been searched for
 	 * unmarked checkpoints, 0: none; these, until they are settled: rebuilt, from the engine,
 	 * the report and the folder */
-	int64_t settled;
+	int64_t searched_attempt;
 	struct ckpt_watch *leftovers;
 	struct mono leftovers_since;
 	struct notify *notify;  /* NULL: no notification was ever due: journal (notify_queue.h) */
@@ -121,7 +121,7 @@ struct driver {
 	struct mono away_since;
 	int64_t away_times;
 	char *away_why;
-	bool away_told;
+	bool away_recorded;
 	bool journal_fails; /* the last failure was the journal's: own */
 	bool unsure; /* an append that failed may be there all the same: rebuilt, by reading */
 	int crowded; /* submits in a row that the service throttled: own */
@@ -129,16 +129,16 @@ struct driver {
 	/* a stop that could not be journalled yet; its reason (NULL: interrupted); when the job was
 	 * first told to save for it; when the workspace was last searched for one: rebuilt, as long
 	 * as the request lies in the workspace (beside.h), else own */
-	bool stop_wished;
+	bool stop_pending;
 	char *stop_words;
-	struct mono stop_since, stop_looked;
+	struct mono stop_since, stop_read_at;
 	bool stood_down;          /* own */
 	enum exit_code exit_code; /* journal: run.ended */
 	struct err *failure;      /* the error that ends this driver: own */
 };
 
 /* replay.c: applies an event that is durable. */
-void replay_take_in(struct driver *driver, const struct event *ev);
+void replay_apply(struct driver *driver, const struct event *ev);
 /* Apply all events of the run, from the newest snapshot on; or those after the newest applied. */
 int replay_all(struct driver *driver, struct err **err);
 int replay_rest(struct driver *driver, struct err **err);
@@ -180,7 +180,7 @@ void driver_leave(struct driver *driver, const char *reason, enum exit_code exit
 void driver_record_left(struct driver *driver, const char *reason);
 
 /* Writes the drain file; the agents look for it with each heartbeat. */
-int driver_tell_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
+int driver_write_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
 
 /* again.c: handles a failure. Returns true if it is retried; the failure is cleared then, and the
  * effects are looked at after a while. Else the driver ends. */
@@ -254,9 +254,9 @@ int watch_turn(struct driver *driver, struct err **err);
 int attempt_cost_release(struct driver *driver, bool next, int64_t *ret_wait_ms, struct err **err);
 
 /* checkpoints.c: interval of looks for marks. */
-int64_t checkpoints_pace_ms(const struct driver *driver);
+int64_t checkpoints_interval_ms(const struct driver *driver);
 /* Records checkpoint.complete for new marks of an attempt; carries out EFFECT_CHOOSE_CHECKPOINT. */
-int checkpoints_look(struct driver *driver, int64_t attempt, struct err **err);
+int checkpoints_record_marks(struct driver *driver, int64_t attempt, struct err **err);
 /* `ret_again`: nothing is recorded yet, come back soon. */
 int checkpoints_choose(struct driver *driver, int64_t below, bool *ret_again, struct err **err);
 
@@ -293,7 +293,7 @@ int precompile_claim_take(struct driver *driver, const struct effect *effect, in
 /* Renews the claim while the run needs it, from now on and until the loop ends. */
 void precompile_claim_keep(struct driver *driver);
 /* Gives the claim up as soon as the run does not need it. */
-void precompile_claim_settle(struct driver *driver);
+void precompile_claim_drop_unneeded(struct driver *driver);
 /* Called when this driver ends; phase 1 may go on without it. */
 void precompile_claim_leave(struct driver *driver);
 

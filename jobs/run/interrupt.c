@@ -12,7 +12,7 @@ bool interrupt_request_stop(struct driver *driver)
 	struct event ev = { .kind = EV_REQUEST_STOP };
 
 	if (driver->flow.stop_requested) {
-		driver->stop_wished = false;
+		driver->stop_pending = false;
 		return true;
 	}
 	/* The job need not wait until the stop is journalled. */
@@ -22,13 +22,13 @@ bool interrupt_request_stop(struct driver *driver)
 	EVENT_SET(&ev, pid, (int64_t)getpid());
 	if (driver_record(driver, &ev, &driver->failure) < 0) {
 		/* The request stays: pump tries again. */
-		driver->stop_wished = true;
+		driver->stop_pending = true;
 		beside_stop_unrecorded(driver);
 		if (!again_try(driver))
 			loop_quit(driver->loop);
 		return false;
 	}
-	driver->stop_wished = false;
+	driver->stop_pending = false;
 	beside_stop_file_clear(driver);
 	driver_wake(driver);
 	return true;
@@ -36,7 +36,7 @@ bool interrupt_request_stop(struct driver *driver)
 
 /* While the driver waits for a service, its loop stands still. True if a signal or an answer on the
  * terminal is pending. */
-static bool is_called(void *arg)
+static bool has_input(void *arg)
 {
 	const struct driver *driver = arg;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -75,7 +75,7 @@ static void give_up_stop(struct driver *driver)
 
 static void on_readable(void *arg);
 
-static void obey(struct driver *driver, enum interrupt what)
+static void apply_interrupt(struct driver *driver, enum interrupt what)
 {
 	if (driver->answer && what != INTERRUPT_ASK) {
 		loop_remove(driver->loop, driver->answer);
@@ -93,7 +93,7 @@ static void obey(struct driver *driver, enum interrupt what)
 			     EXIT_DETACHED);
 		break;
 	case INTERRUPT_STOP:
-		if (driver->stop_wished)
+		if (driver->stop_pending)
 			give_up_stop(driver);
 		else
 			(void)!interrupt_request_stop(driver);
@@ -114,10 +114,10 @@ static void on_readable(void *arg)
 
 	if (is_over(driver)) /* the run has ended since the question was put */
 		return;
-	obey(driver, driver->options->on_answer(driver->options->arg));
+	apply_interrupt(driver, driver->options->on_answer(driver->options->arg));
 }
 
-static void interrupted(struct driver *driver, int signo)
+static void handle_signal(struct driver *driver, int signo)
 {
 	const struct driver_options *options = driver->options;
 
@@ -126,23 +126,23 @@ static void interrupted(struct driver *driver, int signo)
 	interrupt_handle_signals(driver); /* the signal has been handled */
 	if (is_over(driver))
 		return;
-	obey(driver,
-	     options->on_interrupt ? options->on_interrupt(options->arg, signo) : INTERRUPT_DETACH);
+	apply_interrupt(driver, options->on_interrupt ? options->on_interrupt(options->arg, signo)
+						      : INTERRUPT_DETACH);
 }
 
 static void on_int(void *arg)
 {
-	interrupted(arg, SIGINT);
+	handle_signal(arg, SIGINT);
 }
 
 static void on_term(void *arg)
 {
-	interrupted(arg, SIGTERM);
+	handle_signal(arg, SIGTERM);
 }
 
 static void on_hup(void *arg)
 {
-	interrupted(arg, SIGHUP);
+	handle_signal(arg, SIGHUP);
 }
 
 /* Sent by a 'stoker stop' that cannot journal its request. */
@@ -150,13 +150,13 @@ static void on_usr1(void *arg)
 {
 	struct driver *driver = arg;
 
-	if (driver->left || driver->failure || driver->stop_wished)
+	if (driver->left || driver->failure || driver->stop_pending)
 		return;
 	if (!beside_stop_file_read(driver)) {
 		free(driver->stop_words);
 		driver->stop_words = mem_copy("'stoker stop', which could not journal it");
 	}
-	driver->stop_wished = true;
+	driver->stop_pending = true;
 	driver_wake(driver);
 }
 
@@ -170,7 +170,7 @@ void interrupt_watch_signals(struct driver *driver)
 
 void interrupt_handle_signals(struct driver *driver)
 {
-	aws_cancel_when(is_called, driver);
+	aws_cancel_when(has_input, driver);
 }
 
 void interrupt_ignore(struct driver *driver)

@@ -39,7 +39,7 @@ static void stop_watching(struct notify_message *message)
 
 /* Records an outcome. After the end of a run a failure to record changes nothing: a later driver
  * sends the message again. */
-static void record(struct driver *driver, struct event *ev)
+static void record_event(struct driver *driver, struct event *ev)
 {
 	AUTO(err_freep) struct err *err = NULL;
 
@@ -54,7 +54,7 @@ static void record(struct driver *driver, struct event *ev)
 	loop_quit(driver->loop);
 }
 
-static void settle(struct driver *driver)
+static void pump_or_quit(struct driver *driver)
 {
 	notify_pump(driver);
 	if (driver->notify->flush && !driver->notify->first)
@@ -77,19 +77,19 @@ static void record_outcome(struct notify_message *message)
 			      "its input");
 	}
 	message->due.ms = clock_mono_now().ms + AWAY_MS;
-	record(message->driver, &ev);
+	record_event(message->driver, &ev);
 }
 
-static void succeed(struct notify_message *message)
+static void finish_message(struct notify_message *message)
 {
 	struct driver *driver = message->driver;
 
 	message->is_sent = true;
 	record_outcome(message);
-	settle(driver);
+	pump_or_quit(driver);
 }
 
-static void fail(struct notify_message *message, const char *why)
+static void retry_message(struct notify_message *message, const char *why)
 {
 	struct driver *driver = message->driver;
 
@@ -100,7 +100,7 @@ static void fail(struct notify_message *message, const char *why)
 		message->failure = mem_format("%s: %s", message->occasion, why);
 		record_outcome(message);
 	}
-	settle(driver);
+	pump_or_quit(driver);
 }
 
 /* Returns the last line of its error output, fit for a terminal; else how it ended. */
@@ -127,16 +127,16 @@ static char *why_it_failed(const struct notify_message *message, int status)
 /* Returns true once its error output is closed, so that nothing more will come. */
 static bool read_words(struct notify_message *message)
 {
-	char piece[4096];
+	char chunk[4096];
 	ssize_t len;
 
-	while ((len = read(message->words_fd, piece, sizeof piece)) > 0) {
+	while ((len = read(message->words_fd, chunk, sizeof chunk)) > 0) {
 		size_t add = (size_t)len < NOTIFY_WORDS_MAX ? (size_t)len : NOTIFY_WORDS_MAX, keep;
 
 		keep = message->words_len < NOTIFY_WORDS_MAX - add ? message->words_len
 								   : NOTIFY_WORDS_MAX - add;
 		memmove(message->words, message->words + message->words_len - keep, keep);
-		memcpy(message->words + keep, piece + (size_t)len - add, add);
+		memcpy(message->words + keep, chunk + (size_t)len - add, add);
 		message->words_len = keep + add;
 	}
 	return len == 0;
@@ -164,11 +164,11 @@ static void on_end(void *arg)
 	message->sender.pid = 0;
 	message->driver->notify->under_way--;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		succeed(message);
+		finish_message(message);
 	} else {
 		AUTO(auto_free) char *why = why_it_failed(message, status);
 
-		fail(message, why);
+		retry_message(message, why);
 	}
 }
 
@@ -216,12 +216,12 @@ static char **env_of(const struct notify_message *message)
 	return env;
 }
 
-static int spawn(struct notify_message *message, const struct proc_start *wanted, const char *url,
-		 struct err **err)
+static int spawn_process(struct notify_message *message, const struct proc_start *given,
+			 const char *url, struct err **err)
 {
 	AUTO(auto_close) int in = input_of(message, url, err);
 	AUTO(auto_close) int words = -1;
-	struct proc_start start = *wanted;
+	struct proc_start start = *given;
 	int ends[2];
 	pid_t pid;
 
@@ -256,7 +256,7 @@ static int spawn_command(struct notify_message *message, const json_t *command, 
 		return err_set(err, EXIT_REFUSED, "program '%s' not found", name);
 	for (size_t i = 0; i < json_array_size(command); i++)
 		argv[i] = (char *)(uintptr_t)json_string_value(json_array_get(command, i));
-	return spawn(message, &start, NULL, err);
+	return spawn_process(message, &start, NULL, err);
 }
 
 /* The URL may be a secret: it stays off every command line. */
@@ -269,7 +269,7 @@ static int spawn_poster(struct notify_message *message, const char *url, struct 
 	if (!program)
 		return err_set(err, EXIT_REFUSED,
 			       "stoker's own '%s' is missing; install all of stoker", POSTER);
-	return spawn(message, &start, url, err);
+	return spawn_process(message, &start, url, err);
 }
 
 static void send_message(struct notify_message *message)
@@ -286,7 +286,7 @@ static void send_message(struct notify_message *message)
 		      : spawn_command(message, json_object_get(rule, "command"), &err);
 	if (spawned < 0) {
 		stop_watching(message);
-		fail(message, err->message);
+		retry_message(message, err->message);
 		return;
 	}
 	driver->notify->under_way++;
@@ -320,7 +320,7 @@ static void on_due(void *arg)
 		else
 			send_message(next);
 	}
-	settle(driver);
+	pump_or_quit(driver);
 }
 
 void notify_pump(struct driver *driver)

@@ -5,7 +5,7 @@
  * (`notify.sent`). A driver that dies between the two leaves it to the next one, which sends it
  * again; `id` in the message is the same then. Never in the way: every message goes out in a
  * process of its own, some at once, each stopped after NOTIFY_TIMEOUT_MS; the run does not wait for
- * them. Only after the end of a run its driver waits, for NOTIFY_LINGER_MS at most; messages still
+ * them. Only after the end of a run its driver waits, for NOTIFY_FLUSH_MS at most; messages still
  * unsent then are left to the next `resume` of the run. After NOTIFY_TRIES tries a message is given
  * up and journalled as such (`notify.failed`).
  *

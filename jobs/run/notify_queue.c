@@ -106,7 +106,7 @@ static void drop_message(struct driver *driver, const struct event *ev)
 	free(gone);
 }
 
-void notify_queue_note(struct driver *driver, const struct event *ev)
+void notify_queue_apply(struct driver *driver, const struct event *ev)
 {
 	const json_t *rules = json_object_get(driver->plan, "notify"), *rule;
 	int occasion = occasion_of(ev);

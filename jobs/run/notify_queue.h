@@ -41,7 +41,7 @@ struct notify {
 };
 
 /* Takes an event of the journal, old or new: a message becomes due, or was sent. */
-void notify_queue_note(struct driver *driver, const struct event *ev);
+void notify_queue_apply(struct driver *driver, const struct event *ev);
 
 /* True if a message is still to be sent. */
 bool notify_queue_pending(const struct driver *driver);

@@ -75,7 +75,7 @@ int precompile_claim_take(struct driver *driver, const struct effect *effect, in
 }
 
 /* Renews the claim, also one that an earlier driver left behind. */
-static void renew(struct driver *driver)
+static void renew_claim(struct driver *driver)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
@@ -94,11 +94,11 @@ static void on_renew(void *arg)
 
 void precompile_claim_keep(struct driver *driver)
 {
-	renew(driver);
+	renew_claim(driver);
 	loop_after(driver->loop, KEY_CLAIM_RENEW_MS, on_renew, driver);
 }
 
-static void release(struct driver *driver)
+static void release_claim(struct driver *driver)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
@@ -107,10 +107,10 @@ static void release(struct driver *driver)
 	key_claim_clear(&driver->key);
 }
 
-void precompile_claim_settle(struct driver *driver)
+void precompile_claim_drop_unneeded(struct driver *driver)
 {
 	if (driver->key.key && !flow_keeps_key(&driver->flow) && lease_is_mine(driver->lease))
-		release(driver);
+		release_claim(driver);
 }
 
 /* A running attempt renews the claim itself. */
@@ -124,7 +124,7 @@ void precompile_claim_leave(struct driver *driver)
 {
 	if (driver->key.key && !is_under_way(&driver->flow) && !driver->stood_down &&
 	    driver->lease && lease_is_mine(driver->lease))
-		release(driver);
+		release_claim(driver);
 	key_claim_clear(&driver->key);
 	free(TAKE(driver->waited_for));
 }

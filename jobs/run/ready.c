@@ -99,7 +99,7 @@ static int damage_no_plan(const struct driver *driver, struct err **err)
 }
 
 /* Takes the lease and replays the journal. May be called again after a failure. */
-static int take_up(struct driver *driver, struct err **err)
+static int take_run(struct driver *driver, struct err **err)
 {
 	const struct driver_options *options = driver->options;
 
@@ -128,9 +128,9 @@ static int take_up(struct driver *driver, struct err **err)
 }
 
 /* The run exists, and its job may be under way: transient failures do not keep a driver from it. */
-static int take_up_patiently(struct driver *driver, struct err **err)
+static int take_run_patiently(struct driver *driver, struct err **err)
 {
-	for (int i = 0; take_up(driver, err) < 0; i++) {
+	for (int i = 0; take_run(driver, err) < 0; i++) {
 		bool exists = !driver->options->plan || driver->seq > 0;
 
 		if (!exists || i >= TAKE_UP_TRIES || !err_passes(*err) || loop_stop_pending())
@@ -146,7 +146,7 @@ int ready_make(struct driver *driver, struct err **err)
 {
 	const struct plan *plan = driver->options->plan;
 
-	if (take_up_patiently(driver, err) < 0)
+	if (take_run_patiently(driver, err) < 0)
 		return -1;
 	if (driver->seq > 0)
 		return 0;

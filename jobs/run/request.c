@@ -9,7 +9,7 @@ struct tail_view {
 	bool ended, stop_requested;
 };
 
-static int look(void *arg, const struct event *ev, json_t *row, struct err **err)
+static int see_event(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct tail_view *view = arg;
 
@@ -36,7 +36,7 @@ int request_stop(struct journal *journal, const char *run, const char *reason,
 	EVENT_SET_STR(&ev, host, host);
 	EVENT_SET(&ev, pid, (int64_t)getpid());
 	while (appended == 0) {
-		if (journal_read(journal, run, view.seq + 1, look, &view, err) < 0)
+		if (journal_read(journal, run, view.seq + 1, see_event, &view, err) < 0)
 			return -1;
 		if (view.seq == 0)
 			return err_set(err, EXIT_USAGE, "no run '%s'", run);

@@ -264,7 +264,8 @@ struct unpack {
 	char *buffer;
 };
 
-static int refuse(const struct unpack *u, const char *name, const char *why, struct err **err)
+static int refuse_bundle(const struct unpack *u, const char *name, const char *why,
+			 struct err **err)
 {
 	return err_set(err, EXIT_REFUSED, "the source bundle '%s' is not one of ours: '%s' %s",
 		       u->path, name, why);
@@ -273,9 +274,9 @@ static int refuse(const struct unpack *u, const char *name, const char *why, str
 static int disk_error(const struct unpack *u, const char *name, int os_errno, struct err **err)
 {
 	if (os_errno == EEXIST)
-		return refuse(u, name, "is there twice", err);
+		return refuse_bundle(u, name, "is there twice", err);
 	if (os_errno == ELOOP || os_errno == ENOTDIR)
-		return refuse(u, name, "lies behind something that is not a folder", err);
+		return refuse_bundle(u, name, "lies behind something that is not a folder", err);
 	return fs_error(err, os_errno, "cannot unpack '%s'", name);
 }
 
@@ -339,7 +340,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, struct ar
 		return disk_error(u, name, errno, err);
 	/* Checked before anything is written, and again below: a header can lie. */
 	if (announced < 0 || (uint64_t)announced > ARCHIVE_BYTES_MAX - u->bytes)
-		return refuse(u, name, "takes it over 1 GiB", err);
+		return refuse_bundle(u, name, "takes it over 1 GiB", err);
 	while ((got = archive_read_data(u->archive, u->buffer, READ_BYTES)) != 0) {
 		int failed;
 
@@ -347,7 +348,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, struct ar
 			return archive_error(err, u->archive, "read");
 		u->bytes += (uint64_t)got;
 		if (u->bytes > ARCHIVE_BYTES_MAX)
-			return refuse(u, name, "takes it over 1 GiB", err);
+			return refuse_bundle(u, name, "takes it over 1 GiB", err);
 		failed = write_all(fd, u->buffer, (size_t)got);
 		if (failed)
 			return disk_error(u, name, failed, err);
@@ -362,24 +363,24 @@ static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct er
 	mode_t mode = archive_entry_mode(entry);
 
 	if (!name || !text_is_utf8(name, strlen(name)))
-		return refuse(u, "?", "is not a name in UTF-8", err);
+		return refuse_bundle(u, "?", "is not a name in UTF-8", err);
 	if (++u->entries > ARCHIVE_FILES_MAX)
-		return refuse(u, name, "is one file too many", err);
+		return refuse_bundle(u, name, "is one file too many", err);
 	if (!path_is_plain(name))
-		return refuse(u, name, "is not a name within it", err);
+		return refuse_bundle(u, name, "is not a name within it", err);
 	if (archive_entry_hardlink(entry))
-		return refuse(u, name, "is a hard link", err);
+		return refuse_bundle(u, name, "is a hard link", err);
 	if (mode & (S_ISUID | S_ISGID | S_ISVTX))
-		return refuse(u, name, "has set-id bits", err);
+		return refuse_bundle(u, name, "has set-id bits", err);
 	if (!S_ISREG(mode) && !S_ISLNK(mode))
-		return refuse(u, name, "is neither a file nor a link", err);
+		return refuse_bundle(u, name, "is neither a file nor a link", err);
 	if (open_folder(u, name, &folder, err) < 0)
 		return -1;
 	if (S_ISREG(mode))
 		return unpack_file(u, name, folder, entry, err);
 	target = archive_entry_symlink(entry);
 	if (!target || !archive_link_inside(name, target))
-		return refuse(u, name, "is a link that leads out of it", err);
+		return refuse_bundle(u, name, "is a link that leads out of it", err);
 	if (symlinkat(target, folder, last_part(name)) < 0)
 		return disk_error(u, name, errno, err);
 	return 0;

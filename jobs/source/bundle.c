@@ -60,7 +60,7 @@ struct origin {
 	const char *commit;
 };
 
-static int changed(const char *path, struct err **err)
+static int fail_changed(const char *path, struct err **err)
 {
 	err_set(err, EXIT_REFUSED, "'%s' changed while packing", path);
 	return err_hint(err, "start again when nothing writes to the source any more");
@@ -77,17 +77,17 @@ static int read_work_tree(const struct origin *origin, const struct archive_memb
 	if (S_ISLNK(member->mode)) {
 		got = readlinkat(origin->root, member->path, buffer, PATH_MAX);
 		if (got < 0)
-			return changed(member->path, err);
+			return fail_changed(member->path, err);
 		return archive_sink_add(sink, buffer, (size_t)got, err);
 	}
 	fd = openat(origin->root, member->path,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return changed(member->path, err);
+		return fail_changed(member->path, err);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fs_error(err, errno, "cannot read '%s'", member->path);
 	if (!S_ISREG(st.st_mode))
-		return changed(member->path, err);
+		return fail_changed(member->path, err);
 	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -104,8 +104,8 @@ static int push_blob(void *arg, const struct repo_blob *blob, struct err **err)
 	return archive_sink_add(arg, blob->bytes, blob->len, err);
 }
 
-static int fill(void *arg, const struct archive_member *member, struct archive_sink *sink,
-		struct err **err)
+static int fill_member(void *arg, const struct archive_member *member, struct archive_sink *sink,
+		       struct err **err)
 {
 	const struct origin *origin = arg;
 
@@ -122,14 +122,14 @@ char *source_bundle_key(const char *digest)
 	return mem_format("sources/%s.tar.gz", digest);
 }
 
-static int pack(const struct bundle *bundle, struct origin *origin, struct store *workspace,
-		const char *key, struct err **err)
+static int pack_bundle(const struct bundle *bundle, struct origin *origin, struct store *workspace,
+		       const char *key, struct err **err)
 {
 	AUTO(auto_close) int scratch = fs_scratch(err);
 	AUTO(auto_free) char *path = NULL;
 
 	if (scratch < 0 ||
-	    archive_pack(scratch, bundle->members, bundle->count, fill, origin, err) < 0)
+	    archive_pack(scratch, bundle->members, bundle->count, fill_member, origin, err) < 0)
 		return -1;
 	path = mem_format("/proc/self/fd/%d", scratch);
 	return store_upload(workspace, path, key, err) < 0 ? -1 : 0;
@@ -148,7 +148,7 @@ static int pack_from(const struct source_request *request, const struct source_p
 	if (root < 0 || !resolved)
 		return fs_error(err, errno, "cannot open the source folder '%s'", request->root);
 	if (!source_is_commit(request))
-		return pack(bundle, &origin, workspace, key, err);
+		return pack_bundle(bundle, &origin, workspace, key, err);
 	found = source_repo_open(resolved, false, &repo, err);
 	if (found == 0)
 		return err_set(err, EXIT_REFUSED, "'%s' is not a git work tree any more",
@@ -156,7 +156,7 @@ static int pack_from(const struct source_request *request, const struct source_p
 	if (found < 0)
 		return -1;
 	origin.repo = repo;
-	return pack(bundle, &origin, workspace, key, err);
+	return pack_bundle(bundle, &origin, workspace, key, err);
 }
 
 static int publish_patch(const struct source_pin *pin, struct store *workspace, struct err **err)

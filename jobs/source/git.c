@@ -89,7 +89,7 @@ static char *find_prefix(const char *root, const char *top)
 	return top && text_starts(with_slash, top) ? mem_copy(with_slash + strlen(top)) : NULL;
 }
 
-static int describe(struct repo *repo, const char *root, struct err **err)
+static int read_repo(struct repo *repo, const char *root, struct err **err)
 {
 	git_buf info = GIT_BUF_INIT;
 	git_oid head;
@@ -141,7 +141,7 @@ int source_repo_open(const char *root, bool exact, struct repo **ret, struct err
 		return 0;
 	if (found < 0)
 		return git_failed(err, "open the git repository of", root);
-	if (describe(repo, root, err) < 0)
+	if (read_repo(repo, root, err) < 0)
 		return -1;
 	*ret = TAKE(repo);
 	return 1;
@@ -211,7 +211,7 @@ static struct repo_entry *add_entry(struct repo *repo, const char *path)
 	return entry;
 }
 
-static void take_index_entry(struct repo *repo, const git_index_entry *from)
+static void add_index_entry(struct repo *repo, const git_index_entry *from)
 {
 	struct repo_entry *last = repo->count ? &repo->entries[repo->count - 1] : NULL;
 	bool conflict = git_library.index_entry_is_conflict(from) != 0;
@@ -252,7 +252,7 @@ static int load_index(struct repo *repo, struct err **err)
 
 		if (!text_starts(from->path, repo->prefix))
 			continue;
-		take_index_entry(repo, from);
+		add_index_entry(repo, from);
 		if (repo->count > 1 && strcmp(repo->entries[repo->count - 2].path, from->path) > 0)
 			sorted = false; /* core.ignoreCase sorts otherwise */
 	}
@@ -303,7 +303,7 @@ bool source_repo_tracks_below(struct repo *repo, const char *folder)
 }
 
 /* If the index differs from the commit, the entry takes the commit's version. */
-static void take_delta(struct repo *repo, const git_diff_delta *delta)
+static void apply_delta(struct repo *repo, const git_diff_delta *delta)
 {
 	const char *path = delta->old_file.path;
 	struct repo_entry *entry;
@@ -322,7 +322,7 @@ static void take_delta(struct repo *repo, const git_diff_delta *delta)
 	memcpy(entry->commit_id, delta->old_file.id.id, REPO_ID);
 }
 
-static void take_deleted(struct repo *repo, const git_diff_delta *delta)
+static void add_deleted(struct repo *repo, const git_diff_delta *delta)
 {
 	struct repo_entry *entry;
 
@@ -344,9 +344,9 @@ static int compare_index(struct repo *repo, struct err **err)
 		return git_failed(err, "compare index and commit of", source_repo_top(repo));
 	deltas = git_library.diff_num_deltas(diff);
 	for (size_t i = 0; i < deltas; i++)
-		take_delta(repo, git_library.diff_get_delta(diff, i));
+		apply_delta(repo, git_library.diff_get_delta(diff, i));
 	for (size_t i = 0; i < deltas; i++)
-		take_deleted(repo, git_library.diff_get_delta(diff, i));
+		add_deleted(repo, git_library.diff_get_delta(diff, i));
 	if (deltas > 0)
 		repo->mark[0] = '\0';
 	if (deltas > 0 && repo->count > 0)
@@ -521,7 +521,7 @@ static int give_blob(struct repo *repo, const git_tree_entry *entry, const char 
 	return result;
 }
 
-static int visit(const char *folder, const git_tree_entry *entry, void *arg)
+static int visit_entry(const char *folder, const git_tree_entry *entry, void *arg)
 {
 	const struct commit_walk *w = arg;
 	AUTO(auto_free) char *path = mem_format("%s%s", folder, git_library.tree_entry_name(entry));
@@ -571,7 +571,7 @@ int source_repo_commit_files(struct repo *repo, const char *commit, repo_want_fn
 
 	if (open_tree(repo, commit, &tree, err) < 0)
 		return -1;
-	failed = git_library.tree_walk(tree, GIT_TREEWALK_PRE, visit, &walk);
+	failed = git_library.tree_walk(tree, GIT_TREEWALK_PRE, visit_entry, &walk);
 	git_library.tree_free(tree);
 	if (failed < 0 && failed != GIT_EUSER)
 		return git_failed(err, "read commit", commit);

@@ -9,7 +9,7 @@
 
 struct git_library git_library;
 
-static int not_there(struct err **err)
+static int fail_missing(struct err **err)
 {
 	const char *why = dlerror();
 
@@ -28,12 +28,12 @@ int git_library_load(struct err **err)
 		return 0;
 	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
-		return not_there(err);
+		return fail_missing(err);
 		/* ISO C has no other way from a pointer to data to a pointer to a function. */
 #define FUNCTION(name)                                                                             \
 	found = dlsym(handle, "git_" #name);                                                       \
 	if (!found)                                                                                \
-		return not_there(err);                                                             \
+		return fail_missing(err);                                                          \
 	memcpy(&loaded.name, &found, sizeof found);
 	LIBGIT2_FUNCTIONS(FUNCTION)
 #undef FUNCTION

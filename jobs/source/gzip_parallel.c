@@ -24,7 +24,7 @@
 #define THREADS_MAX 8
 #define RING_MAX    (THREADS_MAX + 2)
 
-enum block_state { BLOCK_FREE, BLOCK_FULL, BLOCK_TAKEN, BLOCK_PRESSED };
+enum block_state { BLOCK_FREE, BLOCK_FULL, BLOCK_TAKEN, BLOCK_COMPRESSED };
 
 struct block {
 	enum block_state state;
@@ -56,7 +56,7 @@ static struct libdeflate_compressor *new_compressor(void)
 }
 
 /* Takes the oldest block that waits for compression; NULL if none waits. */
-static struct block *take_full(struct gzip_parallel *gzip)
+static struct block *next_full(struct gzip_parallel *gzip)
 {
 	for (size_t i = gzip->written; i < gzip->filled; i++) {
 		struct block *block = &gzip->ring[i % gzip->blocks];
@@ -70,28 +70,28 @@ static struct block *take_full(struct gzip_parallel *gzip)
 }
 
 /* Compresses a block. Called with the lock, which is released meanwhile. */
-static void gzip_parallel_block(struct gzip_parallel *gzip, struct block *block,
-				struct libdeflate_compressor *compressor)
+static void compress_block(struct gzip_parallel *gzip, struct block *block,
+			   struct libdeflate_compressor *compressor)
 {
 	pthread_mutex_unlock(&gzip->lock);
 	block->out_len = libdeflate_gzip_compress(compressor, block->in, block->in_len, block->out,
 						  gzip->out_max);
 	pthread_mutex_lock(&gzip->lock);
-	block->state = BLOCK_PRESSED;
+	block->state = BLOCK_COMPRESSED;
 	pthread_cond_broadcast(&gzip->changed);
 }
 
-static void *work(void *arg)
+static void *compress_blocks(void *arg)
 {
 	struct gzip_parallel *gzip = arg;
 	struct libdeflate_compressor *compressor = new_compressor();
 
 	pthread_mutex_lock(&gzip->lock);
 	while (!gzip->over) {
-		struct block *block = take_full(gzip);
+		struct block *block = next_full(gzip);
 
 		if (block)
-			gzip_parallel_block(gzip, block, compressor);
+			compress_block(gzip, block, compressor);
 		else
 			pthread_cond_wait(&gzip->changed, &gzip->lock);
 	}
@@ -122,7 +122,7 @@ struct gzip_parallel *gzip_parallel_new(int fd)
 	pthread_cond_init(&gzip->changed, NULL);
 	/* The adding thread counts as one; without the others it does all of the work. */
 	while (gzip->worker_count + 1 < threads &&
-	       pthread_create(&gzip->workers[gzip->worker_count], NULL, work, gzip) == 0)
+	       pthread_create(&gzip->workers[gzip->worker_count], NULL, compress_blocks, gzip) == 0)
 		gzip->worker_count++;
 	return gzip;
 }
@@ -167,21 +167,21 @@ static int write_block(struct gzip_parallel *gzip, const struct block *block)
 }
 
 /* Writes, compresses or waits until at most `left` full blocks are not written. */
-static int settle(struct gzip_parallel *gzip, size_t left, struct err **err)
+static int write_until(struct gzip_parallel *gzip, size_t left, struct err **err)
 {
 	pthread_mutex_lock(&gzip->lock);
 	while (gzip->filled - gzip->written > left && !gzip->failed) {
 		struct block *oldest = &gzip->ring[gzip->written % gzip->blocks], *full;
 
-		if (oldest->state == BLOCK_PRESSED) {
+		if (oldest->state == BLOCK_COMPRESSED) {
 			pthread_mutex_unlock(&gzip->lock);
 			gzip->failed = write_block(gzip, oldest);
 			pthread_mutex_lock(&gzip->lock);
 			oldest->state = BLOCK_FREE;
 			oldest->in_len = 0;
 			gzip->written++;
-		} else if ((full = take_full(gzip))) {
-			gzip_parallel_block(gzip, full, gzip->compressor);
+		} else if ((full = next_full(gzip))) {
+			compress_block(gzip, full, gzip->compressor);
 		} else {
 			pthread_cond_wait(&gzip->changed, &gzip->lock);
 		}
@@ -197,7 +197,7 @@ static size_t room_in(const struct gzip_parallel *gzip, const struct block *bloc
 }
 
 /* Hands over the block being filled: it is full, or the last one. */
-static void hand_over(struct gzip_parallel *gzip)
+static void hand_over_block(struct gzip_parallel *gzip)
 {
 	pthread_mutex_lock(&gzip->lock);
 	gzip->ring[gzip->filled++ % gzip->blocks].state = BLOCK_FULL;
@@ -209,16 +209,16 @@ int gzip_parallel_add(struct gzip_parallel *gzip, const void *bytes, size_t len,
 {
 	while (len > 0) {
 		struct block *block = &gzip->ring[gzip->filled % gzip->blocks];
-		size_t room = room_in(gzip, block), part = len < room ? len : room;
+		size_t room = room_in(gzip, block), chunk_len = len < room ? len : room;
 
-		memcpy(block->in + block->in_len, bytes, part);
-		block->in_len += part;
-		bytes = (const char *)bytes + part;
-		len -= part;
-		if (part < room)
+		memcpy(block->in + block->in_len, bytes, chunk_len);
+		block->in_len += chunk_len;
+		bytes = (const char *)bytes + chunk_len;
+		len -= chunk_len;
+		if (chunk_len < room)
 			break;
-		hand_over(gzip);
-		if (settle(gzip, gzip->blocks - 1, err) < 0)
+		hand_over_block(gzip);
+		if (write_until(gzip, gzip->blocks - 1, err) < 0)
 			return -1;
 	}
 	return gzip->failed ? fs_error(err, gzip->failed, "cannot write the source bundle") : 0;
@@ -227,6 +227,6 @@ int gzip_parallel_add(struct gzip_parallel *gzip, const void *bytes, size_t len,
 int gzip_parallel_end(struct gzip_parallel *gzip, struct err **err)
 {
 	if (gzip->ring[gzip->filled % gzip->blocks].in_len > 0)
-		hand_over(gzip);
-	return settle(gzip, 0, err);
+		hand_over_block(gzip);
+	return write_until(gzip, 0, err);
 }

@@ -21,7 +21,7 @@
 #define RESULT    '='
 
 #define RESULT_MAX ((size_t)1 << 30)
-#define PIECE      ((size_t)64 << 10)
+#define CHUNK      ((size_t)64 << 10)
 #define REAP_TRIES 50 /* 10 ms apart: a killed child that hangs in the kernel is left to init */
 
 struct pin_ticker {
@@ -42,7 +42,7 @@ static void write_all(int fd, const char *bytes, size_t len)
 	}
 }
 
-static void tick(const struct pin_ticker *ticker, char what)
+static void write_tick(const struct pin_ticker *ticker, char what)
 {
 	if (ticker)
 		write_all(ticker->fd, &what, 1);
@@ -50,12 +50,12 @@ static void tick(const struct pin_ticker *ticker, char what)
 
 void pin_tick(const struct pin_ticker *ticker)
 {
-	tick(ticker, TICK_GIT);
+	write_tick(ticker, TICK_GIT);
 }
 
 void pin_tick_tree(const struct pin_ticker *ticker)
 {
-	tick(ticker, TICK_TREE);
+	write_tick(ticker, TICK_TREE);
 }
 
 static _Noreturn void be_child(pin_fn fn, const struct source_request *request, pid_t parent,
@@ -79,13 +79,13 @@ static _Noreturn void be_child(pin_fn fn, const struct source_request *request, 
 }
 
 /* State of the parent: the messages heard so far. */
-struct listening {
+struct child_output {
 	struct mono heard_at;
 	bool in_tree, has_result;
 	struct sb result;
 };
 
-static void hear(struct listening *l, const char *bytes, size_t len)
+static void read_messages(struct child_output *l, const char *bytes, size_t len)
 {
 	l->heard_at = clock_mono_now();
 	for (size_t i = 0; i < len; i++) {
@@ -99,9 +99,9 @@ static void hear(struct listening *l, const char *bytes, size_t len)
 }
 
 /* Returns 0 if the child has closed its end, 1 if it was silent for too long, -1 on failure. */
-static int output_scan_to(int fd, struct listening *l)
+static int read_child(int fd, struct child_output *l)
 {
-	char *piece = mem_alloc(PIECE);
+	char *chunk = mem_alloc(CHUNK);
 	int result = -1;
 
 	l->heard_at = clock_mono_now();
@@ -115,22 +115,22 @@ static int output_scan_to(int fd, struct listening *l)
 		if (ready == 0) {
 			result = 1;
 		} else if (ready > 0) {
-			n = read(fd, piece, PIECE);
+			n = read(fd, chunk, CHUNK);
 			if (n == 0)
 				result = 0;
 			else if (n > 0)
-				hear(l, piece, (size_t)n);
+				read_messages(l, chunk, (size_t)n);
 			else if (errno != EINTR)
 				break;
 		} else if (errno != EINTR) {
 			break;
 		}
 	}
-	free(piece);
+	free(chunk);
 	return result;
 }
 
-static void reap(pid_t child)
+static void reap_child(pid_t child)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
 
@@ -138,7 +138,7 @@ static void reap(pid_t child)
 		nanosleep(&pause, NULL);
 }
 
-static int silent(const struct source_request *request, struct err **err)
+static int fail_silent(const struct source_request *request, struct err **err)
 {
 	err_set(err, EXIT_REFUSED,
 		"git's files of the source '%s' do not answer: nothing could be read of them for "
@@ -154,9 +154,9 @@ static int silent(const struct source_request *request, struct err **err)
 int pin_aside(pin_fn fn, const struct source_request *request, struct source_pin **ret,
 	      struct err **err)
 {
-	struct listening l = { .result = SB_INIT_MAX(RESULT_MAX) };
+	struct child_output l = { .result = SB_INIT_MAX(RESULT_MAX) };
 	pid_t parent = getpid(), child;
-	int ends[2], heard;
+	int ends[2], outcome;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
@@ -170,17 +170,17 @@ int pin_aside(pin_fn fn, const struct source_request *request, struct source_pin
 		close(ends[0]);
 		return err_system(err, EXIT_REFUSED, errno, "cannot start a process");
 	}
-	heard = output_scan_to(ends[0], &l);
+	outcome = read_child(ends[0], &l);
 	close(ends[0]);
 	kill(child, SIGKILL);
-	reap(child);
-	if (heard == 1)
-		silent(request, err);
-	else if (heard < 0 || !l.has_result)
+	reap_child(child);
+	if (outcome == 1)
+		fail_silent(request, err);
+	else if (outcome < 0 || !l.has_result)
 		err_set(err, EXIT_REFUSED, "the process that reads the source '%s' died",
 			request->root);
 	else
-		heard = pin_decode(l.result.text, l.result.len, ret, err);
+		outcome = pin_decode(l.result.text, l.result.len, ret, err);
 	sb_release(&l.result);
-	return heard == 0 && *ret ? 0 : -1;
+	return outcome == 0 && *ret ? 0 : -1;
 }

@@ -56,7 +56,7 @@ struct pin_wire_reader {
 	bool bad;
 };
 
-static const char *take(struct pin_wire_reader *reader, uint64_t len)
+static const char *take_bytes(struct pin_wire_reader *reader, uint64_t len)
 {
 	const char *bytes = reader->at;
 
@@ -70,7 +70,7 @@ static const char *take(struct pin_wire_reader *reader, uint64_t len)
 
 static uint64_t get_number(struct pin_wire_reader *reader)
 {
-	const char *bytes = take(reader, sizeof(uint64_t));
+	const char *bytes = take_bytes(reader, sizeof(uint64_t));
 	uint64_t number = 0;
 
 	if (bytes)
@@ -82,7 +82,7 @@ static uint64_t get_number(struct pin_wire_reader *reader)
 static const char *get_text(struct pin_wire_reader *reader)
 {
 	uint64_t len = get_number(reader);
-	const char *text = len > 0 ? take(reader, len) : NULL;
+	const char *text = len > 0 ? take_bytes(reader, len) : NULL;
 
 	if (text && text[len - 1] != '\0')
 		reader->bad = true;
@@ -119,7 +119,7 @@ static void get_pin(struct pin_wire_reader *reader, struct source_pin *pin)
 	pin->patch = get_copy(reader);
 	get_into(reader, pin->digest, sizeof pin->digest);
 	len = get_number(reader);
-	digests = take(reader, len);
+	digests = take_bytes(reader, len);
 	if (digests)
 		sb_add(&pin->digests, digests, len);
 	count = get_number(reader);
@@ -159,7 +159,7 @@ int pin_decode(const char *bytes, size_t len, struct source_pin **ret, struct er
 {
 	struct pin_wire_reader reader = { bytes, bytes + len, false };
 	AUTO(source_pin_freep) struct source_pin *pin = NULL;
-	const char *kind = take(&reader, 1);
+	const char *kind = take_bytes(&reader, 1);
 
 	if (kind && *kind == IS_ERROR)
 		return get_error(&reader, err);

@@ -47,7 +47,7 @@ static size_t line_end(const struct python_text_reader *reader, const char *at)
 }
 
 /* Keeps one character; a line end becomes a newline. */
-static void keep(struct python_text_reader *reader)
+static void keep_char(struct python_text_reader *reader)
 {
 	size_t newline = line_end(reader, reader->at);
 
@@ -68,7 +68,7 @@ static bool is_tripled(const struct python_text_reader *reader, char mark)
 }
 
 /* Notes the start of the current word: a word right before a quote is its prefix. */
-static void note_word(struct python_text_reader *reader)
+static void track_word(struct python_text_reader *reader)
 {
 	if (!is_word(*reader->at))
 		reader->word = NULL;
@@ -103,7 +103,7 @@ static bool read_format(struct python_text_reader *reader, const struct quote *q
 			return false;
 		if (c == '\\' || is_there(reader, "{{"))
 			return false;
-		keep(reader);
+		keep_char(reader);
 		if (c == '}')
 			return true;
 		if (c == '{' && !read_field(reader, quote))
@@ -132,8 +132,8 @@ static bool read_field(struct python_text_reader *reader, const struct quote *qu
 				return false;
 			continue;
 		}
-		note_word(reader);
-		keep(reader);
+		track_word(reader);
+		keep_char(reader);
 		if (opens && depth < BRACKETS_MAX)
 			open[depth++] = closing[opens - opening];
 		else if (depth > 0 && closes && open[depth - 1] == c)
@@ -151,10 +151,10 @@ static bool read_field(struct python_text_reader *reader, const struct quote *qu
 
 static void read_escape(struct python_text_reader *reader, const struct quote *quote)
 {
-	keep(reader);
+	keep_char(reader);
 	/* A brace behind a backslash is still a brace. */
 	if (reader->at < reader->end && !(quote->fields && strchr("{}", *reader->at)))
-		keep(reader);
+		keep_char(reader);
 }
 
 static bool ends_here(struct python_text_reader *reader, const struct quote *quote)
@@ -164,7 +164,7 @@ static bool ends_here(struct python_text_reader *reader, const struct quote *quo
 	if (*reader->at != quote->mark || (quote->triple && !is_tripled(reader, quote->mark)))
 		return false;
 	while (marks-- > 0)
-		keep(reader);
+		keep_char(reader);
 	return true;
 }
 
@@ -180,7 +180,7 @@ static bool read_string(struct python_text_reader *reader)
 
 	reader->word = NULL;
 	for (int marks = quote.triple ? 3 : 1; marks > 0; marks--)
-		keep(reader);
+		keep_char(reader);
 	while (reader->at < reader->end) {
 		if (ends_here(reader, &quote))
 			return true;
@@ -191,13 +191,13 @@ static bool read_string(struct python_text_reader *reader)
 		} else if (quote.fields && *reader->at == '{') {
 			bool twice = is_there(reader, "{{");
 
-			keep(reader);
+			keep_char(reader);
 			if (twice)
-				keep(reader);
+				keep_char(reader);
 			else if (!read_field(reader, &quote))
 				return false;
 		} else {
-			keep(reader);
+			keep_char(reader);
 		}
 	}
 	return false;
@@ -237,8 +237,8 @@ static bool read_line(struct python_text_reader *reader)
 		if (c == '\\') {
 			if (!line_end(reader, reader->at + 1))
 				return false;
-			keep(reader);
-			keep(reader);
+			keep_char(reader);
+			keep_char(reader);
 			if (reader->at == reader->end)
 				return false;
 			reader->line = reader->out->len;
@@ -251,8 +251,8 @@ static bool read_line(struct python_text_reader *reader)
 				return false;
 			continue;
 		}
-		note_word(reader);
-		keep(reader);
+		track_word(reader);
+		keep_char(reader);
 	}
 	end_line(reader);
 	return true;
@@ -344,7 +344,7 @@ static bool is_certain(const char *text, size_t len)
 
 /* Appends the text by the rule to `ret`. Returns false if the text is to be left as it is; `ret` is
  * then spoilt. */
-static bool reduce(const char *text, size_t len, struct sb *ret)
+static bool reduce_text(const char *text, size_t len, struct sb *ret)
 {
 	struct python_text_reader reader = {
 		.at = text, .end = text + len, .out = ret, .line = ret->len
@@ -369,7 +369,7 @@ void python_text_digest(const char *text, size_t len, char ret[SHA256_HEX])
 {
 	AUTO(sb_release) struct sb reduced = SB_INIT_MAX(PYTHON_TEXT_MAX + 2);
 
-	if (reduce(text, len, &reduced))
+	if (reduce_text(text, len, &reduced))
 		hash_sha256_hex(reduced.text, reduced.len, ret);
 	else
 		hash_sha256_hex(text, len, ret);

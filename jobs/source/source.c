@@ -103,7 +103,7 @@ static bool want_file(void *arg, const char *path)
 	return filter_takes(files->filter, path);
 }
 
-static int take_blob(void *arg, const struct repo_blob *blob, struct err **err)
+static int add_blob(void *arg, const struct repo_blob *blob, struct err **err)
 {
 	struct commit_files *files = arg;
 	struct source_tree_file *file;
@@ -154,7 +154,7 @@ static int pin_commit(const struct source_request *request, struct source_tree *
 	}
 	snprintf(pin->kind, sizeof pin->kind, "git");
 	if (source_repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
-	    source_repo_commit_files(repo, pin->commit, want_file, take_blob, &files, err) < 0)
+	    source_repo_commit_files(repo, pin->commit, want_file, add_blob, &files, err) < 0)
 		return -1;
 	if (tree->count > 0)
 		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
@@ -177,7 +177,7 @@ int source_file_digest(const char *path, char ret[SHA256_HEX], struct err **err)
 /* --- both --- */
 
 /* Moves the tree's names to the pin. */
-static void take_files(struct source_tree *tree, struct source_pin *pin)
+static void move_files(struct source_tree *tree, struct source_pin *pin)
 {
 	pin->files = mem_zero(tree->count, sizeof *pin->files);
 	pin->count = tree->count;
@@ -193,8 +193,8 @@ static void take_files(struct source_tree *tree, struct source_pin *pin)
 	}
 }
 
-static int finish(struct source_tree *tree, const struct filter *filter, struct source_pin *pin,
-		  struct err **err)
+static int finish_pin(struct source_tree *tree, const struct filter *filter, struct source_pin *pin,
+		      struct err **err)
 {
 	AUTO(bundle_release) struct bundle bundle = { 0 };
 
@@ -205,7 +205,7 @@ static int finish(struct source_tree *tree, const struct filter *filter, struct 
 		err_hint(err, "check source.path, source.include and .gitignore");
 		return err_field(err, "source.path");
 	}
-	take_files(tree, pin);
+	move_files(tree, pin);
 	bundle_init(&bundle, pin);
 	bundle_digest(&bundle, pin->digest);
 	return 0;
@@ -231,7 +231,7 @@ static int pin_make(const struct source_request *request, const struct pin_ticke
 		result = pin_commit(request, &tree, &filter, repo, pin, err);
 	else
 		result = pin_work_tree(request, &tree, &filter, repo, pin, err);
-	if (result < 0 || finish(&tree, &filter, pin, err) < 0)
+	if (result < 0 || finish_pin(&tree, &filter, pin, err) < 0)
 		return -1;
 	*ret = TAKE(pin);
 	return 0;

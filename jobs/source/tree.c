@@ -276,8 +276,8 @@ static int enter_folder(struct source_tree_walk *w, const struct folder *around,
 	return entry ? walk_submodule(w, fd, entry, path) : walk_folder(w, &inside);
 }
 
-static int take_file(struct source_tree_walk *w, const struct folder *folder, unsigned char type,
-		     const char *path, struct sb *buffer)
+static int add_file(struct source_tree_walk *w, const struct folder *folder, unsigned char type,
+		    const char *path, struct sb *buffer)
 {
 	const struct scope *scope = folder->scope;
 	const char *repo_path = scope ? in_repo(scope, path, buffer) : path;
@@ -310,7 +310,7 @@ static int take_file(struct source_tree_walk *w, const struct folder *folder, un
 	return 0;
 }
 
-static int take_entry(struct source_tree_walk *w, const struct folder *folder,
+static int walk_entry(struct source_tree_walk *w, const struct folder *folder,
 		      const struct dirent *entry, struct sb *buffer)
 {
 	size_t before = w->path.len;
@@ -329,7 +329,7 @@ static int take_entry(struct source_tree_walk *w, const struct folder *folder,
 		sb_addc(&w->path, '/');
 		result = enter_folder(w, folder, entry->d_name, path, buffer);
 	} else {
-		result = take_file(w, folder, type, w->path.text, buffer);
+		result = add_file(w, folder, type, w->path.text, buffer);
 	}
 	w->path.len = before;
 	w->path.text[before] = '\0';
@@ -359,7 +359,7 @@ static int walk_folder(struct source_tree_walk *w, const struct folder *around)
 		result = -1;
 	folder.ignore = rules.count ? &rules : around->ignore;
 	while (result == 0 && (errno = 0, entry = readdir(entries)))
-		result = take_entry(w, &folder, entry, &buffer);
+		result = walk_entry(w, &folder, entry, &buffer);
 	if (result == 0 && errno)
 		result = read_error(w, w->path.len ? w->path.text : ".");
 	closedir(entries);

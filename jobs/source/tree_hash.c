@@ -122,7 +122,7 @@ static void hash_some(struct parallel_for *loop, void *arg)
 		}
 }
 
-static int report(const struct hashing *h, struct err **err)
+static int report_wrong(const struct hashing *h, struct err **err)
 {
 	const struct source_tree *tree = h->tree;
 
@@ -163,7 +163,7 @@ int tree_hash(struct source_tree *tree, struct digest_cache *digests, const char
 	for (size_t i = 0; i < tree->count; i++)
 		known[i] = digest_cache_next(digests, tree->files[i].path);
 	parallel_for(tree->count, hash_some, &h);
-	if (report(&h, err) < 0)
+	if (report_wrong(&h, err) < 0)
 		return -1;
 	if (atomic_load(&h.read) == 0 && strcmp(mark, digests->mark) == 0)
 		return 0;

@@ -10,7 +10,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 
-#define PIECE   ((size_t)1 << 20)
+#define CHUNK   ((size_t)1 << 20)
 #define MD5_HEX (2 * MD5_BYTES)
 #define MIB     ((uint64_t)1 << 20)
 
@@ -58,10 +58,10 @@ static int md5_stretch(struct transfer_backend *backend, const struct transfer_b
 		       int fd, struct md5 *md5, uint64_t at, uint64_t len,
 		       uint8_t digest[MD5_BYTES], struct err **err)
 {
-	AUTO(auto_free) char *bytes = mem_alloc(len < PIECE ? (size_t)len + 1 : PIECE);
+	AUTO(auto_free) char *bytes = mem_alloc(len < CHUNK ? (size_t)len + 1 : CHUNK);
 
 	while (len > 0) {
-		size_t want = len < PIECE ? (size_t)len : PIECE;
+		size_t want = len < CHUNK ? (size_t)len : CHUNK;
 		ssize_t got = fs_read_full(fd, bytes, want, (int64_t)at);
 
 		if (got < 0)
@@ -142,14 +142,14 @@ static int same_bytes(struct transfer_backend *backend, const struct transfer_ba
 
 	if (other < 0)
 		return 0; /* the fetch that follows reports the error */
-	a = mem_alloc(PIECE);
-	b = mem_alloc(PIECE);
+	a = mem_alloc(CHUNK);
+	b = mem_alloc(CHUNK);
 	for (uint64_t at = 0;;) {
-		ssize_t in_a = fs_read_full(fd, a, PIECE, (int64_t)at), in_b;
+		ssize_t in_a = fs_read_full(fd, a, CHUNK, (int64_t)at), in_b;
 
 		if (in_a < 0)
 			return read_error(row, errno, err);
-		in_b = fs_read_full(other, b, PIECE, (int64_t)at);
+		in_b = fs_read_full(other, b, CHUNK, (int64_t)at);
 		if (in_b < 0)
 			return read_error(row, errno, err);
 		if (in_a != in_b || memcmp(a, b, (size_t)in_a) != 0)

@@ -260,18 +260,18 @@ static void diverge(struct manifest *m)
 		out_head(&m->out);
 	while (left > 0 && !m->failed) {
 		size_t want = left < BUFFER ? (size_t)left : BUFFER;
-		char *piece = mem_alloc(want);
-		ssize_t got = pread(m->old.fd, piece, want, at);
+		char *chunk = mem_alloc(want);
+		ssize_t got = pread(m->old.fd, chunk, want, at);
 
 		if (got <= 0) {
 			m->failed = true;
 		} else {
-			sb_add(&m->out, piece, (size_t)got);
+			sb_add(&m->out, chunk, (size_t)got);
 			manifest_flush(m);
 			at += got;
 			left -= (uint64_t)got;
 		}
-		free(piece);
+		free(chunk);
 	}
 }
 
@@ -300,7 +300,7 @@ void manifest_add(struct manifest *m, const struct manifest_row *row)
 
 /* --- both --- */
 
-static bool is_of(const char *key, const char *only)
+static bool is_below(const char *key, const char *only)
 {
 	return !only || text_starts(key, only);
 }
@@ -314,7 +314,7 @@ const struct manifest_row *manifest_find(struct manifest *m, const char *key, co
 			return &m->old.row;
 		if (order > 0)
 			return NULL;
-		if (!is_of(m->old.row.key, only))
+		if (!is_below(m->old.row.key, only))
 			manifest_add(m, &m->old.row);
 		reader_skip(&m->old);
 	}
@@ -323,7 +323,7 @@ const struct manifest_row *manifest_find(struct manifest *m, const char *key, co
 
 /* Merges the file of a killed sync with the old manifest: its rows, then the old rows behind the
  * last of them, replace the old manifest. `m->lock` is the killed sync's file, and is emptied. */
-static void settle(struct manifest *m, const char *new_name)
+static void merge_killed(struct manifest *m, const char *new_name)
 {
 	AUTO(auto_close) int to = -1;
 	struct manifest_reader newer, older;
@@ -395,7 +395,7 @@ struct manifest *manifest_open(int dir, const char *url, bool writes)
 		snprintf(new_name, sizeof new_name, "%s" NEW, m->name);
 		m->lock = lock_new(dir, new_name);
 		if (m->lock >= 0 && fstat(m->lock, &st) == 0 && st.st_size > 0)
-			settle(m, new_name);
+			merge_killed(m, new_name);
 	}
 	reader_open(&m->old, dir, m->name);
 	m->same_to = m->old.offset;
@@ -407,7 +407,7 @@ void manifest_close(struct manifest *m, const char *only)
 	char new_name[NAME_BYTES + sizeof NEW];
 
 	for (; reader_row(&m->old); reader_skip(&m->old))
-		if (!is_of(m->old.row.key, only))
+		if (!is_below(m->old.row.key, only))
 			manifest_add(m, &m->old.row);
 	if (m->lock < 0)
 		return;

@@ -1,7 +1,7 @@
 /*
  * The manifest of a sync: for each key, the file and the object that were found to be equal,
- * so that the next sync need read neither. Each far store has a manifest file of a reserved
- * name in the near directory. It is read and written as a stream in key order.
+ * so that the next sync need read neither. Each remote store has a manifest file of a reserved
+ * name in the local directory. It is read and written as a stream in key order.
  *
  * A row is valid for a file only as long as device, inode, size and both times are unchanged
  * to the nanosecond (a program cannot set the ctime), and for an object only as long as size

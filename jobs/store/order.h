@@ -109,11 +109,11 @@
 #include "jobs/store/message.h"
 
 /* Values of members of the order that are absent. */
-#define ORDER_GRACE_MS      30000
-#define ORDER_HEARTBEAT_MS  2000
-#define ORDER_LOOK_MS       10000
-#define ORDER_CLAIM_WAIT_MS 600000
-#define ORDER_DRAIN_MS      120000
+#define ORDER_GRACE_MS            30000
+#define ORDER_HEARTBEAT_MS        2000
+#define ORDER_HEARTBEAT_REMOTE_MS 10000
+#define ORDER_CLAIM_WAIT_MS       600000
+#define ORDER_DRAIN_MS            120000
 
 #define MESSAGE(m, title) MESSAGE_STRUCT(m)
 #define FIELD(m, type, name, presence, help)                                                       \

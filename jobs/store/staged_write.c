@@ -153,8 +153,8 @@ static const char *refusal_of(int os_errno)
 }
 
 /* Returns 0 with the reason of a refusal, or -1 with an error. */
-static int judge(const struct staged_write *staged, const char *key, int os_errno,
-		 const char **ret_why, struct err **err)
+static int classify_error(const struct staged_write *staged, const char *key, int os_errno,
+			  const char **ret_why, struct err **err)
 {
 	*ret_why = refusal_of(os_errno);
 	if (*ret_why)
@@ -207,7 +207,7 @@ static int folder_of(struct staged_write *staged, const char *key, const char **
 		return 1;
 	fd = fcntl(staged->root, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return judge(staged, key, errno, ret_why, err);
+		return classify_error(staged, key, errno, ret_why, err);
 	while (part < key + len) {
 		char name[NAME_MAX + 1];
 		int next = -1;
@@ -216,7 +216,7 @@ static int folder_of(struct staged_write *staged, const char *key, const char **
 		slash = strchr(part, '/');
 		snprintf(name, sizeof name, "%.*s", (int)(slash - part), part);
 		if (!step_down(fd, name, &next, &made_this))
-			return judge(staged, key, errno, ret_why, err);
+			return classify_error(staged, key, errno, ret_why, err);
 		close(fd);
 		fd = next;
 		if (staged->case_blind && !made_this) {
@@ -260,7 +260,7 @@ int staged_write_begin(struct staged_write *staged, const char *key, bool known,
 	ret->fd = openat(staged->current->fd, ret->temp,
 			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (ret->fd < 0)
-		return judge(staged, key, errno, &ret->why, err);
+		return classify_error(staged, key, errno, &ret->why, err);
 	/* If the file system does not support locks, staged_write_sweep() removes nothing. */
 	(void)!flock(ret->fd, LOCK_EX | LOCK_NB);
 	ret->folder = staged->current;
@@ -288,8 +288,8 @@ static int write_error(const struct staged_write *staged, const struct staged_wr
 }
 
 /* Gives the file its final times. */
-static int settle(const struct staged_write *staged, struct staged_write_file *file,
-		  struct err **err)
+static int set_times(const struct staged_write *staged, struct staged_write_file *file,
+		     struct err **err)
 {
 	struct timespec times[2];
 
@@ -328,7 +328,7 @@ static int give_name(const struct staged_write *staged, struct staged_write_file
 	return fstat(file->fd, &file->st) < 0 ? write_error(staged, file, errno, err) : 0;
 }
 
-static void note_named(struct staged_write *staged, struct staged_write_folder *folder)
+static void remember_named(struct staged_write *staged, struct staged_write_folder *folder)
 {
 	size_t count = staged->named_count;
 
@@ -364,7 +364,7 @@ int staged_write_commit(struct staged_write *staged, struct staged_write_file *c
 	if (count == 0)
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		if (settle(staged, files[i], err) < 0)
+		if (set_times(staged, files[i], err) < 0)
 			return -1;
 	/* A single syncfs() for all is far cheaper than one fsync() each; the fsync() calls that
 	 * follow only report whether it worked, and cost next to nothing. The syncfs() also
@@ -379,7 +379,7 @@ int staged_write_commit(struct staged_write *staged, struct staged_write_file *c
 	for (size_t i = 0; i < count; i++) {
 		if (give_name(staged, files[i], err) < 0)
 			return -1;
-		note_named(staged, files[i]->folder);
+		remember_named(staged, files[i]->folder);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Staged writes into the near directory of a sync: files are written under temporary names
+ * Staged writes into the local directory of a sync: files are written under temporary names
  * beside their places, made durable in groups, and then renamed. Nothing is written outside
  * the directory or through a link. Folders are made as needed.
  *

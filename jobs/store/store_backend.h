@@ -32,7 +32,7 @@ struct store_backend {
 	int (*remove)(struct store *store, const char *key, struct err **err);
 	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
-	/* Opens the store as the far side of a sync: see transfer_backend.h. */
+	/* Opens the store as the remote side of a sync: see transfer_backend.h. */
 	int (*backend)(struct store *store, struct transfer_backend **ret, struct err **err);
 };
 

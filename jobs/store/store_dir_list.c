@@ -145,8 +145,8 @@ static void names_add(struct names *names, const char *name, bool folder)
 }
 
 /* Adds one entry of a folder to `names`, or reports it to `other`. */
-static void names_take(const struct dir_walk *walk, int dir, const char *prefix,
-		       const struct dirent *entry, struct names *names)
+static void names_add_entry(const struct dir_walk *walk, int dir, const char *prefix,
+			    const struct dirent *entry, struct names *names)
 {
 	const char *name = entry->d_name;
 	unsigned char type;
@@ -182,7 +182,7 @@ static int names_read(const struct dir_walk *walk, int dir, const char *prefix, 
 	free(names->limit);
 	names->limit = NULL;
 	while ((errno = 0, entry = readdir(stream)))
-		names_take(walk, dir, prefix, entry, names);
+		names_add_entry(walk, dir, prefix, entry, names);
 	failed = errno;
 	closedir(stream);
 	if (failed)
@@ -241,7 +241,7 @@ static int level_next(struct dir_walk *walk, const char **ret, struct err **err)
 	return 0;
 }
 
-static int enter(struct dir_walk *walk, int dir, const char *name, struct err **err)
+static int enter_folder(struct dir_walk *walk, int dir, const char *name, struct err **err)
 {
 	AUTO(auto_free) char *bare = mem_copy_n(name, strlen(name) - 1);
 	int below = openat(dir, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -268,7 +268,7 @@ int store_dir_walk_next(struct dir_walk *walk, struct dir_row *ret, struct err *
 		walk->key.len = level->key_len;
 		sb_adds(&walk->key, name);
 		if (name[strlen(name) - 1] == '/') {
-			if (enter(walk, level->fd, name, err) < 0)
+			if (enter_folder(walk, level->fd, name, err) < 0)
 				return -1;
 			continue;
 		}
@@ -344,7 +344,7 @@ int store_dir_list(struct store *base, const char *prefix, store_list_fn fn, voi
 	return done < 0 ? -1 : 0;
 }
 
-static int tell_folders(const struct names *names, store_folder_fn fn, void *arg, struct err **err)
+static int pass_folders(const struct names *names, store_folder_fn fn, void *arg, struct err **err)
 {
 	int done = 0;
 
@@ -373,7 +373,7 @@ int store_dir_folders(struct store *base, const char *prefix, store_folder_fn fn
 	do {
 		done = names_read(&where, place.fd, "", &names, err);
 		if (done == 0)
-			done = tell_folders(&names, fn, arg, err);
+			done = pass_folders(&names, fn, arg, err);
 	} while (done == 0 && names_next(&names));
 	return done < 0 ? -1 : 0;
 }

@@ -3,7 +3,7 @@
  * made by the first call that needs it, so opening costs nothing.
  *
  * Keys of other programs' objects may be anything: a name that is not a valid key of store.h
- * is passed over and reported to the callback of store_on_unfit().
+ * is passed over and reported to the callback of store_on_unsafe_name().
  */
 #include "jobs/store/store_s3.h"
 
@@ -53,7 +53,7 @@ static void target_release(struct target *target)
 	free(target->key);
 }
 
-static int aim(struct store *base, const char *key, struct target *ret, struct err **err)
+static int target_init(struct store *base, const char *key, struct target *ret, struct err **err)
 {
 	struct store_s3 *store = as_s3(base);
 
@@ -65,7 +65,7 @@ static int aim(struct store *base, const char *key, struct target *ret, struct e
 	return 0;
 }
 
-static void tell_object(const struct s3_object *from, const char *key, struct store_object *ret)
+static void describe_object(const struct s3_object *from, const char *key, struct store_object *ret)
 {
 	ret->key = key;
 	ret->size = from->size;
@@ -84,7 +84,7 @@ struct store_s3_listing {
 	uint64_t count;
 };
 
-static void pass_over(const struct store_s3_listing *l, const char *name, const char *why)
+static void report_unsafe(const struct store_s3_listing *l, const char *name, const char *why)
 {
 	if (l->store->base.unsafe_name)
 		l->store->base.unsafe_name(l->store->base.unsafe_name_arg, name, why);
@@ -117,10 +117,10 @@ static int list_object(void *arg, const struct s3_object *object, struct err **e
 	if (why) {
 		/* An object named like the prefix with a slash is a folder made by a console. */
 		if (*key)
-			pass_over(l, key, why);
+			report_unsafe(l, key, why);
 		return 0;
 	}
-	tell_object(object, key, &row);
+	describe_object(object, key, &row);
 	return l->fn(l->arg, &row, err);
 }
 
@@ -153,7 +153,7 @@ static int list_prefix(void *arg, const char *prefix, struct err **err)
 	if (!why && has_reserved_part(name))
 		why = "begins like a temporary file";
 	if (why) {
-		pass_over(l, name, why);
+		report_unsafe(l, name, why);
 		return 0;
 	}
 	return l->folder_fn(l->arg, name, err);
@@ -176,7 +176,7 @@ static int s3_store_folders(struct store *base, const char *prefix, store_folder
 
 /* Returns the ETag as the tag. replace_if_same needs a tag, so an object without one is an error
  * if the caller asked for it. */
-static int give_tag(const struct store *base, const char *key, const struct s3_outcome *outcome,
+static int copy_tag(const struct store *base, const char *key, const struct s3_outcome *outcome,
 		    char ret_tag[STORE_TAG], struct err **err)
 {
 	if (!ret_tag)
@@ -195,10 +195,10 @@ static int s3_store_get(struct store *base, const char *key, size_t max, struct 
 	struct s3_outcome outcome = { 0 };
 	int found;
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	found = s3_get(target.aws, &target.place, 0, 0, max, ret, &outcome, err);
-	return found <= 0 ? found : give_tag(base, key, &outcome, ret_tag, err);
+	return found <= 0 ? found : copy_tag(base, key, &outcome, ret_tag, err);
 }
 
 static int s3_store_stat(struct store *base, const char *key, struct store_object *ret,
@@ -208,11 +208,11 @@ static int s3_store_stat(struct store *base, const char *key, struct store_objec
 	struct s3_outcome outcome = { 0 };
 	int found;
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	found = s3_head(target.aws, &target.place, &outcome, err);
 	if (found > 0)
-		tell_object(&outcome.object, key, ret);
+		describe_object(&outcome.object, key, ret);
 	return found;
 }
 
@@ -223,14 +223,14 @@ static int s3_store_read_range(struct store *base, const char *key, uint64_t off
 	struct s3_outcome outcome = { 0 };
 	int found = 0;
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	if (len > 0 && offset <= INT64_MAX)
 		found = s3_get(target.aws, &target.place, offset, len, len, ret, &outcome, err);
 	/* S3 returns no metadata for a range beyond the end. */
 	if (found >= 0 && outcome.object.etag[0] == '\0')
 		found = s3_head(target.aws, &target.place, &outcome, err);
-	return found <= 0 ? found : give_tag(base, key, &outcome, ret_tag, err);
+	return found <= 0 ? found : copy_tag(base, key, &outcome, ret_tag, err);
 }
 
 /* Opens a new file beside `path`. If the file system supports O_TMPFILE, the file has no name
@@ -280,7 +280,7 @@ static int s3_store_download(struct store *base, const char *key, const char *pa
 	AUTO(auto_close) int fd = -1;
 	int found;
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	fd = temp_open(path, dir, &name, err);
 	if (fd < 0)
@@ -299,7 +299,7 @@ static int write_bytes(struct store *base, const char *key, const struct s3_body
 {
 	AUTO(target_release) struct target target = { 0 };
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	return s3_put(target.aws, &target.place, body, NULL, err);
 }
@@ -336,7 +336,7 @@ static int s3_store_remove(struct store *base, const char *key, struct err **err
 {
 	AUTO(target_release) struct target target = { 0 };
 
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	return s3_delete(target.aws, &target.place, err);
 }
@@ -352,7 +352,7 @@ static bool has_changed(int fd, const struct stat *before)
 
 /* Aborts uploads to this key that a killed process left. A failure is ignored: the role may not
  * be allowed to do so. */
-static void tidy_up(const struct target *target)
+static void abort_leftovers(const struct target *target)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
@@ -366,7 +366,7 @@ static int send_file(const struct target *target, int fd, const struct stat *st,
 	int done;
 
 	if (body.len > S3_PART_BYTES)
-		tidy_up(target);
+		abort_leftovers(target);
 	done = s3_upload(target->aws, &target->place, &body, NULL, err);
 	if (done > 0 && has_changed(fd, st)) {
 		AUTO(err_freep) struct err *ignored = NULL;
@@ -389,7 +389,7 @@ static int s3_store_upload(struct store *base, const char *path, const char *key
 		return fs_error(err, errno, "cannot read '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
-	if (aim(base, key, &target, err) < 0)
+	if (target_init(base, key, &target, err) < 0)
 		return -1;
 	found = s3_head(target.aws, &target.place, NULL, err);
 	if (found != 0)

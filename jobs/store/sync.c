@@ -48,7 +48,7 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 	return err_hint(err, "name two separate directories");
 }
 
-/* Selects the near side: the target if it is a directory, else the source. */
+/* Selects the local side: the target if it is a directory, else the source. */
 static int open_sides(struct sync *sync, struct store *from, struct store *to, struct err **err)
 {
 	struct store *remote = as_directory(to) ? from : to;
@@ -67,7 +67,7 @@ static int open_sides(struct sync *sync, struct store *from, struct store *to, s
 	return transfer_backend_open(remote, &sync->backend, err);
 }
 
-static int open_local(struct sync *sync, const char *far_url, struct err **err)
+static int open_local(struct sync *sync, const char *remote_url, struct err **err)
 {
 	AUTO(auto_close) int root = -1;
 
@@ -82,13 +82,13 @@ static int open_local(struct sync *sync, const char *far_url, struct err **err)
 			return -1;
 		sync->own_root = sync->root = found > 0 ? TAKE_FD(root) : -1;
 	}
-	sync->manifest = manifest_open(sync->root, far_url, !sync->options->dry_run);
+	sync->manifest = manifest_open(sync->root, remote_url, !sync->options->dry_run);
 	return 0;
 }
 
 /* Handles the next keys, as many as there is room for. Returns false if a listing must arrive
  * first or on an error. */
-static bool look_on(struct sync *sync, struct err **err)
+static bool join_keys(struct sync *sync, struct err **err)
 {
 	for (int i = 0; i < STEPS && !sync->joined && sync_move_has_room(sync); i++) {
 		int done = sync_join_step(sync, err);
@@ -106,20 +106,20 @@ static bool is_over(const struct sync *sync)
 	return sync->joined && sync_move_is_idle(sync);
 }
 
-static void report(struct sync *sync, struct mono *told)
+static void report_progress(struct sync *sync, struct mono *reported_at)
 {
-	if (!sync->options->progress || clock_mono_now().ms - told->ms < PROGRESS_MS)
+	if (!sync->options->progress || clock_mono_now().ms - reported_at->ms < PROGRESS_MS)
 		return;
-	*told = clock_mono_now();
+	*reported_at = clock_mono_now();
 	sync->sum->stopped = !sync->options->progress(sync->options->arg, sync->sum);
 }
 
-static int turns(struct sync *sync, struct err **err)
+static int run_turns(struct sync *sync, struct err **err)
 {
-	struct mono told = { 0 };
+	struct mono reported_at = { 0 };
 
 	while (!is_over(sync) && !sync->sum->stopped) {
-		bool more = look_on(sync, err) && !sync->joined && sync_move_has_room(sync);
+		bool more = join_keys(sync, err) && !sync->joined && sync_move_has_room(sync);
 
 		if (*err || sync_move_go_on(sync, false, err) < 0)
 			return -1;
@@ -129,12 +129,12 @@ static int turns(struct sync *sync, struct err **err)
 			*err = TAKE(sync->err);
 			return -1;
 		}
-		report(sync, &told);
+		report_progress(sync, &reported_at);
 	}
 	return 0;
 }
 
-static int finish(struct sync *sync, int result, struct err **err)
+static int finish_sync(struct sync *sync, int result, struct err **err)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 
@@ -174,6 +174,6 @@ int sync_run(struct store *from, struct store *to, const struct sync_options *op
 	if (result == 0)
 		result = sync_join_open(&sync, err);
 	if (result == 0)
-		result = turns(&sync, err);
-	return finish(&sync, result, err);
+		result = run_turns(&sync, err);
+	return finish_sync(&sync, result, err);
 }

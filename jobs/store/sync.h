@@ -71,8 +71,8 @@ struct sync_options {
 	/* Called for each object once its outcome is certain, in no particular order; `why` is
 	 * NULL if there is nothing to say. The key may contain any byte but NUL and must be
 	 * escaped for a terminal. NULL: objects are only counted. */
-	void (*tell)(void *arg, enum sync_fate fate, const char *key, uint64_t size,
-		     const char *why);
+	void (*on_object)(void *arg, enum sync_fate fate, const char *key, uint64_t size,
+			  const char *why);
 	/* Called now and then, ten times a second at most. If it returns false, the sync stops,
 	 * which is not an error (sum.stopped). NULL: none. */
 	bool (*progress)(void *arg, const struct sync_sum *sum);

@@ -85,7 +85,7 @@ struct sync {
 	bool local_at, remote_at;       /* a row has been read and not used yet */
 	bool local_ended, remote_ended; /* no more rows follow */
 	bool joined;
-	/* The last valid key of the far side, and the lengths of its prefixes that are keys. */
+	/* The last valid key of the remote side, and the lengths of its prefixes that are keys. */
 	struct sb above;
 	uint16_t above_ends[1025];
 	size_t above_count;
@@ -120,7 +120,7 @@ bool sync_move_has_room(const struct sync *sync); /* for the slot that the next 
 void sync_move_same(struct sync *sync, const char *key, uint64_t size,
 		    const struct manifest_row *remember);
 void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const char *why);
-/* Adds an object that must move. `far`: the row to download; NULL: upload. `known`: both sides
+/* Adds an object that must move. `remote`: the row to download; NULL: upload. `known`: both sides
  * have the key. */
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 		   const struct transfer_backend_row *remote, bool known, enum sync_stage stage);
@@ -150,8 +150,8 @@ struct sync_slot *sync_slot_new(struct sync *sync, const char *key, uint64_t siz
 void sync_slot_order(struct sync *sync, struct sync_slot *slot); /* puts it at the queue's end */
 void sync_slot_start(struct sync *sync, struct sync_slot *slot); /* starts once there is room */
 /* Counts the fate of an object, and reports it to the caller of the sync. */
-void sync_slot_tell(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
-		    const char *why);
+void sync_slot_report(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
+		      const char *why);
 /* Ends a slot by itself: sync_stage_finish() tells its group too. */
 void sync_slot_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
 		      const char *why);

@@ -10,7 +10,7 @@
 #include "jobs/store/sync_internal.h"
 
 /* Called for an entry of the directory that is not an object. */
-static void other(void *arg, int dir, const char *folder, const char *name)
+static void on_other_entry(void *arg, int dir, const char *folder, const char *name)
 {
 	struct sync *sync = arg;
 
@@ -28,7 +28,7 @@ int sync_join_open(struct sync *sync, struct err **err)
 	const char *only = sync->options->only ? sync->options->only : "";
 
 	sync->above = SB_INIT;
-	if (store_dir_walk_open(sync->local, only, other, sync, &sync->walk, err) < 0)
+	if (store_dir_walk_open(sync->local, only, on_other_entry, sync, &sync->walk, err) < 0)
 		return -1;
 	return sync->backend->kind->list(sync->backend, only, err);
 }
@@ -39,7 +39,7 @@ void sync_join_close(struct sync *sync)
 	sb_release(&sync->above);
 }
 
-/* Reads a row of the near side if none is at hand and the listing has not ended. */
+/* Reads a row of the local side if none is at hand and the listing has not ended. */
 static int local_fill(struct sync *sync, struct err **err)
 {
 	int found;
@@ -73,7 +73,7 @@ static int remote_fill(struct sync *sync, struct err **err)
 	return 1;
 }
 
-/* True if another object of the far side is where this key needs a folder. That object was
+/* True if another object of the remote side is where this key needs a folder. That object was
  * listed before: keys that begin with its key follow it, but those with a slash after it not at
  * once. */
 static bool lies_below_object(struct sync *sync, const char *key)
@@ -144,7 +144,7 @@ static enum sync_stage stage_of(const struct sync *sync, const char *key)
 }
 
 /* Decides about a key that both sides have, or only the source. */
-static int decide(struct sync *sync, bool both, struct err **err)
+static int decide_key(struct sync *sync, bool both, struct err **err)
 {
 	const char *key = sync->down ? sync->remote_row.key : sync->local_row.key;
 	uint64_t size = sync->down ? sync->remote_row.size : (uint64_t)sync->local_row.st.st_size;
@@ -165,7 +165,7 @@ static int decide(struct sync *sync, bool both, struct err **err)
 	return 1;
 }
 
-/* Handles the next object of the far side, on the way down. */
+/* Handles the next object of the remote side, on the way down. */
 static int step_down(struct sync *sync, struct err **err)
 {
 	const struct transfer_backend_row *remote = &sync->remote_row;
@@ -199,7 +199,7 @@ static int step_down(struct sync *sync, struct err **err)
 			break;
 		sync->local_at = false;
 	}
-	return decide(sync, order == 0, err);
+	return decide_key(sync, order == 0, err);
 }
 
 /* Handles the next file of the directory, on the way up. */
@@ -234,7 +234,7 @@ static int step_up(struct sync *sync, struct err **err)
 		sync_move_refuse(sync, key, (uint64_t)sync->local_row.st.st_size, why);
 		return 1;
 	}
-	return decide(sync, order == 0, err);
+	return decide_key(sync, order == 0, err);
 }
 
 int sync_join_step(struct sync *sync, struct err **err)

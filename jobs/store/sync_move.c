@@ -22,9 +22,9 @@
 #define CONNECTIONS 16
 #define SPARE       8 /* transfers beyond the connections, so that none of those is ever idle */
 
-static const char *const changing = "changed while it was copied";
+static const char *const was_changed = "changed while it was copied";
 const char *const sync_taken = "was written by another process meanwhile";
-static const char *const went = "was removed while it was copied";
+static const char *const was_removed = "was removed while it was copied";
 
 static size_t limit_of(const struct sync *sync)
 {
@@ -47,7 +47,7 @@ bool sync_move_is_idle(const struct sync *sync)
 void sync_move_same(struct sync *sync, const char *key, uint64_t size,
 		    const struct manifest_row *remember)
 {
-	sync_slot_tell(sync, SYNC_SAME, key, size, NULL);
+	sync_slot_report(sync, SYNC_SAME, key, size, NULL);
 	if (!remember || !sync->manifest)
 		return;
 	if (!sync->first) {
@@ -68,7 +68,7 @@ void sync_move_refuse(struct sync *sync, const char *key, uint64_t size, const c
 
 	if (group)
 		group->lacking = true;
-	sync_slot_tell(sync, SYNC_REFUSED, key, size, why);
+	sync_slot_report(sync, SYNC_REFUSED, key, size, why);
 }
 
 void sync_move_add(struct sync *sync, const char *key, uint64_t size,
@@ -79,7 +79,7 @@ void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 	sync->sum->to_move++;
 	sync->sum->to_move_bytes += size;
 	if (sync->options->dry_run) {
-		sync_slot_tell(sync, SYNC_MOVED, key, size, NULL);
+		sync_slot_report(sync, SYNC_MOVED, key, size, NULL);
 		return;
 	}
 	slot = sync_slot_new(sync, key, size);
@@ -99,7 +99,7 @@ void sync_move_add(struct sync *sync, const char *key, uint64_t size,
 	sync_slot_start(sync, slot);
 }
 
-static void done(struct transfer *transfer, enum transfer_result result, struct err *err);
+static void on_done(struct transfer *transfer, enum transfer_result result, struct err *err);
 
 /* Starts or restarts the transfer of an open file. */
 static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err **err)
@@ -109,7 +109,7 @@ static int send_or_fetch(struct sync *sync, struct sync_slot *slot, struct err *
 
 	transfer->key = slot->key;
 	transfer->size = slot->size;
-	transfer->done = done;
+	transfer->done = on_done;
 	transfer->owner = slot;
 	transfer->sync = sync;
 	transfer->exclusive = sync->options->exclusive && !slot->known;
@@ -138,7 +138,7 @@ static int start_down(struct sync *sync, struct sync_slot *slot, struct err **er
 }
 
 /* Records the current state of the file. */
-static int look(struct sync_slot *slot, struct err **err)
+static int stat_file(struct sync_slot *slot, struct err **err)
 {
 	struct moving *moving = slot->moving;
 	struct utc now = clock_utc_now();
@@ -162,17 +162,17 @@ static int start_up(struct sync *sync, struct sync_slot *slot, struct err **err)
 	if (found < 0)
 		return -1;
 	if (found == 0) {
-		sync_stage_finish(sync, slot, SYNC_FAILED, went);
+		sync_stage_finish(sync, slot, SYNC_FAILED, was_removed);
 		return 0;
 	}
-	if (look(slot, err) < 0)
+	if (stat_file(slot, err) < 0)
 		return -1;
 	return send_or_fetch(sync, slot, err);
 }
 
 /* Starts the transfer once more, for whatever content is there now. Returns false if this was
  * tried already or is not possible. */
-static bool retry(struct sync *sync, struct sync_slot *slot)
+static bool retry_slot(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = slot->moving;
 
@@ -185,7 +185,7 @@ static bool retry(struct sync *sync, struct sync_slot *slot)
 		if (ftruncate(moving->transfer.fd, 0) < 0 ||
 		    lseek(moving->transfer.fd, 0, SEEK_SET) < 0)
 			return false;
-	} else if (look(slot, &sync->err) < 0) {
+	} else if (stat_file(slot, &sync->err) < 0) {
 		return false;
 	}
 	return send_or_fetch(sync, slot, &sync->err) == 0;
@@ -203,7 +203,7 @@ static bool is_as_it_was(const struct moving *moving)
 	return memcmp(&before, &now, sizeof now) == 0;
 }
 
-static void arrived(struct sync *sync, struct sync_slot *slot)
+static void slot_arrived(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = slot->moving;
 
@@ -221,7 +221,7 @@ static void arrived(struct sync *sync, struct sync_slot *slot)
 	sync_stage_finish(sync, slot, SYNC_MOVED, NULL);
 }
 
-static void done(struct transfer *transfer, enum transfer_result result, struct err *err)
+static void on_done(struct transfer *transfer, enum transfer_result result, struct err *err)
 {
 	struct sync_slot *slot = transfer->owner;
 	struct sync *sync = transfer->sync;
@@ -235,17 +235,17 @@ static void done(struct transfer *transfer, enum transfer_result result, struct 
 	}
 	switch (result) {
 	case TRANSFER_DONE:
-		arrived(sync, slot);
+		slot_arrived(sync, slot);
 		break;
 	case TRANSFER_CHANGED:
-		if (!retry(sync, slot))
-			sync_stage_finish(sync, slot, SYNC_FAILED, changing);
+		if (!retry_slot(sync, slot))
+			sync_stage_finish(sync, slot, SYNC_FAILED, was_changed);
 		break;
 	case TRANSFER_TAKEN:
 		sync_stage_finish(sync, slot, SYNC_REFUSED, sync_taken);
 		break;
 	case TRANSFER_GONE:
-		sync_stage_finish(sync, slot, SYNC_FAILED, went);
+		sync_stage_finish(sync, slot, SYNC_FAILED, was_removed);
 		break;
 	case TRANSFER_FAILED:
 		if (sync->err)
@@ -270,7 +270,7 @@ static int64_t next_wait(int64_t took_ms)
 	return took_ms < LANDED_MS_MAX / LANDED_TIMES ? took_ms * LANDED_TIMES : LANDED_MS_MAX;
 }
 
-static int commit(struct sync *sync, struct err **err)
+static int commit_landed(struct sync *sync, struct err **err)
 {
 	struct staged_write_file *files[LANDED_FILES];
 	struct sync_slot *slots[LANDED_FILES];
@@ -308,7 +308,7 @@ int sync_move_go_on(struct sync *sync, bool all, struct err **err)
 			return -1;
 	}
 	while (all ? sync->landed.first != NULL : commit_is_due(sync))
-		if (commit(sync, err) < 0)
+		if (commit_landed(sync, err) < 0)
 			return -1;
 	return 0;
 }

@@ -55,7 +55,7 @@ void sync_slot_order(struct sync *sync, struct sync_slot *slot)
 	sync->ordered++;
 }
 
-static void slot_still(struct sync *sync, struct sync_slot *slot)
+static void slot_stop(struct sync *sync, struct sync_slot *slot)
 {
 	struct moving *moving = TAKE(slot->moving);
 
@@ -70,7 +70,7 @@ static void slot_still(struct sync *sync, struct sync_slot *slot)
 
 static void slot_free(struct sync *sync, struct sync_slot *slot)
 {
-	slot_still(sync, slot);
+	slot_stop(sync, slot);
 	if (slot->next_of_all)
 		slot->next_of_all->previous_of_all = slot->previous_of_all;
 	if (slot->previous_of_all)
@@ -100,13 +100,13 @@ static void order_advance(struct sync *sync)
 	}
 }
 
-void sync_slot_tell(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
-		    const char *why)
+void sync_slot_report(struct sync *sync, enum sync_fate fate, const char *key, uint64_t size,
+		      const char *why)
 {
 	sync->sum->objects[fate]++;
 	sync->sum->bytes[fate] += size;
-	if (sync->options->tell)
-		sync->options->tell(sync->options->arg, fate, key, size, why);
+	if (sync->options->on_object)
+		sync->options->on_object(sync->options->arg, fate, key, size, why);
 }
 
 void sync_slot_start(struct sync *sync, struct sync_slot *slot)
@@ -117,8 +117,8 @@ void sync_slot_start(struct sync *sync, struct sync_slot *slot)
 void sync_slot_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate fate,
 		      const char *why)
 {
-	sync_slot_tell(sync, fate, slot->key, slot->size, why);
-	slot_still(sync, slot);
+	sync_slot_report(sync, fate, slot->key, slot->size, why);
+	slot_stop(sync, slot);
 	slot->finished = true;
 	slot->group = NULL;
 	if (slot->ordered)
@@ -131,7 +131,7 @@ void sync_slot_close(struct sync *sync)
 {
 	for (struct sync_slot *slot = sync->all, *next; slot; slot = next) {
 		next = slot->next_of_all;
-		slot_still(sync, slot);
+		slot_stop(sync, slot);
 		free(slot);
 	}
 	sync->all = sync->first = sync->last = NULL;

@@ -37,7 +37,7 @@ static void group_free(struct sync *sync, struct group *group)
 }
 
 /* Starts the objects that waited for the rest of the group, or leaves them behind. */
-static void release(struct sync *sync, struct group *group)
+static void release_held(struct sync *sync, struct group *group)
 {
 	bool stays = group->failed || (group->lacking && group->parent);
 	struct sync_slot *slot = TAKE(group->held);
@@ -53,7 +53,7 @@ static void release(struct sync *sync, struct group *group)
 }
 
 /* Ends a group once everything found in it is finished; its parent may be finished then. */
-static void settle(struct sync *sync, struct group *group)
+static void end_groups(struct sync *sync, struct group *group)
 {
 	while (group && group->closed && group->pending == 0) {
 		struct group *parent = group->parent;
@@ -61,7 +61,7 @@ static void settle(struct sync *sync, struct group *group)
 		if (!group->released && group->held) {
 			for (const struct sync_slot *slot = group->held; slot; slot = slot->beside)
 				group->pending++;
-			release(sync, group);
+			release_held(sync, group);
 			/* Objects finished in release() have called settle() themselves. */
 			return;
 		}
@@ -85,7 +85,7 @@ void sync_stage_pass(struct sync *sync, const char *key)
 		if (group->parent)
 			sync->group = group->parent;
 		group->closed = true;
-		settle(sync, group);
+		end_groups(sync, group);
 		if (sync->group == group) /* the root waits for the rest */
 			return;
 	}
@@ -126,7 +126,7 @@ void sync_stage_finish(struct sync *sync, struct sync_slot *slot, enum sync_fate
 	group->pending--;
 	group->failed |= fate == SYNC_FAILED;
 	group->lacking |= fate == SYNC_REFUSED;
-	settle(sync, group);
+	end_groups(sync, group);
 }
 
 void sync_stage_close(struct sync *sync)

@@ -1,6 +1,6 @@
 /*
- * The far side of a sync: a store that lists its objects one after the other and transfers
- * many at once. The near side is a directory on this machine. Each kind of store is one table
+ * The remote side of a sync: a store that lists its objects one after the other and transfers
+ * many at once. The local side is a directory on this machine. Each kind of store is one table
  * of functions.
  *
  * Only turn() waits. A transfer backend belongs to one thread, and to one sync.

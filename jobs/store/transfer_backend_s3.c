@@ -24,28 +24,28 @@ struct transfer_backend_s3 {
 	const char *bucket, *prefix;
 	struct s3_listing *listing;
 	struct s3_page *page, *ahead;
-	size_t at;  /* index into page->objects */
-	bool asked; /* a page was asked for and has not arrived yet */
-	bool ended; /* the last page has arrived */
+	size_t at;         /* index into page->objects */
+	bool is_requested; /* a page was asked for and has not arrived yet */
+	bool ended;        /* the last page has arrived */
 	struct err *err;
 	struct flight *flights;
 };
 
 /* --- listing --- */
 
-static void ask(struct transfer_backend_s3 *backend)
+static void request_page(struct transfer_backend_s3 *backend)
 {
-	if (backend->asked || backend->ended || backend->err || backend->ahead)
+	if (backend->is_requested || backend->ended || backend->err || backend->ahead)
 		return;
-	backend->asked = true;
+	backend->is_requested = true;
 	s3_list_next(backend->listing);
 }
 
-static void page_came(void *arg, struct s3_page *page, struct err *err)
+static void on_page(void *arg, struct s3_page *page, struct err *err)
 {
 	struct transfer_backend_s3 *backend = arg;
 
-	backend->asked = false;
+	backend->is_requested = false;
 	if (!page) {
 		backend->err = err;
 		return;
@@ -55,7 +55,7 @@ static void page_came(void *arg, struct s3_page *page, struct err *err)
 		backend->ahead = page;
 	else
 		backend->page = page;
-	ask(backend);
+	request_page(backend);
 }
 
 static int s3_backend_list(struct transfer_backend *base, const char *prefix, struct err **err)
@@ -65,8 +65,8 @@ static int s3_backend_list(struct transfer_backend *base, const char *prefix, st
 	const struct s3_list what = { .bucket = backend->bucket, .prefix = whole };
 
 	(void)err;
-	backend->asked = true;
-	backend->listing = s3_list_start(backend->aws, &what, page_came, backend);
+	backend->is_requested = true;
+	backend->listing = s3_list_start(backend->aws, &what, on_page, backend);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ s3_backend_next(struct transfer_backend *base, struct transfer_backend_row *ret,
 			s3_page_freep(&backend->page);
 			backend->page = TAKE(backend->ahead);
 			backend->at = 0;
-			ask(backend);
+			request_page(backend);
 		}
 		if (!backend->page)
 			break;
@@ -134,7 +134,7 @@ static struct flight *flight_new(struct transfer_backend_s3 *backend, struct tra
 	return flight;
 }
 
-static void landed(void *arg, struct s3_outcome *outcome)
+static void on_outcome(void *arg, struct s3_outcome *outcome)
 {
 	struct flight *flight = arg;
 	struct transfer *transfer = flight->transfer;
@@ -173,7 +173,7 @@ static int s3_backend_fetch(struct transfer_backend *base, struct transfer *tran
 
 	memcpy(known.etag, transfer->tag, sizeof known.etag);
 	flight->op = s3_download_start(backend->aws, &place, transfer->tag[0] ? &known : NULL,
-				       transfer->fd, landed, flight, err);
+				       transfer->fd, on_outcome, flight, err);
 	if (flight->op)
 		return 0;
 	flight_free(flight);
@@ -193,7 +193,7 @@ static int s3_backend_send(struct transfer_backend *base, struct transfer *trans
 	body.len = transfer->size;
 	body.condition = transfer->exclusive ? S3_IF_ABSENT : S3_ALWAYS;
 	transfer->tag[0] = '\0';
-	flight->op = s3_upload_start(backend->aws, &place, &body, landed, flight, err);
+	flight->op = s3_upload_start(backend->aws, &place, &body, on_outcome, flight, err);
 	if (flight->op)
 		return 0;
 	flight_free(flight);

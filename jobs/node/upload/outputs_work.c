@@ -225,7 +225,7 @@ static int bring_odd(struct bringing *b, const char *key, struct err **err)
 static int pass(struct bringing *b, struct err **err)
 {
 	const struct sync_options options = {
-		.stage = may_move, .tell = on_fate, .progress = still_moving, .arg = b
+		.stage = may_move, .on_object = on_fate, .progress = still_moving, .arg = b
 	};
 	struct sync_sum sum;
 

@@ -30,7 +30,7 @@ int attempt_report(struct attempt_watch *watch, int node, struct node_report *re
 {
 	struct engine *engine = watch->driver->engine;
 
-	if (watch->outside)
+	if (watch->monitor)
 		return toolkit_monitor_report(watch, node, ret, err);
 	if (engine->ops->report)
 		return engine->ops->report(engine, watch->job, watch->prefix, node, ret, err);

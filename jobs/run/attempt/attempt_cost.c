@@ -44,7 +44,7 @@ static int record_kept(struct driver *driver, double seconds, const struct err *
 /* Releases machines kept from the ended attempt. `next`: an attempt follows that may still take
  * them over. Returns 1 if the engine does not know yet what becomes of them: ask again in a
  * moment. */
-static int give_back(struct driver *driver, bool next, struct err **err)
+static int release_kept(struct driver *driver, bool next, struct err **err)
 {
 	AUTO(err_freep) struct err *refused = NULL;
 	AUTO(auto_free) char *prefix = NULL;
@@ -72,12 +72,12 @@ static int give_back(struct driver *driver, bool next, struct err **err)
 /* Machines that the attempt has not taken over by now are kept for no other. */
 static int bill_kept(struct driver *driver, struct err **err)
 {
-	return give_back(driver, false, err) < 0 ? -1 : 0;
+	return release_kept(driver, false, err) < 0 ? -1 : 0;
 }
 
 int attempt_cost_release(struct driver *driver, bool next, int64_t *ret_wait_ms, struct err **err)
 {
-	int kept = give_back(driver, next, err);
+	int kept = release_kept(driver, next, err);
 
 	*ret_wait_ms = kept > 0 ? RELEASE_MS : 0;
 	return kept < 0 ? -1 : 0;
@@ -104,9 +104,9 @@ int attempt_cost_claimed(struct driver *driver, const struct engine_status *stat
 int attempt_cost_at_end(struct attempt_watch *watch, const struct engine_status *status,
 			struct err **err)
 {
-	bool told = watch->driver->flow.claimed || status->held.ms <= 0;
+	bool is_recorded = watch->driver->flow.claimed || status->held.ms <= 0;
 
-	return told ? 0 : bill_kept(watch->driver, err);
+	return is_recorded ? 0 : bill_kept(watch->driver, err);
 }
 
 void attempt_cost_ended(const struct driver *driver, const struct engine_status *status,

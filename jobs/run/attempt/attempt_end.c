@@ -248,10 +248,10 @@ static int classify_end(struct attempt_watch *watch, const struct engine_status 
 
 /* True if the command was not started because it would have used another compiler. */
 static bool was_refused(const struct attempt_watch *watch,
-			const struct failure_classification *verdict,
+			const struct failure_classification *classification,
 			const struct node_report *report)
 {
-	return watch->phase == PHASE_TRAIN && verdict->class == CLASS_COMPILE &&
+	return watch->phase == PHASE_TRAIN && classification->class == CLASS_COMPILE &&
 	       report->started == 0 && report->compiler.pair;
 }
 
@@ -259,14 +259,14 @@ static bool was_refused(const struct attempt_watch *watch,
  * script is the cause. */
 static int64_t failed_graphs(const struct attempt_watch *watch)
 {
-	struct graph_tally_front_end said;
+	struct graph_tally_front_end front_end;
 	struct graph_tally_counts counts;
 
 	if (watch->phase != PHASE_PRECOMPILE)
 		return 0;
-	graph_tally_front_end(watch->tally, &said);
+	graph_tally_front_end(watch->tally, &front_end);
 	graph_tally_counts(watch->tally, &counts);
-	return said.script_failed ? 0 : counts.compile_failed;
+	return front_end.script_failed ? 0 : counts.compile_failed;
 }
 
 int attempt_end_record(struct attempt_watch *watch, const struct engine_status *status,
@@ -275,7 +275,7 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	AUTO(err_freep) struct err *unknown = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
 	json_auto_t *outputs = NULL;
-	struct failure_classification verdict;
+	struct failure_classification classification;
 	struct event ev;
 	int64_t ended_ms;
 
@@ -283,15 +283,15 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	if (outputs_gather(watch, &outputs, &unknown) < 0)
 		outputs = NULL;
 	if (attempt_report(watch, status->node, &report, err) < 0 ||
-	    classify_end(watch, status, &report, &verdict, err) < 0)
+	    classify_end(watch, status, &report, &classification, err) < 0)
 		return -1;
 	ended_ms = report.has_ended ? report.ended : status->last_seen.ms;
 	attempt_event(watch, EV_ATTEMPT_ENDED, &ev);
 	EVENT_SET_STR(&ev, job, watch->job);
-	EVENT_SET(&ev, node, verdict.end_node);
+	EVENT_SET(&ev, node, classification.end_node);
 	if (watch->nodes > 1)
 		EVENT_SET(&ev, nodes, watch->nodes);
-	EVENT_SET(&ev, class, verdict.class);
+	EVENT_SET(&ev, class, classification.class);
 	if (status->exit_known)
 		EVENT_SET(&ev, exit, status->exit);
 	if (report.signal > 0)
@@ -304,15 +304,16 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	EVENT_SET_STR(&ev, mount, report.mount);
 	if (node_report_was_stopped(&report, STOPPED_STALL))
 		EVENT_SET(&ev, hang, report.stall.silent_ms);
-	if (verdict.class != CLASS_NONE)
-		EVENT_SET_STR(&ev, signature, verdict.signature);
-	if (verdict.class != CLASS_NONE || watch->unread) {
-		EVENT_SET_STR(&ev, evidence, verdict.evidence[0] ? verdict.evidence : NULL);
-		EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
+	if (classification.class != CLASS_NONE)
+		EVENT_SET_STR(&ev, signature, classification.signature);
+	if (classification.class != CLASS_NONE || watch->unread) {
+		EVENT_SET_STR(&ev, evidence,
+			      classification.evidence[0] ? classification.evidence : NULL);
+		EVENT_SET_STR(&ev, hint, classification.hint[0] ? classification.hint : NULL);
 	}
-	if (verdict.class != CLASS_NONE && failed_graphs(watch) > 0)
+	if (classification.class != CLASS_NONE && failed_graphs(watch) > 0)
 		EVENT_SET(&ev, failed, failed_graphs(watch));
-	if (was_refused(watch, &verdict, &report)) {
+	if (was_refused(watch, &classification, &report)) {
 		EVENT_SET(&ev, changed, report.compiler.changed);
 		EVENT_SET_STR(&ev, signature, report.compiler.pair);
 	}
@@ -322,6 +323,6 @@ int attempt_end_record(struct attempt_watch *watch, const struct engine_status *
 	attempt_cost_ended(watch->driver, status, &ev);
 	if (driver_record(watch->driver, &ev, err) < 0)
 		return -1;
-	outputs_tell(watch, outputs);
+	outputs_record(watch, outputs);
 	return 0;
 }

@@ -7,16 +7,16 @@
 
 /* Scripts report every so many steps, so the first report may come that much later. A larger jump
  * means that the script resumed from something else. */
-#define NEAR_STEPS 1000
+#define AHEAD_STEPS_MAX 1000
 
-static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
+static const char *compare_steps(int64_t resumed, int64_t first, enum continuity *ret)
 {
-	int64_t near = resumed > NEAR_STEPS ? resumed : NEAR_STEPS;
+	int64_t tolerance = resumed > AHEAD_STEPS_MAX ? resumed : AHEAD_STEPS_MAX;
 
 	*ret = CONTINUITY_FAILED;
 	if (first < resumed)
 		return "the training began before the step of its checkpoint";
-	if (first - resumed > near)
+	if (first - resumed > tolerance)
 		return "the training began far ahead of the step of its checkpoint";
 	*ret = CONTINUITY_VERIFIED;
 	return NULL;
@@ -24,8 +24,8 @@ static const char *judge(int64_t resumed, int64_t first, enum continuity *ret)
 
 /* An attempt that the engine restarted may have gone on from a later checkpoint: its agent reports
  * which. */
-static void judge_restart(struct attempt_watch *watch, int64_t *step, const char **reason,
-			  enum continuity *ret)
+static void compare_restart(struct attempt_watch *watch, int64_t *step, const char **reason,
+			    enum continuity *ret)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(node_report_release) struct node_report report = { 0 };
@@ -36,7 +36,7 @@ static void judge_restart(struct attempt_watch *watch, int64_t *step, const char
 		return;
 	if (!report.has_resumed)
 		return;
-	why = judge(report.resumed.step, watch->first_step, &other);
+	why = compare_steps(report.resumed.step, watch->first_step, &other);
 	if (other != CONTINUITY_VERIFIED)
 		return;
 	*step = report.resumed.step;
@@ -57,9 +57,9 @@ int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err
 		return 0;
 	attempt_event(watch, EV_TRAIN_CONTINUITY, &ev);
 	if (watch->first_step >= 0) {
-		reason = judge(step, watch->first_step, &continuity);
+		reason = compare_steps(step, watch->first_step, &continuity);
 		if (continuity == CONTINUITY_FAILED)
-			judge_restart(watch, &step, &reason, &continuity);
+			compare_restart(watch, &step, &reason, &continuity);
 		EVENT_SET(&ev, first_step, watch->first_step);
 	}
 	EVENT_SET(&ev, continuity, continuity);

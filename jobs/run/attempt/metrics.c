@@ -87,7 +87,7 @@ static void begin_row(struct metrics *metrics, int64_t step)
 
 /* Only a larger step is progress, because logs replay. If a log goes back to an earlier step, a new
  * row begins, and its numbers are news. */
-static void note_step(struct metrics *metrics, int64_t *current, double value)
+static void update_step(struct metrics *metrics, int64_t *current, double value)
 {
 	int64_t step;
 
@@ -108,7 +108,7 @@ static bool find_step(struct metrics *metrics, int64_t *current, const char *lin
 
 	for (size_t i = 0; i < metrics->count; i++)
 		if (metrics->list[i].is_step && read_number(&metrics->list[i], line, len, &value)) {
-			note_step(metrics, current, value);
+			update_step(metrics, current, value);
 			found = true;
 		}
 	return found;

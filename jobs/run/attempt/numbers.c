@@ -10,8 +10,8 @@
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
-#define PACE_MS        500   /* how often an agent's pace is looked for */
-#define PACE_REMOTE_MS 15000 /* the same if it lies in a bucket */
+#define STEP_RATE_MS        500   /* how often an agent's pace is looked for */
+#define STEP_RATE_REMOTE_MS 15000 /* the same if it lies in a bucket */
 
 /* ---- when steps came ------------------------------------------------------------------ */
 
@@ -19,12 +19,13 @@ static bool is_due(const struct attempt_watch *watch)
 {
 	bool is_remote = !store_directory(watch->driver->workspace);
 
-	return watch->paced_at.ms == 0 ||
-	       clock_mono_now().ms - watch->paced_at.ms >= (is_remote ? PACE_REMOTE_MS : PACE_MS);
+	return watch->rate_read_at.ms == 0 ||
+	       clock_mono_now().ms - watch->rate_read_at.ms >=
+		       (is_remote ? STEP_RATE_REMOTE_MS : STEP_RATE_MS);
 }
 
 /* Asks the agent for its pace: a file beside its report, or at the end the report. */
-static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
+static json_t *read_agent_rate(struct attempt_watch *watch, bool at_end)
 {
 	struct engine *engine = watch->driver->engine;
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -41,9 +42,9 @@ static json_t *ask_agent(struct attempt_watch *watch, bool at_end)
 	return NULL;
 }
 
-static json_t *own_word(const struct attempt_watch *watch)
+static json_t *read_own_rate(const struct attempt_watch *watch)
 {
-	json_t *own = step_rate_meter_json(watch->own_pace);
+	json_t *own = step_rate_meter_json(watch->own_meter);
 
 	if (!own || watch->own_exact)
 		return own;
@@ -53,41 +54,41 @@ static json_t *own_word(const struct attempt_watch *watch)
 }
 
 /* Returns the newest known pace; NULL if none. Borrowed. */
-static const json_t *pace_of(struct attempt_watch *watch, bool at_end)
+static const json_t *find_step_rate(struct attempt_watch *watch, bool at_end)
 {
 	json_t *found;
 
-	if (watch->pace && !at_end && !is_due(watch))
-		return watch->pace;
-	watch->paced_at = clock_mono_now();
-	found = ask_agent(watch, at_end);
-	if (!found && !watch->agents_pace)
-		found = own_word(watch);
+	if (watch->step_rate && !at_end && !is_due(watch))
+		return watch->step_rate;
+	watch->rate_read_at = clock_mono_now();
+	found = read_agent_rate(watch, at_end);
+	if (!found && !watch->rate_by_agent)
+		found = read_own_rate(watch);
 	else if (found)
-		watch->agents_pace = true;
+		watch->rate_by_agent = true;
 	if (found) {
-		json_decref(watch->pace);
-		watch->pace = found;
+		json_decref(watch->step_rate);
+		watch->step_rate = found;
 	}
-	return watch->pace;
+	return watch->step_rate;
 }
 
 /* ---- telling --------------------------------------------------------------------------- */
 
-/* Fills in a train.progress of this step (-1: none) as of now. `numbers` and `pace` are
+/* Fills in a train.progress of this step (-1: none) as of now. `numbers` and `step_rate` are
  * borrowed. */
-static void tell(const struct attempt_watch *watch, int64_t step, json_t *numbers,
-		 const json_t *pace, struct event *ret)
+static void fill_progress(const struct attempt_watch *watch, int64_t step, json_t *numbers,
+			  const json_t *step_rate, struct event *ret)
 {
 	struct step_progress newest = metrics_progress(watch->metrics);
 	int64_t of = js_int(js_path(watch->driver->plan, "steps"), "train", 0);
-	struct step_rate rate = step_rate_reported(js_real(pace, "rate", 0));
-	int64_t came = step_rate_arrived_ms(pace, step);
+	struct step_rate rate = step_rate_reported(js_real(step_rate, "rate", 0));
+	int64_t arrived_ms = step_rate_arrived_ms(step_rate, step);
 
 	attempt_event(watch, EV_TRAIN_PROGRESS, ret);
 	if (step >= 0) {
 		EVENT_SET(ret, step, step);
-		EVENT_SET(ret, since, came > 0 ? came : watch->stepped_at.ms);
+		EVENT_SET(ret, since, arrived_ms > 0 ? arrived_ms : watch->stepped_at.ms);
 	}
 	if (of > 0)
 		EVENT_SET(ret, of, of);
@@ -107,21 +108,21 @@ static json_t *step_alone(int64_t step)
 	return numbers;
 }
 
-static int record(struct attempt_watch *watch, int64_t step, json_t *numbers, const json_t *pace,
-		  struct err **err)
+static int record_progress(struct attempt_watch *watch, int64_t step, json_t *numbers,
+			   const json_t *step_rate, struct err **err)
 {
-	json_t *throughput = json_object_get(pace, "throughput");
+	json_t *throughput = json_object_get(step_rate, "throughput");
 	struct event ev;
 
-	tell(watch, step, numbers, pace, &ev);
+	fill_progress(watch, step, numbers, step_rate, &ev);
 	if (throughput)
 		EVENT_SET(&ev, throughput, throughput);
-	if (step > watch->told_step)
-		watch->told_step = step;
+	if (step > watch->recorded_step)
+		watch->recorded_step = step;
 	return driver_record(watch->driver, &ev, err);
 }
 
-static bool was_unseen(const struct ledger *ledger, int64_t from, int64_t to)
+static bool was_unobserved(const struct ledger *ledger, int64_t from, int64_t to)
 {
 	for (int i = 0; i < ledger->hole_count; i++)
 		if (from < ledger->holes[i].to.ms && to > ledger->holes[i].from.ms)
@@ -130,17 +131,17 @@ static bool was_unseen(const struct ledger *ledger, int64_t from, int64_t to)
 }
 
 /* For a time without a driver, the agent's word is the only record of steps. */
-static int record_stretches(struct attempt_watch *watch, const json_t *pace, struct err **err)
+static int record_stretches(struct attempt_watch *watch, const json_t *step_rate, struct err **err)
 {
 	const json_t *stretch;
 	size_t i;
 
-	json_array_foreach (json_object_get(pace, "stretches"), i, stretch) {
+	json_array_foreach (json_object_get(step_rate, "stretches"), i, stretch) {
 		int64_t from = json_integer_value(json_array_get(stretch, 0));
 		int64_t to = json_integer_value(json_array_get(stretch, 1));
 		struct event ev;
 
-		if (!was_unseen(&watch->driver->flow.ledger, from, to))
+		if (!was_unobserved(&watch->driver->flow.ledger, from, to))
 			continue;
 		attempt_event(watch, EV_TRAIN_STRETCH, &ev);
 		EVENT_SET(&ev, since, from);
@@ -158,11 +159,11 @@ static json_t *new_row(struct attempt_watch *watch, int64_t *ret_step)
 {
 	json_auto_t *row = metrics_row(watch->metrics, ret_step);
 
-	if (!row || json_equal(row, watch->told_row) ||
-	    (*ret_step >= 0 && *ret_step < watch->told_step))
+	if (!row || json_equal(row, watch->recorded_row) ||
+	    (*ret_step >= 0 && *ret_step < watch->recorded_step))
 		return NULL;
-	json_decref(watch->told_row);
-	watch->told_row = json_incref(row);
+	json_decref(watch->recorded_row);
+	watch->recorded_row = json_incref(row);
 	return TAKE(row);
 }
 
@@ -170,27 +171,27 @@ int numbers_record(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	struct step_progress newest = metrics_progress(watch->metrics);
 	json_auto_t *numbers = NULL;
-	const json_t *pace = pace_of(watch, at_end);
+	const json_t *step_rate = find_step_rate(watch, at_end);
 	int64_t step;
 
 	watch->numbers_changed = false;
-	if (record_stretches(watch, pace, err) < 0)
+	if (record_stretches(watch, step_rate, err) < 0)
 		return -1;
 	numbers = new_row(watch, &step);
 	if (numbers) {
-		if (record(watch, step, numbers, pace, err) < 0)
+		if (record_progress(watch, step, numbers, step_rate, err) < 0)
 			return -1;
 		/* Steps after this row are told the next time. */
-		watch->numbers_changed = newest.known && newest.step > watch->told_step;
+		watch->numbers_changed = newest.known && newest.step > watch->recorded_step;
 		if (!at_end)
 			return 0;
 		json_decref(TAKE(numbers));
 	}
-	if (!newest.known || newest.step <= watch->told_step)
+	if (!newest.known || newest.step <= watch->recorded_step)
 		return 0;
 	watch->numbers_changed = false;
 	numbers = step_alone(newest.step);
-	return record(watch, newest.step, numbers, pace, err);
+	return record_progress(watch, newest.step, numbers, step_rate, err);
 }
 
 void numbers_show(struct attempt_watch *watch)
@@ -207,7 +208,8 @@ void numbers_show(struct attempt_watch *watch)
 		json_decref(TAKE(numbers));
 	if (!numbers)
 		numbers = newest.known ? step_alone(newest.step) : json_object();
-	tell(watch, newest.known ? newest.step : -1, numbers, pace_of(watch, false), &ev);
+	fill_progress(watch, newest.known ? newest.step : -1, numbers, find_step_rate(watch, false),
+		      &ev);
 	ev.at = driver_now(watch->driver);
 	options->on_progress_update(options->arg, &ev);
 }

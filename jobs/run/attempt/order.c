@@ -114,13 +114,13 @@ static json_t *command_json(const struct compile_kind *kind, const struct order_
 {
 	const char *front = js_str(phase, "front");
 	int64_t planned = js_int(json_object_get(plan, "width"), "workers", 0);
-	int64_t many = of->workers > 0 ? of->workers : planned;
+	int64_t workers_max = of->workers > 0 ? of->workers : planned;
 	json_t *command = json_array();
 
 	if (front)
 		json_array_append_new(command, json_string(front));
-	if (front && many > 0 && kind->workers_option) {
-		AUTO(auto_free) char *workers = mem_format("%lld", (long long)many);
+	if (front && workers_max > 0 && kind->workers_option) {
+		AUTO(auto_free) char *workers = mem_format("%lld", (long long)workers_max);
 
 		json_array_append_new(command, json_string(kind->workers_option));
 		json_array_append_new(command, json_string(workers));

@@ -5,8 +5,8 @@
 
 #include "jobs/run/attempt/order.h"
 
-#define WHY_MAX  1000
-#define TOLD_MAX 4 /* names shown of files that were not copied, per node */
+#define WHY_MAX         1000
+#define NAMES_SHOWN_MAX 4 /* names shown of files that were not copied, per node */
 
 struct gathered {
 	bool any, counted;
@@ -19,8 +19,8 @@ static void add_names(struct gathered *all, int node, const struct node_report_o
 {
 	size_t shown = outputs->names.count;
 
-	if (shown > TOLD_MAX)
-		shown = TOLD_MAX;
+	if (shown > NAMES_SHOWN_MAX)
+		shown = NAMES_SHOWN_MAX;
 	for (size_t i = 0; i < shown; i++) {
 		const char *name = outputs->names.items[i].name, *why = outputs->names.items[i].why;
 
@@ -83,7 +83,7 @@ int outputs_gather(struct attempt_watch *watch, json_t **ret, struct err **err)
 	return 0;
 }
 
-void outputs_tell(struct attempt_watch *watch, const json_t *outputs)
+void outputs_record(struct attempt_watch *watch, const json_t *outputs)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	const char *why = js_str(outputs, "why");

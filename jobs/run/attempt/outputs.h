@@ -16,6 +16,6 @@ int outputs_gather(struct attempt_watch *watch, json_t **ret, struct err **err);
 
 /* Records as an event which outputs of an ended attempt are missing. Best effort: attempt.ended has
  * this too. */
-void outputs_tell(struct attempt_watch *watch, const json_t *outputs);
+void outputs_record(struct attempt_watch *watch, const json_t *outputs);
 
 #endif

@@ -54,7 +54,7 @@ static int record_graphs(struct attempt_watch *watch, struct err **err)
 	watch->graphs_changed = false;
 	watch->graphs_at = clock_mono_now();
 	graph_tally_counts(watch->tally, &counts);
-	watch->hits_told = counts.hits;
+	watch->hits_recorded = counts.hits;
 	if (watch->phase == PHASE_PRECOMPILE) {
 		attempt_event(watch, EV_COMPILE_PROGRESS, &ev);
 		EVENT_SET(&ev, graphs, counts.named);
@@ -123,7 +123,7 @@ static int record_given_up(struct attempt_watch *watch, struct err **err)
 	return 0;
 }
 
-static bool due(struct mono last, int64_t every_ms)
+static bool is_due(struct mono last, int64_t every_ms)
 {
 	return last.ms == 0 || clock_mono_now().ms - last.ms >= every_ms;
 }
@@ -132,7 +132,7 @@ static bool due(struct mono last, int64_t every_ms)
 static void show_numbers(struct attempt_watch *watch)
 {
 	if (!watch->driver->options->on_progress_update || !watch->numbers_fresh || !watch->news ||
-	    !due(watch->shown_at, PROGRESS_UPDATE_MS))
+	    !is_due(watch->shown_at, PROGRESS_UPDATE_MS))
 		return;
 	watch->shown_at = clock_mono_now();
 	numbers_show(watch);
@@ -142,18 +142,19 @@ static void show_numbers(struct attempt_watch *watch)
 static bool is_more_found(const struct attempt_watch *watch)
 {
 	return watch->phase == PHASE_TRAIN && !watch->driver->flow.policy.compiles &&
-	       watch->hits != watch->hits_told;
+	       watch->hits != watch->hits_recorded;
 }
 
 /* Records new graphs and numbers, each at its own pace; at the end all of them. */
 int progress_record(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	bool is_remote = journal_is_remote(watch->driver->journal);
-	bool graphs =
-		watch->graphs_changed &&
-		due(watch->graphs_at, is_remote ? COMPILE_PROGRESS_REMOTE_MS : COMPILE_PROGRESS_MS);
-	bool numbers = watch->numbers_changed && due(watch->driver->progress_at,
-						     is_remote ? PROGRESS_REMOTE_MS : PROGRESS_MS);
+	bool graphs = watch->graphs_changed &&
+		      is_due(watch->graphs_at,
+			     is_remote ? COMPILE_PROGRESS_REMOTE_MS : COMPILE_PROGRESS_MS);
+	bool numbers =
+		watch->numbers_changed &&
+		is_due(watch->driver->progress_at, is_remote ? PROGRESS_REMOTE_MS : PROGRESS_MS);
 
 	/* Lines that an earlier driver has recorded are read again, but not recorded again. */
 	graphs &= watch->news;

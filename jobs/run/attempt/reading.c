@@ -19,22 +19,22 @@
 
 /* A slice of the most expensive lines takes about as long as a turn has. */
 #define SLICE        ((size_t)16 << 10)
-#define PIECE        ((size_t)64 << 10) /* bytes asked for at once */
+#define CHUNK        ((size_t)64 << 10) /* bytes asked for at once */
 #define TURN_BYTES   ((size_t)1 << 20)
 #define TURN_CPU_MS  100
 #define TURN_WALL_MS 1000 /* if the log is a service's */
 
 #define SIZE_EVERY_MS 1000 /* pause between two looks at the size of a log that is behind */
 /* If more than BEHIND_MAX lies between what is read and the end of a training's log, all but the
- * last REST_MAX is skipped; of a run that is to end, all but the last WORDS_MAX. */
+ * last TAIL_MAX is skipped; of a run that is to end, all but the last WORDS_MAX. */
 #define BEHIND_MAX ((uint64_t)256 << 20)
-#define REST_MAX   ((uint64_t)16 << 20)
+#define TAIL_MAX   ((uint64_t)16 << 20)
 #define WORDS_MAX  ((uint64_t)1 << 20)
 
 /* A log that is behind is recorded after a while, then ever more rarely while its attempt goes on.
  * After the attempt's end nothing else is left to happen, and the pause is the usual one. */
-#define TOLD_AFTER_MS 10000
-#define TOLD_MAX_MS   ((int64_t)10 * 60 * 1000)
+#define RECORD_AFTER_MS     10000
+#define RECORD_PAUSE_MAX_MS ((int64_t)10 * 60 * 1000)
 
 #define KEPT_MAX ((size_t)4 << 10) /* bytes kept of a line as evidence */
 #define LATE_MAX 100               /* graphs with a record of when they came */
@@ -55,7 +55,7 @@ void reading_keep_line(struct node_log *log, const char *line, size_t len)
 /* ---- graphs --------------------------------------------------------------------------- */
 
 /* Notes graphs that phase 1 did not reach, and after which step they came. */
-static void note_late(struct attempt_watch *watch)
+static void add_late_graphs(struct attempt_watch *watch)
 {
 	const struct tally_graph *graph;
 
@@ -71,7 +71,7 @@ static void note_late(struct attempt_watch *watch)
 
 /* In training only compiled graphs are news; hits are as expected. The book is counted once for all
  * lines between two steps, because counting takes time in proportion to the graphs. */
-static void note_graphs(struct attempt_watch *watch)
+static void count_graphs(struct attempt_watch *watch)
 {
 	struct graph_tally_counts counts;
 
@@ -84,7 +84,7 @@ static void note_graphs(struct attempt_watch *watch)
 		watch->graphs_changed = true;
 	watch->output_invalid |= watch->phase == PHASE_TRAIN && counts.extracted > 0;
 	if (watch->phase == PHASE_TRAIN && counts.misses > watch->misses)
-		note_late(watch);
+		add_late_graphs(watch);
 	watch->hits = counts.hits;
 	watch->misses = counts.misses;
 	watch->seconds = counts.seconds;
@@ -94,7 +94,7 @@ static void note_graphs(struct attempt_watch *watch)
 
 /* Dates the step on the current line: by the service's time of the line if known, else by the time
  * of reading, which counts for the pace only once the backlog is read. */
-static void note_arrival(struct attempt_watch *watch, const struct node_log *log, int64_t step)
+static void date_step(struct attempt_watch *watch, const struct node_log *log, int64_t step)
 {
 	struct engine *engine = watch->driver->engine;
 	struct utc at = { 0 };
@@ -105,12 +105,12 @@ static void note_arrival(struct attempt_watch *watch, const struct node_log *log
 	watch->stepped_at = at.ms > 0 ? at : driver_now(watch->driver);
 	watch->own_exact |= at.ms > 0;
 	if (at.ms > 0)
-		step_rate_meter_step(watch->own_pace, step, at.ms, at);
+		step_rate_meter_step(watch->own_meter, step, at.ms, at);
 	else if (watch->caught_up)
-		step_rate_meter_step(watch->own_pace, step, watch->read_at.ms, watch->stepped_at);
+		step_rate_meter_step(watch->own_meter, step, watch->read_at.ms, watch->stepped_at);
 }
 
-static void note_step(struct node_log *log)
+static void update_step(struct node_log *log)
 {
 	struct attempt_watch *watch = log->watch;
 	struct step_progress progress = metrics_progress(watch->metrics);
@@ -121,11 +121,11 @@ static void note_step(struct node_log *log)
 		watch->first_step = progress.step;
 	if (progress.step <= watch->last_step)
 		return;
-	note_graphs(watch); /* graphs that came before this step */
+	count_graphs(watch); /* graphs that came before this step */
 	watch->last_step = progress.step;
 	first_cause_step(watch->cause, (size_t)log->node, watch->read_at);
 	watch->step_node = log->node;
-	note_arrival(watch, log, progress.step);
+	date_step(watch, log, progress.step);
 }
 
 static void on_line(void *arg, const char *line, size_t len)
@@ -141,7 +141,7 @@ static void on_line(void *arg, const char *line, size_t len)
 	/* In phase 1 nothing is computed: numbers that it prints are no metrics. */
 	if (watch->phase == PHASE_TRAIN && metrics_line(watch->metrics, &log->step, line, len)) {
 		watch->numbers_changed = watch->numbers_fresh = true;
-		note_step(log);
+		update_step(log);
 	}
 	reading_keep_line(log, line, len);
 }
@@ -149,34 +149,34 @@ static void on_line(void *arg, const char *line, size_t len)
 /* ---- pieces --------------------------------------------------------------------------- */
 
 /* Returns 1 if there is more, 0 if all that is there now is read, -1 with an error. */
-static int read_piece(struct attempt_watch *watch, struct node_log *log, struct turn *turn,
+static int read_chunk(struct attempt_watch *watch, struct node_log *log, struct turn *turn,
 		      struct err **err)
 {
 	struct engine *engine = watch->driver->engine;
-	AUTO(sb_release) struct sb piece = SB_INIT_MAX(PIECE);
+	AUTO(sb_release) struct sb chunk = SB_INIT_MAX(CHUNK);
 	uint64_t offset = log->tail.offset;
 	size_t at = 0;
 
 	watch->read_at = clock_mono_now();
-	if (engine->ops->logs(engine, watch->job, watch->prefix, log->node, &offset, PIECE, &piece,
+	if (engine->ops->logs(engine, watch->job, watch->prefix, log->node, &offset, CHUNK, &chunk,
 			      err) < 0)
 		return -1;
-	while (at < piece.len && !turn->over) {
-		size_t len = piece.len - at < SLICE ? piece.len - at : SLICE;
+	while (at < chunk.len && !turn->over) {
+		size_t len = chunk.len - at < SLICE ? chunk.len - at : SLICE;
 
-		tail_feed(&log->tail, piece.text + at, len, on_line, log);
-		toolkit_monitor_hear(watch->outside, log->node, piece.text + at, len);
+		tail_feed(&log->tail, chunk.text + at, len, on_line, log);
+		toolkit_monitor_scan(watch->monitor, log->node, chunk.text + at, len);
 		at += len;
 		turn_spend(turn, len);
 	}
 	/* Bytes that the turn has no room for are read again by the next turn. */
 	log->tail.offset += at;
-	return at < piece.len || piece.len == PIECE;
+	return at < chunk.len || chunk.len == CHUNK;
 }
 
 /* Asks for the size of a log that could not be read to its end. Returns 1 if it is known, 0 if it
  * is not or was asked for recently, -1 with an error. */
-static int ask_size(struct attempt_watch *watch, struct node_log *log, struct err **err)
+static int read_size(struct attempt_watch *watch, struct node_log *log, struct err **err)
 {
 	struct engine *engine = watch->driver->engine;
 	uint64_t size;
@@ -214,30 +214,32 @@ static int record_read(struct attempt_watch *watch, const struct node_log *skipp
 }
 
 /* Returns how many bytes of the end of a log are worth reading; UINT64_MAX: all. */
-static uint64_t worth(const struct attempt_watch *watch, const struct node_log *log, bool ended)
+static uint64_t worth_bytes(const struct attempt_watch *watch, const struct node_log *log,
+			    bool ended)
 {
 	uint64_t behind = log->size > log->tail.offset ? log->size - log->tail.offset : 0;
 
 	if (ended && watch->driver->flow.stop_requested)
 		return WORDS_MAX;
 	if (watch->phase == PHASE_TRAIN && behind > BEHIND_MAX)
-		return REST_MAX;
+		return TAIL_MAX;
 	return UINT64_MAX;
 }
 
 /* Skips the part that is not worth reading any more. */
-static int skip(struct attempt_watch *watch, struct node_log *log, bool ended, struct err **err)
+static int skip_backlog(struct attempt_watch *watch, struct node_log *log, bool ended,
+			struct err **err)
 {
-	uint64_t rest, left_out;
-	int known = ask_size(watch, log, err);
+	uint64_t tail_bytes, left_out;
+	int known = read_size(watch, log, err);
 
 	if (known <= 0)
 		return known;
-	rest = worth(watch, log, ended);
-	if (log->size <= log->tail.offset || log->size - log->tail.offset <= rest)
+	tail_bytes = worth_bytes(watch, log, ended);
+	if (log->size <= log->tail.offset || log->size - log->tail.offset <= tail_bytes)
 		return 0;
-	left_out = log->size - rest - log->tail.offset;
-	tail_skip(&log->tail, log->size - rest);
+	left_out = log->size - tail_bytes - log->tail.offset;
+	tail_skip(&log->tail, log->size - tail_bytes);
 	return record_read(watch, log, left_out, err);
 }
 
@@ -245,8 +247,8 @@ static int skip(struct attempt_watch *watch, struct node_log *log, bool ended, s
 
 /* A log that cannot be read does not keep an attempt from ending; the failure becomes part of how
  * it ended. */
-static int miss(struct attempt_watch *watch, struct node_log *log, bool ends, struct err **why,
-		struct err **err)
+static int pass_unreadable(struct attempt_watch *watch, struct node_log *log, bool ends,
+			   struct err **why, struct err **err)
 {
 	if (!ends || (*why)->code == EXIT_UNREACHABLE ||
 	    (err_passes(*why) && ++watch->log_tries < END_TRIES)) {
@@ -265,25 +267,25 @@ static int read_one(struct attempt_watch *watch, struct node_log *log, bool ends
 	AUTO(err_freep) struct err *why = NULL;
 	int more = 0;
 
-	if (!log->unread && (!log->behind || skip(watch, log, ended, &why) == 0))
-		more = read_piece(watch, log, turn, &why);
-	if (why && miss(watch, log, ends, &why, err) < 0)
+	if (!log->unread && (!log->behind || skip_backlog(watch, log, ended, &why) == 0))
+		more = read_chunk(watch, log, turn, &why);
+	if (why && pass_unreadable(watch, log, ends, &why, err) < 0)
 		return -1;
 	log->behind = more > 0;
 	return 0;
 }
 
-static void note_end(struct attempt_watch *watch)
+static void mark_caught_up(struct attempt_watch *watch)
 {
 	if (!watch->caught_up)
-		toolkit_monitor_caught_up(watch->outside);
+		toolkit_monitor_caught_up(watch->monitor);
 	watch->caught_up = watch->news = true;
 	watch->behind_since.ms = 0;
-	watch->told_ms = 0;
+	watch->behind_pause_ms = 0;
 }
 
 /* Records now and then that much is left to read. */
-static int tell_behind(struct attempt_watch *watch, bool ended, struct err **err)
+static int record_behind(struct attempt_watch *watch, bool ended, struct err **err)
 {
 	int64_t now = clock_mono_now().ms;
 	int64_t pause;
@@ -292,15 +294,17 @@ static int tell_behind(struct attempt_watch *watch, bool ended, struct err **err
 		return 0;
 	pause = journal_is_remote(watch->driver->journal) ? PROGRESS_REMOTE_MS : PROGRESS_MS;
 	if (watch->behind_since.ms == 0) {
-		watch->behind_since = watch->told_at = clock_mono_now();
-		watch->told_ms = TOLD_AFTER_MS;
+		watch->behind_since = watch->behind_recorded_at = clock_mono_now();
+		watch->behind_pause_ms = RECORD_AFTER_MS;
 	}
-	if (!ended && watch->told_ms > pause)
-		pause = watch->told_ms;
-	if (now - watch->told_at.ms < pause)
+	if (!ended && watch->behind_pause_ms > pause)
+		pause = watch->behind_pause_ms;
+	if (now - watch->behind_recorded_at.ms < pause)
 		return 0;
-	watch->told_at.ms = now;
-	watch->told_ms = watch->told_ms < TOLD_MAX_MS / 2 ? 2 * watch->told_ms : TOLD_MAX_MS;
+	watch->behind_recorded_at.ms = now;
+	watch->behind_pause_ms = watch->behind_pause_ms < RECORD_PAUSE_MAX_MS / 2
+					 ? 2 * watch->behind_pause_ms
+					 : RECORD_PAUSE_MAX_MS;
 	return record_read(watch, NULL, 0, err);
 }
 
@@ -319,13 +323,13 @@ int reading_turn(struct attempt_watch *watch, bool ends, bool ended, bool *ret_m
 			return -1;
 		at_end = log->behind ? 0 : at_end + 1;
 	}
-	note_graphs(watch);
+	count_graphs(watch);
 	/* Lines up to the journal's newest step are read a second time and are no news. */
 	watch->news |= watch->last_step > watch->driver->flow.ledger.step;
 	*ret_more = at_end < watch->nodes;
 	if (!*ret_more)
-		note_end(watch);
-	else if (tell_behind(watch, ended, err) < 0)
+		mark_caught_up(watch);
+	else if (record_behind(watch, ended, err) < 0)
 		return -1;
 	return 0;
 }
@@ -334,6 +338,6 @@ void reading_end(struct attempt_watch *watch)
 {
 	for (int node = 0; node < watch->nodes; node++)
 		tail_end(&watch->logs[node].tail, on_line, &watch->logs[node]);
-	note_graphs(watch);
+	count_graphs(watch);
 	watch->whole = true;
 }

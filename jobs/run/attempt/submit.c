@@ -151,14 +151,14 @@ static int record_refusal(struct driver *driver, const struct effect *effect, co
 		.refused = refused_of(why),
 		.refusal_hint = why->hint,
 	};
-	struct failure_classification verdict;
+	struct failure_classification classification;
 	struct event ev;
 
-	failure_classify(&evidence, &verdict);
+	failure_classify(&evidence, &classification);
 	submit_event(&ev, EV_ATTEMPT_ENDED, effect);
-	EVENT_SET(&ev, class, verdict.class);
+	EVENT_SET(&ev, class, classification.class);
 	EVENT_SET_STR(&ev, evidence, words); /* the whole of it, however long */
-	EVENT_SET_STR(&ev, hint, verdict.hint[0] ? verdict.hint : NULL);
+	EVENT_SET_STR(&ev, hint, classification.hint[0] ? classification.hint : NULL);
 	return driver_record(driver, &ev, err);
 }
 

@@ -33,8 +33,8 @@ static const char *find_end(struct ends *ends, const char *at)
 }
 
 /* Hands out a whole line; `end` is the byte after it. */
-static void hand_out(struct tail *tail, const char *line, size_t len, char end, tail_fn fn,
-		     void *arg)
+static void pass_line(struct tail *tail, const char *line, size_t len, char end, tail_fn fn,
+		      void *arg)
 {
 	/* The "\n" of a "\r\n", and an empty redraw of a progress bar, are no lines. */
 	if (len > 0 || (end == '\n' && !tail->returned))
@@ -50,7 +50,7 @@ static void clear_line(struct tail *tail)
 }
 
 /* Adds part of a line that does not end here, or is not in one piece. */
-static void gather(struct tail *tail, const char *bytes, size_t len)
+static void add_part(struct tail *tail, const char *bytes, size_t len)
 {
 	size_t before = tail->line.len;
 
@@ -72,15 +72,15 @@ void tail_feed(struct tail *tail, const char *bytes, size_t len, tail_fn fn, voi
 		if (tail->line.len == 0 && !tail->dropping)
 			tail->line_at = tail->offset + (uint64_t)(at - bytes);
 		if (end == ends.stop) {
-			gather(tail, at, size);
+			add_part(tail, at, size);
 			return;
 		}
 		/* A whole line in one piece needs no copy. */
 		if (tail->line.len == 0 && !tail->dropping && size <= TAIL_LINE_MAX) {
-			hand_out(tail, at, size, *end, fn, arg);
+			pass_line(tail, at, size, *end, fn, arg);
 		} else {
-			gather(tail, at, size);
-			hand_out(tail, tail->line.text, tail->line.len, *end, fn, arg);
+			add_part(tail, at, size);
+			pass_line(tail, tail->line.text, tail->line.len, *end, fn, arg);
 			clear_line(tail);
 		}
 		at = end + 1;

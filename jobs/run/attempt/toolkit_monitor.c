@@ -16,7 +16,7 @@
 
 struct toolkit_monitor {
 	struct stall stall;
-	struct output_scan *listens; /* a scan per node */
+	struct output_scan *scans; /* a scan per node */
 	int nodes;
 	char *key;     /* key of stopped.json */
 	bool checked;  /* stopped.json was looked for */
@@ -31,124 +31,124 @@ static enum stall_mode mode_of(const json_t *stall)
 }
 
 /* The plan's "compile" serves only to recognise the compiler's messages. */
-static int hear_with(struct toolkit_monitor *outside, const json_t *plan, bool ahead,
-		     struct err **err)
+static int init_scans(struct toolkit_monitor *monitor, const json_t *plan, bool ahead,
+		      struct err **err)
 {
 	bool steps = ahead;
 
-	for (int node = 0; node < outside->nodes; node++) {
-		struct output_scan *listen = &outside->listens[node];
+	for (int node = 0; node < monitor->nodes; node++) {
+		struct output_scan *scan = &monitor->scans[node];
 
-		if (output_scan_init(listen, json_object_get(plan, "metrics"),
+		if (output_scan_init(scan, json_object_get(plan, "metrics"),
 				     js_str(json_object_get(plan, "compile"), "kind"), err) < 0)
 			return -1;
 		/* As in an agent: the output of a trial run counts as progress all along. */
 		if (ahead)
-			regex_freep(&listen->step);
-		listen->stall = &outside->stall;
-		steps |= listen->step != NULL;
+			regex_freep(&scan->step);
+		scan->stall = &monitor->stall;
+		steps |= scan->step != NULL;
 	}
-	outside->stall.reports_steps = steps;
+	monitor->stall.reports_steps = steps;
 	return 0;
 }
 
 int toolkit_monitor_new(struct attempt_watch *watch, struct toolkit_monitor **ret, struct err **err)
 {
 	const json_t *plan = watch->driver->plan, *stall = json_object_get(plan, "stall");
-	AUTO(toolkit_monitor_freep) struct toolkit_monitor *outside = NULL;
+	AUTO(toolkit_monitor_freep) struct toolkit_monitor *monitor = NULL;
 	int64_t late = LATE_MS + (int64_t)watch->nodes * LATE_NODE_MS;
 
 	*ret = NULL;
 	if (toolkit_limits_has_agent(plan))
 		return 0;
-	outside = mem_zero(1, sizeof *outside);
-	outside->nodes = watch->nodes;
-	outside->listens = mem_zero((size_t)watch->nodes, sizeof *outside->listens);
-	outside->key = mem_format("%s" STOPPED_FILE, watch->prefix);
-	stall_init(&outside->stall, mode_of(stall), js_int(stall, "limit_ms", 0) + late, false,
+	monitor = mem_zero(1, sizeof *monitor);
+	monitor->nodes = watch->nodes;
+	monitor->scans = mem_zero((size_t)watch->nodes, sizeof *monitor->scans);
+	monitor->key = mem_format("%s" STOPPED_FILE, watch->prefix);
+	stall_init(&monitor->stall, mode_of(stall), js_int(stall, "limit_ms", 0) + late, false,
 		   clock_mono_now());
-	if (hear_with(outside, plan, watch->phase == PHASE_PRECOMPILE, err) < 0)
+	if (init_scans(monitor, plan, watch->phase == PHASE_PRECOMPILE, err) < 0)
 		return -1;
-	*ret = TAKE(outside);
+	*ret = TAKE(monitor);
 	return 0;
 }
 
-void toolkit_monitor_freep(struct toolkit_monitor **outside)
+void toolkit_monitor_freep(struct toolkit_monitor **monitor)
 {
-	struct toolkit_monitor *o = *outside;
+	struct toolkit_monitor *o = *monitor;
 
 	if (!o)
 		return;
 	for (int node = 0; node < o->nodes; node++)
-		output_scan_release(&o->listens[node]);
-	free(o->listens);
+		output_scan_release(&o->scans[node]);
+	free(o->scans);
 	free(o->key);
 	json_decref(o->ended);
 	free(o);
-	*outside = NULL;
+	*monitor = NULL;
 }
 
-void toolkit_monitor_hear(struct toolkit_monitor *outside, int node, const char *bytes, size_t len)
+void toolkit_monitor_scan(struct toolkit_monitor *monitor, int node, const char *bytes, size_t len)
 {
-	if (outside && len > 0)
-		output_scan_pass(&outside->listens[node], clock_mono_now(), bytes, len);
+	if (monitor && len > 0)
+		output_scan_pass(&monitor->scans[node], clock_mono_now(), bytes, len);
 }
 
-void toolkit_monitor_go_on(struct toolkit_monitor *outside, int64_t step)
+void toolkit_monitor_go_on(struct toolkit_monitor *monitor, int64_t step)
 {
-	if (outside && step >= 0)
-		stall_step(&outside->stall, clock_mono_now(), step);
+	if (monitor && step >= 0)
+		stall_step(&monitor->stall, clock_mono_now(), step);
 }
 
-void toolkit_monitor_caught_up(struct toolkit_monitor *outside)
+void toolkit_monitor_caught_up(struct toolkit_monitor *monitor)
 {
-	if (outside)
-		stall_caught_up(&outside->stall, clock_mono_now());
+	if (monitor)
+		stall_caught_up(&monitor->stall, clock_mono_now());
 }
 
 /* ---- stopping it ---------------------------------------------------------------------- */
 
 /* An earlier driver may have asked for the end. */
-static int look_back(struct attempt_watch *watch, struct err **err)
+static int read_stopped(struct attempt_watch *watch, struct err **err)
 {
-	struct toolkit_monitor *outside = watch->outside;
+	struct toolkit_monitor *monitor = watch->monitor;
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	int found;
 
-	if (outside->checked)
+	if (monitor->checked)
 		return 0;
-	found = store_get(watch->driver->workspace, outside->key, REPORT_MAX, &text, NULL, err);
+	found = store_get(watch->driver->workspace, monitor->key, REPORT_MAX, &text, NULL, err);
 	if (found < 0 ||
-	    (found > 0 && js_parse(text.text, text.len, STOPPED_FILE, &outside->ended, err) < 0))
+	    (found > 0 && js_parse(text.text, text.len, STOPPED_FILE, &monitor->ended, err) < 0))
 		return -1;
-	outside->checked = true;
+	monitor->checked = true;
 	return 0;
 }
 
 /* Writes the reason for the stop; the stop itself follows. */
-static int effect_end(struct attempt_watch *watch, const char *why,
-		      const struct stall_silence *stall, struct err **err)
+static int write_stopped(struct attempt_watch *watch, const char *why,
+			 const struct stall_silence *stall, struct err **err)
 {
-	struct toolkit_monitor *outside = watch->outside;
+	struct toolkit_monitor *monitor = watch->monitor;
 	int64_t now_ms = driver_now(watch->driver).ms;
 	json_auto_t *ended =
 		json_pack("{s:i, s:s, s:I}", "v", 1, "stopped", why, "at", (json_int_t)now_ms);
 	AUTO(auto_free) char *text = NULL;
 
 	if (stall) {
-		json_t *said = json_object();
+		json_t *detail = json_object();
 
-		js_put_str(said, "doing", stall_doing_names[stall->doing]);
-		js_put(said, "silent_ms", json_integer(stall->silent_ms));
-		js_put(said, "limit_ms", json_integer(stall->limit_ms));
-		js_put(said, "since", json_integer(now_ms - stall->silent_ms));
-		js_put(ended, "stall", said);
+		js_put_str(detail, "doing", stall_doing_names[stall->doing]);
+		js_put(detail, "silent_ms", json_integer(stall->silent_ms));
+		js_put(detail, "limit_ms", json_integer(stall->limit_ms));
+		js_put(detail, "since", json_integer(now_ms - stall->silent_ms));
+		js_put(ended, "stall", detail);
 	}
 	text = js_line(ended);
-	if (store_put_if_absent(watch->driver->workspace, outside->key, text, strlen(text), err) <
+	if (store_put_if_absent(watch->driver->workspace, monitor->key, text, strlen(text), err) <
 	    0)
 		return -1;
-	outside->ended = TAKE(ended);
+	monitor->ended = TAKE(ended);
 	return 0;
 }
 
@@ -161,29 +161,29 @@ static bool is_late(const struct attempt_watch *watch, const struct engine_statu
 	       driver_now(watch->driver).ms - status->started.ms > limit_ms;
 }
 
-int toolkit_monitor_judge(struct attempt_watch *watch, const struct engine_status *status,
+int toolkit_monitor_check(struct attempt_watch *watch, const struct engine_status *status,
 			  struct err **err)
 {
 	struct driver *driver = watch->driver;
-	struct toolkit_monitor *outside = watch->outside;
-	struct stall_silence verdict;
+	struct toolkit_monitor *monitor = watch->monitor;
+	struct stall_silence stalled;
 
-	if (!outside)
+	if (!monitor)
 		return 0;
-	if (look_back(watch, err) < 0)
+	if (read_stopped(watch, err) < 0)
 		return -1;
 	/* Before there is a container nothing can be silent, nor is a log silent while part of it
 	 * is unread. */
 	if (status->state != ENGINE_RUNNING || !watch->caught_up || watch->behind_since.ms > 0) {
-		outside->stall.last = outside->stall.checked = clock_mono_now();
-	} else if (!outside->ended) {
-		if (is_late(watch, status) && effect_end(watch, STOPPED_TIMEOUT, NULL, err) < 0)
+		monitor->stall.last = monitor->stall.checked = clock_mono_now();
+	} else if (!monitor->ended) {
+		if (is_late(watch, status) && write_stopped(watch, STOPPED_TIMEOUT, NULL, err) < 0)
 			return -1;
-		if (!outside->ended && stall_check(&outside->stall, clock_mono_now(), &verdict) &&
-		    effect_end(watch, STOPPED_STALL, &verdict, err) < 0)
+		if (!monitor->ended && stall_check(&monitor->stall, clock_mono_now(), &stalled) &&
+		    write_stopped(watch, STOPPED_STALL, &stalled, err) < 0)
 			return -1;
 	}
-	if (!outside->ended || status->state == ENGINE_ENDED)
+	if (!monitor->ended || status->state == ENGINE_ENDED)
 		return 0;
 	return driver->engine->ops->stop(driver->engine, watch->job, watch->prefix,
 					 js_int(driver->plan, "grace_ms", 60000), err);
@@ -198,11 +198,11 @@ int toolkit_monitor_report(struct attempt_watch *watch, int node, struct node_re
 
 	if (found <= 0)
 		return found;
-	if (look_back(watch, err) < 0)
+	if (read_stopped(watch, err) < 0)
 		return -1;
-	if (!watch->outside->ended)
+	if (!watch->monitor->ended)
 		return 1;
-	if (message_decode(node_report_message, watch->outside->ended, &ended, err) < 0)
+	if (message_decode(node_report_message, watch->monitor->ended, &ended, err) < 0)
 		return -1;
 	MESSAGE_SET_TEXT(ret, stopped, ended.stopped);
 	if (ended.has_stall) {

@@ -37,10 +37,10 @@ void watch_close(struct driver *driver)
 	metrics_freep(&watch->metrics);
 	first_cause_freep(&watch->cause);
 	own_rows_freep(&watch->own);
-	step_rate_meter_freep(&watch->own_pace);
-	json_decref(watch->pace);
-	json_decref(watch->told_row);
-	toolkit_monitor_freep(&watch->outside);
+	step_rate_meter_freep(&watch->own_meter);
+	json_decref(watch->step_rate);
+	json_decref(watch->recorded_row);
+	toolkit_monitor_freep(&watch->monitor);
 	err_free(watch->unread);
 	free(watch->job);
 	free(watch->prefix);
@@ -79,16 +79,16 @@ int watch_open(struct driver *driver, enum phase phase, int64_t attempt, const c
 		watch->logs[node].step = -1;
 		tail_init(&watch->logs[node].tail);
 	}
-	watch->first_step = watch->last_step = watch->told_step = -1;
-	watch->own_pace = step_rate_meter_new();
+	watch->first_step = watch->last_step = watch->recorded_step = -1;
+	watch->own_meter = step_rate_meter_new();
 	watch->tally = graph_tally_new();
 	watch->late = json_object();
 	watch->own = own_rows_new(json_object_get(driver->plan, "failures"));
 	watch->cause = first_cause_new((size_t)watch->nodes, is_buffered(driver, phase),
 				       own_rows_get(watch->own));
-	if (toolkit_monitor_new(watch, &watch->outside, err) == 0 &&
+	if (toolkit_monitor_new(watch, &watch->monitor, err) == 0 &&
 	    metrics_new(json_object_get(driver->plan, "metrics"), &watch->metrics, err) == 0) {
-		bookmark_take_up(watch);
+		bookmark_restore(watch);
 		return 0;
 	}
 	watch->whole = true; /* a half-open watch leaves no bookmark */

@@ -43,28 +43,28 @@ struct attempt_watch {
 	int next_log;          /* index of the log to read next */
 	struct graph_tally *tally;
 	bool graph_tally_changed; /* since it was last counted */
-	/* When steps came. `pace`: as last told (jobs/base/step_rate.h; NULL: not yet);
-	 * `agents_pace`: by an agent; `paced_at`: when it was asked for. `own_pace`: as seen here;
-	 * `own_exact`: by the log's times. */
-	json_t *pace;
-	bool agents_pace, own_exact;
-	struct mono paced_at;
-	struct step_rate_meter *own_pace;
-	json_t *told_row;                             /* newest row told (metrics.h); NULL: none */
-	int64_t told_step;                            /* newest step told; -1: none */
+	/* When steps came. `step_rate`: as last told (jobs/base/step_rate.h; NULL: not yet);
+	 * `rate_by_agent`: by an agent; `rate_read_at`: when it was asked for. `own_meter`: as seen
+	 * here; `own_exact`: by the log's times. */
+	json_t *step_rate;
+	bool rate_by_agent, own_exact;
+	struct mono rate_read_at;
+	struct step_rate_meter *own_meter;
+	json_t *recorded_row;                         /* newest row told (metrics.h); NULL: none */
+	int64_t recorded_step;                        /* newest step told; -1: none */
 	int step_node;                                /* node with the log that told last_step */
 	bool output_invalid, output_invalid_recorded; /* the log shows that nothing is computed */
 	json_t *late; /* key → step after which a training compiled it, null: before any */
 	struct metrics *metrics;
 	struct own_rows *own; /* the user's own rows of the failure table */
 	struct first_cause *cause;
-	struct toolkit_monitor *outside;      /* NULL: the attempt has agents */
+	struct toolkit_monitor *monitor;      /* NULL: the attempt has agents */
 	struct mono read_at;                  /* when the lines at hand were read */
 	struct watch *wake;                   /* on a process of the job, until it ends */
 	bool graphs_changed, numbers_changed; /* since they were last recorded */
 	int64_t hits, misses;                 /* as last counted in the book */
 	double seconds;                       /* compile time of the misses, as last counted */
-	int64_t hits_told;                    /* hits as last recorded */
+	int64_t hits_recorded;                /* hits as last recorded */
 	struct mono graphs_at;                /* when graphs were last recorded; ms 0: never */
 	struct mono marks_at;                 /* when checkpoints were last looked for */
 	struct mono workers_at;               /* when dead workers of agents were last looked for */
@@ -84,12 +84,13 @@ struct attempt_watch {
 	int64_t marking_ms;
 	bool whole;     /* all of the logs is read */
 	bool caught_up; /* the backlog from before this driver is read */
-	/* `behind_since`: since when the logs are not read to their end, ms 0: they are. `told_at`:
-	 * when that was last recorded; `told_ms`: pause until it is recorded again. */
-	struct mono behind_since, told_at;
-	int64_t told_ms;
+	/* `behind_since`: since when the logs are not read to their end, ms 0: they are.
+	 * `behind_recorded_at`: when that was last recorded; `behind_pause_ms`: pause until it is
+	 * recorded again. */
+	struct mono behind_since, behind_recorded_at;
+	int64_t behind_pause_ms;
 	int end_tries, log_tries; /* failed looks at the ended attempt */
-	bool passed_told;         /* a passed-over look was recorded */
+	bool passed_recorded;     /* a passed-over look was recorded */
 	struct err *unread;       /* why a log cannot be read; NULL: all can */
 };
 
@@ -118,7 +119,7 @@ void numbers_show(struct attempt_watch *watch);
 /* bookmark.c: keeps how far the logs are read, if that is due (`leaving`: for the last time), and
  * goes on from there. */
 void bookmark_put(struct attempt_watch *watch, bool leaving);
-void bookmark_take_up(struct attempt_watch *watch);
+void bookmark_restore(struct attempt_watch *watch);
 
 /* attempt_start.c: records the claim of an attempt that is not known to hold it (nothing if the
  * attempt ended before), and when its command began, if it did. */

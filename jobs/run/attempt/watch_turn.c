@@ -37,12 +37,12 @@ static int record_seen(struct attempt_watch *watch, bool seen, const char *reaso
 
 static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
 {
-	if (watch->phase != PHASE_TRAIN || watch->outside || /* no agent marks any */
+	if (watch->phase != PHASE_TRAIN || watch->monitor || /* no agent marks any */
 	    (!at_end && watch->marks_at.ms > 0 &&
-	     clock_mono_now().ms - watch->marks_at.ms < checkpoints_pace_ms(watch->driver)))
+	     clock_mono_now().ms - watch->marks_at.ms < checkpoints_interval_ms(watch->driver)))
 		return 0;
 	watch->marks_at = clock_mono_now();
-	if (checkpoints_look(watch->driver, watch->attempt, err) < 0)
+	if (checkpoints_record_marks(watch->driver, watch->attempt, err) < 0)
 		return -1;
 	if (!at_end && silence_record(watch, err) < 0)
 		return -1;
@@ -65,8 +65,8 @@ static int date_steps(struct attempt_watch *watch, struct utc last_seen, struct 
 
 /* Only the log tells which graphs a successful phase 1 has made. Until the log can be read there is
  * no verdict, unless the run is asked to stop. */
-static int miss_log(struct attempt_watch *watch, const struct engine_status *status,
-		    struct err **err)
+static int check_log(struct attempt_watch *watch, const struct engine_status *status,
+		     struct err **err)
 {
 	const struct driver *driver = watch->driver;
 
@@ -117,11 +117,11 @@ static int numbers_at_end(struct attempt_watch *watch, const struct engine_statu
 
 /* Last looks at an attempt, recorded before its end. The end rests on none of them: each is tried,
  * and one that fails END_TRIES times is passed over. */
-static const struct last_look {
+static const struct last_record {
 	const char *what;
-	int (*look)(struct attempt_watch *watch, const struct engine_status *status,
-		    struct err **err);
-} last_looks[] = {
+	int (*record)(struct attempt_watch *watch, const struct engine_status *status,
+		      struct err **err);
+} last_records[] = {
 	{ "holder of the claim: not known", claim_at_end },
 	{ "beginning of the training: not known", health_at_end },
 	{ "time of the last step: not known", steps_at_end },
@@ -132,15 +132,15 @@ static const struct last_look {
 
 /* Returns -1 if the looks are to be tried again. `ret_passed` is the first that was passed over,
  * for the reason `ret_why`. */
-static int look_last(struct attempt_watch *watch, const struct engine_status *status,
-		     const char **ret_passed, struct err **ret_why, struct err **err)
+static int record_last(struct attempt_watch *watch, const struct engine_status *status,
+		       const char **ret_passed, struct err **ret_why, struct err **err)
 {
 	bool last = ++watch->end_tries >= END_TRIES;
 
-	for (size_t i = 0; i < STK_LENGTH(last_looks); i++) {
+	for (size_t i = 0; i < STK_LENGTH(last_records); i++) {
 		AUTO(err_freep) struct err *why = NULL;
 
-		if (last_looks[i].look(watch, status, &why) == 0)
+		if (last_records[i].record(watch, status, &why) == 0)
 			continue;
 		/* Nothing can be passed over if nothing can be journalled. */
 		if (!last || watch->driver->journal_fails || watch->driver->stood_down) {
@@ -149,7 +149,7 @@ static int look_last(struct attempt_watch *watch, const struct engine_status *st
 		}
 		if (*ret_why)
 			continue;
-		*ret_passed = last_looks[i].what;
+		*ret_passed = last_records[i].what;
 		*ret_why = TAKE(why);
 	}
 	return 0;
@@ -157,21 +157,22 @@ static int look_last(struct attempt_watch *watch, const struct engine_status *st
 
 /* Only evidence is recorded before the end. Work that is left to do comes after it: see
  * chores.c. */
-static int finish(struct attempt_watch *watch, const struct engine_status *status, struct err **err)
+static int finish_attempt(struct attempt_watch *watch, const struct engine_status *status,
+			  struct err **err)
 {
 	AUTO(err_freep) struct err *why = NULL;
 	const char *passed = NULL;
 
-	if (miss_log(watch, status, err) < 0)
+	if (check_log(watch, status, err) < 0)
 		return -1;
 	reading_end(watch);
-	if (look_last(watch, status, &passed, &why, err) < 0)
+	if (record_last(watch, status, &passed, &why, err) < 0)
 		return -1;
-	if (why && !watch->passed_told &&
+	if (why && !watch->passed_recorded &&
 	    chores_fail(watch->driver, watch->phase, watch->attempt, passed, why, err) < 0)
 		return -1;
-	watch->passed_told = true;
-	workers_tell(watch, true);
+	watch->passed_recorded = true;
+	workers_record(watch, true);
 	return attempt_end_record(watch, status, err);
 }
 
@@ -183,8 +184,8 @@ static bool is_ending(const struct driver *driver, const struct engine_status *s
 
 /* Records what an attempt shows while it goes on. A look that fails keeps no other from being done;
  * -1 comes with the first error. */
-static int look_at_all(struct attempt_watch *watch, const struct engine_status *status,
-		       struct err **err)
+static int record_running(struct attempt_watch *watch, const struct engine_status *status,
+			  struct err **err)
 {
 	struct err *why[6] = { NULL };
 	bool runs = status->state == ENGINE_STARTING || status->state == ENGINE_RUNNING;
@@ -224,19 +225,20 @@ int watch_turn(struct driver *driver, struct err **err)
 		*err = TAKE(unread);
 		return -1;
 	}
-	if (toolkit_monitor_judge(watch, &status, err) < 0)
+	if (toolkit_monitor_check(watch, &status, err) < 0)
 		return -1;
 	if (more)
 		driver_wake(driver);
 	if (status.state == ENGINE_ENDED)
-		return more ? progress_record(watch, false, err) : finish(watch, &status, err);
+		return more ? progress_record(watch, false, err)
+			    : finish_attempt(watch, &status, err);
 	arm_wake(watch);
 	if (status.state == ENGINE_UNKNOWN)
 		return known == ATTEMPT_LOST ? 0 : record_seen(watch, false, status.reason, err);
 	if (known == ATTEMPT_LOST && record_seen(watch, true, "", err) < 0)
 		return -1;
-	workers_tell(watch, false);
-	if (look_at_all(watch, &status, err) < 0)
+	workers_record(watch, false);
+	if (record_running(watch, &status, err) < 0)
 		return -1;
 	*err = TAKE(unread);
 	return *err ? -1 : 0;

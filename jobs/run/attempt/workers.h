@@ -11,6 +11,6 @@
 
 #include "jobs/run/attempt/watch_internal.h"
 
-void workers_tell(struct attempt_watch *watch, bool at_end);
+void workers_record(struct attempt_watch *watch, bool at_end);
 
 #endif

@@ -16,7 +16,7 @@
 #define FORM        2
 #define BYTES_MAX   ((size_t)32 << 20)
 #define LEAST_BYTES ((uint64_t)256 << 10) /* a smaller amount is read again as quickly */
-/* Bytes that are saved sooner, for a local journal and for a far one. */
+/* Bytes that are saved sooner, for a local journal and for a remote one. */
 #define MUCH_BYTES        ((uint64_t)64 << 20)
 #define SOON_MS           1000
 #define MUCH_REMOTE_BYTES ((uint64_t)4 << 20)
@@ -97,7 +97,7 @@ static json_t *keep_watch(const struct attempt_watch *watch)
 	js_put(kept, "last_step", json_integer(watch->last_step));
 	js_put(kept, "stepped_at", json_integer(watch->stepped_at.ms));
 	js_put(kept, "step_node", json_integer(watch->step_node));
-	js_put(kept, "hits_told", json_integer(watch->hits_told));
+	js_put(kept, "hits_told", json_integer(watch->hits_recorded));
 	js_put(kept, "graphs_told", json_boolean(watch->graphs_at.ms > 0));
 	js_put(kept, "late", json_deep_copy(watch->late));
 	js_put(kept, "metrics", metrics_keep(watch->metrics));
@@ -105,7 +105,7 @@ static json_t *keep_watch(const struct attempt_watch *watch)
 	return kept;
 }
 
-static int put(struct driver *driver, const char *text, struct err **err)
+static int write_bookmark(struct driver *driver, const char *text, struct err **err)
 {
 	AUTO(auto_free) char *key = object_key(driver);
 	struct store *store = journal_store(driver->journal);
@@ -153,7 +153,7 @@ void bookmark_put(struct attempt_watch *watch, bool leaving)
 	kept = keep_watch(watch);
 	text = json_object_get(kept, "book") ? js_line(kept) : NULL;
 	if (text && strlen(text) <= BYTES_MAX)
-		(void)!put(watch->driver, text, &ignored);
+		(void)!write_bookmark(watch->driver, text, &ignored);
 	watch->marked_bytes = bytes_read(watch);
 	watch->marked_at = clock_mono_now();
 	watch->marking_ms = watch->marked_at.ms - began.ms;
@@ -161,7 +161,7 @@ void bookmark_put(struct attempt_watch *watch, bool leaving)
 
 /* ---- restoring --------------------------------------------------------------------- */
 
-static int get(struct driver *driver, json_t **ret, struct err **err)
+static int read_bookmark(struct driver *driver, json_t **ret, struct err **err)
 {
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(BYTES_MAX);
 	AUTO(auto_free) char *key = object_key(driver);
@@ -177,7 +177,7 @@ static int get(struct driver *driver, json_t **ret, struct err **err)
 	return js_load(path, BYTES_MAX, ret, err);
 }
 
-static bool is_of(const struct attempt_watch *watch, const json_t *kept)
+static bool is_of_watch(const struct attempt_watch *watch, const json_t *kept)
 {
 	char maker[2 * MAKER_MAX + 1];
 
@@ -192,7 +192,7 @@ static bool is_of(const struct attempt_watch *watch, const json_t *kept)
 
 /* True if a log is at least as long as the part that was read; a log that was started again is
  * not. */
-static bool is_there(struct attempt_watch *watch, int node, const json_t *log)
+static bool has_log(struct attempt_watch *watch, int node, const json_t *log)
 {
 	struct engine *engine = watch->driver->engine;
 	int64_t offset = js_int(log, "offset", -1);
@@ -206,15 +206,15 @@ static bool is_there(struct attempt_watch *watch, int node, const json_t *log)
 	       size >= (uint64_t)offset;
 }
 
-static bool are_there(struct attempt_watch *watch, const json_t *logs)
+static bool has_logs(struct attempt_watch *watch, const json_t *logs)
 {
 	for (int node = 0; node < watch->nodes; node++)
-		if (!is_there(watch, node, json_array_get(logs, (size_t)node)))
+		if (!has_log(watch, node, json_array_get(logs, (size_t)node)))
 			return false;
 	return true;
 }
 
-static void take_up_log(struct node_log *log, const json_t *kept)
+static void restore_log(struct node_log *log, const json_t *kept)
 {
 	struct engine *engine = log->watch->driver->engine;
 	const json_t *place = json_object_get(kept, "place"), *line;
@@ -238,15 +238,15 @@ static void take_up_log(struct node_log *log, const json_t *kept)
 			reading_keep_line(log, json_string_value(line), json_string_length(line));
 }
 
-void bookmark_take_up(struct attempt_watch *watch)
+void bookmark_restore(struct attempt_watch *watch)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(graph_tally_freep) struct graph_tally *tally = NULL;
 	struct graph_tally_counts counts;
 	json_auto_t *kept = NULL;
 
-	if (!watch->driver->live || get(watch->driver, &kept, &ignored) < 0 ||
-	    !is_of(watch, kept) || !are_there(watch, json_object_get(kept, "logs")))
+	if (!watch->driver->live || read_bookmark(watch->driver, &kept, &ignored) < 0 ||
+	    !is_of_watch(watch, kept) || !has_logs(watch, json_object_get(kept, "logs")))
 		return;
 	tally = graph_tally_restore(json_object_get(kept, "book"), watch->driver->kind);
 	if (!tally)
@@ -254,13 +254,13 @@ void bookmark_take_up(struct attempt_watch *watch)
 	graph_tally_freep(&watch->tally);
 	watch->tally = TAKE(tally);
 	for (int node = 0; node < watch->nodes; node++)
-		take_up_log(&watch->logs[node],
+		restore_log(&watch->logs[node],
 			    json_array_get(json_object_get(kept, "logs"), (size_t)node));
 	watch->first_step = js_int(kept, "first_step", -1);
 	watch->last_step = js_int(kept, "last_step", -1);
 	watch->stepped_at.ms = js_int(kept, "stepped_at", 0);
 	watch->step_node = (int)js_int(kept, "step_node", 0);
-	watch->hits_told = js_int(kept, "hits_told", 0);
+	watch->hits_recorded = js_int(kept, "hits_told", 0);
 	watch->graphs_at.ms = js_bool(kept, "graphs_told", false);
 	json_object_update(watch->late, json_object_get(kept, "late"));
 	metrics_restore(watch->metrics, json_object_get(kept, "metrics"));
@@ -269,7 +269,7 @@ void bookmark_take_up(struct attempt_watch *watch)
 	watch->misses = counts.misses;
 	watch->seconds = counts.seconds;
 	watch->news = true;
-	toolkit_monitor_go_on(watch->outside, watch->last_step);
+	toolkit_monitor_go_on(watch->monitor, watch->last_step);
 	watch->marked_bytes = bytes_read(watch);
 	watch->marked_at = clock_mono_now();
 }

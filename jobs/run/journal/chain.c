@@ -31,8 +31,8 @@ static bool ends_with(const char *body, size_t len, const char *end)
 
 /* True if `sum` is that of the event: of its bytes as stored, or else of the bytes that we would
  * write, since another program may have parsed and rewritten the event. */
-static bool fits(const struct chain *chain, const json_t *row, const char *body, size_t len,
-		 const char *sum)
+static bool sum_fits(const struct chain *chain, const json_t *row, const char *body, size_t len,
+		     const char *sum)
 {
 	AUTO(auto_free) char *end = mem_format(SUM_BEGIN "%s" SUM_END, sum);
 	AUTO(auto_free) char *form = NULL;
@@ -96,7 +96,8 @@ int chain_go_on(struct chain *chain, const char *run, const json_t *row, const c
 
 	if (!json_is_object(row))
 		return err_set(err, EXIT_REFUSED, "not an object");
-	if (sum && (!json_is_string(sum) || !fits(chain, row, body, len, json_string_value(sum))))
+	if (sum &&
+	    (!json_is_string(sum) || !sum_fits(chain, row, body, len, json_string_value(sum))))
 		return err_set(err, EXIT_REFUSED,
 			       "the sum does not fit: this event or the one before it was changed");
 	if (!sum && lost_its_name(body, len))

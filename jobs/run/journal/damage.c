@@ -112,7 +112,7 @@ struct damage_lost {
 	size_t count;
 };
 
-static void note_lost(void *arg, const char *run)
+static void add_lost(void *arg, const char *run)
 {
 	struct damage_lost *lost = arg;
 
@@ -124,6 +124,6 @@ size_t damage_lost_runs(const char *dir, const char *trace, struct sb *ret)
 {
 	struct damage_lost lost = { ret, 0 };
 
-	damage_each_run(dir, trace, note_lost, &lost);
+	damage_each_run(dir, trace, add_lost, &lost);
 	return lost.count;
 }

@@ -27,7 +27,7 @@ static void places_release(struct run_places *places)
 	json_decref(places->plan);
 }
 
-static int note_place(void *arg, const struct event *ev, json_t *row, struct err **err)
+static int take_plan(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct run_places *places = arg;
 
@@ -41,15 +41,16 @@ static int note_place(void *arg, const struct event *ev, json_t *row, struct err
 	return 0;
 }
 
-static int look(struct journal *journal, const char *run, struct run_places *ret, struct err **err)
+static int check_ended(struct journal *journal, const char *run, struct run_places *ret,
+		       struct err **err)
 {
-	if (journal_read(journal, run, 1, note_place, ret, err) < 0) {
+	if (journal_read(journal, run, 1, take_plan, ret, err) < 0) {
 		if (!(*err)->damage)
 			return -1;
 		/* No driver can go on with a damaged run, so its end need not be journalled. */
 		err_freep(err);
 		ret->damaged = true;
-		if (journal_salvage(journal, run, note_place, ret, err) < 0)
+		if (journal_salvage(journal, run, take_plan, ret, err) < 0)
 			return -1;
 	}
 	if (!ret->begun || ret->ended || ret->damaged)
@@ -195,7 +196,7 @@ static void doomed_release(struct doomed *doomed)
 	auto_strv(&doomed->keys);
 }
 
-static int note_doomed(void *arg, const struct store_object *object, struct err **err)
+static int add_doomed(void *arg, const struct store_object *object, struct err **err)
 {
 	struct doomed *doomed = arg;
 	const char *key = object->key + strlen("runs/") + strlen(doomed->removal->run) + 1;
@@ -222,7 +223,7 @@ static int clear_prefix(struct forget_removal *removal, struct store *store, str
 	    keepsakes_in_store(removal->plan, store, removal->run, kept, err) < 0)
 		return -1;
 	json_array_extend(removal->kept, kept);
-	if (store_list(store, prefix, note_doomed, &doomed, err) < 0)
+	if (store_list(store, prefix, add_doomed, &doomed, err) < 0)
 		return -1;
 	for (size_t i = 0; i < doomed.count && !removal->options->dry_run; i++)
 		if (store_delete(store, doomed.keys[i], err) < 0)
@@ -231,7 +232,7 @@ static int clear_prefix(struct forget_removal *removal, struct store *store, str
 }
 
 /* Clears the run at a workspace: its objects and its files. */
-static int clear_place(struct forget_removal *removal, const char *place, struct err **err)
+static int clear_at(struct forget_removal *removal, const char *place, struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 	AUTO(auto_free) char *work = NULL;
@@ -293,7 +294,7 @@ static int clear_workspace(struct forget_removal *removal, struct err **err)
 	    same_folder(workspace, journal_dir(journal)))
 		return 0;
 	if (check_checkpoints(plan, workspace, run, err) < 0 ||
-	    clear_place(removal, workspace, err) < 0)
+	    clear_at(removal, workspace, err) < 0)
 		return -1;
 	if (workspace[0] != '/' || removal->options->dry_run)
 		return 0;
@@ -357,7 +358,7 @@ bool run_is_kept(const struct journal *journal, const char *run)
 
 /* ---- the whole run ---- */
 
-static json_t *told(const struct forget_removal *removal)
+static json_t *summary_json(const struct forget_removal *removal)
 {
 	json_t *ret = json_object(), *one;
 	size_t i;
@@ -384,7 +385,7 @@ static int clear_state(struct forget_removal *removal, struct err **err)
  * list of what is kept is written, before the journal is removed. */
 static int clear_all(struct forget_removal *removal, struct lease *lease, struct err **err)
 {
-	struct forget_options look_only = *removal->options;
+	struct forget_options counting = *removal->options;
 	const struct forget_options *options = removal->options;
 	AUTO(removal_release) struct forget_removal real = *removal;
 	int counted;
@@ -392,8 +393,8 @@ static int clear_all(struct forget_removal *removal, struct lease *lease, struct
 	real.kept = NULL;
 	if (clear_workspace(removal, err) < 0)
 		return -1;
-	look_only.dry_run = true;
-	removal->options = &look_only;
+	counting.dry_run = true;
+	removal->options = &counting;
 	counted = clear_state(removal, err);
 	removal->options = options;
 	if (counted < 0 || options->dry_run)
@@ -422,19 +423,19 @@ int run_forget(struct journal *journal, const char *run, const struct forget_opt
 		return err_set(err, EXIT_DEFECT, "invalid run id '%s'", run);
 	/* Checked before the lease, because taking it leaves a trace, or follows a link; and after
 	 * it, because only then the answer holds. */
-	if (look(journal, run, &before, err) < 0 ||
+	if (check_ended(journal, run, &before, err) < 0 ||
 	    open_folder(journal_dir(journal), run, &unused, err) < 0)
 		return -1;
 	auto_close(&unused);
 	rules.over_damage = true;
 	if (!options->dry_run && lease_take(journal, run, &rules, on_wait, arg, &lease, err) < 0)
 		return -1;
-	if (look(journal, run, &places, err) < 0 || read_kept(journal, run, &kept, err) < 0)
+	if (check_ended(journal, run, &places, err) < 0 || read_kept(journal, run, &kept, err) < 0)
 		return -1;
 	removal.plan = places.plan ? places.plan : kept;
 	if (clear_all(&removal, lease, err) < 0)
 		return -1;
-	*ret = told(&removal);
+	*ret = summary_json(&removal);
 	/* A run of that id may have begun again by now. */
 	if (!options->dry_run && rmdir(folder) < 0 && errno != ENOTEMPTY && errno != EEXIST &&
 	    errno != ENOENT)

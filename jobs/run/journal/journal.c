@@ -14,7 +14,7 @@
 #include "jobs/store/store.h"
 
 /* How far a run was read or written in this process. */
-struct place_in {
+struct journal_position {
 	char run[JOURNAL_RUN_MAX];
 	struct chain chain;
 	bool whole; /* checked once that nothing follows the end */
@@ -25,7 +25,7 @@ struct journal {
 	void *store;
 	char *url, *dir;
 	bool is_remote;
-	struct place_in at; /* position in the run that was last asked for */
+	struct journal_position at; /* position in the run that was last asked for */
 	json_t *appended;
 };
 
@@ -144,8 +144,8 @@ static int open_dir(struct journal *journal, const char *url, enum journal_mode 
 }
 
 /* Opens remote objects; files that belong to them have a folder on this machine. */
-static int open_far(struct journal *journal, const char *url, enum journal_mode mode,
-		    struct err **err)
+static int open_remote(struct journal *journal, const char *url, enum journal_mode mode,
+		       struct err **err)
 {
 	AUTO(store_freep) struct store *store = NULL;
 
@@ -176,7 +176,7 @@ static int journal_open_at(const char *url, enum journal_mode mode, struct journ
 		err_set(err, EXIT_USAGE, "--state or STOKER_STATE is empty");
 		return err_hint(err, "name a directory, or omit --state");
 	}
-	is_open = (url && text_starts(url, "s3://") ? open_far(journal, url, mode, err)
+	is_open = (url && text_starts(url, "s3://") ? open_remote(journal, url, mode, err)
 						    : open_dir(journal, url, mode, err)) == 0;
 	if (!is_open && ret_why && journal->is_remote && journal->dir &&
 	    ((*err)->code == EXIT_REFUSED || (*err)->code == EXIT_UNREACHABLE))
@@ -234,8 +234,8 @@ struct store *journal_store(const struct journal *journal)
 }
 
 /* Sets the error for an event that is absent although a later one is there. Returns -1. */
-static int missing(const struct journal *journal, const char *run, int64_t seq, int64_t next,
-		   struct err **err)
+static int fail_missing(const struct journal *journal, const char *run, int64_t seq, int64_t next,
+			struct err **err)
 {
 	AUTO(auto_free) char *file = journal->ops->file(journal->store, run, seq);
 
@@ -244,10 +244,10 @@ static int missing(const struct journal *journal, const char *run, int64_t seq, 
 }
 
 /* The position in the run; the position in another run is forgotten. */
-static struct place_in *place_of(struct journal *journal, const char *run)
+static struct journal_position *position_in(struct journal *journal, const char *run)
 {
 	if (strcmp(journal->at.run, run) != 0) {
-		journal->at = (struct place_in){ 0 };
+		journal->at = (struct journal_position){ 0 };
 		snprintf(journal->at.run, sizeof journal->at.run, "%s", run);
 	}
 	return &journal->at;
@@ -269,7 +269,7 @@ static enum rows take_link(void *arg, int64_t seq, const char *body, size_t len,
 static int find_link(struct journal *journal, const char *run, int64_t seq, struct chain *ret,
 		     struct err **err)
 {
-	*ret = place_of(journal, run)->chain;
+	*ret = position_in(journal, run)->chain;
 	if (seq == 1)
 		*ret = (struct chain){ 0 };
 	if (ret->seq == seq - 1)
@@ -277,7 +277,7 @@ static int find_link(struct journal *journal, const char *run, int64_t seq, stru
 	*ret = (struct chain){ 0 };
 	if (journal->ops->rows(journal->store, run, seq - 1, take_link, ret, err) < 0)
 		return -1;
-	return ret->seq == seq - 1 ? 0 : missing(journal, run, seq - 1, seq, err);
+	return ret->seq == seq - 1 ? 0 : fail_missing(journal, run, seq - 1, seq, err);
 }
 
 int journal_append(struct journal *journal, const char *run, const struct event *ev,
@@ -294,12 +294,12 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 	appended = journal->ops->append(journal->store, run, ev->seq, body, err);
 	if (appended <= 0)
 		return appended;
-	place_of(journal, run)->whole |= ev->seq == 1;
+	position_in(journal, run)->whole |= ev->seq == 1;
 	chain_begin(&journal->at.chain, row, body, strlen(body));
 	json_decref(journal->appended);
 	journal->appended = json_incref(row);
-	if (journal->ops->settle && (ev->kind == EV_RUN_ENDED || ev->kind == EV_DRIVER_LEFT))
-		journal->ops->settle(journal->store, run, ev->seq);
+	if (journal->ops->compact && (ev->kind == EV_RUN_ENDED || ev->kind == EV_DRIVER_LEFT))
+		journal->ops->compact(journal->store, run, ev->seq);
 	return 1;
 }
 
@@ -333,22 +333,22 @@ struct journal_reading {
 };
 
 /* Checks the next event and hands it on; the reading is behind it then. */
-static enum rows hand_on(struct journal_reading *reading, json_t *row, const char *body, size_t len,
-			 struct err **err)
+static enum rows pass_event(struct journal_reading *reading, json_t *row, const char *body,
+			    size_t len, struct err **err)
 {
 	struct chain chain = reading->chain;
 	struct event ev;
 	int known = chain_go_on(&chain, reading->run, row, body, len, err);
-	int said;
+	int answer;
 
 	if (known == 0)
 		known = event_decode(row, &ev, err);
 	if (known < 0)
 		return ROWS_DAMAGED;
 	reading->chain = chain;
-	said = reading->fn(reading->arg, known ? &ev : NULL, row, err);
-	reading->stopped = said > 0;
-	return (enum rows)said;
+	answer = reading->fn(reading->arg, known ? &ev : NULL, row, err);
+	reading->stopped = answer > 0;
+	return (enum rows)answer;
 }
 
 /* Takes the event before the first, which gives the position in the chain. */
@@ -359,7 +359,7 @@ static enum rows take_anchor(struct journal_reading *reading, int64_t seq, const
 	reading->anchored = reading->chain.seq == reading->from - 1 && seq == reading->from - 1;
 	if (reading->anchored)
 		return ROWS_ON;
-	missing(reading->journal, reading->run, reading->from - 1, seq, err);
+	fail_missing(reading->journal, reading->run, reading->from - 1, seq, err);
 	return ROWS_FAIL;
 }
 
@@ -369,7 +369,7 @@ static enum rows read_row(void *arg, int64_t seq, const char *body, size_t len, 
 	json_auto_t *row = NULL;
 
 	if (reading->anchored && seq > reading->chain.seq + 1) {
-		missing(reading->journal, reading->run, reading->chain.seq + 1, seq, err);
+		fail_missing(reading->journal, reading->run, reading->chain.seq + 1, seq, err);
 		return ROWS_FAIL;
 	}
 	if (!body || len == 0) {
@@ -378,13 +378,14 @@ static enum rows read_row(void *arg, int64_t seq, const char *body, size_t len, 
 	}
 	if (js_parse(body, len, "it", &row, err) < 0)
 		return ROWS_DAMAGED;
-	return reading->anchored ? hand_on(reading, row, body, len, err)
+	return reading->anchored ? pass_event(reading, row, body, len, err)
 				 : take_anchor(reading, seq, row, body, len, err);
 }
 
 /* Looks for events behind the end. Rows may have been appended since it was read: then they are
  * read, too. Done once, because it can cost a listing. */
-static int look_behind(struct journal *journal, struct journal_reading *reading, struct err **err)
+static int read_behind_end(struct journal *journal, struct journal_reading *reading,
+			   struct err **err)
 {
 	for (;;) {
 		int64_t end = reading->chain.seq + 1, next = 0;
@@ -398,7 +399,7 @@ static int look_behind(struct journal *journal, struct journal_reading *reading,
 		if (reading->stopped)
 			return 0;
 		if (reading->chain.seq + 1 == end)
-			return missing(journal, reading->run, end, next, err);
+			return fail_missing(journal, reading->run, end, next, err);
 	}
 }
 
@@ -408,11 +409,11 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 	struct journal_reading reading = {
 		.journal = journal, .fn = fn, .arg = arg, .run = run, .from = from
 	};
-	struct place_in *at;
+	struct journal_position *at;
 
 	if (!journal->store)
 		return 0;
-	at = place_of(journal, run);
+	at = position_in(journal, run);
 	if (from <= 1)
 		reading.anchored = true;
 	else if (at->chain.seq == from - 1) {
@@ -424,10 +425,10 @@ int journal_read(struct journal *journal, const char *run, int64_t from, journal
 		return -1;
 	if (!reading.anchored) /* all rows come before `from` */
 		return 0;
-	if (!reading.stopped && !at->whole && look_behind(journal, &reading, err) < 0)
+	if (!reading.stopped && !at->whole && read_behind_end(journal, &reading, err) < 0)
 		return -1;
 	/* `fn` may have asked for another run. */
-	at = place_of(journal, run);
+	at = position_in(journal, run);
 	at->whole |= !reading.stopped;
 	if (reading.chain.seq > at->chain.seq)
 		at->chain = reading.chain;
@@ -446,7 +447,7 @@ static enum rows salvage_row(void *arg, int64_t seq, const char *body, size_t le
 	AUTO(err_freep) struct err *damage = NULL;
 	json_auto_t *row = NULL;
 	struct event ev;
-	int known, said;
+	int known, answer;
 
 	salvage->last = seq;
 	if (!body || js_parse(body, len, "it", &row, &damage) < 0)
@@ -454,10 +455,10 @@ static enum rows salvage_row(void *arg, int64_t seq, const char *body, size_t le
 	known = event_decode(row, &ev, &damage);
 	if (known < 0)
 		return ROWS_ON;
-	said = salvage->reading.fn(salvage->reading.arg, known ? &ev : NULL, row, err);
-	salvage->failed = said < 0;
-	salvage->reading.stopped = said > 0;
-	return (enum rows)said;
+	answer = salvage->reading.fn(salvage->reading.arg, known ? &ev : NULL, row, err);
+	salvage->failed = answer < 0;
+	salvage->reading.stopped = answer > 0;
+	return (enum rows)answer;
 }
 
 int journal_salvage(struct journal *journal, const char *run, journal_fn fn, void *arg,
@@ -486,7 +487,7 @@ int journal_salvage(struct journal *journal, const char *run, journal_fn fn, voi
 
 int journal_forget(struct journal *journal, const char *run, struct err **err)
 {
-	journal->at = (struct place_in){ 0 };
+	journal->at = (struct journal_position){ 0 };
 	return journal->store ? journal->ops->forget(journal->store, run, err) : 0;
 }
 
@@ -536,7 +537,7 @@ static int consider_run(void *arg, const char *run, struct err **err)
 	return 0;
 }
 
-static enum rows is_there(void *arg, int64_t seq, const char *body, size_t len, struct err **err)
+static enum rows set_found(void *arg, int64_t seq, const char *body, size_t len, struct err **err)
 {
 	(void)seq;
 	(void)body;
@@ -552,7 +553,7 @@ static int find_exactly(struct journal *journal, const char *ref, bool *ret, str
 	*ret = false;
 	if (!journal->store || !text_run_id_valid(ref))
 		return 0;
-	return journal->ops->rows(journal->store, ref, 1, is_there, ret, err);
+	return journal->ops->rows(journal->store, ref, 1, set_found, ret, err);
 }
 
 int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_RUN_MAX],

@@ -130,7 +130,7 @@ struct journal_ops {
 	int (*runs)(void *store, journal_run_fn fn, void *arg, struct err **err);
 	int (*forget)(void *store, const char *run, struct err **err);
 	/* Called when no event is expected after `last` for a while; may be NULL, may fail. */
-	void (*settle)(void *store, const char *run, int64_t last);
+	void (*compact)(void *store, const char *run, int64_t last);
 	/* both set or both NULL */
 	int (*keep)(void *store, const char *run, int64_t seq, const void *bytes, size_t len,
 		    struct err **err);

@@ -22,11 +22,11 @@
 #include "jobs/base/text/text.h"
 #include "jobs/run/journal/journal_dir_internal.h"
 
-#define FORMAT_VERSION 1
-#define MARK           "{\"v\":1,\"kind\":\"dir\"}"
-#define PUT_TRIES      3
-#define PUT_MS         20000 /* no try begins later than this after the first one */
-#define LOST_LOOKS_MAX 8     /* folders of runs, where each look is a request */
+#define FORMAT_VERSION  1
+#define MARK            "{\"v\":1,\"kind\":\"dir\"}"
+#define PUT_TRIES       3
+#define PUT_MS          20000 /* no try begins later than this after the first one */
+#define LOST_CHECKS_MAX 8     /* folders of runs, where each look is a request */
 
 static void dir_close(void *opened)
 {
@@ -71,11 +71,11 @@ static int check_format(struct dir_journal *journal, struct err **err)
 
 struct journal_dir_lost {
 	struct dir_journal *journal;
-	int looks;
+	int checks;
 	char run[JOURNAL_RUN_MAX];
 };
 
-static int look_for_lost(void *arg, const char *name, struct err **err)
+static int find_lost_run(void *arg, const char *name, struct err **err)
 {
 	struct journal_dir_lost *lost = arg;
 	int64_t first;
@@ -87,7 +87,7 @@ static int look_for_lost(void *arg, const char *name, struct err **err)
 	if (found > 0)
 		snprintf(lost->run, sizeof lost->run, "%s", name);
 	if (found == 0 && journal_dir_is_remote(lost->journal))
-		return ++lost->looks == LOST_LOOKS_MAX;
+		return ++lost->checks == LOST_CHECKS_MAX;
 	return found;
 }
 
@@ -97,7 +97,7 @@ static int refuse_lost(struct dir_journal *journal, struct err **err)
 	struct journal_dir_lost lost = { .journal = journal };
 	AUTO(auto_free) char *what = NULL;
 
-	if (store_folders(journal->store, "runs/", look_for_lost, &lost, err) < 0)
+	if (store_folders(journal->store, "runs/", find_lost_run, &lost, err) < 0)
 		return -1;
 	if (lost.run[0] == '\0')
 		return 0;
@@ -136,8 +136,8 @@ static int dir_open(const char *where, enum journal_mode mode, void **ret, struc
 
 /* Reads the object after a put that was refused or has an unknown outcome. Returns 1 if it is ours
  * and durable, 0 if it is another writer's, 2 if absent, -1. */
-static int find_out(struct dir_journal *journal, const char *run, int64_t seq,
-		    const struct sb *ours, bool unknown, struct err **err)
+static int find_outcome(struct dir_journal *journal, const char *run, int64_t seq,
+			const struct sb *ours, bool unknown, struct err **err)
 {
 	AUTO(auto_free) char *key = journal_dir_event_key(run, seq);
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(EVENT_BYTES_MAX);
@@ -173,7 +173,7 @@ static int put_event(struct dir_journal *journal, const char *run, int64_t seq,
 
 		if (put > 0)
 			return 1;
-		found = find_out(journal, run, seq, ours, put < 0 || first, &unread);
+		found = find_outcome(journal, run, seq, ours, put < 0 || first, &unread);
 		if (found == 0 || found == 1)
 			return found;
 		if (!first)
@@ -194,7 +194,7 @@ struct journal_dir_leftovers {
 	size_t count;
 };
 
-static int note_leftover(void *arg, const struct store_object *object, struct err **err)
+static int add_leftover(void *arg, const struct store_object *object, struct err **err)
 {
 	struct journal_dir_leftovers *l = arg;
 
@@ -215,7 +215,7 @@ static int delete_all(struct dir_journal *journal, const char *prefix, struct er
 {
 	AUTO(leftovers_release) struct journal_dir_leftovers l = { 0 };
 
-	if (store_list(journal->store, prefix, note_leftover, &l, err) < 0)
+	if (store_list(journal->store, prefix, add_leftover, &l, err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
 		if (store_delete(journal->store, l.keys[i], err) < 0)
@@ -270,19 +270,19 @@ static int dir_forget(void *opened, const char *run, struct err **err)
 }
 
 /* Notes the objects of a run that belong to the journal. */
-static int note_rest(void *arg, const struct store_object *object, struct err **err)
+static int add_rest(void *arg, const struct store_object *object, struct err **err)
 {
 	const char *of_run = strchr(object->key + sizeof "runs/" - 1, '/');
 
 	if (text_starts(of_run, "/events/") || text_starts(of_run, "/chunks/") ||
 	    strcmp(of_run, "/removed") == 0)
-		return note_leftover(arg, object, err);
+		return add_leftover(arg, object, err);
 	return 0;
 }
 
 /* Before the first event: clears the rest of a run of that id after a removal that was cut
  * short. */
-static int clear_rests(struct dir_journal *journal, const char *run, struct err **err)
+static int clear_rest(struct dir_journal *journal, const char *run, struct err **err)
 {
 	AUTO(leftovers_release) struct journal_dir_leftovers l = { 0 };
 	AUTO(auto_free) char *all = mem_format("runs/%s/", run);
@@ -290,7 +290,7 @@ static int clear_rests(struct dir_journal *journal, const char *run, struct err 
 	struct store_object there;
 	int begun;
 
-	if (store_list(journal->store, all, note_rest, &l, err) < 0)
+	if (store_list(journal->store, all, add_rest, &l, err) < 0)
 		return -1;
 	/* Checked after the listing: a run that has begun since then has its first event. */
 	begun = store_stat(journal->store, first, &there, err);
@@ -303,7 +303,7 @@ static int clear_rests(struct dir_journal *journal, const char *run, struct err 
 }
 
 /* The run rests: a chunk of its last events spares later readers a request an event. */
-static void dir_settle(void *opened, const char *run, int64_t last)
+static void dir_compact(void *opened, const char *run, int64_t last)
 {
 	struct dir_journal *journal = opened;
 
@@ -328,7 +328,7 @@ static int dir_append(void *opened, const char *run, int64_t seq, const char *bo
 	sb_adds(&ours, "}\n");
 	if (ours.truncated)
 		return err_set(err, EXIT_REFUSED, "an event of run %s is too large", run);
-	if (seq == 1 && clear_rests(journal, run, err) < 0)
+	if (seq == 1 && clear_rest(journal, run, err) < 0)
 		return -1;
 	put = put_event(journal, run, seq, &ours, err);
 	if (put > 0)
@@ -411,6 +411,6 @@ const struct journal_ops journal_objects = {
 	.file = journal_dir_file,
 	.runs = dir_runs,
 	.forget = dir_forget,
-	.settle = dir_settle,
+	.compact = dir_compact,
 	.objects = dir_objects,
 };

@@ -77,7 +77,8 @@ void journal_dir_remember(struct dir_journal *journal, const char *run, int64_t 
 }
 
 /* Appends all events of a chunk up to `last` to `text`; false if they cannot be read. */
-static bool gather(struct dir_journal *journal, const char *run, int64_t last, struct sb *text)
+static bool gather_chunk(struct dir_journal *journal, const char *run, int64_t last,
+			 struct sb *text)
 {
 	const struct recent *recent = &journal->recent;
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -103,7 +104,7 @@ void journal_dir_write_chunk(struct dir_journal *journal, const char *run, int64
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
 	AUTO(auto_free) char *key = chunk_key(run, last - (last - 1) % CHUNK);
 
-	if (!gather(journal, run, last, &text) || text.truncated)
+	if (!gather_chunk(journal, run, last, &text) || text.truncated)
 		return;
 	if (last % CHUNK != 0)
 		sb_addf(&text, PART_END, (long long)(last % CHUNK));
@@ -121,13 +122,13 @@ struct journal_dir_read_reader {
 
 /* Hands out the lines of `text`, which begin at event `first`, from number `*seq` on; `*seq` is
  * then the number at which it stopped. */
-static enum rows hand_out(const struct journal_dir_read_reader *reader, const struct sb *text,
-			  int64_t first, int64_t *seq, struct err **err)
+static enum rows pass_lines(const struct journal_dir_read_reader *reader, const struct sb *text,
+			    int64_t first, int64_t *seq, struct err **err)
 {
 	const char *line = text->text, *end = text->text + text->len, *newline;
-	enum rows said = ROWS_ON;
+	enum rows answer = ROWS_ON;
 
-	for (int64_t at = first; said == ROWS_ON && line < end; at++, line = newline + 1) {
+	for (int64_t at = first; answer == ROWS_ON && line < end; at++, line = newline + 1) {
 		const char *body = NULL;
 		size_t len = 0;
 
@@ -140,11 +141,11 @@ static enum rows hand_out(const struct journal_dir_read_reader *reader, const st
 		if (*newline != '\n' ||
 		    !journal_dir_unwrap(line, (size_t)(newline - line), &body, &len))
 			body = NULL;
-		said = reader->fn(reader->arg, at, body, len, err);
+		answer = reader->fn(reader->arg, at, body, len, err);
 	}
-	if (said == ROWS_ON)
+	if (answer == ROWS_ON)
 		++*seq;
-	return said;
+	return answer;
 }
 
 static bool is_part_end(const char *line, int64_t events)
@@ -181,8 +182,8 @@ static int64_t get_chunk(struct dir_journal *journal, const char *run, int64_t f
 	return seq == first + CHUNK ? CHUNK : 0;
 }
 
-/* True if the event can be served from memory: events do not change, and on a far store that saves
- * a request. */
+/* True if the event can be served from memory: events do not change, and on a remote store that
+ * saves a request. */
 static bool is_remembered(const struct dir_journal *journal, const char *run, int64_t seq)
 {
 	const struct recent *recent = &journal->recent;
@@ -207,8 +208,8 @@ static void remember_all(struct dir_journal *journal, const char *run, int64_t f
 
 /* Reads as many events from `seq` on as one request gives, with the others of their chunk. Returns
  * the number after the last; `seq` if nothing was read. */
-static int64_t get_many(struct dir_journal *journal, const char *run, int64_t seq, bool ask,
-			struct sb *text)
+static int64_t get_copies(struct dir_journal *journal, const char *run, int64_t seq, bool ask,
+			  struct sb *text)
 {
 	int64_t first = seq - (seq - 1) % CHUNK, count;
 
@@ -243,44 +244,44 @@ static enum rows read_one(struct dir_journal *journal, const struct journal_dir_
 	const int64_t at = *seq;
 	int found = journal_dir_get_event(journal, reader->run, at, &text, NULL, err);
 	const char *fault;
-	enum rows said;
+	enum rows answer;
 
 	if (found < 0)
 		return ROWS_FAIL;
 	if (found == 0 && !journal_dir_in_the_way(journal, reader->run, at, &what))
 		return ROWS_STOP;
 	fault = found == 0 ? what.text : object_fault(&text);
-	said = fault ? reader->fn(reader->arg, at, NULL, 0, err)
-		     : hand_out(reader, &text, at, seq, err);
+	answer = fault ? reader->fn(reader->arg, at, NULL, 0, err)
+		       : pass_lines(reader, &text, at, seq, err);
 	/* A salvage goes on with the next event. A folder with an obstacle hides all of them. */
-	if (fault && said == ROWS_ON && found == 0)
+	if (fault && answer == ROWS_ON && found == 0)
 		return ROWS_STOP;
-	if (fault && said == ROWS_ON)
+	if (fault && answer == ROWS_ON)
 		++*seq;
-	if (fault && said == ROWS_DAMAGED) {
+	if (fault && answer == ROWS_DAMAGED) {
 		err_freep(err);
 		err_set(err, EXIT_REFUSED, "%s", fault);
 	}
-	if (said == ROWS_DAMAGED) {
+	if (answer == ROWS_DAMAGED) {
 		damage_of_event(err, file, reader->run, at);
 		return ROWS_FAIL;
 	}
-	if (!fault && said != ROWS_FAIL)
+	if (!fault && answer != ROWS_FAIL)
 		journal_dir_remember(journal, reader->run, at, &text);
-	return said;
+	return answer;
 }
 
 /* Hands out copies of events. A damaged copy says nothing about the event: the event's own object
  * is read then, and this chunk is not used again. */
-static enum rows read_many(struct dir_journal *journal,
-			   const struct journal_dir_read_reader *reader, int64_t *seq,
-			   const struct sb *text, int64_t *bad, struct err **err)
+static enum rows read_copies(struct dir_journal *journal,
+			     const struct journal_dir_read_reader *reader, int64_t *seq,
+			     const struct sb *text, int64_t *bad, struct err **err)
 {
 	int64_t first = *seq - (*seq - 1) % CHUNK;
-	enum rows said = hand_out(reader, text, first, seq, err);
+	enum rows answer = pass_lines(reader, text, first, seq, err);
 
-	if (said != ROWS_DAMAGED)
-		return said;
+	if (answer != ROWS_DAMAGED)
+		return answer;
 	err_freep(err);
 	*bad = first;
 	journal->recent.first = 0;
@@ -293,30 +294,30 @@ int journal_dir_rows(void *opened, const char *run, int64_t from, journal_row_fn
 	struct dir_journal *journal = opened;
 	const struct journal_dir_read_reader reader = { run, fn, arg };
 	int64_t seq = from < 1 ? 1 : from, singles = 0, bad = 0;
-	enum rows said = ROWS_ON;
+	enum rows answer = ROWS_ON;
 
-	while (said == ROWS_ON) {
+	while (answer == ROWS_ON) {
 		AUTO(sb_release) struct sb text = SB_INIT_MAX(CHUNK_BYTES_MAX);
 		int64_t first = seq - (seq - 1) % CHUNK;
 
 		/* A reader that polls for new events finds few or no events, so a chunk is not
 		 * asked for at once. */
-		if (first != bad &&
-		    get_many(journal, run, seq, seq == first || singles == SINGLES, &text) > seq) {
-			said = read_many(journal, &reader, &seq, &text, &bad, err);
+		if (first != bad && get_copies(journal, run, seq,
+					       seq == first || singles == SINGLES, &text) > seq) {
+			answer = read_copies(journal, &reader, &seq, &text, &bad, err);
 			continue;
 		}
-		said = read_one(journal, &reader, &seq, err);
+		answer = read_one(journal, &reader, &seq, err);
 		singles++;
 	}
-	return said == ROWS_FAIL ? -1 : 0;
+	return answer == ROWS_FAIL ? -1 : 0;
 }
 
 struct journal_dir_read_search {
 	int64_t from, found;
 };
 
-static int note_number(void *arg, const struct store_object *object, struct err **err)
+static int take_number(void *arg, const struct store_object *object, struct err **err)
 {
 	struct journal_dir_read_search *search = arg;
 	char *end = NULL;
@@ -335,7 +336,7 @@ static int next_number(struct dir_journal *journal, const char *run, int64_t fro
 	AUTO(auto_free) char *events = mem_format("runs/%s/events/", run);
 	struct journal_dir_read_search search = { from, 0 };
 
-	if (store_list(journal->store, events, note_number, &search, err) < 0)
+	if (store_list(journal->store, events, take_number, &search, err) < 0)
 		return -1;
 	*ret = search.found;
 	return search.found > 0;

@@ -61,7 +61,7 @@ static enum rows read_rows(struct sqlite_store *store, const char *run, int64_t 
 			   journal_row_fn fn, void *arg, struct err **err)
 {
 	sqlite3_stmt *stmt = NULL;
-	enum rows said = ROWS_ON;
+	enum rows answer = ROWS_ON;
 	int code = SQLITE_DONE;
 
 	if (sqlite3_prepare_v2(store->db,
@@ -70,15 +70,15 @@ static enum rows read_rows(struct sqlite_store *store, const char *run, int64_t 
 		return (enum rows)fail_at(store, run, *seq, err);
 	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, *seq);
-	while (said == ROWS_ON && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+	while (answer == ROWS_ON && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
 		*seq = sqlite3_column_int64(stmt, 0);
-		said = fn(arg, *seq, (const char *)sqlite3_column_text(stmt, 1),
-			  (size_t)sqlite3_column_bytes(stmt, 1), err);
+		answer = fn(arg, *seq, (const char *)sqlite3_column_text(stmt, 1),
+			    (size_t)sqlite3_column_bytes(stmt, 1), err);
 	}
-	if (said == ROWS_ON && code != SQLITE_DONE)
-		said = (enum rows)fail_at(store, run, *seq, err);
+	if (answer == ROWS_ON && code != SQLITE_DONE)
+		answer = (enum rows)fail_at(store, run, *seq, err);
 	sqlite3_finalize(stmt);
-	return said;
+	return answer;
 }
 
 /* Sets the error for rows that end at `seq` although more were written. Returns -1. */
@@ -101,23 +101,23 @@ static int sqlite_rows(void *opened, const char *run, int64_t from, journal_row_
 {
 	struct sqlite_store *store = opened;
 	int64_t seq = from - 1, before, end;
-	enum rows said;
+	enum rows answer;
 
 	if (journal_sqlite_heal(store, err) < 0)
 		return -1;
 	/* Events that were written while the rows were read are read, too. */
 	do {
 		before = seq;
-		said = read_rows(store, run, &seq, fn, arg, err);
-		if (said != ROWS_ON || (store->is_copy && from > 1))
+		answer = read_rows(store, run, &seq, fn, arg, err);
+		if (answer != ROWS_ON || (store->is_copy && from > 1))
 			break;
 		end = end_mark_read(store->dir, run);
 		if (end > seq && seq == before)
 			return fail_cut(store, run, seq, end, err);
 	} while (end > seq);
-	if (said == ROWS_DAMAGED)
+	if (answer == ROWS_DAMAGED)
 		damage_of_event(err, store->path, run, seq);
-	return said == ROWS_DAMAGED || said == ROWS_FAIL ? -1 : 0;
+	return answer == ROWS_DAMAGED || answer == ROWS_FAIL ? -1 : 0;
 }
 
 static int sqlite_next(void *opened, const char *run, int64_t from, int64_t *ret, struct err **err)
@@ -188,8 +188,8 @@ static bool has_kept(struct sqlite_store *store)
 {
 	char tables[8];
 
-	journal_sqlite_ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='kept'",
-			   tables, sizeof tables);
+	journal_sqlite_query(store->db, "SELECT count(*) FROM sqlite_master WHERE name='kept'",
+			     tables, sizeof tables);
 	return strcmp(tables, "1") == 0;
 }
 

@@ -65,7 +65,7 @@ void journal_sqlite_autoclose(struct sqlite_store **store)
 
 /* --- statements --- */
 
-void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size)
+void journal_sqlite_query(sqlite3 *db, const char *sql, char *ret, size_t size)
 {
 	sqlite3_stmt *stmt = NULL;
 

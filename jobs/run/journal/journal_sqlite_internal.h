@@ -37,7 +37,7 @@ void journal_sqlite_autoclose(struct sqlite_store **store);
 int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char *doing);
 
 /* Returns in `ret` the first value of a statement as text; empty on failure. */
-void journal_sqlite_ask(sqlite3 *db, const char *sql, char *ret, size_t size);
+void journal_sqlite_query(sqlite3 *db, const char *sql, char *ret, size_t size);
 
 struct sqlite_row {
 	const char *run;

@@ -35,7 +35,7 @@ static int check_format(struct sqlite_store *store, struct err **err)
 {
 	char version[16];
 
-	journal_sqlite_ask(store->db, "PRAGMA user_version", version, sizeof version);
+	journal_sqlite_query(store->db, "PRAGMA user_version", version, sizeof version);
 	if (version[0] == '\0')
 		return journal_sqlite_fail(err, store, "read");
 	if (strtol(version, NULL, 10) > FORMAT_VERSION) {
@@ -52,19 +52,19 @@ static bool is_begun(struct sqlite_store *store)
 {
 	char tables[8];
 
-	journal_sqlite_ask(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'",
-			   tables, sizeof tables);
+	journal_sqlite_query(store->db, "SELECT count(*) FROM sqlite_master WHERE name='event'",
+			     tables, sizeof tables);
 	return strcmp(tables, "0") != 0;
 }
 
 /* SQLite does not call the busy handler when it changes the mode of a new database: if two
  * processes do so at once, one of them gets SQLITE_BUSY immediately. */
-static void want_wal(struct sqlite_store *store, char *ret_mode, size_t size)
+static void set_wal(struct sqlite_store *store, char *ret_mode, size_t size)
 {
 	struct mono until = { clock_mono_now().ms + SQLITE_BUSY_WAIT_MS };
 
 	do {
-		journal_sqlite_ask(store->db, "PRAGMA journal_mode=WAL", ret_mode, size);
+		journal_sqlite_query(store->db, "PRAGMA journal_mode=WAL", ret_mode, size);
 		if (ret_mode[0] || (sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
 			return;
 		sqlite3_sleep(BUSY_RETRY_MS);
@@ -92,7 +92,7 @@ static int set_up(struct sqlite_store *store, struct err **err)
 {
 	char mode[16];
 
-	want_wal(store, mode, sizeof mode);
+	set_wal(store, mode, sizeof mode);
 	if (mode[0] == '\0')
 		return journal_sqlite_fail(err, store, "open");
 	if (strcmp(mode, "wal") != 0) {
@@ -102,7 +102,7 @@ static int set_up(struct sqlite_store *store, struct err **err)
 	}
 	if (sqlite3_exec(store->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL) != SQLITE_OK)
 		return journal_sqlite_fail(err, store, "open");
-	journal_sqlite_ask(store->db, "PRAGMA synchronous", mode, sizeof mode);
+	journal_sqlite_query(store->db, "PRAGMA synchronous", mode, sizeof mode);
 	if (strcmp(mode, "2") != 0)
 		return err_set(err, EXIT_DEFECT, "SQLite ignores synchronous=FULL");
 	if (check_format(store, err) < 0)
@@ -153,7 +153,7 @@ static int copy_file(const char *from, const char *to, struct err **err)
 	return sent < 0 ? fs_error(err, errno, "cannot copy '%s' to '%s'", from, to) : 0;
 }
 
-static int no_copy(struct err **err)
+static int fail_copy(struct err **err)
 {
 	return err_hint(err, "make the state directory writable, or set TMPDIR to a folder with "
 			     "free space; the newest events can only be read from a copy");
@@ -163,7 +163,8 @@ static bool answers(struct sqlite_store *store)
 {
 	char tables[8];
 
-	journal_sqlite_ask(store->db, "SELECT count(*) FROM sqlite_master", tables, sizeof tables);
+	journal_sqlite_query(store->db, "SELECT count(*) FROM sqlite_master", tables,
+			     sizeof tables);
 	return tables[0] != '\0';
 }
 
@@ -176,7 +177,7 @@ static int open_copy_in(struct sqlite_store *store, const char *folder, const ch
 	AUTO(auto_free) char *copied_log = mem_format("%s" WAL_SUFFIX, copy);
 
 	if (copy_file(log, copied_log, err) < 0 || copy_file(store->path, copy, err) < 0)
-		return no_copy(err);
+		return fail_copy(err);
 	if (sqlite3_open_v2(copy, &store->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
 	    !answers(store))
 		return journal_sqlite_fail(err, store, "read");
@@ -194,7 +195,7 @@ static int open_copy(struct sqlite_store *store, const char *log, struct err **e
 
 	if (!mkdtemp(folder)) {
 		fs_error(err, errno, "cannot make a temporary folder '%s'", folder);
-		return no_copy(err);
+		return fail_copy(err);
 	}
 	result = open_copy_in(store, folder, log, err);
 	if (fs_remove_tree(folder, &left) < 0 && result == 0) {
@@ -251,7 +252,7 @@ static int open_to_read(struct sqlite_store *store, struct err **err)
 
 /* SQLite creates its side files itself, and follows no link to one. Anything but a regular file
  * would block it, or look like a transient error. */
-static int look_beside(const struct sqlite_store *store, struct err **err)
+static int check_side_files(const struct sqlite_store *store, struct err **err)
 {
 	static const char *const ends[] = { WAL_SUFFIX, "-shm" };
 
@@ -268,7 +269,7 @@ static int look_beside(const struct sqlite_store *store, struct err **err)
 }
 
 /* Checks that the file can be a database. Returns 1, 0 if absent, -1. */
-static int look_at_file(const struct sqlite_store *store, struct err **err)
+static int check_file(const struct sqlite_store *store, struct err **err)
 {
 	AUTO(auto_free) char *log = mem_format("%s" WAL_SUFFIX, store->path);
 	struct stat st, of_log;
@@ -282,7 +283,7 @@ static int look_at_file(const struct sqlite_store *store, struct err **err)
 	}
 	if (!S_ISREG(st.st_mode))
 		return damage_of_file(err, store->path, "not a regular file");
-	if (look_beside(store, err) < 0)
+	if (check_side_files(store, err) < 0)
 		return -1;
 	/* SQLite would discard the log. */
 	if (st.st_size == 0 && stat(log, &of_log) == 0 && of_log.st_size > 0)
@@ -292,7 +293,7 @@ static int look_at_file(const struct sqlite_store *store, struct err **err)
 
 static int open_for_reading(struct sqlite_store **store, struct err **err)
 {
-	int there = look_at_file(*store, err);
+	int there = check_file(*store, err);
 
 	if (there < 0 || (there > 0 && open_to_read(*store, err) < 0))
 		return -1;
@@ -351,7 +352,7 @@ int journal_sqlite_open(const char *dir, enum journal_mode mode, void **ret, str
 			return fs_error(err, errno, "cannot write to the state directory '%s'",
 					dir);
 		store->writes = true;
-		if (look_at_file(store, err) < 0 || connect_to_write(store, err) < 0)
+		if (check_file(store, err) < 0 || connect_to_write(store, err) < 0)
 			return -1;
 	}
 	*ret = TAKE(store);

@@ -25,8 +25,8 @@ struct keepsakes_search {
 	json_t *ret;
 };
 
-static json_t *add(const struct keepsakes_search *search, const char *what, char *url,
-		   const char *key)
+static json_t *add_keepsake(const struct keepsakes_search *search, const char *what, char *url,
+			    const char *key)
 {
 	json_t *one = json_object();
 
@@ -40,7 +40,7 @@ static json_t *add(const struct keepsakes_search *search, const char *what, char
 	return one;
 }
 
-static void count(json_t *one, uint64_t files, uint64_t bytes)
+static void count_files(json_t *one, uint64_t files, uint64_t bytes)
 {
 	js_put(one, "files", json_integer(js_int(one, "files", 0) + (json_int_t)files));
 	js_put(one, "size_bytes", json_integer(js_int(one, "size_bytes", 0) + (json_int_t)bytes));
@@ -141,30 +141,30 @@ static int find_checkpoints(const struct keepsakes_search *search, const char *k
 			continue;
 		own = mem_format("%s/%s", key, ckpt->name);
 		mark = mem_format("%s" MARK_SUFFIX, own);
-		one = add(search, "checkpoint", mem_copy(ckpt->path), own);
+		one = add_keepsake(search, "checkpoint", mem_copy(ckpt->path), own);
 		js_put(one, "step", json_integer(ckpt->step));
 		json_array_append_new(json_object_get(one, "keys"), json_string(mark));
-		count(one, ckpt->files, ckpt->bytes);
+		count_files(one, ckpt->files, ckpt->bytes);
 	}
 	return 0;
 }
 
 /* Files of a node beneath outputs/train-N/ of the workspace: {relative path: bytes}. */
-struct brought {
+struct uploaded {
 	const char *prefix;
 	json_t *sizes;
 };
 
-static int note_brought(void *arg, const struct store_object *object, struct err **err)
+static int add_uploaded(void *arg, const struct store_object *object, struct err **err)
 {
-	const struct brought *brought = arg;
-	const char *rest = object->key + strlen(brought->prefix), *at = strchr(rest, '/');
+	const struct uploaded *uploaded = arg;
+	const char *rest = object->key + strlen(uploaded->prefix), *at = strchr(rest, '/');
 
 	(void)err;
 	/* A later start has its own folder, see task_outputs_key(); the prefix of node-1 also
 	 * matches node-10, which is skipped. */
 	if (at && (at == rest || text_starts(rest, ".restart-")))
-		js_put(brought->sizes, at + 1, json_integer((json_int_t)object->size));
+		js_put(uploaded->sizes, at + 1, json_integer((json_int_t)object->size));
 	return 0;
 }
 
@@ -193,18 +193,18 @@ static bool all_there(const char *folder, const json_t *sizes)
 }
 
 /* The agent leaves its folder as it is once all of it was uploaded to the workspace. */
-static bool was_brought(const struct keepsakes_search *search, const char *folder, int64_t attempt,
-			const char *node)
+static bool was_uploaded(const struct keepsakes_search *search, const char *folder, int64_t attempt,
+			 const char *node)
 {
 	AUTO(auto_free)
 	char *prefix = mem_format("runs/%s/" OUTPUTS TRAIN "%lld/%s", search->run,
 				  (long long)attempt, node);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *sizes = json_object();
-	struct brought brought = { prefix, sizes };
+	struct uploaded uploaded = { prefix, sizes };
 
 	return search->store &&
-	       store_list(search->store, prefix, note_brought, &brought, &ignored) == 0 &&
+	       store_list(search->store, prefix, add_uploaded, &uploaded, &ignored) == 0 &&
 	       all_there(folder, sizes);
 }
 
@@ -217,13 +217,13 @@ static int keep_output(const struct keepsakes_search *search, const char *key, c
 	if (fs_measure(folder, &files, &bytes, err) < 0)
 		return -1;
 	if (files > 0)
-		count(add(search, "output", TAKE(url), key), files, bytes);
+		count_files(add_keepsake(search, "output", TAKE(url), key), files, bytes);
 	return 0;
 }
 
 /* Looks at the folder of an attempt: of one node, or common to all nodes. */
-static int look_at(const struct keepsakes_search *search, const char *key, int64_t attempt,
-		   struct err **err)
+static int search_attempt(const struct keepsakes_search *search, const char *key, int64_t attempt,
+			  struct err **err)
 {
 	AUTO(auto_free) char *own = mem_format("%s/runs/%s/%s", search->root, search->run, key);
 	AUTO(auto_free) char *checkpoints = fs_join(key, "checkpoints");
@@ -233,7 +233,7 @@ static int look_at(const struct keepsakes_search *search, const char *key, int64
 
 	if (is_folder(saved) && find_checkpoints(search, checkpoints, attempt, err) < 0)
 		return -1;
-	if (!is_folder(folder) || was_brought(search, folder, attempt, fs_basename(key)))
+	if (!is_folder(folder) || was_uploaded(search, folder, attempt, fs_basename(key)))
 		return 0;
 	return keep_output(search, output, TAKE(folder), err);
 }
@@ -290,12 +290,12 @@ int keepsakes_in_folder(const json_t *plan, const char *root, const char *run, s
 
 		if (attempt == 0)
 			continue;
-		if (look_at(&search, *name, attempt, err) < 0)
+		if (search_attempt(&search, *name, attempt, err) < 0)
 			return -1;
 		for (char **node = nodes; *node; node++) {
 			AUTO(auto_free) char *key = fs_join(*name, *node);
 
-			if (look_at(&search, key, attempt, err) < 0)
+			if (search_attempt(&search, key, attempt, err) < 0)
 				return -1;
 		}
 	}
@@ -328,7 +328,7 @@ static json_t *with_key(json_t *ret, const char *key)
 	return NULL;
 }
 
-static int note_output(void *arg, const struct store_object *object, struct err **err)
+static int add_output(void *arg, const struct store_object *object, struct err **err)
 {
 	const struct keepsakes_search *search = arg;
 	const char *own = object->key + strlen("runs/") + strlen(search->run) + 1;
@@ -339,14 +339,15 @@ static int note_output(void *arg, const struct store_object *object, struct err 
 	if (!key)
 		return 0;
 	if (!one)
-		one = add(search, "output",
-			  mem_format("%s/runs/%s/%s", store_url(search->store), search->run, key),
-			  key);
-	count(one, 1, object->size);
+		one = add_keepsake(
+			search, "output",
+			mem_format("%s/runs/%s/%s", store_url(search->store), search->run, key),
+			key);
+	count_files(one, 1, object->size);
 	return 0;
 }
 
-static int note_attempt(void *arg, const char *name, struct err **err)
+static int add_attempt(void *arg, const char *name, struct err **err)
 {
 	const struct keepsakes_search *search = arg;
 	int64_t attempt = attempt_of(name);
@@ -363,7 +364,7 @@ static int note_attempt(void *arg, const char *name, struct err **err)
 		const struct ckpt_mark *mark = &marks.items[i];
 		AUTO(auto_free) char *why = NULL;
 		AUTO(auto_free) char *own = NULL;
-		AUTO(auto_free) char *note = NULL;
+		AUTO(auto_free) char *mark_key = NULL;
 		const json_t *file;
 		json_t *one;
 		size_t k;
@@ -374,12 +375,12 @@ static int note_attempt(void *arg, const char *name, struct err **err)
 		if (good == 0 || has_copy(search, mark->name, attempt))
 			continue;
 		own = mem_format("%s/checkpoints/%s", name, mark->name);
-		note = mem_format("%s/checkpoints/marks/%s" MARK_SUFFIX, name, mark->name);
-		one = add(search, "checkpoint", mem_copy(mark->url), own);
+		mark_key = mem_format("%s/checkpoints/marks/%s" MARK_SUFFIX, name, mark->name);
+		one = add_keepsake(search, "checkpoint", mem_copy(mark->url), own);
 		js_put(one, "step", json_integer(mark->step));
-		json_array_append_new(json_object_get(one, "keys"), json_string(note));
+		json_array_append_new(json_object_get(one, "keys"), json_string(mark_key));
 		json_array_foreach (mark->files, k, file)
-			count(one, 1, (uint64_t)js_int(file, "size", 0));
+			count_files(one, 1, (uint64_t)js_int(file, "size", 0));
 	}
 	return 0;
 }
@@ -390,9 +391,9 @@ int keepsakes_in_store(const json_t *plan, struct store *store, const char *run,
 	struct keepsakes_search search = { plan, run, NULL, store, ret };
 	AUTO(auto_free) char *prefix = mem_format("runs/%s/", run);
 
-	if (store_folders(store, prefix, note_attempt, &search, err) < 0)
+	if (store_folders(store, prefix, add_attempt, &search, err) < 0)
 		return -1;
-	return store_list(store, prefix, note_output, &search, err);
+	return store_list(store, prefix, add_output, &search, err);
 }
 
 /* ---- lookup by key ---------------------------------------------------------------------- */

@@ -140,7 +140,7 @@ int lease_try(struct journal *journal, const char *run, const struct lease_rules
 	return lock_try(*lease, journal_dir(journal), err);
 }
 
-static int lock_look(struct lease *lease, const char *state_dir, struct err **err)
+static int lock_check(struct lease *lease, const char *state_dir, struct err **err)
 {
 	AUTO(auto_free) char *path = mem_format("%s/runs/%s/" LEASE_LOCK, state_dir, lease->run);
 	/* Opening a pipe would wait for its other end. */
@@ -160,14 +160,14 @@ static int lock_look(struct lease *lease, const char *state_dir, struct err **er
 	return lock.l_type == F_UNLCK;
 }
 
-int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,
-	       struct lease **lease, struct err **err)
+int lease_check(struct journal *journal, const char *run, const struct lease_rules *rules,
+		struct lease **lease, struct err **err)
 {
 	if (!*lease)
 		*lease = lease_new(journal, run, rules);
 	if ((*lease)->store)
-		return lease_object_look(*lease, err);
-	return lock_look(*lease, journal_dir(journal), err);
+		return lease_object_check(*lease, err);
+	return lock_check(*lease, journal_dir(journal), err);
 }
 
 static int read_limit(void *arg, const struct event *ev, json_t *row, struct err **err)
@@ -236,17 +236,17 @@ struct waiting {
 	struct journal *journal;
 	lease_wait_fn fn;
 	void *arg;
-	bool told_holder, told_trouble;
+	bool holder_reported, trouble_reported;
 };
 
-static void tell(struct waiting *waiting, const struct lease *lease, const struct err *trouble,
-		 int64_t at_most_ms)
+static void report_wait(struct waiting *waiting, const struct lease *lease,
+			const struct err *trouble, int64_t at_most_ms)
 {
-	bool *told = trouble ? &waiting->told_trouble : &waiting->told_holder;
+	bool *is_reported = trouble ? &waiting->trouble_reported : &waiting->holder_reported;
 
-	if (waiting->fn && !*told)
+	if (waiting->fn && !*is_reported)
 		waiting->fn(waiting->arg, lease_holder(lease), trouble, at_most_ms);
-	*told = true;
+	*is_reported = true;
 }
 
 /* Returns the time to wait before the next try, or -1 with an error if another try is pointless. */
@@ -257,7 +257,7 @@ static int64_t time_to_wait(struct waiting *waiting, const struct lease *lease, 
 	int64_t limit_ms, left_ms;
 
 	if (lease->refusals == 0) {
-		tell(waiting, lease, NULL, lease->rules.valid_ms);
+		report_wait(waiting, lease, NULL, lease->rules.valid_ms);
 		return wait_ms;
 	}
 	limit_ms = limit_of(waiting->journal, lease);
@@ -268,7 +268,7 @@ static int64_t time_to_wait(struct waiting *waiting, const struct lease *lease, 
 		return err_wrap(err, "given up after limits.unreachable, %lld s",
 				(long long)(limit_ms / 1000));
 	}
-	tell(waiting, lease, trouble, limit_ms);
+	report_wait(waiting, lease, trouble, limit_ms);
 	return limit_ms > 0 && left_ms < wait_ms ? left_ms : wait_ms;
 }
 

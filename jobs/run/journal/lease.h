@@ -53,8 +53,8 @@ const char *lease_holder(const struct lease *lease);
 /* Looks without taking it. Returns 1 if the run has no driver, 0 if it has one or that is not
  * certain yet: call again later with the same `*lease`, which the caller frees. Changes nothing and
  * creates nothing. */
-int lease_look(struct journal *journal, const char *run, const struct lease_rules *rules,
-	       struct lease **lease, struct err **err);
+int lease_check(struct journal *journal, const char *run, const struct lease_rules *rules,
+		struct lease **lease, struct err **err);
 
 /* Sends the signal to the holder that a look found, if it is without doubt a process of this
  * machine. Returns true if the signal was sent. */

@@ -38,7 +38,7 @@ struct lease {
 };
 
 int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err);
-int lease_object_look(struct lease *lease, struct err **err);
+int lease_object_check(struct lease *lease, struct err **err);
 int lease_object_keep(struct lease *lease, struct err **err);
 void lease_object_release(struct lease *lease);
 bool lease_object_signal(const struct lease *lease, int signo);

@@ -9,14 +9,14 @@
 #include "jobs/base/text/js.h"
 #include "jobs/run/journal/lease_internal.h"
 
-#define OBJECT_BYTES_MAX ((size_t)64 << 10)
-#define PATIENCE_MAX_MS  600000 /* upper limit, whatever an object says */
-#define REFUSED_MS       100 /* pause after the first refusal of a right condition; then doubled */
-#define REFUSED_MAX_MS   5000
+#define OBJECT_BYTES_MAX   ((size_t)64 << 10)
+#define WATCH_LIMIT_MAX_MS 600000 /* upper limit, whatever an object says */
+#define REFUSED_MS         100 /* pause after the first refusal of a right condition; then doubled */
+#define REFUSED_MAX_MS     5000
 
 /* The scope in which process ids and the monotonic clock mean the same as here: one boot, one
  * namespace of each. "" if the system does not say. The caller frees it. */
-static char *our_place(void)
+static char *our_scope(void)
 {
 	struct proc_id self;
 	char pids[64] = "", times[64] = "";
@@ -33,7 +33,7 @@ static char *our_place(void)
 /* The object that we would write now. The caller frees it. */
 static char *our_object(const struct lease *lease, bool held, struct mono now)
 {
-	AUTO(auto_free) char *place = our_place();
+	AUTO(auto_free) char *place = our_scope();
 	json_auto_t *object = json_object();
 	struct proc_id self = { .pid = getpid() };
 	char host[256] = "?";
@@ -72,7 +72,7 @@ static int pass_obstacle(const struct lease *lease, const char *root, struct err
 
 /* Reads the object. Returns 1 with its tag in the lease, 0 if absent, -1. An object that no driver
  * has written gives an empty `*ret`. */
-static int look(struct lease *lease, struct sb *text, json_t **ret, struct err **err)
+static int read_object(struct lease *lease, struct sb *text, json_t **ret, struct err **err)
 {
 	AUTO(err_freep) struct err *garbage = NULL;
 	int found = store_get(lease->store, lease->key, OBJECT_BYTES_MAX, text, lease->tag, err);
@@ -94,7 +94,7 @@ static bool is_damaged(const json_t *object)
 	return json_object_size(object) == 0;
 }
 
-static int damaged(const struct lease *lease, struct err **err)
+static int fail_damaged(const struct lease *lease, struct err **err)
 {
 	err_freep(err);
 	err_set(err, EXIT_REFUSED, "the lease of run %s is damaged: '%s' in '%s' is not a lease",
@@ -119,7 +119,7 @@ static bool is_ours(const struct lease *lease, const json_t *object)
 	return js_is(object, "nonce", lease->nonce);
 }
 
-static void note_holder(struct lease *lease, const json_t *object)
+static void set_holder(struct lease *lease, const json_t *object)
 {
 	const char *host = js_str(object, "host");
 
@@ -129,7 +129,7 @@ static void note_holder(struct lease *lease, const json_t *object)
 		     : NULL;
 }
 
-enum swap {
+enum swap_object {
 	SWAP_UNKNOWN = -1, /* with an error */
 	SWAP_OTHERS,       /* another process was faster */
 	SWAP_OURS,
@@ -137,8 +137,8 @@ enum swap {
 };
 
 /* Judges the object that was found after a write of ours that is not in it. */
-static enum swap read_after(struct lease *lease, const json_t *object, bool is_refused,
-			    struct err **err)
+static enum swap_object classify_swap(struct lease *lease, const json_t *object, bool is_refused,
+				      struct err **err)
 {
 	if (is_refused) {
 		if (lease->refusals++ == 0)
@@ -147,10 +147,10 @@ static enum swap read_after(struct lease *lease, const json_t *object, bool is_r
 	}
 	lease->refusals = 0;
 	if (object && is_damaged(object))
-		return damaged(lease, err);
+		return fail_damaged(lease, err);
 	if (object && !is_ours(lease, object)) {
 		err_freep(err);
-		note_holder(lease, object);
+		set_holder(lease, object);
 		return SWAP_OTHERS;
 	}
 	if (*err)
@@ -164,7 +164,7 @@ static enum swap read_after(struct lease *lease, const json_t *object, bool is_r
 
 /* Writes our object over the one that lease->tag names (`make`: only if absent). The object read
  * back decides, not the answer to the write: that may be lost although the write was done. */
-static enum swap swap(struct lease *lease, bool make, struct err **err)
+static enum swap_object swap_object(struct lease *lease, bool make, struct err **err)
 {
 	struct mono before = clock_mono_now();
 	AUTO(auto_free) char *body = our_object(lease, true, before);
@@ -175,7 +175,7 @@ static enum swap swap(struct lease *lease, bool make, struct err **err)
 	int written = make ? store_put_if_absent(lease->store, lease->key, body, strlen(body), err)
 			   : store_replace_if_same(lease->store, lease->key, lease->tag, body,
 						   strlen(body), err);
-	int found = look(lease, &text, &object, &unread);
+	int found = read_object(lease, &text, &object, &unread);
 	bool is_same = make ? found == 0 : found > 0 && strcmp(tag, lease->tag) == 0;
 
 	if (found > 0 && strcmp(text.text, body) == 0) {
@@ -190,15 +190,15 @@ static enum swap swap(struct lease *lease, bool make, struct err **err)
 			*err = TAKE(unread);
 		return SWAP_UNKNOWN;
 	}
-	return read_after(lease, object, written == 0 && is_same, err);
+	return classify_swap(lease, object, written == 0 && is_same, err);
 }
 
 /* State of the holder, as a foreign object tells it. */
 enum holder { HOLDER_GONE, HOLDER_ALIVE, HOLDER_UNKNOWN };
 
-static enum holder judge(struct lease *lease, const json_t *object)
+static enum holder classify_holder(struct lease *lease, const json_t *object)
 {
-	AUTO(auto_free) char *place = our_place();
+	AUTO(auto_free) char *place = our_scope();
 	const char *theirs = js_str(object, "place");
 	struct proc_id id = { .pid = (pid_t)js_int(object, "pid", 0),
 			      .start_ticks = (uint64_t)js_int(object, "started", 0) };
@@ -218,17 +218,17 @@ static enum holder judge(struct lease *lease, const json_t *object)
 }
 
 /* How long the object must stay unchanged: the longer of the holder's limit and ours. */
-static int64_t patience(const struct lease *lease, const json_t *object)
+static int64_t watch_limit_ms(const struct lease *lease, const json_t *object)
 {
 	int64_t theirs = js_int(object, "valid_ms", 0), ours = lease->rules.valid_ms;
 
-	return theirs > ours && theirs <= PATIENCE_MAX_MS ? theirs : ours;
+	return theirs > ours && theirs <= WATCH_LIMIT_MAX_MS ? theirs : ours;
 }
 
 /* Watches a foreign object of an unknown holder: HOLDER_GONE once it has stayed unchanged for long
  * enough. `read_at` is from before it was read. */
-static enum holder watch(struct lease *lease, const char *text, int64_t valid_ms,
-			 struct mono read_at, int64_t *ret_wait_ms)
+static enum holder watch_object(struct lease *lease, const char *text, int64_t valid_ms,
+				struct mono read_at, int64_t *ret_wait_ms)
 {
 	int64_t left, pause = lease->rules.renew_ms / 4;
 
@@ -255,12 +255,13 @@ static int64_t refused_pause_ms(const struct lease *lease)
 }
 
 /* Takes a lease that is free or has lost its holder. Returns 1 if taken, 0 to look again, -1. */
-static int seize(struct lease *lease, const json_t *old, int64_t *ret_wait_ms, struct err **err)
+static int seize_lease(struct lease *lease, const json_t *old, int64_t *ret_wait_ms,
+		       struct err **err)
 {
 	lease->epoch = js_int(old, "epoch", 0) + 1;
 	lease->renewed = 0;
 	*ret_wait_ms = 1;
-	switch (swap(lease, old == NULL, err)) {
+	switch (swap_object(lease, old == NULL, err)) {
 	case SWAP_OURS:
 		lease->held = true;
 		return 1;
@@ -283,22 +284,23 @@ static int find_holder(struct lease *lease, json_t **ret, enum holder *ret_holde
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
 	struct mono read_at = clock_mono_now();
-	int found = look(lease, &text, ret, err);
+	int found = read_object(lease, &text, ret, err);
 
 	*ret_holder = HOLDER_GONE;
 	if (found <= 0)
 		return found;
 	if (is_damaged(*ret) && !lease->rules.over_damage)
-		return damaged(lease, err);
-	note_holder(lease, *ret);
+		return fail_damaged(lease, err);
+	set_holder(lease, *ret);
 	if (!is_ours(lease, *ret))
-		*ret_holder = judge(lease, *ret);
+		*ret_holder = classify_holder(lease, *ret);
 	if (*ret_holder == HOLDER_UNKNOWN)
-		*ret_holder = watch(lease, text.text, patience(lease, *ret), read_at, ret_wait_ms);
+		*ret_holder = watch_object(lease, text.text, watch_limit_ms(lease, *ret), read_at,
+					   ret_wait_ms);
 	return 0;
 }
 
-int lease_object_look(struct lease *lease, struct err **err)
+int lease_object_check(struct lease *lease, struct err **err)
 {
 	json_auto_t *object = NULL;
 	enum holder holder;
@@ -320,7 +322,7 @@ int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err
 		return -1;
 	switch (holder) {
 	case HOLDER_GONE:
-		return seize(lease, object, ret_wait_ms, err);
+		return seize_lease(lease, object, ret_wait_ms, err);
 	case HOLDER_ALIVE:
 		return lease_busy(lease, err);
 	case HOLDER_UNKNOWN:
@@ -329,7 +331,7 @@ int lease_object_try(struct lease *lease, int64_t *ret_wait_ms, struct err **err
 	return 0;
 }
 
-static int lost(struct lease *lease, struct err **err)
+static int fail_lost(struct lease *lease, struct err **err)
 {
 	lease->held = false;
 	return lease_busy(lease, err);
@@ -337,7 +339,7 @@ static int lost(struct lease *lease, struct err **err)
 
 /* Sets the error for a lease that has expired, though no other process is known to have taken it:
  * the tag is kept, and as long as the object has it, the next renewal restores the lease. */
-static int late(const struct lease *lease, struct err **err)
+static int fail_late(const struct lease *lease, struct err **err)
 {
 	if (!*err)
 		err_set(err, EXIT_UNREACHABLE, "'%s' has not answered", store_url(lease->store));
@@ -348,30 +350,30 @@ static int late(const struct lease *lease, struct err **err)
 int lease_object_keep(struct lease *lease, struct err **err)
 {
 	struct mono now = clock_mono_now();
-	enum swap renewed = SWAP_UNKNOWN;
+	enum swap_object renewed = SWAP_UNKNOWN;
 
 	if (!lease->held)
 		return lease_busy(lease, err);
 	if (now.ms < lease->next.ms)
-		return lease_is_mine(lease) ? 0 : late(lease, err);
+		return lease_is_mine(lease) ? 0 : fail_late(lease, err);
 	/* Twice, because after a lost answer the first try only finds out the state of the object.
 	 * A damaged object has no holder: it is rewritten. */
 	for (int i = 0; i < 2; i++) {
 		err_freep(err);
 		lease->renewed++;
-		renewed = swap(lease, false, err);
+		renewed = swap_object(lease, false, err);
 		if (renewed >= 0 || !lease_is_mine(lease))
 			break;
 	}
 	if (renewed == SWAP_OURS)
 		return 0;
 	if (renewed == SWAP_OTHERS)
-		return lost(lease, err);
+		return fail_lost(lease, err);
 	if (renewed == SWAP_REFUSED)
 		lease_refused(lease, err);
 	lease->next.ms = clock_mono_now().ms + lease->rules.renew_ms / 4;
 	if (!lease_is_mine(lease))
-		return late(lease, err);
+		return fail_late(lease, err);
 	/* No other process may take it for a while yet: try again soon. */
 	err_freep(err);
 	return 0;

@@ -23,7 +23,7 @@ struct replay_kept {
 	char run[JOURNAL_RUN_MAX];
 	int64_t progress_ms; /* UTC of driver.progress_at; 0: none */
 	int64_t resume_step;
-	bool continuity_known, worker_told;
+	bool continuity_known, worker_recorded;
 	struct owed owed;
 	int64_t passed_count, passed_at, silent_until;
 	struct flow flow;
@@ -54,7 +54,7 @@ static struct mono mono_of(struct utc at)
 }
 
 /* Notes the chores that the end of an attempt leaves to be done (chores.c). */
-static void note_owed(struct driver *driver, const struct event *ev)
+static void update_owed(struct driver *driver, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EV_ATTEMPT_ENDED:
@@ -76,7 +76,7 @@ static void note_owed(struct driver *driver, const struct event *ev)
 	}
 }
 
-void replay_take_in(struct driver *driver, const struct event *ev)
+void replay_apply(struct driver *driver, const struct event *ev)
 {
 	if (ev->kind == EV_RUN_CREATED)
 		adopt_plan(driver, ev->plan);
@@ -89,19 +89,19 @@ void replay_take_in(struct driver *driver, const struct event *ev)
 		driver->silent_until = ev->until;
 	else if (ev->kind == EV_ATTEMPT_WENT_ON || ev->kind == EV_ATTEMPT_INTENDED)
 		driver->silent_until = 0;
-	notify_queue_note(driver, ev);
-	note_owed(driver, ev);
+	notify_queue_apply(driver, ev);
+	update_owed(driver, ev);
 	driver->seq_at = clock_mono_now();
 	if (ev->kind == EV_TRAIN_PROGRESS)
 		driver->progress_at = mono_of(ev->at);
 	if (ev->kind == EV_ATTEMPT_INTENDED) {
 		driver->progress_at.ms = 0; /* the first step is recorded at once */
 		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
-		driver->continuity_known = driver->submitted = driver->worker_told = false;
+		driver->continuity_known = driver->submitted = driver->worker_recorded = false;
 	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
 		driver->continuity_known = true;
 	} else if (ev->kind == EV_WORKER_LOST) {
-		driver->worker_told = true;
+		driver->worker_recorded = true;
 	}
 }
 
@@ -178,7 +178,7 @@ static int read_first(void *arg, const struct event *ev, json_t *row, struct err
 }
 
 /* Sets the driver to the snapshot, if there is one; else it stays at the beginning. */
-static int take_up(struct driver *driver, struct err **err)
+static int restore_snapshot(struct driver *driver, struct err **err)
 {
 	AUTO(sb_release) struct sb bytes = SB_INIT;
 	AUTO(err_freep) struct err *ignored = NULL;
@@ -201,7 +201,7 @@ static int take_up(struct driver *driver, struct err **err)
 		driver->progress_at = mono_of((struct utc){ kept->progress_ms });
 	driver->resume_step = kept->resume_step;
 	driver->continuity_known = kept->continuity_known;
-	driver->worker_told = kept->worker_told;
+	driver->worker_recorded = kept->worker_recorded;
 	driver->owed = kept->owed;
 	driver->passed_count = kept->passed_count;
 	driver->passed_at = kept->passed_at;
@@ -228,7 +228,7 @@ void replay_keep(struct driver *driver)
 			clock_utc_now().ms - (clock_mono_now().ms - driver->progress_at.ms);
 	kept->resume_step = driver->resume_step;
 	kept->continuity_known = driver->continuity_known;
-	kept->worker_told = driver->worker_told;
+	kept->worker_recorded = driver->worker_recorded;
 	kept->owed = driver->owed;
 	kept->passed_count = driver->passed_count;
 	kept->passed_at = driver->passed_at;
@@ -266,7 +266,7 @@ static int replay_event(void *arg, const struct event *ev, json_t *row, struct e
 		driver->took_over |= own;
 		driver->stood_down |= !own;
 	}
-	replay_take_in(driver, ev);
+	replay_apply(driver, ev);
 	if (driver->live && driver->options->on_event)
 		driver->options->on_event(driver->options->arg, ev, row);
 	return 0;
@@ -278,7 +278,7 @@ int replay_rest(struct driver *driver, struct err **err)
 			    err);
 }
 
-static int take_what_is_left(void *arg, const struct event *ev, json_t *row, struct err **err)
+static int apply_salvaged(void *arg, const struct event *ev, json_t *row, struct err **err)
 {
 	struct driver *driver = arg;
 
@@ -286,7 +286,7 @@ static int take_what_is_left(void *arg, const struct event *ev, json_t *row, str
 	(void)err;
 	/* No event can be about anything before the plan. */
 	if (ev && (driver->plan || ev->kind == EV_RUN_CREATED))
-		replay_take_in(driver, ev);
+		replay_apply(driver, ev);
 	return 0;
 }
 
@@ -295,12 +295,12 @@ int replay_salvage(struct driver *driver, struct err **err)
 	json_decref(driver->plan);
 	driver->plan = NULL;
 	driver->flow = (struct flow){ 0 };
-	return journal_salvage(driver->journal, driver->run, take_what_is_left, driver, err);
+	return journal_salvage(driver->journal, driver->run, apply_salvaged, driver, err);
 }
 
 int replay_all(struct driver *driver, struct err **err)
 {
-	if (take_up(driver, err) < 0 || replay_rest(driver, err) < 0)
+	if (restore_snapshot(driver, err) < 0 || replay_rest(driver, err) < 0)
 		return -1;
 	replay_keep(driver);
 	return 0;

@@ -70,7 +70,7 @@ struct published {
 	json_t *files; /* name → digest; files that are already there are taken out */
 };
 
-static int note_there(void *arg, const struct store_object *object, struct err **err)
+static int drop_present(void *arg, const struct store_object *object, struct err **err)
 {
 	struct published *published = arg;
 
@@ -104,7 +104,7 @@ int agent_publish(struct store *workspace, char **ret_prefix, struct err **err)
 	missing = json_copy(files);
 	there = (struct published){ prefix, missing };
 	/* A single listing, since a look at each file would be one request each. */
-	if (store_list(workspace, prefix, note_there, &there, err) < 0)
+	if (store_list(workspace, prefix, drop_present, &there, err) < 0)
 		return err_wrap(err, "cannot publish the node agent");
 	json_object_foreach (files, name, digest) {
 		AUTO(auto_free) char *from = fs_join(folder, name);
@@ -129,7 +129,7 @@ static char *archive_start(const char *prefix)
 	return mem_format("%.*s.", (int)strlen(prefix) - 1, prefix);
 }
 
-static int note_archive(void *arg, const struct store_object *object, struct err **err)
+static int take_archive(void *arg, const struct store_object *object, struct err **err)
 {
 	char **found = arg;
 	size_t len = strlen(object->key), end = strlen(ARCHIVE_END);
@@ -223,7 +223,7 @@ int agent_publish_archive(struct store *workspace, const char *prefix, char **re
 	AUTO(auto_free) char *key = NULL;
 	json_auto_t *files = NULL;
 
-	if (!folder || store_list(workspace, start, note_archive, &key, err) < 0)
+	if (!folder || store_list(workspace, start, take_archive, &key, err) < 0)
 		return -1;
 	if (!key && (agent_files(folder, &files, &now, err) < 0 ||
 		     upload_archive(workspace, start, folder, files, &key, err) < 0))

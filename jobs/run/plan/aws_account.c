@@ -86,8 +86,8 @@ int aws_account_enter(const json_t *plan, struct err **err)
 
 int aws_account_pin(json_t *plan, struct err **err)
 {
-	const char *said = json_string_value(js_path(plan, "spec.aws.account")), *region;
-	AUTO(auto_free) char *account = said ? mem_copy(said) : NULL;
+	const char *given = json_string_value(js_path(plan, "spec.aws.account")), *region;
+	AUTO(auto_free) char *account = given ? mem_copy(given) : NULL;
 	AUTO(err_freep) struct err *unknown = NULL;
 	json_t *pin;
 

@@ -60,7 +60,7 @@ static int distrust(const struct trial *trial, const char *condition, const char
 
 /* Judges a write that failed. If it was refused because of its condition, the same write without
  * one works. */
-static int failed(const struct trial *trial, const char *condition, struct err **err)
+static int explain_failure(const struct trial *trial, const char *condition, struct err **err)
 {
 	AUTO(err_freep) struct err *also = NULL;
 	AUTO(auto_free) char *answer = NULL;
@@ -82,7 +82,7 @@ static int must_write(const struct trial *trial, const char *condition, int writ
 		      const char *refusal, struct err **err)
 {
 	if (written < 0)
-		return failed(trial, condition, err);
+		return explain_failure(trial, condition, err);
 	return written > 0 ? 0 : distrust(trial, condition, refusal, err);
 }
 
@@ -90,7 +90,7 @@ static int must_not_write(const struct trial *trial, const char *condition, int 
 			  struct err **err)
 {
 	if (written < 0)
-		return failed(trial, condition, err);
+		return explain_failure(trial, condition, err);
 	return written == 0 ? 0
 			    : distrust(trial, condition, "200, and the object is overwritten", err);
 }

@@ -10,10 +10,10 @@
 /* Value of health.device; "auto" is true on Neuron instances. */
 static bool checks_devices(const struct spec *spec)
 {
-	const json_t *said = spec_get(spec, SPEC_HEALTH_DEVICE);
+	const json_t *setting = spec_get(spec, SPEC_HEALTH_DEVICE);
 
-	if (json_is_boolean(said))
-		return json_is_true(said);
+	if (json_is_boolean(setting))
+		return json_is_true(setting);
 	return js_is(spec_instance(spec), "accelerator", INSTANCE_NEURON);
 }
 

@@ -9,9 +9,9 @@
 #include "jobs/run/plan/plan.h"
 
 /* A run waits for a slow service; a command that only looks does not wait for long. */
-#define RUN_PATIENCE_MS  30000
-#define LOOK_PATIENCE_MS 10000
-#define MOVE_PATIENCE_MS 5000
+#define RUN_WAIT_MS  30000
+#define READ_WAIT_MS 10000
+#define MOVE_WAIT_MS 5000
 
 static void enter_digest(json_t *image, const char *digest)
 {
@@ -41,7 +41,7 @@ bool image_plan_name(json_t *plan)
 	return true;
 }
 
-void image_plan_settle_key(json_t *plan)
+void image_plan_compute_key(json_t *plan)
 {
 	const json_t *image = json_object_get(plan, "image");
 	json_t *compile = json_object_get(plan, "compile");
@@ -57,22 +57,22 @@ void image_plan_settle_key(json_t *plan)
 	js_put_str(compile, "graph_key", key);
 }
 
-void image_plan_left_out(json_t *told)
+void image_plan_left_out(json_t *identity)
 {
 	json_t *compile, *ingredients;
 
-	if (!json_object_get(told, "image"))
+	if (!json_object_get(identity, "image"))
 		return;
-	compile = json_copy(json_object_get(told, "compile"));
+	compile = json_copy(json_object_get(identity, "compile"));
 	ingredients = json_copy(json_object_get(compile, "ingredients"));
 	json_object_del(ingredients, "image");
 	json_object_del(compile, "graph_key");
 	js_put(compile, "ingredients", ingredients);
-	js_put(told, "compile", compile);
-	json_object_del(told, "image");
+	js_put(identity, "compile", compile);
+	json_object_del(identity, "image");
 }
 
-static int resolve(json_t *plan, int64_t patience_ms, struct err **err)
+static int resolve_tag(json_t *plan, int64_t wait_limit_ms, struct err **err)
 {
 	json_t *image = json_object_get(plan, "image");
 	const char *reference = js_str(image, "reference");
@@ -80,7 +80,7 @@ static int resolve(json_t *plan, int64_t patience_ms, struct err **err)
 
 	if (!image || js_str(image, "digest"))
 		return 0;
-	if (image_resolve(reference, patience_ms, digest, err) < 0) {
+	if (image_resolve(reference, wait_limit_ms, digest, err) < 0) {
 		AUTO(auto_free) char *name = image_pinned(reference, IMAGE_DIGEST_PREFIX "…");
 		AUTO(auto_free) char *hint = (*err)->hint ? mem_copy((*err)->hint) : NULL;
 
@@ -91,7 +91,7 @@ static int resolve(json_t *plan, int64_t patience_ms, struct err **err)
 				hint ? hint : "", hint ? "; " : "", name);
 	}
 	enter_digest(image, digest);
-	image_plan_settle_key(plan);
+	image_plan_compute_key(plan);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static void learn_env(json_t *plan)
 	if (!kind || !toolkit_limits_has_agent(plan) || json_object_get(image, "env") ||
 	    js_str(image, "env_unknown"))
 		return;
-	if (image_env(js_str(image, "reference"), js_str(image, "digest"), LOOK_PATIENCE_MS, &env,
+	if (image_env(js_str(image, "reference"), js_str(image, "digest"), READ_WAIT_MS, &env,
 		      &why) < 0) {
 		js_put_str(image, "env_unknown", why->message);
 		return;
@@ -122,7 +122,7 @@ static void learn_env(json_t *plan)
 
 int image_plan_resolve(json_t *plan, struct err **err)
 {
-	if (resolve(plan, RUN_PATIENCE_MS, err) < 0)
+	if (resolve_tag(plan, RUN_WAIT_MS, err) < 0)
 		return -1;
 	if (json_object_get(plan, "image"))
 		learn_env(plan);
@@ -134,7 +134,7 @@ void image_plan_try(json_t *plan)
 	json_t *image = json_object_get(plan, "image");
 	AUTO(err_freep) struct err *why = NULL;
 
-	if (resolve(plan, LOOK_PATIENCE_MS, &why) == 0)
+	if (resolve_tag(plan, READ_WAIT_MS, &why) == 0)
 		return;
 	js_put_str(image, "unknown", why->message);
 	js_put_str(image, "hint", why->hint);
@@ -148,8 +148,7 @@ char *image_plan_moved(const json_t *plan)
 	char now[IMAGE_DIGEST];
 
 	if (!digest || image_digest(reference) ||
-	    image_resolve(reference, MOVE_PATIENCE_MS, now, &ignored) < 0 ||
-	    strcmp(now, digest) == 0)
+	    image_resolve(reference, MOVE_WAIT_MS, now, &ignored) < 0 || strcmp(now, digest) == 0)
 		return NULL;
 	return mem_copy(now);
 }

@@ -154,7 +154,7 @@ static json_t *patterns_without(const json_t *source, const json_t *out)
 	return patterns;
 }
 
-char *key_cure(const json_t *ingredients, const json_t *changed)
+char *key_hint(const json_t *ingredients, const json_t *changed)
 {
 	const json_t *source = json_object_get(ingredients, "source"), *row;
 	json_auto_t *out = json_object(), *patterns = NULL;

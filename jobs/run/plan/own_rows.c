@@ -16,8 +16,8 @@ struct own_rows {
 	char (*ids)[ID_MAX];
 };
 
-static bool find(const void *arg, size_t row, struct failure_line line,
-		 struct failure_line *ret_found)
+static bool find_in_line(const void *arg, size_t row, struct failure_line line,
+			 struct failure_line *ret_found)
 {
 	const struct own_rows *own = arg;
 	const struct regex *regex = own->regexes[row];
@@ -58,7 +58,7 @@ struct own_rows *own_rows_new(const json_t *rows)
 	own->rows = mem_zero(count + 1, sizeof *own->rows);
 	own->regexes = mem_zero(count + 1, sizeof(struct regex *));
 	own->ids = mem_zero(count + 1, sizeof *own->ids);
-	own->view = (struct failure_own){ .rows = own->rows, .find = find, .arg = own };
+	own->view = (struct failure_own){ .rows = own->rows, .find = find_in_line, .arg = own };
 	for (size_t i = 0; i < count; i++) {
 		const json_t *object = json_array_get(rows, i);
 		const char *regex = js_str(object, "regex");

@@ -85,7 +85,7 @@ static char *place_of(const struct spec *spec, const char *place)
 }
 
 /* Adds where the field was written: in the file, or on the command line. */
-static void blame(const struct spec *spec, const char *field, struct err **err)
+static void add_origin(const struct spec *spec, const char *field, struct err **err)
 {
 	const char *set = spec_override(spec, field);
 	int line, column;
@@ -127,7 +127,7 @@ static int pin_source(struct plan *plan, const struct spec *spec, const char *st
 	if (source_pin(&request, &plan->pin, err) == 0)
 		return 0;
 	if ((*err)->field)
-		blame(spec, (*err)->field, err);
+		add_origin(spec, (*err)->field, err);
 	return -1;
 }
 
@@ -235,7 +235,7 @@ static int depends_on(const struct spec *spec, json_t *ingredients, struct err *
 		if (source_file_digest(absolute, hex, err) < 0) {
 			json_decref(digests);
 			err_field(err, field);
-			blame(spec, field, err);
+			add_origin(spec, field, err);
 			return err_hint(err, "name an existing file, or remove the entry");
 		}
 		/* The path as written: the home folder of the user changes no graph. */
@@ -290,7 +290,7 @@ static int compile_json(struct plan *plan, const struct spec *spec, const struct
 	js_put(compile, "jit_graphs", json_integer(spec_int(spec, SPEC_COMPILE_JIT_BUDGET_GRAPHS)));
 	js_put_str(compile, "on_exceed", spec_str(spec, SPEC_COMPILE_JIT_BUDGET_ON_EXCEED));
 	js_put(plan->json, "compile", compile);
-	image_plan_settle_key(plan->json);
+	image_plan_compute_key(plan->json);
 	return 0;
 }
 
@@ -487,18 +487,18 @@ int plan_make(const struct spec *spec, const struct journal *journal, struct pla
 
 void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX])
 {
-	json_auto_t *told = json_copy((json_t *)(uintptr_t)plan);
+	json_auto_t *identity = json_copy((json_t *)(uintptr_t)plan);
 	json_t *limits = json_copy(json_object_get(plan, "limits"));
 
 	json_object_del(limits, "price");
-	js_put(told, "limits", limits);
-	json_object_del(told, "instance");
+	js_put(identity, "limits", limits);
+	json_object_del(identity, "instance");
 	/* The spec has its own rows; rows of a user's configuration do not change the plan's
 	 * identity. */
-	json_object_del(told, "failures");
-	json_object_del(told, "aws");
-	image_plan_left_out(told);
-	js_digest(told, ret_hex);
+	json_object_del(identity, "failures");
+	json_object_del(identity, "aws");
+	image_plan_left_out(identity);
+	js_digest(identity, ret_hex);
 }
 
 int plan_publish(const struct plan *plan, struct err **err)

@@ -61,7 +61,7 @@ struct plan {
 };
 
 /* Makes the plan of a spec. The journal gives the default workspace, and the place where digests of
- * sources are remembered. The spec must be ready to run (see spec_unready). */
+ * sources are remembered. The spec must be ready to run (see spec_not_yet). */
 int plan_make(const struct spec *spec, const struct journal *journal, struct plan **ret,
 	      struct err **err);
 void plan_freep(struct plan **plan);
@@ -76,9 +76,9 @@ void plan_digest(const json_t *plan, char ret_hex[SHA256_HEX]);
 /* Enters "image" into a plan in the making. Returns true if its jobs run in one. */
 bool image_plan_name(json_t *plan);
 /* Computes the graph key, if all of its ingredients are known. */
-void image_plan_settle_key(json_t *plan);
+void image_plan_compute_key(json_t *plan);
 /* Removes from the copy of a plan everything that the image's tag resolves to. */
-void image_plan_left_out(json_t *told);
+void image_plan_left_out(json_t *identity);
 
 /* Resolves the tag of the image, unless the plan has its digest: image and graph key are in the
  * plan then. Any failure is EXIT_REFUSED, with its reason and a remedy. */
@@ -129,7 +129,7 @@ json_t *key_source(const struct plan *plan);
 /* Returns the remedy if the source has new files that no compiler is known to read: the line of the
  * spec that keeps them out of the key. `changed`: rows as above. NULL if there are no such files;
  * else the caller frees it. */
-char *key_cure(const json_t *ingredients, const json_t *changed);
+char *key_hint(const json_t *ingredients, const json_t *changed);
 /* The same for a caller that can continue without: if a remote cache cannot be read, for want of a
  * network, credentials or rights, the verdict is CACHE_UNKNOWN, the reason begins with "not known:
  * ", and `ret->hint` is a remedy. */

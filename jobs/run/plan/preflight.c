@@ -29,7 +29,7 @@ struct rights {
 	size_t old_count;
 };
 
-static int note_old(void *arg, const struct store_object *object, struct err **err)
+static int add_old(void *arg, const struct store_object *object, struct err **err)
 {
 	struct rights *rights = arg;
 
@@ -44,7 +44,7 @@ static int note_old(void *arg, const struct store_object *object, struct err **e
 
 static int try_list(struct rights *rights, struct err **err)
 {
-	return store_list(rights->store, PREFLIGHT_KEY, note_old, rights, err);
+	return store_list(rights->store, PREFLIGHT_KEY, add_old, rights, err);
 }
 
 static int try_put(struct rights *rights, struct err **err)
@@ -141,7 +141,7 @@ static void find_places(const json_t *plan, const struct journal *journal,
 	memcpy(ret, places, sizeof places);
 }
 
-static bool is_far(const struct preflight_place *place)
+static bool is_remote(const struct preflight_place *place)
 {
 	return place->url && place->url[0] != '/';
 }
@@ -171,7 +171,7 @@ static int try_places(struct preflight *probe, const struct preflight_place *pla
 		      bool with_rights, struct err **err)
 {
 	for (size_t i = 0; i < PREFLIGHT_PLACES; i++)
-		if (is_far(&places[i]) && !is_repeated(places, i) &&
+		if (is_remote(&places[i]) && !is_repeated(places, i) &&
 		    try_place(probe, &places[i], with_rights, err) < 0)
 			return -1;
 	return 0;

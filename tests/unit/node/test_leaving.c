@@ -94,7 +94,7 @@ static void node_0_that_leaves_looks_about_once_a_second(void **state)
 	struct ckpt_root root = { .path = "", .attempt = 1, .nonce = NONCE };
 
 	load(&config, place, order_with_root(place, 2), "0");
-	assert_int_equal(config.look_ms, ORDER_LOOK_MS);
+	assert_int_equal(config.look_ms, ORDER_HEARTBEAT_REMOTE_MS);
 	must(store_open(url, &object_workspace, &err), &err);
 	root.store = object_workspace;
 	coordinator = checkpoint_coordinator_new(&config, &root, checkpoint_kind_find("files"),

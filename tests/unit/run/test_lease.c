@@ -91,7 +91,7 @@ static bool is_free(void)
 {
 	AUTO(lease_freep) struct lease *lease = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	int free_now = lease_look(journal, "r", &slow, &lease, &err);
+	int free_now = lease_check(journal, "r", &slow, &lease, &err);
 
 	assert_true(free_now >= 0);
 	return free_now == 1;

@@ -26,7 +26,7 @@ static void garbage_is_an_error_with_a_cure(void **state)
 		assert_non_null(strstr(err->message, LEASE_OBJECT));
 		assert_non_null(strstr(err->hint, LEASE_OBJECT));
 		err_freep(&err);
-		assert_int_equal(lease_look(journal, "r", &fast, &looked, &err), -1);
+		assert_int_equal(lease_check(journal, "r", &fast, &looked, &err), -1);
 		assert_int_equal(err->code, EXIT_REFUSED);
 	}
 }

@@ -61,7 +61,7 @@ static inline int setup(void **state)
 	must(store_open(f->from, &f->source, &err), err);
 	must(store_open(f->to, &f->target, &err), err);
 	f->told = SB_INIT;
-	f->options.tell = tell;
+	f->options.on_object = tell;
 	f->options.arg = f;
 	*state = f;
 	return 0;
