@@ -1,41 +1,12 @@
 /* Body, address, headers and signature of a call: see signed_request.h. */
 #include "aws/auth/signed_request.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/text/text.h"
 
-#define READ_BYTES  ((size_t)256 << 10)
 #define OWN_HEADERS 7 /* number of headers that signed_request_sign() may add */
-
-static int digest_file(const struct aws_call *call, char hex[SHA256_HEX], struct err **err)
-{
-	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
-	AUTO(auto_free) char *bytes = mem_alloc(READ_BYTES);
-	uint64_t done = 0;
-
-	while (done < call->body_len) {
-		uint64_t left = call->body_len - done;
-		ssize_t got =
-			pread(call->body_fd, bytes, left < READ_BYTES ? (size_t)left : READ_BYTES,
-			      (off_t)(call->body_offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return err_system(err, EXIT_REFUSED, errno, "cannot read the file to send");
-		if (got == 0)
-			return err_set(err, EXIT_REFUSED,
-				       "the file to send has become shorter while it was read");
-		hash_sha256_add(sha, bytes, (size_t)got);
-		done += (uint64_t)got;
-	}
-	hash_sha256_end(TAKE(sha), hex);
-	return 0;
-}
 
 static void make_form(struct signed_request *ret)
 {
@@ -74,7 +45,8 @@ int signed_request_make(struct signed_request *ret, const struct aws_call *call,
 		memcpy(ret->payload, call->body_sha256, SHA256_HEX);
 	else if (ret->body || !ret->body_len)
 		hash_sha256_hex(ret->body ? ret->body : "", (size_t)ret->body_len, ret->payload);
-	else if (digest_file(call, ret->payload, err) < 0)
+	else if (hash_sha256_range(call->body_fd, call->body_offset, call->body_len, ret->payload,
+				   err) < 0)
 		return -1;
 	if (operation->flags & OPERATION_CHECKSUM)
 		hash_sha256_base64(ret->payload, ret->checksum);

@@ -72,10 +72,6 @@ int credentials_from_json(const char *what, char *text, size_t len, const char *
 int credentials_from_file(const struct provider_request *request, const char *path,
 			  enum profile_file_kind kind, struct credentials *ret, struct err **err);
 
-/* Parses "2026-11-22T12:00:00Z", with or without a fraction, with an offset instead of the Z, or
- * with "UTC", as older tools wrote it. */
-bool credentials_time(const char *text, struct utc *ret);
-
 /* Sets short limits for a call that fetches keys or asks for the account: at most a quarter of a
  * minute if there is no answer. Such a call runs within another call's turn, where that call's
  * limits do not hold, and often while the old keys are still valid: two in a row that fail must

@@ -11,6 +11,7 @@
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/secret.h"
 #include "aws/credentials/settings.h"
+#include "aws/date.h"
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/text/js.h"
@@ -96,7 +97,7 @@ static int64_t left_ms(const json_t *token, const char *key)
 	const char *text = js_str(token, key);
 	struct utc at;
 
-	return text && credentials_time(text, &at) ? at.ms - clock_utc_now().ms : -1;
+	return text && aws_date_iso(text, &at) ? at.ms - clock_utc_now().ms : -1;
 }
 
 static int load_token(const struct sso *sso, const char *path, json_t **ret, struct err **err)

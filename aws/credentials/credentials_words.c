@@ -1,11 +1,10 @@
 /* Conversion of a provider's text to credentials: see credentials_internal.h. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/secret.h"
-#include "aws/credentials/settings.h"
+#include "aws/date.h"
 #include "jobs/base/process/loop.h"
 #include "jobs/base/text/js.h"
 
@@ -34,63 +33,6 @@ int credentials_provide_nothing(const struct provider_request *request, const ch
 	sb_addv(request->notes, fmt, args);
 	va_end(args);
 	return 0;
-}
-
-/* Returns the number that `count` digits at `text` stand for, or -1. */
-static int digits(const char *text, size_t count)
-{
-	int value = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!isdigit((unsigned char)text[i]))
-			return -1;
-		value = value * 10 + (text[i] - '0');
-	}
-	return value;
-}
-
-/* Parses "Z", "UTC", "", "+01:00" or "-0130" as minutes east of Greenwich. */
-static bool offset_minutes(const char *text, int *ret)
-{
-	const char *minutes = text + 3;
-	int hour, minute;
-
-	*ret = 0;
-	if (!*text || strcmp(text, "Z") == 0 || strcmp(text, "z") == 0 || strcmp(text, "UTC") == 0)
-		return true;
-	if (*text != '+' && *text != '-')
-		return false;
-	hour = digits(text + 1, 2);
-	if (hour < 0)
-		return false;
-	if (*minutes == ':')
-		minutes++;
-	minute = digits(minutes, 2);
-	if (minute < 0 || minutes[2] || hour > 23 || minute > 59)
-		return false;
-	*ret = (*text == '-' ? -1 : 1) * (hour * 60 + minute);
-	return true;
-}
-
-bool credentials_time(const char *text, struct utc *ret)
-{
-	static const char shape[] = "0000-00-00T00:00:00";
-	const size_t seconds_end = sizeof shape - 1;
-	char plain[UTC_TEXT];
-	const char *rest;
-	int east;
-
-	if (strlen(text) < seconds_end || (text[10] != 'T' && text[10] != ' '))
-		return false;
-	snprintf(plain, sizeof plain, "%.*s.000Z", (int)seconds_end, text);
-	plain[10] = 'T';
-	rest = text + seconds_end;
-	if (*rest == '.' || *rest == ',')
-		rest += 1 + strspn(rest + 1, "0123456789");
-	if (!offset_minutes(rest, &east) || !clock_utc_parse(plain, ret))
-		return false;
-	ret->ms -= (int64_t)east * 60000;
-	return true;
 }
 
 /* True if the text can go into a header: visible ASCII only, no blank. */
@@ -132,7 +74,7 @@ int credentials_from_words(const char *what, const struct given *given, struct c
 		return no_word(what, "secret access key", err);
 	if (token && !is_word(token))
 		return no_word(what, "session token", err);
-	if (expires && !credentials_time(expires, &at)) {
+	if (expires && !aws_date_iso(expires, &at)) {
 		err_set(err, EXIT_REFUSED, "%s gave an unknown time for the end of its keys", what);
 		return err_hint(err, "write the time as in 2026-11-22T12:00:00Z");
 	}

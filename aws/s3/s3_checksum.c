@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "aws/s3/s3_request.h"
+#include "jobs/base/fs/fs.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 
@@ -85,38 +85,6 @@ static uint64_t crc_add(const struct crc_tables *tables, uint64_t crc, const uns
 	return crc;
 }
 
-/* --- text --- */
-
-void s3_base64(const void *bytes, size_t len, char *ret)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *in = bytes;
-
-	for (size_t i = 0; i < len; i += 3) {
-		unsigned word = (unsigned)in[i] << 16;
-
-		word |= i + 1 < len ? (unsigned)in[i + 1] << 8 : 0;
-		word |= i + 2 < len ? in[i + 2] : 0;
-		*ret++ = digits[word >> 18];
-		*ret++ = digits[(word >> 12) & 63];
-		*ret++ = i + 1 < len ? digits[(word >> 6) & 63] : '=';
-		*ret++ = i + 2 < len ? digits[word & 63] : '=';
-	}
-	*ret = '\0';
-}
-
-static unsigned hex_digit(char c)
-{
-	return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
-void s3_unhex(const char hex[SHA256_HEX], unsigned char ret[32])
-{
-	for (size_t i = 0; i < 32; i++)
-		ret[i] = (unsigned char)(hex_digit(hex[2 * i]) << 4 | hex_digit(hex[2 * i + 1]));
-}
-
 void s3_checksum_read(const struct http_reply *reply, struct s3_checksum *ret)
 {
 	char type[32] = "", part[32] = "";
@@ -167,13 +135,10 @@ static void sum_begin(struct sum *sum, const struct s3_checksum *checksum)
 
 static void end_part(struct sum *sum)
 {
-	unsigned char digest[32];
-	char hex[SHA256_HEX];
+	uint8_t digest[SHA256_BYTES];
 
-	hash_sha256_end(TAKE(sum->sha), hex);
-	s3_unhex(hex, digest);
+	hash_sha256_next(sum->sha, digest);
 	hash_sha256_add(sum->of_digests, digest, sizeof digest);
-	sum->sha = hash_sha256_new();
 	sum->in_part = 0;
 	sum->parts++;
 }
@@ -200,21 +165,20 @@ static void sum_add(struct sum *sum, const char *bytes, size_t len)
 
 static bool sum_matches(struct sum *sum)
 {
-	char text[64], hex[SHA256_HEX];
-	unsigned char digest[32];
+	char text[64];
+	uint8_t digest[SHA256_BYTES];
 
 	if (sum->tables) {
 		uint64_t value = sum->bytes == 8 ? ~sum->crc : (~sum->crc & UINT32_MAX) << 32;
 		uint64_t big = htobe64(value);
 
-		s3_base64(&big, (size_t)sum->bytes, text);
+		hash_base64(&big, (size_t)sum->bytes, text);
 		return strcmp(text, sum->checksum->value) == 0;
 	}
 	if (sum->of_digests && sum->in_part > 0)
 		end_part(sum);
-	hash_sha256_end(sum->of_digests ? TAKE(sum->of_digests) : TAKE(sum->sha), hex);
-	s3_unhex(hex, digest);
-	s3_base64(digest, sizeof digest, text);
+	hash_sha256_next(sum->of_digests ? sum->of_digests : sum->sha, digest);
+	hash_base64(digest, sizeof digest, text);
 	if (sum->checksum->of_part)
 		snprintf(text + strlen(text), sizeof text - strlen(text), "-%" PRIu64, sum->parts);
 	return strcmp(text, sum->checksum->value) == 0;
@@ -249,10 +213,8 @@ int s3_checksum_file(const struct s3_checksum *checksum, int fd, uint64_t size)
 	sum_begin(&sum, checksum);
 	while (at < size) {
 		size_t want = size - at < READ_BYTES ? (size_t)(size - at) : READ_BYTES;
-		ssize_t got = pread(fd, buffer, want, (off_t)at);
+		ssize_t got = fs_read_full(fd, buffer, want, (int64_t)at);
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got < 0)
 			return -1;
 		if (got == 0)

@@ -87,7 +87,7 @@ struct s3_operation *s3_put_start(struct aws *aws, const struct s3_place *place,
 				  struct err **err)
 {
 	struct put *put;
-	char base64[S3_SHA_BASE64];
+	char base64[SHA256_BASE64];
 
 	if (s3_check_place(place, err) < 0)
 		return NULL;

@@ -6,12 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
-
-#define READ_BYTES ((size_t)256 << 10)
 
 /* --- request --- */
 
@@ -57,37 +54,13 @@ void s3_request_condition(struct s3_request *request, enum s3_condition conditio
 		s3_request_header(request, "if-match", etag);
 }
 
-static int hash_file(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX], struct err **err)
-{
-	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
-	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
-
-	while (len > 0) {
-		ssize_t got = pread(fd, buffer, len < READ_BYTES ? len : READ_BYTES, (off_t)from);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fs_error(err, errno, "cannot read the file to upload");
-		if (got == 0)
-			return err_set(err, EXIT_REFUSED,
-				       "the file became shorter while it was uploaded");
-		hash_sha256_add(sha, buffer, (size_t)got);
-		from += (uint64_t)got;
-		len -= (uint64_t)got;
-	}
-	hash_sha256_end(TAKE(sha), hex);
-	return 0;
-}
-
 int s3_request_body(struct s3_request *request, const struct s3_body *body, uint64_t from,
-		    uint64_t len, char ret_base64[S3_SHA_BASE64], struct err **err)
+		    uint64_t len, char ret_base64[SHA256_BASE64], struct err **err)
 {
 	char hex[SHA256_HEX];
-	unsigned char digest[32];
 
 	if (body->fd >= 0) {
-		if (hash_file(body->fd, body->offset + from, len, hex, err) < 0)
+		if (hash_sha256_range(body->fd, body->offset + from, len, hex, err) < 0)
 			return -1;
 		request->call.body_fd = body->fd;
 		request->call.body_offset = body->offset + from;
@@ -99,8 +72,7 @@ int s3_request_body(struct s3_request *request, const struct s3_body *body, uint
 	}
 	request->call.body_len = len;
 	request->call.body_sha256 = keep(request, hex);
-	s3_unhex(hex, digest);
-	s3_base64(digest, sizeof digest, ret_base64);
+	hash_sha256_base64(hex, ret_base64);
 	s3_request_header(request, "x-amz-checksum-sha256", ret_base64);
 	return 0;
 }

@@ -10,7 +10,6 @@
 
 #define S3_NONCE_HEADER "x-amz-meta-stoker-nonce"
 #define S3_PART_HEADER  "x-amz-meta-stoker-part"
-#define S3_SHA_BASE64   45 /* 44 characters and a NUL */
 
 /* --- a request --- */
 
@@ -32,7 +31,7 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 /* Sets the body and returns its digest in both forms: from memory or a file (-1: cannot be read,
  * or is shorter). Does nothing if the body is empty. */
 int s3_request_body(struct s3_request *request, const struct s3_body *body, uint64_t from,
-		    uint64_t len, char ret_base64[S3_SHA_BASE64], struct err **err);
+		    uint64_t len, char ret_base64[SHA256_BASE64], struct err **err);
 void s3_request_condition(struct s3_request *request, enum s3_condition condition,
 			  const char *etag);
 void s3_request_send(struct s3_request *request, aws_done_fn done, void *arg);
@@ -120,10 +119,6 @@ void s3_checksum_read(const struct http_reply *reply, struct s3_checksum *ret);
  * file cannot be read. */
 int s3_checksum_bytes(const struct s3_checksum *checksum, const void *bytes, size_t len);
 int s3_checksum_file(const struct s3_checksum *checksum, int fd, uint64_t size);
-/* Encodes in base64; `ret` has room for 4 characters for each 3 bytes begun, and a NUL. */
-void s3_base64(const void *bytes, size_t len, char *ret);
-/* Converts a digest from hex to bytes. */
-void s3_unhex(const char hex[SHA256_HEX], unsigned char ret[32]);
 
 /* Parses the time in a header ("Sun, 22 Nov 2026 04:05:06 GMT") or a listing
  * ("2026-11-22T04:05:06.000Z"); 0 if it is neither. */

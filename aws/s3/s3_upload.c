@@ -29,8 +29,8 @@ struct s3_upload_slot {
 
 struct s3_upload_part {
 	char etag[S3_ETAG];
-	char sha[S3_SHA_BASE64];
-	unsigned char digest[32];
+	char sha[SHA256_BASE64];
+	uint8_t digest[SHA256_BYTES];
 };
 
 struct upload {
@@ -259,10 +259,10 @@ static void completed(void *arg, struct aws_reply *reply)
 static void set_composite(struct upload *u, struct sha256 *of_digests)
 {
 	uint8_t digest[SHA256_BYTES];
-	char text[S3_SHA_BASE64];
+	char text[SHA256_BASE64];
 
 	hash_sha256_next(of_digests, digest);
-	s3_base64(digest, sizeof digest, text);
+	hash_base64(digest, sizeof digest, text);
 	snprintf(u->composite, sizeof u->composite, "%s-%" PRIu64, text, u->part_count);
 }
 
@@ -345,7 +345,7 @@ static int send_part(struct upload *u, struct s3_upload_slot *slot, struct err *
 			    left < u->part_bytes ? left : u->part_bytes, u->parts[u->next].sha,
 			    err) < 0)
 		return err_wrap(err, "cannot write 's3://%s/%s'", u->bucket, u->key);
-	s3_unhex(slot->request.call.body_sha256, u->parts[u->next].digest);
+	hash_sha256_parse(slot->request.call.body_sha256, u->parts[u->next].digest);
 	slot->busy = true;
 	u->busy++;
 	u->next++;

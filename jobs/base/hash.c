@@ -170,15 +170,25 @@ static uint8_t nibble(char digit)
 	return (uint8_t)(digit - 'a' + 10);
 }
 
+void hash_sha256_parse(const char *hex, uint8_t digest[SHA256_BYTES])
+{
+	if (strlen(hex) != SHA256_HEX - 1)
+		abort();
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		digest[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+}
+
+void hash_base64(const void *bytes, size_t len, char *ret)
+{
+	EVP_EncodeBlock((unsigned char *)ret, bytes, (int)len);
+}
+
 void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64])
 {
 	uint8_t digest[SHA256_BYTES];
 
-	if (strlen(hex) != SHA256_HEX - 1)
-		abort();
-	for (size_t i = 0; i < sizeof digest; i++)
-		digest[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
-	EVP_EncodeBlock((unsigned char *)ret, digest, sizeof digest);
+	hash_sha256_parse(hex, digest);
+	hash_base64(digest, sizeof digest, ret);
 }
 
 void hash_sha1_hex(const void *bytes, size_t len, char hex[SHA1_HEX])
@@ -255,6 +265,28 @@ void hash_hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t ma
 	keyed(hmac->now, hmac->outer, mac, SHA256_BYTES, mac);
 }
 
+int hash_sha256_range(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX], struct err **err)
+{
+	AUTO(hash_sha256_freep) struct sha256 *sha = hash_sha256_new();
+	AUTO(auto_free) char *buffer = mem_alloc(FILE_CHUNK);
+
+	while (len > 0) {
+		size_t want = len < FILE_CHUNK ? (size_t)len : FILE_CHUNK;
+		ssize_t got = fs_read_full(fd, buffer, want, (int64_t)from);
+
+		if (got < 0)
+			return fs_error(err, errno, "cannot read the file");
+		if ((size_t)got < want)
+			return err_set(err, EXIT_REFUSED,
+				       "the file became shorter while it was read");
+		hash_sha256_add(sha, buffer, want);
+		from += want;
+		len -= want;
+	}
+	hash_sha256_end(TAKE(sha), hex);
+	return 0;
+}
+
 int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err)
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -272,14 +304,12 @@ int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size,
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
 	buffer = mem_alloc(FILE_CHUNK);
 	sha = hash_sha256_new();
-	while ((got = read(fd, buffer, FILE_CHUNK)) != 0) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fs_error(err, errno, "cannot read '%s'", path);
+	while ((got = fs_read_full(fd, buffer, FILE_CHUNK, -1)) > 0) {
 		hash_sha256_add(sha, buffer, (size_t)got);
 		size += (uint64_t)got;
 	}
+	if (got < 0)
+		return fs_error(err, errno, "cannot read '%s'", path);
 	hash_sha256_end(TAKE(sha), hex);
 	*ret_size = size;
 	return 0;

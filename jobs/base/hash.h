@@ -31,13 +31,18 @@ void hash_sha256_hex(const void *bytes, size_t len, char hex[SHA256_HEX]);
 
 /* Digest and size of a regular file, read once from start to end. */
 int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err);
+/* Digest of `len` bytes of an open file from `from` on; an error if it is shorter. */
+int hash_sha256_range(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX], struct err **err);
 
 /* `len` bytes as 2 * len digits and a NUL. */
 void hash_hex_lower(const void *bytes, size_t len, char *ret_hex);
 
-/* The digest `hex` in base64, as S3's checksum headers expect it. Anything but 64 lower-case hex
- * digits is a bug of the caller and aborts the process. */
+/* The digest `hex` as bytes, or in base64 as S3's checksum headers expect it. Anything but 64
+ * lower-case hex digits is a bug of the caller and aborts the process. */
+void hash_sha256_parse(const char *hex, uint8_t digest[SHA256_BYTES]);
 void hash_sha256_base64(const char *hex, char ret[SHA256_BASE64]);
+/* `ret` has room for 4 characters for each 3 bytes begun, and a NUL. */
+void hash_base64(const void *bytes, size_t len, char *ret);
 
 /* MD5, from which S3 makes the tags of its objects; not secure against malice. */
 #define MD5_BYTES 16

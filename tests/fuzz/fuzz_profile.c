@@ -5,8 +5,8 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/profile.h"
+#include "aws/date.h"
 #include "jobs/base/text/shell_words.h"
 
 static void read_as(enum profile_file_kind kind, const char *text)
@@ -47,6 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	read_as(PROFILE_CONFIG, text);
 	read_as(PROFILE_CREDENTIALS, text);
 	cut(text);
-	(void)!credentials_time(text, &at);
+	(void)!aws_date_iso(text, &at);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "aws/http/retry.h"
 
 #include "aws/auth/clock_skew.h"
+#include "aws/date.h"
 #include "tests/unit/base/unit.h"
 
 static void delays_double_up_to_20_s_and_chance_takes_its_part(void **state)
@@ -85,6 +86,35 @@ static void dates_of_http_are_read_and_nothing_else(void **state)
 		assert_false(clock_skew_learn(clock_skews, "a", none[i], used, used));
 }
 
+static void dates_of_iso_8601_are_read_in_the_forms_of_all_tools(void **state)
+{
+	static const char *const same[] = {
+		"2026-11-22T12:00:00Z",      "2026-11-22T12:00:00z",     "2026-11-22T12:00:00",
+		"2026-11-22 12:00:00UTC",    "2026-11-22T12:00:00.000Z", "2026-11-22T12:00:00,0Z",
+		"2026-11-22T13:00:00+01:00", "2026-11-22T10:30:00-0130", "2026-11-22T12:00:00+0000",
+	};
+	static const char *const none[] = { "",
+					    "now",
+					    "2026-11-22",
+					    "2026-11-22T12:00",
+					    "2026-02-30T12:00:00Z",
+					    "2026-11-22X12:00:00Z",
+					    "2026-11-22T12:00:00 and more",
+					    "2026-11-22T12:00:00+",
+					    "2026-11-22T12:00:00Z+01:00" };
+	struct utc at;
+
+	(void)state;
+	for (size_t i = 0; i < STK_LENGTH(same); i++) {
+		assert_true(aws_date_iso(same[i], &at));
+		assert_int_equal(at.ms, 1795348800000);
+	}
+	assert_true(aws_date_iso("2026-11-22T12:00:00.25Z", &at));
+	assert_int_equal(at.ms, 1795348800250);
+	for (size_t i = 0; i < STK_LENGTH(none); i++)
+		assert_false(aws_date_iso(none[i], &at));
+}
+
 static void a_hosts_clock_is_believed_if_ours_is_far_off(void **state)
 {
 	const char *date = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -115,6 +145,7 @@ int main(void)
 		cmocka_unit_test(the_quota_is_spent_by_retries_and_earned_by_successes),
 		cmocka_unit_test(attempts_are_three_unless_set),
 		cmocka_unit_test(dates_of_http_are_read_and_nothing_else),
+		cmocka_unit_test(dates_of_iso_8601_are_read_in_the_forms_of_all_tools),
 		cmocka_unit_test(a_hosts_clock_is_believed_if_ours_is_far_off),
 	};
 
