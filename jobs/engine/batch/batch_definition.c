@@ -35,6 +35,11 @@
 #define TIMEOUT_SLACK_S 600
 #define TIMEOUT_LEAST_S 60 /* least value of attemptDurationSeconds */
 
+static bool uses_helper(const json_t *plan)
+{
+	return agent_delivery_way(plan) == AGENT_DELIVERY_HELPER;
+}
+
 static int64_t has(const json_t *plan, const char *what, int64_t fallback)
 {
 	return js_int(json_object_get(plan, "instance"), what, fallback);
@@ -128,7 +133,7 @@ static json_t *resources_of(const json_t *plan)
 {
 	int64_t mib = has(plan, "ram_mib", 0), kept = mib * KEPT_PERCENT / 100;
 	int64_t vcpus = has(plan, "vcpus", 0);
-	bool is_helped = agent_delivery_way(plan) == AGENT_DELIVERY_HELPER;
+	bool is_helped = uses_helper(plan);
 
 	if (mib <= 0 || vcpus <= 0)
 		return resources(LEAST_VCPUS, LEAST_MIB);
@@ -210,7 +215,7 @@ static int container_of(const json_t *plan, int nodes, json_t **ret, json_t *vol
 			struct err **err)
 {
 	json_auto_t *container = json_object(), *points = json_array();
-	json_auto_t *helped = agent_delivery_helper_mounts(plan);
+	json_auto_t *helped = uses_helper(plan) ? agent_delivery_helper_mounts(true) : NULL;
 
 	if (mounts_of(plan, volumes, points, err) < 0)
 		return -1;
@@ -263,13 +268,13 @@ static json_t *helper_of(const json_t *plan)
 static int helped(const json_t *plan, int nodes, json_t **ret, struct err **err)
 {
 	json_auto_t *volumes = json_array(), *container = NULL, *task = json_object();
-	json_auto_t *more = agent_delivery_helper_volumes(plan);
+	json_auto_t *more = agent_delivery_helper_volumes();
 
 	if (container_of(plan, nodes, &container, volumes, err) < 0)
 		return -1;
 	js_put_str(container, "name", BATCH_MAIN);
 	js_put(container, "essential", json_true());
-	js_put(container, "dependsOn", agent_delivery_helper_depends(plan));
+	js_put(container, "dependsOn", agent_delivery_helper_depends());
 	json_array_extend(volumes, more);
 	js_put(task, "containers", json_pack("[o, O]", helper_of(plan), container));
 	js_put_str(task, "taskRoleArn", batch_spec_text(plan, "batch.job_role"));
@@ -316,7 +321,7 @@ static json_t *nodes_of(const json_t *plan, int nodes, const char *kind, json_t 
 int batch_definition(const json_t *plan, int nodes, json_t **ret, struct err **err)
 {
 	json_auto_t *definition = json_object(), *properties = NULL;
-	bool is_helped = agent_delivery_way(plan) == AGENT_DELIVERY_HELPER;
+	bool is_helped = uses_helper(plan);
 	char hex[SHA256_HEX];
 	AUTO(auto_free) char *name = NULL;
 
@@ -385,7 +390,7 @@ static json_t *overrides_of(bool is_helped, const json_t *env)
 static void put_overrides(json_t *body, const json_t *plan, const json_t *definition,
 			  const json_t *env)
 {
-	bool is_helped = agent_delivery_way(plan) == AGENT_DELIVERY_HELPER;
+	bool is_helped = uses_helper(plan);
 	const char *name = is_helped ? "ecsPropertiesOverride" : "containerOverrides";
 	json_t *overrides = overrides_of(is_helped, env);
 

@@ -108,42 +108,31 @@ json_t *agent_delivery_command(const json_t *plan)
 
 /* ---- the container that runs before ---- */
 
-static bool is_helped(const json_t *plan)
-{
-	return agent_delivery_way(plan) == AGENT_DELIVERY_HELPER;
-}
-
-json_t *agent_delivery_helper_mounts(const json_t *plan)
-{
-	return is_helped(plan)
-		       ? json_pack("[{s:s, s:s, s:b}]", "sourceVolume", AGENT_DELIVERY_VOLUME,
-				   "containerPath", AGENT_DELIVERY_VOLUME_PATH, "readOnly", 1)
-		       : NULL;
-}
-
-json_t *agent_delivery_helper_volumes(const json_t *plan)
-{
-	return is_helped(plan) ? json_pack("[{s:s}]", "name", AGENT_DELIVERY_VOLUME) : NULL;
-}
-
-json_t *agent_delivery_helper_depends(const json_t *plan)
-{
-	return is_helped(plan) ? json_pack("[{s:s, s:s}]", "containerName",
-					   AGENT_DELIVERY_HELPER_NAME, "condition", "SUCCESS")
-			       : NULL;
-}
-
+/* The volume belongs to root until something is written to it. */
 json_t *agent_delivery_helper(const json_t *plan)
 {
-	/* The volume belongs to root until something is written to it. */
-	return is_helped(plan)
-		       ? json_pack("{s:s, s:s, s:b, s:s, s:[s,s,s,s], s:[{s:s, s:s, s:b}]}", "name",
-				   AGENT_DELIVERY_HELPER_NAME, "image",
-				   batch_field(plan, "helper_image"), "essential", 0, "user", "0",
-				   "command", "sh", "-c", HELPER_SCRIPT, AGENT_DELIVERY_VOLUME_PATH,
-				   "mountPoints", "sourceVolume", AGENT_DELIVERY_VOLUME,
-				   "containerPath", AGENT_DELIVERY_VOLUME_PATH, "readOnly", 0)
-		       : NULL;
+	return json_pack("{s:s, s:s, s:b, s:s, s:[s,s,s,s], s:o}", "name",
+			 AGENT_DELIVERY_HELPER_NAME, "image", batch_field(plan, "helper_image"),
+			 "essential", 0, "user", "0", "command", "sh", "-c", HELPER_SCRIPT,
+			 AGENT_DELIVERY_VOLUME_PATH, "mountPoints",
+			 agent_delivery_helper_mounts(false));
+}
+
+json_t *agent_delivery_helper_depends(void)
+{
+	return json_pack("[{s:s, s:s}]", "containerName", AGENT_DELIVERY_HELPER_NAME, "condition",
+			 "SUCCESS");
+}
+
+json_t *agent_delivery_helper_mounts(bool is_read_only)
+{
+	return json_pack("[{s:s, s:s, s:b}]", "sourceVolume", AGENT_DELIVERY_VOLUME,
+			 "containerPath", AGENT_DELIVERY_VOLUME_PATH, "readOnly", is_read_only);
+}
+
+json_t *agent_delivery_helper_volumes(void)
+{
+	return json_pack("[{s:s}]", "name", AGENT_DELIVERY_VOLUME);
 }
 
 /* ---- environment of one submission ---- */

@@ -74,14 +74,14 @@ bool agent_delivery_in_image(const json_t *plan);
  * (ORDER_RANK_* in jobs/store/order.h). */
 json_t *agent_delivery_command(const json_t *plan);
 
-/* Returns, with HELPER, the container that runs first: {"name","image","command","essential",
+/* For HELPER alone: the container that runs first: {"name","image","command","essential",
  * "mountPoints"}, to which the engine adds its resources and log; and the additions to "dependsOn"
- * and "mountPoints" of the main container, and to the task's "volumes": new values. NULL with any
- * other way. Members as ECS and Batch spell them. */
+ * and "mountPoints" of the main container (which only reads), and to the task's "volumes": new
+ * values. Members as ECS and Batch spell them. */
 json_t *agent_delivery_helper(const json_t *plan);
-json_t *agent_delivery_helper_depends(const json_t *plan);
-json_t *agent_delivery_helper_mounts(const json_t *plan);
-json_t *agent_delivery_helper_volumes(const json_t *plan);
+json_t *agent_delivery_helper_depends(void);
+json_t *agent_delivery_helper_mounts(bool is_read_only);
+json_t *agent_delivery_helper_volumes(void);
 
 /* Builds the environment of this one submission: {name: value}, a new object, to be wiped with
  * secret_json_freep() (it may hold the link). `ret_ends`: expiry of the link, ms 0 if there is

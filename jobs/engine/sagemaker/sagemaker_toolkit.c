@@ -44,76 +44,27 @@ static void dump_real(struct sb *out, double value)
 	}
 }
 
-/* Writes a character with ensure_ascii, the default: characters beyond ASCII as UTF-16. */
-static void dump_code(struct sb *out, uint32_t code)
-{
-	static const char *const names[] = {
-		['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
-		['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"
-	};
-
-	if (code < STK_LENGTH(names) && names[code]) {
-		sb_adds(out, names[code]);
-	} else if (code >= ' ' && code <= '~') {
-		sb_addc(out, (char)code);
-	} else if (code > 0xffff) {
-		sb_addf(out, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
-			0xdc00 + ((code - 0x10000) & 0x3ff));
-	} else {
-		sb_addf(out, "\\u%04x", code);
-	}
-}
-
-static void dump_text(struct sb *out, const char *text, size_t len)
-{
-	sb_addc(out, '"');
-	while (len > 0) {
-		uint32_t code = 0;
-		size_t step = text_utf8(text, len, &code);
-
-		if (step == 0)
-			code = 0xfffd, step = 1; /* cannot happen: jansson checks UTF-8 */
-		dump_code(out, code);
-		text += step;
-		len -= step;
-	}
-	sb_addc(out, '"');
-}
-
 /* Writes a value as Python's json.dumps() does: the form of a hyperparameter in a request, which
- * the toolkit parses. */
+ * the toolkit parses. Only the digits of an escape (\u00FC) are capitals here. */
 static void dump_value(struct sb *out, const json_t *value)
 {
+	AUTO(auto_free) char *text = NULL;
 	const json_t *item;
 	size_t i;
 
-	switch (json_typeof(value)) {
-	case JSON_INTEGER:
-		sb_addf(out, "%lld", (long long)json_integer_value(value));
-		return;
-	case JSON_REAL:
+	if (json_is_real(value)) {
 		dump_real(out, json_real_value(value));
-		return;
-	case JSON_STRING:
-		dump_text(out, json_string_value(value), json_string_length(value));
-		return;
-	case JSON_ARRAY:
+	} else if (json_is_array(value)) {
 		sb_addc(out, '[');
 		json_array_foreach (value, i, item) {
 			sb_adds(out, i > 0 ? ", " : "");
 			dump_value(out, item);
 		}
 		sb_addc(out, ']');
-		return;
-	case JSON_TRUE:
-	case JSON_FALSE:
-		sb_adds(out, json_is_true(value) ? "true" : "false");
-		return;
-	case JSON_OBJECT: /* not valid for a hyperparameter */
-	case JSON_NULL:
-		break;
+	} else {
+		text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+		sb_adds(out, text ? text : "null");
 	}
-	sb_adds(out, "null");
 }
 
 /* ---- hyperparameters ------------------------------------------------------------------ */

@@ -87,11 +87,10 @@ static void a_command_names_no_job_and_no_link(void **state)
 static void a_helper_shares_a_volume_with_the_job(void **state)
 {
 	json_auto_t *plan = plan_for("batch", "helper_image", "repo/stoker:1");
-	json_auto_t *other = plan_for("batch", NULL, NULL);
 	json_auto_t *helper = agent_delivery_helper(plan),
-		    *mounts = agent_delivery_helper_mounts(plan);
-	json_auto_t *volumes = agent_delivery_helper_volumes(plan),
-		    *depends = agent_delivery_helper_depends(plan);
+		    *mounts = agent_delivery_helper_mounts(true);
+	json_auto_t *volumes = agent_delivery_helper_volumes(),
+		    *depends = agent_delivery_helper_depends();
 	json_auto_t *command = agent_delivery_command(plan);
 
 	(void)state;
@@ -104,8 +103,6 @@ static void a_helper_shares_a_volume_with_the_job(void **state)
 			    js_str(json_array_get(mounts, 0), "sourceVolume"));
 	assert_true(js_bool(json_array_get(mounts, 0), "readOnly", false));
 	assert_string_equal(js_str(json_array_get(mounts, 0), "containerPath"), word(command, 3));
-	assert_null(agent_delivery_helper(other));
-	assert_null(agent_delivery_helper_depends(other));
 }
 
 static void the_environment_names_the_order(void **state)

