@@ -10,26 +10,33 @@
 
 /* ---- the region of a bucket ---- */
 
-const char *attempt_bucket_region(const struct aws *aws, const char *bucket)
+static struct bucket_region *find_bucket(const struct aws *aws, const char *bucket)
 {
 	for (size_t i = 0; bucket && i < aws->bucket_region_count; i++)
 		if (strcmp(aws->bucket_regions[i].bucket, bucket) == 0)
-			return aws->bucket_regions[i].region;
+			return &aws->bucket_regions[i];
 	return NULL;
+}
+
+const char *attempt_bucket_region(const struct aws *aws, const char *bucket)
+{
+	const struct bucket_region *row = find_bucket(aws, bucket);
+
+	return row ? row->region : NULL;
 }
 
 static void learn_region(struct aws *aws, const char *bucket, const char *region)
 {
-	for (size_t i = 0; i < aws->bucket_region_count; i++)
-		if (strcmp(aws->bucket_regions[i].bucket, bucket) == 0) {
-			free(aws->bucket_regions[i].region);
-			aws->bucket_regions[i].region = mem_copy(region);
-			return;
-		}
-	aws->bucket_regions = mem_grow(aws->bucket_regions, aws->bucket_region_count + 1,
-				       sizeof *aws->bucket_regions);
-	aws->bucket_regions[aws->bucket_region_count++] =
-		(struct bucket_region){ mem_copy(bucket), mem_copy(region) };
+	struct bucket_region *row = find_bucket(aws, bucket);
+
+	if (!row) {
+		aws->bucket_regions = mem_grow(aws->bucket_regions, aws->bucket_region_count + 1,
+					       sizeof *aws->bucket_regions);
+		row = &aws->bucket_regions[aws->bucket_region_count++];
+		*row = (struct bucket_region){ .bucket = mem_copy(bucket) };
+	}
+	free(row->region);
+	row->region = mem_copy(region);
 }
 
 static bool is_s3(const struct aws_request *request)
@@ -69,7 +76,7 @@ static void request_region(struct aws_request *request, struct http_reply *http,
 	request->held_response = *response;
 	response->json = NULL;
 	aws_request_set_stage(request, ASKING);
-	request->question = aws_request_new(request->aws, &call, on_region_reply, request);
+	request->question = aws_request_start(request->aws, &call, on_region_reply, request);
 	request->question->asker = request;
 	request->question->moved = true; /* so that it asks no further question */
 }
@@ -155,7 +162,6 @@ static void attempt_end(struct aws_request *request, struct http_reply *http,
 			struct response_class *response)
 {
 	struct aws_reply reply = { .status = http->failure == HTTP_OK ? http->status : 0 };
-	AUTO(sb_release) struct sb id = SB_INIT_MAX(sizeof reply.request_id - 1);
 
 	if (response->what == RESPONSE_DONE) {
 		reply.json = TAKE(response->json);
@@ -163,14 +169,9 @@ static void attempt_end(struct aws_request *request, struct http_reply *http,
 			request->aws->credentials->worked();
 		if (request->attempts > 0)
 			retry_earn(&request->aws->quota, request->paid);
-		if (http_header(http, "x-amz-request-id", &id) ||
-		    http_header(http, "x-amzn-requestid", &id))
-			snprintf(reply.request_id, sizeof reply.request_id, "%s", id.text);
 	} else {
 		if (!response->unread) {
 			memcpy(reply.code, response->fault.code, sizeof reply.code);
-			memcpy(reply.request_id, response->fault.request_id,
-			       sizeof reply.request_id);
 			reply.throttled = fault_kind(&response->fault) == FAULT_THROTTLE;
 		}
 		reply.maybe_done = response->effect_unknown || request->maybe_repeated;
@@ -361,7 +362,7 @@ static int attempt_start(struct aws_request *request, struct err **err)
 			return -1;
 	}
 	if (choose_region(request, err) < 0 ||
-	    signed_request_address(&request->out, request->region, err) < 0 ||
+	    endpoint_find(&request->out.where, &request->call, request->region, err) < 0 ||
 	    brief_check(request->out.where.host.text, err) < 0)
 		return -1;
 	if ((operation->flags & OPERATION_UNSIGNED) ||

@@ -29,11 +29,11 @@ void aws_freep(struct aws **aws)
 	if (!a)
 		return;
 	while (a->ready.first)
-		aws_request_free(a->ready.first);
+		aws_request_cancel(a->ready.first);
 	while (a->waiting.first)
-		aws_request_free(a->waiting.first);
+		aws_request_cancel(a->waiting.first);
 	while (a->sent.first)
-		aws_request_free(a->sent.first);
+		aws_request_cancel(a->sent.first);
 	http_freep(&a->http);
 	sigv4_keys_freep(&a->keys);
 	clock_skews_freep(&a->clock_skews);
@@ -69,17 +69,6 @@ static int64_t next_due(const struct aws *aws)
 }
 
 /* ---- public functions ---- */
-
-struct aws_request *aws_request_start(struct aws *aws, const struct aws_call *call,
-				      aws_done_fn done, void *arg)
-{
-	return aws_request_new(aws, call, done, arg);
-}
-
-void aws_request_cancel(struct aws_request *request)
-{
-	aws_request_free(request);
-}
 
 void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t again_ms)
 {

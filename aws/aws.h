@@ -47,8 +47,6 @@ struct aws_call {
 	enum aws_operation operation;
 	/* S3: raw bytes, encoded here; key NULL: the bucket itself. */
 	const char *bucket, *key;
-	/* rest-json: replaces {} in the operation's path. */
-	const char *label;
 	const struct sigv4_identity *as; /* NULL: the chain's credentials (credentials.h) */
 	const char *region;              /* NULL: as set */
 	/* Parameters, not encoded: of the query (S3, rest-json) or, for services of the query
@@ -80,9 +78,8 @@ struct aws_call {
 #define AWS_CALL_INIT(op) ((struct aws_call){ .operation = AWS_##op, .body_fd = -1 })
 
 struct aws_reply {
-	long status;   /* 0: there was none */
-	char code[96]; /* the service's error code; "" on success */
-	char request_id[96];
+	long status;             /* 0: there was none */
+	char code[96];           /* the service's error code; "" on success */
 	struct http_reply *http; /* headers and body */
 	json_t *json;            /* parsed body of a success, for services that speak JSON */
 	int attempts;
@@ -105,7 +102,7 @@ struct aws_request; /* a call under way */
 /* Starts a call; `done` is called once, from aws_turn(), never from here. */
 struct aws_request *aws_request_start(struct aws *aws, const struct aws_call *call,
 				      aws_done_fn done, void *arg);
-void aws_request_cancel(struct aws_request *request);
+void aws_request_cancel(struct aws_request *request); /* frees it; `done` is not called */
 /* Changes the call's limits (see aws_call), from its next attempt on. */
 void aws_request_limit(struct aws_request *request, int64_t silent_ms, int64_t again_ms);
 /* Makes progress on all calls; waits `wait_ms` at most. */

@@ -39,8 +39,8 @@ void aws_request_set_stage(struct aws_request *request, enum aws_request_stage s
 	list_add(request);
 }
 
-struct aws_request *aws_request_new(struct aws *aws, const struct aws_call *call, aws_done_fn done,
-				    void *arg)
+struct aws_request *aws_request_start(struct aws *aws, const struct aws_call *call,
+				      aws_done_fn done, void *arg)
 {
 	struct aws_request *request = mem_zero(1, sizeof *request);
 
@@ -62,11 +62,11 @@ static void release_held(struct aws_request *request)
 	response_class_release(&request->held_response);
 }
 
-void aws_request_free(struct aws_request *request)
+void aws_request_cancel(struct aws_request *request)
 {
 	list_take(request);
 	if (request->question)
-		aws_request_free(request->question);
+		aws_request_cancel(request->question);
 	if (request->asker)
 		request->asker->question = NULL;
 	release_held(request);
@@ -102,7 +102,7 @@ void aws_request_deliver(struct aws_request *request, struct aws_reply *reply)
 	reply->attempts = request->attempts;
 	reply->maybe_repeated = request->maybe_repeated;
 	request->aws->finished++;
-	aws_request_free(request);
+	aws_request_cancel(request);
 	done(arg, reply);
 	aws_reply_release(reply);
 }

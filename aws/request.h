@@ -79,9 +79,6 @@ struct aws {
 
 /* --- request.c --- */
 
-struct aws_request *aws_request_new(struct aws *aws, const struct aws_call *call, aws_done_fn done,
-				    void *arg);
-void aws_request_free(struct aws_request *request); /* without calling back */
 void aws_request_set_stage(struct aws_request *request, enum aws_request_stage stage);
 /* Call back and free: with a reply, which is released, or for a call that could not be sent. */
 void aws_request_deliver(struct aws_request *request, struct aws_reply *reply);

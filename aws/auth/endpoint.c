@@ -120,18 +120,9 @@ is_none:
 static void add_path(struct endpoint *ret, const struct aws_call *call, bool bucket_in_host)
 {
 	const struct operation_row *operation = operation_row(call->operation);
-	const char *label = call->label ? call->label : "";
 
 	if (operation_service_row(operation->service)->protocol != PROTOCOL_S3) {
-		const char *hole = strstr(operation->path, "{}");
-
-		if (!hole) {
-			sb_adds(&ret->path, operation->path);
-			return;
-		}
-		sb_add(&ret->path, operation->path, (size_t)(hole - operation->path));
-		sigv4_encode(&ret->path, label, strlen(label), false);
-		sb_adds(&ret->path, hole + 2);
+		sb_adds(&ret->path, operation->path);
 		return;
 	}
 	sb_addc(&ret->path, '/');

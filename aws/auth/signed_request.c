@@ -70,11 +70,6 @@ void signed_request_release(struct signed_request *ret)
 	sb_release(&ret->target);
 }
 
-int signed_request_address(struct signed_request *signing, const char *region, struct err **err)
-{
-	return endpoint_find(&signing->where, signing->call, region, err);
-}
-
 static void add(struct signed_request *signing, const char *name, const char *value)
 {
 	signing->headers[signing->header_count++] = (struct sigv4_pair){ name, value };

@@ -27,10 +27,8 @@ struct signed_request {
 int signed_request_make(struct signed_request *ret, const struct aws_call *call, struct err **err);
 void signed_request_release(struct signed_request *ret);
 
-/* Fills in `where` with the address in this region. */
-int signed_request_address(struct signed_request *signing, const char *region, struct err **err);
 /* Builds the headers and, unless the identity is NULL, a signature for the time `at`; call
- * signed_request_address() first. Fills in all of `request` except sink and limits; `request`
+ * endpoint_find() for `where` first. Fills in all of `request` except sink and limits; `request`
  * points into `signing`. */
 void signed_request_sign(struct signed_request *signing, struct sigv4_keys *keys,
 			 const struct sigv4_identity *who, const char *region, struct utc at,

@@ -11,6 +11,7 @@
 #include "aws/credentials/secret.h"
 #include "aws/credentials/settings.h"
 #include "aws/http/http.h"
+#include "jobs/base/process/loop.h"
 #include "jobs/base/text/js.h"
 #include "jobs/base/text/text.h"
 
@@ -147,7 +148,7 @@ static int try_once(struct http *http, const struct http_request *request, struc
 	AUTO(http_reply_release) struct http_reply reply = { 0 };
 	AUTO(sb_release) struct sb reason = SB_INIT_MAX(1024);
 
-	http_perform(http, request, &reply);
+	http_perform(http, request, NULL, &reply);
 	if (reply.failure != HTTP_OK) {
 		err_set(err, EXIT_UNREACHABLE, "no answer: %s", reply.why);
 		return err_hint(err, "check the address, and that it is reachable from here");
@@ -185,7 +186,7 @@ static int request_keys(const char *url, const char *token, struct credentials *
 	for (int tries = 0; outcome < 0 && tries < (aws_is_brief() ? 1 : TRIES); tries++) {
 		if (tries > 0) {
 			err_freep(err);
-			if (credentials_provide_pause(PAUSE, err) < 0)
+			if (loop_pause(PAUSE, err) < 0)
 				return -1;
 		}
 		outcome = try_once(http, &request, ret, err);

@@ -102,7 +102,7 @@ static void request_metadata(const struct metadata *metadata, const char *method
 	for (int tries = 0; tries < metadata->tries; tries++) {
 		if (tries > 0)
 			http_reply_release(ret);
-		http_perform(metadata->http, &request, ret);
+		http_perform(metadata->http, &request, NULL, ret);
 		if (ret->failure == HTTP_OK && ret->status < 500)
 			return;
 	}

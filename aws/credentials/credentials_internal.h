@@ -78,7 +78,4 @@ int credentials_from_file(const struct provider_request *request, const char *pa
  * leave time to renew a driver's lease, which lasts for a minute. */
 void credentials_provide_limit(struct aws_call *call);
 
-/* Waits on this thread, between two attempts. */
-int credentials_provide_pause(int64_t ms, struct err **err);
-
 #endif

@@ -5,7 +5,6 @@
 #include "aws/credentials/credentials_internal.h"
 #include "aws/credentials/secret.h"
 #include "aws/date.h"
-#include "jobs/base/process/loop.h"
 #include "jobs/base/text/js.h"
 
 /* Limits of credentials_provide_limit(). */
@@ -131,23 +130,8 @@ int credentials_from_file(const struct provider_request *request, const char *pa
 	return credentials_from_words(what, &given, ret, err);
 }
 
-static void wake(void *loop)
-{
-	loop_quit(loop);
-}
-
 void credentials_provide_limit(struct aws_call *call)
 {
 	call->silent_ms = SILENT_MS;
 	call->again_ms = AGAIN_MS;
-}
-
-int credentials_provide_pause(int64_t ms, struct err **err)
-{
-	AUTO(loop_freep) struct loop *loop = NULL;
-
-	if (loop_new(&loop, err) < 0)
-		return -1;
-	loop_after(loop, ms, wake, loop);
-	return loop_run(loop, err);
 }

@@ -265,14 +265,11 @@ static void load(void)
 		read_endpoints(&settings.failed);
 }
 
-static void begin(void)
+/* Loaded values other than the region never change, so that they are read without the lock. */
+static void load_once(void)
 {
 	pthread_mutex_lock(&settings.lock);
 	load();
-}
-
-static void end(void)
-{
 	pthread_mutex_unlock(&settings.lock);
 }
 
@@ -307,8 +304,7 @@ void aws_settings_spec(const char *region)
 
 const char *aws_profile(void)
 {
-	begin();
-	end();
+	load_once();
 	return settings.profile;
 }
 
@@ -324,12 +320,8 @@ const char *aws_region_option(void)
 
 bool aws_profile_exists(const char *profile)
 {
-	bool there;
-
-	begin();
-	there = profile_there(profile);
-	end();
-	return there;
+	load_once();
+	return profile_there(profile);
 }
 
 /* The region becomes part of host names. */
@@ -344,8 +336,7 @@ const char *aws_region(struct err **err)
 {
 	AUTO(sb_release) struct sb shown = SB_INIT_MAX(256);
 
-	begin();
-	end();
+	load_once();
 	if (settings.region && is_region(settings.region))
 		return settings.region;
 	if (settings.region) {
@@ -366,52 +357,37 @@ const char *aws_region(struct err **err)
 
 const char *aws_config_value(const char *profile, const char *key)
 {
-	const char *value;
-
-	begin();
-	value = merged(profile, key);
-	end();
-	return value;
+	load_once();
+	return merged(profile, key);
 }
 
 const char *aws_shared_value(const char *profile, const char *key)
 {
-	const char *value;
-
-	begin();
-	value = settings.shared ? profile_value(settings.shared, "profile", profile, key) : NULL;
-	end();
-	return value;
+	load_once();
+	return settings.shared ? profile_value(settings.shared, "profile", profile, key) : NULL;
 }
 
 const char *aws_section_value(const char *kind, const char *name, const char *key)
 {
-	const char *value;
-
-	begin();
-	value = settings.config ? profile_value(settings.config, kind, name, key) : NULL;
-	end();
-	return value;
+	load_once();
+	return settings.config ? profile_value(settings.config, kind, name, key) : NULL;
 }
 
 const char *aws_config_path(void)
 {
-	begin();
-	end();
+	load_once();
 	return settings.config_path;
 }
 
 const char *aws_shared_path(void)
 {
-	begin();
-	end();
+	load_once();
 	return settings.shared_path;
 }
 
 const char *aws_endpoint_configured(const char *suffix)
 {
-	begin();
-	end();
+	load_once();
 	for (size_t i = 0; i < STK_LENGTH(suffixes); i++)
 		if (strcmp(suffixes[i], suffix) == 0)
 			return settings.endpoints[i];
@@ -420,15 +396,13 @@ const char *aws_endpoint_configured(const char *suffix)
 
 const char *aws_ca_bundle(void)
 {
-	begin();
-	end();
+	load_once();
 	return settings.ca_bundle;
 }
 
 int aws_settings_check(struct err **err)
 {
-	begin();
-	end();
+	load_once();
 	return settings.failed ? err_again(err, settings.failed) : 0;
 }
 

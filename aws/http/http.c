@@ -9,6 +9,7 @@
 #include "jobs/base/fs/fs.h"
 
 #define CONNECTIONS_DEFAULT 16
+#define CANCEL_POLL_MS      200
 
 struct http_list {
 	struct http_transfer *first, *last;
@@ -241,11 +242,18 @@ static void on_waited(void *arg, struct http_reply *reply)
 	waited->done = true;
 }
 
-void http_perform(struct http *http, const struct http_request *request, struct http_reply *ret)
+void http_perform(struct http *http, const struct http_request *request, bool (*is_cancelled)(void),
+		  struct http_reply *ret)
 {
 	struct http_waited waited = { ret, false };
+	struct http_transfer *transfer = http_start(http, request, on_waited, &waited);
 
-	http_start(http, request, on_waited, &waited);
-	while (!waited.done)
-		http_turn(http, 1000);
+	while (!waited.done && !(is_cancelled && is_cancelled()))
+		http_turn(http, is_cancelled ? CANCEL_POLL_MS : 1000);
+	if (waited.done)
+		return;
+	http_cancel(http, transfer);
+	*ret = (struct http_reply){
+		.failure = HTTP_TIMEOUT, .why = "called away", .body = SB_INIT, .headers = SB_INIT
+	};
 }

@@ -99,8 +99,10 @@ uint64_t http_traffic(void);
 /* Makes progress on all transfers; waits `wait_ms` at most, less if something is done. */
 void http_turn(struct http *http, int64_t wait_ms);
 
-/* Performs one transfer and waits for its end. */
-void http_perform(struct http *http, const struct http_request *request, struct http_reply *ret);
+/* Performs one transfer and waits for its end, or until `is_cancelled` (NULL: never) returns true:
+ * HTTP_TIMEOUT. */
+void http_perform(struct http *http, const struct http_request *request, bool (*is_cancelled)(void),
+		  struct http_reply *ret);
 void http_reply_release(struct http_reply *reply); /* for AUTO() */
 
 #endif

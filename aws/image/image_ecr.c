@@ -208,7 +208,7 @@ static int follow(const struct image_ecr_reading *reading, const char *url, stru
 
 	if (http_new(&settings, &http, err) < 0)
 		return -1;
-	http_perform(http, &request, &reply);
+	http_perform(http, &request, NULL, &reply);
 	if (reply.failure != HTTP_OK)
 		return err_set(err, EXIT_UNREACHABLE, "cannot fetch the image's config: %s",
 			       reply.why);

@@ -72,39 +72,7 @@ static int refused(const struct lookup *lookup, long status, struct err **err)
 				   : "check that the registry has the OCI distribution API");
 }
 
-struct image_registry_answer {
-	struct http_reply *reply;
-	bool done;
-};
-
-static void on_reply(void *arg, struct http_reply *reply)
-{
-	struct image_registry_answer *answer = arg;
-
-	*answer->reply = *reply;
-	*reply = (struct http_reply){ .body = SB_INIT, .headers = SB_INIT };
-	answer->done = true;
-}
-
 /* Performs one transfer, until the time is over or the process is told to stop waiting. */
-static void transfer(const struct lookup *lookup, struct http_request *request,
-		     struct http_reply *ret)
-{
-	struct image_registry_answer answer = { .reply = ret };
-	struct http_transfer *transfer;
-	int64_t left = lookup->until.ms - clock_mono_now().ms;
-
-	request->connect_ms = request->silent_ms = request->total_ms = left > 1 ? left : 1;
-	transfer = http_start(lookup->http, request, on_reply, &answer);
-	while (!answer.done && !aws_cancel_is_due())
-		http_turn(lookup->http, AWS_CANCEL_POLL_MS);
-	if (answer.done)
-		return;
-	http_cancel(lookup->http, transfer);
-	ret->failure = HTTP_TIMEOUT;
-	snprintf(ret->why, sizeof ret->why, "called away");
-}
-
 static void get(const struct lookup *lookup, const char *method, const char *url,
 		bool of_the_manifest, struct http_reply *ret)
 {
@@ -122,8 +90,10 @@ static void get(const struct lookup *lookup, const char *method, const char *url
 		.reply_max = of_the_manifest ? MANIFEST_MAX : OTHER_MAX,
 		.secret = !of_the_manifest,
 	};
+	int64_t left = lookup->until.ms - clock_mono_now().ms;
 
-	transfer(lookup, &request, ret);
+	request.connect_ms = request.silent_ms = request.total_ms = left > 1 ? left : 1;
+	http_perform(lookup->http, &request, aws_cancel_is_due, ret);
 }
 
 /* ---- anonymous token ---------------------------------------------------------------- */

@@ -63,22 +63,11 @@ static int64_t take_turn(void)
 	return turn - now;
 }
 
-static void wake(void *loop)
-{
-	loop_quit(loop);
-}
-
 static int await_turn(struct err **err)
 {
-	AUTO(loop_freep) struct loop *loop = NULL;
 	int64_t wait = take_turn();
 
-	if (wait == 0)
-		return 0;
-	if (loop_new(&loop, err) < 0)
-		return -1;
-	loop_after(loop, wait, wake, loop);
-	return loop_run(loop, err);
+	return wait > 0 ? loop_pause(wait, err) : 0;
 }
 
 int logs_call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,

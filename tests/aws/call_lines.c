@@ -70,7 +70,6 @@ static void on_done(void *arg, struct aws_reply *reply)
 	js_put(line, "tag", json_incref(json_object_get(job->said, "tag")));
 	js_put(line, "status", json_integer(reply->status));
 	js_put_str(line, "code", reply->code);
-	js_put_str(line, "request", reply->request_id);
 	if (job->call.sink)
 		put_body(line, job->sunk.text, job->sunk.len);
 	else if (reply->http)
@@ -149,7 +148,6 @@ static void begin(struct aws *aws, const json_t *said)
 	call->body_fd = -1;
 	call->bucket = js_str(said, "bucket");
 	call->key = js_str(said, "key");
-	call->label = js_str(said, "label");
 	call->region = js_str(said, "region");
 	call->params = job->params;
 	call->param_count = pairs(json_object_get(said, "params"), job->params);

@@ -150,7 +150,7 @@ def test_a_refusal_is_final_and_says_code_ids_and_cure(aws, call, fault, code, h
     assert result["code"] == code and hint in result["hint"]
     assert result["attempts"] == 1 == aws.requests("PutObject")
     entry = aws.ledger(operation="PutObject")[0]
-    assert result["request"] and result["request"] in result["error"], entry
+    assert entry["request_id"] in result["error"], entry
 
 
 def test_words_of_a_service_are_bounded(aws, call):

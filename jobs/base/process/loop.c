@@ -391,3 +391,18 @@ void loop_quit(struct loop *loop)
 {
 	loop->quit = true;
 }
+
+static void end_pause(void *loop)
+{
+	loop_quit(loop);
+}
+
+int loop_pause(int64_t ms, struct err **err)
+{
+	AUTO(loop_freep) struct loop *loop = NULL;
+
+	if (loop_new(&loop, err) < 0)
+		return -1;
+	loop_after(loop, ms, end_pause, loop);
+	return loop_run(loop, err);
+}

@@ -31,6 +31,8 @@ void loop_freep(struct loop **loop);
  * reported by the next run. Returns -1 only if waiting itself fails. */
 int loop_run(struct loop *loop, struct err **err);
 void loop_quit(struct loop *loop);
+/* Waits on this thread, in a loop of its own. */
+int loop_pause(int64_t ms, struct err **err);
 
 /* Call `fn` while `fd` is readable (or hung up). The caller keeps the fd and removes the watch
  * before closing it. NULL with errno: EPERM for a regular file or folder, which is always readable;

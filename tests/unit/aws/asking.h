@@ -32,7 +32,7 @@ static inline void ask(const struct peer *peer, struct http_request request, str
 		request.method = "GET";
 	if (!request.body)
 		request.body_fd = request.body_fd ? request.body_fd : -1;
-	http_perform(http, &request, ret);
+	http_perform(http, &request, NULL, ret);
 }
 
 #define ASK(peer, ret, ...) ask((peer), (struct http_request){ __VA_ARGS__ }, (ret))

@@ -162,7 +162,7 @@ static void make(struct signed_request *out, const struct aws_call *call,
 
 	signed_request_make(out, call, &err);
 	assert_no_error(err);
-	signed_request_address(out, "eu-west-1", &err);
+	endpoint_find(&out->where, call, "eu-west-1", &err);
 	assert_no_error(err);
 	signed_request_sign(out, keys, &who, "eu-west-1", (struct utc){ 1440938160000 }, request);
 }

@@ -360,9 +360,9 @@ static void only_reading_is_repeated_on_a_connection_that_was_kept(void **state)
 		REPLY first = { 0 };
 		REPLY second = { 0 };
 
-		http_perform(http, &request, &first);
+		http_perform(http, &request, NULL, &first);
 		assert_failure(&first, HTTP_OK);
-		http_perform(http, &request, &second);
+		http_perform(http, &request, NULL, &second);
 		assert_failure(&second, i == 0 ? HTTP_OK : HTTP_BROKEN);
 		assert_int_equal(peer->request_count, i == 0 ? 3 : 2);
 	}
