@@ -6,6 +6,7 @@ The image is the quickstart's Python with the stand-ins of Neuron's tools. Other
 specs there are fewer steps, and what `SPECS` says."""
 
 import json
+import re
 import shutil
 import time
 from collections import Counter
@@ -77,6 +78,7 @@ class User:
             for name in COUNTERS:
                 (folder / name).write_text("0\n")
         aws.make_bucket(BUCKET, REGION)
+        aws.push(re.search(r"^image: (\S+)", self.path.read_text(), re.MULTILINE)[1])
         if spec.engine == "batch":
             self.make_queue()
 
