@@ -11,9 +11,6 @@
 #define COLLECT_MAX (10 * (size_t)SPEC_PROBLEMS_MAX)
 
 static char *format_v(const char *fmt, va_list args) STK_PRINTF(1, 0);
-static struct problem *add(struct reporter *to, struct mark at, const char *field, bool lint,
-			   const char *fmt, va_list args) STK_PRINTF(5, 0);
-
 static char *format_v(const char *fmt, va_list args)
 {
 	struct sb text = SB_INIT;
@@ -22,8 +19,8 @@ static char *format_v(const char *fmt, va_list args)
 	return sb_take(&text);
 }
 
-static struct problem *add(struct reporter *to, struct mark at, const char *field, bool lint,
-			   const char *fmt, va_list args)
+struct problem *problem_add(struct reporter *to, struct mark at, const char *field, bool lint,
+			    const char *fmt, va_list args)
 {
 	struct problems *all = to->problems;
 	size_t of_kind = lint ? all->count - all->errors : all->errors;
@@ -64,7 +61,7 @@ struct problem *problem_error(struct reporter *to, struct mark at, const char *f
 	va_list args;
 
 	va_start(args, fmt);
-	problem = add(to, at, field, false, fmt, args);
+	problem = problem_add(to, at, field, false, fmt, args);
 	va_end(args);
 	return problem;
 }
@@ -76,7 +73,7 @@ struct problem *problem_lint(struct reporter *to, struct mark at, const char *fi
 	va_list args;
 
 	va_start(args, fmt);
-	problem = add(to, at, field, true, fmt, args);
+	problem = problem_add(to, at, field, true, fmt, args);
 	va_end(args);
 	return problem;
 }

@@ -5,6 +5,8 @@
 #ifndef STK_SPEC_LINT_PROBLEM_H
 #define STK_SPEC_LINT_PROBLEM_H
 
+#include <stdarg.h>
+
 #include "jobs/spec/spec.h"
 
 /* A place in the text that the user wrote. */
@@ -25,6 +27,8 @@ struct problem *problem_error(struct reporter *to, struct mark at, const char *f
 			      const char *fmt, ...) STK_PRINTF(4, 5);
 struct problem *problem_lint(struct reporter *to, struct mark at, const char *field,
 			     const char *fmt, ...) STK_PRINTF(4, 5);
+struct problem *problem_add(struct reporter *to, struct mark at, const char *field, bool lint,
+			    const char *fmt, va_list args) STK_PRINTF(5, 0);
 /* Sets the cure; a NULL problem is fine. */
 void problem_hint(struct problem *problem, const char *fmt, ...) STK_PRINTF(2, 3);
 

@@ -15,22 +15,16 @@ bool spec_has_toolkit(const struct spec *spec)
 	       spec_says(spec, SPEC_SAGEMAKER_LAUNCHER, "toolkit");
 }
 
-static struct problem *wrong(struct binder *binder, enum spec_field at, const char *field,
-			     const char *message)
-{
-	return problem_error(&binder->reporter, access_mark_of_field(binder->spec, at), field, "%s",
-			     message);
-}
-
 static void check_health(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 
 	if (!spec_is_set(spec, SPEC_HEALTH) || json_is_false(spec_get(spec, SPEC_HEALTH_DEVICE)))
 		return;
-	problem_hint(wrong(binder, SPEC_HEALTH, "health",
-			   "'health' needs stoker's agent, which launcher 'toolkit' leaves out"),
-		     "use 'sagemaker.launcher: node', or remove 'health'");
+	problem_hint(
+		rules_error(binder, SPEC_HEALTH, NULL,
+			    "'health' needs stoker's agent, which launcher 'toolkit' leaves out"),
+		"use 'sagemaker.launcher: node', or remove 'health'");
 }
 
 /* jobs/engine/sagemaker/sagemaker_toolkit.h reads it in the same way. */
@@ -53,19 +47,11 @@ static void check_command(struct binder *binder)
 {
 	if (!spec_is_set(binder->spec, SPEC_COMMAND) || is_program(binder->spec))
 		return;
-	problem_hint(wrong(binder, SPEC_COMMAND, "command",
-			   "launcher 'toolkit' starts torchrun itself, with one Python program of "
-			   "the source and its hyperparameters"),
+	problem_hint(rules_error(binder, SPEC_COMMAND, NULL,
+				 "launcher 'toolkit' starts torchrun itself, with one Python "
+				 "program of the source and its hyperparameters"),
 		     "write [torchrun, train.py], options as hyperparameters, or use "
 		     "'sagemaker.launcher: node'");
-}
-
-static void locate_member(const struct binder *binder, enum spec_field field, const char *name,
-			  struct mark *ret, char **ret_dotted)
-{
-	*ret_dotted = mem_format("%s.%s", field_table[field].path, name);
-	*ret = access_mark_of_field(binder->spec, field);
-	spec_position(binder->spec, *ret_dotted, &ret->line, &ret->column);
 }
 
 static bool is_shell_safe(const char *text)
@@ -79,18 +65,16 @@ static void check_values(struct binder *binder, enum spec_field field, const jso
 	const char *name;
 
 	json_object_foreach ((json_t *)(uintptr_t)values, name, value) {
-		AUTO(auto_free) char *dotted = NULL;
-		struct mark at;
+		AUTO(auto_free) char *member = mem_format(".%s", name);
 
 		/* Numbers, true and false are words to a shell. */
 		if (!json_is_array(value) &&
 		    (!json_is_string(value) || is_shell_safe(json_string_value(value))))
 			continue;
-		locate_member(binder, field, name, &at, &dotted);
-		problem_hint(problem_error(&binder->reporter, at, dotted,
-					   "the toolkit passes '%.80s' through a shell, which "
-					   "would split this value",
-					   name),
+		problem_hint(rules_error(binder, field, member,
+					 "the toolkit passes '%.80s' through a shell, which would "
+					 "split this value",
+					 name),
 			     "use letters, digits and _@%%+=:,./- alone, put the value into a file "
 			     "of the source, or use 'sagemaker.launcher: node'");
 	}
@@ -102,20 +86,18 @@ static void check_variables(struct binder *binder, enum spec_field field)
 	const char *name;
 
 	json_object_foreach ((json_t *)(uintptr_t)spec_get(binder->spec, field), name, value) {
-		AUTO(auto_free) char *dotted = NULL;
+		AUTO(auto_free) char *member = mem_format(".%s", name);
 		const struct node *map = access_node_of_field(binder->spec, field);
 		struct entry *entry = map ? node_entry(map, name) : NULL;
-		struct mark at;
 
 		/* A deferred text only looks like a reference. */
 		if (!strstr(json_string_value(value), "${STOKER_") ||
 		    (entry && entry->value->deferred))
 			continue;
-		locate_member(binder, field, name, &at, &dotted);
-		problem_hint(problem_error(&binder->reporter, at, dotted,
-					   "'%.80s' refers to a variable that stoker's agent fills "
-					   "in, which launcher 'toolkit' leaves out",
-					   name),
+		problem_hint(rules_error(binder, field, member,
+					 "'%.80s' refers to a variable that stoker's agent fills "
+					 "in, which launcher 'toolkit' leaves out",
+					 name),
 			     "write the value out, or use 'sagemaker.launcher: node'");
 	}
 }
@@ -125,20 +107,20 @@ static void check_places(struct binder *binder)
 	const struct spec *spec = binder->spec;
 
 	if (spec_says(spec, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, "flag"))
-		problem_hint(wrong(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS,
-				   "hyperparameter_style.booleans",
-				   "the toolkit itself writes hyperparameters as '--name value'"),
-			     "let the script take a value, or use 'sagemaker.launcher: node'");
+		problem_hint(
+			rules_error(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, NULL,
+				    "the toolkit itself writes hyperparameters as '--name value'"),
+			"let the script take a value, or use 'sagemaker.launcher: node'");
 	if (spec_says(spec, SPEC_COMPILE_KIND, "jax"))
-		problem_hint(wrong(binder, SPEC_COMPILE_KIND, "compile.kind",
-				   "the cache of kind 'jax' needs stoker's agent, which launcher "
-				   "'toolkit' leaves out"),
+		problem_hint(rules_error(binder, SPEC_COMPILE_KIND, NULL,
+					 "the cache of kind 'jax' needs stoker's agent, which "
+					 "launcher 'toolkit' leaves out"),
 			     "use 'sagemaker.launcher: node'");
 	if (spec_is_set(spec, SPEC_CHECKPOINT_URL) &&
 	    spec_says(spec, SPEC_CHECKPOINT_SYNC, "agent"))
-		problem_hint(wrong(binder, SPEC_CHECKPOINT_URL, "checkpoint.url",
-				   "checkpoint uploads need stoker's agent, which launcher "
-				   "'toolkit' leaves out"),
+		problem_hint(rules_error(binder, SPEC_CHECKPOINT_URL, NULL,
+					 "checkpoint uploads need stoker's agent, which launcher "
+					 "'toolkit' leaves out"),
 			     "set 'checkpoint.sync: engine', with which SageMaker copies "
 			     "/opt/ml/checkpoints, or 'sync: script'");
 }
@@ -148,9 +130,9 @@ static void check_places(struct binder *binder)
 static void check_engine_sync(struct binder *binder)
 {
 	if (spec_says(binder->spec, SPEC_CHECKPOINT_SYNC, "engine"))
-		problem_hint(wrong(binder, SPEC_CHECKPOINT_SYNC, "checkpoint.sync",
-				   "'checkpoint.sync: engine' is for 'sagemaker.launcher: toolkit' "
-				   "alone"),
+		problem_hint(rules_error(binder, SPEC_CHECKPOINT_SYNC, NULL,
+					 "'checkpoint.sync: engine' is for 'sagemaker.launcher: "
+					 "toolkit' alone"),
 			     "use 'sync: agent', or 'script' if the script uploads them");
 }
 

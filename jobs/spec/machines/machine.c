@@ -128,20 +128,18 @@ static void refuse_cost(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 	const char *type = is_local(spec) ? NULL : js_str(spec->instance, "type");
-	struct mark at = access_mark_of_field(spec, SPEC_LIMITS_COST);
 
 	if (!type) {
-		problem_hint(problem_error(&binder->reporter, at, "limits.cost",
-					   "'limits.cost' needs 'resources.price'"),
+		problem_hint(rules_error(binder, SPEC_LIMITS_COST, NULL,
+					 "'limits.cost' needs 'resources.price'"),
 			     "set the price of a node and hour in USD: resources: {price: 21.50}");
 		return;
 	}
-	problem_hint(
-		problem_error(&binder->reporter, at, "limits.cost",
-			      "'limits.cost' needs a price, and the catalogue has none of '%s'",
-			      type),
-		"set the price of a node and hour in USD: resources: {price: 21.50}, or write it "
-		"into your own catalogue (STOKER_INSTANCES)");
+	problem_hint(rules_error(binder, SPEC_LIMITS_COST, NULL,
+				 "'limits.cost' needs a price, and the catalogue has none of '%s'",
+				 type),
+		     "set the price of a node and hour in USD: resources: {price: 21.50}, or write "
+		     "it into your own catalogue (STOKER_INSTANCES)");
 }
 
 static void check_cost(struct binder *binder)
@@ -165,46 +163,44 @@ static void check_efa(struct binder *binder)
 	    !json_is_true(spec_get(spec, SPEC_RESOURCES_EFA)) || !type ||
 	    js_int(spec->instance, "efa", 0) > 0)
 		return;
-	problem_hint(problem_error(&binder->reporter,
-				   access_mark_of_field(spec, SPEC_RESOURCES_EFA), "resources.efa",
-				   "'resources.efa' is true, but '%.80s' is not known to have EFA",
-				   type),
+	problem_hint(rules_error(binder, SPEC_RESOURCES_EFA, NULL,
+				 "'resources.efa' is true, but '%.80s' is not known to have EFA",
+				 type),
 		     "omit resources.efa, name an instance type that has EFA, or add the type to "
 		     "your own catalogue (STOKER_INSTANCES)");
 }
 
 /* ---- the machine itself ----------------------------------------------------------- */
 
-static void refuse_accelerator(struct binder *binder, struct mark at, const char *field,
+static void refuse_accelerator(struct binder *binder, enum spec_field field, const char *member,
 			       const char *type, const char *kind)
 {
-	problem_hint(problem_error(&binder->reporter, at, field,
-				   "'%.80s' has %s, which this version of stoker cannot use yet",
-				   type,
-				   strcmp(kind, INSTANCE_GPU) == 0
-					   ? "GPUs"
-					   : "accelerators that are not Neuron's"),
-		     "name a type with Neuron devices, such as trn1.32xlarge, or one without "
-		     "accelerators");
+	problem_hint(
+		rules_error(binder, field, member,
+			    "'%.80s' has %s, which this version of stoker cannot use yet", type,
+			    strcmp(kind, INSTANCE_GPU) == 0 ? "GPUs"
+							    : "accelerators that are not Neuron's"),
+		"name a type with Neuron devices, such as trn1.32xlarge, or one without "
+		"accelerators");
 }
 
-/* Checks a type by its row. True if there is nothing more to say about it. */
-static bool check_accelerator(struct binder *binder, struct mark at, const char *field,
+/* Checks the type at that place by its row. True if there is nothing more to say about it. */
+static bool check_accelerator(struct binder *binder, enum spec_field field, const char *member,
 			      const json_t *row)
 {
 	const char *type = js_str(row, "type"), *kind = js_str(row, "accelerator");
 	int64_t devices = js_int(row, "devices", 0);
 
 	if (kind && strcmp(kind, INSTANCE_NEURON) != 0) {
-		refuse_accelerator(binder, at, field, type, kind);
+		refuse_accelerator(binder, field, member, type, kind);
 		return true;
 	}
 	if (kind || devices == 0)
 		return false;
-	problem_hint(problem_error(&binder->reporter, at, field,
-				   "'%.80s' has %lld devices by your catalogue, which does not say "
-				   "of what kind",
-				   type, (long long)devices),
+	problem_hint(rules_error(binder, field, member,
+				 "'%.80s' has %lld devices by your catalogue, which does not say "
+				 "of what kind",
+				 type, (long long)devices),
 		     "add 'accelerator: neuron' to the row, or the kind of the devices");
 	return true;
 }
@@ -216,21 +212,17 @@ static void check_groups(struct binder *binder)
 	size_t i;
 
 	json_array_foreach (spec_get(binder->spec, SPEC_SAGEMAKER_GROUPS), i, group) {
-		AUTO(auto_free)
-		char *field =
-			mem_format("%s[%zu].instance", field_table[SPEC_SAGEMAKER_GROUPS].path, i);
-		struct mark at = access_mark_of_field(binder->spec, SPEC_SAGEMAKER_GROUPS);
+		AUTO(auto_free) char *member = mem_format("[%zu].instance", i);
 		const char *type = js_str(group, "instance");
 		json_auto_t *row = type ? instance_find(binder->catalogue, type) : NULL;
 
-		spec_position(binder->spec, field, &at.line, &at.column);
 		if (row)
-			check_accelerator(binder, at, field, row);
+			check_accelerator(binder, SPEC_SAGEMAKER_GROUPS, member, row);
 	}
 }
 
 /* AWS Batch selects a machine by its resources, so they must be known. */
-static void need_figures(struct binder *binder, struct mark at)
+static void need_figures(struct binder *binder)
 {
 	const json_t *known = binder->spec->instance;
 	const char *type = js_str(known, "type");
@@ -244,11 +236,10 @@ static void need_figures(struct binder *binder, struct mark at)
 	if (js_int(known, "vcpus", 0) > 0 && js_int(known, "ram_mib", 0) > 0)
 		return;
 	problem_hint(
-		problem_error(
-			&binder->reporter, at, field_table[SPEC_RESOURCES_INSTANCE].path,
-			has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
-				: "no catalogue has '%.80s', so its resources are not known",
-			type),
+		rules_error(binder, SPEC_RESOURCES_INSTANCE, NULL,
+			    has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
+				    : "no catalogue has '%.80s', so its resources are not known",
+			    type),
 		"%swrite its row beneath 'instances:' of %s (which begins with 'version: 1'), with "
 		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows: %s",
 		meant, own ? own : "the file that STOKER_INSTANCES names", type, row);
@@ -258,14 +249,11 @@ static void check_machine(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
 	bool batch = spec_says(spec, SPEC_ENGINE, "batch");
-	struct mark at = access_mark_of_field(spec, SPEC_RESOURCES_INSTANCE);
 
 	if (!spec->instance || (!batch && !spec_says(spec, SPEC_ENGINE, "sagemaker")))
 		return;
-	if (!check_accelerator(binder, at, field_table[SPEC_RESOURCES_INSTANCE].path,
-			       spec->instance) &&
-	    batch)
-		need_figures(binder, at);
+	if (!check_accelerator(binder, SPEC_RESOURCES_INSTANCE, NULL, spec->instance) && batch)
+		need_figures(binder);
 	if (!batch)
 		check_groups(binder);
 }

@@ -196,7 +196,6 @@ static const char *no_width(const struct spec *spec, const char **ret_hint)
 static void check_width(struct binder *binder)
 {
 	const struct spec *spec = binder->spec;
-	struct mark at = access_mark_of_field(spec, SPEC_COMPILE_PARALLEL);
 	const char *hint, *why = no_width(spec, &hint);
 	int64_t vcpus = js_int(spec->instance, "vcpus", 0);
 	int64_t workers = spec_int(spec, SPEC_COMPILE_PARALLEL);
@@ -204,14 +203,14 @@ static void check_width(struct binder *binder)
 	if (!spec_is_set(spec, SPEC_COMPILE_PARALLEL) || workers <= 0)
 		return;
 	if (why)
-		problem_hint(problem_error(&binder->reporter, at, "compile.parallel",
-					   "'compile.parallel' has no effect: %s", why),
+		problem_hint(rules_error(binder, SPEC_COMPILE_PARALLEL, NULL,
+					 "'compile.parallel' has no effect: %s", why),
 			     "%s", hint);
 	else if (vcpus > 0 && workers > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
-		problem_hint(problem_lint(&binder->reporter, at, "compile.parallel",
-					  "%lld compilers at once on the %lld vCPUs of '%s'",
-					  (long long)workers, (long long)vcpus,
-					  js_str(spec->instance, "type")),
+		problem_hint(rules_lint(binder, SPEC_COMPILE_PARALLEL, NULL,
+					"%lld compilers at once on the %lld vCPUs of '%s'",
+					(long long)workers, (long long)vcpus,
+					js_str(spec->instance, "type")),
 			     "use 'auto', or at most %lld; a compiler uses one vCPU",
 			     (long long)vcpus);
 }
