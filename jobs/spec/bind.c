@@ -13,7 +13,7 @@
 
 static json_t *bind_value(struct binder *binder, field_id field, const struct entry *entry,
 			  const struct path *path);
-static json_t *defaults_of(field_id section, unsigned engine);
+static json_t *defaults_of(field_id section);
 
 static void unknown_name(struct binder *binder, field_id section, const struct entry *entry,
 			 const struct path *path)
@@ -136,14 +136,14 @@ static void fill_section(struct binder *binder, field_id section, json_t *object
 		if (row->optional ||
 		    (row->type == FIELD_SECTION && row->engines != 0 && (row->engines & bit) == 0))
 			continue;
-		value = row->type == FIELD_SECTION ? defaults_of(id, bit) : bind_default(id);
+		value = row->type == FIELD_SECTION ? defaults_of(id) : bind_default(id);
 		if (value)
 			json_object_set_new_nocheck(object, missing.name, value);
 	}
 }
 
 /* Returns the defaults of the members of an absent section; NULL if none. */
-static json_t *defaults_of(field_id section, unsigned engine)
+static json_t *defaults_of(field_id section)
 {
 	json_t *object = json_object();
 
@@ -152,8 +152,7 @@ static json_t *defaults_of(field_id section, unsigned engine)
 
 		if (field_parent(id) != section)
 			continue;
-		value = field_table[id].type == FIELD_SECTION ? defaults_of(id, engine)
-							      : bind_default(id);
+		value = field_table[id].type == FIELD_SECTION ? defaults_of(id) : bind_default(id);
 		if (value)
 			json_object_set_new_nocheck(object, field_leaf(id), value);
 	}

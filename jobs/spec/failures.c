@@ -12,13 +12,11 @@ static void read_rows(struct reporter *reporter, const char *text, size_t len, j
 	struct spec spec = { 0 };
 	AUTO(bind_release) struct binder binder = { .spec = &spec, .reporter = *reporter };
 	struct mark start = { 1, 1, NULL };
-	struct node *tree = NULL;
+	struct node *tree;
 	json_auto_t *rows = NULL;
 	const struct entry *entry;
-	size_t skip;
 
-	if (bytes_check(reporter, text, len, &skip) < 0 ||
-	    spec_tree_parse(arena, reporter, text + skip, len - skip, NULL, &tree) < 0)
+	if (spec_file_parse(arena, reporter, text, len, &tree) < 0)
 		return;
 	if (!tree || node_is_null(tree))
 		return;
@@ -38,20 +36,14 @@ json_t *failures_load(const json_t *of_spec, spec_getenv_fn *getenv_fn,
 		      struct problems *ret_problems)
 {
 	json_t *ret = of_spec ? json_deep_copy(of_spec) : json_array();
-	const char *base = getenv_fn("XDG_CONFIG_HOME"), *home = getenv_fn("HOME");
 	AUTO(sb_release) struct sb text = SB_INIT_MAX(2 * SPEC_BYTES_MAX);
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *path = NULL;
-	struct reporter reporter = { NULL, ret_problems };
+	AUTO(auto_free) char *path = home_config_file(getenv_fn, "failures.yaml");
+	struct reporter reporter = { path, ret_problems };
 	struct mark whole = { 0 };
 
-	if (base && base[0] == '/')
-		path = mem_format("%s/stoker/failures.yaml", base);
-	else if (home && home[0] == '/')
-		path = mem_format("%s/.config/stoker/failures.yaml", home);
 	if (!path || !fs_exists(path))
 		return ret;
-	reporter.file = path;
 	if (bytes_read(&reporter, path, &text, &err) == 0)
 		read_rows(&reporter, text.text, text.len, ret);
 	else if (err)

@@ -1,4 +1,4 @@
-/* ~/ in paths: the caller's home, as in a shell. */
+/* The caller's home: ~/ in paths, as in a shell, and the folder of the caller's own files. */
 #include <string.h>
 
 #include "jobs/base/text/text.h"
@@ -13,6 +13,15 @@ static const char *behind_scheme(const char *text)
 		if (text_starts(text, schemes[i]))
 			return text + strlen(schemes[i]);
 	return text;
+}
+
+char *home_config_file(spec_getenv_fn *getenv_fn, const char *name)
+{
+	const char *base = getenv_fn("XDG_CONFIG_HOME"), *home = getenv_fn("HOME");
+
+	if (base && base[0] == '/')
+		return mem_format("%s/stoker/%s", base, name);
+	return home && home[0] == '/' ? mem_format("%s/.config/stoker/%s", home, name) : NULL;
 }
 
 char *home_expand(struct binder *binder, const struct node *node, const char *field)

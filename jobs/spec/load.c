@@ -25,10 +25,8 @@ static int read_tree(struct binder *binder, const char *text, size_t len)
 	struct spec *spec = binder->spec;
 	struct reporter *reporter = &binder->reporter;
 	struct mark start = { 1, 1, NULL };
-	size_t skip;
 
-	if (bytes_check(reporter, text, len, &skip) < 0 ||
-	    spec_tree_parse(spec->arena, reporter, text + skip, len - skip, NULL, &spec->tree) < 0)
+	if (spec_file_parse(spec->arena, reporter, text, len, &spec->tree) < 0)
 		return -1;
 	if (!spec->tree || node_is_null(spec->tree)) {
 		problem_hint(problem_error(reporter, start, NULL, "the spec is empty"),
@@ -99,24 +97,14 @@ int spec_load(const char *path, char *const *sets, spec_getenv_fn *getenv_fn, st
 	return spec_parse(path, text.text, text.len, sets, getenv_fn, ret, ret_problems);
 }
 
-static bool has_key(const struct node *map, const char *key)
-{
-	for (size_t i = 0; i < map->count; i++)
-		if (map->entries[i].key && strcmp(map->entries[i].key, key) == 0)
-			return true;
-	return false;
-}
-
 bool spec_is_one(const char *text, size_t len)
 {
 	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
 	AUTO(problems_release) struct problems problems = { 0 };
 	struct reporter reporter = { "", &problems };
-	struct node *tree = NULL;
-	size_t skip;
+	struct node *tree;
 
-	return bytes_check(&reporter, text, len, &skip) == 0 &&
-	       spec_tree_parse(arena, &reporter, text + skip, len - skip, NULL, &tree) == 0 &&
-	       tree && tree->kind == NODE_MAP && has_key(tree, "version") &&
-	       has_key(tree, "name") && has_key(tree, "command");
+	return spec_file_parse(arena, &reporter, text, len, &tree) == 0 && tree &&
+	       tree->kind == NODE_MAP && node_entry(tree, "version") && node_entry(tree, "name") &&
+	       node_entry(tree, "command");
 }

@@ -52,6 +52,9 @@ json_t *value_any(struct binder *binder, const struct node *node, const struct p
 /* Returns the text of a path (field.is_path) with the caller's home for ~, also behind "dir:"
  * and "file:"; NULL after a problem. The caller frees it. */
 char *home_expand(struct binder *binder, const struct node *node, const char *field);
+/* Returns the path of a file in $XDG_CONFIG_HOME/stoker (~/.config/stoker), whether it exists or
+ * not; NULL if no directory is known for it. The caller frees it. */
+char *home_config_file(spec_getenv_fn *getenv_fn, const char *name);
 
 /* --- bind.c: the tree against the table --- */
 
@@ -92,8 +95,10 @@ struct problem *rules_lint(struct binder *binder, enum spec_field field, const c
 /* Checks the length and the width of phase 1. */
 void phase_one_check(struct binder *binder);
 
-/* Returns the place of a row (of its value; of a section, its name), or of the spec's first
- * line. */
+/* Returns the place of an entry: that of a scalar is its own, that of a map or list is its name,
+ * which stands before it. */
+struct mark access_mark_of_entry(const struct entry *entry);
+/* The same of a row; the spec's first line if it was not written. */
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
 /* Returns the node written for a row, NULL if there is none. */
 const struct node *access_node_of_field(const struct spec *spec, enum spec_field field);

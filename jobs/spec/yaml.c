@@ -402,3 +402,14 @@ int spec_tree_parse(struct arena *arena, struct reporter *reporter, const char *
 		*ret = reader->root;
 	return result;
 }
+
+int spec_file_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
+		    struct node **ret)
+{
+	size_t skip;
+
+	*ret = NULL;
+	if (bytes_check(reporter, text, len, &skip) < 0)
+		return -1;
+	return spec_tree_parse(arena, reporter, text + skip, len - skip, NULL, ret);
+}

@@ -20,5 +20,8 @@
  * document. */
 int spec_tree_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
 		    const char *set, struct node **ret) STK_MUST_CHECK;
+/* The same for the bytes of a file, which are checked first. */
+int spec_file_parse(struct arena *arena, struct reporter *reporter, const char *text, size_t len,
+		    struct node **ret) STK_MUST_CHECK;
 
 #endif

@@ -95,17 +95,18 @@ const struct node *access_node_of_field(const struct spec *spec, enum spec_field
 	return spec->written[field] ? spec->written[field]->value : NULL;
 }
 
+struct mark access_mark_of_entry(const struct entry *entry)
+{
+	const struct node *value = entry->value;
+
+	return value->kind == NODE_SCALAR && !node_is_null(value) ? value->at : entry->at;
+}
+
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field)
 {
-	const struct entry *entry = spec->written[field];
-
-	if (!entry)
-		return spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
-	/* The place of a scalar is its own; that of a map or list is its name, which stands
-	 * before it. */
-	if (entry->value->kind == NODE_SCALAR && !node_is_null(entry->value))
-		return entry->value->at;
-	return entry->at;
+	if (spec->written[field])
+		return access_mark_of_entry(spec->written[field]);
+	return spec->tree->count > 0 ? spec->tree->entries[0].at : spec->tree->at;
 }
 
 /* Returns the entry with the longest key that `path` begins with: keys of free maps may hold
@@ -156,12 +157,10 @@ static const struct entry *find_entry(const struct spec *spec, const char *dotte
 static bool find_mark(const struct spec *spec, const char *dotted, struct mark *ret)
 {
 	const struct entry *entry = find_entry(spec, dotted);
-	const struct node *node = entry ? entry->value : NULL;
 
-	if (!entry)
-		return false;
-	*ret = node->kind == NODE_SCALAR && !node_is_null(node) ? node->at : entry->at;
-	return true;
+	if (entry)
+		*ret = access_mark_of_entry(entry);
+	return entry != NULL;
 }
 
 const char *spec_text(const struct spec *spec, const char *dotted)

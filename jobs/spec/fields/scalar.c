@@ -19,6 +19,16 @@ static bool is_one_of(const char *text, const char *const *words)
 	return false;
 }
 
+/* True for nothing, or ([eE][-+]?[0-9]+). */
+static bool is_exponent(const char *text)
+{
+	if (*text != 'e' && *text != 'E')
+		return *text == '\0';
+	text++;
+	text += *text == '-' || *text == '+';
+	return digits(text) > 0 && text[digits(text)] == '\0';
+}
+
 /* [-+]? ( \.[0-9]+ | [0-9]+ (\.[0-9]*)? ) ([eE][-+]?[0-9]+)? */
 static bool is_real(const char *text)
 {
@@ -31,16 +41,7 @@ static bool is_real(const char *text)
 		part = digits(++text);
 		text += part;
 	}
-	if (whole + part == 0)
-		return false;
-	if (*text == 'e' || *text == 'E') {
-		text++;
-		text += *text == '-' || *text == '+';
-		if (digits(text) == 0)
-			return false;
-		text += digits(text);
-	}
-	return *text == '\0';
+	return whole + part > 0 && is_exponent(text);
 }
 
 static bool is_special_real(const char *text)
@@ -151,12 +152,5 @@ bool scalar_is_json_number(const char *text)
 			return false;
 		text += digits(text);
 	}
-	if (*text == 'e' || *text == 'E') {
-		text++;
-		text += *text == '-' || *text == '+';
-		if (digits(text) == 0)
-			return false;
-		text += digits(text);
-	}
-	return *text == '\0';
+	return is_exponent(text);
 }

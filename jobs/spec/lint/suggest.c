@@ -84,16 +84,19 @@ static size_t distance(const char *name, const char *other, size_t limit)
 	return folded < as_is ? folded : as_is;
 }
 
-/* Returns the member of one section with the nearest name. */
-field_id suggest_member(field_id section, const char *name)
+#define ANYWHERE (FIELD_NONE - 1)
+
+/* Returns the field with this name, or nearly this name, in one section or ANYWHERE. */
+static field_id nearest_leaf(field_id section, const char *name, size_t limit)
 {
-	size_t best = tolerance(name) + 1;
+	size_t best = limit + 1;
 	field_id found = FIELD_NONE;
 
 	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
 		size_t d;
 
-		if (strchr("[*", field_leaf(id)[0]) || field_parent(id) != section)
+		if (strchr("[*", field_leaf(id)[0]) ||
+		    (section != ANYWHERE && field_parent(id) != section))
 			continue;
 		d = distance(name, field_leaf(id), best);
 		if (d < best) {
@@ -104,24 +107,9 @@ field_id suggest_member(field_id section, const char *name)
 	return found;
 }
 
-/* Returns a field anywhere with this name, or nearly this name. */
-static field_id nearest_leaf(const char *name, size_t limit)
+field_id suggest_member(field_id section, const char *name)
 {
-	size_t best = limit + 1;
-	field_id found = FIELD_NONE;
-
-	for (field_id id = 0; id < SPEC_FIELD_COUNT; id++) {
-		size_t d;
-
-		if (strchr("[*", field_leaf(id)[0]))
-			continue;
-		d = distance(name, field_leaf(id), best);
-		if (d < best) {
-			best = d;
-			found = id;
-		}
-	}
-	return found;
+	return nearest_leaf(section, name, tolerance(name));
 }
 
 static char *member_list(field_id section)
@@ -161,14 +149,14 @@ char *suggest_field(field_id section, const char *name)
 		return mem_copy("variables expand in values only, never in names");
 	if (found != FIELD_NONE)
 		return mem_format("did you mean '%s'?", field_leaf(found));
-	found = nearest_leaf(name, 0);
+	found = nearest_leaf(ANYWHERE, name, 0);
 	for (size_t i = 0; i < STK_LENGTH(habits); i++)
 		if (distance(name, habits[i].name, 1) <= (strlen(name) > 5) &&
 		    (section == FIELD_NONE || found == FIELD_NONE))
 			return mem_format("did you mean '%s'?",
 					  seen_from(section, habits[i].meant));
 	if (found == FIELD_NONE)
-		found = nearest_leaf(name, tolerance(name) - 1);
+		found = nearest_leaf(ANYWHERE, name, tolerance(name) - 1);
 	if (found != FIELD_NONE)
 		return mem_format("did you mean '%s'?", field_table[found].path);
 	return all_members(section);
@@ -211,6 +199,6 @@ const char *spec_field_nearest(const char *dotted)
 		}
 	}
 	if (found == FIELD_NONE)
-		found = nearest_leaf(leaf ? leaf + 1 : dotted, 1);
+		found = nearest_leaf(ANYWHERE, leaf ? leaf + 1 : dotted, 1);
 	return found == FIELD_NONE ? NULL : field_table[found].path;
 }

@@ -39,12 +39,10 @@ static void refuse(struct not_yet_search *search, field_id field, const struct e
 	const struct field *row = &field_table[field];
 	AUTO(auto_free) char *name = path_text(path);
 	AUTO(auto_free) char *ready = NULL;
-	const struct node *node = entry->value;
-	struct mark at = node->kind == NODE_SCALAR && !node_is_null(node) ? node->at : entry->at;
 	struct problem *problem;
 
 	if (value)
-		problem = search->report(&search->reporter, at, name,
+		problem = search->report(&search->reporter, access_mark_of_entry(entry), name,
 					 "'%s: %s' is not part of this version yet", name, value);
 	else
 		problem = search->report(&search->reporter, entry->at, name,

@@ -177,11 +177,9 @@ static void read_text(struct reporter *reporter, const char *text, size_t len, j
 	AUTO(node_arena_freep) struct arena *arena = node_arena_new();
 	struct mark start = { 1, 1, NULL };
 	const struct entry *rows;
-	struct node *tree = NULL;
-	size_t skip;
+	struct node *tree;
 
-	if (bytes_check(reporter, text, len, &skip) < 0 ||
-	    spec_tree_parse(arena, reporter, text + skip, len - skip, NULL, &tree) < 0)
+	if (spec_file_parse(arena, reporter, text, len, &tree) < 0)
 		return;
 	rows = tree && tree->kind == NODE_MAP ? node_entry(tree, "instances") : NULL;
 	if (!rows || rows->value->kind != NODE_MAP || !is_version(node_entry(tree, "version"))) {
@@ -205,15 +203,9 @@ static void read_text(struct reporter *reporter, const char *text, size_t len, j
 static char *own_path(spec_getenv_fn *getenv_fn, bool *ret_must)
 {
 	const char *named = getenv_fn("STOKER_INSTANCES");
-	const char *base = getenv_fn("XDG_CONFIG_HOME");
-	const char *home = getenv_fn("HOME");
 
 	*ret_must = named && *named;
-	if (*ret_must)
-		return mem_copy(named);
-	if (base && base[0] == '/')
-		return mem_format("%s/stoker/instances.yaml", base);
-	return home && home[0] == '/' ? mem_format("%s/.config/stoker/instances.yaml", home) : NULL;
+	return *ret_must ? mem_copy(named) : home_config_file(getenv_fn, "instances.yaml");
 }
 
 static void read_own(spec_getenv_fn *getenv_fn, struct problems *problems, json_t *ret)
