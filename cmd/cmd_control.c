@@ -142,13 +142,6 @@ int cmd_attach(const struct args *args, struct err **err)
 
 /* --- resume --- */
 
-static int collect_open(void *arg, const char *run, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, json_string(run));
-	return 0;
-}
-
 /* Starts a background driver if the run goes on; NULL: it needs none. */
 static int start_driver(struct journal *journal, const char *run, struct background **ret,
 			struct err **err)
@@ -179,7 +172,7 @@ static int resume_all(struct journal *journal, struct err **err)
 	json_t *run;
 	size_t i;
 
-	if (journal_runs(journal, collect_open, runs, &unfound) < 0 && !unfound->damage) {
+	if (journal_runs(journal, runs, &unfound) < 0 && !unfound->damage) {
 		*err = TAKE(unfound);
 		return -1;
 	}

@@ -160,32 +160,25 @@ int cmd_rm(const struct args *args, struct err **err)
 
 /* --- list --prune --- */
 
-struct old_runs {
-	struct journal *journal;
-	struct utc before;
-	json_t *found;
-	int worst; /* exit code of failures with runs that are kept because of them */
-};
-
-static int add_if_old(void *arg, const char *run, struct err **err)
+/* Returns 1 if the run ended by `before`, 0 if not, -1. A run that cannot be read is kept, and
+ * `worst` becomes the exit code of that failure. */
+static int is_old(struct journal *journal, const char *run, struct utc before, int *worst,
+		  struct err **err)
 {
-	struct old_runs *old = arg;
 	json_auto_t *status = NULL;
 	const char *ended;
 	struct utc at;
 
-	if (cmd_run_view(old->journal, run, false, &status, err) < 0) {
+	if (cmd_run_view(journal, run, false, &status, err) < 0) {
 		if ((*err)->code == EXIT_UNREACHABLE)
 			return -1;
 		out_error(*err);
-		old->worst = (int)(*err)->code;
+		*worst = (int)(*err)->code;
 		err_freep(err);
 		return 0;
 	}
 	ended = js_str(status, "ended");
-	if (ended && clock_utc_parse(ended, &at) && at.ms <= old->before.ms)
-		json_array_append_new(old->found, json_string(run));
-	return 0;
+	return ended && clock_utc_parse(ended, &at) && at.ms <= before.ms;
 }
 
 static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct err **err)
@@ -193,26 +186,35 @@ static int find_old(const struct args *args, json_t *ret, int *ret_worst, struct
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(err_freep) struct err *unfound = NULL;
 	const char *text = args->value[OPT_PRUNE];
-	struct old_runs old = { .found = ret };
+	json_auto_t *runs = json_array();
+	struct utc before;
 	int64_t age;
+	json_t *run;
+	size_t i;
 
 	if (!text_duration(text, &age)) {
 		err_set(err, EXIT_USAGE, "--prune needs an age, not '%s'", text);
 		return err_hint(err, "write, for instance, --prune 30d");
 	}
-	old.before.ms = clock_utc_now().ms - age;
+	before.ms = clock_utc_now().ms - age;
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
-	old.journal = journal;
-	if (journal_runs(journal, add_if_old, &old, &unfound) < 0) {
-		if (!unfound->damage) {
-			*err = TAKE(unfound);
-			return -1;
-		}
-		out_error(unfound);
-		old.worst = (int)unfound->code;
+	if (journal_runs(journal, runs, &unfound) < 0 && !unfound->damage) {
+		*err = TAKE(unfound);
+		return -1;
 	}
-	*ret_worst = old.worst;
+	json_array_foreach (runs, i, run) {
+		int old = is_old(journal, json_string_value(run), before, ret_worst, err);
+
+		if (old < 0)
+			return -1;
+		if (old > 0)
+			json_array_append(ret, run);
+	}
+	if (unfound) {
+		out_error(unfound);
+		*ret_worst = (int)unfound->code;
+	}
 	return 0;
 }
 

@@ -31,13 +31,6 @@ int cmd_status(const struct args *args, struct err **err)
 	return EXIT_DONE;
 }
 
-static int collect_run(void *arg, const char *run, struct err **err)
-{
-	(void)err;
-	json_array_insert_new(arg, 0, json_string(run)); /* newest first */
-	return 0;
-}
-
 /* Columns of `list`, each as wide as its widest cell; names are cut, ids never. */
 enum list_column { LIST_RUN, LIST_NAME, LIST_STATE, LIST_PHASE, LIST_CREATED, LIST_COLUMNS };
 #define NAME_MOST 24
@@ -187,8 +180,6 @@ int cmd_list(const struct args *args, struct err **err)
 	AUTO(err_freep) struct err *unfound = NULL;
 	json_auto_t *runs = json_array();
 	int worst = EXIT_DONE;
-	json_t *run;
-	size_t i;
 
 	if (args->given[OPT_PRUNE])
 		return cmd_prune(args, err);
@@ -199,14 +190,15 @@ int cmd_list(const struct args *args, struct err **err)
 	}
 	if (journal_open(args->value[OPT_STATE], JOURNAL_READ, &journal, err) < 0)
 		return -1;
-	if (journal_runs(journal, collect_run, runs, &unfound) < 0 && !unfound->damage) {
+	if (journal_runs(journal, runs, &unfound) < 0 && !unfound->damage) {
 		*err = TAKE(unfound);
 		return -1;
 	}
 	if (json_array_size(runs) == 0 && !unfound)
 		out_note("no runs in %s", journal_url(journal));
-	json_array_foreach (runs, i, run)
-		if (add_run(&table, journal, json_string_value(run), &worst, err) < 0)
+	for (size_t i = json_array_size(runs); i-- > 0;) /* newest first */
+		if (add_run(&table, journal, json_string_value(json_array_get(runs, i)), &worst,
+			    err) < 0)
 			return -1;
 	if (table.count > 0)
 		print_table(&table);

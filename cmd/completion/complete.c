@@ -23,7 +23,6 @@ struct line {
 	bool lost;    /* the line is not a known command: nothing can be offered */
 	int operands; /* number after the command, without the word being typed */
 	const char *first;
-	bool any_run; /* a run was offered */
 	complete_fn *fn;
 	void *arg;
 };
@@ -52,29 +51,22 @@ static void offer_words(const struct line *line, const char *words, const char *
 
 /* ---- candidates for a word in capitals ------------------------------------------- */
 
-/* Offers a run, and before the first run @last. */
-static int offer_run(void *arg, const char *run, struct err **err)
-{
-	struct line *line = arg;
-
-	(void)err;
-	if (!line->any_run)
-		offer(line, "@last", "the newest run");
-	line->any_run = true;
-	offer(line, run, NULL);
-	return 0;
-}
-
 static void offer_runs(const struct line *line)
 {
 	AUTO(journal_freep) struct journal *journal = NULL;
 	AUTO(err_freep) struct err *unread = NULL;
-	struct line copy = *line;
+	json_auto_t *runs = json_array();
+	json_t *run;
+	size_t i;
 
 	/* Nothing is offered if the state is absent or cannot be read. */
 	if (journal_open(line->state, JOURNAL_READ, &journal, &unread) < 0)
 		return;
-	(void)!journal_runs(journal, offer_run, &copy, &unread);
+	(void)!journal_runs(journal, runs, &unread);
+	if (json_array_size(runs) > 0)
+		offer(line, "@last", "the newest run");
+	json_array_foreach (runs, i, run)
+		offer(line, json_string_value(run), NULL);
 }
 
 static bool can_be_set(field_id field)

@@ -64,30 +64,21 @@ int cmd_run_view(struct journal *journal, const char *run, bool with_attempts, j
 	return 0;
 }
 
-struct run_view_listed {
-	const char *run;
-	bool found;
-};
-
-static int add_listed(void *arg, const char *run, struct err **err)
-{
-	struct run_view_listed *listed = arg;
-
-	(void)err;
-	listed->found |= strcmp(listed->run, run) == 0;
-	return 0;
-}
-
 int cmd_run_check_begun(struct journal *journal, const char *run, const json_t *status,
 			struct err **err)
 {
-	struct run_view_listed listed = { run, false };
+	json_auto_t *runs = json_array();
+	bool listed = false;
+	json_t *one;
+	size_t i;
 
 	if (js_str(status, "created"))
 		return 0;
-	if (journal_runs(journal, add_listed, &listed, err) < 0)
+	if (journal_runs(journal, runs, err) < 0)
 		return -1;
-	if (!listed.found)
+	json_array_foreach (runs, i, one)
+		listed |= strcmp(json_string_value(one), run) == 0;
+	if (!listed)
 		return err_set(err, EXIT_USAGE, "no run '%s'", run);
 	err_set(err, EXIT_REFUSED, "not found");
 	return damage_of_event(err, journal_url(journal), run, 1);

@@ -49,20 +49,13 @@ static int add_event(void *arg, const struct event *ev, json_t *row, struct err 
 	return run->other;
 }
 
-static int collect_run(void *arg, const char *run, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, json_string(run));
-	return 0;
-}
-
 static void estimate(struct journal *journal, const json_t *plan, bool warm, double per_ms,
 		     json_t *cost, struct err **ret_why)
 {
 	json_auto_t *runs = json_array();
 	size_t count;
 
-	if (journal_runs(journal, collect_run, runs, ret_why) < 0)
+	if (journal_runs(journal, runs, ret_why) < 0)
 		return;
 	count = json_array_size(runs);
 	for (size_t looked = 0; count > 0 && looked < COST_RUNS_MAX; looked++) {

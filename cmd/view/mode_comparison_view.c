@@ -54,13 +54,6 @@ static void search_run(struct journal *journal, const char *run,
 	mode_run_freep(&search->run);
 }
 
-static int collect_run(void *arg, const char *run, struct err **err)
-{
-	(void)err;
-	json_array_append_new(arg, json_string(run));
-	return 0;
-}
-
 json_t *mode_comparison_find(struct journal *journal, const char *name, const char *graph_key)
 {
 	struct mode_comparison_view_search search = { .name = name, .graph_key = graph_key };
@@ -69,7 +62,7 @@ json_t *mode_comparison_find(struct journal *journal, const char *name, const ch
 	json_t *comparison = NULL;
 	size_t count, searched = 0;
 
-	if (!name || !graph_key || journal_runs(journal, collect_run, runs, &unreadable) < 0)
+	if (!name || !graph_key || journal_runs(journal, runs, &unreadable) < 0)
 		return NULL;
 	for (count = json_array_size(runs); count > 0 && searched < MODE_COMPARISON_RUNS_MAX;
 	     searched++) {

@@ -206,8 +206,6 @@ size_t spec_not_yet_warn(const struct spec *spec, struct problems *ret);
 /* Returns the JSON Schema, draft 2020-12, of a spec file. A new reference. */
 json_t *spec_schema(void);
 
-/* Returns the path of a row, for messages: "retry.backoff.first". */
-const char *spec_field_path(enum spec_field field);
 /* Returns the field path nearest to a mistyped one, or NULL. */
 const char *spec_field_nearest(const char *dotted);
 

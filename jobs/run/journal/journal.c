@@ -507,11 +507,18 @@ int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, str
 	return journal->ops->kept(journal->store, run, ret_seq, ret, err);
 }
 
-int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err)
+static int add_run(void *arg, const char *run, struct err **err)
+{
+	(void)err;
+	json_array_append_new(arg, json_string(run));
+	return 0;
+}
+
+int journal_runs(struct journal *journal, json_t *ret, struct err **err)
 {
 	if (!journal->store)
 		return 0;
-	return journal->ops->runs(journal->store, fn, arg, err);
+	return journal->ops->runs(journal->store, add_run, ret, err);
 }
 
 struct resolution {
@@ -521,20 +528,29 @@ struct resolution {
 	bool exact; /* the reference was a whole id */
 };
 
-static int consider_run(void *arg, const char *run, struct err **err)
+static void consider_run(struct resolution *r, const char *run)
 {
-	struct resolution *r = arg;
 	bool last = strcmp(r->ref, "@last") == 0;
 
-	(void)err;
 	r->exact |= strcmp(r->ref, run) == 0;
 	if (!last && !text_starts(run, r->ref))
-		return 0;
+		return;
 	if (!last)
 		memcpy(r->other, r->found, sizeof r->other);
 	snprintf(r->found, sizeof r->found, "%s", run);
 	r->matches = last ? 1 : r->matches + 1;
-	return 0;
+}
+
+static int consider_runs(struct journal *journal, struct resolution *r, struct err **err)
+{
+	json_auto_t *runs = json_array();
+	int result = journal_runs(journal, runs, err);
+	json_t *run;
+	size_t i;
+
+	json_array_foreach (runs, i, run)
+		consider_run(r, json_string_value(run));
+	return result;
 }
 
 static enum rows set_found(void *arg, int64_t seq, const char *body, size_t len, struct err **err)
@@ -565,7 +581,7 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 		return -1;
 	/* In a damaged journal some runs may be unknown: that matters if the wanted run is not
 	 * found, or is the newest. */
-	if (!r.exact && journal_runs(journal, consider_run, &r, err) < 0) {
+	if (!r.exact && consider_runs(journal, &r, err) < 0) {
 		if (!(*err)->damage || strcmp(ref, "@last") == 0 || (!r.exact && r.matches != 1))
 			return -1;
 		err_freep(err);

@@ -88,10 +88,9 @@ int journal_keep(struct journal *journal, const char *run, int64_t seq, const vo
 int journal_kept(struct journal *journal, const char *run, int64_t *ret_seq, struct sb *ret,
 		 struct err **err);
 
-/* Ids of all runs, oldest first. -1 with err->damage: some runs could not be found, and fn was
- * called for the others. */
-typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
-int journal_runs(struct journal *journal, journal_run_fn fn, void *arg, struct err **err);
+/* Appends the ids of all runs to an array, oldest first. -1 with err->damage: some runs could not
+ * be found, and the others are there. */
+int journal_runs(struct journal *journal, json_t *ret, struct err **err);
 
 /* Resolves what the user wrote (an id, a unique prefix of one, or @last) to an id. An unknown or
  * ambiguous reference is an error (EXIT_USAGE) that names candidates. */
@@ -101,6 +100,8 @@ int journal_resolve(struct journal *journal, const char *ref, char run[JOURNAL_R
 /* Takes all events of a run out of the journal, which then has no such run. The caller holds the
  * lease, and removes the rest beneath `runs/<run>/` in journal_dir(). */
 int journal_forget(struct journal *journal, const char *run, struct err **err);
+
+typedef int (*journal_run_fn)(void *arg, const char *run, struct err **err);
 
 /* Return value of a reader's row callback. */
 enum rows {

@@ -26,11 +26,6 @@ const json_t *spec_instance(const struct spec *spec)
 	return spec->instance;
 }
 
-const char *spec_field_path(enum spec_field field)
-{
-	return field_table[field].path;
-}
-
 const json_t *spec_get(const struct spec *spec, enum spec_field field)
 {
 	const char *path = field_table[field].path;
