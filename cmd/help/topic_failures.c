@@ -37,24 +37,24 @@ static json_t *own_rows(char **ret_problem)
 static char *class_text(enum failure_class class)
 {
 	AUTO(sb_release) struct sb text = SB_INIT;
-	int64_t limit = retry_limit(class), same = retry_same_limit(class);
+	const struct retry_row *row = &retry_rows[class];
 
-	sb_addf(&text, "%s", flow_action_names[retry_action(class)]);
-	if (retry_action(class) == ACTION_STOP)
+	sb_addf(&text, "%s", flow_action_names[row->action]);
+	if (row->action == ACTION_STOP)
 		return sb_take(&text);
-	if (!retry_counts(class))
+	if (!row->counts)
 		sb_adds(&text, "; counts against limits.attempts only");
-	else if (limit >= 0)
-		sb_addf(&text, "; at most %lld time%s in a phase%s", (long long)limit,
-			limit == 1 ? "" : "s",
+	else if (row->limit >= 0)
+		sb_addf(&text, "; at most %lld time%s in a phase%s", (long long)row->limit,
+			row->limit == 1 ? "" : "s",
 			class == CLASS_DATA ? ", but as the budgets allow while older checkpoints "
 					      "are left"
 					    : "");
 	else
 		sb_adds(&text, "; as retry.attempts and retry.without_progress allow");
-	if (same >= 0)
+	if (row->same >= 0)
 		sb_addf(&text, "; at most %lld times for one signature without a new checkpoint",
-			(long long)same);
+			(long long)row->same);
 	return sb_take(&text);
 }
 
@@ -147,7 +147,7 @@ void topic_failures_json(void)
 		js_put_str(object, "pattern", row->pattern);
 		js_put(object, "symptom", json_boolean(row->role == FAILURE_SYMPTOM));
 		js_put_str(object, "class", flow_class_names[row->class]);
-		js_put_str(object, "action", flow_action_names[retry_action(row->class)]);
+		js_put_str(object, "action", flow_action_names[retry_rows[row->class].action]);
 		js_put_str(object, "hint", row->hint);
 		out_json(object);
 	}

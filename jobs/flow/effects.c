@@ -64,22 +64,19 @@ static void effect_retry(const struct flow *flow, struct utc now, struct effects
 	struct event *ev = add_record(ret, flow, EV_RETRY_SCHEDULED, now);
 	struct effect *effect = &ret->list[ret->count - 1];
 	int64_t delay = retry_wait_ms(flow);
-	int len;
 
-	if (retry_counts(flow->last_class))
-		len = snprintf(effect->text[0], sizeof effect->text[0], "%s: failure %lld of %lld",
-			       flow_class_names[flow->last_class],
-			       (long long)flow->budget[flow->phase].failures,
-			       (long long)flow->policy.retry_attempts);
+	if (retry_rows[flow->last_class].counts)
+		snprintf(effect->text[0], sizeof effect->text[0], "%s: failure %lld of %lld",
+			 flow_class_names[flow->last_class],
+			 (long long)flow->budget[flow->phase].failures,
+			 (long long)flow->policy.retry_attempts);
 	else
-		len = snprintf(effect->text[0], sizeof effect->text[0], "%s: does not count",
-			       flow_class_names[flow->last_class]);
-	if (len < 0)
-		effect->text[0][0] = '\0';
+		snprintf(effect->text[0], sizeof effect->text[0], "%s: does not count",
+			 flow_class_names[flow->last_class]);
 	EVENT_SET(ev, phase, flow->phase);
 	EVENT_SET(ev, delay, delay);
 	EVENT_SET(ev, until, now.ms + delay);
-	EVENT_SET(ev, action, retry_action(flow->last_class));
+	EVENT_SET(ev, action, retry_rows[flow->last_class].action);
 	EVENT_SET_STR(ev, reason, effect->text[0]);
 }
 
@@ -145,11 +142,10 @@ static void effect_jit(const struct flow *flow, struct utc now, struct effects *
 	struct effect *effect = &ret->list[ret->count - 1];
 	bool again = flow->policy.jit_action == JIT_RECOMPILE && flow->recompiles > 0;
 
-	if (snprintf(effect->text[0], sizeof effect->text[0],
-		     "graphs compiled in training: %lld, allowed: %lld%s",
-		     (long long)flow->jit_graphs, (long long)flow->policy.jit_graphs,
-		     again ? "; phase 1 has run again already" : "") < 0)
-		effect->text[0][0] = '\0';
+	snprintf(effect->text[0], sizeof effect->text[0],
+		 "graphs compiled in training: %lld, allowed: %lld%s", (long long)flow->jit_graphs,
+		 (long long)flow->policy.jit_graphs,
+		 again ? "; phase 1 has run again already" : "");
 	EVENT_SET(ev, attempt, flow->attempt);
 	EVENT_SET(ev, graphs, flow->jit_graphs);
 	EVENT_SET(ev, on_exceed, again ? JIT_WARN : flow->policy.jit_action);

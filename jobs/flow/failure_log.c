@@ -183,7 +183,7 @@ static int weight(const struct failure_row *row)
 {
 	if (row->class == CLASS_UNKNOWN)
 		return 0;
-	return retry_action(row->class) == ACTION_STOP ? 1 : 2;
+	return retry_rows[row->class].action == ACTION_STOP ? 1 : 2;
 }
 
 /* A command that a shell does not find is not a cause if the program went on without it: a
@@ -192,8 +192,8 @@ static int weight(const struct failure_row *row)
 static bool is_idle(const struct scan *scan, const struct failure_row *row, size_t line)
 {
 	if (scan->killed)
-		return retry_limit(row->class) >= 0;
-	return retry_action(row->class) == ACTION_STOP && line < scan->end;
+		return retry_rows[row->class].limit >= 0;
+	return retry_rows[row->class].action == ACTION_STOP && line < scan->end;
 }
 
 /* Take a finding; true if it is a root cause. An exception that no row knows, behind a
@@ -350,7 +350,7 @@ static bool see_pending(struct scan *scan, struct failure_line line, size_t i)
 	if (!scan->follows && scan->foreign <= MESSAGE_LINES && !failure_ends_traceback(line))
 		row = failure_row_find(FAILURE_LOG, failure_witness(line), &capture);
 	/* Symptoms of a peer are not part of it. */
-	if (!row || retry_action(row->class) == ACTION_STOP ||
+	if (!row || retry_rows[row->class].action == ACTION_STOP ||
 	    (row->role == FAILURE_SYMPTOM && row->class != CLASS_COMPILE))
 		return false;
 	*scan->ret = (struct failure_finding){ .found = true,

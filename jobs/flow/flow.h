@@ -283,16 +283,15 @@ int flow_rule_find(const struct flow *flow, const struct event *ev);
 int flow_rule_count(void);
 const char *flow_rule_name(int rule);
 
-/* Pure helpers, also used for display.
- * retry_action: the action that a class of failure calls for, before budgets.
- * retry_limit: retries that this class gets by itself, -1: as the budgets say.
- * retry_same_limit: retries for one signature without a new checkpoint, -1: as
- * retry.without_progress says. */
-enum action retry_action(enum failure_class class);
-bool retry_counts(enum failure_class class); /* true if it counts against the budgets: Spot and
-						capacity do not */
-int64_t retry_limit(enum failure_class class);
-int64_t retry_same_limit(enum failure_class class);
+/* Response to each class of failure, before budgets. */
+struct retry_row {
+	enum action action;
+	bool counts;   /* against retry.attempts and retry.without_progress */
+	int64_t limit; /* retries of this class in a phase; -1: as the budgets say */
+	int64_t same;  /* retries for one signature without a new checkpoint; -1: as
+			* retry.without_progress says */
+};
+extern const struct retry_row retry_rows[CLASS_COUNT];
 
 /* Returns when the training ends by the `eta` of a train.progress applied at `at`; ms 0: not
  * known. */

@@ -10,15 +10,7 @@
 
 #define BY_BUDGET (-1)
 
-struct retry_row {
-	enum action action;
-	bool counts;   /* against retry.attempts and retry.without_progress */
-	int64_t limit; /* retries of this class in a phase; BY_BUDGET: as the budgets say */
-	int64_t same;  /* retries for one signature without a new checkpoint; BY_BUDGET: as
-			* retry.without_progress says */
-};
-
-static const struct retry_row rows[CLASS_COUNT] = {
+const struct retry_row retry_rows[CLASS_COUNT] = {
 	[CLASS_NONE] = { ACTION_STOP, false, 0, 0 },
 	[CLASS_TRANSIENT_INFRA] = { ACTION_RETRY, true, BY_BUDGET, BY_BUDGET },
 	/* Only the engine reports these two: it takes and gives machines, and that is paced by
@@ -41,26 +33,6 @@ static const struct retry_row rows[CLASS_COUNT] = {
 
 /* If no instances are available, the wait begins at eight times the first delay. */
 #define CAPACITY_DELAY_DOUBLINGS 3
-
-enum action retry_action(enum failure_class class)
-{
-	return rows[class].action;
-}
-
-bool retry_counts(enum failure_class class)
-{
-	return rows[class].counts;
-}
-
-int64_t retry_limit(enum failure_class class)
-{
-	return rows[class].limit;
-}
-
-int64_t retry_same_limit(enum failure_class class)
-{
-	return rows[class].same;
-}
 
 /* Full jitter below min(max, first * 2^n), from the seed; n is the number of failures before
  * this one. */
@@ -134,7 +106,7 @@ int64_t retry_times(const struct flow *flow, const struct event *ev)
 
 static bool is_same_cause(const struct flow *flow, const struct event *ev)
 {
-	int64_t same = rows[ev->class].same;
+	int64_t same = retry_rows[ev->class].same;
 
 	return same != BY_BUDGET && retry_times(flow, ev) >= same;
 }
@@ -149,7 +121,7 @@ static bool is_of_checkpoint(const struct flow *flow, const struct event *ev)
 
 enum retry_end retry_end_after(const struct flow *flow, const struct event *ev)
 {
-	const struct retry_row *row = &rows[ev->class];
+	const struct retry_row *row = &retry_rows[ev->class];
 	const struct flow_budget *budget = &flow->budget[flow->phase];
 
 	if (row->limit == 0)

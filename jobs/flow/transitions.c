@@ -145,7 +145,7 @@ void transition_failure(struct flow *f, const struct event *ev)
 	f->machines += retry_had_machines(f, ev);
 	budget->of_class[ev->class]++;
 	budget->backoff_failures++;
-	if (retry_counts(ev->class)) {
+	if (retry_rows[ev->class].counts) {
 		budget->failures++;
 		budget->failures_without_checkpoint++;
 		retry_remember(budget, ev);

@@ -135,10 +135,9 @@ static json_t *cost_json(const struct status *status, struct utc now,
 
 json_t *status_json(const struct status *status, struct utc now, bool with_attempts)
 {
-	json_t *result = json_deep_copy(status->root), *cost;
+	json_t *result = json_deep_copy(status->root);
 	struct ledger_view view;
 	struct utc unobserved;
-	char text[UTC_TEXT];
 
 	ledger_at(&status->ledger, now, &view);
 	if (status->begun)
@@ -151,7 +150,7 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 	}
 	unobserved = ledger_unobserved_since(&status->ledger);
 	if (unobserved.ms > 0)
-		js_put(result, "unseen_since", json_string(clock_utc_format(unobserved, text)));
+		js_put(result, "unseen_since", status_utc(unobserved));
 	/* Without a driver that watches, a halt is not known. */
 	if (!status->ended && unobserved.ms == 0)
 		halt_put(&status->halt, now, result);
@@ -159,9 +158,7 @@ json_t *status_json(const struct status *status, struct utc now, bool with_attem
 		js_put(result, "ledger", ledger_json(&view));
 	if (json_array_size(status->jit))
 		js_put(result, "jit", jit_json(status));
-	cost = cost_json(status, now, &view);
-	if (cost)
-		js_put(result, "cost", cost);
+	js_put(result, "cost", cost_json(status, now, &view));
 	if (with_attempts)
 		js_put(result, "attempts", json_deep_copy(status->attempts));
 	return result;

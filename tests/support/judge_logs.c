@@ -116,10 +116,10 @@ static void judge(struct job *job)
 		logs[i].count = telling(job, i, lines[i], &logs[i].survived);
 	}
 	failure_classify(&evidence, &said);
-	json_auto_t *reply =
-		json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "class", flow_class_names[said.class],
-			  "action", flow_action_names[retry_action(said.class)], "rule", said.rule,
-			  "node", said.node, "evidence", said.evidence, "hint", said.hint);
+	json_auto_t *reply = json_pack(
+		"{s:s, s:s, s:s, s:i, s:s, s:s}", "class", flow_class_names[said.class], "action",
+		flow_action_names[retry_rows[said.class].action], "rule", said.rule, "node",
+		said.node, "evidence", said.evidence, "hint", said.hint);
 	AUTO(auto_free) char *text = json_dumps(reply, JSON_COMPACT);
 
 	printf("%s\n", text ? text : "{}");

@@ -1,72 +1,33 @@
 /* Duplicate keys and merge keys: see keys.h. */
 #include "jobs/spec/fields/keys.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "jobs/base/auto.h"
+#include "jobs/base/text/js.h"
 
 const char keys_merge[] = "<<";
 
-/* Indices of entries by hash of their key: open addressing, no removal. */
-struct index {
-	uint32_t *slots; /* index + 1; 0 is free */
-	size_t mask;
-};
-
-static void index_init(struct index *index, size_t count)
+/* `index`: key → position of its entry. Returns the entry that already has the key of the one at
+ * `at`, or NULL after adding that one. */
+static struct entry *index_add(json_t *index, struct entry *entries, size_t at)
 {
-	size_t size = 16;
+	const json_t *first = json_object_get(index, entries[at].key);
 
-	while (size < 2 * count)
-		size *= 2;
-	index->slots = mem_zero(size, sizeof *index->slots);
-	index->mask = size - 1;
-}
-
-static void index_release(struct index *index)
-{
-	free(index->slots);
-}
-
-static size_t hash_of(const char *key)
-{
-	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-
-	for (; *key; key++)
-		hash = (hash ^ (unsigned char)*key) * UINT64_C(1099511628211);
-	return (size_t)(hash ^ (hash >> 32));
-}
-
-/* Returns the entry that already has this key, or NULL after adding `at`. */
-static struct entry *index_add(struct index *index, struct entry *entries, size_t at)
-{
-	size_t slot = hash_of(entries[at].key) & index->mask;
-
-	while (index->slots[slot] != 0) {
-		struct entry *other = &entries[index->slots[slot] - 1];
-
-		if (strcmp(other->key, entries[at].key) == 0)
-			return other;
-		slot = (slot + 1) & index->mask;
-	}
-	index->slots[slot] = (uint32_t)at + 1;
+	if (first)
+		return &entries[json_integer_value(first)];
+	json_object_set_new_nocheck(index, entries[at].key, json_integer((json_int_t)at));
 	return NULL;
 }
 
 void keys_check(struct reporter *reporter, struct node *map, const char *path)
 {
-	AUTO(index_release) struct index index = { 0 };
+	json_auto_t *index = json_object();
 	size_t kept = 0;
 
-	index_init(&index, map->count);
 	for (size_t i = 0; i < map->count; i++) {
 		struct entry *entry = &map->entries[i], *first;
 		AUTO(auto_free) char *field = NULL;
 
 		map->entries[kept] = *entry;
-		first = index_add(&index, map->entries, kept);
+		first = index_add(index, map->entries, kept);
 		if (!first) {
 			kept++;
 			continue;
@@ -80,7 +41,7 @@ void keys_check(struct reporter *reporter, struct node *map, const char *path)
 	map->count = kept;
 }
 
-static void merge_map(struct arena *arena, struct node *merged, struct index *index,
+static void merge_map(struct arena *arena, struct node *merged, json_t *index,
 		      const struct node *from)
 {
 	for (size_t i = 0; i < from->count; i++) {
@@ -95,7 +56,7 @@ static void merge_map(struct arena *arena, struct node *merged, struct index *in
 
 /* Merges the maps behind one "<<": one map, or a list of maps. */
 static int merge_value(struct arena *arena, struct reporter *reporter, struct node *merged,
-		       struct index *index, const struct entry *merge)
+		       json_t *index, const struct entry *merge)
 {
 	const struct node *value = merge->value;
 	bool good = value->kind != NODE_SCALAR;
@@ -117,29 +78,25 @@ static int merge_value(struct arena *arena, struct reporter *reporter, struct no
 
 int keys_resolve_merges(struct arena *arena, struct reporter *reporter, struct node *map)
 {
-	AUTO(index_release) struct index index = { 0 };
+	json_auto_t *index = json_object();
 	struct node *merged;
-	size_t room = map->count;
 	bool any = false;
 
-	for (size_t i = 0; i < map->count; i++) {
+	for (size_t i = 0; i < map->count; i++)
 		any = any || map->entries[i].key == keys_merge;
-		room += map->entries[i].value->weight;
-	}
 	if (!any)
 		return 0;
-	index_init(&index, room);
 	merged = node_new(arena, NODE_MAP, map->at);
 	/* Own entries go first, so that they win; their order is the spec's. */
 	for (size_t i = 0; i < map->count; i++)
 		if (map->entries[i].key != keys_merge) {
 			node_add(arena, merged, map->entries[i].key, map->entries[i].at,
 				 map->entries[i].value);
-			index_add(&index, merged->entries, merged->count - 1);
+			index_add(index, merged->entries, merged->count - 1);
 		}
 	for (size_t i = 0; i < map->count; i++)
 		if (map->entries[i].key == keys_merge &&
-		    merge_value(arena, reporter, merged, &index, &map->entries[i]) < 0)
+		    merge_value(arena, reporter, merged, index, &map->entries[i]) < 0)
 			return -1;
 	map->entries = merged->entries;
 	map->count = merged->count;

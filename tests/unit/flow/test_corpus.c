@@ -163,7 +163,7 @@ static void judge(struct entry *entry, struct tally *tally)
 	entry->evidence.logs = entry->logs;
 	failure_classify(&entry->evidence, &verdict);
 	right = is_right(entry, &verdict);
-	stopped = retry_action(verdict.class) == ACTION_STOP && is_transient(entry);
+	stopped = retry_rows[verdict.class].action == ACTION_STOP && is_transient(entry);
 	tally->entries++;
 	tally->right += right;
 	tally->unknown += !right && verdict.class == CLASS_UNKNOWN;

@@ -44,7 +44,8 @@ static struct failure_classification classify_innocent(const struct innocent *c,
 /* To go back to an older checkpoint is no better: it is done once, and then the run stops. */
 static bool is_harmful(enum failure_class class)
 {
-	return retry_action(class) == ACTION_STOP || retry_action(class) == ACTION_FALL_BACK;
+	return retry_rows[class].action == ACTION_STOP ||
+	       retry_rows[class].action == ACTION_FALL_BACK;
 }
 
 static int complain(const struct innocent *c, const struct failure_classification *v, int exit)

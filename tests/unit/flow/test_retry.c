@@ -49,8 +49,8 @@ static void each_class_has_its_action(void **state)
 		struct story s;
 
 		assert_int_equal(c->class, i + 1);
-		assert_int_equal(retry_action(c->class), c->action);
-		assert_int_equal(retry_counts(c->class), c->counts);
+		assert_int_equal(retry_rows[c->class].action, c->action);
+		assert_int_equal(retry_rows[c->class].counts, c->counts);
 		story_begin_training(&s, &policy);
 		story_at(&s, MIN(1), ended(PHASE_TRAIN, 1, c->class));
 		assert_int_equal(s.flow.state, c->after);
