@@ -17,7 +17,8 @@ const char *const flow_outcome_names[OUTCOME_COUNT] = { "succeeded", "failed", "
 							"stopped" };
 const char *const flow_limit_names[LIMIT_COUNT] = { "none",  "deadline", "cost",
 						    "queue", "start",    "unreachable" };
-const char *const flow_continuity_names[CONTINUITY_COUNT] = { "verified", "unverified", "failed" };
+static const char *const continuity_names[CONTINUITY_COUNT] = { "verified", "unverified",
+								"failed" };
 const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "recompile" };
 
 #define NAMES_INT         EVT_INT, NULL, 0
@@ -31,7 +32,7 @@ const char *const flow_jit_action_names[JIT_ACTION_COUNT] = { "warn", "stop", "r
 #define NAMES_CACHE_STATE EVT_ENUM, flow_cache_state_names, CACHE_STATE_COUNT
 #define NAMES_OUTCOME     EVT_ENUM, flow_outcome_names, OUTCOME_COUNT
 #define NAMES_LIMIT       EVT_ENUM, flow_limit_names, LIMIT_COUNT
-#define NAMES_CONTINUITY  EVT_ENUM, flow_continuity_names, CONTINUITY_COUNT
+#define NAMES_CONTINUITY  EVT_ENUM, continuity_names, CONTINUITY_COUNT
 #define NAMES_JIT_ACTION  EVT_ENUM, flow_jit_action_names, JIT_ACTION_COUNT
 
 #define EXPAND(macro, ...) macro(__VA_ARGS__)

@@ -95,7 +95,6 @@ extern const char *const flow_action_names[ACTION_COUNT];
 extern const char *const flow_cache_state_names[CACHE_STATE_COUNT];
 extern const char *const flow_outcome_names[OUTCOME_COUNT];
 extern const char *const flow_limit_names[LIMIT_COUNT];
-extern const char *const flow_continuity_names[CONTINUITY_COUNT];
 extern const char *const flow_jit_action_names[JIT_ACTION_COUNT];
 
 enum event_kind {

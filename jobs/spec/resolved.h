@@ -85,13 +85,6 @@ void rules_sagemaker(struct binder *binder);
 void machine_check(struct binder *binder);
 void lint_check(struct binder *binder);
 
-/* Add a problem at a field that was bound, or with `member` (".HOME", "[2].name") at that member
- * of it. The message needs no place; problem_hint() adds the cure. */
-struct problem *rules_error(struct binder *binder, enum spec_field field, const char *member,
-			    const char *fmt, ...) STK_PRINTF(4, 5);
-struct problem *rules_lint(struct binder *binder, enum spec_field field, const char *member,
-			   const char *fmt, ...) STK_PRINTF(4, 5);
-
 /* Checks the length and the width of phase 1. */
 void phase_one_check(struct binder *binder);
 
@@ -102,6 +95,13 @@ struct mark access_mark_of_entry(const struct entry *entry);
 struct mark access_mark_of_field(const struct spec *spec, enum spec_field field);
 /* Returns the node written for a row, NULL if there is none. */
 const struct node *access_node_of_field(const struct spec *spec, enum spec_field field);
+
+/* Add a problem at a field that was bound, or with `member` (".HOME", "[2].name") at that member
+ * of it. The message needs no place; problem_hint() adds the cure. */
+struct problem *spec_error(struct binder *binder, enum spec_field field, const char *member,
+			   const char *fmt, ...) STK_PRINTF(4, 5);
+struct problem *spec_lint(struct binder *binder, enum spec_field field, const char *member,
+			  const char *fmt, ...) STK_PRINTF(4, 5);
 
 /* --- phase_one.c, processes.c --- */
 

@@ -528,28 +528,22 @@ struct resolution {
 	bool exact; /* the reference was a whole id */
 };
 
-static void consider_run(struct resolution *r, const char *run)
-{
-	bool last = strcmp(r->ref, "@last") == 0;
-
-	r->exact |= strcmp(r->ref, run) == 0;
-	if (!last && !text_starts(run, r->ref))
-		return;
-	if (!last)
-		memcpy(r->other, r->found, sizeof r->other);
-	snprintf(r->found, sizeof r->found, "%s", run);
-	r->matches = last ? 1 : r->matches + 1;
-}
-
 static int consider_runs(struct journal *journal, struct resolution *r, struct err **err)
 {
+	bool last = strcmp(r->ref, "@last") == 0;
 	json_auto_t *runs = json_array();
 	int result = journal_runs(journal, runs, err);
-	json_t *run;
-	size_t i;
 
-	json_array_foreach (runs, i, run)
-		consider_run(r, json_string_value(run));
+	for (size_t i = 0; i < json_array_size(runs); i++) {
+		const char *run = json_string_value(json_array_get(runs, i));
+
+		r->exact |= strcmp(r->ref, run) == 0;
+		if (!last && !text_starts(run, r->ref))
+			continue;
+		memcpy(r->other, r->found, sizeof r->other);
+		snprintf(r->found, sizeof r->found, "%s", run);
+		r->matches = last ? 1 : r->matches + 1;
+	}
 	return result;
 }
 

@@ -183,6 +183,44 @@ const char *spec_override(const struct spec *spec, const char *dotted)
 	return at.set;
 }
 
+static struct problem *add_problem(struct binder *binder, enum spec_field field, const char *member,
+				   bool lint, const char *fmt, va_list args) STK_PRINTF(5, 0);
+static struct problem *add_problem(struct binder *binder, enum spec_field field, const char *member,
+				   bool lint, const char *fmt, va_list args)
+{
+	struct mark at = access_mark_of_field(binder->spec, field);
+	AUTO(auto_free)
+	char *dotted = mem_format("%s%s", field_table[field].path, member ? member : "");
+
+	if (member)
+		spec_position(binder->spec, dotted, &at.line, &at.column);
+	return problem_add(&binder->reporter, at, dotted, lint, fmt, args);
+}
+
+struct problem *spec_error(struct binder *binder, enum spec_field field, const char *member,
+			   const char *fmt, ...)
+{
+	struct problem *problem;
+	va_list args;
+
+	va_start(args, fmt);
+	problem = add_problem(binder, field, member, false, fmt, args);
+	va_end(args);
+	return problem;
+}
+
+struct problem *spec_lint(struct binder *binder, enum spec_field field, const char *member,
+			  const char *fmt, ...)
+{
+	struct problem *problem;
+	va_list args;
+
+	va_start(args, fmt);
+	problem = add_problem(binder, field, member, true, fmt, args);
+	va_end(args);
+	return problem;
+}
+
 void spec_freep(struct spec **spec)
 {
 	if (!*spec)

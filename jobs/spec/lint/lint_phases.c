@@ -51,14 +51,14 @@ static void lint_precompile(struct binder *binder)
 		return;
 	lint_length(binder, &length);
 	if (length.by == LENGTH_GIVEN && !length.training)
-		problem_hint(rules_lint(binder, SPEC_COMPILE_MAX_STEPS, NULL,
-					"'hyperparameters' has no '%.80s' to replace", length.name),
+		problem_hint(spec_lint(binder, SPEC_COMPILE_MAX_STEPS, NULL,
+				       "'hyperparameters' has no '%.80s' to replace", length.name),
 			     "check that the script knows --%.80s, or use compile.overrides",
 			     length.name);
 	if (spec_has_front(spec))
-		problem_hint(rules_lint(binder, SPEC_COMMAND, NULL,
-					"the training only traces with neuron_parallel_compile "
-					"before it: all outputs are zeros"),
+		problem_hint(spec_lint(binder, SPEC_COMMAND, NULL,
+				       "the training only traces with neuron_parallel_compile "
+				       "before it: all outputs are zeros"),
 			     "remove it; stoker adds it for phase 1");
 }
 
@@ -79,7 +79,7 @@ static void lint_ignore(struct binder *binder)
 	name = mem_format("hyperparameters.%s", length.training->key);
 	if (json_object_get(key, name))
 		problem_hint(
-			rules_lint(
+			spec_lint(
 				binder, SPEC_COMPILE_IGNORE, NULL,
 				"every change of '%.80s' needs another phase 1, of the same length",
 				length.training->key),
@@ -97,9 +97,9 @@ static void lint_jit(struct binder *binder)
 		return;
 	for (size_t i = 0; i < STK_LENGTH(budget); i++)
 		if (spec_is_set(spec, budget[i]))
-			problem_hint(rules_lint(binder, budget[i], NULL,
-						"unused with compile.mode jit, which compiles "
-						"every graph in training"),
+			problem_hint(spec_lint(binder, budget[i], NULL,
+					       "unused with compile.mode jit, which compiles "
+					       "every graph in training"),
 				     "remove compile.jit_budget, or use compile.mode: aot");
 }
 
@@ -163,14 +163,14 @@ static void lint_topology(struct binder *binder)
 	if (spec_int(spec, SPEC_RESOURCES_NODES) < 2)
 		return;
 	if (spec_says(spec, SPEC_ENGINE, "batch") && queue && strcasestr(queue, "spot"))
-		problem_hint(rules_lint(binder, SPEC_BATCH_JOB_QUEUE, NULL,
-					"AWS Batch runs no multi-node job on Spot, which queue "
-					"'%s' seems to be",
-					queue),
+		problem_hint(spec_lint(binder, SPEC_BATCH_JOB_QUEUE, NULL,
+				       "AWS Batch runs no multi-node job on Spot, which queue "
+				       "'%s' seems to be",
+				       queue),
 			     "use an On-Demand queue, or one node");
 	if (instance && (strstr(instance, "trn1.2xlarge") || strstr(instance, "inf2.")))
-		problem_hint(rules_lint(binder, SPEC_RESOURCES_INSTANCE, NULL,
-					"'%s' has no collectives between nodes", instance),
+		problem_hint(spec_lint(binder, SPEC_RESOURCES_INSTANCE, NULL,
+				       "'%s' has no collectives between nodes", instance),
 			     "use trn1.32xlarge or larger, or one node");
 }
 

@@ -15,9 +15,9 @@ static void check_count(struct binder *binder, enum spec_field field, size_t cou
 			const char *hint)
 {
 	if (count > most)
-		problem_hint(rules_lint(binder, field, NULL,
-					"'%s' has %zu entries; SageMaker takes %zu",
-					field_table[field].path, count, most),
+		problem_hint(spec_lint(binder, field, NULL,
+				       "'%s' has %zu entries; SageMaker takes %zu",
+				       field_table[field].path, count, most),
 			     "%s", hint);
 }
 
@@ -31,10 +31,10 @@ static void too_long(struct binder *binder, enum spec_field field, const json_t 
 		AUTO(auto_free) char *member = mem_format(".%s", name);
 
 		if (json_string_length(value) > most)
-			problem_hint(rules_lint(binder, field, member,
-						"'%s%s' is %zu bytes long; SageMaker takes %zu",
-						field_table[field].path, member,
-						json_string_length(value), most),
+			problem_hint(spec_lint(binder, field, member,
+					       "'%s%s' is %zu bytes long; SageMaker takes %zu",
+					       field_table[field].path, member,
+					       json_string_length(value), most),
 				     "put long values into a file of the source");
 	}
 }
@@ -61,13 +61,12 @@ static void lint_sagemaker(struct binder *binder)
 		    "put the arguments into a file of the source");
 	json_array_foreach (spec_get(spec, SPEC_COMMAND), i, item)
 		if (json_string_length(item) > 256)
-			problem_hint(rules_lint(binder, SPEC_COMMAND, NULL,
-						"argument %zu is longer than SageMaker's 256 bytes",
-						i),
+			problem_hint(spec_lint(binder, SPEC_COMMAND, NULL,
+					       "argument %zu is longer than SageMaker's 256 bytes",
+					       i),
 				     "put a long script into a file of the source");
 	if (image && strlen(image) > 255)
-		rules_lint(binder, SPEC_IMAGE, NULL,
-			   "'image' is longer than SageMaker's 255 bytes");
+		spec_lint(binder, SPEC_IMAGE, NULL, "'image' is longer than SageMaker's 255 bytes");
 }
 
 /* Returns the bytes of JSON of the parts that go into a job definition word for word. */
@@ -100,10 +99,10 @@ static void lint_batch(struct binder *binder)
 				     bytes),
 			"put long values into a file of the source");
 	if (tags > 50 - OWN_TAGS)
-		problem_hint(rules_lint(binder, SPEC_TAGS, NULL,
-					"'tags' has %zu entries; AWS Batch takes 50, and %d are "
-					"stoker's own",
-					tags, OWN_TAGS),
+		problem_hint(spec_lint(binder, SPEC_TAGS, NULL,
+				       "'tags' has %zu entries; AWS Batch takes 50, and %d are "
+				       "stoker's own",
+				       tags, OWN_TAGS),
 			     "keep the tags that bills and searches use");
 }
 

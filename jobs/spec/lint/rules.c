@@ -8,44 +8,6 @@
 #include "jobs/spec/fields/names.h"
 #include "jobs/spec/resolved.h"
 
-static struct problem *add(struct binder *binder, enum spec_field field, const char *member,
-			   bool lint, const char *fmt, va_list args) STK_PRINTF(5, 0);
-static struct problem *add(struct binder *binder, enum spec_field field, const char *member,
-			   bool lint, const char *fmt, va_list args)
-{
-	struct mark at = access_mark_of_field(binder->spec, field);
-	AUTO(auto_free)
-	char *dotted = mem_format("%s%s", field_table[field].path, member ? member : "");
-
-	if (member)
-		spec_position(binder->spec, dotted, &at.line, &at.column);
-	return problem_add(&binder->reporter, at, dotted, lint, fmt, args);
-}
-
-struct problem *rules_error(struct binder *binder, enum spec_field field, const char *member,
-			    const char *fmt, ...)
-{
-	struct problem *problem;
-	va_list args;
-
-	va_start(args, fmt);
-	problem = add(binder, field, member, false, fmt, args);
-	va_end(args);
-	return problem;
-}
-
-struct problem *rules_lint(struct binder *binder, enum spec_field field, const char *member,
-			   const char *fmt, ...)
-{
-	struct problem *problem;
-	va_list args;
-
-	va_start(args, fmt);
-	problem = add(binder, field, member, true, fmt, args);
-	va_end(args);
-	return problem;
-}
-
 static bool on_aws(const struct spec *spec)
 {
 	return spec_says(spec, SPEC_ENGINE, "batch") || spec_says(spec, SPEC_ENGINE, "sagemaker");
@@ -72,7 +34,7 @@ static void must_be_s3(struct binder *binder, enum spec_field field)
 	if (!location || text_starts(location, "s3://"))
 		return;
 	problem_hint(
-		rules_error(
+		spec_error(
 			binder, field, NULL,
 			"'%s' must be an s3:// URL: engine '%s' sees no directory on this machine",
 			field_table[field].path, spec_str(spec, SPEC_ENGINE)),
@@ -88,8 +50,8 @@ static void must_be_brought(struct binder *binder, enum spec_field field, const 
 	if (json_array_size(spec_get(spec, field)) == 0 ||
 	    (field_table[field].engines & bind_engine_bit(engine)) != 0)
 		return;
-	problem_hint(rules_error(binder, field, NULL, "engine '%s' cannot do '%s'", engine,
-				 field_table[field].path),
+	problem_hint(spec_error(binder, field, NULL, "engine '%s' cannot do '%s'", engine,
+				field_table[field].path),
 		     "%s", hint);
 }
 
@@ -194,7 +156,7 @@ static void check_metrics(struct binder *binder)
 	if (!metric || json_object_get(names, metric))
 		return;
 	/* The evaluation may print it in another form, so this is not an error. */
-	problem_hint(rules_lint(binder, SPEC_EVALUATE_METRIC, NULL, "no metric '%s'", metric),
+	problem_hint(spec_lint(binder, SPEC_EVALUATE_METRIC, NULL, "no metric '%s'", metric),
 		     "add the metric: metrics: [{name: %s, regex: '%s: ([0-9.eE+-]+)'}]", metric,
 		     metric);
 }

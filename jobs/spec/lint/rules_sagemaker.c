@@ -22,13 +22,13 @@ static void names_once(struct binder *binder, enum spec_field list, const char *
 		if (!name)
 			continue;
 		if (taken && strcmp(name, taken) == 0)
-			problem_hint(rules_error(binder, list, member,
-						 "the name '%s' is reserved for stoker's agent",
-						 name),
+			problem_hint(spec_error(binder, list, member,
+						"the name '%s' is reserved for stoker's agent",
+						name),
 				     "choose another name");
 		else if (json_object_get(names, name))
 			problem_hint(
-				rules_error(binder, list, member, "duplicate name '%.80s'", name),
+				spec_error(binder, list, member, "duplicate name '%.80s'", name),
 				"give each a unique name");
 		json_object_set_new(names, name, json_true());
 	}
@@ -45,10 +45,10 @@ static void check_groups(struct binder *binder)
 	json_array_foreach (spec_get(spec, SPEC_SAGEMAKER_GROUPS), i, item)
 		nodes += json_integer_value(json_object_get(item, "nodes"));
 	if (i > 0 && nodes != spec_int(spec, SPEC_RESOURCES_NODES))
-		problem_hint(rules_error(binder, SPEC_SAGEMAKER_GROUPS, NULL,
-					 "the groups have %lld nodes, 'resources.nodes' says %lld",
-					 (long long)nodes,
-					 (long long)spec_int(spec, SPEC_RESOURCES_NODES)),
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_GROUPS, NULL,
+					"the groups have %lld nodes, 'resources.nodes' says %lld",
+					(long long)nodes,
+					(long long)spec_int(spec, SPEC_RESOURCES_NODES)),
 			     "make them agree");
 }
 
@@ -59,9 +59,9 @@ static void check_vpc(struct binder *binder)
 	bool groups = json_array_size(spec_get(spec, SPEC_SAGEMAKER_VPC_SECURITY)) > 0;
 
 	if (subnets != groups)
-		problem_hint(rules_error(binder, SPEC_SAGEMAKER_VPC, NULL,
-					 "'sagemaker.vpc' has no '%s'",
-					 subnets ? "security_groups" : "subnets"),
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_VPC, NULL,
+					"'sagemaker.vpc' has no '%s'",
+					subnets ? "security_groups" : "subnets"),
 			     "SageMaker takes subnets and security groups together");
 }
 
@@ -72,19 +72,19 @@ static void check_waits(struct binder *binder)
 	int64_t wait = spec_ms(spec, SPEC_SAGEMAKER_MAX_WAIT);
 
 	if (wait > 0 && !spec_bool(spec, SPEC_SAGEMAKER_SPOT))
-		problem_hint(rules_error(binder, SPEC_SAGEMAKER_MAX_WAIT, NULL,
-					 "'sagemaker.max_wait' is for Spot alone"),
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_MAX_WAIT, NULL,
+					"'sagemaker.max_wait' is for Spot alone"),
 			     "add 'spot: true', or use limits.queue");
 	if (wait > 0 && runtime > wait)
 		problem_hint(
-			rules_error(binder, SPEC_SAGEMAKER_MAX_WAIT, NULL,
-				    "'sagemaker.max_wait' (%s) is shorter than 'max_runtime' (%s)",
-				    spec_str(spec, SPEC_SAGEMAKER_MAX_WAIT),
-				    spec_str(spec, SPEC_SAGEMAKER_MAX_RUNTIME)),
+			spec_error(binder, SPEC_SAGEMAKER_MAX_WAIT, NULL,
+				   "'sagemaker.max_wait' (%s) is shorter than 'max_runtime' (%s)",
+				   spec_str(spec, SPEC_SAGEMAKER_MAX_WAIT),
+				   spec_str(spec, SPEC_SAGEMAKER_MAX_RUNTIME)),
 			"raise max_wait, which includes the run");
 	if (spec_bool(spec, SPEC_SAGEMAKER_SPOT) && spec_ms(spec, SPEC_SAGEMAKER_WARM_POOL) > 0)
-		problem_hint(rules_error(binder, SPEC_SAGEMAKER_WARM_POOL, NULL,
-					 "'sagemaker.warm_pool' does not work with Spot"),
+		problem_hint(spec_error(binder, SPEC_SAGEMAKER_WARM_POOL, NULL,
+					"'sagemaker.warm_pool' does not work with Spot"),
 			     "keep one of the two: Spot machines are not kept");
 }
 

@@ -22,8 +22,8 @@ static void check_health(struct binder *binder)
 	if (!spec_is_set(spec, SPEC_HEALTH) || json_is_false(spec_get(spec, SPEC_HEALTH_DEVICE)))
 		return;
 	problem_hint(
-		rules_error(binder, SPEC_HEALTH, NULL,
-			    "'health' needs stoker's agent, which launcher 'toolkit' leaves out"),
+		spec_error(binder, SPEC_HEALTH, NULL,
+			   "'health' needs stoker's agent, which launcher 'toolkit' leaves out"),
 		"use 'sagemaker.launcher: node', or remove 'health'");
 }
 
@@ -47,9 +47,9 @@ static void check_command(struct binder *binder)
 {
 	if (!spec_is_set(binder->spec, SPEC_COMMAND) || is_program(binder->spec))
 		return;
-	problem_hint(rules_error(binder, SPEC_COMMAND, NULL,
-				 "launcher 'toolkit' starts torchrun itself, with one Python "
-				 "program of the source and its hyperparameters"),
+	problem_hint(spec_error(binder, SPEC_COMMAND, NULL,
+				"launcher 'toolkit' starts torchrun itself, with one Python "
+				"program of the source and its hyperparameters"),
 		     "write [torchrun, train.py], options as hyperparameters, or use "
 		     "'sagemaker.launcher: node'");
 }
@@ -71,10 +71,10 @@ static void check_values(struct binder *binder, enum spec_field field, const jso
 		if (!json_is_array(value) &&
 		    (!json_is_string(value) || is_shell_safe(json_string_value(value))))
 			continue;
-		problem_hint(rules_error(binder, field, member,
-					 "the toolkit passes '%.80s' through a shell, which would "
-					 "split this value",
-					 name),
+		problem_hint(spec_error(binder, field, member,
+					"the toolkit passes '%.80s' through a shell, which would "
+					"split this value",
+					name),
 			     "use letters, digits and _@%%+=:,./- alone, put the value into a file "
 			     "of the source, or use 'sagemaker.launcher: node'");
 	}
@@ -94,10 +94,10 @@ static void check_variables(struct binder *binder, enum spec_field field)
 		if (!strstr(json_string_value(value), "${STOKER_") ||
 		    (entry && entry->value->deferred))
 			continue;
-		problem_hint(rules_error(binder, field, member,
-					 "'%.80s' refers to a variable that stoker's agent fills "
-					 "in, which launcher 'toolkit' leaves out",
-					 name),
+		problem_hint(spec_error(binder, field, member,
+					"'%.80s' refers to a variable that stoker's agent fills "
+					"in, which launcher 'toolkit' leaves out",
+					name),
 			     "write the value out, or use 'sagemaker.launcher: node'");
 	}
 }
@@ -108,19 +108,19 @@ static void check_places(struct binder *binder)
 
 	if (spec_says(spec, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, "flag"))
 		problem_hint(
-			rules_error(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, NULL,
-				    "the toolkit itself writes hyperparameters as '--name value'"),
+			spec_error(binder, SPEC_HYPERPARAMETER_STYLE_BOOLEANS, NULL,
+				   "the toolkit itself writes hyperparameters as '--name value'"),
 			"let the script take a value, or use 'sagemaker.launcher: node'");
 	if (spec_says(spec, SPEC_COMPILE_KIND, "jax"))
-		problem_hint(rules_error(binder, SPEC_COMPILE_KIND, NULL,
-					 "the cache of kind 'jax' needs stoker's agent, which "
-					 "launcher 'toolkit' leaves out"),
+		problem_hint(spec_error(binder, SPEC_COMPILE_KIND, NULL,
+					"the cache of kind 'jax' needs stoker's agent, which "
+					"launcher 'toolkit' leaves out"),
 			     "use 'sagemaker.launcher: node'");
 	if (spec_is_set(spec, SPEC_CHECKPOINT_URL) &&
 	    spec_says(spec, SPEC_CHECKPOINT_SYNC, "agent"))
-		problem_hint(rules_error(binder, SPEC_CHECKPOINT_URL, NULL,
-					 "checkpoint uploads need stoker's agent, which launcher "
-					 "'toolkit' leaves out"),
+		problem_hint(spec_error(binder, SPEC_CHECKPOINT_URL, NULL,
+					"checkpoint uploads need stoker's agent, which launcher "
+					"'toolkit' leaves out"),
 			     "set 'checkpoint.sync: engine', with which SageMaker copies "
 			     "/opt/ml/checkpoints, or 'sync: script'");
 }
@@ -130,9 +130,9 @@ static void check_places(struct binder *binder)
 static void check_engine_sync(struct binder *binder)
 {
 	if (spec_says(binder->spec, SPEC_CHECKPOINT_SYNC, "engine"))
-		problem_hint(rules_error(binder, SPEC_CHECKPOINT_SYNC, NULL,
-					 "'checkpoint.sync: engine' is for 'sagemaker.launcher: "
-					 "toolkit' alone"),
+		problem_hint(spec_error(binder, SPEC_CHECKPOINT_SYNC, NULL,
+					"'checkpoint.sync: engine' is for 'sagemaker.launcher: "
+					"toolkit' alone"),
 			     "use 'sync: agent', or 'script' if the script uploads them");
 }
 

@@ -130,14 +130,14 @@ static void refuse_cost(struct binder *binder)
 	const char *type = is_local(spec) ? NULL : js_str(spec->instance, "type");
 
 	if (!type) {
-		problem_hint(rules_error(binder, SPEC_LIMITS_COST, NULL,
-					 "'limits.cost' needs 'resources.price'"),
+		problem_hint(spec_error(binder, SPEC_LIMITS_COST, NULL,
+					"'limits.cost' needs 'resources.price'"),
 			     "set the price of a node and hour in USD: resources: {price: 21.50}");
 		return;
 	}
-	problem_hint(rules_error(binder, SPEC_LIMITS_COST, NULL,
-				 "'limits.cost' needs a price, and the catalogue has none of '%s'",
-				 type),
+	problem_hint(spec_error(binder, SPEC_LIMITS_COST, NULL,
+				"'limits.cost' needs a price, and the catalogue has none of '%s'",
+				type),
 		     "set the price of a node and hour in USD: resources: {price: 21.50}, or write "
 		     "it into your own catalogue (STOKER_INSTANCES)");
 }
@@ -163,9 +163,9 @@ static void check_efa(struct binder *binder)
 	    !json_is_true(spec_get(spec, SPEC_RESOURCES_EFA)) || !type ||
 	    js_int(spec->instance, "efa", 0) > 0)
 		return;
-	problem_hint(rules_error(binder, SPEC_RESOURCES_EFA, NULL,
-				 "'resources.efa' is true, but '%.80s' is not known to have EFA",
-				 type),
+	problem_hint(spec_error(binder, SPEC_RESOURCES_EFA, NULL,
+				"'resources.efa' is true, but '%.80s' is not known to have EFA",
+				type),
 		     "omit resources.efa, name an instance type that has EFA, or add the type to "
 		     "your own catalogue (STOKER_INSTANCES)");
 }
@@ -175,13 +175,13 @@ static void check_efa(struct binder *binder)
 static void refuse_accelerator(struct binder *binder, enum spec_field field, const char *member,
 			       const char *type, const char *kind)
 {
-	problem_hint(
-		rules_error(binder, field, member,
-			    "'%.80s' has %s, which this version of stoker cannot use yet", type,
-			    strcmp(kind, INSTANCE_GPU) == 0 ? "GPUs"
-							    : "accelerators that are not Neuron's"),
-		"name a type with Neuron devices, such as trn1.32xlarge, or one without "
-		"accelerators");
+	problem_hint(spec_error(binder, field, member,
+				"'%.80s' has %s, which this version of stoker cannot use yet", type,
+				strcmp(kind, INSTANCE_GPU) == 0
+					? "GPUs"
+					: "accelerators that are not Neuron's"),
+		     "name a type with Neuron devices, such as trn1.32xlarge, or one without "
+		     "accelerators");
 }
 
 /* Checks the type at that place by its row. True if there is nothing more to say about it. */
@@ -197,10 +197,10 @@ static bool check_accelerator(struct binder *binder, enum spec_field field, cons
 	}
 	if (kind || devices == 0)
 		return false;
-	problem_hint(rules_error(binder, field, member,
-				 "'%.80s' has %lld devices by your catalogue, which does not say "
-				 "of what kind",
-				 type, (long long)devices),
+	problem_hint(spec_error(binder, field, member,
+				"'%.80s' has %lld devices by your catalogue, which does not say "
+				"of what kind",
+				type, (long long)devices),
 		     "add 'accelerator: neuron' to the row, or the kind of the devices");
 	return true;
 }
@@ -236,10 +236,10 @@ static void need_figures(struct binder *binder)
 	if (js_int(known, "vcpus", 0) > 0 && js_int(known, "ram_mib", 0) > 0)
 		return;
 	problem_hint(
-		rules_error(binder, SPEC_RESOURCES_INSTANCE, NULL,
-			    has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
-				    : "no catalogue has '%.80s', so its resources are not known",
-			    type),
+		spec_error(binder, SPEC_RESOURCES_INSTANCE, NULL,
+			   has_row ? "the row of '%.80s' in your catalogue has no vcpus or no ram"
+				   : "no catalogue has '%.80s', so its resources are not known",
+			   type),
 		"%swrite its row beneath 'instances:' of %s (which begins with 'version: 1'), with "
 		"the figures that 'aws ec2 describe-instance-types --instance-types %s' shows: %s",
 		meant, own ? own : "the file that STOKER_INSTANCES names", type, row);

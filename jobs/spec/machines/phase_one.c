@@ -203,14 +203,14 @@ static void check_width(struct binder *binder)
 	if (!spec_is_set(spec, SPEC_COMPILE_PARALLEL) || workers <= 0)
 		return;
 	if (why)
-		problem_hint(rules_error(binder, SPEC_COMPILE_PARALLEL, NULL,
-					 "'compile.parallel' has no effect: %s", why),
+		problem_hint(spec_error(binder, SPEC_COMPILE_PARALLEL, NULL,
+					"'compile.parallel' has no effect: %s", why),
 			     "%s", hint);
 	else if (vcpus > 0 && workers > vcpus && !spec_says(spec, SPEC_ENGINE, "local"))
-		problem_hint(rules_lint(binder, SPEC_COMPILE_PARALLEL, NULL,
-					"%lld compilers at once on the %lld vCPUs of '%s'",
-					(long long)workers, (long long)vcpus,
-					js_str(spec->instance, "type")),
+		problem_hint(spec_lint(binder, SPEC_COMPILE_PARALLEL, NULL,
+				       "%lld compilers at once on the %lld vCPUs of '%s'",
+				       (long long)workers, (long long)vcpus,
+				       js_str(spec->instance, "type")),
 			     "use 'auto', or at most %lld; a compiler uses one vCPU",
 			     (long long)vcpus);
 }
