@@ -135,31 +135,38 @@ static void end_line(void)
 		out.write_errno = errno ? errno : EIO;
 }
 
-static void put_err(const struct sb *line)
+static void put_err(const char *line, size_t len)
 {
 	if (out.sink)
-		out.sink(out.sink_arg, line->text, line->len);
+		out.sink(out.sink_arg, line, len);
 	else
-		out_terminal(line->text, line->len);
+		out_terminal(line, len);
 }
 
-/* A newline in an argument is escaped too: it would forge a line. */
-static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
-	STK_PRINTF(3, 0);
-static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
+/* A newline in the text is escaped too: it would forge a line. */
+static void put_line(FILE *file, const char *prefix, const char *text, size_t len)
 {
-	AUTO(sb_release) struct sb raw = SB_INIT, safe = SB_INIT;
+	AUTO(sb_release) struct sb safe = SB_INIT;
 
-	sb_addv(&raw, fmt, args);
 	sb_adds(&safe, prefix);
-	text_escape(&safe, raw.text, raw.len, false);
+	text_escape(&safe, text, len, false);
 	if (file == stdout) {
 		put(safe.text, safe.len);
 		end_line();
 		return;
 	}
 	sb_addc(&safe, '\n');
-	put_err(&safe);
+	put_err(safe.text, safe.len);
+}
+
+static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
+	STK_PRINTF(3, 0);
+static void put_line_v(FILE *file, const char *prefix, const char *fmt, va_list args)
+{
+	AUTO(sb_release) struct sb text = SB_INIT;
+
+	sb_addv(&text, fmt, args);
+	put_line(file, prefix, text.text, text.len);
 }
 
 void out_line(const char *fmt, ...)
@@ -175,13 +182,8 @@ void out_line(const char *fmt, ...)
 
 void out_text(const char *text, size_t len)
 {
-	AUTO(sb_release) struct sb safe = SB_INIT;
-
-	if (out.json)
-		return;
-	text_escape(&safe, len ? text : "", len, false);
-	put(safe.text, safe.len);
-	end_line();
+	if (!out.json)
+		put_line(stdout, "", len ? text : "", len);
 }
 
 void out_block(const char *text)
@@ -237,20 +239,9 @@ void out_hint(const char *fmt, ...)
 	va_end(args);
 }
 
-/* Prints the line with our prefix; separate so that callers need no format. */
-static void put_prefixed(const char *before, const char *fmt, ...) STK_PRINTF(2, 3);
-static void put_prefixed(const char *before, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	put_line_v(stderr, before, fmt, args);
-	va_end(args);
-}
-
 void out_error_line(const char *line)
 {
-	put_prefixed(prefix("error: ", "\x1b[31merror:\x1b[0m "), "%s", line);
+	put_line(stderr, prefix("error: ", "\x1b[31merror:\x1b[0m "), line, strlen(line));
 }
 
 void out_error(const struct err *err)
@@ -264,13 +255,8 @@ void out_error(const struct err *err)
 
 void out_quote(const char *lines, bool note)
 {
-	struct sb text = SB_INIT;
-
-	if (out.json || (note && out.quiet))
-		return;
-	sb_adds(&text, lines);
-	put_err(&text);
-	sb_release(&text);
+	if (!out.json && !(note && out.quiet))
+		put_err(lines, strlen(lines));
 }
 
 #define EVENT_ROWS   3
@@ -293,25 +279,22 @@ void out_event(const char *at, enum status_icon mark, const char *sentence)
 		     columns > 2 * EVENT_INDENT ? columns - EVENT_INDENT - 1 : EVENT_INDENT,
 		     EVENT_INDENT, EVENT_ROWS, style->utf8);
 	sb_addc(&line, '\n');
-	put_err(&line);
+	put_err(line.text, line.len);
 }
 
 void out_marked(const char *label, enum status_icon mark, const char *fmt, ...)
 {
-	AUTO(sb_release) struct sb text = SB_INIT, line = SB_INIT;
+	AUTO(sb_release) struct sb before = SB_INIT;
 	const struct text_style *style = &out.style;
 	va_list args;
 
 	if (out.json)
 		return;
-	va_start(args, fmt);
-	sb_addv(&text, fmt, args);
-	va_end(args);
-	sb_addf(&line, "%s%s%s%s ", label, text_style_on(style, mark),
+	sb_addf(&before, "%s%s%s%s ", label, text_style_on(style, mark),
 		text_style_icon_text(style, mark), text_style_off(style));
-	text_escape(&line, text.text, text.len, false);
-	put(line.text, line.len);
-	end_line();
+	va_start(args, fmt);
+	put_line_v(stdout, before.text, fmt, args);
+	va_end(args);
 }
 
 /* --- output without waiting for readers --- */

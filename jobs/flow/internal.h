@@ -65,9 +65,6 @@ void limit_forecast_text(const struct flow *flow, char *to, size_t size);
  * of the journal. */
 struct utc flow_between(int64_t reported_ms, struct utc from, struct utc to);
 
-/* True for an event of another attempt than the current one: a ledger ignores it. */
-bool ledger_is_stale(const struct ledger *ledger, const struct event *ev);
-
 /* Returns how long the retry that is due now waits, in milliseconds. */
 int64_t retry_wait_ms(const struct flow *flow);
 

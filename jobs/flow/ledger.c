@@ -7,6 +7,12 @@
 #include "jobs/flow/ledger_held.h"
 #include "jobs/flow/ledger_spend.h"
 
+const char *const ledger_bin_names[BIN_COUNT] = {
+	"queue",  "provision", "pull",     "setup", "health",     "precompile",
+	"verify", "restore",   "steps",    "jit",   "checkpoint", "replayed",
+	"hang",   "backoff",   "evaluate", "infer", "idle",       "unknown",
+};
+
 static bool is_under_way(const struct ledger *l)
 {
 	return l->stage >= STAGE_QUEUE && l->stage <= STAGE_STEPS;
@@ -64,8 +70,9 @@ static void on_created(struct ledger *l, const struct event *ev)
 	l->away_since = ev->at;
 }
 
-static void on_left(struct ledger *l)
+static void on_left(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (!is_under_way(l))
 		ledger_spend_to(l, l->at, bin_of(l));
 	l->away_since = l->at;
@@ -90,8 +97,9 @@ static void on_took_over(struct ledger *l, struct utc before)
 		l->unobserved_since = since;
 }
 
-static void on_ended_run(struct ledger *l)
+static void on_ended_run(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	ledger_spend_to(l, l->at, bin_of(l));
 	l->stage = STAGE_OVER;
 	l->held = false;
@@ -120,15 +128,17 @@ static void on_intended(struct ledger *l, const struct event *ev)
 	l->attempt_held_ms = 0;
 }
 
-static void on_lost(struct ledger *l)
+static void on_lost(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (l->unobserved_since.ms == 0)
 		l->unobserved_since = l->at;
 	l->lost = true;
 }
 
-static void on_found(struct ledger *l)
+static void on_found(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (l->lost)
 		ledger_hole_add(l, l->unobserved_since, l->at);
 	l->unobserved_since.ms = 0;
@@ -136,8 +146,9 @@ static void on_found(struct ledger *l)
 }
 
 /* No job was there while no driver was active. */
-static void on_missing(struct ledger *l)
+static void on_missing(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (l->stage != STAGE_QUEUE)
 		return;
 	ledger_spend(l, l->at.ms - l->mark.ms - ledger_hole_seen_ms(l, l->at), l->at, BIN_IDLE);
@@ -324,12 +335,20 @@ static void on_ended(struct ledger *l, const struct event *ev)
 }
 
 /* Waiting for another run's work counts as waiting for machines does: as queue. */
-static void on_key(struct ledger *l)
+static void on_key(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (l->stage != STAGE_READY && l->stage != STAGE_BACKOFF)
 		return;
 	ledger_spend_wait(l, l->at, BIN_QUEUE);
 	l->stage = STAGE_READY;
+}
+
+static void on_chosen(struct ledger *l, const struct event *ev)
+{
+	(void)ev;
+	if (!is_under_way(l))
+		ledger_spend_wait(l, l->at, BIN_RESTORE);
 }
 
 static void on_retry(struct ledger *l, const struct event *ev)
@@ -338,8 +357,9 @@ static void on_retry(struct ledger *l, const struct event *ev)
 		l->until.ms = ev->until;
 }
 
-static void on_cache(struct ledger *l)
+static void on_cache(struct ledger *l, const struct event *ev)
 {
+	(void)ev;
 	if (l->stage != STAGE_CHECK && l->stage != STAGE_VERIFY)
 		return;
 	ledger_spend_to(l, l->at, BIN_VERIFY);
@@ -348,93 +368,59 @@ static void on_cache(struct ledger *l)
 
 /* ---- taking in events -------------------------------------------------------------- */
 
-static bool wants_end(const struct event *ev)
+static void on_end_event(struct ledger *l, const struct event *ev)
 {
-	if (ev->kind == EV_JIT_EXCEEDED)
-		return ev->on_exceed != JIT_WARN;
-	return ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE;
+	if (ev->kind == EV_JIT_EXCEEDED
+		    ? ev->on_exceed != JIT_WARN
+		    : ev->kind != EV_LIMIT_REACHED || ev->limit != LIMIT_UNREACHABLE)
+		on_end_requested(l);
 }
 
-/* `before`: the time of the event before. */
-static void apply_event(struct ledger *l, const struct event *ev, struct utc before)
+static void on_compiling(struct ledger *l, const struct event *ev)
+{
+	if (l->phase == PHASE_PRECOMPILE && ev->attempt == l->attempt)
+		l->unobserved_since.ms = 0;
+}
+
+/* Handler of each event; NULL: it spends no time. */
+static void (*const handlers[EV_COUNT])(struct ledger *l, const struct event *ev) = {
+	[EV_DRIVER_LEFT] = on_left,           [EV_CACHE_CHECKED] = on_cache,
+	[EV_CACHE_VERIFIED] = on_cache,       [EV_CACHE_CLAIMED] = on_key,
+	[EV_CACHE_WAITING] = on_key,          [EV_CHECKPOINT_CHOSEN] = on_chosen,
+	[EV_ATTEMPT_INTENDED] = on_intended,  [EV_ATTEMPT_MISSING] = on_missing,
+	[EV_ATTEMPT_CLAIMED] = on_claimed,    [EV_HEALTH_CHECKED] = on_checked,
+	[EV_ATTEMPT_STARTED] = on_started,    [EV_ATTEMPT_LOST] = on_lost,
+	[EV_ATTEMPT_FOUND] = on_found,        [EV_ATTEMPT_ENDED] = on_ended,
+	[EV_ATTEMPT_KEPT] = ledger_held_kept, [EV_TRAIN_STRETCH] = on_stretch,
+	[EV_TRAIN_PROGRESS] = on_progress,    [EV_COMPILE_PROGRESS] = on_compiling,
+	[EV_JIT_COMPILED] = on_jit,           [EV_CHECKPOINT_COMPLETE] = on_checkpoint,
+	[EV_RETRY_SCHEDULED] = on_retry,      [EV_REQUEST_STOP] = on_end_event,
+	[EV_REQUEST_DRAIN] = on_end_event,    [EV_LIMIT_REACHED] = on_end_event,
+	[EV_JIT_EXCEEDED] = on_end_event,     [EV_RUN_ENDED] = on_ended_run,
+};
+
+/* True for an event of another attempt than the current one, which is ignored. */
+static bool is_stale(const struct ledger *l, const struct event *ev)
 {
 	switch (ev->kind) {
-	case EV_DRIVER_TOOK_OVER:
-		on_took_over(l, before);
-		break;
-	case EV_DRIVER_LEFT:
-		on_left(l);
-		break;
-	case EV_CACHE_CHECKED:
-	case EV_CACHE_VERIFIED:
-		on_cache(l);
-		break;
-	case EV_CACHE_CLAIMED:
-	case EV_CACHE_WAITING:
-		on_key(l);
-		break;
-	case EV_CHECKPOINT_CHOSEN:
-		if (!is_under_way(l))
-			ledger_spend_wait(l, l->at, BIN_RESTORE);
-		break;
-	case EV_ATTEMPT_INTENDED:
-		on_intended(l, ev);
-		break;
 	case EV_ATTEMPT_MISSING:
-		on_missing(l);
-		break;
 	case EV_ATTEMPT_CLAIMED:
-		on_claimed(l, ev);
-		break;
 	case EV_HEALTH_CHECKED:
-		on_checked(l, ev);
-		break;
 	case EV_ATTEMPT_STARTED:
-		on_started(l, ev);
-		break;
 	case EV_ATTEMPT_LOST:
-		on_lost(l);
-		break;
 	case EV_ATTEMPT_FOUND:
-		on_found(l);
-		break;
 	case EV_ATTEMPT_ENDED:
-		on_ended(l, ev);
-		break;
-	case EV_ATTEMPT_KEPT:
-		ledger_held_kept(l, ev);
-		break;
+		return ev->phase != l->phase || ev->attempt != l->attempt;
 	case EV_TRAIN_STRETCH:
-		on_stretch(l, ev);
-		break;
 	case EV_TRAIN_PROGRESS:
-		on_progress(l, ev);
-		break;
-	case EV_COMPILE_PROGRESS:
-		if (l->phase == PHASE_PRECOMPILE && ev->attempt == l->attempt)
-			l->unobserved_since.ms = 0;
-		break;
 	case EV_JIT_COMPILED:
-		on_jit(l, ev);
-		break;
-	case EV_CHECKPOINT_COMPLETE:
-		on_checkpoint(l, ev);
-		break;
-	case EV_RETRY_SCHEDULED:
-		on_retry(l, ev);
-		break;
-	case EV_REQUEST_STOP:
-	case EV_REQUEST_DRAIN:
-	case EV_LIMIT_REACHED:
 	case EV_JIT_EXCEEDED:
-		if (wants_end(ev))
-			on_end_requested(l);
-		break;
-	case EV_RUN_ENDED:
-		on_ended_run(l);
-		break;
+	case EV_CHECKPOINT_COMPLETE:
+		return l->phase != PHASE_TRAIN || ev->attempt != l->attempt;
+	case EV_RETRY_SCHEDULED:
+		return ev->phase != l->phase;
 	default:
-		break;
+		return false;
 	}
 }
 
@@ -451,9 +437,10 @@ void ledger_add(struct ledger *l, const struct event *ev)
 		return;
 	if (ev->at.ms > l->at.ms)
 		l->at = ev->at;
-	if (ledger_is_stale(l, ev))
-		return;
-	apply_event(l, ev, before);
+	if (ev->kind == EV_DRIVER_TOOK_OVER)
+		on_took_over(l, before);
+	else if (handlers[ev->kind] && !is_stale(l, ev))
+		handlers[ev->kind](l, ev);
 }
 
 /* Closes the open stretch as what it looks like, and as unknown from when it was not observed. */

@@ -26,33 +26,35 @@
 #include "jobs/base/step_rate.h"
 #include "jobs/flow/event.h"
 
+/* Each with the events that show time in it. */
 enum ledger_bin {
-	BIN_QUEUE,
-	BIN_PROVISION, /* part of queue until an engine reports it */
-	BIN_PULL,
-	BIN_SETUP,
-	BIN_HEALTH,
-	BIN_PRECOMPILE,
-	BIN_VERIFY,
-	BIN_RESTORE,
-	BIN_STEPS,
-	BIN_JIT,
-	BIN_CHECKPOINT,
-	BIN_REPLAYED,
-	BIN_HANG,
-	BIN_BACKOFF,
-	BIN_EVALUATE,
-	BIN_INFER,
-	BIN_IDLE,
-	BIN_UNKNOWN,
+	BIN_QUEUE,      /* attempt.intended to attempt.claimed; cache.waiting to cache.claimed or
+			   cache.checked */
+	BIN_PROVISION,  /* the engine's word before attempt.claimed; part of queue until then */
+	BIN_PULL,       /* the engine's word of its machines to attempt.claimed */
+	BIN_SETUP,      /* attempt.claimed to the first step of a fresh training, or to
+			   attempt.started */
+	BIN_HEALTH,     /* since and finished of health.checked */
+	BIN_PRECOMPILE, /* attempt.started to attempt.ended of precompile */
+	BIN_VERIFY,     /* before cache.checked; attempt.ended to cache.verified */
+	BIN_RESTORE,    /* before checkpoint.chosen; attempt.started to the first step of a resumed
+			   training */
+	BIN_STEPS,      /* train.progress with a larger step, train.stretch; a training that ended
+			   well */
+	BIN_JIT,        /* the seconds of jit.compiled */
+	BIN_CHECKPOINT, /* the seconds of checkpoint.complete, as far as they slowed the steps; a
+			   request or limit.reached to attempt.ended of a training */
+	BIN_REPLAYED,   /* train.progress of steps that an attempt before had reached */
+	BIN_HANG,       /* the hang of attempt.ended */
+	BIN_BACKOFF,    /* attempt.ended to attempt.intended */
+	BIN_EVALUATE,   /* attempt.started to attempt.ended of evaluate */
+	BIN_INFER,      /* the same of infer */
+	BIN_IDLE,    /* driver.left, or the newest event, to driver.took_over, while no attempt was
+			under way */
+	BIN_UNKNOWN, /* nothing: no driver looked, or the engine did not show it */
 	BIN_COUNT
 };
-
-struct ledger_row {
-	const char *name;
-	const char *evidence; /* events that show time in this bin */
-};
-extern const struct ledger_row ledger_rows[BIN_COUNT];
+extern const char *const ledger_bin_names[BIN_COUNT];
 
 /* Stage of the run, as far as time is concerned. */
 enum ledger_stage {

@@ -33,47 +33,34 @@ static bool has_attempt(const struct flow *flow)
 	return flow->state == FLOW_PRECOMPILE || flow->state == FLOW_TRAIN;
 }
 
-/* Returns since when a limit counts; ms 0: it does not count now. */
-static struct utc counts_since(const struct flow *flow, enum run_limit limit)
+/* A stretch of time with a limit. */
+struct limited {
+	struct utc since;  /* ms 0: it does not count now */
+	int64_t length_ms; /* 0: the spec has no such limit */
+};
+
+static struct limited limited_by(const struct flow *flow, enum run_limit limit)
 {
-	static const struct utc never = { 0 };
+	const struct flow_policy *policy = &flow->policy;
 	enum attempt_state state = has_attempt(flow) ? flow->attempt_state : ATTEMPT_NONE;
+	struct limited ret = { 0 };
 
-	switch (limit) {
-	case LIMIT_DEADLINE:
-		return flow->created;
-	case LIMIT_QUEUE:
-		return state == ATTEMPT_SUBMITTED ? flow->submitted_at : never;
-	case LIMIT_START:
-		return state == ATTEMPT_RUNNING && !flow->started ? flow->claimed_at : never;
-	case LIMIT_UNREACHABLE:
-		return state == ATTEMPT_LOST || state == ATTEMPT_UNCERTAIN ? flow->unobserved_since
-									   : never;
-	case LIMIT_NONE:
-	case LIMIT_COST:
-	case LIMIT_COUNT:
-		break;
+	if (limit == LIMIT_DEADLINE)
+		return (struct limited){ flow->created, policy->deadline_ms };
+	if (limit == LIMIT_QUEUE) {
+		ret.length_ms = policy->queue_ms;
+		if (state == ATTEMPT_SUBMITTED)
+			ret.since = flow->submitted_at;
+	} else if (limit == LIMIT_START) {
+		ret.length_ms = policy->start_ms;
+		if (state == ATTEMPT_RUNNING && !flow->started)
+			ret.since = flow->claimed_at;
+	} else if (limit == LIMIT_UNREACHABLE) {
+		ret.length_ms = policy->unreachable_ms;
+		if (state == ATTEMPT_LOST || state == ATTEMPT_UNCERTAIN)
+			ret.since = flow->unobserved_since;
 	}
-	return never;
-}
-
-static int64_t length_ms(const struct flow_policy *policy, enum run_limit limit)
-{
-	switch (limit) {
-	case LIMIT_DEADLINE:
-		return policy->deadline_ms;
-	case LIMIT_QUEUE:
-		return policy->queue_ms;
-	case LIMIT_START:
-		return policy->start_ms;
-	case LIMIT_UNREACHABLE:
-		return policy->unreachable_ms;
-	case LIMIT_NONE:
-	case LIMIT_COST:
-	case LIMIT_COUNT:
-		break;
-	}
-	return 0;
+	return ret;
 }
 
 /* ---- forecasts ------------------------------------------------------------------- */
@@ -163,7 +150,8 @@ static int64_t lead_of_cost_ms(const struct flow *flow)
 /* Returns when the limit is reached by time alone; INT64_MAX: never. */
 static int64_t due_ms(const struct flow *flow, enum run_limit limit)
 {
-	int64_t since = counts_since(flow, limit).ms, length = length_ms(&flow->policy, limit);
+	struct limited limited = limited_by(flow, limit);
+	int64_t since = limited.since.ms, length = limited.length_ms;
 
 	/* The nodes' check-up has a limit of its own. */
 	if (limit == LIMIT_START && length > 0)
@@ -248,7 +236,7 @@ void limit_text(const struct flow *flow, enum run_limit limit, char *to, size_t 
 
 	if (format_lead(flow, limit, to, size))
 		return;
-	format_length(length_ms(&flow->policy, limit), length, sizeof length);
+	format_length(limited_by(flow, limit).length_ms, length, sizeof length);
 	switch (limit) {
 	case LIMIT_DEADLINE:
 		snprintf(to, size, "the run was created %s ago", length);

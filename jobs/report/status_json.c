@@ -85,7 +85,7 @@ static json_t *ledger_json(const struct ledger_view *view)
 	json_t *object = json_object();
 
 	for (int bin = 0; bin < BIN_COUNT; bin++)
-		js_put(object, ledger_rows[bin].name, json_real((double)view->ms[bin] / 1000));
+		js_put(object, ledger_bin_names[bin], json_real((double)view->ms[bin] / 1000));
 	js_put(object, "total", json_real((double)view->total_ms / 1000));
 	return object;
 }
@@ -103,7 +103,7 @@ static json_t *cost_bins(const struct status *status, const struct ledger_view *
 
 	for (int bin = 0; bin < BIN_COUNT; bin++)
 		if (view->held_ms[bin] > 0)
-			js_put(bins, ledger_rows[bin].name,
+			js_put(bins, ledger_bin_names[bin],
 			       json_real(usd(status, view->held_ms[bin])));
 	return bins;
 }

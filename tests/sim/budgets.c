@@ -472,7 +472,7 @@ void rule8(struct world *w)
 	for (int bin = 0; bin < BIN_COUNT; bin++) {
 		sum += view.ms[bin];
 		if (view.ms[bin] < 0 || view.held_ms[bin] < 0 || view.held_ms[bin] > view.ms[bin])
-			broken(w, 8, "%s has %lld ms, %lld of them held", ledger_rows[bin].name,
+			broken(w, 8, "%s has %lld ms, %lld of them held", ledger_bin_names[bin],
 			       (long long)view.ms[bin], (long long)view.held_ms[bin]);
 		counts.bins[bin] += view.ms[bin] > 0;
 	}
@@ -482,6 +482,6 @@ void rule8(struct world *w)
 	for (size_t i = 0; i < sizeof free_of_cost / sizeof free_of_cost[0]; i++)
 		if (view.held_ms[free_of_cost[i]] > 0)
 			broken(w, 8, "a job held machines in %s",
-			       ledger_rows[free_of_cost[i]].name);
+			       ledger_bin_names[free_of_cost[i]]);
 	check_held(w, &view);
 }

@@ -127,7 +127,7 @@ bool counts_print(bool must_reach_all)
 	for (int i = 0; i < BIN_COUNT; i++)
 		if (i != BIN_PROVISION && i != BIN_PULL && i != BIN_HEALTH && i != BIN_EVALUATE &&
 		    i != BIN_INFER) /* nothing tells of these yet */
-			line(counts.bins[i], "%s", ledger_rows[i].name);
+			line(counts.bins[i], "%s", ledger_bin_names[i]);
 	printf("\nends\n");
 	line(counts.outcomes[OUTCOME_SUCCEEDED][0], "succeeded, exit 0");
 	line(counts.outcomes[OUTCOME_FAILED][1], "failed, exit 1");

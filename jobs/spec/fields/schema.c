@@ -14,30 +14,19 @@
 
 static json_t *schema_of(field_id field);
 
-static void put(json_t *schema, const char *key, json_t *value)
-{
-	json_object_set_new(schema, key, value);
-}
-
 static json_t *text_type(const char *type)
 {
-	json_t *schema = json_object();
-
-	put(schema, "type", json_string(type));
-	return schema;
+	return json_pack("{s:s}", "type", type);
 }
 
 static json_t *pattern(const char *text)
 {
-	json_t *schema = text_type("string");
-
-	put(schema, "pattern", json_string(text));
-	return schema;
+	return json_pack("{s:s, s:s}", "type", "string", "pattern", text);
 }
 
 static json_t *word_schema(const char *words)
 {
-	json_t *schema = json_object(), *list = json_array();
+	json_t *list = json_array();
 
 	while (*words) {
 		size_t n = strcspn(words, " ");
@@ -45,8 +34,7 @@ static json_t *word_schema(const char *words)
 		json_array_append_new(list, json_stringn(words, n));
 		words += n + (words[n] == ' ');
 	}
-	put(schema, "enum", list);
-	return schema;
+	return json_pack("{s:o}", "enum", list);
 }
 
 static json_t *number_schema(const struct field *row)
@@ -54,8 +42,8 @@ static json_t *number_schema(const struct field *row)
 	json_t *schema = text_type(row->type == FIELD_INT ? "integer" : "number");
 
 	if (row->min != 0 || row->max != 0) {
-		put(schema, "minimum", json_integer(row->min));
-		put(schema, "maximum", json_integer(row->max));
+		js_put(schema, "minimum", json_integer(row->min));
+		js_put(schema, "maximum", json_integer(row->max));
 	}
 	return schema;
 }
@@ -67,11 +55,11 @@ static json_t *string_schema(const struct field *row)
 	const char *shape = field_shape_rows[row->shape].pattern;
 	json_t *schema = json_object();
 
-	put(schema, "type", json_pack("[s, s]", "string", row->numbers ? "number" : "integer"));
+	js_put(schema, "type", json_pack("[s, s]", "string", row->numbers ? "number" : "integer"));
 	if (shape)
-		put(schema, "pattern", json_string(shape));
+		js_put(schema, "pattern", json_string(shape));
 	if (shape_is_regex(row->shape))
-		put(schema, "format", json_string("regex"));
+		js_put(schema, "format", json_string("regex"));
 	return schema;
 }
 
@@ -93,7 +81,7 @@ static json_t *measure_schema(const struct field *row)
 	json_t *schema = pattern(unit_pattern(row->type));
 
 	if (row->type == FIELD_SIZE)
-		put(schema, "type", json_pack("[s, s]", "string", "integer"));
+		js_put(schema, "type", json_pack("[s, s]", "string", "integer"));
 	return schema;
 }
 
@@ -104,19 +92,19 @@ static json_t *section_schema(field_id section)
 	for (field_id id = section + 1; id < SPEC_FIELD_COUNT; id++) {
 		if (strchr("[*", field_leaf(id)[0]) || field_parent(id) != section)
 			continue;
-		put(members, field_leaf(id), schema_of(id));
+		js_put(members, field_leaf(id), schema_of(id));
 		if (field_table[id].required)
 			json_array_append_new(required, json_string(field_leaf(id)));
 	}
-	put(schema, "properties", members);
+	js_put(schema, "properties", members);
 	if (json_array_size(required) > 0)
-		put(schema, "required", required);
+		js_put(schema, "required", required);
 	else
 		json_decref(required);
-	put(schema, "additionalProperties", json_false());
+	js_put(schema, "additionalProperties", json_false());
 	/* A name with nothing below it is an empty section. */
 	if (section != FIELD_NONE && !json_object_get(schema, "required"))
-		put(schema, "type", json_pack("[s, s]", "object", "null"));
+		js_put(schema, "type", json_pack("[s, s]", "object", "null"));
 	return schema;
 }
 
@@ -124,13 +112,13 @@ static json_t *list_schema(field_id list)
 {
 	json_t *schema = text_type("array");
 
-	put(schema, "items", schema_of(field_item(list)));
+	js_put(schema, "items", schema_of(field_item(list)));
 	if (field_table[list].max_items > 0)
-		put(schema, "maxItems", json_integer((json_int_t)field_table[list].max_items));
+		js_put(schema, "maxItems", json_integer((json_int_t)field_table[list].max_items));
 	if (field_table[list].min_items > 0)
-		put(schema, "minItems", json_integer((json_int_t)field_table[list].min_items));
+		js_put(schema, "minItems", json_integer((json_int_t)field_table[list].min_items));
 	else
-		put(schema, "type", json_pack("[s, s]", "array", "null"));
+		js_put(schema, "type", json_pack("[s, s]", "array", "null"));
 	return schema;
 }
 
@@ -138,9 +126,10 @@ static json_t *free_schema(field_id map)
 {
 	json_t *schema = json_object();
 
-	put(schema, "type", json_pack("[s, s]", "object", "null"));
-	put(schema, "additionalProperties", schema_of(field_item(map)));
-	put(schema, "propertyNames", pattern(field_shape_rows[field_table[map].key_shape].pattern));
+	js_put(schema, "type", json_pack("[s, s]", "object", "null"));
+	js_put(schema, "additionalProperties", schema_of(field_item(map)));
+	js_put(schema, "propertyNames",
+	       pattern(field_shape_rows[field_table[map].key_shape].pattern));
 	return schema;
 }
 
@@ -179,7 +168,7 @@ static json_t *plain_schema(field_id field)
 static json_t *schema_of(field_id field)
 {
 	const struct field *row = &field_table[field];
-	json_t *schema = plain_schema(field), *example;
+	json_t *schema = plain_schema(field);
 	json_t *fallback = bind_default(field);
 	bool scalar = row->type != FIELD_SECTION && row->type != FIELD_LIST &&
 		      row->type != FIELD_FREE && row->type != FIELD_ANY;
@@ -191,19 +180,15 @@ static json_t *schema_of(field_id field)
 		if (row->words && row->type != FIELD_CHOICE)
 			json_array_append_new(ways, word_schema(row->words));
 		json_array_append_new(ways, pattern(VARIABLE_PATTERN));
-		schema = json_object();
-		put(schema, "anyOf", ways);
+		schema = json_pack("{s:o}", "anyOf", ways);
 	}
-	put(schema, "description", json_string(row->help));
+	js_put(schema, "description", json_string(row->help));
 	if (fallback && row->type != FIELD_FREE)
-		put(schema, "default", fallback);
+		js_put(schema, "default", fallback);
 	else
 		json_decref(fallback);
-	if (scalar && row->example) {
-		example = json_array();
-		json_array_append_new(example, json_string(row->example));
-		put(schema, "examples", example);
-	}
+	if (scalar && row->example)
+		js_put(schema, "examples", json_pack("[s]", row->example));
 	return schema;
 }
 
@@ -211,8 +196,8 @@ json_t *spec_schema(void)
 {
 	json_t *schema = json_object(), *members = section_schema(FIELD_NONE);
 
-	put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
-	put(schema, "title", json_string("stoker job spec"));
+	js_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+	js_put(schema, "title", json_string("stoker job spec"));
 	json_object_update(schema, members);
 	json_decref(members);
 	return schema;
