@@ -193,16 +193,8 @@ int cmd_cache_why(const struct args *args, struct err **err)
 	if (code != 0)
 		return code;
 	if (out_is_json()) {
-		const char *key = js_str(js_path(plan->json, "compile"), "graph_key");
-		json_auto_t *object = json_object();
+		json_auto_t *object = plan_cache_json(plan->json, &view);
 
-		js_put_str(object, "verdict", flow_cache_state_names[view.verdict]);
-		js_put_str(object, "graph_key", key);
-		if (view.lock)
-			js_put(object, "graphs", json_integer(view.graphs));
-		js_put(object, "changed", json_incref(view.changed));
-		js_put_str(object, "reason", view.reason);
-		js_put_str(object, "hint", view.hint);
 		out_json(object);
 	}
 	if (view.verdict == CACHE_UNKNOWN)

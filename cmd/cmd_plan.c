@@ -15,22 +15,6 @@
 #include "jobs/run/plan/aws_account.h"
 #include "jobs/run/plan/health.h"
 
-static json_t *cache_json(const json_t *plan, const struct cache_view *view)
-{
-	json_t *cache = json_object();
-
-	js_put_str(cache, "verdict", flow_cache_state_names[view->verdict]);
-	js_put_str(cache, "graph_key", js_str(json_object_get(plan, "compile"), "graph_key"));
-	if (view->lock)
-		js_put(cache, "graphs", json_integer(view->graphs));
-	js_put(cache, "changed", json_incref(view->changed));
-	js_put_str(cache, "reason", view->reason);
-	js_put_str(cache, "hint", view->hint);
-	if (view->problems)
-		js_put(cache, "problems", json_incref(view->problems));
-	return cache;
-}
-
 /* Returns only the phases that would run: a warm cache needs no phase 1. */
 static json_t *phases_json(const json_t *plan, enum cache_state verdict)
 {
@@ -230,7 +214,7 @@ int cmd_plan(const struct args *args, struct err **err)
 	result = json_object();
 	js_put(result, "spec", json_incref(json_object_get(plan->json, "spec")));
 	js_put_str(result, "engine", js_str(plan->json, "engine"));
-	js_put(result, "cache", cache_json(plan->json, &view));
+	js_put(result, "cache", plan_cache_json(plan->json, &view));
 	js_put(result, "phases", phases_json(shown, view.verdict));
 	js_put(result, "length", json_incref(json_object_get(plan->json, "length")));
 	js_put(result, "width", json_incref(json_object_get(plan->json, "width")));

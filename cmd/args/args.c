@@ -69,7 +69,7 @@ static enum opt_id nearest_option(const char *name, size_t len, uint64_t allowed
 	return best;
 }
 
-static enum opt_id find_long(const char *name, size_t len)
+enum opt_id args_option_find(const char *name, size_t len)
 {
 	for (int id = 0; id < OPT_COUNT; id++)
 		if (strlen(args_opt_rows[id].name) == len &&
@@ -162,7 +162,7 @@ static int parse_option(struct args *args, const char *word, const char *next, i
 	const char *equals = is_long ? strchr(word, '=') : NULL;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
 	uint64_t allowed = OPTS_GLOBAL | (args->cmd ? args->cmd->options : UINT64_MAX);
-	enum opt_id id = is_long ? find_long(word + 2, len - 2)
+	enum opt_id id = is_long ? args_option_find(word + 2, len - 2)
 				 : (len == 2 ? find_letter(word[1]) : OPT_COUNT);
 
 	*ret_used = 1;
@@ -253,18 +253,15 @@ static int check_operands(const struct args *args, struct err **err)
 
 	if (args->given[OPT_HELP])
 		return 0;
-	if (args->operand_count < cmd->least) {
+	if (args->operand_count < cmd->least)
 		err_set(err, EXIT_USAGE, "%s needs %s", cmd->name, cmd->operands);
-		return err_hint(err, "usage: stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "",
-				cmd->operands);
-	}
-	if (cmd->most >= 0 && args->operand_count > cmd->most) {
+	else if (cmd->most >= 0 && args->operand_count > cmd->most)
 		err_set(err, EXIT_USAGE, "%s does not take '%s'", cmd->name,
 			args->operands[cmd->most]);
-		return err_hint(err, "usage: stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "",
-				cmd->operands);
-	}
-	return 0;
+	else
+		return 0;
+	return err_hint(err, "usage: stoker %s%s%s", cmd->name, cmd->operands[0] ? " " : "",
+			cmd->operands);
 }
 
 int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret, struct err **err)

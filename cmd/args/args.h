@@ -85,6 +85,8 @@ const struct cmd *cmd_in_family(const struct cmd *from, const char *word);
  * a hint. An empty command line or --help alone gives the row of `help`. */
 int args_parse(const struct cmd *table, int argc, char **argv, struct args *ret, struct err **err);
 void args_release(struct args *args); /* for AUTO() */
+/* Returns the option of this long name, without its dashes; OPT_COUNT if there is none. */
+enum opt_id args_option_find(const char *name, size_t len);
 /* Reads a whole number from 0; EXIT_USAGE names the option. */
 int args_number(const struct args *args, enum opt_id id, int64_t fallback, int64_t *ret,
 		struct err **err);

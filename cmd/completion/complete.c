@@ -184,23 +184,14 @@ static void offer_usage(const struct line *line, const char *usage)
 
 /* ---- the line ------------------------------------------------------------------- */
 
-static enum opt_id option_named(const char *name, size_t len)
-{
-	for (int id = 0; id < OPT_COUNT; id++)
-		if (strlen(args_opt_rows[id].name) == len &&
-		    memcmp(args_opt_rows[id].name, name, len) == 0)
-			return (enum opt_id)id;
-	return OPT_COUNT;
-}
-
 static void read_option(struct line *line, const char *word)
 {
 	const char *equals = strchr(word, '=');
 	enum opt_id id = OPT_COUNT;
 
 	if (text_starts(word, "--"))
-		id = option_named(word + 2,
-				  equals ? (size_t)(equals - word) - 2 : strlen(word + 2));
+		id = args_option_find(word + 2,
+				      equals ? (size_t)(equals - word) - 2 : strlen(word + 2));
 	if (id == OPT_COUNT || args_opt_rows[id].kind == OPT_KIND_FLAG)
 		return;
 	if (!equals)
@@ -278,7 +269,7 @@ void complete_line(const struct cmd *table, char *const *words, int count, compl
 	if (line.option != OPT_COUNT) {
 		offer_value(&line, line.option);
 	} else if (!line.options_end && text_starts(line.word, "--") && equals) {
-		enum opt_id id = option_named(line.word + 2, (size_t)(equals - line.word) - 2);
+		enum opt_id id = args_option_find(line.word + 2, (size_t)(equals - line.word) - 2);
 
 		prefix = mem_copy_n(line.word, (size_t)(equals - line.word) + 1);
 		line.prefix = prefix;

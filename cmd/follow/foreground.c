@@ -170,6 +170,18 @@ static bool consume_hangup(void)
 	return sigtimedwait(&hangup, NULL, &at_once) == SIGHUP;
 }
 
+static int await_background(struct background *background, const char *run, struct err **err)
+{
+	pid_t pid;
+
+	if (background_wait(background, &pid, err) < 0)
+		return -1;
+	out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' follows "
+		 "it",
+		 run, (long)pid, run);
+	return 0;
+}
+
 /* Hands the run over to a driver in the background. If none can be started, this process goes on
  * as the driver. */
 static int hand_over(struct journal *journal, struct driver_options *options,
@@ -178,16 +190,11 @@ static int hand_over(struct journal *journal, struct driver_options *options,
 	struct foreground *foreground = options->arg;
 	AUTO(background_freep) struct background *background = NULL;
 	AUTO(err_freep) struct err *why = NULL;
-	pid_t pid;
 
 	*ret_exit = EXIT_DETACHED;
 	if (background_start(journal, options->run, &background, &why) == 0 &&
-	    background_wait(background, &pid, &why) == 0) {
-		out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' "
-			 "follows it",
-			 options->run, (long)pid, options->run);
+	    await_background(background, options->run, &why) == 0)
 		return 0;
-	}
 	if (why->code == EXIT_BUSY)
 		return 0;
 	out_error(why);
@@ -286,13 +293,8 @@ int foreground_run(const struct args *args, struct journal *journal, const char 
 
 int foreground_detach_await(struct background *background, const char *run, struct err **err)
 {
-	pid_t pid;
-
-	if (background_wait(background, &pid, err) < 0)
+	if (await_background(background, run, err) < 0)
 		return -1;
-	out_note("run %s continues in the background (driver pid %ld); 'stoker attach %s' follows "
-		 "it",
-		 run, (long)pid, run);
 	out_line("%s", run);
 	return EXIT_DONE;
 }

@@ -224,8 +224,6 @@ static void roff_lines(struct sb *out, const char *text)
 void doc_title(struct doc *doc, const char *name, const char *section, const char *date,
 	       const char *source, const char *manual)
 {
-	if (!doc->roff)
-		return;
 	sb_adds(&doc->text, ".\\\" Generated from the tables of stoker.\n.TH \"");
 	for (; *name; name++)
 		sb_addc(&doc->text, (char)toupper((unsigned char)*name));
@@ -296,15 +294,14 @@ void doc_item_line(struct doc *doc, const char *text)
 
 void doc_example(struct doc *doc, const char *line, const char *what)
 {
-	if (!doc->roff) {
-		blanks(&doc->text, MARGIN);
-		sb_addf(&doc->text, "%s\n", line);
-		blanks(&doc->text, 3 * MARGIN);
-		plain_paragraphs(&doc->text, what, 3 * MARGIN, 3 * MARGIN);
+	if (doc->roff) {
+		doc_item(doc, line, what);
 		return;
 	}
-	roff_line(&doc->text, ".TP\n\\fB", line, "\\fR\n");
-	roff_paragraphs(&doc->text, what, ".IP\n");
+	blanks(&doc->text, MARGIN);
+	sb_addf(&doc->text, "%s\n", line);
+	blanks(&doc->text, 3 * MARGIN);
+	plain_paragraphs(&doc->text, what, 3 * MARGIN, 3 * MARGIN);
 }
 
 void doc_literal(struct doc *doc, const char *text)

@@ -25,7 +25,7 @@ struct doc {
 #define DOC_ROFF     ((struct doc){ .roff = true, .column = 26, .text = SB_INIT })
 void doc_release(struct doc *doc); /* for AUTO() */
 
-/* Adds the title header of a page for man(1); nothing on a terminal. `date` is YYYY-MM-DD. */
+/* Adds the title header of a page for man(1). `date` is YYYY-MM-DD. */
 void doc_title(struct doc *doc, const char *name, const char *section, const char *date,
 	       const char *source, const char *manual);
 

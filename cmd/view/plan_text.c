@@ -48,6 +48,22 @@ json_t *plan_as_shown(const json_t *plan)
 	return ret;
 }
 
+json_t *plan_cache_json(const json_t *plan, const struct cache_view *view)
+{
+	json_t *cache = json_object();
+
+	js_put_str(cache, "verdict", flow_cache_state_names[view->verdict]);
+	js_put_str(cache, "graph_key", js_str(json_object_get(plan, "compile"), "graph_key"));
+	if (view->lock)
+		js_put(cache, "graphs", json_integer(view->graphs));
+	js_put(cache, "changed", json_incref(view->changed));
+	js_put_str(cache, "reason", view->reason);
+	js_put_str(cache, "hint", view->hint);
+	if (view->problems)
+		js_put(cache, "problems", json_incref(view->problems));
+	return cache;
+}
+
 char *plan_text_command(const json_t *command)
 {
 	struct sb text = SB_INIT;

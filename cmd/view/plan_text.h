@@ -3,6 +3,7 @@
 #define STK_CMD_VIEW_PLAN_TEXT_H
 
 #include "jobs/base/text/js.h"
+#include "jobs/run/plan/plan.h"
 
 /* Returns a command as typed into a shell; NULL for none. The caller frees it. */
 char *plan_text_command(const json_t *command);
@@ -10,6 +11,9 @@ char *plan_text_command(const json_t *command);
 /* Returns the plan with commands and variables as the job will see them: escapes that the agent
  * resolves are shown as plain text. A new reference. */
 json_t *plan_as_shown(const json_t *plan);
+
+/* Returns the state of the plan's cache, as --json prints it. A new reference. */
+json_t *plan_cache_json(const json_t *plan, const struct cache_view *view);
 
 #define CHANGES_SHOWN ((size_t)10) /* limit, unless the changes themselves were asked for */
 

@@ -57,12 +57,17 @@ static bool contains(struct failure_line line, const char *text)
 	return failure_matches(text, false, line, NULL);
 }
 
-static bool says_harmless(struct failure_line line)
+static bool contains_any(struct failure_line line, const char *const *texts, size_t count)
 {
-	for (size_t i = 0; i < COUNT(harmless); i++)
-		if (contains(line, harmless[i]))
+	for (size_t i = 0; i < count; i++)
+		if (contains(line, texts[i]))
 			return true;
 	return false;
+}
+
+static bool says_harmless(struct failure_line line)
+{
+	return contains_any(line, harmless, COUNT(harmless));
 }
 
 /* Returns the text behind `text` in the line; the whole line if it is absent. */
@@ -417,10 +422,7 @@ static bool is_complaint(struct failure_line line)
 		"killed",    "not available", "shutdown",  "unsupported"
 	};
 
-	for (size_t i = 0; i < COUNT(words); i++)
-		if (contains(line, words[i]))
-			return true;
-	return false;
+	return contains_any(line, words, COUNT(words));
 }
 
 static bool see_last_exception(const struct failure_view *view, size_t i,
@@ -479,12 +481,8 @@ static const char *const mistakes[] = {
 bool failure_is_mistake(const struct failure_finding *finding)
 {
 	struct failure_view view = { finding->log, finding->voice };
-	struct failure_line line = failure_view_line(&view, finding->line);
 
-	for (size_t i = 0; i < COUNT(mistakes); i++)
-		if (contains(line, mistakes[i]))
-			return true;
-	return false;
+	return contains_any(failure_view_line(&view, finding->line), mistakes, COUNT(mistakes));
 }
 
 bool failure_is_exception(const struct failure_finding *finding)

@@ -11,7 +11,6 @@ struct screen *screen_new(const char *run)
 {
 	struct screen *screen = mem_zero(1, sizeof *screen);
 
-	screen->run = mem_copy(run);
 	screen->status = status_new(run);
 	screen->metrics = json_object();
 	screen->step = screen->of = screen->value_step = -1;
@@ -24,7 +23,6 @@ void screen_freep(struct screen **screen)
 		return;
 	status_freep(&(*screen)->status);
 	json_decref((*screen)->metrics);
-	free((*screen)->run);
 	free((*screen)->folder);
 	free((*screen)->charted);
 	free(*screen);
@@ -33,15 +31,14 @@ void screen_freep(struct screen **screen)
 
 static void on_created(struct screen *screen, const struct event *ev)
 {
-	const char *mode = js_str(json_object_get(ev->plan, "compile"), "mode");
+	const char *run = js_str(screen->status->root, "run");
 	const char *workspace = js_str(ev->plan, "workspace");
 	json_t *phase;
 	size_t i;
 
 	screen->begun_ms = ev->at.ms;
-	screen->jit = mode && strcmp(mode, "jit") == 0;
 	if (workspace)
-		screen->folder = mem_format("%s/runs/%s", workspace, screen->run);
+		screen->folder = mem_format("%s/runs/%s", workspace, run);
 	json_array_foreach (json_object_get(ev->plan, "phases"), i, phase) {
 		const char *name = js_str(phase, "phase");
 		int at = name ? flow_name_find(flow_phase_names, PHASE_COUNT, name) : -1;
@@ -54,7 +51,7 @@ static void on_created(struct screen *screen, const struct event *ev)
 static void begin_stage(struct stage *stage, struct utc at)
 {
 	stage->is_shown = true;
-	stage->state = STAGE_UNDER_WAY;
+	stage->state = SCREEN_STAGE_UNDER_WAY;
 	stage->ended_ms = 0;
 	if (stage->begun_ms == 0)
 		stage->begun_ms = at.ms;
@@ -62,7 +59,7 @@ static void begin_stage(struct stage *stage, struct utc at)
 
 static void end_stage(struct stage *stage, struct utc at, bool well)
 {
-	stage->state = well ? STAGE_DONE : STAGE_FAILED;
+	stage->state = well ? SCREEN_STAGE_DONE : SCREEN_STAGE_FAILED;
 	stage->ended_ms = at.ms;
 }
 
@@ -70,7 +67,6 @@ static void on_intended(struct screen *screen, const struct event *ev)
 {
 	begin_stage(&screen->stages[ev->phase], ev->at);
 	screen->stages[ev->phase].attempt = ev->attempt;
-	screen->until_ms = 0;
 	if (ev->phase != PHASE_TRAIN)
 		return;
 	/* The previous attempt says nothing about the position of this one. */
@@ -95,10 +91,10 @@ static void on_checked(struct screen *screen, const struct event *ev)
 	for (int i = PHASE_PRECOMPILE; i <= PHASE_VERIFY; i++) {
 		struct stage *stage = &screen->stages[i];
 
-		if (ev->verdict == CACHE_WARM && stage->state == STAGE_TO_COME)
-			stage->state = STAGE_SKIPPED;
-		else if (ev->verdict != CACHE_WARM && stage->state == STAGE_SKIPPED)
-			stage->state = STAGE_TO_COME;
+		if (ev->verdict == CACHE_WARM && stage->state == SCREEN_STAGE_TO_COME)
+			stage->state = SCREEN_STAGE_SKIPPED;
+		else if (ev->verdict != CACHE_WARM && stage->state == SCREEN_STAGE_SKIPPED)
+			stage->state = SCREEN_STAGE_TO_COME;
 	}
 }
 
@@ -116,9 +112,8 @@ static void on_compiling(struct screen *screen, const struct event *ev)
 static void on_run_ended(struct screen *screen, const struct event *ev)
 {
 	screen->ended_ms = ev->at.ms;
-	screen->until_ms = 0;
 	for (int i = 0; i < PHASE_COUNT; i++)
-		if (screen->stages[i].state == STAGE_UNDER_WAY)
+		if (screen->stages[i].state == SCREEN_STAGE_UNDER_WAY)
 			end_stage(&screen->stages[i], ev->at, ev->state == OUTCOME_SUCCEEDED);
 }
 
@@ -204,8 +199,6 @@ void screen_add(struct screen *screen, const struct event *ev)
 		on_ended(screen, ev);
 	else if (ev->kind == EV_CACHE_VERIFIED)
 		end_stage(&screen->stages[PHASE_VERIFY], ev->at, ev->complete);
-	else if (ev->kind == EV_RETRY_SCHEDULED)
-		screen->until_ms = ev->until;
 	else if (ev->kind == EV_COMPILE_PROGRESS)
 		on_compiling(screen, ev);
 	else if (ev->kind == EV_TRAIN_PROGRESS)

@@ -7,9 +7,15 @@
 #include "jobs/base/text/js.h"
 #include "jobs/report/screen.h"
 #include "jobs/report/sparkline.h"
-#include "jobs/report/status.h"
+#include "jobs/report/status_internal.h"
 
-enum stage_state { STAGE_TO_COME, STAGE_UNDER_WAY, STAGE_DONE, STAGE_FAILED, STAGE_SKIPPED };
+enum stage_state {
+	SCREEN_STAGE_TO_COME,
+	SCREEN_STAGE_UNDER_WAY,
+	SCREEN_STAGE_DONE,
+	SCREEN_STAGE_FAILED,
+	SCREEN_STAGE_SKIPPED
+};
 
 /* A phase, all its attempts together. */
 struct stage {
@@ -20,15 +26,12 @@ struct stage {
 };
 
 struct screen {
-	char *run;
 	struct status *status;
 	int64_t seq; /* seq of the newest event */
 	struct stage stages[PHASE_COUNT];
 	char *folder; /* folder of the run in its workspace, where its logs are */
-	bool jit;     /* compile.mode */
 	bool ahead;   /* the compiler names graphs before it starts to compile them */
 	int64_t begun_ms, ended_ms;
-	int64_t until_ms; /* end of a backoff; 0: none */
 	/* steps and values of the training, progress updates included */
 	struct step_rate_window steps;
 	struct sparkline chart;

@@ -101,11 +101,12 @@ static void add_head(struct screen_text_view *view)
 {
 	const char *state = js_str(view->status, "state");
 	const struct screen *screen = view->screen;
+	int64_t until_ms = screen->status->until.ms;
 	enum status_icon mark = text_style_icon_of_state(state, NULL);
 	struct row_layout *layout = &view->layout;
 
 	row_layout_row(layout, RANK_ALWAYS, "run:");
-	row_layout_add(layout, MARK_NONE, "%s (%s on %s)", screen->run,
+	row_layout_add(layout, MARK_NONE, "%s (%s on %s)", js_str(view->status, "run"),
 		       or_dash(js_str(view->status, "name")),
 		       or_dash(js_str(view->status, "engine")));
 	row_layout_row(layout, RANK_STATE, "state:");
@@ -128,9 +129,9 @@ static void add_head(struct screen_text_view *view)
 	if (js_str(view->status, "waiting_for")) {
 		row_layout_row(layout, RANK_NOW, "waits for:");
 		row_layout_add(layout, MARK_WAIT, "%s", js_str(view->status, "waiting_for"));
-		if (screen->until_ms > view->frame->now.ms) {
+		if (until_ms > view->frame->now.ms) {
 			AUTO(auto_free)
-			char *left = duration(screen->until_ms - view->frame->now.ms + 999);
+			char *left = duration(until_ms - view->frame->now.ms + 999);
 
 			row_layout_add(layout, MARK_NONE, ", in %s", left);
 		}
@@ -150,7 +151,7 @@ static void add_stage_facts(struct screen_text_view *view, enum phase phase)
 		row_layout_add(layout, MARK_NONE, ", %lld of %lld graphs verified",
 			       (long long)js_int(cache, "done", 0),
 			       (long long)js_int(cache, "graphs", 0));
-	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == STAGE_FAILED))
+	if (stage->attempt > 1 || (stage->attempt == 1 && stage->state == SCREEN_STAGE_FAILED))
 		row_layout_add(layout, MARK_NONE, ", attempt %lld", (long long)stage->attempt);
 }
 
@@ -160,15 +161,15 @@ static void add_stage(struct screen_text_view *view, enum phase phase)
 		enum status_icon mark;
 		const char *word;
 	} words[] = {
-		[STAGE_TO_COME] = { MARK_NONE, "to come" },
-		[STAGE_UNDER_WAY] = { MARK_RUN, "running for" },
-		[STAGE_DONE] = { MARK_GOOD, "done in" },
-		[STAGE_FAILED] = { MARK_BAD, "failed after" },
-		[STAGE_SKIPPED] = { MARK_GOOD, "not needed: the cache is warm" },
+		[SCREEN_STAGE_TO_COME] = { MARK_NONE, "to come" },
+		[SCREEN_STAGE_UNDER_WAY] = { MARK_RUN, "running for" },
+		[SCREEN_STAGE_DONE] = { MARK_GOOD, "done in" },
+		[SCREEN_STAGE_FAILED] = { MARK_BAD, "failed after" },
+		[SCREEN_STAGE_SKIPPED] = { MARK_GOOD, "not needed: the cache is warm" },
 	};
 	const struct stage *stage = &view->screen->stages[phase];
 	AUTO(auto_free) char *label = mem_format("%s:", flow_phase_names[phase]);
-	bool now = stage->state == STAGE_UNDER_WAY;
+	bool now = stage->state == SCREEN_STAGE_UNDER_WAY;
 
 	if (!stage->is_shown)
 		return;
@@ -223,7 +224,7 @@ static void add_graphs(struct screen_text_view *view)
 	int64_t named = js_int(graphs, "named", 0), failed = js_int(graphs, "failed", 0);
 	int64_t compiled = js_int(graphs, "compiled", 0), hits = js_int(graphs, "hits", 0);
 	int64_t done = compiled + hits;
-	bool now = view->screen->stages[PHASE_PRECOMPILE].state == STAGE_UNDER_WAY;
+	bool now = view->screen->stages[PHASE_PRECOMPILE].state == SCREEN_STAGE_UNDER_WAY;
 	struct row_layout *layout = &view->layout;
 
 	if (!graphs)
@@ -244,7 +245,7 @@ static void add_jit(struct screen_text_view *view)
 {
 	const json_t *jit = json_object_get(view->status, "jit");
 	int64_t graphs = js_int(jit, "graphs", 0);
-	enum status_icon mark = view->screen->jit ? MARK_NONE : MARK_WARN;
+	enum status_icon mark = js_is(view->status, "mode", "jit") ? MARK_NONE : MARK_WARN;
 	AUTO(auto_free) char *time = NULL;
 
 	if (graphs <= 0)
@@ -297,7 +298,7 @@ static void add_speed(struct screen_text_view *view)
 	bool timed = screen->of > screen->step, wide = layout->width >= SPEED_COLUMNS;
 	AUTO(auto_free) char *speed = text_format_speed(step_rate_per_second(screen->rate));
 
-	if (screen->stages[PHASE_TRAIN].state != STAGE_UNDER_WAY || halts(view) ||
+	if (screen->stages[PHASE_TRAIN].state != SCREEN_STAGE_UNDER_WAY || halts(view) ||
 	    !step_rate_is_known(screen->rate))
 		return;
 	row_layout_row(layout, timed && !wide ? RANK_METRICS : RANK_TIME, "speed:");
@@ -498,7 +499,7 @@ static void add_bottom_rows(struct screen_text_view *view)
 				       js_real(cost, "estimated", 0));
 	}
 	row_layout_row(layout, RANK_LOGS, "logs:");
-	row_layout_add(layout, MARK_NONE, "stoker logs -f %s", screen->run);
+	row_layout_add(layout, MARK_NONE, "stoker logs -f %s", js_str(view->status, "run"));
 	/* The folder is shown in full or not at all: a cut path is useless. */
 	if (screen->folder && strlen(screen->folder) + 2 <= row_layout_room(layout))
 		row_layout_add(layout, MARK_FAINT, "  %s", screen->folder);
