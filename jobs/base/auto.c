@@ -35,3 +35,10 @@ void auto_strv(char ***strings)
 	free(*strings);
 	*strings = NULL;
 }
+
+void auto_strv_add(char ***strings, size_t *count, const char *text)
+{
+	*strings = mem_grow(*strings, *count + 2, sizeof **strings);
+	(*strings)[(*count)++] = mem_copy(text);
+	(*strings)[*count] = NULL;
+}

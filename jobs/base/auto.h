@@ -36,4 +36,7 @@ void auto_close(int *fd);                 /* ignores negative fds */
 void auto_fclose(FILE **file);
 void auto_strv(char ***strings); /* a NULL-terminated array and its strings */
 
+/* Appends a copy of `text` to such an array (NULL: none yet) of `*count` strings. */
+void auto_strv_add(char ***strings, size_t *count, const char *text);
+
 #endif

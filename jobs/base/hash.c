@@ -330,3 +330,11 @@ void hash_random_bytes(void *bytes, size_t len)
 		}
 	}
 }
+
+void hash_random_hex(size_t len, char *ret_hex)
+{
+	AUTO(auto_free) uint8_t *bytes = mem_alloc(len);
+
+	hash_random_bytes(bytes, len);
+	hash_hex_lower(bytes, len, ret_hex);
+}

@@ -65,5 +65,8 @@ void hash_hmac_sign(struct hmac *hmac, const void *bytes, size_t len, uint8_t ma
 
 /* `len` random bytes from the kernel. */
 void hash_random_bytes(void *bytes, size_t len);
+/* The same as 2 * `len` hex digits and a NUL, for names that no other process has. */
+void hash_random_hex(size_t len, char *ret_hex);
+#define HASH_NAME_HEX 17 /* room for the digits of 8 bytes: enough for a name */
 
 #endif

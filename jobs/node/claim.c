@@ -22,15 +22,9 @@
 
 void claim_init(struct claim *claim, const struct agent_config *config)
 {
-	unsigned char bytes[(CLAIM_HOLDER - 1) / 2];
-
 	*claim = (struct claim){ 0 };
 	claim->key = mem_format("%s" CLAIM_DIR "%s", config->run_prefix, config->phase);
-	hash_random_bytes(bytes, sizeof bytes);
-	for (size_t i = 0; i < sizeof bytes; i++) {
-		claim->holder[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-		claim->holder[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-	}
+	hash_random_hex((CLAIM_HOLDER - 1) / 2, claim->holder);
 }
 
 void claim_release(struct claim *claim)

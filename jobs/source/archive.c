@@ -5,7 +5,6 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -306,33 +305,13 @@ static int open_folder(const struct unpack *u, const char *name, int *ret_fd, st
 	return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	while (len > 0) {
-		ssize_t put = write(fd, bytes, len);
-
-		if (put < 0 && errno != EINTR)
-			return errno;
-		bytes += put > 0 ? put : 0;
-		len -= put > 0 ? (size_t)put : 0;
-	}
-	return 0;
-}
-
-static const char *last_part(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
-}
-
 static int unpack_file(struct unpack *u, const char *name, int folder, struct archive_entry *entry,
 		       struct err **err)
 {
 	mode_t mode = archive_entry_mode(entry) & 0100 ? 0777 : 0666;
 	int64_t announced = archive_entry_size(entry);
 	AUTO(auto_close)
-	int fd = openat(folder, last_part(name),
+	int fd = openat(folder, fs_basename(name),
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	ssize_t got;
 
@@ -349,7 +328,7 @@ static int unpack_file(struct unpack *u, const char *name, int folder, struct ar
 		u->bytes += (uint64_t)got;
 		if (u->bytes > ARCHIVE_BYTES_MAX)
 			return refuse_bundle(u, name, "takes it over 1 GiB", err);
-		failed = write_all(fd, u->buffer, (size_t)got);
+		failed = fs_write_full(fd, u->buffer, (size_t)got);
 		if (failed)
 			return disk_error(u, name, failed, err);
 	}
@@ -381,7 +360,7 @@ static int unpack_entry(struct unpack *u, struct archive_entry *entry, struct er
 	target = archive_entry_symlink(entry);
 	if (!target || !archive_link_inside(name, target))
 		return refuse_bundle(u, name, "is a link that leads out of it", err);
-	if (symlinkat(target, folder, last_part(name)) < 0)
+	if (symlinkat(target, folder, fs_basename(name)) < 0)
 		return disk_error(u, name, errno, err);
 	return 0;
 }
@@ -446,13 +425,13 @@ int archive_unpack(const char *path, const char *dest, struct err **err)
 	AUTO(auto_free) char *temp = NULL;
 	struct err *ignored = NULL;
 	struct stat st;
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 	int result;
 
 	if (lstat(dest, &st) == 0)
 		return fs_error(err, EEXIST, "cannot unpack to '%s'", dest);
-	hash_random_bytes(&chance, sizeof chance);
-	temp = mem_format("%s/" FS_TEMP_PREFIX "%016" PRIx64, parent, chance);
+	hash_random_hex(8, chance);
+	temp = mem_format("%s/" FS_TEMP_PREFIX "%s", parent, chance);
 	if (mkdir(temp, 0700) < 0)
 		return fs_error(err, errno, "cannot unpack to '%s'", dest);
 	result = unpack_into(path, temp, err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/source/pin_wire.h"
 
 /* Output of the child: ticks, then one RESULT and the encoded result. */
@@ -30,16 +31,8 @@ struct pin_ticker {
 
 static void write_all(int fd, const char *bytes, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n < 0 && errno != EINTR)
-			_exit(1);
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-		}
-	}
+	if (fs_write_full(fd, bytes, len))
+		_exit(1);
 }
 
 static void write_tick(const struct pin_ticker *ticker, char what)

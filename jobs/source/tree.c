@@ -192,8 +192,7 @@ static int walk_submodule(struct source_tree_walk *w, int given, const struct re
 	if (found < 0 || source_repo_load(repo, NULL, w->err) < 0 ||
 	    load_repo_rules(repo, w->leavings, &global, &info, w->err) < 0)
 		return -1;
-	for (size_t i = 0; i < REPO_ID; i++)
-		snprintf(recorded + 2 * i, 3, "%02x", entry->commit_id[i]);
+	hash_hex_lower(entry->commit_id, REPO_ID, recorded);
 	if (!entry->in_commit || strcmp(recorded, source_repo_commit(repo)) != 0)
 		sb_add(&w->tree->moved, path, strlen(path) + 1);
 	inside.scope = add_scope(w->tree, TAKE(repo), label);

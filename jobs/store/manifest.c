@@ -202,24 +202,9 @@ static void reader_skip(struct manifest_reader *r)
 
 /* --- writing --- */
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-	while (len > 0) {
-		ssize_t put = write(fd, bytes, len);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		bytes += put;
-		len -= (size_t)put;
-	}
-	return true;
-}
-
 void manifest_flush(struct manifest *m)
 {
-	if (m->lock >= 0 && !m->failed && !write_all(m->lock, m->out.text, m->out.len))
+	if (m->lock >= 0 && !m->failed && fs_write_full(m->lock, m->out.text, m->out.len))
 		m->failed = true;
 	sb_clear(&m->out);
 }
@@ -346,10 +331,10 @@ static void merge_killed(struct manifest *m, const char *new_name)
 				memcpy(last, r->last, sizeof last);
 			if (out.len < BUFFER)
 				continue;
-			good = write_all(to, out.text, out.len);
+			good = !fs_write_full(to, out.text, out.len);
 			sb_clear(&out);
 		}
-	good = good && write_all(to, out.text, out.len) &&
+	good = good && !fs_write_full(to, out.text, out.len) &&
 	       renameat(m->dir, mixed, m->dir, m->name) == 0;
 	if (!good && to >= 0)
 		(void)!unlinkat(m->dir, mixed, 0);

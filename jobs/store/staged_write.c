@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,15 +55,14 @@ static void folder_unref(struct staged_write_folder *folder)
 /* True if the file system treats names that differ only by case as the same. */
 static bool is_case_blind(int root)
 {
-	char name[sizeof TEMP_PREFIX + 17];
-	char other[sizeof name];
-	uint64_t chance;
+	char name[sizeof TEMP_PREFIX + HASH_NAME_HEX], other[sizeof name];
+	char chance[HASH_NAME_HEX];
 	AUTO(auto_close) int fd = -1;
 	struct stat mine, found;
 	bool blind;
 
-	hash_random_bytes(&chance, sizeof chance);
-	snprintf(name, sizeof name, TEMP_PREFIX "%016" PRIx64, chance);
+	hash_random_hex(8, chance);
+	snprintf(name, sizeof name, TEMP_PREFIX "%s", chance);
 	fd = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
@@ -243,7 +241,7 @@ int staged_write_begin(struct staged_write *staged, const char *key, bool known,
 		       struct staged_write_file *ret, struct err **err)
 {
 	const char *slash = strrchr(key, '/');
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 	int done;
 
 	*ret = STAGED_WRITE_FILE_INIT;
@@ -255,8 +253,8 @@ int staged_write_begin(struct staged_write *staged, const char *key, bool known,
 		return done;
 	ret->name = slash ? slash + 1 : key;
 	ret->known = known;
-	hash_random_bytes(&chance, sizeof chance);
-	snprintf(ret->temp, sizeof ret->temp, TEMP_PREFIX "%016" PRIx64, chance);
+	hash_random_hex(8, chance);
+	snprintf(ret->temp, sizeof ret->temp, TEMP_PREFIX "%s", chance);
 	ret->fd = openat(staged->current->fd, ret->temp,
 			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (ret->fd < 0)

@@ -106,20 +106,13 @@ static int dir_stat(struct store *base, const char *key, struct store_object *re
 	return 1;
 }
 
-static int fill_temp(struct store_dir *store, struct dir_temp *temp, const char *bytes, size_t len,
+static int fill_temp(struct store_dir *store, struct dir_temp *temp, const void *bytes, size_t len,
 		     struct err **err)
 {
-	while (len > 0) {
-		ssize_t put = write(temp->fd, bytes, len);
+	int failed = fs_write_full(temp->fd, bytes, len);
 
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return store_dir_write_error(store, temp->place->key, errno, err);
-		bytes += put;
-		len -= (size_t)put;
-	}
-	return store_dir_temp_sync(store, temp, err);
+	return failed ? store_dir_write_error(store, temp->place->key, failed, err)
+		      : store_dir_temp_sync(store, temp, err);
 }
 
 /* Locks a folder for replace_if_same and against writes that would interfere with it. The lock

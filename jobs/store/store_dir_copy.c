@@ -20,17 +20,10 @@ static int copy_by_hand(int from, int to)
 	ssize_t got;
 
 	while ((got = read(from, buffer, COPY_BYTES)) != 0) {
-		ssize_t done = 0;
+		int failed = got < 0 ? errno : fs_write_full(to, buffer, (size_t)got);
 
-		if (got < 0 && errno != EINTR)
-			return errno;
-		while (done < got) {
-			ssize_t put = write(to, buffer + done, (size_t)(got - done));
-
-			if (put < 0 && errno != EINTR)
-				return errno;
-			done += put > 0 ? put : 0;
-		}
+		if (failed && failed != EINTR)
+			return failed;
 	}
 	return 0;
 }

@@ -107,11 +107,11 @@ int store_dir_write_error(struct store_dir *store, const char *key, int os_errno
 int store_dir_temp_new(struct store_dir *store, const struct dir_place *place, struct dir_temp *ret,
 		       struct err **err)
 {
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 
-	hash_random_bytes(&chance, sizeof chance);
+	hash_random_hex(8, chance);
 	ret->place = place;
-	snprintf(ret->name, sizeof ret->name, STORE_RESERVED "%016" PRIx64, chance);
+	snprintf(ret->name, sizeof ret->name, STORE_RESERVED "%s", chance);
 	ret->fd = openat(place->fd, ret->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			 0600);
 	return ret->fd < 0 ? store_dir_write_error(store, place->key, errno, err) : 0;

@@ -239,11 +239,11 @@ static int s3_store_read_range(struct store *base, const char *key, uint64_t off
 static int temp_open(const char *path, const char *dir, char **ret_name, struct err **err)
 {
 	AUTO(auto_free) char *name = NULL;
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 	int fd;
 
-	hash_random_bytes(&chance, sizeof chance);
-	name = mem_format("%s/" FS_TEMP_PREFIX "%016" PRIx64, dir, chance);
+	hash_random_hex(8, chance);
+	name = mem_format("%s/" FS_TEMP_PREFIX "%s", dir, chance);
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0 && errno != ENOENT && errno != EACCES && errno != EROFS)
 		fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

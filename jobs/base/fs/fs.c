@@ -98,6 +98,18 @@ ssize_t fs_read_full(int fd, void *bytes, size_t len, int64_t at)
 	return (ssize_t)have;
 }
 
+int fs_write_full(int fd, const void *bytes, size_t len)
+{
+	for (const char *at = bytes, *end = at + len; at < end;) {
+		ssize_t put = write(fd, at, (size_t)(end - at));
+
+		if (put < 0 && errno != EINTR)
+			return errno;
+		at += put > 0 ? put : 0;
+	}
+	return 0;
+}
+
 bool fs_exists(const char *path)
 {
 	struct stat st;
@@ -236,19 +248,8 @@ static int sync_parent(const char *path, struct err **err)
  * network file systems, so it is part of the write. */
 static int fill_and_close(int fd, const void *bytes, size_t len, mode_t mode, bool durable)
 {
-	const char *at = bytes;
-	int failed = 0;
+	int failed = fs_write_full(fd, bytes, len);
 
-	while (len > 0 && !failed) {
-		ssize_t put = write(fd, at, len);
-
-		if (put < 0 && errno != EINTR)
-			failed = errno;
-		if (put > 0) {
-			at += put;
-			len -= (size_t)put;
-		}
-	}
 	if (!failed && (fchmod(fd, mode) < 0 || (durable && fsync(fd) < 0)))
 		failed = errno;
 	if (close(fd) < 0 && !failed && errno != EINTR)
@@ -262,11 +263,10 @@ static char *temp_name(const char *path)
 	static unsigned counter;
 	AUTO(auto_free) char *dir = fs_dirname(path);
 	AUTO(auto_free) char *name = NULL;
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 
-	hash_random_bytes(&chance, sizeof chance);
-	name = mem_format(FS_TEMP_PREFIX "%ld-%u-%016llx", (long)getpid(), counter++,
-			  (unsigned long long)chance);
+	hash_random_hex(8, chance);
+	name = mem_format(FS_TEMP_PREFIX "%ld-%u-%s", (long)getpid(), counter++, chance);
 	return fs_join(dir, name);
 }
 

@@ -39,6 +39,9 @@ int fs_read(const char *path, size_t max, struct sb *text, struct err **err);
  * short are continued. */
 ssize_t fs_read_full(int fd, void *bytes, size_t len, int64_t at);
 
+/* Writes all bytes at the descriptor's position. Returns 0, or an errno. */
+int fs_write_full(int fd, const void *bytes, size_t len);
+
 /* Returns why a path component cannot be a file name (it is empty, ".", "..", or longer than
  * FS_NAME_MAX bytes), worded to follow "…"; NULL if it can. */
 #define FS_NAME_MAX 255

@@ -189,14 +189,12 @@ static int prepare(struct batch *batch, struct batch_job *job, const struct engi
 		   json_t **ret_env, json_t **ret_body, struct err **err)
 {
 	json_auto_t *definition = NULL;
-	uint8_t random[TOKEN_BYTES];
 	char token[2 * TOKEN_BYTES + 1];
 	const char *region;
 
 	if (job->name_in_use)
 		return refuse_name(batch, what->name, err);
-	hash_random_bytes(random, sizeof random);
-	hash_hex_lower(random, sizeof random, token);
+	hash_random_hex(TOKEN_BYTES, token);
 	region = aws_region(err);
 	if (!region || batch_definition(batch->plan, what->nodes, &definition, err) < 0 ||
 	    see_registered(batch, definition, err) < 0 ||

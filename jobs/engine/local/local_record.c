@@ -61,12 +61,8 @@ static void copy_text(char *to, size_t size, const char *from)
 void local_record_init(struct local_record *record, const struct local *local, const char *job,
 		       int nodes)
 {
-	unsigned char bytes[(TOKEN_TEXT - 1) / 2];
-
 	*record = (struct local_record){ .nodes = nodes, .submitted_ms = clock_utc_now().ms };
-	hash_random_bytes(bytes, sizeof bytes);
-	for (size_t i = 0; i < sizeof bytes; i++)
-		snprintf(record->token + 2 * i, 3, "%02x", bytes[i]);
+	hash_random_hex((TOKEN_TEXT - 1) / 2, record->token);
 	copy_text(record->job, sizeof record->job, job);
 	copy_text(record->boot, sizeof record->boot, local->boot);
 	copy_text(record->pidns, sizeof record->pidns, local->pidns);

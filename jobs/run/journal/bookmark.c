@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
+#include "jobs/base/hash.h"
 #include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/store.h"
@@ -36,8 +37,7 @@ static bool name_maker(char ret[2 * MAKER_MAX + 1])
 
 	if (!replay_find_maker(maker))
 		return false;
-	for (size_t i = 0; i < MAKER_MAX; i++)
-		snprintf(ret + 2 * i, 3, "%02x", maker[i]);
+	hash_hex_lower(maker, MAKER_MAX, ret);
 	return true;
 }
 

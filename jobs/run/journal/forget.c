@@ -206,9 +206,7 @@ static int add_doomed(void *arg, const struct store_object *object, struct err *
 		return 0;
 	doomed->removal->files++;
 	doomed->removal->bytes += object->size;
-	doomed->keys = mem_grow(doomed->keys, doomed->count + 2, sizeof *doomed->keys);
-	doomed->keys[doomed->count++] = mem_copy(object->key);
-	doomed->keys[doomed->count] = NULL;
+	auto_strv_add(&doomed->keys, &doomed->count, object->key);
 	return 0;
 }
 

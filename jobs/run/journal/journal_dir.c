@@ -199,9 +199,7 @@ static int add_leftover(void *arg, const struct store_object *object, struct err
 	struct journal_dir_leftovers *l = arg;
 
 	(void)err;
-	l->keys = mem_grow(l->keys, l->count + 2, sizeof *l->keys);
-	l->keys[l->count++] = mem_copy(object->key);
-	l->keys[l->count] = NULL;
+	auto_strv_add(&l->keys, &l->count, object->key);
 	return 0;
 }
 
@@ -316,13 +314,12 @@ static int dir_append(void *opened, const char *run, int64_t seq, const char *bo
 {
 	struct dir_journal *journal = opened;
 	AUTO(sb_release) struct sb ours = SB_INIT_MAX(EVENT_BYTES_MAX);
-	unsigned char chance[BY_DIGITS / 2];
+	char chance[BY_DIGITS + 1];
 	int put;
 
-	hash_random_bytes(chance, sizeof chance);
+	hash_random_hex(BY_DIGITS / 2, chance);
 	sb_adds(&ours, BY_BEGIN);
-	for (size_t i = 0; i < sizeof chance; i++)
-		sb_addf(&ours, "%02x", chance[i]);
+	sb_adds(&ours, chance);
 	sb_adds(&ours, EVENT_BEGIN);
 	sb_adds(&ours, body);
 	sb_adds(&ours, "}\n");

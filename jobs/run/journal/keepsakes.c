@@ -249,11 +249,8 @@ static char **folders_in(const char *folder, const char *prefix)
 	for (int i = 0; i < found; i++) {
 		AUTO(auto_free) char *path = fs_join(folder, entries[i]->d_name);
 
-		if (text_starts(entries[i]->d_name, prefix) && is_folder(path)) {
-			names = mem_grow(names, n + 2, sizeof *names);
-			names[n++] = mem_copy(entries[i]->d_name);
-			names[n] = NULL;
-		}
+		if (text_starts(entries[i]->d_name, prefix) && is_folder(path))
+			auto_strv_add(&names, &n, entries[i]->d_name);
 		free(entries[i]);
 	}
 	if (found >= 0)

@@ -116,16 +116,13 @@ static struct lease *lease_new(struct journal *journal, const char *run,
 			       const struct lease_rules *rules)
 {
 	struct lease *lease = mem_zero(1, sizeof *lease);
-	unsigned char chance[16];
 
 	snprintf(lease->run, sizeof lease->run, "%s", run);
 	lease->fd = -1;
 	lease->store = journal_store(journal);
 	lease->rules = rules ? *rules : LEASE_RULES;
 	lease->key = mem_format("runs/%s/" LEASE_OBJECT, run);
-	hash_random_bytes(chance, sizeof chance);
-	for (size_t i = 0; i < sizeof chance; i++)
-		snprintf(lease->nonce + 2 * i, 3, "%02x", chance[i]);
+	hash_random_hex(sizeof lease->nonce / 2, lease->nonce);
 	return lease;
 }
 
@@ -186,8 +183,6 @@ static int64_t limit_of(struct journal *journal, const struct lease *lease)
 	AUTO(err_freep) struct err *ignored = NULL;
 	int64_t limit_ms = LIMIT_MS;
 
-	if (lease->rules.limit_ms > 0)
-		return lease->rules.limit_ms;
 	(void)!journal_read(journal, lease->run, 1, read_limit, &limit_ms, &ignored);
 	return limit_ms;
 }

@@ -31,9 +31,6 @@
 struct lease_rules {
 	int64_t valid_ms; /* time without a renewal after which it may be taken */
 	int64_t renew_ms; /* interval of renewals */
-	/* how long to try a lease that can be neither read nor won; 0: as limits.unreachable of the
-	 * run in the journal says */
-	int64_t limit_ms;
 	bool over_damage; /* a damaged lease is watched like any other, and taken */
 };
 #define LEASE_RULES ((struct lease_rules){ .valid_ms = 60000, .renew_ms = 20000 })

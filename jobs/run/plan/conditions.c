@@ -1,7 +1,6 @@
 /* Trial of the conditions of writes: see conditions.h. */
 #include "jobs/run/plan/conditions.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,13 +155,13 @@ int conditions_try(struct store *store, const char *what, struct err **err)
 	AUTO(err_freep) struct err *ignored = NULL;
 	AUTO(auto_free) char *key = NULL;
 	struct trial trial = { .store = store, .what = what };
-	uint64_t chance;
+	char chance[HASH_NAME_HEX];
 	int result;
 
 	if (store_directory(store))
 		return 0;
-	hash_random_bytes(&chance, sizeof chance);
-	key = mem_format(PREFLIGHT_KEY "%016" PRIx64, chance);
+	hash_random_hex(8, chance);
+	key = mem_format(PREFLIGHT_KEY "%s", chance);
 	trial.key = key;
 	result = try_absent(&trial, err) < 0 || try_same(&trial, err) < 0 ? -1 : 0;
 	/* A failure is ignored: the right to delete is tried when a run begins, and later probes

@@ -23,11 +23,8 @@ char **own_places_former(const char *state_dir)
 	/* A last line without a newline was cut off: a shorter path would name another folder. */
 	for (char *line = text.text, *end; line && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
-		if (*line != '/')
-			continue;
-		places = mem_grow(places, count + 2, sizeof *places);
-		places[count++] = mem_copy(line);
-		places[count] = NULL;
+		if (*line == '/')
+			auto_strv_add(&places, &count, line);
 	}
 	return places;
 }

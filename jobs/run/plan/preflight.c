@@ -1,7 +1,6 @@
 /* Tries the rights and conditions that a run needs in its buckets: see preflight.h. */
 #include "jobs/run/plan/preflight.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +33,8 @@ static int add_old(void *arg, const struct store_object *object, struct err **er
 	struct rights *rights = arg;
 
 	(void)err;
-	if (object->modified.ms > 0 && clock_utc_now().ms - object->modified.ms > LEFTOVER_MS) {
-		rights->old = mem_grow(rights->old, rights->old_count + 2, sizeof *rights->old);
-		rights->old[rights->old_count++] = mem_copy(object->key);
-		rights->old[rights->old_count] = NULL;
-	}
+	if (object->modified.ms > 0 && clock_utc_now().ms - object->modified.ms > LEFTOVER_MS)
+		auto_strv_add(&rights->old, &rights->old_count, object->key);
 	return rights->old_count == LEFTOVERS_MAX;
 }
 
@@ -85,11 +81,11 @@ static int try_rights(struct store *store, const char *what, struct err **err)
 	AUTO(auto_free) char *key = NULL;
 	AUTO(auto_strv) char **old = NULL;
 	struct rights rights = { .store = store };
+	char chance[HASH_NAME_HEX];
 	int result = 0;
-	uint64_t chance;
 
-	hash_random_bytes(&chance, sizeof chance);
-	key = mem_format(PREFLIGHT_KEY "%016" PRIx64, chance);
+	hash_random_hex(8, chance);
+	key = mem_format(PREFLIGHT_KEY "%s", chance);
 	rights.key = key;
 	for (size_t i = 0; result == 0 && i < STK_LENGTH(tries); i++)
 		if (tries[i].attempt(&rights, err) < 0)
