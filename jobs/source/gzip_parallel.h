@@ -22,7 +22,7 @@ struct gzip_parallel;
 struct gzip_parallel *gzip_parallel_new(int fd);
 void gzip_parallel_freep(struct gzip_parallel **gzip); /* for AUTO(); an unended file is cut */
 
-/* Returns -1 if the file could not be written (EXIT_REFUSED); adding more then fails too. */
+/* Returns -1 if the file could not be written (EXIT_REFUSED): the next batch then fails too. */
 int gzip_parallel_add(struct gzip_parallel *gzip, const void *bytes, size_t len, struct err **err);
 /* Writes all that was added to the file. At least one byte must have been added. */
 int gzip_parallel_end(struct gzip_parallel *gzip, struct err **err);

@@ -162,7 +162,7 @@ int tree_hash(struct source_tree *tree, struct digest_cache *digests, const char
 
 	for (size_t i = 0; i < tree->count; i++)
 		known[i] = digest_cache_next(digests, tree->files[i].path);
-	parallel_for(tree->count, hash_some, &h);
+	parallel_for(tree->count, PARALLEL_FOR_SMALL, hash_some, &h);
 	if (report_wrong(&h, err) < 0)
 		return -1;
 	if (atomic_load(&h.read) == 0 && strcmp(mark, digests->mark) == 0)

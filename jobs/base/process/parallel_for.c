@@ -6,11 +6,10 @@
 #include <stdatomic.h>
 
 #define THREADS_MAX 8
-#define A_TURN      16 /* pieces taken at a time, so that threads seldom contend */
-#define ALONE_BELOW 64 /* fewer pieces are faster without threads */
+#define ALONE_BELOW 4 /* turns; fewer are faster without threads */
 
 struct parallel_for {
-	size_t count;
+	size_t count, turn;
 	atomic_size_t next; /* first piece not taken yet */
 	parallel_for_fn fn;
 	void *arg;
@@ -18,12 +17,12 @@ struct parallel_for {
 
 bool parallel_for_take(struct parallel_for *loop, size_t *ret_first, size_t *ret_end)
 {
-	size_t first = atomic_fetch_add(&loop->next, A_TURN);
+	size_t first = atomic_fetch_add(&loop->next, loop->turn);
 
 	if (first >= loop->count)
 		return false;
 	*ret_first = first;
-	*ret_end = loop->count - first > A_TURN ? first + A_TURN : loop->count;
+	*ret_end = loop->count - first > loop->turn ? first + loop->turn : loop->count;
 	return true;
 }
 
@@ -35,21 +34,21 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-static size_t thread_count(size_t pieces)
+static size_t thread_count(size_t turns)
 {
 	cpu_set_t cpus;
 	int count;
 
-	if (pieces < ALONE_BELOW || sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+	if (turns < ALONE_BELOW || sched_getaffinity(0, sizeof cpus, &cpus) < 0)
 		return 1;
 	count = CPU_COUNT(&cpus);
 	return count > THREADS_MAX ? THREADS_MAX : (size_t)count;
 }
 
-void parallel_for(size_t count, parallel_for_fn fn, void *arg)
+void parallel_for(size_t count, size_t turn, parallel_for_fn fn, void *arg)
 {
-	struct parallel_for loop = { .count = count, .fn = fn, .arg = arg };
-	size_t threads_max = thread_count(count), started = 0;
+	struct parallel_for loop = { .count = count, .turn = turn, .fn = fn, .arg = arg };
+	size_t threads_max = thread_count(count / turn), started = 0;
 	pthread_t threads[THREADS_MAX];
 
 	while (started + 1 < threads_max &&

@@ -33,7 +33,7 @@ void content_inspect_all(struct store *store, struct inspection *list, size_t co
 
 	/* Any other store may be used by one thread only. */
 	if (store_directory(store))
-		parallel_for(count, inspect_some, &all);
+		parallel_for(count, PARALLEL_FOR_SMALL, inspect_some, &all);
 	else
 		for (size_t i = 0; i < count; i++)
 			inspect_one(&all, &list[i]);

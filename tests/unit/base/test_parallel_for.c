@@ -27,7 +27,7 @@ static void every_piece_is_taken_once(void **state)
 	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
 		for (size_t i = 0; i < PIECES_MAX; i++)
 			atomic_store(&done[i], 0);
-		parallel_for(counts[c], count_pieces, done);
+		parallel_for(counts[c], PARALLEL_FOR_SMALL, count_pieces, done);
 		for (size_t i = 0; i < PIECES_MAX; i++)
 			assert_int_equal(atomic_load(&done[i]), i < counts[c]);
 	}
@@ -46,7 +46,7 @@ static void who_takes_no_more_leaves_the_rest(void **state)
 	atomic_int taken = 0;
 
 	(void)state;
-	parallel_for(PIECES_MAX, take_one_turn, &taken);
+	parallel_for(PIECES_MAX, PARALLEL_FOR_SMALL, take_one_turn, &taken);
 	assert_true(taken > 0 && taken < PIECES_MAX);
 }
 
