@@ -109,6 +109,17 @@ int archive_sink_add(struct archive_sink *sink, const void *bytes, size_t len, s
 	return 0;
 }
 
+int archive_sink_add_file(struct archive_sink *sink, int fd, const char *path, struct err **err)
+{
+	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
+	ssize_t got;
+
+	while ((got = fs_read_full(fd, buffer, READ_BYTES, -1)) > 0)
+		if (archive_sink_add(sink, buffer, (size_t)got, err) < 0)
+			return -1;
+	return got < 0 ? fs_error(err, errno, "cannot read '%s'", path) : 0;
+}
+
 /* Everything that could differ between two machines is left out or zero. */
 static int write_header(struct archive *archive, const struct archive_member *member,
 			const char *target, struct err **err)

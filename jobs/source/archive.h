@@ -30,6 +30,9 @@ struct archive_member {
 struct archive_sink;
 int archive_sink_add(struct archive_sink *sink, const void *bytes, size_t len, struct err **err);
 
+/* Adds all that is left to read of an open file; `path` is used in errors. */
+int archive_sink_add_file(struct archive_sink *sink, int fd, const char *path, struct err **err);
+
 /* Pushes the whole content of `member` into `sink`. */
 typedef int (*archive_fill_fn)(void *arg, const struct archive_member *member,
 			       struct archive_sink *sink, struct err **err);

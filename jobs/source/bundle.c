@@ -15,37 +15,17 @@
 #include "jobs/source/digest_cache.h"
 #include "jobs/source/git.h"
 
-#define READ_BYTES ((size_t)256 << 10)
-
-void bundle_init(struct bundle *ret, const struct source_pin *pin)
-{
-	ret->members = mem_zero(pin->count + 1, sizeof *ret->members);
-	ret->count = pin->count;
-	for (size_t i = 0; i < pin->count; i++) {
-		const struct source_file *file = &pin->files[i];
-
-		ret->members[i] =
-			(struct archive_member){ file->path, file->mode, file->size, file->sha256 };
-	}
-}
-
-void bundle_release(struct bundle *bundle)
-{
-	free(bundle->members);
-	*bundle = (struct bundle){ 0 };
-}
-
-void bundle_digest(const struct bundle *bundle, char hex[SHA256_HEX])
+void bundle_digest(const struct source_pin *pin, char hex[SHA256_HEX])
 {
 	AUTO(sb_release) struct sb line = SB_INIT;
 	struct sha256 *sha = hash_sha256_new();
 
 	sb_adds(&line, "stoker source bundle 1\n");
-	for (size_t i = 0; i < bundle->count; i++) {
-		const struct archive_member *member = &bundle->members[i];
+	for (size_t i = 0; i < pin->count; i++) {
+		const struct source_file *file = &pin->files[i];
 
-		sb_addf(&line, "%06o %" PRIu64 " %s ", member->mode, member->size, member->sha256);
-		sb_add(&line, member->path, strlen(member->path) + 1); /* no name holds a NUL */
+		sb_addf(&line, "%06o %" PRIu64 " %s ", file->mode, file->size, file->sha256);
+		sb_add(&line, file->path, strlen(file->path) + 1); /* no name holds a NUL */
 		hash_sha256_add(sha, line.text, line.len);
 		sb_clear(&line);
 	}
@@ -69,16 +49,15 @@ static int fail_changed(const char *path, struct err **err)
 static int read_work_tree(const struct origin *origin, const struct archive_member *member,
 			  struct archive_sink *sink, struct err **err)
 {
-	AUTO(auto_free) char *buffer = mem_alloc(READ_BYTES);
 	AUTO(auto_close) int fd = -1;
 	struct stat st;
-	ssize_t got;
 
 	if (S_ISLNK(member->mode)) {
-		got = readlinkat(origin->root, member->path, buffer, PATH_MAX);
-		if (got < 0)
-			return fail_changed(member->path, err);
-		return archive_sink_add(sink, buffer, (size_t)got, err);
+		char target[PATH_MAX];
+		ssize_t len = readlinkat(origin->root, member->path, target, sizeof target);
+
+		return len < 0 ? fail_changed(member->path, err)
+			       : archive_sink_add(sink, target, (size_t)len, err);
 	}
 	fd = openat(origin->root, member->path,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -88,15 +67,7 @@ static int read_work_tree(const struct origin *origin, const struct archive_memb
 		return fs_error(err, errno, "cannot read '%s'", member->path);
 	if (!S_ISREG(st.st_mode))
 		return fail_changed(member->path, err);
-	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fs_error(err, errno, "cannot read '%s'", member->path);
-		if (archive_sink_add(sink, buffer, (size_t)got, err) < 0)
-			return -1;
-	}
-	return 0;
+	return archive_sink_add_file(sink, fd, member->path, err);
 }
 
 static int push_blob(void *arg, const struct repo_blob *blob, struct err **err)
@@ -122,41 +93,45 @@ char *source_bundle_key(const char *digest)
 	return mem_format("sources/%s.tar.gz", digest);
 }
 
-static int pack_bundle(const struct bundle *bundle, struct origin *origin, struct store *workspace,
+static int pack_bundle(const struct source_pin *pin, struct origin *origin, struct store *workspace,
 		       const char *key, struct err **err)
 {
+	AUTO(auto_free) struct archive_member *members = mem_zero(pin->count + 1, sizeof *members);
 	AUTO(auto_close) int scratch = fs_scratch(err);
 	AUTO(auto_free) char *path = NULL;
 
-	if (scratch < 0 ||
-	    archive_pack(scratch, bundle->members, bundle->count, fill_member, origin, err) < 0)
+	for (size_t i = 0; i < pin->count; i++) {
+		const struct source_file *file = &pin->files[i];
+
+		members[i] =
+			(struct archive_member){ file->path, file->mode, file->size, file->sha256 };
+	}
+	if (scratch < 0 || archive_pack(scratch, members, pin->count, fill_member, origin, err) < 0)
 		return -1;
 	path = mem_format("/proc/self/fd/%d", scratch);
 	return store_upload(workspace, path, key, err) < 0 ? -1 : 0;
 }
 
 static int pack_from(const struct source_request *request, const struct source_pin *pin,
-		     const struct bundle *bundle, struct store *workspace, const char *key,
-		     struct err **err)
+		     struct store *workspace, const char *key, struct err **err)
 {
 	AUTO(source_repo_freep) struct repo *repo = NULL;
 	AUTO(auto_close) int root = open(request->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO(auto_free) char *resolved = realpath(request->root, NULL);
 	struct origin origin = { root, NULL, pin->commit };
-	int found;
+	int found = 1;
 
 	if (root < 0 || !resolved)
 		return fs_error(err, errno, "cannot open the source folder '%s'", request->root);
-	if (!source_is_commit(request))
-		return pack_bundle(bundle, &origin, workspace, key, err);
-	found = source_repo_open(resolved, false, &repo, err);
+	if (source_is_commit(request))
+		found = source_repo_open(resolved, false, &repo, err);
 	if (found == 0)
 		return err_set(err, EXIT_REFUSED, "'%s' is not a git work tree any more",
 			       request->root);
 	if (found < 0)
 		return -1;
 	origin.repo = repo;
-	return pack_bundle(bundle, &origin, workspace, key, err);
+	return pack_bundle(pin, &origin, workspace, key, err);
 }
 
 static int publish_patch(const struct source_pin *pin, struct store *workspace, struct err **err)
@@ -172,7 +147,6 @@ static int publish_patch(const struct source_pin *pin, struct store *workspace, 
 int source_publish(const struct source_request *request, const struct source_pin *pin,
 		   struct store *workspace, struct err **err)
 {
-	AUTO(bundle_release) struct bundle bundle = { 0 };
 	AUTO(auto_free) char *key = source_bundle_key(pin->digest);
 	struct store_object object;
 	char digest[SHA256_HEX];
@@ -184,10 +158,9 @@ int source_publish(const struct source_request *request, const struct source_pin
 		digest_cache_keep(request->memory, &pin->digests);
 	if (there)
 		return 0;
-	bundle_init(&bundle, pin);
-	bundle_digest(&bundle, digest);
+	bundle_digest(pin, digest);
 	if (strcmp(digest, pin->digest) != 0)
 		return err_set(err, EXIT_DEFECT,
 			       "the digest of the source is not that of its files");
-	return pack_from(request, pin, &bundle, workspace, key, err);
+	return pack_from(request, pin, workspace, key, err);
 }

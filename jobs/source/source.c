@@ -133,12 +133,6 @@ static int add_blob(void *arg, const struct repo_blob *blob, struct err **err)
 	return err_hint(err, "exclude the link with source.include, or choose another source.rev");
 }
 
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct source_tree_file *)a)->path,
-		      ((const struct source_tree_file *)b)->path);
-}
-
 static int pin_commit(const struct source_request *request, struct source_tree *tree,
 		      struct filter *filter, struct repo *given, struct source_pin *pin,
 		      struct err **err)
@@ -156,8 +150,7 @@ static int pin_commit(const struct source_request *request, struct source_tree *
 	if (source_repo_resolve(repo, request->rev, pin->commit, err) < 0 ||
 	    source_repo_commit_files(repo, pin->commit, want_file, add_blob, &files, err) < 0)
 		return -1;
-	if (tree->count > 0)
-		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
+	tree_sort(tree);
 	return 0;
 }
 
@@ -196,8 +189,6 @@ static void move_files(struct source_tree *tree, struct source_pin *pin)
 static int finish_pin(struct source_tree *tree, const struct filter *filter, struct source_pin *pin,
 		      struct err **err)
 {
-	AUTO(bundle_release) struct bundle bundle = { 0 };
-
 	if (filter_check_used(filter, err) < 0)
 		return -1;
 	if (tree->count == 0) {
@@ -206,8 +197,7 @@ static int finish_pin(struct source_tree *tree, const struct filter *filter, str
 		return err_field(err, "source.path");
 	}
 	move_files(tree, pin);
-	bundle_init(&bundle, pin);
-	bundle_digest(&bundle, pin->digest);
+	bundle_digest(pin, pin->digest);
 	return 0;
 }
 

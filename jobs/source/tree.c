@@ -412,6 +412,12 @@ static int by_path(const void *a, const void *b)
 		      ((const struct source_tree_file *)b)->path);
 }
 
+void tree_sort(struct source_tree *tree)
+{
+	if (tree->count > 0)
+		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
+}
+
 int tree_walk(struct source_tree *tree, struct repo *given, struct filter *filter, struct err **err)
 {
 	AUTO(source_repo_freep) struct repo *repo = given;
@@ -442,7 +448,6 @@ int tree_walk(struct source_tree *tree, struct repo *given, struct filter *filte
 	top.fd = fcntl(tree->fd, F_DUPFD_CLOEXEC, 0);
 	result = top.fd < 0 ? read_error(&w, ".") : walk_folder(&w, &top);
 	sb_release(&w.path);
-	if (result == 0 && tree->count > 0)
-		qsort(tree->files, tree->count, sizeof *tree->files, by_path);
+	tree_sort(tree);
 	return result;
 }

@@ -78,6 +78,7 @@ int tree_hash(struct source_tree *tree, struct digest_cache *known, const char *
 
 /* Adds a file; only its path is set. */
 struct source_tree_file *tree_add(struct source_tree *tree, const char *path);
+void tree_sort(struct source_tree *tree); /* by path */
 
 /* Fails for a tree that is too big, with the hint to use source.include or source.link. */
 int tree_too_big(struct err **err, const char *root, const char *what);

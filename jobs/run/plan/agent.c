@@ -146,20 +146,9 @@ static int add_file(void *arg, const struct archive_member *member, struct archi
 {
 	AUTO(auto_free) char *path = fs_join(arg, member->path);
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char buffer[65536];
-	ssize_t len;
 
-	if (fd < 0)
-		return fs_error(err, errno, "cannot open '%s'", path);
-	while ((len = read(fd, buffer, sizeof buffer)) != 0) {
-		if (len < 0 && errno == EINTR)
-			continue;
-		if (len < 0)
-			return fs_error(err, errno, "cannot read '%s'", path);
-		if (archive_sink_add(sink, buffer, (size_t)len, err) < 0)
-			return -1;
-	}
-	return 0;
+	return fd < 0 ? fs_error(err, errno, "cannot open '%s'", path)
+		      : archive_sink_add_file(sink, fd, path, err);
 }
 
 static bool is_program(const char *name)
