@@ -1,6 +1,8 @@
 /* Entry point of every store: selects the kind by URL and checks keys. See store.h. */
 #include "jobs/store/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "jobs/base/fs/fs.h"
@@ -161,9 +163,17 @@ int store_delete(struct store *store, const char *key, struct err **err)
 
 int store_upload(struct store *store, const char *path, const char *key, struct err **err)
 {
+	struct store_upload upload = { .path = path };
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
 	if (check_key(store, key, err) < 0)
 		return -1;
-	return store->backend->upload(store, path, key, err);
+	if (fd < 0 || fstat(fd, &upload.st) < 0)
+		return fs_error(err, errno, "cannot read '%s'", path);
+	if (!S_ISREG(upload.st.st_mode))
+		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
+	upload.fd = fd;
+	return store->backend->upload(store, &upload, key, err);
 }
 
 int store_download(struct store *store, const char *key, const char *path, struct err **err)

@@ -11,6 +11,13 @@
 
 struct transfer_backend;
 
+/* A regular file that is being uploaded. */
+struct store_upload {
+	const char *path; /* for errors */
+	int fd;
+	struct stat st; /* when it was opened */
+};
+
 struct store_backend {
 	void (*free)(struct store *store);
 	int (*list)(struct store *store, const char *prefix, store_list_fn fn, void *arg,
@@ -30,7 +37,8 @@ struct store_backend {
 	int (*replace_if_same)(struct store *store, const char *key, const char *tag,
 			       const void *bytes, size_t len, struct err **err);
 	int (*remove)(struct store *store, const char *key, struct err **err);
-	int (*upload)(struct store *store, const char *path, const char *key, struct err **err);
+	int (*upload)(struct store *store, const struct store_upload *upload, const char *key,
+		      struct err **err);
 	int (*download)(struct store *store, const char *key, const char *path, struct err **err);
 	/* Opens the store as the remote side of a sync: see transfer_backend.h. */
 	int (*backend)(struct store *store, struct transfer_backend **ret, struct err **err);

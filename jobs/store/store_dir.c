@@ -23,37 +23,7 @@ static struct store_dir *as_dir(struct store *store)
 	return (struct store_dir *)store;
 }
 
-static int dir_get(struct store *base, const char *key, size_t max, struct sb *ret,
-		   char ret_tag[STORE_TAG], struct err **err)
-{
-	struct store_dir *store = as_dir(base);
-	AUTO(auto_free) char *buffer = NULL;
-	AUTO(auto_close) int fd = -1;
-	size_t before = ret->len;
-	struct stat st;
-	ssize_t got;
-	int found = store_dir_object_open(store, key, &fd, &st, err);
-
-	if (found <= 0)
-		return found;
-	buffer = mem_alloc(READ_BYTES);
-	while ((got = read(fd, buffer, READ_BYTES)) != 0) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fs_error(err, errno, "cannot read '%s' in the store '%s'", key,
-					store->root);
-		if (ret->len - before + (size_t)got > max || ret->len + (size_t)got > ret->max)
-			return err_set(err, EXIT_REFUSED,
-				       "'%s' in the store '%s' is larger than %zu bytes", key,
-				       store->root, max);
-		sb_add(ret, buffer, (size_t)got);
-	}
-	if (ret_tag)
-		store_dir_tag(&st, ret_tag);
-	return 1;
-}
-
+/* Reads at most `len` bytes from `offset` on. */
 static int dir_read_range(struct store *base, const char *key, uint64_t offset, size_t len,
 			  struct sb *ret, char ret_tag[STORE_TAG], struct err **err)
 {
@@ -62,20 +32,17 @@ static int dir_read_range(struct store *base, const char *key, uint64_t offset, 
 	AUTO(auto_close) int fd = -1;
 	struct stat st;
 	int found = store_dir_object_open(store, key, &fd, &st, err);
+	ssize_t got = 1;
 
 	if (found <= 0)
 		return found;
 	buffer = mem_alloc(READ_BYTES);
-	while (len > 0 && offset <= INT64_MAX) {
-		ssize_t got = pread(fd, buffer, len < READ_BYTES ? len : READ_BYTES, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
+	while (len > 0 && offset <= INT64_MAX && got > 0) {
+		got = fs_read_full(fd, buffer, len < READ_BYTES ? len : READ_BYTES,
+				   (int64_t)offset);
 		if (got < 0)
 			return fs_error(err, errno, "cannot read '%s' in the store '%s'", key,
 					store->root);
-		if (got == 0)
-			break;
 		sb_add(ret, buffer, (size_t)got);
 		offset += (uint64_t)got;
 		len -= (size_t)got;
@@ -83,6 +50,18 @@ static int dir_read_range(struct store *base, const char *key, uint64_t offset, 
 	if (ret_tag)
 		store_dir_tag(&st, ret_tag);
 	return 1;
+}
+
+static int dir_get(struct store *base, const char *key, size_t max, struct sb *ret,
+		   char ret_tag[STORE_TAG], struct err **err)
+{
+	size_t before = ret->len, room = ret->max - before;
+	int found = dir_read_range(base, key, 0, (max < room ? max : room) + 1, ret, ret_tag, err);
+
+	if (found > 0 && (ret->truncated || ret->len - before > max))
+		return err_set(err, EXIT_REFUSED, "'%s' in the store '%s' is larger than %zu bytes",
+			       key, as_dir(base)->root, max);
+	return found;
 }
 
 static int dir_stat(struct store *base, const char *key, struct store_object *ret, struct err **err)

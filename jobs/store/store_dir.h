@@ -97,7 +97,8 @@ int store_dir_folders(struct store *store, const char *prefix, store_folder_fn f
 
 /* --- store_dir_copy.c --- */
 
-int store_dir_upload(struct store *store, const char *path, const char *key, struct err **err);
+int store_dir_upload(struct store *store, const struct store_upload *upload, const char *key,
+		     struct err **err);
 /* Copies all of `from` into the empty `to`. Returns 0 or an errno. */
 int store_dir_copy_file(int from, int to);
 int store_dir_download(struct store *store, const char *key, const char *path, struct err **err);

@@ -43,41 +43,26 @@ int store_dir_copy_file(int from, int to)
 	return copy_by_hand(from, to);
 }
 
-/* True if the file was written to while it was copied. */
-static bool has_changed(int fd, const struct stat *before)
-{
-	struct stat now;
-
-	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
-	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
-}
-
-int store_dir_upload(struct store *base, const char *path, const char *key, struct err **err)
+int store_dir_upload(struct store *base, const struct store_upload *upload, const char *key,
+		     struct err **err)
 {
 	struct store_dir *store = (struct store_dir *)base;
 	AUTO(store_dir_place_close) struct dir_place place = { .fd = -1 };
 	AUTO(store_dir_temp_drop) struct dir_temp temp = { .fd = -1 };
-	AUTO(auto_close) int from = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
 	int failed;
 
-	if (from < 0 || fstat(from, &st) < 0)
-		return fs_error(err, errno, "cannot read '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
 	if (store_dir_place_open(store, key, true, &place, err) < 0)
 		return -1;
 	if (faccessat(place.fd, place.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (store_dir_temp_new(store, &place, &temp, err) < 0)
 		return -1;
-	failed = store_dir_copy_file(from, temp.fd);
+	failed = store_dir_copy_file(upload->fd, temp.fd);
 	if (failed)
-		return fs_error(err, failed, "cannot copy '%s' to '%s' in the store '%s'", path,
-				key, store->root);
-	if (has_changed(from, &st))
-		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
+		return fs_error(err, failed, "cannot copy '%s' to '%s' in the store '%s'",
+				upload->path, key, store->root);
+	if (fs_has_changed(upload->fd, &upload->st))
+		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", upload->path);
 	if (store_dir_temp_sync(store, &temp, err) < 0)
 		return -1;
 	return store_dir_temp_link(store, &temp, err);

@@ -341,15 +341,6 @@ static int s3_store_remove(struct store *base, const char *key, struct err **err
 	return s3_delete(target.aws, &target.place, err);
 }
 
-static bool has_changed(int fd, const struct stat *before)
-{
-	struct stat now;
-
-	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
-	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
-}
-
 /* Aborts uploads to this key that a killed process left. A failure is ignored: the role may not
  * be allowed to do so. */
 static void abort_leftovers(const struct target *target)
@@ -359,42 +350,31 @@ static void abort_leftovers(const struct target *target)
 	s3_abort_leftovers(target->aws, &target->place, LEFTOVER_IDLE_MS, &ignored);
 }
 
-static int send_file(const struct target *target, int fd, const struct stat *st, const char *path,
-		     struct err **err)
+static int s3_store_upload(struct store *base, const struct store_upload *upload, const char *key,
+			   struct err **err)
 {
-	struct s3_body body = { .len = (uint64_t)st->st_size, .fd = fd, .condition = S3_IF_ABSENT };
+	AUTO(target_release) struct target target = { 0 };
+	struct s3_body body = { .len = (uint64_t)upload->st.st_size,
+				.fd = upload->fd,
+				.condition = S3_IF_ABSENT };
 	int done;
 
+	if (target_init(base, key, &target, err) < 0)
+		return -1;
+	done = s3_head(target.aws, &target.place, NULL, err);
+	if (done != 0)
+		return done < 0 ? -1 : 0;
 	if (body.len > S3_PART_BYTES)
-		abort_leftovers(target);
-	done = s3_upload(target->aws, &target->place, &body, NULL, err);
-	if (done > 0 && has_changed(fd, st)) {
+		abort_leftovers(&target);
+	done = s3_upload(target.aws, &target.place, &body, NULL, err);
+	if (done > 0 && fs_has_changed(upload->fd, &upload->st)) {
 		AUTO(err_freep) struct err *ignored = NULL;
 
 		/* The object may mix two contents, which the key does not stand for. */
-		s3_delete(target->aws, &target->place, &ignored);
-		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", path);
+		s3_delete(target.aws, &target.place, &ignored);
+		return err_set(err, EXIT_REFUSED, "'%s' changed while it was copied", upload->path);
 	}
 	return done;
-}
-
-static int s3_store_upload(struct store *base, const char *path, const char *key, struct err **err)
-{
-	AUTO(target_release) struct target target = { 0 };
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-	int found;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fs_error(err, errno, "cannot read '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
-	if (target_init(base, key, &target, err) < 0)
-		return -1;
-	found = s3_head(target.aws, &target.place, NULL, err);
-	if (found != 0)
-		return found < 0 ? -1 : 0;
-	return send_file(&target, fd, &st, path, err);
 }
 
 static void s3_store_free(struct store *base)

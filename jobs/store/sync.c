@@ -64,7 +64,7 @@ static int open_sides(struct sync *sync, struct store *from, struct store *to, s
 	}
 	if (sync->down && store_directory(from) && must_be_apart(from, to, err) < 0)
 		return -1;
-	return transfer_backend_open(remote, &sync->backend, err);
+	return remote->backend->backend(remote, &sync->backend, err);
 }
 
 static int open_local(struct sync *sync, const char *remote_url, struct err **err)
@@ -146,7 +146,8 @@ static int finish_sync(struct sync *sync, int result, struct err **err)
 		result = -1;
 	if (result == 0 && is_over(sync) && sync->manifest)
 		manifest_close(sync->manifest, sync->options->only);
-	transfer_backend_freep(&sync->backend);
+	if (sync->backend)
+		sync->backend->kind->free(sync->backend);
 	sync_slot_close(sync);
 	sync_stage_close(sync);
 	sync_join_close(sync);

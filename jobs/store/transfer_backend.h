@@ -82,9 +82,6 @@ struct transfer_backend_kind {
 	void (*free)(struct transfer_backend *backend);
 };
 
-int transfer_backend_open(struct store *store, struct transfer_backend **ret, struct err **err);
-void transfer_backend_freep(struct transfer_backend **backend); /* for AUTO() */
-
 /* Open the transfer backend of a directory, and of a bucket. */
 int transfer_backend_dir_open(struct store *store, struct transfer_backend **ret, struct err **err);
 int transfer_backend_s3_open(struct store *store, struct transfer_backend **ret, struct err **err);

@@ -110,6 +110,15 @@ int fs_write_full(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+bool fs_has_changed(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	return fstat(fd, &now) < 0 || now.st_size != before->st_size ||
+	       now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
 bool fs_exists(const char *path)
 {
 	struct stat st;

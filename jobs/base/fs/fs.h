@@ -73,6 +73,9 @@ int fs_remove_tree(const char *path, struct err **err);
  * An absent path counts as empty. No link is followed, and no other file system entered. */
 int fs_measure(const char *path, uint64_t *ret_files, uint64_t *ret_bytes, struct err **err);
 
+/* True if the open file was written to since `before`, by size and time. */
+bool fs_has_changed(int fd, const struct stat *before);
+
 bool fs_exists(const char *path); /* follows links */
 bool fs_is_dir(const char *path);
 int fs_sync_dir(const char *path, struct err **err);
