@@ -82,12 +82,12 @@ static void put_most(const json_t *limits, double per_ms, json_t *cost)
 {
 	double cap = json_number_value(json_object_get(limits, "cost"));
 	double late = (double)js_int(limits, "deadline_ms", 0) * per_ms;
+	bool by_time = late > 0 && (cap <= 0 || late < cap);
 
 	if (cap <= 0 && late <= 0)
 		return;
-	js_put(cost, "at_most", json_real(late > 0 && (cap <= 0 || late < cap) ? late : cap));
-	js_put_str(cost, "limit",
-		   late > 0 && (cap <= 0 || late < cap) ? "limits.deadline" : "limits.cost");
+	js_put(cost, "at_most", json_real(by_time ? late : cap));
+	js_put_str(cost, "limit", by_time ? "limits.deadline" : "limits.cost");
 }
 
 json_t *cost_before(struct journal *journal, const json_t *plan, bool warm, struct err **ret_why)
@@ -96,19 +96,16 @@ json_t *cost_before(struct journal *journal, const json_t *plan, bool warm, stru
 	double price = json_number_value(json_object_get(limits, "price"));
 	double per_hour = price * (double)js_int(plan, "nodes", 1);
 	const json_t *machine = json_object_get(plan, "instance");
-	json_t *cost = json_object(), *from;
+	json_t *cost = json_object();
 
 	if (price <= 0)
 		return cost;
 	js_put(cost, "per_hour", json_real(per_hour));
 	js_put(cost, "price", json_real(price));
-	if (!json_is_number(js_path(plan, "spec.resources.price"))) {
-		from = json_object();
-		js_put_str(from, "region", js_str(machine, "region"));
-		js_put_str(from, "dated", js_str(machine, "dated"));
-		js_put_str(from, "source", js_str(machine, "source"));
-		js_put(cost, "price_from", from);
-	}
+	if (!json_is_number(js_path(plan, "spec.resources.price")))
+		js_put(cost, "price_from",
+		       json_pack("{s:s*, s:s*, s:s*}", "region", js_str(machine, "region"), "dated",
+				 js_str(machine, "dated"), "source", js_str(machine, "source")));
 	put_most(limits, per_hour / 3600000, cost);
 	estimate(journal, plan, warm || !plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE]),
 		 per_hour / 3600000, cost, ret_why);

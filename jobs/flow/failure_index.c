@@ -9,11 +9,6 @@
 #define NO_ROW    UINT16_MAX
 #define BUCKETS   (sizeof((struct failure_index *)0)->head / sizeof(uint16_t))
 
-static unsigned char lower(char c)
-{
-	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 static uint32_t hash_of(uint32_t gram)
 {
 	return gram * UINT32_C(2654435761) >> 16;
@@ -21,7 +16,7 @@ static uint32_t hash_of(uint32_t gram)
 
 /* Rank of a character by how seldom it occurs in logs: English letters by their frequency, then
  * digits; anything else is the rarest. */
-static size_t rarity(unsigned char c)
+static size_t rarity(char c)
 {
 	static const char common[] = " etaoinsrhldcumfpgwybvkxjqz0123456789.:";
 	const char *at = c ? strchr(common, c) : NULL;
@@ -39,12 +34,12 @@ static bool rarest_gram(const char *pattern, uint32_t *ret)
 	pattern += *pattern == '^';
 	for (; *pattern; pattern++) {
 		literal = *pattern == '*' || *pattern == '#' ? 0 : literal + 1;
-		gram = gram << 8 | lower(*pattern);
+		gram = gram << 8 | (unsigned char)failure_lower(*pattern);
 		if (literal < GRAM)
 			continue;
 		sum = 0;
 		for (size_t i = 0; i < GRAM; i++)
-			sum += rarity(lower(pattern[-(ptrdiff_t)i]));
+			sum += rarity(failure_lower(pattern[-(ptrdiff_t)i]));
 		if (!found || sum > best) {
 			found = true;
 			best = sum;
@@ -105,7 +100,7 @@ static bool has_any(const struct failure_index *index, struct failure_line line)
 	int looks = 0;
 
 	for (size_t i = 0; i < line.len && looks < LOOKS_MAX; i++) {
-		gram = gram << 8 | lower(line.text[i]);
+		gram = gram << 8 | (unsigned char)failure_lower(line.text[i]);
 		if (i + 1 < GRAM || !has_gram(index, gram))
 			continue;
 		if (has_pattern(index, gram, line))

@@ -11,6 +11,16 @@ void failure_classify_command(const struct failure_evidence *evidence,
 /* Writes ret->signature again, after class, rule, evidence or proof were changed. */
 void failure_sign(struct failure_classification *ret);
 
+static inline bool failure_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline char failure_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 /* Text that is built in a buffer of fixed size; always terminated, cut when it is full. */
 struct fixed_string {
 	char *text;

@@ -107,7 +107,7 @@ bool failure_ends_traceback(struct failure_line line)
 	for (; at < line.len; at++) {
 		char c = line.text[at];
 		bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-			    (at > name && c >= '0' && c <= '9');
+			    (at > name && failure_is_digit(c));
 
 		if (c == '.' && at > name) {
 			dotted = true;
@@ -324,7 +324,7 @@ static struct failure_line without_prefix(struct failure_line line, struct failu
 	for (size_t i = 0; i < prefix.len; i++) {
 		char a = line.text[i], b = prefix.text[i];
 
-		if (a != b && !(a >= '0' && a <= '9' && b >= '0' && b <= '9'))
+		if (a != b && !(failure_is_digit(a) && failure_is_digit(b)))
 			return line;
 	}
 	return (struct failure_line){ line.text + prefix.len, line.len - prefix.len };

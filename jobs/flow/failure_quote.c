@@ -32,7 +32,7 @@ static int signal_number(struct failure_line text, bool is_status)
 
 	if (is_status && (text.len == 0 || text.text[0] != '-'))
 		return 0;
-	for (size_t i = is_status; i < text.len && text.text[i] >= '0' && text.text[i] <= '9'; i++)
+	for (size_t i = is_status; i < text.len && failure_is_digit(text.text[i]); i++)
 		if ((number = number * 10 + (text.text[i] - '0')) > 64)
 			return 0;
 	return number;

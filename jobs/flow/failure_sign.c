@@ -16,14 +16,9 @@
 static const char *const telling[] = { "Errno ",  "errno ",      "exit status ", "signal ",
 				       "status=", "HTTP Error ", "status code ", "NCC_" };
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_hex(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+	return failure_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 static bool is_letter(char c)
@@ -33,7 +28,7 @@ static bool is_letter(char c)
 
 static bool in_path(char c)
 {
-	return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == '-' || c == '+';
+	return is_letter(c) || failure_is_digit(c) || c == '.' || c == '_' || c == '-' || c == '+';
 }
 
 static bool tells(const char *text, size_t at)
@@ -54,12 +49,12 @@ static size_t hex_word(const char *text, size_t at, size_t len)
 	size_t end = at;
 	bool digit = false;
 
-	if (at > 0 && (is_letter(text[at - 1]) || is_digit(text[at - 1])))
+	if (at > 0 && (is_letter(text[at - 1]) || failure_is_digit(text[at - 1])))
 		return 0;
 	if (at + 2 < len && text[at] == '0' && text[at + 1] == 'x')
 		end = at + 2;
 	while (end < len && is_hex(text[end]))
-		digit = is_digit(text[end++]) || digit;
+		digit = failure_is_digit(text[end++]) || digit;
 	if (end < len && is_letter(text[end]))
 		return 0;
 	return digit && end - at >= 6 ? end - at : 0;
@@ -96,8 +91,8 @@ static uint64_t hash_normal(const char *text, size_t len)
 
 		if (skip == 0)
 			skip = hex_word(text, at, len);
-		if (skip == 0 && is_digit(text[at]) && !tells(text, at))
-			while (at + skip < len && is_digit(text[at + skip]))
+		if (skip == 0 && failure_is_digit(text[at]) && !tells(text, at))
+			while (at + skip < len && failure_is_digit(text[at + skip]))
 				skip++;
 		if (skip > 0) {
 			sum = hash(sum, '#');
@@ -106,7 +101,7 @@ static uint64_t hash_normal(const char *text, size_t len)
 		}
 		do
 			sum = hash(sum, text[at++]);
-		while (at < len && is_digit(text[at - 1]) && is_digit(text[at]));
+		while (at < len && failure_is_digit(text[at - 1]) && failure_is_digit(text[at]));
 	}
 	return sum;
 }

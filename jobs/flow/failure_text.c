@@ -104,21 +104,12 @@ void failure_text_add_line(struct fixed_string *string, struct failure_line line
 	failure_text_add_line_from(string, line, 0);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Programs differ in case. */
 static bool is_alike(const char *text, const char *other, size_t len, bool exact)
 {
 	for (size_t i = 0; i < len; i++)
-		if (text[i] != other[i] && (exact || lower(text[i]) != lower(other[i])))
+		if (text[i] != other[i] &&
+		    (exact || failure_lower(text[i]) != failure_lower(other[i])))
 			return false;
 	return true;
 }
@@ -127,10 +118,11 @@ static bool is_alike(const char *text, const char *other, size_t len, bool exact
 static size_t find(struct failure_line line, size_t from, const char *needle, size_t len,
 		   bool exact)
 {
-	char first = lower(needle[0]);
+	char first = failure_lower(needle[0]);
 
 	for (size_t at = from; at + len <= line.len; at++)
-		if (lower(line.text[at]) == first && is_alike(line.text + at, needle, len, exact))
+		if (failure_lower(line.text[at]) == first &&
+		    is_alike(line.text + at, needle, len, exact))
 			return at;
 	return line.len;
 }
@@ -160,7 +152,7 @@ static size_t number_length(struct failure_line line, size_t at)
 	bool above_zero = false;
 	size_t end = at;
 
-	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
+	while (end < line.len && failure_is_digit(line.text[end]))
 		above_zero = line.text[end++] != '0' || above_zero;
 	return above_zero ? end - at : 0;
 }
@@ -216,7 +208,7 @@ static size_t host_prefix_length(struct failure_line line)
 		end++;
 	if (end == 1 || end == line.len || line.text[end] != ':')
 		return 0;
-	for (end++; end < line.len && line.text[end] >= '0' && line.text[end] <= '9'; end++)
+	for (end++; end < line.len && failure_is_digit(line.text[end]); end++)
 		digits++;
 	return digits > 0 && end < line.len && line.text[end] == ']' ? end + 1 : 0;
 }
@@ -283,7 +275,7 @@ static size_t prefix_length(struct failure_line line)
 	while (end < line.len && line.text[end] == ' ')
 		end++;
 	digits = end;
-	while (end < line.len && line.text[end] >= '0' && line.text[end] <= '9')
+	while (end < line.len && failure_is_digit(line.text[end]))
 		end++;
 	if (end > digits)
 		return end + 2 <= line.len && strncmp(line.text + end, ": ", 2) == 0
@@ -310,7 +302,7 @@ static size_t colour_length(struct failure_line line)
 
 	if (line.len < 3 || memcmp(line.text, "\x1b[", 2) != 0)
 		return 0;
-	while (end < line.len && (line.text[end] == ';' || is_digit(line.text[end])))
+	while (end < line.len && (line.text[end] == ';' || failure_is_digit(line.text[end])))
 		end++;
 	return end < line.len && line.text[end] == 'm' ? end + 1 : 0;
 }
@@ -323,11 +315,11 @@ static size_t time_length(struct failure_line line)
 	size_t end = 0;
 
 	while (end < sizeof form - 1 && end < line.len &&
-	       (form[end] == '0' ? is_digit(line.text[end]) : form[end] == line.text[end]))
+	       (form[end] == '0' ? failure_is_digit(line.text[end]) : form[end] == line.text[end]))
 		end++;
 	if (end < sizeof form - 1)
 		return 0;
-	while (end < line.len && (line.text[end] == '.' || is_digit(line.text[end])))
+	while (end < line.len && (line.text[end] == '.' || failure_is_digit(line.text[end])))
 		end++;
 	return end + 1 < line.len && memcmp(line.text + end, "Z ", 2) == 0 ? end + 2 : 0;
 }

@@ -66,19 +66,30 @@ static json_t *new_row(struct status *status, const char *key)
 	return row;
 }
 
-/* Returns the attempt that an event refers to; NULL if the journal has no such attempt. */
-static json_t *attempt_of(struct status *status, const struct event *ev)
+static json_t *newest_attempt(const struct status *status)
+{
+	return json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+}
+
+/* Returns NULL if the journal has no such attempt. */
+static json_t *find_attempt(struct status *status, enum phase phase, int64_t number)
 {
 	size_t i = json_array_size(status->attempts);
 
 	while (i-- > 0) {
 		json_t *attempt = json_array_get(status->attempts, i);
 
-		if (js_int(attempt, "attempt", 0) == ev->attempt &&
-		    js_is(attempt, "phase", flow_phase_names[ev->phase]))
+		if (js_int(attempt, "attempt", 0) == number &&
+		    js_is(attempt, "phase", flow_phase_names[phase]))
 			return attempt;
 	}
 	return NULL;
+}
+
+/* Returns the attempt that an event refers to. */
+static json_t *attempt_of(struct status *status, const struct event *ev)
+{
+	return find_attempt(status, ev->phase, ev->attempt);
 }
 
 void status_put_as(json_t *object, const struct event *ev, enum event_field_id id, const char *key)
@@ -196,7 +207,7 @@ static void on_health(struct status *status, const struct event *ev)
 /* The attempt is asked to save and to end; its end comes later. */
 static void on_end_requested(struct status *status)
 {
-	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	json_t *last = newest_attempt(status);
 
 	status->stop_requested = true;
 	if (js_is(last, "state", "running"))
@@ -270,7 +281,7 @@ static void on_kept(struct status *status, const struct event *ev)
 
 static void on_retry(struct status *status, const struct event *ev)
 {
-	json_t *attempt = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	json_t *attempt = newest_attempt(status);
 
 	if (attempt)
 		status_put(attempt, ev, EVF_action, EVF_COUNT);
@@ -295,8 +306,8 @@ static void put_throughput(json_t *attempt, const json_t *throughput)
 /* The first step after a resume decides continuity. */
 static void on_progress(struct status *status, const struct event *ev)
 {
-	json_t *progress = status_section(status, "progress"), *attempt = NULL;
-	struct event train = *ev;
+	json_t *progress = status_section(status, "progress");
+	json_t *attempt = find_attempt(status, PHASE_TRAIN, ev->attempt);
 
 	/* The cost is forecast from the same end of the training as the limits are. */
 	status_put(progress, ev, EVF_step, EVF_of, EVF_rate, EVF_eta, EVF_COUNT);
@@ -304,8 +315,6 @@ static void on_progress(struct status *status, const struct event *ev)
 		status->ends = flow_training_ends(ev->at, ev);
 	if (EVENT_HAS(ev, metrics))
 		js_put(status->root, "metrics", json_copy(ev->metrics));
-	train.phase = PHASE_TRAIN;
-	attempt = attempt_of(status, &train);
 	if (attempt && EVENT_HAS(ev, throughput)) {
 		put_throughput(attempt, ev->throughput);
 		js_put(status->root, "throughput",
@@ -335,11 +344,8 @@ static void on_log_read(struct status *status, const struct event *ev)
 
 static void on_continuity(struct status *status, const struct event *ev)
 {
-	struct event train = *ev;
-	json_t *attempt;
+	json_t *attempt = find_attempt(status, PHASE_TRAIN, ev->attempt);
 
-	train.phase = PHASE_TRAIN;
-	attempt = attempt_of(status, &train);
 	if (attempt)
 		status_put(attempt, ev, EVF_continuity, EVF_first_step, EVF_COUNT);
 }
@@ -358,7 +364,7 @@ static void on_untold(struct status *status, const struct event *ev)
 
 static void on_run_ended(struct status *status, const struct event *ev)
 {
-	json_t *last = json_array_get(status->attempts, json_array_size(status->attempts) - 1);
+	json_t *last = newest_attempt(status);
 
 	status->ended = true;
 	status_end_cache_wait(status);

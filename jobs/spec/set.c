@@ -33,6 +33,24 @@ static void bad_path(struct setter *setter, field_id section, const char *name)
 	problem_hint(problem, "%s", hint);
 }
 
+static enum node_kind container_of_field(field_id field)
+{
+	enum field_type type = field_table[field].type;
+
+	if (type == FIELD_LIST)
+		return NODE_LIST;
+	return type == FIELD_SECTION || type == FIELD_FREE ? NODE_MAP : NODE_SCALAR;
+}
+
+static void no_members(struct setter *setter, field_id field)
+{
+	const struct field *row = &field_table[field];
+
+	problem_hint(problem_error(setter->reporter, setter->at, row->path, "'%s' has no members",
+				   row->path),
+		     "for example: --set %s=%s", row->path, row->example);
+}
+
 static struct entry *entry_make(struct setter *setter, struct node *map, const char *key)
 {
 	struct entry *entry = node_entry(map, key);
@@ -115,12 +133,8 @@ static const char *step(struct setter *setter, field_id *field, struct node *nod
 		return NULL;
 	}
 	*field = child;
-	if (path[len] && field_table[child].type != FIELD_SECTION &&
-	    field_table[child].type != FIELD_FREE && field_table[child].type != FIELD_LIST) {
-		problem_hint(problem_error(setter->reporter, setter->at, field_table[child].path,
-					   "'%s' has no members", field_table[child].path),
-			     "for example: --set %s=%s", field_table[child].path,
-			     field_table[child].example);
+	if (path[len] && container_of_field(child) == NODE_SCALAR) {
+		no_members(setter, child);
 		return NULL;
 	}
 	*ret_entry = entry_make(setter, node, name);
@@ -148,22 +162,11 @@ static void apply_one(struct setter *setter, struct node *root)
 			return;
 		if (!*path)
 			break;
-		switch (field_table[field].type) {
-		case FIELD_SECTION:
-		case FIELD_FREE:
-			node = own_container(setter, entry, NODE_MAP);
-			break;
-		case FIELD_LIST:
-			node = own_container(setter, entry, NODE_LIST);
-			break;
-		default:
-			problem_hint(problem_error(setter->reporter, setter->at,
-						   field_table[field].path, "'%s' has no members",
-						   field_table[field].path),
-				     "for example: --set %s=%s", field_table[field].path,
-				     field_table[field].example);
+		if (container_of_field(field) == NODE_SCALAR) {
+			no_members(setter, field);
 			return;
 		}
+		node = own_container(setter, entry, container_of_field(field));
 		if (!node)
 			return;
 	}

@@ -61,15 +61,10 @@ static const char *const neutral[] = {
 	"TZ",
 };
 
-/* Words between underscores (or the ends) of a name. */
+/* Words, or pairs of them, between underscores (or the ends) of a name. */
 static const char *const secret_words[] = {
-	"SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "TOKEN", "APIKEY", "CREDENTIALS",
-};
-static const char *const secret_pairs[] = {
-	"API_KEY",
-	"ACCESS_KEY",
-	"PRIVATE_KEY",
-	"AUTH_KEY",
+	"SECRET", "SECRETS",     "PASSWORD", "PASSWD",     "PASSPHRASE",  "TOKEN",
+	"APIKEY", "CREDENTIALS", "API_KEY",  "ACCESS_KEY", "PRIVATE_KEY", "AUTH_KEY",
 };
 
 bool names_match(const char *pattern, const char *name)
@@ -113,9 +108,6 @@ bool names_secret(const char *name)
 {
 	for (size_t i = 0; i < STK_LENGTH(secret_words); i++)
 		if (has_word(name, secret_words[i]))
-			return true;
-	for (size_t i = 0; i < STK_LENGTH(secret_pairs); i++)
-		if (has_word(name, secret_pairs[i]))
 			return true;
 	return false;
 }

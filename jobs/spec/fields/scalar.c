@@ -6,17 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/fields/field.h"
+
 static size_t digits(const char *text)
 {
 	return strspn(text, "0123456789");
-}
-
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcmp(text, *words) == 0)
-			return true;
-	return false;
 }
 
 /* True for nothing, or ([eE][-+]?[0-9]+). */
@@ -46,12 +40,8 @@ static bool is_real(const char *text)
 
 static bool is_special_real(const char *text)
 {
-	static const char *const infinities[] = { ".inf", ".Inf", ".INF", NULL };
-	static const char *const nans[] = { ".nan", ".NaN", ".NAN", NULL };
-
-	if (is_one_of(text, nans))
-		return true;
-	return is_one_of(text + (*text == '-' || *text == '+'), infinities);
+	return field_word_in(".nan .NaN .NAN", text) ||
+	       field_word_in(".inf .Inf .INF", text + (*text == '-' || *text == '+'));
 }
 
 static bool is_int(const char *text)
@@ -66,25 +56,10 @@ static bool is_int(const char *text)
 
 enum scalar_kind scalar_kind(const char *text)
 {
-	static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
-	static const char *const bools[] = {
-		"true", "True", "TRUE", "false", "False", "FALSE", NULL
-	};
-
-	switch (*text) {
-	case '\0':
-	case '~':
-	case 'n':
-	case 'N':
-		return is_one_of(text, nulls) ? SCALAR_NULL : SCALAR_TEXT;
-	case 't':
-	case 'T':
-	case 'f':
-	case 'F':
-		return is_one_of(text, bools) ? SCALAR_BOOL : SCALAR_TEXT;
-	default:
-		break;
-	}
+	if (!*text || field_word_in("~ null Null NULL", text))
+		return SCALAR_NULL;
+	if (field_word_in("true True TRUE false False FALSE", text))
+		return SCALAR_BOOL;
 	if (!strchr("+-.0123456789", *text))
 		return SCALAR_TEXT;
 	if (is_int(text))
