@@ -1,5 +1,5 @@
-/* The failure table as help: see topic_failures.h. */
-#include "cmd/help/topic_failures.h"
+/* `stoker help failures`: see topics.h. */
+#include "cmd/help/topics.h"
 
 #include <stdlib.h>
 #include <string.h>

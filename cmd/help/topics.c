@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cmd/help/manual.h"
-#include "cmd/help/topic_failures.h"
 #include "cmd/screen/out.h"
 #include "jobs/base/text/js.h"
 #include "jobs/base/variable.h"

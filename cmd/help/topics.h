@@ -12,4 +12,8 @@ struct topic {
 extern const struct topic topics[]; /* the row after the last has no name */
 const struct topic *topic_find(const char *name);
 
+/* topic_failures.c: the classes of failures, the user's own rows, and the table. */
+void topic_failures_write(struct doc *doc);
+void topic_failures_json(void);
+
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "jobs/flow/internal.h"
-#include "jobs/flow/ledger_held.h"
 #include "jobs/flow/ledger_spend.h"
 
 const char *const ledger_bin_names[BIN_COUNT] = {

@@ -1,7 +1,64 @@
 /* Putting time into bins: see ledger_spend.h. */
 #include "jobs/flow/ledger_spend.h"
 
-#include "jobs/flow/ledger_held.h"
+/* ---- machines held ---------------------------------------------------------------- */
+
+/* Adds the part of the `ms` up to `to` in which the job held its machines. */
+static void held_add(struct ledger *l, struct utc to, int64_t ms, enum ledger_bin bin)
+{
+	int64_t late = l->released.ms > 0 && to.ms > l->released.ms ? to.ms - l->released.ms : 0;
+
+	if (!l->held || late >= ms)
+		return;
+	l->held_ms[bin] += ms - late;
+	l->attempt_held_ms += ms - late;
+}
+
+/* Moves time from one bin to another, in both counts. */
+static void held_move(struct ledger *l, int64_t ms, enum ledger_bin from, enum ledger_bin to)
+{
+	int64_t held = ms < l->held_ms[from] ? ms : l->held_ms[from];
+
+	l->ms[from] -= ms;
+	l->held_ms[from] -= held;
+	l->ms[to] += ms;
+	l->held_ms[to] += held;
+}
+
+void ledger_held_end(struct ledger *l, const struct event *ev)
+{
+	bool billed = EVENT_HAS(ev, billable) && ev->billable >= 0;
+
+	l->billed_ms += billed ? ev->billable : l->attempt_held_ms;
+	l->has_billed |= billed;
+	/* An attempt that never had machines kept none: those of the attempt before may be there
+	 * still. */
+	if (l->held || EVENT_HAS(ev, held)) {
+		l->ended_phase = ev->phase;
+		l->ended_attempt = ev->attempt;
+		l->kept_reported = false;
+	}
+	l->held = false;
+	l->released.ms = 0;
+	l->attempt_held_ms = 0;
+}
+
+/* A driver that died may have recorded it already. */
+void ledger_held_kept(struct ledger *l, const struct event *ev)
+{
+	if (l->kept_reported || ev->phase != l->ended_phase || ev->attempt != l->ended_attempt ||
+	    !(ev->seconds > 0) || ev->seconds >= 1e9)
+		return;
+	l->kept_reported = true;
+	l->kept_ms += (int64_t)(ev->seconds * 1000 + 0.5);
+}
+
+void ledger_held_view(const struct ledger *l, struct ledger_view *ret)
+{
+	ret->kept_ms = l->kept_ms;
+	ret->billed_ms = l->has_billed ? l->billed_ms + l->kept_ms : -1;
+	ret->paid_ms = l->billed_ms + l->attempt_held_ms + l->kept_ms;
+}
 
 /* ---- spending ------------------------------------------------------------------ */
 
@@ -13,7 +70,7 @@ void ledger_spend_to(struct ledger *l, struct utc to, enum ledger_bin bin)
 	if (ms <= 0)
 		return;
 	l->ms[bin] += ms;
-	ledger_held_add(l, to, ms, bin);
+	held_add(l, to, ms, bin);
 	if (bin == BIN_STEPS)
 		l->steps_ms += ms;
 	if (bin == BIN_REPLAYED)
@@ -137,7 +194,7 @@ void ledger_spend_saving(struct ledger *l)
 		ms = l->saving_ms;
 	if (ms <= 0)
 		return;
-	ledger_held_move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
+	held_move(l, ms, BIN_STEPS, BIN_CHECKPOINT);
 	l->steps_ms -= ms;
 	l->saving_ms -= ms;
 }
@@ -148,7 +205,7 @@ static int64_t move_to_jit(struct ledger *l, int64_t ms, int64_t *part, enum led
 {
 	int64_t taken = ms < *part ? ms : *part;
 
-	ledger_held_move(l, taken, from, BIN_JIT);
+	held_move(l, taken, from, BIN_JIT);
 	*part -= taken;
 	return ms - taken;
 }

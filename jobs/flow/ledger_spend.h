@@ -1,4 +1,5 @@
-/* How time is put into bins, and which of it was not observed: for the ledger's files alone. */
+/* How time is put into bins, which of it was not observed, and how long machines were held: for the
+ * ledger's files alone. */
 #ifndef STK_FLOW_LEDGER_SPEND_H
 #define STK_FLOW_LEDGER_SPEND_H
 
@@ -29,5 +30,11 @@ void ledger_spend_found_jit(struct ledger *l, int64_t ms);
 void ledger_hole_add(struct ledger *l, struct utc from, struct utc to);
 void ledger_hole_fill(struct ledger *l, struct utc from, struct utc to);
 int64_t ledger_hole_seen_ms(const struct ledger *l, struct utc to);
+
+/* Handles attempt.ended, once all of its time is spent, and attempt.kept. */
+void ledger_held_end(struct ledger *l, const struct event *ev);
+void ledger_held_kept(struct ledger *l, const struct event *ev);
+/* Fills the members of a view that are not bins. */
+void ledger_held_view(const struct ledger *l, struct ledger_view *ret);
 
 #endif

@@ -1,13 +1,17 @@
-/* Variables in values: see expand.h. */
-#include "jobs/spec/expand.h"
-
+/*
+ * ${VAR} and ${VAR:-default} in values, never in keys. ${STOKER_…} stays for
+ * the agent to expand on the node; $$ is a literal $. The result of $$ or of
+ * a variable is never expanded again, neither here nor on the node: if it looks
+ * like a reference, the node's `deferred` says that it is not one.
+ */
 #include <string.h>
 
 #include "jobs/base/auto.h"
 #include "jobs/base/sb.h"
 #include "jobs/base/text/text.h"
-#include "jobs/spec/path.h"
-#include "jobs/spec/spec.h"
+#include "jobs/spec/resolved.h"
+
+#define EXPAND_TEXT_MAX ((size_t)8 << 20) /* bytes that come from variables */
 
 /* Beginning of a reference that the agent replaces, and the part behind its dollar. */
 #define DEFERRED_NAME "{STOKER_"

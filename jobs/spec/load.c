@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "jobs/base/sb.h"
-#include "jobs/spec/expand.h"
 #include "jobs/spec/failures.h"
 #include "jobs/spec/fields/bytes.h"
 #include "jobs/spec/machines/instance.h"
 #include "jobs/spec/resolved.h"
-#include "jobs/spec/set.h"
 #include "jobs/spec/yaml.h"
 
 static const char *process_getenv(const char *name)

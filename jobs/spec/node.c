@@ -33,7 +33,7 @@ void node_arena_freep(struct arena **arena)
 	*arena = NULL;
 }
 
-/* The bounds of yaml.h and expand.h keep each size far below that of an int. */
+/* The bounds of yaml.h and expand.c keep each size far below that of an int. */
 static void *arena_get(struct arena *arena, size_t size)
 {
 	return memset(obstack_alloc(&arena->memory, (int)size), 0, size);

@@ -56,6 +56,20 @@ char *home_expand(struct binder *binder, const struct node *node, const char *fi
  * not; NULL if no directory is known for it. The caller frees it. */
 char *home_config_file(spec_getenv_fn *getenv_fn, const char *name);
 
+/* --- set.c --- */
+
+/* Applies each "path=value" of --set to the tree, in order; the later wins. That is before it is
+ * checked, so they are typed, expanded and checked like everything else. `root` is a map. */
+void set_apply(struct arena *arena, struct reporter *reporter, struct node *root,
+	       char *const *sets);
+
+/* --- expand.c --- */
+
+/* Expands the variables in every value below `root` in place and reports those that are unset or
+ * malformed; such values are marked unknown. */
+void expand_tree(struct arena *arena, struct reporter *reporter, spec_getenv_fn *getenv_fn,
+		 struct node *root);
+
 /* --- bind.c: the tree against the table --- */
 
 /* Fills in spec->root and spec->written from spec->tree and reports every problem; values with

@@ -1,6 +1,4 @@
-/* Overrides from the command line: see set.h. */
-#include "jobs/spec/set.h"
-
+/* Overrides from the command line: see resolved.h. */
 #include <stdlib.h>
 #include <string.h>
 
