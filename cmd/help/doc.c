@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/text/columns.h"
 #include "jobs/base/text/text.h"
 
 #define MARGIN     2  /* columns before items and examples */
@@ -41,19 +42,6 @@ static char *next_paragraph(const char **text)
 
 /* ---- terminal ------------------------------------------------------------------- */
 
-static size_t columns(const char *text, size_t len)
-{
-	size_t count = 0;
-
-	for (size_t at = 0; at < len; count++) {
-		uint32_t code;
-		size_t n = text_utf8(text + at, len - at, &code);
-
-		at += n ? n : 1;
-	}
-	return count;
-}
-
 static void blanks(struct sb *out, size_t count)
 {
 	while (count-- > 0)
@@ -66,7 +54,7 @@ static void wrap(struct sb *out, const char *line, size_t column, size_t indent,
 	bool first = true;
 
 	while (*line) {
-		size_t len = strcspn(line, " "), wide = columns(line, len);
+		size_t len = strcspn(line, " "), wide = columns_width(line, len, true);
 
 		if (!first && column + 1 + wide > width) {
 			sb_addc(out, '\n');
@@ -102,7 +90,7 @@ static void plain_paragraphs(struct sb *out, const char *text, size_t column, si
 static void plain_item(struct doc *doc, const char *term, const char *text)
 {
 	struct sb *out = &doc->text;
-	size_t width = MARGIN + columns(term, strlen(term));
+	size_t width = MARGIN + columns_width(term, strlen(term), true);
 
 	blanks(out, MARGIN);
 	sb_adds(out, term);
@@ -221,12 +209,21 @@ static void roff_lines(struct sb *out, const char *text)
 
 /* ---- both ----------------------------------------------------------------------- */
 
+static char *upper_case(const char *text)
+{
+	char *upper = mem_copy(text);
+
+	for (char *c = upper; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return upper;
+}
+
 void doc_title(struct doc *doc, const char *name, const char *section, const char *date,
 	       const char *source, const char *manual)
 {
-	sb_adds(&doc->text, ".\\\" Generated from the tables of stoker.\n.TH \"");
-	for (; *name; name++)
-		sb_addc(&doc->text, (char)toupper((unsigned char)*name));
+	AUTO(auto_free) char *upper = upper_case(name);
+
+	sb_addf(&doc->text, ".\\\" Generated from the tables of stoker.\n.TH \"%s", upper);
 	roff_line(&doc->text, "\" \"", section, "\" \"");
 	sb_adds(&doc->text, date);
 	roff_line(&doc->text, "\" \"", source, "\" \"");
@@ -235,17 +232,13 @@ void doc_title(struct doc *doc, const char *name, const char *section, const cha
 
 void doc_heading(struct doc *doc, const char *text)
 {
-	AUTO(auto_free) char *upper = NULL;
+	AUTO(auto_free) char *upper = upper_case(text);
 
 	doc->fresh = true;
-	if (!doc->roff) {
+	if (doc->roff)
+		roff_line(&doc->text, ".SH \"", upper, "\"\n");
+	else
 		sb_addf(&doc->text, "%s%s:\n", doc->text.len ? "\n" : "", text);
-		return;
-	}
-	upper = mem_copy(text);
-	for (char *c = upper; *c; c++)
-		*c = (char)toupper((unsigned char)*c);
-	roff_line(&doc->text, ".SH \"", upper, "\"\n");
 }
 
 void doc_subheading(struct doc *doc, const char *text)

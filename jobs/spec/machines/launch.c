@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/base/auto.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/spec/resolved.h"
 
@@ -14,22 +15,15 @@
 static const char *const switches[] = { "standalone", "module", "no-python",         "run-path",
 					"use-env",    "help",   "virtual-local-rank" };
 
-static const char *base_name(const char *word)
-{
-	const char *slash = strrchr(word, '/');
-
-	return slash ? slash + 1 : word;
-}
-
 bool launch_is_shell(const char *word)
 {
-	return field_word_in("sh bash dash zsh ksh", base_name(word));
+	return field_word_in("sh bash dash zsh ksh", fs_basename(word));
 }
 
 /* python, python3, python3.11, /opt/venv/bin/python */
 static bool is_python(const char *word)
 {
-	const char *name = base_name(word);
+	const char *name = fs_basename(word);
 
 	return text_starts(name, "python") && name[strspn(name + 6, "0123456789.") + 6] == '\0';
 }
@@ -51,7 +45,7 @@ static bool is_module(const char *text)
 
 static bool is_torchrun(const char *word)
 {
-	return strcmp(base_name(word), "torchrun") == 0;
+	return strcmp(fs_basename(word), "torchrun") == 0;
 }
 
 /* True if the option `word` means `name`, written out or shortened, in either spelling. */
@@ -186,10 +180,10 @@ static bool has_front(const char *const *words, size_t count)
 {
 	size_t at = 0;
 
-	if (count > 0 && strcmp(base_name(words[0]), "env") == 0)
+	if (count > 0 && strcmp(fs_basename(words[0]), "env") == 0)
 		for (at = 1; at < count && (strchr(words[at], '=') || words[at][0] == '-'); at++)
 			;
-	return at < count && strcmp(base_name(words[at]), FRONT) == 0;
+	return at < count && strcmp(fs_basename(words[at]), FRONT) == 0;
 }
 
 /* Returns the words of the command, ending with NULL. The caller frees the array. */
