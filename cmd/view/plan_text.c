@@ -160,13 +160,17 @@ void plan_text_print_changes(const json_t *changes, size_t most)
 		out_line("  and %zu more", count - most);
 }
 
-static void print_variables(const char *label, json_t *env)
+/* Prints a line per member: its name behind `before`, and its value. */
+static void print_members(const char *before, const char *between, const json_t *object)
 {
 	json_t *value;
 	const char *name;
 
-	json_object_foreach (env, name, value)
-		out_line("  %s %s=%s", label, name, json_string_value(value));
+	json_object_foreach ((json_t *)object, name, value) {
+		AUTO(auto_free) char *text = side_text(value);
+
+		out_line("%s%s%s%s", before, name, between, text);
+	}
 }
 
 /* True if the member has lines of its own already, or repeats the heading. */
@@ -184,34 +188,23 @@ static bool is_own_member(const char *name)
 static void print_member(const char *name, const json_t *value)
 {
 	AUTO(auto_free) char *text = side_text(value);
-	const char *below;
-	json_t *member;
+	AUTO(auto_free) char *before = mem_format("  %s.", name);
 
-	if (!json_is_object(value)) {
+	if (json_is_object(value))
+		print_members(before, ": ", value);
+	else
 		out_line("  %s: %s", name, text);
-		return;
-	}
-	json_object_foreach ((json_t *)value, below, member) {
-		AUTO(auto_free) char *said = side_text(member);
-
-		out_line("  %s.%s: %s", name, below, said);
-	}
 }
 
 /* Prints a request body as it is sent, a line per member. */
 static void print_sends(const json_t *sends)
 {
-	json_t *row, *value;
-	const char *name;
+	json_t *row;
 	size_t i;
 
 	json_array_foreach (sends, i, row) {
 		out_line("  sends %s:", js_str(row, "operation"));
-		json_object_foreach (json_object_get(row, "body"), name, value) {
-			AUTO(auto_free) char *text = side_text(value);
-
-			out_line("    %s: %s", name, text);
-		}
+		print_members("    ", ": ", json_object_get(row, "body"));
 	}
 }
 
@@ -223,8 +216,8 @@ static void print_request(const json_t *request)
 
 	out_line("%s:", js_str(request, "phase"));
 	out_line("  %s", line);
-	print_variables("env", json_object_get(request, "env"));
-	print_variables("agent_env", json_object_get(request, "agent_env"));
+	print_members("  env ", "=", json_object_get(request, "env"));
+	print_members("  agent_env ", "=", json_object_get(request, "agent_env"));
 	json_object_foreach ((json_t *)request, name, value)
 		if (!is_own_member(name))
 			print_member(name, value);
