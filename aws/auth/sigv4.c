@@ -75,14 +75,6 @@ void sigv4_signed_release(struct sigv4_signed *ret)
 	sb_release(&ret->canonical);
 }
 
-static void write_number(char *at, int digits, int value)
-{
-	while (digits-- > 0) {
-		at[digits] = (char)('0' + value % 10);
-		value /= 10;
-	}
-}
-
 static void write_date(struct sigv4_keys *keys, struct utc at, char date[SIGV4_DATE])
 {
 	time_t seconds = (time_t)(at.ms / 1000);
@@ -90,13 +82,7 @@ static void write_date(struct sigv4_keys *keys, struct utc at, char date[SIGV4_D
 
 	if (!keys->date[0] || seconds != keys->second) {
 		gmtime_r(&seconds, &tm);
-		memcpy(keys->date, "00000000T000000Z", SIGV4_DATE);
-		write_number(keys->date, 4, tm.tm_year + 1900);
-		write_number(keys->date + 4, 2, tm.tm_mon + 1);
-		write_number(keys->date + 6, 2, tm.tm_mday);
-		write_number(keys->date + 9, 2, tm.tm_hour);
-		write_number(keys->date + 11, 2, tm.tm_min);
-		write_number(keys->date + 13, 2, tm.tm_sec);
+		strftime(keys->date, sizeof keys->date, "%Y%m%dT%H%M%SZ", &tm);
 		keys->second = seconds;
 	}
 	memcpy(date, keys->date, SIGV4_DATE);

@@ -101,20 +101,12 @@ void s3_request_release(struct s3_request *request)
 	*request = (struct s3_request){ 0 };
 }
 
-void s3_nonce_new(char nonce[S3_NONCE])
-{
-	uint64_t chance[2];
-
-	hash_random_bytes(chance, sizeof chance);
-	snprintf(nonce, S3_NONCE, "%016" PRIx64 "%016" PRIx64, chance[0], chance[1]);
-}
-
 void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE])
 {
 	if (body->nonce)
 		snprintf(nonce, S3_NONCE, "%s", body->nonce);
 	else
-		s3_nonce_new(nonce);
+		hash_random_hex((S3_NONCE - 1) / 2, nonce);
 }
 
 int s3_check_place(const struct s3_place *place, struct err **err)

@@ -47,7 +47,6 @@ void s3_outcome_read(const struct s3_request *request, struct aws_reply *reply,
 		     struct s3_outcome *ret);
 /* Copies a header; "" if it is absent or does not fit. */
 void s3_header_text(const struct http_reply *reply, const char *name, char *ret, size_t size);
-void s3_nonce_new(char nonce[S3_NONCE]);
 /* Copies the body's nonce, or makes a new one. */
 void s3_nonce_of(const struct s3_body *body, char nonce[S3_NONCE]);
 /* True if the object of a HEAD reply was written with this nonce. */

@@ -191,7 +191,7 @@ static int write_object(struct aws *aws, const struct s3_place *place, const str
 	struct s3_body body = *what;
 	char nonce[S3_NONCE];
 
-	s3_nonce_new(nonce);
+	hash_random_hex((S3_NONCE - 1) / 2, nonce);
 	body.nonce = nonce;
 	for (int attempt = 0; attempt < CONFLICTS_MAX; attempt++) {
 		struct s3_wait wait = { 0 };

@@ -2,7 +2,6 @@
 #include "jobs/base/hash.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -289,19 +288,14 @@ int hash_sha256_range(int fd, uint64_t from, uint64_t len, char hex[SHA256_HEX],
 
 int hash_sha256_file(const char *path, char hex[SHA256_HEX], uint64_t *ret_size, struct err **err)
 {
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO(auto_close) int fd = fs_open_regular(path, err);
 	AUTO(auto_free) char *buffer = NULL;
 	AUTO(hash_sha256_freep) struct sha256 *sha = NULL;
-	struct stat st;
 	uint64_t size = 0;
 	ssize_t got;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fs_error(err, errno, "cannot read '%s'", path);
-	if (S_ISDIR(st.st_mode))
-		return fs_error(err, EISDIR, "cannot read '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
+	if (fd < 0)
+		return -1;
 	buffer = mem_alloc(FILE_CHUNK);
 	sha = hash_sha256_new();
 	while ((got = fs_read_full(fd, buffer, FILE_CHUNK, -1)) > 0) {

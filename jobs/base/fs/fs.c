@@ -200,13 +200,11 @@ static int read_all(int fd, size_t max, struct sb *text)
 	return 0;
 }
 
-int fs_read(const char *path, size_t max, struct sb *text, struct err **err)
+int fs_open_regular(const char *path, struct err **err)
 {
-	size_t len_before = text->len;
 	/* Opening a pipe would wait for its other end. */
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
-	int failed;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fs_error(err, errno, "cannot read '%s'", path);
@@ -214,6 +212,17 @@ int fs_read(const char *path, size_t max, struct sb *text, struct err **err)
 		return fs_error(err, EISDIR, "cannot read '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EXIT_REFUSED, "cannot read '%s': not a regular file", path);
+	return TAKE_FD(fd);
+}
+
+int fs_read(const char *path, size_t max, struct sb *text, struct err **err)
+{
+	size_t len_before = text->len;
+	AUTO(auto_close) int fd = fs_open_regular(path, err);
+	int failed;
+
+	if (fd < 0)
+		return -1;
 	failed = read_all(fd, max, text);
 	if (!failed)
 		return 0;

@@ -29,9 +29,11 @@ char *fs_join(const char *a, const char *b);
 char *fs_dirname(const char *path);
 const char *fs_basename(const char *path); /* borrowed from path */
 
+/* Opens a file for reading; anything but a regular file (a folder, a pipe, a device) is an error.
+ * Returns the descriptor, or -1. */
+int fs_open_regular(const char *path, struct err **err);
 /* Append the whole file to `text`; a failure appends nothing. A file larger than
- * `max` (or than the maximum of `text`) and anything but a regular file (a folder, a pipe, a
- * device) are errors. */
+ * `max` (or than the maximum of `text`), or not a regular one, is an error. */
 int fs_read(const char *path, size_t max, struct sb *text, struct err **err);
 
 /* Reads `len` bytes from offset `at` or, if `at` is -1, from the descriptor's position; fewer only

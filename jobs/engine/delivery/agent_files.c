@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,15 +142,15 @@ int agent_fetch(struct store *store, const char *agent_key, const char *folder, 
 	AUTO(auto_free) char *fresh = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
 	size_t len = strlen(whole);
-	uint64_t chance;
+	char chance[17];
 	int result;
 
 	while (len > 1 && whole[len - 1] == '/')
 		whole[--len] = '\0';
 	if (fs_is_dir(whole))
 		return 0;
-	hash_random_bytes(&chance, sizeof chance);
-	fresh = mem_format("%s.%016" PRIx64, whole, chance);
+	hash_random_hex(8, chance);
+	fresh = mem_format("%s.%s", whole, chance);
 	result = fetch_all(store, agent_key, fresh, err);
 	/* Another process may have finished first: both copies are equal. */
 	if (result == 0 && rename(fresh, whole) < 0 && !fs_is_dir(whole))
