@@ -214,27 +214,32 @@ static bool by_engine(struct classifier *c)
 /* Exit statuses that are conclusive by themselves. */
 static bool by_exit(struct classifier *c)
 {
-	const char *rule = NULL, *hint = "";
+	static const struct {
+		int exit;
+		enum failure_class class;
+		const char *rule, *hint;
+	} rows[] = {
+		/* EX_TEMPFAIL of sysexits.h: "try me again" */
+		{ 75, CLASS_TRANSIENT_INFRA, "exit-75", "" },
+		{ 126, CLASS_USER_CONFIG, "exit-126",
+		  "a program of `command` cannot be executed: check its rights and what it was "
+		  "built for" },
+		{ 127, CLASS_USER_CONFIG, "exit-127",
+		  "a program of `command` is not found: install it where the job runs, or correct "
+		  "its name" },
+	};
 
 	if (!c->e->exit_known || c->signal > 0)
 		return false;
-	if (c->e->exit == 75) { /* EX_TEMPFAIL of sysexits.h: "try me again" */
-		rule = "exit-75";
-	} else if (c->e->exit == 126) {
-		rule = "exit-126";
-		hint = "a program of `command` cannot be executed: check its rights and what it "
-		       "was built for";
-	} else if (c->e->exit == 127) {
-		rule = "exit-127";
-		hint = "a program of `command` is not found: install it where the job runs, or "
-		       "correct its name";
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		if (rows[i].exit != c->e->exit)
+			continue;
+		decide(c, rows[i].class, rows[i].rule);
+		failure_text_adds(&c->hint, rows[i].hint);
+		quote_end(c);
+		return true;
 	}
-	if (!rule)
-		return false;
-	decide(c, c->e->exit == 75 ? CLASS_TRANSIENT_INFRA : CLASS_USER_CONFIG, rule);
-	failure_text_adds(&c->hint, hint);
-	quote_end(c);
-	return true;
+	return false;
 }
 
 /* `finding` is the log's evidence beside the signal, for the hint. */

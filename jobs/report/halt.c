@@ -115,6 +115,7 @@ void halt_add(struct halt *halt, const struct event *ev)
 		break;
 	case EV_REQUEST_STOP:
 	case EV_REQUEST_DRAIN:
+	case EV_WORKER_LOST:
 		begin_end(halt, ev, true);
 		break;
 	case EV_LIMIT_REACHED:
@@ -124,9 +125,6 @@ void halt_add(struct halt *halt, const struct event *ev)
 	case EV_JIT_EXCEEDED:
 		if (ev->on_exceed != JIT_WARN)
 			begin_end(halt, ev, true);
-		break;
-	case EV_WORKER_LOST:
-		begin_end(halt, ev, true);
 		break;
 	case EV_TRAIN_CONTINUITY:
 		if (ev->continuity == CONTINUITY_FAILED && halt->stops_on_mismatch)

@@ -230,6 +230,7 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 	case EV_CHECKPOINT_COMPLETE:
 	case EV_ATTEMPT_FOUND:
 	case EV_ATTEMPT_WENT_ON:
+	case EV_DRIVER_WENT_ON:
 		*ret_mark = MARK_GOOD;
 		return true;
 	case EV_RUN_ENDED:
@@ -241,9 +242,6 @@ bool screen_scrolls(const struct event *ev, enum status_icon *ret_mark)
 		return true;
 	case EV_TRAIN_CONTINUITY:
 		*ret_mark = ev->continuity == CONTINUITY_VERIFIED ? MARK_GOOD : MARK_WARN;
-		return true;
-	case EV_DRIVER_WENT_ON:
-		*ret_mark = MARK_GOOD;
 		return true;
 	case EV_TRAIN_SPOILED:
 		*ret_mark = MARK_BAD;

@@ -19,8 +19,8 @@ static void unknown_name(struct binder *binder, field_id section, const struct e
 			 const struct path *path)
 {
 	struct path at = { path, entry->key, 0 };
-	AUTO(auto_free) char *where = path_text(path);
-	AUTO(auto_free) char *field = path_text(&at);
+	AUTO(auto_free) char *where = node_path_text(path);
+	AUTO(auto_free) char *field = node_path_text(&at);
 	AUTO(auto_free) char *hint = NULL;
 	struct problem *problem;
 
@@ -56,7 +56,7 @@ static json_t *wrong_kind(struct binder *binder, field_id field, const struct no
 			  const struct path *path)
 {
 	const struct field *row = &field_table[field];
-	AUTO(auto_free) char *name = path_text(path);
+	AUTO(auto_free) char *name = node_path_text(path);
 	AUTO(auto_free) char *hint = NULL;
 	bool empty = node_is_null(node);
 	struct problem *problem =
@@ -108,7 +108,7 @@ static bool mistyped(field_id section, field_id missing, const struct node *map)
 static void report_missing(struct binder *binder, const struct field *row, struct mark at,
 			   const struct path *path)
 {
-	AUTO(auto_free) char *name = path_text(path);
+	AUTO(auto_free) char *name = node_path_text(path);
 
 	problem_hint(problem_error(&binder->reporter, at, name, "'%s' is missing", name),
 		     "%s; for example %s: %s", row->help, path->name, row->example);
@@ -199,7 +199,7 @@ static json_t *bind_list(struct binder *binder, field_id list, const struct node
 	}
 	if (node->count >= field_table[list].min_items && node->count <= most)
 		return array;
-	name = path_text(path);
+	name = node_path_text(path);
 	if (node->count > most)
 		problem_hint(problem_error(&binder->reporter, node->entries[most].at, name,
 					   "'%s' has %zu items, more than %zu", name, node->count,
@@ -224,7 +224,7 @@ static json_t *bind_free(struct binder *binder, field_id map, const struct node 
 		json_t *value;
 
 		if (!value_has_shape(binder, field_table[map].key_shape, entry->key)) {
-			AUTO(auto_free) char *name = path_text(&below);
+			AUTO(auto_free) char *name = node_path_text(&below);
 			struct problem *problem = problem_error(
 				&binder->reporter, entry->at, name, "'%.80s' in '%s' must be %s",
 				entry->key, field_table[map].path, shape->what);

@@ -37,7 +37,7 @@ static size_t name_length(const char *text)
 static const char *malformed(struct expander *x, const struct node *node, const struct path *path,
 			     const char *why)
 {
-	AUTO(auto_free) char *field = path_text(path);
+	AUTO(auto_free) char *field = node_path_text(path);
 
 	problem_hint(problem_error(x->reporter, node->at, field, "%s", why),
 		     "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${");
@@ -47,7 +47,7 @@ static const char *malformed(struct expander *x, const struct node *node, const 
 static void unset(struct expander *x, const struct node *node, const struct path *path,
 		  const char *name)
 {
-	AUTO(auto_free) char *field = path_text(path);
+	AUTO(auto_free) char *field = node_path_text(path);
 
 	problem_hint(problem_error(x->reporter, node->at, field, "variable '%s' is not set", name),
 		     "set the variable, or give a default: ${%s:-…}", name);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/auto.h"
+#include "jobs/base/sb.h"
 #include "jobs/spec/fields/scalar.h"
 
 #define obstack_chunk_alloc malloc
@@ -147,4 +147,24 @@ const char *node_kind_text(const struct node *node)
 		break;
 	}
 	return "a string";
+}
+
+static void add_path(struct sb *text, const struct path *path)
+{
+	if (path->up)
+		add_path(text, path->up);
+	if (!path->name)
+		sb_addf(text, "[%zu]", path->index);
+	else
+		sb_addf(text, "%s%s", text->len > 0 ? "." : "", path->name);
+}
+
+char *node_path_text(const struct path *path)
+{
+	struct sb text = SB_INIT_MAX(1024);
+
+	if (!path)
+		return NULL;
+	add_path(&text, path);
+	return sb_take(&text);
 }

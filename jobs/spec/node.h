@@ -13,6 +13,17 @@
 
 #include "jobs/spec/lint/problem.h"
 
+/* The place of a walk over the tree, kept on the stack and turned into text only when there is
+ * something to say about it. */
+struct path {
+	const struct path *up; /* NULL: this is a top-level name */
+	const char *name;      /* NULL: item `index` of the list above */
+	size_t index;
+};
+
+/* Returns "metrics[1].regex"; NULL for a NULL path. The caller frees it. */
+char *node_path_text(const struct path *path);
+
 struct arena; /* memory that is released as a whole */
 
 struct arena *node_arena_new(void);

@@ -9,7 +9,6 @@
 #include "jobs/spec/fields/field.h"
 #include "jobs/spec/machines/launch.h"
 #include "jobs/spec/node.h"
-#include "jobs/spec/path.h"
 
 struct spec {
 	char *file;

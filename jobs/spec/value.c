@@ -44,7 +44,7 @@ static field_id id_of(const struct value_value *value)
 /* Reports "'retry.attempts' must be an integer, not 'many'"; returns NULL. */
 static json_t *wrong(const struct value_value *value, const char *must_be, const char *hint)
 {
-	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *field = node_path_text(value->path);
 	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
 	struct problem *problem;
 
@@ -72,7 +72,7 @@ static bool in_range(const struct value_value *value, double number)
 
 	if (!range || (number >= (double)row->min && number <= (double)row->max))
 		return true;
-	field = path_text(value->path);
+	field = node_path_text(value->path);
 	shown = value_shown(id_of(value), value->node);
 	problem = problem_error(&value->binder->reporter, value->node->at, field,
 				"'%s' is %s, but must be %s", field, shown, range);
@@ -232,7 +232,7 @@ static bool good_regex(const struct value_value *value)
 	struct regex_span spans[REGEX_GROUPS_MAX + 1];
 	AUTO(regex_freep) struct regex *regex = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *field = node_path_text(value->path);
 
 	if (strlen(value->node->text) > REGEX_PATTERN_MAX) {
 		problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
@@ -263,7 +263,7 @@ static bool good_regex(const struct value_value *value)
 
 static json_t *unquoted(const struct value_value *value)
 {
-	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *field = node_path_text(value->path);
 	AUTO(auto_free) char *shown = value_shown(id_of(value), value->node);
 
 	problem_hint(problem_error(&value->binder->reporter, value->node->at, field,
@@ -275,7 +275,7 @@ static json_t *unquoted(const struct value_value *value)
 
 static json_t *convert_path(const struct value_value *value)
 {
-	AUTO(auto_free) char *field = path_text(value->path);
+	AUTO(auto_free) char *field = node_path_text(value->path);
 	AUTO(auto_free) char *path = home_expand(value->binder, value->node, field);
 
 	return path ? json_string_nocheck(path) : NULL;
@@ -372,7 +372,7 @@ json_t *value_any(struct binder *binder, const struct node *node, const struct p
 	if (node->kind == NODE_SCALAR)
 		return any_scalar(node);
 	if (node->kind == NODE_MAP) {
-		field = path_text(path);
+		field = node_path_text(path);
 		problem_hint(problem_error(&binder->reporter, node->at, field,
 					   "'%s' must be %s, not a mapping", field,
 					   field_type_text(FIELD_ANY)),

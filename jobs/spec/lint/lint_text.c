@@ -68,7 +68,7 @@ static void visit(struct binder *binder, const struct path *path, const struct n
 		  lint_text_fn *fn)
 {
 	if (node->kind == NODE_SCALAR) {
-		AUTO(auto_free) char *field = path_text(path);
+		AUTO(auto_free) char *field = node_path_text(path);
 
 		fn(binder, field, node);
 		return;

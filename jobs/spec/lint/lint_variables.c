@@ -53,7 +53,7 @@ static void check_text(struct binder *binder, field_id id, const struct node *no
 	    !node->written)
 		return;
 	if (!row->is_path && row->shape != SHAPE_RELATIVE && strncmp(node->written, "~/", 2) == 0) {
-		field = path_text(path);
+		field = node_path_text(path);
 		problem_hint(problem_lint(&binder->reporter, node->at, field,
 					  "'~/' in '%s' does not expand here", field),
 			     "write ${HOME}/, or the path in the job");
@@ -62,7 +62,7 @@ static void check_text(struct binder *binder, field_id id, const struct node *no
 	name = find_variable(node->written, row->is_path, &len);
 	if (!name)
 		return;
-	field = path_text(path);
+	field = node_path_text(path);
 	problem_hint(problem_lint(&binder->reporter, node->at, field,
 				  "'$%.*s' in '%s' does not expand here", (int)len, name, field),
 		     "write ${%.*s}, or $$%.*s for the plain text", (int)len, name, (int)len, name);

@@ -37,7 +37,7 @@ static void refuse(struct not_yet_search *search, field_id field, const struct e
 		   const struct path *path, const char *value)
 {
 	const struct field *row = &field_table[field];
-	AUTO(auto_free) char *name = path_text(path);
+	AUTO(auto_free) char *name = node_path_text(path);
 	AUTO(auto_free) char *ready = NULL;
 	struct problem *problem;
 
