@@ -41,12 +41,11 @@ static int sqlite_append(void *opened, const char *run, int64_t seq, const char 
 	return (code & 0xff) == SQLITE_CONSTRAINT ? 0 : -1;
 }
 
-/* Sets the error for a file that cannot be read where the run lies. Returns -1. */
-static int fail_at(struct sqlite_store *store, const char *run, int64_t after, struct err **err)
+/* Says in the error of a file where in the run it cannot be read. Returns -1. */
+static int fail_at(const char *run, int64_t after, struct err **err)
 {
 	bool damage;
 
-	journal_sqlite_fail(err, store, "read");
 	damage = (*err)->damage;
 	err_wrap(err, "cannot read the journal of run %s behind event %lld", run, (long long)after);
 	return damage ? err_hint(err,
@@ -60,23 +59,22 @@ static int fail_at(struct sqlite_store *store, const char *run, int64_t after, s
 static enum rows read_rows(struct sqlite_store *store, const char *run, int64_t *seq,
 			   journal_row_fn fn, void *arg, struct err **err)
 {
-	sqlite3_stmt *stmt = NULL;
+	static const char sql[] =
+		"SELECT seq, body FROM event WHERE run=?1 AND seq>?2 ORDER BY seq";
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", err);
 	enum rows answer = ROWS_ON;
-	int code = SQLITE_DONE;
+	int found = stmt ? 0 : -1;
 
-	if (sqlite3_prepare_v2(store->db,
-			       "SELECT seq, body FROM event WHERE run=?1 AND seq>?2 ORDER BY seq",
-			       -1, &stmt, NULL) != SQLITE_OK)
-		return (enum rows)fail_at(store, run, *seq, err);
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, *seq);
-	while (answer == ROWS_ON && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+	if (stmt)
+		sqlite3_bind_int64(stmt, 2, *seq);
+	while (stmt && answer == ROWS_ON &&
+	       (found = journal_sqlite_step(store, stmt, "read", err)) > 0) {
 		*seq = sqlite3_column_int64(stmt, 0);
 		answer = fn(arg, *seq, (const char *)sqlite3_column_text(stmt, 1),
 			    (size_t)sqlite3_column_bytes(stmt, 1), err);
 	}
-	if (answer == ROWS_ON && code != SQLITE_DONE)
-		answer = (enum rows)fail_at(store, run, *seq, err);
+	if (answer == ROWS_ON && found < 0)
+		answer = (enum rows)fail_at(run, *seq, err);
 	sqlite3_finalize(stmt);
 	return answer;
 }
@@ -123,23 +121,19 @@ static int sqlite_rows(void *opened, const char *run, int64_t from, journal_row_
 static int sqlite_next(void *opened, const char *run, int64_t from, int64_t *ret, struct err **err)
 {
 	struct sqlite_store *store = opened;
-	sqlite3_stmt *stmt = NULL;
-	int code;
+	static const char sql[] =
+		"SELECT seq FROM event WHERE run=?1 AND seq>=?2 ORDER BY seq LIMIT 1";
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", err);
+	int found = -1;
 
-	if (sqlite3_prepare_v2(
-		    store->db,
-		    "SELECT seq FROM event WHERE run=?1 AND seq>=?2 ORDER BY seq LIMIT 1", -1,
-		    &stmt, NULL) != SQLITE_OK)
-		return fail_at(store, run, from - 1, err);
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, from);
-	code = sqlite3_step(stmt);
-	if (code == SQLITE_ROW)
+	if (stmt) {
+		sqlite3_bind_int64(stmt, 2, from);
+		found = journal_sqlite_step(store, stmt, "read", err);
+	}
+	if (found > 0)
 		*ret = sqlite3_column_int64(stmt, 0);
-	else if (code != SQLITE_DONE)
-		fail_at(store, run, from - 1, err);
 	sqlite3_finalize(stmt);
-	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
+	return found < 0 ? fail_at(run, from - 1, err) : found;
 }
 
 static char *sqlite_file(void *opened, const char *run, int64_t seq)
@@ -197,24 +191,20 @@ static int sqlite_kept(void *opened, const char *run, int64_t *ret_seq, struct s
 		       struct err **err)
 {
 	struct sqlite_store *store = opened;
-	sqlite3_stmt *stmt = NULL;
-	int code;
+	sqlite3_stmt *stmt;
+	int found;
 
 	if (!has_kept(store))
 		return 0;
-	if (sqlite3_prepare_v2(store->db, "SELECT seq, state FROM kept WHERE run=?1", -1, &stmt,
-			       NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "read");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	if (code == SQLITE_ROW) {
+	stmt = journal_sqlite_prepare(store, "SELECT seq, state FROM kept WHERE run=?1", run,
+				      "read", err);
+	found = stmt ? journal_sqlite_step(store, stmt, "read", err) : -1;
+	if (found > 0) {
 		*ret_seq = sqlite3_column_int64(stmt, 0);
 		sb_add(ret, sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
-	} else if (code != SQLITE_DONE) {
-		journal_sqlite_fail(err, store, "read");
 	}
 	sqlite3_finalize(stmt);
-	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
+	return found;
 }
 
 /* True if rows of the run are left: a lookup by id misses rows in the wrong place of a damaged

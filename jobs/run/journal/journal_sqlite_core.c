@@ -76,34 +76,41 @@ void journal_sqlite_query(sqlite3 *db, const char *sql, char *ret, size_t size)
 	sqlite3_finalize(stmt);
 }
 
-/* Prepares a statement that changes rows of the run, which is ?1 in it. NULL with an error. */
-static sqlite3_stmt *change_begin(struct sqlite_store *store, const char *sql, const char *run,
-				  struct err **err)
+sqlite3_stmt *journal_sqlite_prepare(struct sqlite_store *store, const char *sql, const char *run,
+				     const char *doing, struct err **err)
 {
 	sqlite3_stmt *stmt = NULL;
 
 	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK) {
-		journal_sqlite_fail(err, store, "write to");
+		journal_sqlite_fail(err, store, doing);
 		return NULL;
 	}
 	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
 	return stmt;
 }
 
-static int change_end(struct sqlite_store *store, sqlite3_stmt *stmt, struct err **err)
+int journal_sqlite_step(struct sqlite_store *store, sqlite3_stmt *stmt, const char *doing,
+			struct err **err)
 {
 	int code = sqlite3_step(stmt);
 
-	if (code != SQLITE_DONE)
-		journal_sqlite_fail(err, store, "write to");
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		return journal_sqlite_fail(err, store, doing);
+	return code == SQLITE_ROW;
+}
+
+static int change_rows(struct sqlite_store *store, sqlite3_stmt *stmt, struct err **err)
+{
+	int done = journal_sqlite_step(store, stmt, "write to", err);
+
 	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 0 : -1;
+	return done;
 }
 
 int journal_sqlite_put(struct sqlite_store *store, const char *sql, const struct sqlite_row *row,
 		       struct err **err)
 {
-	sqlite3_stmt *stmt = change_begin(store, sql, row->run, err);
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, row->run, "write to", err);
 
 	if (!stmt)
 		return -1;
@@ -112,15 +119,15 @@ int journal_sqlite_put(struct sqlite_store *store, const char *sql, const struct
 		sqlite3_bind_text(stmt, 3, row->bytes, (int)row->len, SQLITE_STATIC);
 	else
 		sqlite3_bind_blob64(stmt, 3, row->bytes, row->len, SQLITE_STATIC);
-	return change_end(store, stmt, err);
+	return change_rows(store, stmt, err);
 }
 
 int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const char *run,
 			  struct err **err)
 {
-	sqlite3_stmt *stmt = change_begin(store, sql, run, err);
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "write to", err);
 
-	return stmt ? change_end(store, stmt, err) : -1;
+	return stmt ? change_rows(store, stmt, err) : -1;
 }
 
 /* --- runs --- */
@@ -129,29 +136,22 @@ int journal_sqlite_delete(struct sqlite_store *store, const char *sql, const cha
 static int add_run_after(struct sqlite_store *store, char run[JOURNAL_RUN_MAX], struct begun *begun,
 			 struct err **err)
 {
-	sqlite3_stmt *stmt = NULL;
-	const char *found;
-	int code;
+	static const char sql[] =
+		"SELECT run, body FROM event WHERE run>?1 ORDER BY run, seq LIMIT 1";
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", err);
+	int found = stmt ? journal_sqlite_step(store, stmt, "read", err) : -1;
+	const char *id = found > 0 ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
 
-	if (sqlite3_prepare_v2(store->db,
-			       "SELECT run, body FROM event WHERE run>?1 ORDER BY run, seq LIMIT 1",
-			       -1, &stmt, NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "read");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
-	code = sqlite3_step(stmt);
-	found = code == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
 	/* A damaged index may give the same run twice. */
-	if (found && strcmp(found, run) <= 0)
-		code = SQLITE_DONE;
-	else if (found) {
-		begun_add(begun, found, (const char *)sqlite3_column_text(stmt, 1),
+	if (id && strcmp(id, run) <= 0)
+		found = 0;
+	else if (id) {
+		begun_add(begun, id, (const char *)sqlite3_column_text(stmt, 1),
 			  (size_t)sqlite3_column_bytes(stmt, 1));
-		snprintf(run, JOURNAL_RUN_MAX, "%s", found);
-	} else if (code != SQLITE_DONE) {
-		journal_sqlite_fail(err, store, "read");
+		snprintf(run, JOURNAL_RUN_MAX, "%s", id);
 	}
 	sqlite3_finalize(stmt);
-	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
+	return found;
 }
 
 struct journal_sqlite_lost {

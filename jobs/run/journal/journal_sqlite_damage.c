@@ -42,13 +42,12 @@ static int copy_run(struct sqlite_store *store, const char *from, const char *ru
 {
 	AUTO(auto_free)
 	char *sql = mem_format("SELECT seq, body FROM %s WHERE run=?1 ORDER BY seq", from);
-	sqlite3_stmt *stmt = NULL;
+	sqlite3_stmt *stmt = journal_sqlite_prepare(store, sql, run, "read", err);
 	int64_t last = 0;
 	int code = SQLITE_ROW, result = 0;
 
-	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return journal_sqlite_fail(err, store, "read");
-	sqlite3_bind_text(stmt, 1, run, -1, SQLITE_STATIC);
+	if (!stmt)
+		return -1;
 	while (result == 0 && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
 		const char *body = (const char *)sqlite3_column_text(stmt, 1);
 

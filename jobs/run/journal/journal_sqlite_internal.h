@@ -39,6 +39,13 @@ int journal_sqlite_fail(struct err **err, struct sqlite_store *store, const char
 /* Returns in `ret` the first value of a statement as text; empty on failure. */
 void journal_sqlite_query(sqlite3 *db, const char *sql, char *ret, size_t size);
 
+/* Prepares a statement about a run, which is ?1 in it. NULL with an error. */
+sqlite3_stmt *journal_sqlite_prepare(struct sqlite_store *store, const char *sql, const char *run,
+				     const char *doing, struct err **err);
+/* Returns 1 with a row, 0 if the statement is done, -1 with an error. */
+int journal_sqlite_step(struct sqlite_store *store, sqlite3_stmt *stmt, const char *doing,
+			struct err **err);
+
 struct sqlite_row {
 	const char *run;
 	int64_t seq;

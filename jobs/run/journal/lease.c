@@ -52,22 +52,6 @@ static void write_holder(int fd)
 		errno = 0;
 }
 
-/* Refuses anything but a regular file in place of the lock, without blocking on it. With `clear` it
- * is removed, as no process can hold it. Returns 1 if removed, 0 if there was no obstacle, -1. */
-static int pass_obstacle(const struct lease *lease, const char *path, bool clear, struct err **err)
-{
-	AUTO(auto_free) char *of = mem_format("the lease of run %s", lease->run);
-	AUTO(auto_free) char *folder = fs_dirname(path);
-	const char *name = strrchr(path, '/') + 1;
-	AUTO(sb_release) struct sb what = SB_INIT;
-
-	if (!clear)
-		return damage_refuse_obstacle(folder, name, of, err);
-	if (!damage_obstacle(folder, name, &what, NULL))
-		return 0;
-	return fs_remove_tree(path, err) < 0 ? -1 : 1;
-}
-
 /* Locks the whole file, tied to the open file like flock(2); but this kind can be queried without
  * being taken (fcntl(2), open file description locks): a look would turn away a process that wants
  * it at that moment. */
@@ -86,7 +70,8 @@ static int lock_try(struct lease *lease, const char *state_dir, struct err **err
 		struct flock lock = whole_file();
 
 		if (fs_mkdirs(folder, err) < 0 ||
-		    pass_obstacle(lease, path, lease->rules.over_damage, err) < 0)
+		    lease_pass_obstacle(lease, folder, LEASE_LOCK, lease->rules.over_damage, err) <
+			    0)
 			return -1;
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 			  0600);
@@ -139,13 +124,14 @@ int lease_try(struct journal *journal, const char *run, const struct lease_rules
 
 static int lock_check(struct lease *lease, const char *state_dir, struct err **err)
 {
-	AUTO(auto_free) char *path = mem_format("%s/runs/%s/" LEASE_LOCK, state_dir, lease->run);
+	AUTO(auto_free) char *folder = mem_format("%s/runs/%s", state_dir, lease->run);
+	AUTO(auto_free) char *path = fs_join(folder, LEASE_LOCK);
 	/* Opening a pipe would wait for its other end. */
 	AUTO(auto_close)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct flock lock = whole_file();
 
-	if (pass_obstacle(lease, path, false, err) < 0)
+	if (lease_pass_obstacle(lease, folder, LEASE_LOCK, false, err) < 0)
 		return -1;
 	if (fd < 0)
 		return errno == ENOENT ? 1 : fs_error(err, errno, "cannot open '%s'", path);

@@ -1,9 +1,21 @@
 /* The holder of a lease, of either kind: who it is, and whether it is this process. See lease.h. */
+#include "jobs/base/fs/fs.h"
 #include "jobs/run/journal/lease_internal.h"
 
 const char *lease_holder(const struct lease *lease)
 {
 	return lease->holder ? lease->holder : "";
+}
+
+int lease_pass_obstacle(const struct lease *lease, const char *root, const char *key, bool removes,
+			struct err **err)
+{
+	AUTO(auto_free) char *of = mem_format("the lease of run %s", lease->run);
+	AUTO(sb_release) struct sb what = SB_INIT, path = SB_INIT;
+
+	if (!removes)
+		return damage_refuse_obstacle(root, key, of, err);
+	return damage_obstacle(root, key, &what, &path) ? fs_remove_tree(path.text, err) : 0;
 }
 
 int lease_busy(const struct lease *lease, struct err **err)

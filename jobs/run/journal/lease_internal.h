@@ -46,7 +46,11 @@ bool lease_object_signal(const struct lease *lease, int signo);
 /* Sets the error for refused right conditions (EXIT_UNREACHABLE). Returns -1. */
 int lease_refused(const struct lease *lease, struct err **err);
 
-/* lease_holder.c: sets EXIT_BUSY with the holder of the last try. Returns -1. */
+/* lease_holder.c: refuses anything but a regular file in place of the lease, without blocking on
+ * it; or removes it, as no process can hold it. Returns 0 or -1. */
+int lease_pass_obstacle(const struct lease *lease, const char *root, const char *key, bool removes,
+			struct err **err);
+/* Sets EXIT_BUSY with the holder of the last try. Returns -1. */
 int lease_busy(const struct lease *lease, struct err **err);
 
 #endif

@@ -55,21 +55,6 @@ static char *our_object(const struct lease *lease, bool held, struct mono now)
 	return js_line(object);
 }
 
-/* Refuses anything that is not an object in its place. If damage is passed over, it is removed, as
- * no process can hold it. */
-static int pass_obstacle(const struct lease *lease, const char *root, struct err **err)
-{
-	AUTO(auto_free) char *of = mem_format("the lease of run %s", lease->run);
-	AUTO(auto_free) char *path = fs_join(root, lease->key);
-	AUTO(sb_release) struct sb what = SB_INIT;
-
-	if (!lease->rules.over_damage)
-		return damage_refuse_obstacle(root, lease->key, of, err);
-	if (!damage_obstacle(root, lease->key, &what, NULL))
-		return 0;
-	return fs_remove_tree(path, err);
-}
-
 /* Reads the object. Returns 1 with its tag in the lease, 0 if absent, -1. An object that no driver
  * has written gives an empty `*ret`. */
 static int read_object(struct lease *lease, struct sb *text, json_t **ret, struct err **err)
@@ -78,7 +63,8 @@ static int read_object(struct lease *lease, struct sb *text, json_t **ret, struc
 	int found = store_get(lease->store, lease->key, OBJECT_BYTES_MAX, text, lease->tag, err);
 
 	if (found == 0 && store_directory(lease->store))
-		return pass_obstacle(lease, store_directory(lease->store), err);
+		return lease_pass_obstacle(lease, store_directory(lease->store), lease->key,
+					   lease->rules.over_damage, err);
 	if (found <= 0)
 		return found;
 	if (js_parse(text->text, text->len, "a lease", ret, &garbage) < 0 ||
