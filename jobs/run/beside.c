@@ -95,20 +95,19 @@ static bool wait_for_end(const struct driver *driver, const char *prefix, int64_
 }
 
 /* Asks the engine, else the agents. */
-static bool stop_job(struct beside *beside, const char *prefix)
+static bool stop_job(struct beside *beside)
 {
 	struct driver *driver = &beside->driver;
-	int64_t grace_ms = js_int(driver->plan, "grace_ms", 60000);
+	const struct flow *flow = &driver->flow;
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(err_freep) struct err *unrecorded = NULL;
 
-	if (driver->engine->ops->stop(driver->engine, driver->flow.job, prefix, grace_ms, &why) ==
-	    0) {
+	if (driver_stop_job(driver, flow->phase, flow->attempt, flow->job, &why) == 0) {
 		report_step(beside, "the engine was asked to stop the job");
 		return true;
 	}
 	snprintf(beside->ret->trouble, sizeof beside->ret->trouble, "%s", why->message);
-	if (driver_write_drain(driver, driver->flow.phase, driver->flow.attempt, &unrecorded) < 0)
+	if (driver_write_drain(driver, flow->phase, flow->attempt, &unrecorded) < 0)
 		return false;
 	report_step(beside, "the agents were asked to save and stop");
 	return true;
@@ -156,7 +155,7 @@ static void stop_run(struct beside *beside, struct journal *journal, const char 
 		ret->ended = true;
 		return;
 	}
-	if (stop_job(beside, prefix))
+	if (stop_job(beside))
 		ret->ended = wait_for_end(driver, prefix, grace_ms + MARGIN_MS);
 }
 

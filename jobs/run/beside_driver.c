@@ -66,8 +66,6 @@ static bool may_drain(struct driver *driver, struct err **err)
 void beside_stop_unrecorded(struct driver *driver)
 {
 	const struct flow *flow = &driver->flow;
-	AUTO(auto_free)
-	char *prefix = order_attempt_prefix(driver->run, flow->phase, flow->attempt);
 	AUTO(err_freep) struct err *why = NULL;
 	AUTO(err_freep) struct err *unrecorded = NULL;
 
@@ -76,6 +74,5 @@ void beside_stop_unrecorded(struct driver *driver)
 	    may_drain(driver, &unrecorded))
 		return;
 	/* A failure is retried with the next try to journal the stop. */
-	(void)!driver->engine->ops->stop(driver->engine, flow->job, prefix,
-					 js_int(driver->plan, "grace_ms", 60000), &why);
+	(void)!driver_stop_job(driver, flow->phase, flow->attempt, flow->job, &why);
 }

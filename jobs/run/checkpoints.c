@@ -82,8 +82,7 @@ static int is_dead(struct driver *driver, const char *prefix, struct err **err)
 {
 	int64_t attempt = driver->flow.attempts[PHASE_TRAIN];
 	AUTO(auto_free)
-	char *job = mem_format("stk-%s-%s-%lld", driver->run, flow_phase_names[PHASE_TRAIN],
-			       (long long)attempt);
+	char *job = order_job_name(driver->run, PHASE_TRAIN, attempt);
 	struct engine_status status = { .state = ENGINE_UNKNOWN };
 	AUTO(node_report_release) struct node_report report = { 0 };
 

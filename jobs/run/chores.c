@@ -40,13 +40,12 @@ static int clear_locks(struct attempt_watch *watch, const struct engine_status *
  * Returns 1 if more of the log is left than a turn has room for. */
 static int reread_attempt(struct driver *driver, struct engine_status *ret, struct err **err)
 {
-	const struct owed *owed = &driver->owed;
+	const struct owed *owed = &driver->facts.owed;
 	AUTO(auto_free) char *job = NULL;
 	bool more;
 
 	if (!watch_is(driver, owed->phase, owed->attempt)) {
-		job = mem_format("stk-%s-%s-%lld", driver->run, flow_phase_names[owed->phase],
-				 (long long)owed->attempt);
+		job = order_job_name(driver->run, owed->phase, owed->attempt);
 		if (watch_open(driver, owed->phase, owed->attempt, job, err) < 0)
 			return -1;
 	}
@@ -71,7 +70,7 @@ static int do_all(struct driver *driver, struct err **err)
 		return seen;
 	if (status.state == ENGINE_ENDED && clear_locks(driver->watch, &status, err) < 0)
 		return -1;
-	return driver->owed.went_well ? cache_gate_join_late(driver, err) : 0;
+	return driver->facts.owed.went_well ? cache_gate_join_late(driver, err) : 0;
 }
 
 int chores_fail(struct driver *driver, enum phase phase, int64_t attempt, const char *what,
@@ -89,7 +88,7 @@ int chores_fail(struct driver *driver, enum phase phase, int64_t attempt, const 
 
 int chores_do(struct driver *driver, int64_t *ret_wait_ms, struct err **err)
 {
-	struct owed *owed = &driver->owed;
+	struct owed *owed = &driver->facts.owed;
 	AUTO(err_freep) struct err *why = NULL;
 	int done;
 

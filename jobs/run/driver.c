@@ -35,11 +35,7 @@ static int apply_watch(struct driver *driver, const struct effect *effect, struc
 
 static int apply_stop(struct driver *driver, const struct effect *effect, struct err **err)
 {
-	AUTO(auto_free)
-	char *prefix = order_attempt_prefix(driver->run, effect->phase, effect->attempt);
-
-	return driver->engine->ops->stop(driver->engine, effect->job, prefix,
-					 js_int(driver->plan, "grace_ms", 60000), err);
+	return driver_stop_job(driver, effect->phase, effect->attempt, effect->job, err);
 }
 
 /* A job that could not be told to save is stopped when the time to save is over. */

@@ -108,6 +108,15 @@ int driver_write_drain(struct driver *driver, enum phase phase, int64_t attempt,
 	return store_put_if_absent(driver->workspace, key, text, strlen(text), err) < 0 ? -1 : 0;
 }
 
+int driver_stop_job(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
+		    struct err **err)
+{
+	AUTO(auto_free) char *prefix = order_attempt_prefix(driver->run, phase, attempt);
+
+	return driver->engine->ops->stop(driver->engine, job, prefix,
+					 js_int(driver->plan, "grace_ms", 60000), err);
+}
+
 void driver_record_left(struct driver *driver, const char *reason)
 {
 	AUTO(err_freep) struct err *err = NULL;

@@ -46,6 +46,19 @@ struct owed {
 	int tries;
 };
 
+/* What the events tell of a run beside the flow; a snapshot keeps it as it is (replay.c). */
+struct run_facts {
+	/* step that the newest attempt resumed from, -1 if none; whether train.continuity is
+	 * recorded, and worker.lost */
+	int64_t resume_step;
+	bool continuity_known, worker_recorded;
+	struct owed owed;
+	int64_t passed_count,
+		passed_at;    /* checkpoints passed over; time of the newest, UTC in ms */
+	int64_t silent_until; /* when the silent attempt will be stopped, UTC in ms; 0: not silent
+			       */
+};
+
 /*
  * The comment of each member says how a driver that takes the run over restores it: "journal" by
  * replay; "rebuilt" it is looked for or opened again, and nothing is decided by its loss; "own" it
@@ -76,21 +89,12 @@ struct driver {
 	char **job_env;      /* environment of an agent, secrets included: rebuilt, never kept */
 	/* rebuilt: its log is read again from the start, reports and status are asked for */
 	struct attempt_watch *watch;
-	/* step that the newest attempt resumed from, -1 if none; whether train.continuity is
-	 * recorded, and worker.lost: journal */
-	int64_t resume_step;
-	bool continuity_known, worker_recorded;
+	struct run_facts facts; /* journal */
 	/* the engine was asked to start the attempt, which may not be journalled yet: rebuilt, a
 	 * driver that takes over looks for the intended attempt (ATTEMPT_UNCERTAIN) */
 	bool submitted;
 	/* the attempt that could not be told to save, 0: none: rebuilt, it is told again */
 	int64_t drain_failed_attempt;
-	struct owed owed; /* journal */
-	/* number of checkpoints passed over, and time of the newest (UTC, ms): journal */
-	int64_t passed_count, passed_at;
-	/* time at which the silent attempt will be stopped, UTC, ms; 0: it is not silent:
-	 * journal */
-	int64_t silent_until;
 	/* the claim on the graph key, once it was needed: rebuilt, its nonce is in the journal; the
 	 * run that is waited for, as journalled: rebuilt, recorded once more; the tag of the
 	 * manifest at the last look: rebuilt */
@@ -181,6 +185,10 @@ void driver_record_left(struct driver *driver, const char *reason);
 
 /* Writes the drain file; the agents look for it with each heartbeat. */
 int driver_write_drain(struct driver *driver, enum phase phase, int64_t attempt, struct err **err);
+
+/* Asks the engine to stop a job, within the plan's grace. */
+int driver_stop_job(struct driver *driver, enum phase phase, int64_t attempt, const char *job,
+		    struct err **err);
 
 /* again.c: handles a failure. Returns true if it is retried; the failure is cleared then, and the
  * effects are looked at after a while. Else the driver ends. */

@@ -115,7 +115,7 @@ void notify_queue_apply(struct driver *driver, const struct event *ev)
 	if (ev->kind == EV_NOTIFY_SENT || ev->kind == EV_NOTIFY_FAILED)
 		drop_message(driver, ev);
 	/* A single one may be an accident. */
-	if (occasion < 0 || (ev->kind == EV_CHECKPOINT_REJECTED && driver->passed_count != 2))
+	if (occasion < 0 || (ev->kind == EV_CHECKPOINT_REJECTED && driver->facts.passed_count != 2))
 		return;
 	json_array_foreach (rules, i, rule)
 		if (asks_for(rule, occasions[occasion].name))

@@ -19,8 +19,7 @@ static char *ended_job(const struct driver *driver, char **ret_prefix)
 	const struct ledger *ledger = &driver->flow.ledger;
 
 	*ret_prefix = order_attempt_prefix(driver->run, ledger->ended_phase, ledger->ended_attempt);
-	return mem_format("stk-%s-%s-%lld", driver->run, flow_phase_names[ledger->ended_phase],
-			  (long long)ledger->ended_attempt);
+	return order_job_name(driver->run, ledger->ended_phase, ledger->ended_attempt);
 }
 
 static int record_kept(struct driver *driver, double seconds, const struct err *refused,

@@ -49,11 +49,11 @@ int continuity_record(struct attempt_watch *watch, bool at_end, struct err **err
 	struct driver *driver = watch->driver;
 	enum continuity continuity = CONTINUITY_UNVERIFIED;
 	const char *reason = "the log shows no step";
-	int64_t step = driver->resume_step;
+	int64_t step = driver->facts.resume_step;
 	struct event ev;
 
-	if (watch->phase != PHASE_TRAIN || driver->resume_step < 0 || driver->continuity_known ||
-	    (watch->first_step < 0 && !at_end))
+	if (watch->phase != PHASE_TRAIN || driver->facts.resume_step < 0 ||
+	    driver->facts.continuity_known || (watch->first_step < 0 && !at_end))
 		return 0;
 	attempt_event(watch, EV_TRAIN_CONTINUITY, &ev);
 	if (watch->first_step >= 0) {

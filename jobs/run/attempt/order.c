@@ -18,6 +18,11 @@ char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt)
 	return mem_format("runs/%s/%s-%lld/", run, flow_phase_names[phase], (long long)attempt);
 }
 
+char *order_job_name(const char *run, enum phase phase, int64_t attempt)
+{
+	return mem_format("stk-%s-%s-%lld", run, flow_phase_names[phase], (long long)attempt);
+}
+
 static json_t *names_of(json_t *object)
 {
 	json_t *names = json_array(), *value;
@@ -266,7 +271,7 @@ static json_t *agent_env(const json_t *plan)
 
 static json_t *planned(const json_t *plan, enum phase phase)
 {
-	AUTO(auto_free) char *job = mem_format("stk-<id>-%s-1", flow_phase_names[phase]);
+	AUTO(auto_free) char *job = order_job_name("<id>", phase, 1);
 	const struct order_of of = {
 		.run = "<id>",
 		.nonce = "<nonce>",

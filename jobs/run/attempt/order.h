@@ -31,6 +31,9 @@ json_t *order_make(const json_t *plan, const struct order_of *of);
 /* Returns "runs/<run>/<phase>-<attempt>/". The caller frees it. */
 char *order_attempt_prefix(const char *run, enum phase phase, int64_t attempt);
 
+/* Returns "stk-<run>-<phase>-<attempt>", the name of the attempt's job. The caller frees it. */
+char *order_job_name(const char *run, enum phase phase, int64_t attempt);
+
 /* Returns "runs/<run>/outputs/<phase>-<attempt>/": the outputs that the nodes' commands left in
  * STOKER_OUTPUT_DIR, a folder per node. The caller frees it. */
 char *order_outputs(const char *run, enum phase phase, int64_t attempt);

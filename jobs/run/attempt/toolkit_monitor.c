@@ -164,7 +164,6 @@ static bool is_late(const struct attempt_watch *watch, const struct engine_statu
 int toolkit_monitor_check(struct attempt_watch *watch, const struct engine_status *status,
 			  struct err **err)
 {
-	struct driver *driver = watch->driver;
 	struct toolkit_monitor *monitor = watch->monitor;
 	struct stall_silence stalled;
 
@@ -185,8 +184,7 @@ int toolkit_monitor_check(struct attempt_watch *watch, const struct engine_statu
 	}
 	if (!monitor->ended || status->state == ENGINE_ENDED)
 		return 0;
-	return driver->engine->ops->stop(driver->engine, watch->job, watch->prefix,
-					 js_int(driver->plan, "grace_ms", 60000), err);
+	return driver_stop_job(watch->driver, watch->phase, watch->attempt, watch->job, err);
 }
 
 int toolkit_monitor_report(struct attempt_watch *watch, int node, struct node_report *ret,

@@ -146,14 +146,15 @@ int health_record(struct attempt_watch *watch, struct err **err);
 int attempt_end_record(struct attempt_watch *watch, const struct engine_status *status,
 		       struct err **err);
 
-/* attempt_wait.c: records why the engine has not begun the attempt. */
-int attempt_wait_record(struct attempt_watch *watch, const struct engine_status *status,
-			struct err **err);
+/* workers.c: records a worker process of an agent that stays dead (jobs/node/workers.h), once per
+ * attempt. While the attempt goes on, the drain that the agent asked for names the worker; at the
+ * end the reports do. A failure is no error: the agent drains the attempt by itself. The worker is
+ * kept in the watch, because it is the cause of the end. */
+void workers_record(struct attempt_watch *watch, bool at_end);
 
-/* passed.c: records which checkpoints the agent passes over. */
-int passed_record(struct attempt_watch *watch, struct err **err);
-/* silence.c: records that the agent hears nothing from its command, or hears it again. */
-int silence_record(struct attempt_watch *watch, struct err **err);
+/* agent_news.c: records which checkpoints the agent passes over and, before the end, that it hears
+ * nothing from its command, or hears it again. */
+int agent_news_record(struct attempt_watch *watch, bool at_end, struct err **err);
 
 /* continuity.c: records whether a resumed attempt went on from its checkpoint, once the first step
  * is known or at the end. */

@@ -2,9 +2,10 @@
  * The watcher's turn: asks the engine, reads the logs, and has recorded what is news, by one file
  * for each kind of news. Stands above these files; none of them calls it.
  */
+#include <string.h>
+
 #include "jobs/run/attempt/toolkit_monitor.h"
 #include "jobs/run/attempt/watch_internal.h"
-#include "jobs/run/attempt/workers.h"
 
 static void on_wake(void *arg)
 {
@@ -35,6 +36,21 @@ static int record_seen(struct attempt_watch *watch, bool seen, const char *reaso
 	return driver_record(watch->driver, &ev, err);
 }
 
+/* Records why the engine does not run the attempt yet, whenever the reason changes. */
+static int record_wait(struct attempt_watch *watch, const struct engine_status *status,
+		       struct err **err)
+{
+	struct event ev;
+
+	if (status->state != ENGINE_QUEUED || !status->reason[0] ||
+	    strcmp(status->reason, watch->waits) == 0)
+		return 0;
+	memcpy(watch->waits, status->reason, sizeof watch->waits);
+	attempt_event(watch, EV_ATTEMPT_WAITING, &ev);
+	EVENT_SET_STR(&ev, reason, status->reason);
+	return driver_record(watch->driver, &ev, err);
+}
+
 static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct err **err)
 {
 	if (watch->phase != PHASE_TRAIN || watch->monitor || /* no agent marks any */
@@ -44,9 +60,7 @@ static int record_checkpoints(struct attempt_watch *watch, bool at_end, struct e
 	watch->marks_at = clock_mono_now();
 	if (checkpoints_record_marks(watch->driver, watch->attempt, err) < 0)
 		return -1;
-	if (!at_end && silence_record(watch, err) < 0)
-		return -1;
-	return passed_record(watch, err);
+	return agent_news_record(watch, at_end, err);
 }
 
 /* Steps of a job that ended unobserved are dated no later than its end. */
@@ -193,7 +207,7 @@ static int record_running(struct attempt_watch *watch, const struct engine_statu
 
 	if (runs && watch->driver->flow.attempt_state == ATTEMPT_SUBMITTED)
 		failed |= attempt_start_record_claim(watch, status, &why[0]);
-	failed |= attempt_wait_record(watch, status, &why[1]);
+	failed |= record_wait(watch, status, &why[1]);
 	failed |= attempt_start_record(watch, status->started, &why[2]);
 	failed |= record_checkpoints(watch, false, &why[3]);
 	failed |= continuity_record(watch, false, &why[4]);

@@ -1,6 +1,5 @@
-/* Worker processes of agents that stay dead: see workers.h. */
-#include "jobs/run/attempt/workers.h"
-
+/* Worker processes of agents that stay dead: see watch_internal.h. */
+#include "jobs/run/attempt/watch_internal.h"
 #include "jobs/store/order.h"
 
 static void keep_worker(struct attempt_watch *watch, int64_t node, const char *why,
@@ -62,7 +61,7 @@ void workers_record(struct attempt_watch *watch, bool at_end)
 		search_drain(watch);
 	if (!watch->worker && at_end)
 		search_reports(watch);
-	if (!watch->worker || watch->driver->worker_recorded)
+	if (!watch->worker || watch->driver->facts.worker_recorded)
 		return;
 	attempt_event(watch, EV_WORKER_LOST, &ev);
 	EVENT_SET(&ev, node, watch->worker_node);

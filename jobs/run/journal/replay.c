@@ -15,17 +15,14 @@
 #include "jobs/run/notify_queue.h"
 
 #define KEEP_EVERY 1000 /* events between two snapshots */
-#define FORM       5    /* version of struct replay_kept */
+#define FORM       6    /* version of struct replay_kept */
 
 struct replay_kept {
 	int64_t form;
 	unsigned char maker[MAKER_MAX];
 	char run[JOURNAL_RUN_MAX];
 	int64_t progress_ms; /* UTC of driver.progress_at; 0: none */
-	int64_t resume_step;
-	bool continuity_known, worker_recorded;
-	struct owed owed;
-	int64_t passed_count, passed_at, silent_until;
+	struct run_facts facts;
 	struct flow flow;
 	char sum[SHA256_HEX]; /* sum of all members before */
 };
@@ -58,7 +55,7 @@ static void update_owed(struct driver *driver, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EV_ATTEMPT_ENDED:
-		driver->owed = (struct owed){
+		driver->facts.owed = (struct owed){
 			.due = ev->phase == PHASE_PRECOMPILE || ev->phase == PHASE_TRAIN,
 			.phase = ev->phase,
 			.attempt = ev->attempt,
@@ -69,7 +66,7 @@ static void update_owed(struct driver *driver, const struct event *ev)
 	case EV_ATTEMPT_INTENDED:
 	case EV_CHORE_FAILED:
 	case EV_RUN_ENDED:
-		driver->owed.due = false;
+		driver->facts.owed.due = false;
 		break;
 	default:
 		break;
@@ -82,13 +79,14 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		adopt_plan(driver, ev->plan);
 	flow_apply(&driver->flow, ev);
 	if (ev->kind == EV_CHECKPOINT_REJECTED) {
-		driver->passed_count++;
-		driver->passed_at = EVENT_HAS(ev, since) ? ev->since : driver->passed_at;
+		driver->facts.passed_count++;
+		driver->facts.passed_at =
+			EVENT_HAS(ev, since) ? ev->since : driver->facts.passed_at;
 	}
 	if (ev->kind == EV_ATTEMPT_STALLED)
-		driver->silent_until = ev->until;
+		driver->facts.silent_until = ev->until;
 	else if (ev->kind == EV_ATTEMPT_WENT_ON || ev->kind == EV_ATTEMPT_INTENDED)
-		driver->silent_until = 0;
+		driver->facts.silent_until = 0;
 	notify_queue_apply(driver, ev);
 	update_owed(driver, ev);
 	driver->seq_at = clock_mono_now();
@@ -96,12 +94,13 @@ void replay_apply(struct driver *driver, const struct event *ev)
 		driver->progress_at = mono_of(ev->at);
 	if (ev->kind == EV_ATTEMPT_INTENDED) {
 		driver->progress_at.ms = 0; /* the first step is recorded at once */
-		driver->resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
-		driver->continuity_known = driver->submitted = driver->worker_recorded = false;
+		driver->facts.resume_step = EVENT_HAS(ev, step) ? ev->step : -1;
+		driver->facts.continuity_known = driver->submitted = driver->facts.worker_recorded =
+			false;
 	} else if (ev->kind == EV_TRAIN_CONTINUITY) {
-		driver->continuity_known = true;
+		driver->facts.continuity_known = true;
 	} else if (ev->kind == EV_WORKER_LOST) {
-		driver->worker_recorded = true;
+		driver->facts.worker_recorded = true;
 	}
 }
 
@@ -199,13 +198,7 @@ static int restore_snapshot(struct driver *driver, struct err **err)
 	driver->progress_at.ms = 0;
 	if (kept->progress_ms > 0)
 		driver->progress_at = mono_of((struct utc){ kept->progress_ms });
-	driver->resume_step = kept->resume_step;
-	driver->continuity_known = kept->continuity_known;
-	driver->worker_recorded = kept->worker_recorded;
-	driver->owed = kept->owed;
-	driver->passed_count = kept->passed_count;
-	driver->passed_at = kept->passed_at;
-	driver->silent_until = kept->silent_until;
+	driver->facts = kept->facts;
 	return 0;
 }
 
@@ -226,13 +219,7 @@ void replay_keep(struct driver *driver)
 	if (driver->progress_at.ms > 0)
 		kept->progress_ms =
 			clock_utc_now().ms - (clock_mono_now().ms - driver->progress_at.ms);
-	kept->resume_step = driver->resume_step;
-	kept->continuity_known = driver->continuity_known;
-	kept->worker_recorded = driver->worker_recorded;
-	kept->owed = driver->owed;
-	kept->passed_count = driver->passed_count;
-	kept->passed_at = driver->passed_at;
-	kept->silent_until = driver->silent_until;
+	memcpy(&kept->facts, &driver->facts, sizeof kept->facts);
 	memcpy(&kept->flow, &driver->flow, sizeof kept->flow);
 	sum_of(kept, kept->sum);
 	(void)!journal_keep(driver->journal, driver->run, driver->seq, kept, sizeof *kept,

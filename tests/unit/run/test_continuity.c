@@ -65,7 +65,7 @@ static struct judged judge(int64_t first, int64_t restarted)
 	struct driver_options options = { .on_event = note, .arg = &judged };
 	struct engine engine = { &ops };
 	struct driver driver = {
-		.run = "r1", .options = &options, .engine = &engine, .resume_step = RESUMED
+		.run = "r1", .options = &options, .engine = &engine, .facts.resume_step = RESUMED
 	};
 	struct attempt_watch watch = { .driver = &driver,
 				       .phase = PHASE_TRAIN,
