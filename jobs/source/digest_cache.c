@@ -10,7 +10,6 @@
 #include "jobs/base/err.h"
 #include "jobs/base/fs/fs.h"
 
-#define SETTLED_MS 2000
 #define FORM       UINT64_C(7) /* to change with the rows, or the rule of python_text.h */
 #define NAME_LEN   32          /* length of such a file's name: digits of a digest */
 #define ALIGNED(n) (((n) + 7) & ~(size_t)7)
@@ -97,24 +96,11 @@ const struct digest_row *digest_cache_next(struct digest_cache *digests, const c
 	return NULL;
 }
 
-static void describe(struct digest_row *row, const struct stat *st)
-{
-	row->dev = st->st_dev;
-	row->ino = st->st_ino;
-	row->size = (uint64_t)st->st_size;
-	row->mode = st->st_mode;
-	row->mtime_s = st->st_mtim.tv_sec;
-	row->mtime_ns = st->st_mtim.tv_nsec;
-	row->ctime_s = st->st_ctim.tv_sec;
-	row->ctime_ns = st->st_ctim.tv_nsec;
-}
-
 bool digest_holds(const struct digest_row *row, const struct stat *st)
 {
-	struct digest_row now = *row;
+	const struct fs_stamp now = fs_stamp_of(st);
 
-	describe(&now, st);
-	return memcmp(&now, row, sizeof now) == 0;
+	return memcmp(&now, &row->stamp, sizeof now) == 0 && row->mode == st->st_mode;
 }
 
 void digest_cache_begin(struct sb *ret, const char *mark)
@@ -125,11 +111,6 @@ void digest_cache_begin(struct sb *ret, const char *mark)
 	sb_add(ret, (const char *)&head, sizeof head);
 }
 
-static bool is_settled(const struct timespec *changed, struct utc begun)
-{
-	return changed->tv_sec * 1000 + changed->tv_nsec / 1000000 < begun.ms - SETTLED_MS;
-}
-
 void digest_cache_add(struct sb *ret, const char *path, const struct stat *st, const char *sha256,
 		      const char *reduced, struct utc begun)
 {
@@ -137,10 +118,11 @@ void digest_cache_add(struct sb *ret, const char *path, const struct stat *st, c
 	struct digest_row row;
 	size_t len = strlen(path), more = *reduced ? SHA256_HEX : 0;
 
-	if (!is_settled(&st->st_ctim, begun) || !is_settled(&st->st_mtim, begun))
+	if (!fs_is_settled(st, begun))
 		return;
 	memset(&row, 0, sizeof row);
-	describe(&row, st);
+	row.stamp = fs_stamp_of(st);
+	row.mode = st->st_mode;
 	row.path_len = (uint32_t)len;
 	memcpy(row.sha256, sha256, sizeof row.sha256 - 1);
 	row.is_reduced = more > 0;

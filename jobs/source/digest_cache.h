@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "jobs/base/clock.h"
+#include "jobs/base/fs/fs.h"
 #include "jobs/base/hash.h"
 #include "jobs/base/sb.h"
 
@@ -24,8 +24,7 @@
 #define DIGEST_CACHE_MARK 88 /* room for the mark of a repository */
 
 struct digest_row {
-	uint64_t dev, ino, size;
-	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
+	struct fs_stamp stamp;
 	uint32_t mode, path_len;
 	char sha256[SHA256_HEX]; /* with its NUL, as is the path behind the row */
 	char is_reduced;         /* a second digest follows the path, with its NUL */

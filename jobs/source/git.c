@@ -14,11 +14,8 @@ struct repo {
 	git_repository *git;
 	git_index *index;
 	git_tree *tree; /* tree of HEAD; NULL before the first commit */
-	char *prefix;
-	char *info_dir;
-	char commit[65];
+	struct repo_facts facts;
 	char mark[REPO_MARK];
-	bool ignores_modes;
 	struct repo_entry *entries;
 	size_t count, cap;
 	struct timespec index_written;
@@ -56,8 +53,8 @@ void source_repo_freep(struct repo **ref)
 	for (size_t i = 0; i < repo->count; i++)
 		free(repo->entries[i].path);
 	free(repo->entries);
-	free(repo->prefix);
-	free(repo->info_dir);
+	free(repo->facts.prefix);
+	free(repo->facts.info_dir);
 	git_library.tree_free(repo->tree);
 	git_library.index_free(repo->index);
 	git_library.repository_free(repo->git);
@@ -75,7 +72,7 @@ static int read_config(struct repo *repo, const char *root, struct err **err)
 		return git_failed(err, "read the git configuration of", root);
 	if (git_library.config_get_bool(&filemode, config, "core.filemode") < 0)
 		filemode = 1;
-	repo->ignores_modes = !filemode;
+	repo->facts.ignores_modes = !filemode;
 	git_library.config_free(config);
 	return 0;
 }
@@ -95,19 +92,20 @@ static int read_repo(struct repo *repo, const char *root, struct err **err)
 	git_oid head;
 	int found;
 
-	repo->prefix = find_prefix(root, git_library.repository_workdir(repo->git));
-	if (!repo->prefix)
+	repo->facts.top = git_library.repository_workdir(repo->git);
+	repo->facts.prefix = find_prefix(root, repo->facts.top);
+	if (!repo->facts.prefix)
 		return err_set(err, EXIT_REFUSED,
 			       "'%s' belongs to a git repository, but is not in its work tree",
 			       root);
 	if (git_library.repository_item_path(&info, repo->git, GIT_REPOSITORY_ITEM_INFO) == 0)
-		repo->info_dir = mem_copy(info.ptr);
+		repo->facts.info_dir = mem_copy(info.ptr);
 	git_library.buf_dispose(&info);
 	found = git_library.reference_name_to_id(&head, repo->git, "HEAD");
 	if (found < 0 && found != GIT_ENOTFOUND && found != GIT_EUNBORNBRANCH)
 		return git_failed(err, "find the current commit of", root);
 	if (found == 0)
-		git_library.oid_tostr(repo->commit, sizeof repo->commit, &head);
+		git_library.oid_tostr(repo->facts.commit, sizeof repo->facts.commit, &head);
 	return read_config(repo, root, err);
 }
 
@@ -147,29 +145,9 @@ int source_repo_open(const char *root, bool exact, struct repo **ret, struct err
 	return 1;
 }
 
-const char *source_repo_prefix(const struct repo *repo)
+const struct repo_facts *source_repo_facts(const struct repo *repo)
 {
-	return repo->prefix;
-}
-
-const char *source_repo_top(const struct repo *repo)
-{
-	return git_library.repository_workdir(repo->git);
-}
-
-const char *source_repo_commit(const struct repo *repo)
-{
-	return repo->commit;
-}
-
-const char *source_repo_info_dir(const struct repo *repo)
-{
-	return repo->info_dir;
-}
-
-bool source_repo_ignores_modes(const struct repo *repo)
-{
-	return repo->ignores_modes;
+	return &repo->facts;
 }
 
 char *source_repo_excludes(const struct repo *repo)
@@ -238,7 +216,7 @@ static void add_index_entry(struct repo *repo, const git_index_entry *from)
 
 static int load_index(struct repo *repo, struct err **err)
 {
-	const char *top = source_repo_top(repo);
+	const char *top = repo->facts.top;
 	bool sorted = true;
 	struct stat st;
 
@@ -250,7 +228,7 @@ static int load_index(struct repo *repo, struct err **err)
 	for (size_t i = 0; i < git_library.index_entrycount(repo->index); i++) {
 		const git_index_entry *from = git_library.index_get_byindex(repo->index, i);
 
-		if (!text_starts(from->path, repo->prefix))
+		if (!text_starts(from->path, repo->facts.prefix))
 			continue;
 		add_index_entry(repo, from);
 		if (repo->count > 1 && strcmp(repo->entries[repo->count - 2].path, from->path) > 0)
@@ -308,7 +286,7 @@ static void apply_delta(struct repo *repo, const git_diff_delta *delta)
 	const char *path = delta->old_file.path;
 	struct repo_entry *entry;
 
-	if (!text_starts(path, repo->prefix))
+	if (!text_starts(path, repo->facts.prefix))
 		return;
 	entry = source_repo_find(repo, path);
 	if (entry)
@@ -326,7 +304,8 @@ static void add_deleted(struct repo *repo, const git_diff_delta *delta)
 {
 	struct repo_entry *entry;
 
-	if (delta->status != GIT_DELTA_DELETED || !text_starts(delta->old_file.path, repo->prefix))
+	if (delta->status != GIT_DELTA_DELETED ||
+	    !text_starts(delta->old_file.path, repo->facts.prefix))
 		return;
 	entry = add_entry(repo, delta->old_file.path);
 	entry->in_commit = true;
@@ -341,7 +320,7 @@ static int compare_index(struct repo *repo, struct err **err)
 	size_t deltas;
 
 	if (git_library.diff_tree_to_index(&diff, repo->git, repo->tree, repo->index, NULL) < 0)
-		return git_failed(err, "compare index and commit of", source_repo_top(repo));
+		return git_failed(err, "compare index and commit of", repo->facts.top);
 	deltas = git_library.diff_num_deltas(diff);
 	for (size_t i = 0; i < deltas; i++)
 		apply_delta(repo, git_library.diff_get_delta(diff, i));
@@ -379,9 +358,9 @@ int source_repo_load(struct repo *repo, const char *known, struct err **err)
 
 	if (load_index(repo, err) < 0)
 		return -1;
-	if (repo->commit[0]) {
+	if (repo->facts.commit[0]) {
 		if (git_library.revparse_single(&object, repo->git, "HEAD^{tree}") < 0)
-			return git_failed(err, "read the current commit of", source_repo_top(repo));
+			return git_failed(err, "read the current commit of", repo->facts.top);
 		repo->tree = (git_tree *)object;
 	}
 	find_mark(repo);
@@ -421,7 +400,7 @@ int source_repo_is_committed(struct repo *repo, const struct repo_entry *entry,
 
 	if (!entry || !entry->in_commit)
 		return 0;
-	if (entry->commit_mode != mode && !(repo->ignores_modes && S_ISREG(mode)))
+	if (entry->commit_mode != mode && !(repo->facts.ignores_modes && S_ISREG(mode)))
 		return 0;
 	if (entry->in_index && memcmp(entry->id, entry->commit_id, REPO_ID) == 0 &&
 	    entry->mode == entry->commit_mode && is_as_remembered(repo, entry, st))
@@ -469,11 +448,11 @@ int source_repo_patch(struct repo *repo, char *const *paths, const char *label, 
 	options.old_prefix = old_prefix;
 	options.new_prefix = new_prefix;
 	if (git_library.diff_tree_to_workdir_with_index(&diff, repo->git, repo->tree, &options) < 0)
-		return git_failed(err, "compare files and commit of", source_repo_top(repo));
+		return git_failed(err, "compare files and commit of", repo->facts.top);
 	failed = git_library.diff_print(diff, GIT_DIFF_FORMAT_PATCH, append_line, out);
 	git_library.diff_free(diff);
 	return failed < 0 && failed != GIT_EUSER
-		       ? git_failed(err, "write the patch of", source_repo_top(repo))
+		       ? git_failed(err, "write the patch of", repo->facts.top)
 		       : 0;
 }
 
@@ -547,16 +526,16 @@ static int visit_entry(const char *folder, const git_tree_entry *entry, void *ar
 /* Opens the tree below the prefix. */
 static int open_tree(struct repo *repo, const char *commit, git_tree **ret, struct err **err)
 {
-	size_t len = strlen(repo->prefix);
+	size_t len = strlen(repo->facts.prefix);
 	AUTO(auto_free)
-	char *spec = mem_format("%s:%.*s", commit, (int)(len ? len - 1 : 0), repo->prefix);
+	char *spec = mem_format("%s:%.*s", commit, (int)(len ? len - 1 : 0), repo->facts.prefix);
 	git_object *object = NULL;
 
 	if (git_library.revparse_single(&object, repo->git, spec) < 0 ||
 	    git_library.object_type(object) != GIT_OBJECT_TREE) {
 		git_library.object_free(object);
 		return err_set(err, EXIT_REFUSED, "commit %.12s has no folder '%s'", commit,
-			       repo->prefix);
+			       repo->facts.prefix);
 	}
 	*ret = (git_tree *)object;
 	return 0;

@@ -42,12 +42,16 @@ struct repo_entry { /* a path that the index or the commit has */
 int source_repo_open(const char *root, bool exact, struct repo **ret, struct err **err);
 void source_repo_freep(struct repo **repo);
 
-const char *source_repo_prefix(const struct repo *repo);   /* path of root: "" or "sub/folder/" */
-const char *source_repo_top(const struct repo *repo);      /* absolute, with a slash */
-const char *source_repo_commit(const struct repo *repo);   /* full id; "" before the first commit */
-const char *source_repo_info_dir(const struct repo *repo); /* folder of info/exclude, or NULL */
-char *source_repo_excludes(const struct repo *repo);       /* core.excludesFile (owned) or NULL */
-bool source_repo_ignores_modes(const struct repo *repo);   /* core.fileMode is false */
+/* Known of every open repository. */
+struct repo_facts {
+	char *prefix;       /* path of root: "" or "sub/folder/" */
+	const char *top;    /* absolute, with a slash */
+	char *info_dir;     /* folder of info/exclude, or NULL */
+	char commit[65];    /* full id; "" before the first commit */
+	bool ignores_modes; /* core.fileMode is false */
+};
+const struct repo_facts *source_repo_facts(const struct repo *repo);
+char *source_repo_excludes(const struct repo *repo); /* core.excludesFile (owned) or NULL */
 
 /* Loads index and commit; must come before any function below. `known` is an earlier
  * source_repo_mark(), or NULL: with that same index and commit nothing needs to be compared
@@ -76,7 +80,7 @@ int source_repo_patch(struct repo *repo, char *const *paths, const char *label, 
 /* --- files of a commit --- */
 
 struct repo_blob {
-	const char *path; /* relative to source_repo_prefix() */
+	const char *path; /* relative to the prefix */
 	unsigned mode;
 	const void *bytes;
 	size_t len;

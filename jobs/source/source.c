@@ -40,7 +40,7 @@ static void correct_modes(struct source_tree *tree)
 	for (size_t i = 0; i < tree->count; i++) {
 		struct source_tree_file *file = &tree->files[i];
 
-		if (!S_ISREG(file->mode) || !source_repo_ignores_modes(file->scope->repo))
+		if (!S_ISREG(file->mode) || !source_repo_facts(file->scope->repo)->ignores_modes)
 			continue;
 		file->mode = 0100644;
 		if (file->entry && file->entry->in_index && S_ISREG(file->entry->mode))
@@ -61,7 +61,7 @@ static int pin_work_tree(const struct source_request *request, struct source_tre
 	if (repo && source_repo_load(repo, known.mark, err) < 0)
 		return -1;
 	if (repo) {
-		snprintf(pin->commit, sizeof pin->commit, "%s", source_repo_commit(repo));
+		snprintf(pin->commit, sizeof pin->commit, "%s", source_repo_facts(repo)->commit);
 		snprintf(mark, sizeof mark, "%s", source_repo_mark(repo));
 	}
 	pin_tick(tree->ticker);

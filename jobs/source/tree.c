@@ -142,7 +142,7 @@ static struct scope *add_scope(struct source_tree *tree, struct repo *repo, cons
 	struct scope *scope = mem_zero(1, sizeof *scope);
 
 	scope->repo = repo;
-	scope->prefix = mem_copy(source_repo_prefix(repo));
+	scope->prefix = mem_copy(source_repo_facts(repo)->prefix);
 	scope->skip = strlen(label);
 	scope->label = mem_copy(label);
 	scope->next = tree->scopes;
@@ -157,7 +157,8 @@ static int load_repo_rules(const struct repo *repo, const struct ignore *outer,
 	AUTO(auto_free) char *global_path = source_repo_excludes(repo);
 	AUTO(auto_free)
 	char *info_path =
-		fs_join(source_repo_info_dir(repo) ? source_repo_info_dir(repo) : "/nonexistent",
+		fs_join(source_repo_facts(repo)->info_dir ? source_repo_facts(repo)->info_dir
+							  : "/nonexistent",
 			"exclude");
 
 	global->outer = outer;
@@ -193,7 +194,7 @@ static int walk_submodule(struct source_tree_walk *w, int given, const struct re
 	    load_repo_rules(repo, w->leavings, &global, &info, w->err) < 0)
 		return -1;
 	hash_hex_lower(entry->commit_id, REPO_ID, recorded);
-	if (!entry->in_commit || strcmp(recorded, source_repo_commit(repo)) != 0)
+	if (!entry->in_commit || strcmp(recorded, source_repo_facts(repo)->commit) != 0)
 		sb_add(&w->tree->moved, path, strlen(path) + 1);
 	inside.scope = add_scope(w->tree, TAKE(repo), label);
 	inside.fd = TAKE_FD(fd);
@@ -384,7 +385,7 @@ static void ancestors_release(struct ancestors *a)
 static int load_ancestors(const struct repo *repo, const struct ignore *outer, struct ancestors *a,
 			  bool *ret_excluded, struct err **err)
 {
-	const char *prefix = source_repo_prefix(repo);
+	const char *prefix = source_repo_facts(repo)->prefix;
 	size_t depth = 0, base = 0;
 
 	for (const char *p = prefix; (p = strchr(p, '/')); p++)
@@ -393,8 +394,8 @@ static int load_ancestors(const struct repo *repo, const struct ignore *outer, s
 	for (const char *slash = prefix; (slash = strchr(slash, '/')); slash++) {
 		const struct ignore *nearest = a->count ? &a->rules[a->count - 1] : outer;
 		AUTO(auto_free)
-		char *path =
-			mem_format("%s%.*s.gitignore", source_repo_top(repo), (int)base, prefix);
+		char *path = mem_format("%s%.*s.gitignore", source_repo_facts(repo)->top, (int)base,
+					prefix);
 		AUTO(auto_free) char *folder = mem_copy_n(prefix, (size_t)(slash - prefix));
 
 		if (ignore_load(&a->rules[a->count], nearest, base, AT_FDCWD, path, path, err) < 0)

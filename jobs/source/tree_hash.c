@@ -54,10 +54,10 @@ static bool is_known(struct hashing *h, const struct digest_row *row, struct sou
 	    !S_ISREG(file->st.st_mode) || !digest_holds(row, &file->st))
 		return false;
 	file->mode = file->st.st_mode & 0100 ? 0100755 : 0100644;
-	file->size = row->size;
+	file->size = row->stamp.size;
 	memcpy(file->sha256, row->sha256, sizeof file->sha256);
 	snprintf(file->reduced, sizeof file->reduced, "%s", digest_reduced(row));
-	atomic_fetch_add(&h->bytes, row->size);
+	atomic_fetch_add(&h->bytes, row->stamp.size);
 	return true;
 }
 

@@ -34,7 +34,7 @@ struct manifest_record {
 	uint64_t sum; /* checksum of all bytes after this member */
 	uint32_t len; /* length of the record with tag, key and padding */
 	uint16_t key_len, tag_len;
-	struct manifest_file file;
+	struct fs_stamp file;
 };
 #define RECORD_MAX ALIGNED(sizeof(struct manifest_record) + KEY_BYTES + 1 + STORE_TAG)
 
@@ -85,24 +85,11 @@ static uint64_t sum_of(const char *bytes, size_t len)
 	return sum;
 }
 
-void manifest_describe(const struct stat *st, struct manifest_file *ret)
-{
-	memset(ret, 0, sizeof *ret);
-	ret->dev = st->st_dev;
-	ret->ino = st->st_ino;
-	ret->size = (uint64_t)st->st_size;
-	ret->mtime_s = st->st_mtim.tv_sec;
-	ret->mtime_ns = st->st_mtim.tv_nsec;
-	ret->ctime_s = st->st_ctim.tv_sec;
-	ret->ctime_ns = st->st_ctim.tv_nsec;
-}
-
 bool manifest_holds(const struct manifest_row *row, const struct stat *st, uint64_t size,
 		    const char *tag)
 {
-	struct manifest_file now;
+	const struct fs_stamp now = fs_stamp_of(st);
 
-	manifest_describe(st, &now);
 	return memcmp(&now, &row->file, sizeof now) == 0 && row->file.size == size &&
 	       tag[0] != '\0' && strcmp(tag, row->tag) == 0;
 }

@@ -20,22 +20,17 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "jobs/base/fs/fs.h"
 #include "jobs/store/store.h"
 
 struct manifest;
 
-struct manifest_file {
-	uint64_t dev, ino, size;
-	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
-};
-
 struct manifest_row {
 	const char *key; /* borrowed until the next row is asked for */
-	struct manifest_file file;
+	struct fs_stamp file;
 	char tag[STORE_TAG];
 };
 
-void manifest_describe(const struct stat *st, struct manifest_file *ret);
 bool manifest_holds(const struct manifest_row *row, const struct stat *st, uint64_t size,
 		    const char *tag);
 

@@ -59,9 +59,6 @@ int store_dir_place_sync(struct store_dir *store, const struct dir_place *place,
 
 void store_dir_tag(const struct stat *st, char tag[STORE_TAG]);
 void store_dir_object(const struct stat *st, const char *key, struct store_object *ret);
-/* True if the file had been unchanged for long enough at `looked` that any later write shows in
- * its times. */
-bool store_dir_is_settled(const struct stat *st, struct utc looked);
 
 /* Opens an object for reading. Returns 1 with fd and stat, 0 if absent, -1 with an error. */
 int store_dir_object_open(struct store_dir *store, const char *key, int *ret_fd,

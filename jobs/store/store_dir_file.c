@@ -12,9 +12,6 @@
 #include "jobs/base/hash.h"
 #include "jobs/store/store_dir.h"
 
-/* No file system has coarser times than this. */
-#define SETTLED_MS 2000
-
 int store_dir_root_open(struct store_dir *store, bool make, int *ret_fd, struct err **err)
 {
 	int fd = open(store->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -177,18 +174,6 @@ void store_dir_tag(const struct stat *st, char tag[STORE_TAG])
 
 	snprintf(tag, STORE_TAG, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)st->st_size,
 		 (uint64_t)st->st_ino, (uint64_t)ns);
-}
-
-static bool is_before(const struct timespec *changed, struct utc at)
-{
-	return changed->tv_sec * 1000 + changed->tv_nsec / 1000000 < at.ms;
-}
-
-bool store_dir_is_settled(const struct stat *st, struct utc looked)
-{
-	const struct utc settled = { looked.ms - SETTLED_MS };
-
-	return is_before(&st->st_mtim, settled) && is_before(&st->st_ctim, settled);
 }
 
 void store_dir_object(const struct stat *st, const char *key, struct store_object *ret)

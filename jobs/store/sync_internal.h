@@ -41,7 +41,7 @@ struct sync_slot {
 	bool ordered; /* is in the queue */
 	bool fresh;   /* down: the tag may not tell this content from the next one written */
 	uint64_t size;
-	struct manifest_file file; /* valid with `remember` */
+	struct fs_stamp file; /* valid with `remember` */
 	char tag[STORE_TAG];
 	char key[];
 };

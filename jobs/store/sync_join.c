@@ -130,9 +130,9 @@ static int is_same(struct sync *sync, struct manifest_row *ret, struct err **err
 	if (fd < 0)
 		return 0; /* the transfer that follows reports the error */
 	same = content_match_file(sync->backend, remote, fd, err);
-	if (same > 0 && !remote->fresh && remote->tag[0] && store_dir_is_settled(st, sync->begun)) {
+	if (same > 0 && !remote->fresh && remote->tag[0] && fs_is_settled(st, sync->begun)) {
 		ret->key = remote->key;
-		manifest_describe(st, &ret->file);
+		ret->file = fs_stamp_of(st);
 		memcpy(ret->tag, remote->tag, sizeof ret->tag);
 	}
 	return same;

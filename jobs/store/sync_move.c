@@ -145,7 +145,7 @@ static int stat_file(struct sync_slot *slot, struct err **err)
 
 	if (fstat(moving->transfer.fd, &moving->st) < 0)
 		return fs_error(err, errno, "cannot look at '%s'", slot->key);
-	moving->settled = store_dir_is_settled(&moving->st, now);
+	moving->settled = fs_is_settled(&moving->st, now);
 	slot->size = (uint64_t)moving->st.st_size;
 	return 0;
 }
@@ -193,13 +193,13 @@ static bool retry_slot(struct sync *sync, struct sync_slot *slot)
 
 static bool is_as_it_was(const struct moving *moving)
 {
-	struct manifest_file before, now;
+	struct fs_stamp before, now;
 	struct stat st;
 
 	if (fstat(moving->transfer.fd, &st) < 0)
 		return false;
-	manifest_describe(&moving->st, &before);
-	manifest_describe(&st, &now);
+	before = fs_stamp_of(&moving->st);
+	now = fs_stamp_of(&st);
 	return memcmp(&before, &now, sizeof now) == 0;
 }
 
@@ -216,7 +216,7 @@ static void slot_arrived(struct sync *sync, struct sync_slot *slot)
 		sync->landed_bytes += slot->size;
 		return;
 	}
-	manifest_describe(&moving->st, &slot->file);
+	slot->file = fs_stamp_of(&moving->st);
 	slot->remember = moving->settled && slot->tag[0];
 	sync_stage_finish(sync, slot, SYNC_MOVED, NULL);
 }
@@ -289,7 +289,7 @@ static int commit_landed(struct sync *sync, struct err **err)
 	for (size_t i = 0; i < count; i++) {
 		struct sync_slot *slot = slots[i];
 
-		manifest_describe(&files[i]->st, &slot->file);
+		slot->file = fs_stamp_of(&files[i]->st);
 		slot->remember = !files[i]->why && !slot->fresh && slot->tag[0];
 		sync_stage_finish(sync, slot, files[i]->why ? SYNC_REFUSED : SYNC_MOVED,
 				  files[i]->why);

@@ -48,7 +48,7 @@ dir_backend_next(struct transfer_backend *base, struct transfer_backend_row *ret
 		return found < 0 ? TRANSFER_BACKEND_ERROR : TRANSFER_BACKEND_END;
 	ret->key = backend->row.key;
 	ret->size = (uint64_t)backend->row.st.st_size;
-	ret->fresh = !store_dir_is_settled(&backend->row.st, backend->begun);
+	ret->fresh = !fs_is_settled(&backend->row.st, backend->begun);
 	ret->unsafe_name = NULL;
 	tag_of(&backend->row.st, ret->tag);
 	return TRANSFER_BACKEND_ROW;

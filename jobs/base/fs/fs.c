@@ -110,6 +110,32 @@ int fs_write_full(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+struct fs_stamp fs_stamp_of(const struct stat *st)
+{
+	return (struct fs_stamp){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_s = st->st_mtim.tv_sec,
+		.mtime_ns = st->st_mtim.tv_nsec,
+		.ctime_s = st->st_ctim.tv_sec,
+		.ctime_ns = st->st_ctim.tv_nsec,
+	};
+}
+
+/* No file system has coarser times than this. */
+#define SETTLED_MS 2000
+
+bool fs_is_settled(const struct stat *st, struct utc at)
+{
+	const struct timespec *last = &st->st_mtim;
+
+	if (st->st_ctim.tv_sec > last->tv_sec ||
+	    (st->st_ctim.tv_sec == last->tv_sec && st->st_ctim.tv_nsec > last->tv_nsec))
+		last = &st->st_ctim;
+	return last->tv_sec * 1000 + last->tv_nsec / 1000000 < at.ms - SETTLED_MS;
+}
+
 bool fs_has_changed(int fd, const struct stat *before)
 {
 	struct stat now;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/err.h"
 #include "jobs/base/sb.h"
 
@@ -74,6 +75,17 @@ int fs_remove_tree(const char *path, struct err **err);
 /* Number of files in a tree, links included, and their bytes; a path that is a file counts as one.
  * An absent path counts as empty. No link is followed, and no other file system entered. */
 int fs_measure(const char *path, uint64_t *ret_files, uint64_t *ret_bytes, struct err **err);
+
+/* What tells a file from an earlier state of it: a program cannot set the ctime. As bytes, all of
+ * it is defined. */
+struct fs_stamp {
+	uint64_t dev, ino, size;
+	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
+};
+struct fs_stamp fs_stamp_of(const struct stat *st);
+/* True if the file had been unchanged for long enough at `at` that any later write shows in its
+ * times. */
+bool fs_is_settled(const struct stat *st, struct utc at);
 
 /* True if the open file was written to since `before`, by size and time. */
 bool fs_has_changed(int fd, const struct stat *before);
