@@ -34,11 +34,11 @@
  *
  * so the mark reveals later damage to a checkpoint even if its format does not.
  *
- * In an agent's loop (nothing here waits, sleeps or starts processes or threads):
+ * In a process of its own (a copy takes minutes; nothing here starts processes or threads):
  *
  *     checkpoint_watch_scan(watch, clock_mono_now(), &err);       each heartbeat
  *     while ((c = checkpoint_watch_next(watch))) {               oldest first
- *         with another root: checkpoint_copy_start(c, root, …), checkpoint_copy_step() until 1
+ *         with another root: checkpoint_copy(c, root, …)
  *         claim still ours?  checkpoint_mark(root, c, &owner, clock_utc_now(), &err);
  *         checkpoint_watch_take(watch, c->name);
  *     }
@@ -192,35 +192,24 @@ bool checkpoint_watch_unrecognised(const struct ckpt_watch *watch, size_t n,
 
 /* ---- copying a checkpoint to another root, and back ---- */
 
-/* A copy in progress: files go to a hidden folder in the new root, each whole and durable before
- * it gets its name there. The folder gets its own name when all files are there, so the
- * checkpoint is in the new root as a whole or not at all. The next copy uses what an interrupted
- * one left. Links, special files and a source that changes meanwhile are refused; nothing
- * outside the checkpoint is read, nothing is written through a link. Empty folders are not
- * copied.
- *
- * In a store the files get their keys one by one, many at a time: there the mark tells that all
- * have arrived. A manifest in the source folder (sync.h: a hidden file) remembers the objects
- * that have arrived, so that an interrupted copy can go on. Objects beneath the name that the
- * checkpoint does not have are removed. */
-struct ckpt_copy;
-
 /* Called now and then; if it returns false, the copy stops with an error. */
 typedef bool (*ckpt_copy_fn)(void *arg, uint64_t done, uint64_t total);
 
-/* Starts a copy; `to` is made if need be. An entry of the same name in a folder is an error
- * unless it is the same (names, sizes, ends): then the copy is done at once. */
-int checkpoint_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to,
-			  struct ckpt_copy **ret, struct err **err);
-/* Copies about `bytes` more (1 MiB or more; small files count as 64 KiB). Returns 1 if all is
- * done and durable, 0 to be called again, -1 with an error: drop the copy and start over after
- * the next look (the source may have changed: see the message). */
-int checkpoint_copy_step(struct ckpt_copy *copy, uint64_t bytes, struct err **err);
-/* Sets a callback for copies to a store, where one step is the whole copy: `fn` is called
- * meanwhile. */
-void checkpoint_copy_tell(struct ckpt_copy *copy, ckpt_copy_fn fn, void *arg);
-void checkpoint_copy_freep(
-	struct ckpt_copy **copy); /* for AUTO(); what was copied stays for later */
+/* Copies a checkpoint to another root, which is made if need be. Links, special files and a source
+ * that changes meanwhile are refused; nothing outside the checkpoint is read, nothing is written
+ * through a link. Empty folders are not copied. `fn` may be NULL. After an error, what was copied
+ * stays, and the next copy goes on with it.
+ *
+ * In a folder the files go to a hidden folder, each whole and durable before it gets its name
+ * there. That folder gets its own name when all files are there, so the checkpoint is in the new
+ * root as a whole or not at all. An entry of the same name is an error unless it is the same
+ * (names, sizes, ends): then nothing is copied.
+ *
+ * In a store the files get their keys one by one, many at a time: there the mark tells that all
+ * have arrived. A manifest in the source folder (sync.h: a hidden file) remembers the objects
+ * that have arrived. Objects beneath the name that the checkpoint does not have are removed. */
+int checkpoint_copy(const struct ckpt *ckpt, const struct ckpt_root *to, ckpt_copy_fn fn, void *arg,
+		    struct err **err);
 
 /* Checks whether the script or the engine has copied it there (`sync: none`). Returns 1 if the
  * root holds the same files by name and size, 0 if not yet, -1 with an error. */

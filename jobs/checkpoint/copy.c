@@ -19,60 +19,46 @@
 #include "jobs/checkpoint/remote.h"
 
 #define BLOCK      ((size_t)1 << 20)
-#define FILE_COST  ((uint64_t)64 << 10) /* cost of a file beside its bytes */
 #define PART_NAME  FS_TEMP_PREFIX "part"
 #define STAGE_NAME FS_TEMP_PREFIX "copy-"
 #define MADE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
-struct ckpt_copy {
-	struct ckpt ckpt; /* owned; kind, name and step of the source */
-	struct checkpoint_tree source;
-	char *to, *stage; /* owned; the new root, and the hidden folder in it */
-	int stage_fd, in, out;
-	size_t at;       /* index of the file being copied */
-	uint64_t offset; /* in that file */
-	uint64_t done;   /* bytes */
-	char *buffer;
-	struct ckpt_root remote; /* target if it is a store; the copy by file is then unused */
-	ckpt_copy_fn fn;         /* callback for copies to a store */
+/* A copy to a folder. */
+struct copy {
+	const struct ckpt *ckpt;
+	const char *to; /* the new root */
+	const struct checkpoint_tree *source;
+	char *stage; /* owned: the hidden folder in the new root */
+	int stage_fd;
+	uint64_t done; /* bytes */
+	char *buffer;  /* owned */
+	ckpt_copy_fn fn;
 	void *arg;
-	bool finished;
 };
 
-void checkpoint_copy_freep(struct ckpt_copy **copy)
+static void copy_release(struct copy *c)
 {
-	struct ckpt_copy *c = *copy;
-
-	if (!c)
-		return;
-	checkpoint_release(&c->ckpt);
-	checkpoint_tree_release(&c->source);
 	auto_close(&c->stage_fd);
-	auto_close(&c->in);
-	auto_close(&c->out);
-	free(c->to);
 	free(c->stage);
 	free(c->buffer);
-	free(c);
-	*copy = NULL;
 }
 
-static int failed_on(const struct ckpt_copy *c, int os_errno, const char *path, struct err **err)
+static int failed_on(const struct copy *c, int os_errno, const char *path, struct err **err)
 {
-	return fs_error(err, os_errno, "cannot copy '%s/%s' to '%s'", c->ckpt.path, path, c->to);
+	return fs_error(err, os_errno, "cannot copy '%s/%s' to '%s'", c->ckpt->path, path, c->to);
 }
 
-static int changed(const struct ckpt_copy *c, const char *path, struct err **err)
+static int changed(const struct ckpt *ckpt, const char *path, struct err **err)
 {
 	return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' has changed meanwhile",
-		       c->ckpt.path, path);
+		       ckpt->path, path);
 }
 
 /* Returns a file's name in the hidden folder: a single file has its own name. */
-static const char *name_of(const struct ckpt_copy *c, const struct checkpoint_tree_file *file)
+static const char *name_of(const struct copy *c, const struct checkpoint_tree_file *file)
 {
-	return *file->path ? file->path : c->ckpt.name;
+	return *file->path ? file->path : c->ckpt->name;
 }
 
 /* Attributes that must be equal beside names and sizes. Times are compared with the source
@@ -114,9 +100,9 @@ static bool differ(const struct checkpoint_tree *a, const struct checkpoint_tree
 
 /* Looks for an entry of that name in the new root. Returns 1 if it is the same, 0 if absent, -1
  * with an error. */
-static int already_there(struct ckpt_copy *c, struct err **err)
+static int already_there(struct copy *c, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
+	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt->name);
 	AUTO(checkpoint_tree_release) struct checkpoint_tree there = TREE_INIT;
 	const char *other = NULL;
 	struct stat st;
@@ -127,19 +113,19 @@ static int already_there(struct ckpt_copy *c, struct err **err)
 	found = checkpoint_tree_read(path, &there, err);
 	if (found < 0)
 		return -1;
-	if (found == 0 || there.odd || there.single != c->source.single ||
-	    differ(&c->source, &there, BY_ENDS, &other))
+	if (found == 0 || there.odd || there.single != c->source->single ||
+	    differ(c->source, &there, BY_ENDS, &other))
 		return err_set(err, EXIT_REFUSED, "cannot copy '%s': '%s' is another checkpoint",
-			       c->ckpt.path, path);
+			       c->ckpt->path, path);
 	return 1;
 }
 
-static int open_stage(struct ckpt_copy *c, struct err **err)
+static int open_stage(struct copy *c, struct err **err)
 {
 	AUTO(auto_free) char *name = NULL;
 	char hex[SHA256_HEX];
 
-	hash_sha256_hex(c->ckpt.name, strlen(c->ckpt.name), hex);
+	hash_sha256_hex(c->ckpt->name, strlen(c->ckpt->name), hex);
 	name = mem_format(STAGE_NAME "%.24s", hex);
 	c->stage = fs_join(c->to, name);
 	if (mkdir(c->stage, 0700) < 0 && errno != EEXIST)
@@ -164,20 +150,6 @@ static int read_source(const struct ckpt *ckpt, struct checkpoint_tree *ret, str
 	return 0;
 }
 
-static int start_in_folder(struct ckpt_copy *c, struct err **err)
-{
-	int there;
-
-	c->buffer = mem_alloc(BLOCK);
-	if (fs_mkdirs(c->to, err) < 0)
-		return -1;
-	there = already_there(c, err);
-	if (there < 0)
-		return -1;
-	c->finished = there > 0;
-	return c->finished ? 0 : open_stage(c, err);
-}
-
 int checkpoint_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to, struct err **err)
 {
 	AUTO(checkpoint_tree_release) struct checkpoint_tree tree = TREE_INIT;
@@ -191,30 +163,9 @@ int checkpoint_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to
 	return why == NULL;
 }
 
-int checkpoint_copy_start(const struct ckpt *ckpt, const struct ckpt_root *to,
-			  struct ckpt_copy **ret, struct err **err)
-{
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *c = mem_zero(1, sizeof *c);
-
-	c->stage_fd = c->in = c->out = -1;
-	c->source = TREE_INIT;
-	c->to = mem_copy(to->path);
-	c->ckpt = (struct ckpt){ .kind = ckpt->kind,
-				 .name = mem_copy(ckpt->name),
-				 .path = mem_copy(ckpt->path),
-				 .step = ckpt->step };
-	if (read_source(ckpt, &c->source, err) < 0)
-		return -1;
-	c->remote.store = to->store;
-	if (!to->store && start_in_folder(c, err) < 0)
-		return -1;
-	*ret = TAKE(c);
-	return 0;
-}
-
 /* Opens the folder in the stage that holds `path`, making it on the way; never through a link.
  * Returns -1 and errno on failure. */
-static int open_folder(const struct ckpt_copy *c, const char *path)
+static int open_folder(const struct copy *c, const char *path)
 {
 	AUTO(auto_free) char *copy = mem_copy(path);
 	int dir = fcntl(c->stage_fd, F_DUPFD_CLOEXEC, 0);
@@ -249,32 +200,38 @@ static bool is_same(const struct stat *st, const struct checkpoint_tree_file *fi
 	       (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == file->mtime_ns;
 }
 
-/* Opens source and part of the next file. Returns 0, 1 if an earlier copy of it is there, -1
- * with an error. */
-static int begin_file(struct ckpt_copy *c, const struct checkpoint_tree_file *file,
+/* Copies the open source to the open part. */
+static int copy_bytes(struct copy *c, const struct checkpoint_tree_file *file, int in, int out,
 		      struct err **err)
 {
-	const char *name = name_of(c, file);
-	struct stat st;
+	for (uint64_t at = 0; at < file->size;) {
+		uint64_t left = file->size - at;
+		size_t len = left < BLOCK ? (size_t)left : BLOCK, put = 0;
 
-	if (fstatat(c->stage_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, file))
-		return 1;
-	c->in = checkpoint_tree_open(&c->source, file);
-	if (c->in < 0 || fstat(c->in, &st) < 0)
-		return failed_on(c, errno, file->path, err);
-	if (!is_same(&st, file))
-		return changed(c, file->path, err);
-	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
-		return failed_on(c, errno, file->path, err);
-	c->out = openat(c->stage_fd, PART_NAME, MADE_FLAGS | O_CLOEXEC, 0600);
-	if (c->out < 0)
-		return failed_on(c, errno, file->path, err);
-	c->offset = 0;
+		if (checkpoint_read_at(in, at, c->buffer, len) < 0)
+			return errno ? failed_on(c, errno, file->path, err)
+				     : changed(c->ckpt, file->path, err);
+		while (put < len) {
+			ssize_t now = write(out, c->buffer + put, len - put);
+
+			if (now < 0 && errno != EINTR)
+				return failed_on(c, errno, file->path, err);
+			put += now > 0 ? (size_t)now : 0;
+		}
+		/* Starts writeback now, so that the fsync at the end does not take long. */
+		(void)!sync_file_range(out, (off_t)at, (off_t)len, SYNC_FILE_RANGE_WRITE);
+		at += len;
+		c->done += len;
+		if (c->fn && !c->fn(c->arg, c->done, c->source->bytes))
+			return err_set(err, EXIT_REFUSED, "copying '%s' was stopped",
+				       c->ckpt->path);
+	}
 	return 0;
 }
 
 /* Ends a file whose part is complete: makes it durable, then gives it its name. */
-static int end_file(struct ckpt_copy *c, const struct checkpoint_tree_file *file, struct err **err)
+static int end_file(const struct copy *c, const struct checkpoint_tree_file *file, int *out,
+		    struct err **err)
 {
 	const char *name = name_of(c, file);
 	AUTO(auto_close) int folder = open_folder(c, name);
@@ -282,44 +239,42 @@ static int end_file(struct ckpt_copy *c, const struct checkpoint_tree_file *file
 	int failed = 0;
 
 	times_of(file, times);
-	if (folder < 0 || fchmod(c->out, 0600) < 0 || futimens(c->out, times) < 0 ||
-	    fsync(c->out) < 0)
+	if (folder < 0 || fchmod(*out, 0600) < 0 || futimens(*out, times) < 0 || fsync(*out) < 0)
 		return failed_on(c, errno, file->path, err);
-	if (close(TAKE_FD(c->out)) < 0 && errno != EINTR)
+	if (close(TAKE_FD(*out)) < 0 && errno != EINTR)
 		failed = errno; /* network file systems report here */
-	auto_close(&c->in);
 	if (!failed && renameat(c->stage_fd, PART_NAME, folder, fs_basename(name)) < 0)
 		failed = errno;
 	return failed ? failed_on(c, failed, file->path, err) : 0;
 }
 
-/* Copies the next block of the open file. Returns its number of bytes, 0 at the end, -1 with an
- * error. */
-static int64_t copy_block(struct ckpt_copy *c, const struct checkpoint_tree_file *file,
-			  struct err **err)
+/* Copies a file, unless an earlier copy of it is there. */
+static int copy_file(struct copy *c, const struct checkpoint_tree_file *file, struct err **err)
 {
-	uint64_t left = file->size - c->offset;
-	size_t len = left < BLOCK ? (size_t)left : BLOCK, put = 0;
+	AUTO(auto_close) int in = -1;
+	AUTO(auto_close) int out = -1;
+	struct stat st;
 
-	if (len == 0)
+	if (fstatat(c->stage_fd, name_of(c, file), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    is_same(&st, file)) {
+		c->done += file->size;
 		return 0;
-	if (checkpoint_read_at(c->in, c->offset, c->buffer, len) < 0)
-		return errno ? failed_on(c, errno, file->path, err) : changed(c, file->path, err);
-	while (put < len) {
-		ssize_t now = write(c->out, c->buffer + put, len - put);
-
-		if (now < 0 && errno != EINTR)
-			return failed_on(c, errno, file->path, err);
-		put += now > 0 ? (size_t)now : 0;
 	}
-	/* Starts writeback now, so that the fsync at the end does not take long. */
-	(void)!sync_file_range(c->out, (off_t)c->offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
-	c->offset += len;
-	return (int64_t)len;
+	in = checkpoint_tree_open(c->source, file);
+	if (in < 0 || fstat(in, &st) < 0)
+		return failed_on(c, errno, file->path, err);
+	if (!is_same(&st, file))
+		return changed(c->ckpt, file->path, err);
+	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
+		return failed_on(c, errno, file->path, err);
+	out = openat(c->stage_fd, PART_NAME, MADE_FLAGS | O_CLOEXEC, 0600);
+	if (out < 0)
+		return failed_on(c, errno, file->path, err);
+	return copy_bytes(c, file, in, out, err) < 0 ? -1 : end_file(c, file, &out, err);
 }
 
 /* Syncs a folder of the stage and those above it, up to the stage: they hold its name. */
-static int sync_up(const struct ckpt_copy *c, const char *folder, struct err **err)
+static int sync_up(const struct copy *c, const char *folder, struct err **err)
 {
 	AUTO(auto_free) char *at = mem_copy(folder);
 
@@ -336,12 +291,12 @@ static int sync_up(const struct ckpt_copy *c, const char *folder, struct err **e
 	return 0;
 }
 
-static int sync_folders(const struct ckpt_copy *c, struct err **err)
+static int sync_folders(const struct copy *c, struct err **err)
 {
 	AUTO(auto_free) char *last = NULL;
 
-	for (size_t i = 0; i < c->source.count; i++) {
-		AUTO(auto_free) char *path = fs_join(c->stage, name_of(c, &c->source.files[i]));
+	for (size_t i = 0; i < c->source->count; i++) {
+		AUTO(auto_free) char *path = fs_join(c->stage, name_of(c, &c->source->files[i]));
 		AUTO(auto_free) char *folder = fs_dirname(path);
 
 		if (last && strcmp(last, folder) == 0)
@@ -354,30 +309,31 @@ static int sync_folders(const struct ckpt_copy *c, struct err **err)
 	return 0;
 }
 
-static int verify_source(struct ckpt_copy *c, struct err **err)
+static int verify_source(const struct ckpt *ckpt, const struct checkpoint_tree *source,
+			 struct err **err)
 {
 	AUTO(checkpoint_tree_release) struct checkpoint_tree now = TREE_INIT;
 	const char *other = NULL;
 
-	if (checkpoint_tree_read(c->ckpt.path, &now, err) < 0)
+	if (checkpoint_tree_read(ckpt->path, &now, err) < 0)
 		return -1;
 	other = now.odd;
-	if (other || differ(&c->source, &now, BY_TIME, &other))
-		return changed(c, other, err);
+	if (other || differ(source, &now, BY_TIME, &other))
+		return changed(ckpt, other, err);
 	return 0;
 }
 
 /* Checks that nothing else is in the stage and that the source has not changed. */
-static int verify(struct ckpt_copy *c, struct err **err)
+static int verify(struct copy *c, struct err **err)
 {
 	AUTO(checkpoint_tree_release) struct checkpoint_tree made = TREE_INIT;
 	const char *other = NULL;
 
-	if (verify_source(c, err) < 0)
+	if (verify_source(c->ckpt, c->source, err) < 0)
 		return -1;
 	if (checkpoint_tree_read(c->stage, &made, err) < 0)
 		return -1;
-	if (!made.odd && !differ(&c->source, &made, BY_SIZE, &other))
+	if (!made.odd && !differ(c->source, &made, BY_SIZE, &other))
 		return 0;
 	auto_close(&c->stage_fd);
 	if (fs_remove_tree(c->stage, err) < 0)
@@ -385,7 +341,7 @@ static int verify(struct ckpt_copy *c, struct err **err)
 	return err_set(err, EXIT_REFUSED,
 		       "cannot copy '%s': an earlier copy in '%s' was of another checkpoint and is "
 		       "removed now",
-		       c->ckpt.path, c->to);
+		       c->ckpt->path, c->to);
 }
 
 static int give_name(const char *from, const char *to)
@@ -403,77 +359,59 @@ static int give_name(const char *from, const char *to)
 	return rename(from, to);
 }
 
-static int finish(struct ckpt_copy *c, struct err **err)
+static int finish(struct copy *c, struct err **err)
 {
-	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt.name);
-	AUTO(auto_free) char *single = fs_join(c->stage, c->ckpt.name);
+	AUTO(auto_free) char *path = fs_join(c->to, c->ckpt->name);
+	AUTO(auto_free) char *single = fs_join(c->stage, c->ckpt->name);
 
 	if (unlinkat(c->stage_fd, PART_NAME, 0) < 0 && errno != ENOENT)
 		return failed_on(c, errno, "", err);
 	if (verify(c, err) < 0 || sync_folders(c, err) < 0)
 		return -1;
-	if (give_name(c->source.single ? single : c->stage, path) < 0)
+	if (give_name(c->source->single ? single : c->stage, path) < 0)
 		return failed_on(c, errno, "", err);
-	if (c->source.single && fs_remove_tree(c->stage, err) < 0)
+	if (c->source->single && fs_remove_tree(c->stage, err) < 0)
 		return -1;
-	if (fs_sync_dir(c->to, err) < 0 || checkpoint_point(c->to, &c->ckpt, err) < 0)
+	if (fs_sync_dir(c->to, err) < 0 || checkpoint_point(c->to, c->ckpt, err) < 0)
 		return -1;
-	c->finished = true;
 	return 0;
 }
 
-void checkpoint_copy_tell(struct ckpt_copy *c, ckpt_copy_fn fn, void *arg)
+static int copy_to_folder(struct copy *c, struct err **err)
 {
-	c->fn = fn;
-	c->arg = arg;
-}
+	int there;
 
-/* Sends everything in one step; the store decides how many transfers run at once. */
-static int send_all(struct ckpt_copy *c, struct err **err)
-{
-	c->remote.path = c->to;
-	if (!c->finished &&
-	    (checkpoint_remote_send(&c->remote, &c->ckpt, &c->source, c->fn, c->arg, err) < 0 ||
-	     verify_source(c, err) < 0))
+	if (fs_mkdirs(c->to, err) < 0)
 		return -1;
-	c->finished = true;
-	c->done = c->source.bytes;
-	return 1;
+	there = already_there(c, err);
+	if (there != 0)
+		return there < 0 ? -1 : 0;
+	if (open_stage(c, err) < 0)
+		return -1;
+	c->buffer = mem_alloc(BLOCK);
+	for (size_t i = 0; i < c->source->count; i++)
+		if (copy_file(c, &c->source->files[i], err) < 0)
+			return -1;
+	return finish(c, err);
 }
 
-int checkpoint_copy_step(struct ckpt_copy *c, uint64_t bytes, struct err **err)
+int checkpoint_copy(const struct ckpt *ckpt, const struct ckpt_root *to, ckpt_copy_fn fn, void *arg,
+		    struct err **err)
 {
-	uint64_t spent = 0;
+	AUTO(checkpoint_tree_release) struct checkpoint_tree source = TREE_INIT;
+	AUTO(copy_release)
+	struct copy copy = { .ckpt = ckpt,
+			     .to = to->path,
+			     .source = &source,
+			     .stage_fd = -1,
+			     .fn = fn,
+			     .arg = arg };
 
-	if (c->remote.store)
-		return send_all(c, err);
-	while (!c->finished) {
-		const struct checkpoint_tree_file *file = &c->source.files[c->at];
-		int64_t moved;
-
-		if (c->at == c->source.count)
-			return finish(c, err) < 0 ? -1 : 1;
-		if (spent > 0 && spent >= bytes)
-			return 0;
-		if (c->out < 0) {
-			int there = begin_file(c, file, err);
-
-			if (there < 0)
-				return -1;
-			spent += FILE_COST;
-			if (there > 0) {
-				c->done += file->size;
-				c->at++;
-				continue;
-			}
-		}
-		moved = copy_block(c, file, err);
-		if (moved < 0 || (moved == 0 && end_file(c, file, err) < 0))
-			return -1;
-		spent += (uint64_t)moved;
-		c->done += (uint64_t)moved;
-		c->at += moved == 0;
-	}
-	c->done = c->source.bytes;
-	return 1;
+	if (read_source(ckpt, &source, err) < 0)
+		return -1;
+	if (!to->store)
+		return copy_to_folder(&copy, err);
+	if (checkpoint_remote_send(to, ckpt, &source, fn, arg, err) < 0)
+		return -1;
+	return verify_source(ckpt, &source, err);
 }

@@ -23,7 +23,6 @@
 #define DRAIN_BEAT_MS  100
 /* Beats without a change after which an incomplete checkpoint is no longer being written. */
 #define UNCHANGED_BEATS 15
-#define COPY_AT_ONCE    ((uint64_t)16 << 20) /* bytes */
 #define TELL_MS         1000
 /* While a service is away at the end, the last pass is repeated for LAST_MS. */
 #define LAST_MS       ((int64_t)10 * 60 * 1000)
@@ -114,26 +113,18 @@ static bool in_place(const struct work *work)
 /* Copies a checkpoint to the root. Returns 1 if it is there, 0 if not yet. */
 static int copy_to_root(struct work *work, const struct ckpt *ckpt)
 {
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *why = NULL;
-	int done;
+	int there = 1;
 
 	if (in_place(work))
 		return 1;
-	if (work->awaits) {
-		done = checkpoint_copy_is_there(ckpt, &work->root, &why);
-		if (done < 0)
-			say_trouble(work, why);
-		return done > 0;
-	}
-	done = checkpoint_copy_start(ckpt, &work->root, &copy, &why);
-	if (done == 0)
-		checkpoint_copy_tell(copy, still_copying, work);
-	while (done >= 0 && (done = checkpoint_copy_step(copy, COPY_AT_ONCE, &why)) == 0)
-		say_news(work, news_of("copying"));
-	if (done < 0)
+	if (work->awaits)
+		there = checkpoint_copy_is_there(ckpt, &work->root, &why);
+	else if (checkpoint_copy(ckpt, &work->root, still_copying, work, &why) < 0)
+		there = -1;
+	if (there < 0)
 		say_trouble(work, why);
-	return done > 0;
+	return there > 0;
 }
 
 /* Removes the oldest checkpoints that `keep` leaves no room for, and their sources. */

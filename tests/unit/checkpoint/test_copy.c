@@ -31,21 +31,42 @@ static struct ckpt one_in(const char *root, const char *name)
 	return ckpt;
 }
 
-/* Until it is done, so many bytes a call; the number of calls. */
-static int copy_all(const struct ckpt *ckpt, const char *to, uint64_t bytes)
-{
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
-	AUTO(err_freep) struct err *err = NULL;
-	int calls = 0, done = 0;
+/* What happens during a copy: `now` runs at the call `at` of the copy's callback (from 1). */
+struct during {
+	int at, calls;
+	bool (*now)(void *arg); /* false: the copy stops */
+	void *arg;
+};
 
-	checkpoint_copy_start(ckpt, CKPT_FOLDER(to), &copy, &err);
+static bool on_copying(void *arg, uint64_t done, uint64_t total)
+{
+	struct during *during = arg;
+
+	assert_true(done <= total);
+	return ++during->calls != during->at || during->now(during->arg);
+}
+
+static bool stop(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static int copy_while(const struct ckpt *ckpt, const char *to, struct during *during,
+		      struct err **err)
+{
+	return checkpoint_copy(ckpt, CKPT_FOLDER(to), on_copying, during, err);
+}
+
+/* The number of calls of the callback: of files that are copied, as these are short. */
+static int copy_all(const struct ckpt *ckpt, const char *to)
+{
+	AUTO(err_freep) struct err *err = NULL;
+	struct during during = { 0 };
+
+	assert_int_equal(copy_while(ckpt, to, &during, &err), 0);
 	assert_no_error(err);
-	while (done == 0) {
-		done = checkpoint_copy_step(copy, bytes, &err);
-		assert_no_error(err);
-		calls++;
-	}
-	return calls;
+	return during.calls;
 }
 
 static void assert_same(const char *from, const char *to, const char *name)
@@ -92,8 +113,8 @@ static void each_kind_arrives_whole_and_complete(void **state)
 
 		make_all(&makers[m], at.from, 2);
 		list = found_in(at.from, "auto");
-		assert_true(copy_all(&list.items[1], at.to, 1) > 1);
-		assert_true(copy_all(&list.items[0], at.to, 1 << 20) >= 1);
+		copy_all(&list.items[1], at.to);
+		copy_all(&list.items[0], at.to);
 		assert_same(at.from, at.to, makers[m].names[0]);
 		assert_same(at.from, at.to, makers[m].names[1]);
 		assert_newest(at.to, "auto", makers[m].names[1]);
@@ -109,28 +130,33 @@ static void a_single_file_arrives_too(void **state)
 
 	put_sb(at.from, "step-10.pt", torch_file());
 	ckpt = one_in(at.from, "step-10.pt");
-	copy_all(&ckpt, at.to, 1);
+	copy_all(&ckpt, at.to);
 	assert_newest(at.to, "auto", "step-10.pt");
 	assert_same(at.from, at.to, "step-10.pt");
 	assert_int_equal(entries_in(at.to), 1);
+}
+
+static bool nothing_is_found(void *arg)
+{
+	AUTO(checkpoint_list_release) struct ckpt_list list = found_in(arg, "auto");
+
+	assert_int_equal(list.count, 0);
+	return true;
 }
 
 static void before_the_end_nothing_is_to_be_seen(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
+	AUTO(auto_free) char *elsewhere = fs_join(*state, "elsewhere");
 	AUTO(err_freep) struct err *err = NULL;
+	struct during during = { .now = nothing_is_found, .arg = at.to };
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	while (checkpoint_copy_step(copy, 1, &err) == 0) {
-		AUTO(checkpoint_list_release) struct ckpt_list list = found_in(at.to, "auto");
-
-		assert_int_equal(list.count, 0);
-	}
-	assert_no_error(err);
+	during.at = copy_all(&ckpt, elsewhere);
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), 0);
+	assert_int_equal(during.calls, during.at);
 	assert_newest(at.to, "auto", "step_10");
 }
 
@@ -138,53 +164,47 @@ static void an_interrupted_copy_is_gone_on_with(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
+	AUTO(auto_free) char *elsewhere = fs_join(*state, "elsewhere");
 	int whole;
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	{
-		AUTO(auto_free) char *elsewhere = fs_join(*state, "elsewhere");
-
-		whole = copy_all(&ckpt, elsewhere, 1);
-	}
-	/* Dropped after every number of calls there is: always the rest only. */
-	for (int stop = 1; stop < whole; stop++) {
-		AUTO(auto_free) char *to = mem_format("%s/to-%d", (char *)*state, stop);
-		AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
+	whole = copy_all(&ckpt, elsewhere);
+	assert_true(whole > 1);
+	/* Stopped in each of the files: always the rest only. */
+	for (int n = 1; n <= whole; n++) {
+		AUTO(auto_free) char *to = mem_format("%s/to-%d", (char *)*state, n);
 		AUTO(err_freep) struct err *err = NULL;
-		int rest;
+		struct during during = { .at = n, .now = stop };
 
-		assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
-		for (int i = 0; i < stop; i++)
-			assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
-		checkpoint_copy_freep(&copy);
-		rest = copy_all(&ckpt, to, 1);
-		assert_true(rest <= whole);
+		assert_int_equal(copy_while(&ckpt, to, &during, &err), -1);
+		assert_contains(err->message, "was stopped");
+		assert_int_equal(copy_all(&ckpt, to), whole - n + 1);
 		assert_same(at.from, to, "step_10");
 		assert_int_equal(entries_in(to), 1);
 	}
 }
 
-static void what_has_changed_at_the_source_is_copied_anew(void **state)
+/* The same again, with later times. */
+static bool save_again(void *from)
+{
+	make_nxd(from, "step_10", 10);
+	return true;
+}
+
+static void what_has_changed_at_the_source_is_copied_again(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	int done = 0;
+	struct during during = { .at = 3, .now = save_again, .arg = at.from };
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	for (int i = 0; i < 5; i++)
-		assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
-	make_nxd(at.from, "step_10", 10); /* the same again, with later times */
-	while (done == 0)
-		done = checkpoint_copy_step(copy, 1, &err);
-	assert_int_equal(done, -1);
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), -1);
 	assert_contains(err->message, "changed meanwhile");
 	assert_newest(at.to, "auto", NULL);
-	copy_all(&ckpt, at.to, 1);
+	copy_all(&ckpt, at.to);
 	assert_same(at.from, at.to, "step_10");
 }
 
@@ -192,23 +212,19 @@ static void what_another_left_in_the_hidden_folder_does_not_come_along(void **st
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	int done = 0;
+	struct during during = { .at = 3, .now = stop };
 
 	make_nxd(at.from, "step_10", 10);
 	put_text(at.from, "step_10/aaa", "will be gone");
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	for (int i = 0; i < 5; i++)
-		assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
-	checkpoint_copy_freep(&copy);
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), -1);
+	err_freep(&err);
 	drop(at.from, "step_10/aaa");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	while (done == 0)
-		done = checkpoint_copy_step(copy, 1 << 20, &err);
-	assert_int_equal(done, -1);
-	copy_all(&ckpt, at.to, 1);
+	during = (struct during){ 0 };
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), -1);
+	assert_contains(err->message, "was of another checkpoint");
+	copy_all(&ckpt, at.to);
 	assert_same(at.from, at.to, "step_10");
 	assert_int_equal(entries_in(at.to), 1);
 }
@@ -217,15 +233,14 @@ static void the_same_one_there_already_is_done_and_another_is_an_error(void **st
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
-	copy_all(&ckpt, at.to, 1);
-	assert_int_equal(copy_all(&ckpt, at.to, 1), 1);
+	copy_all(&ckpt, at.to);
+	assert_int_equal(copy_all(&ckpt, at.to), 0);
 	put_text(at.to, "step-00000010/meta.json", "{\"step\": 11, \"state_bytes\": 522}");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy(&ckpt, CKPT_FOLDER(at.to), NULL, NULL, &err), -1);
 	assert_contains(err->message, "another checkpoint");
 }
 
@@ -233,69 +248,78 @@ static void links_and_special_files_are_refused(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *inside = fs_join(at.from, "step-00000010/secret");
 
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
 	assert_int_equal(symlink("/etc/passwd", inside), 0);
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy(&ckpt, CKPT_FOLDER(at.to), NULL, NULL, &err), -1);
 	assert_contains(err->message, "is a link");
 	err_freep(&err);
 	unlink(inside);
 	assert_int_equal(mkfifo(inside, 0600), 0);
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy(&ckpt, CKPT_FOLDER(at.to), NULL, NULL, &err), -1);
 	assert_contains(err->message, "neither a file nor a folder");
 	assert_int_equal(entries_in(at.to), -1);
 }
 
-static void a_file_that_becomes_a_link_meanwhile_is_not_followed(void **state)
+struct swap {
+	char *folder, *away;
+};
+
+static bool swap_for_link(void *arg)
+{
+	const struct swap *swap = arg;
+
+	assert_int_equal(rename(swap->folder, swap->away), 0);
+	assert_int_equal(symlink(swap->away, swap->folder), 0);
+	return true;
+}
+
+static void a_folder_that_becomes_a_link_meanwhile_is_not_followed(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *folder = fs_join(at.from, "step_10/optim");
 	AUTO(auto_free) char *away = fs_join(*state, "away");
-	int done = 0;
+	struct swap swap = { folder, away };
+	struct during during = { .at = 1, .now = swap_for_link, .arg = &swap };
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	assert_int_equal(checkpoint_copy_step(copy, 1, &err), 0);
-	/* The folder itself is swapped for a link to the same files. */
-	assert_int_equal(rename(folder, away), 0);
-	assert_int_equal(symlink(away, folder), 0);
-	while (done == 0)
-		done = checkpoint_copy_step(copy, 1 << 20, &err);
-	assert_int_equal(done, -1);
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), -1);
 	assert_newest(at.to, "auto", NULL);
+}
+
+static bool lay_link(void *arg)
+{
+	const struct swap *swap = arg;
+
+	assert_int_equal(symlink(swap->away, swap->folder), 0);
+	return true;
 }
 
 static void a_link_laid_into_the_hidden_folder_is_not_written_through(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *trap = fs_join(*state, "trap");
 	AUTO(sb_release) struct sb name = SB_INIT;
 	AUTO(auto_free) char *link = NULL;
+	struct swap swap = { .away = trap };
+	struct during during = { .at = 1, .now = lay_link, .arg = &swap };
 	char hex[SHA256_HEX];
-	int done = 0;
 
 	make_nxd(at.from, "step_10", 10);
 	ckpt = one_in(at.from, "step_10");
 	hash_sha256_hex("step_10", 7, hex);
 	sb_addf(&name, FS_TEMP_PREFIX "copy-%.24s/model", hex);
 	put_text(*state, "trap/there", "x");
-	link = fs_join(at.to, name.text);
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(at.to), &copy, &err), 0);
-	assert_int_equal(symlink(trap, link), 0);
-	while (done == 0)
-		done = checkpoint_copy_step(copy, 1 << 20, &err);
-	assert_int_equal(done, -1);
+	swap.folder = link = fs_join(at.to, name.text);
+	assert_int_equal(copy_while(&ckpt, at.to, &during, &err), -1);
 	assert_int_equal(entries_in(trap), 1);
 }
 
@@ -311,7 +335,7 @@ static void times_and_modes_are_as_they_should_be(void **state)
 	make_files(at.from, "step-00000010", 10);
 	utime(from, &old);
 	ckpt = one_in(at.from, "step-00000010");
-	copy_all(&ckpt, at.to, 1);
+	copy_all(&ckpt, at.to);
 	assert_int_equal(stat(to, &st), 0);
 	assert_int_equal(st.st_mtime, 1000000000);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -321,14 +345,13 @@ static void a_root_that_cannot_be_made_is_an_error_that_names_it(void **state)
 {
 	AUTO(place_release) struct place at = place_of(*state);
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 	AUTO(auto_free) char *below = fs_join(*state, "file/below");
 
 	put_text(*state, "file", "in the way");
 	make_files(at.from, "step-00000010", 10);
 	ckpt = one_in(at.from, "step-00000010");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(below), &copy, &err), -1);
+	assert_int_equal(checkpoint_copy(&ckpt, CKPT_FOLDER(below), NULL, NULL, &err), -1);
 	assert_contains(err->message, "file'");
 }
 
@@ -339,11 +362,11 @@ int main(void)
 		test_in_scratch(a_single_file_arrives_too),
 		test_in_scratch(before_the_end_nothing_is_to_be_seen),
 		test_in_scratch(an_interrupted_copy_is_gone_on_with),
-		test_in_scratch(what_has_changed_at_the_source_is_copied_anew),
+		test_in_scratch(what_has_changed_at_the_source_is_copied_again),
 		test_in_scratch(what_another_left_in_the_hidden_folder_does_not_come_along),
 		test_in_scratch(the_same_one_there_already_is_done_and_another_is_an_error),
 		test_in_scratch(links_and_special_files_are_refused),
-		test_in_scratch(a_file_that_becomes_a_link_meanwhile_is_not_followed),
+		test_in_scratch(a_folder_that_becomes_a_link_meanwhile_is_not_followed),
 		test_in_scratch(a_link_laid_into_the_hidden_folder_is_not_written_through),
 		test_in_scratch(times_and_modes_are_as_they_should_be),
 		test_in_scratch(a_root_that_cannot_be_made_is_an_error_that_names_it),

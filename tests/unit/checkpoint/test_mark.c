@@ -410,15 +410,11 @@ static void a_copy_is_marked_in_its_new_root(void **state)
 	AUTO(auto_free) char *from = fs_join(*state, "from");
 	AUTO(auto_free) char *to = fs_join(*state, "to");
 	AUTO(checkpoint_release) struct ckpt ckpt = { 0 };
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
 
 	make_hf(from, "checkpoint-10", 10);
 	ckpt = one_in(from, "checkpoint-10");
-	assert_int_equal(checkpoint_copy_start(&ckpt, CKPT_FOLDER(to), &copy, &err), 0);
-	while (checkpoint_copy_step(copy, 1 << 20, &err) == 0)
-		;
-	assert_no_error(err);
+	assert_int_equal(checkpoint_copy(&ckpt, CKPT_FOLDER(to), NULL, NULL, &err), 0);
 	assert_int_equal(checkpoint_mark(CKPT_FOLDER(to), &ckpt, &owner, clock_utc_now(), &err), 1);
 	assert_chosen(to, "checkpoint-10");
 	assert_chosen(from, NULL);

@@ -48,16 +48,10 @@ static struct ckpt one_in(const char *root, const char *name)
 static void send(const struct workspace_cache *far, const char *name)
 {
 	AUTO(checkpoint_release) struct ckpt ckpt = one_in(far->from, name);
-	AUTO(checkpoint_copy_freep) struct ckpt_copy *copy = NULL;
 	AUTO(err_freep) struct err *err = NULL;
-	int done = 0;
 
-	checkpoint_copy_start(&ckpt, &far->root, &copy, &err);
+	checkpoint_copy(&ckpt, &far->root, NULL, NULL, &err);
 	assert_no_error(err);
-	while (done == 0) {
-		done = checkpoint_copy_step(copy, 1, &err);
-		assert_no_error(err);
-	}
 }
 
 static int mark(const struct workspace_cache *far, const char *name, struct err **err)
