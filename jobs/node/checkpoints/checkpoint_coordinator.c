@@ -78,20 +78,6 @@ void checkpoint_coordinator_freep(struct checkpoint_coordinator **coordinator)
 	*coordinator = NULL;
 }
 
-void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator, struct err **why)
-{
-	if (*why)
-		coordinator->away |= (*why)->code == EXIT_UNREACHABLE;
-	if (*why)
-		coordinator->hooks.trouble(coordinator->hooks.arg, *why);
-	err_freep(why);
-}
-
-int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name)
-{
-	return js_int(json_object_get(parts, name), "generation", 0);
-}
-
 /* ---- telling ---- */
 
 static char *state_text(const struct checkpoint_coordinator *coordinator)

@@ -49,11 +49,18 @@ struct checkpoint_coordinator {
 	int64_t pause_ms; /* valid once `last` */
 };
 
-/* Returns the generation of the node's part of the checkpoint, 0 if it has none. */
-int64_t checkpoint_coordinator_generation(const json_t *parts, const char *name);
+/* Reports the error to the hooks and frees it; `*why` may be NULL. */
+static inline void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator,
+						  struct err **why)
+{
+	if (*why) {
+		coordinator->away |= (*why)->code == EXIT_UNREACHABLE;
+		coordinator->hooks.trouble(coordinator->hooks.arg, *why);
+	}
+	err_freep(why);
+}
+
 /* Does node 0's part of a round. Returns the number of newly marked checkpoints. */
 int checkpoint_coordinator_join(struct checkpoint_coordinator *coordinator);
-/* Reports the error to the hooks and frees it; `*why` may be NULL. */
-void checkpoint_coordinator_trouble(struct checkpoint_coordinator *coordinator, struct err **why);
 
 #endif

@@ -18,6 +18,13 @@ static const json_t *parts_of(const struct checkpoint_coordinator *coordinator, 
 			 : json_object_get(coordinator->peers[node].state, "parts");
 }
 
+/* Returns the generation of the node's part of the checkpoint, 0 if it has none. */
+static int64_t generation_of(const struct checkpoint_coordinator *coordinator, int node,
+			     const char *name)
+{
+	return js_int(json_object_get(parts_of(coordinator, node), name), "generation", 0);
+}
+
 static bool said_none(const struct checkpoint_coordinator *coordinator, int node, const char *name)
 {
 	return json_object_get(node == 0 ? coordinator->none
@@ -31,7 +38,7 @@ static bool has_answered(const struct checkpoint_coordinator *coordinator, int n
 {
 	const json_t *state = coordinator->peers[node].state;
 
-	if (checkpoint_coordinator_generation(parts_of(coordinator, node), name) > 0)
+	if (generation_of(coordinator, node, name) > 0)
 		return true;
 	return (node == 0 ? coordinator->last : js_bool(state, "last", false)) ||
 	       said_none(coordinator, node, name);
@@ -42,8 +49,7 @@ static bool has_answered(const struct checkpoint_coordinator *coordinator, int n
 static bool is_same(const struct checkpoint_coordinator *coordinator, const struct joint *joint)
 {
 	for (int i = 0; i < coordinator->config->nodes; i++) {
-		int64_t generation =
-			checkpoint_coordinator_generation(parts_of(coordinator, i), joint->name);
+		int64_t generation = generation_of(coordinator, i, joint->name);
 
 		if (generation > 0 && generation != joint->seen[i])
 			return false;
@@ -79,8 +85,7 @@ static int read_notes(struct checkpoint_coordinator *coordinator, const char *na
 	json_auto_t *notes = json_array();
 
 	for (int i = 0; i < coordinator->config->nodes; i++) {
-		int64_t generation =
-			checkpoint_coordinator_generation(parts_of(coordinator, i), name);
+		int64_t generation = generation_of(coordinator, i, name);
 		json_t *note = NULL;
 		int there;
 
@@ -163,8 +168,7 @@ static int decide(struct checkpoint_coordinator *coordinator, struct joint *join
 	if (done < 0)
 		return -1;
 	for (int i = 0; i < coordinator->config->nodes; i++)
-		joint->seen[i] =
-			checkpoint_coordinator_generation(parts_of(coordinator, i), joint->name);
+		joint->seen[i] = generation_of(coordinator, i, joint->name);
 	joint->changes = coordinator->changes;
 	/* Without the claim nothing is marked and nothing decided. */
 	joint->decided = joint->marked || !join.ckpt.complete;
@@ -212,7 +216,7 @@ static bool let_one_pass(const struct checkpoint_coordinator *coordinator, int n
 
 		if (!sibling_check_related(name, other) || its == step)
 			continue;
-		if (checkpoint_coordinator_generation(parts_of(coordinator, node), other) > 0) {
+		if (generation_of(coordinator, node, other) > 0) {
 			if (its > step)
 				return true;
 		} else if (is_marked(coordinator, other) || said_none(coordinator, node, other)) {
@@ -231,7 +235,7 @@ static char *cut_off(const struct checkpoint_coordinator *coordinator, const cha
 		const json_t *state = coordinator->peers[i].state;
 		bool cut = i == 0 ? coordinator->cut : js_bool(state, "cut", false);
 
-		if (cut && checkpoint_coordinator_generation(parts_of(coordinator, i), name) == 0 &&
+		if (cut && generation_of(coordinator, i, name) == 0 &&
 		    !said_none(coordinator, i, name) && !let_one_pass(coordinator, i, name, names))
 			return mem_format("node %d was disconnected before it saved any part", i);
 	}
@@ -301,7 +305,7 @@ static json_t *names_of(const struct checkpoint_coordinator *coordinator)
 
 		json_object_foreach ((json_t *)parts_of(coordinator, i), name, part)
 			if (!json_object_get(coordinator->removed, name) && !strchr(name, '/') &&
-			    checkpoint_coordinator_generation(parts_of(coordinator, i), name) > 0)
+			    generation_of(coordinator, i, name) > 0)
 				json_object_set(names, name, part);
 	}
 	return names;

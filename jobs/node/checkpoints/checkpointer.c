@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/node/checkpoints/checkpoint_coordinator.h"
-
 static const char *const kinds[] = {
 	[CHECKPOINTER_SAVING] = "saving",   [CHECKPOINTER_SAVED] = "saved",
 	[CHECKPOINTER_MARKED] = "marked",   [CHECKPOINTER_COPYING] = "copying",
@@ -14,22 +12,6 @@ static const char *const kinds[] = {
 	[CHECKPOINTER_LOST] = "lost",       [CHECKPOINTER_KEPT] = "kept",
 	[CHECKPOINTER_PASSED] = "passed",
 };
-
-bool checkpointer_needed(const struct agent_config *config)
-{
-	AUTO(auto_free) char *cache = agent_config_cache(config);
-
-	return cache || checkpointer_has_checkpoints(config);
-}
-
-bool checkpointer_has_checkpoints(const struct agent_config *config)
-{
-	const struct order_checkpoint *checkpoint = &config->order->checkpoint;
-	const char *root = checkpoint->root;
-
-	return (config->node == 0 || checkpoint_coordinator_needed(config)) && !config->scratch &&
-	       root && *root;
-}
 
 /* ---- the child ---- */
 

@@ -60,6 +60,21 @@ struct work {
 	int os_errno;
 };
 
+bool checkpointer_has_checkpoints(const struct agent_config *config)
+{
+	const char *root = config->order->checkpoint.root;
+
+	return (config->node == 0 || checkpoint_coordinator_needed(config)) && !config->scratch &&
+	       root && *root;
+}
+
+bool checkpointer_needed(const struct agent_config *config)
+{
+	AUTO(auto_free) char *cache = agent_config_cache(config);
+
+	return cache || checkpointer_has_checkpoints(config);
+}
+
 static void say_news(const struct work *work, json_t *news)
 {
 	news_say(work->news_fd, news);
