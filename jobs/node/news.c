@@ -39,6 +39,8 @@ static void on_readable(void *arg)
 		return;
 	if (len <= 0) {
 		stop_listening(news);
+		if (news->ended)
+			news->ended(news->arg);
 		return;
 	}
 	sb_add(&news->text, buffer, (size_t)len);

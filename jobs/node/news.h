@@ -19,6 +19,9 @@ struct news {
 	struct watch *watch;
 	struct sb text;
 	news_fn fn; /* NULL: never listened */
+	/* Called when the helper has closed its end: it ends. NULL: SIGCHLD tells; may be set
+	 * once news_listen() has returned, and may release the news. */
+	void (*ended)(void *arg);
 	void *arg;
 };
 

@@ -7,8 +7,8 @@
 
 #include "jobs/base/err.h"
 #include "jobs/base/process/loop.h"
-#include "jobs/base/sb.h"
 #include "jobs/node/helper.h"
+#include "jobs/node/news.h"
 #include "jobs/node/setup/agent_config.h"
 
 /* Runs in the helper, and opens the stores that it needs. */
@@ -20,9 +20,8 @@ struct prefetch {
 	struct helper helper; /* pid 0: no prefetch is under way */
 	const struct agent_config *config;
 	prefetch_fn fn;
-	struct loop *loop;
-	struct watch *watch;
-	struct sb text;
+	struct news news;
+	struct err *why; /* owned: the child's error, as it told it */
 	prefetch_done_fn done;
 	void *arg;
 };

@@ -13,7 +13,6 @@
 #include "jobs/node/command/command_stop.h"
 #include "jobs/node/subreaper.h"
 
-#define WORDS_MAX   REPORT_MAX
 #define KILL_ROUNDS 100
 #define KILL_MS     10
 
@@ -31,21 +30,13 @@ struct health_for {
 	const struct claim *claim;
 };
 
-/* Sends one line to the agent. */
 static void tell_agent(void *arg, const json_t *said)
 {
 	const int *news_fd = arg;
-	AUTO(auto_free) char *line = js_line(said);
-	AUTO(auto_free) char *text = mem_format("%s\n", line);
-	size_t done = 0, len = strlen(text);
+	json_t *line = news_of("checked");
 
-	while (done < len) {
-		ssize_t part = write(*news_fd, text + done, len - done);
-
-		if (part < 0 && errno != EINTR)
-			return;
-		done += part > 0 ? (size_t)part : 0;
-	}
+	json_object_update(line, (json_t *)said);
+	news_say(*news_fd, line);
 }
 
 static int be_doctor(const void *arg, int news_fd, int orders_fd)
@@ -63,10 +54,9 @@ static void drop_watches(struct agent *agent)
 {
 	struct health *health = &agent->health;
 
-	loop_remove(agent->loop, health->watch);
 	loop_remove(agent->loop, health->timer);
 	loop_remove(agent->loop, health->beat);
-	health->watch = health->timer = health->beat = NULL;
+	health->timer = health->beat = NULL;
 }
 
 /* Kills the processes that the helper started and did not end; the agent has inherited them. */
@@ -99,8 +89,10 @@ void health_stop(struct agent *agent)
 	while (waitpid(health->helper.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	health->helper.pid = 0;
+	news_release(&health->news);
+	json_decref(health->said);
+	health->said = NULL;
 	helper_close(&health->helper);
-	sb_release(&health->text);
 	kill_tools(agent);
 }
 
@@ -133,40 +125,24 @@ static void heed(struct agent *agent, const json_t *said)
 		command_stop(agent, STOPPED_PEER);
 }
 
-/* Returns a new reference to the helper's result, NULL if it is not complete yet. */
-static json_t *read_news(struct agent *agent)
-{
-	const struct sb *text = &agent->health.text;
-	AUTO(err_freep) struct err *ignored = NULL;
-	json_t *said = NULL, *report;
-
-	if (text->len == 0 || text->text[text->len - 1] != '\n' ||
-	    js_parse(text->text, text->len, "the check-up", &said, &ignored) < 0)
-		return NULL;
-	report = json_object_get(said, "report");
-	if (report)
-		MESSAGE_SET_JSON(&agent->report.said, health, json_incref(report));
-	return said;
-}
-
-/* Handles the helper's news, and its end. */
-static void on_news(void *arg)
+/* Keeps the result in the report, whatever ends the agent from now on. */
+static void on_news(void *arg, const char *kind, const json_t *said)
 {
 	struct agent *agent = arg;
-	struct health *health = &agent->health;
-	json_auto_t *said = NULL;
-	char buffer[8192];
-	ssize_t len = read(health->helper.news_fd, buffer, sizeof buffer);
+	json_t *report = json_object_get(said, "report");
 
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (len > 0) {
-		sb_add(&health->text, buffer, (size_t)len);
-		/* Keeps the result in the report, whatever ends the agent from now on. */
-		said = read_news(agent);
-		return;
-	}
-	said = read_news(agent);
+	(void)kind;
+	json_decref(agent->health.said);
+	agent->health.said = json_incref((json_t *)said);
+	if (report)
+		MESSAGE_SET_JSON(&agent->report.said, health, json_incref(report));
+}
+
+static void on_end(void *arg)
+{
+	struct agent *agent = arg;
+	json_auto_t *said = TAKE(agent->health.said);
+
 	health_stop(agent);
 	if (!agent->state)
 		heed(agent, said);
@@ -215,8 +191,8 @@ void health_start(struct agent *agent, void (*next)(void *agent))
 		agent_fail(agent, &why, NULL);
 		return;
 	}
-	health->text = SB_INIT_MAX(WORDS_MAX);
-	health->watch = loop_on_readable(agent->loop, health->helper.news_fd, on_news, agent);
+	news_listen(&health->news, &health->helper, agent->loop, on_news, agent);
+	health->news.ended = on_end;
 	health->timer = loop_after(agent->loop, health_longest_ms(&agent->config), on_late, agent);
 	if (!agent->config.object_workspace)
 		health->beat = loop_after(agent->loop, agent->config.heartbeat_ms, on_beat, agent);

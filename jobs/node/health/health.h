@@ -42,10 +42,10 @@
 #include <stdbool.h>
 
 #include "jobs/base/process/loop.h"
-#include "jobs/base/sb.h"
 #include "jobs/base/text/js.h"
 #include "jobs/node/claim.h"
 #include "jobs/node/helper.h"
+#include "jobs/node/news.h"
 #include "jobs/node/setup/agent_config.h"
 
 /* Object of the attempt; order.h describes its content. */
@@ -74,8 +74,9 @@ struct agent;
 /* Check-up that is under way; { 0 }: none. */
 struct health {
 	struct helper helper;
-	struct watch *watch, *timer, *beat;
-	struct sb text;
+	struct news news;
+	json_t *said; /* owned: the helper's result; NULL: none yet */
+	struct watch *timer, *beat;
 	void (*next)(void *agent);
 };
 
