@@ -217,11 +217,10 @@ int checkpoint_copy_is_there(const struct ckpt *ckpt, const struct ckpt_root *to
 
 /* Downloads a marked checkpoint from its store into `folder`, where it gets its name as a whole
  * or not at all. Each file must match the mark by size and ends, and there must be room for all
- * of it (else ENOSPC at once). The download uses what an interrupted one left. `fn` may be NULL;
- * its total is always 0. Returns 1 if it is there, 0 if it does not match the mark and why (the
- * caller frees it), -1 with an error. */
-int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
-		     char **ret_why, struct err **err);
+ * of it (else ENOSPC at once). The download uses what an interrupted one left. Returns 1 if it is
+ * there, 0 if it does not match the mark and why (the caller frees it), -1 with an error. */
+int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, char **ret_why,
+		     struct err **err);
 
 /* ---- marks ---- */
 

@@ -186,11 +186,11 @@ int checkpoint_remote_send(const struct ckpt_root *to, const struct ckpt *ckpt,
 }
 
 int checkpoint_remote_fetch(const struct ckpt_root *from, const char *name, bool single,
-			    const char *folder, ckpt_copy_fn fn, void *arg, struct err **err)
+			    const char *folder, struct err **err)
 {
 	AUTO(auto_free) char *url = checkpoint_root_url(from, name);
 	AUTO(remote_transfer_release)
-	struct remote_transfer transfer = { .only = single ? name : NULL, .fn = fn, .arg = arg };
+	struct remote_transfer transfer = { .only = single ? name : NULL };
 
 	if (remote_transfer_open(&transfer, folder, from, name, err) < 0)
 		return -1;

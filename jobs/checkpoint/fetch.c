@@ -110,8 +110,8 @@ static int check_room(const struct fetch_fetch *fetch, struct err **err)
 			"use machines with a larger disk, or set STOKER_WORK to a folder on one");
 }
 
-int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy_fn fn, void *arg,
-		     char **ret_why, struct err **err)
+int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, char **ret_why,
+		     struct err **err)
 {
 	AUTO(fetch_release)
 	struct fetch_fetch fetch = {
@@ -134,8 +134,7 @@ int checkpoint_fetch(const struct ckpt_mark *mark, const char *folder, ckpt_copy
 	if (done <= 0)
 		return done;
 	if (fs_mkdirs(fetch.stage, err) < 0 ||
-	    checkpoint_remote_fetch(&fetch.root, mark->name, fetch.single, fetch.stage, fn, arg,
-				    err) < 0)
+	    checkpoint_remote_fetch(&fetch.root, mark->name, fetch.single, fetch.stage, err) < 0)
 		return -1;
 	return finish(&fetch, ret_why, err);
 }

@@ -9,6 +9,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/checkpoint/candidate.h"
 #include "jobs/checkpoint/remote.h"
+#include "jobs/store/store_json.h"
 
 #define MARK_VERSION 1
 #define MARK_MAX     ((size_t)256 << 20) /* enough for a million files */
@@ -76,7 +77,6 @@ json_t *mark_body(const struct ckpt *ckpt, const char *url, const struct ckpt_ow
 int mark_put(const struct ckpt_root *root, const char *name, const json_t *body, struct err **err)
 {
 	AUTO(mark_place_close) struct mark_place place = { 0 };
-	AUTO(auto_free) char *text = js_line(body);
 	AUTO(auto_free) char *key = NULL;
 	AUTO(auto_free) char *path = root->store ? NULL : fs_join(root->path, name);
 
@@ -84,7 +84,7 @@ int mark_put(const struct ckpt_root *root, const char *name, const json_t *body,
 	if ((path && fs_sync_tree(path, err) < 0) || mark_place_open(root, &place, err) < 0)
 		return -1;
 	key = mem_format("%s%s" CKPT_MARK_SUFFIX, place.prefix, name);
-	return store_put_if_absent(place.store, key, text, strlen(text), err);
+	return store_json_replace(place.store, key, NULL, body, err);
 }
 
 /* Proves the checkpoint to be marked in the folder in which it was saved: in the root itself,
@@ -199,8 +199,6 @@ int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *
 	      json_t *rejected, struct err **err)
 {
 	AUTO(mark_place_close) struct mark_place place = { 0 };
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(MARK_MAX + 1);
-	AUTO(err_freep) struct err *garbage = NULL;
 	AUTO(auto_free) char *key = NULL;
 	AUTO(auto_free) char *url = NULL;
 	json_auto_t *body = NULL;
@@ -210,13 +208,10 @@ int mark_read(const struct ckpt_root *root, const char *name, struct ckpt_mark *
 	if (mark_place_open(root, &place, err) < 0)
 		return -1;
 	key = mem_format("%s%s" CKPT_MARK_SUFFIX, place.prefix, name);
-	there = store_get(place.store, key, MARK_MAX, &text, NULL, err);
+	there = store_json_get(place.store, key, MARK_MAX, &body, NULL, err);
 	if (there <= 0)
 		return there;
-	if (js_parse(text.text, text.len, "the mark", &body, &garbage) < 0)
-		why = "invalid JSON";
-	else
-		why = mark_of(root, name, body, ret);
+	why = body ? mark_of(root, name, body, ret) : "invalid JSON";
 	url = mem_format("%s/%s", store_url(place.store), key);
 	if (why)
 		mark_reject(rejected, url, why);

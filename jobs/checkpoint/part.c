@@ -10,6 +10,7 @@
 #include "jobs/checkpoint/mark.h"
 #include "jobs/checkpoint/remote.h"
 #include "jobs/store/content_match.h"
+#include "jobs/store/store_json.h"
 
 #define NOTE_VERSION 1
 #define NOTE_MAX     ((size_t)256 << 20) /* enough for a million files */
@@ -43,15 +44,9 @@ static int read_note(const struct ckpt_root *root, const char *name, int node, j
 		     struct err **err)
 {
 	AUTO(auto_free) char *key = note_key(root, name, node);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(NOTE_MAX + 1);
-	AUTO(err_freep) struct err *garbage = NULL;
-	int there = store_get(root->store, key, NOTE_MAX, &text, NULL, err);
+	int there = store_json_get(root->store, key, NOTE_MAX, ret, NULL, err);
 
-	if (there <= 0)
-		return there;
-	if (js_parse(text.text, text.len, "the note", ret, &garbage) < 0)
-		return 0;
-	return 1;
+	return there > 0 ? *ret != NULL : there;
 }
 
 int checkpoint_part_read(const struct ckpt_root *root, const char *name,
@@ -279,7 +274,6 @@ static int put_note(const struct part_part *part, bool sent, struct err **err)
 	int node = (int)js_int(part->note, "node", 0);
 	int64_t generation = js_int(part->before, "generation", 0);
 	AUTO(auto_free) char *key = note_key(part->root, part->ckpt->name, node);
-	AUTO(auto_free) char *text = NULL;
 
 	js_put(part->note, "sent", json_boolean(sent));
 	js_put_str(part->note, "trouble", part->trouble);
@@ -287,8 +281,7 @@ static int put_note(const struct part_part *part, bool sent, struct err **err)
 	if (part->before && json_equal(part->note, part->before))
 		return 0;
 	js_put(part->note, "generation", json_integer(generation + 1));
-	text = js_line(part->note);
-	return store_put(part->root->store, key, text, strlen(text), err);
+	return store_json_put(part->root->store, key, part->note, err);
 }
 
 /* Removes files that this node had beneath the name and no longer has. */

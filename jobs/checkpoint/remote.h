@@ -61,6 +61,6 @@ int checkpoint_remote_send_part(const struct ckpt_root *to, const struct ckpt *c
 				ckpt_copy_fn fn, void *arg, struct err **err);
 /* Downloads all objects under that name into `folder`, which must exist. */
 int checkpoint_remote_fetch(const struct ckpt_root *from, const char *name, bool single,
-			    const char *folder, ckpt_copy_fn fn, void *arg, struct err **err);
+			    const char *folder, struct err **err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/hash.h"
 #include "jobs/node/setup/network.h"
+#include "jobs/store/store_json.h"
 
 /* A contender can win each round only once, so this is plenty. */
 #define CLAIM_ROUNDS 20
@@ -158,11 +159,9 @@ static int read_claim(const struct claim *claim, struct store *store, json_t **r
 static int write_claim(struct claim *claim, struct store *store, const json_t *body,
 		       const char *tag, struct err **err)
 {
-	AUTO(auto_free) char *line = js_line(body);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *now = NULL;
-	int done = tag ? store_replace_if_same(store, claim->key, tag, line, strlen(line), err)
-		       : store_put_if_absent(store, claim->key, line, strlen(line), err);
+	int done = store_json_replace(store, claim->key, tag, body, err);
 
 	if (done >= 0)
 		return done;
@@ -257,7 +256,6 @@ int claim_show(const struct claim *claim, const struct agent_config *config, str
 {
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *theirs = NULL;
-	AUTO(auto_free) char *line = NULL;
 	char tag[STORE_TAG];
 
 	if (read_claim(claim, store, &theirs, tag, &ignored) <= 0)
@@ -265,10 +263,9 @@ int claim_show(const struct claim *claim, const struct agent_config *config, str
 	if (!is_ours(claim, theirs, config))
 		return 0;
 	js_put(theirs, "beat", json_integer(js_int(theirs, "beat", 0) + 1));
-	line = js_line(theirs);
 	/* Only a process that may take over the claim writes there beside us: the
 	 * next look shows it. */
-	(void)!store_replace_if_same(store, claim->key, tag, line, strlen(line), &ignored);
+	(void)!store_json_replace(store, claim->key, tag, theirs, &ignored);
 	return 1;
 }
 

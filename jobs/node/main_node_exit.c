@@ -8,6 +8,7 @@
 #include "jobs/node/agent.h"
 #include "jobs/node/command/command_end.h"
 #include "jobs/node/command/command_stop.h"
+#include "jobs/store/store_json.h"
 
 #define FIRST_PAUSE_MS  250
 #define PEERS_SILENT_MS ((int64_t)10 * 60 * 1000)
@@ -142,13 +143,11 @@ bool main_node_exit_missed(struct agent *agent)
 {
 	const struct agent_config *config = &agent->config;
 	AUTO(auto_free) char *key = mem_format("%snode-0/" REPORT_FILE, config->prefix);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *report = NULL;
 
 	if (config->node == 0 || config->platform.restart >= 0 || agent->claim.believed ||
-	    store_get(agent->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
-	    js_parse(text.text, text.len, key, &report, &ignored) < 0 ||
+	    store_json_get(agent->store, key, REPORT_MAX, &report, NULL, &ignored) <= 0 ||
 	    !ended_in_this_start(agent, report))
 		return false;
 	if (js_int(report, "exit", 1) != 0)

@@ -1,5 +1,6 @@
 /* Flags for all nodes, each of one start of the job: see node_flag.h. */
 #include "jobs/node/node_flag.h"
+#include "jobs/store/store_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +14,11 @@ static int read_note(const struct agent_config *config, struct store *store, con
 		     int64_t *ret_restart, char tag[STORE_TAG], struct err **err)
 {
 	AUTO(auto_free) char *key = agent_config_key(config, name);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
-	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *body = NULL;
-	int there = store_get(store, key, REPORT_MAX, &text, tag, err);
+	int there = store_json_get(store, key, REPORT_MAX, &body, tag, err);
 
-	if (there <= 0)
-		return there;
-	*ret_restart = js_parse(text.text, text.len, key, &body, &ignored) < 0
-			       ? 0
-			       : js_int(body, "restart", 0);
-	return 1;
+	*ret_restart = js_int(body, "restart", 0);
+	return there;
 }
 
 bool node_flag_is_set(const struct agent_config *config, struct store *store, const char *name,
@@ -36,16 +31,14 @@ bool node_flag_is_set(const struct agent_config *config, struct store *store, co
 }
 
 bool node_flag_set(const struct agent_config *config, struct store *store, const char *name,
-		   json_t *body)
+		   json_t *members)
 {
+	json_auto_t *body = members;
 	AUTO(auto_free) char *key = agent_config_key(config, name);
-	AUTO(auto_free) char *line = NULL;
 	int done = 0;
 
 	js_put(body, "v", json_integer(1));
 	js_put(body, "restart", json_integer(config->restart));
-	line = js_line(body);
-	json_decref(body);
 	for (int i = 0; i < ROUNDS && done == 0; i++) {
 		AUTO(err_freep) struct err *ignored = NULL;
 		char tag[STORE_TAG];
@@ -56,9 +49,7 @@ bool node_flag_set(const struct agent_config *config, struct store *store, const
 			return true;
 		/* A flag that cannot be read must not be overwritten. */
 		err_freep(&ignored);
-		done = there > 0 ? store_replace_if_same(store, key, tag, line, strlen(line),
-							 &ignored)
-				 : store_put_if_absent(store, key, line, strlen(line), &ignored);
+		done = store_json_replace(store, key, there > 0 ? tag : NULL, body, &ignored);
 	}
 	return done > 0;
 }

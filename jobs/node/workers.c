@@ -6,6 +6,7 @@
 
 #include "jobs/node/agent.h"
 #include "jobs/node/worker_news.h"
+#include "jobs/store/store_json.h"
 
 #define HOUR_MS     ((int64_t)3600 * 1000)
 #define LAST_STARTS 3
@@ -68,7 +69,6 @@ void workers_tell_lost(struct agent *agent)
 	AUTO(auto_free) char *key = NULL;
 	AUTO(err_freep) struct err *ignored = NULL;
 	json_auto_t *drain = NULL, *report = NULL;
-	AUTO(auto_free) char *text = NULL;
 
 	if (!agent->workers.drain_due)
 		return;
@@ -80,9 +80,7 @@ void workers_tell_lost(struct agent *agent)
 	js_put(drain, "at", json_integer(clock_utc_now().ms));
 	js_put(drain, "node", json_integer(agent->config.node));
 	json_object_set(drain, "worker", json_object_get(report, "worker"));
-	text = js_line(drain);
-	agent->workers.drain_due =
-		store_put_if_absent(agent->store, key, text, strlen(text), &ignored) < 0;
+	agent->workers.drain_due = store_json_replace(agent->store, key, NULL, drain, &ignored) < 0;
 }
 
 static void lose(struct agent *agent, enum worker_kind kind)

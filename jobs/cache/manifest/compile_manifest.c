@@ -9,6 +9,7 @@
 #include "jobs/cache/manifest/key_claim.h"
 #include "jobs/cache/verdict/content.h"
 #include "jobs/cache/verdict/listing.h"
+#include "jobs/store/store_json.h"
 
 #define LOCK_SUFFIX ".json"
 
@@ -255,12 +256,9 @@ int compile_manifest_file_replace(struct store *store, const struct compile_mani
 				  const char *tag, struct err **err)
 {
 	json_auto_t *document = lock_json(lock);
-	AUTO(auto_free) char *text = js_line(document);
 	AUTO(auto_free) char *object = compile_manifest_object_key(lock->graph_key);
 
-	if (!tag)
-		return store_put_if_absent(store, object, text, strlen(text), err);
-	return store_replace_if_same(store, object, tag, text, strlen(text), err);
+	return store_json_replace(store, object, tag, document, err);
 }
 
 int compile_manifest_tag(struct store *store, const char *graph_key, char ret_tag[STORE_TAG],

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "jobs/base/text/text.h"
+#include "jobs/store/store_json.h"
 
 #define CLAIM_BYTES_MAX    ((size_t)64 << 10)
 #define NAME_BYTES_MAX     255    /* longest name of a run or host; a longer one is ignored */
@@ -94,10 +95,10 @@ static bool is_held(const struct there *there)
 	return there->object && js_bool(there->object, "held", true);
 }
 
-/* The text of our claim now; `old` is our own earlier claim, or NULL. The caller frees it. */
-static char *our_text(const struct key_claim *claim, const json_t *old, bool held)
+/* Our claim now, a new reference; `old` is our own earlier claim, or NULL. */
+static json_t *our_object(const struct key_claim *claim, const json_t *old, bool held)
 {
-	json_auto_t *object = json_object();
+	json_t *object = json_object();
 	const char *old_host = old ? js_str(old, "host") : NULL;
 	char host[256] = "?";
 	uint32_t beat;
@@ -113,7 +114,7 @@ static char *our_text(const struct key_claim *claim, const json_t *old, bool hel
 	js_put(object, "held", json_boolean(held));
 	js_put(object, "valid_ms", json_integer(KEY_CLAIM_VALID_MS));
 	js_put(object, "beat", json_integer(beat));
-	return js_line(object);
+	return object;
 }
 
 /* Replaces the claim `there` by ours. Returns 1 if written, 0 if another process was faster, -1
@@ -122,12 +123,9 @@ static int write_over(const struct key_claim *claim, const struct there *there, 
 		      struct err **err)
 {
 	AUTO(auto_free) char *key = object_of(claim);
-	AUTO(auto_free)
-	char *text = our_text(claim, is_ours(claim, there) ? there->object : NULL, held);
-	int written = there->object
-			      ? store_replace_if_same(claim->store, key, there->tag, text,
-						      strlen(text), err)
-			      : store_put_if_absent(claim->store, key, text, strlen(text), err);
+	json_auto_t *ours = our_object(claim, is_ours(claim, there) ? there->object : NULL, held);
+	int written =
+		store_json_replace(claim->store, key, there->object ? there->tag : NULL, ours, err);
 
 	return written < 0 ? err_wrap(err, "cannot write the claim on the graph key") : written;
 }

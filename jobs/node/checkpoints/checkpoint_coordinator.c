@@ -6,6 +6,7 @@
 
 #include "jobs/base/fs/fs.h"
 #include "jobs/node/checkpoints/checkpoint_coordinator_internal.h"
+#include "jobs/store/store_json.h"
 
 #define FIRST_PAUSE_MS 250
 
@@ -197,20 +198,17 @@ static void read_state(struct checkpoint_coordinator *coordinator, int node, con
 {
 	AUTO(auto_free)
 	char *key = mem_format("%s" SHARDS_PREFIX "node-%d.json", coordinator->root->path, node);
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(STATE_MAX + 1);
-	AUTO(err_freep) struct err *garbage = NULL;
 	struct coordinator_peer *peer = &coordinator->peers[node];
 	json_auto_t *state = NULL;
 	char now[STORE_TAG];
 
 	if (tag && strcmp(tag, peer->tag) == 0)
 		return;
-	if (store_get(coordinator->root->store, key, STATE_MAX, &text, now, why) <= 0 ||
+	if (store_json_get(coordinator->root->store, key, STATE_MAX, &state, now, why) <= 0 ||
 	    strcmp(now, peer->tag) == 0)
 		return;
 	memcpy(peer->tag, now, sizeof now);
-	if (js_parse(text.text, text.len, "the state", &state, &garbage) < 0 ||
-	    !checkpoint_life_is(&coordinator->life, state))
+	if (!checkpoint_life_is(&coordinator->life, state))
 		return;
 	json_decref(peer->state);
 	peer->state = TAKE(state);

@@ -13,6 +13,13 @@ static const char *const kinds[] = {
 	[CHECKPOINTER_PASSED] = "passed",
 };
 
+bool checkpointer_needed(const struct agent_config *config)
+{
+	AUTO(auto_free) char *cache = agent_config_cache(config);
+
+	return cache || checkpointer_has_checkpoints(config);
+}
+
 /* ---- the child ---- */
 
 struct checkpointer_for {

@@ -68,13 +68,6 @@ bool checkpointer_has_checkpoints(const struct agent_config *config)
 	       root && *root;
 }
 
-bool checkpointer_needed(const struct agent_config *config)
-{
-	AUTO(auto_free) char *cache = agent_config_cache(config);
-
-	return cache || checkpointer_has_checkpoints(config);
-}
-
 static void say_news(const struct work *work, json_t *news)
 {
 	news_say(work->news_fd, news);

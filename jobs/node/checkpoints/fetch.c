@@ -70,7 +70,7 @@ static int fetch_checkpoint(const struct agent_config *config, struct err **err)
 	root.store = store;
 	there = checkpoint_mark_read(&root, fs_basename(url), &mark, err);
 	if (there > 0)
-		there = checkpoint_fetch(&mark, folder, NULL, NULL, &why, err);
+		there = checkpoint_fetch(&mark, folder, &why, err);
 	if (there == 0)
 		return err_set(err, EXIT_UNREACHABLE, "cannot resume from '%s': %s", url,
 			       why ? why : "the mark is gone");

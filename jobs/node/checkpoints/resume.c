@@ -9,6 +9,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/node/node_flag.h"
+#include "jobs/store/store_json.h"
 
 #define RESUME_FILE   "resume.json"
 #define PAUSE_MS      100
@@ -102,18 +103,10 @@ static int wait_for_choice(const struct agent_config *config, struct store *stor
 	return there < 0 ? -1 : 0;
 }
 
-static int publish_choice(const struct agent_config *config, struct store *store,
-			  const json_t *choice, struct err **err)
-{
-	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
-	AUTO(auto_free) char *line = js_line(choice);
-
-	return config->nodes > 1 ? store_put(store, key, line, strlen(line), err) : 0;
-}
-
 int resume_agree(const struct agent_config *config, struct err **err)
 {
 	AUTO(auto_free) char *path = fs_join(config->dir, RESUME_FILE);
+	AUTO(auto_free) char *key = agent_config_key(config, RESUME_FILE);
 	AUTO(store_freep) struct store *store = NULL;
 	json_auto_t *choice = NULL;
 	AUTO(auto_free) char *line = NULL;
@@ -128,8 +121,8 @@ int resume_agree(const struct agent_config *config, struct err **err)
 		js_put(choice, "v", json_integer(1));
 		js_put(choice, "restart", json_integer(config->restart));
 		done = choose(config, choice, err);
-		if (done == 0)
-			done = publish_choice(config, store, choice, err);
+		if (done == 0 && config->nodes > 1)
+			done = store_json_put(store, key, choice, err);
 	} else {
 		done = wait_for_choice(config, store, &choice, err);
 	}

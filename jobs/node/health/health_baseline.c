@@ -5,6 +5,7 @@
 
 #include "jobs/base/text/text.h"
 #include "jobs/node/health/health_internal.h"
+#include "jobs/store/store_json.h"
 
 #define OBJECT_MAX ((size_t)1 << 20)
 #define KEPT       0.8 /* weight of the old figure, with each new one */
@@ -32,21 +33,16 @@ static char *key_for(const struct checkup *c)
 
 void health_baseline_load(struct checkup *c, struct baseline *ret)
 {
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(OBJECT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	int there;
 
 	*ret = (struct baseline){ .key = key_for(c) };
-	there = store_get(c->store, ret->key, OBJECT_MAX, &text, ret->tag, &ignored);
-	ret->there = there > 0;
+	ret->there = store_json_get(c->store, ret->key, OBJECT_MAX, &ret->object, ret->tag,
+				    &ignored) > 0;
 	ret->url = mem_format("%s/%s", c->config->workspace, ret->key);
-	if (there > 0 && (js_parse(text.text, text.len, ret->key, &ret->object, &ignored) < 0 ||
-			  !json_is_object(json_object_get(ret->object, "figures")))) {
+	if (!json_is_object(json_object_get(ret->object, "figures"))) {
 		json_decref(ret->object);
-		ret->object = NULL;
-	}
-	if (!ret->object)
 		ret->object = json_pack("{s:i, s:{}}", "v", 1, "figures");
+	}
 }
 
 void health_baseline_release(struct baseline *baseline)
@@ -130,14 +126,9 @@ void health_baseline_add(struct baseline *baseline, const char *name, double bus
 void health_baseline_store(struct checkup *c, const struct baseline *baseline)
 {
 	AUTO(err_freep) struct err *ignored = NULL;
-	AUTO(auto_free) char *text = NULL;
 
-	if (!baseline->changed)
-		return;
-	text = js_line(baseline->object);
-	if (baseline->there)
-		(void)!store_replace_if_same(c->store, baseline->key, baseline->tag, text,
-					     strlen(text), &ignored);
-	else
-		(void)!store_put_if_absent(c->store, baseline->key, text, strlen(text), &ignored);
+	if (baseline->changed)
+		(void)!store_json_replace(c->store, baseline->key,
+					  baseline->there ? baseline->tag : NULL, baseline->object,
+					  &ignored);
 }

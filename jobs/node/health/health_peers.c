@@ -6,6 +6,7 @@
 #include "jobs/node/health/health_internal.h"
 #include "jobs/node/node_flag.h"
 #include "jobs/store/store.h"
+#include "jobs/store/store_json.h"
 
 #define LOCAL_MS      50
 #define LOCAL_MAX_MS  200
@@ -35,21 +36,14 @@ static bool is_of_now(const struct checkup *c, const json_t *body)
 	       strcmp(token, c->config->token) == 0 && strcmp(nonce, c->config->nonce) == 0;
 }
 
-static int write_object(struct checkup *c, const char *key, const json_t *body, struct err **err)
-{
-	AUTO(auto_free) char *text = js_line(body);
-
-	return store_put(c->store, key, text, strlen(text), err);
-}
-
 /* Repeats the write until the service is back: a silent node is taken for sick. */
 static int write_surely(struct checkup *c, const char *key, const json_t *body, struct err **err)
 {
 	int64_t end_ms = clock_mono_now().ms + TELL_MS, pause_ms = 0;
 	int done;
 
-	while ((done = write_object(c, key, body, err)) < 0 && (*err)->code == EXIT_UNREACHABLE &&
-	       clock_mono_now().ms < end_ms) {
+	while ((done = store_json_put(c->store, key, body, err)) < 0 &&
+	       (*err)->code == EXIT_UNREACHABLE && clock_mono_now().ms < end_ms) {
 		err_freep(err);
 		health_wait_a_moment(c, &pause_ms);
 	}
@@ -59,17 +53,13 @@ static int write_surely(struct checkup *c, const char *key, const json_t *body, 
 /* Returns NULL also if the object cannot be read now; the next look reads it. */
 static json_t *read_object(struct checkup *c, const char *key)
 {
-	AUTO(sb_release) struct sb text = SB_INIT_MAX(REPORT_MAX);
 	AUTO(err_freep) struct err *ignored = NULL;
-	json_t *body = NULL;
+	json_auto_t *body = NULL;
 
-	if (store_get(c->store, key, REPORT_MAX, &text, NULL, &ignored) <= 0 ||
-	    js_parse(text.text, text.len, key, &body, &ignored) < 0)
+	if (store_json_get(c->store, key, REPORT_MAX, &body, NULL, &ignored) <= 0 ||
+	    !is_of_now(c, body))
 		return NULL;
-	if (is_of_now(c, body))
-		return body;
-	json_decref(body);
-	return NULL;
+	return json_incref(body);
 }
 
 int health_tell_own(struct checkup *c, const char *state, struct err **err)
@@ -79,7 +69,7 @@ int health_tell_own(struct checkup *c, const char *state, struct err **err)
 	sign(c, c->told);
 	js_put_str(c->told, "state", state);
 	return strcmp(state, "done") == 0 ? write_surely(c, key, c->told, err)
-					  : write_object(c, key, c->told, err);
+					  : store_json_put(c->store, key, c->told, err);
 }
 
 /* Returns a new reference to what the node has reported, NULL if nothing (yet). */

@@ -107,7 +107,7 @@ static char *fetch(const struct workspace_cache *far, const char *name, const ch
 	int done;
 
 	assert_int_equal(checkpoint_mark_read(&far->root, name, &found, &err), 1);
-	done = checkpoint_fetch(&found, to, NULL, NULL, &why, &err);
+	done = checkpoint_fetch(&found, to, &why, &err);
 	assert_no_error(err);
 	assert_int_equal(done, why == NULL);
 	return why;
