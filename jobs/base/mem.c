@@ -37,6 +37,13 @@ void *mem_grow(void *old, size_t count, size_t size)
 	return memory;
 }
 
+void *mem_room(void *old, size_t count, size_t size)
+{
+	bool is_full = (count & (count - 1)) == 0;
+
+	return is_full ? mem_grow(old, count ? 2 * count : 1, size) : old;
+}
+
 char *mem_copy_n(const char *text, size_t len)
 {
 	char *copy = mem_alloc(len + 1);

@@ -17,6 +17,9 @@
 void *mem_alloc(size_t size);
 void *mem_zero(size_t count, size_t size);
 void *mem_grow(void *old, size_t count, size_t size); /* overflow-checked */
+/* Makes room for one more behind the `count` elements of an array that grows by this alone: its
+ * size doubles. */
+void *mem_room(void *old, size_t count, size_t size);
 char *mem_copy(const char *text);
 char *mem_copy_n(const char *text, size_t len); /* adds the NUL */
 char *mem_format(const char *fmt, ...) STK_PRINTF(1, 2);

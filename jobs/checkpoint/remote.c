@@ -26,18 +26,14 @@ char *remote_key(const struct ckpt_root *root, const char *name, const char *pat
 
 struct remote_listing {
 	struct remote *remote;
-	size_t cap, prefix;
+	size_t prefix;
 };
 
-static void add(struct remote_listing *listing, const char *path, const struct store_object *object)
+static void add(struct remote *remote, const char *path, const struct store_object *object)
 {
-	struct remote *remote = listing->remote;
 	struct remote_file *file;
 
-	if (remote->count == listing->cap) {
-		listing->cap = listing->cap ? listing->cap * 2 : 64;
-		remote->items = mem_grow(remote->items, listing->cap, sizeof *remote->items);
-	}
+	remote->items = mem_room(remote->items, remote->count, sizeof *remote->items);
 	file = &remote->items[remote->count++];
 	*file = (struct remote_file){ .path = mem_copy(path), .size = object->size };
 	memcpy(file->tag, object->tag, sizeof file->tag);
@@ -51,7 +47,7 @@ static int add_object(void *arg, const struct store_object *object, struct err *
 	if (listing->remote->count > TREE_FILES_MAX)
 		return 1;
 	(void)err;
-	add(listing, object->key + listing->prefix, object);
+	add(listing->remote, object->key + listing->prefix, object);
 	return 0;
 }
 
@@ -74,7 +70,7 @@ int remote_list(const struct ckpt_root *root, const char *name, bool single, str
 		if (there < 0)
 			return -1;
 		if (there > 0)
-			add(&listing, "", &object);
+			add(&remote, "", &object);
 	} else {
 		AUTO(auto_free) char *prefix = mem_format("%s%s/", root->path, name);
 

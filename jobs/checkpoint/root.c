@@ -73,7 +73,6 @@ int root_read(const char *root, const struct ckpt_kind *kind, struct root_list *
 {
 	AUTO(root_list_release) struct root_list list = { 0 };
 	const struct dirent *entry;
-	size_t cap = 0;
 	int failed = 0;
 	DIR *dir;
 	int there = open_root(root, &dir, err);
@@ -87,10 +86,7 @@ int root_read(const char *root, const struct ckpt_kind *kind, struct root_list *
 		failed = good < 0 ? errno : 0;
 		if (good <= 0)
 			continue;
-		if (list.count == cap) {
-			cap = cap ? cap * 2 : 16;
-			list.items = mem_grow(list.items, cap, sizeof *list.items);
-		}
+		list.items = mem_room(list.items, list.count, sizeof *list.items);
 		one.name = mem_copy(entry->d_name);
 		list.items[list.count++] = one;
 	}

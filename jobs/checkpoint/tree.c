@@ -22,7 +22,6 @@
 struct tree_walk {
 	struct checkpoint_tree *tree;
 	struct sb path; /* path of the folder being listed, with its slash, or "" */
-	size_t cap;
 	struct err **err;
 };
 
@@ -49,10 +48,7 @@ static void add_file(struct tree_walk *w, const struct statx *st)
 	struct checkpoint_tree *tree = w->tree;
 	struct checkpoint_tree_file *file;
 
-	if (tree->count == w->cap) {
-		w->cap = w->cap ? w->cap * 2 : 64;
-		tree->files = mem_grow(tree->files, w->cap, sizeof *tree->files);
-	}
+	tree->files = mem_room(tree->files, tree->count, sizeof *tree->files);
 	file = &tree->files[tree->count++];
 	/* `names` moves while it grows, so the path is set later. */
 	*file = (struct checkpoint_tree_file){ .size = st->stx_size,

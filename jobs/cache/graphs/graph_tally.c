@@ -92,10 +92,7 @@ struct tally_graph *graph_tally_graph_of(struct graph_tally *tally, const struct
 			tally->dropped++;
 			return NULL;
 		}
-		if (tally->count == tally->room) {
-			tally->room = tally->room ? tally->room * 2 : 64;
-			tally->graphs = mem_grow(tally->graphs, tally->room, sizeof *tally->graphs);
-		}
+		tally->graphs = mem_room(tally->graphs, tally->count, sizeof *tally->graphs);
 		at = ++tally->count;
 		tally->graphs[at - 1] = (struct tally_graph){
 			.key = mem_copy_n(note->key.text, note->key.len),

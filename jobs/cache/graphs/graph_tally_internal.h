@@ -27,10 +27,10 @@ struct cache_in_use {
 
 struct graph_tally {
 	struct tally_graph *graphs;
-	size_t count, room;
+	size_t count;
 	json_t *by_key; /* key → index: Jansson's table is hashed with a secret */
 	struct named *names;
-	size_t name_count, name_room;
+	size_t name_count;
 	json_t *by_name;  /* "node name" → index */
 	json_t *bypassed; /* name → seconds */
 	char *bypass_why;

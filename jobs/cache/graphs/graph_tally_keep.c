@@ -122,15 +122,13 @@ static bool restore_names(struct graph_tally *tally, json_t *names)
 	const char *key;
 	json_t *row;
 
-	tally->name_room = json_object_size(names) + 1;
-	tally->names = mem_zero(tally->name_room, sizeof *tally->names);
 	json_object_foreach (names, key, row) {
-		struct named *named = &tally->names[tally->name_count];
 		json_int_t miss = json_integer_value(json_array_get(row, 0));
 
 		if (miss < 0 || (size_t)miss > tally->count)
 			return false;
-		*named = (struct named){
+		tally->names = mem_room(tally->names, tally->name_count, sizeof *tally->names);
+		tally->names[tally->name_count] = (struct named){
 			.miss = (size_t)miss,
 			.keyed = json_is_true(json_array_get(row, 1)),
 			.measured = json_is_true(json_array_get(row, 2)),

@@ -51,11 +51,7 @@ static struct named *name_of(struct graph_tally *tally, int node, struct compile
 	if (at == 0) {
 		if (tally->name_count == NAMES_MAX)
 			return NULL;
-		if (tally->name_count == tally->name_room) {
-			tally->name_room = tally->name_room ? tally->name_room * 2 : 64;
-			tally->names =
-				mem_grow(tally->names, tally->name_room, sizeof *tally->names);
-		}
+		tally->names = mem_room(tally->names, tally->name_count, sizeof *tally->names);
 		at = ++tally->name_count;
 		tally->names[at - 1] = (struct named){ 0 };
 		graph_tally_enter(tally->by_name, key, len, at);

@@ -291,6 +291,21 @@ static int check_each(struct store *store, const struct compile_manifest *lock,
 	return 0;
 }
 
+/* Leaves problems out that another manifest proves, and adds spoilt graphs (`listed` as for
+ * add_spoilt()). Takes the problems that were found by the pins. */
+static int finish_report(struct store *store, const struct compile_manifest *lock,
+			 const bool *listed, struct lock_report *report, struct lock_report *ret,
+			 struct err **err)
+{
+	if ((report->count > 0 && leave_proved(store, lock, report, err) < 0) ||
+	    add_spoilt(store, lock, listed, report, err) < 0)
+		return -1;
+	report->warm = report->count == 0 && report->behind == 0;
+	*ret = *report;
+	*report = (struct lock_report){ 0 };
+	return 0;
+}
+
 int compile_manifest_check(struct store *store, const struct compile_manifest *lock,
 			   struct lock_report *ret, struct err **err)
 {
@@ -301,13 +316,7 @@ int compile_manifest_check(struct store *store, const struct compile_manifest *l
 	if (each ? check_each(store, lock, &report, err) < 0
 		 : check_listed(store, lock, &report, spoilt, err) < 0)
 		return -1;
-	if ((report.count > 0 && leave_proved(store, lock, &report, err) < 0) ||
-	    add_spoilt(store, lock, each ? NULL : spoilt, &report, err) < 0)
-		return -1;
-	report.warm = report.count == 0 && report.behind == 0;
-	*ret = report;
-	report = (struct lock_report){ 0 };
-	return 0;
+	return finish_report(store, lock, each ? NULL : spoilt, &report, ret, err);
 }
 
 int compile_manifest_check_sizes(struct store *store, const struct compile_manifest *lock,
@@ -331,13 +340,7 @@ int compile_manifest_check_sizes(struct store *store, const struct compile_manif
 						   .fault = found ? LOCK_TRUNCATED : LOCK_MISSING,
 						   .size = object.size });
 	}
-	if ((report.count > 0 && leave_proved(store, lock, &report, err) < 0) ||
-	    add_spoilt(store, lock, NULL, &report, err) < 0)
-		return -1;
-	report.warm = report.count == 0 && report.behind == 0;
-	*ret = report;
-	report = (struct lock_report){ 0 };
-	return 0;
+	return finish_report(store, lock, NULL, &report, ret, err);
 }
 
 static json_t *problem_row(const struct manifest_graph *graph, enum lock_fault fault)

@@ -25,7 +25,7 @@ struct cache_push {
 	char *folder; /* owned */
 	struct store *from, *to;
 	struct item *items; /* sorted by key; entries of both stores */
-	size_t count, cap;
+	size_t count;
 	bool listed; /* entries that the cache had at the start are listed */
 	size_t brought;
 };
@@ -76,10 +76,7 @@ static struct item *item_of(struct cache_push *push, const char *key, unsigned r
 		else
 			high = middle;
 	}
-	if (push->count == push->cap) {
-		push->cap = push->cap ? push->cap * 2 : 64;
-		push->items = mem_grow(push->items, push->cap, sizeof *push->items);
-	}
+	push->items = mem_room(push->items, push->count, sizeof *push->items);
 	memmove(&push->items[low + 1], &push->items[low],
 		(push->count - low) * sizeof *push->items);
 	push->count++;

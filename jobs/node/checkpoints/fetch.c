@@ -124,9 +124,7 @@ static int note_entry(void *arg, const struct store_object *object, struct err *
 	(void)err;
 	if (!is_needed(entries, object->key))
 		return 0;
-	if ((entries->count & (entries->count - 1)) == 0)
-		entries->items =
-			mem_grow(entries->items, 2 * entries->count + 1, sizeof *entries->items);
+	entries->items = mem_room(entries->items, entries->count, sizeof *entries->items);
 	entries->items[entries->count++] =
 		(struct fetch_entry){ mem_copy(object->key), object->size, object->modified };
 	return 0;

@@ -25,6 +25,21 @@ void health_checkup_say(struct checkup *c, const char *check, const char *verdic
 	c->sick |= strcmp(verdict, ROW_SICK) == 0;
 }
 
+char *health_checkup_sick_words(const json_t *rows)
+{
+	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		const char *text = js_str(row, "words");
+
+		if (js_is(row, "verdict", ROW_SICK))
+			sb_addf(&words, "%s%s", words.len ? "; " : "", text ? text : "?");
+	}
+	return sb_take(&words);
+}
+
 char *health_checkup_limit(const struct checkup *c)
 {
 	AUTO(auto_free) char *time = text_format_duration(c->order->timeout_ms);

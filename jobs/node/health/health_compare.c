@@ -19,7 +19,7 @@ json_t *health_sick_row(const json_t *nodes, int node, const char *words)
 	return row;
 }
 
-static bool is_listed(const json_t *sick, int node)
+bool health_is_sick(const json_t *sick, int node)
 {
 	const json_t *row;
 	size_t i;
@@ -32,25 +32,18 @@ static bool is_listed(const json_t *sick, int node)
 
 static void add_sick(json_t *sick, const json_t *nodes, int node, const char *words)
 {
-	if (!is_listed(sick, node))
+	if (!health_is_sick(sick, node))
 		json_array_append_new(sick, health_sick_row(nodes, node, words));
 }
 
 /* Blames the node for the sick rows in its own report. */
 static void add_sick_rows(json_t *sick, const json_t *nodes, int node)
 {
-	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
-	const json_t *row;
-	size_t i;
+	const json_t *told = json_array_get(nodes, (size_t)node);
+	AUTO(auto_free) char *words = health_checkup_sick_words(json_object_get(told, "rows"));
 
-	json_array_foreach (json_object_get(json_array_get(nodes, (size_t)node), "rows"), i, row) {
-		const char *text = js_str(row, "words");
-
-		if (js_is(row, "verdict", ROW_SICK))
-			sb_addf(&words, "%s%s", words.len ? "; " : "", text ? text : "?");
-	}
-	if (words.len > 0)
-		add_sick(sick, nodes, node, words.text);
+	if (*words)
+		add_sick(sick, nodes, node, words);
 }
 
 /* Returns the only check that found the node sick, if that is a check of what the image computes

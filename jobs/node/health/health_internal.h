@@ -49,6 +49,8 @@ struct checkup {
 /* Adds a row: the check, its verdict (ROW_*), and words. */
 void health_checkup_say(struct checkup *c, const char *check, const char *verdict, const char *fmt,
 			...) STK_PRINTF(4, 5);
+/* Returns the words of the rows that are ROW_SICK, "" if none is. The caller frees it. */
+char *health_checkup_sick_words(const json_t *rows);
 /* Returns "health.timeout (10m)", for messages. The caller frees it. */
 char *health_checkup_limit(const struct checkup *c);
 /* True if a tool that was stopped had enough of health.timeout between `from` and `end` to say that
@@ -131,6 +133,8 @@ json_t *health_compare_nodes(struct checkup *c, const json_t *nodes,
 /* Returns a message if all of several nodes fail the same check of what the image computes with, so
  * that no single node is to blame; else NULL. The caller frees it. */
 char *health_common_failure(const json_t *nodes);
+/* True if the node is in such a list. */
+bool health_is_sick(const json_t *sick, int node);
 json_t *health_sick_row(const json_t *nodes, int node, const char *words);
 /* Same for the figure that health_test_across() measured. */
 void health_compare_across(struct checkup *c, const json_t *across, const struct baseline *baseline,

@@ -171,18 +171,6 @@ static void check_node(struct checkup *c)
 		health_check_collectives(c);
 }
 
-static char *rows_words(const struct checkup *c)
-{
-	AUTO(sb_release) struct sb words = SB_INIT_MAX(2000);
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (c->rows, i, row)
-		if (js_is(row, "verdict", ROW_SICK))
-			sb_addf(&words, "%s%s", words.len ? "; " : "", js_str(row, "words"));
-	return sb_take(&words);
-}
-
 /* ---- the verdict ----------------------------------------------------------------------- */
 
 /* Returns what the driver sees of each node: its figures, and its checks; with more than 8 nodes
@@ -270,17 +258,6 @@ static json_t *decide_for_all(struct checkup *c, const json_t *nodes)
 	return verdict;
 }
 
-static bool is_sick(const json_t *verdict, int node)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach (json_object_get(verdict, "sick"), i, row)
-		if (js_int(row, "node", -1) == node)
-			return true;
-	return false;
-}
-
 /* Before a precompile each node speaks for itself. */
 static const char *outcome_of(const struct checkup *c, const json_t *verdict)
 {
@@ -290,7 +267,7 @@ static const char *outcome_of(const struct checkup *c, const json_t *verdict)
 		return c->sick ? HEALTH_SICK : HEALTH_HEALTHY;
 	if (!said)
 		return HEALTH_OTHER;
-	if (is_sick(verdict, c->config->node))
+	if (health_is_sick(json_object_get(verdict, "sick"), c->config->node))
 		return HEALTH_SICK;
 	if (strcmp(said, HEALTH_HEALTHY) == 0)
 		return HEALTH_HEALTHY;
@@ -369,7 +346,7 @@ static json_t *report_of(const struct checkup *c, const json_t *verdict)
 static json_t *conclude(const struct checkup *c, const json_t *verdict)
 {
 	const char *outcome = outcome_of(c, verdict);
-	AUTO(auto_free) char *own = c->sick ? rows_words(c) : NULL;
+	AUTO(auto_free) char *own = c->sick ? health_checkup_sick_words(c->rows) : NULL;
 	json_t *ret = json_object();
 
 	js_put_str(ret, "outcome", outcome);
