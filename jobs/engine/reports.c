@@ -26,17 +26,16 @@ int reports_beside(struct workspace_cache *cache, const char *prefix, int node, 
 	return workspace_cache_json(cache, key, REPORT_MAX, file, ret, err);
 }
 
-/* True if the node ended and failed. A command that ends while it is drained did as asked. */
-static bool failed(const struct node_report *report)
+bool reports_failed(const struct node_report *report)
 {
 	return node_report_is_final(report) && report->exit != 0 &&
 	       !node_report_was_drained(report);
 }
 
-/* True if the node failed by itself, and not because it was told to stop. */
-static bool is_root(const struct node_report *report)
+bool reports_is_root(const struct node_report *report)
 {
-	return failed(report) && (!report->stopped || node_report_was_stopped(report, STOPPED_LOG));
+	return reports_failed(report) &&
+	       (!report->stopped || node_report_was_stopped(report, STOPPED_LOG));
 }
 
 /* True if the command ended with 0 without having been told to stop. */
@@ -51,9 +50,9 @@ enum worth { WORTH_ROOT, WORTH_FAILED, WORTH_WELL, WORTH_NOTHING };
 
 static enum worth worth_of(const struct node_report *report)
 {
-	if (is_root(report))
+	if (reports_is_root(report))
 		return WORTH_ROOT;
-	if (failed(report))
+	if (reports_failed(report))
 		return WORTH_FAILED;
 	return node_report_is_final(report) ? WORTH_WELL : WORTH_NOTHING;
 }
@@ -150,7 +149,7 @@ int reports_read(struct workspace_cache *cache, const char *prefix, int nodes, s
 
 		if (reports_get(cache, prefix, first, &report, err) < 0)
 			return -1;
-		if (failed(&report))
+		if (reports_failed(&report))
 			best_replace(&best, WORTH_ROOT, first, &report);
 	}
 	if (decides(&best, ret, nodes))

@@ -17,6 +17,11 @@ int reports_get(struct workspace_cache *cache, const char *prefix, int node,
 int reports_beside(struct workspace_cache *cache, const char *prefix, int node, const char *file,
 		   json_t **ret, struct err **err);
 
+/* True if the node ended and failed. A command that ends while it is drained did as asked. */
+bool reports_failed(const struct node_report *report);
+/* True if the node failed by itself, and not because it was told to stop. */
+bool reports_is_root(const struct node_report *report);
+
 /* Combined state of all reports. */
 struct reports {
 	int there, final;   /* number of nodes with a report, and with a final one */

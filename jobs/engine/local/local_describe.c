@@ -8,6 +8,7 @@
 #include "jobs/base/fs/fs.h"
 #include "jobs/base/text/text.h"
 #include "jobs/engine/local/local_internal.h"
+#include "jobs/engine/reports.h"
 #include "jobs/store/order.h"
 
 #define LAST_LINE_MAX 160  /* most bytes shown of the last line */
@@ -53,21 +54,16 @@ static bool in_state(const struct node_view *node, const char *state)
 	return node_report_is(&node->report, state);
 }
 
-/* True if the agent died or its command failed. A command that ends while it is drained did as
- * asked, and the other nodes may still be saving. */
+/* True if the agent died or its command failed. The other nodes may still be saving. */
 static bool failed(const struct node_view *node)
 {
-	if (node->alive)
-		return false;
-	return !node_report_is_final(&node->report) ||
-	       (node->report.exit != 0 && !node_report_was_drained(&node->report));
+	return !node->alive &&
+	       (!node_report_is_final(&node->report) || reports_failed(&node->report));
 }
 
-/* True if the command failed by itself, and not because it was told to stop. */
 static bool is_root(const struct node_view *node)
 {
-	return failed(node) && node_report_is_final(&node->report) &&
-	       (!node->report.stopped || node_report_was_stopped(&node->report, STOPPED_LOG));
+	return !node->alive && reports_is_root(&node->report);
 }
 
 static void describe_alive(const struct local *local, const char *prefix, struct local_view *view,
