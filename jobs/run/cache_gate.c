@@ -25,8 +25,7 @@ static int record_removed(struct driver *driver, json_t *removed, const char *re
 	if (json_array_size(removed) == 0)
 		return 0;
 	EVENT_SET(&ev, removed, removed);
-	EVENT_SET_STR(&ev, graph_key,
-		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
 	EVENT_SET_STR(&ev, reason, reason);
 	return driver_record(driver, &ev, err);
 }
@@ -121,8 +120,7 @@ static int record_check(struct driver *driver, const struct cache_view *view, in
 					 "manifests: %lld",
 					 view->reason, (long long)taken);
 	EVENT_SET(&ev, verdict, view->verdict);
-	EVENT_SET_STR(&ev, graph_key,
-		      js_str(json_object_get(driver->plan, "compile"), "graph_key"));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
 	if (view->lock)
 		EVENT_SET(&ev, graphs, view->graphs);
 	if (json_array_size(view->changed))
@@ -195,7 +193,7 @@ int cache_gate_find_lost(struct driver *driver, bool *ret_lost, struct err **err
 
 int cache_gate_recheck(struct driver *driver, bool mine, bool *ret_warm, struct err **err)
 {
-	const char *key = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	const char *key = plan_graph_key(driver->plan);
 	AUTO(cache_view_clear) struct cache_view view = { .verdict = CACHE_NONE };
 	char tag[STORE_TAG];
 	int64_t taken;
@@ -241,9 +239,7 @@ static struct lock_facts facts_of(struct driver *driver)
 
 const char *cache_gate_lock_key(const struct driver *driver)
 {
-	return driver->flow.lock_key[0]
-		       ? driver->flow.lock_key
-		       : js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	return driver->flow.lock_key[0] ? driver->flow.lock_key : plan_graph_key(driver->plan);
 }
 
 /* Returns the fingerprint of the compiler that filled the cache: as phase 1's agent found it, else
@@ -268,7 +264,7 @@ static int phase_1_compiler(struct driver *driver, json_t **ret, struct err **er
 static int write_lock(struct driver *driver, const json_t *compiler, struct cache_verdict *verdict,
 		      char ret_key[SHA256_HEX], struct err **err)
 {
-	const char *planned = js_str(json_object_get(driver->plan, "compile"), "graph_key");
+	const char *planned = plan_graph_key(driver->plan);
 	AUTO(compile_manifest_freep) struct compile_manifest *lock = NULL;
 	struct lock_facts facts = facts_of(driver);
 	json_auto_t *ingredients = compile_manifest_ingredients(facts.ingredients, compiler);

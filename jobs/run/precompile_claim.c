@@ -8,11 +8,6 @@
 #define WAIT_MS        1000  /* between two looks at another run's claim */
 #define WAIT_REMOTE_MS 10000 /* the same if each look is a request to a service */
 
-static const char *graph_key_of_plan(const struct driver *driver)
-{
-	return js_str(json_object_get(driver->plan, "compile"), "graph_key");
-}
-
 /* The nonce comes from the journal. */
 static struct key_claim *claim_of(struct driver *driver)
 {
@@ -20,8 +15,8 @@ static struct key_claim *claim_of(struct driver *driver)
 		char nonce[FLOW_ID_MAX];
 
 		flow_key_nonce(&driver->flow, nonce);
-		key_claim_init(&driver->key, driver->cache, graph_key_of_plan(driver), driver->run,
-			       nonce);
+		key_claim_init(&driver->key, driver->cache, plan_graph_key(driver->plan),
+			       driver->run, nonce);
 	}
 	return &driver->key;
 }
@@ -39,7 +34,7 @@ static int record_waiting(struct driver *driver, struct err **err)
 		return 0;
 	free(driver->waited_for);
 	driver->waited_for = TAKE(whom);
-	EVENT_SET_STR(&ev, graph_key, graph_key_of_plan(driver));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
 	EVENT_SET_STR(&ev, holder, claim->holder ? claim->holder : "?");
 	EVENT_SET_STR(&ev, host, claim->host);
 	if (claim->since_ms > 0)
@@ -52,7 +47,7 @@ static int record_claimed(struct driver *driver, struct err **err)
 	struct event ev = { .kind = EV_CACHE_CLAIMED };
 
 	free(TAKE(driver->waited_for));
-	EVENT_SET_STR(&ev, graph_key, graph_key_of_plan(driver));
+	EVENT_SET_STR(&ev, graph_key, plan_graph_key(driver->plan));
 	EVENT_SET_STR(&ev, reason, claim_of(driver)->taken);
 	return driver_record(driver, &ev, err);
 }

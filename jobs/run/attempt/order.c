@@ -280,7 +280,7 @@ static json_t *planned(const json_t *plan, enum phase phase)
 		.phase = phase,
 		.attempt = 1,
 		.lock = phase == PHASE_TRAIN && plan_phase(plan, flow_phase_names[PHASE_PRECOMPILE])
-				? js_str(json_object_get(plan, "compile"), "graph_key")
+				? plan_graph_key(plan)
 				: NULL,
 		.claim = "<claim>",
 	};

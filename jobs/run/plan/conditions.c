@@ -16,6 +16,8 @@
 #define MATCH_RIGHT "'If-Match' with the object's ETag"
 #define MATCH_WRONG "'If-Match' with an ETag that the object no longer has"
 
+#define OVERWRITTEN "200, and the object is overwritten"
+
 struct trial {
 	struct store *store; /* borrowed, as is `what` */
 	const char *what;
@@ -77,21 +79,14 @@ static int explain_failure(const struct trial *trial, const char *condition, str
 	return distrust(trial, condition, answer, err);
 }
 
-static int must_write(const struct trial *trial, const char *condition, int written,
-		      const char *refusal, struct err **err)
+/* A write under `condition` must be done, or not; `otherwise` is the answer of a server that does
+ * the opposite. */
+static int must_be_done(const struct trial *trial, const char *condition, bool done, int written,
+			const char *otherwise, struct err **err)
 {
 	if (written < 0)
 		return explain_failure(trial, condition, err);
-	return written > 0 ? 0 : distrust(trial, condition, refusal, err);
-}
-
-static int must_not_write(const struct trial *trial, const char *condition, int written,
-			  struct err **err)
-{
-	if (written < 0)
-		return explain_failure(trial, condition, err);
-	return written == 0 ? 0
-			    : distrust(trial, condition, "200, and the object is overwritten", err);
+	return (written > 0) == done ? 0 : distrust(trial, condition, otherwise, err);
 }
 
 /* The object must be `text` after a write under `condition`; `otherwise` says what the server did
@@ -121,10 +116,10 @@ static int try_absent(struct trial *trial, struct err **err)
 {
 	int written = store_put_if_absent(trial->store, trial->key, "first", 5, err);
 
-	if (must_write(trial, NONE_RIGHT, written, "412", err) < 0)
+	if (must_be_done(trial, NONE_RIGHT, true, written, "412", err) < 0)
 		return -1;
 	written = store_put_if_absent(trial->store, trial->key, "another", 7, err);
-	if (must_not_write(trial, NONE_WRONG, written, err) < 0)
+	if (must_be_done(trial, NONE_WRONG, false, written, OVERWRITTEN, err) < 0)
 		return -1;
 	return must_read(trial, "first", trial->first, NONE_WRONG,
 			 "412, but the object is overwritten", err);
@@ -135,8 +130,8 @@ static int try_same(struct trial *trial, struct err **err)
 	int written =
 		store_replace_if_same(trial->store, trial->key, trial->first, "second", 6, err);
 
-	if (must_write(trial, MATCH_RIGHT, written, "412, as if the ETag were another one", err) <
-		    0 ||
+	if (must_be_done(trial, MATCH_RIGHT, true, written, "412, as if the ETag were another one",
+			 err) < 0 ||
 	    must_read(trial, "second", trial->second, MATCH_RIGHT,
 		      "200, but the object is unchanged", err) < 0)
 		return -1;
@@ -144,7 +139,7 @@ static int try_same(struct trial *trial, struct err **err)
 		return distrust(trial, MATCH_RIGHT, "200, and two contents have the same ETag",
 				err);
 	written = store_replace_if_same(trial->store, trial->key, trial->first, "third", 5, err);
-	if (must_not_write(trial, MATCH_WRONG, written, err) < 0)
+	if (must_be_done(trial, MATCH_WRONG, false, written, OVERWRITTEN, err) < 0)
 		return -1;
 	return must_read(trial, "second", NULL, MATCH_WRONG, "412, but the object is overwritten",
 			 err);

@@ -528,6 +528,11 @@ json_t *plan_phase(const json_t *plan, const char *phase)
 	return NULL;
 }
 
+const char *plan_graph_key(const json_t *plan)
+{
+	return js_str(json_object_get(plan, "compile"), "graph_key");
+}
+
 void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret)
 {
 	const json_t *compile = json_object_get(plan, "compile");

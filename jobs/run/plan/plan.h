@@ -108,6 +108,8 @@ int plan_publish(const struct plan *plan, struct err **err);
 
 /* Returns the phase's part of a plan, NULL if the plan has no such phase. */
 json_t *plan_phase(const json_t *plan, const char *phase);
+/* Returns the graph key of a plan; NULL until it is known. */
+const char *plan_graph_key(const json_t *plan);
 
 void plan_policy(const json_t *plan, const char *run, struct flow_policy *ret);
 
