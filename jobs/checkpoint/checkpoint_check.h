@@ -2,8 +2,8 @@
  * One checkpoint while a row of kind.h judges it, and the tools that the rows share: a reason why
  * it is not complete, small files as text or JSON, and files that are numbered by rank.
  */
-#ifndef STK_CHECKPOINT_CHECKPOINT_LOOK_H
-#define STK_CHECKPOINT_CHECKPOINT_LOOK_H
+#ifndef STK_CHECKPOINT_CHECKPOINT_CHECK_H
+#define STK_CHECKPOINT_CHECKPOINT_CHECK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -31,12 +31,12 @@ static int finish_graph(struct listing_walk *walk, struct err **err)
 	return walk->fn(walk->arg, graph, err);
 }
 
-static const struct compile_kind *classify(const struct compile_kind *wanted, const char *key,
+static const struct compile_kind *classify(const struct compile_kind *only, const char *key,
 					   struct entry_object *ret)
 {
-	const struct compile_kind *kind = wanted;
+	const struct compile_kind *kind = only;
 
-	for (size_t n = 0; wanted ? n == 0 : (kind = compile_kind_at(n)) != NULL; n++)
+	for (size_t n = 0; only ? n == 0 : (kind = compile_kind_at(n)) != NULL; n++)
 		if (kind->object(key, ret))
 			return kind;
 	return NULL;
@@ -146,14 +146,14 @@ static int compare_graph(void *arg, const struct listing_graph *graph, struct er
 static int find_below(struct listing_search *search, const char *graph, struct err **err)
 {
 	AUTO(auto_free) char *prefix = search->kind->prefix(graph);
-	const char *wanted = search->graph;
+	const char *whole = search->graph;
 	int done;
 
 	if (!prefix)
 		return 0;
 	search->graph = graph;
 	done = each_below(search->store, prefix, search->kind, compare_graph, search, err);
-	search->graph = wanted;
+	search->graph = whole;
 	return done;
 }
 
