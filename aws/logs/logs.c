@@ -1,26 +1,17 @@
-/*
- * All log streams with a common name prefix, and the rate limit of all requests: see logs.h.
- *
- * Each round begins a minute before the newest event, because streams arrive at different speeds;
- * events handed out already are known by their ids. Ids are kept as digests of 64 bits.
- */
+/* Reading one log stream, and the rate limit of all requests: see logs.h. */
 #include "aws/logs/logs.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aws/aws.h"
+#include "aws/logs/logs_internal.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/process/loop.h"
-#include "jobs/base/text/text.h"
 
 /* At most TURNS requests in TURN_MS, all clients together. */
 #define TURNS   5
 #define TURN_MS 1000
-
-#define LATE_MS  ((int64_t)60 * 1000)
-#define SEEN_MAX ((size_t)1 << 18) /* limit of ids; beyond it the minute is shortened */
 
 static struct {
 	pthread_mutex_t lock;
@@ -28,24 +19,12 @@ static struct {
 	size_t next;
 } rate = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-struct logs {
-	struct aws *aws;
-	int page;
-};
-
-struct logs_filter_seen {
-	uint64_t id;
-	int64_t at_ms;
-};
-
-struct logs_filter {
-	char *group, *prefix;
+struct logs_cursor {
+	char *group, *stream;
 	struct logs_position position;
-	int64_t floor_ms; /* start of the current round; nothing before it is asked for */
-	int64_t skip;     /* events at floor_ms that were handed out before this filter began */
-	char *token;      /* token of the next page in this round; NULL: a new round */
-	struct logs_filter_seen *seen; /* an open hash table, or NULL; id 0: free */
-	size_t count, size;
+	char *token;     /* NULL: by time */
+	int64_t from_ms; /* start time of the current query: a token counts from there */
+	int64_t skip;    /* events at that time that were handed out before */
 };
 
 int logs_open(int page, struct logs **ret, struct err **err)
@@ -91,19 +70,18 @@ static int await_turn(struct err **err)
 	return wait > 0 ? loop_pause(wait, err) : 0;
 }
 
-/* Waits for a turn and sends the request. Returns 1 with the reply's JSON in `ret`; 0 if the group
- * does not exist yet; -1 with an error. */
-static int call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
-		char ret_code[96], struct err **err)
+int logs_call(struct logs *logs, enum aws_operation operation, const json_t *body, json_t **ret,
+	      char ret_code[96], struct err **err)
 {
-	struct aws_call what = { .operation = operation, .body_fd = -1, .json = body };
+	struct aws_call call = { .operation = operation, .body_fd = -1, .json = body };
 	AUTO(aws_reply_release) struct aws_reply reply = { 0 };
 	int outcome;
 
 	if (await_turn(err) < 0)
 		return -1;
-	outcome = aws_perform(logs->aws, &what, &reply, err);
-	snprintf(ret_code, 96, "%s", reply.code);
+	outcome = aws_perform(logs->aws, &call, &reply, err);
+	if (ret_code)
+		snprintf(ret_code, 96, "%s", reply.code);
 	if (outcome < 0 && strcmp(reply.code, "ResourceNotFoundException") == 0) {
 		err_freep(err);
 		return 0;
@@ -114,9 +92,8 @@ static int call(struct logs *logs, enum aws_operation operation, const json_t *b
 	return 1;
 }
 
-/* Hands out one event and counts it. */
-static void hand_out(struct logs_position *position, const json_t *event, const char *stream,
-		     logs_fn fn, void *arg)
+void logs_hand_out(struct logs_position *position, const json_t *event, const char *stream,
+		   logs_fn fn, void *arg)
 {
 	const json_t *message = json_object_get(event, "message");
 	const char *text = json_string_value(message);
@@ -132,182 +109,92 @@ static void hand_out(struct logs_position *position, const json_t *event, const 
 	fn(arg, &row);
 }
 
-/* ---- the filter ------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------ */
 
-struct logs_filter *logs_filter_new(const char *group, const char *prefix,
-				    const struct logs_position *from)
+/* Goes on by time from the position; the events handed out there arrive again and are skipped. */
+static void go_by_time(struct logs_cursor *cursor)
 {
-	struct logs_filter *filter = mem_zero(1, sizeof *filter);
-
-	filter->group = mem_copy(group);
-	filter->prefix = mem_copy(prefix);
-	if (from)
-		filter->position = *from;
-	filter->floor_ms = filter->position.at_ms;
-	filter->skip = filter->position.count;
-	return filter;
+	free(TAKE(cursor->token));
+	cursor->from_ms = cursor->position.at_ms;
+	cursor->skip = cursor->position.count;
 }
 
-void logs_filter_freep(struct logs_filter **filter)
+struct logs_cursor *logs_cursor_new(const char *group, const char *stream)
 {
-	if (*filter) {
-		free((*filter)->group);
-		free((*filter)->prefix);
-		free((*filter)->token);
-		free((*filter)->seen);
+	struct logs_cursor *cursor = mem_zero(1, sizeof *cursor);
+
+	cursor->group = mem_copy(group);
+	cursor->stream = mem_copy(stream);
+	return cursor;
+}
+
+void logs_cursor_freep(struct logs_cursor **cursor)
+{
+	if (*cursor) {
+		free((*cursor)->group);
+		free((*cursor)->stream);
+		free((*cursor)->token);
 	}
-	free(*filter);
-	*filter = NULL;
+	free(*cursor);
+	*cursor = NULL;
 }
 
-struct logs_position logs_filter_position(const struct logs_filter *filter)
+static json_t *page_request(const struct logs *logs, const struct logs_cursor *cursor)
 {
-	return filter->position;
-}
+	json_t *body = json_pack("{s:s, s:s, s:b}", "logGroupName", cursor->group, "logStreamName",
+				 cursor->stream, "startFromHead", 1);
 
-/* ---- ids ------------------------------------------------------------------------- */
-
-/* FNV-1a hash of an event id; never 0. */
-static uint64_t digest(const char *id)
-{
-	uint64_t sum = UINT64_C(0xcbf29ce484222325);
-
-	for (; *id; id++)
-		sum = (sum ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
-	return sum ? sum : 1;
-}
-
-static struct logs_filter_seen *place_of(struct logs_filter_seen *table, size_t size, uint64_t id)
-{
-	size_t i = (size_t)(id % size);
-
-	while (table[i].id && table[i].id != id)
-		i = (i + 1) % size;
-	return &table[i];
-}
-
-/* Returns the time before which all events have been handed out, late ones too. */
-static int64_t horizon(const struct logs_filter *filter)
-{
-	int64_t at = filter->position.at_ms - (filter->count > SEEN_MAX ? 0 : LATE_MS);
-
-	return at > filter->floor_ms ? at : filter->floor_ms;
-}
-
-/* Builds a new table from the ids of `keep_ms` and later. */
-static void rebuild(struct logs_filter *filter, int64_t keep_ms)
-{
-	size_t kept = 0, size;
-	struct logs_filter_seen *table;
-
-	for (size_t i = 0; i < filter->size; i++)
-		kept += filter->seen[i].id && filter->seen[i].at_ms >= keep_ms;
-	size = 64 + kept * 4;
-	table = mem_zero(size, sizeof *table);
-	for (size_t i = 0; i < filter->size; i++)
-		if (filter->seen[i].id && filter->seen[i].at_ms >= keep_ms)
-			*place_of(table, size, filter->seen[i].id) = filter->seen[i];
-	free(filter->seen);
-	filter->seen = table;
-	filter->size = size;
-	filter->count = kept;
-}
-
-/* Returns false if the id was known. */
-static bool remember(struct logs_filter *filter, const char *text, int64_t at_ms)
-{
-	uint64_t id = digest(text);
-	struct logs_filter_seen *place;
-
-	if (filter->count * 2 >= filter->size)
-		rebuild(filter, horizon(filter));
-	place = place_of(filter->seen, filter->size, id);
-	if (place->id)
-		return false;
-	*place = (struct logs_filter_seen){ id, at_ms };
-	filter->count++;
-	return true;
-}
-
-/* Begins the next round, at the horizon. */
-static void begin_round(struct logs_filter *filter)
-{
-	int64_t floor = horizon(filter);
-
-	free(TAKE(filter->token));
-	if (floor == filter->floor_ms)
-		return;
-	filter->floor_ms = floor;
-	filter->skip = 0;
-	rebuild(filter, floor);
-}
-
-/* ---- pages ----------------------------------------------------------------------- */
-
-static json_t *page_request(const struct logs *logs, const struct logs_filter *filter)
-{
-	/* AWS interleaves the streams by time in any case; imitations of it need the parameter. */
-	json_t *body = json_pack("{s:s, s:b}", "logGroupName", filter->group, "interleaved", 1);
-
-	if (*filter->prefix)
-		js_put_str(body, "logStreamNamePrefix", filter->prefix);
 	if (logs->page > 0)
 		js_put(body, "limit", json_integer(logs->page));
-	if (filter->floor_ms > 0)
-		js_put(body, "startTime", json_integer(filter->floor_ms));
-	if (filter->token)
-		js_put_str(body, "nextToken", filter->token);
+	if (cursor->token)
+		js_put_str(body, "nextToken", cursor->token);
+	if (cursor->from_ms > 0)
+		js_put(body, "startTime", json_integer(cursor->from_ms));
 	return body;
 }
 
-static void hand_out_page(struct logs_filter *filter, const json_t *events, logs_fn fn, void *arg)
+static void hand_out_page(struct logs_cursor *cursor, const json_t *events, logs_fn fn, void *arg)
 {
 	const json_t *event;
 	size_t i;
 
 	json_array_foreach (events, i, event) {
-		const char *id = js_str(event, "eventId"), *stream = js_str(event, "logStreamName");
-		int64_t at = js_int(event, "timestamp", 0);
-
-		if (!stream || !text_starts(stream, filter->prefix) || at < filter->floor_ms ||
-		    (id && !remember(filter, id, at)))
-			continue;
-		if (filter->skip > 0 && at == filter->floor_ms) {
-			filter->skip--;
+		if (cursor->skip > 0 && js_int(event, "timestamp", 0) == cursor->from_ms) {
+			cursor->skip--;
 			continue;
 		}
-		hand_out(&filter->position, event, stream, fn, arg);
+		/* After that millisecond nothing is skipped any more. */
+		cursor->skip = 0;
+		logs_hand_out(&cursor->position, event, cursor->stream, fn, arg);
 	}
 }
 
-int logs_filter_read(struct logs *logs, struct logs_filter *filter, logs_fn fn, void *arg,
-		     enum logs_state *ret, struct err **err)
+int logs_read(struct logs *logs, struct logs_cursor *cursor, logs_fn fn, void *arg,
+	      enum logs_state *ret, struct err **err)
 {
-	json_auto_t *body = page_request(logs, filter), *reply = NULL;
+	json_auto_t *body = page_request(logs, cursor), *reply = NULL;
 	char code[96];
-	int outcome = call(logs, AWS_FILTER_LOG_EVENTS, body, &reply, code, err);
 	const char *token;
+	int outcome = logs_call(logs, AWS_GET_LOG_EVENTS, body, &reply, code, err);
 
 	*ret = LOGS_NOT_YET;
-	if (outcome < 0 && filter->token && strcmp(code, "InvalidParameterException") == 0) {
-		/* The token is too old: the next round reads the rest. */
+	if (outcome < 0 && cursor->token && strcmp(code, "InvalidParameterException") == 0) {
+		/* The token is a day old; without one the next page is asked for by time. */
 		err_freep(err);
-		begin_round(filter);
+		go_by_time(cursor);
 		*ret = LOGS_MORE;
 		return 0;
 	}
 	if (outcome <= 0)
 		return outcome;
-	hand_out_page(filter, json_object_get(reply, "events"), fn, arg);
-	token = js_str(reply, "nextToken");
-	if (token && filter->token && strcmp(token, filter->token) == 0)
-		token = NULL; /* a repeated token would never end */
-	*ret = token ? LOGS_MORE : LOGS_NO_MORE;
-	if (token) {
-		free(filter->token);
-		filter->token = mem_copy(token);
-	} else {
-		begin_round(filter);
+	hand_out_page(cursor, json_object_get(reply, "events"), fn, arg);
+	token = js_str(reply, "nextForwardToken");
+	/* The same token again means the end; a page before that may be empty. */
+	*ret = token && (!cursor->token || strcmp(token, cursor->token) != 0) ? LOGS_MORE
+									      : LOGS_NO_MORE;
+	if (token && *ret == LOGS_MORE) {
+		free(cursor->token);
+		cursor->token = mem_copy(token);
 	}
 	return 0;
 }

@@ -339,12 +339,12 @@ def test_an_agent_that_never_came_up_is_read_from_cloudwatch(train):
     train.run("--id", "one", code=1)
     row, = ended(train)
     assert row["exit"] == 127
-    train.aws.fault("denied", operation="FilterLogEvents", count=0)
+    train.aws.fault("denied", operation="GetLogEvents", count=0)
     train.run("--id", "two", code=1)
     row, = ended(train, "two")
     assert row["exit"] == 127
-    assert "cannot read the log: logs FilterLogEvents was refused: AccessDenied" in row["evidence"]
+    assert "cannot read the log: logs GetLogEvents was refused: AccessDenied" in row["evidence"]
     assert row["evidence"].count("cannot read the log") == 1
-    assert "FilterLogEvents was refused" in train.stoker("logs", "one").err
+    assert "GetLogEvents was refused" in train.stoker("logs", "one").err
     train.aws.clear_faults()
     assert "no whole agent in '/nonesuch'" in train.ok("logs", "one").out

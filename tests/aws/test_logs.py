@@ -55,21 +55,21 @@ def messages(reply):
 
 
 def test_what_is_not_there_yet_is_no_error(log, who):
-    who.ask("logs", group=GROUP, prefix="j/algo-1")
-    reply = who.ask("read")
-    assert messages(reply) == [] and reply["state"] == "not yet"
+    who.ask("logs", group=GROUP, stream="j/algo-1")
+    assert who.ask("read") == {"events": [], "state": "not yet"}
     log.begin("other")
-    assert who.ask("read")["state"] == "no more"
+    assert who.ask("read")["state"] == "not yet"
     said = log.put("j/algo-1", 3)
     reply = who.ask("read")
     assert messages(reply) == said and reply["state"] == "no more"
+    assert who.ask("streams", group="/none", prefix="")["streams"] == []
     who.ask("logs", group="/none", prefix="j/")
     assert who.ask("read")["state"] == "not yet"
 
 
 def test_pages_and_live_appends_come_once_each(log, who):
     said = log.put("s", 25)
-    who.ask("logs", group=GROUP, prefix="s", page=4)
+    who.ask("logs", group=GROUP, stream="s", page=4)
     seen = messages(who.ask("read", pages=3))
     said += log.put("s", 5)
     while len(seen) < len(said):
@@ -83,9 +83,9 @@ def test_pages_and_live_appends_come_once_each(log, who):
 
 def test_a_token_that_has_expired_is_survived(aws, log, who):
     said = log.put("s", 4) + log.put("s", 5, step=0)
-    who.ask("logs", group=GROUP, prefix="s", page=3)
+    who.ask("logs", group=GROUP, stream="s", page=3)
     seen = messages(who.ask("read", pages=2))
-    aws.fault("error", service="logs", operation="FilterLogEvents", code="InvalidParameterException", status=400,
+    aws.fault("error", service="logs", operation="GetLogEvents", code="InvalidParameterException", status=400,
               count=1)
     seen += messages(who.ask("read"))
     said += log.put("s", 2, step=0) + log.put("s", 2)
@@ -95,9 +95,9 @@ def test_a_token_that_has_expired_is_survived(aws, log, who):
 
 def test_any_other_error_is_told_and_loses_nothing(aws, log, who):
     said = log.put("s", 4)
-    who.ask("logs", group=GROUP, prefix="s", page=2)
+    who.ask("logs", group=GROUP, stream="s", page=2)
     seen = messages(who.ask("read", pages=1))
-    aws.fault("error", service="logs", operation="FilterLogEvents", code="AccessDeniedException", status=400, count=1)
+    aws.fault("error", service="logs", operation="GetLogEvents", code="AccessDeniedException", status=400, count=1)
     reply = who.ask("read")
     assert "AccessDenied" in reply["error"] and reply["exit"] == 4 and reply["events"] == []
     assert seen + messages(who.ask("read")) == said
@@ -106,6 +106,7 @@ def test_any_other_error_is_told_and_loses_nothing(aws, log, who):
 def test_streams_of_a_prefix_come_together(log, who):
     said = log.put("job/algo-1", 3) + log.put("job/algo-2", 3) + log.put("job/algo-1", 2)
     log.put("jobber/algo-1", 2)
+    assert who.ask("streams", group=GROUP, prefix="job/")["streams"] == ["job/algo-1", "job/algo-2"]
     who.ask("logs", group=GROUP, prefix="job/", page=2)
     reply = who.ask("read")
     assert messages(reply) == said
@@ -147,9 +148,15 @@ def test_a_round_of_a_filter_whose_token_expired_goes_on(aws, log, who):
     assert seen + messages(who.ask("read")) == said
 
 
+def test_more_streams_than_a_page_holds(log, who):
+    for i in range(60):
+        log.begin(f"job/{i:03}")
+    assert len(who.ask("streams", group=GROUP, prefix="job/")["streams"]) == 60
+
+
 def test_everybody_together_keeps_the_pace(log, who):
     log.put("s", 20)
-    who.ask("logs", group=GROUP, prefix="s", page=1)
+    who.ask("logs", group=GROUP, stream="s", page=1)
     time.sleep(1.1)
     before = time.monotonic()
     who.ask("read", pages=16)
@@ -171,12 +178,12 @@ def test_a_writer_and_a_reader_at_once_with_restarts(aws, log, who):
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     seen, rounds = [], 0
-    who.ask("logs", group=GROUP, prefix="s", page=8)
+    who.ask("logs", group=GROUP, stream="s", page=8)
     while rounds < 10:
         last = over.is_set()
         rounds += last
         if chance.random() < 0.2:
-            aws.fault("error", service="logs", operation="FilterLogEvents", code="InvalidParameterException", status=400,
+            aws.fault("error", service="logs", operation="GetLogEvents", code="InvalidParameterException", status=400,
                       count=1)
         reply = who.ask("read", pages=chance.choice((1, 2, 1000)) if not last else 1000)
         aws.clear_faults()

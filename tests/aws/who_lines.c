@@ -11,11 +11,12 @@
  *   {"do":"region"}, {"do":"endpoint","suffix":…}, {"do":"lend"}
  *   {"do":"config","path":…,"keys":[[kind,section,key]…]}   what a config file says: {"values"}
  *   {"do":"threads","count":N}            N threads ask for credentials at once: {"same"}
- *   {"do":"logs","group","prefix","at","count","page"}
+ *   {"do":"logs","group","stream" or "prefix","at","count","page"}
  *                                         begin to read a log, all streams of a prefix from
  *                                         that position
  *   {"do":"read","pages":N}               {"state","events":[[at,stream,message]…]}, of a prefix
  *                                         also {"at","count"}
+ *   {"do":"streams","group","prefix"}     {"streams"}
  *
  * A failure has "error", "hint" and "exit" instead.
  *
@@ -142,10 +143,12 @@ static void say_threads(const json_t *asked, json_t *ret)
 /* ---- logs ------------------------------------------------------------------------ */
 
 static struct logs *logs;
+static struct logs_cursor *cursor;
 static struct logs_filter *filter;
 
 static void end_logs(void)
 {
+	logs_cursor_freep(&cursor);
 	logs_filter_freep(&filter);
 	logs_freep(&logs);
 }
@@ -158,7 +161,10 @@ static int begin_logs(const json_t *asked, struct err **err)
 	end_logs();
 	if (logs_open((int)js_int(asked, "page", 0), &logs, err) < 0)
 		return -1;
-	filter = logs_filter_new(group, js_str(asked, "prefix"), &from);
+	if (js_str(asked, "stream"))
+		cursor = logs_cursor_new(group, js_str(asked, "stream"));
+	else
+		filter = logs_filter_new(group, js_str(asked, "prefix"), &from);
 	return 0;
 }
 
@@ -179,7 +185,8 @@ static int read_logs(const json_t *asked, json_t *ret, struct err **err)
 	js_put(ret, "events", events);
 	for (int64_t pages = js_int(asked, "pages", 1000);
 	     outcome == 0 && state == LOGS_MORE && pages > 0; pages--)
-		outcome = logs_filter_read(logs, filter, take_event, events, &state, err);
+		outcome = cursor ? logs_read(logs, cursor, take_event, events, &state, err)
+				 : logs_filter_read(logs, filter, take_event, events, &state, err);
 	js_put_str(ret, "state", states[state]);
 	if (filter) {
 		struct logs_position at = logs_filter_position(filter);
@@ -188,6 +195,21 @@ static int read_logs(const json_t *asked, json_t *ret, struct err **err)
 		js_put(ret, "count", json_integer(at.count));
 	}
 	return outcome;
+}
+
+static int list_streams(const json_t *asked, json_t *ret, struct err **err)
+{
+	AUTO(auto_strv) char **names = NULL;
+	json_t *list = json_array();
+
+	js_put(ret, "streams", list);
+	end_logs();
+	if (logs_open(0, &logs, err) < 0 ||
+	    logs_streams(logs, js_str(asked, "group"), js_str(asked, "prefix"), &names, err) < 0)
+		return -1;
+	for (char **name = names; *name; name++)
+		json_array_append_new(list, json_string(*name));
+	return 0;
 }
 
 static int act(const json_t *asked, json_t *ret, struct err **err)
@@ -210,6 +232,8 @@ static int act(const json_t *asked, json_t *ret, struct err **err)
 		return begin_logs(asked, err);
 	if (strcmp(what, "read") == 0)
 		return read_logs(asked, ret, err);
+	if (strcmp(what, "streams") == 0)
+		return list_streams(asked, ret, err);
 	if (strcmp(what, "expired") == 0)
 		js_put(ret, "may_change",
 		       json_boolean(credentials_default.expired(js_str(asked, "access"))));

@@ -9,7 +9,7 @@
 
 static void job_free(struct batch_job *job)
 {
-	cloud_logs_release(&job->logs, &job->log_count);
+	batch_streams_release(job);
 	batch_set_description(job, NULL);
 	json_decref(job->nodes);
 	free(job->prefix);

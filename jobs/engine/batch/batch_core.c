@@ -86,3 +86,13 @@ struct batch_job *batch_job_of(struct batch *batch, const char *prefix)
 	batch->jobs[batch->count++] = job;
 	return job;
 }
+
+void batch_streams_release(struct batch_job *job)
+{
+	for (size_t i = 0; i < job->stream_count; i++) {
+		logs_cursor_freep(&job->streams[i].cursor);
+		sb_release(&job->streams[i].text);
+	}
+	free(TAKE(job->streams));
+	job->stream_count = 0;
+}

@@ -8,8 +8,8 @@
 #define STK_ENGINE_BATCH_BATCH_INTERNAL_H
 
 #include "aws/aws.h"
+#include "aws/logs/logs.h"
 #include "jobs/engine/batch/batch.h"
-#include "jobs/engine/cloud_log.h"
 #include "jobs/engine/workspace_cache.h"
 
 #define QUICK_MS        500   /* between two requests for a job that has just changed */
@@ -34,6 +34,14 @@
 #define BATCH_NONCE_TAG "stoker:nonce"
 
 #define BATCH_IDS_MAX 100 /* in one DescribeJobs */
+
+/* CloudWatch's log of one node, from its beginning. */
+struct batch_stream {
+	int node;
+	struct logs_cursor *cursor;
+	struct sb text;
+	struct mono at; /* when it was last read to its end; ms 0: never */
+};
 
 /* Most used fields of a job in DescribeJobs. */
 struct batch_summary {
@@ -66,8 +74,8 @@ struct batch_job {
 	struct workspace_cache_sign sign; /* for a job that the service does not know */
 	struct engine_status last_status; /* last result of describe, valid for STATUS_MS */
 	struct mono last_status_at;       /* ms 0: none */
-	struct cloud_log *logs;           /* by rank; NULL: not needed yet */
-	int log_count;
+	struct batch_stream *streams;
+	size_t stream_count;
 };
 
 struct batch {
@@ -111,6 +119,7 @@ int batch_describe_nodes(struct batch *batch, const struct batch_job *job, int f
 void batch_set_description(struct batch_job *job, json_t *description);
 /* Returns the attempt with this prefix, new if there was none. */
 struct batch_job *batch_job_of(struct batch *batch, const char *prefix);
+void batch_streams_release(struct batch_job *job);
 
 /* ---- batch_definition.c: bodies of requests ---------------------------------------- */
 

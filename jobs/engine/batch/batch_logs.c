@@ -2,7 +2,49 @@
 #include "jobs/engine/batch/batch_internal.h"
 #include "jobs/engine/reports.h"
 
-#define GROUP "/aws/batch/job"
+#define GROUP      "/aws/batch/job"
+#define STREAM_MAX ((size_t)1 << 20) /* most bytes of the stream of a node without an agent */
+#define AGAIN_MS   5000
+
+static struct batch_stream *stream_of(struct batch_job *job, int node, const char *group,
+				      const char *name)
+{
+	struct batch_stream *stream;
+
+	for (size_t i = 0; i < job->stream_count; i++)
+		if (job->streams[i].node == node)
+			return &job->streams[i];
+	job->streams = mem_grow(job->streams, job->stream_count + 1, sizeof *job->streams);
+	stream = &job->streams[job->stream_count++];
+	*stream = (struct batch_stream){ .node = node, .text = SB_INIT_MAX(STREAM_MAX) };
+	stream->cursor = logs_cursor_new(group, name);
+	return stream;
+}
+
+static void add_line(void *arg, const struct logs_event *event)
+{
+	struct sb *text = arg;
+
+	sb_add(text, event->message, event->len);
+	sb_addc(text, '\n');
+}
+
+/* Reads the whole stream, a page at a time; again after AGAIN_MS, for lines come late. */
+static int read_stream(struct batch *batch, struct batch_stream *stream, struct err **err)
+{
+	enum logs_state state = LOGS_MORE;
+
+	if (stream->at.ms > 0 && clock_mono_now().ms - stream->at.ms < AGAIN_MS)
+		return 0;
+	if (!batch->logs && logs_open(0, &batch->logs, err) < 0)
+		return -1;
+	while (state == LOGS_MORE && !stream->text.truncated)
+		if (logs_read(batch->logs, stream->cursor, add_line, &stream->text, &state, err) <
+		    0)
+			return -1;
+	stream->at = clock_mono_now();
+	return 0;
+}
 
 static const json_t *job_of_node(const struct batch_job *job, int node)
 {
@@ -36,22 +78,29 @@ int batch_logs(struct engine *engine, const char *name, const char *prefix, int 
 	struct batch *batch = (struct batch *)engine;
 	struct batch_job *job = batch_job_of(batch, prefix);
 	AUTO(node_report_release) struct node_report report = { 0 };
-	struct cloud_log *log;
-	const char *group, *stream;
+	struct batch_stream *stream;
+	const char *group, *stream_is;
+	size_t len;
 	int there;
 
 	learn(engine, job, name);
-	if (job->summary.state != ENGINE_ENDED || !(stream = stream_name(job, node, &group)))
+	if (job->summary.state != ENGINE_ENDED || !(stream_is = stream_name(job, node, &group)))
 		return workspace_cache_logs(batch->cache, prefix, node, offset, max, ret, err);
 	there = reports_get(batch->cache, prefix, node, &report, err);
 	if (there < 0)
 		return -1;
 	if (there)
 		return workspace_cache_logs(batch->cache, prefix, node, offset, max, ret, err);
-	log = cloud_log_of(&job->logs, &job->log_count, node);
-	if (cloud_log_read(log, &batch->logs, group, stream, err) < 0)
+	stream = stream_of(job, node, group, stream_is);
+	if (read_stream(batch, stream, err) < 0)
 		return -1;
-	cloud_log_copy(log, offset, max, ret);
+	if (*offset >= stream->text.len)
+		return 0;
+	len = stream->text.len - (size_t)*offset;
+	if (len > max)
+		len = max;
+	sb_add(ret, stream->text.text + *offset, len);
+	*offset += len;
 	return 0;
 }
 
@@ -61,7 +110,7 @@ int batch_log_size(struct engine *engine, const char *name, const char *prefix, 
 	struct batch *batch = (struct batch *)engine;
 
 	(void)name;
-	if (batch_job_of(batch, prefix)->logs)
+	if (batch_job_of(batch, prefix)->streams)
 		return 0;
 	return workspace_cache_log_size(batch->cache, prefix, node, ret, err);
 }

@@ -258,7 +258,7 @@ int batch_follow(struct batch *batch, struct batch_job *job, const char *name, s
 	job->followed = true;
 	if (other == 0)
 		return 0;
-	cloud_logs_release(&job->logs, &job->log_count);
+	batch_streams_release(job);
 	batch_set_description(job, NULL);
 	json_decref(TAKE(job->nodes));
 	job->stopped.ms = 0;

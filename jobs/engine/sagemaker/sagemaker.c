@@ -42,7 +42,7 @@ static void close_engine(struct engine *engine)
 	for (size_t i = 0; i < sagemaker->job_count; i++) {
 		struct training *job = sagemaker->jobs[i];
 
-		cloud_logs_release(&job->logs, &job->log_count);
+		sagemaker_logs_release(job);
 		sagemaker_toolkit_logs_release(job);
 		json_decref(job->description);
 		free(job->name);

@@ -36,8 +36,8 @@
  *   stop      StopTrainingJob, once per SAGEMAKER_STOP_MS: SIGTERM, after 120 s SIGKILL, which
  *             no grace prolongs.
  *   logs      the logs that the agents upload to the workspace. For a container in which no
- *             agent came up, once the job has ended: the host's streams in CloudWatch Logs, by
- *             time.
+ *             agent came up, once the job has ended: the host's streams in CloudWatch Logs, one
+ *             after the other.
  *   release   gives back machines that are kept for a next attempt (`sagemaker.warm_pool`).
  *             EXIT_BUSY until the service shows that there are any, for SAGEMAKER_POOL_MS after
  *             the end at most; then the request is sent in any case.

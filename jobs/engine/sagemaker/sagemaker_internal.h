@@ -8,8 +8,8 @@
 #define STK_ENGINE_SAGEMAKER_SAGEMAKER_INTERNAL_H
 
 #include "aws/aws.h"
+#include "aws/logs/logs.h"
 #include "jobs/base/text/js.h"
-#include "jobs/engine/cloud_log.h"
 #include "jobs/engine/reports.h"
 #include "jobs/engine/sagemaker/sagemaker.h"
 #include "jobs/engine/workspace_cache.h"
@@ -115,6 +115,7 @@ bool sagemaker_may_be_kept(const json_t *description);
 int64_t sagemaker_kept_ms(const json_t *description);
 /* ---- sagemaker_logs.c: streams of CloudWatch, if no agent uploads a log ---- */
 
+void sagemaker_logs_release(struct training *job);
 /* Implements `logs` of engine.h. */
 int sagemaker_cloud_logs(struct sagemaker *sagemaker, struct training *job, int node,
 			 uint64_t *offset, size_t max, struct sb *ret, struct err **err);
