@@ -36,7 +36,11 @@ void node_arena_freep(struct arena **arena)
 /* The bounds of yaml.h and expand.c keep each size far below that of an int. */
 static void *arena_get(struct arena *arena, size_t size)
 {
-	return memset(obstack_alloc(&arena->memory, (int)size), 0, size);
+	void *memory = obstack_alloc(&arena->memory, (int)size);
+
+	if (!memory) /* never; the analyzer cannot know it */
+		abort();
+	return memset(memory, 0, size);
 }
 
 char *node_arena_text(struct arena *arena, const char *text, size_t len)

@@ -51,12 +51,11 @@ static int must_be_apart(const struct store *from, const struct store *to, struc
 /* Selects the local side: the target if it is a directory, else the source. */
 static int open_sides(struct sync *sync, struct store *from, struct store *to, struct err **err)
 {
-	struct store *remote = as_directory(to) ? from : to;
+	struct store *remote = NULL;
 
-	sync->local = as_directory(to);
-	sync->down = sync->local != NULL;
-	if (!sync->down)
-		sync->local = as_directory(from);
+	sync->down = store_directory(to) != NULL;
+	remote = sync->down ? from : to;
+	sync->local = as_directory(sync->down ? to : from);
 	if (!sync->local) {
 		err_set(err, EXIT_REFUSED, "neither '%s' nor '%s' is a directory", store_url(from),
 			store_url(to));

@@ -62,7 +62,8 @@ static void end_groups(struct sync *sync, struct group *group)
 			for (const struct sync_slot *slot = group->held; slot; slot = slot->beside)
 				group->pending++;
 			release_held(sync, group);
-			/* Objects finished in release_held() have called end_groups() themselves. */
+			/* Objects finished in release_held() have called end_groups() themselves.
+			 */
 			return;
 		}
 		if (parent) {
