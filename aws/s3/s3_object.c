@@ -101,6 +101,7 @@ struct s3_operation *s3_put_start(struct aws *aws, const struct s3_place *place,
 	put->len = body->len;
 	s3_request_begin(&put->request, aws, AWS_PUT_OBJECT, place->bucket, place->key);
 	if (s3_request_body(&put->request, body, 0, body->len, base64, err) < 0) {
+		err_wrap(err, "cannot write 's3://%s/%s'", place->bucket, place->key);
 		put_free(&put->base);
 		return NULL;
 	}
