@@ -368,9 +368,9 @@ static void on_run_ended(struct status *status, const struct event *ev)
 
 	status->ended = true;
 	status_end_cache_wait(status);
+	status_put(status->root, ev, EVF_state, EVF_exit_code, EVF_COUNT);
 	js_put(status->root, "ended", status_utc(ev->at));
-	status_put(status->root, ev, EVF_state, EVF_exit_code, EVF_reason, EVF_evidence, EVF_hint,
-		   EVF_COUNT);
+	status_put(status->root, ev, EVF_reason, EVF_evidence, EVF_hint, EVF_COUNT);
 	if (EVENT_HAS(ev, phase))
 		status->phase = ev->phase;
 	if (last && ev->state != OUTCOME_SUCCEEDED)

@@ -42,9 +42,10 @@ static void on_news(void *arg, const char *kind, const json_t *line)
 	const char *message = js_str(line, "message");
 
 	(void)kind;
+	if (!message)
+		return;
 	err_freep(&prefetch->why);
-	err_set(&prefetch->why, (enum exit_code)js_int(line, "code", EXIT_REFUSED), "%s",
-		message ? message : "unknown");
+	err_set(&prefetch->why, (enum exit_code)js_int(line, "code", EXIT_REFUSED), "%s", message);
 	prefetch->why->os_errno = (int)js_int(line, "errno", 0);
 	if (js_str(line, "hint"))
 		err_hint(&prefetch->why, "%s", js_str(line, "hint"));
