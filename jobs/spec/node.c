@@ -1,46 +1,60 @@
 /* The tree of a spec and the memory it lives in: see node.h. */
 #include "jobs/spec/node.h"
 
-#include <obstack.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/sb.h"
 #include "jobs/spec/fields/scalar.h"
 
-#define obstack_chunk_alloc malloc
-#define obstack_chunk_free  free
+#define ARENA_CHUNK ((size_t)16 << 10)
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	alignas(max_align_t) unsigned char bytes[];
+};
 
 struct arena {
-	struct obstack memory;
+	struct chunk *head;
 };
 
 struct arena *node_arena_new(void)
 {
-	struct arena *arena = mem_zero(1, sizeof *arena);
-
-	obstack_alloc_failed_handler = abort; /* as mem_zero() */
-	obstack_init(&arena->memory);
-	return arena;
+	return mem_zero(1, sizeof(struct arena));
 }
 
 void node_arena_freep(struct arena **arena)
 {
+	struct chunk *next;
+
 	if (!*arena)
 		return;
-	obstack_free(&(*arena)->memory, NULL);
+	for (struct chunk *chunk = (*arena)->head; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
 	free(*arena);
 	*arena = NULL;
 }
 
-/* The bounds of yaml.h and expand.c keep each size far below that of an int. */
 static void *arena_get(struct arena *arena, size_t size)
 {
-	void *memory = obstack_alloc(&arena->memory, (int)size);
+	struct chunk *chunk = arena->head;
+	size_t rounded =
+		(size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 
-	if (!memory) /* never; the analyzer cannot know it */
-		abort();
-	return memset(memory, 0, size);
+	if (!chunk || chunk->size - chunk->used < rounded) {
+		size_t room = rounded > ARENA_CHUNK ? rounded : ARENA_CHUNK;
+
+		chunk = mem_zero(1, sizeof *chunk + room);
+		chunk->size = room;
+		chunk->next = arena->head;
+		arena->head = chunk;
+	}
+	chunk->used += rounded;
+	return chunk->bytes + chunk->used - rounded;
 }
 
 char *node_arena_text(struct arena *arena, const char *text, size_t len)
