@@ -1,0 +1,65 @@
+/*
+ * Files of the simulated world: see kernel.h. A tree is what a machine sees at "/": its own disk,
+ * and what is mounted there: /proc (made up from the processes of the machine), /tmp (in memory,
+ * gone with a halt), and a shared folder with the habits of NFS, which several machines have.
+ *
+ * A disk holds inodes: folders, files, links. Each has what is in memory and what has reached the
+ * disk; names likewise belong to their folder. fsync() of a file makes its bytes and its size last,
+ * fsync() of a folder its names (rename, unlink, link, create). What was not synced is there or not
+ * after a loss of power, by chance, each name and each block of 4 KiB for itself, as the orders of a
+ * real disk allow: a rename is all or nothing, a name never leads to an inode that is not there.
+ *
+ * A share (NFS) shows another machine's changes late: attributes and names are up to 60 s old unless
+ * the file is opened anew (close-to-open), a file that is removed by another machine gives ESTALE to
+ * those who have it open, one removed by its own machine while open becomes a hidden ".nfs…" name
+ * until it is closed, rename and O_EXCL are atomic on the server, flock() and fcntl() locks hold
+ * across machines, fsync() of a folder may be refused.
+ */
+#ifndef STK_TESTS_WORLD_TREE_H
+#define STK_TESTS_WORLD_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "tests/world/kernel.h"
+
+struct disk; /* inodes that live and die together: a local disk, a tmpfs, a share */
+
+enum disk_kind { DISK_LOCAL, DISK_MEMORY, DISK_SHARE };
+
+struct disk *disk_new(enum disk_kind kind, const char *name);
+/* Bytes and files that still fit; a quota of it gives EDQUOT instead of ENOSPC. */
+void disk_limit(struct disk *disk, int64_t bytes_free, int64_t files_free, bool quota);
+/* Refuses fsync() of folders with EINVAL, as some network file systems do. */
+void disk_refuse_folder_sync(struct disk *disk, bool refuse);
+/* What was not synced is lost, by chance. */
+void disk_lose_power(struct disk *disk);
+
+/* "/" of a machine: an own local disk with /tmp in memory and /proc. */
+struct tree *tree_new(struct machine *machine);
+/* Mounts a disk at an absolute path, which is made. */
+void tree_mount(struct tree *tree, const char *path, struct disk *disk);
+
+/* ---- the world's own hand: no call, no time, no fault ---- */
+
+/* Makes a file with its folders. */
+void tree_put(struct machine *machine, const char *path, const void *bytes, size_t len, mode_t mode);
+void tree_mkdirs(struct machine *machine, const char *path);
+/* Content of a file, NUL-terminated, NULL if it is not there; the caller frees it. `ret_len` may be
+ * NULL. */
+char *tree_get(struct machine *machine, const char *path, size_t *ret_len);
+bool tree_exists(struct machine *machine, const char *path);
+void tree_remove(struct machine *machine, const char *path); /* whole folders too */
+/* Calls fn with each name in a folder, in order. */
+void tree_list(struct machine *machine, const char *path, void (*fn)(void *arg, const char *name),
+	       void *arg);
+/* The path, as the kernel would show it, of an open file; for traces. Borrowed until the next
+ * call. */
+const char *tree_path(const struct file *file);
+/* Locks of a process that ends are released (kernel.c calls it). */
+void tree_process_ends(struct process *process);
+/* Has SQLite use the world's files, clocks, pauses and chance from now on (sqlite.c). */
+void sqlite_in_world(void);
+
+#endif
