@@ -28,9 +28,9 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define WORLD_US INT64_C(1000)
-#define WORLD_MS (1000 * WORLD_US)
-#define WORLD_S  (1000 * WORLD_MS)
+#define WORLD_US    INT64_C(1000)
+#define WORLD_MS    (1000 * WORLD_US)
+#define WORLD_S     (1000 * WORLD_MS)
 #define WORLD_NEVER INT64_MAX
 
 #define PROCESS_FDS 128 /* RLIMIT_NOFILE of every process */
@@ -50,13 +50,13 @@ struct tree; /* tree.h: what a machine has at "/" */
 struct machine {
 	char host[32];
 	char boot_id[37];
-	int number;             /* from 0 */
-	int64_t wall_ns;        /* CLOCK_REALTIME at world time 0; a step of the clock changes it */
-	int64_t booted_ns;      /* CLOCK_BOOTTIME = now - booted_ns */
-	int64_t slept_ns;       /* CLOCK_MONOTONIC = CLOCK_BOOTTIME - slept_ns */
+	int number;        /* from 0 */
+	int64_t wall_ns;   /* CLOCK_REALTIME at world time 0; a step of the clock changes it */
+	int64_t booted_ns; /* CLOCK_BOOTTIME = now - booted_ns */
+	int64_t slept_ns;  /* CLOCK_MONOTONIC = CLOCK_BOOTTIME - slept_ns */
 	int64_t asleep_since_ns; /* suspended: none of its processes runs; WORLD_NEVER: it is not */
-	bool off;               /* no power, or being started again */
-	pid_t next_pid;         /* pids are reused from a small range, on purpose */
+	bool off;                /* no power, or being started again */
+	pid_t next_pid;          /* pids are reused from a small range, on purpose */
 	struct tree *root;
 	struct machine *next;
 };
@@ -93,25 +93,25 @@ struct process {
 	struct machine *machine;
 	pid_t pid, parent, group, session;
 	enum process_state state;
-	bool stopped;          /* SIGSTOP */
-	int status;            /* as waitpid() gives it, once it has ended */
-	int64_t started_ns;    /* start time in /proc/PID/stat: ticks of 10 ms since boot */
-	char name[16];         /* comm */
-	char *program;         /* path of its executable */
-	char **argv, **envp;   /* as started: /proc/PID/cmdline, environ */
-	char *cwd;             /* absolute, in its machine's tree */
+	bool stopped;        /* SIGSTOP */
+	int status;          /* as waitpid() gives it, once it has ended */
+	int64_t started_ns;  /* start time in /proc/PID/stat: ticks of 10 ms since boot */
+	char name[16];       /* comm */
+	char *program;       /* path of its executable */
+	char **argv, **envp; /* as started: /proc/PID/cmdline, environ */
+	char *cwd;           /* absolute, in its machine's tree */
 	mode_t umask;
 	struct descriptor fds[PROCESS_FDS];
 	struct rlimit limits[RLIM_NLIMITS];
 	uint64_t pending, blocked, ignored; /* bit signo - 1 */
 	bool subreaper;
-	int death_signal;      /* PR_SET_PDEATHSIG */
-	uint64_t number;       /* unique in a schedule, never reused */
-	uint64_t calls;        /* number of calls that it has made */
+	int death_signal; /* PR_SET_PDEATHSIG */
+	uint64_t number;  /* unique in a schedule, never reused */
+	uint64_t calls;   /* number of calls that it has made */
 	int64_t cpu_ns;
 	struct coroutine *coroutine;
-	struct process *next;  /* all processes that ever were, newest first */
-	void *mark;            /* for whoever watches the world (rules): untouched by the kernel */
+	struct process *next; /* all processes that ever were, newest first */
+	void *mark;           /* for whoever watches the world (rules): untouched by the kernel */
 };
 
 /* The process that runs; NULL in the world's own code. */
@@ -126,11 +126,11 @@ void program_register(const char *name, program_fn fn);
 
 struct process_start {
 	struct machine *machine;
-	const char *program;       /* path of an executable file in the machine's tree */
-	char *const *argv;         /* copied */
-	char *const *envp;         /* copied */
-	const char *cwd;           /* NULL: "/" */
-	const char *out_path;      /* descriptors 1 and 2, opened to append; NULL: /dev/null */
+	const char *program;  /* path of an executable file in the machine's tree */
+	char *const *argv;    /* copied */
+	char *const *envp;    /* copied */
+	const char *cwd;      /* NULL: "/" */
+	const char *out_path; /* descriptors 1 and 2, opened to append; NULL: /dev/null */
 };
 
 /* Starts a process from the world itself (its parent is pid 1, which reaps all it inherits). Never
@@ -176,8 +176,12 @@ struct file_ops {
 	const char *kind; /* "pipe", "inode", … as /proc/self/fd shows it */
 	ssize_t (*read)(struct file *file, void *buffer, size_t len);
 	ssize_t (*write)(struct file *file, const void *bytes, size_t len);
-	unsigned (*ready)(struct file *file); /* POLLIN, POLLOUT, POLLHUP, POLLERR as they are now */
-	void (*release)(struct file *file);   /* the last descriptor is closed */
+	unsigned (*ready)(
+		struct file *file);         /* POLLIN, POLLOUT, POLLHUP, POLLERR as they are now */
+	void (*release)(struct file *file); /* the last descriptor is closed */
+	/* What an open() of /proc/self/fd/N gives, with its own flags and offset: 0, or a negative
+	 * errno. NULL: -ENXIO. */
+	int (*reopen)(struct file *file, int flags, struct file **ret);
 };
 
 struct file {

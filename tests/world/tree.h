@@ -6,14 +6,14 @@
  * A disk holds inodes: folders, files, links. Each has what is in memory and what has reached the
  * disk; names likewise belong to their folder. fsync() of a file makes its bytes and its size last,
  * fsync() of a folder its names (rename, unlink, link, create). What was not synced is there or not
- * after a loss of power, by chance, each name and each block of 4 KiB for itself, as the orders of a
- * real disk allow: a rename is all or nothing, a name never leads to an inode that is not there.
+ * after a loss of power, by chance, each name and each block of 4 KiB for itself, as the orders of
+ * a real disk allow: a rename is all or nothing, a name never leads to an inode that is not there.
  *
- * A share (NFS) shows another machine's changes late: attributes and names are up to 60 s old unless
- * the file is opened anew (close-to-open), a file that is removed by another machine gives ESTALE to
- * those who have it open, one removed by its own machine while open becomes a hidden ".nfs…" name
- * until it is closed, rename and O_EXCL are atomic on the server, flock() and fcntl() locks hold
- * across machines, fsync() of a folder may be refused.
+ * A share (NFS) shows another machine's changes late: attributes and names are up to 60 s old
+ * unless the file is opened anew (close-to-open), a file that is removed by another machine gives
+ * ESTALE to those who have it open, one removed by its own machine while open becomes a hidden
+ * ".nfs…" name until it is closed, rename and O_EXCL are atomic on the server, flock() and fcntl()
+ * locks hold across machines, fsync() of a folder may be refused.
  */
 #ifndef STK_TESTS_WORLD_TREE_H
 #define STK_TESTS_WORLD_TREE_H
@@ -44,7 +44,8 @@ void tree_mount(struct tree *tree, const char *path, struct disk *disk);
 /* ---- the world's own hand: no call, no time, no fault ---- */
 
 /* Makes a file with its folders. */
-void tree_put(struct machine *machine, const char *path, const void *bytes, size_t len, mode_t mode);
+void tree_put(struct machine *machine, const char *path, const void *bytes, size_t len,
+	      mode_t mode);
 void tree_mkdirs(struct machine *machine, const char *path);
 /* Content of a file, NUL-terminated, NULL if it is not there; the caller frees it. `ret_len` may be
  * NULL. */
@@ -57,8 +58,31 @@ void tree_list(struct machine *machine, const char *path, void (*fn)(void *arg, 
 /* The path, as the kernel would show it, of an open file; for traces. Borrowed until the next
  * call. */
 const char *tree_path(const struct file *file);
+
+/* ---- for the kernel ---- */
+
+/* Opens a path as that process would; `dirfd` as for openat(). O_CLOEXEC is left to the caller. 0
+ * and a new description with one reference, or a negative errno. Spends no time. */
+int tree_open(struct process *process, int dirfd, const char *path, int flags, mode_t mode,
+	      struct file **ret);
+/* Checks that the path, beneath `cwd` if it is relative, may be executed, and copies the first line
+ * of the file, without the newline. 0, or a negative errno: -ENOENT, -EACCES, … */
+int tree_executable(struct machine *machine, const char *cwd, const char *path, char *line,
+		    size_t size);
+/* 0, or a negative errno if the path, beneath `cwd` if it is relative, is not a folder. */
+int tree_is_folder(struct machine *machine, const char *cwd, const char *path);
+/* fcntl() with F_SETLK, F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK, of the running
+ * process. Waits where the command does. 0, or a negative errno. */
+struct flock;
+int tree_fcntl_lock(struct file *file, int cmd, struct flock *lock);
+/* A descriptor of the process is closed: the locks of F_SETLK go with it, whatever other descriptor
+ * of that inode the process has (kernel.c calls it, before the reference goes). */
+void tree_descriptor_closes(struct process *process, struct file *file);
 /* Locks of a process that ends are released (kernel.c calls it). */
 void tree_process_ends(struct process *process);
+/* All disks of the machine as it halts: memory is empty, with `power_lost` what was not synced is
+ * gone by chance; writes to a share that had not left the machine are gone too. */
+void tree_halt(struct machine *machine, bool power_lost);
 /* Has SQLite use the world's files, clocks, pauses and chance from now on (sqlite.c). */
 void sqlite_in_world(void);
 
