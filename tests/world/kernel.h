@@ -119,9 +119,10 @@ extern struct process *self;
 /* All processes, newest first. */
 extern struct process *processes;
 
-/* Programs by the first line of their executable file: "#!world NAME". Registered before the world
- * begins. The mutable statics of all boxes, `environ` and errno are saved and restored for each
- * process, so that a program finds them as main() would. */
+/* Programs by the first line of their executable file: "\177ELF world NAME", so that nobody takes it
+ * for a script ("#!" lines are followed as the kernel does). Registered before the world begins. The
+ * mutable statics of all boxes, `environ` and errno are saved and restored for each process, so that
+ * a program finds them as main() would. */
 void program_register(const char *name, program_fn fn);
 
 struct process_start {
