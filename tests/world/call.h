@@ -61,6 +61,8 @@ struct call {
 /* `path`: what the call is about, for faults of one place and for the trace; NULL: nothing with a
  * name. `fd`: the descriptor it is about, or -1. */
 struct call call_enter(enum call_id id, const char *path, int fd);
+/* Spends the time that it takes to move so many bytes. */
+void call_move(size_t bytes);
 /* Sets errno to the error of the call; returns -1. */
 int call_fail(const struct call *call);
 /* `result` is a negative errno value, or the value of the function. */
@@ -76,5 +78,11 @@ struct process;
 extern void (*call_fault)(struct process *process, struct call *call, const char *path);
 /* What a call costs when nothing happens, in ns; drawn from the world's chance. */
 extern int64_t (*call_cost)(const struct process *process, const struct call *call);
+
+/* Of all calls so far, with their times and results: the same seed gives the same digest. */
+extern uint64_t call_digest;
+
+/* Declares the wrapper of a function of the C library. */
+#define CALL_WRAPS(name) extern __typeof__(name) __wrap_##name
 
 #endif

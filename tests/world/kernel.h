@@ -109,6 +109,8 @@ struct process {
 	uint64_t number;  /* unique in a schedule, never reused */
 	uint64_t calls;   /* number of calls that it has made */
 	int64_t cpu_ns;
+	uint64_t caught; /* signals with a handler, as pending */
+	int birth;       /* of posix_spawn(): 0: exec() is not done; negative: failed */
 	struct coroutine *coroutine;
 	struct process *next; /* all processes that ever were, newest first */
 	void *mark;           /* for whoever watches the world (rules): untouched by the kernel */
@@ -119,10 +121,10 @@ extern struct process *self;
 /* All processes, newest first. */
 extern struct process *processes;
 
-/* Programs by the first line of their executable file: "\177ELF world NAME", so that nobody takes it
- * for a script ("#!" lines are followed as the kernel does). Registered before the world begins. The
- * mutable statics of all boxes, `environ` and errno are saved and restored for each process, so that
- * a program finds them as main() would. */
+/* Programs by the first line of their executable file: "\177ELF world NAME", so that nobody takes
+ * it for a script ("#!" lines are followed as the kernel does). Registered before the world begins.
+ * The mutable statics of all boxes, `environ` and errno are saved and restored for each process, so
+ * that a program finds them as main() would. */
 void program_register(const char *name, program_fn fn);
 
 struct process_start {
