@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/poll.h>
@@ -308,6 +309,28 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t len)
 	call_move(len);
 	file = fd_file(fd);
 	return call_return(&call, file ? file_write(file, bytes, len) : -EBADF);
+}
+
+/* A stream's errors are those of its descriptor; 0 is one here: fopencookie(3). */
+static ssize_t write_stderr(void *cookie, const char *bytes, size_t len)
+{
+	ssize_t done;
+
+	(void)cookie;
+	if (!self) /* at the end of the test program itself, which flushes all streams */
+		return 0;
+	done = __wrap_write(STDERR_FILENO, bytes, len);
+	return done < 0 ? 0 : done;
+}
+
+FILE *stderr_new(void)
+{
+	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_stderr });
+
+	if (!stream)
+		world_broken("there is no memory left");
+	setvbuf(stream, NULL, _IONBF, 0);
+	return stream;
 }
 
 /* ---- pipes ---- */

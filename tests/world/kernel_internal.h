@@ -15,7 +15,7 @@
 struct statics {
 	char *image; /* NULL: as the program was linked */
 	char **environ;
-	FILE *err; /* stderr; NULL: the test program's */
+	FILE *err; /* stderr; NULL: not made yet */
 };
 
 /* A process that is alive, as the scheduler sees it. */
@@ -111,6 +111,8 @@ struct process *pidfd_process(const struct file *file);
  * SIGPIPE. */
 ssize_t file_read(struct file *file, void *buffer, size_t len);
 ssize_t file_write(struct file *file, const void *bytes, size_t len);
+/* What `stderr` is to a process: a stream on its descriptor 2, without a buffer. */
+FILE *stderr_new(void);
 int pipe_new(int fds[2], int flags); /* 0 or a negative errno */
 void fds_copy(struct process *to, const struct process *from);
 void fds_close(struct process *process);

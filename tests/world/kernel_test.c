@@ -42,7 +42,7 @@ static int64_t times[16];
 static int started(void **state)
 {
 	static int number;
-	char host[16];
+	char host[32];
 
 	(void)state;
 	snprintf(host, sizeof host, "host-%d", ++number);

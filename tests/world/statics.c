@@ -1,19 +1,33 @@
 /*
- * The mutable statics of the boxes, and `environ`, `stderr` and errno, for each process. The boxes
- * are linked with .data and .bss renamed to world_data (CMakeLists.txt), so that the linker frames
- * them. What the sanitizers and the tables of constants add to these sections never changes; only
- * the symbols that differ from process to process would have to be copied, but the whole is small.
+ * The mutable statics of the boxes, and `environ` and `stderr`, for each process.
+ *
+ * The boxes are linked with .data and .bss renamed to world_data (CMakeLists.txt). Which variables
+ * lie there is read from the symbols of the program itself: a few hundred bytes. The rest of the
+ * section, which can be a megabyte, is what the sanitizers wrote down about the code.
  */
-#include <errno.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/world/kernel_internal.h"
 
-extern char world_data_start[] __asm__("__start_world_data") __attribute__((weak));
-extern char world_data_end[] __asm__("__stop_world_data") __attribute__((weak));
+#define SECTION "world_data"
 
+extern __typeof__(open) __real_open;
+extern __typeof__(lseek) __real_lseek;
+extern __typeof__(close) __real_close;
+
+struct variable {
+	char *at;
+	size_t size, offset; /* offset within an image */
+};
+
+static struct variable *variables;
+static size_t variable_count, image_size;
 static char *pristine;
 static struct coroutine *owner; /* whose image is in place */
 static struct statics host;     /* of the test program itself */
@@ -24,59 +38,134 @@ static struct statics host;     /* of the test program itself */
 #define UNCHECKED __attribute__((no_sanitize_address, no_sanitize_undefined, noinline))
 #endif
 
-static size_t size(void)
+/* ---- which variables there are ---- */
+
+static const char *map_own_program(void)
 {
-	return (size_t)(world_data_end - world_data_start);
+	int fd = __real_open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? -1 : __real_lseek(fd, 0, SEEK_END);
+	void *map =
+		size <= 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (map == MAP_FAILED)
+		world_broken("cannot read the program's own symbols");
+	__real_close(fd);
+	return map;
 }
 
-/* memcpy() would be checked: between two statics lie bytes that nobody may touch. */
+/* The first object is the program. */
+static int find_base(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	*(uintptr_t *)arg = info->dlpi_addr;
+	return 1;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct variable *left = a, *right = b;
+
+	return left->at < right->at ? -1 : left->at > right->at;
+}
+
+static void add_variable(char *at, size_t size)
+{
+	variables = realloc(variables, (variable_count + 1) * sizeof *variables);
+	if (!variables)
+		world_broken("there is no memory left");
+	variables[variable_count++] = (struct variable){ .at = at, .size = size };
+}
+
+static void read_symbols(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr *symbols,
+			 unsigned wanted)
+{
+	const Elf64_Sym *symbol = (const void *)(file + symbols->sh_offset);
+	const char *names = file + sections[symbols->sh_link].sh_offset;
+	uintptr_t base = 0;
+
+	dl_iterate_phdr(find_base, &base);
+	for (size_t i = 0; i < symbols->sh_size / sizeof *symbol; i++, symbol++)
+		if (symbol->st_shndx == wanted && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
+		    strncmp(names + symbol->st_name, "__odr_asan", 10) != 0)
+			add_variable((char *)(base + symbol->st_value), symbol->st_size);
+}
+
+static void find_variables(void)
+{
+	const char *file = map_own_program();
+	const Elf64_Ehdr *header = (const void *)file;
+	const Elf64_Shdr *sections = (const void *)(file + header->e_shoff);
+	const char *names = file + sections[header->e_shstrndx].sh_offset;
+	unsigned wanted = 0;
+
+	for (unsigned i = 1; i < header->e_shnum; i++)
+		if (strcmp(names + sections[i].sh_name, SECTION) == 0)
+			wanted = i;
+	for (unsigned i = 1; wanted && i < header->e_shnum; i++)
+		if (sections[i].sh_type == SHT_SYMTAB)
+			read_symbols(file, sections, &sections[i], wanted);
+	if (variable_count == 0)
+		world_broken("the program has no statics of the boxes in " SECTION);
+	qsort(variables, variable_count, sizeof *variables, by_address);
+	for (size_t i = 0; i < variable_count; i++) {
+		variables[i].offset = image_size;
+		image_size += variables[i].size;
+	}
+}
+
+/* ---- images ---- */
+
+/* memcpy() would be intercepted, and check more than the variable. */
 UNCHECKED static void copy(char *to, const char *from, size_t len)
 {
-	volatile uint64_t *to_words = (volatile uint64_t *)(void *)to;
-	const uint64_t *from_words = (const uint64_t *)(const void *)from;
-	size_t i = 0;
-
-	for (; i < len / sizeof *from_words; i++)
-		to_words[i] = from_words[i];
-	for (i *= sizeof *from_words; i < len; i++)
+	for (size_t i = 0; i < len; i++)
 		((volatile char *)to)[i] = from[i];
+}
+
+static void save_image(char *image)
+{
+	for (size_t i = 0; i < variable_count; i++)
+		copy(image + variables[i].offset, variables[i].at, variables[i].size);
+}
+
+static void load_image(const char *image)
+{
+	for (size_t i = 0; i < variable_count; i++)
+		copy(variables[i].at, image + variables[i].offset, variables[i].size);
 }
 
 static char *image_of_now(void)
 {
-	char *image = malloc(size() + 1);
+	char *image = world_zero(image_size);
 
-	if (!image)
-		world_broken("there is no memory left");
-	copy(image, world_data_start, size());
+	save_image(image);
 	return image;
 }
 
-static void save_image(struct coroutine *coroutine)
+static void remember_host(void)
 {
-	if (!coroutine->statics.image)
-		coroutine->statics.image = image_of_now();
-	else
-		copy(coroutine->statics.image, world_data_start, size());
+	find_variables();
+	pristine = image_of_now();
+	host.environ = environ;
+	host.err = stderr;
 }
 
 void statics_enter(struct coroutine *coroutine)
 {
-	if (!pristine) {
-		pristine = image_of_now();
-		host.environ = environ;
-		host.err = stderr;
-	}
+	if (!pristine)
+		remember_host();
 	if (owner != coroutine) {
-		if (owner)
-			save_image(owner);
-		copy(world_data_start,
-		     coroutine->statics.image ? coroutine->statics.image : pristine, size());
+		if (owner && !owner->statics.image)
+			owner->statics.image = image_of_now();
+		else if (owner)
+			save_image(owner->statics.image);
+		load_image(coroutine->statics.image ? coroutine->statics.image : pristine);
 		owner = coroutine;
 	}
 	environ = coroutine->statics.environ;
-	if (coroutine->statics.err)
-		stderr = coroutine->statics.err;
+	if (!coroutine->statics.err)
+		coroutine->statics.err = stderr_new();
+	stderr = coroutine->statics.err;
 }
 
 void statics_leave(struct coroutine *coroutine)
