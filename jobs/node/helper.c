@@ -24,7 +24,7 @@ static void only_pipes(int *news_fd, int *orders_fd)
 	*orders_fd = 4;
 }
 
-static _Noreturn void be_helper(const char *name, helper_fn fn, const void *arg, pid_t agent,
+static _Noreturn void be_helper(const char *name, helper_fn fn, const void *task, pid_t agent,
 				int news_fd, int orders_fd)
 {
 	sigset_t none;
@@ -43,11 +43,11 @@ static _Noreturn void be_helper(const char *name, helper_fn fn, const void *arg,
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	only_pipes(&news_fd, &orders_fd);
-	_exit(fn(arg, news_fd, orders_fd));
+	_exit(fn(task, news_fd, orders_fd));
 }
 
-int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *arg,
-		 struct err **err)
+int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
+		 size_t size, struct err **err)
 {
 	int news[2], orders[2];
 	pid_t agent = getpid(), pid;
@@ -60,9 +60,10 @@ int helper_start(struct helper *helper, const char *name, helper_fn fn, const vo
 		close(news[1]);
 		return err_system(err, EXIT_REFUSED, errno, "cannot make a pipe");
 	}
+	(void)size; /* fork() copies all memory */
 	pid = fork();
 	if (pid == 0)
-		be_helper(name, fn, arg, agent, news[1], orders[0]);
+		be_helper(name, fn, task, agent, news[1], orders[0]);
 	close(news[1]);
 	close(orders[0]);
 	helper->news_fd = news[0];

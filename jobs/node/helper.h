@@ -1,8 +1,8 @@
 /*
  * Helpers: children of the agent that do what may take time, so that the agent never misses a
- * heartbeat. A helper is the same program and knows what the agent knew when it was started; from
- * then on each hears the other by a pipe of its own. A helper ends with its agent, and ignores
- * signals to stop: the agent handles them and tells its helpers.
+ * heartbeat. A helper is the same program, and knows what it is given when it is started, as one
+ * value; from then on each hears the other by a pipe of its own. A helper ends with its agent, and
+ * ignores signals to stop: the agent handles them and tells its helpers.
  */
 #ifndef STK_NODE_HELPER_H
 #define STK_NODE_HELPER_H
@@ -10,6 +10,8 @@
 #include <sys/types.h>
 
 #include "jobs/base/err.h"
+#include "jobs/node/claim.h"
+#include "jobs/node/setup/agent_config.h"
 
 struct helper {
 	pid_t pid;     /* 0: not running */
@@ -17,14 +19,21 @@ struct helper {
 	int orders_fd; /* pipe to the helper; -1: closed */
 };
 
-/* Body of a helper: runs in the child and returns its exit status. `news_fd` takes its messages;
- * `orders_fd` ends when the agent does. */
-typedef int (*helper_fn)(const void *arg, int news_fd, int orders_fd);
+/* Body of a helper: runs in the child and returns its exit status. `task`: what it was given.
+ * `news_fd` takes its messages; `orders_fd` ends when the agent does. */
+typedef int (*helper_fn)(const void *task, int news_fd, int orders_fd);
 
-/* Starts a helper. SIGCHLD shows its end; the caller reaps it. `name`: shown by ps,
- * 15 bytes at most. */
-int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *arg,
-		 struct err **err);
+/* The task of a helper that works for the attempt: both as they are at the start. What their
+ * members point at stays the agent's, and unchanged. */
+struct helper_task {
+	struct agent_config config;
+	struct claim claim;
+};
+
+/* Starts a helper with a task of `size` bytes, which is copied. SIGCHLD shows its end; the caller
+ * reaps it. `name`: shown by ps, 15 bytes at most. */
+int helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
+		 size_t size, struct err **err);
 /* Kills the helper at once. */
 void helper_kill(const struct helper *helper);
 void helper_close(struct helper *helper); /* closes our ends of the pipes */

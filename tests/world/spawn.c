@@ -378,13 +378,15 @@ static struct process *helper_new(const char *name, helper_fn fn, const void *ar
 	return child;
 }
 
-int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, const void *arg,
-			struct err **err)
+int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, const void *task,
+			size_t size, struct err **err)
 {
 	struct call call = call_enter(CALL_helper_start, NULL, -1);
+	void *task_copy = world_zero(size ? size : 1);
 	struct process *child;
 	int news[2], orders[2], failed;
 
+	memcpy(task_copy, task, size);
 	*helper = (struct helper){ .news_fd = -1, .orders_fd = -1 };
 	failed = pipe_new(news, O_CLOEXEC);
 	if (failed)
@@ -395,7 +397,7 @@ int __wrap_helper_start(struct helper *helper, const char *name, helper_fn fn, c
 		fd_close(self, news[1]);
 		return err_system(err, EXIT_REFUSED, -failed, "cannot make a pipe");
 	}
-	child = call.error ? NULL : helper_new(name, fn, arg, news[1], orders[0]);
+	child = call.error ? NULL : helper_new(name, fn, task_copy, news[1], orders[0]);
 	fd_close(self, news[1]);
 	fd_close(self, orders[0]);
 	helper->news_fd = news[0];

@@ -22,16 +22,11 @@ bool checkpointer_needed(const struct agent_config *config)
 
 /* ---- the child ---- */
 
-struct checkpointer_for {
-	const struct agent_config *config;
-	const struct claim *claim;
-};
-
-static int be_checkpointer(const void *arg, int news_fd, int orders_fd)
+static int be_checkpointer(const void *given, int news_fd, int orders_fd)
 {
-	const struct checkpointer_for *who = arg;
+	const struct helper_task *task = given;
 
-	return checkpointer_work(who->config, who->claim, news_fd, orders_fd);
+	return checkpointer_work(&task->config, &task->claim, news_fd, orders_fd);
 }
 
 /* ---- the agent ---- */
@@ -49,10 +44,11 @@ int checkpointer_start(struct checkpointer *checkpointer, const struct agent_con
 		       const struct claim *claim, struct loop *loop, checkpointer_fn fn, void *arg,
 		       struct err **err)
 {
-	const struct checkpointer_for who = { config, claim };
+	const struct helper_task task = { *config, *claim };
 
 	*checkpointer = (struct checkpointer){ .fn = fn, .arg = arg };
-	if (helper_start(&checkpointer->helper, "stoker-ckpt", be_checkpointer, &who, err) < 0)
+	if (helper_start(&checkpointer->helper, "stoker-ckpt", be_checkpointer, &task, sizeof task,
+			 err) < 0)
 		return -1;
 	news_listen(&checkpointer->news, &checkpointer->helper, loop, on_news, checkpointer);
 	return 0;

@@ -6,14 +6,19 @@
 
 /* ---- the helper ---- */
 
-static int do_prefetch(const void *arg, int news_fd, int orders_fd)
+struct prefetch_task {
+	struct agent_config config;
+	prefetch_fn fn;
+};
+
+static int do_prefetch(const void *given, int news_fd, int orders_fd)
 {
-	const struct prefetch *prefetch = arg;
+	const struct prefetch_task *task = given;
 	AUTO(err_freep) struct err *why = NULL;
 	json_t *line;
 
 	(void)orders_fd;
-	if (prefetch->fn(prefetch->config, &why) == 0)
+	if (task->fn(&task->config, &why) == 0)
 		return 0;
 	line = news_of("failed");
 	js_put_str(line, "message", why->message);
@@ -68,13 +73,14 @@ static void on_end(void *arg)
 int prefetch_start(struct prefetch *prefetch, const struct agent_config *config, prefetch_fn fn,
 		   struct loop *loop, prefetch_done_fn done, void *arg, struct err **err)
 {
+	const struct prefetch_task task = { *config, fn };
+
 	*prefetch = (struct prefetch){
-		.config = config,
-		.fn = fn,
 		.done = done,
 		.arg = arg,
 	};
-	if (helper_start(&prefetch->helper, "stoker-prefetch", do_prefetch, prefetch, err) < 0)
+	if (helper_start(&prefetch->helper, "stoker-prefetch", do_prefetch, &task, sizeof task,
+			 err) < 0)
 		return -1;
 	news_listen(&prefetch->news, &prefetch->helper, loop, on_news, prefetch);
 	prefetch->news.ended = on_end;

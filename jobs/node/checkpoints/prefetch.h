@@ -18,15 +18,13 @@ typedef void (*prefetch_done_fn)(void *arg, struct err *why);
 
 struct prefetch {
 	struct helper helper; /* pid 0: no prefetch is under way */
-	const struct agent_config *config;
-	prefetch_fn fn;
 	struct news news;
 	struct err *why; /* owned: the child's error, as it told it */
 	prefetch_done_fn done;
 	void *arg;
 };
 
-/* Starts a prefetch. `prefetch` and `config` must stay in place until `done` is called. */
+/* Starts a prefetch. `prefetch` must stay in place until `done` is called. */
 int prefetch_start(struct prefetch *prefetch, const struct agent_config *config, prefetch_fn fn,
 		   struct loop *loop, prefetch_done_fn done, void *arg, struct err **err);
 /* Stops a prefetch that is under way; `done` is not called. For AUTO(); { 0 } is fine. */

@@ -25,11 +25,6 @@
 
 /* ---- the helper ------------------------------------------------------------------------ */
 
-struct health_for {
-	const struct agent_config *config;
-	const struct claim *claim;
-};
-
 static void tell_agent(void *arg, const json_t *said)
 {
 	const int *news_fd = arg;
@@ -39,12 +34,12 @@ static void tell_agent(void *arg, const json_t *said)
 	news_say(*news_fd, line);
 }
 
-static int be_doctor(const void *arg, int news_fd, int orders_fd)
+static int be_doctor(const void *given, int news_fd, int orders_fd)
 {
-	const struct health_for *who = arg;
+	const struct helper_task *task = given;
 
 	(void)orders_fd;
-	health_work(who->config, who->claim, tell_agent, &news_fd);
+	health_work(&task->config, &task->claim, tell_agent, &news_fd);
 	return 0;
 }
 
@@ -178,7 +173,7 @@ static void on_beat(void *arg)
 
 void health_start(struct agent *agent, void (*next)(void *agent))
 {
-	const struct health_for who = { &agent->config, &agent->claim };
+	const struct helper_task task = { agent->config, agent->claim };
 	struct health *health = &agent->health;
 	AUTO(err_freep) struct err *why = NULL;
 
@@ -187,7 +182,8 @@ void health_start(struct agent *agent, void (*next)(void *agent))
 		loop_after(agent->loop, 0, next, agent);
 		return;
 	}
-	if (helper_start(&health->helper, "stoker-doctor", be_doctor, &who, &why) < 0) {
+	if (helper_start(&health->helper, "stoker-doctor", be_doctor, &task, sizeof task, &why) <
+	    0) {
 		agent_fail(agent, &why, NULL);
 		return;
 	}

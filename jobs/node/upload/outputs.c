@@ -124,7 +124,8 @@ static int start_helper(struct agent *agent, struct err **err)
 
 	news_release(&outputs->news);
 	helper_close(&outputs->helper);
-	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->config, err) < 0)
+	if (helper_start(&outputs->helper, "stoker-outputs", be_helper, &agent->config,
+			 sizeof agent->config, err) < 0)
 		return -1;
 	news_listen(&outputs->news, &outputs->helper, agent->loop, on_news, agent);
 	set_timer(agent);

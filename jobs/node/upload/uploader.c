@@ -18,16 +18,11 @@ bool uploader_needed(const struct agent_config *config)
 	return config->object_workspace || (cache && strstr(cache, "://"));
 }
 
-struct uploader_for {
-	const struct agent_config *config;
-	const struct claim *claim;
-};
-
-static int be_uploader(const void *arg, int news_fd, int orders_fd)
+static int be_uploader(const void *given, int news_fd, int orders_fd)
 {
-	const struct uploader_for *who = arg;
+	const struct helper_task *task = given;
 
-	return uploader_work(who->config, who->claim, news_fd, orders_fd);
+	return uploader_work(&task->config, &task->claim, news_fd, orders_fd);
 }
 
 static void stop_listening(struct uploader *uploader)
@@ -54,10 +49,11 @@ int uploader_start(struct uploader *uploader, const struct agent_config *config,
 		   const struct claim *claim, struct loop *loop, uploader_fn fn, void *arg,
 		   struct err **err)
 {
-	const struct uploader_for who = { config, claim };
+	const struct helper_task task = { *config, *claim };
 
 	*uploader = (struct uploader){ .loop = loop, .fn = fn, .arg = arg };
-	if (helper_start(&uploader->helper, "stoker-upload", be_uploader, &who, err) < 0)
+	if (helper_start(&uploader->helper, "stoker-upload", be_uploader, &task, sizeof task, err) <
+	    0)
 		return -1;
 	uploader->watch = loop_on_readable(loop, uploader->helper.news_fd, on_news, uploader);
 	return 0;

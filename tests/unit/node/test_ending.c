@@ -102,7 +102,8 @@ static void a_signal_heard_by_one_uploader_counts_for_the_next_one(void **state)
 	(void)state;
 	stops_are_blocked(SIG_BLOCK);
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(helper_start(&uploader.helper, "test", die, &hangs_ms, &err), 0);
+	assert_int_equal(
+		helper_start(&uploader.helper, "test", die, &hangs_ms, sizeof hangs_ms, &err), 0);
 	raise(SIGTERM);
 	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
 	helper_close(&uploader.helper);
@@ -120,7 +121,8 @@ static void a_uploader_that_hears_no_signal_leaves_the_end_as_it_is(void **state
 
 	(void)state;
 	signal(SIGPIPE, SIG_IGN);
-	assert_int_equal(helper_start(&uploader.helper, "test", die, &hangs_ms, &err), 0);
+	assert_int_equal(
+		helper_start(&uploader.helper, "test", die, &hangs_ms, sizeof hangs_ms, &err), 0);
 	assert_int_equal(uploader_finish(&uploader, &end, GRACE_MS), UPLOADER_DEAD);
 	helper_close(&uploader.helper);
 	assert_int_equal(end.ms, before.ms);
