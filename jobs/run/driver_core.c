@@ -7,6 +7,7 @@
 
 #include "aws/aws.h"
 #include "jobs/run/driver_internal.h"
+#include "jobs/run/journal/event_json.h"
 #include "jobs/run/journal/lease.h"
 #include "jobs/store/order.h"
 
@@ -34,6 +35,8 @@ int driver_absorb(struct driver *driver, struct err **err)
 
 int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 {
+	AUTO(err_freep) struct err *ignored = NULL;
+	struct event read;
 	int appended;
 
 	ev->seq = driver->seq + 1;
@@ -45,10 +48,13 @@ int driver_try_record(struct driver *driver, struct event *ev, struct err **err)
 	if (appended == 0)
 		return driver_absorb(driver, err);
 	driver->seq = ev->seq;
-	replay_apply(driver, ev);
+	/* As a driver will read it that takes over: this one must decide alike. */
+	if (event_decode(journal_appended(driver->journal), &read, &ignored) <= 0)
+		read = *ev;
+	replay_apply(driver, &read);
 	replay_keep(driver);
 	if (driver->options->on_event)
-		driver->options->on_event(driver->options->arg, ev,
+		driver->options->on_event(driver->options->arg, &read,
 					  journal_appended(driver->journal));
 	return 1;
 }

@@ -297,7 +297,8 @@ int journal_append(struct journal *journal, const char *run, const struct event 
 	position_in(journal, run)->whole |= ev->seq == 1;
 	chain_begin(&journal->at.chain, row, body, strlen(body));
 	json_decref(journal->appended);
-	journal->appended = json_incref(row);
+	/* A number is written with 15 digits, so it reads as another one than was given. */
+	journal->appended = json_loads(body, 0, NULL);
 	if (journal->ops->compact && (ev->kind == EV_RUN_ENDED || ev->kind == EV_DRIVER_LEFT))
 		journal->ops->compact(journal->store, run, ev->seq);
 	return 1;

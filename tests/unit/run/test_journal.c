@@ -297,6 +297,30 @@ static void what_one_appends_another_reads_at_once(void **state)
 	}
 }
 
+static int take_row(void *arg, const struct event *ev, json_t *row, struct err **err)
+{
+	(void)ev;
+	(void)err;
+	*(json_t **)arg = json_incref(row);
+	return 0;
+}
+
+/* A driver lives by what it appended, one that takes over by what it reads. */
+static void what_was_appended_is_to_the_last_digit_what_is_read(void **state)
+{
+	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
+	struct event ev = { .kind = EV_TRAIN_PROGRESS, .seq = 1, .at = { 1795000000123 } };
+	json_auto_t *read = NULL;
+	struct err *err = NULL;
+
+	(void)state;
+	EVENT_SET(&ev, attempt, 1);
+	EVENT_SET(&ev, eta, 1369.3860000000011);
+	assert_int_equal(journal_append(journal, "digits", &ev, &err), 1);
+	assert_int_equal(journal_read(journal, "digits", 1, take_row, &read, &err), 0);
+	assert_true(json_equal(read, journal_appended(journal)));
+}
+
 static void a_run_that_is_forgotten_is_gone_and_its_id_is_free(void **state)
 {
 	AUTO(journal_freep) struct journal *journal = open_journal(JOURNAL_WRITE);
@@ -427,6 +451,7 @@ static void a_folder_keeps_the_kind_of_journal_it_has(void **state)
 		TEST(any_part_of_a_long_run_is_read_in_order),                                     \
 		TEST(a_reader_may_stop_and_may_fail),                                              \
 		TEST(what_one_appends_another_reads_at_once),                                      \
+		TEST(what_was_appended_is_to_the_last_digit_what_is_read),                         \
 		TEST(a_run_that_is_forgotten_is_gone_and_its_id_is_free),                          \
 		TEST(what_was_derived_is_the_newest_and_goes_with_its_run)
 
